@@ -1,0 +1,118 @@
+// The user that runs PostgreSQL. It refuses to run as root: then an unprivileged account is taken, and where a
+// directory on the way is closed to that account, it is given the one capability that passes.
+
+import { spawnSync } from 'node:child_process';
+import { accessSync, chownSync, constants, existsSync, readFileSync, statSync } from 'node:fs';
+import { dirname } from 'node:path';
+import { StackError } from '../stack-error.ts';
+
+export interface Account {
+  /** Command line and identity under which a program runs as this account. */
+  command(program: string, args: string[]): { program: string; args: string[]; uid?: number; gid?: number };
+  /** Gives a file or directory to the account. */
+  give(path: string): void;
+}
+
+interface Candidate {
+  uid: number;
+  gid: number;
+}
+
+const NOBODY = 65534;
+
+/** The account for a cluster at `pgdata`, proven to reach `program` and to write in `workplace`. */
+export function databaseAccount(pgdata: string, program: string, workplace: string): Account {
+  if (process.getuid?.() !== 0) {
+    refuseForeignOwner(pgdata);
+    return { command: (name, args) => ({ program: name, args }), give: () => undefined };
+  }
+  const candidate = candidateFor(pgdata);
+  const give = (path: string): void => chownSync(path, candidate.uid, candidate.gid);
+  const accounts: Account[] = [
+    { command: (name, args) => ({ program: name, args, ...candidate }), give },
+    { command: (name, args) => ({ program: 'setpriv', args: [...passingEverywhere(candidate), name, ...args] }), give },
+  ];
+  const account = accounts.find((each) => reaches(each, program, workplace));
+  if (account !== undefined) return account;
+  throw new StackError(
+    `PostgreSQL runs as the unprivileged user ${candidate.uid}, which cannot reach ${closedDirectory(program, workplace)}.`,
+    `open it with: chmod o+x ${closedDirectory(program, workplace)}; or start Holdfast as an ordinary user; or put the directory elsewhere`,
+  );
+}
+
+function refuseForeignOwner(pgdata: string): void {
+  const owner = existsSync(pgdata) ? statSync(pgdata).uid : undefined;
+  if (owner === undefined || owner === process.getuid?.()) return;
+  throw new StackError(
+    `${pgdata} belongs to user ${owner}, this start runs as user ${process.getuid?.()}.`,
+    'start as the user (or as root) that made it, or use another directory with --data DIR',
+  );
+}
+
+function candidateFor(pgdata: string): Candidate {
+  if (existsSync(pgdata)) {
+    const { uid, gid } = statSync(pgdata);
+    if (uid === 0) {
+      throw new StackError(
+        `${pgdata} belongs to root, and PostgreSQL refuses to run as root.`,
+        `give it away with: chown -R ${NOBODY}:${NOBODY} ${pgdata}`,
+      );
+    }
+    return { uid, gid };
+  }
+  const entry = /^[^:\n]*:[^:\n]*:65534:(\d+):/m.exec(readFileSync('/etc/passwd', 'utf8'));
+  if (entry === null) {
+    throw new StackError(
+      'PostgreSQL refuses to run as root, and there is no user 65534 (nobody) to run it.',
+      'start Holdfast as an ordinary user',
+    );
+  }
+  return { uid: NOBODY, gid: Number(entry[1]) };
+}
+
+function passingEverywhere({ uid, gid }: Candidate): string[] {
+  const capability = '+dac_override';
+  return [
+    '--reuid',
+    String(uid),
+    '--regid',
+    String(gid),
+    '--clear-groups',
+    '--inh-caps',
+    capability,
+    '--ambient-caps',
+    capability,
+  ];
+}
+
+function reaches(account: Account, program: string, workplace: string): boolean {
+  const {
+    program: shell,
+    args,
+    ...identity
+  } = account.command('/bin/sh', ['-c', 'test -x "$1" && test -x "$2"', 'sh', program, workplace]);
+  return spawnSync(shell, args, { ...identity, stdio: 'ignore' }).status === 0;
+}
+
+/** The first directory on the way down that others may not pass. */
+function closedDirectory(...paths: string[]): string {
+  for (const path of paths) {
+    const chain: string[] = [];
+    for (let each = path; each !== dirname(each); each = dirname(each)) chain.unshift(each);
+    const closed = chain.find(
+      (each) => existsSync(each) && statSync(each).isDirectory() && (statSync(each).mode & 0o001) === 0,
+    );
+    if (closed !== undefined) return closed;
+  }
+  return paths[0] ?? '/';
+}
+
+/** True when this process itself may enter and list a directory. */
+export function mayEnter(path: string): boolean {
+  try {
+    accessSync(path, constants.R_OK | constants.X_OK);
+    return true;
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,62 @@
+// The running PostgreSQL server: its start flags, and how one sees that it answers.
+
+import { type ChildProcess, spawn } from 'node:child_process';
+import { closeSync, openSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { type Cluster, programEnvironment } from './cluster.ts';
+
+/** The specification's three autovacuum settings, applied as start flags. */
+export interface DatabaseTuning {
+  scaleFactor: number;
+  costLimit: number;
+  maintenanceWorkMem: string;
+}
+
+/** Starts the server detached from our terminal; its output is appended to `logFile`. */
+export function startPostmaster(cluster: Cluster, port: number, tuning: DatabaseTuning, logFile: string): ChildProcess {
+  const flags = {
+    listen_addresses: '127.0.0.1',
+    port: String(port),
+    unix_socket_directories: '',
+    logging_collector: 'off',
+    log_destination: 'stderr',
+    log_line_prefix: '%m [%p] %q%u@%d ',
+    log_min_error_statement: 'panic',
+    archive_mode: 'off',
+    autovacuum_vacuum_scale_factor: String(tuning.scaleFactor),
+    autovacuum_vacuum_cost_limit: String(tuning.costLimit),
+    maintenance_work_mem: tuning.maintenanceWorkMem.replaceAll(' ', ''),
+  };
+  const args = [
+    '-D',
+    cluster.layout.pgdata,
+    ...Object.entries(flags).flatMap(([name, value]) => ['-c', `${name}=${value}`]),
+  ];
+  const { program, args: all, ...identity } = cluster.account.command(join(cluster.binaries, 'postgres'), args);
+  const log = openSync(logFile, 'a', 0o600);
+  try {
+    return spawn(program, all, {
+      ...identity,
+      cwd: '/',
+      env: programEnvironment(),
+      detached: true,
+      stdio: ['ignore', log, log],
+    });
+  } finally {
+    closeSync(log);
+  }
+}
+
+/** True when exactly this server has written that it accepts connections. */
+export function isReady(cluster: Cluster, child: ChildProcess): boolean {
+  const lines = readFileSync(join(cluster.layout.pgdata, 'postmaster.pid'), 'utf8').split('\n');
+  return Number(lines[0]) === child.pid && lines[7]?.trim() === 'ready';
+}
+
+/** The last complaint in the server's log, for the message of a failed start. */
+export function lastComplaint(logFile: string): string | undefined {
+  return readFileSync(logFile, 'utf8')
+    .slice(-8192)
+    .match(/(?:FATAL|PANIC|could not|invalid value).*/g)
+    ?.at(-1);
+}

@@ -1,0 +1,41 @@
+// Roles and databases of the embedded stack, as SQL for single-user mode (statements end with a semicolon and an empty
+// line). `martiuser` owns the core's database as in a TAK Server release, but is no superuser here.
+
+import { createHash, createHmac, pbkdf2Sync, randomBytes } from 'node:crypto';
+import type { DatabasePasswords } from './cluster.ts';
+
+export const CORE_OWNER = 'martiuser';
+export const CORE_DATABASE = 'cot';
+export const STATE_OWNER = 'holdfast';
+export const STATE_DATABASE = 'holdfast';
+
+/** SQL that brings roles and passwords to the wanted state; with `isNew` it also makes the two databases. */
+export function wantedState(passwords: DatabasePasswords, isNew: boolean): string {
+  const roles = [role(CORE_OWNER, passwords.core), role(STATE_OWNER, passwords.app)];
+  const databases = isNew ? [...database(CORE_DATABASE, CORE_OWNER), ...database(STATE_DATABASE, STATE_OWNER)] : [];
+  return [...roles, ...databases].map((statement) => `${statement};\n\n`).join('');
+}
+
+function role(name: string, password: string): string {
+  const verifier = scramVerifier(password, randomBytes(16));
+  return `DO $role$ BEGIN
+  IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = '${name}') THEN CREATE ROLE ${name}; END IF;
+  ALTER ROLE ${name} LOGIN NOSUPERUSER NOCREATEDB NOCREATEROLE PASSWORD '${verifier}';
+END $role$`;
+}
+
+function database(name: string, owner: string): string[] {
+  return [`CREATE DATABASE ${name} OWNER ${owner}`, `REVOKE ALL ON DATABASE ${name} FROM PUBLIC`];
+}
+
+/**
+ * What PostgreSQL stores for a password (SCRAM-SHA-256, RFC 5803), so that the password itself is never in a statement.
+ * The password is used as it is: PostgreSQL normalises only non-ASCII ones, which the database URL would carry as well.
+ */
+export function scramVerifier(password: string, salt: Buffer, iterations = 4096): string {
+  const salted = pbkdf2Sync(password.normalize('NFKC'), salt, iterations, 32, 'sha256');
+  const clientKey = createHmac('sha256', salted).update('Client Key').digest();
+  const storedKey = createHash('sha256').update(clientKey).digest('base64');
+  const serverKey = createHmac('sha256', salted).update('Server Key').digest('base64');
+  return `SCRAM-SHA-256$${iterations}:${salt.toString('base64')}$${storedKey}:${serverKey}`;
+}

@@ -1,0 +1,64 @@
+// What lies where in the data directory of an embedded stack (--data DIR), and on which ports it listens.
+
+import { mkdirSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import { explainFileError } from './stack-error.ts';
+
+export interface Layout {
+  root: string;
+  /** The database cluster; `pgdata.new` while it is being made. */
+  pgdata: string;
+  /** CORE_DATA_DIR: the files of the core. */
+  core: string;
+  logs: string;
+  /** Of the running stack only: lock, process list, compile cache. */
+  run: string;
+  lock: string;
+  processes: string;
+  secrets: string;
+  stack: string;
+}
+
+/** Paths below an absolute data directory. */
+export function layoutOf(root: string): Layout {
+  const run = join(root, 'run');
+  return {
+    root,
+    pgdata: join(root, 'pgdata'),
+    core: join(root, 'core'),
+    logs: join(root, 'logs'),
+    run,
+    lock: join(run, 'lock'),
+    processes: join(run, 'processes.json'),
+    secrets: join(root, 'secrets.json'),
+    stack: join(root, 'stack.json'),
+  };
+}
+
+/** Makes the directories that are missing. As root, the database runs as another user and must pass through the root. */
+export function makeDirectories(layout: Layout): void {
+  const asRoot = process.getuid?.() === 0;
+  makeDirectory(layout.root, asRoot ? 0o711 : 0o700);
+  for (const directory of [layout.core, layout.logs, layout.run]) makeDirectory(directory, 0o700);
+}
+
+function makeDirectory(path: string, mode: number): void {
+  try {
+    mkdirSync(path, { recursive: true, mode });
+    if (!statSync(path).isDirectory()) throw Object.assign(new Error(path), { code: 'ENOTDIR' });
+  } catch (error) {
+    throw explainFileError(error, path);
+  }
+}
+
+/** Ports of the embedded stack before the offset. */
+export const BASE_PORTS = { api: 8080, database: 5432 } as const;
+
+export type Ports = Record<keyof typeof BASE_PORTS, number>;
+
+/** The highest base port that any part of the embedded stack uses; an offset must keep it below 65536. */
+export const HIGHEST_BASE_PORT = 9000;
+
+export function portsWithOffset(offset: number): Ports {
+  return { api: BASE_PORTS.api + offset, database: BASE_PORTS.database + offset };
+}

@@ -1,0 +1,120 @@
+// Who owns a data directory, and which processes belong to its stack: one lock, one list, both survive a crash.
+
+import { readFileSync } from 'node:fs';
+import { writeFileAtomically } from './atomic-file.ts';
+import { type Guard, takeLock } from './guard.ts';
+import type { Layout } from './layout.ts';
+import { identify, isAlive, type ProcessIdentity } from './process-table.ts';
+import type { Report } from './stack.ts';
+import { StackError } from './stack-error.ts';
+
+const DYING_STACK_MS = 15_000;
+const ASK_AGAIN_MS = 250;
+
+interface Listed extends ProcessIdentity {
+  role: string;
+}
+
+/**
+ * Takes the directory. A stack that runs there is refused with its address; one whose supervisor is dead is waited for,
+ * and what it may have left behind is ended.
+ */
+export async function lockDirectory(
+  guardScript: string,
+  layout: Layout,
+  report: Report,
+  lost: () => void,
+): Promise<Guard> {
+  const deadline = Date.now() + DYING_STACK_MS;
+  let said = false;
+  for (;;) {
+    const guard = await takeLock(guardScript, layout.lock, lost);
+    if (guard !== undefined) {
+      await endLeftovers(layout, report);
+      return guard;
+    }
+    const supervisor = runningSupervisor(layout);
+    if (supervisor !== undefined || Date.now() > deadline) throw alreadyRuns(layout, supervisor);
+    if (!said) {
+      said = true;
+      report.warn('A stack on this directory is just ending or starting; waiting for it.');
+    }
+    await new Promise((resolve) => setTimeout(resolve, ASK_AGAIN_MS));
+  }
+}
+
+function alreadyRuns(layout: Layout, supervisor: Listed | undefined): StackError {
+  const who = supervisor === undefined ? 'Another start' : `A Holdfast stack (process ${supervisor.pid})`;
+  return new StackError(
+    `${who} already uses ${layout.root}; it was left alone.`,
+    `use it as it is (its addresses are in ${layout.stack}), stop it with ./scripts/stop.sh --data ${layout.root}, or start a second one with another --data and --offset`,
+  );
+}
+
+/** The supervisor of the stack on this directory, if it lives. */
+export function runningSupervisor(layout: Layout): Listed | undefined {
+  return readProcesses(layout).find((listed) => listed.role === 'supervisor' && isAlive(listed));
+}
+
+async function endLeftovers(layout: Layout, report: Report): Promise<void> {
+  const left = readProcesses(layout).filter((listed) => listed.pid !== process.pid && isAlive(listed));
+  if (left.length === 0) return;
+  report.warn(`Ending what a crash left behind: ${left.map(({ role, pid }) => `${role} (${pid})`).join(', ')}.`);
+  for (const { role, pid } of left) process.kill(pid, role === 'database' ? 'SIGINT' : 'SIGTERM');
+  for (let waited = 0; waited < 6_000 && left.some(isAlive); waited += 50)
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  for (const listed of left.filter(isAlive)) process.kill(listed.pid, 'SIGKILL');
+}
+
+function readProcesses(layout: Layout): Listed[] {
+  try {
+    const list: unknown = JSON.parse(readFileSync(layout.processes, 'utf8'));
+    return Array.isArray(list) ? list.filter(isListed) : [];
+  } catch {
+    return [];
+  }
+}
+
+function isListed(entry: unknown): entry is Listed {
+  if (typeof entry !== 'object' || entry === null) return false;
+  return (
+    'pid' in entry &&
+    typeof entry.pid === 'number' &&
+    'startTicks' in entry &&
+    'role' in entry &&
+    typeof entry.role === 'string'
+  );
+}
+
+export interface Roster {
+  add(role: string, pid: number): void;
+  remove(role: string): void;
+  clear(): void;
+}
+
+/** The list of processes, kept in DIR/run/processes.json and passed to `publish` at each change. */
+export function rosterOf(layout: Layout, publish: (pids: { role: string; pid: number }[]) => void): Roster {
+  const listed = new Map<string, Listed>();
+
+  function write(): void {
+    const all = [...listed.values()];
+    writeFileAtomically(layout.processes, `${JSON.stringify(all)}\n`);
+    publish(all.map(({ role, pid }) => ({ role, pid })));
+  }
+
+  return {
+    add(role, pid) {
+      const identity = identify(pid);
+      if (identity !== undefined) listed.set(role, { role, ...identity });
+      write();
+    },
+    remove(role) {
+      listed.delete(role);
+      write();
+    },
+    clear() {
+      listed.clear();
+      write();
+    },
+  };
+}

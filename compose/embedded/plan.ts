@@ -1,0 +1,30 @@
+// Everything that a start has decided before it touches anything.
+
+import type { ServerCertificateFiles } from './core/pki.ts';
+import type { DatabasePasswords } from './database/cluster.ts';
+import type { DatabaseTuning } from './database/postmaster.ts';
+import type { Layout, Ports } from './layout.ts';
+
+export interface StackPlan {
+  layout: Layout;
+  ports: Ports;
+  /** The address of --listen. */
+  listen: string | undefined;
+  /** Addresses on which the API port must be free. */
+  plainAddresses: string[];
+  /** Where this machine reaches the API. */
+  apiUrl: string;
+  /** Names and addresses in the server certificate. */
+  serverNames: string[];
+  tuning: DatabaseTuning;
+  databasePasswords: DatabasePasswords;
+  /** The whole content of secrets.json when it has to be written. */
+  secretsToKeep: Record<string, string> | undefined;
+  /** The members of stack.json that do not change while the stack runs. */
+  stackFile: Record<string, unknown>;
+  guardScript: string;
+  /** Directory of the PostgreSQL programs. */
+  postgresBinaries: string;
+  managementProgram: string;
+  managementEnvironment(certificates: ServerCertificateFiles): Record<string, string>;
+}

@@ -1,0 +1,257 @@
+// Brings the embedded stack up step by step and keeps it up: lock, leftovers, preflight, certificates, database,
+// our own tables, management. Everything that a step starts is ended in reverse order.
+
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { isWildcardAddress, urlHost } from '../../shared/domain/host-name.ts';
+import { writeFileAtomically } from './atomic-file.ts';
+import { ensureServerCertificate, type ServerCertificateFiles } from './core/pki.ts';
+import { databaseAccount } from './database/account.ts';
+import { applyWantedState, checkMajor, clearStaleServer, type Cluster, makeCluster } from './database/cluster.ts';
+import { isReady, lastComplaint, startPostmaster } from './database/postmaster.ts';
+import type { Guard } from './guard.ts';
+import { type Layout, makeDirectories } from './layout.ts';
+import { rotateLogs } from './log-rotation.ts';
+import { nodeProcess } from './management-process.ts';
+import { lockDirectory, type Roster, rosterOf } from './ownership.ts';
+import type { StackPlan } from './plan.ts';
+import { checkDiskSpace, checkPorts } from './preflight.ts';
+import { StackError } from './stack-error.ts';
+import { EarlyEnd, type ProcessEvents, supervise, type SupervisedProcess } from './supervised-process.ts';
+
+/** What a person sees of the start and of the life of the stack. */
+export interface Report {
+  /** A step begins; `done` ends it with what it found. */
+  step(name: string): (detail: string) => void;
+  warn(text: string): void;
+  event(name: string, fields: Record<string, unknown>): void;
+}
+
+/** What the stack needs of the rest of the product. */
+export interface Services {
+  /** Brings our own database up to date; resolves with the number of migrations applied now. */
+  prepareState(): Promise<number>;
+  /** The three tuning settings as the server reports them, and what differs from what was asked for. */
+  readTuning(): Promise<{ inForce: string; mismatch: string | undefined }>;
+}
+
+export interface RunningStack {
+  /** Ends every process in order and gives the lock back. */
+  stop(): Promise<void>;
+}
+
+const ROTATE_EVERY_MS = 60_000;
+
+/** Starts the stack of a plan; resolves when every process answers. `lost` is called if the directory is taken away. */
+export async function startStack(
+  plan: StackPlan,
+  services: Services,
+  report: Report,
+  aborted: AbortSignal,
+  lost: () => void,
+): Promise<RunningStack> {
+  const { layout } = plan;
+  makeDirectories(layout);
+  const undo: (() => Promise<void>)[] = [];
+  let stopping: Promise<void> = Promise.resolve();
+  const stop = (): Promise<void> => {
+    stopping = stopping.then(async () => {
+      for (let step = undo.pop(); step !== undefined; step = undo.pop()) await step();
+    });
+    return stopping;
+  };
+  aborted.addEventListener('abort', () => void stop());
+  try {
+    const guard = await lockDirectory(plan.guardScript, layout, report, lost);
+    undo.push(() => guard.release());
+    const certificates = await prepare(plan, report);
+    const roster = rosterOf(layout, (pids) => writeStackFile(plan, certificates, pids));
+    roster.add('supervisor', process.pid);
+    undo.push(async () => roster.clear());
+    const events = eventsFor(guard, roster, report);
+    const owned = (process: SupervisedProcess): SupervisedProcess => {
+      undo.push(() => process.stop());
+      return process;
+    };
+    await startDatabase(plan, owned, events, services, report);
+    throwIfAborted(aborted);
+    const migrated = report.step('tables');
+    const applied = await services.prepareState();
+    migrated(applied === 0 ? 'up to date' : `${applied} migration${applied === 1 ? '' : 's'} applied`);
+    throwIfAborted(aborted);
+    await startManagement(plan, certificates, owned, events, report);
+    throwIfAborted(aborted);
+    undo.push(rotateRegularly(layout));
+    return { stop };
+  } catch (error) {
+    await stop();
+    throwIfAborted(aborted);
+    throw error;
+  }
+}
+
+function throwIfAborted(aborted: AbortSignal): void {
+  if (aborted.aborted)
+    throw new StackError('The start was interrupted; everything was stopped again.', 'start again when you like');
+}
+
+async function prepare(plan: StackPlan, report: Report): Promise<ServerCertificateFiles> {
+  const { layout, ports } = plan;
+  const done = report.step('preflight');
+  checkMajor(layout);
+  const leftBehind = await clearStaleServer(layout);
+  if (leftBehind === 'server ended') report.warn('A database server left behind by a crash was ended.');
+  if (leftBehind === 'stale file') report.warn('A stale postmaster.pid of a crash was removed.');
+  checkDiskSpace(layout.root, !existsSync(layout.pgdata));
+  const addresses = plan.plainAddresses.map((address) => ({ address, port: ports.api, purpose: 'API and console' }));
+  await checkPorts([...addresses, { address: '127.0.0.1', port: ports.database, purpose: 'PostgreSQL' }]);
+  done('ports free, disk has room');
+
+  const certified = report.step('certificates');
+  if (plan.secretsToKeep !== undefined)
+    writeFileAtomically(layout.secrets, `${JSON.stringify(plan.secretsToKeep, null, 2)}\n`);
+  const certificates = await ensureServerCertificate(layout.core, plan.serverNames, new Date());
+  certified(`CA in ${certificates.ca}`);
+  return certificates;
+}
+
+async function startDatabase(
+  plan: StackPlan,
+  owned: (process: SupervisedProcess) => SupervisedProcess,
+  events: ProcessEvents,
+  services: Services,
+  report: Report,
+): Promise<void> {
+  const { layout, ports } = plan;
+  const logFile = join(layout.logs, 'database.log');
+  const done = report.step('database');
+  const account = databaseAccount(layout.pgdata, join(plan.postgresBinaries, 'postgres'), layout.root);
+  const cluster: Cluster = { layout, account, binaries: plan.postgresBinaries };
+  const isNew = makeCluster(cluster, plan.databasePasswords);
+  if (!isNew) await whileMemoryIsInUse(() => applyWantedState(cluster, layout.pgdata, plan.databasePasswords, false));
+  const server = owned(
+    supervise(
+      {
+        role: 'database',
+        start: async () => {
+          await clearStaleServer(layout);
+          return startPostmaster(cluster, ports.database, plan.tuning, logFile);
+        },
+        answers: async (child) => isReady(cluster, child),
+        stopSignal: 'SIGINT',
+        stopWithinMs: 60_000,
+        lastWords: () => lastComplaint(logFile),
+      },
+      events,
+    ),
+  );
+  await started(server, logFile);
+  const { inForce, mismatch } = await services.readTuning();
+  done(`PostgreSQL on 127.0.0.1:${ports.database}, ${isNew ? 'new' : 'existing'} data, autovacuum ${inForce}`);
+  if (mismatch !== undefined) report.warn(mismatch);
+}
+
+/** After a killed server its children need a moment to let go of the shared memory. */
+async function whileMemoryIsInUse(action: () => void): Promise<void> {
+  for (let tries = 0; ; tries++) {
+    try {
+      action();
+      return;
+    } catch (error) {
+      if (!(error instanceof Error) || !('code' in error) || error.code !== 'STILL_RUNNING' || tries >= 100)
+        throw error;
+      await new Promise((resolve) => setTimeout(resolve, 100));
+    }
+  }
+}
+
+async function startManagement(
+  plan: StackPlan,
+  certificates: ServerCertificateFiles,
+  owned: (process: SupervisedProcess) => SupervisedProcess,
+  events: ProcessEvents,
+  report: Report,
+): Promise<void> {
+  const done = report.step('management');
+  const spec = nodeProcess('management', {
+    layout: plan.layout,
+    program: plan.managementProgram,
+    environment: plan.managementEnvironment(certificates),
+    pingUrl: `${plan.apiUrl}/api/ping`,
+  });
+  await started(owned(supervise(spec, events)), join(plan.layout.logs, 'management.log'));
+  const listen = plan.listen === undefined ? '' : `, and https://${urlHost(plan.listen)}:${plan.ports.api}`;
+  done(
+    isWildcardAddress(plan.listen ?? '')
+      ? `${plan.apiUrl}, and every address of this machine`
+      : `${plan.apiUrl}${listen}`,
+  );
+}
+
+async function started(process: SupervisedProcess, logFile: string): Promise<void> {
+  try {
+    await process.start();
+  } catch (error) {
+    if (!(error instanceof EarlyEnd)) throw error;
+    const full = /No space left on device/.test(error.words ?? '');
+    throw new StackError(
+      full ? `The disk of ${logFile} is full: ${error.message}.` : `${error.message}.`,
+      full ? 'free some space and start again; no data was lost' : `read ${logFile}; it ends with the reason`,
+    );
+  }
+}
+
+function eventsFor(guard: Guard, roster: Roster, report: Report): ProcessEvents {
+  /** A full disk must not end the supervisor: the list is then behind until the next change. */
+  function keepList(change: () => void): void {
+    try {
+      change();
+    } catch (error) {
+      report.warn(
+        `The list of processes could not be written: ${error instanceof Error ? error.message : String(error)}`,
+      );
+    }
+  }
+
+  return {
+    started(role, pid, signal) {
+      guard.own(pid, signal);
+      keepList(() => roster.add(role, pid));
+      report.event('process.started', { process: role, pid });
+    },
+    ended(role, pid) {
+      guard.free(pid);
+      keepList(() => roster.remove(role));
+      report.event('process.ended', { process: role, pid });
+    },
+    died(role, how, words, pauseMs) {
+      report.event('process.died', { process: role, how, words, restart_in_ms: pauseMs });
+      report.warn(`${role} ended ${how}${words === undefined ? '' : ` (${words})`}; restart in ${pauseMs / 1000} s`);
+    },
+    restarted(role) {
+      report.event('process.restarted', { process: role });
+      report.warn(`${role} runs again`);
+    },
+  };
+}
+
+function rotateRegularly(layout: Layout): () => Promise<void> {
+  const timer = setInterval(() => {
+    try {
+      rotateLogs(layout.logs);
+    } catch {
+      // A full disk: the logs stay as they are, the next minute tries again.
+    }
+  }, ROTATE_EVERY_MS);
+  timer.unref();
+  return async () => clearInterval(timer);
+}
+
+function writeStackFile(
+  plan: StackPlan,
+  certificates: ServerCertificateFiles,
+  pids: { role: string; pid: number }[],
+): void {
+  const content = { ...plan.stackFile, ca_certificate: certificates.ca, pids };
+  writeFileAtomically(plan.layout.stack, `${JSON.stringify(content, null, 2)}\n`);
+}

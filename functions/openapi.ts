@@ -1,0 +1,29 @@
+// GET /api/openapi.json: the document of exactly this surface, from the schemas that validate.
+
+import type { Deps } from '../shared/http/deps.ts';
+import { requireAccess } from '../shared/http/sign-in.ts';
+import type { App } from './app.ts';
+
+export function openapiFunction(app: App, deps: Deps): void {
+  app.openAPIRegistry.registerComponent('securitySchemes', 'basic', { type: 'http', scheme: 'basic' });
+  app.openAPIRegistry.registerComponent('securitySchemes', 'bearer', { type: 'http', scheme: 'bearer' });
+  let prepared: string | undefined;
+  app.get('/api/openapi.json', requireAccess('viewer'), function describeApi(c) {
+    prepared ??= JSON.stringify(documentOf(app, deps.release));
+    return c.body(prepared, 200, { 'Content-Type': 'application/json' });
+  });
+}
+
+/** The OpenAPI 3.1 document of an app; `release` becomes `info.version`. */
+export function documentOf(app: App, release: string) {
+  return app.getOpenAPI31Document({
+    openapi: '3.1.0',
+    info: {
+      title: 'Holdfast',
+      version: release,
+      description: 'Management API of a managed stack around a CoT server. Errors are RFC 9457 problem documents.',
+      license: { name: 'Apache-2.0', url: 'https://www.apache.org/licenses/LICENSE-2.0' },
+    },
+    servers: [{ url: '/' }],
+  });
+}

@@ -1,0 +1,22 @@
+// GET /api/ping: the process answers. Open, and it touches nothing.
+
+import { z } from '@hono/zod-openapi';
+import { apiRoute, jsonAnswer } from '../shared/http/route.ts';
+import type { App } from './app.ts';
+
+const route = apiRoute(
+  {
+    method: 'get',
+    path: '/api/ping',
+    summary: 'Whether the management process answers',
+    tags: ['health'],
+    responses: { 200: jsonAnswer('It answers', z.object({ status: z.literal('ok') })) },
+  },
+  { access: 'open' },
+);
+
+export function pingFunction(app: App): void {
+  app.openapi(route, function ping(c) {
+    return c.json({ status: 'ok' as const }, 200);
+  });
+}

@@ -1,0 +1,35 @@
+// Bundles the programs of Holdfast into dist/. Each file is written beside its place and renamed, so that a program
+// that starts meanwhile reads the old one or the new one.
+
+import { mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { basename, join, resolve } from 'node:path';
+import { build } from 'esbuild';
+
+const home = resolve(import.meta.dirname, '..');
+const dist = join(home, 'dist');
+const { version } = JSON.parse(readFileSync(join(home, 'package.json'), 'utf8')) as { version: string };
+
+const result = await build({
+  absWorkingDir: home,
+  entryPoints: ['scripts/start.ts', 'scripts/stop.ts', 'scripts/management.ts'],
+  outdir: dist,
+  bundle: true,
+  write: false,
+  platform: 'node',
+  format: 'esm',
+  target: 'node24',
+  loader: { '.sql': 'text' },
+  define: { HOLDFAST_RELEASE: JSON.stringify(version) },
+  banner: {
+    js: "import { createRequire as createRequire_ } from 'node:module'; const require = createRequire_(import.meta.url);",
+  },
+  legalComments: 'none',
+  logLevel: 'warning',
+});
+mkdirSync(dist, { recursive: true });
+writeFileSync(join(dist, 'package.json'), '{ "type": "module" }\n');
+for (const file of result.outputFiles) {
+  const temporary = join(dist, `.${basename(file.path)}.${process.pid}`);
+  writeFileSync(temporary, file.contents);
+  renameSync(temporary, file.path);
+}

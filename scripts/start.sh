@@ -1,0 +1,16 @@
+#!/usr/bin/env bash
+# Starts Holdfast. ./scripts/start.sh --help lists the options.
+set -euo pipefail
+called_from=$PWD
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+# shellcheck source=scripts/install.sh
+source scripts/install.sh
+prepare_holdfast
+home=$PWD
+cd "$called_from"
+# What runs on after --detach must hold nothing of the caller but its own output.
+for descriptor in /proc/$$/fd/*; do
+  number=${descriptor##*/}
+  if [ "$number" -gt 2 ] && [ "$number" -ne 255 ]; then eval "exec $number>&-"; fi
+done
+exec "$home/$NODE" "$home/dist/start.js" "$@"

@@ -1,0 +1,170 @@
+// Entry of start.sh: checks everything, then runs the embedded stack here or hands it to a detached supervisor.
+
+import { type ChildProcess, spawn } from 'node:child_process';
+import { closeSync, openSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import { makeDirectories } from '../compose/embedded/layout.ts';
+import { describeProblem } from '../shared/config/problem.ts';
+import { urlHost } from '../shared/domain/host-name.ts';
+import { WEBADMIN } from '../shared/http/sign-in.ts';
+import { RELEASE } from '../shared/runtime/release.ts';
+import { type EmbeddedPlan, planEmbedded } from './embedded-plan.ts';
+import { failureText, type Message, messageProgress, terminalProgress } from './progress.ts';
+import { parseStartArguments, START_USAGE, type StartArguments, UsageError } from './start-arguments.ts';
+import { superviseStack } from './supervisor.ts';
+
+const home = resolve(import.meta.dirname, '..');
+const DETACHED_VARIABLE = 'HOLDFAST_DETACHED';
+
+async function main(): Promise<number> {
+  const args = readArguments();
+  if (typeof args === 'number') return args;
+  const plan = planEmbedded(home, args, process.env);
+  if (Array.isArray(plan)) {
+    const count = plan.length === 1 ? 'one setting' : `${plan.length} settings`;
+    say(`Holdfast does not start: ${count} must be put right. Nothing was written.\n`);
+    for (const problem of plan) say(`  ${describeProblem(problem)}\n`);
+    return 1;
+  }
+  if (process.env[DETACHED_VARIABLE] === '1') return runDetached(plan);
+  say(`Holdfast ${RELEASE}, embedded, data in ${plan.layout.root}\n`);
+  return args.detach ? launch(plan) : runHere(plan);
+}
+
+function readArguments(): StartArguments | number {
+  try {
+    const args = parseStartArguments(process.argv.slice(2), home, process.cwd());
+    if (args === 'help') {
+      process.stdout.write(START_USAGE);
+      return 0;
+    }
+    if (args.embedded) return args;
+    say('The container stack is not part of this release yet. Start with: ./scripts/start.sh --embedded\n');
+    return 2;
+  } catch (error) {
+    if (!(error instanceof UsageError)) throw error;
+    say(`${error.message}\n\n${START_USAGE}`);
+    return 2;
+  }
+}
+
+async function runHere(plan: EmbeddedPlan): Promise<number> {
+  const begun = performance.now();
+  const supervision = superviseStack(plan, progressHere());
+  try {
+    await supervision.ready;
+  } catch (error) {
+    say(`\n${failureText(error)}`);
+    return 1;
+  }
+  say(summary(plan, begun, 'Ctrl-C'));
+  const code = await supervision.ended;
+  say('Holdfast has stopped.\n');
+  return code;
+}
+
+/** The supervisor's side of a detached start: it stops again when its launcher dies before the stack is ready. */
+async function runDetached(plan: EmbeddedPlan): Promise<number> {
+  delete process.env[DETACHED_VARIABLE];
+  process.chdir(plan.layout.root);
+  const send = (message: Message): void => {
+    if (process.connected) process.send?.(message, undefined, undefined, () => undefined);
+  };
+  const supervision = superviseStack(plan, messageProgress(send));
+  const stopEarly = (): void => supervision.stop();
+  process.once('disconnect', stopEarly);
+  try {
+    await supervision.ready;
+  } catch (error) {
+    await new Promise((sent) => {
+      if (process.connected) process.send?.({ kind: 'failed', text: failureText(error) }, undefined, undefined, sent);
+      else sent(null);
+    });
+    return 1;
+  }
+  process.off('disconnect', stopEarly);
+  send({ kind: 'ready' });
+  return supervision.ended;
+}
+
+/** The launcher's side: shows the progress and returns when the stack is ready. */
+async function launch(plan: EmbeddedPlan): Promise<number> {
+  const begun = performance.now();
+  makeDirectories(plan.layout);
+  const child = spawnSupervisor(join(plan.layout.logs, 'supervisor.log'));
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => child.kill('SIGTERM'));
+  const progress = progressHere();
+  let finishStep: (detail: string) => void = () => undefined;
+  const outcome = await new Promise<'ready' | 'failed'>((resolveOutcome) => {
+    child.on('message', (message: Message) => {
+      if (message.kind === 'step') finishStep = progress.step(message.name);
+      else if (message.kind === 'done') finishStep(message.detail);
+      else if (message.kind === 'warn') progress.warn(message.text);
+      else if (message.kind === 'ready') resolveOutcome('ready');
+      else {
+        say(`\n${message.text}`);
+        resolveOutcome('failed');
+      }
+    });
+    child.once('exit', (code, signal) => {
+      say(
+        `\nThe supervisor ended ${signal === null ? `with code ${code}` : `by signal ${signal}`}; see ${plan.layout.logs}/supervisor.log\n`,
+      );
+      resolveOutcome('failed');
+    });
+  });
+  child.removeAllListeners('exit');
+  if (outcome === 'failed') return 1;
+  say(summary(plan, begun, `./scripts/stop.sh --data ${plan.layout.root}`));
+  child.disconnect();
+  child.unref();
+  return 0;
+}
+
+function spawnSupervisor(logFile: string): ChildProcess {
+  const log = openSync(logFile, 'a', 0o600);
+  try {
+    return spawn(process.execPath, process.argv.slice(1), {
+      detached: true,
+      env: { ...process.env, [DETACHED_VARIABLE]: '1' },
+      stdio: ['ignore', log, log, 'ipc'],
+    });
+  } finally {
+    closeSync(log);
+  }
+}
+
+function progressHere() {
+  return terminalProgress(say, process.stderr.isTTY, () => performance.now());
+}
+
+function summary(plan: EmbeddedPlan, begun: number, stopWith: string): string {
+  const seconds = ((performance.now() - begun) / 1000).toFixed(1);
+  const network =
+    plan.listen === undefined
+      ? []
+      : [
+          `  Network      https://${urlHost(plan.listen)}:${plan.ports.api} (CA: ${plan.layout.core}/certs/files/ca.pem)`,
+        ];
+  return [
+    `Holdfast runs and answers (${seconds} s).`,
+    `  API          ${plan.apiUrl}/api, documented at ${plan.apiUrl}/api/docs`,
+    ...network,
+    `  Sign in as   ${WEBADMIN}; the password and every address are in ${plan.layout.stack}`,
+    `  Stop with    ${stopWith}`,
+    '',
+  ].join('\n');
+}
+
+function say(text: string): void {
+  process.stderr.write(text);
+}
+
+process.exitCode = 1;
+main().then(
+  (code) => process.exit(code),
+  (error: unknown) => {
+    say(failureText(error));
+    process.exit(1);
+  },
+);

@@ -1,0 +1,116 @@
+// The supervisor: brings a plan up, keeps it up, and stops it in order on a signal.
+
+import { appendFileSync, chmodSync, existsSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { type Report, type RunningStack, type Services, startStack } from '../compose/embedded/stack.ts';
+import { makeDirectories } from '../compose/embedded/layout.ts';
+import { jsonLog } from '../shared/adapters/json-log.ts';
+import { migrate } from '../shared/adapters/migrate.ts';
+import { MIGRATIONS } from '../shared/adapters/migrations/index.ts';
+import { connect, type Sql } from '../shared/adapters/postgres.ts';
+import { readTuning } from '../shared/adapters/tuning.ts';
+import type { Secret } from '../shared/domain/secret.ts';
+import { RELEASE } from '../shared/runtime/release.ts';
+import type { EmbeddedPlan } from './embedded-plan.ts';
+
+/** What the person at the terminal sees. */
+export type Progress = Pick<Report, 'step' | 'warn'>;
+
+export interface Supervision {
+  /** Resolves once every process answers; rejects when the start failed and everything was stopped again. */
+  ready: Promise<void>;
+  /** Resolves when everything has ended, with the exit code. */
+  ended: Promise<number>;
+  /** Stops everything in order. */
+  stop(): void;
+}
+
+/** Starts a plan; SIGINT, SIGTERM and SIGHUP stop it in order. */
+export function superviseStack(plan: EmbeddedPlan, progress: Progress): Supervision {
+  makeDirectories(plan.layout);
+  const log = fileLog(join(plan.layout.logs, 'supervisor.log'));
+  const report: Report = {
+    step(name) {
+      const done = progress.step(name);
+      return (detail) => {
+        log.info('step.done', { step: name, detail });
+        done(detail);
+      };
+    },
+    warn(text) {
+      log.warn('stack.warning', { text });
+      progress.warn(text);
+    },
+    event: (name, fields) => log.info(name, fields),
+  };
+  const aborting = new AbortController();
+  const { promise: ended, resolve: end } = Promise.withResolvers<number>();
+  let stack: RunningStack | undefined;
+  let stopping = false;
+
+  function stop(code = 0): void {
+    if (stopping) return;
+    stopping = true;
+    log.info('stack.stopping');
+    if (stack === undefined) aborting.abort();
+    else void stack.stop().then(() => finish(code));
+  }
+
+  function finish(code: number): void {
+    log.info('stack.stopped');
+    log.flush();
+    end(code);
+  }
+
+  const lost = (): void => {
+    report.warn(`The lock of ${plan.layout.root} was lost to another process; stopping.`);
+    stop(1);
+  };
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => stop());
+  log.info('stack.starting', { release: RELEASE, ports: plan.ports, settings_from: plan.settingsFrom });
+
+  async function start(): Promise<void> {
+    try {
+      for (const warning of plan.warnings) report.warn(warning);
+      stack = await startStack(plan, servicesFor(plan), report, aborting.signal, lost);
+      log.info('stack.ready');
+    } catch (error) {
+      log.error('stack.failed', { error: error instanceof Error ? error.message : String(error) });
+      finish(1);
+      throw error;
+    }
+  }
+
+  return { ready: start(), ended, stop: () => stop() };
+}
+
+function servicesFor(plan: EmbeddedPlan): Services {
+  return {
+    prepareState: async () => (await withDatabase(plan.stateUrl, (sql) => migrate(sql, MIGRATIONS))).length,
+    readTuning: () => withDatabase(plan.coreUrl, (sql) => readTuning(sql, plan.tuning)),
+  };
+}
+
+async function withDatabase<T>(url: Secret, use: (sql: Sql) => Promise<T>): Promise<T> {
+  const sql = connect(url, { name: 'holdfast-start', max: 1 });
+  try {
+    return await use(sql);
+  } finally {
+    await sql.end({ timeout: 2 });
+  }
+}
+
+function fileLog(path: string) {
+  if (!existsSync(path)) writeFileSync(path, '', { mode: 0o600 });
+  chmodSync(path, 0o600);
+  return jsonLog({
+    role: 'supervisor',
+    write: (text) => {
+      try {
+        appendFileSync(path, text);
+      } catch {
+        // A full disk must not stop the supervisor; the line is lost.
+      }
+    },
+  });
+}

@@ -1,0 +1,10 @@
+#!/usr/bin/env bash
+# Runs every check and every test; the last line is "N passed, N failed".
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+# shellcheck source=scripts/install.sh
+source scripts/install.sh
+prepare_holdfast
+npm run --silent lint
+npm run --silent typecheck
+npm test --silent -- "$@"

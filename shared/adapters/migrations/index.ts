@@ -1,0 +1,6 @@
+// The migrations of our own database, in order. To add one: a new file, a line here; never change an old one.
+
+import stackStart from './0001-stack-start.sql';
+import type { Migration } from '../migrate.ts';
+
+export const MIGRATIONS: readonly Migration[] = [{ number: 1, name: 'stack-start', sql: stackStart }];

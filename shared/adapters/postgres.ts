@@ -1,0 +1,41 @@
+// Connections to PostgreSQL.
+
+import postgres from 'postgres';
+import type { Secret } from '../domain/secret.ts';
+
+export type Sql = postgres.Sql;
+
+export interface ConnectOptions {
+  /** Shown in pg_stat_activity. */
+  name: string;
+  /** Connections kept at most. */
+  max?: number;
+}
+
+/** A lazy pool: nothing is connected before the first query. Notices of the server are dropped. */
+export function connect(url: Secret, { name, max = 5 }: ConnectOptions): Sql {
+  return postgres(url.reveal(), {
+    max,
+    connect_timeout: 5,
+    idle_timeout: 60,
+    onnotice: () => undefined,
+    connection: { application_name: name },
+  });
+}
+
+/** True when the database could not be reached (as opposed to: it answered with a refusal of the query). */
+export function isUnreachable(error: unknown): boolean {
+  const code = errorCode(error);
+  return (
+    code !== undefined &&
+    (/^(ECONN|ETIMEDOUT|EHOSTUNREACH|ENETUNREACH|ENOTFOUND|EAI_AGAIN|EPIPE|CONNECT)/.test(code) ||
+      // Connection exceptions, too many connections, and a server that starts or stops.
+      /^(08...|53300|57P0[123])$/.test(code))
+  );
+}
+
+/** The SQLSTATE or system code of an error, if it has one. */
+export function errorCode(error: unknown): string | undefined {
+  if (typeof error !== 'object' || error === null || !('code' in error)) return undefined;
+  return typeof error.code === 'string' ? error.code : undefined;
+}

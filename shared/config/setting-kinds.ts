@@ -1,0 +1,184 @@
+// The shapes that a setting's text may have. Each kind parses text, says what it expects, and never echoes the text.
+
+import { Cron } from 'croner';
+import { z } from 'zod';
+import { parseDatabaseSize } from '../domain/database-size.ts';
+import { isHostName, isIpAddress, isIpv6 } from '../domain/host-name.ts';
+import { Secret } from '../domain/secret.ts';
+
+/** How the text of one setting becomes a value; `expects` completes the sentence "must be ...". */
+export interface Kind<T> {
+  schema: z.ZodType<T, string>;
+  expects: string;
+  secret: boolean;
+}
+
+function kind<T>(expects: string, schema: z.ZodType<T, string>, secret = false): Kind<T> {
+  return { schema, expects, secret };
+}
+
+function checked(expects: string, accepts: (text: string) => boolean): Kind<string> {
+  return kind(expects, z.string().refine(accepts));
+}
+
+/** A whole number within bounds, in plain decimal digits. */
+export function wholeNumber(min: number, max: number, of = ''): Kind<number> {
+  const expects = `a whole number${of === '' ? '' : ` of ${of}`} from ${min} to ${max}`;
+  return kind(
+    expects,
+    z
+      .string()
+      .regex(/^\d{1,15}$/)
+      .transform(Number)
+      .refine((value) => value >= min && value <= max),
+  );
+}
+
+/** A decimal fraction within bounds. */
+export function fraction(min: number, max: number): Kind<number> {
+  return kind(
+    `a number from ${min} to ${max}, such as 0.05`,
+    z
+      .string()
+      .regex(/^(\d{1,9}(\.\d{1,9})?|\.\d{1,9})$/)
+      .transform(Number)
+      .refine((value) => value >= min && value <= max),
+  );
+}
+
+/** A PostgreSQL memory size of at least `minBytes`; the text is kept as it is. */
+export function databaseSize(minBytes: number, least: string): Kind<string> {
+  const maxBytes = (2 ** 31 - 1) * 1024;
+  return checked(`a size of ${least} or more with its unit (kB, MB, GB), such as 256MB`, (text) => {
+    const bytes = parseDatabaseSize(text);
+    return bytes !== undefined && bytes >= minBytes && bytes <= maxBytes;
+  });
+}
+
+/** One of a few words. */
+export function oneOf<const T extends string>(...words: [T, ...T[]]): Kind<T> {
+  const expects = words.length === 1 ? words[0] : `${words.slice(0, -1).join(', ')} or ${words.at(-1)}`;
+  return kind(
+    expects,
+    z.string().transform((text, context): T => {
+      const word = words.find((candidate) => candidate === text);
+      if (word !== undefined) return word;
+      context.addIssue({ code: 'custom', message: expects });
+      return z.NEVER;
+    }),
+  );
+}
+
+/** `true` or `false`. */
+export function trueOrFalse(): Kind<boolean> {
+  return kind(
+    'true or false',
+    z
+      .string()
+      .regex(/^(true|false)$/)
+      .transform((text) => text === 'true'),
+  );
+}
+
+/** A host name or an IP address, without scheme and port. */
+export function hostNameOrAddress(): Kind<string> {
+  return checked(
+    'a host name or an IP address without scheme or port, such as cot.example.org',
+    (text) => isHostName(text) || isIpAddress(text),
+  );
+}
+
+/** A URL with one of the given schemes (`https`, `postgres`). With `secret`, it may carry a password and is hidden. */
+export function url(...schemes: [string, ...string[]]): Kind<string> {
+  const expects = `a URL with ${schemes.map((scheme) => `${scheme}://`).join(' or ')} and a host`;
+  return checked(expects, (text) => isUrl(text, schemes));
+}
+
+/** A URL that may carry a password: shown as set or unset only. */
+export function secretUrl(...schemes: [string, ...string[]]): Kind<Secret> {
+  const plain = url(...schemes);
+  return kind(
+    plain.expects,
+    plain.schema.transform((text) => new Secret(text)),
+    true,
+  );
+}
+
+function isUrl(text: string, schemes: string[]): boolean {
+  if (!URL.canParse(text)) return false;
+  const parsed = new URL(text);
+  if (!schemes.includes(parsed.protocol.slice(0, -1))) return false;
+  return parsed.protocol === 'unix:' ? parsed.pathname.startsWith('/') : parsed.hostname !== '';
+}
+
+/** A comma-separated list whose members each satisfy `accepts`. */
+export function listOf(member: string, accepts: (text: string) => boolean): Kind<string[]> {
+  return kind(
+    `a comma-separated list of ${member}`,
+    z
+      .string()
+      .transform((text) =>
+        text
+          .split(',')
+          .map((part) => part.trim())
+          .filter((part) => part !== ''),
+      )
+      .refine((members) => members.length > 0 && members.every(accepts)),
+  );
+}
+
+/** An address or network such as `10.0.0.7`, `10.0.0.0/24`, `fd00::/64`. */
+export function isAddressOrNetwork(text: string): boolean {
+  const [address = '', prefix, ...rest] = text.split('/');
+  if (rest.length > 0 || !isIpAddress(address)) return false;
+  return prefix === undefined || (/^\d{1,3}$/.test(prefix) && Number(prefix) <= (isIpv6(address) ? 128 : 32));
+}
+
+/** An e-mail address as the HTML standard sees it. */
+export function isEmailAddress(text: string): boolean {
+  return z.email({ pattern: z.regexes.html5Email }).safeParse(text).success;
+}
+
+/** One line of text that matches a pattern. */
+export function text(expects: string, pattern: RegExp): Kind<string> {
+  return checked(expects, (value) => pattern.test(value));
+}
+
+/** A password, key or token: one line, hidden everywhere. */
+export function secretText(
+  expects = 'one line without control characters',
+  pattern = /^[^\p{Cc}]{1,1024}$/u,
+): Kind<Secret> {
+  return kind(
+    expects,
+    z
+      .string()
+      .regex(pattern)
+      .transform((value) => new Secret(value)),
+    true,
+  );
+}
+
+const QUARTZ =
+  'a Quartz schedule "second minute hour day-of-month month day-of-week [year]" with ? in one day field, such as 0 0 3 * * ?';
+
+/** A seconds-first Quartz expression that fires at least once from now on. */
+export function quartzSchedule(): Kind<string> {
+  return checked(QUARTZ, (text) => {
+    const fields = text.trim().split(/\s+/);
+    if (fields.length !== 6 && fields.length !== 7) return false;
+    const dayFields = [fields[3], fields[5]];
+    if (dayFields.filter((field) => field === '?').length !== 1) return false;
+    if (/[089]/.test((fields[5] ?? '').replace(/[/#].*$/, ''))) return false;
+    return firesAgain(text);
+  });
+}
+
+function firesAgain(expression: string): boolean {
+  try {
+    const schedule = new Cron(expression, { alternativeWeekdays: true, sloppyRanges: true, paused: true });
+    return schedule.nextRun() !== null;
+  } catch {
+    return false;
+  }
+}

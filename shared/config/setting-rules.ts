@@ -1,0 +1,83 @@
+// Rules that span several variables. A variable that is wrong by itself is not judged a second time.
+
+import type { Problem } from './problem.ts';
+import type { SettingName, Settings } from './settings.ts';
+
+/** How the stack runs; the container stack needs an address and a mode, the embedded one brings its own. */
+export type Mode = 'embedded' | 'container';
+
+/** The largest number of days whose seconds fit the core's 32-bit integers. */
+const MAX_DAYS_IN_SECONDS = 24855;
+
+const RETENTION_VARIABLES = ['COT_RETENTION_DAYS', 'GEOCHAT_RETENTION_DAYS', 'RETENTION_CRON'] as const;
+
+/** Problems between variables; `alreadyBad` names those that failed by themselves. */
+export function settingRules(settings: Settings, mode: Mode, alreadyBad: ReadonlySet<string>): Problem[] {
+  const problems = [...retentionUnit(settings, mode), ...twoGroups(settings), ...needed(settings, mode)];
+  return problems.filter((problem) => !alreadyBad.has(problem.name));
+}
+
+function retentionUnit(settings: Settings, mode: Mode): Problem[] {
+  const unit = settings.CORE_RETENTION_UNIT;
+  if (mode === 'embedded' && unit === 'seconds') {
+    return [
+      problem(
+        'CORE_RETENTION_UNIT',
+        unit,
+        'the embedded core counts days',
+        'remove it, or set CORE_RETENTION_UNIT=days',
+      ),
+    ];
+  }
+  const used = RETENTION_VARIABLES.find((name) => settings[name] !== undefined);
+  if (unit === undefined && used !== undefined) {
+    return [
+      problem(
+        'CORE_RETENTION_UNIT',
+        undefined,
+        `must be set, because ${used} is: a core that reads seconds would delete 30 days' worth after 30 seconds`,
+        'set CORE_RETENTION_UNIT=seconds for a TAK Server release, CORE_RETENTION_UNIT=days for the embedded core',
+      ),
+    ];
+  }
+  if (unit !== 'seconds') return [];
+  return (['COT_RETENTION_DAYS', 'GEOCHAT_RETENTION_DAYS'] as const)
+    .filter((name) => (settings[name] ?? 0) > MAX_DAYS_IN_SECONDS)
+    .map((name) =>
+      problem(
+        name,
+        String(settings[name]),
+        `must be a whole number of days from 1 to ${MAX_DAYS_IN_SECONDS}, because the core counts seconds in 32 bits`,
+        `set ${name}=${MAX_DAYS_IN_SECONDS} or less, or remove it to keep everything`,
+      ),
+    );
+}
+
+function twoGroups(settings: Settings): Problem[] {
+  if (settings.ADMIN_GROUP === undefined || settings.VIEWER_GROUP === undefined) return [];
+  if (settings.ADMIN_GROUP.toLowerCase() !== settings.VIEWER_GROUP.toLowerCase()) return [];
+  return [
+    problem(
+      'VIEWER_GROUP',
+      settings.VIEWER_GROUP,
+      'is the same group as ADMIN_GROUP, so that every reader would be an administrator',
+      'give the two different names',
+    ),
+  ];
+}
+
+function needed(settings: Settings, mode: Mode): Problem[] {
+  if (mode === 'embedded') return [];
+  const missing: [SettingName, string][] = [
+    ['SERVER_ADDRESS', 'set SERVER_ADDRESS to the name that phones use, such as cot.example.org'],
+    ['DEPLOY_MODE', 'set DEPLOY_MODE=subdomain (public certificates) or DEPLOY_MODE=direct (own CA)'],
+    ['DATABASE_URL', 'set DATABASE_URL to the database of Holdfast, as its owner'],
+  ];
+  return missing
+    .filter(([name]) => settings[name] === undefined)
+    .map(([name, remedy]) => problem(name, undefined, 'must be set in the container stack', remedy));
+}
+
+function problem(name: SettingName, value: string | undefined, message: string, remedy: string): Problem {
+  return { name, value, message, remedy };
+}

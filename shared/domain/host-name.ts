@@ -1,0 +1,52 @@
+// Host names and addresses as they may stand in a setting.
+
+const LABEL = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/i;
+
+/** True for an IPv4 address in dotted form. */
+export function isIpv4(text: string): boolean {
+  const parts = text.split('.');
+  return parts.length === 4 && parts.every((part) => /^(0|[1-9]\d{0,2})$/.test(part) && Number(part) <= 255);
+}
+
+/** True for an IPv6 address without zone and without brackets. */
+export function isIpv6(text: string): boolean {
+  if (!/^[0-9a-f:.]+$/i.test(text) || !text.includes(':')) return false;
+  const halves = text.split('::');
+  if (halves.length > 2) return false;
+  const groups = halves.flatMap((half) => (half === '' ? [] : half.split(':')));
+  const last = groups.at(-1);
+  const embedded = last !== undefined && last.includes('.');
+  if (embedded && !isIpv4(last)) return false;
+  const hex = embedded ? groups.slice(0, -1) : groups;
+  if (!hex.every((group) => /^[0-9a-f]{1,4}$/i.test(group))) return false;
+  const count = hex.length + (embedded ? 2 : 0);
+  return halves.length === 2 ? count < 8 : count === 8;
+}
+
+/** True for an IPv4 or IPv6 address. */
+export function isIpAddress(text: string): boolean {
+  return isIpv4(text) || isIpv6(text);
+}
+
+/** True for a host name of RFC 1123 (labels of letters, digits and hyphens, at most 253 characters in all). */
+export function isHostName(text: string): boolean {
+  if (text.length > 253) return false;
+  const labels = text.split('.');
+  const last = labels.at(-1) ?? '';
+  return labels.every((label) => LABEL.test(label)) && !/^\d+$/.test(last);
+}
+
+/** True for the addresses that stand for every interface. */
+export function isWildcardAddress(address: string): boolean {
+  return address === '0.0.0.0' || address === '::';
+}
+
+/** True when listening on `address` takes 127.0.0.1 as well. */
+export function coversLoopback(address: string): boolean {
+  return isWildcardAddress(address) || address === '127.0.0.1';
+}
+
+/** The host part of a URL: IPv6 addresses in brackets. */
+export function urlHost(address: string): string {
+  return isIpv6(address) ? `[${address}]` : address;
+}

@@ -1,0 +1,16 @@
+// Compares secrets so that the time taken tells nothing about where they differ, nor how long they are.
+
+const encoder = new TextEncoder();
+
+/** True when the two texts are equal. Both are hashed under a fresh key first, so lengths do not show. */
+export async function constantTimeEqual(a: string, b: string): Promise<boolean> {
+  const key = await crypto.subtle.generateKey({ name: 'HMAC', hash: 'SHA-256' }, false, ['sign']);
+  const [left, right] = await Promise.all([a, b].map((text) => crypto.subtle.sign('HMAC', key, encoder.encode(text))));
+  if (left === undefined || right === undefined) return false;
+  const leftBytes = new Uint8Array(left);
+  const rightBytes = new Uint8Array(right);
+  let difference = leftBytes.length ^ rightBytes.length;
+  for (let index = 0; index < leftBytes.length; index++)
+    difference |= (leftBytes[index] ?? 0) ^ (rightBytes[index] ?? 0);
+  return difference === 0;
+}

@@ -1,0 +1,19 @@
+// What the functions need of the outside, handed in by the host.
+
+import type { Source } from '../config/load-settings.ts';
+import type { SettingName, Settings } from '../config/settings.ts';
+import type { Thresholds } from '../config/thresholds.ts';
+import type { Assets } from '../ports/assets.ts';
+import type { Log } from '../ports/log.ts';
+import type { LogFiles } from '../ports/log-files.ts';
+
+export interface Deps {
+  release: string;
+  startedAt: Date;
+  settings: Settings;
+  sources: Readonly<Record<SettingName, Source>>;
+  thresholds: Thresholds;
+  log: Log;
+  logFiles: LogFiles;
+  assets: Assets;
+}

@@ -1,0 +1,19 @@
+// What the host hands to every request, and what the middleware adds to it.
+
+import type { Principal } from './principal.ts';
+
+/** From the host: the address and scheme of the connection itself, never of a header. */
+export interface Bindings {
+  requestId: string;
+  clientAddress: string;
+  secure: boolean;
+}
+
+export interface Variables {
+  principal: Principal;
+}
+
+export interface AppEnv {
+  Bindings: Bindings;
+  Variables: Variables;
+}

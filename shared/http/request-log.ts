@@ -1,0 +1,41 @@
+// Names each request and logs one line for it. It wraps the app from outside, so that the hot path has no middleware
+// that touches the response. Paths are logged without their query.
+
+import type { Log } from '../ports/log.ts';
+import type { Bindings } from './env.ts';
+
+export type AppFetch = (request: Request, bindings: Bindings) => Response | Promise<Response>;
+
+/** What the host knows of the connection itself. */
+export type Connection = Omit<Bindings, 'requestId'>;
+
+export type HostFetch = (request: Request, connection: Connection) => Response | Promise<Response>;
+
+/** The app with a fresh id for each request and a line `http.request` after each answer. `clock` counts milliseconds. */
+export function withRequestLog(fetch: AppFetch, log: Log, clock: () => number): HostFetch {
+  return function handle(request, connection) {
+    const started = clock();
+    const requestId = crypto.randomUUID();
+    const answer = fetch(request, { requestId, ...connection });
+
+    function logged(response: Response): Response {
+      log.info('http.request', {
+        request_id: requestId,
+        method: request.method,
+        path: pathOf(request.url),
+        status: response.status,
+        ms: Math.round((clock() - started) * 10) / 10,
+        address: connection.clientAddress,
+      });
+      return response;
+    }
+
+    return answer instanceof Promise ? answer.then(logged) : logged(answer);
+  };
+}
+
+function pathOf(url: string): string {
+  const start = url.indexOf('/', url.indexOf('://') + 3);
+  const end = url.indexOf('?', start);
+  return url.slice(start, end === -1 ? undefined : end);
+}

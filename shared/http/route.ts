@@ -1,0 +1,53 @@
+// Describes a route once: path, who may call it, what it takes and gives. The same schemas validate and document.
+
+import { createRoute, type RouteConfig, z } from '@hono/zod-openapi';
+import type { ErrorCode } from '../domain/app-error.ts';
+import type { Access } from './principal.ts';
+import { statusOf } from './problem.ts';
+import { requireAccess } from './sign-in.ts';
+
+export const problemSchema = z
+  .object({
+    type: z.string(),
+    title: z.string(),
+    status: z.int(),
+    detail: z.string(),
+    code: z.string(),
+    request_id: z.string(),
+    errors: z.array(z.object({ path: z.string(), message: z.string() })).optional(),
+  })
+  .openapi('Problem');
+
+const PROBLEM = { 'application/problem+json': { schema: problemSchema } };
+
+interface RouteOptions {
+  access: Access;
+  /** Failures that this route can answer besides those of its access. */
+  fails?: ErrorCode[];
+}
+
+/** A route of the API with its access, its security and every error that it can answer. */
+export function apiRoute<const R extends RouteConfig>(
+  config: R,
+  { access, fails = [] }: RouteOptions,
+): R & { getRoutingPath(): string } {
+  const codes: ErrorCode[] = [...fails, 'internal'];
+  if (access !== 'open') codes.push('unauthenticated');
+  if (access === 'admin' || access === 'viewer') codes.push('forbidden');
+  const problems = Object.fromEntries(
+    codes.map((code) => [statusOf(code), { description: code.replaceAll('_', ' '), content: PROBLEM }]),
+  );
+  const route = {
+    ...config,
+    ...(access === 'open'
+      ? { security: [] }
+      : { security: [{ basic: [] }, { bearer: [] }], middleware: [requireAccess(access)] }),
+    responses: { ...config.responses, ...problems },
+  };
+  return createRoute(route);
+}
+
+/** The JSON answer of a route. */
+export function jsonAnswer<const S extends z.ZodType>(description: string, schema: S) {
+  return { description, content: { 'application/json': { schema } } };
+}

@@ -1,0 +1,37 @@
+// Reads the settings and the thresholds of a process from its layers and from monitor/config/thresholds.yml.
+
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { parse } from 'yaml';
+import { type Layer, type LoadedSettings, loadSettings } from '../config/load-settings.ts';
+import { loadThresholds } from '../config/load-thresholds.ts';
+import type { Problem } from '../config/problem.ts';
+import type { Mode } from '../config/setting-rules.ts';
+import type { Thresholds } from '../config/thresholds.ts';
+
+export interface Configuration extends LoadedSettings {
+  thresholds: Thresholds;
+}
+
+const THRESHOLDS_FILE = 'monitor/config/thresholds.yml';
+
+/** Everything that a start needs to know, with every problem of both sources. `home` is the root of the release. */
+export function readConfiguration(home: string, layers: readonly Layer[], mode: Mode): Configuration {
+  const loaded = loadSettings(layers, mode);
+  const file = readThresholdsFile(join(home, THRESHOLDS_FILE));
+  const { thresholds, problems } = loadThresholds(file.document, THRESHOLDS_FILE, layers);
+  return { ...loaded, thresholds, problems: [...loaded.problems, ...file.problems, ...problems] };
+}
+
+function readThresholdsFile(path: string): { document: unknown; problems: Problem[] } {
+  try {
+    return { document: parse(readFileSync(path, 'utf8')) as unknown, problems: [] };
+  } catch (error) {
+    const message = error instanceof Error ? (error.message.split('\n')[0] ?? '') : String(error);
+    const remedy = 'correct the file, or get the shipped one back with: git checkout monitor/config/thresholds.yml';
+    return {
+      document: undefined,
+      problems: [{ name: THRESHOLDS_FILE, value: undefined, message: `cannot be read: ${message}`, remedy }],
+    };
+  }
+}

@@ -1,0 +1,35 @@
+// What a supervisor hands to the processes that it starts, in one environment variable. Without it (containers), a
+// process reads the environment itself.
+
+import { z } from 'zod';
+import type { Layer } from '../config/load-settings.ts';
+import type { Mode } from '../config/setting-rules.ts';
+
+export const HANDOVER_VARIABLE = 'HOLDFAST_HANDOVER';
+
+const handoverSchema = z.object({
+  mode: z.enum(['embedded', 'container']),
+  layers: z.array(
+    z.object({
+      source: z.enum(['command line', 'environment', 'env file', 'generated', 'stack', 'default', 'unset']),
+      values: z.record(z.string(), z.string()),
+    }),
+  ),
+  /** The address of --listen with the files of its certificate. */
+  tls: z.object({ address: z.string(), certificateFile: z.string(), keyFile: z.string() }).optional(),
+});
+
+export type Handover = z.infer<typeof handoverSchema>;
+
+/** The handover of this process; without a supervisor, the environment in container mode. */
+export function readHandover(environment: NodeJS.ProcessEnv): Handover & { layers: Layer[]; mode: Mode } {
+  const text = environment[HANDOVER_VARIABLE];
+  if (text !== undefined) return handoverSchema.parse(JSON.parse(text));
+  return { mode: 'container', layers: [environmentLayer(environment)] };
+}
+
+/** The process environment as a layer. */
+export function environmentLayer(environment: NodeJS.ProcessEnv): Layer & { values: Record<string, string> } {
+  const entries = Object.entries(environment).filter((entry): entry is [string, string] => entry[1] !== undefined);
+  return { source: 'environment', values: Object.fromEntries(entries) };
+}
