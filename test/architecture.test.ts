@@ -1,0 +1,132 @@
+// The dependency rule of the house, and the few habits that a machine can hold.
+
+import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
+import { dirname, join, relative, resolve } from 'node:path';
+import { describe, expect, it } from 'vitest';
+
+const root = resolve(import.meta.dirname, '..');
+const PARTS = ['functions', 'jobs', 'shared', 'compose', 'scripts', 'bench', 'test'];
+
+/** Which parts a part may import; a missing line means everything (scripts, tests and benchmarks put it all together). */
+const MAY_IMPORT: Record<string, string[]> = {
+  domain: [],
+  ports: ['domain'],
+  health: ['ports', 'domain'],
+  http: ['domain', 'ports', 'config'],
+  config: ['domain'],
+  adapters: ['ports', 'domain', 'config'],
+  verbs: ['ports', 'domain'],
+  functions: ['verbs', 'http', 'health', 'domain', 'ports', 'config'],
+  jobs: ['verbs', 'http', 'health', 'domain', 'ports', 'config'],
+  runtime: ['adapters', 'config', 'ports', 'http', 'domain'],
+  embedded: ['domain', 'ports', 'config'],
+};
+
+/** Where runtime and functions meet. */
+const ENTRIES = ['functions/worker.ts', 'scripts/management.ts'];
+const PURE = ['functions', 'jobs', 'health', 'domain'];
+
+function sources(directory: string): string[] {
+  if (!existsSync(directory)) return [];
+  return readdirSync(directory, { recursive: true, encoding: 'utf8' })
+    .filter((path) => /\.tsx?$/.test(path))
+    .map((path) => relative(root, join(directory, path)));
+}
+
+function partOf(file: string): string {
+  const [top = '', second = ''] = file.split('/');
+  if (top === 'shared' || top === 'compose') return second;
+  return top;
+}
+
+interface Import {
+  file: string;
+  target: string;
+}
+
+function importsOf(file: string): Import[] {
+  const text = readFileSync(join(root, file), 'utf8');
+  return [
+    ...text.matchAll(
+      /^(?:import|export)\s[^'"]*?['"]([^'"]+)['"]|^import ['"]([^'"]+)['"]|\bimport\(['"]([^'"]+)['"]\)/gm,
+    ),
+  ].map((match) => ({
+    file,
+    target: match[1] ?? match[2] ?? match[3] ?? '',
+  }));
+}
+
+const files = PARTS.flatMap((part) => sources(join(root, part)));
+const product = files.filter((file) => !file.startsWith('test/') && !file.startsWith('bench/'));
+const internal = product
+  .flatMap(importsOf)
+  .filter(({ target }) => target.startsWith('.'))
+  .map(({ file, target }) => ({ file, target: relative(root, resolve(root, dirname(file), target)) }));
+
+describe('the house', () => {
+  it('finds sources in every part that exists', () => {
+    expect(product.length).toBeGreaterThan(40);
+    expect(internal.length).toBeGreaterThan(100);
+  });
+
+  it('lets each part import only what the dependency rule names', () => {
+    const broken = internal.filter(({ file, target }) => {
+      const from = partOf(file);
+      const to = partOf(target);
+      return !ENTRIES.includes(file) && from !== to && MAY_IMPORT[from] !== undefined && !MAY_IMPORT[from].includes(to);
+    });
+    expect(broken).toEqual([]);
+  });
+
+  it('lets runtime and functions meet only in the entries', () => {
+    const meeting = product.filter((file) => {
+      const targets = internal.filter((each) => each.file === file).map((each) => partOf(each.target));
+      return targets.includes('runtime') && targets.includes('functions');
+    });
+    expect(meeting.filter((file) => !ENTRIES.includes(file))).toEqual([]);
+  });
+
+  it('keeps functions, jobs, health and domain free of adapters, node: modules and the environment', () => {
+    const impure = product
+      .filter((file) => PURE.includes(partOf(file)) && !ENTRIES.includes(file))
+      .filter(
+        (file) =>
+          /process\.env/.test(readFileSync(join(root, file), 'utf8')) ||
+          importsOf(file).some(({ target }) => target.startsWith('node:')),
+      );
+    expect(impure).toEqual([]);
+  });
+
+  it('has no source file over 400 lines', () => {
+    const long = files.filter((file) => readFileSync(join(root, file), 'utf8').split('\n').length > 400);
+    expect(long).toEqual([]);
+  });
+
+  it('names no file utils, helpers, manager or common', () => {
+    expect(files.filter((file) => /(^|[/-])(utils?|helpers?|manager|common)\.tsx?$/.test(file))).toEqual([]);
+  });
+
+  it('begins every source file with what it is', () => {
+    const silent = product.filter((file) => !readFileSync(join(root, file), 'utf8').startsWith('// '));
+    expect(silent).toEqual([]);
+  });
+
+  it('pins every dependency to the patch level', () => {
+    const manifest = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as Record<
+      string,
+      Record<string, string>
+    >;
+    const versions = ['dependencies', 'devDependencies', 'optionalDependencies'].flatMap((kind) =>
+      Object.entries(manifest[kind] ?? {}),
+    );
+    expect(versions.length).toBeGreaterThan(10);
+    expect(versions.filter(([, version]) => !/^~\d+\.\d+\.\d+/.test(version))).toEqual([]);
+  });
+
+  it('keeps scripts executable and the sourced one not', () => {
+    const mode = (file: string): number => statSync(join(root, file)).mode & 0o111;
+    expect(
+      ['scripts/start.sh', 'scripts/stop.sh', 'scripts/test.sh', '.ci/run'].filter((file) => mode(file) === 0),
+    ).toEqual([]);
+  });
+});

@@ -1,0 +1,83 @@
+import { inspect } from 'node:util';
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { parseDatabaseSize } from '../../shared/domain/database-size.ts';
+import { coversLoopback, isHostName, isIpAddress, isIpv6, urlHost } from '../../shared/domain/host-name.ts';
+import { nearestName } from '../../shared/domain/nearest-name.ts';
+import { Secret } from '../../shared/domain/secret.ts';
+
+describe('a secret', () => {
+  it('prints, serialises and inspects as ***, and reveals its text only when asked', () => {
+    const secret = new Secret('hunter2hunter2');
+    expect(
+      [String(secret), `${secret}`, JSON.stringify({ secret }), inspect(secret), inspect({ deep: [secret] })].join(' '),
+    ).not.toContain('hunter2');
+    expect(String(secret)).toBe('***');
+    expect(secret.reveal()).toBe('hunter2hunter2');
+  });
+});
+
+describe('a PostgreSQL size', () => {
+  it.each([
+    ['256MB', 256 * 1024 ** 2],
+    ['1GB', 1024 ** 3],
+    ['65536', 65536 * 1024],
+    ['64 kB', 65536],
+  ])('%s is %d bytes', (text, bytes) => expect(parseDatabaseSize(text)).toBe(bytes));
+
+  it.each(['256mb', '1.5GB', '-1MB', 'MB', '', '256 M'])('%s is none', (text) =>
+    expect(parseDatabaseSize(text)).toBeUndefined(),
+  );
+});
+
+describe('host names and addresses', () => {
+  it.each([
+    'cot.example.org',
+    'a',
+    'x-1.example',
+    '127.0.0.1',
+    '::1',
+    'fe80::1',
+    '2001:db8::8:800:200c:417a',
+    '::ffff:10.0.0.1',
+  ])('accepts %s', (text) => expect(isHostName(text) || isIpAddress(text)).toBe(true));
+
+  it.each([
+    '-a.example',
+    'a..b',
+    'http://x',
+    'a:80',
+    '256.1.1.1',
+    '1.2.3',
+    ':::',
+    '1::2::3',
+    '12345::',
+    '',
+    'a b',
+    `${'x'.repeat(64)}.example`,
+  ])('refuses "%s"', (text) => expect(isHostName(text) || isIpAddress(text)).toBe(false));
+
+  it('accepts every IPv6 address that a URL accepts in brackets, and no other text of its letters', () => {
+    const letters = fc.string({ unit: fc.constantFrom(...'0123456789abcdef:'), maxLength: 39 });
+    fc.assert(
+      fc.property(fc.oneof(fc.ipV6(), letters), (text) => isIpv6(text) === URL.canParse(`http://[${text}]/`)),
+      { numRuns: 2000 },
+    );
+  });
+
+  it('puts IPv6 addresses in brackets, and knows which addresses take loopback as well', () => {
+    expect([urlHost('::1'), urlHost('10.0.0.1')]).toEqual(['[::1]', '10.0.0.1']);
+    expect(['0.0.0.0', '::', '127.0.0.1', '127.0.0.2', '10.0.0.1'].filter(coversLoopback)).toEqual([
+      '0.0.0.0',
+      '::',
+      '127.0.0.1',
+    ]);
+  });
+});
+
+describe('the nearest name', () => {
+  const known = ['COT_RETENTION_DAYS', 'GEOCHAT_RETENTION_DAYS', 'SMTP_URL'];
+  it('finds what a typing error meant', () =>
+    expect(nearestName('COT_RETENTON_DAY', known)).toBe('COT_RETENTION_DAYS'));
+  it('says nothing when nothing is near', () => expect(nearestName('HOME', known)).toBeUndefined());
+});
