@@ -1,0 +1,58 @@
+// Deps for tests of the functions: honest in-memory ports, settings of your choice.
+
+import { loadSettings } from '../../shared/config/load-settings.ts';
+import { DEFAULT_THRESHOLDS } from '../../shared/config/thresholds.ts';
+import type { Deps } from '../../shared/http/deps.ts';
+import type { Fields, Log } from '../../shared/ports/log.ts';
+
+export interface LoggedEvent {
+  level: 'info' | 'warn' | 'error';
+  event: string;
+  fields: Fields;
+}
+
+/** A log that keeps what it is told. */
+export function memoryLog(): Log & { events: LoggedEvent[] } {
+  const events: LoggedEvent[] = [];
+  const keep =
+    (level: LoggedEvent['level']) =>
+    (event: string, fields: Fields = {}): void => {
+      events.push({ level, event, fields });
+    };
+  return { events, info: keep('info'), warn: keep('warn'), error: keep('error') };
+}
+
+export const PASSWORD = 'correct horse battery';
+export const TOKEN = 'metrics-token-0123456789';
+
+/** Deps with the web-admin password and the metrics token above, and one log called `management`. */
+export function fakeDeps(values: Record<string, string> = {}): Deps & { log: ReturnType<typeof memoryLog> } {
+  const layers = [
+    { source: 'environment', values: { CORE_WEBADMIN_PASSWORD: PASSWORD, METRICS_TOKEN: TOKEN, ...values } },
+  ] as const;
+  const { settings, sources, problems } = loadSettings(layers, 'embedded');
+  if (problems.length > 0) throw new Error(JSON.stringify(problems));
+  return {
+    release: '1.2.3',
+    startedAt: new Date('2026-01-02T03:04:05.678Z'),
+    settings,
+    sources,
+    thresholds: DEFAULT_THRESHOLDS,
+    log: memoryLog(),
+    logFiles: {
+      names: async () => ['management'],
+      tail: async (name, lines) => (name === 'management' ? ['one', 'two', 'three'].slice(-lines) : undefined),
+    },
+    assets: {
+      read: async (name) =>
+        name === 'swagger-ui.css'
+          ? { body: new TextEncoder().encode('a{}'), contentType: 'text/css; charset=utf-8' }
+          : undefined,
+    },
+  };
+}
+
+export const basic = (user: string, password: string): string =>
+  `Basic ${Buffer.from(`${user}:${password}`).toString('base64')}`;
+export const ADMIN = { authorization: basic('webadmin', PASSWORD) };
+export const READER = { authorization: `Bearer ${TOKEN}` };

@@ -1,0 +1,163 @@
+// Starts real embedded stacks for the tests, each in a directory and on ports of its own.
+
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import postgres from 'postgres';
+import { afterAll } from 'vitest';
+
+export const home = resolve(import.meta.dirname, '../..');
+export const asRoot = process.getuid?.() === 0;
+
+export interface StackFile {
+  api: string;
+  database: string;
+  state_database: string;
+  ca_certificate: string;
+  webadmin: { username: string; password: string };
+  pids: { role: string; pid: number }[];
+}
+
+export interface Outcome {
+  code: number | null;
+  output: string;
+}
+
+export interface RunOptions {
+  env?: Record<string, string>;
+  /** Words before the command, such as setpriv with its options. */
+  under?: string[];
+}
+
+const directories: string[] = [];
+
+/** A data directory that does not exist yet, with everything below its parent removed after the tests of the file. */
+export function newDataDirectory(): string {
+  const parent = mkdtempSync(join(tmpdir(), 'holdfast-test-'));
+  directories.push(parent);
+  return join(parent, 'data');
+}
+
+afterAll(async () => {
+  for (const parent of directories.splice(0)) {
+    await stop(join(parent, 'data'));
+    rmSync(parent, { recursive: true, force: true });
+  }
+});
+
+/** An offset whose ports are free now. */
+export async function freeOffset(): Promise<number> {
+  for (;;) {
+    const offset = 1000 + Math.floor(Math.random() * 20_000);
+    const free = await Promise.all([8080, 5432].map((port) => isFree(port + offset)));
+    if (free.every(Boolean)) return offset;
+  }
+}
+
+export async function isFree(port: number, address = '127.0.0.1'): Promise<boolean> {
+  return new Promise((answer) => {
+    const server = createServer();
+    server.once('error', () => answer(false));
+    server.listen(port, address, () => server.close(() => answer(true)));
+  });
+}
+
+/** An environment without any setting of ours. */
+export function cleanEnvironment(env: Record<string, string> = {}): Record<string, string> {
+  return { PATH: process.env['PATH'] ?? '', HOME: process.env['HOME'] ?? '/', ...env };
+}
+
+/** Starts a script of ours; the caller waits for its end. */
+export function run(script: string, args: string[], { env = {}, under = [] }: RunOptions = {}): ChildProcess {
+  const [program = '', ...rest] = [...under, join(home, 'scripts', script), ...args];
+  return spawn(program, rest, { env: cleanEnvironment(env), stdio: ['ignore', 'pipe', 'pipe'], detached: true });
+}
+
+/** Waits for the end of a script and collects what it said. */
+export async function outcomeOf(child: ChildProcess): Promise<Outcome> {
+  let output = '';
+  child.stdout?.on('data', (chunk: Buffer) => (output += chunk.toString()));
+  child.stderr?.on('data', (chunk: Buffer) => (output += chunk.toString()));
+  const [code] = (await once(child, 'close')) as [number | null];
+  return { code, output };
+}
+
+export interface TestStack {
+  data: string;
+  offset: number;
+  /** Starts detached; `args` and `env` are added. */
+  start(args?: string[], options?: RunOptions): Promise<Outcome>;
+  file(): StackFile;
+  pid(role: string): number;
+}
+
+/** A stack that is not started yet. Nothing of a person's own .env is read. */
+export async function newStack(data = newDataDirectory()): Promise<TestStack> {
+  const offset = await freeOffset();
+  const file = (): StackFile => JSON.parse(readFileSync(join(data, 'stack.json'), 'utf8')) as StackFile;
+  return {
+    data,
+    offset,
+    start: (args = [], options = {}) =>
+      outcomeOf(run('start.sh', startArguments(data, offset, ['--detach', ...args]), options)),
+    file,
+    pid: (role) => file().pids.find((each) => each.role === role)?.pid ?? 0,
+  };
+}
+
+export function startArguments(data: string, offset: number, args: string[]): string[] {
+  return [
+    '--embedded',
+    '--data',
+    data,
+    '--offset',
+    String(offset),
+    ...(args.includes('--env') ? [] : ['--env', '/dev/null']),
+    ...args,
+  ];
+}
+
+export async function stop(data: string, options: RunOptions = {}): Promise<Outcome> {
+  if (!existsSync(data)) return { code: 0, output: '' };
+  return outcomeOf(run('stop.sh', ['--data', data], options));
+}
+
+/** One query on a connection of its own. */
+export async function query<T extends object>(url: string, text: string): Promise<T[]> {
+  const sql = postgres(url, { max: 1, onnotice: () => undefined });
+  try {
+    return (await sql.unsafe(text)) as unknown as T[];
+  } finally {
+    await sql.end({ timeout: 2 });
+  }
+}
+
+/** Asks until `holds` is true, or fails after `withinMs`. */
+export async function eventually(
+  what: string,
+  holds: () => boolean | Promise<boolean>,
+  withinMs: number,
+): Promise<void> {
+  const deadline = Date.now() + withinMs;
+  while (Date.now() < deadline) {
+    if (await holds()) return;
+    await new Promise((tick) => setTimeout(tick, 50));
+  }
+  throw new Error(`not within ${withinMs} ms: ${what}`);
+}
+
+/** True while a process of that number lives (zombies do not). */
+export function lives(pid: number): boolean {
+  if (!existsSync(`/proc/${pid}/stat`)) return false;
+  return !/\) [ZX] /.test(readFileSync(`/proc/${pid}/stat`, 'utf8'));
+}
+
+export async function answersPing(api: string): Promise<boolean> {
+  return fetch(`${api}/api/ping`, { signal: AbortSignal.timeout(1000) }).then(
+    (response) => response.ok,
+    () => false,
+  );
+}
