@@ -1,7 +1,10 @@
 // The management process as the supervisor starts it: what it needs comes in one variable, and it says when it listens.
 
 import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { closeSync, openSync, readFileSync } from 'node:fs';
+import { type IncomingMessage, request as requestPlain } from 'node:http';
+import { request as requestSecure } from 'node:https';
 import { join } from 'node:path';
 import type { Layout } from './layout.ts';
 import type { ProcessSpec } from './supervised-process.ts';
@@ -14,10 +17,15 @@ export interface NodeProcessOptions {
   environment: Record<string, string>;
   /** An address of the process that answers 200 without sign-in. */
   pingUrl: string;
+  /** The CA that signed its certificate, when the address is an https one. */
+  caFile: string;
 }
 
 /** A Node process of the stack whose output goes to DIR/logs/<role>.log. */
-export function nodeProcess(role: string, { layout, program, environment, pingUrl }: NodeProcessOptions): ProcessSpec {
+export function nodeProcess(
+  role: string,
+  { layout, program, environment, pingUrl, caFile }: NodeProcessOptions,
+): ProcessSpec {
   const logFile = join(layout.logs, `${role}.log`);
   const listening = new WeakSet<ChildProcess>();
 
@@ -38,12 +46,28 @@ export function nodeProcess(role: string, { layout, program, environment, pingUr
   }
 
   async function answers(child: ChildProcess): Promise<boolean> {
-    if (!listening.has(child)) return false;
-    const response = await fetch(pingUrl, { signal: AbortSignal.timeout(2000) });
-    return response.ok;
+    return listening.has(child) && (await statusOf(pingUrl, caFile)) === 200;
   }
 
-  return { role, start, answers, stopSignal: 'SIGTERM', stopWithinMs: 12_000, lastWords: () => lastLine(logFile) };
+  return {
+    role,
+    start,
+    answers,
+    answersWithinMs: 60_000,
+    stopSignal: 'SIGTERM',
+    stopWithinMs: 12_000,
+    lastWords: () => lastLine(logFile),
+  };
+}
+
+async function statusOf(url: string, caFile: string): Promise<number | undefined> {
+  const options = { agent: false, signal: AbortSignal.timeout(2000) };
+  const request = url.startsWith('https:')
+    ? requestSecure(url, { ...options, ca: readFileSync(caFile) })
+    : requestPlain(url, options);
+  const [response] = (await once(request.end(), 'response')) as [IncomingMessage];
+  response.resume();
+  return response.statusCode;
 }
 
 function lastLine(logFile: string): string | undefined {

@@ -33,7 +33,7 @@ export function explainFileError(error: unknown, path: string): unknown {
     case 'ENOTDIR':
     case 'EEXIST':
       return new StackError(
-        `${path} cannot be made: a file is in the way.`,
+        `${path} cannot be used: a part of this path is a file, not a directory.`,
         'choose another place with --data DIR',
         error,
       );

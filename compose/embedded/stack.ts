@@ -41,6 +41,8 @@ export interface RunningStack {
 }
 
 const ROTATE_EVERY_MS = 60_000;
+/** Replaying the log of a large database after a crash may take this long. */
+const RECOVERY_MS = 30 * 60_000;
 
 /** Starts the stack of a plan; resolves when every process answers. `lost` is called if the directory is taken away. */
 export async function startStack(
@@ -70,10 +72,11 @@ export async function startStack(
     undo.push(async () => roster.clear());
     const events = eventsFor(guard, roster, report);
     const owned = (process: SupervisedProcess): SupervisedProcess => {
+      throwIfAborted(aborted);
       undo.push(() => process.stop());
       return process;
     };
-    await startDatabase(plan, owned, events, services, report);
+    await startDatabase(plan, guard, owned, events, services, report);
     throwIfAborted(aborted);
     const migrated = report.step('tables');
     const applied = await services.prepareState();
@@ -117,6 +120,7 @@ async function prepare(plan: StackPlan, report: Report): Promise<ServerCertifica
 
 async function startDatabase(
   plan: StackPlan,
+  guard: Guard,
   owned: (process: SupervisedProcess) => SupervisedProcess,
   events: ProcessEvents,
   services: Services,
@@ -125,9 +129,9 @@ async function startDatabase(
   const { layout, ports } = plan;
   const logFile = join(layout.logs, 'database.log');
   const done = report.step('database');
-  const account = databaseAccount(layout.pgdata, join(plan.postgresBinaries, 'postgres'), layout.root);
-  const cluster: Cluster = { layout, account, binaries: plan.postgresBinaries };
-  const isNew = makeCluster(cluster, plan.databasePasswords);
+  const account = databaseAccount(layout.pgdata, join(plan.postgresBinaries, 'initdb'), layout.root);
+  const cluster: Cluster = { layout, account, binaries: plan.postgresBinaries, guard };
+  const isNew = await makeCluster(cluster, plan.databasePasswords);
   if (!isNew) await whileMemoryIsInUse(() => applyWantedState(cluster, layout.pgdata, plan.databasePasswords, false));
   const server = owned(
     supervise(
@@ -138,6 +142,7 @@ async function startDatabase(
           return startPostmaster(cluster, ports.database, plan.tuning, logFile);
         },
         answers: async (child) => isReady(cluster, child),
+        answersWithinMs: RECOVERY_MS,
         stopSignal: 'SIGINT',
         stopWithinMs: 60_000,
         lastWords: () => lastComplaint(logFile),
@@ -152,10 +157,10 @@ async function startDatabase(
 }
 
 /** After a killed server its children need a moment to let go of the shared memory. */
-async function whileMemoryIsInUse(action: () => void): Promise<void> {
+async function whileMemoryIsInUse(action: () => Promise<void>): Promise<void> {
   for (let tries = 0; ; tries++) {
     try {
-      action();
+      await action();
       return;
     } catch (error) {
       if (!(error instanceof Error) || !('code' in error) || error.code !== 'STILL_RUNNING' || tries >= 100)
@@ -178,6 +183,7 @@ async function startManagement(
     program: plan.managementProgram,
     environment: plan.managementEnvironment(certificates),
     pingUrl: `${plan.apiUrl}/api/ping`,
+    caFile: certificates.ca,
   });
   await started(owned(supervise(spec, events)), join(plan.layout.logs, 'management.log'));
   const listen = plan.listen === undefined ? '' : `, and https://${urlHost(plan.listen)}:${plan.ports.api}`;

@@ -9,6 +9,8 @@ export interface ProcessSpec {
   start(): ChildProcess | Promise<ChildProcess>;
   /** Whether exactly this process answers (not another one on its port); asked again and again until it does. */
   answers(child: ChildProcess): Promise<boolean>;
+  /** After this it counts as ended and is killed. */
+  answersWithinMs: number;
   stopSignal: NodeJS.Signals;
   /** After this the process is killed. */
   stopWithinMs: number;
@@ -66,7 +68,9 @@ export function supervise(spec: ProcessSpec, events: ProcessEvents): SupervisedP
       if (Date.now() - startedAt > STEADY_AFTER_MS) pauseMs = FIRST_PAUSE_MS;
       return how;
     });
+    const silent = setTimeout(() => launched.kill('SIGKILL'), spec.answersWithinMs);
     const early = await Promise.race([ended, untilAnswers(launched)]);
+    clearTimeout(silent);
     if (early !== undefined) throw new EarlyEnd(spec.role, early, spec.lastWords());
     void ended.then(keepAlive);
   }

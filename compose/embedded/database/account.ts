@@ -1,8 +1,9 @@
 // The user that runs PostgreSQL. It refuses to run as root: then an unprivileged account is taken, and where a
-// directory on the way is closed to that account, it is given the one capability that passes.
+// directory on the way is closed to that account, it is given the one capability that passes. That capability counts in
+// access(2), by which initdb looks for its sister programs, only with the secure bit no_setuid_fixup.
 
 import { spawnSync } from 'node:child_process';
-import { accessSync, chownSync, constants, existsSync, readFileSync, statSync } from 'node:fs';
+import { chownSync, existsSync, readFileSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { StackError } from '../stack-error.ts';
 
@@ -20,8 +21,8 @@ interface Candidate {
 
 const NOBODY = 65534;
 
-/** The account for a cluster at `pgdata`, proven to reach `program` and to write in `workplace`. */
-export function databaseAccount(pgdata: string, program: string, workplace: string): Account {
+/** The account for a cluster at `pgdata`, proven to run `initdb` and to reach `workplace`. */
+export function databaseAccount(pgdata: string, initdb: string, workplace: string): Account {
   if (process.getuid?.() !== 0) {
     refuseForeignOwner(pgdata);
     return { command: (name, args) => ({ program: name, args }), give: () => undefined };
@@ -32,11 +33,11 @@ export function databaseAccount(pgdata: string, program: string, workplace: stri
     { command: (name, args) => ({ program: name, args, ...candidate }), give },
     { command: (name, args) => ({ program: 'setpriv', args: [...passingEverywhere(candidate), name, ...args] }), give },
   ];
-  const account = accounts.find((each) => reaches(each, program, workplace));
+  const account = accounts.find((each) => reaches(each, initdb, workplace));
   if (account !== undefined) return account;
   throw new StackError(
-    `PostgreSQL runs as the unprivileged user ${candidate.uid}, which cannot reach ${closedDirectory(program, workplace)}.`,
-    `open it with: chmod o+x ${closedDirectory(program, workplace)}; or start Holdfast as an ordinary user; or put the directory elsewhere`,
+    `PostgreSQL runs as the unprivileged user ${candidate.uid}, which cannot reach ${closedDirectory(initdb, workplace)}.`,
+    `open it with: chmod o+x ${closedDirectory(initdb, workplace)}; or start Holdfast as an ordinary user; or put the directory elsewhere`,
   );
 }
 
@@ -73,6 +74,8 @@ function candidateFor(pgdata: string): Candidate {
 function passingEverywhere({ uid, gid }: Candidate): string[] {
   const capability = '+dac_override';
   return [
+    '--securebits',
+    '+no_setuid_fixup',
     '--reuid',
     String(uid),
     '--regid',
@@ -85,13 +88,11 @@ function passingEverywhere({ uid, gid }: Candidate): string[] {
   ];
 }
 
-function reaches(account: Account, program: string, workplace: string): boolean {
-  const {
-    program: shell,
-    args,
-    ...identity
-  } = account.command('/bin/sh', ['-c', 'test -x "$1" && test -x "$2"', 'sh', program, workplace]);
-  return spawnSync(shell, args, { ...identity, stdio: 'ignore' }).status === 0;
+/** Proven by the program that is the most particular about it: initdb, which only shows what it would do. */
+function reaches(account: Account, initdb: string, workplace: string): boolean {
+  const attempt = 'cd "$1" && exec "$2" -s -D "$1" -U postgres';
+  const { program, args, ...identity } = account.command('/bin/sh', ['-c', attempt, 'sh', workplace, initdb]);
+  return spawnSync(program, args, { ...identity, cwd: '/', stdio: 'ignore' }).status === 0;
 }
 
 /** The first directory on the way down that others may not pass. */
@@ -105,14 +106,4 @@ function closedDirectory(...paths: string[]): string {
     if (closed !== undefined) return closed;
   }
   return paths[0] ?? '/';
-}
-
-/** True when this process itself may enter and list a directory. */
-export function mayEnter(path: string): boolean {
-  try {
-    accessSync(path, constants.R_OK | constants.X_OK);
-    return true;
-  } catch {
-    return false;
-  }
 }

@@ -2,10 +2,12 @@
 // to the wanted state before every start, in single-user mode. So the superuser needs no password and can never log in
 // over the network.
 
-import { spawnSync } from 'node:child_process';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { syncDirectory } from '../atomic-file.ts';
+import type { Guard } from '../guard.ts';
 import type { Layout } from '../layout.ts';
 import { identify, workingDirectory } from '../process-table.ts';
 import { explainFileError, StackError } from '../stack-error.ts';
@@ -25,6 +27,8 @@ export interface Cluster {
   account: Account;
   /** Directory of the PostgreSQL programs. */
   binaries: string;
+  /** Ends a program that outlives us. */
+  guard: Pick<Guard, 'own' | 'free'>;
 }
 
 export interface DatabasePasswords {
@@ -51,7 +55,7 @@ export function checkMajor(layout: Layout): void {
 }
 
 /** Makes the cluster when there is none; true when it was made now. A half-made one of a crash is thrown away first. */
-export function makeCluster(cluster: Cluster, passwords: DatabasePasswords): boolean {
+export async function makeCluster(cluster: Cluster, passwords: DatabasePasswords): Promise<boolean> {
   const { layout, account } = cluster;
   const fresh = `${layout.pgdata}.new`;
   rmSync(fresh, { recursive: true, force: true });
@@ -59,8 +63,8 @@ export function makeCluster(cluster: Cluster, passwords: DatabasePasswords): boo
   try {
     mkdirSync(fresh, { mode: 0o700 });
     account.give(fresh);
-    run(cluster, 'initdb', ['-D', fresh, '-U', 'postgres', '-A', 'reject', '-E', 'UTF8', '--locale=C'], '');
-    applyWantedState(cluster, fresh, passwords, true);
+    await run(cluster, 'initdb', ['-D', fresh, '-U', 'postgres', '-A', 'reject', '-E', 'UTF8', '--locale=C'], '');
+    await applyWantedState(cluster, fresh, passwords, true);
     renameSync(fresh, layout.pgdata);
     syncDirectory(dirname(layout.pgdata));
     return true;
@@ -71,7 +75,12 @@ export function makeCluster(cluster: Cluster, passwords: DatabasePasswords): boo
 }
 
 /** Access rules, roles, passwords: as this release and these settings want them. The server must not run. */
-export function applyWantedState(cluster: Cluster, pgdata: string, passwords: DatabasePasswords, isNew: boolean): void {
+export async function applyWantedState(
+  cluster: Cluster,
+  pgdata: string,
+  passwords: DatabasePasswords,
+  isNew: boolean,
+): Promise<void> {
   const hba = join(pgdata, 'pg_hba.conf');
   try {
     writeFileSync(hba, HBA, { mode: 0o600 });
@@ -90,7 +99,7 @@ export function applyWantedState(cluster: Cluster, pgdata: string, passwords: Da
     'log_min_messages=error',
     'postgres',
   ];
-  const output = run(cluster, 'postgres', args, wantedState(passwords, isNew));
+  const output = await run(cluster, 'postgres', args, wantedState(passwords, isNew));
   const failure = /(?:ERROR|FATAL|PANIC): .*/.exec(output)?.[0];
   if (failure !== undefined) throw failed(failure, pgdata);
 }
@@ -99,13 +108,16 @@ export function applyWantedState(cluster: Cluster, pgdata: string, passwords: Da
 export async function clearStaleServer(layout: Layout): Promise<'none' | 'stale file' | 'server ended'> {
   const file = join(layout.pgdata, 'postmaster.pid');
   if (!existsSync(file)) return 'none';
-  const pid = Number(readFileSync(file, 'utf8').split('\n')[0]);
+  const written = Number(readFileSync(file, 'utf8').split('\n')[0]);
+  const single = written < 0;
+  const pid = Math.abs(written);
   const identity = Number.isInteger(pid) && pid > 1 ? identify(pid) : undefined;
   if (identity === undefined || workingDirectory(pid) !== layout.pgdata) {
     rmSync(file, { force: true });
     return 'stale file';
   }
-  for (const signal of ['SIGINT', 'SIGQUIT', 'SIGKILL'] as const) {
+  for (const signal of ['SIGTERM', 'SIGINT', 'SIGQUIT', 'SIGKILL'] as const) {
+    if (signal === (single ? 'SIGINT' : 'SIGTERM')) continue;
     process.kill(pid, signal);
     for (let waited = 0; waited < 10_000 && identify(pid)?.startTicks === identity.startTicks; waited += 50) {
       await new Promise((resolve) => setTimeout(resolve, 50));
@@ -120,12 +132,26 @@ export function programEnvironment(): NodeJS.ProcessEnv {
   return { PATH: '/usr/bin:/bin', LC_ALL: 'C', ...(process.env['TZ'] === undefined ? {} : { TZ: process.env['TZ'] }) };
 }
 
-function run(cluster: Cluster, name: string, args: string[], input: string): string {
+async function run(cluster: Cluster, name: string, args: string[], input: string): Promise<string> {
   const { program, args: all, ...identity } = cluster.account.command(join(cluster.binaries, name), args);
-  const result = spawnSync(program, all, { ...identity, cwd: '/', env: programEnvironment(), input, encoding: 'utf8' });
-  const output = `${result.stderr}\n${result.stdout}`;
-  if (result.error !== undefined) throw result.error;
-  if (result.status === 0) return output;
+  const child = spawn(program, all, {
+    ...identity,
+    cwd: '/',
+    env: programEnvironment(),
+    detached: true,
+    stdio: 'pipe',
+  });
+  if (child.pid !== undefined) cluster.guard.own(child.pid, 'SIGTERM');
+  let output = '';
+  for (const stream of [child.stdout, child.stderr])
+    stream.setEncoding('utf8').on('data', (text: string) => (output += text));
+  child.stdin.on('error', () => undefined).end(input);
+  try {
+    const [code] = (await once(child, 'close')) as [number | null];
+    if (code === 0) return output;
+  } finally {
+    if (child.pid !== undefined) cluster.guard.free(child.pid);
+  }
   const line = /(?:initdb: error|FATAL|PANIC|ERROR): .*/.exec(output)?.[0] ?? output.trim().split('\n').at(-1) ?? '';
   throw failed(line, cluster.layout.pgdata);
 }

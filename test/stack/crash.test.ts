@@ -1,0 +1,227 @@
+import { spawn, type ChildProcess } from 'node:child_process';
+import { existsSync, readdirSync, readFileSync, readlinkSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import {
+  answersPing,
+  asRoot,
+  eventually,
+  lives,
+  newStack,
+  outcomeOf,
+  query,
+  run,
+  startArguments,
+  stop,
+  type TestStack,
+} from './embedded.ts';
+
+const ROWS = 'SELECT count(*)::int AS n FROM kept';
+
+async function startedWithRows(): Promise<TestStack> {
+  const stack = await newStack();
+  expect((await stack.start()).code).toBe(0);
+  await query(stack.file().database, 'CREATE TABLE kept (n int); INSERT INTO kept SELECT generate_series(1, 500)');
+  return stack;
+}
+
+/** The guard of a stack: the shell that holds its lock open. */
+function guardOf(stack: TestStack): number {
+  const holder = readdirSync('/proc').find(
+    (entry) => /^\d+$/.test(entry) && holds(entry, join(stack.data, 'run/lock')),
+  );
+  return Number(holder ?? 0);
+}
+
+function holds(pid: string, file: string): boolean {
+  try {
+    return readdirSync(`/proc/${pid}/fd`).some((fd) => readlinkSync(`/proc/${pid}/fd/${fd}`) === file);
+  } catch {
+    return false;
+  }
+}
+
+describe('a killed process', () => {
+  it.each(['management', 'database'])(
+    '%s comes back by itself, stack.json names the new one, nothing is lost',
+    async (role) => {
+      const stack = await startedWithRows();
+      const old = stack.pid(role);
+      process.kill(old, 'SIGKILL');
+      await eventually(`${role} is back`, () => ![0, old].includes(stack.pid(role)) && lives(stack.pid(role)), 10_000);
+      await eventually('the API answers', () => answersPing(stack.file().api), 10_000);
+      await eventually(
+        'the database answers',
+        async () =>
+          query(stack.file().database, 'SELECT 1').then(
+            () => true,
+            () => false,
+          ),
+        10_000,
+      );
+      expect(await query(stack.file().database, ROWS)).toEqual([{ n: 500 }]);
+      const log = readFileSync(join(stack.data, 'logs/supervisor.log'), 'utf8');
+      expect(log).toContain(`${role} ended by signal SIGKILL`);
+      expect(log).toContain('restart in 0.5 s');
+      await stop(stack.data);
+    },
+  );
+
+  it('of the database leaves the API answering meanwhile', async () => {
+    const stack = await startedWithRows();
+    process.kill(stack.pid('database'), 'SIGKILL');
+    expect(await answersPing(stack.file().api)).toBe(true);
+    await stop(stack.data);
+  });
+
+  it('is restarted after pauses that grow', async () => {
+    const stack = await startedWithRows();
+    for (const round of [1, 2, 3]) {
+      const old = stack.pid('management');
+      process.kill(old, 'SIGKILL');
+      await eventually(`back for the ${round}. time`, () => ![0, old].includes(stack.pid('management')), 10_000);
+    }
+    const log = readFileSync(join(stack.data, 'logs/supervisor.log'), 'utf8');
+    expect([...log.matchAll(/"restart_in_ms":(\d+)/g)].map((match) => match[1])).toEqual(['500', '1000', '2000']);
+    await stop(stack.data);
+  });
+});
+
+describe('a killed supervisor', () => {
+  it('takes the others with it within 10 s, and the next start heals', async () => {
+    const stack = await startedWithRows();
+    const { pids } = stack.file();
+    process.kill(stack.pid('supervisor'), 'SIGKILL');
+    await eventually('nothing runs', () => !pids.some(({ pid }) => lives(pid)), 10_000);
+    expect((await stack.start()).code).toBe(0);
+    expect(await query(stack.file().database, ROWS)).toEqual([{ n: 500 }]);
+    await stop(stack.data);
+  });
+
+  it('ends even a process that hangs, and the start that comes at once waits for it', async () => {
+    const stack = await startedWithRows();
+    const hung = stack.pid('management');
+    process.kill(hung, 'SIGSTOP');
+    process.kill(stack.pid('supervisor'), 'SIGKILL');
+    const { code, output } = await stack.start();
+    expect(output).toContain('waiting for it');
+    expect(code).toBe(0);
+    expect(lives(hung)).toBe(false);
+    expect(await query(stack.file().database, ROWS)).toEqual([{ n: 500 }]);
+    await stop(stack.data);
+  });
+
+  it('killed together with its guard leaves processes that the next start ends', async () => {
+    const stack = await startedWithRows();
+    const { pids } = stack.file();
+    const guard = guardOf(stack);
+    expect(guard).toBeGreaterThan(0);
+    process.kill(stack.pid('supervisor'), 'SIGKILL');
+    process.kill(guard, 'SIGKILL');
+    const { code, output } = await stack.start();
+    expect(output).toMatch(/Ending what a crash left behind: .*database/);
+    expect(code).toBe(0);
+    expect(pids.filter(({ pid }) => lives(pid))).toEqual([]);
+    expect(await query(stack.file().database, ROWS)).toEqual([{ n: 500 }]);
+    await stop(stack.data);
+  });
+});
+
+describe('a supervisor that is killed while it prepares the database', () => {
+  it('takes initdb with it, and the next start is clean', async () => {
+    const stack = await newStack();
+    const child = run('start.sh', startArguments(stack.data, stack.offset, []));
+    const outcome = outcomeOf(child);
+    await eventually('initdb writes', () => existsSync(join(stack.data, 'pgdata.new/base')), 10_000);
+    child.kill('SIGKILL');
+    await outcome;
+    const { code } = await stack.start();
+    expect(code).toBe(0);
+    expect(existsSync(join(stack.data, 'pgdata.new'))).toBe(false);
+    await stop(stack.data);
+  });
+});
+
+describe('a killed guard', () => {
+  it('is replaced: the directory stays locked and protected', async () => {
+    const stack = await startedWithRows();
+    const old = guardOf(stack);
+    process.kill(old, 'SIGKILL');
+    await eventually('another guard holds the lock', () => ![0, old].includes(guardOf(stack)), 5000);
+    expect((await stack.start()).output).toContain('already uses');
+    const { pids } = stack.file();
+    process.kill(stack.pid('supervisor'), 'SIGKILL');
+    await eventually('nothing runs', () => !pids.some(({ pid }) => lives(pid)), 10_000);
+  });
+});
+
+describe('kill -9 of everything at any moment', () => {
+  it('of the first start and of later ones loses nothing', async () => {
+    const stack = await newStack();
+    for (const delayMs of [150, 300, 450, 600, 750, 900, 1050, 1200]) {
+      const child = run('start.sh', startArguments(stack.data, stack.offset, []));
+      await killedAfter(child, delayMs);
+    }
+    expect((await stack.start()).code).toBe(0);
+    const first = stack.file();
+    await query(first.database, 'CREATE TABLE kept (n int); INSERT INTO kept SELECT generate_series(1, 500)');
+    await stop(stack.data);
+    for (const delayMs of [100, 200, 300, 400, 500]) {
+      const child = run('start.sh', startArguments(stack.data, stack.offset, []));
+      await killedAfter(child, delayMs);
+    }
+    expect((await stack.start()).code).toBe(0);
+    expect({ ...stack.file(), pids: [] }).toEqual({ ...first, pids: [] });
+    expect(await query(stack.file().database, ROWS)).toEqual([{ n: 500 }]);
+    await stop(stack.data);
+  });
+});
+
+async function killedAfter(child: ChildProcess, delayMs: number): Promise<void> {
+  const outcome = outcomeOf(child);
+  await new Promise((tick) => setTimeout(tick, delayMs));
+  if (child.exitCode === null) process.kill(-(child.pid ?? 0), 'SIGKILL');
+  await outcome;
+}
+
+describe('the same start twice at once', () => {
+  it('leaves one running and the other with a clear message', async () => {
+    const stack = await newStack();
+    const outcomes = await Promise.all([stack.start(), stack.start()]);
+    expect(outcomes.filter(({ code }) => code === 0)).toHaveLength(1);
+    expect(outcomes.filter(({ code }) => code === 1)).toHaveLength(1);
+    expect(outcomes.find(({ code }) => code === 1)?.output).toMatch(/already uses .*\n *Remedy: /);
+    expect(await answersPing(stack.file().api)).toBe(true);
+    await stop(stack.data);
+  });
+});
+
+describe('a stale pid file', () => {
+  it('that names a living stranger does not stop the start, and the stranger lives on', async () => {
+    const stack = await startedWithRows();
+    await stop(stack.data);
+    const stranger = spawn('sleep', ['60'], asRoot ? { uid: 65534, gid: 65534 } : {});
+    const file = join(stack.data, 'pgdata/postmaster.pid');
+    writeFileSync(file, `${stranger.pid}\n${stack.data}/pgdata\n1\n5432\n\n127.0.0.1\n0 0\nready\n`);
+    const { code, output } = await stack.start();
+    expect(code).toBe(0);
+    expect(output).toContain('stale postmaster.pid');
+    expect(lives(stranger.pid ?? 0)).toBe(true);
+    stranger.kill();
+    expect(await query(stack.file().database, ROWS)).toEqual([{ n: 500 }]);
+    await stop(stack.data);
+  });
+});
+
+describe('a launcher that is killed before the stack is ready', () => {
+  it('leaves nothing running', async () => {
+    const stack = await newStack();
+    const child = run('start.sh', startArguments(stack.data, stack.offset, ['--detach']));
+    await eventually('the start has begun', () => existsSync(join(stack.data, 'run/lock')), 10_000);
+    child.kill('SIGKILL');
+    const ended = (): boolean =>
+      guardOf(stack) === 0 && existsSync(join(stack.data, 'stack.json')) && stack.file().pids.length === 0;
+    await eventually('everything has ended', ended, 15_000);
+    expect(readFileSync(join(stack.data, 'logs/supervisor.log'), 'utf8')).not.toContain('stack.ready');
+  });
+});

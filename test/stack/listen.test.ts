@@ -1,0 +1,115 @@
+import { execFileSync } from 'node:child_process';
+import { X509Certificate } from 'node:crypto';
+import { readFileSync, statSync } from 'node:fs';
+import { request as plainRequest } from 'node:http';
+import { request } from 'node:https';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { newStack, stop, type TestStack } from './embedded.ts';
+
+/** Status of a GET over TLS that trusts only the stack's CA; rejects when the certificate does not hold. */
+async function statusOver(url: string, ca: string): Promise<number> {
+  return new Promise((resolve, reject) => {
+    request(url, { ca, agent: false }, (response) => {
+      response.resume();
+      resolve(response.statusCode ?? 0);
+    })
+      .once('error', reject)
+      .end();
+  });
+}
+
+async function plainStatus(url: string): Promise<number> {
+  return new Promise((resolve, reject) => {
+    plainRequest(url, { agent: false }, (response) => {
+      response.resume();
+      resolve(response.statusCode ?? 0);
+    })
+      .once('error', reject)
+      .end();
+  });
+}
+
+const caOf = (stack: TestStack): string => readFileSync(stack.file().ca_certificate, 'utf8');
+
+describe('--listen', () => {
+  it('serves the API over TLS on that address with a certificate of the stack, and loopback stays as it is', async () => {
+    const stack = await newStack();
+    const { code, output } = await stack.start(['--listen', '127.0.0.2']);
+    expect(code).toBe(0);
+    const port = 8080 + stack.offset;
+    expect(output).toContain(`https://127.0.0.2:${port}`);
+    expect(stack.file().api).toBe(`http://127.0.0.1:${port}`);
+    expect(await plainStatus(`http://127.0.0.1:${port}/api/ping`)).toBe(200);
+    expect(await statusOver(`https://127.0.0.2:${port}/api/ping`, caOf(stack))).toBe(200);
+    expect(await statusOver(`https://127.0.0.2:${port}/api/settings`, caOf(stack))).toBe(401);
+    await expect(plainStatus(`http://127.0.0.2:${port}/api/ping`)).rejects.toThrow();
+    await stop(stack.data);
+  });
+
+  it('0.0.0.0 serves every address over TLS, loopback as well, and stack.json says so', async () => {
+    const stack = await newStack();
+    expect((await stack.start(['--listen', '0.0.0.0'])).code).toBe(0);
+    const { api } = stack.file();
+    expect(api).toBe(`https://127.0.0.1:${8080 + stack.offset}`);
+    for (const host of ['127.0.0.1', 'localhost']) {
+      expect(await statusOver(`https://${host}:${8080 + stack.offset}/api/ping`, caOf(stack))).toBe(200);
+    }
+    await expect(plainStatus(`http://127.0.0.1:${8080 + stack.offset}/api/ping`)).rejects.toThrow();
+    await stop(stack.data);
+  });
+
+  it('leaves PostgreSQL on loopback', async () => {
+    const stack = await newStack();
+    await stack.start(['--listen', '0.0.0.0']);
+    const listening = readFileSync('/proc/net/tcp', 'utf8')
+      .split('\n')
+      .map((line) => line.trim().split(/\s+/))
+      .filter(
+        (fields) => fields[3] === '0A' && Number.parseInt(fields[1]?.split(':')[1] ?? '', 16) === 5432 + stack.offset,
+      )
+      .map((fields) => fields[1]?.split(':')[0]);
+    expect(listening).toEqual(['0100007F']);
+    await stop(stack.data);
+  });
+});
+
+describe('the certificates', () => {
+  it('are P-384, verified by OpenSSL, private to their owner, and kept over starts', async () => {
+    const stack = await newStack();
+    await stack.start();
+    await stop(stack.data);
+    const files = join(stack.data, 'core/certs/files');
+    const before = readFileSync(join(files, 'takserver.pem'), 'utf8');
+    expect(
+      execFileSync(
+        'openssl',
+        ['verify', '-CAfile', join(files, 'ca.pem'), '-purpose', 'sslserver', join(files, 'takserver.pem')],
+        { encoding: 'utf8' },
+      ),
+    ).toContain('OK');
+    const text = execFileSync('openssl', ['x509', '-noout', '-text', '-in', join(files, 'takserver.pem')], {
+      encoding: 'utf8',
+    });
+    expect(text).toContain('NIST CURVE: P-384');
+    expect(text).toContain('ecdsa-with-SHA384');
+    for (const key of ['ca-do-not-share.key', 'takserver.key'])
+      expect(statSync(join(files, key)).mode & 0o777).toBe(0o600);
+    await stack.start();
+    await stop(stack.data);
+    expect(readFileSync(join(files, 'takserver.pem'), 'utf8')).toBe(before);
+  });
+
+  it('name a new SERVER_ADDRESS after the next start, under the same CA', async () => {
+    const stack = await newStack();
+    await stack.start();
+    const ca = caOf(stack);
+    await stop(stack.data);
+    await stack.start([], { env: { SERVER_ADDRESS: 'cot.example.org' } });
+    const server = new X509Certificate(readFileSync(join(stack.data, 'core/certs/files/takserver.pem')));
+    expect(server.checkHost('cot.example.org')).toBe('cot.example.org');
+    expect(server.checkIP('127.0.0.1')).toBe('127.0.0.1');
+    expect(caOf(stack)).toBe(ca);
+    await stop(stack.data);
+  });
+});

@@ -1,0 +1,116 @@
+import { execFileSync } from 'node:child_process';
+import { chmodSync, cpSync, mkdirSync, mkdtempSync, rmSync, statSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import {
+  answersPing,
+  asRoot,
+  home,
+  newDataDirectory,
+  newStack,
+  outcomeOf,
+  run,
+  startArguments,
+  stop,
+} from './embedded.ts';
+import { spawn } from 'node:child_process';
+
+const NOBODY = ['setpriv', '--reuid', '65534', '--regid', '65534', '--clear-groups'];
+
+describe.skipIf(!asRoot)('started as root', () => {
+  it('runs PostgreSQL as an unprivileged user, also in a directory of mode 0700', async () => {
+    const stack = await newStack();
+    expect(statSync(dirname(stack.data)).mode & 0o777).toBe(0o700);
+    const { code, output } = await stack.start();
+    expect(output).toContain('Holdfast runs and answers');
+    expect(code).toBe(0);
+    expect(statSync(`/proc/${stack.pid('database')}`).uid).toBe(65534);
+    expect(statSync(join(stack.data, 'pgdata')).uid).toBe(65534);
+    await stop(stack.data);
+    expect((await stack.start()).code).toBe(0);
+    await stop(stack.data);
+  });
+
+  it('and later as an ordinary user is refused with the reason', async () => {
+    const stack = await newStack();
+    await stack.start();
+    await stop(stack.data);
+    chmodSync(dirname(stack.data), 0o755);
+    const { code, output } = await stack.start([], { under: NOBODY });
+    expect(code).toBe(1);
+    expect(output).toMatch(/cannot be (written|read) by this user[^]*Remedy/);
+  });
+
+  it('from a clone of mode 0700, as in a fresh mktemp directory', async () => {
+    const clone = mkdtempSync(join(tmpdir(), 'holdfast-clone-'));
+    try {
+      copyOf(clone);
+      const args = startArguments(join(clone, 'data'), (await newStack()).offset, ['--detach']);
+      const { code, output } = await outcomeOf(
+        spawn(join(clone, 'scripts/start.sh'), args, { stdio: ['ignore', 'pipe', 'pipe'] }),
+      );
+      expect(output).toContain('Holdfast runs and answers');
+      expect(code).toBe(0);
+      await outcomeOf(
+        spawn(join(clone, 'scripts/stop.sh'), ['--data', join(clone, 'data')], { stdio: ['ignore', 'pipe', 'pipe'] }),
+      );
+    } finally {
+      rmSync(clone, { recursive: true, force: true });
+    }
+  });
+});
+
+/** A clone with its packages installed, without downloading them again. */
+function copyOf(directory: string): void {
+  const files = execFileSync('git', ['ls-files', '-co', '--exclude-standard'], { cwd: home, encoding: 'utf8' })
+    .trim()
+    .split('\n');
+  for (const file of files) {
+    mkdirSync(dirname(join(directory, file)), { recursive: true });
+    cpSync(join(home, file), join(directory, file));
+  }
+  execFileSync('cp', ['-al', join(home, 'node_modules'), join(directory, 'node_modules')]);
+}
+
+describe.skipIf(!asRoot)('started as an ordinary user', () => {
+  it('works, and everything belongs to that user', async () => {
+    const stack = await newStack();
+    chmodSync(dirname(stack.data), 0o777);
+    const options = { under: NOBODY, env: { HOME: '/nonexistent' } };
+    const { code, output } = await stack.start([], options);
+    expect(output).toContain('Holdfast runs and answers');
+    expect(code).toBe(0);
+    const owners = stack.file().pids.map(({ pid }) => statSync(`/proc/${pid}`).uid);
+    expect(owners).toEqual([65534, 65534, 65534]);
+    expect(await answersPing(stack.file().api)).toBe(true);
+    expect((await stop(stack.data, options)).code).toBe(0);
+    expect((await stack.start([], options)).code).toBe(0);
+    await stop(stack.data, options);
+  });
+
+  it('cannot stop the stack of another one, and is told so', async () => {
+    const stack = await newStack();
+    await stack.start();
+    chmodSync(dirname(stack.data), 0o755);
+    chmodSync(join(stack.data, 'run'), 0o755);
+    chmodSync(join(stack.data, 'run/processes.json'), 0o644);
+    const { code, output } = await stop(stack.data, { under: NOBODY });
+    expect(code).toBe(1);
+    expect(output).toContain('belongs to another user');
+    expect(await answersPing(stack.file().api)).toBe(true);
+    await stop(stack.data);
+  });
+});
+
+describe('a directory that this user may not write', () => {
+  it.skipIf(!asRoot)('is named', async () => {
+    const data = join(dirname(newDataDirectory()), 'closed', 'data');
+    mkdirSync(dirname(data), { mode: 0o755 });
+    chmodSync(dirname(dirname(data)), 0o755);
+    const { code, output } = await outcomeOf(run('start.sh', startArguments(data, 0, ['--detach']), { under: NOBODY }));
+    expect(code).toBe(1);
+    expect(output).toContain('cannot be written by this user');
+    expect(output).toContain('Remedy: start as the user that owns it, or choose another place with --data DIR');
+  });
+});
