@@ -1,0 +1,195 @@
+// Every variable is read and changes behaviour. Those whose behaviour comes with a later step stand in LATER; it must
+// only ever shrink.
+
+import { type ChildProcess, spawn } from 'node:child_process';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { X509Certificate } from 'node:crypto';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { SETTING_NAMES, type SettingName } from '../../shared/config/settings.ts';
+import { basic } from '../fakes/deps.ts';
+import {
+  answersPing,
+  cleanEnvironment,
+  eventually,
+  freeOffset,
+  home,
+  newStack,
+  query,
+  stop,
+  type TestStack,
+} from './embedded.ts';
+
+const LATER: SettingName[] = [
+  'COT_RETENTION_DAYS',
+  'GEOCHAT_RETENTION_DAYS',
+  'RETENTION_CRON',
+  'CORE_RETENTION_UNIT',
+  'DEPLOY_MODE',
+  'CORE_ENROLLMENT_PORT',
+  'COMPOSE_FILE',
+  'LDAP_BIND_PASSWORD',
+  'AUDIT_KEY',
+  'ENROLLMENT_TTL_MINUTES',
+  'ADMIN_GROUP',
+  'VIEWER_GROUP',
+  'USERS_HIDDEN_PREFIXES',
+  'KEEP_CLIENT_KEYS',
+  'TRUSTED_PROXIES',
+  'ALERT_EMAIL_TO',
+  'ALERT_EMAIL_FROM',
+  'SMTP_URL',
+  'RESEND_API_KEY',
+  'ALERT_SMS_TO',
+  'SMS_PROVIDER',
+  'TWILIO_ACCOUNT_SID',
+  'TWILIO_AUTH_TOKEN',
+  'TWILIO_FROM',
+  'BREVO_API_KEY',
+  'HEARTBEAT_URL',
+  'CORE_DATABASE_URL',
+  'CORE_API_URL',
+  'CORE_ENROLLMENT_URL',
+  'CORE_STREAMING_URL',
+  'CORE_DATA_DIR',
+  'IDENTITY_URL',
+  'IDENTITY_TOKEN',
+  'LDAP_URL',
+  'LDAP_BASE_DN',
+  'CONTAINER_RUNTIME_URL',
+];
+
+let stack: TestStack;
+let other: TestStack;
+const place = mkdtempSync(join(tmpdir(), 'holdfast-settings-'));
+
+/** A management process without a supervisor, as in a container, on the state database of `other`. */
+async function manage(env: Record<string, string>, use: (port: number) => Promise<void>): Promise<void> {
+  const port = 8080 + (await freeOffset());
+  const needed = {
+    SERVER_ADDRESS: 'cot.example.org',
+    DEPLOY_MODE: 'direct',
+    DATABASE_URL: other.file().state_database,
+    API_PORT: String(port),
+  };
+  const process_ = start({ ...needed, ...env });
+  try {
+    await use(port);
+  } finally {
+    process_.kill('SIGTERM');
+    await new Promise((ended) => process_.once('exit', ended));
+  }
+}
+
+function start(env: Record<string, string>): ChildProcess {
+  const node = join(home, 'node_modules/.bin/node');
+  return spawn(node, [join(home, 'dist/management.js')], { env: cleanEnvironment(env), stdio: 'ignore' });
+}
+
+const show = async (name: string): Promise<string> => {
+  const [row] = await query<{ value: string }>(stack.file().database, `SELECT current_setting('${name}') AS value`);
+  return row?.value ?? '';
+};
+
+const statusWith = async (authorization: string, path: string): Promise<number> =>
+  (await fetch(`${stack.file().api}${path}`, { headers: { authorization } })).status;
+
+const ENV = {
+  DB_AUTOVACUUM_SCALE_FACTOR: '0.31',
+  DB_AUTOVACUUM_COST_LIMIT: '432',
+  DB_MAINTENANCE_WORK_MEM: '77MB',
+  SERVER_ADDRESS: 'cot.example.net',
+  CORE_DB_PASSWORD: 'core pass/word@1',
+  APP_DB_PASSWORD: 'app pass:word#2',
+  CORE_WEBADMIN_PASSWORD: 'admin password 3',
+  METRICS_TOKEN: 'metrics-token-of-this-test',
+};
+
+const BEHAVIOURS: Partial<Record<SettingName, () => Promise<void>>> = {
+  DB_AUTOVACUUM_SCALE_FACTOR: async () => expect(await show('autovacuum_vacuum_scale_factor')).toBe('0.31'),
+  DB_AUTOVACUUM_COST_LIMIT: async () => expect(await show('autovacuum_vacuum_cost_limit')).toBe('432'),
+  DB_MAINTENANCE_WORK_MEM: async () => expect(await show('maintenance_work_mem')).toBe('77MB'),
+  SERVER_ADDRESS: async () => {
+    const certificate = new X509Certificate(readFileSync(join(stack.data, 'core/certs/files/takserver.pem')));
+    expect(certificate.checkHost('cot.example.net')).toBe('cot.example.net');
+  },
+  CORE_DB_PASSWORD: async () => {
+    expect(decodeURIComponent(new URL(stack.file().database).password)).toBe(ENV.CORE_DB_PASSWORD);
+    expect(await query(stack.file().database, 'SELECT 1 AS one')).toEqual([{ one: 1 }]);
+  },
+  APP_DB_PASSWORD: async () => {
+    expect(decodeURIComponent(new URL(stack.file().state_database).password)).toBe(ENV.APP_DB_PASSWORD);
+    expect(await query(stack.file().state_database, 'SELECT 1 AS one')).toEqual([{ one: 1 }]);
+  },
+  CORE_WEBADMIN_PASSWORD: async () => {
+    expect(await statusWith(basic('webadmin', ENV.CORE_WEBADMIN_PASSWORD), '/api/settings')).toBe(200);
+    expect(await statusWith(basic('webadmin', 'something else'), '/api/settings')).toBe(401);
+  },
+  METRICS_TOKEN: async () => {
+    expect(await statusWith(`Bearer ${ENV.METRICS_TOKEN}`, '/api/openapi.json')).toBe(200);
+    expect(await statusWith('Bearer metrics-token-of-that-test', '/api/openapi.json')).toBe(401);
+  },
+  DATABASE_URL: async () => {
+    const before = await query(other.file().state_database, 'SELECT count(*)::int AS n FROM stack_start');
+    await manage({}, (port) => eventually('it answers', () => answersPing(`http://127.0.0.1:${port}`), 10_000));
+    const started = async (): Promise<boolean> => {
+      const after = await query(other.file().state_database, 'SELECT count(*)::int AS n FROM stack_start');
+      return JSON.stringify(after) !== JSON.stringify(before);
+    };
+    await eventually('the start is recorded there', started, 5000);
+  },
+  LISTEN_ADDRESS: () =>
+    manage({ LISTEN_ADDRESS: '127.0.0.3' }, async (port) => {
+      await eventually('it answers there', () => answersPing(`http://127.0.0.3:${port}`), 10_000);
+      expect(await answersPing(`http://127.0.0.1:${port}`)).toBe(false);
+    }),
+  API_PORT: () => manage({}, (port) => eventually('it answers', () => answersPing(`http://127.0.0.1:${port}`), 10_000)),
+  LOG_DIR: async () => {
+    mkdirSync(join(place, 'logs'), { recursive: true });
+    writeFileSync(join(place, 'logs/mine.log'), 'one\ntwo\n');
+    await manage({ LOG_DIR: join(place, 'logs'), CORE_WEBADMIN_PASSWORD: 'admin password 3' }, async (port) => {
+      await eventually('it answers', () => answersPing(`http://127.0.0.1:${port}`), 10_000);
+      const headers = { authorization: basic('webadmin', 'admin password 3') };
+      const answer = await fetch(`http://127.0.0.1:${port}/api/logs?name=mine&tail=1`, { headers });
+      expect(await answer.json()).toEqual({ name: 'mine', lines: ['two'] });
+    });
+  },
+};
+
+describe('every setting', () => {
+  beforeAll(async () => {
+    stack = await newStack();
+    other = await newStack();
+    expect((await stack.start([], { env: ENV })).code).toBe(0);
+    expect((await other.start()).code).toBe(0);
+  });
+  afterAll(async () => {
+    await stop(stack.data);
+    await stop(other.data);
+    rmSync(place, { recursive: true, force: true });
+  });
+
+  it('has a behaviour below, or stands in the list of those whose behaviour comes later, never both', () => {
+    expect([...LATER, ...Object.keys(BEHAVIOURS)].toSorted()).toEqual(SETTING_NAMES.toSorted());
+  });
+
+  for (const [name, behaves] of Object.entries(BEHAVIOURS)) it(`${name} changes behaviour`, behaves);
+
+  it('is shown in force with its source', async () => {
+    const headers = { authorization: basic('webadmin', ENV.CORE_WEBADMIN_PASSWORD) };
+    const answer = await fetch(`${stack.file().api}/api/settings`, { headers });
+    const text = await answer.text();
+    const { settings } = JSON.parse(text) as { settings: { name: string; value: unknown; source: string }[] };
+    const shown = Object.fromEntries(settings.map(({ name, value, source }) => [name, [value, source]]));
+    expect(shown['DB_AUTOVACUUM_COST_LIMIT']).toEqual([432, 'environment']);
+    expect(shown['API_PORT']).toEqual([8080 + stack.offset, 'command line']);
+    expect(shown['CORE_RETENTION_UNIT']).toEqual(['days', 'stack']);
+    expect(shown['LDAP_BIND_PASSWORD']).toEqual(['set', 'generated']);
+    expect(shown['DATABASE_URL']).toEqual(['set', 'stack']);
+    for (const secret of [ENV.CORE_DB_PASSWORD, ENV.APP_DB_PASSWORD, ENV.CORE_WEBADMIN_PASSWORD, ENV.METRICS_TOKEN]) {
+      expect(text).not.toContain(secret);
+      expect(text).not.toContain(encodeURIComponent(secret));
+    }
+  });
+});
