@@ -1,0 +1,30 @@
+// What every benchmark shares: medians with their range, and aims that are reported whether they are met or not.
+
+export interface Sample {
+  median: number;
+  least: number;
+  most: number;
+}
+
+/** Median and range of a series. */
+export function sampleOf(values: readonly number[]): Sample {
+  const sorted = values.toSorted((a, b) => a - b);
+  const middle = Math.floor(sorted.length / 2);
+  const median = sorted.length % 2 === 1 ? sorted[middle] : ((sorted[middle - 1] ?? 0) + (sorted[middle] ?? 0)) / 2;
+  return { median: median ?? 0, least: sorted[0] ?? 0, most: sorted.at(-1) ?? 0 };
+}
+
+/** `12.3 (10.1 to 15.0)` with a unit. */
+export function show({ median, least, most }: Sample, unit: string, digits = 0): string {
+  return `${median.toFixed(digits)} ${unit} (${least.toFixed(digits)} to ${most.toFixed(digits)})`;
+}
+
+export function report(what: string, figure: string): void {
+  process.stdout.write(`${what.padEnd(58)} ${figure}\n`);
+}
+
+/** One line that says the figure, the aim, and whether it is met. */
+export function reportAim(what: string, value: number, aim: number, unit: string, digits = 2): void {
+  const verdict = value <= aim ? 'met' : 'MISSED';
+  report(what, `${value.toFixed(digits)} ${unit}, aim at most ${aim} ${unit}: ${verdict}`);
+}

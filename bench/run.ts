@@ -1,0 +1,14 @@
+// Runs one benchmark by name: npm run bench -- start
+
+const BENCHMARKS: Record<string, () => Promise<void>> = {
+  start: async () => (await import('./start.ts')).run(),
+};
+
+const name = process.argv[2];
+const benchmark = name === undefined ? undefined : BENCHMARKS[name];
+if (benchmark === undefined) {
+  process.stderr.write(`Usage: npm run bench -- NAME, where NAME is one of: ${Object.keys(BENCHMARKS).join(', ')}\n`);
+  process.exit(2);
+}
+await benchmark();
+process.exit(0);
