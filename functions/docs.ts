@@ -1,7 +1,9 @@
 // GET /api/docs: the API document as a page. Everything it loads ships with Holdfast; no script stands in the page.
 
+import { z } from '@hono/zod-openapi';
 import { AppError } from '../shared/domain/app-error.ts';
 import type { Deps } from '../shared/http/deps.ts';
+import { apiRoute } from '../shared/http/route.ts';
 import { requireAccess } from '../shared/http/sign-in.ts';
 import type { App } from './app.ts';
 
@@ -22,7 +24,7 @@ const PAGE = `<!doctype html>
 </html>
 `;
 
-const START = `window.ui = SwaggerUIBundle({ url: '/api/openapi.json', dom_id: '#api', deepLinking: true, validatorUrl: null });
+const START = `window.ui = SwaggerUIBundle({ url: location.origin + '/api/openapi.json', dom_id: '#api', deepLinking: true, validatorUrl: null });
 `;
 
 const POLICY =
@@ -30,10 +32,21 @@ const POLICY =
 
 const SHIPPED = ['swagger-ui.css', 'swagger-ui-bundle.js'];
 
+const route = apiRoute(
+  {
+    method: 'get',
+    path: '/api/docs',
+    summary: 'This document as a page',
+    tags: ['documentation'],
+    responses: { 200: { description: 'The page', content: { 'text/html': { schema: z.string() } } } },
+  },
+  { access: 'viewer' },
+);
+
 export function docsFunction(app: App, deps: Deps): void {
   const reader = requireAccess('viewer');
-  app.get('/api/docs', reader, function showDocs(c) {
-    return c.body(PAGE, 200, { 'Content-Type': 'text/html; charset=utf-8', 'Content-Security-Policy': POLICY });
+  app.openapi(route, function showDocs(c) {
+    return c.newResponse(PAGE, 200, { 'Content-Type': 'text/html; charset=utf-8', 'Content-Security-Policy': POLICY });
   });
   app.get('/api/docs/start.js', reader, function startDocs(c) {
     return c.body(START, 200, { 'Content-Type': 'text/javascript; charset=utf-8' });

@@ -1,14 +1,28 @@
 // GET /api/openapi.json: the document of exactly this surface, from the schemas that validate.
 
+import { z } from '@hono/zod-openapi';
 import type { Deps } from '../shared/http/deps.ts';
+import { apiRoute, jsonAnswer } from '../shared/http/route.ts';
 import { requireAccess } from '../shared/http/sign-in.ts';
 import type { App } from './app.ts';
+
+const route = apiRoute(
+  {
+    method: 'get',
+    path: '/api/openapi.json',
+    summary: 'This document',
+    tags: ['documentation'],
+    responses: { 200: jsonAnswer('OpenAPI 3.1', z.record(z.string(), z.unknown())) },
+  },
+  { access: 'viewer' },
+);
 
 export function openapiFunction(app: App, deps: Deps): void {
   app.openAPIRegistry.registerComponent('securitySchemes', 'basic', { type: 'http', scheme: 'basic' });
   app.openAPIRegistry.registerComponent('securitySchemes', 'bearer', { type: 'http', scheme: 'bearer' });
   let prepared: string | undefined;
-  app.get('/api/openapi.json', requireAccess('viewer'), function describeApi(c) {
+  app.openAPIRegistry.registerPath(route);
+  app.get(route.path, requireAccess('viewer'), function describeApi(c) {
     prepared ??= JSON.stringify(documentOf(app, deps.release));
     return c.body(prepared, 200, { 'Content-Type': 'application/json' });
   });

@@ -165,7 +165,13 @@ describe('the API document', () => {
     const document = (await response.json()) as ReturnType<typeof documentOf>;
     expect(document.openapi).toBe('3.1.0');
     expect(document.info.version).toBe('1.2.3');
-    expect(Object.keys(document.paths ?? {}).toSorted()).toEqual(['/api/logs', '/api/ping', '/api/settings']);
+    expect(Object.keys(document.paths ?? {}).toSorted()).toEqual([
+      '/api/docs',
+      '/api/logs',
+      '/api/openapi.json',
+      '/api/ping',
+      '/api/settings',
+    ]);
   });
 
   it('declares a problem for every failure, and no sign-in only for the open route', () => {
