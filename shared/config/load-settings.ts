@@ -20,11 +20,11 @@ export interface LoadedSettings {
   problems: Problem[];
 }
 
-/** The value that the first layer gives to `name`, trimmed; empty values count as unset. */
+/** The value that the first layer gives to `name`; empty and blank values count as unset. */
 export function pick(layers: readonly Layer[], name: string): { value: string; source: Source } | undefined {
   for (const layer of layers) {
-    const value = layer.values[name]?.trim();
-    if (value !== undefined && value !== '') return { value, source: layer.source };
+    const value = layer.values[name];
+    if (value !== undefined && value.trim() !== '') return { value, source: layer.source };
   }
   return undefined;
 }
@@ -40,25 +40,33 @@ export function loadSettings(layers: readonly Layer[], mode: Mode): LoadedSettin
   for (const name of SETTING_NAMES) {
     const setting = SETTINGS[name];
     const found = pick(layers, name);
-    const textValue = found?.value ?? setting.initial;
+    const given = setting.kind.secret ? found?.value : found?.value.trim();
+    const textValue = given ?? setting.initial;
     sources[name] = found?.source ?? (setting.initial === undefined ? 'unset' : 'default');
     if (textValue === undefined) continue;
     const parsed = setting.kind.schema.safeParse(textValue);
     if (parsed.success) values[name] = parsed.data;
-    else problems.push(badValue(name, textValue));
+    else
+      problems.push(
+        badValue(
+          name,
+          textValue,
+          parsed.error.issues.find((issue) => issue.code === 'custom' && issue.params?.['reason'] === true)?.message,
+        ),
+      );
   }
   const settings = Object.freeze(values) as Settings;
   problems.push(...settingRules(settings, mode, new Set(problems.map((problem) => problem.name))));
   return { settings, sources: Object.freeze(sources), problems };
 }
 
-function badValue(name: SettingName, value: string): Problem {
+function badValue(name: SettingName, value: string, reason: string | undefined): Problem {
   const { kind, example, initial } = SETTINGS[name];
   const otherwise = initial === undefined ? 'or remove it' : `or remove it for the default (${initial})`;
   return {
     name,
     value: kind.secret ? '***' : value,
-    message: `must be ${kind.expects}`,
+    message: `must be ${kind.expects}${reason === undefined ? '' : `; ${reason}`}`,
     remedy:
       example === 'generated' ? 'remove it to have one generated' : `set for example ${name}=${example}, ${otherwise}`,
   };

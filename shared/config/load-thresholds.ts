@@ -23,6 +23,8 @@ interface Slot {
   variable: string;
   path: string;
   kind: FigureKind;
+  /** Who has set it: the variable, or its place in the file. */
+  setBy?: string;
   set(value: number | string): void;
 }
 
@@ -31,7 +33,9 @@ type Draft = { -readonly [K in keyof Thresholds]: Thresholds[K] } & { modules: R
 const EXPECTS: Record<FigureKind, string> = {
   seconds: 'a whole number of seconds from 1 to 2147483',
   figure: 'a number of 0 or more',
+  percentage: 'a number from 0 to 100',
   count: 'a whole number from 0 to 2147483647',
+  polls: 'a whole number from 1 to 2147483647',
   level: ALERT_LEVELS.join(', '),
 };
 
@@ -43,7 +47,7 @@ export function loadThresholds(document: unknown, file: string, layers: readonly
   const draft = structuredClone(DEFAULT_THRESHOLDS) as Draft;
   const slots = slotsOf(draft);
   const problems = [...applyFile(document, file, slots), ...applyVariables(layers, slots)];
-  problems.push(...pairsThatAgree(draft));
+  problems.push(...slots.flatMap((slot) => turnedRound(slot, slots, draft)));
   return { thresholds: draft, problems };
 }
 
@@ -60,7 +64,7 @@ function slotsOf(draft: Draft): Slot[] {
     Object.keys(figures).map((key): Slot => ({
       variable: `MON_${module.toUpperCase()}_${key.toUpperCase()}`,
       path: `modules.${module}.${key}`,
-      kind: figureKind(key),
+      kind: figureKind(module, key),
       set: (value) => {
         figures[key] = value;
       },
@@ -89,6 +93,7 @@ function applyFile(document: unknown, file: string, slots: Slot[]): Problem[] {
       typeof value === 'number' || typeof value === 'string' ? accept(slot.kind, String(value)) : undefined;
     if (accepted === undefined) return [badFigure(name, JSON.stringify(value) ?? '', slot.kind)];
     slot.set(accepted);
+    slot.setBy = name;
     return [];
   });
 }
@@ -116,9 +121,10 @@ function applyVariables(layers: readonly Layer[], slots: Slot[]): Problem[] {
           found.value,
         ),
       ];
-    const accepted = accept(slot.kind, found.value);
+    const accepted = accept(slot.kind, found.value.trim());
     if (accepted === undefined) return [badFigure(name, found.value, slot.kind)];
     slot.set(accepted);
+    slot.setBy = name;
     return [];
   });
 }
@@ -128,26 +134,38 @@ function accept(kind: FigureKind, text: string): number | string | undefined {
   if (!/^\d{1,15}(\.\d{1,9})?(e\d{1,2})?$/i.test(text)) return undefined;
   const value = Number(text);
   if (kind === 'figure') return value;
+  if (kind === 'percentage') return within(value, 0, 100);
   if (!Number.isInteger(value)) return undefined;
-  return kind === 'seconds' ? within(value, 1, 2147483) : within(value, 0, 2147483647);
+  if (kind === 'seconds') return within(value, 1, 2147483);
+  return within(value, kind === 'polls' ? 1 : 0, 2147483647);
 }
 
 function within(value: number, min: number, max: number): number | undefined {
   return value >= min && value <= max ? value : undefined;
 }
 
-function pairsThatAgree(draft: Draft): Problem[] {
-  return Object.entries(draft.modules).flatMap(([module, figures]) =>
-    Object.keys(figures)
-      .filter((key) => key.endsWith('warning'))
-      .filter((key) => figures[key] === figures[key.replace('warning', 'critical')])
-      .map((key) => ({
-        name: `modules.${module}.${key}`,
-        value: String(figures[key]),
-        message: 'is the same as its critical threshold, so that the direction between the two is unknown',
-        remedy: `give warning and critical of ${module} two different figures`,
-      })),
-  );
+/**
+ * A pair of thresholds keeps the direction of its defaults (critical above or below warning): the other way round, every
+ * good value would be critical. Reported for the one of the two that was set last.
+ */
+function turnedRound(slot: Slot, slots: Slot[], draft: Draft): Problem[] {
+  const [, module = '', key = ''] = /^modules\.(\w+)\.(\w*warning)$/.exec(slot.path) ?? [];
+  const defaults = DEFAULT_THRESHOLDS.modules[module];
+  const partner = slots.find(({ path }) => path === `modules.${module}.${key.replace('warning', 'critical')}`);
+  if (defaults === undefined || partner === undefined) return [];
+  const criticalKey = key.replace('warning', 'critical');
+  const wanted = Math.sign(Number(defaults[criticalKey]) - Number(defaults[key]));
+  const [warning, critical] = [draft.modules[module]?.[key], draft.modules[module]?.[criticalKey]].map(Number);
+  if (warning === undefined || critical === undefined || (critical - warning) * wanted >= 0) return [];
+  const set = partner.setBy === undefined ? slot : partner;
+  return [
+    {
+      name: set.setBy ?? set.path,
+      value: String(set === slot ? warning : critical),
+      message: `turns ${module} round: warning is ${warning}, critical ${critical}, and critical must be the ${wanted > 0 ? 'larger' : 'smaller'} one`,
+      remedy: `set ${slot.variable} and ${partner.variable} both, or neither`,
+    },
+  ];
 }
 
 function unknownName(name: string, asked: string, known: string[], value?: string): Problem {

@@ -3,7 +3,9 @@
 import { Cron } from 'croner';
 import { z } from 'zod';
 import { parseDatabaseSize } from '../domain/database-size.ts';
-import { isHostName, isIpAddress, isIpv6 } from '../domain/host-name.ts';
+import { isDistinguishedName } from '../domain/distinguished-name.ts';
+import { isHostName, isIpAddress, isIpv6, isWildcardAddress, normalAddress } from '../domain/host-name.ts';
+import { readQuartz } from '../domain/quartz.ts';
 import { Secret } from '../domain/secret.ts';
 
 /** How the text of one setting becomes a value; `expects` completes the sentence "must be ...". */
@@ -84,31 +86,48 @@ export function trueOrFalse(): Kind<boolean> {
 export function hostNameOrAddress(): Kind<string> {
   return checked(
     'a host name or an IP address without scheme or port, such as cot.example.org',
-    (text) => isHostName(text) || isIpAddress(text),
+    (text) => isHostName(text) || (isIpAddress(text) && !isWildcardAddress(normalAddress(text) ?? '')),
   );
 }
 
-/** A URL with one of the given schemes (`https`, `postgres`). With `secret`, it may carry a password and is hidden. */
+/** A URL with one of the given schemes (`https`, `ldap`). It is shown, so it must not carry a user or a password. */
 export function url(...schemes: [string, ...string[]]): Kind<string> {
-  const expects = `a URL with ${schemes.map((scheme) => `${scheme}://`).join(' or ')} and a host`;
-  return checked(expects, (text) => isUrl(text, schemes));
+  return checked(`${urlWords(schemes)}, without user and password`, (text) => {
+    return isUrl(text, schemes) && new URL(text).username === '' && new URL(text).password === '';
+  });
 }
 
 /** A URL that may carry a password: shown as set or unset only. */
 export function secretUrl(...schemes: [string, ...string[]]): Kind<Secret> {
-  const plain = url(...schemes);
   return kind(
-    plain.expects,
-    plain.schema.transform((text) => new Secret(text)),
+    `${urlWords(schemes)}, with special characters of the password as %XX`,
+    z
+      .string()
+      .refine((text) => isUrl(text, schemes))
+      .transform((text) => new Secret(text)),
     true,
   );
 }
 
+function urlWords(schemes: string[]): string {
+  return `a URL with ${schemes.map((scheme) => `${scheme}://`).join(' or ')} and a host`;
+}
+
 function isUrl(text: string, schemes: string[]): boolean {
   if (!URL.canParse(text)) return false;
-  const parsed = new URL(text);
-  if (!schemes.includes(parsed.protocol.slice(0, -1))) return false;
-  return parsed.protocol === 'unix:' ? parsed.pathname.startsWith('/') : parsed.hostname !== '';
+  const { protocol, hostname, port, pathname, username, password } = new URL(text);
+  if (!schemes.includes(protocol.slice(0, -1)) || port === '0') return false;
+  if (![username, password, pathname].every(decodes)) return false;
+  return protocol === 'unix:' ? pathname.length > 1 : hostname !== '';
+}
+
+function decodes(part: string): boolean {
+  try {
+    decodeURIComponent(part);
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 /** A comma-separated list whose members each satisfy `accepts`. */
@@ -132,6 +151,11 @@ export function isAddressOrNetwork(text: string): boolean {
   const [address = '', prefix, ...rest] = text.split('/');
   if (rest.length > 0 || !isIpAddress(address)) return false;
   return prefix === undefined || (/^\d{1,3}$/.test(prefix) && Number(prefix) <= (isIpv6(address) ? 128 : 32));
+}
+
+/** A distinguished name of RFC 4514. */
+export function distinguishedName(): Kind<string> {
+  return checked('a distinguished name such as DC=core,DC=holdfast', isDistinguishedName);
 }
 
 /** An e-mail address as the HTML standard sees it. */
@@ -162,23 +186,24 @@ export function secretText(
 const QUARTZ =
   'a Quartz schedule "second minute hour day-of-month month day-of-week [year]" with ? in one day field, such as 0 0 3 * * ?';
 
-/** A seconds-first Quartz expression that fires at least once from now on. */
+/** A seconds-first Quartz expression that fires at least once from now on. A refusal says why. */
 export function quartzSchedule(): Kind<string> {
-  return checked(QUARTZ, (text) => {
-    const fields = text.trim().split(/\s+/);
-    if (fields.length !== 6 && fields.length !== 7) return false;
-    const dayFields = [fields[3], fields[5]];
-    if (dayFields.filter((field) => field === '?').length !== 1) return false;
-    if (/[089]/.test((fields[5] ?? '').replace(/[/#].*$/, ''))) return false;
-    return firesAgain(text);
-  });
+  return kind(
+    QUARTZ,
+    z.string().superRefine((text, context) => {
+      const message = scheduleFault(text);
+      if (message !== undefined) context.addIssue({ code: 'custom', message, params: { reason: true } });
+    }),
+  );
 }
 
-function firesAgain(expression: string): boolean {
+function scheduleFault(text: string): string | undefined {
+  const { pattern, fault } = readQuartz(text);
+  if (pattern === undefined) return fault;
   try {
-    const schedule = new Cron(expression, { alternativeWeekdays: true, sloppyRanges: true, paused: true });
-    return schedule.nextRun() !== null;
-  } catch {
-    return false;
+    const schedule = new Cron(pattern, { alternativeWeekdays: true, paused: true });
+    return schedule.nextRun() === null ? 'it never fires again' : undefined;
+  } catch (error) {
+    return `it cannot be read: ${error instanceof Error ? error.message : String(error)}`;
   }
 }

@@ -2,6 +2,7 @@
 
 import {
   databaseSize,
+  distinguishedName,
   fraction,
   hostNameOrAddress,
   isAddressOrNetwork,
@@ -56,7 +57,12 @@ function withDefault<T>(kind: Kind<T>, initial: string, description: Omit<Descri
 }
 
 const days = wholeNumber(1, 36500, 'days');
-const groupName = text('a group name of letters, digits, blanks and . _ -', /^[A-Za-z0-9._-][A-Za-z0-9 ._-]{0,63}$/);
+const groupName = text(
+  'a group name of letters, digits, blanks and . _ -',
+  /^(?=.{1,64}$)[A-Za-z0-9._-]+( +[A-Za-z0-9._-]+)*$/,
+);
+const printable = /^[\x20-\x7e]{1,1024}$/;
+const databasePassword = secretText('1 to 1024 printable ASCII characters', printable);
 
 export const SETTINGS = {
   COT_RETENTION_DAYS: optional(days, {
@@ -107,18 +113,18 @@ export const SETTINGS = {
     section: 'deployment',
     about: 'Port on which devices enroll',
   }),
-  COMPOSE_FILE: optional(text('a colon-separated list of files', /^[^\p{Cc}]{1,4096}$/u), {
+  COMPOSE_FILE: optional(text('a colon-separated list of files', /^[^\p{Cc}:]+(:[^\p{Cc}:]+)*$/u), {
     section: 'deployment',
     about: 'Compose files, each layered over the one before',
     example: 'compose/compose.yaml:compose/compose.local.yaml',
   }),
 
-  CORE_DB_PASSWORD: optional(secretText(), {
+  CORE_DB_PASSWORD: optional(databasePassword, {
     section: 'secrets',
     about: 'Password of the core database owner (martiuser)',
     example: 'generated',
   }),
-  APP_DB_PASSWORD: optional(secretText(), {
+  APP_DB_PASSWORD: optional(databasePassword, {
     section: 'secrets',
     about: 'Password of the owner of our own database (holdfast)',
     example: 'generated',
@@ -165,11 +171,14 @@ export const SETTINGS = {
     about: 'Proxies whose X-Forwarded-For is believed; nobody else is',
     example: '172.30.0.2',
   }),
-  METRICS_TOKEN: optional(secretText('at least 16 characters without blanks', /^\S{16,1024}$/), {
-    section: 'people',
-    about: 'Bearer token that may read health, metrics and alerts, nothing else',
-    example: 'a long random text',
-  }),
+  METRICS_TOKEN: optional(
+    secretText('at least 16 printable ASCII characters without blanks', /^[\x21-\x7e]{16,1024}$/),
+    {
+      section: 'people',
+      about: 'Bearer token that may read health, metrics and alerts, nothing else',
+      example: 'tGm4Yk2sVq9wXc7Rz5Lb',
+    },
+  ),
 
   ALERT_EMAIL_TO: optional(listOf('e-mail addresses', isEmailAddress), {
     section: 'alerts',
@@ -192,7 +201,7 @@ export const SETTINGS = {
   RESEND_API_KEY: optional(secretText(), {
     section: 'alerts',
     about: 'Send e-mail by Resend instead of SMTP',
-    example: 're_...',
+    example: 're_0123456789',
   }),
   ALERT_SMS_TO: optional(
     listOf('telephone numbers with + and country code', (part) => /^\+[1-9]\d{6,14}$/.test(part)),
@@ -206,7 +215,7 @@ export const SETTINGS = {
   TWILIO_ACCOUNT_SID: optional(text('an account SID', /^[A-Za-z0-9]{2,64}$/), {
     section: 'alerts',
     about: 'Twilio account',
-    example: 'AC...',
+    example: 'AC00000000000000000000000000000000',
   }),
   TWILIO_AUTH_TOKEN: optional(secretText(), { section: 'alerts', about: 'Twilio token', example: 'from Twilio' }),
   TWILIO_FROM: optional(text('a telephone number or sender name', /^\+?[A-Za-z0-9 ]{3,20}$/), {
@@ -266,7 +275,7 @@ export const SETTINGS = {
     about: 'Directory that checks passwords',
     example: 'ldap://authentik-ldap:3389',
   }),
-  LDAP_BASE_DN: optional(text('a distinguished name', /^[A-Za-z][A-Za-z0-9-]*=[^=]+(,[A-Za-z][A-Za-z0-9-]*=[^=]+)*$/), {
+  LDAP_BASE_DN: optional(distinguishedName(), {
     section: 'places',
     about: 'Base of the directory for the core',
     example: 'DC=core,DC=holdfast',

@@ -20,7 +20,7 @@ export interface Thresholds {
 }
 
 /** How one figure may be written. */
-export type FigureKind = 'seconds' | 'figure' | 'count' | 'level';
+export type FigureKind = 'seconds' | 'figure' | 'percentage' | 'count' | 'polls' | 'level';
 
 export const ALERT_LEVELS = STATUSES.filter((status) => status !== 'ok');
 
@@ -63,9 +63,12 @@ export const DEFAULT_THRESHOLDS: Thresholds = {
   },
 };
 
+const IN_PERCENT = ['autovacuum', 'disk'];
+
 /** The kind of a module's figure, by its name. */
-export function figureKind(key: string): FigureKind {
+export function figureKind(module: string, key: string): FigureKind {
   if (key === 'interval') return 'seconds';
   if (key === 'alert_min_level') return 'level';
-  return key === 'alert_after_polls' ? 'count' : 'figure';
+  if (key === 'alert_after_polls') return 'polls';
+  return IN_PERCENT.includes(module) && (key === 'warning' || key === 'critical') ? 'percentage' : 'figure';
 }

@@ -36,6 +36,14 @@ export function isHostName(text: string): boolean {
   return labels.every((label) => LABEL.test(label)) && !/^\d+$/.test(last);
 }
 
+/** One spelling per address (`::0` becomes `::`); undefined for text that is none, and for IPv4 written as IPv6. */
+export function normalAddress(text: string): string | undefined {
+  if (isIpv4(text)) return text;
+  if (!isIpv6(text)) return undefined;
+  const normal = new URL(`http://[${text}]`).hostname.slice(1, -1);
+  return normal.startsWith('::ffff:') ? undefined : normal;
+}
+
 /** True for the addresses that stand for every interface. */
 export function isWildcardAddress(address: string): boolean {
   return address === '0.0.0.0' || address === '::';

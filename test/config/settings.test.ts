@@ -70,26 +70,44 @@ describe('settings', () => {
     },
   );
 
-  it.each(['0 0 3 * * ?', '0 0 3 ? * SUN', '0 30 2 1 * ? 2099', '0 0/5 * ? * 1-7', '0 0 3 ? * 6L', '0 0 3 ? * 2#1'])(
-    'accept the Quartz schedule %s',
-    (value) => expect(problemsOf({ RETENTION_CRON: value, CORE_RETENTION_UNIT: 'days' })).toEqual([]),
+  it.each([
+    '0 0 3 * * ?',
+    '0 0 3 ? * SUN',
+    '0 30 2 1 * ? 2099',
+    '0 0/5 * ? * 1-7',
+    '0 0 3 ? * 6L',
+    '0 0 3 ? * 2#1',
+    '0 0 3 L * ?',
+    '0 0 3 15W * ?',
+    '0 0 3 ? * L',
+    '0 0 3 ? * fri-mon',
+    '0 0 22-4 * * ?',
+    '0 0/30 8-10 ? JAN,MAR MON-FRI',
+  ])('accept the Quartz schedule %s', (value) =>
+    expect(problemsOf({ RETENTION_CRON: value, CORE_RETENTION_UNIT: 'days' })).toEqual([]),
   );
 
   it.each([
-    '0 3 * * ?',
-    '0 0 3 * * *',
-    '0 0 3 ? * ?',
-    '0 0 25 * * ?',
-    '0 0 3 ? * 0',
-    '0 0 3 ? * 8',
-    '0 0 3 1 1 ? 2020',
-    '-',
-    '@daily',
-    'never',
-    '0 0 3 31 2 ?',
-  ])('refuse the schedule %s', (value) =>
-    expect(problemsOf({ RETENTION_CRON: value, CORE_RETENTION_UNIT: 'days' })).toEqual(['RETENTION_CRON']),
-  );
+    ['0 3 * * ?', 'it has 5 fields'],
+    ['0 0 3 * * *', 'must be ?'],
+    ['0 0 3 ? * ?', 'must be ?'],
+    ['0 ? 3 * * ?', 'must be ?'],
+    ['0 0 3 * ? ?', 'must be ?'],
+    ['0 0 25 * * ?', '"25" is no hour'],
+    ['60 0 3 * * ?', '"60" is no second'],
+    ['0 0 3 ? * 0', '"0" is no day-of-week'],
+    ['0 0 3 ? * 8', '"8" is no day-of-week'],
+    ['0 0 3 L-3 * ?', '"L-3" is no day-of-month of Quartz that Holdfast can run'],
+    ['0 0/0 3 * * ?', '"0/0" is no minute'],
+    ['0 0 3 1 1 ? 2020', 'it never fires again'],
+    ['0 0 3 31 2 ?', 'it never fires again'],
+    ['-', 'it has 1 fields'],
+    ['@daily', 'it has 1 fields'],
+  ])('refuse the schedule %s and say why', (value, reason) => {
+    const { problems } = load({ RETENTION_CRON: value, CORE_RETENTION_UNIT: 'days' });
+    expect(problems.map(({ name }) => name)).toEqual(['RETENTION_CRON']);
+    expect(problems[0]?.message).toContain(reason);
+  });
 
   it.each(['COT_RETENTION_DAYS', 'GEOCHAT_RETENTION_DAYS', 'RETENTION_CRON'])(
     'demand a unit in the container stack once %s is set',
@@ -177,7 +195,7 @@ describe('settings', () => {
         ['10.0.0.1', '10.0.0.0/8, fd00::/64'],
         ['proxy', '10.0.0.1/33', '10.0.0.0/8/9'],
       ],
-      METRICS_TOKEN: [['0123456789abcdef'], ['short', 'with blank in the text']],
+      METRICS_TOKEN: [['0123456789abcdef'], ['short', 'with blank in the text', 'ümlaut-0123456789']],
       LDAP_URL: [
         ['ldap://h:389', 'ldaps://h'],
         ['http://h', 'h'],
@@ -187,7 +205,10 @@ describe('settings', () => {
         ['unix:///run/docker.sock', 'tcp://127.0.0.1:2375'],
         ['docker', 'unix://'],
       ],
-      LDAP_BASE_DN: [['DC=core,DC=holdfast'], ['core']],
+      LDAP_BASE_DN: [
+        ['DC=core,DC=holdfast', 'dc=example, dc=org', '0.9.2342=org', 'cn=a+uid=b', 'o=a\\,b\\=c'],
+        ['core', 'dc=x,', '=x', 'dc=', 'dc=a;b'],
+      ],
       CORE_DATA_DIR: [['/opt/tak'], ['opt/tak']],
       KEEP_CLIENT_KEYS: [
         ['true', 'false'],

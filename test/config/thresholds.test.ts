@@ -29,7 +29,7 @@ describe('thresholds', () => {
     ['MON_PROBE_LATENCY_WARNING', '1.5', 'probe', 'latency_warning', 1.5],
   ])('%s=%s overrides file and default', (name, value, module, key, expected) => {
     const { thresholds, problems } = load(
-      { modules: { [module]: { [key]: key === 'alert_min_level' ? 'note' : 3 } } },
+      { modules: { [module]: { [key]: key === 'alert_min_level' ? 'note' : 7 } } },
       { [name]: value },
     );
     expect(problems).toEqual([]);
@@ -70,6 +70,8 @@ describe('thresholds', () => {
     ['MON_DATABASE_WARNING', '-1'],
     ['MON_DISK_ALERT_MIN_LEVEL', 'ok'],
     ['MON_ALERT_COOLDOWN', '1h'],
+    ['MON_DISK_WARNING', '800'],
+    ['MON_AUTOVACUUM_ALERT_AFTER_POLLS', '0'],
   ])('%s=%s is refused by name and value', (name, value) => {
     const { problems } = load(null, { [name]: value });
     expect(problems.map((problem) => [problem.name, problem.value])).toEqual([[name, value]]);
@@ -83,10 +85,24 @@ describe('thresholds', () => {
     expect(load('text').problems).toHaveLength(1);
   });
 
-  it('that are equal for warning and critical have no direction and are refused', () => {
-    expect(load(null, { MON_DISK_WARNING: '90' }).problems.map((problem) => problem.name)).toEqual([
-      'modules.disk.warning',
-    ]);
+  it.each([
+    ['MON_DISK_WARNING', '95', 'critical must be the larger one'],
+    ['MON_CERTIFICATES_WARNING', '5', 'critical must be the smaller one'],
+    ['MON_DISK_DAYS_CRITICAL', '31', 'critical must be the smaller one'],
+    ['MON_PROBE_LATENCY_WARNING', '20', 'critical must be the larger one'],
+  ])('%s=%s would turn its pair round and is refused', (name, value, message) => {
+    const [problem, ...others] = load(null, { [name]: value }).problems;
+    expect([problem?.name, problem?.value, others]).toEqual([name, value, []]);
+    expect(problem?.message).toContain(message);
+  });
+
+  it('turned round in the file are named by their place there', () => {
+    const { problems } = load({ modules: { disk: { warning: 95 } } });
+    expect(problems.map(({ name }) => name)).toEqual([`${FILE}: modules.disk.warning`]);
+  });
+
+  it('may be equal for warning and critical: then there is no warning', () => {
+    expect(load(null, { MON_CORE_WARNING: '1', MON_CORE_CRITICAL: '1' }).problems).toEqual([]);
   });
 
   it('given as an empty variable are unset', () =>

@@ -2,7 +2,15 @@ import { inspect } from 'node:util';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { parseDatabaseSize } from '../../shared/domain/database-size.ts';
-import { coversLoopback, isHostName, isIpAddress, isIpv6, urlHost } from '../../shared/domain/host-name.ts';
+import {
+  coversLoopback,
+  isHostName,
+  isIpAddress,
+  isIpv6,
+  normalAddress,
+  urlHost,
+} from '../../shared/domain/host-name.ts';
+import { readQuartz } from '../../shared/domain/quartz.ts';
 import { nearestName } from '../../shared/domain/nearest-name.ts';
 import { Secret } from '../../shared/domain/secret.ts';
 
@@ -80,4 +88,25 @@ describe('the nearest name', () => {
   it('finds what a typing error meant', () =>
     expect(nearestName('COT_RETENTON_DAY', known)).toBe('COT_RETENTION_DAYS'));
   it('says nothing when nothing is near', () => expect(nearestName('HOME', known)).toBeUndefined());
+});
+
+describe('a Quartz schedule', () => {
+  it.each([
+    ['0 0 3 ? * FRI-MON', '0 0 3 ? * 1,2,6,7'],
+    ['0 0 22-4/2 * * ?', '0 0 0,2,4,22 * * ?'],
+    ['0 5/20 * * JAN ?', '0 5-59/20 * * 1 ?'],
+    ['0 0 3 ? * l', '0 0 3 ? * 7'],
+    ['0 0 3 ? * FRIL', '0 0 3 ? * 6L'],
+    ['0 0 3 ? DEC-FEB TUE#2 2027-2030', '0 0 3 ? 1,2,12 3#2 2027-2030'],
+  ])('%s reads as %s', (expression, pattern) => expect(readQuartz(expression)).toEqual({ pattern }));
+});
+
+describe('one spelling per address', () => {
+  it.each([
+    ['::0', '::'],
+    ['0:0:0:0:0:0:0:1', '::1'],
+    ['10.0.0.1', '10.0.0.1'],
+    ['::ffff:127.0.0.1', undefined],
+    ['localhost', undefined],
+  ])('%s is %s', (text, normal) => expect(normalAddress(text)).toBe(normal));
 });

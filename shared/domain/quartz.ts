@@ -1,0 +1,86 @@
+// Quartz schedules: seconds first, `?` in exactly one of the two day fields, 1 = Sunday, an optional year. Says what is
+// wrong with one, and rewrites what common cron readers do not know (ranges that wrap around, L as a weekday).
+
+interface Field {
+  name: string;
+  least: number;
+  most: number;
+  words: readonly string[];
+}
+
+const MONTHS = ['JAN', 'FEB', 'MAR', 'APR', 'MAY', 'JUN', 'JUL', 'AUG', 'SEP', 'OCT', 'NOV', 'DEC'];
+const WEEKDAYS = ['SUN', 'MON', 'TUE', 'WED', 'THU', 'FRI', 'SAT'];
+const FIELDS: readonly Field[] = [
+  { name: 'second', least: 0, most: 59, words: [] },
+  { name: 'minute', least: 0, most: 59, words: [] },
+  { name: 'hour', least: 0, most: 23, words: [] },
+  { name: 'day-of-month', least: 1, most: 31, words: [] },
+  { name: 'month', least: 1, most: 12, words: MONTHS },
+  { name: 'day-of-week', least: 1, most: 7, words: WEEKDAYS },
+  { name: 'year', least: 1970, most: 2099, words: [] },
+];
+const DAY_OF_MONTH = 3;
+const DAY_OF_WEEK = 5;
+
+export type QuartzReading = { pattern: string; fault?: never } | { pattern?: never; fault: string };
+
+/** The schedule with numbers for names and lists for wrapped ranges, or what is wrong with it. */
+export function readQuartz(expression: string): QuartzReading {
+  const parts = expression.trim().toUpperCase().split(/\s+/);
+  if (parts.length !== 6 && parts.length !== 7)
+    return { fault: `it has ${parts.length} fields instead of six or seven` };
+  const questions = parts.flatMap((part, index) => (part === '?' ? [index] : []));
+  if (questions.length !== 1 || (questions[0] !== DAY_OF_MONTH && questions[0] !== DAY_OF_WEEK)) {
+    return { fault: 'exactly one of day-of-month and day-of-week must be ?, and no other field' };
+  }
+  const rewritten: string[] = [];
+  for (const [index, part] of parts.entries()) {
+    const field = FIELDS[index];
+    const list = field === undefined ? undefined : part.split(',').map((item) => rewriteItem(item, field));
+    if (list === undefined || list.includes(undefined))
+      return { fault: `"${part}" is no ${field?.name} of Quartz that Holdfast can run` };
+    rewritten.push(list.join(','));
+  }
+  return { pattern: rewritten.join(' ') };
+}
+
+function rewriteItem(item: string, field: Field): string | undefined {
+  if (item === '?') return item;
+  if (field.name === 'day-of-month' && /^(L|LW|([1-9]|[12]\d|3[01])W)$/.test(item)) return item;
+  if (field.name === 'day-of-week') {
+    if (item === 'L') return '7';
+    const special = /^(\w+?)(L|#[1-5])$/.exec(item);
+    const day = special === null ? undefined : numberOf(special[1] ?? '', field);
+    if (day !== undefined) return `${day}${special?.[2]}`;
+  }
+  return rewriteRange(item, field);
+}
+
+function rewriteRange(item: string, field: Field): string | undefined {
+  const match = /^(\*|\w+)(?:-(\w+))?(?:\/(\d{1,4}))?$/.exec(item);
+  if (match === null) return undefined;
+  const [, from = '', to, step] = match;
+  if (step !== undefined && Number(step) === 0) return undefined;
+  if (from === '*') return to === undefined ? item : undefined;
+  const first = numberOf(from, field);
+  const last = to === undefined ? undefined : numberOf(to, field);
+  if (first === undefined || (to !== undefined && last === undefined)) return undefined;
+  if (last === undefined) return step === undefined ? String(first) : `${first}-${field.most}/${step}`;
+  if (first <= last) return `${first}-${last}${step === undefined ? '' : `/${step}`}`;
+  return field.name === 'year' ? undefined : wrapped(first, last, Number(step ?? 1), field);
+}
+
+function wrapped(first: number, last: number, step: number, { least, most }: Field): string {
+  const size = most - least + 1;
+  const values: number[] = [];
+  for (let value = first; value <= last + size; value += step) values.push(value > most ? value - size : value);
+  return values.toSorted((a, b) => a - b).join(',');
+}
+
+function numberOf(text: string, { least, most, words }: Field): number | undefined {
+  const word = words.indexOf(text);
+  if (word >= 0) return word + 1;
+  if (!/^\d{1,4}$/.test(text)) return undefined;
+  const value = Number(text);
+  return value >= least && value <= most ? value : undefined;
+}
