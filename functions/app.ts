@@ -3,7 +3,7 @@
 import { OpenAPIHono } from '@hono/zod-openapi';
 import { AppError } from '../shared/domain/app-error.ts';
 import type { Deps } from '../shared/http/deps.ts';
-import type { AppEnv } from '../shared/http/env.ts';
+import type { App, AppEnv } from '../shared/http/env.ts';
 import { onError } from '../shared/http/problem.ts';
 import { signIn } from '../shared/http/sign-in.ts';
 import { docsFunction } from './docs.ts';
@@ -11,8 +11,6 @@ import { logsFunction } from './logs.ts';
 import { openapiFunction } from './openapi.ts';
 import { pingFunction } from './ping.ts';
 import { settingsFunction } from './settings.ts';
-
-export type App = OpenAPIHono<AppEnv>;
 
 /** Builds the app for one host. Everything under /api and /metrics that is not open answers 401 before 404. */
 export function createApp(deps: Deps): App {
@@ -28,7 +26,7 @@ export function createApp(deps: Deps): App {
 
   pingFunction(app);
   app.use('/api/*', signIn(deps.settings));
-  app.use('/metrics', signIn(deps.settings));
+  app.use('/metrics/*', signIn(deps.settings));
   settingsFunction(app, deps);
   logsFunction(app, deps);
   openapiFunction(app, deps);

@@ -3,9 +3,9 @@
 import { z } from '@hono/zod-openapi';
 import { AppError } from '../shared/domain/app-error.ts';
 import type { Deps } from '../shared/http/deps.ts';
+import type { App } from '../shared/http/env.ts';
 import { apiRoute } from '../shared/http/route.ts';
 import { requireAccess } from '../shared/http/sign-in.ts';
-import type { App } from './app.ts';
 
 const PAGE = `<!doctype html>
 <html lang="en">
@@ -43,6 +43,7 @@ const route = apiRoute(
   { access: 'viewer' },
 );
 
+/** Adds the route of this file. */
 export function docsFunction(app: App, deps: Deps): void {
   const reader = requireAccess('viewer');
   app.openapi(route, function showDocs(c) {

@@ -3,8 +3,9 @@
 import { z } from '@hono/zod-openapi';
 import { AppError } from '../shared/domain/app-error.ts';
 import type { Deps } from '../shared/http/deps.ts';
+import type { App } from '../shared/http/env.ts';
+import { integerQuery } from '../shared/http/query.ts';
 import { apiRoute, jsonAnswer } from '../shared/http/route.ts';
-import type { App } from './app.ts';
 
 const namesSchema = z.array(z.string());
 const tailSchema = z.object({ name: z.string(), lines: z.array(z.string()) });
@@ -18,7 +19,7 @@ const route = apiRoute(
     request: {
       query: z.object({
         name: z.string().min(1).max(100).optional(),
-        tail: z.coerce.number().int().min(1).max(5000).default(200),
+        tail: integerQuery(1, 5000, 200),
       }),
     },
     responses: { 200: jsonAnswer('Names, or lines oldest first', z.union([namesSchema, tailSchema])) },
@@ -26,6 +27,7 @@ const route = apiRoute(
   { access: 'admin', fails: ['not_found', 'invalid'] },
 );
 
+/** Adds the route of this file. */
 export function logsFunction(app: App, deps: Deps): void {
   app.openapi(route, async function showLogs(c) {
     const { name, tail } = c.req.valid('query');

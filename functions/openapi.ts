@@ -2,9 +2,9 @@
 
 import { z } from '@hono/zod-openapi';
 import type { Deps } from '../shared/http/deps.ts';
+import type { App } from '../shared/http/env.ts';
 import { apiRoute, jsonAnswer } from '../shared/http/route.ts';
 import { requireAccess } from '../shared/http/sign-in.ts';
-import type { App } from './app.ts';
 
 const route = apiRoute(
   {
@@ -17,6 +17,7 @@ const route = apiRoute(
   { access: 'viewer' },
 );
 
+/** Adds the route of this file. */
 export function openapiFunction(app: App, deps: Deps): void {
   app.openAPIRegistry.registerComponent('securitySchemes', 'basic', { type: 'http', scheme: 'basic' });
   app.openAPIRegistry.registerComponent('securitySchemes', 'bearer', { type: 'http', scheme: 'bearer' });

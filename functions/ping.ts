@@ -1,8 +1,8 @@
 // GET /api/ping: the process answers. Open, and it touches nothing.
 
 import { z } from '@hono/zod-openapi';
+import type { App } from '../shared/http/env.ts';
 import { apiRoute, jsonAnswer } from '../shared/http/route.ts';
-import type { App } from './app.ts';
 
 const route = apiRoute(
   {
@@ -15,6 +15,7 @@ const route = apiRoute(
   { access: 'open' },
 );
 
+/** Adds the route of this file. */
 export function pingFunction(app: App): void {
   app.openapi(route, function ping(c) {
     return c.json({ status: 'ok' as const }, 200);

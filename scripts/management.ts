@@ -10,6 +10,7 @@ import { connect } from '../shared/adapters/postgres.ts';
 import { pick } from '../shared/config/load-settings.ts';
 import { describeProblem } from '../shared/config/problem.ts';
 import { SETTING_NAMES, SETTINGS } from '../shared/config/settings.ts';
+import { showSettings } from '../shared/config/shown-settings.ts';
 import { coversLoopback } from '../shared/domain/host-name.ts';
 import { withRequestLog } from '../shared/http/request-log.ts';
 import { type Configuration, readConfiguration } from '../shared/runtime/configuration.ts';
@@ -36,7 +37,7 @@ async function main(): Promise<void> {
     release: RELEASE,
     startedAt,
     settings: configuration.settings,
-    sources: configuration.sources,
+    settingsShown: showSettings(configuration.settings, configuration.sources),
     thresholds: configuration.thresholds,
     log,
     logFiles: logDirectory(configuration.settings.LOG_DIR),
@@ -46,6 +47,7 @@ async function main(): Promise<void> {
   const server = await serveApp(
     withRequestLog(app.fetch, log, () => performance.now()),
     listeners,
+    log,
   );
   process.send?.('listening');
   log.info('management.listening', {

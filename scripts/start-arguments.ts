@@ -3,7 +3,7 @@
 import { isAbsolute, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { HIGHEST_BASE_PORT } from '../compose/embedded/layout.ts';
-import { isIpAddress } from '../shared/domain/host-name.ts';
+import { normalAddress } from '../shared/domain/host-name.ts';
 
 export interface StartArguments {
   embedded: boolean;
@@ -88,6 +88,7 @@ function offset(value: string | boolean | undefined): number {
 
 function listen(value: string | boolean | undefined): string | undefined {
   if (value === undefined) return undefined;
-  if (typeof value === 'string' && isIpAddress(value)) return value;
+  const address = typeof value === 'string' ? normalAddress(value) : undefined;
+  if (address !== undefined) return address;
   throw new UsageError(`--listen ${String(value)}: must be an IP address of this machine, or 0.0.0.0 for all of them`);
 }

@@ -160,6 +160,8 @@ function say(text: string): void {
   process.stderr.write(text);
 }
 
+/** A terminal or a pipe that goes away must not take the stack with it. */
+for (const stream of [process.stdout, process.stderr]) stream.on('error', () => undefined);
 process.exitCode = 1;
 main().then(
   (code) => process.exit(code),

@@ -1,7 +1,7 @@
 // Entry of stop.sh: asks the supervisor of a data directory to stop, and waits until nothing of it runs any more.
 
 import { spawnSync } from 'node:child_process';
-import { existsSync } from 'node:fs';
+import { accessSync, constants, existsSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { type Layout, layoutOf } from '../compose/embedded/layout.ts';
 import { runningSupervisor } from '../compose/embedded/ownership.ts';
@@ -14,8 +14,9 @@ async function main(): Promise<number> {
   const data = readArguments();
   if (typeof data === 'number') return data;
   const layout = layoutOf(data);
-  if (!existsSync(layout.root)) {
-    say(`There is no data directory ${data}. Remedy: name the one that the stack was started with, --data DIR\n`);
+  const closed = whyClosed(layout);
+  if (closed !== undefined) {
+    say(closed);
     return 1;
   }
   const supervisor = runningSupervisor(layout);
@@ -54,6 +55,29 @@ function readArguments(): string | number {
     if (!(error instanceof UsageError)) throw error;
     say(`${error.message}\n\n${STOP_USAGE}`);
     return 2;
+  }
+}
+
+/** Why nothing can be said about a data directory; undefined when it can be looked into. */
+function whyClosed(layout: Layout): string | undefined {
+  try {
+    accessSync(layout.root, constants.X_OK);
+    if (existsSync(layout.run) || !mayList(layout.root)) accessSync(layout.run, constants.R_OK | constants.X_OK);
+    return undefined;
+  } catch (error) {
+    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') {
+      return `There is no data directory ${layout.root}. Remedy: name the one that the stack was started with, --data DIR\n`;
+    }
+    return `The stack on ${layout.root} belongs to another user. Remedy: stop it as that user or as root.\n`;
+  }
+}
+
+function mayList(directory: string): boolean {
+  try {
+    accessSync(directory, constants.R_OK);
+    return true;
+  } catch {
+    return false;
   }
 }
 

@@ -2,13 +2,16 @@
 
 import { appendFileSync, chmodSync, existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { type Report, type RunningStack, type Services, startStack } from '../compose/embedded/stack.ts';
+import type { Report } from '../compose/embedded/report.ts';
+import { type RunningStack, type Services, startStack } from '../compose/embedded/stack.ts';
+import { StackError } from '../compose/embedded/stack-error.ts';
 import { makeDirectories } from '../compose/embedded/layout.ts';
 import { jsonLog } from '../shared/adapters/json-log.ts';
 import { migrate } from '../shared/adapters/migrate.ts';
 import { MIGRATIONS } from '../shared/adapters/migrations/index.ts';
 import { connect, type Sql } from '../shared/adapters/postgres.ts';
 import { readTuning } from '../shared/adapters/tuning.ts';
+import { AppError } from '../shared/domain/app-error.ts';
 import type { Secret } from '../shared/domain/secret.ts';
 import { RELEASE } from '../shared/runtime/release.ts';
 import type { EmbeddedPlan } from './embedded-plan.ts';
@@ -86,9 +89,29 @@ export function superviseStack(plan: EmbeddedPlan, progress: Progress): Supervis
 
 function servicesFor(plan: EmbeddedPlan): Services {
   return {
-    prepareState: async () => (await withDatabase(plan.stateUrl, (sql) => migrate(sql, MIGRATIONS))).length,
+    prepareState: async () => {
+      try {
+        return (await withDatabase(plan.stateUrl, (sql) => migrate(sql, MIGRATIONS))).length;
+      } catch (error) {
+        throw explainDatabaseError(error, plan);
+      }
+    },
     readTuning: () => withDatabase(plan.coreUrl, (sql) => readTuning(sql, plan.tuning)),
   };
+}
+
+/** A failure of our own database, by its place and without its password. */
+function explainDatabaseError(error: unknown, plan: EmbeddedPlan): unknown {
+  if (error instanceof AppError || !(error instanceof Error)) return error;
+  const { host, pathname } = new URL(plan.stateUrl.reveal());
+  const elsewhere = plan.configuration.sources.DATABASE_URL !== 'stack';
+  return new StackError(
+    `Our own database (${host}${pathname}) cannot be brought up to date: ${error.message}`,
+    elsewhere
+      ? 'correct DATABASE_URL, or remove it to use the database of this stack'
+      : `see ${plan.layout.logs}/database.log`,
+    error,
+  );
 }
 
 async function withDatabase<T>(url: Secret, use: (sql: Sql) => Promise<T>): Promise<T> {

@@ -42,6 +42,7 @@ function partOf(file: string): string {
 interface Import {
   file: string;
   target: string;
+  typeOnly: boolean;
 }
 
 function importsOf(file: string): Import[] {
@@ -53,6 +54,7 @@ function importsOf(file: string): Import[] {
   ].map((match) => ({
     file,
     target: match[1] ?? match[2] ?? match[3] ?? '',
+    typeOnly: /^(?:import|export) type /.test(match[0]),
   }));
 }
 
@@ -61,7 +63,11 @@ const product = files.filter((file) => !file.startsWith('test/') && !file.starts
 const internal = product
   .flatMap(importsOf)
   .filter(({ target }) => target.startsWith('.'))
-  .map(({ file, target }) => ({ file, target: relative(root, resolve(root, dirname(file), target)) }));
+  .map(({ file, target, typeOnly }) => ({
+    file,
+    typeOnly,
+    target: relative(root, resolve(root, dirname(file), target)),
+  }));
 
 describe('the house', () => {
   it('finds sources in every part that exists', () => {
@@ -76,6 +82,17 @@ describe('the house', () => {
       return !ENTRIES.includes(file) && from !== to && MAY_IMPORT[from] !== undefined && !MAY_IMPORT[from].includes(to);
     });
     expect(broken).toEqual([]);
+  });
+
+  it('lets functions, jobs, adapters and http take only types of the configuration', () => {
+    const values = internal.filter(
+      ({ file, target, typeOnly }) =>
+        !typeOnly &&
+        ['functions', 'jobs', 'adapters', 'http'].includes(partOf(file)) &&
+        partOf(target) === 'config' &&
+        !ENTRIES.includes(file),
+    );
+    expect(values).toEqual([]);
   });
 
   it('lets runtime and functions meet only in the entries', () => {

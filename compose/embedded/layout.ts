@@ -2,7 +2,7 @@
 
 import { mkdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
-import { explainFileError } from './stack-error.ts';
+import { explainFileError, StackError } from './stack-error.ts';
 
 export interface Layout {
   root: string;
@@ -49,6 +49,18 @@ function makeDirectory(path: string, mode: number): void {
   } catch (error) {
     throw explainFileError(error, path);
   }
+  refuseStrangers(path);
+}
+
+/** Whoever owns a directory can put links into it: then every file that we write there is theirs to choose. */
+function refuseStrangers(path: string): void {
+  const { uid } = statSync(path);
+  const me = process.getuid?.();
+  if (uid === me || uid === 0) return;
+  throw new StackError(
+    `${path} belongs to user ${uid}, this start runs as user ${me}.`,
+    `start as the user that owns it, or choose another place with --data DIR`,
+  );
 }
 
 /** Ports of the embedded stack before the offset. */
@@ -59,6 +71,7 @@ export type Ports = Record<keyof typeof BASE_PORTS, number>;
 /** The highest base port that any part of the embedded stack uses; an offset must keep it below 65536. */
 export const HIGHEST_BASE_PORT = 9000;
 
+/** Every port of this stack. */
 export function portsWithOffset(offset: number): Ports {
   return { api: BASE_PORTS.api + offset, database: BASE_PORTS.database + offset };
 }

@@ -6,6 +6,7 @@ import { closeSync, openSync, readFileSync } from 'node:fs';
 import { type IncomingMessage, request as requestPlain } from 'node:http';
 import { request as requestSecure } from 'node:https';
 import { join } from 'node:path';
+import { errorInLog, wordsSince } from './last-words.ts';
 import type { Layout } from './layout.ts';
 import type { ProcessSpec } from './supervised-process.ts';
 
@@ -28,8 +29,10 @@ export function nodeProcess(
 ): ProcessSpec {
   const logFile = join(layout.logs, `${role}.log`);
   const listening = new WeakSet<ChildProcess>();
+  let words = wordsSince(logFile);
 
   function start(): ChildProcess {
+    words = wordsSince(logFile);
     const log = openSync(logFile, 'a', 0o600);
     try {
       const child = spawn(process.execPath, [program], {
@@ -56,7 +59,7 @@ export function nodeProcess(
     answersWithinMs: 60_000,
     stopSignal: 'SIGTERM',
     stopWithinMs: 12_000,
-    lastWords: () => lastLine(logFile),
+    lastWords: () => errorInLog(words()),
   };
 }
 
@@ -68,9 +71,4 @@ async function statusOf(url: string, caFile: string): Promise<number | undefined
   const [response] = (await once(request.end(), 'response')) as [IncomingMessage];
   response.resume();
   return response.statusCode;
-}
-
-function lastLine(logFile: string): string | undefined {
-  const line = readFileSync(logFile, 'utf8').slice(-4096).trim().split('\n').at(-1);
-  return line === undefined || line === '' ? undefined : line.slice(0, 500);
 }

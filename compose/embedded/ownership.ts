@@ -1,12 +1,13 @@
 // Who owns a data directory, and which processes belong to its stack: one lock, one list, both survive a crash.
 
 import { readFileSync } from 'node:fs';
+import { setTimeout as delay } from 'node:timers/promises';
 import { writeFileAtomically } from './atomic-file.ts';
 import { type Guard, takeLock } from './guard.ts';
 import type { Layout } from './layout.ts';
-import { identify, isAlive, type ProcessIdentity } from './process-table.ts';
-import type { Report } from './stack.ts';
-import { StackError } from './stack-error.ts';
+import { endProcess, identify, isAlive, type ProcessIdentity } from './process-table.ts';
+import type { Report } from './report.ts';
+import { explainFileError, StackError } from './stack-error.ts';
 
 const DYING_STACK_MS = 15_000;
 const ASK_AGAIN_MS = 250;
@@ -24,6 +25,7 @@ export async function lockDirectory(
   layout: Layout,
   report: Report,
   lost: () => void,
+  aborted: AbortSignal,
 ): Promise<Guard> {
   const deadline = Date.now() + DYING_STACK_MS;
   let said = false;
@@ -39,7 +41,8 @@ export async function lockDirectory(
       said = true;
       report.warn('A stack on this directory is just ending or starting; waiting for it.');
     }
-    await new Promise((resolve) => setTimeout(resolve, ASK_AGAIN_MS));
+    await delay(ASK_AGAIN_MS);
+    aborted.throwIfAborted();
   }
 }
 
@@ -60,15 +63,20 @@ async function endLeftovers(layout: Layout, report: Report): Promise<void> {
   const left = readProcesses(layout).filter((listed) => listed.pid !== process.pid && isAlive(listed));
   if (left.length === 0) return;
   report.warn(`Ending what a crash left behind: ${left.map(({ role, pid }) => `${role} (${pid})`).join(', ')}.`);
-  for (const { role, pid } of left) process.kill(pid, role === 'database' ? 'SIGINT' : 'SIGTERM');
-  for (let waited = 0; waited < 6_000 && left.some(isAlive); waited += 50)
-    await new Promise((resolve) => setTimeout(resolve, 50));
-  for (const listed of left.filter(isAlive)) process.kill(listed.pid, 'SIGKILL');
+  const first = (role: string): NodeJS.Signals => (role === 'database' ? 'SIGINT' : 'SIGTERM');
+  await Promise.all(left.map((listed) => endProcess(listed, [first(listed.role), 'SIGKILL'], 6000)));
 }
 
 function readProcesses(layout: Layout): Listed[] {
+  let text: string;
   try {
-    const list: unknown = JSON.parse(readFileSync(layout.processes, 'utf8'));
+    text = readFileSync(layout.processes, 'utf8');
+  } catch (error) {
+    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return [];
+    throw explainFileError(error, layout.processes);
+  }
+  try {
+    const list: unknown = JSON.parse(text);
     return Array.isArray(list) ? list.filter(isListed) : [];
   } catch {
     return [];

@@ -1,8 +1,8 @@
 // Everything that a start has decided before it touches anything.
 
 import type { ServerCertificateFiles } from './core/pki.ts';
-import type { DatabasePasswords } from './database/cluster.ts';
-import type { DatabaseTuning } from './database/postmaster.ts';
+import type { DatabaseTuning } from '../../shared/domain/database-tuning.ts';
+import type { DatabasePasswords } from './database/roles.ts';
 import type { Layout, Ports } from './layout.ts';
 
 export interface StackPlan {
@@ -20,6 +20,8 @@ export interface StackPlan {
   databasePasswords: DatabasePasswords;
   /** The whole content of secrets.json when it has to be written. */
   secretsToKeep: Record<string, string> | undefined;
+  /** The text of secrets.json that this plan was made from; undefined when there was none. */
+  secretsRead: string | undefined;
   /** The members of stack.json that do not change while the stack runs. */
   stackFile: Record<string, unknown>;
   guardScript: string;

@@ -1,6 +1,10 @@
 // Who a process is, beyond its number: numbers are used again, start times are not (Linux, /proc).
 
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
+import { setTimeout as delay } from 'node:timers/promises';
+import { StackError } from './stack-error.ts';
+
+const ASK_EVERY_MS = 50;
 
 export interface ProcessIdentity {
   pid: number;
@@ -22,12 +26,30 @@ export function isAlive(identity: ProcessIdentity): boolean {
   return identify(identity.pid)?.startTicks === identity.startTicks;
 }
 
-/** The working directory of a process, if it may be seen. */
-export function workingDirectory(pid: number): string | undefined {
-  try {
-    return readlinkSync(`/proc/${pid}/cwd`);
-  } catch {
-    return undefined;
+/** Program and arguments of a process; empty when there is none. */
+export function commandLine(pid: number): string[] {
+  return (readOrUndefined(`/proc/${pid}/cmdline`) ?? '').split('\0').slice(0, -1);
+}
+
+/** Sends the signals one after the other, each with `eachMs` to work, until exactly this process is gone. */
+export async function endProcess(
+  identity: ProcessIdentity,
+  signals: readonly NodeJS.Signals[],
+  eachMs: number,
+): Promise<void> {
+  for (const signal of signals) {
+    if (!isAlive(identity)) return;
+    try {
+      process.kill(identity.pid, signal);
+    } catch (error) {
+      if (!isAlive(identity)) return;
+      throw new StackError(
+        `Process ${identity.pid} was left behind and may not be ended by this user.`,
+        'end it as its owner or as root, then start again',
+        error,
+      );
+    }
+    for (let waited = 0; waited < eachMs && isAlive(identity); waited += ASK_EVERY_MS) await delay(ASK_EVERY_MS);
   }
 }
 

@@ -9,12 +9,15 @@ export const GENERATED_NAMES = [
   'APP_DB_PASSWORD',
   'LDAP_BIND_PASSWORD',
   'CORE_WEBADMIN_PASSWORD',
+  'AUDIT_KEY',
 ] as const;
 
 export type GeneratedName = (typeof GENERATED_NAMES)[number];
 
 export interface KeptSecrets {
   values: Record<string, string>;
+  /** The text of the file; undefined when there is none. */
+  readFrom: string | undefined;
   /** True when a value was generated now and the file has to be written. */
   changed: boolean;
 }
@@ -24,10 +27,10 @@ const LENGTH = 32;
 
 /** The kept secrets of `path`, with fresh ones for the `wanted` names that it lacks. Writes nothing. */
 export function keptSecrets(path: string, wanted: readonly GeneratedName[]): KeptSecrets {
-  const values = readSecrets(path);
-  const missing = wanted.filter((name) => values[name] === undefined);
+  const { values, readFrom } = readSecrets(path);
+  const missing = wanted.filter((name) => (values[name] ?? '') === '');
   for (const name of missing) values[name] = generatePassword();
-  return { values, changed: missing.length > 0 };
+  return { values, readFrom, changed: missing.length > 0 };
 }
 
 /** 32 characters that are hard to confuse, about 185 bits. */
@@ -35,12 +38,13 @@ export function generatePassword(): string {
   return Array.from({ length: LENGTH }, () => LETTERS[randomInt(LETTERS.length)]).join('');
 }
 
-function readSecrets(path: string): Record<string, string> {
+function readSecrets(path: string): Omit<KeptSecrets, 'changed'> {
   let text: string;
   try {
     text = readFileSync(path, 'utf8');
   } catch (error) {
-    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return {};
+    if (error instanceof Error && 'code' in error && error.code === 'ENOENT')
+      return { values: {}, readFrom: undefined };
     throw explainFileError(error, path);
   }
   const parsed = parseObject(text);
@@ -50,7 +54,7 @@ function readSecrets(path: string): Record<string, string> {
       'put it back from a backup, or remove it to have new passwords generated (the data stays)',
     );
   }
-  return parsed as Record<string, string>;
+  return { values: parsed as Record<string, string>, readFrom: text };
 }
 
 function parseObject(text: string): Record<string, unknown> | undefined {

@@ -1,31 +1,32 @@
 // Brings the embedded stack up step by step and keeps it up: lock, leftovers, preflight, certificates, database,
 // our own tables, management. Everything that a step starts is ended in reverse order.
 
-import { existsSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { isWildcardAddress, urlHost } from '../../shared/domain/host-name.ts';
 import { writeFileAtomically } from './atomic-file.ts';
 import { ensureServerCertificate, type ServerCertificateFiles } from './core/pki.ts';
 import { databaseAccount } from './database/account.ts';
-import { applyWantedState, checkMajor, clearStaleServer, type Cluster, makeCluster } from './database/cluster.ts';
-import { isReady, lastComplaint, startPostmaster } from './database/postmaster.ts';
+import {
+  applyWantedState,
+  checkMajor,
+  clearStaleServer,
+  type Cluster,
+  makeCluster,
+  StillRunning,
+} from './database/cluster.ts';
+import { isReady, startPostmaster, writeAccessRules } from './database/postmaster.ts';
 import type { Guard } from './guard.ts';
 import { type Layout, makeDirectories } from './layout.ts';
+import { databaseComplaint, wordsSince } from './last-words.ts';
 import { rotateLogs } from './log-rotation.ts';
 import { nodeProcess } from './management-process.ts';
 import { lockDirectory, type Roster, rosterOf } from './ownership.ts';
 import type { StackPlan } from './plan.ts';
 import { checkDiskSpace, checkPorts } from './preflight.ts';
+import type { Report } from './report.ts';
 import { StackError } from './stack-error.ts';
 import { EarlyEnd, type ProcessEvents, supervise, type SupervisedProcess } from './supervised-process.ts';
-
-/** What a person sees of the start and of the life of the stack. */
-export interface Report {
-  /** A step begins; `done` ends it with what it found. */
-  step(name: string): (detail: string) => void;
-  warn(text: string): void;
-  event(name: string, fields: Record<string, unknown>): void;
-}
 
 /** What the stack needs of the rest of the product. */
 export interface Services {
@@ -64,7 +65,7 @@ export async function startStack(
   };
   aborted.addEventListener('abort', () => void stop());
   try {
-    const guard = await lockDirectory(plan.guardScript, layout, report, lost);
+    const guard = await lockDirectory(plan.guardScript, layout, report, lost, aborted);
     undo.push(() => guard.release());
     const certificates = await prepare(plan, report);
     const roster = rosterOf(layout, (pids) => writeStackFile(plan, certificates, pids));
@@ -111,11 +112,19 @@ async function prepare(plan: StackPlan, report: Report): Promise<ServerCertifica
   done('ports free, disk has room');
 
   const certified = report.step('certificates');
-  if (plan.secretsToKeep !== undefined)
-    writeFileAtomically(layout.secrets, `${JSON.stringify(plan.secretsToKeep, null, 2)}\n`);
+  keepSecrets(plan);
+  writeAccessRules(layout);
   const certificates = await ensureServerCertificate(layout.core, plan.serverNames, new Date());
   certified(`CA in ${certificates.ca}`);
   return certificates;
+}
+
+/** Never over secrets that another start has written since this one was planned. */
+function keepSecrets({ layout, secretsToKeep, secretsRead }: StackPlan): void {
+  if (secretsToKeep === undefined) return;
+  const now = existsSync(layout.secrets) ? readFileSync(layout.secrets, 'utf8') : undefined;
+  if (now !== secretsRead) throw new StackError(`Another start has just written ${layout.secrets}.`, 'start again');
+  writeFileAtomically(layout.secrets, `${JSON.stringify(secretsToKeep, null, 2)}\n`);
 }
 
 async function startDatabase(
@@ -133,19 +142,21 @@ async function startDatabase(
   const cluster: Cluster = { layout, account, binaries: plan.postgresBinaries, guard };
   const isNew = await makeCluster(cluster, plan.databasePasswords);
   if (!isNew) await whileMemoryIsInUse(() => applyWantedState(cluster, layout.pgdata, plan.databasePasswords, false));
+  let words = wordsSince(logFile);
   const server = owned(
     supervise(
       {
         role: 'database',
         start: async () => {
           await clearStaleServer(layout);
+          words = wordsSince(logFile);
           return startPostmaster(cluster, ports.database, plan.tuning, logFile);
         },
         answers: async (child) => isReady(cluster, child),
         answersWithinMs: RECOVERY_MS,
         stopSignal: 'SIGINT',
         stopWithinMs: 60_000,
-        lastWords: () => lastComplaint(logFile),
+        lastWords: () => databaseComplaint(words()),
       },
       events,
     ),
@@ -163,8 +174,7 @@ async function whileMemoryIsInUse(action: () => Promise<void>): Promise<void> {
       await action();
       return;
     } catch (error) {
-      if (!(error instanceof Error) || !('code' in error) || error.code !== 'STILL_RUNNING' || tries >= 100)
-        throw error;
+      if (!(error instanceof StillRunning) || tries >= 100) throw error;
       await new Promise((resolve) => setTimeout(resolve, 100));
     }
   }

@@ -3,6 +3,7 @@
 
 import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
+import { setTimeout as delay } from 'node:timers/promises';
 
 export interface ProcessSpec {
   role: string;
@@ -50,6 +51,7 @@ export class EarlyEnd extends Error {
   }
 }
 
+/** A process that is not started yet. Its events are told in the order in which they happen. */
 export function supervise(spec: ProcessSpec, events: ProcessEvents): SupervisedProcess {
   let child: ChildProcess | undefined;
   let stopping = false;
@@ -84,7 +86,7 @@ export function supervise(spec: ProcessSpec, events: ProcessEvents): SupervisedP
   }
 
   async function untilAnswers(launched: ChildProcess): Promise<undefined> {
-    while (child === launched && !(await spec.answers(launched).catch(() => false))) await sleep(ASK_EVERY_MS);
+    while (child === launched && !(await spec.answers(launched).catch(() => false))) await delay(ASK_EVERY_MS);
     if (child !== launched) await new Promise(() => undefined);
   }
 
@@ -92,7 +94,7 @@ export function supervise(spec: ProcessSpec, events: ProcessEvents): SupervisedP
     let reason = how;
     while (!stopping) {
       events.died(spec.role, reason, spec.lastWords(), pauseMs);
-      await sleep(pauseMs, wake.signal);
+      await delay(pauseMs, undefined, { signal: wake.signal }).catch(() => undefined);
       pauseMs = Math.min(pauseMs * 2, LONGEST_PAUSE_MS);
       if (stopping) return;
       try {
@@ -130,15 +132,4 @@ async function pidOf(child: ChildProcess): Promise<number> {
 async function endOf(child: ChildProcess): Promise<string> {
   if (child.exitCode === null && child.signalCode === null) await once(child, 'exit');
   return child.signalCode === null ? `with code ${child.exitCode}` : `by signal ${child.signalCode}`;
-}
-
-async function sleep(ms: number, signal?: AbortSignal): Promise<void> {
-  if (signal?.aborted) return;
-  await new Promise<void>((resolve) => {
-    const timer = setTimeout(resolve, ms);
-    signal?.addEventListener('abort', () => {
-      clearTimeout(timer);
-      resolve();
-    });
-  });
 }

@@ -29,7 +29,7 @@ export async function migrate(sql: Sql, migrations: readonly Migration[]): Promi
     try {
       return await applyPending(connection, migrations);
     } finally {
-      await connection`SELECT pg_advisory_unlock(${LOCK})`;
+      await connection`SELECT pg_advisory_unlock(${LOCK})`.catch(() => undefined);
     }
   } finally {
     connection.release();
@@ -90,7 +90,7 @@ async function apply(sql: Sql, migration: Migration): Promise<void> {
       VALUES (${migration.number}, ${migration.name}, ${checksumOf(migration)})`;
     await sql`COMMIT`;
   } catch (error) {
-    await sql`ROLLBACK`;
+    await sql`ROLLBACK`.catch(() => undefined);
     throw error;
   }
 }

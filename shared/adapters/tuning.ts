@@ -1,13 +1,8 @@
 // Reads the autovacuum settings back from the running server and compares them with what was asked for.
 
 import { parseDatabaseSize } from '../domain/database-size.ts';
+import type { DatabaseTuning } from '../domain/database-tuning.ts';
 import type { Sql } from './postgres.ts';
-
-export interface WantedTuning {
-  scaleFactor: number;
-  costLimit: number;
-  maintenanceWorkMem: string;
-}
 
 export interface TuningInForce {
   /** The three values as SHOW prints them. */
@@ -16,7 +11,8 @@ export interface TuningInForce {
   mismatch: string | undefined;
 }
 
-export async function readTuning(sql: Sql, wanted: WantedTuning): Promise<TuningInForce> {
+/** Asks the server as any role that may connect; changes nothing. */
+export async function readTuning(sql: Sql, wanted: DatabaseTuning): Promise<TuningInForce> {
   const scaleFactor = await show(sql, 'autovacuum_vacuum_scale_factor');
   const costLimit = await show(sql, 'autovacuum_vacuum_cost_limit');
   const memory = await show(sql, 'maintenance_work_mem');

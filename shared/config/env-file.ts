@@ -1,5 +1,6 @@
 // The .env format: NAME=value lines with # comments, values plain, in single quotes (literal) or in double quotes
-// (\n, \t, \", \\ and \$ are escapes). The same values reach the container stack, whose tool reads the same file.
+// (\n, \t, \", \\ and \$ are escapes). A $ stands for itself here; Docker Compose would put a variable in its place, so
+// a value with a $ belongs in single quotes, which both read alike.
 
 export interface EnvFile {
   values: Record<string, string>;
@@ -25,7 +26,7 @@ export function parseEnvFile(text: string): EnvFile {
     const value = assignment ? unquote(assignment[2] ?? '') : undefined;
     if (assignment === null) file.problems.push({ line: index + 1, message: 'is not NAME=value' });
     else if (value === undefined)
-      file.problems.push({ line: index + 1, message: 'has a quote that is not closed on its line' });
+      file.problems.push({ line: index + 1, message: 'has a quote that is not closed on its line, or text behind it' });
     else file.values[assignment[1] ?? ''] = value;
   }
   return file;

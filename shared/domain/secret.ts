@@ -1,5 +1,6 @@
 // A secret value: printing, serialising or inspecting it gives `***`; only `reveal()` gives the text.
 
+/** A text that shows itself as `***` wherever it is not asked for by `reveal()`. */
 export class Secret {
   readonly #text: string;
 

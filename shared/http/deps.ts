@@ -1,7 +1,7 @@
 // What the functions need of the outside, handed in by the host.
 
-import type { Source } from '../config/load-settings.ts';
-import type { SettingName, Settings } from '../config/settings.ts';
+import type { Settings } from '../config/settings.ts';
+import type { ShownSetting } from '../config/shown-settings.ts';
 import type { Thresholds } from '../config/thresholds.ts';
 import type { Assets } from '../ports/assets.ts';
 import type { Log } from '../ports/log.ts';
@@ -11,7 +11,7 @@ export interface Deps {
   release: string;
   startedAt: Date;
   settings: Settings;
-  sources: Readonly<Record<SettingName, Source>>;
+  settingsShown: ShownSetting[];
   thresholds: Thresholds;
   log: Log;
   logFiles: LogFiles;

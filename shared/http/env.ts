@@ -1,5 +1,6 @@
 // What the host hands to every request, and what the middleware adds to it.
 
+import type { OpenAPIHono } from '@hono/zod-openapi';
 import type { Principal } from './principal.ts';
 
 /** From the host: the address and scheme of the connection itself, never of a header. */
@@ -17,3 +18,6 @@ export interface AppEnv {
   Bindings: Bindings;
   Variables: Variables;
 }
+
+/** The app that functions add their routes to. */
+export type App = OpenAPIHono<AppEnv>;

@@ -32,7 +32,7 @@ export function apiRoute<const R extends RouteConfig>(
   { access, fails = [] }: RouteOptions,
 ): R & { getRoutingPath(): string } {
   const codes: ErrorCode[] = [...fails, 'internal'];
-  if (access !== 'open') codes.push('unauthenticated');
+  if (access !== 'open') codes.push('malformed', 'unauthenticated');
   if (access === 'admin' || access === 'viewer') codes.push('forbidden');
   const problems = Object.fromEntries(
     codes.map((code) => [statusOf(code), { description: code.replaceAll('_', ' '), content: PROBLEM }]),

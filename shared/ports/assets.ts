@@ -6,6 +6,6 @@ export interface Asset {
 }
 
 export interface Assets {
-  /** The asset of that name (`swagger-ui/swagger-ui.css`), or undefined when none ships under it. */
+  /** The asset of that plain name (`swagger-ui.css`), or undefined when none ships under it. */
   read(name: string): Promise<Asset | undefined>;
 }

@@ -1,11 +1,15 @@
 // Serves an app on Node: plain HTTP on one address, and over TLS on another where that is asked for.
 
 import { readFileSync } from 'node:fs';
-import type { Server } from 'node:http';
+import { once } from 'node:events';
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
 import { TLSSocket } from 'node:tls';
-import { createAdaptorServer, type HttpBindings } from '@hono/node-server';
+import { getRequestListener, type HttpBindings } from '@hono/node-server';
+import { AppError } from '../domain/app-error.ts';
+import { problemResponse } from '../http/problem.ts';
 import type { HostFetch } from '../http/request-log.ts';
+import type { Log } from '../ports/log.ts';
 
 export interface Listener {
   address: string;
@@ -20,13 +24,13 @@ export interface RunningServer {
 }
 
 /** Listens on every address, or on none: a failure closes those that were open. */
-export async function serveApp(fetch: HostFetch, listeners: readonly Listener[]): Promise<RunningServer> {
+export async function serveApp(fetch: HostFetch, listeners: readonly Listener[], log: Log): Promise<RunningServer> {
   const servers: Server[] = [];
   const close = async (graceMs: number): Promise<void> => {
     await Promise.all(servers.map((server) => closeServer(server, graceMs)));
   };
   try {
-    for (const listener of listeners) servers.push(await openServer(fetch, listener));
+    for (const listener of listeners) servers.push(await openServer(fetch, listener, log));
   } catch (error) {
     await close(0);
     throw error;
@@ -34,19 +38,23 @@ export async function serveApp(fetch: HostFetch, listeners: readonly Listener[])
   return { close };
 }
 
-async function openServer(fetch: HostFetch, listener: Listener): Promise<Server> {
-  const server = createAdaptorServer({
-    fetch: (request: Request, env: unknown) => fetch(request, connectionOf(env as HttpBindings)),
-    ...(listener.tls === undefined ? {} : { createServer: createTlsServer, serverOptions: tlsOptions(listener.tls) }),
-  }) as Server;
-  await new Promise<void>((resolve, reject) => {
-    server.once('error', reject);
-    server.listen(listener.port, listener.address, () => {
-      server.off('error', reject);
-      resolve();
-    });
+async function openServer(fetch: HostFetch, listener: Listener, log: Log): Promise<Server> {
+  const answer = getRequestListener((request, env) => fetch(request, connectionOf(env as HttpBindings)), {
+    errorHandler: (error) => refuseUnreadable(error, log),
   });
+  const handle = (incoming: IncomingMessage, outgoing: ServerResponse): void => void answer(incoming, outgoing);
+  const server = listener.tls === undefined ? createServer(handle) : createTlsServer(tlsOptions(listener.tls), handle);
+  server.listen(listener.port, listener.address);
+  await once(server, 'listening');
   return server;
+}
+
+/** A request line or a Host header that no URL can be made of never reaches the app. */
+function refuseUnreadable(error: unknown, log: Log): Response {
+  const requestId = crypto.randomUUID();
+  const cause = error instanceof Error ? error.message : String(error);
+  log.warn('http.unreadable', { request_id: requestId, status: 400, error: cause });
+  return problemResponse(new AppError('malformed', 'The address or the Host header cannot be read.'), requestId);
 }
 
 function connectionOf({ incoming }: HttpBindings): { clientAddress: string; secure: boolean } {

@@ -1,8 +1,10 @@
 // Brings our own database up to date as soon as it answers, however late that is; the service runs meanwhile.
 
+import { setTimeout as delay } from 'node:timers/promises';
 import { migrate } from '../adapters/migrate.ts';
 import { MIGRATIONS } from '../adapters/migrations/index.ts';
-import { isUnreachable, type Sql } from '../adapters/postgres.ts';
+import type { Sql } from '../adapters/postgres.ts';
+import { AppError } from '../domain/app-error.ts';
 import type { Log } from '../ports/log.ts';
 
 const FIRST_PAUSE_MS = 500;
@@ -15,8 +17,8 @@ export interface StartRecord {
 }
 
 /**
- * Migrates and records this start; retries while the database cannot be reached, until `stopped` aborts.
- * Rejects when the database answers and must not be used (newer release, foreign tables).
+ * Migrates and records this start; retries whatever is in the way (no connection, a full disk, a wrong password), until
+ * `stopped` aborts. Rejects only when the database must not be used (newer release, foreign tables).
  */
 export async function keepState(sql: Sql, start: StartRecord, log: Log, stopped: AbortSignal): Promise<void> {
   for (let pauseMs = FIRST_PAUSE_MS; !stopped.aborted; pauseMs = Math.min(pauseMs * 2, LONGEST_PAUSE_MS)) {
@@ -29,22 +31,12 @@ export async function keepState(sql: Sql, start: StartRecord, log: Log, stopped:
       return;
     } catch (error) {
       if (stopped.aborted) return;
-      if (!isUnreachable(error)) throw error;
-      log.warn('state.unreachable', {
+      if (error instanceof AppError) throw error;
+      log.warn('state.not_ready', {
         error: error instanceof Error ? error.message : String(error),
         retry_in_ms: pauseMs,
       });
-      await pause(pauseMs, stopped);
+      await delay(pauseMs, undefined, { signal: stopped }).catch(() => undefined);
     }
   }
-}
-
-async function pause(ms: number, stopped: AbortSignal): Promise<void> {
-  await new Promise<void>((resolve) => {
-    const timer = setTimeout(resolve, ms);
-    stopped.addEventListener('abort', () => {
-      clearTimeout(timer);
-      resolve();
-    });
-  });
 }

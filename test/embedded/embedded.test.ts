@@ -34,12 +34,16 @@ describe('secrets', () => {
     expect(existsSync(path)).toBe(false);
     writeFileAtomically(path, JSON.stringify(first.values));
     expect(statSync(path).mode & 0o777).toBe(0o600);
-    expect(keptSecrets(path, ['CORE_DB_PASSWORD'])).toEqual({ values: first.values, changed: false });
+    expect(keptSecrets(path, ['CORE_DB_PASSWORD'])).toEqual({
+      values: first.values,
+      readFrom: JSON.stringify(first.values),
+      changed: false,
+    });
   });
 
   it('that a later release wants are added, the others stay', () => {
     const path = join(directory, 'secrets.json');
-    writeFileSync(path, '{"CORE_DB_PASSWORD":"old"}');
+    writeFileSync(path, '{"CORE_DB_PASSWORD":"old","APP_DB_PASSWORD":""}');
     const { values, changed } = keptSecrets(path, GENERATED_NAMES);
     expect([values['CORE_DB_PASSWORD'], changed, Object.keys(values).length]).toEqual([
       'old',

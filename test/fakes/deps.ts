@@ -1,6 +1,7 @@
 // Deps for tests of the functions: honest in-memory ports, settings of your choice.
 
 import { loadSettings } from '../../shared/config/load-settings.ts';
+import { showSettings } from '../../shared/config/shown-settings.ts';
 import { DEFAULT_THRESHOLDS } from '../../shared/config/thresholds.ts';
 import type { Deps } from '../../shared/http/deps.ts';
 import type { Fields, Log } from '../../shared/ports/log.ts';
@@ -36,7 +37,7 @@ export function fakeDeps(values: Record<string, string> = {}): Deps & { log: Ret
     release: '1.2.3',
     startedAt: new Date('2026-01-02T03:04:05.678Z'),
     settings,
-    sources,
+    settingsShown: showSettings(settings, sources),
     thresholds: DEFAULT_THRESHOLDS,
     log: memoryLog(),
     logFiles: {

@@ -28,11 +28,19 @@ describe('GET /api/ping', () => {
 
 describe('sign-in', () => {
   const closed = [
-    ...new Set(['/api', '/api/', '/api/nothing', '/api/ping/deeper', '/metrics', ...routes.map(({ path }) => path)]),
+    ...new Set([
+      '/api',
+      '/api/',
+      '/api/nothing',
+      '/api/ping/deeper',
+      '/metrics',
+      '/metrics/x',
+      ...routes.map(({ path }) => path),
+    ]),
   ].filter((path) => path !== '/api/ping');
 
   it.each(closed)('%s is 401 without credentials, known or unknown, with the challenge', async (path) => {
-    for (const method of ['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']) {
+    for (const method of ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']) {
       const response = await ask(path, {}, method);
       expect([method, response.status]).toEqual([method, 401]);
       expect(response.headers.get('www-authenticate')).toMatch(/^Basic realm=/);
@@ -117,7 +125,7 @@ describe('errors', () => {
   });
 
   it('of invalid values name each member', async () => {
-    for (const tail of ['0', '5001', 'many', '1.5']) {
+    for (const tail of ['0', '5001', 'many', '1.5', '0x10', '1e2', '%2010']) {
       const response = await ask(`/api/logs?tail=${tail}`, ADMIN);
       expect([tail, response.status]).toEqual([tail, 422]);
       expect(problemSchema.parse(await response.json()).errors?.map(({ path }) => path)).toEqual(['tail']);
@@ -177,7 +185,7 @@ describe('the API document', () => {
   it('declares a problem for every failure, and no sign-in only for the open route', () => {
     const document = documentOf(app, '1.2.3');
     const settings = document.paths?.['/api/settings']?.get;
-    expect(Object.keys(settings?.responses ?? {})).toEqual(['200', '401', '403', '500']);
+    expect(Object.keys(settings?.responses ?? {})).toEqual(['200', '400', '401', '403', '500']);
     expect(settings?.security).toEqual([{ basic: [] }, { bearer: [] }]);
     expect(document.paths?.['/api/ping']?.get?.security).toEqual([]);
   });

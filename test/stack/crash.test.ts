@@ -1,5 +1,5 @@
-import { spawn, type ChildProcess } from 'node:child_process';
-import { existsSync, readdirSync, readFileSync, readlinkSync, writeFileSync } from 'node:fs';
+import { spawn } from 'node:child_process';
+import { existsSync, readdirSync, readFileSync, readlinkSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import {
@@ -66,6 +66,18 @@ describe('a killed process', () => {
       await stop(stack.data);
     },
   );
+
+  it('comes back even when its log was deleted meanwhile', async () => {
+    const stack = await startedWithRows();
+    for (const role of ['management', 'database']) {
+      const old = stack.pid(role);
+      rmSync(join(stack.data, 'logs', `${role}.log`));
+      process.kill(old, 'SIGKILL');
+      await eventually(`${role} is back`, () => ![0, old].includes(stack.pid(role)), 10_000);
+    }
+    await eventually('the API answers', () => answersPing(stack.file().api), 10_000);
+    await stop(stack.data);
+  });
 
   it('of the database leaves the API answering meanwhile', async () => {
     const stack = await startedWithRows();
@@ -158,18 +170,12 @@ describe('a killed guard', () => {
 describe('kill -9 of everything at any moment', () => {
   it('of the first start and of later ones loses nothing', async () => {
     const stack = await newStack();
-    for (const delayMs of [150, 300, 450, 600, 750, 900, 1050, 1200]) {
-      const child = run('start.sh', startArguments(stack.data, stack.offset, []));
-      await killedAfter(child, delayMs);
-    }
+    for (const delayMs of [150, 300, 450, 600, 750, 900, 1050, 1200]) await killedAfter(stack, delayMs);
     expect((await stack.start()).code).toBe(0);
     const first = stack.file();
     await query(first.database, 'CREATE TABLE kept (n int); INSERT INTO kept SELECT generate_series(1, 500)');
     await stop(stack.data);
-    for (const delayMs of [100, 200, 300, 400, 500]) {
-      const child = run('start.sh', startArguments(stack.data, stack.offset, []));
-      await killedAfter(child, delayMs);
-    }
+    for (const delayMs of [100, 200, 300, 400, 500]) await killedAfter(stack, delayMs);
     expect((await stack.start()).code).toBe(0);
     expect({ ...stack.file(), pids: [] }).toEqual({ ...first, pids: [] });
     expect(await query(stack.file().database, ROWS)).toEqual([{ n: 500 }]);
@@ -177,11 +183,35 @@ describe('kill -9 of everything at any moment', () => {
   });
 });
 
-async function killedAfter(child: ChildProcess, delayMs: number): Promise<void> {
+/** Starts, and after a while kills every process that has the directory in its command line or belongs to the start. */
+async function killedAfter(stack: TestStack, delayMs: number): Promise<void> {
+  const child = run('start.sh', startArguments(stack.data, stack.offset, []));
   const outcome = outcomeOf(child);
   await new Promise((tick) => setTimeout(tick, delayMs));
-  if (child.exitCode === null) process.kill(-(child.pid ?? 0), 'SIGKILL');
+  const doomed = [
+    child.pid ?? 0,
+    guardOf(stack),
+    ...readdirSync('/proc')
+      .map(Number)
+      .filter((pid) => pid > 1 && serves(pid, stack)),
+  ];
+  for (const pid of doomed.filter((each) => each > 1)) {
+    try {
+      process.kill(pid, 'SIGKILL');
+    } catch {
+      // It has ended by itself.
+    }
+  }
   await outcome;
+}
+
+function serves(pid: number, stack: TestStack): boolean {
+  try {
+    const inDirectory = readlinkSync(`/proc/${pid}/cwd`).startsWith(stack.data);
+    return inDirectory || readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes(`${stack.data}/`);
+  } catch {
+    return false;
+  }
 }
 
 describe('the same start twice at once', () => {
@@ -223,5 +253,52 @@ describe('a launcher that is killed before the stack is ready', () => {
       guardOf(stack) === 0 && existsSync(join(stack.data, 'stack.json')) && stack.file().pids.length === 0;
     await eventually('everything has ended', ended, 15_000);
     expect(readFileSync(join(stack.data, 'logs/supervisor.log'), 'utf8')).not.toContain('stack.ready');
+  });
+});
+
+describe('our own database', () => {
+  it('that refuses to be written leaves the API answering, and heals without a restart', async () => {
+    const stack = await startedWithRows();
+    const readOnly = (on: boolean) =>
+      query(
+        stack.file().state_database,
+        `ALTER ROLE holdfast SET default_transaction_read_only = ${on ? 'on' : 'off'}`,
+      );
+    await readOnly(true);
+    const old = stack.pid('management');
+    process.kill(old, 'SIGKILL');
+    await eventually('management is back', () => ![0, old].includes(stack.pid('management')), 10_000);
+    const log = (): string => readFileSync(join(stack.data, 'logs/management.log'), 'utf8');
+    await eventually('it says what is in the way', () => log().includes('"event":"state.not_ready"'), 10_000);
+    expect(await answersPing(stack.file().api)).toBe(true);
+    const sql = `SET default_transaction_read_only = off; ALTER ROLE holdfast SET default_transaction_read_only = off`;
+    await query(stack.file().state_database, sql);
+    await query(
+      stack.file().state_database,
+      "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'holdfast'",
+    );
+    await eventually('it is ready', () => log().split('state.ready').length === 3, 20_000);
+    await stop(stack.data);
+  });
+});
+
+describe('a terminal that goes away', () => {
+  it('does not take the stack with it when there is something to say', async () => {
+    const stack = await newStack();
+    const child = run('start.sh', startArguments(stack.data, stack.offset, []));
+    await eventually(
+      'ready',
+      () =>
+        existsSync(join(stack.data, 'logs/supervisor.log')) &&
+        readFileSync(join(stack.data, 'logs/supervisor.log'), 'utf8').includes('stack.ready'),
+      20_000,
+    );
+    child.stderr?.destroy();
+    child.stdout?.destroy();
+    const old = stack.pid('management');
+    process.kill(old, 'SIGKILL');
+    await eventually('management is back', () => ![0, old].includes(stack.pid('management')), 10_000);
+    await eventually('the API answers', () => answersPing(stack.file().api), 10_000);
+    expect((await stop(stack.data)).code).toBe(0);
   });
 });

@@ -1,8 +1,9 @@
 import { execFileSync } from 'node:child_process';
 import { X509Certificate } from 'node:crypto';
-import { readFileSync, statSync } from 'node:fs';
+import { readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { request as plainRequest } from 'node:http';
 import { request } from 'node:https';
+import { connect } from 'node:net';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { newStack, stop, type TestStack } from './embedded.ts';
@@ -56,6 +57,19 @@ describe('--listen', () => {
       expect(await statusOver(`https://${host}:${8080 + stack.offset}/api/ping`, caOf(stack))).toBe(200);
     }
     await expect(plainStatus(`http://127.0.0.1:${8080 + stack.offset}/api/ping`)).rejects.toThrow();
+    await stop(stack.data);
+  });
+
+  it.each(['::0', '::ffff:127.0.0.1'])('%s is understood or refused, never half-way', async (address) => {
+    const stack = await newStack();
+    const { code, output } = await stack.start(['--listen', address]);
+    if (address === '::0') {
+      expect(code).toBe(0);
+      expect(stack.file().api).toBe(`https://127.0.0.1:${8080 + stack.offset}`);
+      expect(await statusOver(`${stack.file().api}/api/ping`, caOf(stack))).toBe(200);
+    } else {
+      expect([code, output.includes('must be an IP address of this machine')]).toEqual([2, true]);
+    }
     await stop(stack.data);
   });
 
@@ -113,3 +127,53 @@ describe('the certificates', () => {
     await stop(stack.data);
   });
 });
+
+describe('a lost ca.pem', () => {
+  it('is restored from the chain, never replaced', async () => {
+    const stack = await newStack();
+    await stack.start();
+    await stop(stack.data);
+    const files = join(stack.data, 'core/certs/files');
+    const [ca, key] = ['ca.pem', 'ca-do-not-share.key'].map((name) => readFileSync(join(files, name), 'utf8'));
+    rmSync(join(files, 'ca.pem'));
+    expect((await stack.start()).code).toBe(0);
+    await stop(stack.data);
+    expect(readFileSync(join(files, 'ca.pem'), 'utf8').trim()).toBe(ca?.trim());
+    expect(readFileSync(join(files, 'ca-do-not-share.key'), 'utf8')).toBe(key);
+    rmSync(join(files, 'ca.pem'));
+    writeFileSync(join(files, 'takserver.pem'), 'damaged');
+    const { code, output } = await stack.start();
+    expect(code).toBe(1);
+    expect(output).toMatch(/ca\.pem is missing[^]*Remedy: put ca\.pem back/);
+    expect(readFileSync(join(files, 'ca-do-not-share.key'), 'utf8')).toBe(key);
+  });
+});
+
+describe('what Node cannot make a URL of', () => {
+  it('is answered as a problem document and logged', async () => {
+    const stack = await newStack();
+    await stack.start();
+    const port = 8080 + stack.offset;
+    for (const [path, host] of [
+      ['/api/ping', 'a b'],
+      ['/api\\settings', '127.0.0.1'],
+    ] as const) {
+      const answer = await rawRequest(port, `GET ${path} HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n\r\n`);
+      expect(answer).toMatch(/^HTTP\/1\.1 40[01] /);
+      expect(answer).toContain('application/problem+json');
+      expect(answer).toContain('"request_id"');
+    }
+    await stop(stack.data);
+  });
+});
+
+async function rawRequest(port: number, text: string): Promise<string> {
+  return new Promise((resolve, reject) => {
+    let answer = '';
+    const socket = connect(port, '127.0.0.1', () => socket.write(text));
+    socket
+      .on('data', (chunk) => (answer += chunk.toString()))
+      .once('error', reject)
+      .once('close', () => resolve(answer));
+  });
+}

@@ -194,6 +194,23 @@ function fill(file: string): void {
   }
 }
 
+describe('DATABASE_URL of a database elsewhere', () => {
+  it.each([
+    ['postgres://holdfast:topsecret@127.0.0.1:1/holdfast', 'ECONNREFUSED'],
+    ['postgres://holdfast:topsecret@nowhere.invalid/holdfast', 'nowhere.invalid'],
+  ])('that cannot be reached (%s) is named without its password, with a remedy', async (url, reason) => {
+    const stack = await newStack();
+    const { code, output } = await stack.start([], { env: { DATABASE_URL: url } });
+    expect(code).toBe(1);
+    expect(output).toContain(`Our own database (${new URL(url).host}/holdfast) cannot be brought up to date: `);
+    expect(output).toContain(reason);
+    expect(output).toContain('Remedy: correct DATABASE_URL');
+    expect(output).not.toContain('topsecret');
+    expect(output).not.toContain('    at ');
+    expect(stack.file().pids).toEqual([]);
+  });
+});
+
 describe('a taken port', () => {
   it('is named with its purpose and its holder before anything is written', async () => {
     const stack = await newStack();

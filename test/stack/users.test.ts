@@ -1,11 +1,24 @@
 import { execFileSync } from 'node:child_process';
-import { chmodSync, cpSync, mkdirSync, mkdtempSync, rmSync, statSync } from 'node:fs';
+import {
+  chmodSync,
+  chownSync,
+  cpSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import {
   answersPing,
   asRoot,
+  cleanEnvironment,
   home,
   newDataDirectory,
   newStack,
@@ -46,14 +59,20 @@ describe.skipIf(!asRoot)('started as root', () => {
     const clone = mkdtempSync(join(tmpdir(), 'holdfast-clone-'));
     try {
       copyOf(clone);
-      const args = startArguments(join(clone, 'data'), (await newStack()).offset, ['--detach']);
+      writeFileSync(join(clone, '.env'), 'DB_AUTOVACUUM_COST_LIMIT=777\n');
+      const args = ['--embedded', '--offset', String((await newStack()).offset), '--detach'];
       const { code, output } = await outcomeOf(
-        spawn(join(clone, 'scripts/start.sh'), args, { stdio: ['ignore', 'pipe', 'pipe'] }),
+        spawn(join(clone, 'scripts/start.sh'), args, { env: cleanEnvironment(), stdio: ['ignore', 'pipe', 'pipe'] }),
       );
+      expect(output).toContain(`embedded, data in ${clone}/data`);
+      expect(output).toContain('autovacuum 0.05 / 777 / 256MB');
       expect(output).toContain('Holdfast runs and answers');
       expect(code).toBe(0);
       await outcomeOf(
-        spawn(join(clone, 'scripts/stop.sh'), ['--data', join(clone, 'data')], { stdio: ['ignore', 'pipe', 'pipe'] }),
+        spawn(join(clone, 'scripts/stop.sh'), ['--data', join(clone, 'data')], {
+          env: cleanEnvironment(),
+          stdio: ['ignore', 'pipe', 'pipe'],
+        }),
       );
     } finally {
       rmSync(clone, { recursive: true, force: true });
@@ -72,6 +91,33 @@ function copyOf(directory: string): void {
   }
   execFileSync('cp', ['-al', join(home, 'node_modules'), join(directory, 'node_modules')]);
 }
+
+describe.skipIf(!asRoot)('started as root', () => {
+  it('never writes through a link that the database user has made', async () => {
+    const stack = await newStack();
+    await stack.start();
+    await stop(stack.data);
+    const target = join(dirname(stack.data), 'target');
+    writeFileSync(target, 'precious', { mode: 0o600 });
+    for (const name of ['pg_hba.conf', 'postmaster.pid', 'postmaster.opts']) {
+      rmSync(join(stack.data, 'pgdata', name), { force: true });
+      symlinkSync(target, join(stack.data, 'pgdata', name));
+    }
+    await stack.start();
+    await stop(stack.data);
+    expect([readFileSync(target, 'utf8'), statSync(target).uid]).toEqual(['precious', 0]);
+  });
+
+  it('refuses a directory of somebody else, whose links it would follow', async () => {
+    const stack = await newStack();
+    mkdirSync(stack.data);
+    chownSync(stack.data, 65534, 65534);
+    const { code, output } = await stack.start();
+    expect(code).toBe(1);
+    expect(output).toContain(`${stack.data} belongs to user 65534, this start runs as user 0`);
+    expect(readdirSync(stack.data)).toEqual([]);
+  });
+});
 
 describe.skipIf(!asRoot)('started as an ordinary user', () => {
   it('works, and everything belongs to that user', async () => {
@@ -93,8 +139,6 @@ describe.skipIf(!asRoot)('started as an ordinary user', () => {
     const stack = await newStack();
     await stack.start();
     chmodSync(dirname(stack.data), 0o755);
-    chmodSync(join(stack.data, 'run'), 0o755);
-    chmodSync(join(stack.data, 'run/processes.json'), 0o644);
     const { code, output } = await stop(stack.data, { under: NOBODY });
     expect(code).toBe(1);
     expect(output).toContain('belongs to another user');

@@ -42,12 +42,29 @@ export async function ensureServerCertificate(
   const caKey = join(directory, 'ca-do-not-share.key');
   try {
     mkdirSync(directory, { recursive: true, mode: 0o700 });
-    if (!existsSync(files.ca)) await makeCa(files.ca, caKey, now);
+    if (!existsSync(files.ca) && !restoreCa(files, caKey)) await makeCa(files.ca, caKey, now);
     if (!serves(files, names, now)) await makeServerCertificate(files, caKey, names, now);
   } catch (error) {
     throw explainFileError(error, directory);
   }
   return files;
+}
+
+/** A CA key that has signed the server certificate is never replaced: its certificate is the last one of that file. */
+function restoreCa(files: ServerCertificateFiles, caKey: string): boolean {
+  if (!existsSync(caKey) || !existsSync(files.certificate)) return false;
+  const chain = readFileSync(files.certificate, 'utf8').match(
+    /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g,
+  );
+  const pem = chain?.at(-1) ?? '';
+  if (chain === null || !new NodeCertificate(pem).checkPrivateKey(createPrivateKey(readFileSync(caKey)))) {
+    throw new StackError(
+      `${files.ca} is missing, and ${files.certificate} does not hold it.`,
+      `put ca.pem back from a backup; or move ${caKey} and ${files.certificate} away for a new CA, which every device must then trust anew`,
+    );
+  }
+  writeFileAtomically(files.ca, `${pem}\n`, 0o644);
+  return true;
 }
 
 async function makeCa(file: string, keyFile: string, now: Date): Promise<void> {

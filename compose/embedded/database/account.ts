@@ -1,5 +1,5 @@
 // The user that runs PostgreSQL. It refuses to run as root: then an unprivileged account is taken, and where a
-// directory on the way is closed to that account, it is given the one capability that passes. That capability counts in
+// directory on the way is closed to that account, it is given the one capability that passes (reading and searching, not writing). It counts in
 // access(2), by which initdb looks for its sister programs, only with the secure bit no_setuid_fixup.
 
 import { spawnSync } from 'node:child_process';
@@ -72,7 +72,7 @@ function candidateFor(pgdata: string): Candidate {
 }
 
 function passingEverywhere({ uid, gid }: Candidate): string[] {
-  const capability = '+dac_override';
+  const capability = '+dac_read_search';
   return [
     '--securebits',
     '+no_setuid_fixup',

@@ -4,23 +4,18 @@
 
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { existsSync, mkdirSync, readFileSync, realpathSync, renameSync, rmSync } from 'node:fs';
+import { basename, dirname, join } from 'node:path';
 import { syncDirectory } from '../atomic-file.ts';
 import type { Guard } from '../guard.ts';
 import type { Layout } from '../layout.ts';
-import { identify, workingDirectory } from '../process-table.ts';
+import { commandLine, endProcess, identify } from '../process-table.ts';
 import { explainFileError, StackError } from '../stack-error.ts';
 import type { Account } from './account.ts';
-import { wantedState } from './roles.ts';
+import { type DatabasePasswords, wantedState } from './roles.ts';
 
 /** The major version that the product keeps for its life; its binaries come from npm. */
 export const MAJOR = '16';
-
-const HBA = `# Written by Holdfast at every start. The superuser cannot log in; use single-user mode while the stack is stopped.
-host all postgres all reject
-host all all 127.0.0.1/32 scram-sha-256
-`;
 
 export interface Cluster {
   layout: Layout;
@@ -31,9 +26,14 @@ export interface Cluster {
   guard: Pick<Guard, 'own' | 'free'>;
 }
 
-export interface DatabasePasswords {
-  core: string;
-  app: string;
+/** A server of this directory, or a child of one, has not ended yet. */
+export class StillRunning extends StackError {
+  constructor(pgdata: string, line: string) {
+    super(
+      `A PostgreSQL server still uses ${pgdata}: ${line}`,
+      'end that server (the message names it), then start again',
+    );
+  }
 }
 
 /** Refuses a cluster of another major version, unchanged. */
@@ -74,32 +74,16 @@ export async function makeCluster(cluster: Cluster, passwords: DatabasePasswords
   }
 }
 
-/** Access rules, roles, passwords: as this release and these settings want them. The server must not run. */
+/** Roles and passwords as this release and these settings want them; with `isNew` the databases. The server must not run. */
 export async function applyWantedState(
   cluster: Cluster,
   pgdata: string,
   passwords: DatabasePasswords,
   isNew: boolean,
 ): Promise<void> {
-  const hba = join(pgdata, 'pg_hba.conf');
-  try {
-    writeFileSync(hba, HBA, { mode: 0o600 });
-    cluster.account.give(hba);
-  } catch (error) {
-    throw explainFileError(error, hba);
-  }
-  const args = [
-    '--single',
-    '-j',
-    '-D',
-    pgdata,
-    '-c',
-    'log_min_error_statement=panic',
-    '-c',
-    'log_min_messages=error',
-    'postgres',
-  ];
-  const output = await run(cluster, 'postgres', args, wantedState(passwords, isNew));
+  const quiet = ['-c', 'log_min_error_statement=panic', '-c', 'log_min_messages=error'];
+  const sql = wantedState(passwords, isNew);
+  const output = await run(cluster, 'postgres', ['--single', '-j', '-D', pgdata, ...quiet, 'postgres'], sql);
   const failure = /(?:ERROR|FATAL|PANIC): .*/.exec(output)?.[0];
   if (failure !== undefined) throw failed(failure, pgdata);
 }
@@ -109,22 +93,23 @@ export async function clearStaleServer(layout: Layout): Promise<'none' | 'stale 
   const file = join(layout.pgdata, 'postmaster.pid');
   if (!existsSync(file)) return 'none';
   const written = Number(readFileSync(file, 'utf8').split('\n')[0]);
-  const single = written < 0;
+  const singleUser = written < 0;
   const pid = Math.abs(written);
   const identity = Number.isInteger(pid) && pid > 1 ? identify(pid) : undefined;
-  if (identity === undefined || workingDirectory(pid) !== layout.pgdata) {
+  if (identity === undefined || !isServerOf(pid, layout.pgdata)) {
     rmSync(file, { force: true });
     return 'stale file';
   }
-  for (const signal of ['SIGTERM', 'SIGINT', 'SIGQUIT', 'SIGKILL'] as const) {
-    if (signal === (single ? 'SIGINT' : 'SIGTERM')) continue;
-    process.kill(pid, signal);
-    for (let waited = 0; waited < 10_000 && identify(pid)?.startTicks === identity.startTicks; waited += 50) {
-      await new Promise((resolve) => setTimeout(resolve, 50));
-    }
-    if (identify(pid)?.startTicks !== identity.startTicks) break;
-  }
+  await endProcess(identity, singleUser ? ['SIGTERM', 'SIGKILL'] : ['SIGINT', 'SIGQUIT', 'SIGKILL'], 10_000);
   return 'server ended';
+}
+
+/** True when the process is a PostgreSQL server that was started on this directory, by whatever path. */
+function isServerOf(pid: number, pgdata: string): boolean {
+  const [program = '', ...args] = commandLine(pid);
+  const directory = args.includes('-D') ? args[args.indexOf('-D') + 1] : undefined;
+  if (basename(program) !== 'postgres' || directory === undefined || !existsSync(directory)) return false;
+  return realpathSync(directory) === realpathSync(pgdata);
 }
 
 /** The environment of every PostgreSQL program: nothing of ours, so that no secret is in it. */
@@ -134,17 +119,13 @@ export function programEnvironment(): NodeJS.ProcessEnv {
 
 async function run(cluster: Cluster, name: string, args: string[], input: string): Promise<string> {
   const { program, args: all, ...identity } = cluster.account.command(join(cluster.binaries, name), args);
-  const child = spawn(program, all, {
-    ...identity,
-    cwd: '/',
-    env: programEnvironment(),
-    detached: true,
-    stdio: 'pipe',
-  });
+  const options = { ...identity, cwd: '/', env: programEnvironment(), detached: true, stdio: 'pipe' } as const;
+  const child = spawn(program, all, options);
   if (child.pid !== undefined) cluster.guard.own(child.pid, 'SIGTERM');
   let output = '';
-  for (const stream of [child.stdout, child.stderr])
+  for (const stream of [child.stdout, child.stderr]) {
     stream.setEncoding('utf8').on('data', (text: string) => (output += text));
+  }
   child.stdin.on('error', () => undefined).end(input);
   try {
     const [code] = (await once(child, 'close')) as [number | null];
@@ -152,16 +133,15 @@ async function run(cluster: Cluster, name: string, args: string[], input: string
   } finally {
     if (child.pid !== undefined) cluster.guard.free(child.pid);
   }
-  const line = /(?:initdb: error|FATAL|PANIC|ERROR): .*/.exec(output)?.[0] ?? output.trim().split('\n').at(-1) ?? '';
-  throw failed(line, cluster.layout.pgdata);
+  const complaint = /(?:initdb: error|FATAL|PANIC|ERROR): .*/.exec(output)?.[0];
+  throw failed(complaint ?? output.trim().split('\n').at(-1) ?? '', cluster.layout.pgdata);
 }
 
 function failed(line: string, pgdata: string): Error {
   if (/No space left on device/.test(line)) return Object.assign(new Error(line), { code: 'ENOSPC' });
-  if (/pre-existing shared memory block|lock file .* already exists/.test(line))
-    return Object.assign(new Error(line), { code: 'STILL_RUNNING' });
+  if (/pre-existing shared memory block|lock file .* already exists/.test(line)) return new StillRunning(pgdata, line);
   return new StackError(
     `PostgreSQL cannot prepare ${pgdata}: ${line}`,
-    'read the message; DIR/logs/database.log has what came before it',
+    "the message above is PostgreSQL's own; DIR/logs/database.log has what the server wrote before",
   );
 }

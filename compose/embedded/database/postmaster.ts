@@ -3,13 +3,23 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { closeSync, openSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import type { DatabaseTuning } from '../../../shared/domain/database-tuning.ts';
+import { writeFileAtomically } from '../atomic-file.ts';
+import type { Layout } from '../layout.ts';
 import { type Cluster, programEnvironment } from './cluster.ts';
 
-/** The specification's three autovacuum settings, applied as start flags. */
-export interface DatabaseTuning {
-  scaleFactor: number;
-  costLimit: number;
-  maintenanceWorkMem: string;
+const ACCESS_RULES = `# Written by Holdfast at every start. The superuser cannot log in; use single-user mode while the stack is stopped.
+host all postgres all reject
+host all all 127.0.0.1/32 scram-sha-256
+`;
+
+/** Our access rules lie outside the cluster: as root, nothing is ever written into a directory of the database's user. */
+export function hbaFile(layout: Layout): string {
+  return join(layout.root, 'pg_hba.conf');
+}
+
+export function writeAccessRules(layout: Layout): void {
+  writeFileAtomically(hbaFile(layout), ACCESS_RULES, 0o644);
 }
 
 /** Starts the server detached from our terminal; its output is appended to `logFile`. */
@@ -23,6 +33,7 @@ export function startPostmaster(cluster: Cluster, port: number, tuning: Database
     log_line_prefix: '%m [%p] %q%u@%d ',
     log_min_error_statement: 'panic',
     archive_mode: 'off',
+    hba_file: hbaFile(cluster.layout),
     autovacuum_vacuum_scale_factor: String(tuning.scaleFactor),
     autovacuum_vacuum_cost_limit: String(tuning.costLimit),
     maintenance_work_mem: tuning.maintenanceWorkMem.replaceAll(' ', ''),
@@ -51,12 +62,4 @@ export function startPostmaster(cluster: Cluster, port: number, tuning: Database
 export function isReady(cluster: Cluster, child: ChildProcess): boolean {
   const lines = readFileSync(join(cluster.layout.pgdata, 'postmaster.pid'), 'utf8').split('\n');
   return Number(lines[0]) === child.pid && lines[7]?.trim() === 'ready';
-}
-
-/** The last complaint in the server's log, for the message of a failed start. */
-export function lastComplaint(logFile: string): string | undefined {
-  return readFileSync(logFile, 'utf8')
-    .slice(-8192)
-    .match(/(?:FATAL|PANIC|could not|invalid value).*/g)
-    ?.at(-1);
 }

@@ -2,7 +2,12 @@
 // line). `martiuser` owns the core's database as in a TAK Server release, but is no superuser here.
 
 import { createHash, createHmac, pbkdf2Sync, randomBytes } from 'node:crypto';
-import type { DatabasePasswords } from './cluster.ts';
+
+/** Passwords of the two owners: printable ASCII, which PostgreSQL's normalisation leaves alone. */
+export interface DatabasePasswords {
+  core: string;
+  app: string;
+}
 
 export const CORE_OWNER = 'martiuser';
 export const CORE_DATABASE = 'cot';
@@ -29,11 +34,11 @@ function database(name: string, owner: string): string[] {
 }
 
 /**
- * What PostgreSQL stores for a password (SCRAM-SHA-256, RFC 5803), so that the password itself is never in a statement.
- * The password is used as it is: PostgreSQL normalises only non-ASCII ones, which the database URL would carry as well.
+ * What PostgreSQL stores for an ASCII password (SCRAM-SHA-256, RFC 5803), so that the password itself is never in a
+ * statement.
  */
 export function scramVerifier(password: string, salt: Buffer, iterations = 4096): string {
-  const salted = pbkdf2Sync(password.normalize('NFKC'), salt, iterations, 32, 'sha256');
+  const salted = pbkdf2Sync(password, salt, iterations, 32, 'sha256');
   const clientKey = createHmac('sha256', salted).update('Client Key').digest();
   const storedKey = createHash('sha256').update(clientKey).digest('base64');
   const serverKey = createHmac('sha256', salted).update('Server Key').digest('base64');

@@ -1,0 +1,55 @@
+// Why a process ended, as far as its own log tells: only what it wrote since it was started, and only complaints.
+
+import { closeSync, fstatSync, openSync, readSync, statSync } from 'node:fs';
+
+const READ_AT_MOST = 8192;
+
+/** Remembers where a log ends now; the result reads what came after, or undefined when nothing can be read. */
+export function wordsSince(logFile: string): () => string | undefined {
+  const begin = sizeOf(logFile);
+  return () => {
+    try {
+      const file = openSync(logFile, 'r');
+      try {
+        return readAfter(file, begin);
+      } finally {
+        closeSync(file);
+      }
+    } catch {
+      return undefined;
+    }
+  };
+}
+
+function readAfter(file: number, begin: number): string {
+  const { size } = fstatSync(file);
+  const from = Math.max(size < begin ? 0 : begin, size - READ_AT_MOST);
+  const buffer = Buffer.alloc(Math.max(size - from, 0));
+  const length = readSync(file, buffer, 0, buffer.length, from);
+  return buffer.subarray(0, length).toString('utf8');
+}
+
+function sizeOf(path: string): number {
+  try {
+    return statSync(path).size;
+  } catch {
+    return 0;
+  }
+}
+
+/** The last complaint in a PostgreSQL log. */
+export function databaseComplaint(text: string | undefined): string | undefined {
+  return text?.match(/(?:FATAL|PANIC): .*|could not .*|invalid value.*/g)?.at(-1);
+}
+
+/** The last error in a log of ours: its text, or the trace of a crash. */
+export function errorInLog(text: string | undefined): string | undefined {
+  const last = text?.trim().split('\n').at(-1) ?? '';
+  if (!last.startsWith('{')) return last === '' ? undefined : last.slice(0, 300);
+  try {
+    const line = JSON.parse(last) as { level?: unknown; error?: unknown };
+    return line.level === 'error' ? String(line.error).slice(0, 300) : undefined;
+  } catch {
+    return undefined;
+  }
+}
