@@ -1,4 +1,5 @@
 import { defineConfig } from 'vitest/config';
+import { POSTGRES_CONNECTION, repairPostgres } from './scripts/repair-postgres.ts';
 
 /** A .sql file is imported as its text, as the bundle does. */
 const sqlAsText = {
@@ -8,9 +9,18 @@ const sqlAsText = {
   },
 };
 
+/** The client as the product has it. */
+const repairedPostgres = {
+  name: 'repaired-postgres',
+  transform(code: string, id: string) {
+    return POSTGRES_CONNECTION.test(id) ? { code: repairPostgres(code), map: null } : undefined;
+  },
+};
+
 export default defineConfig({
-  plugins: [sqlAsText],
+  plugins: [sqlAsText, repairedPostgres],
   test: {
+    server: { deps: { inline: ['postgres'] } },
     reporters: ['default', './test/summary-reporter.ts'],
     projects: [
       {

@@ -3,17 +3,29 @@
 
 import { mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { basename, join, resolve } from 'node:path';
-import { build } from 'esbuild';
+import { build, type Plugin } from 'esbuild';
+import { POSTGRES_CONNECTION, repairPostgres } from './repair-postgres.ts';
 
 const home = resolve(import.meta.dirname, '..');
 const dist = join(home, 'dist');
 const { version } = JSON.parse(readFileSync(join(home, 'package.json'), 'utf8')) as { version: string };
+
+const repairs: Plugin = {
+  name: 'repairs',
+  setup(builder) {
+    builder.onLoad({ filter: POSTGRES_CONNECTION }, ({ path }) => ({
+      contents: repairPostgres(readFileSync(path, 'utf8')),
+      loader: 'js',
+    }));
+  },
+};
 
 const result = await build({
   absWorkingDir: home,
   entryPoints: ['scripts/start.ts', 'scripts/stop.ts', 'scripts/management.ts'],
   outdir: dist,
   bundle: true,
+  plugins: [repairs],
   write: false,
   platform: 'node',
   format: 'esm',

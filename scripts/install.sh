@@ -56,7 +56,7 @@ prepare_holdfast() {
   packages_current && programs_current && return
   [ -w . ] || fail "$PWD cannot be written by this user, and its packages are not installed yet." 'run this once as the owner of the directory, or clone Holdfast to a directory of your own'
   exec 8>.install.lock
-  flock 8
+  flock -n 8 || { echo 'Another start is installing; waiting for it ...' >&2; flock 8; }
   packages_current || install_packages
   programs_current || build_programs
   exec 8>&-

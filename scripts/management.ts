@@ -14,7 +14,7 @@ import { showSettings } from '../shared/config/shown-settings.ts';
 import { coversLoopback } from '../shared/domain/host-name.ts';
 import { withRequestLog } from '../shared/http/request-log.ts';
 import { type Configuration, readConfiguration } from '../shared/runtime/configuration.ts';
-import { type Handover, readHandover } from '../shared/runtime/handover.ts';
+import { forgetPostgresVariables, type Handover, readHandover } from '../shared/runtime/handover.ts';
 import { type Listener, serveApp } from '../shared/runtime/node-server.ts';
 import { RELEASE } from '../shared/runtime/release.ts';
 import { keepState } from '../shared/runtime/state-keeper.ts';
@@ -24,6 +24,7 @@ const home = resolve(import.meta.dirname, '..');
 const log = jsonLog({ role: 'management' });
 
 async function main(): Promise<void> {
+  forgetPostgresVariables(process.env);
   const handover = readHandover(process.env);
   const configuration = readConfiguration(home, handover.layers, handover.mode);
   if (configuration.problems.length > 0) {
@@ -59,8 +60,9 @@ async function main(): Promise<void> {
     configuration.settings.DATABASE_URL === undefined
       ? undefined
       : connect(configuration.settings.DATABASE_URL, { name: 'holdfast' });
-  for (const signal of ['SIGTERM', 'SIGINT'] as const) {
+  for (const signal of ['SIGTERM', 'SIGINT', 'disconnect'] as const) {
     process.once(signal, () => {
+      if (stopping.signal.aborted) return;
       log.info('management.stopping', { signal });
       stopping.abort();
       void server

@@ -1,6 +1,6 @@
 // How a start shows itself: lines on a terminal, or messages to the launcher of a detached start.
 
-import { StackError } from '../compose/embedded/stack-error.ts';
+import { explainFileError, StackError } from '../compose/embedded/stack-error.ts';
 import { AppError } from '../shared/domain/app-error.ts';
 import type { Progress } from './supervisor.ts';
 
@@ -39,7 +39,8 @@ export function messageProgress(send: (message: Message) => void): Progress {
 }
 
 /** A failure as a person reads it. */
-export function failureText(error: unknown): string {
+export function failureText(cause: unknown): string {
+  const error = cause instanceof Error && 'path' in cause ? explainFileError(cause, String(cause.path)) : cause;
   if (error instanceof StackError) return `${error.message}\n  Remedy: ${error.remedy}\n`;
   if (error instanceof AppError) return `${error.message}\n`;
   return `Unexpected failure: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}\n`;

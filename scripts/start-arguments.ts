@@ -75,7 +75,8 @@ function parse(args: string[], options: Record<string, { type: 'string' | 'boole
 
 function directory(value: string | boolean | undefined, home: string, cwd: string): string {
   if (value === undefined) return resolve(home, 'data');
-  if (typeof value !== 'string' || value === '') throw new UsageError('--data needs a directory');
+  if (typeof value !== 'string' || value === '' || /\p{Cc}/u.test(value))
+    throw new UsageError('--data needs a directory, without control characters');
   return isAbsolute(value) ? resolve(value) : resolve(cwd, value);
 }
 
@@ -89,6 +90,6 @@ function offset(value: string | boolean | undefined): number {
 function listen(value: string | boolean | undefined): string | undefined {
   if (value === undefined) return undefined;
   const address = typeof value === 'string' ? normalAddress(value) : undefined;
-  if (address !== undefined) return address;
+  if (address !== undefined && !/^(2[2-5]\d\.|ff|fe[89ab])/.test(address)) return address;
   throw new UsageError(`--listen ${String(value)}: must be an IP address of this machine, or 0.0.0.0 for all of them`);
 }

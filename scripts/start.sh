@@ -2,7 +2,8 @@
 # Starts Holdfast. ./scripts/start.sh --help lists the options.
 set -euo pipefail
 called_from=$PWD
-cd "$(dirname "${BASH_SOURCE[0]}")/.."
+unset NODE_OPTIONS
+cd "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/.."
 # shellcheck source=scripts/install.sh
 source scripts/install.sh
 prepare_holdfast

@@ -7,6 +7,7 @@ import { makeDirectories } from '../compose/embedded/layout.ts';
 import { describeProblem } from '../shared/config/problem.ts';
 import { urlHost } from '../shared/domain/host-name.ts';
 import { WEBADMIN } from '../shared/http/sign-in.ts';
+import { forgetPostgresVariables } from '../shared/runtime/handover.ts';
 import { RELEASE } from '../shared/runtime/release.ts';
 import { type EmbeddedPlan, planEmbedded } from './embedded-plan.ts';
 import { failureText, type Message, messageProgress, terminalProgress } from './progress.ts';
@@ -17,6 +18,7 @@ const home = resolve(import.meta.dirname, '..');
 const DETACHED_VARIABLE = 'HOLDFAST_DETACHED';
 
 async function main(): Promise<number> {
+  forgetPostgresVariables(process.env);
   const args = readArguments();
   if (typeof args === 'number') return args;
   const plan = planEmbedded(home, args, process.env);

@@ -2,13 +2,19 @@
 
 import { spawnSync } from 'node:child_process';
 import { accessSync, constants, existsSync } from 'node:fs';
-import { resolve } from 'node:path';
+import { join, resolve } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { clearStaleServer } from '../compose/embedded/database/cluster.ts';
+import { takeLock } from '../compose/embedded/guard.ts';
 import { type Layout, layoutOf } from '../compose/embedded/layout.ts';
-import { runningSupervisor } from '../compose/embedded/ownership.ts';
+import { endLeftovers, runningSupervisor } from '../compose/embedded/ownership.ts';
 import { isAlive } from '../compose/embedded/process-table.ts';
+import { failureText } from './progress.ts';
 import { parseStopArguments, STOP_USAGE, UsageError } from './start-arguments.ts';
 
 const STOP_WITHIN_MS = 90_000;
+const LOCK_WITHIN_MS = 15_000;
+const home = resolve(import.meta.dirname, '..');
 
 async function main(): Promise<number> {
   const data = readArguments();
@@ -19,12 +25,8 @@ async function main(): Promise<number> {
     say(closed);
     return 1;
   }
-  const supervisor = runningSupervisor(layout);
-  if (supervisor === undefined) {
-    const freed = waitForLock(layout, 15);
-    say(freed ? `Nothing runs on ${data}.\n` : `A stack on ${data} is starting or ending; try again in a moment.\n`);
-    return freed ? 0 : 1;
-  }
+  const supervisor = await supervisorOrNone(layout);
+  if (supervisor === undefined) return clearUp(layout);
   try {
     process.kill(supervisor.pid, 'SIGTERM');
   } catch (error) {
@@ -36,10 +38,15 @@ async function main(): Promise<number> {
     }
   }
   const deadline = Date.now() + STOP_WITHIN_MS;
-  while (isAlive(supervisor) && Date.now() < deadline) await new Promise((tick) => setTimeout(tick, 50));
-  if (isAlive(supervisor) || !waitForLock(layout, 15)) {
+  while (isAlive(supervisor) && Date.now() < deadline) await delay(50);
+  if (isAlive(supervisor)) {
     say(`The stack on ${data} (process ${supervisor.pid}) did not stop in time; see ${layout.logs}/supervisor.log\n`);
     return 1;
+  }
+  const next = await supervisorOrNone(layout);
+  if (next !== undefined) {
+    say(`The stack on ${data} has stopped; another start (process ${next.pid}) has taken the directory since.\n`);
+    return 0;
   }
   say(`The stack on ${data} has stopped.\n`);
   return 0;
@@ -47,7 +54,7 @@ async function main(): Promise<number> {
 
 function readArguments(): string | number {
   try {
-    const args = parseStopArguments(process.argv.slice(2), resolve(import.meta.dirname, '..'), process.cwd());
+    const args = parseStopArguments(process.argv.slice(2), home, process.cwd());
     if (args !== 'help') return args.data;
     process.stdout.write(STOP_USAGE);
     return 0;
@@ -81,13 +88,46 @@ function mayList(directory: string): boolean {
   }
 }
 
-/** True once nobody holds the lock of the directory. */
-function waitForLock(layout: Layout, seconds: number): boolean {
-  return !existsSync(layout.lock) || spawnSync('flock', ['-w', String(seconds), layout.lock, 'true']).status === 0;
+/** The supervisor that holds the directory; undefined once nobody holds it any more (a stack may be starting or ending). */
+async function supervisorOrNone(layout: Layout) {
+  const deadline = Date.now() + LOCK_WITHIN_MS;
+  for (;;) {
+    const supervisor = runningSupervisor(layout);
+    if (supervisor !== undefined || isFree(layout) || Date.now() > deadline) return supervisor;
+    await delay(100);
+  }
+}
+
+function isFree(layout: Layout): boolean {
+  return !existsSync(layout.lock) || spawnSync('flock', ['-n', layout.lock, 'true']).status === 0;
+}
+
+/** Nothing supervises the directory: ends what a crash may have left behind. */
+async function clearUp(layout: Layout): Promise<number> {
+  const guardScript = join(home, 'compose/embedded/guard.sh');
+  const guard = existsSync(layout.lock) ? await takeLock(guardScript, layout.lock, () => undefined) : undefined;
+  if (guard === undefined && existsSync(layout.lock)) {
+    say(`A stack on ${layout.root} is just starting or ending. Remedy: try again in a moment.\n`);
+    return 1;
+  }
+  const ended = await endLeftovers(layout, (text) => say(`${text}\n`));
+  const server = await clearStaleServer(layout);
+  await guard?.release();
+  say(
+    ended || server === 'server ended'
+      ? `The rest of the stack on ${layout.root} has stopped.\n`
+      : `Nothing runs on ${layout.root}.\n`,
+  );
+  return 0;
 }
 
 function say(text: string): void {
   process.stderr.write(text);
 }
 
-process.exit(await main());
+process.exit(
+  await main().catch((error: unknown) => {
+    say(failureText(error));
+    return 1;
+  }),
+);

@@ -5,7 +5,8 @@
 # Exit 75: somebody else holds the lock. Exit 74: the lock file cannot be opened.
 
 trap '' INT TERM HUP
-exec 9>>"$1" || exit 74
+( : >>"$1" ) 2>/dev/null || exit 74
+exec 9>>"$1"
 flock -n 9 || exit 75
 echo locked
 

@@ -2,8 +2,12 @@
 
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { StackError } from './stack-error.ts';
 
 const LOCKED_ELSEWHERE = 75;
+const NO_LOCK_FILE = 74;
+/** The guard ends what is left within 8 seconds. */
+const RELEASE_WITHIN_MS = 12_000;
 
 export interface Guard {
   /** The guard ends this process, with this signal first, should the supervisor die. */
@@ -59,7 +63,9 @@ export async function takeLock(script: string, lockFile: string, lost: () => voi
       if (child === undefined || child.exitCode !== null || child.signalCode !== null) return;
       const ended = once(child, 'exit');
       child.stdin?.end();
+      const hung = setTimeout(() => child?.kill('SIGKILL'), RELEASE_WITHIN_MS);
       await ended;
+      clearTimeout(hung);
     },
   };
 }
@@ -76,6 +82,8 @@ async function startGuard(script: string, lockFile: string): Promise<ChildProces
     child.stdout.once('data', () => resolve(true));
     child.once('exit', (code) => {
       if (code === LOCKED_ELSEWHERE) resolve(false);
+      else if (code === NO_LOCK_FILE)
+        reject(new StackError(`${lockFile} cannot be opened.`, 'remove it while no stack runs there'));
       else reject(new Error(`the guard of ${lockFile} ended with ${code}`));
     });
   });

@@ -39,7 +39,8 @@ function sizeOf(path: string): number {
 
 /** The last complaint in a PostgreSQL log. */
 export function databaseComplaint(text: string | undefined): string | undefined {
-  return text?.match(/(?:FATAL|PANIC): .*|could not .*|invalid value.*/g)?.at(-1);
+  const bind = text?.match(/could not bind .*/g)?.at(-1);
+  return bind ?? text?.match(/(?:FATAL|PANIC): .*|could not .*|invalid value.*/g)?.at(-1);
 }
 
 /** The last error in a log of ours: its text, or the trace of a crash. */

@@ -1,7 +1,7 @@
 // What lies where in the data directory of an embedded stack (--data DIR), and on which ports it listens.
 
-import { mkdirSync, statSync } from 'node:fs';
-import { join } from 'node:path';
+import { existsSync, mkdirSync, statSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import { explainFileError, StackError } from './stack-error.ts';
 
 export interface Layout {
@@ -44,12 +44,22 @@ export function makeDirectories(layout: Layout): void {
 
 function makeDirectory(path: string, mode: number): void {
   try {
-    mkdirSync(path, { recursive: true, mode });
+    if (!existsSync(path)) {
+      makeParents(dirname(path));
+      mkdirSync(path, { mode });
+    }
     if (!statSync(path).isDirectory()) throw Object.assign(new Error(path), { code: 'ENOTDIR' });
   } catch (error) {
     throw explainFileError(error, path);
   }
   refuseStrangers(path);
+}
+
+/** One by one: a recursive mkdir never returns where nothing can be made (below /proc). */
+function makeParents(path: string): void {
+  if (existsSync(path)) return;
+  makeParents(dirname(path));
+  mkdirSync(path);
 }
 
 /** Whoever owns a directory can put links into it: then every file that we write there is theirs to choose. */

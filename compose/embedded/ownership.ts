@@ -32,7 +32,7 @@ export async function lockDirectory(
   for (;;) {
     const guard = await takeLock(guardScript, layout.lock, lost);
     if (guard !== undefined) {
-      await endLeftovers(layout, report);
+      await endLeftovers(layout, (text) => report.warn(text));
       return guard;
     }
     const supervisor = runningSupervisor(layout);
@@ -59,12 +59,14 @@ export function runningSupervisor(layout: Layout): Listed | undefined {
   return readProcesses(layout).find((listed) => listed.role === 'supervisor' && isAlive(listed));
 }
 
-async function endLeftovers(layout: Layout, report: Report): Promise<void> {
+/** Ends the listed processes that still live; true when there were any. The lock must be held. */
+export async function endLeftovers(layout: Layout, say: (text: string) => void): Promise<boolean> {
   const left = readProcesses(layout).filter((listed) => listed.pid !== process.pid && isAlive(listed));
-  if (left.length === 0) return;
-  report.warn(`Ending what a crash left behind: ${left.map(({ role, pid }) => `${role} (${pid})`).join(', ')}.`);
+  if (left.length === 0) return false;
+  say(`Ending what a crash left behind: ${left.map(({ role, pid }) => `${role} (${pid})`).join(', ')}.`);
   const first = (role: string): NodeJS.Signals => (role === 'database' ? 'SIGINT' : 'SIGTERM');
   await Promise.all(left.map((listed) => endProcess(listed, [first(listed.role), 'SIGKILL'], 6000)));
+  return true;
 }
 
 function readProcesses(layout: Layout): Listed[] {

@@ -24,12 +24,28 @@ export function explainFileError(error: unknown, path: string): unknown {
     case 'EACCES':
     case 'EPERM':
       return new StackError(
-        `${path} cannot be written by this user.`,
+        `${path} cannot be read or written by this user.`,
         'start as the user that owns it, or choose another place with --data DIR',
         error,
       );
     case 'EROFS':
       return new StackError(`${path} is on a read-only file system.`, 'choose another place with --data DIR', error);
+    case 'EISDIR':
+      return new StackError(
+        `${path} is a directory where a file is expected.`,
+        'move it away, then start again',
+        error,
+      );
+    case 'ENOENT':
+    case 'ELOOP':
+      return new StackError(
+        `${path} cannot be made or opened: a link on the way leads nowhere, or nothing can be made there.`,
+        'remove the link, or choose another place with --data DIR',
+        error,
+      );
+    case 'EMFILE':
+    case 'ENFILE':
+      return new StackError('Too few files may be open at once.', 'raise the limit with: ulimit -n 1024', error);
     case 'ENOTDIR':
     case 'EEXIST':
       return new StackError(

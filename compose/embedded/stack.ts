@@ -56,28 +56,32 @@ export async function startStack(
   const { layout } = plan;
   makeDirectories(layout);
   const undo: (() => Promise<void>)[] = [];
-  let stopping: Promise<void> = Promise.resolve();
-  const stop = (): Promise<void> => {
-    stopping = stopping.then(async () => {
-      for (let step = undo.pop(); step !== undefined; step = undo.pop()) await step();
-    });
-    return stopping;
+  const stop = async (): Promise<void> => {
+    for (let step = undo.pop(); step !== undefined; step = undo.pop()) {
+      await step().catch((error: unknown) =>
+        report.warn(`While stopping: ${error instanceof Error ? error.message : String(error)}`),
+      );
+    }
   };
-  aborted.addEventListener('abort', () => void stop());
+  let starting: SupervisedProcess | undefined;
+  aborted.addEventListener('abort', () => void starting?.stop());
   try {
     const guard = await lockDirectory(plan.guardScript, layout, report, lost, aborted);
     undo.push(() => guard.release());
+    throwIfAborted(aborted);
     const certificates = await prepare(plan, report);
+    throwIfAborted(aborted);
     const roster = rosterOf(layout, (pids) => writeStackFile(plan, certificates, pids));
     roster.add('supervisor', process.pid);
     undo.push(async () => roster.clear());
     const events = eventsFor(guard, roster, report);
     const owned = (process: SupervisedProcess): SupervisedProcess => {
       throwIfAborted(aborted);
+      starting = process;
       undo.push(() => process.stop());
       return process;
     };
-    await startDatabase(plan, guard, owned, events, services, report);
+    await startDatabase(plan, guard, aborted, owned, events, services, report);
     throwIfAborted(aborted);
     const migrated = report.step('tables');
     const applied = await services.prepareState();
@@ -130,6 +134,7 @@ function keepSecrets({ layout, secretsToKeep, secretsRead }: StackPlan): void {
 async function startDatabase(
   plan: StackPlan,
   guard: Guard,
+  aborted: AbortSignal,
   owned: (process: SupervisedProcess) => SupervisedProcess,
   events: ProcessEvents,
   services: Services,
@@ -139,7 +144,7 @@ async function startDatabase(
   const logFile = join(layout.logs, 'database.log');
   const done = report.step('database');
   const account = databaseAccount(layout.pgdata, join(plan.postgresBinaries, 'initdb'), layout.root);
-  const cluster: Cluster = { layout, account, binaries: plan.postgresBinaries, guard };
+  const cluster: Cluster = { layout, account, binaries: plan.postgresBinaries, guard, aborted };
   const isNew = await makeCluster(cluster, plan.databasePasswords);
   if (!isNew) await whileMemoryIsInUse(() => applyWantedState(cluster, layout.pgdata, plan.databasePasswords, false));
   let words = wordsSince(logFile);

@@ -42,11 +42,13 @@ const ASK_EVERY_MS = 25;
 
 /** A process that ended before it answered. */
 export class EarlyEnd extends Error {
+  readonly how: string;
   readonly words: string | undefined;
 
   constructor(role: string, how: string, words: string | undefined) {
     super(`${role} ended ${how}${words === undefined ? '' : `: ${words}`}`);
     this.name = 'EarlyEnd';
+    this.how = how;
     this.words = words;
   }
 }
@@ -102,7 +104,10 @@ export function supervise(spec: ProcessSpec, events: ProcessEvents): SupervisedP
         events.restarted(spec.role);
         return;
       } catch (error) {
-        reason = error instanceof Error ? error.message : String(error);
+        reason =
+          error instanceof EarlyEnd
+            ? error.how
+            : `before it began: ${error instanceof Error ? error.message : String(error)}`;
       }
     }
   }

@@ -3,7 +3,7 @@
 
 import { createHash } from 'node:crypto';
 import { AppError } from '../domain/app-error.ts';
-import type { Sql } from './postgres.ts';
+import type { Sql, TransactionSql } from './postgres.ts';
 
 export interface Migration {
   /** Counts from 1 without gaps. */
@@ -23,28 +23,30 @@ const LOCK = 4_805_727_011;
 
 /** Brings the database up to the last migration; resolves with the numbers that were applied now. */
 export async function migrate(sql: Sql, migrations: readonly Migration[]): Promise<number[]> {
-  const connection = await sql.reserve();
-  try {
-    await connection`SELECT pg_advisory_lock(${LOCK})`;
-    try {
-      return await applyPending(connection, migrations);
-    } finally {
-      await connection`SELECT pg_advisory_unlock(${LOCK})`.catch(() => undefined);
-    }
-  } finally {
-    connection.release();
+  const applied: number[] = [];
+  for (;;) {
+    const number = await sql.begin((transaction) => applyNext(transaction, migrations));
+    if (number === undefined) return applied;
+    applied.push(number);
   }
 }
 
-async function applyPending(sql: Sql, migrations: readonly Migration[]): Promise<number[]> {
-  const applied = await appliedMigrations(sql);
-  checkHistory(applied, migrations);
-  const pending = migrations.filter((migration) => migration.number > applied.length);
-  for (const migration of pending) await apply(sql, migration);
-  return pending.map((migration) => migration.number);
+/** Applies the first migration that is missing, if any. The lock ends with the transaction. */
+async function applyNext(sql: TransactionSql, migrations: readonly Migration[]): Promise<number | undefined> {
+  await sql`SELECT pg_advisory_xact_lock(${LOCK})`;
+  const history = await readHistory(sql);
+  checkHistory(history, migrations);
+  const next = migrations[history.length];
+  if (next === undefined) return undefined;
+  await sql.unsafe(next.sql);
+  await sql`
+    INSERT INTO schema_migration (number, name, checksum)
+    VALUES (${next.number}, ${next.name}, ${checksumOf(next)})`;
+  return next.number;
 }
 
-async function appliedMigrations(sql: Sql): Promise<AppliedMigration[]> {
+/** What has been applied so far; makes the table of it in a database that is empty. */
+async function readHistory(sql: TransactionSql): Promise<AppliedMigration[]> {
   const [{ ours, tables } = { ours: false, tables: 0 }] = await sql<{ ours: boolean; tables: number }[]>`
     SELECT to_regclass('public.schema_migration') IS NOT NULL AS ours,
       (SELECT count(*)::int FROM pg_stat_user_tables) AS tables`;
@@ -78,20 +80,6 @@ function checkHistory(applied: readonly AppliedMigration[], migrations: readonly
       'conflict',
       `Migration ${number} (${name}) in the database holdfast is not the one of this release. Nothing was changed. Remedy: start the release that made this database, or restore a backup.`,
     );
-  }
-}
-
-async function apply(sql: Sql, migration: Migration): Promise<void> {
-  await sql`BEGIN`;
-  try {
-    await sql.unsafe(migration.sql);
-    await sql`
-      INSERT INTO schema_migration (number, name, checksum)
-      VALUES (${migration.number}, ${migration.name}, ${checksumOf(migration)})`;
-    await sql`COMMIT`;
-  } catch (error) {
-    await sql`ROLLBACK`.catch(() => undefined);
-    throw error;
   }
 }
 

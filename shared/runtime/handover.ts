@@ -33,3 +33,8 @@ export function environmentLayer(environment: NodeJS.ProcessEnv): Layer & { valu
   const entries = Object.entries(environment).filter((entry): entry is [string, string] => entry[1] !== undefined);
   return { source: 'environment', values: Object.fromEntries(entries) };
 }
+
+/** Removes PGSSL, PGTARGETSESSIONATTRS and the like: our database URLs are complete, and the client would mix them in. */
+export function forgetPostgresVariables(environment: NodeJS.ProcessEnv): void {
+  for (const name of Object.keys(environment)) if (/^PG[A-Z_]+$/.test(name)) delete environment[name];
+}

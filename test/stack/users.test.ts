@@ -52,7 +52,7 @@ describe.skipIf(!asRoot)('started as root', () => {
     chmodSync(dirname(stack.data), 0o755);
     const { code, output } = await stack.start([], { under: NOBODY });
     expect(code).toBe(1);
-    expect(output).toMatch(/cannot be (written|read) by this user[^]*Remedy/);
+    expect(output).toMatch(/cannot be read or written by this user[^]*Remedy/);
   });
 
   it('from a clone of mode 0700, as in a fresh mktemp directory', async () => {
@@ -154,7 +154,7 @@ describe('a directory that this user may not write', () => {
     chmodSync(dirname(dirname(data)), 0o755);
     const { code, output } = await outcomeOf(run('start.sh', startArguments(data, 0, ['--detach']), { under: NOBODY }));
     expect(code).toBe(1);
-    expect(output).toContain('cannot be written by this user');
+    expect(output).toContain('cannot be read or written by this user');
     expect(output).toContain('Remedy: start as the user that owns it, or choose another place with --data DIR');
   });
 });

@@ -45,7 +45,13 @@ export async function ensureServerCertificate(
     if (!existsSync(files.ca) && !restoreCa(files, caKey)) await makeCa(files.ca, caKey, now);
     if (!serves(files, names, now)) await makeServerCertificate(files, caKey, names, now);
   } catch (error) {
-    throw explainFileError(error, directory);
+    const explained = explainFileError(error, directory);
+    if (explained instanceof StackError) throw explained;
+    throw new StackError(
+      `The CA in ${directory} cannot be used: ${error instanceof Error ? error.message : String(error)}`,
+      'put ca.pem and ca-do-not-share.key back from a backup; or move both and takserver.pem away for a new CA, which every device must then trust anew',
+      error,
+    );
   }
   return files;
 }

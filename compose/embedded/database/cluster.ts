@@ -24,6 +24,8 @@ export interface Cluster {
   binaries: string;
   /** Ends a program that outlives us. */
   guard: Pick<Guard, 'own' | 'free'>;
+  /** Ends a program that runs, and lets no other one begin. */
+  aborted: AbortSignal;
 }
 
 /** A server of this directory, or a child of one, has not ended yet. */
@@ -120,7 +122,10 @@ export function programEnvironment(): NodeJS.ProcessEnv {
 async function run(cluster: Cluster, name: string, args: string[], input: string): Promise<string> {
   const { program, args: all, ...identity } = cluster.account.command(join(cluster.binaries, name), args);
   const options = { ...identity, cwd: '/', env: programEnvironment(), detached: true, stdio: 'pipe' } as const;
+  cluster.aborted.throwIfAborted();
   const child = spawn(program, all, options);
+  const end = (): boolean => child.kill('SIGTERM');
+  cluster.aborted.addEventListener('abort', end);
   if (child.pid !== undefined) cluster.guard.own(child.pid, 'SIGTERM');
   let output = '';
   for (const stream of [child.stdout, child.stderr]) {
@@ -131,6 +136,7 @@ async function run(cluster: Cluster, name: string, args: string[], input: string
     const [code] = (await once(child, 'close')) as [number | null];
     if (code === 0) return output;
   } finally {
+    cluster.aborted.removeEventListener('abort', end);
     if (child.pid !== undefined) cluster.guard.free(child.pid);
   }
   const complaint = /(?:initdb: error|FATAL|PANIC|ERROR): .*/.exec(output)?.[0];

@@ -1,0 +1,75 @@
+import { readFileSync } from 'node:fs';
+import { resolve } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { repairPostgres } from '../../scripts/repair-postgres.ts';
+import { migrate } from '../../shared/adapters/migrate.ts';
+import { connect } from '../../shared/adapters/postgres.ts';
+import { readTuning } from '../../shared/adapters/tuning.ts';
+import { Secret } from '../../shared/domain/secret.ts';
+import { newStack, stop, type TestStack } from '../stack/embedded.ts';
+
+let stack: TestStack;
+beforeAll(async () => {
+  stack = await newStack();
+  expect((await stack.start()).code).toBe(0);
+});
+afterAll(() => stop(stack.data));
+
+const ONE = [{ number: 1, name: 'one', sql: 'CREATE TABLE one (n int)' }];
+
+describe('the PostgreSQL client', () => {
+  it('survives connections that are killed at any moment: every call ends, and the next one works', async () => {
+    const victim = connect(new Secret(stack.file().database), { name: 'victim' });
+    const killer = connect(new Secret(stack.file().database), { name: 'killer', max: 1 });
+    const kill = () => killer`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'victim'`;
+    let killing = true;
+    const kills = (async () => {
+      while (killing) {
+        await delay(Math.random() * 10);
+        await kill();
+      }
+    })();
+    const outcomes = { worked: 0, failed: 0 };
+    const end = Date.now() + 4000;
+    while (Date.now() < end) {
+      const call = migrate(victim, ONE).then(
+        () => 'worked' as const,
+        () => 'failed' as const,
+      );
+      const outcome = await Promise.race([call, delay(10_000, 'hung' as const)]);
+      if (outcome === 'hung') throw new Error('a call on a killed connection never ended');
+      outcomes[outcome]++;
+    }
+    killing = false;
+    await kills;
+    expect(outcomes.failed).toBeGreaterThan(10);
+    await delay(300);
+    await migrate(victim, ONE).catch(() => undefined);
+    await migrate(victim, ONE);
+    expect(await migrate(victim, ONE)).toEqual([]);
+    await Promise.all([victim, killer].map((sql) => sql.end({ timeout: 1 })));
+  });
+
+  it('is repaired in exactly the known places, or the build stops', () => {
+    const file = resolve(import.meta.dirname, '../../node_modules/postgres/src/connection.js');
+    const source = readFileSync(file, 'utf8');
+    expect(repairPostgres(source)).not.toBe(source);
+    expect(() => repairPostgres(source.replace('socket.write(chunk, fn)', 'socket.write(chunk)'))).toThrow(
+      /postgres has changed/,
+    );
+  });
+});
+
+describe('readTuning', () => {
+  it('finds each setting that differs, and compares sizes by value', async () => {
+    const sql = connect(new Secret(stack.file().database), { name: 'test', max: 1 });
+    const wanted = { scaleFactor: 0.05, costLimit: 1000, maintenanceWorkMem: '262144kB' };
+    expect(await readTuning(sql, wanted)).toEqual({ inForce: '0.05 / 1000 / 256MB', mismatch: undefined });
+    const { mismatch } = await readTuning(sql, { scaleFactor: 0.2, costLimit: 200, maintenanceWorkMem: '64MB' });
+    expect(mismatch).toContain('autovacuum_vacuum_scale_factor is 0.05, not 0.2');
+    expect(mismatch).toContain('autovacuum_vacuum_cost_limit is 1000, not 200');
+    expect(mismatch).toContain('maintenance_work_mem is 256MB, not 64MB');
+    await sql.end();
+  });
+});
