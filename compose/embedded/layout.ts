@@ -44,10 +44,8 @@ export function makeDirectories(layout: Layout): void {
 
 function makeDirectory(path: string, mode: number): void {
   try {
-    if (!existsSync(path)) {
-      makeParents(dirname(path));
-      mkdirSync(path, { mode });
-    }
+    makeParents(dirname(path));
+    makeOne(path, mode);
     if (!statSync(path).isDirectory()) throw Object.assign(new Error(path), { code: 'ENOTDIR' });
   } catch (error) {
     throw explainFileError(error, path);
@@ -59,7 +57,16 @@ function makeDirectory(path: string, mode: number): void {
 function makeParents(path: string): void {
   if (existsSync(path)) return;
   makeParents(dirname(path));
-  mkdirSync(path);
+  makeOne(path, 0o755);
+}
+
+/** Another start may make the same directory at the same moment. */
+function makeOne(path: string, mode: number): void {
+  try {
+    mkdirSync(path, { mode });
+  } catch (error) {
+    if (!(error instanceof Error) || !('code' in error) || error.code !== 'EEXIST') throw error;
+  }
 }
 
 /** Whoever owns a directory can put links into it: then every file that we write there is theirs to choose. */
