@@ -27,7 +27,7 @@ export default defineConfig({
         extends: true,
         test: {
           name: 'unit',
-          include: ['test/*.test.ts', 'test/{domain,config,http,functions,embedded,scripts}/**/*.test.ts'],
+          include: ['test/*.test.ts', 'test/{domain,config,http,functions,embedded,runtime}/**/*.test.ts'],
           testTimeout: 10_000,
         },
       },
