@@ -139,6 +139,22 @@ describe('a killed supervisor', () => {
   });
 });
 
+describe('stop.sh after a crash of supervisor and guard', () => {
+  it('ends what was left behind and says so', async () => {
+    const stack = await startedWithRows();
+    const { pids } = stack.file();
+    const guard = guardOf(stack);
+    process.kill(stack.pid('supervisor'), 'SIGKILL');
+    process.kill(guard, 'SIGKILL');
+    const { code, output } = await stop(stack.data);
+    expect([code, output.includes(`The rest of the stack on ${stack.data} has stopped.`)]).toEqual([0, true]);
+    expect(pids.filter(({ pid }) => lives(pid))).toEqual([]);
+    expect((await stack.start()).code).toBe(0);
+    expect(await query(stack.file().database, ROWS)).toEqual([{ n: 500 }]);
+    await stop(stack.data);
+  });
+});
+
 describe('a supervisor that is killed while it prepares the database', () => {
   it('takes initdb with it, and the next start is clean', async () => {
     const stack = await newStack();

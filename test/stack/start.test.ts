@@ -1,6 +1,6 @@
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
 import {
@@ -193,6 +193,24 @@ describe('a stack in the foreground', () => {
       log.indexOf('"event":"process.ended","process":"management"'),
     );
     expect(readFileSync(join(stack.data, 'logs/database.log'), 'utf8')).toContain('database system is shut down');
+  });
+
+  it('interrupted at any moment of its start keeps the lock until everything has ended', async () => {
+    const stack = await newStack();
+    for (const delayMs of [120, 160, 200, 300, 500, 700]) {
+      const child = run('start.sh', startArguments(stack.data, stack.offset, []));
+      const outcome = outcomeOf(child);
+      await new Promise((tick) => setTimeout(tick, delayMs));
+      process.kill(-(child.pid ?? 0), 'SIGINT');
+      const next = stack.start();
+      expect((await outcome).output).not.toContain('Unexpected failure');
+      const { code, output } = await next;
+      expect(output).not.toContain('Ending what a crash left behind');
+      if (code !== 0) expect(output).toContain('already uses');
+      if (code !== 0) expect((await stack.start()).code).toBe(0);
+      await stop(stack.data);
+      rmSync(join(stack.data, 'pgdata'), { recursive: true });
+    }
   });
 
   it('interrupted in the middle of its start leaves nothing running', async () => {
