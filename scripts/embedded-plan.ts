@@ -12,6 +12,7 @@ import { parseEnvFile } from '../shared/config/env-file.ts';
 import { type Layer, pick, unknownNames } from '../shared/config/load-settings.ts';
 import type { Problem } from '../shared/config/problem.ts';
 import { isSettingName } from '../shared/config/settings.ts';
+import { weakSecrets } from '../shared/config/weak-secrets.ts';
 import { Secret } from '../shared/domain/secret.ts';
 import { coversLoopback, isWildcardAddress } from '../shared/domain/host-name.ts';
 import { WEBADMIN } from '../shared/http/sign-in.ts';
@@ -73,7 +74,7 @@ export function planEmbedded(
   return {
     configuration,
     settingsFrom: envFile.words,
-    warnings: envFile.warnings,
+    warnings: [...envFile.warnings, ...weakSecrets(settings)],
     stateUrl: inForce,
     coreUrl: new Secret(coreUrl),
     layout,

@@ -7,6 +7,7 @@ import { loadSettings, unknownNames } from '../../shared/config/load-settings.ts
 import { describeProblem } from '../../shared/config/problem.ts';
 import type { Mode } from '../../shared/config/setting-rules.ts';
 import { SETTING_NAMES, SETTINGS, type Setting } from '../../shared/config/settings.ts';
+import { weakSecrets } from '../../shared/config/weak-secrets.ts';
 
 const root = resolve(import.meta.dirname, '../..');
 const ENOUGH = { SERVER_ADDRESS: 'cot.example.org', DEPLOY_MODE: 'direct', DATABASE_URL: 'postgres://h:p@db/holdfast' };
@@ -195,7 +196,10 @@ describe('settings', () => {
         ['10.0.0.1', '10.0.0.0/8, fd00::/64'],
         ['proxy', '10.0.0.1/33', '10.0.0.0/8/9'],
       ],
-      METRICS_TOKEN: [['0123456789abcdef'], ['short', 'with blank in the text', 'ümlaut-0123456789']],
+      METRICS_TOKEN: [
+        ['0123456789abcdef', 'short'],
+        ['with blank in the text', 'ümlaut-0123456789'],
+      ],
       LDAP_URL: [
         ['ldap://h:389', 'ldaps://h'],
         ['http://h', 'h'],
@@ -240,6 +244,19 @@ describe('settings', () => {
       (name) => !(SETTINGS[name] as Setting).kind.schema.safeParse(SETTINGS[name].example).success,
     );
     expect(bad).toEqual([]);
+  });
+});
+
+describe('weak secrets', () => {
+  it('are accepted and said by name, never by value; long enough ones are not', () => {
+    const { settings } = load({
+      METRICS_TOKEN: 'short',
+      CORE_WEBADMIN_PASSWORD: 'long enough by far',
+      AUDIT_KEY: 'k'.repeat(31),
+    });
+    const said = weakSecrets(settings);
+    expect(said.map((text) => text.split(' ')[0])).toEqual(['METRICS_TOKEN', 'AUDIT_KEY']);
+    expect(said.join()).not.toContain('kkk');
   });
 });
 

@@ -1,0 +1,21 @@
+// Secrets that are accepted although they are easier to guess than they should be: a start says so, and goes on.
+
+import type { SettingName, Settings } from './settings.ts';
+
+const WANTED_LENGTH: Partial<Record<SettingName, number>> = {
+  CORE_WEBADMIN_PASSWORD: 12,
+  CORE_DB_PASSWORD: 12,
+  APP_DB_PASSWORD: 12,
+  LDAP_BIND_PASSWORD: 12,
+  METRICS_TOKEN: 16,
+  AUDIT_KEY: 32,
+};
+
+/** One sentence for each secret that is shorter than it should be; never the secret itself. */
+export function weakSecrets(settings: Settings): string[] {
+  return Object.entries(WANTED_LENGTH).flatMap(([name, length]) => {
+    const value = settings[name as SettingName];
+    const short = typeof value === 'object' && 'reveal' in value && value.reveal().length < length;
+    return short ? [`${name} is short; use at least ${length} characters`] : [];
+  });
+}
