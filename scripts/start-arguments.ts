@@ -3,7 +3,7 @@
 import { isAbsolute, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { HIGHEST_BASE_PORT } from '../compose/embedded/layout.ts';
-import { normalAddress } from '../shared/domain/host-name.ts';
+import { isUnicastAddress, normalAddress } from '../shared/domain/host-name.ts';
 
 export interface StartArguments {
   embedded: boolean;
@@ -90,6 +90,6 @@ function offset(value: string | boolean | undefined): number {
 function listen(value: string | boolean | undefined): string | undefined {
   if (value === undefined) return undefined;
   const address = typeof value === 'string' ? normalAddress(value) : undefined;
-  if (address !== undefined && !/^(2[2-5]\d\.|ff|fe[89ab])/.test(address)) return address;
+  if (address !== undefined && isUnicastAddress(address)) return address;
   throw new UsageError(`--listen ${String(value)}: must be an IP address of this machine, or 0.0.0.0 for all of them`);
 }

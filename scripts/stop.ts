@@ -48,6 +48,10 @@ async function main(): Promise<number> {
     say(`The stack on ${data} has stopped; another start (process ${next.pid}) has taken the directory since.\n`);
     return 0;
   }
+  if (!isFree(layout)) {
+    say(`The supervisor on ${data} has ended, but something still holds the directory; try again in a moment.\n`);
+    return 1;
+  }
   say(`The stack on ${data} has stopped.\n`);
   return 0;
 }

@@ -82,8 +82,16 @@ export function trueOrFalse(): Kind<boolean> {
   );
 }
 
-/** A host name or an IP address, without scheme and port. */
+/** A host name or an IP address on which to listen; 0.0.0.0 and :: stand for every one. */
 export function hostNameOrAddress(): Kind<string> {
+  return checked(
+    'a host name or an IP address without scheme or port, such as 127.0.0.1',
+    (text) => isHostName(text) || isIpAddress(text),
+  );
+}
+
+/** A host name or an IP address that others can use, without scheme and port. */
+export function reachableHost(): Kind<string> {
   return checked(
     'a host name or an IP address without scheme or port, such as cot.example.org',
     (text) => isHostName(text) || (isIpAddress(text) && !isWildcardAddress(normalAddress(text) ?? '')),

@@ -11,6 +11,7 @@ import {
   listOf,
   oneOf,
   quartzSchedule,
+  reachableHost,
   secretText,
   secretUrl,
   text,
@@ -99,7 +100,7 @@ export const SETTINGS = {
     about: 'Memory of each vacuum worker, up to three at once (PostgreSQL ships 64MB; use 128MB on a 2 GB host)',
   }),
 
-  SERVER_ADDRESS: optional(hostNameOrAddress(), {
+  SERVER_ADDRESS: optional(reachableHost(), {
     section: 'deployment',
     about: 'Name or address that phones use to reach this server (embedded default: 127.0.0.1 or the --listen address)',
     example: 'cot.example.org',

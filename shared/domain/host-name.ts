@@ -54,6 +54,11 @@ export function coversLoopback(address: string): boolean {
   return isWildcardAddress(address) || address === '127.0.0.1';
 }
 
+/** True for a normal address that a machine can have as its own: not multicast, broadcast, reserved or link-local. */
+export function isUnicastAddress(address: string): boolean {
+  return isIpv4(address) ? Number(address.split('.')[0]) < 224 : !/^(ff|fe[89ab])/.test(address);
+}
+
 /** The host part of a URL: IPv6 addresses in brackets. */
 export function urlHost(address: string): string {
   return isIpv6(address) ? `[${address}]` : address;

@@ -200,6 +200,10 @@ describe('settings', () => {
         ['0123456789abcdef', 'short'],
         ['with blank in the text', 'ümlaut-0123456789'],
       ],
+      LISTEN_ADDRESS: [
+        ['0.0.0.0', '::', '127.0.0.1', 'management'],
+        ['http://0.0.0.0', '0.0.0.0:8080'],
+      ],
       LDAP_URL: [
         ['ldap://h:389', 'ldaps://h'],
         ['http://h', 'h'],

@@ -7,6 +7,7 @@ import {
   isHostName,
   isIpAddress,
   isIpv6,
+  isUnicastAddress,
   normalAddress,
   urlHost,
 } from '../../shared/domain/host-name.ts';
@@ -109,4 +110,14 @@ describe('one spelling per address', () => {
     ['::ffff:127.0.0.1', undefined],
     ['localhost', undefined],
   ])('%s is %s', (text, normal) => expect(normalAddress(text)).toBe(normal));
+});
+
+describe('an address of a machine of its own', () => {
+  it.each(['223.255.255.254', '220.0.0.1', '10.0.0.1', '0.0.0.0', '::', '2001:db8::1', 'fd00::2'])(
+    '%s can be one',
+    (address) => expect(isUnicastAddress(address)).toBe(true),
+  );
+  it.each(['224.0.0.1', '239.1.1.1', '255.255.255.255', 'ff02::1', 'fe80::1'])('%s cannot', (address) =>
+    expect(isUnicastAddress(address)).toBe(false),
+  );
 });
