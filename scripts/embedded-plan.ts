@@ -19,6 +19,7 @@ import { WEBADMIN } from '../shared/http/sign-in.ts';
 import { type Configuration, readConfiguration } from '../shared/runtime/configuration.ts';
 import { environmentLayer, type Handover, HANDOVER_VARIABLE } from '../shared/runtime/handover.ts';
 import type { StartArguments } from './start-arguments.ts';
+import { codeOf } from '../shared/domain/thrown.ts';
 
 export interface EmbeddedPlan extends StackPlan {
   configuration: Configuration;
@@ -116,7 +117,7 @@ function readEnvFile(home: string, explicit: string | undefined): EnvFileLayer {
   try {
     text = readFileSync(path, 'utf8');
   } catch (error) {
-    const message = `cannot be read (${error instanceof Error && 'code' in error ? String(error.code) : 'unknown reason'})`;
+    const message = `cannot be read (${codeOf(error) ?? 'unknown reason'})`;
     return {
       layer: undefined,
       problems: [{ name: path, value: undefined, message, remedy: 'make it readable for this user' }],

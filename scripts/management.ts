@@ -18,6 +18,7 @@ import { forgetPostgresVariables, type Handover, readHandover } from '../shared/
 import { type Listener, serveApp } from '../shared/runtime/node-server.ts';
 import { RELEASE } from '../shared/runtime/release.ts';
 import { keepState } from '../shared/runtime/state-keeper.ts';
+import { messageOf } from '../shared/domain/thrown.ts';
 
 const GRACE_MS = 8_000;
 const home = resolve(import.meta.dirname, '..');
@@ -96,6 +97,6 @@ function leave(lines: JsonLog, code: number): never {
 }
 
 main().catch((error: unknown) => {
-  log.error('management.failed', { error: error instanceof Error ? error.message : String(error) });
+  log.error('management.failed', { error: messageOf(error) });
   leave(log, 1);
 });

@@ -4,6 +4,7 @@ import { isAbsolute, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { HIGHEST_BASE_PORT } from '../compose/embedded/layout.ts';
 import { isUnicastAddress, normalAddress } from '../shared/domain/host-name.ts';
+import { messageOf } from '../shared/domain/thrown.ts';
 
 export interface StartArguments {
   embedded: boolean;
@@ -69,7 +70,7 @@ function parse(args: string[], options: Record<string, { type: 'string' | 'boole
   try {
     return parseArgs({ args, options, strict: true, allowPositionals: false }).values;
   } catch (error) {
-    throw new UsageError(error instanceof Error ? (error.message.split('. ')[0] ?? '') : String(error));
+    throw new UsageError(messageOf(error).split('. ')[0]);
   }
 }
 

@@ -1,9 +1,9 @@
 // Entry of start.sh: checks everything, then runs the embedded stack here or hands it to a detached supervisor.
 
 import { type ChildProcess, spawn } from 'node:child_process';
-import { closeSync, openSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { makeDirectories } from '../compose/embedded/layout.ts';
+import { processLog } from '../compose/embedded/process-log.ts';
 import { describeProblem } from '../shared/config/problem.ts';
 import { urlHost } from '../shared/domain/host-name.ts';
 import { WEBADMIN } from '../shared/http/sign-in.ts';
@@ -124,16 +124,10 @@ async function launch(plan: EmbeddedPlan): Promise<number> {
 }
 
 function spawnSupervisor(logFile: string): ChildProcess {
-  const log = openSync(logFile, 'a', 0o600);
-  try {
-    return spawn(process.execPath, process.argv.slice(1), {
-      detached: true,
-      env: { ...process.env, [DETACHED_VARIABLE]: '1' },
-      stdio: ['ignore', log, log, 'ipc'],
-    });
-  } finally {
-    closeSync(log);
-  }
+  const options = { detached: true, env: { ...process.env, [DETACHED_VARIABLE]: '1' } } as const;
+  return processLog(logFile).open((descriptor) =>
+    spawn(process.execPath, process.argv.slice(1), { ...options, stdio: ['ignore', descriptor, descriptor, 'ipc'] }),
+  );
 }
 
 function progressHere() {

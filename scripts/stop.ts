@@ -11,6 +11,7 @@ import { endLeftovers, runningSupervisor } from '../compose/embedded/ownership.t
 import { isAlive } from '../compose/embedded/process-table.ts';
 import { failureText } from './progress.ts';
 import { parseStopArguments, STOP_USAGE, UsageError } from './start-arguments.ts';
+import { codeOf } from '../shared/domain/thrown.ts';
 
 const STOP_WITHIN_MS = 90_000;
 const LOCK_WITHIN_MS = 15_000;
@@ -30,7 +31,7 @@ async function main(): Promise<number> {
   try {
     process.kill(supervisor.pid, 'SIGTERM');
   } catch (error) {
-    if (error instanceof Error && 'code' in error && error.code === 'EPERM') {
+    if (codeOf(error) === 'EPERM') {
       say(
         `The stack on ${data} (process ${supervisor.pid}) belongs to another user. Remedy: stop it as that user or as root.\n`,
       );
@@ -76,7 +77,7 @@ function whyClosed(layout: Layout): string | undefined {
     if (existsSync(layout.run) || !mayList(layout.root)) accessSync(layout.run, constants.R_OK | constants.X_OK);
     return undefined;
   } catch (error) {
-    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') {
+    if (codeOf(error) === 'ENOENT') {
       return `There is no data directory ${layout.root}. Remedy: name the one that the stack was started with, --data DIR\n`;
     }
     return `The stack on ${layout.root} belongs to another user. Remedy: stop it as that user or as root.\n`;

@@ -15,6 +15,7 @@ import { AppError } from '../shared/domain/app-error.ts';
 import type { Secret } from '../shared/domain/secret.ts';
 import { RELEASE } from '../shared/runtime/release.ts';
 import type { EmbeddedPlan } from './embedded-plan.ts';
+import { messageOf } from '../shared/domain/thrown.ts';
 
 /** What the person at the terminal sees. */
 export type Progress = Pick<Report, 'step' | 'warn'>;
@@ -78,7 +79,7 @@ export function superviseStack(plan: EmbeddedPlan, progress: Progress): Supervis
       stack = await startStack(plan, servicesFor(plan), report, aborting.signal, lost);
       log.info('stack.ready');
     } catch (error) {
-      log.error('stack.failed', { error: error instanceof Error ? error.message : String(error) });
+      log.error('stack.failed', { error: messageOf(error) });
       finish(1);
       throw error;
     }

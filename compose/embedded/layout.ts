@@ -3,6 +3,7 @@
 import { existsSync, mkdirSync, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { explainFileError, StackError } from './stack-error.ts';
+import { codeOf } from '../../shared/domain/thrown.ts';
 
 export interface Layout {
   root: string;
@@ -65,7 +66,7 @@ function makeOne(path: string, mode: number): void {
   try {
     mkdirSync(path, { mode });
   } catch (error) {
-    if (!(error instanceof Error) || !('code' in error) || error.code !== 'EEXIST') throw error;
+    if (codeOf(error) !== 'EEXIST') throw error;
   }
 }
 

@@ -2,12 +2,12 @@
 
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { closeSync, openSync, readFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { type IncomingMessage, request as requestPlain } from 'node:http';
 import { request as requestSecure } from 'node:https';
 import { join } from 'node:path';
-import { errorInLog, wordsSince } from './last-words.ts';
 import type { Layout } from './layout.ts';
+import { errorInLog, processLog } from './process-log.ts';
 import type { ProcessSpec } from './supervised-process.ts';
 
 export interface NodeProcessOptions {
@@ -27,25 +27,16 @@ export function nodeProcess(
   role: string,
   { layout, program, environment, pingUrl, caFile }: NodeProcessOptions,
 ): ProcessSpec {
-  const logFile = join(layout.logs, `${role}.log`);
+  const log = processLog(join(layout.logs, `${role}.log`));
   const listening = new WeakSet<ChildProcess>();
-  let words = wordsSince(logFile);
 
   function start(): ChildProcess {
-    words = wordsSince(logFile);
-    const log = openSync(logFile, 'a', 0o600);
-    try {
-      const child = spawn(process.execPath, [program], {
-        cwd: layout.root,
-        env: { ...process.env, ...environment },
-        detached: true,
-        stdio: ['ignore', log, log, 'ipc'],
-      });
-      child.once('message', () => listening.add(child));
-      return child;
-    } finally {
-      closeSync(log);
-    }
+    const options = { cwd: layout.root, env: { ...process.env, ...environment }, detached: true } as const;
+    const child = log.open((descriptor) =>
+      spawn(process.execPath, [program], { ...options, stdio: ['ignore', descriptor, descriptor, 'ipc'] }),
+    );
+    child.once('message', () => listening.add(child));
+    return child;
   }
 
   async function answers(child: ChildProcess): Promise<boolean> {
@@ -59,7 +50,7 @@ export function nodeProcess(
     answersWithinMs: 60_000,
     stopSignal: 'SIGTERM',
     stopWithinMs: 12_000,
-    lastWords: () => errorInLog(words()),
+    lastWords: () => errorInLog(log.sinceOpened()),
   };
 }
 

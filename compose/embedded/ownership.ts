@@ -8,6 +8,7 @@ import type { Layout } from './layout.ts';
 import { endProcess, identify, isAlive, type ProcessIdentity } from './process-table.ts';
 import type { Report } from './report.ts';
 import { explainFileError, StackError } from './stack-error.ts';
+import { codeOf } from '../../shared/domain/thrown.ts';
 
 const DYING_STACK_MS = 15_000;
 const ASK_AGAIN_MS = 250;
@@ -74,7 +75,7 @@ function readProcesses(layout: Layout): Listed[] {
   try {
     text = readFileSync(layout.processes, 'utf8');
   } catch (error) {
-    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return [];
+    if (codeOf(error) === 'ENOENT') return [];
     throw explainFileError(error, layout.processes);
   }
   try {

@@ -3,6 +3,7 @@
 import { randomInt } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { explainFileError, StackError } from './stack-error.ts';
+import { codeOf } from '../../shared/domain/thrown.ts';
 
 export const GENERATED_NAMES = [
   'CORE_DB_PASSWORD',
@@ -43,8 +44,7 @@ function readSecrets(path: string): Omit<KeptSecrets, 'changed'> {
   try {
     text = readFileSync(path, 'utf8');
   } catch (error) {
-    if (error instanceof Error && 'code' in error && error.code === 'ENOENT')
-      return { values: {}, readFrom: undefined };
+    if (codeOf(error) === 'ENOENT') return { values: {}, readFrom: undefined };
     throw explainFileError(error, path);
   }
   const parsed = parseObject(text);

@@ -1,5 +1,7 @@
 // A reason why the stack cannot start or go on, with what a person can do about it.
 
+import { codeOf } from '../../shared/domain/thrown.ts';
+
 export class StackError extends Error {
   readonly remedy: string;
 
@@ -12,8 +14,7 @@ export class StackError extends Error {
 
 /** Turns a failure of the file system at `path` into words; any other error comes back as it is. */
 export function explainFileError(error: unknown, path: string): unknown {
-  const code = error instanceof Error && 'code' in error ? error.code : undefined;
-  switch (code) {
+  switch (codeOf(error) ?? '') {
     case 'ENOSPC':
     case 'EDQUOT':
       return new StackError(

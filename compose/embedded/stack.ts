@@ -3,6 +3,7 @@
 
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
 import { isWildcardAddress, urlHost } from '../../shared/domain/host-name.ts';
 import { writeFileAtomically } from './atomic-file.ts';
 import { ensureServerCertificate, type ServerCertificateFiles } from './core/pki.ts';
@@ -18,15 +19,16 @@ import {
 import { isReady, startPostmaster, writeAccessRules } from './database/postmaster.ts';
 import type { Guard } from './guard.ts';
 import { type Layout, makeDirectories } from './layout.ts';
-import { databaseComplaint, wordsSince } from './last-words.ts';
 import { rotateLogs } from './log-rotation.ts';
 import { nodeProcess } from './management-process.ts';
 import { lockDirectory, type Roster, rosterOf } from './ownership.ts';
 import type { StackPlan } from './plan.ts';
 import { checkDiskSpace, checkPorts } from './preflight.ts';
+import { databaseComplaint, processLog } from './process-log.ts';
 import type { Report } from './report.ts';
 import { StackError } from './stack-error.ts';
 import { EarlyEnd, type ProcessEvents, supervise, type SupervisedProcess } from './supervised-process.ts';
+import { messageOf } from '../../shared/domain/thrown.ts';
 
 /** What the stack needs of the rest of the product. */
 export interface Services {
@@ -45,6 +47,18 @@ const ROTATE_EVERY_MS = 60_000;
 /** Replaying the log of a large database after a crash may take this long. */
 const RECOVERY_MS = 30 * 60_000;
 
+/** What the steps of one start share. */
+interface Start {
+  plan: StackPlan;
+  guard: Guard;
+  aborted: AbortSignal;
+  events: ProcessEvents;
+  services: Services;
+  report: Report;
+  /** Takes a process into the start: it is stopped with the rest, and at once when the start is interrupted. */
+  owned: (process: SupervisedProcess) => SupervisedProcess;
+}
+
 /** Starts the stack of a plan; resolves when every process answers. `lost` is called if the directory is taken away. */
 export async function startStack(
   plan: StackPlan,
@@ -58,9 +72,7 @@ export async function startStack(
   const undo: (() => Promise<void>)[] = [];
   const stop = async (): Promise<void> => {
     for (let step = undo.pop(); step !== undefined; step = undo.pop()) {
-      await step().catch((error: unknown) =>
-        report.warn(`While stopping: ${error instanceof Error ? error.message : String(error)}`),
-      );
+      await step().catch((error: unknown) => report.warn(`While stopping: ${messageOf(error)}`));
     }
   };
   let starting: SupervisedProcess | undefined;
@@ -75,19 +87,27 @@ export async function startStack(
     roster.add('supervisor', process.pid);
     undo.push(async () => roster.clear());
     const events = eventsFor(guard, roster, report);
-    const owned = (process: SupervisedProcess): SupervisedProcess => {
-      throwIfAborted(aborted);
-      starting = process;
-      undo.push(() => process.stop());
-      return process;
+    const start: Start = {
+      plan,
+      guard,
+      aborted,
+      events,
+      services,
+      report,
+      owned(process) {
+        throwIfAborted(aborted);
+        starting = process;
+        undo.push(() => process.stop());
+        return process;
+      },
     };
-    await startDatabase(plan, guard, aborted, owned, events, services, report);
+    await startDatabase(start);
     throwIfAborted(aborted);
     const migrated = report.step('tables');
     const applied = await services.prepareState();
     migrated(applied === 0 ? 'up to date' : `${applied} migration${applied === 1 ? '' : 's'} applied`);
     throwIfAborted(aborted);
-    await startManagement(plan, certificates, owned, events, report);
+    await startManagement(start, certificates);
     throwIfAborted(aborted);
     undo.push(rotateRegularly(layout));
     return { stop };
@@ -131,37 +151,28 @@ function keepSecrets({ layout, secretsToKeep, secretsRead }: StackPlan): void {
   writeFileAtomically(layout.secrets, `${JSON.stringify(secretsToKeep, null, 2)}\n`);
 }
 
-async function startDatabase(
-  plan: StackPlan,
-  guard: Guard,
-  aborted: AbortSignal,
-  owned: (process: SupervisedProcess) => SupervisedProcess,
-  events: ProcessEvents,
-  services: Services,
-  report: Report,
-): Promise<void> {
+async function startDatabase({ plan, guard, aborted, owned, events, services, report }: Start): Promise<void> {
   const { layout, ports } = plan;
   const logFile = join(layout.logs, 'database.log');
+  const log = processLog(logFile);
   const done = report.step('database');
   const account = databaseAccount(layout.pgdata, join(plan.postgresBinaries, 'initdb'), layout.root);
   const cluster: Cluster = { layout, account, binaries: plan.postgresBinaries, guard, aborted };
   const isNew = await makeCluster(cluster, plan.databasePasswords);
   if (!isNew) await whileMemoryIsInUse(() => applyWantedState(cluster, layout.pgdata, plan.databasePasswords, false));
-  let words = wordsSince(logFile);
   const server = owned(
     supervise(
       {
         role: 'database',
         start: async () => {
           await clearStaleServer(layout);
-          words = wordsSince(logFile);
-          return startPostmaster(cluster, ports.database, plan.tuning, logFile);
+          return startPostmaster(cluster, ports.database, plan.tuning, log);
         },
         answers: async (child) => isReady(cluster, child),
         answersWithinMs: RECOVERY_MS,
         stopSignal: 'SIGINT',
         stopWithinMs: 60_000,
-        lastWords: () => databaseComplaint(words()),
+        lastWords: () => databaseComplaint(log.sinceOpened()),
       },
       events,
     ),
@@ -180,17 +191,14 @@ async function whileMemoryIsInUse(action: () => Promise<void>): Promise<void> {
       return;
     } catch (error) {
       if (!(error instanceof StillRunning) || tries >= 100) throw error;
-      await new Promise((resolve) => setTimeout(resolve, 100));
+      await delay(100);
     }
   }
 }
 
 async function startManagement(
-  plan: StackPlan,
+  { plan, owned, events, report }: Start,
   certificates: ServerCertificateFiles,
-  owned: (process: SupervisedProcess) => SupervisedProcess,
-  events: ProcessEvents,
-  report: Report,
 ): Promise<void> {
   const done = report.step('management');
   const spec = nodeProcess('management', {
@@ -228,9 +236,7 @@ function eventsFor(guard: Guard, roster: Roster, report: Report): ProcessEvents 
     try {
       change();
     } catch (error) {
-      report.warn(
-        `The list of processes could not be written: ${error instanceof Error ? error.message : String(error)}`,
-      );
+      report.warn(`The list of processes could not be written: ${messageOf(error)}`);
     }
   }
 

@@ -4,6 +4,7 @@
 import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { setTimeout as delay } from 'node:timers/promises';
+import { messageOf } from '../../shared/domain/thrown.ts';
 
 export interface ProcessSpec {
   role: string;
@@ -104,10 +105,7 @@ export function supervise(spec: ProcessSpec, events: ProcessEvents): SupervisedP
         events.restarted(spec.role);
         return;
       } catch (error) {
-        reason =
-          error instanceof EarlyEnd
-            ? error.how
-            : `before it began: ${error instanceof Error ? error.message : String(error)}`;
+        reason = error instanceof EarlyEnd ? error.how : `before it began: ${messageOf(error)}`;
       }
     }
   }

@@ -2,6 +2,7 @@
 
 import postgres from 'postgres';
 import type { Secret } from '../domain/secret.ts';
+import { codeOf } from '../domain/thrown.ts';
 
 export type Sql = postgres.Sql;
 export type TransactionSql = postgres.TransactionSql;
@@ -33,17 +34,11 @@ export function connect(url: Secret, { name, max = 5 }: ConnectOptions): Sql {
 
 /** True when the database could not be reached (as opposed to: it answered with a refusal of the query). */
 export function isUnreachable(error: unknown): boolean {
-  const code = errorCode(error);
+  const code = codeOf(error);
   return (
     code !== undefined &&
     (/^(ECONN|ETIMEDOUT|EHOSTUNREACH|ENETUNREACH|ENOTFOUND|EAI_AGAIN|EPIPE|CONNECT)/.test(code) ||
       // Connection exceptions, too many connections, and a server that starts or stops.
       /^(08...|53300|57P0[123])$/.test(code))
   );
-}
-
-/** The SQLSTATE or system code of an error, if it has one. */
-export function errorCode(error: unknown): string | undefined {
-  if (typeof error !== 'object' || error === null || !('code' in error)) return undefined;
-  return typeof error.code === 'string' ? error.code : undefined;
 }

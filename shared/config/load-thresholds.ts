@@ -151,9 +151,9 @@ function within(value: number, min: number, max: number): number | undefined {
 function turnedRound(slot: Slot, slots: Slot[], draft: Draft): Problem[] {
   const [, module = '', key = ''] = /^modules\.(\w+)\.(\w*warning)$/.exec(slot.path) ?? [];
   const defaults = DEFAULT_THRESHOLDS.modules[module];
-  const partner = slots.find(({ path }) => path === `modules.${module}.${key.replace('warning', 'critical')}`);
-  if (defaults === undefined || partner === undefined) return [];
   const criticalKey = key.replace('warning', 'critical');
+  const partner = slots.find(({ path }) => path === `modules.${module}.${criticalKey}`);
+  if (defaults === undefined || partner === undefined) return [];
   const wanted = Math.sign(Number(defaults[criticalKey]) - Number(defaults[key]));
   const [warning, critical] = [draft.modules[module]?.[key], draft.modules[module]?.[criticalKey]].map(Number);
   if (warning === undefined || critical === undefined || (critical - warning) * wanted >= 0) return [];

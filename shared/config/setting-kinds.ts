@@ -7,6 +7,7 @@ import { isDistinguishedName } from '../domain/distinguished-name.ts';
 import { isHostName, isIpAddress, isIpv6, isWildcardAddress, normalAddress } from '../domain/host-name.ts';
 import { readQuartz } from '../domain/quartz.ts';
 import { Secret } from '../domain/secret.ts';
+import { messageOf } from '../domain/thrown.ts';
 
 /** How the text of one setting becomes a value; `expects` completes the sentence "must be ...". */
 export interface Kind<T> {
@@ -212,6 +213,6 @@ function scheduleFault(text: string): string | undefined {
     const schedule = new Cron(pattern, { alternativeWeekdays: true, paused: true });
     return schedule.nextRun() === null ? 'it never fires again' : undefined;
   } catch (error) {
-    return `it cannot be read: ${error instanceof Error ? error.message : String(error)}`;
+    return `it cannot be read: ${messageOf(error)}`;
   }
 }

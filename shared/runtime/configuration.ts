@@ -8,6 +8,7 @@ import { loadThresholds } from '../config/load-thresholds.ts';
 import type { Problem } from '../config/problem.ts';
 import type { Mode } from '../config/setting-rules.ts';
 import type { Thresholds } from '../config/thresholds.ts';
+import { messageOf } from '../domain/thrown.ts';
 
 export interface Configuration extends LoadedSettings {
   thresholds: Thresholds;
@@ -27,7 +28,7 @@ function readThresholdsFile(path: string): { document: unknown; problems: Proble
   try {
     return { document: parse(readFileSync(path, 'utf8')) as unknown, problems: [] };
   } catch (error) {
-    const message = error instanceof Error ? (error.message.split('\n')[0] ?? '') : String(error);
+    const message = messageOf(error).split('\n')[0];
     const remedy = 'correct the file, or get the shipped one back with: git checkout monitor/config/thresholds.yml';
     return {
       document: undefined,

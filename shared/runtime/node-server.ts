@@ -10,6 +10,7 @@ import { AppError } from '../domain/app-error.ts';
 import { problemResponse } from '../http/problem.ts';
 import type { HostFetch } from '../http/request-log.ts';
 import type { Log } from '../ports/log.ts';
+import { messageOf } from '../domain/thrown.ts';
 
 export interface Listener {
   address: string;
@@ -52,7 +53,7 @@ async function openServer(fetch: HostFetch, listener: Listener, log: Log): Promi
 /** A request line or a Host header that no URL can be made of never reaches the app. */
 function refuseUnreadable(error: unknown, log: Log): Response {
   const requestId = crypto.randomUUID();
-  const cause = error instanceof Error ? error.message : String(error);
+  const cause = messageOf(error);
   log.warn('http.unreadable', { request_id: requestId, status: 400, error: cause });
   return problemResponse(new AppError('malformed', 'The address or the Host header cannot be read.'), requestId);
 }

@@ -6,6 +6,7 @@ import { MIGRATIONS } from '../adapters/migrations/index.ts';
 import type { Sql } from '../adapters/postgres.ts';
 import { AppError } from '../domain/app-error.ts';
 import type { Log } from '../ports/log.ts';
+import { messageOf } from '../domain/thrown.ts';
 
 const FIRST_PAUSE_MS = 500;
 const LONGEST_PAUSE_MS = 15_000;
@@ -33,7 +34,7 @@ export async function keepState(sql: Sql, start: StartRecord, log: Log, stopped:
       if (stopped.aborted) return;
       if (error instanceof AppError) throw error;
       log.warn('state.not_ready', {
-        error: error instanceof Error ? error.message : String(error),
+        error: messageOf(error),
         retry_in_ms: pauseMs,
       });
       await delay(pauseMs, undefined, { signal: stopped }).catch(() => undefined);

@@ -1,33 +1,25 @@
 import { execFileSync } from 'node:child_process';
 import { X509Certificate } from 'node:crypto';
 import { readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
-import { request as plainRequest } from 'node:http';
-import { request } from 'node:https';
+import { type IncomingMessage, request as requestPlain } from 'node:http';
+import { request as requestSecure } from 'node:https';
 import { connect } from 'node:net';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { newStack, stop, type TestStack } from './embedded.ts';
 
-/** Status of a GET over TLS that trusts only the stack's CA; rejects when the certificate does not hold. */
-async function statusOver(url: string, ca: string): Promise<number> {
+/** Status of a GET; over TLS only the given CA is trusted, and a certificate that does not hold rejects. */
+async function statusOf(url: string, ca?: string): Promise<number> {
   return new Promise((resolve, reject) => {
-    request(url, { ca, agent: false }, (response) => {
+    const answered = (response: IncomingMessage): void => {
       response.resume();
       resolve(response.statusCode ?? 0);
-    })
-      .once('error', reject)
-      .end();
-  });
-}
-
-async function plainStatus(url: string): Promise<number> {
-  return new Promise((resolve, reject) => {
-    plainRequest(url, { agent: false }, (response) => {
-      response.resume();
-      resolve(response.statusCode ?? 0);
-    })
-      .once('error', reject)
-      .end();
+    };
+    const options = { agent: false, ...(ca === undefined ? {} : { ca }) };
+    const request = url.startsWith('https:')
+      ? requestSecure(url, options, answered)
+      : requestPlain(url, options, answered);
+    request.once('error', reject).end();
   });
 }
 
@@ -41,10 +33,10 @@ describe('--listen', () => {
     const port = 8080 + stack.offset;
     expect(output).toContain(`https://127.0.0.2:${port}`);
     expect(stack.file().api).toBe(`http://127.0.0.1:${port}`);
-    expect(await plainStatus(`http://127.0.0.1:${port}/api/ping`)).toBe(200);
-    expect(await statusOver(`https://127.0.0.2:${port}/api/ping`, caOf(stack))).toBe(200);
-    expect(await statusOver(`https://127.0.0.2:${port}/api/settings`, caOf(stack))).toBe(401);
-    await expect(plainStatus(`http://127.0.0.2:${port}/api/ping`)).rejects.toThrow();
+    expect(await statusOf(`http://127.0.0.1:${port}/api/ping`)).toBe(200);
+    expect(await statusOf(`https://127.0.0.2:${port}/api/ping`, caOf(stack))).toBe(200);
+    expect(await statusOf(`https://127.0.0.2:${port}/api/settings`, caOf(stack))).toBe(401);
+    await expect(statusOf(`http://127.0.0.2:${port}/api/ping`)).rejects.toThrow();
     await stop(stack.data);
   });
 
@@ -54,9 +46,9 @@ describe('--listen', () => {
     const { api } = stack.file();
     expect(api).toBe(`https://127.0.0.1:${8080 + stack.offset}`);
     for (const host of ['127.0.0.1', 'localhost']) {
-      expect(await statusOver(`https://${host}:${8080 + stack.offset}/api/ping`, caOf(stack))).toBe(200);
+      expect(await statusOf(`https://${host}:${8080 + stack.offset}/api/ping`, caOf(stack))).toBe(200);
     }
-    await expect(plainStatus(`http://127.0.0.1:${8080 + stack.offset}/api/ping`)).rejects.toThrow();
+    await expect(statusOf(`http://127.0.0.1:${8080 + stack.offset}/api/ping`)).rejects.toThrow();
     await stop(stack.data);
   });
 
@@ -66,7 +58,7 @@ describe('--listen', () => {
     if (address === '::0') {
       expect(code).toBe(0);
       expect(stack.file().api).toBe(`https://127.0.0.1:${8080 + stack.offset}`);
-      expect(await statusOver(`${stack.file().api}/api/ping`, caOf(stack))).toBe(200);
+      expect(await statusOf(`${stack.file().api}/api/ping`, caOf(stack))).toBe(200);
     } else {
       expect([code, output.includes('must be an IP address of this machine')]).toEqual([2, true]);
     }

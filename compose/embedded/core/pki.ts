@@ -9,6 +9,7 @@ import * as x509 from '@peculiar/x509';
 import { isIpAddress } from '../../../shared/domain/host-name.ts';
 import { writeFileAtomically } from '../atomic-file.ts';
 import { explainFileError, StackError } from '../stack-error.ts';
+import { messageOf } from '../../../shared/domain/thrown.ts';
 
 export interface ServerCertificateFiles {
   /** The CA certificate, PEM. */
@@ -48,7 +49,7 @@ export async function ensureServerCertificate(
     const explained = explainFileError(error, directory);
     if (explained instanceof StackError) throw explained;
     throw new StackError(
-      `The CA in ${directory} cannot be used: ${error instanceof Error ? error.message : String(error)}`,
+      `The CA in ${directory} cannot be used: ${messageOf(error)}`,
       'put ca.pem and ca-do-not-share.key back from a backup; or move both and takserver.pem away for a new CA, which every device must then trust anew',
       error,
     );

@@ -1,6 +1,7 @@
 // The user that runs PostgreSQL. It refuses to run as root: then an unprivileged account is taken, and where a
-// directory on the way is closed to that account, it is given the one capability that passes (reading and searching, not writing). It counts in
-// access(2), by which initdb looks for its sister programs, only with the secure bit no_setuid_fixup.
+// directory on the way is closed to that account, it is given the one capability that passes (reading and searching, not
+// writing). That counts in access(2), by which initdb looks for its sister programs, only with the secure bit
+// no_setuid_fixup.
 
 import { spawnSync } from 'node:child_process';
 import { chownSync, existsSync, readFileSync, statSync } from 'node:fs';

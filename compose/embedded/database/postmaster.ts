@@ -1,11 +1,12 @@
 // The running PostgreSQL server: its start flags, and how one sees that it answers.
 
 import { type ChildProcess, spawn } from 'node:child_process';
-import { closeSync, openSync, readFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { DatabaseTuning } from '../../../shared/domain/database-tuning.ts';
 import { writeFileAtomically } from '../atomic-file.ts';
 import type { Layout } from '../layout.ts';
+import type { ProcessLog } from '../process-log.ts';
 import { type Cluster, programEnvironment } from './cluster.ts';
 
 const ACCESS_RULES = `# Written by Holdfast at every start. The superuser cannot log in; use single-user mode while the stack is stopped.
@@ -22,8 +23,8 @@ export function writeAccessRules(layout: Layout): void {
   writeFileAtomically(hbaFile(layout), ACCESS_RULES, 0o644);
 }
 
-/** Starts the server detached from our terminal; its output is appended to `logFile`. */
-export function startPostmaster(cluster: Cluster, port: number, tuning: DatabaseTuning, logFile: string): ChildProcess {
+/** Starts the server detached from our terminal; its output is appended to `log`. */
+export function startPostmaster(cluster: Cluster, port: number, tuning: DatabaseTuning, log: ProcessLog): ChildProcess {
   const flags = {
     listen_addresses: '127.0.0.1',
     port: String(port),
@@ -44,18 +45,8 @@ export function startPostmaster(cluster: Cluster, port: number, tuning: Database
     ...Object.entries(flags).flatMap(([name, value]) => ['-c', `${name}=${value}`]),
   ];
   const { program, args: all, ...identity } = cluster.account.command(join(cluster.binaries, 'postgres'), args);
-  const log = openSync(logFile, 'a', 0o600);
-  try {
-    return spawn(program, all, {
-      ...identity,
-      cwd: '/',
-      env: programEnvironment(),
-      detached: true,
-      stdio: ['ignore', log, log],
-    });
-  } finally {
-    closeSync(log);
-  }
+  const options = { ...identity, cwd: '/', env: programEnvironment(), detached: true } as const;
+  return log.open((descriptor) => spawn(program, all, { ...options, stdio: ['ignore', descriptor, descriptor] }));
 }
 
 /** True when exactly this server has written that it accepts connections. */

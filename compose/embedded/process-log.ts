@@ -1,15 +1,34 @@
-// Why a process ended, as far as its own log tells: only what it wrote since it was started, and only complaints.
+// The log that a process of the stack appends to, and why the process ended, as far as that log tells: only what was
+// written since the start, and only complaints.
 
 import { closeSync, fstatSync, openSync, readSync, statSync } from 'node:fs';
 
 const READ_AT_MOST = 8192;
 
-/** Remembers where a log ends now; the result reads what came after, or undefined when nothing can be read. */
-export function wordsSince(logFile: string): () => string | undefined {
-  const begin = sizeOf(logFile);
-  return () => {
+export interface ProcessLog {
+  /** Opens the log for appending, for a process to be started by `use`; our own copy of the descriptor is closed. */
+  open<T>(use: (descriptor: number) => T): T;
+  /** What was written since the log was opened last; undefined when it cannot be read. */
+  sinceOpened(): string | undefined;
+}
+
+/** The log of one process in the file `path`. */
+export function processLog(path: string): ProcessLog {
+  let begin = 0;
+
+  function open<T>(use: (descriptor: number) => T): T {
+    begin = sizeOf(path);
+    const descriptor = openSync(path, 'a', 0o600);
     try {
-      const file = openSync(logFile, 'r');
+      return use(descriptor);
+    } finally {
+      closeSync(descriptor);
+    }
+  }
+
+  function sinceOpened(): string | undefined {
+    try {
+      const file = openSync(path, 'r');
       try {
         return readAfter(file, begin);
       } finally {
@@ -18,7 +37,9 @@ export function wordsSince(logFile: string): () => string | undefined {
     } catch {
       return undefined;
     }
-  };
+  }
+
+  return { open, sinceOpened };
 }
 
 function readAfter(file: number, begin: number): string {
