@@ -2,7 +2,6 @@
 
 import postgres from 'postgres';
 import type { Secret } from '../domain/secret.ts';
-import { codeOf } from '../domain/thrown.ts';
 
 export type Sql = postgres.Sql;
 export type TransactionSql = postgres.TransactionSql;
@@ -30,15 +29,4 @@ export function connect(url: Secret, { name, max = 5 }: ConnectOptions): Sql {
     onnotice: () => undefined,
     connection: { application_name: name },
   });
-}
-
-/** True when the database could not be reached (as opposed to: it answered with a refusal of the query). */
-export function isUnreachable(error: unknown): boolean {
-  const code = codeOf(error);
-  return (
-    code !== undefined &&
-    (/^(ECONN|ETIMEDOUT|EHOSTUNREACH|ENETUNREACH|ENOTFOUND|EAI_AGAIN|EPIPE|CONNECT)/.test(code) ||
-      // Connection exceptions, too many connections, and a server that starts or stops.
-      /^(08...|53300|57P0[123])$/.test(code))
-  );
 }

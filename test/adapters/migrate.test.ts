@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { type Migration, migrate } from '../../shared/adapters/migrate.ts';
 import { MIGRATIONS } from '../../shared/adapters/migrations/index.ts';
-import { connect, isUnreachable, type Sql } from '../../shared/adapters/postgres.ts';
+import { connect, type Sql } from '../../shared/adapters/postgres.ts';
 import { Secret } from '../../shared/domain/secret.ts';
 import { newStack, stop, type TestStack } from '../stack/embedded.ts';
 
@@ -80,19 +80,5 @@ describe('migrations', () => {
   it('of the product are numbered from 1 without gaps, and apply', async () => {
     expect(MIGRATIONS.map(({ number }) => number)).toEqual(MIGRATIONS.map((_, index) => index + 1));
     expect(await migrate(sql, MIGRATIONS)).toEqual(MIGRATIONS.map(({ number }) => number));
-  });
-});
-
-describe('isUnreachable', () => {
-  it('tells a database that is away from one that refuses', async () => {
-    const nowhere = connect(new Secret('postgres://a:b@127.0.0.1:1/x'), { name: 'test' });
-    const away: unknown = await nowhere`SELECT 1`.catch((error: unknown) => error);
-    const wrong = new URL(stack.file().database);
-    wrong.password = 'wrong';
-    const refused = connect(new Secret(wrong.href), { name: 'test' });
-    const answer: unknown = await refused`SELECT 1`.catch((error: unknown) => error);
-    const syntax: unknown = await sql.unsafe('SELEKT').catch((error: unknown) => error);
-    expect([away, answer, syntax].map(isUnreachable)).toEqual([true, false, false]);
-    await Promise.all([nowhere.end(), refused.end()]);
   });
 });
