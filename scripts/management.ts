@@ -6,7 +6,6 @@ import { createApp } from '../functions/app.ts';
 import { assetDirectory } from '../shared/adapters/asset-directory.ts';
 import { type JsonLog, jsonLog } from '../shared/adapters/json-log.ts';
 import { logDirectory } from '../shared/adapters/log-directory.ts';
-import { connect } from '../shared/adapters/postgres.ts';
 import { pick } from '../shared/config/load-settings.ts';
 import { describeProblem } from '../shared/config/problem.ts';
 import { SETTING_NAMES, SETTINGS } from '../shared/config/settings.ts';
@@ -57,24 +56,18 @@ async function main(): Promise<void> {
   });
 
   const stopping = new AbortController();
-  const state =
-    configuration.settings.DATABASE_URL === undefined
-      ? undefined
-      : connect(configuration.settings.DATABASE_URL, { name: 'holdfast' });
   for (const signal of ['SIGTERM', 'SIGINT', 'disconnect'] as const) {
     process.once(signal, () => {
       if (stopping.signal.aborted) return;
       log.info('management.stopping', { signal });
       stopping.abort();
-      void server
-        .close(GRACE_MS)
-        .then(async () => state?.end({ timeout: 2 }))
-        .then(() => leave(log, 0));
+      void server.close(GRACE_MS).then(() => leave(log, 0));
     });
   }
-  if (state !== undefined) {
+  const url = configuration.settings.DATABASE_URL;
+  if (url !== undefined) {
     const record = { startedAt, release: RELEASE, settingsHash: hashOf(handover) };
-    await keepState(state, record, log, stopping.signal);
+    await keepState(url, record, log, stopping.signal);
   }
 }
 

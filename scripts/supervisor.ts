@@ -9,13 +9,14 @@ import { makeDirectories } from '../compose/embedded/layout.ts';
 import { jsonLog } from '../shared/adapters/json-log.ts';
 import { migrate } from '../shared/adapters/migrate.ts';
 import { MIGRATIONS } from '../shared/adapters/migrations/index.ts';
-import { connect, type Sql } from '../shared/adapters/postgres.ts';
+import { withDatabase } from '../shared/adapters/postgres.ts';
 import { readTuning } from '../shared/adapters/tuning.ts';
 import { AppError } from '../shared/domain/app-error.ts';
-import type { Secret } from '../shared/domain/secret.ts';
 import { RELEASE } from '../shared/runtime/release.ts';
 import type { EmbeddedPlan } from './embedded-plan.ts';
 import { messageOf } from '../shared/domain/thrown.ts';
+
+const WITHIN_MS = 60_000;
 
 /** What the person at the terminal sees. */
 export type Progress = Pick<Report, 'step' | 'warn'>;
@@ -92,12 +93,13 @@ function servicesFor(plan: EmbeddedPlan): Services {
   return {
     prepareState: async () => {
       try {
-        return (await withDatabase(plan.stateUrl, (sql) => migrate(sql, MIGRATIONS))).length;
+        return (await withDatabase(plan.stateUrl, 'holdfast-start', WITHIN_MS, (sql) => migrate(sql, MIGRATIONS)))
+          .length;
       } catch (error) {
         throw explainDatabaseError(error, plan);
       }
     },
-    readTuning: () => withDatabase(plan.coreUrl, (sql) => readTuning(sql, plan.tuning)),
+    readTuning: () => withDatabase(plan.coreUrl, 'holdfast-start', WITHIN_MS, (sql) => readTuning(sql, plan.tuning)),
   };
 }
 
@@ -113,15 +115,6 @@ function explainDatabaseError(error: unknown, plan: EmbeddedPlan): unknown {
       : `see ${plan.layout.logs}/database.log`,
     error,
   );
-}
-
-async function withDatabase<T>(url: Secret, use: (sql: Sql) => Promise<T>): Promise<T> {
-  const sql = connect(url, { name: 'holdfast-start', max: 1 });
-  try {
-    return await use(sql);
-  } finally {
-    await sql.end({ timeout: 2 });
-  }
 }
 
 function fileLog(path: string) {

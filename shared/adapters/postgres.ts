@@ -30,3 +30,27 @@ export function connect(url: Secret, { name, max = 5 }: ConnectOptions): Sql {
     connection: { application_name: name },
   });
 }
+
+/**
+ * Works on a connection of its own that is closed afterwards. Rejects after `withinMs` at the latest: very rarely the
+ * client never settles a call whose connection has died, and a fresh connection is then the only way on.
+ */
+export async function withDatabase<T>(
+  url: Secret,
+  name: string,
+  withinMs: number,
+  use: (sql: Sql) => Promise<T>,
+): Promise<T> {
+  const sql = connect(url, { name, max: 1 });
+  const { promise: late, reject } = Promise.withResolvers<never>();
+  const timer = setTimeout(
+    () => reject(new Error(`the database did not answer within ${withinMs / 1000} s`)),
+    withinMs,
+  );
+  try {
+    return await Promise.race([use(sql), late]);
+  } finally {
+    clearTimeout(timer);
+    await sql.end({ timeout: 0.2 });
+  }
+}

@@ -4,7 +4,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { repairPostgres } from '../../scripts/repair-postgres.ts';
 import { migrate } from '../../shared/adapters/migrate.ts';
-import { connect } from '../../shared/adapters/postgres.ts';
+import { connect, withDatabase } from '../../shared/adapters/postgres.ts';
 import { readTuning } from '../../shared/adapters/tuning.ts';
 import { Secret } from '../../shared/domain/secret.ts';
 import { newStack, stop, type TestStack } from '../stack/embedded.ts';
@@ -20,7 +20,8 @@ const ONE = [{ number: 1, name: 'one', sql: 'CREATE TABLE one (n int)' }];
 
 describe('the PostgreSQL client', () => {
   it('survives connections that are killed at any moment: every call ends, and the next one works', async () => {
-    const victim = connect(new Secret(stack.file().database), { name: 'victim' });
+    const url = new Secret(stack.file().database);
+    const migrateOnce = (withinMs: number) => withDatabase(url, 'victim', withinMs, (sql) => migrate(sql, ONE));
     const killer = connect(new Secret(stack.file().database), { name: 'killer', max: 1 });
     const kill = () => killer`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'victim'`;
     let killing = true;
@@ -32,23 +33,30 @@ describe('the PostgreSQL client', () => {
     })();
     const outcomes = { worked: 0, failed: 0 };
     const end = Date.now() + 4000;
-    while (Date.now() < end) {
-      const call = migrate(victim, ONE).then(
-        () => 'worked' as const,
-        () => 'failed' as const,
-      );
-      const outcome = await Promise.race([call, delay(10_000, 'hung' as const)]);
-      if (outcome === 'hung') throw new Error('a call on a killed connection never ended');
-      outcomes[outcome]++;
-    }
+    const caller = async (): Promise<void> => {
+      while (Date.now() < end) {
+        const call = migrateOnce(5000).then(
+          () => 'worked' as const,
+          () => 'failed' as const,
+        );
+        const outcome = await Promise.race([call, delay(10_000, 'hung' as const)]);
+        if (outcome === 'hung') throw new Error('a call on a killed connection never ended');
+        outcomes[outcome]++;
+      }
+    };
+    await Promise.all([1, 2, 3, 4].map(caller));
     killing = false;
     await kills;
     expect(outcomes.failed).toBeGreaterThan(10);
     await delay(300);
-    await migrate(victim, ONE).catch(() => undefined);
-    await migrate(victim, ONE);
-    expect(await migrate(victim, ONE)).toEqual([]);
-    await Promise.all([victim, killer].map((sql) => sql.end({ timeout: 1 })));
+    await migrateOnce(5000);
+    expect(await migrateOnce(5000)).toEqual([]);
+    await killer.end({ timeout: 1 });
+  });
+
+  it('gives up a call that is never answered, by name and time', async () => {
+    const never = withDatabase(new Secret(stack.file().database), 'slow', 300, (sql) => sql`SELECT pg_sleep(30)`);
+    await expect(never).rejects.toThrow('the database did not answer within 0.3 s');
   });
 
   it('is repaired in exactly the known places, or the build stops', () => {

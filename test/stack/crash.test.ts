@@ -128,6 +128,7 @@ describe('a killed supervisor', () => {
     const { pids } = stack.file();
     const guard = guardOf(stack);
     expect(guard).toBeGreaterThan(0);
+    process.kill(guard, 'SIGSTOP');
     process.kill(stack.pid('supervisor'), 'SIGKILL');
     process.kill(guard, 'SIGKILL');
     const { code, output } = await stack.start();
@@ -144,6 +145,7 @@ describe('stop.sh after a crash of supervisor and guard', () => {
     const stack = await startedWithRows();
     const { pids } = stack.file();
     const guard = guardOf(stack);
+    process.kill(guard, 'SIGSTOP');
     process.kill(stack.pid('supervisor'), 'SIGKILL');
     process.kill(guard, 'SIGKILL');
     const { code, output } = await stop(stack.data);
