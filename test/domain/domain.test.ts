@@ -2,6 +2,7 @@ import { inspect } from 'node:util';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { parseDatabaseSize } from '../../shared/domain/database-size.ts';
+import { tuningDifferences } from '../../shared/domain/database-tuning.ts';
 import {
   coversLoopback,
   isHostName,
@@ -120,4 +121,28 @@ describe('an address of a machine of its own', () => {
   it.each(['224.0.0.1', '239.1.1.1', '255.255.255.255', 'ff02::1', 'fe80::1'])('%s cannot', (address) =>
     expect(isUnicastAddress(address)).toBe(false),
   );
+});
+
+describe('tuningDifferences', () => {
+  const inForce = {
+    autovacuum: 'on',
+    track_counts: 'on',
+    autovacuum_vacuum_scale_factor: '0.05',
+    autovacuum_vacuum_cost_limit: '1000',
+    maintenance_work_mem: '256MB',
+  };
+
+  it('finds each setting that differs, and compares sizes by value', () => {
+    expect(tuningDifferences(inForce, { scaleFactor: 0.05, costLimit: 1000, maintenanceWorkMem: '262144kB' })).toEqual(
+      [],
+    );
+    const differences = tuningDifferences(inForce, { scaleFactor: 0.2, costLimit: 200, maintenanceWorkMem: '64MB' });
+    expect(differences).toHaveLength(3);
+    expect(differences[0]).toContain('autovacuum_vacuum_scale_factor is 0.05, not 0.2');
+    expect(differences[1]).toContain('autovacuum_vacuum_cost_limit is 1000, not 200');
+    expect(differences[2]).toContain('maintenance_work_mem is 256MB, not 64MB');
+  });
+
+  it('takes a setting that the server does not show for one that differs', () =>
+    expect(tuningDifferences({}, { scaleFactor: 0.05, costLimit: 1000, maintenanceWorkMem: '256MB' })).toHaveLength(5));
 });

@@ -1,0 +1,137 @@
+// The evaluator: from what a health module has found to one status and one sentence. The worst finding wins and is the
+// one that the sentence names.
+
+import { type Status, urgency } from './status.ts';
+import type { ModuleThresholds } from './thresholds.ts';
+
+/** Two thresholds. Where `critical` is the smaller one, less is worse (days left, say). A value at a threshold has reached it. */
+export interface Limits {
+  warning: number;
+  critical: number;
+}
+
+/** A measured value that the thresholds judge. */
+export interface Figure {
+  kind: 'figure';
+  /** What was measured: `public.cot_router`. */
+  subject: string;
+  value: number;
+  limits: Limits;
+  /** The value in words: `50 % dead rows`. */
+  says: string;
+  /** A threshold in words; default: the number. */
+  inWords?: (limit: number) => string;
+  /** Decides only when both thresholds are equal. */
+  lowerIsWorse?: boolean;
+}
+
+/** Something that failed now; how often in a row decides its level. */
+export interface Failure {
+  kind: 'failure';
+  says: string;
+}
+
+/** Something that needs no threshold. */
+export interface Fact {
+  kind: 'fact';
+  status: Status;
+  says: string;
+}
+
+export type Finding = Figure | Failure | Fact;
+
+/** What earlier measurements of the module leave behind. */
+export interface History {
+  failuresInRow: number;
+  /** Measurements in a row at `alert_min_level` or worse. */
+  pollsInRow: number;
+}
+
+export interface Verdict extends History {
+  status: Status;
+  message: string;
+  shouldAlert: boolean;
+}
+
+export const NO_HISTORY: History = { failuresInRow: 0, pollsInRow: 0 };
+
+interface Judged {
+  status: Status;
+  says: string;
+  /** Among equals, the larger one is worse. */
+  weight: number;
+}
+
+/**
+ * Judges the findings of one measurement. `well` is the message when nothing is worth one. Failures are counted against
+ * the module's `warning` and `critical`; one that reaches neither is a note, never ok.
+ */
+export function evaluate(
+  findings: readonly Finding[],
+  well: string,
+  thresholds: ModuleThresholds,
+  before: History = NO_HISTORY,
+): Verdict {
+  const failuresInRow = findings.some(({ kind }) => kind === 'failure') ? before.failuresInRow + 1 : 0;
+  const judged = findings.map((finding) => judge(finding, limitsOf(thresholds), failuresInRow));
+  const worst = judged.toSorted((a, b) => urgency(b.status) - urgency(a.status) || b.weight - a.weight)[0];
+  const status = worst?.status ?? 'ok';
+  const alike = judged.filter((each) => each.status === status).length - 1;
+  const message =
+    worst === undefined || status === 'ok' ? well : `${worst.says}${alike > 0 ? ` (and ${alike} more)` : ''}.`;
+  return { status, message, failuresInRow, ...alerting(status, thresholds, before) };
+}
+
+/** The verdict on a module that could not measure: critical, whatever its thresholds. */
+export function evaluateThrown(message: string, thresholds: ModuleThresholds, before: History = NO_HISTORY): Verdict {
+  const text = message.replace(/\.$/, '');
+  return {
+    status: 'critical',
+    message: `${text}.`,
+    failuresInRow: before.failuresInRow + 1,
+    ...alerting('critical', thresholds, before),
+  };
+}
+
+/** The thresholds called `warning` and `critical`, or with a prefix `days_warning` and `days_critical`. */
+export function limitsOf(thresholds: ModuleThresholds, prefix = ''): Limits {
+  return { warning: Number(thresholds[`${prefix}warning`]), critical: Number(thresholds[`${prefix}critical`]) };
+}
+
+function alerting(
+  status: Status,
+  thresholds: ModuleThresholds,
+  before: History,
+): Pick<Verdict, 'pollsInRow' | 'shouldAlert'> {
+  const bad = urgency(status) >= urgency(thresholds.alert_min_level);
+  const pollsInRow = bad ? before.pollsInRow + 1 : 0;
+  return { pollsInRow, shouldAlert: bad && pollsInRow >= Number(thresholds['alert_after_polls'] ?? 1) };
+}
+
+function judge(finding: Finding, failureLimits: Limits, failuresInRow: number): Judged {
+  if (finding.kind === 'figure') return judgeFigure(finding);
+  if (finding.kind === 'fact') return { status: finding.status, says: finding.says, weight: 0 };
+  const level = levelOf(failuresInRow, failureLimits, false);
+  const times = failuresInRow === 1 ? '' : ` (${failuresInRow} times in a row)`;
+  return { status: level === 'ok' ? 'note' : level, says: `${finding.says}${times}`, weight: 0 };
+}
+
+function judgeFigure({ subject, value, limits, says, inWords = String, lowerIsWorse = false }: Figure): Judged {
+  if (!Number.isFinite(value)) return { status: 'critical', says: `${subject}: no figure`, weight: Number.MAX_VALUE };
+  const status = levelOf(value, limits, lowerIsWorse);
+  const lower = isLowerWorse(limits, lowerIsWorse);
+  const reached = status === 'ok' ? undefined : limits[status];
+  const limit = reached === undefined ? '' : `; ${status} ${lower ? 'at' : 'from'} ${inWords(reached)}`;
+  return { status, says: `${subject}: ${says}${limit}`, weight: lower ? -value : value };
+}
+
+function levelOf(value: number, limits: Limits, lowerIsWorse: boolean): 'ok' | 'warning' | 'critical' {
+  const lower = isLowerWorse(limits, lowerIsWorse);
+  const reaches = (limit: number): boolean => (lower ? value <= limit : value >= limit);
+  if (reaches(limits.critical)) return 'critical';
+  return reaches(limits.warning) ? 'warning' : 'ok';
+}
+
+function isLowerWorse({ warning, critical }: Limits, whenEqual: boolean): boolean {
+  return critical === warning ? whenEqual : critical < warning;
+}
