@@ -27,7 +27,10 @@ export default defineConfig({
         extends: true,
         test: {
           name: 'unit',
-          include: ['test/*.test.ts', 'test/{domain,config,http,functions,embedded,runtime}/**/*.test.ts'],
+          include: [
+            'test/*.test.ts',
+            'test/{domain,config,http,health,verbs,jobs,functions,embedded,runtime}/**/*.test.ts',
+          ],
           testTimeout: 10_000,
         },
       },

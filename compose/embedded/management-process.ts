@@ -22,20 +22,39 @@ export interface NodeProcessOptions {
   caFile: string;
 }
 
+/** What the process tells its supervisor. */
+export type ManagementMessage = { kind: 'listening' } | { kind: 'measured'; modules: MeasuredModule[] };
+
+/** One health module as the management process measured it first. */
+export interface MeasuredModule {
+  module: string;
+  status: string;
+  message: string;
+}
+
+export interface ManagementProcess extends ProcessSpec {
+  /** Resolves when every health module was measured once. */
+  measured: Promise<MeasuredModule[]>;
+}
+
 /** A Node process of the stack whose output goes to DIR/logs/<role>.log. */
 export function nodeProcess(
   role: string,
   { layout, program, environment, pingUrl, caFile }: NodeProcessOptions,
-): ProcessSpec {
+): ManagementProcess {
   const log = processLog(join(layout.logs, `${role}.log`));
   const listening = new WeakSet<ChildProcess>();
+  const { promise: measured, resolve: hasMeasured } = Promise.withResolvers<MeasuredModule[]>();
 
   function start(): ChildProcess {
     const options = { cwd: layout.root, env: { ...process.env, ...environment }, detached: true } as const;
     const child = log.open((descriptor) =>
       spawn(process.execPath, [program], { ...options, stdio: ['ignore', descriptor, descriptor, 'ipc'] }),
     );
-    child.once('message', () => listening.add(child));
+    child.on('message', (message: ManagementMessage) => {
+      if (message.kind === 'listening') listening.add(child);
+      else hasMeasured(message.modules);
+    });
     return child;
   }
 
@@ -51,6 +70,7 @@ export function nodeProcess(
     stopSignal: 'SIGTERM',
     stopWithinMs: 12_000,
     lastWords: () => errorInLog(log.sinceOpened()),
+    measured,
   };
 }
 

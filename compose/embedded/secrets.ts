@@ -11,6 +11,7 @@ export const GENERATED_NAMES = [
   'LDAP_BIND_PASSWORD',
   'CORE_WEBADMIN_PASSWORD',
   'AUDIT_KEY',
+  'CORE_READER_PASSWORD',
 ] as const;
 
 export type GeneratedName = (typeof GENERATED_NAMES)[number];

@@ -20,7 +20,7 @@ import { isReady, startPostmaster, writeAccessRules } from './database/postmaste
 import type { Guard } from './guard.ts';
 import { type Layout, makeDirectories } from './layout.ts';
 import { rotateLogs } from './log-rotation.ts';
-import { nodeProcess } from './management-process.ts';
+import { type ManagementProcess, nodeProcess } from './management-process.ts';
 import { lockDirectory, type Roster, rosterOf } from './ownership.ts';
 import type { StackPlan } from './plan.ts';
 import { checkDiskSpace, checkPorts } from './preflight.ts';
@@ -34,8 +34,6 @@ import { messageOf } from '../../shared/domain/thrown.ts';
 export interface Services {
   /** Brings our own database up to date; resolves with the number of migrations applied now. */
   prepareState(): Promise<number>;
-  /** The three tuning settings as the server reports them, and what differs from what was asked for. */
-  readTuning(): Promise<{ inForce: string; mismatch: string | undefined }>;
 }
 
 export interface RunningStack {
@@ -44,6 +42,8 @@ export interface RunningStack {
 }
 
 const ROTATE_EVERY_MS = 60_000;
+/** Longer than any health module may take. */
+const MEASURED_WITHIN_MS = 60_000;
 /** Replaying the log of a large database after a crash may take this long. */
 const RECOVERY_MS = 30 * 60_000;
 
@@ -107,7 +107,9 @@ export async function startStack(
     const applied = await services.prepareState();
     migrated(applied === 0 ? 'up to date' : `${applied} migration${applied === 1 ? '' : 's'} applied`);
     throwIfAborted(aborted);
-    await startManagement(start, certificates);
+    const management = await startManagement(start, certificates);
+    throwIfAborted(aborted);
+    await measureHealth(management, start);
     throwIfAborted(aborted);
     undo.push(rotateRegularly(layout));
     return { stop };
@@ -151,7 +153,7 @@ function keepSecrets({ layout, secretsToKeep, secretsRead }: StackPlan): void {
   writeFileAtomically(layout.secrets, `${JSON.stringify(secretsToKeep, null, 2)}\n`);
 }
 
-async function startDatabase({ plan, guard, aborted, owned, events, services, report }: Start): Promise<void> {
+async function startDatabase({ plan, guard, aborted, owned, events, report }: Start): Promise<void> {
   const { layout, ports } = plan;
   const logFile = join(layout.logs, 'database.log');
   const log = processLog(logFile);
@@ -178,9 +180,7 @@ async function startDatabase({ plan, guard, aborted, owned, events, services, re
     ),
   );
   await started(server, logFile);
-  const { inForce, mismatch } = await services.readTuning();
-  done(`PostgreSQL on 127.0.0.1:${ports.database}, ${isNew ? 'new' : 'existing'} data, autovacuum ${inForce}`);
-  if (mismatch !== undefined) report.warn(mismatch);
+  done(`PostgreSQL on 127.0.0.1:${ports.database}, ${isNew ? 'new' : 'existing'} data`);
 }
 
 /** After a killed server its children need a moment to let go of the shared memory. */
@@ -199,7 +199,7 @@ async function whileMemoryIsInUse(action: () => Promise<void>): Promise<void> {
 async function startManagement(
   { plan, owned, events, report }: Start,
   certificates: ServerCertificateFiles,
-): Promise<void> {
+): Promise<ManagementProcess> {
   const done = report.step('management');
   const spec = nodeProcess('management', {
     layout: plan.layout,
@@ -215,6 +215,28 @@ async function startManagement(
       ? `${plan.apiUrl}, and every address of this machine`
       : `${plan.apiUrl}${listen}`,
   );
+  return spec;
+}
+
+/** Waits for the first measurement of every health module, and says which of them needs attention. */
+async function measureHealth({ measured }: ManagementProcess, { report, aborted }: Start): Promise<void> {
+  const done = report.step('health');
+  const giveUp = new AbortController();
+  const late = delay(MEASURED_WITHIN_MS, undefined, { signal: AbortSignal.any([aborted, giveUp.signal]) });
+  const modules = await Promise.race([measured, late.catch(() => undefined)]);
+  giveUp.abort();
+  if (modules === undefined) {
+    throwIfAborted(aborted);
+    throw new StackError(
+      `The health modules were not measured within ${MEASURED_WITHIN_MS / 1000} s.`,
+      'see management.log in the logs of the data directory',
+    );
+  }
+  const bad = modules.filter(({ status }) => status === 'warning' || status === 'critical');
+  done(
+    `${modules.length} modules measured, ${bad.length === 0 ? 'none needs attention' : `${bad.length} need attention`}`,
+  );
+  for (const { module, status, message } of bad) report.warn(`${module} is ${status}: ${message}`);
 }
 
 async function started(process: SupervisedProcess, logFile: string): Promise<void> {

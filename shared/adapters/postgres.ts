@@ -11,6 +11,8 @@ export interface ConnectOptions {
   name: string;
   /** Connections kept at most. */
   max?: number;
+  /** The server cancels a statement that takes longer; default: never. */
+  statementTimeoutMs?: number;
 }
 
 /**
@@ -19,15 +21,16 @@ export interface ConnectOptions {
  * query for array types rejects where nobody listens, so types are not fetched.
  * End it with `end({ timeout })`: without one, the end waits for ever for a connection that has died.
  */
-export function connect(url: Secret, { name, max = 5 }: ConnectOptions): Sql {
+export function connect(url: Secret, { name, max = 5, statementTimeoutMs = 0 }: ConnectOptions): Sql {
   return postgres(url.reveal(), {
     max,
     connect_timeout: 5,
     idle_timeout: 60,
+    max_lifetime: 300,
     fetch_types: false,
     backoff: () => 0.25,
     onnotice: () => undefined,
-    connection: { application_name: name },
+    connection: { application_name: name, statement_timeout: statementTimeoutMs },
   });
 }
 

@@ -3,15 +3,8 @@
 import { nearestName } from '../domain/nearest-name.ts';
 import { type Layer, pick } from './load-settings.ts';
 import type { Problem } from './problem.ts';
-import {
-  ALERT_LEVELS,
-  DEFAULT_THRESHOLDS,
-  type FigureKind,
-  figureKind,
-  type ModuleThresholds,
-  type Thresholds,
-  TOP_LEVEL,
-} from './thresholds.ts';
+import { ALERT_LEVELS, DEFAULT_THRESHOLDS, type FigureKind, figureKind, TOP_LEVEL } from './thresholds.ts';
+import type { ModuleThresholds, Thresholds } from '../domain/thresholds.ts';
 
 export interface LoadedThresholds {
   thresholds: Thresholds;

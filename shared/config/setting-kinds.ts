@@ -106,6 +106,12 @@ export function url(...schemes: [string, ...string[]]): Kind<string> {
   });
 }
 
+/** A URL of something that can be switched off. */
+export function urlOrOff(...schemes: [string, ...string[]]): Kind<string> {
+  const { expects, schema } = url(...schemes);
+  return checked(`off, or ${expects}`, (text) => text === 'off' || schema.safeParse(text).success);
+}
+
 /** A URL that may carry a password: shown as set or unset only. */
 export function secretUrl(...schemes: [string, ...string[]]): Kind<Secret> {
   return kind(

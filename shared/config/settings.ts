@@ -1,5 +1,6 @@
 // Every variable of Holdfast, once: the source of .env.template, of the README's table and of the checks at start.
 
+import { isIpAddress } from '../domain/host-name.ts';
 import {
   databaseSize,
   distinguishedName,
@@ -17,6 +18,7 @@ import {
   text,
   trueOrFalse,
   url,
+  urlOrOff,
   wholeNumber,
 } from './setting-kinds.ts';
 
@@ -104,6 +106,11 @@ export const SETTINGS = {
     section: 'deployment',
     about: 'Name or address that phones use to reach this server (embedded default: 127.0.0.1 or the --listen address)',
     example: 'cot.example.org',
+  }),
+  PUBLIC_ADDRESSES: optional(listOf('addresses', isIpAddress), {
+    section: 'deployment',
+    about: 'Addresses that lead to this machine although none of its interfaces has them (behind NAT)',
+    example: '198.51.100.7',
   }),
   DEPLOY_MODE: optional(oneOf('direct', 'subdomain'), {
     section: 'deployment',
@@ -228,6 +235,10 @@ export const SETTINGS = {
     example: 'https://heartbeat.example.org/ping/1234',
   }),
 
+  UPDATES_URL: withDefault(urlOrOff('https', 'http'), 'https://endoflife.date/api', {
+    section: 'places',
+    about: 'Where newer releases of the parts are looked up once in six hours; off: nowhere',
+  }),
   DATABASE_URL: optional(secretUrl('postgres', 'postgresql'), {
     section: 'places',
     about: 'Our own database (holdfast), as its owner',

@@ -1,23 +1,7 @@
 // The monitor's thresholds: defaults, the file monitor/config/thresholds.yml, and MON_* overrides over both.
 
-import { type Status, STATUSES } from '../domain/status.ts';
-
-/** One health module's figures: `interval` and other periods in seconds, thresholds in the unit of the module. */
-export interface ModuleThresholds {
-  interval: number;
-  alert_min_level: Exclude<Status, 'ok'>;
-  [figure: string]: number | string;
-}
-
-export interface Thresholds {
-  /** Seconds between two alerts of one module at the same level. */
-  alert_cooldown: number;
-  /** Seconds between two searches for expired users. */
-  user_expiry_check_interval: number;
-  /** Tables with fewer dead rows never affect the status of autovacuum. */
-  AUTOVACUUM_MIN_DEAD_TUPLES: number;
-  modules: Readonly<Record<string, ModuleThresholds>>;
-}
+import { STATUSES } from '../domain/status.ts';
+import type { Thresholds } from '../domain/thresholds.ts';
 
 /** How one figure may be written. */
 export type FigureKind = 'seconds' | 'figure' | 'percentage' | 'count' | 'polls' | 'level';

@@ -14,3 +14,11 @@ export async function constantTimeEqual(a: string, b: string): Promise<boolean> 
     difference |= (leftBytes[index] ?? 0) ^ (rightBytes[index] ?? 0);
   return difference === 0;
 }
+
+/** True when `given` is `secret`; the time depends on the length of `given` alone. Neither may be empty. */
+export function sameText(given: string, secret: string): boolean {
+  let difference = given.length ^ secret.length;
+  for (let index = 0; index < given.length; index++)
+    difference |= given.charCodeAt(index) ^ secret.charCodeAt(index % secret.length);
+  return difference === 0 && given !== '';
+}

@@ -1,11 +1,17 @@
-// What the functions need of the outside, handed in by the host.
+// What the functions and jobs need of the outside, handed in by the host.
 
 import type { Settings } from '../config/settings.ts';
 import type { ShownSetting } from '../config/shown-settings.ts';
-import type { Thresholds } from '../config/thresholds.ts';
+import type { Thresholds } from '../domain/thresholds.ts';
 import type { Assets } from '../ports/assets.ts';
+import type { HealthCache } from '../ports/health-cache.ts';
+import type { JobRuns } from '../ports/job-runs.ts';
 import type { Log } from '../ports/log.ts';
 import type { LogFiles } from '../ports/log-files.ts';
+import type { Monitored } from '../ports/monitored.ts';
+
+/** Callers that ask for the same thing at the same moment share one piece of work, where the host allows that. */
+export type Together = <T>(key: string, work: () => Promise<T>) => Promise<T>;
 
 export interface Deps {
   release: string;
@@ -16,4 +22,8 @@ export interface Deps {
   log: Log;
   logFiles: LogFiles;
   assets: Assets;
+  monitored: Monitored;
+  health: HealthCache;
+  jobRuns: JobRuns;
+  together: Together;
 }

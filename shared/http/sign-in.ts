@@ -3,8 +3,8 @@
 
 import type { Context, MiddlewareHandler } from 'hono';
 import { AppError } from '../domain/app-error.ts';
-import type { Secret } from '../domain/secret.ts';
-import { constantTimeEqual } from './constant-time.ts';
+import { Secret } from '../domain/secret.ts';
+import { constantTimeEqual, sameText } from './constant-time.ts';
 import type { AppEnv } from './env.ts';
 import type { Access, Principal } from './principal.ts';
 
@@ -35,6 +35,23 @@ export function requireAccess(access: Access): MiddlewareHandler<AppEnv> {
   };
 }
 
+/**
+ * Recognises, in constant time and without waiting, the Authorization headers that these credentials are usually sent as.
+ * False says nothing: other spellings of the same credential exist.
+ */
+export function knownHeaders(credentials: Credentials): (header: string) => boolean {
+  const { CORE_WEBADMIN_PASSWORD: password, METRICS_TOKEN: token } = credentials;
+  const known = [
+    ...(password === undefined ? [] : [`Basic ${encodeBasic(`${WEBADMIN}:${password.reveal()}`)}`]),
+    ...(token === undefined ? [] : [`Bearer ${token.reveal()}`]),
+  ].map((text) => new Secret(text));
+  return function isKnown(header) {
+    let found = false;
+    for (const text of known) found = sameText(header, text.reveal()) || found;
+    return found;
+  };
+}
+
 async function authenticate(c: Context<AppEnv>, credentials: Credentials): Promise<Principal | undefined> {
   const header = c.req.header('authorization') ?? '';
   const [, scheme = '', rest = ''] = /^(\S+) +(\S+)$/.exec(header.trim()) ?? [];
@@ -58,6 +75,10 @@ async function basic(encoded: string, password: Secret | undefined): Promise<Pri
 async function bearer(token: string, expected: Secret | undefined): Promise<Principal | undefined> {
   if (expected === undefined) return undefined;
   return (await constantTimeEqual(token, expected.reveal())) ? { username: 'metrics', role: 'viewer' } : undefined;
+}
+
+function encodeBasic(text: string): string {
+  return btoa(String.fromCharCode(...new TextEncoder().encode(text)));
 }
 
 function decodeBasic(encoded: string): string {

@@ -7,14 +7,14 @@ import { type Layer, type LoadedSettings, loadSettings } from '../config/load-se
 import { loadThresholds } from '../config/load-thresholds.ts';
 import type { Problem } from '../config/problem.ts';
 import type { Mode } from '../config/setting-rules.ts';
-import type { Thresholds } from '../config/thresholds.ts';
+import type { Thresholds } from '../domain/thresholds.ts';
 import { messageOf } from '../domain/thrown.ts';
 
 export interface Configuration extends LoadedSettings {
   thresholds: Thresholds;
 }
 
-const THRESHOLDS_FILE = 'monitor/config/thresholds.yml';
+export const THRESHOLDS_FILE = 'monitor/config/thresholds.yml';
 
 /** Everything that a start needs to know, with every problem of both sources. `home` is the root of the release. */
 export function readConfiguration(home: string, layers: readonly Layer[], mode: Mode): Configuration {

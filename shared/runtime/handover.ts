@@ -7,7 +7,7 @@ import type { Mode } from '../config/setting-rules.ts';
 
 export const HANDOVER_VARIABLE = 'HOLDFAST_HANDOVER';
 
-const handoverSchema = z.object({
+export const handoverSchema = z.object({
   mode: z.enum(['embedded', 'container']),
   layers: z.array(
     z.object({
@@ -15,6 +15,8 @@ const handoverSchema = z.object({
       values: z.record(z.string(), z.string()),
     }),
   ),
+  /** Where the env file is, or would be. */
+  envFile: z.string().optional(),
   /** The address of --listen with the files of its certificate. */
   tls: z.object({ address: z.string(), certificateFile: z.string(), keyFile: z.string() }).optional(),
 });

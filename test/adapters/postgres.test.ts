@@ -5,7 +5,6 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { repairPostgres } from '../../scripts/repair-postgres.ts';
 import { migrate } from '../../shared/adapters/migrate.ts';
 import { connect, withDatabase } from '../../shared/adapters/postgres.ts';
-import { readTuning } from '../../shared/adapters/tuning.ts';
 import { Secret } from '../../shared/domain/secret.ts';
 import { newStack, stop, type TestStack } from '../stack/embedded.ts';
 
@@ -66,18 +65,5 @@ describe('the PostgreSQL client', () => {
     expect(() => repairPostgres(source.replace('socket.write(chunk, fn)', 'socket.write(chunk)'))).toThrow(
       /postgres has changed/,
     );
-  });
-});
-
-describe('readTuning', () => {
-  it('finds each setting that differs, and compares sizes by value', async () => {
-    const sql = connect(new Secret(stack.file().database), { name: 'test', max: 1 });
-    const wanted = { scaleFactor: 0.05, costLimit: 1000, maintenanceWorkMem: '262144kB' };
-    expect(await readTuning(sql, wanted)).toEqual({ inForce: '0.05 / 1000 / 256MB', mismatch: undefined });
-    const { mismatch } = await readTuning(sql, { scaleFactor: 0.2, costLimit: 200, maintenanceWorkMem: '64MB' });
-    expect(mismatch).toContain('autovacuum_vacuum_scale_factor is 0.05, not 0.2');
-    expect(mismatch).toContain('autovacuum_vacuum_cost_limit is 1000, not 200');
-    expect(mismatch).toContain('maintenance_work_mem is 256MB, not 64MB');
-    await sql.end();
   });
 });

@@ -3,7 +3,10 @@
 import { loadSettings } from '../../shared/config/load-settings.ts';
 import { showSettings } from '../../shared/config/shown-settings.ts';
 import { DEFAULT_THRESHOLDS } from '../../shared/config/thresholds.ts';
+import { memoryHealthCache } from '../../shared/adapters/memory-health-cache.ts';
+import { HEALTH_MODULES } from '../../shared/health/index.ts';
 import type { Deps } from '../../shared/http/deps.ts';
+import { fakeJobRuns, fakeMonitored, type World, world } from './monitored.ts';
 import type { Fields, Log } from '../../shared/ports/log.ts';
 
 export interface LoggedEvent {
@@ -27,7 +30,10 @@ export const PASSWORD = 'correct horse battery';
 export const TOKEN = 'metrics-token-0123456789';
 
 /** Deps with the web-admin password and the metrics token above, and one log called `management`. */
-export function fakeDeps(values: Record<string, string> = {}): Deps & { log: ReturnType<typeof memoryLog> } {
+export function fakeDeps(
+  values: Record<string, string> = {},
+  around: World = world(),
+): Deps & { log: ReturnType<typeof memoryLog> } {
   const layers = [
     { source: 'environment', values: { CORE_WEBADMIN_PASSWORD: PASSWORD, METRICS_TOKEN: TOKEN, ...values } },
   ] as const;
@@ -40,6 +46,13 @@ export function fakeDeps(values: Record<string, string> = {}): Deps & { log: Ret
     settingsShown: showSettings(settings, sources),
     thresholds: DEFAULT_THRESHOLDS,
     log: memoryLog(),
+    monitored: fakeMonitored(around),
+    health: memoryHealthCache({
+      intervals: Object.fromEntries(HEALTH_MODULES.map(({ name }) => [name, 60])),
+      nowMs: () => around.now.getTime(),
+    }),
+    jobRuns: fakeJobRuns(() => around.now.getTime()),
+    together: (_, work) => work(),
     logFiles: {
       names: async () => ['management'],
       tail: async (name, lines) => (name === 'management' ? ['one', 'two', 'three'].slice(-lines) : undefined),

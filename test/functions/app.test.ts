@@ -175,6 +175,8 @@ describe('the API document', () => {
     expect(document.info.version).toBe('1.2.3');
     expect(Object.keys(document.paths ?? {}).toSorted()).toEqual([
       '/api/docs',
+      '/api/health',
+      '/api/health/{module}',
       '/api/logs',
       '/api/openapi.json',
       '/api/ping',

@@ -135,6 +135,25 @@ export async function query<T extends object>(url: string, text: string): Promis
   }
 }
 
+/** The three tuning settings as the server has them in force. */
+export async function tuningOf(url: string): Promise<string[]> {
+  const names = ['autovacuum_vacuum_scale_factor', 'autovacuum_vacuum_cost_limit', 'maintenance_work_mem'];
+  const rows = await query<{ value: string }>(
+    url,
+    `SELECT current_setting(name) AS value FROM unnest('{${names.join()}}'::text[]) WITH ORDINALITY AS n(name, place) ORDER BY place`,
+  );
+  return rows.map(({ value }) => value);
+}
+
+/** The core's database as the reader that health uses. */
+export function readerUrl(stack: TestStack): string {
+  const url = new URL(stack.file().database);
+  const secrets = JSON.parse(readFileSync(join(stack.data, 'secrets.json'), 'utf8')) as Record<string, string>;
+  url.username = 'holdfast_ro';
+  url.password = secrets['CORE_READER_PASSWORD'] ?? '';
+  return url.href;
+}
+
 /** Asks until `holds` is true, or fails after `withinMs`. */
 export async function eventually(
   what: string,

@@ -24,8 +24,10 @@ import {
   newStack,
   outcomeOf,
   run,
+  type StackFile,
   startArguments,
   stop,
+  tuningOf,
 } from './embedded.ts';
 import { spawn } from 'node:child_process';
 
@@ -65,9 +67,10 @@ describe.skipIf(!asRoot)('started as root', () => {
         spawn(join(clone, 'scripts/start.sh'), args, { env: cleanEnvironment(), stdio: ['ignore', 'pipe', 'pipe'] }),
       );
       expect(output).toContain(`embedded, data in ${clone}/data`);
-      expect(output).toContain('autovacuum 0.05 / 777 / 256MB');
       expect(output).toContain('Holdfast runs and answers');
       expect(code).toBe(0);
+      const { database } = JSON.parse(readFileSync(join(clone, 'data/stack.json'), 'utf8')) as StackFile;
+      expect(await tuningOf(database)).toEqual(['0.05', '777', '256MB']);
       await outcomeOf(
         spawn(join(clone, 'scripts/stop.sh'), ['--data', join(clone, 'data')], {
           env: cleanEnvironment(),

@@ -3,22 +3,33 @@
 
 import { createHash, createHmac, pbkdf2Sync, randomBytes } from 'node:crypto';
 
-/** Passwords of the two owners: printable ASCII, which PostgreSQL's normalisation leaves alone. */
+/** Passwords of the two owners and of the reader: printable ASCII, which PostgreSQL's normalisation leaves alone. */
 export interface DatabasePasswords {
   core: string;
   app: string;
+  reader: string;
 }
 
 export const CORE_OWNER = 'martiuser';
 export const CORE_DATABASE = 'cot';
+/** May read everything in the core's database and see the statistics of the server; writes nothing. */
+export const CORE_READER = 'holdfast_ro';
 export const STATE_OWNER = 'holdfast';
 export const STATE_DATABASE = 'holdfast';
 
 /** SQL that brings roles and passwords to the wanted state; with `isNew` it also makes the two databases. */
 export function wantedState(passwords: DatabasePasswords, isNew: boolean): string {
-  const roles = [role(CORE_OWNER, passwords.core), role(STATE_OWNER, passwords.app)];
+  const roles = [
+    role(CORE_OWNER, passwords.core),
+    role(STATE_OWNER, passwords.app),
+    role(CORE_READER, passwords.reader),
+  ];
   const databases = isNew ? [...database(CORE_DATABASE, CORE_OWNER), ...database(STATE_DATABASE, STATE_OWNER)] : [];
-  return [...roles, ...databases].map((statement) => `${statement};\n\n`).join('');
+  const grants = [
+    `GRANT CONNECT ON DATABASE ${CORE_DATABASE} TO ${CORE_READER}`,
+    `GRANT pg_monitor, pg_read_all_data TO ${CORE_READER}`,
+  ];
+  return [...roles, ...databases, ...grants].map((statement) => `${statement};\n\n`).join('');
 }
 
 function role(name: string, password: string): string {

@@ -1,6 +1,10 @@
 // The migrations of our own database, in order. To add one: a new file, a line here; never change an old one.
 
 import stackStart from './0001-stack-start.sql';
+import jobsAndHealth from './0002-jobs-and-health.sql';
 import type { Migration } from '../migrate.ts';
 
-export const MIGRATIONS: readonly Migration[] = [{ number: 1, name: 'stack-start', sql: stackStart }];
+export const MIGRATIONS: readonly Migration[] = [
+  { number: 1, name: 'stack-start', sql: stackStart },
+  { number: 2, name: 'jobs-and-health', sql: jobsAndHealth },
+];

@@ -1,0 +1,114 @@
+// GET /api/health: what the scheduler measured last, from memory only. GET /api/health/{module}: measured now.
+
+import { z } from '@hono/zod-openapi';
+import { AppError } from '../shared/domain/app-error.ts';
+import { STATUSES } from '../shared/domain/status.ts';
+import { HEALTH_MODULES, healthModuleOf } from '../shared/health/index.ts';
+import type { HealthModule } from '../shared/health/module.ts';
+import type { Deps } from '../shared/http/deps.ts';
+import type { App } from '../shared/http/env.ts';
+import { answerPrepared, weakEtag } from '../shared/http/prepared.ts';
+import { apiRoute, jsonAnswer } from '../shared/http/route.ts';
+import type { Measurement, Prepared } from '../shared/ports/health-cache.ts';
+
+const head = {
+  status: z.enum(STATUSES),
+  message: z.string(),
+  updated_at: z.iso.datetime().nullable(),
+};
+const data = z.record(z.string(), z.unknown());
+const moduleSchema = z.object({ ...head, data }).openapi('HealthModule');
+const healthSchema = z
+  .object({ status: head.status, updated_at: head.updated_at, modules: z.record(z.string(), moduleSchema) })
+  .openapi('Health');
+const autovacuumSchema = z
+  .object({
+    ...head,
+    tables: z.array(
+      z.object({
+        schema: z.string(),
+        table: z.string(),
+        dead_tuples: z.int(),
+        live_tuples: z.int(),
+        dead_pct: z.number(),
+        last_autovacuum: z.iso.datetime().nullable(),
+        last_vacuum: z.iso.datetime().nullable(),
+      }),
+    ),
+    settings: z.record(z.string(), z.union([z.string(), z.number()])),
+  })
+  .catchall(z.unknown())
+  .openapi('HealthAutovacuum');
+const databaseSchema = z
+  .object({
+    ...head,
+    total_bytes: z.int().nullable(),
+    live_bytes: z.int().nullable(),
+    overhead_bytes: z.int().nullable(),
+  })
+  .catchall(z.unknown())
+  .openapi('HealthDatabase');
+
+/** These two modules show their data beside the status; what stands here is shown when they cannot measure. */
+const FLAT: Record<string, Record<string, unknown>> = {
+  autovacuum: { tables: [], settings: {} },
+  database: { total_bytes: null, live_bytes: null, overhead_bytes: null },
+};
+
+const NOT_MODIFIED = { description: 'Not changed since the entity tag that was sent' };
+
+const cachedRoute = apiRoute(
+  {
+    method: 'get',
+    path: '/api/health',
+    summary: 'Every health module as measured last; never touches an outside system',
+    tags: ['health'],
+    request: { query: z.object({ view: z.literal('status').optional() }) },
+    responses: { 200: jsonAnswer('The health cache', healthSchema), 304: NOT_MODIFIED },
+  },
+  { access: 'viewer', fails: ['invalid'] },
+);
+
+const liveRoute = apiRoute(
+  {
+    method: 'get',
+    path: '/api/health/{module}',
+    summary: 'One health module, measured now',
+    tags: ['health'],
+    request: { params: z.object({ module: z.string() }) },
+    responses: {
+      200: jsonAnswer('The measurement', z.union([autovacuumSchema, databaseSchema, moduleSchema])),
+      304: NOT_MODIFIED,
+    },
+  },
+  { access: 'viewer', fails: ['not_found'] },
+);
+
+/** Adds the routes of this file. */
+export function healthFunction(app: App, deps: Deps): void {
+  app.openapi(cachedRoute, async function showHealth(c) {
+    const prepared = await deps.health.current(c.req.valid('query').view ?? 'full');
+    return answerPrepared(prepared, c.req.raw.headers, c.env.requestId);
+  });
+  app.openapi(liveRoute, async function measureNow(c) {
+    const { module: name } = c.req.valid('param');
+    const module = healthModuleOf(name);
+    if (module === undefined) {
+      const names = HEALTH_MODULES.map((each) => each.name).join(', ');
+      throw new AppError('not_found', `There is no health module "${name}"; there are ${names}.`);
+    }
+    const prepared = await deps.together(`health ${name}`, () => measurePrepared(module, deps));
+    return answerPrepared(prepared, c.req.raw.headers, c.env.requestId);
+  });
+}
+
+async function measurePrepared(module: HealthModule, deps: Deps): Promise<Prepared> {
+  const before = await deps.health.history(module.name);
+  const measurement = await module.measure(deps.monitored, deps.thresholds, before);
+  return { body: bodyOf(measurement), etag: await weakEtag(bodyOf({ ...measurement, updated_at: '' })) };
+}
+
+function bodyOf({ module, status, message, updated_at, data }: Measurement): string {
+  const flat = FLAT[module];
+  return JSON.stringify({ status, message, updated_at, ...(flat === undefined ? { data } : { ...flat, ...data }) });
+}

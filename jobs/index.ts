@@ -1,0 +1,14 @@
+// The table of the jobs. To add one: a file beside this one that exports run(deps, now), and an entry here. The crons
+// are held equal to wrangler.toml by a test; where the host ticks each second, `intervalSeconds` decides.
+
+import type { Deps } from '../shared/http/deps.ts';
+import type { Job } from '../shared/ports/job.ts';
+import { run as pollHealth } from './poll-health.ts';
+import { run as pruneJobRuns } from './prune-job-runs.ts';
+
+const HOUR = 3600;
+
+export const JOBS: readonly Job<Deps>[] = [
+  { name: 'poll-health', cron: '* * * * *', claim: 'none', intervalSeconds: () => 1, run: pollHealth },
+  { name: 'prune-job-runs', cron: '7 * * * *', claim: 'row', intervalSeconds: () => HOUR, run: pruneJobRuns },
+];

@@ -1,0 +1,52 @@
+// Runs the jobs of the table: for a host that ticks, those that are due; for a host with crons, those of one cron.
+
+import { due, slotStart } from '../shared/domain/due.ts';
+import { messageOf } from '../shared/domain/thrown.ts';
+import type { Deps } from '../shared/http/deps.ts';
+import type { Job } from '../shared/ports/job.ts';
+import { runClaimed } from '../shared/verbs/run-claimed.ts';
+
+/** A claimed job is looked at this often also between its slots, so that a crashed run is soon taken over. */
+const LOOK_AGAIN_SECONDS = 15;
+
+/** One run of one job. Never rejects: what goes wrong is logged. False when it could not even be claimed. */
+export async function runJob(job: Job<Deps>, deps: Deps, runner: string, now: Date): Promise<boolean> {
+  try {
+    if (job.claim === 'none') {
+      await job.run(deps, now);
+      return true;
+    }
+    const dueAt = new Date(slotStart(now.getTime(), job.intervalSeconds(deps)));
+    await runClaimed(deps, { name: job.name, dueAt, runner, work: () => job.run(deps, now) });
+    return true;
+  } catch (error) {
+    deps.log.warn('job.not_run', { job: job.name, error: messageOf(error) });
+    return false;
+  }
+}
+
+/**
+ * For a host that ticks: runs what is due at each tick, without waiting for what still runs. A job that could not be
+ * claimed is tried again after a pause.
+ */
+export function ticker(jobs: readonly Job<Deps>[], deps: Deps, runner: string): (now: Date) => void {
+  const lastMs = new Map<string, number>();
+  const running = new Set<string>();
+
+  async function runClaimedJob(job: Job<Deps>, now: Date): Promise<void> {
+    running.add(job.name);
+    await runJob(job, deps, runner, now);
+    running.delete(job.name);
+  }
+
+  return function tick(now) {
+    for (const job of jobs) {
+      const seconds =
+        job.claim === 'row' ? Math.min(job.intervalSeconds(deps), LOOK_AGAIN_SECONDS) : job.intervalSeconds(deps);
+      if (running.has(job.name) || !due(lastMs.get(job.name), seconds, now.getTime())) continue;
+      lastMs.set(job.name, now.getTime());
+      if (job.claim === 'none') void runJob(job, deps, runner, now);
+      else void runClaimedJob(job, now);
+    }
+  };
+}

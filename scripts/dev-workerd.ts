@@ -1,0 +1,125 @@
+// npm run dev:workerd: the functions and jobs in workerd through Miniflare, against an embedded stack that runs already.
+// This process is the host: it listens, keeps the health cache, reaches what a worker cannot, and fires the crons.
+
+import { existsSync, readFileSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import { Cron } from 'croner';
+import { JOBS } from '../jobs/index.ts';
+import { jsonLog } from '../shared/adapters/json-log.ts';
+import { messageOf } from '../shared/domain/thrown.ts';
+import { HEALTH_MODULES } from '../shared/health/index.ts';
+import { withRequestLog } from '../shared/http/request-log.ts';
+import { readConfiguration } from '../shared/runtime/configuration.ts';
+import { forgetPostgresVariables, HANDOVER_VARIABLE, readHandover } from '../shared/runtime/handover.ts';
+import { hostBinding } from '../shared/runtime/host-binding.ts';
+import { type RunningWorker, startWorker } from '../shared/runtime/miniflare-host.ts';
+import { nodeDeps } from '../shared/runtime/node-deps.ts';
+import { serveApp } from '../shared/runtime/node-server.ts';
+import { type EmbeddedPlan, planEmbedded } from './embedded-plan.ts';
+import { parseStartArguments } from './start-arguments.ts';
+
+const USAGE = `Usage: npm run dev:workerd -- [--data DIR] [--offset N] [--env FILE]
+
+Serves the API from workerd beside an embedded stack that runs already, on the port of its API plus one. Give it the
+same options as the stack.
+`;
+const home = resolve(import.meta.dirname, '..');
+const log = jsonLog({ role: 'dev-workerd' });
+
+async function main(): Promise<void> {
+  forgetPostgresVariables(process.env);
+  const args = parseStartArguments(process.argv.slice(2), home, process.cwd());
+  if (args === 'help') {
+    process.stdout.write(USAGE);
+    return;
+  }
+  const plan = planEmbedded(home, args, process.env);
+  if (Array.isArray(plan)) throw new Error(`The settings are not in order; start.sh --embedded says what is wrong.`);
+  await refuseWithoutStack(plan);
+  const worker = await startHost(plan);
+  const port = plan.ports.api + 1;
+  const server = await serveApp(
+    withRequestLog(worker.fetch, log, () => performance.now()),
+    [{ address: '127.0.0.1', port }],
+    log,
+  );
+  fireCrons(worker);
+  process.stderr.write(`workerd answers on http://127.0.0.1:${port}/api; Ctrl-C ends it.\n`);
+  for (const signal of ['SIGINT', 'SIGTERM'] as const)
+    process.once(signal, () => {
+      void server.close(1000).then(async () => {
+        await worker.end();
+        log.flush();
+        process.exit(0);
+      });
+    });
+}
+
+async function refuseWithoutStack({ layout, apiUrl }: EmbeddedPlan): Promise<void> {
+  const runs =
+    existsSync(layout.stack) &&
+    (await fetch(`${apiUrl}/api/ping`, { signal: AbortSignal.timeout(2000) }).then(
+      ({ ok }) => ok,
+      () => false,
+    ));
+  if (runs) return;
+  throw new Error(
+    `No stack answers on ${apiUrl} for ${layout.root}. Start it first, with the same options: ./scripts/start.sh --embedded --detach --data ${layout.root}`,
+  );
+}
+
+async function startHost(plan: EmbeddedPlan): Promise<RunningWorker> {
+  const files = join(plan.layout.core, 'certs/files');
+  const certificates = {
+    ca: join(files, 'ca.pem'),
+    certificate: join(files, 'takserver.pem'),
+    key: join(files, 'takserver.key'),
+  };
+  const handover = readHandover({ [HANDOVER_VARIABLE]: plan.managementEnvironment(certificates)[HANDOVER_VARIABLE] });
+  const configuration = readConfiguration(home, handover.layers, handover.mode);
+  const startedAt = new Date();
+  const modules = HEALTH_MODULES.map(({ name }) => name);
+  const deps = nodeDeps({ home, startedAt, configuration, handover, log, modules });
+  const token = crypto.randomUUID();
+  return startWorker({
+    script: join(home, 'dist/worker.js'),
+    ...compatibility(),
+    token,
+    facts: {
+      handover,
+      startedAt: startedAt.toISOString(),
+      nodeVersion: process.versions.node,
+      thresholds: configuration.thresholds,
+    },
+    answerHost: hostBinding(deps, token),
+  });
+}
+
+/** What wrangler.toml says about it. */
+function compatibility(): { compatibilityDate: string; compatibilityFlags: string[] } {
+  const text = readFileSync(join(home, 'wrangler.toml'), 'utf8');
+  const member = (name: string): string => new RegExp(`^${name} = (.*)$`, 'm').exec(text)?.[1] ?? '""';
+  return {
+    compatibilityDate: JSON.parse(member('compatibility_date')) as string,
+    compatibilityFlags: JSON.parse(member('compatibility_flags')) as string[],
+  };
+}
+
+/** Miniflare fires nothing by itself: each cron at its time, and the first time at once. */
+function fireCrons(worker: RunningWorker): void {
+  for (const cron of new Set(JOBS.map((job) => job.cron))) {
+    const fire = (): void => {
+      worker
+        .scheduled(cron, new Date())
+        .catch((error: unknown) => log.error('cron.failed', { cron, error: messageOf(error) }));
+    };
+    fire();
+    void new Cron(cron, fire);
+  }
+}
+
+main().catch((error: unknown) => {
+  log.flush();
+  process.stderr.write(`${messageOf(error)}\n`);
+  process.exit(1);
+});

@@ -1,0 +1,45 @@
+// Host names as this machine resolves them (its hosts file first, then DNS), and its own addresses.
+
+import { lookup } from 'node:dns/promises';
+import { networkInterfaces } from 'node:os';
+import { normalAddress } from '../domain/host-name.ts';
+import { codeOf, messageOf } from '../domain/thrown.ts';
+import type { HostNames, Resolution } from '../ports/host-names.ts';
+
+const REASONS: Record<string, string> = {
+  ENOTFOUND: 'no such name',
+  ENODATA: 'the name has no address',
+  EAI_AGAIN: 'no name server answers for now',
+};
+
+/** The resolver of this machine. Each address appears once, in its normal spelling. */
+export function hostNames(options: { withinMs?: number } = {}): HostNames {
+  const { withinMs = 5000 } = options;
+
+  async function resolve(name: string): Promise<Resolution> {
+    const tooLate = Promise.withResolvers<never>();
+    const timer = setTimeout(() => tooLate.reject(new Error(`no answer within ${withinMs / 1000} s`)), withinMs);
+    try {
+      // Node warns of the empty name, and finds no address for it.
+      const found = name === '' ? [] : await Promise.race([lookup(name, { all: true }), tooLate.promise]);
+      const addresses = distinct(found.map(({ address }) => address));
+      return { addresses, error: addresses.length === 0 ? REASONS['ENODATA'] : undefined };
+    } catch (error) {
+      return { addresses: [], error: REASONS[codeOf(error) ?? ''] ?? messageOf(error) };
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
+  async function ownAddresses(): Promise<string[]> {
+    return distinct(Object.values(networkInterfaces()).flatMap((all) => (all ?? []).map(({ address }) => address)));
+  }
+
+  return { resolve, ownAddresses };
+}
+
+/** Without zones: an address of the local link is the same address on each interface. */
+function distinct(addresses: readonly string[]): string[] {
+  const plain = addresses.map((address) => address.replace(/%.*$/, ''));
+  return [...new Set(plain.map((address) => normalAddress(address) ?? address))];
+}

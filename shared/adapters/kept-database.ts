@@ -1,0 +1,88 @@
+// Two ways to a PostgreSQL database with one face: kept connections (Node), or a fresh one for each piece of work
+// (workerd, where a connection must not outlive its request). Either way every piece of work ends within its time.
+
+import { AppError } from '../domain/app-error.ts';
+import type { Secret } from '../domain/secret.ts';
+import { codeOf, messageOf } from '../domain/thrown.ts';
+import { connect, type Sql, withDatabase } from './postgres.ts';
+
+/** Runs one piece of work on a connection; rejects with an AppError `unavailable` when the server does not answer. */
+export type RunSql = <T>(use: (sql: Sql) => Promise<T>) => Promise<T>;
+
+export interface DatabaseOptions {
+  /** Shown in pg_stat_activity. */
+  name: string;
+  /** The database in words: `the core's database`. */
+  called: string;
+  /** Remedy when there is no URL: the variable to set. */
+  variable: string;
+  withinMs?: number;
+}
+
+const WITHIN_MS = 5_000;
+const CONNECTIONS = 4;
+const DROPPED_POOL_GRACE_S = 5;
+
+/** Kept connections. A piece of work that is not done in time takes its pool with it: the next one connects anew. */
+export function keptDatabase(url: Secret | undefined, options: DatabaseOptions): RunSql {
+  let pool: Sql | undefined;
+
+  return async function run<T>(use: (sql: Sql) => Promise<T>): Promise<T> {
+    const used = (pool ??= connect(needed(url, options), {
+      name: options.name,
+      max: CONNECTIONS,
+      ...limits(options),
+    }));
+    const { promise: late, reject } = Promise.withResolvers<never>();
+    const timer = setTimeout(() => {
+      if (pool === used) pool = undefined;
+      void used.end({ timeout: DROPPED_POOL_GRACE_S });
+      reject(tooLate(options));
+    }, options.withinMs ?? WITHIN_MS);
+    try {
+      return await Promise.race([use(used), late]);
+    } catch (error) {
+      throw explained(error, options);
+    } finally {
+      clearTimeout(timer);
+    }
+  };
+}
+
+/** A connection for each piece of work, closed afterwards. */
+export function freshConnections(url: Secret | undefined, options: DatabaseOptions): RunSql {
+  return async function run(use) {
+    try {
+      return await withDatabase(needed(url, options), options.name, options.withinMs ?? WITHIN_MS, use);
+    } catch (error) {
+      throw explained(error, options);
+    }
+  };
+}
+
+/** The server gives up a little before we do: then the connection stays good. */
+function limits({ withinMs = WITHIN_MS }: DatabaseOptions) {
+  return { statementTimeoutMs: Math.round(withinMs * 0.8) };
+}
+
+function needed(url: Secret | undefined, { called, variable }: DatabaseOptions): Secret {
+  if (url !== undefined) return url;
+  throw new AppError('unavailable', `It is not known where ${called} is. Remedy: set ${variable}.`);
+}
+
+function tooLate({ called, withinMs = WITHIN_MS }: DatabaseOptions): AppError {
+  return new AppError('unavailable', `${capital(called)} did not answer within ${withinMs / 1000} s`);
+}
+
+/** PostgreSQL's own errors (five characters) come from a server that answers; the rest are of the connection. */
+function explained(error: unknown, { called }: DatabaseOptions): unknown {
+  if (error instanceof AppError) return error;
+  const code = codeOf(error);
+  const answered = code !== undefined && /^[0-9A-Z]{5}$/.test(code) && !/^(57P|08|28|3D)/.test(code);
+  if (answered) return error;
+  return new AppError('unavailable', `${capital(called)} does not answer: ${messageOf(error)}`, { cause: error });
+}
+
+function capital(text: string): string {
+  return text.slice(0, 1).toUpperCase() + text.slice(1);
+}

@@ -1,0 +1,139 @@
+// The health cache in memory. Each module is turned into text once per measurement, the whole once per change, when it
+// is next asked for. A module that nobody has measured for too long turns critical by itself.
+
+import { due } from '../domain/due.ts';
+import { type History, NO_HISTORY } from '../domain/evaluate.ts';
+import { type Status, worstOf } from '../domain/status.ts';
+import type { HealthCache, HealthView, Measurement, Prepared } from '../ports/health-cache.ts';
+
+export interface HealthCacheOptions {
+  /** Every module with its seconds between two measurements. */
+  intervals: Readonly<Record<string, number>>;
+  nowMs: () => number;
+}
+
+export interface MemoryHealthCache extends HealthCache {
+  current(view: HealthView): Prepared;
+  takeDue(nowMs: number): string[];
+  history(module: string): History;
+  put(measurement: Measurement): Status | undefined;
+  /** The module is due at the next tick. */
+  forget(module: string): void;
+  /** Resolves when every module was measured once. */
+  complete: Promise<void>;
+  /** What is kept now, in the order of the table. */
+  measurements(): Measurement[];
+}
+
+interface Entry {
+  startedMs: number | undefined;
+  /** Set while it is being measured: nobody else does. */
+  takenUntilMs: number;
+  measurement: Measurement | undefined;
+  /** True once nobody measured it for too long. */
+  stale: boolean;
+  texts: Record<HealthView, string>;
+}
+
+/** A measurement that takes longer than this was lost, and the module is due again. */
+const TAKEN_FOR_MS = 30_000;
+
+export function memoryHealthCache({ intervals, nowMs }: HealthCacheOptions): MemoryHealthCache {
+  const originMs = Math.floor(nowMs() / 1000) * 1000;
+  const entries = new Map(Object.keys(intervals).map((name) => [name, unmeasured(name)]));
+  const { promise: complete, resolve: completed } = Promise.withResolvers<void>();
+  const prepared: Partial<Record<HealthView, Prepared>> = {};
+  let version = 0;
+  let staleAtMs = Number.POSITIVE_INFINITY;
+  let lastUpdate: string | null = null;
+
+  function current(view: HealthView): Prepared {
+    if (nowMs() >= staleAtMs) markStale();
+    return (prepared[view] ??= prepare(view));
+  }
+
+  function prepare(view: HealthView): Prepared {
+    const modules = [...entries].map(([name, { texts }]) => `${JSON.stringify(name)}:${texts[view]}`);
+    const status = worstOf([...entries.values()].map(({ measurement }) => measurement?.status ?? 'note'));
+    const head = JSON.stringify({ status, updated_at: lastUpdate }).slice(0, -1);
+    return {
+      body: `${head},"modules":{${modules.join(',')}}}`,
+      etag: `"${originMs.toString(36)}-${version}-${view}"`,
+    };
+  }
+
+  function put(measurement: Measurement): Status | undefined {
+    const entry = entries.get(measurement.module);
+    if (entry === undefined) return undefined;
+    const before = entry.measurement?.status;
+    entry.takenUntilMs = 0;
+    keep(entry, measurement, false);
+    lastUpdate = measurement.updated_at;
+    if ([...entries.values()].every((each) => each.measurement !== undefined)) completed();
+    return before;
+  }
+
+  function keep(entry: Entry, measurement: Measurement, stale: boolean): void {
+    entry.measurement = measurement;
+    entry.stale = stale;
+    entry.texts = textsOf(measurement);
+    version++;
+    delete prepared.full;
+    delete prepared.status;
+    staleAtMs = Math.min(...[...entries].map(([name, each]) => staleMs(name, each)));
+  }
+
+  /** Two intervals and a little after its start, unless it says so already. */
+  function staleMs(name: string, { startedMs, measurement, stale }: Entry): number {
+    if (startedMs === undefined || measurement === undefined || stale) return Number.POSITIVE_INFINITY;
+    return startedMs + (intervals[name] ?? 0) * 2000 + TAKEN_FOR_MS;
+  }
+
+  function markStale(): void {
+    for (const [name, entry] of entries) {
+      if (entry.measurement === undefined || nowMs() < staleMs(name, entry)) continue;
+      const { updated_at: last, message } = entry.measurement;
+      const says = `Not measured since ${last}; then: ${message}`;
+      keep(entry, { ...entry.measurement, status: 'critical', message: says }, true);
+    }
+  }
+
+  function takeDue(now: number): string[] {
+    const names = [...entries].filter(
+      ([name, { startedMs, takenUntilMs }]) =>
+        takenUntilMs <= now && due(startedMs, intervals[name] ?? 0, now, originMs),
+    );
+    for (const [, entry] of names) Object.assign(entry, { startedMs: now, takenUntilMs: now + TAKEN_FOR_MS });
+    return names.map(([name]) => name);
+  }
+
+  return {
+    current,
+    put,
+    takeDue,
+    history: (module) => entries.get(module)?.measurement ?? NO_HISTORY,
+    forget(module) {
+      const entry = entries.get(module);
+      if (entry !== undefined) entry.startedMs = undefined;
+    },
+    complete,
+    measurements: () => [...entries.values()].flatMap(({ measurement }) => measurement ?? []),
+  };
+}
+
+function unmeasured(name: string): Entry {
+  const texts = textsOf({ module: name, status: 'note', message: 'Not measured yet.', updated_at: null, data: {} });
+  return { startedMs: undefined, takenUntilMs: 0, measurement: undefined, stale: false, texts };
+}
+
+type Shown = Pick<Measurement, 'module' | 'status' | 'message' | 'data'> & { updated_at: string | null };
+
+function textsOf({ status, message, updated_at, data }: Shown): Record<HealthView, string> {
+  const scalars = Object.fromEntries(
+    Object.entries(data).filter(([, value]) => value === null || typeof value !== 'object'),
+  );
+  return {
+    full: JSON.stringify({ status, message, updated_at, data }),
+    status: JSON.stringify({ status, message, updated_at, data: scalars }),
+  };
+}

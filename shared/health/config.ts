@@ -1,0 +1,25 @@
+// Settings and thresholds that were changed in their files after the start: they count only after the next one.
+
+import { healthModule } from './module.ts';
+
+export const config = healthModule<{ changed_count: number; changed: string[] }>({
+  name: 'config',
+
+  async read({ configurationFiles }) {
+    const changed = await configurationFiles.changedSinceStart();
+    return { changed_count: changed.length, changed };
+  },
+
+  findings: ({ changed }) =>
+    changed.length === 0
+      ? []
+      : [
+          {
+            kind: 'fact',
+            status: 'note',
+            says: `${changed.join(', ')} changed since the start; restart to use ${changed.length === 1 ? 'it' : 'them'}`,
+          },
+        ],
+
+  well: () => 'Every setting in force is the one in its file.',
+});

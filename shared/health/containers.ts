@@ -1,0 +1,60 @@
+// State and health of each container, as the runtime reports them. Without a runtime there is nothing to say.
+
+import { counted } from '../domain/amounts.ts';
+import type { Finding } from '../domain/evaluate.ts';
+import type { Status } from '../domain/status.ts';
+import type { Container } from '../ports/containers.ts';
+import { healthModule } from './module.ts';
+
+interface ContainersData {
+  runtime: boolean;
+  container_count: number;
+  containers: Container[];
+}
+
+export const containers = healthModule<ContainersData>({
+  name: 'containers',
+
+  async read({ containers: runtime }) {
+    const list = (await runtime?.list()) ?? [];
+    return { runtime: runtime !== undefined, container_count: list.length, containers: list };
+  },
+
+  findings({ runtime, containers: list }) {
+    if (runtime && list.length === 0)
+      return [{ kind: 'fact', status: 'critical', says: 'the runtime knows no container of this stack' }];
+    return list.flatMap((container): Finding[] => {
+      const [status, says] = complaint(container);
+      return says === '' ? [] : [{ kind: 'fact', status, says: `${container.name} ${says}` }];
+    });
+  },
+
+  well: ({ runtime, container_count }) =>
+    runtime
+      ? `${counted(container_count, 'container')}, each as it should be.`
+      : 'No container runtime is configured (CONTAINER_RUNTIME_URL).',
+});
+
+function complaint(container: Container): [Status, string] {
+  const memory = container.out_of_memory ? '; it used more memory than it may' : '';
+  switch (container.state) {
+    case 'running':
+      return runningComplaint(container);
+    case 'restarting':
+      return ['critical', `restarts again and again (${counted(container.restarts, 'time')} so far)${memory}`];
+    case 'paused':
+      return ['warning', 'is paused'];
+    case 'created':
+      return ['warning', 'was made but never started'];
+    case 'exited':
+      if (container.exit_code === 0 && !container.kept_running) return ['ok', ''];
+      return ['critical', `has ended with code ${container.exit_code ?? 'unknown'}${memory}`];
+    default:
+      return ['critical', `is ${container.state}`];
+  }
+}
+
+function runningComplaint({ health }: Container): [Status, string] {
+  if (health === 'unhealthy') return ['critical', 'runs, but its health check fails'];
+  return health === 'starting' ? ['note', 'is starting'] : ['ok', ''];
+}

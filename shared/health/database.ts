@@ -1,0 +1,69 @@
+// Size of the core's database, and whether it and ours take a write.
+
+import { bytesInWords } from '../domain/amounts.ts';
+import { type Finding, limitsOf } from '../domain/evaluate.ts';
+import { messageOf } from '../domain/thrown.ts';
+import type { DatabaseSize } from '../ports/core-database.ts';
+import type { State } from '../ports/state.ts';
+import { healthModule } from './module.ts';
+
+interface DatabaseData extends DatabaseSize {
+  /** System catalogues (10 to 15 MB) and what a VACUUM FULL would give back. */
+  overhead_bytes: number;
+  /** Undefined when the write succeeded. */
+  write_error: string | null;
+}
+
+/** WAL beyond this multiple of `max_wal_size` is kept by something that does not take it. */
+const MUCH_WAL = 3;
+
+export const database = healthModule<DatabaseData>({
+  name: 'database',
+
+  async read({ coreDatabase, state }) {
+    const [size, writeError] = await Promise.all([coreDatabase.size(), writeErrorOf(state)]);
+    return { ...size, overhead_bytes: size.total_bytes - size.live_bytes, write_error: writeError };
+  },
+
+  findings(data, thresholds) {
+    const facts: Finding[] = [];
+    if (data.write_error !== null)
+      facts.push({ kind: 'fact', status: 'critical', says: `a test write failed: ${data.write_error}` });
+    if (data.read_only) facts.push({ kind: 'fact', status: 'critical', says: 'the database takes no writes' });
+    if (data.archive_failing)
+      facts.push({ kind: 'fact', status: 'warning', says: 'archiving WAL fails, so WAL will fill the disk' });
+    if (data.wal_bytes === null)
+      facts.push({
+        kind: 'fact',
+        status: 'note',
+        says: 'the size of WAL cannot be seen; GRANT pg_monitor to the role',
+      });
+    else if (data.wal_bytes > data.max_wal_bytes * MUCH_WAL)
+      facts.push({
+        kind: 'fact',
+        status: 'warning',
+        says: `WAL takes ${bytesInWords(data.wal_bytes)}, max_wal_size is ${bytesInWords(data.max_wal_bytes)}: look for a replication slot or an archive command that does not take it`,
+      });
+    return [
+      ...facts,
+      {
+        kind: 'figure',
+        subject: 'the database',
+        value: data.total_bytes,
+        limits: limitsOf(thresholds),
+        says: bytesInWords(data.total_bytes),
+        inWords: bytesInWords,
+      },
+    ];
+  },
+
+  well: ({ total_bytes, live_bytes }) =>
+    `${bytesInWords(total_bytes)}, of which ${bytesInWords(live_bytes)} are live; a test write succeeded.`,
+});
+
+async function writeErrorOf(state: State): Promise<string | null> {
+  return state.writeOnce().then(
+    () => null,
+    (error: unknown) => messageOf(error),
+  );
+}

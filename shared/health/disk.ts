@@ -1,0 +1,35 @@
+// How full each file system of the stack is, in bytes and in inodes.
+
+import { bytesInWords, counted } from '../domain/amounts.ts';
+import { type Finding, limitsOf } from '../domain/evaluate.ts';
+import type { DiskUse } from '../ports/disks.ts';
+import { healthModule } from './module.ts';
+
+export const disk = healthModule<{ mounts: DiskUse[] }>({
+  name: 'disk',
+
+  async read({ disks }) {
+    return { mounts: await disks.use() };
+  },
+
+  findings({ mounts }, thresholds) {
+    const figure = (subject: string, value: number, says: string): Finding => ({
+      kind: 'figure',
+      subject,
+      value,
+      limits: limitsOf(thresholds),
+      says,
+      inWords: (limit) => `${limit} %`,
+    });
+    if (mounts.length === 0) return [{ kind: 'fact', status: 'critical', says: 'no file system was found' }];
+    return mounts.flatMap(({ mount, used_pct, free_bytes, inodes_used_pct }) => [
+      figure(mount, used_pct, `${used_pct} % full, ${bytesInWords(free_bytes)} free`),
+      ...(inodes_used_pct === null ? [] : [figure(mount, inodes_used_pct, `${inodes_used_pct} % of its inodes used`)]),
+    ]);
+  },
+
+  well: ({ mounts }) => {
+    const fullest = mounts.toSorted((a, b) => b.used_pct - a.used_pct)[0];
+    return `${counted(mounts.length, 'file system')}; the fullest is ${fullest?.mount} with ${fullest?.used_pct} %.`;
+  },
+});

@@ -1,0 +1,29 @@
+// The table of the health modules. To add one: a file beside this one, a line here, its figures in the thresholds.
+
+import { autovacuum } from './autovacuum.ts';
+import { config } from './config.ts';
+import { containers } from './containers.ts';
+import { database } from './database.ts';
+import { disk } from './disk.ts';
+import { dns } from './dns.ts';
+import type { HealthModule } from './module.ts';
+import { time } from './time.ts';
+import { tls } from './tls.ts';
+import { updates } from './updates.ts';
+
+export const HEALTH_MODULES: readonly HealthModule[] = [
+  database,
+  autovacuum,
+  disk,
+  tls,
+  time,
+  dns,
+  containers,
+  config,
+  updates,
+];
+
+/** The module of that name. */
+export function healthModuleOf(name: string): HealthModule | undefined {
+  return HEALTH_MODULES.find((module) => module.name === name);
+}

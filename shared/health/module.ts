@@ -1,0 +1,60 @@
+// What a health module is, and one measurement of it: read within a time limit, then judged by the evaluator.
+
+import { evaluate, evaluateThrown, type Finding, type History, type Verdict } from '../domain/evaluate.ts';
+import { messageOf } from '../domain/thrown.ts';
+import type { ModuleThresholds, Thresholds } from '../domain/thresholds.ts';
+import type { Measurement } from '../ports/health-cache.ts';
+import type { Monitored } from '../ports/monitored.ts';
+
+/** A module as its file writes it; `D` is its raw data, with the names that the API shows. */
+export interface ModuleDefinition<D extends object> {
+  name: string;
+  /** The longest that `read` may take; default 10 s. */
+  withinMs?: number;
+  /** Raw data, or an error; never a judgement. */
+  read(monitored: Monitored): Promise<D>;
+  /** What in the data the evaluator has to judge. */
+  findings(data: D, thresholds: ModuleThresholds, all: Thresholds): Finding[];
+  /** The message when there is nothing to complain about. */
+  well(data: D): string;
+}
+
+/** A module as the rest of the product uses it. */
+export interface HealthModule {
+  name: string;
+  measure(monitored: Monitored, thresholds: Thresholds, before: History): Promise<Measurement>;
+}
+
+const WITHIN_MS = 10_000;
+
+/** Makes a module from its definition. Its measurement never rejects: what is thrown becomes `critical`. */
+export function healthModule<D extends object>(definition: ModuleDefinition<D>): HealthModule {
+  const { name, withinMs = WITHIN_MS } = definition;
+
+  async function measure(monitored: Monitored, thresholds: Thresholds, before: History): Promise<Measurement> {
+    const own = thresholds.modules[name];
+    if (own === undefined) throw new Error(`${name} has no thresholds`);
+    let data: object = {};
+    let verdict: Verdict;
+    try {
+      const read = await within(withinMs, definition.read(monitored));
+      verdict = evaluate(definition.findings(read, own, thresholds), definition.well(read), own, before);
+      data = read;
+    } catch (error) {
+      verdict = evaluateThrown(messageOf(error), own, before);
+    }
+    return { module: name, ...verdict, updated_at: monitored.now().toISOString(), data: { ...data } };
+  }
+
+  return { name, measure };
+}
+
+async function within<T>(ms: number, work: Promise<T>): Promise<T> {
+  const { promise: late, reject } = Promise.withResolvers<never>();
+  const timer = setTimeout(() => reject(new Error(`No answer within ${ms / 1000} s`)), ms);
+  try {
+    return await Promise.race([work, late]);
+  } finally {
+    clearTimeout(timer);
+  }
+}

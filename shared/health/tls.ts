@@ -1,0 +1,54 @@
+// The certificate that each TLS endpoint shows right now: trusted, made out to its name, and how many days it has left.
+
+import { counted } from '../domain/amounts.ts';
+import { type Finding, limitsOf } from '../domain/evaluate.ts';
+import type { TlsState } from '../ports/tls-endpoints.ts';
+import { healthModule } from './module.ts';
+
+interface EndpointState extends TlsState {
+  name: string;
+  /** Whole days, rounded down; null when not reachable. */
+  days_left: number | null;
+}
+
+const DAY_MS = 86_400_000;
+
+export const tls = healthModule<{ least_days_left: number | null; endpoints: EndpointState[] }>({
+  name: 'tls',
+
+  async read({ tls: endpoints, wanted, now }) {
+    const seen = await Promise.all(
+      wanted.tlsEndpoints.map(async (endpoint): Promise<EndpointState> => {
+        const state = await endpoints.inspect(endpoint);
+        return { name: endpoint.name, ...state, days_left: daysLeft(state, now()) };
+      }),
+    );
+    const days = seen.flatMap(({ days_left }) => (days_left === null ? [] : [days_left]));
+    return { least_days_left: days.length === 0 ? null : Math.min(...days), endpoints: seen };
+  },
+
+  findings({ endpoints }, thresholds) {
+    return endpoints.map(({ name, reachable, trusted, error, days_left }): Finding => {
+      if (!reachable) return { kind: 'fact', status: 'critical', says: `${name} ${error}` };
+      if (!trusted) return { kind: 'fact', status: 'critical', says: `${name} ${error}` };
+      return {
+        kind: 'figure',
+        subject: name,
+        value: days_left ?? Number.NaN,
+        limits: limitsOf(thresholds),
+        lowerIsWorse: true,
+        says: `the certificate ends in ${counted(days_left ?? 0, 'day')}`,
+        inWords: (limit) => counted(limit, 'day'),
+      };
+    });
+  },
+
+  well: ({ endpoints, least_days_left }) =>
+    endpoints.length === 0
+      ? 'There is no public TLS address to look at.'
+      : `${counted(endpoints.length, 'endpoint')} trusted; the first certificate ends in ${counted(least_days_left ?? 0, 'day')}.`,
+});
+
+function daysLeft({ expires_at }: TlsState, now: Date): number | null {
+  return expires_at === undefined ? null : Math.floor((Date.parse(expires_at) - now.getTime()) / DAY_MS);
+}

@@ -1,0 +1,70 @@
+// Newer releases of the parts of the stack. Without network, or when looking is switched off, it says so and is ok.
+
+import { AppError } from '../domain/app-error.ts';
+import type { Finding } from '../domain/evaluate.ts';
+import { messageOf } from '../domain/thrown.ts';
+import { compareVersions } from '../domain/version-order.ts';
+import type { Part } from '../ports/monitored.ts';
+import type { ReleaseFeed } from '../ports/release-feed.ts';
+import { healthModule } from './module.ts';
+
+interface PartState {
+  name: string;
+  version: string | null;
+  newest: string | null;
+  newer: boolean;
+  /** Why it could not be compared. */
+  error: string | null;
+}
+
+interface UpdatesData {
+  /** `checked`, `off`, or `no network`. */
+  lookup: 'checked' | 'off' | 'no network';
+  newer_count: number;
+  parts: PartState[];
+}
+
+export const updates = healthModule<UpdatesData>({
+  name: 'updates',
+
+  async read({ releases, parts }) {
+    if (releases === undefined) return { lookup: 'off', newer_count: 0, parts: [] };
+    try {
+      const states = await Promise.all(parts.map((part) => look(part, releases)));
+      return { lookup: 'checked', newer_count: states.filter(({ newer }) => newer).length, parts: states };
+    } catch (error) {
+      if (error instanceof AppError && error.code === 'unavailable')
+        return { lookup: 'no network', newer_count: 0, parts: [] };
+      throw error;
+    }
+  },
+
+  findings({ parts }) {
+    return parts.flatMap(({ name, version, newest, newer, error }): Finding[] => {
+      if (error !== null) return [{ kind: 'fact', status: 'note', says: `${name} could not be compared: ${error}` }];
+      return newer ? [{ kind: 'fact', status: 'note', says: `${name} ${newest} is out; ${version} runs` }] : [];
+    });
+  },
+
+  well: ({ lookup, parts }) => {
+    if (lookup === 'off') return 'Looking for newer releases is switched off (UPDATES_URL=off).';
+    if (lookup === 'no network') return 'Without network newer releases cannot be looked for.';
+    return `${parts.map(({ name, version }) => `${name} ${version}`).join(', ')}: nothing newer is out.`;
+  },
+});
+
+/** Rejects only when the feed cannot be reached; every other trouble is told in the state. */
+async function look({ name, product, version, cycleParts }: Part, releases: ReleaseFeed): Promise<PartState> {
+  const state: PartState = { name, version: null, newest: null, newer: false, error: null };
+  try {
+    state.version = await version();
+    const cycle = state.version.replace(/^v/, '').split('.').slice(0, cycleParts).join('.');
+    state.newest = (await releases.newest(product, cycle)) ?? null;
+    const order = state.newest === null ? undefined : compareVersions(state.newest, state.version);
+    if (order === undefined) return { ...state, error: `nothing is known about ${state.version}` };
+    return { ...state, newer: order > 0 };
+  } catch (error) {
+    if (error instanceof AppError && error.code === 'unavailable' && state.version !== null) throw error;
+    return { ...state, error: messageOf(error) };
+  }
+}

@@ -1,0 +1,44 @@
+// The core's database, read only: what health, preview and history want to know of it.
+
+export interface TableStatistics {
+  schema: string;
+  table: string;
+  dead_tuples: number;
+  live_tuples: number;
+  /** ISO 8601; null when it never happened since the statistics were reset. */
+  last_autovacuum: string | null;
+  last_vacuum: string | null;
+}
+
+export interface VacuumStatistics {
+  /** Every user table, the one with most dead rows first. */
+  tables: TableStatistics[];
+  /** Settings of autovacuum in force, as `SHOW` prints them, by name. */
+  settings: Record<string, string>;
+}
+
+export interface DatabaseSize {
+  total_bytes: number;
+  /** Tables, indexes and TOAST of every user table. */
+  live_bytes: number;
+  /** Tables that somebody holds locked (VACUUM FULL, say): their size is what the catalogue says, not the file's. */
+  locked_tables: string[];
+  /** Null when the role may not see it. */
+  wal_bytes: number | null;
+  max_wal_bytes: number;
+  archive_mode: string;
+  /** True when the last try to archive a piece of WAL failed. */
+  archive_failing: boolean;
+  /** True on a standby, and where writing was switched off. */
+  read_only: boolean;
+  version: string;
+}
+
+/** Every call rejects within a few seconds when the server does not answer. */
+export interface CoreDatabase {
+  vacuumStatistics(): Promise<VacuumStatistics>;
+  size(): Promise<DatabaseSize>;
+  /** The server's clock, in milliseconds since 1970. */
+  clockMs(): Promise<number>;
+  version(): Promise<string>;
+}

@@ -1,0 +1,35 @@
+// The last measurement of every health module, ready to be handed out.
+
+import type { History } from '../domain/evaluate.ts';
+import type { Status } from '../domain/status.ts';
+
+/** One measurement of one module. */
+export interface Measurement extends History {
+  module: string;
+  status: Status;
+  message: string;
+  /** ISO 8601. */
+  updated_at: string;
+  data: Record<string, unknown>;
+  shouldAlert: boolean;
+}
+
+/** `full`: every module with its data; `status`: of the data only what is no list and no object. */
+export type HealthView = 'full' | 'status';
+
+/** A JSON text with its entity tag; both change together. */
+export interface Prepared {
+  body: string;
+  etag: string;
+}
+
+type Maybe<T> = T | Promise<T>;
+
+export interface HealthCache {
+  current(view: HealthView): Maybe<Prepared>;
+  /** The modules that are due at `nowMs`; each counts as being measured until it is put, or for a limited time. */
+  takeDue(nowMs: number): Maybe<string[]>;
+  history(module: string): Maybe<History>;
+  /** Keeps a measurement; answers with the status before, undefined for the first one. */
+  put(measurement: Measurement): Maybe<Status | undefined>;
+}

@@ -1,0 +1,16 @@
+// A thing that Holdfast does again and again by itself.
+
+export interface Job<D> {
+  name: string;
+  /** For hosts with minute granularity; held equal to wrangler.toml. */
+  cron: string;
+  /**
+   * `row`: one process at a time, claimed in our own database. `none`: every process runs it for itself, without a
+   * database, and runs may overlap.
+   */
+  claim: 'row' | 'none';
+  /** Honoured to the second where the host ticks each second. */
+  intervalSeconds(deps: D): number;
+  /** One run. The summary goes to the log and to the record of the run. */
+  run(deps: D, now: Date): Promise<Record<string, unknown>>;
+}

@@ -1,0 +1,49 @@
+// Everything that the health modules look at, handed in by the host.
+
+import type { DatabaseTuning } from '../domain/database-tuning.ts';
+import type { ClockSource } from './clock-source.ts';
+import type { ConfigurationFiles } from './configuration-files.ts';
+import type { Containers } from './containers.ts';
+import type { CoreDatabase } from './core-database.ts';
+import type { Disks } from './disks.ts';
+import type { HostNames } from './host-names.ts';
+import type { ReleaseFeed } from './release-feed.ts';
+import type { State } from './state.ts';
+import type { TlsEndpoint, TlsEndpoints } from './tls-endpoints.ts';
+
+/** What the settings ask for, as far as health compares it with what is. */
+export interface Wanted {
+  tuning: DatabaseTuning;
+  /** Host names that must lead to this machine; addresses need no resolution and are left out. */
+  publicNames: string[];
+  /** Addresses that count as this machine's although no interface has them (behind NAT). */
+  publicAddresses: string[];
+  tlsEndpoints: TlsEndpoint[];
+}
+
+/** A program of the stack whose releases are watched. */
+export interface Part {
+  name: string;
+  /** Its name in the release feed. */
+  product: string;
+  version: () => Promise<string>;
+  /** How many leading numbers of the version make its cycle: one for `16.14`. */
+  cycleParts: number;
+}
+
+export interface Monitored {
+  wanted: Wanted;
+  now: () => Date;
+  coreDatabase: CoreDatabase;
+  state: State;
+  disks: Disks;
+  tls: TlsEndpoints;
+  hostNames: HostNames;
+  /** Undefined without a container runtime. */
+  containers: Containers | undefined;
+  configurationFiles: ConfigurationFiles;
+  clocks: ClockSource[];
+  parts: Part[];
+  /** Undefined when looking for releases is switched off. */
+  releases: ReleaseFeed | undefined;
+}

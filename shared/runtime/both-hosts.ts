@@ -1,0 +1,71 @@
+// What functions and jobs get in the same way on Node and in workerd: settings, databases, and what HTTP reaches.
+
+import { coreDatabase } from '../adapters/core-database.ts';
+import { httpClock } from '../adapters/http-clock.ts';
+import { jobRunTable } from '../adapters/job-run-table.ts';
+import type { RunSql } from '../adapters/kept-database.ts';
+import { releaseFeed } from '../adapters/release-feed.ts';
+import { stateDatabase } from '../adapters/state-database.ts';
+import type { LoadedSettings } from '../config/load-settings.ts';
+import { showSettings } from '../config/shown-settings.ts';
+import type { Thresholds } from '../domain/thresholds.ts';
+import type { Deps } from '../http/deps.ts';
+import type { ClockSource } from '../ports/clock-source.ts';
+import type { CoreDatabase } from '../ports/core-database.ts';
+import type { Monitored, Part } from '../ports/monitored.ts';
+import { RELEASE } from './release.ts';
+import { wantedOf } from './wanted.ts';
+
+export interface HostFacts {
+  startedAt: Date;
+  loaded: Pick<LoadedSettings, 'settings' | 'sources'>;
+  thresholds: Thresholds;
+  /** The address of --listen. */
+  listen: string | undefined;
+  nodeVersion: string;
+  core: RunSql;
+  state: RunSql;
+}
+
+/** How the two databases are called in messages, and the variable that places each. */
+export const CORE = { name: 'holdfast-health', called: "the core's database", variable: 'CORE_DATABASE_URL' };
+export const STATE = { name: 'holdfast', called: 'our own database', variable: 'DATABASE_URL' };
+
+type Shared = Pick<Deps, 'release' | 'startedAt' | 'settings' | 'settingsShown' | 'thresholds' | 'jobRuns'> & {
+  monitored: Pick<Monitored, 'wanted' | 'now' | 'coreDatabase' | 'state' | 'clocks' | 'parts' | 'releases'>;
+};
+
+export function sharedDeps({ startedAt, loaded, thresholds, listen, nodeVersion, core, state }: HostFacts): Shared {
+  const { settings, sources } = loaded;
+  const database = coreDatabase(core);
+  return {
+    release: RELEASE,
+    startedAt,
+    settings,
+    settingsShown: showSettings(settings, sources),
+    thresholds,
+    jobRuns: jobRunTable(state),
+    monitored: {
+      wanted: wantedOf(settings, listen),
+      now: () => new Date(),
+      coreDatabase: database,
+      state: stateDatabase(state),
+      clocks: clocksOf(database, settings.IDENTITY_URL),
+      parts: partsOf(database, nodeVersion),
+      releases: settings.UPDATES_URL === 'off' ? undefined : releaseFeed(settings.UPDATES_URL, fetch),
+    },
+  };
+}
+
+function clocksOf(core: CoreDatabase, identityUrl: string | undefined): ClockSource[] {
+  const database: ClockSource = { name: 'database', readMs: () => core.clockMs(), resolutionMs: 0 };
+  return identityUrl === undefined ? [database] : [database, httpClock('identity provider', identityUrl, fetch)];
+}
+
+/** The programs whose releases are watched, by their names at endoflife.date. */
+function partsOf(core: CoreDatabase, nodeVersion: string): Part[] {
+  return [
+    { name: 'PostgreSQL', product: 'postgresql', version: () => core.version(), cycleParts: 1 },
+    { name: 'Node.js', product: 'nodejs', version: async () => nodeVersion, cycleParts: 1 },
+  ];
+}

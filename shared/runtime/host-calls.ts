@@ -1,0 +1,27 @@
+// What may be called through the HOST service binding, and how a call and its outcome look on the way.
+
+import { z } from 'zod';
+import type { ErrorCode } from '../domain/app-error.ts';
+import type { Asset } from '../ports/assets.ts';
+
+/** The ports behind the binding, with their methods. */
+export const EXPOSED = {
+  disks: ['use'],
+  tls: ['inspect'],
+  hostNames: ['resolve', 'ownAddresses'],
+  containers: ['list'],
+  configurationFiles: ['changedSinceStart'],
+  health: ['current', 'takeDue', 'history', 'put'],
+  logFiles: ['names', 'tail'],
+  assets: ['read'],
+} as const;
+
+export type ExposedPort = keyof typeof EXPOSED;
+
+export const callSchema = z.object({ port: z.string(), method: z.string(), args: z.array(z.unknown()) });
+
+/** What comes back: a value (absent for undefined), or what was thrown. */
+export type Outcome = { value?: unknown } | { error: { code?: ErrorCode; message: string } };
+
+/** An asset on its way: Base64 instead of bytes. */
+export type WireAsset = Omit<Asset, 'body'> & { body: string };

@@ -1,0 +1,62 @@
+// The HOST service binding, the worker's side: ports whose methods are calls to the Node host.
+
+import { AppError } from '../domain/app-error.ts';
+import type { Asset, Assets } from '../ports/assets.ts';
+import type { ConfigurationFiles } from '../ports/configuration-files.ts';
+import type { Containers } from '../ports/containers.ts';
+import type { Disks } from '../ports/disks.ts';
+import type { HealthCache } from '../ports/health-cache.ts';
+import type { HostNames } from '../ports/host-names.ts';
+import type { LogFiles } from '../ports/log-files.ts';
+import type { TlsEndpoints } from '../ports/tls-endpoints.ts';
+import { EXPOSED, type ExposedPort, type Outcome, type WireAsset } from './host-calls.ts';
+
+/** A service binding of workerd. */
+export interface ServiceBinding {
+  fetch(url: string, init: RequestInit): Promise<Response>;
+}
+
+export type HostCall = (port: ExposedPort, method: string, args: unknown[]) => Promise<unknown>;
+
+/** Calls through the binding; rethrows what the host's method threw. */
+export function hostCall(host: ServiceBinding, token: string): HostCall {
+  return async function call(port, method, args) {
+    const response = await host.fetch('http://host/', {
+      method: 'POST',
+      headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
+      body: JSON.stringify({ port, method, args }),
+    });
+    if (!response.ok) throw new Error(`the host answered ${response.status} to ${port}.${method}`);
+    const outcome = (await response.json()) as Outcome;
+    if (!('error' in outcome)) return outcome.value;
+    const { code, message } = outcome.error;
+    throw code === undefined ? new Error(message) : new AppError(code, message);
+  };
+}
+
+/** The ports behind the binding, by their names there. */
+interface HostPorts {
+  disks: Disks;
+  tls: TlsEndpoints;
+  hostNames: HostNames;
+  containers: Containers;
+  configurationFiles: ConfigurationFiles;
+  health: HealthCache;
+  logFiles: LogFiles;
+}
+
+/** A port of the host. */
+export function hostPort<N extends keyof HostPorts>(call: HostCall, port: N): HostPorts[N] {
+  return Object.fromEntries(
+    EXPOSED[port].map((method) => [method, (...args: unknown[]) => call(port, method, args)]),
+  ) as unknown as HostPorts[N];
+}
+
+export function hostAssets(call: HostCall): Assets {
+  return {
+    async read(name): Promise<Asset | undefined> {
+      const asset = (await call('assets', 'read', [name])) as WireAsset | undefined;
+      return asset && { ...asset, body: Uint8Array.from(atob(asset.body), (character) => character.charCodeAt(0)) };
+    },
+  };
+}

@@ -1,0 +1,81 @@
+// A worker in workerd through Miniflare, as the Node host sees it: requests, crons, and the calls that come back.
+
+import { Miniflare, Response as WorkerResponse } from 'miniflare';
+import type { AppFetch } from '../http/request-log.ts';
+import type { WorkerFacts } from './workerd-deps.ts';
+
+export interface WorkerOptions {
+  /** The bundled worker. */
+  script: string;
+  compatibilityDate: string;
+  compatibilityFlags: string[];
+  /** Proves this host to the worker and the worker to this host. */
+  token: string;
+  facts: WorkerFacts;
+  /** Answers the calls of the worker through its HOST binding. */
+  answerHost(request: Request): Promise<Response>;
+}
+
+interface Scheduled {
+  scheduled(event: { cron: string; scheduledTime: Date }): Promise<unknown>;
+}
+
+export interface RunningWorker {
+  fetch: AppFetch;
+  /** Runs the jobs of a cron to their end. */
+  scheduled(cron: string, time: Date): Promise<void>;
+  end(): Promise<void>;
+}
+
+/** Without what concerns only the way between workerd and this host. */
+function endToEnd(headers: [string, string][]): [string, string][] {
+  return headers.filter(
+    ([name]) => !/^(mf-.*|transfer-encoding|content-encoding|content-length|connection)$/i.test(name),
+  );
+}
+
+export async function startWorker(options: WorkerOptions): Promise<RunningWorker> {
+  const { token } = options;
+  const miniflare = new Miniflare({
+    modules: true,
+    scriptPath: options.script,
+    compatibilityDate: options.compatibilityDate,
+    compatibilityFlags: options.compatibilityFlags,
+    bindings: { HOST_TOKEN: token, FACTS: JSON.stringify(options.facts) },
+    serviceBindings: {
+      HOST: async (request: Request) => {
+        const { url, headers } = request;
+        const body = await request.text();
+        const answer = await options.answerHost(new Request(url, { method: 'POST', headers: [...headers], body }));
+        return new WorkerResponse(await answer.text(), { status: answer.status });
+      },
+    },
+  });
+  await miniflare.ready;
+
+  return {
+    fetch: async (request, connection) => {
+      const headers = new Headers(request.headers);
+      headers.set('x-holdfast-host', token);
+      headers.set('x-holdfast-connection', JSON.stringify(connection));
+      const body = request.body === null ? null : await request.arrayBuffer();
+      const answer = await miniflare.dispatchFetch(request.url, {
+        method: request.method,
+        headers: [...headers],
+        body,
+        redirect: 'manual',
+      });
+      const { status } = answer;
+      const empty = request.method === 'HEAD' || status === 204 || status === 304;
+      return new Response(empty ? null : await answer.arrayBuffer(), {
+        status,
+        headers: endToEnd([...answer.headers]),
+      });
+    },
+    scheduled: async (cron, time) => {
+      const worker = (await miniflare.getWorker()) as unknown as Scheduled;
+      await worker.scheduled({ cron, scheduledTime: time });
+    },
+    end: () => miniflare.dispose(),
+  };
+}

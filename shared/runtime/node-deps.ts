@@ -1,0 +1,77 @@
+// Everything that functions and jobs need, on Node: one adapter for each outside system.
+
+import { join } from 'node:path';
+import { assetDirectory } from '../adapters/asset-directory.ts';
+import { containerRuntime } from '../adapters/container-runtime.ts';
+import { diskUse } from '../adapters/disk-use.ts';
+import { hostNames } from '../adapters/host-names.ts';
+import { keptDatabase } from '../adapters/kept-database.ts';
+import { logDirectory } from '../adapters/log-directory.ts';
+import { type MemoryHealthCache, memoryHealthCache } from '../adapters/memory-health-cache.ts';
+import { tlsEndpoints } from '../adapters/tls-endpoints.ts';
+import type { Layer } from '../config/load-settings.ts';
+import type { Settings } from '../config/settings.ts';
+import type { Deps } from '../http/deps.ts';
+import type { Log } from '../ports/log.ts';
+import { CORE, sharedDeps, STATE } from './both-hosts.ts';
+import type { Configuration } from './configuration.ts';
+import { watchConfiguration } from './configuration-watch.ts';
+import type { Handover } from './handover.ts';
+import { sharingTogether } from './together.ts';
+
+export interface NodeHost {
+  /** The root of the release. */
+  home: string;
+  startedAt: Date;
+  configuration: Configuration;
+  handover: Handover & { layers: Layer[] };
+  log: Log;
+  /** The names of the health modules. */
+  modules: readonly string[];
+}
+
+export interface NodeDeps extends Deps {
+  health: MemoryHealthCache;
+}
+
+/** Opens nothing by itself: every adapter connects when it is first asked. */
+export function nodeDeps({ home, startedAt, configuration, handover, log, modules }: NodeHost): NodeDeps {
+  const { settings, thresholds } = configuration;
+  const shared = sharedDeps({
+    startedAt,
+    loaded: configuration,
+    thresholds,
+    listen: handover.tls?.address,
+    nodeVersion: process.versions.node,
+    core: keptDatabase(settings.CORE_DATABASE_URL, CORE),
+    state: keptDatabase(settings.DATABASE_URL, STATE),
+  });
+  const runtimeUrl = settings.CONTAINER_RUNTIME_URL;
+  return {
+    ...shared,
+    log,
+    logFiles: logDirectory(settings.LOG_DIR),
+    assets: assetDirectory(join(home, 'node_modules/swagger-ui-dist')),
+    monitored: {
+      ...shared.monitored,
+      disks: diskUse(() => dataPaths(settings)),
+      tls: tlsEndpoints({ ownCaFile: ownCaFile(settings) }),
+      hostNames: hostNames({}),
+      containers: runtimeUrl === undefined ? undefined : containerRuntime(runtimeUrl),
+      configurationFiles: watchConfiguration({ home, ...handover, envFile: handover.envFile, thresholds }),
+    },
+    health: memoryHealthCache({
+      intervals: Object.fromEntries(modules.map((name) => [name, thresholds.modules[name]?.interval ?? 60])),
+      nowMs: () => Date.now(),
+    }),
+    together: sharingTogether(),
+  };
+}
+
+function dataPaths({ CORE_DATA_DIR: core, LOG_DIR: logs }: Settings): string[] {
+  return ['/', core, logs].filter((path) => path !== undefined);
+}
+
+function ownCaFile({ CORE_DATA_DIR: core }: Settings): string | undefined {
+  return core === undefined ? undefined : join(core, 'certs/files/ca.pem');
+}

@@ -1,0 +1,48 @@
+// From the settings to what health compares with what is: the tuning, the public names, the TLS endpoints.
+
+import type { Settings } from '../config/settings.ts';
+import { isIpAddress, isWildcardAddress, urlHost } from '../domain/host-name.ts';
+import type { Wanted } from '../ports/monitored.ts';
+import type { TlsEndpoint } from '../ports/tls-endpoints.ts';
+
+const STREAMING_PORT = 8089;
+/** The hosts of subdomain mode below SERVER_ADDRESS. */
+const SUBDOMAINS = ['monitor', 'nodered', 'takserver'];
+
+/** `listen` is the address of --listen, on which the API speaks TLS. */
+export function wantedOf(settings: Settings, listen: string | undefined): Wanted {
+  const hosts = publicHosts(settings);
+  return {
+    tuning: {
+      scaleFactor: settings.DB_AUTOVACUUM_SCALE_FACTOR,
+      costLimit: settings.DB_AUTOVACUUM_COST_LIMIT,
+      maintenanceWorkMem: settings.DB_MAINTENANCE_WORK_MEM,
+    },
+    publicNames: hosts.filter((host) => !isIpAddress(host)),
+    publicAddresses: settings.PUBLIC_ADDRESSES ?? [],
+    tlsEndpoints: tlsEndpointsOf(settings, hosts, listen),
+  };
+}
+
+function publicHosts({ SERVER_ADDRESS: address, DEPLOY_MODE: mode }: Settings): string[] {
+  if (address === undefined) return [];
+  return mode === 'subdomain' ? [address, ...SUBDOMAINS.map((name) => `${name}.${address}`)] : [address];
+}
+
+function tlsEndpointsOf(settings: Settings, hosts: readonly string[], listen: string | undefined): TlsEndpoint[] {
+  const own = [settings.CORE_API_URL, settings.CORE_ENROLLMENT_URL, settings.CORE_STREAMING_URL];
+  const api = isWildcardAddress(listen ?? '') ? '127.0.0.1' : listen;
+  if (api !== undefined) own.unshift(`https://${urlHost(api)}:${settings.API_PORT}`);
+  const published = settings.DEPLOY_MODE === 'subdomain' ? hosts.map((host) => `https://${host}`) : [];
+  return [
+    ...published.map((url) => endpointOf(url, 'public')),
+    ...own.flatMap((url) => (url === undefined ? [] : [endpointOf(url, 'own')])),
+  ];
+}
+
+function endpointOf(url: string, trust: TlsEndpoint['trust']): TlsEndpoint {
+  const { protocol, hostname, port } = new URL(url);
+  const usual = protocol === 'tls:' ? STREAMING_PORT : 443;
+  const host = hostname.replace(/^\[|\]$/g, '');
+  return { name: url.replace(/\/$/, ''), host, port: port === '' ? usual : Number(port), trust };
+}

@@ -1,0 +1,72 @@
+// Everything that functions and jobs need, in workerd: databases by a fresh connection for each piece of work, the rest
+// from the Node host.
+
+import { z } from 'zod';
+import { freshConnections } from '../adapters/kept-database.ts';
+import { loadSettings } from '../config/load-settings.ts';
+import type { Thresholds } from '../domain/thresholds.ts';
+import type { Deps } from '../http/deps.ts';
+import type { Log } from '../ports/log.ts';
+import { CORE, sharedDeps, STATE } from './both-hosts.ts';
+import { handoverSchema } from './handover.ts';
+import { hostAssets, hostCall, hostPort, type ServiceBinding } from './host-ports.ts';
+
+/** The bindings of the worker, as scripts/dev-workerd.ts sets them. */
+export interface WorkerEnv {
+  HOST: ServiceBinding;
+  /** Proves the host to the worker and the worker to the host. */
+  HOST_TOKEN: string;
+  /** JSON of WorkerFacts. */
+  FACTS: string;
+}
+
+const factsSchema = z.object({
+  handover: handoverSchema,
+  startedAt: z.iso.datetime(),
+  nodeVersion: z.string(),
+  thresholds: z.custom<Thresholds>(),
+});
+
+export type WorkerFacts = z.infer<typeof factsSchema>;
+
+export function workerdDeps(env: WorkerEnv): Deps {
+  const { handover, startedAt, nodeVersion, thresholds } = factsSchema.parse(JSON.parse(env.FACTS));
+  const loaded = loadSettings(handover.layers, handover.mode);
+  const { settings } = loaded;
+  const shared = sharedDeps({
+    startedAt: new Date(startedAt),
+    loaded,
+    thresholds,
+    listen: handover.tls?.address,
+    nodeVersion,
+    core: freshConnections(settings.CORE_DATABASE_URL, CORE),
+    state: freshConnections(settings.DATABASE_URL, STATE),
+  });
+  const call = hostCall(env.HOST, env.HOST_TOKEN);
+  return {
+    ...shared,
+    log: consoleLog(),
+    logFiles: hostPort(call, 'logFiles'),
+    assets: hostAssets(call),
+    monitored: {
+      ...shared.monitored,
+      disks: hostPort(call, 'disks'),
+      tls: hostPort(call, 'tls'),
+      hostNames: hostPort(call, 'hostNames'),
+      containers: settings.CONTAINER_RUNTIME_URL === undefined ? undefined : hostPort(call, 'containers'),
+      configurationFiles: hostPort(call, 'configurationFiles'),
+    },
+    health: hostPort(call, 'health'),
+    together: (_, work) => work(),
+  };
+}
+
+/** One line per event at once: nothing may run after the request. */
+function consoleLog(): Log {
+  const line =
+    (level: string): Log['info'] =>
+    (event, fields = {}) => {
+      console.log(JSON.stringify({ time: new Date().toISOString(), level, role: 'worker', event, ...fields }));
+    };
+  return { info: line('info'), warn: line('warn'), error: line('error') };
+}

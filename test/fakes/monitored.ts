@@ -1,0 +1,195 @@
+// Honest in-memory ports for what the health modules look at: change a member to change the world.
+
+import { AppError } from '../../shared/domain/app-error.ts';
+import { type History, NO_HISTORY } from '../../shared/domain/evaluate.ts';
+import type { Container } from '../../shared/ports/containers.ts';
+import type { DatabaseSize, TableStatistics } from '../../shared/ports/core-database.ts';
+import type { DiskUse } from '../../shared/ports/disks.ts';
+import type { Claim, JobRuns } from '../../shared/ports/job-runs.ts';
+import type { Monitored, Wanted } from '../../shared/ports/monitored.ts';
+import type { TlsState } from '../../shared/ports/tls-endpoints.ts';
+
+export const NOW = new Date('2026-03-04T05:06:07.000Z');
+
+/** The world as the modules see it; every part is fine. */
+export interface World {
+  now: Date;
+  wanted: Wanted;
+  /** Set to make the core's database throw. */
+  databaseError: string | undefined;
+  tables: TableStatistics[];
+  settings: Record<string, string>;
+  size: DatabaseSize;
+  clockOffsetMs: number;
+  writeError: string | undefined;
+  mounts: DiskUse[];
+  tls: Record<string, TlsState>;
+  addresses: Record<string, string[]>;
+  ownAddresses: string[];
+  containers: Container[] | undefined;
+  changed: string[];
+  nodeVersion: string;
+  /** Newest release by `product cycle`; undefined: no network. */
+  releases: Record<string, string> | undefined;
+}
+
+export function world(): World {
+  return {
+    now: NOW,
+    wanted: {
+      tuning: { scaleFactor: 0.05, costLimit: 1000, maintenanceWorkMem: '256MB' },
+      publicNames: [],
+      publicAddresses: [],
+      tlsEndpoints: [],
+    },
+    databaseError: undefined,
+    tables: [table('cot_router', 10, 5000)],
+    settings: {
+      autovacuum: 'on',
+      track_counts: 'on',
+      autovacuum_vacuum_scale_factor: '0.05',
+      autovacuum_vacuum_cost_limit: '1000',
+      maintenance_work_mem: '256MB',
+    },
+    size: {
+      total_bytes: 30e6,
+      live_bytes: 18e6,
+      locked_tables: [],
+      wal_bytes: 16e6,
+      max_wal_bytes: 1e9,
+      archive_mode: 'off',
+      archive_failing: false,
+      read_only: false,
+      version: '16.14',
+    },
+    clockOffsetMs: 0,
+    writeError: undefined,
+    mounts: [mount('/', 41.5)],
+    tls: {},
+    addresses: {},
+    ownAddresses: ['127.0.0.1', '192.0.2.1'],
+    containers: undefined,
+    changed: [],
+    nodeVersion: '24.21.0',
+    releases: { 'postgresql 16': '16.14', 'nodejs 24': '24.21.0' },
+  };
+}
+
+export function table(name: string, dead: number, live: number): TableStatistics {
+  return {
+    schema: 'public',
+    table: name,
+    dead_tuples: dead,
+    live_tuples: live,
+    last_autovacuum: null,
+    last_vacuum: '2026-01-02T03:04:05.000Z',
+  };
+}
+
+export function mount(path: string, usedPct: number, inodes: number | null = 3): DiskUse {
+  const bytes = { total_bytes: 1e12, free_bytes: (1e12 * (100 - usedPct)) / 100 };
+  return { mount: path, paths: [path], ...bytes, used_pct: usedPct, inodes_used_pct: inodes };
+}
+
+/** The ports over a world. */
+export function fakeMonitored(of: World): Monitored {
+  const core = async <T>(value: () => T): Promise<T> => {
+    if (of.databaseError !== undefined) throw new AppError('unavailable', of.databaseError);
+    return value();
+  };
+  return {
+    wanted: of.wanted,
+    now: () => of.now,
+    coreDatabase: {
+      vacuumStatistics: () => core(() => ({ tables: of.tables, settings: of.settings })),
+      size: () => core(() => of.size),
+      clockMs: () => core(() => of.now.getTime() + of.clockOffsetMs),
+      version: () => core(() => of.size.version),
+    },
+    state: {
+      writeOnce: async () => {
+        if (of.writeError !== undefined) throw new Error(of.writeError);
+      },
+    },
+    disks: { use: async () => of.mounts },
+    tls: {
+      inspect: async ({ name }) => {
+        const state = of.tls[name];
+        if (state === undefined) throw new Error(`no such endpoint in this world: ${name}`);
+        return state;
+      },
+    },
+    hostNames: {
+      resolve: async (name) => {
+        const addresses = of.addresses[name] ?? [];
+        return { addresses, error: addresses.length === 0 ? 'no such name' : undefined };
+      },
+      ownAddresses: async () => of.ownAddresses,
+    },
+    get containers() {
+      const { containers } = of;
+      return containers === undefined ? undefined : { list: async () => containers };
+    },
+    configurationFiles: { changedSinceStart: async () => of.changed },
+    clocks: [{ name: 'database', readMs: () => core(() => of.now.getTime() + of.clockOffsetMs), resolutionMs: 0 }],
+    parts: [
+      { name: 'PostgreSQL', product: 'postgresql', version: () => core(() => of.size.version), cycleParts: 1 },
+      { name: 'Node.js', product: 'nodejs', version: async () => of.nodeVersion, cycleParts: 1 },
+    ],
+    releases: {
+      newest: async (product, cycle) => {
+        if (of.releases === undefined) throw new AppError('unavailable', 'no network');
+        return of.releases[`${product} ${cycle}`];
+      },
+    },
+  };
+}
+
+export const history = (members: Partial<History> = {}): History => ({ ...NO_HISTORY, ...members });
+
+interface FakeRun extends Claim {
+  leaseUntilMs: number;
+  finishedMs: number | undefined;
+}
+
+/** Runs of jobs in memory, with a clock of its own choice. */
+export function fakeJobRuns(nowMs: () => number = () => Date.now()): JobRuns {
+  const runs: FakeRun[] = [];
+  const find = (claim: Claim): FakeRun | undefined =>
+    runs.find(
+      (run) =>
+        run.name === claim.name &&
+        run.dueAt.getTime() === claim.dueAt.getTime() &&
+        run.runner === claim.runner &&
+        run.finishedMs === undefined,
+    );
+  return {
+    async claim(name, dueAt, runner, leaseSeconds) {
+      const leaseUntilMs = nowMs() + leaseSeconds * 1000;
+      const unfinished = runs.find((run) => run.name === name && run.finishedMs === undefined);
+      if (unfinished !== undefined) {
+        if (unfinished.leaseUntilMs >= nowMs()) return undefined;
+        Object.assign(unfinished, { runner, attempt: unfinished.attempt + 1, leaseUntilMs });
+        return { name, dueAt: unfinished.dueAt, runner, attempt: unfinished.attempt };
+      }
+      if (runs.some((run) => run.name === name && run.dueAt.getTime() === dueAt.getTime())) return undefined;
+      runs.push({ name, dueAt, runner, attempt: 1, leaseUntilMs, finishedMs: undefined });
+      return { name, dueAt, runner, attempt: 1 };
+    },
+    async renew(claim, leaseSeconds) {
+      const run = find(claim);
+      if (run !== undefined) run.leaseUntilMs = nowMs() + leaseSeconds * 1000;
+      return run !== undefined;
+    },
+    async finish(claim) {
+      const run = find(claim);
+      if (run !== undefined) run.finishedMs = nowMs();
+      return run !== undefined;
+    },
+    async prune(before) {
+      const old = runs.filter(({ finishedMs }) => finishedMs !== undefined && finishedMs < before.getTime());
+      for (const run of old) runs.splice(runs.indexOf(run), 1);
+      return old.length;
+    },
+  };
+}

@@ -1,0 +1,276 @@
+import { describe, expect, it } from 'vitest';
+import { DEFAULT_THRESHOLDS } from '../../shared/config/thresholds.ts';
+import { HEALTH_MODULES, healthModuleOf } from '../../shared/health/index.ts';
+import { healthModule } from '../../shared/health/module.ts';
+import type { Container } from '../../shared/ports/containers.ts';
+import type { Measurement } from '../../shared/ports/health-cache.ts';
+import type { TlsState } from '../../shared/ports/tls-endpoints.ts';
+import { fakeMonitored, history, mount, NOW, table, type World, world } from '../fakes/monitored.ts';
+
+async function measure(name: string, change: (of: World) => void = () => undefined): Promise<Measurement> {
+  const of = world();
+  change(of);
+  const module = healthModuleOf(name);
+  if (module === undefined) throw new Error(name);
+  return module.measure(fakeMonitored(of), DEFAULT_THRESHOLDS, history());
+}
+
+const verdict = async (name: string, change: (of: World) => void): Promise<[string, string]> => {
+  const { status, message } = await measure(name, change);
+  return [status, message];
+};
+
+describe('every health module', () => {
+  it.each(HEALTH_MODULES.map(({ name }) => name))('%s is ok where all is well, and has thresholds', async (name) => {
+    expect(DEFAULT_THRESHOLDS.modules[name]).toBeDefined();
+    const { status, message, updated_at } = await measure(name);
+    expect([status, updated_at]).toEqual(['ok', NOW.toISOString()]);
+    expect(message).toMatch(/^[A-Z0-9].*\.$/);
+  });
+
+  it.each(['database', 'autovacuum', 'time'])(
+    '%s is critical, with the reason, when the database is away',
+    async (name) => {
+      expect(await verdict(name, (of) => (of.databaseError = 'the database does not answer'))).toEqual([
+        'critical',
+        'the database does not answer.',
+      ]);
+    },
+  );
+
+  it('that hangs is critical after its time, and does not hang its caller', async () => {
+    const hanging = healthModule({
+      name: 'disk',
+      withinMs: 30,
+      read: () => new Promise<object>(() => undefined),
+      findings: () => [],
+      well: () => '',
+    });
+    const measured = await hanging.measure(fakeMonitored(world()), DEFAULT_THRESHOLDS, history());
+    expect(measured).toMatchObject({ status: 'critical', message: 'No answer within 0.03 s.', data: {} });
+  });
+});
+
+describe('autovacuum', () => {
+  it.each([
+    [1000, 1000, 'critical', 50],
+    [999, 1000, 'ok', 49.97],
+    [999, 0, 'ok', 100],
+    [1000, 0, 'critical', 100],
+    [1000, 19_000, 'warning', 5],
+    [1000, 19_001, 'ok', 5],
+    [1000, 5667, 'warning', 15],
+    [1000, 5666, 'critical', 15],
+  ])('%d dead rows beside %d live ones are %s, %f %% of both', async (dead, live, status, percent) => {
+    const { status: seen, data } = await measure('autovacuum', (of) => (of.tables = [table('cot_router', dead, live)]));
+    expect([seen, (data['tables'] as { dead_pct: number }[])[0]?.dead_pct]).toEqual([status, percent]);
+  });
+
+  it('follows the worst table and names it; small ones are listed and do not count', async () => {
+    const tables = [table('small', 999, 1), table('bad', 2000, 2000), table('worse', 3000, 1000), table('fine', 0, 9)];
+    const { message, data } = await measure('autovacuum', (of) => (of.tables = tables));
+    expect(message).toMatch(/^public\.worse: 75 % of its rows are dead \(3000 of 4000\); critical from 15 %/);
+    expect(data['tables']).toHaveLength(4);
+  });
+
+  it('warns of settings in force that are not those wanted', async () => {
+    const [status, message] = await verdict('autovacuum', (of) => {
+      of.settings = { ...of.settings, autovacuum_vacuum_scale_factor: '0.2', maintenance_work_mem: '262144kB' };
+    });
+    expect([status, message]).toEqual(['warning', expect.stringMatching(/scale_factor is 0\.2, not 0\.05/)]);
+    expect(message).not.toContain('maintenance_work_mem');
+  });
+
+  it('warns when autovacuum is off', async () => {
+    expect((await verdict('autovacuum', (of) => (of.settings = { ...of.settings, autovacuum: 'off' })))[0]).toBe(
+      'warning',
+    );
+  });
+});
+
+describe('database', () => {
+  it.each([
+    [24.9e9, 'ok'],
+    [25e9, 'warning'],
+    [40e9, 'critical'],
+  ])('of %d bytes is %s', async (bytes, status) =>
+    expect((await verdict('database', (of) => (of.size.total_bytes = bytes)))[0]).toBe(status),
+  );
+
+  it('shows what is not live as overhead', async () =>
+    expect((await measure('database')).data).toMatchObject({
+      total_bytes: 30e6,
+      live_bytes: 18e6,
+      overhead_bytes: 12e6,
+    }));
+
+  it('is critical when a write fails, and when it takes none', async () => {
+    expect(await verdict('database', (of) => (of.writeError = 'No space left on device'))).toEqual([
+      'critical',
+      'a test write failed: No space left on device.',
+    ]);
+    expect((await verdict('database', (of) => (of.size.read_only = true)))[0]).toBe('critical');
+  });
+
+  it('warns of WAL that piles up and of archiving that fails', async () => {
+    expect((await verdict('database', (of) => (of.size.wal_bytes = 4e9)))[1]).toMatch(/WAL takes 4 GB/);
+    expect((await verdict('database', (of) => (of.size.archive_failing = true)))[0]).toBe('warning');
+    expect((await verdict('database', (of) => (of.size.wal_bytes = null)))[0]).toBe('note');
+  });
+});
+
+describe('disk', () => {
+  it('names the fullest file system', async () => {
+    expect(
+      await verdict('disk', (of) => (of.mounts = [mount('/', 20), mount('/data', 91), mount('/logs', 85)])),
+    ).toEqual(['critical', '/data: 91 % full, 90 GB free; critical from 90 %.']);
+  });
+
+  it('counts inodes too, and finding nothing is never ok', async () => {
+    expect((await verdict('disk', (of) => (of.mounts = [mount('/', 20, 85)])))[0]).toBe('warning');
+    expect((await verdict('disk', (of) => (of.mounts = [])))[0]).toBe('critical');
+  });
+});
+
+describe('time', () => {
+  it.each([
+    [4999, 'ok'],
+    [5000, 'warning'],
+    [-30_000, 'critical'],
+  ])('%d ms between the clocks is %s', async (offset, status) =>
+    expect((await verdict('time', (of) => (of.clockOffsetMs = offset)))[0]).toBe(status),
+  );
+
+  it('says which clock is ahead', async () =>
+    expect((await verdict('time', (of) => (of.clockOffsetMs = -7000)))[1]).toMatch(
+      /^the clock of the database: 7 s behind this machine/,
+    ));
+});
+
+describe('tls', () => {
+  const endpoint = { name: 'https://cot.example.org', host: 'cot.example.org', port: 443, trust: 'own' } as const;
+  const state = (more: Partial<TlsState>): TlsState => ({
+    reachable: true,
+    trusted: true,
+    error: undefined,
+    expires_at: new Date(NOW.getTime() + 90 * 86_400_000).toISOString(),
+    subject: 'CN=cot.example.org',
+    issuer: 'CN=ca',
+    ...more,
+  });
+  const seen = async (more: Partial<TlsState>): Promise<[string, string]> =>
+    verdict('tls', (of) => {
+      of.wanted.tlsEndpoints = [endpoint];
+      of.tls = { [endpoint.name]: state(more) };
+    });
+  const inDays = (days: number): string => new Date(NOW.getTime() + days * 86_400_000).toISOString();
+
+  it.each([
+    ['unreachable', { reachable: false, trusted: false, expires_at: undefined, error: 'refused' }, 'critical'],
+    ['untrusted', { trusted: false, error: 'signed by an unknown authority' }, 'critical'],
+    ['expired', { trusted: false, error: 'expired on 2026-03-01', expires_at: inDays(-3) }, 'critical'],
+    ['trusted but without an end', { expires_at: undefined }, 'critical'],
+    ['with 7.9 days left', { expires_at: inDays(7.9) }, 'critical'],
+    ['with 8 days left', { expires_at: inDays(8) }, 'warning'],
+    ['with 30 days left', { expires_at: inDays(30.5) }, 'warning'],
+    ['with 31 days left', { expires_at: inDays(31.5) }, 'ok'],
+  ])('an endpoint that is %s is judged', async (_, more, status) => expect((await seen(more))[0]).toBe(status));
+
+  it('says plainly that there is none', async () =>
+    expect((await measure('tls')).message).toBe('There is no public TLS address to look at.'));
+});
+
+describe('dns', () => {
+  const named =
+    (addresses: string[]) =>
+    (of: World): void => {
+      of.wanted.publicNames = ['cot.example.org'];
+      of.addresses = { 'cot.example.org': addresses };
+    };
+
+  it('is ok when every address is one of this machine', async () => {
+    expect((await verdict('dns', named(['192.0.2.1'])))[0]).toBe('ok');
+    expect((await verdict('dns', named(['127.0.1.1'])))[0]).toBe('ok');
+  });
+
+  it('warns of a name without address, and of one that leads elsewhere in part', async () => {
+    expect(await verdict('dns', named([]))).toEqual(['warning', 'cot.example.org has no address (no such name).']);
+    const [status, message] = await verdict('dns', named(['192.0.2.1', '203.0.113.9']));
+    expect([status, message]).toEqual([
+      'warning',
+      expect.stringMatching(/leads to 203\.0\.113\.9, .*PUBLIC_ADDRESSES/),
+    ]);
+  });
+
+  it('accepts an address that PUBLIC_ADDRESSES names, in any spelling', async () => {
+    const [status] = await verdict('dns', (of) => {
+      named(['2001:db8::9'])(of);
+      of.wanted.publicAddresses = ['2001:0db8:0:0::9'];
+    });
+    expect(status).toBe('ok');
+  });
+});
+
+describe('containers', () => {
+  const container = (more: Partial<Container>): Container => ({
+    name: 'core',
+    image: 'core:1',
+    state: 'running',
+    health: undefined,
+    exit_code: undefined,
+    kept_running: true,
+    out_of_memory: false,
+    restarts: 0,
+    ...more,
+  });
+  const exited = { state: 'exited', exit_code: 0 };
+
+  it.each([
+    ['running', {}, 'ok'],
+    ['healthy', { health: 'healthy' as const }, 'ok'],
+    ['starting', { health: 'starting' as const }, 'note'],
+    ['unhealthy', { health: 'unhealthy' as const }, 'critical'],
+    ['paused', { state: 'paused' }, 'warning'],
+    ['created', { state: 'created' }, 'warning'],
+    ['restarting', { state: 'restarting', restarts: 7 }, 'critical'],
+    ['dead', { state: 'dead' }, 'critical'],
+    ['one that has done its work', { ...exited, kept_running: false }, 'ok'],
+    ['one that should run and has ended in peace', exited, 'critical'],
+    ['one that failed', { ...exited, exit_code: 1, kept_running: false }, 'critical'],
+    ['one that was ended for its memory', { ...exited, exit_code: 137, out_of_memory: true }, 'critical'],
+  ])('%s', async (_, more, status) =>
+    expect((await verdict('containers', (of) => (of.containers = [container(more)])))[0]).toBe(status),
+  );
+
+  it('says so without a runtime, and a runtime without containers is never ok', async () => {
+    expect((await measure('containers')).message).toMatch(/^No container runtime is configured/);
+    expect((await verdict('containers', (of) => (of.containers = [])))[0]).toBe('critical');
+  });
+});
+
+describe('config', () => {
+  it('is a note that names what changed', async () =>
+    expect(await verdict('config', (of) => (of.changed = ['SMTP_URL', 'modules.disk.warning']))).toEqual([
+      'note',
+      'SMTP_URL, modules.disk.warning changed since the start; restart to use them.',
+    ]));
+});
+
+describe('updates', () => {
+  it('are a note that names the newer release', async () =>
+    expect(await verdict('updates', (of) => (of.releases = { ...of.releases, 'postgresql 16': '16.15' }))).toEqual([
+      'note',
+      'PostgreSQL 16.15 is out; 16.14 runs.',
+    ]));
+
+  it('without network are ok and say so', async () =>
+    expect(await verdict('updates', (of) => (of.releases = undefined))).toEqual([
+      'ok',
+      'Without network newer releases cannot be looked for.',
+    ]));
+
+  it('that cannot be compared are never ok', async () => {
+    expect((await verdict('updates', (of) => (of.nodeVersion = '99.0.0')))[0]).toBe('note');
+    expect((await verdict('updates', (of) => (of.databaseError = 'away')))[0]).toBe('note');
+  });
+});
