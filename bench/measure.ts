@@ -24,7 +24,19 @@ export function report(what: string, figure: string): void {
 }
 
 /** One line that says the figure, the aim, and whether it is met. */
-export function reportAim(what: string, value: number, aim: number, unit: string, digits = 2): void {
-  const verdict = value <= aim ? 'met' : 'MISSED';
-  report(what, `${value.toFixed(digits)} ${unit}, aim at most ${aim} ${unit}: ${verdict}`);
+export function reportAim(
+  what: string,
+  value: number,
+  aim: number,
+  unit: string,
+  { digits = 2, least = false }: { digits?: number; least?: boolean } = {},
+): void {
+  const verdict = (least ? value >= aim : value <= aim) ? 'met' : 'MISSED';
+  const bound = least ? 'at least' : 'at most';
+  report(
+    what,
+    `${value.toFixed(digits)} ${unit}, aim ${bound} ${aim} ${unit}: ${verdict}`
+      .replaceAll(' ,', ',')
+      .replaceAll(' :', ':'),
+  );
 }

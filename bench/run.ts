@@ -1,6 +1,8 @@
 // Runs one benchmark by name: npm run bench -- start
 
 const BENCHMARKS: Record<string, () => Promise<void>> = {
+  health: async () => (await import('./health.ts')).run(),
+  live: async () => (await import('./live.ts')).run(),
   start: async () => (await import('./start.ts')).run(),
 };
 

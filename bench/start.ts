@@ -78,7 +78,7 @@ async function management(parent: string): Promise<void> {
     ours: (await untilAnswers(startManagement, '/api/ping', 5000)).residentMb,
   };
   report('bare node:http, resident memory after 5 s idle', `${idle.bare.toFixed(1)} MB`);
-  reportAim('management, resident memory after 5 s idle', idle.ours, 84, 'MB', 1);
+  reportAim('management, resident memory after 5 s idle', idle.ours, 84, 'MB', { digits: 1 });
   script('stop.sh', ['--data', data]);
 }
 

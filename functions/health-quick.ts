@@ -12,11 +12,12 @@ const VIEWS: Readonly<Record<string, HealthView>> = { '': 'full', '?view=status'
 
 /** The app's fetch with a short cut. */
 export function withQuickHealth(fetch: AppFetch, deps: Deps): AppFetch {
-  const isKnown = knownHeaders(deps.settings);
+  const recognise = knownHeaders(deps.settings);
 
   return function answer(request, bindings) {
     const view = request.method === 'GET' ? viewOf(request.url) : undefined;
-    if (view === undefined || !isKnown(request.headers.get('authorization') ?? '')) return fetch(request, bindings);
+    const principal = view === undefined ? undefined : recognise(request.headers.get('authorization') ?? '');
+    if (view === undefined || principal === undefined) return fetch(request, bindings);
     const prepared = deps.health.current(view);
     if (prepared instanceof Promise) return fetch(request, bindings);
     return answerPrepared(prepared, request.headers, bindings.requestId);

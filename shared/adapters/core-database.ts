@@ -2,7 +2,7 @@
 
 import { parseDatabaseSize } from '../domain/database-size.ts';
 import { codeOf } from '../domain/thrown.ts';
-import type { CoreDatabase, DatabaseSize, VacuumStatistics } from '../ports/core-database.ts';
+import type { CoreDatabase, DatabaseSize, TableStatistics, VacuumStatistics } from '../ports/core-database.ts';
 import type { RunSql } from './kept-database.ts';
 import type { Sql } from './postgres.ts';
 
@@ -19,34 +19,70 @@ export function coreDatabase(run: RunSql): CoreDatabase {
   };
 }
 
+interface OverridesRow {
+  /** JSON of lists of `name=value`, the more specific list last; null when there is none. */
+  overrides: string | null;
+}
+
 /** What ALTER DATABASE has set: a connection that was open before does not know of it. */
 const overrides = (sql: Sql) => sql`
-  SELECT DISTINCT ON (1) split_part(setting, '=', 1) AS name, substr(setting, strpos(setting, '=') + 1) AS value
-  FROM pg_db_role_setting, unnest(setconfig) AS setting
-  WHERE setrole = 0 AND setdatabase IN (0, (SELECT oid FROM pg_database WHERE datname = current_database()))
-  ORDER BY 1, setdatabase DESC`;
+  (SELECT json_agg(setconfig ORDER BY setdatabase) FROM pg_db_role_setting
+    WHERE setrole = 0 AND setdatabase IN (0, (SELECT oid FROM pg_database WHERE datname = current_database()))
+  )::text AS overrides`;
+
+function overriddenBy({ overrides: text }: OverridesRow): Record<string, string> {
+  const lists = text === null ? [] : (JSON.parse(text) as string[][]);
+  return Object.fromEntries(lists.flat().map((setting) => splitAtEquals(setting)));
+}
+
+function splitAtEquals(setting: string): [string, string] {
+  const place = setting.indexOf('=');
+  return [setting.slice(0, place), setting.slice(place + 1)];
+}
 
 async function readVacuumStatistics(sql: Sql): Promise<VacuumStatistics> {
-  const [row] = await sql<[{ statistics: string }]>`
-    WITH overrides AS (${overrides(sql)})
-    SELECT json_build_object(
-      'tables', (
-        SELECT coalesce(json_agg(json_build_object(
-          'schema', schemaname,
-          'table', relname,
-          'dead_tuples', n_dead_tup,
-          'live_tuples', n_live_tup,
-          'last_autovacuum', to_char(last_autovacuum AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'),
-          'last_vacuum', to_char(last_vacuum AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')
-        ) ORDER BY n_dead_tup DESC, schemaname, relname), '[]')
-        FROM pg_stat_user_tables),
-      'settings', (
-        SELECT json_object_agg(name, coalesce(
-          (SELECT value FROM overrides WHERE overrides.name = wanted.name), current_setting(wanted.name)))
-        FROM (VALUES ('autovacuum'), ('track_counts'), ('autovacuum_vacuum_scale_factor'),
-          ('autovacuum_vacuum_cost_limit'), ('maintenance_work_mem')) AS wanted (name))
-    )::text AS statistics`;
-  return JSON.parse(row.statistics) as VacuumStatistics;
+  const [tables, settings] = await Promise.all([readTables(sql), readSettings(sql)]);
+  return { tables, settings };
+}
+
+type TableRow = Omit<TableStatistics, 'last_autovacuum' | 'last_vacuum'> & {
+  autovacuum_ms: number | null;
+  vacuum_ms: number | null;
+};
+
+/** The tables of pg_stat_user_tables without what that view collects for their indexes, which takes longer than all the rest. */
+async function readTables(sql: Sql): Promise<TableStatistics[]> {
+  const rows = await sql<TableRow[]>`
+    SELECT n.nspname AS schema, c.relname AS table,
+      pg_stat_get_dead_tuples(c.oid)::float8 AS dead_tuples,
+      pg_stat_get_live_tuples(c.oid)::float8 AS live_tuples,
+      (extract(epoch FROM pg_stat_get_last_autovacuum_time(c.oid)) * 1000)::float8 AS autovacuum_ms,
+      (extract(epoch FROM pg_stat_get_last_vacuum_time(c.oid)) * 1000)::float8 AS vacuum_ms
+    FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+    WHERE c.relkind IN ('r', 't', 'm', 'p')
+      AND n.nspname NOT IN ('pg_catalog', 'information_schema') AND n.nspname !~ '^pg_toast'
+    ORDER BY dead_tuples DESC, n.nspname, c.relname`;
+  return rows.map(({ autovacuum_ms: autovacuum, vacuum_ms: vacuum, ...table }) => ({
+    ...table,
+    last_autovacuum: isoOf(autovacuum),
+    last_vacuum: isoOf(vacuum),
+  }));
+}
+
+function isoOf(ms: number | null): string | null {
+  return ms === null ? null : new Date(ms).toISOString();
+}
+
+async function readSettings(sql: Sql): Promise<Record<string, string>> {
+  const [row] = await sql<[OverridesRow & Record<string, string>]>`
+    SELECT current_setting('autovacuum') AS autovacuum,
+      current_setting('track_counts') AS track_counts,
+      current_setting('autovacuum_vacuum_scale_factor') AS autovacuum_vacuum_scale_factor,
+      current_setting('autovacuum_vacuum_cost_limit') AS autovacuum_vacuum_cost_limit,
+      current_setting('maintenance_work_mem') AS maintenance_work_mem, ${overrides(sql)}`;
+  const { overrides: _, ...shown } = row;
+  const overridden = overriddenBy(row);
+  return Object.fromEntries(Object.entries(shown).map(([name, value]) => [name, overridden[name] ?? value]));
 }
 
 async function readSize(sql: Sql): Promise<DatabaseSize> {
@@ -94,21 +130,33 @@ async function measureUnlocked(sql: Sql) {
   return { ...row, locked_tables: row.locked_tables ?? [] };
 }
 
+interface GeneralRow extends OverridesRow {
+  archive_mode: string;
+  archive_failing: boolean;
+  in_recovery: boolean;
+  read_only: string;
+  version: string;
+  max_wal: string;
+}
+
 async function readGeneral(sql: Sql) {
-  const [row] = await sql<
-    [{ archive_mode: string; archive_failing: boolean; read_only: boolean; version: string; max_wal: string }]
-  >`
-    WITH overrides AS (${overrides(sql)})
+  const [row] = await sql<[GeneralRow]>`
     SELECT current_setting('archive_mode') AS archive_mode,
       coalesce(last_failed_time > coalesce(last_archived_time, '-infinity'), false) AS archive_failing,
-      pg_is_in_recovery() OR coalesce(
-        (SELECT value FROM overrides WHERE name = 'default_transaction_read_only'),
-        current_setting('default_transaction_read_only'))::boolean AS read_only,
+      pg_is_in_recovery() AS in_recovery,
+      current_setting('default_transaction_read_only') AS read_only,
       current_setting('server_version') AS version,
-      current_setting('max_wal_size') AS max_wal
+      current_setting('max_wal_size') AS max_wal, ${overrides(sql)}
     FROM pg_stat_archiver`;
-  const { max_wal: maxWal, ...general } = row;
-  return { ...general, max_wal_bytes: parseDatabaseSize(maxWal) ?? 0 };
+  const { archive_mode, archive_failing, in_recovery, version } = row;
+  const readOnly = overriddenBy(row)['default_transaction_read_only'] ?? row.read_only;
+  return {
+    archive_mode,
+    archive_failing,
+    read_only: in_recovery || /^(on|true|yes|1)$/i.test(readOnly),
+    version,
+    max_wal_bytes: parseDatabaseSize(row.max_wal) ?? 0,
+  };
 }
 
 /** A role that may not look (rule `walUnreadable`) gets null; the module says so. */

@@ -17,8 +17,10 @@ export const WEBADMIN = 'webadmin';
 
 /** Refuses with 401 unless the request carries an accepted credential; else sets `principal`. */
 export function signIn(credentials: Credentials): MiddlewareHandler<AppEnv> {
+  const recognise = knownHeaders(credentials);
+
   return async function requireSignIn(c, next) {
-    const principal = await authenticate(c, credentials);
+    const principal = recognise(c.req.header('authorization') ?? '') ?? (await authenticate(c, credentials));
     if (principal === undefined) throw new AppError('unauthenticated', 'Sign in to use this address.');
     c.set('principal', principal);
     await next();
@@ -35,20 +37,22 @@ export function requireAccess(access: Access): MiddlewareHandler<AppEnv> {
   };
 }
 
+const ADMINISTRATOR: Principal = { username: WEBADMIN, role: 'admin' };
+const METRICS: Principal = { username: 'metrics', role: 'viewer' };
+
 /**
  * Recognises, in constant time and without waiting, the Authorization headers that these credentials are usually sent as.
- * False says nothing: other spellings of the same credential exist.
+ * Undefined says nothing: other spellings of the same credential exist.
  */
-export function knownHeaders(credentials: Credentials): (header: string) => boolean {
+export function knownHeaders(credentials: Credentials): (header: string) => Principal | undefined {
   const { CORE_WEBADMIN_PASSWORD: password, METRICS_TOKEN: token } = credentials;
-  const known = [
-    ...(password === undefined ? [] : [`Basic ${encodeBasic(`${WEBADMIN}:${password.reveal()}`)}`]),
-    ...(token === undefined ? [] : [`Bearer ${token.reveal()}`]),
-  ].map((text) => new Secret(text));
-  return function isKnown(header) {
-    let found = false;
-    for (const text of known) found = sameText(header, text.reveal()) || found;
-    return found;
+  const admin = password && new Secret(`Basic ${encodeBasic(`${WEBADMIN}:${password.reveal()}`)}`);
+  const metrics = token && new Secret(`Bearer ${token.reveal()}`);
+  return function recognise(header) {
+    const isAdmin = admin !== undefined && sameText(header, admin.reveal());
+    const isMetrics = metrics !== undefined && sameText(header, metrics.reveal());
+    if (isAdmin) return ADMINISTRATOR;
+    return isMetrics ? METRICS : undefined;
   };
 }
 
@@ -69,12 +73,12 @@ async function basic(encoded: string, password: Secret | undefined): Promise<Pri
     constantTimeEqual(decoded.slice(0, Math.max(separator, 0)), WEBADMIN),
     constantTimeEqual(given, password.reveal()),
   ]);
-  return rightName && rightPassword ? { username: WEBADMIN, role: 'admin' } : undefined;
+  return rightName && rightPassword ? ADMINISTRATOR : undefined;
 }
 
 async function bearer(token: string, expected: Secret | undefined): Promise<Principal | undefined> {
   if (expected === undefined) return undefined;
-  return (await constantTimeEqual(token, expected.reveal())) ? { username: 'metrics', role: 'viewer' } : undefined;
+  return (await constantTimeEqual(token, expected.reveal())) ? METRICS : undefined;
 }
 
 function encodeBasic(text: string): string {

@@ -11,10 +11,17 @@ export function sharingTogether(clockMs: () => number = () => performance.now())
   return function together<T>(key: string, work: () => Promise<T>): Promise<T> {
     const known = running.get(key);
     if (known !== undefined && clockMs() - known.sinceMs <= MOMENT_MS) return known.result as Promise<T>;
-    const result = work().finally(() => {
-      if (running.get(key)?.result === result) running.delete(key);
-    });
+    const result = afterThisTurn()
+      .then(work)
+      .finally(() => {
+        if (running.get(key)?.result === result) running.delete(key);
+      });
     running.set(key, { sinceMs: clockMs(), result });
     return result;
   };
+}
+
+/** Requests that arrived together are read in one turn of the event loop: the work begins after all of them have joined. */
+function afterThisTurn(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve));
 }

@@ -63,7 +63,11 @@ describe('assets', () => {
 describe('the JSON log', () => {
   it('collects lines, writes them together, and shows no secret', () => {
     const written: string[] = [];
-    const log = jsonLog({ role: 'test', now: () => new Date(0), write: (text) => written.push(text) });
+    const log = jsonLog({
+      role: 'test',
+      now: () => new Date(0),
+      write: (bytes) => written.push(Buffer.from(bytes).toString()),
+    });
     log.info('user.created', { password: new Secret('hunter2'), nested: { key: new Secret('hunter2') } });
     log.warn('disk.low');
     expect(written).toEqual([]);
@@ -90,7 +94,7 @@ describe('the JSON log', () => {
 
   it('writes by itself after a moment', async () => {
     const written: string[] = [];
-    jsonLog({ role: 'test', write: (text) => written.push(text) }).error('x.failed');
+    jsonLog({ role: 'test', write: (bytes) => written.push(Buffer.from(bytes).toString()) }).error('x.failed');
     await new Promise((tick) => setTimeout(tick, 150));
     expect(written).toHaveLength(1);
   });

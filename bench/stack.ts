@@ -1,0 +1,82 @@
+// An embedded stack for a benchmark, in a directory of its own.
+
+import { spawnSync } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+
+const home = resolve(import.meta.dirname, '..');
+const OFFSET = 31_800;
+
+interface StackFile {
+  api: string;
+  database: string;
+  webadmin: { username: string; password: string };
+  pids: { role: string; pid: number }[];
+}
+
+export interface BenchStack {
+  api: string;
+  apiPort: number;
+  /** The core's database, as its owner. */
+  database: string;
+  /** The core's database, as the reader that health uses. */
+  readerDatabase: string;
+  /** The Authorization header of the web-admin. */
+  authorization: string;
+  pid(role: string): number;
+  /** Ends the management process; the supervisor starts it again. */
+  restartManagement(): void;
+  /** Resolves when the API answers. */
+  answering(): Promise<void>;
+  stop(): void;
+}
+
+/** Starts it with these settings; the programs are built first. */
+export async function benchStack(settings: Record<string, string> = {}): Promise<BenchStack> {
+  const parent = mkdtempSync(join(tmpdir(), 'holdfast-bench-'));
+  const data = join(parent, 'data');
+  script('start.sh', ['--help']);
+  const args = ['--embedded', '--detach', '--data', data, '--offset', String(OFFSET), '--env', '/dev/null'];
+  script('start.sh', args, settings);
+  const file = (): StackFile => JSON.parse(readFileSync(join(data, 'stack.json'), 'utf8')) as StackFile;
+  const { api, database, webadmin } = file();
+  const pid = (role: string): number => file().pids.find((each) => each.role === role)?.pid ?? 0;
+  return {
+    api,
+    apiPort: Number(new URL(api).port),
+    database,
+    readerDatabase: asReader(database, data),
+    authorization: `Basic ${Buffer.from(`${webadmin.username}:${webadmin.password}`).toString('base64')}`,
+    pid,
+    restartManagement: () => process.kill(pid('management'), 'SIGKILL'),
+    async answering() {
+      for (;;) {
+        await new Promise((tick) => setTimeout(tick, 100));
+        const answers = await fetch(`${api}/api/ping`).then(
+          ({ ok }) => ok,
+          () => false,
+        );
+        if (answers && pid('management') > 0) return;
+      }
+    },
+    stop() {
+      script('stop.sh', ['--data', data]);
+      rmSync(parent, { recursive: true, force: true });
+    },
+  };
+}
+
+function asReader(database: string, data: string): string {
+  const secrets = JSON.parse(readFileSync(join(data, 'secrets.json'), 'utf8')) as Record<string, string>;
+  const url = new URL(database);
+  url.username = 'holdfast_ro';
+  url.password = secrets['CORE_READER_PASSWORD'] ?? '';
+  return url.href;
+}
+
+function script(name: string, args: string[], settings: Record<string, string> = {}): void {
+  const env = { ...settings, PATH: process.env['PATH'] ?? '', HOME: process.env['HOME'] ?? '/' };
+  const { status, stderr } = spawnSync(join(home, 'scripts', name), args, { env, encoding: 'utf8' });
+  if (status !== 0) throw new Error(`${name} ended with ${status}: ${stderr}`);
+}
