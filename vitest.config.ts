@@ -31,6 +31,7 @@ export default defineConfig({
             'test/*.test.ts',
             'test/{domain,config,http,health,verbs,jobs,functions,embedded,runtime}/**/*.test.ts',
           ],
+          exclude: ['test/runtime/parity.test.ts'],
           testTimeout: 10_000,
         },
       },
@@ -38,7 +39,7 @@ export default defineConfig({
         extends: true,
         test: {
           name: 'real',
-          include: ['test/{adapters,stack}/**/*.test.ts'],
+          include: ['test/{adapters,stack}/**/*.test.ts', 'test/runtime/parity.test.ts'],
           testTimeout: 120_000,
           hookTimeout: 120_000,
           fileParallelism: false,

@@ -2,6 +2,7 @@
 // This process is the host: it listens, keeps the health cache, reaches what a worker cannot, and fires the crons.
 
 import { existsSync, readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
 import { join, resolve } from 'node:path';
 import { Cron } from 'croner';
 import { JOBS } from '../jobs/index.ts';
@@ -68,7 +69,15 @@ async function refuseWithoutStack({ layout, apiUrl }: EmbeddedPlan): Promise<voi
   );
 }
 
+/** Where Miniflare finds workerd: through a script that ties it to this process. */
+function tieWorkerd(): void {
+  const { default: program } = createRequire(import.meta.url)('workerd') as { default: string };
+  process.env['WORKERD'] = program;
+  process.env['MINIFLARE_WORKERD_PATH'] = join(home, 'scripts/workerd.sh');
+}
+
 async function startHost(plan: EmbeddedPlan): Promise<RunningWorker> {
+  tieWorkerd();
   const files = join(plan.layout.core, 'certs/files');
   const certificates = {
     ca: join(files, 'ca.pem'),

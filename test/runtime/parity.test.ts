@@ -1,0 +1,268 @@
+// The same requests and jobs on Node and in workerd (npm run dev:workerd), beside one running stack: the same answers.
+
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { basic } from '../fakes/deps.ts';
+import {
+  answersPing,
+  cleanEnvironment,
+  eventually,
+  home,
+  lives,
+  newStack,
+  query,
+  stop,
+  type TestStack,
+} from '../stack/embedded.ts';
+
+const TOKEN = 'a-token-for-this-test-0123';
+const SETTINGS = { METRICS_TOKEN: TOKEN, UPDATES_URL: 'off', MON_DATABASE_INTERVAL: '2' };
+const READER = { authorization: `Bearer ${TOKEN}` };
+const MODULES = ['database', 'autovacuum', 'disk', 'tls', 'time', 'dns', 'containers', 'config', 'updates'];
+
+let stack: TestStack;
+let worker: ChildProcess;
+let workerApi: string;
+const admin = (): { authorization: string } => {
+  const { username, password } = stack.file().webadmin;
+  return { authorization: basic(username, password) };
+};
+
+async function startWorker(): Promise<void> {
+  const args = ['--data', stack.data, '--offset', String(stack.offset), '--env', '/dev/null'];
+  worker = spawn(join(home, 'node_modules/.bin/node'), [join(home, 'dist/dev-workerd.js'), ...args], {
+    env: cleanEnvironment(SETTINGS),
+    stdio: 'ignore',
+  });
+  await eventually('the worker answers', () => answersPing(workerApi), 20_000);
+}
+
+async function endWorker(signal: NodeJS.Signals = 'SIGTERM'): Promise<void> {
+  if (worker.exitCode !== null || worker.signalCode !== null) return;
+  worker.kill(signal);
+  await once(worker, 'exit');
+}
+
+beforeAll(async () => {
+  stack = await newStack();
+  workerApi = `http://127.0.0.1:${8081 + stack.offset}`;
+  expect((await stack.start([], { env: SETTINGS })).code).toBe(0);
+  await startWorker();
+});
+afterAll(async () => {
+  await endWorker();
+  await stop(stack.data);
+});
+
+interface Answer {
+  status: number;
+  headers: Record<string, string | null>;
+  body: unknown;
+}
+
+const HEADERS = ['content-type', 'www-authenticate', 'cache-control', 'content-security-policy'];
+
+async function ask(api: string, path: string, init: RequestInit): Promise<Answer> {
+  const response = await fetch(`${api}${path}`, { redirect: 'manual', ...init });
+  const text = await response.text();
+  expect(response.headers.get('x-request-id')).toMatch(/^[0-9a-f-]{36}$/);
+  return {
+    status: response.status,
+    headers: Object.fromEntries(HEADERS.map((name) => [name, response.headers.get(name)])),
+    body: /json/.test(response.headers.get('content-type') ?? '') && text !== '' ? comparable(JSON.parse(text)) : text,
+  };
+}
+
+/** Without what differs from one moment to the next. */
+function comparable(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(comparable);
+  if (typeof value !== 'object' || value === null) return value;
+  const changing =
+    /^(request_id|updated_at|started_at|free_bytes|used_pct|total_bytes|overhead_bytes|wal_bytes|message|.*offset_seconds)$/;
+  return Object.fromEntries(
+    Object.entries(value).map(([key, member]) => [key, changing.test(key) ? typeof member : comparable(member)]),
+  );
+}
+
+async function both(path: string, init: RequestInit = {}): Promise<Answer> {
+  const [node, workerd] = await Promise.all([stack.file().api, workerApi].map((api) => ask(api, path, init)));
+  expect(workerd).toEqual(node);
+  if (node === undefined) throw new Error('no answer');
+  return node;
+}
+
+describe('Node and workerd give the same answer', () => {
+  it.each([
+    ['GET', '/api/ping', 200],
+    ['HEAD', '/api/ping', 200],
+    ['GET', '/api/health', 401],
+    ['GET', '/api/nothing', 401],
+    ['POST', '/api/health', 401],
+    ['GET', '/metrics', 401],
+    ['GET', '/nothing', 404],
+  ])('to nobody: %s %s is %d', async (method, path, status) =>
+    expect((await both(path, { method })).status).toBe(status),
+  );
+
+  it.each([
+    ['a wrong password', basic('webadmin', 'wrong'), 401],
+    ['a wrong token', 'Bearer wrong', 401],
+    ['no Base64', 'Basic %%%', 400],
+  ])('to %s', async (_, authorization, status) =>
+    expect((await both('/api/health', { headers: { authorization } })).status).toBe(status),
+  );
+
+  it.each([
+    ['/api/health', 200],
+    ['/api/health?view=status', 200],
+    ['/api/health?view=all', 422],
+    ['/api/health/nothing', 404],
+    ['/api/openapi.json', 200],
+    ['/api/docs', 200],
+    ['/api/docs/swagger-ui.css', 200],
+    ['/api/docs/start.js', 200],
+    ['/api/docs/../../package.json', 404],
+    ['/api/settings', 403],
+    ['/api/logs', 403],
+    ...MODULES.map((module): [string, number] => [`/api/health/${module}`, 200]),
+  ])('to a reader: %s is %d', async (path, status) =>
+    expect((await both(path, { headers: READER })).status).toBe(status),
+  );
+
+  it.each([
+    ['/api/settings', 200],
+    ['/api/logs', 200],
+    ['/api/logs?name=database&tail=1', 200],
+    ['/api/logs?name=nothing', 404],
+    ['/api/logs?name=database&tail=0', 422],
+  ])('to an administrator: %s is %d', async (path, status) =>
+    expect((await both(path, { headers: admin() })).status).toBe(status),
+  );
+
+  it('to the entity tag of what is known: 304 without a body', async () => {
+    for (const api of [stack.file().api, workerApi])
+      for (const path of ['/api/health', '/api/health/dns']) {
+        const etag = (await fetch(`${api}${path}`, { headers: READER })).headers.get('etag') ?? '';
+        const again = await fetch(`${api}${path}`, { headers: { ...READER, 'if-none-match': etag } });
+        expect([path, again.status, await again.text()]).toEqual([path, 304, '']);
+      }
+  });
+
+  it('about a table with 1,000 dead rows and 1,000 live ones', async () => {
+    await query(
+      stack.file().database,
+      `CREATE TABLE rows_dead (n int) WITH (autovacuum_enabled = false);
+       INSERT INTO rows_dead SELECT generate_series(1, 2000)`,
+    );
+    await query(stack.file().database, 'DELETE FROM rows_dead WHERE n > 1000');
+    const { body } = await both('/api/health/autovacuum', { headers: READER });
+    expect(body).toMatchObject({ status: 'critical', tables: [{ table: 'rows_dead', dead_pct: 50 }] });
+    await query(stack.file().database, 'DROP TABLE rows_dead');
+  });
+});
+
+describe('the worker', () => {
+  it('runs the jobs: every module was measured by its cron', async () => {
+    const body = (await (await fetch(`${workerApi}/api/health`, { headers: READER })).json()) as {
+      modules: Record<string, { updated_at: string | null }>;
+    };
+    expect(Object.values(body.modules).map(({ updated_at }) => typeof updated_at)).toEqual(MODULES.map(() => 'string'));
+  });
+
+  it('claims a job by a row, as a runner of its own', async () => {
+    const rows = async (text: string): Promise<{ runner: string }[]> => query(stack.file().state_database, text);
+    const [{ runner: node } = { runner: '' }] = await rows('SELECT runner FROM job_run');
+    let runner = node;
+    for (let tries = 0; tries < 4 && runner === node; tries++) {
+      await endWorker();
+      await rows('DELETE FROM job_run');
+      await startWorker();
+      await eventually(
+        'somebody ran it',
+        async () => (await rows('SELECT runner FROM job_run WHERE finished_at IS NOT NULL')).length === 1,
+        20_000,
+      );
+      runner = (await rows('SELECT runner FROM job_run'))[0]?.runner ?? '';
+    }
+    expect(runner).not.toBe(node);
+  });
+
+  it('takes no request that does not come by its host, whatever it claims', async () => {
+    const ports = listeningPorts(worker.pid ?? 0);
+    expect(ports.length).toBeGreaterThan(0);
+    for (const port of ports) {
+      const connection = JSON.stringify({ requestId: 'x', clientAddress: '127.0.0.1', secure: true });
+      const forged = { ...admin(), 'x-holdfast-host': 'guess', 'x-holdfast-connection': connection };
+      const answer = await fetch(`http://127.0.0.1:${port}/api/settings`, { headers: forged }).catch(() => undefined);
+      expect([port, answer?.ok ?? false]).toEqual([port, false]);
+    }
+  });
+
+  it('says the same as Node while the database is away, and recovers with it', async () => {
+    process.kill(stack.pid('supervisor'), 'SIGSTOP');
+    try {
+      process.kill(stack.pid('database'), 'SIGINT');
+      await eventually('it is away', async () => !lives(stack.pid('database')), 10_000);
+      for (const module of ['database', 'autovacuum', 'time']) {
+        const { body } = await both(`/api/health/${module}`, { headers: READER });
+        expect(body).toMatchObject({ status: 'critical' });
+      }
+    } finally {
+      process.kill(stack.pid('supervisor'), 'SIGCONT');
+    }
+    await eventually(
+      'both are well',
+      async () => {
+        const answers = await Promise.all(
+          [stack.file().api, workerApi].map(
+            async (api) =>
+              ((await (await fetch(`${api}/api/health/database`, { headers: READER })).json()) as { status: string })
+                .status,
+          ),
+        );
+        return answers.every((status) => status === 'ok');
+      },
+      20_000,
+    );
+  });
+
+  it('leaves no process behind when its host is killed', async () => {
+    const children = childrenOf(worker.pid ?? 0);
+    expect(children.length).toBeGreaterThan(0);
+    await endWorker('SIGKILL');
+    await eventually('they are gone', () => children.every((pid) => !lives(pid)), 5000);
+  });
+});
+
+/** The processes that this one has started. */
+function childrenOf(pid: number): number[] {
+  const text = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim();
+  return text === '' ? [] : text.split(' ').map(Number);
+}
+
+/** Ports on which the children of a process listen. */
+function listeningPorts(pid: number): number[] {
+  const sockets = new Set(
+    childrenOf(pid).flatMap((child) =>
+      readdirSync(`/proc/${child}/fd`).flatMap(
+        (descriptor) => /^socket:\[(\d+)\]$/.exec(linkOf(child, descriptor))?.[1] ?? [],
+      ),
+    ),
+  );
+  const lines = readFileSync('/proc/net/tcp', 'utf8').trim().split('\n').slice(1);
+  return lines.flatMap((line) => {
+    const [, local = '', , state, , , , , , inode = ''] = line.trim().split(/\s+/);
+    return state === '0A' && sockets.has(inode) ? [Number.parseInt(local.split(':')[1] ?? '', 16)] : [];
+  });
+}
+
+function linkOf(pid: number, descriptor: string): string {
+  try {
+    return readlinkSync(`/proc/${pid}/fd/${descriptor}`);
+  } catch {
+    return '';
+  }
+}
