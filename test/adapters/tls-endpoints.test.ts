@@ -1,6 +1,4 @@
-import 'reflect-metadata';
 import { spawn, spawnSync } from 'node:child_process';
-import { randomBytes, webcrypto } from 'node:crypto';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer as createHttpServer } from 'node:http';
@@ -8,50 +6,10 @@ import { type AddressInfo, connect, createServer, type Server, type Socket } fro
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { createServer as createTlsServer, type TlsOptions, type TLSSocket } from 'node:tls';
-import * as x509 from '@peculiar/x509';
 import { afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { tlsEndpoints } from '../../shared/adapters/tls-endpoints.ts';
 import type { TlsState } from '../../shared/ports/tls-endpoints.ts';
-
-const KEY = { name: 'ECDSA', namedCurve: 'P-256' } as const;
-const DAY_MS = 86_400_000;
-
-interface Issued {
-  certificate: x509.X509Certificate;
-  keys: webcrypto.CryptoKeyPair;
-  pem: string;
-  key: string;
-}
-
-interface Wish {
-  ca?: boolean;
-  names?: string[];
-  from?: Date;
-  to?: Date;
-}
-
-async function issue(commonName: string, issuer: Issued | undefined, wish: Wish = {}): Promise<Issued> {
-  const keys = await webcrypto.subtle.generateKey(KEY, true, ['sign', 'verify']);
-  const certificate = await x509.X509CertificateGenerator.create({
-    serialNumber: `40${randomBytes(8).toString('hex')}`,
-    subject: `CN=${commonName}, O=Holdfast test`,
-    issuer: issuer?.certificate.subjectName ?? `CN=${commonName}, O=Holdfast test`,
-    notBefore: wish.from ?? new Date(Date.now() - DAY_MS),
-    notAfter: wish.to ?? new Date(Date.now() + 30 * DAY_MS),
-    signingAlgorithm: { name: 'ECDSA', hash: 'SHA-256' },
-    publicKey: keys.publicKey,
-    signingKey: (issuer?.keys ?? keys).privateKey,
-    extensions: [
-      new x509.BasicConstraintsExtension(wish.ca ?? false, undefined, true),
-      new x509.SubjectAlternativeNameExtension(
-        (wish.names ?? ['localhost']).map((value) => ({ type: /^[\d.]+$|:/.test(value) ? 'ip' : 'dns', value })),
-      ),
-    ],
-  });
-  const der = Buffer.from(await webcrypto.subtle.exportKey('pkcs8', keys.privateKey)).toString('base64');
-  const key = `-----BEGIN PRIVATE KEY-----\n${der}\n-----END PRIVATE KEY-----\n`;
-  return { certificate, keys, pem: `${certificate.toString('pem')}\n`, key };
-}
+import { issue, type Issued } from '../fakes/certificates.ts';
 
 let root: Issued;
 let foreign: Issued;

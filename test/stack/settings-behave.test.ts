@@ -1,7 +1,6 @@
 // Every variable is read and changes behaviour. Those whose behaviour comes with a later step stand in LATER; it must
 // only ever shrink.
 
-import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { X509Certificate } from 'node:crypto';
 import { tmpdir } from 'node:os';
@@ -9,24 +8,14 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { SETTING_NAMES, type SettingName } from '../../shared/config/settings.ts';
 import { basic } from '../fakes/deps.ts';
-import {
-  answersPing,
-  cleanEnvironment,
-  eventually,
-  freeOffset,
-  home,
-  newStack,
-  query,
-  stop,
-  type TestStack,
-} from './embedded.ts';
+import { healthOf, listenOn, manageAlone } from './managed.ts';
+import { answersPing, eventually, newStack, query, stop, type TestStack } from './embedded.ts';
 
 const LATER: SettingName[] = [
   'COT_RETENTION_DAYS',
   'GEOCHAT_RETENTION_DAYS',
   'RETENTION_CRON',
   'CORE_RETENTION_UNIT',
-  'DEPLOY_MODE',
   'CORE_ENROLLMENT_PORT',
   'COMPOSE_FILE',
   'LDAP_BIND_PASSWORD',
@@ -48,43 +37,21 @@ const LATER: SettingName[] = [
   'TWILIO_FROM',
   'BREVO_API_KEY',
   'HEARTBEAT_URL',
-  'CORE_DATABASE_URL',
-  'CORE_API_URL',
-  'CORE_ENROLLMENT_URL',
-  'CORE_STREAMING_URL',
-  'CORE_DATA_DIR',
-  'IDENTITY_URL',
   'IDENTITY_TOKEN',
   'LDAP_URL',
   'LDAP_BASE_DN',
-  'CONTAINER_RUNTIME_URL',
 ];
 
 let stack: TestStack;
 let other: TestStack;
 const place = mkdtempSync(join(tmpdir(), 'holdfast-settings-'));
 
-/** A management process without a supervisor, as in a container, on the state database of `other`. */
-async function manage(env: Record<string, string>, use: (port: number) => Promise<void>): Promise<void> {
-  const port = 8080 + (await freeOffset());
-  const needed = {
-    SERVER_ADDRESS: 'cot.example.org',
-    DEPLOY_MODE: 'direct',
-    DATABASE_URL: other.file().state_database,
-    API_PORT: String(port),
-  };
-  const process_ = start({ ...needed, ...env });
-  try {
-    await use(port);
-  } finally {
-    process_.kill('SIGTERM');
-    await new Promise((ended) => process_.once('exit', ended));
-  }
-}
+const manage = (env: Record<string, string>, use: (port: number) => Promise<void>): Promise<void> =>
+  manageAlone({ DATABASE_URL: other.file().state_database, ...env }, use);
 
-function start(env: Record<string, string>): ChildProcess {
-  const node = join(home, 'node_modules/.bin/node');
-  return spawn(node, [join(home, 'dist/management.js')], { env: cleanEnvironment(env), stdio: 'ignore' });
+async function isTlsEndpoint(variable: string, url: string): Promise<void> {
+  const { status, data } = await healthOf({ [variable]: url }, 'tls');
+  expect([status, (data['endpoints'] as { name: string }[]).map(({ name }) => name)]).toEqual(['critical', [url]]);
 }
 
 const show = async (name: string): Promise<string> => {
@@ -143,6 +110,55 @@ const BEHAVIOURS: Partial<Record<SettingName, () => Promise<void>>> = {
       await eventually('it answers there', () => answersPing(`http://127.0.0.3:${port}`), 10_000);
       expect(await answersPing(`http://127.0.0.1:${port}`)).toBe(false);
     }),
+  PUBLIC_ADDRESSES: async () => {
+    const elsewhere = { SERVER_ADDRESS: '0xc6336407' };
+    const { status, message } = await healthOf(elsewhere, 'dns');
+    expect([status, message]).toEqual([
+      'warning',
+      expect.stringMatching(/leads to 198\.51\.100\.7, .* PUBLIC_ADDRESSES/),
+    ]);
+    expect((await healthOf({ ...elsewhere, PUBLIC_ADDRESSES: '198.51.100.7' }, 'dns')).status).toBe('ok');
+  },
+  DEPLOY_MODE: async () => {
+    const names = async (mode: string): Promise<string[]> => {
+      const { data } = await healthOf({ SERVER_ADDRESS: 'cot.invalid', DEPLOY_MODE: mode }, 'dns');
+      return (data['names'] as { name: string }[]).map(({ name }) => name);
+    };
+    expect(await names('direct')).toEqual(['cot.invalid']);
+    expect(await names('subdomain')).toContain('monitor.cot.invalid');
+  },
+  UPDATES_URL: async () => {
+    expect((await healthOf({ UPDATES_URL: 'off' }, 'updates')).message).toMatch(/switched off/);
+    expect((await healthOf({ UPDATES_URL: 'http://127.0.0.1:1/' }, 'updates')).message).toMatch(/^Without network/);
+  },
+  CORE_DATABASE_URL: async () => {
+    expect((await healthOf({}, 'database')).message).toMatch(/set CORE_DATABASE_URL/);
+    const { data } = await healthOf({ CORE_DATABASE_URL: other.file().database }, 'database');
+    expect(data['version']).toMatch(/^16/);
+  },
+  CORE_API_URL: () => isTlsEndpoint('CORE_API_URL', 'https://127.0.0.1:1'),
+  CORE_ENROLLMENT_URL: () => isTlsEndpoint('CORE_ENROLLMENT_URL', 'https://127.0.0.1:2'),
+  CORE_STREAMING_URL: () => isTlsEndpoint('CORE_STREAMING_URL', 'tls://127.0.0.1:3'),
+  CORE_DATA_DIR: async () => {
+    const { data } = await healthOf({ CORE_DATA_DIR: '/dev/shm/tak' }, 'disk');
+    expect((data['mounts'] as { paths: string[] }[]).flatMap(({ paths }) => paths)).toContain('/dev/shm/tak');
+  },
+  IDENTITY_URL: async () => {
+    const behind = listenOn((_, response) => {
+      response.setHeader('Date', new Date(Date.now() - 60_000).toUTCString()).end();
+    });
+    const url = await behind.url;
+    const CORE_DATABASE_URL = other.file().database;
+    expect((await healthOf({ IDENTITY_URL: url, CORE_DATABASE_URL }, 'time')).status).toBe('critical');
+    expect((await healthOf({ CORE_DATABASE_URL }, 'time')).status).toBe('ok');
+    behind.close();
+  },
+  CONTAINER_RUNTIME_URL: async () => {
+    expect((await healthOf({ CONTAINER_RUNTIME_URL: 'unix:///nowhere/docker.sock' }, 'containers')).status).toBe(
+      'critical',
+    );
+    expect((await healthOf({}, 'containers')).message).toMatch(/^No container runtime/);
+  },
   API_PORT: () => manage({}, (port) => eventually('it answers', () => answersPing(`http://127.0.0.1:${port}`), 10_000)),
   LOG_DIR: async () => {
     mkdirSync(join(place, 'logs'), { recursive: true });
