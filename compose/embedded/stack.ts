@@ -180,7 +180,9 @@ async function startDatabase({ plan, guard, aborted, owned, events, report }: St
     ),
   );
   await started(server, logFile);
-  done(`PostgreSQL on 127.0.0.1:${ports.database}, ${isNew ? 'new' : 'existing'} data`);
+  const { scaleFactor, costLimit, maintenanceWorkMem } = plan.tuning;
+  const tuning = `autovacuum ${scaleFactor} / ${costLimit} / ${maintenanceWorkMem}`;
+  done(`PostgreSQL on 127.0.0.1:${ports.database}, ${isNew ? 'new' : 'existing'} data, ${tuning}`);
 }
 
 /** After a killed server its children need a moment to let go of the shared memory. */

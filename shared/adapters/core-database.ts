@@ -24,10 +24,13 @@ interface OverridesRow {
   overrides: string | null;
 }
 
-/** What ALTER DATABASE has set: a connection that was open before does not know of it. */
+/**
+ * What ALTER DATABASE has set, and ALTER ROLE for the owner of the database, as which the core works: a connection that was
+ * open before does not know of it, and neither does another role.
+ */
 const overrides = (sql: Sql) => sql`
-  (SELECT json_agg(setconfig ORDER BY setdatabase) FROM pg_db_role_setting
-    WHERE setrole = 0 AND setdatabase IN (0, (SELECT oid FROM pg_database WHERE datname = current_database()))
+  (SELECT json_agg(setconfig ORDER BY setrole, setdatabase) FROM pg_db_role_setting, pg_database AS d
+    WHERE d.datname = current_database() AND setrole IN (0, d.datdba) AND setdatabase IN (0, d.oid)
   )::text AS overrides`;
 
 function overriddenBy({ overrides: text }: OverridesRow): Record<string, string> {

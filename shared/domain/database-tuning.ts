@@ -27,7 +27,7 @@ export function tuningDifferences(inForce: Readonly<Record<string, string>>, tun
     .filter(([name, wanted]) => !same(name, inForce[name] ?? '', wanted))
     .map(
       ([name, wanted]) =>
-        `${name} is ${inForce[name] ?? 'unknown'}, not ${wanted}: something overrides the start flags (ALTER SYSTEM or ALTER DATABASE ... SET); remove it with RESET`,
+        `${name} is ${inForce[name] ?? 'unknown'}, not ${wanted}: something overrides the start flags (ALTER SYSTEM, ALTER DATABASE or ALTER ROLE ... SET); remove it with RESET`,
     );
 }
 

@@ -151,6 +151,10 @@ describe('a setting of the server that is not the wanted one', () => {
     });
     await owner('ALTER DATABASE cot RESET maintenance_work_mem');
     expect((await live('autovacuum')).status).toBe('ok');
+    await owner("ALTER ROLE martiuser SET maintenance_work_mem = '66MB'");
+    expect((await live('autovacuum')).message).toMatch(/^maintenance_work_mem is 66MB/);
+    await owner('ALTER ROLE martiuser RESET maintenance_work_mem');
+    expect((await live('autovacuum')).status).toBe('ok');
   });
 });
 

@@ -67,6 +67,7 @@ describe.skipIf(!asRoot)('started as root', () => {
         spawn(join(clone, 'scripts/start.sh'), args, { env: cleanEnvironment(), stdio: ['ignore', 'pipe', 'pipe'] }),
       );
       expect(output).toContain(`embedded, data in ${clone}/data`);
+      expect(output).toContain('autovacuum 0.05 / 777 / 256MB');
       expect(output).toContain('Holdfast runs and answers');
       expect(code).toBe(0);
       const { database } = JSON.parse(readFileSync(join(clone, 'data/stack.json'), 'utf8')) as StackFile;
