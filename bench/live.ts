@@ -33,7 +33,6 @@ export async function run(): Promise<void> {
     for (const module of ['autovacuum', 'database'] as const) await together(module, stack);
   } finally {
     AGENT.destroy();
-    AGENT.destroy();
     await sql.end({ timeout: 1 });
     stack.stop();
   }

@@ -3,12 +3,12 @@
 
 import { z } from 'zod';
 import { JOBS } from '../jobs/index.ts';
-import { runJob } from '../jobs/run-job.ts';
 import { AppError } from '../shared/domain/app-error.ts';
 import { constantTimeEqual } from '../shared/http/constant-time.ts';
 import type { Deps } from '../shared/http/deps.ts';
 import type { App, Bindings } from '../shared/http/env.ts';
 import { problemResponse } from '../shared/http/problem.ts';
+import { runJob } from '../shared/verbs/run-job.ts';
 import { workerdDeps, type WorkerEnv } from '../shared/runtime/workerd-deps.ts';
 import { createApp } from './app.ts';
 

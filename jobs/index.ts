@@ -9,6 +9,20 @@ import { run as pruneJobRuns } from './prune-job-runs.ts';
 const HOUR = 3600;
 
 export const JOBS: readonly Job<Deps>[] = [
-  { name: 'poll-health', cron: '* * * * *', claim: 'none', intervalSeconds: () => 1, run: pollHealth },
-  { name: 'prune-job-runs', cron: '7 * * * *', claim: 'row', intervalSeconds: () => HOUR, run: pruneJobRuns },
+  {
+    name: 'poll-health',
+    cron: '* * * * *',
+    claim: 'none',
+    intervalSeconds: () => 1,
+    limitSeconds: 30,
+    run: pollHealth,
+  },
+  {
+    name: 'prune-job-runs',
+    cron: '7 * * * *',
+    claim: 'row',
+    intervalSeconds: () => HOUR,
+    limitSeconds: 60,
+    run: pruneJobRuns,
+  },
 ];

@@ -24,6 +24,8 @@ const USAGE = `Usage: npm run dev:workerd -- [--data DIR] [--offset N] [--env FI
 Serves the API from workerd beside an embedded stack that runs already, on the port of its API plus one. Give it the
 same options as the stack.
 `;
+/** The crons fire once a minute. */
+const CRON_SECONDS = 60;
 const home = resolve(import.meta.dirname, '..');
 const log = jsonLog({ role: 'dev-workerd' });
 
@@ -88,7 +90,7 @@ async function startHost(plan: EmbeddedPlan): Promise<RunningWorker> {
   const configuration = readConfiguration(home, handover.layers, handover.mode);
   const startedAt = new Date();
   const modules = HEALTH_MODULES.map(({ name }) => name);
-  const deps = nodeDeps({ home, startedAt, configuration, handover, log, modules });
+  const deps = nodeDeps({ home, startedAt, configuration, handover, log, modules, tickSeconds: CRON_SECONDS });
   const token = crypto.randomUUID();
   return startWorker({
     script: join(home, 'dist/worker.js'),

@@ -210,6 +210,7 @@ function managementEnvironment(
   const handover: Handover = {
     mode: 'embedded',
     envFile,
+    dataPlaces: [layout.root, layout.pgdata, join(layout.pgdata, 'pg_wal')],
     layers: layers.map(({ source, values }) => ({ source, values: relevant(values) })),
     ...(listen === undefined
       ? {}
@@ -218,6 +219,8 @@ function managementEnvironment(
   return {
     [HANDOVER_VARIABLE]: JSON.stringify(handover),
     NODE_COMPILE_CACHE: join(layout.run, 'cache'),
+    // Name lookups and file systems that hang take threads; the rest must go on.
+    UV_THREADPOOL_SIZE: '16',
   };
 }
 

@@ -236,7 +236,7 @@ async function measureHealth({ measured }: ManagementProcess, { report, aborted 
   }
   const bad = modules.filter(({ status }) => status === 'warning' || status === 'critical');
   done(
-    `${modules.length} modules measured, ${bad.length === 0 ? 'none needs attention' : `${bad.length} need attention`}`,
+    `${modules.length} modules measured, ${bad.length === 0 ? 'none needs attention' : `${bad.length} ${bad.length === 1 ? 'needs' : 'need'} attention`}`,
   );
   for (const { module, status, message } of bad) report.warn(`${module} is ${status}: ${message}`);
 }

@@ -39,13 +39,21 @@ interface Endpoint {
 
 type Answer = { status: number; text: string };
 
+export interface ContainerRuntimeOptions {
+  withinMs?: number;
+  /** The Compose project of the stack. */
+  project?: string;
+  /** Other containers of the machine never count, not even when the stack has none. */
+  alone?: boolean;
+}
+
 /**
  * The containers of the Compose project `project`, or all of them when none belongs to it. `url` is unix:///path, http://, https:// or
  * tcp:// (plain HTTP); `withinMs` bounds a whole list.
  */
 export function containerRuntime(
   url: string,
-  { withinMs = 8_000, project = 'holdfast' }: { withinMs?: number; project?: string } = {},
+  { withinMs = 8_000, project = 'holdfast', alone = false }: ContainerRuntimeOptions = {},
 ): Containers {
   const endpoint = endpointOf(url);
 
@@ -53,7 +61,7 @@ export function containerRuntime(
     const call = new AbortController();
     const timer = setTimeout(() => call.abort(new Error(`nothing within ${withinMs / 1000} s`)), withinMs);
     try {
-      return await listWithin(endpoint, project, call.signal);
+      return await listWithin(endpoint, { project, alone }, call.signal);
     } catch (error) {
       throw error instanceof AppError ? error : noAnswer(endpoint, call.signal.reason ?? error);
     } finally {
@@ -65,11 +73,15 @@ export function containerRuntime(
   return { list };
 }
 
-async function listWithin(endpoint: Endpoint, project: string, signal: AbortSignal): Promise<Container[]> {
+async function listWithin(
+  endpoint: Endpoint,
+  { project, alone }: { project: string; alone: boolean },
+  signal: AbortSignal,
+): Promise<Container[]> {
   const path = '/containers/json?all=1';
   const all = readAs(summaries, endpoint, path, await get(endpoint, path, signal));
   const ours = all.filter(({ Labels }) => Labels?.['com.docker.compose.project'] === project);
-  const rest = (ours.length > 0 ? ours : all).values();
+  const rest = (ours.length > 0 || alone ? ours : all).values();
   const containers: Container[] = [];
   const inspectRest = async (): Promise<void> => {
     for (const summary of rest) {

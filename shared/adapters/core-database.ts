@@ -9,11 +9,14 @@ import type { Sql } from './postgres.ts';
 const LOCK_NOT_AVAILABLE = '55P03';
 const INSUFFICIENT_PRIVILEGE = '42501';
 
-/** Needs a role that may connect; to see the size of WAL it also needs `pg_monitor`. */
-export function coreDatabase(run: RunSql): CoreDatabase {
+/**
+ * Needs a role that may connect; to see the size of WAL it also needs `pg_monitor`. Measuring sizes may take long in a large
+ * database: it has connections of its own, so that nothing waits behind it.
+ */
+export function coreDatabase(run: RunSql, runSizes: RunSql = run): CoreDatabase {
   return {
     vacuumStatistics: () => run(readVacuumStatistics),
-    size: () => run(readSize),
+    size: () => runSizes(readSize),
     clockMs: () => run(readClock),
     version: () => run(readVersion),
   };
@@ -82,7 +85,8 @@ async function readSettings(sql: Sql): Promise<Record<string, string>> {
       current_setting('track_counts') AS track_counts,
       current_setting('autovacuum_vacuum_scale_factor') AS autovacuum_vacuum_scale_factor,
       current_setting('autovacuum_vacuum_cost_limit') AS autovacuum_vacuum_cost_limit,
-      current_setting('maintenance_work_mem') AS maintenance_work_mem, ${overrides(sql)}`;
+      current_setting('maintenance_work_mem') AS maintenance_work_mem,
+      current_setting('autovacuum_work_mem') AS autovacuum_work_mem, ${overrides(sql)}`;
   const { overrides: _, ...shown } = row;
   const overridden = overriddenBy(row);
   return Object.fromEntries(Object.entries(shown).map(([name, value]) => [name, overridden[name] ?? value]));
@@ -145,7 +149,9 @@ interface GeneralRow extends OverridesRow {
 async function readGeneral(sql: Sql) {
   const [row] = await sql<[GeneralRow]>`
     SELECT current_setting('archive_mode') AS archive_mode,
-      coalesce(last_failed_time > coalesce(last_archived_time, '-infinity'), false) AS archive_failing,
+      coalesce(last_failed_time > coalesce(last_archived_time, '-infinity'), false)
+        OR (current_setting('archive_mode') <> 'off' AND current_setting('archive_command') = ''
+          AND coalesce(current_setting('archive_library', true), '') = '') AS archive_failing,
       pg_is_in_recovery() AS in_recovery,
       current_setting('default_transaction_read_only') AS read_only,
       current_setting('server_version') AS version,

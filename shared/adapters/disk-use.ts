@@ -89,7 +89,7 @@ async function fill(path: string): Promise<Omit<DiskUse, 'mount' | 'paths'>> {
 }
 
 function percentage(used: number, free: number): number {
-  return used + free === 0 ? 0 : Math.round((used / (used + free)) * 1000) / 10;
+  return used + free === 0 ? 0 : Math.floor((used / (used + free)) * 1000) / 10;
 }
 
 /** Empty where there is no /proc. */

@@ -1,5 +1,6 @@
 // Host names as this machine resolves them (its hosts file first, then DNS), and its own addresses.
 
+import type { LookupAddress } from 'node:dns';
 import { lookup } from 'node:dns/promises';
 import { networkInterfaces } from 'node:os';
 import { normalAddress } from '../domain/host-name.ts';
@@ -16,12 +17,23 @@ const REASONS: Record<string, string> = {
 export function hostNames(options: { withinMs?: number } = {}): HostNames {
   const { withinMs = 5000 } = options;
 
+  const lookups = new Map<string, Promise<LookupAddress[]>>();
+
+  /** Each lookup holds a thread for as long as the name servers are silent: never two for one name. */
+  function addressesOf(name: string): Promise<LookupAddress[]> {
+    const running = lookups.get(name);
+    if (running !== undefined) return running;
+    const found = lookup(name, { all: true }).finally(() => lookups.delete(name));
+    lookups.set(name, found);
+    return found;
+  }
+
   async function resolve(name: string): Promise<Resolution> {
     const tooLate = Promise.withResolvers<never>();
     const timer = setTimeout(() => tooLate.reject(new Error(`no answer within ${withinMs / 1000} s`)), withinMs);
     try {
       // Node warns of the empty name, and finds no address for it.
-      const found = name === '' ? [] : await Promise.race([lookup(name, { all: true }), tooLate.promise]);
+      const found = name === '' ? [] : await Promise.race([addressesOf(name), tooLate.promise]);
       const addresses = distinct(found.map(({ address }) => address));
       return { addresses, error: addresses.length === 0 ? REASONS['ENODATA'] : undefined };
     } catch (error) {

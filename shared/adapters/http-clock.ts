@@ -1,7 +1,7 @@
 // The clock of an HTTP server, from the Date header of its answers.
 
 import { AppError } from '../domain/app-error.ts';
-import { messageOf } from '../domain/thrown.ts';
+import { causeOf } from '../domain/thrown.ts';
 import type { ClockSource } from '../ports/clock-source.ts';
 
 const WITHIN_MS = 5_000;
@@ -13,7 +13,7 @@ export function httpClock(name: string, url: string, fetch: typeof globalThis.fe
     try {
       response = await fetch(url, { method: 'HEAD', redirect: 'manual', signal: AbortSignal.timeout(WITHIN_MS) });
     } catch (error) {
-      throw new AppError('unavailable', `The ${name} does not answer: ${messageOf(error)}`, { cause: error });
+      throw new AppError('unavailable', `The ${name} does not answer on ${url} (${causeOf(error)})`, { cause: error });
     }
     const date = Date.parse(response.headers.get('date') ?? '');
     if (Number.isNaN(date)) throw new AppError('upstream', `The ${name} answers without a Date header`);

@@ -33,17 +33,17 @@ export function jobRunTable(run: RunSql): JobRuns {
     return row && { name: row.name, dueAt: row.due_at, runner: row.runner, attempt: row.attempt };
   }
 
-  async function renew({ name, dueAt, runner }: Claim, leaseSeconds: number): Promise<boolean> {
+  async function renew({ name, dueAt, runner, attempt }: Claim, leaseSeconds: number): Promise<boolean> {
     const { count } = await run(
       (sql) => sql`
         UPDATE job_run SET lease_until = now() + make_interval(secs => ${leaseSeconds})
-        WHERE name = ${name} AND due_at = ${dueAt} AND runner = ${runner} AND finished_at IS NULL`,
+        WHERE name = ${name} AND due_at = ${dueAt} AND runner = ${runner} AND attempt = ${attempt} AND finished_at IS NULL`,
     );
     return count > 0;
   }
 
   async function finish(
-    { name, dueAt, runner }: Claim,
+    { name, dueAt, runner, attempt }: Claim,
     outcome: { summary: unknown } | { error: string },
   ): Promise<boolean> {
     const summary = 'summary' in outcome ? JSON.stringify(outcome.summary) : null;
@@ -51,7 +51,7 @@ export function jobRunTable(run: RunSql): JobRuns {
     const { count } = await run(
       (sql) => sql`
         UPDATE job_run SET finished_at = now(), summary = ${summary}::text::jsonb, error = ${error}
-        WHERE name = ${name} AND due_at = ${dueAt} AND runner = ${runner} AND finished_at IS NULL`,
+        WHERE name = ${name} AND due_at = ${dueAt} AND runner = ${runner} AND attempt = ${attempt} AND finished_at IS NULL`,
     );
     return count > 0;
   }

@@ -17,10 +17,14 @@ export interface DatabaseOptions {
   /** Remedy when there is no URL: the variable to set. */
   variable: string;
   withinMs?: number;
+  /** How long a statement may wait for a lock; default: as long as for everything else. */
+  lockTimeoutMs?: number;
 }
 
 const WITHIN_MS = 5_000;
-const CONNECTIONS = 4;
+/** Of a server that was told to stop a statement. */
+const STATEMENT_TOO_LONG = '57014';
+const CONNECTIONS = 3;
 const DROPPED_POOL_GRACE_S = 5;
 
 /** Kept connections. A piece of work that is not done in time takes its pool with it: the next one connects anew. */
@@ -53,7 +57,8 @@ export function keptDatabase(url: Secret | undefined, options: DatabaseOptions):
 export function freshConnections(url: Secret | undefined, options: DatabaseOptions): RunSql {
   return async function run(use) {
     try {
-      return await withDatabase(needed(url, options), options.name, options.withinMs ?? WITHIN_MS, use);
+      const { name, withinMs = WITHIN_MS } = options;
+      return await withDatabase(needed(url, options), name, withinMs, use, limits(options));
     } catch (error) {
       throw explained(error, options);
     }
@@ -61,8 +66,8 @@ export function freshConnections(url: Secret | undefined, options: DatabaseOptio
 }
 
 /** The server gives up a little before we do: then the connection stays good. */
-function limits({ withinMs = WITHIN_MS }: DatabaseOptions) {
-  return { statementTimeoutMs: Math.round(withinMs * 0.8) };
+function limits({ withinMs = WITHIN_MS, lockTimeoutMs = 0 }: DatabaseOptions) {
+  return { statementTimeoutMs: Math.round(withinMs * 0.8), lockTimeoutMs };
 }
 
 function needed(url: Secret | undefined, { called, variable }: DatabaseOptions): Secret {
@@ -74,13 +79,20 @@ function tooLate({ called, withinMs = WITHIN_MS }: DatabaseOptions): AppError {
   return new AppError('unavailable', `${capital(called)} did not answer within ${withinMs / 1000} s`);
 }
 
-/** PostgreSQL's own errors (five characters) come from a server that answers; the rest are of the connection. */
-function explained(error: unknown, { called }: DatabaseOptions): unknown {
+/** PostgreSQL's own codes (a digit, F, H, P or X first) come from a server that answers; the rest are of the connection. */
+function explained(error: unknown, options: DatabaseOptions): unknown {
   if (error instanceof AppError) return error;
-  const code = codeOf(error);
-  const answered = code !== undefined && /^[0-9A-Z]{5}$/.test(code) && !/^(57P|08|28|3D)/.test(code);
-  if (answered) return error;
+  const { called } = options;
+  const code = codeOf(error) ?? '';
+  if (code === STATEMENT_TOO_LONG) return tooSlow(options, error);
+  if (/^[0-9FHPX][0-9A-Z]{4}$/.test(code) && !/^(57P|08|28|3D)/.test(code)) return error;
   return new AppError('unavailable', `${capital(called)} does not answer: ${messageOf(error)}`, { cause: error });
+}
+
+function tooSlow({ called, withinMs = WITHIN_MS }: DatabaseOptions, cause: unknown): AppError {
+  const seconds = Math.round(withinMs * 0.8) / 1000;
+  const text = `${capital(called)} took longer than ${seconds} s for one query: it is overloaded, or something holds a lock`;
+  return new AppError('unavailable', text, { cause });
 }
 
 function capital(text: string): string {

@@ -10,6 +10,8 @@ export interface HealthCacheOptions {
   /** Every module with its seconds between two measurements. */
   intervals: Readonly<Record<string, number>>;
   nowMs: () => number;
+  /** How often the host looks for due modules; default 1. */
+  tickSeconds?: number;
 }
 
 export interface MemoryHealthCache extends HealthCache {
@@ -27,6 +29,8 @@ export interface MemoryHealthCache extends HealthCache {
 
 interface Entry {
   startedMs: number | undefined;
+  /** When it was put last. */
+  putMs: number;
   /** Set while it is being measured: nobody else does. */
   takenUntilMs: number;
   measurement: Measurement | undefined;
@@ -38,11 +42,12 @@ interface Entry {
 /** A measurement that takes longer than this was lost, and the module is due again. */
 const TAKEN_FOR_MS = 30_000;
 
-export function memoryHealthCache({ intervals, nowMs }: HealthCacheOptions): MemoryHealthCache {
+export function memoryHealthCache({ intervals, nowMs, tickSeconds = 1 }: HealthCacheOptions): MemoryHealthCache {
   const originMs = Math.floor(nowMs() / 1000) * 1000;
   const entries = new Map(Object.keys(intervals).map((name) => [name, unmeasured(name)]));
   const { promise: complete, resolve: completed } = Promise.withResolvers<void>();
-  const prepared: Partial<Record<HealthView, Prepared>> = {};
+  const seed = crypto.randomUUID().slice(0, 8);
+  let prepared: Partial<Record<HealthView, Prepared>> = {};
   let version = 0;
   let staleAtMs = Number.POSITIVE_INFINITY;
   let lastUpdate: string | null = null;
@@ -58,7 +63,7 @@ export function memoryHealthCache({ intervals, nowMs }: HealthCacheOptions): Mem
     const head = JSON.stringify({ status, updated_at: lastUpdate }).slice(0, -1);
     return {
       body: `${head},"modules":{${modules.join(',')}}}`,
-      etag: `"${originMs.toString(36)}-${version}-${view}"`,
+      etag: `"${seed}-${version}-${view}"`,
     };
   }
 
@@ -67,6 +72,7 @@ export function memoryHealthCache({ intervals, nowMs }: HealthCacheOptions): Mem
     if (entry === undefined) return undefined;
     const before = entry.measurement?.status;
     entry.takenUntilMs = 0;
+    entry.putMs = nowMs();
     keep(entry, measurement, false);
     lastUpdate = measurement.updated_at;
     if ([...entries.values()].every((each) => each.measurement !== undefined)) completed();
@@ -78,15 +84,14 @@ export function memoryHealthCache({ intervals, nowMs }: HealthCacheOptions): Mem
     entry.stale = stale;
     entry.texts = textsOf(measurement);
     version++;
-    delete prepared.full;
-    delete prepared.status;
+    prepared = {};
     staleAtMs = Math.min(...[...entries].map(([name, each]) => staleMs(name, each)));
   }
 
-  /** Two intervals and a little after its start, unless it says so already. */
-  function staleMs(name: string, { startedMs, measurement, stale }: Entry): number {
-    if (startedMs === undefined || measurement === undefined || stale) return Number.POSITIVE_INFINITY;
-    return startedMs + (intervals[name] ?? 0) * 2000 + TAKEN_FOR_MS;
+  /** Two intervals and a little after it was put last, unless it says so already. */
+  function staleMs(name: string, { putMs, measurement, stale }: Entry): number {
+    if (measurement === undefined || stale) return Number.POSITIVE_INFINITY;
+    return putMs + Math.max(intervals[name] ?? 0, tickSeconds) * 2000 + TAKEN_FOR_MS;
   }
 
   function markStale(): void {
@@ -94,14 +99,15 @@ export function memoryHealthCache({ intervals, nowMs }: HealthCacheOptions): Mem
       if (entry.measurement === undefined || nowMs() < staleMs(name, entry)) continue;
       const { updated_at: last, message } = entry.measurement;
       const says = `Not measured since ${last}; then: ${message}`;
-      keep(entry, { ...entry.measurement, status: 'critical', message: says }, true);
+      keep(entry, { ...entry.measurement, status: 'critical', message: says, shouldAlert: true }, true);
     }
   }
 
   function takeDue(now: number): string[] {
     const names = [...entries].filter(
       ([name, { startedMs, takenUntilMs }]) =>
-        takenUntilMs <= now && due(startedMs, intervals[name] ?? 0, now, originMs),
+        !(now < takenUntilMs && takenUntilMs <= now + TAKEN_FOR_MS) &&
+        due(startedMs, intervals[name] ?? 0, now, originMs),
     );
     for (const [, entry] of names) Object.assign(entry, { startedMs: now, takenUntilMs: now + TAKEN_FOR_MS });
     return names.map(([name]) => name);
@@ -123,7 +129,7 @@ export function memoryHealthCache({ intervals, nowMs }: HealthCacheOptions): Mem
 
 function unmeasured(name: string): Entry {
   const texts = textsOf({ module: name, status: 'note', message: 'Not measured yet.', updated_at: null, data: {} });
-  return { startedMs: undefined, takenUntilMs: 0, measurement: undefined, stale: false, texts };
+  return { startedMs: undefined, putMs: 0, takenUntilMs: 0, measurement: undefined, stale: false, texts };
 }
 
 type Shown = Pick<Measurement, 'module' | 'status' | 'message' | 'data'> & { updated_at: string | null };

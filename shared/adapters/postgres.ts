@@ -13,6 +13,8 @@ export interface ConnectOptions {
   max?: number;
   /** The server cancels a statement that takes longer; default: never. */
   statementTimeoutMs?: number;
+  /** The server gives up waiting for a lock after this time; default: never. */
+  lockTimeoutMs?: number;
 }
 
 /**
@@ -21,7 +23,10 @@ export interface ConnectOptions {
  * query for array types rejects where nobody listens, so types are not fetched.
  * End it with `end({ timeout })`: without one, the end waits for ever for a connection that has died.
  */
-export function connect(url: Secret, { name, max = 5, statementTimeoutMs = 0 }: ConnectOptions): Sql {
+export function connect(
+  url: Secret,
+  { name, max = 5, statementTimeoutMs = 0, lockTimeoutMs = 0 }: ConnectOptions,
+): Sql {
   return postgres(url.reveal(), {
     max,
     connect_timeout: 5,
@@ -30,7 +35,7 @@ export function connect(url: Secret, { name, max = 5, statementTimeoutMs = 0 }: 
     fetch_types: false,
     backoff: () => 0.25,
     onnotice: () => undefined,
-    connection: { application_name: name, statement_timeout: statementTimeoutMs },
+    connection: { application_name: name, statement_timeout: statementTimeoutMs, lock_timeout: lockTimeoutMs },
   });
 }
 
@@ -43,8 +48,9 @@ export async function withDatabase<T>(
   name: string,
   withinMs: number,
   use: (sql: Sql) => Promise<T>,
+  limits: Pick<ConnectOptions, 'statementTimeoutMs' | 'lockTimeoutMs'> = {},
 ): Promise<T> {
-  const sql = connect(url, { name, max: 1 });
+  const sql = connect(url, { name, max: 1, ...limits });
   const { promise: late, reject } = Promise.withResolvers<never>();
   const timer = setTimeout(
     () => reject(new Error(`the database did not answer within ${withinMs / 1000} s`)),

@@ -18,6 +18,8 @@ export function wantedSettings(tuning: DatabaseTuning): Record<string, string | 
     autovacuum_vacuum_scale_factor: tuning.scaleFactor,
     autovacuum_vacuum_cost_limit: tuning.costLimit,
     maintenance_work_mem: tuning.maintenanceWorkMem,
+    // Any other value takes the place of maintenance_work_mem in autovacuum's workers.
+    autovacuum_work_mem: -1,
   };
 }
 

@@ -55,6 +55,9 @@ export interface Verdict extends History {
 
 export const NO_HISTORY: History = { failuresInRow: 0, pollsInRow: 0 };
 
+/** What no threshold judges comes before what one judges. */
+const UNWEIGHED = Number.MAX_VALUE;
+
 interface Judged {
   status: Status;
   says: string;
@@ -110,14 +113,14 @@ function alerting(
 
 function judge(finding: Finding, failureLimits: Limits, failuresInRow: number): Judged {
   if (finding.kind === 'figure') return judgeFigure(finding);
-  if (finding.kind === 'fact') return { status: finding.status, says: finding.says, weight: 0 };
+  if (finding.kind === 'fact') return { status: finding.status, says: finding.says, weight: UNWEIGHED };
   const level = levelOf(failuresInRow, failureLimits, false);
   const times = failuresInRow === 1 ? '' : ` (${failuresInRow} times in a row)`;
-  return { status: level === 'ok' ? 'note' : level, says: `${finding.says}${times}`, weight: 0 };
+  return { status: level === 'ok' ? 'note' : level, says: `${finding.says}${times}`, weight: UNWEIGHED };
 }
 
 function judgeFigure({ subject, value, limits, says, inWords = String, lowerIsWorse = false }: Figure): Judged {
-  if (!Number.isFinite(value)) return { status: 'critical', says: `${subject}: no figure`, weight: Number.MAX_VALUE };
+  if (!Number.isFinite(value)) return { status: 'critical', says: `${subject}: no figure`, weight: UNWEIGHED };
   const status = levelOf(value, limits, lowerIsWorse);
   const lower = isLowerWorse(limits, lowerIsWorse);
   const reached = status === 'ok' ? undefined : limits[status];

@@ -10,7 +10,7 @@ import { healthModule } from './module.ts';
 interface DatabaseData extends DatabaseSize {
   /** System catalogues (10 to 15 MB) and what a VACUUM FULL would give back. */
   overhead_bytes: number;
-  /** Undefined when the write succeeded. */
+  /** Null when the write succeeded. */
   write_error: string | null;
 }
 
@@ -31,7 +31,11 @@ export const database = healthModule<DatabaseData>({
       facts.push({ kind: 'fact', status: 'critical', says: `a test write failed: ${data.write_error}` });
     if (data.read_only) facts.push({ kind: 'fact', status: 'critical', says: 'the database takes no writes' });
     if (data.archive_failing)
-      facts.push({ kind: 'fact', status: 'warning', says: 'archiving WAL fails, so WAL will fill the disk' });
+      facts.push({
+        kind: 'fact',
+        status: 'warning',
+        says: 'archiving WAL fails or has no command, so WAL will fill the disk',
+      });
     if (data.wal_bytes === null)
       facts.push({
         kind: 'fact',

@@ -18,8 +18,9 @@ interface PartState {
 }
 
 interface UpdatesData {
-  /** `checked`, `off`, or `no network`. */
   lookup: 'checked' | 'off' | 'no network';
+  /** Why there is no network. */
+  reason: string | null;
   newer_count: number;
   parts: PartState[];
 }
@@ -28,13 +29,18 @@ export const updates = healthModule<UpdatesData>({
   name: 'updates',
 
   async read({ releases, parts }) {
-    if (releases === undefined) return { lookup: 'off', newer_count: 0, parts: [] };
+    if (releases === undefined) return { lookup: 'off', reason: null, newer_count: 0, parts: [] };
     try {
       const states = await Promise.all(parts.map((part) => look(part, releases)));
-      return { lookup: 'checked', newer_count: states.filter(({ newer }) => newer).length, parts: states };
+      return {
+        lookup: 'checked',
+        reason: null,
+        newer_count: states.filter(({ newer }) => newer).length,
+        parts: states,
+      };
     } catch (error) {
       if (error instanceof AppError && error.code === 'unavailable')
-        return { lookup: 'no network', newer_count: 0, parts: [] };
+        return { lookup: 'no network', reason: error.message, newer_count: 0, parts: [] };
       throw error;
     }
   },
@@ -46,9 +52,9 @@ export const updates = healthModule<UpdatesData>({
     });
   },
 
-  well: ({ lookup, parts }) => {
+  well: ({ lookup, reason, parts }) => {
     if (lookup === 'off') return 'Looking for newer releases is switched off (UPDATES_URL=off).';
-    if (lookup === 'no network') return 'Without network newer releases cannot be looked for.';
+    if (lookup === 'no network') return `Without network newer releases cannot be looked for: ${reason}.`;
     return `${parts.map(({ name, version }) => `${name} ${version}`).join(', ')}: nothing newer is out.`;
   },
 });

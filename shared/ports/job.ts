@@ -11,6 +11,11 @@ export interface Job<D> {
   claim: 'row' | 'none';
   /** Honoured to the second where the host ticks each second. */
   intervalSeconds(deps: D): number;
-  /** One run. The summary goes to the log and to the record of the run. */
-  run(deps: D, now: Date): Promise<Record<string, unknown>>;
+  /** A claimed run that takes longer has failed. */
+  limitSeconds: number;
+  /**
+   * One run. The summary goes to the log and to the record of the run. `signal` aborts when the run has lost its claim or
+   * reached its limit: nothing more may be changed then.
+   */
+  run(deps: D, now: Date, signal: AbortSignal): Promise<Record<string, unknown>>;
 }

@@ -24,20 +24,36 @@ export interface HostFacts {
   listen: string | undefined;
   nodeVersion: string;
   core: RunSql;
+  /** The same database, for what may take long. */
+  coreSizes: RunSql;
   state: RunSql;
 }
 
 /** How the two databases are called in messages, and the variable that places each. */
-export const CORE = { name: 'holdfast-health', called: "the core's database", variable: 'CORE_DATABASE_URL' };
+export const CORE = {
+  name: 'holdfast-health',
+  called: "the core's database",
+  variable: 'CORE_DATABASE_URL',
+  lockTimeoutMs: 300,
+};
 export const STATE = { name: 'holdfast', called: 'our own database', variable: 'DATABASE_URL' };
 
 type Shared = Pick<Deps, 'release' | 'startedAt' | 'settings' | 'settingsShown' | 'thresholds' | 'jobRuns'> & {
   monitored: Pick<Monitored, 'wanted' | 'now' | 'coreDatabase' | 'state' | 'clocks' | 'parts' | 'releases'>;
 };
 
-export function sharedDeps({ startedAt, loaded, thresholds, listen, nodeVersion, core, state }: HostFacts): Shared {
+export function sharedDeps({
+  startedAt,
+  loaded,
+  thresholds,
+  listen,
+  nodeVersion,
+  core,
+  coreSizes,
+  state,
+}: HostFacts): Shared {
   const { settings, sources } = loaded;
-  const database = coreDatabase(core);
+  const database = coreDatabase(core, coreSizes);
   return {
     release: RELEASE,
     startedAt,

@@ -6,6 +6,7 @@ import { parseEnvFile } from '../config/env-file.ts';
 import { type Layer, pick } from '../config/load-settings.ts';
 import type { Mode } from '../config/setting-rules.ts';
 import { SETTING_NAMES } from '../config/settings.ts';
+import { codeOf } from '../domain/thrown.ts';
 import type { Thresholds } from '../domain/thresholds.ts';
 import type { ConfigurationFiles } from '../ports/configuration-files.ts';
 import { readConfiguration, THRESHOLDS_FILE } from './configuration.ts';
@@ -25,8 +26,10 @@ export function watchConfiguration(start: ConfigurationStart): ConfigurationFile
   const textAtStart = textOf(thresholdsFile);
 
   async function changedSinceStart(): Promise<string[]> {
-    const layers = layersNow(start);
-    const names = SETTING_NAMES.filter((name) => pick(layers, name)?.value !== pick(start.layers, name)?.value);
+    const envFile = readEnvFile(start.envFile);
+    if (envFile.faults.length > 0) return envFile.faults;
+    const layers = layersNow(start.layers, envFile.values);
+    const names = SETTING_NAMES.filter((name) => valueOf(layers, name) !== valueOf(start.layers, name));
     if (names.length === 0 && textOf(thresholdsFile) === textAtStart && sameOverrides(layers, start.layers)) return [];
     const { thresholds, problems } = readConfiguration(start.home, layers, start.mode);
     const changed = [...names, ...changedFigures(start.thresholds, thresholds)];
@@ -40,18 +43,41 @@ export function watchConfiguration(start: ConfigurationStart): ConfigurationFile
   return { changedSinceStart };
 }
 
+interface EnvFileNow {
+  /** Undefined where there is no file. */
+  values: Layer['values'] | undefined;
+  /** Lines that the next start would refuse. */
+  faults: string[];
+}
+
+function readEnvFile(path: string | undefined): EnvFileNow {
+  if (path === undefined || !existsSync(path)) return { values: undefined, faults: [] };
+  try {
+    const { values, problems } = parseEnvFile(readFileSync(path, 'utf8'));
+    const faults = problems.map(
+      ({ line, message }) => `${path} line ${line} (${message}; the next start would refuse it)`,
+    );
+    return { values, faults };
+  } catch (error) {
+    return { values: undefined, faults: [`${path} (cannot be read: ${codeOf(error) ?? 'unknown reason'})`] };
+  }
+}
+
 /** The layers as a start would read them now: the env file, anew, where it stood. */
-function layersNow({ layers, envFile }: ConfigurationStart): Layer[] {
+function layersNow(layers: readonly Layer[], envValues: Layer['values'] | undefined): Layer[] {
   const others = layers.filter(({ source }) => source !== 'env file');
-  if (envFile === undefined || !existsSync(envFile)) return others;
-  const fresh: Layer = { source: 'env file', values: parseEnvFile(readFileSync(envFile, 'utf8')).values };
+  if (envValues === undefined) return others;
   const place = others.findIndex(({ source }) => source === 'environment') + 1;
-  return others.toSpliced(place, 0, fresh);
+  return others.toSpliced(place, 0, { source: 'env file', values: envValues });
+}
+
+function valueOf(layers: readonly Layer[], name: string): string | undefined {
+  return pick(layers, name)?.value.trim();
 }
 
 function sameOverrides(a: readonly Layer[], b: readonly Layer[]): boolean {
   const names = new Set([...a, ...b].flatMap(({ values }) => Object.keys(values)));
-  return [...names].every((name) => !name.startsWith('MON_') || pick(a, name)?.value === pick(b, name)?.value);
+  return [...names].every((name) => !name.startsWith('MON_') || valueOf(a, name) === valueOf(b, name));
 }
 
 /** Dotted names of the figures that differ. */

@@ -17,6 +17,8 @@ export const handoverSchema = z.object({
   ),
   /** Where the env file is, or would be. */
   envFile: z.string().optional(),
+  /** Directories of the stack whose file systems are watched, besides those that settings name. */
+  dataPlaces: z.array(z.string()).optional(),
   /** The address of --listen with the files of its certificate. */
   tls: z.object({ address: z.string(), certificateFile: z.string(), keyFile: z.string() }).optional(),
 });

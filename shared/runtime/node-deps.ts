@@ -28,6 +28,8 @@ export interface NodeHost {
   log: Log;
   /** The names of the health modules. */
   modules: readonly string[];
+  /** How often jobs are looked at; default 1. */
+  tickSeconds?: number;
 }
 
 export interface NodeDeps extends Deps {
@@ -35,7 +37,15 @@ export interface NodeDeps extends Deps {
 }
 
 /** Opens nothing by itself: every adapter connects when it is first asked. */
-export function nodeDeps({ home, startedAt, configuration, handover, log, modules }: NodeHost): NodeDeps {
+export function nodeDeps({
+  home,
+  startedAt,
+  configuration,
+  handover,
+  log,
+  modules,
+  tickSeconds = 1,
+}: NodeHost): NodeDeps {
   const { settings, thresholds } = configuration;
   const shared = sharedDeps({
     startedAt,
@@ -44,6 +54,7 @@ export function nodeDeps({ home, startedAt, configuration, handover, log, module
     listen: handover.tls?.address,
     nodeVersion: process.versions.node,
     core: keptDatabase(settings.CORE_DATABASE_URL, CORE),
+    coreSizes: keptDatabase(settings.CORE_DATABASE_URL, CORE),
     state: keptDatabase(settings.DATABASE_URL, STATE),
   });
   const runtimeUrl = settings.CONTAINER_RUNTIME_URL;
@@ -54,22 +65,24 @@ export function nodeDeps({ home, startedAt, configuration, handover, log, module
     assets: assetDirectory(join(home, 'node_modules/swagger-ui-dist')),
     monitored: {
       ...shared.monitored,
-      disks: diskUse(() => dataPaths(settings)),
+      disks: diskUse(() => dataPaths(settings, handover.dataPlaces)),
       tls: tlsEndpoints({ ownCaFile: ownCaFile(settings) }),
       hostNames: hostNames({}),
-      containers: runtimeUrl === undefined ? undefined : containerRuntime(runtimeUrl),
+      containers:
+        runtimeUrl === undefined ? undefined : containerRuntime(runtimeUrl, { alone: handover.mode === 'container' }),
       configurationFiles: watchConfiguration({ home, ...handover, envFile: handover.envFile, thresholds }),
     },
     health: memoryHealthCache({
       intervals: Object.fromEntries(modules.map((name) => [name, thresholds.modules[name]?.interval ?? 60])),
       nowMs: () => Date.now(),
+      tickSeconds,
     }),
     together: sharingTogether(),
   };
 }
 
-function dataPaths({ CORE_DATA_DIR: core, LOG_DIR: logs }: Settings): string[] {
-  return ['/', core, logs].filter((path) => path !== undefined);
+function dataPaths({ CORE_DATA_DIR: core, LOG_DIR: logs }: Settings, places: readonly string[] = []): string[] {
+  return ['/', ...places, core, logs].filter((path) => path !== undefined);
 }
 
 function ownCaFile({ CORE_DATA_DIR: core }: Settings): string | undefined {

@@ -1,23 +1,49 @@
-// Callers that ask for the same thing within a moment share one piece of work. Later ones get their own, so that nobody
-// sees what was true before they asked.
+// Callers that ask for the same thing at the same moment share one piece of work. Whoever comes later shares the next one,
+// which begins when the running one has ended: so nobody waits for more than two, and nobody is told what was true before
+// that moment.
 
 import type { Together } from '../http/deps.ts';
 
-const MOMENT_MS = 50;
+/** Requests that were sent at once arrive within this time. */
+const MOMENT_MS = 10;
+
+interface Work {
+  /** Undefined until it has begun. */
+  begunMs: number | undefined;
+  result: Promise<unknown>;
+}
 
 export function sharingTogether(clockMs: () => number = () => performance.now()): Together {
-  const running = new Map<string, { sinceMs: number; result: Promise<unknown> }>();
+  const running = new Map<string, Work>();
+  const waiting = new Map<string, Work>();
 
-  return function together<T>(key: string, work: () => Promise<T>): Promise<T> {
-    const known = running.get(key);
-    if (known !== undefined && clockMs() - known.sinceMs <= MOMENT_MS) return known.result as Promise<T>;
-    const result = afterThisTurn()
-      .then(work)
-      .finally(() => {
-        if (running.get(key)?.result === result) running.delete(key);
-      });
-    running.set(key, { sinceMs: clockMs(), result });
-    return result;
+  function begin<T>(key: string, work: () => Promise<T>, before: Promise<unknown>): Work {
+    const entry: Work = { begunMs: undefined, result: before };
+    entry.result = before.then(afterThisTurn).then(async () => {
+      if (waiting.get(key) === entry) waiting.delete(key);
+      running.set(key, entry);
+      entry.begunMs = clockMs();
+      try {
+        return await work();
+      } finally {
+        if (running.get(key) === entry) running.delete(key);
+      }
+    });
+    return entry;
+  }
+
+  return async function together<T>(key: string, work: () => Promise<T>): Promise<T> {
+    const now = running.get(key);
+    if (now?.begunMs !== undefined && clockMs() - now.begunMs <= MOMENT_MS) return now.result as Promise<T>;
+    const next =
+      waiting.get(key) ??
+      begin(
+        key,
+        work,
+        Promise.resolve(now?.result).catch(() => undefined),
+      );
+    waiting.set(key, next);
+    return next.result as Promise<T>;
   };
 }
 

@@ -15,43 +15,89 @@ export interface ClaimedRun {
   dueAt: Date;
   /** One id per process. */
   runner: string;
-  work(): Promise<Record<string, unknown>>;
+  /** The run has failed when it takes longer. */
+  limitSeconds: number;
+  /** `signal` aborts when the claim is lost or the limit is reached. */
+  work(signal: AbortSignal): Promise<Record<string, unknown>>;
 }
 
-export const LEASE_SECONDS = 30;
-const RENEW_EVERY_MS = 10_000;
+/** How long a claim holds without renewal, and the pauses; shorter in tests. */
+export interface Pace {
+  leaseSeconds: number;
+  renewEveryMs: number;
+  /** Between two tries to write down that a run is finished. */
+  finishAgainMs: number;
+}
+
+export const PACE: Pace = { leaseSeconds: 30, renewEveryMs: 10_000, finishAgainMs: 2000 };
 const MOST_ATTEMPTS = 3;
-
-/** `ran`: here and now, with success or not; `elsewhere`: done already, or another process is at it. */
-export async function runClaimed({ jobRuns, log }: ClaimedRunDeps, run: ClaimedRun): Promise<'ran' | 'elsewhere'> {
-  const claim = await jobRuns.claim(run.name, run.dueAt, run.runner, LEASE_SECONDS);
-  if (claim === undefined) return 'elsewhere';
-  if (claim.attempt > 1)
-    log.warn('job.taken_over', { job: run.name, due_at: claim.dueAt.toISOString(), attempt: claim.attempt });
-  const outcome = claim.attempt > MOST_ATTEMPTS ? givenUp(claim) : await workUnderLease(claim, run, jobRuns, log);
-  const ours = await jobRuns.finish(claim, outcome);
-  const fields = { job: run.name, due_at: claim.dueAt.toISOString() };
-  if (!ours) log.warn('job.lost', fields);
-  else if ('error' in outcome) log.error('job.failed', { ...fields, error: outcome.error });
-  else log.info('job.done', { ...fields, ...outcome.summary });
-  return 'ran';
-}
+const FINISH_TRIES = 10;
 
 type Outcome = { summary: Record<string, unknown> } | { error: string };
 
-async function workUnderLease(claim: Claim, run: ClaimedRun, jobRuns: JobRuns, log: Log): Promise<Outcome> {
-  const renewal = setInterval(() => {
-    jobRuns.renew(claim, LEASE_SECONDS).catch((error: unknown) => {
-      log.warn('job.not_renewed', { job: run.name, error: messageOf(error) });
-    });
-  }, RENEW_EVERY_MS);
+/** `ran`: here and now, with success or not; `elsewhere`: done already, or another process is at it. */
+export async function runClaimed(
+  { jobRuns, log }: ClaimedRunDeps,
+  run: ClaimedRun,
+  pace: Pace = PACE,
+): Promise<'ran' | 'elsewhere'> {
+  const claim = await jobRuns.claim(run.name, run.dueAt, run.runner, pace.leaseSeconds);
+  if (claim === undefined) return 'elsewhere';
+  const fields = { job: run.name, due_at: claim.dueAt.toISOString() };
+  if (claim.attempt > 1) log.warn('job.taken_over', { ...fields, attempt: claim.attempt });
+  const losing = new AbortController();
+  const renewal = setInterval(() => void renew(claim, jobRuns, log, losing, pace), pace.renewEveryMs);
   try {
-    return { summary: await run.work() };
-  } catch (error) {
-    return { error: messageOf(error) };
+    const outcome = claim.attempt > MOST_ATTEMPTS ? givenUp(claim) : await work(run, losing);
+    const recorded = await finish(claim, outcome, jobRuns, pace);
+    if (recorded === 'lost') log.warn('job.lost', fields);
+    else if (recorded === 'not recorded') log.error('job.not_recorded', { ...fields, ...outcome });
+    else if ('error' in outcome) log.error('job.failed', { ...fields, error: outcome.error });
+    else log.info('job.done', { ...fields, ...outcome.summary });
   } finally {
     clearInterval(renewal);
   }
+  return 'ran';
+}
+
+/** A renewal that fails is tried again; one that is refused ends the work, for somebody else has it. */
+async function renew(claim: Claim, jobRuns: JobRuns, log: Log, losing: AbortController, pace: Pace): Promise<void> {
+  try {
+    if (!(await jobRuns.renew(claim, pace.leaseSeconds))) losing.abort(new Error('another process has taken over'));
+  } catch (error) {
+    log.warn('job.not_renewed', { job: claim.name, error: messageOf(error) });
+  }
+}
+
+async function work(run: ClaimedRun, losing: AbortController): Promise<Outcome> {
+  const { limitSeconds } = run;
+  const late = setTimeout(() => losing.abort(new Error(`not done within ${limitSeconds} s`)), limitSeconds * 1000);
+  const { promise: ended, reject } = Promise.withResolvers<never>();
+  losing.signal.addEventListener('abort', () => reject(losing.signal.reason as Error));
+  try {
+    return { summary: await Promise.race([run.work(losing.signal), ended]) };
+  } catch (error) {
+    return { error: messageOf(error) };
+  } finally {
+    clearTimeout(late);
+  }
+}
+
+/** Work that is done is not done again because its end could not be written down at once. */
+async function finish(
+  claim: Claim,
+  outcome: Outcome,
+  jobRuns: JobRuns,
+  { finishAgainMs }: Pace,
+): Promise<'finished' | 'lost' | 'not recorded'> {
+  for (let tries = 1; tries <= FINISH_TRIES; tries++) {
+    try {
+      return (await jobRuns.finish(claim, outcome)) ? 'finished' : 'lost';
+    } catch {
+      await new Promise((pause) => setTimeout(pause, finishAgainMs));
+    }
+  }
+  return 'not recorded';
 }
 
 function givenUp({ attempt }: Claim): Outcome {

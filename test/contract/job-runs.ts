@@ -48,6 +48,16 @@ export function jobRunsContract(what: string, make: () => JobRuns): void {
       if (heirs[0] !== undefined) expect(await runs.finish(heirs[0], { summary: {} })).toBe(true);
     });
 
+    it('do not take an earlier attempt of the same runner for the present one', async () => {
+      const runs = make();
+      const early = await runs.claim('attempts', nextSlot(), 'a', SHORT);
+      await delay(SHORT * 1000 + 50);
+      const late = await runs.claim('attempts', nextSlot(), 'a', LONG);
+      if (early === undefined || late === undefined) throw new Error('no claim');
+      expect([await runs.renew(early, LONG), await runs.finish(early, { summary: {} })]).toEqual([false, false]);
+      expect(await runs.finish(late, { summary: {} })).toBe(true);
+    });
+
     it('keep a run with its runner while it renews', async () => {
       const runs = make();
       const claim = await runs.claim('renewed', nextSlot(), 'a', SHORT);

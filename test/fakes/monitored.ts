@@ -50,6 +50,7 @@ export function world(): World {
       autovacuum_vacuum_scale_factor: '0.05',
       autovacuum_vacuum_cost_limit: '1000',
       maintenance_work_mem: '256MB',
+      autovacuum_work_mem: '-1',
     },
     size: {
       total_bytes: 30e6,
@@ -161,6 +162,7 @@ export function fakeJobRuns(nowMs: () => number = () => Date.now()): JobRuns {
         run.name === claim.name &&
         run.dueAt.getTime() === claim.dueAt.getTime() &&
         run.runner === claim.runner &&
+        run.attempt === claim.attempt &&
         run.finishedMs === undefined,
     );
   return {

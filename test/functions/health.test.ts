@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, it } from 'vitest';
 import { createApp } from '../../functions/app.ts';
-import { withQuickHealth } from '../../functions/health-quick.ts';
+import { withQuickHealth } from '../../shared/http/quick-health.ts';
 import { run as pollHealth } from '../../jobs/poll-health.ts';
 import { HEALTH_MODULES } from '../../shared/health/index.ts';
 import type { Bindings } from '../../shared/http/env.ts';
@@ -149,6 +149,9 @@ describe('the short cut', () => {
     '/api/health/',
     '/api/healthy',
     '/api/health?',
+    '/api/health__proto__',
+    '/api/healthconstructor',
+    '/api/healthtoString',
   ];
 
   it.each(['GET', 'HEAD', 'POST', 'OPTIONS'])('answers %s exactly as the normal way', async (method) => {

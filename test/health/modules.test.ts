@@ -266,7 +266,7 @@ describe('updates', () => {
   it('without network are ok and say so', async () =>
     expect(await verdict('updates', (of) => (of.releases = undefined))).toEqual([
       'ok',
-      'Without network newer releases cannot be looked for.',
+      'Without network newer releases cannot be looked for: no network.',
     ]));
 
   it('that cannot be compared are never ok', async () => {

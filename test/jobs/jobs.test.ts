@@ -5,7 +5,7 @@ import { describe, expect, it } from 'vitest';
 import { JOBS } from '../../jobs/index.ts';
 import { run as pollHealth } from '../../jobs/poll-health.ts';
 import { run as pruneJobRuns } from '../../jobs/prune-job-runs.ts';
-import { runJob, ticker } from '../../jobs/run-job.ts';
+import { runJob, ticker } from '../../shared/verbs/run-job.ts';
 import { HEALTH_MODULES } from '../../shared/health/index.ts';
 import type { Deps } from '../../shared/http/deps.ts';
 import type { Job } from '../../shared/ports/job.ts';
@@ -20,6 +20,7 @@ const job = (more: Partial<Job<Deps>>): Job<Deps> => ({
   cron: '* * * * *',
   claim: 'row',
   intervalSeconds: () => 60,
+  limitSeconds: 60,
   run: async () => ({}),
   ...more,
 });

@@ -78,7 +78,7 @@ describe('a stack that has just started', () => {
       env: { MON_DISK_WARNING: '0', MON_DISK_CRITICAL: '0', UPDATES_URL: 'off' },
     });
     expect(code).toBe(0);
-    expect(output).toMatch(/1 need attention|needs? attention/);
+    expect(output).toMatch(/9 modules measured, 1 needs attention/);
     expect(output).toMatch(/disk is critical: .* % full/);
     await stop(other.data);
   });
@@ -197,7 +197,9 @@ describe('newer releases', () => {
     await new Promise((closed) => feed.close(closed));
     expect(await live('updates')).toMatchObject({
       status: 'ok',
-      message: 'Without network newer releases cannot be looked for.',
+      message: expect.stringMatching(
+        /^Without network newer releases cannot be looked for: 127\.0\.0\.1:\d+ cannot be asked \(ECONNREFUSED\)/,
+      ),
     });
   });
 });

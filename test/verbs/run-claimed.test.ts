@@ -1,14 +1,15 @@
 import { describe, expect, it } from 'vitest';
-import { LEASE_SECONDS, runClaimed } from '../../shared/verbs/run-claimed.ts';
+import { PACE, runClaimed } from '../../shared/verbs/run-claimed.ts';
 import { memoryLog } from '../fakes/deps.ts';
 import { fakeJobRuns } from '../fakes/monitored.ts';
 
+const { leaseSeconds: LEASE_SECONDS } = PACE;
 const DUE = new Date('2026-01-02T03:00:00Z');
 
 describe('a claimed run', () => {
   it('is done once, whoever tries', async () => {
     const deps = { jobRuns: fakeJobRuns(), log: memoryLog() };
-    const run = { name: 'sweep', dueAt: DUE, work: async () => ({ swept: 3 }) };
+    const run = { name: 'sweep', dueAt: DUE, limitSeconds: 60, work: async () => ({ swept: 3 }) };
     expect(await runClaimed(deps, { ...run, runner: 'a' })).toBe('ran');
     expect(await runClaimed(deps, { ...run, runner: 'b' })).toBe('elsewhere');
     expect(deps.log.events).toEqual([
@@ -21,6 +22,7 @@ describe('a claimed run', () => {
     const run = {
       name: 'sweep',
       dueAt: DUE,
+      limitSeconds: 60,
       runner: 'a',
       work: async () => {
         throw new Error('no broom');
@@ -36,7 +38,7 @@ describe('a claimed run', () => {
     const jobRuns = fakeJobRuns(() => nowMs);
     const log = memoryLog();
     let worked = 0;
-    const run = { name: 'sweep', dueAt: DUE, work: async () => ({ worked: ++worked }) };
+    const run = { name: 'sweep', dueAt: DUE, limitSeconds: 60, work: async () => ({ worked: ++worked }) };
     await jobRuns.claim('sweep', DUE, 'dead', LEASE_SECONDS);
     expect(await runClaimed({ jobRuns, log }, { ...run, runner: 'b' })).toBe('elsewhere');
     for (const runner of ['dead too', 'dead as well']) {
@@ -58,7 +60,60 @@ describe('a claimed run', () => {
       await jobRuns.claim('sweep', DUE, 'successor', LEASE_SECONDS);
       return {};
     };
-    await runClaimed({ jobRuns, log }, { name: 'sweep', dueAt: DUE, runner: 'slow', work });
+    await runClaimed({ jobRuns, log }, { name: 'sweep', dueAt: DUE, limitSeconds: 60, runner: 'slow', work });
     expect(log.events.map(({ event }) => event)).toEqual(['job.lost']);
+  });
+
+  const quick = { leaseSeconds: 30, renewEveryMs: 10, finishAgainMs: 5 };
+
+  it('is renewed while it works, and told to stop when it was taken away', async () => {
+    const jobRuns = fakeJobRuns();
+    const log = memoryLog();
+    let renewals = 0;
+    jobRuns.renew = async () => ++renewals < 3;
+    const run = {
+      name: 'sweep',
+      dueAt: DUE,
+      runner: 'a',
+      limitSeconds: 60,
+      work: (signal: AbortSignal) =>
+        new Promise<Record<string, unknown>>((resolve) =>
+          signal.addEventListener('abort', () => resolve({ late: true })),
+        ),
+    };
+    await runClaimed({ jobRuns, log }, run, quick);
+    expect(renewals).toBe(3);
+    expect(log.events.map(({ fields }) => fields['error'])).toEqual(['another process has taken over']);
+  });
+
+  it('that never ends has failed at its limit, so that the next one can run', async () => {
+    const deps = { jobRuns: fakeJobRuns(), log: memoryLog() };
+    const hanging = {
+      name: 'sweep',
+      dueAt: DUE,
+      runner: 'a',
+      limitSeconds: 0.05,
+      work: () => new Promise<never>(() => undefined),
+    };
+    await runClaimed(deps, hanging, quick);
+    expect(deps.log.events.map(({ fields }) => fields['error'])).toEqual(['not done within 0.05 s']);
+    const later = { ...hanging, dueAt: new Date(DUE.getTime() + 60_000), work: async () => ({ done: true }) };
+    expect(await runClaimed(deps, later, quick)).toBe('ran');
+  });
+
+  it('is not worked again when its end could not be written down at once', async () => {
+    const jobRuns = fakeJobRuns();
+    const log = memoryLog();
+    const { finish } = { finish: jobRuns.finish.bind(jobRuns) };
+    let tries = 0;
+    jobRuns.finish = async (claim, outcome) => {
+      if (++tries < 4) throw new Error('no database');
+      return finish(claim, outcome);
+    };
+    let worked = 0;
+    const run = { name: 'sweep', dueAt: DUE, limitSeconds: 60, work: async () => ({ worked: ++worked }) };
+    await runClaimed({ jobRuns, log }, { ...run, runner: 'a' }, quick);
+    await runClaimed({ jobRuns, log }, { ...run, runner: 'b' }, quick);
+    expect([worked, log.events.map(({ event }) => event)]).toEqual([1, ['job.done']]);
   });
 });

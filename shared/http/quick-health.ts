@@ -1,14 +1,17 @@
 // The one question that monitors ask again and again, answered without the framework: GET /api/health with a credential
 // that the settings name. Whatever is not exactly that goes the normal way and gets the same answer there.
 
-import type { Deps } from '../shared/http/deps.ts';
-import { answerPrepared } from '../shared/http/prepared.ts';
-import type { AppFetch } from '../shared/http/request-log.ts';
-import { knownHeaders } from '../shared/http/sign-in.ts';
-import type { HealthView } from '../shared/ports/health-cache.ts';
+import type { Deps } from './deps.ts';
+import { answerPrepared } from './prepared.ts';
+import type { AppFetch } from './request-log.ts';
+import { knownHeaders } from './sign-in.ts';
+import type { HealthView } from '../ports/health-cache.ts';
 
 const PATH = '/api/health';
-const VIEWS: Readonly<Record<string, HealthView>> = { '': 'full', '?view=status': 'status' };
+const VIEWS: ReadonlyMap<string, HealthView> = new Map([
+  ['', 'full'],
+  ['?view=status', 'status'],
+]);
 
 /** The app's fetch with a short cut. */
 export function withQuickHealth(fetch: AppFetch, deps: Deps): AppFetch {
@@ -27,5 +30,5 @@ export function withQuickHealth(fetch: AppFetch, deps: Deps): AppFetch {
 /** Undefined when the address is another one. */
 function viewOf(url: string): HealthView | undefined {
   const start = url.indexOf('/', url.indexOf('://') + 3);
-  return url.startsWith(PATH, start) ? VIEWS[url.slice(start + PATH.length)] : undefined;
+  return url.startsWith(PATH, start) ? VIEWS.get(url.slice(start + PATH.length)) : undefined;
 }
