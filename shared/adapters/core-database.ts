@@ -9,12 +9,29 @@ import type { Sql } from './postgres.ts';
 const LOCK_NOT_AVAILABLE = '55P03';
 const INSUFFICIENT_PRIVILEGE = '42501';
 
-/**
- * Needs a role that may connect; to see the size of WAL it also needs `pg_monitor`. Measuring sizes may take long in a large
- * database: it has connections of its own, so that nothing waits behind it.
- */
-export function coreDatabase(run: RunSql, runSizes: RunSql = run): CoreDatabase {
+/** Three ways to the same database. */
+export interface CoreConnections {
+  run: RunSql;
+  /** For what may take long in a large database, so that nothing waits behind it. */
+  runSizes?: RunSql;
+  /** Connects anew each time. */
+  runFresh?: RunSql;
+}
+
+const CONNECTED_FOR_MS = 2000;
+
+/** Needs a role that may connect; to see the size of WAL it also needs `pg_monitor`. */
+export function coreDatabase({ run, runSizes = run, runFresh = run }: CoreConnections): CoreDatabase {
+  let connectedMs = Number.NEGATIVE_INFINITY;
+
+  async function connect(): Promise<void> {
+    if (performance.now() - connectedMs < CONNECTED_FOR_MS) return;
+    await runFresh((sql) => sql`SELECT 1`);
+    connectedMs = performance.now();
+  }
+
   return {
+    connect,
     vacuumStatistics: () => run(readVacuumStatistics),
     size: () => runSizes(readSize),
     clockMs: () => run(readClock),

@@ -22,6 +22,8 @@ export interface DatabaseOptions {
 }
 
 const WITHIN_MS = 5_000;
+/** A connection keeps the default that it was opened with. */
+const READ_ONLY = '25006';
 /** Of a server that was told to stop a statement. */
 const STATEMENT_TOO_LONG = '57014';
 const CONNECTIONS = 3;
@@ -31,6 +33,12 @@ const DROPPED_POOL_GRACE_S = 5;
 export function keptDatabase(url: Secret | undefined, options: DatabaseOptions): RunSql {
   let pool: Sql | undefined;
 
+  /** What runs on it may still end; the next piece of work connects anew. */
+  function drop(used: Sql): void {
+    if (pool === used) pool = undefined;
+    void used.end({ timeout: DROPPED_POOL_GRACE_S });
+  }
+
   return async function run<T>(use: (sql: Sql) => Promise<T>): Promise<T> {
     const used = (pool ??= connect(needed(url, options), {
       name: options.name,
@@ -39,13 +47,13 @@ export function keptDatabase(url: Secret | undefined, options: DatabaseOptions):
     }));
     const { promise: late, reject } = Promise.withResolvers<never>();
     const timer = setTimeout(() => {
-      if (pool === used) pool = undefined;
-      void used.end({ timeout: DROPPED_POOL_GRACE_S });
+      drop(used);
       reject(tooLate(options));
     }, options.withinMs ?? WITHIN_MS);
     try {
       return await Promise.race([use(used), late]);
     } catch (error) {
+      if (codeOf(error) === READ_ONLY) drop(used);
       throw explained(error, options);
     } finally {
       clearTimeout(timer);

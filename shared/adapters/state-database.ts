@@ -3,12 +3,14 @@
 import type { State } from '../ports/state.ts';
 import type { RunSql } from './kept-database.ts';
 
+/** A write needs a new page each time: one that fits into an old page succeeds on a full disk, too. */
 export function stateDatabase(run: RunSql): State {
   async function writeOnce(): Promise<void> {
-    await run(
-      (sql) => sql`
-        INSERT INTO health_write (written_at) VALUES (now())
-        ON CONFLICT (only_row) DO UPDATE SET written_at = excluded.written_at`,
+    await run((sql) =>
+      sql.begin((transaction) => [
+        transaction`TRUNCATE health_write`,
+        transaction`INSERT INTO health_write (written_at) VALUES (now())`,
+      ]),
     );
   }
 

@@ -55,6 +55,7 @@ function lookAt(endpoint: TlsEndpoint, own: Own, limit: AbortSignal, within: str
   return new Promise((resolve) => {
     const socket = open(endpoint, own.pem);
     let sight: Sight | undefined;
+    let finished = false;
     let failure = `does not answer on port ${endpoint.port} ${within}`;
     const look = (refusal: string | undefined): void => {
       // Not getPeerX509Certificate: it takes the certificate out of the connection, and Node's own check finds none.
@@ -65,12 +66,22 @@ function lookAt(endpoint: TlsEndpoint, own: Own, limit: AbortSignal, within: str
     // demands a client certificate breaks the handshake off right after it.
     socket.on('OCSPResponse', () => look(refusalSoFar(socket)));
     socket.on('secureConnect', () => {
+      finished = true;
       look(socket.authorized ? undefined : String(socket.authorizationError));
       socket.destroySoon();
     });
-    socket.on('error', (error) => (failure = describeFailure(endpoint, error)));
+    socket.on('error', (error) => {
+      failure = describeFailure(endpoint, error);
+      if (!finished && !isRefusal(error)) sight = undefined;
+    });
     socket.on('close', () => resolve(sight ?? { failure }));
-    limit.addEventListener('abort', () => socket.destroy());
+    limit.addEventListener('abort', () => {
+      if (!finished && sight !== undefined) {
+        sight = undefined;
+        failure = `does not finish the TLS handshake on port ${endpoint.port} ${within}`;
+      }
+      socket.destroy();
+    });
   });
 }
 
@@ -87,6 +98,12 @@ function refusalSoFar(socket: TLSSocket): string | undefined {
   const { _handle: handle } = socket as unknown as { _handle: { verifyError(): Error | null | undefined } };
   const error = handle.verifyError() ?? undefined;
   return error && (codeOf(error) ?? error.message);
+}
+
+/** How a server says that it wants a client certificate: an alert, or a closed connection. */
+function isRefusal(error: Error): boolean {
+  const code = codeOf(error) ?? '';
+  return code === 'ECONNRESET' || code === 'EPIPE' || /ALERT/.test(code);
 }
 
 function describeFailure({ host, port }: TlsEndpoint, error: Error & { reason?: string }): string {

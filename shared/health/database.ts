@@ -4,12 +4,13 @@ import { bytesInWords } from '../domain/amounts.ts';
 import { type Finding, limitsOf } from '../domain/evaluate.ts';
 import { messageOf } from '../domain/thrown.ts';
 import type { DatabaseSize } from '../ports/core-database.ts';
-import type { State } from '../ports/state.ts';
 import { healthModule } from './module.ts';
 
 interface DatabaseData extends DatabaseSize {
   /** System catalogues (10 to 15 MB) and what a VACUUM FULL would give back. */
   overhead_bytes: number;
+  /** Null when a new connection was accepted. */
+  connect_error: string | null;
   /** Null when the write succeeded. */
   write_error: string | null;
 }
@@ -21,12 +22,19 @@ export const database = healthModule<DatabaseData>({
   name: 'database',
 
   async read({ coreDatabase, state }) {
-    const [size, writeError] = await Promise.all([coreDatabase.size(), writeErrorOf(state)]);
-    return { ...size, overhead_bytes: size.total_bytes - size.live_bytes, write_error: writeError };
+    const [size, connectError, writeError] = await Promise.all([
+      coreDatabase.size(),
+      errorOf(coreDatabase.connect()),
+      errorOf(state.writeOnce()),
+    ]);
+    const overhead = size.total_bytes - size.live_bytes;
+    return { ...size, overhead_bytes: overhead, connect_error: connectError, write_error: writeError };
   },
 
   findings(data, thresholds) {
     const facts: Finding[] = [];
+    if (data.connect_error !== null)
+      facts.push({ kind: 'fact', status: 'critical', says: `a new connection is refused: ${data.connect_error}` });
     if (data.write_error !== null)
       facts.push({ kind: 'fact', status: 'critical', says: `a test write failed: ${data.write_error}` });
     if (data.read_only) facts.push({ kind: 'fact', status: 'critical', says: 'the database takes no writes' });
@@ -65,8 +73,8 @@ export const database = healthModule<DatabaseData>({
     `${bytesInWords(total_bytes)}, of which ${bytesInWords(live_bytes)} are live; a test write succeeded.`,
 });
 
-async function writeErrorOf(state: State): Promise<string | null> {
-  return state.writeOnce().then(
+async function errorOf(action: Promise<void>): Promise<string | null> {
+  return action.then(
     () => null,
     (error: unknown) => messageOf(error),
   );

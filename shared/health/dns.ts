@@ -27,7 +27,7 @@ export const dns = healthModule<{ names: NameState[] }>({
     return names.flatMap(({ name, addresses, foreign_addresses: foreign, error }): Finding[] => {
       if (addresses.length === 0)
         return [{ kind: 'failure', says: `${name} has no address (${error ?? 'none was found'})` }];
-      if (foreign.length === 0) return [];
+      if (foreign.length === 0) return onlyFromHere(name, addresses);
       const says = `${name} leads to ${foreign.join(', ')}, which is none of this machine's addresses; correct the DNS record, or name the address in PUBLIC_ADDRESSES if it is translated to this machine`;
       return [{ kind: 'failure', says }];
     });
@@ -47,6 +47,13 @@ async function lookUp(name: string, own: ReadonlySet<string>, hostNames: HostNam
 
 function spelled(address: string): string {
   return normalAddress(address) ?? address;
+}
+
+function onlyFromHere(name: string, addresses: readonly string[]): Finding[] {
+  if (/(^|\.)localhost$/i.test(name) || !addresses.every(isLoopback)) return [];
+  return [
+    { kind: 'fact', status: 'note', says: `${name} leads to ${addresses.join(', ')}, which only this machine can use` },
+  ];
 }
 
 function isLoopback(address: string): boolean {

@@ -38,6 +38,8 @@ export interface DatabaseSize {
 export interface CoreDatabase {
   vacuumStatistics(): Promise<VacuumStatistics>;
   size(): Promise<DatabaseSize>;
+  /** Opens a new connection, as a client would; asked again within two seconds it takes the last success for granted. */
+  connect(): Promise<void>;
   /** The server's clock, in milliseconds since 1970. */
   clockMs(): Promise<number>;
   version(): Promise<string>;

@@ -1,6 +1,6 @@
 // What functions and jobs get in the same way on Node and in workerd: settings, databases, and what HTTP reaches.
 
-import { coreDatabase } from '../adapters/core-database.ts';
+import { type CoreConnections, coreDatabase } from '../adapters/core-database.ts';
 import { httpClock } from '../adapters/http-clock.ts';
 import { jobRunTable } from '../adapters/job-run-table.ts';
 import type { RunSql } from '../adapters/kept-database.ts';
@@ -23,9 +23,7 @@ export interface HostFacts {
   /** The address of --listen. */
   listen: string | undefined;
   nodeVersion: string;
-  core: RunSql;
-  /** The same database, for what may take long. */
-  coreSizes: RunSql;
+  core: CoreConnections;
   state: RunSql;
 }
 
@@ -42,18 +40,9 @@ type Shared = Pick<Deps, 'release' | 'startedAt' | 'settings' | 'settingsShown' 
   monitored: Pick<Monitored, 'wanted' | 'now' | 'coreDatabase' | 'state' | 'clocks' | 'parts' | 'releases'>;
 };
 
-export function sharedDeps({
-  startedAt,
-  loaded,
-  thresholds,
-  listen,
-  nodeVersion,
-  core,
-  coreSizes,
-  state,
-}: HostFacts): Shared {
+export function sharedDeps({ startedAt, loaded, thresholds, listen, nodeVersion, core, state }: HostFacts): Shared {
   const { settings, sources } = loaded;
-  const database = coreDatabase(core, coreSizes);
+  const database = coreDatabase(core);
   return {
     release: RELEASE,
     startedAt,

@@ -1,15 +1,18 @@
 // Compares the files that the settings came from with what was read at the start.
 
 import { existsSync, readFileSync } from 'node:fs';
+import { readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { parseEnvFile } from '../config/env-file.ts';
 import { type Layer, pick } from '../config/load-settings.ts';
 import type { Mode } from '../config/setting-rules.ts';
 import { SETTING_NAMES } from '../config/settings.ts';
-import { codeOf } from '../domain/thrown.ts';
+import { codeOf, messageOf } from '../domain/thrown.ts';
 import type { Thresholds } from '../domain/thresholds.ts';
 import type { ConfigurationFiles } from '../ports/configuration-files.ts';
-import { readConfiguration, THRESHOLDS_FILE } from './configuration.ts';
+import { configurationOf, THRESHOLDS_FILE } from './configuration.ts';
+
+const LARGEST_BYTES = 1_000_000;
 
 export interface ConfigurationStart {
   /** The root of the release. */
@@ -21,17 +24,23 @@ export interface ConfigurationStart {
   thresholds: Thresholds;
 }
 
+/** A file may hang (a pipe, a dead network drive): then there is one that hangs, however often it is asked for. */
 export function watchConfiguration(start: ConfigurationStart): ConfigurationFiles {
   const thresholdsFile = join(start.home, THRESHOLDS_FILE);
-  const textAtStart = textOf(thresholdsFile);
+  const textAtStart = existsSync(thresholdsFile) ? readFileSync(thresholdsFile, 'utf8') : undefined;
+  let looking: Promise<string[]> | undefined;
 
-  async function changedSinceStart(): Promise<string[]> {
-    const envFile = readEnvFile(start.envFile);
+  async function look(): Promise<string[]> {
+    const envFile = await readEnvFile(start.envFile);
     if (envFile.faults.length > 0) return envFile.faults;
     const layers = layersNow(start.layers, envFile.values);
     const names = SETTING_NAMES.filter((name) => valueOf(layers, name) !== valueOf(start.layers, name));
-    if (names.length === 0 && textOf(thresholdsFile) === textAtStart && sameOverrides(layers, start.layers)) return [];
-    const { thresholds, problems } = readConfiguration(start.home, layers, start.mode);
+    const thresholdsNow = await readSmallFile(thresholdsFile).catch((error: unknown) => error as Error);
+    if (names.length === 0 && thresholdsNow === textAtStart && sameOverrides(layers, start.layers)) return [];
+    const { thresholds, problems } = configurationOf(layers, start.mode, () => {
+      if (typeof thresholdsNow === 'string') return thresholdsNow;
+      throw thresholdsNow ?? new Error('there is no such file');
+    });
     const changed = [...names, ...changedFigures(start.thresholds, thresholds)];
     const refused = new Set(problems.map(({ name }) => name));
     return [
@@ -40,26 +49,42 @@ export function watchConfiguration(start: ConfigurationStart): ConfigurationFile
     ];
   }
 
-  return { changedSinceStart };
+  return {
+    changedSinceStart: () => (looking ??= look().finally(() => (looking = undefined))),
+  };
 }
 
 interface EnvFileNow {
   /** Undefined where there is no file. */
   values: Layer['values'] | undefined;
-  /** Lines that the next start would refuse. */
+  /** What the next start would refuse. */
   faults: string[];
 }
 
-function readEnvFile(path: string | undefined): EnvFileNow {
-  if (path === undefined || !existsSync(path)) return { values: undefined, faults: [] };
+async function readEnvFile(path: string | undefined): Promise<EnvFileNow> {
   try {
-    const { values, problems } = parseEnvFile(readFileSync(path, 'utf8'));
+    const text = path === undefined ? undefined : await readSmallFile(path);
+    if (text === undefined) return { values: undefined, faults: [] };
+    const { values, problems } = parseEnvFile(text);
     const faults = problems.map(
       ({ line, message }) => `${path} line ${line} (${message}; the next start would refuse it)`,
     );
     return { values, faults };
   } catch (error) {
-    return { values: undefined, faults: [`${path} (cannot be read: ${codeOf(error) ?? 'unknown reason'})`] };
+    return { values: undefined, faults: [`${path} (cannot be read: ${messageOf(error)})`] };
+  }
+}
+
+/** Undefined where there is none. /dev/null counts as an empty file; whatever else is no file is refused unread. */
+async function readSmallFile(path: string): Promise<string | undefined> {
+  if (path === '/dev/null') return '';
+  try {
+    const { size, isFile } = await stat(path).then((found) => ({ size: found.size, isFile: found.isFile() }));
+    if (!isFile || size > LARGEST_BYTES) throw new Error(isFile ? 'it is too large' : 'it is no file');
+    return await readFile(path, 'utf8');
+  } catch (error) {
+    if (codeOf(error) === 'ENOENT') return undefined;
+    throw error;
   }
 }
 
@@ -88,8 +113,4 @@ function changedFigures(before: object, after: object, path = ''): string[] {
       return changedFigures(old, value, `${path}${key}.`);
     return value === old ? [] : [`${path}${key}`];
   });
-}
-
-function textOf(path: string): string | undefined {
-  return existsSync(path) ? readFileSync(path, 'utf8') : undefined;
 }

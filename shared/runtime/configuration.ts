@@ -18,15 +18,20 @@ export const THRESHOLDS_FILE = 'monitor/config/thresholds.yml';
 
 /** Everything that a start needs to know, with every problem of both sources. `home` is the root of the release. */
 export function readConfiguration(home: string, layers: readonly Layer[], mode: Mode): Configuration {
+  return configurationOf(layers, mode, () => readFileSync(join(home, THRESHOLDS_FILE), 'utf8'));
+}
+
+/** The same from a text of the thresholds that is had elsewhere; an error of `thresholdsText` becomes a problem. */
+export function configurationOf(layers: readonly Layer[], mode: Mode, thresholdsText: () => string): Configuration {
   const loaded = loadSettings(layers, mode);
-  const file = readThresholdsFile(join(home, THRESHOLDS_FILE));
+  const file = parseThresholds(thresholdsText);
   const { thresholds, problems } = loadThresholds(file.document, THRESHOLDS_FILE, layers);
   return { ...loaded, thresholds, problems: [...loaded.problems, ...file.problems, ...problems] };
 }
 
-function readThresholdsFile(path: string): { document: unknown; problems: Problem[] } {
+function parseThresholds(thresholdsText: () => string): { document: unknown; problems: Problem[] } {
   try {
-    return { document: parse(readFileSync(path, 'utf8')) as unknown, problems: [] };
+    return { document: parse(thresholdsText()) as unknown, problems: [] };
   } catch (error) {
     const message = messageOf(error).split('\n')[0];
     const remedy = 'correct the file, or get the shipped one back with: git checkout monitor/config/thresholds.yml';

@@ -27,6 +27,26 @@ export interface RunningWorker {
   end(): Promise<void>;
 }
 
+/** Each request of a worker has connections of its own to the database, and those are few. */
+const MOST_AT_ONCE = 8;
+
+/** The others wait for their turn. */
+function atMost(count: number, fetch: AppFetch): AppFetch {
+  let running = 0;
+  const waiting: (() => void)[] = [];
+
+  return async function inTurn(request, connection) {
+    if (running >= count) await new Promise<void>((turn) => waiting.push(turn));
+    running++;
+    try {
+      return await fetch(request, connection);
+    } finally {
+      running--;
+      waiting.shift()?.();
+    }
+  };
+}
+
 /** Without what concerns only the way between workerd and this host. */
 function endToEnd(headers: [string, string][]): [string, string][] {
   return headers.filter(
@@ -54,8 +74,8 @@ export async function startWorker(options: WorkerOptions): Promise<RunningWorker
   await miniflare.ready;
 
   return {
-    fetch: async (request, connection) => {
-      const headers = new Headers(request.headers);
+    fetch: atMost(MOST_AT_ONCE, async (request, connection) => {
+      const headers = new Headers([...request.headers].filter(([name]) => !/^(mf|cf)-/i.test(name)));
       headers.set('x-holdfast-host', token);
       headers.set('x-holdfast-connection', JSON.stringify(connection));
       const body = request.body === null ? null : await request.arrayBuffer();
@@ -71,7 +91,7 @@ export async function startWorker(options: WorkerOptions): Promise<RunningWorker
         status,
         headers: endToEnd([...answer.headers]),
       });
-    },
+    }),
     scheduled: async (cron, time) => {
       const worker = (await miniflare.getWorker()) as unknown as Scheduled;
       await worker.scheduled({ cron, scheduledTime: time });

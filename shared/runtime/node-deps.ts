@@ -5,7 +5,7 @@ import { assetDirectory } from '../adapters/asset-directory.ts';
 import { containerRuntime } from '../adapters/container-runtime.ts';
 import { diskUse } from '../adapters/disk-use.ts';
 import { hostNames } from '../adapters/host-names.ts';
-import { keptDatabase } from '../adapters/kept-database.ts';
+import { freshConnections, keptDatabase } from '../adapters/kept-database.ts';
 import { logDirectory } from '../adapters/log-directory.ts';
 import { type MemoryHealthCache, memoryHealthCache } from '../adapters/memory-health-cache.ts';
 import { tlsEndpoints } from '../adapters/tls-endpoints.ts';
@@ -53,8 +53,11 @@ export function nodeDeps({
     thresholds,
     listen: handover.tls?.address,
     nodeVersion: process.versions.node,
-    core: keptDatabase(settings.CORE_DATABASE_URL, CORE),
-    coreSizes: keptDatabase(settings.CORE_DATABASE_URL, CORE),
+    core: {
+      run: keptDatabase(settings.CORE_DATABASE_URL, CORE),
+      runSizes: keptDatabase(settings.CORE_DATABASE_URL, CORE),
+      runFresh: freshConnections(settings.CORE_DATABASE_URL, CORE),
+    },
     state: keptDatabase(settings.DATABASE_URL, STATE),
   });
   const runtimeUrl = settings.CONTAINER_RUNTIME_URL;

@@ -39,8 +39,7 @@ export function workerdDeps(env: WorkerEnv): Deps {
     thresholds,
     listen: handover.tls?.address,
     nodeVersion,
-    core: freshConnections(settings.CORE_DATABASE_URL, CORE),
-    coreSizes: freshConnections(settings.CORE_DATABASE_URL, CORE),
+    core: { run: freshConnections(settings.CORE_DATABASE_URL, CORE) },
     state: freshConnections(settings.DATABASE_URL, STATE),
   });
   const call = hostCall(env.HOST, env.HOST_TOKEN);

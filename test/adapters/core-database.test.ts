@@ -20,7 +20,7 @@ const owner = <T extends object>(text: string): Promise<T[]> => query<T>(stack.f
 beforeAll(async () => {
   stack = await newStack();
   expect((await stack.start()).code).toBe(0);
-  core = coreDatabase(keptDatabase(new Secret(readerUrl(stack)), CORE));
+  core = coreDatabase({ run: keptDatabase(new Secret(readerUrl(stack)), CORE) });
   await owner(`
     CREATE TABLE sized (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, note text);
     INSERT INTO sized (note) SELECT repeat(md5(n::text), 200) FROM generate_series(1, 2000) n;
@@ -160,13 +160,13 @@ describe('sizes', () => {
   });
 
   it('say so when the role may not see WAL', async () => {
-    const asOwner = coreDatabase(keptDatabase(new Secret(stack.file().database), CORE));
+    const asOwner = coreDatabase({ run: keptDatabase(new Secret(stack.file().database), CORE) });
     expect((await asOwner.size()).wal_bytes).toBeNull();
   });
 
   it('see that somebody has switched off writing', async () => {
     await owner('ALTER DATABASE cot SET default_transaction_read_only = on');
-    const fresh = coreDatabase(keptDatabase(new Secret(readerUrl(stack)), CORE));
+    const fresh = coreDatabase({ run: keptDatabase(new Secret(readerUrl(stack)), CORE) });
     expect((await fresh.size()).read_only).toBe(true);
     const setBack = connect(new Secret(stack.file().database), { name: 'set back', max: 1 });
     await setBack.begin('READ WRITE', (sql) => sql.unsafe('ALTER DATABASE cot RESET default_transaction_read_only'));

@@ -247,16 +247,22 @@ describe('an endpoint that demands a client certificate', () => {
     }
   });
 
-  it('is inspected even when it cuts the connection without a word, or falls silent', async () => {
+  it('is inspected even when it cuts the connection without a word; one that falls silent or talks nonsense is not reached', async () => {
     const { port } = await serve(good, MTLS_12);
-    for (const end of [(socket: Socket) => socket.resetAndDestroy(), (socket: Socket) => socket.end(), () => {}]) {
+    const endings: [(socket: Socket) => unknown, object][] = [
+      [(socket) => socket.resetAndDestroy(), { reachable: true, trusted: true }],
+      [(socket) => socket.end(), { reachable: true, trusted: true }],
+      [() => undefined, { reachable: false, error: expect.stringMatching(/^does not finish the TLS handshake/) }],
+      [(socket) => socket.write(Buffer.alloc(64, 'x')), { reachable: false, trusted: false }],
+    ];
+    for (const [end, expected] of endings) {
       const proxy = await raw((client) => {
         const server = connect(port, '127.0.0.1').on('data', (flight) => client.write(flight));
         peers.push(server);
         let flights = 0;
         client.on('data', (flight) => (flights++ === 0 ? server.write(flight) : end(client)));
       });
-      expect(await inspect(proxy)).toMatchObject({ reachable: true, trusted: true });
+      expect(await inspect(proxy)).toMatchObject(expected);
     }
   });
 });

@@ -21,6 +21,7 @@ export interface World {
   settings: Record<string, string>;
   size: DatabaseSize;
   clockOffsetMs: number;
+  connectError: string | undefined;
   writeError: string | undefined;
   mounts: DiskUse[];
   tls: Record<string, TlsState>;
@@ -64,6 +65,7 @@ export function world(): World {
       version: '16.14',
     },
     clockOffsetMs: 0,
+    connectError: undefined,
     writeError: undefined,
     mounts: [mount('/', 41.5)],
     tls: {},
@@ -104,6 +106,9 @@ export function fakeMonitored(of: World): Monitored {
     coreDatabase: {
       vacuumStatistics: () => core(() => ({ tables: of.tables, settings: of.settings })),
       size: () => core(() => of.size),
+      connect: async () => {
+        if (of.connectError !== undefined) throw new Error(of.connectError);
+      },
       clockMs: () => core(() => of.now.getTime() + of.clockOffsetMs),
       version: () => core(() => of.size.version),
     },

@@ -54,7 +54,7 @@ describe('GET /api/health', () => {
   it('with view=status has of the data only what is no list and no object', async () => {
     const { modules } = await json<HealthBody>(await ask('/api/health?view=status'));
     expect(modules['autovacuum']?.data).toEqual({ table_count: 1, dead_tuples: 10, live_tuples: 5000 });
-    expect(modules['database']?.data).toMatchObject({ total_bytes: 30e6, write_error: null });
+    expect(modules['database']?.data).toMatchObject({ total_bytes: 30e6, connect_error: null, write_error: null });
     for (const { data } of Object.values(modules))
       expect(Object.values(data).every((value) => value === null || typeof value !== 'object')).toBe(true);
   });

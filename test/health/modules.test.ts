@@ -104,6 +104,12 @@ describe('database', () => {
       overhead_bytes: 12e6,
     }));
 
+  it('is critical when a new connection is refused, whatever the kept ones can do', async () =>
+    expect(await verdict('database', (of) => (of.connectError = 'no slots left'))).toEqual([
+      'critical',
+      'a new connection is refused: no slots left.',
+    ]));
+
   it('is critical when a write fails, and when it takes none', async () => {
     expect(await verdict('database', (of) => (of.writeError = 'No space left on device'))).toEqual([
       'critical',
@@ -190,7 +196,16 @@ describe('dns', () => {
 
   it('is ok when every address is one of this machine', async () => {
     expect((await verdict('dns', named(['192.0.2.1'])))[0]).toBe('ok');
-    expect((await verdict('dns', named(['127.0.1.1'])))[0]).toBe('ok');
+    expect((await verdict('dns', named(['192.0.2.1', '127.0.1.1'])))[0]).toBe('ok');
+  });
+
+  it('is a note where the name leads to this machine only from itself, unless it is localhost', async () => {
+    expect((await verdict('dns', named(['127.0.1.1'])))[0]).toBe('note');
+    const [status] = await verdict('dns', (of) => {
+      of.wanted.publicNames = ['localhost'];
+      of.addresses = { localhost: ['127.0.0.1', '::1'] };
+    });
+    expect(status).toBe('ok');
   });
 
   it('warns of a name without address, and of one that leads elsewhere in part', async () => {

@@ -1,7 +1,8 @@
 // Health of a running stack, provoked against the real things: dead rows, a stopped database, a full disk's thresholds,
 // TLS endpoints, changed settings.
 
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { spawnSync } from 'node:child_process';
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:http';
 import { dirname, join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -170,6 +171,21 @@ describe('a changed env file', () => {
     writeFileSync(envFile, text);
     expect((await live('config')).status).toBe('ok');
   });
+
+  it('that the next start would refuse, or that is no file at all, is a note with the place, and holds nothing up', async () => {
+    const text = readFileSync(envFile, 'utf8');
+    writeFileSync(envFile, `${text}this is not a line\n`);
+    expect((await live('config')).message).toMatch(/health\.env line \d+ \(.*the next start would refuse it\)/);
+    for (const make of [() => mkdirSync(envFile), () => spawnSync('mkfifo', [envFile])]) {
+      rmSync(envFile, { recursive: true });
+      make();
+      expect((await live('config')).message).toMatch(/health\.env \(cannot be read: it is no file\)/);
+      expect(await answersPing(stack.file().api)).toBe(true);
+    }
+    rmSync(envFile);
+    writeFileSync(envFile, text);
+    expect((await live('config')).status).toBe('ok');
+  });
 });
 
 describe('newer releases', () => {
@@ -243,6 +259,20 @@ describe('a database that stops', () => {
     await eventually('autovacuum is ok', async () => (await health()).modules['autovacuum']?.status === 'ok', 5000);
     expect(stack.pid('management')).toBe(management);
     expect(await answersPing(stack.file().api)).toBe(true);
+  });
+
+  it('that takes no new connection is critical, although the kept ones still work', async () => {
+    await owner('ALTER DATABASE cot CONNECTION LIMIT 0');
+    try {
+      const critical = async (): Promise<boolean> => (await health()).modules['database']?.status === 'critical';
+      await eventually('database is critical', critical, 6000);
+      expect((await health()).modules['database']?.message).toMatch(
+        /^a new connection is refused: too many connections/,
+      );
+    } finally {
+      await query(stack.file().database.replace(/cot$/, 'postgres'), 'ALTER DATABASE cot CONNECTION LIMIT -1');
+    }
+    await eventually('it is ok again', async () => (await health()).modules['database']?.status === 'ok', 6000);
   });
 
   it('that only hangs is critical too, and holds nothing else up', async () => {
