@@ -3,7 +3,10 @@
 
 import { mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { basename, join, resolve } from 'node:path';
+import { isDeepStrictEqual } from 'node:util';
 import { build, type BuildOptions, type Plugin } from 'esbuild';
+import { parse } from 'yaml';
+import { DEFAULT_THRESHOLDS } from '../shared/config/thresholds.ts';
 import { POSTGRES_CONNECTION, repairPostgres } from './repair-postgres.ts';
 
 const home = resolve(import.meta.dirname, '..');
@@ -20,6 +23,12 @@ const repairs: Plugin = {
   },
 };
 
+/** The text of the thresholds file while it says nothing but the defaults; an edited one is parsed at each start. */
+function unchangedThresholds(): string {
+  const text = readFileSync(join(home, 'monitor/config/thresholds.yml'), 'utf8');
+  return isDeepStrictEqual(parse(text), DEFAULT_THRESHOLDS) ? text : '';
+}
+
 const shared: BuildOptions & { write: false } = {
   absWorkingDir: home,
   outdir: dist,
@@ -28,7 +37,10 @@ const shared: BuildOptions & { write: false } = {
   write: false,
   format: 'esm',
   loader: { '.sql': 'text' },
-  define: { HOLDFAST_RELEASE: JSON.stringify(version) },
+  define: {
+    HOLDFAST_RELEASE: JSON.stringify(version),
+    HOLDFAST_THRESHOLDS: JSON.stringify(unchangedThresholds()),
+  },
   legalComments: 'none',
   logLevel: 'warning',
 };

@@ -5,9 +5,10 @@ import type { Prepared } from '../ports/health-cache.ts';
 /** 200 with the text, or 304 when `If-None-Match` names its entity tag. Callers must ask again each time. */
 export function answerPrepared({ body, etag }: Prepared, request: Headers, requestId: string): Response {
   const known = request.get('if-none-match');
-  const headers = { 'X-Request-Id': requestId, ETag: etag, 'Cache-Control': 'private, no-cache' };
-  if (known !== null && names(known, etag)) return new Response(null, { status: 304, headers });
-  return new Response(body, { headers: { ...headers, 'Content-Type': 'application/json' } });
+  const always = { 'X-Request-Id': requestId, ETag: etag, 'Cache-Control': 'private, no-cache' };
+  if (known !== null && names(known, etag)) return new Response(null, { status: 304, headers: always });
+  const headers = Object.assign(always, { 'Content-Type': 'application/json' });
+  return new Response(body, { headers });
 }
 
 /** A weak entity tag of a text. */

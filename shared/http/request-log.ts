@@ -16,7 +16,8 @@ export function withRequestLog(fetch: AppFetch, log: Log, clock: () => number): 
   return function handle(request, connection) {
     const started = clock();
     const requestId = crypto.randomUUID();
-    const answer = fetch(request, { requestId, ...connection });
+    const { clientAddress, secure } = connection;
+    const answer = fetch(request, { requestId, clientAddress, secure });
 
     function logged(response: Response): Response {
       log.info('http.request', {
@@ -25,7 +26,7 @@ export function withRequestLog(fetch: AppFetch, log: Log, clock: () => number): 
         path: pathOf(request.url),
         status: response.status,
         ms: Math.round((clock() - started) * 10) / 10,
-        address: connection.clientAddress,
+        address: clientAddress,
       });
       return response;
     }

@@ -58,9 +58,12 @@ function refuseUnreadable(error: unknown, log: Log): Response {
   return problemResponse(new AppError('malformed', 'The address or the Host header cannot be read.'), requestId);
 }
 
+const IPV4_AS_IPV6 = '::ffff:';
+
 function connectionOf({ incoming }: HttpBindings): { clientAddress: string; secure: boolean } {
   const address = incoming.socket.remoteAddress ?? '';
-  return { clientAddress: address.replace(/^::ffff:/, ''), secure: incoming.socket instanceof TLSSocket };
+  const clientAddress = address.startsWith(IPV4_AS_IPV6) ? address.slice(IPV4_AS_IPV6.length) : address;
+  return { clientAddress, secure: incoming.socket instanceof TLSSocket };
 }
 
 function tlsOptions(files: { certificateFile: string; keyFile: string }) {
