@@ -6,22 +6,10 @@ import { HEALTH_MODULES } from '../../shared/health/index.ts';
 import type { Bindings } from '../../shared/http/env.ts';
 import { problemSchema } from '../../shared/http/route.ts';
 import { ADMIN, basic, fakeDeps, PASSWORD, READER, TOKEN } from '../fakes/deps.ts';
+import type { HealthBody, ModuleBody } from '../fakes/health-body.ts';
 import { mount, NOW, table, world } from '../fakes/monitored.ts';
 
 const CONNECTION: Bindings = { requestId: 'request-1', clientAddress: '192.0.2.7', secure: false };
-
-interface ModuleBody {
-  status: string;
-  message: string;
-  updated_at: string;
-  data: Record<string, unknown>;
-}
-
-interface HealthBody {
-  status: string;
-  updated_at: string;
-  modules: Record<string, ModuleBody>;
-}
 
 const around = world();
 const deps = fakeDeps({}, around);

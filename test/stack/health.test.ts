@@ -7,20 +7,8 @@ import { createServer, type Server } from 'node:http';
 import { dirname, join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { basic } from '../fakes/deps.ts';
+import type { HealthBody, ModuleBody } from '../fakes/health-body.ts';
 import { answersPing, eventually, newStack, query, stop, type TestStack } from './embedded.ts';
-
-interface ModuleBody {
-  status: string;
-  message: string;
-  updated_at: string;
-  data: Record<string, unknown>;
-}
-
-interface HealthBody {
-  status: string;
-  updated_at: string;
-  modules: Record<string, ModuleBody>;
-}
 
 const MODULES = ['database', 'autovacuum', 'disk', 'tls', 'time', 'dns', 'containers', 'config', 'updates'];
 

@@ -5,6 +5,7 @@ import { once } from 'node:events';
 import { createServer, type RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
+import type { ModuleBody } from '../fakes/health-body.ts';
 import { answersPing, cleanEnvironment, eventually, freeOffset, home } from './embedded.ts';
 
 const TOKEN = 'token-of-a-managed-process';
@@ -31,12 +32,6 @@ export async function manageAlone(env: Record<string, string>, use: (port: numbe
     child.kill('SIGTERM');
     if (child.exitCode === null && child.signalCode === null) await once(child, 'exit');
   }
-}
-
-export interface ModuleBody {
-  status: string;
-  message: string;
-  data: Record<string, unknown>;
 }
 
 /** What a module says, measured now, under these settings; the data of every module under `data`. */

@@ -8,7 +8,8 @@ import { join } from 'node:path';
 import { createServer } from 'node:tls';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { issue, type Issued } from '../fakes/certificates.ts';
-import { healthOf, type ModuleBody } from './managed.ts';
+import type { ModuleBody } from '../fakes/health-body.ts';
+import { healthOf } from './managed.ts';
 
 const DAY_MS = 86_400_000;
 const inDays = (days: number): Date => new Date(Date.now() + days * DAY_MS);
