@@ -2,13 +2,12 @@
 // million requests and the memory after them. With two cores, servers and load have one each.
 
 import { type ChildProcess, execFile, spawn, spawnSync } from 'node:child_process';
-import { availableParallelism } from 'node:os';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { availableParallelism, tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { promisify } from 'node:util';
 import type { LoadOrder, LoadResult } from './load.ts';
-import { report, reportAim, sampleOf, show } from './measure.ts';
+import { report, reportAim, residentMb, sampleOf, show } from './measure.ts';
 import { benchStack, type BenchStack } from './stack.ts';
 
 const ROUNDS = 7;
@@ -106,9 +105,4 @@ function onCore(core: number): string[] {
 
 function pin(pid: number, core: number): void {
   if (availableParallelism() >= 2) spawnSync('taskset', ['-a', '-cp', String(core), String(pid)], { stdio: 'ignore' });
-}
-
-function residentMb(pid: number): number {
-  const [, resident = '0'] = /VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8')) ?? [];
-  return (Number(resident) * 1024) / 1e6;
 }

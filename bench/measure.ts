@@ -1,5 +1,7 @@
 // What every benchmark shares: medians with their range, and aims that are reported whether they are met or not.
 
+import { readFileSync } from 'node:fs';
+
 export interface Sample {
   median: number;
   least: number;
@@ -17,6 +19,12 @@ export function sampleOf(values: readonly number[]): Sample {
 /** `12.3 (10.1 to 15.0)` with a unit. */
 export function show({ median, least, most }: Sample, unit: string, digits = 0): string {
   return `${median.toFixed(digits)} ${unit} (${least.toFixed(digits)} to ${most.toFixed(digits)})`;
+}
+
+/** Resident memory of a process, in megabytes. */
+export function residentMb(pid: number): number {
+  const [, resident = '0'] = /VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8')) ?? [];
+  return (Number(resident) * 1024) / 1e6;
 }
 
 export function report(what: string, figure: string): void {

@@ -75,7 +75,8 @@ function asReader(database: string, data: string): string {
   return url.href;
 }
 
-function script(name: string, args: string[], settings: Record<string, string> = {}): void {
+/** Runs a script of ours to its end; throws with what it said when it fails. */
+export function script(name: string, args: string[], settings: Record<string, string> = {}): void {
   const env = { ...settings, PATH: process.env['PATH'] ?? '', HOME: process.env['HOME'] ?? '/' };
   const { status, stderr } = spawnSync(join(home, 'scripts', name), args, { env, encoding: 'utf8' });
   if (status !== 0) throw new Error(`${name} ended with ${status}: ${stderr}`);

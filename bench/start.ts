@@ -1,13 +1,14 @@
 // How long until Holdfast answers, and what it takes in memory: the management process against a bare node:http server
 // in alternating rounds, then the whole embedded stack, first and second start.
 
-import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { get } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
-import { report, reportAim, sampleOf, show } from './measure.ts';
+import { report, reportAim, residentMb, sampleOf, show } from './measure.ts';
+import { script } from './stack.ts';
 
 const home = resolve(import.meta.dirname, '..');
 const ROUNDS = 11;
@@ -93,10 +94,10 @@ async function untilAnswers(
   while (!(await answers(path))) await new Promise((tick) => setTimeout(tick, 1));
   const ms = performance.now() - begun;
   if (restMs > 0) await new Promise((tick) => setTimeout(tick, restMs));
-  const [, resident = '0'] = /VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${child.pid}/status`, 'utf8')) ?? [];
+  const resident = residentMb(child.pid ?? 0);
   child.kill('SIGKILL');
   await once(child, 'exit');
-  return { ms, residentMb: (Number(resident) * 1024) / 1e6 };
+  return { ms, residentMb: resident };
 }
 
 async function answers(path: string): Promise<boolean> {
@@ -106,10 +107,4 @@ async function answers(path: string): Promise<boolean> {
       answer(response.statusCode === 200);
     }).once('error', () => answer(false));
   });
-}
-
-function script(name: string, args: string[]): void {
-  const env = { PATH: process.env['PATH'] ?? '', HOME: process.env['HOME'] ?? '/' };
-  const { status, stderr } = spawnSync(join(home, 'scripts', name), args, { env, encoding: 'utf8' });
-  if (status !== 0) throw new Error(`${name} ended with ${status}: ${stderr}`);
 }

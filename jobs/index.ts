@@ -14,7 +14,6 @@ export const JOBS: readonly Job<Deps>[] = [
     cron: '* * * * *',
     claim: 'none',
     intervalSeconds: () => 1,
-    limitSeconds: 30,
     run: pollHealth,
   },
   {

@@ -4,6 +4,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
+import { counted } from '../../shared/domain/amounts.ts';
 import { isWildcardAddress, urlHost } from '../../shared/domain/host-name.ts';
 import { writeFileAtomically } from './atomic-file.ts';
 import { ensureServerCertificate, type ServerCertificateFiles } from './core/pki.ts';
@@ -105,7 +106,7 @@ export async function startStack(
     throwIfAborted(aborted);
     const migrated = report.step('tables');
     const applied = await services.prepareState();
-    migrated(applied === 0 ? 'up to date' : `${applied} migration${applied === 1 ? '' : 's'} applied`);
+    migrated(applied === 0 ? 'up to date' : `${counted(applied, 'migration')} applied`);
     throwIfAborted(aborted);
     const management = await startManagement(start, certificates);
     throwIfAborted(aborted);

@@ -74,6 +74,11 @@ type TableRow = Omit<TableStatistics, 'last_autovacuum' | 'last_vacuum'> & {
 };
 
 /** The tables of pg_stat_user_tables without what that view collects for their indexes, which takes longer than all the rest. */
+const fromUserTables = (sql: Sql) => sql`
+  FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+  WHERE c.relkind IN ('r', 't', 'm', 'p')
+    AND n.nspname NOT IN ('pg_catalog', 'information_schema') AND n.nspname !~ '^pg_toast'`;
+
 async function readTables(sql: Sql): Promise<TableStatistics[]> {
   const rows = await sql<TableRow[]>`
     SELECT n.nspname AS schema, c.relname AS table,
@@ -81,9 +86,7 @@ async function readTables(sql: Sql): Promise<TableStatistics[]> {
       pg_stat_get_live_tuples(c.oid)::float8 AS live_tuples,
       (extract(epoch FROM pg_stat_get_last_autovacuum_time(c.oid)) * 1000)::float8 AS autovacuum_ms,
       (extract(epoch FROM pg_stat_get_last_vacuum_time(c.oid)) * 1000)::float8 AS vacuum_ms
-    FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-    WHERE c.relkind IN ('r', 't', 'm', 'p')
-      AND n.nspname NOT IN ('pg_catalog', 'information_schema') AND n.nspname !~ '^pg_toast'
+    ${fromUserTables(sql)}
     ORDER BY dead_tuples DESC, n.nspname, c.relname`;
   return rows.map(({ autovacuum_ms: autovacuum, vacuum_ms: vacuum, ...table }) => ({
     ...table,
@@ -139,9 +142,7 @@ async function measureUnlocked(sql: Sql) {
     ), own AS MATERIALIZED (
       SELECT c.oid, n.nspname, c.relname, c.reltoastrelid,
         EXISTS (SELECT FROM locked WHERE relation IN (c.oid, c.reltoastrelid)) AS is_locked
-      FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-      WHERE c.relkind IN ('r', 't', 'm', 'p')
-        AND n.nspname NOT IN ('pg_catalog', 'information_schema') AND n.nspname !~ '^pg_toast'
+      ${fromUserTables(sql)}
     )
     SELECT pg_database_size(current_database())::float8 AS total_bytes,
       coalesce(sum(CASE WHEN is_locked THEN (

@@ -6,6 +6,7 @@ import { networkInterfaces } from 'node:os';
 import { normalAddress } from '../domain/host-name.ts';
 import { codeOf, messageOf } from '../domain/thrown.ts';
 import type { HostNames, Resolution } from '../ports/host-names.ts';
+import { withinMs } from './time-limit.ts';
 
 const REASONS: Record<string, string> = {
   ENOTFOUND: 'no such name',
@@ -15,8 +16,7 @@ const REASONS: Record<string, string> = {
 
 /** The resolver of this machine. Each address appears once, in its normal spelling. */
 export function hostNames(options: { withinMs?: number } = {}): HostNames {
-  const { withinMs = 5000 } = options;
-
+  const { withinMs: limitMs = 5000 } = options;
   const lookups = new Map<string, Promise<LookupAddress[]>>();
 
   /** Each lookup holds a thread for as long as the name servers are silent: never two for one name. */
@@ -29,17 +29,14 @@ export function hostNames(options: { withinMs?: number } = {}): HostNames {
   }
 
   async function resolve(name: string): Promise<Resolution> {
-    const tooLate = Promise.withResolvers<never>();
-    const timer = setTimeout(() => tooLate.reject(new Error(`no answer within ${withinMs / 1000} s`)), withinMs);
+    const late = (): Error => new Error(`no answer within ${limitMs / 1000} s`);
     try {
       // Node warns of the empty name, and finds no address for it.
-      const found = name === '' ? [] : await Promise.race([addressesOf(name), tooLate.promise]);
+      const found = name === '' ? [] : await withinMs(limitMs, addressesOf(name), late);
       const addresses = distinct(found.map(({ address }) => address));
       return { addresses, error: addresses.length === 0 ? REASONS['ENODATA'] : undefined };
     } catch (error) {
       return { addresses: [], error: REASONS[codeOf(error) ?? ''] ?? messageOf(error) };
-    } finally {
-      clearTimeout(timer);
     }
   }
 

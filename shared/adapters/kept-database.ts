@@ -5,6 +5,7 @@ import { AppError } from '../domain/app-error.ts';
 import type { Secret } from '../domain/secret.ts';
 import { codeOf, messageOf } from '../domain/thrown.ts';
 import { connect, type Sql, withDatabase } from './postgres.ts';
+import { withinMs } from './time-limit.ts';
 
 /** Runs one piece of work on a connection; rejects with an AppError `unavailable` when the server does not answer. */
 export type RunSql = <T>(use: (sql: Sql) => Promise<T>) => Promise<T>;
@@ -45,18 +46,15 @@ export function keptDatabase(url: Secret | undefined, options: DatabaseOptions):
       max: CONNECTIONS,
       ...limits(options),
     }));
-    const { promise: late, reject } = Promise.withResolvers<never>();
-    const timer = setTimeout(() => {
+    const late = (): AppError => {
       drop(used);
-      reject(tooLate(options));
-    }, options.withinMs ?? WITHIN_MS);
+      return tooLate(options);
+    };
     try {
-      return await Promise.race([use(used), late]);
+      return await withinMs(options.withinMs ?? WITHIN_MS, use(used), late);
     } catch (error) {
       if (codeOf(error) === READ_ONLY) drop(used);
       throw explained(error, options);
-    } finally {
-      clearTimeout(timer);
     }
   };
 }
@@ -65,8 +63,8 @@ export function keptDatabase(url: Secret | undefined, options: DatabaseOptions):
 export function freshConnections(url: Secret | undefined, options: DatabaseOptions): RunSql {
   return async function run(use) {
     try {
-      const { name, withinMs = WITHIN_MS } = options;
-      return await withDatabase(needed(url, options), name, withinMs, use, limits(options));
+      const limitMs = options.withinMs ?? WITHIN_MS;
+      return await withDatabase(needed(url, options), options.name, limitMs, use, limits(options));
     } catch (error) {
       throw explained(error, options);
     }
@@ -97,9 +95,9 @@ function explained(error: unknown, options: DatabaseOptions): unknown {
   return new AppError('unavailable', `${capital(called)} does not answer: ${messageOf(error)}`, { cause: error });
 }
 
-function tooSlow({ called, withinMs = WITHIN_MS }: DatabaseOptions, cause: unknown): AppError {
-  const seconds = Math.round(withinMs * 0.8) / 1000;
-  const text = `${capital(called)} took longer than ${seconds} s for one query: it is overloaded, or something holds a lock`;
+function tooSlow(options: DatabaseOptions, cause: unknown): AppError {
+  const seconds = limits(options).statementTimeoutMs / 1000;
+  const text = `${capital(options.called)} took longer than ${seconds} s for one query: it is overloaded, or something holds a lock`;
   return new AppError('unavailable', text, { cause });
 }
 

@@ -2,6 +2,7 @@
 
 import postgres from 'postgres';
 import type { Secret } from '../domain/secret.ts';
+import { withinMs } from './time-limit.ts';
 
 export type Sql = postgres.Sql;
 export type TransactionSql = postgres.TransactionSql;
@@ -40,26 +41,21 @@ export function connect(
 }
 
 /**
- * Works on a connection of its own that is closed afterwards. Rejects after `withinMs` at the latest: very rarely the
+ * Works on a connection of its own that is closed afterwards. Rejects after `limitMs` at the latest: very rarely the
  * client never settles a call whose connection has died, and a fresh connection is then the only way on.
  */
 export async function withDatabase<T>(
   url: Secret,
   name: string,
-  withinMs: number,
+  limitMs: number,
   use: (sql: Sql) => Promise<T>,
   limits: Pick<ConnectOptions, 'statementTimeoutMs' | 'lockTimeoutMs'> = {},
 ): Promise<T> {
   const sql = connect(url, { name, max: 1, ...limits });
-  const { promise: late, reject } = Promise.withResolvers<never>();
-  const timer = setTimeout(
-    () => reject(new Error(`the database did not answer within ${withinMs / 1000} s`)),
-    withinMs,
-  );
+  const late = (): Error => new Error(`the database did not answer within ${limitMs / 1000} s`);
   try {
-    return await Promise.race([use(sql), late]);
+    return await withinMs(limitMs, use(sql), late);
   } finally {
-    clearTimeout(timer);
     await sql.end({ timeout: 0.2 });
   }
 }

@@ -8,17 +8,12 @@ import { type ClaimedRunDeps, runClaimed } from './run-claimed.ts';
 /** A claimed job is looked at this often also between its slots, so that a crashed run is soon taken over. */
 const LOOK_AGAIN_SECONDS = 15;
 
-/** One run of one job. Never rejects: what goes wrong is logged. False when it could not even be claimed. */
-export async function runJob<D extends ClaimedRunDeps>(
-  job: Job<D>,
-  deps: D,
-  runner: string,
-  now: Date,
-): Promise<boolean> {
+/** One run of one job. Never rejects: what goes wrong is logged. */
+export async function runJob<D extends ClaimedRunDeps>(job: Job<D>, deps: D, runner: string, now: Date): Promise<void> {
   try {
     if (job.claim === 'none') {
       await job.run(deps, now, new AbortController().signal);
-      return true;
+      return;
     }
     const dueAt = new Date(slotStart(now.getTime(), job.intervalSeconds(deps)));
     await runClaimed(deps, {
@@ -28,10 +23,8 @@ export async function runJob<D extends ClaimedRunDeps>(
       limitSeconds: job.limitSeconds,
       work: (signal) => job.run(deps, now, signal),
     });
-    return true;
   } catch (error) {
     deps.log.warn('job.not_run', { job: job.name, error: messageOf(error) });
-    return false;
   }
 }
 

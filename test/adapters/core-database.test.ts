@@ -9,6 +9,7 @@ import { Secret } from '../../shared/domain/secret.ts';
 import { CORE as PRODUCT } from '../../shared/runtime/both-hosts.ts';
 import type { CoreDatabase } from '../../shared/ports/core-database.ts';
 import { jobRunsContract } from '../contract/job-runs.ts';
+import { AS_WANTED } from '../fakes/monitored.ts';
 import { newStack, query, readerUrl, stop, type TestStack } from '../stack/embedded.ts';
 
 const CORE = { ...PRODUCT, name: 'test' };
@@ -56,14 +57,7 @@ describe('vacuum statistics', () => {
       'public.sized',
     ]);
     expect(tables.find(({ table }) => table === 'sized')).toMatchObject({ live_tuples: 2000, dead_tuples: 0 });
-    expect(settings).toEqual({
-      autovacuum: 'on',
-      track_counts: 'on',
-      autovacuum_vacuum_scale_factor: '0.05',
-      autovacuum_vacuum_cost_limit: '1000',
-      maintenance_work_mem: '256MB',
-      autovacuum_work_mem: '-1',
-    });
+    expect(settings).toEqual(AS_WANTED);
   });
 
   it('tell when a table was vacuumed, in UTC', async () => {

@@ -15,6 +15,7 @@ import {
 import { readQuartz } from '../../shared/domain/quartz.ts';
 import { nearestName } from '../../shared/domain/nearest-name.ts';
 import { Secret } from '../../shared/domain/secret.ts';
+import { AS_WANTED } from '../fakes/monitored.ts';
 
 describe('a secret', () => {
   it('prints, serialises and inspects as ***, and reveals its text only when asked', () => {
@@ -124,20 +125,11 @@ describe('an address of a machine of its own', () => {
 });
 
 describe('tuningDifferences', () => {
-  const inForce = {
-    autovacuum: 'on',
-    track_counts: 'on',
-    autovacuum_vacuum_scale_factor: '0.05',
-    autovacuum_vacuum_cost_limit: '1000',
-    maintenance_work_mem: '256MB',
-    autovacuum_work_mem: '-1',
-  };
-
   it('finds each setting that differs, and compares sizes by value', () => {
-    expect(tuningDifferences(inForce, { scaleFactor: 0.05, costLimit: 1000, maintenanceWorkMem: '262144kB' })).toEqual(
-      [],
-    );
-    const differences = tuningDifferences(inForce, { scaleFactor: 0.2, costLimit: 200, maintenanceWorkMem: '64MB' });
+    expect(
+      tuningDifferences(AS_WANTED, { scaleFactor: 0.05, costLimit: 1000, maintenanceWorkMem: '262144kB' }),
+    ).toEqual([]);
+    const differences = tuningDifferences(AS_WANTED, { scaleFactor: 0.2, costLimit: 200, maintenanceWorkMem: '64MB' });
     expect(differences).toHaveLength(3);
     expect(differences[0]).toContain('autovacuum_vacuum_scale_factor is 0.05, not 0.2');
     expect(differences[1]).toContain('autovacuum_vacuum_cost_limit is 1000, not 200');

@@ -11,6 +11,16 @@ import type { TlsState } from '../../shared/ports/tls-endpoints.ts';
 
 export const NOW = new Date('2026-03-04T05:06:07.000Z');
 
+/** What a server with the default tuning shows; held to the real one in test/adapters/core-database.test.ts. */
+export const AS_WANTED = {
+  autovacuum: 'on',
+  track_counts: 'on',
+  autovacuum_vacuum_scale_factor: '0.05',
+  autovacuum_vacuum_cost_limit: '1000',
+  maintenance_work_mem: '256MB',
+  autovacuum_work_mem: '-1',
+};
+
 /** The world as the modules see it; every part is fine. */
 export interface World {
   now: Date;
@@ -45,14 +55,7 @@ export function world(): World {
     },
     databaseError: undefined,
     tables: [table('cot_router', 10, 5000)],
-    settings: {
-      autovacuum: 'on',
-      track_counts: 'on',
-      autovacuum_vacuum_scale_factor: '0.05',
-      autovacuum_vacuum_cost_limit: '1000',
-      maintenance_work_mem: '256MB',
-      autovacuum_work_mem: '-1',
-    },
+    settings: { ...AS_WANTED },
     size: {
       total_bytes: 30e6,
       live_bytes: 18e6,
