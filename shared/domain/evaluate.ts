@@ -50,10 +50,14 @@ export interface History {
 export interface Verdict extends History {
   status: Status;
   message: string;
+  /** Each finding that is not ok with its threshold, worst first; at most MOST_DETAILS. */
+  details: string[];
   shouldAlert: boolean;
 }
 
 export const NO_HISTORY: History = { failuresInRow: 0, pollsInRow: 0 };
+
+const MOST_DETAILS = 20;
 
 /** What no threshold judges comes before what one judges. */
 const UNWEIGHED = Number.MAX_VALUE;
@@ -61,6 +65,8 @@ const UNWEIGHED = Number.MAX_VALUE;
 interface Judged {
   status: Status;
   says: string;
+  /** With the threshold, where `says` leaves it out. */
+  detail?: string;
   /** Among equals, the larger one is worse. */
   weight: number;
 }
@@ -77,12 +83,20 @@ export function evaluate(
 ): Verdict {
   const failuresInRow = findings.some(({ kind }) => kind === 'failure') ? before.failuresInRow + 1 : 0;
   const judged = findings.map((finding) => judge(finding, limitsOf(thresholds), failuresInRow));
-  const worst = judged.toSorted((a, b) => urgency(b.status) - urgency(a.status) || b.weight - a.weight)[0];
+  const worstFirst = judged.toSorted((a, b) => urgency(b.status) - urgency(a.status) || b.weight - a.weight);
+  const worst = worstFirst[0];
   const status = worst?.status ?? 'ok';
   const alike = judged.filter((each) => each.status === status).length - 1;
   const message =
     worst === undefined || status === 'ok' ? well : `${worst.says}${alike > 0 ? ` (and ${alike} more)` : ''}.`;
-  return { status, message, failuresInRow, ...alerting(status, thresholds, before) };
+  return { status, message, details: detailsOf(worstFirst), failuresInRow, ...alerting(status, thresholds, before) };
+}
+
+function detailsOf(worstFirst: readonly Judged[]): string[] {
+  return worstFirst
+    .filter((each) => each.status !== 'ok')
+    .slice(0, MOST_DETAILS)
+    .map(({ says, detail = says }) => `${detail}.`);
 }
 
 /** The verdict on a module that could not measure: critical, whatever its thresholds. */
@@ -91,6 +105,7 @@ export function evaluateThrown(message: string, thresholds: ModuleThresholds, be
   return {
     status: 'critical',
     message: `${text}.`,
+    details: [`${text}.`],
     failuresInRow: before.failuresInRow + 1,
     ...alerting('critical', thresholds, before),
   };
@@ -116,7 +131,10 @@ function judge(finding: Finding, failureLimits: Limits, failuresInRow: number): 
   if (finding.kind === 'fact') return { status: finding.status, says: finding.says, weight: UNWEIGHED };
   const level = levelOf(failuresInRow, failureLimits, false);
   const times = failuresInRow === 1 ? '' : ` (${failuresInRow} times in a row)`;
-  return { status: level === 'ok' ? 'note' : level, says: `${finding.says}${times}`, weight: UNWEIGHED };
+  const says = `${finding.says}${times}`;
+  const { warning, critical } = failureLimits;
+  const limits = `warning from ${warning}, critical from ${critical} times in a row`;
+  return { status: level === 'ok' ? 'note' : level, says, detail: `${says}; ${limits}`, weight: UNWEIGHED };
 }
 
 function judgeFigure({ subject, value, limits, says, inWords = String, lowerIsWorse = false }: Figure): Judged {

@@ -8,6 +8,8 @@ export interface Measurement extends History {
   module: string;
   status: Status;
   message: string;
+  /** Each finding that is not ok with its threshold, worst first. */
+  details: string[];
   /** ISO 8601. */
   updated_at: string;
   data: Record<string, unknown>;

@@ -1,0 +1,128 @@
+// The alert engine: a pure reducer over every evaluation of one module, good ones too. It decides what people are told;
+// how the message reaches them is somebody else's matter.
+
+import { type Status, urgency } from './status.ts';
+
+/** A level that can be alerted. */
+export type Level = Exclude<Status, 'ok'>;
+
+/** One evaluation of one module. */
+export interface Evaluation {
+  status: Status;
+  /** The evaluator's word on whether this warrants an alert (alert_min_level, measurements in a row). */
+  shouldAlert: boolean;
+  atMs: number;
+}
+
+/** The last alert of a module that was raised. */
+export interface Raised {
+  id: string;
+  level: Level;
+  /** When it reached somebody; until then the time at which it was raised. */
+  atMs: number;
+  /** True once it has reached somebody. */
+  sent: boolean;
+}
+
+/** What the engine remembers of one module. */
+export interface AlertState {
+  /** What people know, or will know from an alert that waits; falls with the level, `ok` after a recovery. */
+  told: Status;
+  raised: Raised | null;
+  /** The level that is kept from people only by the cooldown, or because nobody is set up to be told. */
+  heldBack: Level | null;
+  /** Since when the module has not been ok. */
+  sinceMs: number | null;
+}
+
+export const UNTOLD: AlertState = { told: 'ok', raised: null, heldBack: null, sinceMs: null };
+
+export interface AlertPolicy {
+  cooldownSeconds: number;
+  /** False while nobody is set up to be told. */
+  anybody: boolean;
+}
+
+/** Why an alert is not sent. */
+export type HoldReason = 'cooldown' | 'still_waiting' | 'nobody';
+
+export type Decision =
+  | { kind: 'none' }
+  | { kind: 'raise'; level: Level }
+  | { kind: 'suppress'; level: Level; reason: HoldReason }
+  | { kind: 'recover'; from: Level };
+
+export interface Step {
+  state: AlertState;
+  decision: Decision;
+}
+
+/**
+ * The next state, and what to do. A level is worth telling when it is higher than what people know. Inside the cooldown
+ * it is told only when it is higher than the last alert; otherwise it is held back, and told when the cooldown has ended
+ * and it still stands. `id` names the alert if one is raised.
+ */
+export function reduce(state: AlertState, evaluation: Evaluation, policy: AlertPolicy, id: string): Step {
+  const { status, shouldAlert, atMs } = evaluation;
+  const sinceMs = status === 'ok' ? null : (state.sinceMs ?? atMs);
+  const level = shouldAlert ? status : 'ok';
+  const told = urgency(level) < urgency(state.told) ? level : state.told;
+  if (level === 'ok' || urgency(level) <= urgency(told)) {
+    const quiet: AlertState = { ...state, told, heldBack: null, sinceMs };
+    const recovered = level === 'ok' && state.told !== 'ok';
+    return { state: quiet, decision: recovered ? { kind: 'recover', from: state.told as Level } : { kind: 'none' } };
+  }
+  const reason = holdReason(level, state.raised, atMs, policy);
+  if (reason === undefined) {
+    const raised = { id, level, atMs, sent: false };
+    return { state: { told: level, raised, heldBack: null, sinceMs }, decision: { kind: 'raise', level } };
+  }
+  const held: AlertState =
+    reason === 'still_waiting'
+      ? { ...state, told: level, heldBack: null, sinceMs }
+      : { ...state, told, heldBack: level, sinceMs };
+  const known = state.heldBack !== null && urgency(level) <= urgency(state.heldBack);
+  return { state: held, decision: known ? { kind: 'none' } : { kind: 'suppress', level, reason } };
+}
+
+/** An alert reached somebody: its cooldown begins now. */
+export function alertSent(state: AlertState, id: string, atMs: number): AlertState {
+  if (state.raised?.id !== id || state.raised.sent) return state;
+  return { ...state, raised: { ...state.raised, atMs, sent: true } };
+}
+
+/** An alert reached nobody and is not tried any more: what it would have told is unknown again. */
+export function alertGivenUp(state: AlertState, id: string): AlertState {
+  if (state.raised?.id !== id || state.raised.sent) return state;
+  return { ...state, raised: null, told: 'ok', heldBack: null };
+}
+
+/** True when an evaluation that is ok would change nothing. */
+export function isAtRest({ told, heldBack, sinceMs }: AlertState): boolean {
+  return told === 'ok' && heldBack === null && sinceMs === null;
+}
+
+/** One state from two processes that could not see each other: nothing that either has told is told again. */
+export function mergeStates(one: AlertState, other: AlertState): AlertState {
+  const raised = (one.raised?.atMs ?? -1) >= (other.raised?.atMs ?? -1) ? one.raised : other.raised;
+  const since = [one.sinceMs, other.sinceMs].filter((ms) => ms !== null);
+  return {
+    told: urgency(one.told) >= urgency(other.told) ? one.told : other.told,
+    raised,
+    heldBack: one.heldBack ?? other.heldBack,
+    sinceMs: since.length === 0 ? null : Math.min(...since),
+  };
+}
+
+/** A clock that was set back must not silence a module for longer than the cooldown. */
+function holdReason(
+  level: Level,
+  raised: Raised | null,
+  atMs: number,
+  { cooldownSeconds, anybody }: AlertPolicy,
+): HoldReason | undefined {
+  if (!anybody) return 'nobody';
+  if (raised === null || urgency(level) > urgency(raised.level)) return undefined;
+  if (!raised.sent) return 'still_waiting';
+  return Math.abs(atMs - raised.atMs) < cooldownSeconds * 1000 ? 'cooldown' : undefined;
+}

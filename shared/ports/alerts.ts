@@ -1,0 +1,120 @@
+// The alerts that were raised, what waits to be sent, and what people have been told. They outlive the process, are
+// shared by all processes over one database, and go on without the database.
+
+import type { Level } from '../domain/alerts.ts';
+import type { Status } from '../domain/status.ts';
+import type { Channel } from './notifier.ts';
+
+export const ALERT_STATES = ['pending', 'sent', 'suppressed', 'failed'] as const;
+
+export type AlertProgress = (typeof ALERT_STATES)[number];
+
+/** What became of an alert for one recipient. */
+export interface AlertDelivery {
+  channel: Channel;
+  recipient: string;
+  accepted: boolean;
+  /** The last answer of the service. */
+  detail: string;
+  /** ISO 8601; of the last attempt. */
+  at: string;
+}
+
+/** One alert. Times are ISO 8601. */
+export interface Alert {
+  id: string;
+  module: string;
+  level: Level;
+  message: string;
+  /** Every finding that is not ok, with its figure and its threshold, worst first. */
+  details: string[];
+  /** Since when the module has not been ok. */
+  since: string;
+  raised_at: string;
+  state: AlertProgress;
+  /** Why it is suppressed, still pending, or failed; null when there is nothing to explain. */
+  reason: string | null;
+  /** When it had reached everybody. */
+  sent_at: string | null;
+  attempts: number;
+  /** Of a pending one. */
+  next_attempt_at: string | null;
+  deliveries: AlertDelivery[];
+}
+
+/** One evaluation of one module, as the scheduler has it. */
+export interface AlertEvaluation {
+  module: string;
+  status: Status;
+  shouldAlert: boolean;
+  message: string;
+  details: string[];
+  /** ISO 8601. */
+  at: string;
+}
+
+/** What one attempt brought. */
+export interface Attempt {
+  /** The outcome for each recipient that was tried. */
+  deliveries: AlertDelivery[];
+  /** `sent`: everybody has it; `pending`: to be tried again; `failed`: given up. */
+  state: 'sent' | 'pending' | 'failed';
+  reason: string | null;
+  /** Seconds until the next attempt of a pending one. */
+  pauseSeconds: number | null;
+}
+
+export interface AlertFilter {
+  module?: string | undefined;
+  level?: Level | undefined;
+  state?: AlertProgress | undefined;
+  /** ISO 8601, inclusive: raised at that time or later. */
+  since?: string | undefined;
+  /** ISO 8601, exclusive: raised before that time. */
+  until?: string | undefined;
+}
+
+export interface AlertPage {
+  /** Newest first. */
+  results: Alert[];
+  /** All that match. */
+  count: number;
+  /** False when the database does not answer, and only what happened without it is shown. */
+  complete: boolean;
+}
+
+/** Figures for health and metrics. */
+export interface AlertSummary {
+  pending: number;
+  /** Of the one that waits longest; 0 when none waits. */
+  oldest_pending_seconds: number;
+  /** Why the one that waits longest is still waiting. */
+  pending_reason: string | null;
+  /** Given up within the last seven days. */
+  failed: number;
+  /** The newest of those. */
+  failed_reason: string | null;
+  /** When an alert was sent last, ISO 8601. */
+  last_sent_at: string | null;
+}
+
+export interface Alerts {
+  /**
+   * Tells the engine one evaluation; called for every one, ok too. Answers with what it decided. Needs no database.
+   */
+  observe(evaluation: AlertEvaluation): Promise<Observation>;
+  /** Alerts whose next attempt is due, at most `most`; each belongs to the caller for `leaseSeconds`. */
+  takeDue(most: number, leaseSeconds: number): Promise<Alert[]>;
+  /** Writes down what an attempt brought. */
+  settle(alert: Alert, attempt: Attempt): Promise<void>;
+  list(filter: AlertFilter, offset: number, limit: number): Promise<AlertPage>;
+  summary(): Promise<AlertSummary>;
+  /** Removes what is no longer pending and older; resolves with the number. */
+  prune(suppressedBefore: Date, otherBefore: Date): Promise<number>;
+}
+
+/** What the engine decided about one evaluation; the alert when there is one. */
+export type Observation =
+  | { kind: 'none' }
+  | { kind: 'raised' | 'suppressed'; alert: Alert }
+  | { kind: 'recovered'; from: Level };
