@@ -27,3 +27,29 @@ export function rounded(value: number, digits: number): number {
 export function percentageOf(part: number, whole: number): number {
   return whole === 0 ? 0 : (part / whole) * 100;
 }
+
+const UNITS = [
+  ['day', 86_400],
+  ['hour', 3600],
+  ['minute', 60],
+] as const;
+
+/** `3 days 4 hours`, `5 minutes`, `less than a minute`: the largest unit and the next one. */
+export function durationInWords(ms: number): string {
+  let rest = Math.floor(ms / 1000);
+  const counts = UNITS.map(([unit, size]) => {
+    const count = Math.max(0, Math.floor(rest / size));
+    rest -= count * size;
+    return { unit, count };
+  });
+  const first = counts.findIndex(({ count }) => count > 0);
+  if (first === -1) return 'less than a minute';
+  const shown = counts.slice(first, first + 2).filter(({ count }) => count > 0);
+  return shown.map(({ unit, count }) => counted(count, unit)).join(' ');
+}
+
+/** `2026-01-02 03:04:05 UTC`; the text itself when it is no time. */
+export function utcInWords(iso: string): string {
+  const ms = Date.parse(iso);
+  return Number.isNaN(ms) ? iso : `${new Date(ms).toISOString().slice(0, 19).replace('T', ' ')} UTC`;
+}

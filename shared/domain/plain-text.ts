@@ -1,0 +1,43 @@
+// Text that came from anywhere, made fit for one line, for ASCII channels, and for HTML.
+
+/** Letters and signs whose plain form no decomposition gives. */
+const PLAIN: ReadonlyMap<string, string> = new Map(
+  (
+    `ß=ss ẞ=SS æ=ae Æ=AE œ=oe Œ=OE ø=o Ø=O ł=l Ł=L đ=d Đ=D ð=d Ð=D þ=th Þ=Th ı=i ` +
+    `‘=' ’=' ‚=' ‹=< ›=> “=" ”=" „=" «=" »=" ‐=- ‑=- ‒=- –=- —=- −=- •=- ·=- ×=x ÷=/ ⁄=/ ` +
+    `€=EUR £=GBP °=deg ≥=>= ≤=<= →=-> ←=<-`
+  )
+    .split(' ')
+    .map((pair) => [pair.slice(0, 1), pair.slice(2)]),
+);
+
+/** The text on one line: line ends and other white space are one blank, control and bidi characters are `?`. */
+export function oneLine(text: string): string {
+  return text
+    .toWellFormed()
+    .replaceAll(/[\s\u0085]+/gu, ' ')
+    .replaceAll(/[\p{Cc}\p{Bidi_Control}]/gu, '?')
+    .trim();
+}
+
+/** The text on one line of printable ASCII: letters lose their accents, what has no plain form is `?`. */
+export function asciiLine(text: string): string {
+  return oneLine(text)
+    .replaceAll(/[^\x20-\x7e]/gu, (character) => PLAIN.get(character) ?? character)
+    .normalize('NFKD')
+    .replaceAll(/\p{M}/gu, '')
+    .replaceAll(/[^\x20-\x7e]/gu, (character) => PLAIN.get(character) ?? '?');
+}
+
+/** At most `most` characters; what was cut is told by dots. `most` is at least 3. */
+export function shortened(text: string, most: number): string {
+  if (text.length <= most) return text;
+  return `${text.slice(0, most - 3).replace(/[\uD800-\uDBFF]$/, '')}...`;
+}
+
+const ENTITIES: Record<string, string> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', "'": '&#39;' };
+
+/** The text as it may stand in HTML, between tags or in a quoted attribute. */
+export function escapeHtml(text: string): string {
+  return text.replaceAll(/[&<>"']/g, (character) => ENTITIES[character] ?? '');
+}
