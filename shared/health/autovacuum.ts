@@ -26,6 +26,13 @@ interface AutovacuumData {
 export const autovacuum = healthModule<AutovacuumData>({
   name: 'autovacuum',
 
+  remedy: [
+    'After a large deletion wait ten minutes: autovacuum starts by itself.',
+    "Look for an old transaction that holds it up: SELECT pid, usename, xact_start FROM pg_stat_activity WHERE xact_start < now() - interval '1 hour'; and end a forgotten one with SELECT pg_terminate_backend(PID);",
+    "Clean the table that the alert names by hand, which stops nobody's work: VACUUM (ANALYZE) SCHEMA.TABLE;",
+    'If settings differ, restart the stack; if they still differ, take back what ALTER SYSTEM, ALTER DATABASE or ALTER ROLE has set (ALTER SYSTEM RESET NAME; SELECT pg_reload_conf();).',
+  ],
+
   async read({ coreDatabase, wanted }) {
     const { tables, settings } = await coreDatabase.vacuumStatistics();
     const sum = (of: (table: TableStatistics) => number): number =>

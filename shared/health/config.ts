@@ -5,6 +5,11 @@ import { healthModule } from './module.ts';
 export const config = healthModule<{ changed_count: number; changed: string[] }>({
   name: 'config',
 
+  remedy: [
+    'Restart to use what was changed: ./scripts/stop.sh --data DIR, then ./scripts/start.sh --embedded --data DIR --detach; with containers ./scripts/start.sh.',
+    'If nobody meant to change it, compare .env with your backup and the thresholds with git diff monitor/config/thresholds.yml, and put back what was there.',
+  ],
+
   async read({ configurationFiles }) {
     const changed = await configurationFiles.changedSinceStart();
     return { changed_count: changed.length, changed };

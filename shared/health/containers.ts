@@ -15,6 +15,13 @@ interface ContainersData {
 export const containers = healthModule<ContainersData>({
   name: 'containers',
 
+  remedy: [
+    'See what has ended and why: docker compose ps --all, then docker compose logs --tail 100 NAME.',
+    'Start it again with docker compose up -d NAME.',
+    'If it used more memory than it may, raise its memory limit in a compose file of your own that COMPOSE_FILE names, or give the machine more.',
+    'If the runtime itself does not answer, see systemctl status docker and the setting CONTAINER_RUNTIME_URL.',
+  ],
+
   async read({ containers: runtime }) {
     const list = (await runtime?.list()) ?? [];
     return { runtime: runtime !== undefined, container_count: list.length, containers: list };

@@ -21,6 +21,13 @@ const MUCH_WAL = 3;
 export const database = healthModule<DatabaseData>({
   name: 'database',
 
+  remedy: [
+    'Read the log of the database: DIR/logs/database.log in the embedded stack, docker compose logs --tail 100 NAME with containers (docker compose ps shows the names).',
+    'Look for room with df -h: a full disk stops every write, and freeing some heals it at once, without a restart.',
+    'If the database has only grown, decide how long data must be kept (COT_RETENTION_DAYS, GEOCHAT_RETENTION_DAYS), or enlarge the disk and raise MON_DATABASE_WARNING and MON_DATABASE_CRITICAL.',
+    "If WAL grows, see who keeps it with SELECT slot_name, active FROM pg_replication_slots; as a superuser, and drop a slot that nobody uses with SELECT pg_drop_replication_slot('SLOT');",
+  ],
+
   async read({ coreDatabase, state }) {
     const [size, connectError, writeError] = await Promise.all([
       coreDatabase.size(),

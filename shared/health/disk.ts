@@ -8,6 +8,12 @@ import { healthModule } from './module.ts';
 export const disk = healthModule<{ mounts: DiskUse[] }>({
   name: 'disk',
 
+  remedy: [
+    'Find what grew below the mount that the alert names: sudo du -xh --max-depth=3 MOUNT | sort -h | tail -20 (for inodes: sudo du -x --inodes --max-depth=3 MOUNT | sort -n | tail -20).',
+    'Delete or move what nobody needs, such as old backups and logs, with containers also docker image prune; never delete anything inside the directory of the database.',
+    'If nothing can go, enlarge the disk before it is full: a full one stops the database.',
+  ],
+
   async read({ disks }) {
     return { mounts: await disks.use() };
   },

@@ -17,6 +17,13 @@ interface NameState {
 export const dns = healthModule<{ names: NameState[] }>({
   name: 'dns',
 
+  remedy: [
+    'Compare where the name leads (dig +short NAME A; dig +short NAME AAAA) with the addresses of this machine (ip -brief address).',
+    'Correct the record where the DNS of the domain is kept, and wait until the old one has run out (its TTL).',
+    'If a router translates a public address to this machine, name that address in PUBLIC_ADDRESSES in .env and restart.',
+    'If no name at all resolves, look at the resolver of this machine: cat /etc/resolv.conf, then resolvectl status.',
+  ],
+
   async read({ hostNames, wanted }) {
     if (wanted.publicNames.length === 0) return { names: [] };
     const own = new Set([...(await hostNames.ownAddresses()), ...wanted.publicAddresses].map(spelled));

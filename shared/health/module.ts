@@ -9,6 +9,8 @@ import type { Monitored } from '../ports/monitored.ts';
 /** A module as its file writes it; `D` is its raw data, with the names that the API shows. */
 export interface ModuleDefinition<D extends object> {
   name: string;
+  /** What a person can do when it is not ok, in two to four sentences of at most 300 characters. DIR is that of --data. */
+  remedy: readonly string[];
   /** The longest that `read` may take; default 10 s. */
   withinMs?: number;
   /** Raw data, or an error; never a judgement. */
@@ -22,6 +24,8 @@ export interface ModuleDefinition<D extends object> {
 /** A module as the rest of the product uses it. */
 export interface HealthModule {
   name: string;
+  /** What a person can do when it is not ok. */
+  remedy: readonly string[];
   measure(monitored: Monitored, thresholds: Thresholds, before: History): Promise<Measurement>;
 }
 
@@ -29,7 +33,7 @@ const WITHIN_MS = 10_000;
 
 /** Makes a module from its definition. Its measurement never rejects: what is thrown becomes `critical`. */
 export function healthModule<D extends object>(definition: ModuleDefinition<D>): HealthModule {
-  const { name, withinMs = WITHIN_MS } = definition;
+  const { name, remedy, withinMs = WITHIN_MS } = definition;
 
   async function measure(monitored: Monitored, thresholds: Thresholds, before: History): Promise<Measurement> {
     const own = thresholds.modules[name];
@@ -46,7 +50,7 @@ export function healthModule<D extends object>(definition: ModuleDefinition<D>):
     return { module: name, ...verdict, updated_at: monitored.now().toISOString(), data: { ...data } };
   }
 
-  return { name, measure };
+  return { name, remedy, measure };
 }
 
 async function within<T>(ms: number, work: Promise<T>): Promise<T> {

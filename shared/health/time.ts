@@ -14,6 +14,12 @@ interface ClockOffset {
 export const time = healthModule<{ worst_offset_seconds: number; clocks: ClockOffset[] }>({
   name: 'time',
 
+  remedy: [
+    'Switch synchronisation on with sudo timedatectl set-ntp true, and see with timedatectl whether the clock is synchronised (containers share the clock of their host).',
+    'If it stays unsynchronised, allow UDP port 123 outwards, or name a time server in /etc/systemd/timesyncd.conf and run sudo systemctl restart systemd-timesyncd.',
+    'If the part that the alert names stands on another machine, do the same there.',
+  ],
+
   async read({ clocks, now }) {
     const offsets = await Promise.all(clocks.map((clock) => compare(clock, now)));
     const worst = Math.max(0, ...offsets.map(({ offset_seconds }) => Math.abs(offset_seconds)));

@@ -16,6 +16,13 @@ const DAY_MS = 86_400_000;
 export const tls = healthModule<{ least_days_left: number | null; endpoints: EndpointState[] }>({
   name: 'tls',
 
+  remedy: [
+    'See what the address shows: openssl s_client -connect HOST:PORT -servername HOST </dev/null | openssl x509 -noout -subject -issuer -dates',
+    'If it is not reachable, start what serves it: docker compose up -d with containers, ./scripts/start.sh --embedded --data DIR --detach for the embedded stack.',
+    'If a public certificate is not renewed, see that ports 80 and 443 are open from the internet and that the name leads here, and read the log of the reverse proxy (docker compose logs --tail 100 NAME).',
+    'In the embedded stack restart: ./scripts/stop.sh --data DIR, then start again; a certificate with 30 days left or less is made anew.',
+  ],
+
   async read({ tls: endpoints, wanted, now }) {
     const seen = await Promise.all(
       wanted.tlsEndpoints.map(async (endpoint): Promise<EndpointState> => {

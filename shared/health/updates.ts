@@ -28,6 +28,13 @@ interface UpdatesData {
 export const updates = healthModule<UpdatesData>({
   name: 'updates',
 
+  remedy: [
+    'Read the release notes of the part, and make a backup first (embedded: stop the stack and copy DIR).',
+    'Take the newer release of Holdfast and start again: git pull, then ./scripts/start.sh with the options that you use; PostgreSQL and Node.js of the embedded stack come with it.',
+    'With containers, docker compose pull and docker compose up -d take newer images of the same versions.',
+    'Set UPDATES_URL=off in .env if you do not want to be told.',
+  ],
+
   async read({ releases, parts }) {
     if (releases === undefined) return { lookup: 'off', reason: null, newer_count: 0, parts: [] };
     try {

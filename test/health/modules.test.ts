@@ -28,6 +28,13 @@ describe('every health module', () => {
     expect(message).toMatch(/^[A-Z0-9].*\.$/);
   });
 
+  it.each(HEALTH_MODULES)('$name says what to do in a few sentences', ({ remedy }) => {
+    expect([2, 3, 4]).toContain(remedy.length);
+    for (const sentence of remedy) {
+      expect(sentence).toMatch(/^[A-Z][\x20-\x7e]{10,299}$/);
+    }
+  });
+
   it.each(['database', 'autovacuum', 'time'])(
     '%s is critical, with the reason, when the database is away',
     async (name) => {
@@ -41,6 +48,7 @@ describe('every health module', () => {
   it('that hangs is critical after its time, and does not hang its caller', async () => {
     const hanging = healthModule({
       name: 'disk',
+      remedy: [],
       withinMs: 30,
       read: () => new Promise<object>(() => undefined),
       findings: () => [],
