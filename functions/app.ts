@@ -6,6 +6,7 @@ import type { Deps } from '../shared/http/deps.ts';
 import type { App, AppEnv } from '../shared/http/env.ts';
 import { onError } from '../shared/http/problem.ts';
 import { signIn } from '../shared/http/sign-in.ts';
+import { unsafeGuard } from '../shared/http/unsafe-guard.ts';
 import { docsFunction } from './docs.ts';
 import { healthFunction } from './health.ts';
 import { logsFunction } from './logs.ts';
@@ -28,6 +29,7 @@ export function createApp(deps: Deps): App {
   pingFunction(app);
   app.use('/api/*', signIn(deps.settings));
   app.use('/metrics/*', signIn(deps.settings));
+  app.use('/api/*', unsafeGuard());
   healthFunction(app, deps);
   settingsFunction(app, deps);
   logsFunction(app, deps);

@@ -41,6 +41,8 @@ function asAppError(error: Error): AppError {
   if (error instanceof AppError) return error;
   if (error instanceof HTTPException && error.status === 400)
     return new AppError('malformed', 'The request body is not valid JSON.');
+  if (error instanceof HTTPException && error.status === 415)
+    return new AppError('media_type', 'A body must be application/json.');
   return new AppError('internal', 'Something went wrong on our side; the log has the details under this request id.');
 }
 

@@ -22,7 +22,7 @@ const PROBLEM = { 'application/problem+json': { schema: problemSchema } };
 
 interface RouteOptions {
   access: Access;
-  /** Failures that this route can answer besides those of its access. */
+  /** Failures that this route can answer besides those of its access and of its body. */
   fails?: ErrorCode[];
 }
 
@@ -34,6 +34,7 @@ export function apiRoute<const R extends RouteConfig>(
   const codes: ErrorCode[] = [...fails, 'internal'];
   if (access !== 'open') codes.push('malformed', 'unauthenticated');
   if (access === 'admin' || access === 'viewer') codes.push('forbidden');
+  if (config.request?.body !== undefined) codes.push('malformed', 'media_type', 'too_large', 'invalid');
   const problems = Object.fromEntries(
     codes.map((code) => [statusOf(code), { description: code.replaceAll('_', ' '), content: PROBLEM }]),
   );

@@ -1,0 +1,120 @@
+// Guards everything that may change something: no page of another site can make a browser do it, and a body is JSON of
+// bounded size. Whoever sends neither Origin nor Sec-Fetch-Site is no browser.
+
+import type { Context, MiddlewareHandler } from 'hono';
+import { AppError } from '../domain/app-error.ts';
+import type { AppEnv } from './env.ts';
+
+/** The largest body that the API takes. */
+export const MOST_BODY_BYTES = 1_000_000;
+
+const SAFE = new Set(['GET', 'HEAD', 'OPTIONS']);
+const OWN_FETCH_SITES = new Set(['same-origin', 'none']);
+
+/**
+ * Refuses unsafe methods that another site has caused (403), bodies that are not JSON (415) or too large (413). A body
+ * that is let through has been read, and is handed on as it was.
+ */
+export function unsafeGuard(): MiddlewareHandler<AppEnv> {
+  return async function guardUnsafe(c, next) {
+    if (!SAFE.has(c.req.method)) {
+      refuseForeign(c);
+      await checkBody(c);
+    }
+    await next();
+  };
+}
+
+function refuseForeign(c: Context<AppEnv>): void {
+  const site = c.req.header('sec-fetch-site');
+  const origin = c.req.header('origin');
+  if (site !== undefined && !OWN_FETCH_SITES.has(site))
+    throw new AppError('forbidden', 'This request was caused by a page of another site (Sec-Fetch-Site).');
+  if (origin !== undefined && !isOurs(origin, c.req.url, c.env.secure))
+    throw new AppError('forbidden', 'This request was caused by a page of another site (Origin).');
+}
+
+/**
+ * True when host and port of the origin are those that the request was sent to. Behind a proxy that ends TLS the scheme
+ * of the connection says nothing; the one of the origin then decides which port is meant where none is named.
+ */
+function isOurs(origin: string, requestUrl: string, secure: boolean): boolean {
+  if (!/^https?:\/\/[^/?#@\\\s]+$/i.test(origin) || !URL.canParse(origin)) return false;
+  const theirs = new URL(origin);
+  const ours = new URL(requestUrl);
+  const ourScheme = secure ? 'https:' : theirs.protocol;
+  return theirs.hostname === ours.hostname && portOf(theirs, theirs.protocol) === portOf(ours, ourScheme);
+}
+
+function portOf({ port }: URL, scheme: string): string {
+  if (port !== '') return port;
+  return scheme === 'https:' ? '443' : '80';
+}
+
+async function checkBody(c: Context<AppEnv>): Promise<void> {
+  const declared = declaredLength(c);
+  if (declared === 0) return;
+  if (declared !== undefined) {
+    requireJson(c);
+    requireSize(declared);
+  }
+  const { body } = c.req.raw;
+  if (body === null) return;
+  const bytes = await readBounded(body, () => requireJson(c));
+  if (bytes.length > 0) c.req.raw = withBody(c.req.raw, bytes);
+}
+
+/** Its type in the one spelling that everything after this understands. */
+function withBody(request: Request, body: Uint8Array<ArrayBuffer>): Request {
+  const headers = new Headers(request.headers);
+  headers.set('content-type', 'application/json');
+  const { method } = request;
+  return new Request(request, { method, headers, body });
+}
+
+/** What Content-Length says; undefined when only reading can tell. */
+function declaredLength(c: Context<AppEnv>): number | undefined {
+  const length = c.req.header('content-length');
+  if (length === undefined || c.req.header('transfer-encoding') !== undefined) return undefined;
+  if (!/^\d{1,15}$/.test(length)) throw new AppError('malformed', 'Content-Length must be a whole number.');
+  return Number(length);
+}
+
+function requireJson(c: Context<AppEnv>): void {
+  const type = c.req.header('content-type') ?? '';
+  if (type.split(';', 1)[0]?.trim().toLowerCase() === 'application/json') return;
+  throw new AppError('media_type', 'A body must be application/json.');
+}
+
+function requireSize(bytes: number): void {
+  if (bytes > MOST_BODY_BYTES) throw new AppError('too_large', 'A body may have 1 MB at most.');
+}
+
+/** What is refused is left unread: the host cuts or drains the connection after the answer. */
+async function readBounded(body: ReadableStream<Uint8Array>, atFirst: () => void): Promise<Uint8Array<ArrayBuffer>> {
+  const reader = body.getReader();
+  const chunks: Uint8Array[] = [];
+  let size = 0;
+  for (;;) {
+    const { done, value } = await reader.read().catch(endedEarly);
+    if (done) return joined(chunks, size);
+    if (size === 0 && value.length > 0) atFirst();
+    size += value.length;
+    requireSize(size);
+    chunks.push(value);
+  }
+}
+
+function endedEarly(cause: unknown): never {
+  throw new AppError('malformed', 'The body ended before its end.', { cause });
+}
+
+function joined(chunks: readonly Uint8Array[], size: number): Uint8Array<ArrayBuffer> {
+  const bytes = new Uint8Array(size);
+  let offset = 0;
+  for (const chunk of chunks) {
+    bytes.set(chunk, offset);
+    offset += chunk.length;
+  }
+  return bytes;
+}
