@@ -1,0 +1,78 @@
+// E-mail by SMTP: one mail to all recipients, on a connection of its own. Node only: raw sockets.
+
+import type { LookupFunction } from 'node:net';
+import { AppError } from '../domain/app-error.ts';
+import type { Message } from '../domain/alert-message.ts';
+import type { Secret } from '../domain/secret.ts';
+import { type Notifier, SEND_WITHIN_MS } from '../ports/notifier.ts';
+import { composeMail, isMailAddress, readSender } from './smtp-mail.ts';
+import { readSmtpUrl } from './smtp-server.ts';
+import { callServer, GOODBYE_MS, type Handover } from './smtp-session.ts';
+import { acceptanceWords, failureOf, refusalsOf } from './smtp-words.ts';
+import { withinMs as endWithinMs } from './time-limit.ts';
+
+export interface SmtpOptions {
+  /** `smtp://` (STARTTLS when it is offered) or `smtps://` (TLS from the start), with user and password as %XX. */
+  url: Secret;
+  /** `address` or `Name <address>`. */
+  from: string;
+  /** The longest that handing over a mail may take, whatever the server does. */
+  withinMs?: number;
+  /** The longest that connecting, the greeting with STARTTLS, and any silence after them may take. */
+  quietMs?: number;
+  /** How host names are found; the system's way if not given. */
+  lookup?: LookupFunction;
+}
+
+type Verdict = { accepted: boolean; detail: string };
+
+/** E-mail by the server at `url`. Throws for a URL that is none. */
+export function smtpNotifier(options: SmtpOptions): Notifier {
+  const { quietMs = 10_000, withinMs = SEND_WITHIN_MS - GOODBYE_MS - 500, lookup } = options;
+  const server = readSmtpUrl(options.url);
+  const sender = readSender(options.from);
+  const late = (): Error =>
+    new AppError('unavailable', `${server.place} is too slow: it did not take the mail within ${withinMs / 1000} s`);
+
+  async function handOver(message: Message, to: string[], over: AbortSignal): Promise<Handover> {
+    if (!isMailAddress(sender.address)) throw new AppError('invalid', 'ALERT_EMAIL_FROM has no e-mail address');
+    const mail = await composeMail(message, sender, to);
+    const session = await callServer(server, { quietMs, lookup, over });
+    return session.handOver({ from: sender.address, to }, mail);
+  }
+
+  async function verdicts(message: Message, to: string[]): Promise<(recipient: string) => Verdict> {
+    const over = new AbortController();
+    try {
+      const handover = await endWithinMs(withinMs, handOver(message, to, over.signal), late);
+      await handover.goodbye();
+      const refusals = refusalsOf(handover.refused, server);
+      return judge(refusals, { accepted: true, detail: acceptanceWords(handover.response, server) });
+    } catch (error) {
+      // A notifier answers for every recipient, whatever happened.
+      return judge(refusalsOf(error, server), { accepted: false, detail: failureOf(error, server, quietMs) });
+    } finally {
+      over.abort();
+    }
+  }
+
+  return {
+    send: async (message, recipients) => {
+      const to = [...new Set(recipients.filter(isMailAddress))];
+      const verdictOf = to.length === 0 ? notAnAddress : await verdicts(message, to);
+      return recipients.map((recipient) => ({
+        recipient,
+        ...(isMailAddress(recipient) ? verdictOf(recipient) : notAnAddress()),
+      }));
+    },
+  };
+}
+
+function judge(refusals: Map<string, string>, others: Verdict): (recipient: string) => Verdict {
+  return (recipient) => {
+    const detail = refusals.get(recipient);
+    return detail === undefined ? others : { accepted: false, detail };
+  };
+}
+
+const notAnAddress = (): Verdict => ({ accepted: false, detail: 'This is not an e-mail address' });
