@@ -10,6 +10,7 @@ import { unsafeGuard } from '../shared/http/unsafe-guard.ts';
 import { docsFunction } from './docs.ts';
 import { healthFunction } from './health.ts';
 import { logsFunction } from './logs.ts';
+import { metricsFunction } from './metrics.ts';
 import { openapiFunction } from './openapi.ts';
 import { pingFunction } from './ping.ts';
 import { settingsFunction } from './settings.ts';
@@ -31,6 +32,7 @@ export function createApp(deps: Deps): App {
   app.use('/metrics/*', signIn(deps.settings));
   app.use('/api/*', unsafeGuard());
   healthFunction(app, deps);
+  metricsFunction(app, deps);
   settingsFunction(app, deps);
   logsFunction(app, deps);
   openapiFunction(app, deps);

@@ -10,6 +10,7 @@ import { jsonLog } from '../shared/adapters/json-log.ts';
 import { messageOf } from '../shared/domain/thrown.ts';
 import { HEALTH_MODULES } from '../shared/health/index.ts';
 import { withRequestLog } from '../shared/http/request-log.ts';
+import type { RequestCounter } from '../shared/ports/request-statistics.ts';
 import { readConfiguration } from '../shared/runtime/configuration.ts';
 import { forgetPostgresVariables, HANDOVER_VARIABLE, readHandover } from '../shared/runtime/handover.ts';
 import { hostBinding } from '../shared/runtime/host-binding.ts';
@@ -39,10 +40,10 @@ async function main(): Promise<void> {
   const plan = planEmbedded(home, args, process.env);
   if (Array.isArray(plan)) throw new Error(`The settings are not in order; start.sh --embedded says what is wrong.`);
   await refuseWithoutStack(plan);
-  const worker = await startHost(plan);
+  const { worker, requests } = await startHost(plan);
   const port = plan.ports.api + 1;
   const server = await serveApp(
-    withRequestLog(worker.fetch, log, () => performance.now()),
+    withRequestLog(worker.fetch, log, () => performance.now(), requests),
     [{ address: '127.0.0.1', port }],
     log,
   );
@@ -78,7 +79,12 @@ function tieWorkerd(): void {
   process.env['MINIFLARE_WORKERD_PATH'] = join(home, 'scripts/workerd.sh');
 }
 
-async function startHost(plan: EmbeddedPlan): Promise<RunningWorker> {
+interface Host {
+  worker: RunningWorker;
+  requests: RequestCounter;
+}
+
+async function startHost(plan: EmbeddedPlan): Promise<Host> {
   tieWorkerd();
   const files = join(plan.layout.core, 'certs/files');
   const certificates = {
@@ -90,9 +96,10 @@ async function startHost(plan: EmbeddedPlan): Promise<RunningWorker> {
   const configuration = readConfiguration(home, handover.layers, handover.mode);
   const startedAt = new Date();
   const modules = HEALTH_MODULES.map(({ name }) => name);
-  const deps = nodeDeps({ home, startedAt, configuration, handover, log, modules, tickSeconds: CRON_SECONDS });
+  const jobs = JOBS.map(({ name }) => name);
+  const deps = nodeDeps({ home, startedAt, configuration, handover, log, modules, jobs, tickSeconds: CRON_SECONDS });
   const token = crypto.randomUUID();
-  return startWorker({
+  const worker = await startWorker({
     script: join(home, 'dist/worker.js'),
     ...compatibility(),
     token,
@@ -104,6 +111,7 @@ async function startHost(plan: EmbeddedPlan): Promise<RunningWorker> {
     },
     answerHost: hostBinding(deps, token),
   });
+  return { worker, requests: deps.requests };
 }
 
 /** What wrangler.toml says about it. */

@@ -40,11 +40,12 @@ async function main(): Promise<void> {
   }
   const startedAt = new Date();
   const modules = HEALTH_MODULES.map(({ name }) => name);
-  const deps = nodeDeps({ home, startedAt, configuration, handover, log, modules });
+  const jobs = JOBS.map(({ name }) => name);
+  const deps = nodeDeps({ home, startedAt, configuration, handover, log, modules, jobs });
   const app = createApp(deps);
   const listeners = listenersOf(configuration, handover);
   const server = await serveApp(
-    withRequestLog(withQuickHealth(app.fetch, deps), log, () => performance.now()),
+    withRequestLog(withQuickHealth(app.fetch, deps), log, () => performance.now(), deps.requests),
     listeners,
     log,
   );

@@ -6,9 +6,12 @@ import type { Thresholds } from '../domain/thresholds.ts';
 import type { Assets } from '../ports/assets.ts';
 import type { HealthCache } from '../ports/health-cache.ts';
 import type { JobRuns } from '../ports/job-runs.ts';
+import type { JobStatistics } from '../ports/job-statistics.ts';
 import type { Log } from '../ports/log.ts';
 import type { LogFiles } from '../ports/log-files.ts';
 import type { Monitored } from '../ports/monitored.ts';
+import type { ProcessStatus } from '../ports/process-status.ts';
+import type { RequestStatistics } from '../ports/request-statistics.ts';
 
 /** Callers that ask for the same thing at the same moment share one piece of work, where the host allows that. */
 export type Together = <T>(key: string, work: () => Promise<T>) => Promise<T>;
@@ -25,5 +28,8 @@ export interface Deps {
   monitored: Monitored;
   health: HealthCache;
   jobRuns: JobRuns;
+  jobStatistics: JobStatistics;
+  requests: RequestStatistics;
+  process: ProcessStatus;
   together: Together;
 }

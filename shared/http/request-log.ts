@@ -1,7 +1,8 @@
-// Names each request and logs one line for it. It wraps the app from outside, so that the hot path has no middleware
+// Names each request, logs one line for it, and counts it. It wraps the app from outside, so that the hot path has no middleware
 // that touches the response. Paths are logged without their query.
 
 import type { Log } from '../ports/log.ts';
+import type { RequestCounter } from '../ports/request-statistics.ts';
 import type { Bindings } from './env.ts';
 
 export type AppFetch = (request: Request, bindings: Bindings) => Response | Promise<Response>;
@@ -11,8 +12,11 @@ export type Connection = Omit<Bindings, 'requestId'>;
 
 export type HostFetch = (request: Request, connection: Connection) => Response | Promise<Response>;
 
-/** The app with a fresh id for each request and a line `http.request` after each answer. `clock` counts milliseconds. */
-export function withRequestLog(fetch: AppFetch, log: Log, clock: () => number): HostFetch {
+/**
+ * The app with a fresh id for each request, and a line `http.request` and a count after each answer. `clock` counts
+ * milliseconds.
+ */
+export function withRequestLog(fetch: AppFetch, log: Log, clock: () => number, requests: RequestCounter): HostFetch {
   return function handle(request, connection) {
     const started = clock();
     const requestId = crypto.randomUUID();
@@ -20,12 +24,14 @@ export function withRequestLog(fetch: AppFetch, log: Log, clock: () => number): 
     const answer = fetch(request, { requestId, clientAddress, secure });
 
     function logged(response: Response): Response {
+      const ms = clock() - started;
+      requests.answered(request.method, response.status, ms / 1000);
       log.info('http.request', {
         request_id: requestId,
         method: request.method,
         path: pathOf(request.url),
         status: response.status,
-        ms: Math.round((clock() - started) * 10) / 10,
+        ms: Math.round(ms * 10) / 10,
         address: clientAddress,
       });
       return response;

@@ -21,6 +21,9 @@ export function hostBinding(deps: NodeDeps, token: string): (request: Request) =
     containers,
     configurationFiles,
     health: deps.health,
+    jobStatistics: deps.jobStatistics,
+    requests: deps.requests,
+    process: deps.process,
     logFiles: deps.logFiles,
     assets,
   };

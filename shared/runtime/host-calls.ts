@@ -12,6 +12,9 @@ export const EXPOSED = {
   containers: ['list'],
   configurationFiles: ['changedSinceStart'],
   health: ['current', 'takeDue', 'history', 'put'],
+  jobStatistics: ['ended', 'figures'],
+  requests: ['figures'],
+  process: ['figures'],
   logFiles: ['names', 'tail'],
   assets: ['read'],
 } as const;

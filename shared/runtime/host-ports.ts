@@ -7,7 +7,10 @@ import type { Containers } from '../ports/containers.ts';
 import type { Disks } from '../ports/disks.ts';
 import type { HealthCache } from '../ports/health-cache.ts';
 import type { HostNames } from '../ports/host-names.ts';
+import type { JobStatistics } from '../ports/job-statistics.ts';
 import type { LogFiles } from '../ports/log-files.ts';
+import type { ProcessStatus } from '../ports/process-status.ts';
+import type { RequestStatistics } from '../ports/request-statistics.ts';
 import type { TlsEndpoints } from '../ports/tls-endpoints.ts';
 import { EXPOSED, type ExposedPort, type Outcome, type WireAsset } from './host-calls.ts';
 
@@ -42,6 +45,9 @@ interface HostPorts {
   containers: Containers;
   configurationFiles: ConfigurationFiles;
   health: HealthCache;
+  jobStatistics: JobStatistics;
+  requests: RequestStatistics;
+  process: ProcessStatus;
   logFiles: LogFiles;
 }
 

@@ -8,6 +8,9 @@ import { hostNames } from '../adapters/host-names.ts';
 import { freshConnections, keptDatabase } from '../adapters/kept-database.ts';
 import { logDirectory } from '../adapters/log-directory.ts';
 import { type MemoryHealthCache, memoryHealthCache } from '../adapters/memory-health-cache.ts';
+import { memoryJobStatistics } from '../adapters/memory-job-statistics.ts';
+import { type MemoryRequestStatistics, memoryRequestStatistics } from '../adapters/memory-request-statistics.ts';
+import { nodeProcess } from '../adapters/node-process.ts';
 import { tlsEndpoints } from '../adapters/tls-endpoints.ts';
 import type { Layer } from '../config/load-settings.ts';
 import type { Settings } from '../config/settings.ts';
@@ -28,12 +31,15 @@ export interface NodeHost {
   log: Log;
   /** The names of the health modules. */
   modules: readonly string[];
+  /** The names of the jobs. */
+  jobs: readonly string[];
   /** How often jobs are looked at; default 1. */
   tickSeconds?: number;
 }
 
 export interface NodeDeps extends Deps {
   health: MemoryHealthCache;
+  requests: MemoryRequestStatistics;
 }
 
 /** Opens nothing by itself: every adapter connects when it is first asked. */
@@ -44,6 +50,7 @@ export function nodeDeps({
   handover,
   log,
   modules,
+  jobs,
   tickSeconds = 1,
 }: NodeHost): NodeDeps {
   const { settings, thresholds } = configuration;
@@ -80,6 +87,9 @@ export function nodeDeps({
       nowMs: () => Date.now(),
       tickSeconds,
     }),
+    jobStatistics: memoryJobStatistics(jobs),
+    requests: memoryRequestStatistics(),
+    process: nodeProcess(),
     together: sharingTogether(),
   };
 }

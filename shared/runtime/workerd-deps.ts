@@ -57,6 +57,9 @@ export function workerdDeps(env: WorkerEnv): Deps {
       configurationFiles: hostPort(call, 'configurationFiles'),
     },
     health: hostPort(call, 'health'),
+    jobStatistics: hostPort(call, 'jobStatistics'),
+    requests: hostPort(call, 'requests'),
+    process: hostPort(call, 'process'),
     together: (_, work) => work(),
   };
 }

@@ -35,12 +35,15 @@ const FINISH_TRIES = 10;
 
 type Outcome = { summary: Record<string, unknown> } | { error: string };
 
-/** `ran`: here and now, with success or not; `elsewhere`: done already, or another process is at it. */
+/** How a run ended here; `elsewhere`: done already, or another process is at it. */
+export type RunEnd = 'done' | 'failed' | 'elsewhere';
+
+/** A run whose claim was lost has failed here, whatever it brought. */
 export async function runClaimed(
   { jobRuns, log }: ClaimedRunDeps,
   run: ClaimedRun,
   pace: Pace = PACE,
-): Promise<'ran' | 'elsewhere'> {
+): Promise<RunEnd> {
   const claim = await jobRuns.claim(run.name, run.dueAt, run.runner, pace.leaseSeconds);
   if (claim === undefined) return 'elsewhere';
   const fields = { job: run.name, due_at: claim.dueAt.toISOString() };
@@ -54,10 +57,10 @@ export async function runClaimed(
     else if (recorded === 'not recorded') log.error('job.not_recorded', { ...fields, ...outcome });
     else if ('error' in outcome) log.error('job.failed', { ...fields, error: outcome.error });
     else log.info('job.done', { ...fields, ...outcome.summary });
+    return recorded === 'lost' || 'error' in outcome ? 'failed' : 'done';
   } finally {
     clearInterval(renewal);
   }
-  return 'ran';
 }
 
 /** A renewal that fails is tried again; one that is refused ends the work, for somebody else has it. */

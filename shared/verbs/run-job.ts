@@ -3,20 +3,43 @@
 import { due, slotStart } from '../domain/due.ts';
 import { messageOf } from '../domain/thrown.ts';
 import type { Job } from '../ports/job.ts';
-import { type ClaimedRunDeps, runClaimed } from './run-claimed.ts';
+import type { JobStatistics } from '../ports/job-statistics.ts';
+import { type ClaimedRunDeps, runClaimed, type RunEnd } from './run-claimed.ts';
+
+export interface RunJobDeps extends ClaimedRunDeps {
+  jobStatistics: JobStatistics;
+}
 
 /** A claimed job is looked at this often also between its slots, so that a crashed run is soon taken over. */
 const LOOK_AGAIN_SECONDS = 15;
 
-/** One run of one job. Never rejects: what goes wrong is logged. */
-export async function runJob<D extends ClaimedRunDeps>(job: Job<D>, deps: D, runner: string, now: Date): Promise<void> {
+/** One run of one job, counted when it ran here. Never rejects: what goes wrong is logged. */
+export async function runJob<D extends RunJobDeps>(job: Job<D>, deps: D, runner: string, now: Date): Promise<void> {
+  const began = performance.now();
+  const end = await attempt(job, deps, runner, now);
+  if (end === 'elsewhere' || end === 'not claimed') return;
+  const ms = performance.now() - began;
+  try {
+    const run = { job: job.name, failed: end === 'failed', endedMs: now.getTime() + ms, seconds: ms / 1000 };
+    await deps.jobStatistics.ended(run);
+  } catch (error) {
+    deps.log.warn('job.not_counted', { job: job.name, error: messageOf(error) });
+  }
+}
+
+async function attempt<D extends RunJobDeps>(
+  job: Job<D>,
+  deps: D,
+  runner: string,
+  now: Date,
+): Promise<RunEnd | 'not claimed'> {
   try {
     if (job.claim === 'none') {
       await job.run(deps, now, new AbortController().signal);
-      return;
+      return 'done';
     }
     const dueAt = new Date(slotStart(now.getTime(), job.intervalSeconds(deps)));
-    await runClaimed(deps, {
+    return await runClaimed(deps, {
       name: job.name,
       dueAt,
       runner,
@@ -25,6 +48,7 @@ export async function runJob<D extends ClaimedRunDeps>(job: Job<D>, deps: D, run
     });
   } catch (error) {
     deps.log.warn('job.not_run', { job: job.name, error: messageOf(error) });
+    return job.claim === 'none' ? 'failed' : 'not claimed';
   }
 }
 
@@ -32,11 +56,7 @@ export async function runJob<D extends ClaimedRunDeps>(job: Job<D>, deps: D, run
  * For a host that ticks: runs what is due at each tick, without waiting for what still runs. A job that could not be
  * claimed is tried again after a pause.
  */
-export function ticker<D extends ClaimedRunDeps>(
-  jobs: readonly Job<D>[],
-  deps: D,
-  runner: string,
-): (now: Date) => void {
+export function ticker<D extends RunJobDeps>(jobs: readonly Job<D>[], deps: D, runner: string): (now: Date) => void {
   const lastMs = new Map<string, number>();
   const running = new Set<string>();
 

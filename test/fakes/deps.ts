@@ -4,10 +4,16 @@ import { loadSettings } from '../../shared/config/load-settings.ts';
 import { showSettings } from '../../shared/config/shown-settings.ts';
 import { DEFAULT_THRESHOLDS } from '../../shared/config/thresholds.ts';
 import { memoryHealthCache } from '../../shared/adapters/memory-health-cache.ts';
+import { memoryJobStatistics } from '../../shared/adapters/memory-job-statistics.ts';
+import {
+  type MemoryRequestStatistics,
+  memoryRequestStatistics,
+} from '../../shared/adapters/memory-request-statistics.ts';
 import { HEALTH_MODULES } from '../../shared/health/index.ts';
 import type { Deps } from '../../shared/http/deps.ts';
 import { fakeJobRuns, fakeMonitored, type World, world } from './monitored.ts';
 import type { Fields, Log } from '../../shared/ports/log.ts';
+import type { ProcessStatus } from '../../shared/ports/process-status.ts';
 
 export interface LoggedEvent {
   level: 'info' | 'warn' | 'error';
@@ -26,6 +32,21 @@ export function memoryLog(): Log & { events: LoggedEvent[] } {
   return { events, info: keep('info'), warn: keep('warn'), error: keep('error') };
 }
 
+/** A process that is always the same. */
+const fakeProcess: ProcessStatus = {
+  figures: () => ({
+    cpuSeconds: 1.25,
+    residentBytes: 80e6,
+    heapUsedBytes: 20e6,
+    heapTotalBytes: 30e6,
+    openFiles: 25,
+    startedMs: Date.parse('2026-01-02T03:04:05.678Z'),
+    loopActiveSeconds: 2,
+    loopIdleSeconds: 98,
+    loopLagSeconds: 0.001,
+  }),
+};
+
 export const PASSWORD = 'correct horse battery';
 export const TOKEN = 'metrics-token-0123456789';
 
@@ -33,7 +54,7 @@ export const TOKEN = 'metrics-token-0123456789';
 export function fakeDeps(
   values: Record<string, string> = {},
   around: World = world(),
-): Deps & { log: ReturnType<typeof memoryLog> } {
+): Deps & { log: ReturnType<typeof memoryLog>; requests: MemoryRequestStatistics } {
   const layers = [
     { source: 'environment', values: { CORE_WEBADMIN_PASSWORD: PASSWORD, METRICS_TOKEN: TOKEN, ...values } },
   ] as const;
@@ -52,6 +73,9 @@ export function fakeDeps(
       nowMs: () => around.now.getTime(),
     }),
     jobRuns: fakeJobRuns(() => around.now.getTime()),
+    jobStatistics: memoryJobStatistics(['poll-health', 'prune-job-runs']),
+    requests: memoryRequestStatistics(),
+    process: fakeProcess,
     together: (_, work) => work(),
     logFiles: {
       names: async () => ['management'],

@@ -181,6 +181,7 @@ describe('the API document', () => {
       '/api/openapi.json',
       '/api/ping',
       '/api/settings',
+      '/metrics',
     ]);
   });
 

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { Bindings } from '../../shared/http/env.ts';
 import { constantTimeEqual } from '../../shared/http/constant-time.ts';
+import { memoryRequestStatistics } from '../../shared/adapters/memory-request-statistics.ts';
 import { withRequestLog } from '../../shared/http/request-log.ts';
 import { memoryLog } from '../fakes/deps.ts';
 
@@ -9,6 +10,7 @@ const connection = { clientAddress: '192.0.2.7', secure: true };
 describe('the request log', () => {
   it('writes one line per request, with its id and without its query', async () => {
     const log = memoryLog();
+    const requests = memoryRequestStatistics();
     const seen: Bindings[] = [];
     let time = 1000;
     const handle = withRequestLog(
@@ -19,6 +21,7 @@ describe('the request log', () => {
       },
       log,
       () => time,
+      requests,
     );
     await handle(new Request('https://host/api/thing?token=secret', { method: 'POST' }), connection);
     await handle(new Request('https://host'), connection);
@@ -36,6 +39,10 @@ describe('the request log', () => {
     expect(seen[0]?.requestId).toMatch(/^[0-9a-f-]{36}$/);
     expect(seen[0]?.requestId).not.toBe(seen[1]?.requestId);
     expect(seen[0]?.secure).toBe(true);
+    expect(requests.figures().answered).toEqual([
+      { method: 'GET', status: '418', count: 1 },
+      { method: 'POST', status: '418', count: 1 },
+    ]);
   });
 
   it('keeps a synchronous answer synchronous', () => {
@@ -45,6 +52,7 @@ describe('the request log', () => {
         () => response,
         memoryLog(),
         () => 0,
+        memoryRequestStatistics(),
       )(new Request('http://h/'), connection),
     ).toBe(response);
   });

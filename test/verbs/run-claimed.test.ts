@@ -10,7 +10,7 @@ describe('a claimed run', () => {
   it('is done once, whoever tries', async () => {
     const deps = { jobRuns: fakeJobRuns(), log: memoryLog() };
     const run = { name: 'sweep', dueAt: DUE, limitSeconds: 60, work: async () => ({ swept: 3 }) };
-    expect(await runClaimed(deps, { ...run, runner: 'a' })).toBe('ran');
+    expect(await runClaimed(deps, { ...run, runner: 'a' })).toBe('done');
     expect(await runClaimed(deps, { ...run, runner: 'b' })).toBe('elsewhere');
     expect(deps.log.events).toEqual([
       { level: 'info', event: 'job.done', fields: { job: 'sweep', due_at: DUE.toISOString(), swept: 3 } },
@@ -28,7 +28,7 @@ describe('a claimed run', () => {
         throw new Error('no broom');
       },
     };
-    expect(await runClaimed(deps, run)).toBe('ran');
+    expect(await runClaimed(deps, run)).toBe('failed');
     expect(deps.log.events.map(({ event, fields }) => [event, fields['error']])).toEqual([['job.failed', 'no broom']]);
     expect(await runClaimed(deps, run)).toBe('elsewhere');
   });
@@ -46,7 +46,7 @@ describe('a claimed run', () => {
       await jobRuns.claim('sweep', DUE, runner, LEASE_SECONDS);
     }
     nowMs += LEASE_SECONDS * 1000 + 1;
-    expect(await runClaimed({ jobRuns, log }, { ...run, runner: 'b' })).toBe('ran');
+    expect(await runClaimed({ jobRuns, log }, { ...run, runner: 'b' })).toBe('failed');
     expect(worked).toBe(0);
     expect(log.events.map(({ event }) => event)).toEqual(['job.taken_over', 'job.failed']);
   });
@@ -60,7 +60,8 @@ describe('a claimed run', () => {
       await jobRuns.claim('sweep', DUE, 'successor', LEASE_SECONDS);
       return {};
     };
-    await runClaimed({ jobRuns, log }, { name: 'sweep', dueAt: DUE, limitSeconds: 60, runner: 'slow', work });
+    const run = { name: 'sweep', dueAt: DUE, limitSeconds: 60, runner: 'slow', work };
+    expect(await runClaimed({ jobRuns, log }, run)).toBe('failed');
     expect(log.events.map(({ event }) => event)).toEqual(['job.lost']);
   });
 
@@ -98,7 +99,7 @@ describe('a claimed run', () => {
     await runClaimed(deps, hanging, quick);
     expect(deps.log.events.map(({ fields }) => fields['error'])).toEqual(['not done within 0.05 s']);
     const later = { ...hanging, dueAt: new Date(DUE.getTime() + 60_000), work: async () => ({ done: true }) };
-    expect(await runClaimed(deps, later, quick)).toBe('ran');
+    expect(await runClaimed(deps, later, quick)).toBe('done');
   });
 
   it('is not worked again when its end could not be written down at once', async () => {

@@ -1,0 +1,75 @@
+// Deps after everything has happened once: every health module measured in a world with tables, mounts, TLS endpoints,
+// containers, clocks and alerts, jobs run, requests answered.
+
+import { memoryHealthCache } from '../../shared/adapters/memory-health-cache.ts';
+import { run as pollHealth } from '../../jobs/poll-health.ts';
+import type { Status } from '../../shared/domain/status.ts';
+import { HEALTH_MODULES } from '../../shared/health/index.ts';
+import type { Measurement } from '../../shared/ports/health-cache.ts';
+import { fakeDeps } from './deps.ts';
+import { mount, NOW, table, type World, world } from './monitored.ts';
+
+function populatedWorld(): World {
+  const around = world();
+  const tls = { reachable: true, trusted: true, error: undefined, subject: 'CN=cot', issuer: 'CN=ca' };
+  const own = { host: 'cot.example.org', trust: 'public' } as const;
+  const runs = { state: 'running', health: 'healthy', exit_code: undefined, kept_running: true, restarts: 2 } as const;
+  return {
+    ...around,
+    wanted: {
+      ...around.wanted,
+      publicNames: ['cot.example.org'],
+      tlsEndpoints: [
+        { name: 'https://cot.example.org', port: 443, ...own },
+        { name: 'https://cot.example.org:8446', port: 8446, ...own },
+      ],
+    },
+    tables: [table('cot_router', 10, 4990), { ...table('cot_router', 20, 300), schema: 'history' }],
+    mounts: [mount('/', 41.5), mount('/data "1"', 82.5, null)],
+    tls: {
+      'https://cot.example.org': { ...tls, expires_at: new Date(NOW.getTime() + 20 * 86_400_000).toISOString() },
+      'https://cot.example.org:8446': { ...tls, reachable: false, error: 'wrong issuer', expires_at: undefined },
+    },
+    addresses: { 'cot.example.org': ['192.0.2.1'] },
+    containers: [
+      { name: 'core', image: 'core:1', out_of_memory: false, ...runs },
+      { name: 'database', image: 'postgres:16', out_of_memory: true, ...runs, restarts: 7 },
+    ],
+    changed: ['SMTP_URL'],
+    clockOffsetMs: 1500,
+  };
+}
+
+export async function populatedDeps(): Promise<ReturnType<typeof fakeDeps>> {
+  const deps = fakeDeps({}, populatedWorld());
+  const names = [...new Set([...HEALTH_MODULES.map(({ name }) => name), 'alerts'])];
+  const health = memoryHealthCache({
+    intervals: Object.fromEntries(names.map((name) => [name, 60])),
+    nowMs: () => NOW.getTime(),
+  });
+  deps.health = health;
+  await pollHealth(deps, NOW);
+  const alerts = { pending: 3, oldest_pending_seconds: 61, pending_reason: 'queue is full', failed: 1 };
+  health.put(measured('alerts', 'warning', alerts));
+  for (const job of ['poll-health', 'prune-job-runs'])
+    for (const failed of [false, true])
+      await deps.jobStatistics.ended({ job, failed, endedMs: NOW.getTime(), seconds: 0.25 });
+  deps.requests.answered('GET', 200, 0.002);
+  deps.requests.answered('POST', 422, 0.2);
+  return deps;
+}
+
+/** A measurement as a module makes it. */
+export function measured(module: string, status: Status, data: Record<string, unknown>): Measurement {
+  return {
+    module,
+    status,
+    message: 'As measured.',
+    details: [],
+    updated_at: NOW.toISOString(),
+    data,
+    shouldAlert: false,
+    failuresInRow: 0,
+    pollsInRow: 0,
+  };
+}
