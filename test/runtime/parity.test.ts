@@ -4,8 +4,10 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import { join } from 'node:path';
+import { isDeepStrictEqual } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { basic } from '../fakes/deps.ts';
+import { parseOpenMetrics } from '../fakes/open-metrics-parser.ts';
 import {
   answersPing,
   cleanEnvironment,
@@ -72,8 +74,14 @@ async function ask(api: string, path: string, init: RequestInit): Promise<Answer
   return {
     status: response.status,
     headers: Object.fromEntries(HEADERS.map((name) => [name, response.headers.get(name)])),
-    body: /json/.test(response.headers.get('content-type') ?? '') && text !== '' ? comparable(JSON.parse(text)) : text,
+    body: bodyOf(text, response.headers.get('content-type') ?? ''),
   };
+}
+
+/** Of metrics the names, of JSON what does not change, of anything else the text. */
+function bodyOf(text: string, type: string): unknown {
+  if (type.startsWith('application/openmetrics-text')) return [...parseOpenMetrics(text).keys()];
+  return /json/.test(type) && text !== '' ? comparable(JSON.parse(text)) : text;
 }
 
 /** Without what differs from one moment to the next. */
@@ -132,6 +140,7 @@ describe('Node and workerd give the same answer', () => {
     ['/api/health/nothing', 404],
     ['/api/health__proto__', 404],
     ['/api/openapi.json', 200],
+    ['/metrics', 200],
     ['/api/docs', 200],
     ['/api/docs/swagger-ui.css', 200],
     ['/api/docs/start.js', 200],
@@ -181,6 +190,18 @@ describe('the worker', () => {
       modules: Record<string, { updated_at: string | null }>;
     };
     expect(Object.values(body.modules).map(({ updated_at }) => typeof updated_at)).toEqual(MODULES.map(() => 'string'));
+  });
+
+  it('counts its jobs and its requests, as its host remembers them', async () => {
+    const scrape = async (): Promise<ReturnType<typeof parseOpenMetrics>> =>
+      parseOpenMetrics(await (await fetch(`${workerApi}/metrics`, { headers: READER })).text());
+    await scrape();
+    const metrics = await scrape();
+    const value = (family: string, labels: object): number =>
+      metrics.get(family)?.samples.find((each) => isDeepStrictEqual(each.labels, labels))?.value ?? 0;
+    expect(value('holdfast_job_runs', { name: 'poll-health' })).toBeGreaterThan(0);
+    expect(value('holdfast_http_requests', { method: 'GET', status: '200' })).toBeGreaterThan(0);
+    expect(value('process_resident_memory_bytes', {})).toBeGreaterThan(20e6);
   });
 
   it('claims a job by a row, as a runner of its own', async () => {
