@@ -48,6 +48,8 @@ interface Place {
   /** What the name of the metric begins with. */
   prefix: string;
   labels: Labels;
+  /** The identity of the labels. */
+  key: string;
   /** Where it stands in the answer of the API; with `[]` for any entry of a list. */
   member: string;
   /** The same with the number of each entry: no other value has it. */
@@ -67,17 +69,16 @@ export function healthFigures(modules: readonly ModuleData[]): SimpleFamily[] {
   const families = new Map<string, SimpleFamily & { samples: Sample[] }>();
   const seen = new Set<string>();
 
-  function keep({ labels, member, path }: Place, { name, unit, value }: Figure): void {
-    const key = `${name} ${identity(labels)}`;
-    const own = seen.has(key) ? { ...labels, member: path } : labels;
-    seen.add(key);
+  function keep({ labels, key, member, path }: Place, { name, unit, value }: Figure): void {
+    const own = seen.has(name + key) ? { ...labels, member: path } : labels;
+    seen.add(name + key);
     const family = families.get(name) ?? { name, type: 'gauge', unit, help: `${member} in /api/health`, samples: [] };
     families.set(name, family);
     family.samples.push({ labels: own, value });
   }
 
   for (const { module, data } of modules)
-    walk(data, { prefix: `holdfast_${spelled(module)}`, labels: {}, member: module, path: module }, keep);
+    walk(data, { prefix: `holdfast_${spelled(module)}`, labels: {}, key: '', member: module, path: module }, keep);
   return [...families.values()];
 }
 
@@ -94,13 +95,17 @@ function walk(data: unknown, place: Place, keep: Keep): void {
 function walkList(list: readonly unknown[], key: string, place: Place, keep: Keep): void {
   const item = singular(spelled(key));
   const named = list.map((entry) => identifying(entry, item, place.labels));
-  const times = Map.groupBy(named, identity);
+  const identities = named.map(identity);
+  const times = Map.groupBy(identities, (each) => each);
   list.forEach((entry, index) => {
-    const own = named[index] ?? {};
-    const known = Object.keys(own).length > 0 && times.get(identity(own))?.length === 1;
+    const own = identities[index] ?? '';
+    const known = own !== '' && times.get(own)?.length === 1;
+    const entryLabel = known ? {} : { [free('entry', item, place.labels)]: String(index) };
+    const labels = { ...place.labels, ...named[index], ...entryLabel };
     const at: Place = {
       prefix: place.prefix,
-      labels: { ...place.labels, ...own, ...(known ? {} : { [free('entry', item, place.labels)]: String(index) }) },
+      labels,
+      key: identity(labels),
       member: `${place.member}[]`,
       path: `${place.path}.${index}`,
     };
@@ -126,8 +131,10 @@ function free(label: string, item: string, outer: Labels): string {
   return label in outer ? `${item}_${label}` : label;
 }
 
+/** The same for the same labels, in whatever order; empty without any. */
 function identity(labels: Labels): string {
-  return JSON.stringify(Object.entries(labels).toSorted(([a], [b]) => (a < b ? -1 : 1)));
+  const texts = Object.entries(labels).map((label) => JSON.stringify(label));
+  return texts.length < 2 ? (texts[0] ?? '') : texts.toSorted().join('');
 }
 
 /** A unit may stand anywhere in a name; the base unit is its end: `days_left` is `left_seconds`. */

@@ -63,10 +63,11 @@ export const RESERVED_END = /_(total|count|sum|bucket|gcount|gsum|created|info)$
 export function renderOpenMetrics(families: readonly MetricFamily[]): string {
   const taken = new Set<string>();
   const lines: string[] = [];
+  const known = new Map<Labels, string>();
   for (const family of families) {
     refuseName(family, taken);
     describe(family, lines);
-    renderSamples(family, labelTexts(family), lines);
+    renderSamples(family, labelTexts(family, known), lines);
   }
   lines.push('# EOF\n');
   return lines.join('\n');
@@ -81,11 +82,12 @@ function refuseName({ name, type }: MetricFamily, taken: Set<string>): void {
   }
 }
 
-/** The labels of each sample as text. */
-function labelTexts({ name, samples }: MetricFamily): string[] {
+/** The labels of each sample as text. Samples of one thing share their labels, which are rendered once. */
+function labelTexts({ name, samples }: MetricFamily, known: Map<Labels, string>): string[] {
   const seen = new Set<string>();
   return samples.map((sample) => {
-    const labels = renderLabels(sample.labels);
+    const labels = known.get(sample.labels) ?? renderLabels(sample.labels);
+    known.set(sample.labels, labels);
     if (seen.has(labels)) throw new Error(`the metric ${name} has the labels {${labels}} twice`);
     seen.add(labels);
     return labels;
