@@ -151,10 +151,11 @@ function figureOf({ prefix }: Place, key: string, raw: number | boolean, sibling
   };
 }
 
+/** 17.3 % is 0.173, not 0.17300000000000001. */
 function baseOf(word: string, raw: number): [base: string, value: number] {
   const [base, one] = UNITS[word] ?? ['', 1];
   const [ofParts, parts] = PARTS[word] ?? ['', 1];
-  return [base || ofParts, (raw * one) / parts];
+  return [base || ofParts, Number(((raw * one) / parts).toPrecision(15))];
 }
 
 const COUNT = '_count';

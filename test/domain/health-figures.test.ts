@@ -19,6 +19,7 @@ describe('figures of health', () => {
 
   it.each([
     [{ used_pct: 41.5 }, 'used_ratio 0.415'],
+    [{ used_pct: 17.3 }, 'used_ratio 0.173'],
     [{ days_left: 12 }, 'left_seconds 1036800'],
     [{ days_until_full: 0.5 }, 'until_full_seconds 43200'],
     [{ latency_ms: 250 }, 'latency_seconds 0.25'],
