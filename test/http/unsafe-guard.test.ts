@@ -217,11 +217,12 @@ describe('over a socket', () => {
   let server: RunningServer;
 
   beforeAll(async () => {
-    const log = fakeDeps().log;
+    const { log, requests } = fakeDeps();
     const fetch = withRequestLog(
       (request, bindings) => app.fetch(request, bindings),
       log,
       () => 0,
+      requests,
     );
     server = await serveApp(fetch, [{ address: '127.0.0.1', port }], log);
   });
