@@ -7,6 +7,7 @@ import type { App, AppEnv } from '../shared/http/env.ts';
 import { onError } from '../shared/http/problem.ts';
 import { signIn } from '../shared/http/sign-in.ts';
 import { unsafeGuard } from '../shared/http/unsafe-guard.ts';
+import { alertsFunction } from './alerts.ts';
 import { docsFunction } from './docs.ts';
 import { healthFunction } from './health.ts';
 import { logsFunction } from './logs.ts';
@@ -32,6 +33,7 @@ export function createApp(deps: Deps): App {
   app.use('/metrics/*', signIn(deps.settings));
   app.use('/api/*', unsafeGuard());
   healthFunction(app, deps);
+  alertsFunction(app, deps);
   metricsFunction(app, deps);
   settingsFunction(app, deps);
   logsFunction(app, deps);

@@ -3,9 +3,13 @@
 
 import type { Deps } from '../shared/http/deps.ts';
 import type { Job } from '../shared/ports/job.ts';
+import { run as dispatchAlerts } from './dispatch-alerts.ts';
+import { run as heartbeat } from './heartbeat.ts';
 import { run as pollHealth } from './poll-health.ts';
+import { run as pruneAlerts } from './prune-alerts.ts';
 import { run as pruneJobRuns } from './prune-job-runs.ts';
 
+const MINUTE = 60;
 const HOUR = 3600;
 
 export const JOBS: readonly Job<Deps>[] = [
@@ -15,6 +19,28 @@ export const JOBS: readonly Job<Deps>[] = [
     claim: 'none',
     intervalSeconds: () => 1,
     run: pollHealth,
+  },
+  {
+    name: 'dispatch-alerts',
+    cron: '* * * * *',
+    claim: 'none',
+    intervalSeconds: () => 1,
+    run: dispatchAlerts,
+  },
+  {
+    name: 'heartbeat',
+    cron: '* * * * *',
+    claim: 'none',
+    intervalSeconds: () => MINUTE,
+    run: heartbeat,
+  },
+  {
+    name: 'prune-alerts',
+    cron: '7 * * * *',
+    claim: 'row',
+    intervalSeconds: () => HOUR,
+    limitSeconds: 60,
+    run: pruneAlerts,
   },
   {
     name: 'prune-job-runs',

@@ -1,7 +1,11 @@
-// Measures every health module that is due, all at once and each for itself, and keeps what was found. Needs no database.
+// Measures every health module that is due, all at once and each for itself, keeps what was found and tells the alert
+// engine. Needs no database.
 
 import { messageOf } from '../shared/domain/thrown.ts';
+import type { Status } from '../shared/domain/status.ts';
 import type { Deps } from '../shared/http/deps.ts';
+import type { AlertEvaluation } from '../shared/ports/alerts.ts';
+import type { Measurement } from '../shared/ports/health-cache.ts';
 import { healthModuleOf } from '../shared/health/index.ts';
 
 /** Ends when the slowest of the modules that were due has ended; a later run does not wait for it. */
@@ -22,9 +26,31 @@ async function measureOne(deps: Deps, name: string): Promise<void> {
   if (module === undefined) return;
   const measurement = await module.measure(deps.monitored, deps.thresholds, await deps.health.history(name));
   const before = await deps.health.put(measurement);
-  const { status, message } = measurement;
+  logChange(deps, measurement, before);
+  await tellEngine(deps, measurement);
+}
+
+/** Every evaluation, good ones too. */
+async function tellEngine({ alerts, log }: Deps, measurement: Measurement): Promise<void> {
+  const { module, updated_at: at } = measurement;
+  const observed = await alerts.observe({ ...evaluationOf(measurement), at });
+  if (observed.kind === 'none') return;
+  if (observed.kind === 'recovered') {
+    log.info('alert.recovered', { module, from: observed.from });
+    return;
+  }
+  const { id, level, message, reason } = observed.alert;
+  if (observed.kind === 'raised') log.warn('alert.raised', { alert: id, module, level, message });
+  else log.info('alert.suppressed', { alert: id, module, level, reason });
+}
+
+function evaluationOf({ module, status, shouldAlert, message, details }: Measurement): Omit<AlertEvaluation, 'at'> {
+  return { module, status, shouldAlert, message, details };
+}
+
+function logChange({ log }: Deps, { module: name, status, message }: Measurement, before: Status | undefined): void {
   if (before === status || (before === undefined && status === 'ok')) return;
   const fields = { module: name, from: before ?? null, to: status, message };
-  if (status === 'ok' || status === 'note') deps.log.info('health.changed', fields);
-  else deps.log.warn('health.changed', fields);
+  if (status === 'ok' || status === 'note') log.info('health.changed', fields);
+  else log.warn('health.changed', fields);
 }

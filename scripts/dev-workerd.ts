@@ -97,7 +97,17 @@ async function startHost(plan: EmbeddedPlan): Promise<Host> {
   const startedAt = new Date();
   const modules = HEALTH_MODULES.map(({ name }) => name);
   const jobs = JOBS.map(({ name }) => name);
-  const deps = nodeDeps({ home, startedAt, configuration, handover, log, modules, jobs, tickSeconds: CRON_SECONDS });
+  const deps = nodeDeps({
+    home,
+    startedAt,
+    configuration,
+    handover,
+    log,
+    modules,
+    jobs,
+    tickSeconds: CRON_SECONDS,
+    journal: 'alerts-workerd.json',
+  });
   const token = crypto.randomUUID();
   const worker = await startWorker({
     script: join(home, 'dist/worker.js'),

@@ -169,6 +169,7 @@ function stackDefaults(
     CORE_RETENTION_UNIT: 'days',
     CORE_DATA_DIR: layout.core,
     LOG_DIR: layout.logs,
+    DATA_DIR: layout.management,
     CORE_DATABASE_URL: readerUrl,
     DATABASE_URL: stateUrl,
   };

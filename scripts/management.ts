@@ -2,6 +2,7 @@
 
 import { createHash } from 'node:crypto';
 import { resolve } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
 import type { ManagementMessage, MeasuredModule } from '../compose/embedded/management-process.ts';
 import { createApp } from '../functions/app.ts';
 import { JOBS } from '../jobs/index.ts';
@@ -25,6 +26,11 @@ import { keepState } from '../shared/runtime/state-keeper.ts';
 import { messageOf } from '../shared/domain/thrown.ts';
 
 const GRACE_MS = 8_000;
+/**
+ * What was alerted before this start stands in our own database, and a database that is being migrated is no alert: the
+ * first measurements wait for it, but not for long.
+ */
+const STATE_TRIED_WITHIN_MS = 1_500;
 const home = resolve(import.meta.dirname, '..');
 const log = jsonLog({ role: 'management' });
 
@@ -54,23 +60,34 @@ async function main(): Promise<void> {
     listeners: listeners.map(({ address, port, tls }) => ({ address, port, tls: tls !== undefined })),
   });
 
+  const jobTicker = ticker(JOBS, deps, crypto.randomUUID());
   const stopping = new AbortController();
   for (const signal of ['SIGTERM', 'SIGINT', 'disconnect'] as const) {
     process.once(signal, () => {
       if (stopping.signal.aborted) return;
       log.info('management.stopping', { signal });
       stopping.abort();
-      void server.close(GRACE_MS).then(() => leave(log, 0));
+      const jobsEnd = Promise.race([jobTicker.idle(), delay(GRACE_MS)]);
+      void Promise.all([server.close(GRACE_MS), jobsEnd]).then(() => leave(log, 0));
     });
   }
-  everySecond(ticker(JOBS, deps, crypto.randomUUID()), stopping.signal);
-  void deps.health.complete.then(() => tell({ kind: 'measured', modules: deps.health.measurements().map(shown) }));
+  const stateTried = Promise.withResolvers<void>();
+  const begin = Promise.race([stateTried.promise, delay(STATE_TRIED_WITHIN_MS)]);
+  void begin.then(() => {
+    if (!stopping.signal.aborted) everySecond(jobTicker.tick, stopping.signal);
+  });
+  void deps.health.complete.then(() => {
+    tell({ kind: 'measured', modules: deps.health.measurements().map(shown) });
+    jobTicker.runNow('heartbeat', new Date());
+  });
   const url = configuration.settings.DATABASE_URL;
-  if (url !== undefined) {
-    const record = { startedAt, release: RELEASE, settingsHash: hashOf(handover) };
-    await keepState(url, record, log, stopping.signal);
-    deps.health.forget('database');
+  if (url === undefined) {
+    stateTried.resolve();
+    return;
   }
+  const record = { startedAt, release: RELEASE, settingsHash: hashOf(handover) };
+  await keepState(url, record, log, stopping.signal, stateTried.resolve);
+  deps.health.forget('database');
 }
 
 function listenersOf({ settings }: Configuration, { tls }: Handover): Listener[] {

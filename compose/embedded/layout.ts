@@ -12,6 +12,8 @@ export interface Layout {
   /** CORE_DATA_DIR: the files of the core. */
   core: string;
   logs: string;
+  /** DATA_DIR: files of the management process. */
+  management: string;
   /** Of the running stack only: lock, process list, compile cache. */
   run: string;
   lock: string;
@@ -28,6 +30,7 @@ export function layoutOf(root: string): Layout {
     pgdata: join(root, 'pgdata'),
     core: join(root, 'core'),
     logs: join(root, 'logs'),
+    management: join(root, 'management'),
     run,
     lock: join(run, 'lock'),
     processes: join(run, 'processes.json'),
@@ -40,7 +43,7 @@ export function layoutOf(root: string): Layout {
 export function makeDirectories(layout: Layout): void {
   const asRoot = process.getuid?.() === 0;
   makeDirectory(layout.root, asRoot ? 0o711 : 0o700);
-  for (const directory of [layout.core, layout.logs, layout.run]) makeDirectory(directory, 0o700);
+  for (const directory of [layout.core, layout.logs, layout.management, layout.run]) makeDirectory(directory, 0o700);
 }
 
 function makeDirectory(path: string, mode: number): void {

@@ -236,9 +236,10 @@ async function measureHealth({ measured }: ManagementProcess, { report, aborted 
     );
   }
   const bad = modules.filter(({ status }) => status === 'warning' || status === 'critical');
-  done(
-    `${modules.length} modules measured, ${bad.length === 0 ? 'none needs attention' : `${bad.length} ${bad.length === 1 ? 'needs' : 'need'} attention`}`,
-  );
+  const attention =
+    bad.length === 0 ? 'none needs attention' : `${bad.length} ${bad.length === 1 ? 'needs' : 'need'} attention`;
+  const told = modules.find(({ module, status }) => module === 'alerts' && status === 'ok');
+  done(`${modules.length} modules measured, ${attention}${told === undefined ? '' : `. ${told.message.slice(0, -1)}`}`);
   for (const { module, status, message } of bad) report.warn(`${module} is ${status}: ${message}`);
 }
 

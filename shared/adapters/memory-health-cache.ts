@@ -18,6 +18,7 @@ export interface MemoryHealthCache extends HealthCache {
   current(view: HealthView): Prepared;
   takeDue(nowMs: number): string[];
   history(module: string): History;
+  isComplete(): boolean;
   put(measurement: Measurement): Status | undefined;
   /** The module is due at the next tick. */
   forget(module: string): void;
@@ -99,7 +100,11 @@ export function memoryHealthCache({ intervals, nowMs, tickSeconds = 1 }: HealthC
       if (entry.measurement === undefined || nowMs() < staleMs(name, entry)) continue;
       const { updated_at: last, message } = entry.measurement;
       const says = `Not measured since ${last}; then: ${message}`;
-      keep(entry, { ...entry.measurement, status: 'critical', message: says, shouldAlert: true }, true);
+      keep(
+        entry,
+        { ...entry.measurement, status: 'critical', message: says, details: [says], shouldAlert: true },
+        true,
+      );
     }
   }
 
@@ -117,6 +122,10 @@ export function memoryHealthCache({ intervals, nowMs, tickSeconds = 1 }: HealthC
     current,
     put,
     takeDue,
+    isComplete() {
+      if (nowMs() >= staleAtMs) markStale();
+      return [...entries.values()].every(({ measurement, stale }) => measurement !== undefined && !stale);
+    },
     history: (module) => entries.get(module)?.measurement ?? NO_HISTORY,
     forget(module) {
       const entry = entries.get(module);

@@ -13,7 +13,14 @@ const RETENTION_VARIABLES = ['COT_RETENTION_DAYS', 'GEOCHAT_RETENTION_DAYS', 'RE
 
 /** Problems between variables; `alreadyBad` names those that failed by themselves. */
 export function settingRules(settings: Settings, mode: Mode, alreadyBad: ReadonlySet<string>): Problem[] {
-  const problems = [...retentionUnit(settings, mode), ...twoGroups(settings), ...needed(settings, mode)];
+  const isSet = (name: SettingName): boolean => settings[name] !== undefined || alreadyBad.has(name);
+  const problems = [
+    ...retentionUnit(settings, mode),
+    ...twoGroups(settings),
+    ...needed(settings, mode),
+    ...waysForEmail(settings, isSet),
+    ...waysForSms(settings, isSet),
+  ];
   return problems.filter((problem) => !alreadyBad.has(problem.name));
 }
 
@@ -76,6 +83,50 @@ function needed(settings: Settings, mode: Mode): Problem[] {
   return missing
     .filter(([name]) => settings[name] === undefined)
     .map(([name, remedy]) => problem(name, undefined, 'must be set in the container stack', remedy));
+}
+
+/** What is set, if need be badly; a bad one is reported by itself. */
+type IsSet = (name: SettingName) => boolean;
+
+function waysForEmail({ ALERT_EMAIL_TO: to }: Settings, isSet: IsSet): Problem[] {
+  if (to === undefined) return [];
+  if (!isSet('SMTP_URL') && !isSet('RESEND_API_KEY')) {
+    return [
+      problem(
+        'ALERT_EMAIL_TO',
+        to.join(','),
+        'needs a way to send e-mail, and neither SMTP_URL nor RESEND_API_KEY is set: no alert would arrive',
+        'set SMTP_URL, such as smtp://user:password@mail.example.org:587, or RESEND_API_KEY; or remove ALERT_EMAIL_TO',
+      ),
+    ];
+  }
+  if (!isSet('RESEND_API_KEY') || isSet('ALERT_EMAIL_FROM')) return [];
+  return [
+    problem(
+      'ALERT_EMAIL_FROM',
+      undefined,
+      'must be set, because Resend sends only from a domain that is verified there',
+      'set ALERT_EMAIL_FROM to an address of a domain that is verified at Resend, such as holdfast@example.org',
+    ),
+  ];
+}
+
+const NEEDED_BY_PROVIDER = {
+  twilio: ['TWILIO_ACCOUNT_SID', 'TWILIO_AUTH_TOKEN', 'TWILIO_FROM'],
+  brevo: ['BREVO_API_KEY'],
+} as const;
+
+function waysForSms({ ALERT_SMS_TO: to, SMS_PROVIDER: provider }: Settings, isSet: IsSet): Problem[] {
+  if (to === undefined) return [];
+  if (!isSet('SMS_PROVIDER')) {
+    const remedy = 'set SMS_PROVIDER=twilio or SMS_PROVIDER=brevo, or remove ALERT_SMS_TO';
+    return [problem('SMS_PROVIDER', undefined, 'must be set, because ALERT_SMS_TO is: no alert would arrive', remedy)];
+  }
+  if (provider === undefined) return [];
+  const because = `must be set, because ALERT_SMS_TO and SMS_PROVIDER=${provider} are`;
+  return NEEDED_BY_PROVIDER[provider]
+    .filter((name) => !isSet(name))
+    .map((name) => problem(name, undefined, because, `set ${name} as ${provider} shows it, or remove ALERT_SMS_TO`));
 }
 
 function problem(name: SettingName, value: string | undefined, message: string, remedy: string): Problem {

@@ -187,14 +187,14 @@ export const SETTINGS = {
 
   ALERT_EMAIL_TO: optional(listOf('e-mail addresses', isEmailAddress), {
     section: 'alerts',
-    about: 'Who receives alerts by e-mail',
+    about: 'Who receives alerts by e-mail; needs SMTP_URL or RESEND_API_KEY',
     example: 'duty@example.org',
   }),
   ALERT_EMAIL_FROM: optional(
     text('an e-mail address, alone or as Name <address>', /^([^<>\p{Cc}]+<[^<>@\s]+@[^<>@\s]+>|[^<>@\s]+@[^<>@\s]+)$/u),
     {
       section: 'alerts',
-      about: 'Sender of alerts',
+      about: 'Sender of alerts (default Holdfast <holdfast@SERVER_ADDRESS>; for Resend one of a domain verified there)',
       example: 'holdfast@example.org',
     },
   ),
@@ -205,12 +205,12 @@ export const SETTINGS = {
   }),
   RESEND_API_KEY: optional(secretText(), {
     section: 'alerts',
-    about: 'Send e-mail by Resend instead of SMTP',
+    about: 'Send e-mail by Resend instead of SMTP; needs ALERT_EMAIL_FROM',
     example: 're_0123456789',
   }),
   ALERT_SMS_TO: optional(
     listOf('telephone numbers with + and country code', (part) => /^\+[1-9]\d{6,14}$/.test(part)),
-    { section: 'alerts', about: 'Who receives alerts by SMS', example: '+15551234567' },
+    { section: 'alerts', about: 'Who receives alerts by SMS; needs SMS_PROVIDER', example: '+15551234567' },
   ),
   SMS_PROVIDER: optional(oneOf('twilio', 'brevo'), {
     section: 'alerts',
@@ -238,6 +238,18 @@ export const SETTINGS = {
   UPDATES_URL: withDefault(urlOrOff('https', 'http'), 'https://endoflife.date/api', {
     section: 'places',
     about: 'Where newer releases of the parts are looked up once in six hours; off: nowhere',
+  }),
+  RESEND_URL: withDefault(url('https', 'http'), 'https://api.resend.com', {
+    section: 'places',
+    about: 'Where Resend is asked to send e-mail',
+  }),
+  TWILIO_URL: withDefault(url('https', 'http'), 'https://api.twilio.com', {
+    section: 'places',
+    about: 'Where Twilio is asked to send SMS (a region has an address of its own)',
+  }),
+  BREVO_URL: withDefault(url('https', 'http'), 'https://api.brevo.com', {
+    section: 'places',
+    about: 'Where Brevo is asked to send SMS',
   }),
   DATABASE_URL: optional(secretUrl('postgres', 'postgresql'), {
     section: 'places',
@@ -301,6 +313,11 @@ export const SETTINGS = {
   API_PORT: withDefault(wholeNumber(1, 65535), '8080', {
     section: 'places',
     about: 'Port of the API and the console (embedded: 8080 plus --offset)',
+  }),
+  DATA_DIR: optional(text('an absolute path', /^\/[^\p{Cc}]{0,4095}$/u), {
+    section: 'places',
+    about: 'Directory for files of our own, such as alerts while the database is away',
+    example: '/var/lib/holdfast',
   }),
   LOG_DIR: optional(text('an absolute path', /^\/[^\p{Cc}]{0,4095}$/u), {
     section: 'places',

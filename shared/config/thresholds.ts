@@ -44,6 +44,7 @@ export const DEFAULT_THRESHOLDS: Thresholds = {
     containers: { interval: 60, alert_min_level: 'warning' },
     config: { interval: 60, alert_min_level: 'note' },
     updates: { interval: 21600, alert_min_level: 'note' },
+    alerts: { interval: 15, alert_min_level: 'warning' },
   },
 };
 

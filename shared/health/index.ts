@@ -1,5 +1,6 @@
 // The table of the health modules. To add one: a file beside this one, a line here, its figures in the thresholds.
 
+import { alerts } from './alerts.ts';
 import { autovacuum } from './autovacuum.ts';
 import { config } from './config.ts';
 import { containers } from './containers.ts';
@@ -21,6 +22,7 @@ export const HEALTH_MODULES: readonly HealthModule[] = [
   containers,
   config,
   updates,
+  alerts,
 ];
 
 /** The module of that name. */

@@ -2,14 +2,18 @@
 
 import type { Settings } from '../config/settings.ts';
 import type { ShownSetting } from '../config/shown-settings.ts';
+import type { Place } from '../domain/alert-message.ts';
 import type { Thresholds } from '../domain/thresholds.ts';
+import type { Alerts } from '../ports/alerts.ts';
 import type { Assets } from '../ports/assets.ts';
 import type { HealthCache } from '../ports/health-cache.ts';
+import type { Heartbeat } from '../ports/heartbeat.ts';
 import type { JobRuns } from '../ports/job-runs.ts';
 import type { JobStatistics } from '../ports/job-statistics.ts';
 import type { Log } from '../ports/log.ts';
 import type { LogFiles } from '../ports/log-files.ts';
 import type { Monitored } from '../ports/monitored.ts';
+import type { Outlets } from '../ports/notifier.ts';
 import type { ProcessStatus } from '../ports/process-status.ts';
 import type { RequestStatistics } from '../ports/request-statistics.ts';
 
@@ -28,6 +32,12 @@ export interface Deps {
   monitored: Monitored;
   health: HealthCache;
   jobRuns: JobRuns;
+  alerts: Alerts;
+  notify: Outlets;
+  /** Undefined when HEARTBEAT_URL is unset. */
+  heartbeat: Heartbeat | undefined;
+  /** This stack, as alerts speak of it. */
+  place: Place;
   jobStatistics: JobStatistics;
   requests: RequestStatistics;
   process: ProcessStatus;

@@ -12,3 +12,15 @@ export function integerQuery(least: number, most: number, initial: number) {
     .default(initial)
     .openapi({ type: 'integer', minimum: least, maximum: most, default: initial });
 }
+
+/** A time or a day (its beginning, UTC) as ISO 8601; becomes an ISO 8601 time in UTC. */
+export function timeQuery() {
+  return z
+    .union([z.iso.datetime({ offset: true }), z.iso.datetime({ offset: true, precision: -1 }), z.iso.date()], {
+      error: 'must be a time as ISO 8601, such as 2026-01-02T03:04:05Z (a + is %2B)',
+    })
+    .refine((text) => !Number.isNaN(Date.parse(text)), 'must be a time that exists')
+    .transform((text) => new Date(text).toISOString())
+    .optional()
+    .openapi({ type: 'string', format: 'date-time' });
+}

@@ -90,7 +90,7 @@ function requireSize(bytes: number): void {
   if (bytes > MOST_BODY_BYTES) throw new AppError('too_large', 'A body may have 1 MB at most.');
 }
 
-/** What is refused is left unread: the host cuts or drains the connection after the answer. */
+/** The whole body; too large is an AppError. What is refused is left unread: the host cuts the connection after the answer. */
 async function readBounded(body: ReadableStream<Uint8Array>, atFirst: () => void): Promise<Uint8Array<ArrayBuffer>> {
   const reader = body.getReader();
   const chunks: Uint8Array[] = [];

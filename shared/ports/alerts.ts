@@ -109,8 +109,8 @@ export interface Alerts {
   settle(alert: Alert, attempt: Attempt): Promise<void>;
   list(filter: AlertFilter, offset: number, limit: number): Promise<AlertPage>;
   summary(): Promise<AlertSummary>;
-  /** Removes what is no longer pending and older; resolves with the number. */
-  prune(suppressedBefore: Date, otherBefore: Date): Promise<number>;
+  /** Removes what is no longer pending and was raised before these times (ISO 8601); resolves with the number. */
+  prune(suppressedBefore: string, otherBefore: string): Promise<number>;
 }
 
 /** What the engine decided about one evaluation; the alert when there is one. */

@@ -32,6 +32,8 @@ export interface HealthCache {
   /** The modules that are due at `nowMs`; each counts as being measured until it is put, or for a limited time. */
   takeDue(nowMs: number): Maybe<string[]>;
   history(module: string): Maybe<History>;
+  /** True when the overall status can be computed: every module was measured, and none too long ago. */
+  isComplete(): Maybe<boolean>;
   /** Keeps a measurement; answers with the status before, undefined for the first one. */
   put(measurement: Measurement): Maybe<Status | undefined>;
 }

@@ -1,12 +1,15 @@
 // Everything that the health modules look at, handed in by the host.
 
 import type { DatabaseTuning } from '../domain/database-tuning.ts';
+import type { Alerts } from './alerts.ts';
 import type { ClockSource } from './clock-source.ts';
 import type { ConfigurationFiles } from './configuration-files.ts';
 import type { Containers } from './containers.ts';
 import type { CoreDatabase } from './core-database.ts';
 import type { Disks } from './disks.ts';
+import type { Heartbeat } from './heartbeat.ts';
 import type { HostNames } from './host-names.ts';
+import type { Channel } from './notifier.ts';
 import type { ReleaseFeed } from './release-feed.ts';
 import type { State } from './state.ts';
 import type { TlsEndpoint, TlsEndpoints } from './tls-endpoints.ts';
@@ -46,4 +49,9 @@ export interface Monitored {
   parts: Part[];
   /** Undefined when looking for releases is switched off. */
   releases: ReleaseFeed | undefined;
+  alerts: Pick<Alerts, 'summary'>;
+  /** How many receive alerts on each channel. */
+  recipients: Partial<Record<Channel, number>>;
+  /** Undefined when no heartbeat is set up. */
+  heartbeat: Pick<Heartbeat, 'state'> | undefined;
 }

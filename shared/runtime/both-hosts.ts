@@ -14,6 +14,7 @@ import type { ClockSource } from '../ports/clock-source.ts';
 import type { CoreDatabase } from '../ports/core-database.ts';
 import type { Monitored, Part } from '../ports/monitored.ts';
 import { RELEASE } from './release.ts';
+import { outletsOf, placeOf, recipientsOf, type SmtpFactory } from './outlets.ts';
 import { wantedOf } from './wanted.ts';
 
 export interface HostFacts {
@@ -25,6 +26,7 @@ export interface HostFacts {
   nodeVersion: string;
   core: CoreConnections;
   state: RunSql;
+  smtp: SmtpFactory;
 }
 
 /** How the two databases are called in messages, and the variable that places each. */
@@ -36,12 +38,20 @@ export const CORE = {
 };
 export const STATE = { name: 'holdfast', called: 'our own database', variable: 'DATABASE_URL' };
 
-type Shared = Pick<Deps, 'release' | 'startedAt' | 'settings' | 'settingsShown' | 'thresholds' | 'jobRuns'> & {
-  monitored: Pick<Monitored, 'wanted' | 'now' | 'coreDatabase' | 'state' | 'clocks' | 'parts' | 'releases'>;
+type Shared = Pick<
+  Deps,
+  'release' | 'startedAt' | 'settings' | 'settingsShown' | 'thresholds' | 'jobRuns' | 'notify' | 'place'
+> & {
+  monitored: Pick<
+    Monitored,
+    'wanted' | 'now' | 'coreDatabase' | 'state' | 'clocks' | 'parts' | 'releases' | 'recipients'
+  >;
 };
 
-export function sharedDeps({ startedAt, loaded, thresholds, listen, nodeVersion, core, state }: HostFacts): Shared {
+export function sharedDeps(facts: HostFacts): Shared {
+  const { startedAt, loaded, thresholds, listen, nodeVersion, core, state, smtp } = facts;
   const { settings, sources } = loaded;
+  const notify = outletsOf(settings, smtp);
   const database = coreDatabase(core);
   return {
     release: RELEASE,
@@ -50,6 +60,8 @@ export function sharedDeps({ startedAt, loaded, thresholds, listen, nodeVersion,
     settingsShown: showSettings(settings, sources),
     thresholds,
     jobRuns: jobRunTable(state),
+    notify,
+    place: placeOf(settings, listen),
     monitored: {
       wanted: wantedOf(settings, listen),
       now: () => new Date(),
@@ -57,6 +69,7 @@ export function sharedDeps({ startedAt, loaded, thresholds, listen, nodeVersion,
       state: stateDatabase(state),
       clocks: clocksOf(database, settings.IDENTITY_URL),
       parts: partsOf(database, nodeVersion),
+      recipients: recipientsOf(notify),
       releases: settings.UPDATES_URL === 'off' ? undefined : releaseFeed(settings.UPDATES_URL, fetch),
     },
   };

@@ -1,14 +1,17 @@
 // The HOST service binding, the worker's side: ports whose methods are calls to the Node host.
 
 import { AppError } from '../domain/app-error.ts';
+import type { Alerts } from '../ports/alerts.ts';
 import type { Asset, Assets } from '../ports/assets.ts';
 import type { ConfigurationFiles } from '../ports/configuration-files.ts';
 import type { Containers } from '../ports/containers.ts';
 import type { Disks } from '../ports/disks.ts';
 import type { HealthCache } from '../ports/health-cache.ts';
+import type { Heartbeat } from '../ports/heartbeat.ts';
 import type { HostNames } from '../ports/host-names.ts';
 import type { JobStatistics } from '../ports/job-statistics.ts';
 import type { LogFiles } from '../ports/log-files.ts';
+import type { Notifier } from '../ports/notifier.ts';
 import type { ProcessStatus } from '../ports/process-status.ts';
 import type { RequestStatistics } from '../ports/request-statistics.ts';
 import type { TlsEndpoints } from '../ports/tls-endpoints.ts';
@@ -45,6 +48,9 @@ interface HostPorts {
   containers: Containers;
   configurationFiles: ConfigurationFiles;
   health: HealthCache;
+  alerts: Alerts;
+  smtp: Notifier;
+  heartbeat: Heartbeat;
   jobStatistics: JobStatistics;
   requests: RequestStatistics;
   process: ProcessStatus;

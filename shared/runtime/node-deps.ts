@@ -1,20 +1,27 @@
 // Everything that functions and jobs need, on Node: one adapter for each outside system.
 
 import { join } from 'node:path';
+import { alertBook } from '../adapters/alert-book.ts';
+import { alertJournal } from '../adapters/alert-journal.ts';
+import { alertTable } from '../adapters/alert-table.ts';
 import { assetDirectory } from '../adapters/asset-directory.ts';
 import { containerRuntime } from '../adapters/container-runtime.ts';
 import { diskUse } from '../adapters/disk-use.ts';
+import { httpHeartbeat } from '../adapters/heartbeat.ts';
 import { hostNames } from '../adapters/host-names.ts';
 import { freshConnections, keptDatabase } from '../adapters/kept-database.ts';
 import { logDirectory } from '../adapters/log-directory.ts';
 import { type MemoryHealthCache, memoryHealthCache } from '../adapters/memory-health-cache.ts';
+import { smtpNotifier } from '../adapters/smtp.ts';
 import { memoryJobStatistics } from '../adapters/memory-job-statistics.ts';
 import { type MemoryRequestStatistics, memoryRequestStatistics } from '../adapters/memory-request-statistics.ts';
 import { nodeProcess } from '../adapters/node-process.ts';
 import { tlsEndpoints } from '../adapters/tls-endpoints.ts';
 import type { Layer } from '../config/load-settings.ts';
 import type { Settings } from '../config/settings.ts';
+import type { Thresholds } from '../domain/thresholds.ts';
 import type { Deps } from '../http/deps.ts';
+import type { Alerts } from '../ports/alerts.ts';
 import type { Log } from '../ports/log.ts';
 import { CORE, sharedDeps, STATE } from './both-hosts.ts';
 import type { Configuration } from './configuration.ts';
@@ -35,6 +42,8 @@ export interface NodeHost {
   jobs: readonly string[];
   /** How often jobs are looked at; default 1. */
   tickSeconds?: number;
+  /** Name of the file below DATA_DIR that keeps alerts while the database is away; each process has its own. */
+  journal?: string;
 }
 
 export interface NodeDeps extends Deps {
@@ -52,6 +61,7 @@ export function nodeDeps({
   modules,
   jobs,
   tickSeconds = 1,
+  journal = 'alerts.json',
 }: NodeHost): NodeDeps {
   const { settings, thresholds } = configuration;
   const shared = sharedDeps({
@@ -66,15 +76,24 @@ export function nodeDeps({
       runFresh: freshConnections(settings.CORE_DATABASE_URL, CORE),
     },
     state: keptDatabase(settings.DATABASE_URL, STATE),
+    smtp: (url, from) => smtpNotifier({ url, from }),
   });
+  const anybody = Object.keys(shared.notify).length > 0;
+  const alerts = alertsOf(settings, thresholds, anybody, journal, log);
+  const { HEARTBEAT_URL: beatUrl } = settings;
+  const heartbeat = beatUrl === undefined ? undefined : httpHeartbeat(beatUrl, fetch, () => new Date());
   const runtimeUrl = settings.CONTAINER_RUNTIME_URL;
   return {
     ...shared,
     log,
+    alerts,
+    heartbeat,
     logFiles: logDirectory(settings.LOG_DIR),
     assets: assetDirectory(join(home, 'node_modules/swagger-ui-dist')),
     monitored: {
       ...shared.monitored,
+      alerts,
+      heartbeat,
       disks: diskUse(() => dataPaths(settings, handover.dataPlaces)),
       tls: tlsEndpoints({ ownCaFile: ownCaFile(settings) }),
       hostNames: hostNames({}),
@@ -92,6 +111,27 @@ export function nodeDeps({
     process: nodeProcess(),
     together: sharingTogether(),
   };
+}
+
+/** An alert must be on its way within seconds, also when the database only hangs. */
+const ALERTS_WITHIN_MS = 2_000;
+
+function alertsOf(
+  { DATABASE_URL: url, DATA_DIR: directory }: Settings,
+  { alert_cooldown: cooldownSeconds }: Thresholds,
+  anybody: boolean,
+  journal: string,
+  log: Log,
+): Alerts {
+  const run = keptDatabase(url, { ...STATE, withinMs: ALERTS_WITHIN_MS });
+  return alertBook({
+    table: url === undefined ? undefined : alertTable(run),
+    journal: directory === undefined ? undefined : alertJournal(join(directory, journal), log),
+    policy: { cooldownSeconds, anybody },
+    runner: crypto.randomUUID(),
+    nowMs: () => Date.now(),
+    log,
+  });
 }
 
 function dataPaths({ CORE_DATA_DIR: core, LOG_DIR: logs }: Settings, places: readonly string[] = []): string[] {

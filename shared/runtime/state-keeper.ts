@@ -21,9 +21,16 @@ export interface StartRecord {
 
 /**
  * Migrates and records this start; retries whatever is in the way (no connection, a full disk, a wrong password), until
- * `stopped` aborts. Rejects only when the database must not be used (newer release, foreign tables).
+ * `stopped` aborts. `tried` is called after the first attempt, whatever it brought. Rejects only when the database must
+ * not be used (newer release, foreign tables).
  */
-export async function keepState(url: Secret, start: StartRecord, log: Log, stopped: AbortSignal): Promise<void> {
+export async function keepState(
+  url: Secret,
+  start: StartRecord,
+  log: Log,
+  stopped: AbortSignal,
+  tried: () => void = () => undefined,
+): Promise<void> {
   for (let pauseMs = FIRST_PAUSE_MS; !stopped.aborted; pauseMs = Math.min(pauseMs * 2, LONGEST_PAUSE_MS)) {
     try {
       const applied = await withDatabase(url, 'holdfast', WITHIN_MS, async (sql) => {
@@ -34,6 +41,7 @@ export async function keepState(url: Secret, start: StartRecord, log: Log, stopp
         return numbers;
       });
       log.info('state.ready', { migrations_applied: applied });
+      tried();
       return;
     } catch (error) {
       if (stopped.aborted) return;
@@ -42,6 +50,7 @@ export async function keepState(url: Secret, start: StartRecord, log: Log, stopp
         error: messageOf(error),
         retry_in_ms: pauseMs,
       });
+      tried();
       await delay(pauseMs, undefined, { signal: stopped }).catch(() => undefined);
     }
   }

@@ -33,6 +33,7 @@ export function workerdDeps(env: WorkerEnv): Deps {
   const { handover, startedAt, nodeVersion, thresholds } = factsSchema.parse(JSON.parse(env.FACTS));
   const loaded = loadSettings(handover.layers, handover.mode);
   const { settings } = loaded;
+  const call = hostCall(env.HOST, env.HOST_TOKEN);
   const shared = sharedDeps({
     startedAt: new Date(startedAt),
     loaded,
@@ -41,15 +42,21 @@ export function workerdDeps(env: WorkerEnv): Deps {
     nodeVersion,
     core: { run: freshConnections(settings.CORE_DATABASE_URL, CORE) },
     state: freshConnections(settings.DATABASE_URL, STATE),
+    smtp: () => hostPort(call, 'smtp'),
   });
-  const call = hostCall(env.HOST, env.HOST_TOKEN);
+  const alerts = hostPort(call, 'alerts');
+  const heartbeat = settings.HEARTBEAT_URL === undefined ? undefined : hostPort(call, 'heartbeat');
   return {
     ...shared,
     log: consoleLog(),
+    alerts,
+    heartbeat,
     logFiles: hostPort(call, 'logFiles'),
     assets: hostAssets(call),
     monitored: {
       ...shared.monitored,
+      alerts,
+      heartbeat,
       disks: hostPort(call, 'disks'),
       tls: hostPort(call, 'tls'),
       hostNames: hostPort(call, 'hostNames'),

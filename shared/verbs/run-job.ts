@@ -52,28 +52,41 @@ async function attempt<D extends RunJobDeps>(
   }
 }
 
-/**
- * For a host that ticks: runs what is due at each tick, without waiting for what still runs. A job that could not be
- * claimed is tried again after a pause.
- */
-export function ticker<D extends RunJobDeps>(jobs: readonly Job<D>[], deps: D, runner: string): (now: Date) => void {
-  const lastMs = new Map<string, number>();
-  const running = new Set<string>();
+export interface Ticker {
+  /** Runs what is due, without waiting for what still runs. A job that could not be claimed is tried again after a pause. */
+  tick: (now: Date) => void;
+  /** Runs the job of that name, due or not. */
+  runNow: (name: string, now: Date) => void;
+  /** Resolves when nothing of it runs any more. */
+  idle: () => Promise<void>;
+}
 
-  async function runClaimedJob(job: Job<D>, now: Date): Promise<void> {
-    running.add(job.name);
-    await runJob(job, deps, runner, now);
-    running.delete(job.name);
+/** For a host that ticks. */
+export function ticker<D extends RunJobDeps>(jobs: readonly Job<D>[], deps: D, runner: string): Ticker {
+  const lastMs = new Map<string, number>();
+  const running = new Map<Promise<void>, Job<D>>();
+
+  function start(job: Job<D>, now: Date): void {
+    const run = runJob(job, deps, runner, now).finally(() => running.delete(run));
+    running.set(run, job);
   }
 
-  return function tick(now) {
-    for (const job of jobs) {
-      const seconds =
-        job.claim === 'row' ? Math.min(job.intervalSeconds(deps), LOOK_AGAIN_SECONDS) : job.intervalSeconds(deps);
-      if (running.has(job.name) || !due(lastMs.get(job.name), seconds, now.getTime())) continue;
-      lastMs.set(job.name, now.getTime());
-      if (job.claim === 'none') void runJob(job, deps, runner, now);
-      else void runClaimedJob(job, now);
-    }
+  return {
+    tick(now) {
+      const claimed = new Set([...running.values()].filter(({ claim }) => claim === 'row'));
+      for (const job of jobs) {
+        const seconds =
+          job.claim === 'row' ? Math.min(job.intervalSeconds(deps), LOOK_AGAIN_SECONDS) : job.intervalSeconds(deps);
+        if (claimed.has(job) || !due(lastMs.get(job.name), seconds, now.getTime())) continue;
+        lastMs.set(job.name, now.getTime());
+        start(job, now);
+      }
+    },
+    runNow(name, now) {
+      for (const job of jobs.filter((each) => each.name === name)) start(job, now);
+    },
+    async idle() {
+      await Promise.all(running.keys());
+    },
   };
 }

@@ -11,6 +11,7 @@ import {
 } from '../../shared/adapters/memory-request-statistics.ts';
 import { HEALTH_MODULES } from '../../shared/health/index.ts';
 import type { Deps } from '../../shared/http/deps.ts';
+import { alertsHolding } from './alerts.ts';
 import { fakeJobRuns, fakeMonitored, type World, world } from './monitored.ts';
 import type { Fields, Log } from '../../shared/ports/log.ts';
 import type { ProcessStatus } from '../../shared/ports/process-status.ts';
@@ -73,6 +74,10 @@ export function fakeDeps(
       nowMs: () => around.now.getTime(),
     }),
     jobRuns: fakeJobRuns(() => around.now.getTime()),
+    alerts: alertsHolding([], () => around.now.getTime()),
+    notify: {},
+    heartbeat: undefined,
+    place: { name: 'cot.example.org', url: 'https://monitor.cot.example.org' },
     jobStatistics: memoryJobStatistics(['poll-health', 'prune-job-runs']),
     requests: memoryRequestStatistics(),
     process: fakeProcess,

@@ -20,8 +20,14 @@ export function closeMailServers(): void {
   for (const server of open.splice(0)) server.close();
 }
 
-/** A mail server on a port of its own, and what it took. */
-export async function mailSink(options: SMTPServerOptions = {}): Promise<{ port: number; taken: Taken[] }> {
+export interface MailSink {
+  port: number;
+  taken: Taken[];
+  close(): Promise<void>;
+}
+
+/** A mail server on a port of its own, or on that port, and what it took. */
+export async function mailSink(options: SMTPServerOptions = {}, port = 0): Promise<MailSink> {
   const taken: Taken[] = [];
   const server = new SMTPServer({
     authOptional: true,
@@ -44,10 +50,11 @@ export async function mailSink(options: SMTPServerOptions = {}): Promise<{ port:
     ...options,
   });
   server.on('error', () => {});
-  const listening = server.listen(0, '127.0.0.1');
+  const listening = server.listen(port, '127.0.0.1');
   open.push({ close: () => server.close() });
   await once(listening, 'listening');
-  return { port: (listening.address() as AddressInfo).port, taken };
+  const close = (): Promise<void> => new Promise((closed) => server.close(closed));
+  return { port: (listening.address() as AddressInfo).port, taken, close };
 }
 
 /** A server that handles each connection so, and the connections that it had. */

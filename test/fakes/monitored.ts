@@ -2,11 +2,14 @@
 
 import { AppError } from '../../shared/domain/app-error.ts';
 import { type History, NO_HISTORY } from '../../shared/domain/evaluate.ts';
+import type { AlertSummary } from '../../shared/ports/alerts.ts';
 import type { Container } from '../../shared/ports/containers.ts';
 import type { DatabaseSize, TableStatistics } from '../../shared/ports/core-database.ts';
 import type { DiskUse } from '../../shared/ports/disks.ts';
+import type { HeartbeatState } from '../../shared/ports/heartbeat.ts';
 import type { Claim, JobRuns } from '../../shared/ports/job-runs.ts';
 import type { Monitored, Wanted } from '../../shared/ports/monitored.ts';
+import type { Channel } from '../../shared/ports/notifier.ts';
 import type { TlsState } from '../../shared/ports/tls-endpoints.ts';
 
 export const NOW = new Date('2026-03-04T05:06:07.000Z');
@@ -42,6 +45,9 @@ export interface World {
   nodeVersion: string;
   /** Newest release by `product cycle`; undefined: no network. */
   releases: Record<string, string> | undefined;
+  alerts: AlertSummary;
+  recipients: Partial<Record<Channel, number>>;
+  heartbeat: HeartbeatState | undefined;
 }
 
 export function world(): World {
@@ -78,6 +84,16 @@ export function world(): World {
     changed: [],
     nodeVersion: '24.21.0',
     releases: { 'postgresql 16': '16.14', 'nodejs 24': '24.21.0' },
+    alerts: {
+      pending: 0,
+      oldest_pending_seconds: 0,
+      pending_reason: null,
+      failed: 0,
+      failed_reason: null,
+      last_sent_at: null,
+    },
+    recipients: { email: 2 },
+    heartbeat: undefined,
   };
 }
 
@@ -145,6 +161,12 @@ export function fakeMonitored(of: World): Monitored {
       { name: 'PostgreSQL', product: 'postgresql', version: () => core(() => of.size.version), cycleParts: 1 },
       { name: 'Node.js', product: 'nodejs', version: async () => of.nodeVersion, cycleParts: 1 },
     ],
+    alerts: { summary: async () => of.alerts },
+    recipients: of.recipients,
+    get heartbeat() {
+      const { heartbeat } = of;
+      return heartbeat === undefined ? undefined : { state: async () => heartbeat };
+    },
     releases: {
       newest: async (product, cycle) => {
         if (of.releases === undefined) throw new AppError('unavailable', 'no network');

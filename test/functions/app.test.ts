@@ -174,11 +174,13 @@ describe('the API document', () => {
     expect(document.openapi).toBe('3.1.0');
     expect(document.info.version).toBe('1.2.3');
     expect(Object.keys(document.paths ?? {}).toSorted()).toEqual([
+      '/api/alerts',
       '/api/docs',
       '/api/health',
       '/api/health/{module}',
       '/api/logs',
       '/api/openapi.json',
+      '/api/ops/alerts/test',
       '/api/ping',
       '/api/settings',
       '/metrics',

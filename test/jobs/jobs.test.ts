@@ -108,7 +108,7 @@ describe('ticks', () => {
     const deps = fakeDeps({}, around);
     let runs = 0;
     const counting = job({ run: async () => ({ runs: ++runs }) });
-    const ticks = ['a', 'b'].map((runner) => ticker([counting], deps, runner));
+    const ticks = ['a', 'b'].map((runner) => ticker([counting], deps, runner).tick);
     for (let second = 0; second < 180; second++) {
       around.now = at(second);
       for (const tick of ticks) tick(around.now);
@@ -126,7 +126,7 @@ describe('ticks', () => {
     deps.jobRuns.claim = async () => {
       throw new Error('no database');
     };
-    const tick = ticker([job({ intervalSeconds: () => 3600, run: async () => ({ runs: ++runs }) })], deps, 'a');
+    const { tick } = ticker([job({ intervalSeconds: () => 3600, run: async () => ({ runs: ++runs }) })], deps, 'a');
     tick(NOW);
     await delay(0);
     expect(deps.log.events.map(({ event }) => event)).toEqual(['job.not_run']);
@@ -149,9 +149,22 @@ describe('ticks', () => {
       intervalSeconds: () => 1,
       run: async () => ({ quick: ++quick }),
     });
-    const tick = ticker([hanging, other], deps, 'a');
+    const { tick } = ticker([hanging, other], deps, 'a');
     for (let second = 0; second < 5; second++) tick(at(second));
     await delay(0);
     expect(quick).toBe(5);
+  });
+
+  it('are over for a host that stops when the last run has ended', async () => {
+    const deps = fakeDeps();
+    const { promise: work, resolve: end } = Promise.withResolvers<Record<string, unknown>>();
+    const { tick, idle } = ticker([job({ claim: 'none', run: () => work })], deps, 'a');
+    tick(NOW);
+    let over = false;
+    const waiting = idle().then(() => (over = true));
+    await delay(5);
+    expect(over).toBe(false);
+    end({});
+    await waiting;
   });
 });

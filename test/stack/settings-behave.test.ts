@@ -8,6 +8,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { SETTING_NAMES, type SettingName } from '../../shared/config/settings.ts';
 import { basic } from '../fakes/deps.ts';
+import { ALERT_BEHAVIOURS } from './alert-settings.ts';
 import { healthOf, listenOn, manageAlone } from './managed.ts';
 import { answersPing, eventually, newStack, query, stop, type TestStack } from './embedded.ts';
 
@@ -26,17 +27,6 @@ const LATER: SettingName[] = [
   'USERS_HIDDEN_PREFIXES',
   'KEEP_CLIENT_KEYS',
   'TRUSTED_PROXIES',
-  'ALERT_EMAIL_TO',
-  'ALERT_EMAIL_FROM',
-  'SMTP_URL',
-  'RESEND_API_KEY',
-  'ALERT_SMS_TO',
-  'SMS_PROVIDER',
-  'TWILIO_ACCOUNT_SID',
-  'TWILIO_AUTH_TOKEN',
-  'TWILIO_FROM',
-  'BREVO_API_KEY',
-  'HEARTBEAT_URL',
   'IDENTITY_TOKEN',
   'LDAP_URL',
   'LDAP_BASE_DN',
@@ -74,6 +64,7 @@ const ENV = {
 };
 
 const BEHAVIOURS: Partial<Record<SettingName, () => Promise<void>>> = {
+  ...ALERT_BEHAVIOURS,
   DB_AUTOVACUUM_SCALE_FACTOR: async () => expect(await show('autovacuum_vacuum_scale_factor')).toBe('0.31'),
   DB_AUTOVACUUM_COST_LIMIT: async () => expect(await show('autovacuum_vacuum_cost_limit')).toBe('432'),
   DB_MAINTENANCE_WORK_MEM: async () => expect(await show('maintenance_work_mem')).toBe('77MB'),

@@ -2,9 +2,11 @@
 
 import stackStart from './0001-stack-start.sql';
 import jobsAndHealth from './0002-jobs-and-health.sql';
+import alerts from './0003-alerts.sql';
 import type { Migration } from '../migrate.ts';
 
 export const MIGRATIONS: readonly Migration[] = [
   { number: 1, name: 'stack-start', sql: stackStart },
   { number: 2, name: 'jobs-and-health', sql: jobsAndHealth },
+  { number: 3, name: 'alerts', sql: alerts },
 ];

@@ -1,0 +1,180 @@
+// GET /api/alerts: what was alerted, to whom it went, and what waits. POST /api/ops/alerts/test: a test message, now.
+// Addresses of people are masked: who reads alerts need not know them.
+
+import { z } from '@hono/zod-openapi';
+import { csvLine } from '../shared/domain/csv.ts';
+import { maskAddresses, maskRecipient } from '../shared/domain/masking.ts';
+import { STATUSES } from '../shared/domain/status.ts';
+import type { Deps } from '../shared/http/deps.ts';
+import type { App } from '../shared/http/env.ts';
+import { integerQuery, timeQuery } from '../shared/http/query.ts';
+import { apiRoute, jsonAnswer } from '../shared/http/route.ts';
+import { type Alert, ALERT_STATES } from '../shared/ports/alerts.ts';
+import { CHANNELS } from '../shared/ports/notifier.ts';
+import { sendTestMessage } from '../shared/verbs/send-test-message.ts';
+
+const MOST_CSV_ROWS = 10_000;
+
+const levelSchema = z.enum(STATUSES).exclude(['ok']);
+const time = z.iso.datetime();
+const alertSchema = z
+  .object({
+    id: z.string(),
+    module: z.string(),
+    level: levelSchema,
+    message: z.string(),
+    raised_at: time,
+    state: z.enum(ALERT_STATES),
+    sent_at: time.nullable(),
+    attempts: z.int(),
+    since: time,
+    details: z.array(z.string()),
+    reason: z.string().nullable(),
+    next_attempt_at: time.nullable(),
+    deliveries: z.array(
+      z.object({
+        channel: z.enum(CHANNELS),
+        recipient: z.string(),
+        accepted: z.boolean(),
+        detail: z.string(),
+        at: time,
+      }),
+    ),
+  })
+  .openapi('Alert');
+type ShownAlert = z.infer<typeof alertSchema>;
+
+const pageSchema = z
+  .object({
+    results: z.array(alertSchema),
+    count: z.int(),
+    page: z.int(),
+    page_size: z.int(),
+    complete: z.boolean().openapi({ description: 'False while the database does not answer' }),
+  })
+  .openapi('AlertPage');
+
+const listRoute = apiRoute(
+  {
+    method: 'get',
+    path: '/api/alerts',
+    summary: 'Alerts, newest first; as CSV without page and page_size all that match, at most 10,000',
+    tags: ['alerts'],
+    request: {
+      query: z.object({
+        module: z.string().min(1).max(100).optional(),
+        level: levelSchema.optional(),
+        state: z.enum(ALERT_STATES).optional(),
+        since: timeQuery(),
+        until: timeQuery(),
+        page: integerQuery(1, 999_999_999, 1),
+        page_size: integerQuery(1, 200, 50),
+        format: z.enum(['json', 'csv']).default('json'),
+      }),
+    },
+    responses: {
+      200: {
+        description: 'A page; X-Total-Count and X-Complete of a CSV say what the page says in JSON',
+        content: { 'application/json': { schema: pageSchema }, 'text/csv': { schema: z.string() } },
+      },
+    },
+  },
+  { access: 'viewer', fails: ['invalid'] },
+);
+
+const testRoute = apiRoute(
+  {
+    method: 'post',
+    path: '/api/ops/alerts/test',
+    summary: 'Sends a test message now to everybody on a channel',
+    tags: ['alerts'],
+    request: {
+      body: { content: { 'application/json': { schema: z.object({ channel: z.enum(CHANNELS) }) } }, required: true },
+    },
+    responses: { 200: jsonAnswer('What became of it', z.object({ delivered: z.boolean(), detail: z.string() })) },
+  },
+  { access: 'admin', fails: ['conflict'] },
+);
+
+/** Adds the routes of this file. */
+export function alertsFunction(app: App, deps: Deps): void {
+  app.openapi(listRoute, async function listAlerts(c) {
+    const { page, page_size, format, ...filter } = c.req.valid('query');
+    const everything = format === 'csv' && c.req.query('page') === undefined && c.req.query('page_size') === undefined;
+    const limit = everything ? MOST_CSV_ROWS : page_size;
+    const { results, count, complete } = await deps.alerts.list(filter, (page - 1) * limit, limit);
+    const shown = results.map((alert) => masked(alert, deps));
+    c.header('Cache-Control', 'no-store');
+    if (format === 'json') return c.json({ results: shown, count, page, page_size, complete }, 200);
+    return c.newResponse(csvOf(shown), 200, {
+      'Content-Type': 'text/csv; charset=utf-8',
+      'Content-Disposition': 'attachment; filename=alerts.csv',
+      'X-Total-Count': String(count),
+      'X-Complete': String(complete),
+    });
+  });
+  app.openapi(testRoute, async function testChannel(c) {
+    c.header('Cache-Control', 'no-store');
+    return c.json(await sendTestMessage(deps, c.req.valid('json').channel), 200);
+  });
+}
+
+/** Services repeat addresses in what they say. */
+function masked(alert: Alert, { settings }: Deps): ShownAlert {
+  const known = [
+    ...alert.deliveries.map(({ recipient }) => recipient),
+    ...(settings.ALERT_EMAIL_TO ?? []),
+    ...(settings.ALERT_SMS_TO ?? []),
+  ];
+  const hide = (text: string): string => maskAddresses(text, known);
+  return {
+    id: alert.id,
+    module: alert.module,
+    level: alert.level,
+    message: alert.message,
+    raised_at: alert.raised_at,
+    state: alert.state,
+    sent_at: alert.sent_at,
+    attempts: alert.attempts,
+    since: alert.since,
+    details: alert.details,
+    reason: alert.reason === null ? null : hide(alert.reason),
+    next_attempt_at: alert.next_attempt_at,
+    deliveries: alert.deliveries.map(({ channel, recipient, accepted, detail, at }) => ({
+      channel,
+      recipient: maskRecipient(recipient),
+      accepted,
+      detail: hide(detail),
+      at,
+    })),
+  };
+}
+
+const COLUMNS = [
+  'id',
+  'module',
+  'level',
+  'message',
+  'raised_at',
+  'state',
+  'sent_at',
+  'attempts',
+  'since',
+  'details',
+  'reason',
+  'next_attempt_at',
+  'deliveries',
+] as const;
+
+/** Several details or deliveries stand on lines of their own within their cell. */
+function csvOf(alerts: readonly ShownAlert[]): string {
+  const lines = alerts.map((alert) => {
+    const deliveries = alert.deliveries.map(
+      ({ channel, recipient, accepted, detail, at }) =>
+        `${channel} ${recipient} ${accepted ? 'accepted' : 'refused'} ${at}: ${detail}`,
+    );
+    const flat = { ...alert, details: alert.details.join('\n'), deliveries: deliveries.join('\n') };
+    return csvLine(COLUMNS.map((column) => flat[column]));
+  });
+  return csvLine(COLUMNS) + lines.join('');
+}

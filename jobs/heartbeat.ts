@@ -1,0 +1,9 @@
+// A sign of life for a monitor elsewhere, as long as the overall status can be computed.
+
+import type { Deps } from '../shared/http/deps.ts';
+
+export async function run(deps: Deps): Promise<{ beat: boolean }> {
+  if (deps.heartbeat === undefined || !(await deps.health.isComplete())) return { beat: false };
+  await deps.heartbeat.beat();
+  return { beat: true };
+}

@@ -1,0 +1,12 @@
+// Removes old entries of the alert history: what was never sent after a month, the rest after a year.
+
+import type { Deps } from '../shared/http/deps.ts';
+
+const DAY_MS = 86_400_000;
+const SUPPRESSED_DAYS = 30;
+const OTHER_DAYS = 365;
+
+export async function run(deps: Deps, now: Date): Promise<{ removed: number }> {
+  const before = (days: number): string => new Date(now.getTime() - days * DAY_MS).toISOString();
+  return { removed: await deps.alerts.prune(before(SUPPRESSED_DAYS), before(OTHER_DAYS)) };
+}

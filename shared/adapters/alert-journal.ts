@@ -1,0 +1,71 @@
+// What the alert engine knows, in a file beside the database: so a restart while the database is away alerts nobody
+// twice and loses nothing. Written to its side and renamed, one write at a time, the newest content wins.
+
+import { readFileSync } from 'node:fs';
+import { mkdir, open, rename } from 'node:fs/promises';
+import { dirname } from 'node:path';
+import { codeOf, messageOf } from '../domain/thrown.ts';
+import type { Log } from '../ports/log.ts';
+import type { Snapshot } from './alert-memory.ts';
+import { snapshotSchema } from './alert-rows.ts';
+
+export interface AlertJournal {
+  /** Undefined when there is none, or none that can be read. */
+  load(): Snapshot | undefined;
+  /** Resolves when this or something newer is on the disk. Never rejects: the log says what went wrong. */
+  save(snapshot: () => Snapshot): Promise<void>;
+}
+
+/** A journal in `file`; its directory is made when it is missing. */
+export function alertJournal(file: string, log: Log): AlertJournal {
+  let writing: Promise<void> = Promise.resolve();
+  let next: { snapshot: () => Snapshot; written: Promise<void> } | undefined;
+
+  function load(): Snapshot | undefined {
+    try {
+      return snapshotSchema.parse(JSON.parse(readFileSync(file, 'utf8')));
+    } catch (error) {
+      if (codeOf(error) !== 'ENOENT') log.error('alerts.journal_not_read', { file, error: messageOf(error) });
+      return undefined;
+    }
+  }
+
+  async function write(text: string): Promise<void> {
+    await makeDirectory(dirname(file));
+    const beside = `${file}.new`;
+    const handle = await open(beside, 'w', 0o600);
+    try {
+      await handle.writeFile(text);
+      await handle.sync();
+    } finally {
+      await handle.close();
+    }
+    await rename(beside, file);
+  }
+
+  /** Only the last one: a recursive mkdir never returns where nothing can be made (below /proc). */
+  async function makeDirectory(path: string): Promise<void> {
+    await mkdir(path, { mode: 0o700 }).catch((error: unknown) => {
+      if (codeOf(error) !== 'EEXIST') throw error;
+    });
+  }
+
+  function save(snapshot: () => Snapshot): Promise<void> {
+    if (next !== undefined) {
+      next.snapshot = snapshot;
+      return next.written;
+    }
+    const mine = { snapshot, written: Promise.resolve() };
+    next = mine;
+    mine.written = writing.then(async () => {
+      next = undefined;
+      await write(JSON.stringify(mine.snapshot())).catch((error: unknown) => {
+        log.error('alerts.journal_not_written', { file, error: messageOf(error) });
+      });
+    });
+    writing = mine.written;
+    return mine.written;
+  }
+
+  return { load, save };
+}

@@ -1,0 +1,66 @@
+// How alerts are stored, in the database and in the journal: checked when they are read.
+
+import { z } from 'zod';
+import type { AlertState } from '../domain/alerts.ts';
+import { STATUSES } from '../domain/status.ts';
+import { type Alert, ALERT_STATES } from '../ports/alerts.ts';
+import { CHANNELS } from '../ports/notifier.ts';
+import type { Snapshot } from './alert-memory.ts';
+
+const level = z.enum(STATUSES).exclude(['ok']);
+
+export const storedStateSchema: z.ZodType<AlertState> = z.object({
+  told: z.enum(STATUSES),
+  raised: z.object({ id: z.string(), level, atMs: z.number(), sent: z.boolean() }).nullable(),
+  heldBack: level.nullable(),
+  sinceMs: z.number().nullable(),
+});
+
+const deliverySchema = z.object({
+  channel: z.enum(CHANNELS),
+  recipient: z.string(),
+  accepted: z.boolean(),
+  detail: z.string(),
+  at: z.string(),
+});
+
+const alertSchema: z.ZodType<Alert> = z.object({
+  id: z.uuid(),
+  module: z.string(),
+  level,
+  message: z.string(),
+  details: z.array(z.string()),
+  since: z.iso.datetime(),
+  raised_at: z.iso.datetime(),
+  state: z.enum(ALERT_STATES),
+  reason: z.string().nullable(),
+  sent_at: z.iso.datetime().nullable(),
+  attempts: z.int(),
+  next_attempt_at: z.iso.datetime().nullable(),
+  deliveries: z.array(deliverySchema),
+});
+
+/** The whole journal. */
+export const snapshotSchema: z.ZodType<Snapshot> = z.object({
+  states: z.record(z.string(), z.object({ state: storedStateSchema, version: z.int(), dirty: z.boolean() })),
+  alerts: z.array(alertSchema),
+});
+
+type Times = 'since' | 'raised_at' | 'sent_at' | 'next_attempt_at';
+
+/** A row of the table, with what only the table has. */
+export type AlertRow = Omit<Alert, Times> & { since: Date; raised_at: Date } & Record<
+    'sent_at' | 'next_attempt_at',
+    Date | null
+  > & { runner: string | null; lease_until: Date | null };
+
+/** The schema drops what only the table has. */
+export function alertOf(row: AlertRow): Alert {
+  return alertSchema.parse({
+    ...row,
+    since: row.since.toISOString(),
+    raised_at: row.raised_at.toISOString(),
+    sent_at: row.sent_at?.toISOString() ?? null,
+    next_attempt_at: row.next_attempt_at?.toISOString() ?? null,
+  });
+}

@@ -1,0 +1,67 @@
+// From the settings to the channels on which alerts go out, and to what the alerts call this stack.
+
+import { resendNotifier } from '../adapters/resend.ts';
+import { brevoNotifier, twilioNotifier } from '../adapters/sms-http.ts';
+import type { Settings } from '../config/settings.ts';
+import type { Place } from '../domain/alert-message.ts';
+import { isIpAddress, isWildcardAddress, urlHost } from '../domain/host-name.ts';
+import type { Secret } from '../domain/secret.ts';
+import type { Channel, Notifier, Outlet, Outlets } from '../ports/notifier.ts';
+
+/** Mail by SMTP needs sockets, so each host brings its own. */
+export type SmtpFactory = (url: Secret, from: string) => Notifier;
+
+/** The channels that are set up completely; setting-rules.ts refuses those that are half set up. */
+export function outletsOf(settings: Settings, smtp: SmtpFactory): Outlets {
+  const [email, sms] = [emailOutlet(settings, smtp), smsOutlet(settings)];
+  return { ...(email === undefined ? {} : { email }), ...(sms === undefined ? {} : { sms }) };
+}
+
+/** How many receive alerts on each channel. */
+export function recipientsOf(outlets: Outlets): Partial<Record<Channel, number>> {
+  return Object.fromEntries(Object.entries(outlets).map(([channel, { recipients }]) => [channel, recipients.length]));
+}
+
+function emailOutlet(settings: Settings, smtp: SmtpFactory): Outlet | undefined {
+  const { ALERT_EMAIL_TO: recipients, RESEND_API_KEY: apiKey, SMTP_URL: url, RESEND_URL: baseUrl } = settings;
+  if (recipients === undefined) return undefined;
+  const from = senderOf(settings);
+  if (apiKey !== undefined)
+    return { by: 'Resend', recipients, notifier: resendNotifier({ apiKey, from, fetch, baseUrl }) };
+  if (url === undefined) return undefined;
+  return { by: `SMTP (${new URL(url.reveal()).host})`, recipients, notifier: smtp(url, from) };
+}
+
+function smsOutlet(settings: Settings): Outlet | undefined {
+  const { ALERT_SMS_TO: recipients, SMS_PROVIDER: provider } = settings;
+  if (recipients === undefined) return undefined;
+  if (provider === 'brevo' && settings.BREVO_API_KEY !== undefined) {
+    const options = { apiKey: settings.BREVO_API_KEY, fetch, baseUrl: settings.BREVO_URL };
+    return { by: 'Brevo', recipients, notifier: brevoNotifier(options) };
+  }
+  const { TWILIO_ACCOUNT_SID: accountSid, TWILIO_AUTH_TOKEN: authToken, TWILIO_FROM: from } = settings;
+  if (provider !== 'twilio' || accountSid === undefined || authToken === undefined || from === undefined)
+    return undefined;
+  const options = { accountSid, authToken, from, fetch, baseUrl: settings.TWILIO_URL };
+  return { by: 'Twilio', recipients, notifier: twilioNotifier(options) };
+}
+
+/** ALERT_EMAIL_FROM; else the mail account itself; else holdfast at this server. */
+function senderOf({ ALERT_EMAIL_FROM: from, SMTP_URL: url, SERVER_ADDRESS: address = 'localhost' }: Settings): string {
+  if (from !== undefined) return from;
+  const user = url === undefined ? '' : decodeURIComponent(new URL(url.reveal()).username);
+  if (/^[^\s<>@]+@[^\s<>@]+$/.test(user)) return user;
+  return `Holdfast <holdfast@${isIpAddress(address) ? 'localhost' : address}>`;
+}
+
+/** `listen` is the address of --listen, on which the API speaks TLS. */
+export function placeOf(settings: Settings, listen: string | undefined): Place {
+  const { SERVER_ADDRESS: address = '127.0.0.1', DEPLOY_MODE: mode, API_PORT: port } = settings;
+  if (mode === 'subdomain') return { name: address, url: `https://monitor.${address}` };
+  const open = listen !== undefined && !isWildcardAddress(listen) ? listen : address;
+  if (listen !== undefined) return { name: address, url: `https://${urlHost(open)}:${port}` };
+  return {
+    name: address,
+    url: `http://${urlHost(isWildcardAddress(settings.LISTEN_ADDRESS) ? address : settings.LISTEN_ADDRESS)}:${port}`,
+  };
+}

@@ -1,0 +1,37 @@
+// Alerts in memory, and channels that keep what they are given.
+
+import { alertBook } from '../../shared/adapters/alert-book.ts';
+import type { Message } from '../../shared/domain/alert-message.ts';
+import type { Alert, Alerts } from '../../shared/ports/alerts.ts';
+import type { Outlet, SendOutcome } from '../../shared/ports/notifier.ts';
+
+/** The real engine without a database, with these alerts in it already. */
+export function alertsHolding(kept: Alert[], nowMs: () => number = () => Date.now()): Alerts {
+  return alertBook({
+    table: undefined,
+    journal: { load: () => ({ states: {}, alerts: kept }), save: async () => undefined },
+    policy: { cooldownSeconds: 300, anybody: true },
+    runner: 'me',
+    nowMs,
+    log: { info: () => undefined, warn: () => undefined, error: () => undefined },
+  });
+}
+
+/** A channel; `answer` decides what its service says for each recipient. */
+export function fakeOutlet(
+  recipients: string[],
+  answer: (recipient: string) => Omit<SendOutcome, 'recipient'> = () => ({ accepted: true, detail: '250 OK' }),
+): Outlet & { sent: Message[] } {
+  const sent: Message[] = [];
+  return {
+    by: 'SMTP (mail.example.org)',
+    recipients,
+    sent,
+    notifier: {
+      send: async (message, to) => {
+        sent.push(message);
+        return to.map((recipient) => ({ recipient, ...answer(recipient) }));
+      },
+    },
+  };
+}

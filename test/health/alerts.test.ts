@@ -1,0 +1,56 @@
+import { describe, expect, it } from 'vitest';
+import { DEFAULT_THRESHOLDS } from '../../shared/config/thresholds.ts';
+import { alerts } from '../../shared/health/alerts.ts';
+import type { AlertSummary } from '../../shared/ports/alerts.ts';
+import { fakeMonitored, history, type World, world } from '../fakes/monitored.ts';
+
+/** Status and message with these figures. */
+async function judged(summary: Partial<AlertSummary>, change: Partial<World> = {}): Promise<[string, string]> {
+  const around = world();
+  const monitored = fakeMonitored({ ...around, ...change, alerts: { ...around.alerts, ...summary } });
+  const { status, message } = await alerts.measure(monitored, DEFAULT_THRESHOLDS, history());
+  return [status, message];
+}
+
+describe('alerts', () => {
+  it('say who is told', async () => {
+    expect(await judged({})).toEqual(['ok', 'Told are 2 by e-mail; nothing to be sent.']);
+    expect(await judged({ pending: 1, oldest_pending_seconds: 119 }, { recipients: { email: 1, sms: 3 } })).toEqual([
+      'ok',
+      'Told are 1 by e-mail and 3 by SMS; 1 alert to be sent.',
+    ]);
+    expect(await judged({}, { recipients: {} })).toEqual([
+      'ok',
+      'Nobody is told: neither ALERT_EMAIL_TO nor ALERT_SMS_TO is set.',
+    ]);
+  });
+
+  it('that wait for long are a note, with the reason', async () => {
+    const waiting = {
+      pending: 2,
+      oldest_pending_seconds: 120,
+      pending_reason: 'mail.example.org refused the connection',
+    };
+    expect(await judged(waiting)).toEqual([
+      'note',
+      '2 alerts still to be sent: mail.example.org refused the connection.',
+    ]);
+    expect((await judged(waiting, { recipients: {} }))[1]).toMatch(/nobody is set up any more/);
+  });
+
+  it('that were given up are a note, with the reason', async () => {
+    expect(await judged({ failed: 1, failed_reason: '550 no such user' })).toEqual([
+      'note',
+      '1 alert could not be sent within three days: 550 no such user.',
+    ]);
+  });
+
+  it('cannot come from a dead host: a heartbeat that fails three times is a note', async () => {
+    const heartbeat = { last_ok_at: null, failures_in_row: 2, error: 'HEARTBEAT_URL answered 500' };
+    expect((await judged({}, { heartbeat }))[0]).toBe('ok');
+    expect(await judged({}, { heartbeat: { ...heartbeat, failures_in_row: 3 } })).toEqual([
+      'note',
+      'HEARTBEAT_URL answered 500.',
+    ]);
+  });
+});

@@ -1,0 +1,185 @@
+import { describe, expect, it } from 'vitest';
+import { run as dispatchAlerts } from '../../jobs/dispatch-alerts.ts';
+import { run as heartbeat } from '../../jobs/heartbeat.ts';
+import { run as pollHealth } from '../../jobs/poll-health.ts';
+import type { Message } from '../../shared/domain/alert-message.ts';
+import type { Status } from '../../shared/domain/status.ts';
+import type { Alert } from '../../shared/ports/alerts.ts';
+import type { Notifier, SendOutcome } from '../../shared/ports/notifier.ts';
+import { fakeDeps } from '../fakes/deps.ts';
+import { NOW, table, type World, world } from '../fakes/monitored.ts';
+
+const at = (seconds: number): Date => new Date(NOW.getTime() + seconds * 1000);
+
+/** Keeps what it is given; refuses the recipients of the list. */
+function memoryNotifier(): Notifier & { sent: { to: string; message: Message }[]; refuses: string[]; asks?: number } {
+  const sent: { to: string; message: Message }[] = [];
+  const notifier = {
+    sent,
+    refuses: [] as string[],
+    async send(message: Message, recipients: readonly string[]): Promise<SendOutcome[]> {
+      return recipients.map((recipient) => {
+        if (notifier.refuses.includes(recipient))
+          return { recipient, accepted: false, detail: `550 no such user <${recipient}>` };
+        sent.push({ to: recipient, message });
+        return { recipient, accepted: true, detail: '250 ok' };
+      });
+    },
+  };
+  return notifier;
+}
+
+const DUTY = 'duty@example.org';
+const CHIEF = 'chief@example.org';
+const PHONE = '+15551234567';
+
+function setUp() {
+  const around: World = world();
+  const deps = fakeDeps({}, around);
+  const [mail, sms] = [memoryNotifier(), memoryNotifier()];
+  deps.notify = {
+    email: { by: 'SMTP', recipients: [DUTY, CHIEF], notifier: mail },
+    sms: { by: 'Twilio', recipients: [PHONE], notifier: sms },
+  };
+  /** One tick of dispatching at that second. */
+  const dispatch = async (second: number): Promise<number> => {
+    around.now = at(second);
+    return (await dispatchAlerts(deps, around.now)).attempts;
+  };
+  const observe = (status: Status, second: number) =>
+    deps.alerts.observe({
+      module: 'disk',
+      status,
+      shouldAlert: status !== 'ok',
+      message: `/: 91 % full.`,
+      details: ['/: 91 % full; critical from 90 %.'],
+      at: at(second).toISOString(),
+    });
+  const only = async (): Promise<Alert> => {
+    const { results } = await deps.alerts.list({}, 0, 1);
+    if (results[0] === undefined) throw new Error('no alert');
+    return results[0];
+  };
+  return { around, deps, mail, sms, dispatch, observe, only };
+}
+
+describe('dispatch-alerts', () => {
+  it('sends to everybody on every channel, once', async () => {
+    const { mail, sms, dispatch, observe, only } = setUp();
+    await observe('critical', 0);
+    expect([await dispatch(1), await dispatch(2)]).toEqual([1, 0]);
+    expect(mail.sent.map(({ to }) => to)).toEqual([DUTY, CHIEF]);
+    expect(sms.sent.map(({ to }) => to)).toEqual([PHONE]);
+    expect(await only()).toMatchObject({ state: 'sent', attempts: 1, deliveries: [{}, {}, {}] });
+    const { id } = await only();
+    expect(mail.sent[0]?.message).toMatchObject({
+      id,
+      subject: '[Holdfast] disk is critical on cot.example.org',
+      text: expect.stringMatching(/91 % full; critical from 90 %/),
+    });
+  });
+
+  it('tries again only those who do not have it, after growing pauses', async () => {
+    const { mail, sms, dispatch, observe, only } = setUp();
+    mail.refuses = [CHIEF];
+    await observe('critical', 0);
+    const tried: number[] = [];
+    for (let second = 0; second <= 100; second++) if ((await dispatch(second)) > 0) tried.push(second);
+    expect(tried).toEqual([0, 5, 15, 35, 75]);
+    expect(mail.sent.map(({ to }) => to)).toEqual([DUTY]);
+    expect(sms.sent).toHaveLength(1);
+    expect(await only()).toMatchObject({
+      state: 'pending',
+      attempts: 5,
+      reason: expect.stringMatching(/550 no such user/),
+    });
+    mail.refuses = [];
+    for (let second = 101; second <= 160; second++) await dispatch(second);
+    expect(mail.sent.map(({ to }) => to)).toEqual([DUTY, CHIEF]);
+    expect(await only()).toMatchObject({ state: 'sent', attempts: 6, reason: null });
+  });
+
+  it('starts the cooldown when the first of them has it, not before', async () => {
+    const { mail, sms, dispatch, observe, deps } = setUp();
+    mail.refuses = [DUTY, CHIEF];
+    sms.refuses = [PHONE];
+    await observe('warning', 0);
+    await dispatch(0);
+    await observe('ok', 100);
+    expect((await observe('warning', 200)).kind).toBe('suppressed');
+    expect((await deps.alerts.list({ state: 'suppressed' }, 0, 1)).results[0]?.reason).toMatch(
+      /still waits to be sent/,
+    );
+    mail.refuses = [];
+    await dispatch(1000);
+    await observe('ok', 1100);
+    expect((await observe('warning', 1299)).kind).toBe('suppressed');
+    expect((await observe('warning', 1300)).kind).toBe('raised');
+  });
+
+  it('gives up after three days, says so, and a level that still stands is raised again', async () => {
+    const { mail, sms, dispatch, observe, only, deps } = setUp();
+    mail.refuses = [DUTY, CHIEF];
+    sms.refuses = [PHONE];
+    await observe('critical', 0);
+    for (let hour = 0; hour <= 72; hour++) await dispatch(hour * 3600);
+    expect(await only()).toMatchObject({ state: 'failed', next_attempt_at: null });
+    expect(deps.log.events.at(-1)?.event).toBe('alert.given_up');
+    expect(await deps.alerts.summary()).toMatchObject({ failed: 1, failed_reason: expect.stringMatching(/550/) });
+    expect((await observe('critical', 72 * 3600 + 60)).kind).toBe('raised');
+  });
+
+  it('does nothing while no channel is set up', async () => {
+    const { deps, dispatch, observe, only } = setUp();
+    deps.notify = {};
+    await observe('critical', 0);
+    expect(await dispatch(1)).toBe(0);
+    expect((await only()).state).toBe('pending');
+  });
+
+  it('writes no address of a receiver into the log', async () => {
+    const { deps, mail, dispatch, observe } = setUp();
+    mail.refuses = [CHIEF];
+    await observe('critical', 0);
+    await dispatch(1);
+    expect(JSON.stringify(deps.log.events)).not.toMatch(/duty@|chief@|1234567/);
+  });
+});
+
+describe('poll-health', () => {
+  it('tells the engine every evaluation: each trouble is told once, whatever lies between', async () => {
+    const { around, deps, mail, dispatch } = setUp();
+    const poll = async (minute: number, dead: number): Promise<void> => {
+      around.now = at(minute * 60);
+      around.tables = [table('cot_router', dead, 10_000)];
+      for (let again = 0; again < 3; again++) {
+        await pollHealth(deps, around.now);
+        await dispatch(minute * 60 + again * 60 + 1);
+        around.now = at(minute * 60 + (again + 1) * 60);
+      }
+    };
+    const levels = [0, 1100, 0, 1100, 20_000];
+    for (const [index, dead] of levels.entries()) await poll(index * 10, dead);
+    const subjects = mail.sent.filter(({ to }) => to === DUTY).map(({ message }) => message.subject);
+    expect(subjects).toEqual(
+      ['warning', 'warning', 'critical'].map((level) => `[Holdfast] autovacuum is ${level} on cot.example.org`),
+    );
+  });
+});
+
+describe('heartbeat', () => {
+  it('beats while the overall status can be computed, and not before or after', async () => {
+    const around = world();
+    const deps = fakeDeps({}, around);
+    let beats = 0;
+    deps.heartbeat = {
+      beat: async () => void beats++,
+      state: async () => ({ last_ok_at: null, failures_in_row: 0, error: null }),
+    };
+    expect(await heartbeat(deps)).toEqual({ beat: false });
+    await pollHealth(deps, NOW);
+    expect([await heartbeat(deps), beats]).toEqual([{ beat: true }, 1]);
+    around.now = at(600);
+    expect(await heartbeat(deps)).toEqual({ beat: false });
+  });
+});
