@@ -56,9 +56,9 @@ describe('the heartbeat', () => {
 
   it('says why it fails, and never where it goes', async () => {
     const silent = await portOf(() => undefined);
+    const looping = await portOf((_, response) => response.writeHead(302, { location: '/secret-1234' }).end());
     const closed = await portOf(() => undefined);
     await new Promise((done) => servers.pop()?.close(done));
-    const looping = await portOf((_, response) => response.writeHead(302, { location: '/secret-1234' }).end());
     for (const [url, reason] of [
       [`http://127.0.0.1:${silent}/secret-1234`, 'no answer in time'],
       [`http://127.0.0.1:${closed}/secret-1234`, 'ECONNREFUSED'],
