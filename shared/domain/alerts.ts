@@ -26,7 +26,7 @@ export interface Raised {
 
 /** What the engine remembers of one module. */
 export interface AlertState {
-  /** What people know, or will know from an alert that waits; falls with the level, `ok` after a recovery. */
+  /** What people know, or will know from an alert that waits; falls with the status, `ok` after a recovery. */
   told: Status;
   raised: Raised | null;
   /** The level that is kept from people only by the cooldown, or because nobody is set up to be told. */
@@ -58,18 +58,20 @@ export interface Step {
 }
 
 /**
- * The next state, and what to do. A level is worth telling when it is higher than what people know. Inside the cooldown
+ * The next state, and what to do. A level is worth telling when it is higher than what people know; what they know falls
+ * with the status itself, whether or not that warrants an alert of its own (after a restart, measurements in a row are
+ * counted anew, and what still stands was told). Inside the cooldown
  * it is told only when it is higher than the last alert; otherwise it is held back, and told when the cooldown has ended
  * and it still stands. `id` names the alert if one is raised.
  */
 export function reduce(state: AlertState, evaluation: Evaluation, policy: AlertPolicy, id: string): Step {
   const { status, shouldAlert, atMs } = evaluation;
   const sinceMs = status === 'ok' ? null : (state.sinceMs ?? atMs);
+  const told = urgency(status) < urgency(state.told) ? status : state.told;
   const level = shouldAlert ? status : 'ok';
-  const told = urgency(level) < urgency(state.told) ? level : state.told;
   if (level === 'ok' || urgency(level) <= urgency(told)) {
     const quiet: AlertState = { ...state, told, heldBack: null, sinceMs };
-    const recovered = level === 'ok' && state.told !== 'ok';
+    const recovered = status === 'ok' && state.told !== 'ok';
     return { state: quiet, decision: recovered ? { kind: 'recover', from: state.told as Level } : { kind: 'none' } };
   }
   const reason = holdReason(level, state.raised, atMs, policy);

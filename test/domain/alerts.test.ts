@@ -48,7 +48,7 @@ function play(events: readonly Event[]): Told[] {
 }
 
 type Line = { atMs: number } & (
-  | { kind: 'evaluation'; level: Status; decision: Decision['kind']; held: boolean; told: boolean }
+  | { kind: 'evaluation'; status: Status; level: Status; decision: Decision['kind']; held: boolean; told: boolean }
   | { kind: 'sent' | 'given up' }
 );
 
@@ -66,10 +66,11 @@ function readTheDiary(events: readonly Event[]): Told[] {
       return [];
     }
     const level = event.shouldAlert ? event.status : 'ok';
-    const { decision, reason, held, waits } = judge(diary, level, atMs, event.anybody);
+    const { decision, reason, held, waits } = judge(diary, event.status, level, atMs, event.anybody);
     diary.push({
       kind: 'evaluation',
       atMs,
+      status: event.status,
       level,
       decision,
       held,
@@ -81,14 +82,15 @@ function readTheDiary(events: readonly Event[]): Told[] {
 
 function judge(
   diary: readonly Line[],
+  status: Status,
   level: Status,
   atMs: number,
   anybody: boolean,
 ): { decision: Decision['kind']; reason: string | undefined; held: boolean; waits: boolean } {
   const nothing = { reason: undefined, held: false, waits: false };
   const before = known(diary);
-  if (urgency(level) <= urgency(lowest([before, level])))
-    return { decision: level === 'ok' && before !== 'ok' ? 'recover' : 'none', ...nothing };
+  if (level === 'ok' || urgency(level) <= urgency(lowest([before, status])))
+    return { decision: status === 'ok' && before !== 'ok' ? 'recover' : 'none', ...nothing };
   const raised = lastRaise(diary);
   const covered = raised !== undefined && urgency(level) <= urgency(raised.level);
   const waits = covered && raised.sentMs === undefined;
@@ -108,7 +110,7 @@ function known(diary: readonly Line[]): Status {
   const last = diary.findLastIndex((line) => line.kind === 'given up' || (line.kind === 'evaluation' && line.told));
   const since = diary
     .slice(last === -1 ? diary.length : last)
-    .flatMap((line) => (line.kind === 'evaluation' ? line.level : []));
+    .flatMap((line) => (line.kind === 'evaluation' ? line.status : []));
   return diary[last]?.kind === 'evaluation' ? lowest(since) : 'ok';
 }
 
@@ -181,6 +183,15 @@ describe('the alert engine', () => {
   it('alerts an unchanged level once, however long it stands', () => {
     const standing = Array.from({ length: 100 }, (): [number, Status] => [60, 'warning']);
     expect(raisedBy(...standing)).toEqual(['warning']);
+  });
+
+  it('alerts nobody twice because measurements in a row are counted anew after a restart', () => {
+    const bad = { kind: 'evaluation', status: 'critical', afterSeconds: 600, anybody: true } as const;
+    const events: Event[] = [true, false, false, true].flatMap((shouldAlert) => [
+      { ...bad, shouldAlert },
+      { kind: 'sent', afterSeconds: 0 },
+    ]);
+    expect(play(events).map(({ decision }) => decision)).toEqual(['raise', 'none', 'none', 'none']);
   });
 
   it('does not take an improvement for news, and a worsening after the cooldown for news', () => {
