@@ -2,6 +2,7 @@
 
 import { z } from '@hono/zod-openapi';
 import { AppError } from '../shared/domain/app-error.ts';
+import { NO_HISTORY } from '../shared/domain/evaluate.ts';
 import { STATUSES } from '../shared/domain/status.ts';
 import { HEALTH_MODULES, healthModuleOf } from '../shared/health/index.ts';
 import type { HealthModule } from '../shared/health/module.ts';
@@ -103,7 +104,7 @@ export function healthFunction(app: App, deps: Deps): void {
 }
 
 async function measurePrepared(module: HealthModule, deps: Deps): Promise<Prepared> {
-  const before = await deps.health.history(module.name);
+  const before = (await deps.health.history(module.name)) ?? NO_HISTORY;
   return prepare(await module.measure(deps.monitored, deps.thresholds, before));
 }
 

@@ -2,6 +2,7 @@
 // engine. Needs no database.
 
 import { messageOf } from '../shared/domain/thrown.ts';
+import type { History } from '../shared/domain/evaluate.ts';
 import type { Status } from '../shared/domain/status.ts';
 import type { Deps } from '../shared/http/deps.ts';
 import type { AlertEvaluation } from '../shared/ports/alerts.ts';
@@ -24,10 +25,15 @@ export async function run(deps: Deps, now: Date): Promise<{ measured: string[] }
 async function measureOne(deps: Deps, name: string): Promise<void> {
   const module = healthModuleOf(name);
   if (module === undefined) return;
-  const measurement = await module.measure(deps.monitored, deps.thresholds, await deps.health.history(name));
+  const measurement = await module.measure(deps.monitored, deps.thresholds, await historyOf(deps, name));
   const before = await deps.health.put(measurement);
   logChange(deps, measurement, before);
   await tellEngine(deps, measurement);
+}
+
+/** The first measurement after a start goes on from where the last process ended. */
+async function historyOf({ health, alerts }: Deps, name: string): Promise<History> {
+  return (await health.history(name)) ?? alerts.history(name);
 }
 
 /** Every evaluation, good ones too. */
@@ -44,8 +50,9 @@ async function tellEngine({ alerts, log }: Deps, measurement: Measurement): Prom
   else log.info('alert.suppressed', { alert: id, module, level, reason });
 }
 
-function evaluationOf({ module, status, shouldAlert, message, details }: Measurement): Omit<AlertEvaluation, 'at'> {
-  return { module, status, shouldAlert, message, details };
+function evaluationOf(measurement: Measurement): Omit<AlertEvaluation, 'at'> {
+  const { module, status, shouldAlert, message, details, failuresInRow, pollsInRow } = measurement;
+  return { module, status, shouldAlert, message, details, failuresInRow, pollsInRow };
 }
 
 function logChange({ log }: Deps, { module: name, status, message }: Measurement, before: Status | undefined): void {

@@ -2,6 +2,7 @@
 // voice; while it does not, memory and a journal go on, and are merged into the database when it is back.
 
 import { type AlertPolicy, isAtRest } from '../domain/alerts.ts';
+import { type History, NO_HISTORY } from '../domain/evaluate.ts';
 import { messageOf } from '../domain/thrown.ts';
 import type { Alert, AlertEvaluation, AlertPage, Alerts, Observation } from '../ports/alerts.ts';
 import type { Log } from '../ports/log.ts';
@@ -98,6 +99,11 @@ export function alertBook({ table, journal, policy, runner, nowMs, log }: AlertB
     return observation;
   }
 
+  async function history(module: string): Promise<History> {
+    const known = memory.known(module) ?? (await inTable((alerts) => alerts.known(module)))?.value;
+    return known?.state.history ?? NO_HISTORY;
+  }
+
   async function takeDue(most: number, leaseSeconds: number): Promise<Alert[]> {
     if (nowMs() < lookAtMs && !hasUnmerged()) return [];
     lookAtMs = nowMs() + LOOK_EVERY_MS;
@@ -130,6 +136,7 @@ export function alertBook({ table, journal, policy, runner, nowMs, log }: AlertB
 
   return {
     observe,
+    history,
     takeDue,
     settle,
     list,

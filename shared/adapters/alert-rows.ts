@@ -14,6 +14,7 @@ export const storedStateSchema: z.ZodType<AlertState> = z.object({
   raised: z.object({ id: z.string(), level, atMs: z.number(), sent: z.boolean() }).nullable(),
   heldBack: level.nullable(),
   sinceMs: z.number().nullable(),
+  history: z.object({ failuresInRow: z.number(), pollsInRow: z.number() }).nullable(),
 });
 
 const deliverySchema = z.object({

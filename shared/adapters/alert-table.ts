@@ -19,6 +19,8 @@ import type { RunSql } from './kept-database.ts';
 import type { Sql, TransactionSql } from './postgres.ts';
 
 export interface AlertTable extends AlertStore {
+  /** Undefined when the module was never heard of. */
+  known(module: string): Promise<Known | undefined>;
   /** Takes over what a process did while the database was away; all of it or nothing. */
   merge(what: Snapshot): Promise<Map<string, Known>>;
   prune(suppressedBefore: string, otherBefore: string): Promise<number>;
@@ -37,7 +39,7 @@ export function alertTable(run: RunSql, nowMs: () => number = () => Date.now()):
       const observation = observationOf(step, evaluation, policy, id);
       return { state: step.state, version: known.version, observation };
     };
-    const seen = await run((sql) => readState(sql, module));
+    const seen = await known(module);
     const first = seen && decide(seen);
     if (seen !== undefined && first?.observation.kind === 'none' && sameState(first.state, seen.state)) return first;
     return run((sql) =>
@@ -145,7 +147,9 @@ export function alertTable(run: RunSql, nowMs: () => number = () => Date.now()):
     return count;
   }
 
-  return { apply, takeDue, settle, merge, list, summary, prune };
+  const known = (module: string): Promise<Known | undefined> => run((sql) => readState(sql, module));
+
+  return { apply, known, takeDue, settle, merge, list, summary, prune };
 }
 
 async function readState(sql: Sql | TransactionSql, module: string): Promise<Known | undefined> {

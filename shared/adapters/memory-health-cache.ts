@@ -2,7 +2,7 @@
 // is next asked for. A module that nobody has measured for too long turns critical by itself.
 
 import { due } from '../domain/due.ts';
-import { type History, NO_HISTORY } from '../domain/evaluate.ts';
+import type { History } from '../domain/evaluate.ts';
 import { type Status, worstOf } from '../domain/status.ts';
 import type { HealthCache, HealthView, Measurement, Prepared } from '../ports/health-cache.ts';
 
@@ -17,7 +17,7 @@ export interface HealthCacheOptions {
 export interface MemoryHealthCache extends HealthCache {
   current(view: HealthView): Prepared;
   takeDue(nowMs: number): string[];
-  history(module: string): History;
+  history(module: string): History | undefined;
   isComplete(): boolean;
   put(measurement: Measurement): Status | undefined;
   /** The module is due at the next tick. */
@@ -126,7 +126,7 @@ export function memoryHealthCache({ intervals, nowMs, tickSeconds = 1 }: HealthC
       if (nowMs() >= staleAtMs) markStale();
       return [...entries.values()].every(({ measurement, stale }) => measurement !== undefined && !stale);
     },
-    history: (module) => entries.get(module)?.measurement ?? NO_HISTORY,
+    history: (module) => entries.get(module)?.measurement,
     forget(module) {
       const entry = entries.get(module);
       if (entry !== undefined) entry.startedMs = undefined;

@@ -1,13 +1,14 @@
 // The alert engine: a pure reducer over every evaluation of one module, good ones too. It decides what people are told;
 // how the message reaches them is somebody else's matter.
 
+import type { History } from './evaluate.ts';
 import { type Status, urgency } from './status.ts';
 
 /** A level that can be alerted. */
 export type Level = Exclude<Status, 'ok'>;
 
-/** One evaluation of one module. */
-export interface Evaluation {
+/** One evaluation of one module, with what it leaves behind for the next one. */
+export interface Evaluation extends History {
   status: Status;
   /** The evaluator's word on whether this warrants an alert (alert_min_level, measurements in a row). */
   shouldAlert: boolean;
@@ -33,9 +34,14 @@ export interface AlertState {
   heldBack: Level | null;
   /** Since when the module has not been ok. */
   sinceMs: number | null;
+  /** What the last evaluation left behind, so that a restart does not count anew; null while the module is ok. */
+  history: History | null;
 }
 
-export const UNTOLD: AlertState = { told: 'ok', raised: null, heldBack: null, sinceMs: null };
+export const UNTOLD: AlertState = { told: 'ok', raised: null, heldBack: null, sinceMs: null, history: null };
+
+/** Nothing depends on longer rows, and a state that does not change need not be written. */
+const LONGEST_ROW = 100;
 
 export interface AlertPolicy {
   cooldownSeconds: number;
@@ -66,23 +72,23 @@ export interface Step {
  */
 export function reduce(state: AlertState, evaluation: Evaluation, policy: AlertPolicy, id: string): Step {
   const { status, shouldAlert, atMs } = evaluation;
-  const sinceMs = status === 'ok' ? null : (state.sinceMs ?? atMs);
+  const now = { sinceMs: status === 'ok' ? null : (state.sinceMs ?? atMs), history: historyOf(evaluation) };
   const told = urgency(status) < urgency(state.told) ? status : state.told;
   const level = shouldAlert ? status : 'ok';
   if (level === 'ok' || urgency(level) <= urgency(told)) {
-    const quiet: AlertState = { ...state, told, heldBack: null, sinceMs };
+    const quiet: AlertState = { ...state, told, heldBack: null, ...now };
     const recovered = status === 'ok' && state.told !== 'ok';
     return { state: quiet, decision: recovered ? { kind: 'recover', from: state.told as Level } : { kind: 'none' } };
   }
   const reason = holdReason(level, state.raised, atMs, policy);
   if (reason === undefined) {
     const raised = { id, level, atMs, sent: false };
-    return { state: { told: level, raised, heldBack: null, sinceMs }, decision: { kind: 'raise', level } };
+    return { state: { told: level, raised, heldBack: null, ...now }, decision: { kind: 'raise', level } };
   }
   const held: AlertState =
     reason === 'still_waiting'
-      ? { ...state, told: level, heldBack: null, sinceMs }
-      : { ...state, told, heldBack: level, sinceMs };
+      ? { ...state, told: level, heldBack: null, ...now }
+      : { ...state, told, heldBack: level, ...now };
   const known = state.heldBack !== null && urgency(level) <= urgency(state.heldBack);
   return { state: held, decision: known ? { kind: 'none' } : { kind: 'suppress', level, reason } };
 }
@@ -113,7 +119,13 @@ export function mergeStates(one: AlertState, other: AlertState): AlertState {
     raised,
     heldBack: one.heldBack ?? other.heldBack,
     sinceMs: since.length === 0 ? null : Math.min(...since),
+    history: one.history ?? other.history,
   };
+}
+
+function historyOf({ status, failuresInRow, pollsInRow }: Evaluation): History | null {
+  if (status === 'ok') return null;
+  return { failuresInRow: Math.min(failuresInRow, LONGEST_ROW), pollsInRow: Math.min(pollsInRow, LONGEST_ROW) };
 }
 
 /** A clock that was set back must not silence a module for longer than the cooldown. */

@@ -2,6 +2,7 @@
 // shared by all processes over one database, and go on without the database.
 
 import type { Level } from '../domain/alerts.ts';
+import type { History } from '../domain/evaluate.ts';
 import type { Status } from '../domain/status.ts';
 import type { Channel } from './notifier.ts';
 
@@ -43,7 +44,7 @@ export interface Alert {
 }
 
 /** One evaluation of one module, as the scheduler has it. */
-export interface AlertEvaluation {
+export interface AlertEvaluation extends History {
   module: string;
   status: Status;
   shouldAlert: boolean;
@@ -103,6 +104,8 @@ export interface Alerts {
    * Tells the engine one evaluation; called for every one, ok too. Answers with what it decided. Needs no database.
    */
   observe(evaluation: AlertEvaluation): Promise<Observation>;
+  /** What the last evaluation of a module left behind, also before a restart. */
+  history(module: string): Promise<History>;
   /** Alerts whose next attempt is due, at most `most`; each belongs to the caller for `leaseSeconds`. */
   takeDue(most: number, leaseSeconds: number): Promise<Alert[]>;
   /** Writes down what an attempt brought. */

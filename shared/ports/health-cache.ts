@@ -31,7 +31,8 @@ export interface HealthCache {
   current(view: HealthView): Maybe<Prepared>;
   /** The modules that are due at `nowMs`; each counts as being measured until it is put, or for a limited time. */
   takeDue(nowMs: number): Maybe<string[]>;
-  history(module: string): Maybe<History>;
+  /** What the last measurement leaves behind; undefined before the first one. */
+  history(module: string): Maybe<History | undefined>;
   /** True when the overall status can be computed: every module was measured, and none too long ago. */
   isComplete(): Maybe<boolean>;
   /** Keeps a measurement; answers with the status before, undefined for the first one. */

@@ -4,6 +4,7 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import type { AlertStore } from '../../shared/adapters/alert-store.ts';
+import { NO_HISTORY } from '../../shared/domain/evaluate.ts';
 import type { Status } from '../../shared/domain/status.ts';
 import type { Alert, AlertEvaluation, Attempt } from '../../shared/ports/alerts.ts';
 
@@ -22,6 +23,7 @@ export function evaluation(module: string, status: Status, at = new Date()): Ale
     message: `${module} is ${status}.`,
     details,
     at: at.toISOString(),
+    ...NO_HISTORY,
   };
 }
 
@@ -96,6 +98,20 @@ export function alertStoreContract(what: string, make: () => AlertStore): void {
       expect((await store.list({ module, state: 'suppressed' }, 0, 10)).results).toMatchObject([
         { level: 'warning', reason: expect.stringMatching(/less than 300 s before/), next_attempt_at: null },
       ]);
+    });
+
+    it('keeps what measurements in a row have left behind, and the time since when, until the module is ok', async () => {
+      const store = make();
+      const module = newModule();
+      const at = new Date(Date.now() - 60_000);
+      const row = { failuresInRow: 2, pollsInRow: 200 };
+      await store.apply({ ...evaluation(module, 'warning', at), ...row }, POLICY, randomUUID());
+      const { state } = await store.apply({ ...evaluation(module, 'warning'), ...row }, POLICY, randomUUID());
+      expect(state).toMatchObject({ sinceMs: at.getTime(), history: { failuresInRow: 2, pollsInRow: 100 } });
+      expect((await store.apply(evaluation(module, 'ok'), POLICY, randomUUID())).state).toMatchObject({
+        sinceMs: null,
+        history: null,
+      });
     });
 
     it('gives a due alert to one of many', async () => {

@@ -12,6 +12,7 @@ import {
   UNTOLD,
 } from '../../shared/domain/alerts.ts';
 import { retryPauseSeconds } from '../../shared/domain/retry-pause.ts';
+import { NO_HISTORY } from '../../shared/domain/evaluate.ts';
 import { type Status, STATUSES, urgency } from '../../shared/domain/status.ts';
 
 const COOLDOWN = 300;
@@ -39,7 +40,12 @@ function play(events: readonly Event[]): Told[] {
     if (event.kind === 'sent') state = alertSent(state, state.raised?.id ?? '', atMs);
     if (event.kind === 'given up') state = alertGivenUp(state, state.raised?.id ?? '');
     if (event.kind !== 'evaluation') return [];
-    const step = reduce(state, { ...event, atMs }, { ...POLICY, anybody: event.anybody }, `alert ${index}`);
+    const step = reduce(
+      state,
+      { ...event, ...NO_HISTORY, atMs },
+      { ...POLICY, anybody: event.anybody },
+      `alert ${index}`,
+    );
     state = step.state;
     const { decision } = step;
     const reason = decision.kind === 'suppress' ? decision.reason : undefined;
@@ -229,12 +235,17 @@ describe('the alert engine', () => {
     const raised = { id: 'a', level: 'warning' as Level, atMs: 9_000_000, sent: true };
     const state: AlertState = { ...UNTOLD, raised };
     const at = (atMs: number): string =>
-      reduce(state, { status: 'warning', shouldAlert: true, atMs }, POLICY, 'b').decision.kind;
+      reduce(state, { status: 'warning', shouldAlert: true, atMs, ...NO_HISTORY }, POLICY, 'b').decision.kind;
     expect([at(8_999_990), at(9_000_000 - COOLDOWN * 1000)]).toEqual(['suppress', 'raise']);
   });
 
   it('counts the time since when a module is not ok', () => {
-    const evaluation = (status: Status, atMs: number) => ({ status, shouldAlert: status === 'critical', atMs });
+    const evaluation = (status: Status, atMs: number) => ({
+      status,
+      shouldAlert: status === 'critical',
+      atMs,
+      ...NO_HISTORY,
+    });
     const first = reduce(UNTOLD, evaluation('note', 5), POLICY, 'a').state;
     const second = reduce(first, evaluation('critical', 9), POLICY, 'b').state;
     expect([first.sinceMs, second.sinceMs]).toEqual([5, 5]);
@@ -243,12 +254,13 @@ describe('the alert engine', () => {
 
   it('tells nothing again after two processes have found each other', () => {
     const raised = { id: 'a', level: 'warning' as Level, atMs: 10, sent: true };
-    const mine: AlertState = { told: 'warning', raised, heldBack: null, sinceMs: 10 };
+    const mine: AlertState = { told: 'warning', raised, heldBack: null, sinceMs: 10, history: null };
     const theirs: AlertState = {
       told: 'critical',
       raised: { ...raised, id: 'b', level: 'critical', atMs: 20 },
       heldBack: null,
       sinceMs: 5,
+      history: null,
     };
     expect(mergeStates(mine, theirs)).toEqual({ ...theirs, sinceMs: 5 });
     expect(mergeStates(theirs, mine)).toEqual(mergeStates(mine, theirs));

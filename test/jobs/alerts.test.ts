@@ -3,6 +3,7 @@ import { run as dispatchAlerts } from '../../jobs/dispatch-alerts.ts';
 import { run as heartbeat } from '../../jobs/heartbeat.ts';
 import { run as pollHealth } from '../../jobs/poll-health.ts';
 import type { Message } from '../../shared/domain/alert-message.ts';
+import { NO_HISTORY } from '../../shared/domain/evaluate.ts';
 import type { Status } from '../../shared/domain/status.ts';
 import type { Alert } from '../../shared/ports/alerts.ts';
 import type { Notifier, SendOutcome } from '../../shared/ports/notifier.ts';
@@ -54,6 +55,7 @@ function setUp() {
       message: `/: 91 % full.`,
       details: ['/: 91 % full; critical from 90 %.'],
       at: at(second).toISOString(),
+      ...NO_HISTORY,
     });
   const only = async (): Promise<Alert> => {
     const { results } = await deps.alerts.list({}, 0, 1);
@@ -164,6 +166,25 @@ describe('poll-health', () => {
     expect(subjects).toEqual(
       ['warning', 'warning', 'critical'].map((level) => `[Holdfast] autovacuum is ${level} on cot.example.org`),
     );
+  });
+});
+
+describe('a restart', () => {
+  it('goes on counting where the last process ended', async () => {
+    const around = world();
+    const before = fakeDeps({}, around);
+    const silent = { use: () => Promise.reject(new Error('no answer')) };
+    before.monitored.disks = silent;
+    for (let minute = 0; minute < 3; minute++) {
+      around.now = at(minute * 60);
+      await pollHealth(before, around.now);
+    }
+    const after = fakeDeps({}, around);
+    after.alerts = before.alerts;
+    after.monitored.disks = silent;
+    await pollHealth(after, around.now);
+    expect(await after.health.history('disk')).toMatchObject({ failuresInRow: 4, pollsInRow: 4 });
+    expect(await after.health.history('database')).toMatchObject({ failuresInRow: 0, pollsInRow: 0 });
   });
 });
 

@@ -67,7 +67,7 @@ beforeAll(async () => {
     ALERT_EMAIL_TO: 'duty@example.org, chief@example.org',
     UPDATES_URL: 'off',
     MON_AUTOVACUUM_INTERVAL: '1',
-    MON_AUTOVACUUM_ALERT_AFTER_POLLS: '1',
+    MON_AUTOVACUUM_ALERT_AFTER_POLLS: '2',
     MON_DATABASE_INTERVAL: '1',
     MON_ALERTS_INTERVAL: '1',
     MON_DISK_ALERT_MIN_LEVEL: 'critical',
