@@ -7,11 +7,9 @@ import { retryPauseSeconds } from '../shared/domain/retry-pause.ts';
 import { healthModuleOf } from '../shared/health/index.ts';
 import type { Deps } from '../shared/http/deps.ts';
 import type { Alert, AlertDelivery, Attempt } from '../shared/ports/alerts.ts';
-import { type Channel, CHANNELS, SEND_WITHIN_MS } from '../shared/ports/notifier.ts';
+import { type Channel, CHANNELS } from '../shared/ports/notifier.ts';
 
 const AT_ONCE = 10;
-/** Nobody else takes an alert while it may still be on its way. */
-const LEASE_SECONDS = (SEND_WITHIN_MS / 1000) * 3;
 
 interface Tried extends AlertDelivery {
   retryAfterSeconds?: number;
@@ -19,7 +17,7 @@ interface Tried extends AlertDelivery {
 
 export async function run(deps: Deps, now: Date): Promise<{ attempts: number }> {
   if (Object.keys(deps.notify).length === 0) return { attempts: 0 };
-  const due = await deps.alerts.takeDue(AT_ONCE, LEASE_SECONDS);
+  const due = await deps.alerts.takeDue(AT_ONCE);
   await Promise.all(due.map((alert) => attemptOne(deps, alert, now)));
   return { attempts: due.length };
 }

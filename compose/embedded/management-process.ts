@@ -68,7 +68,7 @@ export function nodeProcess(
     answers,
     answersWithinMs: 60_000,
     stopSignal: 'SIGTERM',
-    stopWithinMs: 12_000,
+    stopWithinMs: 18_000,
     lastWords: () => errorInLog(log.sinceOpened()),
     measured,
   };

@@ -2,136 +2,186 @@
 // voice; while it does not, memory and a journal go on, and are merged into the database when it is back.
 
 import { type AlertPolicy, isAtRest } from '../domain/alerts.ts';
+import { AppError } from '../domain/app-error.ts';
 import { type History, NO_HISTORY } from '../domain/evaluate.ts';
 import { messageOf } from '../domain/thrown.ts';
-import type { Alert, AlertEvaluation, AlertPage, Alerts, Observation } from '../ports/alerts.ts';
+import type { Alert, AlertEvaluation, AlertFilter, AlertPage, Alerts, Attempt, Observation } from '../ports/alerts.ts';
 import type { Log } from '../ports/log.ts';
 import type { AlertJournal } from './alert-journal.ts';
-import { memoryAlerts } from './alert-memory.ts';
+import { alertMemory, type Clock } from './alert-memory.ts';
+import { alertSummary } from './alert-summary.ts';
 import type { AlertTable } from './alert-table.ts';
+import { withinMs } from './time-limit.ts';
 
 export interface AlertBookOptions {
   /** Undefined when no database is set up. */
   table: AlertTable | undefined;
+  /** The same for people who look at alerts: it may take longer, and says nothing about the other. */
+  reads: AlertTable | undefined;
   /** Undefined: memory alone bridges the time without a database. */
   journal: AlertJournal | undefined;
   policy: AlertPolicy;
   /** One id per process. */
   runner: string;
-  nowMs: () => number;
+  clock: Clock;
   log: Log;
 }
 
+/** Nobody else takes an alert while it may still be on its way. */
+const LEASE_SECONDS = 120;
 /** After a failure the database is left alone for this long, so that nothing queues up behind its time limit. */
 const LEFT_ALONE_MS = 3_000;
-/** How often pending alerts of other processes are looked for. */
-const LOOK_EVERY_MS = 10_000;
+/** When the database is back, runners that were cut off as well get this long to write down what they have sent. */
+const GRACE_MS = 15_000;
+/** A module that is well and at rest is not looked up again within this time. */
+const CONFIRMED_FOR_MS = 60_000;
+/** A disk that hangs must not hold up what the journal is only a copy of. */
+const JOURNAL_WITHIN_MS = 1_000;
 
-export function alertBook({ table, journal, policy, runner, nowMs, log }: AlertBookOptions): Alerts {
-  const memory = memoryAlerts(nowMs);
-  let awayUntilMs = 0;
-  let away = false;
-  let lookAtMs = 0;
-  let merging: Promise<void> | undefined;
+export function alertBook({ table, reads, journal, policy, runner, clock, log }: AlertBookOptions): Alerts {
+  const memory = alertMemory(clock, LEASE_SECONDS * 1000);
   const turns = new Map<string, Promise<void>>();
-  const before = journal?.load();
-  if (before !== undefined) memory.restore(before);
+  const setAside = new WeakSet<object>();
+  let awayUntilMs = Number.NEGATIVE_INFINITY;
+  let backSinceMs = Number.NEGATIVE_INFINITY;
+  let away = false;
+  let taking = false;
+  let syncing: Promise<void> | undefined;
+  const earlier = journal?.load();
+  if (earlier !== undefined) memory.restore(earlier);
+  let heirOf = earlier?.runner;
 
-  const keep = async (): Promise<void> => journal?.save(() => memory.snapshot());
+  async function keep(): Promise<void> {
+    if (journal === undefined) return;
+    const late = (): Error => new Error('the disk does not answer');
+    await withinMs(
+      JOURNAL_WITHIN_MS,
+      journal.save(() => memory.snapshot(runner)),
+      late,
+    ).catch((error: unknown) => {
+      log.error('alerts.journal_late', { error: messageOf(error) });
+    });
+  }
 
   /** Works with the database once it has everything from here; `undefined` while it does not answer. */
-  async function inTable<T>(
-    work: (alerts: AlertTable) => Promise<T>,
-    patient = false,
-  ): Promise<{ value: T } | undefined> {
-    if (table === undefined || (nowMs() < awayUntilMs && !patient)) return undefined;
+  async function inTable<T>(work: (alerts: AlertTable) => Promise<T>): Promise<{ value: T } | undefined> {
+    if (table === undefined || clock.steadyMs() < awayUntilMs) return undefined;
     try {
-      await mergeInto(table);
+      await sync(table);
       const value = await work(table);
       if (away) log.info('alerts.database_back');
       away = false;
       return { value };
     } catch (error) {
-      awayUntilMs = nowMs() + LEFT_ALONE_MS;
+      awayUntilMs = clock.steadyMs() + LEFT_ALONE_MS;
+      backSinceMs = Number.POSITIVE_INFINITY;
       if (!away) log.warn('alerts.database_away', { error: messageOf(error) });
       away = true;
       return undefined;
     }
   }
 
-  function mergeInto(alerts: AlertTable): Promise<void> {
-    return (merging ??= merge(alerts).finally(() => {
-      merging = undefined;
+  function sync(alerts: AlertTable): Promise<void> {
+    return (syncing ??= mergeAll(alerts).finally(() => {
+      syncing = undefined;
     }));
   }
 
-  async function merge(alerts: AlertTable): Promise<void> {
-    const what = memory.unmerged();
-    if (Object.keys(what.states).length === 0 && what.alerts.length === 0) return;
-    memory.merged(what, await alerts.merge(what));
-    lookAtMs = 0;
-    log.info('alerts.merged', { modules: Object.keys(what.states), alerts: what.alerts.length });
-    await keep();
+  async function mergeAll(alerts: AlertTable): Promise<void> {
+    if (heirOf !== undefined) await alerts.inherit(heirOf, runner);
+    heirOf = undefined;
+    const [states, unstored] = [memory.dirty(), memory.unstored()];
+    for (const [module, state] of states)
+      await mergeOne(state, async () => memory.stateStored(module, state, await alerts.mergeState(module, state)));
+    for (const { alert, pauseSeconds } of unstored)
+      await mergeOne(alert, async () => {
+        memory.adopt(alert.module, await alerts.mergeAlert(alert, runner, pauseSeconds));
+        memory.alertStored(alert);
+      });
+    if (states.length + unstored.length > 0) void keep();
+  }
+
+  /** What the database refuses for what it is, is set aside, and the rest goes on. */
+  async function mergeOne(what: object, merge: () => Promise<void>): Promise<void> {
+    if (setAside.has(what)) return;
+    try {
+      await merge();
+    } catch (error) {
+      if (error instanceof AppError && error.code === 'unavailable') throw error;
+      setAside.add(what);
+      log.error('alerts.not_merged', { error: messageOf(error) });
+    }
   }
 
   /** Evaluations of one module are taken in their order, however long one of them waits for the database. */
   function observe(evaluation: AlertEvaluation): Promise<Observation> {
     const { module } = evaluation;
     const mine = (turns.get(module) ?? Promise.resolve()).then(() => observeNext(evaluation));
-    const settled = mine.then(
+    const over = mine.then(
       () => undefined,
       () => undefined,
     );
-    turns.set(module, settled);
+    turns.set(module, over);
     return mine;
   }
 
   async function observeNext(evaluation: AlertEvaluation): Promise<Observation> {
-    const { module } = evaluation;
+    const { module, status } = evaluation;
     const known = memory.known(module);
-    if (known !== undefined && evaluation.status === 'ok' && isAtRest(known.state)) return { kind: 'none' };
+    const confirmed = table === undefined || memory.unconfirmedForMs(module) < CONFIRMED_FOR_MS;
+    if (known !== undefined && status === 'ok' && isAtRest(known.state) && confirmed) return { kind: 'none' };
     const id = crypto.randomUUID();
-    const there = await inTable((alerts) => alerts.apply(evaluation, policy, id));
-    const { observation } = there?.value ?? (await memory.apply(evaluation, policy, id));
-    const changed = there === undefined ? memory.known(module) !== known : memory.adopt(module, there.value);
-    if (changed) await keep();
-    if (observation.kind === 'raised') lookAtMs = 0;
+    const there = await inTable((alerts) => alerts.apply(evaluation, policy, id, runner, LEASE_SECONDS));
+    const observation = there?.value.observation ?? memory.apply(evaluation, policy, id);
+    if (there !== undefined) memory.adopt(module, there.value);
+    if (there !== undefined && observation.kind === 'raised') memory.hold(observation.alert);
+    if (memory.known(module) !== known) await keep();
     return observation;
   }
 
   async function history(module: string): Promise<History> {
-    const known = memory.known(module) ?? (await inTable((alerts) => alerts.known(module)))?.value;
+    const known = (await inTable((alerts) => alerts.known(module)))?.value ?? memory.known(module);
     return known?.state.history ?? NO_HISTORY;
   }
 
-  async function takeDue(most: number, leaseSeconds: number): Promise<Alert[]> {
-    if (nowMs() < lookAtMs && !hasUnmerged()) return [];
-    lookAtMs = nowMs() + LOOK_EVERY_MS;
-    const there = await inTable((alerts) => alerts.takeDue(runner, most, leaseSeconds));
-    if (there === undefined) return memory.takeDue(runner, most, leaseSeconds);
-    if (there.value.length === most) lookAtMs = 0;
-    return there.value;
+  /** One at a time: what two of them would find is the same. */
+  async function takeDue(most: number): Promise<Alert[]> {
+    if (taking) return [];
+    taking = true;
+    try {
+      const there = await inTable((alerts) => takeFromTable(alerts, most));
+      return there === undefined ? memory.takeDue(most, () => true) : there.value;
+    } finally {
+      taking = false;
+    }
   }
 
-  function hasUnmerged(): boolean {
-    const { states, alerts } = memory.unmerged();
-    return alerts.length > 0 || Object.keys(states).length > 0;
+  async function takeFromTable(alerts: AlertTable, most: number): Promise<Alert[]> {
+    if (backSinceMs === Number.POSITIVE_INFINITY) backSinceMs = clock.steadyMs();
+    const takeOver = clock.steadyMs() - backSinceMs >= GRACE_MS;
+    const except = memory.idsOnTheirWay();
+    const rows = await alerts.takeDue({ runner, most, leaseSeconds: LEASE_SECONDS, except, takeOver });
+    for (const alert of rows) memory.fly(alert);
+    if (memory.leansOnDatabase()) memory.keepOnly(await alerts.idsOf(runner));
+    return [...rows, ...memory.takeDue(most, ({ alert, stored }) => !stored && setAside.has(alert))];
   }
 
-  async function settle(...[alert, attempt]: Parameters<Alerts['settle']>): Promise<void> {
-    if (attempt.pauseSeconds !== null) lookAtMs = Math.min(lookAtMs, nowMs() + attempt.pauseSeconds * 1000);
-    const there = memory.keeps(alert.id) ? undefined : await inTable((alerts) => alerts.settle(runner, alert, attempt));
-    if (there === undefined) await memory.settle(runner, alert, attempt);
-    else if (there.value !== undefined) memory.adopt(alert.module, there.value);
+  async function settle(alert: Alert, attempt: Attempt): Promise<void> {
+    memory.settle(alert, attempt);
     await keep();
+    await inTable(() => Promise.resolve());
   }
 
-  /** People can wait for the whole answer: the database is asked although it has just failed, and a second time. */
-  async function list(...[filter, offset, limit]: Parameters<Alerts['list']>): Promise<AlertPage> {
-    const ask = (alerts: AlertTable) => alerts.list(filter, offset, limit);
-    const there = (await inTable(ask, true)) ?? (await inTable(ask, true));
-    const { results, count } = there?.value ?? (await memory.list(filter, offset, limit));
-    return { results, count, complete: table === undefined || there !== undefined };
+  async function list(filter: AlertFilter, offset: number, limit: number): Promise<AlertPage> {
+    if (reads === undefined) return { ...memory.list(filter, offset, limit), complete: true };
+    await inTable(() => Promise.resolve());
+    try {
+      const page = await reads.list(filter, offset, limit);
+      return { ...page, complete: memory.unstored().length === 0 };
+    } catch (error) {
+      log.warn('alerts.not_listed', { error: messageOf(error) });
+      return { ...memory.list(filter, offset, limit), complete: false };
+    }
   }
 
   return {
@@ -140,7 +190,7 @@ export function alertBook({ table, journal, policy, runner, nowMs, log }: AlertB
     takeDue,
     settle,
     list,
-    summary: async () => (await inTable((alerts) => alerts.summary()))?.value ?? memory.summary(),
-    prune: async (...befores) => (await inTable((alerts) => alerts.prune(...befores), true))?.value ?? 0,
+    summary: () => reads?.summary() ?? Promise.resolve(alertSummary(memory.alerts(), clock.wallMs())),
+    prune: async (suppressedBefore, otherBefore) => (await reads?.prune(suppressedBefore, otherBefore)) ?? 0,
   };
 }

@@ -1,7 +1,7 @@
 // What the alert engine knows, in a file beside the database: so a restart while the database is away alerts nobody
 // twice and loses nothing. Written to its side and renamed, one write at a time, the newest content wins.
 
-import { readFileSync } from 'node:fs';
+import { readFileSync, renameSync } from 'node:fs';
 import { mkdir, open, rename } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { codeOf, messageOf } from '../domain/thrown.ts';
@@ -25,8 +25,19 @@ export function alertJournal(file: string, log: Log): AlertJournal {
     try {
       return snapshotSchema.parse(JSON.parse(readFileSync(file, 'utf8')));
     } catch (error) {
-      if (codeOf(error) !== 'ENOENT') log.error('alerts.journal_not_read', { file, error: messageOf(error) });
+      if (codeOf(error) === 'ENOENT') return undefined;
+      log.error('alerts.journal_not_read', { file, kept_as: `${file}.bad`, error: messageOf(error) });
+      setAside();
       return undefined;
+    }
+  }
+
+  /** Its content may still be of use to a person. */
+  function setAside(): void {
+    try {
+      renameSync(file, `${file}.bad`);
+    } catch (error) {
+      log.error('alerts.journal_not_set_aside', { file, error: messageOf(error) });
     }
   }
 

@@ -1,151 +1,164 @@
-// Alerts in the memory of one process: what it knows of each module, and what happened while the database was away.
+// What one process knows of alerts: the state of each module, and the alerts that it has raised or taken and that are not
+// settled yet, so that it can go on without the database.
 
 import { type AlertPolicy, type AlertState, reduce, UNTOLD } from '../domain/alerts.ts';
-import type { Alert, AlertEvaluation, AlertFilter, AlertSummary, Attempt } from '../ports/alerts.ts';
-import {
-  afterAttempt,
-  type AlertStore,
-  FAILED_SHOWN_DAYS,
-  type Known,
-  observationOf,
-  stateAfter,
-} from './alert-store.ts';
+import type { Alert, AlertEvaluation, AlertFilter, Attempt, Observation } from '../ports/alerts.ts';
+import { afterAttempt, type Known, observationOf, sameState, stateAfter } from './alert-documents.ts';
 
-/** What one process knows of a module. */
+/** What this process knows of a module. */
 export interface Remembered extends Known {
   /** Changed since it was last in step with the database. */
   dirty: boolean;
 }
 
-export interface MemoryAlerts extends AlertStore {
-  /** Undefined when the module was never heard of. */
-  known(module: string): Remembered | undefined;
-  /** Takes over what the database says, unless something else is still to be merged; true when that is new. */
-  adopt(module: string, known: Known): boolean;
-  /** True when the alert is kept here, and not in the database. */
-  keeps(id: string): boolean;
-  /** What the database does not have yet; an alert that is being sent is left out until its attempt is settled. */
-  unmerged(): Snapshot;
-  /** These are in the database now; what has changed meanwhile stays. */
-  merged(what: Snapshot, states: ReadonlyMap<string, Known>): void;
-  /** Everything, for the journal. */
-  snapshot(): Snapshot;
-  restore(snapshot: Snapshot): void;
+/** An alert that this process looks after. */
+export interface Held {
+  alert: Alert;
+  /** True while the database has this very content. */
+  stored: boolean;
 }
 
-/** Plain data; members are never changed, only replaced. */
+/** Plain data for the journal; members are never changed, only replaced. */
 export interface Snapshot {
+  /** Who wrote it. */
+  runner: string;
   states: Record<string, Remembered>;
-  alerts: Alert[];
+  held: Held[];
 }
 
-const DAY_MS = 86_400_000;
+interface Entry extends Held {
+  dueMs: number;
+  /** On its way until then. */
+  flyingUntilMs: number;
+}
+
+export interface Clock {
+  /** Milliseconds of the calendar. */
+  wallMs: () => number;
+  /** Milliseconds that never jump. */
+  steadyMs: () => number;
+}
+
 /** However long the database is away, and whatever flaps meanwhile. */
 const MOST_KEPT = 2000;
 
-export function memoryAlerts(nowMs: () => number): MemoryAlerts {
+export type AlertMemory = ReturnType<typeof alertMemory>;
+
+/** `leaseMs`: the longest that a send may be on its way. */
+export function alertMemory({ wallMs, steadyMs }: Clock, leaseMs: number) {
   const states = new Map<string, Remembered>();
-  const alerts = new Map<string, Alert>();
-  const leases = new Map<string, number>();
+  /** When the database last said so, on the steady clock. */
+  const confirmedMs = new Map<string, number>();
+  const entries = new Map<string, Entry>();
 
-  function remember(module: string, state: AlertState): Remembered {
+  const flying = ({ flyingUntilMs }: Entry): boolean => flyingUntilMs > steadyMs();
+
+  function remember(module: string, state: AlertState): void {
     const before = states.get(module);
-    if (before?.state === state) return before;
-    const after = { state, version: before?.version ?? -1, dirty: true };
-    states.set(module, after);
-    return after;
+    if (before !== undefined && sameState(before.state, state)) return;
+    states.set(module, { state, version: before?.version ?? -1, dirty: true });
   }
 
-  /** What waits is never dropped; of the rest the oldest goes. */
-  function add(alert: Alert): void {
-    alerts.set(alert.id, alert);
-    if (alerts.size <= MOST_KEPT) return;
-    const done =
-      [...alerts.values()].find(({ state }) => state === 'suppressed') ??
-      [...alerts.values()].find(({ state }) => state !== 'pending');
-    if (done !== undefined) alerts.delete(done.id);
+  /** What waits is never dropped; of the rest the oldest goes, what was only suppressed first. */
+  function put(alert: Alert, stored: boolean, dueMs = steadyMs(), flyingUntilMs = 0): void {
+    entries.set(alert.id, { alert, stored, dueMs, flyingUntilMs });
+    if (entries.size <= MOST_KEPT) return;
+    const all = [...entries.values()].map((entry) => entry.alert);
+    const done = all.find(({ state }) => state === 'suppressed') ?? all.find(({ state }) => state !== 'pending');
+    if (done !== undefined) entries.delete(done.id);
   }
 
-  async function apply(evaluation: AlertEvaluation, policy: AlertPolicy, id: string) {
+  /** The engine without the database. */
+  function apply(evaluation: AlertEvaluation, policy: AlertPolicy, id: string): Observation {
     const { module, at } = evaluation;
-    const before = states.get(module)?.state ?? UNTOLD;
-    const step = reduce(before, { ...evaluation, atMs: Date.parse(at) }, policy, id);
+    const step = reduce(states.get(module)?.state ?? UNTOLD, { ...evaluation, atMs: Date.parse(at) }, policy, id);
     const observation = observationOf(step, evaluation, policy, id);
-    if ('alert' in observation) add(observation.alert);
-    const { state, version } = remember(module, sameState(before, step.state) ? before : step.state);
-    return { state, version, observation };
+    if ('alert' in observation) put(observation.alert, false);
+    remember(module, step.state);
+    return observation;
   }
 
-  async function takeDue(_: string, most: number, leaseSeconds: number): Promise<Alert[]> {
-    const now = nowMs();
-    const due = [...alerts.values()]
-      .filter(({ id, state, next_attempt_at: next }) => {
-        const leased = (leases.get(id) ?? 0) > now;
-        return state === 'pending' && !leased && (next === null || Date.parse(next) <= now);
-      })
-      .toSorted((a, b) => a.raised_at.localeCompare(b.raised_at))
+  /** Takes over what the database says, unless something else is still to be merged. */
+  function adopt(module: string, { state, version }: Known): void {
+    if (states.get(module)?.dirty === true) return;
+    states.set(module, { state, version, dirty: false });
+    confirmedMs.set(module, steadyMs());
+  }
+
+  /** Pending alerts that are due; they are on their way from now on. */
+  function takeDue(most: number, which: (held: Held) => boolean): Alert[] {
+    const due = [...entries.values()]
+      .filter((entry) => entry.alert.state === 'pending' && !flying(entry) && entry.dueMs <= steadyMs() && which(entry))
+      .toSorted((a, b) => a.alert.raised_at.localeCompare(b.alert.raised_at))
       .slice(0, most);
-    for (const { id } of due) leases.set(id, now + leaseSeconds * 1000);
-    return due;
+    for (const { alert, stored, dueMs } of due) put(alert, stored, dueMs, steadyMs() + leaseMs);
+    return due.map(({ alert }) => alert);
   }
 
-  async function settle(_: string, alert: Alert, attempt: Attempt): Promise<Known | undefined> {
-    const after = afterAttempt(alert, attempt, nowMs());
-    alerts.set(alert.id, after);
-    leases.delete(alert.id);
+  /** Writes down what an attempt brought. */
+  function settle(alert: Alert, attempt: Attempt): void {
+    const after = afterAttempt(alert, attempt, wallMs());
+    put(after, false, steadyMs() + (attempt.pauseSeconds ?? 0) * 1000);
     const before = states.get(alert.module)?.state;
-    return before === undefined ? undefined : remember(alert.module, stateAfter(before, after, nowMs()));
-  }
-
-  function unmerged(): Snapshot {
-    const dirty = [...states].filter(([, each]) => each.dirty);
-    const idle = [...alerts.values()].filter(({ id }) => (leases.get(id) ?? 0) <= nowMs());
-    return { states: Object.fromEntries(dirty), alerts: idle };
-  }
-
-  function merged(what: Snapshot, now: ReadonlyMap<string, Known>): void {
-    for (const [module, before] of Object.entries(what.states)) {
-      const known = now.get(module);
-      const current = states.get(module);
-      if (known === undefined || current === undefined) continue;
-      if (current === before) states.set(module, { ...known, dirty: false });
-      else states.set(module, { ...current, version: known.version });
-    }
-    for (const alert of what.alerts) if (alerts.get(alert.id) === alert) alerts.delete(alert.id);
+    if (before !== undefined) remember(alert.module, stateAfter(before, after));
   }
 
   return {
     apply,
+    adopt,
     takeDue,
     settle,
-    list: async (filter, offset, limit) => {
-      const found = [...alerts.values()]
+    known: (module: string): Remembered | undefined => states.get(module),
+    /** Milliseconds since the database was last asked about a module. */
+    unconfirmedForMs: (module: string): number => steadyMs() - (confirmedMs.get(module) ?? Number.NEGATIVE_INFINITY),
+    /** The database has this alert, and it is for this process to send. */
+    hold: (alert: Alert): void => put(alert, true),
+    /** The same, and it is on its way. */
+    fly: (alert: Alert): void => put(alert, true, steadyMs(), steadyMs() + leaseMs),
+    idsOnTheirWay: (): string[] => [...entries.values()].filter(flying).map(({ alert }) => alert.id),
+    /** What the database does not have yet; an alert that is on its way is left out until its attempt is settled. */
+    unstored: (): { alert: Alert; pauseSeconds: number }[] =>
+      [...entries.values()]
+        .filter((entry) => !entry.stored && !flying(entry))
+        .map(({ alert, dueMs }) => ({ alert, pauseSeconds: Math.max(0, dueMs - steadyMs()) / 1000 })),
+    dirty: (): [string, Remembered][] => [...states].filter(([, each]) => each.dirty),
+    /** The database has this content now; what has changed meanwhile stays to be merged. */
+    alertStored(alert: Alert): void {
+      const entry = entries.get(alert.id);
+      if (entry?.alert !== alert) return;
+      if (alert.state === 'pending') entries.set(alert.id, { ...entry, stored: true });
+      else entries.delete(alert.id);
+    },
+    stateStored(module: string, before: Remembered, now: Known): void {
+      if (states.get(module) !== before) return;
+      states.set(module, { ...now, dirty: false });
+      confirmedMs.set(module, steadyMs());
+    },
+    /** True while there is something that only the database can say is still ours. */
+    leansOnDatabase: (): boolean => [...entries.values()].some((entry) => entry.stored && !flying(entry)),
+    /** Forgets alerts that others look after by now. */
+    keepOnly(ids: ReadonlySet<string>): void {
+      for (const entry of entries.values())
+        if (entry.stored && !flying(entry) && !ids.has(entry.alert.id)) entries.delete(entry.alert.id);
+    },
+    list(filter: AlertFilter, offset: number, limit: number): { results: Alert[]; count: number } {
+      const found = [...entries.values()]
+        .map(({ alert }) => alert)
         .filter((alert) => matches(alert, filter))
         .toSorted((a, b) => b.raised_at.localeCompare(a.raised_at) || a.id.localeCompare(b.id));
       return { results: found.slice(offset, offset + limit), count: found.length };
     },
-    summary: async () => summaryOf([...alerts.values()], nowMs()),
-    keeps: (id) => alerts.has(id),
-    known: (module) => states.get(module),
-    adopt(module, { state, version }) {
-      const before = states.get(module);
-      if (before !== undefined && (before.dirty || before.version === version)) return false;
-      states.set(module, { state, version, dirty: false });
-      return true;
-    },
-    unmerged,
-    merged,
-    snapshot: () => ({ states: Object.fromEntries(states), alerts: [...alerts.values()] }),
-    restore(snapshot) {
+    alerts: (): Alert[] => [...entries.values()].map(({ alert }) => alert),
+    snapshot: (runner: string): Snapshot => ({
+      runner,
+      states: Object.fromEntries(states),
+      held: [...entries.values()].map(({ alert, stored }) => ({ alert, stored })),
+    }),
+    restore(snapshot: Snapshot): void {
       for (const [module, each] of Object.entries(snapshot.states)) states.set(module, each);
-      for (const alert of snapshot.alerts) alerts.set(alert.id, alert);
+      for (const { alert, stored } of snapshot.held) put(alert, stored);
     },
   };
-}
-
-/** By their content. */
-export function sameState(one: AlertState, other: AlertState): boolean {
-  return JSON.stringify(one) === JSON.stringify(other);
 }
 
 function matches(alert: Alert, { module, level, state, since, until }: AlertFilter): boolean {
@@ -157,22 +170,4 @@ function matches(alert: Alert, { module, level, state, since, until }: AlertFilt
     (since === undefined || raisedMs >= Date.parse(since)) &&
     (until === undefined || raisedMs < Date.parse(until))
   );
-}
-
-function summaryOf(alerts: readonly Alert[], nowMs: number): AlertSummary {
-  const inOrder = alerts.toSorted((a, b) => a.raised_at.localeCompare(b.raised_at));
-  const pending = inOrder.filter(({ state }) => state === 'pending');
-  const oldest = pending[0];
-  const shownFrom = nowMs - FAILED_SHOWN_DAYS * DAY_MS;
-  const failed = inOrder.filter(({ state, raised_at: at }) => state === 'failed' && Date.parse(at) >= shownFrom);
-  const sent = inOrder.flatMap(({ sent_at: at }) => at ?? []).toSorted();
-  return {
-    pending: pending.length,
-    oldest_pending_seconds:
-      oldest === undefined ? 0 : Math.max(0, Math.round((nowMs - Date.parse(oldest.raised_at)) / 1000)),
-    pending_reason: oldest?.reason ?? null,
-    failed: failed.length,
-    failed_reason: failed.at(-1)?.reason ?? null,
-    last_sent_at: sent.at(-1) ?? null,
-  };
 }

@@ -1,7 +1,7 @@
 // How alerts are stored, in the database and in the journal: checked when they are read.
 
 import { z } from 'zod';
-import type { AlertState } from '../domain/alerts.ts';
+import { type AlertState, UNTOLD } from '../domain/alerts.ts';
 import { STATUSES } from '../domain/status.ts';
 import { type Alert, ALERT_STATES } from '../ports/alerts.ts';
 import { CHANNELS } from '../ports/notifier.ts';
@@ -9,7 +9,7 @@ import type { Snapshot } from './alert-memory.ts';
 
 const level = z.enum(STATUSES).exclude(['ok']);
 
-export const storedStateSchema: z.ZodType<AlertState> = z.object({
+const stateSchema: z.ZodType<AlertState> = z.object({
   told: z.enum(STATUSES),
   raised: z.object({ id: z.string(), level, atMs: z.number(), sent: z.boolean() }).nullable(),
   heldBack: level.nullable(),
@@ -26,7 +26,7 @@ const deliverySchema = z.object({
 });
 
 const alertSchema: z.ZodType<Alert> = z.object({
-  id: z.uuid(),
+  id: z.string(),
   module: z.string(),
   level,
   message: z.string(),
@@ -43,25 +43,35 @@ const alertSchema: z.ZodType<Alert> = z.object({
 
 /** The whole journal. */
 export const snapshotSchema: z.ZodType<Snapshot> = z.object({
-  states: z.record(z.string(), z.object({ state: storedStateSchema, version: z.int(), dirty: z.boolean() })),
-  alerts: z.array(alertSchema),
+  runner: z.string(),
+  states: z.record(z.string(), z.object({ state: stateSchema, version: z.int(), dirty: z.boolean() })),
+  held: z.array(z.object({ alert: alertSchema, stored: z.boolean() })),
 });
+
+/** What cannot be read is as good as nothing: the module is judged anew. */
+export function stateOf(stored: unknown): AlertState {
+  const read = stateSchema.safeParse(stored);
+  return read.success ? read.data : UNTOLD;
+}
 
 type Times = 'since' | 'raised_at' | 'sent_at' | 'next_attempt_at';
 
-/** A row of the table, with what only the table has. */
+/** A row of the table. */
 export type AlertRow = Omit<Alert, Times> & { since: Date; raised_at: Date } & Record<
     'sent_at' | 'next_attempt_at',
     Date | null
-  > & { runner: string | null; lease_until: Date | null };
+  >;
 
-/** The schema drops what only the table has. */
-export function alertOf(row: AlertRow): Alert {
-  return alertSchema.parse({
-    ...row,
-    since: row.since.toISOString(),
-    raised_at: row.raised_at.toISOString(),
-    sent_at: row.sent_at?.toISOString() ?? null,
-    next_attempt_at: row.next_attempt_at?.toISOString() ?? null,
+/** The schema drops what only the table has; a row that it refuses holds nothing else up. */
+export function alertsOf(rows: readonly AlertRow[]): Alert[] {
+  return rows.flatMap((row) => {
+    const read = alertSchema.safeParse({
+      ...row,
+      since: row.since.toISOString(),
+      raised_at: row.raised_at.toISOString(),
+      sent_at: row.sent_at?.toISOString() ?? null,
+      next_attempt_at: row.next_attempt_at?.toISOString() ?? null,
+    });
+    return read.success ? read.data : [];
   });
 }

@@ -1,106 +1,134 @@
 // Alerts in our own database, shared by every process: a module's state changes under a lock on its row, an alert is
-// sent by whoever holds its lease. The times of leases are the database's.
+// sent by whoever holds its lease. All times that decide something are the database's.
 
 import { type AlertPolicy, type AlertState, mergeStates, reduce, UNTOLD } from '../domain/alerts.ts';
-import type { Alert, AlertEvaluation, AlertFilter, AlertPage, AlertSummary, Attempt } from '../ports/alerts.ts';
-import type { Snapshot } from './alert-memory.ts';
-import { sameState } from './alert-memory.ts';
-import { type AlertRow, alertOf, storedStateSchema } from './alert-rows.ts';
-import {
-  afterAttempt,
-  type Applied,
-  type AlertStore,
-  FAILED_SHOWN_DAYS,
-  type Known,
-  observationOf,
-  stateAfter,
-} from './alert-store.ts';
+import type { Alert, AlertEvaluation, AlertFilter, AlertSummary } from '../ports/alerts.ts';
+import { type Applied, type Known, observationOf, sameState, stateAfter } from './alert-documents.ts';
+import type { Remembered } from './alert-memory.ts';
+import { type AlertRow, alertsOf, stateOf } from './alert-rows.ts';
 import type { RunSql } from './kept-database.ts';
 import type { Sql, TransactionSql } from './postgres.ts';
 
-export interface AlertTable extends AlertStore {
-  /** Undefined when the module was never heard of. */
-  known(module: string): Promise<Known | undefined>;
-  /** Takes over what a process did while the database was away; all of it or nothing. */
-  merge(what: Snapshot): Promise<Map<string, Known>>;
-  prune(suppressedBefore: string, otherBefore: string): Promise<number>;
+export interface Taking {
+  runner: string;
+  most: number;
+  leaseSeconds: number;
+  /** Alerts that are on their way already. */
+  except: readonly string[];
+  /** False: those of other runners whose lease has ended are left to them. */
+  takeOver: boolean;
 }
+
+export type AlertTable = ReturnType<typeof alertTable>;
+
+/** After the server's own start, runners that were cut off get this long to write down what they have sent. */
+const GRACE_SECONDS = 15;
+/** How long a given up alert is shown by health. */
+const FAILED_SHOWN_DAYS = 7;
+/** Of a module that flaps each second, more would be of no use. */
+const MOST_SUPPRESSED = 10_000;
 
 interface StateRow {
   state: unknown;
   version: string;
 }
 
-export function alertTable(run: RunSql, nowMs: () => number = () => Date.now()): AlertTable {
-  async function apply(evaluation: AlertEvaluation, policy: AlertPolicy, id: string): Promise<Applied> {
+export function alertTable(run: RunSql) {
+  const known = (module: string): Promise<Known | undefined> => run((sql) => readState(sql, module));
+
+  /** Feeds one evaluation to the engine; what it raises belongs to `runner` for `leaseSeconds`. */
+  async function apply(
+    evaluation: AlertEvaluation,
+    policy: AlertPolicy,
+    id: string,
+    runner: string,
+    leaseSeconds: number,
+  ): Promise<Applied> {
     const { module, at } = evaluation;
-    const decide = (known: Known): Applied => {
-      const step = reduce(known.state, { ...evaluation, atMs: Date.parse(at) }, policy, id);
+    const decide = (before: Known): Applied => {
+      const step = reduce(before.state, { ...evaluation, atMs: Date.parse(at) }, policy, id);
       const observation = observationOf(step, evaluation, policy, id);
-      return { state: step.state, version: known.version, observation };
+      return { state: step.state, version: before.version, observation };
     };
     const seen = await known(module);
     const first = seen && decide(seen);
     if (seen !== undefined && first?.observation.kind === 'none' && sameState(first.state, seen.state)) return first;
     return run((sql) =>
       sql.begin(async (transaction) => {
-        const known = await lockState(transaction, module);
-        const applied = decide(known);
-        const version = await writeState(transaction, module, known, applied.state);
-        if ('alert' in applied.observation) await insertAlert(transaction, applied.observation.alert);
+        const before = await lockState(transaction, module);
+        const applied = decide(before);
+        const version = await writeState(transaction, module, before, applied.state);
+        if ('alert' in applied.observation)
+          await writeAlert(transaction, applied.observation.alert, runner, 0, leaseSeconds);
         return { ...applied, version };
       }),
     );
   }
 
-  async function takeDue(runner: string, most: number, leaseSeconds: number): Promise<Alert[]> {
+  /** Pending alerts that are due, oldest first; they belong to `runner` for `leaseSeconds`. */
+  async function takeDue({ runner, most, leaseSeconds, except, takeOver }: Taking): Promise<Alert[]> {
     const rows = await run(
       (sql) => sql<AlertRow[]>`
         UPDATE alert SET runner = ${runner}, lease_until = now() + make_interval(secs => ${leaseSeconds})
         WHERE id IN (
           SELECT id FROM alert
-          WHERE state = 'pending' AND next_attempt_at <= now() AND (lease_until IS NULL OR lease_until < now())
+          WHERE state = 'pending' AND next_attempt_at <= now() AND id::text <> ALL(string_to_array(${except.join()}, ','))
+            AND (runner = ${runner} OR lease_until IS NULL OR (${takeOver} AND lease_until < now()
+              AND pg_postmaster_start_time() < now() - make_interval(secs => ${GRACE_SECONDS})))
           ORDER BY raised_at LIMIT ${most} FOR UPDATE SKIP LOCKED)
         RETURNING *`,
     );
-    return rows.map(alertOf).toSorted((a, b) => a.raised_at.localeCompare(b.raised_at));
+    return alertsOf(rows).toSorted((a, b) => a.raised_at.localeCompare(b.raised_at));
   }
 
-  /** A success is written down whoever holds the lease by now; anything else only by its holder. */
-  async function settle(runner: string, alert: Alert, attempt: Attempt): Promise<Known | undefined> {
-    const after = afterAttempt(alert, attempt, nowMs());
+  /** The pending alerts that `runner` was the last to look after. */
+  async function idsOf(runner: string): Promise<Set<string>> {
+    const rows = await run(
+      (sql) => sql<{ id: string }[]>`SELECT id FROM alert WHERE state = 'pending' AND runner = ${runner}`,
+    );
+    return new Set(rows.map(({ id }) => id));
+  }
+
+  /** What belonged to a process that has ended belongs to the one after it. */
+  async function inherit(from: string, to: string): Promise<void> {
+    await run(
+      (sql) => sql`
+        UPDATE alert SET runner = ${to}, lease_until = NULL WHERE state = 'pending' AND runner = ${from}`,
+    );
+  }
+
+  /** Takes over the state that a process has arrived at by itself. */
+  async function mergeState(module: string, ours: Remembered): Promise<Known> {
     return run((sql) =>
       sql.begin(async (transaction) => {
-        const { count } = await transaction`
-          UPDATE alert SET state = ${after.state}, reason = ${after.reason}, sent_at = ${after.sent_at},
-            attempts = ${after.attempts}, deliveries = ${JSON.stringify(after.deliveries)}::text::jsonb,
-            next_attempt_at = now() + make_interval(secs => ${attempt.pauseSeconds}), lease_until = NULL
-          WHERE id = ${alert.id} AND state = 'pending' AND (runner = ${runner} OR ${after.state === 'sent'})`;
-        if (count === 0) return undefined;
-        const known = await lockState(transaction, alert.module);
-        const state = stateAfter(known.state, after, nowMs());
-        return { state, version: await writeState(transaction, alert.module, known, state) };
+        const theirs = await lockState(transaction, module);
+        const fresh = theirs.version === ours.version || theirs.version === 0;
+        const state = fresh ? ours.state : mergeStates(ours.state, theirs.state);
+        return { state, version: await writeState(transaction, module, theirs, state) };
       }),
     );
   }
 
-  async function merge(what: Snapshot): Promise<Map<string, Known>> {
+  /**
+   * Takes over an alert that a process has raised or tried to send; its next attempt is due after `pauseSeconds`. Answers
+   * with what that means for the module.
+   */
+  async function mergeAlert(alert: Alert, runner: string, pauseSeconds: number): Promise<Known> {
     return run((sql) =>
       sql.begin(async (transaction) => {
-        const states = new Map<string, Known>();
-        for (const [module, ours] of Object.entries(what.states).toSorted(([a], [b]) => a.localeCompare(b))) {
-          const theirs = await lockState(transaction, module);
-          const fresh = theirs.version === ours.version || theirs.version === 0;
-          const state = fresh ? ours.state : mergeStates(ours.state, theirs.state);
-          states.set(module, { state, version: await writeState(transaction, module, theirs, state) });
-        }
-        for (const alert of what.alerts) await insertAlert(transaction, alert);
-        return states;
+        await writeAlert(transaction, alert, runner, pauseSeconds, null);
+        const before = await lockState(transaction, alert.module);
+        const state = stateAfter(before.state, alert);
+        return { state, version: await writeState(transaction, alert.module, before, state) };
       }),
     );
   }
 
-  async function list(filter: AlertFilter, offset: number, limit: number): Promise<Omit<AlertPage, 'complete'>> {
+  async function list(
+    filter: AlertFilter,
+    offset: number,
+    limit: number,
+  ): Promise<{ results: Alert[]; count: number }> {
     const { module = null, level = null, state = null, since = null, until = null } = filter;
     return run(async (sql) => {
       const where = sql`
@@ -112,7 +140,7 @@ export function alertTable(run: RunSql, nowMs: () => number = () => Date.now()):
         sql<AlertRow[]>`SELECT * FROM alert WHERE ${where} ORDER BY raised_at DESC, id OFFSET ${offset} LIMIT ${limit}`,
         sql<{ count: number }[]>`SELECT count(*)::int AS count FROM alert WHERE ${where}`,
       ]);
-      return { results: rows.map(alertOf), count: total?.count ?? 0 };
+      return { results: alertsOf(rows), count: total?.count ?? 0 };
     });
   }
 
@@ -120,16 +148,18 @@ export function alertTable(run: RunSql, nowMs: () => number = () => Date.now()):
     const [row] = await run(
       (sql) => sql<(Omit<AlertSummary, 'last_sent_at'> & { last_sent_at: Date | null })[]>`
         WITH pending AS (
-          SELECT raised_at, reason FROM alert WHERE state = 'pending'
+          SELECT raised_at, reason, deliveries @> '[{"accepted": true}]' AS reached FROM alert WHERE state = 'pending'
         ), failed AS (
-          SELECT raised_at, reason FROM alert
+          SELECT raised_at, reason, deliveries @> '[{"accepted": true}]' AS reached FROM alert
           WHERE state = 'failed' AND raised_at >= now() - make_interval(days => ${FAILED_SHOWN_DAYS})
         )
         SELECT (SELECT count(*)::int FROM pending) AS pending,
-          (SELECT coalesce(greatest(0, round(extract(epoch FROM now() - min(raised_at)))), 0)::float8 FROM pending)
-            AS oldest_pending_seconds,
-          (SELECT reason FROM pending ORDER BY raised_at LIMIT 1) AS pending_reason,
+          (SELECT coalesce(greatest(0, round(extract(epoch FROM now() - min(raised_at)))), 0)::float8
+            FROM pending WHERE NOT reached) AS oldest_pending_seconds,
+          (SELECT count(*)::int FROM pending WHERE reached) AS partly_sent,
+          (SELECT reason FROM pending WHERE reason IS NOT NULL ORDER BY reached, raised_at LIMIT 1) AS pending_reason,
           (SELECT count(*)::int FROM failed) AS failed,
+          (SELECT count(*)::int FROM failed WHERE NOT reached) AS failed_unreached,
           (SELECT reason FROM failed ORDER BY raised_at DESC LIMIT 1) AS failed_reason,
           (SELECT max(sent_at) FROM alert WHERE state = 'sent') AS last_sent_at`,
     );
@@ -142,14 +172,13 @@ export function alertTable(run: RunSql, nowMs: () => number = () => Date.now()):
       (sql) => sql`
         DELETE FROM alert
         WHERE (state = 'suppressed' AND raised_at < ${suppressedBefore})
-          OR (state IN ('sent', 'failed') AND raised_at < ${otherBefore})`,
+          OR (state IN ('sent', 'failed') AND raised_at < ${otherBefore})
+          OR id IN (SELECT id FROM alert WHERE state = 'suppressed' ORDER BY raised_at DESC OFFSET ${MOST_SUPPRESSED})`,
     );
     return count;
   }
 
-  const known = (module: string): Promise<Known | undefined> => run((sql) => readState(sql, module));
-
-  return { apply, known, takeDue, settle, merge, list, summary, prune };
+  return { known, apply, takeDue, idsOf, inherit, mergeState, mergeAlert, list, summary, prune };
 }
 
 async function readState(sql: Sql | TransactionSql, module: string): Promise<Known | undefined> {
@@ -183,20 +212,27 @@ async function writeState(
 }
 
 /** An alert that is there already and waits takes over what has become of it elsewhere. */
-async function insertAlert(transaction: TransactionSql, alert: Alert): Promise<void> {
-  await transaction`
+async function writeAlert(
+  sql: Sql | TransactionSql,
+  alert: Alert,
+  runner: string,
+  pauseSeconds: number,
+  leaseSeconds: number | null,
+): Promise<void> {
+  const pause = alert.state === 'pending' ? pauseSeconds : null;
+  await sql`
     INSERT INTO alert (id, module, level, message, details, since, raised_at, state, reason, sent_at, attempts,
-      next_attempt_at, deliveries)
+      next_attempt_at, deliveries, runner, lease_until)
     VALUES (${alert.id}, ${alert.module}, ${alert.level}, ${alert.message},
       ${JSON.stringify(alert.details)}::text::jsonb, ${alert.since}, ${alert.raised_at}, ${alert.state},
-      ${alert.reason}, ${alert.sent_at}, ${alert.attempts}, ${alert.next_attempt_at},
-      ${JSON.stringify(alert.deliveries)}::text::jsonb)
+      ${alert.reason}, ${alert.sent_at}, ${alert.attempts}, now() + make_interval(secs => ${pause}),
+      ${JSON.stringify(alert.deliveries)}::text::jsonb, ${runner}, now() + make_interval(secs => ${leaseSeconds}))
     ON CONFLICT (id) DO UPDATE SET state = EXCLUDED.state, reason = EXCLUDED.reason, sent_at = EXCLUDED.sent_at,
       attempts = EXCLUDED.attempts, next_attempt_at = EXCLUDED.next_attempt_at, deliveries = EXCLUDED.deliveries,
-      lease_until = NULL
+      runner = EXCLUDED.runner, lease_until = EXCLUDED.lease_until
     WHERE alert.state = 'pending' AND alert.attempts < EXCLUDED.attempts`;
 }
 
 function knownOf({ state, version }: StateRow): Known {
-  return { state: storedStateSchema.parse(state), version: Number(version) };
+  return { state: stateOf(state), version: Number(version) };
 }

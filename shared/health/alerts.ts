@@ -2,10 +2,16 @@
 
 import { counted } from '../domain/amounts.ts';
 import type { Finding } from '../domain/evaluate.ts';
-import type { AlertSummary } from '../ports/alerts.ts';
+import { messageOf } from '../domain/thrown.ts';
+import type { Alerts, AlertSummary } from '../ports/alerts.ts';
 import { healthModule } from './module.ts';
 
-interface AlertsData extends AlertSummary {
+/** Every figure is null while the database does not answer: what waits there cannot be seen then. */
+type MaybeSummary = { [K in keyof AlertSummary]: AlertSummary[K] | null };
+
+interface AlertsData extends MaybeSummary {
+  /** Why the figures are missing. */
+  unknown_because: string | null;
   email_recipients: number;
   sms_recipients: number;
   /** Null when no heartbeat is set up. */
@@ -27,7 +33,7 @@ export const alerts = healthModule<AlertsData>({
   ],
 
   async read({ alerts: book, recipients, heartbeat }) {
-    const [summary, beats] = await Promise.all([book.summary(), heartbeat?.state()]);
+    const [summary, beats] = await Promise.all([summaryOf(book), heartbeat?.state()]);
     const { email = 0, sms = 0 } = recipients;
     return {
       ...summary,
@@ -40,14 +46,21 @@ export const alerts = healthModule<AlertsData>({
   },
 
   findings(data) {
-    const { pending, oldest_pending_seconds: oldest, pending_reason: reason, failed, failed_reason: failure } = data;
+    const { pending, oldest_pending_seconds: oldest, partly_sent: partly, failed, failed_unreached: unreached } = data;
+    const reason = data.pending_reason ?? 'not tried yet';
     const note = (says: string): Finding => ({ kind: 'fact', status: 'note', says });
     const findings: Finding[] = [];
-    if (failed > 0) findings.push(note(`${counted(failed, 'alert')} could not be sent within three days: ${failure}`));
-    if (pending > 0 && nobody(data))
+    if (data.unknown_because !== null) findings.push(note(`what waits cannot be seen: ${data.unknown_because}`));
+    if (unreached !== null && unreached > 0)
+      findings.push(note(`${counted(unreached, 'alert')} reached nobody within three days: ${data.failed_reason}`));
+    else if (failed !== null && failed > 0)
+      findings.push(note(`${counted(failed, 'alert')} did not reach everybody: ${data.failed_reason}`));
+    if (pending !== null && pending > 0 && nobody(data))
       findings.push(note(`${counted(pending, 'alert')} to be sent, and nobody is set up any more`));
-    else if (oldest >= LONG_PENDING_SECONDS)
-      findings.push(note(`${counted(pending, 'alert')} still to be sent: ${reason ?? 'not tried yet'}`));
+    else if (oldest !== null && oldest >= LONG_PENDING_SECONDS)
+      findings.push(note(`${counted(pending ?? 0, 'alert')} still to be sent: ${reason}`));
+    else if (partly !== null && partly > 0)
+      findings.push(note(`${counted(partly, 'alert')} has not reached everybody yet: ${reason}`));
     if ((data.heartbeat_failures_in_row ?? 0) >= HEARTBEATS_MISSED) findings.push(note(`${data.heartbeat_error}`));
     return findings;
   },
@@ -56,7 +69,7 @@ export const alerts = healthModule<AlertsData>({
     if (nobody(data)) return 'Nobody is told: neither ALERT_EMAIL_TO nor ALERT_SMS_TO is set.';
     const { email_recipients: email, sms_recipients: sms } = data;
     const who = [email > 0 ? `${email} by e-mail` : '', sms > 0 ? `${sms} by SMS` : ''].filter((part) => part !== '');
-    return `Told are ${who.join(' and ')}; ${data.pending === 0 ? 'nothing' : counted(data.pending, 'alert')} to be sent.`;
+    return `Told are ${who.join(' and ')}; ${data.pending ? counted(data.pending, 'alert') : 'nothing'} to be sent.`;
   },
 });
 
@@ -65,4 +78,23 @@ function nobody({
   sms_recipients: sms,
 }: Pick<AlertsData, 'email_recipients' | 'sms_recipients'>): boolean {
   return email + sms === 0;
+}
+
+const UNKNOWN: MaybeSummary = {
+  pending: null,
+  oldest_pending_seconds: null,
+  partly_sent: null,
+  pending_reason: null,
+  failed: null,
+  failed_unreached: null,
+  failed_reason: null,
+  last_sent_at: null,
+};
+
+/** A database that does not answer is a matter of the module `database`. */
+async function summaryOf(book: Pick<Alerts, 'summary'>): Promise<MaybeSummary & { unknown_because: string | null }> {
+  return book.summary().then(
+    (summary) => ({ ...summary, unknown_because: null }),
+    (error: unknown) => ({ ...UNKNOWN, unknown_because: messageOf(error) }),
+  );
 }

@@ -87,12 +87,16 @@ export interface AlertPage {
 /** Figures for health and metrics. */
 export interface AlertSummary {
   pending: number;
-  /** Of the one that waits longest; 0 when none waits. */
+  /** Of the one that waits longest and has reached nobody; 0 when there is none. */
   oldest_pending_seconds: number;
-  /** Why the one that waits longest is still waiting. */
+  /** Pending ones that somebody has, but not everybody. */
+  partly_sent: number;
+  /** Why one is still waiting; of one that nobody has, if there is any. */
   pending_reason: string | null;
-  /** Given up within the last seven days. */
+  /** Given up within the last seven days: they reached nobody, or not everybody. */
   failed: number;
+  /** Of those, how many reached nobody. */
+  failed_unreached: number;
   /** The newest of those. */
   failed_reason: string | null;
   /** When an alert was sent last, ISO 8601. */
@@ -106,11 +110,12 @@ export interface Alerts {
   observe(evaluation: AlertEvaluation): Promise<Observation>;
   /** What the last evaluation of a module left behind, also before a restart. */
   history(module: string): Promise<History>;
-  /** Alerts whose next attempt is due, at most `most`; each belongs to the caller for `leaseSeconds`. */
-  takeDue(most: number, leaseSeconds: number): Promise<Alert[]>;
-  /** Writes down what an attempt brought. */
+  /** Alerts whose next attempt is due, about `most`; nobody else takes them until they are settled, or for two minutes. */
+  takeDue(most: number): Promise<Alert[]>;
+  /** Writes down what an attempt brought; needs no database. */
   settle(alert: Alert, attempt: Attempt): Promise<void>;
   list(filter: AlertFilter, offset: number, limit: number): Promise<AlertPage>;
+  /** Rejects when the database does not answer: what waits there cannot be seen then. */
   summary(): Promise<AlertSummary>;
   /** Removes what is no longer pending and was raised before these times (ISO 8601); resolves with the number. */
   prune(suppressedBefore: string, otherBefore: string): Promise<number>;

@@ -115,6 +115,7 @@ export function nodeDeps({
 
 /** An alert must be on its way within seconds, also when the database only hangs. */
 const ALERTS_WITHIN_MS = 2_000;
+const ALERT_READS_WITHIN_MS = 8_000;
 
 function alertsOf(
   { DATABASE_URL: url, DATA_DIR: directory }: Settings,
@@ -123,13 +124,14 @@ function alertsOf(
   journal: string,
   log: Log,
 ): Alerts {
-  const run = keptDatabase(url, { ...STATE, withinMs: ALERTS_WITHIN_MS });
+  const within = (withinMs: number) => alertTable(keptDatabase(url, { ...STATE, withinMs }));
   return alertBook({
-    table: url === undefined ? undefined : alertTable(run),
+    table: url === undefined ? undefined : within(ALERTS_WITHIN_MS),
+    reads: url === undefined ? undefined : within(ALERT_READS_WITHIN_MS),
     journal: directory === undefined ? undefined : alertJournal(join(directory, journal), log),
     policy: { cooldownSeconds, anybody },
     runner: crypto.randomUUID(),
-    nowMs: () => Date.now(),
+    clock: { wallMs: () => Date.now(), steadyMs: () => performance.now() },
     log,
   });
 }

@@ -6,13 +6,17 @@ import type { Alert, Alerts } from '../../shared/ports/alerts.ts';
 import type { Outlet, SendOutcome } from '../../shared/ports/notifier.ts';
 
 /** The real engine without a database, with these alerts in it already. */
-export function alertsHolding(kept: Alert[], nowMs: () => number = () => Date.now()): Alerts {
+export function alertsHolding(kept: Alert[], nowMs?: () => number): Alerts {
   return alertBook({
     table: undefined,
-    journal: { load: () => ({ states: {}, alerts: kept }), save: async () => undefined },
+    reads: undefined,
+    journal: {
+      load: () => ({ runner: 'before', states: {}, held: kept.map((alert) => ({ alert, stored: false })) }),
+      save: async () => undefined,
+    },
     policy: { cooldownSeconds: 300, anybody: true },
     runner: 'me',
-    nowMs,
+    clock: { wallMs: nowMs ?? Date.now, steadyMs: nowMs ?? (() => performance.now()) },
     log: { info: () => undefined, warn: () => undefined, error: () => undefined },
   });
 }

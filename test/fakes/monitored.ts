@@ -87,8 +87,10 @@ export function world(): World {
     alerts: {
       pending: 0,
       oldest_pending_seconds: 0,
+      partly_sent: 0,
       pending_reason: null,
       failed: 0,
+      failed_unreached: 0,
       failed_reason: null,
       last_sent_at: null,
     },

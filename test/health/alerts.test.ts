@@ -38,11 +38,31 @@ describe('alerts', () => {
     expect((await judged(waiting, { recipients: {} }))[1]).toMatch(/nobody is set up any more/);
   });
 
-  it('that were given up are a note, with the reason', async () => {
-    expect(await judged({ failed: 1, failed_reason: '550 no such user' })).toEqual([
+  it('that somebody does not have are a note at once', async () => {
+    expect(await judged({ pending: 1, partly_sent: 1, pending_reason: '550 no such user' })).toEqual([
       'note',
-      '1 alert could not be sent within three days: 550 no such user.',
+      '1 alert has not reached everybody yet: 550 no such user.',
     ]);
+  });
+
+  it('that cannot be seen are a note without figures', async () => {
+    const monitored = fakeMonitored(world());
+    monitored.alerts.summary = () => Promise.reject(new Error('Our own database does not answer: ECONNREFUSED'));
+    const { status, message, data } = await alerts.measure(monitored, DEFAULT_THRESHOLDS, history());
+    expect([status, message]).toEqual([
+      'note',
+      'what waits cannot be seen: Our own database does not answer: ECONNREFUSED.',
+    ]);
+    expect(data).toMatchObject({ pending: null, failed: null, email_recipients: 2 });
+  });
+
+  it('that were given up are a note, with the reason', async () => {
+    const failed = { failed: 2, failed_reason: '550 no such user' };
+    expect(await judged({ ...failed, failed_unreached: 1 })).toEqual([
+      'note',
+      '1 alert reached nobody within three days: 550 no such user.',
+    ]);
+    expect(await judged(failed)).toEqual(['note', '2 alerts did not reach everybody: 550 no such user.']);
   });
 
   it('cannot come from a dead host: a heartbeat that fails three times is a note', async () => {

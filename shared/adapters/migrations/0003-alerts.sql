@@ -25,3 +25,6 @@ CREATE TABLE alert (
 );
 CREATE INDEX alert_raised_at ON alert (raised_at DESC, id);
 CREATE INDEX alert_pending ON alert (next_attempt_at) WHERE state = 'pending';
+CREATE INDEX alert_failed ON alert (raised_at) WHERE state = 'failed';
+CREATE INDEX alert_sent ON alert (sent_at) WHERE state = 'sent';
+CREATE INDEX alert_suppressed ON alert (raised_at) WHERE state = 'suppressed';

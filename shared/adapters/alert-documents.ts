@@ -1,17 +1,15 @@
-// One place that keeps alerts and what the engine remembers: the database, or the memory of a process. Both have this
-// face, and the documents in them change by the same rules.
+// How alerts come to be and change, the same in the database and in memory.
 
-import type { AlertPolicy, AlertState, Decision, HoldReason, Step } from '../domain/alerts.ts';
-import { alertGivenUp, alertSent } from '../domain/alerts.ts';
-import type {
-  Alert,
-  AlertEvaluation,
-  AlertFilter,
-  AlertPage,
-  AlertSummary,
-  Attempt,
-  Observation,
-} from '../ports/alerts.ts';
+import {
+  type AlertPolicy,
+  type AlertState,
+  alertGivenUp,
+  alertSent,
+  type Decision,
+  type HoldReason,
+  type Step,
+} from '../domain/alerts.ts';
+import type { Alert, AlertEvaluation, Attempt, Observation } from '../ports/alerts.ts';
 
 /** The state of one module, with the count of its changes. */
 export interface Known {
@@ -22,20 +20,6 @@ export interface Known {
 export interface Applied extends Known {
   observation: Observation;
 }
-
-export interface AlertStore {
-  /** Feeds one evaluation to the engine; `id` becomes the alert's if there is one. */
-  apply(evaluation: AlertEvaluation, policy: AlertPolicy, id: string): Promise<Applied>;
-  /** Pending alerts that are due, oldest first; they belong to `runner` for `leaseSeconds`. */
-  takeDue(runner: string, most: number, leaseSeconds: number): Promise<Alert[]>;
-  /** Writes down an attempt; answers with the state of the module if that changed. */
-  settle(runner: string, alert: Alert, attempt: Attempt): Promise<Known | undefined>;
-  list(filter: AlertFilter, offset: number, limit: number): Promise<Omit<AlertPage, 'complete'>>;
-  summary(): Promise<AlertSummary>;
-}
-
-/** How long a given up alert is shown by health. */
-export const FAILED_SHOWN_DAYS = 7;
 
 /** What a step of the engine means for the alerts. */
 export function observationOf(
@@ -75,9 +59,9 @@ function reasonOf(decision: Decision, { cooldownSeconds }: AlertPolicy): string 
   return reasons[decision.reason];
 }
 
-/** PostgreSQL takes every character but this one. */
+/** PostgreSQL takes every text but one with NUL or with half a surrogate pair. */
 function storable(text: string): string {
-  return text.replaceAll('\0', '');
+  return text.replaceAll('\0', '').toWellFormed();
 }
 
 /** The alert after an attempt. An outcome takes the place of the earlier one for the same recipient. */
@@ -96,8 +80,27 @@ export function afterAttempt(alert: Alert, attempt: Attempt, nowMs: number): Ale
   };
 }
 
-/** What an attempt means for the engine: the first recipient starts the cooldown, a vain end lifts it. */
-export function stateAfter(state: AlertState, after: Alert, nowMs: number): AlertState {
-  if (after.deliveries.some(({ accepted }) => accepted)) return alertSent(state, after.id, nowMs);
+/** What has become of an alert, for the engine: the first recipient starts the cooldown, a vain end lifts it. */
+export function stateAfter(state: AlertState, after: Alert): AlertState {
+  const reached = after.deliveries.filter(({ accepted }) => accepted).map(({ at }) => Date.parse(at));
+  if (reached.length > 0) return alertSent(state, after.id, Math.min(...reached));
   return after.state === 'failed' ? alertGivenUp(state, after.id) : state;
+}
+
+export function reachedSomebody({ deliveries }: Alert): boolean {
+  return deliveries.some(({ accepted }) => accepted);
+}
+
+/** By their content. */
+export function sameState(one: AlertState, other: AlertState): boolean {
+  return (
+    one.told === other.told &&
+    one.heldBack === other.heldBack &&
+    one.sinceMs === other.sinceMs &&
+    one.raised?.id === other.raised?.id &&
+    one.raised?.atMs === other.raised?.atMs &&
+    one.raised?.sent === other.raised?.sent &&
+    one.history?.failuresInRow === other.history?.failuresInRow &&
+    one.history?.pollsInRow === other.history?.pollsInRow
+  );
 }

@@ -1,0 +1,54 @@
+// Processes with alerts of their own over one database, each of which can be cut off from it, be slow, or lose answers.
+
+import { randomUUID } from 'node:crypto';
+import { alertBook } from '../../shared/adapters/alert-book.ts';
+import { alertJournal } from '../../shared/adapters/alert-journal.ts';
+import type { AlertTable } from '../../shared/adapters/alert-table.ts';
+import { AppError } from '../../shared/domain/app-error.ts';
+import type { AlertPolicy } from '../../shared/domain/alerts.ts';
+import type { Alerts } from '../../shared/ports/alerts.ts';
+import { memoryLog } from './deps.ts';
+
+/** How the database is for one process; may be changed at any time. */
+export interface Line {
+  /** `lost`: it works, and its answer does not arrive. */
+  state: 'good' | 'cut' | 'lost';
+}
+
+export interface AlertProcess {
+  alerts: Alerts;
+  line: Line;
+  log: ReturnType<typeof memoryLog>;
+  /** Lets time pass for this process. */
+  later: (ms: number) => void;
+}
+
+function over(line: Line, table: AlertTable): AlertTable {
+  const away = (): AppError => new AppError('unavailable', 'our own database does not answer');
+  const methods = Object.entries(table).map(([name, method]) => [
+    name,
+    async (...args: unknown[]) => {
+      if (line.state === 'cut') throw away();
+      const value = await (method as (...each: unknown[]) => Promise<unknown>)(...args);
+      if ((line.state as string) === 'lost') throw away();
+      return value;
+    },
+  ]);
+  return Object.fromEntries(methods) as unknown as AlertTable;
+}
+
+export function alertProcess(table: AlertTable, policy: AlertPolicy, file?: string): AlertProcess {
+  const line: Line = { state: 'good' };
+  const log = memoryLog();
+  let aheadMs = 0;
+  const alerts = alertBook({
+    table: over(line, table),
+    reads: over(line, table),
+    journal: file === undefined ? undefined : alertJournal(file, log),
+    policy,
+    runner: randomUUID(),
+    clock: { wallMs: () => Date.now() + aheadMs, steadyMs: () => performance.now() + aheadMs },
+    log,
+  });
+  return { alerts, line, log, later: (ms) => (aheadMs += ms) };
+}
