@@ -110,16 +110,21 @@ export function isAtRest({ told, heldBack, sinceMs }: AlertState): boolean {
   return told === 'ok' && heldBack === null && sinceMs === null;
 }
 
-/** One state from two processes that could not see each other: nothing that either has told is told again. */
-export function mergeStates(one: AlertState, other: AlertState): AlertState {
-  const raised = (one.raised?.atMs ?? -1) >= (other.raised?.atMs ?? -1) ? one.raised : other.raised;
-  const since = [one.sinceMs, other.sinceMs].filter((ms) => ms !== null);
+/**
+ * One state from a process that was cut off (`ours`) and from what happened elsewhere meanwhile (`theirs`). When both know
+ * of the same last alert, nobody has told anything else, and ours is right. Otherwise nothing that either has told is
+ * told again.
+ */
+export function mergeStates(ours: AlertState, theirs: AlertState): AlertState {
+  if (ours.raised?.id === theirs.raised?.id)
+    return { ...ours, raised: ours.raised?.sent === true ? ours.raised : theirs.raised };
+  const since = [ours.sinceMs, theirs.sinceMs].filter((ms) => ms !== null);
   return {
-    told: urgency(one.told) >= urgency(other.told) ? one.told : other.told,
-    raised,
-    heldBack: one.heldBack ?? other.heldBack,
+    told: urgency(ours.told) >= urgency(theirs.told) ? ours.told : theirs.told,
+    raised: (ours.raised?.atMs ?? -1) >= (theirs.raised?.atMs ?? -1) ? ours.raised : theirs.raised,
+    heldBack: ours.heldBack ?? theirs.heldBack,
     sinceMs: since.length === 0 ? null : Math.min(...since),
-    history: one.history ?? other.history,
+    history: ours.history ?? theirs.history,
   };
 }
 

@@ -264,6 +264,10 @@ describe('the alert engine', () => {
     };
     expect(mergeStates(mine, theirs)).toEqual({ ...theirs, sinceMs: 5 });
     expect(mergeStates(theirs, mine)).toEqual(mergeStates(mine, theirs));
+    const recovered = { ...mine, told: 'ok' as const, sinceMs: null };
+    expect(mergeStates(recovered, mine)).toEqual(recovered);
+    const unsent = { ...mine, raised: { ...raised, sent: false } };
+    expect(mergeStates(unsent, mine).raised).toEqual(raised);
   });
 });
 
