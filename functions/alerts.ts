@@ -62,7 +62,10 @@ const listRoute = apiRoute(
     tags: ['alerts'],
     request: {
       query: z.object({
-        module: z.string().min(1).max(100).optional(),
+        module: z
+          .string()
+          .regex(/^[\w-]{1,100}$/, 'must be the name of a health module')
+          .optional(),
         level: levelSchema.optional(),
         state: z.enum(ALERT_STATES).optional(),
         since: timeQuery(),
@@ -128,43 +131,17 @@ function masked(alert: Alert, { settings }: Deps): ShownAlert {
   ];
   const hide = (text: string): string => maskAddresses(text, known);
   return {
-    id: alert.id,
-    module: alert.module,
-    level: alert.level,
-    message: alert.message,
-    raised_at: alert.raised_at,
-    state: alert.state,
-    sent_at: alert.sent_at,
-    attempts: alert.attempts,
-    since: alert.since,
-    details: alert.details,
+    ...alert,
     reason: alert.reason === null ? null : hide(alert.reason),
-    next_attempt_at: alert.next_attempt_at,
-    deliveries: alert.deliveries.map(({ channel, recipient, accepted, detail, at }) => ({
-      channel,
-      recipient: maskRecipient(recipient),
-      accepted,
-      detail: hide(detail),
-      at,
+    deliveries: alert.deliveries.map((each) => ({
+      ...each,
+      recipient: maskRecipient(each.recipient),
+      detail: hide(each.detail),
     })),
   };
 }
 
-const COLUMNS = [
-  'id',
-  'module',
-  'level',
-  'message',
-  'raised_at',
-  'state',
-  'sent_at',
-  'attempts',
-  'since',
-  'details',
-  'reason',
-  'next_attempt_at',
-  'deliveries',
-] as const;
+const COLUMNS = Object.keys(alertSchema.shape) as (keyof ShownAlert)[];
 
 /** Several details or deliveries stand on lines of their own within their cell. */
 function csvOf(alerts: readonly ShownAlert[]): string {

@@ -59,10 +59,13 @@ export function alertMemory({ wallMs, steadyMs }: Clock, leaseMs: number) {
     states.set(module, { state, version: before?.version ?? -1, dirty: true });
   }
 
-  /** What waits is never dropped; of the rest the oldest goes, what was only suppressed first. */
   function put(alert: Alert, stored: boolean, dueMs = steadyMs(), flyingUntilMs = 0): void {
     entries.set(alert.id, { alert, stored, dueMs, flyingUntilMs });
-    if (entries.size <= MOST_KEPT) return;
+  }
+
+  /** What waits is never dropped; of the rest the oldest goes, what was only suppressed first. */
+  function makeRoom(): void {
+    if (entries.size < MOST_KEPT) return;
     const all = [...entries.values()].map((entry) => entry.alert);
     const done = all.find(({ state }) => state === 'suppressed') ?? all.find(({ state }) => state !== 'pending');
     if (done !== undefined) entries.delete(done.id);
@@ -73,7 +76,10 @@ export function alertMemory({ wallMs, steadyMs }: Clock, leaseMs: number) {
     const { module, at } = evaluation;
     const step = reduce(states.get(module)?.state ?? UNTOLD, { ...evaluation, atMs: Date.parse(at) }, policy, id);
     const observation = observationOf(step, evaluation, policy, id);
-    if ('alert' in observation) put(observation.alert, false);
+    if ('alert' in observation) {
+      makeRoom();
+      put(observation.alert, false);
+    }
     remember(module, step.state);
     return observation;
   }

@@ -19,8 +19,14 @@ export function timeQuery() {
     .union([z.iso.datetime({ offset: true }), z.iso.datetime({ offset: true, precision: -1 }), z.iso.date()], {
       error: 'must be a time as ISO 8601, such as 2026-01-02T03:04:05Z (a + is %2B)',
     })
-    .refine((text) => !Number.isNaN(Date.parse(text)), 'must be a time that exists')
+    .refine(isUsual, 'must be a time that exists, from the year 1 to 9999')
     .transform((text) => new Date(text).toISOString())
     .optional()
     .openapi({ type: 'string', format: 'date-time' });
+}
+
+/** Years of four digits, also after the conversion to UTC. */
+function isUsual(text: string): boolean {
+  const year = new Date(text).getUTCFullYear();
+  return year >= 1 && year <= 9999;
 }
