@@ -67,7 +67,7 @@ beforeAll(async () => {
     ALERT_EMAIL_TO: 'duty@example.org, chief@example.org',
     UPDATES_URL: 'off',
     MON_AUTOVACUUM_INTERVAL: '1',
-    MON_AUTOVACUUM_ALERT_AFTER_POLLS: '2',
+    MON_AUTOVACUUM_ALERT_AFTER_POLLS: '3',
     MON_DATABASE_INTERVAL: '1',
     MON_ALERTS_INTERVAL: '1',
     MON_DISK_ALERT_MIN_LEVEL: 'critical',
@@ -86,7 +86,7 @@ afterAll(async () => {
 describe('an alert', () => {
   it('reaches every receiver within seconds, in plain words, once', async () => {
     await deadRows(WARNING);
-    await eventually('the mail is there', () => about('autovacuum').length === 1, 6000);
+    await eventually('the mail is there', () => about('autovacuum').length === 1, 10_000);
     const [mail] = sink.taken;
     if (mail === undefined) throw new Error('no mail');
     expect(mail.to.toSorted()).toEqual(['chief@example.org', 'duty@example.org']);
@@ -107,9 +107,9 @@ describe('an alert', () => {
 
   it('escalates inside the cooldown, keeps silent about a return to ok, and about the same level soon after', async () => {
     await deadRows(WARNING);
-    await eventually('the warning is there', () => about('autovacuum').length === 1, 6000);
+    await eventually('the warning is there', () => about('autovacuum').length === 1, 10_000);
     await deadRows(CRITICAL);
-    await eventually('the critical one is there', () => about('autovacuum').length === 2, 6000);
+    await eventually('the critical one is there', () => about('autovacuum').length === 2, 10_000);
     await deadRows(OK);
     await statusIs('autovacuum', 'ok');
     await deadRows(CRITICAL);
@@ -157,10 +157,19 @@ async function eventuallyAlert(filter: string, holds: (alert: Alert) => boolean)
   return found;
 }
 
+/** A cooldown would hide what is told twice. */
+function withoutCooldown(): void {
+  beforeAll(() => {
+    settings['MON_ALERT_COOLDOWN'] = '1';
+  });
+}
+
 describe('a restart', () => {
+  withoutCooldown();
+
   it('in an orderly way or by a crash alerts nobody twice', async () => {
     await deadRows(WARNING);
-    await eventually('the mail is there', () => about('autovacuum').length === 1, 6000);
+    await eventually('the mail is there', () => about('autovacuum').length === 1, 10_000);
     const before = stack.pid('management');
     process.kill(before, 'SIGKILL');
     await eventually(
@@ -179,13 +188,15 @@ describe('a restart', () => {
 });
 
 describe('two processes over one database', () => {
+  withoutCooldown();
+
   it('send once', async () => {
     const urls = { DATABASE_URL: stack.file().state_database, CORE_DATABASE_URL: readerUrl(stack) };
     await manageAlone({ ...settings, ...urls, DB_MAINTENANCE_WORK_MEM: '256MB' }, async (port) => {
       await eventually('the other answers', () => answersPing(`http://127.0.0.1:${port}`), 10_000);
       await delay(2000);
       await deadRows(WARNING);
-      await eventually('the mail is there', () => about('autovacuum').length > 0, 6000);
+      await eventually('the mail is there', () => about('autovacuum').length > 0, 10_000);
       await delay(4000);
       expect(about('autovacuum')).toHaveLength(1);
     });
@@ -193,6 +204,8 @@ describe('two processes over one database', () => {
 });
 
 describe('a PostgreSQL that is away', () => {
+  withoutCooldown();
+
   async function whileAway(take: () => void, give: () => void): Promise<void> {
     process.kill(stack.pid('supervisor'), 'SIGSTOP');
     try {
