@@ -191,6 +191,7 @@ export function alertBook({ table, reads, journal, policy, runner, clock, log }:
     settle,
     list,
     summary: () => reads?.summary() ?? Promise.resolve(alertSummary(memory.alerts(), clock.wallMs())),
+    trouble: async () => journal?.trouble() ?? null,
     prune: async (suppressedBefore, otherBefore) => (await reads?.prune(suppressedBefore, otherBefore)) ?? 0,
   };
 }

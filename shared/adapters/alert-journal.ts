@@ -14,11 +14,14 @@ export interface AlertJournal {
   load(): Snapshot | undefined;
   /** Resolves when this or something newer is on the disk. Never rejects: the log says what went wrong. */
   save(snapshot: () => Snapshot): Promise<void>;
+  /** Why the last write failed. */
+  trouble(): string | undefined;
 }
 
 /** A journal in `file`; its directory is made when it is missing. */
 export function alertJournal(file: string, log: Log): AlertJournal {
   let writing: Promise<void> = Promise.resolve();
+  let trouble: string | undefined;
   let next: { snapshot: () => Snapshot; written: Promise<void> } | undefined;
 
   function load(): Snapshot | undefined {
@@ -70,13 +73,17 @@ export function alertJournal(file: string, log: Log): AlertJournal {
     next = mine;
     mine.written = writing.then(async () => {
       next = undefined;
-      await write(JSON.stringify(mine.snapshot())).catch((error: unknown) => {
-        log.error('alerts.journal_not_written', { file, error: messageOf(error) });
-      });
+      const failure = await write(JSON.stringify(mine.snapshot())).then(
+        () => undefined,
+        (error: unknown) => messageOf(error),
+      );
+      if (failure !== undefined && failure !== trouble)
+        log.error('alerts.journal_not_written', { file, error: failure });
+      trouble = failure;
     });
     writing = mine.written;
     return mine.written;
   }
 
-  return { load, save };
+  return { load, save, trouble: () => trouble };
 }

@@ -12,6 +12,8 @@ type MaybeSummary = { [K in keyof AlertSummary]: AlertSummary[K] | null };
 interface AlertsData extends MaybeSummary {
   /** Why the figures are missing. */
   unknown_because: string | null;
+  /** Why a restart without the database would forget something. */
+  journal_error: string | null;
   email_recipients: number;
   sms_recipients: number;
   /** Null when no heartbeat is set up. */
@@ -33,10 +35,11 @@ export const alerts = healthModule<AlertsData>({
   ],
 
   async read({ alerts: book, recipients, heartbeat }) {
-    const [summary, beats] = await Promise.all([summaryOf(book), heartbeat?.state()]);
+    const [summary, trouble, beats] = await Promise.all([summaryOf(book), book.trouble(), heartbeat?.state()]);
     const { email = 0, sms = 0 } = recipients;
     return {
       ...summary,
+      journal_error: trouble,
       email_recipients: email,
       sms_recipients: sms,
       heartbeat_failures_in_row: beats?.failures_in_row ?? null,
@@ -61,6 +64,8 @@ export const alerts = healthModule<AlertsData>({
       findings.push(note(`${counted(pending ?? 0, 'alert')} still to be sent: ${reason}`));
     else if (partly !== null && partly > 0)
       findings.push(note(`${counted(partly, 'alert')} has not reached everybody yet: ${reason}`));
+    if (data.journal_error !== null)
+      findings.push(note(`alerts cannot be kept beside the database: ${data.journal_error}`));
     if ((data.heartbeat_failures_in_row ?? 0) >= HEARTBEATS_MISSED) findings.push(note(`${data.heartbeat_error}`));
     return findings;
   },

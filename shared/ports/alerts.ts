@@ -117,6 +117,8 @@ export interface Alerts {
   list(filter: AlertFilter, offset: number, limit: number): Promise<AlertPage>;
   /** Rejects when the database does not answer: what waits there cannot be seen then. */
   summary(): Promise<AlertSummary>;
+  /** What makes a restart without the database forget something; null when nothing does. */
+  trouble(): Promise<string | null>;
   /** Removes what is no longer pending and was raised before these times (ISO 8601); resolves with the number. */
   prune(suppressedBefore: string, otherBefore: string): Promise<number>;
 }

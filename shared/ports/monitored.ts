@@ -49,7 +49,7 @@ export interface Monitored {
   parts: Part[];
   /** Undefined when looking for releases is switched off. */
   releases: ReleaseFeed | undefined;
-  alerts: Pick<Alerts, 'summary'>;
+  alerts: Pick<Alerts, 'summary' | 'trouble'>;
   /** How many receive alerts on each channel. */
   recipients: Partial<Record<Channel, number>>;
   /** Undefined when no heartbeat is set up. */

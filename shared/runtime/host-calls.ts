@@ -12,7 +12,7 @@ export const EXPOSED = {
   containers: ['list'],
   configurationFiles: ['changedSinceStart'],
   health: ['current', 'takeDue', 'history', 'isComplete', 'put'],
-  alerts: ['observe', 'history', 'takeDue', 'settle', 'list', 'summary', 'prune'],
+  alerts: ['observe', 'history', 'takeDue', 'settle', 'list', 'summary', 'trouble', 'prune'],
   smtp: ['send'],
   heartbeat: ['beat', 'state'],
   jobStatistics: ['ended', 'figures'],

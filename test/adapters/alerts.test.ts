@@ -317,6 +317,7 @@ describe('what is broken', () => {
     nowhere.line.state = 'cut';
     expect((await nowhere.alerts.observe(evaluation(newModule(), 'warning'))).kind).toBe('raised');
     expect(nowhere.log.events.map(({ event }) => event)).toContain('alerts.journal_not_written');
+    expect(await nowhere.alerts.trouble()).toMatch(/ENOENT/);
     expect(existsSync('/proc/nowhere')).toBe(false);
   });
 

@@ -13,6 +13,7 @@ export function alertsHolding(kept: Alert[], nowMs?: () => number): Alerts {
     journal: {
       load: () => ({ runner: 'before', states: {}, held: kept.map((alert) => ({ alert, stored: false })) }),
       save: async () => undefined,
+      trouble: () => undefined,
     },
     policy: { cooldownSeconds: 300, anybody: true },
     runner: 'me',

@@ -46,6 +46,7 @@ export interface World {
   /** Newest release by `product cycle`; undefined: no network. */
   releases: Record<string, string> | undefined;
   alerts: AlertSummary;
+  journalError: string | null;
   recipients: Partial<Record<Channel, number>>;
   heartbeat: HeartbeatState | undefined;
 }
@@ -94,6 +95,7 @@ export function world(): World {
       failed_reason: null,
       last_sent_at: null,
     },
+    journalError: null,
     recipients: { email: 2 },
     heartbeat: undefined,
   };
@@ -163,7 +165,7 @@ export function fakeMonitored(of: World): Monitored {
       { name: 'PostgreSQL', product: 'postgresql', version: () => core(() => of.size.version), cycleParts: 1 },
       { name: 'Node.js', product: 'nodejs', version: async () => of.nodeVersion, cycleParts: 1 },
     ],
-    alerts: { summary: async () => of.alerts },
+    alerts: { summary: async () => of.alerts, trouble: async () => of.journalError },
     recipients: of.recipients,
     get heartbeat() {
       const { heartbeat } = of;

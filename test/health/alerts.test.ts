@@ -65,6 +65,12 @@ describe('alerts', () => {
     expect(await judged(failed)).toEqual(['note', '2 alerts did not reach everybody: 550 no such user.']);
   });
 
+  it('that a restart could forget are a note', async () => {
+    expect((await judged({}, { journalError: 'EROFS: read-only file system' }))[1]).toBe(
+      'alerts cannot be kept beside the database: EROFS: read-only file system.',
+    );
+  });
+
   it('cannot come from a dead host: a heartbeat that fails three times is a note', async () => {
     const heartbeat = { last_ok_at: null, failures_in_row: 2, error: 'HEARTBEAT_URL answered 500' };
     expect((await judged({}, { heartbeat }))[0]).toBe('ok');
