@@ -102,8 +102,3 @@ function refusal({ name, credential }: Service, status: number): string {
   if (status === 429) return `${name} asks for a pause (429)`;
   return status < 500 ? `${name} refused it (${status})` : `${name} has a fault of its own (${status})`;
 }
-
-/** Text in base64, as HTTP Basic has it. */
-export function base64(text: string): string {
-  return btoa(String.fromCharCode(...new TextEncoder().encode(text)));
-}

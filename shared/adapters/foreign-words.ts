@@ -1,5 +1,6 @@
 // What foreign systems say and how they fail, as short lines that people can read and that give no secret away.
 
+import { oneLine, shortened } from '../domain/plain-text.ts';
 import { causeOf } from '../domain/thrown.ts';
 
 const MOST_CHARACTERS = 240;
@@ -18,8 +19,7 @@ const FAILURES: Record<string, string> = {
 /** Foreign text as one line of at most 240 characters, with each of the secrets as `***`. */
 export function foreignWords(text: string, secrets: readonly string[]): string {
   const shown = secrets.filter((secret) => secret !== '').reduce((all, secret) => all.replaceAll(secret, '***'), text);
-  const line = shown.replaceAll(/[\p{C}\p{Z}]+/gu, ' ').trim();
-  return line.length <= MOST_CHARACTERS ? line : `${line.slice(0, MOST_CHARACTERS - 3).toWellFormed()}...`;
+  return shortened(oneLine(shown), MOST_CHARACTERS);
 }
 
 /** Why a system could not be talked to: a predicate whose subject is the system (`refused the connection`). */

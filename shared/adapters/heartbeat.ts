@@ -1,6 +1,7 @@
 // The heartbeat: GET of HEARTBEAT_URL; any 2xx will do. The address is a secret and stays out of every message.
 
 import { AppError } from '../domain/app-error.ts';
+import { base64 } from '../domain/base64.ts';
 import type { Secret } from '../domain/secret.ts';
 import { causeOf, codeOf } from '../domain/thrown.ts';
 import type { Heartbeat, HeartbeatState } from '../ports/heartbeat.ts';
@@ -47,8 +48,8 @@ function requestOf(url: Secret): { address: string; headers: Record<string, stri
   parsed.username = '';
   parsed.password = '';
   if (username === '' && password === '') return { address: parsed.href, headers: {} };
-  const bytes = new TextEncoder().encode(`${decodeURIComponent(username)}:${decodeURIComponent(password)}`);
-  return { address: parsed.href, headers: { authorization: `Basic ${btoa(String.fromCharCode(...bytes))}` } };
+  const login = base64(`${decodeURIComponent(username)}:${decodeURIComponent(password)}`);
+  return { address: parsed.href, headers: { authorization: `Basic ${login}` } };
 }
 
 /** A code, or nothing: a message of the platform may name the address. */

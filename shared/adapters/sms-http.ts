@@ -2,9 +2,10 @@
 // Sources: twilio.com/docs/messaging/api/message-resource, developers.brevo.com/reference/sendtransacsms.
 
 import { z } from 'zod';
+import { base64 } from '../domain/base64.ts';
 import type { Secret } from '../domain/secret.ts';
 import type { Notifier } from '../ports/notifier.ts';
-import { askService, base64, outcomeOf, type Said, type Service } from './ask-service.ts';
+import { askService, outcomeOf, type Said, type Service } from './ask-service.ts';
 
 /** Brevo allows a name of at most 11 letters and digits. */
 const BREVO_SENDER = 'Holdfast';

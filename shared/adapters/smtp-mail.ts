@@ -1,32 +1,8 @@
 // A message as a mail: headers, and the text in two forms.
 
-import { domainToASCII } from 'node:url';
 import type { Message } from '../domain/alert-message.ts';
-
-const ADDRESS = /^[^\s<>()[\]\\,;:"@\p{C}]+@[^\s<>()[\]\\,;:"@\p{C}]+$/u;
-
-/** True for what can stand in a mail command and in a header without meaning anything else. */
-export function isMailAddress(text: string): boolean {
-  return ADDRESS.test(text);
-}
-
-export interface Sender {
-  name: string;
-  address: string;
-}
-
-/** Who a mail is from: `address` or `Name <address>`. */
-export function readSender(from: string): Sender {
-  const [, name = '', inBrackets = from] = /^(.*)<([^<>]*)>\s*$/su.exec(from) ?? [];
-  return { name: oneLine(name).replace(/^"(.*)"$/, '$1'), address: inAscii(inBrackets.trim()) };
-}
-
-/** The form in which every server takes the name of a domain. */
-function inAscii(address: string): string {
-  if (!isMailAddress(address)) return address;
-  const [user, host = ''] = address.split('@');
-  return `${user}@${domainToASCII(host) || host}`;
-}
+import type { Sender } from '../domain/email-address.ts';
+import { oneLine } from '../domain/plain-text.ts';
 
 /** The mail as it goes over the wire. The library encodes names. */
 export async function composeMail(message: Message, from: Sender, recipients: readonly string[]): Promise<Buffer> {
@@ -59,8 +35,4 @@ function subjectOf(subject: string): string | { prepared: true; foldLines: true;
 function messageIdOf(id: string, address: string): string {
   const host = address.slice(address.lastIndexOf('@') + 1);
   return `<${id.replaceAll(/[^\w.+-]/g, '-')}@${host}>`;
-}
-
-function oneLine(text: string): string {
-  return text.replaceAll(/[\p{Cc}\p{Zl}\p{Zp}]+/gu, ' ').trim();
 }

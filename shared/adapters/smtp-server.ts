@@ -1,6 +1,7 @@
 // The mail server that SMTP_URL names, and the rule of what may be told to it.
 
 import { isIPv4 } from 'node:net';
+import { base64 } from '../domain/base64.ts';
 import type { Secret } from '../domain/secret.ts';
 
 /** A mail server. */
@@ -57,6 +58,5 @@ function isLoopback(host: string): boolean {
 
 /** A server may repeat what it was told, in any of these. */
 function spellings({ user, pass }: { user: string; pass: string }, inUrl: string): string[] {
-  const base64 = (text: string): string => Buffer.from(text).toString('base64');
   return pass === '' ? [] : [base64(`\0${user}\0${pass}`), base64(pass), inUrl, pass];
 }

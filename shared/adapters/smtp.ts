@@ -3,9 +3,10 @@
 import type { LookupFunction } from 'node:net';
 import { AppError } from '../domain/app-error.ts';
 import type { Message } from '../domain/alert-message.ts';
+import { isEmailAddress, readSender } from '../domain/email-address.ts';
 import type { Secret } from '../domain/secret.ts';
 import { type Notifier, SEND_WITHIN_MS } from '../ports/notifier.ts';
-import { composeMail, isMailAddress, readSender } from './smtp-mail.ts';
+import { composeMail } from './smtp-mail.ts';
 import { readSmtpUrl } from './smtp-server.ts';
 import { callServer, GOODBYE_MS, type Handover } from './smtp-session.ts';
 import { acceptanceWords, failureOf, refusalsOf } from './smtp-words.ts';
@@ -35,7 +36,7 @@ export function smtpNotifier(options: SmtpOptions): Notifier {
     new AppError('unavailable', `${server.place} is too slow: it did not take the mail within ${withinMs / 1000} s`);
 
   async function handOver(message: Message, to: string[], over: AbortSignal): Promise<Handover> {
-    if (!isMailAddress(sender.address)) throw new AppError('invalid', 'ALERT_EMAIL_FROM has no e-mail address');
+    if ('fault' in sender) throw new AppError('invalid', `ALERT_EMAIL_FROM is no sender: ${sender.fault}`);
     const mail = await composeMail(message, sender, to);
     const session = await callServer(server, { quietMs, lookup, over });
     return session.handOver({ from: sender.address, to }, mail);
@@ -58,11 +59,11 @@ export function smtpNotifier(options: SmtpOptions): Notifier {
 
   return {
     send: async (message, recipients) => {
-      const to = [...new Set(recipients.filter(isMailAddress))];
+      const to = [...new Set(recipients.filter(isEmailAddress))];
       const verdictOf = to.length === 0 ? notAnAddress : await verdicts(message, to);
       return recipients.map((recipient) => ({
         recipient,
-        ...(isMailAddress(recipient) ? verdictOf(recipient) : notAnAddress()),
+        ...(isEmailAddress(recipient) ? verdictOf(recipient) : notAnAddress()),
       }));
     },
   };

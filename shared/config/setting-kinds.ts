@@ -4,6 +4,7 @@ import { Cron } from 'croner';
 import { z } from 'zod';
 import { parseDatabaseSize } from '../domain/database-size.ts';
 import { isDistinguishedName } from '../domain/distinguished-name.ts';
+import { readSender } from '../domain/email-address.ts';
 import { isHostName, isIpAddress, isIpv6, isWildcardAddress, normalAddress } from '../domain/host-name.ts';
 import { readQuartz } from '../domain/quartz.ts';
 import { Secret } from '../domain/secret.ts';
@@ -22,6 +23,17 @@ function kind<T>(expects: string, schema: z.ZodType<T, string>, secret = false):
 
 function checked(expects: string, accepts: (text: string) => boolean): Kind<string> {
   return kind(expects, z.string().refine(accepts));
+}
+
+/** Text in which `faultIn` finds no fault; what it finds is part of the refusal. */
+function reasoned(expects: string, faultIn: (text: string) => string | undefined): Kind<string> {
+  return kind(
+    expects,
+    z.string().superRefine((text, context) => {
+      const message = faultIn(text);
+      if (message !== undefined) context.addIssue({ code: 'custom', message, params: { reason: true } });
+    }),
+  );
 }
 
 /** A whole number within bounds, in plain decimal digits. */
@@ -173,9 +185,12 @@ export function distinguishedName(): Kind<string> {
   return checked('a distinguished name such as DC=core,DC=holdfast', isDistinguishedName);
 }
 
-/** An e-mail address as the HTML standard sees it. */
-export function isEmailAddress(text: string): boolean {
-  return z.email({ pattern: z.regexes.html5Email }).safeParse(text).success;
+/** Who mail comes from; the text is kept as it is. A refusal says why. */
+export function mailSender(): Kind<string> {
+  return reasoned('an e-mail address, alone or as Name <address>', (text) => {
+    const sender = readSender(text);
+    return 'fault' in sender ? sender.fault : undefined;
+  });
 }
 
 /** One line of text that matches a pattern. */
@@ -203,13 +218,7 @@ const QUARTZ =
 
 /** A seconds-first Quartz expression that fires at least once from now on. A refusal says why. */
 export function quartzSchedule(): Kind<string> {
-  return kind(
-    QUARTZ,
-    z.string().superRefine((text, context) => {
-      const message = scheduleFault(text);
-      if (message !== undefined) context.addIssue({ code: 'custom', message, params: { reason: true } });
-    }),
-  );
+  return reasoned(QUARTZ, scheduleFault);
 }
 
 function scheduleFault(text: string): string | undefined {

@@ -1,5 +1,6 @@
 // Every variable of Holdfast, once: the source of .env.template, of the README's table and of the checks at start.
 
+import { isEmailAddress } from '../domain/email-address.ts';
 import { isIpAddress } from '../domain/host-name.ts';
 import {
   databaseSize,
@@ -7,9 +8,9 @@ import {
   fraction,
   hostNameOrAddress,
   isAddressOrNetwork,
-  isEmailAddress,
   type Kind,
   listOf,
+  mailSender,
   oneOf,
   quartzSchedule,
   reachableHost,
@@ -190,14 +191,11 @@ export const SETTINGS = {
     about: 'Who receives alerts by e-mail; needs SMTP_URL or RESEND_API_KEY',
     example: 'duty@example.org',
   }),
-  ALERT_EMAIL_FROM: optional(
-    text('an e-mail address, alone or as Name <address>', /^([^<>\p{Cc}]+<[^<>@\s]+@[^<>@\s]+>|[^<>@\s]+@[^<>@\s]+)$/u),
-    {
-      section: 'alerts',
-      about: 'Sender of alerts (default Holdfast <holdfast@SERVER_ADDRESS>; for Resend one of a domain verified there)',
-      example: 'holdfast@example.org',
-    },
-  ),
+  ALERT_EMAIL_FROM: optional(mailSender(), {
+    section: 'alerts',
+    about: 'Sender of alerts (default Holdfast <holdfast@SERVER_ADDRESS>; for Resend one of a domain verified there)',
+    example: 'holdfast@example.org',
+  }),
   SMTP_URL: optional(secretUrl('smtp', 'smtps'), {
     section: 'alerts',
     about: 'Mail server: smtp:// uses STARTTLS when offered, smtps:// TLS from the start',

@@ -3,6 +3,7 @@
 
 import type { Context, MiddlewareHandler } from 'hono';
 import { AppError } from '../domain/app-error.ts';
+import { base64 } from '../domain/base64.ts';
 import { Secret } from '../domain/secret.ts';
 import { constantTimeEqual, sameText } from './constant-time.ts';
 import type { AppEnv } from './env.ts';
@@ -46,7 +47,7 @@ const METRICS: Principal = { username: 'metrics', role: 'viewer' };
  */
 export function knownHeaders(credentials: Credentials): (header: string) => Principal | undefined {
   const { CORE_WEBADMIN_PASSWORD: password, METRICS_TOKEN: token } = credentials;
-  const admin = password && new Secret(`Basic ${encodeBasic(`${WEBADMIN}:${password.reveal()}`)}`);
+  const admin = password && new Secret(`Basic ${base64(`${WEBADMIN}:${password.reveal()}`)}`);
   const metrics = token && new Secret(`Bearer ${token.reveal()}`);
   return function recognise(header) {
     const isAdmin = admin !== undefined && sameText(header, admin.reveal());
@@ -79,10 +80,6 @@ async function basic(encoded: string, password: Secret | undefined): Promise<Pri
 async function bearer(token: string, expected: Secret | undefined): Promise<Principal | undefined> {
   if (expected === undefined) return undefined;
   return (await constantTimeEqual(token, expected.reveal())) ? METRICS : undefined;
-}
-
-function encodeBasic(text: string): string {
-  return btoa(String.fromCharCode(...new TextEncoder().encode(text)));
 }
 
 function decodeBasic(encoded: string): string {

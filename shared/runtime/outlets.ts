@@ -4,12 +4,15 @@ import { resendNotifier } from '../adapters/resend.ts';
 import { brevoNotifier, twilioNotifier } from '../adapters/sms-http.ts';
 import type { Settings } from '../config/settings.ts';
 import type { Place } from '../domain/alert-message.ts';
+import { isEmailAddress, readSender, senderInWords } from '../domain/email-address.ts';
 import { isIpAddress, isWildcardAddress, urlHost } from '../domain/host-name.ts';
 import type { Secret } from '../domain/secret.ts';
 import type { Channel, Notifier, Outlet, Outlets } from '../ports/notifier.ts';
 
 /** Mail by SMTP needs sockets, so each host brings its own. */
 export type SmtpFactory = (url: Secret, from: string) => Notifier;
+
+type SenderSettings = Pick<Settings, 'ALERT_EMAIL_FROM' | 'SMTP_URL' | 'SERVER_ADDRESS'>;
 
 /** The channels that are set up completely; setting-rules.ts refuses those that are half set up. */
 export function outletsOf(settings: Settings, smtp: SmtpFactory): Outlets {
@@ -46,12 +49,15 @@ function smsOutlet(settings: Settings): Outlet | undefined {
   return { by: 'Twilio', recipients, notifier: twilioNotifier(options) };
 }
 
-/** ALERT_EMAIL_FROM; else the mail account itself; else holdfast at this server. */
-function senderOf({ ALERT_EMAIL_FROM: from, SMTP_URL: url, SERVER_ADDRESS: address = 'localhost' }: Settings): string {
-  if (from !== undefined) return from;
+/** ALERT_EMAIL_FROM; else the mail account itself if it is an address; else holdfast at this server. Always sendable. */
+export function senderOf({ ALERT_EMAIL_FROM: from, SMTP_URL: url, SERVER_ADDRESS: server }: SenderSettings): string {
+  const given = readSender(from ?? '');
+  if (!('fault' in given)) return senderInWords(given);
   const user = url === undefined ? '' : decodeURIComponent(new URL(url.reveal()).username);
-  if (/^[^\s<>@]+@[^\s<>@]+$/.test(user)) return user;
-  return `Holdfast <holdfast@${isIpAddress(address) ? 'localhost' : address}>`;
+  if (isEmailAddress(user)) return user;
+  const here = `holdfast@${server}`;
+  const sendable = server !== undefined && !isIpAddress(server) && isEmailAddress(here);
+  return senderInWords({ name: 'Holdfast', address: sendable ? here : 'holdfast@localhost' });
 }
 
 /** `listen` is the address of --listen, on which the API speaks TLS. */

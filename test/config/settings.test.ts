@@ -8,6 +8,7 @@ import { describeProblem } from '../../shared/config/problem.ts';
 import type { Mode } from '../../shared/config/setting-rules.ts';
 import { SETTING_NAMES, SETTINGS, type Setting } from '../../shared/config/settings.ts';
 import { weakSecrets } from '../../shared/config/weak-secrets.ts';
+import { NO_SENDERS, SENDERS } from '../fakes/senders.ts';
 
 const root = resolve(import.meta.dirname, '../..');
 const ENOUGH = { SERVER_ADDRESS: 'cot.example.org', DEPLOY_MODE: 'direct', DATABASE_URL: 'postgres://h:p@db/holdfast' };
@@ -188,10 +189,7 @@ describe('settings', () => {
         ['a@b.org', 'a@b.org, c@d.org'],
         ['a', 'a@b.org,x', 'a@b org'],
       ],
-      ALERT_EMAIL_FROM: [
-        ['a@b.org', 'Holdfast <a@b.org>'],
-        ['a', '<>', 'x <y>'],
-      ],
+      ALERT_EMAIL_FROM: [SENDERS, [...NO_SENDERS, 'a', '<>', 'x <y>']],
       ALERT_SMS_TO: [['+15551234567'], ['5551234567', '+1-555', '+0']],
       TRUSTED_PROXIES: [
         ['10.0.0.1', '10.0.0.0/8, fd00::/64'],
