@@ -1,7 +1,7 @@
 // The mail server that SMTP_URL names, and the rule of what may be told to it.
 
-import { isIPv4 } from 'node:net';
 import { base64 } from '../domain/base64.ts';
+import { isLoopbackHost } from '../domain/host-name.ts';
 import type { Secret } from '../domain/secret.ts';
 
 /** A mail server. */
@@ -48,12 +48,8 @@ function defaultPort(secure: boolean, withLogin: boolean): number {
 }
 
 function trustIn(host: string, demanded: boolean): SmtpServer['trust'] {
-  if (isLoopback(host)) return 'none';
+  if (isLoopbackHost(host)) return 'none';
   return demanded ? 'verified' : 'opportunistic';
-}
-
-function isLoopback(host: string): boolean {
-  return host.toLowerCase() === 'localhost' || host === '::1' || (isIPv4(host) && host.startsWith('127.'));
 }
 
 /** A server may repeat what it was told, in any of these. */

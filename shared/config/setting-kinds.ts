@@ -5,7 +5,14 @@ import { z } from 'zod';
 import { parseDatabaseSize } from '../domain/database-size.ts';
 import { isDistinguishedName } from '../domain/distinguished-name.ts';
 import { readSender } from '../domain/email-address.ts';
-import { isHostName, isIpAddress, isIpv6, isWildcardAddress, normalAddress } from '../domain/host-name.ts';
+import {
+  isHostName,
+  isIpAddress,
+  isIpv6,
+  isLoopbackHost,
+  isWildcardAddress,
+  normalAddress,
+} from '../domain/host-name.ts';
 import { readQuartz } from '../domain/quartz.ts';
 import { Secret } from '../domain/secret.ts';
 import { messageOf } from '../domain/thrown.ts';
@@ -25,13 +32,13 @@ function checked(expects: string, accepts: (text: string) => boolean): Kind<stri
   return kind(expects, z.string().refine(accepts));
 }
 
-/** Text in which `faultIn` finds no fault; what it finds is part of the refusal. */
+/** Text in which `faultIn` finds no fault; what it finds is part of the refusal, unless it is empty. */
 function reasoned(expects: string, faultIn: (text: string) => string | undefined): Kind<string> {
   return kind(
     expects,
     z.string().superRefine((text, context) => {
       const message = faultIn(text);
-      if (message !== undefined) context.addIssue({ code: 'custom', message, params: { reason: true } });
+      if (message !== undefined) context.addIssue({ code: 'custom', message, params: { reason: message !== '' } });
     }),
   );
 }
@@ -116,6 +123,22 @@ export function url(...schemes: [string, ...string[]]): Kind<string> {
   return checked(`${urlWords(schemes)}, without user and password`, (text) => {
     return isUrl(text, schemes) && new URL(text).username === '' && new URL(text).password === '';
   });
+}
+
+/**
+ * A URL below which a key is sent: https, or http to this machine alone; a slash at its end is dropped.
+ */
+export function keyedUrl(): Kind<string> {
+  const expects = `${urlWords(['https', 'http'])}, without user, password, query and fragment`;
+  const { schema, ...rest } = reasoned(expects, keyedUrlFault);
+  return { ...rest, schema: schema.transform((text) => text.replace(/\/+$/, '')) };
+}
+
+function keyedUrlFault(text: string): string | undefined {
+  if (!url('https', 'http').schema.safeParse(text).success || /[?#]/.test(text)) return '';
+  const { protocol, hostname } = new URL(text);
+  if (protocol === 'https:' || isLoopbackHost(hostname)) return undefined;
+  return 'http:// would send the key over the network unencrypted, and is for a server on this machine only';
 }
 
 /** A URL of something that can be switched off. */

@@ -8,6 +8,7 @@ import {
   fraction,
   hostNameOrAddress,
   isAddressOrNetwork,
+  keyedUrl,
   type Kind,
   listOf,
   mailSender,
@@ -237,15 +238,15 @@ export const SETTINGS = {
     section: 'places',
     about: 'Where newer releases of the parts are looked up once in six hours; off: nowhere',
   }),
-  RESEND_URL: withDefault(url('https', 'http'), 'https://api.resend.com', {
+  RESEND_URL: withDefault(keyedUrl(), 'https://api.resend.com', {
     section: 'places',
     about: 'Where Resend is asked to send e-mail',
   }),
-  TWILIO_URL: withDefault(url('https', 'http'), 'https://api.twilio.com', {
+  TWILIO_URL: withDefault(keyedUrl(), 'https://api.twilio.com', {
     section: 'places',
     about: 'Where Twilio is asked to send SMS (a region has an address of its own)',
   }),
-  BREVO_URL: withDefault(url('https', 'http'), 'https://api.brevo.com', {
+  BREVO_URL: withDefault(keyedUrl(), 'https://api.brevo.com', {
     section: 'places',
     about: 'Where Brevo is asked to send SMS',
   }),

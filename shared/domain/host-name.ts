@@ -44,6 +44,12 @@ export function normalAddress(text: string): string | undefined {
   return normal.startsWith('::ffff:') ? undefined : normal;
 }
 
+/** True for a host that is this machine: `localhost`, 127.0.0.0/8, ::1 (in brackets or not). */
+export function isLoopbackHost(host: string): boolean {
+  const name = host.replace(/^\[|\]$/g, '').toLowerCase();
+  return name === 'localhost' || name === '::1' || (isIpv4(name) && name.startsWith('127.'));
+}
+
 /** True for the addresses that stand for every interface. */
 export function isWildcardAddress(address: string): boolean {
   return address === '0.0.0.0' || address === '::';

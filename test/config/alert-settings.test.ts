@@ -55,6 +55,27 @@ describe('settings of alerts by SMS', () => {
   ])('%s', (_, values, names) => expect(problemsOf(values)).toEqual(names));
 });
 
+describe('the address of a service that is given a key', () => {
+  it('loses the slash at its end', () => {
+    const values = { RESEND_URL: 'https://api.example.org/', TWILIO_URL: 'https://api.example.org/eu//' };
+    const { settings } = loadSettings([{ source: 'environment', values }], 'embedded');
+    expect([settings.RESEND_URL, settings.TWILIO_URL, settings.BREVO_URL]).toEqual([
+      'https://api.example.org',
+      'https://api.example.org/eu',
+      'https://api.brevo.com',
+    ]);
+  });
+
+  it('is refused when the key would go over the network unencrypted, with the reason', () => {
+    expect(load({ BREVO_URL: 'http://api.example.org' }).map(describeProblem)).toEqual([
+      expect.stringMatching(
+        /would send the key over the network unencrypted.*\n +Remedy: set for example BREVO_URL=https/,
+      ),
+    ]);
+    expect(load({ BREVO_URL: 'x' })[0]?.message).toMatch(/fragment$/);
+  });
+});
+
 describe('a problem of alerts', () => {
   it('names variable, value and remedy, and no secret', () => {
     expect(load(TO).map(describeProblem)).toEqual([

@@ -14,6 +14,26 @@ const root = resolve(import.meta.dirname, '../..');
 const ENOUGH = { SERVER_ADDRESS: 'cot.example.org', DEPLOY_MODE: 'direct', DATABASE_URL: 'postgres://h:p@db/holdfast' };
 const A_WAY_TO_SEND = { SMTP_URL: 'smtp://mail.example.org', SMS_PROVIDER: 'brevo', BREVO_API_KEY: 'from-brevo' };
 
+const SAFE_URLS = [
+  'https://api.example.org',
+  'https://api.example.org/eu/',
+  'http://127.0.0.1:8025',
+  'http://127.8.9.1/',
+  'http://[::1]:8025',
+  'http://LocalHost:8025',
+];
+const UNSAFE_URLS = [
+  'http://api.example.org',
+  'http://10.0.0.1',
+  'http://[::ffff:127.0.0.1]',
+  'http://localhost.example.org',
+  'http://127.example.org',
+  'https://u:p@api.example.org',
+  'https://api.example.org/?a',
+  'https://api.example.org/#a',
+  'api.example.org',
+];
+
 function load(values: Record<string, string>, mode: Mode = 'embedded') {
   return loadSettings([{ source: 'environment', values }], mode);
 }
@@ -190,6 +210,7 @@ describe('settings', () => {
         ['a', 'a@b.org,x', 'a@b org'],
       ],
       ALERT_EMAIL_FROM: [SENDERS, [...NO_SENDERS, 'a', '<>', 'x <y>']],
+      ...Object.fromEntries(['RESEND_URL', 'TWILIO_URL', 'BREVO_URL'].map((name) => [name, [SAFE_URLS, UNSAFE_URLS]])),
       ALERT_SMS_TO: [['+15551234567'], ['5551234567', '+1-555', '+0']],
       TRUSTED_PROXIES: [
         ['10.0.0.1', '10.0.0.0/8, fd00::/64'],
