@@ -1,7 +1,8 @@
 // Addresses of people as others may see them: enough to recognise one's own, not enough to write to it.
 
-const EMAIL = /[\w.!#$%&'*+/?^`{|}~-]{1,64}@[\p{L}\p{N}.-]{1,253}/gu;
-const TELEPHONE = /\+\d{7,15}(?!\d)/g;
+/** With a dot in the domain: `<20261121@mx>` is the id of a message. */
+const EMAIL = /[\w.!#$%&'*+/?^`{|}~-]{1,64}@(?=[\p{L}\p{N}-]{1,63}\.[\p{L}\p{N}])[\p{L}\p{N}.-]{1,253}/gu;
+const TELEPHONE = /(?<!\d)\+\d{7,15}(?!\d)/g;
 
 /** At least this many digits of a telephone number stay hidden. */
 const HIDDEN_DIGITS = 5;
@@ -23,14 +24,14 @@ export function maskAddresses(text: string, recipients: readonly string[] = []):
   return known.replaceAll(EMAIL, maskRecipient).replaceAll(TELEPHONE, maskRecipient);
 }
 
-/** An e-mail address plain or encoded for a URL; a telephone number with or without + and separators. */
+/** An e-mail address plain or encoded for a URL; a telephone number with +, 00 or neither, and with separators. */
 function spellingsOf(recipient: string): RegExp {
   if (recipient.includes('@')) {
     const spellings = [recipient, encodeURIComponent(recipient)].map(literal);
     return new RegExp(spellings.join('|'), 'giu');
   }
   const digits = recipient.replaceAll(/\D/g, '').split('');
-  return new RegExp(`(?:\\+|%2B)?${digits.join('[ ().-]{0,3}')}(?!\\d)`, 'giu');
+  return new RegExp(`(?<!\\d)(?:\\+|%2B|00)?${digits.join('[ ().-]{0,3}')}(?!\\d)`, 'giu');
 }
 
 function literal(text: string): string {

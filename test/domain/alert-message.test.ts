@@ -259,8 +259,12 @@ describe('addresses of people', () => {
     ['recipient 15551234567 blocked', 'recipient +1555***67 blocked'],
     ['others: chief@example.com, +4915112345678', 'others: c***@example.com, +4915***78'],
     ['250 2.0.0 Ok: queued as 4F2A1', '250 2.0.0 Ok: queued as 4F2A1'],
+    ['250 queued as <20261121@mx>', '250 queued as <20261121@mx>'],
+    ['<on-call@mx>: unknown, <20261121@mx>', '<o***@mx>: unknown, <20261121@mx>'],
+    ['id 9915551234567 and 155512345671', 'id 9915551234567 and 155512345671'],
+    ['number 0015551234567, %2B15551234567', 'number +1555***67, +1555***67'],
   ])('are masked in "%s"', (text, masked) =>
-    expect(maskAddresses(text, ['duty@example.org', '+15551234567'])).toBe(masked),
+    expect(maskAddresses(text, ['duty@example.org', 'on-call@mx', '+15551234567'])).toBe(masked),
   );
 
   it('never stand in a masked text, whatever surrounds them', () => {
