@@ -3,7 +3,6 @@
 
 import type { Level } from './alerts.ts';
 import { durationInWords, utcInWords } from './amounts.ts';
-import { maskAddresses } from './masking.ts';
 import { asciiLine, escapeHtml, oneLine, shortened } from './plain-text.ts';
 
 /** One message in every form that a channel may need. */
@@ -29,8 +28,6 @@ export interface AlertReport {
   /** Since when the module has not been ok. */
   since: string;
   raised_at: string;
-  /** Why it could not be sent before. */
-  reason: string | null;
 }
 
 /** Where the alert comes from. */
@@ -46,11 +43,14 @@ export interface AlertMessageInput {
   place: Place;
   /** What to do, one sentence each. */
   remedy: readonly string[];
+  /** Decides between the two texts of an alert, fresh and late, and is in neither: all attempts send one of the two. */
   now: Date;
 }
 
 /** Whoever gets an alert later than this is told so. */
 const LATE_MS = 60_000;
+/** Less is the same moment to people. */
+const NOTICEABLE_MS = 1000;
 const MOST_BRIEF = 300;
 /** Of one sentence; what is longer nobody reads. */
 const MOST_SAID = 600;
@@ -68,21 +68,23 @@ interface Letter {
   why: string;
 }
 
-/** The message of one alert. */
+/** The message of one alert. A late one tells what was, because nobody knows whether it still is. */
 export function alertMessage({ alert, place, remedy, now }: AlertMessageInput): Message {
+  const late = now.getTime() - Date.parse(alert.raised_at) >= LATE_MS;
+  const verb = late ? 'was' : 'is';
   const letter: Letter = {
-    title: `${said(alert.module, 40)} is ${alert.level} on ${said(place.name, 253)}`,
+    title: `${said(alert.module, 40)} ${verb} ${alert.level} on ${said(place.name, 253)}`,
     colour: COLOURS[alert.level],
-    paragraphs: [`What: ${said(alert.message)}`, sinceWhen(alert, now), ...lateness(alert, now)],
+    paragraphs: [`What: ${said(alert.message)}`, sinceWhen(alert), ...(late ? [lateness(alert)] : [])],
     lists: [
       { heading: 'Findings', items: alert.details.slice(0, MOST_FINDINGS).map((detail) => said(detail)) },
       { heading: 'What to do', items: remedy.map((sentence) => said(sentence)) },
     ],
-    link: { label: 'See it now', url: pageOf(alert.module, place) },
+    link: { label: late ? 'How it is now' : 'See it now', url: pageOf(alert.module, place) },
     why: whyYou(alert),
   };
-  const subject = `[Holdfast] ${asciiName(alert.module, 40)} is ${alert.level} on ${asciiName(place.name, 100)}`;
-  return { id: alert.id, subject, ...rendered(letter), brief: briefOf(alert, place, now) };
+  const subject = `[Holdfast] ${asciiName(alert.module, 40)} ${verb} ${alert.level} on ${asciiName(place.name, 100)}`;
+  return { id: alert.id, subject, ...rendered(letter), brief: briefOf(alert, place, late) };
 }
 
 /** The message that shows whether a channel works. */
@@ -111,20 +113,16 @@ function baseOf({ url }: Place): string {
   return url.replace(/\/+$/, '');
 }
 
-function sinceWhen({ since }: AlertReport, now: Date): string {
-  const lasting = now.getTime() - Date.parse(since);
-  return `Since: ${said(utcInWords(since), 40)}, for ${durationInWords(lasting)}`;
+function sinceWhen({ since, raised_at }: AlertReport): string {
+  const lasting = Date.parse(raised_at) - Date.parse(since);
+  const before = lasting >= NOTICEABLE_MS ? `, ${durationInWords(lasting)} before this alert was raised` : '';
+  return `Since: ${said(utcInWords(since), 40)}${before}`;
 }
 
 /** Mail was down, or nobody was there to send it. */
-function lateness(alert: AlertReport, now: Date): string[] {
-  if (!isLate(alert, now)) return [];
-  const why = alert.reason === null ? '' : ` (${said(maskAddresses(alert.reason)).replace(/\.$/, '')})`;
-  return [`This alert was raised at ${said(utcInWords(alert.raised_at), 40)} and could not be sent before${why}.`];
-}
-
-function isLate({ raised_at }: AlertReport, now: Date): boolean {
-  return now.getTime() - Date.parse(raised_at) >= LATE_MS;
+function lateness({ raised_at }: AlertReport): string {
+  const raised = `This alert was raised at ${said(utcInWords(raised_at), 40)} and could not be sent before.`;
+  return `${raised} It may be different by now; the link below shows how it is.`;
 }
 
 function whyYou({ module, level }: AlertReport): string {
@@ -133,11 +131,11 @@ function whyYou({ module, level }: AlertReport): string {
 }
 
 /** What is wrong and where first, then the details and when: an SMS is cut in the middle of a long sentence. */
-function briefOf(alert: AlertReport, place: Place, now: Date): string {
-  const level = alert.level.toUpperCase();
-  const start = `Holdfast: ${asciiName(alert.module, 40)} is ${level} on ${asciiName(place.name, 60)}. `;
-  const late = isLate(alert, now) ? ', sent late' : '';
-  const end = ` Since ${asciiName(utcInWords(alert.since), 40)}${late}.`;
+function briefOf(alert: AlertReport, place: Place, late: boolean): string {
+  const level = `${late ? 'was' : 'is'} ${alert.level.toUpperCase()}`;
+  const start = `Holdfast: ${asciiName(alert.module, 40)} ${level} on ${asciiName(place.name, 60)}. `;
+  const raised = late ? `, raised ${asciiName(utcInWords(alert.raised_at), 40)}, sent late` : '';
+  const end = ` Since ${asciiName(utcInWords(alert.since), 40)}${raised}.`;
   const room = MOST_BRIEF - start.length - end.length;
   return `${start}${asciiName(alert.message, room)}${end}`;
 }

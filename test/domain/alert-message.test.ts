@@ -8,6 +8,7 @@ import type { Alert } from '../../shared/ports/alerts.ts';
 
 const PLACE = { name: 'cot.example.org', url: 'https://monitor.cot.example.org/' };
 const NOW = new Date('2026-01-02T03:04:10Z');
+const LATE = new Date('2026-01-02T03:20:00Z');
 const ALERT: AlertReport = {
   id: 'a-1',
   module: 'disk',
@@ -16,7 +17,6 @@ const ALERT: AlertReport = {
   details: ['/: 95 % full, 1.2 GB free; critical from 90 %.', '/data: 91 % of its inodes used; critical from 90 %.'],
   since: '2026-01-02T00:59:05.000Z',
   raised_at: '2026-01-02T03:04:05.000Z',
-  reason: null,
 };
 const REMEDY = ['Look for what grew with du -xh / | sort -h | tail.', 'Delete it, or make the volume larger.'];
 
@@ -37,6 +37,7 @@ describe('the message of an alert', () => {
       ...ALERT,
       details: [...ALERT.details],
       state: 'pending',
+      reason: 'somebody@example.org: try again later',
       sent_at: null,
       attempts: 0,
       next_attempt_at: null,
@@ -50,7 +51,7 @@ describe('the message of an alert', () => {
     expect(write().text).toBe(`disk is critical on cot.example.org.
 
 What: /: 95 % full, 1.2 GB free; critical from 90 % (and 1 more).
-Since: 2026-01-02 00:59:05 UTC, for 2 hours 5 minutes
+Since: 2026-01-02 00:59:05 UTC, 2 hours 5 minutes before this alert was raised
 
 Findings:
 - /: 95 % full, 1.2 GB free; critical from 90 %.
@@ -73,7 +74,7 @@ You get this because you are named in ALERT_EMAIL_TO, and critical reaches the l
       ALERT.message,
       ...ALERT.details,
       ...REMEDY,
-      'for 2 hours 5 minutes',
+      '2 hours 5 minutes before',
       'MON_DISK_ALERT_MIN_LEVEL',
     ])
       expect(html).toContain(piece);
@@ -89,20 +90,41 @@ You get this because you are named in ALERT_EMAIL_TO, and critical reaches the l
     );
   });
 
-  it('says when it was raised and why it is late, without the addresses of others', () => {
-    const late = write({ reason: '450 chief@example.org: try again later.' }, new Date('2026-01-02T03:20:00Z'));
+  it('that is late tells what was, when it was raised, and where to see how it is now', () => {
+    const late = write({}, LATE);
     const sentence =
-      'This alert was raised at 2026-01-02 03:04:05 UTC and could not be sent before (450 c***@example.org: try again later).';
+      'This alert was raised at 2026-01-02 03:04:05 UTC and could not be sent before. It may be different by now; the link below shows how it is.';
+    expect(late.subject).toBe('[Holdfast] disk was critical on cot.example.org');
+    expect(late.text).toMatch(/^disk was critical on cot\.example\.org\.\n/);
     expect(late.text).toContain(sentence);
+    expect(late.text).toContain('How it is now: https://monitor.cot.example.org/api/health/disk');
     expect(late.html).toContain(sentence);
-    expect(late.brief).toMatch(/, sent late\.$/);
-    expect(write({}, new Date('2026-01-02T03:20:00Z')).text).toContain('could not be sent before.');
-    expect(write({ reason: 'not yet' }).text).not.toContain('could not be sent');
+    expect(late.brief).toMatch(/^Holdfast: disk was CRITICAL on .*, raised 2026-01-02 03:04:05 UTC, sent late\.$/);
+    expect(write().text).not.toContain('could not be sent');
+  });
+
+  it('has two texts and no third, whenever and after whatever it is sent', () => {
+    const sent = [-1, 0, 5, 59.999, 60, 61, 3600, 3 * 86_400].map((seconds) => {
+      const stored = { ...ALERT, reason: `vain attempt, ${seconds} s` };
+      const now = new Date(Date.parse(ALERT.raised_at) + seconds * 1000);
+      return JSON.stringify(alertMessage({ alert: stored, place: PLACE, remedy: REMEDY, now }));
+    });
+    const [fresh, late] = [JSON.stringify(write()), JSON.stringify(write({}, LATE))];
+    expect(sent).toEqual([fresh, fresh, fresh, fresh, late, late, late, late]);
+    expect(late).not.toBe(fresh);
+  });
+
+  it('says nothing of a duration when it began at the moment at which it was raised', () => {
+    for (const since of [ALERT.raised_at, '2026-01-02T03:04:04.600Z', '2026-01-02T04:00:00.000Z', 'unknown'])
+      expect(write({ since }).text).not.toContain('before this alert was raised');
+    expect(write({ since: '2026-01-02T03:04:00.000Z' }).text).toContain(
+      'Since: 2026-01-02 03:04:00 UTC, less than a minute before this alert was raised\n',
+    );
   });
 
   it('keeps header injection, HTML and bidi controls of a module harmless', () => {
     const evil = 'a\r\nBcc: x@evil.org\r\n\r\n<script>alert(1)</script> "\' &amp; \u202Egnp.exe \u0000\u2028b';
-    const message = write({ message: evil, details: [evil], module: `disk\r\nBcc: x@evil.org`, reason: evil });
+    const message = write({ message: evil, details: [evil], module: `disk\r\nBcc: x@evil.org` });
     expect(message.subject).toBe('[Holdfast] disk Bcc: x@evil.org is critical on cot.example.org');
     expect(message.html).toContain('&lt;script&gt;alert(1)&lt;/script&gt; &quot;&#39; &amp;amp; ?gnp.exe ? b');
     expect(message.text.split('\n')).toHaveLength(write().text.split('\n').length - 1);
@@ -152,7 +174,6 @@ const anyAlert = fc.record({
   details: fc.array(anyText, { maxLength: 30 }),
   since: fc.oneof(fc.constant(ALERT.since), anyText),
   raised_at: fc.constantFrom(ALERT.raised_at, '2025-12-31T23:59:59.999Z'),
-  reason: fc.option(anyText, { nil: null }),
 });
 const anyPlace = fc.record({ name: anyText, url: fc.constant(PLACE.url) });
 const anyRemedy = fc.array(anyText, { maxLength: 4 });
@@ -169,13 +190,13 @@ describe('whatever a module says', () => {
   it('the subject is one bounded ASCII line with module and level', () =>
     always(({ subject }, { module, level }) => {
       expect(subject).toMatch(/^[\x20-\x7e]{1,180}$/);
-      expect(subject).toMatch(new RegExp(`^\\[Holdfast\\] ${module} is ${level} on `));
+      expect(subject).toMatch(new RegExp(`^\\[Holdfast\\] ${module} (is|was) ${level} on `));
     }));
 
   it('the SMS is one line of at most 300 printable ASCII characters', () =>
     always(({ brief }, { module, level }) => {
       expect(brief).toMatch(/^[\x20-\x7e]{1,300}$/);
-      expect(brief).toContain(`${module} is ${level.toUpperCase()} on `);
+      expect(brief).toMatch(new RegExp(`${module} (is|was) ${level.toUpperCase()} on `));
     }));
 
   it('no < and no & of it reaches the HTML', () =>
