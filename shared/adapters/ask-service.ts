@@ -2,13 +2,17 @@
 // Web APIs only: runs on Node and in workerd.
 
 import { z } from 'zod';
-import { type SendOutcome, SEND_WITHIN_MS } from '../ports/notifier.ts';
+import type { SendOutcome } from '../ports/notifier.ts';
+import { rounded } from '../domain/amounts.ts';
 import { failureWords, foreignWords } from './foreign-words.ts';
 import { withinMs } from './time-limit.ts';
 
 const MOST_CHARACTERS = 100_000;
-/** Leaves time to say what happened. */
-const WITHIN_MS = SEND_WITHIN_MS - 1000;
+/** The longest that a send by a service with an HTTP API takes, with the time to say what happened. */
+const HTTP_SEND_WITHIN_MS = 20_000;
+const WITHIN_MS = HTTP_SEND_WITHIN_MS - 1000;
+/** Asked the same again, a service says the same: something about the message, the receiver or the account is wrong. */
+const FOR_GOOD: readonly number[] = [400, 401, 403, 404, 422];
 
 /** A service, and what must never be shown of the calls to it. */
 export interface Service {
@@ -20,6 +24,11 @@ export interface Service {
   /** Injected: the platform's. */
   fetch: typeof globalThis.fetch;
   withinMs: number | undefined;
+}
+
+/** The longest that one send by this service may take. */
+export function limitOf({ withinMs = WITHIN_MS }: Service): number {
+  return withinMs;
 }
 
 /** What the service answered (`body` is the JSON, if it was any), or why it could not be asked. */
@@ -35,10 +44,14 @@ export interface Said {
   reason?: string | undefined;
 }
 
-/** Asks once. Never rejects. */
-export async function askService(service: Service, address: string, init: RequestInit): Promise<Answer> {
+/** Asks once, for at most `ms`. Never rejects. */
+export async function askService(
+  service: Service,
+  address: string,
+  init: RequestInit,
+  ms = limitOf(service),
+): Promise<Answer> {
   const { host } = new URL(address);
-  const ms = service.withinMs ?? WITHIN_MS;
   const signal = AbortSignal.timeout(ms);
   try {
     const late = (): Error => signal.reason as Error;
@@ -46,7 +59,9 @@ export async function askService(service: Service, address: string, init: Reques
     return await withinMs(ms + 100, exchange(service, address, { ...init, redirect: 'manual', signal }), late);
   } catch (error) {
     // A notifier answers for every recipient, whatever happened.
-    const failure = signal.aborted ? `did not answer within ${ms / 1000} s` : failureWords(error, service.secrets);
+    const failure = signal.aborted
+      ? `did not answer within ${rounded(ms / 1000, 1)} s`
+      : failureWords(error, service.secrets);
     return { status: undefined, failure: `${host} ${failure}` };
   }
 }
@@ -92,7 +107,13 @@ export function outcomeOf(service: Service, answer: Answer, said: z.ZodType<Said
   const words = foreignWords(accepted ? (id ?? '') : reason, service.secrets);
   const verdict = accepted ? `${service.name} accepted it` : refusal(service, status);
   const detail = [verdict, ...(words === '' ? [] : [words])].join(': ');
-  return { accepted, detail, ...(accepted || retryAfterSeconds === undefined ? {} : { retryAfterSeconds }) };
+  if (accepted) return { accepted, detail };
+  return {
+    accepted,
+    detail,
+    ...(retryAfterSeconds === undefined ? {} : { retryAfterSeconds }),
+    ...(FOR_GOOD.includes(status) ? { permanent: true } : {}),
+  };
 }
 
 function refusal({ name, credential }: Service, status: number): string {

@@ -15,6 +15,8 @@ export interface SendOutcome {
   detail: string;
   /** The service asked to be left alone for that long. */
   retryAfterSeconds?: number;
+  /** The service will not take it however often it is asked, until somebody changes a setting or an account. */
+  permanent?: true;
 }
 
 export interface Notifier {
@@ -25,8 +27,8 @@ export interface Notifier {
   send(message: Message, recipients: readonly string[]): Promise<SendOutcome[]>;
 }
 
-/** The longest that a send may take. */
-export const SEND_WITHIN_MS = 20_000;
+/** The longest that a send may take: a mail server may look long at a mail before it takes it. */
+export const SEND_WITHIN_MS = 90_000;
 
 /** One channel that is set up. */
 export interface Outlet {
