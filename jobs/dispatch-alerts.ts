@@ -1,25 +1,47 @@
 // Sends the alerts that wait: each is taken under a lease, sent to everybody who does not have it yet, and counts as sent
-// only when everybody has it. What fails is tried again after a pause that grows, and given up visibly.
+// only when everybody has it. What fails is tried again after a pause that grows, and given up visibly. The alerts of one
+// module go out in the order in which they were raised.
 
 import { alertMessage, type Message } from '../shared/domain/alert-message.ts';
 import { maskAddresses } from '../shared/domain/masking.ts';
-import { retryPauseSeconds } from '../shared/domain/retry-pause.ts';
+import { AT_FIRST_SECONDS, retryPauseSeconds } from '../shared/domain/retry-pause.ts';
 import { healthModuleOf } from '../shared/health/index.ts';
 import type { Deps } from '../shared/http/deps.ts';
 import type { Alert, AlertDelivery, Attempt } from '../shared/ports/alerts.ts';
 import { type Channel, CHANNELS } from '../shared/ports/notifier.ts';
 
 const AT_ONCE = 10;
+/** The next alert of a module waits for the one before it, but not for a service that is slow. */
+const IN_ORDER_MS = 5_000;
 
 interface Tried extends AlertDelivery {
   retryAfterSeconds?: number;
+  permanent?: true;
 }
 
 export async function run(deps: Deps, now: Date): Promise<{ attempts: number }> {
   if (Object.keys(deps.notify).length === 0) return { attempts: 0 };
   const due = await deps.alerts.takeDue(AT_ONCE);
-  await Promise.all(due.map((alert) => attemptOne(deps, alert, now)));
+  const inOrder = due.toSorted((a, b) => Date.parse(a.raised_at) - Date.parse(b.raised_at));
+  const modules = Map.groupBy(inOrder, ({ module }) => module);
+  await Promise.all([...modules.values()].map((alerts) => attemptEach(deps, alerts, now)));
   return { attempts: due.length };
+}
+
+async function attemptEach(deps: Deps, alerts: readonly Alert[], now: Date): Promise<void> {
+  const attempts: Promise<void>[] = [];
+  for (const alert of alerts) {
+    const attempt = attemptOne(deps, alert, now);
+    attempts.push(attempt);
+    if (alert !== alerts.at(-1)) await Promise.race([attempt, pause(IN_ORDER_MS)]);
+  }
+  await Promise.all(attempts);
+}
+
+function pause(ms: number): Promise<void> {
+  return new Promise((over) => {
+    setTimeout(over, ms);
+  });
 }
 
 async function attemptOne(deps: Deps, alert: Alert, now: Date): Promise<void> {
@@ -57,8 +79,12 @@ function attemptOf(alert: Alert, tried: readonly Tried[], now: Date): Attempt {
   if (refused.length === 0) return { deliveries, state: 'sent', reason: null, pauseSeconds: null };
   const reason = [...new Set(refused.map(({ detail }) => detail))].join('; ');
   const ageSeconds = (now.getTime() - Date.parse(alert.raised_at)) / 1000;
-  const asked = Math.max(...refused.map(({ retryAfterSeconds }) => retryAfterSeconds ?? 0));
-  const pauseSeconds = retryPauseSeconds(alert.attempts + 1, ageSeconds, asked);
+  const permanent = refused.every((each) => each.permanent === true);
+  const somebodyHasIt = [...alert.deliveries, ...deliveries].some(({ accepted }) => accepted);
+  if (permanent && somebodyHasIt && ageSeconds >= AT_FIRST_SECONDS)
+    return { deliveries, state: 'failed', reason: `it did not reach everybody: ${reason}`, pauseSeconds: null };
+  const askedSeconds = Math.max(...refused.map(({ retryAfterSeconds }) => retryAfterSeconds ?? 0));
+  const pauseSeconds = retryPauseSeconds(alert.attempts + 1, ageSeconds, { askedSeconds, permanent });
   if (pauseSeconds === undefined) return { deliveries, state: 'failed', reason, pauseSeconds: null };
   return { deliveries, state: 'pending', reason, pauseSeconds };
 }

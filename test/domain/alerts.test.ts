@@ -288,8 +288,14 @@ describe('pauses between attempts', () => {
   });
 
   it('respect a service that asks for more time, within the same bounds', () => {
-    expect([retryPauseSeconds(1, 0, 30), retryPauseSeconds(1, 0, 3600), retryPauseSeconds(1, 700, 3600)]).toEqual([
-      30, 50, 300,
-    ]);
+    const asked = (ageSeconds: number, askedSeconds: number) => retryPauseSeconds(1, ageSeconds, { askedSeconds });
+    expect([asked(0, 30), asked(0, 3600), asked(700, 3600)]).toEqual([30, 50, 300]);
+  });
+
+  it('are an hour after a refusal for good, though not within the first ten minutes', () => {
+    const refused = (attempts: number, ageSeconds: number) =>
+      retryPauseSeconds(attempts, ageSeconds, { permanent: true, askedSeconds: 7200 });
+    expect([refused(1, 0), retryPauseSeconds(1, 0, { permanent: true })]).toEqual([50, 5]);
+    expect([refused(1, 600), refused(20, 86_400), refused(20, 3 * 86_400)]).toEqual([3600, 3600, undefined]);
   });
 });

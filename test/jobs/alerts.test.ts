@@ -13,15 +13,25 @@ import { NOW, table, type World, world } from '../fakes/monitored.ts';
 const at = (seconds: number): Date => new Date(NOW.getTime() + seconds * 1000);
 
 /** Keeps what it is given; refuses the recipients of the list. */
-function memoryNotifier(): Notifier & { sent: { to: string; message: Message }[]; refuses: string[]; asks?: number } {
+function memoryNotifier(): Notifier & {
+  sent: { to: string; message: Message }[];
+  refuses: string[];
+  permanent: boolean;
+} {
   const sent: { to: string; message: Message }[] = [];
   const notifier = {
     sent,
     refuses: [] as string[],
+    permanent: false,
     async send(message: Message, recipients: readonly string[]): Promise<SendOutcome[]> {
       return recipients.map((recipient) => {
         if (notifier.refuses.includes(recipient))
-          return { recipient, accepted: false, detail: `550 no such user <${recipient}>` };
+          return {
+            recipient,
+            accepted: false,
+            detail: `550 no such user <${recipient}>`,
+            ...(notifier.permanent ? { permanent: true } : {}),
+          };
         sent.push({ to: recipient, message });
         return { recipient, accepted: true, detail: '250 ok' };
       });
@@ -47,9 +57,9 @@ function setUp() {
     around.now = at(second);
     return (await dispatchAlerts(deps, around.now)).attempts;
   };
-  const observe = (status: Status, second: number) =>
+  const observe = (status: Status, second: number, module = 'disk') =>
     deps.alerts.observe({
-      module: 'disk',
+      module,
       status,
       shouldAlert: status !== 'ok',
       message: `/: 91 % full.`,
@@ -129,6 +139,89 @@ describe('dispatch-alerts', () => {
     expect(deps.log.events.at(-1)?.event).toBe('alert.given_up');
     expect(await deps.alerts.summary()).toMatchObject({ failed: 1, failed_reason: expect.stringMatching(/550/) });
     expect((await observe('critical', 72 * 3600 + 60)).kind).toBe('raised');
+  });
+
+  it('asks hourly, after ten minutes, those who refuse for good, and for three days when nobody has it', async () => {
+    const { mail, sms, dispatch, observe, only } = setUp();
+    for (const each of [mail, sms]) Object.assign(each, { refuses: [DUTY, CHIEF, PHONE], permanent: true });
+    await observe('critical', 0);
+    const tried: number[] = [];
+    for (let second = 0; second <= 3 * 86_400 + 3600; second += 5) if ((await dispatch(second)) > 0) tried.push(second);
+    const pauses = tried.slice(1).map((second, index) => second - (tried[index] ?? 0));
+    expect(pauses.slice(0, 5)).toEqual([5, 10, 20, 40, 50]);
+    expect(pauses.slice(15)).toEqual(pauses.slice(15).map(() => 3600));
+    expect(tried.length).toBeLessThan(95);
+    expect(await only()).toMatchObject({ state: 'failed', reason: expect.stringMatching(/^550/) });
+  });
+
+  it('ends an alert that the others have, after ten minutes, when the rest refuses it for good', async () => {
+    const { mail, dispatch, observe, only, deps } = setUp();
+    Object.assign(mail, { refuses: [CHIEF], permanent: true });
+    await observe('critical', 0);
+    for (let second = 0; second < 600; second += 5) await dispatch(second);
+    expect(await only()).toMatchObject({ state: 'pending' });
+    for (let second = 600; second < 700; second += 5) await dispatch(second);
+    expect(await only()).toMatchObject({
+      state: 'failed',
+      reason: expect.stringMatching(/^it did not reach everybody: 550/),
+      next_attempt_at: null,
+    });
+    expect(deps.log.events.at(-1)?.event).toBe('alert.given_up');
+  });
+
+  it('goes on when only some of the refusals are for good', async () => {
+    const { mail, sms, dispatch, observe, only } = setUp();
+    Object.assign(mail, { refuses: [CHIEF], permanent: true });
+    sms.refuses = [PHONE];
+    await observe('critical', 0);
+    for (let second = 0; second < 2000; second += 5) await dispatch(second);
+    expect(await only()).toMatchObject({ state: 'pending' });
+  });
+
+  it('sends what one module says in its order, other modules meanwhile, and does not wait for a service that is slow', async () => {
+    const { deps, dispatch, observe, around } = setUp();
+    const events: string[] = [];
+    const waiting: (() => void)[] = [];
+    deps.notify = {
+      email: {
+        by: 'SMTP',
+        recipients: [DUTY],
+        notifier: {
+          async send({ subject }, recipients) {
+            const what = /(\w+ (is|was) \w+) on/.exec(subject)?.[1] ?? '';
+            events.push(`${what}:`);
+            await new Promise<void>((done) => waiting.push(done));
+            events.push(`${what}.`);
+            return recipients.map((recipient) => ({ recipient, accepted: true, detail: 'ok' }));
+          },
+        },
+      },
+    };
+    await observe('warning', 0);
+    await observe('critical', 1);
+    await observe('warning', 2, 'tls');
+    const sent = dispatch(3);
+    await expect.poll(() => waiting.length).toBe(2);
+    expect(events).toEqual(['disk is warning:', 'tls is warning:']);
+    waiting.splice(0).forEach((done) => done());
+    await expect.poll(() => waiting.length).toBe(1);
+    expect(events.slice(4)).toEqual(['disk is critical:']);
+    waiting.splice(0).forEach((done) => done());
+    expect(await sent).toBe(3);
+
+    events.length = 0;
+    for (const [status, second] of [
+      ['ok', 400],
+      ['warning', 401],
+      ['critical', 402],
+    ] as const)
+      await observe(status, second);
+    const slow = dispatch(403);
+    await expect.poll(() => waiting.length).toBe(1);
+    await expect.poll(() => waiting.length, { timeout: 8000 }).toBe(2);
+    expect(events).toEqual(['disk is warning:', 'disk is critical:']);
+    waiting.splice(0).forEach((done) => done());
+    expect(await slow).toBe(2);
   });
 
   it('does nothing while no channel is set up', async () => {
