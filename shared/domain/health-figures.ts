@@ -115,14 +115,14 @@ function walkList(list: readonly unknown[], key: string, place: Place, keep: Kee
   });
 }
 
-/** The labels of an entry; those that an outer entry has already are called after their list. */
+/** The labels of an entry; those that an outer entry has already are called after their list. An empty label is none. */
 function identifying(entry: unknown, item: string, outer: Labels): Record<string, string> {
   if (typeof entry !== 'object' || entry === null) return {};
   const texts = entry as Record<string, unknown>;
   return Object.fromEntries(
     IDENTIFYING.flatMap((key) => {
       const text = texts[key];
-      return typeof text === 'string' ? [[free(key, item, outer), text.toWellFormed()]] : [];
+      return typeof text === 'string' && text !== '' ? [[free(key, item, outer), text.toWellFormed()]] : [];
     }),
   );
 }

@@ -145,13 +145,14 @@ function line(name: string, labels: string | undefined, value: number): string {
   return labels ? `${name}{${labels}} ${numberText(value)}` : `${name} ${numberText(value)}`;
 }
 
-/** In the order of their names, so that the same labels are the same text. */
+/** In the order of their names and without empty ones, which are the same as none: the same labels are the same text. */
 function renderLabels(labels: Labels): string {
   return Object.keys(labels)
     .toSorted()
-    .map((name) => {
+    .flatMap((name) => {
       if (!LABEL_NAME.test(name)) throw new Error(`${name} is no name of a label`);
-      return `${name}="${escaped(labels[name] ?? '')}"`;
+      const value = labels[name] ?? '';
+      return value === '' ? [] : [`${name}="${escaped(value)}"`];
     })
     .join(',');
 }

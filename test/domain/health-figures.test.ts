@@ -67,6 +67,18 @@ describe('figures of health', () => {
       'holdfast_disk_name_n{name="b"} 3',
     ]));
 
+  it('of lists whose entries have an empty name are told apart by their place, not by an empty label', () =>
+    expect(
+      lines({
+        mounts: [{ mount: '', n: 1 }, { mount: '/', n: 2 }, { n: 3 }, { mount: '', host: 'a', n: 4 }],
+      }),
+    ).toEqual([
+      'holdfast_disk_mount_n{entry="0"} 1',
+      'holdfast_disk_mount_n{mount="/"} 2',
+      'holdfast_disk_mount_n{entry="2"} 3',
+      'holdfast_disk_mount_n{host="a"} 4',
+    ]));
+
   it('of lists in lists have the labels of both', () =>
     expect(lines({ hosts: [{ name: 'a', ports: [{ name: 'x', up: true }] }] })).toEqual([
       'holdfast_disk_host_port_up{name="a",port_name="x"} 1',
@@ -93,7 +105,7 @@ describe('figures of health', () => {
         { maxDepth: 3 },
         fc.integer(),
         fc.boolean(),
-        fc.constantFrom('a', 'b'),
+        fc.constantFrom('a', 'b', ''),
         fc.constant(null),
         fc.array(tie('value'), { maxLength: 3 }),
         tie('data'),

@@ -77,12 +77,23 @@ describe('OpenMetrics text', () => {
           renderOpenMetrics([gauge({ help, samples: [{ labels: { x }, value }] })]),
         ).values();
         expect(family?.help).toBe(help.toWellFormed());
-        expect(family?.samples).toEqual([{ name: 'thing', labels: { x: x.toWellFormed() }, value: value + 0 }]);
+        const labels = x === '' ? {} : { x: x.toWellFormed() };
+        expect(family?.samples).toEqual([{ name: 'thing', labels, value: value + 0 }]);
       }),
     );
   });
 
+  it('leaves out a label that is empty: to its reader that is the same as none', () =>
+    expect(valuesOf([gauge({ samples: [{ labels: { a: '', b: '1', c: '' }, value: 2 }] })])).toEqual([
+      'thing{b="1"} 2',
+    ]));
+
   it.each<[string, MetricFamily[], RegExp]>([
+    [
+      'an empty label beside none',
+      [gauge({ samples: [{}, { a: '' }].map((labels) => ({ labels, value: 1 })) })],
+      /the metric thing has the labels \{\} twice/,
+    ],
     [
       'the same labels twice, in whatever order',
       [
@@ -125,6 +136,7 @@ describe('the strict reader of the tests', () => {
     ['a sample of another family', '# TYPE a gauge\nb 1\n# EOF\n'],
     ['a family in two pieces', '# TYPE a gauge\na 1\n# TYPE b gauge\nb 1\n# TYPE a gauge\n# EOF\n'],
     ['a unit that is not in the name', '# TYPE a gauge\n# UNIT a bytes\na 1\n# EOF\n'],
+    ['an empty label beside none', '# TYPE a gauge\na{b=""} 1\na 1\n# EOF\n'],
     ['labels twice', '# TYPE a gauge\na{b="1",c="2"} 1\na{c="2",b="1"} 1\n# EOF\n'],
     ['a label twice', '# TYPE a gauge\na{b="1",b="2"} 1\n# EOF\n'],
     ['a comma too many', '# TYPE a gauge\na{b="1",} 1\n# EOF\n'],

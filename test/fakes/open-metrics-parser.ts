@@ -109,9 +109,9 @@ function numberOf(text: string): number {
   return Number(text);
 }
 
-/** A label set without some of its labels, as a text. */
+/** A label set without some of its labels, as a text. An empty label is none. */
 export function labelKey(labels: Record<string, string>, without: string[] = []): string {
-  const kept = Object.entries(labels).filter(([name]) => !without.includes(name));
+  const kept = Object.entries(labels).filter(([name, value]) => value !== '' && !without.includes(name));
   return JSON.stringify(kept.toSorted(([a], [b]) => (a < b ? -1 : 1)));
 }
 
