@@ -96,7 +96,6 @@ async function startHost(plan: EmbeddedPlan): Promise<Host> {
   const configuration = readConfiguration(home, handover.layers, handover.mode);
   const startedAt = new Date();
   const modules = HEALTH_MODULES.map(({ name }) => name);
-  const jobs = JOBS.map(({ name }) => name);
   const deps = nodeDeps({
     home,
     startedAt,
@@ -104,7 +103,7 @@ async function startHost(plan: EmbeddedPlan): Promise<Host> {
     handover,
     log,
     modules,
-    jobs,
+    jobs: JOBS,
     tickSeconds: CRON_SECONDS,
     journal: 'alerts-workerd.json',
   });

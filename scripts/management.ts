@@ -48,8 +48,7 @@ async function main(): Promise<void> {
   }
   const startedAt = new Date();
   const modules = HEALTH_MODULES.map(({ name }) => name);
-  const jobs = JOBS.map(({ name }) => name);
-  const deps = nodeDeps({ home, startedAt, configuration, handover, log, modules, jobs });
+  const deps = nodeDeps({ home, startedAt, configuration, handover, log, modules, jobs: JOBS });
   const app = createApp(deps);
   const listeners = listenersOf(configuration, handover);
   const server = await serveApp(

@@ -15,7 +15,7 @@ export const EXPOSED = {
   alerts: ['observe', 'history', 'takeDue', 'settle', 'list', 'summary', 'trouble', 'prune'],
   smtp: ['send'],
   heartbeat: ['beat', 'state'],
-  jobStatistics: ['ended', 'figures'],
+  jobStatistics: ['ended', 'elsewhere', 'figures'],
   requests: ['figures'],
   process: ['figures'],
   logFiles: ['names', 'tail'],

@@ -22,6 +22,7 @@ import type { Settings } from '../config/settings.ts';
 import type { Thresholds } from '../domain/thresholds.ts';
 import type { Deps } from '../http/deps.ts';
 import type { Alerts } from '../ports/alerts.ts';
+import type { Job } from '../ports/job.ts';
 import type { Log } from '../ports/log.ts';
 import { CORE, sharedDeps, STATE } from './both-hosts.ts';
 import type { Configuration } from './configuration.ts';
@@ -38,8 +39,7 @@ export interface NodeHost {
   log: Log;
   /** The names of the health modules. */
   modules: readonly string[];
-  /** The names of the jobs. */
-  jobs: readonly string[];
+  jobs: readonly Job<Deps>[];
   /** How often jobs are looked at; default 1. */
   tickSeconds?: number;
   /** Name of the file below DATA_DIR that keeps alerts while the database is away; each process has its own. */
@@ -83,7 +83,7 @@ export function nodeDeps({
   const { HEARTBEAT_URL: beatUrl } = settings;
   const heartbeat = beatUrl === undefined ? undefined : httpHeartbeat(beatUrl, fetch, () => new Date());
   const runtimeUrl = settings.CONTAINER_RUNTIME_URL;
-  return {
+  const deps: NodeDeps = {
     ...shared,
     log,
     alerts,
@@ -106,11 +106,17 @@ export function nodeDeps({
       nowMs: () => Date.now(),
       tickSeconds,
     }),
-    jobStatistics: memoryJobStatistics(jobs),
+    jobStatistics: memoryJobStatistics(
+      jobs.map((job) => ({
+        name: job.name,
+        intervalSeconds: () => Math.max(job.intervalSeconds(deps), tickSeconds),
+      })),
+    ),
     requests: memoryRequestStatistics(),
     process: nodeProcess(),
     together: sharingTogether(),
   };
+  return deps;
 }
 
 /** An alert must be on its way within seconds, also when the database only hangs. */

@@ -88,6 +88,21 @@ function jobFamilies(jobs: readonly JobFigures[]): MetricFamily[] {
       each(({ failures }) => failures),
     ),
     gauge(
+      'holdfast_job_failures_in_row',
+      'Runs of each job in this process that failed since the last one that succeeded',
+      each(({ failuresInRow }) => failuresInRow),
+    ),
+    gauge(
+      'holdfast_job_interval_seconds',
+      'How often each job is to run',
+      each(({ intervalSeconds }) => intervalSeconds),
+    ),
+    gauge(
+      'holdfast_job_last_seen_timestamp_seconds',
+      'When each job last ended, or was last found done or under way in another process',
+      each(({ lastSeenMs }) => seconds(lastSeenMs)),
+    ),
+    gauge(
       'holdfast_job_last_run_timestamp_seconds',
       'When the last run of each job ended',
       each(({ lastEndedMs }) => seconds(lastEndedMs)),

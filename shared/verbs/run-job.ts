@@ -13,15 +13,16 @@ export interface RunJobDeps extends ClaimedRunDeps {
 /** A claimed job is looked at this often also between its slots, so that a crashed run is soon taken over. */
 const LOOK_AGAIN_SECONDS = 15;
 
-/** One run of one job, counted when it ran here. Never rejects: what goes wrong is logged. */
+/** One run of one job, counted when it ran here, noted when another process has it. Never rejects: what goes wrong is logged. */
 export async function runJob<D extends RunJobDeps>(job: Job<D>, deps: D, runner: string, now: Date): Promise<void> {
   const began = performance.now();
   const end = await attempt(job, deps, runner, now);
-  if (end === 'elsewhere' || end === 'not claimed') return;
+  if (end === 'not claimed') return;
   const ms = performance.now() - began;
+  const endedMs = now.getTime() + ms;
   try {
-    const run = { job: job.name, failed: end === 'failed', endedMs: now.getTime() + ms, seconds: ms / 1000 };
-    await deps.jobStatistics.ended(run);
+    if (end === 'elsewhere') await deps.jobStatistics.elsewhere(job.name, endedMs);
+    else await deps.jobStatistics.ended({ job: job.name, failed: end === 'failed', endedMs, seconds: ms / 1000 });
   } catch (error) {
     deps.log.warn('job.not_counted', { job: job.name, error: messageOf(error) });
   }

@@ -78,7 +78,10 @@ export function fakeDeps(
     notify: {},
     heartbeat: undefined,
     place: { name: 'cot.example.org', url: 'https://monitor.cot.example.org' },
-    jobStatistics: memoryJobStatistics(['poll-health', 'prune-job-runs']),
+    jobStatistics: memoryJobStatistics([
+      { name: 'poll-health', intervalSeconds: () => 1 },
+      { name: 'prune-job-runs', intervalSeconds: () => 3600 },
+    ]),
     requests: memoryRequestStatistics(),
     process: fakeProcess,
     together: (_, work) => work(),

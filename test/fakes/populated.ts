@@ -49,7 +49,14 @@ export async function populatedDeps(): Promise<ReturnType<typeof fakeDeps>> {
   });
   deps.health = health;
   await pollHealth(deps, NOW);
-  const alerts = { pending: 3, oldest_pending_seconds: 61, pending_reason: 'queue is full', failed: 1 };
+  const alerts = {
+    pending: 3,
+    oldest_pending_seconds: 61,
+    partly_sent: 1,
+    pending_reason: 'queue is full',
+    failed: 2,
+    failed_unreached: 1,
+  };
   health.put(measured('alerts', 'warning', alerts));
   for (const job of ['poll-health', 'prune-job-runs'])
     for (const failed of [false, true])

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { createApp } from '../../functions/app.ts';
+import { memoryJobStatistics } from '../../shared/adapters/memory-job-statistics.ts';
 import { memoryHealthCache } from '../../shared/adapters/memory-health-cache.ts';
 import { HEALTH_MODULES } from '../../shared/health/index.ts';
 import type { Bindings } from '../../shared/http/env.ts';
@@ -92,6 +93,8 @@ describe('GET /metrics', () => {
     expect(samples(families, 'holdfast_health_updated_timestamp_seconds')).toEqual([]);
     expect(samples(families, 'holdfast_job_runs')).toContainEqual([{ name: 'poll-health' }, 0]);
     expect(samples(families, 'holdfast_job_last_duration_seconds')).toEqual([]);
+    expect(samples(families, 'holdfast_job_last_seen_timestamp_seconds')).toEqual([]);
+    expect(samples(families, 'holdfast_job_failures_in_row')).toContainEqual([{ name: 'poll-health' }, 0]);
   });
 
   it('knows modules that nobody has told it about', async () => {
@@ -151,6 +154,53 @@ describe('jobs in /metrics', () => {
     for (const [, value] of samples(families, 'holdfast_job_last_run_timestamp_seconds'))
       expect(value).toBeGreaterThanOrEqual(NOW.getTime() / 1000);
     for (const [, value] of samples(families, 'holdfast_job_last_duration_seconds')) expect(value).toBeLessThan(5);
+  });
+
+  it('say how often each is to run; of one that nobody expects nothing is known', async () => {
+    const fresh = fakeDeps();
+    await fresh.jobStatistics.ended({ job: 'unheard-of', failed: false, endedMs: NOW.getTime(), seconds: 1 });
+    expect(samples(await scrape(createApp(fresh)), 'holdfast_job_interval_seconds')).toEqual([
+      [{ name: 'poll-health' }, 1],
+      [{ name: 'prune-job-runs' }, 3600],
+    ]);
+  });
+
+  it('count the failures in a row: the first success ends them', async () => {
+    const fresh = fakeDeps();
+    const inRow: unknown[] = [];
+    for (const failed of [true, true, false, true]) {
+      await fresh.jobStatistics.ended({ job: 'poll-health', failed, endedMs: NOW.getTime(), seconds: 1 });
+      inRow.push(samples(await scrape(createApp(fresh)), 'holdfast_job_failures_in_row')[0]?.[1]);
+    }
+    expect(inRow).toEqual([1, 2, 0, 1]);
+  });
+
+  it('are seen to run where another process has run them; a database that does not answer shows nothing', async () => {
+    const fresh = fakeDeps();
+    const sweep = {
+      name: 'sweep',
+      claim: 'row' as const,
+      cron: '',
+      intervalSeconds: () => 60,
+      limitSeconds: 60,
+      run: async () => ({}),
+    };
+    const seen = async (): Promise<unknown[]> =>
+      samples(await scrape(createApp(fresh)), 'holdfast_job_last_seen_timestamp_seconds');
+    const around = { ...fresh, jobStatistics: memoryJobStatistics([]) };
+    await runJob(sweep, around, 'another', NOW);
+    expect(await seen()).toEqual([]);
+    await runJob(sweep, fresh, 'me', new Date(NOW.getTime() + 15_000));
+    const families = await scrape(createApp(fresh));
+    expect(await seen()).toEqual([[{ name: 'sweep' }, expect.closeTo(NOW.getTime() / 1000 + 15, 0)]]);
+    expect(samples(families, 'holdfast_job_last_run_timestamp_seconds')).toEqual([]);
+    expect(samples(families, 'holdfast_job_runs')).toContainEqual([{ name: 'sweep' }, 0]);
+    const before = await seen();
+    fresh.jobRuns.claim = async () => {
+      throw new Error('no database');
+    };
+    await runJob(sweep, fresh, 'me', new Date(NOW.getTime() + 3600_000));
+    expect(await seen()).toEqual(before);
   });
 
   it('go on when a run cannot be counted', async () => {
