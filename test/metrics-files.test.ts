@@ -16,7 +16,7 @@ const place = join(root, 'compose/metrics');
 interface Rule {
   alert: string;
   expr: string;
-  for?: string;
+  for: string;
   labels: { severity: string };
   annotations: Record<string, string>;
 }
@@ -50,13 +50,17 @@ describe('the alert rules', () => {
     expect(complaints(rule.expr, Object.values(rule.annotations).join('\n'), known)).toEqual([]),
   );
 
-  it('have a name of their own, a severity, a summary, and a valid pause', () => {
+  it('have a name of their own, a severity, a pause, what it is and what to do', () => {
     expect(new Set(rules.map(({ alert }) => alert)).size).toBe(rules.length);
-    for (const { alert, labels, annotations, for: pause = '0m' } of rules) {
+    for (const { alert, labels, annotations, for: pause } of rules) {
       expect(alert).toMatch(/^Holdfast[A-Z][A-Za-z]+$/);
       expect(['warning', 'critical']).toContain(labels.severity);
-      expect(annotations['summary']).toMatch(/\S/);
-      expect(pause).toMatch(/^\d+[smhd]$/);
+      expect([alert, annotations['summary']]).toEqual([alert, expect.stringMatching(/\w/)]);
+      expect([alert, annotations['description']]).toEqual([
+        alert,
+        expect.stringMatching(/\b(GET|Look|look|Renew|Add|The log)\b/),
+      ]);
+      expect([alert, pause]).toEqual([alert, expect.stringMatching(/^[1-9]\d*[smhd]$/)]);
     }
   });
 
@@ -68,8 +72,11 @@ describe('the alert rules', () => {
         'holdfast_health_status',
         'holdfast_health_updated_timestamp_seconds',
         'holdfast_alerts_oldest_pending_seconds',
+        'holdfast_alerts_partly_sent',
         'holdfast_alerts_failed',
-        'holdfast_job_last_success_timestamp_seconds',
+        'holdfast_alerts_failed_unreached',
+        'holdfast_job_last_seen_timestamp_seconds',
+        'holdfast_job_failures_in_row',
         'holdfast_disk_mount_free_bytes',
       ]),
     );
