@@ -23,14 +23,14 @@ export interface JobFigures {
   lastEndedMs: number | null;
   lastSucceededMs: number | null;
   lastSeconds: number | null;
-  /** When it last ended here, or was last found done, or under way, in another process; null before that. */
+  /** When it last ended here, or what is due was last found done or under way; null before that. */
   lastSeenMs: number | null;
 }
 
 export interface JobStatistics {
   /** Counts a run; what another process runs is counted there. */
   ended(run: EndedRun): Maybe<void>;
-  /** Another process has done what is due, or is at it. */
+  /** What is due is done already, or another process is at it. */
   elsewhere(job: string, atMs: number): Maybe<void>;
   figures(): Maybe<JobFigures[]>;
 }

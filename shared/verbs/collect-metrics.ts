@@ -99,7 +99,7 @@ function jobFamilies(jobs: readonly JobFigures[]): MetricFamily[] {
     ),
     gauge(
       'holdfast_job_last_seen_timestamp_seconds',
-      'When each job last ended, or was last found done or under way in another process',
+      'When each job last ended, or what is due of it was last found done or under way',
       each(({ lastSeenMs }) => seconds(lastSeenMs)),
     ),
     gauge(
