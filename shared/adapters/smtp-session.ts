@@ -4,6 +4,7 @@ import { once } from 'node:events';
 import { connect, type LookupFunction, type Socket } from 'node:net';
 import type { NodemailerError } from 'nodemailer';
 import type SMTPConnection from 'nodemailer/lib/smtp-connection';
+import { Readable } from 'node:stream';
 import { AppError } from '../domain/app-error.ts';
 import type { SmtpServer } from './smtp-server.ts';
 import { withinMs } from './time-limit.ts';
@@ -17,6 +18,11 @@ export interface Limits {
   lookup: LookupFunction | undefined;
   /** Cuts the connection at once, at whatever point; what is not on the wire yet is dropped. */
   over: AbortSignal;
+}
+
+export interface Envelope {
+  from: string;
+  to: string[];
 }
 
 /** A mail that the server has taken. */
@@ -51,9 +57,14 @@ export async function callServer(server: SmtpServer, limits: Limits) {
   await step(connection, (done) => connection.connect(done));
   await logIn(connection, server);
 
-  async function handOver(envelope: { from: string; to: string[] }, mail: Buffer): Promise<Handover> {
+  /** Calls `given` when the mail is out; the server may be silent after that, and look at it. */
+  async function handOver(envelope: Envelope, mail: Buffer, given: () => void): Promise<Handover> {
+    const source = Readable.from([mail]).once('end', () => {
+      if (connection._socket) connection._socket.setTimeout(0);
+      given();
+    });
     const info = await step<{ response: string; rejectedErrors?: NodemailerError[] | undefined }>(connection, (done) =>
-      connection.send(envelope, mail, done),
+      connection.send(envelope, source, done),
     );
     const goodbye = (): Promise<void> => leave(connection, socket);
     return { response: info?.response ?? '', refused: info?.rejectedErrors ?? [], goodbye };
@@ -76,9 +87,14 @@ async function dial(server: SmtpServer, { quietMs, lookup, over }: Limits): Prom
 }
 
 async function logIn(connection: SMTPConnection, { login, trust, place }: SmtpServer): Promise<void> {
-  if (login === undefined || !connection.allowsAuth) return;
+  if (login === undefined) return;
   if (trust === 'verified' && !connection.secure)
     throw new AppError('upstream', `${place} does not encrypt, and a password is not sent without it`);
+  if (!connection.allowsAuth)
+    throw new AppError(
+      'upstream',
+      `${place} offers no login (AUTH), and SMTP_URL has a user: remove it, or correct the port`,
+    );
   await step(connection, (done) => connection.login(login, done));
 }
 

@@ -14,11 +14,21 @@ export function failureOf(error: unknown, server: SmtpServer, quietMs: number): 
   return `${server.place} ${predicate(error as NodemailerError, server, quietMs)}`;
 }
 
+/** True when the server will say the same however often it is asked: 5xx to sender, recipient or mail. */
+export function isForGood(error: unknown): boolean {
+  const { command = '', responseCode = 0 } = error as NodemailerError;
+  if (!['MAIL FROM', 'RCPT TO', 'DATA'].includes(command)) return false;
+  return responseCode >= 500 && responseCode < 600 && responseCode !== 535;
+}
+
 /** What the server said about single recipients that it refused, by recipient. */
-export function refusalsOf(errors: unknown, server: SmtpServer): Map<string, string> {
+export function refusalsOf(errors: unknown, server: SmtpServer): Map<string, { detail: string; permanent: boolean }> {
   const each = Array.isArray(errors) ? errors : ((errors as NodemailerError).rejectedErrors ?? []);
   return new Map(
-    (each as NodemailerError[]).map((error) => [error.recipient ?? '', failureOf(error, server, 0)] as const),
+    (each as NodemailerError[]).map((error) => [
+      error.recipient ?? '',
+      { detail: failureOf(error, server, 0), permanent: isForGood(error) },
+    ]),
   );
 }
 
