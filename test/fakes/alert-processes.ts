@@ -34,7 +34,7 @@ function over(line: Line, table: AlertTable): AlertTable {
       return value;
     },
   ]);
-  return Object.fromEntries(methods) as unknown as AlertTable;
+  return Object.fromEntries(methods) as AlertTable;
 }
 
 export function alertProcess(table: AlertTable, policy: AlertPolicy, file?: string): AlertProcess {

@@ -179,7 +179,7 @@ describe('dispatch-alerts', () => {
   });
 
   it('sends what one module says in its order, other modules meanwhile, and does not wait for a service that is slow', async () => {
-    const { deps, dispatch, observe, around } = setUp();
+    const { deps, dispatch, observe } = setUp();
     const events: string[] = [];
     const waiting: (() => void)[] = [];
     deps.notify = {
