@@ -9,6 +9,8 @@ import { afterAttempt, type Known, observationOf, sameState, stateAfter } from '
 export interface Remembered extends Known {
   /** Changed since it was last in step with the database. */
   dirty: boolean;
+  /** The last alert that both knew of when they were in step, and those that were raised here since; '' is none. */
+  lineage: string[];
 }
 
 /** An alert that this process looks after. */
@@ -41,6 +43,7 @@ export interface Clock {
 
 /** However long the database is away, and whatever flaps meanwhile. */
 const MOST_KEPT = 2000;
+const LONGEST_LINEAGE = 50;
 
 export type AlertMemory = ReturnType<typeof alertMemory>;
 
@@ -56,7 +59,10 @@ export function alertMemory({ wallMs, steadyMs }: Clock, leaseMs: number) {
   function remember(module: string, state: AlertState): void {
     const before = states.get(module);
     if (before !== undefined && sameState(before.state, state)) return;
-    states.set(module, { state, version: before?.version ?? -1, dirty: true });
+    const lineage = before === undefined ? [''] : before.lineage;
+    const id = lastAlertOf(state);
+    const longer = lineage.includes(id) ? lineage : [...lineage.slice(-LONGEST_LINEAGE), id];
+    states.set(module, { state, version: before?.version ?? -1, dirty: true, lineage: longer });
   }
 
   function put(alert: Alert, stored: boolean, dueMs = steadyMs(), flyingUntilMs = 0): void {
@@ -87,7 +93,7 @@ export function alertMemory({ wallMs, steadyMs }: Clock, leaseMs: number) {
   /** Takes over what the database says, unless something else is still to be merged. */
   function adopt(module: string, { state, version }: Known): void {
     if (states.get(module)?.dirty === true) return;
-    states.set(module, { state, version, dirty: false });
+    states.set(module, { state, version, dirty: false, lineage: [lastAlertOf(state)] });
     confirmedMs.set(module, steadyMs());
   }
 
@@ -137,7 +143,7 @@ export function alertMemory({ wallMs, steadyMs }: Clock, leaseMs: number) {
     },
     stateStored(module: string, before: Remembered, now: Known): void {
       if (states.get(module) !== before) return;
-      states.set(module, { ...now, dirty: false });
+      states.set(module, { ...now, dirty: false, lineage: [lastAlertOf(now.state)] });
       confirmedMs.set(module, steadyMs());
     },
     /** True while there is something that only the database can say is still ours. */
@@ -165,6 +171,10 @@ export function alertMemory({ wallMs, steadyMs }: Clock, leaseMs: number) {
       for (const { alert, stored } of snapshot.held) put(alert, stored);
     },
   };
+}
+
+function lastAlertOf({ raised }: AlertState): string {
+  return raised?.id ?? '';
 }
 
 function matches(alert: Alert, { module, level, state, since, until }: AlertFilter): boolean {

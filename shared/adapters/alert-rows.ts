@@ -44,7 +44,10 @@ const alertSchema: z.ZodType<Alert> = z.object({
 /** The whole journal. */
 export const snapshotSchema: z.ZodType<Snapshot> = z.object({
   runner: z.string(),
-  states: z.record(z.string(), z.object({ state: stateSchema, version: z.int(), dirty: z.boolean() })),
+  states: z.record(
+    z.string(),
+    z.object({ state: stateSchema, version: z.int(), dirty: z.boolean(), lineage: z.array(z.string()) }),
+  ),
   held: z.array(z.object({ alert: alertSchema, stored: z.boolean() })),
 });
 

@@ -102,8 +102,8 @@ export function alertTable(run: RunSql) {
     return run((sql) =>
       sql.begin(async (transaction) => {
         const theirs = await lockState(transaction, module);
-        const fresh = theirs.version === ours.version || theirs.version === 0;
-        const state = fresh ? ours.state : mergeStates(ours.state, theirs.state);
+        const untouched = theirs.version === ours.version || theirs.version === 0;
+        const state = untouched ? ours.state : mergeStates(ours.state, theirs.state, ours.lineage);
         return { state, version: await writeState(transaction, module, theirs, state) };
       }),
     );

@@ -111,13 +111,14 @@ export function isAtRest({ told, heldBack, sinceMs }: AlertState): boolean {
 }
 
 /**
- * One state from a process that was cut off (`ours`) and from what happened elsewhere meanwhile (`theirs`). When both know
- * of the same last alert, nobody has told anything else, and ours is right. Otherwise nothing that either has told is
- * told again.
+ * One state from a process that was cut off (`ours`) and from what happened elsewhere meanwhile (`theirs`). When their last
+ * alert is of `lineage` (the last one that both knew of, and ours since; '' is none), nobody else has told anything, and
+ * ours is right. Otherwise nothing that either has told is told again.
  */
-export function mergeStates(ours: AlertState, theirs: AlertState): AlertState {
-  if (ours.raised?.id === theirs.raised?.id)
+export function mergeStates(ours: AlertState, theirs: AlertState, lineage: readonly string[]): AlertState {
+  if (theirs.raised?.id === ours.raised?.id)
     return { ...ours, raised: ours.raised?.sent === true ? ours.raised : theirs.raised };
+  if (lineage.includes(theirs.raised?.id ?? '')) return ours;
   const since = [ours.sinceMs, theirs.sinceMs].filter((ms) => ms !== null);
   return {
     told: urgency(ours.told) >= urgency(theirs.told) ? ours.told : theirs.told,

@@ -88,7 +88,7 @@ describe('a process in a bad world', () => {
         const { results } = await process.alerts.list({ module }, 0, 100);
         expect(results.map(({ state }) => state)).toEqual(results.map(() => 'sent'));
       }),
-      { numRuns: 150 },
+      { numRuns: 100 },
     );
   });
 });

@@ -262,12 +262,13 @@ describe('the alert engine', () => {
       sinceMs: 5,
       history: null,
     };
-    expect(mergeStates(mine, theirs)).toEqual({ ...theirs, sinceMs: 5 });
-    expect(mergeStates(theirs, mine)).toEqual(mergeStates(mine, theirs));
+    expect(mergeStates(mine, theirs, [])).toEqual({ ...theirs, sinceMs: 5 });
+    expect(mergeStates(theirs, mine, [])).toEqual(mergeStates(mine, theirs, []));
     const recovered = { ...mine, told: 'ok' as const, sinceMs: null };
-    expect(mergeStates(recovered, mine)).toEqual(recovered);
+    expect(mergeStates(recovered, mine, [])).toEqual(recovered);
+    expect(mergeStates({ ...theirs, told: 'note' }, mine, ['', 'a']).told).toBe('note');
     const unsent = { ...mine, raised: { ...raised, sent: false } };
-    expect(mergeStates(unsent, mine).raised).toEqual(raised);
+    expect(mergeStates(unsent, mine, []).raised).toEqual(raised);
   });
 });
 
