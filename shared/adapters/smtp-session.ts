@@ -80,21 +80,24 @@ async function dial(server: SmtpServer, { quietMs, lookup, over }: Limits): Prom
   const socket = connect({ host, port, noDelay: true, ...(lookup === undefined ? {} : { lookup }) });
   // Each step listens for itself; what fails between them and after the last is of no interest.
   socket.on('error', () => {});
-  over.addEventListener('abort', () => (socket.connecting ? socket.destroy() : socket.resetAndDestroy()));
+  over.addEventListener('abort', () => cut(socket));
   const late = (): Error => new AppError('unavailable', `${server.place} did not answer within ${quietMs / 1000} s`);
   await withinMs(quietMs, once(socket, 'connect'), late);
   return socket;
+}
+
+/** A socket that is already shutting down cannot be reset: its handle would stay open for ever. */
+function cut(socket: Socket): void {
+  if (socket.connecting || socket.writableEnded) socket.destroy();
+  else socket.resetAndDestroy();
 }
 
 async function logIn(connection: SMTPConnection, { login, trust, place }: SmtpServer): Promise<void> {
   if (login === undefined) return;
   if (trust === 'verified' && !connection.secure)
     throw new AppError('upstream', `${place} does not encrypt, and a password is not sent without it`);
-  if (!connection.allowsAuth)
-    throw new AppError(
-      'upstream',
-      `${place} offers no login (AUTH), and SMTP_URL has a user: remove it, or correct the port`,
-    );
+  // What wants no login gets none; what wants one and does not offer it refuses the mail, and says so.
+  if (!connection.allowsAuth) return;
   await step(connection, (done) => connection.login(login, done));
 }
 

@@ -1,5 +1,6 @@
 // How long a mail server may take for what, and which of its refusals are for good.
 
+import { readdirSync } from 'node:fs';
 import { type Socket } from 'node:net';
 import { afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { smtpNotifier, type SmtpOptions } from '../../shared/adapters/smtp.ts';
@@ -134,15 +135,33 @@ describe('a refusal', () => {
 });
 
 describe('a user in SMTP_URL', () => {
-  it('is not silently left out when the server offers no login', async () => {
+  it('is left out when the server wants no login', async () => {
     const { port, taken } = await mailSink({ disabledCommands: ['AUTH', 'STARTTLS'] });
-    expect(await send(port, {}, 'smtp://user:password@')).toEqual(
-      TO.map((recipient) => ({
-        recipient,
-        accepted: false,
-        detail: `127.0.0.1:${port} offers no login (AUTH), and SMTP_URL has a user: remove it, or correct the port`,
-      })),
-    );
-    expect(taken).toEqual([]);
+    expect(await send(port, {}, 'smtp://user:password@')).toMatchObject([{ accepted: true }, { accepted: true }]);
+    expect(taken).toMatchObject([{ user: undefined }]);
+  });
+
+  it('and a server that wants a login and offers none says so', async () => {
+    const { port } = await rawServer(scripted({ ...TALKS, 'MAIL FROM': '530 Authentication required\r\n' }));
+    expect(details(await send(port, {}, 'smtp://user:password@'))).toEqual([
+      expect.stringMatching(/530 Authentication required/),
+    ]);
+  });
+});
+
+describe('a server that never answers', () => {
+  it.each<[string, (socket: Socket) => void]>([
+    ['with a greeting', () => undefined],
+    ['with a whole line', (socket) => void socket.write('2')],
+    ['after the mail', scripted(TALKS)],
+  ])('%s costs no file descriptor', async (_, handle) => {
+    const { port, peers } = await rawServer(handle);
+    const open = (): number => readdirSync('/proc/self/fd').length;
+    await send(port, { withinMs: 400 });
+    for (const peer of peers) peer.destroy();
+    const before = open();
+    await Promise.all(Array.from({ length: 10 }, () => send(port, { withinMs: 400 })));
+    for (const peer of peers) peer.destroy();
+    await expect.poll(open, { timeout: 3000 }).toBeLessThan(before + 5);
   });
 });
