@@ -92,8 +92,10 @@ export function alertMemory({ wallMs, steadyMs }: Clock, leaseMs: number) {
 
   /** Takes over what the database says, unless something else is still to be merged. */
   function adopt(module: string, { state, version }: Known): void {
-    if (states.get(module)?.dirty === true) return;
-    states.set(module, { state, version, dirty: false, lineage: [lastAlertOf(state)] });
+    const before = states.get(module);
+    if (before?.dirty === true) return;
+    if (before?.version !== version)
+      states.set(module, { state, version, dirty: false, lineage: [lastAlertOf(state)] });
     confirmedMs.set(module, steadyMs());
   }
 
@@ -123,8 +125,10 @@ export function alertMemory({ wallMs, steadyMs }: Clock, leaseMs: number) {
     known: (module: string): Remembered | undefined => states.get(module),
     /** Milliseconds since the database was last asked about a module. */
     unconfirmedForMs: (module: string): number => steadyMs() - (confirmedMs.get(module) ?? Number.NEGATIVE_INFINITY),
-    /** The database has this alert, and it is for this process to send. */
-    hold: (alert: Alert): void => put(alert, true),
+    /** The database has this alert, and it is for this process to send; it may be on its way already. */
+    hold: (alert: Alert): void => {
+      if (!entries.has(alert.id)) put(alert, true);
+    },
     /** The same, and it is on its way. */
     fly: (alert: Alert): void => put(alert, true, steadyMs(), steadyMs() + leaseMs),
     idsOnTheirWay: (): string[] => [...entries.values()].filter(flying).map(({ alert }) => alert.id),

@@ -121,7 +121,7 @@ export function nodeDeps({
 
 /** An alert must be on its way within seconds, also when the database only hangs. */
 const ALERTS_WITHIN_MS = 2_000;
-const ALERT_READS_WITHIN_MS = 8_000;
+const ALERT_READS_WITHIN_MS = 5_000;
 
 function alertsOf(
   { DATABASE_URL: url, DATA_DIR: directory }: Settings,

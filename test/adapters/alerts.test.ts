@@ -147,34 +147,42 @@ describe('a restart', () => {
 });
 
 describe('a slow database', () => {
-  it('does not turn the order of evaluations round', async () => {
-    const module = newModule();
-    const real = table();
-    const { promise: thawed, resolve: thaw } = Promise.withResolvers<void>();
-    let frozen = true;
+  /** A process whose evaluations are answered when they may be; they are committed before. */
+  function slowProcess(table: AlertTable, before: Promise<void> | undefined, after: Promise<void> | undefined) {
     const slow: AlertTable = {
-      ...real,
+      ...table,
       async apply(...args) {
-        if (frozen) await thawed;
-        return real.apply(...args);
+        await before;
+        const applied = await table.apply(...args);
+        await after;
+        return applied;
       },
     };
     const clock = { wallMs: () => Date.now(), steadyMs: () => performance.now() };
-    const options = {
-      table: slow,
-      reads: real,
-      journal: undefined,
-      policy: POLICY,
-      runner: 'me',
-      clock,
-      log: memoryLog(),
-    };
-    const alerts = alertBook(options);
+    const rest = { reads: table, journal: undefined, policy: POLICY, runner: 'me', clock, log: memoryLog() };
+    return alertBook({ table: slow, ...rest });
+  }
+
+  it('does not turn the order of evaluations round', async () => {
+    const module = newModule();
+    const { promise: thawed, resolve: thaw } = Promise.withResolvers<void>();
+    const alerts = slowProcess(table(), thawed, undefined);
     const old = alerts.observe(evaluation(module, 'critical'));
     const next = alerts.observe(evaluation(module, 'ok'));
-    frozen = false;
     thaw();
     expect([(await old).kind, (await next).kind]).toEqual(['raised', 'recovered']);
+  });
+
+  it('does not give out twice what it was late to say that it has', async () => {
+    const module = newModule();
+    const { promise: thawed, resolve: thaw } = Promise.withResolvers<void>();
+    const alerts = slowProcess(table(), undefined, thawed);
+    const observed = alerts.observe(evaluation(module, 'critical'));
+    let taken: unknown[] = [];
+    while (taken.length === 0) taken = await take(alerts, module);
+    thaw();
+    await observed;
+    expect(await take(alerts, module)).toEqual([]);
   });
 });
 
