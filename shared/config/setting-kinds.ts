@@ -150,10 +150,10 @@ export function urlOrOff(...schemes: [string, ...string[]]): Kind<string> {
 /** A URL that may carry a password: shown as set or unset only. */
 export function secretUrl(...schemes: [string, ...string[]]): Kind<Secret> {
   return kind(
-    `${urlWords(schemes)}, with special characters of the password as %XX`,
+    `${urlWords(schemes)}, with a user before any password and its special characters as %XX`,
     z
       .string()
-      .refine((text) => isUrl(text, schemes))
+      .refine((text) => isUrl(text, schemes) && (new URL(text).password === '' || new URL(text).username !== ''))
       .transform((text) => new Secret(text)),
     true,
   );

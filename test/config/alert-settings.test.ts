@@ -32,6 +32,7 @@ describe('settings of alerts by e-mail', () => {
     ],
     ['recipients, Resend and a sender', { ...TO, ...RESEND, ...FROM }, []],
     ['recipients and a bad server', { ...TO, SMTP_URL: 'mail' }, ['SMTP_URL']],
+    ['a password without its user', { ...TO, SMTP_URL: 'smtp://:secret@mail.example.org' }, ['SMTP_URL']],
     ['recipients, Resend and a bad sender', { ...TO, ...RESEND, ALERT_EMAIL_FROM: 'me' }, ['ALERT_EMAIL_FROM']],
     ['bad recipients', { ALERT_EMAIL_TO: 'me' }, ['ALERT_EMAIL_TO']],
   ])('%s', (_, values, names) => expect(problemsOf(values)).toEqual(names));
