@@ -4,7 +4,7 @@
 import { type AlertPolicy, isAtRest } from '../domain/alerts.ts';
 import { AppError } from '../domain/app-error.ts';
 import { type History, NO_HISTORY } from '../domain/evaluate.ts';
-import { messageOf } from '../domain/thrown.ts';
+import { codeOf, messageOf } from '../domain/thrown.ts';
 import type { Alert, AlertEvaluation, AlertFilter, AlertPage, Alerts, Attempt, Observation } from '../ports/alerts.ts';
 import type { Log } from '../ports/log.ts';
 import type { AlertJournal } from './alert-journal.ts';
@@ -28,11 +28,15 @@ export interface AlertBookOptions {
 }
 
 /** Nobody else takes an alert while it may still be on its way. */
-const LEASE_SECONDS = 120;
+const LEASE_SECONDS = 180;
 /** After a failure the database is left alone for this long, so that nothing queues up behind its time limit. */
 const LEFT_ALONE_MS = 3_000;
 /** When the database is back, runners that were cut off as well get this long to write down what they have sent. */
 const GRACE_MS = 15_000;
+/** A shorter trouble cuts nobody off. */
+const OUTAGE_MS = 5_000;
+/** New alerts do not wait behind the history of an outage. */
+const HISTORY_AT_ONCE_MS = 500;
 /** A module that is well and at rest is not looked up again within this time. */
 const CONFIRMED_FOR_MS = 60_000;
 /** A disk that hangs must not hold up what the journal is only a copy of. */
@@ -43,20 +47,21 @@ export function alertBook({ table, reads, journal, policy, runner, clock, log }:
   const turns = new Map<string, Promise<void>>();
   const setAside = new WeakSet<object>();
   let awayUntilMs = Number.NEGATIVE_INFINITY;
-  let backSinceMs = Number.NEGATIVE_INFINITY;
-  let away = false;
+  let awaySinceMs: number | undefined;
+  let backSinceMs = clock.steadyMs();
   let taking = false;
   let syncing: Promise<void> | undefined;
   const earlier = journal?.load();
   if (earlier !== undefined) memory.restore(earlier);
-  let heirOf = earlier?.runner;
+  let predecessors = earlier?.runners ?? [];
+  if (earlier !== undefined) void keep();
 
   async function keep(): Promise<void> {
     if (journal === undefined) return;
     const late = (): Error => new Error('the disk does not answer');
     await withinMs(
       JOURNAL_WITHIN_MS,
-      journal.save(() => memory.snapshot(runner)),
+      journal.save(() => memory.snapshot([runner, ...predecessors])),
       late,
     ).catch((error: unknown) => {
       log.error('alerts.journal_late', { error: messageOf(error) });
@@ -69,16 +74,29 @@ export function alertBook({ table, reads, journal, policy, runner, clock, log }:
     try {
       await sync(table);
       const value = await work(table);
-      if (away) log.info('alerts.database_back');
-      away = false;
+      if (awaySinceMs !== undefined) isBack(awaySinceMs);
       return { value };
     } catch (error) {
-      awayUntilMs = clock.steadyMs() + LEFT_ALONE_MS;
-      backSinceMs = Number.POSITIVE_INFINITY;
-      if (!away) log.warn('alerts.database_away', { error: messageOf(error) });
-      away = true;
+      isAway(error);
       return undefined;
     }
+  }
+
+  function isAway(error: unknown): void {
+    awayUntilMs = clock.steadyMs() + LEFT_ALONE_MS;
+    if (awaySinceMs === undefined) log.warn('alerts.database_away', { error: messageOf(error) });
+    awaySinceMs ??= clock.steadyMs();
+  }
+
+  function isBack(sinceMs: number): void {
+    log.info('alerts.database_back');
+    if (clock.steadyMs() - sinceMs >= OUTAGE_MS) backSinceMs = clock.steadyMs();
+    awaySinceMs = undefined;
+  }
+
+  /** Brings the database in step, if it answers. */
+  async function syncIfThere(): Promise<void> {
+    if (table !== undefined && clock.steadyMs() >= awayUntilMs) await sync(table).catch(isAway);
   }
 
   function sync(alerts: AlertTable): Promise<void> {
@@ -88,17 +106,22 @@ export function alertBook({ table, reads, journal, policy, runner, clock, log }:
   }
 
   async function mergeAll(alerts: AlertTable): Promise<void> {
-    if (heirOf !== undefined) await alerts.inherit(heirOf, runner);
-    heirOf = undefined;
-    const [states, unstored] = [memory.dirty(), memory.unstored()];
+    const began = clock.steadyMs();
+    const heir = predecessors.length > 0;
+    for (const from of predecessors) await alerts.inherit(from, runner);
+    predecessors = [];
+    const states = memory.dirty();
     for (const [module, state] of states)
       await mergeOne(state, async () => memory.stateStored(module, state, await alerts.mergeState(module, state)));
-    for (const { alert, pauseSeconds } of unstored)
+    const unstored = memory.unstored().toSorted((a, b) => historyLast(a.alert) - historyLast(b.alert));
+    for (const { alert, pauseSeconds } of unstored) {
+      if (historyLast(alert) === 1 && clock.steadyMs() - began > HISTORY_AT_ONCE_MS) break;
       await mergeOne(alert, async () => {
         memory.adopt(alert.module, await alerts.mergeAlert(alert, runner, pauseSeconds));
         memory.alertStored(alert);
       });
-    if (states.length + unstored.length > 0) void keep();
+    }
+    if (heir || states.length + unstored.length > 0) void keep();
   }
 
   /** What the database refuses for what it is, is set aside, and the rest goes on. */
@@ -107,7 +130,7 @@ export function alertBook({ table, reads, journal, policy, runner, clock, log }:
     try {
       await merge();
     } catch (error) {
-      if (error instanceof AppError && error.code === 'unavailable') throw error;
+      if (!isRefusal(error)) throw error;
       setAside.add(what);
       log.error('alerts.not_merged', { error: messageOf(error) });
     }
@@ -157,24 +180,24 @@ export function alertBook({ table, reads, journal, policy, runner, clock, log }:
   }
 
   async function takeFromTable(alerts: AlertTable, most: number): Promise<Alert[]> {
-    if (backSinceMs === Number.POSITIVE_INFINITY) backSinceMs = clock.steadyMs();
     const takeOver = clock.steadyMs() - backSinceMs >= GRACE_MS;
-    const except = memory.idsOnTheirWay();
+    const except = memory.idsKnownBetter();
     const rows = await alerts.takeDue({ runner, most, leaseSeconds: LEASE_SECONDS, except, takeOver });
     for (const alert of rows) memory.fly(alert);
-    if (memory.leansOnDatabase()) memory.keepOnly(await alerts.idsOf(runner));
+    const leaning = memory.leaning();
+    if (leaning.length > 0) memory.keepOnly(await alerts.idsOf(runner), leaning);
     return [...rows, ...memory.takeDue(most, ({ alert, stored }) => !stored && setAside.has(alert))];
   }
 
   async function settle(alert: Alert, attempt: Attempt): Promise<void> {
     memory.settle(alert, attempt);
     await keep();
-    await inTable(() => Promise.resolve());
+    await syncIfThere();
   }
 
   async function list(filter: AlertFilter, offset: number, limit: number): Promise<AlertPage> {
     if (reads === undefined) return { ...memory.list(filter, offset, limit), complete: true };
-    await inTable(() => Promise.resolve());
+    await syncIfThere();
     try {
       const page = await reads.list(filter, offset, limit);
       return { ...page, complete: memory.unstored().length === 0 };
@@ -194,4 +217,17 @@ export function alertBook({ table, reads, journal, policy, runner, clock, log }:
     trouble: async () => journal?.trouble() ?? null,
     prune: async (suppressedBefore, otherBefore) => (await reads?.prune(suppressedBefore, otherBefore)) ?? 0,
   };
+}
+
+function historyLast({ state }: Alert): 0 | 1 {
+  return state === 'pending' ? 0 : 1;
+}
+
+/** Classes of PostgreSQL's errors that speak of the data itself; every other trouble may pass. */
+const REFUSALS = /^(21|22|23|54)/;
+
+function isRefusal(error: unknown): boolean {
+  if (error instanceof AppError) return false;
+  const code = codeOf(error);
+  return code === undefined ? error instanceof TypeError || error instanceof RangeError : REFUSALS.test(code);
 }

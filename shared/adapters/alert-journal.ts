@@ -14,14 +14,17 @@ export interface AlertJournal {
   load(): Snapshot | undefined;
   /** Resolves when this or something newer is on the disk. Never rejects: the log says what went wrong. */
   save(snapshot: () => Snapshot): Promise<void>;
-  /** Why the last write failed. */
+  /** Why the last write failed, or that it hangs. */
   trouble(): string | undefined;
 }
+
+const HANGS_AFTER_MS = 2_000;
 
 /** A journal in `file`; its directory is made when it is missing. */
 export function alertJournal(file: string, log: Log): AlertJournal {
   let writing: Promise<void> = Promise.resolve();
   let trouble: string | undefined;
+  let writingSinceMs: number | undefined;
   let next: { snapshot: () => Snapshot; written: Promise<void> } | undefined;
 
   function load(): Snapshot | undefined {
@@ -42,6 +45,10 @@ export function alertJournal(file: string, log: Log): AlertJournal {
     } catch (error) {
       log.error('alerts.journal_not_set_aside', { file, error: messageOf(error) });
     }
+  }
+
+  function hangs(): boolean {
+    return writingSinceMs !== undefined && performance.now() - writingSinceMs > HANGS_AFTER_MS;
   }
 
   async function write(text: string): Promise<void> {
@@ -73,17 +80,19 @@ export function alertJournal(file: string, log: Log): AlertJournal {
     next = mine;
     mine.written = writing.then(async () => {
       next = undefined;
+      writingSinceMs = performance.now();
       const failure = await write(JSON.stringify(mine.snapshot())).then(
         () => undefined,
         (error: unknown) => messageOf(error),
       );
       if (failure !== undefined && failure !== trouble)
         log.error('alerts.journal_not_written', { file, error: failure });
+      writingSinceMs = undefined;
       trouble = failure;
     });
     writing = mine.written;
     return mine.written;
   }
 
-  return { load, save, trouble: () => trouble };
+  return { load, save, trouble: () => (hangs() ? 'the disk does not answer' : trouble) };
 }

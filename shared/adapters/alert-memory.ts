@@ -22,8 +22,8 @@ export interface Held {
 
 /** Plain data for the journal; members are never changed, only replaced. */
 export interface Snapshot {
-  /** Who wrote it. */
-  runner: string;
+  /** Who wrote it, and those before it whose alerts it has not inherited yet. */
+  runners: string[];
   states: Record<string, Remembered>;
   held: Held[];
 }
@@ -53,6 +53,7 @@ export function alertMemory({ wallMs, steadyMs }: Clock, leaseMs: number) {
   /** When the database last said so, on the steady clock. */
   const confirmedMs = new Map<string, number>();
   const entries = new Map<string, Entry>();
+  const over = recentIds();
 
   const flying = ({ flyingUntilMs }: Entry): boolean => flyingUntilMs > steadyMs();
 
@@ -61,7 +62,9 @@ export function alertMemory({ wallMs, steadyMs }: Clock, leaseMs: number) {
     if (before !== undefined && sameState(before.state, state)) return;
     const lineage = before === undefined ? [''] : before.lineage;
     const id = lastAlertOf(state);
-    const longer = lineage.includes(id) ? lineage : [...lineage.slice(-LONGEST_LINEAGE), id];
+    const longer = lineage.includes(id)
+      ? lineage
+      : [...lineage.slice(0, 1), ...lineage.slice(1).slice(-LONGEST_LINEAGE), id];
     states.set(module, { state, version: before?.version ?? -1, dirty: true, lineage: longer });
   }
 
@@ -84,7 +87,7 @@ export function alertMemory({ wallMs, steadyMs }: Clock, leaseMs: number) {
     const observation = observationOf(step, evaluation, policy, id);
     if ('alert' in observation) {
       makeRoom();
-      put(observation.alert, false);
+      if (!entries.has(id)) put(observation.alert, false);
     }
     remember(module, step.state);
     return observation;
@@ -113,8 +116,10 @@ export function alertMemory({ wallMs, steadyMs }: Clock, leaseMs: number) {
   function settle(alert: Alert, attempt: Attempt): void {
     const after = afterAttempt(alert, attempt, wallMs());
     put(after, false, steadyMs() + (attempt.pauseSeconds ?? 0) * 1000);
-    const before = states.get(alert.module)?.state;
-    if (before !== undefined) remember(alert.module, stateAfter(before, after));
+    if (after.state !== 'pending') over.add(alert.id);
+    // The database draws the same conclusion from the alert itself, so this alone needs no merging.
+    const before = states.get(alert.module);
+    if (before !== undefined) states.set(alert.module, { ...before, state: stateAfter(before.state, after) });
   }
 
   return {
@@ -127,11 +132,13 @@ export function alertMemory({ wallMs, steadyMs }: Clock, leaseMs: number) {
     unconfirmedForMs: (module: string): number => steadyMs() - (confirmedMs.get(module) ?? Number.NEGATIVE_INFINITY),
     /** The database has this alert, and it is for this process to send; it may be on its way already. */
     hold: (alert: Alert): void => {
-      if (!entries.has(alert.id)) put(alert, true);
+      if (!entries.has(alert.id) && !over.has(alert.id)) put(alert, true);
     },
     /** The same, and it is on its way. */
     fly: (alert: Alert): void => put(alert, true, steadyMs(), steadyMs() + leaseMs),
-    idsOnTheirWay: (): string[] => [...entries.values()].filter(flying).map(({ alert }) => alert.id),
+    /** Alerts of which this process knows more than the database: they are on their way, or were just settled. */
+    idsKnownBetter: (): string[] =>
+      [...entries.values()].filter((entry) => flying(entry) || !entry.stored).map(({ alert }) => alert.id),
     /** What the database does not have yet; an alert that is on its way is left out until its attempt is settled. */
     unstored: (): { alert: Alert; pauseSeconds: number }[] =>
       [...entries.values()]
@@ -150,12 +157,13 @@ export function alertMemory({ wallMs, steadyMs }: Clock, leaseMs: number) {
       states.set(module, { ...now, dirty: false, lineage: [lastAlertOf(now.state)] });
       confirmedMs.set(module, steadyMs());
     },
-    /** True while there is something that only the database can say is still ours. */
-    leansOnDatabase: (): boolean => [...entries.values()].some((entry) => entry.stored && !flying(entry)),
-    /** Forgets alerts that others look after by now. */
-    keepOnly(ids: ReadonlySet<string>): void {
+    /** Those of which only the database can say whether they are still ours. */
+    leaning: (): readonly object[] => [...entries.values()].filter((entry) => entry.stored && !flying(entry)),
+    /** Forgets those of `leaning` that others look after by now. */
+    keepOnly(ids: ReadonlySet<string>, leaning: readonly object[]): void {
+      const asked = new Set(leaning);
       for (const entry of entries.values())
-        if (entry.stored && !flying(entry) && !ids.has(entry.alert.id)) entries.delete(entry.alert.id);
+        if (asked.has(entry) && !ids.has(entry.alert.id)) entries.delete(entry.alert.id);
     },
     list(filter: AlertFilter, offset: number, limit: number): { results: Alert[]; count: number } {
       const found = [...entries.values()]
@@ -165,14 +173,27 @@ export function alertMemory({ wallMs, steadyMs }: Clock, leaseMs: number) {
       return { results: found.slice(offset, offset + limit), count: found.length };
     },
     alerts: (): Alert[] => [...entries.values()].map(({ alert }) => alert),
-    snapshot: (runner: string): Snapshot => ({
-      runner,
+    snapshot: (runners: string[]): Snapshot => ({
+      runners,
       states: Object.fromEntries(states),
       held: [...entries.values()].map(({ alert, stored }) => ({ alert, stored })),
     }),
     restore(snapshot: Snapshot): void {
       for (const [module, each] of Object.entries(snapshot.states)) states.set(module, each);
       for (const { alert, stored } of snapshot.held) put(alert, stored);
+    },
+  };
+}
+
+/** Alerts that have ended here: an answer that comes late must not bring them back. */
+function recentIds() {
+  const ids = new Set<string>();
+  return {
+    has: (id: string): boolean => ids.has(id),
+    add(id: string): void {
+      ids.add(id);
+      const [oldest] = ids;
+      if (ids.size > MOST_KEPT && oldest !== undefined) ids.delete(oldest);
     },
   };
 }

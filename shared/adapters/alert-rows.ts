@@ -43,7 +43,7 @@ const alertSchema: z.ZodType<Alert> = z.object({
 
 /** The whole journal. */
 export const snapshotSchema: z.ZodType<Snapshot> = z.object({
-  runner: z.string(),
+  runners: z.array(z.string()),
   states: z.record(
     z.string(),
     z.object({ state: stateSchema, version: z.int(), dirty: z.boolean(), lineage: z.array(z.string()) }),
@@ -65,16 +65,25 @@ export type AlertRow = Omit<Alert, Times> & { since: Date; raised_at: Date } & R
     Date | null
   >;
 
-/** The schema drops what only the table has; a row that it refuses holds nothing else up. */
-export function alertsOf(rows: readonly AlertRow[]): Alert[] {
-  return rows.flatMap((row) => {
+/** The schema drops what only the table has. What it refuses is told apart and holds nothing else up. */
+export function alertsOf(rows: readonly AlertRow[]): { alerts: Alert[]; unreadable: AlertRow[] } {
+  const alerts: Alert[] = [];
+  const unreadable: AlertRow[] = [];
+  for (const row of rows) {
     const read = alertSchema.safeParse({
       ...row,
-      since: row.since.toISOString(),
-      raised_at: row.raised_at.toISOString(),
-      sent_at: row.sent_at?.toISOString() ?? null,
-      next_attempt_at: row.next_attempt_at?.toISOString() ?? null,
+      since: isoOf(row.since),
+      raised_at: isoOf(row.raised_at),
+      sent_at: row.sent_at && isoOf(row.sent_at),
+      next_attempt_at: row.next_attempt_at && isoOf(row.next_attempt_at),
     });
-    return read.success ? read.data : [];
-  });
+    if (read.success) alerts.push(read.data);
+    else unreadable.push(row);
+  }
+  return { alerts, unreadable };
+}
+
+/** Undefined for a time that is none, such as infinity. */
+function isoOf(time: Date): string | undefined {
+  return Number.isNaN(time.getTime()) ? undefined : time.toISOString();
 }

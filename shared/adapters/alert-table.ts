@@ -1,7 +1,7 @@
 // Alerts in our own database, shared by every process: a module's state changes under a lock on its row, an alert is
 // sent by whoever holds its lease. All times that decide something are the database's.
 
-import { type AlertPolicy, type AlertState, mergeStates, reduce, UNTOLD } from '../domain/alerts.ts';
+import { alertGivenUp, type AlertPolicy, type AlertState, mergeStates, reduce, UNTOLD } from '../domain/alerts.ts';
 import type { Alert, AlertEvaluation, AlertFilter, AlertSummary } from '../ports/alerts.ts';
 import { type Applied, type Known, observationOf, sameState, stateAfter } from './alert-documents.ts';
 import type { Remembered } from './alert-memory.ts';
@@ -15,7 +15,7 @@ export interface Taking {
   leaseSeconds: number;
   /** Alerts that are on their way already. */
   except: readonly string[];
-  /** False: those of other runners whose lease has ended are left to them. */
+  /** False: those that other runners were the last to look after are left to them. */
   takeOver: boolean;
 }
 
@@ -73,12 +73,27 @@ export function alertTable(run: RunSql) {
         WHERE id IN (
           SELECT id FROM alert
           WHERE state = 'pending' AND next_attempt_at <= now() AND id::text <> ALL(string_to_array(${except.join()}, ','))
-            AND (runner = ${runner} OR lease_until IS NULL OR (${takeOver} AND lease_until < now()
+            AND (runner = ${runner} OR (${takeOver} AND (lease_until IS NULL OR lease_until < now())
               AND pg_postmaster_start_time() < now() - make_interval(secs => ${GRACE_SECONDS})))
           ORDER BY raised_at LIMIT ${most} FOR UPDATE SKIP LOCKED)
         RETURNING *`,
     );
-    return alertsOf(rows).toSorted((a, b) => a.raised_at.localeCompare(b.raised_at));
+    const { alerts, unreadable } = alertsOf(rows);
+    for (const { id, module } of unreadable) await giveUp(id, module);
+    return alerts.toSorted((a, b) => a.raised_at.localeCompare(b.raised_at));
+  }
+
+  /** An alert that cannot be read can be sent by nobody; what it would have told is unknown again. */
+  async function giveUp(id: string, module: string): Promise<void> {
+    await run((sql) =>
+      sql.begin(async (transaction) => {
+        await transaction`
+          UPDATE alert SET state = 'failed', next_attempt_at = NULL, reason = 'This row of the database cannot be read.'
+          WHERE id = ${id}`;
+        const before = await lockState(transaction, module);
+        await writeState(transaction, module, before, alertGivenUp(before.state, id));
+      }),
+    );
   }
 
   /** The pending alerts that `runner` was the last to look after. */
@@ -140,7 +155,7 @@ export function alertTable(run: RunSql) {
         sql<AlertRow[]>`SELECT * FROM alert WHERE ${where} ORDER BY raised_at DESC, id OFFSET ${offset} LIMIT ${limit}`,
         sql<{ count: number }[]>`SELECT count(*)::int AS count FROM alert WHERE ${where}`,
       ]);
-      return { results: alertsOf(rows), count: total?.count ?? 0 };
+      return { results: alertsOf(rows).alerts, count: total?.count ?? 0 };
     });
   }
 
@@ -230,7 +245,7 @@ async function writeAlert(
     ON CONFLICT (id) DO UPDATE SET state = EXCLUDED.state, reason = EXCLUDED.reason, sent_at = EXCLUDED.sent_at,
       attempts = EXCLUDED.attempts, next_attempt_at = EXCLUDED.next_attempt_at, deliveries = EXCLUDED.deliveries,
       runner = EXCLUDED.runner, lease_until = EXCLUDED.lease_until
-    WHERE alert.state = 'pending' AND alert.attempts < EXCLUDED.attempts`;
+    WHERE alert.state = 'pending' AND (alert.attempts < EXCLUDED.attempts OR EXCLUDED.state = 'sent')`;
 }
 
 function knownOf({ state, version }: StateRow): Known {

@@ -110,7 +110,7 @@ export interface Alerts {
   observe(evaluation: AlertEvaluation): Promise<Observation>;
   /** What the last evaluation of a module left behind, also before a restart. */
   history(module: string): Promise<History>;
-  /** Alerts whose next attempt is due, about `most`; nobody else takes them until they are settled, or for two minutes. */
+  /** Alerts whose next attempt is due, about `most`; nobody else takes them until they are settled, or for three minutes. */
   takeDue(most: number): Promise<Alert[]>;
   /** Writes down what an attempt brought; needs no database. */
   settle(alert: Alert, attempt: Attempt): Promise<void>;

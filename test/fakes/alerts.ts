@@ -11,7 +11,7 @@ export function alertsHolding(kept: Alert[], nowMs?: () => number): Alerts {
     table: undefined,
     reads: undefined,
     journal: {
-      load: () => ({ runner: 'before', states: {}, held: kept.map((alert) => ({ alert, stored: false })) }),
+      load: () => ({ runners: ['before'], states: {}, held: kept.map((alert) => ({ alert, stored: false })) }),
       save: async () => undefined,
       trouble: () => undefined,
     },
