@@ -45,8 +45,6 @@ export interface Clock {
 const MOST_KEPT = 2000;
 const LONGEST_LINEAGE = 50;
 
-export type AlertMemory = ReturnType<typeof alertMemory>;
-
 /** `leaseMs`: the longest that a send may be on its way. */
 export function alertMemory({ wallMs, steadyMs }: Clock, leaseMs: number) {
   const states = new Map<string, Remembered>();

@@ -2,32 +2,21 @@
 // reaches people is exactly what the engine alone would have told them, once each.
 
 import { randomUUID } from 'node:crypto';
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import fc from 'fast-check';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type AlertTable, alertTable } from '../../shared/adapters/alert-table.ts';
-import { keptDatabase } from '../../shared/adapters/kept-database.ts';
+import { beforeAll, describe, expect, it } from 'vitest';
+import type { AlertTable } from '../../shared/adapters/alert-table.ts';
 import { alertSent, reduce, UNTOLD } from '../../shared/domain/alerts.ts';
-import { Secret } from '../../shared/domain/secret.ts';
 import { type Status, STATUSES } from '../../shared/domain/status.ts';
 import { accepted, evaluation, newModule } from '../contract/alerts.ts';
 import { alertProcess, type AlertProcess, type Line } from '../fakes/alert-processes.ts';
-import { newStack, stop, type TestStack } from '../stack/embedded.ts';
+import { alertDatabase } from '../stack/alert-database.ts';
 
-let stack: TestStack;
+const database = alertDatabase();
+const { place } = database;
 let table: AlertTable;
-const place = mkdtempSync(join(tmpdir(), 'holdfast-random-'));
-beforeAll(async () => {
-  stack = await newStack();
-  expect((await stack.start()).code).toBe(0);
-  const url = new Secret(stack.file().state_database);
-  table = alertTable(keptDatabase(url, { name: 'alerts-test', called: 'our own database', variable: 'DATABASE_URL' }));
-});
-afterAll(async () => {
-  await stop(stack.data);
-  rmSync(place, { recursive: true, force: true });
+beforeAll(() => {
+  table = database.table();
 });
 
 /** Without a cooldown, so that every change of level shows. */

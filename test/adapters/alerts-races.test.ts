@@ -2,37 +2,25 @@
 // is lost. Each scenario was once a defect.
 
 import { randomUUID } from 'node:crypto';
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import fc from 'fast-check';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type AlertTable, alertTable } from '../../shared/adapters/alert-table.ts';
-import { keptDatabase } from '../../shared/adapters/kept-database.ts';
+import { beforeAll, describe, expect, it } from 'vitest';
+import type { AlertTable } from '../../shared/adapters/alert-table.ts';
 import { AppError } from '../../shared/domain/app-error.ts';
-import { Secret } from '../../shared/domain/secret.ts';
 import { type Status, STATUSES } from '../../shared/domain/status.ts';
 import type { Alert } from '../../shared/ports/alerts.ts';
 import { accepted, evaluation, newModule, POLICY, refused, take, takeOne } from '../contract/alerts.ts';
 import { alertProcess, type AlertProcess } from '../fakes/alert-processes.ts';
-import { newStack, query, stop, type TestStack } from '../stack/embedded.ts';
+import { alertDatabase } from '../stack/alert-database.ts';
 
-let stack: TestStack;
+const database = alertDatabase();
+const { place, inDatabase } = database;
 let table: AlertTable;
-const place = mkdtempSync(join(tmpdir(), 'holdfast-races-'));
-beforeAll(async () => {
-  stack = await newStack();
-  expect((await stack.start()).code).toBe(0);
-  const url = new Secret(stack.file().state_database);
-  table = alertTable(keptDatabase(url, { name: 'alerts-test', called: 'our own database', variable: 'DATABASE_URL' }));
-});
-afterAll(async () => {
-  await stop(stack.data);
-  rmSync(place, { recursive: true, force: true });
+beforeAll(() => {
+  table = database.table();
 });
 
-const inDatabase = (text: string): Promise<object[]> => query(stack.file().state_database, text);
 const rowsOf = (module: string): Promise<object[]> =>
   inDatabase(`SELECT state FROM alert WHERE module = '${module}' ORDER BY raised_at`);
 /** A process over a table of which some answers are changed. */

@@ -1,41 +1,19 @@
 // Alerts while the database is away or loses answers, and with broken things in it or in the journal.
 
-import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type AlertTable, alertTable } from '../../shared/adapters/alert-table.ts';
-import { keptDatabase } from '../../shared/adapters/kept-database.ts';
-import { Secret } from '../../shared/domain/secret.ts';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { accepted, evaluation, newModule, POLICY, refused, take, takeOne } from '../contract/alerts.ts';
 import { alertProcess, type AlertProcess } from '../fakes/alert-processes.ts';
-import { eventually, newStack, query, stop, type TestStack } from '../stack/embedded.ts';
+import { alertDatabase, serverIsOld } from '../stack/alert-database.ts';
 
-let stack: TestStack;
-const place = mkdtempSync(join(tmpdir(), 'holdfast-alerts-'));
-beforeAll(async () => {
-  stack = await newStack();
-  expect((await stack.start()).code).toBe(0);
-  await eventually('a new server is no longer spared', serverIsOld, 20_000);
-});
-afterAll(async () => {
-  await stop(stack.data);
-  rmSync(place, { recursive: true, force: true });
-});
+const database = alertDatabase();
+const { place, table, inDatabase } = database;
+beforeAll(() => serverIsOld(database));
 
-const database = { name: 'alerts-test', called: 'our own database', variable: 'DATABASE_URL' };
-const table = (): AlertTable => alertTable(keptDatabase(new Secret(stack.file().state_database), database));
 const newProcess = (file?: string): AlertProcess => alertProcess(table(), POLICY, file);
-const inDatabase = <T extends object>(text: string): Promise<T[]> => query<T>(stack.file().state_database, text);
 const rowsOf = (module: string): Promise<{ state: string; level: string; attempts: number }[]> =>
   inDatabase(`SELECT state, level, attempts FROM alert WHERE module = '${module}' ORDER BY raised_at, attempts`);
-/** Right after its start, processes leave each other's alerts alone. */
-async function serverIsOld(): Promise<boolean> {
-  const [row] = await inDatabase<{ old: boolean }>(
-    "SELECT pg_postmaster_start_time() < now() - interval '16 s' AS old",
-  );
-  return row?.old === true;
-}
 
 const BREAK_MS = 3000;
 const GRACE_MS = 15_000;

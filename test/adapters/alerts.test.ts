@@ -1,44 +1,23 @@
 // Alerts over a real PostgreSQL: the contract, several processes, restarts, slowness, clocks.
 
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { alertBook } from '../../shared/adapters/alert-book.ts';
-import { type AlertTable, alertTable } from '../../shared/adapters/alert-table.ts';
-import { keptDatabase } from '../../shared/adapters/kept-database.ts';
-import { Secret } from '../../shared/domain/secret.ts';
+import type { AlertTable } from '../../shared/adapters/alert-table.ts';
 import { accepted, alertsContract, evaluation, newModule, POLICY, refused, take, takeOne } from '../contract/alerts.ts';
 import { alertProcess, type AlertProcess } from '../fakes/alert-processes.ts';
 import { alertsHolding } from '../fakes/alerts.ts';
 import { memoryLog } from '../fakes/deps.ts';
-import { eventually, newStack, query, stop, type TestStack } from '../stack/embedded.ts';
+import { alertDatabase, serverIsOld } from '../stack/alert-database.ts';
 
-let stack: TestStack;
-const place = mkdtempSync(join(tmpdir(), 'holdfast-alerts-'));
-beforeAll(async () => {
-  stack = await newStack();
-  expect((await stack.start()).code).toBe(0);
-  await eventually('a new server is no longer spared', serverIsOld, 20_000);
-});
-afterAll(async () => {
-  await stop(stack.data);
-  rmSync(place, { recursive: true, force: true });
-});
+const database = alertDatabase();
+const { place, table, inDatabase } = database;
+beforeAll(() => serverIsOld(database));
 
-const database = { name: 'alerts-test', called: 'our own database', variable: 'DATABASE_URL' };
-const table = (): AlertTable => alertTable(keptDatabase(new Secret(stack.file().state_database), database));
 const newProcess = (file?: string): AlertProcess => alertProcess(table(), POLICY, file);
-const inDatabase = <T extends object>(text: string): Promise<T[]> => query<T>(stack.file().state_database, text);
 const rowsOf = (module: string): Promise<{ state: string; level: string; attempts: number }[]> =>
   inDatabase(`SELECT state, level, attempts FROM alert WHERE module = '${module}' ORDER BY raised_at, attempts`);
-/** Right after its start, processes leave each other's alerts alone. */
-async function serverIsOld(): Promise<boolean> {
-  const [row] = await inDatabase<{ old: boolean }>(
-    "SELECT pg_postmaster_start_time() < now() - interval '16 s' AS old",
-  );
-  return row?.old === true;
-}
 
 const BREAK_MS = 3000;
 const GRACE_MS = 15_000;
