@@ -26,7 +26,7 @@ import { keepState } from '../shared/runtime/state-keeper.ts';
 import { messageOf } from '../shared/domain/thrown.ts';
 
 const GRACE_MS = 8_000;
-/** A mail that is on its way gets this long: cut off, it would be sent again. */
+/** A mail that is on its way gets this long in an orderly stop: cut off, it would be sent again. */
 const JOBS_GRACE_MS = 15_000;
 /**
  * What was alerted before this start stands in our own database, and a database that is being migrated is no alert: the
@@ -68,7 +68,8 @@ async function main(): Promise<void> {
       if (stopping.signal.aborted) return;
       log.info('management.stopping', { signal });
       stopping.abort();
-      const jobsEnd = Promise.race([jobTicker.idle(), delay(JOBS_GRACE_MS)]);
+      // Without its supervisor it is to be gone within ten seconds.
+      const jobsEnd = Promise.race([jobTicker.idle(), delay(signal === 'disconnect' ? GRACE_MS : JOBS_GRACE_MS)]);
       void Promise.all([server.close(GRACE_MS), jobsEnd]).then(() => leave(log, 0));
     });
   }
