@@ -1,0 +1,154 @@
+// The identity provider: accounts, groups and app passwords.
+
+/** Any JSON value. */
+export type Json = null | boolean | number | string | Json[] | { [key: string]: Json };
+
+/** Free data of an account, kept by the provider. The LDAP directory publishes it: never put a secret here. */
+export type Attributes = Record<string, Json>;
+
+export interface GroupName {
+  /** The provider's uuid. */
+  id: string;
+  name: string;
+}
+
+/** Somebody who can sign in: a person, or a program (`service`). `system` accounts belong to the provider itself. */
+export interface Account {
+  /** The provider's integer key. */
+  id: number;
+  username: string;
+  /** Shown to people; may be empty. */
+  name: string;
+  /** May be empty. */
+  email: string;
+  isActive: boolean;
+  kind: 'person' | 'service' | 'system';
+  groups: GroupName[];
+  attributes: Attributes;
+  /** ISO 8601; null when the provider does not say (old releases). */
+  createdAt: string | null;
+  /** ISO 8601. */
+  lastLogin: string | null;
+}
+
+export interface Group extends GroupName {
+  members: { id: number; username: string }[];
+}
+
+export interface Page<T> {
+  results: T[];
+  /** Of the filtered set. */
+  count: number;
+}
+
+export interface Paging {
+  /** From 1. A page beyond the last is empty. */
+  page: number;
+  /** 1 to 100, the provider's own limit. */
+  pageSize: number;
+}
+
+export interface AccountQuery extends Paging {
+  /** Part of the username, name or e-mail address, without case. */
+  search?: string;
+  kinds?: readonly Account['kind'][];
+  isActive?: boolean;
+  /** Only members of a group of this name. */
+  group?: string;
+  /** Conditions on attributes as the provider reads them: `{ app_expires__lt: 1700000000 }`. */
+  attributes?: Attributes;
+}
+
+export interface NewAccount {
+  username: string;
+  name: string;
+  email?: string;
+  kind?: 'person' | 'service';
+  attributes?: Attributes;
+}
+
+export interface AccountChange {
+  name?: string;
+  email?: string;
+  isActive?: boolean;
+}
+
+/** A password that a program shows once: it ends by itself, and works until then as often as it is used. */
+export interface AppPassword {
+  /** Letters, digits, `-` and `_`, up to 255; unique in the provider. */
+  identifier: string;
+  accountId: number;
+  description: string;
+  /** ISO 8601; null when it never ends. */
+  expiresAt: string | null;
+}
+
+export interface NewAppPassword {
+  identifier: string;
+  accountId: number;
+  description: string;
+  /** Beyond the provider's default lifetime the account's ceiling is raised first; null: it never ends. */
+  expiresAt: Date | null;
+}
+
+export interface Accounts {
+  list(query: AccountQuery): Promise<Page<Account>>;
+  get(id: number): Promise<Account | undefined>;
+  /** Exactly this name, without regard to case. */
+  named(username: string): Promise<Account | undefined>;
+  /** Without a password: nobody can sign in until one is set. `conflict` when the name is taken, in any case. */
+  create(account: NewAccount): Promise<Account>;
+  /** `not_found` when there is no such account; `invalid` with the provider's own words for a bad value. */
+  change(id: number, change: AccountChange): Promise<Account>;
+  /**
+   * Changes single attributes; null removes one. The provider replaces attributes as a whole, so this reads, merges and
+   * writes, one writer per account at a time.
+   */
+  changeAttributes(id: number, changes: Attributes): Promise<Account>;
+  /** `invalid` when the provider refuses it. */
+  setPassword(id: number, password: string): Promise<void>;
+  /** With memberships, sessions and app passwords; one that is gone already is no error. */
+  delete(id: number): Promise<void>;
+}
+
+export interface Groups {
+  /** Every group whose name contains `search`, without its members, by name. */
+  list(search?: string): Promise<GroupName[]>;
+  get(id: string): Promise<Group | undefined>;
+  /** Exactly this name, without regard to case. */
+  named(name: string): Promise<Group | undefined>;
+  /** `conflict` when the name is taken, in any case. */
+  create(name: string): Promise<GroupName>;
+  /** One that is gone already is no error. */
+  delete(id: string): Promise<void>;
+  /** `not_found` for an unknown group or account; a member already is no error. */
+  addMember(id: string, accountId: number): Promise<void>;
+  /** No member is no error. */
+  removeMember(id: string, accountId: number): Promise<void>;
+}
+
+export interface AppPasswords {
+  /** Makes one and reveals its key. `conflict` when the identifier is taken. */
+  create(password: NewAppPassword): Promise<AppPassword & { key: string }>;
+  /** Those of an account, also expired ones that the provider has not removed yet. */
+  list(username: string): Promise<AppPassword[]>;
+  get(identifier: string): Promise<AppPassword | undefined>;
+  /** The key itself; the provider writes down that it was looked at. */
+  reveal(identifier: string): Promise<string | undefined>;
+  /** One that is gone already is no error. */
+  delete(identifier: string): Promise<void>;
+}
+
+/**
+ * Every call ends within a few seconds. Rejects with an AppError: `unavailable` when the provider does not answer,
+ * `upstream` when its answer makes no sense or it refuses our token, else as the methods say.
+ */
+export interface Identity {
+  /** The account that our API token belongs to: proves that the token works. */
+  me(): Promise<{ username: string; isSuperuser: boolean }>;
+  /** The provider's release, `2026.8.3`. */
+  version(): Promise<string>;
+  accounts: Accounts;
+  groups: Groups;
+  appPasswords: AppPasswords;
+}
