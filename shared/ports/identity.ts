@@ -51,11 +51,16 @@ export interface Paging {
 export interface AccountQuery extends Paging {
   /** Part of the username, name or e-mail address, without case. */
   search?: string;
+  /** Default: every kind. None at all finds nobody. */
   kinds?: readonly Account['kind'][];
   isActive?: boolean;
-  /** Only members of a group of this name. */
+  /** Only members of a group of exactly this name, in its case; nobody when there is no such group. */
   group?: string;
-  /** Conditions on attributes as the provider reads them: `{ app_expires__lt: 1700000000 }`. */
+  /**
+   * Conditions on attributes, all of which must hold, as the provider reads them: `{ app_expires__lt: 1700000000 }`;
+   * also `__gt`, `__lte`, `__gte`, `__isnull`. An account without the attribute matches only `__isnull: true`, and a
+   * number kept as text matches no number.
+   */
   attributes?: Attributes;
 }
 
@@ -75,7 +80,7 @@ export interface AccountChange {
 
 /** A password that a program shows once: it ends by itself, and works until then as often as it is used. */
 export interface AppPassword {
-  /** Letters, digits, `-` and `_`, up to 255; unique in the provider. */
+  /** ASCII letters, digits, `-` and `_`, up to 255; unique in the provider, also among tokens of other kinds. */
   identifier: string;
   accountId: number;
   description: string;
@@ -91,7 +96,9 @@ export interface NewAppPassword {
   expiresAt: Date | null;
 }
 
+/** What changes an account has one writer per account at a time: the provider writes accounts as a whole. */
 export interface Accounts {
+  /** By username. */
   list(query: AccountQuery): Promise<Page<Account>>;
   get(id: number): Promise<Account | undefined>;
   /** Exactly this name, without regard to case. */
@@ -101,11 +108,11 @@ export interface Accounts {
   /** `not_found` when there is no such account; `invalid` with the provider's own words for a bad value. */
   change(id: number, change: AccountChange): Promise<Account>;
   /**
-   * Changes single attributes; null removes one. The provider replaces attributes as a whole, so this reads, merges and
-   * writes, one writer per account at a time.
+   * Changes single top-level attributes; null removes one. The provider replaces attributes as a whole, so this reads,
+   * merges and writes; what changes nothing is not written. `not_found` and `invalid` as for `change`.
    */
   changeAttributes(id: number, changes: Attributes): Promise<Account>;
-  /** `invalid` when the provider refuses it. */
+  /** `invalid` when the provider refuses it, as it does an empty one; `not_found` when there is no such account. */
   setPassword(id: number, password: string): Promise<void>;
   /** With memberships, sessions and app passwords; one that is gone already is no error. */
   delete(id: number): Promise<void>;
@@ -123,14 +130,18 @@ export interface Groups {
   delete(id: string): Promise<void>;
   /** `not_found` for an unknown group or account; a member already is no error. */
   addMember(id: string, accountId: number): Promise<void>;
-  /** No member is no error. */
+  /** As `addMember`; no member is no error. */
   removeMember(id: string, accountId: number): Promise<void>;
 }
 
+/** Tokens of other kinds, such as our own API token, are nothing to these methods but taken identifiers. */
 export interface AppPasswords {
-  /** Makes one and reveals its key. `conflict` when the identifier is taken. */
+  /**
+   * Makes one and reveals its key. `conflict` when the identifier is taken, `not_found` when there is no such account,
+   * `invalid` for an identifier or an end that the provider refuses. An end in the past is accepted.
+   */
   create(password: NewAppPassword): Promise<AppPassword & { key: string }>;
-  /** Those of an account, also expired ones that the provider has not removed yet. */
+  /** Those of an account (its exact username), also expired ones that the provider has not removed yet. */
   list(username: string): Promise<AppPassword[]>;
   get(identifier: string): Promise<AppPassword | undefined>;
   /** The key itself; the provider writes down that it was looked at. */
