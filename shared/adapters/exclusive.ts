@@ -49,7 +49,7 @@ async function locked<T>(run: RunSql, key: string, work: () => Promise<T>): Prom
         await transaction`SELECT pg_advisory_xact_lock(${NAMESPACE}::int, hashtext(${key}))`;
         // The server may grant the lock after our time is over.
         if (gaveUp) return;
-        begun = work();
+        begun = (async () => work())();
         await begun.catch(() => undefined);
       }),
     );

@@ -1,12 +1,27 @@
-// The identity provider over HTTP, held to the contract by a real provider, where the environment names one.
+// The identity provider over HTTP, held to the contract by a provider of the tests, and by a real one where the
+// environment names it.
 
-import { describe, it } from 'vitest';
-import { identityContract } from '../contract/identity.ts';
-import { httpIdentity } from '../../shared/adapters/identity-http.ts';
+import { afterAll, beforeAll, describe, it } from 'vitest';
 import { queuePerKey } from '../../shared/adapters/exclusive.ts';
+import { httpIdentity } from '../../shared/adapters/identity-http.ts';
 import { Secret } from '../../shared/domain/secret.ts';
+import type { Identity } from '../../shared/ports/identity.ts';
+import { identityContract } from '../contract/identity.ts';
+import { type IdentityServer, identityServer } from '../fakes/identity-server.ts';
 
+const exclusive = queuePerKey(60_000);
 const { HOLDFAST_TEST_IDENTITY_URL: url = '', HOLDFAST_TEST_IDENTITY_TOKEN: token = '' } = process.env;
+const over = (address: string, key: string): Identity =>
+  httpIdentity({ url: address, token: new Secret(key), fetch, exclusive });
+
+describe('over HTTP', () => {
+  let server: IdentityServer;
+  beforeAll(async () => {
+    server = await identityServer('/below');
+  });
+  afterAll(() => server.close());
+  identityContract('a provider of the tests', () => over(server.url, server.token));
+});
 
 if (url === '' || token === '') {
   describe('identity (a real provider)', () => {
@@ -14,6 +29,5 @@ if (url === '' || token === '') {
       undefined);
   });
 } else {
-  const exclusive = queuePerKey(60_000);
-  identityContract(url, () => httpIdentity({ url, token: new Secret(token), fetch, exclusive }));
+  identityContract(url, () => over(url, token));
 }

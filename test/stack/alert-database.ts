@@ -14,6 +14,8 @@ export interface AlertDatabase {
   place: string;
   /** The table, over connections of its own. */
   table: () => AlertTable;
+  /** Of our own database. */
+  stateUrl: () => string;
   inDatabase: <T extends object>(text: string) => Promise<T[]>;
 }
 
@@ -33,6 +35,7 @@ export function alertDatabase(): AlertDatabase {
   return {
     place,
     table: () => alertTable(keptDatabase(new Secret(stack.file().state_database), options)),
+    stateUrl: () => stack.file().state_database,
     inDatabase: <T extends object>(text: string) => query<T>(stack.file().state_database, text),
   };
 }
