@@ -42,7 +42,7 @@ type Held<Model, Schema extends z.ZodObject> =
     : never;
 
 /** Does not compile when the schema and the provider's model have come apart. */
-const heldTo =
+export const heldTo =
   <Model>() =>
   <Schema extends z.ZodObject>(schema: Schema & Held<Model, Schema>): Schema =>
     schema;

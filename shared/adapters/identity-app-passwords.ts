@@ -11,13 +11,16 @@ import { CEILING, ceilingMinutes } from './identity-token-lifetime.ts';
 
 const PATH = 'core/tokens';
 const IDENTIFIER = /^[-\w]{1,255}$/;
-/** Of a provider as it is installed. */
-const DEFAULT_LIFETIME_MINUTES = 24 * 60;
 /** The provider's clock may be behind ours, and the request takes its time. */
 const SPARE_MINUTES = 10;
+const SAME_END_MS = 60_000;
 
 const tokenPage = pageOf(token);
-type Made = Outcome<{ isAppPassword: boolean; password: AppPassword }>;
+interface MadeToken {
+  isAppPassword: boolean;
+  password: AppPassword;
+}
+type Made = Outcome<MadeToken>;
 
 export function identityAppPasswords(
   provider: Provider,
@@ -59,11 +62,9 @@ export function identityAppPasswords(
     const { identifier } = wanted;
     if (!IDENTIFIER.test(identifier)) throw badIdentifier();
     const minutes = lifetimeMinutes(wanted.expiresAt, now());
-    const isLong = minutes > DEFAULT_LIFETIME_MINUTES;
-    if (isLong) await raise(wanted.accountId, minutes);
     let outcome = await post(wanted);
-    // Installed otherwise, or an old release: half an hour.
-    if (!isLong && minutes > 0 && 'refused' in outcome && outcome.refused.members.includes('expires')) {
+    // Asked first, raised then: a group may give a higher ceiling, and the account's own would hide that.
+    if (minutes > 0 && 'refused' in outcome && outcome.refused.members.includes('expires')) {
       await raise(wanted.accountId, minutes);
       outcome = await post(wanted);
     }
@@ -90,7 +91,8 @@ export function identityAppPasswords(
   }
 
   /** The app password that was made, if it is the one that was asked for. */
-  async function madeBy(outcome: Made, { identifier, accountId, expiresAt }: NewAppPassword): Promise<AppPassword> {
+  async function madeBy(outcome: Made, wanted: NewAppPassword): Promise<AppPassword> {
+    const { identifier, accountId } = wanted;
     if ('refused' in outcome) {
       const { members, error } = outcome.refused;
       if (members.includes('identifier') && (await provider.read(`${PATH}/${identifier}`, token)) !== undefined) {
@@ -99,15 +101,11 @@ export function identityAppPasswords(
       throw members.includes('user') ? new AppError('not_found', noAccount(accountId)) : error;
     }
     if (!('done' in outcome)) throw provider.nonsense('has no list of tokens. Correct IDENTITY_URL.');
-    const { isAppPassword, password } = outcome.done;
+    if (isAsWanted(outcome.done, wanted)) return outcome.done.password;
     // For a caller that is no superuser it makes them for the caller.
-    if (isAppPassword && password.accountId === accountId && (password.expiresAt === null) === (expiresAt === null)) {
-      return password;
-    }
-    const what =
-      'made another token than the one that was asked for. The account of IDENTITY_TOKEN must be a superuser.';
+    const what = 'made another token than the one that was asked for. IDENTITY_TOKEN must be of a superuser.';
     const error = provider.nonsense(what);
-    await discardAfter(error, password.identifier);
+    await discardAfter(error, identifier);
     throw error;
   }
 
@@ -130,6 +128,15 @@ export function identityAppPasswords(
   }
 
   return { create, list, get, reveal, delete: remove };
+}
+
+function isAsWanted({ isAppPassword, password }: MadeToken, { identifier, accountId, expiresAt }: NewAppPassword) {
+  const { expiresAt: end } = password;
+  const isSameEnd =
+    end === null || expiresAt === null
+      ? end === expiresAt
+      : Math.abs(Date.parse(end) - expiresAt.getTime()) <= SAME_END_MS;
+  return isAppPassword && password.identifier === identifier && password.accountId === accountId && isSameEnd;
 }
 
 /** 0 for one that never ends: no ceiling counts. */

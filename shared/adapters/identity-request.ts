@@ -60,6 +60,8 @@ interface Answer {
   json: unknown;
 }
 
+class TooLong extends Error {}
+
 /** The value, or undefined when there is none; throws what was refused. */
 export function valueOf<T>(outcome: Outcome<T>): T | undefined {
   if ('refused' in outcome) throw outcome.refused.error;
@@ -118,7 +120,7 @@ export function identityProvider({ url, token, fetch, withinMs: limitMs = WITHIN
       return await withinMs(limitMs + 100, exchanged(), late);
     } catch (error) {
       if (error instanceof AppError) throw error;
-      if (error instanceof RangeError) throw wrong(`answered ${method} /${path}/ with more than ${MOST_BYTES} bytes`);
+      if (error instanceof TooLong) throw wrong(`answered ${method} /${path}/ with more than ${MOST_BYTES} bytes`);
       if (signal.aborted) throw late();
       // Without the cause: what a platform's fetch says may hold the token.
       throw new AppError('unavailable', `${system} ${failureWords(error, [key, ...secrets])}`);
@@ -216,14 +218,14 @@ function redirectOf(response: Response, base: URL): string {
   return `${response.status}, a redirect${host}, which is not followed`;
 }
 
-/** Undefined when it is no JSON; a RangeError when it is too long. */
+/** Undefined when it is no JSON; throws TooLong. */
 async function jsonOf(response: Response): Promise<unknown> {
   const decoder = new TextDecoder();
   let bytes = 0;
   let text = '';
   for await (const chunk of response.body ?? []) {
     bytes += chunk.byteLength;
-    if (bytes > MOST_BYTES) throw new RangeError('too long');
+    if (bytes > MOST_BYTES) throw new TooLong();
     text += decoder.decode(chunk, { stream: true });
   }
   try {

@@ -92,7 +92,7 @@ export interface NewAppPassword {
   identifier: string;
   accountId: number;
   description: string;
-  /** Beyond the provider's default lifetime the account's ceiling is raised first; null: it never ends. */
+  /** Beyond the provider's ceiling, that of the account is raised; null: it never ends. */
   expiresAt: Date | null;
 }
 
