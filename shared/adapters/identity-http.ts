@@ -24,15 +24,16 @@ export function httpIdentity({ exclusive, now = () => new Date(), ...options }: 
   const { accounts, writeAttributes } = identityAccounts(provider, exclusive);
 
   async function me(): Promise<{ username: string; isSuperuser: boolean }> {
-    const answer = await provider.read('core/users/me', session);
-    if (answer === undefined) throw provider.nonsense('does not know the account of our token');
-    return { username: answer.user.username, isSuperuser: answer.user.is_superuser };
+    const outcome = await provider.exchange('GET', 'core/users/me', session);
+    if (!('done' in outcome)) throw provider.nonsense('does not know the account of our token');
+    const { username, is_superuser: isSuperuser } = outcome.done.user;
+    return { username, isSuperuser };
   }
 
   async function version(): Promise<string> {
-    const answer = await provider.read('admin/version', versions);
-    if (answer === undefined) throw provider.nonsense('does not tell its version');
-    return answer.version_current;
+    const outcome = await provider.exchange('GET', 'admin/version', versions);
+    if (!('done' in outcome)) throw provider.nonsense('does not tell its version');
+    return outcome.done.version_current;
   }
 
   return {

@@ -58,6 +58,7 @@ interface Answer {
   status: number;
   /** Undefined when the body is no JSON. */
   json: unknown;
+  isEmpty: boolean;
 }
 
 class TooLong extends Error {}
@@ -113,7 +114,7 @@ export function identityProvider({ url, token, fetch, withinMs: limitMs = WITHIN
         await response.body?.cancel();
         throw wrong(`answered ${method} /${path}/ with ${redirectOf(response, base)}. Correct IDENTITY_URL.`);
       }
-      return { status: response.status, json: await jsonOf(response) };
+      return { status: response.status, ...(await bodyOf(response)) };
     };
     try {
       // The second limit is for a fetch that does not mind the signal.
@@ -131,7 +132,7 @@ export function identityProvider({ url, token, fetch, withinMs: limitMs = WITHIN
   async function asked(method: string, path: string, call: Call = {}): Promise<Outcome<Answer>> {
     const { secrets = [] } = call;
     const answer = await ask(method, path, call);
-    const { status, json } = answer;
+    const { status, json, isEmpty } = answer;
     const words = quoted(wordsOf(json), secrets);
     const what = `${method} /${path}/`;
     if (status === 200 || status === 201 || status === 204) return { done: answer };
@@ -143,6 +144,8 @@ export function identityProvider({ url, token, fetch, withinMs: limitMs = WITHIN
     // A page of some other server must not be taken for the answer that something does not exist.
     if (status === 404 && words !== '') return { missing: true };
     if (status === 404) throw wrong(`has no such API: ${what} is not found (404). Correct IDENTITY_URL.`);
+    // Of a proxy, or of the provider where it does not know our address.
+    if (status === 400 && json === undefined && !isEmpty) throw wrong(`answered ${what} with 400 and what is not JSON`);
     if (status === 400) return { refused: refusalOf(json, 'The identity provider', [token.reveal(), ...secrets]) };
     if (status === 429) throw new AppError('unavailable', `${system} asks for a pause (429)`);
     if (status >= 500) throw wrong(`has a fault of its own, or is starting (${status} for ${what})${words}`);
@@ -218,8 +221,8 @@ function redirectOf(response: Response, base: URL): string {
   return `${response.status}, a redirect${host}, which is not followed`;
 }
 
-/** Undefined when it is no JSON; throws TooLong. */
-async function jsonOf(response: Response): Promise<unknown> {
+/** Throws TooLong. */
+async function bodyOf(response: Response): Promise<Omit<Answer, 'status'>> {
   const decoder = new TextDecoder();
   let bytes = 0;
   let text = '';
@@ -228,9 +231,11 @@ async function jsonOf(response: Response): Promise<unknown> {
     if (bytes > MOST_BYTES) throw new TooLong();
     text += decoder.decode(chunk, { stream: true });
   }
+  text += decoder.decode();
+  const isEmpty = text.trim() === '';
   try {
-    return JSON.parse(text + decoder.decode()) as unknown;
+    return { json: JSON.parse(text) as unknown, isEmpty };
   } catch {
-    return undefined;
+    return { json: undefined, isEmpty };
   }
 }

@@ -58,8 +58,8 @@ export interface AccountQuery extends Paging {
   group?: string;
   /**
    * Conditions on attributes, all of which must hold, as the provider reads them: `{ app_expires__lt: 1700000000 }`;
-   * also `__gt`, `__lte`, `__gte`, `__isnull`. An account without the attribute matches only `__isnull: true`, and a
-   * number kept as text matches no number.
+   * also `__gt`, `__lte`, `__gte`, `__isnull`. An account without the attribute matches only `__isnull: true`. Keep
+   * numbers as numbers: text matches none, but may count as less than all of them.
    */
   attributes?: Attributes;
 }

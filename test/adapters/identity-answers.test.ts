@@ -49,7 +49,6 @@ describe('refusals', () => {
     ['as a bare array', ['Must be an object.'], 'Must be an object.', [{ path: '', message: 'Must be an object.' }]],
     ['in words', { detail: 'JSON parse error' }, 'JSON parse error', [{ path: '', message: 'JSON parse error' }]],
     ['with nothing', '', ', and does not say why', []],
-    ['as a page', '<html>Bad Request</html>', ', and does not say why', []],
     ['of strange members', { a: 1, b: null, c: [], d: [[['deep']]] }, 'd: deep', [{ path: 'd', message: 'deep' }]],
   ])('%s are told', async (_, body, words, fields) => {
     when('PATCH', '/core/users/', (response) => sayJson(response, 400, body));

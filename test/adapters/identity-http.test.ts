@@ -1,6 +1,7 @@
 // The identity provider's client and a provider that fails in every way: what people are told, and that no secret is in it.
 
 import type { ServerResponse } from 'node:http';
+import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { Secret } from '../../shared/domain/secret.ts';
 import {
@@ -25,6 +26,12 @@ describe('a provider that fails', () => {
     ['403 with a page', 'upstream', /\(403\)\. Correct/, (r) => sayJson(r, 403, '<html>forbidden</html>')],
     ['404 with a page', 'upstream', /has no such API.*IDENTITY_URL/, (r) => sayJson(r, 404, '<html>nginx</html>')],
     ['404 with other JSON', 'upstream', /has no such API/, (r) => sayJson(r, 404, { message: 'no route' })],
+    [
+      '400 with a page',
+      'upstream',
+      /400 and what is not JSON|does not/,
+      (r) => sayJson(r, 400, '<h1>Bad Request (400)</h1>'),
+    ],
     ['405', 'upstream', /with 405: Method/, (r) => sayJson(r, 405, { detail: 'Method not allowed' })],
     ['429', 'unavailable', /asks for a pause/, (r) => sayJson(r, 429, { detail: 'slow down' })],
     ['500', 'upstream', /fault of its own.*\(500 for/, (r) => sayJson(r, 500, { detail: 'oops' })],
@@ -182,5 +189,70 @@ describe('the address of a provider', () => {
     expect(await at.identity.version()).toBe('2026.8.3');
     always((response) => sayJson(response, 500));
     await failureOf(at.identity.me());
+  });
+});
+
+describe('a provider at random', () => {
+  const text = fc.oneof(
+    fc.string({ unit: 'binary', maxLength: 60 }),
+    fc.constantFrom('Bearer TOKEN', 'TOKEN', 'a TOKEN\n\u0000b', 'detail', 'username', 'user', 'expires'),
+  );
+  const { json } = fc.letrec<{ json: unknown }>((tie) => ({
+    json: fc.oneof(
+      { depthSize: 'small' },
+      text,
+      fc.constantFrom(null, true, 0, 1, -1, 1e300),
+      fc.array(tie('json'), { maxLength: 4 }),
+      fc.dictionary(text, tie('json'), { maxKeys: 4 }),
+      fc.record({
+        pagination: fc.record({ next: fc.nat(3), count: fc.nat(9) }),
+        results: fc.array(tie('json'), { maxLength: 3 }),
+      }),
+      fc.record({
+        pk: fc.nat(9),
+        username: text,
+        is_active: fc.boolean(),
+        attributes: tie('json'),
+        groups_obj: tie('json'),
+      }),
+      fc.record({ identifier: text, intent: fc.constant('app_password'), user: fc.nat(9), expiring: fc.boolean() }),
+      fc.record({ key: text, detail: text }),
+    ),
+  }));
+  const status = fc.constantFrom(200, 200, 200, 201, 204, 299, 302, 304, 400, 400, 403, 404, 404, 409, 418, 500);
+
+  it('is answered with a value or with an error that gives nothing away', async () => {
+    const SETS_PASSWORD = 0;
+    const work: (() => Promise<unknown>)[] = [
+      () => at.identity.accounts.setPassword(7, PASSWORD),
+      () => at.identity.me(),
+      () => at.identity.accounts.list(PAGE),
+      () => at.identity.accounts.create({ username: 'ada', name: '' }),
+      () => at.identity.accounts.changeAttributes(7, { app_x: 1 }),
+      () => at.identity.groups.named('blue'),
+      () => at.identity.appPasswords.create({ identifier: 't', accountId: 7, description: '', expiresAt: new Date() }),
+      () => at.identity.appPasswords.delete('t'),
+    ];
+    const codes = ['upstream', 'unavailable', 'invalid', 'not_found', 'conflict'];
+    await fc.assert(
+      fc.asyncProperty(
+        fc.nat(work.length - 1),
+        fc.array(fc.tuple(status, json), { minLength: 1, maxLength: 4 }),
+        async (which, answers) => {
+          let next = 0;
+          always((response) => {
+            const [code, body] = answers[next++ % answers.length] ?? [500, ''];
+            const secret = which === SETS_PASSWORD ? `${PASSWORD} ${at.server.token}` : at.server.token;
+            sayJson(response, code, JSON.stringify(body).replaceAll('TOKEN', secret));
+          });
+          try {
+            await work[which]?.();
+          } catch (error) {
+            expect(codes).toContain((await failureOf(Promise.reject(error as Error))).code);
+          }
+        },
+      ),
+      { numRuns: 400 },
+    );
   });
 });

@@ -180,15 +180,19 @@ export function identityContract(what: string, make: () => Identity): void {
       }
       const which = async (attributes: NonNullable<AccountQuery['attributes']>): Promise<string> =>
         (await find({ search: word, attributes })).map((name) => name.split('-').at(-1)).join(' ');
-      expect(await which({ app_expires__lt: 10 })).toBe('early');
+      // A number kept as text is less than every number to some databases.
+      const numbers = async (attributes: Parameters<typeof which>[0]) =>
+        (await which(attributes)).replace(/ ?text/, '');
+      expect(await numbers({ app_expires__lt: 10 })).toBe('early');
       expect(await which({ app_expires__gt: 9 })).toBe('late');
       expect(await which({ app_expires__gte: 9 })).toBe('early late');
-      expect(await which({ app_expires__lte: 100 })).toBe('early late');
+      expect(await numbers({ app_expires__lte: 100 })).toBe('early late');
       expect(await which({ app_expires: 100 })).toBe('late');
       expect(await which({ app_expires: '9' })).toBe('text');
       expect(await which({ app_expires__isnull: true })).toBe('without');
       expect(await which({ app_expires__isnull: false })).toBe('early late text');
-      expect(await which({ app_expires__lt: 10, app_other__isnull: true })).toBe('early');
+      expect(await numbers({ app_expires__lt: 10, app_other__isnull: true })).toBe('early');
+      expect(await which({ app_expires__gt: 8, app_other__isnull: false })).toBe('');
     });
 
     it('changes what is named and nothing else', async () => {
