@@ -153,6 +153,7 @@ export interface AppPasswords {
 /**
  * Every call ends within a few seconds. Rejects with an AppError: `unavailable` when the provider does not answer,
  * `upstream` when its answer makes no sense or it refuses our token, else as the methods say.
+ * After `unavailable` it is open whether a change was made: look before it is repeated.
  */
 export interface Identity {
   /** The account that our API token belongs to: proves that the token works. */

@@ -9,10 +9,13 @@ import {
   keptDatabase,
   type RunSql,
 } from '../../shared/adapters/kept-database.ts';
+import type { Sql } from '../../shared/adapters/postgres.ts';
 import { AppError } from '../../shared/domain/app-error.ts';
 import { Secret } from '../../shared/domain/secret.ts';
+import { httpIdentity } from '../../shared/adapters/identity-http.ts';
 import type { Exclusive } from '../../shared/ports/exclusive.ts';
 import { alertDatabase } from '../stack/alert-database.ts';
+import { identityServer } from '../fakes/identity-server.ts';
 import { query } from '../stack/embedded.ts';
 
 const OPTIONS: DatabaseOptions = {
@@ -118,6 +121,27 @@ describe('one writer per key, over a database', () => {
     expect([place.value, place.most]).toEqual([200, 1]);
   });
 
+  it('loses no attribute that two processes write to one account of an identity provider', async () => {
+    const server = await identityServer();
+    try {
+      const token = new Secret(server.token);
+      const both = [pool(), pool()].map((run) =>
+        httpIdentity({ url: server.url, token, fetch, exclusive: exclusiveByDatabase(run) }),
+      );
+      const account = await both[0]?.accounts.create({ username: 'ada', name: '' });
+      const id = account?.id ?? 0;
+      const names = both.map((_, which) => Array.from({ length: 100 }, (_, index) => `app_${which}_${index}`));
+      await Promise.all(
+        both.map(async ({ accounts }, which) => {
+          for (const name of names[which] ?? []) await accounts.changeAttributes(id, { [name]: 1 });
+        }),
+      );
+      expect(Object.keys(server.users.get(id)?.attributes ?? {}).toSorted()).toEqual(names.flat().toSorted());
+    } finally {
+      server.close();
+    }
+  });
+
   it('does not stop with more keys than connections, nor when the work needs a connection too', async () => {
     const run = pool();
     const exclusive = exclusiveByDatabase(run);
@@ -178,6 +202,24 @@ describe('one writer per key, over a database', () => {
     release();
     await holder;
     await delay(300);
+    expect(begun).toBe(false);
+  });
+
+  it('never begins when the lock is given after it gave up', async () => {
+    const { promise: locked, resolve: lock } = Promise.withResolvers<void>();
+    const sql = { begin: async (use: (transaction: () => Promise<void>) => Promise<void>) => use(() => locked) };
+    const lost = new AppError('unavailable', 'too late');
+    const run: RunSql = async (use) => {
+      void use(sql as unknown as Sql);
+      throw lost;
+    };
+    let begun = false;
+    const work = async (): Promise<void> => {
+      begun = true;
+    };
+    await expect(exclusiveByDatabase(run)('one', work)).rejects.toBe(lost);
+    lock();
+    await delay(10);
     expect(begun).toBe(false);
   });
 
