@@ -11,9 +11,13 @@ export function isDistinguishedName(text: string): boolean {
   return parts !== undefined && parts.length > 0;
 }
 
-/** The parts of a name, most specific first; `[]` for the empty name, undefined for text that is none. */
+/**
+ * The parts of a name, most specific first; `[]` for the empty name, undefined for text that is none. Not taken, though
+ * RFC 4514 has them: empty values, and values in hexadecimal form.
+ */
 export function parseDistinguishedName(text: string): RelativeName[] | undefined {
   if (text === '') return [];
+  if (!text.isWellFormed()) return undefined;
   const parts: RelativeName[] = [];
   for (const part of splitOutsideEscapes(text, ',')) {
     const pairs = splitOutsideEscapes(part, '+').map(readPair);
@@ -44,7 +48,7 @@ function readPair(text: string): { type: string; value: string } | undefined {
 
 /** Blanks around a value do not count unless they are escaped. A `#` begins a hexadecimal form, which is not taken. */
 function readValue(text: string): string | undefined {
-  const trimmed = text.replace(/^ +/, '').replace(/((?:^|[^\\])(?:\\\\)*(?:\\ )?) +$/, '$1');
+  const trimmed = withoutOuterBlanks(text);
   const bytes: number[] = [];
   const encoder = new TextEncoder();
   for (let at = 0; at < trimmed.length;) {
@@ -68,6 +72,18 @@ function readValue(text: string): string | undefined {
   }
 }
 
+/** The last blank stays when an odd number of backslashes stands before it: it is escaped. */
+function withoutOuterBlanks(text: string): string {
+  let end = text.length;
+  while (end > 0 && text.charAt(end - 1) === ' ') end--;
+  let backslashes = 0;
+  while (text.charAt(end - 1 - backslashes) === '\\') backslashes++;
+  if (backslashes % 2 === 1 && end < text.length) end++;
+  let begin = 0;
+  while (begin < end && text.charAt(begin) === ' ') begin++;
+  return text.slice(begin, end);
+}
+
 /** A value as it stands in a name: whatever it contains, it stays one value. */
 export function escapeNameValue(value: string): string {
   return value.replaceAll(/["+,;<=>\\]|^[ #]| $|\0/g, (character) =>
@@ -86,9 +102,14 @@ export function normalName(parts: readonly RelativeName[]): string {
     parts.map((part) =>
       part
         .map(({ type, value }) => ({ type: type.toLowerCase(), value: value.toLowerCase().replaceAll(/ +/g, ' ') }))
-        .toSorted((a, b) => (a.type < b.type ? -1 : 1)),
+        .toSorted((a, b) => compared(a.type, b.type) || compared(a.value, b.value)),
     ),
   );
+}
+
+function compared(a: string, b: string): number {
+  if (a === b) return 0;
+  return a < b ? -1 : 1;
 }
 
 /** What stands before `base` in `name`; undefined when the name is not below it (or is not the base itself: `[]`). */
