@@ -1,0 +1,174 @@
+// Reads what a directory answers (RFC 4511), strictly. Not with ldapts: a length that is wrong or negative sends its
+// reader into an endless loop, it keeps an unfinished message without bound, and many messages at once overflow its stack.
+
+/** How a request ended: the result code, and what the directory says about it (foreign text). */
+export interface LdapResult {
+  code: number;
+  words: string;
+}
+
+/** An entry. The names of the attributes are in lower case; values that are no UTF-8 are left out. */
+export interface LdapEntry {
+  dn: string;
+  attributes: ReadonlyMap<string, readonly string[]>;
+}
+
+export type LdapAnswer = { id: number } & (
+  | { kind: 'bound' | 'searched' | 'extended'; result: LdapResult }
+  | { kind: 'entry'; entry: LdapEntry }
+  | { kind: 'reference' }
+);
+
+/** What came is no answer of a directory. */
+export class NoAnswer extends Error {}
+
+const MOST_MESSAGE_BYTES = 4 * 1024 * 1024;
+const MOST_HEADER_BYTES = 6;
+
+const INTEGER = 0x02;
+const OCTETS = 0x04;
+const ENUMERATED = 0x0a;
+const SEQUENCE = 0x30;
+const SET = 0x31;
+const BIND_RESPONSE = 0x61;
+const SEARCH_ENTRY = 0x64;
+const SEARCH_DONE = 0x65;
+const SEARCH_REFERENCE = 0x73;
+const EXTENDED_RESPONSE = 0x78;
+
+/** Cuts what a connection receives into answers; throws NoAnswer as soon as it can be none. */
+export function answerReader(): (chunk: Buffer) => Generator<LdapAnswer> {
+  let chunks: Buffer[] = [];
+  let held = 0;
+  let wanted = 2;
+
+  return function* read(chunk) {
+    chunks.push(chunk);
+    held += chunk.length;
+    while (held >= wanted) {
+      const bytes = chunks.length === 1 ? (chunks[0] ?? chunk) : Buffer.concat(chunks, held);
+      chunks = [bytes];
+      const length = messageLength(bytes);
+      wanted = length ?? Math.min(held + 1, MOST_HEADER_BYTES);
+      if (length === undefined || held < length) continue;
+      const rest = bytes.subarray(length);
+      chunks = [rest];
+      held = rest.length;
+      wanted = 2;
+      yield readAnswer(bytes.subarray(0, length));
+    }
+  };
+}
+
+/** The bytes of the message that begins here, its header included; undefined when more is needed to know. */
+function messageLength(bytes: Buffer): number | undefined {
+  if (bytes[0] !== SEQUENCE) throw new NoAnswer('what it sends is no LDAP');
+  const header = readHeader(bytes, 0);
+  if (header === undefined) return undefined;
+  if (header.length > MOST_MESSAGE_BYTES) throw new NoAnswer(`it announces a message of ${header.length} bytes`);
+  return header.start + header.length;
+}
+
+/** Where the content of a value begins and how long it is; undefined when the header is not there as a whole. */
+function readHeader(bytes: Buffer, at: number): { start: number; length: number } | undefined {
+  const first = bytes[at + 1];
+  if (first === undefined) return undefined;
+  if (first < 0x80) return { start: at + 2, length: first };
+  const size = first & 0x7f;
+  if (size === 0 || size > 4) throw new NoAnswer('it sends a length that LDAP does not know');
+  if (bytes.length < at + 2 + size) return undefined;
+  return { start: at + 2 + size, length: bytes.readUIntBE(at + 2, size) };
+}
+
+/** Reads values one after the other, never over the end. */
+class Values {
+  readonly #bytes: Buffer;
+  #at = 0;
+
+  constructor(bytes: Buffer) {
+    this.#bytes = bytes;
+  }
+
+  get more(): boolean {
+    return this.#at < this.#bytes.length;
+  }
+
+  next(): { tag: number; content: Buffer } {
+    const tag = this.#bytes[this.#at];
+    const header = readHeader(this.#bytes, this.#at);
+    if (tag === undefined || header === undefined || header.start + header.length > this.#bytes.length)
+      throw new NoAnswer('it sends a message whose parts do not fit together');
+    this.#at = header.start + header.length;
+    return { tag, content: this.#bytes.subarray(header.start, this.#at) };
+  }
+
+  take(tag: number): Buffer {
+    const value = this.next();
+    if (value.tag !== tag) throw new NoAnswer('it sends a message of another shape than LDAP has');
+    return value.content;
+  }
+
+  number(tag: number): number {
+    const content = this.take(tag);
+    if (content.length < 1 || content.length > 4) throw new NoAnswer('it sends a number that LDAP does not have');
+    return content.readIntBE(0, content.length);
+  }
+
+  text(): string {
+    return this.take(OCTETS).toString('utf8');
+  }
+}
+
+function readAnswer(bytes: Buffer): LdapAnswer {
+  const message = new Values(new Values(bytes).take(SEQUENCE));
+  const id = message.number(INTEGER);
+  const { tag, content } = message.next();
+  switch (tag) {
+    case BIND_RESPONSE:
+      return { id, kind: 'bound', result: readResult(content) };
+    case SEARCH_DONE:
+      return { id, kind: 'searched', result: readResult(content) };
+    case EXTENDED_RESPONSE:
+      return { id, kind: 'extended', result: readResult(content) };
+    case SEARCH_ENTRY:
+      return { id, kind: 'entry', entry: readEntry(content) };
+    case SEARCH_REFERENCE:
+      return { id, kind: 'reference' };
+    default:
+      throw new NoAnswer('it sends a message of another kind than was asked for');
+  }
+}
+
+function readResult(content: Buffer): LdapResult {
+  const values = new Values(content);
+  const code = values.number(ENUMERATED);
+  values.take(OCTETS);
+  return { code, words: values.text() };
+}
+
+function readEntry(content: Buffer): LdapEntry {
+  const values = new Values(content);
+  const dn = values.text();
+  const attributes = new Map<string, string[]>();
+  const list = new Values(values.take(SEQUENCE));
+  while (list.more) {
+    const attribute = new Values(list.take(SEQUENCE));
+    const name = attribute.text().toLowerCase();
+    const known = attributes.get(name) ?? [];
+    attributes.set(name, known);
+    const set = new Values(attribute.take(SET));
+    while (set.more) {
+      const text = utf8(set.take(OCTETS));
+      if (text !== undefined) known.push(text);
+    }
+  }
+  return { dn, attributes };
+}
+
+function utf8(bytes: Buffer): string | undefined {
+  try {
+    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes);
+  } catch {
+    return undefined;
+  }
+}

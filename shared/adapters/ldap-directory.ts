@@ -1,0 +1,262 @@
+// The directory over LDAP: signs people in by a bind under their own name, and reads their own entry as themselves.
+
+import { AndFilter, EqualityFilter, PresenceFilter } from 'ldapts';
+import { AppError } from '../domain/app-error.ts';
+import { escapeNameValue, parseDistinguishedName, partsAbove } from '../domain/distinguished-name.ts';
+import type { Secret } from '../domain/secret.ts';
+import type { Directory, DirectoryBase, DirectoryEntry } from '../ports/directory.ts';
+import type { Log } from '../ports/log.ts';
+import { foreignWords } from './foreign-words.ts';
+import type { LdapEntry, LdapResult } from './ldap-answers.ts';
+import { type LdapConnection, LdapFailure, type LdapServer, openLdap } from './ldap-connection.ts';
+import { ldapConnections } from './ldap-connections.ts';
+
+export interface LdapDirectoryOptions {
+  /** `ldap://host:port` or `ldaps://host:port`; the certificate is always verified. */
+  url: string;
+  coreBase: string;
+  webBase: string;
+  /** Exists on both bases as `cn=<username>,ou=users,<base>`. */
+  serviceAccount: { username: string; password: Secret };
+  /** Trusted beside the system's authorities, if the file exists. */
+  tlsCaFile?: string | undefined;
+  log: Log;
+  /** Kept connections, of both bases together. */
+  maxConnections?: number;
+  /** For each call as a whole, the waiting included. */
+  withinMs?: number;
+  /** How long a connection is kept that nobody uses. */
+  idleMs?: number;
+}
+
+const MOST_WAITING = 256;
+const MOST_NAME_CHARACTERS = 150;
+const MOST_PASSWORD_BYTES = 1024;
+const MOST_GROUPS_FOUND = 20;
+/** Longer than that between two tries, or the directory's own lock-out closes its door to all of us. */
+const SERVICE_REFUSED_PAUSE_MS = 120_000;
+const DEFAULT_PORTS: Record<string, number> = { 'ldap:': 389, 'ldaps:': 636 };
+
+const NO_SUCH_OBJECT = 32;
+/** noSuchObject, invalidDNSyntax, invalidCredentials, insufficientAccessRights, unwillingToPerform. */
+const REFUSALS: ReadonlySet<number> = new Set([NO_SUCH_OBJECT, 34, 49, 50, 53]);
+const TEMPORARY: ReadonlyMap<number, string> = new Map([
+  [1, 'operationsError'],
+  [3, 'timeLimitExceeded'],
+  [51, 'busy'],
+  [52, 'unavailable'],
+]);
+
+export function ldapDirectory(options: LdapDirectoryOptions): Directory & { close(): Promise<void> } {
+  const { serviceAccount, log, withinMs = 5000 } = options;
+  const { server, place } = readUrl(options.url, options.tlsCaFile);
+  const bases: Record<DirectoryBase, string> = { core: options.coreBase, web: options.webBase };
+  const serviceRefusedAt = new Map<DirectoryBase, number>();
+  const connections = ldapConnections<DirectoryBase>({
+    open: (base, until) => openIntroduced(base, until),
+    mostConnections: options.maxConnections ?? 8,
+    mostWaiting: MOST_WAITING,
+    idleMs: options.idleMs ?? 60_000,
+  });
+
+  function userName(base: DirectoryBase, username: string): string {
+    return `cn=${escapeNameValue(username)},ou=users,${bases[base]}`;
+  }
+
+  /** Why, with the passwords that were sent masked. */
+  function answered(result: LdapResult, doing: string, password: string): AppError {
+    const secrets = [password, serviceAccount.password.reveal()];
+    const words = foreignWords(result.words, secrets);
+    const temporary = TEMPORARY.get(result.code);
+    const code = temporary === undefined ? `${result.code}` : `${result.code} (${temporary})`;
+    const text = `The directory at ${place} answers ${doing} with ${code}${words === '' ? '' : `: ${words}`}`;
+    return new AppError(temporary === undefined ? 'upstream' : 'unavailable', text);
+  }
+
+  function nonsense(what: string): AppError {
+    return new AppError('upstream', `The directory at ${place} ${what}`);
+  }
+
+  async function explained<T>(work: () => Promise<T>): Promise<T> {
+    try {
+      return await work();
+    } catch (error) {
+      if (!(error instanceof LdapFailure)) throw error;
+      throw new AppError(error.code, `The directory at ${place} ${error.message}`, { cause: error });
+    }
+  }
+
+  /** Binds as the service account unless the connection is; undefined when the directory takes it. */
+  async function bindService(
+    connection: LdapConnection,
+    base: DirectoryBase,
+    until: number,
+  ): Promise<LdapResult | undefined> {
+    const dn = userName(base, serviceAccount.username);
+    if (connection.identity === dn) return undefined;
+    const password = serviceAccount.password.reveal();
+    if (password === '') return { code: 53, words: 'its password is not set' };
+    const result = await connection.bind(dn, password, until);
+    if (result.code === 0) return undefined;
+    if (!REFUSALS.has(result.code)) throw answered(result, 'the bind of its service account', password);
+    return result;
+  }
+
+  /**
+   * A new connection introduces itself as the service account: the embedded directory then takes its later binds as made
+   * for others, and its lock-out does not count them. Rule `signInWithoutIntroduction`: when the directory refuses the
+   * account, people sign in without it.
+   */
+  async function openIntroduced(base: DirectoryBase, until: number): Promise<LdapConnection> {
+    const connection = await openLdap(server, until);
+    try {
+      const refusedAt = serviceRefusedAt.get(base);
+      if (refusedAt !== undefined && performance.now() - refusedAt < SERVICE_REFUSED_PAUSE_MS) return connection;
+      const refusal = await bindService(connection, base, until);
+      if (refusal === undefined) serviceRefusedAt.delete(base);
+      else tellRefused(base, refusal);
+      return connection;
+    } catch (error) {
+      connection.close();
+      throw error;
+    }
+  }
+
+  function tellRefused(base: DirectoryBase, { code, words }: LdapResult): void {
+    serviceRefusedAt.set(base, performance.now());
+    const said = foreignWords(words, [serviceAccount.password.reveal()]);
+    log.warn('directory.service_account_refused', { base, account: serviceAccount.username, result: code, said });
+  }
+
+  function refusesService(base: DirectoryBase, code: number): AppError {
+    return nonsense(
+      `refuses the service account ${serviceAccount.username} on the ${base} base (result ${code}). Remedy: check LDAP_BIND_PASSWORD.`,
+    );
+  }
+
+  async function readUser(
+    connection: LdapConnection,
+    base: DirectoryBase,
+    as: string,
+    username: string,
+    until: number,
+  ) {
+    const dn = userName(base, username);
+    const attributes = ['cn', 'memberOf', 'ak-active'];
+    const filter = new PresenceFilter({ attribute: 'objectClass' });
+    const found = await connection.search(as, { base: dn, scope: 'base', filter, attributes, mostEntries: 1 }, until);
+    return { code: found.result.code, result: found.result, entry: found.entries[0] };
+  }
+
+  async function signIn(base: DirectoryBase, username: string, password: string): Promise<DirectoryEntry | undefined> {
+    if (!canBeName(username) || !canBePassword(password)) return undefined;
+    const until = performance.now() + withinMs;
+    return explained(() =>
+      connections.use(base, until, async (connection) => {
+        const dn = userName(base, username);
+        const bound = await connection.bind(dn, password, until);
+        if (REFUSALS.has(bound.code)) return undefined;
+        if (bound.code !== 0) throw answered(bound, 'a sign-in', password);
+        const { result, entry } = await readUser(connection, base, dn, username, until);
+        if (result.code !== 0) throw answered(result, 'a user who reads the own entry', password);
+        if (entry === undefined) throw nonsense('signs a user in, but does not show the own entry');
+        return isActive(entry) ? described(entry, username, bases[base]) : undefined;
+      }),
+    );
+  }
+
+  async function find(username: string): Promise<DirectoryEntry | undefined> {
+    if (!canBeName(username)) return undefined;
+    const until = performance.now() + withinMs;
+    return explained(() =>
+      connections.use('core', until, async (connection) => {
+        const refusal = await bindService(connection, 'core', until);
+        if (refusal !== undefined) throw refusesService('core', refusal.code);
+        const as = userName('core', serviceAccount.username);
+        const { result, entry } = await readUser(connection, 'core', as, username, until);
+        if (result.code === NO_SUCH_OBJECT) return undefined;
+        if (result.code !== 0) throw answered(result, 'the service account that looks for a user', '');
+        return entry && described(entry, username, bases.core);
+      }),
+    );
+  }
+
+  async function probe(base: DirectoryBase, group: string): Promise<number | undefined> {
+    const until = performance.now() + withinMs;
+    return explained(async () => {
+      const connection = await openLdap(server, until);
+      try {
+        const refusal = await bindService(connection, base, until);
+        if (refusal !== undefined) throw refusesService(base, refusal.code);
+        const as = userName(base, serviceAccount.username);
+        return await countMembers(connection, base, as, group, until);
+      } finally {
+        connection.close();
+      }
+    });
+  }
+
+  async function countMembers(
+    connection: LdapConnection,
+    base: DirectoryBase,
+    as: string,
+    group: string,
+    until: number,
+  ): Promise<number | undefined> {
+    const kind = new EqualityFilter({ attribute: 'objectClass', value: 'groupOfNames' });
+    const filter = new AndFilter({ filters: [kind, new EqualityFilter({ attribute: 'cn', value: group })] });
+    const search = { base: `ou=groups,${bases[base]}`, scope: 'sub', filter, mostEntries: MOST_GROUPS_FOUND } as const;
+    const { result, entries } = await connection.search(as, { ...search, attributes: ['cn', 'member'] }, until);
+    if (result.code === NO_SUCH_OBJECT) return undefined;
+    if (result.code !== 0) throw answered(result, 'the search for a group', '');
+    const found = entries.find((entry) => nameIn(entry, group) !== undefined);
+    return found && new Set(found.attributes.get('member')).size;
+  }
+
+  return { signIn, find, probe, close: () => connections.close() };
+}
+
+function readUrl(url: string, caFile: string | undefined): { server: LdapServer; place: string } {
+  const { protocol, hostname, port } = new URL(url);
+  const host = hostname.replace(/^\[(.*)\]$/, '$1');
+  const server = { host, port: Number(port) || (DEFAULT_PORTS[protocol] ?? 389), tls: protocol === 'ldaps:', caFile };
+  return { server, place: `${protocol}//${hostname}:${server.port}` };
+}
+
+function canBeName(text: string): boolean {
+  return text !== '' && text.length <= MOST_NAME_CHARACTERS && !text.includes('\0') && text.isWellFormed();
+}
+
+/** An empty password would be a bind without one, which some directories take for a success. */
+function canBePassword(text: string): boolean {
+  return text !== '' && Buffer.byteLength(text) <= MOST_PASSWORD_BYTES && !text.includes('\0') && text.isWellFormed();
+}
+
+/** authentik shows the people whom it refuses as well; a directory without the attribute has no such people. */
+function isActive({ attributes }: LdapEntry): boolean {
+  return attributes.get('ak-active')?.[0]?.toUpperCase() !== 'FALSE';
+}
+
+/** The name as the entry spells it, if it is that name: a directory may take blanks or other letters for the same. */
+function nameIn({ attributes }: LdapEntry, name: string): string | undefined {
+  return attributes.get('cn')?.find((value) => value.toLowerCase() === name.toLowerCase());
+}
+
+function described(entry: LdapEntry, asked: string, base: string): DirectoryEntry | undefined {
+  const username = nameIn(entry, asked);
+  if (username === undefined) return undefined;
+  const names = (entry.attributes.get('memberof') ?? []).map((name) => groupName(name, base));
+  const known = new Map(names.filter((name) => name !== undefined).map((name) => [name.toLowerCase(), name]));
+  return { dn: entry.dn, username, groups: [...known.values()] };
+}
+
+/** The `cn` of a group that stands right below the groups of that base. */
+function groupName(name: string, base: string): string | undefined {
+  const parts = parseDistinguishedName(name);
+  const groups = parseDistinguishedName(`ou=groups,${base}`);
+  const above = parts && groups && partsAbove(parts, groups);
+  const [part, ...others] = above ?? [];
+  const [pair, ...joined] = part ?? [];
+  if (pair?.type.toLowerCase() !== 'cn' || others.length > 0 || joined.length > 0) return undefined;
+  return pair.value;
+}
