@@ -1,20 +1,15 @@
 // Reads what a directory answers (RFC 4511), strictly. Not with ldapts: a length that is wrong or negative sends its
 // reader into an endless loop, it keeps an unfinished message without bound, and many messages at once overflow its stack.
 
-/** How a request ended: the result code, and what the directory says about it (foreign text). */
-export interface LdapResult {
-  code: number;
-  words: string;
-}
-
 /** An entry. The names of the attributes are in lower case; values that are no UTF-8 are left out. */
 export interface LdapEntry {
   dn: string;
   attributes: ReadonlyMap<string, readonly string[]>;
 }
 
+/** `code` is the result code; what the directory says beside it is not taken: it may repeat what was sent to it. */
 export type LdapAnswer = { id: number } & (
-  | { kind: 'bound' | 'searched' | 'extended'; result: LdapResult }
+  | { kind: 'bound' | 'searched' | 'extended'; code: number }
   | { kind: 'entry'; entry: LdapEntry }
   | { kind: 'reference' }
 );
@@ -125,11 +120,11 @@ function readAnswer(bytes: Buffer): LdapAnswer {
   const { tag, content } = message.next();
   switch (tag) {
     case BIND_RESPONSE:
-      return { id, kind: 'bound', result: readResult(content) };
+      return { id, kind: 'bound', code: readResult(content) };
     case SEARCH_DONE:
-      return { id, kind: 'searched', result: readResult(content) };
+      return { id, kind: 'searched', code: readResult(content) };
     case EXTENDED_RESPONSE:
-      return { id, kind: 'extended', result: readResult(content) };
+      return { id, kind: 'extended', code: readResult(content) };
     case SEARCH_ENTRY:
       return { id, kind: 'entry', entry: readEntry(content) };
     case SEARCH_REFERENCE:
@@ -139,11 +134,12 @@ function readAnswer(bytes: Buffer): LdapAnswer {
   }
 }
 
-function readResult(content: Buffer): LdapResult {
+function readResult(content: Buffer): number {
   const values = new Values(content);
   const code = values.number(ENUMERATED);
   values.take(OCTETS);
-  return { code, words: values.text() };
+  values.take(OCTETS);
+  return code;
 }
 
 function readEntry(content: Buffer): LdapEntry {

@@ -7,7 +7,7 @@ import { connect as connectTls, getCACertificates } from 'node:tls';
 import { BindRequest, type Filter, SearchRequest, UnbindRequest } from 'ldapts';
 import { codeOf } from '../domain/thrown.ts';
 import { failureWords } from './foreign-words.ts';
-import { answerReader, type LdapAnswer, type LdapEntry, type LdapResult, NoAnswer } from './ldap-answers.ts';
+import { answerReader, type LdapAnswer, type LdapEntry, NoAnswer } from './ldap-answers.ts';
 
 export interface LdapServer {
   host: string;
@@ -27,7 +27,8 @@ export interface LdapSearch {
 }
 
 export interface LdapFound {
-  result: LdapResult;
+  /** The result code. */
+  code: number;
   entries: LdapEntry[];
 }
 
@@ -35,7 +36,8 @@ export interface LdapFound {
 export interface LdapConnection {
   /** The name that the last bind has proven; undefined for nobody, and while a bind is under way. */
   readonly identity: string | undefined;
-  bind(dn: string, password: string, until: number): Promise<LdapResult>;
+  /** Resolves with the result code, 0 for success. */
+  bind(dn: string, password: string, until: number): Promise<number>;
   /** Refuses to ask under another identity than `as`. */
   search(as: string, search: LdapSearch, until: number): Promise<LdapFound>;
   /** Begins a piece of work. */
@@ -154,7 +156,7 @@ function overSocket(socket: Socket): LdapConnection {
     if (answer.kind !== pending.kind) return end('upstream', 'answers a request with what belongs to another');
     const asked = pending;
     pending = undefined;
-    asked.resolve({ result: answer.result, entries: asked.entries });
+    asked.resolve({ code: answer.code, entries: asked.entries });
   }
 
   socket.setNoDelay(true);
@@ -207,9 +209,9 @@ function overSocket(socket: Socket): LdapConnection {
 
     async bind(dn, password, until) {
       identity = undefined;
-      const { result } = await ask((messageId) => new BindRequest({ messageId, dn, password }), 'bound', 0, until);
-      if (result.code === 0) identity = dn;
-      return result;
+      const { code } = await ask((messageId) => new BindRequest({ messageId, dn, password }), 'bound', 0, until);
+      if (code === 0) identity = dn;
+      return code;
     },
 
     async search(as, { base, scope, filter, attributes, mostEntries }, until) {

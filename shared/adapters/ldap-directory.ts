@@ -6,8 +6,7 @@ import { escapeNameValue, parseDistinguishedName, partsAbove } from '../domain/d
 import type { Secret } from '../domain/secret.ts';
 import type { Directory, DirectoryBase, DirectoryEntry } from '../ports/directory.ts';
 import type { Log } from '../ports/log.ts';
-import { foreignWords } from './foreign-words.ts';
-import type { LdapEntry, LdapResult } from './ldap-answers.ts';
+import type { LdapEntry } from './ldap-answers.ts';
 import { type LdapConnection, LdapFailure, type LdapServer, openLdap } from './ldap-connection.ts';
 import { ldapConnections } from './ldap-connections.ts';
 
@@ -38,8 +37,9 @@ const SERVICE_REFUSED_PAUSE_MS = 120_000;
 const DEFAULT_PORTS: Record<string, number> = { 'ldap:': 389, 'ldaps:': 636 };
 
 const NO_SUCH_OBJECT = 32;
+const UNWILLING = 53;
 /** noSuchObject, invalidDNSyntax, invalidCredentials, insufficientAccessRights, unwillingToPerform. */
-const REFUSALS: ReadonlySet<number> = new Set([NO_SUCH_OBJECT, 34, 49, 50, 53]);
+const REFUSALS: ReadonlySet<number> = new Set([NO_SUCH_OBJECT, 34, 49, 50, UNWILLING]);
 const TEMPORARY: ReadonlyMap<number, string> = new Map([
   [1, 'operationsError'],
   [3, 'timeLimitExceeded'],
@@ -63,14 +63,10 @@ export function ldapDirectory(options: LdapDirectoryOptions): Directory & { clos
     return `cn=${escapeNameValue(username)},ou=users,${bases[base]}`;
   }
 
-  /** Why, with the passwords that were sent masked. */
-  function answered(result: LdapResult, doing: string, password: string): AppError {
-    const secrets = [password, serviceAccount.password.reveal()];
-    const words = foreignWords(result.words, secrets);
-    const temporary = TEMPORARY.get(result.code);
-    const code = temporary === undefined ? `${result.code}` : `${result.code} (${temporary})`;
-    const text = `The directory at ${place} answers ${doing} with ${code}${words === '' ? '' : `: ${words}`}`;
-    return new AppError(temporary === undefined ? 'upstream' : 'unavailable', text);
+  function answered(code: number, doing: string): AppError {
+    const temporary = TEMPORARY.get(code);
+    const text = `answers ${doing} with the result ${code}${temporary === undefined ? '' : ` (${temporary})`}`;
+    return new AppError(temporary === undefined ? 'upstream' : 'unavailable', `The directory at ${place} ${text}`);
   }
 
   function nonsense(what: string): AppError {
@@ -86,20 +82,16 @@ export function ldapDirectory(options: LdapDirectoryOptions): Directory & { clos
     }
   }
 
-  /** Binds as the service account unless the connection is; undefined when the directory takes it. */
-  async function bindService(
-    connection: LdapConnection,
-    base: DirectoryBase,
-    until: number,
-  ): Promise<LdapResult | undefined> {
+  /** Binds as the service account unless the connection is; the result code when the directory refuses, else undefined. */
+  async function bindService(connection: LdapConnection, base: DirectoryBase, until: number) {
     const dn = userName(base, serviceAccount.username);
     if (connection.identity === dn) return undefined;
     const password = serviceAccount.password.reveal();
-    if (password === '') return { code: 53, words: 'its password is not set' };
-    const result = await connection.bind(dn, password, until);
-    if (result.code === 0) return undefined;
-    if (!REFUSALS.has(result.code)) throw answered(result, 'the bind of its service account', password);
-    return result;
+    if (password === '') return UNWILLING;
+    const code = await connection.bind(dn, password, until);
+    if (code === 0) return undefined;
+    if (!REFUSALS.has(code)) throw answered(code, 'the bind of its service account');
+    return code;
   }
 
   /**
@@ -122,10 +114,9 @@ export function ldapDirectory(options: LdapDirectoryOptions): Directory & { clos
     }
   }
 
-  function tellRefused(base: DirectoryBase, { code, words }: LdapResult): void {
+  function tellRefused(base: DirectoryBase, code: number): void {
     serviceRefusedAt.set(base, performance.now());
-    const said = foreignWords(words, [serviceAccount.password.reveal()]);
-    log.warn('directory.service_account_refused', { base, account: serviceAccount.username, result: code, said });
+    log.warn('directory.service_account_refused', { base, account: serviceAccount.username, result: code });
   }
 
   function refusesService(base: DirectoryBase, code: number): AppError {
@@ -145,7 +136,7 @@ export function ldapDirectory(options: LdapDirectoryOptions): Directory & { clos
     const attributes = ['cn', 'memberOf', 'ak-active'];
     const filter = new PresenceFilter({ attribute: 'objectClass' });
     const found = await connection.search(as, { base: dn, scope: 'base', filter, attributes, mostEntries: 1 }, until);
-    return { code: found.result.code, result: found.result, entry: found.entries[0] };
+    return { code: found.code, entry: found.entries[0] };
   }
 
   async function signIn(base: DirectoryBase, username: string, password: string): Promise<DirectoryEntry | undefined> {
@@ -155,10 +146,10 @@ export function ldapDirectory(options: LdapDirectoryOptions): Directory & { clos
       connections.use(base, until, async (connection) => {
         const dn = userName(base, username);
         const bound = await connection.bind(dn, password, until);
-        if (REFUSALS.has(bound.code)) return undefined;
-        if (bound.code !== 0) throw answered(bound, 'a sign-in', password);
-        const { result, entry } = await readUser(connection, base, dn, username, until);
-        if (result.code !== 0) throw answered(result, 'a user who reads the own entry', password);
+        if (REFUSALS.has(bound)) return undefined;
+        if (bound !== 0) throw answered(bound, 'a sign-in');
+        const { code, entry } = await readUser(connection, base, dn, username, until);
+        if (code !== 0) throw answered(code, 'a user who reads the own entry');
         if (entry === undefined) throw nonsense('signs a user in, but does not show the own entry');
         return isActive(entry) ? described(entry, username, bases[base]) : undefined;
       }),
@@ -171,11 +162,11 @@ export function ldapDirectory(options: LdapDirectoryOptions): Directory & { clos
     return explained(() =>
       connections.use('core', until, async (connection) => {
         const refusal = await bindService(connection, 'core', until);
-        if (refusal !== undefined) throw refusesService('core', refusal.code);
+        if (refusal !== undefined) throw refusesService('core', refusal);
         const as = userName('core', serviceAccount.username);
-        const { result, entry } = await readUser(connection, 'core', as, username, until);
-        if (result.code === NO_SUCH_OBJECT) return undefined;
-        if (result.code !== 0) throw answered(result, 'the service account that looks for a user', '');
+        const { code, entry } = await readUser(connection, 'core', as, username, until);
+        if (code === NO_SUCH_OBJECT) return undefined;
+        if (code !== 0) throw answered(code, 'the service account that looks for a user');
         return entry && described(entry, username, bases.core);
       }),
     );
@@ -187,7 +178,7 @@ export function ldapDirectory(options: LdapDirectoryOptions): Directory & { clos
       const connection = await openLdap(server, until);
       try {
         const refusal = await bindService(connection, base, until);
-        if (refusal !== undefined) throw refusesService(base, refusal.code);
+        if (refusal !== undefined) throw refusesService(base, refusal);
         const as = userName(base, serviceAccount.username);
         return await countMembers(connection, base, as, group, until);
       } finally {
@@ -206,9 +197,9 @@ export function ldapDirectory(options: LdapDirectoryOptions): Directory & { clos
     const kind = new EqualityFilter({ attribute: 'objectClass', value: 'groupOfNames' });
     const filter = new AndFilter({ filters: [kind, new EqualityFilter({ attribute: 'cn', value: group })] });
     const search = { base: `ou=groups,${bases[base]}`, scope: 'sub', filter, mostEntries: MOST_GROUPS_FOUND } as const;
-    const { result, entries } = await connection.search(as, { ...search, attributes: ['cn', 'member'] }, until);
-    if (result.code === NO_SUCH_OBJECT) return undefined;
-    if (result.code !== 0) throw answered(result, 'the search for a group', '');
+    const { code, entries } = await connection.search(as, { ...search, attributes: ['cn', 'member'] }, until);
+    if (code === NO_SUCH_OBJECT) return undefined;
+    if (code !== 0) throw answered(code, 'the search for a group');
     const found = entries.find((entry) => nameIn(entry, group) !== undefined);
     return found && new Set(found.attributes.get('member')).size;
   }
