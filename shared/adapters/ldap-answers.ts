@@ -1,5 +1,5 @@
-// Reads what a directory answers (RFC 4511), strictly. Not with ldapts: a length that is wrong or negative sends its
-// reader into an endless loop, it keeps an unfinished message without bound, and many messages at once overflow its stack.
+// Reads what a directory answers (RFC 4511), strictly. Not with ldapts: a set of values that is longer than its message
+// sends its reader into an endless loop, many messages at once overflow its stack, and it keeps half a message unbounded.
 
 /** An entry. The names of the attributes are in lower case; values that are no UTF-8 are left out. */
 export interface LdapEntry {
@@ -17,7 +17,7 @@ export type LdapAnswer = { id: number } & (
 /** What came is no answer of a directory. */
 export class NoAnswer extends Error {}
 
-const MOST_MESSAGE_BYTES = 4 * 1024 * 1024;
+const MOST_MESSAGE_BYTES = 8 * 1024 * 1024;
 const MOST_HEADER_BYTES = 6;
 
 const INTEGER = 0x02;

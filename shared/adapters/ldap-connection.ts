@@ -22,8 +22,9 @@ export interface LdapSearch {
   scope: 'base' | 'sub';
   filter: Filter;
   attributes: string[];
-  /** More entries than this are a failure. */
+  /** More entries than this are a failure, and so are more bytes. */
   mostEntries: number;
+  mostBytes: number;
 }
 
 export interface LdapFound {
@@ -60,8 +61,7 @@ export class LdapFailure extends Error {
   }
 }
 
-/** Of all answers to one request together. */
-const MOST_ANSWER_BYTES = 8 * 1024 * 1024;
+const MOST_BIND_BYTES = 64 * 1024;
 const KEEP_ALIVE_MS = 15_000;
 const CLOSING_MS = 1_000;
 const MOST_MESSAGE_ID = 2 ** 31 - 1;
@@ -71,6 +71,7 @@ interface Pending {
   kind: 'bound' | 'searched';
   mostEntries: number;
   entries: LdapEntry[];
+  /** What may still come. */
   bytes: number;
   resolve(found: LdapFound): void;
   reject(failure: LdapFailure): void;
@@ -167,8 +168,8 @@ function overSocket(socket: Socket): LdapConnection {
   socket.on('data', (chunk) => {
     try {
       if (pending === undefined) return end('unavailable', 'closed the connection, or speaks without being asked');
-      if ((pending.bytes += chunk.length) > MOST_ANSWER_BYTES)
-        return end('upstream', `answers with more than ${MOST_ANSWER_BYTES} bytes`);
+      pending.bytes -= chunk.length;
+      if (pending.bytes < 0) return end('upstream', 'answers with far more than was asked for');
       for (const answer of read(chunk)) {
         if (over !== undefined) return;
         take(answer);
@@ -182,14 +183,14 @@ function overSocket(socket: Socket): LdapConnection {
   async function ask(
     make: (messageId: number) => { write(): Buffer },
     kind: Pending['kind'],
-    mostEntries: number,
+    { mostEntries, mostBytes }: Pick<LdapSearch, 'mostEntries' | 'mostBytes'>,
     until: number,
   ): Promise<LdapFound> {
     if (over !== undefined) throw over;
     if (pending !== undefined) throw new Error('a connection answers one request at a time');
     lastId = lastId >= MOST_MESSAGE_ID ? 1 : lastId + 1;
     const { promise, resolve, reject } = Promise.withResolvers<LdapFound>();
-    pending = { id: lastId, kind, mostEntries, entries: [], bytes: 0, resolve, reject };
+    pending = { id: lastId, kind, mostEntries, entries: [], bytes: mostBytes, resolve, reject };
     const timer = setTimeout(
       () => end('unavailable', 'does not answer in time'),
       Math.max(0, until - performance.now()),
@@ -209,12 +210,14 @@ function overSocket(socket: Socket): LdapConnection {
 
     async bind(dn, password, until) {
       identity = undefined;
-      const { code } = await ask((messageId) => new BindRequest({ messageId, dn, password }), 'bound', 0, until);
+      const most = { mostEntries: 0, mostBytes: MOST_BIND_BYTES };
+      const { code } = await ask((messageId) => new BindRequest({ messageId, dn, password }), 'bound', most, until);
       if (code === 0) identity = dn;
       return code;
     },
 
-    async search(as, { base, scope, filter, attributes, mostEntries }, until) {
+    async search(as, search, until) {
+      const { base, scope, filter, attributes, mostEntries } = search;
       if (over !== undefined) throw over;
       if (identity !== as) throw new Error('a search must not run under another identity');
       const timeLimit = Math.max(1, Math.ceil((until - performance.now()) / 1000));
@@ -222,7 +225,7 @@ function overSocket(socket: Socket): LdapConnection {
       return ask(
         (messageId) => new SearchRequest({ messageId, baseDN: base, scope, filter, attributes, ...limits }),
         'searched',
-        mostEntries,
+        search,
         until,
       );
     },

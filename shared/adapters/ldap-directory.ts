@@ -9,6 +9,8 @@ import type { Log } from '../ports/log.ts';
 import type { LdapEntry } from './ldap-answers.ts';
 import { type LdapConnection, LdapFailure, type LdapServer, openLdap } from './ldap-connection.ts';
 import { ldapConnections } from './ldap-connections.ts';
+import { answerFailure, isRefusal, NO_SUCH_OBJECT } from './ldap-results.ts';
+import { ldapServiceAccount } from './ldap-service-account.ts';
 
 export interface LdapDirectoryOptions {
   /** `ldap://host:port` or `ldaps://host:port`; the certificate is always verified. */
@@ -31,27 +33,18 @@ export interface LdapDirectoryOptions {
 const MOST_WAITING = 256;
 const MOST_NAME_CHARACTERS = 150;
 const MOST_PASSWORD_BYTES = 1024;
-const MOST_GROUPS_FOUND = 20;
-/** Longer than that between two tries, or the directory's own lock-out closes its door to all of us. */
-const SERVICE_REFUSED_PAUSE_MS = 120_000;
+/** A person with ten thousand groups, a group with a hundred thousand members. */
+const USER_LIMITS = { mostEntries: 1, mostBytes: 1024 * 1024 };
+const GROUP_LIMITS = { mostEntries: 20, mostBytes: 8 * 1024 * 1024 };
 const DEFAULT_PORTS: Record<string, number> = { 'ldap:': 389, 'ldaps:': 636 };
 
-const NO_SUCH_OBJECT = 32;
-const UNWILLING = 53;
-/** noSuchObject, invalidDNSyntax, invalidCredentials, insufficientAccessRights, unwillingToPerform. */
-const REFUSALS: ReadonlySet<number> = new Set([NO_SUCH_OBJECT, 34, 49, 50, UNWILLING]);
-const TEMPORARY: ReadonlyMap<number, string> = new Map([
-  [1, 'operationsError'],
-  [3, 'timeLimitExceeded'],
-  [51, 'busy'],
-  [52, 'unavailable'],
-]);
-
 export function ldapDirectory(options: LdapDirectoryOptions): Directory & { close(): Promise<void> } {
-  const { serviceAccount, log, withinMs = 5000 } = options;
+  const { withinMs = 5000 } = options;
   const { server, place } = readUrl(options.url, options.tlsCaFile);
+  const called = `The directory at ${place}`;
   const bases: Record<DirectoryBase, string> = { core: options.coreBase, web: options.webBase };
-  const serviceRefusedAt = new Map<DirectoryBase, number>();
+  const serviceName = (base: DirectoryBase): string => userName(base, options.serviceAccount.username);
+  const service = ldapServiceAccount({ ...options.serviceAccount, dn: serviceName, called, log: options.log });
   const connections = ldapConnections<DirectoryBase>({
     open: (base, until) => openIntroduced(base, until),
     mostConnections: options.maxConnections ?? 8,
@@ -63,66 +56,24 @@ export function ldapDirectory(options: LdapDirectoryOptions): Directory & { clos
     return `cn=${escapeNameValue(username)},ou=users,${bases[base]}`;
   }
 
-  function answered(code: number, doing: string): AppError {
-    const temporary = TEMPORARY.get(code);
-    const text = `answers ${doing} with the result ${code}${temporary === undefined ? '' : ` (${temporary})`}`;
-    return new AppError(temporary === undefined ? 'upstream' : 'unavailable', `The directory at ${place} ${text}`);
-  }
-
-  function nonsense(what: string): AppError {
-    return new AppError('upstream', `The directory at ${place} ${what}`);
-  }
-
   async function explained<T>(work: () => Promise<T>): Promise<T> {
     try {
       return await work();
     } catch (error) {
       if (!(error instanceof LdapFailure)) throw error;
-      throw new AppError(error.code, `The directory at ${place} ${error.message}`, { cause: error });
+      throw new AppError(error.code, `${called} ${error.message}`, { cause: error });
     }
   }
 
-  /** Binds as the service account unless the connection is; the result code when the directory refuses, else undefined. */
-  async function bindService(connection: LdapConnection, base: DirectoryBase, until: number) {
-    const dn = userName(base, serviceAccount.username);
-    if (connection.identity === dn) return undefined;
-    const password = serviceAccount.password.reveal();
-    if (password === '') return UNWILLING;
-    const code = await connection.bind(dn, password, until);
-    if (code === 0) return undefined;
-    if (!REFUSALS.has(code)) throw answered(code, 'the bind of its service account');
-    return code;
-  }
-
-  /**
-   * A new connection introduces itself as the service account: the embedded directory then takes its later binds as made
-   * for others, and its lock-out does not count them. Rule `signInWithoutIntroduction`: when the directory refuses the
-   * account, people sign in without it.
-   */
   async function openIntroduced(base: DirectoryBase, until: number): Promise<LdapConnection> {
     const connection = await openLdap(server, until);
     try {
-      const refusedAt = serviceRefusedAt.get(base);
-      if (refusedAt !== undefined && performance.now() - refusedAt < SERVICE_REFUSED_PAUSE_MS) return connection;
-      const refusal = await bindService(connection, base, until);
-      if (refusal === undefined) serviceRefusedAt.delete(base);
-      else tellRefused(base, refusal);
+      await service.introduce(connection, base, until);
       return connection;
     } catch (error) {
       connection.close();
       throw error;
     }
-  }
-
-  function tellRefused(base: DirectoryBase, code: number): void {
-    serviceRefusedAt.set(base, performance.now());
-    log.warn('directory.service_account_refused', { base, account: serviceAccount.username, result: code });
-  }
-
-  function refusesService(base: DirectoryBase, code: number): AppError {
-    return nonsense(
-      `refuses the service account ${serviceAccount.username} on the ${base} base (result ${code}). Remedy: check LDAP_BIND_PASSWORD.`,
-    );
   }
 
   async function readUser(
@@ -135,7 +86,7 @@ export function ldapDirectory(options: LdapDirectoryOptions): Directory & { clos
     const dn = userName(base, username);
     const attributes = ['cn', 'memberOf', 'ak-active'];
     const filter = new PresenceFilter({ attribute: 'objectClass' });
-    const found = await connection.search(as, { base: dn, scope: 'base', filter, attributes, mostEntries: 1 }, until);
+    const found = await connection.search(as, { base: dn, scope: 'base', filter, attributes, ...USER_LIMITS }, until);
     return { code: found.code, entry: found.entries[0] };
   }
 
@@ -146,11 +97,12 @@ export function ldapDirectory(options: LdapDirectoryOptions): Directory & { clos
       connections.use(base, until, async (connection) => {
         const dn = userName(base, username);
         const bound = await connection.bind(dn, password, until);
-        if (REFUSALS.has(bound)) return undefined;
-        if (bound !== 0) throw answered(bound, 'a sign-in');
+        if (isRefusal(bound)) return undefined;
+        if (bound !== 0) throw answerFailure(called, bound, 'a sign-in');
         const { code, entry } = await readUser(connection, base, dn, username, until);
-        if (code !== 0) throw answered(code, 'a user who reads the own entry');
-        if (entry === undefined) throw nonsense('signs a user in, but does not show the own entry');
+        if (code !== 0) throw answerFailure(called, code, 'a user who reads the own entry');
+        if (entry === undefined)
+          throw new AppError('upstream', `${called} signs a user in, but does not show the own entry`);
         return isActive(entry) ? described(entry, username, bases[base]) : undefined;
       }),
     );
@@ -161,12 +113,10 @@ export function ldapDirectory(options: LdapDirectoryOptions): Directory & { clos
     const until = performance.now() + withinMs;
     return explained(() =>
       connections.use('core', until, async (connection) => {
-        const refusal = await bindService(connection, 'core', until);
-        if (refusal !== undefined) throw refusesService('core', refusal);
-        const as = userName('core', serviceAccount.username);
-        const { code, entry } = await readUser(connection, 'core', as, username, until);
+        await service.require(connection, 'core', until);
+        const { code, entry } = await readUser(connection, 'core', serviceName('core'), username, until);
         if (code === NO_SUCH_OBJECT) return undefined;
-        if (code !== 0) throw answered(code, 'the service account that looks for a user');
+        if (code !== 0) throw answerFailure(called, code, 'the service account that looks for a user');
         return entry && described(entry, username, bases.core);
       }),
     );
@@ -177,10 +127,8 @@ export function ldapDirectory(options: LdapDirectoryOptions): Directory & { clos
     return explained(async () => {
       const connection = await openLdap(server, until);
       try {
-        const refusal = await bindService(connection, base, until);
-        if (refusal !== undefined) throw refusesService(base, refusal);
-        const as = userName(base, serviceAccount.username);
-        return await countMembers(connection, base, as, group, until);
+        await service.prove(connection, base, until);
+        return await countMembers(connection, base, group, until);
       } finally {
         connection.close();
       }
@@ -190,16 +138,19 @@ export function ldapDirectory(options: LdapDirectoryOptions): Directory & { clos
   async function countMembers(
     connection: LdapConnection,
     base: DirectoryBase,
-    as: string,
     group: string,
     until: number,
   ): Promise<number | undefined> {
     const kind = new EqualityFilter({ attribute: 'objectClass', value: 'groupOfNames' });
     const filter = new AndFilter({ filters: [kind, new EqualityFilter({ attribute: 'cn', value: group })] });
-    const search = { base: `ou=groups,${bases[base]}`, scope: 'sub', filter, mostEntries: MOST_GROUPS_FOUND } as const;
-    const { code, entries } = await connection.search(as, { ...search, attributes: ['cn', 'member'] }, until);
+    const search = { base: `ou=groups,${bases[base]}`, scope: 'sub', filter, ...GROUP_LIMITS } as const;
+    const { code, entries } = await connection.search(
+      serviceName(base),
+      { ...search, attributes: ['cn', 'member'] },
+      until,
+    );
     if (code === NO_SUCH_OBJECT) return undefined;
-    if (code !== 0) throw answered(code, 'the search for a group');
+    if (code !== 0) throw answerFailure(called, code, 'the search for a group');
     const found = entries.find((entry) => nameIn(entry, group) !== undefined);
     return found && new Set(found.attributes.get('member')).size;
   }

@@ -23,7 +23,7 @@ afterEach(async () => {
 
 async function start(wish: Partial<LdapDirectoryOptions> = {}, tls?: { key: string; cert: string }) {
   const world = await ldapWorld(wish, tls);
-  ended.push(world.end);
+  ended.push(() => world.end());
   const { server, directory } = world;
   return {
     ...world,
@@ -97,7 +97,7 @@ describe('an entry', () => {
     ],
   ])('with %s', async (_, attributes, expected) => {
     const { server, signIn } = await start();
-    server.entries.set(ALICE_DN.toLowerCase(), attributes as Record<string, string[]>);
+    server.entries.set(ALICE_DN.toLowerCase(), attributes);
     const found = await signIn();
     if (expected === undefined) expect(found).toBeUndefined();
     else expect(found).toMatchObject(expected);
@@ -230,7 +230,7 @@ describe('the connections', () => {
     expect(server.connections).toBeLessThanOrEqual(2);
     server.mood = (_request, _socket, honest) => honest();
     const users = await Promise.all(
-      Array.from({ length: 100 }, (_, at) => directory.signIn(at % 2 ? 'core' : 'web', 'alice', PASSWORD)),
+      Array.from({ length: 16 }, (_, at) => directory.signIn(at % 2 ? 'core' : 'web', 'alice', PASSWORD)),
     );
     expect(users.every((user) => user?.username === 'alice')).toBe(true);
     expect(server.open.size).toBeLessThanOrEqual(3);

@@ -83,7 +83,7 @@ describe('a directory that', () => {
   let world: Awaited<ReturnType<typeof ldapWorld>>;
 
   beforeEach(async () => {
-    world = await ldapWorld({ withinMs: 300 });
+    world = await ldapWorld({ withinMs: 400 });
   });
   afterEach(() => world.end());
 

@@ -31,7 +31,7 @@ export interface LdapServerFake {
   /** DNs with passwords, all in lower case. */
   readonly passwords: Map<string, string>;
   readonly entries: Map<string, Record<string, string[]>>;
-  close(): Promise<void>;
+  close: () => Promise<void>;
 }
 
 export function tlv(tag: number, ...parts: (Buffer | string)[]): Buffer {
@@ -79,7 +79,7 @@ export async function startLdapServer(tls?: { key: string; cert: string }): Prom
     connections: 0,
     passwords: new Map(),
     entries: new Map(),
-    async close() {
+    close: async () => {
       for (const socket of fake.open) socket.destroy();
       if (!server.listening) return;
       server.close();
@@ -99,6 +99,8 @@ function serve(socket: Socket, fake: LdapServerFake): void {
   fake.welcome(socket);
   socket.on('data', (chunk) => {
     held = Buffer.concat([held, chunk]);
+    if (held[0] !== 0x30) socket.destroy();
+    if (socket.destroyed) return;
     for (let whole = first(held); whole !== undefined; whole = first(held)) {
       held = held.subarray(whole.length);
       const request = { ...readRequest(whole), identity, connection };

@@ -10,10 +10,7 @@ export const PASSWORD = 'the-own-secret-7719';
 const CORE = 'DC=core,DC=holdfast';
 const WEB = 'DC=web,DC=holdfast';
 
-export async function ldapWorld(
-  wish: Partial<LdapDirectoryOptions> = {},
-  tls?: { key: string; cert: string; scheme?: 'ldap' },
-) {
+export async function ldapWorld(wish: Partial<LdapDirectoryOptions> = {}, tls?: { key: string; cert: string }) {
   const server = await startLdapServer(tls);
   const logged: { event: string; fields: Fields | undefined }[] = [];
   const log = (event: string, fields?: Fields): void => void logged.push({ event, fields });
@@ -35,7 +32,7 @@ export async function ldapWorld(
     server,
     directory,
     logged,
-    async end() {
+    async end(): Promise<void> {
       await server.close();
       await directory.close();
     },
