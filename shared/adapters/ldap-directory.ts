@@ -2,7 +2,12 @@
 
 import { AndFilter, EqualityFilter, PresenceFilter } from 'ldapts';
 import { AppError } from '../domain/app-error.ts';
-import { escapeNameValue, parseDistinguishedName, partsAbove } from '../domain/distinguished-name.ts';
+import {
+  escapeNameValue,
+  parseDistinguishedName,
+  partsAbove,
+  type RelativeName,
+} from '../domain/distinguished-name.ts';
 import type { Secret } from '../domain/secret.ts';
 import type { Directory, DirectoryBase, DirectoryEntry } from '../ports/directory.ts';
 import type { Log } from '../ports/log.ts';
@@ -33,6 +38,7 @@ export interface LdapDirectoryOptions {
 const MOST_WAITING = 256;
 const MOST_NAME_CHARACTERS = 150;
 const MOST_PASSWORD_BYTES = 1024;
+const MOST_DN_CHARACTERS = 2000;
 /** A person with ten thousand groups, a group with a hundred thousand members. */
 const USER_LIMITS = { mostEntries: 1, mostBytes: 1024 * 1024 };
 const GROUP_LIMITS = { mostEntries: 20, mostBytes: 8 * 1024 * 1024 };
@@ -187,17 +193,16 @@ function nameIn({ attributes }: LdapEntry, name: string): string | undefined {
 function described(entry: LdapEntry, asked: string, base: string): DirectoryEntry | undefined {
   const username = nameIn(entry, asked);
   if (username === undefined) return undefined;
-  const names = (entry.attributes.get('memberof') ?? []).map((name) => groupName(name, base));
+  const place = parseDistinguishedName(`ou=groups,${base}`) ?? [];
+  const names = (entry.attributes.get('memberof') ?? []).map((name) => groupName(name, place));
   const known = new Map(names.filter((name) => name !== undefined).map((name) => [name.toLowerCase(), name]));
   return { dn: entry.dn, username, groups: [...known.values()] };
 }
 
-/** The `cn` of a group that stands right below the groups of that base. */
-function groupName(name: string, base: string): string | undefined {
-  const parts = parseDistinguishedName(name);
-  const groups = parseDistinguishedName(`ou=groups,${base}`);
-  const above = parts && groups && partsAbove(parts, groups);
-  const [part, ...others] = above ?? [];
+/** The `cn` of a group that stands right in that place. */
+function groupName(name: string, place: RelativeName[]): string | undefined {
+  const parts = name.length > MOST_DN_CHARACTERS ? undefined : parseDistinguishedName(name);
+  const [part, ...others] = (parts && partsAbove(parts, place)) ?? [];
   const [pair, ...joined] = part ?? [];
   if (pair?.type.toLowerCase() !== 'cn' || others.length > 0 || joined.length > 0) return undefined;
   return pair.value;

@@ -6,7 +6,7 @@ export type DirectoryBase = 'core' | 'web';
 /** A person or service account as its own entry shows it. */
 export interface DirectoryEntry {
   dn: string;
-  /** As the directory spells it, whatever the caller typed. */
+  /** As the directory spells it; but for the case it is the name that was asked for. */
   username: string;
   /** Names (the `cn`) of the groups, as the directory spells them. */
   groups: string[];
@@ -22,7 +22,10 @@ export interface Directory {
    * name or password is refused without asking.
    */
   signIn(base: DirectoryBase, username: string, password: string): Promise<DirectoryEntry | undefined>;
-  /** The entry of a user, read by the service account on the core base; undefined when there is none. */
+  /**
+   * The entry of a user, read by the service account on the core base; undefined when there is none. Also of somebody who
+   * may not sign in any more.
+   */
   find(username: string): Promise<DirectoryEntry | undefined>;
   /**
    * A bind of the service account and its search for a group, both new, on that base: proves that the directory lets

@@ -156,6 +156,7 @@ export function directoryContract(make: () => Promise<DirectoryWorld>, can: Dire
       expect(await directory.signIn(base, username, password)).toMatchObject({ username });
       await world.deactivate?.(username);
       expect(await directory.signIn(base, username, password)).toBeUndefined();
+      expect(await directory.find(username)).toMatchObject({ username });
     });
 
     it('never mixes up those who sign in at the same time', async () => {
