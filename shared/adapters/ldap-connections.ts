@@ -21,6 +21,8 @@ export interface LdapConnections<Kind> {
   close(): Promise<void>;
 }
 
+const TOO_LATE = 'is asked too much: no connection was free in time';
+
 interface Idle<Kind> {
   kind: Kind;
   connection: LdapConnection;
@@ -47,7 +49,7 @@ export function ldapConnections<Kind>(options: LdapConnectionsOptions<Kind>): Ld
     const timer = setTimeout(
       () => {
         line.splice(line.indexOf(called), 1);
-        reject(new LdapFailure('unavailable', 'is asked too much: no connection was free in time', false));
+        reject(new LdapFailure('unavailable', TOO_LATE, false));
       },
       Math.max(0, until - performance.now()),
     );
@@ -111,6 +113,7 @@ export function ldapConnections<Kind>(options: LdapConnectionsOptions<Kind>): Ld
     async use(kind, until, work) {
       await turn(until);
       try {
+        if (performance.now() >= until) throw new LdapFailure('unavailable', TOO_LATE, false);
         const found = kept(kind);
         if (found !== undefined) {
           try {

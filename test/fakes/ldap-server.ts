@@ -94,6 +94,7 @@ function serve(socket: Socket, fake: LdapServerFake): void {
   let identity = '';
   let held = Buffer.alloc(0);
   fake.open.add(socket);
+  socket.setNoDelay(true);
   socket.on('error', () => {});
   socket.on('close', () => fake.open.delete(socket));
   fake.welcome(socket);

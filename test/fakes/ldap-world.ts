@@ -32,7 +32,7 @@ export async function ldapWorld(wish: Partial<LdapDirectoryOptions> = {}, tls?: 
     server,
     directory,
     logged,
-    async end(): Promise<void> {
+    end: async (): Promise<void> => {
       await server.close();
       await directory.close();
     },
