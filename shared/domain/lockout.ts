@@ -1,0 +1,108 @@
+// Who has failed too often waits. The same rule guards every door that takes a password: ten failures of one key within five
+// minutes, then fifteen minutes locked. A success forgives nothing: whoever has an account could else guess on without end.
+
+export interface LockoutRule {
+  failures: number;
+  withinMs: number;
+  lockedMs: number;
+  /** Keys that are remembered. When there are more, the one whose last failure is oldest is forgotten, locked ones last. */
+  keys: number;
+}
+
+export interface LockoutState {
+  /** Present while the key is locked. */
+  lockedUntilMs?: number;
+}
+
+/** Times are milliseconds that the caller passes in; they never go back. */
+export interface Lockout {
+  check(key: string, nowMs: number): LockoutState;
+  /** Counts a failure. One of a locked key does not count. */
+  failed(key: string, nowMs: number): LockoutState;
+  /** The locked keys, soonest free first. */
+  list(nowMs: number): { key: string; lockedUntilMs: number }[];
+  /** Forgets a key; false when nothing was known of it. */
+  release(key: string): boolean;
+}
+
+const DEFAULT_RULE: LockoutRule = { failures: 10, withinMs: 5 * 60_000, lockedMs: 15 * 60_000, keys: 10_000 };
+
+export function createLockout(rule: Partial<LockoutRule> = {}): Lockout {
+  const { failures, withinMs, lockedMs, keys } = { ...DEFAULT_RULE, ...rule };
+  /** Times of failures. The key with the oldest last failure comes first. */
+  const failing = new Map<string, number[]>();
+  /** When the lock ends, soonest first. */
+  const locked = new Map<string, number>();
+
+  function forgetPast(nowMs: number): void {
+    for (const [key, until] of locked) {
+      if (until > nowMs) break;
+      locked.delete(key);
+    }
+    for (const [key, times] of failing) {
+      if (nowMs - (times.at(-1) ?? 0) < withinMs) break;
+      failing.delete(key);
+    }
+  }
+
+  function makeRoom(): void {
+    if (failing.size + locked.size <= keys) return;
+    const [oldest] = failing.size > 0 ? failing.keys() : locked.keys();
+    if (oldest !== undefined && !failing.delete(oldest)) locked.delete(oldest);
+  }
+
+  function check(key: string, nowMs: number): LockoutState {
+    const until = locked.get(key);
+    return until === undefined || until <= nowMs ? {} : { lockedUntilMs: until };
+  }
+
+  return {
+    check,
+
+    failed(key, nowMs) {
+      forgetPast(nowMs);
+      if (locked.has(key)) return check(key, nowMs);
+      const times = (failing.get(key) ?? []).filter((time) => nowMs - time < withinMs);
+      times.push(nowMs);
+      failing.delete(key);
+      if (times.length < failures) failing.set(key, times);
+      else locked.set(key, nowMs + lockedMs);
+      makeRoom();
+      return check(key, nowMs);
+    },
+
+    list(nowMs) {
+      forgetPast(nowMs);
+      return [...locked].map(([key, lockedUntilMs]) => ({ key, lockedUntilMs }));
+    },
+
+    release(key) {
+      const wasFailing = failing.delete(key);
+      return locked.delete(key) || wasFailing;
+    },
+  };
+}
+
+const MAPPED = /^::ffff:(?:(\d+\.\d+\.\d+\.\d+)|([\da-f]{1,4}):([\da-f]{1,4}))$/;
+
+/** What counts as one address: IPv4 by itself, however it is written, IPv6 by its /64 (`2001:db8:0:1::/64`). */
+export function lockoutAddress(address: string): string {
+  const plain = address.toLowerCase().replace(/%.*$/, '');
+  if (!plain.includes(':')) return plain;
+  const mapped = MAPPED.exec(plain);
+  if (mapped?.[1] !== undefined) return mapped[1];
+  if (mapped !== null) {
+    return [mapped[2], mapped[3]]
+      .map((group) => Number.parseInt(group ?? '0', 16))
+      .flatMap((group) => [group >> 8, group & 0xff])
+      .join('.');
+  }
+  const [head = '', tail] = plain.split('::');
+  const before = head === '' ? [] : head.split(':');
+  const after = tail === undefined || tail === '' ? [] : tail.split(':');
+  const ipv4Tail = after.at(-1)?.includes('.') ? 1 : 0;
+  const zeros = tail === undefined ? 0 : Math.max(0, 8 - before.length - after.length - ipv4Tail);
+  const groups = [...before, ...Array.from({ length: zeros }, () => '0'), ...after];
+  const prefix = groups.slice(0, 4).map((group) => Number.parseInt(group, 16).toString(16));
+  return `${prefix.join(':')}::/64`;
+}
