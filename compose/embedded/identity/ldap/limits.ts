@@ -1,0 +1,46 @@
+// How much of anything one client may take of the LDAP server.
+
+export interface LdapLimits {
+  connections: number;
+  /** Requests of one connection that are worked on at once; then nothing more is read from it. */
+  requestsInFlight: number;
+  messageBytes: number;
+  /** Before a successful bind. */
+  anonymousMessageBytes: number;
+  /** How long a connection without a bind may stay without completing a message. */
+  anonymousIdleMs: number;
+  idleMs: number;
+  /** How long one message may take to arrive. */
+  partialMessageMs: number;
+  /** How long a client may leave its answers unread. */
+  unreadMs: number;
+  /** Most entries of one search (or of one page). */
+  entries: number;
+  searchMs: number;
+  /** How long a verdict on a password may take. */
+  bindMs: number;
+  filterDepth: number;
+  filterParts: number;
+}
+
+export const DEFAULT_LIMITS: LdapLimits = {
+  connections: 512,
+  requestsInFlight: 32,
+  messageBytes: 1024 * 1024,
+  anonymousMessageBytes: 64 * 1024,
+  anonymousIdleMs: 10_000,
+  idleMs: 15 * 60_000,
+  partialMessageMs: 30_000,
+  unreadMs: 30_000,
+  entries: 20_000,
+  searchMs: 120_000,
+  bindMs: 60_000,
+  filterDepth: 32,
+  filterParts: 1_000,
+};
+
+/** Longest distinguished name that is read. */
+export const NAME_CHARACTERS = 8 * 1024;
+
+/** Longest name of a user or group that can exist; longer ones are not looked up. */
+export const LABEL_CHARACTERS = 256;

@@ -1,0 +1,84 @@
+// Answers everything but binds: searches, comparisons, extended operations, and the writes that are not taken.
+
+import type { Roster } from '../roster.ts';
+import type { Identity } from './bind.ts';
+import type { LdapLimits } from './limits.ts';
+import { equality } from './matching.ts';
+import type { AnsweredRequest, CompareRequest, Message, SearchRequest } from './message.ts';
+import { MANAGE_DSA_IT, WHO_AM_I } from './own-entries.ts';
+import { PAGED_RESULTS } from './paging.ts';
+import { RESULT, type Result } from './result.ts';
+import { search, type Send } from './search.ts';
+import { leafName, nameKey, placeOf, readName, treeOf, type Tree } from './tree.ts';
+import { entryAt, type Viewer } from './walk.ts';
+
+export interface OperationDeps {
+  roster: Roster;
+  trees: readonly Tree[];
+  searchAccount: string;
+  limits: LdapLimits;
+}
+
+export type Operate = (
+  message: Message<AnsweredRequest>,
+  identity: Identity | undefined,
+  send: Send,
+  signal: AbortSignal,
+) => Promise<Result>;
+
+/** The answer to a request whose critical control is not known; undefined when there is none such. */
+export function refusedControl({ request, controls }: Message): Result | undefined {
+  const known = request.kind === 'search' ? [MANAGE_DSA_IT, PAGED_RESULTS] : [MANAGE_DSA_IT];
+  const unknown = controls.some(({ oid, critical }) => critical && !known.includes(oid));
+  return unknown ? { code: RESULT.unavailableCriticalExtension, text: 'critical control not supported' } : undefined;
+}
+
+export function createOperations(deps: OperationDeps): Operate {
+  /** Read anew for every request: who was deactivated or deleted since the bind sees nothing any more. */
+  async function viewerOf(identity: Identity | undefined): Promise<Viewer | undefined> {
+    if (identity === undefined) return undefined;
+    const person = await deps.roster.person(identity.username);
+    if (person === undefined || !person.isActive) return undefined;
+    const everything = identity.username.toLowerCase() === deps.searchAccount.toLowerCase();
+    return { tree: identity.tree, person, everything };
+  }
+
+  async function compare(request: CompareRequest, identity: Identity | undefined): Promise<Result> {
+    const name = readName(request.name);
+    if (name === undefined) return { code: RESULT.invalidDNSyntax };
+    const viewer = await viewerOf(identity);
+    if (viewer === undefined) return { code: RESULT.insufficientAccessRights, text: 'sign in first' };
+    const tree = treeOf(deps.trees, name);
+    if (tree !== undefined && tree !== viewer.tree) return { code: RESULT.insufficientAccessRights };
+    const place = tree && placeOf(tree, name);
+    const entry = place && (await entryAt(deps.roster, viewer, place));
+    if (tree === undefined || entry === undefined) return { code: RESULT.noSuchObject };
+    const { attribute, value } = request;
+    if (value === undefined || entry.attributes.get(attribute) === undefined) return { code: RESULT.noSuchAttribute };
+    const holds = equality(attribute, value, (text) => nameKey(tree, text))(entry);
+    return { code: holds === true ? RESULT.compareTrue : RESULT.compareFalse };
+  }
+
+  function whoAmI(identity: Identity | undefined): Result {
+    const dn = identity && leafName(identity.tree, 'users', identity.username);
+    return { code: RESULT.success, value: dn === undefined ? '' : `dn:${dn}` };
+  }
+
+  return async function operate(message, identity, send, signal) {
+    const { request } = message;
+    switch (request.kind) {
+      case 'settled':
+        return request.result;
+      case 'extended':
+        if (request.oid === WHO_AM_I) return whoAmI(identity);
+        return { code: RESULT.protocolError, text: 'extended operation not supported' };
+      case 'compare':
+        return compare(request, identity);
+      case 'search':
+      default: {
+        const readViewer = async (): Promise<Viewer | undefined> => viewerOf(identity);
+        return search(deps, message as Message<SearchRequest>, readViewer, send, signal);
+      }
+    }
+  };
+}
