@@ -5,7 +5,7 @@ export interface LockoutRule {
   failures: number;
   withinMs: number;
   lockedMs: number;
-  /** Keys that are remembered. When there are more, the one whose last failure is oldest is forgotten, locked ones last. */
+  /** Keys that are remembered. When there are more, the one whose last failure is oldest is forgotten, locked ones last, never the newest. */
   keys: number;
 }
 
@@ -45,10 +45,16 @@ export function createLockout(rule: Partial<LockoutRule> = {}): Lockout {
     }
   }
 
-  function makeRoom(): void {
+  /** The key that failed just now stays: else whoever fills the table with locks could guess on freely. */
+  function makeRoom(newest: string): void {
     if (failing.size + locked.size <= keys) return;
-    const [oldest] = failing.size > 0 ? failing.keys() : locked.keys();
-    if (oldest !== undefined && !failing.delete(oldest)) locked.delete(oldest);
+    for (const table of [failing, locked]) {
+      const [oldest] = table.keys();
+      if (oldest !== undefined && oldest !== newest) {
+        table.delete(oldest);
+        return;
+      }
+    }
   }
 
   function check(key: string, nowMs: number): LockoutState {
@@ -67,7 +73,7 @@ export function createLockout(rule: Partial<LockoutRule> = {}): Lockout {
       failing.delete(key);
       if (times.length < failures) failing.set(key, times);
       else locked.set(key, nowMs + lockedMs);
-      makeRoom();
+      makeRoom(key);
       return check(key, nowMs);
     },
 

@@ -34,7 +34,8 @@ export class Connection implements Binder {
   #bind: Message<BindRequest> | undefined;
   #binding = false;
   #closing = false;
-  #lastMessageAt: number;
+  #finishing = false;
+  #activeAt: number;
   #partialSince: number | undefined;
   #readAt: number;
 
@@ -42,7 +43,7 @@ export class Connection implements Binder {
     this.#socket = socket;
     this.address = address;
     this.#deps = deps;
-    this.#lastMessageAt = deps.now();
+    this.#activeAt = deps.now();
     this.#readAt = deps.now();
     socket.on('data', (chunk: Buffer) => this.#take(chunk));
     socket.on('drain', () => this.#roomAgain());
@@ -62,15 +63,19 @@ export class Connection implements Binder {
       return 'message not complete in time';
     }
     const idleMs = this.identity === undefined ? limits.anonymousIdleMs : limits.idleMs;
-    return this.idle && nowMs - this.#lastMessageAt > idleMs ? 'idle for too long' : undefined;
+    return this.idle && nowMs - this.#activeAt > idleMs ? 'idle for too long' : undefined;
   }
 
   /** Says why and closes; what is still running is given up. */
   end(code: number, text: string): void {
     if (this.#closing) return;
-    this.#closing = true;
+    this.#leave(writeNoticeOfDisconnection(code, text));
+  }
+
+  /** Last words have a moment to arrive: a socket that is destroyed with unread bytes takes them back. */
+  #leave(lastWords: Buffer): void {
     this.#stop();
-    this.#socket.end(writeNoticeOfDisconnection(code, text));
+    this.#socket.end(lastWords);
     this.#socket.resume();
     setTimeout(() => this.#socket.destroy(), LINGER_MS).unref();
   }
@@ -84,8 +89,6 @@ export class Connection implements Binder {
   destroy(): void {
     this.#socket.destroy();
   }
-
-  #finishing = false;
 
   #take(chunk: Buffer): void {
     if (this.#closing) return;
@@ -139,12 +142,10 @@ export class Connection implements Binder {
   #handle(bytes: Buffer): void {
     const message = readMessage(bytes, this.#deps.limits);
     const { id, request } = message;
-    this.#lastMessageAt = this.#deps.now();
+    this.#activeAt = this.#deps.now();
     switch (request.kind) {
       case 'unbind':
-        this.#closing = true;
-        this.#stop();
-        this.#socket.destroySoon();
+        this.#leave(Buffer.alloc(0));
         return;
       case 'abandon':
         this.#running.get(request.id)?.abort(GIVEN_UP);
@@ -214,6 +215,7 @@ export class Connection implements Binder {
   }
 
   #goOn(): void {
+    this.#activeAt = this.#deps.now();
     if (this.#finishing && this.idle) {
       this.end(RESULT.unavailable, 'the directory is stopping');
       return;

@@ -8,6 +8,7 @@ import type { AnsweredRequest, CompareRequest, Message, SearchRequest } from './
 import { MANAGE_DSA_IT, WHO_AM_I } from './own-entries.ts';
 import { PAGED_RESULTS } from './paging.ts';
 import { RESULT, type Result } from './result.ts';
+import { attributeKey } from './schema.ts';
 import { search, type Send } from './search.ts';
 import { leafName, nameKey, placeOf, readName, treeOf, type Tree } from './tree.ts';
 import { entryAt, type Viewer } from './walk.ts';
@@ -54,7 +55,7 @@ export function createOperations(deps: OperationDeps): Operate {
     const entry = place && (await entryAt(deps.roster, viewer, place));
     if (tree === undefined || entry === undefined) return { code: RESULT.noSuchObject };
     const { attribute, value } = request;
-    if (value === undefined || entry.attributes.get(attribute) === undefined) return { code: RESULT.noSuchAttribute };
+    if (value === undefined || !entry.attributes.has(attributeKey(attribute))) return { code: RESULT.noSuchAttribute };
     const holds = equality(attribute, value, (text) => nameKey(tree, text))(entry);
     return { code: holds === true ? RESULT.compareTrue : RESULT.compareFalse };
   }

@@ -48,13 +48,14 @@ export async function search(
     return { code: RESULT.insufficientAccessRights, text: 'signed in on another base' };
   }
   const place = placeOf(tree, name);
-  if (place === undefined || (await entryAt(deps.roster, viewer, place)) === undefined) return NO_SUCH_OBJECT;
+  const itself = place && (await entryAt(deps.roster, viewer, place));
+  if (place === undefined || itself === undefined) return NO_SUCH_OBJECT;
   const page = pageOf(message);
   if (page !== undefined && 'code' in page) return page;
   const from = page?.from ?? { stage: 0, after: 0 };
   const most = mostEntries(request, page, deps.limits.entries);
   const found = new EntryStream(message, send, (text) => nameKey(tree, text));
-  const batches = walk({ ...request, roster: deps.roster, viewer, place, from, wanted: most });
+  const batches = walk({ ...request, roster: deps.roster, viewer, place, itself, from, wanted: most });
   const next = await found.take(batches, most, signal);
   return settle(request, page, next, found.sent);
 }

@@ -32,6 +32,8 @@ export interface Walk {
   roster: Roster;
   viewer: Viewer;
   place: Place;
+  /** The entry at the place. */
+  itself: Entry;
   scope: Scope;
   filter: Filter;
   from: Position;
@@ -94,17 +96,16 @@ function sameName(a: string, b: string): boolean {
   return a.toLowerCase() === b.toLowerCase();
 }
 
-/** The entries of a scope in batches; the filter only decides what is not worth reading. The place itself exists. */
+/** The entries of a scope in batches; the filter only decides what is not worth reading. */
 export async function* walk(walk: Walk): AsyncGenerator<Found[]> {
   const { place, scope, viewer, from } = walk;
+  const itself = scope === 'base' || scope === 'subtree';
   if (place.at === 'leaf') {
-    const entry = scope === 'base' || scope === 'subtree' ? await entryAt(walk.roster, viewer, place) : undefined;
-    if (entry !== undefined && reaches(from, ONE_LEAF)) yield [{ entry, stage: ONE_LEAF, key: 1 }];
+    if (itself && reaches(from, ONE_LEAF)) yield [{ entry: walk.itself, stage: ONE_LEAF, key: 1 }];
     return;
   }
-  const itself = scope === 'base' || scope === 'subtree';
   if (place.at === 'base' && itself && reaches(from, BASE)) {
-    yield [{ entry: baseEntry(viewer.tree), stage: BASE, key: 1 }];
+    yield [{ entry: walk.itself, stage: BASE, key: 1 }];
   }
   for (const container of place.at === 'base' ? CONTAINERS : [place.container]) {
     const { unit, leaves } = STAGES[container];

@@ -1,0 +1,220 @@
+// Binds: results by case, lock-out, urgency, order on a connection.
+
+import { afterEach, describe, expect, it } from 'vitest';
+import type { PasswordVerdict } from '../../compose/embedded/identity/roster.ts';
+import { fakeRoster } from '../fakes/roster.ts';
+import {
+  bindOperation,
+  control,
+  CORE,
+  envelope,
+  int,
+  PEOPLE,
+  searchOperation,
+  SERVICE,
+  startLdap,
+  str,
+  tlv,
+  user,
+  WEB,
+  type TestServer,
+} from './ldap-wire.ts';
+
+let server: TestServer;
+afterEach(async () => server.stop());
+
+describe('the result of a bind', () => {
+  it.each([
+    ['right password', user('Alice'), 'right', 0],
+    ['name in another case', user('ALICE').toUpperCase(), 'right', 0],
+    ['blanks in the name', `cn = Alice , ou = users , ${CORE}`, 'right', 0],
+    ['app password on the core base', user('Alice'), 'once', 0],
+    ['app password on the web base', user('Alice', WEB), 'once', 49],
+    ['password on the web base', user('Alice', WEB), 'right', 0],
+    ['wrong password', user('Alice'), 'wrong', 49],
+    ['unknown user', user('nobody'), 'right', 49],
+    ['inactive user', user('gone'), 'gones', 49],
+    ['empty password', user('Alice'), '', 49],
+    ['empty name', '', '', 50],
+    ['empty name with a password', '', 'right', 50],
+    ['name outside the bases', 'cn=Alice,ou=users,dc=other', 'right', 50],
+    ['name that is none', 'Alice', 'right', 34],
+    ['name that is none below the base', `cn=Al"ice,ou=users,${CORE}`, 'right', 34],
+    ['name of 9,000 characters', user('x'.repeat(9000)), 'right', 34],
+    ['two values in one part', `cn=Alice+sn=x,ou=users,${CORE}`, 'right', 49],
+    ['another attribute than cn', `uid=Alice,ou=users,${CORE}`, 'right', 49],
+    ['a part too many', `cn=Alice,cn=x,ou=users,${CORE}`, 'right', 49],
+    ['a group', `cn=staff,ou=groups,${CORE}`, 'right', 49],
+    ['a container', `ou=users,${CORE}`, 'right', 49],
+    ['a base', CORE, 'right', 49],
+  ])('%s: %s %s -> %i', async (_, dn, password, code) => {
+    server = await startLdap();
+    const wire = server.wire();
+    expect(await wire.bind(dn, password)).toBe(code);
+    expect((await wire.ask(tlv(0x77, str('1.3.6.1.4.1.4203.1.11.3', 0x80)))).value?.startsWith('dn:') ?? false).toBe(
+      code === 0,
+    );
+  });
+
+  it('is 2 for version 2, 7 for SASL, 12 with an unknown critical control', async () => {
+    server = await startLdap();
+    const wire = server.wire();
+    expect((await wire.ask(bindOperation(user('Alice'), 'right', 2))).code).toBe(2);
+    const sasl = tlv(0x60, int(3), str(user('Alice')), tlv(0xa3, str('PLAIN')));
+    expect((await wire.ask(sasl)).code).toBe(7);
+    expect((await wire.ask(bindOperation(user('Alice'), 'right'), [control('1.2.3', true)])).code).toBe(12);
+    expect(server.roster.attempts).toEqual([]);
+    expect((await wire.ask(bindOperation(user('Alice'), 'right'), [control('1.2.3', false)])).code).toBe(0);
+  });
+
+  it('never asks for an empty password, one that is no text, or a name that no user has', async () => {
+    server = await startLdap();
+    const wire = server.wire();
+    await wire.bind(user('Alice'), '');
+    await wire.ask(tlv(0x60, int(3), str(user('Alice')), str(Buffer.from([0xff, 0xfe]), 0x80)));
+    await wire.bind(user('x'.repeat(300)), 'right');
+    expect(server.roster.attempts).toEqual([]);
+  });
+
+  it('is 51 when there are too many, 1 when the store fails, and neither counts', async () => {
+    const fake = fakeRoster(PEOPLE);
+    let verdict: PasswordVerdict | 'broken' = 'busy';
+    const checkPassword = async (): Promise<PasswordVerdict> => {
+      if (verdict === 'broken') throw new Error('secret words of the database');
+      return verdict;
+    };
+    server = await startLdap({ fake, checkPassword });
+    const wire = server.wire();
+    for (let count = 0; count < 12; count++) expect(await wire.bind(user('Alice'), 'x')).toBe(51);
+    verdict = 'broken';
+    for (let count = 0; count < 12; count++) {
+      const { code, text } = await wire.ask(bindOperation(user('Alice'), 'x'));
+      expect([code, text]).toEqual([1, 'the directory cannot answer now']);
+    }
+    verdict = 'accepted';
+    expect(await wire.bind(user('Alice'), 'x')).toBe(0);
+  });
+
+  it('is 51 when no verdict comes', async () => {
+    server = await startLdap({ checkPassword: async () => new Promise(() => undefined), limits: { bindMs: 20 } });
+    expect(await server.wire().bind(user('Alice'), 'right')).toBe(51);
+  });
+});
+
+describe('a connection', () => {
+  it('is anonymous again after a bind that fails', async () => {
+    server = await startLdap();
+    const wire = await server.as(user('Alice'), 'right');
+    expect((await wire.search(user('Alice'), { scope: 0 })).code).toBe(0);
+    expect(await wire.bind(user('Alice'), 'wrong')).toBe(49);
+    expect((await wire.search(user('Alice'), { scope: 0 })).code).toBe(50);
+  });
+
+  it('answers what was sent behind a bind only after it, as whom the bind made it', async () => {
+    let settle: (verdict: PasswordVerdict) => void = () => undefined;
+    const asked = Promise.withResolvers<void>();
+    server = await startLdap({
+      checkPassword: async () => {
+        asked.resolve();
+        return new Promise((resolve) => {
+          settle = resolve;
+        });
+      },
+    });
+    const wire = server.wire();
+    wire.send(
+      envelope(1, bindOperation(user('Alice'), 'right')),
+      envelope(2, searchOperation(user('Alice'), { scope: 0 })),
+    );
+    await asked.promise;
+    expect(wire.answers).toEqual([]);
+    settle('accepted');
+    expect((await wire.result(2)).code).toBe(0);
+    expect(wire.answers.map(({ id, tag }) => [id, tag])).toEqual([
+      [1, 0x61],
+      [2, 0x64],
+      [2, 0x65],
+    ]);
+  });
+
+  it('sees nothing any more once its user is deactivated or deleted', async () => {
+    server = await startLdap();
+    const wire = await server.as(user('Alice'), 'right');
+    server.roster.change('Alice', { isActive: false });
+    expect((await wire.search(user('Alice'), { scope: 0 })).code).toBe(50);
+    server.roster.remove('Alice');
+    expect((await wire.search(user('Alice'), { scope: 0 })).code).toBe(50);
+  });
+});
+
+describe('the lock-out', () => {
+  it('answers 49 without asking after ten failures, for that name and address alone, and ends', async () => {
+    let nowMs = 1_000_000;
+    server = await startLdap({ now: () => nowMs, limits: { anonymousIdleMs: 1e9 } });
+    const wire = server.wire();
+    for (let count = 0; count < 10; count++) expect(await wire.bind(user('Alice'), 'wrong')).toBe(49);
+    const asked = server.roster.attempts.length;
+    expect(await wire.bind(user('ALICE'), 'right')).toBe(49);
+    expect(server.roster.attempts.length).toBe(asked);
+    expect(await wire.bind(user('bob'), 'bobs')).toBe(0);
+    expect(await wire.bind(user('Alice', WEB), 'right')).toBe(0);
+    nowMs += 15 * 60_000;
+    expect(await wire.bind(user('Alice'), 'right')).toBe(0);
+  });
+
+  it('lets no more than ten guesses through that are sent at once', async () => {
+    server = await startLdap();
+    const codes = await Promise.all(Array.from({ length: 40 }, async () => server.wire().bind(user('Alice'), 'wrong')));
+    expect(new Set(codes)).toEqual(new Set([49]));
+    expect(server.roster.attempts).toHaveLength(10);
+  });
+
+  it('neither counts nor stops what comes on a connection on which the service account has bound', async () => {
+    server = await startLdap();
+    const wire = await server.as(user(SERVICE, WEB), 'service');
+    for (let count = 0; count < 15; count++) expect(await wire.bind(user('Alice'), 'wrong')).toBe(49);
+    expect(await server.wire().bind(user('Alice'), 'right')).toBe(0);
+    expect(server.roster.attempts.slice(1, 16).every(({ urgency }) => urgency === 'vouched')).toBe(true);
+  });
+});
+
+describe('the urgency of a bind', () => {
+  it('is suspect after a failure from that address, but not for who has succeeded lately', async () => {
+    let nowMs = 1_000_000;
+    server = await startLdap({ now: () => nowMs, limits: { anonymousIdleMs: 1e9, idleMs: 1e9 } });
+    const wire = server.wire();
+    await wire.bind(user('Alice'), 'right');
+    await wire.bind(user('bob'), 'wrong');
+    await wire.bind(user('bob'), 'bobs');
+    await wire.bind(user('gone'), 'x');
+    await wire.bind(user('Alice'), 'right');
+    nowMs += 5 * 60_000;
+    await wire.bind(user('gone'), 'x');
+    nowMs += 60 * 60_000;
+    await wire.bind(user('gone'), 'x');
+    await wire.bind(user('Alice'), 'right');
+    expect(server.roster.attempts.map(({ urgency }) => urgency)).toEqual([
+      'usual',
+      'usual',
+      'suspect',
+      'suspect',
+      'usual',
+      'usual',
+      'usual',
+      'suspect',
+    ]);
+  });
+});
+
+describe('the log', () => {
+  it('names refused users on one line each, bounded, and never a password', async () => {
+    server = await startLdap();
+    const wire = server.wire();
+    for (let count = 0; count < 60; count++) await wire.bind(user(`u${count}\nx`), 'hunter2-secret');
+    expect(server.events.length).toBeGreaterThan(5);
+    expect(server.events.length).toBeLessThan(30);
+    const text = JSON.stringify(server.events);
+    expect(text).toContain('u3 x');
+    expect(text).not.toContain('hunter2');
+  });
+});
