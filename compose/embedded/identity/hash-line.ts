@@ -1,0 +1,76 @@
+// The few password hashes that are made at once, and who waits for them: a flood of wrong passwords costs neither the
+// memory of the process nor the turn of those who wait before it.
+
+import { availableParallelism } from 'node:os';
+import type { Urgency } from './roster.ts';
+
+export interface HashLine {
+  /** Does the work when its turn comes; undefined at once when so many wait already that its turn would never come. */
+  run<T>(urgency: Urgency, work: () => Promise<T>): Promise<T | undefined>;
+  /** For tests and figures. */
+  waiting(): Record<Urgency, number>;
+}
+
+export interface HashLineOptions {
+  /**
+   * Pieces of work at once; default: one for each core. Each takes a thread of libuv's pool, which files and host names
+   * share: the process starts with UV_THREADPOOL_SIZE well above it.
+   */
+  atOnce?: number;
+  /** How many may wait, for each urgency: one full line does not fill the others. */
+  mostWaiting?: Partial<Record<Urgency, number>>;
+}
+
+const ORDER: readonly Urgency[] = ['vouched', 'usual', 'suspect'];
+const MOST_WAITING: Readonly<Record<Urgency, number>> = { vouched: 256, usual: 256, suspect: 64 };
+
+/** Suspects never take the last place, unless there is only one. */
+export function hashLine({ atOnce = availableParallelism(), mostWaiting = {} }: HashLineOptions = {}): HashLine {
+  const places = Math.max(1, atOnce);
+  const suspectPlaces = Math.max(1, places - 1);
+  const most = { ...MOST_WAITING, ...mostWaiting };
+  const lines: Record<Urgency, (() => void)[]> = { vouched: [], usual: [], suspect: [] };
+  let running = 0;
+  let suspectsRunning = 0;
+
+  const hasPlaceFor = (urgency: Urgency): boolean =>
+    running < places && (urgency !== 'suspect' || suspectsRunning < suspectPlaces);
+
+  function take(urgency: Urgency): void {
+    running += 1;
+    if (urgency === 'suspect') suspectsRunning += 1;
+  }
+
+  function leave(urgency: Urgency): void {
+    running -= 1;
+    if (urgency === 'suspect') suspectsRunning -= 1;
+    for (const each of ORDER) {
+      if (!hasPlaceFor(each)) continue;
+      const begin = lines[each].shift();
+      if (begin === undefined) continue;
+      take(each);
+      begin();
+      return;
+    }
+  }
+
+  async function run<T>(urgency: Urgency, work: () => Promise<T>): Promise<T | undefined> {
+    if (hasPlaceFor(urgency)) take(urgency);
+    else if (lines[urgency].length >= most[urgency]) return undefined;
+    else await new Promise<void>((begin) => lines[urgency].push(begin));
+    try {
+      return await work();
+    } finally {
+      leave(urgency);
+    }
+  }
+
+  return {
+    run,
+    waiting: () => ({
+      vouched: lines.vouched.length,
+      usual: lines.usual.length,
+      suspect: lines.suspect.length,
+    }),
+  };
+}
