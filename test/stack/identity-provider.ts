@@ -40,12 +40,20 @@ export interface TestProvider {
   /** Statements that were sent since the start of the file. */
   statements: string[];
   /** Moves the provider's clock. */
-  later(ms: number): void;
-  now(): Date;
+  later: (ms: number) => void;
+  now: () => Date;
   ask: (method: string, path: string, options?: AskOptions) => Promise<Answer>;
   inDatabase: <T extends object>(text: string) => Promise<T[]>;
-  ensure(token?: string, secret?: Secret): Promise<boolean>;
+  ensure: (token?: string, secret?: Secret) => Promise<boolean>;
+  /** A new user as the API shows it. */
+  create: (values?: Record<string, unknown>) => Promise<Answer['body']>;
+  group: (values?: Record<string, unknown>) => Promise<Answer['body']>;
+  /** A user that is no superuser, with the key of a permanent API token of its own. */
+  ordinary: () => Promise<{ user: Answer['body']; identifier: string; key: string }>;
 }
+
+/** The uuid of nothing. */
+export const NOWHERE = '00000000-0000-4000-8000-000000000000';
 
 /** Migrated, bootstrapped; one for all tests of the file. */
 export function testProvider(): TestProvider {
@@ -97,5 +105,30 @@ export function testProvider(): TestProvider {
     };
   }
 
-  return { store, log, run, statements, later: (ms) => void (ahead += ms), now, ask, inDatabase, ensure };
+  const later = (ms: number): void => void (ahead += ms);
+  return { store, log, run, statements, later, now, ask, inDatabase, ensure, ...makers(ask) };
+}
+
+function makers(ask: TestProvider['ask']): Pick<TestProvider, 'create' | 'group' | 'ordinary'> {
+  let counter = 0;
+
+  async function make(path: string, values: Record<string, unknown>): Promise<Answer['body']> {
+    const answer = await ask('POST', path, { json: values });
+    expect([answer.status, answer.body]).toEqual([201, expect.anything()]);
+    return answer.body;
+  }
+  const create: TestProvider['create'] = (values) =>
+    make('/core/users/', { username: `user-${(counter += 1)}`, name: 'N', ...values });
+
+  return {
+    create,
+    group: (values) => make('/core/groups/', { name: `group-${(counter += 1)}`, ...values }),
+    ordinary: async () => {
+      const user = await create();
+      const identifier = `token-of-${user.pk}`;
+      await make('/core/tokens/', { identifier, user: user.pk, expiring: false });
+      const { key } = (await ask('GET', `/core/tokens/${identifier}/view_key/`)).body;
+      return { user, identifier, key };
+    },
+  };
 }

@@ -21,5 +21,6 @@ export function readDuration(text: unknown): number | undefined {
     if (unitMs === undefined) return undefined;
     total += Number(amount) * unitMs;
   }
-  return total > 0 ? Math.min(Math.round(total), LONGEST_MS) : undefined;
+  const ms = Math.round(total);
+  return ms > 0 ? Math.min(ms, LONGEST_MS) : undefined;
 }

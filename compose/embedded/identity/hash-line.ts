@@ -6,9 +6,9 @@ import type { Urgency } from './roster.ts';
 
 export interface HashLine {
   /** Does the work when its turn comes; undefined at once when so many wait already that its turn would never come. */
-  run<T>(urgency: Urgency, work: () => Promise<T>): Promise<T | undefined>;
+  run: <T>(urgency: Urgency, work: () => Promise<T>) => Promise<T | undefined>;
   /** For tests and figures. */
-  waiting(): Record<Urgency, number>;
+  waiting: () => Record<Urgency, number>;
 }
 
 export interface HashLineOptions {

@@ -1,0 +1,134 @@
+// Who waits for whom in the line of password hashes, with work that ends when the test says so.
+
+import { describe, expect, it } from 'vitest';
+import { type HashLineOptions, hashLine } from '../../compose/embedded/identity/hash-line.ts';
+import type { Urgency } from '../../compose/embedded/identity/roster.ts';
+
+function lineWith(options: HashLineOptions) {
+  const line = hashLine(options);
+  const running: { name: string; end: (failure?: Error) => void }[] = [];
+  const ended: string[] = [];
+
+  function send(urgency: Urgency, name: string): Promise<string | undefined> {
+    const sent = line.run(urgency, async () => {
+      const { promise, resolve, reject } = Promise.withResolvers<void>();
+      running.push({ name, end: (failure) => (failure === undefined ? resolve() : reject(failure)) });
+      await promise;
+      ended.push(name);
+      return name;
+    });
+    sent.catch(() => undefined);
+    return sent;
+  }
+  const names = (): string[] => running.map(({ name }) => name);
+  async function end(name: string, failure?: Error): Promise<void> {
+    const index = names().indexOf(name);
+    expect(index).toBeGreaterThanOrEqual(0);
+    running.splice(index, 1)[0]?.end(failure);
+    await new Promise((tick) => setImmediate(tick));
+  }
+  return { line, send, end, names, ended };
+}
+
+describe('the line of hashes', () => {
+  it('does as many at once as it has places, and the next when one ends', async () => {
+    const { send, end, names } = lineWith({ atOnce: 2 });
+    for (const name of ['a', 'b', 'c']) void send('usual', name);
+    expect(names()).toEqual(['a', 'b']);
+    await end('a');
+    expect(names()).toEqual(['b', 'c']);
+  });
+
+  it('lets the vouched before the usual, and these before suspects; each in turn', async () => {
+    const { send, end, names } = lineWith({ atOnce: 1 });
+    void send('usual', 'first');
+    for (const [urgency, name] of [
+      ['suspect', 's1'],
+      ['usual', 'u1'],
+      ['vouched', 'v1'],
+      ['usual', 'u2'],
+      ['vouched', 'v2'],
+    ] as const) {
+      void send(urgency, name);
+    }
+    const order: string[] = [];
+    for (let turn = 0; turn < 6; turn++) {
+      const [name = ''] = names();
+      order.push(name);
+      await end(name);
+    }
+    expect(order).toEqual(['first', 'v1', 'v2', 'u1', 'u2', 's1']);
+  });
+
+  it('keeps a place free of suspects', async () => {
+    const { send, end, names } = lineWith({ atOnce: 3 });
+    for (const name of ['s1', 's2', 's3', 's4']) void send('suspect', name);
+    expect(names()).toEqual(['s1', 's2']);
+    void send('usual', 'u1');
+    expect(names()).toEqual(['s1', 's2', 'u1']);
+    await end('u1');
+    expect(names()).toEqual(['s1', 's2']);
+    await end('s1');
+    expect(names()).toEqual(['s2', 's3']);
+  });
+
+  it('lets suspects in when there is only one place', async () => {
+    const { send, names } = lineWith({ atOnce: 1 });
+    void send('suspect', 's1');
+    expect(names()).toEqual(['s1']);
+  });
+
+  it('has at least one place', async () => {
+    const { send, names } = lineWith({ atOnce: 0 });
+    void send('usual', 'u1');
+    expect(names()).toEqual(['u1']);
+  });
+
+  it('turns away at once whoever would wait too long, and nobody of another urgency for it', async () => {
+    const { line, send, end, names } = lineWith({ atOnce: 2, mostWaiting: { suspect: 2, usual: 1, vouched: 1 } });
+    void send('usual', 'u1');
+    for (const name of ['s1', 's2', 's3']) void send('suspect', name);
+    expect(await send('suspect', 's4')).toBeUndefined();
+    expect(line.waiting()).toEqual({ vouched: 0, usual: 0, suspect: 2 });
+    void send('usual', 'u2');
+    expect(await send('usual', 'u3')).toBeUndefined();
+    const vouched = send('vouched', 'v1');
+    expect(await send('vouched', 'v2')).toBeUndefined();
+    await end('s1');
+    expect(names()).toContain('v1');
+    await end('v1');
+    expect(await vouched).toBe('v1');
+  });
+
+  it('goes on after work that failed, and tells whose it was', async () => {
+    const { send, end, names } = lineWith({ atOnce: 1 });
+    const broken = send('usual', 'broken');
+    const next = send('usual', 'next');
+    await end('broken', new Error('no memory'));
+    await expect(broken).rejects.toThrow('no memory');
+    expect(names()).toEqual(['next']);
+    await end('next');
+    expect(await next).toBe('next');
+  });
+
+  it('never does more at once than it may, whatever comes', async () => {
+    const line = hashLine({ atOnce: 3 });
+    let [running, most, suspects, mostSuspects] = [0, 0, 0, 0];
+    const urgencies = ['vouched', 'usual', 'suspect'] as const;
+    const all = Array.from({ length: 180 }, (_, index) => {
+      const urgency = urgencies[(index * 7) % 3] ?? 'usual';
+      return line.run(urgency, async () => {
+        running += 1;
+        if (urgency === 'suspect') suspects += 1;
+        most = Math.max(most, running);
+        mostSuspects = Math.max(mostSuspects, suspects);
+        await new Promise((tick) => setTimeout(tick, index % 4));
+        running -= 1;
+        if (urgency === 'suspect') suspects -= 1;
+        return index;
+      });
+    });
+    expect(await Promise.all(all)).toEqual(Array.from({ length: 180 }, (_, index) => index));
+    expect([most, mostSuspects]).toEqual([3, 2]);
+  });
+});
