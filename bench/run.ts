@@ -2,6 +2,7 @@
 
 const BENCHMARKS: Record<string, () => Promise<void>> = {
   health: async () => (await import('./health.ts')).run(),
+  ldap: async () => (await import('./ldap.ts')).run(),
   live: async () => (await import('./live.ts')).run(),
   start: async () => (await import('./start.ts')).run(),
 };

@@ -11,6 +11,7 @@ const OFFSET = 31_800;
 interface StackFile {
   api: string;
   database: string;
+  ldap: { url: string; base_dn: string };
   webadmin: { username: string; password: string };
   pids: { role: string; pid: number }[];
 }
@@ -24,6 +25,9 @@ export interface BenchStack {
   readerDatabase: string;
   /** The Authorization header of the web-admin. */
   authorization: string;
+  /** The password of the web-admin. */
+  password: string;
+  ldap: { url: string; base_dn: string };
   pid(role: string): number;
   /** Ends the management process; the supervisor starts it again. */
   restartManagement(): void;
@@ -40,13 +44,15 @@ export async function benchStack(settings: Record<string, string> = {}): Promise
   const args = ['--embedded', '--detach', '--data', data, '--offset', String(OFFSET), '--env', '/dev/null'];
   script('start.sh', args, settings);
   const file = (): StackFile => JSON.parse(readFileSync(join(data, 'stack.json'), 'utf8')) as StackFile;
-  const { api, database, webadmin } = file();
+  const { api, database, ldap, webadmin } = file();
   const pid = (role: string): number => file().pids.find((each) => each.role === role)?.pid ?? 0;
   return {
     api,
     apiPort: Number(new URL(api).port),
     database,
     readerDatabase: asReader(database, data),
+    password: webadmin.password,
+    ldap,
     authorization: `Basic ${Buffer.from(`${webadmin.username}:${webadmin.password}`).toString('base64')}`,
     pid,
     restartManagement: () => process.kill(pid('management'), 'SIGKILL'),

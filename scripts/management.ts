@@ -3,7 +3,8 @@
 import { createHash } from 'node:crypto';
 import { resolve } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import type { ManagementMessage, MeasuredModule } from '../compose/embedded/management-process.ts';
+import type { MeasuredMessage, MeasuredModule } from '../compose/embedded/management-process.ts';
+import { LISTENING, tellSupervisor } from '../compose/embedded/node-process.ts';
 import { createApp } from '../functions/app.ts';
 import { JOBS } from '../jobs/index.ts';
 import { type JsonLog, jsonLog } from '../shared/adapters/json-log.ts';
@@ -14,6 +15,7 @@ import { coversLoopback } from '../shared/domain/host-name.ts';
 import { HEALTH_MODULES } from '../shared/health/index.ts';
 import type { Measurement } from '../shared/ports/health-cache.ts';
 import { withQuickHealth } from '../shared/http/quick-health.ts';
+import { bootstrapIdentity } from '../shared/verbs/bootstrap-identity.ts';
 import { ticker } from '../shared/verbs/run-job.ts';
 import { withRequestLog } from '../shared/http/request-log.ts';
 import { type Configuration, readConfiguration } from '../shared/runtime/configuration.ts';
@@ -21,7 +23,8 @@ import { forgetPostgresVariables, type Handover, readHandover } from '../shared/
 import { type Listener, serveApp } from '../shared/runtime/node-server.ts';
 import { RELEASE } from '../shared/runtime/release.ts';
 import { everySecond } from '../shared/runtime/every-second.ts';
-import { nodeDeps } from '../shared/runtime/node-deps.ts';
+import { keepTrying } from '../shared/runtime/keep-trying.ts';
+import { type NodeDeps, nodeDeps } from '../shared/runtime/node-deps.ts';
 import { keepState } from '../shared/runtime/state-keeper.ts';
 import { messageOf } from '../shared/domain/thrown.ts';
 
@@ -33,6 +36,8 @@ const JOBS_GRACE_MS = 15_000;
  * first measurements wait for it, but not for long.
  */
 const STATE_TRIED_WITHIN_MS = 1_500;
+/** Accounts and groups of our own are made before they are looked for; a provider that hangs is waited for no longer. */
+const IDENTITY_TRIED_WITHIN_MS = 5_000;
 const home = resolve(import.meta.dirname, '..');
 const log = jsonLog({ role: 'management' });
 
@@ -56,7 +61,7 @@ async function main(): Promise<void> {
     listeners,
     log,
   );
-  tell({ kind: 'listening' });
+  tellSupervisor(LISTENING);
   log.info('management.listening', {
     listeners: listeners.map(({ address, port, tls }) => ({ address, port, tls: tls !== undefined })),
   });
@@ -73,23 +78,51 @@ async function main(): Promise<void> {
       void Promise.all([server.close(GRACE_MS), jobsEnd]).then(() => leave(log, 0));
     });
   }
-  const stateTried = Promise.withResolvers<void>();
-  const begin = Promise.race([stateTried.promise, delay(STATE_TRIED_WITHIN_MS)]);
-  void begin.then(() => {
+  const stateTried = Promise.withResolvers<boolean>();
+  const identityTried = Promise.withResolvers<boolean>();
+  const begin = async (): Promise<void> => {
+    const ready = await Promise.race([stateTried.promise, delay(STATE_TRIED_WITHIN_MS, false)]);
+    if (ready) await Promise.race([identityTried.promise, delay(IDENTITY_TRIED_WITHIN_MS)]);
+  };
+  void begin().then(() => {
     if (!stopping.signal.aborted) everySecond(jobTicker.tick, stopping.signal);
   });
   void deps.health.complete.then(() => {
-    tell({ kind: 'measured', modules: deps.health.measurements().map(shown) });
+    const measured: MeasuredMessage = { kind: 'measured', modules: deps.health.measurements().map(shown) };
+    tellSupervisor(measured);
     jobTicker.runNow('heartbeat', new Date());
   });
   const url = configuration.settings.DATABASE_URL;
   if (url === undefined) {
-    stateTried.resolve();
+    stateTried.resolve(false);
     return;
   }
   const record = { startedAt, release: RELEASE, settingsHash: hashOf(handover) };
   await keepState(url, record, log, stopping.signal, stateTried.resolve);
   deps.health.forget('database');
+  await keepIdentity(deps, stopping.signal, identityTried.resolve);
+}
+
+/** Groups and accounts of our own, as soon as the provider answers. */
+async function keepIdentity(deps: NodeDeps, stopped: AbortSignal, tried: (worked: boolean) => void): Promise<void> {
+  const { settings } = deps;
+  if (settings.IDENTITY_URL === undefined || settings.IDENTITY_TOKEN === undefined) {
+    tried(false);
+    return;
+  }
+  const wanted = {
+    adminGroup: settings.ADMIN_GROUP,
+    viewerGroup: settings.VIEWER_GROUP,
+    webadminPassword: settings.CORE_WEBADMIN_PASSWORD?.reveal(),
+    ldapServicePassword: settings.LDAP_BIND_PASSWORD?.reveal(),
+  };
+  const changes = await keepTrying(() => bootstrapIdentity(deps, wanted), {
+    stopped,
+    tried,
+    failed: (error, retryInMs) => log.warn('identity.not_ready', { error: messageOf(error), retry_in_ms: retryInMs }),
+  });
+  if (changes !== undefined) log.info('identity.ready', { changes });
+  deps.health.forget('identity');
 }
 
 function listenersOf({ settings }: Configuration, { tls }: Handover): Listener[] {
@@ -107,11 +140,6 @@ function hashOf({ layers }: Handover): string {
 
 function shown({ module, status, message }: Measurement): MeasuredModule {
   return { module, status, message };
-}
-
-/** Without a supervisor there is nobody to tell. */
-function tell(message: ManagementMessage): void {
-  if (process.connected) process.send?.(message, undefined, undefined, () => undefined);
 }
 
 function leave(lines: JsonLog, code: number): never {

@@ -6,7 +6,7 @@ import { makeDirectories } from '../compose/embedded/layout.ts';
 import { processLog } from '../compose/embedded/process-log.ts';
 import { describeProblem } from '../shared/config/problem.ts';
 import { urlHost } from '../shared/domain/host-name.ts';
-import { WEBADMIN } from '../shared/http/sign-in.ts';
+import { WEBADMIN } from '../shared/domain/names.ts';
 import { forgetPostgresVariables } from '../shared/runtime/handover.ts';
 import { RELEASE } from '../shared/runtime/release.ts';
 import { type EmbeddedPlan, planEmbedded } from './embedded-plan.ts';

@@ -27,6 +27,12 @@ export interface StackPlan {
   guardScript: string;
   /** Directory of the PostgreSQL programs. */
   postgresBinaries: string;
+  identity: {
+    /** Of its HTTP API. */
+    url: string;
+    program: string;
+    environment: Record<string, string>;
+  };
   managementProgram: string;
   managementEnvironment(certificates: ServerCertificateFiles): Record<string, string>;
 }

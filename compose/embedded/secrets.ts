@@ -12,6 +12,9 @@ export const GENERATED_NAMES = [
   'CORE_WEBADMIN_PASSWORD',
   'AUDIT_KEY',
   'CORE_READER_PASSWORD',
+  'IDENTITY_DB_PASSWORD',
+  'IDENTITY_SECRET_KEY',
+  'IDENTITY_TOKEN',
 ] as const;
 
 export type GeneratedName = (typeof GENERATED_NAMES)[number];

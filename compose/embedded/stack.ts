@@ -1,5 +1,5 @@
 // Brings the embedded stack up step by step and keeps it up: lock, leftovers, preflight, certificates, database,
-// our own tables, management. Everything that a step starts is ended in reverse order.
+// our own tables, identity provider, management. Everything that a step starts is ended in reverse order.
 
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -21,7 +21,8 @@ import { isReady, startPostmaster, writeAccessRules } from './database/postmaste
 import type { Guard } from './guard.ts';
 import { type Layout, makeDirectories } from './layout.ts';
 import { rotateLogs } from './log-rotation.ts';
-import { type ManagementProcess, nodeProcess } from './management-process.ts';
+import { type ManagementProcess, managementProcess } from './management-process.ts';
+import { nodeProcess } from './node-process.ts';
 import { lockDirectory, type Roster, rosterOf } from './ownership.ts';
 import type { StackPlan } from './plan.ts';
 import { checkDiskSpace, checkPorts } from './preflight.ts';
@@ -108,6 +109,8 @@ export async function startStack(
     const applied = await services.prepareState();
     migrated(applied === 0 ? 'up to date' : `${counted(applied, 'migration')} applied`);
     throwIfAborted(aborted);
+    await startIdentity(start, certificates);
+    throwIfAborted(aborted);
     const management = await startManagement(start, certificates);
     throwIfAborted(aborted);
     await measureHealth(management, start);
@@ -135,7 +138,13 @@ async function prepare(plan: StackPlan, report: Report): Promise<ServerCertifica
   if (leftBehind === 'stale file') report.warn('A stale postmaster.pid of a crash was removed.');
   checkDiskSpace(layout.root, !existsSync(layout.pgdata));
   const addresses = plan.plainAddresses.map((address) => ({ address, port: ports.api, purpose: 'API and console' }));
-  await checkPorts([...addresses, { address: '127.0.0.1', port: ports.database, purpose: 'PostgreSQL' }]);
+  const onLoopback = (port: number, purpose: string) => ({ address: '127.0.0.1', port, purpose });
+  await checkPorts([
+    ...addresses,
+    onLoopback(ports.database, 'PostgreSQL'),
+    onLoopback(ports.identity, 'identity provider'),
+    onLoopback(ports.ldap, 'LDAP'),
+  ]);
   done('ports free, disk has room');
 
   const certified = report.step('certificates');
@@ -199,12 +208,30 @@ async function whileMemoryIsInUse(action: () => Promise<void>): Promise<void> {
   }
 }
 
+async function startIdentity(
+  { plan, owned, events, report }: Start,
+  certificates: ServerCertificateFiles,
+): Promise<void> {
+  const { identity, layout, ports } = plan;
+  const done = report.step('identity');
+  const spec = nodeProcess('identity', {
+    layout,
+    program: identity.program,
+    environment: identity.environment,
+    pingUrl: `${identity.url}/api/v3/root/config/`,
+    caFile: certificates.ca,
+    stopWithinMs: 10_000,
+  });
+  await started(owned(supervise(spec, events)), join(layout.logs, 'identity.log'));
+  done(`identity provider on 127.0.0.1:${ports.identity}, LDAP on 127.0.0.1:${ports.ldap}`);
+}
+
 async function startManagement(
   { plan, owned, events, report }: Start,
   certificates: ServerCertificateFiles,
 ): Promise<ManagementProcess> {
   const done = report.step('management');
-  const spec = nodeProcess('management', {
+  const spec = managementProcess({
     layout: plan.layout,
     program: plan.managementProgram,
     environment: plan.managementEnvironment(certificates),

@@ -1,5 +1,6 @@
 // Rules that span several variables. A variable that is wrong by itself is not judged a second time.
 
+import { basesOverlap, CORE_BASE, webBaseBeside } from '../domain/directory-bases.ts';
 import type { Problem } from './problem.ts';
 import type { SettingName, Settings } from './settings.ts';
 
@@ -17,6 +18,7 @@ export function settingRules(settings: Settings, mode: Mode, alreadyBad: Readonl
   const problems = [
     ...retentionUnit(settings, mode),
     ...twoGroups(settings),
+    ...twoBases(settings),
     ...needed(settings, mode),
     ...waysForEmail(settings, isSet),
     ...waysForSms(settings, isSet),
@@ -71,6 +73,25 @@ function twoGroups(settings: Settings): Problem[] {
       'give the two different names',
     ),
   ];
+}
+
+function twoBases({ LDAP_BASE_DN: core = CORE_BASE, LDAP_WEB_BASE_DN: given }: Settings): Problem[] {
+  const web = given ?? webBaseBeside(core);
+  if (!basesOverlap({ core, web })) return [];
+  const why = 'an enrollment password would then open the API';
+  if (given !== undefined) {
+    const message = `is not apart from LDAP_BASE_DN (${core}): ${why}`;
+    return [
+      problem(
+        'LDAP_WEB_BASE_DN',
+        given,
+        message,
+        `set it to a base beside the other, such as ${CORE_BASE.replace('core', 'web')}`,
+      ),
+    ];
+  }
+  const message = `leaves no name for the base of our own sign-in beside it: ${why}`;
+  return [problem('LDAP_BASE_DN', core, message, 'set LDAP_WEB_BASE_DN to a base that is apart from it')];
 }
 
 function needed(settings: Settings, mode: Mode): Problem[] {

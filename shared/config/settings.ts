@@ -300,6 +300,12 @@ export const SETTINGS = {
     about: 'Base of the directory for the core',
     example: 'DC=core,DC=holdfast',
   }),
+  LDAP_WEB_BASE_DN: optional(distinguishedName(), {
+    section: 'places',
+    about:
+      'Base of the directory for our own sign-in, where app passwords do not count (default DC=web beside LDAP_BASE_DN)',
+    example: 'DC=web,DC=holdfast',
+  }),
   CONTAINER_RUNTIME_URL: optional(url('unix', 'http', 'https', 'tcp'), {
     section: 'places',
     about: 'Container runtime, read only; container health is left out while unset',

@@ -7,6 +7,7 @@ import { containers } from './containers.ts';
 import { database } from './database.ts';
 import { disk } from './disk.ts';
 import { dns } from './dns.ts';
+import { identity } from './identity.ts';
 import type { HealthModule } from './module.ts';
 import { time } from './time.ts';
 import { tls } from './tls.ts';
@@ -19,6 +20,7 @@ export const HEALTH_MODULES: readonly HealthModule[] = [
   tls,
   time,
   dns,
+  identity,
   containers,
   config,
   updates,

@@ -4,6 +4,7 @@
 import type { Context, MiddlewareHandler } from 'hono';
 import { AppError } from '../domain/app-error.ts';
 import { base64 } from '../domain/base64.ts';
+import { WEBADMIN } from '../domain/names.ts';
 import { Secret } from '../domain/secret.ts';
 import { constantTimeEqual, sameText } from './constant-time.ts';
 import type { AppEnv } from './env.ts';
@@ -13,8 +14,6 @@ export interface Credentials {
   CORE_WEBADMIN_PASSWORD: Secret | undefined;
   METRICS_TOKEN: Secret | undefined;
 }
-
-export const WEBADMIN = 'webadmin';
 
 /** Refuses with 401 unless the request carries an accepted credential; else sets `principal`. */
 export function signIn(credentials: Credentials): MiddlewareHandler<AppEnv> {

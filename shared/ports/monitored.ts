@@ -6,9 +6,11 @@ import type { ClockSource } from './clock-source.ts';
 import type { ConfigurationFiles } from './configuration-files.ts';
 import type { Containers } from './containers.ts';
 import type { CoreDatabase } from './core-database.ts';
+import type { Directory } from './directory.ts';
 import type { Disks } from './disks.ts';
 import type { Heartbeat } from './heartbeat.ts';
 import type { HostNames } from './host-names.ts';
+import type { Identity } from './identity.ts';
 import type { Channel } from './notifier.ts';
 import type { ReleaseFeed } from './release-feed.ts';
 import type { State } from './state.ts';
@@ -45,6 +47,8 @@ export interface Monitored {
   /** Undefined without a container runtime. */
   containers: Containers | undefined;
   configurationFiles: ConfigurationFiles;
+  identity: Pick<Identity, 'me' | 'version'>;
+  directory: Directory;
   clocks: ClockSource[];
   parts: Part[];
   /** Undefined when looking for releases is switched off. */

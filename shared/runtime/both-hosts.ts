@@ -12,7 +12,9 @@ import type { Thresholds } from '../domain/thresholds.ts';
 import type { Deps } from '../http/deps.ts';
 import type { ClockSource } from '../ports/clock-source.ts';
 import type { CoreDatabase } from '../ports/core-database.ts';
+import type { Exclusive } from '../ports/exclusive.ts';
 import type { Monitored, Part } from '../ports/monitored.ts';
+import { identityOf } from './identity-parts.ts';
 import { RELEASE } from './release.ts';
 import { outletsOf, placeOf, recipientsOf, type SmtpFactory } from './outlets.ts';
 import { wantedOf } from './wanted.ts';
@@ -26,6 +28,7 @@ export interface HostFacts {
   nodeVersion: string;
   core: CoreConnections;
   state: RunSql;
+  exclusive: Exclusive;
   smtp: SmtpFactory;
 }
 
@@ -37,25 +40,29 @@ export const CORE = {
   lockTimeoutMs: 300,
 };
 export const STATE = { name: 'holdfast', called: 'our own database', variable: 'DATABASE_URL' };
+/** A lock that is held while the identity provider is asked twice. */
+export const EXCLUSIVE = { ...STATE, name: 'holdfast-exclusive', withinMs: 30_000 };
 
 type Shared = Pick<
   Deps,
-  'release' | 'startedAt' | 'settings' | 'settingsShown' | 'thresholds' | 'jobRuns' | 'notify' | 'place'
+  'release' | 'startedAt' | 'identity' | 'settings' | 'settingsShown' | 'thresholds' | 'jobRuns' | 'notify' | 'place'
 > & {
   monitored: Pick<
     Monitored,
-    'wanted' | 'now' | 'coreDatabase' | 'state' | 'clocks' | 'parts' | 'releases' | 'recipients'
+    'wanted' | 'now' | 'coreDatabase' | 'state' | 'identity' | 'clocks' | 'parts' | 'releases' | 'recipients'
   >;
 };
 
 export function sharedDeps(facts: HostFacts): Shared {
-  const { startedAt, loaded, thresholds, listen, nodeVersion, core, state, smtp } = facts;
+  const { startedAt, loaded, thresholds, listen, nodeVersion, core, state, exclusive, smtp } = facts;
   const { settings, sources } = loaded;
   const notify = outletsOf(settings, smtp);
   const database = coreDatabase(core);
+  const identity = identityOf(settings, exclusive);
   return {
     release: RELEASE,
     startedAt,
+    identity,
     settings,
     settingsShown: showSettings(settings, sources),
     thresholds,
@@ -67,6 +74,7 @@ export function sharedDeps(facts: HostFacts): Shared {
       now: () => new Date(),
       coreDatabase: database,
       state: stateDatabase(state),
+      identity,
       clocks: clocksOf(database, settings.IDENTITY_URL),
       parts: partsOf(database, nodeVersion),
       recipients: recipientsOf(notify),

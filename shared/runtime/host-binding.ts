@@ -15,6 +15,7 @@ export function hostBinding(deps: NodeDeps, token: string): (request: Request) =
   const { disks, tls, hostNames, containers, configurationFiles } = deps.monitored;
   const assets = { read: async (name: string) => onTheWire(await deps.assets.read(name)) };
   const ports: Record<ExposedPort, object | undefined> = {
+    directory: deps.directory,
     disks,
     tls,
     hostNames,

@@ -6,6 +6,7 @@ import type { Asset } from '../ports/assets.ts';
 
 /** The ports behind the binding, with their methods. */
 export const EXPOSED = {
+  directory: ['signIn', 'find', 'probe'],
   disks: ['use'],
   tls: ['inspect'],
   hostNames: ['resolve', 'ownAddresses'],

@@ -5,6 +5,7 @@ import type { Alerts } from '../ports/alerts.ts';
 import type { Asset, Assets } from '../ports/assets.ts';
 import type { ConfigurationFiles } from '../ports/configuration-files.ts';
 import type { Containers } from '../ports/containers.ts';
+import type { Directory } from '../ports/directory.ts';
 import type { Disks } from '../ports/disks.ts';
 import type { HealthCache } from '../ports/health-cache.ts';
 import type { Heartbeat } from '../ports/heartbeat.ts';
@@ -42,6 +43,7 @@ export function hostCall(host: ServiceBinding, token: string): HostCall {
 
 /** The ports behind the binding, by their names there. */
 interface HostPorts {
+  directory: Directory;
   disks: Disks;
   tls: TlsEndpoints;
   hostNames: HostNames;

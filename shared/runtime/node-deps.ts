@@ -4,8 +4,10 @@ import { join } from 'node:path';
 import { alertBook } from '../adapters/alert-book.ts';
 import { alertJournal } from '../adapters/alert-journal.ts';
 import { alertTable } from '../adapters/alert-table.ts';
+import { appliedPasswordTable } from '../adapters/applied-password-table.ts';
 import { assetDirectory } from '../adapters/asset-directory.ts';
 import { containerRuntime } from '../adapters/container-runtime.ts';
+import { exclusiveByDatabase } from '../adapters/exclusive.ts';
 import { diskUse } from '../adapters/disk-use.ts';
 import { httpHeartbeat } from '../adapters/heartbeat.ts';
 import { hostNames } from '../adapters/host-names.ts';
@@ -22,12 +24,14 @@ import type { Settings } from '../config/settings.ts';
 import type { Thresholds } from '../domain/thresholds.ts';
 import type { Deps } from '../http/deps.ts';
 import type { Alerts } from '../ports/alerts.ts';
+import type { AppliedPasswords } from '../ports/applied-passwords.ts';
 import type { Job } from '../ports/job.ts';
 import type { Log } from '../ports/log.ts';
-import { CORE, sharedDeps, STATE } from './both-hosts.ts';
+import { CORE, EXCLUSIVE, sharedDeps, STATE } from './both-hosts.ts';
 import type { Configuration } from './configuration.ts';
 import { watchConfiguration } from './configuration-watch.ts';
 import type { Handover } from './handover.ts';
+import { directoryOf } from './identity-parts.ts';
 import { sharingTogether } from './together.ts';
 
 export interface NodeHost {
@@ -49,6 +53,7 @@ export interface NodeHost {
 export interface NodeDeps extends Deps {
   health: MemoryHealthCache;
   requests: MemoryRequestStatistics;
+  appliedPasswords: AppliedPasswords;
 }
 
 /** Opens nothing by itself: every adapter connects when it is first asked. */
@@ -64,6 +69,7 @@ export function nodeDeps({
   journal = 'alerts.json',
 }: NodeHost): NodeDeps {
   const { settings, thresholds } = configuration;
+  const state = keptDatabase(settings.DATABASE_URL, STATE);
   const shared = sharedDeps({
     startedAt,
     loaded: configuration,
@@ -75,23 +81,28 @@ export function nodeDeps({
       runSizes: keptDatabase(settings.CORE_DATABASE_URL, CORE),
       runFresh: freshConnections(settings.CORE_DATABASE_URL, CORE),
     },
-    state: keptDatabase(settings.DATABASE_URL, STATE),
+    state,
+    exclusive: exclusiveByDatabase(keptDatabase(settings.DATABASE_URL, EXCLUSIVE)),
     smtp: (url, from) => smtpNotifier({ url, from }),
   });
   const anybody = Object.keys(shared.notify).length > 0;
   const alerts = alertsOf(settings, thresholds, anybody, journal, log);
+  const directory = directoryOf(settings, ownCaFile(settings), log);
   const { HEARTBEAT_URL: beatUrl } = settings;
   const heartbeat = beatUrl === undefined ? undefined : httpHeartbeat(beatUrl, fetch, () => new Date());
   const runtimeUrl = settings.CONTAINER_RUNTIME_URL;
   const deps: NodeDeps = {
     ...shared,
     log,
+    directory,
+    appliedPasswords: appliedPasswordTable(state),
     alerts,
     heartbeat,
     logFiles: logDirectory(settings.LOG_DIR),
     assets: assetDirectory(join(home, 'node_modules/swagger-ui-dist')),
     monitored: {
       ...shared.monitored,
+      directory,
       alerts,
       heartbeat,
       disks: diskUse(() => dataPaths(settings, handover.dataPlaces)),

@@ -2,12 +2,13 @@
 // from the Node host.
 
 import { z } from 'zod';
+import { exclusiveByDatabase } from '../adapters/exclusive.ts';
 import { freshConnections } from '../adapters/kept-database.ts';
 import { loadSettings } from '../config/load-settings.ts';
 import type { Thresholds } from '../domain/thresholds.ts';
 import type { Deps } from '../http/deps.ts';
 import type { Log } from '../ports/log.ts';
-import { CORE, sharedDeps, STATE } from './both-hosts.ts';
+import { CORE, EXCLUSIVE, sharedDeps, STATE } from './both-hosts.ts';
 import { handoverSchema } from './handover.ts';
 import { hostAssets, hostCall, hostPort, type ServiceBinding } from './host-ports.ts';
 
@@ -42,19 +43,23 @@ export function workerdDeps(env: WorkerEnv): Deps {
     nodeVersion,
     core: { run: freshConnections(settings.CORE_DATABASE_URL, CORE) },
     state: freshConnections(settings.DATABASE_URL, STATE),
+    exclusive: exclusiveByDatabase(freshConnections(settings.DATABASE_URL, EXCLUSIVE), { queued: false }),
     smtp: () => hostPort(call, 'smtp'),
   });
   const alerts = hostPort(call, 'alerts');
+  const directory = hostPort(call, 'directory');
   const heartbeat = settings.HEARTBEAT_URL === undefined ? undefined : hostPort(call, 'heartbeat');
   return {
     ...shared,
     log: consoleLog(),
+    directory,
     alerts,
     heartbeat,
     logFiles: hostPort(call, 'logFiles'),
     assets: hostAssets(call),
     monitored: {
       ...shared.monitored,
+      directory,
       alerts,
       heartbeat,
       disks: hostPort(call, 'disks'),

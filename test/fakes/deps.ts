@@ -12,6 +12,8 @@ import {
 import { HEALTH_MODULES } from '../../shared/health/index.ts';
 import type { Deps } from '../../shared/http/deps.ts';
 import { alertsHolding } from './alerts.ts';
+import { fakeDirectory } from './directory.ts';
+import { fakeIdentity } from './identity.ts';
 import { fakeJobRuns, fakeMonitored, type World, world } from './monitored.ts';
 import type { Fields, Log } from '../../shared/ports/log.ts';
 import type { ProcessStatus } from '../../shared/ports/process-status.ts';
@@ -69,6 +71,8 @@ export function fakeDeps(
     thresholds: DEFAULT_THRESHOLDS,
     log: memoryLog(),
     monitored: fakeMonitored(around),
+    identity: fakeIdentity(),
+    directory: fakeDirectory(() => around.now),
     health: memoryHealthCache({
       intervals: Object.fromEntries(HEALTH_MODULES.map(({ name }) => [name, 60])),
       nowMs: () => around.now.getTime(),

@@ -5,6 +5,7 @@ import { type History, NO_HISTORY } from '../../shared/domain/evaluate.ts';
 import type { AlertSummary } from '../../shared/ports/alerts.ts';
 import type { Container } from '../../shared/ports/containers.ts';
 import type { DatabaseSize, TableStatistics } from '../../shared/ports/core-database.ts';
+import type { DirectoryBase } from '../../shared/ports/directory.ts';
 import type { DiskUse } from '../../shared/ports/disks.ts';
 import type { HeartbeatState } from '../../shared/ports/heartbeat.ts';
 import type { Claim, JobRuns } from '../../shared/ports/job-runs.ts';
@@ -46,6 +47,10 @@ export interface World {
   /** Newest release by `product cycle`; undefined: no network. */
   releases: Record<string, string> | undefined;
   alerts: AlertSummary;
+  /** Who our API token belongs to; an error where it is refused. */
+  caller: { username: string; isSuperuser: boolean } | Error;
+  /** Members of core_ROLE_ADMIN in each base; undefined: no such group. */
+  admins: Record<DirectoryBase, number | undefined | Error>;
   journalError: string | null;
   recipients: Partial<Record<Channel, number>>;
   heartbeat: HeartbeatState | undefined;
@@ -96,6 +101,8 @@ export function world(): World {
       last_sent_at: null,
     },
     journalError: null,
+    caller: { username: 'akadmin', isSuperuser: true },
+    admins: { core: 1, web: 1 },
     recipients: { email: 2 },
     heartbeat: undefined,
   };
@@ -140,6 +147,15 @@ export function fakeMonitored(of: World): Monitored {
         if (of.writeError !== undefined) throw new Error(of.writeError);
       },
     },
+    identity: {
+      me: async () => valueOf(of.caller),
+      version: async () => '2026.8.3',
+    },
+    directory: {
+      signIn: async () => undefined,
+      find: async () => undefined,
+      probe: async (base) => valueOf(of.admins[base]),
+    },
     disks: { use: async () => of.mounts },
     tls: {
       inspect: async ({ name }) => {
@@ -178,6 +194,11 @@ export function fakeMonitored(of: World): Monitored {
       },
     },
   };
+}
+
+function valueOf<T>(value: T | Error): T {
+  if (value instanceof Error) throw value;
+  return value;
 }
 
 export const history = (members: Partial<History> = {}): History => ({ ...NO_HISTORY, ...members });

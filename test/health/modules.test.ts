@@ -194,6 +194,54 @@ describe('tls', () => {
     expect((await measure('tls')).message).toBe('There is no public TLS address to look at.'));
 });
 
+describe('identity', () => {
+  it('says which release accepts our token', async () => {
+    expect((await measure('identity')).message).toBe(
+      'The provider (2026.8.3) accepts our token; the directory lets people in (0 ms).',
+    );
+  });
+
+  it.each<[string, (of: World) => void, RegExp]>([
+    [
+      'refuses our token',
+      (of) => (of.caller = new Error('The provider refuses our token.')),
+      /^The provider refuses our token\.$/,
+    ],
+    [
+      'gives our token no rights',
+      (of) => (of.caller = { username: 'alice', isSuperuser: false }),
+      /^the API token belongs to alice, who may not manage accounts\.$/,
+    ],
+    [
+      'does not let the service account in',
+      (of) => (of.admins.web = new Error('The directory refuses')),
+      /^The directory refuses\.$/,
+    ],
+    [
+      'is up but empty',
+      (of) => (of.admins.core = undefined),
+      /^the directory answers, but its core base has no group core_ROLE_ADMIN/,
+    ],
+    ['has no administrator', (of) => (of.admins.core = 0), /no members/],
+  ])(
+    'is a warning when the provider or its directory %s, and critical after three in a row',
+    async (_, change, says) => {
+      const of = world();
+      change(of);
+      const module = healthModuleOf('identity');
+      const first = await module?.measure(fakeMonitored(of), DEFAULT_THRESHOLDS, history());
+      expect([first?.status, first?.message]).toEqual(['warning', expect.stringMatching(says)]);
+      const third = await module?.measure(fakeMonitored(of), DEFAULT_THRESHOLDS, history({ failuresInRow: 2 }));
+      expect(third?.status).toBe('critical');
+    },
+  );
+
+  it('names a directory that is empty in both bases once, and counts the other', async () => {
+    const [status, message] = await verdict('identity', (of) => (of.admins = { core: undefined, web: undefined }));
+    expect([status, message]).toEqual(['warning', expect.stringMatching(/core base .* \(and 1 more\)\.$/)]);
+  });
+});
+
 describe('dns', () => {
   const named =
     (addresses: string[]) =>

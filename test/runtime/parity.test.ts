@@ -24,7 +24,19 @@ import {
 const TOKEN = 'a-token-for-this-test-0123';
 const SETTINGS: Record<string, string> = { METRICS_TOKEN: TOKEN, UPDATES_URL: 'off', MON_DATABASE_INTERVAL: '2' };
 const READER = { authorization: `Bearer ${TOKEN}` };
-const MODULES = ['database', 'autovacuum', 'disk', 'tls', 'time', 'dns', 'containers', 'config', 'updates', 'alerts'];
+const MODULES = [
+  'database',
+  'autovacuum',
+  'disk',
+  'tls',
+  'time',
+  'dns',
+  'identity',
+  'containers',
+  'config',
+  'updates',
+  'alerts',
+];
 
 let sink: MailSink;
 let stack: TestStack;

@@ -14,6 +14,7 @@ export const asRoot = process.getuid?.() === 0;
 
 export interface StackFile {
   api: string;
+  ldap: { url: string; base_dn: string };
   database: string;
   state_database: string;
   ca_certificate: string;
@@ -52,7 +53,7 @@ afterAll(async () => {
 export async function freeOffset(): Promise<number> {
   for (;;) {
     const offset = 1000 + Math.floor(Math.random() * 20_000);
-    const free = await Promise.all([8080, 5432].map((port) => isFree(port + offset)));
+    const free = await Promise.all([8080, 5432, 3389, 9000].map((port) => isFree(port + offset)));
     if (free.every(Boolean)) return offset;
   }
 }

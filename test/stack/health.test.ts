@@ -10,7 +10,19 @@ import { basic } from '../fakes/deps.ts';
 import type { HealthBody, ModuleBody } from '../fakes/health-body.ts';
 import { answersPing, eventually, newStack, query, stop, type TestStack } from './embedded.ts';
 
-const MODULES = ['database', 'autovacuum', 'disk', 'tls', 'time', 'dns', 'containers', 'config', 'updates', 'alerts'];
+const MODULES = [
+  'database',
+  'autovacuum',
+  'disk',
+  'tls',
+  'time',
+  'dns',
+  'identity',
+  'containers',
+  'config',
+  'updates',
+  'alerts',
+];
 
 let stack: TestStack;
 let feed: Server;
@@ -46,7 +58,7 @@ beforeAll(async () => {
   const intervals = MODULES.filter((name) => name !== 'time').map((name) => `MON_${name.toUpperCase()}_INTERVAL=1`);
   writeFileSync(envFile, [...intervals, `UPDATES_URL=http://127.0.0.1:${port}/api`, ''].join('\n'));
   const { code, output } = await stack.start(['--env', envFile]);
-  expect(output).toMatch(/health +10 modules measured/);
+  expect(output).toMatch(/health +11 modules measured/);
   expect(code).toBe(0);
 });
 afterAll(async () => {
@@ -67,7 +79,7 @@ describe('a stack that has just started', () => {
       env: { MON_DISK_WARNING: '0', MON_DISK_CRITICAL: '0', UPDATES_URL: 'off' },
     });
     expect(code).toBe(0);
-    expect(output).toMatch(/10 modules measured, 1 needs attention/);
+    expect(output).toMatch(/11 modules measured, 1 needs attention/);
     expect(output).toMatch(/disk is critical: .* % full/);
     await stop(other.data);
   });

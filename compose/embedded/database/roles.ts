@@ -3,11 +3,12 @@
 
 import { createHash, createHmac, pbkdf2Sync, randomBytes } from 'node:crypto';
 
-/** Passwords of the two owners and of the reader: printable ASCII, which PostgreSQL's normalisation leaves alone. */
+/** Passwords of the three owners and of the reader: printable ASCII, which PostgreSQL's normalisation leaves alone. */
 export interface DatabasePasswords {
   core: string;
   app: string;
   reader: string;
+  identity: string;
 }
 
 export const CORE_OWNER = 'martiuser';
@@ -16,15 +17,27 @@ export const CORE_DATABASE = 'cot';
 export const CORE_READER = 'holdfast_ro';
 export const STATE_OWNER = 'holdfast';
 export const STATE_DATABASE = 'holdfast';
+/** Of the embedded identity provider; nobody else may open it. */
+export const IDENTITY_OWNER = 'identity';
+export const IDENTITY_DATABASE = 'identity';
 
-/** SQL that brings roles and passwords to the wanted state; with `isNew` it also makes the two databases. */
+/** What PostgreSQL says to the database that an earlier start has made. */
+export const ALREADY_MADE = /^.*ERROR: {2}database "identity" already exists$/m;
+
+/**
+ * SQL that brings roles and passwords to the wanted state; with `isNew` it also makes the databases of the core and of our
+ * own state. The identity provider's came in a later release: an old cluster is given it now, and where it exists its
+ * statement fails with ALREADY_MADE (there is no other way to make a database only when it is missing).
+ */
 export function wantedState(passwords: DatabasePasswords, isNew: boolean): string {
   const roles = [
     role(CORE_OWNER, passwords.core),
     role(STATE_OWNER, passwords.app),
     role(CORE_READER, passwords.reader),
+    role(IDENTITY_OWNER, passwords.identity),
   ];
-  const databases = isNew ? [...database(CORE_DATABASE, CORE_OWNER), ...database(STATE_DATABASE, STATE_OWNER)] : [];
+  const first = isNew ? [...database(CORE_DATABASE, CORE_OWNER), ...database(STATE_DATABASE, STATE_OWNER)] : [];
+  const databases = [...first, ...database(IDENTITY_DATABASE, IDENTITY_OWNER)];
   const grants = [
     `GRANT CONNECT ON DATABASE ${CORE_DATABASE} TO ${CORE_READER}`,
     `GRANT pg_monitor, pg_read_all_data TO ${CORE_READER}`,

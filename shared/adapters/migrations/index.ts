@@ -3,10 +3,12 @@
 import stackStart from './0001-stack-start.sql';
 import jobsAndHealth from './0002-jobs-and-health.sql';
 import alerts from './0003-alerts.sql';
+import appliedPasswords from './0004-applied-passwords.sql';
 import type { Migration } from '../migrate.ts';
 
 export const MIGRATIONS: readonly Migration[] = [
   { number: 1, name: 'stack-start', sql: stackStart },
   { number: 2, name: 'jobs-and-health', sql: jobsAndHealth },
   { number: 3, name: 'alerts', sql: alerts },
+  { number: 4, name: 'applied-passwords', sql: appliedPasswords },
 ];

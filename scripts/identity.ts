@@ -1,0 +1,88 @@
+// The embedded identity provider as a process: its database, its HTTP API, its LDAP server. Runs until SIGTERM or SIGINT,
+// or until its supervisor is gone.
+
+import { setTimeout as delay } from 'node:timers/promises';
+import { ensureProvider } from '../compose/embedded/identity/bootstrap.ts';
+import { takeIdentityHandover } from '../compose/embedded/identity/handover.ts';
+import { createIdentityApi } from '../compose/embedded/identity/http/app.ts';
+import { identityStore } from '../compose/embedded/identity/identity-store.ts';
+import { createLdapServer } from '../compose/embedded/identity/ldap/server.ts';
+import { IDENTITY_MIGRATIONS } from '../compose/embedded/identity/store/migrations/index.ts';
+import { LISTENING, tellSupervisor } from '../compose/embedded/node-process.ts';
+import { type JsonLog, jsonLog } from '../shared/adapters/json-log.ts';
+import { keptDatabase } from '../shared/adapters/kept-database.ts';
+import { migrate } from '../shared/adapters/migrate.ts';
+import { withDatabase } from '../shared/adapters/postgres.ts';
+import { LDAP_SERVICE_ACCOUNT } from '../shared/domain/directory-bases.ts';
+import { Secret } from '../shared/domain/secret.ts';
+import { messageOf } from '../shared/domain/thrown.ts';
+import { forgetPostgresVariables } from '../shared/runtime/handover.ts';
+import { serveApp } from '../shared/runtime/node-server.ts';
+
+/** The release of the provider whose API is served. */
+const API_RELEASE = '2026.8.3';
+const MIGRATED_WITHIN_MS = 60_000;
+const SWEEP_EVERY_MS = 5 * 60_000;
+const GRACE_MS = 4_000;
+const log = jsonLog({ role: 'identity' });
+
+async function main(): Promise<void> {
+  forgetPostgresVariables(process.env);
+  const handover = takeIdentityHandover(process.env);
+  const [url, secretKey] = [new Secret(handover.databaseUrl), new Secret(handover.secretKey)];
+  const now = (): Date => new Date();
+  await withDatabase(url, 'identity-start', MIGRATED_WITHIN_MS, (sql) => migrate(sql, IDENTITY_MIGRATIONS));
+  const run = keptDatabase(url, {
+    name: 'identity',
+    called: 'the database of the identity provider',
+    variable: 'its URL',
+  });
+  const wrote = await ensureProvider({ run, secretKey, apiToken: new Secret(handover.apiToken) });
+  const store = identityStore({ run, secretKey, now, log });
+  const api = createIdentityApi({ store, now, log, release: API_RELEASE });
+  const { address, httpPort, ldapPort, bases } = handover;
+  const server = await serveApp(async (request) => api.fetch(request), [{ address, port: httpPort }], log);
+  const { roster, checkPassword } = store;
+  const ldap = createLdapServer({ roster, checkPassword, bases, searchAccount: LDAP_SERVICE_ACCOUNT, log });
+  await ldap.listen(ldapPort, address);
+  tellSupervisor(LISTENING);
+  log.info('identity.listening', { address, http_port: httpPort, ldap_port: ldapPort, bases, accounts_made: wrote });
+  const stopSweeping = sweepRegularly((at) => store.sweep(at));
+
+  let stopping = false;
+  for (const signal of ['SIGTERM', 'SIGINT', 'disconnect'] as const) {
+    process.once(signal, () => {
+      if (stopping) return;
+      stopping = true;
+      log.info('identity.stopping', { signal });
+      stopSweeping();
+      const ended = Promise.all([server.close(GRACE_MS), ldap.close(GRACE_MS)]).then(() => store.settled());
+      void Promise.race([ended, delay(2 * GRACE_MS)]).then(() => leave(log, 0));
+    });
+  }
+}
+
+/** Deletes tokens that have long expired, now and every few minutes. */
+function sweepRegularly(sweep: (now: Date) => Promise<number>): () => void {
+  const once = (): void => {
+    sweep(new Date()).then(
+      (deleted) => {
+        if (deleted > 0) log.info('identity.tokens_swept', { deleted });
+      },
+      (error: unknown) => log.warn('identity.sweep_failed', { error: messageOf(error) }),
+    );
+  };
+  once();
+  const timer = setInterval(once, SWEEP_EVERY_MS);
+  return () => clearInterval(timer);
+}
+
+function leave(lines: JsonLog, code: number): never {
+  lines.flush();
+  process.exit(code);
+}
+
+main().catch((error: unknown) => {
+  log.error('identity.failed', { error: messageOf(error) });
+  leave(log, 1);
+});
