@@ -108,6 +108,9 @@ describe('a connection', () => {
     expect((await wire.search(user('Alice'), { scope: 0 })).code).toBe(0);
     expect(await wire.bind(user('Alice'), 'wrong')).toBe(49);
     expect((await wire.search(user('Alice'), { scope: 0 })).code).toBe(50);
+    expect(await wire.bind(user('Alice'), 'right')).toBe(0);
+    expect((await wire.ask(bindOperation(user('Alice'), 'right'), [control('1.2.3', true)])).code).toBe(12);
+    expect((await wire.search(user('Alice'), { scope: 0 })).code).toBe(50);
   });
 
   it('answers what was sent behind a bind only after it, as whom the bind made it', async () => {
@@ -163,7 +166,12 @@ describe('the lock-out', () => {
   });
 
   it('lets no more than ten guesses through that are sent at once', async () => {
-    server = await startLdap();
+    const fake = fakeRoster(PEOPLE);
+    const checkPassword: typeof fake.checkPassword = async (attempt) => {
+      await new Promise(setImmediate);
+      return fake.checkPassword(attempt);
+    };
+    server = await startLdap({ fake, checkPassword });
     const codes = await Promise.all(Array.from({ length: 40 }, async () => server.wire().bind(user('Alice'), 'wrong')));
     expect(new Set(codes)).toEqual(new Set([49]));
     expect(server.roster.attempts).toHaveLength(10);
@@ -174,6 +182,10 @@ describe('the lock-out', () => {
     const wire = await server.as(user(SERVICE, WEB), 'service');
     for (let count = 0; count < 15; count++) expect(await wire.bind(user('Alice'), 'wrong')).toBe(49);
     expect(await server.wire().bind(user('Alice'), 'right')).toBe(0);
+    const other = server.wire();
+    for (let count = 0; count < 10; count++) await other.bind(user('bob'), 'wrong');
+    expect(await other.bind(user('bob'), 'bobs')).toBe(49);
+    expect(await wire.bind(user('bob'), 'bobs')).toBe(0);
     expect(server.roster.attempts.slice(1, 16).every(({ urgency }) => urgency === 'vouched')).toBe(true);
   });
 });

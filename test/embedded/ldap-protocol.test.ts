@@ -133,6 +133,11 @@ describe('bytes that are no request', () => {
       'a search without a filter',
       envelope(1, tlv(0x63, str(CORE), int(2, 10), int(0, 10), int(0), int(0), bool(false))),
     ],
+    ['a last element longer than its request', envelope(1, tlv(0x77, Buffer.from([0x80, 100, 65])))],
+    [
+      'a length that points back',
+      envelope(1, searchOperation(CORE, { filter: tlv(0xa0, Buffer.from([0x87, 0x84, 255, 255, 255, 0xfa])) })),
+    ],
     ['an empty abandon', envelope(1, tlv(0x50))],
     ['a control that is none', tlv(0x30, int(1), searchOperation(CORE), tlv(0xa0, str('x')))],
   ])('%s: notice of disconnection, and the end', async (_, bytes) => {

@@ -211,6 +211,7 @@ const FILTERS: [string, Buffer, string[]][] = [
   ['not', not(equal('cn', 'alice')), [SERVICE, 'bob', 'gone']],
   ['not of the unknown', not(equal('nothing', 'x')), []],
   ['not of a known one that is absent', not(equal('description', 'x')), PEOPLE_NAMES],
+  ['the unknown and true', and(equal('nothing', 'x'), equal('cn', 'bob')), []],
   ['the unknown or true', or(equal('nothing', 'x'), equal('cn', 'bob')), ['bob']],
   ['not (the unknown and false)', not(and(equal('nothing', 'x'), equal('cn', 'bob'))), [SERVICE, 'Alice', 'gone']],
   ['bytes that are no text', not(tlv(0xa3, str('cn'), str(Buffer.from([0xff])))), []],

@@ -38,6 +38,7 @@ const TRUSTED_MS = 60 * 60_000;
 const REFUSED: Result = { code: RESULT.invalidCredentials };
 const DENIED: Result = { code: RESULT.insufficientAccessRights };
 
+/** The caller has made the connection anonymous before; a success gives it an identity. */
 export type Bind = (binder: Binder, request: BindRequest) => Promise<Result>;
 
 export function createBind(deps: BindDeps): Bind {
@@ -92,7 +93,6 @@ export function createBind(deps: BindDeps): Bind {
   }
 
   return async function bind(binder, { version, name, method, password }) {
-    binder.identity = undefined;
     if (version !== 3) return { code: RESULT.protocolError, text: 'only version 3 of LDAP is spoken' };
     if (method !== 'simple') return { code: RESULT.authMethodNotSupported, text: 'only simple binds are taken' };
     const parts = readName(name);

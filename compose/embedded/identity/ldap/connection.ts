@@ -58,6 +58,7 @@ export class Connection implements Binder {
   /** Why the connection has to end by now; undefined when it may stay. */
   overdue(nowMs: number): string | undefined {
     const { limits } = this.#deps;
+    if (this.#closing) return undefined;
     if (this.#socket.writableLength > 0 && nowMs - this.#readAt > limits.unreadMs) return 'answers are not read';
     if (this.#partialSince !== undefined && nowMs - this.#partialSince > limits.partialMessageMs) {
       return 'message not complete in time';

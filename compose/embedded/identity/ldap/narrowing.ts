@@ -3,50 +3,33 @@
 import type { Filter } from './filter.ts';
 import { attributeKey } from './schema.ts';
 
-/** Outcomes that a part of a filter may have, as a set of bits. */
-const YES = 1;
-const NO = 2;
-const UNTOLD = 4;
-const ANY = YES | NO | UNTOLD;
-
 /** False only when no entry of exactly these classes can match. */
 export function canMatch(filter: Filter, classes: readonly string[]): boolean {
-  const own = new Set(classes.map((name) => name.toLowerCase()));
-  return (outcomes(filter, own) & YES) !== 0;
+  return canBe(true, filter, new Set(classes.map((name) => name.toLowerCase())));
 }
 
-function outcomes(filter: Filter, classes: ReadonlySet<string>): number {
+/** What cannot be told of an entry is neither true nor false: it never makes anything possible that is not said here. */
+function canBe(truth: boolean, filter: Filter, classes: ReadonlySet<string>): boolean {
   switch (filter.kind) {
     case 'and':
-      return filter.parts.map((part) => outcomes(part, classes)).reduce(both, YES);
     case 'or':
-      return swap(filter.parts.map((part) => swap(outcomes(part, classes))).reduce(both, YES));
+      return truth === (filter.kind === 'and')
+        ? filter.parts.every((part) => canBe(truth, part, classes))
+        : filter.parts.some((part) => canBe(truth, part, classes));
     case 'not':
-      return swap(outcomes(filter.part, classes));
+      return canBe(!truth, filter.part, classes);
     case 'present':
-      return attributeKey(filter.attribute) === 'objectclass' ? YES : ANY;
+      return attributeKey(filter.attribute) !== 'objectclass' || truth;
     case 'equal':
-      if (attributeKey(filter.attribute) !== 'objectclass' || filter.value === undefined) return ANY;
-      return classes.has(filter.value.toLowerCase()) ? YES : NO;
+      if (attributeKey(filter.attribute) !== 'objectclass' || filter.value === undefined) return true;
+      return classes.has(filter.value.toLowerCase()) === truth;
     case 'substring':
     case 'atLeast':
     case 'atMost':
     case 'extensible':
     default:
-      return ANY;
+      return true;
   }
-}
-
-function swap(set: number): number {
-  return (set & UNTOLD) | ((set & YES) === 0 ? 0 : NO) | ((set & NO) === 0 ? 0 : YES);
-}
-
-/** Outcomes of "a and b": false beats everything, untold beats true. */
-function both(a: number, b: number): number {
-  let set = (a | b) & NO;
-  if ((a & YES) !== 0 && (b & YES) !== 0) set |= YES;
-  if (((a & UNTOLD) !== 0 && (b & ~NO) !== 0) || ((b & UNTOLD) !== 0 && (a & ~NO) !== 0)) set |= UNTOLD;
-  return set;
 }
 
 /** Values that every match must have, by attribute in lower case; only what the whole filter demands. */

@@ -181,8 +181,8 @@ function peopleWhere(tree: Tree, demands: Demands, container: Container): People
     (container === 'users'
       ? labelIn(tree, 'users', demands.get('distinguishedname'))
       : labelIn(tree, 'users', demands.get('member')));
-  const email = container === 'users' ? demands.get('mail') : undefined;
-  const group = container === 'users' ? labelIn(tree, 'groups', demands.get('memberof')) : undefined;
+  const email = demands.get('mail');
+  const group = labelIn(tree, 'groups', demands.get('memberof'));
   return {
     ...(username !== undefined && { username }),
     ...(email !== undefined && { email }),
