@@ -168,7 +168,9 @@ describe('the lock-out', () => {
   it('lets no more than ten guesses through that are sent at once', async () => {
     const fake = fakeRoster(PEOPLE);
     const checkPassword: typeof fake.checkPassword = async (attempt) => {
-      await new Promise(setImmediate);
+      await new Promise((resolve) => {
+        setTimeout(resolve, 30);
+      });
       return fake.checkPassword(attempt);
     };
     server = await startLdap({ fake, checkPassword });
