@@ -1,13 +1,12 @@
-// Passwords, what LDAP reads, and the bootstrap of the identity provider, over a real PostgreSQL.
+// Passwords of the identity provider and what LDAP reads, over a real PostgreSQL.
 
 import { pbkdf2Sync } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
-import { hashLine } from '../../compose/embedded/identity/hash-line.ts';
+import { type HashLine, hashLine } from '../../compose/embedded/identity/hash-line.ts';
 import { identityStore } from '../../compose/embedded/identity/identity-store.ts';
 import type { PasswordVerdict, Urgency } from '../../compose/embedded/identity/roster.ts';
 import type { RunSql } from '../../compose/embedded/identity/store/database.ts';
-import { Secret } from '../../shared/domain/secret.ts';
-import { API_TOKEN, BOOTSTRAP_TOKEN, SECRET, testProvider } from '../stack/identity-provider.ts';
+import { API_TOKEN, SECRET, testProvider } from '../stack/identity-provider.ts';
 
 const provider = testProvider();
 const { ask, create, group, inDatabase } = provider;
@@ -116,6 +115,24 @@ describe('a password', () => {
     expect(works).toEqual(['usual']);
   });
 
+  it.each([
+    ['deactivated', (pk: number) => ask('PATCH', `/core/users/${pk}/`, { json: { is_active: false } })],
+    ['deleted', (pk: number) => ask('DELETE', `/core/users/${pk}/`)],
+    ['given another one', (pk: number) => ask('POST', `/core/users/${pk}/set_password/`, { json: { password: 'b' } })],
+  ])('does not count for somebody who is %s while it waits in line', async (_, act) => {
+    const { pk, username } = await withPassword('pw');
+    const line: HashLine = {
+      ...hashLine(),
+      run: async (_urgency, work) => {
+        await act(pk);
+        return work();
+      },
+    };
+    const store = identityStore({ run: provider.run, secretKey: SECRET, now: provider.now, log: provider.log, line });
+    const attempt = { username, password: 'pw', appPasswords: false, urgency: 'usual' } as const;
+    expect(await store.checkPassword(attempt)).toBe('refused');
+  });
+
   it('is not judged when too many wait, and the right one of somebody vouched for is', async () => {
     const line = hashLine({ atOnce: 1, mostWaiting: { suspect: 2 } });
     const store = identityStore({ run: provider.run, secretKey: SECRET, now: provider.now, log: provider.log, line });
@@ -149,6 +166,14 @@ describe('a hash from elsewhere', () => {
     expect(await hashOf(pk)).toMatch(/^\$argon2id\$v=19\$m=19456,t=2,p=1\$/);
     expect([await check(username, 'imported'), await check(username, 'wrong')]).toEqual(['accepted', 'refused']);
     expect((await user(pk)).password_change_date).toBe(changed);
+  });
+
+  it('lets in all who come at once the first time', async () => {
+    const { pk, username } = await create();
+    await import_(pk, pbkdf2);
+    const all = await Promise.all(Array.from({ length: 12 }, () => check(username, 'imported')));
+    expect(all).toEqual(Array.from({ length: 12 }, () => 'accepted'));
+    await provider.store.settled();
   });
 
   it('of our own form can be carried to another account', async () => {
@@ -255,7 +280,7 @@ describe('the time of the last login', () => {
   it('that cannot be written keeps nobody out', async () => {
     const { username } = await withPassword('pw');
     let calls = 0;
-    const failing: RunSql = (use) => ((calls += 1) === 1 ? provider.run(use) : Promise.reject(new Error('disk full')));
+    const failing: RunSql = (use) => ((calls += 1) <= 2 ? provider.run(use) : Promise.reject(new Error('disk full')));
     const store = identityStore({ run: failing, secretKey: SECRET, now: provider.now, log: provider.log });
     expect(await store.checkPassword({ username, password: 'pw', appPasswords: true, urgency: 'usual' })).toBe(
       'accepted',
@@ -325,67 +350,5 @@ describe('what LDAP reads', () => {
     expect(await roster.groups({ member: 'pat\0' }, 0, 10)).toEqual([]);
     expect(await roster.groups({}, crew.num_pk, 10)).toEqual([]);
     expect(await roster.groups({}, 0, 1)).toHaveLength(1);
-  });
-});
-
-describe('the bootstrap', () => {
-  const snapshot = () =>
-    inDatabase('SELECT xmin, * FROM account UNION ALL SELECT xmin, a.* FROM account a WHERE false');
-  const me = async (key = API_TOKEN) => (await ask('GET', '/core/users/me/', { key })).status;
-
-  it('writes nothing the second time', async () => {
-    const before = [
-      await snapshot(),
-      await inDatabase('SELECT xmin, * FROM token'),
-      await inDatabase('SELECT xmin, * FROM user_group'),
-    ];
-    expect(await provider.ensure()).toBe(false);
-    expect([
-      await snapshot(),
-      await inDatabase('SELECT xmin, * FROM token'),
-      await inDatabase('SELECT xmin, * FROM user_group'),
-    ]).toEqual(before);
-  });
-
-  it('brings back what is gone', async () => {
-    const { user: admin } = (await ask('GET', '/core/users/me/')).body;
-    expect(admin).toMatchObject({ username: 'akadmin', is_superuser: true, groups: [{ name: 'authentik Admins' }] });
-    await ask('DELETE', `/core/tokens/${BOOTSTRAP_TOKEN}/`);
-    expect(await me()).toBe(403);
-    expect([await provider.ensure(), await me()]).toEqual([true, 200]);
-    await ask('DELETE', `/core/users/${admin.pk}/`);
-    expect([await me(), await provider.ensure(), await me()]).toEqual([403, true, 200]);
-    await ask('DELETE', `/core/groups/${admin.groups[0].pk}/`);
-    expect((await ask('GET', '/core/users/')).status).toBe(403);
-    expect([await provider.ensure(), (await ask('GET', '/core/users/')).status]).toEqual([true, 200]);
-    await inDatabase("UPDATE account SET is_active = false WHERE username = 'akadmin'");
-    expect([await me(), await provider.ensure(), await me()]).toEqual([403, true, 200]);
-    expect(await provider.ensure()).toBe(false);
-  });
-
-  it('takes a changed key, and the old one is dead', async () => {
-    const changed = 'another-bootstrap-token-0123456789';
-    expect(await provider.ensure(changed)).toBe(true);
-    expect([await me(), await me(changed)]).toEqual([403, 200]);
-    expect(await provider.ensure()).toBe(true);
-    expect([await me(), await me(changed)]).toEqual([200, 403]);
-  });
-
-  it('by several processes at once makes one of everything', async () => {
-    await inDatabase("DELETE FROM token; DELETE FROM account WHERE username = 'akadmin'");
-    const outcomes = await Promise.all([1, 2, 3, 4].map(() => provider.ensure()));
-    expect(outcomes.filter(Boolean)).toHaveLength(1);
-    expect(await me()).toBe(200);
-  });
-
-  it('with another secret makes the keys of before worthless, and works', async () => {
-    const other = new Secret('another secret of the tests, long enough 0123');
-    const store = identityStore({ run: provider.run, secretKey: other, now: provider.now, log: provider.log });
-    expect(await store.tokens.ownerOf(API_TOKEN, provider.now())).toBeUndefined();
-    const { pk } = (await ask('GET', `/core/tokens/${BOOTSTRAP_TOKEN}/`)).body;
-    expect(await store.tokens.key(pk)).toBe('unreadable');
-    expect(await provider.ensure(API_TOKEN, other)).toBe(true);
-    expect((await store.tokens.ownerOf(API_TOKEN, provider.now()))?.username).toBe('akadmin');
-    expect(await provider.ensure()).toBe(true);
   });
 });

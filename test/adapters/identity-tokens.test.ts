@@ -250,6 +250,19 @@ describe('a token', () => {
     }
   });
 
+  it('loses no change when several are made at once', async () => {
+    const { body } = await make({ intent: 'app_password' });
+    const path = `/core/tokens/${body.identifier}/`;
+    const changes = [{ description: 'd' }, { managed: 'm' }, { expiring: false }, { expires: '2020-01-01T00:00:00Z' }];
+    await Promise.all(changes.map((json) => ask('PATCH', path, { json })));
+    expect((await ask('GET', path)).body).toMatchObject({
+      description: 'd',
+      managed: 'm',
+      expiring: false,
+      expires: '2020-01-01T00:00:00.000Z',
+    });
+  });
+
   it('is found by what it is', async () => {
     const user = await create({ username: 'Owner' });
     const { body } = await make({

@@ -36,6 +36,7 @@ interface Candidate {
   pk: number;
   is_active: boolean;
   password_hash: string | null;
+  password_changed_at: Date | null;
   last_login: Date | null;
   fits_app_password: boolean;
 }
@@ -66,6 +67,7 @@ export function passwordCheck({ run, keys, line, now, log }: PasswordCheckOption
     });
     if (judged === undefined) return 'busy';
     if (!judged.right || found === undefined || hash === undefined) return 'refused';
+    if (!(await holdsStill(found))) return 'refused';
     later(found.pk, noteLogin(found));
     if (judged.fresh !== undefined) later(found.pk, replaceHash(found, judged.fresh));
     return 'accepted';
@@ -74,13 +76,22 @@ export function passwordCheck({ run, keys, line, now, log }: PasswordCheckOption
   async function candidate(username: string, password: string): Promise<Candidate | undefined> {
     const [found] = await run(
       (sql) => sql<Candidate[]>`
-        SELECT pk, is_active, password_hash, last_login, EXISTS (
+        SELECT pk, is_active, password_hash, password_changed_at, last_login, EXISTS (
           SELECT FROM token WHERE token.key_digest = ${keys.digest(password)} AND token.account_pk = account.pk
             AND token.intent = 'app_password' AND ${isValid(sql, now())}
         ) AS fits_app_password
         FROM account WHERE username_key = ${nameKey(username)}`,
     );
     return found;
+  }
+
+  /** False when the account or its password changed while this attempt waited in line. */
+  async function holdsStill({ pk, password_changed_at: before }: Candidate): Promise<boolean> {
+    const rows = await run(
+      (sql) => sql`
+        SELECT FROM account WHERE pk = ${pk} AND is_active AND password_changed_at IS NOT DISTINCT FROM ${before}`,
+    );
+    return rows.length > 0;
   }
 
   async function noteLogin({ pk, last_login: last }: Candidate): Promise<void> {

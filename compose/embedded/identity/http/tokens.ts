@@ -78,9 +78,10 @@ export function tokenRoutes({ store, now }: IdentityApiOptions): IdentityRoute[]
 
   const change = (schema: z.ZodType<Given>) =>
     async function changeToken(c: IdentityContext): Promise<Response> {
-      const before = await tokenOf(c, store);
-      const after = afterChange(before, await readBody(c, schema), c.get('caller'));
-      return c.json(shownToken(existing(await store.tokens.change(before.uuid, after)), store.keys));
+      const { uuid } = await tokenOf(c, store);
+      const given = await readBody(c, schema);
+      const token = await store.tokens.change(uuid, (before) => afterChange(before, given, c.get('caller')));
+      return c.json(shownToken(existing(token), store.keys));
     };
 
   function afterChange(before: StoredToken, given: Given, caller: StoredAccount) {

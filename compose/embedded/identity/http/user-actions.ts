@@ -68,7 +68,8 @@ export function userActionRoutes({ store, now }: IdentityApiOptions): IdentityRo
     const account = { name: given.name, createGroup: given.create_group, expires, expiring: given.expiring };
     const { pk, username, groupUuid } = await store.serviceAccounts.create(account, key, at);
     const group = groupUuid === undefined ? {} : { group_pk: groupUuid };
-    return c.json({ username, token: key, user_uid: store.keys.uid(pk), user_pk: pk, ...group });
+    const made = { username, token: key, user_uid: store.keys.uid(pk), user_pk: pk, ...group };
+    return c.json(made, 200, { 'cache-control': 'no-store' });
   }
 
   return [

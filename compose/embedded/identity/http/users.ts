@@ -15,7 +15,7 @@ const LONGEST_USERNAME = 150;
 export const usernameSchema = filledText(LONGEST_USERNAME);
 
 const emailSchema = text(254).refine(
-  (value) => value === '' || /^[^\s@]+@[^\s@]+$/u.test(value),
+  (value) => value === '' || /^[^\s@]+@(?:localhost|[^\s@.]+(?:\.[^\s@.]+)+)$/u.test(value),
   'Enter a valid email address.',
 );
 

@@ -88,7 +88,7 @@ function conditionsOf(sql: Sql, filter: AccountFilter): Piece[] {
     ...given(filter.email, (email) => sql`(account.email_key = ${nameKey(email)} AND account.email = ${email})`),
     ...given(filter.name, (name) => sql`account.name = ${name}`),
     ...given(filter.isActive, (is) => sql`account.is_active = ${is}`),
-    ...given(filter.isSuperuser, (is) => sql`${isSuperuser(sql)} = ${is}`),
+    ...given(filter.isSuperuser, (is) => (is ? isSuperuser(sql) : sql`NOT ${isSuperuser(sql)}`)),
     ...given(filter.uuid, (uuid) => sql`account.uuid = ${uuid}::uuid`),
     ...given(filter.path, (path) => sql`account.path = ${path}`),
     ...given(filter.pathStart, (start) => sql`starts_with(account.path, ${start})`),

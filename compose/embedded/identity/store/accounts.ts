@@ -47,7 +47,7 @@ export function accountStore(run: RunSql): Accounts {
       sql.begin(async (transaction) => {
         const [before] = await transaction<(AccountValues & { uuid: string })[]>`
           SELECT uuid, username, name, email, is_active AS "isActive", path, type, attributes
-          FROM account WHERE pk = ${pk} FOR UPDATE`;
+          FROM account WHERE pk = ${pk} FOR NO KEY UPDATE`;
         if (before === undefined) return undefined;
         const said = Object.entries(given).filter(([, value]) => value !== undefined);
         const after = { ...before, ...Object.fromEntries(said) } as AccountValues & { uuid: string };

@@ -84,7 +84,7 @@ export function groupStore(run: RunSql): Groups {
     return run((sql) =>
       sql.begin(async (transaction) => {
         const [before] = await transaction<GroupValues[]>`
-          SELECT name, is_superuser AS "isSuperuser", attributes FROM user_group WHERE uuid = ${uuid} FOR UPDATE`;
+          SELECT name, is_superuser AS "isSuperuser", attributes FROM user_group WHERE uuid = ${uuid} FOR NO KEY UPDATE`;
         if (before === undefined) return undefined;
         const { name = before.name, isSuperuser = before.isSuperuser, attributes = before.attributes } = given;
         await transaction`

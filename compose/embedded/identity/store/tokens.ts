@@ -57,8 +57,14 @@ export interface Tokens {
   get(identifier: string): Promise<StoredToken | undefined>;
   /** Rejects with a FieldRefusal for an identifier that is taken and for an unknown account. */
   create(values: TokenValues, key: string): Promise<StoredToken>;
-  /** The owner stays. Undefined when there is no such token. */
-  change(uuid: string, values: Omit<TokenValues, 'accountPk'>): Promise<StoredToken | undefined>;
+  /**
+   * What `after` makes of the token as it is then, with nobody else changing it meanwhile; the owner stays. Undefined when
+   * there is no such token.
+   */
+  change(
+    uuid: string,
+    after: (before: StoredToken) => Omit<TokenValues, 'accountPk'>,
+  ): Promise<StoredToken | undefined>;
   delete(uuid: string): Promise<boolean>;
   /** `unreadable` when it was sealed with another secret. */
   key(uuid: string): Promise<{ key: string } | 'unreadable' | undefined>;
@@ -86,14 +92,20 @@ export function tokenStore(run: RunSql, keys: IdentityKeys): Tokens {
           if (!pointsNowhere(error)) throw error;
           throw new FieldRefusal({ user: `Invalid pk "${values.accountPk}" - object does not exist.` });
         }),
-    change: (uuid, { identifier, intent, description, expires, expiring, managed }) =>
-      run(async (sql) => {
-        await sql`
-          UPDATE token SET identifier = ${identifier}, intent = ${intent}, description = ${description},
-            expires = ${expires}, expiring = ${expiring}, managed = ${managed}
-          WHERE uuid = ${uuid}`;
-        return readToken(sql, sql`token.uuid = ${uuid}`);
-      }).catch(refusing(TAKEN)),
+    change: (uuid, after) =>
+      run((sql) =>
+        sql.begin(async (transaction) => {
+          await transaction`SELECT FROM token WHERE uuid = ${uuid} FOR NO KEY UPDATE`;
+          const before = await readToken(transaction, transaction`token.uuid = ${uuid}`);
+          if (before === undefined) return undefined;
+          const { identifier, intent, description, expires, expiring, managed } = after(before);
+          await transaction`
+            UPDATE token SET identifier = ${identifier}, intent = ${intent}, description = ${description},
+              expires = ${expires}, expiring = ${expiring}, managed = ${managed}
+            WHERE uuid = ${uuid}`;
+          return { ...before, identifier, intent, description, expires, expiring, managed };
+        }),
+      ).catch(refusing(TAKEN)),
     delete: (uuid) => run(async (sql) => (await sql`DELETE FROM token WHERE uuid = ${uuid}`).count > 0),
     key: (uuid) =>
       run(async (sql) => {
