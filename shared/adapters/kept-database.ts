@@ -85,11 +85,15 @@ function tooLate({ called, withinMs = WITHIN_MS }: DatabaseOptions): AppError {
   return new AppError('unavailable', `${capital(called)} did not answer within ${withinMs / 1000} s`);
 }
 
-/** PostgreSQL's own codes (a digit, F, H, P or X first) come from a server that answers; the rest are of the connection. */
+/**
+ * PostgreSQL's own codes (a digit, F, H, P or X first) come from a server that answers, other codes are of the connection;
+ * what has no code was thrown by the work itself.
+ */
 function explained(error: unknown, options: DatabaseOptions): unknown {
   if (error instanceof AppError) return error;
   const { called } = options;
-  const code = codeOf(error) ?? '';
+  const code = codeOf(error);
+  if (code === undefined) return error;
   if (code === STATEMENT_TOO_LONG) return tooSlow(options, error);
   if (/^[0-9FHPX][0-9A-Z]{4}$/.test(code) && !/^(57P|08|28|3D)/.test(code)) return error;
   return new AppError('unavailable', `${capital(called)} does not answer: ${messageOf(error)}`, { cause: error });

@@ -52,7 +52,8 @@ export async function withDatabase<T>(
   limits: Pick<ConnectOptions, 'statementTimeoutMs' | 'lockTimeoutMs'> = {},
 ): Promise<T> {
   const sql = connect(url, { name, max: 1, ...limits });
-  const late = (): Error => new Error(`the database did not answer within ${limitMs / 1000} s`);
+  const late = (): Error =>
+    Object.assign(new Error(`the database did not answer within ${limitMs / 1000} s`), { code: 'ETIMEDOUT' });
   try {
     return await withinMs(limitMs, use(sql), late);
   } finally {

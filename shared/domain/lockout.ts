@@ -17,6 +17,8 @@ export interface LockoutState {
 /** Times are milliseconds that the caller passes in; they never go back. */
 export interface Lockout {
   check(key: string, nowMs: number): LockoutState;
+  /** How many more failures lock the key; 0 while it is locked. */
+  left(key: string, nowMs: number): number;
   /** Counts a failure. One of a locked key does not count. */
   failed(key: string, nowMs: number): LockoutState;
   /** The locked keys, soonest free first. */
@@ -62,8 +64,14 @@ export function createLockout(rule: Partial<LockoutRule> = {}): Lockout {
     return until === undefined || until <= nowMs ? {} : { lockedUntilMs: until };
   }
 
+  function left(key: string, nowMs: number): number {
+    if (check(key, nowMs).lockedUntilMs !== undefined) return 0;
+    return failures - (failing.get(key) ?? []).filter((time) => nowMs - time < withinMs).length;
+  }
+
   return {
     check,
+    left,
 
     failed(key, nowMs) {
       forgetPast(nowMs);

@@ -3,6 +3,7 @@ import { resolve } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { repairPostgres } from '../../scripts/repair-postgres.ts';
+import { freshConnections, keptDatabase } from '../../shared/adapters/kept-database.ts';
 import { migrate } from '../../shared/adapters/migrate.ts';
 import { connect, withDatabase } from '../../shared/adapters/postgres.ts';
 import { Secret } from '../../shared/domain/secret.ts';
@@ -56,6 +57,17 @@ describe('the PostgreSQL client', () => {
   it('gives up a call that is never answered, by name and time', async () => {
     const never = withDatabase(new Secret(stack.file().database), 'slow', 300, (sql) => sql`SELECT pg_sleep(30)`);
     await expect(never).rejects.toThrow('the database did not answer within 0.3 s');
+  });
+
+  it('passes on what the work itself throws, and explains what the connection does', async () => {
+    const options = { name: 'kept', called: 'our own database', variable: 'DATABASE_URL', withinMs: 300 };
+    const url = new Secret(stack.file().database);
+    const own = new RangeError('of the work');
+    for (const run of [keptDatabase(url, options), freshConnections(url, options)]) {
+      await expect(run(() => Promise.reject(own))).rejects.toBe(own);
+      await expect(run((sql) => sql`SELECT pg_sleep(30)`)).rejects.toMatchObject({ code: 'unavailable' });
+      await expect(run((sql) => sql`SELECT 1 / 0`)).rejects.toMatchObject({ code: '22012' });
+    }
   });
 
   it('is repaired in exactly the known places, or the build stops', () => {

@@ -36,6 +36,17 @@ describe('the lock-out', () => {
     expect(lockout.check('a', 15 * MINUTE)).toEqual({});
   });
 
+  it('says how many failures a key has left', () => {
+    const lockout = createLockout();
+    expect(lockout.left('a', 0)).toBe(10);
+    for (let count = 0; count < 9; count++) lockout.failed('a', count * 1000);
+    expect([lockout.left('a', 9000), lockout.left('b', 9000), lockout.left('a', 5 * 60_000 + 3000)]).toEqual([
+      1, 10, 5,
+    ]);
+    lockout.failed('a', 9000);
+    expect([lockout.left('a', 9000), lockout.left('a', 9000 + 15 * 60_000)]).toEqual([0, 10]);
+  });
+
   it('lists who is locked, soonest free first, and releases', () => {
     const lockout = createLockout();
     fail(lockout, 'a', 10, 0);

@@ -179,6 +179,39 @@ describe('the lock-out', () => {
     expect(server.roster.attempts).toHaveLength(10);
   });
 
+  it('judges right passwords of one name at once, as many as may still fail', async () => {
+    const fake = fakeRoster(PEOPLE);
+    let running = 0;
+    let most = 0;
+    const checkPassword: typeof fake.checkPassword = async (attempt) => {
+      most = Math.max(most, (running += 1));
+      await new Promise((resolve) => {
+        setTimeout(resolve, 20);
+      });
+      running -= 1;
+      return fake.checkPassword(attempt);
+    };
+    server = await startLdap({ fake, checkPassword });
+    for (let count = 0; count < 4; count++) await server.wire().bind(user('Alice'), 'wrong');
+    most = 0;
+    const codes = await Promise.all(Array.from({ length: 20 }, async () => server.wire().bind(user('Alice'), 'right')));
+    expect([new Set(codes), most]).toEqual([new Set([0]), 6]);
+  });
+
+  it('shuts the service account out for guesses, but not for the password that it came in with before', async () => {
+    server = await startLdap();
+    expect(await server.wire().bind(user(SERVICE), 'service')).toBe(0);
+    const stranger = server.wire();
+    for (let count = 0; count < 10; count++) expect(await stranger.bind(user(SERVICE), `guess ${count}`)).toBe(49);
+    const asked = server.roster.attempts.length;
+    expect(await stranger.bind(user(SERVICE), 'another guess')).toBe(49);
+    expect(server.roster.attempts.length).toBe(asked);
+    expect(await server.wire().bind(user(SERVICE), 'service')).toBe(0);
+    expect(server.roster.attempts.at(-1)?.urgency).toBe('vouched');
+    server.roster.change(SERVICE, { password: 'a new one' });
+    expect(await server.wire().bind(user(SERVICE), 'service')).toBe(49);
+  });
+
   it('neither counts nor stops what comes on a connection on which the service account has bound', async () => {
     server = await startLdap();
     const wire = await server.as(user(SERVICE, WEB), 'service');

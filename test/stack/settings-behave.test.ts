@@ -170,7 +170,8 @@ const BEHAVIOURS: Partial<Record<SettingName, () => Promise<void>>> = {
     const status = async (token: string) =>
       (await fetch(url, { headers: { authorization: `Bearer ${token}` } })).status;
     expect([await status(ENV.IDENTITY_TOKEN), await status('identity-token-of-that-test')]).toEqual([200, 403]);
-    expect((await healthOf({ IDENTITY_URL: new URL(url).origin }, 'identity')).message).toMatch(/set IDENTITY_TOKEN/);
+    const { data } = await healthOf({ IDENTITY_URL: new URL(url).origin }, 'identity');
+    expect(data['api_error']).toMatch(/set IDENTITY_TOKEN/);
   },
   LDAP_URL: async () => {
     const known = { LDAP_BIND_PASSWORD: ENV.LDAP_BIND_PASSWORD };

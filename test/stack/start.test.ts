@@ -51,7 +51,7 @@ describe('start.sh --embedded --detach', () => {
     expect(statSync(join(stack.data, 'stack.json')).mode & 0o777).toBe(0o600);
     expect(first.api).toBe(`http://127.0.0.1:${8080 + stack.offset}`);
     expect(new URL(first.database).hostname).toBe('127.0.0.1');
-    expect(first.pids.map(({ role }) => role)).toEqual(['supervisor', 'database', 'management']);
+    expect(first.pids.map(({ role }) => role)).toEqual(['supervisor', 'database', 'identity', 'management']);
     expect(first.pids.every(({ pid }) => lives(pid))).toBe(true);
     expect(existsSync(first.ca_certificate)).toBe(true);
   });

@@ -2,6 +2,8 @@
 
 import { normalName } from '../../../../shared/domain/distinguished-name.ts';
 import { createLockout, lockoutAddress } from '../../../../shared/domain/lockout.ts';
+import { attemptsAtOnce } from './attempts-at-once.ts';
+import { knownPassword } from './known-password.ts';
 import type { CheckPassword, PasswordVerdict, Urgency } from '../roster.ts';
 import type { LdapEvents } from './events.ts';
 import type { BindRequest } from './message.ts';
@@ -46,19 +48,8 @@ export function createBind(deps: BindDeps): Bind {
   const lockout = createLockout({ keys: KEYS });
   const failedAddresses = new RecentKeys(KEYS);
   const successes = new RecentKeys(KEYS);
-  const turns = new Map<string, Promise<unknown>>();
-
-  /** One attempt after the other per key: attempts at once would all pass the lock-out before the first failure is known. */
-  async function inTurn<T>(key: string, run: () => Promise<T>): Promise<T> {
-    const before = turns.get(key);
-    const mine = before === undefined ? run() : before.then(run, run);
-    turns.set(key, mine);
-    try {
-      return await mine;
-    } finally {
-      if (turns.get(key) === mine) turns.delete(key);
-    }
-  }
+  const inTurn = attemptsAtOnce((key) => lockout.left(key, now()));
+  const knows = knownPassword();
 
   function urgencyOf(binder: Binder, address: string, key: string): Urgency {
     if (binder.vouched) return 'vouched';
@@ -69,11 +60,14 @@ export function createBind(deps: BindDeps): Bind {
   async function attempt(binder: Binder, identity: Identity, password: string, key: string): Promise<Result> {
     const { tree, username } = identity;
     const address = lockoutAddress(binder.address);
-    if (!binder.vouched && lockout.check(key, now()).lockedUntilMs !== undefined) {
+    const isService = username.toLowerCase() === deps.searchAccount.toLowerCase();
+    // Whoever shares our address could else shut out everybody by wrong passwords for the service account.
+    const known = isService && knows.isSame(key, password);
+    if (!binder.vouched && !known && lockout.check(key, now()).lockedUntilMs !== undefined) {
       events.bindRefused({ username, address, door: tree.door, reason: 'locked' });
       return REFUSED;
     }
-    const urgency = urgencyOf(binder, address, key);
+    const urgency = known ? 'vouched' : urgencyOf(binder, address, key);
     const appPasswords = tree.door === 'core';
     const verdict = await timely(checkPassword({ username, password, appPasswords, urgency }), deps.bindMs);
     if (verdict === 'busy') return { code: RESULT.busy, text: 'too many sign-ins at once' };
@@ -88,7 +82,10 @@ export function createBind(deps: BindDeps): Bind {
     }
     successes.note(key, now());
     binder.identity = identity;
-    if (username.toLowerCase() === deps.searchAccount.toLowerCase()) binder.vouched = true;
+    if (isService) {
+      binder.vouched = true;
+      knows.remember(key, password);
+    }
     return { code: RESULT.success };
   }
 
@@ -104,7 +101,8 @@ export function createBind(deps: BindDeps): Bind {
     if (password === undefined || password === '') return REFUSED;
     const key = `${lockoutAddress(binder.address)} ${normalName(parts)}`;
     const identity = { tree, username: place.label };
-    return inTurn(key, () => attempt(binder, identity, password, key));
+    const run = (): Promise<Result> => attempt(binder, identity, password, key);
+    return binder.vouched ? run() : inTurn(key, run);
   };
 }
 
