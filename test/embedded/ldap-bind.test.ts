@@ -8,6 +8,7 @@ import {
   control,
   CORE,
   envelope,
+  equal,
   int,
   PEOPLE,
   searchOperation,
@@ -113,6 +114,16 @@ describe('a connection', () => {
     expect((await wire.search(user('Alice'), { scope: 0 })).code).toBe(50);
   });
 
+  it('reads its own entry by any spelling of its name', async () => {
+    server = await startLdap({ fake: fakeRoster([{ username: 'Zoë', password: 'right' }]) });
+    const wire = await server.as(user('ZOE\u0308'), 'right');
+    for (const name of ['zoë', 'Zoe\u0308']) {
+      expect((await wire.search(user(name), { scope: 0 })).entries.map(({ dn }) => dn)).toEqual([user('Zoë')]);
+      const own = { filter: equal('distinguishedName', user(name)) };
+      expect((await wire.search(CORE, own)).entries.map(({ dn }) => dn)).toEqual([user('Zoë')]);
+    }
+  });
+
   it('answers what was sent behind a bind only after it, as whom the bind made it', async () => {
     let settle: (verdict: PasswordVerdict) => void = () => undefined;
     const asked = Promise.withResolvers<void>();
@@ -162,6 +173,29 @@ describe('the lock-out', () => {
     expect(await wire.bind(user('bob'), 'bobs')).toBe(0);
     expect(await wire.bind(user('Alice', WEB), 'right')).toBe(0);
     nowMs += 15 * 60_000;
+    expect(await wire.bind(user('Alice'), 'right')).toBe(0);
+  });
+
+  it('counts every spelling of a name as that name', async () => {
+    server = await startLdap({ fake: fakeRoster([{ username: 'Zoë', password: 'right' }]) });
+    const wire = server.wire();
+    const spellings = [
+      'cn=Zoë,ou=users',
+      '2.5.4.3=ZOË,ou=users',
+      'cn=Zoe\u0308,2.5.4.11=users',
+      'CN=zo\\c3\\ab,OU=Users',
+    ];
+    for (let count = 0; count < 12; count++) {
+      expect(await wire.bind(`${spellings[count % spellings.length]},${CORE}`, 'wrong')).toBe(49);
+    }
+    expect(server.roster.attempts).toHaveLength(10);
+  });
+
+  it('does not count what can be nobody’s password: it would cost a guesser nothing', async () => {
+    server = await startLdap();
+    const wire = server.wire();
+    for (let count = 0; count < 12; count++) expect(await wire.bind(user('Alice'), 'é'.repeat(513))).toBe(49);
+    expect(server.roster.attempts).toEqual([]);
     expect(await wire.bind(user('Alice'), 'right')).toBe(0);
   });
 

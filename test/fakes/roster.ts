@@ -1,6 +1,7 @@
 // The store of the embedded identity provider in memory: as strict about order, `after` and `limit` as the real one, and like
 // it allowed to hand out more than was asked (`loose`).
 
+import { nameKey } from '../../compose/embedded/identity/names.ts';
 import type {
   CheckPassword,
   GroupsWhere,
@@ -47,7 +48,7 @@ export function fakeRoster(
 
   function add(...more: FakePerson[]): void {
     for (const person of more) {
-      stored.set(person.username.toLowerCase(), { ...person, pk: ++lastPk });
+      stored.set(nameKey(person.username), { ...person, pk: ++lastPk });
       for (const group of person.groups ?? []) if (!groupKeys.has(group)) groupKeys.set(group, groupKeys.size + 1);
     }
   }
@@ -84,22 +85,22 @@ export function fakeRoster(
   }
 
   const same = (asked: string | undefined, value: string): boolean =>
-    loose || asked === undefined || asked.toLowerCase() === value.toLowerCase();
+    loose || asked === undefined || nameKey(asked) === nameKey(value);
 
   add(...people);
   return {
     calls,
     attempts,
     add,
-    remove: (username) => stored.delete(username.toLowerCase()),
+    remove: (username) => stored.delete(nameKey(username)),
     change(username, change) {
-      const person = stored.get(username.toLowerCase());
+      const person = stored.get(nameKey(username));
       if (person !== undefined) Object.assign(person, change);
     },
 
     async person(username) {
       calls.push({ method: 'person' });
-      const person = stored.get(username.toLowerCase());
+      const person = stored.get(nameKey(username));
       return person && personOf(person);
     },
 
@@ -129,7 +130,7 @@ export function fakeRoster(
 
     async checkPassword(attempt) {
       attempts.push(attempt);
-      const person = stored.get(attempt.username.toLowerCase());
+      const person = stored.get(nameKey(attempt.username));
       if (person === undefined || person.isActive === false) return 'refused';
       const right = attempt.password === person.password;
       const app = attempt.appPasswords && attempt.password === person.appPassword;

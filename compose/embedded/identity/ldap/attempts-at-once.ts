@@ -8,12 +8,22 @@ interface Attempts {
   waiting: (() => void)[];
 }
 
-/** `left` says how many failures a key has left; one attempt may always run, if only to hear that it is locked. */
-export function attemptsAtOnce(left: (key: string) => number): <T>(key: string, run: () => Promise<T>) => Promise<T> {
+/** Of one key; clients that went away while they waited count as well. */
+const MOST_PRESENT = 256;
+
+/**
+ * `left` says how many failures a key has left; one attempt may always run, if only to hear that it is locked. Undefined at
+ * once when too many of the key wait already.
+ */
+export function attemptsAtOnce(
+  left: (key: string) => number,
+  mostPresent = MOST_PRESENT,
+): <T>(key: string, run: () => Promise<T>) => Promise<T | undefined> {
   const keys = new Map<string, Attempts>();
 
   return async function inTurn(key, run) {
     const attempts = keys.get(key) ?? { running: 0, present: 0, waiting: [] };
+    if (attempts.present >= mostPresent) return undefined;
     keys.set(key, attempts);
     attempts.present += 1;
     while (attempts.running > 0 && attempts.running >= left(key)) {

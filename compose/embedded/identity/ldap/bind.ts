@@ -1,7 +1,9 @@
 // Simple binds: who may try, in which order, and what the answer tells.
 
-import { normalName } from '../../../../shared/domain/distinguished-name.ts';
+import { createHash } from 'node:crypto';
 import { createLockout, lockoutAddress } from '../../../../shared/domain/lockout.ts';
+import { nameKey } from '../names.ts';
+import { LONGEST_PASSWORD_BYTES } from '../password-hash.ts';
 import { attemptsAtOnce } from './attempts-at-once.ts';
 import { knownPassword } from './known-password.ts';
 import type { CheckPassword, PasswordVerdict, Urgency } from '../roster.ts';
@@ -33,11 +35,13 @@ export interface BindDeps {
   now: () => number;
 }
 
-const KEYS = 10_000;
+/** So many that guesses at made-up names cannot push out the count of a real one within the five minutes. */
+const KEYS = 100_000;
 const SUSPECT_MS = 5 * 60_000;
 const TRUSTED_MS = 60 * 60_000;
 
 const REFUSED: Result = { code: RESULT.invalidCredentials };
+const BUSY: Result = { code: RESULT.busy, text: 'too many sign-ins at once' };
 const DENIED: Result = { code: RESULT.insufficientAccessRights };
 
 /** The caller has made the connection anonymous before; a success gives it an identity. */
@@ -70,7 +74,7 @@ export function createBind(deps: BindDeps): Bind {
     const urgency = known ? 'vouched' : urgencyOf(binder, address, key);
     const appPasswords = tree.door === 'core';
     const verdict = await timely(checkPassword({ username, password, appPasswords, urgency }), deps.bindMs);
-    if (verdict === 'busy') return { code: RESULT.busy, text: 'too many sign-ins at once' };
+    if (verdict === 'busy') return BUSY;
     if (verdict === 'refused') {
       events.bindRefused({ username, address, door: tree.door, reason: 'password' });
       if (!binder.vouched) {
@@ -98,12 +102,21 @@ export function createBind(deps: BindDeps): Bind {
     if (tree === undefined) return DENIED;
     const place = placeOf(tree, parts);
     if (place?.at !== 'leaf' || place.container !== 'users') return REFUSED;
+    // Neither can be anybody's. They do not count: without the price of a hash they would fill the lock-out's table.
     if (password === undefined || password === '') return REFUSED;
-    const key = `${lockoutAddress(binder.address)} ${normalName(parts)}`;
+    if (Buffer.byteLength(password) > LONGEST_PASSWORD_BYTES) return REFUSED;
+    const key = keyOf(lockoutAddress(binder.address), tree, place.label);
     const identity = { tree, username: place.label };
     const run = (): Promise<Result> => attempt(binder, identity, password, key);
-    return binder.vouched ? run() : inTurn(key, run);
+    return binder.vouched ? run() : ((await inTurn(key, run)) ?? BUSY);
   };
+}
+
+/** The same for every spelling of a name that the store takes for one account, and short, however long the name is. */
+function keyOf(address: string, { door }: Tree, label: string): string {
+  return createHash('sha256')
+    .update(`${address} ${door} ${nameKey(label)}`)
+    .digest('base64url');
 }
 
 /** A verdict that does not come is `busy`: the attempt is neither right nor wrong. */

@@ -7,6 +7,7 @@ import {
   partsAbove,
   type RelativeName,
 } from '../../../../shared/domain/distinguished-name.ts';
+import { nameKey as accountKey } from '../names.ts';
 import { LABEL_CHARACTERS, NAME_CHARACTERS } from './limits.ts';
 import { attributeKey } from './schema.ts';
 
@@ -74,7 +75,7 @@ export function leafName(tree: Tree, container: Container, label: string): strin
 
 /** Two names of leaves are the same exactly when their keys are. */
 export function leafKey(container: Container, label: string): string {
-  return `${container}/${label.toLowerCase()}`;
+  return `${container}/${accountKey(label)}`;
 }
 
 /** Key of the name that a client compares with; undefined when it is no name. One that is not of this tree equals none in it. */

@@ -1,5 +1,6 @@
 // Reads the entries below a name from the store, in a fixed order, as far as the reader may see them.
 
+import { nameKey } from '../names.ts';
 import type { GroupsWhere, PeopleWhere, Person, Roster, TreeGroup } from '../roster.ts';
 import { baseEntry, containerEntry, groupEntry, userEntry, virtualGroupEntry } from './entries.ts';
 import type { Entry } from './entry.ts';
@@ -93,7 +94,7 @@ function visibleMembers(viewer: Viewer, group: TreeGroup): string[] | undefined 
 }
 
 function sameName(a: string, b: string): boolean {
-  return a.toLowerCase() === b.toLowerCase();
+  return nameKey(a) === nameKey(b);
 }
 
 /** The entries of a scope in batches; the filter only decides what is not worth reading. */
