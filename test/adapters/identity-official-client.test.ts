@@ -53,7 +53,7 @@ it('makes, finds, changes and deletes people, groups and app passwords', async (
   expect(user).toMatchObject({ groups: [group.pk], type: UserTypeEnum.Internal, dateJoined: expect.any(Date) });
   await core.coreUsersSetPasswordCreate({ id: user.pk, userPasswordSetRequest: { password: 'secret one' } });
   const attempt = { username: 'anna', appPasswords: true, urgency: 'usual' } as const;
-  expect(await check({ ...attempt, password: 'secret one' })).toBe('accepted');
+  expect(await check({ ...attempt, password: 'secret one' })).toEqual({ pk: user.pk });
   const found = await core.coreUsersList({
     attributes: '{"app_expires__lt": 6}',
     groupsByName: ['cot_blue'],
@@ -75,7 +75,7 @@ it('makes, finds, changes and deletes people, groups and app passwords', async (
   });
   expect(token.expires).toBeInstanceOf(Date);
   const { key } = await core.coreTokensViewKeyRetrieve({ identifier: 'anna-1' });
-  expect(await check({ ...attempt, password: key })).toBe('accepted');
+  expect(await check({ ...attempt, password: key })).toEqual({ pk: user.pk });
   await core.coreGroupsRemoveUserCreate({ groupUuid: group.pk, userAccountRequest: { pk: user.pk } });
   expect((await core.coreGroupsRetrieve({ groupUuid: group.pk })).users).toEqual([]);
   await core.coreUsersDestroy({ id: user.pk });

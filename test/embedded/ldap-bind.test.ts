@@ -92,7 +92,7 @@ describe('the result of a bind', () => {
       const { code, text } = await wire.ask(bindOperation(user('Alice'), 'x'));
       expect([code, text]).toEqual([1, 'the directory cannot answer now']);
     }
-    verdict = 'accepted';
+    verdict = { pk: 2 };
     expect(await wire.bind(user('Alice'), 'x')).toBe(0);
   });
 
@@ -142,7 +142,7 @@ describe('a connection', () => {
     );
     await asked.promise;
     expect(wire.answers).toEqual([]);
-    settle('accepted');
+    settle({ pk: 2 });
     expect((await wire.result(2)).code).toBe(0);
     expect(wire.answers.map(({ id, tag }) => [id, tag])).toEqual([
       [1, 0x61],
@@ -158,6 +158,15 @@ describe('a connection', () => {
     expect((await wire.search(user('Alice'), { scope: 0 })).code).toBe(50);
     server.roster.remove('Alice');
     expect((await wire.search(user('Alice'), { scope: 0 })).code).toBe(50);
+  });
+
+  it('sees nothing of somebody who gets the name of its user later', async () => {
+    server = await startLdap();
+    const people = [await server.as(user('Alice'), 'right'), await server.as(user(SERVICE), 'service')];
+    server.roster.remove('Alice');
+    server.roster.remove(SERVICE);
+    server.roster.add({ username: 'Alice', email: 'another@example.org' }, { username: SERVICE });
+    for (const wire of people) expect((await wire.search(CORE)).code).toBe(50);
   });
 });
 

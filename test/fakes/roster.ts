@@ -134,7 +134,7 @@ export function fakeRoster(
       if (person === undefined || person.isActive === false) return 'refused';
       const right = attempt.password === person.password;
       const app = attempt.appPasswords && attempt.password === person.appPassword;
-      return right || app ? 'accepted' : 'refused';
+      return right || app ? { pk: person.pk } : 'refused';
     },
   };
 }

@@ -57,7 +57,7 @@ export function passwordCheck({ run, keys, line, now, log }: PasswordCheckOption
     const found = isKeepable(username) ? await candidate(username, password) : undefined;
     if (found?.is_active === true && appPasswords && found.fits_app_password) {
       later(found.pk, noteLogin(found));
-      return 'accepted';
+      return { pk: found.pk };
     }
     const hash = found?.is_active === true ? readPasswordHash(found.password_hash ?? '') : undefined;
     const fresh = hash !== undefined && isOutdated(hash);
@@ -70,7 +70,7 @@ export function passwordCheck({ run, keys, line, now, log }: PasswordCheckOption
     if (!(await holdsStill(found))) return 'refused';
     later(found.pk, noteLogin(found));
     if (judged.fresh !== undefined) later(found.pk, replaceHash(found, judged.fresh));
-    return 'accepted';
+    return { pk: found.pk };
   }
 
   async function candidate(username: string, password: string): Promise<Candidate | undefined> {

@@ -68,8 +68,8 @@ export interface PasswordAttempt {
   urgency: Urgency;
 }
 
-/** `busy` when so many wait already that this one would never get its turn. */
-export type PasswordVerdict = 'accepted' | 'refused' | 'busy';
+/** The account whose password it is; `busy` when so many wait already that this one would never get its turn. */
+export type PasswordVerdict = { pk: number } | 'refused' | 'busy';
 
 /**
  * Judges a password. Unknown, inactive and password-less users are refused after the same work as a wrong password, so

@@ -16,6 +16,8 @@ import { placeOf, readName, treeOf, type Tree } from './tree.ts';
 export interface Identity {
   tree: Tree;
   username: string;
+  /** Of the account that has bound: another one may get its name. */
+  pk: number;
 }
 
 /** What a connection is, as far as binds care. */
@@ -61,8 +63,12 @@ export function createBind(deps: BindDeps): Bind {
     return failedAddresses.within(address, SUSPECT_MS, now()) ? 'suspect' : 'usual';
   }
 
-  async function attempt(binder: Binder, identity: Identity, password: string, key: string): Promise<Result> {
-    const { tree, username } = identity;
+  async function attempt(
+    binder: Binder,
+    { tree, username }: Omit<Identity, 'pk'>,
+    password: string,
+    key: string,
+  ): Promise<Result> {
     const address = lockoutAddress(binder.address);
     const isService = username.toLowerCase() === deps.searchAccount.toLowerCase();
     // Whoever shares our address could else shut out everybody by wrong passwords for the service account.
@@ -85,7 +91,7 @@ export function createBind(deps: BindDeps): Bind {
       return REFUSED;
     }
     successes.note(key, now());
-    binder.identity = identity;
+    binder.identity = { tree, username, pk: verdict.pk };
     if (isService) {
       binder.vouched = true;
       knows.remember(key, password);

@@ -35,11 +35,11 @@ export function refusedControl({ request, controls }: Message): Result | undefin
 }
 
 export function createOperations(deps: OperationDeps): Operate {
-  /** Read anew for every request: who was deactivated or deleted since the bind sees nothing any more. */
+  /** Read anew for every request: who was deactivated, deleted or renamed since the bind sees nothing any more. */
   async function viewerOf(identity: Identity | undefined): Promise<Viewer | undefined> {
     if (identity === undefined) return undefined;
     const person = await deps.roster.person(identity.username);
-    if (person === undefined || !person.isActive) return undefined;
+    if (person === undefined || person.pk !== identity.pk || !person.isActive) return undefined;
     const everything = identity.username.toLowerCase() === deps.searchAccount.toLowerCase();
     return { tree: identity.tree, person, everything };
   }
