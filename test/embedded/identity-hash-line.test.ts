@@ -39,12 +39,13 @@ describe('the line of hashes', () => {
     expect(names()).toEqual(['b', 'c']);
   });
 
-  it('lets the vouched before the usual, and these before suspects; each in turn', async () => {
+  it('lets the vouched first, then the proven, the usual and suspects; each in turn', async () => {
     const { send, end, names } = lineWith({ atOnce: 1 });
     void send('usual', 'first');
     for (const [urgency, name] of [
       ['suspect', 's1'],
       ['usual', 'u1'],
+      ['proven', 'p1'],
       ['vouched', 'v1'],
       ['usual', 'u2'],
       ['vouched', 'v2'],
@@ -52,12 +53,12 @@ describe('the line of hashes', () => {
       void send(urgency, name);
     }
     const order: string[] = [];
-    for (let turn = 0; turn < 6; turn++) {
+    for (let turn = 0; turn < 7; turn++) {
       const [name = ''] = names();
       order.push(name);
       await end(name);
     }
-    expect(order).toEqual(['first', 'v1', 'v2', 'u1', 'u2', 's1']);
+    expect(order).toEqual(['first', 'v1', 'v2', 'p1', 'u1', 'u2', 's1']);
   });
 
   it('keeps a place free of suspects', async () => {
@@ -89,7 +90,7 @@ describe('the line of hashes', () => {
     void send('usual', 'u1');
     for (const name of ['s1', 's2', 's3']) void send('suspect', name);
     expect(await send('suspect', 's4')).toBeUndefined();
-    expect(line.waiting()).toEqual({ vouched: 0, usual: 0, suspect: 2 });
+    expect(line.waiting()).toEqual({ vouched: 0, proven: 0, usual: 0, suspect: 2 });
     void send('usual', 'u2');
     expect(await send('usual', 'u3')).toBeUndefined();
     const vouched = send('vouched', 'v1');
@@ -98,6 +99,22 @@ describe('the line of hashes', () => {
     expect(names()).toContain('v1');
     await end('v1');
     expect(await vouched).toBe('v1');
+  });
+
+  it('passes over what is not wanted any more when its turn comes', async () => {
+    const { line, send, end, names } = lineWith({ atOnce: 1 });
+    void send('usual', 'first');
+    let wanted = true;
+    const left = line.run(
+      'usual',
+      async () => 'done',
+      () => wanted,
+    );
+    void send('usual', 'next');
+    wanted = false;
+    await end('first');
+    expect(await left).toBeUndefined();
+    expect(names()).toEqual(['next']);
   });
 
   it('goes on after work that failed, and tells whose it was', async () => {

@@ -288,11 +288,73 @@ describe('the urgency of a bind', () => {
       'usual',
       'suspect',
       'suspect',
-      'usual',
+      'proven',
       'usual',
       'usual',
       'suspect',
     ]);
+  });
+
+  it('is suspect for what one address asks beyond sixteen strangers at once', async () => {
+    const fake = fakeRoster(PEOPLE);
+    const all = Promise.withResolvers<void>();
+    const checkPassword: typeof fake.checkPassword = async (attempt) => {
+      const verdict = fake.checkPassword(attempt);
+      if (fake.attempts.length === 20) all.resolve();
+      await all.promise;
+      return verdict;
+    };
+    server = await startLdap({ fake, checkPassword });
+    await Promise.all(Array.from({ length: 20 }, async (_, number) => server.wire().bind(user(`u${number}`), 'x')));
+    expect(fake.attempts.map(({ urgency }) => urgency)).toEqual([
+      ...Array.from({ length: 16 }, () => 'usual'),
+      ...Array.from({ length: 4 }, () => 'suspect'),
+    ]);
+  });
+});
+
+describe('a bind that is not worth a hash', () => {
+  it('is answered a moment later when it is locked out', async () => {
+    server = await startLdap({ limits: { heldBackMs: 60 } });
+    const wire = server.wire();
+    for (let count = 0; count < 10; count++) await wire.bind(user('Alice'), 'wrong');
+    const begun = performance.now();
+    expect(await wire.bind(user('Alice'), 'right')).toBe(49);
+    expect(performance.now() - begun).toBeGreaterThan(50);
+  });
+
+  it('is answered a moment later when it is suspect and one too many', async () => {
+    const fake = fakeRoster(PEOPLE);
+    const checkPassword: typeof fake.checkPassword = async (attempt) =>
+      attempt.urgency === 'suspect' ? 'busy' : fake.checkPassword(attempt);
+    server = await startLdap({ fake, checkPassword, limits: { heldBackMs: 60 } });
+    const wire = server.wire();
+    await wire.bind(user('nobody'), 'x');
+    const begun = performance.now();
+    expect(await wire.bind(user('Alice'), 'right')).toBe(51);
+    expect(performance.now() - begun).toBeGreaterThan(50);
+  });
+
+  it.each([
+    ['left', true],
+    ['stayed', false],
+  ])('is not wanted when its client has %s: %s', async (_, leaves) => {
+    const asked = Promise.withResolvers<(() => boolean) | undefined>();
+    const checkPassword = async ({ wanted }: { wanted?: () => boolean }): Promise<PasswordVerdict> => {
+      asked.resolve(wanted);
+      return new Promise(() => undefined);
+    };
+    server = await startLdap({ checkPassword, limits: { bindMs: 5_000 } });
+    const wire = server.wire();
+    wire.send(envelope(1, bindOperation(user('Alice'), 'right')));
+    const wanted = await asked.promise;
+    expect(wanted?.()).toBe(true);
+    if (leaves) wire.socket.destroy();
+    await new Promise((resolve) => {
+      setTimeout(resolve, 50);
+    });
+    expect(wanted?.()).toBe(!leaves);
+    if (!leaves) wire.socket.destroy();
   });
 });
 

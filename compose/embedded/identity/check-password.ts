@@ -52,7 +52,8 @@ export function passwordCheck({ run, keys, line, now, log }: PasswordCheckOption
   /** One note at a time for each account: a row that is locked for long must not use up the connections. */
   const noting = new Set<number>();
 
-  async function check({ username, password, appPasswords, urgency }: PasswordAttempt): Promise<PasswordVerdict> {
+  async function check(attempt: PasswordAttempt): Promise<PasswordVerdict> {
+    const { username, password, appPasswords, urgency, wanted } = attempt;
     if (password === '' || Buffer.byteLength(password) > LONGEST_PASSWORD_BYTES) return 'refused';
     const found = isKeepable(username) ? await candidate(username, password) : undefined;
     if (found?.is_active === true && appPasswords && found.fits_app_password) {
@@ -61,10 +62,11 @@ export function passwordCheck({ run, keys, line, now, log }: PasswordCheckOption
     }
     const hash = found?.is_active === true ? readPasswordHash(found.password_hash ?? '') : undefined;
     const fresh = hash !== undefined && isOutdated(hash);
-    const judged = await line.run(urgency, async () => {
+    const judge = async (): Promise<{ right: boolean; fresh: string | undefined }> => {
       const right = await isPasswordOf(hash ?? NOBODYS_HASH, password);
       return { right, fresh: right && fresh ? await hashPassword(password) : undefined };
-    });
+    };
+    const judged = await line.run(urgency, judge, wanted);
     if (judged === undefined) return 'busy';
     if (!judged.right || found === undefined || hash === undefined) return 'refused';
     if (!(await holdsStill(found))) return 'refused';

@@ -5,8 +5,11 @@ import { availableParallelism } from 'node:os';
 import type { Urgency } from './roster.ts';
 
 export interface HashLine {
-  /** Does the work when its turn comes; undefined at once when so many wait already that its turn would never come. */
-  run: <T>(urgency: Urgency, work: () => Promise<T>) => Promise<T | undefined>;
+  /**
+   * Does the work when its turn comes. Undefined at once when so many wait already that its turn would never come, and when
+   * it is not wanted any more by then.
+   */
+  run: <T>(urgency: Urgency, work: () => Promise<T>, wanted?: () => boolean) => Promise<T | undefined>;
   /** For tests and figures. */
   waiting: () => Record<Urgency, number>;
 }
@@ -21,15 +24,15 @@ export interface HashLineOptions {
   mostWaiting?: Partial<Record<Urgency, number>>;
 }
 
-const ORDER: readonly Urgency[] = ['vouched', 'usual', 'suspect'];
-const MOST_WAITING: Readonly<Record<Urgency, number>> = { vouched: 256, usual: 256, suspect: 64 };
+const ORDER: readonly Urgency[] = ['vouched', 'proven', 'usual', 'suspect'];
+const MOST_WAITING: Readonly<Record<Urgency, number>> = { vouched: 256, proven: 256, usual: 256, suspect: 256 };
 
 /** Suspects never take the last place, unless there is only one. */
 export function hashLine({ atOnce = availableParallelism(), mostWaiting = {} }: HashLineOptions = {}): HashLine {
   const places = Math.max(1, atOnce);
   const suspectPlaces = Math.max(1, places - 1);
   const most = { ...MOST_WAITING, ...mostWaiting };
-  const lines: Record<Urgency, (() => void)[]> = { vouched: [], usual: [], suspect: [] };
+  const lines: Record<Urgency, (() => void)[]> = { vouched: [], proven: [], usual: [], suspect: [] };
   let running = 0;
   let suspectsRunning = 0;
 
@@ -54,12 +57,12 @@ export function hashLine({ atOnce = availableParallelism(), mostWaiting = {} }: 
     }
   }
 
-  async function run<T>(urgency: Urgency, work: () => Promise<T>): Promise<T | undefined> {
+  async function run<T>(urgency: Urgency, work: () => Promise<T>, wanted = () => true): Promise<T | undefined> {
     if (hasPlaceFor(urgency)) take(urgency);
     else if (lines[urgency].length >= most[urgency]) return undefined;
     else await new Promise<void>((begin) => lines[urgency].push(begin));
     try {
-      return await work();
+      return wanted() ? await work() : undefined;
     } finally {
       leave(urgency);
     }
@@ -69,6 +72,7 @@ export function hashLine({ atOnce = availableParallelism(), mostWaiting = {} }: 
     run,
     waiting: () => ({
       vouched: lines.vouched.length,
+      proven: lines.proven.length,
       usual: lines.usual.length,
       suspect: lines.suspect.length,
     }),

@@ -56,9 +56,10 @@ export interface Roster {
 
 /**
  * Who waits before whom for the few password hashes that are made at once: `vouched` binds come from a connection on which
- * the service account has bound, `suspect` ones from an address with failures.
+ * the service account has bound, `proven` ones are for a name that has signed in from there lately, `suspect` ones come from
+ * an address with failures or with many attempts at once.
  */
-export type Urgency = 'vouched' | 'usual' | 'suspect';
+export type Urgency = 'vouched' | 'proven' | 'usual' | 'suspect';
 
 export interface PasswordAttempt {
   username: string;
@@ -66,6 +67,8 @@ export interface PasswordAttempt {
   /** App passwords count as well. */
   appPasswords: boolean;
   urgency: Urgency;
+  /** Asked when its turn has come: false when nobody waits for the verdict any more. It is `busy` then. */
+  wanted?: () => boolean;
 }
 
 /** The account whose password it is; `busy` when so many wait already that this one would never get its turn. */

@@ -1,16 +1,18 @@
 // Simple binds: who may try, in which order, and what the answer tells.
 
 import { createHash } from 'node:crypto';
+import { setTimeout as delay } from 'node:timers/promises';
 import { createLockout, lockoutAddress } from '../../../../shared/domain/lockout.ts';
 import { nameKey } from '../names.ts';
 import { LONGEST_PASSWORD_BYTES } from '../password-hash.ts';
 import { attemptsAtOnce } from './attempts-at-once.ts';
 import { knownPassword } from './known-password.ts';
-import type { CheckPassword, PasswordVerdict, Urgency } from '../roster.ts';
+import type { CheckPassword, PasswordVerdict } from '../roster.ts';
 import type { LdapEvents } from './events.ts';
+import type { LdapLimits } from './limits.ts';
 import type { BindRequest } from './message.ts';
-import { RecentKeys } from './recent-keys.ts';
 import { RESULT, type Result } from './result.ts';
+import { createStanding } from './standing.ts';
 import { placeOf, readName, treeOf, type Tree } from './tree.ts';
 
 export interface Identity {
@@ -23,6 +25,8 @@ export interface Identity {
 /** What a connection is, as far as binds care. */
 export interface Binder {
   readonly address: string;
+  /** Nobody waits for the answer any more. */
+  readonly gone: boolean;
   /** The service account has bound on this connection: its binds are made for others, and neither count nor are locked out. */
   vouched: boolean;
   identity: Identity | undefined;
@@ -32,36 +36,32 @@ export interface BindDeps {
   trees: readonly Tree[];
   checkPassword: CheckPassword;
   searchAccount: string;
-  bindMs: number;
+  limits: Pick<LdapLimits, 'bindMs' | 'heldBackMs'>;
   events: LdapEvents;
   now: () => number;
 }
 
 /** So many that guesses at made-up names cannot push out the count of a real one within the five minutes. */
 const KEYS = 100_000;
-const SUSPECT_MS = 5 * 60_000;
-const TRUSTED_MS = 60 * 60_000;
 
 const REFUSED: Result = { code: RESULT.invalidCredentials };
+const LOCKED: Result = { ...REFUSED };
 const BUSY: Result = { code: RESULT.busy, text: 'too many sign-ins at once' };
+const CROWDED: Result = { ...BUSY };
+/** They cost no hash: held back, so that asking again and again costs the machine nothing. */
+const HELD_BACK: readonly Result[] = [LOCKED, CROWDED];
+const VOUCHED = { urgency: 'vouched', ended: () => undefined } as const;
 const DENIED: Result = { code: RESULT.insufficientAccessRights };
 
 /** The caller has made the connection anonymous before; a success gives it an identity. */
 export type Bind = (binder: Binder, request: BindRequest) => Promise<Result>;
 
 export function createBind(deps: BindDeps): Bind {
-  const { checkPassword, events, now } = deps;
+  const { checkPassword, events, limits, now } = deps;
   const lockout = createLockout({ keys: KEYS });
-  const failedAddresses = new RecentKeys(KEYS);
-  const successes = new RecentKeys(KEYS);
+  const standing = createStanding(now);
   const inTurn = attemptsAtOnce((key) => lockout.left(key, now()));
   const knows = knownPassword();
-
-  function urgencyOf(binder: Binder, address: string, key: string): Urgency {
-    if (binder.vouched) return 'vouched';
-    if (successes.within(key, TRUSTED_MS, now())) return 'usual';
-    return failedAddresses.within(address, SUSPECT_MS, now()) ? 'suspect' : 'usual';
-  }
 
   async function attempt(
     binder: Binder,
@@ -75,22 +75,25 @@ export function createBind(deps: BindDeps): Bind {
     const known = isService && knows.isSame(key, password);
     if (!binder.vouched && !known && lockout.check(key, now()).lockedUntilMs !== undefined) {
       events.bindRefused({ username, address, door: tree.door, reason: 'locked' });
-      return REFUSED;
+      return LOCKED;
     }
-    const urgency = known ? 'vouched' : urgencyOf(binder, address, key);
+    const { urgency, ended } = binder.vouched || known ? VOUCHED : standing.begin(address, key);
+    const until = now() + limits.bindMs;
+    const wanted = (): boolean => !binder.gone && now() < until;
     const appPasswords = tree.door === 'core';
-    const verdict = await timely(checkPassword({ username, password, appPasswords, urgency }), deps.bindMs);
-    if (verdict === 'busy') return BUSY;
+    const judged = checkPassword({ username, password, appPasswords, urgency, wanted });
+    const verdict = await timely(judged, limits.bindMs).finally(ended);
+    if (verdict === 'busy') return urgency === 'suspect' ? CROWDED : BUSY;
     if (verdict === 'refused') {
       events.bindRefused({ username, address, door: tree.door, reason: 'password' });
       if (!binder.vouched) {
-        failedAddresses.note(address, now());
+        standing.failed(address);
         if (lockout.failed(key, now()).lockedUntilMs !== undefined)
           events.locked({ username, address, door: tree.door });
       }
       return REFUSED;
     }
-    successes.note(key, now());
+    standing.succeeded(key);
     binder.identity = { tree, username, pk: verdict.pk };
     if (isService) {
       binder.vouched = true;
@@ -114,7 +117,9 @@ export function createBind(deps: BindDeps): Bind {
     const key = keyOf(lockoutAddress(binder.address), tree, place.label);
     const identity = { tree, username: place.label };
     const run = (): Promise<Result> => attempt(binder, identity, password, key);
-    return binder.vouched ? run() : ((await inTurn(key, run)) ?? BUSY);
+    const result = binder.vouched ? await run() : ((await inTurn(key, run)) ?? CROWDED);
+    if (HELD_BACK.includes(result)) await delay(limits.heldBackMs);
+    return result;
   };
 }
 

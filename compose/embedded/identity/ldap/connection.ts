@@ -51,6 +51,10 @@ export class Connection implements Binder {
     socket.on('close', () => this.#stop());
   }
 
+  get gone(): boolean {
+    return this.#closing || this.#socket.destroyed;
+  }
+
   get idle(): boolean {
     return this.#running.size === 0 && this.#bind === undefined && !this.#binding;
   }
@@ -107,6 +111,11 @@ export class Connection implements Binder {
     );
   }
 
+  /** A bind may wait long: only who goes on reading sees that the client has left. */
+  get #listensOn(): boolean {
+    return this.#binding && this.#framing.pending < this.#deps.limits.anonymousMessageBytes;
+  }
+
   #pump(): void {
     try {
       while (!this.#closing && !this.#full) {
@@ -122,7 +131,7 @@ export class Connection implements Binder {
     const { now } = this.#deps;
     if (this.#full) {
       this.#partialSince = undefined;
-      this.#socket.pause();
+      if (!this.#listensOn) this.#socket.pause();
       return;
     }
     this.#partialSince = this.#framing.pending > 0 ? (this.#partialSince ?? now()) : undefined;

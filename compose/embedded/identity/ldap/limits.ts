@@ -19,6 +19,8 @@ export interface LdapLimits {
   searchMs: number;
   /** How long a verdict on a password may take. */
   bindMs: number;
+  /** How long the answer waits to a bind that is refused without a check: to whom is locked out, or suspect and one too many. */
+  heldBackMs: number;
   filterDepth: number;
   filterParts: number;
 }
@@ -35,6 +37,7 @@ export const DEFAULT_LIMITS: LdapLimits = {
   entries: 20_000,
   searchMs: 120_000,
   bindMs: 60_000,
+  heldBackMs: 250,
   filterDepth: 32,
   filterParts: 1_000,
 };

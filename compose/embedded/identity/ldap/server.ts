@@ -38,7 +38,7 @@ export function createLdapServer(options: LdapServerOptions): LdapServer {
   const { roster, checkPassword, searchAccount, bases } = options;
   const trees = [createTree('core', bases.core), createTree('web', bases.web)];
   const events = createEvents(options.log, now);
-  const bind = createBind({ trees, checkPassword, searchAccount, bindMs: limits.bindMs, events, now });
+  const bind = createBind({ trees, checkPassword, searchAccount, limits, events, now });
   const operate = createOperations({ roster, trees, searchAccount, limits });
   const connections = new Set<Connection>();
   let sweeping: NodeJS.Timeout | undefined;
