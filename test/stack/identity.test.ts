@@ -82,6 +82,17 @@ describe('a start', () => {
     expect(lastReady().changes).toContain('webadmin has the password of the settings');
   });
 
+  it('gives the provider memory for the passwords that are hashed at once, not for each of its threads', async () => {
+    const [account] = await results<{ pk: number }>('/core/users/?username=svc_nodered');
+    const body = JSON.stringify({ password: 'hashed again and again' });
+    const set = async () => (await ask(`/core/users/${account?.pk}/set_password/`, { method: 'POST', body })).status;
+    const statuses = await Promise.all(Array.from({ length: 64 }, set));
+    expect(new Set(statuses)).toEqual(new Set([204]));
+    const pid = stack.file().pids.find(({ role }) => role === 'identity')?.pid ?? 0;
+    const [, kib] = /^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8')) ?? [];
+    expect(Number(kib) / 1024).toBeLessThan(200);
+  });
+
   it('that finds everything in order changes nothing', async () => {
     const before = await everything();
     await stop(stack.data);
