@@ -1,6 +1,6 @@
 // Binds: results by case, lock-out, urgency, order on a connection.
 
-import { afterEach, describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it, vi } from 'vitest';
 import type { PasswordVerdict } from '../../compose/embedded/identity/roster.ts';
 import { fakeRoster } from '../fakes/roster.ts';
 import {
@@ -321,6 +321,15 @@ describe('a bind that is not worth a hash', () => {
     const begun = performance.now();
     expect(await wire.bind(user('Alice'), 'right')).toBe(49);
     expect(performance.now() - begun).toBeGreaterThan(50);
+  });
+
+  it('keeps no place from others while it is held back', async () => {
+    server = await startLdap({ limits: { heldBackMs: 2_000, connections: 3 } });
+    const wires = Array.from({ length: 3 }, () => server.wire());
+    for (let count = 0; count < 10; count++) await wires[0]?.bind(user('Alice'), 'wrong');
+    for (const wire of wires) wire.send(envelope(1, bindOperation(user('Alice'), 'x')));
+    await vi.waitFor(() => expect(server.events.filter(({ fields }) => fields['reason'] === 'locked')).toHaveLength(3));
+    expect(await server.wire().bind(user('bob'), 'bobs')).toBe(0);
   });
 
   it('is answered a moment later when it is suspect and one too many', async () => {

@@ -29,6 +29,8 @@ export interface Binder {
   readonly gone: boolean;
   /** The service account has bound on this connection: its binds are made for others, and neither count nor are locked out. */
   vouched: boolean;
+  /** Its answer is only held back. */
+  heldBack: boolean;
   identity: Identity | undefined;
 }
 
@@ -118,7 +120,11 @@ export function createBind(deps: BindDeps): Bind {
     const identity = { tree, username: place.label };
     const run = (): Promise<Result> => attempt(binder, identity, password, key);
     const result = binder.vouched ? await run() : ((await inTurn(key, run)) ?? CROWDED);
-    if (HELD_BACK.includes(result)) await delay(limits.heldBackMs);
+    if (HELD_BACK.includes(result)) {
+      binder.heldBack = true;
+      await delay(limits.heldBackMs);
+      binder.heldBack = false;
+    }
     return result;
   };
 }

@@ -25,6 +25,7 @@ const STORE_FAILED: Result = { code: RESULT.operationsError, text: 'the director
 export class Connection implements Binder {
   readonly address: string;
   vouched = false;
+  heldBack = false;
   identity: Identity | undefined;
   readonly #socket: Socket;
   readonly #deps: ConnectionDeps;
@@ -59,6 +60,11 @@ export class Connection implements Binder {
     return this.#running.size === 0 && this.#bind === undefined && !this.#binding;
   }
 
+  /** Has not signed in and waits for nothing that is worth anything. */
+  get expendable(): boolean {
+    return this.identity === undefined && (this.idle || this.heldBack);
+  }
+
   /** Why the connection has to end by now; undefined when it may stay. */
   overdue(nowMs: number): string | undefined {
     const { limits } = this.#deps;
@@ -87,7 +93,7 @@ export class Connection implements Binder {
 
   /** Takes nothing more, and ends when the running requests are answered. */
   finish(): void {
-    if (this.idle) this.end(RESULT.unavailable, 'the directory is stopping');
+    if (this.idle || this.heldBack) this.end(RESULT.unavailable, 'the directory is stopping');
     else this.#finishing = true;
   }
 

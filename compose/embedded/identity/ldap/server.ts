@@ -57,11 +57,11 @@ export function createLdapServer(options: LdapServerOptions): LdapServer {
     socket.once('close', () => connections.delete(connection));
   }
 
-  /** When the server is full, the oldest client that has not signed in and waits for nothing gives way. */
+  /** When the server is full, the oldest client gives way that has not signed in and waits for nothing, or only for a refusal. */
   function makeRoom(): boolean {
     if (connections.size < limits.connections) return true;
     events.count('turnedAway');
-    const oldest = [...connections].find((each) => each.identity === undefined && each.idle);
+    const oldest = [...connections].find((each) => each.expendable);
     if (oldest === undefined) return false;
     connections.delete(oldest);
     oldest.destroy();
