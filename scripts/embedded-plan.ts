@@ -16,7 +16,7 @@ import {
 import { type Layout, layoutOf, type Ports, portsWithOffset } from '../compose/embedded/layout.ts';
 import { IDENTITY_VARIABLE, type IdentityHandover } from '../compose/embedded/identity/handover.ts';
 import type { StackPlan } from '../compose/embedded/plan.ts';
-import { GENERATED_NAMES, keptSecrets } from '../compose/embedded/secrets.ts';
+import { GENERATED_NAMES, type GeneratedName, keptSecrets } from '../compose/embedded/secrets.ts';
 import { parseEnvFile } from '../shared/config/env-file.ts';
 import { type Layer, pick, unknownNames } from '../shared/config/load-settings.ts';
 import type { Problem } from '../shared/config/problem.ts';
@@ -49,6 +49,9 @@ interface EnvFileLayer {
   words: string;
 }
 
+/** The embedded provider's own, whatever the settings say: the first two are no settings, the third may be for another provider. */
+const NEVER_GIVEN: readonly GeneratedName[] = ['IDENTITY_DB_PASSWORD', 'IDENTITY_SECRET_KEY', 'IDENTITY_TOKEN'];
+
 /** The plan, or every problem that stands against it. Writes nothing. */
 export function planEmbedded(
   home: string,
@@ -61,7 +64,7 @@ export function planEmbedded(
   const given: Layer[] = [environmentLayer(environment), ...(envFile.layer === undefined ? [] : [envFile.layer])];
   const secrets = keptSecrets(
     layout.secrets,
-    GENERATED_NAMES.filter((name) => pick(given, name) === undefined || name === 'IDENTITY_TOKEN'),
+    GENERATED_NAMES.filter((name) => pick(given, name) === undefined || NEVER_GIVEN.includes(name)),
   );
   const generated: Layer = { source: 'generated', values: secrets.values };
   const passwordOf = (name: string): string => pick([...given, generated], name)?.value ?? '';
@@ -106,7 +109,7 @@ export function planEmbedded(
       core: passwordOf('CORE_DB_PASSWORD'),
       app: passwordOf('APP_DB_PASSWORD'),
       reader: passwordOf('CORE_READER_PASSWORD'),
-      identity: passwordOf('IDENTITY_DB_PASSWORD'),
+      identity: secrets.values['IDENTITY_DB_PASSWORD'] ?? '',
     },
     secretsToKeep: secrets.changed ? secrets.values : undefined,
     secretsRead: secrets.readFrom,
