@@ -197,3 +197,15 @@ describe('paths, methods and bodies', () => {
     expect(JSON.stringify(provider.log.events)).not.toMatch(/hush-hush|bootstrap-token-of-the-tests/);
   });
 });
+
+it('renames a user and its group at once while each is given to the other', async () => {
+  const [one, other] = [await create(), await group()];
+  for (let round = 0; round < 10; round++) {
+    const answers = await Promise.all([
+      ask('PATCH', `/core/users/${one.pk}/`, { json: { username: `both-${round}`, groups: [other.pk] } }),
+      ask('PATCH', `/core/groups/${other.pk}/`, { json: { name: `both-${round}`, users: [one.pk] } }),
+    ]);
+    expect([round, ...answers.map(({ status }) => status)]).toEqual([round, 200, 200]);
+    await ask('POST', `/core/groups/${other.pk}/remove_user/`, { json: { pk: one.pk } });
+  }
+});

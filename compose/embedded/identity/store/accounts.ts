@@ -5,7 +5,16 @@ import type { Json } from '../../../../shared/ports/identity.ts';
 import { nameKey } from '../names.ts';
 import { type AccountFilter, listAccounts } from './account-list.ts';
 import { type AccountType, readAccount, type StoredAccount } from './account-rows.ts';
-import { FieldRefusal, type Found, type Paging, pointsNowhere, refusing, type RunSql, type Sql } from './database.ts';
+import {
+  FieldRefusal,
+  type Found,
+  inTransaction,
+  type Paging,
+  pointsNowhere,
+  refusing,
+  type RunSql,
+  type Sql,
+} from './database.ts';
 
 export interface AccountValues {
   username: string;
@@ -43,24 +52,22 @@ const taken = (field: string): Record<string, FieldRefusal> => ({
 
 export function accountStore(run: RunSql): Accounts {
   async function change(pk: number, given: AccountChange, now: Date): Promise<StoredAccount | undefined> {
-    return run((sql) =>
-      sql.begin(async (transaction) => {
-        const [before] = await transaction<(AccountValues & { uuid: string })[]>`
+    return inTransaction(run, async (transaction) => {
+      const [before] = await transaction<(AccountValues & { uuid: string })[]>`
           SELECT uuid, username, name, email, is_active AS "isActive", path, type, attributes
           FROM account WHERE pk = ${pk} FOR NO KEY UPDATE`;
-        if (before === undefined) return undefined;
-        const said = Object.entries(given).filter(([, value]) => value !== undefined);
-        const after = { ...before, ...Object.fromEntries(said) } as AccountValues & { uuid: string };
-        await transaction`
+      if (before === undefined) return undefined;
+      const said = Object.entries(given).filter(([, value]) => value !== undefined);
+      const after = { ...before, ...Object.fromEntries(said) } as AccountValues & { uuid: string };
+      await transaction`
           UPDATE account SET username = ${after.username}, username_key = ${nameKey(after.username)},
             name = ${after.name}, email = ${after.email}, email_key = ${nameKey(after.email)},
             searched = ${searchedText(after)}, is_active = ${after.isActive}, path = ${after.path}, type = ${after.type},
             attributes = ${JSON.stringify(after.attributes)}::text::jsonb, last_updated = ${now}
           WHERE pk = ${pk}`;
-        if (given.groups !== undefined) await replaceGroups(transaction, pk, given.groups);
-        return readAccount(transaction, pk);
-      }),
-    ).catch(refusing(taken('username')));
+      if (given.groups !== undefined) await replaceGroups(transaction, pk, given.groups);
+      return readAccount(transaction, pk);
+    }).catch(refusing(taken('username')));
   }
 
   return {

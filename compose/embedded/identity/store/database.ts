@@ -32,6 +32,8 @@ export function noChoice(field: string, value: string): FieldRefusal {
 
 const UNIQUE_VIOLATION = '23505';
 const FOREIGN_KEY_VIOLATION = '23503';
+const DEADLOCK = '40P01';
+const MOST_TRIES = 4;
 
 /** Turns the breach of a named unique constraint into a refusal; other errors go on as they are. */
 export function refusing(taken: Record<string, FieldRefusal>): (error: unknown) => never {
@@ -53,6 +55,17 @@ export function isTaken(error: unknown): boolean {
 /** True when what a row points at has gone in the meantime. */
 export function pointsNowhere(error: unknown): boolean {
   return codeOf(error) === FOREIGN_KEY_VIOLATION;
+}
+
+/** One transaction. Whoever gives way in a deadlock begins anew: the other one has ended by then. */
+export async function inTransaction<T>(run: RunSql, work: (sql: Sql) => Promise<T>): Promise<T> {
+  for (let tries = 1; ; tries++) {
+    try {
+      return (await run((sql) => sql.begin(work))) as T;
+    } catch (error) {
+      if (codeOf(error) !== DEADLOCK || tries === MOST_TRIES) throw error;
+    }
+  }
 }
 
 export interface Paging {

@@ -9,6 +9,7 @@ import {
   containing,
   FieldRefusal,
   type Found,
+  inTransaction,
   noChoice,
   orderBy,
   type Paging,
@@ -81,20 +82,18 @@ const TAKEN = { user_group_name_taken: new FieldRefusal({ name: 'This field must
 
 export function groupStore(run: RunSql): Groups {
   async function change(uuid: string, given: GroupChange, now: Date): Promise<StoredGroup | undefined> {
-    return run((sql) =>
-      sql.begin(async (transaction) => {
-        const [before] = await transaction<GroupValues[]>`
+    return inTransaction(run, async (transaction) => {
+      const [before] = await transaction<GroupValues[]>`
           SELECT name, is_superuser AS "isSuperuser", attributes FROM user_group WHERE uuid = ${uuid} FOR NO KEY UPDATE`;
-        if (before === undefined) return undefined;
-        const { name = before.name, isSuperuser = before.isSuperuser, attributes = before.attributes } = given;
-        await transaction`
+      if (before === undefined) return undefined;
+      const { name = before.name, isSuperuser = before.isSuperuser, attributes = before.attributes } = given;
+      await transaction`
           UPDATE user_group SET name = ${name}, name_key = ${nameKey(name)}, is_superuser = ${isSuperuser},
             attributes = ${JSON.stringify(attributes)}::text::jsonb, changed_at = ${now}
           WHERE uuid = ${uuid}`;
-        if (given.users !== undefined) await replaceMembers(transaction, uuid, given.users);
-        return readGroup(transaction, uuid, true);
-      }),
-    ).catch(refusing(TAKEN));
+      if (given.users !== undefined) await replaceMembers(transaction, uuid, given.users);
+      return readGroup(transaction, uuid, true);
+    }).catch(refusing(TAKEN));
   }
 
   return {
