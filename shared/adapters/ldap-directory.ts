@@ -14,7 +14,7 @@ import type { Log } from '../ports/log.ts';
 import type { LdapEntry } from './ldap-answers.ts';
 import { type LdapConnection, LdapFailure, type LdapServer, openLdap } from './ldap-connection.ts';
 import { ldapConnections } from './ldap-connections.ts';
-import { answerFailure, isRefusal, NO_SUCH_OBJECT } from './ldap-results.ts';
+import { answerFailure, INSUFFICIENT, isRefusal, NO_SUCH_OBJECT } from './ldap-results.ts';
 import { ldapServiceAccount } from './ldap-service-account.ts';
 
 export interface LdapDirectoryOptions {
@@ -102,14 +102,22 @@ export function ldapDirectory(options: LdapDirectoryOptions): Directory & { clos
     return explained(() =>
       connections.use(base, until, async (connection) => {
         const dn = userName(base, username);
-        const bound = await connection.bind(dn, password, until);
-        if (isRefusal(bound)) return undefined;
-        if (bound !== 0) throw answerFailure(called, bound, 'a sign-in');
-        const { code, entry } = await readUser(connection, base, dn, username, until);
+        const bindAndRead = async () => {
+          const bound = await connection.bind(dn, password, until);
+          if (isRefusal(bound)) return undefined;
+          if (bound !== 0) throw answerFailure(called, bound, 'a sign-in');
+          return readUser(connection, base, dn, username, until);
+        };
+        const first = await bindAndRead();
+        // As in `find`: another connection of the same user may have ended between the two.
+        const read = first?.code === INSUFFICIENT ? await bindAndRead() : first;
+        if (read === undefined) return undefined;
+        const { code, entry } = read;
         if (code !== 0) throw answerFailure(called, code, 'a user who reads the own entry');
         if (entry === undefined)
           throw new AppError('upstream', `${called} signs a user in, but does not show the own entry`);
-        return isActive(entry) ? described(entry, username, bases[base]) : undefined;
+        const found = described(entry, username, bases[base]);
+        return found?.isActive === true ? found : undefined;
       }),
     );
   }
@@ -120,7 +128,13 @@ export function ldapDirectory(options: LdapDirectoryOptions): Directory & { clos
     return explained(() =>
       connections.use('core', until, async (connection) => {
         await service.require(connection, 'core', until);
-        const { code, entry } = await readUser(connection, 'core', serviceName('core'), username, until);
+        const read = () => readUser(connection, 'core', serviceName('core'), username, until);
+        let { code, entry } = await read();
+        if (code === INSUFFICIENT) {
+          // authentik keeps who is bound by name: the end of any connection of that name makes it forget this one.
+          await service.prove(connection, 'core', until);
+          ({ code, entry } = await read());
+        }
         if (code === NO_SUCH_OBJECT) return undefined;
         if (code !== 0) throw answerFailure(called, code, 'the service account that looks for a user');
         return entry && described(entry, username, bases.core);
@@ -196,7 +210,7 @@ function described(entry: LdapEntry, asked: string, base: string): DirectoryEntr
   const place = parseDistinguishedName(`ou=groups,${base}`) ?? [];
   const names = (entry.attributes.get('memberof') ?? []).map((name) => groupName(name, place));
   const known = new Map(names.filter((name) => name !== undefined).map((name) => [name.toLowerCase(), name]));
-  return { dn: entry.dn, username, groups: [...known.values()] };
+  return { dn: entry.dn, username, isActive: isActive(entry), groups: [...known.values()] };
 }
 
 /** The `cn` of a group that stands right in that place. */

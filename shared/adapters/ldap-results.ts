@@ -3,10 +3,11 @@
 import { AppError } from '../domain/app-error.ts';
 
 export const NO_SUCH_OBJECT = 32;
+export const INSUFFICIENT = 50;
 export const UNWILLING = 53;
 
 /** noSuchObject, invalidDNSyntax, invalidCredentials, insufficientAccessRights, unwillingToPerform. */
-const REFUSALS: ReadonlySet<number> = new Set([NO_SUCH_OBJECT, 34, 49, 50, UNWILLING]);
+const REFUSALS: ReadonlySet<number> = new Set([NO_SUCH_OBJECT, 34, 49, INSUFFICIENT, UNWILLING]);
 const TEMPORARY: ReadonlyMap<number, string> = new Map([
   [1, 'operationsError'],
   [3, 'timeLimitExceeded'],

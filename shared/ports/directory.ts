@@ -8,6 +8,8 @@ export interface DirectoryEntry {
   dn: string;
   /** As the directory spells it; but for the case it is the name that was asked for. */
   username: string;
+  /** False for somebody who may not sign in, where the directory says so; one that says nothing shows no such people. */
+  isActive: boolean;
   /** Names (the `cn`) of the groups, as the directory spells them. */
   groups: string[];
 }
@@ -24,7 +26,7 @@ export interface Directory {
   signIn(base: DirectoryBase, username: string, password: string): Promise<DirectoryEntry | undefined>;
   /**
    * The entry of a user, read by the service account on the core base; undefined when there is none. Also of somebody who
-   * may not sign in any more.
+   * may not sign in any more: see `isActive`.
    */
   find(username: string): Promise<DirectoryEntry | undefined>;
   /**

@@ -117,6 +117,38 @@ describe('an entry', () => {
   });
 });
 
+describe('a directory that keeps who is bound by name, and forgets it when any connection of that name ends', () => {
+  /** Refuses the first search after each call. */
+  const forgets = (): { mood: LdapMood; forget: (times: number) => void } => {
+    let left = 0;
+    const mood: LdapMood = ({ id, kind }, socket, honest) =>
+      kind === 'search' && left-- > 0 ? socket.write(done(id, SEARCH, 50)) : honest();
+    return { mood, forget: (times) => (left = times) };
+  };
+
+  it('is bound to once more, and asked again', async () => {
+    const { server, directory, signIn, binds } = await start();
+    const { mood, forget } = forgets();
+    server.mood = mood;
+    forget(1);
+    expect(await signIn()).toMatchObject({ username: 'alice', isActive: true });
+    expect(binds()).toEqual([SERVICE_DN, ALICE_DN, ALICE_DN]);
+    forget(1);
+    expect(await directory.find('alice')).toMatchObject({ username: 'alice' });
+    expect(binds().slice(3)).toEqual([SERVICE_DN, SERVICE_DN]);
+  });
+
+  it('is a fault when it forgets again at once', async () => {
+    const { server, directory, signIn } = await start();
+    const { mood, forget } = forgets();
+    server.mood = mood;
+    for (const call of [() => signIn(), () => directory.find('alice')]) {
+      forget(2);
+      await expect(call()).rejects.toMatchObject({ code: 'upstream', message: expect.stringMatching(/result 50$/) });
+    }
+  });
+});
+
 describe('names and passwords that nobody has', () => {
   it.each([
     ['', PASSWORD],

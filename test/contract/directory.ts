@@ -156,7 +156,7 @@ export function directoryContract(make: () => Promise<DirectoryWorld>, can: Dire
       expect(await directory.signIn(base, username, password)).toMatchObject({ username });
       await world.deactivate?.(username);
       expect(await directory.signIn(base, username, password)).toBeUndefined();
-      expect(await directory.find(username)).toMatchObject({ username });
+      expect(await directory.find(username)).toMatchObject({ username, isActive: false });
     });
 
     it('never mixes up those who sign in at the same time', async () => {
@@ -193,7 +193,7 @@ export function directoryContract(make: () => Promise<DirectoryWorld>, can: Dire
 
   it('finds a user without a password', async () => {
     const found = await directory.find('Alice');
-    expect(found).toMatchObject({ username: 'alice', groups: ['stack_admin'] });
+    expect(found).toMatchObject({ username: 'alice', isActive: true, groups: ['stack_admin'] });
     expect(found?.dn.toLowerCase()).toContain('cn=alice,ou=users,dc=core');
     for (const name of ['nobody', '', '*', 'alice,ou=users', 'alice)(cn=*', ' alice', 'alice\0', 'a'.repeat(9000)])
       expect(await directory.find(name)).toBeUndefined();

@@ -34,10 +34,10 @@ export function fakeDirectory(now: () => Date = () => new Date()): FakeDirectory
     if (fake.mood === 'down') throw new AppError('unavailable', 'The directory does not answer');
   }
 
-  function entryOf(base: DirectoryBase, { username, groups: joined }: FakePerson): DirectoryEntry {
+  function entryOf(base: DirectoryBase, { username, active, groups: joined }: FakePerson): DirectoryEntry {
     const dn = `cn=${escapeNameValue(username)},ou=users,${BASES[base]}`;
     const names = joined.map((name) => groups.get(name.toLowerCase())).filter((name) => name !== undefined);
-    return { dn, username, groups: fake.mood === 'empty' ? [] : [...new Set(names)] };
+    return { dn, username, isActive: active, groups: fake.mood === 'empty' ? [] : [...new Set(names)] };
   }
 
   function opens(base: DirectoryBase, person: FakePerson, password: string): boolean {
