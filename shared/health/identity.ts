@@ -46,8 +46,9 @@ export const identity = healthModule<IdentityData>({
 
   findings({ api_error: apiError, bases }) {
     const failure = (says: string): Finding => ({ kind: 'failure', says });
-    const failed = bases.filter(({ error }) => error !== null).map(({ error }) => failure(error ?? ''));
-    return apiError === null ? failed : [...failed, failure(apiError)];
+    const errors = [...bases.map(({ error }) => error), apiError].filter((error) => error !== null);
+    // A directory that does not answer does so in both bases: one cause.
+    return [...new Set(errors)].map(failure);
   },
 
   well: ({ provider_version: version, bases }) =>

@@ -236,6 +236,12 @@ describe('identity', () => {
     },
   );
 
+  it('names a directory that answers in neither base once', async () => {
+    const gone = new Error('The directory at ldap://127.0.0.1:3389 refused the connection');
+    const [, message] = await verdict('identity', (of) => (of.admins = { core: gone, web: gone }));
+    expect(message).toBe('The directory at ldap://127.0.0.1:3389 refused the connection.');
+  });
+
   it('names a directory that is empty in both bases once, and counts the other', async () => {
     const [status, message] = await verdict('identity', (of) => (of.admins = { core: undefined, web: undefined }));
     expect([status, message]).toEqual(['warning', expect.stringMatching(/core base .* \(and 1 more\)\.$/)]);
