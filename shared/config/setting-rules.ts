@@ -1,6 +1,7 @@
 // Rules that span several variables. A variable that is wrong by itself is not judged a second time.
 
 import { basesOverlap, CORE_BASE, webBaseBeside } from '../domain/directory-bases.ts';
+import { ADMIN_ROLE_GROUP } from '../domain/names.ts';
 import type { Problem } from './problem.ts';
 import type { SettingName, Settings } from './settings.ts';
 
@@ -63,6 +64,16 @@ function retentionUnit(settings: Settings, mode: Mode): Problem[] {
 }
 
 function twoGroups(settings: Settings): Problem[] {
+  if (settings.VIEWER_GROUP?.toLowerCase() === ADMIN_ROLE_GROUP.toLowerCase()) {
+    return [
+      problem(
+        'VIEWER_GROUP',
+        settings.VIEWER_GROUP,
+        'is the group of the administrators of the core, so that every reader would be one',
+        'give it another name',
+      ),
+    ];
+  }
   if (settings.ADMIN_GROUP === undefined || settings.VIEWER_GROUP === undefined) return [];
   if (settings.ADMIN_GROUP.toLowerCase() !== settings.VIEWER_GROUP.toLowerCase()) return [];
   return [

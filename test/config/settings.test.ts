@@ -260,6 +260,8 @@ describe('settings', () => {
 
   it('refuse one group for readers and administrators', () => {
     expect(problemsOf({ ADMIN_GROUP: 'Team', VIEWER_GROUP: 'team' })).toEqual(['VIEWER_GROUP']);
+    expect(problemsOf({ VIEWER_GROUP: 'core_role_admin' })).toEqual(['VIEWER_GROUP']);
+    expect(problemsOf({ ADMIN_GROUP: 'core_ROLE_ADMIN' })).toEqual([]);
   });
 
   it('have an example that is itself good, wherever one is shown', () => {
