@@ -3,9 +3,18 @@
 import type { PatchedUserRequest, UserPasswordSetRequest, UserRequest } from '@goauthentik/api';
 import { AppError } from '../domain/app-error.ts';
 import type { Exclusive } from '../ports/exclusive.ts';
-import type { Account, AccountQuery, Accounts, Attributes, Json, NewAccount, Page } from '../ports/identity.ts';
+import type {
+  Account,
+  AccountChange,
+  AccountQuery,
+  Accounts,
+  Attributes,
+  Json,
+  NewAccount,
+  Page,
+} from '../ports/identity.ts';
 import { account, accountName, pageOf, type Wire } from './identity-answers.ts';
-import { type Outcome, type Provider, type Query, valueOf } from './identity-request.ts';
+import { type Outcome, PAGE_SIZE, type Provider, type Query, valueOf } from './identity-request.ts';
 
 const PATH = 'core/users';
 const TYPES: Record<Account['kind'], readonly string[]> = {
@@ -13,6 +22,8 @@ const TYPES: Record<Account['kind'], readonly string[]> = {
   service: ['service_account'],
   system: ['internal_service_account'],
 };
+/** What is made. */
+const TYPE_OF = { person: 'internal', service: 'service_account' } as const;
 const MOST_ID = 2 ** 31 - 1;
 
 const accountPage = pageOf(account);
@@ -37,6 +48,25 @@ export function identityAccounts(
 
   async function list(query: AccountQuery): Promise<Page<Account>> {
     if (query.kinds?.length === 0) return { results: [], count: 0 };
+    const { page, pageSize } = query;
+    if (pageSize <= PAGE_SIZE) return listPage(query);
+    // The provider gives no more at once: the pages of its own that hold the wanted one.
+    const begin = (page - 1) * pageSize;
+    const first = Math.floor(begin / PAGE_SIZE) + 1;
+    const last = Math.ceil((begin + pageSize) / PAGE_SIZE);
+    const results: Account[] = [];
+    let count = 0;
+    for (let at = first; at <= last; at += 1) {
+      const read = await listPage({ ...query, page: at, pageSize: PAGE_SIZE });
+      results.push(...read.results);
+      count = read.count;
+      if (at * PAGE_SIZE >= count) break;
+    }
+    const skipped = begin - (first - 1) * PAGE_SIZE;
+    return { results: results.slice(skipped, skipped + pageSize), count };
+  }
+
+  async function listPage(query: AccountQuery): Promise<Page<Account>> {
     const filters = filtersOf(query);
     const at = { page: String(query.page), page_size: String(query.pageSize) };
     const outcome = await provider.exchange('GET', PATH, accountPage, { query: { ...filters, ...at } });
@@ -65,13 +95,15 @@ export function identityAccounts(
   async function named(username: string): Promise<Account | undefined> {
     if (username === '') return undefined;
     const without = { include_groups: 'false', include_roles: 'false' };
-    const exact = await provider.all(PATH, accountNames, { ...without, username });
-    const wanted = username.toLowerCase();
-    const found =
-      exact.find((each) => each.username === username) ??
-      (await provider.all(PATH, accountNames, { ...without, search: username })).find(
-        (each) => each.username.toLowerCase() === wanted,
-      );
+    const lower = username.toLowerCase();
+    // A search for a short name finds half of everybody: the spellings that are likely come first.
+    for (const spelling of new Set([username, lower])) {
+      const query = { ...without, username: spelling };
+      const found = await provider.first(PATH, accountNames, query, (each) => each.username === spelling);
+      if (found !== undefined) return get(found.pk);
+    }
+    const query = { ...without, search: username };
+    const found = await provider.first(PATH, accountNames, query, (each) => each.username.toLowerCase() === lower);
     return found && get(found.pk);
   }
 
@@ -91,11 +123,12 @@ export function identityAccounts(
     return existing(await provider.exchange('PATCH', `${PATH}/${id}`, account, { body }), noAccount(id));
   }
 
-  async function change(id: number, { name, email, isActive }: Parameters<Accounts['change']>[1]): Promise<Account> {
+  async function change(id: number, { name, email, isActive, kind }: AccountChange): Promise<Account> {
     const body: Wire<PatchedUserRequest> = {
       ...(name === undefined ? {} : { name }),
       ...(email === undefined ? {} : { email }),
       ...(isActive === undefined ? {} : { is_active: isActive }),
+      ...(kind === undefined ? {} : { type: TYPE_OF[kind] }),
     };
     if (Object.keys(body).length === 0) return present(id);
     mustBeId(id);
@@ -152,7 +185,7 @@ function userOf({ username, name, email, kind = 'person', attributes }: NewAccou
   return {
     username,
     name,
-    type: kind === 'person' ? 'internal' : 'service_account',
+    type: TYPE_OF[kind],
     ...(email === undefined ? {} : { email }),
     ...(attributes === undefined ? {} : { attributes }),
   };

@@ -10,8 +10,11 @@ import { withinMs } from './time-limit.ts';
 
 const WITHIN_MS = 5_000;
 const MOST_BYTES = 4 * 1024 * 1024;
-const PAGE_SIZE = 100;
+/** The most that the provider gives at once. */
+export const PAGE_SIZE = 100;
 const MOST_PAGES = 100;
+/** Said by the provider while it starts, and by a proxy before it. */
+const ABSENT: ReadonlySet<number> = new Set([502, 503, 504]);
 /** Of all the pages of one list. */
 const LIST_WITHIN_MS = 20_000;
 
@@ -50,6 +53,13 @@ export interface Provider {
   act(method: string, path: string, call?: Call): Promise<Outcome<undefined>>;
   /** Every page. */
   all<T>(path: string, schema: z.ZodType<PageSchema<T>>, query: Query): Promise<T[]>;
+  /** The first that is wanted; reads no further. */
+  first<T>(
+    path: string,
+    schema: z.ZodType<PageSchema<T>>,
+    query: Query,
+    isWanted: (item: T) => boolean,
+  ): Promise<T | undefined>;
   /** `upstream`, with the system's name. */
   nonsense(what: string): AppError;
 }
@@ -148,7 +158,9 @@ export function identityProvider({ url, token, fetch, withinMs: limitMs = WITHIN
     if (status === 400 && json === undefined && !isEmpty) throw wrong(`answered ${what} with 400 and what is not JSON`);
     if (status === 400) return { refused: refusalOf(json, 'The identity provider', [token.reveal(), ...secrets]) };
     if (status === 429) throw new AppError('unavailable', `${system} asks for a pause (429)`);
-    if (status >= 500) throw wrong(`has a fault of its own, or is starting (${status} for ${what})${words}`);
+    if (ABSENT.has(status))
+      throw new AppError('unavailable', `${system} is starting, or is away (${status} for ${what})${words}`);
+    if (status >= 500) throw wrong(`has a fault of its own (${status} for ${what})${words}`);
     throw wrong(`answered ${what} with ${status}${words}`);
   }
 
@@ -181,16 +193,15 @@ export function identityProvider({ url, token, fetch, withinMs: limitMs = WITHIN
     return valueOf(await exchange('GET', path, schema, { query }));
   }
 
-  async function all<T>(path: string, schema: z.ZodType<PageSchema<T>>, query: Query): Promise<T[]> {
+  async function* pages<T>(path: string, schema: z.ZodType<PageSchema<T>>, query: Query): AsyncGenerator<T[]> {
     const begun = Date.now();
-    const found: T[] = [];
     for (let page = 1; page <= MOST_PAGES; page += 1) {
       const answer = await read(path, schema, { ...query, page: String(page), page_size: String(PAGE_SIZE) });
       if (answer === undefined && page === 1) throw wrong(`has no list at /${path}/. Correct IDENTITY_URL.`);
       // Removed meanwhile: the page before was the last.
-      if (answer === undefined) return found;
-      found.push(...answer.results);
-      if (answer.pagination.next === 0) return found;
+      if (answer === undefined) return;
+      yield answer.results;
+      if (answer.pagination.next === 0) return;
       if (answer.pagination.next !== page + 1) {
         throw wrong(`says that page ${page} of /${path}/ is followed by page ${answer.pagination.next}`);
       }
@@ -201,7 +212,26 @@ export function identityProvider({ url, token, fetch, withinMs: limitMs = WITHIN
     throw wrong(`lists more than ${MOST_PAGES} pages at /${path}/`);
   }
 
-  return { exchange, read, act, all, nonsense: (what) => wrong(what) };
+  async function all<T>(path: string, schema: z.ZodType<PageSchema<T>>, query: Query): Promise<T[]> {
+    const found: T[] = [];
+    for await (const results of pages(path, schema, query)) found.push(...results);
+    return found;
+  }
+
+  async function first<T>(
+    path: string,
+    schema: z.ZodType<PageSchema<T>>,
+    query: Query,
+    isWanted: (item: T) => boolean,
+  ): Promise<T | undefined> {
+    for await (const results of pages(path, schema, query)) {
+      const found = results.find(isWanted);
+      if (found !== undefined) return found;
+    }
+    return undefined;
+  }
+
+  return { exchange, read, act, all, first, nonsense: (what) => wrong(what) };
 }
 
 /** With a slash at the end, and without what a fetch does not take. */

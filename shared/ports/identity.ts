@@ -44,7 +44,7 @@ export interface Page<T> {
 export interface Paging {
   /** From 1. A page beyond the last is empty. */
   page: number;
-  /** 1 to 100, the provider's own limit. */
+  /** 1 to 200. */
   pageSize: number;
 }
 
@@ -76,6 +76,8 @@ export interface AccountChange {
   name?: string;
   email?: string;
   isActive?: boolean;
+  /** One of the provider's own accounts stays what it is: `invalid`. */
+  kind?: 'person' | 'service';
 }
 
 /** A password that a program shows once: it ends by itself, and works until then as often as it is used. */

@@ -107,6 +107,43 @@ describe('lists', () => {
     expect(at.server.calls.length).toBe(100);
   });
 
+  it('are read no further than the name that is looked for', async () => {
+    when('GET', '/core/users/', (response, { query, path }) => {
+      if (path !== '/core/users/' || query.get('username') !== null) return false;
+      const page = Number(query.get('page'));
+      const found = page === 2 ? { ...entries(9, 1)[0], username: 'AKadmin' } : entries(page, 1)[0];
+      return sayJson(response, 200, { pagination: { next: page + 1, count: 10_000 }, results: [{ ...found, pk: 1 }] });
+    });
+    expect(await at.identity.accounts.named('akADMIN')).toMatchObject({ username: 'akadmin' });
+    const asked = at.server.calls.map(({ query }) => query.get('username') ?? query.get('search'));
+    expect(asked).toEqual(['akADMIN', 'akadmin', null]);
+    at.server.calls.length = 0;
+    at.server.users.delete(1);
+    expect(await at.identity.accounts.named('aKadmin')).toBeUndefined();
+    expect(at.server.calls.filter(({ query }) => query.get('search') !== null)).toHaveLength(2);
+  });
+
+  it.each([
+    [1, 101],
+    [2, 150],
+    [3, 150],
+    [2, 199],
+    [1, 200],
+    [3, 200],
+  ])('that are larger than those of the provider are whole: page %i of %i', async (page, pageSize) => {
+    for (let each = 0; each < 430; each += 1) {
+      const username = `u${String(each).padStart(4, '0')}`;
+      at.server.users.set(100 + each, { ...at.server.users.get(1)!, pk: 100 + each, username });
+    }
+    at.server.users.delete(1);
+    at.server.users.delete(2);
+    const names = Array.from({ length: 430 }, (_, each) => `u${String(each).padStart(4, '0')}`);
+    const { results, count } = await at.identity.accounts.list({ page, pageSize });
+    expect(results.map(({ username }) => username)).toEqual(names.slice((page - 1) * pageSize, page * pageSize));
+    expect(count).toBe(430);
+    expect(at.server.calls.length).toBeLessThanOrEqual(3);
+  });
+
   it('that go round end', async () => {
     when('GET', '/core/tokens/', (response) =>
       sayJson(response, 200, { pagination: { next: 1, count: 1 }, results: [] }),

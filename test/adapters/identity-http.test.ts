@@ -35,7 +35,12 @@ describe('a provider that fails', () => {
     ['405', 'upstream', /with 405: Method/, (r) => sayJson(r, 405, { detail: 'Method not allowed' })],
     ['429', 'unavailable', /asks for a pause/, (r) => sayJson(r, 429, { detail: 'slow down' })],
     ['500', 'upstream', /fault of its own.*\(500 for/, (r) => sayJson(r, 500, { detail: 'oops' })],
-    ['503 with a page', 'upstream', /is starting \(503 for/, (r) => sayJson(r, 503, '<h1>starting</h1>')],
+    [
+      '503 with a page',
+      'unavailable',
+      /is starting, or is away \(503 for/,
+      (r) => sayJson(r, 503, '<h1>starting</h1>'),
+    ],
     ['200 with a page', 'upstream', /not JSON|not 204/, (r) => sayJson(r, 200, '<html>sign in</html>')],
     ['200 with nothing', 'upstream', /not JSON|not 204/, (r) => sayJson(r, 200, '')],
     ['JSON of another shape', 'upstream', /another shape|not 204/, (r) => sayJson(r, 200, { hello: ['world'] })],

@@ -141,6 +141,13 @@ export function identityContract(what: string, make: () => Identity): void {
       expect(pages.map(({ count }) => count)).toEqual([5, 5, 5, 5, 5]);
     });
 
+    it('gives pages that are larger than those of the provider', async () => {
+      const { results: all, count } = await accounts().list({ page: 1, pageSize: 200 });
+      expect(all).toHaveLength(Math.min(count, 200));
+      expect((await accounts().list({ page: 2, pageSize: 100 })).results).toEqual(all.slice(100));
+      expect(await accounts().list({ page: 99, pageSize: 200, search: prefix })).toMatchObject({ results: [] });
+    });
+
     it('answers an empty first page where nobody matches', async () => {
       const nobody = { page: 1, pageSize: 10, search: `${prefix}-nobody-${unique()}` };
       expect(await accounts().list(nobody)).toEqual({ results: [], count: 0 });
@@ -203,6 +210,12 @@ export function identityContract(what: string, make: () => Identity): void {
       expect(await accounts().change(made.id, { isActive: false })).toEqual(off);
       expect(await accounts().change(made.id, {})).toEqual(off);
       expect(await accounts().get(made.id)).toEqual(off);
+    });
+
+    it('makes a program of a person, and a person of a program', async () => {
+      const made = await account({ attributes: { app_note: 1 } });
+      expect(await accounts().change(made.id, { kind: 'service' })).toEqual({ ...made, kind: 'service' });
+      expect(await accounts().change(made.id, { kind: 'person' })).toEqual(made);
     });
 
     it('refuses a bad value, with its name, and keeps what was', async () => {

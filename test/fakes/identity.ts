@@ -132,12 +132,14 @@ function accountsOf(world: World): Accounts {
       if (called(wanted.username) !== undefined) throw new AppError('conflict', 'The username is taken');
       return shown(world, add(world, wanted));
     },
-    async change(id, { name, email, isActive }) {
+    async change(id, { name, email, isActive, kind }) {
       const account = present(id);
+      if (kind !== undefined && account.kind === 'system') throw refused('type', 'It stays what it is.');
       checkEmail(email);
       if (name !== undefined) account.name = name;
       if (email !== undefined) account.email = email;
       if (isActive !== undefined) account.isActive = isActive;
+      if (kind !== undefined) account.kind = kind;
       return shown(world, account);
     },
     async changeAttributes(id, changes) {
