@@ -116,12 +116,13 @@ async function keepIdentity(deps: NodeDeps, stopped: AbortSignal, tried: (worked
     webadminPassword: settings.CORE_WEBADMIN_PASSWORD?.reveal(),
     ldapServicePassword: settings.LDAP_BIND_PASSWORD?.reveal(),
   };
-  const changes = await keepTrying(() => bootstrapIdentity(deps, wanted), {
+  const outcome = await keepTrying(() => bootstrapIdentity(deps, wanted), {
     stopped,
     tried,
     failed: (error, retryInMs) => log.warn('identity.not_ready', { error: messageOf(error), retry_in_ms: retryInMs }),
   });
-  if (changes !== undefined) log.info('identity.ready', { changes });
+  for (const problem of outcome?.refused ?? []) log.error('identity.password_refused', { error: problem });
+  if (outcome !== undefined) log.info('identity.ready', { changes: outcome.changes });
   deps.health.forget('identity');
 }
 

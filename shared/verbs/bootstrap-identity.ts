@@ -21,24 +21,35 @@ export interface BootstrapDeps {
   appliedPasswords: AppliedPasswords;
 }
 
-const OWN_ACCOUNTS: readonly NewAccount[] = [
-  { username: LDAP_SERVICE_ACCOUNT, name: 'LDAP service', kind: 'service' },
+type OwnAccount = NewAccount & { kind: 'person' | 'service' };
+
+const LDAP_ACCOUNT: OwnAccount = { username: LDAP_SERVICE_ACCOUNT, name: 'LDAP service', kind: 'service' };
+const OWN_ACCOUNTS: readonly OwnAccount[] = [
   { username: 'svc_api', name: 'Management API', kind: 'service' },
   { username: 'svc_nodered', name: 'Flow engine', kind: 'service' },
   { username: 'svc_probe', name: 'End-to-end probe', kind: 'service' },
 ];
 
-/** Resolves with what was changed, in words; rejects when a part does not answer, and may then be run again. */
-export async function bootstrapIdentity(deps: BootstrapDeps, wanted: WantedIdentity): Promise<string[]> {
+export interface Bootstrapped {
+  /** What was changed, in words. */
+  changes: string[];
+  /** What no other try can mend before the settings change, in words. */
+  refused: string[];
+}
+
+/** Rejects when a part does not answer, and may then be run again. */
+export async function bootstrapIdentity(deps: BootstrapDeps, wanted: WantedIdentity): Promise<Bootstrapped> {
   const { identity } = deps;
   const changes: string[] = [];
+  const refused: string[] = [];
   const changed = (what: string): void => void changes.push(what);
-  for (const name of [wanted.adminGroup, wanted.viewerGroup]) await ensureGroup(identity, name, changed);
+  // First of all, so that it is spelled so, whatever ADMIN_GROUP is called.
   const admins = await ensureGroup(identity, ADMIN_ROLE_GROUP, changed);
+  for (const name of [wanted.adminGroup, wanted.viewerGroup]) await ensureGroup(identity, name, changed);
   const beforeWebadmin = (): Promise<void> => deps.appliedPasswords.forget(WEBADMIN);
   const webadmin = await ensureAccount(
     identity,
-    { username: WEBADMIN, name: 'Web administrator' },
+    { username: WEBADMIN, name: 'Web administrator', kind: 'person' },
     changed,
     beforeWebadmin,
   );
@@ -46,13 +57,36 @@ export async function bootstrapIdentity(deps: BootstrapDeps, wanted: WantedIdent
     await identity.groups.addMember(admins.id, webadmin.account.id);
     changed(`${WEBADMIN} is a member of ${ADMIN_ROLE_GROUP}`);
   }
-  await giveWebadminPassword(deps, webadmin, wanted.webadminPassword, changed);
-  for (const account of OWN_ACCOUNTS) {
-    const ensured = await ensureAccount(identity, account, changed);
-    if (account.username === LDAP_SERVICE_ACCOUNT)
-      await giveServicePassword(deps, ensured, wanted.ldapServicePassword, changed);
+  await unlessRefused('CORE_WEBADMIN_PASSWORD', WEBADMIN, refused, () =>
+    giveWebadminPassword(deps, webadmin, wanted.webadminPassword, changed),
+  );
+  for (const account of OWN_ACCOUNTS) await ensureAccount(identity, account, changed);
+  const service = await ensureAccount(identity, LDAP_ACCOUNT, changed);
+  // Last: a directory that does not answer yet holds nothing else up.
+  await unlessRefused('LDAP_BIND_PASSWORD', LDAP_SERVICE_ACCOUNT, refused, () =>
+    giveServicePassword(deps, service, wanted.ldapServicePassword, changed),
+  );
+  return { changes, refused };
+}
+
+/** A password that a policy of the provider refuses is refused as often as it is tried. */
+async function unlessRefused(
+  variable: string,
+  username: string,
+  refused: string[],
+  give: () => Promise<void>,
+): Promise<void> {
+  try {
+    await give();
+  } catch (error) {
+    if (!(error instanceof AppError) || error.code !== 'invalid') throw error;
+    const remedy = `Remedy: set ${variable} to a password that its policies accept, and restart.`;
+    refused.push(`The password of ${username} was not set. ${withStop(error.message)} ${remedy}`);
   }
-  return changes;
+}
+
+function withStop(sentence: string): string {
+  return sentence.endsWith('.') ? sentence : `${sentence}.`;
 }
 
 type Changed = (what: string) => void;
@@ -76,7 +110,7 @@ async function ensureGroup(identity: Identity, name: string, changed: Changed): 
 /** `before` runs before an account is made, so that a crash in between is not taken for a finished start. */
 async function ensureAccount(
   identity: Identity,
-  wanted: NewAccount,
+  wanted: OwnAccount,
   changed: Changed,
   before: () => Promise<void> = async () => undefined,
 ): Promise<Ensured> {
@@ -90,9 +124,12 @@ async function ensureAccount(
     changed(`account ${wanted.username} was made`);
     return { account, isNew: true };
   }
-  if (existing.isActive) return { account: existing, isNew: false };
-  changed(`account ${wanted.username} is active again`);
-  return { account: await identity.accounts.change(existing.id, { isActive: true }), isNew: false };
+  const { id, isActive, kind } = existing;
+  if (isActive && kind === wanted.kind) return { account: existing, isNew: false };
+  const account = await identity.accounts.change(id, { isActive: true, kind: wanted.kind });
+  if (!isActive) changed(`account ${wanted.username} is active again`);
+  if (kind !== wanted.kind) changed(`account ${wanted.username} is a ${wanted.kind} account again`);
+  return { account, isNew: false };
 }
 
 /** Two processes may start at the same moment. */
