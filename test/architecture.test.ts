@@ -95,6 +95,18 @@ describe('the house', () => {
     expect(values).toEqual([]);
   });
 
+  it('keeps what workerd cannot do out of its worker: sockets, files, processes', () => {
+    const reached = new Set(['functions/worker.ts']);
+    for (const file of reached)
+      for (const { target } of internal.filter((each) => each.file === file && !each.typeOnly))
+        if (/\.tsx?$/.test(target)) reached.add(target);
+    expect(reached.size).toBeGreaterThan(100);
+    const bound = [...reached].flatMap(importsOf).filter(({ target, typeOnly }) => {
+      return !typeOnly && /^node:(tls|net|fs|child_process|os|http|https|dns)\b|^ldapts$/.test(target);
+    });
+    expect(bound).toEqual([]);
+  });
+
   it("takes into the product only types of the identity provider's own client, which is large", () => {
     const taken = product.flatMap(importsOf).filter(({ target }) => target.startsWith('@goauthentik/'));
     expect(taken.length).toBeGreaterThan(1);

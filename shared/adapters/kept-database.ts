@@ -20,6 +20,8 @@ export interface DatabaseOptions {
   withinMs?: number;
   /** How long a statement may wait for a lock; default: as long as for everything else. */
   lockTimeoutMs?: number;
+  /** Where an error without a code comes from; default: the work. The sockets of workerd give theirs none. */
+  uncoded?: 'work' | 'connection';
 }
 
 const WITHIN_MS = 5_000;
@@ -87,13 +89,13 @@ function tooLate({ called, withinMs = WITHIN_MS }: DatabaseOptions): AppError {
 
 /**
  * PostgreSQL's own codes (a digit, F, H, P or X first) come from a server that answers, other codes are of the connection;
- * what has no code was thrown by the work itself.
+ * what has no code was thrown by the work itself, or in workerd by the connection.
  */
 function explained(error: unknown, options: DatabaseOptions): unknown {
   if (error instanceof AppError) return error;
-  const { called } = options;
-  const code = codeOf(error);
-  if (code === undefined) return error;
+  const { called, uncoded = 'work' } = options;
+  const code = codeOf(error) ?? '';
+  if (code === '' && uncoded === 'work') return error;
   if (code === STATEMENT_TOO_LONG) return tooSlow(options, error);
   if (/^[0-9FHPX][0-9A-Z]{4}$/.test(code) && !/^(57P|08|28|3D)/.test(code)) return error;
   return new AppError('unavailable', `${capital(called)} does not answer: ${messageOf(error)}`, { cause: error });

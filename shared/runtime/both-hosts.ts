@@ -14,7 +14,7 @@ import type { ClockSource } from '../ports/clock-source.ts';
 import type { CoreDatabase } from '../ports/core-database.ts';
 import type { Exclusive } from '../ports/exclusive.ts';
 import type { Monitored, Part } from '../ports/monitored.ts';
-import { identityOf } from './identity-parts.ts';
+import { identityOf } from './identity-part.ts';
 import { RELEASE } from './release.ts';
 import { outletsOf, placeOf, recipientsOf, type SmtpFactory } from './outlets.ts';
 import { wantedOf } from './wanted.ts';

@@ -30,8 +30,8 @@ import type { Log } from '../ports/log.ts';
 import { CORE, EXCLUSIVE, sharedDeps, STATE } from './both-hosts.ts';
 import type { Configuration } from './configuration.ts';
 import { watchConfiguration } from './configuration-watch.ts';
+import { directoryOf } from './directory-part.ts';
 import type { Handover } from './handover.ts';
-import { directoryOf } from './identity-parts.ts';
 import { sharingTogether } from './together.ts';
 
 export interface NodeHost {

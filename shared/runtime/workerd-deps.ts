@@ -34,6 +34,7 @@ export function workerdDeps(env: WorkerEnv): Deps {
   const { handover, startedAt, nodeVersion, thresholds } = factsSchema.parse(JSON.parse(env.FACTS));
   const loaded = loadSettings(handover.layers, handover.mode);
   const { settings } = loaded;
+  const uncoded = 'connection';
   const call = hostCall(env.HOST, env.HOST_TOKEN);
   const shared = sharedDeps({
     startedAt: new Date(startedAt),
@@ -41,9 +42,11 @@ export function workerdDeps(env: WorkerEnv): Deps {
     thresholds,
     listen: handover.tls?.address,
     nodeVersion,
-    core: { run: freshConnections(settings.CORE_DATABASE_URL, CORE) },
-    state: freshConnections(settings.DATABASE_URL, STATE),
-    exclusive: exclusiveByDatabase(freshConnections(settings.DATABASE_URL, EXCLUSIVE), { queued: false }),
+    core: { run: freshConnections(settings.CORE_DATABASE_URL, { ...CORE, uncoded }) },
+    state: freshConnections(settings.DATABASE_URL, { ...STATE, uncoded }),
+    exclusive: exclusiveByDatabase(freshConnections(settings.DATABASE_URL, { ...EXCLUSIVE, uncoded }), {
+      queued: false,
+    }),
     smtp: () => hostPort(call, 'smtp'),
   });
   const alerts = hostPort(call, 'alerts');

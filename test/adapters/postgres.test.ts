@@ -68,6 +68,11 @@ describe('the PostgreSQL client', () => {
       await expect(run((sql) => sql`SELECT pg_sleep(30)`)).rejects.toMatchObject({ code: 'unavailable' });
       await expect(run((sql) => sql`SELECT 1 / 0`)).rejects.toMatchObject({ code: '22012' });
     }
+    const inWorkerd = freshConnections(url, { ...options, uncoded: 'connection' });
+    await expect(inWorkerd(() => Promise.reject(new Error('Network connection lost.')))).rejects.toMatchObject({
+      code: 'unavailable',
+      message: 'Our own database does not answer: Network connection lost.',
+    });
   });
 
   it('is repaired in exactly the known places, or the build stops', () => {
