@@ -17,7 +17,7 @@ export interface WantedIdentity {
 
 export interface BootstrapDeps {
   identity: Identity;
-  directory: Pick<Directory, 'probe'>;
+  directory: Pick<Directory, 'signIn'>;
   appliedPasswords: AppliedPasswords;
 }
 
@@ -165,17 +165,7 @@ async function giveServicePassword(
   changed: Changed,
 ): Promise<void> {
   if (password === undefined) return;
-  if (!isNew && !(await isRefused(directory))) return;
+  if (!isNew && (await directory.signIn('core', LDAP_SERVICE_ACCOUNT, password)) !== undefined) return;
   await identity.accounts.setPassword(account.id, password);
   changed(`${LDAP_SERVICE_ACCOUNT} has the password of the settings`);
-}
-
-async function isRefused(directory: Pick<Directory, 'probe'>): Promise<boolean> {
-  try {
-    await directory.probe('core', ADMIN_ROLE_GROUP);
-    return false;
-  } catch (error) {
-    if (error instanceof AppError && error.code === 'upstream') return true;
-    throw error;
-  }
 }

@@ -44,9 +44,9 @@ beforeEach(() => {
     identity,
     appliedPasswords: memoryPasswords(),
     directory: {
-      probe: async () => {
-        if (refused) throw new AppError('upstream', 'The directory refuses adm_ldapservice');
-        return 1;
+      signIn: async (base, username, password) => {
+        expect([base, username, password]).toEqual(['core', 'adm_ldapservice', WANTED.ldapServicePassword]);
+        return refused ? undefined : { dn: 'cn=adm_ldapservice', username, isActive: true, groups: [] };
       },
     },
   };
@@ -111,11 +111,17 @@ describe('the bootstrap', () => {
     expect(await bootstrap()).toEqual(['adm_ldapservice has the password of the settings']);
   });
 
-  it('does not set it while the directory does not answer: it is tried again', async () => {
-    await bootstrap();
-    deps.directory.probe = () => Promise.reject(new AppError('unavailable', 'nobody there'));
-    await expect(bootstrap()).rejects.toThrow('nobody there');
-  });
+  it.each(['unavailable', 'upstream'] as const)(
+    'does not set it while the directory does not answer, or makes no sense (%s): it is tried again',
+    async (code) => {
+      await bootstrap();
+      const id = await idOf('adm_ldapservice');
+      await identity.accounts.setPassword(id, 'as it was');
+      deps.directory.signIn = () => Promise.reject(new AppError(code, 'nobody there'));
+      await expect(bootstrap()).rejects.toThrow('nobody there');
+      expect(identity.accepts('adm_ldapservice', 'as it was')).toBe(true);
+    },
+  );
 
   it('finds what another process has made at the same moment', async () => {
     await Promise.all([bootstrapIdentity(deps, WANTED), bootstrapIdentity(deps, WANTED)]);
@@ -126,7 +132,7 @@ describe('the bootstrap', () => {
   it('makes everybody although the directory does not answer yet', async () => {
     await bootstrap();
     for (const name of ['svc_api', 'svc_probe']) await identity.accounts.delete(await idOf(name));
-    deps.directory.probe = () => Promise.reject(new AppError('unavailable', 'nobody there'));
+    deps.directory.signIn = () => Promise.reject(new AppError('unavailable', 'nobody there'));
     await expect(bootstrap()).rejects.toThrow('nobody there');
     expect(await idOf('svc_api')).toBeGreaterThan(0);
     expect(await idOf('svc_probe')).toBeGreaterThan(0);
