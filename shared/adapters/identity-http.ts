@@ -17,7 +17,7 @@ export interface HttpIdentityOptions extends ProviderOptions {
 
 /**
  * `url` is where the provider is (`http://127.0.0.1:9000`, `https://host/prefix`). One request takes at most 5 s and
- * 4 MB, and a method a few of them; lists end after 10 000 entries or 20 s.
+ * 8 MB, and a method a few of them; lists end after 10 000 entries or 20 s.
  */
 export function httpIdentity({ exclusive, now = () => new Date(), ...options }: HttpIdentityOptions): Identity {
   const provider = identityProvider(options);

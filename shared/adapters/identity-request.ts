@@ -9,7 +9,8 @@ import { type Refusal, refusalOf, wordsOf } from './identity-refusal.ts';
 import { withinMs } from './time-limit.ts';
 
 const WITHIN_MS = 5_000;
-const MOST_BYTES = 4 * 1024 * 1024;
+/** A group with twenty thousand members. */
+const MOST_BYTES = 8 * 1024 * 1024;
 /** The most that the provider gives at once. */
 export const PAGE_SIZE = 100;
 const MOST_PAGES = 100;

@@ -142,7 +142,7 @@ describe('a provider that fails', () => {
       more();
     });
     const error = await failureOf(at.identity.accounts.list(PAGE));
-    expect([error.code, error.message]).toEqual(['upstream', expect.stringMatching(/with more than 4194304 bytes$/)]);
+    expect([error.code, error.message]).toEqual(['upstream', expect.stringMatching(/with more than 8388608 bytes$/)]);
     expect(written).toBeLessThan(40_000_000);
   });
 
