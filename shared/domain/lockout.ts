@@ -99,8 +99,16 @@ export function createLockout(rule: Partial<LockoutRule> = {}): Lockout {
 
 const MAPPED = /^::ffff:(?:(\d+\.\d+\.\d+\.\d+)|([\da-f]{1,4}):([\da-f]{1,4}))$/;
 
-/** What counts as one address: IPv4 by itself, however it is written, IPv6 by its /64 (`2001:db8:0:1::/64`). */
+/**
+ * What counts as one address: IPv4 by itself, however it is written, IPv6 by its /64 (`2001:db8:0:1::/64`). This machine can
+ * choose among all addresses of 127.0.0.0/8, so they are one.
+ */
 export function lockoutAddress(address: string): string {
+  const counted = networkOf(address);
+  return /^127\.\d+\.\d+\.\d+$/.test(counted) ? '127.0.0.1' : counted;
+}
+
+function networkOf(address: string): string {
   const plain = address.toLowerCase().replace(/%.*$/, '');
   if (!plain.includes(':')) return plain;
   const mapped = MAPPED.exec(plain);
