@@ -194,6 +194,7 @@ function identityHandover(
     address: '127.0.0.1',
     httpPort: ports.identity,
     ldapPort: ports.ldap,
+    searchPassword: settings.LDAP_BIND_PASSWORD?.reveal(),
     bases: { core, web: settings.LDAP_WEB_BASE_DN ?? webBaseBeside(core) },
   };
 }

@@ -41,9 +41,17 @@ async function main(): Promise<void> {
   const store = identityStore({ run, secretKey, now, log });
   const api = createIdentityApi({ store, now, log, release: API_RELEASE });
   const { address, httpPort, ldapPort, bases } = handover;
+  const searchPassword = handover.searchPassword === undefined ? undefined : new Secret(handover.searchPassword);
   const server = await serveApp(async (request) => api.fetch(request), [{ address, port: httpPort }], log);
   const { roster, checkPassword } = store;
-  const ldap = createLdapServer({ roster, checkPassword, bases, searchAccount: LDAP_SERVICE_ACCOUNT, log });
+  const ldap = createLdapServer({
+    roster,
+    checkPassword,
+    bases,
+    searchAccount: LDAP_SERVICE_ACCOUNT,
+    searchPassword,
+    log,
+  });
   await ldap.listen(ldapPort, address);
   tellSupervisor(LISTENING);
   log.info('identity.listening', { address, http_port: httpPort, ldap_port: ldapPort, bases, accounts_made: wrote });

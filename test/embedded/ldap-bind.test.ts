@@ -2,6 +2,7 @@
 
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import type { PasswordVerdict } from '../../compose/embedded/identity/roster.ts';
+import { Secret } from '../../shared/domain/secret.ts';
 import { fakeRoster } from '../fakes/roster.ts';
 import {
   bindOperation,
@@ -253,6 +254,28 @@ describe('the lock-out', () => {
     expect(server.roster.attempts.at(-1)?.urgency).toBe('vouched');
     server.roster.change(SERVICE, { password: 'a new one' });
     expect(await server.wire().bind(user(SERVICE), 'service')).toBe(49);
+  });
+
+  it('judges the password of the settings for the service account though guesses were there first', async () => {
+    server = await startLdap({ searchPassword: new Secret('service') });
+    const stranger = server.wire();
+    for (let count = 0; count < 12; count++) expect(await stranger.bind(user(SERVICE), `guess ${count}`)).toBe(49);
+    expect(await server.wire().bind(user(SERVICE), 'service')).toBe(0);
+    server.roster.change(SERVICE, { password: 'a new one' });
+    expect(await server.wire().bind(user(SERVICE), 'service')).toBe(49);
+  });
+
+  it.each([
+    ['the number of the attribute', `2.5.4.3=Alice,ou=users,${CORE}`],
+    ['the number of the container attribute', `cn=Alice,2.5.4.11=users,${CORE}`],
+    ['escapes', String.raw`cn=\41lice,ou=users,${CORE}`],
+    ['another case', `CN=aLICE,OU=USERS,${CORE.toUpperCase()}`],
+  ])('is for the account, not for a spelling of its name: %s', async (_, spelling) => {
+    server = await startLdap();
+    const wire = server.wire();
+    for (let count = 0; count < 10; count++) await wire.bind(user('Alice'), `guess ${count}`);
+    expect(await wire.bind(spelling, 'right')).toBe(49);
+    expect(await wire.bind(user('Alice', WEB), 'right')).toBe(0);
   });
 
   it('neither counts nor stops what comes on a connection on which the service account has bound', async () => {

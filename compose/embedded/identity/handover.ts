@@ -14,6 +14,8 @@ const handoverSchema = z.object({
   address: z.string(),
   httpPort: z.number(),
   ldapPort: z.number(),
+  /** The password of the account that reads the whole directory. */
+  searchPassword: z.string().optional(),
   bases: z.object({ core: z.string(), web: z.string() }),
 });
 

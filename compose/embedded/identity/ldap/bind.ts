@@ -3,6 +3,7 @@
 import { createHash } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import { createLockout, lockoutAddress } from '../../../../shared/domain/lockout.ts';
+import type { Secret } from '../../../../shared/domain/secret.ts';
 import { nameKey } from '../names.ts';
 import { LONGEST_PASSWORD_BYTES } from '../password-hash.ts';
 import { attemptsAtOnce } from './attempts-at-once.ts';
@@ -38,6 +39,8 @@ export interface BindDeps {
   trees: readonly Tree[];
   checkPassword: CheckPassword;
   searchAccount: string;
+  /** Its password, as far as it is known before the first bind. */
+  searchPassword: Secret | undefined;
   limits: Pick<LdapLimits, 'bindMs' | 'heldBackMs'>;
   events: LdapEvents;
   now: () => number;
@@ -63,7 +66,7 @@ export function createBind(deps: BindDeps): Bind {
   const lockout = createLockout({ keys: KEYS });
   const standing = createStanding(now);
   const inTurn = attemptsAtOnce((key) => lockout.left(key, now()));
-  const knows = knownPassword();
+  const knows = knownPassword(deps.searchPassword);
 
   async function attempt(
     binder: Binder,
@@ -72,7 +75,7 @@ export function createBind(deps: BindDeps): Bind {
     key: string,
   ): Promise<Result> {
     const address = lockoutAddress(binder.address);
-    const isService = username.toLowerCase() === deps.searchAccount.toLowerCase();
+    const isService = nameKey(username) === nameKey(deps.searchAccount);
     // Whoever shares our address could else shut out everybody by wrong passwords for the service account.
     const known = isService && knows.isSame(key, password);
     if (!binder.vouched && !known && lockout.check(key, now()).lockedUntilMs !== undefined) {

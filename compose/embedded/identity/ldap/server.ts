@@ -2,6 +2,7 @@
 // served and with which limits.
 
 import { createServer, type AddressInfo, type Socket } from 'node:net';
+import type { Secret } from '../../../../shared/domain/secret.ts';
 import type { Log } from '../../../../shared/ports/log.ts';
 import type { CheckPassword, Roster } from '../roster.ts';
 import { createBind } from './bind.ts';
@@ -19,6 +20,8 @@ export interface LdapServerOptions {
   bases: { core: string; web: string };
   /** Username of the account that may read everything. */
   searchAccount: string;
+  /** Its password of the settings: who brings it is judged even while guesses have locked the name. */
+  searchPassword?: Secret | undefined;
   log: Log;
   limits?: Partial<LdapLimits>;
   now?: () => number;
@@ -35,10 +38,10 @@ export interface LdapServer {
 export function createLdapServer(options: LdapServerOptions): LdapServer {
   const now = options.now ?? Date.now;
   const limits = { ...DEFAULT_LIMITS, ...options.limits };
-  const { roster, checkPassword, searchAccount, bases } = options;
+  const { roster, checkPassword, searchAccount, searchPassword, bases } = options;
   const trees = [createTree('core', bases.core), createTree('web', bases.web)];
   const events = createEvents(options.log, now);
-  const bind = createBind({ trees, checkPassword, searchAccount, limits, events, now });
+  const bind = createBind({ trees, checkPassword, searchAccount, searchPassword, limits, events, now });
   const operate = createOperations({ roster, trees, searchAccount, limits });
   const connections = new Set<Connection>();
   let sweeping: NodeJS.Timeout | undefined;
