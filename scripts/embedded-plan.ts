@@ -16,7 +16,7 @@ import {
 import { type Layout, layoutOf, type Ports, portsWithOffset } from '../compose/embedded/layout.ts';
 import { IDENTITY_VARIABLE, type IdentityHandover } from '../compose/embedded/identity/handover.ts';
 import type { StackPlan } from '../compose/embedded/plan.ts';
-import { GENERATED_NAMES, type GeneratedName, keptSecrets } from '../compose/embedded/secrets.ts';
+import { GENERATED_NAMES, keptSecrets } from '../compose/embedded/secrets.ts';
 import { parseEnvFile } from '../shared/config/env-file.ts';
 import { type Layer, pick, unknownNames } from '../shared/config/load-settings.ts';
 import type { Problem } from '../shared/config/problem.ts';
@@ -49,9 +49,6 @@ interface EnvFileLayer {
   words: string;
 }
 
-/** The embedded provider's own, whatever the settings say: the first two are no settings, the third may be for another provider. */
-const NEVER_GIVEN: readonly GeneratedName[] = ['IDENTITY_DB_PASSWORD', 'IDENTITY_SECRET_KEY', 'IDENTITY_TOKEN'];
-
 /** The plan, or every problem that stands against it. Writes nothing. */
 export function planEmbedded(
   home: string,
@@ -62,12 +59,15 @@ export function planEmbedded(
   const ports = portsWithOffset(args.offset);
   const envFile = readEnvFile(home, args.env);
   const given: Layer[] = [environmentLayer(environment), ...(envFile.layer === undefined ? [] : [envFile.layer])];
+  // What is no setting is nobody's to give: it stands in secrets.json alone.
+  const givenValue = (name: string): string | undefined => (isSettingName(name) ? pick(given, name)?.value : undefined);
+  // The provider of the stack has a token of its own although the settings may name one for another provider.
   const secrets = keptSecrets(
     layout.secrets,
-    GENERATED_NAMES.filter((name) => pick(given, name) === undefined || NEVER_GIVEN.includes(name)),
+    GENERATED_NAMES.filter((name) => givenValue(name) === undefined || name === 'IDENTITY_TOKEN'),
   );
   const generated: Layer = { source: 'generated', values: secrets.values };
-  const passwordOf = (name: string): string => pick([...given, generated], name)?.value ?? '';
+  const passwordOf = (name: string): string => givenValue(name) ?? secrets.values[name] ?? '';
   const coreUrl = databaseUrl(CORE_OWNER, passwordOf('CORE_DB_PASSWORD'), ports.database, CORE_DATABASE);
   const readerUrl = databaseUrl(CORE_READER, passwordOf('CORE_READER_PASSWORD'), ports.database, CORE_DATABASE);
   const stateUrl = databaseUrl(STATE_OWNER, passwordOf('APP_DB_PASSWORD'), ports.database, STATE_DATABASE);

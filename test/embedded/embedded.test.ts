@@ -17,6 +17,7 @@ import {
   type ProcessSpec,
   supervise,
 } from '../../compose/embedded/supervised-process.ts';
+import { planEmbedded } from '../../scripts/embedded-plan.ts';
 
 const guardScript = resolve(import.meta.dirname, '../../compose/embedded/guard.sh');
 let directory: string;
@@ -50,6 +51,20 @@ describe('secrets', () => {
       true,
       GENERATED_NAMES.length,
     ]);
+  });
+
+  it('that are no settings are never taken from the environment', () => {
+    const environment = { IDENTITY_SECRET_KEY: 'x', IDENTITY_DB_PASSWORD: 'y', CORE_READER_PASSWORD: 'z' };
+    const args = { embedded: true, data: directory, offset: 0, detach: false, listen: undefined, env: '/dev/null' };
+    const plan = planEmbedded(resolve(import.meta.dirname, '../..'), args, environment);
+    if (Array.isArray(plan)) throw new Error(JSON.stringify(plan));
+    const kept = plan.secretsToKeep ?? {};
+    expect(Object.keys(kept).toSorted()).toEqual(GENERATED_NAMES.toSorted());
+    expect(plan.databasePasswords).toMatchObject({
+      identity: kept['IDENTITY_DB_PASSWORD'],
+      reader: kept['CORE_READER_PASSWORD'],
+    });
+    expect(JSON.stringify(plan.identity.environment)).toContain(kept['IDENTITY_SECRET_KEY']);
   });
 
   it('are long, and never the same', () => {
