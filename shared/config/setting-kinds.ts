@@ -221,9 +221,11 @@ export function text(expects: string, pattern: RegExp): Kind<string> {
   return checked(expects, (value) => pattern.test(value));
 }
 
-/** A password, key or token: one line, hidden everywhere. */
+const LONGEST_SECRET_BYTES = 1024;
+
+/** A password, key or token: one line, hidden everywhere, no longer than the identity provider takes. */
 export function secretText(
-  expects = 'one line without control characters',
+  expects = `one line of at most ${LONGEST_SECRET_BYTES} bytes without control characters`,
   pattern = /^[^\p{Cc}]{1,1024}$/u,
 ): Kind<Secret> {
   return kind(
@@ -231,6 +233,7 @@ export function secretText(
     z
       .string()
       .regex(pattern)
+      .refine((value) => new TextEncoder().encode(value).length <= LONGEST_SECRET_BYTES)
       .transform((value) => new Secret(value)),
     true,
   );

@@ -19,6 +19,7 @@ export function settingRules(settings: Settings, mode: Mode, alreadyBad: Readonl
   const problems = [
     ...retentionUnit(settings, mode),
     ...twoGroups(settings),
+    ...groupsOfOthers(settings),
     ...twoBases(settings),
     ...needed(settings, mode),
     ...waysForEmail(settings, isSet),
@@ -84,6 +85,25 @@ function twoGroups(settings: Settings): Problem[] {
       'give the two different names',
     ),
   ];
+}
+
+/** Groups that have rights of their own: whoever may only read must not get them. */
+const ADMINISTRATING = [ADMIN_ROLE_GROUP, 'authentik Admins'];
+
+function groupsOfOthers({ ADMIN_GROUP: admins, VIEWER_GROUP: viewers }: Settings): Problem[] {
+  const problems: Problem[] = [];
+  const taken = ADMINISTRATING.find((name) => name.toLowerCase() === viewers?.toLowerCase());
+  if (taken !== undefined) {
+    const message = `is the group ${taken}, so that every reader would be an administrator`;
+    problems.push(problem('VIEWER_GROUP', viewers, message, 'give readers a group of their own'));
+  }
+  if (admins !== ADMIN_ROLE_GROUP && admins?.toLowerCase() === ADMIN_ROLE_GROUP.toLowerCase()) {
+    const message = `is ${ADMIN_ROLE_GROUP} in another spelling, by which the core would not know it`;
+    problems.push(
+      problem('ADMIN_GROUP', admins, message, `write ADMIN_GROUP=${ADMIN_ROLE_GROUP}, or choose another name`),
+    );
+  }
+  return problems;
 }
 
 function twoBases({ LDAP_BASE_DN: core = CORE_BASE, LDAP_WEB_BASE_DN: given }: Settings): Problem[] {

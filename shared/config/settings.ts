@@ -68,6 +68,7 @@ const groupName = text(
 );
 const printable = /^[\x20-\x7e]{1,1024}$/;
 const databasePassword = secretText('1 to 1024 printable ASCII characters', printable);
+const visibleSecret = secretText('printable ASCII characters without blanks', /^[\x21-\x7e]{1,1024}$/);
 
 export const SETTINGS = {
   COT_RETENTION_DAYS: optional(days, {
@@ -149,7 +150,7 @@ export const SETTINGS = {
     about: 'Password of the first administrator (webadmin)',
     example: 'generated',
   }),
-  AUDIT_KEY: optional(secretText('printable ASCII characters without blanks', /^[\x21-\x7e]{1,1024}$/), {
+  AUDIT_KEY: optional(visibleSecret, {
     section: 'secrets',
     about: 'Key that chains the audit log; kept outside the database',
     example: 'generated',
@@ -181,7 +182,7 @@ export const SETTINGS = {
     about: 'Proxies whose X-Forwarded-For is believed; nobody else is',
     example: '172.30.0.2',
   }),
-  METRICS_TOKEN: optional(secretText('printable ASCII characters without blanks', /^[\x21-\x7e]{1,1024}$/), {
+  METRICS_TOKEN: optional(visibleSecret, {
     section: 'people',
     about: 'Bearer token that may read health, metrics and alerts, nothing else',
     example: 'tGm4Yk2sVq9wXc7Rz5Lb',
@@ -285,7 +286,7 @@ export const SETTINGS = {
     about: 'HTTP API of the identity provider',
     example: 'http://authentik-server:9000',
   }),
-  IDENTITY_TOKEN: optional(secretText(), {
+  IDENTITY_TOKEN: optional(visibleSecret, {
     section: 'places',
     about: 'API token at the identity provider',
     example: 'from the identity provider',

@@ -7,6 +7,7 @@ const WANTED_LENGTH: Partial<Record<SettingName, number>> = {
   CORE_DB_PASSWORD: 12,
   APP_DB_PASSWORD: 12,
   LDAP_BIND_PASSWORD: 12,
+  IDENTITY_TOKEN: 20,
   METRICS_TOKEN: 16,
   AUDIT_KEY: 32,
 };

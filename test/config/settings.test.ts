@@ -264,6 +264,22 @@ describe('settings', () => {
     expect(problemsOf({ ADMIN_GROUP: 'core_ROLE_ADMIN' })).toEqual([]);
   });
 
+  it('keep readers out of groups that administer, and the web-admin group in its one spelling', () => {
+    expect(problemsOf({ VIEWER_GROUP: 'Core_role_admin' })).toEqual(['VIEWER_GROUP']);
+    expect(problemsOf({ VIEWER_GROUP: 'authentik Admins' })).toEqual(['VIEWER_GROUP']);
+    expect(problemsOf({ ADMIN_GROUP: 'CORE_role_admin' })).toEqual(['ADMIN_GROUP']);
+    expect(problemsOf({ ADMIN_GROUP: 'core_ROLE_ADMIN' })).toEqual([]);
+  });
+
+  it('refuse what no provider takes: a token with blanks, a password of more than 1024 bytes', () => {
+    for (const token of ['two words', ' token', 'clé', 'x'.repeat(1025)])
+      expect(problemsOf({ IDENTITY_TOKEN: token })).toEqual(['IDENTITY_TOKEN']);
+    for (const name of ['CORE_WEBADMIN_PASSWORD', 'LDAP_BIND_PASSWORD']) {
+      expect(problemsOf({ [name]: 'é'.repeat(513) })).toEqual([name]);
+      expect(problemsOf({ [name]: ` ${'é'.repeat(511)} ` })).toEqual([]);
+    }
+  });
+
   it('have an example that is itself good, wherever one is shown', () => {
     const shown = SETTING_NAMES.filter(
       (name) => !/generated|from |^re_|long random|\.\.\.$/.test(SETTINGS[name].example),
@@ -278,12 +294,13 @@ describe('settings', () => {
 describe('weak secrets', () => {
   it('are accepted and said by name, never by value; long enough ones are not', () => {
     const { settings } = load({
+      IDENTITY_TOKEN: 'short',
       METRICS_TOKEN: 'short',
       CORE_WEBADMIN_PASSWORD: 'long enough by far',
       AUDIT_KEY: 'k'.repeat(31),
     });
     const said = weakSecrets(settings);
-    expect(said.map((text) => text.split(' ')[0])).toEqual(['METRICS_TOKEN', 'AUDIT_KEY']);
+    expect(said.map((text) => text.split(' ')[0])).toEqual(['IDENTITY_TOKEN', 'METRICS_TOKEN', 'AUDIT_KEY']);
     expect(said.join()).not.toContain('kkk');
   });
 });
