@@ -46,7 +46,8 @@ export const identity = healthModule<IdentityData>({
 
   findings({ api_error: apiError, bases }) {
     const failure = (says: string): Finding => ({ kind: 'failure', says });
-    const errors = [...bases.map(({ error }) => error), apiError].filter((error) => error !== null);
+    // The provider first: when it cannot be asked, that is why the directory lacks our accounts, seldom the other way round.
+    const errors = [apiError, ...bases.map(({ error }) => error)].filter((error) => error !== null);
     // A directory that does not answer does so in both bases: one cause.
     return [...new Set(errors)].map(failure);
   },

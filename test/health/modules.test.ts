@@ -242,6 +242,14 @@ describe('identity', () => {
     expect(message).toBe('The directory at ldap://127.0.0.1:3389 refused the connection.');
   });
 
+  it('names the provider first: a directory without our accounts is what follows from it', async () => {
+    const [, message] = await verdict('identity', (of) => {
+      of.caller = new Error('The provider does not answer.');
+      of.admins.core = new Error('The directory refuses');
+    });
+    expect(message).toMatch(/^The provider does not answer \(and 1 more\)\.$/);
+  });
+
   it('names a directory that is empty in both bases once, and counts the other', async () => {
     const [status, message] = await verdict('identity', (of) => (of.admins = { core: undefined, web: undefined }));
     expect([status, message]).toEqual(['warning', expect.stringMatching(/core base .* \(and 1 more\)\.$/)]);
