@@ -92,7 +92,7 @@ export function planEmbedded(
   return {
     configuration,
     settingsFrom: envFile.words,
-    warnings: [...envFile.warnings, ...weakSecrets(settings)],
+    warnings: [...envFile.warnings, ...weakSecrets(settings), ...halfElsewhere(configuration)],
     stateUrl: inForce,
     layout,
     ports,
@@ -176,6 +176,13 @@ function readEnvFile(home: string, explicit: string | undefined): EnvFileLayer {
     ),
     words: path,
   };
+}
+
+/** One of the two alone is redirected: right for a moment, hardly ever meant. */
+function halfElsewhere({ sources }: Configuration): string[] {
+  const [moved, kept] = sources.LDAP_URL === 'stack' ? ['IDENTITY_URL', 'LDAP_URL'] : ['LDAP_URL', 'IDENTITY_URL'];
+  if ((sources.IDENTITY_URL === 'stack') === (sources.LDAP_URL === 'stack')) return [];
+  return [`${moved} is set and ${kept} is not: accounts are kept at one provider and passwords checked at another`];
 }
 
 /** The token of the settings is the embedded provider's own, unless management is sent to another one. */
