@@ -9,6 +9,7 @@ import { Framing } from './framing.ts';
 import type { LdapLimits } from './limits.ts';
 import { readMessage, type AnsweredRequest, type BindRequest, type Message } from './message.ts';
 import { refusedControl, type Operate } from './operations.ts';
+import type { Send } from './search.ts';
 import { RESULT, writeNoticeOfDisconnection, writeResult, type Result } from './result.ts';
 
 export interface ConnectionDeps {
@@ -32,6 +33,8 @@ export class Connection implements Binder {
   readonly #framing = new Framing();
   readonly #running = new Map<number, AbortController>();
   readonly #waitingForRoom: (() => void)[] = [];
+  /** What is worked on, given up or not. */
+  #working = 0;
   #bind: Message<BindRequest> | undefined;
   #binding = false;
   #closing = false;
@@ -112,7 +115,7 @@ export class Connection implements Binder {
       this.#finishing ||
       this.#binding ||
       this.#bind !== undefined ||
-      this.#running.size >= this.#deps.limits.requestsInFlight ||
+      Math.max(this.#running.size, this.#working) >= this.#deps.limits.requestsInFlight ||
       this.#socket.writableNeedDrain
     );
   }
@@ -202,11 +205,22 @@ export class Connection implements Binder {
     const send = async (bytes: Buffer): Promise<void> => this.#sendEntries(bytes, signal);
     const result =
       refusedControl(message) ??
-      (await this.#settled(async () => untilAborted(this.#deps.operate(message, this.identity, send, signal), signal)));
+      (await this.#settled(async () => untilAborted(this.#work(message, send, signal), signal)));
     clearTimeout(timer);
     this.#running.delete(message.id);
     if (signal.reason === GIVEN_UP) this.#goOn();
     else this.#answer(message, signal.reason === TOO_LATE ? { code: RESULT.timeLimitExceeded } : result);
+  }
+
+  /** A request that was given up keeps its place until its work has ended: else there would be no bound to it. */
+  async #work(message: Message<AnsweredRequest>, send: Send, signal: AbortSignal): Promise<Result> {
+    this.#working += 1;
+    try {
+      return await this.#deps.operate(message, this.identity, send, signal);
+    } finally {
+      this.#working -= 1;
+      if (signal.aborted && !this.#closing) this.#goOn();
+    }
   }
 
   #patienceMs(request: AnsweredRequest): number {

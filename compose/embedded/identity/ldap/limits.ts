@@ -4,6 +4,8 @@ export interface LdapLimits {
   connections: number;
   /** Requests of one connection that are worked on at once; then nothing more is read from it. */
   requestsInFlight: number;
+  /** Requests of one account that are worked on at once, over all its connections; others wait. */
+  requestsOfAccount: number;
   messageBytes: number;
   /** Before a successful bind. */
   anonymousMessageBytes: number;
@@ -28,6 +30,7 @@ export interface LdapLimits {
 export const DEFAULT_LIMITS: LdapLimits = {
   connections: 512,
   requestsInFlight: 32,
+  requestsOfAccount: 8,
   messageBytes: 1024 * 1024,
   anonymousMessageBytes: 64 * 1024,
   anonymousIdleMs: 10_000,

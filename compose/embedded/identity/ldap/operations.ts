@@ -1,5 +1,6 @@
 // Answers everything but binds: searches, comparisons, extended operations, and the writes that are not taken.
 
+import { nameKey as accountKey } from '../names.ts';
 import type { Roster } from '../roster.ts';
 import type { Identity } from './bind.ts';
 import type { LdapLimits } from './limits.ts';
@@ -11,6 +12,7 @@ import { RESULT, type Result } from './result.ts';
 import { attributeKey } from './schema.ts';
 import { search, type Send } from './search.ts';
 import { leafName, nameKey, placeOf, readName, treeOf, type Tree } from './tree.ts';
+import { turns } from './turns.ts';
 import { entryAt, type Viewer } from './walk.ts';
 
 export interface OperationDeps {
@@ -35,13 +37,15 @@ export function refusedControl({ request, controls }: Message): Result | undefin
 }
 
 export function createOperations(deps: OperationDeps): Operate {
+  const inTurn = turns(deps.limits.requestsOfAccount);
+  const isSearchAccount = ({ username }: Identity): boolean => accountKey(username) === accountKey(deps.searchAccount);
+
   /** Read anew for every request: who was deactivated, deleted or renamed since the bind sees nothing any more. */
   async function viewerOf(identity: Identity | undefined): Promise<Viewer | undefined> {
     if (identity === undefined) return undefined;
     const person = await deps.roster.person(identity.username);
     if (person === undefined || person.pk !== identity.pk || !person.isActive) return undefined;
-    const everything = identity.username.toLowerCase() === deps.searchAccount.toLowerCase();
-    return { tree: identity.tree, person, everything };
+    return { tree: identity.tree, person, everything: isSearchAccount(identity) };
   }
 
   async function compare(request: CompareRequest, identity: Identity | undefined): Promise<Result> {
@@ -66,6 +70,14 @@ export function createOperations(deps: OperationDeps): Operate {
   }
 
   return async function operate(message, identity, send, signal) {
+    const run = async (): Promise<Result> => answer(message, identity, send, signal);
+    // The service account asks for many people at once.
+    return identity === undefined || isSearchAccount(identity)
+      ? run()
+      : inTurn(accountKey(identity.username), signal, run);
+  };
+
+  async function answer(...[message, identity, send, signal]: Parameters<Operate>): Promise<Result> {
     const { request } = message;
     switch (request.kind) {
       case 'settled':
@@ -81,5 +93,5 @@ export function createOperations(deps: OperationDeps): Operate {
         return search(deps, message as Message<SearchRequest>, readViewer, send, signal);
       }
     }
-  };
+  }
 }
