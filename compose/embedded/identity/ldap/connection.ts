@@ -38,6 +38,7 @@ export class Connection implements Binder {
   #bind: Message<BindRequest> | undefined;
   #binding = false;
   #closing = false;
+  #nextIsDue = false;
   #finishing = false;
   #activeAt: number;
   #partialSince: number | undefined;
@@ -125,22 +126,33 @@ export class Connection implements Binder {
     return this.#binding && this.#framing.pending < this.#deps.limits.anonymousMessageBytes;
   }
 
+  /** One message, then the other connections have their turn: reading a filter costs more than sending it. */
   #pump(): void {
+    if (this.#nextIsDue) return;
+    let handled = false;
     try {
-      while (!this.#closing && !this.#full) {
-        const bytes = this.#framing.next(this.#mostBytes());
-        if (bytes === undefined) break;
-        this.#partialSince = undefined;
-        this.#handle(bytes);
-      }
+      const bytes = this.#closing || this.#full ? undefined : this.#framing.next(this.#mostBytes());
+      handled = bytes !== undefined;
+      if (bytes !== undefined) this.#handle(bytes);
     } catch (error) {
       this.#protocolError(error);
     }
     if (this.#closing) return;
     const { now } = this.#deps;
+    if (handled) this.#partialSince = undefined;
+    if (handled && this.#framing.pending > 0) {
+      this.#socket.pause();
+      this.#nextIsDue = true;
+      setImmediate(() => {
+        this.#nextIsDue = false;
+        this.#pump();
+      });
+      return;
+    }
     if (this.#full) {
       this.#partialSince = undefined;
-      if (!this.#listensOn) this.#socket.pause();
+      if (this.#listensOn) this.#socket.resume();
+      else this.#socket.pause();
       return;
     }
     this.#partialSince = this.#framing.pending > 0 ? (this.#partialSince ?? now()) : undefined;
