@@ -65,16 +65,6 @@ function retentionUnit(settings: Settings, mode: Mode): Problem[] {
 }
 
 function twoGroups(settings: Settings): Problem[] {
-  if (settings.VIEWER_GROUP?.toLowerCase() === ADMIN_ROLE_GROUP.toLowerCase()) {
-    return [
-      problem(
-        'VIEWER_GROUP',
-        settings.VIEWER_GROUP,
-        'is the group of the administrators of the core, so that every reader would be one',
-        'give it another name',
-      ),
-    ];
-  }
   if (settings.ADMIN_GROUP === undefined || settings.VIEWER_GROUP === undefined) return [];
   if (settings.ADMIN_GROUP.toLowerCase() !== settings.VIEWER_GROUP.toLowerCase()) return [];
   return [

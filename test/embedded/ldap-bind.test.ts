@@ -2,7 +2,6 @@
 
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import type { PasswordVerdict } from '../../compose/embedded/identity/roster.ts';
-import { Secret } from '../../shared/domain/secret.ts';
 import { fakeRoster } from '../fakes/roster.ts';
 import {
   bindOperation,
@@ -168,126 +167,6 @@ describe('a connection', () => {
     server.roster.remove(SERVICE);
     server.roster.add({ username: 'Alice', email: 'another@example.org' }, { username: SERVICE });
     for (const wire of people) expect((await wire.search(CORE)).code).toBe(50);
-  });
-});
-
-describe('the lock-out', () => {
-  it('answers 49 without asking after ten failures, for that name and address alone, and ends', async () => {
-    let nowMs = 1_000_000;
-    server = await startLdap({ now: () => nowMs, limits: { anonymousIdleMs: 1e9 } });
-    const wire = server.wire();
-    for (let count = 0; count < 10; count++) expect(await wire.bind(user('Alice'), 'wrong')).toBe(49);
-    const asked = server.roster.attempts.length;
-    expect(await wire.bind(user('ALICE'), 'right')).toBe(49);
-    expect(server.roster.attempts.length).toBe(asked);
-    expect(await wire.bind(user('bob'), 'bobs')).toBe(0);
-    expect(await wire.bind(user('Alice', WEB), 'right')).toBe(0);
-    nowMs += 15 * 60_000;
-    expect(await wire.bind(user('Alice'), 'right')).toBe(0);
-  });
-
-  it('counts every spelling of a name as that name', async () => {
-    server = await startLdap({ fake: fakeRoster([{ username: 'Zoë', password: 'right' }]) });
-    const wire = server.wire();
-    const spellings = [
-      'cn=Zoë,ou=users',
-      '2.5.4.3=ZOË,ou=users',
-      'cn=Zoe\u0308,2.5.4.11=users',
-      'CN=zo\\c3\\ab,OU=Users',
-    ];
-    for (let count = 0; count < 12; count++) {
-      expect(await wire.bind(`${spellings[count % spellings.length]},${CORE}`, 'wrong')).toBe(49);
-    }
-    expect(server.roster.attempts).toHaveLength(10);
-  });
-
-  it('does not count what can be nobody’s password: it would cost a guesser nothing', async () => {
-    server = await startLdap();
-    const wire = server.wire();
-    for (let count = 0; count < 12; count++) expect(await wire.bind(user('Alice'), 'é'.repeat(513))).toBe(49);
-    expect(server.roster.attempts).toEqual([]);
-    expect(await wire.bind(user('Alice'), 'right')).toBe(0);
-  });
-
-  it('lets no more than ten guesses through that are sent at once', async () => {
-    const fake = fakeRoster(PEOPLE);
-    const checkPassword: typeof fake.checkPassword = async (attempt) => {
-      await new Promise((resolve) => {
-        setTimeout(resolve, 30);
-      });
-      return fake.checkPassword(attempt);
-    };
-    server = await startLdap({ fake, checkPassword });
-    const codes = await Promise.all(Array.from({ length: 40 }, async () => server.wire().bind(user('Alice'), 'wrong')));
-    expect(new Set(codes)).toEqual(new Set([49]));
-    expect(server.roster.attempts).toHaveLength(10);
-  });
-
-  it('judges right passwords of one name at once, as many as may still fail', async () => {
-    const fake = fakeRoster(PEOPLE);
-    let running = 0;
-    let most = 0;
-    const checkPassword: typeof fake.checkPassword = async (attempt) => {
-      most = Math.max(most, (running += 1));
-      await new Promise((resolve) => {
-        setTimeout(resolve, 20);
-      });
-      running -= 1;
-      return fake.checkPassword(attempt);
-    };
-    server = await startLdap({ fake, checkPassword });
-    for (let count = 0; count < 4; count++) await server.wire().bind(user('Alice'), 'wrong');
-    most = 0;
-    const codes = await Promise.all(Array.from({ length: 20 }, async () => server.wire().bind(user('Alice'), 'right')));
-    expect([new Set(codes), most]).toEqual([new Set([0]), 6]);
-  });
-
-  it('shuts the service account out for guesses, but not for the password that it came in with before', async () => {
-    server = await startLdap();
-    expect(await server.wire().bind(user(SERVICE), 'service')).toBe(0);
-    const stranger = server.wire();
-    for (let count = 0; count < 10; count++) expect(await stranger.bind(user(SERVICE), `guess ${count}`)).toBe(49);
-    const asked = server.roster.attempts.length;
-    expect(await stranger.bind(user(SERVICE), 'another guess')).toBe(49);
-    expect(server.roster.attempts.length).toBe(asked);
-    expect(await server.wire().bind(user(SERVICE), 'service')).toBe(0);
-    expect(server.roster.attempts.at(-1)?.urgency).toBe('vouched');
-    server.roster.change(SERVICE, { password: 'a new one' });
-    expect(await server.wire().bind(user(SERVICE), 'service')).toBe(49);
-  });
-
-  it('judges the password of the settings for the service account though guesses were there first', async () => {
-    server = await startLdap({ searchPassword: new Secret('service') });
-    const stranger = server.wire();
-    for (let count = 0; count < 12; count++) expect(await stranger.bind(user(SERVICE), `guess ${count}`)).toBe(49);
-    expect(await server.wire().bind(user(SERVICE), 'service')).toBe(0);
-    server.roster.change(SERVICE, { password: 'a new one' });
-    expect(await server.wire().bind(user(SERVICE), 'service')).toBe(49);
-  });
-
-  it.each([
-    ['the number of the attribute', `2.5.4.3=Alice,ou=users,${CORE}`],
-    ['the number of the container attribute', `cn=Alice,2.5.4.11=users,${CORE}`],
-    ['escapes', String.raw`cn=\41lice,ou=users,${CORE}`],
-    ['another case', `CN=aLICE,OU=USERS,${CORE.toUpperCase()}`],
-  ])('is for the account, not for a spelling of its name: %s', async (_, spelling) => {
-    server = await startLdap();
-    const wire = server.wire();
-    for (let count = 0; count < 10; count++) await wire.bind(user('Alice'), `guess ${count}`);
-    expect(await wire.bind(spelling, 'right')).toBe(49);
-    expect(await wire.bind(user('Alice', WEB), 'right')).toBe(0);
-  });
-
-  it('neither counts nor stops what comes on a connection on which the service account has bound', async () => {
-    server = await startLdap();
-    const wire = await server.as(user(SERVICE, WEB), 'service');
-    for (let count = 0; count < 15; count++) expect(await wire.bind(user('Alice'), 'wrong')).toBe(49);
-    expect(await server.wire().bind(user('Alice'), 'right')).toBe(0);
-    const other = server.wire();
-    for (let count = 0; count < 10; count++) await other.bind(user('bob'), 'wrong');
-    expect(await other.bind(user('bob'), 'bobs')).toBe(49);
-    expect(await wire.bind(user('bob'), 'bobs')).toBe(0);
-    expect(server.roster.attempts.slice(1, 16).every(({ urgency }) => urgency === 'vouched')).toBe(true);
   });
 });
 

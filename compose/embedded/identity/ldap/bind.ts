@@ -39,7 +39,7 @@ export interface BindDeps {
   trees: readonly Tree[];
   checkPassword: CheckPassword;
   searchAccount: string;
-  /** Its password, as far as it is known before the first bind. */
+  /** Its password of the settings. */
   searchPassword: Secret | undefined;
   limits: Pick<LdapLimits, 'bindMs' | 'heldBackMs'>;
   events: LdapEvents;
@@ -66,7 +66,7 @@ export function createBind(deps: BindDeps): Bind {
   const lockout = createLockout({ keys: KEYS });
   const standing = createStanding(now);
   const inTurn = attemptsAtOnce((key) => lockout.left(key, now()));
-  const knows = knownPassword(deps.searchPassword);
+  const isOfSettings = knownPassword(deps.searchPassword);
 
   async function attempt(
     binder: Binder,
@@ -77,7 +77,7 @@ export function createBind(deps: BindDeps): Bind {
     const address = lockoutAddress(binder.address);
     const isService = nameKey(username) === nameKey(deps.searchAccount);
     // Whoever shares our address could else shut out everybody by wrong passwords for the service account.
-    const known = isService && knows.isSame(key, password);
+    const known = isService && isOfSettings(password);
     if (!binder.vouched && !known && lockout.check(key, now()).lockedUntilMs !== undefined) {
       events.bindRefused({ username, address, door: tree.door, reason: 'locked' });
       return LOCKED;
@@ -100,10 +100,7 @@ export function createBind(deps: BindDeps): Bind {
     }
     standing.succeeded(key);
     binder.identity = { tree, username, pk: verdict.pk };
-    if (isService) {
-      binder.vouched = true;
-      knows.remember(key, password);
-    }
+    if (isService) binder.vouched = true;
     return { code: RESULT.success };
   }
 
