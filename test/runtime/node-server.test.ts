@@ -4,7 +4,8 @@ import { describe, expect, it } from 'vitest';
 import { type RunningServer, serveApp } from '../../shared/runtime/node-server.ts';
 import { memoryLog } from '../fakes/deps.ts';
 
-let nextPort = 38_200 + Math.floor(Math.random() * 500);
+/** Below the ports that the system gives out, above those of the stacks under test. */
+let nextPort = 31_000 + Math.floor(Math.random() * 500);
 
 async function serving(
   answerAfterMs: number,
