@@ -5,7 +5,7 @@ import { type HashLineOptions, hashLine } from '../../compose/embedded/identity/
 import type { Urgency } from '../../compose/embedded/identity/roster.ts';
 
 function lineWith(options: HashLineOptions) {
-  const line = hashLine(options);
+  const line = hashLine({ suspectRest: 0, ...options });
   const running: { name: string; end: (failure?: Error) => void }[] = [];
   const ended: string[] = [];
 
@@ -71,6 +71,19 @@ describe('the line of hashes', () => {
     expect(names()).toEqual(['s1', 's2']);
     await end('s1');
     expect(names()).toEqual(['s2', 's3']);
+  });
+
+  it('leaves the place of a suspect empty for a while, to suspects only', async () => {
+    const { send, end, names } = lineWith({ atOnce: 2, suspectRest: 4 });
+    for (const name of ['s1', 's2']) void send('suspect', name);
+    await new Promise((later) => setTimeout(later, 50));
+    await end('s1');
+    for (const name of ['u1', 'u2']) void send('usual', name);
+    expect(names()).toEqual(['u1', 'u2']);
+    await end('u2');
+    await new Promise((later) => setTimeout(later, 100));
+    expect(names()).toEqual(['u1']);
+    await expect.poll(names, { timeout: 2000 }).toEqual(['u1', 's2']);
   });
 
   it('lets suspects in when there is only one place', async () => {

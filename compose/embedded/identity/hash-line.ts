@@ -22,13 +22,19 @@ export interface HashLineOptions {
   atOnce?: number;
   /** How many may wait, for each urgency: one full line does not fill the others. */
   mostWaiting?: Partial<Record<Urgency, number>>;
+  /** How many times as long as its work took the place of a suspect stays empty afterwards: a flood takes a quarter of it. */
+  suspectRest?: number;
 }
 
 const ORDER: readonly Urgency[] = ['vouched', 'proven', 'usual', 'suspect'];
 const MOST_WAITING: Readonly<Record<Urgency, number>> = { vouched: 256, proven: 256, usual: 256, suspect: 256 };
 
-/** Suspects never take the last place, unless there is only one. */
-export function hashLine({ atOnce = availableParallelism(), mostWaiting = {} }: HashLineOptions = {}): HashLine {
+/** Suspects never take the last place, unless there is only one, and leave theirs empty for a while. */
+export function hashLine({
+  atOnce = availableParallelism(),
+  mostWaiting = {},
+  suspectRest = 3,
+}: HashLineOptions = {}): HashLine {
   const places = Math.max(1, atOnce);
   const suspectPlaces = Math.max(1, places - 1);
   const most = { ...MOST_WAITING, ...mostWaiting };
@@ -44,9 +50,22 @@ export function hashLine({ atOnce = availableParallelism(), mostWaiting = {} }: 
     if (urgency === 'suspect') suspectsRunning += 1;
   }
 
-  function leave(urgency: Urgency): void {
+  function leave(urgency: Urgency, tookMs: number): void {
     running -= 1;
-    if (urgency === 'suspect') suspectsRunning -= 1;
+    if (urgency === 'suspect') afterRest(suspectRest * tookMs);
+    beginNext();
+  }
+
+  function afterRest(ms: number): void {
+    const end = (): void => {
+      suspectsRunning -= 1;
+      beginNext();
+    };
+    if (ms > 0) setTimeout(end, ms);
+    else end();
+  }
+
+  function beginNext(): void {
     for (const each of ORDER) {
       if (!hasPlaceFor(each)) continue;
       const begin = lines[each].shift();
@@ -61,10 +80,11 @@ export function hashLine({ atOnce = availableParallelism(), mostWaiting = {} }: 
     if (hasPlaceFor(urgency)) take(urgency);
     else if (lines[urgency].length >= most[urgency]) return undefined;
     else await new Promise<void>((begin) => lines[urgency].push(begin));
+    const begunMs = performance.now();
     try {
       return wanted() ? await work() : undefined;
     } finally {
-      leave(urgency);
+      leave(urgency, performance.now() - begunMs);
     }
   }
 
