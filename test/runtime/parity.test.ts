@@ -6,6 +6,7 @@ import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { HEALTH_MODULES } from '../../shared/health/index.ts';
 import { basic } from '../fakes/deps.ts';
 import { type MailSink, mailSink } from '../fakes/mail-sink.ts';
 import { parseOpenMetrics } from '../fakes/open-metrics-parser.ts';
@@ -24,19 +25,7 @@ import {
 const TOKEN = 'a-token-for-this-test-0123';
 const SETTINGS: Record<string, string> = { METRICS_TOKEN: TOKEN, UPDATES_URL: 'off', MON_DATABASE_INTERVAL: '2' };
 const READER = { authorization: `Bearer ${TOKEN}` };
-const MODULES = [
-  'database',
-  'autovacuum',
-  'disk',
-  'tls',
-  'time',
-  'dns',
-  'identity',
-  'containers',
-  'config',
-  'updates',
-  'alerts',
-];
+const MODULES = HEALTH_MODULES.map(({ name }) => name);
 
 let sink: MailSink;
 let stack: TestStack;

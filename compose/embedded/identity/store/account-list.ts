@@ -3,7 +3,18 @@
 import { nameKey } from '../names.ts';
 import { type AccountType, accountsOf, isSuperuser, type StoredAccount } from './account-rows.ts';
 import { attributesMatch, type AttributeCondition } from './attribute-query.ts';
-import { allOf, containing, type Found, noChoice, orderBy, type Paging, type Piece, type Sql } from './database.ts';
+import {
+  allOf,
+  containing,
+  countOf,
+  type Found,
+  noChoice,
+  orderBy,
+  pageOf,
+  type Paging,
+  type Piece,
+  type Sql,
+} from './database.ts';
 
 /** A point in time, or a span. */
 export interface TimeFilter {
@@ -40,12 +51,10 @@ export interface AccountFilter {
 export async function listAccounts(sql: Sql, filter: AccountFilter, paging: Paging): Promise<Found<StoredAccount>> {
   await refuseUnknownGroups(sql, filter);
   const where = allOf(sql, conditionsOf(sql, filter));
-  const [counted] = await sql<{ count: number }[]>`SELECT count(*)::int AS count FROM account WHERE ${where}`;
-  const count = counted?.count ?? 0;
+  const count = await countOf(sql, sql`FROM account WHERE ${where}`);
   if (count === 0) return { results: [], count };
   const order = orderBy(sql, paging.ordering, columns(sql), sql`account.username`, sql`account.pk`);
-  const offset = (paging.page - 1) * paging.pageSize;
-  const chosen = sql`SELECT * FROM account WHERE ${where} ${order} LIMIT ${paging.pageSize} OFFSET ${offset}`;
+  const chosen = sql`SELECT * FROM account WHERE ${where} ${order} ${pageOf(sql, paging)}`;
   return { results: await sql<StoredAccount[]>`${accountsOf(sql, chosen)} ${order}`, count };
 }
 

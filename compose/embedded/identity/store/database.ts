@@ -106,6 +106,17 @@ export function orderBy(
   return sql`ORDER BY ${order}, ${last}`;
 }
 
+/** How many rows there are: `SELECT count(*)` and `from`. */
+export async function countOf(sql: Sql, from: Piece): Promise<number> {
+  const [counted] = await sql<{ count: number }[]>`SELECT count(*)::int AS count ${from}`;
+  return counted?.count ?? 0;
+}
+
+/** `LIMIT` and `OFFSET` of a page. */
+export function pageOf(sql: Sql, { page, pageSize }: Paging): Piece {
+  return sql`LIMIT ${pageSize} OFFSET ${(page - 1) * pageSize}`;
+}
+
 /** A pattern that finds the text anywhere, whatever is in it. */
 export function containing(text: string): string {
   return `%${text.replaceAll(/[\\%_]/g, String.raw`\$&`)}%`;

@@ -7,11 +7,13 @@ import { attributesMatch, type AttributeCondition } from './attribute-query.ts';
 import {
   allOf,
   containing,
+  countOf,
   FieldRefusal,
   type Found,
   inTransaction,
   noChoice,
   orderBy,
+  pageOf,
   type Paging,
   type Piece,
   pointsNowhere,
@@ -187,8 +189,7 @@ async function listGroups(
 ): Promise<Found<StoredGroup>> {
   await refuseUnknownMembers(sql, filter);
   const where = allOf(sql, conditionsOf(sql, filter));
-  const [counted] = await sql<{ count: number }[]>`SELECT count(*)::int AS count FROM user_group WHERE ${where}`;
-  const count = counted?.count ?? 0;
+  const count = await countOf(sql, sql`FROM user_group WHERE ${where}`);
   if (count === 0) return { results: [], count };
   const columns = {
     pk: sql`user_group.uuid`,
@@ -197,8 +198,7 @@ async function listGroups(
     is_superuser: sql`user_group.is_superuser`,
   };
   const order = orderBy(sql, paging.ordering, columns, sql`user_group.name`, sql`user_group.num_pk`);
-  const offset = (paging.page - 1) * paging.pageSize;
-  const chosen = sql`SELECT * FROM user_group WHERE ${where} ${order} LIMIT ${paging.pageSize} OFFSET ${offset}`;
+  const chosen = sql`SELECT * FROM user_group WHERE ${where} ${order} ${pageOf(sql, paging)}`;
   return { results: await sql<StoredGroup[]>`${groupsOf(sql, chosen, withMembers)} ${order}`, count };
 }
 

@@ -7,10 +7,12 @@ import { type StoredAccount, readAccount, readAccounts } from './account-rows.ts
 import {
   allOf,
   containing,
+  countOf,
   FieldRefusal,
   type Found,
   isTaken,
   orderBy,
+  pageOf,
   type Paging,
   type Piece,
   pointsNowhere,
@@ -186,8 +188,7 @@ async function withAccounts(sql: Sql, rows: readonly TokenRow[]): Promise<Stored
 async function listTokens(sql: Sql, filter: TokenFilter, paging: Paging): Promise<Found<StoredToken>> {
   const from = sql`FROM token JOIN account ON account.pk = token.account_pk
     WHERE ${allOf(sql, conditionsOf(sql, filter))}`;
-  const [counted] = await sql<{ count: number }[]>`SELECT count(*)::int AS count ${from}`;
-  const count = counted?.count ?? 0;
+  const count = await countOf(sql, from);
   if (count === 0) return { results: [], count };
   const known = {
     identifier: sql`token.identifier`,
@@ -200,8 +201,7 @@ async function listTokens(sql: Sql, filter: TokenFilter, paging: Paging): Promis
     managed: sql`token.managed`,
   };
   const order = orderBy(sql, paging.ordering, known, sql`token.identifier`, sql`token.uuid`);
-  const offset = (paging.page - 1) * paging.pageSize;
-  const rows = await sql<TokenRow[]>`SELECT ${columns(sql)} ${from} ${order} LIMIT ${paging.pageSize} OFFSET ${offset}`;
+  const rows = await sql<TokenRow[]>`SELECT ${columns(sql)} ${from} ${order} ${pageOf(sql, paging)}`;
   return { results: await withAccounts(sql, rows), count };
 }
 
