@@ -61,6 +61,9 @@ export class LdapFailure extends Error {
   }
 }
 
+/** What a failure says when the time of the caller is over. */
+export const TOO_SLOW = 'does not answer in time';
+
 const MOST_BIND_BYTES = 64 * 1024;
 const KEEP_ALIVE_MS = 15_000;
 const CLOSING_MS = 1_000;
@@ -99,7 +102,7 @@ async function openSocket(server: LdapServer, until: number): Promise<Socket> {
     socket.destroy();
     reject(new LdapFailure('unavailable', words, false, cause));
   };
-  const timer = setTimeout(() => fail('does not answer in time'), Math.max(0, until - performance.now()));
+  const timer = setTimeout(() => fail(TOO_SLOW), Math.max(0, until - performance.now()));
   socket.once(server.tls ? 'secureConnect' : 'connect', () => resolve(undefined));
   socket.on('error', (error) => fail(failureWords(error, []), error));
   socket.on('close', () => fail('closed the connection'));
@@ -191,10 +194,7 @@ function overSocket(socket: Socket): LdapConnection {
     lastId = lastId >= MOST_MESSAGE_ID ? 1 : lastId + 1;
     const { promise, resolve, reject } = Promise.withResolvers<LdapFound>();
     pending = { id: lastId, kind, mostEntries, entries: [], bytes: mostBytes, resolve, reject };
-    const timer = setTimeout(
-      () => end('unavailable', 'does not answer in time'),
-      Math.max(0, until - performance.now()),
-    );
+    const timer = setTimeout(() => end('unavailable', TOO_SLOW), Math.max(0, until - performance.now()));
     try {
       socket.write(make(lastId).write());
       return await promise;
