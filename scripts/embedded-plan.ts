@@ -22,7 +22,7 @@ import { type Layer, pick, unknownNames } from '../shared/config/load-settings.t
 import type { Problem } from '../shared/config/problem.ts';
 import { isSettingName } from '../shared/config/settings.ts';
 import { weakSecrets } from '../shared/config/weak-secrets.ts';
-import { CORE_BASE, webBaseBeside } from '../shared/domain/directory-bases.ts';
+import { basesOf, CORE_BASE } from '../shared/domain/directory-bases.ts';
 import { Secret } from '../shared/domain/secret.ts';
 import { coversLoopback, isWildcardAddress } from '../shared/domain/host-name.ts';
 import { WEBADMIN } from '../shared/domain/names.ts';
@@ -182,7 +182,9 @@ function readEnvFile(home: string, explicit: string | undefined): EnvFileLayer {
 function halfElsewhere({ sources }: Configuration): string[] {
   const [moved, kept] = sources.LDAP_URL === 'stack' ? ['IDENTITY_URL', 'LDAP_URL'] : ['LDAP_URL', 'IDENTITY_URL'];
   if ((sources.IDENTITY_URL === 'stack') === (sources.LDAP_URL === 'stack')) return [];
-  return [`${moved} is set and ${kept} is not: accounts are kept at one provider and passwords checked at another`];
+  return [
+    `${moved} is set and ${kept} is not: accounts are kept at one provider and passwords checked at another; set both or neither`,
+  ];
 }
 
 /** The token of the settings is the embedded provider's own, unless management is sent to another one. */
@@ -193,7 +195,6 @@ function identityHandover(
 ): IdentityHandover {
   const password = generated['IDENTITY_DB_PASSWORD'] ?? '';
   const token = sources.IDENTITY_URL === 'stack' ? settings.IDENTITY_TOKEN?.reveal() : undefined;
-  const core = settings.LDAP_BASE_DN ?? CORE_BASE;
   return {
     databaseUrl: databaseUrl(IDENTITY_OWNER, password, ports.database, IDENTITY_DATABASE),
     secretKey: generated['IDENTITY_SECRET_KEY'] ?? '',
@@ -202,7 +203,7 @@ function identityHandover(
     httpPort: ports.identity,
     ldapPort: ports.ldap,
     searchPassword: settings.LDAP_BIND_PASSWORD?.reveal(),
-    bases: { core, web: settings.LDAP_WEB_BASE_DN ?? webBaseBeside(core) },
+    bases: basesOf(settings.LDAP_BASE_DN, settings.LDAP_WEB_BASE_DN),
   };
 }
 

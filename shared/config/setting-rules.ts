@@ -1,7 +1,7 @@
 // Rules that span several variables. A variable that is wrong by itself is not judged a second time.
 
-import { basesOverlap, CORE_BASE, webBaseBeside } from '../domain/directory-bases.ts';
-import { ADMIN_ROLE_GROUP } from '../domain/names.ts';
+import { basesOf, basesOverlap, CORE_BASE } from '../domain/directory-bases.ts';
+import { ADMIN_ROLE_GROUP, PROVIDER_ADMINS } from '../domain/names.ts';
 import type { Problem } from './problem.ts';
 import type { SettingName, Settings } from './settings.ts';
 
@@ -78,7 +78,7 @@ function twoGroups(settings: Settings): Problem[] {
 }
 
 /** Groups that have rights of their own: whoever may only read must not get them. */
-const ADMINISTRATING = [ADMIN_ROLE_GROUP, 'authentik Admins'];
+const ADMINISTRATING = [ADMIN_ROLE_GROUP, PROVIDER_ADMINS];
 
 function groupsOfOthers({ ADMIN_GROUP: admins, VIEWER_GROUP: viewers }: Settings): Problem[] {
   const problems: Problem[] = [];
@@ -96,8 +96,8 @@ function groupsOfOthers({ ADMIN_GROUP: admins, VIEWER_GROUP: viewers }: Settings
   return problems;
 }
 
-function twoBases({ LDAP_BASE_DN: core = CORE_BASE, LDAP_WEB_BASE_DN: given }: Settings): Problem[] {
-  const web = given ?? webBaseBeside(core);
+function twoBases({ LDAP_BASE_DN: givenCore, LDAP_WEB_BASE_DN: given }: Settings): Problem[] {
+  const { core, web } = basesOf(givenCore, given);
   if (!basesOverlap({ core, web })) return [];
   const why = 'an enrollment password would then open the API';
   if (given !== undefined) {

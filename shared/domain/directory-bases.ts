@@ -18,6 +18,11 @@ export function webBaseBeside(core: string): string {
   return formatDistinguishedName([first.slice(0, 1).map(({ type }) => ({ type, value: 'web' })), ...rest]);
 }
 
+/** The bases as the settings LDAP_BASE_DN and LDAP_WEB_BASE_DN give them, either of which may be unset. */
+export function basesOf(core: string = CORE_BASE, web: string = webBaseBeside(core)): DirectoryBases {
+  return { core, web };
+}
+
 /** True when one of the two lies in the other, or they are the same: a name could then be read in both ways. */
 export function basesOverlap({ core, web }: DirectoryBases): boolean {
   const [one, other] = [parseDistinguishedName(core) ?? [], parseDistinguishedName(web) ?? []];

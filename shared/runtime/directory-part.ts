@@ -4,18 +4,19 @@
 import { ldapDirectory } from '../adapters/ldap-directory.ts';
 import type { Settings } from '../config/settings.ts';
 import { AppError } from '../domain/app-error.ts';
-import { CORE_BASE, LDAP_SERVICE_ACCOUNT, webBaseBeside } from '../domain/directory-bases.ts';
+import { basesOf, LDAP_SERVICE_ACCOUNT } from '../domain/directory-bases.ts';
 import type { Directory } from '../ports/directory.ts';
 import type { Log } from '../ports/log.ts';
 
 export function directoryOf(settings: Settings, ownCaFile: string | undefined, log: Log): Directory {
-  const { LDAP_URL: url, LDAP_BIND_PASSWORD: password, LDAP_BASE_DN: coreBase = CORE_BASE } = settings;
+  const { LDAP_URL: url, LDAP_BIND_PASSWORD: password } = settings;
   if (url === undefined) return unplacedDirectory('LDAP_URL');
   if (password === undefined) return unplacedDirectory('LDAP_BIND_PASSWORD');
+  const { core, web } = basesOf(settings.LDAP_BASE_DN, settings.LDAP_WEB_BASE_DN);
   return ldapDirectory({
     url,
-    coreBase,
-    webBase: settings.LDAP_WEB_BASE_DN ?? webBaseBeside(coreBase),
+    coreBase: core,
+    webBase: web,
     serviceAccount: { username: LDAP_SERVICE_ACCOUNT, password },
     tlsCaFile: ownCaFile,
     log,

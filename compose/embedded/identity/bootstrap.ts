@@ -2,6 +2,7 @@
 // management service signs in with.
 
 import type { Secret } from '../../../shared/domain/secret.ts';
+import { PROVIDER_ADMINS } from '../../../shared/domain/names.ts';
 import { identityKeys } from './keys.ts';
 import { nameKey } from './names.ts';
 import { createAccount } from './store/accounts.ts';
@@ -17,8 +18,7 @@ export interface BootstrapOptions {
   now?: () => Date;
 }
 
-export const ADMINS = 'authentik Admins';
-export const FIRST_ADMIN = 'akadmin';
+const FIRST_ADMIN = 'akadmin';
 export const BOOTSTRAP_TOKEN = 'holdfast-bootstrap';
 /** The same for every process on the database, and no other lock. */
 const LOCK = 4_805_727_012;
@@ -44,9 +44,9 @@ export async function ensureProvider({
 
 async function ensureGroup(sql: Sql, now: Date): Promise<{ uuid: string; written: boolean }> {
   const [found] = await sql<{ uuid: string; is_superuser: boolean }[]>`
-    SELECT uuid, is_superuser FROM user_group WHERE name_key = ${nameKey(ADMINS)}`;
+    SELECT uuid, is_superuser FROM user_group WHERE name_key = ${nameKey(PROVIDER_ADMINS)}`;
   if (found === undefined) {
-    const { uuid } = await createGroup(sql, { name: ADMINS, isSuperuser: true, attributes: {} }, now);
+    const { uuid } = await createGroup(sql, { name: PROVIDER_ADMINS, isSuperuser: true, attributes: {} }, now);
     return { uuid, written: true };
   }
   if (!found.is_superuser)

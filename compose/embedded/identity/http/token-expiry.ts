@@ -5,7 +5,7 @@ import type { StoredAccount } from '../store/account-rows.ts';
 import { FieldRefusal } from '../store/database.ts';
 import type { Intent } from '../store/tokens.ts';
 
-export const CEILING_ATTRIBUTE = 'goauthentik.io/user/token-maximum-lifetime';
+const CEILING_ATTRIBUTE = 'goauthentik.io/user/token-maximum-lifetime';
 const EXPIRING_ATTRIBUTE = 'goauthentik.io/user/token-expires';
 const USUAL_MS = 86_400_000;
 

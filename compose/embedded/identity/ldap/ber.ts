@@ -10,7 +10,7 @@ export interface Element {
 }
 
 export const INTEGER = 0x02;
-export const BOOLEAN = 0x01;
+const BOOLEAN = 0x01;
 export const OCTETS = 0x04;
 export const ENUMERATED = 0x0a;
 export const SEQUENCE = 0x30;

@@ -42,7 +42,7 @@ export interface Walk {
   wanted: number;
 }
 
-export const BATCH = 500;
+const BATCH = 500;
 const SMALL_BATCH = 16;
 
 const BASE = 0;
