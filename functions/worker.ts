@@ -4,7 +4,7 @@
 import { z } from 'zod';
 import { JOBS } from '../jobs/index.ts';
 import { AppError } from '../shared/domain/app-error.ts';
-import { constantTimeEqual } from '../shared/http/constant-time.ts';
+import { constantTimeEqual } from '../shared/domain/constant-time.ts';
 import type { Deps } from '../shared/http/deps.ts';
 import type { App, Bindings } from '../shared/http/env.ts';
 import { problemResponse } from '../shared/http/problem.ts';

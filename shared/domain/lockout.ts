@@ -21,8 +21,8 @@ export interface Lockout {
   left(key: string, nowMs: number): number;
   /** Counts a failure. One of a locked key does not count. */
   failed(key: string, nowMs: number): LockoutState;
-  /** The locked keys, soonest free first. */
-  list(nowMs: number): { key: string; lockedUntilMs: number }[];
+  /** The locked keys, soonest free first, with the failures that locked them. */
+  list(nowMs: number): { key: string; lockedUntilMs: number; failures: number }[];
   /** Forgets a key; false when nothing was known of it. */
   release(key: string): boolean;
 }
@@ -87,7 +87,7 @@ export function createLockout(rule: Partial<LockoutRule> = {}): Lockout {
 
     list(nowMs) {
       forgetPast(nowMs);
-      return [...locked].map(([key, lockedUntilMs]) => ({ key, lockedUntilMs }));
+      return [...locked].map(([key, lockedUntilMs]) => ({ key, lockedUntilMs, failures }));
     },
 
     release(key) {
@@ -99,16 +99,8 @@ export function createLockout(rule: Partial<LockoutRule> = {}): Lockout {
 
 const MAPPED = /^::ffff:(?:(\d+\.\d+\.\d+\.\d+)|([\da-f]{1,4}):([\da-f]{1,4}))$/;
 
-/**
- * What counts as one address: IPv4 by itself, however it is written, IPv6 by its /64 (`2001:db8:0:1::/64`). This machine can
- * choose among all addresses of 127.0.0.0/8, so they are one.
- */
+/** What counts as one address: IPv4 by itself, however it is written, IPv6 by its /64 (`2001:db8:0:1::/64`). */
 export function lockoutAddress(address: string): string {
-  const counted = networkOf(address);
-  return /^127\.\d+\.\d+\.\d+$/.test(counted) ? '127.0.0.1' : counted;
-}
-
-function networkOf(address: string): string {
   const plain = address.toLowerCase().replace(/%.*$/, '');
   if (!plain.includes(':')) return plain;
   const mapped = MAPPED.exec(plain);

@@ -6,7 +6,7 @@ import { AppError } from '../domain/app-error.ts';
 import { base64 } from '../domain/base64.ts';
 import { WEBADMIN } from '../domain/names.ts';
 import { Secret } from '../domain/secret.ts';
-import { constantTimeEqual, sameText } from './constant-time.ts';
+import { constantTimeEqual, sameText } from '../domain/constant-time.ts';
 import type { AppEnv } from './env.ts';
 import type { Access, Principal } from './principal.ts';
 

@@ -3,7 +3,7 @@
 
 import { AppError } from '../domain/app-error.ts';
 import { messageOf } from '../domain/thrown.ts';
-import { constantTimeEqual } from '../http/constant-time.ts';
+import { constantTimeEqual } from '../domain/constant-time.ts';
 import type { Asset } from '../ports/assets.ts';
 import { callSchema, EXPOSED, type ExposedPort, type Outcome, type WireAsset } from './host-calls.ts';
 import type { NodeDeps } from './node-deps.ts';

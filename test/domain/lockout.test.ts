@@ -53,12 +53,12 @@ describe('the lock-out', () => {
     fail(lockout, 'b', 10, MINUTE);
     fail(lockout, 'c', 3, MINUTE);
     expect(lockout.list(2 * MINUTE)).toEqual([
-      { key: 'a', lockedUntilMs: 15 * MINUTE },
-      { key: 'b', lockedUntilMs: 16 * MINUTE },
+      { key: 'a', lockedUntilMs: 15 * MINUTE, failures: 10 },
+      { key: 'b', lockedUntilMs: 16 * MINUTE, failures: 10 },
     ]);
     expect([lockout.release('a'), lockout.release('c'), lockout.release('a')]).toEqual([true, true, false]);
     expect(lockout.check('a', 2 * MINUTE)).toEqual({});
-    expect(lockout.list(15.5 * MINUTE)).toEqual([{ key: 'b', lockedUntilMs: 16 * MINUTE }]);
+    expect(lockout.list(15.5 * MINUTE)).toEqual([{ key: 'b', lockedUntilMs: 16 * MINUTE, failures: 10 }]);
     expect(lockout.list(16 * MINUTE)).toEqual([]);
   });
 
@@ -128,8 +128,8 @@ describe('what counts as one address', () => {
     ['::ffff:192.0.2.1', '192.0.2.1'],
     ['::FFFF:c000:201', '192.0.2.1'],
     ['127.0.0.1', '127.0.0.1'],
-    ['127.8.9.10', '127.0.0.1'],
-    ['::ffff:127.8.9.10', '127.0.0.1'],
+    ['127.8.9.10', '127.8.9.10'],
+    ['::ffff:127.8.9.10', '127.8.9.10'],
     ['2001:db8:0:1::5', '2001:db8:0:1::/64'],
     ['2001:0DB8::1:2:3:4:5', '2001:db8:0:1::/64'],
     ['2001:db8:0:1:2:3:4:5', '2001:db8:0:1::/64'],

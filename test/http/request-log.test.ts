@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { Bindings } from '../../shared/http/env.ts';
-import { constantTimeEqual } from '../../shared/http/constant-time.ts';
+import { constantTimeEqual } from '../../shared/domain/constant-time.ts';
 import { memoryRequestStatistics } from '../../shared/adapters/memory-request-statistics.ts';
 import { withRequestLog } from '../../shared/http/request-log.ts';
 import { memoryLog } from '../fakes/deps.ts';

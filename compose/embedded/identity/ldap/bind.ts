@@ -6,7 +6,7 @@ import { createLockout, lockoutAddress } from '../../../../shared/domain/lockout
 import type { Secret } from '../../../../shared/domain/secret.ts';
 import { nameKey } from '../names.ts';
 import { LONGEST_PASSWORD_BYTES } from '../password-hash.ts';
-import { attemptsAtOnce } from './attempts-at-once.ts';
+import { attemptsAtOnce } from '../../../../shared/domain/attempts-at-once.ts';
 import { knownPassword } from './known-password.ts';
 import type { CheckPassword, PasswordVerdict } from '../roster.ts';
 import type { LdapEvents } from './events.ts';

@@ -1,7 +1,7 @@
 // How many sign-ins of one key are judged at once, with judgements that end when the test says so.
 
 import { expect, it } from 'vitest';
-import { attemptsAtOnce } from '../../compose/embedded/identity/ldap/attempts-at-once.ts';
+import { attemptsAtOnce } from '../../shared/domain/attempts-at-once.ts';
 
 const tick = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
