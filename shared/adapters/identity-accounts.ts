@@ -3,30 +3,15 @@
 import type { PatchedUserRequest, UserPasswordSetRequest, UserRequest } from '@goauthentik/api';
 import { AppError } from '../domain/app-error.ts';
 import type { Exclusive } from '../ports/exclusive.ts';
-import type {
-  Account,
-  AccountChange,
-  AccountQuery,
-  Accounts,
-  Attributes,
-  Json,
-  NewAccount,
-  Page,
-} from '../ports/identity.ts';
+import type { Account, AccountChange, Accounts, Attributes, Json, NewAccount } from '../ports/identity.ts';
 import { account, accountName, pageOf, type Wire } from './identity-answers.ts';
-import { type Outcome, PAGE_SIZE, type Provider, type Query, valueOf } from './identity-request.ts';
+import { accountLists, PATH } from './identity-account-lists.ts';
+import { type Outcome, type Provider, valueOf } from './identity-request.ts';
 
-const PATH = 'core/users';
-const TYPES: Record<Account['kind'], readonly string[]> = {
-  person: ['internal', 'external'],
-  service: ['service_account'],
-  system: ['internal_service_account'],
-};
 /** What is made. */
 const TYPE_OF = { person: 'internal', service: 'service_account' } as const;
 const MOST_ID = 2 ** 31 - 1;
 
-const accountPage = pageOf(account);
 const accountNames = pageOf(accountName);
 
 /** Changes attributes by what they are now; resolves with the account as it is afterwards. */
@@ -45,48 +30,7 @@ export function identityAccounts(
   exclusive: Exclusive,
 ): { accounts: Accounts; writeAttributes: WriteAttributes } {
   const asWriter = writerOf(exclusive);
-
-  async function list(query: AccountQuery): Promise<Page<Account>> {
-    if (query.kinds?.length === 0) return { results: [], count: 0 };
-    const { page, pageSize } = query;
-    if (pageSize <= PAGE_SIZE) return listPage(query);
-    // The provider gives no more at once: the pages of its own that hold the wanted one.
-    const begin = (page - 1) * pageSize;
-    const first = Math.floor(begin / PAGE_SIZE) + 1;
-    const last = Math.ceil((begin + pageSize) / PAGE_SIZE);
-    const results: Account[] = [];
-    let count = 0;
-    for (let at = first; at <= last; at += 1) {
-      const read = await listPage({ ...query, page: at, pageSize: PAGE_SIZE });
-      results.push(...read.results);
-      count = read.count;
-      if (at * PAGE_SIZE >= count) break;
-    }
-    const skipped = begin - (first - 1) * PAGE_SIZE;
-    return { results: results.slice(skipped, skipped + pageSize), count };
-  }
-
-  async function listPage(query: AccountQuery): Promise<Page<Account>> {
-    const filters = filtersOf(query);
-    const at = { page: String(query.page), page_size: String(query.pageSize) };
-    const outcome = await provider.exchange('GET', PATH, accountPage, { query: { ...filters, ...at } });
-    // The provider refuses to filter by a group that does not exist.
-    if ('refused' in outcome && outcome.refused.members.join() === 'groups_by_name') return { results: [], count: 0 };
-    const page = valueOf(outcome);
-    if (page === undefined) return { results: [], count: await countOf(filters) };
-    const { results, pagination } = page;
-    if (pagination.next > 0 && results.length < query.pageSize) {
-      throw provider.nonsense(`gives ${results.length} accounts a page where ${query.pageSize} were asked for`);
-    }
-    return { results, count: pagination.count };
-  }
-
-  /** Of a list whose page does not exist. */
-  async function countOf(filters: Query): Promise<number> {
-    const first = await provider.read(PATH, accountNames, { ...filters, page: '1', page_size: '1' });
-    if (first === undefined) throw provider.nonsense('has no list of accounts. Correct IDENTITY_URL.');
-    return first.pagination.count;
-  }
+  const list = accountLists(provider);
 
   async function get(id: number): Promise<Account | undefined> {
     return isId(id) ? provider.read(`${PATH}/${id}`, account) : undefined;
@@ -168,17 +112,6 @@ export function identityAccounts(
   const changeAttributes = (id: number, changes: Attributes): Promise<Account> => writeAttributes(id, () => changes);
   const accounts = { list, get, named, create, change, changeAttributes, setPassword, delete: remove };
   return { accounts, writeAttributes };
-}
-
-function filtersOf({ search, kinds, isActive, group, attributes }: AccountQuery): Query {
-  return {
-    ordering: 'username',
-    ...(search === undefined || search === '' ? {} : { search }),
-    ...(kinds === undefined ? {} : { type: kinds.flatMap((kind) => TYPES[kind]) }),
-    ...(isActive === undefined ? {} : { is_active: String(isActive) }),
-    ...(group === undefined ? {} : { groups_by_name: group }),
-    ...(attributes === undefined ? {} : { attributes: JSON.stringify(attributes) }),
-  };
 }
 
 function userOf({ username, name, email, kind = 'person', attributes }: NewAccount): Wire<UserRequest> {

@@ -62,6 +62,8 @@ export interface AccountQuery extends Paging {
    * numbers as numbers: text matches none, but may count as less than all of them.
    */
   attributes?: Attributes;
+  /** Leaves out those whose username begins so, without regard to case; asks for as many more as there are of them. */
+  without?: readonly string[];
 }
 
 export interface NewAccount {

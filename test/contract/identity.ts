@@ -6,6 +6,7 @@ import type { AccountQuery, Identity, NewAccount } from '../../shared/ports/iden
 import { identityAppPasswordsContract } from './identity-app-passwords.ts';
 import { newBench, NO_ACCOUNT, unique } from './identity-bench.ts';
 import { identityGroupsContract } from './identity-groups.ts';
+import { identityVisibleContract } from './identity-visible.ts';
 
 /** `make` may give the same provider again and again. */
 export function identityContract(what: string, make: () => Identity): void {
@@ -276,5 +277,6 @@ export function identityContract(what: string, make: () => Identity): void {
 
     identityGroupsContract(bench);
     identityAppPasswordsContract(bench);
+    identityVisibleContract(bench);
   });
 }

@@ -165,13 +165,15 @@ function accountsOf(world: World): Accounts {
   };
 }
 
-function matches(account: Account, { search = '', kinds, isActive, group, attributes = {} }: AccountQuery): boolean {
+function matches(account: Account, query: AccountQuery): boolean {
+  const { search = '', kinds, isActive, group, attributes = {}, without = [] } = query;
   const { username, name, email } = account;
   return (
     [username, name, email].some((text) => text.toLowerCase().includes(search.toLowerCase())) &&
     (kinds === undefined || kinds.includes(account.kind)) &&
     (isActive === undefined || account.isActive === isActive) &&
     (group === undefined || account.groups.some((each) => each.name === group)) &&
+    !without.some((prefix) => username.toLowerCase().startsWith(prefix.toLowerCase())) &&
     attributesMatch(account.attributes, attributes)
   );
 }

@@ -1,0 +1,89 @@
+// Lists of accounts at the identity provider: any stretch of what a query finds, by the provider's own order.
+
+import type { Account, AccountQuery, Page } from '../ports/identity.ts';
+import { account, accountName, pageOf } from './identity-answers.ts';
+import { PAGE_SIZE, type Provider, type Query, valueOf } from './identity-request.ts';
+import { visibleAccounts } from './identity-visible-accounts.ts';
+
+export const PATH = 'core/users';
+const TYPES: Record<Account['kind'], readonly string[]> = {
+  person: ['internal', 'external'],
+  service: ['service_account'],
+  system: ['internal_service_account'],
+};
+
+const accountPage = pageOf(account);
+const accountNames = pageOf(accountName);
+
+export function accountLists(provider: Provider): (query: AccountQuery) => Promise<Page<Account>> {
+  async function list(query: AccountQuery): Promise<Page<Account>> {
+    if (query.kinds?.length === 0) return { results: [], count: 0 };
+    const { page, pageSize, without = [] } = query;
+    const begin = (page - 1) * pageSize;
+    const filters = filtersOf(query);
+    if (without.length === 0) return stretch(filters, begin, pageSize);
+    return visibleAccounts({ provider, path: PATH, stretch, filters, without, begin, length: pageSize });
+  }
+
+  async function stretch(filters: Query, begin: number, length: number): Promise<Page<Account>> {
+    const size = pageSizeFor(begin, length);
+    if (size !== undefined) {
+      const { results, count } = await providerPage(filters, Math.floor(begin / size) + 1, size);
+      const skipped = begin % size;
+      return { results: results.slice(skipped, skipped + length), count };
+    }
+    // The provider gives no more at once: the pages of its own that hold the wanted ones.
+    const first = Math.floor(begin / PAGE_SIZE) + 1;
+    const last = Math.ceil((begin + length) / PAGE_SIZE);
+    const results: Account[] = [];
+    let count = 0;
+    for (let at = first; at <= last; at += 1) {
+      const read = await providerPage(filters, at, PAGE_SIZE);
+      results.push(...read.results);
+      count = read.count;
+      if (at * PAGE_SIZE >= count) break;
+    }
+    const skipped = begin - (first - 1) * PAGE_SIZE;
+    return { results: results.slice(skipped, skipped + length), count };
+  }
+
+  async function providerPage(filters: Query, page: number, pageSize: number): Promise<Page<Account>> {
+    const at = { page: String(page), page_size: String(pageSize) };
+    const outcome = await provider.exchange('GET', PATH, accountPage, { query: { ...filters, ...at } });
+    // The provider refuses to filter by a group that does not exist.
+    if ('refused' in outcome && outcome.refused.members.join() === 'groups_by_name') return { results: [], count: 0 };
+    const read = valueOf(outcome);
+    if (read === undefined) return { results: [], count: await countOf(filters) };
+    const { results, pagination } = read;
+    if (pagination.next > 0 && results.length < pageSize) {
+      throw provider.nonsense(`gives ${results.length} accounts a page where ${pageSize} were asked for`);
+    }
+    return { results, count: pagination.count };
+  }
+
+  /** Of a list whose page does not exist. */
+  async function countOf(filters: Query): Promise<number> {
+    const first = await provider.read(PATH, accountNames, { ...filters, page: '1', page_size: '1' });
+    if (first === undefined) throw provider.nonsense('has no list of accounts. Correct IDENTITY_URL.');
+    return first.pagination.count;
+  }
+
+  return list;
+}
+
+/** The size of pages of which one holds the whole stretch; undefined when none does. */
+function pageSizeFor(begin: number, length: number): number | undefined {
+  for (let size = length; size <= PAGE_SIZE; size += 1) if ((begin % size) + length <= size) return size;
+  return undefined;
+}
+
+function filtersOf({ search, kinds, isActive, group, attributes }: AccountQuery): Query {
+  return {
+    ordering: 'username',
+    ...(search === undefined || search === '' ? {} : { search }),
+    ...(kinds === undefined ? {} : { type: kinds.flatMap((kind) => TYPES[kind]) }),
+    ...(isActive === undefined ? {} : { is_active: String(isActive) }),
+    ...(group === undefined ? {} : { groups_by_name: group }),
+    ...(attributes === undefined ? {} : { attributes: JSON.stringify(attributes) }),
+  };
+}
