@@ -2,12 +2,11 @@
 // twice and loses nothing. Written to its side and renamed, one write at a time, the newest content wins.
 
 import { readFileSync, renameSync } from 'node:fs';
-import { mkdir, open, rename } from 'node:fs/promises';
-import { dirname } from 'node:path';
 import { codeOf, messageOf } from '../domain/thrown.ts';
 import type { Log } from '../ports/log.ts';
 import type { Snapshot } from './alert-memory.ts';
 import { snapshotSchema } from './alert-rows.ts';
+import { replaceFile } from './replaced-file.ts';
 
 export interface AlertJournal {
   /** Undefined when there is none, or none that can be read. */
@@ -51,26 +50,6 @@ export function alertJournal(file: string, log: Log): AlertJournal {
     return writingSinceMs !== undefined && performance.now() - writingSinceMs > HANGS_AFTER_MS;
   }
 
-  async function write(text: string): Promise<void> {
-    await makeDirectory(dirname(file));
-    const beside = `${file}.new`;
-    const handle = await open(beside, 'w', 0o600);
-    try {
-      await handle.writeFile(text);
-      await handle.sync();
-    } finally {
-      await handle.close();
-    }
-    await rename(beside, file);
-  }
-
-  /** Only the last one: a recursive mkdir never returns where nothing can be made (below /proc). */
-  async function makeDirectory(path: string): Promise<void> {
-    await mkdir(path, { mode: 0o700 }).catch((error: unknown) => {
-      if (codeOf(error) !== 'EEXIST') throw error;
-    });
-  }
-
   function save(snapshot: () => Snapshot): Promise<void> {
     if (next !== undefined) {
       next.snapshot = snapshot;
@@ -81,7 +60,7 @@ export function alertJournal(file: string, log: Log): AlertJournal {
     mine.written = writing.then(async () => {
       next = undefined;
       writingSinceMs = performance.now();
-      const failure = await write(JSON.stringify(mine.snapshot())).then(
+      const failure = await replaceFile(file, JSON.stringify(mine.snapshot())).then(
         () => undefined,
         (error: unknown) => messageOf(error),
       );

@@ -146,12 +146,16 @@ export async function tuningOf(url: string): Promise<string[]> {
   return rows.map(({ value }) => value);
 }
 
+/** What the stack has generated for itself. */
+export function secretsOf({ data }: TestStack): Record<string, string> {
+  return JSON.parse(readFileSync(join(data, 'secrets.json'), 'utf8')) as Record<string, string>;
+}
+
 /** The core's database as the reader that health uses. */
 export function readerUrl(stack: TestStack): string {
   const url = new URL(stack.file().database);
-  const secrets = JSON.parse(readFileSync(join(stack.data, 'secrets.json'), 'utf8')) as Record<string, string>;
   url.username = 'holdfast_ro';
-  url.password = secrets['CORE_READER_PASSWORD'] ?? '';
+  url.password = secretsOf(stack)['CORE_READER_PASSWORD'] ?? '';
   return url.href;
 }
 

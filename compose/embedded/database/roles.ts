@@ -17,6 +17,8 @@ export const CORE_DATABASE = 'cot';
 export const CORE_READER = 'holdfast_ro';
 export const STATE_OWNER = 'holdfast';
 export const STATE_DATABASE = 'holdfast';
+/** Appends to the audit log and reads it; our own process takes it on for that. Nobody signs in with it. */
+const AUDIT_ROLE = 'holdfast_audit';
 /** Of the embedded identity provider; nobody else may open it. */
 export const IDENTITY_OWNER = 'identity';
 export const IDENTITY_DATABASE = 'identity';
@@ -39,10 +41,11 @@ export function wantedState(passwords: DatabasePasswords, isNew: boolean): strin
   const first = isNew ? [...database(CORE_DATABASE, CORE_OWNER), ...database(STATE_DATABASE, STATE_OWNER)] : [];
   const databases = [...first, ...database(IDENTITY_DATABASE, IDENTITY_OWNER)];
   const grants = [
+    `GRANT ${AUDIT_ROLE} TO ${STATE_OWNER}`,
     `GRANT CONNECT ON DATABASE ${CORE_DATABASE} TO ${CORE_READER}`,
     `GRANT pg_monitor, pg_read_all_data TO ${CORE_READER}`,
   ];
-  return [...roles, ...databases, ...grants].map((statement) => `${statement};\n\n`).join('');
+  return [...roles, withoutLogin(AUDIT_ROLE), ...databases, ...grants].map((statement) => `${statement};\n\n`).join('');
 }
 
 function role(name: string, password: string): string {
@@ -50,6 +53,12 @@ function role(name: string, password: string): string {
   return `DO $role$ BEGIN
   IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = '${name}') THEN CREATE ROLE ${name}; END IF;
   ALTER ROLE ${name} LOGIN NOSUPERUSER NOCREATEDB NOCREATEROLE PASSWORD '${verifier}';
+END $role$`;
+}
+
+function withoutLogin(name: string): string {
+  return `DO $role$ BEGIN
+  IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = '${name}') THEN CREATE ROLE ${name} NOLOGIN; END IF;
 END $role$`;
 }
 

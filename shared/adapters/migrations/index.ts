@@ -4,6 +4,8 @@ import stackStart from './0001-stack-start.sql';
 import jobsAndHealth from './0002-jobs-and-health.sql';
 import alerts from './0003-alerts.sql';
 import appliedPasswords from './0004-applied-passwords.sql';
+import signIns from './0005-sign-ins.sql';
+import audit from './0006-audit.sql';
 import type { Migration } from '../migrate.ts';
 
 export const MIGRATIONS: readonly Migration[] = [
@@ -11,4 +13,6 @@ export const MIGRATIONS: readonly Migration[] = [
   { number: 2, name: 'jobs-and-health', sql: jobsAndHealth },
   { number: 3, name: 'alerts', sql: alerts },
   { number: 4, name: 'applied-passwords', sql: appliedPasswords },
+  { number: 5, name: 'sign-ins', sql: signIns },
+  { number: 6, name: 'audit', sql: audit },
 ];

@@ -1,0 +1,65 @@
+// Does a thing with its intent in the audit log before it and its outcome after it: no intent, no deed.
+
+import { AppError } from '../domain/app-error.ts';
+import { messageOf } from '../domain/thrown.ts';
+import type { Audit, AuditSubject, Conclusion } from '../ports/audit.ts';
+import type { Attributes } from '../ports/identity.ts';
+
+export interface Deed extends AuditSubject {
+  /** What is to be done, without secrets; what a job needs to finish it when this process dies in the middle. */
+  detail?: Attributes;
+  /** With the deed, everything that was signed for this person ends. */
+  endsSignInsOf?: string | undefined;
+}
+
+/** Told to the work, so that it can say how far it has come. */
+export interface Progress {
+  /**
+   * Something has been changed, or may have been: from here on a failure leaves the intent open, and a job finishes it. `means`
+   * says in a sentence what that is for whoever asked; the default is for steps that are all done again.
+   */
+  begun(means?: string): void;
+}
+
+const UNCERTAIN = new Set(['unavailable', 'upstream', 'internal']);
+
+/**
+ * Resolves as `work` does. What it rejects with is concluded as `failed`, or as `unknown` where the outside system may have
+ * done it all the same. After `begun` nothing is concluded: the error says what that means.
+ */
+export async function audited<T>(
+  { audit }: { audit: Pick<Audit, 'intend' | 'conclude'> },
+  { detail, endsSignInsOf, ...subject }: Deed,
+  work: (progress: Progress) => Promise<T>,
+): Promise<T> {
+  const intent = await audit.intend(subject, detail);
+  const ends = endsSignInsOf === undefined ? {} : { endsSignInsOf };
+  let begun: string | undefined;
+  let outcome: T;
+  try {
+    outcome = await work({ begun: (means = DONE_AGAIN) => (begun = means) });
+  } catch (error) {
+    if (begun !== undefined) throw unfinished(error, begun);
+    await audit.conclude(intent, subject, { ...failure(error), ...(isUncertain(error) ? ends : {}) });
+    throw error;
+  }
+  await audit.conclude(intent, subject, { result: 'ok', ...ends });
+  return outcome;
+}
+
+function isUncertain(error: unknown): boolean {
+  return !(error instanceof AppError) || UNCERTAIN.has(error.code);
+}
+
+function failure(error: unknown): Conclusion {
+  return { result: isUncertain(error) ? 'unknown' : 'failed', detail: { error: messageOf(error) } };
+}
+
+const DONE_AGAIN =
+  'It may be done in part. What is missing is tried again every minute for a day; the audit log says what became of it.';
+
+function unfinished(cause: unknown, means: string): unknown {
+  if (!(cause instanceof AppError)) return cause;
+  const text = `${cause.message.replace(/\.$/, '')}. ${means}`;
+  return new AppError(cause.code, text, { cause, fields: cause.fields });
+}
