@@ -1,11 +1,7 @@
 // GET /api/health, signed in, against a bare node:http server that serves the same bytes: alternating rounds, then a
 // million requests and the memory after them. With two cores, servers and load have one each.
 
-import { type ChildProcess, execFile, spawn, spawnSync } from 'node:child_process';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { availableParallelism, tmpdir } from 'node:os';
-import { join, resolve } from 'node:path';
-import { promisify } from 'node:util';
+import { BARE_PORT, load as loadWith, pin, startBare } from './against-bare.ts';
 import type { LoadOrder, LoadResult } from './load.ts';
 import { report, reportAim, residentMb, sampleOf, show } from './measure.ts';
 import { benchStack, type BenchStack } from './stack.ts';
@@ -13,21 +9,18 @@ import { benchStack, type BenchStack } from './stack.ts';
 const ROUNDS = 7;
 const SECONDS = 2;
 const MILLION = 1_000_000;
-const BARE_PORT = 39_402;
-const home = resolve(import.meta.dirname, '..');
 
 export async function run(): Promise<void> {
   const stack = await benchStack();
-  const place = mkdtempSync(join(tmpdir(), 'holdfast-bench-'));
-  const bare = await startBare(stack, place);
+  const answer = await fetch(`${stack.api}/api/health`, { headers: { authorization: stack.authorization } });
+  const bare = await startBare({ headers: { 'Content-Type': 'application/json' }, body: await answer.text() });
   try {
     pin(stack.pid('management'), 0);
-    pin(bare.pid ?? 0, 0);
+    pin(bare.pid, 0);
     for (const connections of [16, 64]) await compare(stack, connections);
     await memory(stack);
   } finally {
-    bare.kill('SIGKILL');
-    rmSync(place, { recursive: true, force: true });
+    bare.end();
     stack.stop();
   }
 }
@@ -78,31 +71,5 @@ async function load(
   more: Partial<LoadOrder> = {},
 ): Promise<LoadResult> {
   const request = `GET /api/health HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: ${stack.authorization}\r\n\r\n`;
-  const order: LoadOrder = { port, request, connections, seconds: SECONDS, ...more };
-  const [program, ...args] = [...onCore(1), process.execPath, join(home, 'bench/load.ts'), JSON.stringify(order)];
-  const { stdout } = await promisify(execFile)(program ?? '', args);
-  return JSON.parse(stdout) as LoadResult;
-}
-
-async function startBare(stack: BenchStack, place: string): Promise<ChildProcess> {
-  const answer = await fetch(`${stack.api}/api/health`, { headers: { authorization: stack.authorization } });
-  writeFileSync(join(place, 'body'), await answer.text());
-  const program = `
-    const body = require('node:fs').readFileSync(${JSON.stringify(join(place, 'body'))}, 'utf8');
-    require('node:http').createServer((_, response) => {
-      response.setHeader('Content-Type', 'application/json');
-      response.end(body);
-    }).listen(${BARE_PORT}, '127.0.0.1', () => process.stdout.write('listening'));`;
-  const child = spawn(process.execPath, ['-e', program], { stdio: ['ignore', 'pipe', 'inherit'] });
-  await new Promise((listening) => child.stdout.once('data', listening));
-  return child;
-}
-
-/** Words that put a program on one core, where there are two. */
-function onCore(core: number): string[] {
-  return availableParallelism() >= 2 ? ['taskset', '-c', String(core)] : [];
-}
-
-function pin(pid: number, core: number): void {
-  if (availableParallelism() >= 2) spawnSync('taskset', ['-a', '-cp', String(core), String(pid)], { stdio: 'ignore' });
+  return loadWith({ port, request, connections, seconds: SECONDS, ...more });
 }

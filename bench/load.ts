@@ -8,6 +8,8 @@ export interface LoadOrder {
   /** The whole request, with its empty line. */
   request: string;
   connections: number;
+  /** What every answer must have; default 200. */
+  status?: number;
   /** Ends after this time, or after that many answers. */
   seconds: number;
   requests?: number;
@@ -24,7 +26,8 @@ export interface LoadResult {
 /** Bounds each latency by the end of its bucket of 10 microseconds. */
 const BUCKET_MS = 0.01;
 
-async function run({ port, request, connections, seconds, requests = Infinity }: LoadOrder): Promise<LoadResult> {
+async function run(order: LoadOrder): Promise<LoadResult> {
+  const { port, request, connections, seconds, requests = Infinity, status = 200 } = order;
   const buckets = new Uint32Array(200_000);
   let answers = 0;
   const begun = performance.now();
@@ -45,7 +48,7 @@ async function run({ port, request, connections, seconds, requests = Infinity }:
       socket.on('connect', ask);
       socket.on('error', reject);
       socket.on('data', (chunk) => {
-        if (received === 0 && chunk.length !== expected) expected = sizeOfAnswer(chunk);
+        if (received === 0 && chunk.length !== expected) expected = sizeOfAnswer(chunk, status);
         received += chunk.length;
         if (received < expected) return;
         if (received > expected) {
@@ -70,10 +73,11 @@ async function run({ port, request, connections, seconds, requests = Infinity }:
 }
 
 /** From the first piece of an answer, which must hold its whole head. */
-function sizeOfAnswer(chunk: Buffer): number {
+function sizeOfAnswer(chunk: Buffer, status: number): number {
   const head = chunk.subarray(0, chunk.indexOf('\r\n\r\n') + 4).toString();
   const length = /^content-length: (\d+)\r$/im.exec(head)?.[1];
-  if (!head.startsWith('HTTP/1.1 200') || length === undefined) throw new Error(`not an answer with a length: ${head}`);
+  if (!head.startsWith(`HTTP/1.1 ${status}`) || length === undefined)
+    throw new Error(`not an answer ${status} with a length: ${head}`);
   return head.length + Number(length);
 }
 

@@ -12,6 +12,7 @@ interface StackFile {
   api: string;
   database: string;
   ldap: { url: string; base_dn: string };
+  state_database: string;
   webadmin: { username: string; password: string };
   pids: { role: string; pid: number }[];
 }
@@ -23,11 +24,19 @@ export interface BenchStack {
   database: string;
   /** The core's database, as the reader that health uses. */
   readerDatabase: string;
+  /** Our own database, and that of the identity provider, as their owners. */
+  stateDatabase: string;
+  identityDatabase: string;
+  identityUrl: string;
+  identityToken: string;
+  auditKey: string;
   /** The Authorization header of the web-admin. */
   authorization: string;
   /** The password of the web-admin. */
   password: string;
   ldap: { url: string; base_dn: string };
+  /** The HTTP API of the identity provider, with a token that may do everything there. */
+  identity: { url: string; token: string };
   pid(role: string): number;
   /** Ends the management process; the supervisor starts it again. */
   restartManagement(): void;
@@ -44,15 +53,22 @@ export async function benchStack(settings: Record<string, string> = {}): Promise
   const args = ['--embedded', '--detach', '--data', data, '--offset', String(OFFSET), '--env', '/dev/null'];
   script('start.sh', args, settings);
   const file = (): StackFile => JSON.parse(readFileSync(join(data, 'stack.json'), 'utf8')) as StackFile;
-  const { api, database, ldap, webadmin } = file();
+  const { api, database, ldap, state_database: stateDatabase, webadmin } = file();
+  const secrets = JSON.parse(readFileSync(join(data, 'secrets.json'), 'utf8')) as Record<string, string>;
   const pid = (role: string): number => file().pids.find((each) => each.role === role)?.pid ?? 0;
   return {
     api,
     apiPort: Number(new URL(api).port),
     database,
     readerDatabase: asReader(database, data),
+    stateDatabase,
+    identityDatabase: asIdentity(stateDatabase, secrets),
+    identityUrl: `http://127.0.0.1:${9000 + OFFSET}`,
+    identityToken: secrets['IDENTITY_TOKEN'] ?? '',
+    auditKey: secrets['AUDIT_KEY'] ?? '',
     password: webadmin.password,
     ldap,
+    identity: { url: `http://127.0.0.1:${9000 + OFFSET}`, token: secretsOf(data)['IDENTITY_TOKEN'] ?? '' },
     authorization: `Basic ${Buffer.from(`${webadmin.username}:${webadmin.password}`).toString('base64')}`,
     pid,
     restartManagement: () => process.kill(pid('management'), 'SIGKILL'),
@@ -73,11 +89,22 @@ export async function benchStack(settings: Record<string, string> = {}): Promise
   };
 }
 
+function secretsOf(data: string): Record<string, string> {
+  return JSON.parse(readFileSync(join(data, 'secrets.json'), 'utf8')) as Record<string, string>;
+}
+
 function asReader(database: string, data: string): string {
-  const secrets = JSON.parse(readFileSync(join(data, 'secrets.json'), 'utf8')) as Record<string, string>;
   const url = new URL(database);
   url.username = 'holdfast_ro';
-  url.password = secrets['CORE_READER_PASSWORD'] ?? '';
+  url.password = secretsOf(data)['CORE_READER_PASSWORD'] ?? '';
+  return url.href;
+}
+
+function asIdentity(stateDatabase: string, secrets: Record<string, string>): string {
+  const url = new URL(stateDatabase);
+  url.username = 'identity';
+  url.password = secrets['IDENTITY_DB_PASSWORD'] ?? '';
+  url.pathname = '/identity';
   return url.href;
 }
 

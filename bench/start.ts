@@ -1,6 +1,7 @@
 // How long until Holdfast answers, and what it takes in memory: the management process against a bare node:http server
 // in alternating rounds, then the whole embedded stack, first and second start.
 
+import { randomBytes } from 'node:crypto';
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
@@ -59,6 +60,8 @@ async function management(parent: string): Promise<void> {
     SERVER_ADDRESS: '127.0.0.1',
     DEPLOY_MODE: 'direct',
     DATABASE_URL: database,
+    AUDIT_KEY: randomBytes(32).toString('hex'),
+    SESSION_KEY: randomBytes(32).toString('hex'),
     API_PORT: String(PORT),
   };
   const startManagement = (): ChildProcess =>

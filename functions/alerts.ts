@@ -7,13 +7,13 @@ import { maskAddresses, maskRecipient } from '../shared/domain/masking.ts';
 import { STATUSES } from '../shared/domain/status.ts';
 import type { Deps } from '../shared/http/deps.ts';
 import type { App } from '../shared/http/env.ts';
-import { integerQuery, timeQuery } from '../shared/http/query.ts';
+import { csvAnswer, listingAnswer, listingQuery, wantedPart } from '../shared/http/listing.ts';
 import { apiRoute, jsonAnswer } from '../shared/http/route.ts';
+import { actorOf } from '../shared/http/sign-in.ts';
 import { type Alert, ALERT_STATES } from '../shared/ports/alerts.ts';
 import { CHANNELS } from '../shared/ports/notifier.ts';
+import { audited } from '../shared/verbs/audited.ts';
 import { sendTestMessage } from '../shared/verbs/send-test-message.ts';
-
-const MOST_CSV_ROWS = 10_000;
 
 const levelSchema = z.enum(STATUSES).exclude(['ok']);
 const time = z.iso.datetime();
@@ -68,21 +68,14 @@ const listRoute = apiRoute(
           .optional(),
         level: levelSchema.optional(),
         state: z.enum(ALERT_STATES).optional(),
-        since: timeQuery(),
-        until: timeQuery(),
-        page: integerQuery(1, 999_999_999, 1),
-        page_size: integerQuery(1, 200, 50),
-        format: z.enum(['json', 'csv']).default('json'),
+        ...listingQuery(),
       }),
     },
     responses: {
-      200: {
-        description: 'A page; X-Total-Count and X-Complete of a CSV say what the page says in JSON',
-        content: { 'application/json': { schema: pageSchema }, 'text/csv': { schema: z.string() } },
-      },
+      200: listingAnswer('A page; X-Total-Count and X-Complete of a CSV say what the page says in JSON', pageSchema),
     },
   },
-  { access: 'viewer', fails: ['invalid'] },
+  { access: 'viewer', area: 'monitoring', fails: ['invalid'] },
 );
 
 const testRoute = apiRoute(
@@ -103,22 +96,18 @@ const testRoute = apiRoute(
 export function alertsFunction(app: App, deps: Deps): void {
   app.openapi(listRoute, async function listAlerts(c) {
     const { page, page_size, format, ...filter } = c.req.valid('query');
-    const everything = format === 'csv' && c.req.query('page') === undefined && c.req.query('page_size') === undefined;
-    const limit = everything ? MOST_CSV_ROWS : page_size;
-    const { results, count, complete } = await deps.alerts.list(filter, (page - 1) * limit, limit);
+    const { offset, limit } = wantedPart(c, { page, page_size, format });
+    const { results, count, complete } = await deps.alerts.list(filter, offset, limit);
     const shown = results.map((alert) => masked(alert, deps));
     c.header('Cache-Control', 'no-store');
     if (format === 'json') return c.json({ results: shown, count, page, page_size, complete }, 200);
-    return c.newResponse(csvOf(shown), 200, {
-      'Content-Type': 'text/csv; charset=utf-8',
-      'Content-Disposition': 'attachment; filename=alerts.csv',
-      'X-Total-Count': String(count),
-      'X-Complete': String(complete),
-    });
+    return csvAnswer(c, 'alerts', csvOf(shown), count, { 'X-Complete': String(complete) });
   });
   app.openapi(testRoute, async function testChannel(c) {
     c.header('Cache-Control', 'no-store');
-    return c.json(await sendTestMessage(deps, c.req.valid('json').channel), 200);
+    const { channel } = c.req.valid('json');
+    const deed = { actor: actorOf(c), action: 'alert.test', target: channel };
+    return c.json(await audited(deps, deed, () => sendTestMessage(deps, channel)), 200);
   });
 }
 

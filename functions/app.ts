@@ -4,22 +4,36 @@ import { OpenAPIHono } from '@hono/zod-openapi';
 import { AppError } from '../shared/domain/app-error.ts';
 import type { Deps } from '../shared/http/deps.ts';
 import type { App, AppEnv } from '../shared/http/env.ts';
+import { withErrorPages } from '../shared/http/page.ts';
 import { onError } from '../shared/http/problem.ts';
-import { signIn } from '../shared/http/sign-in.ts';
+import { identify, signIn } from '../shared/http/sign-in.ts';
+import { refuseInvalid } from '../shared/http/refuse-invalid.ts';
 import { unsafeGuard } from '../shared/http/unsafe-guard.ts';
 import { alertsFunction } from './alerts.ts';
+import { auditFunction } from './audit.ts';
+import { authVerifyFunction } from './auth-verify.ts';
 import { docsFunction } from './docs.ts';
+import { groupsFunction } from './groups.ts';
 import { healthFunction } from './health.ts';
+import { lockoutsFunction } from './lockouts.ts';
 import { logsFunction } from './logs.ts';
+import { meFunction } from './me.ts';
 import { metricsFunction } from './metrics.ts';
 import { openapiFunction } from './openapi.ts';
 import { pingFunction } from './ping.ts';
+import { sessionsFunction } from './sessions.ts';
 import { settingsFunction } from './settings.ts';
+import { signInFunction } from './sign-in.ts';
+import { startPageFunction } from './start-page.ts';
+import { tokensFunction } from './tokens.ts';
+import { userGroupsFunction } from './user-groups.ts';
+import { userPasswordFunction } from './user-password.ts';
+import { usersFunction } from './users.ts';
 
 /** Builds the app for one host. Everything under /api and /metrics that is not open answers 401 before 404. */
 export function createApp(deps: Deps): App {
   const app: App = new OpenAPIHono<AppEnv>({ strict: false, defaultHook: refuseInvalid });
-  app.onError(onError(deps.log));
+  app.onError(withErrorPages(onError(deps.log, deps.audit)));
   app.notFound(() => {
     throw new AppError('not_found', 'There is nothing at this address.');
   });
@@ -29,26 +43,30 @@ export function createApp(deps: Deps): App {
   });
 
   pingFunction(app);
-  app.use('/api/*', signIn(deps.settings));
-  app.use('/metrics/*', signIn(deps.settings));
-  app.use('/api/*', unsafeGuard());
+  authVerifyFunction(app, deps);
+  signInFunction(app, deps);
+  startPageFunction(app, deps);
+  app.use('/api/*', signIn(deps.doors));
+  app.use('/metrics/*', signIn(deps.doors));
+  app.use(
+    '/api/*',
+    unsafeGuard('json', (c) => identify(c, deps.doors)),
+  );
   healthFunction(app, deps);
+  usersFunction(app, deps);
+  userGroupsFunction(app, deps);
+  userPasswordFunction(app, deps);
+  groupsFunction(app, deps);
+  meFunction(app, deps);
   alertsFunction(app, deps);
+  auditFunction(app, deps);
   metricsFunction(app, deps);
+  tokensFunction(app, deps);
+  sessionsFunction(app, deps);
   settingsFunction(app, deps);
   logsFunction(app, deps);
+  lockoutsFunction(app, deps);
   openapiFunction(app, deps);
   docsFunction(app, deps);
   return app;
-}
-
-type HookResult = { success: true } | { success: false; error: { issues: { path: PropertyKey[]; message: string }[] } };
-
-function refuseInvalid(result: HookResult): void {
-  if (result.success) return;
-  const fields = result.error.issues.map((issue) => ({
-    path: issue.path.map(String).join('.'),
-    message: issue.message,
-  }));
-  throw new AppError('invalid', fields.map((field) => `${field.path}: ${field.message}`).join('; '), { fields });
 }

@@ -45,7 +45,7 @@ const route = apiRoute(
 
 /** Adds the route of this file. */
 export function docsFunction(app: App, deps: Deps): void {
-  const reader = requireAccess('viewer');
+  const reader = requireAccess('viewer', 'rest');
   app.openapi(route, function showDocs(c) {
     return c.newResponse(PAGE, 200, { 'Content-Type': 'text/html; charset=utf-8', 'Content-Security-Policy': POLICY });
   });

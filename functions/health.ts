@@ -67,7 +67,7 @@ const cachedRoute = apiRoute(
     request: { query: z.object({ view: z.literal('status').optional() }) },
     responses: { 200: jsonAnswer('The health cache', healthSchema), 304: NOT_MODIFIED },
   },
-  { access: 'viewer', fails: ['invalid'] },
+  { access: 'viewer', area: 'monitoring', fails: ['invalid'] },
 );
 
 const liveRoute = apiRoute(
@@ -82,7 +82,7 @@ const liveRoute = apiRoute(
       304: NOT_MODIFIED,
     },
   },
-  { access: 'viewer', fails: ['not_found'] },
+  { access: 'viewer', area: 'monitoring', fails: ['not_found'] },
 );
 
 /** Adds the routes of this file. */

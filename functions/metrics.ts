@@ -18,13 +18,13 @@ const route = apiRoute(
       200: { description: 'OpenMetrics text 1.0', content: { [OPEN_METRICS_TYPE]: { schema: z.string() } } },
     },
   },
-  { access: 'viewer' },
+  { access: 'viewer', area: 'monitoring' },
 );
 
 /** Adds the route of this file. */
 export function metricsFunction(app: App, deps: Deps): void {
   app.openAPIRegistry.registerPath(route);
-  app.get(route.path, requireAccess('viewer'), async function showMetrics(c) {
+  app.get(route.path, requireAccess('viewer', 'monitoring'), async function showMetrics(c) {
     const text = renderOpenMetrics(await collectMetrics(deps));
     return c.body(text, 200, { 'Content-Type': OPEN_METRICS_TYPE, 'Cache-Control': 'no-store' });
   });

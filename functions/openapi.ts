@@ -4,6 +4,7 @@ import { z } from '@hono/zod-openapi';
 import type { Deps } from '../shared/http/deps.ts';
 import type { App } from '../shared/http/env.ts';
 import { apiRoute, jsonAnswer } from '../shared/http/route.ts';
+import { sessionCookieName } from '../shared/http/session-cookie.ts';
 import { requireAccess } from '../shared/http/sign-in.ts';
 
 const route = apiRoute(
@@ -17,13 +18,21 @@ const route = apiRoute(
   { access: 'viewer' },
 );
 
+const SESSION_COOKIE = {
+  type: 'apiKey',
+  in: 'cookie',
+  name: sessionCookieName(true),
+  description: `From the sign-in page; without TLS its name is ${sessionCookieName(false)}`,
+} as const;
+
 /** Adds the route of this file. */
 export function openapiFunction(app: App, deps: Deps): void {
   app.openAPIRegistry.registerComponent('securitySchemes', 'basic', { type: 'http', scheme: 'basic' });
   app.openAPIRegistry.registerComponent('securitySchemes', 'bearer', { type: 'http', scheme: 'bearer' });
+  app.openAPIRegistry.registerComponent('securitySchemes', 'session', SESSION_COOKIE);
   let prepared: string | undefined;
   app.openAPIRegistry.registerPath(route);
-  app.get(route.path, requireAccess('viewer'), function describeApi(c) {
+  app.get(route.path, requireAccess('viewer', 'rest'), function describeApi(c) {
     prepared ??= JSON.stringify(documentOf(app, deps.release));
     return c.body(prepared, 200, { 'Content-Type': 'application/json' });
   });

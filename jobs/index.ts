@@ -4,10 +4,13 @@
 import type { Deps } from '../shared/http/deps.ts';
 import type { Job } from '../shared/ports/job.ts';
 import { run as dispatchAlerts } from './dispatch-alerts.ts';
+import { run as expireUsers } from './expire-users.ts';
+import { run as finishIntents } from './finish-intents.ts';
 import { run as heartbeat } from './heartbeat.ts';
 import { run as pollHealth } from './poll-health.ts';
 import { run as pruneAlerts } from './prune-alerts.ts';
 import { run as pruneJobRuns } from './prune-job-runs.ts';
+import { run as pruneSignIns } from './prune-sign-ins.ts';
 
 const MINUTE = 60;
 const HOUR = 3600;
@@ -35,6 +38,22 @@ export const JOBS: readonly Job<Deps>[] = [
     run: heartbeat,
   },
   {
+    name: 'expire-users',
+    cron: '* * * * *',
+    claim: 'row',
+    intervalSeconds: ({ thresholds }) => thresholds.user_expiry_check_interval,
+    limitSeconds: 50,
+    run: expireUsers,
+  },
+  {
+    name: 'finish-intents',
+    cron: '* * * * *',
+    claim: 'row',
+    intervalSeconds: () => MINUTE,
+    limitSeconds: 50,
+    run: finishIntents,
+  },
+  {
     name: 'prune-alerts',
     cron: '7 * * * *',
     claim: 'row',
@@ -49,5 +68,13 @@ export const JOBS: readonly Job<Deps>[] = [
     intervalSeconds: () => HOUR,
     limitSeconds: 60,
     run: pruneJobRuns,
+  },
+  {
+    name: 'prune-sign-ins',
+    cron: '7 * * * *',
+    claim: 'row',
+    intervalSeconds: () => HOUR,
+    limitSeconds: 60,
+    run: pruneSignIns,
   },
 ];

@@ -11,6 +11,7 @@ import { messageOf } from '../shared/domain/thrown.ts';
 import { HEALTH_MODULES } from '../shared/health/index.ts';
 import { withRequestLog } from '../shared/http/request-log.ts';
 import type { RequestCounter } from '../shared/ports/request-statistics.ts';
+import { behindProxies } from '../shared/runtime/client-address.ts';
 import { readConfiguration } from '../shared/runtime/configuration.ts';
 import { forgetPostgresVariables, HANDOVER_VARIABLE, readHandover } from '../shared/runtime/handover.ts';
 import { hostBinding } from '../shared/runtime/host-binding.ts';
@@ -40,10 +41,13 @@ async function main(): Promise<void> {
   const plan = planEmbedded(home, args, process.env);
   if (Array.isArray(plan)) throw new Error(`The settings are not in order; start.sh --embedded says what is wrong.`);
   await refuseWithoutStack(plan);
-  const { worker, requests } = await startHost(plan);
+  const { worker, requests, proxies } = await startHost(plan);
   const port = plan.ports.api + 1;
   const server = await serveApp(
-    withRequestLog(worker.fetch, log, () => performance.now(), requests),
+    behindProxies(
+      withRequestLog(worker.fetch, log, () => performance.now(), requests),
+      proxies,
+    ),
     [{ address: '127.0.0.1', port }],
     log,
   );
@@ -82,6 +86,7 @@ function tieWorkerd(): void {
 interface Host {
   worker: RunningWorker;
   requests: RequestCounter;
+  proxies: readonly string[] | undefined;
 }
 
 async function startHost(plan: EmbeddedPlan): Promise<Host> {
@@ -120,7 +125,7 @@ async function startHost(plan: EmbeddedPlan): Promise<Host> {
     },
     answerHost: hostBinding(deps, token),
   });
-  return { worker, requests: deps.requests };
+  return { worker, requests: deps.requests, proxies: configuration.settings.TRUSTED_PROXIES };
 }
 
 /** What wrangler.toml says about it. */

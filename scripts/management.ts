@@ -14,10 +14,11 @@ import { SETTING_NAMES, SETTINGS } from '../shared/config/settings.ts';
 import { coversLoopback } from '../shared/domain/host-name.ts';
 import { HEALTH_MODULES } from '../shared/health/index.ts';
 import type { Measurement } from '../shared/ports/health-cache.ts';
-import { withQuickHealth } from '../shared/http/quick-health.ts';
+import { withQuickAnswers } from '../shared/http/quick-answers.ts';
 import { bootstrapIdentity } from '../shared/verbs/bootstrap-identity.ts';
 import { ticker } from '../shared/verbs/run-job.ts';
 import { withRequestLog } from '../shared/http/request-log.ts';
+import { behindProxies } from '../shared/runtime/client-address.ts';
 import { type Configuration, readConfiguration } from '../shared/runtime/configuration.ts';
 import { forgetPostgresVariables, type Handover, readHandover } from '../shared/runtime/handover.ts';
 import { type Listener, serveApp } from '../shared/runtime/node-server.ts';
@@ -57,7 +58,10 @@ async function main(): Promise<void> {
   const app = createApp(deps);
   const listeners = listenersOf(configuration, handover);
   const server = await serveApp(
-    withRequestLog(withQuickHealth(app.fetch, deps), log, () => performance.now(), deps.requests),
+    behindProxies(
+      withRequestLog(withQuickAnswers(app.fetch, deps), log, () => performance.now(), deps.requests),
+      configuration.settings.TRUSTED_PROXIES,
+    ),
     listeners,
     log,
   );

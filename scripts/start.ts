@@ -146,7 +146,7 @@ function summary(plan: EmbeddedPlan, begun: number, stopWith: string): string {
     `Holdfast runs and answers (${seconds} s).`,
     `  API          ${plan.apiUrl}/api, documented at ${plan.apiUrl}/api/docs`,
     ...network,
-    `  Sign in as   ${WEBADMIN}; the password and every address are in ${plan.layout.stack}`,
+    `  Sign in      at ${plan.apiUrl}/ as ${WEBADMIN}; the password and every address are in ${plan.layout.stack}`,
     `  Stop with    ${stopWith}`,
     '',
   ].join('\n');

@@ -161,7 +161,9 @@ describe('the house', () => {
   it('keeps scripts executable and the sourced one not', () => {
     const mode = (file: string): number => statSync(join(root, file)).mode & 0o111;
     expect(
-      ['scripts/start.sh', 'scripts/stop.sh', 'scripts/test.sh', '.ci/run'].filter((file) => mode(file) === 0),
+      ['scripts/start.sh', 'scripts/stop.sh', 'scripts/audit.sh', 'scripts/test.sh', '.ci/run'].filter(
+        (file) => mode(file) === 0,
+      ),
     ).toEqual([]);
   });
 });

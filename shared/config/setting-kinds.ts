@@ -24,18 +24,25 @@ export interface Kind<T> {
   secret: boolean;
 }
 
-function kind<T>(expects: string, schema: z.ZodType<T, string>, secret = false): Kind<T> {
-  return { schema, expects, secret };
+/** The schema is made when it is first needed: most settings are unset, and each start would make eighty. */
+function kind<T>(expects: string, make: () => z.ZodType<T, string>, secret = false): Kind<T> {
+  let made: z.ZodType<T, string> | undefined;
+  return {
+    get schema() {
+      return (made ??= make());
+    },
+    expects,
+    secret,
+  };
 }
 
 function checked(expects: string, accepts: (text: string) => boolean): Kind<string> {
-  return kind(expects, z.string().refine(accepts));
+  return kind(expects, () => z.string().refine(accepts));
 }
 
 /** Text in which `faultIn` finds no fault; what it finds is part of the refusal, unless it is empty. */
 function reasoned(expects: string, faultIn: (text: string) => string | undefined): Kind<string> {
-  return kind(
-    expects,
+  return kind(expects, () =>
     z.string().superRefine((text, context) => {
       const message = faultIn(text);
       if (message !== undefined) context.addIssue({ code: 'custom', message, params: { reason: message !== '' } });
@@ -46,8 +53,7 @@ function reasoned(expects: string, faultIn: (text: string) => string | undefined
 /** A whole number within bounds, in plain decimal digits. */
 export function wholeNumber(min: number, max: number, of = ''): Kind<number> {
   const expects = `a whole number${of === '' ? '' : ` of ${of}`} from ${min} to ${max}`;
-  return kind(
-    expects,
+  return kind(expects, () =>
     z
       .string()
       .regex(/^\d{1,15}$/)
@@ -58,8 +64,7 @@ export function wholeNumber(min: number, max: number, of = ''): Kind<number> {
 
 /** A decimal fraction within bounds. */
 export function fraction(min: number, max: number): Kind<number> {
-  return kind(
-    `a number from ${min} to ${max}, such as 0.05`,
+  return kind(`a number from ${min} to ${max}, such as 0.05`, () =>
     z
       .string()
       .regex(/^(\d{1,9}(\.\d{1,9})?|\.\d{1,9})$/)
@@ -80,8 +85,7 @@ export function databaseSize(minBytes: number, least: string): Kind<string> {
 /** One of a few words. */
 export function oneOf<const T extends string>(...words: [T, ...T[]]): Kind<T> {
   const expects = words.length === 1 ? words[0] : `${words.slice(0, -1).join(', ')} or ${words.at(-1)}`;
-  return kind(
-    expects,
+  return kind(expects, () =>
     z.string().transform((text, context): T => {
       const word = words.find((candidate) => candidate === text);
       if (word !== undefined) return word;
@@ -93,8 +97,7 @@ export function oneOf<const T extends string>(...words: [T, ...T[]]): Kind<T> {
 
 /** `true` or `false`. */
 export function trueOrFalse(): Kind<boolean> {
-  return kind(
-    'true or false',
+  return kind('true or false', () =>
     z
       .string()
       .regex(/^(true|false)$/)
@@ -130,8 +133,7 @@ export function url(...schemes: [string, ...string[]]): Kind<string> {
  */
 export function keyedUrl(): Kind<string> {
   const expects = `${urlWords(['https', 'http'])}, without user, password, query and fragment`;
-  const { schema, ...rest } = reasoned(expects, keyedUrlFault);
-  return { ...rest, schema: schema.transform((text) => text.replace(/\/+$/, '')) };
+  return kind(expects, () => reasoned(expects, keyedUrlFault).schema.transform((text) => text.replace(/\/+$/, '')));
 }
 
 function keyedUrlFault(text: string): string | undefined {
@@ -143,18 +145,19 @@ function keyedUrlFault(text: string): string | undefined {
 
 /** A URL of something that can be switched off. */
 export function urlOrOff(...schemes: [string, ...string[]]): Kind<string> {
-  const { expects, schema } = url(...schemes);
-  return checked(`off, or ${expects}`, (text) => text === 'off' || schema.safeParse(text).success);
+  const address = url(...schemes);
+  return checked(`off, or ${address.expects}`, (text) => text === 'off' || address.schema.safeParse(text).success);
 }
 
 /** A URL that may carry a password: shown as set or unset only. */
 export function secretUrl(...schemes: [string, ...string[]]): Kind<Secret> {
   return kind(
     `${urlWords(schemes)}, with a user before any password and its special characters as %XX`,
-    z
-      .string()
-      .refine((text) => isUrl(text, schemes) && (new URL(text).password === '' || new URL(text).username !== ''))
-      .transform((text) => new Secret(text)),
+    () =>
+      z
+        .string()
+        .refine((text) => isUrl(text, schemes) && (new URL(text).password === '' || new URL(text).username !== ''))
+        .transform((text) => new Secret(text)),
     true,
   );
 }
@@ -182,8 +185,7 @@ function decodes(part: string): boolean {
 
 /** A comma-separated list whose members each satisfy `accepts`. */
 export function listOf(member: string, accepts: (text: string) => boolean): Kind<string[]> {
-  return kind(
-    `a comma-separated list of ${member}`,
+  return kind(`a comma-separated list of ${member}`, () =>
     z
       .string()
       .transform((text) =>
@@ -230,11 +232,12 @@ export function secretText(
 ): Kind<Secret> {
   return kind(
     expects,
-    z
-      .string()
-      .regex(pattern)
-      .refine((value) => new TextEncoder().encode(value).length <= LONGEST_SECRET_BYTES)
-      .transform((value) => new Secret(value)),
+    () =>
+      z
+        .string()
+        .regex(pattern)
+        .refine((value) => new TextEncoder().encode(value).length <= LONGEST_SECRET_BYTES)
+        .transform((value) => new Secret(value)),
     true,
   );
 }

@@ -121,6 +121,11 @@ function needed(settings: Settings, mode: Mode): Problem[] {
     ['SERVER_ADDRESS', 'set SERVER_ADDRESS to the name that phones use, such as cot.example.org'],
     ['DEPLOY_MODE', 'set DEPLOY_MODE=subdomain (public certificates) or DEPLOY_MODE=direct (own CA)'],
     ['DATABASE_URL', 'set DATABASE_URL to the database of Holdfast, as its owner'],
+    [
+      'AUDIT_KEY',
+      'set AUDIT_KEY to what "openssl rand -hex 32" prints, and keep it: with another key no record is valid',
+    ],
+    ['SESSION_KEY', 'set SESSION_KEY to what "openssl rand -hex 32" prints: it signs session cookies and API tokens'],
   ];
   return missing
     .filter(([name]) => settings[name] === undefined)

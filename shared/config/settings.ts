@@ -155,6 +155,11 @@ export const SETTINGS = {
     about: 'Key that chains the audit log; kept outside the database',
     example: 'generated',
   }),
+  SESSION_KEY: optional(visibleSecret, {
+    section: 'secrets',
+    about: 'Key that signs session cookies and API tokens; a new one ends them all',
+    example: 'generated',
+  }),
 
   ENROLLMENT_TTL_MINUTES: withDefault(wholeNumber(1, 525600, 'minutes'), '15', {
     section: 'people',

@@ -10,6 +10,7 @@ const WANTED_LENGTH: Partial<Record<SettingName, number>> = {
   IDENTITY_TOKEN: 20,
   METRICS_TOKEN: 16,
   AUDIT_KEY: 32,
+  SESSION_KEY: 32,
 };
 
 /** One sentence for each secret that is shorter than it should be; never the secret itself. */

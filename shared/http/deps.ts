@@ -6,7 +6,10 @@ import type { Place } from '../domain/alert-message.ts';
 import type { Thresholds } from '../domain/thresholds.ts';
 import type { Alerts } from '../ports/alerts.ts';
 import type { Assets } from '../ports/assets.ts';
+import type { Audit } from '../ports/audit.ts';
 import type { Directory } from '../ports/directory.ts';
+import type { Doors } from '../ports/doors.ts';
+import type { Exclusive } from '../ports/exclusive.ts';
 import type { HealthCache } from '../ports/health-cache.ts';
 import type { Heartbeat } from '../ports/heartbeat.ts';
 import type { Identity } from '../ports/identity.ts';
@@ -18,6 +21,7 @@ import type { Monitored } from '../ports/monitored.ts';
 import type { Outlets } from '../ports/notifier.ts';
 import type { ProcessStatus } from '../ports/process-status.ts';
 import type { RequestStatistics } from '../ports/request-statistics.ts';
+import type { SignIns } from '../ports/sign-ins.ts';
 
 /** Callers that ask for the same thing at the same moment share one piece of work, where the host allows that. */
 export type Together = <T>(key: string, work: () => Promise<T>) => Promise<T>;
@@ -34,6 +38,12 @@ export interface Deps {
   monitored: Monitored;
   identity: Identity;
   directory: Directory;
+  doors: Doors;
+  signIns: SignIns;
+  audit: Audit;
+  /** For what must not happen twice at once among several people (the last administrator). Its keys are nobody else's. */
+  peopleLock: Exclusive;
+  now: () => Date;
   health: HealthCache;
   jobRuns: JobRuns;
   alerts: Alerts;

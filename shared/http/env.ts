@@ -1,9 +1,9 @@
 // What the host hands to every request, and what the middleware adds to it.
 
 import type { OpenAPIHono } from '@hono/zod-openapi';
-import type { Principal } from './principal.ts';
+import type { Principal } from '../domain/principal.ts';
 
-/** From the host: the address and scheme of the connection itself, never of a header. */
+/** From the host: the address and scheme of the client; of a header only where a trusted proxy has set it. */
 export interface Bindings {
   requestId: string;
   clientAddress: string;

@@ -3,7 +3,9 @@
 import type { Context } from 'hono';
 import { HTTPException } from 'hono/http-exception';
 import { AppError, type ErrorCode } from '../domain/app-error.ts';
+import type { Audit } from '../ports/audit.ts';
 import type { Log } from '../ports/log.ts';
+import { noteDenied } from './denied.ts';
 import type { AppEnv } from './env.ts';
 
 const STATUS = {
@@ -26,13 +28,17 @@ export function statusOf(code: ErrorCode): number {
   return STATUS[code][0];
 }
 
-/** The error handler of an app: an AppError speaks for itself, anything else is logged and answers 500 without its text. */
-export function onError(log: Log) {
-  return function answerProblem(error: Error, c: Context<AppEnv>): Response {
+/**
+ * The error handler of an app: an AppError speaks for itself, anything else is logged and answers 500 without its text.
+ * What was denied goes into the audit log.
+ */
+export function onError(log: Log, audit: Pick<Audit, 'note'>) {
+  return async function answerProblem(error: Error, c: Context<AppEnv>): Promise<Response> {
     const known = asAppError(error);
     if (known.code === 'internal') {
       log.error('http.failed', { request_id: c.env.requestId, path: c.req.path, error: error.stack ?? String(error) });
     }
+    await noteDenied(audit, known, c);
     return problemResponse(known, c.env.requestId);
   };
 }
@@ -46,24 +52,29 @@ function asAppError(error: Error): AppError {
   return new AppError('internal', 'Something went wrong on our side; the log has the details under this request id.');
 }
 
+/** What an answer needs of an error; making an error itself costs as much as the rest of a short answer. */
+export type Problem = Pick<AppError, 'code' | 'message' | 'fields' | 'retryAfterSeconds'>;
+
 /** The answer for an error; also used where no app handles the request. */
-export function problemResponse(error: AppError, requestId: string): Response {
+export function problemResponse(error: Problem, requestId: string): Response {
+  return preparedProblem(error)(requestId);
+}
+
+/** The answers for an error that comes again and again. */
+export function preparedProblem(error: Problem): (requestId: string) => Response {
   const [status, title] = STATUS[error.code];
-  const body = {
-    type: 'about:blank',
-    title,
-    status,
-    detail: error.message,
-    code: error.code,
-    request_id: requestId,
-    ...(error.fields.length > 0 ? { errors: error.fields } : {}),
-  };
+  const { message: detail, code, fields } = error;
+  const head = JSON.stringify({ type: 'about:blank', title, status, detail, code }).slice(0, -1);
+  const tail = fields.length > 0 ? `,"errors":${JSON.stringify(fields)}}` : '}';
   const headers: Record<string, string> = {
     'Content-Type': 'application/problem+json',
     'Cache-Control': 'no-store',
-    'X-Request-Id': requestId,
   };
-  if (error.code === 'unauthenticated') headers['WWW-Authenticate'] = 'Basic realm="Holdfast", charset="UTF-8"';
+  if (code === 'unauthenticated') headers['WWW-Authenticate'] = 'Basic realm="Holdfast", charset="UTF-8"';
   if (error.retryAfterSeconds !== undefined) headers['Retry-After'] = String(error.retryAfterSeconds);
-  return new Response(JSON.stringify(body), { status, headers });
+  return (requestId) =>
+    new Response(`${head},"request_id":${JSON.stringify(requestId)}${tail}`, {
+      status,
+      headers: { ...headers, 'X-Request-Id': requestId },
+    });
 }

@@ -14,15 +14,19 @@ export function integerQuery(least: number, most: number, initial: number) {
 }
 
 /** A time or a day (its beginning, UTC) as ISO 8601; becomes an ISO 8601 time in UTC. */
-export function timeQuery() {
+export function timeText() {
   return z
     .union([z.iso.datetime({ offset: true }), z.iso.datetime({ offset: true, precision: -1 }), z.iso.date()], {
       error: 'must be a time as ISO 8601, such as 2026-01-02T03:04:05Z (a + is %2B)',
     })
     .refine(isUsual, 'must be a time that exists, from the year 1 to 9999')
     .transform((text) => new Date(text).toISOString())
-    .optional()
     .openapi({ type: 'string', format: 'date-time' });
+}
+
+/** The same as a query parameter that may be absent. */
+export function timeQuery() {
+  return timeText().optional();
 }
 
 /** Years of four digits, also after the conversion to UTC. */

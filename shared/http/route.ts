@@ -2,7 +2,7 @@
 
 import { createRoute, type RouteConfig, z } from '@hono/zod-openapi';
 import type { ErrorCode } from '../domain/app-error.ts';
-import type { Access } from './principal.ts';
+import type { Access, Area } from '../domain/principal.ts';
 import { statusOf } from './problem.ts';
 import { requireAccess } from './sign-in.ts';
 
@@ -22,6 +22,8 @@ const PROBLEM = { 'application/problem+json': { schema: problemSchema } };
 
 interface RouteOptions {
   access: Access;
+  /** Default: `rest`. */
+  area?: Area;
   /** Failures that this route can answer besides those of its access and of its body. */
   fails?: ErrorCode[];
 }
@@ -29,11 +31,10 @@ interface RouteOptions {
 /** A route of the API with its access, its security and every error that it can answer. */
 export function apiRoute<const R extends RouteConfig>(
   config: R,
-  { access, fails = [] }: RouteOptions,
+  { access, area = 'rest', fails = [] }: RouteOptions,
 ): R & { getRoutingPath(): string } {
   const codes: ErrorCode[] = [...fails, 'internal'];
-  if (access !== 'open') codes.push('malformed', 'unauthenticated');
-  if (access === 'admin' || access === 'viewer') codes.push('forbidden');
+  if (access !== 'open') codes.push('malformed', 'unauthenticated', 'forbidden', 'locked_out', 'unavailable');
   if (config.request?.body !== undefined) codes.push('malformed', 'media_type', 'too_large', 'invalid');
   const problems = Object.fromEntries(
     codes.map((code) => [statusOf(code), { description: code.replaceAll('_', ' '), content: PROBLEM }]),
@@ -42,7 +43,7 @@ export function apiRoute<const R extends RouteConfig>(
     ...config,
     ...(access === 'open'
       ? { security: [] }
-      : { security: [{ basic: [] }, { bearer: [] }], middleware: [requireAccess(access)] }),
+      : { security: [{ basic: [] }, { session: [] }, { bearer: [] }], middleware: [requireAccess(access, area)] }),
     responses: { ...config.responses, ...problems },
   };
   return createRoute(route);

@@ -1,90 +1,143 @@
-// Who may come in: the web-admin by Basic with the password of the settings (role admin), METRICS_TOKEN as Bearer
-// (role viewer). Identity headers of any other kind are not read.
+// What a request carries to say who asks, and the two questions that every closed route puts to it: who is it, and may it.
+// Identity headers of any other kind are not read.
 
 import type { Context, MiddlewareHandler } from 'hono';
+import { getCookie } from 'hono/cookie';
 import { AppError } from '../domain/app-error.ts';
-import { base64 } from '../domain/base64.ts';
-import { WEBADMIN } from '../domain/names.ts';
-import { Secret } from '../domain/secret.ts';
-import { constantTimeEqual, sameText } from '../domain/constant-time.ts';
+import { type Access, type Area, type Principal, whyNot } from '../domain/principal.ts';
+import type { Actor } from '../ports/audit.ts';
+import type { DirectoryBase } from '../ports/directory.ts';
+import type { Doors } from '../ports/doors.ts';
+import type { Problem } from './problem.ts';
+import { sessionCookieName } from './session-cookie.ts';
 import type { AppEnv } from './env.ts';
-import type { Access, Principal } from './principal.ts';
 
-export interface Credentials {
-  CORE_WEBADMIN_PASSWORD: Secret | undefined;
-  METRICS_TOKEN: Secret | undefined;
-}
+export type Credentials =
+  | { kind: 'none' }
+  | { kind: 'basic'; username: string; password: string }
+  | { kind: 'bearer'; token: string }
+  | { kind: 'session'; cookie: string }
+  /** A scheme that is not spoken here, or Basic without a name. */
+  | { kind: 'foreign' };
 
-/** Refuses with 401 unless the request carries an accepted credential; else sets `principal`. */
-export function signIn(credentials: Credentials): MiddlewareHandler<AppEnv> {
-  const recognise = knownHeaders(credentials);
+const SAFE = new Set(['GET', 'HEAD', 'OPTIONS']);
 
-  return async function requireSignIn(c, next) {
-    const principal = recognise(c.req.header('authorization') ?? '') ?? (await authenticate(c, credentials));
-    if (principal === undefined) throw new AppError('unauthenticated', 'Sign in to use this address.');
-    c.set('principal', principal);
-    await next();
-  };
-}
-
-/** Refuses with 403 unless the signed-in person has at least the role that the route demands. */
-export function requireAccess(access: Access): MiddlewareHandler<AppEnv> {
-  return async function checkAccess(c, next) {
-    if (access === 'admin' && c.get('principal').role !== 'admin') {
-      throw new AppError('forbidden', 'This needs the role admin.');
-    }
-    await next();
-  };
-}
-
-const ADMINISTRATOR: Principal = { username: WEBADMIN, role: 'admin' };
-const METRICS: Principal = { username: 'metrics', role: 'viewer' };
-
-/**
- * Recognises, in constant time and without waiting, the Authorization headers that these credentials are usually sent as.
- * Undefined says nothing: other spellings of the same credential exist.
- */
-export function knownHeaders(credentials: Credentials): (header: string) => Principal | undefined {
-  const { CORE_WEBADMIN_PASSWORD: password, METRICS_TOKEN: token } = credentials;
-  const admin = password && new Secret(`Basic ${base64(`${WEBADMIN}:${password.reveal()}`)}`);
-  const metrics = token && new Secret(`Bearer ${token.reveal()}`);
-  return function recognise(header) {
-    const isAdmin = admin !== undefined && sameText(header, admin.reveal());
-    const isMetrics = metrics !== undefined && sameText(header, metrics.reveal());
-    if (isAdmin) return ADMINISTRATOR;
-    return isMetrics ? METRICS : undefined;
-  };
-}
-
-async function authenticate(c: Context<AppEnv>, credentials: Credentials): Promise<Principal | undefined> {
-  const header = c.req.header('authorization') ?? '';
+/** The Authorization header, else the session cookie. Throws `malformed` for Basic that cannot be read. */
+export function credentialsOf(c: Context<AppEnv>): Credentials {
+  const header = c.req.header('authorization');
+  if (header === undefined) {
+    const cookie = getCookie(c, sessionCookieName(c.env.secure));
+    return cookie === undefined || cookie === '' ? { kind: 'none' } : { kind: 'session', cookie };
+  }
   const [, scheme = '', rest = ''] = /^(\S+) +(\S+)$/.exec(header.trim()) ?? [];
-  if (scheme.toLowerCase() === 'basic') return basic(rest, credentials.CORE_WEBADMIN_PASSWORD);
-  if (scheme.toLowerCase() === 'bearer') return bearer(rest, credentials.METRICS_TOKEN);
+  if (scheme.toLowerCase() === 'basic') return readBasic(rest);
+  return scheme.toLowerCase() === 'bearer' ? { kind: 'bearer', token: rest } : { kind: 'foreign' };
+}
+
+const PLAIN_ASCII = /^[ -~]*$/;
+
+/** Throws for bytes that are no UTF-8. */
+function utf8Of(binary: string): string {
+  const bytes = Uint8Array.from(binary, (character) => character.charCodeAt(0));
+  return new TextDecoder('utf-8', { fatal: true }).decode(bytes);
+}
+
+/** Name and password of a Basic header's second word. */
+export function readBasic(encoded: string): Credentials {
+  let decoded: string;
+  try {
+    const binary = atob(encoded);
+    decoded = PLAIN_ASCII.test(binary) ? binary : utf8Of(binary);
+  } catch {
+    throw new AppError('malformed', 'The Authorization header is not Base64 of UTF-8 text.');
+  }
+  const separator = decoded.indexOf(':');
+  if (separator === -1) return { kind: 'foreign' };
+  return { kind: 'basic', username: decoded.slice(0, separator), password: decoded.slice(separator + 1) };
+}
+
+/** Who comes in with these; throws `unauthenticated`, or `locked_out` for a password from a locked address. */
+export async function enter(
+  c: Context<AppEnv>,
+  doors: Doors,
+  credentials: Credentials,
+  base: DirectoryBase = 'web',
+): Promise<Principal> {
+  const principal = await principalOf(c, doors, credentials, base);
+  if (principal === undefined) throw new AppError('unauthenticated', 'Sign in to use this address.');
+  return principal;
+}
+
+async function principalOf(
+  { env }: Context<AppEnv>,
+  doors: Doors,
+  credentials: Credentials,
+  base: DirectoryBase,
+): Promise<Principal | undefined> {
+  switch (credentials.kind) {
+    case 'basic': {
+      const { username, password } = credentials;
+      const { clientAddress: address, requestId } = env;
+      const entrance = await doors.password({ username, password, address, base, requestId });
+      if (entrance.kind === 'locked') throw lockedOut(entrance.retryAfterSeconds);
+      return entrance.kind === 'in' ? entrance.principal : undefined;
+    }
+    case 'bearer':
+      return doors.bearer(credentials.token);
+    case 'session':
+      return doors.session(credentials.cookie);
+    case 'none':
+    case 'foreign':
+      break;
+  }
   return undefined;
 }
 
-async function basic(encoded: string, password: Secret | undefined): Promise<Principal | undefined> {
-  if (password === undefined) return undefined;
-  const decoded = decodeBasic(encoded);
-  const separator = decoded.indexOf(':');
-  const given = decoded.slice(separator + 1);
-  const [rightName, rightPassword] = await Promise.all([
-    constantTimeEqual(decoded.slice(0, Math.max(separator, 0)), WEBADMIN),
-    constantTimeEqual(given, password.reveal()),
-  ]);
-  return rightName && rightPassword ? ADMINISTRATOR : undefined;
+/** The refusal of a password from a locked address. */
+export function lockedOut(retryAfterSeconds: number): AppError {
+  const { code, message } = lockedOutProblem(retryAfterSeconds);
+  return new AppError(code, message, { retryAfterSeconds });
 }
 
-async function bearer(token: string, expected: Secret | undefined): Promise<Principal | undefined> {
-  if (expected === undefined) return undefined;
-  return (await constantTimeEqual(token, expected.reveal())) ? METRICS : undefined;
+/** The same as it is answered, for a way that throws nothing. */
+export function lockedOutProblem(retryAfterSeconds: number): Problem {
+  const minutes = Math.ceil(retryAfterSeconds / 60);
+  const text = `Too many wrong passwords came from this address. Try again in ${minutes} minute${minutes === 1 ? '' : 's'}.`;
+  return { code: 'locked_out', message: text, fields: [], retryAfterSeconds };
 }
 
-function decodeBasic(encoded: string): string {
-  try {
-    return new TextDecoder().decode(Uint8Array.from(atob(encoded), (character) => character.charCodeAt(0)));
-  } catch {
-    throw new AppError('malformed', 'The Authorization header is not valid Base64.');
-  }
+/** Refuses with 401 unless the request carries an accepted credential; else sets `principal`. */
+export function signIn(doors: Doors): MiddlewareHandler<AppEnv> {
+  return async function requireSignIn(c, next) {
+    await identify(c, doors);
+    await next();
+  };
+}
+
+/** The same question, asked when the request asks for it: who was let in a while ago may not be any more. */
+export async function identify(c: Context<AppEnv>, doors: Doors): Promise<void> {
+  c.set('principal', await enter(c, doors, credentialsOf(c)));
+}
+
+/** Refuses with 403 unless the signed-in person may do what the route does. */
+export function requireAccess(access: Access, area: Area): MiddlewareHandler<AppEnv> {
+  return async function checkAccess(c, next) {
+    allow(c, access, area);
+    await next();
+  };
+}
+
+/** Refuses with 403 unless the signed-in person may do this. */
+export function allow(c: Context<AppEnv>, access: Access, area: Area): void {
+  const reason = whyNot(c.get('principal'), { access, area, safe: SAFE.has(c.req.method) });
+  if (reason !== undefined) throw new AppError('forbidden', reason);
+}
+
+/** Who acts in this request, for the audit log. */
+export function actorOf(c: Context<AppEnv>): Actor {
+  return {
+    username: c.get('principal').username,
+    address: c.env.clientAddress,
+    requestId: c.env.requestId,
+  };
 }

@@ -1,5 +1,5 @@
-// Guards everything that may change something: no page of another site can make a browser do it, and a body is JSON of
-// bounded size. Whoever sends neither Origin nor Sec-Fetch-Site is no browser.
+// Guards everything that may change something: no page of another site can make a browser do it, and a body is of one type
+// and of bounded size. Whoever sends neither Origin nor Sec-Fetch-Site is no browser.
 
 import type { Context, MiddlewareHandler } from 'hono';
 import { AppError } from '../domain/app-error.ts';
@@ -11,15 +11,25 @@ export const MOST_BODY_BYTES = 1_000_000;
 const SAFE = new Set(['GET', 'HEAD', 'OPTIONS']);
 const OWN_FETCH_SITES = new Set(['same-origin', 'none']);
 
+/** What a body may be: of the API, or of a form on a page. */
+export type Bodies = 'json' | 'form';
+
+const TYPES: Record<Bodies, string> = { json: 'application/json', form: 'application/x-www-form-urlencoded' };
+
 /**
- * Refuses unsafe methods that another site has caused (403), bodies that are not JSON (415) or too large (413). A body
- * that is let through has been read, and is handed on as it was.
+ * Refuses unsafe methods that another site has caused (403), bodies of another type (415) or too large (413). A body
+ * that is let through has been read, and is handed on as it was. A sender can take minutes for a body: `afterBody` is
+ * where what was found out before it is asked again.
  */
-export function unsafeGuard(): MiddlewareHandler<AppEnv> {
+export function unsafeGuard(
+  bodies: Bodies,
+  afterBody: (c: Context<AppEnv>) => Promise<void> = async () => undefined,
+): MiddlewareHandler<AppEnv> {
+  const type = TYPES[bodies];
   return async function guardUnsafe(c, next) {
     if (!SAFE.has(c.req.method)) {
       refuseForeign(c);
-      await checkBody(c);
+      if (await checkBody(c, type)) await afterBody(c);
     }
     await next();
   };
@@ -51,23 +61,25 @@ function portOf({ port }: URL, scheme: string): string {
   return scheme === 'https:' ? '443' : '80';
 }
 
-async function checkBody(c: Context<AppEnv>): Promise<void> {
+/** True when it had to be waited for. */
+async function checkBody(c: Context<AppEnv>, type: string): Promise<boolean> {
   const declared = declaredLength(c);
-  if (declared === 0) return;
+  if (declared === 0) return false;
   if (declared !== undefined) {
-    requireJson(c);
+    requireType(c, type);
     requireSize(declared);
   }
   const { body } = c.req.raw;
-  if (body === null) return;
-  const bytes = await readBounded(body, () => requireJson(c));
-  if (bytes.length > 0) c.req.raw = withBody(c.req.raw, bytes);
+  if (body === null) return false;
+  const bytes = await readBounded(body, () => requireType(c, type));
+  if (bytes.length > 0) c.req.raw = withBody(c.req.raw, bytes, type);
+  return true;
 }
 
 /** Its type in the one spelling that everything after this understands. */
-function withBody(request: Request, body: Uint8Array<ArrayBuffer>): Request {
+function withBody(request: Request, body: Uint8Array<ArrayBuffer>, type: string): Request {
   const headers = new Headers(request.headers);
-  headers.set('content-type', 'application/json');
+  headers.set('content-type', type);
   const { method } = request;
   return new Request(request, { method, headers, body });
 }
@@ -80,10 +92,10 @@ function declaredLength(c: Context<AppEnv>): number | undefined {
   return Number(length);
 }
 
-function requireJson(c: Context<AppEnv>): void {
-  const type = c.req.header('content-type') ?? '';
-  if (type.split(';', 1)[0]?.trim().toLowerCase() === 'application/json') return;
-  throw new AppError('media_type', 'A body must be application/json.');
+function requireType(c: Context<AppEnv>, type: string): void {
+  const given = c.req.header('content-type') ?? '';
+  if (given.split(';', 1)[0]?.trim().toLowerCase() === type) return;
+  throw new AppError('media_type', `A body must be ${type}.`);
 }
 
 function requireSize(bytes: number): void {

@@ -42,10 +42,21 @@ export const CORE = {
 export const STATE = { name: 'holdfast', called: 'our own database', variable: 'DATABASE_URL' };
 /** A lock that is held while the identity provider is asked twice. */
 export const EXCLUSIVE = { ...STATE, name: 'holdfast-exclusive', withinMs: 30_000 };
+/** One that is held while accounts are changed, which take the lock above: connections of its own, or they wait for each other. */
+export const PEOPLE_LOCK = { ...STATE, name: 'holdfast-people', withinMs: 60_000 };
 
 type Shared = Pick<
   Deps,
-  'release' | 'startedAt' | 'identity' | 'settings' | 'settingsShown' | 'thresholds' | 'jobRuns' | 'notify' | 'place'
+  | 'release'
+  | 'now'
+  | 'startedAt'
+  | 'identity'
+  | 'settings'
+  | 'settingsShown'
+  | 'thresholds'
+  | 'jobRuns'
+  | 'notify'
+  | 'place'
 > & {
   monitored: Pick<
     Monitored,
@@ -61,6 +72,7 @@ export function sharedDeps(facts: HostFacts): Shared {
   const identity = identityOf(settings, exclusive);
   return {
     release: RELEASE,
+    now: () => new Date(),
     startedAt,
     identity,
     settings,

@@ -16,6 +16,9 @@ export function hostBinding(deps: NodeDeps, token: string): (request: Request) =
   const assets = { read: async (name: string) => onTheWire(await deps.assets.read(name)) };
   const ports: Record<ExposedPort, object | undefined> = {
     directory: deps.directory,
+    doors: deps.doors,
+    signIns: deps.signIns,
+    audit: deps.audit,
     disks,
     tls,
     hostNames,

@@ -7,6 +7,21 @@ import type { Asset } from '../ports/assets.ts';
 /** The ports behind the binding, with their methods. */
 export const EXPOSED = {
   directory: ['signIn', 'find', 'probe'],
+  doors: ['password', 'session', 'bearer', 'forget', 'lockouts', 'release'],
+  signIns: [
+    'openSession',
+    'createToken',
+    'recognise',
+    'epoch',
+    'sessions',
+    'endSession',
+    'endSessions',
+    'tokens',
+    'token',
+    'endToken',
+    'prune',
+  ],
+  audit: ['intend', 'conclude', 'note', 'list', 'verify', 'unfinished'],
   disks: ['use'],
   tls: ['inspect'],
   hostNames: ['resolve', 'ownAddresses'],

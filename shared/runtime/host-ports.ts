@@ -3,10 +3,12 @@
 import { AppError } from '../domain/app-error.ts';
 import type { Alerts } from '../ports/alerts.ts';
 import type { Asset, Assets } from '../ports/assets.ts';
+import type { Audit } from '../ports/audit.ts';
 import type { ConfigurationFiles } from '../ports/configuration-files.ts';
 import type { Containers } from '../ports/containers.ts';
 import type { Directory } from '../ports/directory.ts';
 import type { Disks } from '../ports/disks.ts';
+import type { Doors } from '../ports/doors.ts';
 import type { HealthCache } from '../ports/health-cache.ts';
 import type { Heartbeat } from '../ports/heartbeat.ts';
 import type { HostNames } from '../ports/host-names.ts';
@@ -15,6 +17,7 @@ import type { LogFiles } from '../ports/log-files.ts';
 import type { Notifier } from '../ports/notifier.ts';
 import type { ProcessStatus } from '../ports/process-status.ts';
 import type { RequestStatistics } from '../ports/request-statistics.ts';
+import type { SignIns } from '../ports/sign-ins.ts';
 import type { TlsEndpoints } from '../ports/tls-endpoints.ts';
 import { EXPOSED, type ExposedPort, type Outcome, type WireAsset } from './host-calls.ts';
 
@@ -44,6 +47,9 @@ export function hostCall(host: ServiceBinding, token: string): HostCall {
 /** The ports behind the binding, by their names there. */
 interface HostPorts {
   directory: Directory;
+  doors: Doors;
+  signIns: SignIns;
+  audit: Audit;
   disks: Disks;
   tls: TlsEndpoints;
   hostNames: HostNames;

@@ -101,8 +101,9 @@ export async function startWorker(options: WorkerOptions): Promise<RunningWorker
         redirect: 'manual',
       });
       const { status } = answer;
-      const empty = request.method === 'HEAD' || status === 204 || status === 304;
-      return new Response(empty ? null : await answer.arrayBuffer(), {
+      const bytes = await answer.arrayBuffer();
+      // Bytes, be they none, would get a type that the worker has not named.
+      return new Response(bytes.byteLength === 0 ? null : bytes, {
         status,
         headers: endToEnd([...answer.headers]),
       });

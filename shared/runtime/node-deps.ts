@@ -6,14 +6,17 @@ import { alertJournal } from '../adapters/alert-journal.ts';
 import { alertTable } from '../adapters/alert-table.ts';
 import { appliedPasswordTable } from '../adapters/applied-password-table.ts';
 import { assetDirectory } from '../adapters/asset-directory.ts';
+import { auditLog } from '../adapters/audit-log.ts';
 import { containerRuntime } from '../adapters/container-runtime.ts';
 import { exclusiveByDatabase } from '../adapters/exclusive.ts';
 import { diskUse } from '../adapters/disk-use.ts';
+import { guardedDoors } from '../adapters/guarded-doors.ts';
 import { httpHeartbeat } from '../adapters/heartbeat.ts';
 import { hostNames } from '../adapters/host-names.ts';
 import { freshConnections, keptDatabase } from '../adapters/kept-database.ts';
 import { logDirectory } from '../adapters/log-directory.ts';
 import { type MemoryHealthCache, memoryHealthCache } from '../adapters/memory-health-cache.ts';
+import { signedSignIns } from '../adapters/signed-sign-ins.ts';
 import { smtpNotifier } from '../adapters/smtp.ts';
 import { memoryJobStatistics } from '../adapters/memory-job-statistics.ts';
 import { type MemoryRequestStatistics, memoryRequestStatistics } from '../adapters/memory-request-statistics.ts';
@@ -25,9 +28,10 @@ import type { Thresholds } from '../domain/thresholds.ts';
 import type { Deps } from '../http/deps.ts';
 import type { Alerts } from '../ports/alerts.ts';
 import type { AppliedPasswords } from '../ports/applied-passwords.ts';
+import type { QuickDoors } from '../ports/doors.ts';
 import type { Job } from '../ports/job.ts';
 import type { Log } from '../ports/log.ts';
-import { CORE, EXCLUSIVE, sharedDeps, STATE } from './both-hosts.ts';
+import { CORE, EXCLUSIVE, PEOPLE_LOCK, sharedDeps, STATE } from './both-hosts.ts';
 import type { Configuration } from './configuration.ts';
 import { watchConfiguration } from './configuration-watch.ts';
 import { directoryOf } from './directory-part.ts';
@@ -53,6 +57,7 @@ export interface NodeHost {
 export interface NodeDeps extends Deps {
   health: MemoryHealthCache;
   requests: MemoryRequestStatistics;
+  doors: QuickDoors;
   appliedPasswords: AppliedPasswords;
 }
 
@@ -88,6 +93,24 @@ export function nodeDeps({
   const anybody = Object.keys(shared.notify).length > 0;
   const alerts = alertsOf(settings, thresholds, anybody, journal, log);
   const directory = directoryOf(settings, ownCaFile(settings), log);
+  const signIns = signedSignIns({ run: state, key: settings.SESSION_KEY });
+  const audit = auditLog({
+    run: state,
+    key: settings.AUDIT_KEY,
+    headFile: settings.DATA_DIR === undefined ? undefined : join(settings.DATA_DIR, 'audit-head.json'),
+    log,
+    signInsEnded: (username) => void doors.forget(username),
+  });
+  const doors: QuickDoors = guardedDoors({
+    directory,
+    signIns,
+    audit,
+    roles: { admin: settings.ADMIN_GROUP, viewer: settings.VIEWER_GROUP },
+    webadminPassword: settings.CORE_WEBADMIN_PASSWORD,
+    metricsToken: settings.METRICS_TOKEN,
+    steadyMs: () => performance.now(),
+    wallMs: () => Date.now(),
+  });
   const { HEARTBEAT_URL: beatUrl } = settings;
   const heartbeat = beatUrl === undefined ? undefined : httpHeartbeat(beatUrl, fetch, () => new Date());
   const runtimeUrl = settings.CONTAINER_RUNTIME_URL;
@@ -95,6 +118,10 @@ export function nodeDeps({
     ...shared,
     log,
     directory,
+    doors,
+    signIns,
+    audit,
+    peopleLock: exclusiveByDatabase(keptDatabase(settings.DATABASE_URL, PEOPLE_LOCK)),
     appliedPasswords: appliedPasswordTable(state),
     alerts,
     heartbeat,

@@ -8,7 +8,7 @@ import { loadSettings } from '../config/load-settings.ts';
 import type { Thresholds } from '../domain/thresholds.ts';
 import type { Deps } from '../http/deps.ts';
 import type { Log } from '../ports/log.ts';
-import { CORE, EXCLUSIVE, sharedDeps, STATE } from './both-hosts.ts';
+import { CORE, EXCLUSIVE, PEOPLE_LOCK, sharedDeps, STATE } from './both-hosts.ts';
 import { handoverSchema } from './handover.ts';
 import { hostAssets, hostCall, hostPort, type ServiceBinding } from './host-ports.ts';
 
@@ -56,6 +56,12 @@ export function workerdDeps(env: WorkerEnv): Deps {
     ...shared,
     log: consoleLog(),
     directory,
+    doors: hostPort(call, 'doors'),
+    signIns: hostPort(call, 'signIns'),
+    audit: hostPort(call, 'audit'),
+    peopleLock: exclusiveByDatabase(freshConnections(settings.DATABASE_URL, { ...PEOPLE_LOCK, uncoded }), {
+      queued: false,
+    }),
     alerts,
     heartbeat,
     logFiles: hostPort(call, 'logFiles'),

@@ -11,7 +11,13 @@ import { weakSecrets } from '../../shared/config/weak-secrets.ts';
 import { NO_SENDERS, SENDERS } from '../fakes/senders.ts';
 
 const root = resolve(import.meta.dirname, '../..');
-const ENOUGH = { SERVER_ADDRESS: 'cot.example.org', DEPLOY_MODE: 'direct', DATABASE_URL: 'postgres://h:p@db/holdfast' };
+const ENOUGH = {
+  SERVER_ADDRESS: 'cot.example.org',
+  DEPLOY_MODE: 'direct',
+  DATABASE_URL: 'postgres://h:p@db/holdfast',
+  AUDIT_KEY: '0f'.repeat(32),
+  SESSION_KEY: 'f0'.repeat(32),
+};
 const A_WAY_TO_SEND = { SMTP_URL: 'smtp://mail.example.org', SMS_PROVIDER: 'brevo', BREVO_API_KEY: 'from-brevo' };
 
 const SAFE_URLS = [
@@ -167,7 +173,24 @@ describe('settings', () => {
       'DEPLOY_MODE',
       'SMTP_URL',
     ]);
-    expect(problemsOf({}, 'container').toSorted()).toEqual(['DATABASE_URL', 'DEPLOY_MODE', 'SERVER_ADDRESS']);
+    expect(problemsOf({}, 'container').toSorted()).toEqual([
+      'AUDIT_KEY',
+      'DATABASE_URL',
+      'DEPLOY_MODE',
+      'SERVER_ADDRESS',
+      'SESSION_KEY',
+    ]);
+  });
+
+  it('demand the two keys in the container stack, and say how to make them; the embedded stack makes its own', () => {
+    expect(problemsOf(ENOUGH, 'container')).toEqual([]);
+    for (const name of ['AUDIT_KEY', 'SESSION_KEY']) {
+      const { problems } = load({ ...ENOUGH, [name]: '' }, 'container');
+      expect(problems.map(describeProblem)).toEqual([
+        expect.stringMatching(`${name}.*must be set[^]*openssl rand -hex`),
+      ]);
+      expect(problemsOf({ ...ENOUGH, [name]: '' }, 'embedded')).toEqual([]);
+    }
   });
 
   it('never echo the value of a secret', () => {

@@ -11,10 +11,15 @@ import {
 } from '../../shared/adapters/memory-request-statistics.ts';
 import { HEALTH_MODULES } from '../../shared/health/index.ts';
 import type { Deps } from '../../shared/http/deps.ts';
+import { guardedDoors } from '../../shared/adapters/guarded-doors.ts';
+import { ADMIN_ROLE_GROUP, WEBADMIN } from '../../shared/domain/names.ts';
+import type { QuickDoors } from '../../shared/ports/doors.ts';
 import { alertsHolding } from './alerts.ts';
-import { fakeDirectory } from './directory.ts';
-import { fakeIdentity } from './identity.ts';
+import { type FakeAudit, fakeAudit } from './audit.ts';
+import { type FakeDirectory, fakeDirectory } from './directory.ts';
+import { type FakeIdentity, fakeIdentity } from './identity.ts';
 import { fakeJobRuns, fakeMonitored, type World, world } from './monitored.ts';
+import { type FakeSignIns, fakeSignIns } from './sign-ins.ts';
 import type { Fields, Log } from '../../shared/ports/log.ts';
 import type { ProcessStatus } from '../../shared/ports/process-status.ts';
 
@@ -53,18 +58,55 @@ const fakeProcess: ProcessStatus = {
 export const PASSWORD = 'correct horse battery';
 export const TOKEN = 'metrics-token-0123456789';
 
+export interface FakeDeps extends Deps {
+  log: ReturnType<typeof memoryLog>;
+  requests: MemoryRequestStatistics;
+  identity: FakeIdentity;
+  directory: FakeDirectory;
+  doors: QuickDoors;
+  signIns: FakeSignIns;
+  audit: FakeAudit;
+}
+
 /** Deps with the web-admin password and the metrics token above, and one log called `management`. */
-export function fakeDeps(
-  values: Record<string, string> = {},
-  around: World = world(),
-): Deps & { log: ReturnType<typeof memoryLog>; requests: MemoryRequestStatistics } {
+export function fakeDeps(values: Record<string, string> = {}, around: World = world()): FakeDeps {
   const layers = [
     { source: 'environment', values: { CORE_WEBADMIN_PASSWORD: PASSWORD, METRICS_TOKEN: TOKEN, ...values } },
   ] as const;
   const { settings, sources, problems } = loadSettings(layers, 'embedded');
   if (problems.length > 0) throw new Error(JSON.stringify(problems));
+  const now = (): Date => around.now;
+  const directory = fakeDirectory(now);
+  for (const name of [ADMIN_ROLE_GROUP, settings.ADMIN_GROUP, settings.VIEWER_GROUP]) directory.addGroup(name);
+  const people = [
+    { username: WEBADMIN, password: settings.CORE_WEBADMIN_PASSWORD?.reveal(), groups: [ADMIN_ROLE_GROUP] },
+    { username: 'vera', password: PASSWORD, groups: [settings.VIEWER_GROUP] },
+    { username: 'nora', password: PASSWORD, groups: [] },
+  ];
+  for (const { username, password, groups } of people)
+    if (password !== undefined) directory.addPerson(username, password).groups.push(...groups);
+  const signIns = fakeSignIns(now);
+  const audit = fakeAudit(now, (username) => {
+    signIns.endAllOf(username);
+    void doors.forget(username);
+  });
+  const doors = guardedDoors({
+    directory,
+    signIns,
+    audit,
+    roles: { admin: settings.ADMIN_GROUP, viewer: settings.VIEWER_GROUP },
+    webadminPassword: settings.CORE_WEBADMIN_PASSWORD,
+    metricsToken: settings.METRICS_TOKEN,
+    steadyMs: () => around.now.getTime(),
+    wallMs: () => around.now.getTime(),
+  });
   return {
     release: '1.2.3',
+    now,
+    doors,
+    signIns,
+    audit,
+    peopleLock: (_, work) => work(),
     startedAt: new Date('2026-01-02T03:04:05.678Z'),
     settings,
     settingsShown: showSettings(settings, sources),
@@ -72,7 +114,7 @@ export function fakeDeps(
     log: memoryLog(),
     monitored: fakeMonitored(around),
     identity: fakeIdentity(),
-    directory: fakeDirectory(() => around.now),
+    directory,
     health: memoryHealthCache({
       intervals: Object.fromEntries(HEALTH_MODULES.map(({ name }) => [name, 60])),
       nowMs: () => around.now.getTime(),
@@ -104,5 +146,8 @@ export function fakeDeps(
 
 export const basic = (user: string, password: string): string =>
   `Basic ${Buffer.from(`${user}:${password}`).toString('base64')}`;
+/** Of somebody who may read, and of somebody who may come in and do nothing. */
+export const VIEWER = { authorization: basic('vera', PASSWORD) };
+export const NOBODY = { authorization: basic('nora', PASSWORD) };
 export const ADMIN = { authorization: basic('webadmin', PASSWORD) };
 export const READER = { authorization: `Bearer ${TOKEN}` };

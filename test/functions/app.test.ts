@@ -3,7 +3,7 @@ import { createApp } from '../../functions/app.ts';
 import { documentOf } from '../../functions/openapi.ts';
 import type { Bindings } from '../../shared/http/env.ts';
 import { problemSchema } from '../../shared/http/route.ts';
-import { ADMIN, basic, fakeDeps, PASSWORD, READER } from '../fakes/deps.ts';
+import { ADMIN, basic, fakeDeps, NOBODY, PASSWORD, READER, VIEWER } from '../fakes/deps.ts';
 
 const CONNECTION: Bindings = { requestId: 'request-1', clientAddress: '192.0.2.7', secure: false };
 const deps = fakeDeps({ SMTP_URL: 'smtp://me:mailpassword@mail.example.org', TRUSTED_PROXIES: '10.0.0.1' });
@@ -17,6 +17,9 @@ async function ask(path: string, headers: Record<string, string> = {}, method = 
 const routes = app.routes
   .filter((route) => route.method !== 'ALL')
   .map((route) => ({ method: route.method, path: route.path.replace(/:\w+/, 'thing') }));
+
+/** Open to everybody: they say nothing, or ask for a password themselves. */
+const OPEN = new Set(['/api/ping', '/auth/verify', '/', '/sign-in', '/sign-in/style.css', '/sign-out']);
 
 describe('GET /api/ping', () => {
   it('is open and says ok', async () => {
@@ -37,7 +40,7 @@ describe('sign-in', () => {
       '/metrics/x',
       ...routes.map(({ path }) => path),
     ]),
-  ].filter((path) => path !== '/api/ping');
+  ].filter((path) => !OPEN.has(path));
 
   it.each(closed)('%s is 401 without credentials, known or unknown, with the challenge', async (path) => {
     for (const method of ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']) {
@@ -75,23 +78,59 @@ describe('sign-in', () => {
     expect((await ask('/api/settings', { authorization: 'Basic %%%' })).status).toBe(400);
   });
 
-  it('lets METRICS_TOKEN read, but not what administrators read', async () => {
-    expect((await ask('/api/openapi.json', READER)).status).toBe(200);
-    for (const path of ['/api/settings', '/api/logs']) {
+  it('lets METRICS_TOKEN read health, metrics and alerts, nothing else', async () => {
+    for (const path of ['/api/health', '/metrics', '/api/alerts']) expect((await ask(path, READER)).status).toBe(200);
+    for (const path of ['/api/settings', '/api/logs', '/api/openapi.json', '/api/docs', '/api/lockouts']) {
       const response = await ask(path, READER);
       expect([path, response.status]).toEqual([path, 403]);
       expect(problemSchema.parse(await response.json()).code).toBe('forbidden');
     }
   });
 
-  it('accepts nothing when no password and no token are set', async () => {
-    const open = createApp({
-      ...deps,
-      settings: { ...deps.settings, CORE_WEBADMIN_PASSWORD: undefined, METRICS_TOKEN: undefined },
-    });
-    for (const authorization of [basic('webadmin', ''), basic('webadmin', 'undefined'), 'Bearer undefined']) {
-      expect((await open.request('/api/settings', { headers: { authorization } }, CONNECTION)).status).toBe(401);
+  it('lets a viewer read, but not what administrators read, and nobody else', async () => {
+    for (const path of ['/api/health', '/metrics', '/api/alerts', '/api/openapi.json', '/api/docs']) {
+      expect([path, (await ask(path, VIEWER)).status]).toEqual([path, 200]);
+      expect([path, (await ask(path, NOBODY)).status]).toEqual([path, 403]);
     }
+    for (const path of ['/api/settings', '/api/logs', '/api/lockouts'])
+      expect((await ask(path, VIEWER)).status).toBe(403);
+  });
+
+  it('locks an address out after ten wrong passwords, for passwords alone', async () => {
+    const locking = createApp(fakeDeps());
+    const from = async (clientAddress: string, headers: Record<string, string>): Promise<Response> =>
+      locking.request('/api/logs', { headers }, { ...CONNECTION, clientAddress });
+    for (let count = 0; count < 10; count++)
+      expect((await from('192.0.2.1', { authorization: basic('webadmin', `${count}`) })).status).toBe(401);
+    const locked = await from('192.0.2.1', ADMIN);
+    expect([locked.status, locked.headers.get('retry-after')]).toEqual([429, '900']);
+    expect(problemSchema.parse(await locked.json())).toMatchObject({
+      code: 'locked_out',
+      detail: 'Too many wrong passwords came from this address. Try again in 15 minutes.',
+    });
+    expect((await from('192.0.2.1', {})).status).toBe(401);
+    expect((await from('192.0.2.2', ADMIN)).status).toBe(200);
+  });
+
+  it('says 503, and counts nothing, while the directory is away', async () => {
+    const alone = fakeDeps({ CORE_WEBADMIN_PASSWORD: '' });
+    alone.directory.mood = 'down';
+    for (let count = 0; count < 11; count++) {
+      const response = await createApp(alone).request('/api/health', { headers: VIEWER }, CONNECTION);
+      expect(response.status).toBe(503);
+    }
+  });
+
+  it('lets webadmin look at health, metrics and alerts while the directory is away, and at nothing else', async () => {
+    const alone = fakeDeps();
+    alone.directory.mood = 'down';
+    const there = createApp(alone);
+    const status = async (path: string, method = 'GET'): Promise<number> =>
+      (await there.request(path, { method, headers: ADMIN }, CONNECTION)).status;
+    for (const path of ['/api/health', '/metrics', '/api/alerts']) expect(await status(path)).toBe(200);
+    for (const path of ['/api/settings', '/api/logs', '/api/openapi.json', '/api/lockouts'])
+      expect(await status(path)).toBe(403);
+    expect(await status('/api/ops/alerts/test', 'POST')).toBe(403);
   });
 });
 
@@ -173,36 +212,41 @@ describe('the API document', () => {
     const document = (await response.json()) as ReturnType<typeof documentOf>;
     expect(document.openapi).toBe('3.1.0');
     expect(document.info.version).toBe('1.2.3');
-    expect(Object.keys(document.paths ?? {}).toSorted()).toEqual([
-      '/api/alerts',
-      '/api/docs',
-      '/api/health',
-      '/api/health/{module}',
-      '/api/logs',
-      '/api/openapi.json',
-      '/api/ops/alerts/test',
-      '/api/ping',
-      '/api/settings',
-      '/metrics',
-    ]);
   });
 
-  it('declares a problem for every failure, and no sign-in only for the open route', () => {
+  it('declares a problem for every failure, and no sign-in only for the open routes', () => {
     const document = documentOf(app, '1.2.3');
     const settings = document.paths?.['/api/settings']?.get;
-    expect(Object.keys(settings?.responses ?? {})).toEqual(['200', '400', '401', '403', '500']);
-    expect(settings?.security).toEqual([{ basic: [] }, { bearer: [] }]);
-    expect(document.paths?.['/api/ping']?.get?.security).toEqual([]);
+    expect(Object.keys(settings?.responses ?? {})).toEqual(['200', '400', '401', '403', '429', '500', '503']);
+    expect(settings?.security).toEqual([{ basic: [] }, { session: [] }, { bearer: [] }]);
+    for (const path of ['/api/ping', '/auth/verify']) expect(document.paths?.[path]?.get?.security).toEqual([]);
+    expect(Object.keys(document.components?.securitySchemes ?? {}).toSorted()).toEqual(['basic', 'bearer', 'session']);
+  });
+
+  it('has patterns that mean the same to every reader, and says where null is taken', () => {
+    const document = documentOf(app, '1.2.3');
+    const text = JSON.stringify(document);
+    const patterns = [...text.matchAll(/"pattern":("(?:[^"\\]|\\.)*")/g)].map(
+      ([, each = '""']) => JSON.parse(each) as string,
+    );
+    expect(patterns.length).toBeGreaterThan(2);
+    for (const pattern of patterns) expect(pattern).toMatch(/^\^.*\$$/);
+    const expiries = [...text.matchAll(/"expires_at":(\{[^{}]*future[^{}]*\})/g)].map(
+      ([, each = '{}']) => JSON.parse(each) as object,
+    );
+    expect(expiries).toEqual(
+      Array.from({ length: 2 }, () => expect.objectContaining({ type: ['string', 'null'], format: 'date-time' })),
+    );
   });
 
   it('has a page whose scripts all ship with it', async () => {
-    const page = await ask('/api/docs', READER);
+    const page = await ask('/api/docs', VIEWER);
     const html = await page.text();
     expect(page.headers.get('content-type')).toBe('text/html; charset=utf-8');
     expect(page.headers.get('content-security-policy')).toContain("script-src 'self'");
     expect(html).not.toMatch(/https?:\/\//);
     expect(html).not.toMatch(/<script>|onload=/);
-    expect((await ask('/api/docs/swagger-ui.css', READER)).headers.get('content-type')).toBe('text/css; charset=utf-8');
-    expect((await ask('/api/docs/package.json', READER)).status).toBe(404);
+    expect((await ask('/api/docs/swagger-ui.css', VIEWER)).headers.get('content-type')).toBe('text/css; charset=utf-8');
+    expect((await ask('/api/docs/package.json', VIEWER)).status).toBe(404);
   });
 });

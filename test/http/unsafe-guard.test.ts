@@ -213,7 +213,7 @@ describe('a body', () => {
 });
 
 describe('over a socket', () => {
-  const port = 38_900 + Math.floor(Math.random() * 500);
+  const port = 29_400 + Math.floor(Math.random() * 500);
   let server: RunningServer;
 
   beforeAll(async () => {

@@ -5,6 +5,7 @@ import { describe, expect, it } from 'vitest';
 import { JOBS } from '../../jobs/index.ts';
 import { run as pollHealth } from '../../jobs/poll-health.ts';
 import { run as pruneJobRuns } from '../../jobs/prune-job-runs.ts';
+import { run as pruneSignIns } from '../../jobs/prune-sign-ins.ts';
 import { runJob, ticker } from '../../shared/verbs/run-job.ts';
 import { HEALTH_MODULES } from '../../shared/health/index.ts';
 import type { Deps } from '../../shared/http/deps.ts';
@@ -166,5 +167,21 @@ describe('ticks', () => {
     expect(over).toBe(false);
     end({});
     await waiting;
+  });
+});
+
+describe('prune-sign-ins', () => {
+  it('removes sessions and tokens that have ended, and no others', async () => {
+    const around = world();
+    const { signIns, ...deps } = fakeDeps({}, around);
+    const session = { username: 'vera', address: '', userAgent: '' };
+    const token = { name: 'backup', scope: 'read', owner: 'vera' } as const;
+    await signIns.openSession({ ...session, expiresAt: at(60).toISOString() });
+    await signIns.createToken({ ...token, expiresAt: at(60).toISOString() });
+    const kept = await signIns.createToken({ ...token, expiresAt: at(120).toISOString() });
+    expect(await pruneSignIns({ ...deps, signIns }, at(59))).toEqual({ removed: 0 });
+    around.now = at(61);
+    expect(await pruneSignIns({ ...deps, signIns }, at(61))).toEqual({ removed: 2 });
+    expect((await signIns.tokens({ page: 1, pageSize: 9 })).results.map(({ id }) => id)).toEqual([kept.id]);
   });
 });

@@ -2,7 +2,6 @@
 
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -21,6 +20,7 @@ import {
   stop,
   type TestStack,
 } from '../stack/embedded.ts';
+import { childrenOf, listeningPorts } from './child-processes.ts';
 
 const TOKEN = 'a-token-for-this-test-0123';
 const SETTINGS: Record<string, string> = { METRICS_TOKEN: TOKEN, UPDATES_URL: 'off', MON_DATABASE_INTERVAL: '2' };
@@ -104,7 +104,7 @@ function comparable(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(comparable);
   if (typeof value !== 'object' || value === null) return value;
   const changing =
-    /^(request_id|updated_at|started_at|free_bytes|used_pct|total_bytes|overhead_bytes|wal_bytes|milliseconds|.*offset_seconds)$/;
+    /^(request_id|last_login|updated_at|started_at|free_bytes|used_pct|total_bytes|overhead_bytes|wal_bytes|milliseconds|.*offset_seconds)$/;
   const figures = /\d+(\.\d+)? (bytes|kB|MB|GB|TB|ms|s|%)/g;
   return Object.fromEntries(
     Object.entries(value).map(([key, member]) => [
@@ -136,6 +136,11 @@ describe('Node and workerd give the same answer', () => {
     ['POST', '/api/health', 401],
     ['GET', '/metrics', 401],
     ['GET', '/nothing', 404],
+    ['GET', '/', 303],
+    ['GET', '/sign-in?return_to=/api/docs', 200],
+    ['GET', '/sign-in/style.css', 200],
+    ['POST', '/sign-in', 401],
+    ['POST', '/sign-out', 303],
   ])('to nobody: %s %s is %d', async (method, path, status) =>
     expect((await both(path, { method })).status).toBe(status),
   );
@@ -154,17 +159,22 @@ describe('Node and workerd give the same answer', () => {
     ['/api/health?view=all', 422],
     ['/api/health/nothing', 404],
     ['/api/health__proto__', 404],
-    ['/api/openapi.json', 200],
+    ['/api/openapi.json', 403],
+    ['/api/docs', 403],
+    ['/auth/verify', 403],
+    ['/auth/verify?base=core', 200],
+    ['/auth/verify?role=root', 400],
     ['/metrics', 200],
-    ['/api/docs', 200],
-    ['/api/docs/swagger-ui.css', 200],
-    ['/api/docs/start.js', 200],
-    ['/api/docs/../../package.json', 404],
     ['/api/alerts', 200],
     ['/api/alerts?state=sent&page=2&page_size=1', 200],
     ['/api/alerts?format=csv', 200],
     ['/api/alerts?level=ok', 422],
     ['/api/settings', 403],
+    ['/api/audit', 403],
+    ['/api/audit/verify', 403],
+    ['/api/users', 403],
+    ['/api/groups', 403],
+    ['/api/me', 403],
     ['/api/logs', 403],
     ...MODULES.map((module): [string, number] => [`/api/health/${module}`, 200]),
   ])('to a reader: %s is %d', async (path, status) =>
@@ -172,10 +182,29 @@ describe('Node and workerd give the same answer', () => {
   );
 
   it.each([
+    ['/api/openapi.json', 200],
+    ['/api/docs', 200],
+    ['/api/docs/swagger-ui.css', 200],
+    ['/api/docs/start.js', 200],
+    ['/api/docs/../../package.json', 404],
+    ['/auth/verify?role=admin', 200],
+    ['/api/lockouts', 200],
+    ['/api/me', 200],
+    ['/api/sessions', 200],
+    ['/api/tokens', 200],
+    ['/api/users', 200],
+    ['/api/users?include=hidden&page=2&page_size=2', 200],
+    ['/api/users?search=web', 200],
+    ['/api/users?page=0', 422],
+    ['/api/users/abc', 404],
+    ['/api/groups', 200],
+    ['/api/groups/abc', 404],
     ['/api/settings', 200],
     ['/api/logs', 200],
     ['/api/logs?name=database&tail=1', 200],
     ['/api/logs?name=nothing', 404],
+    ['/api/audit?target=nothing', 200],
+    ['/api/audit?page=0', 422],
     ['/api/logs?name=database&tail=0', 422],
   ])('to an administrator: %s is %d', async (path, status) =>
     expect((await both(path, { headers: admin() })).status).toBe(status),
@@ -196,6 +225,41 @@ describe('Node and workerd give the same answer', () => {
 
   it('and both send it, one by the other', () => expect(sink.taken).toHaveLength(2));
 
+  it('to what is done to people and channels, each at its own', async () => {
+    const tell = async (api: string, name: string): Promise<unknown[]> => {
+      const answers: unknown[] = [];
+      const step = async (method: string, path: string, body?: unknown): Promise<{ id: string }> => {
+        const headers = { 'content-type': 'application/json', ...admin() };
+        const init = { method, headers, ...(body === undefined ? {} : { body: JSON.stringify(body) }) };
+        const { status, body: answer } = await ask(api, path, init);
+        answers.push([method, status, answer]);
+        return answer as { id: string };
+      };
+      const { id: channel } = await step('POST', '/api/groups', { name: `${name}-blue` });
+      const { id } = await step('POST', '/api/users', { username: name, name: 'Ada', groups: [`${name}-blue`] });
+      await step('POST', '/api/users', { username: name.toUpperCase(), name: 'Other' });
+      await step('POST', '/api/users', { username: 'svc_x', groups: ['gone'] });
+      await step('PATCH', `/api/users/${id}`, { role: 'viewer', expires_at: '2031-01-01T00:00:00+02:00' });
+      await step('POST', `/api/users/${id}/password`, { password: 'a password of its own' });
+      await step('PUT', `/api/users/${id}/groups`, { groups: [] });
+      await step('GET', `/api/groups/${channel}`);
+      await step('DELETE', `/api/groups/${channel}`);
+      await step('DELETE', `/api/users/${id}`);
+      await step('PATCH', `/api/users/${(await step('GET', '/api/me')).id}`, { role: 'none' });
+      await step('POST', '/api/me/password', { current_password: 'wrong', password: 'a password of its own' });
+      return answers;
+    };
+    const [node, workerd] = await Promise.all([tell(stack.file().api, 'on-node'), tell(workerApi, 'on-workerd')]);
+    const same = (told: unknown, name: string): string =>
+      JSON.stringify(told)
+        .replaceAll(new RegExp(name, 'gi'), 'NAME')
+        .replaceAll(/"(id|created_at)":("[^"]*"|\d+)/g, '"$1"');
+    expect(same(workerd, 'on-workerd')).toBe(same(node, 'on-node'));
+    expect(node?.map((each) => (each as unknown[])[1])).toEqual([
+      201, 201, 409, 422, 200, 204, 200, 200, 204, 200, 200, 409, 401,
+    ]);
+  });
+
   it('to the entity tag of what is known: 304 without a body', async () => {
     for (const api of [stack.file().api, workerApi])
       for (const path of ['/api/health', '/api/health/dns']) {
@@ -215,6 +279,33 @@ describe('Node and workerd give the same answer', () => {
     const { body } = await both('/api/health/autovacuum', { headers: READER });
     expect(body).toMatchObject({ status: 'critical', tables: [{ table: 'rows_dead', dead_pct: 50 }] });
     await query(stack.file().database, 'DROP TABLE rows_dead');
+  });
+});
+
+describe('a sign-in at one of them', () => {
+  it('counts at the other, until it ends at either', async () => {
+    const node = stack.file().api;
+    const body = new URLSearchParams(stack.file().webadmin);
+    const entered = await fetch(`${workerApi}/sign-in`, { method: 'POST', body, redirect: 'manual' });
+    const cookie = entered.headers.get('set-cookie')?.split(';')[0] ?? '';
+    expect([entered.status, cookie]).toEqual([303, expect.stringMatching(/^holdfast=./)]);
+    expect((await both('/', { headers: { cookie } })).status).toBe(200);
+    const headers = { cookie, 'content-type': 'application/json' };
+    const wanted = { name: 'parity', scope: 'admin', expires_at: new Date(Date.now() + 3_600_000).toISOString() };
+    const made = await fetch(`${workerApi}/api/tokens`, { method: 'POST', headers, body: JSON.stringify(wanted) });
+    const { id, token } = (await made.json()) as { id: string; token: string };
+    const bearer = { authorization: `Bearer ${token}` };
+    for (const path of ['/api/tokens', '/api/logs'])
+      expect([path, (await both(path, { headers: bearer })).status]).toEqual([path, 200]);
+
+    const statusOf = async (api: string, path: string, proof: Record<string, string>): Promise<number> =>
+      (await fetch(api + path, { headers: proof })).status;
+    expect((await fetch(`${node}/api/tokens/${id}`, { method: 'DELETE', headers: { cookie } })).status).toBe(204);
+    expect(await statusOf(node, '/api/logs', bearer)).toBe(401);
+    await expect.poll(() => statusOf(workerApi, '/api/logs', bearer), { timeout: 2_000 }).toBe(401);
+    expect((await fetch(`${workerApi}/api/sessions`, { method: 'DELETE', headers: { cookie } })).status).toBe(204);
+    expect(await statusOf(workerApi, '/api/sessions', { cookie })).toBe(401);
+    await expect.poll(() => statusOf(node, '/api/sessions', { cookie }), { timeout: 2_000 }).toBe(401);
   });
 });
 
@@ -302,33 +393,3 @@ describe('the worker', () => {
     await eventually('they are gone', () => children.every((pid) => !lives(pid)), 5000);
   });
 });
-
-/** The processes that this one has started. */
-function childrenOf(pid: number): number[] {
-  const text = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim();
-  return text === '' ? [] : text.split(' ').map(Number);
-}
-
-/** Ports on which the children of a process listen. */
-function listeningPorts(pid: number): number[] {
-  const sockets = new Set(
-    childrenOf(pid).flatMap((child) =>
-      readdirSync(`/proc/${child}/fd`).flatMap(
-        (descriptor) => /^socket:\[(\d+)\]$/.exec(linkOf(child, descriptor))?.[1] ?? [],
-      ),
-    ),
-  );
-  const lines = readFileSync('/proc/net/tcp', 'utf8').trim().split('\n').slice(1);
-  return lines.flatMap((line) => {
-    const [, local = '', , state, , , , , , inode = ''] = line.trim().split(/\s+/);
-    return state === '0A' && sockets.has(inode) ? [Number.parseInt(local.split(':')[1] ?? '', 16)] : [];
-  });
-}
-
-function linkOf(pid: number, descriptor: string): string {
-  try {
-    return readlinkSync(`/proc/${pid}/fd/${descriptor}`);
-  } catch {
-    return '';
-  }
-}

@@ -8,19 +8,28 @@ import { expect } from 'vitest';
 import type { SettingName } from '../../shared/config/settings.ts';
 import { basic } from '../fakes/deps.ts';
 import { mailSink, parseMail, type Taken } from '../fakes/mail-sink.ts';
-import { answersPing, eventually } from './embedded.ts';
+import { answersPing, eventually, secretsOf, type TestStack } from './embedded.ts';
 import { listenOn, manageAlone } from './managed.ts';
 
-const PASSWORD = 'admin password 4';
+let around: TestStack | undefined;
+
+/** The stack whose directory and database the management processes use; it runs before the behaviours are looked at. */
+export function alertsBeside(stack: TestStack): void {
+  around = stack;
+}
 
 /** What `POST /api/ops/alerts/test` answers under these settings. */
 async function test(env: Record<string, string>, channel: string): Promise<{ status: number; body: string }> {
+  if (around === undefined) throw new Error('beside no stack');
+  const { state_database: DATABASE_URL, ldap, webadmin } = around.file();
+  const { LDAP_BIND_PASSWORD = '' } = secretsOf(around);
+  const places = { DATABASE_URL, LDAP_URL: ldap.url, LDAP_BASE_DN: ldap.base_dn, LDAP_BIND_PASSWORD };
   let answer = { status: 0, body: '' };
-  await manageAlone({ CORE_WEBADMIN_PASSWORD: PASSWORD, ...env }, async (port) => {
+  await manageAlone({ ...places, ...env }, async (port) => {
     await eventually('it answers', () => answersPing(`http://127.0.0.1:${port}`), 10_000);
     const response = await fetch(`http://127.0.0.1:${port}/api/ops/alerts/test`, {
       method: 'POST',
-      headers: { authorization: basic('webadmin', PASSWORD), 'content-type': 'application/json' },
+      headers: { authorization: basic(webadmin.username, webadmin.password), 'content-type': 'application/json' },
       body: JSON.stringify({ channel }),
     });
     answer = { status: response.status, body: await response.text() };

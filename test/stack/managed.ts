@@ -18,6 +18,8 @@ export async function manageAlone(env: Record<string, string>, use: (port: numbe
     DEPLOY_MODE: 'direct',
     DATABASE_URL: 'postgres://nobody:nothing@127.0.0.1:1/nowhere',
     METRICS_TOKEN: TOKEN,
+    AUDIT_KEY: 'audit-key-of-a-managed-process-0123',
+    SESSION_KEY: 'session-key-of-a-managed-process-0123',
     UPDATES_URL: 'off',
     API_PORT: String(port),
   };

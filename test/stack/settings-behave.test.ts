@@ -9,9 +9,19 @@ import { Client, InsufficientAccessError, InvalidCredentialsError } from 'ldapts
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { SETTING_NAMES, type SettingName } from '../../shared/config/settings.ts';
 import { basic } from '../fakes/deps.ts';
-import { ALERT_BEHAVIOURS } from './alert-settings.ts';
+import { ALERT_BEHAVIOURS, alertsBeside } from './alert-settings.ts';
 import { healthOf, listenOn, manageAlone } from './managed.ts';
-import { answersPing, eventually, newStack, query, stop, type TestStack } from './embedded.ts';
+import {
+  answersPing,
+  eventually,
+  newStack,
+  outcomeOf,
+  query,
+  run,
+  secretsOf,
+  stop,
+  type TestStack,
+} from './embedded.ts';
 
 const LATER: SettingName[] = [
   'COT_RETENTION_DAYS',
@@ -20,11 +30,8 @@ const LATER: SettingName[] = [
   'CORE_RETENTION_UNIT',
   'CORE_ENROLLMENT_PORT',
   'COMPOSE_FILE',
-  'AUDIT_KEY',
   'ENROLLMENT_TTL_MINUTES',
-  'USERS_HIDDEN_PREFIXES',
   'KEEP_CLIENT_KEYS',
-  'TRUSTED_PROXIES',
 ];
 
 let stack: TestStack;
@@ -62,6 +69,7 @@ const ENV = {
   LDAP_WEB_BASE_DN: 'o=people',
   ADMIN_GROUP: 'Chiefs',
   VIEWER_GROUP: 'Crew',
+  USERS_HIDDEN_PREFIXES: 'web',
 };
 
 /** True when the directory of the stack lets them in. */
@@ -106,8 +114,45 @@ const BEHAVIOURS: Partial<Record<SettingName, () => Promise<void>>> = {
     expect(await statusWith(basic('webadmin', 'something else'), '/api/settings')).toBe(401);
   },
   METRICS_TOKEN: async () => {
-    expect(await statusWith(`Bearer ${ENV.METRICS_TOKEN}`, '/api/openapi.json')).toBe(200);
-    expect(await statusWith('Bearer metrics-token-of-that-test', '/api/openapi.json')).toBe(401);
+    expect(await statusWith(`Bearer ${ENV.METRICS_TOKEN}`, '/api/health')).toBe(200);
+    expect(await statusWith('Bearer metrics-token-of-that-test', '/api/health')).toBe(401);
+  },
+  TRUSTED_PROXIES: async () => {
+    const CORE_WEBADMIN_PASSWORD = ENV.CORE_WEBADMIN_PASSWORD;
+    /** Ten wrong passwords of one client, then the right one of another behind the same proxy. */
+    const statusOfOther = async (env: Record<string, string>): Promise<number> => {
+      let status = 0;
+      await manage({ CORE_WEBADMIN_PASSWORD, ...env }, async (port) => {
+        await eventually('it answers', () => answersPing(`http://127.0.0.1:${port}`), 10_000);
+        const ask = async (password: string, client: string): Promise<number> => {
+          const headers = { authorization: basic('webadmin', password), 'x-forwarded-for': client };
+          return (await fetch(`http://127.0.0.1:${port}/api/health`, { headers })).status;
+        };
+        for (let count = 0; count < 10; count++) await ask('something else', '198.51.100.1');
+        expect(await ask(CORE_WEBADMIN_PASSWORD, '198.51.100.1')).toBe(429);
+        status = await ask(CORE_WEBADMIN_PASSWORD, '198.51.100.2');
+      });
+      return status;
+    };
+    expect(await statusOfOther({})).toBe(429);
+    expect(await statusOfOther({ TRUSTED_PROXIES: '127.0.0.0/8' })).toBe(200);
+  },
+  SESSION_KEY: async () => {
+    const { api, ldap, webadmin } = other.file();
+    const { SESSION_KEY: key = '', LDAP_BIND_PASSWORD = '' } = secretsOf(other);
+    const body = new URLSearchParams(webadmin);
+    const answer = await fetch(`${api}/sign-in`, { method: 'POST', body, redirect: 'manual' });
+    const cookie = answer.headers.get('set-cookie')?.split(';')[0] ?? '';
+    expect([answer.status, cookie]).toEqual([303, expect.stringMatching(/^holdfast=./)]);
+    const statusUnder = async (SESSION_KEY: string): Promise<number | undefined> => {
+      let status: number | undefined;
+      await manage({ SESSION_KEY, LDAP_URL: ldap.url, LDAP_BIND_PASSWORD }, async (port) => {
+        await eventually('it answers', () => answersPing(`http://127.0.0.1:${port}`), 10_000);
+        ({ status } = await fetch(`http://127.0.0.1:${port}/api/sessions`, { headers: { cookie } }));
+      });
+      return status;
+    };
+    expect([await statusUnder(key), await statusUnder(`${key}0`)]).toEqual([200, 401]);
   },
   DATABASE_URL: async () => {
     const before = await query(other.file().state_database, 'SELECT count(*)::int AS n FROM stack_start');
@@ -147,6 +192,24 @@ const BEHAVIOURS: Partial<Record<SettingName, () => Promise<void>>> = {
     expect((await healthOf({}, 'database')).message).toMatch(/set CORE_DATABASE_URL/);
     const { data } = await healthOf({ CORE_DATABASE_URL: other.file().database }, 'database');
     expect(data['version']).toMatch(/^16/);
+  },
+  AUDIT_KEY: async () => {
+    const DATABASE_URL = other.file().state_database;
+    const key = 'key-of-the-audit-log-of-this-test-0123';
+    await query(DATABASE_URL, 'TRUNCATE audit_record, audit_checkpoint');
+    await manage({ AUDIT_KEY: key, METRICS_TOKEN: ENV.METRICS_TOKEN }, async (port) => {
+      const headers = { authorization: `Bearer ${ENV.METRICS_TOKEN}` };
+      const isRefused = async (): Promise<boolean> =>
+        (await fetch(`http://127.0.0.1:${port}/api/settings`, { headers })).status === 403;
+      await eventually('it answers', () => answersPing(`http://127.0.0.1:${port}`), 10_000);
+      expect(await isRefused()).toBe(true);
+      const isEntered = async (): Promise<boolean> =>
+        (await query(DATABASE_URL, "SELECT FROM audit_record WHERE action = 'request.denied'")).length > 0;
+      await eventually('the refusal is entered', isEntered, 10_000);
+    });
+    const verified = async (AUDIT_KEY: string) =>
+      (await outcomeOf(run('audit.sh', ['verify', '--env', '/dev/null'], { env: { DATABASE_URL, AUDIT_KEY } }))).code;
+    expect([await verified(key), await verified(`${key}.`)]).toEqual([0, 1]);
   },
   CORE_API_URL: () => isTlsEndpoint('CORE_API_URL', 'https://127.0.0.1:1'),
   CORE_ENROLLMENT_URL: () => isTlsEndpoint('CORE_ENROLLMENT_URL', 'https://127.0.0.1:2'),
@@ -199,6 +262,16 @@ const BEHAVIOURS: Partial<Record<SettingName, () => Promise<void>>> = {
   },
   ADMIN_GROUP: async () => expect(await groupNames()).toContain(ENV.ADMIN_GROUP),
   VIEWER_GROUP: async () => expect(await groupNames()).toContain(ENV.VIEWER_GROUP),
+  USERS_HIDDEN_PREFIXES: async () => {
+    const of = async (each: TestStack): Promise<string[]> => {
+      const { username, password } = each.file().webadmin;
+      const answer = await fetch(`${each.file().api}/api/users`, {
+        headers: { authorization: basic(username, password) },
+      });
+      return ((await answer.json()) as { results: { username: string }[] }).results.map((user) => user.username);
+    };
+    expect([await of(stack), await of(other)]).toEqual([['akadmin'], ['webadmin']]);
+  },
   CONTAINER_RUNTIME_URL: async () => {
     expect((await healthOf({ CONTAINER_RUNTIME_URL: 'unix:///nowhere/docker.sock' }, 'containers')).status).toBe(
       'critical',
@@ -209,9 +282,11 @@ const BEHAVIOURS: Partial<Record<SettingName, () => Promise<void>>> = {
   LOG_DIR: async () => {
     mkdirSync(join(place, 'logs'), { recursive: true });
     writeFileSync(join(place, 'logs/mine.log'), 'one\ntwo\n');
-    await manage({ LOG_DIR: join(place, 'logs'), CORE_WEBADMIN_PASSWORD: 'admin password 3' }, async (port) => {
+    const { LDAP_BIND_PASSWORD, LDAP_BASE_DN, LDAP_WEB_BASE_DN } = ENV;
+    const directory = { LDAP_URL: stack.file().ldap.url, LDAP_BIND_PASSWORD, LDAP_BASE_DN, LDAP_WEB_BASE_DN };
+    await manage({ LOG_DIR: join(place, 'logs'), ...directory }, async (port) => {
       await eventually('it answers', () => answersPing(`http://127.0.0.1:${port}`), 10_000);
-      const headers = { authorization: basic('webadmin', 'admin password 3') };
+      const headers = { authorization: basic('webadmin', ENV.CORE_WEBADMIN_PASSWORD) };
       const answer = await fetch(`http://127.0.0.1:${port}/api/logs?name=mine&tail=1`, { headers });
       expect(await answer.json()).toEqual({ name: 'mine', lines: ['two'] });
     });
@@ -224,6 +299,7 @@ describe('every setting', () => {
     other = await newStack();
     expect((await stack.start([], { env: ENV })).code).toBe(0);
     expect((await other.start()).code).toBe(0);
+    alertsBeside(other);
   });
   afterAll(async () => {
     await stop(stack.data);

@@ -1,0 +1,101 @@
+// GET /api/audit: who did what, tried what, and what became of it. GET /api/audit/verify: whether all of it is as it was
+// written.
+
+import { z } from '@hono/zod-openapi';
+import { csvLine } from '../shared/domain/csv.ts';
+import { objectIn } from '../shared/domain/json-text.ts';
+import type { Deps } from '../shared/http/deps.ts';
+import type { App } from '../shared/http/env.ts';
+import { csvAnswer, listingAnswer, listingQuery, wantedPart } from '../shared/http/listing.ts';
+import { apiRoute, jsonAnswer } from '../shared/http/route.ts';
+import { AUDIT_PHASES, AUDIT_RESULTS, type AuditRecord } from '../shared/ports/audit.ts';
+
+const recordSchema = z
+  .object({
+    seq: z.int(),
+    at: z.iso.datetime(),
+    actor: z.string(),
+    address: z.string(),
+    action: z.string(),
+    target: z.string(),
+    phase: z.enum(AUDIT_PHASES),
+    result: z.enum(AUDIT_RESULTS).nullable().openapi({ description: 'Null for an intent' }),
+    detail: z.record(z.string(), z.unknown()),
+    intent: z.int().nullable().openapi({ description: 'seq of the intent that an outcome belongs to' }),
+    request_id: z.string(),
+    hash: z.string(),
+  })
+  .openapi('AuditRecord');
+
+const pageSchema = z
+  .object({ results: z.array(recordSchema), count: z.int(), page: z.int(), page_size: z.int() })
+  .openapi('AuditPage');
+
+const verdictSchema = z
+  .object({
+    ok: z.boolean(),
+    records: z.int().openapi({ description: 'How many were looked at' }),
+    first_broken: z
+      .int()
+      .nullable()
+      .openapi({ description: 'seq of the first that is not as it was written, or is missing' }),
+  })
+  .openapi('AuditVerdict');
+
+const filterText = (): z.ZodOptional<z.ZodString> => z.string().min(1).max(300).optional();
+
+const listRoute = apiRoute(
+  {
+    method: 'get',
+    path: '/api/audit',
+    summary: 'The audit log, newest first; as CSV without page and page_size all that match, at most 10,000',
+    tags: ['audit'],
+    request: {
+      query: z.object({
+        actor: filterText(),
+        action: filterText().openapi({ description: 'Exact, or its first words: user finds user.create too' }),
+        target: filterText(),
+        ...listingQuery(),
+      }),
+    },
+    responses: { 200: listingAnswer('A page; X-Total-Count of a CSV is its count', pageSchema) },
+  },
+  { access: 'admin', fails: ['invalid'] },
+);
+
+const verifyRoute = apiRoute(
+  {
+    method: 'get',
+    path: '/api/audit/verify',
+    summary: 'Looks at every record: whether all are as they were written, and none is missing',
+    tags: ['audit'],
+    responses: { 200: jsonAnswer('The verdict', verdictSchema) },
+  },
+  { access: 'admin' },
+);
+
+/** Adds the routes of this file. */
+export function auditFunction(app: App, deps: Deps): void {
+  app.openapi(listRoute, async function listAudit(c) {
+    const { page, page_size, format, ...filter } = c.req.valid('query');
+    const { offset, limit } = wantedPart(c, { page, page_size, format });
+    const { results, count } = await deps.audit.list(filter, offset, limit);
+    c.header('Cache-Control', 'no-store');
+    if (format === 'csv') return csvAnswer(c, 'audit', csvOf(results), count);
+    return c.json({ results: results.map(shown), count, page, page_size }, 200);
+  });
+  app.openapi(verifyRoute, async function verifyAudit(c) {
+    c.header('Cache-Control', 'no-store');
+    return c.json(await deps.together('audit.verify', async () => deps.audit.verify()), 200);
+  });
+}
+
+function shown(record: AuditRecord): z.infer<typeof recordSchema> {
+  return { ...record, detail: objectIn(record.detail) };
+}
+
+const COLUMNS = Object.keys(recordSchema.shape) as (keyof AuditRecord)[];
+
+function csvOf(records: readonly AuditRecord[]): string {
+  return csvLine(COLUMNS) + records.map((record) => csvLine(COLUMNS.map((column) => record[column]))).join('');
+}

@@ -1,0 +1,105 @@
+// /api/groups: the channels that people are in and devices talk on. Groups that give a role are none.
+
+import { z } from '@hono/zod-openapi';
+import { isChannel } from '../shared/domain/channels.ts';
+import { CHANNEL_PREFIX } from '../shared/domain/names.ts';
+import { isHiddenName } from '../shared/domain/people.ts';
+import { actingIn } from '../shared/http/acting.ts';
+import type { Deps } from '../shared/http/deps.ts';
+import type { App } from '../shared/http/env.ts';
+import { bodyOf, groupSchema } from '../shared/http/people-schemas.ts';
+import { apiRoute, jsonAnswer } from '../shared/http/route.ts';
+import { createGroup } from '../shared/verbs/create-group.ts';
+import { channelOf, deleteGroup } from '../shared/verbs/delete-group.ts';
+import { roleGroupsOf } from '../shared/verbs/people.ts';
+
+const tags = ['groups'];
+const params = z.object({ id: z.string().openapi({ format: 'uuid' }) });
+
+const listRoute = apiRoute(
+  {
+    method: 'get',
+    path: '/api/groups',
+    summary: 'Channels by name',
+    tags,
+    responses: { 200: jsonAnswer('Names with core_', z.array(groupSchema)) },
+  },
+  { access: 'viewer', area: 'people', fails: ['upstream', 'unavailable'] },
+);
+
+const createRoute = apiRoute(
+  {
+    method: 'post',
+    path: '/api/groups',
+    summary: 'Makes a channel',
+    tags,
+    request: bodyOf({
+      name: z.string().max(1000).openapi({
+        description: 'With or without core_; 1 to 64 letters, digits, blanks and . _ - follow it',
+      }),
+    }),
+    responses: { 201: jsonAnswer('The channel', groupSchema) },
+  },
+  { access: 'admin', area: 'people', fails: ['conflict', 'upstream', 'unavailable'] },
+);
+
+const readRoute = apiRoute(
+  {
+    method: 'get',
+    path: '/api/groups/{id}',
+    summary: 'A channel with its members',
+    tags,
+    request: { params },
+    responses: {
+      200: jsonAnswer(
+        'Members by username, without hidden accounts',
+        groupSchema
+          .extend({ members: z.array(z.object({ id: z.int(), username: z.string() })) })
+          .openapi('GroupMembers'),
+      ),
+    },
+  },
+  { access: 'viewer', area: 'people', fails: ['not_found', 'upstream', 'unavailable'] },
+);
+
+const deleteRoute = apiRoute(
+  {
+    method: 'delete',
+    path: '/api/groups/{id}',
+    summary: 'Deletes a channel; its members stay, without it',
+    tags,
+    request: { params },
+    responses: { 204: { description: 'It is gone' } },
+  },
+  { access: 'admin', area: 'people', fails: ['not_found', 'upstream', 'unavailable'] },
+);
+
+/** Adds the routes of this file. */
+export function groupsFunction(app: App, deps: Deps): void {
+  app.openapi(listRoute, async function listGroups(c) {
+    const found = await deps.identity.groups.list(CHANNEL_PREFIX);
+    const roles = roleGroupsOf(deps);
+    c.header('Cache-Control', 'no-store');
+    return c.json(
+      found.filter(({ name }) => isChannel(name, roles)).map(({ id, name }) => ({ id, name })),
+      200,
+    );
+  });
+  app.openapi(createRoute, async function makeGroup(c) {
+    const { id, name } = await createGroup(actingIn(c, deps), c.req.valid('json'));
+    return c.json({ id, name }, 201);
+  });
+  app.openapi(readRoute, async function readGroup(c) {
+    const { id, name, members } = await channelOf(deps, c.req.valid('param').id);
+    const shown = members
+      .filter(({ username }) => !isHiddenName(username, deps.settings.USERS_HIDDEN_PREFIXES))
+      .map((member) => ({ id: member.id, username: member.username }))
+      .toSorted((one, other) => (one.username < other.username ? -1 : 1));
+    c.header('Cache-Control', 'no-store');
+    return c.json({ id, name, members: shown }, 200);
+  });
+  app.openapi(deleteRoute, async function removeGroup(c) {
+    await deleteGroup(actingIn(c, deps), c.req.valid('param'));
+    return c.body(null, 204);
+  });
+}

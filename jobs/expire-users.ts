@@ -1,0 +1,59 @@
+// Deactivates accounts whose time is over, programs too. One that cannot be deactivated does not hold up the others;
+// whoever must be kept (the first and the last administrator) is logged in each run until somebody has decided.
+
+import { AppError } from '../shared/domain/app-error.ts';
+import { EXPIRES } from '../shared/domain/people.ts';
+import { messageOf } from '../shared/domain/thrown.ts';
+import type { Deps } from '../shared/http/deps.ts';
+import type { Account } from '../shared/ports/identity.ts';
+import { expireUser, isOverdue } from '../shared/verbs/expire-user.ts';
+
+const ACTOR = { username: 'expire-users', address: '', requestId: '' };
+const PAGE_SIZE = 100;
+const AT_ONCE = 8;
+
+export interface ExpirySummary extends Record<string, unknown> {
+  expired: number;
+  kept: number;
+  failed: number;
+}
+
+export async function run(deps: Deps, now: Date, signal: AbortSignal): Promise<ExpirySummary> {
+  const summary = { expired: 0, kept: 0, failed: 0 };
+  const at = { ...deps, now: () => now };
+  const waiting = await overdue(at, now, signal);
+  async function worker(): Promise<void> {
+    for (let next = waiting.shift(); next !== undefined && !signal.aborted; next = waiting.shift())
+      summary[await outcomeOf(at, next)] += 1;
+  }
+  await Promise.all(Array.from({ length: AT_ONCE }, worker));
+  return summary;
+}
+
+/** To some providers text is less than every number: what is no number is left out here. */
+async function overdue(deps: Deps, now: Date, signal: AbortSignal): Promise<Account[]> {
+  const attributes = { [`${EXPIRES}__lte`]: Math.floor(now.getTime() / 1000) };
+  const found: Account[] = [];
+  for (let page = 1; !signal.aborted; page += 1) {
+    const query = { page, pageSize: PAGE_SIZE, attributes, isActive: true, kinds: ['person', 'service'] } as const;
+    const { results, count } = await deps.identity.accounts.list(query);
+    found.push(...results.filter((account) => isOverdue(account, deps)));
+    if (page * PAGE_SIZE >= count) break;
+  }
+  return found;
+}
+
+async function outcomeOf(deps: Deps, { id, username }: Account): Promise<keyof typeof EVENTS> {
+  try {
+    const account = await expireUser({ deps, actor: ACTOR }, { id });
+    if (account.isActive) return 'kept';
+    deps.log.info(EVENTS.expired, { username });
+    return 'expired';
+  } catch (error) {
+    const outcome = error instanceof AppError && error.code === 'conflict' ? 'kept' : 'failed';
+    deps.log.warn(EVENTS[outcome], { username, reason: messageOf(error) });
+    return outcome;
+  }
+}
+
+const EVENTS = { expired: 'user.expired', kept: 'user.not_expired', failed: 'user.expiry_failed' } as const;

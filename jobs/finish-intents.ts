@@ -1,0 +1,28 @@
+// Finds what was begun and has no outcome, because its process died or the provider went away in the middle, and finishes
+// it. What cannot be finished now is tried again in the next run.
+
+import { messageOf } from '../shared/domain/thrown.ts';
+import type { Deps } from '../shared/http/deps.ts';
+import { finishIntent } from '../shared/verbs/finish-intent.ts';
+
+/** Longer than anything takes that is still under way. */
+const OLD_MS = 2 * 60_000;
+const MOST_IN_A_RUN = 200;
+
+export async function run(deps: Deps, now: Date, signal: AbortSignal): Promise<Record<string, number>> {
+  const summary = { ok: 0, failed: 0, unknown: 0, open: 0 };
+  const before = new Date(now.getTime() - OLD_MS).toISOString();
+  for (const intent of await deps.audit.unfinished(before, MOST_IN_A_RUN)) {
+    if (signal.aborted) break;
+    const fields = { action: intent.action, target: intent.target, intent: intent.seq };
+    try {
+      const result = await finishIntent(deps, intent);
+      summary[result === 'denied' ? 'unknown' : result] += 1;
+      deps.log.warn('audit.intent_finished', { ...fields, result });
+    } catch (error) {
+      summary.open += 1;
+      deps.log.warn('audit.intent_open', { ...fields, reason: messageOf(error) });
+    }
+  }
+  return summary;
+}

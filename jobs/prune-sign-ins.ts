@@ -1,0 +1,7 @@
+// Removes sessions and API tokens that have ended.
+
+import type { Deps } from '../shared/http/deps.ts';
+
+export async function run(deps: Deps, now: Date): Promise<{ removed: number }> {
+  return { removed: await deps.signIns.prune(now.toISOString()) };
+}

@@ -1,0 +1,127 @@
+// Entry of audit.sh: says whether the audit log is as it was written, and removes old records when a person asks for it.
+
+import { resolve } from 'node:path';
+import { StackError } from '../compose/embedded/stack-error.ts';
+import { auditChain } from '../shared/adapters/audit-chain.ts';
+import { readHeadFile } from '../shared/adapters/audit-head.ts';
+import { type Prunable, prunable, pruneAudit } from '../shared/adapters/audit-prune.ts';
+import { verifyChain } from '../shared/adapters/audit-verify.ts';
+import { freshConnections, keptDatabase } from '../shared/adapters/kept-database.ts';
+import { counted } from '../shared/domain/amounts.ts';
+import { AppError } from '../shared/domain/app-error.ts';
+import type { AuditVerdict } from '../shared/ports/audit.ts';
+import { forgetPostgresVariables } from '../shared/runtime/handover.ts';
+import { AUDIT_USAGE, type AuditArguments, parseAuditArguments } from './audit-arguments.ts';
+import { type AuditPlace, auditPlace } from './audit-place.ts';
+import { failureText } from './progress.ts';
+import { UsageError } from './start-arguments.ts';
+
+const home = resolve(import.meta.dirname, '..');
+const DATABASE = { name: 'holdfast-audit', called: 'our own database', variable: 'DATABASE_URL' };
+const PRUNE_WITHIN_MS = 30 * 60_000;
+const PROGRESS_EVERY_MS = 2_000;
+
+async function main(): Promise<number> {
+  forgetPostgresVariables(process.env);
+  const args = readArguments();
+  if (typeof args === 'number') return args;
+  const place = auditPlace(args, home, process.env);
+  return act(args, place).catch((error: unknown) => {
+    if (!(error instanceof AppError) || error.code !== 'unavailable') throw error;
+    throw new StackError(`${error.message}.`, place.remedy, error);
+  });
+}
+
+async function act(args: AuditArguments, place: AuditPlace): Promise<number> {
+  const verdict = await verify(place);
+  if (args.command === 'verify') {
+    say(verdictText(verdict, place));
+    return verdict.ok ? 0 : 1;
+  }
+  if (!verdict.ok && !args.althoughBroken) {
+    say(verdictText(verdict, place));
+    say('Nothing was removed. Remedy: look into it first; to prune all the same, add --although-broken\n');
+    return 1;
+  }
+  return prune(args, place);
+}
+
+function readArguments(): AuditArguments | number {
+  const today = new Date().toISOString().slice(0, 10);
+  const hasDatabaseUrl = (process.env['DATABASE_URL'] ?? '') !== '';
+  try {
+    const args = parseAuditArguments(process.argv.slice(2), { home, cwd: process.cwd(), hasDatabaseUrl, today });
+    if (args !== 'help') return args;
+    process.stdout.write(AUDIT_USAGE);
+    return 0;
+  } catch (error) {
+    if (!(error instanceof UsageError)) throw error;
+    process.stderr.write(`${error.message}\n\n${AUDIT_USAGE}`);
+    return 2;
+  }
+}
+
+async function verify({ databaseUrl, key, headFile }: AuditPlace): Promise<AuditVerdict> {
+  const head = headFile === undefined ? undefined : await readHeadFile(headFile, { error: warnOfHead });
+  let saidMs = performance.now();
+  const progress = (records: number): void => {
+    if (performance.now() - saidMs < PROGRESS_EVERY_MS) return;
+    saidMs = performance.now();
+    process.stderr.write(`  ... ${counted(records, 'record')}\n`);
+  };
+  return verifyChain({ run: keptDatabase(databaseUrl, DATABASE), chain: auditChain(key), head, progress });
+}
+
+function warnOfHead(_: string, fields: Readonly<Record<string, unknown>> = {}): void {
+  const { file, error } = fields;
+  process.stderr.write(`  !    ${String(file)} cannot be read (${String(error)}): nothing is said about the end\n`);
+}
+
+function verdictText({ ok, records, first_broken }: AuditVerdict, { headFile }: AuditPlace): string {
+  if (ok) return `The audit log is as it was written: ${counted(records, 'record')}.\n`;
+  return [
+    `The audit log is NOT as it was written. ${counted(records, 'record')} looked at; the first that is changed or missing is ${String(first_broken)}.`,
+    'Records before it can be trusted, those from it on cannot. When it is the first of all, AUDIT_KEY may be another than the one',
+    'that the log was written with. When our own database was put back from a backup, the records after the backup are missing.',
+    `  Remedy: copy the database${headFile === undefined ? '' : ` and ${headFile}`}, find out who could write to the database, and read "When`,
+    '  verifying fails" in docs/audit.md',
+    '',
+  ].join('\n');
+}
+
+async function prune({ before, yes }: AuditArguments, { databaseUrl, key }: AuditPlace): Promise<number> {
+  const run = freshConnections(databaseUrl, { ...DATABASE, withinMs: PRUNE_WITHIN_MS });
+  const now = new Date();
+  const wanted = await prunable({ run, before, now });
+  if (wanted.records === 0 || !yes) {
+    say(`${prunedText(wanted, 'To be removed', before)}${stopText(wanted)}`);
+    if (wanted.records > 0) say('Nothing was removed. To remove it, add --yes\n');
+    return 0;
+  }
+  process.stderr.write(`  ... removing ${counted(wanted.records, 'record')}\n`);
+  const detail = { uid: String(process.getuid?.() ?? '') };
+  const done = await pruneAudit({ run, chain: auditChain(key), before, now, actor: 'audit.sh', detail });
+  say(`${prunedText(done, 'Removed', before)}${stopText(done)}`);
+  return 0;
+}
+
+function prunedText({ records, oldest, newest }: Prunable, what: string, before: string): string {
+  if (records === 0) return `No record from before ${before} can be removed.\n`;
+  return `${what}: ${counted(records, 'record')}, from ${String(oldest)} to ${String(newest)}.\n`;
+}
+
+function stopText({ stopsAt }: Prunable): string {
+  if (stopsAt === null) return '';
+  return `Record ${stopsAt} is an intent of the last day without an outcome: it stays, and what is after it.\n`;
+}
+
+function say(text: string): void {
+  process.stdout.write(text);
+}
+
+process.exit(
+  await main().catch((error: unknown) => {
+    process.stderr.write(failureText(error));
+    return 1;
+  }),
+);

@@ -1,0 +1,114 @@
+// What is asked again and again, answered without the framework and without waiting: GET of the addresses in the table
+// below, for somebody who came in a moment ago, and to /auth/verify with a password from a locked address. Whatever is not
+// exactly that goes the normal way and gets the same answer there.
+
+import { parse as parseCookie } from 'hono/utils/cookie';
+import type { Settings } from '../config/settings.ts';
+import type { HealthCache, HealthView } from '../ports/health-cache.ts';
+import type { QuickDoors } from '../ports/doors.ts';
+import { AppError } from '../domain/app-error.ts';
+import { type Principal, whyNot } from '../domain/principal.ts';
+import type { Bindings } from './env.ts';
+import { answerPrepared } from './prepared.ts';
+import { preparedProblem } from './problem.ts';
+import type { AppFetch } from './request-log.ts';
+import { sessionCookieName } from './session-cookie.ts';
+import { type Credentials, lockedOutProblem, readBasic } from './sign-in.ts';
+import { passed, type Remote, remoteOf, whyNotThrough } from './verify-answer.ts';
+import type { VerifyDemand } from './verify-demand.ts';
+
+const BASIC = 'Basic ';
+const DEMAND = { access: 'viewer', area: 'monitoring', safe: true } as const;
+
+export interface QuickDeps {
+  doors: QuickDoors;
+  health: HealthCache;
+  settings: Pick<Settings, 'ADMIN_GROUP'>;
+}
+
+/** Undefined: the normal way. */
+type ShortCut = (request: Request, bindings: Bindings) => Response | undefined;
+
+/** The app's fetch with short cuts. */
+export function withQuickAnswers(fetch: AppFetch, { doors, health, settings }: QuickDeps): AppFetch {
+  const shortCuts = new Map<string, ShortCut>([
+    ['/api/health', healthIn('full')],
+    ['/api/health?view=status', healthIn('status')],
+    ['/auth/verify', verify({ base: 'web', role: undefined })],
+    ['/auth/verify?role=viewer', verify({ base: 'web', role: 'viewer' })],
+    ['/auth/verify?role=admin', verify({ base: 'web', role: 'admin' })],
+    ['/auth/verify?base=core', verify({ base: 'core' })],
+  ]);
+  const remotes = new WeakMap<Principal, Remote>();
+  let lastLocked: { seconds: number; answer: (requestId: string) => Response } | undefined;
+
+  return function answer(request, bindings) {
+    const shortCut = request.method === 'GET' ? shortCuts.get(targetOf(request.url)) : undefined;
+    return shortCut?.(request, bindings) ?? fetch(request, bindings);
+  };
+
+  function healthIn(view: HealthView): ShortCut {
+    return ({ headers }, bindings) => {
+      const principal = knownOf(headers, bindings);
+      if (principal === undefined || whyNot(principal, DEMAND) !== undefined) return undefined;
+      const prepared = health.current(view);
+      return prepared instanceof Promise ? undefined : answerPrepared(prepared, headers, bindings.requestId);
+    };
+  }
+
+  function verify(demand: VerifyDemand): ShortCut {
+    return ({ headers }, bindings) => {
+      const refusal = lockedOut(headers, bindings);
+      if (refusal !== undefined || demand.base === 'core') return refusal;
+      const principal = knownOf(headers, bindings);
+      if (principal === undefined || whyNotThrough(principal, demand.role) !== undefined) return undefined;
+      return passed(bindings.requestId, remoteFor(principal));
+    };
+  }
+
+  function knownOf(headers: Headers, { clientAddress, secure }: Bindings): Principal | undefined {
+    const authorization = headers.get('authorization');
+    if (authorization !== null) return doors.known(authorization, clientAddress);
+    const cookies = headers.get('cookie');
+    if (cookies === null) return undefined;
+    const name = sessionCookieName(secure);
+    const cookie = parseCookie(cookies, name)[name];
+    return cookie === undefined ? undefined : doors.knownSession(cookie);
+  }
+
+  function remoteFor(principal: Principal): Remote {
+    const known = remotes.get(principal);
+    if (known !== undefined) return known;
+    const remote = remoteOf(principal, settings.ADMIN_GROUP);
+    remotes.set(principal, remote);
+    return remote;
+  }
+
+  function lockedOut(headers: Headers, { clientAddress: address, requestId }: Bindings): Response | undefined {
+    const authorization = headers.get('authorization');
+    if (authorization?.startsWith(BASIC) !== true) return undefined;
+    const seconds = doors.lockedFor(address);
+    const credentials = seconds === undefined ? undefined : readable(authorization.slice(BASIC.length));
+    if (seconds === undefined || credentials?.kind !== 'basic') return undefined;
+    const { username, password } = credentials;
+    doors.noteLocked({ username, password, address, base: 'web', requestId });
+    if (lastLocked?.seconds !== seconds) lastLocked = { seconds, answer: preparedProblem(lockedOutProblem(seconds)) };
+    return lastLocked.answer(requestId);
+  }
+}
+
+/** Path and query. */
+function targetOf(url: string): string {
+  return url.slice(url.indexOf('/', url.indexOf('://') + 3));
+}
+
+/** What is malformed gets its answer the normal way. */
+function readable(encoded: string): Credentials | undefined {
+  if (/\s/.test(encoded)) return undefined;
+  try {
+    return readBasic(encoded);
+  } catch (error) {
+    if (error instanceof AppError) return undefined;
+    throw error;
+  }
+}

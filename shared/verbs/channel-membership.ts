@@ -1,0 +1,75 @@
+// Which channels somebody is in: names become groups of the provider, and only what differs is changed.
+
+import { AppError, type FieldError } from '../domain/app-error.ts';
+import { readChannelName } from '../domain/channels.ts';
+import { CHANNEL_PREFIX, nameKey } from '../domain/names.ts';
+import type { Account, GroupName } from '../ports/identity.ts';
+import type { Progress } from './audited.ts';
+import { channelsOf, type PeopleDeps, roleGroupsOf } from './people.ts';
+import { inSteps } from './user-change.ts';
+
+/** The groups of these names, each once; `invalid` names all that are unknown or forbidden. */
+export async function channelsNamed(deps: PeopleDeps, names: readonly string[]): Promise<GroupName[]> {
+  const roles = roleGroupsOf(deps);
+  const faults: FieldError[] = [];
+  const chosen = new Map<string, GroupName>();
+  const all = names.length === 0 ? [] : await deps.identity.groups.list(CHANNEL_PREFIX);
+  for (const [index, text] of names.entries()) {
+    const read = readChannelName(text, roles);
+    const group = 'fault' in read ? undefined : called(all, read.name);
+    if (group !== undefined) chosen.set(group.id, group);
+    else {
+      const message = 'fault' in read ? read.fault : `there is no group ${read.name}; POST /api/groups makes one`;
+      faults.push({ path: `groups.${index}`, message });
+    }
+  }
+  if (faults.length === 0) return [...chosen.values()];
+  const said = faults.map(({ path, message }) => `${path}: ${message}`).join('; ');
+  throw new AppError('invalid', said, { fields: faults });
+}
+
+/** Those of these whole names that there still are, and the names of the others. */
+export async function channelsThatExist(
+  { identity }: PeopleDeps,
+  names: readonly string[],
+): Promise<{ found: GroupName[]; missing: string[] }> {
+  const all = names.length === 0 ? [] : await identity.groups.list(CHANNEL_PREFIX);
+  const groups = names.map((name) => called(all, name));
+  return {
+    found: groups.filter((group) => group !== undefined),
+    missing: names.filter((_, index) => groups[index] === undefined),
+  };
+}
+
+/** Exactly that name, else in another case. */
+function called(groups: readonly GroupName[], name: string): GroupName | undefined {
+  return groups.find((group) => group.name === name) ?? groups.find((group) => nameKey(group.name) === nameKey(name));
+}
+
+/** Steps to these channels and no others; groups that are no channels stay. */
+export async function replaceChannels(
+  deps: PeopleDeps,
+  account: Account,
+  wanted: readonly GroupName[],
+  progress: Progress,
+): Promise<void> {
+  const { groups } = deps.identity;
+  const { gone, missing } = differenceOf(deps, account, wanted);
+  await inSteps(progress, [
+    ...gone.map((group) => () => groups.removeMember(group.id, account.id)),
+    ...missing.map((group) => () => groups.addMember(group.id, account.id)),
+  ]);
+}
+
+export function differenceOf(
+  deps: PeopleDeps,
+  account: Account,
+  wanted: readonly GroupName[],
+): { gone: GroupName[]; missing: GroupName[] } {
+  const held = channelsOf(account, deps);
+  const isIn = (groups: readonly GroupName[], { id }: GroupName): boolean => groups.some((group) => group.id === id);
+  return {
+    gone: held.filter((group) => !isIn(wanted, group)),
+    missing: wanted.filter((group) => !isIn(held, group)),
+  };
+}

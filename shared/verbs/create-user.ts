@@ -1,0 +1,93 @@
+// Makes a user: a new account with its expiry and its channels, or nothing at all. It has no password yet.
+
+import { AppError } from '../domain/app-error.ts';
+import { EXPIRES, readExpiry, usernameFault } from '../domain/people.ts';
+import type { Account, GroupName } from '../ports/identity.ts';
+import { audited, type Progress } from './audited.ts';
+import { channelsNamed } from './channel-membership.ts';
+import { mustBeAllowed, type PeopleContext, type PeopleDeps } from './people.ts';
+import { invalid } from './update-user.ts';
+import { mayBeDone } from './user-change.ts';
+
+export interface NewUser {
+  username: string;
+  name: string;
+  email?: string | undefined;
+  /** With or without the prefix. */
+  groups?: readonly string[] | undefined;
+  /** ISO 8601 in the future. */
+  expires_at?: string | null | undefined;
+}
+
+/** `invalid` for a forbidden name and an unknown group, `conflict` for a name that is taken. */
+export async function createUser(context: PeopleContext, wanted: NewUser): Promise<Account> {
+  const { deps, actor } = context;
+  mustBeAllowed(context, undefined);
+  const { username, name, email = '' } = wanted;
+  const fault = usernameFault(username, deps.settings.USERS_HIDDEN_PREFIXES);
+  if (fault !== undefined) throw invalid('username', fault);
+  const expires = expiryOf(deps, wanted.expires_at ?? null);
+  const channels = await channelsNamed(deps, wanted.groups ?? []);
+  if ((await deps.identity.accounts.named(username)) !== undefined) throw taken(username);
+  const detail = { name, email, app_expires: expires, groups: channels.map((group) => group.name) };
+  const attributes = expires === null ? {} : { [EXPIRES]: expires };
+  // What was signed for somebody of that name in former times is void.
+  const deed = { actor, action: 'user.create', target: username, detail, endsSignInsOf: username };
+  return audited(deps, deed, async (progress) => {
+    const account = await made(deps, { username, name, email, attributes }, progress);
+    await joinAll(deps, account, channels, progress);
+    return (await deps.identity.accounts.get(account.id)) ?? account;
+  });
+}
+
+function expiryOf({ now }: PeopleDeps, text: string | null): number | null {
+  if (text === null) return null;
+  const read = readExpiry(text, now());
+  if ('fault' in read) throw invalid('expires_at', read.fault);
+  return read.seconds;
+}
+
+function taken(username: string): AppError {
+  return new AppError(
+    'conflict',
+    `The user name ${username} is taken, in some case, perhaps by a deactivated or hidden account. Choose another.`,
+  );
+}
+
+/** A job looks, and makes the account whole, but makes none. */
+const MAYBE_THERE =
+  'The account may exist all the same: look before you try again. If it does, it is in all of its groups within minutes of the provider answering; the audit log says what became of it.';
+
+type Wanted = Parameters<PeopleDeps['identity']['accounts']['create']>[0];
+
+async function made({ identity }: PeopleDeps, wanted: Wanted, progress: Progress): Promise<Account> {
+  try {
+    return await identity.accounts.create(wanted);
+  } catch (error) {
+    if (mayBeDone(error)) progress.begun(MAYBE_THERE);
+    throw error;
+  }
+}
+
+/** When one channel cannot be joined, the account goes again; when that fails too, a job finishes what was begun. */
+async function joinAll(
+  { identity }: PeopleDeps,
+  { id }: Account,
+  channels: readonly GroupName[],
+  progress: Progress,
+): Promise<void> {
+  try {
+    for (const channel of channels) await identity.groups.addMember(channel.id, id);
+  } catch (error) {
+    try {
+      await identity.accounts.delete(id);
+    } catch {
+      progress.begun(MAYBE_THERE);
+      throw error;
+    }
+    if (!(error instanceof AppError)) throw error;
+    if (error.code === 'not_found')
+      throw invalid('groups', 'one of them was deleted at this moment; nothing was created');
+    throw new AppError(error.code, `${error.message.replace(/\.$/, '')}. Nothing was created.`, { cause: error });
+  }
+}

@@ -1,0 +1,31 @@
+// Puts a user into exactly these channels. Groups that are no channels, among them those that give a role, stay.
+
+import type { Account } from '../ports/identity.ts';
+import { audited } from './audited.ts';
+import { channelsNamed, differenceOf, replaceChannels } from './channel-membership.ts';
+import { mustBeAllowed, type PeopleContext, userOf } from './people.ts';
+
+export interface WantedGroups {
+  id: number;
+  /** With or without the prefix; one that is named twice counts once. */
+  groups: readonly string[];
+}
+
+export async function setUserGroups(context: PeopleContext, { id, groups }: WantedGroups): Promise<Account> {
+  const { deps, actor } = context;
+  // Two at once would leave the person in the channels of both.
+  return deps.peopleLock(`channels:${id}`, async () => {
+    const account = await userOf(deps, id);
+    mustBeAllowed(context, account);
+    const wanted = await channelsNamed(deps, groups);
+    const { gone, missing } = differenceOf(deps, account, wanted);
+    if (gone.length + missing.length === 0) return account;
+    const { username } = account;
+    const detail = { id, groups: wanted.map(({ name }) => name) };
+    await audited(deps, { actor, action: 'user.groups', target: username, detail }, (progress) =>
+      replaceChannels(deps, account, wanted, progress),
+    );
+    await deps.doors.forget(username);
+    return userOf(deps, id);
+  });
+}

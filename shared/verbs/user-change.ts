@@ -1,0 +1,135 @@
+// A change of a user as it stands in the audit log before it is made, and the steps that make it so. Every step can be
+// repeated: after a crash a job does them all again.
+
+import { AppError } from '../domain/app-error.ts';
+import { ADMIN_ROLE_GROUP, nameKey } from '../domain/names.ts';
+import { EXPIRES } from '../domain/people.ts';
+import type { Role } from '../domain/principal.ts';
+import type { Account, Attributes, GroupName } from '../ports/identity.ts';
+import type { Progress } from './audited.ts';
+import { mustNotBeLast } from './administrators.ts';
+import { type PeopleDeps, roleOfAccount } from './people.ts';
+
+/** What is not named stays. */
+export interface UserChange {
+  name?: string | undefined;
+  email?: string | undefined;
+  is_active?: boolean | undefined;
+  /** Seconds of Unix time; null: none. */
+  app_expires?: number | null | undefined;
+  role?: Role | undefined;
+}
+
+/** The change for the audit log. */
+export function changeDetail(account: Account, change: UserChange): Attributes {
+  const entries = Object.entries(change).filter((entry): entry is [string, string | number | boolean | null] => {
+    return entry[1] !== undefined;
+  });
+  return { id: account.id, change: Object.fromEntries(entries) };
+}
+
+/** True when what was signed for the person must end with the change. */
+export function endsSignIns(account: Account, change: UserChange, deps: PeopleDeps): boolean {
+  return change.is_active === false || isDemotion(account, change, deps);
+}
+
+const RANK: Record<Role, number> = { none: 0, viewer: 1, admin: 2 };
+
+function isDemotion(account: Account, { role }: UserChange, deps: PeopleDeps): boolean {
+  return role !== undefined && RANK[role] < RANK[roleOfAccount(account, deps)];
+}
+
+/** True when the change must be checked and made among administrators. */
+export function concernsAdministrators(account: Account, change: UserChange, deps: PeopleDeps): boolean {
+  return change.role !== undefined || roleOfAccount(account, deps) === 'admin';
+}
+
+/** Throws `conflict` when the change would take the last administrator away. */
+export async function mustKeepAdministrators(deps: PeopleDeps, account: Account, change: UserChange): Promise<void> {
+  if (change.is_active === false) await mustNotBeLast(deps, account, 'deactivated');
+  if (typeof change.app_expires === 'number') await mustNotBeLast(deps, account, 'given an expiry');
+  if (isDemotion(account, change, deps)) await mustNotBeLast(deps, account, 'demoted');
+}
+
+/**
+ * Makes the change, and resolves with the account as it is then. What takes rights away comes before what gives them, and nobody is active before the new expiry
+ * stands.
+ */
+export async function makeChange(
+  deps: PeopleDeps,
+  account: Account,
+  change: UserChange,
+  progress: Progress,
+): Promise<Account> {
+  const { accounts } = deps.identity;
+  const { id } = account;
+  let latest = account;
+  const keep = async (changed: Promise<Account>): Promise<void> => {
+    latest = await changed;
+  };
+  const { name, email, is_active: isActive, app_expires: expires, role } = change;
+  const first = {
+    ...(name === undefined ? {} : { name }),
+    ...(email === undefined ? {} : { email }),
+    ...(isActive === false ? { isActive } : {}),
+  };
+  const steps: (() => Promise<unknown>)[] = [];
+  if (Object.keys(first).length > 0) steps.push(() => keep(accounts.change(id, first)));
+  // Nothing waits for the end of the change: from here on this process asks the directory anew.
+  if (isActive === false) steps.push(async () => deps.doors.forget(account.username));
+  if (isActive === false) steps.push(() => withdrawAccess(deps, account));
+  if (expires !== undefined) steps.push(() => keep(accounts.changeAttributes(id, { [EXPIRES]: expires })));
+  if (role !== undefined) steps.push(() => giveRole(deps, account, role));
+  if (isActive === true) steps.push(() => keep(accounts.change(id, { isActive })));
+  await inSteps(progress, steps);
+  return role === undefined ? latest : ((await accounts.get(id)) ?? latest);
+}
+
+/** A failure after which something may have been done leaves the rest to a job. */
+export async function inSteps(progress: Progress, steps: readonly (() => Promise<unknown>)[]): Promise<void> {
+  for (const step of steps) {
+    try {
+      await step();
+    } catch (error) {
+      if (mayBeDone(error)) progress.begun();
+      throw error;
+    }
+    progress.begun();
+  }
+}
+
+/** False when the outside system has refused it. */
+export function mayBeDone(error: unknown): boolean {
+  return !(error instanceof AppError) || !REFUSALS.has(error.code);
+}
+const REFUSALS = new Set(['invalid', 'conflict', 'not_found', 'forbidden']);
+
+/** What lets a person in besides the password. Certificates are revoked here as soon as there are any. */
+async function withdrawAccess({ identity }: PeopleDeps, { username }: Account): Promise<void> {
+  for (const { identifier } of await identity.appPasswords.list(username))
+    await identity.appPasswords.delete(identifier);
+}
+
+async function giveRole(deps: PeopleDeps, account: Account, role: Role): Promise<void> {
+  const { groups } = deps.identity;
+  const { ADMIN_GROUP, VIEWER_GROUP } = deps.settings;
+  const [admin, viewer, coreAdmin] = [ADMIN_GROUP, VIEWER_GROUP, ADMIN_ROLE_GROUP].map(nameKey);
+  const wanted = role === 'none' ? undefined : role === 'admin' ? admin : viewer;
+  const unwanted = new Set([admin, viewer, ...(role === 'admin' ? [] : [coreAdmin])]);
+  const isHeld = (key: string | undefined): boolean => account.groups.some(({ name }) => nameKey(name) === key);
+  for (const { id, name } of account.groups)
+    if (nameKey(name) !== wanted && unwanted.has(nameKey(name))) await groups.removeMember(id, account.id);
+  if (wanted === undefined || isHeld(wanted)) return;
+  if (role === 'admin' && isHeld(coreAdmin)) return;
+  const name = role === 'admin' ? ADMIN_GROUP : VIEWER_GROUP;
+  await groups.addMember((await roleGroup(deps, name)).id, account.id);
+}
+
+async function roleGroup({ identity }: PeopleDeps, name: string): Promise<GroupName> {
+  const found = (await identity.groups.list(name)).find((each) => nameKey(each.name) === nameKey(name));
+  if (found !== undefined) return found;
+  throw new AppError(
+    'conflict',
+    `The group ${name} that gives the role is gone; the next start of the stack makes it.`,
+  );
+}

@@ -1,0 +1,131 @@
+// Deps in which the people of the directory have accounts at the identity provider too, ways to ask the app as somebody,
+// and a provider that dies in the middle.
+
+import { createApp } from '../../functions/app.ts';
+import { ADMIN_ROLE_GROUP, WEBADMIN } from '../../shared/domain/names.ts';
+import type { App, Bindings } from '../../shared/http/env.ts';
+import type { Account, Identity, NewAccount } from '../../shared/ports/identity.ts';
+import { ADMIN, type FakeDeps, fakeDeps, PASSWORD } from './deps.ts';
+import { fakeIdentity } from './identity.ts';
+import { NOW, type World, world } from './monitored.ts';
+
+export const CONNECTION: Bindings = { requestId: 'request-1', clientAddress: '192.0.2.7', secure: false };
+export const ACTOR = { username: 'webadmin', address: '192.0.2.7', requestId: 'request-1' };
+
+export interface PeopleWorld {
+  deps: FakeDeps;
+  around: World;
+  app: App;
+  /** An account at the provider; `groups` are made when they are missing. */
+  account(wanted: Partial<NewAccount> & { username: string; groups?: string[] }): Promise<Account>;
+  /** A person of the directory with that password and these groups, and its account. */
+  person(username: string, groups?: string[]): Promise<Account>;
+  ask(method: string, path: string, body?: unknown, headers?: Record<string, string>): Promise<Response>;
+  named(username: string): Promise<Account>;
+}
+
+export async function peopleWorld(values: Record<string, string> = {}): Promise<PeopleWorld> {
+  const around = world();
+  around.now = new Date(NOW);
+  const deps = fakeDeps(values, around);
+  deps.identity = fakeIdentity({ now: () => around.now });
+  deps.peopleLock = oneAtATime();
+  const app = createApp(deps);
+  const { identity, settings } = deps;
+
+  async function account({
+    groups = [],
+    ...wanted
+  }: Partial<NewAccount> & { username: string; groups?: string[] }): Promise<Account> {
+    const { id } = await identity.accounts.create({ name: wanted.username, ...wanted });
+    for (const name of groups) {
+      const group = (await identity.groups.named(name)) ?? (await identity.groups.create(name));
+      await identity.groups.addMember(group.id, id);
+    }
+    return (await identity.accounts.get(id)) as Account;
+  }
+
+  for (const name of [ADMIN_ROLE_GROUP, settings.ADMIN_GROUP, settings.VIEWER_GROUP])
+    await identity.groups.create(name);
+  await account({ username: WEBADMIN, groups: [ADMIN_ROLE_GROUP] });
+  await account({ username: 'vera', groups: [settings.VIEWER_GROUP] });
+  await account({ username: 'nora' });
+
+  return {
+    deps,
+    around,
+    app,
+    account,
+    person: async (username, groups = []) => {
+      for (const name of groups) deps.directory.addGroup(name);
+      deps.directory.addPerson(username, PASSWORD).groups.push(...groups);
+      return account({ username, groups });
+    },
+    ask: async (method, path, body, headers = ADMIN) =>
+      app.request(
+        path,
+        {
+          method,
+          headers: { ...headers, ...(body === undefined ? {} : { 'content-type': 'application/json' }) },
+          ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+        },
+        CONNECTION,
+      ),
+    named: async (username) => (await identity.accounts.named(username)) as Account,
+  };
+}
+
+/** A lock as the real one is for one process: pieces of work of a key come one after the other. */
+function oneAtATime(): FakeDeps['peopleLock'] {
+  const tails = new Map<string, Promise<unknown>>();
+  return async (key, work) => {
+    const mine = (tails.get(key) ?? Promise.resolve()).then(work, work);
+    tails.set(
+      key,
+      mine.catch(() => undefined),
+    );
+    return mine;
+  };
+}
+
+export class Died extends Error {}
+
+/**
+ * The same deps in a process that dies at the `nth` call (from 1) to the provider: before the call is made, or after it was,
+ * with its answer lost. A dead process writes no outcome either. `calls` counts.
+ */
+export function dyingAt(deps: FakeDeps, nth: number, when: 'before' | 'after'): FakeDeps & { calls: () => number } {
+  let calls = 0;
+  const isDead = (): boolean => calls >= nth;
+
+  function around<T extends object>(port: T): T {
+    return new Proxy(port, {
+      get(target, name, receiver) {
+        const member: unknown = Reflect.get(target, name, receiver);
+        if (typeof member === 'object' && member !== null) return around(member);
+        if (typeof member !== 'function') return member;
+        return async (...args: unknown[]): Promise<unknown> => {
+          if (isDead()) throw new Died('dead already');
+          calls += 1;
+          if (calls === nth && when === 'before') throw new Died('before the call');
+          const answer: unknown = await (member as (...given: unknown[]) => unknown).apply(target, args);
+          if (calls === nth) throw new Died('after the call');
+          return answer;
+        };
+      },
+    });
+  }
+
+  const identity: Identity = around(deps.identity);
+  return {
+    ...deps,
+    identity: identity as FakeDeps['identity'],
+    audit: {
+      ...deps.audit,
+      conclude: async (...args) => {
+        if (!isDead()) await deps.audit.conclude(...args);
+      },
+    },
+    calls: () => calls,
+  };
+}
