@@ -5,6 +5,8 @@ const BENCHMARKS: Record<string, () => Promise<void>> = {
   ldap: async () => (await import('./ldap.ts')).run(),
   live: async () => (await import('./live.ts')).run(),
   start: async () => (await import('./start.ts')).run(),
+  verify: async () => (await import('./verify.ts')).run(),
+  users: async () => (await import('./users.ts')).run(),
 };
 
 const name = process.argv[2];
