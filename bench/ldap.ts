@@ -8,12 +8,11 @@ import { join } from 'node:path';
 import { Client } from 'ldapts';
 import { hashPassword } from '../compose/embedded/identity/password-hash.ts';
 import { startSlapd, slapdMissing } from '../test/fakes/slapd.ts';
-import { report, reportAim, sampleOf, show } from './measure.ts';
+import { perSecond, report, reportAim, sampleOf, show } from './measure.ts';
 import { benchStack, type BenchStack } from './stack.ts';
 
 const CALLERS = 16;
 const ROUNDS = 5;
-const ROUND_MS = 4_000;
 const PASSWORD = 'a password that is right';
 const HOSTILE_MS = 60_000;
 
@@ -78,20 +77,6 @@ async function hashesPerSecond(): Promise<number> {
 
 async function bindsPerSecond(of: readonly Caller[]): Promise<number> {
   return perSecond(of.map((caller) => () => caller.bind()));
-}
-
-async function perSecond(workers: readonly (() => Promise<unknown>)[]): Promise<number> {
-  const begun = performance.now();
-  let done = 0;
-  await Promise.all(
-    workers.map(async (work) => {
-      while (performance.now() - begun < ROUND_MS) {
-        await work();
-        done += 1;
-      }
-    }),
-  );
-  return (done * 1000) / (performance.now() - begun);
 }
 
 interface Account {

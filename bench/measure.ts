@@ -48,3 +48,18 @@ export function reportAim(
       .replaceAll(' :', ':'),
   );
 }
+
+/** How often the workers together get their work done in a second, each again and again for that long. */
+export async function perSecond(workers: readonly (() => Promise<unknown>)[], forMs = 4_000): Promise<number> {
+  const begun = performance.now();
+  let done = 0;
+  await Promise.all(
+    workers.map(async (work) => {
+      while (performance.now() - begun < forMs) {
+        await work();
+        done += 1;
+      }
+    }),
+  );
+  return (done * 1000) / (performance.now() - begun);
+}

@@ -5,12 +5,11 @@ import { Client } from 'ldapts';
 import { hashPassword } from '../compose/embedded/identity/password-hash.ts';
 import { BARE_PORT, load, pin, startBare } from './against-bare.ts';
 import type { LoadResult } from './load.ts';
-import { report, reportAim, sampleOf, show } from './measure.ts';
+import { perSecond, report, reportAim, sampleOf, show } from './measure.ts';
 import { benchStack, type BenchStack } from './stack.ts';
 
 const CALLERS = 16;
 const ROUNDS = 5;
-const ROUND_MS = 4_000;
 const LOAD_SECONDS = 2;
 /** Nobody comes twice while a password is remembered (20 s), at a hundred binds a second. */
 const ACCOUNTS = 2_500;
@@ -78,20 +77,6 @@ async function uncached(stack: BenchStack): Promise<void> {
   report(`binds at the embedded directory, ${CALLERS} callers`, show(sampleOf(binds), 'a second'));
   report(`/auth/verify, nobody remembered, ${CALLERS} callers`, show(sampleOf(verified), 'a second'));
   ratio(verified, binds, 0.7);
-}
-
-async function perSecond(workers: readonly (() => Promise<unknown>)[]): Promise<number> {
-  const begun = performance.now();
-  let done = 0;
-  await Promise.all(
-    workers.map(async (work) => {
-      while (performance.now() - begun < ROUND_MS) {
-        await work();
-        done += 1;
-      }
-    }),
-  );
-  return (done * 1000) / (performance.now() - begun);
 }
 
 async function withSession(stack: BenchStack): Promise<void> {

@@ -1,10 +1,10 @@
 // People of a running stack: what the API does to them, seen by an LDAP client and by the people themselves.
 
 import { readFileSync } from 'node:fs';
-import { Client, InsufficientAccessError, InvalidCredentialsError } from 'ldapts';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { basic } from '../fakes/deps.ts';
 import { eventually, newStack, query, stop, type TestStack } from './embedded.ts';
+import { bindsAt } from './ldap-bind.ts';
 
 let stack: TestStack;
 
@@ -44,19 +44,7 @@ async function newUser(username: string, password: string, more: object = {}): P
   return user;
 }
 
-/** True when the directory lets them in on that base. */
-async function binds(username: string, password: string, base = stack.file().ldap.base_dn): Promise<boolean> {
-  const client = new Client({ url: stack.file().ldap.url });
-  try {
-    await client.bind(`cn=${username},ou=users,${base}`, password);
-    return true;
-  } catch (error) {
-    if (!(error instanceof InvalidCredentialsError || error instanceof InsufficientAccessError)) throw error;
-    return false;
-  } finally {
-    await client.unbind();
-  }
-}
+const binds = (username: string, password: string): Promise<boolean> => bindsAt(stack, username, password);
 
 const meStatus = async (username: string, password: string): Promise<number> =>
   (await ask('GET', '/api/me', undefined, basic(username, password))).status;

@@ -5,7 +5,6 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'nod
 import { X509Certificate } from 'node:crypto';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { Client, InsufficientAccessError, InvalidCredentialsError } from 'ldapts';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { SETTING_NAMES, type SettingName } from '../../shared/config/settings.ts';
 import { basic } from '../fakes/deps.ts';
@@ -22,6 +21,7 @@ import {
   stop,
   type TestStack,
 } from './embedded.ts';
+import { bindsAt } from './ldap-bind.ts';
 
 const LATER: SettingName[] = [
   'COT_RETENTION_DAYS',
@@ -72,19 +72,8 @@ const ENV = {
   USERS_HIDDEN_PREFIXES: 'web',
 };
 
-/** True when the directory of the stack lets them in. */
-async function binds(username: string, base: string, password: string): Promise<boolean> {
-  const client = new Client({ url: stack.file().ldap.url });
-  try {
-    await client.bind(`cn=${username},ou=users,${base}`, password);
-    return true;
-  } catch (error) {
-    if (!(error instanceof InvalidCredentialsError || error instanceof InsufficientAccessError)) throw error;
-    return false;
-  } finally {
-    await client.unbind();
-  }
-}
+const binds = (username: string, base: string, password: string): Promise<boolean> =>
+  bindsAt(stack, username, password, base);
 
 async function groupNames(): Promise<string[]> {
   const headers = { authorization: `Bearer ${ENV.IDENTITY_TOKEN}` };

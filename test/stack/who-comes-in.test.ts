@@ -2,10 +2,10 @@
 
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { Client, InvalidCredentialsError } from 'ldapts';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { basic } from '../fakes/deps.ts';
 import { answersPing, eventually, newStack, query, stop, type TestStack } from './embedded.ts';
+import { bindsAt } from './ldap-bind.ts';
 import { type AskedFrom, askFrom, type AskOptions } from './from-address.ts';
 
 const TOKEN = 'metrics-token-of-this-test';
@@ -54,19 +54,7 @@ async function cookieOf(username: string, password: string, from = HOME): Promis
   return answer.headers['set-cookie']?.[0]?.split(';')[0] ?? '';
 }
 
-async function binds(username: string, password: string): Promise<boolean> {
-  const { url, base_dn: base } = stack.file().ldap;
-  const client = new Client({ url });
-  try {
-    await client.bind(`cn=${username},ou=users,${base}`, password);
-    return true;
-  } catch (error) {
-    if (!(error instanceof InvalidCredentialsError)) throw error;
-    return false;
-  } finally {
-    await client.unbind();
-  }
-}
+const binds = (username: string, password: string): Promise<boolean> => bindsAt(stack, username, password);
 
 type Knock = (password: string, from: string) => Promise<AskedFrom>;
 
