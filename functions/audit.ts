@@ -6,7 +6,7 @@ import { csvLine } from '../shared/domain/csv.ts';
 import { objectIn } from '../shared/domain/json-text.ts';
 import type { Deps } from '../shared/http/deps.ts';
 import type { App } from '../shared/http/env.ts';
-import { csvAnswer, listingAnswer, listingQuery, wantedPart } from '../shared/http/listing.ts';
+import { csvAnswer, listingAnswer, listingQuery, pageOf, wantedPart } from '../shared/http/listing.ts';
 import { apiRoute, jsonAnswer } from '../shared/http/route.ts';
 import { AUDIT_PHASES, AUDIT_RESULTS, type AuditRecord } from '../shared/ports/audit.ts';
 
@@ -27,9 +27,7 @@ const recordSchema = z
   })
   .openapi('AuditRecord');
 
-const pageSchema = z
-  .object({ results: z.array(recordSchema), count: z.int(), page: z.int(), page_size: z.int() })
-  .openapi('AuditPage');
+const pageSchema = pageOf(recordSchema, 'AuditPage');
 
 const verdictSchema = z
   .object({

@@ -3,7 +3,7 @@
 import { z } from '@hono/zod-openapi';
 import type { Deps } from '../shared/http/deps.ts';
 import type { App } from '../shared/http/env.ts';
-import { integerQuery } from '../shared/http/query.ts';
+import { pageOf, pagingQuery } from '../shared/http/listing.ts';
 import { apiRoute, jsonAnswer } from '../shared/http/route.ts';
 import { clearSessionCookie } from '../shared/http/session-cookie.ts';
 import { actorOf } from '../shared/http/sign-in.ts';
@@ -20,9 +20,7 @@ const sessionSchema = z
   })
   .openapi('Session');
 
-const pageSchema = z
-  .object({ results: z.array(sessionSchema), count: z.int(), page: z.int(), page_size: z.int() })
-  .openapi('SessionPage');
+const pageSchema = pageOf(sessionSchema, 'SessionPage');
 
 const listRoute = apiRoute(
   {
@@ -30,7 +28,7 @@ const listRoute = apiRoute(
     path: '/api/sessions',
     summary: 'Your own sessions, newest first',
     tags: ['sign-in'],
-    request: { query: z.object({ page: integerQuery(1, 999_999_999, 1), page_size: integerQuery(1, 200, 50) }) },
+    request: { query: z.object(pagingQuery()) },
     responses: { 200: jsonAnswer('A page of sessions', pageSchema) },
   },
   { access: 'own', fails: ['invalid'] },

@@ -6,7 +6,8 @@ import { AppError } from '../shared/domain/app-error.ts';
 import { SCOPES } from '../shared/domain/principal.ts';
 import type { Deps } from '../shared/http/deps.ts';
 import type { App } from '../shared/http/env.ts';
-import { integerQuery, timeText } from '../shared/http/query.ts';
+import { pageOf, pagingQuery } from '../shared/http/listing.ts';
+import { timeText } from '../shared/http/query.ts';
 import { apiRoute, jsonAnswer } from '../shared/http/route.ts';
 import { actorOf } from '../shared/http/sign-in.ts';
 import type { ApiToken } from '../shared/ports/sign-ins.ts';
@@ -29,9 +30,7 @@ const newTokenSchema = tokenSchema
   .extend({ token: z.string().openapi({ description: 'The text itself; it is shown nowhere again' }) })
   .openapi('NewToken');
 
-const pageSchema = z
-  .object({ results: z.array(tokenSchema), count: z.int(), page: z.int(), page_size: z.int() })
-  .openapi('TokenPage');
+const pageSchema = pageOf(tokenSchema, 'TokenPage');
 
 const wantedSchema = z
   .object({
@@ -56,7 +55,7 @@ const listRoute = apiRoute(
     path: '/api/tokens',
     summary: 'API tokens that are valid, newest first, without their texts',
     tags: ['sign-in'],
-    request: { query: z.object({ page: integerQuery(1, 999_999_999, 1), page_size: integerQuery(1, 200, 50) }) },
+    request: { query: z.object(pagingQuery()) },
     responses: { 200: jsonAnswer('A page of tokens', pageSchema) },
   },
   { access: 'admin', fails: ['invalid'] },

@@ -15,7 +15,7 @@ import {
   userId,
   userSchema,
 } from '../shared/http/people-schemas.ts';
-import { integerQuery } from '../shared/http/query.ts';
+import { pageOf, pagingQuery } from '../shared/http/listing.ts';
 import { apiRoute, jsonAnswer } from '../shared/http/route.ts';
 import { ROLES } from '../shared/domain/principal.ts';
 import { createUser } from '../shared/verbs/create-user.ts';
@@ -27,9 +27,7 @@ const WORDS = ['certs', 'hidden'] as const;
 const tags = ['users'];
 const params = z.object({ id: z.string().openapi({ type: 'integer' }) });
 
-const pageSchema = z
-  .object({ results: z.array(userSchema), count: z.int(), page: z.int(), page_size: z.int() })
-  .openapi('UserPage');
+const pageSchema = pageOf(userSchema, 'UserPage');
 
 const listRoute = apiRoute(
   {
@@ -40,8 +38,7 @@ const listRoute = apiRoute(
     request: {
       query: z.object({
         search: searchQuery.openapi({ description: 'Part of the username, name or e-mail address' }),
-        page: integerQuery(1, 9_999_999, 1),
-        page_size: integerQuery(1, 200, 50),
+        ...pagingQuery(9_999_999),
         include: includeQuery(WORDS),
       }),
     },

@@ -1,4 +1,4 @@
-// What lists that can be had as pages or as CSV have in common.
+// What lists have in common that can be had as pages, and some as CSV.
 
 import { z } from '@hono/zod-openapi';
 import type { Context } from 'hono';
@@ -7,13 +7,22 @@ import { integerQuery, timeQuery } from './query.ts';
 
 export const MOST_CSV_ROWS = 10_000;
 
-/** The query parameters of each such list, besides its own filters. */
+/** The query parameters that choose a page. */
+export function pagingQuery(mostPages = 999_999_999) {
+  return { page: integerQuery(1, mostPages, 1), page_size: integerQuery(1, 200, 50) };
+}
+
+/** A page of such things; `name` is that of the schema in the API document. */
+export function pageOf<const S extends z.ZodType>(thing: S, name: string) {
+  return z.object({ results: z.array(thing), count: z.int(), page: z.int(), page_size: z.int() }).openapi(name);
+}
+
+/** The query parameters of a list that can be had as CSV too, besides its own filters. */
 export function listingQuery() {
   return {
     since: timeQuery(),
     until: timeQuery(),
-    page: integerQuery(1, 999_999_999, 1),
-    page_size: integerQuery(1, 200, 50),
+    ...pagingQuery(),
     format: z.enum(['json', 'csv']).default('json'),
   };
 }
