@@ -47,6 +47,7 @@ export function guardedDoors(options: GuardedDoorsOptions): QuickDoors {
   const made = new WeakMap<SignedText | DirectoryEntry, Principal>();
 
   function lockedFor(address: string): number | undefined {
+    if (lockout.isFree()) return undefined;
     const until = lockout.check(lockoutAddress(address), steadyMs()).lockedUntilMs;
     return until === undefined ? undefined : Math.max(1, Math.ceil((until - steadyMs()) / 1000));
   }

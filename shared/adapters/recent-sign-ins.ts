@@ -1,7 +1,6 @@
 // What was found out a moment ago about who comes in, so that not every request costs a bind: passwords that were right,
 // signed texts that are valid, groups of people. How long each is believed stands here, and nowhere else.
 
-import { isUtf8 } from 'node:buffer';
 import { hash, randomBytes } from 'node:crypto';
 import { AppError } from '../domain/app-error.ts';
 import { nameKey } from '../domain/names.ts';
@@ -42,6 +41,7 @@ interface KnownEpoch extends Asked<number | undefined> {
 
 interface Accepted {
   entry: DirectoryEntry;
+  personKey: string;
   epoch: number;
   until: number;
 }
@@ -120,9 +120,10 @@ export function recentSignIns({ directory, signIns, steadyMs, wallMs }: RecentOp
     }
   }
 
-  /** A name with a colon could be read as a shorter name with a longer password. */
+  /** By what Basic sends, so that a header need not be read. A name with a colon could be read as a shorter name with a longer password. */
   function passwordKey({ username, password }: Password): string | undefined {
-    return username.includes(':') ? undefined : digest('password', `${username}:${password}`);
+    if (username.includes(':')) return undefined;
+    return digest('password', Buffer.from(`${username}:${password}`).toString('base64'));
   }
 
   function current(key: string): Accepted | undefined {
@@ -166,10 +167,8 @@ export function recentSignIns({ directory, signIns, steadyMs, wallMs }: RecentOp
     },
 
     byHeader(encoded) {
-      const bytes = Buffer.from(encoded, 'base64');
-      if (!isUtf8(bytes) || bytes.toString('base64') !== encoded) return undefined;
-      const found = current(digest('password', bytes.toString()));
-      const known = found && epochs.get(nameKey(found.entry.username));
+      const found = current(digest('password', encoded));
+      const known = found && epochs.get(found.personKey);
       if (found === undefined || known === undefined) return undefined;
       return isFresh(known) && known.epoch === found.epoch ? found.entry : undefined;
     },
@@ -181,7 +180,8 @@ export function recentSignIns({ directory, signIns, steadyMs, wallMs }: RecentOp
       const key = passwordKey(password);
       return (entry) => {
         if (key === undefined || epoch === undefined || generation !== before) return;
-        keep(accepted, key, { entry, epoch, until: askedMs + BELIEVED_MS });
+        const personKey = nameKey(entry.username);
+        keep(accepted, key, { entry, personKey, epoch, until: askedMs + BELIEVED_MS });
       };
     },
 
@@ -223,7 +223,7 @@ export function recentSignIns({ directory, signIns, steadyMs, wallMs }: RecentOp
       const key = nameKey(username);
       people.delete(key);
       epochs.delete(key);
-      for (const [each, { entry }] of accepted) if (nameKey(entry.username) === key) accepted.delete(each);
+      for (const [each, { personKey }] of accepted) if (personKey === key) accepted.delete(each);
       for (const [each, { signed }] of recognised)
         if (signed === undefined || nameKey(signed.username) === key) recognised.delete(each);
     },

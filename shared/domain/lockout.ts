@@ -16,6 +16,8 @@ export interface LockoutState {
 
 /** Times are milliseconds that the caller passes in; they never go back. */
 export interface Lockout {
+  /** True when no key can be locked: the quick answer for the usual case. */
+  isFree(): boolean;
   check(key: string, nowMs: number): LockoutState;
   /** How many more failures lock the key; 0 while it is locked. */
   left(key: string, nowMs: number): number;
@@ -70,6 +72,7 @@ export function createLockout(rule: Partial<LockoutRule> = {}): Lockout {
   }
 
   return {
+    isFree: () => locked.size === 0,
     check,
     left,
 
