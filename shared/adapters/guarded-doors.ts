@@ -185,8 +185,7 @@ export function guardedDoors(options: GuardedDoorsOptions): QuickDoors {
       }));
     },
 
-    release: (address) =>
-      lockout.release(lockoutAddress(address.includes(':') ? address.replace(/\/64$/, '') : address)),
+    release: (address) => lockout.release(lockoutAddress(address)),
   };
 }
 

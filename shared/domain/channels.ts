@@ -25,6 +25,6 @@ export function isChannel(name: string, roles: RoleGroups): boolean {
 }
 
 /** True for the groups that give a role, in any case. */
-export function givesRole(name: string, { admin, viewer }: RoleGroups): boolean {
+function givesRole(name: string, { admin, viewer }: RoleGroups): boolean {
   return [ADMIN_ROLE_GROUP, admin, viewer].some((each) => nameKey(each) === nameKey(name));
 }

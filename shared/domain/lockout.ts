@@ -102,9 +102,9 @@ export function createLockout(rule: Partial<LockoutRule> = {}): Lockout {
 
 const MAPPED = /^::ffff:(?:(\d+\.\d+\.\d+\.\d+)|([\da-f]{1,4}):([\da-f]{1,4}))$/;
 
-/** What counts as one address: IPv4 by itself, however it is written, IPv6 by its /64 (`2001:db8:0:1::/64`). */
+/** What counts as one address: IPv4 by itself, however it is written, IPv6 by its /64 (`2001:db8:0:1::/64`, which stands for itself). */
 export function lockoutAddress(address: string): string {
-  const plain = address.toLowerCase().replace(/%.*$/, '');
+  const plain = address.toLowerCase().replace(/(%.*|\/64)$/, '');
   if (!plain.includes(':')) return plain;
   const mapped = MAPPED.exec(plain);
   if (mapped?.[1] !== undefined) return mapped[1];

@@ -24,7 +24,7 @@ function beginsWith(username: string, prefix: string): boolean {
   return nameKey(username).startsWith(nameKey(prefix));
 }
 
-export const LEAST_PASSWORD_CHARACTERS = 12;
+const LEAST_PASSWORD_CHARACTERS = 12;
 export const MOST_PASSWORD_BYTES = 1024;
 
 /** What programs and manuals of this field set, at least as long as a password must be; in lower case. */

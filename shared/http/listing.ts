@@ -5,7 +5,7 @@ import type { Context } from 'hono';
 import type { AppEnv } from './env.ts';
 import { integerQuery, timeQuery } from './query.ts';
 
-export const MOST_CSV_ROWS = 10_000;
+const MOST_CSV_ROWS = 10_000;
 
 /** The query parameters that choose a page. */
 export function pagingQuery(mostPages = 999_999_999) {

@@ -19,7 +19,7 @@ import {
   type UserChange,
 } from './user-change.ts';
 
-export const FINISHER = 'finish-intents';
+const FINISHER = 'finish-intents';
 /** After a day without success it is for people to look. */
 const GIVEN_UP_MS = 86_400_000;
 const AGAIN = { begun: () => undefined };

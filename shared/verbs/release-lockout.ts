@@ -13,7 +13,7 @@ export interface ReleaseLockoutDeps {
 
 /** `address` is one of a locked /64 as well. Rejects with `not_found` when nothing is known of it. */
 export async function releaseLockout(deps: ReleaseLockoutDeps, actor: Actor, address: string): Promise<void> {
-  const target = lockoutAddress(address.replace(/\/64$/, ''));
+  const target = lockoutAddress(address);
   await audited(deps, { actor, action: 'lockout.release', target }, async () => {
     if (await deps.doors.release(target)) return;
     throw new AppError(
