@@ -16,12 +16,14 @@ beforeAll(async () => {
 });
 afterAll(() => stop(stack.data));
 
+/** The core has its tables in that database too. */
+const VICTIM = { name: 'cot', variable: 'the URL', history: 'victim_history', shared: true };
 const ONE = [{ number: 1, name: 'one', sql: 'CREATE TABLE one (n int)' }];
 
 describe('the PostgreSQL client', () => {
   it('survives connections that are killed at any moment: every call ends, and the next one works', async () => {
     const url = new Secret(stack.file().database);
-    const migrateOnce = (withinMs: number) => withDatabase(url, 'victim', withinMs, (sql) => migrate(sql, ONE));
+    const migrateOnce = (withinMs: number) => withDatabase(url, 'victim', withinMs, (sql) => migrate(sql, ONE, VICTIM));
     const killer = connect(new Secret(stack.file().database), { name: 'killer', max: 1 });
     const kill = () => killer`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'victim'`;
     let killing = true;
