@@ -2,18 +2,14 @@
 
 import { AndFilter, EqualityFilter, PresenceFilter } from 'ldapts';
 import { AppError } from '../domain/app-error.ts';
-import {
-  escapeNameValue,
-  parseDistinguishedName,
-  partsAbove,
-  type RelativeName,
-} from '../domain/distinguished-name.ts';
+import { escapeNameValue, parseDistinguishedName } from '../domain/distinguished-name.ts';
 import type { Secret } from '../domain/secret.ts';
 import type { Directory, DirectoryBase, DirectoryEntry } from '../ports/directory.ts';
 import type { Log } from '../ports/log.ts';
 import type { LdapEntry } from './ldap-answers.ts';
 import { type LdapConnection, LdapFailure, type LdapServer, openLdap } from './ldap-connection.ts';
 import { ldapConnections } from './ldap-connections.ts';
+import { type LdapGroup, leafName, searchGroups } from './ldap-groups.ts';
 import { answerFailure, INSUFFICIENT, isRefusal, NO_SUCH_OBJECT } from './ldap-results.ts';
 import { ldapServiceAccount } from './ldap-service-account.ts';
 
@@ -38,13 +34,20 @@ export interface LdapDirectoryOptions {
 const MOST_WAITING = 256;
 const MOST_NAME_CHARACTERS = 150;
 const MOST_PASSWORD_BYTES = 1024;
-const MOST_DN_CHARACTERS = 2000;
 /** A person with ten thousand groups, a group with a hundred thousand members. */
 const USER_LIMITS = { mostEntries: 1, mostBytes: 1024 * 1024 };
 const GROUP_LIMITS = { mostEntries: 20, mostBytes: 8 * 1024 * 1024 };
 const DEFAULT_PORTS: Record<string, number> = { 'ldap:': 389, 'ldaps:': 636 };
 
-export function ldapDirectory(options: LdapDirectoryOptions): Directory & { close(): Promise<void> } {
+/** The directory, and what the core asks beyond the port. */
+export interface LdapDirectory extends Directory {
+  /** Groups of the core base whose name contains the text in any case, sorted by name. Errors as of `find`. */
+  groups(containing: string): Promise<LdapGroup[]>;
+  /** Ends after the work that is under way. */
+  close(): Promise<void>;
+}
+
+export function ldapDirectory(options: LdapDirectoryOptions): LdapDirectory {
   const { withinMs = 5000 } = options;
   const { server, place } = readUrl(options.url, options.tlsCaFile);
   const called = `The directory at ${place}`;
@@ -175,7 +178,15 @@ export function ldapDirectory(options: LdapDirectoryOptions): Directory & { clos
     return found && new Set(found.attributes.get('member')).size;
   }
 
-  return { signIn, find, probe, close: () => connections.close() };
+  async function groups(containing: string): Promise<LdapGroup[]> {
+    const until = performance.now() + withinMs;
+    const place = { base: bases.core, as: serviceName('core'), service, called };
+    return explained(() =>
+      connections.use('core', until, (connection) => searchGroups(connection, containing, place, until)),
+    );
+  }
+
+  return { signIn, find, probe, groups, close: () => connections.close() };
 }
 
 function readUrl(url: string, caFile: string | undefined): { server: LdapServer; place: string } {
@@ -208,16 +219,7 @@ function described(entry: LdapEntry, asked: string, base: string): DirectoryEntr
   const username = nameIn(entry, asked);
   if (username === undefined) return undefined;
   const place = parseDistinguishedName(`ou=groups,${base}`) ?? [];
-  const names = (entry.attributes.get('memberof') ?? []).map((name) => groupName(name, place));
+  const names = (entry.attributes.get('memberof') ?? []).map((name) => leafName(name, place));
   const known = new Map(names.filter((name) => name !== undefined).map((name) => [name.toLowerCase(), name]));
   return { dn: entry.dn, username, isActive: isActive(entry), groups: [...known.values()] };
-}
-
-/** The `cn` of a group that stands right in that place. */
-function groupName(name: string, place: RelativeName[]): string | undefined {
-  const parts = name.length > MOST_DN_CHARACTERS ? undefined : parseDistinguishedName(name);
-  const [part, ...others] = (parts && partsAbove(parts, place)) ?? [];
-  const [pair, ...joined] = part ?? [];
-  if (pair?.type.toLowerCase() !== 'cn' || others.length > 0 || joined.length > 0) return undefined;
-  return pair.value;
 }

@@ -50,6 +50,7 @@ describe('the embedded provider', () => {
     return {
       directory,
       createUser,
+      groups: (containing) => directory.groups(containing),
       createGroup,
       async join(username, group) {
         await createGroup(group);
@@ -84,6 +85,7 @@ describe('the embedded provider', () => {
     inactiveUsers: true,
     groupsElsewhere: false,
     restart: true,
+    listsGroups: true,
     anyUserName: true,
   });
 });

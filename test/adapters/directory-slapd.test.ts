@@ -33,6 +33,7 @@ describe.skipIf(slapdMissing !== undefined)(title, () => {
       return {
         ...slapd,
         directory,
+        groups: (containing) => directory.groups(containing),
         createGroup: async () => {},
         createAppPassword: undefined,
         deactivate: undefined,
@@ -42,7 +43,14 @@ describe.skipIf(slapdMissing !== undefined)(title, () => {
         },
       };
     },
-    { appPasswords: false, inactiveUsers: false, groupsElsewhere: true, restart: true, anyUserName: true },
+    {
+      appPasswords: false,
+      inactiveUsers: false,
+      groupsElsewhere: true,
+      restart: true,
+      listsGroups: true,
+      anyUserName: true,
+    },
   );
 
   it('speaks TLS', async () => {

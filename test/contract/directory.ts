@@ -19,6 +19,8 @@ export interface DirectoryWorld {
   deactivate: ((username: string) => Promise<void>) | undefined;
   /** Membership in a group of that name that does not stand right below the groups of the base. */
   joinElsewhere: ((username: string, group: string) => Promise<void>) | undefined;
+  /** Lists groups of the core base. */
+  groups?: (containing: string) => Promise<{ dn: string; name: string; members: string[] }[]>;
   /** Stops answering, and answers again with all it knew. */
   stop: (() => Promise<void>) | undefined;
   start: (() => Promise<void>) | undefined;
@@ -30,6 +32,7 @@ export interface DirectoryAbilities {
   inactiveUsers: boolean;
   groupsElsewhere: boolean;
   restart: boolean;
+  listsGroups?: boolean;
   /** User names with any character: a provider may refuse to create them. */
   anyUserName: boolean;
 }
@@ -209,6 +212,40 @@ export function directoryContract(make: () => Promise<DirectoryWorld>, can: Dire
     expect(await Promise.all(rounds)).toEqual(
       rounds.map((_, index) => [index % 2 === 0 ? 'alice' : username, index % 3 === 0 ? undefined : username]),
     );
+  });
+
+  describe.runIf(can.listsGroups)('groups', () => {
+    const list = async (containing: string): Promise<string[]> =>
+      ((await world.groups?.(containing)) ?? []).map(({ name }) => name);
+
+    it('are listed by a text in their names, in any case, sorted, with their members', async () => {
+      for (const name of ['core_Listed B', 'core_Listed_A', 'other_listed']) {
+        await world.createGroup(name);
+        await world.join('alice', name);
+      }
+      const { username } = await somebody();
+      await world.join(username, 'core_Listed_A');
+      expect(await list('LISTED')).toEqual(['core_Listed B', 'core_Listed_A', 'other_listed']);
+      expect(await list('core_Listed_A')).toEqual(['core_Listed_A']);
+      expect((await list('')).length).toBeGreaterThan(3);
+      const [found] = (await world.groups?.('core_listed_a')) ?? [];
+      expect(found?.members.toSorted()).toEqual(['alice', username]);
+      expect(found?.dn.toLowerCase()).toBe('cn=core_listed_a,ou=groups,dc=core,dc=holdfast');
+    });
+
+    it('are looked for by the text as it is', async () => {
+      const odd = 'core_x (y) * z';
+      await world.createGroup(odd);
+      await world.join('alice', odd);
+      for (const text of ['(y)', '*', ') * ', odd]) expect(await list(text)).toEqual([odd]);
+      for (const text of ['c*', '*)(cn=*', 'no such group', 'a\0', '\\2a', 'x'.repeat(5000)])
+        expect(await list(text)).toEqual([]);
+    });
+
+    it.runIf(can.groupsElsewhere)('of another place are not listed', async () => {
+      await world.joinElsewhere?.('alice', 'core_Listed elsewhere');
+      expect(await list('elsewhere')).toEqual([]);
+    });
   });
 
   describe.runIf(can.appPasswords)('an app password', () => {
