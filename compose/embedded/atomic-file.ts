@@ -5,7 +5,7 @@ import { dirname } from 'node:path';
 import { explainFileError } from './stack-error.ts';
 
 /** Replaces the file at `path`; readable by its owner only unless `mode` says otherwise. */
-export function writeFileAtomically(path: string, text: string, mode = 0o600): void {
+export function writeFileAtomically(path: string, text: string | Uint8Array, mode = 0o600): void {
   const temporary = `${path}.new`;
   try {
     rmSync(temporary, { force: true });

@@ -1,0 +1,21 @@
+// The migrations of the core's database `cot`, in order. To add one: a new file, a line here; never change an old one.
+
+import core from './0001-core.sql';
+
+/** The same shape as the migrations of the stack's state. */
+export interface CoreMigration {
+  /** Counts from 1 without gaps. */
+  number: number;
+  name: string;
+  sql: string;
+}
+
+export const CORE_MIGRATIONS: readonly CoreMigration[] = [{ number: 1, name: 'core', sql: core }];
+
+/** The database they belong to; the flow engine may have tables of its own there. */
+export const CORE_DATABASE_MIGRATED = {
+  name: 'cot',
+  variable: 'the URL of the core',
+  history: 'schema_version',
+  shared: true,
+} as const;
