@@ -1,0 +1,185 @@
+// A TLS port of the core, TLS 1.2 and 1.3: handshake, admission by certificate where one is asked for, a bounded number of
+// connections. Who is let in is handed on as a socket; what is spoken on it is another file's matter.
+
+import { once } from 'node:events';
+import { createServer as createRawServer, type Server as RawServer, type Socket } from 'node:net';
+import { createServer as createTlsServer, type TlsOptions, type TLSSocket } from 'node:tls';
+import { urlHost } from '../../../../shared/domain/host-name.ts';
+import { lockoutAddress } from '../../../../shared/domain/lockout.ts';
+import { codeOf, messageOf } from '../../../../shared/domain/thrown.ts';
+import type { Log } from '../../../../shared/ports/log.ts';
+import { StackError } from '../../stack-error.ts';
+import type { LiveConnections } from '../parts.ts';
+import type { Admission, KnownCertificate } from './admission.ts';
+import { openConnections } from './open-connections.ts';
+import { createPortEvents, type PortEvents } from './port-events.ts';
+import type { ServerIdentity } from './server-identity.ts';
+
+/** Somebody who was let in. */
+export interface Arrival {
+  socket: TLSSocket;
+  clientAddress: string;
+  /** Of a port that asks for certificates. */
+  known: KnownCertificate | undefined;
+  /** A connection at work is never closed for another one; a new one is at work until it says otherwise. */
+  busy(): void;
+  idle(): void;
+}
+
+export interface CoreListenerOptions {
+  /** In the log; and it keeps the sessions of a port apart from those of others. */
+  name: string;
+  port: number;
+  addresses: readonly string[];
+  identity: ServerIdentity;
+  /** With it a certificate of our CA is demanded; without it nobody is asked for one. */
+  admission?: Admission;
+  live: LiveConnections;
+  accepted: (arrival: Arrival) => void;
+  log: Log;
+  mostConnections?: number;
+  handshakeWithinMs?: number;
+}
+
+export interface CoreListener {
+  events: PortEvents;
+  /** On every address, or on none: rejects with a StackError that names the one that cannot be had. */
+  listen(): Promise<void>;
+  /** New secrets: no ticket that was given out before is taken any more. Open connections go on. */
+  renew(identity: ServerIdentity): void;
+  /** Stops accepting, lets those at work end for at most `graceMs`, then closes every connection. */
+  close(graceMs: number): Promise<void>;
+}
+
+const MOST_CONNECTIONS = 2048;
+const HANDSHAKE_WITHIN_MS = 10_000;
+const LOOK_EVERY_MS = 10_000;
+const IPV4_AS_IPV6 = '::ffff:';
+
+export function createCoreListener(options: CoreListenerOptions): CoreListener {
+  const { name, port, addresses, admission, live, accepted, log } = options;
+  const events = createPortEvents(log, name, () => performance.now());
+  const open = openConnections(options.mostConnections ?? MOST_CONNECTIONS);
+  /** The handshake is told by another object than the connection; both know their ends. */
+  const arriving = new Map<string, Socket>();
+  const admitted = new Map<TLSSocket, KnownCertificate>();
+  const entrances: RawServer[] = [];
+  const server = createTlsServer({
+    ...contextOptions(options.identity),
+    requestCert: admission !== undefined,
+    rejectUnauthorized: admission !== undefined,
+    handshakeTimeout: options.handshakeWithinMs ?? HANDSHAKE_WITHIN_MS,
+  });
+  server.on('secureConnection', welcome);
+  server.on('tlsClientError', (error, socket) => {
+    events.happened('handshake failed', { address: addressOf(socket), reason: codeOf(error) ?? messageOf(error) });
+    socket.destroy();
+  });
+  const looking = setInterval(look, LOOK_EVERY_MS).unref();
+
+  function contextOptions({ certificate, key, ca }: ServerIdentity): TlsOptions {
+    return {
+      cert: certificate,
+      key,
+      minVersion: 'TLSv1.2',
+      sessionIdContext: `holdfast ${name}`,
+      ...(admission === undefined ? {} : { ca }),
+    };
+  }
+
+  function arrive(raw: Socket): void {
+    const address = addressOf(raw);
+    const { taken, gaveWay } = open.take(raw, lockoutAddress(address));
+    if (gaveWay !== undefined) events.happened('gave way', { address });
+    if (!taken) {
+      events.happened('turned away', { address });
+      raw.destroy();
+      return;
+    }
+    const ends = endsOf(raw);
+    arriving.set(ends, raw);
+    raw.once('close', () => {
+      if (arriving.get(ends) === raw) arriving.delete(ends);
+    });
+    raw.on('error', () => raw.destroy());
+    server.emit('connection', raw);
+  }
+
+  function welcome(socket: TLSSocket): void {
+    socket.on('error', () => socket.destroy());
+    const ends = endsOf(socket);
+    const raw = arriving.get(ends);
+    arriving.delete(ends);
+    if (raw === undefined) {
+      socket.destroy();
+      return;
+    }
+    socket.disableRenegotiation();
+    const clientAddress = addressOf(socket);
+    const known = admission?.check(socket);
+    if (typeof known === 'string') {
+      events.happened('certificate refused', { address: clientAddress, reason: known });
+      socket.destroy();
+      return;
+    }
+    if (known !== undefined) {
+      admitted.set(socket, known);
+      socket.once('close', () => admitted.delete(socket));
+      live.add(socket, known.certificate);
+    }
+    open.busy(raw);
+    accepted({ socket, clientAddress, known, busy: () => open.busy(raw), idle: () => open.idle(raw) });
+  }
+
+  /** A certificate may end while its connection is open. */
+  function look(): void {
+    events.tick();
+    for (const [socket, known] of admitted) if (admission?.refusal(known) !== undefined) socket.destroy();
+  }
+
+  async function listenOn(address: string): Promise<void> {
+    const entrance = createRawServer({ noDelay: true, keepAlive: true }, arrive);
+    try {
+      await once(entrance.listen({ host: address, port, exclusive: true }), 'listening');
+    } catch (error) {
+      throw new StackError(
+        `${urlHost(address)}:${port} (${name}) cannot be listened on: ${codeOf(error) ?? messageOf(error)}.`,
+        'stop what holds it, or shift every port with --offset 1000',
+        error,
+      );
+    }
+    entrance.on('error', (error) => log.error('core.accept_failed', { port: name, error: messageOf(error) }));
+    entrances.push(entrance);
+  }
+
+  async function close(graceMs: number): Promise<void> {
+    clearInterval(looking);
+    for (const entrance of entrances) entrance.close();
+    open.endIdle();
+    const timer = setTimeout(() => open.endAll(), graceMs);
+    await open.none();
+    clearTimeout(timer);
+  }
+
+  return {
+    events,
+    async listen() {
+      try {
+        for (const address of addresses) await listenOn(address);
+      } catch (error) {
+        await close(0);
+        throw error;
+      }
+    },
+    renew: (identity) => server.setSecureContext(contextOptions(identity)),
+    close,
+  };
+}
+
+function endsOf({ remoteAddress, remotePort, localAddress, localPort }: Socket): string {
+  return `${remoteAddress} ${remotePort} ${localAddress} ${localPort}`;
+}
+
+function addressOf({ remoteAddress = '' }: Socket): string {
+  return remoteAddress.startsWith(IPV4_AS_IPV6) ? remoteAddress.slice(IPV4_AS_IPV6.length) : remoteAddress;
+}
