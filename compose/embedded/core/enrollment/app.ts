@@ -1,0 +1,175 @@
+// Port 8446: everything that a password opens. Enrollment itself, and for administrators the admin API.
+
+import { type Context, Hono } from 'hono';
+import { AppError } from '../../../../shared/domain/app-error.ts';
+import { ADMIN_ROLE_GROUP, nameKey } from '../../../../shared/domain/names.ts';
+import { messageOf } from '../../../../shared/domain/thrown.ts';
+import type { Log } from '../../../../shared/ports/log.ts';
+import { CoreFault, faultResponse } from '../http/answers.ts';
+import { isFromForeignSite } from '../http/foreign-site.ts';
+import type {
+  Authority,
+  CertificateStore,
+  CoreCaller,
+  CoreConnection,
+  CoreDirectory,
+  CoreFetch,
+  CoreRole,
+  SignedCertificate,
+} from '../parts.ts';
+import { wantedRepresentation } from './accept.ts';
+import { readText } from './body.ts';
+import { createEnroll } from './enroll.ts';
+import { createEvents, type EnrollmentEvents } from './events.ts';
+import { passwordDoor } from './password-door.ts';
+import { Refusal, refusalResponse } from './refusal.ts';
+import { createSignIn, type SignedIn } from './sign-in.ts';
+import { tokenEndpoint } from './token-endpoint.ts';
+import { createTokens } from './tokens.ts';
+import {
+  bundledCertificate,
+  type CertificateBundle,
+  certificateConfig,
+  writtenCertificate,
+} from './written-certificate.ts';
+
+export interface EnrollmentApiOptions {
+  directory: Pick<CoreDirectory, 'signIn'>;
+  authority: Pick<Authority, 'chain' | 'issue'>;
+  certificates: Pick<CertificateStore, 'add'>;
+  bundle: CertificateBundle;
+  /** Answers whatever is not of enrollment, and refuses by the role of the caller. */
+  adminApi: (request: Request, connection: CoreConnection, caller: CoreCaller) => Response | Promise<Response>;
+  /** Whoever is in it administers the core. */
+  adminGroup?: string;
+  log: Log;
+  now: () => Date;
+  /** Milliseconds that never go back. */
+  steadyMs: () => number;
+}
+
+interface EnrollmentEnv {
+  Bindings: { connection: CoreConnection };
+  Variables: { user: string };
+}
+type EnrollmentContext = Context<EnrollmentEnv>;
+
+const TLS = '/Marti/api/tls';
+const LONGEST_CLIENT_UID = 255;
+const CONTROL = /\p{Cc}/u;
+/** Of the admin API, for anybody with a password. */
+const FOR_EVERYBODY = /^\/Marti\/api\/(?:version(?:\/config)?|util\/user(?:\/[A-Za-z]+)*)$/;
+
+/**
+ * @example
+ * const api = createEnrollmentApi({ directory, authority, certificates, bundle, adminApi, log, now, steadyMs });
+ * const response = await api(request, { clientAddress: '192.0.2.7', secure: true });
+ */
+export function createEnrollmentApi(options: EnrollmentApiOptions): CoreFetch {
+  const { directory, authority, bundle, adminApi, adminGroup = ADMIN_ROLE_GROUP, log, now, steadyMs } = options;
+  const events = createEvents(log, steadyMs);
+  const door = passwordDoor(directory, steadyMs, events);
+  const tokens = createTokens(now);
+  const prepareSignIn = createSignIn(directory, door, tokens);
+  const enroll = createEnroll({ ...options, events });
+  const giveToken = tokenEndpoint(door, tokens);
+  const app = new Hono<EnrollmentEnv>();
+
+  const prepare = (c: EnrollmentContext): (() => Promise<SignedIn>) => {
+    const enter = prepareSignIn(c.req.raw.headers, c.env.connection.clientAddress);
+    return async () => {
+      const signedIn = await enter();
+      c.set('user', signedIn.entry.username);
+      return signedIn;
+    };
+  };
+
+  async function certificate(c: EnrollmentContext, enter: () => Promise<SignedIn>): Promise<SignedCertificate> {
+    const { clientAddress: address } = c.env.connection;
+    const clientUid = clientUidOf(c);
+    // The body first: it may take minutes, in which an account can be closed.
+    const request = await readText(c.req.raw);
+    return enroll(await enter(), { request, clientUid, channels: c.req.query('version') !== undefined, address });
+  }
+
+  /** An app password never administers: its QR code is handed around. */
+  async function roleOf({ entry, opens }: SignedIn): Promise<CoreRole> {
+    const isAdmin = entry.groups.some((group) => nameKey(group) === nameKey(adminGroup));
+    return isAdmin && (await opens('web')) ? 'ROLE_ADMIN' : 'ROLE_ANONYMOUS';
+  }
+
+  function add(method: 'GET' | 'POST', path: string, handle: (c: EnrollmentContext) => Promise<Response>): void {
+    app.on(method, path, handle);
+    app.all(path, function refuseMethod() {
+      const allow = method === 'GET' ? 'GET, HEAD' : method;
+      throw new Refusal(405, `This address takes ${allow}.`, { allow });
+    });
+  }
+
+  /** For a request whose answer is the same for everybody who may come in. */
+  const signedIn = (answer: () => Response) => async (c: EnrollmentContext) => {
+    await prepare(c)();
+    return answer();
+  };
+  const nothing = (): Response => new Response(null, { status: 204 });
+
+  app.use(async function refuseForeignSites(c, next) {
+    if (isFromForeignSite(c.req.raw, c.env.connection))
+      throw new Refusal(403, 'This request was caused by a page of another site.');
+    await next();
+  });
+  add('POST', '/oauth/token', (c) => giveToken(c.req.raw, c.env.connection));
+  add('GET', `${TLS}/config`, signedIn(certificateConfig));
+  add('GET', `${TLS}/profile/enrollment`, signedIn(nothing));
+  add('GET', `${TLS}/profile/tool/:tool`, signedIn(nothing));
+  add('POST', `${TLS}/signClient`, async (c) =>
+    bundledCertificate(bundle, await certificate(c, prepare(c)), authority.chain),
+  );
+  add('POST', `${TLS}/signClient/v2`, async (c) => {
+    const enter = prepare(c);
+    const wanted = wantedRepresentation(c.req.header('accept'));
+    if (wanted === undefined)
+      throw new CoreFault('invalid', 'Invalid Request: Accept must allow application/json or application/xml');
+    return writtenCertificate(wanted, await certificate(c, enter), authority.chain);
+  });
+  app.all('*', async function askAdminApi(c) {
+    const someone = await prepare(c)();
+    const role = await roleOf(someone);
+    const isOpen = FOR_EVERYBODY.test(c.req.path) && ['GET', 'HEAD'].includes(c.req.method);
+    if (role !== 'ROLE_ADMIN' && !isOpen)
+      throw new Refusal(403, 'This is not open to an account without a certificate.');
+    return adminApi(c.req.raw, c.env.connection, { username: someone.entry.username, by: someone.by, role });
+  });
+  app.onError((error, c) => answerTo(error, c, events));
+
+  return (request, connection) => app.fetch(request, { connection });
+}
+
+function clientUidOf(c: EnrollmentContext): string {
+  const clientUid = c.req.query('clientUid') ?? '';
+  if (clientUid.length > LONGEST_CLIENT_UID || CONTROL.test(clientUid))
+    throw new CoreFault(
+      'invalid',
+      `Invalid Request: clientUid has ${LONGEST_CLIENT_UID} characters at most, none of them a control character`,
+    );
+  return clientUid;
+}
+
+function answerTo(error: Error, c: EnrollmentContext, events: EnrollmentEvents): Response {
+  if (error instanceof Refusal) return refusalResponse(error);
+  if (error instanceof CoreFault) return faultResponse(error);
+  const failure = {
+    address: c.env.connection.clientAddress,
+    user: c.get('user') as string | undefined,
+    clientUid: c.req.query('clientUid'),
+    reason: `${c.req.method} ${c.req.path}: ${messageOf(error)}`,
+  };
+  if (error instanceof AppError && (error.code === 'unavailable' || error.code === 'upstream')) {
+    events.failed('unavailable', failure);
+    const [status, what] =
+      error.code === 'unavailable' ? ([503, 'do not answer'] as const) : ([502, 'answer wrongly'] as const);
+    return refusalResponse(new Refusal(status, `The directory or the database ${what}. Try again in a moment.`));
+  }
+  events.failed('internal', failure);
+  return refusalResponse(new Refusal(500, 'This cannot be done at the moment. The log of the server says why.'));
+}

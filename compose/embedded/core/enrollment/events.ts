@@ -1,0 +1,65 @@
+// What enrollment reports: who got a certificate, line by line, and who did not and why. Failures of one kind have a few lines
+// a minute; the others are counted, and the count is told when the next minute has something to tell. No client fills the log.
+
+import { oneLine, shortened } from '../../../../shared/domain/plain-text.ts';
+import type { Log } from '../../../../shared/ports/log.ts';
+
+export type FailureKind = 'password' | 'locked' | 'request' | 'unavailable' | 'internal';
+
+export interface Failure {
+  address: string;
+  user?: string | undefined;
+  clientUid?: string | undefined;
+  reason: string;
+}
+
+export interface EnrollmentEvents {
+  signed(event: { user: string; clientUid: string; hash: string; address: string }): void;
+  failed(kind: FailureKind, failure: Failure): void;
+}
+
+const MINUTE_MS = 60_000;
+const LINES_PER_MINUTE = 20;
+const SHOWN_CHARACTERS = 80;
+const SHOWN_REASON_CHARACTERS = 300;
+const LEVELS = { password: 'info', locked: 'info', request: 'warn', unavailable: 'warn', internal: 'error' } as const;
+
+/** `steadyMs` never goes back. */
+export function createEvents(log: Log, steadyMs: () => number): EnrollmentEvents {
+  const counts = new Map<FailureKind, number>();
+  let since = steadyMs();
+
+  function beginMinute(): void {
+    if (steadyMs() - since < MINUTE_MS) return;
+    since = steadyMs();
+    const untold = [...counts].filter(([, count]) => count > LINES_PER_MINUTE);
+    const more = untold.map(([kind, count]) => [kind, count - LINES_PER_MINUTE]);
+    if (more.length > 0) log.warn('enrollment.failed_more', Object.fromEntries(more));
+    counts.clear();
+  }
+
+  return {
+    signed({ user, clientUid, hash, address }) {
+      beginMinute();
+      log.info('enrollment.signed', { user, client_uid: shown(clientUid), hash, address });
+    },
+
+    failed(kind, { address, user, clientUid, reason }) {
+      beginMinute();
+      const count = (counts.get(kind) ?? 0) + 1;
+      counts.set(kind, count);
+      if (count > LINES_PER_MINUTE) return;
+      log[LEVELS[kind]]('enrollment.failed', {
+        kind,
+        reason: shortened(oneLine(reason), SHOWN_REASON_CHARACTERS),
+        address,
+        user: shown(user),
+        client_uid: shown(clientUid),
+      });
+    },
+  };
+}
+
+function shown(text: string | undefined): string | undefined {
+  return text === undefined ? undefined : shortened(oneLine(text), SHOWN_CHARACTERS);
+}

@@ -1,0 +1,184 @@
+// Reads a signing request (PKCS#10, RFC 2986) as clients send it, and holds it to the rules of the core. Its extensions are not
+// read: the CA alone says what a certificate may do.
+
+import { verify } from 'node:crypto';
+import { nameKey } from '../../../../shared/domain/names.ts';
+import { oneLine, shortened } from '../../../../shared/domain/plain-text.ts';
+import { SUBJECT_ENTRIES } from '../pki/subject.ts';
+import {
+  BIT_STRING,
+  CONTEXT_0,
+  DerError,
+  type DerElement,
+  derElements,
+  derText,
+  identifier,
+  INTEGER,
+  NULL,
+  OBJECT_IDENTIFIER,
+  onlyElement,
+  SEQUENCE,
+  SET,
+} from '../../../../shared/domain/der.ts';
+import { certifiableKey, KEYS_TAKEN } from './public-key.ts';
+
+/** Why no certificate is made; the message is for the person who enrolls. */
+export class RequestRefused extends Error {}
+
+interface SigningRequest {
+  /** What is signed. */
+  signed: Uint8Array;
+  signature: Uint8Array;
+  algorithm: DerElement;
+  /** DER of the SubjectPublicKeyInfo. */
+  publicKey: Uint8Array;
+  /** Each with `type=value`, several where the name joins them. */
+  subject: { type: string; value: string }[][];
+}
+
+const HEADER_LINES =
+  /^\s*-----BEGIN (?:NEW )?CERTIFICATE REQUEST-----([^-]*)-----END (?:NEW )?CERTIFICATE REQUEST-----\s*$/;
+const BASE64 = /^[A-Za-z0-9+/]+={0,2}$/;
+
+const COMMON_NAME = '2.5.4.3';
+const TYPES: ReadonlyMap<string, string> = new Map([
+  [COMMON_NAME, 'CN'],
+  ['2.5.4.10', 'O'],
+  ['2.5.4.11', 'OU'],
+]);
+
+/** By object identifier; null where the algorithm says it all. */
+const DIGESTS: ReadonlyMap<string, { key: 'rsa' | 'ec' | 'ed25519'; digest: string | null }> = new Map([
+  ['1.2.840.113549.1.1.5', { key: 'rsa', digest: 'sha1' }],
+  ['1.2.840.113549.1.1.11', { key: 'rsa', digest: 'sha256' }],
+  ['1.2.840.113549.1.1.12', { key: 'rsa', digest: 'sha384' }],
+  ['1.2.840.113549.1.1.13', { key: 'rsa', digest: 'sha512' }],
+  ['1.2.840.10045.4.1', { key: 'ec', digest: 'sha1' }],
+  ['1.2.840.10045.4.3.2', { key: 'ec', digest: 'sha256' }],
+  ['1.2.840.10045.4.3.3', { key: 'ec', digest: 'sha384' }],
+  ['1.2.840.10045.4.3.4', { key: 'ec', digest: 'sha512' }],
+  ['1.3.101.112', { key: 'ed25519', digest: null }],
+]);
+
+/**
+ * The public key (SubjectPublicKeyInfo) of a request that is this user's and that the holder of the key has signed. `text` is
+ * base64 with or without header lines. Throws RequestRefused, and nothing else, for whatever else it is.
+ */
+export function publicKeyFor(username: string, text: string): Uint8Array<ArrayBuffer> {
+  const request = readRequest(text);
+  requireSubject(request, username);
+  return requirePossession(request);
+}
+
+function readRequest(text: string): SigningRequest {
+  try {
+    return parse(bytesOf(text));
+  } catch (error) {
+    if (!(error instanceof DerError)) throw error;
+    throw new RequestRefused(`The signing request cannot be read: it has ${error.message}.`, { cause: error });
+  }
+}
+
+function bytesOf(text: string): Uint8Array<ArrayBuffer> {
+  const body = (HEADER_LINES.exec(text)?.[1] ?? text).replaceAll(/\s+/g, '');
+  if (body === '') throw new RequestRefused('There is no signing request: the body is empty.');
+  if (!BASE64.test(body)) throw new RequestRefused('The body is no signing request: PKCS#10 in base64 is expected.');
+  return Uint8Array.from(Buffer.from(body, 'base64'));
+}
+
+function parse(bytes: Uint8Array<ArrayBuffer>): SigningRequest {
+  const parts = derElements(onlyElement(bytes, SEQUENCE).content);
+  const info = parts.next(SEQUENCE);
+  const algorithm = parts.next(SEQUENCE);
+  const signature = parts.next(BIT_STRING).content;
+  parts.end();
+  if (signature[0] !== 0) throw new DerError('a signature that is no whole number of bytes');
+
+  const fields = derElements(info.content);
+  const version = fields.next(INTEGER).content;
+  if (version.length !== 1 || version[0] !== 0) throw new DerError('a version that PKCS#10 does not have');
+  const subject = readName(fields.next(SEQUENCE).content);
+  const publicKey = fields.next(SEQUENCE).whole;
+  if (!fields.done) fields.next(CONTEXT_0);
+  fields.end();
+  return { signed: info.whole, signature: signature.subarray(1), algorithm, publicKey, subject };
+}
+
+function readName(content: Uint8Array<ArrayBuffer>): SigningRequest['subject'] {
+  const names = derElements(content);
+  const subject: SigningRequest['subject'] = [];
+  while (!names.done) {
+    const pairs = derElements(names.next(SET).content);
+    const joined: { type: string; value: string }[] = [];
+    while (!pairs.done) {
+      const pair = derElements(pairs.next(SEQUENCE).content);
+      const type = identifier(pair.next(OBJECT_IDENTIFIER));
+      const value = derText(pair.next());
+      pair.end();
+      joined.push({ type: TYPES.get(type) ?? type, value });
+    }
+    subject.push(joined);
+  }
+  return subject;
+}
+
+function requireSubject({ subject }: SigningRequest, username: string): void {
+  const wanted = `CN=${username}, ${SUBJECT_ENTRIES.map(({ name, value }) => `${name}=${value}`).join(', ')}`;
+  const refuse = (what: string): never => {
+    throw new RequestRefused(`The subject of the signing request ${what}. It must be: ${wanted}`);
+  };
+  if (subject.some((joined) => joined.length !== 1)) refuse('joins several parts in one');
+  const parts = subject.flat();
+  const [name, ...otherNames] = parts.filter(({ type }) => type === 'CN');
+  if (name === undefined || otherNames.length > 0) return refuse('must have one common name');
+  if (nameKey(name.value) !== nameKey(username))
+    refuse(`has the common name '${shown(name.value)}', and '${username}' has signed in`);
+  for (const entry of SUBJECT_ENTRIES) {
+    const given = parts.filter(({ type }) => type === entry.name).map(({ value }) => value);
+    if (!given.includes(entry.value)) refuse(`lacks ${entry.name}=${entry.value}`);
+  }
+  if (parts.length !== SUBJECT_ENTRIES.length + 1)
+    refuse(`has ${parts.length} parts where ${SUBJECT_ENTRIES.length + 1} are expected`);
+}
+
+/** Proof of possession: who asks holds the private key. */
+function requirePossession({ publicKey, algorithm, signed, signature }: SigningRequest): Uint8Array<ArrayBuffer> {
+  const certifiable = certifiableKey(publicKey);
+  if (certifiable === undefined)
+    throw new RequestRefused(`The key of the signing request is not taken. Taken are: ${KEYS_TAKEN}.`);
+  const { key, der } = certifiable;
+  const method = signatureMethod(algorithm);
+  if (method === undefined || method.key !== key.asymmetricKeyType)
+    throw new RequestRefused(
+      'The signature of the signing request is of a kind that is not taken. Taken are SHA-1, SHA-256, SHA-384 or SHA-512 with RSA (PKCS#1) or ECDSA, and Ed25519.',
+    );
+  if (!verifies(method.digest, signed, key, signature))
+    throw new RequestRefused('The signature of the signing request does not match its key.');
+  return der;
+}
+
+function signatureMethod(algorithm: DerElement) {
+  try {
+    const parts = derElements(algorithm.content);
+    const type = identifier(parts.next(OBJECT_IDENTIFIER));
+    if (!parts.done) parts.next(NULL);
+    parts.end();
+    return DIGESTS.get(type);
+  } catch (error) {
+    if (error instanceof DerError) return undefined;
+    throw error;
+  }
+}
+
+/** What no signature can be made of, verifies nothing. */
+function verifies(digest: string | null, signed: Uint8Array, key: Parameters<typeof verify>[2], signature: Uint8Array) {
+  try {
+    return verify(digest, signed, key, signature);
+  } catch {
+    return false;
+  }
+}
+
+function shown(text: string): string {
+  return shortened(oneLine(text), 80);
+}
