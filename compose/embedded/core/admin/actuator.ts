@@ -1,0 +1,93 @@
+// /actuator: whether the core works, and figures of its process. Only what is measured; no figure is made up.
+
+import { messageOf } from '../../../../shared/domain/thrown.ts';
+import { json, PageFault } from '../http/answers.ts';
+import type { AdminApiOptions, AdminRoute } from './route.ts';
+
+interface Component {
+  status: 'UP' | 'DOWN';
+  details?: Record<string, string>;
+}
+
+export function actuatorRoutes(options: AdminApiOptions): AdminRoute[] {
+  const { database, directory, knownAccount, revocations, ownProcess, now, log } = options;
+
+  /** Rule `downIsAnAnswer`: whatever fails here makes that part DOWN. */
+  async function component(name: string, ask: () => Promise<unknown>): Promise<Component> {
+    try {
+      await ask();
+      return { status: 'UP' };
+    } catch (error) {
+      log.warn('core.component_down', { component: name, error: messageOf(error) });
+      return { status: 'DOWN' };
+    }
+  }
+
+  function revocationList(): Component {
+    const nextUpdate = revocations.listTimes()?.nextUpdate;
+    if (nextUpdate === undefined) return { status: 'DOWN' };
+    return { status: nextUpdate > now() ? 'UP' : 'DOWN', details: { nextUpdate: nextUpdate.toISOString() } };
+  }
+
+  async function readHealth(): Promise<Response> {
+    const [db, ldap] = await Promise.all([
+      component('db', () => database.server()),
+      component('ldap', () => directory.find(knownAccount)),
+    ]);
+    const components = { db, ldap, crl: revocationList() };
+    const isUp = Object.values(components).every(({ status }) => status === 'UP');
+    return json({ status: isUp ? 'UP' : 'DOWN', components }, isUp ? 200 : 503);
+  }
+
+  /** One process does the work of the release's two. */
+  function readMemory(): Response {
+    const { heapUsedBytes, heapCommittedBytes } = ownProcess.memory();
+    return json({
+      heapUsed: heapUsedBytes,
+      heapCommitted: heapCommittedBytes,
+      messagingHeapUsed: heapUsedBytes,
+      messagingHeapCommitted: heapCommittedBytes,
+    });
+  }
+
+  function readCpu(): Response {
+    const { count, usage } = ownProcess.cpu();
+    return json({ cpuCount: count, cpuUsage: usage, messagingCpuCount: count, messagingCpuUsage: usage });
+  }
+
+  async function readDisk(): Promise<Response> {
+    const { totalBytes, freeBytes, usableBytes } = await ownProcess.disk();
+    return json({
+      totalSpace: totalBytes,
+      freeSpace: freeBytes,
+      usableSpace: usableBytes,
+      usedSpace: totalBytes - freeBytes,
+    });
+  }
+
+  async function readDatabase(): Promise<Response> {
+    const server = await database.server();
+    return json({ apiConnected: true, messagingConnected: true, ...server });
+  }
+
+  function readMetric(name: string): Response {
+    if (name !== 'process.start.time') throw new PageFault(404, 'There is no metric of this name.');
+    return json({
+      name,
+      description: 'Start time of the process since unix epoch.',
+      baseUnit: 'seconds',
+      measurements: [{ statistic: 'VALUE', value: ownProcess.startedAt.getTime() / 1000 }],
+      availableTags: [],
+    });
+  }
+
+  return [
+    { path: '/actuator/health', handlers: { GET: readHealth } },
+    { path: '/actuator/metrics', handlers: { GET: () => json({ names: ['process.start.time'] }) } },
+    { path: '/actuator/metrics/:name', handlers: { GET: (c) => readMetric(c.req.param('name') ?? '') } },
+    { path: '/actuator/takserver-database', handlers: { GET: readDatabase } },
+    { path: '/actuator/custom-memory-metrics', handlers: { GET: readMemory } },
+    { path: '/actuator/custom-cpu-metrics', handlers: { GET: readCpu } },
+    { path: '/actuator/custom-disk-metrics', handlers: { GET: readDisk } },
+  ];
+}

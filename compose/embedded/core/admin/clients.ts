@@ -1,0 +1,77 @@
+// /Marti/api/clientEndPoints: who was ever on the stream, and whether they still are.
+
+import { certificateDate, CoreFault, wrapped } from '../http/answers.ts';
+import type { ClientEndpoint, EndpointQuery } from '../store/client-endpoints.ts';
+import { flag, wholeNumber } from './body.ts';
+import { groupsOf, visiblePlaces } from './own-groups.ts';
+import { isAdmin } from './roles.ts';
+import type { AdminApiOptions, AdminContext, AdminRoute } from './route.ts';
+
+const KEPT_MS = 5_000;
+/** Each may be megabytes, and any device can ask for as many seconds as it likes. */
+const MOST_KEPT = 20;
+
+export function clientRoutes(options: AdminApiOptions): AdminRoute[] {
+  const { endpoints, nodeId, now } = options;
+  const kept = new Map<string, { atMs: number; found: Promise<ClientEndpoint[]> }>();
+
+  /** The same question within 5 s gets the same answer. */
+  function ask(key: string, query: EndpointQuery): Promise<ClientEndpoint[]> {
+    const known = kept.get(key);
+    const age = known === undefined ? KEPT_MS : now().getTime() - known.atMs;
+    if (known !== undefined && age >= 0 && age < KEPT_MS) return known.found;
+    const asked = { atMs: now().getTime(), found: endpoints.list(query) };
+    if (kept.size >= MOST_KEPT) kept.clear();
+    kept.set(key, asked);
+    asked.found.catch(() => {
+      if (kept.get(key) === asked) kept.delete(key);
+    });
+    return asked.found;
+  }
+
+  /** Places that the caller may see, or those of the named groups among them. */
+  async function placesOf(c: AdminContext): Promise<number[] | 'all'> {
+    const names = c.req.queries('group') ?? [];
+    const { caller } = c.env;
+    if (names.length === 0) return visiblePlaces(caller, options);
+    const rows = (await groupsOf(caller, options)).filter(({ direction }) => direction === 'OUT');
+    const own = new Map(rows.map(({ group }) => [group.name, group.bitpos]));
+    return names.map((name) => {
+      const place = own.get(name);
+      if (place !== undefined) return place;
+      if (isAdmin(caller)) throw new CoreFault('not found', `There is no group ${name}.`);
+      throw new CoreFault('forbidden', `The group ${name} is none of yours.`);
+    });
+  }
+
+  async function listEndpoints(c: AdminContext): Promise<Response> {
+    const secondsAgo = wholeNumber(c, 'secAgo', 0, 0);
+    const connectedOnly = flag(c, 'showCurrentlyConnectedClients');
+    const newestOnly = flag(c, 'showMostRecentOnly');
+    const groups = await placesOf(c);
+    const since = secondsAgo === 0 ? undefined : secondsBefore(now(), secondsAgo);
+    const key = JSON.stringify([secondsAgo, connectedOnly, newestOnly, groups]);
+    const found = await ask(key, { groups, since, connectedOnly, newestOnly });
+    return wrapped('com.bbn.marti.remote.ClientEndpoint', found.map(shown), nodeId);
+  }
+
+  return [{ path: '/Marti/api/clientEndPoints', handlers: { GET: listEndpoints } }];
+}
+
+/** As far back as a date of the database can lie. */
+function secondsBefore(date: Date, seconds: number): Date {
+  return new Date(Math.max(0, date.getTime() - seconds * 1000));
+}
+
+/** Devices read every member as text. */
+function shown({ callsign, uid, username, team, role, lastEventTime, lastStatus }: ClientEndpoint) {
+  return {
+    callsign: callsign ?? '',
+    uid: uid ?? '',
+    username: username ?? '',
+    team: team ?? '',
+    role: role ?? '',
+    lastEventTime: certificateDate(lastEventTime),
+    lastStatus,
+  };
+}

@@ -1,0 +1,77 @@
+// The groups of whoever asks: rows with their places and whether they are switched on.
+
+import { day } from '../http/answers.ts';
+import type { CoreCaller, KnownGroup, Membership } from '../parts.ts';
+import { isAdmin } from './roles.ts';
+import type { AdminApiOptions } from './route.ts';
+
+export const GROUP_TYPE = 'com.bbn.marti.remote.groups.Group';
+
+export interface GroupRow {
+  group: KnownGroup;
+  direction: Membership['direction'];
+  active: boolean;
+}
+
+type Parts = Pick<AdminApiOptions, 'people' | 'groups' | 'activeGroups'>;
+
+/** One row for each group and direction; an admin has every group that is known, OUT. */
+export async function groupsOf(caller: CoreCaller, parts: Parts): Promise<GroupRow[]> {
+  if (!isAdmin(caller)) return rowsOf(caller.username, await parts.people.of(caller.username), parts, followed(caller));
+  const known = await parts.groups.list();
+  const isActive = await switches(caller.username, parts, followed(caller));
+  return known.map((group) => ({ group, direction: 'OUT', active: isActive({ name: group.name, direction: 'OUT' }) }));
+}
+
+/** The rows of somebody with these memberships; new groups get their places. */
+export async function rowsOf(
+  username: string,
+  memberships: readonly Membership[],
+  parts: Parts,
+  followSwitches: boolean,
+): Promise<GroupRow[]> {
+  const known = await parts.groups.ensure(memberships.map(({ name }) => name));
+  return rowsAmong(known, memberships, await switches(username, parts, followSwitches));
+}
+
+/** The memberships in groups that are known, by place. */
+export function rowsAmong(
+  known: readonly KnownGroup[],
+  memberships: readonly Membership[],
+  isActive: (membership: Membership) => boolean,
+): GroupRow[] {
+  const byName = new Map(known.map((group) => [group.name, group]));
+  const rows = memberships.flatMap(({ name, direction }) => {
+    const group = byName.get(name);
+    return group === undefined ? [] : [{ group, direction, active: isActive({ name, direction }) }];
+  });
+  return rows.toSorted((a, b) => a.group.bitpos - b.group.bitpos || a.direction.localeCompare(b.direction));
+}
+
+/** Only certificates with the key usage for channels switch groups: for others every group is always on. */
+function followed({ certificate }: CoreCaller): boolean {
+  return certificate?.channels ?? true;
+}
+
+async function switches(
+  username: string,
+  { activeGroups }: Parts,
+  follow: boolean,
+): Promise<(membership: Membership) => boolean> {
+  if (!follow) return () => true;
+  const states = await activeGroups.of(username);
+  const off = new Set(states.filter(({ enabled }) => !enabled).map(({ name, direction }) => `${direction} ${name}`));
+  return ({ name, direction }) => !off.has(`${direction} ${name}`);
+}
+
+export function shownGroup({ group, direction, active }: GroupRow) {
+  const { name, created, type, bitpos } = group;
+  return { name, direction, created: day(created), type, bitpos, active };
+}
+
+/** Places of the groups whose events may be seen. */
+export async function visiblePlaces(caller: CoreCaller, parts: Parts): Promise<number[] | 'all'> {
+  if (isAdmin(caller)) return 'all';
+  const rows = await groupsOf(caller, parts);
+  return rows.filter(({ direction }) => direction === 'OUT').map(({ group }) => group.bitpos);
+}

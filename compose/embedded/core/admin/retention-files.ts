@@ -1,0 +1,202 @@
+// The four files of the retention service: made when they are missing, read once at the start, rewritten as a whole by a
+// change through the API. A change by hand counts from the next start.
+
+import { mkdirSync, readFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { parse, stringify } from 'yaml';
+import { z } from 'zod';
+import { codeOf, messageOf } from '../../../../shared/domain/thrown.ts';
+import { writeFileAtomically } from '../../atomic-file.ts';
+import { explainFileError, StackError } from '../../stack-error.ts';
+import {
+  type ArchiveSettings,
+  archiveSchema,
+  daysSchema,
+  KEEP_ALL,
+  NEVER,
+  NO_ARCHIVE,
+  type RetentionPolicy,
+  scheduleFault,
+  scheduleSchema,
+} from './retention-settings.ts';
+
+/** What is in force. A change is in its file when the call returns; throws a StackError when it cannot be written. */
+export interface Retention {
+  /** In days. */
+  policy(): RetentionPolicy;
+  /** Takes the given keys in; what they hold was checked. */
+  changePolicy(given: Partial<RetentionPolicy>): RetentionPolicy;
+  /** Resources with one of these keywords are kept. */
+  exemptKeywords(): readonly string[];
+  /** Spring's six fields, or `-`. */
+  schedule(): string;
+  /** False, and nothing changed, when it is no schedule. */
+  changeSchedule(text: string): boolean;
+  archive(): ArchiveSettings;
+  changeArchive(given: Partial<ArchiveSettings>): ArchiveSettings;
+  /** The missions that were put away, as their file lists them. */
+  archived(): unknown;
+  /** Called after each change: whoever deletes plans anew. */
+  onChange(then: () => void): void;
+}
+
+const FILES = {
+  policy: 'conf/retention/retention-policy.yml',
+  schedule: 'conf/retention/retention-service.yml',
+  archive: 'conf/retention/mission-archiving-config.yml',
+  store: 'mission-archive/mission-store.yml',
+};
+const UNIT = 'The unit of dataRetentionMap is DAYS (embedded core); no value keeps for ever.';
+const ARCHIVE_UNIT = 'The unit is days.';
+const MOST_BYTES = 4_000_000;
+
+/** A name that nobody reads is a mistake: what it was meant for would be kept for ever. */
+const policyFile = z.strictObject({
+  dataRetentionMap: z
+    .strictObject({
+      cot: daysSchema.default(null),
+      geochat: daysSchema.default(null),
+      files: daysSchema.default(null),
+      missionpackages: daysSchema.default(null),
+      missions: daysSchema.default(null),
+    })
+    .nullish()
+    .transform((map) => map ?? KEEP_ALL),
+  retentionSettings: z
+    .strictObject({ files: z.strictObject({ exemptKeywords: z.array(z.string()).nullish() }).nullish() })
+    .nullish()
+    .transform((settings) => settings?.files?.exemptKeywords ?? []),
+});
+const scheduleFile = z.strictObject({ cronExpression: scheduleSchema });
+const archiveFile = archiveSchema
+  .omit({ cronExpression: true })
+  .extend({ missionCronExpression: scheduleSchema })
+  .transform(({ missionCronExpression, ...rest }): ArchiveSettings => ({
+    cronExpression: missionCronExpression,
+    ...rest,
+  }));
+const storeFile = z.strictObject({ missionArchiveStoreEntries: z.array(z.unknown()).nullish() });
+
+/** Throws a StackError that names the file and what is wrong in it. */
+export function retentionFiles(dataDir: string): Retention {
+  const pathOf = (file: keyof typeof FILES): string => join(dataDir, FILES[file]);
+  const listeners: (() => void)[] = [];
+  makeMissing();
+  const { retentionSettings: exempt, ...read } = readFile(pathOf('policy'), policyFile);
+  let policy: RetentionPolicy = read.dataRetentionMap;
+  let schedule = readFile(pathOf('schedule'), scheduleFile).cronExpression;
+  let archive = readFile(pathOf('archive'), archiveFile);
+  const { missionArchiveStoreEntries: stored } = readFile(pathOf('store'), storeFile);
+
+  function makeMissing(): void {
+    for (const file of ['policy', 'schedule', 'archive', 'store'] as const) {
+      if (textOf(pathOf(file)) !== undefined) continue;
+      makeDirectoryOf(pathOf(file));
+      writeFileAtomically(pathOf(file), EMPTY[file]);
+    }
+  }
+
+  function changed(): void {
+    for (const then of listeners) then();
+  }
+
+  return {
+    policy: () => ({ ...policy }),
+    changePolicy(given) {
+      const next = { ...policy, ...given };
+      writeFileAtomically(pathOf('policy'), policyText(next, exempt));
+      policy = next;
+      changed();
+      return { ...policy };
+    },
+    exemptKeywords: () => exempt,
+
+    schedule: () => schedule,
+    changeSchedule(text) {
+      if (scheduleFault(text) !== undefined) return false;
+      writeFileAtomically(pathOf('schedule'), scheduleText(text));
+      schedule = text;
+      changed();
+      return true;
+    },
+
+    archive: () => ({ ...archive }),
+    changeArchive(given) {
+      const next = { ...archive, ...given };
+      writeFileAtomically(pathOf('archive'), archiveText(next));
+      archive = next;
+      changed();
+      return { ...archive };
+    },
+    archived: () => ({ missionArchiveStoreEntries: stored ?? [] }),
+
+    onChange: (then) => void listeners.push(then),
+  };
+}
+
+function policyText(policy: RetentionPolicy, exemptKeywords: readonly string[]): string {
+  return yamlText(UNIT, { dataRetentionMap: policy, retentionSettings: { files: { exemptKeywords } } });
+}
+
+function scheduleText(cronExpression: string): string {
+  return yamlText('Second minute hour day-of-month month day-of-week, 0 = Sunday; "-" for never.', { cronExpression });
+}
+
+function archiveText({ cronExpression, ...rest }: ArchiveSettings): string {
+  return yamlText(ARCHIVE_UNIT, { missionCronExpression: cronExpression, ...rest });
+}
+
+function yamlText(comment: string, content: object): string {
+  const lines = stringify(content, { nullStr: '', lineWidth: 0 }).replaceAll(/ +$/gm, '');
+  return `---\n# ${comment}\n${lines}`;
+}
+
+const EMPTY: Record<keyof typeof FILES, string> = {
+  policy: policyText(KEEP_ALL, []),
+  schedule: scheduleText(NEVER),
+  archive: archiveText(NO_ARCHIVE),
+  store: yamlText('Missions that were put away.', { missionArchiveStoreEntries: [] }),
+};
+
+function makeDirectoryOf(path: string): void {
+  try {
+    mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+  } catch (error) {
+    throw explainFileError(error, path);
+  }
+}
+
+function textOf(path: string): string | undefined {
+  try {
+    return readFileSync(path, 'utf8');
+  } catch (error) {
+    if (codeOf(error) === 'ENOENT') return undefined;
+    throw explainFileError(error, path);
+  }
+}
+
+function readFile<T>(path: string, schema: z.ZodType<T>): T {
+  const text = textOf(path) ?? '';
+  const read = schema.safeParse(contentOf(text, path));
+  if (read.success) return read.data;
+  const { path: place = [], message = '' } = read.error.issues[0] ?? {};
+  throw broken(path, [...(place.length === 0 ? [] : [place.join('.')]), message].join(': '));
+}
+
+/** A bare `-` after the name of a schedule is no YAML, and means the same as `"-"`. */
+function contentOf(text: string, path: string): unknown {
+  if (text.length > MOST_BYTES) throw broken(path, `it is larger than ${MOST_BYTES} bytes`);
+  const quoted = text.replaceAll(/^([ \t]*(?:missionC|c)ronExpression:[ \t]*)-(?=[ \t]*(?:#.*)?\r?$)/gm, '$1"-"');
+  try {
+    return parse(quoted, { maxAliasCount: 0 });
+  } catch (error) {
+    throw broken(path, messageOf(error).split('\n')[0] ?? '');
+  }
+}
+
+function broken(path: string, fault: string): StackError {
+  return new StackError(
+    `${path}: ${fault}.`,
+    'mend that line, or delete the file: it is made anew and deletes nothing',
+  );
+}

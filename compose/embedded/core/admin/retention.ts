@@ -1,0 +1,56 @@
+// /Marti/api/retention: what is kept how long, and when the rest is deleted.
+
+import { emptyAnswer, wrapped } from '../http/answers.ts';
+import { readJson, readText } from './body.ts';
+import { archiveSchema, policyChangeSchema } from './retention-settings.ts';
+import type { AdminApiOptions, AdminContext, AdminRoute } from './route.ts';
+
+const BASE = '/Marti/api/retention';
+const POLICIES = 'RetentionPolicies';
+const SCHEDULE = 'RetentionServiceSchedule';
+const ARCHIVE = 'MissionArchiveConfig';
+const STORE = 'MissionArchive';
+const MOST_SCHEDULE_BYTES = 1_000;
+
+export function retentionRoutes({ retention, nodeId }: AdminApiOptions): AdminRoute[] {
+  async function changePolicy(c: AdminContext): Promise<Response> {
+    const given = await readJson(c, policyChangeSchema);
+    return wrapped(POLICIES, retention.changePolicy(withoutMissing(given)), nodeId);
+  }
+
+  /** The body is the bare text. What is no schedule is answered with nothing, and changes nothing. */
+  async function changeSchedule(c: AdminContext): Promise<Response> {
+    const text = (await readText(c, MOST_SCHEDULE_BYTES)).trim();
+    return retention.changeSchedule(text) ? wrapped(SCHEDULE, retention.schedule(), nodeId) : emptyAnswer();
+  }
+
+  async function changeArchive(c: AdminContext): Promise<Response> {
+    const given = await readJson(c, archiveSchema.partial());
+    return wrapped(ARCHIVE, retention.changeArchive(withoutMissing(given)), nodeId);
+  }
+
+  return [
+    {
+      path: `${BASE}/policy`,
+      handlers: { GET: () => wrapped(POLICIES, retention.policy(), nodeId), PUT: changePolicy },
+    },
+    {
+      path: `${BASE}/service/schedule`,
+      handlers: { GET: () => wrapped(SCHEDULE, retention.schedule(), nodeId), PUT: changeSchedule },
+    },
+    {
+      path: `${BASE}/missionarchiveconfig`,
+      handlers: { GET: () => wrapped(ARCHIVE, retention.archive(), nodeId), PUT: changeArchive },
+    },
+    {
+      path: `${BASE}/missionarchive`,
+      handlers: { GET: () => wrapped(STORE, JSON.stringify(retention.archived()), nodeId) },
+    },
+  ];
+}
+
+type Given<T> = { [Key in keyof T]?: Exclude<T[Key], undefined> };
+
+function withoutMissing<T extends object>(given: T): Given<T> {
+  return Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined)) as Given<T>;
+}

@@ -1,0 +1,65 @@
+// What a file of routes of the admin API is made of and from.
+
+import type { Context } from 'hono';
+import type { Log } from '../../../../shared/ports/log.ts';
+import type {
+  CertificateStore,
+  CoreCaller,
+  CoreConnection,
+  CoreDirectory,
+  Revocations,
+  Subscriptions,
+} from '../parts.ts';
+import type { ClientEndpoints, CoreDatabaseFacts } from '../store/client-endpoints.ts';
+import type { ActiveGroups, GroupStore } from '../store/groups.ts';
+import type { CertificateLists } from './certificate-lists.ts';
+import type { OwnProcess } from './own-process.ts';
+import type { PeopleGroups } from './people-groups.ts';
+import type { Retention } from './retention-files.ts';
+
+export interface AdminApiOptions {
+  /** In every wrapped answer: `readNodeId`. */
+  nodeId: string;
+  /** SERVER_ADDRESS. */
+  hostname: string;
+  certificates: CertificateStore;
+  /** Shared with enrollment, which clears it. */
+  lists: CertificateLists;
+  revocations: Revocations;
+  directory: CoreDirectory;
+  /** The start of the names of groups in the directory, `core_`. */
+  groupPrefix: string;
+  /** An account that the directory has for certain: asked for to see whether it answers. */
+  knownAccount: string;
+  people: PeopleGroups;
+  groups: GroupStore;
+  activeGroups: ActiveGroups;
+  endpoints: ClientEndpoints;
+  subscriptions: Subscriptions;
+  retention: Retention;
+  database: CoreDatabaseFacts;
+  ownProcess: OwnProcess;
+  /**
+   * Takes the groups of those people anew on the stream: after they have switched groups, or when an admin says so.
+   * `clientUid` is the device that has switched them.
+   */
+  regroup?: (usernames: readonly string[], clientUid: string | undefined) => Promise<void>;
+  now: () => Date;
+  log: Log;
+}
+
+export interface AdminEnv {
+  Bindings: { connection: CoreConnection; caller: CoreCaller };
+}
+export type AdminContext = Context<AdminEnv>;
+
+export const METHODS = ['GET', 'POST', 'PUT', 'DELETE'] as const;
+export type Method = (typeof METHODS)[number];
+
+/** What is done on one path. */
+export type Handlers = Partial<Record<Method, (c: AdminContext) => Promise<Response> | Response>>;
+
+export interface AdminRoute {
+  path: string;
+  handlers: Handlers;
+}
