@@ -1,3 +1,4 @@
+import { availableParallelism } from 'node:os';
 import { defineConfig } from 'vitest/config';
 import { POSTGRES_CONNECTION, repairPostgres } from './scripts/repair-postgres.ts';
 
@@ -33,6 +34,10 @@ export default defineConfig({
           ],
           exclude: ['test/runtime/parity.test.ts'],
           testTimeout: 10_000,
+          // The files of a worker share what they import: each would spend more on its imports than on its tests.
+          isolate: false,
+          // Some of them wait; with one worker on two cores, as vitest has it, all wait.
+          maxWorkers: Math.max(2, availableParallelism() - 1),
         },
       },
       {
@@ -42,7 +47,9 @@ export default defineConfig({
           include: ['test/{adapters,stack}/**/*.test.ts', 'test/runtime/parity.test.ts'],
           testTimeout: 120_000,
           hookTimeout: 120_000,
-          fileParallelism: false,
+          // They wait more than they work. The ports of each file are its own (freeOffset in test/stack/embedded.ts).
+          maxWorkers: Math.min(2, availableParallelism()),
+          sequence: { groupOrder: 1 },
         },
       },
     ],

@@ -56,6 +56,8 @@ const programs = await build({
     'scripts/start.ts',
     'scripts/stop.ts',
     'scripts/audit.ts',
+    'scripts/renew-ca.ts',
+    'scripts/core.ts',
     'scripts/identity.ts',
     'scripts/management.ts',
     'scripts/dev-workerd.ts',

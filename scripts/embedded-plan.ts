@@ -3,7 +3,8 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { networkInterfaces } from 'node:os';
 import { join } from 'node:path';
-import type { ServerCertificateFiles } from '../compose/embedded/core/pki.ts';
+import { BUNDLE_PASSWORD, certificateFiles } from '../compose/embedded/core/pki/certificate-files.ts';
+import type { ServerCertificateFiles } from '../compose/embedded/core/pki/server-certificate.ts';
 import {
   CORE_DATABASE,
   CORE_OWNER,
@@ -14,6 +15,7 @@ import {
   STATE_OWNER,
 } from '../compose/embedded/database/roles.ts';
 import { type Layout, layoutOf, type Ports, portsWithOffset } from '../compose/embedded/layout.ts';
+import { CORE_VARIABLE, type CoreHandover } from '../compose/embedded/core/handover.ts';
 import { IDENTITY_VARIABLE, type IdentityHandover } from '../compose/embedded/identity/handover.ts';
 import type { StackPlan } from '../compose/embedded/plan.ts';
 import { GENERATED_NAMES, keptSecrets } from '../compose/embedded/secrets.ts';
@@ -97,7 +99,7 @@ export function planEmbedded(
     layout,
     ports,
     listen: args.listen,
-    plainAddresses: [...(secureLoopback ? [] : ['127.0.0.1']), ...(args.listen === undefined ? [] : [args.listen])],
+    addresses: listeningAddresses(args.listen),
     apiUrl,
     serverNames: serverNames(settings.SERVER_ADDRESS, args.listen),
     tuning: {
@@ -115,6 +117,7 @@ export function planEmbedded(
     secretsRead: secrets.readFrom,
     stackFile: {
       api: apiUrl,
+      core: { api: `https://127.0.0.1:${ports.core}`, enrollment: `https://127.0.0.1:${ports.enrollment}` },
       ldap: { url: settings.LDAP_URL, base_dn: settings.LDAP_BASE_DN },
       database: coreUrl,
       state_database: inForce.reveal(),
@@ -128,6 +131,13 @@ export function planEmbedded(
       environment: {
         [IDENTITY_VARIABLE]: JSON.stringify(identityHandover(ports, configuration, secrets.values)),
       },
+    },
+    core: {
+      program: join(home, 'dist/core.js'),
+      environment: {
+        [CORE_VARIABLE]: JSON.stringify(coreHandover(layout, ports, args.listen, coreUrl, configuration)),
+      },
+      apiCertificate: { file: certificateFiles(layout.core).apiBundle, password: BUNDLE_PASSWORD },
     },
     managementProgram: join(home, 'dist/management.js'),
     managementEnvironment: (certificates) =>
@@ -207,6 +217,32 @@ function identityHandover(
   };
 }
 
+/** People are where the settings say, also when that is another directory than the one of the stack. */
+function coreHandover(
+  layout: Layout,
+  ports: Ports,
+  listen: string | undefined,
+  databaseUrl: string,
+  { settings }: Configuration,
+): CoreHandover {
+  return {
+    databaseUrl,
+    directory: layout.core,
+    addresses: listeningAddresses(listen),
+    apiPort: ports.core,
+    enrollmentPort: ports.enrollment,
+    serverNames: serverNames(settings.SERVER_ADDRESS, listen),
+    serverAddress: settings.SERVER_ADDRESS ?? reachableAddress(listen),
+    ldap: {
+      url: settings.LDAP_URL ?? `ldap://127.0.0.1:${ports.ldap}`,
+      bases: basesOf(settings.LDAP_BASE_DN, settings.LDAP_WEB_BASE_DN),
+      bindPassword: settings.LDAP_BIND_PASSWORD?.reveal(),
+    },
+    roleGroups: [settings.ADMIN_GROUP, settings.VIEWER_GROUP],
+    trustedProxies: settings.TRUSTED_PROXIES ?? [],
+  };
+}
+
 function databaseUrl(user: string, password: string, port: number, database: string): string {
   return `postgres://${user}:${encodeURIComponent(password)}@127.0.0.1:${port}/${database}`;
 }
@@ -226,6 +262,12 @@ function stackDefaults(layout: Layout, ports: Ports, listen: string | undefined)
     LDAP_URL: `ldap://127.0.0.1:${ports.ldap}`,
     LDAP_BASE_DN: CORE_BASE,
   };
+}
+
+/** Loopback, and the address of --listen unless that covers it. */
+function listeningAddresses(listen: string | undefined): string[] {
+  if (listen === undefined) return ['127.0.0.1'];
+  return coversLoopback(listen) ? [listen] : ['127.0.0.1', listen];
 }
 
 /** The address that others use: a wildcard stands for the first address of this machine. */

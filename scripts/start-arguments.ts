@@ -1,4 +1,4 @@
-// The command line of start.sh and stop.sh.
+// The command line of start.sh, stop.sh and renew-ca.sh.
 
 import { isAbsolute, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
@@ -36,6 +36,16 @@ export const STOP_USAGE = `Usage: ./scripts/stop.sh [--data DIR]
   --data DIR         the directory that the stack was started with (default: data in the repository)
 `;
 
+export const RENEW_CA_USAGE = `Usage: ./scripts/renew-ca.sh [--data DIR] [--new-key]
+
+Renews the CA of a stack that is stopped; docs/certificates.md says when and what follows.
+
+  --data DIR         the directory that the stack was started with (default: data in the repository)
+  --new-key          a new CA: every device must enroll again. Without it the CA keeps its key and name,
+                     and the certificates of all devices go on working
+  --help             show this text
+`;
+
 /** Parses the arguments of start.sh. `home` is the repository, `cwd` where the person stands. */
 export function parseStartArguments(args: string[], home: string, cwd: string): StartArguments | 'help' {
   const values = parse(args, {
@@ -62,6 +72,19 @@ export function parseStartArguments(args: string[], home: string, cwd: string): 
 export function parseStopArguments(args: string[], home: string, cwd: string): { data: string } | 'help' {
   const values = parse(args, { data: { type: 'string' }, help: { type: 'boolean' } });
   return values['help'] === true ? 'help' : { data: directory(values['data'], home, cwd) };
+}
+
+export interface RenewCaArguments {
+  /** Absolute. */
+  data: string;
+  newKey: boolean;
+}
+
+/** Parses the arguments of renew-ca.sh. */
+export function parseRenewCaArguments(args: string[], home: string, cwd: string): RenewCaArguments | 'help' {
+  const values = parse(args, { data: { type: 'string' }, 'new-key': { type: 'boolean' }, help: { type: 'boolean' } });
+  if (values['help'] === true) return 'help';
+  return { data: directory(values['data'], home, cwd), newKey: values['new-key'] === true };
 }
 
 type Values = Record<string, string | boolean | undefined>;

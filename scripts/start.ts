@@ -5,7 +5,7 @@ import { join, resolve } from 'node:path';
 import { makeDirectories } from '../compose/embedded/layout.ts';
 import { processLog } from '../compose/embedded/process-log.ts';
 import { describeProblem } from '../shared/config/problem.ts';
-import { urlHost } from '../shared/domain/host-name.ts';
+import { isWildcardAddress, urlHost } from '../shared/domain/host-name.ts';
 import { WEBADMIN } from '../shared/domain/names.ts';
 import { forgetPostgresVariables } from '../shared/runtime/handover.ts';
 import { RELEASE } from '../shared/runtime/release.ts';
@@ -142,9 +142,14 @@ function summary(plan: EmbeddedPlan, begun: number, stopWith: string): string {
       : [
           `  Network      https://${urlHost(plan.listen)}:${plan.ports.api} (CA: ${plan.layout.core}/certs/files/ca.pem)`,
         ];
+  const { core, enrollment } = plan.ports;
+  const where = plan.addresses
+    .map((address) => (isWildcardAddress(address) ? 'every address of this machine' : address))
+    .join(' and ');
   return [
     `Holdfast runs and answers (${seconds} s).`,
     `  API          ${plan.apiUrl}/api, documented at ${plan.apiUrl}/api/docs`,
+    `  Devices      enroll on port ${enrollment} and use the core's API on port ${core}, at ${where}`,
     ...network,
     `  Sign in      at ${plan.apiUrl}/ as ${WEBADMIN}; the password and every address are in ${plan.layout.stack}`,
     `  Stop with    ${stopWith}`,

@@ -69,6 +69,15 @@ const internal = product
     target: relative(root, resolve(root, dirname(file), target)),
   }));
 
+/** What a program loads of ours, itself included. */
+function reachedFrom(entry: string): string[] {
+  const reached = new Set([entry]);
+  for (const file of reached)
+    for (const { target } of internal.filter((each) => each.file === file && !each.typeOnly))
+      if (/\.tsx?$/.test(target)) reached.add(target);
+  return [...reached];
+}
+
 describe('the house', () => {
   it('finds sources in every part that exists', () => {
     expect(product.length).toBeGreaterThan(40);
@@ -96,15 +105,19 @@ describe('the house', () => {
   });
 
   it('keeps what workerd cannot do out of its worker: sockets, files, processes', () => {
-    const reached = new Set(['functions/worker.ts']);
-    for (const file of reached)
-      for (const { target } of internal.filter((each) => each.file === file && !each.typeOnly))
-        if (/\.tsx?$/.test(target)) reached.add(target);
-    expect(reached.size).toBeGreaterThan(100);
-    const bound = [...reached].flatMap(importsOf).filter(({ target, typeOnly }) => {
+    const reached = reachedFrom('functions/worker.ts');
+    expect(reached.length).toBeGreaterThan(100);
+    const bound = reached.flatMap(importsOf).filter(({ target, typeOnly }) => {
       return !typeOnly && /^node:(tls|net|fs|child_process|os|http|https|dns)\b|^ldapts$/.test(target);
     });
     expect(bound).toEqual([]);
+  });
+
+  it('loads no library for certificates into the management process, whose start and memory are measured', () => {
+    const libraries = reachedFrom('scripts/management.ts')
+      .flatMap(importsOf)
+      .filter(({ target }) => /^(@peculiar\/.*|pkijs|asn1js|reflect-metadata)$/.test(target));
+    expect(libraries).toEqual([]);
   });
 
   it("takes into the product only types of the identity provider's own client, which is large", () => {
@@ -146,6 +159,15 @@ describe('the house', () => {
     expect(silent).toEqual([]);
   });
 
+  it('hooks into a test file only from the file itself: what the fast tests import is shared by many of them', () => {
+    const shared = files.filter((file) => /^test\/(?!stack\/)/.test(file) && !file.endsWith('.test.ts'));
+    expect(shared.length).toBeGreaterThan(10);
+    const hooked = shared.filter((file) =>
+      /^(?:before|after)(?:All|Each)\(/m.test(readFileSync(join(root, file), 'utf8')),
+    );
+    expect(hooked).toEqual([]);
+  });
+
   it('pins every dependency to the patch level', () => {
     const manifest = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as Record<
       string,
@@ -161,9 +183,14 @@ describe('the house', () => {
   it('keeps scripts executable and the sourced one not', () => {
     const mode = (file: string): number => statSync(join(root, file)).mode & 0o111;
     expect(
-      ['scripts/start.sh', 'scripts/stop.sh', 'scripts/audit.sh', 'scripts/test.sh', '.ci/run'].filter(
-        (file) => mode(file) === 0,
-      ),
+      [
+        'scripts/start.sh',
+        'scripts/stop.sh',
+        'scripts/audit.sh',
+        'scripts/renew-ca.sh',
+        'scripts/test.sh',
+        '.ci/run',
+      ].filter((file) => mode(file) === 0),
     ).toEqual([]);
   });
 });

@@ -85,7 +85,14 @@ function refuseStrangers(path: string): void {
 }
 
 /** Ports of the embedded stack before the offset. */
-export const BASE_PORTS = { api: 8080, database: 5432, identity: 9000, ldap: 3389 } as const;
+export const BASE_PORTS = {
+  api: 8080,
+  core: 8443,
+  enrollment: 8446,
+  database: 5432,
+  identity: 9000,
+  ldap: 3389,
+} as const;
 
 export type Ports = Record<keyof typeof BASE_PORTS, number>;
 
@@ -94,6 +101,13 @@ export const HIGHEST_BASE_PORT = 9000;
 
 /** Every port of this stack. */
 export function portsWithOffset(offset: number): Ports {
-  const { api, database, identity, ldap } = BASE_PORTS;
-  return { api: api + offset, database: database + offset, identity: identity + offset, ldap: ldap + offset };
+  const { api, core, enrollment, database, identity, ldap } = BASE_PORTS;
+  return {
+    api: api + offset,
+    core: core + offset,
+    enrollment: enrollment + offset,
+    database: database + offset,
+    identity: identity + offset,
+    ldap: ldap + offset,
+  };
 }

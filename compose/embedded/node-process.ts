@@ -7,6 +7,7 @@ import { readFileSync } from 'node:fs';
 import { type IncomingMessage, request as requestPlain } from 'node:http';
 import { request as requestSecure } from 'node:https';
 import { join } from 'node:path';
+import { connect } from 'node:tls';
 import type { Layout } from './layout.ts';
 import { errorInLog, processLog } from './process-log.ts';
 import type { ProcessSpec } from './supervised-process.ts';
@@ -17,21 +18,24 @@ export interface NodeProcessOptions {
   program: string;
   /** Added to the environment. */
   environment: Record<string, string>;
-  /** An address of the process that answers 200 without sign-in. */
-  pingUrl: string;
-  /** The CA that signed its certificate, when the address is an https one. */
-  caFile: string;
+  asked: Asked;
   stopWithinMs: number;
   /** Gets what the process tells besides that it listens. */
   heard?: (message: { kind: string }) => void;
 }
+
+/** How a process is asked whether it answers: by a URL that gives 200 without sign-in, or for its certificate on a port. */
+export type Asked = {
+  /** The CA that signed the certificate of the process, if it shows one. */
+  caFile: string;
+} & ({ pingUrl: string } | { tlsPort: number });
 
 /** Tells the supervisor that the process listens. */
 export const LISTENING = { kind: 'listening' } as const;
 
 /** A Node process of the stack whose output goes to DIR/logs/<role>.log. */
 export function nodeProcess(role: string, options: NodeProcessOptions): ProcessSpec {
-  const { layout, program, environment, pingUrl, caFile, stopWithinMs, heard } = options;
+  const { layout, program, environment, asked, stopWithinMs, heard } = options;
   const log = processLog(join(layout.logs, `${role}.log`));
   const listening = new WeakSet<ChildProcess>();
   const shared = {
@@ -58,7 +62,7 @@ export function nodeProcess(role: string, options: NodeProcessOptions): ProcessS
   }
 
   async function answers(child: ChildProcess): Promise<boolean> {
-    return listening.has(child) && (await statusOf(pingUrl, caFile)) === 200;
+    return listening.has(child) && (await answersTo(asked));
   }
 
   return {
@@ -75,6 +79,25 @@ export function nodeProcess(role: string, options: NodeProcessOptions): ProcessS
 /** Tells the supervisor; without one there is nobody to tell. */
 export function tellSupervisor(message: { kind: string }): void {
   if (process.connected) process.send?.(message, undefined, undefined, () => undefined);
+}
+
+async function answersTo(asked: Asked): Promise<boolean> {
+  if ('pingUrl' in asked) return (await statusOf(asked.pingUrl, asked.caFile)) === 200;
+  return showsCertificate(asked.tlsPort, asked.caFile);
+}
+
+/** Rejects when nobody answers there, or shows a certificate that is not of this CA. */
+async function showsCertificate(port: number, caFile: string): Promise<boolean> {
+  const socket = connect({ host: '127.0.0.1', port, ca: readFileSync(caFile) });
+  try {
+    await once(socket, 'secureConnect', { signal: AbortSignal.timeout(2000) });
+  } catch (error) {
+    socket.destroy();
+    throw error;
+  }
+  // Cut off at once, it would be a failed handshake for the other side.
+  socket.on('error', () => socket.destroy()).end();
+  return true;
 }
 
 async function statusOf(url: string, caFile: string): Promise<number | undefined> {

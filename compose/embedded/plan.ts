@@ -1,6 +1,6 @@
 // Everything that a start has decided before it touches anything.
 
-import type { ServerCertificateFiles } from './core/pki.ts';
+import type { ServerCertificateFiles } from './core/pki/server-certificate.ts';
 import type { DatabaseTuning } from '../../shared/domain/database-tuning.ts';
 import type { DatabasePasswords } from './database/roles.ts';
 import type { Layout, Ports } from './layout.ts';
@@ -10,8 +10,8 @@ export interface StackPlan {
   ports: Ports;
   /** The address of --listen. */
   listen: string | undefined;
-  /** Addresses on which the API port must be free. */
-  plainAddresses: string[];
+  /** Addresses on which the API and the core listen. */
+  addresses: string[];
   /** Where this machine reaches the API. */
   apiUrl: string;
   /** Names and addresses in the server certificate. */
@@ -32,6 +32,12 @@ export interface StackPlan {
     url: string;
     program: string;
     environment: Record<string, string>;
+  };
+  core: {
+    program: string;
+    environment: Record<string, string>;
+    /** The certificate by which management reaches the admin API; the core makes it. */
+    apiCertificate: { file: string; password: string };
   };
   managementProgram: string;
   managementEnvironment(certificates: ServerCertificateFiles): Record<string, string>;

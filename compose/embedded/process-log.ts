@@ -4,6 +4,8 @@
 import { closeSync, fstatSync, openSync, readSync, statSync } from 'node:fs';
 
 const READ_AT_MOST = 8192;
+/** A reason with two long paths and its remedy. */
+const MOST_WORDS = 1000;
 
 export interface ProcessLog {
   /** Opens the log for appending, for a process to be started by `use`; our own copy of the descriptor is closed. */
@@ -67,10 +69,10 @@ export function databaseComplaint(text: string | undefined): string | undefined 
 /** The last error in a log of ours: its text, or the trace of a crash. */
 export function errorInLog(text: string | undefined): string | undefined {
   const last = text?.trim().split('\n').at(-1) ?? '';
-  if (!last.startsWith('{')) return last === '' ? undefined : last.slice(0, 300);
+  if (!last.startsWith('{')) return last === '' ? undefined : last.slice(0, MOST_WORDS);
   try {
     const line = JSON.parse(last) as { level?: unknown; error?: unknown };
-    return line.level === 'error' ? String(line.error).slice(0, 300) : undefined;
+    return line.level === 'error' ? String(line.error).slice(0, MOST_WORDS) : undefined;
   } catch {
     return undefined;
   }

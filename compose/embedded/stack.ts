@@ -1,5 +1,5 @@
 // Brings the embedded stack up step by step and keeps it up: lock, leftovers, preflight, certificates, database,
-// our own tables, identity provider, management. Everything that a step starts is ended in reverse order.
+// our own tables, identity provider, core, management. Everything that a step starts is ended in reverse order.
 
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -7,7 +7,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { counted } from '../../shared/domain/amounts.ts';
 import { isWildcardAddress, urlHost } from '../../shared/domain/host-name.ts';
 import { writeFileAtomically } from './atomic-file.ts';
-import { ensureServerCertificate, type ServerCertificateFiles } from './core/pki.ts';
+import { ensureServerCertificate, type ServerCertificateFiles } from './core/pki/server-certificate.ts';
 import { databaseAccount } from './database/account.ts';
 import {
   applyWantedState,
@@ -29,7 +29,13 @@ import { checkDiskSpace, checkPorts } from './preflight.ts';
 import { databaseComplaint, processLog } from './process-log.ts';
 import type { Report } from './report.ts';
 import { StackError } from './stack-error.ts';
-import { EarlyEnd, type ProcessEvents, supervise, type SupervisedProcess } from './supervised-process.ts';
+import {
+  EarlyEnd,
+  explainEarlyEnd,
+  type ProcessEvents,
+  supervise,
+  type SupervisedProcess,
+} from './supervised-process.ts';
 import { messageOf } from '../../shared/domain/thrown.ts';
 
 /** What the stack needs of the rest of the product. */
@@ -111,6 +117,8 @@ export async function startStack(
     throwIfAborted(aborted);
     await startIdentity(start, certificates);
     throwIfAborted(aborted);
+    await startCore(start, certificates);
+    throwIfAborted(aborted);
     const management = await startManagement(start, certificates);
     throwIfAborted(aborted);
     await measureHealth(management, start);
@@ -137,7 +145,11 @@ async function prepare(plan: StackPlan, report: Report): Promise<ServerCertifica
   if (leftBehind === 'server ended') report.warn('A database server left behind by a crash was ended.');
   if (leftBehind === 'stale file') report.warn('A stale postmaster.pid of a crash was removed.');
   checkDiskSpace(layout.root, !existsSync(layout.pgdata));
-  const addresses = plan.plainAddresses.map((address) => ({ address, port: ports.api, purpose: 'API and console' }));
+  const addresses = plan.addresses.flatMap((address) => [
+    { address, port: ports.api, purpose: 'API and console' },
+    { address, port: ports.core, purpose: 'API of the core' },
+    { address, port: ports.enrollment, purpose: 'enrollment' },
+  ]);
   const onLoopback = (port: number, purpose: string) => ({ address: '127.0.0.1', port, purpose });
   await checkPorts([
     ...addresses,
@@ -224,12 +236,26 @@ async function startIdentity(
     layout,
     program: identity.program,
     environment: { ...MEMORY_OF_HASHES, ...identity.environment },
-    pingUrl: `${identity.url}/api/v3/root/config/`,
-    caFile: certificates.ca,
+    asked: { pingUrl: `${identity.url}/api/v3/root/config/`, caFile: certificates.ca },
     stopWithinMs: 10_000,
   });
   await started(owned(supervise(spec, events)), join(layout.logs, 'identity.log'));
   done(`identity provider on 127.0.0.1:${ports.identity}, LDAP on 127.0.0.1:${ports.ldap}`);
+}
+
+async function startCore({ plan, owned, events, report }: Start, certificates: ServerCertificateFiles): Promise<void> {
+  const { core, layout, ports } = plan;
+  const done = report.step('core');
+  const spec = nodeProcess('core', {
+    layout,
+    program: core.program,
+    environment: core.environment,
+    asked: { tlsPort: ports.enrollment, caFile: certificates.ca },
+    stopWithinMs: 10_000,
+  });
+  await started(owned(supervise(spec, events)), join(layout.logs, 'core.log'));
+  const where = plan.addresses.map((address) => `${urlHost(address)}:${ports.core} and ${ports.enrollment}`);
+  done(`API and enrollment on ${where.join(', ')}`);
 }
 
 async function startManagement(
@@ -241,8 +267,7 @@ async function startManagement(
     layout: plan.layout,
     program: plan.managementProgram,
     environment: plan.managementEnvironment(certificates),
-    pingUrl: `${plan.apiUrl}/api/ping`,
-    caFile: certificates.ca,
+    asked: { pingUrl: `${plan.apiUrl}/api/ping`, caFile: certificates.ca },
   });
   await started(owned(supervise(spec, events)), join(plan.layout.logs, 'management.log'));
   const listen = plan.listen === undefined ? '' : `, and https://${urlHost(plan.listen)}:${plan.ports.api}`;
@@ -281,11 +306,7 @@ async function started(process: SupervisedProcess, logFile: string): Promise<voi
     await process.start();
   } catch (error) {
     if (!(error instanceof EarlyEnd)) throw error;
-    const full = /No space left on device/.test(error.words ?? '');
-    throw new StackError(
-      full ? `The disk of ${logFile} is full: ${error.message}.` : `${error.message}.`,
-      full ? 'free some space and start again; no data was lost' : `read ${logFile}; it ends with the reason`,
-    );
+    throw explainEarlyEnd(error, logFile);
   }
 }
 
@@ -338,6 +359,8 @@ function writeStackFile(
   certificates: ServerCertificateFiles,
   pids: { role: string; pid: number }[],
 ): void {
-  const content = { ...plan.stackFile, ca_certificate: certificates.ca, pids };
+  const { apiCertificate } = plan.core;
+  const made = existsSync(apiCertificate.file) ? { api_certificate: apiCertificate } : {};
+  const content = { ...plan.stackFile, ca_certificate: certificates.ca, ...made, pids };
   writeFileAtomically(plan.layout.stack, `${JSON.stringify(content, null, 2)}\n`);
 }

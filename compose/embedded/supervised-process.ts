@@ -5,6 +5,7 @@ import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { setTimeout as delay } from 'node:timers/promises';
 import { messageOf } from '../../shared/domain/thrown.ts';
+import { StackError } from './stack-error.ts';
 
 export interface ProcessSpec {
   role: string;
@@ -52,6 +53,18 @@ export class EarlyEnd extends Error {
     this.how = how;
     this.words = words;
   }
+}
+
+/** The end of a process in its first start, for a person: its own remedy if it has told one. */
+export function explainEarlyEnd(error: EarlyEnd, logFile: string): StackError {
+  if (/No space left on device/.test(error.words ?? ''))
+    return new StackError(
+      `The disk of ${logFile} is full: ${error.message}.`,
+      'free some space and start again; no data was lost',
+      error,
+    );
+  const [, told = error.message, remedy] = /^([^]+?)\.? Remedy: ([^]+?)\.?$/.exec(error.message) ?? [];
+  return new StackError(`${told}.`, remedy ?? `read ${logFile}; it ends with the reason`, error);
 }
 
 /** A process that is not started yet. Its events are told in the order in which they happen. */

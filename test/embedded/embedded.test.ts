@@ -13,6 +13,7 @@ import { identify, isAlive, listenerOn } from '../../compose/embedded/process-ta
 import { GENERATED_NAMES, generatePassword, keptSecrets } from '../../compose/embedded/secrets.ts';
 import {
   EarlyEnd,
+  explainEarlyEnd,
   type ProcessEvents,
   type ProcessSpec,
   supervise,
@@ -198,6 +199,19 @@ describe('a supervised process', () => {
     await expect(part.start()).rejects.toThrow(new EarlyEnd('part', 'with code 1', 'words').message);
     await new Promise((tick) => setTimeout(tick, 700));
     expect(log).toEqual(['part started', 'part ended']);
+  });
+
+  it('that told a remedy when it ended in its first start: that one is shown, else the log', () => {
+    const shown = (words?: string): string[] => {
+      const { message, remedy } = explainEarlyEnd(new EarlyEnd('core', 'with code 1', words), '/logs/core.log');
+      return [message, remedy];
+    };
+    expect(shown('/d/node-id holds nothing. Remedy: put it back; or delete it.')).toEqual([
+      'core ended with code 1: /d/node-id holds nothing.',
+      'put it back; or delete it',
+    ]);
+    expect(shown()).toEqual(['core ended with code 1.', 'read /logs/core.log; it ends with the reason']);
+    expect(shown('write: No space left on device')[0]).toMatch(/^The disk of \/logs\/core\.log is full/);
   });
 
   it('that never answers is ended after its time', async () => {

@@ -18,10 +18,20 @@ import {
 
 const ROWS = 'SELECT count(*)::int AS n FROM kept';
 
+let withRows: TestStack | undefined;
+
+/** A stack that has just been started, with rows in its database and nothing in its logs before this start. */
 async function startedWithRows(): Promise<TestStack> {
+  if (withRows !== undefined) {
+    await stop(withRows.data);
+    rmSync(join(withRows.data, 'logs'), { recursive: true });
+    expect((await withRows.start()).code).toBe(0);
+    return withRows;
+  }
   const stack = await newStack();
   expect((await stack.start()).code).toBe(0);
   await query(stack.file().database, 'CREATE TABLE kept (n int); INSERT INTO kept SELECT generate_series(1, 500)');
+  withRows = stack;
   return stack;
 }
 

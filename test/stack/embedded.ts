@@ -2,8 +2,9 @@
 
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
-import { createServer } from 'node:net';
+import { existsSync, mkdtempSync, readFileSync } from 'node:fs';
+import { rm } from 'node:fs/promises';
+import { createServer, type Server } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import postgres from 'postgres';
@@ -14,10 +15,12 @@ export const asRoot = process.getuid?.() === 0;
 
 export interface StackFile {
   api: string;
+  core: { api: string; enrollment: string };
   ldap: { url: string; base_dn: string };
   database: string;
   state_database: string;
   ca_certificate: string;
+  api_certificate: { file: string; password: string };
   webadmin: { username: string; password: string };
   pids: { role: string; pid: number }[];
 }
@@ -43,19 +46,46 @@ export function newDataDirectory(): string {
 }
 
 afterAll(async () => {
-  for (const parent of directories.splice(0)) {
-    await stop(join(parent, 'data'));
-    rmSync(parent, { recursive: true, force: true });
-  }
+  await Promise.all(
+    directories.splice(0).map(async (parent) => {
+      await stop(join(parent, 'data'));
+      await rm(parent, { recursive: true, force: true });
+    }),
+  );
+  for (const claim of claims.splice(0)) claim.close();
 });
 
-/** An offset whose ports are free now. */
+/** Every base port of a stack and of what stands beside one. No two of them are a multiple of SLOT_WIDTH apart. */
+const BASE_PORTS = [1880, 3000, 3389, 5432, 8080, 8081, 8089, 8443, 8446, 9000];
+const SLOT_WIDTH = 101;
+const SLOTS = 188;
+const claims: Server[] = [];
+
+/**
+ * An offset whose ports are free now, and that nobody else gets until the tests of this file have ended: files run at the
+ * same time. The claim is a socket without a file, which ends with its process at the latest.
+ */
 export async function freeOffset(): Promise<number> {
   for (;;) {
-    const offset = 1000 + Math.floor(Math.random() * 20_000);
-    const free = await Promise.all([8080, 5432, 3389, 9000].map((port) => isFree(port + offset)));
-    if (free.every(Boolean)) return offset;
+    const slot = Math.floor(Math.random() * SLOTS);
+    const claim = await claimOf(slot);
+    if (claim === undefined) continue;
+    const offset = 1000 + slot * SLOT_WIDTH;
+    const free = await Promise.all(BASE_PORTS.map((port) => isFree(port + offset)));
+    if (free.every(Boolean)) {
+      claims.push(claim);
+      return offset;
+    }
+    claim.close();
   }
+}
+
+async function claimOf(slot: number): Promise<Server | undefined> {
+  const server = createServer().unref();
+  return new Promise((resolve) => {
+    server.once('error', () => resolve(undefined));
+    server.listen(`\0holdfast-test-slot-${slot}`, () => resolve(server));
+  });
 }
 
 export async function isFree(port: number, address = '127.0.0.1'): Promise<boolean> {

@@ -6,6 +6,8 @@ import { newStack, query, stop, type TestStack } from './embedded.ts';
 export interface EmptyDatabase {
   /** Of a role that owns the database. */
   url: () => string;
+  /** The data directory of its stack: what is put there goes with it. */
+  data: () => string;
   inDatabase: <T extends object>(text: string) => Promise<T[]>;
 }
 
@@ -21,5 +23,5 @@ export function emptyDatabase(): EmptyDatabase {
   afterAll(async () => {
     await stop(stack.data);
   });
-  return { url: () => stack.file().database, inDatabase };
+  return { url: () => stack.file().database, data: () => stack.data, inDatabase };
 }

@@ -133,6 +133,7 @@ describe('a lost ca.pem', () => {
     expect(readFileSync(join(files, 'ca.pem'), 'utf8').trim()).toBe(ca?.trim());
     expect(readFileSync(join(files, 'ca-do-not-share.key'), 'utf8')).toBe(key);
     rmSync(join(files, 'ca.pem'));
+    rmSync(join(files, 'root-ca.pem'));
     writeFileSync(join(files, 'takserver.pem'), 'damaged');
     const { code, output } = await stack.start();
     expect(code).toBe(1);

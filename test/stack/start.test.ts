@@ -33,6 +33,9 @@ describe('start.sh --embedded --detach', () => {
     stack = await newStack();
     const { code, output } = await stack.start();
     expect(output).toContain('Holdfast runs and answers');
+    expect(output).toContain(
+      `enroll on port ${8446 + stack.offset} and use the core's API on port ${8443 + stack.offset}`,
+    );
     expect(code).toBe(0);
     first = stack.file();
   });
@@ -51,7 +54,7 @@ describe('start.sh --embedded --detach', () => {
     expect(statSync(join(stack.data, 'stack.json')).mode & 0o777).toBe(0o600);
     expect(first.api).toBe(`http://127.0.0.1:${8080 + stack.offset}`);
     expect(new URL(first.database).hostname).toBe('127.0.0.1');
-    expect(first.pids.map(({ role }) => role)).toEqual(['supervisor', 'database', 'identity', 'management']);
+    expect(first.pids.map(({ role }) => role)).toEqual(['supervisor', 'database', 'identity', 'core', 'management']);
     expect(first.pids.every(({ pid }) => lives(pid))).toBe(true);
     expect(existsSync(first.ca_certificate)).toBe(true);
   });

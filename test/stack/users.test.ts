@@ -131,8 +131,8 @@ describe.skipIf(!asRoot)('started as an ordinary user', () => {
     const { code, output } = await stack.start([], options);
     expect(output).toContain('Holdfast runs and answers');
     expect(code).toBe(0);
-    const owners = stack.file().pids.map(({ pid }) => statSync(`/proc/${pid}`).uid);
-    expect(owners).toEqual([65534, 65534, 65534, 65534]);
+    const owners = stack.file().pids.map(({ role, pid }) => [role, statSync(`/proc/${pid}`).uid]);
+    expect(owners).toEqual(['supervisor', 'database', 'identity', 'core', 'management'].map((role) => [role, 65534]));
     expect(await answersPing(stack.file().api)).toBe(true);
     expect((await stop(stack.data, options)).code).toBe(0);
     expect((await stack.start([], options)).code).toBe(0);

@@ -1,0 +1,211 @@
+// The embedded core put together: CA, certificates, revocations, the two HTTP ports. Everything but what a process is made
+// of: adapters, the clock and the log are handed in.
+
+import { join } from 'node:path';
+import { LDAP_SERVICE_ACCOUNT } from '../../../shared/domain/directory-bases.ts';
+import { CHANNEL_PREFIX } from '../../../shared/domain/names.ts';
+import { certificateBundle } from '../../../shared/domain/pkcs12.ts';
+import { messageOf } from '../../../shared/domain/thrown.ts';
+import type { Log } from '../../../shared/ports/log.ts';
+import { createAdminApi } from './admin/app.ts';
+import { certificateLists } from './admin/certificate-lists.ts';
+import { membershipsOf } from './admin/memberships.ts';
+import { readNodeId } from './admin/node-id.ts';
+import { ownProcess } from './admin/own-process.ts';
+import { peopleGroups } from './admin/people-groups.ts';
+import { retentionFiles } from './admin/retention-files.ts';
+import { callerOf } from './admin/roles.ts';
+import { usersFile } from './admin/users-file.ts';
+import { type CorePorts, createCorePorts } from './core-ports.ts';
+import { createEnrollmentApi } from './enrollment/app.ts';
+import { htmlPage } from './http/answers.ts';
+import type {
+  CertificateStore,
+  CoreConnection,
+  CoreDirectory,
+  CoreFetch,
+  Revocations,
+  Subscriptions,
+} from './parts.ts';
+import { type ApiCertificate, ensureApiCertificate } from './pki/api-certificate.ts';
+import { openAuthority } from './pki/authority.ts';
+import { ensureServerCertificate } from './pki/server-certificate.ts';
+import { onceADay } from './regularly.ts';
+import { createRevocations, ListUnwritten } from './revocations.ts';
+import { certificateStore, type RunSql } from './store/certificates.ts';
+import { clientEndpoints, coreDatabaseFacts } from './store/client-endpoints.ts';
+import { activeGroups, groupStore } from './store/groups.ts';
+import { revokedMark } from './store/revoked-mark.ts';
+import { createLiveConnections } from './tls/live-connections.ts';
+
+export interface CoreOptions {
+  /** {data_dir}: certificates, users file, retention files. */
+  dataDirectory: string;
+  addresses: readonly string[];
+  ports: { api: number; enrollment: number };
+  /** Names and addresses in the server certificate. */
+  serverNames: readonly string[];
+  /** SERVER_ADDRESS. */
+  hostname: string;
+  /** Groups that give a right in Holdfast: no channels, whatever they are called. */
+  roleGroups: readonly string[];
+  validityDays: number;
+  /** The database `cot`, migrated. */
+  run: RunSql;
+  directory: CoreDirectory;
+  /** Puts the address of a client in place of a trusted proxy's; for 8446, which alone may stand behind one. */
+  behindProxies: (fetch: CoreFetch) => CoreFetch;
+  log: Log;
+  now: () => Date;
+  /** Milliseconds that never go back. */
+  steadyMs: () => number;
+}
+
+export interface Core {
+  /** On every address of both ports, or on none. */
+  listen(): Promise<void>;
+  /** To be called every half minute: what is due once a day, what was revoked by hand, a revoked `svc_api`. Never rejects. */
+  look(): Promise<void>;
+  close(graceMs: number): Promise<void>;
+}
+
+const RENEWAL_FAILED = 'certificate.renewal_failed';
+/** Nobody is on the stream while there is none. */
+const NO_SUBSCRIPTIONS: Subscriptions = { list: () => [], end: () => false };
+
+/**
+ * Brings certificates, list and `svc_api` up to date, then is ready to listen. Rejects with a StackError that says what to
+ * do, or an AppError `unavailable` when the database is away.
+ */
+export async function createCore(options: CoreOptions): Promise<Core> {
+  const { dataDirectory, serverNames, run, directory, log, now, steadyMs, behindProxies } = options;
+  const files = await ensureServerCertificate(dataDirectory, serverNames, now());
+  const warn = (text: string): void => log.warn('certificates.warning', { text });
+  const authority = await openAuthority(dataDirectory, { validityDays: options.validityDays, warn });
+  const users = usersFile(join(dataDirectory, 'UserAuthenticationFile.xml'), log);
+  const certificates = certificateStore(run);
+  const lists = certificateLists(certificates, now);
+  const live = createLiveConnections();
+  let ports: CorePorts | undefined;
+  const revocations = createRevocations({
+    authority,
+    certificates,
+    tableMark: () => revokedMark(run),
+    live,
+    contextsAnew: () => ports?.contextsAnew(),
+    log,
+    now,
+  });
+  await refreshed(revocations, log);
+  const apiCertificate = (): Promise<ApiCertificate> =>
+    ensureApiCertificate({
+      coreDirectory: dataDirectory,
+      authority,
+      certificates,
+      users,
+      isRevoked: (serial) => revocations.isRevoked(serial),
+      now: now(),
+    });
+  let api = await apiCertificate();
+
+  const admin = createAdminApi({
+    nodeId: readNodeId(dataDirectory),
+    hostname: options.hostname,
+    certificates,
+    lists,
+    revocations,
+    directory,
+    groupPrefix: CHANNEL_PREFIX,
+    knownAccount: LDAP_SERVICE_ACCOUNT,
+    people: peopleGroups({ directory, memberships: membershipsOf(CHANNEL_PREFIX, options.roleGroups), now }),
+    groups: groupStore(run),
+    activeGroups: activeGroups(run),
+    endpoints: clientEndpoints(run),
+    subscriptions: NO_SUBSCRIPTIONS,
+    retention: retentionFiles(dataDirectory),
+    database: coreDatabaseFacts(run),
+    ownProcess: ownProcess(dataDirectory),
+    now,
+    log,
+  });
+  const enrollment = createEnrollmentApi({
+    directory,
+    authority,
+    certificates: { add: (...given) => added(certificates.add(...given)) },
+    bundle: certificateBundle,
+    adminApi: admin,
+    log,
+    now,
+    steadyMs,
+  });
+
+  async function added(row: ReturnType<CertificateStore['add']>): ReturnType<CertificateStore['add']> {
+    const record = await row;
+    lists.clear();
+    return record;
+  }
+
+  function byCertificate(request: Request, connection: CoreConnection): Response | Promise<Response> {
+    const { certificate } = connection;
+    if (certificate === undefined) return htmlPage(401, 'Unauthorized', 'A client certificate is needed here.');
+    return admin(request, connection, callerOf(certificate, users));
+  }
+
+  const opened = createCorePorts({
+    files,
+    addresses: options.addresses,
+    ports: options.ports,
+    api: byCertificate,
+    enrollment: behindProxies(enrollment),
+    revocations,
+    live,
+    log,
+    now,
+  });
+  ports = opened;
+
+  async function renewCertificates(): Promise<void> {
+    const { changed, certificate } = await ensureServerCertificate(dataDirectory, serverNames, now());
+    if (changed) {
+      opened.renew();
+      log.info('certificate.renewed', { file: certificate });
+    }
+    api = await apiCertificate();
+  }
+
+  /** Management has no other way in: it must not wait for the day to be over. */
+  async function replaceRevokedApi(): Promise<void> {
+    if (!revocations.isRevoked(api.serial)) return;
+    try {
+      api = await apiCertificate();
+      log.warn('certificate.replaced', { file: api.file, reason: 'it was revoked' });
+    } catch (error) {
+      log.error(RENEWAL_FAILED, { error: messageOf(error) });
+    }
+  }
+
+  async function lookOnce(): Promise<void> {
+    await revocations.look();
+    await replaceRevokedApi();
+    await renewDaily();
+  }
+
+  const renewDaily = onceADay(renewCertificates, RENEWAL_FAILED, now, log);
+  /** One at a time: two would make `svc_api` anew, each its own. */
+  let looking: Promise<void> | undefined;
+  return {
+    listen: () => opened.listen(),
+    look: () => (looking ??= lookOnce().finally(() => (looking = undefined))),
+    close: (graceMs) => opened.close(graceMs),
+  };
+}
+
+/** Rule `startWithoutList`: a full disk keeps nobody from the core; who is refused is known, and the list is tried again. */
+async function refreshed(revocations: Pick<Revocations, 'refresh'>, log: Log): Promise<void> {
+  try {
+    await revocations.refresh();
+  } catch (error) {
+    if (!(error instanceof ListUnwritten)) throw error;
+    log.error('crl.not_written', { error: error.message });
+  }
+}

@@ -1,0 +1,117 @@
+// The embedded core as a process: its database, the directory, its ports. Runs until SIGTERM or SIGINT, or until its
+// supervisor is gone.
+
+import 'reflect-metadata';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { createCore } from '../compose/embedded/core/core.ts';
+import { type CoreHandover, takeCoreHandover } from '../compose/embedded/core/handover.ts';
+import type { CoreDirectory, CoreFetch } from '../compose/embedded/core/parts.ts';
+import { CORE_DATABASE_MIGRATED, CORE_MIGRATIONS } from '../compose/embedded/core/store/migrations/index.ts';
+import { LISTENING, tellSupervisor } from '../compose/embedded/node-process.ts';
+import { StackError } from '../compose/embedded/stack-error.ts';
+import { type JsonLog, jsonLog } from '../shared/adapters/json-log.ts';
+import { keptDatabase } from '../shared/adapters/kept-database.ts';
+import { ldapDirectory } from '../shared/adapters/ldap-directory.ts';
+import { migrate } from '../shared/adapters/migrate.ts';
+import { withDatabase } from '../shared/adapters/postgres.ts';
+import { AppError } from '../shared/domain/app-error.ts';
+import { LDAP_SERVICE_ACCOUNT } from '../shared/domain/directory-bases.ts';
+import { Secret } from '../shared/domain/secret.ts';
+import { messageOf } from '../shared/domain/thrown.ts';
+import { behindProxies } from '../shared/runtime/client-address.ts';
+import { forgetPostgresVariables } from '../shared/runtime/handover.ts';
+
+const MIGRATED_WITHIN_MS = 60_000;
+const LOOK_EVERY_MS = 30_000;
+const GRACE_MS = 4_000;
+const VALIDITY_DAYS = 365;
+const log = jsonLog({ role: 'core' });
+
+async function main(): Promise<void> {
+  forgetPostgresVariables(process.env);
+  const handover = takeCoreHandover(process.env);
+  const url = new Secret(handover.databaseUrl);
+  await migrated(url);
+  const directory = directoryOf(handover);
+  const core = await createCore({
+    dataDirectory: handover.directory,
+    addresses: handover.addresses,
+    ports: { api: handover.apiPort, enrollment: handover.enrollmentPort },
+    serverNames: handover.serverNames,
+    hostname: handover.serverAddress,
+    roleGroups: handover.roleGroups,
+    validityDays: VALIDITY_DAYS,
+    run: keptDatabase(url, { name: 'core', called: "the core's database", variable: 'its URL' }),
+    directory,
+    behindProxies: (fetch) => withClientAddress(fetch, handover.trustedProxies),
+    log,
+    now: () => new Date(),
+    steadyMs: () => performance.now(),
+  });
+  await core.listen();
+  tellSupervisor(LISTENING);
+  const { addresses, apiPort, enrollmentPort } = handover;
+  log.info('core.listening', { addresses, api_port: apiPort, enrollment_port: enrollmentPort });
+  const looking = setInterval(() => void core.look(), LOOK_EVERY_MS);
+
+  let stopping = false;
+  for (const signal of ['SIGTERM', 'SIGINT', 'disconnect'] as const) {
+    process.once(signal, () => {
+      if (stopping) return;
+      stopping = true;
+      log.info('core.stopping', { signal });
+      clearInterval(looking);
+      void Promise.race([core.close(GRACE_MS), delay(2 * GRACE_MS)]).then(() => leave(log, 0));
+    });
+  }
+}
+
+async function migrated(url: Secret): Promise<void> {
+  try {
+    await withDatabase(url, 'core-start', MIGRATED_WITHIN_MS, (sql) =>
+      migrate(sql, CORE_MIGRATIONS, CORE_DATABASE_MIGRATED),
+    );
+  } catch (error) {
+    if (error instanceof AppError) throw error;
+    const { host, pathname } = new URL(url.reveal());
+    throw new StackError(
+      `The core's database (${host}${pathname}) cannot be brought up to date: ${messageOf(error)}.`,
+      'read database.log beside core.log; the core tries again by itself while the stack runs',
+      error,
+    );
+  }
+}
+
+function directoryOf({ ldap, directory }: CoreHandover): CoreDirectory {
+  if (ldap.bindPassword === undefined) return unreadableDirectory();
+  return ldapDirectory({
+    url: ldap.url,
+    coreBase: ldap.bases.core,
+    webBase: ldap.bases.web,
+    serviceAccount: { username: LDAP_SERVICE_ACCOUNT, password: new Secret(ldap.bindPassword) },
+    tlsCaFile: join(directory, 'certs/files/ca.pem'),
+    log,
+  });
+}
+
+function unreadableDirectory(): CoreDirectory {
+  const text = 'The directory cannot be asked. Remedy: set LDAP_BIND_PASSWORD.';
+  const refuse = (): Promise<never> => Promise.reject(new AppError('unavailable', text));
+  return { signIn: refuse, find: refuse, groups: refuse };
+}
+
+function withClientAddress(fetch: CoreFetch, proxies: readonly string[]): CoreFetch {
+  return behindProxies(fetch, proxies);
+}
+
+function leave(lines: JsonLog, code: number): never {
+  lines.flush();
+  process.exit(code);
+}
+
+main().catch((error: unknown) => {
+  const remedy = error instanceof StackError ? ` Remedy: ${error.remedy}.` : '';
+  log.error('core.failed', { error: `${messageOf(error)}${remedy}` });
+  leave(log, 1);
+});

@@ -1,0 +1,88 @@
+// Entry of renew-ca.sh: gives the CA of a stopped stack a new certificate, or makes a new CA.
+
+import { existsSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import { prolongCa, replaceCa } from '../compose/embedded/core/pki/ca-renewal.ts';
+import { type CertificateFiles, certificateFiles } from '../compose/embedded/core/pki/certificate-files.ts';
+import { readCa } from '../compose/embedded/core/pki/certificate-authority.ts';
+import { layoutOf, makeDirectories } from '../compose/embedded/layout.ts';
+import { lockDirectory } from '../compose/embedded/ownership.ts';
+import { explainFileError, StackError } from '../compose/embedded/stack-error.ts';
+import { failureText } from './progress.ts';
+import { parseRenewCaArguments, RENEW_CA_USAGE, type RenewCaArguments, UsageError } from './start-arguments.ts';
+
+const home = resolve(import.meta.dirname, '..');
+
+async function main(): Promise<number> {
+  const args = readArguments();
+  if (typeof args === 'number') return args;
+  const layout = layoutOf(args.data);
+  const files = certificateFiles(layout.core);
+  if (!existsSync(files.ca) && !existsSync(files.renewal))
+    throw new StackError(
+      `There is no CA in ${args.data} (${files.ca} is missing or cannot be reached).`,
+      'name the directory that the stack was started with, --data DIR, as the user that the stack runs as; a start restores or makes what is missing',
+    );
+  makeDirectories(layout);
+  const guard = await lockDirectory(
+    join(home, 'compose/embedded/guard.sh'),
+    layout,
+    { step: () => () => undefined, warn: (text) => say(`${text}\n`), event: () => undefined },
+    () => {
+      say(
+        `Another stack has taken ${args.data}. Remedy: stop it and try again; the next start finishes what was begun.\n`,
+      );
+      process.exit(1);
+    },
+    new AbortController().signal,
+  );
+  try {
+    say(await renew(files, args));
+  } catch (error) {
+    throw explainFileError(error, files.directory);
+  } finally {
+    await guard.release();
+  }
+  return 0;
+}
+
+async function renew(files: CertificateFiles, { newKey, data }: RenewCaArguments): Promise<string> {
+  const kept = newKey ? await replaceCa(files, new Date()) : await prolongCa(files, new Date());
+  const { certificate } = readCa(files);
+  const until = certificate.notAfter.toISOString().slice(0, 10);
+  const start = `Start the stack again: ./scripts/start.sh --embedded --data ${data}\n`;
+  if (!newKey)
+    return `The CA has a new certificate for the same key and name, good until ${until}.
+Certificates of devices go on working. Give devices the new truststore (${files.truststore} after the
+next start) before the old CA certificate ends. The old one is kept in ${kept}
+${start}`;
+  return `There is a new CA, good until ${until}. Nothing that the old one has signed is accepted any more:
+every device must enroll again, and trust the new CA first (${files.truststore} after the next start).
+Everything of the old CA, its key too, was moved to ${kept}
+Keep it private, and delete it when you do not want to go back.
+${start}`;
+}
+
+function readArguments(): RenewCaArguments | number {
+  try {
+    const args = parseRenewCaArguments(process.argv.slice(2), home, process.cwd());
+    if (args !== 'help') return args;
+    process.stdout.write(RENEW_CA_USAGE);
+    return 0;
+  } catch (error) {
+    if (!(error instanceof UsageError)) throw error;
+    say(`${error.message}\n\n${RENEW_CA_USAGE}`);
+    return 2;
+  }
+}
+
+function say(text: string): void {
+  process.stderr.write(text);
+}
+
+process.exit(
+  await main().catch((error: unknown) => {
+    say(failureText(error));
+    return 1;
+  }),
+);
