@@ -2,6 +2,7 @@
 
 import { alerts } from './alerts.ts';
 import { autovacuum } from './autovacuum.ts';
+import { certificates } from './certificates.ts';
 import { config } from './config.ts';
 import { containers } from './containers.ts';
 import { database } from './database.ts';
@@ -17,6 +18,7 @@ export const HEALTH_MODULES: readonly HealthModule[] = [
   database,
   autovacuum,
   disk,
+  certificates,
   tls,
   time,
   dns,

@@ -6,6 +6,7 @@ import type { ClockSource } from './clock-source.ts';
 import type { ConfigurationFiles } from './configuration-files.ts';
 import type { Containers } from './containers.ts';
 import type { CoreDatabase } from './core-database.ts';
+import type { CoreFiles } from './core-files.ts';
 import type { Directory } from './directory.ts';
 import type { Disks } from './disks.ts';
 import type { Heartbeat } from './heartbeat.ts';
@@ -42,6 +43,8 @@ export interface Monitored {
   coreDatabase: CoreDatabase;
   state: State;
   disks: Disks;
+  /** Undefined without CORE_DATA_DIR. */
+  coreFiles: CoreFiles | undefined;
   tls: TlsEndpoints;
   hostNames: HostNames;
   /** Undefined without a container runtime. */

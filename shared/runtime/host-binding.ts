@@ -12,7 +12,7 @@ type Method = (...args: unknown[]) => unknown;
 
 /** Answers the calls of a worker. */
 export function hostBinding(deps: NodeDeps, token: string): (request: Request) => Promise<Response> {
-  const { disks, tls, hostNames, containers, configurationFiles } = deps.monitored;
+  const { disks, coreFiles, tls, hostNames, containers, configurationFiles } = deps.monitored;
   const assets = { read: async (name: string) => onTheWire(await deps.assets.read(name)) };
   const ports: Record<ExposedPort, object | undefined> = {
     directory: deps.directory,
@@ -20,6 +20,7 @@ export function hostBinding(deps: NodeDeps, token: string): (request: Request) =
     signIns: deps.signIns,
     audit: deps.audit,
     disks,
+    coreFiles,
     tls,
     hostNames,
     containers,

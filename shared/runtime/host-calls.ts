@@ -23,6 +23,7 @@ export const EXPOSED = {
   ],
   audit: ['intend', 'conclude', 'note', 'list', 'verify', 'unfinished'],
   disks: ['use'],
+  coreFiles: ['certificates'],
   tls: ['inspect'],
   hostNames: ['resolve', 'ownAddresses'],
   containers: ['list'],

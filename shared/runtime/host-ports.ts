@@ -6,6 +6,7 @@ import type { Asset, Assets } from '../ports/assets.ts';
 import type { Audit } from '../ports/audit.ts';
 import type { ConfigurationFiles } from '../ports/configuration-files.ts';
 import type { Containers } from '../ports/containers.ts';
+import type { CoreFiles } from '../ports/core-files.ts';
 import type { Directory } from '../ports/directory.ts';
 import type { Disks } from '../ports/disks.ts';
 import type { Doors } from '../ports/doors.ts';
@@ -51,6 +52,7 @@ interface HostPorts {
   signIns: SignIns;
   audit: Audit;
   disks: Disks;
+  coreFiles: CoreFiles;
   tls: TlsEndpoints;
   hostNames: HostNames;
   containers: Containers;

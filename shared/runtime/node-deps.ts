@@ -8,6 +8,7 @@ import { appliedPasswordTable } from '../adapters/applied-password-table.ts';
 import { assetDirectory } from '../adapters/asset-directory.ts';
 import { auditLog } from '../adapters/audit-log.ts';
 import { containerRuntime } from '../adapters/container-runtime.ts';
+import { coreFiles } from '../adapters/core-files.ts';
 import { exclusiveByDatabase } from '../adapters/exclusive.ts';
 import { diskUse } from '../adapters/disk-use.ts';
 import { guardedDoors } from '../adapters/guarded-doors.ts';
@@ -113,7 +114,7 @@ export function nodeDeps({
   });
   const { HEARTBEAT_URL: beatUrl } = settings;
   const heartbeat = beatUrl === undefined ? undefined : httpHeartbeat(beatUrl, fetch, () => new Date());
-  const runtimeUrl = settings.CONTAINER_RUNTIME_URL;
+  const { CONTAINER_RUNTIME_URL: runtimeUrl, CORE_DATA_DIR: coreDirectory } = settings;
   const deps: NodeDeps = {
     ...shared,
     log,
@@ -133,6 +134,7 @@ export function nodeDeps({
       alerts,
       heartbeat,
       disks: diskUse(() => dataPaths(settings, handover.dataPlaces)),
+      coreFiles: coreDirectory === undefined ? undefined : coreFiles(coreDirectory),
       tls: tlsEndpoints({ ownCaFile: ownCaFile(settings) }),
       hostNames: hostNames({}),
       containers:

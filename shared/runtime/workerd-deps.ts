@@ -72,6 +72,7 @@ export function workerdDeps(env: WorkerEnv): Deps {
       alerts,
       heartbeat,
       disks: hostPort(call, 'disks'),
+      coreFiles: settings.CORE_DATA_DIR === undefined ? undefined : hostPort(call, 'coreFiles'),
       tls: hostPort(call, 'tls'),
       hostNames: hostPort(call, 'hostNames'),
       containers: settings.CONTAINER_RUNTIME_URL === undefined ? undefined : hostPort(call, 'containers'),

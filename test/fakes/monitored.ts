@@ -4,6 +4,7 @@ import { AppError } from '../../shared/domain/app-error.ts';
 import { type History, NO_HISTORY } from '../../shared/domain/evaluate.ts';
 import type { AlertSummary } from '../../shared/ports/alerts.ts';
 import type { Container } from '../../shared/ports/containers.ts';
+import type { CoreCertificates } from '../../shared/ports/core-files.ts';
 import type { DatabaseSize, TableStatistics } from '../../shared/ports/core-database.ts';
 import type { DirectoryBase } from '../../shared/ports/directory.ts';
 import type { DiskUse } from '../../shared/ports/disks.ts';
@@ -38,6 +39,8 @@ export interface World {
   connectError: string | undefined;
   writeError: string | undefined;
   mounts: DiskUse[];
+  /** Undefined: CORE_DATA_DIR is not set. An error: they cannot be listed. */
+  coreCertificates: CoreCertificates | Error | undefined;
   tls: Record<string, TlsState>;
   addresses: Record<string, string[]>;
   ownAddresses: string[];
@@ -83,6 +86,7 @@ export function world(): World {
     connectError: undefined,
     writeError: undefined,
     mounts: [mount('/', 41.5)],
+    coreCertificates: coreCertificates(),
     tls: {},
     addresses: {},
     ownAddresses: ['127.0.0.1', '192.0.2.1'],
@@ -124,6 +128,33 @@ export function mount(path: string, usedPct: number, inodes: number | null = 3):
   return { mount: path, paths: [path], ...bytes, used_pct: usedPct, inodes_used_pct: inodes };
 }
 
+/** The files of a core that was set up yesterday. */
+export function coreCertificates(): CoreCertificates {
+  const from = atDay(-1);
+  const certificate = (name: string, kind: 'ca' | 'server' | 'service', days: number) => ({
+    name,
+    kind,
+    subject: `CN=${name}`,
+    from,
+    until: atDay(days),
+    ours: true,
+  });
+  return {
+    directory: '/core/certs/files',
+    certificates: [
+      certificate('ca.pem', 'ca', 3650),
+      certificate('takserver.pem', 'server', 729),
+      certificate('svc_api.pem', 'service', 364),
+    ],
+    revocationList: { ours: true, this_update: from, next_update: atDay(6) },
+  };
+}
+
+/** So many days after NOW, as ISO 8601. */
+export function atDay(days: number): string {
+  return new Date(NOW.getTime() + days * 86_400_000).toISOString();
+}
+
 /** The ports over a world. */
 export function fakeMonitored(of: World): Monitored {
   const core = async <T>(value: () => T): Promise<T> => {
@@ -157,6 +188,10 @@ export function fakeMonitored(of: World): Monitored {
       probe: async (base) => valueOf(of.admins[base]),
     },
     disks: { use: async () => of.mounts },
+    get coreFiles() {
+      const { coreCertificates: files } = of;
+      return files === undefined ? undefined : { certificates: async () => valueOf(files) };
+    },
     tls: {
       inspect: async ({ name }) => {
         const state = of.tls[name];

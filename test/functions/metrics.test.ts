@@ -253,6 +253,7 @@ function figuresIn(value: unknown, key = ''): number[] {
   if (typeof value === 'boolean') return [Number(value)];
   if (typeof value === 'number') {
     if (key.endsWith('_pct')) return [value / 100];
+    if (key.endsWith('hours_left')) return [value * 3600];
     return [key.endsWith('days_left') ? value * 86_400 : value];
   }
   if (typeof value !== 'object' || value === null) return [];

@@ -277,7 +277,8 @@ describe('Node and workerd give the same answer', () => {
     );
     await query(stack.file().database, 'DELETE FROM rows_dead WHERE n > 1000');
     const { body } = await both('/api/health/autovacuum', { headers: READER });
-    expect(body).toMatchObject({ status: 'critical', tables: [{ table: 'rows_dead', dead_pct: 50 }] });
+    const tables = expect.arrayContaining([expect.objectContaining({ table: 'rows_dead', dead_pct: 50 })]);
+    expect(body).toMatchObject({ status: 'critical', tables });
     await query(stack.file().database, 'DROP TABLE rows_dead');
   });
 });

@@ -1,0 +1,152 @@
+// How many days the CA, the core's server certificate and those of the services have left, and whether the revocation
+// list is there, signed by that CA, and in force.
+
+import { counted } from '../domain/amounts.ts';
+import { type Finding, limitsOf } from '../domain/evaluate.ts';
+import type { Status } from '../domain/status.ts';
+import type { ModuleThresholds } from '../domain/thresholds.ts';
+import type { CertificateFile, CertificateKind, RevocationListFile } from '../ports/core-files.ts';
+import { healthModule } from './module.ts';
+
+interface CertificateState {
+  name: string;
+  kind: CertificateKind;
+  subject: string | null;
+  expires_at: string | null;
+  /** Whole days, rounded down; null when the file cannot be read. */
+  days_left: number | null;
+  problem: string | null;
+}
+
+interface RevocationListState {
+  next_update: string | null;
+  /** Whole hours until its next update, rounded down. */
+  hours_left: number | null;
+  problem: string | null;
+}
+
+interface CertificatesData {
+  /** Null without CORE_DATA_DIR. */
+  directory: string | null;
+  least_days_left: number | null;
+  certificates: CertificateState[];
+  revocation_list: RevocationListState | null;
+}
+
+const HOUR_MS = 3_600_000;
+const DAY_MS = 24 * HOUR_MS;
+/** The core writes the list anew every day, for a week: with so little left it has failed for days. */
+const LIST_WARNING_HOURS = 48;
+const LIST = 'ca.crl, the revocation list,';
+
+export const certificates = healthModule<CertificatesData>({
+  name: 'certificates',
+
+  remedy: [
+    'The files lie in certs/files below CORE_DATA_DIR; see what one holds: openssl x509 -in FILE -noout -subject -issuer -dates, for the list openssl crl -in FILE -noout -issuer -lastupdate -nextupdate.',
+    'In the embedded stack restart: ./scripts/stop.sh --data DIR, then start again; the list, and a server or service certificate with 30 days left or less, are made anew; if they are not, read core.log in DIR/logs.',
+    'With a TAK Server release, make them anew with the scripts in its certs directory and restart the core; a certificate of a service that is gone may be deleted.',
+    'A CA that is near its end: docs/certificates.md. Never make a new CA because ca.pem is damaged, or every device must enroll again: put it back from a backup, or in the embedded stack stop, remove ca.pem and start, which restores it as long as its key is there.',
+  ],
+
+  async read({ coreFiles, now }) {
+    if (coreFiles === undefined)
+      return { directory: null, least_days_left: null, certificates: [], revocation_list: null };
+    const { directory, certificates: files, revocationList } = await coreFiles.certificates();
+    const seen = files.map((file) => certificateState(file, now()));
+    const days = seen.flatMap(({ days_left }) => (days_left === null ? [] : [days_left]));
+    return {
+      directory,
+      least_days_left: days.length === 0 ? null : Math.min(...days),
+      certificates: seen,
+      revocation_list: listState(revocationList, now()),
+    };
+  },
+
+  findings({ directory, certificates: seen, revocation_list: list }, thresholds) {
+    if (directory === null || list === null)
+      return [fact('warning', 'CORE_DATA_DIR is not set, so nobody looks at the certificates of the core')];
+    const missing = seen.every(({ problem }) => problem === 'is missing');
+    if (missing)
+      return [
+        fact(
+          'critical',
+          `there are no certificates in ${directory}: the core was never started with it, or its volume is not mounted`,
+        ),
+      ];
+    return [...seen.map((each) => judgeCertificate(each, thresholds)), ...judgeList(list)];
+  },
+
+  well: ({ certificates: seen, least_days_left, revocation_list }) =>
+    `${counted(seen.length, 'certificate')}; the first ends in ${counted(least_days_left ?? 0, 'day')}. The revocation list is in force for ${counted(Math.floor((revocation_list?.hours_left ?? 0) / 24), 'day')} more.`,
+});
+
+function fact(status: Status, says: string): Finding {
+  return { kind: 'fact', status, says };
+}
+
+function certificateState(file: CertificateFile, now: Date): CertificateState {
+  const { name, kind } = file;
+  if ('problem' in file) return { name, kind, subject: null, expires_at: null, days_left: null, problem: file.problem };
+  return {
+    name,
+    kind,
+    subject: file.subject,
+    expires_at: file.until,
+    days_left: Math.floor((Date.parse(file.until) - now.getTime()) / DAY_MS),
+    problem: problemOf(file, now),
+  };
+}
+
+function problemOf(file: { from: string; until: string; ours: boolean | undefined }, now: Date): string | null {
+  if (Date.parse(file.until) <= now.getTime()) return `expired on ${day(file.until)}`;
+  if (Date.parse(file.from) > now.getTime()) return `is not valid before ${day(file.from)}`;
+  return file.ours === false ? 'is not signed by the CA in ca.pem' : null;
+}
+
+function judgeCertificate({ name, problem, days_left }: CertificateState, thresholds: ModuleThresholds): Finding {
+  if (problem !== null) return fact('critical', `${name} ${problem}`);
+  return {
+    kind: 'figure',
+    subject: name,
+    value: days_left ?? Number.NaN,
+    limits: limitsOf(thresholds),
+    lowerIsWorse: true,
+    says: `the certificate ends in ${counted(days_left ?? 0, 'day')}`,
+    inWords: (limit) => counted(limit, 'day'),
+  };
+}
+
+function listState(list: RevocationListFile, now: Date): RevocationListState {
+  if ('problem' in list) return { next_update: null, hours_left: null, problem: list.problem };
+  const { next_update, this_update, ours } = list;
+  const leftMs = next_update === null ? null : Date.parse(next_update) - now.getTime();
+  return {
+    next_update,
+    hours_left: leftMs === null ? null : Math.floor(leftMs / HOUR_MS),
+    problem: listProblem(ours, this_update, next_update, now),
+  };
+}
+
+function listProblem(ours: boolean | undefined, from: string, until: string | null, now: Date): string | null {
+  if (ours === undefined) return 'cannot be checked without ca.pem';
+  if (!ours) return 'is not signed by the CA in ca.pem';
+  if (Date.parse(from) > now.getTime()) return `is not valid before ${from}`;
+  if (until === null) return 'does not say until when it is in force';
+  return Date.parse(until) <= now.getTime()
+    ? `expired on ${until}, so clients and servers that check it refuse everybody`
+    : null;
+}
+
+function judgeList({ problem, hours_left }: RevocationListState): Finding[] {
+  if (problem !== null) return [fact('critical', `${LIST} ${problem}`)];
+  if (hours_left === null || hours_left >= LIST_WARNING_HOURS) return [];
+  const left = counted(hours_left, 'hour');
+  return [
+    fact('warning', `${LIST} is in force for ${left} more and was not written anew; after that it refuses everybody`),
+  ];
+}
+
+function day(iso: string): string {
+  return iso.slice(0, 10);
+}
