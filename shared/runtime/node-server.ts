@@ -1,9 +1,8 @@
 // Serves an app on Node: plain HTTP on one address, and over TLS on another where that is asked for.
 
-import { readFileSync } from 'node:fs';
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
-import { createServer as createTlsServer } from 'node:https';
+import { createServer as createTlsServer, Server as TlsServer } from 'node:https';
 import { TLSSocket } from 'node:tls';
 import { getRequestListener, type HttpBindings } from '@hono/node-server';
 import { AppError } from '../domain/app-error.ts';
@@ -11,12 +10,13 @@ import { problemResponse } from '../http/problem.ts';
 import type { HostFetch } from '../http/request-log.ts';
 import type { Log } from '../ports/log.ts';
 import { messageOf } from '../domain/thrown.ts';
+import { type CertificateFiles, takeRenewed, tlsOptions } from './renewed-certificate.ts';
 
 export interface Listener {
   address: string;
   port: number;
-  /** PEM files; without them the listener speaks plain HTTP. */
-  tls?: { certificateFile: string; keyFile: string };
+  /** Without them the listener speaks plain HTTP. */
+  tls?: CertificateFiles;
 }
 
 export interface RunningServer {
@@ -24,14 +24,25 @@ export interface RunningServer {
   close(graceMs: number): Promise<void>;
 }
 
-/** Listens on every address, or on none: a failure closes those that were open. */
-export async function serveApp(fetch: HostFetch, listeners: readonly Listener[], log: Log): Promise<RunningServer> {
+const LOOK_EVERY_MS = 60_000;
+const IDLE_LOOKED_FOR_EVERY_MS = 25;
+
+/**
+ * Listens on every address, or on none: a failure closes those that were open. A certificate that was renewed is taken
+ * within `lookEveryMs`; default one minute.
+ */
+export async function serveApp(
+  fetch: HostFetch,
+  listeners: readonly Listener[],
+  log: Log,
+  { lookEveryMs = LOOK_EVERY_MS }: { lookEveryMs?: number } = {},
+): Promise<RunningServer> {
   const servers: Server[] = [];
   const close = async (graceMs: number): Promise<void> => {
     await Promise.all(servers.map((server) => closeServer(server, graceMs)));
   };
   try {
-    for (const listener of listeners) servers.push(await openServer(fetch, listener, log));
+    for (const listener of listeners) servers.push(await openServer(fetch, listener, log, lookEveryMs));
   } catch (error) {
     await close(0);
     throw error;
@@ -39,14 +50,17 @@ export async function serveApp(fetch: HostFetch, listeners: readonly Listener[],
   return { close };
 }
 
-async function openServer(fetch: HostFetch, listener: Listener, log: Log): Promise<Server> {
+async function openServer(fetch: HostFetch, listener: Listener, log: Log, lookEveryMs: number): Promise<Server> {
   const answer = getRequestListener((request, env) => fetch(request, connectionOf(env as HttpBindings)), {
     errorHandler: (error) => refuseUnreadable(error, log),
   });
   const handle = (incoming: IncomingMessage, outgoing: ServerResponse): void => void answer(incoming, outgoing);
-  const server = listener.tls === undefined ? createServer(handle) : createTlsServer(tlsOptions(listener.tls), handle);
+  const secured = listener.tls && tlsOptions(listener.tls);
+  const server = secured === undefined ? createServer(handle) : createTlsServer(secured, handle);
   server.listen(listener.port, listener.address);
   await once(server, 'listening');
+  if (listener.tls !== undefined && secured !== undefined && server instanceof TlsServer)
+    server.once('close', takeRenewed(server, listener.tls, secured, lookEveryMs, log));
   return server;
 }
 
@@ -66,18 +80,13 @@ function connectionOf({ incoming }: HttpBindings): { clientAddress: string; secu
   return { clientAddress, secure: incoming.socket instanceof TLSSocket };
 }
 
-function tlsOptions(files: { certificateFile: string; keyFile: string }) {
-  return {
-    cert: readFileSync(files.certificateFile),
-    key: readFileSync(files.keyFile),
-    minVersion: 'TLSv1.2' as const,
-  };
-}
-
+/** A connection that is kept open ends with the request that runs on it, not with its time limit. */
 async function closeServer(server: Server, graceMs: number): Promise<void> {
   const closed = new Promise<void>((resolve) => server.close(() => resolve()));
   server.closeIdleConnections();
+  const idle = setInterval(() => server.closeIdleConnections(), IDLE_LOOKED_FOR_EVERY_MS);
   const timer = setTimeout(() => server.closeAllConnections(), graceMs);
   await closed;
+  clearInterval(idle);
   clearTimeout(timer);
 }

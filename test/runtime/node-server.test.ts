@@ -41,7 +41,9 @@ describe('a graceful end', () => {
       const closed = server.close(5000);
       await expect(bodyOf(port)).rejects.toThrow('ECONNREFUSED');
       expect(await running).toBe('done');
+      const answered = performance.now();
       await closed;
+      expect(performance.now() - answered).toBeLessThan(1000);
     }));
 
   it('does not wait for ever for a request that hangs', () =>
