@@ -8,7 +8,7 @@ import { join, resolve } from 'node:path';
 import { promisify } from 'node:util';
 import type { LoadOrder, LoadResult } from './load.ts';
 
-export const BARE_PORT = 39_402;
+export const BARE_PORT = 31_402;
 const home = resolve(import.meta.dirname, '..');
 
 export interface BareAnswer {

@@ -6,7 +6,8 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 
 const home = resolve(import.meta.dirname, '..');
-const OFFSET = 31_800;
+/** Below the ports that the system gives to clients (32768 and above): the load itself would take ours. */
+const OFFSET = 23_000;
 
 interface StackFile {
   api: string;
@@ -20,6 +21,10 @@ interface StackFile {
 export interface BenchStack {
   api: string;
   apiPort: number;
+  /** 8443 and 8446 of the core, and its data directory. */
+  corePort: number;
+  enrollmentPort: number;
+  coreDirectory: string;
   /** The core's database, as its owner. */
   database: string;
   /** The core's database, as the reader that health uses. */
@@ -59,6 +64,9 @@ export async function benchStack(settings: Record<string, string> = {}): Promise
   return {
     api,
     apiPort: Number(new URL(api).port),
+    corePort: 8443 + OFFSET,
+    enrollmentPort: 8446 + OFFSET,
+    coreDirectory: join(data, 'core'),
     database,
     readerDatabase: asReader(database, data),
     stateDatabase,

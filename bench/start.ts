@@ -14,8 +14,8 @@ import { script } from './stack.ts';
 const home = resolve(import.meta.dirname, '..');
 const ROUNDS = 11;
 const STACK_ROUNDS = 5;
-const OFFSET = 31_700;
-const PORT = 39_301;
+const OFFSET = 22_800;
+const PORT = 31_301;
 const BARE = `require('node:http').createServer((_, response) => response.end('ok')).listen(${PORT}, '127.0.0.1')`;
 
 export async function run(): Promise<void> {
