@@ -72,7 +72,13 @@ describe('signClient/v2', () => {
       hash: certificate.fingerprint256,
     });
     expect(logged('enrollment.signed')).toEqual([
-      { user: 'ada', client_uid: 'ANDROID-1', hash: certificate.fingerprint256, address: '192.0.2.7' },
+      {
+        user: 'ada',
+        client_uid: 'ANDROID-1',
+        hash: certificate.fingerprint256,
+        serial: certificate.serialNumber.toLowerCase(),
+        address: '192.0.2.7',
+      },
     ]);
   });
 
@@ -218,6 +224,19 @@ describe('signClient/v2', () => {
     expect(logged('enrollment.failed')).toMatchObject([
       { kind: 'internal', reason: expect.stringMatching(/is missing/) },
     ]);
+  });
+});
+
+describe('a name that no certificate can have', () => {
+  it('is said to whoever enrolls with it, and counted as a fault of the request', async () => {
+    world.authority.before = () => Promise.reject(new AppError('invalid', 'The common name "ada" is too long.'));
+    const answer = await signClient();
+    expect([answer.status, await answer.json()]).toEqual([
+      500,
+      { status: 'INTERNAL_SERVER_ERROR', code: 6, message: 'The common name "ada" is too long.' },
+    ]);
+    expect(logged('enrollment.failed')).toMatchObject([{ kind: 'request', user: 'ada' }]);
+    expect(world.certificates.rows).toEqual([]);
   });
 });
 

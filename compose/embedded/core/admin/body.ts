@@ -2,12 +2,18 @@
 
 import type { z } from 'zod';
 import { CoreFault, PageFault } from '../http/answers.ts';
+import { isAdmin } from './roles.ts';
 import type { AdminContext } from './route.ts';
 
-const MOST_BODY_BYTES = 4_000_000;
+const MOST_OF_ADMIN_BYTES = 4_000_000;
+/** A few hundred groups with their descriptions; a device may send many at once. */
+const MOST_OF_DEVICE_BYTES = 256 * 1024;
 
 /** Rejects with the page of 413, or of 400 for what is no UTF-8. */
-export async function readText(c: AdminContext, mostBytes = MOST_BODY_BYTES): Promise<string> {
+export async function readText(
+  c: AdminContext,
+  mostBytes = isAdmin(c.env.caller) ? MOST_OF_ADMIN_BYTES : MOST_OF_DEVICE_BYTES,
+): Promise<string> {
   const chunks: Uint8Array[] = [];
   let size = 0;
   for await (const chunk of (c.req.raw.body ?? []) as AsyncIterable<Uint8Array>) {

@@ -1,5 +1,6 @@
 // One enrollment: a signing request becomes a certificate that the core knows.
 
+import { AppError } from '../../../../shared/domain/app-error.ts';
 import { CoreFault } from '../http/answers.ts';
 import type { Authority, CertificateStore, SignedCertificate } from '../parts.ts';
 import type { EnrollmentEvents } from './events.ts';
@@ -34,10 +35,10 @@ export function createEnroll({ authority, certificates, events, now }: EnrollOpt
     const { username } = entry;
     const { clientUid, channels, address } = order;
     const at = now();
-    const signed = await authority.issue(
-      { publicKey: requestedKey(username, order), commonName: username, channels },
-      at,
-    );
+    const publicKey = requestedKey(username, order);
+    const signed = await authority.issue({ publicKey, commonName: username, channels }, at).catch((error: unknown) => {
+      throw unfitName(error, username, order);
+    });
     await certificates.add(signed, { creator: username, clientUid }, at);
     // Whoever closes the account after this finds the certificate among those to revoke.
     if (!(await opens('core'))) {
@@ -45,9 +46,16 @@ export function createEnroll({ authority, certificates, events, now }: EnrollOpt
       events.failed('password', { address, user: username, clientUid, reason });
       throw unauthorized('The name or the password is not valid any more.');
     }
-    events.signed({ user: username, clientUid, hash: signed.hash, address });
+    events.signed({ user: username, clientUid, hash: signed.hash, serial: signed.serial, address });
     return signed;
   };
+
+  /** A name of the directory that no certificate can have is no failure of the core. */
+  function unfitName(error: unknown, user: string, { clientUid, address }: EnrollmentOrder): unknown {
+    if (!(error instanceof AppError) || error.code !== 'invalid') return error;
+    events.failed('request', { address, user, clientUid, reason: error.message });
+    return new CoreFault('internal', error.message, { cause: error });
+  }
 
   function requestedKey(username: string, { request, clientUid, address }: EnrollmentOrder): Uint8Array<ArrayBuffer> {
     try {

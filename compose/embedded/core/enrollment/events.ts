@@ -14,7 +14,8 @@ export interface Failure {
 }
 
 export interface EnrollmentEvents {
-  signed(event: { user: string; clientUid: string; hash: string; address: string }): void;
+  /** With hash and serial number: whoever loses the table can still tell whom to revoke. */
+  signed(event: { user: string; clientUid: string; hash: string; serial: string; address: string }): void;
   failed(kind: FailureKind, failure: Failure): void;
 }
 
@@ -39,9 +40,9 @@ export function createEvents(log: Log, steadyMs: () => number): EnrollmentEvents
   }
 
   return {
-    signed({ user, clientUid, hash, address }) {
+    signed({ user, clientUid, hash, serial, address }) {
       beginMinute();
-      log.info('enrollment.signed', { user, client_uid: shown(clientUid), hash, address });
+      log.info('enrollment.signed', { user, client_uid: shown(clientUid), hash, serial, address });
     },
 
     failed(kind, { address, user, clientUid, reason }) {
