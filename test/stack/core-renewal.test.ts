@@ -1,6 +1,6 @@
 // The core in the test's own process, with a clock of the test's: what is renewed by itself, while connections stay open.
 
-import { readFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { Agent, request } from 'node:https';
 import { join } from 'node:path';
 import { connect, type TLSSocket } from 'node:tls';
@@ -109,7 +109,19 @@ it('writes the revocation list every day, takes in what was dated by hand, and r
   expect(readFileSync(file('ca.crl'), 'utf8')).not.toBe(listed);
 });
 
-it('renews its server certificate 30 days before the end: open connections go on, new ones see the new one', async () => {
+it('gives svc_api its right back when somebody has put another users file in place', async () => {
+  const users = join(directory, 'UserAuthenticationFile.xml');
+  writeFileSync(
+    users,
+    '<UserAuthenticationFile xmlns="http://bbn.com/marti/xml/bindings"><User identifier="ada" role="ROLE_ADMIN"/></UserAuthenticationFile>',
+  );
+  expect(await apiStatus()).toBe(403);
+  await core.look();
+  expect(await apiStatus()).toBe(200);
+  expect(readFileSync(users, 'utf8')).toContain('<User identifier="ada" role="ROLE_ADMIN"/>');
+});
+
+it('renews its server certificate 31 days before the end: open connections go on, new ones see the new one', async () => {
   const open = await opened();
   const old = fingerprint(open);
   expect(await statusOn(open)).toBe('401');

@@ -27,7 +27,7 @@ import type {
   Revocations,
   Subscriptions,
 } from './parts.ts';
-import { type ApiCertificate, ensureApiCertificate } from './pki/api-certificate.ts';
+import { API_IDENTITY, type ApiCertificate, ensureApiCertificate } from './pki/api-certificate.ts';
 import { openAuthority } from './pki/authority.ts';
 import { ensureServerCertificate } from './pki/server-certificate.ts';
 import { onceADay } from './regularly.ts';
@@ -174,11 +174,17 @@ export async function createCore(options: CoreOptions): Promise<Core> {
   }
 
   /** Management has no other way in: it must not wait for the day to be over. */
-  async function replaceRevokedApi(): Promise<void> {
-    if (!revocations.isRevoked(api.serial)) return;
+  async function keepApiOpen(): Promise<void> {
+    const isRevoked = revocations.isRevoked(api.serial);
+    if (!isRevoked && users.roleOf({ hash: api.hash, commonName: '' }) === 'ROLE_ADMIN') return;
     try {
       api = await apiCertificate();
-      log.warn('certificate.replaced', { file: api.file, reason: 'it was revoked' });
+      if (isRevoked) log.warn('certificate.replaced', { file: api.file, reason: 'it was revoked' });
+      else
+        log.warn('certificate.right_given_back', {
+          name: API_IDENTITY,
+          reason: 'its entry was gone from the users file',
+        });
     } catch (error) {
       log.error(RENEWAL_FAILED, { error: messageOf(error) });
     }
@@ -186,7 +192,7 @@ export async function createCore(options: CoreOptions): Promise<Core> {
 
   async function lookOnce(): Promise<void> {
     await revocations.look();
-    await replaceRevokedApi();
+    await keepApiOpen();
     await renewDaily();
   }
 

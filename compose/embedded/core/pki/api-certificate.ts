@@ -28,6 +28,8 @@ export interface ApiCertificate {
   password: string;
   /** Lower-case hex without leading zeros. */
   serial: string;
+  /** `AA:BB:…` */
+  hash: string;
 }
 
 /**
@@ -42,7 +44,7 @@ export async function ensureApiCertificate(deps: ApiCertificateDeps): Promise<Ap
     deps.users.grant({ identifier: API_IDENTITY, fingerprint, role: 'ROLE_ADMIN' });
   appendChain(files, certificate, deps.authority.chain);
   await updateKeyBundle(files.apiBundle, files.apiKey, certificate, deps.authority.chain, API_IDENTITY);
-  return { file: files.apiBundle, password: BUNDLE_PASSWORD, serial: normalSerial(serialNumber) };
+  return { file: files.apiBundle, password: BUNDLE_PASSWORD, serial: normalSerial(serialNumber), hash: fingerprint };
 }
 
 /** The CA may have another certificate for its key since. */
