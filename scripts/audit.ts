@@ -13,8 +13,7 @@ import type { AuditVerdict } from '../shared/ports/audit.ts';
 import { forgetPostgresVariables } from '../shared/runtime/handover.ts';
 import { AUDIT_USAGE, type AuditArguments, parseAuditArguments } from './audit-arguments.ts';
 import { type AuditPlace, auditPlace } from './audit-place.ts';
-import { failureText } from './progress.ts';
-import { UsageError } from './start-arguments.ts';
+import { argumentsOrUsage, exitWith } from './command.ts';
 
 const home = resolve(import.meta.dirname, '..');
 const DATABASE = { name: 'holdfast-audit', called: 'our own database', variable: 'DATABASE_URL' };
@@ -49,16 +48,10 @@ async function act(args: AuditArguments, place: AuditPlace): Promise<number> {
 function readArguments(): AuditArguments | number {
   const today = new Date().toISOString().slice(0, 10);
   const hasDatabaseUrl = (process.env['DATABASE_URL'] ?? '') !== '';
-  try {
-    const args = parseAuditArguments(process.argv.slice(2), { home, cwd: process.cwd(), hasDatabaseUrl, today });
-    if (args !== 'help') return args;
-    process.stdout.write(AUDIT_USAGE);
-    return 0;
-  } catch (error) {
-    if (!(error instanceof UsageError)) throw error;
-    process.stderr.write(`${error.message}\n\n${AUDIT_USAGE}`);
-    return 2;
-  }
+  return argumentsOrUsage(
+    () => parseAuditArguments(process.argv.slice(2), { home, cwd: process.cwd(), hasDatabaseUrl, today }),
+    AUDIT_USAGE,
+  );
 }
 
 async function verify({ databaseUrl, key, headFile }: AuditPlace): Promise<AuditVerdict> {
@@ -119,9 +112,4 @@ function say(text: string): void {
   process.stdout.write(text);
 }
 
-process.exit(
-  await main().catch((error: unknown) => {
-    process.stderr.write(failureText(error));
-    return 1;
-  }),
-);
+await exitWith(main);

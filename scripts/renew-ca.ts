@@ -8,13 +8,16 @@ import { readCa } from '../compose/embedded/core/pki/certificate-authority.ts';
 import { layoutOf, makeDirectories } from '../compose/embedded/layout.ts';
 import { lockDirectory } from '../compose/embedded/ownership.ts';
 import { explainFileError, StackError } from '../compose/embedded/stack-error.ts';
-import { failureText } from './progress.ts';
-import { parseRenewCaArguments, RENEW_CA_USAGE, type RenewCaArguments, UsageError } from './start-arguments.ts';
+import { argumentsOrUsage, exitWith } from './command.ts';
+import { parseRenewCaArguments, RENEW_CA_USAGE, type RenewCaArguments } from './start-arguments.ts';
 
 const home = resolve(import.meta.dirname, '..');
 
 async function main(): Promise<number> {
-  const args = readArguments();
+  const args = argumentsOrUsage(
+    () => parseRenewCaArguments(process.argv.slice(2), home, process.cwd()),
+    RENEW_CA_USAGE,
+  );
   if (typeof args === 'number') return args;
   const layout = layoutOf(args.data);
   const files = certificateFiles(layout.core);
@@ -63,26 +66,8 @@ Keep it private, and delete it when you do not want to go back.
 ${start}`;
 }
 
-function readArguments(): RenewCaArguments | number {
-  try {
-    const args = parseRenewCaArguments(process.argv.slice(2), home, process.cwd());
-    if (args !== 'help') return args;
-    process.stdout.write(RENEW_CA_USAGE);
-    return 0;
-  } catch (error) {
-    if (!(error instanceof UsageError)) throw error;
-    say(`${error.message}\n\n${RENEW_CA_USAGE}`);
-    return 2;
-  }
-}
-
 function say(text: string): void {
   process.stderr.write(text);
 }
 
-process.exit(
-  await main().catch((error: unknown) => {
-    say(failureText(error));
-    return 1;
-  }),
-);
+await exitWith(main);

@@ -9,8 +9,8 @@ import { takeLock } from '../compose/embedded/guard.ts';
 import { type Layout, layoutOf } from '../compose/embedded/layout.ts';
 import { endLeftovers, runningSupervisor } from '../compose/embedded/ownership.ts';
 import { isAlive } from '../compose/embedded/process-table.ts';
-import { failureText } from './progress.ts';
-import { parseStopArguments, STOP_USAGE, UsageError } from './start-arguments.ts';
+import { argumentsOrUsage, exitWith } from './command.ts';
+import { parseStopArguments, STOP_USAGE } from './start-arguments.ts';
 import { codeOf } from '../shared/domain/thrown.ts';
 
 const STOP_WITHIN_MS = 90_000;
@@ -18,8 +18,9 @@ const LOCK_WITHIN_MS = 15_000;
 const home = resolve(import.meta.dirname, '..');
 
 async function main(): Promise<number> {
-  const data = readArguments();
-  if (typeof data === 'number') return data;
+  const args = argumentsOrUsage(() => parseStopArguments(process.argv.slice(2), home, process.cwd()), STOP_USAGE);
+  if (typeof args === 'number') return args;
+  const { data } = args;
   const layout = layoutOf(data);
   const closed = whyClosed(layout);
   if (closed !== undefined) {
@@ -55,19 +56,6 @@ async function main(): Promise<number> {
   }
   say(`The stack on ${data} has stopped.\n`);
   return 0;
-}
-
-function readArguments(): string | number {
-  try {
-    const args = parseStopArguments(process.argv.slice(2), home, process.cwd());
-    if (args !== 'help') return args.data;
-    process.stdout.write(STOP_USAGE);
-    return 0;
-  } catch (error) {
-    if (!(error instanceof UsageError)) throw error;
-    say(`${error.message}\n\n${STOP_USAGE}`);
-    return 2;
-  }
 }
 
 /** Why nothing can be said about a data directory; undefined when it can be looked into. */
@@ -130,9 +118,4 @@ function say(text: string): void {
   process.stderr.write(text);
 }
 
-process.exit(
-  await main().catch((error: unknown) => {
-    say(failureText(error));
-    return 1;
-  }),
-);
+await exitWith(main);
