@@ -2,10 +2,11 @@
 // list is there, signed by that CA, and in force.
 
 import { counted } from '../domain/amounts.ts';
-import { type Finding, limitsOf } from '../domain/evaluate.ts';
+import type { Finding } from '../domain/evaluate.ts';
 import type { Status } from '../domain/status.ts';
 import type { ModuleThresholds } from '../domain/thresholds.ts';
 import type { CertificateFile, CertificateKind, RevocationListFile } from '../ports/core-files.ts';
+import { certificateEnds, daysUntil } from './certificate-end.ts';
 import { healthModule } from './module.ts';
 
 interface CertificateState {
@@ -34,7 +35,6 @@ interface CertificatesData {
 }
 
 const HOUR_MS = 3_600_000;
-const DAY_MS = 24 * HOUR_MS;
 /** The core writes the list anew every day, for a week: with so little left it has failed for days. */
 const LIST_WARNING_HOURS = 48;
 const LIST = 'ca.crl, the revocation list,';
@@ -93,7 +93,7 @@ function certificateState(file: CertificateFile, now: Date): CertificateState {
     kind,
     subject: file.subject,
     expires_at: file.until,
-    days_left: Math.floor((Date.parse(file.until) - now.getTime()) / DAY_MS),
+    days_left: daysUntil(file.until, now),
     problem: problemOf(file, now),
   };
 }
@@ -105,16 +105,7 @@ function problemOf(file: { from: string; until: string; ours: boolean | undefine
 }
 
 function judgeCertificate({ name, problem, days_left }: CertificateState, thresholds: ModuleThresholds): Finding {
-  if (problem !== null) return fact('critical', `${name} ${problem}`);
-  return {
-    kind: 'figure',
-    subject: name,
-    value: days_left ?? Number.NaN,
-    limits: limitsOf(thresholds),
-    lowerIsWorse: true,
-    says: `the certificate ends in ${counted(days_left ?? 0, 'day')}`,
-    inWords: (limit) => counted(limit, 'day'),
-  };
+  return problem === null ? certificateEnds(name, days_left, thresholds) : fact('critical', `${name} ${problem}`);
 }
 
 function listState(list: RevocationListFile, now: Date): RevocationListState {

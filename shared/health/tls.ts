@@ -1,8 +1,9 @@
 // The certificate that each TLS endpoint shows right now: trusted, made out to its name, and how many days it has left.
 
 import { counted } from '../domain/amounts.ts';
-import { type Finding, limitsOf } from '../domain/evaluate.ts';
+import type { Finding } from '../domain/evaluate.ts';
 import type { TlsState } from '../ports/tls-endpoints.ts';
+import { certificateEnds, daysUntil } from './certificate-end.ts';
 import { healthModule } from './module.ts';
 
 interface EndpointState extends TlsState {
@@ -10,8 +11,6 @@ interface EndpointState extends TlsState {
   /** Whole days, rounded down; null when not reachable. */
   days_left: number | null;
 }
-
-const DAY_MS = 86_400_000;
 
 export const tls = healthModule<{ least_days_left: number | null; endpoints: EndpointState[] }>({
   name: 'tls',
@@ -38,15 +37,7 @@ export const tls = healthModule<{ least_days_left: number | null; endpoints: End
     return endpoints.map(({ name, reachable, trusted, error, days_left }): Finding => {
       if (!reachable) return { kind: 'fact', status: 'critical', says: `${name} ${error}` };
       if (!trusted) return { kind: 'fact', status: 'critical', says: `${name} ${error}` };
-      return {
-        kind: 'figure',
-        subject: name,
-        value: days_left ?? Number.NaN,
-        limits: limitsOf(thresholds),
-        lowerIsWorse: true,
-        says: `the certificate ends in ${counted(days_left ?? 0, 'day')}`,
-        inWords: (limit) => counted(limit, 'day'),
-      };
+      return certificateEnds(name, days_left, thresholds);
     });
   },
 
@@ -57,5 +48,5 @@ export const tls = healthModule<{ least_days_left: number | null; endpoints: End
 });
 
 function daysLeft({ expires_at }: TlsState, now: Date): number | null {
-  return expires_at === undefined ? null : Math.floor((Date.parse(expires_at) - now.getTime()) / DAY_MS);
+  return expires_at === undefined ? null : daysUntil(expires_at, now);
 }
