@@ -14,6 +14,7 @@ import type {
   RevokedEntry,
 } from './parts.ts';
 import { PageFault } from './http/answers.ts';
+import { oneAfterTheOther } from './one-after-the-other.ts';
 import { serialOf } from './tls/client-certificate.ts';
 
 export interface RevocationsOptions {
@@ -61,14 +62,7 @@ export function createRevocations(options: RevocationsOptions): KeptRevocations 
   let triedAt = Number.NEGATIVE_INFINITY;
   let remindedAt = Number.NEGATIVE_INFINITY;
   let unwritten = true;
-  let last: Promise<unknown> = Promise.resolve();
-
-  /** One after the other, whatever became of the one before. */
-  function inTurn<T>(work: () => Promise<T>): Promise<T> {
-    const turn = last.then(work);
-    last = turn.catch(() => undefined);
-    return turn;
-  }
+  const inTurn = oneAfterTheOther();
 
   /** The serial numbers that were not refused before. */
   function takeIn(entries: readonly RevokedEntry[]): string[] {

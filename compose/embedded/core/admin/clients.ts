@@ -1,8 +1,9 @@
 // /Marti/api/clientEndPoints: who was ever on the stream, and whether they still are.
 
 import { certificateDate, CoreFault, wrapped } from '../http/answers.ts';
-import type { ClientEndpoint, EndpointQuery } from '../store/client-endpoints.ts';
+import type { ClientEndpoint } from '../store/client-endpoints.ts';
 import { flag, wholeNumber } from './body.ts';
+import { keptAnswers } from './kept-answers.ts';
 import { groupsOf, visiblePlaces } from './own-groups.ts';
 import { isAdmin } from './roles.ts';
 import type { AdminApiOptions, AdminContext, AdminRoute } from './route.ts';
@@ -13,21 +14,8 @@ const MOST_KEPT = 20;
 
 export function clientRoutes(options: AdminApiOptions): AdminRoute[] {
   const { endpoints, nodeId, now } = options;
-  const kept = new Map<string, { atMs: number; found: Promise<ClientEndpoint[]> }>();
-
   /** The same question within 5 s gets the same answer. */
-  function ask(key: string, query: EndpointQuery): Promise<ClientEndpoint[]> {
-    const known = kept.get(key);
-    const age = known === undefined ? KEPT_MS : now().getTime() - known.atMs;
-    if (known !== undefined && age >= 0 && age < KEPT_MS) return known.found;
-    const asked = { atMs: now().getTime(), found: endpoints.list(query) };
-    if (kept.size >= MOST_KEPT) kept.clear();
-    kept.set(key, asked);
-    asked.found.catch(() => {
-      if (kept.get(key) === asked) kept.delete(key);
-    });
-    return asked.found;
-  }
+  const kept = keptAnswers<ClientEndpoint[]>({ keptMs: KEPT_MS, most: MOST_KEPT, now });
 
   /** Places that the caller may see, or those of the named groups among them. */
   async function placesOf(c: AdminContext): Promise<number[] | 'all'> {
@@ -51,7 +39,7 @@ export function clientRoutes(options: AdminApiOptions): AdminRoute[] {
     const groups = await placesOf(c);
     const since = secondsAgo === 0 ? undefined : secondsBefore(now(), secondsAgo);
     const key = JSON.stringify([secondsAgo, connectedOnly, newestOnly, groups]);
-    const found = await ask(key, { groups, since, connectedOnly, newestOnly });
+    const found = await kept.ask(key, () => endpoints.list({ groups, since, connectedOnly, newestOnly }));
     return wrapped('com.bbn.marti.remote.ClientEndpoint', found.map(shown), nodeId);
   }
 

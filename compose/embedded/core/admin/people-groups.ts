@@ -2,6 +2,7 @@
 
 import { nameKey } from '../../../../shared/domain/names.ts';
 import type { CoreDirectory, Membership, MembershipsOf } from '../parts.ts';
+import { keptAnswers } from './kept-answers.ts';
 
 /** Rejects with an AppError when the directory does not answer. */
 export interface PeopleGroups {
@@ -22,13 +23,8 @@ export interface PeopleGroupsOptions {
 const KEPT_MS = 20_000;
 const MOST_KEPT = 10_000;
 
-interface Kept {
-  atMs: number;
-  found: Promise<Membership[] | undefined>;
-}
-
 export function peopleGroups({ directory, memberships, now }: PeopleGroupsOptions): PeopleGroups {
-  const kept = new Map<string, Kept>();
+  const kept = keptAnswers<Membership[] | undefined>({ keptMs: KEPT_MS, most: MOST_KEPT, now });
 
   async function ask(username: string): Promise<Membership[] | undefined> {
     const entry = await directory.find(username);
@@ -36,31 +32,14 @@ export function peopleGroups({ directory, memberships, now }: PeopleGroupsOption
     return memberships(entry.isActive ? entry : undefined);
   }
 
-  function find(username: string): Promise<Membership[] | undefined> {
-    const key = nameKey(username);
-    const known = kept.get(key);
-    const age = known === undefined ? KEPT_MS : now().getTime() - known.atMs;
-    if (known !== undefined && age >= 0 && age < KEPT_MS) return known.found;
-    const asked: Kept = { atMs: now().getTime(), found: ask(username) };
-    kept.delete(key);
-    kept.set(key, asked);
-    dropOldest();
-    asked.found.catch(() => {
-      if (kept.get(key) === asked) kept.delete(key);
-    });
-    return asked.found;
-  }
-
-  function dropOldest(): void {
-    const [oldest] = kept.keys();
-    if (kept.size > MOST_KEPT && oldest !== undefined) kept.delete(oldest);
-  }
+  const find = (username: string): Promise<Membership[] | undefined> =>
+    kept.ask(nameKey(username), () => ask(username));
 
   return {
     find,
     of: async (username) => (await find(username)) ?? memberships(undefined),
     forget(usernames) {
-      for (const username of usernames) kept.delete(nameKey(username));
+      for (const username of usernames) kept.forget(nameKey(username));
     },
   };
 }

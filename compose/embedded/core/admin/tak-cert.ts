@@ -3,6 +3,7 @@
 import { X509Certificate } from 'node:crypto';
 import { certificateDate } from '../http/answers.ts';
 import type { CertificateRecord } from '../parts.ts';
+import { serialOf } from '../tls/client-certificate.ts';
 
 /** The members that clients read; what has no value is null. */
 export function takCert(record: CertificateRecord) {
@@ -26,7 +27,7 @@ export function takCert(record: CertificateRecord) {
 /** Lower-case hex without leading zeros; null for a row whose certificate cannot be read (rule `foreignRow`). */
 function serialNumberOf(pem: string): string | null {
   try {
-    return new X509Certificate(pem).serialNumber.toLowerCase().replace(/^0+(?=.)/, '');
+    return serialOf(new X509Certificate(pem));
   } catch {
     return null;
   }

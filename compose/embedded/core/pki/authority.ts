@@ -7,6 +7,7 @@ import * as x509 from '@peculiar/x509';
 import { messageOf } from '../../../../shared/domain/thrown.ts';
 import { writeFileAtomically } from '../../atomic-file.ts';
 import { explainFileError, StackError } from '../../stack-error.ts';
+import { oneAfterTheOther } from '../one-after-the-other.ts';
 import type { Authority, ClientCertificateOrder, RevokedEntry, SignedCertificate } from '../parts.ts';
 import { type Ca, keyIdentifier, readCa } from './certificate-authority.ts';
 import { type CertificateFiles, certificateFiles } from './certificate-files.ts';
@@ -194,15 +195,6 @@ function onceEach(warn: (text: string) => void): (text: string) => void {
   return (text) => {
     if (!said.has(text)) warn(text);
     said.add(text);
-  };
-}
-
-function oneAfterTheOther(): <T>(work: () => Promise<T>) => Promise<T> {
-  let last: Promise<unknown> = Promise.resolve();
-  return (work) => {
-    const next = last.then(work);
-    last = next.catch(() => undefined);
-    return next;
   };
 }
 

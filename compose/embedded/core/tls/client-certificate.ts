@@ -5,6 +5,7 @@ import type { X509Certificate } from 'node:crypto';
 import * as x509 from '@peculiar/x509';
 import type { ClientCertificate } from '../parts.ts';
 import { CHANNELS_USAGE } from '../pki/authority.ts';
+import { normalSerial } from '../pki/keys.ts';
 import { readSubject } from '../pki/subject.ts';
 
 export function readClientCertificate(certificate: X509Certificate): ClientCertificate {
@@ -24,5 +25,5 @@ export function usagesOf(certificate: X509Certificate): string[] {
 
 /** Lower-case hex without leading zeros. */
 export function serialOf(certificate: X509Certificate): string {
-  return certificate.serialNumber.toLowerCase().replace(/^0+(?=.)/, '');
+  return normalSerial(certificate.serialNumber);
 }
