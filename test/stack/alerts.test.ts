@@ -169,7 +169,8 @@ describe('a restart', () => {
 
   it('in an orderly way or by a crash alerts nobody twice', async () => {
     await deadRows(WARNING);
-    await eventually('the mail is there', () => about('autovacuum').length === 1, 10_000);
+    await eventuallyAlert('module=autovacuum', ({ state }) => state === 'sent');
+    expect(about('autovacuum')).toHaveLength(1);
     const before = stack.pid('management');
     process.kill(before, 'SIGKILL');
     await eventually(
