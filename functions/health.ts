@@ -46,6 +46,7 @@ const databaseSchema = z
     total_bytes: z.int().nullable(),
     live_bytes: z.int().nullable(),
     overhead_bytes: z.int().nullable(),
+    lost_events: z.int().nullable(),
   })
   .catchall(z.unknown())
   .openapi('HealthDatabase');
@@ -53,7 +54,7 @@ const databaseSchema = z
 /** These two modules show their data beside the status; what stands here is shown when they cannot measure. */
 const FLAT: Record<string, Record<string, unknown>> = {
   autovacuum: { tables: [], settings: {} },
-  database: { total_bytes: null, live_bytes: null, overhead_bytes: null },
+  database: { total_bytes: null, live_bytes: null, overhead_bytes: null, lost_events: null },
 };
 
 const NOT_MODIFIED = { description: 'Not changed since the entity tag that was sent' };

@@ -2,7 +2,13 @@
 
 import { parseDatabaseSize } from '../domain/database-size.ts';
 import { codeOf } from '../domain/thrown.ts';
-import type { CoreDatabase, DatabaseSize, TableStatistics, VacuumStatistics } from '../ports/core-database.ts';
+import type {
+  CoreDatabase,
+  DatabaseSize,
+  EventLosses,
+  TableStatistics,
+  VacuumStatistics,
+} from '../ports/core-database.ts';
 import type { RunSql } from './kept-database.ts';
 import type { Sql } from './postgres.ts';
 
@@ -34,6 +40,7 @@ export function coreDatabase({ run, runSizes = run, runFresh = run }: CoreConnec
     connect,
     vacuumStatistics: () => run(readVacuumStatistics),
     size: () => runSizes(readSize),
+    eventLosses: () => run(readEventLosses),
     clockMs: () => run(readClock),
     version: () => run(readVersion),
   };
@@ -195,6 +202,38 @@ async function readWalSize(sql: Sql): Promise<number | null> {
     if (codeOf(error) === INSUFFICIENT_PRIVILEGE) return null;
     throw error;
   }
+}
+
+interface LossesRow {
+  events: number;
+  began_ms: number | null;
+  ended_ms: number | null;
+  reason: string | null;
+}
+
+/** Rule `lossesUnreadable`: who may not look, or would have to wait for a lock, says nothing. */
+async function readEventLosses(sql: Sql): Promise<EventLosses | 'none' | 'unknown'> {
+  try {
+    return await sumOfLosses(sql);
+  } catch (error) {
+    if ([INSUFFICIENT_PRIVILEGE, LOCK_NOT_AVAILABLE].includes(codeOf(error) ?? '')) return 'unknown';
+    throw error;
+  }
+}
+
+async function sumOfLosses(sql: Sql): Promise<EventLosses | 'none' | 'unknown'> {
+  const [table] = await sql<[{ readable: boolean | null }]>`
+    SELECT has_table_privilege(to_regclass('public.archive_loss'), 'SELECT') AS readable`;
+  if (table.readable !== true) return 'unknown';
+  const [row] = await sql<[LossesRow]>`
+    SELECT coalesce(sum(events), 0)::float8 AS events,
+      (extract(epoch FROM min(began)) * 1000)::float8 AS began_ms,
+      (extract(epoch FROM max(ended)) * 1000)::float8 AS ended_ms,
+      (array_agg(reason ORDER BY events DESC, id DESC))[1] AS reason
+    FROM public.archive_loss WHERE ended > now() - interval '24 hours'`;
+  const [began, ended] = [isoOf(row.began_ms), isoOf(row.ended_ms)];
+  if (began === null || ended === null || row.events === 0) return 'none';
+  return { events: row.events, began, ended, reason: row.reason ?? '' };
 }
 
 async function readClock(sql: Sql): Promise<number> {

@@ -3,7 +3,7 @@
 import { bytesInWords } from '../domain/amounts.ts';
 import { type Finding, limitsOf } from '../domain/evaluate.ts';
 import { messageOf } from '../domain/thrown.ts';
-import type { DatabaseSize } from '../ports/core-database.ts';
+import type { DatabaseSize, EventLosses } from '../ports/core-database.ts';
 import { healthModule } from './module.ts';
 
 interface DatabaseData extends DatabaseSize {
@@ -13,6 +13,9 @@ interface DatabaseData extends DatabaseSize {
   connect_error: string | null;
   /** Null when the write succeeded. */
   write_error: string | null;
+  /** Of the last 24 h; null where nobody counts them. */
+  lost_events: number | null;
+  losses: EventLosses | null;
 }
 
 /** WAL beyond this multiple of `max_wal_size` is kept by something that does not take it. */
@@ -23,19 +26,27 @@ export const database = healthModule<DatabaseData>({
 
   remedy: [
     'Read the log of the database: DIR/logs/database.log in the embedded stack, docker compose logs --tail 100 NAME with containers (docker compose ps shows the names).',
-    'Look for room with df -h: a full disk stops every write, and freeing some heals it at once, without a restart.',
+    'Look for room with df -h: a full disk stops every write, and freeing some heals it at once, without a restart; for events that were not stored, archive.behind and archive.lost in DIR/logs/core.log say since when and why: they are missing in the history only.',
     'If the database has only grown, decide how long data must be kept (COT_RETENTION_DAYS, GEOCHAT_RETENTION_DAYS), or enlarge the disk and raise MON_DATABASE_WARNING and MON_DATABASE_CRITICAL.',
     "If WAL grows, see who keeps it with SELECT slot_name, active FROM pg_replication_slots; as a superuser, and drop a slot that nobody uses with SELECT pg_drop_replication_slot('SLOT');",
   ],
 
   async read({ coreDatabase, state }) {
-    const [size, connectError, writeError] = await Promise.all([
+    const [size, losses, connectError, writeError] = await Promise.all([
       coreDatabase.size(),
+      coreDatabase.eventLosses(),
       errorOf(coreDatabase.connect()),
       errorOf(state.writeOnce()),
     ]);
     const overhead = size.total_bytes - size.live_bytes;
-    return { ...size, overhead_bytes: overhead, connect_error: connectError, write_error: writeError };
+    return {
+      ...size,
+      overhead_bytes: overhead,
+      connect_error: connectError,
+      write_error: writeError,
+      lost_events: lostEvents(losses),
+      losses: typeof losses === 'string' ? null : losses,
+    };
   },
 
   findings(data, thresholds) {
@@ -51,6 +62,11 @@ export const database = healthModule<DatabaseData>({
         status: 'warning',
         says: 'archiving WAL fails or has no command, so WAL will fill the disk',
       });
+    if (data.losses !== null) {
+      const { events, began, ended, reason } = data.losses;
+      const says = `${events} events of the last 24 h were not stored, between ${began} and ${ended}: ${reason}`;
+      facts.push({ kind: 'fact', status: 'warning', says });
+    }
     if (data.wal_bytes === null)
       facts.push({
         kind: 'fact',
@@ -79,6 +95,11 @@ export const database = healthModule<DatabaseData>({
   well: ({ total_bytes, live_bytes }) =>
     `${bytesInWords(total_bytes)}, of which ${bytesInWords(live_bytes)} are live; a test write succeeded.`,
 });
+
+function lostEvents(losses: EventLosses | 'none' | 'unknown'): number | null {
+  if (losses === 'unknown') return null;
+  return losses === 'none' ? 0 : losses.events;
+}
 
 async function errorOf(action: Promise<void>): Promise<string | null> {
   return action.then(

@@ -34,10 +34,22 @@ export interface DatabaseSize {
   version: string;
 }
 
+/** Events that the embedded core could not store in the last 24 h. */
+export interface EventLosses {
+  events: number;
+  /** ISO 8601: of the first and of the last of them. */
+  began: string;
+  ended: string;
+  /** Of the most of them. */
+  reason: string;
+}
+
 /** Every call rejects within a few seconds when the server does not answer. */
 export interface CoreDatabase {
   vacuumStatistics(): Promise<VacuumStatistics>;
   size(): Promise<DatabaseSize>;
+  /** `unknown` where nobody keeps such a list, as in a release, or where the role may not read it. */
+  eventLosses(): Promise<EventLosses | 'none' | 'unknown'>;
   /** Opens a new connection, as a client would; asked again within two seconds it takes the last success for granted. */
   connect(): Promise<void>;
   /** The server's clock, in milliseconds since 1970. */

@@ -5,7 +5,7 @@ import { type History, NO_HISTORY } from '../../shared/domain/evaluate.ts';
 import type { AlertSummary } from '../../shared/ports/alerts.ts';
 import type { Container } from '../../shared/ports/containers.ts';
 import type { CoreCertificates } from '../../shared/ports/core-files.ts';
-import type { DatabaseSize, TableStatistics } from '../../shared/ports/core-database.ts';
+import type { DatabaseSize, EventLosses, TableStatistics } from '../../shared/ports/core-database.ts';
 import type { DirectoryBase } from '../../shared/ports/directory.ts';
 import type { DiskUse } from '../../shared/ports/disks.ts';
 import type { HeartbeatState } from '../../shared/ports/heartbeat.ts';
@@ -35,6 +35,7 @@ export interface World {
   tables: TableStatistics[];
   settings: Record<string, string>;
   size: DatabaseSize;
+  eventLosses: EventLosses | 'none' | 'unknown';
   clockOffsetMs: number;
   connectError: string | undefined;
   writeError: string | undefined;
@@ -82,6 +83,7 @@ export function world(): World {
       read_only: false,
       version: '16.14',
     },
+    eventLosses: 'none',
     clockOffsetMs: 0,
     connectError: undefined,
     writeError: undefined,
@@ -167,6 +169,7 @@ export function fakeMonitored(of: World): Monitored {
     coreDatabase: {
       vacuumStatistics: () => core(() => ({ tables: of.tables, settings: of.settings })),
       size: () => core(() => of.size),
+      eventLosses: () => core(() => of.eventLosses),
       connect: async () => {
         if (of.connectError !== undefined) throw new Error(of.connectError);
       },

@@ -126,6 +126,21 @@ describe('database', () => {
     expect((await verdict('database', (of) => (of.size.read_only = true)))[0]).toBe('critical');
   });
 
+  it('warns of events that were not stored, with how many, when and why; a release has no list of them', async () => {
+    expect((await measure('database')).data).toMatchObject({ lost_events: 0, losses: null });
+    const losses = {
+      events: 1234,
+      began: '2026-11-22T04:00:00.000Z',
+      ended: '2026-11-22T04:10:00.000Z',
+      reason: 'the database took nothing',
+    };
+    expect(await verdict('database', (of) => (of.eventLosses = losses))).toEqual([
+      'warning',
+      '1234 events of the last 24 h were not stored, between 2026-11-22T04:00:00.000Z and 2026-11-22T04:10:00.000Z: the database took nothing.',
+    ]);
+    expect((await verdict('database', (of) => (of.eventLosses = 'unknown')))[0]).toBe('ok');
+  });
+
   it('warns of WAL that piles up and of archiving that fails', async () => {
     expect((await verdict('database', (of) => (of.size.wal_bytes = 4e9)))[1]).toMatch(/WAL takes 4 GB/);
     expect((await verdict('database', (of) => (of.size.archive_failing = true)))[0]).toBe('warning');
