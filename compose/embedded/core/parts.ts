@@ -135,6 +135,8 @@ export interface CoreConnection {
   certificate?: ClientCertificate;
   /** The socket itself, to be told apart from others. */
   socket?: object;
+  /** Ends it in the middle of an answer: whoever reads sees that the rest is missing. */
+  abort?: () => void;
 }
 
 export type CoreFetch = (request: Request, connection: CoreConnection) => Response | Promise<Response>;

@@ -92,7 +92,10 @@ const PAGE_TITLES = {
   403: 'Sign in',
   404: 'Not Found',
   405: 'Method Not Allowed',
+  408: 'Request Timeout',
   413: 'Content Too Large',
+  416: 'Range Not Satisfiable',
+  429: 'Too Many Requests',
   500: 'Internal Server Error',
   503: 'Service Unavailable',
 } as const;

@@ -54,6 +54,8 @@ export interface CoreListener {
 const MOST_CONNECTIONS = 2048;
 const HANDSHAKE_WITHIN_MS = 10_000;
 const LOOK_EVERY_MS = 10_000;
+/** Of silence: a device that is gone without a word shows some ten minutes later, as long as the system asks. */
+const PROBED_AFTER_MS = 60_000;
 const IPV4_AS_IPV6 = '::ffff:';
 
 export function createCoreListener(options: CoreListenerOptions): CoreListener {
@@ -138,7 +140,10 @@ export function createCoreListener(options: CoreListenerOptions): CoreListener {
   }
 
   async function listenOn(address: string): Promise<void> {
-    const entrance = createRawServer({ noDelay: true, keepAlive: true }, arrive);
+    const entrance = createRawServer(
+      { noDelay: true, keepAlive: true, keepAliveInitialDelay: PROBED_AFTER_MS },
+      arrive,
+    );
     try {
       await once(entrance.listen({ host: address, port, exclusive: true }), 'listening');
     } catch (error) {

@@ -35,6 +35,8 @@ interface Line {
   arrival: Arrival;
   connection: CoreConnection;
   requests: number;
+  /** The newest request, and its answer. */
+  newest?: { incoming: IncomingMessage; outgoing: ServerResponse };
 }
 
 /** A CoreListener that answers HTTP/1.1. Not listening yet. */
@@ -52,7 +54,7 @@ export function createHttpPort(options: HttpPortOptions): CoreListener {
     },
     receive,
   );
-  http.setTimeout(limits.silentMs);
+  http.setTimeout(limits.silentMs, silent);
   // It never listens by itself; with this event it begins to keep its time limits.
   http.emit('listening');
 
@@ -62,11 +64,21 @@ export function createHttpPort(options: HttpPortOptions): CoreListener {
       clientAddress,
       secure: true,
       socket,
+      abort: () => socket.destroy(),
       ...(known === undefined ? {} : { certificate: known.certificate }),
     };
     lines.set(socket, { arrival, connection, requests: 0 });
     arrival.idle();
     http.emit('connection', socket);
+  }
+
+  /** Whoever has sent a whole request waits for us: a file waits for its turn to be stored. */
+  function silent(socket: object): void {
+    const newest = lines.get(socket)?.newest;
+    const waits = newest?.incoming.complete === true && !newest.outgoing.headersSent;
+    // The clock of a socket that stays silent runs only once.
+    if (waits) (socket as TLSSocket).setTimeout(limits.silentMs);
+    else (socket as TLSSocket).destroy();
   }
 
   function isRefused({ arrival: { known } }: Line): boolean {
@@ -81,6 +93,7 @@ export function createHttpPort(options: HttpPortOptions): CoreListener {
       return;
     }
     line.requests++;
+    line.newest = { incoming, outgoing };
     line.arrival.busy();
     outgoing.once('close', () => {
       if (--line.requests === 0) line.arrival.idle();

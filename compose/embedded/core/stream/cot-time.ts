@@ -1,0 +1,38 @@
+// Times as CoT writes them: ISO 8601, in UTC unless they say otherwise.
+
+const TIME = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}(?::\d{2}(?:\.\d{1,9})?)?(?<zone>Z|[+-]\d{2}:?\d{2})?$/;
+const MOST_LENGTH = 40;
+
+/** Milliseconds since 1970; undefined for what is no time. */
+export function readCotTime(text: string | undefined): number | undefined {
+  if (text === undefined) return undefined;
+  const usual = usualCotTime(text);
+  if (usual !== undefined) return usual;
+  if (text.length > MOST_LENGTH) return undefined;
+  const match = TIME.exec(text);
+  if (match === null) return undefined;
+  const value = Date.parse(match.groups?.['zone'] === undefined ? `${text}Z` : text);
+  return Number.isNaN(value) ? undefined : value;
+}
+
+/** Milliseconds since 1970 of `2026-11-22T05:30:00Z` and `2026-11-22T05:30:00.123Z`, of any month's first 28 days; undefined for all else. */
+export function usualCotTime(text: string): number | undefined {
+  const { length } = text;
+  if ((length !== 20 && length !== 24) || text[length - 1] !== 'Z') return undefined;
+  const isFormed = text[4] === '-' && text[7] === '-' && text[10] === 'T' && text[13] === ':' && text[16] === ':';
+  if (!isFormed || (length === 24 && text[19] !== '.')) return undefined;
+  const year = 100 * twoDigits(text, 0) + twoDigits(text, 2);
+  const [month, day] = [twoDigits(text, 5), twoDigits(text, 8)];
+  const [hour, minute, second] = [twoDigits(text, 11), twoDigits(text, 14), twoDigits(text, 17)];
+  const ms = length === 24 ? 10 * twoDigits(text, 20) + (twoDigits(text, 21) % 10) : 0;
+  const isUsual = year >= 100 && month >= 1 && month <= 12 && day >= 1 && day <= 28;
+  return isUsual && hour <= 23 && minute <= 59 && second <= 59 && ms >= 0
+    ? Date.UTC(year, month - 1, day, hour, minute, second, ms)
+    : undefined;
+}
+
+/** NaN where they are none. */
+function twoDigits(text: string, at: number): number {
+  const [tens, ones] = [text.charCodeAt(at) - 0x30, text.charCodeAt(at + 1) - 0x30];
+  return tens >= 0 && tens <= 9 && ones >= 0 && ones <= 9 ? 10 * tens + ones : Number.NaN;
+}
