@@ -1,7 +1,7 @@
 // The tables of clients that were ever on the stream, and the counts of events: what the lists of the API show of them.
 
-import type postgres from 'postgres';
 import type { RunSql } from './certificates.ts';
+import { visible } from './visible.ts';
 
 export interface EndpointQuery {
   /** Places of the groups whose clients may be seen; `all` sees those of no group too. */
@@ -57,20 +57,13 @@ export function clientEndpoints(run: RunSql): ClientEndpoints {
               SELECT * FROM client_endpoint_event e WHERE e.client_endpoint_id = c.id ORDER BY e.id DESC LIMIT 1
             ) last ON true
             JOIN connection_event_type t ON t.id = last.connection_event_type_id
-            WHERE ${visible(sql, groups)}
+            WHERE ${visible(sql, groups, sql`last.groups`)}
             ORDER BY c.uid, last.created_ts DESC, last.id DESC
           ) last
           WHERE ${recent} AND ${connected}
           ORDER BY callsign COLLATE "C", uid COLLATE "C", event_id`;
       }),
   };
-}
-
-/** The rightmost bit of a vector is place 0. */
-function visible(sql: postgres.Sql, groups: EndpointQuery['groups']): postgres.Fragment {
-  if (groups === 'all') return sql`true`;
-  return sql`EXISTS (SELECT FROM unnest(${`{${groups.join()}}`}::int[]) AS place
-    WHERE CASE WHEN place < length(last.groups) THEN get_bit(last.groups, length(last.groups) - 1 - place) = 1 ELSE false END)`;
 }
 
 export function coreDatabaseFacts(run: RunSql): CoreDatabaseFacts {

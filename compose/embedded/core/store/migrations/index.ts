@@ -1,6 +1,7 @@
 // The migrations of the core's database `cot`, in order. To add one: a new file, a line here; never change an old one.
 
 import core from './0001-core.sql';
+import stream from './0002-stream.sql';
 
 /** The same shape as the migrations of the stack's state. */
 export interface CoreMigration {
@@ -10,7 +11,10 @@ export interface CoreMigration {
   sql: string;
 }
 
-export const CORE_MIGRATIONS: readonly CoreMigration[] = [{ number: 1, name: 'core', sql: core }];
+export const CORE_MIGRATIONS: readonly CoreMigration[] = [
+  { number: 1, name: 'core', sql: core },
+  { number: 2, name: 'stream', sql: stream },
+];
 
 /** The database they belong to; the flow engine may have tables of its own there. */
 export const CORE_DATABASE_MIGRATED = {
