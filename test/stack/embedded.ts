@@ -15,7 +15,7 @@ export const asRoot = process.getuid?.() === 0;
 
 export interface StackFile {
   api: string;
-  core: { api: string; enrollment: string };
+  core: { api: string; enrollment: string; streaming: string };
   ldap: { url: string; base_dn: string };
   database: string;
   state_database: string;
@@ -177,12 +177,12 @@ export async function tuningOf(url: string): Promise<string[]> {
 }
 
 /** What the stack has generated for itself. */
-export function secretsOf({ data }: TestStack): Record<string, string> {
+export function secretsOf({ data }: Pick<TestStack, 'data'>): Record<string, string> {
   return JSON.parse(readFileSync(join(data, 'secrets.json'), 'utf8')) as Record<string, string>;
 }
 
 /** The core's database as the reader that health uses. */
-export function readerUrl(stack: TestStack): string {
+export function readerUrl(stack: Pick<TestStack, 'data' | 'file'>): string {
   const url = new URL(stack.file().database);
   url.username = 'holdfast_ro';
   url.password = secretsOf(stack)['CORE_READER_PASSWORD'] ?? '';

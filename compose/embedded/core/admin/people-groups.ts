@@ -10,6 +10,8 @@ export interface PeopleGroups {
   find(username: string): Promise<Membership[] | undefined>;
   /** Nobody is in none: then the group of the anonymous, both ways. */
   of(username: string): Promise<Membership[]>;
+  /** As `of`; `closed` for somebody whom the directory knows and whose account is not active. */
+  standing(username: string): Promise<Membership[] | 'closed'>;
   /** What is asked next is asked of the directory. */
   forget(usernames: readonly string[]): void;
 }
@@ -24,20 +26,26 @@ const KEPT_MS = 20_000;
 const MOST_KEPT = 10_000;
 
 export function peopleGroups({ directory, memberships, now }: PeopleGroupsOptions): PeopleGroups {
-  const kept = keptAnswers<Membership[] | undefined>({ keptMs: KEPT_MS, most: MOST_KEPT, now });
+  const kept = keptAnswers<Membership[] | 'closed' | undefined>({ keptMs: KEPT_MS, most: MOST_KEPT, now });
 
-  async function ask(username: string): Promise<Membership[] | undefined> {
+  async function ask(username: string): Promise<Membership[] | 'closed' | undefined> {
     const entry = await directory.find(username);
     if (entry === undefined) return undefined;
-    return memberships(entry.isActive ? entry : undefined);
+    return entry.isActive ? memberships(entry) : 'closed';
   }
 
-  const find = (username: string): Promise<Membership[] | undefined> =>
+  const known = (username: string): Promise<Membership[] | 'closed' | undefined> =>
     kept.ask(nameKey(username), () => ask(username));
+
+  async function find(username: string): Promise<Membership[] | undefined> {
+    const found = await known(username);
+    return found === 'closed' ? memberships(undefined) : found;
+  }
 
   return {
     find,
     of: async (username) => (await find(username)) ?? memberships(undefined),
+    standing: async (username) => (await known(username)) ?? memberships(undefined),
     forget(usernames) {
       for (const username of usernames) kept.forget(nameKey(username));
     },

@@ -30,12 +30,13 @@ const UNKNOWN_METRICS = Object.fromEntries(NOT_KEPT.map((name) => [name, '']));
 export function subscriptionRoutes(options: AdminApiOptions): AdminRoute[] {
   const { subscriptions, groups: groupStore, nodeId, now } = options;
 
-  /** An admin sees everybody; others see themselves, and those whose events reach them through a group of both. */
+  /** An admin sees everybody; others see themselves, and those whose events reach them: through a group that both have switched on. */
   async function seenBy(caller: CoreCaller): Promise<Subscription[]> {
     const all = subscriptions.list();
     if (isAdmin(caller)) return all;
     const rows = await groupsOf(caller, options);
-    const received = new Set(rows.filter(({ direction }) => direction === 'OUT').map(({ group }) => group.name));
+    const heard = rows.filter(({ direction, active }) => direction === 'OUT' && active);
+    const received = new Set(heard.map(({ group }) => group.name));
     return all.filter(
       ({ username, groups }) =>
         nameKey(username) === nameKey(caller.username) ||
@@ -100,7 +101,8 @@ export function subscriptionRoutes(options: AdminApiOptions): AdminRoute[] {
 
   const listContacts = (full: boolean) =>
     async function contacts(c: AdminContext): Promise<Response> {
-      const seen = sortedAs(await seenBy(c.env.caller), c);
+      const reported = (await seenBy(c.env.caller)).filter(({ clientUid }) => clientUid !== '');
+      const seen = sortedAs(reported, c);
       if (!full) return json(seen.map(contact));
       const shown = await infos(seen);
       return json(seen.map((each, index) => ({ ...shown[index], ...contact(each) })));
@@ -116,8 +118,9 @@ export function subscriptionRoutes(options: AdminApiOptions): AdminRoute[] {
   ];
 }
 
-function contact({ username, callsign, clientUid, team, role, takClient, takVersion }: Subscription) {
-  const takv = `${takClient}:${takVersion}`;
+/** Of somebody who is on the stream. */
+export function contact({ username, callsign, clientUid, team, role, takClient, takVersion }: Subscription) {
+  const takv = takVersion === '' ? takClient : `${takClient}:${takVersion}`;
   return { filterGroups: null, notes: username, callsign, team, role, takv, uid: clientUid };
 }
 

@@ -1,0 +1,193 @@
+// One connection of the stream: who it is, its framing, what it says. It reads on when its events are taken, and rests while
+// the archive is full or a mission is asked.
+
+import type { Archive, CotEvent, FrameReader, Stamp, StreamArrival } from './parts.ts';
+import type { Audiences } from './audiences.ts';
+import { type Client, placesOf } from './client.ts';
+import { isControl, isPing, isProtocolRequest, requestedVersion } from './control-types.ts';
+import { StreamFault } from './fault.ts';
+import type { HalfEvents } from './half-events.ts';
+import type { Outboxes } from './outboxes.ts';
+import type { Router } from './router.ts';
+import type { StreamEvents } from './stream-events.ts';
+import type { ServerEvents } from './server-events.ts';
+import { messageOf } from '../../../../shared/domain/thrown.ts';
+
+export interface Framing {
+  reader: FrameReader;
+  /** Undefined for what is no event. */
+  read: (frame: Buffer) => CotEvent | undefined;
+}
+
+export interface ReadCounts {
+  read: number;
+  bytesRead: number;
+  invalid: number;
+  faults: number;
+}
+
+export interface ConnectionParts {
+  audiences: Audiences<Client>;
+  outboxes: Outboxes;
+  router: Router;
+  server: ServerEvents;
+  archive: Pick<Archive, 'isFullFor'>;
+  /** Who rests until the archive has room, in the order in which they came to rest. */
+  resting: Set<() => void>;
+  halves: HalfEvents<Client>;
+  counts: ReadCounts;
+  events: StreamEvents;
+  stampAt: (atMs: number) => Stamp;
+  xml: () => Framing;
+  protobuf: () => Framing;
+  now: () => Date;
+}
+
+/** A client with what drives it. */
+export interface Connection {
+  client: Client;
+  /** Its groups count and it was told what it needs: from now on it is heard. */
+  open(): void;
+  /** Its socket has closed. */
+  closed(): void;
+  /** Why it ended, if the server has ended it. */
+  readonly endedBy: string | undefined;
+}
+
+/** Reads nothing before `open`. */
+export function createConnection(
+  arrival: StreamArrival,
+  who: Pick<Client, 'number' | 'certificate' | 'username' | 'memberships'>,
+  parts: ConnectionParts,
+): Connection {
+  const { socket, clientAddress } = arrival;
+  const { archive, counts, halves, outboxes, router, server, now } = parts;
+  const isFull = (): boolean => archive.isFullFor(who.username);
+  let framing = parts.xml();
+  /** A mission is asked. */
+  let asking = false;
+  /** One answer to all the pings that came together. */
+  let hasPinged = false;
+  let ended = false;
+  let endedBy: string | undefined;
+
+  const client: Client = {
+    ...who,
+    address: clientAddress,
+    port: socket.remotePort ?? 0,
+    outbox: outboxes.open(socket),
+    audience: parts.audiences.hold(placesOf(who.memberships, 'IN')),
+    shown: undefined,
+    processed: 0,
+    lastReadMs: now().getTime(),
+    end,
+  };
+
+  function end(reason: string): void {
+    if (ended) return;
+    ended = true;
+    endedBy = reason;
+    socket.destroy();
+  }
+
+  function take(chunk: Buffer): void {
+    if (ended) return;
+    counts.bytesRead += chunk.length;
+    guarded(() => {
+      framing.reader.push(chunk);
+      readOn();
+    });
+  }
+
+  /** Rule `oneConnectionOnly`: whatever is wrong with what a client sends ends its connection, and nothing else. */
+  function guarded(work: () => void): void {
+    try {
+      work();
+    } catch (error) {
+      if (error instanceof StreamFault) counts.faults++;
+      else parts.events.happened('failed', client, error instanceof Error ? error.stack : messageOf(error));
+      end(messageOf(error));
+    }
+  }
+
+  function readOn(): void {
+    const atMs = now().getTime();
+    while (!ended && !asking) {
+      if (isFull()) break;
+      const frame = framing.reader.next();
+      if (frame === undefined) break;
+      client.lastReadMs = atMs;
+      handle(frame, atMs);
+    }
+    if (ended) return;
+    answerPings();
+    halves.holds(client, framing.reader.heldBytes);
+    if (isFull()) parts.resting.add(goOn);
+    if (asking || isFull()) socket.pause();
+    else if (socket.isPaused()) socket.resume();
+  }
+
+  function handle(frame: Buffer, atMs: number): void {
+    if (client.processed === 0) arrival.busy();
+    counts.read++;
+    client.processed++;
+    const event = framing.read(frame);
+    if (event === undefined) counts.invalid++;
+    else if (isControl(event.type)) control(event);
+    else ask(router.route(event, client, parts.stampAt(atMs), atMs));
+  }
+
+  function ask(asked: Promise<void> | undefined): void {
+    if (asked === undefined) return;
+    asking = true;
+    asked.then(
+      () => {
+        asking = false;
+        goOn();
+      },
+      (error: unknown) => end(messageOf(error)),
+    );
+  }
+
+  function control(event: CotEvent): void {
+    if (isPing(event.type)) hasPinged = true;
+    else if (isProtocolRequest(event.type) && client.outbox.form === 'xml') negotiate(event);
+  }
+
+  function answerPings(): void {
+    if (hasPinged) outboxes.send(server.pong(), [client]);
+    hasPinged = false;
+  }
+
+  /** The answer still goes as XML. */
+  function negotiate(event: CotEvent): void {
+    const agreed = requestedVersion(event) === '1';
+    outboxes.send(server.answer(event.uid, agreed), [client]);
+    if (!agreed) return;
+    const rest = framing.reader.rest();
+    framing = parts.protobuf();
+    outboxes.changeForm(client.outbox, 'protobuf');
+    framing.reader.push(rest);
+  }
+
+  function goOn(): void {
+    if (!ended) guarded(readOn);
+  }
+
+  return {
+    client,
+    open() {
+      socket.on('data', take);
+      socket.on('end', () => socket.destroy());
+    },
+    closed() {
+      ended = true;
+      parts.resting.delete(goOn);
+      halves.holds(client, 0);
+      client.outbox.end();
+    },
+    get endedBy() {
+      return endedBy;
+    },
+  };
+}
