@@ -23,6 +23,9 @@ import { behindProxies } from '../shared/runtime/client-address.ts';
 import { forgetPostgresVariables } from '../shared/runtime/handover.ts';
 
 const MIGRATED_WITHIN_MS = 60_000;
+const FILE_WITHIN_MS = 300_000;
+const ARCHIVE_WITHIN_MS = 15_000;
+const DATABASE = { called: "the core's database", variable: 'its URL' };
 const LOOK_EVERY_MS = 30_000;
 const GRACE_MS = 4_000;
 const VALIDITY_DAYS = 365;
@@ -37,12 +40,14 @@ async function main(): Promise<void> {
   const core = await createCore({
     dataDirectory: handover.directory,
     addresses: handover.addresses,
-    ports: { api: handover.apiPort, enrollment: handover.enrollmentPort },
+    ports: { api: handover.apiPort, enrollment: handover.enrollmentPort, streaming: handover.streamingPort },
     serverNames: handover.serverNames,
     hostname: handover.serverAddress,
     roleGroups: handover.roleGroups,
     validityDays: VALIDITY_DAYS,
-    run: keptDatabase(url, { name: 'core', called: "the core's database", variable: 'its URL' }),
+    run: keptDatabase(url, { ...DATABASE, name: 'core' }),
+    runArchive: keptDatabase(url, { ...DATABASE, name: 'core-archive', withinMs: ARCHIVE_WITHIN_MS }),
+    runLong: keptDatabase(url, { ...DATABASE, name: 'core-files', withinMs: FILE_WITHIN_MS }),
     directory,
     behindProxies: (fetch) => withClientAddress(fetch, handover.trustedProxies),
     log,
@@ -51,8 +56,13 @@ async function main(): Promise<void> {
   });
   await core.listen();
   tellSupervisor(LISTENING);
-  const { addresses, apiPort, enrollmentPort } = handover;
-  log.info('core.listening', { addresses, api_port: apiPort, enrollment_port: enrollmentPort });
+  const { addresses, apiPort, enrollmentPort, streamingPort } = handover;
+  log.info('core.listening', {
+    addresses,
+    api_port: apiPort,
+    enrollment_port: enrollmentPort,
+    streaming_port: streamingPort,
+  });
   const looking = setInterval(() => void core.look(), LOOK_EVERY_MS);
 
   let stopping = false;

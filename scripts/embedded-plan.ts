@@ -117,7 +117,11 @@ export function planEmbedded(
     secretsRead: secrets.readFrom,
     stackFile: {
       api: apiUrl,
-      core: { api: `https://127.0.0.1:${ports.core}`, enrollment: `https://127.0.0.1:${ports.enrollment}` },
+      core: {
+        api: `https://127.0.0.1:${ports.core}`,
+        enrollment: `https://127.0.0.1:${ports.enrollment}`,
+        streaming: `tls://127.0.0.1:${ports.streaming}`,
+      },
       ldap: { url: settings.LDAP_URL, base_dn: settings.LDAP_BASE_DN },
       database: coreUrl,
       state_database: inForce.reveal(),
@@ -231,6 +235,7 @@ function coreHandover(
     addresses: listeningAddresses(listen),
     apiPort: ports.core,
     enrollmentPort: ports.enrollment,
+    streamingPort: ports.streaming,
     serverNames: serverNames(settings.SERVER_ADDRESS, listen),
     serverAddress: settings.SERVER_ADDRESS ?? reachableAddress(listen),
     ldap: {

@@ -142,14 +142,14 @@ function summary(plan: EmbeddedPlan, begun: number, stopWith: string): string {
       : [
           `  Network      https://${urlHost(plan.listen)}:${plan.ports.api} (CA: ${plan.layout.core}/certs/files/ca.pem)`,
         ];
-  const { core, enrollment } = plan.ports;
+  const { core, enrollment, streaming } = plan.ports;
   const where = plan.addresses
     .map((address) => (isWildcardAddress(address) ? 'every address of this machine' : address))
     .join(' and ');
   return [
     `Holdfast runs and answers (${seconds} s).`,
     `  API          ${plan.apiUrl}/api, documented at ${plan.apiUrl}/api/docs`,
-    `  Devices      enroll on port ${enrollment} and use the core's API on port ${core}, at ${where}`,
+    `  Devices      enroll on port ${enrollment}, stream on port ${streaming}, use the core's API on port ${core}, at ${where}`,
     ...network,
     `  Sign in      at ${plan.apiUrl}/ as ${WEBADMIN}; the password and every address are in ${plan.layout.stack}`,
     `  Stop with    ${stopWith}`,

@@ -28,11 +28,23 @@ living() {
   [ -n "$alive" ]
 }
 
+# What ends by INT is the database: it ends when the others have, since they still write into it, or after 4 seconds.
+last=''
 for entry in $owned; do
-  kill -s "${entry##*:}" "${entry%%:*}" 2>/dev/null
+  if [ "${entry##*:}" = INT ]; then
+    last="$last $entry"
+  else
+    kill -s "${entry##*:}" "${entry%%:*}" 2>/dev/null
+  fi
 done
 waited=0
 while living && [ "$waited" -lt 60 ]; do
+  if [ -n "$last" ] && { [ "$alive" = "$last" ] || [ "$waited" -ge 40 ]; }; then
+    for entry in $last; do
+      kill -s INT "${entry%%:*}" 2>/dev/null
+    done
+    last=''
+  fi
   sleep 0.1 9>&-
   waited=$((waited + 1))
 done

@@ -89,6 +89,7 @@ export const BASE_PORTS = {
   api: 8080,
   core: 8443,
   enrollment: 8446,
+  streaming: 8089,
   database: 5432,
   identity: 9000,
   ldap: 3389,
@@ -101,11 +102,12 @@ export const HIGHEST_BASE_PORT = 9000;
 
 /** Every port of this stack. */
 export function portsWithOffset(offset: number): Ports {
-  const { api, core, enrollment, database, identity, ldap } = BASE_PORTS;
+  const { api, core, enrollment, streaming, database, identity, ldap } = BASE_PORTS;
   return {
     api: api + offset,
     core: core + offset,
     enrollment: enrollment + offset,
+    streaming: streaming + offset,
     database: database + offset,
     identity: identity + offset,
     ldap: ldap + offset,

@@ -149,6 +149,7 @@ async function prepare(plan: StackPlan, report: Report): Promise<ServerCertifica
     { address, port: ports.api, purpose: 'API and console' },
     { address, port: ports.core, purpose: 'API of the core' },
     { address, port: ports.enrollment, purpose: 'enrollment' },
+    { address, port: ports.streaming, purpose: 'streaming' },
   ]);
   const onLoopback = (port: number, purpose: string) => ({ address: '127.0.0.1', port, purpose });
   await checkPorts([
@@ -254,8 +255,8 @@ async function startCore({ plan, owned, events, report }: Start, certificates: S
     stopWithinMs: 10_000,
   });
   await started(owned(supervise(spec, events)), join(layout.logs, 'core.log'));
-  const where = plan.addresses.map((address) => `${urlHost(address)}:${ports.core} and ${ports.enrollment}`);
-  done(`API and enrollment on ${where.join(', ')}`);
+  const where = plan.addresses.map(urlHost).join(' and ');
+  done(`API on port ${ports.core}, enrollment on ${ports.enrollment}, streaming on ${ports.streaming}, at ${where}`);
 }
 
 async function startManagement(

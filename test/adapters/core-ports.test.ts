@@ -24,14 +24,14 @@ const live = createLiveConnections();
 let pki: TestPki;
 let ports: CorePorts;
 let revocations: KeptRevocations;
-let port: { api: number; enrollment: number };
+let port: { api: number; enrollment: number; streaming: number };
 let at = new Date();
 
 beforeAll(async () => {
   pki = await testPki();
   await pki.server();
   const offset = await freeOffset();
-  port = { api: 8443 + offset, enrollment: 8446 + offset };
+  port = { api: 8443 + offset, enrollment: 8446 + offset, streaming: 8089 + offset };
   revocations = createRevocations({
     authority: {
       revokedInFiles: () => [],
@@ -53,6 +53,7 @@ beforeAll(async () => {
     ports: port,
     api: answer,
     enrollment: answer,
+    stream: ({ socket, known }) => void socket.write(`for ${known?.certificate.commonName}`),
     revocations,
     live,
     log,

@@ -161,6 +161,9 @@ describe('subscriptions', () => {
     expect(await uids('', ADA)).toEqual(['uid-carl', 'uid-ada']);
     expect(await uids('', byCertificate('bob'))).toEqual(['uid-bob']);
     expect(await uids('', byCertificate('nobody'))).toEqual([]);
+    const off = [{ name: 'Ops', direction: 'OUT', active: false }];
+    await world.ask('PUT', '/Marti/api/groups/active', { as: ADA, json: off });
+    expect(await uids('', ADA)).toEqual(['uid-ada']);
   });
 
   it('are read by the uid of the client; 404 without data for one that is not seen', async () => {
@@ -179,7 +182,8 @@ describe('subscriptions', () => {
     expect((await end('uid-carl')).body).toMatchObject({ status: 'BAD_REQUEST', code: 2 });
   });
 
-  it('are contacts, in a bare array', async () => {
+  it('are contacts, in a bare array, as soon as they have reported', async () => {
+    world.subscriptions.push(subscription('carl', { clientUid: '', callsign: '', takClient: '', takVersion: '' }));
     const { type, body } = await world.ask('GET', '/Marti/api/contacts/all', { as: ADA });
     expect(type).toBe('application/json');
     expect(body[1]).toEqual({

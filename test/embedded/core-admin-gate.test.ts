@@ -2,13 +2,13 @@
 
 import { afterAll, describe, expect, it } from 'vitest';
 import { adminRoutes } from '../../compose/embedded/core/admin/app.ts';
-import { OPEN_TO_ALL } from '../../compose/embedded/core/admin/gate.ts';
+import { OPEN_TO_ALL, OPEN_TO_WRITERS } from '../../compose/embedded/core/admin/gate.ts';
 import type { CoreRole } from '../../compose/embedded/core/parts.ts';
 import { AppError } from '../../shared/domain/app-error.ts';
 import { ADMIN, adminWorld, byCertificate } from '../fakes/core-admin.ts';
 
 const CERT = '/Marti/api/certadmin/cert';
-const ROUTES: [method: string, path: string, access: 'all' | 'admin'][] = [
+const ROUTES: [method: string, path: string, access: 'all' | 'writers' | 'admin'][] = [
   ['GET', '/Marti/api/version', 'all'],
   ['GET', '/Marti/api/version/info', 'all'],
   ['GET', '/Marti/api/version/config', 'all'],
@@ -49,6 +49,47 @@ const ROUTES: [method: string, path: string, access: 'all' | 'admin'][] = [
   ['GET', '/Marti/api/contacts/all', 'all'],
   ['GET', '/Marti/api/contacts/all/lite', 'all'],
   ['GET', '/Marti/api/contacts/all/full', 'all'],
+  ['GET', '/Marti/api/pagedmissions', 'all'],
+  ['GET', '/Marti/api/missioncount', 'all'],
+  ['GET', '/Marti/api/missions', 'all'],
+  ['GET', '/Marti/api/missions/all/invitations', 'all'],
+  ['GET', '/Marti/api/missions/invitations', 'all'],
+  ['GET', '/Marti/api/missions/guid/:guid', 'all'],
+  ['GET', '/Marti/api/missions/:name', 'all'],
+  ['GET', '/Marti/api/missions/guid/:guid/changes', 'all'],
+  ['GET', '/Marti/api/missions/:name/changes', 'all'],
+  ['GET', '/Marti/api/missions/guid/:guid/cot', 'all'],
+  ['GET', '/Marti/api/missions/:name/cot', 'all'],
+  ['GET', '/Marti/api/missions/guid/:guid/subscription', 'all'],
+  ['GET', '/Marti/api/missions/:name/subscription', 'all'],
+  ['GET', '/Marti/api/missions/guid/:guid/subscriptions/roles', 'all'],
+  ['GET', '/Marti/api/missions/:name/subscriptions/roles', 'all'],
+  ['GET', '/Marti/api/missions/guid/:guid/subscriptions', 'all'],
+  ['GET', '/Marti/api/missions/:name/subscriptions', 'all'],
+  ['GET', '/Marti/api/missions/guid/:guid/role', 'all'],
+  ['GET', '/Marti/api/missions/:name/role', 'all'],
+  ['GET', '/Marti/api/missions/guid/:guid/contacts', 'all'],
+  ['GET', '/Marti/api/missions/:name/contacts', 'all'],
+  ['GET', '/Marti/api/missions/guid/:guid/invitations', 'all'],
+  ['GET', '/Marti/api/missions/:name/invitations', 'all'],
+  ['PUT', '/Marti/api/missions/guid/:guid/subscription', 'all'],
+  ['PUT', '/Marti/api/missions/:name/subscription', 'all'],
+  ['DELETE', '/Marti/api/missions/guid/:guid/subscription', 'all'],
+  ['DELETE', '/Marti/api/missions/:name/subscription', 'all'],
+  ['DELETE', '/Marti/api/missions', 'writers'],
+  ['PUT', '/Marti/api/missions/:name', 'writers'],
+  ['POST', '/Marti/api/missions/:name', 'writers'],
+  ['DELETE', '/Marti/api/missions/:name', 'writers'],
+  ['PUT', '/Marti/api/missions/:name/keywords', 'writers'],
+  ['DELETE', '/Marti/api/missions/:name/keywords', 'writers'],
+  ['DELETE', '/Marti/api/missions/:name/keywords/:keyword', 'writers'],
+  ['PUT', '/Marti/api/missions/guid/:guid/contents', 'writers'],
+  ['PUT', '/Marti/api/missions/:name/contents', 'writers'],
+  ['DELETE', '/Marti/api/missions/guid/:guid/contents', 'writers'],
+  ['DELETE', '/Marti/api/missions/:name/contents', 'writers'],
+  ['PUT', '/Marti/api/missions/guid/:guid/role', 'writers'],
+  ['PUT', '/Marti/api/missions/:name/role', 'writers'],
+  ['GET', '/Marti/api/missions/all/subscriptions', 'admin'],
   ['GET', '/Marti/api/retention/policy', 'admin'],
   ['PUT', '/Marti/api/retention/policy', 'admin'],
   ['GET', '/Marti/api/retention/service/schedule', 'admin'],
@@ -61,6 +102,19 @@ const ROUTES: [method: string, path: string, access: 'all' | 'admin'][] = [
   ['POST', '/Marti/api/plugins/info/started', 'admin'],
   ['POST', '/Marti/api/plugins/info/enabled', 'admin'],
   ['POST', '/Marti/api/plugins/info/archive', 'admin'],
+  ['GET', '/Marti/sync/search', 'all'],
+  ['GET', '/Marti/api/sync/search', 'all'],
+  ['GET', '/Marti/sync/missionquery', 'all'],
+  ['GET', '/Marti/sync/content', 'all'],
+  ['GET', '/Marti/api/files/metadata', 'all'],
+  ['GET', '/Marti/api/files/metadata/count', 'all'],
+  ['GET', '/Marti/api/files/:hash', 'all'],
+  ['POST', '/Marti/sync/upload', 'writers'],
+  ['POST', '/Marti/sync/missionupload', 'writers'],
+  ['POST', '/Marti/sync/delete', 'writers'],
+  ['DELETE', '/Marti/sync/delete', 'writers'],
+  ['DELETE', '/Marti/api/files/:hash', 'writers'],
+  ['PUT', '/Marti/api/sync/metadata/:hash/:what', 'writers'],
   ['GET', '/actuator/health', 'admin'],
   ['GET', '/actuator/metrics', 'admin'],
   ['GET', '/actuator/metrics/:name', 'admin'],
@@ -68,6 +122,8 @@ const ROUTES: [method: string, path: string, access: 'all' | 'admin'][] = [
   ['GET', '/actuator/custom-memory-metrics', 'admin'],
   ['GET', '/actuator/custom-cpu-metrics', 'admin'],
   ['GET', '/actuator/custom-disk-metrics', 'admin'],
+  ['GET', '/actuator/custom-network-metrics', 'admin'],
+  ['GET', '/actuator/custom-queue-metrics', 'admin'],
 ];
 const OTHERS: CoreRole[] = ['ROLE_ANONYMOUS', 'ROLE_READONLY', 'ROLE_NON_ADMIN_UI', 'ROLE_WEBTAK'];
 const SAFE = new Set(['GET', 'HEAD']);
@@ -84,14 +140,17 @@ describe('the gate of the admin API', () => {
       Object.keys(handlers).map((method) => `${method} ${path}`),
     );
     expect(routed.toSorted()).toEqual(ROUTES.map(([method, path]) => `${method} ${path}`).toSorted());
-    const open = ROUTES.filter(([, , access]) => access === 'all').map(([method, path]) => `${method} ${path}`);
-    expect([...OPEN_TO_ALL].toSorted()).toEqual(open.toSorted());
+    const openTo = (who: string): string[] =>
+      ROUTES.filter(([, , access]) => access === who).map(([method, path]) => `${method} ${path}`);
+    expect([...OPEN_TO_ALL].toSorted()).toEqual(openTo('all').toSorted());
+    expect([...OPEN_TO_WRITERS].toSorted()).toEqual(openTo('writers').toSorted());
   });
 
   it.each(ROUTES)('%s %s: %s', async (method, path, access) => {
     for (const role of OTHERS) {
       const { status, type } = await world.ask(method, named(path), { as: byCertificate('ada', role) });
-      if (access === 'admin') expect([status, type]).toEqual([403, 'text/html;charset=utf-8']);
+      const isShut = access === 'admin' || (access === 'writers' && role === 'ROLE_READONLY');
+      if (isShut) expect([status, type]).toEqual([403, 'text/html;charset=utf-8']);
       else expect(status).not.toBe(403);
     }
     const { status } = await world.ask(method, named(path));

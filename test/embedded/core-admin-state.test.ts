@@ -174,6 +174,29 @@ describe('health', () => {
     expect(others.map(([, component]) => component.status)).toEqual(['UP', 'UP']);
   });
 
+  it('has the figures of the stream and of the archive when there are any', async () => {
+    const stream = { clients: 3, read: 7, bytesRead: 700, delivered: 14, bytesWritten: 1500, dropped: 1 };
+    const own = adminWorld({
+      streamCounts: () => ({ ...stream, invalid: 0, faults: 0 }),
+      archiveCounts: () => ({ waiting: 5, capacity: 100, stored: 90, skipped: 2, lost: 1 }),
+    });
+    expect((await own.ask('GET', '/actuator/custom-network-metrics')).body).toEqual({
+      bytesRead: 700,
+      bytesWritten: 1500,
+      numReads: 7,
+      numWrites: 14,
+      numClients: 3,
+    });
+    expect((await own.ask('GET', '/actuator/custom-queue-metrics')).body).toEqual({
+      repositorySize: 5,
+      repositoryCapacity: 100,
+      repositoryStored: 90,
+      repositorySkipped: 2,
+      repositoryLost: 1,
+    });
+    own.end();
+  });
+
   it('has figures of the process that are measured', async () => {
     const get = async (name: string) => (await world.ask('GET', `/actuator/${name}`)).body;
     const started = (await get('metrics/process.start.time')).measurements[0].value as number;
@@ -191,7 +214,8 @@ describe('health', () => {
       maxConnections: 100,
       serverVersion: '16.14',
     });
-    expect((await world.ask('GET', '/actuator/metrics/system.cpu.usage')).status).toBe(404);
+    for (const name of ['metrics/system.cpu.usage', 'custom-network-metrics', 'custom-queue-metrics'])
+      expect((await world.ask('GET', `/actuator/${name}`)).status).toBe(404);
     expect(START).toBeLessThan(Date.parse(nextUpdate));
   });
 });

@@ -173,6 +173,23 @@ describe('the guard', () => {
     expect(next).toBeDefined();
     await next?.release();
   });
+
+  it('ends the database when the others have ended, for they still write into it', async () => {
+    const guard = await takeLock(guardScript, join(directory, 'lock-of-three'), () => undefined);
+    const database = spawn('sleep', ['60']);
+    const writer = spawn('sh', ['-c', 'trap "sleep 0.3; exit" TERM; echo; while :; do sleep 0.02; done']);
+    await once(writer.stdout, 'data');
+    guard?.own(database.pid ?? 0, 'SIGINT');
+    guard?.own(writer.pid ?? 0, 'SIGTERM');
+    const order: string[] = [];
+    const ended = [
+      once(database, 'exit').then(() => order.push('database')),
+      once(writer, 'exit').then(() => order.push('writer')),
+    ];
+    await guard?.release();
+    await Promise.all(ended);
+    expect([order, database.signalCode]).toEqual([['writer', 'database'], 'SIGINT']);
+  });
 });
 
 describe('a supervised process', () => {

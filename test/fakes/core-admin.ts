@@ -26,7 +26,9 @@ import { AppError } from '../../shared/domain/app-error.ts';
 import { nameKey } from '../../shared/domain/names.ts';
 import { issue } from './certificates.ts';
 import { memoryCertificates } from './core-certificates.ts';
+import { noMissions } from './core-missions.ts';
 import { memoryLog } from './deps.ts';
+import { memoryResources, testSpool } from './core-resources.ts';
 import { fakeDirectory } from './directory.ts';
 
 export const NODE_ID = '0123456789abcdef0123456789abcdef';
@@ -122,7 +124,7 @@ export function subscription(username: string, wish: Partial<Subscription> = {})
 
 export interface AskOptions {
   as?: CoreCaller;
-  body?: string;
+  body?: string | Uint8Array<ArrayBuffer> | FormData | ReadableStream<Uint8Array>;
   json?: unknown;
   headers?: Record<string, string>;
   socket?: object;
@@ -179,9 +181,12 @@ export function adminWorld(real: Partial<AdminApiOptions> = {}) {
   let listed = 0;
   const lists = certificateLists({ list: (...wanted) => (listed++, table.list(...wanted)) }, now);
   const dataDir = madeDataDir();
+  const groups = real.groups ?? fakeGroupStore(now);
+  const files = memoryResources(async () => new Map((await groups.list()).map(({ name, bitpos }) => [bitpos, name])));
   const options: AdminApiOptions = {
     nodeId: NODE_ID,
     hostname: 'cot.example.org',
+    publicPort: 8443,
     certificates,
     lists,
     revocations,
@@ -189,7 +194,7 @@ export function adminWorld(real: Partial<AdminApiOptions> = {}) {
     groupPrefix: 'core_',
     knownAccount: 'adm_ldapservice',
     people: peopleGroups({ directory, memberships: membershipsOf('core_'), now }),
-    groups: fakeGroupStore(now),
+    groups,
     activeGroups: fakeActiveGroups(),
     endpoints: { list: async () => [] },
     subscriptions: {
@@ -206,6 +211,10 @@ export function adminWorld(real: Partial<AdminApiOptions> = {}) {
       server: async () => ({ maxConnections: 100, serverVersion: '16.14' }),
     },
     ownProcess: ownProcess(dataDir),
+    missions: noMissions(),
+    resources: files.resources,
+    resourceWriter: files.resourceWriter,
+    spool: testSpool(dataDir),
     regroup: async (usernames, clientUid) => void regrouped.push({ usernames, clientUid }),
     now,
     log,
@@ -219,7 +228,7 @@ export function adminWorld(real: Partial<AdminApiOptions> = {}) {
     const request = new Request(`https://cot.example.org:8443${path}`, {
       method,
       headers,
-      ...(body === undefined ? {} : { body }),
+      ...(body === undefined ? {} : { body, duplex: 'half' }),
     });
     const certificate = as.certificate;
     const connection = {
@@ -266,6 +275,7 @@ export function adminWorld(real: Partial<AdminApiOptions> = {}) {
     options,
     dataDir,
     log,
+    files,
     people,
     certificates,
     /** How often the table was asked for a list. */

@@ -84,7 +84,7 @@ afterAll(async () => {
 });
 
 describe('an alert', () => {
-  it('reaches every receiver within seconds, in plain words, once', async () => {
+  it('reaches every receiver within seconds, in plain words, once, also one about events that were not stored', async () => {
     await deadRows(WARNING);
     await eventually('the mail is there', () => about('autovacuum').length === 1, 10_000);
     const [mail] = sink.taken;
@@ -98,10 +98,17 @@ describe('an alert', () => {
       expect(text).toMatch(/warning from 5 %/);
       expect(text).toContain(`${stack.file().api}/api/health/autovacuum`);
     }
+    await owner("INSERT INTO archive_loss (began, ended, events, reason) VALUES (now(), now(), 7, 'it was away')");
     await delay(4000);
+    await owner('DELETE FROM archive_loss');
     expect(about('autovacuum')).toHaveLength(1);
     expect(await alerts('module=autovacuum')).toMatchObject([
       { level: 'warning', state: 'sent', attempts: 1, reason: null },
+    ]);
+    const [losses, ...more] = sink.taken.filter((taken) => subjectOf(taken).includes('database is warning'));
+    expect([parseMail(losses?.raw ?? '').parts['text/plain'], more]).toEqual([
+      expect.stringMatching(/7 events of the last 24 h were not stored, between .*: it was away/s),
+      [],
     ]);
   });
 

@@ -19,6 +19,7 @@ export interface Device {
 export interface CorePlace {
   api: string;
   enrollment: string;
+  streaming: string;
   /** {data_dir} */
   directory: string;
 }

@@ -13,6 +13,7 @@ export interface OwnCore {
   directory: string;
   api: string;
   enrollment: string;
+  streaming: string;
   /** Resolves when it listens; rejects when it ends before. */
   start(): Promise<void>;
   /** SIGKILL; resolves when it is gone. */
@@ -33,13 +34,20 @@ export async function ownCore(stack: TestStack, directory: string): Promise<OwnC
   if (Array.isArray(plan)) throw new Error(JSON.stringify(plan));
   const offset = await freeOffset();
   const given = JSON.parse(plan.core.environment[CORE_VARIABLE] ?? '{}') as CoreHandover;
-  const handover: CoreHandover = { ...given, directory, apiPort: 8443 + offset, enrollmentPort: 8446 + offset };
+  const handover: CoreHandover = {
+    ...given,
+    directory,
+    apiPort: 8443 + offset,
+    enrollmentPort: 8446 + offset,
+    streamingPort: 8089 + offset,
+  };
   let child: ChildProcess | undefined;
 
   return {
     directory,
     api: `https://127.0.0.1:${handover.apiPort}`,
     enrollment: `https://127.0.0.1:${handover.enrollmentPort}`,
+    streaming: `tls://127.0.0.1:${handover.streamingPort}`,
     async start() {
       const started = spawn(process.execPath, [join(home, 'dist/core.js')], {
         env: cleanEnvironment({ [CORE_VARIABLE]: JSON.stringify(handover) }),

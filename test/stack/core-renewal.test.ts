@@ -23,14 +23,15 @@ const note = (event: string): void => void logged.push(event);
 let at = Date.now();
 let core: Core;
 let directory: string;
-let ports: { api: number; enrollment: number };
+let ports: { api: number; enrollment: number; streaming: number };
 
 beforeAll(async () => {
   const url = new Secret(database.url());
   await withDatabase(url, 'test', 20_000, (sql) => migrate(sql, CORE_MIGRATIONS, CORE_DATABASE_MIGRATED));
   directory = join(database.data(), 'own-core');
   const offset = await freeOffset();
-  ports = { api: 8443 + offset, enrollment: 8446 + offset };
+  ports = { api: 8443 + offset, enrollment: 8446 + offset, streaming: 8089 + offset };
+  const run = keptDatabase(url, { name: 'test', called: 'the database', variable: 'its URL' });
   core = await createCore({
     dataDirectory: directory,
     addresses: ['127.0.0.1', '::1'],
@@ -39,7 +40,9 @@ beforeAll(async () => {
     hostname: '127.0.0.1',
     roleGroups: [],
     validityDays: 365,
-    run: keptDatabase(url, { name: 'test', called: 'the database', variable: 'its URL' }),
+    run,
+    runLong: run,
+    runArchive: run,
     directory: { signIn: async () => undefined, find: async () => undefined, groups: async () => [] },
     behindProxies: (fetch) => fetch,
     log: { info: note, warn: note, error: note },
@@ -99,7 +102,7 @@ it('writes the revocation list every day, takes in what was dated by hand, and r
   const old = apiIdentity();
   expect(await apiStatus(old)).toBe(200);
   await Promise.all([core.look(), core.look()]);
-  expect(await listedSerials({ directory, api: '', enrollment: '' })).toContain(revoked);
+  expect(await listedSerials({ directory, api: '', enrollment: '', streaming: '' })).toContain(revoked);
   // The same look has made another one, and only one: management goes on.
   expect([await apiStatus(old), await apiStatus()]).toEqual([undefined, 200]);
   expect(logged.filter((event) => event === 'certificate.replaced')).toHaveLength(1);

@@ -38,6 +38,7 @@ import {
   stop,
   type TestStack,
 } from './embedded.ts';
+import { commandsOf } from './page-commands.ts';
 
 const PASSWORD = 'a password of Ada, long enough';
 /** How often a core is killed in the middle of its work; more by hand. */
@@ -101,29 +102,17 @@ it('enrolls a request of OpenSSL by curl, opens 8443 with the role of its entry,
   kept.destroy();
 });
 
-/** The commands of the page in their order, for this stack; nobody is there to be asked for the password of a file. */
-function commandsOf(page: string): string {
-  const blocks = [...page.matchAll(/```bash\n(.*?)```/gs)].map(([, commands = '']) => commands);
-  const here: [string, string][] = [
+it('enrolls a device and shuts it out by the commands of docs/enrollment.md', async () => {
+  const directory = join(work, 'by-the-page');
+  mkdirSync(directory);
+  // Nobody is there to be asked for the password of a file.
+  const commands = commandsOf('enrollment.md', [
     ['data/core', core.directory],
     ['https://127.0.0.1:8446', core.enrollment],
     ['https://127.0.0.1:8443', core.api],
     ['openssl pkcs12 -export', 'openssl pkcs12 -export -passout pass:of-my-own'],
-  ];
-  return here.reduce(
-    (commands, [there, own]) => {
-      expect(commands.split(there)).toHaveLength(2);
-      return commands.replace(there, () => own);
-    },
-    `set -euo pipefail\n${blocks.join('\n')}`,
-  );
-}
-
-it('enrolls a device and shuts it out by the commands of docs/enrollment.md', async () => {
-  const directory = join(work, 'by-the-page');
-  mkdirSync(directory);
-  const page = readFileSync(join(import.meta.dirname, '../../docs/enrollment.md'), 'utf8');
-  const running = promisify(execFile)('bash', ['-c', commandsOf(page)], { cwd: directory });
+  ]);
+  const running = promisify(execFile)('bash', ['-c', commands], { cwd: directory });
   running.child.stdin?.end(`${PASSWORD}\n`);
   const { stdout } = await running;
   const shown = [
@@ -142,6 +131,7 @@ it('names its ports and the certificate of the admin API in stack.json', async (
   expect(places).toEqual({
     api: `https://127.0.0.1:${8443 + stack.offset}`,
     enrollment: `https://127.0.0.1:${8446 + stack.offset}`,
+    streaming: `tls://127.0.0.1:${8089 + stack.offset}`,
   });
   expect(certificate).toEqual({ file: join(stack.data, 'core/certs/files/svc_api.p12'), password: 'atakatak' });
   expect(pids.map(({ role }) => role)).toEqual(['supervisor', 'database', 'identity', 'core', 'management']);
@@ -176,6 +166,7 @@ it('says which database does not answer, without its password', async () => {
     addresses: [],
     apiPort: 1,
     enrollmentPort: 1,
+    streamingPort: 1,
     serverNames: [],
     serverAddress: '',
     ldap: { url: '', bases: { core: '', web: '' } },

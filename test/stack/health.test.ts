@@ -324,9 +324,10 @@ describe('a claimed job', () => {
           stack.file().state_database,
           "SELECT finished_at IS NOT NULL AS done, attempt FROM job_run WHERE name = 'prune-job-runs' ORDER BY due_at LIMIT 1",
         );
-        return row?.done === true && row.attempt === 2;
+        // A claim that was on its way to a frozen database may have been made for nobody: then the next look takes it over.
+        return row?.done === true && [2, 3].includes(row.attempt);
       },
-      60_000,
+      90_000,
     );
   });
 });

@@ -34,7 +34,7 @@ describe('start.sh --embedded --detach', () => {
     const { code, output } = await stack.start();
     expect(output).toContain('Holdfast runs and answers');
     expect(output).toContain(
-      `enroll on port ${8446 + stack.offset} and use the core's API on port ${8443 + stack.offset}`,
+      `enroll on port ${8446 + stack.offset}, stream on port ${8089 + stack.offset}, use the core's API on port ${8443 + stack.offset}`,
     );
     expect(code).toBe(0);
     first = stack.file();

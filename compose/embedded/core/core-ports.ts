@@ -1,20 +1,29 @@
-// The ports of the core that speak HTTP: 8443 for certificates of our CA, 8446 for passwords. Both show the same server
-// certificate and share nothing else: a session of one is no session of the other.
+// The ports of the core: 8443 (HTTP) and 8089 (the stream) for certificates of our CA, 8446 (HTTP) for passwords. All show
+// the same server certificate and share nothing else: a session of one is no session of another.
 
 import type { Log } from '../../../shared/ports/log.ts';
 import type { CoreFetch, LiveConnections, Revocations } from './parts.ts';
 import { createAdmission } from './tls/admission.ts';
+import { type Arrival, createCoreListener } from './tls/core-listener.ts';
 import { createHttpPort, type HttpLimits } from './tls/http-port.ts';
 import { readServerIdentity } from './tls/server-identity.ts';
+
+export interface CorePortNumbers {
+  api: number;
+  enrollment: number;
+  streaming: number;
+}
 
 export interface CorePortsOptions {
   /** PEM files. */
   files: { ca: string; certificate: string; key: string };
   addresses: readonly string[];
-  ports: { api: number; enrollment: number };
+  ports: CorePortNumbers;
   /** What is asked with a client certificate, and what is asked without. */
   api: CoreFetch;
   enrollment: CoreFetch;
+  /** Who has come to the stream. */
+  stream: (arrival: Arrival) => void;
   revocations: Pick<Revocations, 'isRevoked'>;
   live: LiveConnections;
   log: Log;
@@ -22,6 +31,9 @@ export interface CorePortsOptions {
   limits?: Partial<HttpLimits>;
   mostConnections?: number;
 }
+
+/** A large file over a slow link: as long as it keeps moving. One that stands still ends within `silentMs`. */
+const UPLOAD_WITHIN_MS = 3_600_000;
 
 export interface CorePorts {
   /** On every address, or on none. */
@@ -47,8 +59,22 @@ export function createCorePorts(options: CorePortsOptions): CorePorts {
     ...(mostConnections === undefined ? {} : { mostConnections }),
   };
   const listeners = [
-    createHttpPort({ ...shared, name: 'api', port: ports.api, admission, fetch: options.api }),
+    createHttpPort({
+      ...shared,
+      name: 'api',
+      port: ports.api,
+      admission,
+      fetch: options.api,
+      limits: { requestWithinMs: UPLOAD_WITHIN_MS, ...limits },
+    }),
     createHttpPort({ ...shared, name: 'enrollment', port: ports.enrollment, fetch: options.enrollment }),
+    createCoreListener({
+      ...shared,
+      name: 'streaming',
+      port: ports.streaming,
+      admission,
+      accepted: options.stream,
+    }),
   ];
 
   function contextsAnew(): void {

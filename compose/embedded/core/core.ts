@@ -1,4 +1,4 @@
-// The embedded core put together: CA, certificates, revocations, the two HTTP ports. Everything but what a process is made
+// The embedded core put together: CA, certificates, revocations, the stream, the HTTP ports. Everything but what a process is made
 // of: adapters, the clock and the log are handed in.
 
 import { join } from 'node:path';
@@ -16,17 +16,13 @@ import { peopleGroups } from './admin/people-groups.ts';
 import { retentionFiles } from './admin/retention-files.ts';
 import { callerOf } from './admin/roles.ts';
 import { usersFile } from './admin/users-file.ts';
-import { type CorePorts, createCorePorts } from './core-ports.ts';
+import { type CorePortNumbers, type CorePorts, createCorePorts } from './core-ports.ts';
+import { createStoredStream } from './core-stream.ts';
 import { createEnrollmentApi } from './enrollment/app.ts';
+import { openSpool } from './files/spool.ts';
 import { htmlPage } from './http/answers.ts';
-import type {
-  CertificateStore,
-  CoreConnection,
-  CoreDirectory,
-  CoreFetch,
-  Revocations,
-  Subscriptions,
-} from './parts.ts';
+import { readMissionTokenKey } from './missions/tokens.ts';
+import type { CertificateStore, CoreConnection, CoreDirectory, CoreFetch, Revocations } from './parts.ts';
 import { API_IDENTITY, type ApiCertificate, ensureApiCertificate } from './pki/api-certificate.ts';
 import { openAuthority } from './pki/authority.ts';
 import { ensureServerCertificate } from './pki/server-certificate.ts';
@@ -35,6 +31,8 @@ import { createRevocations, ListUnwritten } from './revocations.ts';
 import { certificateStore, type RunSql } from './store/certificates.ts';
 import { clientEndpoints, coreDatabaseFacts } from './store/client-endpoints.ts';
 import { activeGroups, groupStore } from './store/groups.ts';
+import { resourceWriter } from './store/resource-bytes.ts';
+import { resourceStore } from './store/resources.ts';
 import { revokedMark } from './store/revoked-mark.ts';
 import { createLiveConnections } from './tls/live-connections.ts';
 
@@ -42,7 +40,7 @@ export interface CoreOptions {
   /** {data_dir}: certificates, users file, retention files. */
   dataDirectory: string;
   addresses: readonly string[];
-  ports: { api: number; enrollment: number };
+  ports: CorePortNumbers;
   /** Names and addresses in the server certificate. */
   serverNames: readonly string[];
   /** SERVER_ADDRESS. */
@@ -52,6 +50,12 @@ export interface CoreOptions {
   validityDays: number;
   /** The database `cot`, migrated. */
   run: RunSql;
+  /** The same, on connections of its own that have minutes: for files. */
+  runLong: RunSql;
+  /** The same, on connections that nothing but the stream's events wait for. */
+  runArchive: RunSql;
+  /** Of one file. Default: 400 MiB. */
+  mostUploadBytes?: number;
   directory: CoreDirectory;
   /** Puts the address of a client in place of a trusted proxy's; for 8446, which alone may stand behind one. */
   behindProxies: (fetch: CoreFetch) => CoreFetch;
@@ -69,9 +73,9 @@ export interface Core {
   close(graceMs: number): Promise<void>;
 }
 
+/** As a release has it. */
+const MOST_UPLOAD_BYTES = 400 * 1024 * 1024;
 const RENEWAL_FAILED = 'certificate.renewal_failed';
-/** Nobody is on the stream while there is none. */
-const NO_SUBSCRIPTIONS: Subscriptions = { list: () => [], end: () => false };
 
 /**
  * Brings certificates, list and `svc_api` up to date, then is ready to listen. Rejects with a StackError that says what to
@@ -108,23 +112,51 @@ export async function createCore(options: CoreOptions): Promise<Core> {
     });
   let api = await apiCertificate();
 
-  const admin = createAdminApi({
-    nodeId: readNodeId(dataDirectory),
+  const nodeId = readNodeId(dataDirectory);
+  const memberships = membershipsOf(CHANNEL_PREFIX, options.roleGroups);
+  const known = {
+    people: peopleGroups({ directory, memberships, now }),
+    groups: groupStore(run),
+    activeGroups: activeGroups(run),
+  };
+  const { stream, archive, missions, ...stored } = createStoredStream({
+    ...known,
+    dataDirectory,
+    nodeId,
     hostname: options.hostname,
+    tokenKey: readMissionTokenKey(dataDirectory),
+    run,
+    runArchive: options.runArchive,
+    log,
+    now,
+  });
+  const admin = createAdminApi({
+    ...known,
+    nodeId,
+    hostname: options.hostname,
+    publicPort: options.ports.api,
     certificates,
     lists,
     revocations,
     directory,
     groupPrefix: CHANNEL_PREFIX,
     knownAccount: LDAP_SERVICE_ACCOUNT,
-    people: peopleGroups({ directory, memberships: membershipsOf(CHANNEL_PREFIX, options.roleGroups), now }),
-    groups: groupStore(run),
-    activeGroups: activeGroups(run),
     endpoints: clientEndpoints(run),
-    subscriptions: NO_SUBSCRIPTIONS,
+    subscriptions: stream,
+    regroup: (usernames, clientUid) => stream.regroup(usernames, clientUid),
+    streamCounts: () => stream.counts(),
+    archiveCounts: () => archive.counts(),
     retention: retentionFiles(dataDirectory),
+    missions,
     database: coreDatabaseFacts(run),
     ownProcess: ownProcess(dataDirectory),
+    resources: resourceStore(run, options.runLong),
+    resourceWriter: resourceWriter(options.runLong),
+    spool: openSpool({
+      directory: join(dataDirectory, 'uploads'),
+      mostBytes: options.mostUploadBytes ?? MOST_UPLOAD_BYTES,
+      steadyMs,
+    }),
     now,
     log,
   });
@@ -157,6 +189,7 @@ export async function createCore(options: CoreOptions): Promise<Core> {
     ports: options.ports,
     api: byCertificate,
     enrollment: behindProxies(enrollment),
+    stream: (arrival) => stream.accepted(arrival),
     revocations,
     live,
     log,
@@ -202,7 +235,11 @@ export async function createCore(options: CoreOptions): Promise<Core> {
   return {
     listen: () => opened.listen(),
     look: () => (looking ??= lookOnce().finally(() => (looking = undefined))),
-    close: (graceMs) => opened.close(graceMs),
+    async close(graceMs) {
+      const closed = opened.close(graceMs);
+      await stored.close(graceMs);
+      await closed;
+    },
   };
 }
 

@@ -9,10 +9,11 @@ const handoverSchema = z.object({
   databaseUrl: z.string(),
   /** {data_dir}: certificates, users file, retention files. */
   directory: z.string(),
-  /** Where both ports listen. */
+  /** Where the ports listen. */
   addresses: z.array(z.string()),
   apiPort: z.number(),
   enrollmentPort: z.number(),
+  streamingPort: z.number(),
   /** Names and addresses in the server certificate. */
   serverNames: z.array(z.string()),
   /** What the core calls itself: SERVER_ADDRESS. */

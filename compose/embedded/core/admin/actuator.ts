@@ -10,7 +10,7 @@ interface Component {
 }
 
 export function actuatorRoutes(options: AdminApiOptions): AdminRoute[] {
-  const { database, directory, knownAccount, revocations, ownProcess, now, log } = options;
+  const { database, directory, knownAccount, revocations, ownProcess, streamCounts, archiveCounts, now, log } = options;
 
   /** Rule `downIsAnAnswer`: whatever fails here makes that part DOWN. */
   async function component(name: string, ask: () => Promise<unknown>): Promise<Component> {
@@ -70,6 +70,28 @@ export function actuatorRoutes(options: AdminApiOptions): AdminRoute[] {
     return json({ apiConnected: true, messagingConnected: true, ...server });
   }
 
+  /** Reads are events that came, writes are events that were handed on. */
+  function readNetwork(): Response {
+    const counts = streamCounts?.();
+    if (counts === undefined) throw new PageFault(404, 'There is no stream.');
+    const { bytesRead, bytesWritten, read, delivered, clients } = counts;
+    return json({ bytesRead, bytesWritten, numReads: read, numWrites: delivered, numClients: clients });
+  }
+
+  /** One queue here: a release's others have no counterpart, and no figure is made up for them. */
+  function readQueues(): Response {
+    const counts = archiveCounts?.();
+    if (counts === undefined) throw new PageFault(404, 'There is no archive.');
+    const { waiting, capacity, stored, skipped, lost } = counts;
+    return json({
+      repositorySize: waiting,
+      repositoryCapacity: capacity,
+      repositoryStored: stored,
+      repositorySkipped: skipped,
+      repositoryLost: lost,
+    });
+  }
+
   function readMetric(name: string): Response {
     if (name !== 'process.start.time') throw new PageFault(404, 'There is no metric of this name.');
     return json({
@@ -89,5 +111,7 @@ export function actuatorRoutes(options: AdminApiOptions): AdminRoute[] {
     { path: '/actuator/custom-memory-metrics', handlers: { GET: readMemory } },
     { path: '/actuator/custom-cpu-metrics', handlers: { GET: readCpu } },
     { path: '/actuator/custom-disk-metrics', handlers: { GET: readDisk } },
+    { path: '/actuator/custom-network-metrics', handlers: { GET: readNetwork } },
+    { path: '/actuator/custom-queue-metrics', handlers: { GET: readQueues } },
   ];
 }

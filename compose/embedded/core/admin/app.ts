@@ -4,8 +4,12 @@ import { Hono } from 'hono';
 import { AppError } from '../../../../shared/domain/app-error.ts';
 import { messageOf } from '../../../../shared/domain/thrown.ts';
 import type { Log } from '../../../../shared/ports/log.ts';
+import { catalogRoutes } from '../files/catalog-routes.ts';
+import { contentRoutes } from '../files/content-routes.ts';
+import { uploadRoutes } from '../files/upload-routes.ts';
 import { CoreFault, faultResponse, PageFault, pageResponse } from '../http/answers.ts';
 import { isFromForeignSite } from '../http/foreign-site.ts';
+import { missionRoutes } from '../missions/routes.ts';
 import type { CoreCaller, CoreConnection } from '../parts.ts';
 import { actuatorRoutes } from './actuator.ts';
 import { certificateRoutes } from './certificates.ts';
@@ -32,9 +36,13 @@ export function adminRoutes(options: AdminApiOptions): AdminRoute[] {
     groupRoutes,
     clientRoutes,
     subscriptionRoutes,
+    missionRoutes,
     retentionRoutes,
     pluginRoutes,
     actuatorRoutes,
+    uploadRoutes,
+    catalogRoutes,
+    contentRoutes,
   ];
   return parts.flatMap((make) => make(options));
 }

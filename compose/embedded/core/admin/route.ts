@@ -10,8 +10,13 @@ import type {
   Revocations,
   Subscriptions,
 } from '../parts.ts';
+import type { MissionParts } from '../missions/parts.ts';
+import type { ArchiveCounts, StreamCounts } from '../stream/parts.ts';
 import type { ClientEndpoints, CoreDatabaseFacts } from '../store/client-endpoints.ts';
+import type { Spool } from '../files/spool.ts';
 import type { ActiveGroups, GroupStore } from '../store/groups.ts';
+import type { ResourceWriter } from '../store/resource-bytes.ts';
+import type { ResourceStore } from '../store/resources.ts';
 import type { CertificateLists } from './certificate-lists.ts';
 import type { OwnProcess } from './own-process.ts';
 import type { PeopleGroups } from './people-groups.ts';
@@ -22,6 +27,8 @@ export interface AdminApiOptions {
   nodeId: string;
   /** SERVER_ADDRESS. */
   hostname: string;
+  /** Of 8443, as devices reach it. */
+  publicPort: number;
   certificates: CertificateStore;
   /** Shared with enrollment, which clears it. */
   lists: CertificateLists;
@@ -37,13 +44,21 @@ export interface AdminApiOptions {
   endpoints: ClientEndpoints;
   subscriptions: Subscriptions;
   retention: Retention;
+  missions: MissionParts;
   database: CoreDatabaseFacts;
   ownProcess: OwnProcess;
+  resources: ResourceStore;
+  resourceWriter: ResourceWriter;
+  /** Where files lie on their way into the database. */
+  spool: Spool;
   /**
    * Takes the groups of those people anew on the stream: after they have switched groups, or when an admin says so.
    * `clientUid` is the device that has switched them.
    */
   regroup?: (usernames: readonly string[], clientUid: string | undefined) => Promise<void>;
+  /** Figures of the stream and of what it stores; undefined while there is no stream. */
+  streamCounts?: () => StreamCounts;
+  archiveCounts?: () => ArchiveCounts;
   now: () => Date;
   log: Log;
 }

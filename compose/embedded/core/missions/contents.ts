@@ -1,0 +1,108 @@
+// What is in a mission: contents come and go, what changed when, the newest events of its uids.
+
+import { flag, invalid } from '../admin/body.ts';
+import type { AdminApiOptions, AdminContext } from '../admin/route.ts';
+import { wrapped } from '../http/answers.ts';
+import type { ContentChange } from '../store/mission-writes.ts';
+import type { MissionAccess } from './access.ts';
+import { audience } from './audience.ts';
+import { MISSION_LIMITS } from './limits.ts';
+import type { MissionChangeType, MissionContents, MissionFile, MissionUid, MissionWithGroups } from './mission.ts';
+import { changeWindow, contentsRequest, uidSaid } from './request.ts';
+import { shownChange, shownMission } from './shown.ts';
+import { eventsDocument } from './stored-events.ts';
+
+export function contentHandlers(options: AdminApiOptions, access: MissionAccess) {
+  const { nodeId, now, missions } = options;
+  const { reads, writes, subscriptions, events, announce } = missions;
+
+  const hearers = audience(subscriptions, options.subscriptions);
+
+  interface Told {
+    mission: MissionWithGroups;
+    type: MissionChangeType;
+    change: ContentChange;
+    author: string;
+    /** Where what is known of the contents is found. */
+    known: { uids: readonly MissionUid[]; files: readonly MissionFile[] };
+  }
+
+  /** Tells the subscribed devices; nothing when nothing changed. */
+  async function tell({ mission, type, change, author, known }: Told): Promise<void> {
+    const at = now();
+    const common = {
+      type,
+      missionName: mission.name,
+      missionGuid: mission.guid,
+      timestamp: at,
+      serverTime: at,
+      creatorUid: author,
+    };
+    const details = new Map(known.uids.map((each) => [each.uid, each.details ?? null]));
+    const resources = new Map(known.files.map(({ resource }) => [resource.hash, resource]));
+    const changes = [
+      ...change.uids.map((uid) => {
+        return { ...common, contentUid: uid, contentHash: null, resource: null, details: details.get(uid) ?? null };
+      }),
+      ...change.hashes.map((hash) => {
+        return { ...common, contentUid: null, contentHash: hash, resource: resources.get(hash) ?? null };
+      }),
+    ];
+    if (changes.length === 0) return;
+    announce.contents(mission, await hearers(mission), changes, author);
+  }
+
+  /** What everybody who sees the mission may know of its contents: the notice goes to all of them. */
+  async function seenByAll({ id, groups }: MissionWithGroups): Promise<MissionContents> {
+    return reads.contents(
+      [id],
+      MISSION_LIMITS.contents,
+      groups.map(({ place }) => place),
+    );
+  }
+
+  return {
+    add: async (c: AdminContext): Promise<Response> => {
+      const request = await contentsRequest(c);
+      const author = uidSaid(c, 'creatorUid');
+      const { mission, sees } = await access.visitToWrite('MISSION_WRITE', c);
+      const change = await writes.addContent(mission.id, { ...request, creatorUid: author, sees, now: now() });
+      const contents = await reads.contents([mission.id], MISSION_LIMITS.contents, sees);
+      await tell({ mission, type: 'ADD_CONTENT', change, author, known: await seenByAll(mission) });
+      return wrapped('Mission', [shownMission(mission, { contents })], nodeId);
+    },
+
+    remove: async (c: AdminContext): Promise<Response> => {
+      const uid = uidSaid(c, 'uid');
+      const hash = uidSaid(c, 'hash').toLowerCase();
+      if ((uid === '') === (hash === '')) throw invalid('either hash or uid must say what goes');
+      const author = uidSaid(c, 'creatorUid');
+      const { mission, sees } = await access.visitToWrite('MISSION_WRITE', c);
+      const before = await reads.contents([mission.id], MISSION_LIMITS.contents, sees);
+      const known = await seenByAll(mission);
+      const change = await writes.removeContent(mission.id, uid === '' ? { hash } : { uid }, author, now());
+      await tell({ mission, type: 'REMOVE_CONTENT', change, author, known });
+      const contents = {
+        uids: before.uids.filter((each) => !change.uids.includes(each.uid)),
+        files: before.files.filter(({ resource }) => !change.hashes.includes(resource.hash)),
+      };
+      return wrapped('Mission', [shownMission(mission, { contents })], nodeId);
+    },
+
+    changes: async (c: AdminContext): Promise<Response> => {
+      const { mission, sees } = await access.visitWith('MISSION_READ', c);
+      const isFull = (c.req.query('squashed') ?? '') !== '' && !flag(c, 'squashed');
+      const found = await reads.changes(mission, changeWindow(c, now(), !isFull), sees);
+      const isCut = found.length > MISSION_LIMITS.changes;
+      const messages = isCut
+        ? [`Only the newest ${MISSION_LIMITS.changes} changes are shown: say start and end.`]
+        : undefined;
+      return wrapped('MissionChange', found.slice(0, MISSION_LIMITS.changes).map(shownChange), nodeId, messages);
+    },
+
+    events: async (c: AdminContext): Promise<Response> => {
+      const { mission, sees } = await access.visitWith('MISSION_READ', c);
+      return eventsDocument(events, await events.newest(mission.id, sees));
+    },
+  };
+}

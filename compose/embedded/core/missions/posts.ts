@@ -1,0 +1,205 @@
+// Events that are sent to a mission on the stream: their uid becomes content of it, once; to whom they go is kept in memory,
+// so that a stream of positions costs no query each.
+
+import { nameKey } from '../../../../shared/domain/names.ts';
+import { messageOf } from '../../../../shared/domain/thrown.ts';
+import type { Log } from '../../../../shared/ports/log.ts';
+import { CoreFault } from '../http/answers.ts';
+import type { MissionDestination, MissionPost, MissionPosts, MissionSender, StreamDevice } from '../stream/parts.ts';
+import type { MissionReads } from '../store/missions.ts';
+import type { MissionSubscriptions } from '../store/mission-subscriptions.ts';
+import type { Addition, ContentChange, MissionWrites } from '../store/mission-writes.ts';
+import { keptAnswers } from '../admin/kept-answers.ts';
+import type { Announce } from './announce.ts';
+import type { Audience } from './audience.ts';
+import { MISSION_LIMITS } from './limits.ts';
+import { may, type MissionRole, type MissionWithGroups } from './mission.ts';
+
+export interface MissionPostsOptions {
+  reads: Pick<MissionReads, 'find' | 'named' | 'contents'>;
+  writes: Pick<MissionWrites, 'addContent'>;
+  subscriptions: Pick<MissionSubscriptions, 'of'>;
+  announce: Pick<Announce, 'contents'>;
+  audience: Audience;
+  log: Log;
+  now: () => Date;
+}
+
+export interface KeptMissionPosts extends MissionPosts {
+  /** Something about missions has changed: what is asked next is asked of the database. */
+  forget(): void;
+}
+
+/** What is known of a mission while it is posted to. */
+interface Posted {
+  mission: MissionWithGroups;
+  /** By person: the strongest role. */
+  roles: ReadonlyMap<string, MissionRole>;
+  devices: readonly StreamDevice[];
+  uids: Set<string>;
+  /** Additions on their way: the same uid is added once. */
+  adding: Map<string, Promise<void>>;
+  /** It takes no more contents: what is sent still goes to who is subscribed. */
+  isFull: boolean;
+}
+
+/** What somebody changes in the tables by hand, or a restored database, counts after this time. */
+const KEPT_MS = 10_000;
+const MOST_NAMES = 500;
+const MOST_OPEN = 40;
+/** Additions at once: beyond that an event goes to who is subscribed, and its uid is added with a later one. */
+const MOST_RUNNING = 50;
+/** After a failure nothing is tried for so long. */
+const REST_MS = 1_000;
+const FULL_TOLD_EVERY_MS = 60_000;
+const LONGEST_UID = MISSION_LIMITS.uid;
+const NOBODY: readonly StreamDevice[] = [];
+
+export function missionPosts(options: MissionPostsOptions): KeptMissionPosts {
+  const { reads, writes, subscriptions, announce, audience, log, now } = options;
+  const missions = keptAnswers<MissionWithGroups[]>({ keptMs: KEPT_MS, most: MOST_NAMES, now });
+  const open = keptAnswers<Posted>({ keptMs: KEPT_MS, most: MOST_OPEN, now });
+  let failedAtMs: number | undefined;
+  let running = 0;
+  let fullToldAtMs = Number.NEGATIVE_INFINITY;
+
+  async function opened(mission: MissionWithGroups): Promise<Posted> {
+    const all = await subscriptions.of(mission.id, 'left too');
+    const { uids } = await reads.contents([mission.id], MISSION_LIMITS.contents);
+    const roles = new Map<string, MissionRole>();
+    for (const { username, role } of all) {
+      const known = roles.get(nameKey(username));
+      if (known === undefined || strength(role) > strength(known)) roles.set(nameKey(username), role);
+    }
+    const devices = all
+      .filter(({ token }) => token !== null)
+      .map(({ clientUid, username }) => ({ clientUid, username }));
+    return { mission, roles, devices, uids: new Set(uids.map(({ uid }) => uid)), adding: new Map(), isFull: false };
+  }
+
+  async function destined({ name, guid }: MissionDestination): Promise<MissionWithGroups[]> {
+    if (guid !== undefined) {
+      const wanted = guid.toLowerCase();
+      if (!isGuid(wanted)) return [];
+      return missions.ask(`guid ${wanted}`, async () => {
+        const mission = await reads.find({ guid: wanted }, 'all');
+        return mission === undefined ? [] : [mission];
+      });
+    }
+    const wanted = name?.trim() ?? '';
+    if (wanted === '' || wanted.length > MISSION_LIMITS.name || wanted.includes('\0')) return [];
+    return missions.ask(`name ${wanted}`, () => reads.named(wanted));
+  }
+
+  /** Rule `fullMissionsGoOn`: what is beyond the limit is not added, and goes to who is subscribed all the same. */
+  async function addedUnlessFull(posted: Posted, addition: Addition): Promise<ContentChange> {
+    try {
+      return await writes.addContent(posted.mission.id, addition);
+    } catch (error) {
+      if (!(error instanceof CoreFault) || error.kind !== 'conflict') throw error;
+      posted.isFull = true;
+      const atMs = now().getTime();
+      if (Math.abs(atMs - fullToldAtMs) >= FULL_TOLD_EVERY_MS) {
+        log.warn('mission.full', { mission: posted.mission.guid, error: error.message });
+        fullToldAtMs = atMs;
+      }
+      return { uids: [], hashes: [] };
+    }
+  }
+
+  async function add(posted: Posted, event: MissionPost, from: MissionSender): Promise<void> {
+    const { mission, uids } = posted;
+    const at = now();
+    const change = { uids: [event.uid], hashes: [], creatorUid: from.clientUid, sees: [], now: at };
+    const added = await addedUnlessFull(posted, change);
+    if (posted.isFull) return;
+    uids.add(event.uid);
+    if (added.uids.length === 0) return;
+    const told = {
+      type: 'ADD_CONTENT' as const,
+      missionName: mission.name,
+      missionGuid: mission.guid,
+      timestamp: at,
+      serverTime: at,
+      creatorUid: from.clientUid,
+      contentUid: event.uid,
+      contentHash: null,
+      resource: null,
+      details: {
+        type: event.type,
+        callsign: event.callsign ?? null,
+        iconsetPath: event.iconsetPath ?? null,
+        color: event.color ?? null,
+        lat: event.point.lat,
+        lon: event.point.lon,
+      },
+    };
+    announce.contents(mission, await audience(mission), [told], from.clientUid);
+  }
+
+  async function post(
+    to: MissionDestination,
+    event: MissionPost,
+    from: MissionSender,
+  ): Promise<readonly StreamDevice[]> {
+    const sends = new Set(from.places);
+    const mission = (await destined(to)).find(({ groups }) => groups.some(({ place }) => sends.has(place)));
+    if (mission === undefined) return NOBODY;
+    const posted = await open.ask(String(mission.id), () => opened(mission));
+    if (!may(posted.roles.get(nameKey(from.username)), 'MISSION_WRITE')) return NOBODY;
+    const isNew = !posted.isFull && !posted.uids.has(event.uid) && isPossibleUid(event.uid);
+    if (isNew && (posted.adding.has(event.uid) || running < MOST_RUNNING)) await addedOnce(posted, event, from);
+    return posted.devices.filter((device) => !isSender(device, from));
+  }
+
+  async function addedOnce(posted: Posted, event: MissionPost, from: MissionSender): Promise<void> {
+    const { adding } = posted;
+    const begun = adding.get(event.uid);
+    if (begun !== undefined) return begun;
+    running += 1;
+    const added = add(posted, event, from).finally(() => {
+      running -= 1;
+      adding.delete(event.uid);
+    });
+    adding.set(event.uid, added);
+    return added;
+  }
+
+  return {
+    /** Rule `postsNeverFail`: an event is lost to the mission, not to the stream. The log says so once a failure. */
+    async post(to, event, from) {
+      const atMs = now().getTime();
+      if (failedAtMs !== undefined && atMs >= failedAtMs && atMs - failedAtMs < REST_MS) return NOBODY;
+      try {
+        const devices = await post(to, event, from);
+        failedAtMs = undefined;
+        return devices;
+      } catch (error) {
+        if (failedAtMs === undefined) log.warn('mission.post_failed', { error: messageOf(error) });
+        failedAtMs = atMs;
+        return NOBODY;
+      }
+    },
+
+    forget() {
+      missions.clear();
+      open.clear();
+    },
+  };
+}
+
+function strength(role: MissionRole): number {
+  return { MISSION_OWNER: 3, MISSION_SUBSCRIBER: 2, MISSION_READONLY_SUBSCRIBER: 1 }[role];
+}
+
+function isSender({ clientUid, username }: StreamDevice, from: MissionSender): boolean {
+  return clientUid === from.clientUid && nameKey(username) === nameKey(from.username);
+}
+
+function isGuid(text: string): boolean {
+  return /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(text);
+}
+
+function isPossibleUid(uid: string): boolean {
+  return uid !== '' && uid.length <= LONGEST_UID && !/[\p{Cc}\p{Cs}]/u.test(uid);
+}

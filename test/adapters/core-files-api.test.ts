@@ -1,0 +1,247 @@
+// Files on 8443 with the real tables; and by curl over TLS: whole, in parts, broken off, many at once, without the database.
+
+import { execFile, spawn } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
+import { mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
+import { promisify } from 'node:util';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { createAdminApi } from '../../compose/embedded/core/admin/app.ts';
+import { callerOf } from '../../compose/embedded/core/admin/roles.ts';
+import { type CorePorts, createCorePorts } from '../../compose/embedded/core/core-ports.ts';
+import type { RunSql } from '../../compose/embedded/core/store/certificates.ts';
+import { activeGroups, groupStore } from '../../compose/embedded/core/store/groups.ts';
+import { CORE_DATABASE_MIGRATED, CORE_MIGRATIONS } from '../../compose/embedded/core/store/migrations/index.ts';
+import { resourceWriter } from '../../compose/embedded/core/store/resource-bytes.ts';
+import { resourceStore } from '../../compose/embedded/core/store/resources.ts';
+import { createLiveConnections } from '../../compose/embedded/core/tls/live-connections.ts';
+import { keptDatabase } from '../../shared/adapters/kept-database.ts';
+import { migrate } from '../../shared/adapters/migrate.ts';
+import { AppError } from '../../shared/domain/app-error.ts';
+import { Secret } from '../../shared/domain/secret.ts';
+import { coreFilesContract, sha256 } from '../contract/core-files.ts';
+import { adminWorld } from '../fakes/core-admin.ts';
+import { type TestCertificate, type TestPki, testPki } from '../fakes/test-pki.ts';
+import { freeOffset } from '../stack/embedded.ts';
+import { emptyDatabase } from '../stack/empty-database.ts';
+
+const { url, inDatabase } = emptyDatabase();
+const directory = mkdtempSync(join(tmpdir(), 'holdfast-files-'));
+const execute = promisify(execFile);
+const database = { called: 'the database', variable: 'its URL' };
+let kept: RunSql;
+let keptLong: RunSql;
+let isAway = false;
+const run: RunSql = (use) =>
+  isAway ? Promise.reject(new AppError('unavailable', 'The database does not answer')) : kept(use);
+let world: ReturnType<typeof adminWorld>;
+let pki: TestPki;
+let ports: CorePorts;
+let port = 0;
+const devices = new Map<string, TestCertificate>();
+
+function newWorld(): ReturnType<typeof adminWorld> {
+  return adminWorld({
+    resources: resourceStore(run),
+    resourceWriter: resourceWriter((use) => keptLong(use)),
+    groups: groupStore(run),
+    activeGroups: activeGroups(run),
+  });
+}
+
+setFlagsFromString('--expose-gc');
+const collect = runInNewContext('gc') as () => void;
+
+/** Without what only waits to be swept. */
+function heldBytes(): number {
+  collect();
+  return process.memoryUsage().arrayBuffers;
+}
+
+beforeAll(async () => {
+  const secret = new Secret(url());
+  kept = keptDatabase(secret, { ...database, name: 'files-test' });
+  keptLong = keptDatabase(secret, { ...database, name: 'files-test-long', withinMs: 20_000 });
+  await kept((sql) => migrate(sql, CORE_MIGRATIONS, CORE_DATABASE_MIGRATED));
+  world = newWorld();
+  for (const [name, group] of Object.entries({ ada: 'core_Ops', bob: 'core_Ops', eve: 'core_Other' })) {
+    world.people.addGroup(group);
+    world.people.addPerson(name, 'x').groups.push(group);
+  }
+  pki = await testPki();
+  await pki.server();
+  for (const name of ['ada', 'bob', 'eve']) devices.set(name, await pki.client(name));
+  const api = createAdminApi(world.options);
+  const users = { roleOf: () => 'ROLE_ANONYMOUS' as const };
+  const place = (file: string): string => join(pki.directory, file);
+  const offset = await freeOffset();
+  port = 8443 + offset;
+  ports = createCorePorts({
+    files: { ca: place('ca.pem'), certificate: place('server.pem'), key: place('server.key') },
+    addresses: ['127.0.0.1'],
+    ports: { api: port, enrollment: 8446 + offset, streaming: 8089 + offset },
+    api: (request, connection) =>
+      connection.certificate === undefined
+        ? new Response(null, { status: 401 })
+        : api(request, connection, callerOf(connection.certificate, users)),
+    enrollment: () => new Response(null, { status: 404 }),
+    stream: ({ socket }) => socket.destroy(),
+    revocations: { isRevoked: () => false },
+    live: createLiveConnections(),
+    log: world.log,
+    now: () => new Date(),
+    limits: { silentMs: 2_000 },
+  });
+  await ports.listen();
+});
+afterAll(async () => {
+  await ports?.close(100);
+  world?.end();
+  for (const made of [directory, pki?.directory])
+    if (made !== undefined) rmSync(made, { recursive: true, force: true });
+});
+
+coreFilesContract('on PostgreSQL', async () => newWorld());
+
+function curlArguments(path: string, args: readonly string[], as: string): string[] {
+  const { certificateFile, keyFile } = devices.get(as) ?? pki.ca;
+  const tls = ['--cacert', pki.ca.certificateFile, '--cert', certificateFile, '--key', keyFile];
+  return ['-sS', '--max-time', '15', ...tls, ...args, `https://127.0.0.1:${port}${path}`];
+}
+
+/** What curl says: the status and the body. */
+async function curl(path: string, args: readonly string[] = [], as = 'ada'): Promise<{ status: number; text: string }> {
+  const { stdout } = await execute('curl', curlArguments(path, ['-w', '\n%{http_code}', ...args], as));
+  const end = stdout.lastIndexOf('\n');
+  return { status: Number(stdout.slice(end + 1)), text: stdout.slice(0, end) };
+}
+
+function newFile(name: string, size: number): { path: string; hash: string; bytes: Buffer } {
+  const bytes = randomBytes(size);
+  const path = join(directory, name);
+  writeFileSync(path, bytes);
+  return { path, hash: sha256(bytes), bytes };
+}
+
+const spool = (): string => join(world.dataDir, 'uploads');
+const spooled = (): string[] => readdirSync(spool());
+const rowsOf = async (hash: string): Promise<number> =>
+  (await inDatabase(`SELECT FROM resource WHERE hash = '${hash}'`)).length;
+const untilNone = async (): Promise<void> => {
+  for (let tries = 0; tries < 100 && spooled().length > 0; tries++) await delay(20);
+};
+
+describe('by curl', () => {
+  it.each([0, 1, 5_000_000])('%i bytes come back as they were, raw and in a form', async (size) => {
+    for (const how of ['raw', 'form'] as const) {
+      const { path, hash, bytes } = newFile(`${how}-${size}`, size === 0 ? 0 : size);
+      const sent =
+        how === 'raw'
+          ? await curl('/Marti/sync/upload?name=x.bin', ['--data-binary', `@${path}`])
+          : await curl(`/Marti/sync/missionupload?filename=x.zip&hash=${hash}`, ['-F', `assetfile=@${path}`]);
+      expect(sent.status).toBe(200);
+      const got = join(directory, 'got');
+      expect(await curl(`/Marti/sync/content?hash=${hash}`, ['-o', got], 'bob')).toMatchObject({ status: 200 });
+      expect(statSync(got).size).toBe(size);
+      const { stdout } = await execute('sha256sum', [got]);
+      expect(stdout.slice(0, 64)).toBe(hash);
+      expect((await curl(`/Marti/sync/content?hash=${hash}`, [], 'eve')).status).toBe(404);
+      if (size < 10) continue;
+      await curl(`/Marti/sync/content?hash=${hash}`, ['-o', got, '-r', '1000000-1999999']);
+      expect((await execute('sha256sum', [got])).stdout.slice(0, 64)).toBe(
+        sha256(bytes.subarray(1_000_000, 2_000_000)),
+      );
+    }
+    expect([spooled(), statSync(spool()).mode & 0o777]).toEqual([[], 0o700]);
+  });
+
+  it('leave nothing when they are broken off, or stand still', async () => {
+    const { path, hash } = newFile('aborted', 5_000_000);
+    for (const how of [
+      ['--data-binary', `@${path}`],
+      ['-F', `assetfile=@${path}`],
+    ]) {
+      const child = spawn('curl', curlArguments('/Marti/sync/upload?name=x', ['--limit-rate', '2M', ...how], 'ada'));
+      for (let tries = 0; tries < 100 && spooled().length === 0; tries++) await delay(10);
+      expect(spooled()).toHaveLength(1);
+      expect(statSync(join(spool(), spooled()[0] ?? '')).mode & 0o777).toBe(0o600);
+      child.kill('SIGKILL');
+      await once(child, 'close');
+      await untilNone();
+      expect(spooled()).toEqual([]);
+    }
+    const still = spawn('curl', curlArguments('/Marti/sync/upload?name=x', ['-T', '.', '-X', 'POST'], 'ada'));
+    still.stdin.write(randomBytes(100_000));
+    for (let tries = 0; tries < 100 && spooled().length === 0; tries++) await delay(10);
+    expect(spooled()).toHaveLength(1);
+    for (let tries = 0; tries < 400 && spooled().length > 0; tries++) await delay(10);
+    expect(still.exitCode).toBeNull();
+    still.kill('SIGKILL');
+    await once(still, 'close');
+    expect([spooled(), await rowsOf(hash)]).toEqual([[], 0]);
+  });
+
+  it('20 at once cost no memory, and all arrive', async () => {
+    const files = Array.from({ length: 20 }, (_, index) => newFile(`many-${index}`, 5_900_000).path);
+    const hashes = files.map((path) => execute('sha256sum', [path]));
+    await Promise.all(hashes);
+    const before = heldBytes();
+    let most = 0;
+    const watch = setInterval(() => (most = Math.max(most, heldBytes() - before)), 50);
+    const answers = await Promise.all(
+      files.map((path, index) =>
+        curl('/Marti/sync/missionupload?filename=x.zip', ['-F', `assetfile=@${path}`], index % 2 === 0 ? 'ada' : 'bob'),
+      ),
+    );
+    clearInterval(watch);
+    expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200]));
+    for (const hash of hashes) expect(await rowsOf((await hash).stdout.slice(0, 64))).toBe(1);
+    expect(most).toBeLessThan(80 * 1024 * 1024);
+  });
+
+  it('are a 503 while the database is away in the middle of an upload, and nothing is left', async () => {
+    const { path, hash } = newFile('cut', 5_900_000);
+    let isOver = false;
+    const upload = curl('/Marti/sync/upload?name=x', ['--data-binary', `@${path}`]).finally(() => (isOver = true));
+    while (!isOver) {
+      await inDatabase(
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'files-test-long' AND state <> 'idle'",
+      );
+    }
+    expect((await upload).status).toBe(503);
+    expect([spooled(), await rowsOf(hash)]).toEqual([[], 0]);
+    expect((await curl('/Marti/sync/upload?name=x', ['--data-binary', `@${path}`])).status).toBe(200);
+  });
+
+  it('end before their end when the database goes away in the middle of a download, and go on later', async () => {
+    const { hash, bytes } = newFile('half', 40_000_000);
+    const [row] = await inDatabase<{ groups: string }>('SELECT groups::text AS groups FROM resource LIMIT 1');
+    const places = [(row?.groups.length ?? 0) - 1 - (row?.groups.indexOf('1') ?? 0)];
+    const text = { uid: 'half', name: 'half', filename: 'half', mimeType: '', submitter: '', creatorUid: '', tool: '' };
+    const known = { submissionTime: new Date(), expiration: -1, keywords: [], location: null, altitude: null };
+    const parts = async function* (size: number): AsyncGenerator<Uint8Array> {
+      for (let at = 0; at < bytes.length; at += size) yield bytes.subarray(at, at + size);
+    };
+    const file = { ...text, ...known, hash, sizeBytes: bytes.length, places };
+    await world.options.resourceWriter.add(file, { parts });
+    const got = join(directory, 'half-got');
+    const args = curlArguments(`/Marti/sync/content?hash=${hash}`, ['--limit-rate', '10M', '-o', got], 'ada');
+    const child = spawn('curl', args);
+    await delay(700);
+    isAway = true;
+    const [code] = (await once(child, 'close')) as [number];
+    expect((await curl(`/Marti/sync/content?hash=${hash}`)).status).toBe(503);
+    isAway = false;
+    expect([18, 56]).toContain(code);
+    expect(world.log.events).toContainEqual(expect.objectContaining({ event: 'file.broken_off' }));
+    const { size } = statSync(got);
+    expect(size).toBeLessThan(40_000_000);
+    await curl(`/Marti/sync/content?hash=${hash}`, ['-C', '-', '-o', got]);
+    expect((await execute('sha256sum', [got])).stdout.slice(0, 64)).toBe(sha256(bytes));
+  });
+});
