@@ -1,0 +1,248 @@
+// The sentence that the stream has to keep, with real devices on a running stack: who sees whom, who falls off, what is stored.
+
+import { execFile } from 'node:child_process';
+import { mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { createHash, randomBytes } from 'node:crypto';
+import { setTimeout as delay } from 'node:timers/promises';
+import { promisify } from 'node:util';
+import type CoT from '@tak-ps/node-cot';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { exclusiveByDatabase } from '../../shared/adapters/exclusive.ts';
+import { httpIdentity } from '../../shared/adapters/identity-http.ts';
+import { keptDatabase } from '../../shared/adapters/kept-database.ts';
+import { Secret } from '../../shared/domain/secret.ts';
+import type { Identity } from '../../shared/ports/identity.ts';
+import {
+  apiDevice,
+  asDevice,
+  coreOf,
+  type CorePlace,
+  curl,
+  type Device,
+  enroll,
+  workDirectory,
+} from './core-client.ts';
+import { eventually, newStack, query, secretsOf, stop, type TestStack } from './embedded.ts';
+import { commandsOf } from './page-commands.ts';
+import { position, type StreamDevice, streamDevice } from './stream-device.ts';
+
+let stack: TestStack;
+let core: CorePlace;
+let work: string;
+let identity: Identity;
+
+beforeAll(async () => {
+  stack = await newStack();
+  expect((await stack.start()).code).toBe(0);
+  core = coreOf(stack);
+  work = workDirectory(stack);
+  const state = new Secret(stack.file().state_database);
+  identity = httpIdentity({
+    url: `http://127.0.0.1:${9000 + stack.offset}`,
+    token: new Secret(secretsOf(stack)['IDENTITY_TOKEN'] ?? ''),
+    fetch,
+    exclusive: exclusiveByDatabase(keptDatabase(state, { name: 'test', called: 'our database', variable: 'its URL' })),
+  });
+});
+afterAll(async () => {
+  await stop(stack.data);
+});
+
+/** Somebody in these groups, enrolled with an app password. */
+async function enrolled(username: string, ...groups: string[]): Promise<Device> {
+  const { id: accountId } = await identity.accounts.create({ username, name: username });
+  for (const name of groups) {
+    const group = (await identity.groups.named(`core_${name}`)) ?? (await identity.groups.create(`core_${name}`));
+    await identity.groups.addMember(group.id, accountId);
+  }
+  const identifier = `enroll-${username}`;
+  const description = 'for its first certificate';
+  const { key } = await identity.appPasswords.create({ identifier, accountId, description, expiresAt: null });
+  return enroll(core, work, username, key);
+}
+
+/** Connected, and let in. */
+async function open(who: Device, callsign: string): Promise<StreamDevice> {
+  const device = await streamDevice(core, who, callsign);
+  await device.hears('which server this is', (event) => event.type() === 't-x-takp-v');
+  return device;
+}
+
+const stored = async (condition: string): Promise<number> => {
+  const [row] = await query<{ n: number }>(
+    stack.file().database,
+    `SELECT count(*)::int AS n FROM cot_router WHERE ${condition}`,
+  );
+  return row?.n ?? -1;
+};
+
+const isFrom =
+  (uid: string, type = 'a-f-G-U-C') =>
+  (event: CoT): boolean =>
+    event.uid() === uid && event.type() === type;
+const said = (event: CoT): string => {
+  const { remarks } = event.raw.event.detail ?? {};
+  return typeof remarks === 'object' && '_text' in remarks ? (remarks._text ?? '') : '';
+};
+
+it('two people of a group see each other, late comers too, and nobody else does', async () => {
+  const [ada, bob, cy] = [await enrolled('ada', 'Blue'), await enrolled('bob', 'Blue'), await enrolled('cy', 'Red')];
+  const adas = await open(ada, 'ADA');
+  const cys = await streamDevice(core, cy, 'CY');
+  adas.report(47.125);
+  cys.report();
+  await eventually("Ada's position is stored", async () => (await stored(`uid = '${adas.uid}'`)) === 1, 5_000);
+
+  const bobs = await streamDevice(core, bob, 'BOB');
+  const seen = await bobs.hears('where Ada is, at once', isFrom(adas.uid), 1_000);
+  expect(seen.position()).toEqual([8.25, 47.125]);
+  bobs.report(47.25);
+  await adas.hears('where Bob is', isFrom(bobs.uid));
+  adas.chat({ uid: bobs.uid, callsign: 'BOB' }, 'Come to the ford & wait <there>.');
+  const chat = await bobs.hears('what Ada says', (event) => event.type() === 'b-t-f');
+  expect(said(chat)).toBe('Come to the ford & wait <there>.');
+  await delay(200);
+  expect(cys.heard.filter((event) => event.type() !== 't-x-takp-v')).toEqual([]);
+  expect(adas.heard.some(isFrom(adas.uid))).toBe(false);
+
+  await eventually('the chat is stored', async () => (await chats()).length === 1, 5_000);
+  expect(await chats()).toEqual([
+    { sender: 'ADA', dest: bobs.uid, content: 'Come to the ford & wait <there>.', room: 'BOB' },
+  ]);
+  const contacts = await asDevice(core, bob, '/Marti/api/contacts/all');
+  const shown = JSON.parse(contacts.body) as { callsign: string; notes: string; team: string; takv: string }[];
+  expect(shown.map(({ callsign, notes, team, takv }) => [callsign, notes, team, takv])).toEqual([
+    ['ADA', 'ada', 'Cyan', 'ATAK-CIV:5.3.0'],
+    ['BOB', 'bob', 'Cyan', 'ATAK-CIV:5.3.0'],
+  ]);
+
+  await delay(50);
+  const admin = await apiDevice(core, work);
+  const begun = Date.now();
+  expect((await asDevice(core, admin, `/Marti/api/certadmin/cert/${ada.hash}`, ['-X', 'DELETE'])).status).toBe(200);
+  await eventually('Ada falls off', () => !adas.isOpen, 1_000 - (Date.now() - begun));
+  const gone = await bobs.hears('that Ada has gone', (event) => event.type() === 't-x-d-d');
+  expect(gone.raw.event.detail?.link).toMatchObject({ _attributes: { uid: adas.uid, relation: 'p-p' } });
+  const again = await streamDevice(core, ada, 'ADA');
+  await eventually('Ada cannot return', () => !again.isOpen, 2_000);
+  expect(again.heard).toEqual([]);
+
+  const endpoints = await asDevice(core, bob, '/Marti/api/clientEndPoints');
+  const { data } = JSON.parse(endpoints.body) as { data: { callsign: string; lastStatus: string }[] };
+  expect(data.map(({ callsign, lastStatus }) => [callsign, lastStatus])).toEqual([
+    ['ADA', 'Disconnected'],
+    ['BOB', 'Connected'],
+  ]);
+  for (const each of [bobs, cys]) each.leave();
+}, 40_000);
+
+const chats = () =>
+  query(
+    stack.file().database,
+    'SELECT sender_callsign AS sender, dest_uid AS dest, chat_content AS content, chat_room AS room FROM cot_router_chat',
+  );
+
+it('two people see each other come and go by the commands of docs/stream.md', async () => {
+  const directory = join(work, 'by-the-page');
+  mkdirSync(directory);
+  for (const [name, device] of [
+    ['ada', await enrolled('pam', 'Gold')],
+    ['bob', await enrolled('quinn', 'Gold')],
+  ] as const) {
+    renameSync(device.certificateFile, join(directory, `${name}.pem`));
+    renameSync(device.keyFile, join(directory, `${name}.key`));
+  }
+  const commands = commandsOf('stream.md', [
+    ['data/core', core.directory],
+    ['127.0.0.1:8089', new URL(core.streaming).host],
+    ['sleep 6', 'sleep 3'],
+    ['sleep 2\n', 'sleep 1\n'],
+    ['sleep 2; }', 'sleep 0.5; }'],
+  ]);
+  const { stdout } = await promisify(execFile)('bash', ['-c', commands], { cwd: directory });
+  expect(stdout.match(/type="[tab]-[^"]+"|callsign="ada"/g)).toEqual([
+    'type="t-x-takp-v"',
+    'type="a-f-G-U-C"',
+    'callsign="ada"',
+    'type="t-x-d-d"',
+    'type="a-f-G-U-C"',
+  ]);
+}, 30_000);
+
+it('a mission package that one uploads is fetched by the other, and is not there for strangers', async () => {
+  const [dee, eve, fay] = [await enrolled('dee', 'Blue'), await enrolled('eve', 'Blue'), await enrolled('fay', 'Red')];
+  const file = join(work, 'package.zip');
+  writeFileSync(file, randomBytes(300_000));
+  const hash = createHash('sha256').update(readFileSync(file)).digest('hex');
+  const path = `/Marti/sync/missionupload?hash=${hash}&filename=route.zip&creatorUid=ANDROID-DEE&keyword=missionpackage`;
+  const { status, body: url } = await asDevice(core, dee, path, ['-F', `assetfile=@${file};filename=route.zip`]);
+  expect([status, new URL(url).search]).toEqual([200, `?hash=${hash}`]);
+
+  const fetched = join(work, 'fetched.zip');
+  const own = (who: Device): string[] => ['--cert', who.certificateFile, '--key', who.keyFile];
+  expect((await asDevice(core, eve, `/Marti/sync/missionquery?hash=${hash}`)).body).toBe(url);
+  const { pathname, search } = new URL(url);
+  await curl(core, [...own(eve), `${core.api}${pathname}${search}`, '-o', fetched, '--no-include']);
+  expect(readFileSync(fetched).equals(readFileSync(file))).toBe(true);
+  expect((await asDevice(core, fay, `/Marti/sync/missionquery?hash=${hash}`)).status).toBe(404);
+  expect((await asDevice(core, fay, `/Marti/sync/content?hash=${hash}`)).status).toBe(404);
+}, 30_000);
+
+it('a marker that one sends to a mission reaches whoever is subscribed, who is told, and nobody else', async () => {
+  const [hal, ida, joe] = [await enrolled('hal', 'Blue'), await enrolled('ida', 'Blue'), await enrolled('joe', 'Blue')];
+  const [hals, idas, joes] = [await open(hal, 'HAL'), await open(ida, 'IDA'), await open(joe, 'JOE')];
+  for (const each of [hals, idas, joes]) each.report();
+  await joes.hears('where Ida is', isFrom(idas.uid));
+  const mission = '/Marti/api/missions/Search%20north';
+  const created = await asDevice(core, hal, `${mission}?creatorUid=${hals.uid}&group=Blue`, ['-X', 'PUT']);
+  expect(created.status).toBe(201);
+  await joes.hears('that there is a mission', (event) => event.type() === 't-x-m-n');
+  const subscribed = await asDevice(core, ida, `${mission}/subscription?uid=${idas.uid}`, ['-X', 'PUT']);
+  expect(subscribed.status).toBe(201);
+
+  const marker = position('marker-1', 'Tent', 47.75);
+  marker.addDest({ mission: 'Search north' });
+  hals.send(marker);
+  await idas.hears('the marker', isFrom('marker-1'));
+  await idas.hears('that the mission has changed', (event) => event.type() === 't-x-m-c');
+  const { body } = await asDevice(core, ida, mission);
+  const [{ uids }] = (JSON.parse(body) as { data: [{ uids: { data: string }[] }] }).data;
+  expect(uids.map(({ data }) => data)).toEqual(['marker-1']);
+  expect(joes.heard.some((event) => ['marker-1'].includes(event.uid()) || event.type() === 't-x-m-c')).toBe(false);
+  for (const each of [hals, idas, joes]) each.leave();
+}, 30_000);
+
+it('neither a database nor a core that is killed in the middle of the traffic loses or doubles what was taken in', async () => {
+  const gus = await enrolled('gus', 'Green');
+  const device = await open(gus, 'GUS');
+  let sent = 0;
+  const report = (): void => device.send(position(`gus-${sent++}`, 'GUS', 47));
+  const database = stack.pid('database');
+  for (let round = 0; round < 40; round++) {
+    for (let each = 0; each < 10; each++) report();
+    if (round === 10) process.kill(database, 'SIGKILL');
+    await delay(20);
+  }
+  const rows = "uid LIKE 'gus-%'";
+  await eventually('everything is stored', async () => (await stored(rows).catch(() => -1)) === sent, 20_000);
+  const [distinct] = await query<{ n: number }>(
+    stack.file().database,
+    `SELECT count(DISTINCT uid)::int AS n FROM cot_router WHERE ${rows}`,
+  );
+  expect(distinct?.n).toBe(sent);
+
+  await delay(1_000);
+  process.kill(stack.pid('core'), 'SIGKILL');
+  await eventually('the connection has ended', () => !device.isOpen, 5_000);
+  await eventually('the core is back', async () => (await streamAnswers(gus)) !== undefined, 15_000);
+  expect(await stored(rows)).toBe(sent);
+}, 60_000);
+
+async function streamAnswers(who: Device): Promise<CoT | undefined> {
+  const device = await streamDevice(core, who, 'AGAIN');
+  const isVersion = (event: CoT): boolean => event.type() === 't-x-takp-v';
+  const answer = await device.hears('the core', isVersion, 500).catch(() => undefined);
+  device.leave();
+  return answer;
+}
