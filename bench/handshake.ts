@@ -1,7 +1,7 @@
 // Full mutual P-384 handshakes on 8443 for each CPU-second of the core, against a bare Node TLS server with the same
 // certificates and no checks of its own; resumed ones against full ones; enrollments a second.
 
-import { execFile, execFileSync, spawn } from 'node:child_process';
+import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { Agent, request } from 'node:https';
@@ -15,7 +15,8 @@ import { certificateStore } from '../compose/embedded/core/store/certificates.ts
 import { keptDatabase } from '../shared/adapters/kept-database.ts';
 import { certificateBundle } from '../shared/domain/pkcs12.ts';
 import { Secret } from '../shared/domain/secret.ts';
-import { perSecond, report, reportAim, sampleOf, show } from './measure.ts';
+import { appPassword } from './app-password.ts';
+import { cpuSecondsOf, perSecond, report, reportAim, sampleOf, show } from './measure.ts';
 import { benchStack, type BenchStack } from './stack.ts';
 import type { TlsLoadOrder } from './tls-load.ts';
 
@@ -23,8 +24,6 @@ const ROUNDS = 5;
 const CONNECTIONS = 16;
 const FOR_MS = 3_000;
 const REQUESTS = 400;
-/** Ticks of /proc/PID/stat in a second. */
-const TICKS = Number(execFileSync('getconf', ['CLK_TCK']).toString());
 const home = resolve(import.meta.dirname, '..');
 const silent = { info: () => undefined, warn: () => undefined, error: () => undefined };
 
@@ -62,14 +61,6 @@ async function startBareTls(stack: BenchStack, more: string): Promise<TlsServer 
   return { pid: child.pid ?? 0, port: Number(port.toString()), end: () => child.kill('SIGKILL') };
 }
 
-/** User and system time of a process so far, in seconds. */
-function cpuSeconds(pid: number): number {
-  const fields = readFileSync(`/proc/${pid}/stat`, 'utf8')
-    .replace(/^.*\) /s, '')
-    .split(' ');
-  return (Number(fields[11]) + Number(fields[12])) / TICKS;
-}
-
 /** Handshakes for each CPU-second of the server. */
 async function perCpuSecond(stack: BenchStack, { pid, port }: TlsServer, resumed: boolean): Promise<number> {
   const file = (name: string): string => join(filesOf(stack), name);
@@ -82,12 +73,12 @@ async function perCpuSecond(stack: BenchStack, { pid, port }: TlsServer, resumed
     connections: CONNECTIONS,
     forMs: FOR_MS,
   };
-  const before = cpuSeconds(pid);
+  const before = cpuSecondsOf(pid);
   const { stdout } = await promisify(execFile)(process.execPath, [
     join(home, 'bench/tls-load.ts'),
     JSON.stringify(order),
   ]);
-  return Number(stdout) / (cpuSeconds(pid) - before);
+  return Number(stdout) / (cpuSecondsOf(pid) - before);
 }
 
 async function handshakes(stack: BenchStack, bare: TlsServer, withList: TlsServer): Promise<void> {
@@ -199,22 +190,4 @@ async function withoutBind(stack: BenchStack, place: string, user: string, next:
     if (response.status !== 200) throw new Error(`enrollment: ${response.status} ${await response.text()}`);
   };
   return perSecond(Array.from({ length: CONNECTIONS }, () => enroll));
-}
-
-/** Of a new account, by the identity provider's API. */
-async function appPassword({ identity }: BenchStack, username: string): Promise<string> {
-  const ask = async (path: string, body?: object): Promise<Record<string, unknown>> => {
-    const response = await fetch(`${identity.url}/api/v3${path}`, {
-      method: body === undefined ? 'GET' : 'POST',
-      headers: { authorization: `Bearer ${identity.token}`, 'content-type': 'application/json' },
-      body: body === undefined ? null : JSON.stringify(body),
-    });
-    if (!response.ok) throw new Error(`${path}: ${response.status} ${await response.text()}`);
-    return (await response.json()) as Record<string, unknown>;
-  };
-  const { pk } = await ask('/core/users/', { username, name: username, path: 'users' });
-  const identifier = 'bench-enrollment';
-  await ask('/core/tokens/', { identifier, intent: 'app_password', user: pk, expiring: false });
-  const { key } = await ask(`/core/tokens/${identifier}/view_key/`);
-  return String(key);
 }

@@ -1,5 +1,6 @@
 // What every benchmark shares: medians with their range, and aims that are reported whether they are met or not.
 
+import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 
 export interface Sample {
@@ -19,6 +20,18 @@ export function sampleOf(values: readonly number[]): Sample {
 /** `12.3 (10.1 to 15.0)` with a unit. */
 export function show({ median, least, most }: Sample, unit: string, digits = 0): string {
   return `${median.toFixed(digits)} ${unit} (${least.toFixed(digits)} to ${most.toFixed(digits)})`;
+}
+
+/** Ticks of /proc/PID/stat in a second. */
+let ticks = 0;
+
+/** User and system time of a process so far, in seconds. */
+export function cpuSecondsOf(pid: number): number {
+  ticks ||= Number(execFileSync('getconf', ['CLK_TCK']).toString());
+  const fields = readFileSync(`/proc/${pid}/stat`, 'utf8')
+    .replace(/^.*\) /s, '')
+    .split(' ');
+  return (Number(fields[11]) + Number(fields[12])) / ticks;
 }
 
 /** Resident memory of a process, in megabytes. */

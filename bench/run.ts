@@ -1,6 +1,7 @@
 // Runs one benchmark by name: npm run bench -- start
 
 const BENCHMARKS: Record<string, () => Promise<void>> = {
+  cot: async () => (await import('./cot.ts')).run(),
   handshake: async () => (await import('./handshake.ts')).run(),
   health: async () => (await import('./health.ts')).run(),
   ldap: async () => (await import('./ldap.ts')).run(),

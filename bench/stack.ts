@@ -21,9 +21,10 @@ interface StackFile {
 export interface BenchStack {
   api: string;
   apiPort: number;
-  /** 8443 and 8446 of the core, and its data directory. */
+  /** 8443, 8446 and 8089 of the core, and its data directory. */
   corePort: number;
   enrollmentPort: number;
+  streamPort: number;
   coreDirectory: string;
   /** The core's database, as its owner. */
   database: string;
@@ -66,6 +67,7 @@ export async function benchStack(settings: Record<string, string> = {}): Promise
     apiPort: Number(new URL(api).port),
     corePort: 8443 + OFFSET,
     enrollmentPort: 8446 + OFFSET,
+    streamPort: 8089 + OFFSET,
     coreDirectory: join(data, 'core'),
     database,
     readerDatabase: asReader(database, data),

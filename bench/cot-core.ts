@@ -1,0 +1,67 @@
+// The stream of the core by itself, for what fan-out costs without a database: the listener of 8089 and the stream, a
+// directory in memory where everybody is in one group, an archive that takes everything and keeps nothing. Run as a process of
+// its own: node bench/cot-core.ts JSON, where the JSON is a CotCoreOrder; prints its port when it listens. Answers each message
+// of its parent with what the stream has counted.
+
+import 'reflect-metadata';
+import { writeSync } from 'node:fs';
+import { createStream } from '../compose/embedded/core/stream/stream.ts';
+import type { Archive, PlacedMembership } from '../compose/embedded/core/stream/parts.ts';
+import { createAdmission } from '../compose/embedded/core/tls/admission.ts';
+import { createCoreListener } from '../compose/embedded/core/tls/core-listener.ts';
+import { createLiveConnections } from '../compose/embedded/core/tls/live-connections.ts';
+import { readServerIdentity } from '../compose/embedded/core/tls/server-identity.ts';
+import { jsonLog } from '../shared/adapters/json-log.ts';
+import type { CotFiles } from './cot-order.ts';
+
+export interface CotCoreOrder extends CotFiles {
+  port: number;
+}
+
+const { port, ...files } = JSON.parse(process.argv[2] ?? '{}') as CotCoreOrder;
+/** Who comes and goes is no news here. */
+const log = {
+  ...jsonLog({ role: 'cot-core', write: (bytes) => writeSync(2, bytes) }),
+  info: () => undefined,
+};
+const identity = readServerIdentity(files);
+const now = (): Date => new Date();
+const everybody: PlacedMembership[] = [
+  { name: '__ANON__', direction: 'IN', place: 0 },
+  { name: '__ANON__', direction: 'OUT', place: 0 },
+];
+
+let taken = 0;
+const archive: Archive = {
+  store: () => void taken++,
+  isFullFor: () => false,
+  onRoom: () => undefined,
+  counts: () => ({ waiting: 0, capacity: Infinity, stored: taken, skipped: 0, lost: 0 }),
+  close: async () => undefined,
+};
+
+const stream = createStream({
+  nodeId: '0123456789abcdef0123456789abcdef',
+  serverVersion: '5.7-RELEASE-0',
+  groups: { of: async () => everybody, forget: () => undefined },
+  archive,
+  presence: { came: () => undefined, went: () => undefined },
+  missions: { post: async () => [] },
+  log,
+  now,
+});
+const listener = createCoreListener({
+  name: 'stream',
+  port,
+  addresses: ['127.0.0.1'],
+  identity,
+  admission: createAdmission({ ca: identity.ca, revocations: { isRevoked: () => false }, now }),
+  live: createLiveConnections(),
+  accepted: (arrival) => stream.accepted(arrival),
+  log,
+});
+await listener.listen();
+// An exit of our own: a profile is written only then.
+for (const signal of ['SIGTERM', 'disconnect']) process.once(signal, () => process.exit(0));
+process.on('message', () => process.send?.({ ...stream.counts(), stored: taken }));
+process.stdout.write(`${port}\n`);
