@@ -1,32 +1,25 @@
 // The API of the missions on a real PostgreSQL: who sees what, what is in them, what the stream is told.
 
-import postgres from 'postgres';
 import { SaxesParser } from 'saxes';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import type { RunSql } from '../../compose/embedded/core/store/certificates.ts';
-import { CORE_DATABASE_MIGRATED, CORE_MIGRATIONS } from '../../compose/embedded/core/store/migrations/index.ts';
-import { migrate } from '../../shared/adapters/migrate.ts';
 import { missionRoles } from '../contract/core-missions-roles.ts';
 import { ADA, BASE, BOB, EVE, missionWorld, type MissionWorld, named, RON } from '../contract/core-missions-world.ts';
 import { ADMIN, type AskOptions, NODE_ID } from '../fakes/core-admin.ts';
 import type { CoreCaller } from '../../compose/embedded/core/parts.ts';
-import { emptyDatabase } from '../stack/empty-database.ts';
+import { coreTables } from './core-tables.ts';
 
-const { url } = emptyDatabase();
-let sql: postgres.Sql;
+const core = coreTables();
 let all: MissionWorld;
 let told: MissionWorld['told'] = [];
 
 beforeAll(async () => {
-  sql = postgres(url(), { max: 5, fetch_types: false, onnotice: () => undefined });
-  await migrate(sql, CORE_MIGRATIONS, CORE_DATABASE_MIGRATED);
-  const run: RunSql = (use) => use(sql);
-  all = missionWorld(sql, run);
+  const run: RunSql = (use) => use(core.sql);
+  all = missionWorld(core.sql, run);
   told = all.told;
 });
 afterAll(async () => {
   all?.world.end();
-  await sql?.end();
 });
 beforeEach(() => {
   told.length = 0;
@@ -150,7 +143,7 @@ describe('a mission', () => {
     const made = await Promise.all(Array.from({ length: 8 }, () => ask('PUT', `${named('Once')}?creatorUid=u`)));
     expect(made.filter(({ status }) => status === 201)).toHaveLength(1);
     expect(made.every(({ status }) => [200, 201, 409].includes(status))).toBe(true);
-    expect(await sql`SELECT FROM mission WHERE name = 'Once'`).toHaveLength(1);
+    expect(await core.sql`SELECT FROM mission WHERE name = 'Once'`).toHaveLength(1);
   });
 
   it('is changed by saying what is new; an existing one answers 200 without a token', async () => {
@@ -249,14 +242,16 @@ describe('the contents of a mission', () => {
     expect(xml).toContain('<contentUid>&lt;&quot;&amp;&gt;</contentUid>');
     await put();
     expect(told).toHaveLength(1);
-    expect(await sql`SELECT FROM mission_change WHERE mission_name = 'Contents' AND change_type = 2`).toHaveLength(3);
+    expect(await core.sql`SELECT FROM mission_change WHERE mission_name = 'Contents' AND change_type = 2`).toHaveLength(
+      3,
+    );
   });
 
   it('says of a file in its changes what its own people may know, not what strangers have brought since', async () => {
     const hash = await addFile('plan of ours.txt');
     await make('Plans');
     await all.put('Plans', { hashes: [hash] });
-    await sql`INSERT INTO resource (data, filename, name, mimetype, submitter, uid, hash, creatoruid, tool, groups)
+    await core.sql`INSERT INTO resource (data, filename, name, mimetype, submitter, uid, hash, creatoruid, tool, groups)
       SELECT data, 'theirs.txt', 'theirs.txt', mimetype, 'eve', 'uid-eve-2', hash, 'uid-eve', tool,
         (SELECT groups FROM resource WHERE hash = ${await addFile('of Other', 'Other')}) FROM resource WHERE hash = ${hash}`;
     const { body } = await ask('GET', named('Plans', '/changes'));

@@ -1,7 +1,6 @@
 // The stores of the core's admin API on a real PostgreSQL: places of groups, switches, clients, counts, certificates.
 
-import postgres from 'postgres';
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { certificateStore, type RunSql } from '../../compose/embedded/core/store/certificates.ts';
 import {
   clientEndpoints,
@@ -14,18 +13,11 @@ import { revokedMark } from '../../compose/embedded/core/store/revoked-mark.ts';
 import { migrate } from '../../shared/adapters/migrate.ts';
 import { coreCertificatesContract } from '../contract/core-certificates.ts';
 import { adminWorld } from '../fakes/core-admin.ts';
-import { emptyDatabase } from '../stack/empty-database.ts';
+import { coreTables } from './core-tables.ts';
 
-const { url } = emptyDatabase();
-let sql: postgres.Sql;
-const run: RunSql = (use) => use(sql);
+const core = coreTables();
+const run: RunSql = (use) => use(core.sql);
 const groups = groupStore(run);
-
-beforeAll(async () => {
-  sql = postgres(url(), { max: 5, fetch_types: false, onnotice: () => undefined });
-  await migrate(sql, CORE_MIGRATIONS, CORE_DATABASE_MIGRATED);
-});
-afterAll(() => sql?.end());
 
 describe('the table of groups', () => {
   it('knows the anonymous group from the beginning', async () => {
@@ -42,7 +34,7 @@ describe('the table of groups', () => {
     const again = await groups.ensure(['Ops']);
     expect(again).toMatchObject([{ name: 'Ops', bitpos: places.get('Ops'), type: 'LDAP' }]);
     expect(again[0]?.created).toBeInstanceOf(Date);
-    const [last] = await sql<{ value: number }[]>`SELECT last_value::int AS value FROM group_bitpos_sequence`;
+    const [last] = await core.sql<{ value: number }[]>`SELECT last_value::int AS value FROM group_bitpos_sequence`;
     expect(last?.value).toBe(8);
   });
 
@@ -53,10 +45,10 @@ describe('the table of groups', () => {
   });
 
   it('has no place beyond the vectors of the events', async () => {
-    await sql`SELECT setval('group_bitpos_sequence', ${MOST_GROUPS - 1})`;
+    await core.sql`SELECT setval('group_bitpos_sequence', ${MOST_GROUPS - 1})`;
     await expect(groups.ensure(['one too many'])).rejects.toMatchObject({ code: 'internal' });
     expect((await groups.list()).some(({ name }) => name === 'one too many')).toBe(false);
-    await sql`SELECT setval('group_bitpos_sequence', 100)`;
+    await core.sql`SELECT setval('group_bitpos_sequence', 100)`;
   });
 });
 
@@ -102,9 +94,9 @@ describe('the clients that were on the stream', () => {
   async function event(uid: string, callsign: string, kind: 1 | 2, minute: number, places: number[]): Promise<void> {
     const bits = Array.from({ length: MOST_GROUPS }, (_, i) => (places.includes(MOST_GROUPS - 1 - i) ? '1' : '0'));
     const vector = places.length === 0 ? null : bits.join('');
-    await sql`INSERT INTO client_endpoint (callsign, uid, username, team, role)
+    await core.sql`INSERT INTO client_endpoint (callsign, uid, username, team, role)
       VALUES (${callsign}, ${uid}, 'user', 'Cyan', 'Medic') ON CONFLICT DO NOTHING`;
-    await sql`INSERT INTO client_endpoint_event (client_endpoint_id, connection_event_type_id, created_ts, groups)
+    await core.sql`INSERT INTO client_endpoint_event (client_endpoint_id, connection_event_type_id, created_ts, groups)
       SELECT id, ${kind}, ${at(minute)}, ${vector}::text::bit varying FROM client_endpoint
       WHERE uid = ${uid} AND callsign = ${callsign}`;
   }
@@ -159,8 +151,8 @@ describe('the clients that were on the stream', () => {
 describe('the counts', () => {
   it('are those of the tables', async () => {
     const facts = coreDatabaseFacts(run);
-    await sql`INSERT INTO cot_router (uid) SELECT 'u' FROM generate_series(1, 1234)`;
-    await sql`INSERT INTO cot_image (cot_id) SELECT min(id) FROM cot_router`;
+    await core.sql`INSERT INTO cot_router (uid) SELECT 'u' FROM generate_series(1, 1234)`;
+    await core.sql`INSERT INTO cot_image (cot_id) SELECT min(id) FROM cot_router`;
     expect(await facts.cotCount()).toEqual({ cotEvents: 1234, cotImages: 1 });
     const { maxConnections, serverVersion } = await facts.server();
     expect([maxConnections > 0, serverVersion.startsWith('16.')]).toEqual([true, true]);
@@ -168,7 +160,7 @@ describe('the counts', () => {
 });
 
 coreCertificatesContract('over PostgreSQL', async () => {
-  await sql`DELETE FROM certificate`;
+  await core.sql`DELETE FROM certificate`;
   return { store: certificateStore(run), mark: () => revokedMark(run) };
 });
 
@@ -187,11 +179,11 @@ describe('the admin API on these tables', () => {
   });
 
   it('shows the dates that somebody wrote without an end as dates', async () => {
-    await sql`INSERT INTO certificate (subject_dn, user_dn, issuance_date, expiration_date, revocation_date)
+    await core.sql`INSERT INTO certificate (subject_dn, user_dn, issuance_date, expiration_date, revocation_date)
       VALUES ('CN=eve', 'eve', now(), 'infinity', '-infinity')`;
     const [row] = await certificateStore(run).list('all', new Date(), 'eve');
     expect(row).toMatchObject({ expirationDate: new Date('9999-12-31'), revocationDate: new Date(0) });
-    await sql`DELETE FROM certificate`;
+    await core.sql`DELETE FROM certificate`;
   });
 
   it('shows, revokes and forgets certificates', async () => {
@@ -226,8 +218,8 @@ describe('the admin API on these tables', () => {
 });
 
 it('the tables are made anew when somebody has dropped their schema', async () => {
-  await sql`DROP SCHEMA public CASCADE`;
-  expect(await migrate(sql, CORE_MIGRATIONS, CORE_DATABASE_MIGRATED)).toEqual(
+  await core.sql`DROP SCHEMA public CASCADE`;
+  expect(await migrate(core.sql, CORE_MIGRATIONS, CORE_DATABASE_MIGRATED)).toEqual(
     CORE_MIGRATIONS.map(({ number }) => number),
   );
   expect(await groups.list()).toMatchObject([{ name: '__ANON__' }]);

@@ -2,48 +2,33 @@
 
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import postgres from 'postgres';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it } from 'vitest';
 import { lossStore } from '../../compose/embedded/core/store/archive-losses.ts';
 import { coreDatabaseFacts } from '../../compose/embedded/core/store/client-endpoints.ts';
 import { cotWriter } from '../../compose/embedded/core/store/cot-events.ts';
 import { groupVectors } from '../../compose/embedded/core/store/group-vectors.ts';
-import { CORE_DATABASE_MIGRATED, CORE_MIGRATIONS } from '../../compose/embedded/core/store/migrations/index.ts';
 import { type ArchiveLimits, createArchive } from '../../compose/embedded/core/stream/archive.ts';
 import type { Archive, ChatFields } from '../../compose/embedded/core/stream/parts.ts';
 import { coreDatabase } from '../../shared/adapters/core-database.ts';
 import { keptDatabase } from '../../shared/adapters/kept-database.ts';
-import { migrate } from '../../shared/adapters/migrate.ts';
 import { Secret } from '../../shared/domain/secret.ts';
 import { archivedEvent, memoryUnwritten, RECEIVED_MS } from '../fakes/core-archive.ts';
 import { memoryLog } from '../fakes/deps.ts';
-import { emptyDatabase } from '../stack/empty-database.ts';
 import { eventually, readerUrl, type StackFile } from '../stack/embedded.ts';
-import { type CuttingProxy, cuttingProxy } from './cutting-proxy.ts';
+import { coreTablesBehindProxy } from './core-tables.ts';
 
-const { url, data } = emptyDatabase();
-let sql: postgres.Sql;
-let proxy: CuttingProxy;
+const core = coreTablesBehindProxy();
 const archives: Archive[] = [];
 
-beforeAll(async () => {
-  sql = postgres(url(), { max: 3, fetch_types: false, onnotice: () => undefined });
-  await migrate(sql, CORE_MIGRATIONS, CORE_DATABASE_MIGRATED);
-  proxy = await cuttingProxy(url());
-});
 afterEach(async () => {
-  proxy.mood('good');
+  core.proxy.mood('good');
   for (const archive of archives.splice(0)) await archive.close(2000);
-  await sql`TRUNCATE cot_router, cot_router_chat, archive_loss, cot_image, cot_thumbnail, cot_link`;
-});
-afterAll(async () => {
-  await proxy?.close();
-  await sql?.end();
+  await core.sql`TRUNCATE cot_router, cot_router_chat, archive_loss, cot_image, cot_thumbnail, cot_link`;
 });
 
 function newArchive(limits: Partial<ArchiveLimits> = {}) {
   const options = { name: 'archive', called: 'the database', variable: 'it', withinMs: 1500 };
-  const run = keptDatabase(new Secret(proxy.url), options);
+  const run = keptDatabase(new Secret(core.proxy.url), options);
   const log = memoryLog();
   const archive = createArchive({
     write: cotWriter(run, groupVectors(run)),
@@ -62,9 +47,9 @@ function newArchive(limits: Partial<ArchiveLimits> = {}) {
   return { archive, log, store, settled };
 }
 
-const stackFile = (): StackFile => JSON.parse(readFileSync(join(data(), 'stack.json'), 'utf8')) as StackFile;
+const stackFile = (): StackFile => JSON.parse(readFileSync(join(core.data(), 'stack.json'), 'utf8')) as StackFile;
 const uidsInOrder = async (): Promise<string[]> =>
-  (await sql<{ uid: string }[]>`SELECT uid FROM cot_router ORDER BY id`).map(({ uid }) => uid);
+  (await core.sql<{ uid: string }[]>`SELECT uid FROM cot_router ORDER BY id`).map(({ uid }) => uid);
 const uids = (from: number, to: number): string[] => Array.from({ length: to - from }, (_, n) => `u${from + n}`);
 const chat = (wish: Partial<ChatFields> = {}): ChatFields => ({
   senderCallsign: 'Ada',
@@ -83,7 +68,7 @@ describe('the rows', () => {
     );
     archive.store(archivedEvent({ uid: 'old', start: '1969-07-20T20:17:40Z', receivedAtMs: -1, places: [] }));
     await settled();
-    const [row, old] = await sql`
+    const [row, old] = await core.sql`
       SELECT *, event_pt::text AS pt, length(groups) AS bits, pg_column_size(groups) AS bytes, point_hae::text AS hae,
         (SELECT string_agg(place::text, ',') FROM generate_series(0, 32767) place
           WHERE get_bit(groups, 32767 - place) = 1) AS places
@@ -119,7 +104,7 @@ describe('the rows', () => {
 
   it('of events and chat have ids of one sequence, in the order in which they came', async () => {
     const { archive, store, settled } = newArchive();
-    const [before] = await sql<{ value: number }[]>`SELECT last_value::int AS value FROM cot_router_seq`;
+    const [before] = await core.sql<{ value: number }[]>`SELECT last_value::int AS value FROM cot_router_seq`;
     store(0, 300);
     archive.store(archivedEvent({ type: 'b-t-f', uid: 'chat', chat: chat({ destUids: ['a', null, 'c'] }) }));
     store(300, 400);
@@ -128,7 +113,7 @@ describe('the rows', () => {
     );
     await settled();
     expect(await uidsInOrder()).toEqual(uids(0, 400));
-    const rows = await sql`SELECT * FROM cot_router_chat ORDER BY id`;
+    const rows = await core.sql`SELECT * FROM cot_router_chat ORDER BY id`;
     expect(rows.map((row) => [row['uid'], row['dest_uid'], row['chat_content'], row['chat_room']])).toEqual([
       ['chat', 'a', 'hello', 'Bob'],
       ['chat', null, 'hello', 'Bob'],
@@ -136,7 +121,7 @@ describe('the rows', () => {
       ['empty', null, null, null],
     ]);
     expect(rows[0]).toMatchObject({ sender_callsign: 'Ada', dest_callsign: 'Bob', cot_type: 'b-t-f' });
-    const ids = await sql<{ id: number }[]>`
+    const ids = await core.sql<{ id: number }[]>`
       SELECT id::int AS id FROM (SELECT id FROM cot_router UNION ALL SELECT id FROM cot_router_chat) a ORDER BY id`;
     const first = (before?.value ?? 0) + 1;
     expect(ids.map(({ id }) => id)).toEqual(Array.from({ length: 404 }, (_, n) => ids[0]!.id + n));
@@ -155,7 +140,7 @@ describe('the rows', () => {
     expect(archive.counts()).toMatchObject({ stored: odd.length + numbers.length, lost: 0 });
     const stored = await uidsInOrder();
     expect(stored.slice(0, 6)).toEqual(['\uFFFD'.repeat(4), '\uFFFD half', odd[2], odd[3], '\uFFFD', odd[5]]);
-    const [near] = await sql`SELECT count(*)::int AS n FROM cot_router WHERE event_pt <@ box '((-1,-1),(1,1))'`;
+    const [near] = await core.sql`SELECT count(*)::int AS n FROM cot_router WHERE event_pt <@ box '((-1,-1),(1,1))'`;
     expect(near).toEqual({ n: 6 });
   });
 
@@ -163,7 +148,7 @@ describe('the rows', () => {
     const { archive, store, settled } = newArchive();
     store(0, 10);
     await settled();
-    await sql`TRUNCATE group_vector`;
+    await core.sql`TRUNCATE group_vector`;
     store(10, 20);
     archive.store(archivedEvent({ uid: 'u20', places: Array.from({ length: 32_768 }, (_, place) => place) }));
     await settled();
@@ -185,20 +170,20 @@ describe('the rows', () => {
     }
     store('kept', 'a-f-G', 400);
     await settled();
-    await sql`INSERT INTO mission (name) VALUES ('m')`;
-    await sql`INSERT INTO mission_uid SELECT id, 'kept' FROM mission`;
+    await core.sql`INSERT INTO mission (name) VALUES ('m')`;
+    await core.sql`INSERT INTO mission_uid SELECT id, 'kept' FROM mission`;
     const deleted = (table: string, where: string) =>
-      sql.unsafe(`DELETE FROM ${table} WHERE servertime < now() - interval '30 days' AND ${where}`);
+      core.sql.unsafe(`DELETE FROM ${table} WHERE servertime < now() - interval '30 days' AND ${where}`);
     const cot = "cot_type <> 'b-t-f' AND uid NOT IN (SELECT uid FROM mission_uid)";
-    await sql`INSERT INTO cot_image (cot_id) SELECT id FROM cot_router WHERE uid = 'sa-40'`;
+    await core.sql`INSERT INTO cot_image (cot_id) SELECT id FROM cot_router WHERE uid = 'sa-40'`;
     await expect(deleted('cot_router', cot)).rejects.toMatchObject({ code: '23503' });
-    expect(await coreDatabaseFacts((use) => use(sql)).cotCount()).toEqual({ cotEvents: 7, cotImages: 1 });
-    await sql`DELETE FROM cot_image`;
+    expect(await coreDatabaseFacts((use) => use(core.sql)).cotCount()).toEqual({ cotEvents: 7, cotImages: 1 });
+    await core.sql`DELETE FROM cot_image`;
     expect((await deleted('cot_router', cot)).count).toBe(2);
     expect((await deleted('cot_router_chat', 'true')).count).toBe(2);
     expect((await deleted('cot_router', "cot_type = 'b-t-f'")).count).toBe(2);
     expect((await uidsInOrder()).toSorted()).toEqual(['kept', 'legacy-4', 'sa-4']);
-    await sql`TRUNCATE mission, mission_uid CASCADE`;
+    await core.sql`TRUNCATE mission, mission_uid CASCADE`;
   });
 });
 
@@ -206,14 +191,14 @@ describe('what goes wrong', () => {
   it('an answer that is lost, again and again, costs no row and doubles none', async () => {
     const { archive, log, store, settled } = newArchive({ firstPauseMs: 20 });
     for (let round = 0; round < 6; round++) {
-      proxy.mood('lose');
+      core.proxy.mood('lose');
       store(round * 100, round * 100 + 100);
       archive.store(archivedEvent({ uid: `c${round}`, type: 'b-t-f', chat: chat({ destUids: ['a', 'b'] }) }));
       await settled();
     }
-    expect(proxy.lost()).toBe(6);
+    expect(core.proxy.lost()).toBe(6);
     expect((await uidsInOrder()).toSorted()).toEqual(uids(0, 600).toSorted());
-    const [chats] = await sql`SELECT count(*)::int AS n FROM cot_router_chat`;
+    const [chats] = await core.sql`SELECT count(*)::int AS n FROM cot_router_chat`;
     expect(chats).toEqual({ n: 12 });
     expect(archive.counts()).toMatchObject({ stored: 606, lost: 0 });
     expect(log.events.filter(({ event }) => event === 'archive.behind')).toHaveLength(6);
@@ -222,13 +207,13 @@ describe('what goes wrong', () => {
   it('a statement that is still at work when its connection is cut is not done twice', async () => {
     const { archive, store, settled } = newArchive({ firstPauseMs: 20 });
     const inserting = async (): Promise<number> => {
-      const [row] = await sql<{ n: number }[]>`SELECT count(*)::int AS n FROM pg_stat_activity
+      const [row] = await core.sql<{ n: number }[]>`SELECT count(*)::int AS n FROM pg_stat_activity
         WHERE application_name = 'archive' AND state = 'active' AND query LIKE '%INSERT INTO cot_router%'`;
       return row?.n ?? 0;
     };
     const { promise: enough, resolve: release } = Promise.withResolvers<void>();
     const { promise: isLocked, resolve: locked } = Promise.withResolvers<void>();
-    const holding = sql.begin(async (tx) => {
+    const holding = core.sql.begin(async (tx) => {
       await tx`LOCK TABLE cot_router IN SHARE MODE`;
       locked();
       await enough;
@@ -236,7 +221,7 @@ describe('what goes wrong', () => {
     await isLocked;
     store(0, 50);
     await eventually('one waits for the lock', async () => (await inserting()) === 1, 3000);
-    proxy.cut();
+    core.proxy.cut();
     await eventually('two wait for the lock', async () => (await inserting()) === 2, 3000);
     release();
     await holding;
@@ -270,14 +255,14 @@ describe('what goes wrong', () => {
 
   it('rows that the database refuses are lost, no others, and health says so', async () => {
     const readerOptions = { name: 'reader', called: 'the database', variable: 'it' };
-    const secret = new Secret(readerUrl({ data: data(), file: stackFile }));
+    const secret = new Secret(readerUrl({ data: core.data(), file: stackFile }));
     const reader = coreDatabase({ run: keptDatabase(secret, readerOptions) });
     expect(await reader.eventLosses()).toBe('none');
     const { archive, store, settled } = newArchive();
-    await sql`ALTER TABLE cot_router ADD CONSTRAINT no_poison CHECK (uid NOT IN ('u7', 'u1203'))`;
+    await core.sql`ALTER TABLE cot_router ADD CONSTRAINT no_poison CHECK (uid NOT IN ('u7', 'u1203'))`;
     store(0, 2000);
     await settled();
-    await sql`ALTER TABLE cot_router DROP CONSTRAINT no_poison`;
+    await core.sql`ALTER TABLE cot_router DROP CONSTRAINT no_poison`;
     expect(archive.counts()).toMatchObject({ stored: 1998, lost: 2 });
     expect((await uidsInOrder()).toSorted()).toEqual(
       uids(0, 2000)
@@ -286,11 +271,11 @@ describe('what goes wrong', () => {
     );
     await eventually('it is in the table', async () => (await reader.eventLosses()) !== 'none', 3000);
     expect(await reader.eventLosses()).toMatchObject({ events: 2, reason: expect.stringContaining('23514') });
-    await sql`UPDATE archive_loss SET began = began - interval '2 days', ended = ended - interval '25 hours'`;
+    await core.sql`UPDATE archive_loss SET began = began - interval '2 days', ended = ended - interval '25 hours'`;
     expect(await reader.eventLosses()).toBe('none');
-    await sql`ALTER TABLE archive_loss RENAME TO elsewhere`;
+    await core.sql`ALTER TABLE archive_loss RENAME TO elsewhere`;
     expect(await reader.eventLosses()).toBe('unknown');
-    await sql`ALTER TABLE elsewhere RENAME TO archive_loss`;
+    await core.sql`ALTER TABLE elsewhere RENAME TO archive_loss`;
   });
 
   it('an outage that outlasts the bound has one row, with how many and when, once the database is back', async () => {
@@ -298,18 +283,18 @@ describe('what goes wrong', () => {
     store(0, 10);
     await settled();
     for (const [round, many] of [2500, 1700].entries()) {
-      proxy.mood('closed');
+      core.proxy.mood('closed');
       store(0, 10);
       const outages = () => log.events.filter(({ event }) => event === 'archive.behind').length;
       await eventually('it is noticed', () => outages() === round + 1, 7000);
       store(10, many);
-      proxy.mood('good');
+      core.proxy.mood('good');
       await settled();
-      const written = () => sql`SELECT id FROM archive_loss`;
+      const written = () => core.sql`SELECT id FROM archive_loss`;
       await eventually('it is written', async () => (await written()).length === round + 1, 4000);
     }
     const rows =
-      await sql`SELECT events::int AS events, ended >= began AS ordered, reason FROM archive_loss ORDER BY id`;
+      await core.sql`SELECT events::int AS events, ended >= began AS ordered, reason FROM archive_loss ORDER BY id`;
     expect(rows).toMatchObject([
       { events: 1490, ordered: true, reason: 'the database took nothing' },
       { events: 690, ordered: true, reason: 'the database took nothing' },

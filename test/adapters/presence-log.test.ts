@@ -1,9 +1,7 @@
 // Who came and who went, on a real PostgreSQL: what the lists show, crashes, answers that are lost.
 
-import postgres from 'postgres';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it } from 'vitest';
 import { clientEndpoints, type EndpointQuery } from '../../compose/embedded/core/store/client-endpoints.ts';
-import { CORE_DATABASE_MIGRATED, CORE_MIGRATIONS } from '../../compose/embedded/core/store/migrations/index.ts';
 import type { Presence } from '../../compose/embedded/core/stream/parts.ts';
 import {
   createPresenceLog,
@@ -11,37 +9,27 @@ import {
   type PresenceLogParts,
 } from '../../compose/embedded/core/stream/presence-log.ts';
 import { keptDatabase } from '../../shared/adapters/kept-database.ts';
-import { migrate } from '../../shared/adapters/migrate.ts';
 import { Secret } from '../../shared/domain/secret.ts';
 import { memoryLog } from '../fakes/deps.ts';
-import { emptyDatabase } from '../stack/empty-database.ts';
 import { eventually } from '../stack/embedded.ts';
-import { type CuttingProxy, cuttingProxy } from './cutting-proxy.ts';
+import { coreTablesBehindProxy } from './core-tables.ts';
 
-const { url } = emptyDatabase();
-let sql: postgres.Sql;
-let proxy: CuttingProxy;
+const core = coreTablesBehindProxy();
 const logs: EndingPresenceLog[] = [];
 
-beforeAll(async () => {
-  sql = postgres(url(), { max: 3, fetch_types: false, onnotice: () => undefined });
-  await migrate(sql, CORE_MIGRATIONS, CORE_DATABASE_MIGRATED);
-  proxy = await cuttingProxy(url());
-});
 afterEach(async () => {
-  proxy.mood('good');
+  core.proxy.mood('good');
   for (const log of logs.splice(0)) await log.close(3000);
-  await sql`TRUNCATE client_endpoint_event, client_endpoint`;
-});
-afterAll(async () => {
-  await proxy?.close();
-  await sql?.end();
+  await core.sql`TRUNCATE client_endpoint_event, client_endpoint`;
 });
 
 function newLog(parts: PresenceLogParts = {}) {
   const options = { name: 'presence', called: 'the database', variable: 'it', withinMs: 1500 };
   const log = memoryLog();
-  const presence = createPresenceLog(keptDatabase(new Secret(proxy.url), options), log, { now: () => at(0), ...parts });
+  const presence = createPresenceLog(keptDatabase(new Secret(core.proxy.url), options), log, {
+    now: () => at(0),
+    ...parts,
+  });
   logs.push(presence);
   return { presence, log };
 }
@@ -60,12 +48,12 @@ const person = (uid: string, wish: Partial<Presence> = {}): Presence => ({
 const rowsBecome = (count: number): Promise<void> =>
   eventually(
     `${count} rows`,
-    async () => (await sql`SELECT count(*)::int AS n FROM client_endpoint_event`)[0]?.['n'] === count,
+    async () => (await core.sql`SELECT count(*)::int AS n FROM client_endpoint_event`)[0]?.['n'] === count,
     6000,
   );
 const list = async (query: Partial<EndpointQuery> = {}): Promise<string[]> => {
   const all: EndpointQuery = { groups: 'all', since: undefined, connectedOnly: false, newestOnly: false, ...query };
-  const rows = await clientEndpoints((use) => use(sql)).list(all);
+  const rows = await clientEndpoints((use) => use(core.sql)).list(all);
   return rows.map((row) => `${row.uid} ${row.callsign} ${row.lastStatus} ${row.lastEventTime.getUTCSeconds()}`);
 };
 
@@ -81,7 +69,7 @@ describe('the presence log', () => {
     expect(await list({ groups: [7] })).toEqual(['u1 Renamed Connected 4', 'u1 U1 Disconnected 3']);
     expect(await list({ groups: [9] })).toEqual(['u2 U2 Connected 2']);
     expect(await list({ groups: [2, 4] })).toEqual([]);
-    const rows = await sql`
+    const rows = await core.sql`
       SELECT client_version, length(groups) AS bits, pg_column_size(groups) AS bytes FROM client_endpoint_event`;
     expect(rows[0]).toMatchObject({ client_version: 'ATAK-CIV:5.3.0', bits: 32_768 });
     expect(rows[0]?.['bytes']).toBeLessThan(120);
@@ -91,8 +79,8 @@ describe('the presence log', () => {
     const { presence } = newLog();
     for (let n = 0; n < 600; n++) presence[n % 2 === 0 ? 'came' : 'went'](person(`u${n % 5}`), at(n % 60));
     await rowsBecome(600);
-    expect((await sql`SELECT * FROM client_endpoint`).length).toBe(5);
-    const rows = await sql<{ uid: string; kind: number }[]>`
+    expect((await core.sql`SELECT * FROM client_endpoint`).length).toBe(5);
+    const rows = await core.sql<{ uid: string; kind: number }[]>`
       SELECT uid, connection_event_type_id AS kind FROM client_endpoint_event e
       JOIN client_endpoint c ON c.id = e.client_endpoint_id ORDER BY e.id`;
     expect(rows.map(({ uid, kind }) => `${uid} ${kind}`)).toEqual(
@@ -120,7 +108,7 @@ describe('the presence log', () => {
     presence.came(person(long, odd), at(1));
     presence.came(person('u2', { places: [] }), at(2));
     await rowsBecome(2);
-    expect((await sql`SELECT callsign, length(uid) AS n FROM client_endpoint ORDER BY id`)[0]).toEqual({
+    expect((await core.sql`SELECT callsign, length(uid) AS n FROM client_endpoint ORDER BY id`)[0]).toEqual({
       callsign: '\uFFFD\uFFFD',
       n: 160,
     });
@@ -130,7 +118,7 @@ describe('the presence log', () => {
   it('writes nothing twice when an answer is lost', async () => {
     const { presence, log } = newLog();
     for (let round = 0; round < 3; round++) {
-      proxy.mood('lose');
+      core.proxy.mood('lose');
       presence.came(person(`u${round}`), at(round));
       await rowsBecome(round + 1);
       await eventually(
@@ -145,11 +133,11 @@ describe('the presence log', () => {
   });
 
   it('keeps the newest of each while the database is away', async () => {
-    proxy.mood('closed');
+    core.proxy.mood('closed');
     const { presence, log } = newLog({ mostWaiting: 100 });
     for (let n = 0; n < 1000; n++) presence[n % 20 < 10 ? 'came' : 'went'](person(`u${n % 10}`), at(n % 60));
     expect(log.events.every(({ event }) => event === 'presence.lost' || event === 'presence.behind')).toBe(true);
-    proxy.mood('good');
+    core.proxy.mood('good');
     await eventually('the last has gone', async () => (await list()).length === 10, 6000);
     await eventually('nobody is there', async () => (await list({ connectedOnly: true })).length === 0, 2000);
   });

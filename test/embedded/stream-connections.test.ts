@@ -11,6 +11,14 @@ import { memoryLog } from '../fakes/deps.ts';
 const RESET = Object.assign(new Error('read ECONNRESET'), { code: 'ECONNRESET' });
 const REQUEST = cot('q1', 't-x-takp-q', '<TakControl><TakRequest version="1"/></TakControl>');
 
+/** Everybody in `__ANON__` sees her report anew. */
+async function leavesAndComesBack({ people, stream }: ReturnType<typeof cotWorld>, name: string): Promise<void> {
+  for (const group of ['Ops', '__ANON__']) {
+    people.set(name, [group]);
+    await stream.regroup([name], undefined);
+  }
+}
+
 describe('what is wrong with one connection', () => {
   it.each([
     ['malformed XML', '<event><point></event>'],
@@ -100,10 +108,7 @@ describe('protobuf', () => {
     const bob = await world.report('bob');
     await bob.say(REQUEST);
     bob.forget();
-    world.people.set('ada', ['Ops']);
-    await world.stream.regroup(['ada'], undefined);
-    world.people.set('ada', ['__ANON__']);
-    await world.stream.regroup(['ada'], undefined);
+    await leavesAndComesBack(world, 'ada');
     await settled();
     expect(bob.raw()[0]).toBe(0xbf);
     expect(bob.raw().toString('latin1')).toContain('uid-ada');
@@ -120,10 +125,7 @@ describe('an event at the limits', () => {
     const bob = await world.report('bob');
     await bob.say(REQUEST);
     bob.forget();
-    world.people.set('ada', ['Ops']);
-    await world.stream.regroup(['ada'], undefined);
-    world.people.set('ada', ['__ANON__']);
-    await world.stream.regroup(['ada'], undefined);
+    await leavesAndComesBack(world, 'ada');
     await settled();
     expect([ada.isOpen, bob.isOpen, bob.raw().length]).toEqual([true, true, 0]);
     await ada.say(cot('m1', 'a-h-G'));
