@@ -34,11 +34,23 @@ export function databaseAccount(pgdata: string, initdb: string, workplace: strin
     { command: (name, args) => ({ program: name, args, ...candidate }), give },
     { command: (name, args) => ({ program: 'setpriv', args: [...passingEverywhere(candidate), name, ...args] }), give },
   ];
-  const account = accounts.find((each) => reaches(each, initdb, workplace));
-  if (account !== undefined) return account;
+  const complaints = new Set<string>();
+  for (const account of accounts) {
+    const complaint = complaintOf(account, initdb, workplace);
+    if (complaint === undefined) return account;
+    complaints.add(complaint);
+  }
+  const said = [...complaints].join('; ');
+  const closed = closedDirectory(initdb, workplace);
+  if (closed === undefined) {
+    throw new StackError(
+      `PostgreSQL does not run as the unprivileged user ${candidate.uid}: ${said}`,
+      'remove node_modules and start again: the packages are then installed anew; or start Holdfast as an ordinary user',
+    );
+  }
   throw new StackError(
-    `PostgreSQL runs as the unprivileged user ${candidate.uid}, which cannot reach ${closedDirectory(initdb, workplace)}.`,
-    `open it with: chmod o+x ${closedDirectory(initdb, workplace)}; or start Holdfast as an ordinary user; or put the directory elsewhere`,
+    `PostgreSQL runs as the unprivileged user ${candidate.uid}, which cannot reach ${closed}: ${said}`,
+    `open it with: chmod o+x ${closed}; or start Holdfast as an ordinary user; or put the directory elsewhere`,
   );
 }
 
@@ -89,15 +101,22 @@ function passingEverywhere({ uid, gid }: Candidate): string[] {
   ];
 }
 
-/** Proven by the program that is the most particular about it: initdb, which only shows what it would do. */
-function reaches(account: Account, initdb: string, workplace: string): boolean {
+/** What stands in the way, by the program that is the most particular about it: initdb, which only shows what it would do. */
+function complaintOf(account: Account, initdb: string, workplace: string): string | undefined {
   const attempt = 'cd "$1" && exec "$2" -s -D "$1" -U postgres';
   const { program, args, ...identity } = account.command('/bin/sh', ['-c', attempt, 'sh', workplace, initdb]);
-  return spawnSync(program, args, { ...identity, cwd: '/', stdio: 'ignore' }).status === 0;
+  const { status, signal, stderr, error } = spawnSync(program, args, {
+    ...identity,
+    cwd: '/',
+    stdio: ['ignore', 'ignore', 'pipe'],
+    encoding: 'utf8',
+  });
+  if (status === 0) return undefined;
+  return error?.message ?? (stderr.trim().split('\n')[0] || `it ended with ${status ?? signal}`);
 }
 
 /** The first directory on the way down that others may not pass. */
-function closedDirectory(...paths: string[]): string {
+function closedDirectory(...paths: string[]): string | undefined {
   for (const path of paths) {
     const chain: string[] = [];
     for (let each = path; each !== dirname(each); each = dirname(each)) chain.unshift(each);
@@ -106,5 +125,5 @@ function closedDirectory(...paths: string[]): string {
     );
     if (closed !== undefined) return closed;
   }
-  return paths[0] ?? '/';
+  return undefined;
 }
