@@ -7,7 +7,7 @@ import { freshConnections, keptDatabase } from '../../shared/adapters/kept-datab
 import { migrate } from '../../shared/adapters/migrate.ts';
 import { connect, withDatabase } from '../../shared/adapters/postgres.ts';
 import { Secret } from '../../shared/domain/secret.ts';
-import { newStack, stop, type TestStack } from '../stack/embedded.ts';
+import { eventually, newStack, stop, type TestStack } from '../stack/embedded.ts';
 
 let stack: TestStack;
 beforeAll(async () => {
@@ -54,6 +54,24 @@ describe('the PostgreSQL client', () => {
     await migrateOnce(5000);
     expect(await migrateOnce(5000)).toEqual([]);
     await killer.end({ timeout: 1 });
+  });
+
+  it('fails one call for a connection that the server has ended, not the one after it as well', async () => {
+    const sql = connect(new Secret(stack.file().database), { name: 'ended', max: 1 });
+    const killer = connect(new Secret(stack.file().database), { name: 'killer', max: 1 });
+    for (let round = 0; round < 5; round++) {
+      const asleep = sql`SELECT pg_sleep(30)`.then(
+        () => 'answered',
+        () => 'failed',
+      );
+      const end = (): Promise<object[]> => killer`
+        SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+        WHERE application_name = 'ended' AND state = 'active' AND wait_event = 'PgSleep'`;
+      await eventually('it was ended', async () => (await end()).length === 1, 5_000);
+      expect(await asleep).toBe('failed');
+      expect(await sql`SELECT 1 AS one`).toEqual([{ one: 1 }]);
+    }
+    await Promise.all([sql.end({ timeout: 1 }), killer.end({ timeout: 1 })]);
   });
 
   it('gives up a call that is never answered, by name and time', async () => {
