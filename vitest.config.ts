@@ -47,6 +47,7 @@ export default defineConfig({
           include: ['test/{adapters,stack}/**/*.test.ts', 'test/runtime/parity.test.ts'],
           testTimeout: 120_000,
           hookTimeout: 120_000,
+          expect: { poll: { timeout: 5_000 } },
           // They wait more than they work. The ports of each file are its own (freeOffset in test/stack/embedded.ts).
           maxWorkers: Math.min(2, availableParallelism()),
           sequence: { groupOrder: 1 },

@@ -3,12 +3,10 @@
 import { execFile, spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
-import { mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { setFlagsFromString } from 'node:v8';
-import { runInNewContext } from 'node:vm';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createAdminApi } from '../../compose/embedded/core/admin/app.ts';
@@ -22,12 +20,14 @@ import { resourceStore } from '../../compose/embedded/core/store/resources.ts';
 import { createLiveConnections } from '../../compose/embedded/core/tls/live-connections.ts';
 import { keptDatabase } from '../../shared/adapters/kept-database.ts';
 import { migrate } from '../../shared/adapters/migrate.ts';
+import { withDatabase } from '../../shared/adapters/postgres.ts';
 import { AppError } from '../../shared/domain/app-error.ts';
 import { Secret } from '../../shared/domain/secret.ts';
 import { coreFilesContract, sha256 } from '../contract/core-files.ts';
 import { adminWorld } from '../fakes/core-admin.ts';
+import { collectGarbage } from '../fakes/garbage.ts';
 import { type TestCertificate, type TestPki, testPki } from '../fakes/test-pki.ts';
-import { freeOffset } from '../stack/embedded.ts';
+import { eventually, freeOffset } from '../stack/embedded.ts';
 import { emptyDatabase } from '../stack/empty-database.ts';
 
 const { url, inDatabase } = emptyDatabase();
@@ -54,12 +54,9 @@ function newWorld(): ReturnType<typeof adminWorld> {
   });
 }
 
-setFlagsFromString('--expose-gc');
-const collect = runInNewContext('gc') as () => void;
-
 /** Without what only waits to be swept. */
 function heldBytes(): number {
-  collect();
+  collectGarbage();
   return process.memoryUsage().arrayBuffers;
 }
 
@@ -111,7 +108,7 @@ coreFilesContract('on PostgreSQL', async () => newWorld());
 function curlArguments(path: string, args: readonly string[], as: string): string[] {
   const { certificateFile, keyFile } = devices.get(as) ?? pki.ca;
   const tls = ['--cacert', pki.ca.certificateFile, '--cert', certificateFile, '--key', keyFile];
-  return ['-sS', '--max-time', '15', ...tls, ...args, `https://127.0.0.1:${port}${path}`];
+  return ['-sS', '--max-time', '60', ...tls, ...args, `https://127.0.0.1:${port}${path}`];
 }
 
 /** What curl says: the status and the body. */
@@ -206,6 +203,78 @@ describe('by curl', () => {
 
   it('are a 503 while the database is away in the middle of an upload, and nothing is left', async () => {
     const { path, hash } = newFile('cut', 5_900_000);
+    const upload = await withDatabase(new Secret(url()), 'files-test-lock', 20_000, (sql) =>
+      sql.begin(async (transaction) => {
+        await transaction`LOCK TABLE resource IN SHARE MODE`;
+        let isOver = false;
+        const answer = curl('/Marti/sync/upload?name=x', ['--data-binary', `@${path}`]).finally(() => (isOver = true));
+        while (!isOver) {
+          await inDatabase(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'files-test-long' AND wait_event_type = 'Lock'",
+          );
+        }
+        return answer;
+      }),
+    );
+    expect(upload.status).toBe(503);
+    expect([spooled(), await rowsOf(hash)]).toEqual([[], 0]);
+  });
+
+  it('20 at once cost no memory, and all arrive', async () => {
+    const files = Array.from({ length: 20 }, (_, index) => newFile(`many-${index}`, 5_900_000).path);
+    const hashes = files.map((path) => execute('sha256sum', [path]));
+    await Promise.all(hashes);
+    const before = heldBytes();
+    let most = 0;
+    const watch = setInterval(() => (most = Math.max(most, heldBytes() - before)), 50);
+    const answers = await Promise.all(
+      files.map((path, index) =>
+        curl('/Marti/sync/missionupload?filename=x.zip', ['-F', `assetfile=@${path}`], index % 2 === 0 ? 'ada' : 'bob'),
+      ),
+    );
+    clearInterval(watch);
+    expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200]));
+    for (const hash of hashes) expect(await rowsOf((await hash).stdout.slice(0, 64))).toBe(1);
+    expect(most).toBeLessThan(80 * 1024 * 1024);
+  });
+
+  it('are a 503 while the database is away in the middle of an upload, and nothing is left', async () => {
+    const { path, hash } = newFile('cut', 5_900_000);
+    const waiting = "application_name = 'files-test-long' AND wait_event_type = 'Lock'";
+    const pids = (): Promise<object[]> => inDatabase(`SELECT pid FROM pg_stat_activity WHERE ${waiting}`);
+    const upload = await withDatabase(new Secret(url()), 'files-test-lock', 20_000, (sql) =>
+      sql.begin(async (transaction) => {
+        await transaction`LOCK TABLE resource IN SHARE MODE`;
+        const answer = curl('/Marti/sync/upload?name=x', ['--data-binary', `@${path}`]);
+        await eventually('the upload waits in its transaction', async () => (await pids()).length === 1, 15_000);
+        await inDatabase(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE ${waiting}`);
+        return answer;
+      }),
+    );
+    expect(upload.status).toBe(503);
+    expect([spooled(), await rowsOf(hash)]).toEqual([[], 0]);
+  });
+
+  it('20 at once cost no memory, and all arrive', async () => {
+    const files = Array.from({ length: 20 }, (_, index) => newFile(`many-${index}`, 5_900_000).path);
+    const hashes = files.map((path) => execute('sha256sum', [path]));
+    await Promise.all(hashes);
+    const before = heldBytes();
+    let most = 0;
+    const watch = setInterval(() => (most = Math.max(most, heldBytes() - before)), 50);
+    const answers = await Promise.all(
+      files.map((path, index) =>
+        curl('/Marti/sync/missionupload?filename=x.zip', ['-F', `assetfile=@${path}`], index % 2 === 0 ? 'ada' : 'bob'),
+      ),
+    );
+    clearInterval(watch);
+    expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200]));
+    for (const hash of hashes) expect(await rowsOf((await hash).stdout.slice(0, 64))).toBe(1);
+    expect(most).toBeLessThan(80 * 1024 * 1024);
+  });
+
+  it('are a 503 while the database is away in the middle of an upload, and nothing is left', async () => {
+    const { path, hash } = newFile('cut', 5_900_000);
     let isOver = false;
     const upload = curl('/Marti/sync/upload?name=x', ['--data-binary', `@${path}`]).finally(() => (isOver = true));
     while (!isOver) {
@@ -232,7 +301,7 @@ describe('by curl', () => {
     const got = join(directory, 'half-got');
     const args = curlArguments(`/Marti/sync/content?hash=${hash}`, ['--limit-rate', '10M', '-o', got], 'ada');
     const child = spawn('curl', args);
-    await delay(700);
+    await eventually('the download runs', () => existsSync(got) && statSync(got).size > 0, 10_000);
     isAway = true;
     const [code] = (await once(child, 'close')) as [number];
     expect((await curl(`/Marti/sync/content?hash=${hash}`)).status).toBe(503);

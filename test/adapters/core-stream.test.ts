@@ -3,8 +3,6 @@
 
 import { once } from 'node:events';
 import { rmSync } from 'node:fs';
-import type { AddressInfo } from 'node:net';
-import { createServer } from 'node:net';
 import { connect, type TLSSocket } from 'node:tls';
 import { CoTParser } from '@tak-ps/node-cot';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -14,8 +12,10 @@ import { createAdmission } from '../../compose/embedded/core/tls/admission.ts';
 import { type CoreListener, createCoreListener } from '../../compose/embedded/core/tls/core-listener.ts';
 import { createLiveConnections } from '../../compose/embedded/core/tls/live-connections.ts';
 import { readServerIdentity } from '../../compose/embedded/core/tls/server-identity.ts';
+import { emptyArchive } from '../fakes/core-archive.ts';
 import { cot, sa } from '../fakes/cot-stream.ts';
 import { memoryLog } from '../fakes/deps.ts';
+import { freePort } from '../fakes/free-port.ts';
 import { type TestCertificate, type TestPki, testPki } from '../fakes/test-pki.ts';
 
 const REQUEST = cot('q1', 't-x-takp-q', '<TakControl><TakRequest version="1"/></TakControl>');
@@ -30,19 +30,14 @@ const stream = createStream({
   nodeId: 'node1',
   serverVersion: '5.7-RELEASE-0',
   groups: { of: async () => OPS, forget: () => undefined },
-  archive: {
-    store: () => undefined,
-    isFullFor: () => false,
-    onRoom: () => undefined,
-    counts: () => ({ waiting: 0, capacity: 1, stored: 0, skipped: 0, lost: 0 }),
-    close: async () => undefined,
-  },
+  archive: emptyArchive(),
   presence: { came: () => undefined, went: () => undefined },
   missions: { post: async () => [] },
   log,
   now: () => new Date(),
   limits: { mostWaitingBytes: 2_000_000, stalledMs: 1_500 },
 });
+type Protocol = 'TLSv1.2' | 'TLSv1.3';
 const open: Peer[] = [];
 let pki: TestPki;
 let listener: CoreListener;
@@ -80,14 +75,6 @@ afterAll(async () => {
   rmSync(pki.directory, { recursive: true, force: true });
 });
 
-async function freePort(): Promise<number> {
-  const server = createServer();
-  await once(server.listen(0, '127.0.0.1'), 'listening');
-  const { port: free } = server.address() as AddressInfo;
-  await new Promise((resolve) => server.close(resolve));
-  return free;
-}
-
 interface Heard {
   uid: string;
   type: string;
@@ -105,18 +92,14 @@ interface Peer {
   types(): string[];
 }
 
-async function peer(name: string, protocol: 'TLSv1.2' | 'TLSv1.3' = 'TLSv1.3'): Promise<Peer> {
+function connectAs({ key, certificate: cert }: TestCertificate, protocol: Protocol = 'TLSv1.3'): TLSSocket {
+  const { certificate: ca } = pki.ca;
+  return connect({ port, host: '127.0.0.1', key, cert, ca, minVersion: protocol, maxVersion: protocol });
+}
+
+async function peer(name: string, protocol?: Protocol): Promise<Peer> {
   const certificate = await pki.client(name);
-  const { key, certificate: cert } = certificate;
-  const socket = connect({
-    port,
-    host: '127.0.0.1',
-    key,
-    cert,
-    ca: pki.ca.certificate,
-    minVersion: protocol,
-    maxVersion: protocol,
-  });
+  const socket = connectAs(certificate, protocol);
   const heard: Heard[] = [];
   let rest: Buffer = Buffer.alloc(0);
   let form: 'xml' | 'protobuf' = 'xml';
@@ -231,13 +214,7 @@ describe('the stream over TLS', () => {
     live.end(serial);
     await expect.poll(() => bob.socket.closed, { timeout: 1_000 }).toBe(true);
     await expect.poll(() => ada.types(), { timeout: 1_000 }).toContain('t-x-d-d');
-    const again = connect({
-      port,
-      host: '127.0.0.1',
-      key: bob.certificate.key,
-      cert: bob.certificate.certificate,
-      ca: pki.ca.certificate,
-    });
+    const again = connectAs(bob.certificate);
     again.on('error', () => undefined).resume();
     await once(again, 'close');
     expect(stream.list().map(({ username }) => username)).toEqual(['ada']);

@@ -12,7 +12,7 @@ import type { Archive, ChatFields } from '../../compose/embedded/core/stream/par
 import { coreDatabase } from '../../shared/adapters/core-database.ts';
 import { keptDatabase } from '../../shared/adapters/kept-database.ts';
 import { Secret } from '../../shared/domain/secret.ts';
-import { archivedEvent, memoryUnwritten, RECEIVED_MS } from '../fakes/core-archive.ts';
+import { archivedEvent, memoryUnwritten, RECEIVED_MS, uids } from '../fakes/core-archive.ts';
 import { memoryLog } from '../fakes/deps.ts';
 import { eventually, readerUrl, type StackFile } from '../stack/embedded.ts';
 import { coreTablesBehindProxy } from './core-tables.ts';
@@ -50,7 +50,6 @@ function newArchive(limits: Partial<ArchiveLimits> = {}) {
 const stackFile = (): StackFile => JSON.parse(readFileSync(join(core.data(), 'stack.json'), 'utf8')) as StackFile;
 const uidsInOrder = async (): Promise<string[]> =>
   (await core.sql<{ uid: string }[]>`SELECT uid FROM cot_router ORDER BY id`).map(({ uid }) => uid);
-const uids = (from: number, to: number): string[] => Array.from({ length: to - from }, (_, n) => `u${from + n}`);
 const chat = (wish: Partial<ChatFields> = {}): ChatFields => ({
   senderCallsign: 'Ada',
   destCallsign: 'Bob',

@@ -1,6 +1,6 @@
 // What the archive does with events while its database is well, slow, away, or refuses a row.
 
-import { setTimeout as delay } from 'node:timers/promises';
+import { setImmediate as nextTurn, setTimeout as delay } from 'node:timers/promises';
 import fc from 'fast-check';
 import { describe, expect, it, vi } from 'vitest';
 import type { ArchiveLimits } from '../../compose/embedded/core/stream/archive.ts';
@@ -8,7 +8,7 @@ import { createArchive } from '../../compose/embedded/core/stream/archive.ts';
 import { archivable, instantOf } from '../../compose/embedded/core/stream/archivable.ts';
 import { takesNothing } from '../../compose/embedded/core/stream/settle.ts';
 import { AppError } from '../../shared/domain/app-error.ts';
-import { archivedEvent, memoryCot, memoryLosses, memoryUnwritten, RECEIVED_MS } from '../fakes/core-archive.ts';
+import { archivedEvent, uids, memoryCot, memoryLosses, memoryUnwritten, RECEIVED_MS } from '../fakes/core-archive.ts';
 import { memoryLog } from '../fakes/deps.ts';
 
 function world(limits: Partial<ArchiveLimits> = {}) {
@@ -30,8 +30,6 @@ function world(limits: Partial<ArchiveLimits> = {}) {
   return { cot, losses, log, archive, store, names };
 }
 
-const uids = (from: number, to: number): string[] => Array.from({ length: to - from }, (_, n) => `u${from + n}`);
-
 describe('the archive', () => {
   it('stores what comes in few statements, the ids in the order in which it came', async () => {
     const { cot, archive, store } = world();
@@ -46,7 +44,7 @@ describe('the archive', () => {
     const { cot, archive, store } = world({ lagMs: 20 });
     for (let n = 0; n < 10; n++) {
       store(n, n + 1);
-      await delay(1);
+      await nextTurn();
     }
     await vi.waitFor(() => expect(archive.counts().stored).toBe(10), { timeout: 200 });
     expect(cot.writes).toBeLessThanOrEqual(3);

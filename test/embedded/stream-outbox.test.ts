@@ -1,11 +1,10 @@
 // What goes out of the stream: one write a turn, whole events, a bounded queue for slow readers, and who is told to go.
 
-import { setFlagsFromString } from 'node:v8';
-import { runInNewContext } from 'node:vm';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { createOutboxes, type Outgoing } from '../../compose/embedded/core/stream/outboxes.ts';
 import type { OutboxSocket } from '../../compose/embedded/core/stream/outbox.ts';
+import { collectGarbage } from '../fakes/garbage.ts';
 
 /** A socket that takes each write when it is told to. */
 function slowSocket() {
@@ -50,17 +49,14 @@ function world(limits: { mostWaitingBytes?: number; mostWaitingTogetherBytes?: n
   return { clock, outboxes, receiver };
 }
 
-setFlagsFromString('--expose-gc');
-const collect = runInNewContext('gc') as () => void;
+const turn = () => new Promise((resolve) => setImmediate(resolve));
 
 /** The second time waits for what the first one has left to be swept. */
 function arrayBufferBytes(): number {
-  collect();
-  collect();
+  collectGarbage();
+  collectGarbage();
   return process.memoryUsage().arrayBuffers;
 }
-
-const turn = () => new Promise((resolve) => setImmediate(resolve));
 
 describe('a turn of the event loop', () => {
   it('is one write for each receiver, in the order of the events', async () => {

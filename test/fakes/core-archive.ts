@@ -3,12 +3,15 @@
 import type { Loss, LossStore } from '../../compose/embedded/core/store/archive-losses.ts';
 import type { UnwrittenLoss, UnwrittenLosses } from '../../compose/embedded/core/store/unwritten-losses.ts';
 import type { CotWriter } from '../../compose/embedded/core/store/cot-events.ts';
-import type { ArchivedEvent } from '../../compose/embedded/core/stream/parts.ts';
+import type { Archive, ArchivedEvent } from '../../compose/embedded/core/stream/parts.ts';
 import { AppError } from '../../shared/domain/app-error.ts';
 
 /** 2026-11-22T05:30:00Z */
 export const RECEIVED_MS = Date.UTC(2026, 10, 22, 5, 30);
 export const PLACES: readonly number[] = [2, 5];
+
+/** Of the events `from` until before `to`. */
+export const uids = (from: number, to: number): string[] => Array.from({ length: to - from }, (_, n) => `u${from + n}`);
 
 export function archivedEvent(wish: Partial<ArchivedEvent> = {}): ArchivedEvent {
   return {
@@ -85,5 +88,16 @@ export function memoryLosses(): LossStore & { rows: Map<number, Loss> } {
     rows,
     id: async () => ++last,
     save: async (loss) => void rows.set(loss.id, { ...loss }),
+  };
+}
+
+/** It takes everything and keeps nothing. */
+export function emptyArchive(): Archive {
+  return {
+    store: () => undefined,
+    isFullFor: () => false,
+    onRoom: () => undefined,
+    counts: () => ({ waiting: 0, capacity: 1, stored: 0, skipped: 0, lost: 0 }),
+    close: async () => undefined,
   };
 }

@@ -14,6 +14,7 @@ import type {
 import { createStream } from '../../compose/embedded/core/stream/stream.ts';
 import { AppError } from '../../shared/domain/app-error.ts';
 import { clientCertificate } from './core-admin.ts';
+import { emptyArchive } from './core-archive.ts';
 import { memoryLog } from './deps.ts';
 
 const NODE = 'node1';
@@ -112,11 +113,10 @@ export function cotWorld(limits: Partial<StreamLimits> = {}) {
       forget: () => undefined,
     },
     archive: {
+      ...emptyArchive(),
       store: (event) => void stored.push(event),
       isFullFor: () => world.isFull,
       onRoom: (resume) => void resumes.push(resume),
-      counts: () => ({ waiting: 0, capacity: 1, stored: stored.length, skipped: 0, lost: 0 }),
-      close: async () => undefined,
     },
     presence: {
       came: (who) => void presence.push({ what: 'came', who }),

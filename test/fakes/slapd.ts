@@ -3,11 +3,12 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { connect, createServer } from 'node:net';
+import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Attribute, Change, Client } from 'ldapts';
 import { escapeNameValue } from '../../shared/domain/distinguished-name.ts';
+import { freePort } from './free-port.ts';
 
 const BINARY = '/usr/sbin/slapd';
 const SCHEMA = '/etc/ldap/schema';
@@ -155,15 +156,6 @@ function configuration(directory: string, extra: string[]): string {
   });
   const general = [`modulepath ${MODULES}`, 'moduleload back_mdb', 'moduleload memberof', `pidfile ${directory}/pid`];
   return [...schemas, ...general, ...extra, ...databases, ''].join('\n');
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const address = server.address();
-  server.close();
-  await once(server, 'close');
-  return typeof address === 'object' && address !== null ? address.port : 0;
 }
 
 async function accepts(port: number): Promise<boolean> {

@@ -99,6 +99,7 @@ describe('an alert', () => {
       expect(text).toContain(`${stack.file().api}/api/health/autovacuum`);
     }
     await owner("INSERT INTO archive_loss (began, ended, events, reason) VALUES (now(), now(), 7, 'it was away')");
+    await eventually('the mail about losses is there', () => about('database').length > 0, 10_000);
     await delay(4000);
     await owner('DELETE FROM archive_loss');
     expect(about('autovacuum')).toHaveLength(1);

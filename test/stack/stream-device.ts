@@ -19,6 +19,8 @@ export interface StreamDevice {
   chat(to: { uid: string; callsign: string }, text: string): void;
   /** Waits for an event; the first that fits. */
   hears(what: string, fits: (event: CoT) => boolean, withinMs?: number): Promise<CoT>;
+  /** Resolves when all that was for it until now has come: a ping is answered in the order of events. */
+  isUpToDate(): Promise<void>;
   leave(): void;
 }
 
@@ -66,6 +68,11 @@ export async function streamDevice(
       await eventually(`${callsign} hears ${what}`, () => heard.some(fits), withinMs);
       return heard.find(fits) as CoT;
     },
+    async isUpToDate() {
+      const answered = heard.filter(isPong).length;
+      send(ping(uid));
+      await eventually(`${callsign} has an answer to its ping`, () => heard.filter(isPong).length > answered, 5_000);
+    },
     leave: () => socket.destroy(),
   };
 }
@@ -85,6 +92,17 @@ const dates = (): { time: string; start: string; stale: string } => {
 };
 
 const NOWHERE = { lat: 0, lon: 0, hae: 0, ce: 9999999, le: 9999999 };
+
+const isPong = (event: CoT): boolean => event.type() === 't-x-c-t-r';
+
+function ping(uid: string): CoT {
+  return new CoT({
+    event: {
+      _attributes: { version: '2.0', uid: `${uid}-ping`, type: 't-x-c-t', how: 'm-g', ...dates() },
+      point: { _attributes: NOWHERE },
+    },
+  });
+}
 
 export function position(uid: string, callsign: string, lat: number): CoT {
   return new CoT({

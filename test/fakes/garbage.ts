@@ -1,0 +1,8 @@
+// The garbage collector, for tests that measure memory.
+
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
+
+setFlagsFromString('--expose-gc');
+
+export const collectGarbage = runInNewContext('gc') as () => void;
