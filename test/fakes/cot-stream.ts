@@ -71,6 +71,8 @@ export interface TestClient {
   /** Stops reading. */
   rest(): void;
   leave(): Promise<void>;
+  /** Closes after all that it has said. */
+  close(): Promise<void>;
   readonly isOpen: boolean;
   socket: Duplex;
 }
@@ -168,6 +170,13 @@ export function cotWorld(limits: Partial<StreamLimits> = {}) {
       names: () => heard().map((text) => `${/ type="([^"]*)"/.exec(text)?.[1]} ${/ uid="([^"]*)"/.exec(text)?.[1]}`),
       forget: () => void chunks.splice(0),
       rest: () => void far.pause(),
+      async close() {
+        far.end();
+        await settled();
+        // As a socket of the system does it: the end shows although nobody reads.
+        socket.read(0);
+        await settled();
+      },
       async leave() {
         far.destroy();
         socket.destroy();

@@ -68,6 +68,8 @@ export function createConnection(
   let asking = false;
   /** One answer to all the pings that came together. */
   let hasPinged = false;
+  /** The client has closed: what it has sent before that still counts. */
+  let hasLeft = false;
   let ended = false;
   let endedBy: string | undefined;
 
@@ -124,6 +126,7 @@ export function createConnection(
     halves.holds(client, framing.reader.heldBytes);
     if (isFull()) parts.resting.add(goOn);
     if (asking || isFull()) socket.pause();
+    else if (hasLeft) socket.destroy();
     else if (socket.isPaused()) socket.resume();
   }
 
@@ -170,6 +173,13 @@ export function createConnection(
     framing.reader.push(rest);
   }
 
+  /** A socket that rests says so too, when nothing of it is unread. */
+  function leaves(): void {
+    hasLeft = true;
+    client.outbox.stop();
+    goOn();
+  }
+
   function goOn(): void {
     if (!ended) guarded(readOn);
   }
@@ -177,8 +187,10 @@ export function createConnection(
   return {
     client,
     open() {
+      // Else it closes by itself while its events wait, and nothing can end it any more: a revocation finds open sockets.
+      socket.allowHalfOpen = true;
       socket.on('data', take);
-      socket.on('end', () => socket.destroy());
+      socket.on('end', leaves);
     },
     closed() {
       ended = true;

@@ -127,10 +127,15 @@ export class Outbox {
   }
 
   end(): void {
+    this.stop();
+    this.giveBack();
+  }
+
+  /** Writes nothing more. The socket may still hold what it was given, until `end`. */
+  stop(): void {
     if (this.ended) return;
     this.ended = true;
     this.state.open--;
-    this.giveBack();
     for (let item = this.shift(); item !== undefined; item = this.shift()) this.drop(item);
     if (this.lagging) this.state.lagging--;
     this.queue = [];
