@@ -222,6 +222,53 @@ describe('a reader that takes nothing', () => {
     expect(slow.writes.map(({ length }) => length / 50_000)).toEqual([1, 1, 5, 5, 5, 3]);
   });
 
+  it('has what is left of a run or of an event that was begun counted, until it is taken', async () => {
+    const { outboxes, receiver } = world();
+    const slow = receiver();
+    outboxes.send(event(`<${'b'.repeat(299_998)}>`), [slow]);
+    await turn();
+    expect(outboxes.state.waitingBytes).toBe(300_000 - 65_536);
+    slow.take();
+    expect(outboxes.state.waitingBytes).toBeLessThan(300_000 - 65_536);
+    slow.takeAll();
+    expect(outboxes.state).toMatchObject({ waitingBytes: 0, lagging: 0, delivered: 1, bytesWritten: 300_000 });
+    const gone = receiver();
+    outboxes.send(event(`<${'b'.repeat(299_998)}>`), [gone]);
+    await turn();
+    gone.outbox.end();
+    expect(outboxes.state).toMatchObject({ waitingBytes: 0, lagging: 0 });
+  });
+
+  it('loses nothing of what fits because a large event is on its way', async () => {
+    const { outboxes, receiver } = world({ mostWaitingBytes: 1_000 });
+    const slow = receiver();
+    const sent = [`<${'b'.repeat(300_000)}>`, ...Array.from({ length: 50 }, (_, n) => `<${n}>`)];
+    for (const text of sent) {
+      outboxes.send(event(text), [slow]);
+      await turn();
+    }
+    slow.takeAll();
+    expect(slow.text() === sent.join('')).toBe(true);
+  });
+
+  it('can lose of what came in one turn all that was not begun', async () => {
+    const most = 20_000_000;
+    const { outboxes, receiver } = world({ mostWaitingBytes: 4_000_000, mostWaitingTogetherBytes: most });
+    const readers = Array.from({ length: 100 }, receiver);
+    for (const reader of readers) {
+      for (let n = 0; n < 900; n++) outboxes.send(event(`<${'r'.repeat(998)}>`), [reader]);
+      await turn();
+    }
+    outboxes.send(event('<all>'), readers);
+    await turn();
+    const { waitingBytes, dropped, delivered } = outboxes.state;
+    expect(waitingBytes).toBeGreaterThan(most / 2);
+    // A share may be exceeded by what has begun.
+    expect(waitingBytes).toBeLessThan(2 * most);
+    expect(dropped).toBeGreaterThan(50_000);
+    expect(delivered).toBeLessThan(100 * 270);
+  });
+
   it('holds no memory of what it was given or has lost', async () => {
     const { outboxes, receiver } = world({ mostWaitingBytes: 100_000 });
     const before = arrayBufferBytes();

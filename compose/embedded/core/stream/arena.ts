@@ -42,11 +42,12 @@ export class Arena {
     return this.block.used;
   }
 
-  /** For one write. Three numbers for each range: from, to, and one of no meaning here. */
+  /** For one write. Three numbers for each range, ascending: from, to, and one of no meaning here; `bytes` of all together. */
   lend(ranges: readonly number[], bytes: number): Lent {
     const { block, blocks } = this;
-    if (ranges.length === 3) {
-      const [from = 0, to = 0] = ranges;
+    const from = ranges[0] ?? 0;
+    const to = ranges[ranges.length - 2] ?? 0;
+    if (to - from === bytes) {
       if (!blocks.mayLend) return { bytes: this.copied(from, to), block: undefined };
       block.holders++;
       return { bytes: this.range(from, to), block };

@@ -59,7 +59,7 @@ export class Outbox {
   private queue: (Waiting | undefined)[] = [];
   private head = 0;
   private queuedBytes = 0;
-  /** What is left of an event that was begun. */
+  /** What is left of a run of events, or of one of any size, that was begun: it waits too, and cannot be dropped. */
   private begun: Buffer | undefined;
   private inFlight = 0;
   /** Where that lies, when it is lent. */
@@ -78,12 +78,15 @@ export class Outbox {
     state.open++;
   }
 
-  /** One event lies there, in the arena of this form. True when it is the first one of the turn. */
+  /**
+   * One event lies there, in the arena of this form. True when it is the first one of the turn. Neighbours are one run, no longer
+   * than a piece: where it has to wait, it is dropped or begun as a whole.
+   */
   add(from: number, to: number): boolean {
     const { ranges } = this;
     const last = ranges.length - 1;
     this.rangesBytes += to - from;
-    if (last > 0 && ranges[last - 1] === from) {
+    if (last > 0 && ranges[last - 1] === from && to - (ranges[last - 2] ?? 0) <= LARGE_PIECE_BYTES) {
       ranges[last - 1] = to;
       ranges[last] = (ranges[last] ?? 0) + 1;
       return false;
@@ -140,6 +143,7 @@ export class Outbox {
     if (this.lagging) this.state.lagging--;
     this.queue = [];
     this.head = 0;
+    if (this.begun !== undefined) this.count(-this.begun.length);
     this.begun = undefined;
     this.ranges = [];
   }
@@ -198,7 +202,7 @@ export class Outbox {
 
   private mostWaiting(): number {
     const { mostWaitingBytes, mostWaitingTogetherBytes } = this.limits;
-    if (this.state.waitingBytes <= mostWaitingTogetherBytes) return mostWaitingBytes;
+    if (this.state.waitingBytes <= mostWaitingTogetherBytes) return mostWaitingBytes + (this.begun?.length ?? 0);
     return Math.min(mostWaitingBytes, mostWaitingTogetherBytes / this.state.lagging);
   }
 
@@ -216,7 +220,10 @@ export class Outbox {
   private nextPiece(): Lent | undefined {
     const most = this.pieceBytes();
     const { begun } = this;
-    if (begun !== undefined) return this.cut(begun, most);
+    if (begun !== undefined) {
+      this.count(-begun.length);
+      return this.cut(begun, most);
+    }
     const pieces: Buffer[] = [];
     let bytes = 0;
     for (let item = this.queue[this.head]; item !== undefined; item = this.queue[this.head]) {
@@ -238,6 +245,7 @@ export class Outbox {
 
   private cut(bytes: Buffer, most: number): Lent {
     this.begun = bytes.length > most ? bytes.subarray(most) : undefined;
+    if (this.begun !== undefined) this.count(this.begun.length);
     return { bytes: bytes.subarray(0, most), block: undefined };
   }
 
