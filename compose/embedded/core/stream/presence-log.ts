@@ -30,6 +30,7 @@ const LONGEST_PAUSE_MS = 5_000;
 /** Of one person: all phones behind one account may come back at once, and nothing ever deletes these rows. */
 const COMING_RATE = { burst: 1_000, perSecond: 1 };
 const TOLD_EVERY_MS = 60_000;
+const STOPPED = 'the core was stopped';
 
 /** Before anything else it writes that whoever was there at a crash has gone; begins at once. */
 export function createPresenceLog(run: RunSql, log: Log, parts: PresenceLogParts = {}): EndingPresenceLog {
@@ -38,6 +39,8 @@ export function createPresenceLog(run: RunSql, log: Log, parts: PresenceLogParts
   const startedAt = now();
   const rest = pauses();
   let waiting: PresenceRow[] = [];
+  /** Taken out of the line, and not yet known to be written. */
+  let onTheWay = 0;
   let failures = 0;
   let lost = 0;
   const mayCome = rate({ ...COMING_RATE, now });
@@ -47,7 +50,7 @@ export function createPresenceLog(run: RunSql, log: Log, parts: PresenceLogParts
   let working: Promise<void> | undefined;
 
   async function isAway(error: unknown): Promise<boolean> {
-    if (failures === 0) log.warn('presence.behind', { waiting: waiting.length, error: messageOf(error) });
+    if (failures === 0) log.warn('presence.behind', { waiting: waiting.length + onTheWay, error: messageOf(error) });
     await rest.after(Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** failures++));
     return !isClosed;
   }
@@ -77,14 +80,22 @@ export function createPresenceLog(run: RunSql, log: Log, parts: PresenceLogParts
   async function workOff(): Promise<void> {
     while (waiting.length > 0 && !isClosed) {
       const batch = waiting.splice(0, BATCH);
-      await settle(batch, {
-        write,
-        stored: worked,
-        refused: (_, reason) => lose(1, reason),
-        away: isAway,
-      });
+      onTheWay = batch.length;
+      await settle(batch, { write, stored: wasWritten, refused: wasRefused, away: isAway });
     }
     working = undefined;
+  }
+
+  function wasWritten(batch: readonly PresenceRow[]): void {
+    if (isClosed) return;
+    onTheWay -= batch.length;
+    worked();
+  }
+
+  function wasRefused(_: PresenceRow, reason: string): void {
+    if (isClosed) return;
+    onTheWay--;
+    lose(1, reason);
   }
 
   function lose(rows: number, reason: string): void {
@@ -113,7 +124,7 @@ export function createPresenceLog(run: RunSql, log: Log, parts: PresenceLogParts
   }
 
   function add(row: PresenceRow): void {
-    if (isClosed) return lose(1, 'the core was stopped');
+    if (isClosed) return lose(1, STOPPED);
     waiting.push(row);
     if (waiting.length > mostWaiting) makeRoom();
     working ??= workOff();
@@ -137,7 +148,8 @@ export function createPresenceLog(run: RunSql, log: Log, parts: PresenceLogParts
       clearTimeout(timer);
       isClosed = true;
       rest.cutShort();
-      if (waiting.length > 0) lose(waiting.length, 'the core was stopped');
+      const left = waiting.length + onTheWay;
+      if (left > 0) lose(left, STOPPED);
     },
   };
 }
