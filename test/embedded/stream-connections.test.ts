@@ -5,7 +5,7 @@ import { describe, expect, it } from 'vitest';
 import { halfEvents } from '../../compose/embedded/core/stream/half-events.ts';
 import { createMemberships } from '../../compose/embedded/core/stream/memberships.ts';
 import { clientCertificate } from '../fakes/core-admin.ts';
-import { cot, cotWorld, sa, settled } from '../fakes/cot-stream.ts';
+import { cot, cotWorld, marti, sa, settled } from '../fakes/cot-stream.ts';
 import { memoryLog } from '../fakes/deps.ts';
 
 const RESET = Object.assign(new Error('read ECONNRESET'), { code: 'ECONNRESET' });
@@ -17,6 +17,24 @@ async function leavesAndComesBack({ people, stream }: ReturnType<typeof cotWorld
     people.set(name, [group]);
     await stream.regroup([name], undefined);
   }
+}
+
+/** Bob is subscribed to the mission; nobody has more than 100,000 bytes under way. */
+async function missionsAsked() {
+  const world = cotWorld({ mostHalvesBytes: 100_000 });
+  const answers: (() => void)[] = [];
+  world.subscribers = () =>
+    new Promise((resolve) => answers.push(() => resolve([{ clientUid: 'uid-bob', username: 'bob' }])));
+  return {
+    world,
+    bob: await world.report('bob'),
+    forMission: (uid: string, bytes: number): string =>
+      cot(uid, 'b-m-p', `${marti('mission="Search"')}<remarks>${'x'.repeat(bytes)}</remarks>`),
+    answer: async (): Promise<void> => {
+      for (const each of answers.splice(0)) each();
+      await settled();
+    },
+  };
 }
 
 describe('what is wrong with one connection', () => {
@@ -66,6 +84,39 @@ describe('what is wrong with one connection', () => {
     expect([ended, halves.bytes]).toEqual([['b'], 51]);
     halves.holds(c, 0);
     expect(halves.bytes).toBe(30);
+  });
+
+  it('an event for which missions are asked is bounded with them, until they have answered', async () => {
+    const { world, bob, forMission, answer } = await missionsAsked();
+    const [ada, cid] = [await world.report('ada'), await world.report('cid')];
+    bob.forget();
+    await ada.say(forMission('m1', 60_000));
+    await cid.say(forMission('m2', 70_000));
+    expect([ada.isOpen, cid.isOpen]).toEqual([true, false]);
+    await answer();
+    expect(bob.names()).toEqual([expect.stringMatching(/^t-x-d-d /), 'b-m-p m1']);
+    await ada.say(forMission('m3', 90_000));
+    await answer();
+    expect([ada.isOpen, bob.names().at(-1)]).toEqual([true, 'b-m-p m3']);
+  });
+
+  it('and also when its connection has broken meanwhile', async () => {
+    const { world, bob, forMission, answer } = await missionsAsked();
+    const [ada, cid] = [await world.report('ada'), await world.report('cid')];
+    bob.forget();
+    await ada.say(forMission('m1', 60_000));
+    await ada.leave();
+    await cid.say(forMission('m2', 30_000));
+    await answer();
+    expect(bob.names().slice(1)).toEqual(['b-m-p m1', 'b-m-p m2']);
+    const dan = await world.report('dan');
+    bob.forget();
+    await dan.say(forMission('m3', 60_000));
+    await dan.leave();
+    await cid.say(forMission('m4', 50_000));
+    expect(cid.isOpen).toBe(true);
+    await answer();
+    expect(bob.names().slice(1)).toEqual(['b-m-p m4']);
   });
 });
 

@@ -6,9 +6,9 @@ import type { Audiences } from './audiences.ts';
 import { type Client, placesOf } from './client.ts';
 import { isControl, isPing, isProtocolRequest, requestedVersion } from './control-types.ts';
 import { StreamFault } from './fault.ts';
-import type { HalfEvents } from './half-events.ts';
+import type { HalfEvents, Holder } from './half-events.ts';
 import type { Outboxes } from './outboxes.ts';
-import type { Router } from './router.ts';
+import type { Asked, Router } from './router.ts';
 import type { StreamEvents } from './stream-events.ts';
 import type { ServerEvents } from './server-events.ts';
 import { messageOf } from '../../../../shared/domain/thrown.ts';
@@ -34,7 +34,7 @@ export interface ConnectionParts {
   archive: Pick<Archive, 'isFullFor'>;
   /** Who rests until the archive has room, in the order in which they came to rest. */
   resting: Set<() => void>;
-  halves: HalfEvents<Client>;
+  halves: HalfEvents<Holder>;
   counts: ReadCounts;
   events: StreamEvents;
   stampAt: (atMs: number) => Stamp;
@@ -64,8 +64,8 @@ export function createConnection(
   const { archive, counts, halves, outboxes, router, server, now } = parts;
   const isFull = (): boolean => archive.isFullFor(who.username);
   let framing = parts.xml();
-  /** A mission is asked. */
-  let asking = false;
+  /** Missions are asked. */
+  let asked: Asked | undefined;
   /** One answer to all the pings that came together. */
   let hasPinged = false;
   /** The client has closed: what it has sent before that still counts. */
@@ -83,6 +83,14 @@ export function createConnection(
     processed: 0,
     lastReadMs: now().getTime(),
     end,
+  };
+
+  /** Whom the bound of all connections ends gives back what it holds. */
+  const holder: Holder = {
+    end(reason) {
+      asked?.kept.forget();
+      end(reason);
+    },
   };
 
   function end(reason: string): void {
@@ -114,7 +122,7 @@ export function createConnection(
 
   function readOn(): void {
     const atMs = now().getTime();
-    while (!ended && !asking) {
+    while (!ended && asked === undefined) {
       if (isFull()) break;
       const frame = framing.reader.next();
       if (frame === undefined) break;
@@ -123,9 +131,9 @@ export function createConnection(
     }
     if (ended) return;
     answerPings();
-    halves.holds(client, framing.reader.heldBytes);
+    hold();
     if (isFull()) parts.resting.add(goOn);
-    if (asking || isFull()) socket.pause();
+    if (asked !== undefined || isFull()) socket.pause();
     else if (hasLeft) socket.destroy();
     else if (socket.isPaused()) socket.resume();
   }
@@ -140,12 +148,17 @@ export function createConnection(
     else ask(router.route(event, client, parts.stampAt(atMs), atMs));
   }
 
-  function ask(asked: Promise<void> | undefined): void {
-    if (asked === undefined) return;
-    asking = true;
-    asked.then(
+  /** What is not yet whole, and the event for which missions are asked, also after the connection has broken. */
+  function hold(): void {
+    halves.holds(holder, (ended ? 0 : framing.reader.heldBytes) + (asked?.kept.mostXmlBytes ?? 0));
+  }
+
+  function ask(missions: Asked | undefined): void {
+    asked = missions;
+    asked?.done.then(
       () => {
-        asking = false;
+        asked = undefined;
+        hold();
         goOn();
       },
       (error: unknown) => end(messageOf(error)),
@@ -195,7 +208,7 @@ export function createConnection(
     closed() {
       ended = true;
       parts.resting.delete(goOn);
-      halves.holds(client, 0);
+      hold();
       client.outbox.end();
     },
     get endedBy() {

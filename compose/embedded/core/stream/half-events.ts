@@ -1,12 +1,17 @@
-// The bytes of events that are not yet whole, of all connections together: beyond the bound the one that holds most ends.
+// The bytes of events that are not yet whole, or kept while missions are asked, of all connections together: beyond the bound the one that holds most ends.
+
+export interface Holder {
+  /** It gives back what it holds. */
+  end(reason: string): void;
+}
 
 export interface HalfEvents<T> {
-  /** What that connection holds now; 0 when it has closed. */
+  /** What that connection holds now. */
   holds(connection: T, bytes: number): void;
   readonly bytes: number;
 }
 
-export function halfEvents<T extends { end(reason: string): void }>(mostBytes: number): HalfEvents<T> {
+export function halfEvents<T extends Holder>(mostBytes: number): HalfEvents<T> {
   const held = new Map<T, number>();
   let total = 0;
 
@@ -16,7 +21,7 @@ export function halfEvents<T extends { end(reason: string): void }>(mostBytes: n
     if (largest === undefined) return;
     holds(largest.connection, 0);
     largest.connection.end(
-      `the halves of events take more than ${mostBytes} bytes together, and this one is the largest`,
+      `the events that are under way take more than ${mostBytes} bytes together, and this one is the largest`,
     );
   }
 

@@ -5,6 +5,7 @@ import type { Outgoing } from './outboxes.ts';
 import type { Delivery, Stamp } from './parts.ts';
 
 const ROOM_STEP = 256;
+const NOTHING: Buffer = Buffer.alloc(0);
 
 /** An event that is read again, as it was stamped; undefined when that cannot be. */
 export type Redeliver = (xml: Buffer, stamp: Stamp) => Delivery | undefined;
@@ -12,7 +13,7 @@ export type Redeliver = (xml: Buffer, stamp: Stamp) => Delivery | undefined;
 export class KeptEvent implements Outgoing {
   private readonly redeliver: Redeliver;
   private readonly mostBytes: number;
-  private room = Buffer.alloc(0);
+  private room = NOTHING;
   /** What of the room counts; made anew only when the length changes. */
   private xml = this.room;
   private isFilled = false;
@@ -51,6 +52,15 @@ export class KeptEvent implements Outgoing {
     this.fresh = undefined;
   }
 
+  /** Its memory is needed. */
+  forget(): void {
+    this.fresh = undefined;
+    this.frame = undefined;
+    this.room = NOTHING;
+    this.xml = NOTHING;
+    this.isFilled = false;
+  }
+
   get isKept(): boolean {
     return this.isFilled;
   }
@@ -66,7 +76,7 @@ export class KeptEvent implements Outgoing {
   /** Empty when it cannot be written so. */
   protobuf(): Buffer {
     if (this.fresh !== undefined) return this.fresh.protobuf();
-    this.frame ??= (this.stamp && this.redeliver(this.xml, this.stamp))?.protobuf() ?? Buffer.alloc(0);
+    this.frame ??= (this.stamp && this.redeliver(this.xml, this.stamp))?.protobuf() ?? NOTHING;
     return this.frame;
   }
 }

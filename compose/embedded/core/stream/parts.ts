@@ -281,6 +281,8 @@ export interface StreamOptions {
 
 export interface StreamLimits {
   mostEventBytes: number;
+  /** Of all clients together: what is not yet whole, and what is kept while missions are asked. */
+  mostHalvesBytes: number;
   /** Waiting for one reader; beyond it the oldest events are dropped. */
   mostWaitingBytes: number;
   /** A reader that has taken nothing for so long while something waits for it is disconnected. */

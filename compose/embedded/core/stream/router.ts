@@ -25,10 +25,17 @@ import type { Roster } from './roster.ts';
 
 export interface Router {
   /**
-   * An event of that client. There is a promise when missions have to be asked: nothing more of the client is to be read until
-   * it resolves, so that its order is kept. It never rejects.
+   * An event of that client. When missions have to be asked nothing more of the client is to be read until that is done, so that
+   * its order is kept.
    */
-  route(event: CotEvent, from: Client, stamp: Stamp, atMs: number): Promise<void> | undefined;
+  route(event: CotEvent, from: Client, stamp: Stamp, atMs: number): Asked | undefined;
+}
+
+export interface Asked {
+  /** Never rejects. */
+  done: Promise<void>;
+  /** The event meanwhile. When it is forgotten, subscribers of the missions do not get it. */
+  kept: KeptEvent;
 }
 
 export interface RouterOptions {
@@ -63,7 +70,7 @@ export function createRouter(options: RouterOptions): Router {
   const placeSets = new Map<string, readonly number[]>();
   let missionsAway = false;
 
-  function route(event: CotEvent, from: Client, stamp: Stamp, atMs: number): Promise<void> | undefined {
+  function route(event: CotEvent, from: Client, stamp: Stamp, atMs: number): Asked | undefined {
     const destinations = destinationsOf(event);
     const delivery = deliveryOf(event, stamp);
     presence.saw(event, from, delivery, stamp, destinations.broadcast);
@@ -72,7 +79,7 @@ export function createRouter(options: RouterOptions): Router {
     const asked = destinations.missions.length === 0 ? undefined : heldForMissions(event, delivery, stamp);
     const returned = isMissing && isMessage(event.type) ? undelivered(event, delivery.detail()) : undefined;
     if (returned !== undefined) outboxes.send(serverEvent(returned), [from]);
-    return asked === undefined ? undefined : throughMissions(asked, from, destinations, reached);
+    return asked && { done: throughMissions(asked, from, destinations, reached), kept: asked.kept };
   }
 
   function deliver(outgoing: Outgoing, from: Client, { broadcast, devices, groups }: Destinations): Reached {
@@ -178,7 +185,7 @@ export function createRouter(options: RouterOptions): Router {
         const found = roster.ofDevice(device, (client) => client !== from && hearing.has(client));
         if (found !== undefined && reached?.has(found) === false) more.add(found);
       }
-    outboxes.send(kept, [...more], from);
+    if (kept.isKept) outboxes.send(kept, [...more], from);
   }
 
   /** Rule `missionsAway`: without the database nobody is known to be subscribed; whom the event names otherwise has it. */

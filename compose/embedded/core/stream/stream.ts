@@ -22,12 +22,12 @@ import { subscriptionOf } from './subscription.ts';
 
 const LIMITS: StreamLimits = {
   mostEventBytes: 8 * 1024 * 1024,
+  mostHalvesBytes: 256 * 1024 * 1024,
   mostWaitingBytes: 4 * 1024 * 1024,
   stalledMs: 60_000,
   regroupEveryMs: 60_000,
 };
-/** Of all clients together: halves of events, and what waits for slow readers. */
-const MOST_HALVES_BYTES = 256 * 1024 * 1024;
+/** Of all slow readers together. */
 const MOST_WAITING_TOGETHER_BYTES = 256 * 1024 * 1024;
 const LOOK_EVERY_MS = 1_000;
 const STOPS = 'the server stops';
@@ -62,7 +62,7 @@ export function createStream(options: StreamOptions): CoreStream {
     server,
     archive,
     resting: new Set(),
-    halves: halfEvents<Client>(MOST_HALVES_BYTES),
+    halves: halfEvents(limits.mostHalvesBytes),
     counts,
     events,
     stampAt: stamps(options.nodeId),
