@@ -26,6 +26,21 @@ describe('after connect', () => {
     expect(bob.heard()[1]).toContain('<TakServerVersionInfo serverVersion="5.7-RELEASE-0" apiVersion="3"/>');
   });
 
+  it('come as many of the newest reports as may wait for a reader, and the oldest clients are left out', async () => {
+    const world = cotWorld({ mostWaitingBytes: 300_000 });
+    const long = `<remarks>${'x'.repeat(7_000)}</remarks>`;
+    for (let n = 0; n < 80; n++) await (await world.join(`user${n}`)).say(sa(`u${n}`, `C${n}`, { detail: long }));
+    const before = world.stream.counts().dropped;
+    const bob = await world.join('bob');
+    const names = bob.names();
+    expect(names.at(-1)).toContain('t-x-takp-v');
+    const heard = names.slice(0, -1);
+    expect(heard.length).toBeGreaterThan(300_000 / 8_000);
+    expect(heard).toEqual(Array.from({ length: heard.length }, (_, n) => `a-f-G-U-C u${80 - heard.length + n}`));
+    expect(world.stream.counts().dropped - before).toBe(80 - heard.length);
+    expect(heard.length).toBeLessThan(80);
+  });
+
   it('what was said before the groups were known counts', async () => {
     const world = ops();
     const bob = await world.report('bob');

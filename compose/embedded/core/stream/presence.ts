@@ -30,7 +30,10 @@ export interface ClientPresenceOptions {
 
 const MOST_CHARACTERS = 256;
 const MOST_COMPARED_BYTES = 1024;
-/** A longer report is handed on and not kept: whoever comes gets those of everybody at once, from 2,048 clients 16 MB at most. */
+/**
+ * A longer report is handed on and not kept. Whoever comes gets those of everybody in one turn, and like any slow reader it keeps
+ * what may wait for it: of more than 4 MB the first ones go. A device sends the next one in seconds.
+ */
 const MOST_REPORT_BYTES = 8 * 1024;
 /** As devices without one show it. */
 const UNKNOWN = '';
