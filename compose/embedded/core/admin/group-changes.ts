@@ -18,7 +18,7 @@ const bitsSchema = z.array(z.int().min(0)).max(MOST_ROWS);
 const namesSchema = z.array(z.string().min(1).max(256)).max(10_000);
 
 export function groupChangeRoutes(options: AdminApiOptions): AdminRoute[] {
-  const { people, activeGroups, nodeId, regroup = async () => undefined } = options;
+  const { people, activeGroups, nodeId, regroup } = options;
 
   /** What is not wanted is switched off; what is no group of theirs is passed over. */
   async function keepOn(

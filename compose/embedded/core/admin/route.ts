@@ -55,7 +55,7 @@ export interface AdminApiOptions {
    * Takes the groups of those people anew on the stream: after they have switched groups, or when an admin says so.
    * `clientUid` is the device that has switched them.
    */
-  regroup?: (usernames: readonly string[], clientUid: string | undefined) => Promise<void>;
+  regroup: (usernames: readonly string[], clientUid: string | undefined) => Promise<void>;
   /** Figures of the stream and of what it stores; undefined while there is no stream. */
   streamCounts?: () => StreamCounts;
   archiveCounts?: () => ArchiveCounts;
