@@ -4,7 +4,7 @@ import { nameKey } from '../../../../shared/domain/names.ts';
 import { codeOf, messageOf } from '../../../../shared/domain/thrown.ts';
 import type { Subscription } from '../parts.ts';
 import { createAudiences } from './audiences.ts';
-import type { Client } from './client.ts';
+import { type Client, placesOf } from './client.ts';
 import { type Connection, type ConnectionParts, createConnection, type ReadCounts } from './connection.ts';
 import { framings } from './framings.ts';
 import { halfEvents } from './half-events.ts';
@@ -144,10 +144,7 @@ export function createStream(options: StreamOptions): CoreStream {
     const { client } = connection;
     connections.set(client, connection);
     roster.add(client);
-    audiences.place(
-      client,
-      client.memberships.flatMap(({ direction, place }) => (direction === 'OUT' ? place : [])),
-    );
+    audiences.place(client, placesOf(client.memberships, 'OUT'));
     arrival.socket.once('close', () => leave(connection, endOf(arrival.socket)));
     events.happened('connected', client);
     presence.replayTo(client);
