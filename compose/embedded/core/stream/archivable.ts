@@ -1,6 +1,6 @@
 // Which events can be rows. A value that the tables do not take is found here, so that it never costs a batch.
 
-import { usualCotTime } from './cot-time.ts';
+import { readCotTime } from './cot-time.ts';
 import type { ArchivedEvent } from './parts.ts';
 
 /** An event that waits for its ids. */
@@ -28,10 +28,6 @@ const MOST_RECIPIENTS = 1_000;
 const MOST_COPIED = 1024 ** 2;
 /** About what the other members take in memory. */
 const FIXED_CHARACTERS = 200;
-
-/** `YYYY-MM-DDThh:mm:ss`, a fraction or none, `Z`, an offset or none. */
-const INSTANT = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?$/;
-const LONGEST_INSTANT = 40;
 
 /** Undefined when time, start or stale is no date, a number is beyond all measure, or uid or type are too long for an index. */
 export function archivable(event: ArchivedEvent): Archivable | undefined {
@@ -80,15 +76,9 @@ function charactersOf({
   );
 }
 
-/** Milliseconds since 1970. A date without an offset is one of UTC. */
+/** Milliseconds since 1970. A date without an offset is one of UTC; one without seconds is none. */
 export function instantOf(text: string | undefined): number | undefined {
-  if (text === undefined) return undefined;
-  const usual = usualCotTime(text);
-  if (usual !== undefined) return usual;
-  if (text.length > LONGEST_INSTANT || !INSTANT.test(text)) return undefined;
-  const hasOffset = text.endsWith('Z') || /[+-]\d\d:?\d\d$/.test(text.slice(19));
-  const ms = Date.parse(hasOffset ? text : `${text}Z`);
-  return Number.isNaN(ms) ? undefined : ms;
+  return text?.[16] === ':' ? readCotTime(text) : undefined;
 }
 
 function isPlain({ point, chat }: ArchivedEvent): boolean {
