@@ -139,6 +139,20 @@ describe('a mission', () => {
     expect(await ask('PUT', named('Gamma'), { as: RON })).toMatchObject({ status: 403 });
   });
 
+  it('is in the groups that the query names, or in those of its maker, when the list in the body is empty', async () => {
+    const headers = { 'content-type': 'application/json' };
+    const json = { groups: [] };
+    const made = await ask('PUT', named('No list'), { json, headers });
+    expect([made.status, made.body.data[0].groups]).toEqual([201, ['Ops']]);
+    const query = 'group=__ANON__&allowGroupChange=true';
+    const moved = await ask('PUT', `${named('No list')}?${query}`, { as: ADMIN, json, headers });
+    expect([moved.status, moved.body.data[0].groups]).toEqual([200, ['__ANON__']]);
+    const corners = { boundingPolygon: ['1,2'] };
+    expect((await ask('PUT', named('Square'), { json: corners, headers })).status).toBe(201);
+    const emptied = await ask('PUT', named('Square'), { json: { boundingPolygon: [] }, headers });
+    expect(emptied.body.data[0].boundingPolygon ?? []).toEqual([]);
+  });
+
   it('exists once for those who see it, however many make it at once', async () => {
     const made = await Promise.all(Array.from({ length: 8 }, () => ask('PUT', `${named('Once')}?creatorUid=u`)));
     expect(made.filter(({ status }) => status === 201)).toHaveLength(1);

@@ -68,12 +68,17 @@ export async function missionRequest(c: AdminContext): Promise<MissionRequest> {
   const fromBody = await jsonBody(c, z.record(z.string(), z.unknown()));
   const given = {
     ...fromQuery,
-    ...Object.fromEntries(Object.entries(fromBody ?? {}).filter(([, value]) => value !== null)),
+    ...Object.fromEntries(Object.entries(fromBody ?? {}).filter(isSaid)),
   };
   const { groups, ...draft } = parsed(Said, given);
   const password = said(c, 'password');
   if (password !== undefined && !isPossiblePassword(password)) throw invalid('password must have 1 to 256 characters');
   return { draft, password, groups };
+}
+
+/** Corners may be emptied; an empty list of groups says as little as an empty `group` in the query. */
+function isSaid([name, value]: [string, unknown]): boolean {
+  return value !== null && !(name === 'groups' && Array.isArray(value) && value.length === 0);
 }
 
 const TEXTS = ['description', 'chatRoom', 'baseLayer', 'bbox', 'path', 'classification', 'tool'];
