@@ -11,8 +11,9 @@ import { missionTokens } from '../../compose/embedded/core/missions/tokens.ts';
 import { unescapeXml } from '../../compose/embedded/core/missions/stored-values.ts';
 import { escapeXml } from '../../compose/embedded/core/stream/xml/escape.ts';
 import { AppError } from '../../shared/domain/app-error.ts';
-import { START } from '../fakes/core-admin.ts';
-import { noMissions } from '../fakes/core-missions.ts';
+import { PASSWORD_RATE } from '../../compose/embedded/core/missions/limits.ts';
+import { adminWorld, byCertificate, START } from '../fakes/core-admin.ts';
+import { NO_DRAFT, noMissions } from '../fakes/core-missions.ts';
 import { memoryLog } from '../fakes/deps.ts';
 
 function attributeOf(xml: string, name: string): string | undefined {
@@ -55,6 +56,44 @@ describe('a rate', () => {
     expect([isWithin('ada'), isWithin('ada'), isWithin('ada')]).toEqual([true, true, false]);
     nowMs -= 3_600_000;
     expect(isWithin('ada')).toBe(false);
+  });
+});
+
+/** A mission of Ops with a password, owned by ada. */
+async function oneMission() {
+  const none = noMissions();
+  const of = { id: 1, guid: 'g', name: 'One', creatorUid: '', createTime: new Date(START) };
+  const groups: MissionWithGroups['groups'][number][] = [];
+  const mission: MissionWithGroups = { ...NO_DRAFT, ...of, passwordHash: 'no hash', groups };
+  const world = adminWorld({
+    missions: {
+      ...none,
+      reads: { ...none.reads, find: async () => mission },
+      subscriptions: {
+        ...none.subscriptions,
+        roleOf: async (_, username) => (username === 'ada' ? 'MISSION_OWNER' : undefined),
+      },
+    },
+  });
+  world.people.addGroup('core_Ops');
+  for (const name of ['ada', 'bob']) world.people.addPerson(name, 'x').groups.push('core_Ops');
+  const [ops] = await world.options.groups.ensure(['Ops']);
+  groups.push({ name: 'Ops', place: ops?.bitpos ?? 0 });
+  return world;
+}
+
+describe('how often a person may', () => {
+  it('try passwords is one limit, whatever they try them for', async () => {
+    const world = await oneMission();
+    const bob = byCertificate('bob');
+    const statuses: number[] = [];
+    for (let n = 0; n <= PASSWORD_RATE.burst; n++) {
+      const [method, rest] = n % 2 === 0 ? ['GET', '?'] : ['PUT', '/subscription?uid=b&'];
+      const { status } = await world.ask(method, `/Marti/api/missions/One${rest}password=x`, { as: bob });
+      statuses.push(status);
+    }
+    expect(statuses).toEqual([...Array.from({ length: PASSWORD_RATE.burst }, () => 403), 429]);
+    world.end();
   });
 });
 

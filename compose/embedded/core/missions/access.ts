@@ -6,7 +6,7 @@ import { isAdmin } from '../admin/roles.ts';
 import type { AdminApiOptions, AdminContext } from '../admin/route.ts';
 import { CoreFault, PageFault } from '../http/answers.ts';
 import type { MissionKey, Places } from '../store/missions.ts';
-import { CHANGE_RATE } from './limits.ts';
+import { CHANGE_RATE, PASSWORD_RATE } from './limits.ts';
 import { may, MISSION_ROLES, type MissionPermission, type MissionRole, type MissionWithGroups } from './mission.ts';
 import { rate } from '../rate.ts';
 import { missionKey } from './request.ts';
@@ -28,6 +28,8 @@ export interface MissionAccess {
   visitToWrite(permission: MissionPermission, c: AdminContext, key?: MissionKey): Promise<Visit>;
   /** Rejects with 429 for whoever changes too much too fast. */
   requireRate(c: AdminContext): void;
+  /** The same for whoever tries too many passwords, whatever for. */
+  requirePasswordRate(c: AdminContext): void;
   /** Groups for a mission of the caller: those that were asked for, else their own. Rejects with 403 for those of others. */
   groupsFor(c: AdminContext, asked: readonly string[] | undefined): Promise<number[]>;
 }
@@ -37,6 +39,7 @@ const ANONYMOUS = '__ANON__';
 export function missionAccess(options: AdminApiOptions): MissionAccess {
   const { reads, subscriptions, tokens } = options.missions;
   const isWithinRate = rate({ ...CHANGE_RATE, now: options.now });
+  const mayTry = rate({ ...PASSWORD_RATE, now: options.now });
 
   async function visit(c: AdminContext, key = missionKey(c)): Promise<Visit> {
     const sees = await visiblePlaces(c.env.caller, options);
@@ -92,6 +95,11 @@ export function missionAccess(options: AdminApiOptions): MissionAccess {
     },
 
     requireRate,
+
+    requirePasswordRate({ env: { caller } }) {
+      if (mayTry(caller.username)) return;
+      throw new PageFault(429, 'Too many passwords were tried: wait a minute.', { headers: { 'retry-after': '60' } });
+    },
 
     async groupsFor(c, asked) {
       const { caller } = c.env;

@@ -4,13 +4,12 @@ import { demanded, flag } from '../admin/body.ts';
 import { isAdmin } from '../admin/roles.ts';
 import { visiblePlaces } from '../admin/own-groups.ts';
 import type { AdminApiOptions, AdminContext } from '../admin/route.ts';
-import { CoreFault, json, PageFault, wrapped } from '../http/answers.ts';
+import { CoreFault, json, wrapped } from '../http/answers.ts';
 import type { MissionKey } from '../store/missions.ts';
 import type { MissionAccess, Visit } from './access.ts';
 import { audience } from './audience.ts';
-import { MISSION_LIMITS, PASSWORD_RATE } from './limits.ts';
+import { MISSION_LIMITS } from './limits.ts';
 import { may, type MissionWithGroups } from './mission.ts';
-import { rate } from '../rate.ts';
 import {
   changeWindow,
   guidOf,
@@ -32,7 +31,6 @@ export function missionHandlers(options: AdminApiOptions, access: MissionAccess)
   const { nodeId, now, missions } = options;
   const { reads, writes, subscriptions, tokens, passwords, announce } = missions;
   const hearers = audience(subscriptions, options.subscriptions);
-  const mayTry = rate({ ...PASSWORD_RATE, now });
 
   async function put(c: AdminContext): Promise<Response> {
     access.requireRate(c);
@@ -124,8 +122,7 @@ export function missionHandlers(options: AdminApiOptions, access: MissionAccess)
   }
 
   async function requirePassword(c: AdminContext, mission: MissionWithGroups, password: string): Promise<void> {
-    if (!mayTry(c.env.caller.username))
-      throw new PageFault(429, 'Too many passwords were tried: wait a minute.', { headers: { 'retry-after': '60' } });
+    access.requirePasswordRate(c);
     if (mission.passwordHash !== null && (await passwords.matches(password, mission.passwordHash))) return;
     throw new CoreFault('forbidden', `This is not the password of the mission ${mission.name}.`);
   }

@@ -4,12 +4,10 @@ import { flag, invalid } from '../admin/body.ts';
 import { nameKey } from '../../../../shared/domain/names.ts';
 import type { AdminApiOptions, AdminContext } from '../admin/route.ts';
 import { contact } from '../admin/subscriptions.ts';
-import { CoreFault, emptyAnswer, json, PageFault, wrapped } from '../http/answers.ts';
+import { CoreFault, emptyAnswer, json, wrapped } from '../http/answers.ts';
 import type { MissionAccess, Visit } from './access.ts';
 import { audience } from './audience.ts';
-import { PASSWORD_RATE } from './limits.ts';
 import type { MissionRole } from './mission.ts';
-import { rate } from '../rate.ts';
 import { changeWindow, roleDemanded, uidDemanded, uidSaid } from './request.ts';
 import { shownMission, shownRole, shownSubscription } from './shown.ts';
 
@@ -22,7 +20,6 @@ export function subscriptionHandlers(options: AdminApiOptions, access: MissionAc
   const { nodeId, now, missions, subscriptions: connected } = options;
   const { reads, subscriptions, tokens, passwords, announce } = missions;
   const hearersOf = audience(subscriptions, connected);
-  const mayTry = rate({ ...PASSWORD_RATE, now });
 
   /** Rejects with 403 for whoever has no way in. */
   async function roleToSubscribe(c: AdminContext, { mission, role }: Visit): Promise<MissionRole> {
@@ -30,8 +27,7 @@ export function subscriptionHandlers(options: AdminApiOptions, access: MissionAc
     const refused = (why: string): CoreFault => new CoreFault('forbidden', `${why} (mission ${mission.name})`);
     if (password !== '') {
       if (mission.passwordHash === null) throw refused('A password was given, and the mission has none');
-      if (!mayTry(c.env.caller.username))
-        throw new PageFault(429, 'Too many passwords were tried: wait a minute.', { headers: { 'retry-after': '60' } });
+      access.requirePasswordRate(c);
       if (!(await passwords.matches(password, mission.passwordHash))) throw refused('The password is not that one');
       if (role === undefined && mission.inviteOnly) throw refused('One has to be invited');
       return role ?? mission.defaultRole;
