@@ -11,7 +11,7 @@ import { missionTokens } from '../../compose/embedded/core/missions/tokens.ts';
 import { unescapeXml } from '../../compose/embedded/core/missions/stored-values.ts';
 import { escapeXml } from '../../compose/embedded/core/stream/xml/escape.ts';
 import { AppError } from '../../shared/domain/app-error.ts';
-import { PASSWORD_RATE } from '../../compose/embedded/core/missions/limits.ts';
+import { CHANGE_RATE, PASSWORD_RATE } from '../../compose/embedded/core/missions/limits.ts';
 import { adminWorld, byCertificate, START } from '../fakes/core-admin.ts';
 import { NO_DRAFT, noMissions } from '../fakes/core-missions.ts';
 import { memoryLog } from '../fakes/deps.ts';
@@ -93,6 +93,30 @@ describe('how often a person may', () => {
       statuses.push(status);
     }
     expect(statuses).toEqual([...Array.from({ length: PASSWORD_RATE.burst }, () => 403), 429]);
+    world.end();
+  });
+
+  it('change a mission counts each change once', async () => {
+    const world = await oneMission();
+    const change = async () => {
+      const { status } = await world.ask('PUT', '/Marti/api/missions/One', { as: byCertificate('ada') });
+      return status;
+    };
+    for (let n = 0; n < CHANGE_RATE.burst; n++) expect(await change()).toBe(200);
+    expect(await change()).toBe(429);
+    world.end();
+  });
+
+  it('make missions is the same limit', async () => {
+    const world = adminWorld();
+    world.people.addGroup('core_Ops');
+    world.people.addPerson('ada', 'x').groups.push('core_Ops');
+    const make = async (name: number) => {
+      const { status } = await world.ask('PUT', `/Marti/api/missions/${name}`, { as: byCertificate('ada') });
+      return status;
+    };
+    for (let n = 0; n < CHANGE_RATE.burst; n++) expect(await make(n)).toBe(201);
+    expect(await make(CHANGE_RATE.burst)).toBe(429);
     world.end();
   });
 });

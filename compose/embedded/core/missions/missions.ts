@@ -33,7 +33,6 @@ export function missionHandlers(options: AdminApiOptions, access: MissionAccess)
   const hearers = audience(subscriptions, options.subscriptions);
 
   async function put(c: AdminContext): Promise<Response> {
-    access.requireRate(c);
     const key = missionKey(c);
     if (!('name' in key)) throw new CoreFault('invalid', 'Invalid Request: a mission is made by its name');
     requireMissionName(key.name);
@@ -45,6 +44,7 @@ export function missionHandlers(options: AdminApiOptions, access: MissionAccess)
   }
 
   async function create(c: AdminContext, name: string, request: MissionRequest, creatorUid: string): Promise<Response> {
+    access.requireRate(c);
     const { caller } = c.env;
     const places = await access.groupsFor(c, request.groups);
     const sees = await visiblePlaces(caller, options);
