@@ -261,6 +261,20 @@ describe('the contents of a mission', () => {
     );
   });
 
+  it.each([
+    ['an apostrophe', `callsign="O'Brien"`, "O'Brien"],
+    ['an apostrophe that is escaped', `callsign='O&apos;Brien'`, "O'Brien"],
+    ['quotation marks', `callsign = 'the "Duke"'`, 'the "Duke"'],
+    ['nothing', `callsign=""`, ''],
+  ])('show names with %s whole', async (_, attribute, callsign) => {
+    await make('Quoted');
+    await addEvent('quoted', 'x');
+    await core.sql`UPDATE cot_router SET detail = ${`<detail><contact ${attribute} endpoint='a"b'/></detail>`} WHERE uid = 'quoted'`;
+    await all.put('Quoted', { uids: ['quoted'] });
+    const { body } = await ask('GET', named('Quoted'));
+    expect(body.data[0].uids[0].details.callsign).toBe(callsign);
+  });
+
   it('says of a file in its changes what its own people may know, not what strangers have brought since', async () => {
     const hash = await addFile('plan of ours.txt');
     await make('Plans');

@@ -255,8 +255,10 @@ function plain(details: UidDetails | null): UidDetails | null {
 
 /** Texts of attributes as they stand in the XML: `plain` reads them. */
 function detailsColumn(sql: postgres.ISql): postgres.Fragment {
+  const quoted = (element: string, name: string, quote: string): postgres.Fragment =>
+    sql`substring(left(e.detail, ${DETAIL_CHARACTERS}) FROM ${`<${element}\\s[^>]*?${name}\\s*=\\s*${quote}([^${quote}]*)${quote}`})`;
   const attribute = (element: string, name: string): postgres.Fragment =>
-    sql`substring(left(e.detail, ${DETAIL_CHARACTERS}) FROM ${`<${element}\\s[^>]*?${name}\\s*=\\s*["']([^"']*)["']`})`;
+    sql`coalesce(${quoted(element, name, '"')}, ${quoted(element, name, "'")})`;
   return sql`json_build_object('type', coalesce(e.cot_type, ''), 'callsign', ${attribute('contact', 'callsign')},
     'iconsetPath', ${attribute('usericon', 'iconsetpath')}, 'color', ${attribute('color', 'argb')},
     'lat', e.event_pt[1], 'lon', e.event_pt[0])`;
