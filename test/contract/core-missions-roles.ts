@@ -67,6 +67,18 @@ export function missionRoles(given: () => MissionWorld): void {
       expect((await all.ask('PUT', `${path}?uid=d3`, { as: BOB })).status).toBe(201);
     });
 
+    it('is ended by whose it is or an admin, and by nobody else', async () => {
+      await all.make('Ended');
+      await all.subscribe('Ended');
+      const subscribed = async () => (await all.ask('GET', named('Ended', '/subscriptions'))).body.data as string[];
+      const end = (as: CoreCaller) =>
+        all.ask('DELETE', `${named('Ended', '/subscription')}?uid=uid-bob&disconnectOnly=false`, { as });
+      await end(ADA);
+      expect(await subscribed()).toEqual(['uid-ada', 'uid-bob']);
+      expect((await end(ADMIN)).status).toBe(200);
+      expect(await subscribed()).toEqual(['uid-ada']);
+    });
+
     it('with a password: opened by it, by its token until it changes, by nothing else', async () => {
       const { guid } = await all.make('Secret', 'password=open%20sesame');
       expect((await all.ask('GET', named('Secret'), { as: BOB })).status).toBe(403);

@@ -2,6 +2,7 @@
 
 import { flag, invalid } from '../admin/body.ts';
 import { nameKey } from '../../../../shared/domain/names.ts';
+import { isAdmin } from '../admin/roles.ts';
 import type { AdminApiOptions, AdminContext } from '../admin/route.ts';
 import { contact } from '../admin/subscriptions.ts';
 import { CoreFault, emptyAnswer, json, wrapped } from '../http/answers.ts';
@@ -61,7 +62,9 @@ export function subscriptionHandlers(options: AdminApiOptions, access: MissionAc
     const clientUid = uidDemanded(c, 'uid');
     const { mission } = await access.visit(c);
     const isForGood = (c.req.query('disconnectOnly') ?? '') !== '' && !flag(c, 'disconnectOnly');
-    await subscriptions.unsubscribe(mission.id, { clientUid, username: c.env.caller.username }, isForGood);
+    const { caller } = c.env;
+    const whom = isAdmin(caller) ? { clientUid } : { clientUid, username: caller.username };
+    await subscriptions.unsubscribe(mission.id, whom, isForGood);
     return emptyAnswer();
   }
 

@@ -29,7 +29,7 @@ export interface MissionSubscriptions {
   subscribe(missionId: number, device: Device, role: MissionRole, now: Date): Promise<MissionSubscription>;
   setToken(missionId: number, uid: string, token: string): Promise<void>;
   /** `forget` takes the role away too. */
-  unsubscribe(missionId: number, device: Device, forget: boolean): Promise<void>;
+  unsubscribe(missionId: number, whom: Pick<Device, 'clientUid'> & Partial<Device>, forget: boolean): Promise<void>;
   /** How many rows have got another role. */
   setRole(missionId: number, whom: Partial<Device>, role: MissionRole): Promise<number>;
 }
@@ -115,27 +115,31 @@ export function missionSubscriptions(run: RunSql, changed: () => void): MissionS
       changed();
     },
 
-    async unsubscribe(missionId, { clientUid, username }, forget) {
-      await run((sql) => {
-        const theirs = sql`mission_id = ${missionId} AND client_uid = ${clientUid} AND lower(username) = lower(${username})`;
-        return forget
-          ? sql`DELETE FROM mission_subscription WHERE ${theirs}`
-          : sql`UPDATE mission_subscription SET token = NULL WHERE ${theirs}`;
-      });
+    async unsubscribe(missionId, whom, forget) {
+      await run((sql) =>
+        forget
+          ? sql`DELETE FROM mission_subscription WHERE ${theirs(sql, missionId, whom)}`
+          : sql`UPDATE mission_subscription SET token = NULL WHERE ${theirs(sql, missionId, whom)}`,
+      );
       changed();
     },
 
-    async setRole(missionId, { clientUid, username }, role) {
+    async setRole(missionId, whom, role) {
       const { count } = await run(
         (sql) => sql`
-          UPDATE mission_subscription SET role_id = ${roleId(role)} WHERE mission_id = ${missionId}
-            AND ${clientUid === undefined ? sql`true` : sql`client_uid = ${clientUid}`}
-            AND ${username === undefined ? sql`true` : sql`lower(username) = lower(${username})`}`,
+          UPDATE mission_subscription SET role_id = ${roleId(role)} WHERE ${theirs(sql, missionId, whom)}`,
       );
       changed();
       return count;
     },
   };
+}
+
+/** The rows of a device, of a person, or of a person's device. */
+function theirs(sql: postgres.ISql, missionId: number, { clientUid, username }: Partial<Device>): postgres.Fragment {
+  return sql`mission_id = ${missionId}
+    AND ${clientUid === undefined ? sql`true` : sql`client_uid = ${clientUid}`}
+    AND ${username === undefined ? sql`true` : sql`lower(username) = lower(${username})`}`;
 }
 
 function columns(sql: postgres.ISql): postgres.Fragment {
