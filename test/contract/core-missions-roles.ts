@@ -185,6 +185,18 @@ export function missionRoles(given: () => MissionWorld): void {
       ]);
     });
 
+    it('has a uid that the API takes too, or becomes no content and goes to whoever is subscribed all the same', async () => {
+      const { guid } = await all.make('Odd uids');
+      await all.subscribe('Odd uids');
+      const { posts } = all.missions;
+      for (const uid of ['', 'a\u2028b', 'a\nb', '\uD800', 'x'.repeat(256)])
+        expect(await posts.post({ name: 'Odd uids', guid: undefined }, event(uid), await from('bob'))).toHaveLength(1);
+      const braced = { name: undefined, guid: `{${guid.toUpperCase()}}` };
+      expect(await posts.post(braced, event('plain'), await from('bob'))).toHaveLength(1);
+      expect((await all.ask('GET', named('Odd uids'))).body.data[0].uids).toMatchObject([{ data: 'plain' }]);
+      expect((await all.ask('DELETE', `${named('Odd uids', '/contents')}?uid=plain`)).body.data[0].uids).toEqual([]);
+    });
+
     it('goes nowhere from somebody who is not subscribed, may not write, or does not send into its groups', async () => {
       await all.make('Closed');
       const { posts } = all.missions;

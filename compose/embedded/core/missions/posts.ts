@@ -14,6 +14,7 @@ import type { Announce } from './announce.ts';
 import type { Audience } from './audience.ts';
 import { MISSION_LIMITS } from './limits.ts';
 import { may, type MissionRole, type MissionWithGroups } from './mission.ts';
+import { isContentUid, readGuid } from './request.ts';
 
 export interface MissionPostsOptions {
   reads: Pick<MissionReads, 'find' | 'named' | 'contents'>;
@@ -52,7 +53,6 @@ const MOST_RUNNING = 50;
 /** After a failure nothing is tried for so long. */
 const REST_MS = 1_000;
 const FULL_TOLD_EVERY_MS = 60_000;
-const LONGEST_UID = MISSION_LIMITS.uid;
 const NOBODY: readonly StreamDevice[] = [];
 
 export function missionPosts(options: MissionPostsOptions): KeptMissionPosts {
@@ -79,8 +79,8 @@ export function missionPosts(options: MissionPostsOptions): KeptMissionPosts {
 
   async function destined({ name, guid }: MissionDestination): Promise<MissionWithGroups[]> {
     if (guid !== undefined) {
-      const wanted = guid.toLowerCase();
-      if (!isGuid(wanted)) return [];
+      const wanted = readGuid(guid);
+      if (wanted === undefined) return [];
       return missions.ask(`guid ${wanted}`, async () => {
         const mission = await reads.find({ guid: wanted }, 'all');
         return mission === undefined ? [] : [mission];
@@ -147,7 +147,7 @@ export function missionPosts(options: MissionPostsOptions): KeptMissionPosts {
     if (mission === undefined) return NOBODY;
     const posted = await open.ask(String(mission.id), () => opened(mission));
     if (!may(posted.roles.get(nameKey(from.username)), 'MISSION_WRITE')) return NOBODY;
-    const isNew = !posted.isFull && !posted.uids.has(event.uid) && isPossibleUid(event.uid);
+    const isNew = !posted.isFull && !posted.uids.has(event.uid) && isContentUid(event.uid);
     if (isNew && (posted.adding.has(event.uid) || running < MOST_RUNNING)) await addedOnce(posted, event, from);
     return posted.devices.filter((device) => !isSender(device, from));
   }
@@ -194,12 +194,4 @@ function strength(role: MissionRole): number {
 
 function isSender({ clientUid, username }: StreamDevice, from: MissionSender): boolean {
   return clientUid === from.clientUid && nameKey(username) === nameKey(from.username);
-}
-
-function isGuid(text: string): boolean {
-  return /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(text);
-}
-
-function isPossibleUid(uid: string): boolean {
-  return uid !== '' && uid.length <= LONGEST_UID && !/[\p{Cc}\p{Cs}]/u.test(uid);
 }

@@ -30,6 +30,7 @@ const corner = z
   .string()
   .max(60)
   .regex(/^-?\d+(\.\d+)?,-?\d+(\.\d+)?$/, 'must be lat,lon in degrees');
+const contentUid = label(MISSION_LIMITS.uid).min(1);
 const role = z.enum(MISSION_ROLES);
 const optional = <T extends z.ZodType>(schema: T) => schema.nullish().transform((value) => value ?? undefined);
 
@@ -88,8 +89,12 @@ const Contents = z.object({
     .array(z.string().regex(/^[0-9a-fA-F]{64}$/, 'must be a SHA-256 in hex'))
     .max(MISSION_LIMITS.added)
     .default([]),
-  uids: z.array(label(MISSION_LIMITS.uid).min(1)).max(MISSION_LIMITS.added).default([]),
+  uids: z.array(contentUid).max(MISSION_LIMITS.added).default([]),
 });
+
+export function isContentUid(uid: string): boolean {
+  return contentUid.safeParse(uid).success;
+}
 
 export async function contentsRequest(c: AdminContext): Promise<{ hashes: string[]; uids: string[] }> {
   const body = await jsonBody(c, z.looseObject({}));
@@ -115,9 +120,14 @@ export function missionKey(c: AdminContext): MissionKey {
 }
 
 export function guidOf(given: string): string {
-  const [, guid] = GUID.exec(given) ?? [];
+  const guid = readGuid(given);
   if (guid === undefined) throw invalid('the guid of a mission must be a UUID');
-  return guid.toLowerCase();
+  return guid;
+}
+
+/** In lower case, without braces; undefined for what is none. */
+export function readGuid(given: string): string | undefined {
+  return GUID.exec(given)?.[1]?.toLowerCase();
 }
 
 /** Throws for a name that no new mission can have. */
