@@ -149,6 +149,38 @@ export function missionRoles(given: () => MissionWorld): void {
     });
   });
 
+  it('keeps an owner when two owners take the role from each other at once', async () => {
+    await all.make('Duel');
+    await all.subscribe('Duel');
+    const set = (uid: string, role: string, as: CoreCaller) =>
+      all.ask('PUT', `${named('Duel', '/role')}?clientUid=${uid}&role=${role}`, { as });
+    for (let round = 0; round < 10; round++) {
+      for (const uid of ['uid-ada', 'uid-bob']) await set(uid, 'MISSION_OWNER', ADMIN);
+      const ends = await Promise.all([
+        set('uid-bob', 'MISSION_SUBSCRIBER', ADA),
+        set('uid-ada', 'MISSION_SUBSCRIBER', BOB),
+      ]);
+      expect(ends.filter(({ status }) => status === 200)).toHaveLength(1);
+      const { body } = await all.ask('GET', named('Duel', '/subscriptions/roles'), { as: ADMIN });
+      const roles = body.data.map((each: { role: { type: string } }) => each.role.type);
+      expect(roles.toSorted()).toEqual(['MISSION_OWNER', 'MISSION_SUBSCRIBER']);
+    }
+  });
+
+  it('counts owners beyond the end of a list', async () => {
+    const { guid } = await all.make('Crowd');
+    await all.sql`
+      INSERT INTO mission_subscription (mission_id, client_uid, username, create_time, uid, role_id)
+      SELECT m.id, 'a' || i, 'crowd', now(), 'crowd-' || i, 1 FROM mission m, generate_series(1, 10000) i
+      WHERE m.guid = ${guid}::text::uuid`;
+    await all.subscribe('Crowd');
+    const set = (uid: string, role: string) =>
+      all.ask('PUT', `${named('Crowd', '/role')}?clientUid=${uid}&role=${role}`, { as: ADMIN });
+    expect((await set('uid-bob', 'MISSION_OWNER')).status).toBe(200);
+    expect((await set('uid-bob', 'MISSION_SUBSCRIBER')).status).toBe(200);
+    expect((await set('uid-ada', 'MISSION_SUBSCRIBER')).status).toBe(409);
+  });
+
   describe('an event that is sent to a mission', () => {
     const from = async (name: string) => ({
       username: name,

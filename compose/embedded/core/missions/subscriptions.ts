@@ -90,20 +90,8 @@ export function subscriptionHandlers(options: AdminApiOptions, access: MissionAc
     if (clientUid === '' && username === '') throw invalid('clientUid or username must say whose role it is');
     const { mission } = await access.visitToWrite('MISSION_SET_ROLE', c);
     const whom = { ...(clientUid === '' ? {} : { clientUid }), ...(username === '' ? {} : { username }) };
-    const all = await subscriptions.of(mission.id, 'left too');
-    const meant = all.filter(
-      (each) =>
-        (clientUid === '' || each.clientUid === clientUid) &&
-        (username === '' || nameKey(each.username) === nameKey(username)),
-    );
+    const meant = await subscriptions.setRole(mission.id, whom, role);
     if (meant.length === 0) throw new CoreFault('not found', `Nobody like that is subscribed to ${mission.name}.`);
-    const ownersLeft = all.filter((each) => each.role === 'MISSION_OWNER' && !meant.includes(each));
-    if (role !== 'MISSION_OWNER' && ownersLeft.length === 0 && meant.some((each) => each.role === 'MISSION_OWNER'))
-      throw new CoreFault(
-        'conflict',
-        `The mission ${mission.name} would have no owner: make somebody else owner first.`,
-      );
-    await subscriptions.setRole(mission.id, whom, role);
     const told = (await hearersOf(mission)).filter(({ clientUid: uid, username: person }) =>
       meant.some((each) => each.clientUid === uid && nameKey(each.username) === nameKey(person)),
     );

@@ -7,7 +7,7 @@ import { CoreFault } from '../http/answers.ts';
 import { MISSION_LIMITS } from '../missions/limits.ts';
 import type { MissionRole, MissionSubscription } from '../missions/mission.ts';
 import type { RunSql } from './certificates.ts';
-import { roleId } from './mission-writes.ts';
+import { lockedMission, roleId } from './mission-writes.ts';
 
 export interface Device {
   clientUid: string;
@@ -30,8 +30,8 @@ export interface MissionSubscriptions {
   setToken(missionId: number, uid: string, token: string): Promise<void>;
   /** `forget` takes the role away too. */
   unsubscribe(missionId: number, whom: Pick<Device, 'clientUid'> & Partial<Device>, forget: boolean): Promise<void>;
-  /** How many rows have got another role. */
-  setRole(missionId: number, whom: Partial<Device>, role: MissionRole): Promise<number>;
+  /** Whose role it is now. Rejects with a CoreFault `conflict` when that would take away the last owner. */
+  setRole(missionId: number, whom: Partial<Device>, role: MissionRole): Promise<Device[]>;
 }
 
 const MOST_LISTED = 10_000;
@@ -125,12 +125,20 @@ export function missionSubscriptions(run: RunSql, changed: () => void): MissionS
     },
 
     async setRole(missionId, whom, role) {
-      const { count } = await run(
-        (sql) => sql`
-          UPDATE mission_subscription SET role_id = ${roleId(role)} WHERE ${theirs(sql, missionId, whom)}`,
-      );
+      const meant = await lockedMission(run, missionId, async (tx) => {
+        const isTheirs = theirs(tx, missionId, whom);
+        const [owners] = await tx<{ meant: number; others: number }[]>`
+          SELECT count(*) FILTER (WHERE ${isTheirs})::float8 AS meant,
+            count(*) FILTER (WHERE (${isTheirs}) IS NOT TRUE)::float8 AS others
+          FROM mission_subscription WHERE mission_id = ${missionId} AND role_id = ${roleId('MISSION_OWNER')}`;
+        if (role !== 'MISSION_OWNER' && owners?.others === 0 && owners.meant > 0)
+          throw new CoreFault('conflict', 'The mission would have no owner: make somebody else owner first.');
+        return tx<Device[]>`
+          UPDATE mission_subscription SET role_id = ${roleId(role)} WHERE ${isTheirs}
+          RETURNING client_uid AS "clientUid", coalesce(username, '') AS username`;
+      });
       changed();
-      return count;
+      return meant;
     },
   };
 }

@@ -86,23 +86,30 @@ const FILES_AT_ONCE = 20;
 const number = (type: MissionChangeType): number => CHANGE_TYPES.indexOf(type);
 export const roleId = (role: MissionRole): number => MISSION_ROLES.indexOf(role);
 
+/** A transaction. Rejects when the mission is gone; until the end nobody else changes it. */
+export async function lockedMission<T>(
+  run: RunSql,
+  id: number,
+  use: (tx: postgres.TransactionSql) => Promise<T>,
+): Promise<T> {
+  const result = await run((sql) =>
+    sql.begin(async (tx) => {
+      const [row] = await tx`SELECT FROM mission WHERE id = ${id} FOR UPDATE`;
+      if (row === undefined) throw new CoreFault('not found', 'The mission was deleted meanwhile.');
+      return use(tx);
+    }),
+  );
+  return result as T;
+}
+
 /** `changed` is called after everything but additions: whoever does not know of one only adds the same again. */
 export function missionWrites(
   run: RunSql,
   vectors: Pick<GroupVectors, 'ensure' | 'keyOf' | 'forget'>,
   changed: () => void,
 ): MissionWrites {
-  /** Rejects when the mission is gone; until the end nobody else changes it. */
-  async function locked<T>(id: number, use: (tx: postgres.TransactionSql) => Promise<T>): Promise<T> {
-    const result = await run((sql) =>
-      sql.begin(async (tx) => {
-        const [row] = await tx`SELECT FROM mission WHERE id = ${id} FOR UPDATE`;
-        if (row === undefined) throw new CoreFault('not found', 'The mission was deleted meanwhile.');
-        return use(tx);
-      }),
-    );
-    return result as T;
-  }
+  const locked = <T>(id: number, use: (tx: postgres.TransactionSql) => Promise<T>): Promise<T> =>
+    lockedMission(run, id, use);
 
   /** With the row of the vector there: somebody may have emptied its table. */
   async function withVector<T>(places: readonly number[], use: (key: string) => Promise<T | 'no vector'>): Promise<T> {
