@@ -222,6 +222,19 @@ export function coreFilesContract(what: string, make: () => Promise<World>): voi
       expect(spooled()).toEqual([]);
     });
 
+    it('are found the newest first, without the names of their groups, which only the list shows', async () => {
+      for (const name of ['first', 'second'])
+        await ask('POST', `/Marti/sync/upload?name=${name}&tool=searched`, { body: name });
+      const { resources } = world.options;
+      const query = { groups: 'all' as const, tool: 'searched' };
+      const found = await resources.search(query, 10);
+      expect(found.map(({ name }) => name)).toEqual(['second', 'first']);
+      expect(found.some((file) => 'groups' in file)).toBe(false);
+      expect(await resources.search(query, 1)).toEqual(found.slice(0, 1));
+      const listed = await resources.list(query, { order: 'time', ascending: false, limit: 10, offset: 0 });
+      expect(listed).toEqual(found.map((file) => ({ ...file, groups: ['Ops'] })));
+    });
+
     it('are listed for those who may see them', async () => {
       const bytes = new Uint8Array(2600);
       await ask('POST', '/Marti/sync/missionupload?filename=listed-me.zip&tool=t1', { body: formOf(bytes) });

@@ -72,6 +72,12 @@ export function memoryResources(names: () => Promise<ReadonlyMap<number, string>
     expiration: ({ expiration }) => expiration,
   };
 
+  function sorted(query: ResourceQuery, order: ResourceOrder, ascending: boolean): Row[] {
+    const key = keys[order];
+    const compare = (a: Row, b: Row): number => (key(a) < key(b) ? -1 : key(a) > key(b) ? 1 : a.id - b.id);
+    return chosen(query).toSorted((a, b) => (ascending ? compare(a, b) : compare(b, a)));
+  }
+
   return {
     rows,
     resourceWriter: {
@@ -88,13 +94,12 @@ export function memoryResources(names: () => Promise<ReadonlyMap<number, string>
     },
     resources: {
       find: async (query) => chosen(query).map(shown).at(-1),
+      search: async (query, most) => sorted(query, 'time', false).slice(0, most).map(shown),
       async list(query, { order, ascending, limit, offset }) {
         const called = await names();
-        const key = keys[order];
-        const compare = (a: Row, b: Row): number => (key(a) < key(b) ? -1 : key(a) > key(b) ? 1 : a.id - b.id);
-        const sorted = chosen(query).toSorted((a, b) => (ascending ? compare(a, b) : compare(b, a)));
         const { groups } = query;
-        return sorted.slice(offset, offset + limit).map((row) => ({
+        const page = sorted(query, order, ascending).slice(offset, offset + limit);
+        return page.map((row) => ({
           ...shown(row),
           groups: [...row.places]
             .filter((place) => groups === 'all' || groups.includes(place))

@@ -4,7 +4,7 @@ import { flag, invalid, wholeNumber } from '../admin/body.ts';
 import { visiblePlaces } from '../admin/own-groups.ts';
 import type { AdminApiOptions, AdminContext, AdminRoute } from '../admin/route.ts';
 import { htmlPage, wrapped } from '../http/answers.ts';
-import type { ListedResource, ResourceOrder, ResourceQuery } from '../store/resources.ts';
+import type { Resource, ResourceOrder, ResourceQuery } from '../store/resources.ts';
 import { asked, askedDate, askedHash, askedKeywords, refuseParameters } from './asked.ts';
 import { fileChanges } from './file-changes.ts';
 import { shownFile, shownMetadata, shownResource, textJson } from './shown-files.ts';
@@ -29,7 +29,7 @@ export function catalogRoutes(options: AdminApiOptions): AdminRoute[] {
   const { resources, nodeId } = options;
   const changes = fileChanges(options);
 
-  async function found(c: AdminContext): Promise<ListedResource[]> {
+  async function found(c: AdminContext): Promise<Resource[]> {
     refuseParameters(c, ['bbox', 'circle', 'minAltitude', 'maxAltitude']);
     const query: ResourceQuery = {
       groups: await visiblePlaces(c.env.caller, options),
@@ -42,7 +42,7 @@ export function catalogRoutes(options: AdminApiOptions): AdminRoute[] {
       since: askedDate(c, 'startTime'),
       until: askedDate(c, 'stopTime'),
     };
-    return resources.list(query, { order: 'time', ascending: false, limit: MOST_FOUND, offset: 0 });
+    return resources.search(query, MOST_FOUND);
   }
 
   async function search(c: AdminContext): Promise<Response> {

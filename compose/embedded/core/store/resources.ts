@@ -81,6 +81,8 @@ export interface ResourceChange {
 export interface ResourceStore {
   /** The newest. */
   find(query: ResourceQuery): Promise<Resource | undefined>;
+  /** The newest first. */
+  search(query: ResourceQuery, most: number): Promise<Resource[]>;
   list(query: ResourceQuery, page: ResourcePage): Promise<ListedResource[]>;
   count(query: ResourceQuery): Promise<number>;
   /** Of each row of that hash that may be seen, and of whose submitter `submitter` is when it is given. Resolves with how many. */
@@ -109,6 +111,13 @@ export function resourceStore(run: RunSql, runBytes: RunSql = run): ResourceStor
           SELECT ${resourceColumns(sql, 'r')} FROM resource r WHERE ${matches(sql, query)} ORDER BY r.id DESC LIMIT 1`;
         return row;
       }),
+
+    search: (query, most) =>
+      run(
+        (sql) => sql<Resource[]>`
+          SELECT ${resourceColumns(sql, 'r')} FROM resource r WHERE ${matches(sql, query)}
+          ORDER BY r.submissiontime DESC, r.id DESC LIMIT ${most}`,
+      ),
 
     list: (query, { order, ascending, limit, offset }) =>
       run((sql) => {
