@@ -121,6 +121,19 @@ describe('how often a person may', () => {
   });
 });
 
+it('contents that are there already are read once, for the answer', async () => {
+  const world = await oneMission();
+  const { reads, writes } = world.options.missions;
+  let asked = 0;
+  reads.contents = async () => (asked++, { uids: [], files: [], isCut: false });
+  writes.addContent = async () => ({ uids: [], hashes: [] });
+  const headers = { 'content-type': 'application/json' };
+  const wish = { as: byCertificate('ada'), json: { uids: ['a'] }, headers };
+  expect((await world.ask('PUT', '/Marti/api/missions/One/contents', wish)).status).toBe(200);
+  expect(asked).toBe(1);
+  world.end();
+});
+
 describe('tokens of missions', () => {
   const tokens = missionTokens({ key: Buffer.alloc(32, 1), issuer: 'x' });
   const mission = { name: 'A', guid: 'g-1', passwordHash: 'one' };
@@ -191,7 +204,7 @@ it('a mission that is full is told of once a minute, however many there are', as
     reads: {
       ...parts.reads,
       named: async (name) => [{ id: Number(name), guid: name, name, groups } as unknown as MissionWithGroups],
-      contents: async () => ({ uids: [], files: [], isCut: false }),
+      uids: async () => [],
     },
     writes: {
       addContent: async () => {

@@ -38,6 +38,7 @@ export function noMissions(): MissionParts {
       wasDeleted: async () => false,
       list: async () => [],
       count: async () => 0,
+      uids: async () => [],
       contents: async () => ({ uids: [], files: [], isCut: false }),
       changes: async () => [],
     },

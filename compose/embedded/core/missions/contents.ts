@@ -27,7 +27,7 @@ export function contentHandlers(options: AdminApiOptions, access: MissionAccess)
     known: { uids: readonly MissionUid[]; files: readonly MissionFile[] };
   }
 
-  /** Tells the subscribed devices; nothing when nothing changed. */
+  /** Tells the subscribed devices. */
   async function tell({ mission, type, change, author, known }: Told): Promise<void> {
     const at = now();
     const common = {
@@ -48,7 +48,6 @@ export function contentHandlers(options: AdminApiOptions, access: MissionAccess)
         return { ...common, contentUid: null, contentHash: hash, resource: resources.get(hash) ?? null };
       }),
     ];
-    if (changes.length === 0) return;
     announce.contents(mission, await hearers(mission), changes, author);
   }
 
@@ -67,8 +66,9 @@ export function contentHandlers(options: AdminApiOptions, access: MissionAccess)
       const author = uidSaid(c, 'creatorUid');
       const { mission, sees } = await access.visitToWrite('MISSION_WRITE', c);
       const change = await writes.addContent(mission.id, { ...request, creatorUid: author, sees, now: now() });
+      if (isSomething(change))
+        await tell({ mission, type: 'ADD_CONTENT', change, author, known: await seenByAll(mission) });
       const contents = await reads.contents([mission.id], MISSION_LIMITS.contents, sees);
-      await tell({ mission, type: 'ADD_CONTENT', change, author, known: await seenByAll(mission) });
       return wrapped('Mission', [shownMission(mission, { contents })], nodeId);
     },
 
@@ -78,14 +78,10 @@ export function contentHandlers(options: AdminApiOptions, access: MissionAccess)
       if ((uid === '') === (hash === '')) throw invalid('either hash or uid must say what goes');
       const author = uidSaid(c, 'creatorUid');
       const { mission, sees } = await access.visitToWrite('MISSION_WRITE', c);
-      const before = await reads.contents([mission.id], MISSION_LIMITS.contents, sees);
       const known = await seenByAll(mission);
       const change = await writes.removeContent(mission.id, uid === '' ? { hash } : { uid }, author, now());
-      await tell({ mission, type: 'REMOVE_CONTENT', change, author, known });
-      const contents = {
-        uids: before.uids.filter((each) => !change.uids.includes(each.uid)),
-        files: before.files.filter(({ resource }) => !change.hashes.includes(resource.hash)),
-      };
+      if (isSomething(change)) await tell({ mission, type: 'REMOVE_CONTENT', change, author, known });
+      const contents = await reads.contents([mission.id], MISSION_LIMITS.contents, sees);
       return wrapped('Mission', [shownMission(mission, { contents })], nodeId);
     },
 
@@ -105,4 +101,8 @@ export function contentHandlers(options: AdminApiOptions, access: MissionAccess)
       return eventsDocument(events, await events.newest(mission.id, sees));
     },
   };
+}
+
+function isSomething({ uids, hashes }: ContentChange): boolean {
+  return uids.length + hashes.length > 0;
 }

@@ -17,7 +17,7 @@ import { may, type MissionRole, type MissionWithGroups } from './mission.ts';
 import { isContentUid, readGuid } from './request.ts';
 
 export interface MissionPostsOptions {
-  reads: Pick<MissionReads, 'find' | 'named' | 'contents'>;
+  reads: Pick<MissionReads, 'find' | 'named' | 'uids'>;
   writes: Pick<MissionWrites, 'addContent'>;
   subscriptions: Pick<MissionSubscriptions, 'of'>;
   announce: Pick<Announce, 'contents'>;
@@ -65,7 +65,7 @@ export function missionPosts(options: MissionPostsOptions): KeptMissionPosts {
 
   async function opened(mission: MissionWithGroups): Promise<Posted> {
     const all = await subscriptions.of(mission.id, 'left too');
-    const { uids } = await reads.contents([mission.id], MISSION_LIMITS.contents);
+    const uids = new Set(await reads.uids(mission.id));
     const roles = new Map<string, MissionRole>();
     for (const { username, role } of all) {
       const known = roles.get(nameKey(username));
@@ -74,7 +74,7 @@ export function missionPosts(options: MissionPostsOptions): KeptMissionPosts {
     const devices = all
       .filter(({ token }) => token !== null)
       .map(({ clientUid, username }) => ({ clientUid, username }));
-    return { mission, roles, devices, uids: new Set(uids.map(({ uid }) => uid)), adding: new Map(), isFull: false };
+    return { mission, roles, devices, uids, adding: new Map(), isFull: false };
   }
 
   async function destined({ name, guid }: MissionDestination): Promise<MissionWithGroups[]> {

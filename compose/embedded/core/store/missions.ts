@@ -55,6 +55,8 @@ export interface MissionReads {
   /** None of those that are by invitation only. */
   list(query: MissionQuery, page: MissionPage): Promise<Mission[]>;
   count(query: MissionQuery): Promise<number>;
+  /** As many as a mission may have, and nothing of what they say. */
+  uids(missionId: number): Promise<string[]>;
   /** At most `most` uids and as many files, by mission. With `detailsFor`: what the newest events that may be seen say. */
   contents(missionIds: readonly number[], most: number, detailsFor?: Places): Promise<MissionContents>;
   /** The newest first; one more than may be shown when there are more. `detailsFor` as in `contents`. */
@@ -105,6 +107,13 @@ export function missionReads(run: RunSql): MissionReads {
           SELECT count(*)::float8 AS count FROM mission m LEFT JOIN role r ON r.id = m.default_role_id
           WHERE ${wanted(sql, query)}`;
         return row?.count ?? 0;
+      }),
+
+    uids: (missionId) =>
+      run(async (sql) => {
+        const rows = await sql<{ uid: string }[]>`
+          SELECT uid FROM mission_uid WHERE mission_id = ${missionId} LIMIT ${MISSION_LIMITS.contents}`;
+        return rows.map(({ uid }) => uid);
       }),
 
     async contents(missionIds, most, detailsFor) {
