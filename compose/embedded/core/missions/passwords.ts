@@ -1,6 +1,7 @@
 // Passwords of missions: scrypt, each with a salt of its own. A release keeps bcrypt; nothing but the server reads them.
 
 import { randomBytes, scrypt, timingSafeEqual } from 'node:crypto';
+import { oneAfterTheOther } from '../one-after-the-other.ts';
 
 const COST = 16_384;
 const KEY_BYTES = 32;
@@ -17,23 +18,18 @@ export interface MissionPasswords {
 
 /** One after the other: each takes some 50 ms of a thread beside the event loop, and 16 MB. Ask a rate before. */
 export function missionPasswords(): MissionPasswords {
-  let line: Promise<unknown> = Promise.resolve();
-
-  function inLine(password: string, salt: Buffer): Promise<Buffer> {
-    const key = line.then(() => derived(password, salt));
-    line = key.catch(() => undefined);
-    return key;
-  }
+  const inLine = oneAfterTheOther();
 
   return {
     async hash(password) {
       const salt = randomBytes(SALT_BYTES);
-      return `scrypt:${COST}:${salt.toString('hex')}:${(await inLine(password, salt)).toString('hex')}`;
+      return `scrypt:${COST}:${salt.toString('hex')}:${(await inLine(() => derived(password, salt))).toString('hex')}`;
     },
     async matches(password, hash) {
       const [, salt, key] = FORM.exec(hash) ?? [];
       if (salt === undefined || key === undefined || !isPossiblePassword(password)) return false;
-      return timingSafeEqual(await inLine(password, Buffer.from(salt, 'hex')), Buffer.from(key, 'hex'));
+      const given = await inLine(() => derived(password, Buffer.from(salt, 'hex')));
+      return timingSafeEqual(given, Buffer.from(key, 'hex'));
     },
   };
 }
