@@ -76,8 +76,8 @@ function keyText(places: readonly number[]): string {
   return text.length <= LONGEST_KEY ? text : `sha256:${createHash('sha256').update(text).digest('hex')}`;
 }
 
-/** The rightmost character is place 0. */
-function vectorText(places: readonly number[]): string {
+/** At its full length; the rightmost character is place 0. */
+export function vectorText(places: readonly number[]): string {
   const bits = Buffer.alloc(MOST_GROUPS, '0');
   for (const place of places) {
     if (!Number.isInteger(place) || place < 0 || place >= MOST_GROUPS)

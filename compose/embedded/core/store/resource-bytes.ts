@@ -2,6 +2,7 @@
 
 import type postgres from 'postgres';
 import type { RunSql } from './certificates.ts';
+import { vectorText } from './group-vectors.ts';
 import { MOST_GROUPS } from './groups.ts';
 import { type Resource, resourceColumns, textsOf } from './resources.ts';
 import { visible } from './visible.ts';
@@ -76,9 +77,6 @@ async function inserted(tx: postgres.ISql, file: NewResource, source: FileParts)
   throw new Error(`the database has ${row.sizeBytes} of ${file.sizeBytes} bytes`);
 }
 
-/** At its full length: the rightmost bit is place 0. */
 function vector(sql: postgres.ISql, { places }: NewResource): postgres.Fragment {
-  const bits = Buffer.alloc(MOST_GROUPS, '0');
-  for (const place of places) bits.write('1', MOST_GROUPS - 1 - place);
-  return sql`${bits.toString('latin1')}::text::bit varying(32768)`;
+  return sql`${vectorText(places)}::text::bit varying(32768)`;
 }
