@@ -3,11 +3,12 @@
 import { CoreFault } from '../http/answers.ts';
 import { invalid } from '../admin/body.ts';
 import type { AdminContext } from '../admin/route.ts';
+import { MOST_KEYWORDS } from '../store/resource-bytes.ts';
 import { textFault } from './file-names.ts';
 
 export const MOST_NAME = 128;
+export const MOST_TOOL = 128;
 const MOST_KEYWORD = 128;
-export const MOST_KEYWORDS = 64;
 const MOST_TEXT = 256;
 /** The last second of the year 9999. */
 const LAST_SECOND = 253_402_300_799;

@@ -7,10 +7,9 @@ import { isAdmin } from '../admin/roles.ts';
 import type { AdminApiOptions, AdminContext } from '../admin/route.ts';
 import { CoreFault, emptyAnswer } from '../http/answers.ts';
 import type { ResourceChange } from '../store/resources.ts';
-import { asked, goodExpiration, goodKeywords, goodText, pathHash } from './asked.ts';
+import { asked, goodExpiration, goodKeywords, goodText, MOST_TOOL, pathHash } from './asked.ts';
 import { plainType } from './file-names.ts';
 
-const MOST_TOOL = 128;
 const MOST_BODY_BYTES = 4096;
 
 type Wanted = { hash?: string; id?: number };

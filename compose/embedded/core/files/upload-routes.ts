@@ -9,7 +9,7 @@ import { CoreFault, PageFault, plainText } from '../http/answers.ts';
 import { oneAfterTheOther } from '../one-after-the-other.ts';
 import type { NewResource } from '../store/resource-bytes.ts';
 import type { Resource } from '../store/resources.ts';
-import { asked, askedAll, askedHash, askedKeywords, askedNumber, goodText, MOST_NAME } from './asked.ts';
+import { asked, askedAll, askedHash, askedKeywords, askedNumber, goodText, MOST_NAME, MOST_TOOL } from './asked.ts';
 import { BYTES, lastPart, plainType } from './file-names.ts';
 import { contentUrl, shownMetadata, textJson } from './shown-files.ts';
 import { tooLarge } from './spool.ts';
@@ -19,7 +19,6 @@ import { isForm, readForm, readRaw, type Upload, type UploadBody } from './uploa
 /** What a form is larger than its file. */
 const MOST_OF_A_FORM = 256 * 1024;
 const MOST_AT_A_TIME = { most: 32, mostOfOne: 16 };
-const MOST_TOOL = 128;
 export const MISSION_PACKAGE = 'missionpackage';
 
 export function uploadRoutes(options: AdminApiOptions): AdminRoute[] {

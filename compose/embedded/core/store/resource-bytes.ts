@@ -35,8 +35,8 @@ export interface ResourceWriter {
 
 /** In memory three times for a moment: bytes, base64, and what is sent. */
 const PART_BYTES = 384 * 1024;
-/** Whoever brings a file again adds no more to so many. */
-const MOST_KEYWORDS = 64;
+/** Of a file. Whoever brings it again adds no more to so many. */
+export const MOST_KEYWORDS = 64;
 
 /** `run` gives a transaction minutes: of a large file, PostgreSQL puts the parts together in its memory. */
 export function resourceWriter(run: RunSql): ResourceWriter {
