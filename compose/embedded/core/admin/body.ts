@@ -30,13 +30,21 @@ export async function readText(
 
 /** JSON as the schema has it; else 400 that names the member. */
 export async function readJson<T>(c: AdminContext, schema: z.ZodType<T>): Promise<T> {
-  const text = await readText(c);
+  return jsonAs(schema, await readText(c));
+}
+
+/** The same of a text that was read. */
+export function jsonAs<T>(schema: z.ZodType<T>, text: string): T {
   let given: unknown;
   try {
     given = JSON.parse(text);
   } catch (cause) {
     throw new PageFault(400, 'The body is no JSON.', { cause });
   }
+  return checked(schema, given);
+}
+
+export function checked<T>(schema: z.ZodType<T>, given: unknown): T {
   const read = schema.safeParse(given);
   if (read.success) return read.data;
   const { path = [], message = '' } = read.error.issues[0] ?? {};

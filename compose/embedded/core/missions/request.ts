@@ -1,9 +1,9 @@
 // What comes in of a mission: names, texts, dates, bodies. Whatever is not as it should be is refused with its name.
 
 import { z } from 'zod';
-import { demanded, invalid, readText } from '../admin/body.ts';
+import { checked, demanded, invalid, jsonAs, readText } from '../admin/body.ts';
 import type { AdminContext } from '../admin/route.ts';
-import { CoreFault, PageFault } from '../http/answers.ts';
+import { CoreFault } from '../http/answers.ts';
 import type { ChangeWindow, MissionKey } from '../store/missions.ts';
 import { MISSION_LIMITS } from './limits.ts';
 import { type MissionDraft, MISSION_ROLES } from './mission.ts';
@@ -71,7 +71,7 @@ export async function missionRequest(c: AdminContext): Promise<MissionRequest> {
     ...fromQuery,
     ...Object.fromEntries(Object.entries(fromBody ?? {}).filter(isSaid)),
   };
-  const { groups, ...draft } = parsed(Said, given);
+  const { groups, ...draft } = checked(Said, given);
   const password = said(c, 'password');
   if (password !== undefined && !isPossiblePassword(password)) throw invalid('password must have 1 to 256 characters');
   return { draft, password, groups };
@@ -100,14 +100,14 @@ export async function contentsRequest(c: AdminContext): Promise<{ hashes: string
   const body = await jsonBody(c, z.looseObject({}));
   if (body !== undefined && 'paths' in body && body['paths'] !== null)
     throw new CoreFault('not implemented', 'Contents have no paths here: send hashes and uids.');
-  const { hashes, uids } = parsed(Contents, body ?? {});
+  const { hashes, uids } = checked(Contents, body ?? {});
   if (hashes.length + uids.length === 0) throw invalid('at least one of hashes and uids must hold something');
   return { hashes: hashes.map((hash) => hash.toLowerCase()), uids };
 }
 
 export async function keywordsRequest(c: AdminContext): Promise<string[]> {
   const body = await jsonBody(c, z.unknown());
-  return parsed(z.array(label(MISSION_LIMITS.keyword).min(1)).max(MISSION_LIMITS.keywords), body);
+  return checked(z.array(label(MISSION_LIMITS.keyword).min(1)).max(MISSION_LIMITS.keywords), body);
 }
 
 /** Of the path: a name, trimmed, or a guid. */
@@ -224,20 +224,5 @@ async function jsonBody<T>(c: AdminContext, schema: z.ZodType<T>): Promise<T | u
   const type = c.req.header('content-type') ?? '';
   if (!type.toLowerCase().includes('json'))
     throw new CoreFault('not implemented', 'Mission packages are not taken apart here: send JSON as application/json.');
-  return parsed(schema, json(body));
-}
-
-function json(body: string): unknown {
-  try {
-    return JSON.parse(body);
-  } catch (cause) {
-    throw new PageFault(400, 'The body is no JSON.', { cause });
-  }
-}
-
-function parsed<T>(schema: z.ZodType<T>, given: unknown): T {
-  const read = schema.safeParse(given);
-  if (read.success) return read.data;
-  const { path = [], message = '' } = read.error.issues[0] ?? {};
-  throw invalid(`${path.length === 0 ? 'the body' : path.join('.')}: ${message}`);
+  return jsonAs(schema, body);
 }
