@@ -1,6 +1,6 @@
 // The groups of whoever asks: rows with their places and whether they are switched on.
 
-import { day } from '../http/answers.ts';
+import { CoreFault, day } from '../http/answers.ts';
 import type { CoreCaller, KnownGroup, Membership } from '../parts.ts';
 import { isAdmin } from './roles.ts';
 import type { AdminApiOptions } from './route.ts';
@@ -21,6 +21,22 @@ export async function groupsOf(caller: CoreCaller, parts: Parts): Promise<GroupR
   const known = await parts.groups.list();
   const isActive = await switches(caller.username, parts, followed(caller));
   return known.map((group) => ({ group, direction: 'OUT', active: isActive({ name: group.name, direction: 'OUT' }) }));
+}
+
+/** The rows of the groups that the caller may send into: an admin into every one. */
+export async function sendingRows(caller: CoreCaller, parts: Parts): Promise<GroupRow[]> {
+  const rows = await groupsOf(caller, parts);
+  return rows.filter(({ direction }) => direction === 'IN' || isAdmin(caller));
+}
+
+/** Places of the groups of these names. Throws 403 for a name that is in none of the rows. */
+export function placesNamed(names: readonly string[], rows: readonly GroupRow[]): number[] {
+  const places = new Map(rows.map(({ group }) => [group.name, group.bitpos]));
+  return names.map((name) => {
+    const place = places.get(name);
+    if (place !== undefined) return place;
+    throw new CoreFault('forbidden', `The group ${name} is none that you may send into.`);
+  });
 }
 
 /** The rows of somebody with these memberships; new groups get their places. */

@@ -2,7 +2,7 @@
 
 import { randomUUID } from 'node:crypto';
 import { invalid } from '../admin/body.ts';
-import { groupsOf } from '../admin/own-groups.ts';
+import { placesNamed, sendingRows } from '../admin/own-groups.ts';
 import { isAdmin } from '../admin/roles.ts';
 import type { AdminApiOptions, AdminContext, AdminRoute } from '../admin/route.ts';
 import { CoreFault, PageFault, plainText } from '../http/answers.ts';
@@ -30,17 +30,11 @@ export function uploadRoutes(options: AdminApiOptions): AdminRoute[] {
   /** Places of the groups that will see the file: those named, else all that the caller may send into. */
   async function placesOf(c: AdminContext): Promise<number[]> {
     const { caller } = c.env;
-    const wanted = new Set(
-      [...askedAll(c, 'groups'), ...askedAll(c, 'group')]
-        .flatMap((text) => text.split(','))
-        .filter((text) => text !== ''),
-    );
-    const direction = isAdmin(caller) ? 'OUT' : 'IN';
-    const rows = (await groupsOf(caller, options)).filter((row) => row.direction === direction);
-    const own = new Map(rows.map(({ group }) => [group.name, group.bitpos]));
-    for (const name of wanted)
-      if (!own.has(name)) throw new CoreFault('forbidden', `The group ${name} is none that you may send into.`);
-    if (wanted.size > 0) return [...wanted].map((name) => own.get(name) ?? 0);
+    const wanted = [...askedAll(c, 'groups'), ...askedAll(c, 'group')]
+      .flatMap((text) => text.split(','))
+      .filter((text) => text !== '');
+    const rows = await sendingRows(caller, options);
+    if (wanted.length > 0) return placesNamed([...new Set(wanted)], rows);
     const active = rows.filter((row) => row.active || isAdmin(caller)).map(({ group }) => group.bitpos);
     if (active.length === 0) throw new CoreFault('forbidden', 'There is no group that you may send into.');
     return active;

@@ -1,7 +1,7 @@
 // Who may do what with which mission: its groups decide who sees it, a role what they may do, a group to send into whether
 // they may write.
 
-import { visiblePlaces, groupsOf } from '../admin/own-groups.ts';
+import { placesNamed, sendingRows, visiblePlaces } from '../admin/own-groups.ts';
 import { isAdmin } from '../admin/roles.ts';
 import type { AdminApiOptions, AdminContext } from '../admin/route.ts';
 import { CoreFault, PageFault } from '../http/answers.ts';
@@ -89,7 +89,7 @@ export function missionAccess(options: AdminApiOptions): MissionAccess {
       const visited = await visitWith(permission, c, key);
       const { caller } = c.env;
       if (isAdmin(caller)) return visited;
-      const sends = new Set(await sendingPlaces(c, options));
+      const sends = new Set((await sendingRows(caller, options)).map(({ group }) => group.bitpos));
       if (visited.mission.groups.some(({ place }) => sends.has(place))) return visited;
       throw new CoreFault('forbidden', `You may not send into any group of the mission ${visited.mission.name}.`);
     },
@@ -102,32 +102,18 @@ export function missionAccess(options: AdminApiOptions): MissionAccess {
     },
 
     async groupsFor(c, asked) {
-      const { caller } = c.env;
-      const rows = await groupsOf(caller, options);
-      const own = rows.filter(({ direction }) => direction === 'IN' || isAdmin(caller));
-      const byName = new Map(own.map(({ group }) => [group.name, group.bitpos]));
+      const own = await sendingRows(c.env.caller, options);
       const wanted = asked ?? [ANONYMOUS];
       const isAnybody = wanted.length === 1 && wanted[0] === ANONYMOUS;
-      if (isAnybody && !byName.has(ANONYMOUS)) {
+      if (isAnybody && !own.some(({ group }) => group.name === ANONYMOUS)) {
         const on = own.filter(({ active }) => active);
         if (on.length === 0)
           throw new CoreFault('forbidden', 'You may send into no group, so a mission of yours would be in none.');
         return ascending(on.map(({ group }) => group.bitpos));
       }
-      return ascending(
-        wanted.map((name) => {
-          const place = byName.get(name);
-          if (place !== undefined) return place;
-          throw new CoreFault('forbidden', `The group ${name} is none that you may send into.`);
-        }),
-      );
+      return ascending(placesNamed(wanted, own));
     },
   };
-}
-
-async function sendingPlaces(c: AdminContext, options: AdminApiOptions): Promise<number[]> {
-  const rows = await groupsOf(c.env.caller, options);
-  return rows.filter(({ direction }) => direction === 'IN').map(({ group }) => group.bitpos);
 }
 
 /** Empty when there is none. */
