@@ -12,6 +12,18 @@ export const PROVIDER_ADMINS = 'authentik Admins';
 /** What names of groups that are channels begin with; devices see them without it. */
 export const CHANNEL_PREFIX = 'core_';
 
+/** The management process at the core; its certificate is made by the core itself. */
+export const API_ACCOUNT = 'svc_api';
+/** Goes the way of a device every few minutes, to see that it is open. */
+export const PROBE_ACCOUNT = 'svc_probe';
+/** Whose throw-away certificates are revoked, to see that revoked ones are refused. */
+export const CANARY_ACCOUNT = 'svc_canary';
+/** The flow engine. */
+export const FLOWS_ACCOUNT = 'svc_nodered';
+
+/** The channel of the probe, who is alone in it: never listed. */
+export const PROBE_GROUP = 'core_holdfast_probe';
+
 /** The same text for every spelling of a name that counts as one. */
 export function nameKey(name: string): string {
   return name.normalize('NFKC').toLowerCase();

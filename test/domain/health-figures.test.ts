@@ -49,6 +49,19 @@ describe('figures of health', () => {
       'holdfast_disk_policy_kept{schema="public",table="cot_router"} 1',
     ]));
 
+  it('of several certificates of one user are told apart by their files, wherever they stand', () =>
+    expect(
+      lines({
+        issued: [
+          { file: 'ada~phone.p12', username: 'ada', days_left: 1 },
+          { file: 'ada~laptop.p12', username: 'ada', days_left: 2 },
+        ],
+      }),
+    ).toEqual([
+      'holdfast_disk_issued_left_seconds{file="ada~phone.p12",username="ada"} 86400',
+      'holdfast_disk_issued_left_seconds{file="ada~laptop.p12",username="ada"} 172800',
+    ]));
+
   it('of lists whose entries have no name, or the same, are told apart by their place', () =>
     expect(
       lines({
