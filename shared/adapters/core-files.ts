@@ -2,8 +2,7 @@
 // anything but an ordinary file, and never a key.
 
 import { X509Certificate } from 'node:crypto';
-import { constants } from 'node:fs';
-import { open, readdir } from 'node:fs/promises';
+import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { codeOf, messageOf } from '../domain/thrown.ts';
 import type {
@@ -13,7 +12,8 @@ import type {
   CoreFiles,
   RevocationListFile,
 } from '../ports/core-files.ts';
-import { revocationListHead } from './revocation-list.ts';
+import { fileProblemOf, LARGEST_CERTIFICATE_BYTES, PEM_CERTIFICATE, readBounded } from './bounded-file.ts';
+import { LARGEST_LIST_BYTES, revocationListHead } from './revocation-list.ts';
 
 const CA = 'ca.pem';
 const REVOCATION_LIST = 'ca.crl';
@@ -25,10 +25,6 @@ const ALWAYS: readonly [string, CertificateKind][] = [
 /** A release also writes `<name>-trusted.pem`, the same certificate in another form. */
 const OF_SERVICE = /^svc_(?!.*-trusted\.pem$).*\.pem$/;
 const MOST_SERVICES = 200;
-const LARGEST_CERTIFICATE_BYTES = 256 * 1024;
-/** About 400,000 revoked certificates. */
-const LARGEST_LIST_BYTES = 16 * 1024 * 1024;
-const PEM_CERTIFICATE = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g;
 
 /**
  * The files in `certs/files` below the core's data directory. Callers at the same time share one reading: a file system
@@ -90,7 +86,7 @@ async function certificateFile(
           : authorities.some((ca) => first.raw.equals(ca.raw) || (first.checkIssued(ca) && first.verify(ca.publicKey))),
     };
   } catch (error) {
-    return { name, kind, problem: problemOf(error) };
+    return { name, kind, problem: fileProblemOf(error) };
   }
 }
 
@@ -103,42 +99,12 @@ async function revocationList(directory: string, authorities: readonly X509Certi
       next_update: list.nextUpdate?.toISOString() ?? null,
     };
   } catch (error) {
-    return { problem: problemOf(error) };
+    return { problem: fileProblemOf(error) };
   }
 }
 
 /** The certificates of a PEM file, in their order. */
-async function chainIn(path: string): Promise<X509Certificate[]> {
+export async function chainIn(path: string): Promise<X509Certificate[]> {
   const text = (await readBounded(path, LARGEST_CERTIFICATE_BYTES)).toString('latin1');
   return (text.match(PEM_CERTIFICATE) ?? []).map((pem) => new X509Certificate(pem));
-}
-
-/** Does not wait for a writer where a pipe lies in place of a file. */
-async function readBounded(path: string, mostBytes: number): Promise<Buffer<ArrayBuffer>> {
-  const file = await open(path, constants.O_RDONLY | constants.O_NONBLOCK);
-  try {
-    const found = await file.stat();
-    if (!found.isFile()) throw new Problem('is no file');
-    if (found.size > mostBytes) throw new Problem(`is larger than ${mostBytes} bytes`);
-    const buffer = Buffer.alloc(Math.min(found.size, mostBytes));
-    let filled = 0;
-    while (filled < buffer.length) {
-      const { bytesRead } = await file.read(buffer, filled, buffer.length - filled);
-      if (bytesRead === 0) break;
-      filled += bytesRead;
-    }
-    return buffer.subarray(0, filled);
-  } finally {
-    await file.close();
-  }
-}
-
-class Problem extends Error {}
-
-function problemOf(error: unknown): string {
-  if (error instanceof Problem) return error.message;
-  const code = codeOf(error);
-  if (code === 'ENOENT' || code === 'ENOTDIR') return 'is missing';
-  if (code !== undefined && /^E[A-Z]+$/.test(code)) return `cannot be read (${code})`;
-  return 'cannot be understood: it is cut off, or not what its name says';
 }

@@ -18,7 +18,9 @@ const FAILURES: Record<string, string> = {
 
 /** Foreign text as one line of at most 240 characters, with each of the secrets as `***`. */
 export function foreignWords(text: string, secrets: readonly string[]): string {
-  const shown = secrets.filter((secret) => secret !== '').reduce((all, secret) => all.replaceAll(secret, '***'), text);
+  // The longer ones first: they may hold a shorter one.
+  const given = secrets.filter((secret) => secret !== '').toSorted((a, b) => b.length - a.length);
+  const shown = given.reduce((all, secret) => all.replaceAll(secret, '***'), text);
   return shortened(oneLine(shown), MOST_CHARACTERS);
 }
 

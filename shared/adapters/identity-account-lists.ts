@@ -1,11 +1,14 @@
 // Lists of accounts at the identity provider: any stretch of what a query finds, by the provider's own order.
 
+import { severalAtOnce } from '../domain/several-at-once.ts';
 import type { Account, AccountQuery, Page } from '../ports/identity.ts';
 import { account, accountName, pageOf } from './identity-answers.ts';
 import { PAGE_SIZE, type Provider, type Query, valueOf } from './identity-request.ts';
 import { visibleAccounts } from './identity-visible-accounts.ts';
 
 export const PATH = 'core/users';
+/** Pages that are read at once. */
+const AT_ONCE = 4;
 const TYPES: Record<Account['kind'], readonly string[]> = {
   person: ['internal', 'external'],
   service: ['service_account'],
@@ -33,27 +36,30 @@ export function accountLists(provider: Provider): (query: AccountQuery) => Promi
       return { results: results.slice(skipped, skipped + length), count };
     }
     // The provider gives no more at once: the pages of its own that hold the wanted ones.
-    const first = Math.floor(begin / PAGE_SIZE) + 1;
+    const first = Math.floor(begin / PAGE_SIZE);
     const last = Math.ceil((begin + length) / PAGE_SIZE);
-    const results: Account[] = [];
-    let count = 0;
-    for (let at = first; at <= last; at += 1) {
-      const read = await providerPage(filters, at, PAGE_SIZE);
-      results.push(...read.results);
-      count = read.count;
-      if (at * PAGE_SIZE >= count) break;
-    }
-    const skipped = begin - (first - 1) * PAGE_SIZE;
-    return { results: results.slice(skipped, skipped + length), count };
+    const numbers = Array.from({ length: last - first }, (_, index) => first + index + 1);
+    const read = await severalAtOnce(numbers, AT_ONCE, (page) => pageIfThere(filters, page, PAGE_SIZE));
+    const pages = read.filter((page) => page !== undefined);
+    const skipped = begin - first * PAGE_SIZE;
+    return {
+      results: pages.flatMap(({ results }) => results).slice(skipped, skipped + length),
+      count: pages[0]?.count ?? (await countOf(filters)),
+    };
   }
 
   async function providerPage(filters: Query, page: number, pageSize: number): Promise<Page<Account>> {
+    return (await pageIfThere(filters, page, pageSize)) ?? { results: [], count: await countOf(filters) };
+  }
+
+  /** Undefined beyond the end of the list. */
+  async function pageIfThere(filters: Query, page: number, pageSize: number): Promise<Page<Account> | undefined> {
     const at = { page: String(page), page_size: String(pageSize) };
     const outcome = await provider.exchange('GET', PATH, accountPage, { query: { ...filters, ...at } });
     // The provider refuses to filter by a group that does not exist.
     if ('refused' in outcome && outcome.refused.members.join() === 'groups_by_name') return { results: [], count: 0 };
     const read = valueOf(outcome);
-    if (read === undefined) return { results: [], count: await countOf(filters) };
+    if (read === undefined) return undefined;
     const { results, pagination } = read;
     if (pagination.next > 0 && results.length < pageSize) {
       throw provider.nonsense(`gives ${results.length} accounts a page where ${pageSize} were asked for`);

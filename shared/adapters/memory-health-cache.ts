@@ -21,7 +21,7 @@ export interface MemoryHealthCache extends HealthCache {
   isComplete(): boolean;
   put(measurement: Measurement): Status | undefined;
   /** The module is due at the next tick. */
-  forget(module: string): void;
+  forget(module: string, begunBeforeMs?: number): void;
   /** Resolves when every module was measured once. */
   complete: Promise<void>;
   /** What is kept now, in the order of the table. */
@@ -127,9 +127,9 @@ export function memoryHealthCache({ intervals, nowMs, tickSeconds = 1 }: HealthC
       return [...entries.values()].every(({ measurement, stale }) => measurement !== undefined && !stale);
     },
     history: (module) => entries.get(module)?.measurement,
-    forget(module) {
+    forget(module, begunBeforeMs = Number.POSITIVE_INFINITY) {
       const entry = entries.get(module);
-      if (entry !== undefined) entry.startedMs = undefined;
+      if (entry?.startedMs !== undefined && entry.startedMs < begunBeforeMs) entry.startedMs = undefined;
     },
     complete,
     measurements: () => [...entries.values()].flatMap(({ measurement }) => measurement ?? []),

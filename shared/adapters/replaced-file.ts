@@ -16,8 +16,10 @@ export async function replaceFile(file: string, text: string, beside = `${file}.
   }
 }
 
+/** What lies there goes first: a link would lead elsewhere, and another's file would keep its mode. */
 async function writeNew(file: string, text: string): Promise<void> {
-  const handle = await open(file, 'w', 0o600);
+  await rm(file, { force: true });
+  const handle = await open(file, 'wx', 0o600);
   try {
     await handle.writeFile(text);
     await handle.sync();

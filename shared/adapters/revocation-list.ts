@@ -8,10 +8,16 @@ export interface RevocationListHead {
   thisUpdate: Date;
   /** Undefined: the list does not say when the next one comes. */
   nextUpdate: Date | undefined;
+  /** With header lines. */
+  pem(): string;
+  /** Of the revoked, lower-case hex without leading zeros. Throws an Error. */
+  serials(): string[];
   /** True when its issuer is the subject of that certificate, and its signature was made with that certificate's key. */
   isSignedBy(ca: X509Certificate): boolean;
 }
 
+/** About 400,000 revoked certificates. */
+export const LARGEST_LIST_BYTES = 16 * 1024 * 1024;
 const PEM_LIST = /-----BEGIN X509 CRL-----([A-Za-z0-9+/=\s]+)-----END X509 CRL-----/;
 
 /** The hash of each signature algorithm that is accepted: RSA and ECDSA. */
@@ -27,10 +33,16 @@ const HASHES: Readonly<Record<string, string>> = {
 /** Throws an Error when the bytes are not exactly one whole list. */
 export function revocationListHead(file: Buffer<ArrayBuffer>): RevocationListHead {
   const pem = PEM_LIST.exec(file.toString('latin1'))?.[1];
-  const list = readRevocationList(pem === undefined ? file : Buffer.from(pem, 'base64'));
+  const der = pem === undefined ? file : Buffer.from(pem, 'base64');
+  const list = readRevocationList(der);
   return {
     thisUpdate: list.thisUpdate,
     nextUpdate: list.nextUpdate,
+    pem() {
+      const lines = der.toString('base64').match(/.{1,64}/g) ?? [];
+      return ['-----BEGIN X509 CRL-----', ...lines, '-----END X509 CRL-----', ''].join('\n');
+    },
+    serials: () => list.revoked().map(({ serial }) => serial),
     isSignedBy(ca) {
       const hash = HASHES[list.algorithm];
       if (hash === undefined || !subjectOf(ca).equals(list.issuer)) return false;

@@ -6,6 +6,7 @@ import alerts from './0003-alerts.sql';
 import appliedPasswords from './0004-applied-passwords.sql';
 import signIns from './0005-sign-ins.sql';
 import audit from './0006-audit.sql';
+import certificates from './0007-certificates.sql';
 import type { Migration } from '../migrate.ts';
 
 export const MIGRATIONS: readonly Migration[] = [
@@ -15,4 +16,5 @@ export const MIGRATIONS: readonly Migration[] = [
   { number: 4, name: 'applied-passwords', sql: appliedPasswords },
   { number: 5, name: 'sign-ins', sql: signIns },
   { number: 6, name: 'audit', sql: audit },
+  { number: 7, name: 'certificates', sql: certificates },
 ];

@@ -1,0 +1,96 @@
+// An answer of the core, judged by its content type alone: JSON is JSON wherever it comes from, and a page is a page. Bounded
+// in size; what is quoted of it is one short line.
+
+import type { Dispatcher } from 'undici';
+import { foreignWords } from './foreign-words.ts';
+
+export interface Answer {
+  status: number;
+  kind: 'json' | 'page' | 'text' | 'other';
+  text: string;
+  /** Undefined for everything but JSON that could be read. */
+  json: unknown;
+  retryAfterSeconds: number | undefined;
+  /** Where a redirect leads. */
+  location: string;
+  /** `JSESSIONID=…`, when the core gives out a session. */
+  cookie: string | undefined;
+}
+
+export class TooLarge extends Error {}
+
+const LONGEST_PAUSE_S = 86_400;
+const SESSION = /^(JSESSIONID=[\w.+/=-]{1,200})(?:;|$)/;
+const TITLE = /<title[^>]*>([^<]{1,500})</i;
+/** The embedded core says more than its title in the first paragraph. */
+const PARAGRAPH = /<p>([^<]{1,500})</i;
+const WORDS = ['message', 'error_description', 'error', 'status'] as const;
+
+/** Throws TooLarge, or whatever ends the stream. */
+export async function readAnswer(
+  { statusCode, headers, body }: Dispatcher.ResponseData,
+  mostBytes: number,
+): Promise<Answer> {
+  const decoder = new TextDecoder();
+  let bytes = 0;
+  let text = '';
+  for await (const chunk of body as AsyncIterable<Buffer>) {
+    bytes += chunk.length;
+    // Leaving the loop ends the connection.
+    if (bytes > mostBytes) throw new TooLarge();
+    text += decoder.decode(chunk, { stream: true });
+  }
+  text += decoder.decode();
+  const kind = kindOf(headerOf(headers, 'content-type'));
+  const pause = Number(headerOf(headers, 'retry-after') || Number.NaN);
+  return {
+    status: statusCode,
+    kind,
+    text,
+    json: kind === 'json' ? parsed(text) : undefined,
+    retryAfterSeconds: pause > 0 && pause <= LONGEST_PAUSE_S ? Math.ceil(pause) : undefined,
+    location: headerOf(headers, 'location'),
+    cookie: sessionIn(headers['set-cookie']),
+  };
+}
+
+/** What the core says of a failure, behind a colon; empty when it says nothing that can be quoted. */
+export function quoted({ kind, text, json }: Answer, secrets: readonly string[]): string {
+  const words = foreignWords(kind === 'page' ? pageWords(text) : kind === 'text' ? text : jsonWords(json), secrets);
+  return words === '' ? '' : `: ${words}`;
+}
+
+function kindOf(contentType: string): Answer['kind'] {
+  const type = contentType.split(';')[0]?.trim().toLowerCase() ?? '';
+  if (type === 'application/json' || /^[\w.-]+\/[\w.-]+\+json$/.test(type)) return 'json';
+  if (type === 'text/html' || type === 'application/xhtml+xml') return 'page';
+  return type.startsWith('text/') || /^application\/(?:[\w.-]+\+)?xml$/.test(type) ? 'text' : 'other';
+}
+
+function headerOf(headers: Dispatcher.ResponseData['headers'], name: string): string {
+  const value = headers[name];
+  return (Array.isArray(value) ? value[0] : value) ?? '';
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+function sessionIn(header: string | string[] | undefined): string | undefined {
+  const all = header === undefined ? [] : [header].flat();
+  return all.map((each) => SESSION.exec(each)?.[1]).find((each) => each !== undefined);
+}
+
+function pageWords(text: string): string {
+  return [TITLE.exec(text)?.[1], PARAGRAPH.exec(text)?.[1]].filter((part) => part !== undefined).join(': ');
+}
+
+function jsonWords(json: unknown): string {
+  if (typeof json !== 'object' || json === null) return '';
+  const members = json as Record<string, unknown>;
+  return WORDS.map((name) => members[name]).find((value): value is string => typeof value === 'string') ?? '';
+}

@@ -1,0 +1,113 @@
+// Who is on the stream, by the core's admin API, and how somebody is put off it.
+
+import { z } from 'zod';
+import { CHANNEL_PREFIX } from '../domain/names.ts';
+import type { Core, CoreClient } from '../ports/core.ts';
+import { coreDate } from './core-dates.ts';
+import { type CoreCalls, type CorePort, WITHIN_MS } from './core-request.ts';
+
+const ALL = '/Marti/api/subscriptions/all';
+const ENDPOINTS = '/Marti/api/clientEndPoints';
+const TRIES = 10;
+
+const text = z
+  .string()
+  .nullish()
+  .transform((value) => value ?? '');
+
+const subscription = z
+  .object({
+    clientUid: text,
+    subscriptionUid: text,
+    callsign: text,
+    username: text,
+    groups: z.array(z.object({ name: z.string() })).nullish(),
+    team: text,
+    role: text,
+    takClient: text,
+    takVersion: text,
+    ipAddress: text,
+    lastReportMilliseconds: z.number().nullish(),
+  })
+  .transform((read): CoreClient => ({
+    uid: read.clientUid,
+    connection: read.subscriptionUid,
+    callsign: read.callsign,
+    username: read.username,
+    groups: [...new Set((read.groups ?? []).map(({ name }) => shownGroup(name)))],
+    team: read.team,
+    role: read.role,
+    device: `${read.takClient} ${read.takVersion}`.trim(),
+    address: read.ipAddress,
+    since: null,
+    lastReport: timeOf(read.lastReportMilliseconds),
+  }));
+
+const endpoint = z.object({ uid: text, username: text, lastEventTime: text, lastStatus: text });
+
+export function coreClients(port: CorePort): Pick<Core, 'clients' | 'disconnect'> {
+  const list = (calls: CoreCalls): Promise<CoreClient[]> => calls.data(ALL, z.array(subscription));
+
+  /** When who connected, by `uid` and name. */
+  async function beginnings(calls: CoreCalls): Promise<Map<string, string>> {
+    const found = await calls.data(ENDPOINTS, z.array(endpoint), { query: { showCurrentlyConnectedClients: 'true' } });
+    const times = new Map<string, string>();
+    for (const { uid, username, lastEventTime, lastStatus } of found) {
+      const at = lastStatus === 'Connected' ? coreDate(lastEventTime) : undefined;
+      const key = keyOf(uid, username);
+      if (uid !== '' && at !== undefined && at > (times.get(key) ?? '')) times.set(key, at);
+    }
+    return times;
+  }
+
+  return {
+    async clients() {
+      const calls = port.within(WITHIN_MS);
+      // Rule `sinceIsExtra`: who is on the stream is worth knowing without since when; that one is null then.
+      const [found, times] = await Promise.all([
+        list(calls),
+        beginnings(port.within(WITHIN_MS / 2)).catch(() => undefined),
+      ]);
+      return found.map((each) => ({ ...each, since: times?.get(keyOf(each.uid, each.username)) ?? null }));
+    },
+
+    async disconnect(uid) {
+      const calls = port.within(WITHIN_MS);
+      const meant = (await list(calls)).filter((each) => uid !== '' && (each.uid === uid || each.connection === uid));
+      for (const { connection, uid: device } of meant) await end(calls, [connection, device]);
+      // A device comes back by itself within seconds, under the same uid: only these connections must be gone.
+      const ended = new Set(meant.map(({ connection }) => connection));
+      for (let tried = 0; meant.length > 0; tried += 1) {
+        const left = (await list(calls)).filter(({ connection }) => ended.has(connection));
+        if (left.length === 0) return true;
+        if (tried === TRIES) throw port.wrong(`has taken the end of ${uid.slice(0, 100)}, who is still on the stream`);
+        await calls.moment();
+      }
+      return false;
+    },
+  };
+
+  /** By the name of the connection, which is one; else by what the device calls itself. */
+  async function end(calls: CoreCalls, names: readonly string[]): Promise<void> {
+    for (const name of names.filter((each) => each !== '')) {
+      const path = `/Marti/api/subscriptions/delete/${encodeURIComponent(name)}`;
+      const answer = await calls.ask('DELETE', path);
+      if (answer.status === 200) return;
+      // It is not known (any more): what the stream holds is read back.
+      if (answer.status !== 400 && answer.status !== 404) throw port.failure(`DELETE ${path}`, answer);
+    }
+  }
+}
+
+const keyOf = (uid: string, username: string): string => `${uid}\n${username}`;
+
+function shownGroup(name: string): string {
+  return name.startsWith(CHANNEL_PREFIX) ? name.slice(CHANNEL_PREFIX.length) : name;
+}
+
+/** Before the first report a release says 0. */
+function timeOf(given: number | null | undefined): string | null {
+  const milliseconds = given ?? 0;
+  const isTime = milliseconds > 0 && milliseconds < 8.64e15;
+  return isTime ? new Date(milliseconds).toISOString() : null;
+}

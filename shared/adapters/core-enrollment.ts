@@ -1,0 +1,140 @@
+// Enrollment at the core's 8446: name and password, and a key made here, become a certificate.
+
+import type { X509Certificate } from 'node:crypto';
+import { AppError } from '../domain/app-error.ts';
+import { base64 } from '../domain/base64.ts';
+import { messageOf } from '../domain/thrown.ts';
+import type { CoreEnrollment, EnrolledCertificate, EnrollmentOrder } from '../ports/core-enrollment.ts';
+import { serialIn } from './certificate-serial.ts';
+import type { Answer } from './core-answers.ts';
+import { type CoreCalls, corePort, WITHIN_MS } from './core-request.ts';
+import { chainOf, faultOf, signedAnswer } from './core-signed-answer.ts';
+import type { NameEntry } from './core-signing-rules.ts';
+import { foreignWords } from './foreign-words.ts';
+
+const TLS = '/Marti/api/tls';
+const CONNECTIONS = 4;
+const MOST_BYTES = 256 * 1024;
+const LOOPBACK = /^127\./;
+/**
+ * Rule `ownAddress`: 8446 locks an address out after wrong passwords. A core on this machine sees people who use it from here
+ * (a tunnel, a browser, a test) at 127.0.0.1; what they mistype must not keep us out, so we come from another address.
+ */
+const OUR_ADDRESS = '127.0.0.2';
+
+export interface HttpEnrollmentOptions {
+  /** CORE_ENROLLMENT_URL. */
+  url: string;
+  /** CORE_DATA_DIR: in `certs/files` lies `ca.pem`. */
+  dataDir: string;
+  now?: () => Date;
+}
+
+export interface HttpEnrollment extends CoreEnrollment {
+  /** Ends the kept connections. */
+  close(): Promise<void>;
+}
+
+type Credentials = Omit<EnrollmentOrder, 'clientUid'>;
+
+/** The certificate of 8446 may be publicly trusted, so that phones take it; what it signs must be of the CA in `ca.pem`. */
+export function httpEnrollment({ url, dataDir, now = () => new Date() }: HttpEnrollmentOptions): HttpEnrollment {
+  const port = corePort({
+    url,
+    variable: 'CORE_ENROLLMENT_URL',
+    name: 'The enrollment of the core',
+    dataDir,
+    trust: 'public',
+    connections: CONNECTIONS,
+    localAddress: LOOPBACK.test(new URL(url).hostname) ? OUR_ADDRESS : undefined,
+  });
+
+  function basic({ username, password }: Credentials): Record<string, string> {
+    mustFitBasic(username);
+    return { authorization: `Basic ${base64(`${username}:${password}`)}` };
+  }
+
+  function secretsOf({ username, password }: Credentials): string[] {
+    return [password, base64(`${username}:${password}`)];
+  }
+
+  function refusal(what: string, answer: Answer, credentials: Credentials): AppError {
+    if (answer.status !== 401) return port.failure(what, answer, secretsOf(credentials));
+    const name = foreignWords(credentials.username, []);
+    return new AppError('forbidden', `The core refuses the name ${name} or its password`);
+  }
+
+  async function entries(calls: CoreCalls, credentials: Credentials): Promise<NameEntry[]> {
+    const what = `GET ${TLS}/config`;
+    const answer = await calls.ask('GET', `${TLS}/config`, {
+      headers: { ...basic(credentials), accept: 'application/xml, text/xml;q=0.9, */*;q=0.5' },
+      mostBytes: MOST_BYTES,
+      secrets: secretsOf(credentials),
+    });
+    if (answer.status !== 200) throw refusal(what, answer, credentials);
+    const { readSigningRules } = await import('./core-signing-rules.ts');
+    const read = answer.kind === 'text' ? readSigningRules(answer.text) : undefined;
+    if (read === undefined) throw port.wrong(`answers ${what} with no rules for signing requests`);
+    return read;
+  }
+
+  /** A request that has what the rules ask for. */
+  async function requestFor(credentials: Credentials, wanted: readonly NameEntry[]) {
+    const { signingRequest } = await import('./core-signing-request.ts');
+    return signingRequest(credentials.username, wanted).catch((error: unknown) => {
+      const words = foreignWords(messageOf(error), secretsOf(credentials));
+      throw port.wrong(`asks for signing requests that cannot be made: ${words}`);
+    });
+  }
+
+  return {
+    async rules(credentials) {
+      const found = await entries(port.within(WITHIN_MS), credentials);
+      return Object.fromEntries(found.map(({ name, value }) => [name, value]));
+    },
+
+    async enroll({ username, password, clientUid }): Promise<EnrolledCertificate> {
+      const credentials = { username, password };
+      const calls = port.within(WITHIN_MS);
+      const wanted = await entries(calls, credentials);
+      const { request, publicKey, keyPem } = await requestFor(credentials, wanted);
+      const what = `POST ${TLS}/signClient/v2`;
+      const answer = await calls.ask('POST', `${TLS}/signClient/v2`, {
+        query: { clientUid, version: '3' },
+        // As the clients of this field send it; a form would be read by the server before the core sees it.
+        headers: { ...basic(credentials), 'content-type': 'text/plain;charset=UTF-8' },
+        body: request,
+        mostBytes: MOST_BYTES,
+        secrets: secretsOf(credentials),
+      });
+      if (answer.status !== 200) throw refusal(what, answer, credentials);
+      const { signed, above } = calls.read(what, answer, signedAnswer);
+      const { authorities } = await port.connections.current();
+      const fault = faultOf(signed, { username, publicKey, authorities });
+      if (fault !== undefined) throw port.wrong(`has signed a certificate that ${fault}`);
+      return {
+        hash: signed.fingerprint256,
+        serial: serialIn(signed.serialNumber) ?? '',
+        // Its begin lies before, for devices whose clock is behind.
+        issuedAt: now().toISOString(),
+        expiresAt: signed.validToDate.toISOString(),
+        certificatePem: pemOf(signed),
+        chainPem: chainOf(signed, [...authorities, ...above]).map(pemOf),
+        keyPem,
+      };
+    },
+
+    close: () => port.connections.close(),
+  };
+}
+
+/** Read as another name, it would count as a wrong password of our address. */
+function mustFitBasic(username: string): void {
+  if (!/[:\p{Cc}]/u.test(username)) return;
+  throw new AppError(
+    'invalid',
+    `The core takes no name with a colon or a control character (${JSON.stringify(username.slice(0, 80))}): nobody of that name can enroll. Give the account another name at the provider.`,
+  );
+}
+
+const pemOf = (certificate: X509Certificate): string => `${certificate.toString().trim()}\n`;

@@ -1,0 +1,48 @@
+// The core's admin API on 8443, over mutual TLS with the certificate of svc_api.
+
+import type { Core } from '../ports/core.ts';
+import { coreCertificates } from './core-certificates.ts';
+import { coreClients } from './core-clients.ts';
+import { corePlugins } from './core-plugins.ts';
+import { corePort } from './core-request.ts';
+import { coreStatus } from './core-status.ts';
+
+/** Enough for a page of two hundred users at once; a release serves 200 at most. */
+const CONNECTIONS = 16;
+
+export interface HttpCoreOptions {
+  /** CORE_API_URL. */
+  url: string;
+  /** CORE_DATA_DIR: in `certs/files` lie `ca.pem` and `svc_api.p12`. */
+  dataDir: string;
+}
+
+export interface HttpCore extends Core {
+  /** Ends the kept connections. */
+  close(): Promise<void>;
+}
+
+/**
+ * A method takes 10 s at most, one that reads a whole list of certificates 30 s. Connects when it is first asked.
+ *
+ * @example
+ * const core = httpCore({ url: 'https://takserver:8443', dataDir: '/opt/tak' });
+ * const { version } = await core.status();
+ */
+export function httpCore({ url, dataDir }: HttpCoreOptions): HttpCore {
+  const port = corePort({
+    url,
+    variable: 'CORE_API_URL',
+    name: 'The core',
+    dataDir,
+    trust: 'own',
+    connections: CONNECTIONS,
+  });
+  return {
+    ...coreCertificates(port),
+    ...coreClients(port),
+    ...corePlugins(port),
+    ...coreStatus(port),
+    close: () => port.connections.close(),
+  };
+}

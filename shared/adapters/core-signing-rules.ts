@@ -1,0 +1,34 @@
+// What the core wants in the subject of a signing request beside the common name: `tls/config`, an XML document. Loaded at the
+// first enrollment.
+
+import { DOMParser } from '@xmldom/xmldom';
+
+export interface NameEntry {
+  name: string;
+  value: string;
+}
+
+const MOST_ENTRIES = 20;
+
+/** In their order. Undefined for what is no such document; one with a document type is none. */
+export function readSigningRules(text: string): NameEntry[] | undefined {
+  if (text.includes('<!DOCTYPE')) return undefined;
+  try {
+    const document = new DOMParser({ onError: refuse }).parseFromString(text, 'application/xml');
+    const root = document.documentElement;
+    if (root?.localName !== 'certificateConfig') return undefined;
+    const entries = Array.from(root.getElementsByTagNameNS('*', 'nameEntry'), (entry) => ({
+      name: entry.getAttribute('name') ?? '',
+      value: entry.getAttribute('value') ?? '',
+    }));
+    const areFit = entries.length <= MOST_ENTRIES && entries.every(({ name, value }) => name !== '' && value !== '');
+    return areFit ? entries : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** A warning counts too: nothing is guessed. */
+function refuse(_level: string, message: string): never {
+  throw new Error(message);
+}

@@ -1,0 +1,13 @@
+// The pool alone, and how it is asked: undici's index also loads a fetch, WebSockets, caches and mocks, 14 MB that nobody uses
+// here.
+
+declare module 'undici/lib/dispatcher/pool.js' {
+  export { Pool as default } from 'undici';
+}
+declare module 'undici/lib/api/api-request.js' {
+  import type { Dispatcher } from 'undici';
+  export default function request(
+    this: Dispatcher,
+    options: Dispatcher.RequestOptions,
+  ): Promise<Dispatcher.ResponseData>;
+}

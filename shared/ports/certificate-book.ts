@@ -1,0 +1,80 @@
+// What Holdfast itself knows of certificates: which it made under which name, which must be revoked and how far the proof of
+// it has come, and what the last canary saw. Times are ISO 8601.
+
+/** A certificate that Holdfast made. */
+export interface MadeCertificate {
+  hash: string;
+  username: string;
+  /** Of the certificate; empty for the only one of a service account. */
+  name: string;
+  serial: string;
+  clientUid: string;
+  issuedAt: string;
+  expiresAt: string;
+}
+
+/** `revocation_failed`: something was seen that a revoked certificate must not do. It is tried on. */
+export type RevocationState = 'revoking' | 'revoked' | 'revocation_failed';
+
+export interface Revocation extends Omit<MadeCertificate, 'name'> {
+  wantedAt: string;
+  state: RevocationState;
+  /** When it was last looked at. */
+  checkedAt: string | null;
+  provenAt: string | null;
+  /** What is missing for the proof, in a sentence. */
+  problem: string | null;
+  /** Whether its connections could be seen to be gone; a core names no certificate per stream. */
+  streams: 'none' | 'unverifiable' | null;
+}
+
+/** Everything that somebody has at this time is to be revoked; kept until each certificate stands as a Revocation. */
+export interface RevocationOrder {
+  username: string;
+  wantedAt: string;
+}
+
+export interface CanaryRun {
+  at: string;
+  ok: boolean;
+  /** Why it failed, in a sentence. */
+  problem: string | null;
+  /** When the core that it was tried on began; null when it does not say. */
+  coreStartedAt: string | null;
+}
+
+export interface SettledRevocation {
+  state: RevocationState;
+  checkedAt: string;
+  problem: string | null;
+  streams: Revocation['streams'];
+}
+
+/** Names of users are compared without regard to case. Every call rejects with `unavailable` when our database is away. */
+export interface CertificateBook {
+  remember(made: MadeCertificate): Promise<void>;
+  /** Of these users, or of everybody. */
+  made(usernames?: readonly string[]): Promise<MadeCertificate[]>;
+  /** Notes as `revoking` those that are not noted yet. */
+  wantRevoked(certificates: readonly Omit<MadeCertificate, 'name'>[], wantedAt: string): Promise<void>;
+  /** Of these users, or of everybody. */
+  revocations(usernames?: readonly string[]): Promise<Revocation[]>;
+  /** Those that are not proven, oldest first. */
+  openRevocations(limit: number): Promise<Revocation[]>;
+  openRevocationCount(): Promise<number>;
+  /** Which of these are noted, whatever has become of them; in no order. */
+  noted(hashes: readonly string[]): Promise<string[]>;
+  /** The hashes of what was proven at that time or later; in no order. */
+  provenSince(since: string): Promise<string[]>;
+  /** `revoked` is final. */
+  settle(hash: string, settled: SettledRevocation): Promise<void>;
+  order(order: RevocationOrder): Promise<void>;
+  orders(): Promise<RevocationOrder[]>;
+  /** Unless it was given anew meanwhile. */
+  closeOrder(order: RevocationOrder): Promise<void>;
+  lastCanary(): Promise<CanaryRun | undefined>;
+  /** Only the last hundred are kept. */
+  recordCanary(run: CanaryRun): Promise<void>;
+  /** True when there is an order, or a revocation without proof. */
+  hasOpenWork(): Promise<boolean>;
+}
