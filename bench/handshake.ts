@@ -9,6 +9,7 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { promisify } from 'node:util';
 import { createEnrollmentApi } from '../compose/embedded/core/enrollment/app.ts';
+import { createAttempts } from '../compose/embedded/core/enrollment/attempts.ts';
 import { openAuthority } from '../compose/embedded/core/pki/authority.ts';
 import { ensureServerCertificate } from '../compose/embedded/core/pki/server-certificate.ts';
 import { certificateStore } from '../compose/embedded/core/store/certificates.ts';
@@ -176,6 +177,7 @@ async function withoutBind(stack: BenchStack, place: string, user: string, next:
     certificates: certificateStore(keptDatabase(url, { name: 'bench', called: 'the database', variable: 'its URL' })),
     bundle: certificateBundle,
     adminApi: () => new Response(null, { status: 403 }),
+    attempts: createAttempts(() => new Date()),
     log: silent,
     now: () => new Date(),
     steadyMs: () => performance.now(),

@@ -27,6 +27,7 @@ const FILE_WITHIN_MS = 300_000;
 const ARCHIVE_WITHIN_MS = 15_000;
 const DATABASE = { called: "the core's database", variable: 'its URL' };
 const LOOK_EVERY_MS = 30_000;
+const GRANTS_EVERY_MS = 1_000;
 const GRACE_MS = 4_000;
 const VALIDITY_DAYS = 365;
 const log = jsonLog({ role: 'core' });
@@ -63,7 +64,10 @@ async function main(): Promise<void> {
     enrollment_port: enrollmentPort,
     streaming_port: streamingPort,
   });
-  const looking = setInterval(() => void core.look(), LOOK_EVERY_MS);
+  const looking = [
+    setInterval(() => void core.look(), LOOK_EVERY_MS),
+    setInterval(() => void core.lookAtGrants(), GRANTS_EVERY_MS),
+  ];
 
   let stopping = false;
   for (const signal of ['SIGTERM', 'SIGINT', 'disconnect'] as const) {
@@ -71,7 +75,7 @@ async function main(): Promise<void> {
       if (stopping) return;
       stopping = true;
       log.info('core.stopping', { signal });
-      clearInterval(looking);
+      for (const timer of looking) clearInterval(timer);
       void Promise.race([core.close(GRACE_MS), delay(2 * GRACE_MS)]).then(() => leave(log, 0));
     });
   }

@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createEnrollmentApi } from '../../compose/embedded/core/enrollment/app.ts';
+import { createAttempts } from '../../compose/embedded/core/enrollment/attempts.ts';
 import { certificateStore } from '../../compose/embedded/core/store/certificates.ts';
 import { CORE_DATABASE_MIGRATED, CORE_MIGRATIONS } from '../../compose/embedded/core/store/migrations/index.ts';
 import { ldapDirectory } from '../../shared/adapters/ldap-directory.ts';
@@ -85,6 +86,7 @@ beforeAll(async () => {
     certificates: certificateStore((use) => use(sql)),
     bundle: async (entries) => entries[0]?.certificate ?? new Uint8Array(),
     adminApi: (_, __, { username, role }) => new Response(`${username} ${role}`),
+    attempts: createAttempts(() => new Date()),
     log,
     now: () => new Date(),
     steadyMs: () => performance.now(),

@@ -19,6 +19,7 @@ const ROUTES: [method: string, path: string, access: 'all' | 'writers' | 'admin'
   ['GET', '/Marti/api/device/profile/connection', 'all'],
   ['GET', '/Marti/api/device/profile/tool/:tool', 'all'],
   ['GET', '/Marti/api/database/cotCount', 'admin'],
+  ['GET', '/Marti/api/tls/attempts', 'admin'],
   ['GET', CERT, 'admin'],
   ['GET', `${CERT}/active`, 'admin'],
   ['GET', `${CERT}/replaced`, 'admin'],

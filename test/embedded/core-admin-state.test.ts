@@ -2,6 +2,7 @@
 
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { getHeapStatistics } from 'node:v8';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { AppError } from '../../shared/domain/app-error.ts';
 import { ADMIN, adminWorld, byCertificate, NODE_ID, START } from '../fakes/core-admin.ts';
@@ -204,6 +205,11 @@ describe('health', () => {
     const memory = await get('custom-memory-metrics');
     expect(memory.heapUsed).toBeGreaterThan(1_000_000);
     expect(memory.heapCommitted).toBeGreaterThanOrEqual(memory.heapUsed);
+    expect((await get('metrics')).names).toEqual(['process.start.time', 'jvm.memory.used', 'jvm.memory.max']);
+    const used = (await get('metrics/jvm.memory.used?tag=area:heap')).measurements[0].value as number;
+    expect(used).toBeGreaterThan(1_000_000);
+    expect((await get('metrics/jvm.memory.max')).measurements[0].value).toBe(getHeapStatistics().heap_size_limit);
+    expect(used).toBeLessThan(getHeapStatistics().heap_size_limit);
     const cpu = await get('custom-cpu-metrics');
     expect([cpu.cpuCount > 0, cpu.cpuUsage >= 0, cpu.cpuUsage <= 1]).toEqual([true, true, true]);
     const disk = await get('custom-disk-metrics');

@@ -212,7 +212,8 @@ describe('what is no signing request', () => {
       }),
       { numRuns: 2000 },
     );
-  });
+    // Each is a signature to be checked: seconds on a busy machine.
+  }, 60_000);
 });
 
 function subjectOf(pem: string): Buffer {

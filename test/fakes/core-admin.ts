@@ -196,6 +196,7 @@ export function adminWorld(real: Partial<AdminApiOptions> = {}) {
     people: peopleGroups({ directory, memberships: membershipsOf('core_'), now }),
     groups,
     activeGroups: fakeActiveGroups(),
+    enrollmentAttempts: { list: () => [] },
     endpoints: { list: async () => [] },
     subscriptions: {
       list: () => subscriptions.slice(),

@@ -7,6 +7,7 @@ import type {
   CoreRole,
   UsersFile,
 } from '../../compose/embedded/core/parts.ts';
+import { nameKey } from '../../shared/domain/names.ts';
 
 export interface MemoryCertificates extends CertificateStore {
   /** The table itself, for those who change it by hand. */
@@ -106,5 +107,8 @@ export function memoryUsersFile(): UsersFile {
     roleOf: ({ hash }) =>
       [...entries.values()].find(({ fingerprint }) => fingerprint === hash)?.role ?? 'ROLE_ANONYMOUS',
     grant: ({ identifier, fingerprint, role }) => void entries.set(identifier, { fingerprint, role }),
+    withdraw(identifier) {
+      for (const name of entries.keys()) if (nameKey(name) === nameKey(identifier)) entries.delete(name);
+    },
   };
 }

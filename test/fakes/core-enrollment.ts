@@ -4,6 +4,7 @@ import 'reflect-metadata';
 import { createHash, X509Certificate } from 'node:crypto';
 import * as x509 from '@peculiar/x509';
 import { createEnrollmentApi } from '../../compose/embedded/core/enrollment/app.ts';
+import { createAttempts, type EnrollmentAttempts } from '../../compose/embedded/core/enrollment/attempts.ts';
 import type { CertificateBundle } from '../../compose/embedded/core/enrollment/written-certificate.ts';
 import type { Authority, CoreCaller, CoreConnection } from '../../compose/embedded/core/parts.ts';
 import { SUBJECT_ENTRIES } from '../../compose/embedded/core/pki/subject.ts';
@@ -82,6 +83,7 @@ export interface EnrollmentWorld {
   directory: FakeDirectory;
   authority: FakeAuthority;
   certificates: MemoryCertificates;
+  attempts: EnrollmentAttempts;
   log: ReturnType<typeof memoryLog>;
   /** What reached the admin API. */
   callers: CoreCaller[];
@@ -106,6 +108,7 @@ export async function enrollmentWorld(bundle = listedBundle): Promise<Enrollment
   const authority = await fakeAuthority();
   const certificates = memoryCertificates();
   const log = memoryLog();
+  const attempts = createAttempts(now);
   const callers: CoreCaller[] = [];
   const binds: string[] = [];
   const api = createEnrollmentApi({
@@ -122,6 +125,7 @@ export async function enrollmentWorld(bundle = listedBundle): Promise<Enrollment
       callers.push(caller);
       return new Response(`${request.method} ${new URL(request.url).pathname} as ${caller.role}`);
     },
+    attempts,
     log,
     now,
     steadyMs: () => nowMs,
@@ -133,5 +137,5 @@ export async function enrollmentWorld(bundle = listedBundle): Promise<Enrollment
     const connection: CoreConnection = { clientAddress: address, secure: true };
     return api(new Request(`https://cot.example.org:8446${path}`, init), connection);
   }
-  return { directory, authority, certificates, log, callers, later: (ms) => void (nowMs += ms), binds, ask };
+  return { directory, authority, certificates, attempts, log, callers, later: (ms) => void (nowMs += ms), binds, ask };
 }

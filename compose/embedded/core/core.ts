@@ -7,6 +7,7 @@ import { CHANNEL_PREFIX } from '../../../shared/domain/names.ts';
 import { certificateBundle } from '../../../shared/domain/pkcs12.ts';
 import { messageOf } from '../../../shared/domain/thrown.ts';
 import type { Log } from '../../../shared/ports/log.ts';
+import { adminGrants } from './admin/admin-grants.ts';
 import { createAdminApi } from './admin/app.ts';
 import { certificateLists } from './admin/certificate-lists.ts';
 import { membershipsOf } from './admin/memberships.ts';
@@ -19,6 +20,7 @@ import { usersFile } from './admin/users-file.ts';
 import { type CorePortNumbers, type CorePorts, createCorePorts } from './core-ports.ts';
 import { createStoredStream } from './core-stream.ts';
 import { createEnrollmentApi } from './enrollment/app.ts';
+import { createAttempts } from './enrollment/attempts.ts';
 import { openSpool } from './files/spool.ts';
 import { htmlPage } from './http/answers.ts';
 import { readMissionTokenKey } from './missions/tokens.ts';
@@ -70,6 +72,8 @@ export interface Core {
   listen(): Promise<void>;
   /** To be called every half minute: what is due once a day, what was revoked by hand, a revoked `svc_api`. Never rejects. */
   look(): Promise<void>;
+  /** To be called every second: rights of the admin API that management has asked for. Never rejects. */
+  lookAtGrants(): Promise<void>;
   close(graceMs: number): Promise<void>;
 }
 
@@ -111,6 +115,16 @@ export async function createCore(options: CoreOptions): Promise<Core> {
       now: now(),
     });
   let api = await apiCertificate();
+  const grants = adminGrants({
+    directory: join(dataDirectory, 'admin-grants'),
+    authority,
+    certificates,
+    users,
+    isRevoked: (serial) => revocations.isRevoked(serial),
+    log,
+    now,
+  });
+  await grants.look();
 
   const nodeId = readNodeId(dataDirectory);
   const memberships = membershipsOf(CHANNEL_PREFIX, options.roleGroups);
@@ -130,8 +144,10 @@ export async function createCore(options: CoreOptions): Promise<Core> {
     log,
     now,
   });
+  const attempts = createAttempts(now);
   const admin = createAdminApi({
     ...known,
+    enrollmentAttempts: attempts,
     nodeId,
     hostname: options.hostname,
     publicPort: options.ports.api,
@@ -166,6 +182,7 @@ export async function createCore(options: CoreOptions): Promise<Core> {
     certificates: { add: (...given) => added(certificates.add(...given)) },
     bundle: certificateBundle,
     adminApi: admin,
+    attempts,
     log,
     now,
     steadyMs,
@@ -234,6 +251,7 @@ export async function createCore(options: CoreOptions): Promise<Core> {
   let looking: Promise<void> | undefined;
   return {
     listen: () => opened.listen(),
+    lookAtGrants: () => grants.look(),
     look: () => (looking ??= lookOnce().finally(() => (looking = undefined))),
     async close(graceMs) {
       const closed = opened.close(graceMs);

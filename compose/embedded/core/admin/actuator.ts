@@ -92,20 +92,41 @@ export function actuatorRoutes(options: AdminApiOptions): AdminRoute[] {
     });
   }
 
-  function readMetric(name: string): Response {
-    if (name !== 'process.start.time') throw new PageFault(404, 'There is no metric of this name.');
-    return json({
-      name,
+  /** By the names of a JVM, whose heap is the heap of this process. */
+  const metrics: Record<string, { description: string; baseUnit: string; value: () => number }> = {
+    'process.start.time': {
       description: 'Start time of the process since unix epoch.',
       baseUnit: 'seconds',
-      measurements: [{ statistic: 'VALUE', value: ownProcess.startedAt.getTime() / 1000 }],
+      value: () => ownProcess.startedAt.getTime() / 1000,
+    },
+    'jvm.memory.used': {
+      description: 'The amount of used memory',
+      baseUnit: 'bytes',
+      value: () => ownProcess.memory().heapUsedBytes,
+    },
+    'jvm.memory.max': {
+      description: 'The maximum amount of memory in bytes that can be used for memory management',
+      baseUnit: 'bytes',
+      value: () => ownProcess.memory().heapCapBytes,
+    },
+  };
+
+  function readMetric(name: string): Response {
+    const metric = Object.hasOwn(metrics, name) ? metrics[name] : undefined;
+    if (metric === undefined) throw new PageFault(404, 'There is no metric of this name.');
+    const { description, baseUnit, value } = metric;
+    return json({
+      name,
+      description,
+      baseUnit,
+      measurements: [{ statistic: 'VALUE', value: value() }],
       availableTags: [],
     });
   }
 
   return [
     { path: '/actuator/health', handlers: { GET: readHealth } },
-    { path: '/actuator/metrics', handlers: { GET: () => json({ names: ['process.start.time'] }) } },
+    { path: '/actuator/metrics', handlers: { GET: () => json({ names: Object.keys(metrics) }) } },
     { path: '/actuator/metrics/:name', handlers: { GET: (c) => readMetric(c.req.param('name') ?? '') } },
     { path: '/actuator/takserver-database', handlers: { GET: readDatabase } },
     { path: '/actuator/custom-memory-metrics', handlers: { GET: readMemory } },

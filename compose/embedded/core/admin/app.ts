@@ -15,6 +15,7 @@ import { actuatorRoutes } from './actuator.ts';
 import { certificateRoutes } from './certificates.ts';
 import { clientRoutes } from './clients.ts';
 import { directoryGroupRoutes } from './directory-groups.ts';
+import { enrollmentAttemptRoutes } from './enrollment-attempts.ts';
 import { noSuchMethod, requireRight } from './gate.ts';
 import { groupChangeRoutes } from './group-changes.ts';
 import { groupRoutes } from './groups.ts';
@@ -31,6 +32,7 @@ export function adminRoutes(options: AdminApiOptions): AdminRoute[] {
   const parts = [
     serverRoutes,
     certificateRoutes,
+    enrollmentAttemptRoutes,
     groupChangeRoutes,
     directoryGroupRoutes,
     groupRoutes,

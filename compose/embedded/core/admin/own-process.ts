@@ -2,10 +2,12 @@
 
 import { statfs } from 'node:fs/promises';
 import { availableParallelism } from 'node:os';
+import { getHeapStatistics } from 'node:v8';
 
 export interface OwnProcess {
   startedAt: Date;
-  memory(): { heapUsedBytes: number; heapCommittedBytes: number };
+  /** `heapCapBytes`: with more the process ends. */
+  memory(): { heapUsedBytes: number; heapCommittedBytes: number; heapCapBytes: number };
   /** `usage` is of all processors, 0 to 1, since it was asked last. */
   cpu(): { count: number; usage: number };
   /** Of the disk that holds the files of the core. */
@@ -23,7 +25,11 @@ export function ownProcess(dataDir: string): OwnProcess {
 
     memory() {
       const { heapUsed, heapTotal } = process.memoryUsage();
-      return { heapUsedBytes: heapUsed, heapCommittedBytes: heapTotal };
+      return {
+        heapUsedBytes: heapUsed,
+        heapCommittedBytes: heapTotal,
+        heapCapBytes: getHeapStatistics().heap_size_limit,
+      };
     },
 
     cpu() {

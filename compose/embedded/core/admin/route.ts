@@ -17,6 +17,7 @@ import type { Spool } from '../files/spool.ts';
 import type { ActiveGroups, GroupStore } from '../store/groups.ts';
 import type { ResourceWriter } from '../store/resource-bytes.ts';
 import type { ResourceStore } from '../store/resources.ts';
+import type { EnrollmentAttempts } from '../enrollment/attempts.ts';
 import type { CertificateLists } from './certificate-lists.ts';
 import type { OwnProcess } from './own-process.ts';
 import type { PeopleGroups } from './people-groups.ts';
@@ -38,6 +39,8 @@ export interface AdminApiOptions {
   groupPrefix: string;
   /** An account that the directory has for certain: asked for to see whether it answers. */
   knownAccount: string;
+  /** Of 8446. */
+  enrollmentAttempts: Pick<EnrollmentAttempts, 'list'>;
   people: PeopleGroups;
   groups: GroupStore;
   activeGroups: ActiveGroups;

@@ -1,8 +1,10 @@
 // A certificate as the API shows it, and the PEM files that people take away.
 
 import { X509Certificate } from 'node:crypto';
+import { CONTEXT_0, derElements, INTEGER, onlyElement, SEQUENCE } from '../../../../shared/domain/der.ts';
 import { certificateDate } from '../http/answers.ts';
 import type { CertificateRecord } from '../parts.ts';
+import { normalSerial } from '../pki/keys.ts';
 import { serialOf } from '../tls/client-certificate.ts';
 
 /** The members that clients read; what has no value is null. */
@@ -25,12 +27,30 @@ export function takCert(record: CertificateRecord) {
 }
 
 /** Lower-case hex without leading zeros; null for a row whose certificate cannot be read (rule `foreignRow`). */
-function serialNumberOf(pem: string): string | null {
+export function serialNumberOf(pem: string): string | null {
   try {
-    return serialOf(new X509Certificate(pem));
+    return quickSerial(pem) ?? serialOf(new X509Certificate(pem));
   } catch {
     return null;
   }
+}
+
+const ALONE = /^-----BEGIN CERTIFICATE-----([A-Za-z0-9+/=\s]+)-----END CERTIFICATE-----\s*$/;
+const HIGHEST_BIT = 0x80;
+
+/**
+ * From where it stands in every certificate of version 3. A list may have 20,000 of them, and reading each as a whole takes ten
+ * times as long. Undefined, or a DerError, for what is not so plain.
+ */
+function quickSerial(pem: string): string | undefined {
+  const [, body] = ALONE.exec(pem) ?? [];
+  if (body === undefined) return undefined;
+  const signed = onlyElement(new Uint8Array(Buffer.from(body, 'base64')), SEQUENCE);
+  const fields = derElements(derElements(signed.content).next(SEQUENCE).content);
+  if (fields.next().tag !== CONTEXT_0) return undefined;
+  const { tag, content } = fields.next();
+  const isPlain = tag === INTEGER && (content[0] ?? HIGHEST_BIT) < HIGHEST_BIT;
+  return isPlain ? normalSerial(Buffer.from(content).toString('hex')) : undefined;
 }
 
 const MOST_NAME = 64;

@@ -1,6 +1,7 @@
 // UserAuthenticationFile.xml as a document: its entries, and one of them changed while the rest stays as it is.
 
 import { DOMParser, type Document, type Element, type Node, XMLSerializer } from '@xmldom/xmldom';
+import { nameKey } from '../../../../shared/domain/names.ts';
 import { messageOf } from '../../../../shared/domain/thrown.ts';
 import type { CoreRole } from '../parts.ts';
 import { CORE_ROLES } from './roles.ts';
@@ -46,6 +47,18 @@ export function withEntry({ document, entries }: UsersDocument, entry: Required<
   kept.setAttribute('identifier', entry.identifier);
   kept.setAttribute('fingerprint', entry.fingerprint ?? '');
   kept.setAttribute('role', entry.role);
+  return textOf(document);
+}
+
+/** The text of the document without the entries of that name, in any case; undefined when there are none. */
+export function withoutEntry({ document, entries }: UsersDocument, identifier: string): string | undefined {
+  const gone = entries.filter((each) => nameKey(each.identifier) === nameKey(identifier));
+  if (gone.length === 0) return undefined;
+  for (const { element } of gone) removeWithBlanks(element);
+  return textOf(document);
+}
+
+function textOf(document: Document): string {
   const written = new XMLSerializer().serializeToString(document);
   return written.endsWith('\n') ? written : `${written}\n`;
 }

@@ -6,7 +6,14 @@ import type { Log } from '../../../../shared/ports/log.ts';
 import { writeFileAtomically } from '../../atomic-file.ts';
 import { explainFileError, StackError } from '../../stack-error.ts';
 import type { CoreRole, UsersFile } from '../parts.ts';
-import { EMPTY_USERS, readUsersDocument, UsersFault, type UsersDocument, withEntry } from './users-document.ts';
+import {
+  EMPTY_USERS,
+  readUsersDocument,
+  UsersFault,
+  type UsersDocument,
+  withEntry,
+  withoutEntry,
+} from './users-document.ts';
 
 const MOST_BYTES = 16 * 1024 * 1024;
 const REMEDY = 'mend the file, or put back a copy of it; it is read again by itself while the core runs';
@@ -58,6 +65,13 @@ export function usersFile(path: string, log: Log): UsersFile {
     grant({ identifier, fingerprint, role }) {
       const written = withEntry(readOrRefuse(path), { identifier, fingerprint: fingerprint.toUpperCase(), role });
       rightsOf(checked(written, path), log);
+      writeFileAtomically(path, written);
+      refresh();
+    },
+
+    withdraw(identifier) {
+      const written = withoutEntry(readOrRefuse(path), identifier);
+      if (written === undefined) return;
       writeFileAtomically(path, written);
       refresh();
     },

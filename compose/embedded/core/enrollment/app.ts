@@ -18,7 +18,9 @@ import type {
   SignedCertificate,
 } from '../parts.ts';
 import { wantedRepresentation } from './accept.ts';
+import type { EnrollmentAttempts } from './attempts.ts';
 import { readText } from './body.ts';
+import { credentialsOf } from './credentials.ts';
 import { createEnroll } from './enroll.ts';
 import { createEvents, type EnrollmentEvents } from './events.ts';
 import { passwordDoor } from './password-door.ts';
@@ -42,6 +44,7 @@ export interface EnrollmentApiOptions {
   adminApi: (request: Request, connection: CoreConnection, caller: CoreCaller) => Response | Promise<Response>;
   /** Whoever is in it administers the core. */
   adminGroup?: string;
+  attempts: Pick<EnrollmentAttempts, 'add'>;
   log: Log;
   now: () => Date;
   /** Milliseconds that never go back. */
@@ -67,7 +70,7 @@ const FOR_EVERYBODY = /^\/Marti\/api\/(?:version(?:\/config)?|util\/user(?:\/[A-
  */
 export function createEnrollmentApi(options: EnrollmentApiOptions): CoreFetch {
   const { directory, authority, bundle, adminApi, adminGroup = ADMIN_ROLE_GROUP, log, now, steadyMs } = options;
-  const events = createEvents(log, steadyMs);
+  const events = createEvents(log, steadyMs, options.attempts);
   const door = passwordDoor(directory, steadyMs, events);
   const tokens = createTokens(now);
   const prepareSignIn = createSignIn(directory, door, tokens);
@@ -160,7 +163,7 @@ function answerTo(error: Error, c: EnrollmentContext, events: EnrollmentEvents):
   if (error instanceof CoreFault) return faultResponse(error);
   const failure = {
     address: c.env.connection.clientAddress,
-    user: c.get('user') as string | undefined,
+    user: (c.get('user') as string | undefined) ?? claimedUser(c),
     clientUid: c.req.query('clientUid'),
     reason: `${c.req.method} ${c.req.path}: ${messageOf(error)}`,
   };
@@ -172,4 +175,10 @@ function answerTo(error: Error, c: EnrollmentContext, events: EnrollmentEvents):
   }
   events.failed('internal', failure);
   return refusalResponse(new Refusal(500, 'This cannot be done at the moment. The log of the server says why.'));
+}
+
+/** Who the request says it is, where nobody could be asked whether that is so. */
+function claimedUser(c: EnrollmentContext): string | undefined {
+  const credentials = credentialsOf(c.req.raw.headers);
+  return credentials.kind === 'password' ? credentials.username : undefined;
 }

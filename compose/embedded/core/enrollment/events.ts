@@ -1,8 +1,10 @@
 // What enrollment reports: who got a certificate, line by line, and who did not and why. Failures of one kind have a few lines
 // a minute; the others are counted, and the count is told when the next minute has something to tell. No client fills the log.
+// What has a name is remembered among the last attempts too.
 
 import { oneLine, shortened } from '../../../../shared/domain/plain-text.ts';
 import type { Log } from '../../../../shared/ports/log.ts';
+import type { EnrollmentAttempts } from './attempts.ts';
 
 export type FailureKind = 'password' | 'locked' | 'request' | 'unavailable' | 'internal';
 
@@ -26,7 +28,11 @@ const SHOWN_REASON_CHARACTERS = 300;
 const LEVELS = { password: 'info', locked: 'info', request: 'warn', unavailable: 'warn', internal: 'error' } as const;
 
 /** `steadyMs` never goes back. */
-export function createEvents(log: Log, steadyMs: () => number): EnrollmentEvents {
+export function createEvents(
+  log: Log,
+  steadyMs: () => number,
+  attempts: Pick<EnrollmentAttempts, 'add'>,
+): EnrollmentEvents {
   const counts = new Map<FailureKind, number>();
   let since = steadyMs();
 
@@ -43,9 +49,13 @@ export function createEvents(log: Log, steadyMs: () => number): EnrollmentEvents
     signed({ user, clientUid, hash, serial, address }) {
       beginMinute();
       log.info('enrollment.signed', { user, client_uid: shown(clientUid), hash, serial, address });
+      attempts.add({ address, username: user, clientUid, result: 'signed', reason: '' });
     },
 
     failed(kind, { address, user, clientUid, reason }) {
+      // A locked address may go on asking for names that nobody has: it must not push out what others have tried.
+      const attempt = { address, username: user ?? '', clientUid: clientUid ?? '', result: 'refused', reason } as const;
+      attempts.add(attempt, { expendable: kind === 'locked' });
       beginMinute();
       const count = (counts.get(kind) ?? 0) + 1;
       counts.set(kind, count);
