@@ -32,7 +32,7 @@ export default defineConfig({
             'test/*.test.ts',
             'test/{domain,config,http,health,verbs,jobs,functions,embedded,runtime}/**/*.test.ts',
           ],
-          exclude: ['test/runtime/parity.test.ts'],
+          exclude: ['test/runtime/parity*.test.ts'],
           testTimeout: 10_000,
           // The files of a worker share what they import: each would spend more on its imports than on its tests.
           isolate: false,
@@ -44,7 +44,7 @@ export default defineConfig({
         extends: true,
         test: {
           name: 'real',
-          include: ['test/{adapters,stack}/**/*.test.ts', 'test/runtime/parity.test.ts'],
+          include: ['test/{adapters,stack}/**/*.test.ts', 'test/runtime/parity*.test.ts'],
           testTimeout: 120_000,
           hookTimeout: 120_000,
           expect: { poll: { timeout: 5_000 } },

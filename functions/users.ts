@@ -2,6 +2,7 @@
 
 import { z } from '@hono/zod-openapi';
 import { actingIn } from '../shared/http/acting.ts';
+import { certsError } from '../shared/http/certificate-requests.ts';
 import type { Deps } from '../shared/http/deps.ts';
 import type { App } from '../shared/http/env.ts';
 import {
@@ -18,16 +19,19 @@ import {
 import { pageOf, pagingQuery } from '../shared/http/listing.ts';
 import { apiRoute, jsonAnswer } from '../shared/http/route.ts';
 import { ROLES } from '../shared/domain/principal.ts';
+import { certificatesOfUser, withProblem } from '../shared/verbs/certificates-of-user.ts';
 import { createUser } from '../shared/verbs/create-user.ts';
 import { deactivateUser } from '../shared/verbs/deactivate-user.ts';
 import { shownUser, userOf } from '../shared/verbs/people.ts';
 import { updateUser } from '../shared/verbs/update-user.ts';
+import { certificatesOf } from '../shared/verbs/user-certificates.ts';
+import { orAsWritten } from '../shared/verbs/while-core-is-away.ts';
 
 const WORDS = ['certs', 'hidden'] as const;
 const tags = ['users'];
 const params = z.object({ id: z.string().openapi({ type: 'integer' }) });
 
-const pageSchema = pageOf(userSchema, 'UserPage');
+const pageSchema = pageOf(userSchema, 'UserPage').extend({ certs_error: certsError });
 
 const listRoute = apiRoute(
   {
@@ -121,8 +125,14 @@ export function usersFunction(app: App, deps: Deps): void {
       search,
       ...(include?.has('hidden') === true ? {} : visible),
     });
+    const { deps: readable, problem } = orAsWritten(deps);
+    const certificates = include?.has('certs') === true ? await certificatesOf(readable, results) : undefined;
+    const users = results.map((each) => ({
+      ...shownUser(each, deps),
+      ...(certificates === undefined ? {} : { certs: certificates.get(each.username) ?? [] }),
+    }));
     c.header('Cache-Control', 'no-store');
-    return c.json({ results: results.map((each) => shownUser(each, deps)), count, page, page_size: pageSize }, 200);
+    return c.json(withProblem({ results: users, count, page, page_size: pageSize }, problem()), 200);
   });
   app.openapi(createRoute, async function makeUser(c) {
     const account = await createUser(actingIn(c, deps), c.req.valid('json'));
@@ -132,8 +142,9 @@ export function usersFunction(app: App, deps: Deps): void {
   app.openapi(readRoute, async function readUser(c) {
     const withHidden = c.req.valid('query').include?.has('hidden') === true;
     const account = await userOf(deps, userId(c.req.valid('param').id), { withHidden });
+    const certificates = await certificatesOfUser(deps, account);
     c.header('Cache-Control', 'no-store');
-    return c.json(shownUser(account, deps), 200);
+    return c.json({ ...shownUser(account, deps), ...certificates }, 200);
   });
   app.openapi(updateRoute, async function changeUser(c) {
     const id = userId(c.req.valid('param').id);

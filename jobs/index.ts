@@ -5,9 +5,16 @@ import type { Deps } from '../shared/http/deps.ts';
 import type { Job } from '../shared/ports/job.ts';
 import { run as dispatchAlerts } from './dispatch-alerts.ts';
 import { run as expireUsers } from './expire-users.ts';
+import { run as findRevocations } from './find-revocations.ts';
 import { run as finishIntents } from './finish-intents.ts';
 import { run as heartbeat } from './heartbeat.ts';
+import { run as keepServiceCertificates } from './keep-service-certificates.ts';
 import { run as pollHealth } from './poll-health.ts';
+import {
+  EVERY_SECONDS as PROVE_EVERY_SECONDS,
+  isWanted as hasRevocationsToProve,
+  run as proveRevocations,
+} from './prove-revocations.ts';
 import { run as pruneAlerts } from './prune-alerts.ts';
 import { run as pruneJobRuns } from './prune-job-runs.ts';
 import { run as pruneSignIns } from './prune-sign-ins.ts';
@@ -52,6 +59,31 @@ export const JOBS: readonly Job<Deps>[] = [
     intervalSeconds: () => MINUTE,
     limitSeconds: 50,
     run: finishIntents,
+  },
+  {
+    name: 'prove-revocations',
+    cron: '* * * * *',
+    claim: 'row',
+    intervalSeconds: () => PROVE_EVERY_SECONDS,
+    limitSeconds: 120,
+    isWanted: hasRevocationsToProve,
+    run: proveRevocations,
+  },
+  {
+    name: 'find-revocations',
+    cron: '* * * * *',
+    claim: 'row',
+    intervalSeconds: () => MINUTE,
+    limitSeconds: 50,
+    run: findRevocations,
+  },
+  {
+    name: 'keep-service-certificates',
+    cron: '7 * * * *',
+    claim: 'row',
+    intervalSeconds: () => 5 * MINUTE,
+    limitSeconds: 120,
+    run: keepServiceCertificates,
   },
   {
     name: 'prune-alerts',

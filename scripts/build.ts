@@ -50,8 +50,17 @@ const shared: BuildOptions & { write: false } = {
   logLevel: 'warning',
 };
 
-const programs = await build({
+const onNode: BuildOptions & { write: false } = {
   ...shared,
+  platform: 'node',
+  target: 'node24',
+  external: ['miniflare'],
+  banner: {
+    js: "import { createRequire as createRequire_ } from 'node:module'; const require = createRequire_(import.meta.url);",
+  },
+};
+const programs = await build({
+  ...onNode,
   entryPoints: [
     'scripts/start.ts',
     'scripts/stop.ts',
@@ -59,16 +68,12 @@ const programs = await build({
     'scripts/renew-ca.ts',
     'scripts/core.ts',
     'scripts/identity.ts',
-    'scripts/management.ts',
     'scripts/dev-workerd.ts',
   ],
-  platform: 'node',
-  target: 'node24',
-  external: ['miniflare'],
-  banner: {
-    js: "import { createRequire as createRequire_ } from 'node:module'; const require = createRequire_(import.meta.url);",
-  },
 });
+// What it imports when it is needed lies in files of its own: their text alone would cost it megabytes. An old one stays for
+// the process that still runs the old program.
+const management = await build({ ...onNode, entryPoints: ['scripts/management.ts'], splitting: true });
 const worker = await build({
   ...shared,
   entryPoints: ['functions/worker.ts'],
@@ -79,7 +84,7 @@ const worker = await build({
 });
 mkdirSync(dist, { recursive: true });
 writeFileSync(join(dist, 'package.json'), '{ "type": "module" }\n');
-for (const file of [...programs.outputFiles, ...worker.outputFiles]) {
+for (const file of [...management.outputFiles, ...programs.outputFiles, ...worker.outputFiles]) {
   const temporary = join(dist, `.${basename(file.path)}.${process.pid}`);
   writeFileSync(temporary, file.contents);
   renameSync(temporary, file.path);

@@ -260,6 +260,10 @@ function stackDefaults(layout: Layout, ports: Ports, listen: string | undefined)
   return {
     SERVER_ADDRESS: reachableAddress(listen),
     CORE_RETENTION_UNIT: 'days',
+    CORE_API_URL: `https://127.0.0.1:${ports.core}`,
+    CORE_ENROLLMENT_URL: `https://127.0.0.1:${ports.enrollment}`,
+    CORE_STREAMING_URL: `tls://127.0.0.1:${ports.streaming}`,
+    CORE_ENROLLMENT_PORT: String(ports.enrollment),
     CORE_DATA_DIR: layout.core,
     LOG_DIR: layout.logs,
     DATA_DIR: layout.management,

@@ -16,6 +16,7 @@ import { HEALTH_MODULES } from '../shared/health/index.ts';
 import type { Measurement } from '../shared/ports/health-cache.ts';
 import { withQuickAnswers } from '../shared/http/quick-answers.ts';
 import { bootstrapIdentity } from '../shared/verbs/bootstrap-identity.ts';
+import { keepServiceCertificates } from '../shared/verbs/keep-service-certificates.ts';
 import { ticker } from '../shared/verbs/run-job.ts';
 import { withRequestLog } from '../shared/http/request-log.ts';
 import { behindProxies } from '../shared/runtime/client-address.ts';
@@ -37,8 +38,8 @@ const JOBS_GRACE_MS = 15_000;
  * first measurements wait for it, but not for long.
  */
 const STATE_TRIED_WITHIN_MS = 1_500;
-/** Accounts and groups of our own are made before they are looked for; a provider that hangs is waited for no longer. */
-const IDENTITY_TRIED_WITHIN_MS = 5_000;
+/** Accounts, groups and certificates of our own are made before they are looked for; who hangs is waited for no longer. */
+const OWN_THINGS_TRIED_WITHIN_MS = 8_000;
 const home = resolve(import.meta.dirname, '..');
 const log = jsonLog({ role: 'management' });
 
@@ -83,10 +84,10 @@ async function main(): Promise<void> {
     });
   }
   const stateTried = Promise.withResolvers<boolean>();
-  const identityTried = Promise.withResolvers<boolean>();
+  const ownThingsTried = Promise.withResolvers<boolean>();
   const begin = async (): Promise<void> => {
     const ready = await Promise.race([stateTried.promise, delay(STATE_TRIED_WITHIN_MS, false)]);
-    if (ready) await Promise.race([identityTried.promise, delay(IDENTITY_TRIED_WITHIN_MS)]);
+    if (ready) await Promise.race([ownThingsTried.promise, delay(OWN_THINGS_TRIED_WITHIN_MS)]);
   };
   void begin().then(() => {
     if (!stopping.signal.aborted) everySecond(jobTicker.tick, stopping.signal);
@@ -104,7 +105,12 @@ async function main(): Promise<void> {
   const record = { startedAt, release: RELEASE, settingsHash: hashOf(handover) };
   await keepState(url, record, log, stopping.signal, stateTried.resolve);
   deps.health.forget('database');
+  const identityTried = Promise.withResolvers<boolean>();
+  void identityTried.promise.then((worked) => {
+    if (!worked) ownThingsTried.resolve(false);
+  });
   await keepIdentity(deps, stopping.signal, identityTried.resolve);
+  await keepCertificates(deps, stopping.signal, ownThingsTried.resolve);
 }
 
 /** Groups and accounts of our own, as soon as the provider answers. */
@@ -128,6 +134,24 @@ async function keepIdentity(deps: NodeDeps, stopped: AbortSignal, tried: (worked
   for (const problem of outcome?.refused ?? []) log.error('identity.password_refused', { error: problem });
   if (outcome !== undefined) log.info('identity.ready', { changes: outcome.changes });
   deps.health.forget('identity');
+}
+
+/** Those of our own service accounts, as soon as the core answers. */
+async function keepCertificates(deps: NodeDeps, stopped: AbortSignal, tried: (worked: boolean) => void): Promise<void> {
+  const { settings } = deps;
+  if (settings.CORE_API_URL === undefined || settings.CORE_ENROLLMENT_URL === undefined) {
+    tried(false);
+    return;
+  }
+  const outcome = await keepTrying(() => keepServiceCertificates(deps), {
+    stopped,
+    tried,
+    failed: (error, retryInMs) =>
+      log.warn('certificates.not_ready', { error: messageOf(error), retry_in_ms: retryInMs }),
+  });
+  if (outcome !== undefined) log.info('certificates.ready', { made: outcome.made });
+  deps.health.forget('certificates');
+  deps.health.forget('probe');
 }
 
 function listenersOf({ settings }: Configuration, { tls }: Handover): Listener[] {

@@ -21,6 +21,7 @@ const IDENTIFYING: readonly string[] = [
   'product',
   'stage',
   'kind',
+  'file',
   'path',
   'username',
   'group',
@@ -41,6 +42,7 @@ const UNITS: Readonly<Record<string, readonly [base: string, one: number]>> = {
 /** Words for a part of the base unit, with how many of it make one. */
 const PARTS: Readonly<Record<string, readonly [base: string, parts: number]>> = {
   ms: ['seconds', 1000],
+  milliseconds: ['seconds', 1000],
   pct: ['ratio', 100],
 };
 

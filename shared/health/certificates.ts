@@ -1,5 +1,5 @@
-// How many days the CA, the core's server certificate and those of the services have left, and whether the revocation
-// list is there, signed by that CA, and in force.
+// Everything that ends: the CA, the core's server certificate, those of services, devices and people with their owners; whether
+// the revocation list is there, signed by that CA, and in force; and whether every revocation is proven.
 
 import { counted } from '../domain/amounts.ts';
 import type { Finding } from '../domain/evaluate.ts';
@@ -7,7 +7,14 @@ import type { Status } from '../domain/status.ts';
 import type { ModuleThresholds } from '../domain/thresholds.ts';
 import type { CertificateFile, CertificateKind, RevocationListFile } from '../ports/core-files.ts';
 import { certificateEnds, daysUntil } from './certificate-end.ts';
+import { type IssuedCertificate, type IssuedCertificates, judgeIssued, readIssued } from './issued-certificates.ts';
 import { healthModule } from './module.ts';
+import {
+  judgeRevocations,
+  readRevocations,
+  type Revocations,
+  type UnprovenRevocation,
+} from './unproven-revocations.ts';
 
 interface CertificateState {
   name: string;
@@ -32,6 +39,16 @@ interface CertificatesData {
   least_days_left: number | null;
   certificates: CertificateState[];
   revocation_list: RevocationListState | null;
+  /** Those that may be used, of people, devices and programs; null while the core could not be asked. */
+  issued_count: number | null;
+  issued: IssuedCertificate[];
+  issued_problem: string | null;
+  /** Revocations that are wanted and not proven. */
+  unproven_count: number;
+  unproven: UnprovenRevocation[];
+  canary: Revocations['canary'];
+  revocations_problem: string | null;
+  measured_at: string;
 }
 
 const HOUR_MS = 3_600_000;
@@ -42,44 +59,78 @@ const LIST = 'ca.crl, the revocation list,';
 export const certificates = healthModule<CertificatesData>({
   name: 'certificates',
 
+  withinMs: 25_000,
+
   remedy: [
-    'The files lie in certs/files below CORE_DATA_DIR; see what one holds: openssl x509 -in FILE -noout -subject -issuer -dates, for the list openssl crl -in FILE -noout -issuer -lastupdate -nextupdate.',
-    'In the embedded stack restart: ./scripts/stop.sh --data DIR, then start again; the list, and a server or service certificate with 30 days left or less, are made anew; if they are not, read core.log in DIR/logs.',
-    'With a TAK Server release, make them anew with the scripts in its certs directory and restart the core; a certificate of a service that is gone may be deleted.',
+    'A revocation that is not proven is tried again every 5 seconds; unproven in /api/health/certificates says whose it is and why. Treat the device as connected until then (docs/devices.md).',
+    'Whoever has a certificate that ends enrolls anew: POST /api/users/{id}/enrollment. See what a file in certs/files below CORE_DATA_DIR holds: openssl x509 -in FILE -noout -subject -dates, for the list openssl crl -in FILE -noout -nextupdate.',
+    'In the embedded stack a restart makes the list, and a server or service certificate with 30 days left or less, anew; if not, read core.log in DIR/logs. With a TAK Server release, use the scripts in its certs directory and restart the core.',
     'A CA that is near its end: docs/certificates.md. Never make a new CA because ca.pem is damaged, or every device must enroll again: put it back from a backup, or in the embedded stack stop, remove ca.pem and start, which restores it as long as its key is there.',
   ],
 
-  async read({ coreFiles, now }) {
-    if (coreFiles === undefined)
-      return { directory: null, least_days_left: null, certificates: [], revocation_list: null };
-    const { directory, certificates: files, revocationList } = await coreFiles.certificates();
-    const seen = files.map((file) => certificateState(file, now()));
-    const days = seen.flatMap(({ days_left }) => (days_left === null ? [] : [days_left]));
+  async read({ coreFiles, core, certificateBook, now }) {
+    const at = now();
+    const [files, issued, revocations] = await Promise.all([
+      coreFiles?.certificates(),
+      readIssued(core, certificateBook, at),
+      readRevocations(certificateBook),
+    ]);
+    const seen = (files?.certificates ?? []).map((file) => certificateState(file, at));
+    const days = [...seen, ...issued.certificates].flatMap(({ days_left }) => (days_left === null ? [] : [days_left]));
     return {
-      directory,
+      directory: files?.directory ?? null,
       least_days_left: days.length === 0 ? null : Math.min(...days),
       certificates: seen,
-      revocation_list: listState(revocationList, now()),
+      revocation_list: files === undefined ? null : listState(files.revocationList, at),
+      issued_count: issued.count,
+      issued: issued.certificates,
+      issued_problem: issued.problem,
+      unproven_count: revocations.unprovenCount,
+      unproven: revocations.unproven,
+      canary: revocations.canary,
+      revocations_problem: revocations.problem,
+      measured_at: at.toISOString(),
     };
   },
 
-  findings({ directory, certificates: seen, revocation_list: list }, thresholds) {
-    if (directory === null || list === null)
-      return [fact('warning', 'CORE_DATA_DIR is not set, so nobody looks at the certificates of the core')];
-    const missing = seen.every(({ problem }) => problem === 'is missing');
-    if (missing)
-      return [
-        fact(
-          'critical',
-          `there are no certificates in ${directory}: the core was never started with it, or its volume is not mounted`,
-        ),
-      ];
-    return [...seen.map((each) => judgeCertificate(each, thresholds)), ...judgeList(list)];
+  findings(data, thresholds) {
+    const issued: IssuedCertificates = {
+      count: data.issued_count,
+      certificates: data.issued,
+      problem: data.issued_problem,
+    };
+    const revocations = {
+      unproven: data.unproven,
+      canary: data.canary,
+      problem: data.revocations_problem,
+    };
+    // First what people must act on: a revocation that does not hold lets somebody in.
+    return [
+      ...judgeRevocations(revocations, { now: new Date(data.measured_at), coreAnswers: data.issued_problem === null }),
+      ...judgeFiles(data, thresholds),
+      ...judgeIssued(issued, thresholds),
+    ];
   },
 
-  well: ({ certificates: seen, least_days_left, revocation_list }) =>
-    `${counted(seen.length, 'certificate')}; the first ends in ${counted(least_days_left ?? 0, 'day')}. The revocation list is in force for ${counted(Math.floor((revocation_list?.hours_left ?? 0) / 24), 'day')} more.`,
+  well: ({ certificates: seen, issued_count, least_days_left, revocation_list }) =>
+    `${counted(seen.length + (issued_count ?? 0), 'certificate')}; the first ends in ${counted(least_days_left ?? 0, 'day')}. The revocation list is in force for ${counted(Math.floor((revocation_list?.hours_left ?? 0) / 24), 'day')} more.`,
 });
+
+function judgeFiles(
+  { directory, certificates: seen, revocation_list: list }: CertificatesData,
+  thresholds: ModuleThresholds,
+): Finding[] {
+  if (directory === null || list === null)
+    return [fact('warning', 'CORE_DATA_DIR is not set, so nobody looks at the certificates of the core')];
+  if (seen.every(({ problem }) => problem === 'is missing'))
+    return [
+      fact(
+        'critical',
+        `there are no certificates in ${directory}: the core was never started with it, or its volume is not mounted`,
+      ),
+    ];
+  return [...seen.map((each) => judgeCertificate(each, thresholds)), ...judgeList(list)];
+}
 
 function fact(status: Status, says: string): Finding {
   return { kind: 'fact', status, says };

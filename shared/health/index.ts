@@ -5,11 +5,13 @@ import { autovacuum } from './autovacuum.ts';
 import { certificates } from './certificates.ts';
 import { config } from './config.ts';
 import { containers } from './containers.ts';
+import { core } from './core.ts';
 import { database } from './database.ts';
 import { disk } from './disk.ts';
 import { dns } from './dns.ts';
 import { identity } from './identity.ts';
 import type { HealthModule } from './module.ts';
+import { probe } from './probe.ts';
 import { time } from './time.ts';
 import { tls } from './tls.ts';
 import { updates } from './updates.ts';
@@ -20,9 +22,11 @@ export const HEALTH_MODULES: readonly HealthModule[] = [
   disk,
   certificates,
   tls,
+  core,
+  identity,
+  probe,
   time,
   dns,
-  identity,
   containers,
   config,
   updates,

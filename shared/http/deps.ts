@@ -4,11 +4,20 @@ import type { Settings } from '../config/settings.ts';
 import type { ShownSetting } from '../config/shown-settings.ts';
 import type { Place } from '../domain/alert-message.ts';
 import type { Thresholds } from '../domain/thresholds.ts';
+import type { AdminGrants } from '../ports/admin-grants.ts';
 import type { Alerts } from '../ports/alerts.ts';
 import type { Assets } from '../ports/assets.ts';
 import type { Audit } from '../ports/audit.ts';
+import type { Bundles } from '../ports/bundles.ts';
+import type { CertificateBook } from '../ports/certificate-book.ts';
+import type { ClientKeys } from '../ports/client-keys.ts';
+import type { Core } from '../ports/core.ts';
+import type { CoreAuthority } from '../ports/core-authority.ts';
+import type { CoreDevices } from '../ports/core-devices.ts';
+import type { CoreEnrollment } from '../ports/core-enrollment.ts';
 import type { Directory } from '../ports/directory.ts';
 import type { Doors } from '../ports/doors.ts';
+import type { EnrollmentTokens } from '../ports/enrollment-tokens.ts';
 import type { Exclusive } from '../ports/exclusive.ts';
 import type { HealthCache } from '../ports/health-cache.ts';
 import type { Heartbeat } from '../ports/heartbeat.ts';
@@ -43,6 +52,19 @@ export interface Deps {
   audit: Audit;
   /** For what must not happen twice at once among several people (the last administrator). Its keys are nobody else's. */
   peopleLock: Exclusive;
+  /** For certificates, enrollments and service accounts, which wait for the core. Never taken inside `peopleLock`, nor that inside it. */
+  deviceLock: Exclusive;
+  core: Core;
+  coreEnrollment: CoreEnrollment;
+  coreDevices: CoreDevices;
+  coreAuthority: CoreAuthority;
+  adminGrants: AdminGrants;
+  clientKeys: ClientKeys;
+  bundles: Bundles;
+  certificateBook: CertificateBook;
+  enrollmentTokens: EnrollmentTokens;
+  /** One revocation at a time per core. Its keys are nobody else's, so it may be taken inside the two others. */
+  coreLock: Exclusive;
   now: () => Date;
   health: HealthCache;
   jobRuns: JobRuns;

@@ -3,6 +3,7 @@
 import { z } from '@hono/zod-openapi';
 import { isEmailAddress } from '../domain/email-address.ts';
 import { ROLES } from '../domain/principal.ts';
+import { certificateSchema } from './certificate-schemas.ts';
 
 const time = z.iso.datetime();
 
@@ -19,6 +20,14 @@ export const userSchema = z
     app_expires: z.int().nullable().openapi({ description: 'The same in seconds of Unix time' }),
     created_at: time.nullable(),
     last_login: time.nullable(),
+    certs: z
+      .array(certificateSchema)
+      .optional()
+      .openapi({ description: 'Newest first; of one user always, in the list with include=certs only' }),
+    certs_error: z.string().optional().openapi({
+      description:
+        'Of one user: why certs are only what Holdfast itself has written down: the core or our database does not answer',
+    }),
   })
   .openapi('User');
 

@@ -36,6 +36,10 @@ export function refuseInvalid(result: HookResult): void {
 function wordsOf({ code, path, message, values }: Issue): string {
   if (code === 'invalid_value' && message.startsWith('Invalid option') && values !== undefined)
     return `must be one of: ${values.join(', ')}`;
+  const [, comparison = '', bound = ''] =
+    /^Too (?:big|small): expected string to have ([<>]=)(\d+) characters$/.exec(message) ?? [];
+  if (comparison === '>=') return bound === '1' ? 'must not be empty' : `must have at least ${bound} characters`;
+  if (comparison === '<=') return `must have at most ${bound} characters`;
   const [, expected = '', received = ''] = /^Invalid input: expected (\w+), received (\w+)$/.exec(message) ?? [];
   if (expected === '') return message;
   const kind = KINDS[expected] ?? expected;

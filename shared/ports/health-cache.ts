@@ -37,4 +37,9 @@ export interface HealthCache {
   isComplete(): Maybe<boolean>;
   /** Keeps a measurement; answers with the status before, undefined for the first one. */
   put(measurement: Measurement): Maybe<Status | undefined>;
+  /**
+   * What was measured of a module before counts no more: it is due at once. With `begunBeforeMs` only a measurement that began
+   * before that time.
+   */
+  forget(module: string, begunBeforeMs?: number): Maybe<void>;
 }

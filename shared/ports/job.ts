@@ -19,10 +19,12 @@ interface Unclaimed {
 }
 
 /** One process at a time, claimed in our own database. */
-interface Claimed {
+interface Claimed<D> {
   claim: 'row';
   /** A run that takes longer has failed. */
   limitSeconds: number;
+  /** Asked before a run is claimed, so that one that would find nothing to do leaves no trace; default: always. */
+  isWanted?(deps: D): Promise<boolean>;
 }
 
-export type Job<D> = Repeated<D> & (Unclaimed | Claimed);
+export type Job<D> = Repeated<D> & (Unclaimed | Claimed<D>);

@@ -2,10 +2,15 @@
 
 import type { DatabaseTuning } from '../domain/database-tuning.ts';
 import type { Alerts } from './alerts.ts';
+import type { CertificateBook } from './certificate-book.ts';
+import type { ClientKeys } from './client-keys.ts';
 import type { ClockSource } from './clock-source.ts';
 import type { ConfigurationFiles } from './configuration-files.ts';
 import type { Containers } from './containers.ts';
+import type { Core } from './core.ts';
 import type { CoreDatabase } from './core-database.ts';
+import type { CoreDevices } from './core-devices.ts';
+import type { CoreEnrollment } from './core-enrollment.ts';
 import type { CoreFiles } from './core-files.ts';
 import type { Directory } from './directory.ts';
 import type { Disks } from './disks.ts';
@@ -25,6 +30,8 @@ export interface Wanted {
   /** Addresses that count as this machine's although no interface has them (behind NAT). */
   publicAddresses: string[];
   tlsEndpoints: TlsEndpoint[];
+  /** Where the core is met; undefined where its variable is not set. */
+  coreEndpoints: Record<'api' | 'enrollment' | 'streaming', TlsEndpoint | undefined>;
 }
 
 /** A program of the stack whose releases are watched. */
@@ -50,7 +57,12 @@ export interface Monitored {
   /** Undefined without a container runtime. */
   containers: Containers | undefined;
   configurationFiles: ConfigurationFiles;
-  identity: Pick<Identity, 'me' | 'version'>;
+  identity: Pick<Identity, 'me' | 'version' | 'accounts' | 'appPasswords'>;
+  core: Pick<Core, 'status' | 'certificates'>;
+  coreDevices: CoreDevices;
+  coreEnrollment: CoreEnrollment;
+  clientKeys: ClientKeys;
+  certificateBook: CertificateBook;
   directory: Directory;
   clocks: ClockSource[];
   parts: Part[];

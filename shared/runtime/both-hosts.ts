@@ -1,6 +1,8 @@
 // What functions and jobs get in the same way on Node and in workerd: settings, databases, and what HTTP reaches.
 
+import { certificateBookTable } from '../adapters/certificate-book-table.ts';
 import { type CoreConnections, coreDatabase } from '../adapters/core-database.ts';
+import { enrollmentTokenTable } from '../adapters/enrollment-token-table.ts';
 import { httpClock } from '../adapters/http-clock.ts';
 import { jobRunTable } from '../adapters/job-run-table.ts';
 import type { RunSql } from '../adapters/kept-database.ts';
@@ -42,8 +44,12 @@ export const CORE = {
 export const STATE = { name: 'holdfast', called: 'our own database', variable: 'DATABASE_URL' };
 /** A lock that is held while the identity provider is asked twice. */
 export const EXCLUSIVE = { ...STATE, name: 'holdfast-exclusive', withinMs: 30_000 };
+/** One that is held while the core revokes, also by whoever holds one of the next two. */
+export const CORE_LOCK = { ...STATE, name: 'holdfast-core', withinMs: 60_000 };
 /** One that is held while accounts are changed, which take the lock above: connections of its own, or they wait for each other. */
 export const PEOPLE_LOCK = { ...STATE, name: 'holdfast-people', withinMs: 60_000 };
+/** One that is held while the core signs and is looked at: connections of its own, or changes of people wait for them. */
+export const DEVICE_LOCK = { ...STATE, name: 'holdfast-devices', withinMs: 60_000 };
 
 type Shared = Pick<
   Deps,
@@ -55,12 +61,23 @@ type Shared = Pick<
   | 'settingsShown'
   | 'thresholds'
   | 'jobRuns'
+  | 'certificateBook'
+  | 'enrollmentTokens'
   | 'notify'
   | 'place'
 > & {
   monitored: Pick<
     Monitored,
-    'wanted' | 'now' | 'coreDatabase' | 'state' | 'identity' | 'clocks' | 'parts' | 'releases' | 'recipients'
+    | 'wanted'
+    | 'now'
+    | 'coreDatabase'
+    | 'state'
+    | 'identity'
+    | 'certificateBook'
+    | 'clocks'
+    | 'parts'
+    | 'releases'
+    | 'recipients'
   >;
 };
 
@@ -70,6 +87,7 @@ export function sharedDeps(facts: HostFacts): Shared {
   const notify = outletsOf(settings, smtp);
   const database = coreDatabase(core);
   const identity = identityOf(settings, exclusive);
+  const certificateBook = certificateBookTable(state);
   return {
     release: RELEASE,
     now: () => new Date(),
@@ -79,6 +97,8 @@ export function sharedDeps(facts: HostFacts): Shared {
     settingsShown: showSettings(settings, sources),
     thresholds,
     jobRuns: jobRunTable(state),
+    certificateBook,
+    enrollmentTokens: enrollmentTokenTable(state),
     notify,
     place: placeOf(settings, listen),
     monitored: {
@@ -87,6 +107,7 @@ export function sharedDeps(facts: HostFacts): Shared {
       coreDatabase: database,
       state: stateDatabase(state),
       identity,
+      certificateBook,
       clocks: clocksOf(database, settings.IDENTITY_URL),
       parts: partsOf(database, nodeVersion),
       recipients: recipientsOf(notify),

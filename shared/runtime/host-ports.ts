@@ -1,11 +1,19 @@
 // The HOST service binding, the worker's side: ports whose methods are calls to the Node host.
 
 import { AppError } from '../domain/app-error.ts';
+import { bytesOfBase64 } from '../domain/base64.ts';
+import type { AdminGrants } from '../ports/admin-grants.ts';
 import type { Alerts } from '../ports/alerts.ts';
 import type { Asset, Assets } from '../ports/assets.ts';
 import type { Audit } from '../ports/audit.ts';
+import type { Bundles } from '../ports/bundles.ts';
+import type { ClientKeys } from '../ports/client-keys.ts';
 import type { ConfigurationFiles } from '../ports/configuration-files.ts';
 import type { Containers } from '../ports/containers.ts';
+import type { Core } from '../ports/core.ts';
+import type { CoreAuthority } from '../ports/core-authority.ts';
+import type { CoreDevices } from '../ports/core-devices.ts';
+import type { CoreEnrollment } from '../ports/core-enrollment.ts';
 import type { CoreFiles } from '../ports/core-files.ts';
 import type { Directory } from '../ports/directory.ts';
 import type { Disks } from '../ports/disks.ts';
@@ -35,7 +43,7 @@ export function hostCall(host: ServiceBinding, token: string): HostCall {
     const response = await host.fetch('http://host/', {
       method: 'POST',
       headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
-      body: JSON.stringify({ port, method, args }),
+      body: JSON.stringify({ port, method, args: withoutLast(args) }),
     });
     if (!response.ok) throw new Error(`the host answered ${response.status} to ${port}.${method}`);
     const outcome = (await response.json()) as Outcome;
@@ -45,12 +53,24 @@ export function hostCall(host: ServiceBinding, token: string): HostCall {
   };
 }
 
+/** JSON would make null of what was left out. */
+function withoutLast(args: unknown[]): unknown[] {
+  return args.slice(0, args.findLastIndex((each) => each !== undefined) + 1);
+}
+
 /** The ports behind the binding, by their names there. */
 interface HostPorts {
   directory: Directory;
   doors: Doors;
   signIns: SignIns;
   audit: Audit;
+  core: Core;
+  coreEnrollment: CoreEnrollment;
+  coreDevices: CoreDevices;
+  coreAuthority: CoreAuthority;
+  adminGrants: AdminGrants;
+  clientKeys: ClientKeys;
+  bundles: Bundles;
   disks: Disks;
   coreFiles: CoreFiles;
   tls: TlsEndpoints;
@@ -78,7 +98,7 @@ export function hostAssets(call: HostCall): Assets {
   return {
     async read(name): Promise<Asset | undefined> {
       const asset = (await call('assets', 'read', [name])) as WireAsset | undefined;
-      return asset && { ...asset, body: Uint8Array.from(atob(asset.body), (character) => character.charCodeAt(0)) };
+      return asset && { ...asset, body: bytesOfBase64(asset.body) };
     },
   };
 }

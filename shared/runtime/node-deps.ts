@@ -25,6 +25,7 @@ import { nodeProcess } from '../adapters/node-process.ts';
 import { tlsEndpoints } from '../adapters/tls-endpoints.ts';
 import type { Layer } from '../config/load-settings.ts';
 import type { Settings } from '../config/settings.ts';
+import { cronSeconds } from '../domain/due.ts';
 import type { Thresholds } from '../domain/thresholds.ts';
 import type { Deps } from '../http/deps.ts';
 import type { Alerts } from '../ports/alerts.ts';
@@ -32,9 +33,10 @@ import type { AppliedPasswords } from '../ports/applied-passwords.ts';
 import type { QuickDoors } from '../ports/doors.ts';
 import type { Job } from '../ports/job.ts';
 import type { Log } from '../ports/log.ts';
-import { CORE, EXCLUSIVE, PEOPLE_LOCK, sharedDeps, STATE } from './both-hosts.ts';
+import { CORE, CORE_LOCK, DEVICE_LOCK, EXCLUSIVE, PEOPLE_LOCK, sharedDeps, STATE } from './both-hosts.ts';
 import type { Configuration } from './configuration.ts';
 import { watchConfiguration } from './configuration-watch.ts';
+import { corePartsOf } from './core-part.ts';
 import { directoryOf } from './directory-part.ts';
 import type { Handover } from './handover.ts';
 import { sharingTogether } from './together.ts';
@@ -49,7 +51,7 @@ export interface NodeHost {
   /** The names of the health modules. */
   modules: readonly string[];
   jobs: readonly Job<Deps>[];
-  /** How often jobs are looked at; default 1. */
+  /** How often jobs are looked at; default 1. More means that the crons of the jobs fire them. */
   tickSeconds?: number;
   /** Name of the file below DATA_DIR that keeps alerts while the database is away; each process has its own. */
   journal?: string;
@@ -115,14 +117,18 @@ export function nodeDeps({
   const { HEARTBEAT_URL: beatUrl } = settings;
   const heartbeat = beatUrl === undefined ? undefined : httpHeartbeat(beatUrl, fetch, () => new Date());
   const { CONTAINER_RUNTIME_URL: runtimeUrl, CORE_DATA_DIR: coreDirectory } = settings;
+  const coreParts = corePartsOf(settings);
   const deps: NodeDeps = {
     ...shared,
+    ...coreParts,
     log,
     directory,
     doors,
     signIns,
     audit,
     peopleLock: exclusiveByDatabase(keptDatabase(settings.DATABASE_URL, PEOPLE_LOCK)),
+    deviceLock: exclusiveByDatabase(keptDatabase(settings.DATABASE_URL, DEVICE_LOCK)),
+    coreLock: exclusiveByDatabase(keptDatabase(settings.DATABASE_URL, CORE_LOCK)),
     appliedPasswords: appliedPasswordTable(state),
     alerts,
     heartbeat,
@@ -130,6 +136,7 @@ export function nodeDeps({
     assets: assetDirectory(join(home, 'node_modules/swagger-ui-dist')),
     monitored: {
       ...shared.monitored,
+      ...coreParts,
       directory,
       alerts,
       heartbeat,
@@ -149,7 +156,7 @@ export function nodeDeps({
     jobStatistics: memoryJobStatistics(
       jobs.map((job) => ({
         name: job.name,
-        intervalSeconds: () => Math.max(job.intervalSeconds(deps), tickSeconds),
+        intervalSeconds: () => Math.max(job.intervalSeconds(deps), tickSeconds > 1 ? cronSeconds(job.cron) : 1),
       })),
     ),
     requests: memoryRequestStatistics(),

@@ -1,4 +1,4 @@
-// From the settings to what health compares with what is: the tuning, the public names, the TLS endpoints.
+// From the settings to what health compares with what is: the tuning, the public names, the TLS endpoints, the core.
 
 import type { Settings } from '../config/settings.ts';
 import { isIpAddress, isWildcardAddress, urlHost } from '../domain/host-name.ts';
@@ -21,6 +21,11 @@ export function wantedOf(settings: Settings, listen: string | undefined): Wanted
     publicNames: hosts.filter((host) => !isIpAddress(host)),
     publicAddresses: settings.PUBLIC_ADDRESSES ?? [],
     tlsEndpoints: tlsEndpointsOf(settings, hosts, listen),
+    coreEndpoints: {
+      api: ownEndpoint(settings.CORE_API_URL),
+      enrollment: ownEndpoint(settings.CORE_ENROLLMENT_URL),
+      streaming: ownEndpoint(settings.CORE_STREAMING_URL),
+    },
   };
 }
 
@@ -38,6 +43,10 @@ function tlsEndpointsOf(settings: Settings, hosts: readonly string[], listen: st
     ...published.map((url) => endpointOf(url, 'public')),
     ...own.flatMap((url) => (url === undefined ? [] : [endpointOf(url, 'own')])),
   ];
+}
+
+function ownEndpoint(url: string | undefined): TlsEndpoint | undefined {
+  return url === undefined ? undefined : endpointOf(url, 'own');
 }
 
 function endpointOf(url: string, trust: TlsEndpoint['trust']): TlsEndpoint {

@@ -8,7 +8,7 @@ import { loadSettings } from '../config/load-settings.ts';
 import type { Thresholds } from '../domain/thresholds.ts';
 import type { Deps } from '../http/deps.ts';
 import type { Log } from '../ports/log.ts';
-import { CORE, EXCLUSIVE, PEOPLE_LOCK, sharedDeps, STATE } from './both-hosts.ts';
+import { CORE, CORE_LOCK, DEVICE_LOCK, EXCLUSIVE, PEOPLE_LOCK, sharedDeps, STATE } from './both-hosts.ts';
 import { handoverSchema } from './handover.ts';
 import { hostAssets, hostCall, hostPort, type ServiceBinding } from './host-ports.ts';
 
@@ -52,6 +52,10 @@ export function workerdDeps(env: WorkerEnv): Deps {
   const alerts = hostPort(call, 'alerts');
   const directory = hostPort(call, 'directory');
   const heartbeat = settings.HEARTBEAT_URL === undefined ? undefined : hostPort(call, 'heartbeat');
+  const core = hostPort(call, 'core');
+  const coreEnrollment = hostPort(call, 'coreEnrollment');
+  const coreDevices = hostPort(call, 'coreDevices');
+  const clientKeys = hostPort(call, 'clientKeys');
   return {
     ...shared,
     log: consoleLog(),
@@ -62,6 +66,19 @@ export function workerdDeps(env: WorkerEnv): Deps {
     peopleLock: exclusiveByDatabase(freshConnections(settings.DATABASE_URL, { ...PEOPLE_LOCK, uncoded }), {
       queued: false,
     }),
+    deviceLock: exclusiveByDatabase(freshConnections(settings.DATABASE_URL, { ...DEVICE_LOCK, uncoded }), {
+      queued: false,
+    }),
+    coreLock: exclusiveByDatabase(freshConnections(settings.DATABASE_URL, { ...CORE_LOCK, uncoded }), {
+      queued: false,
+    }),
+    core,
+    coreEnrollment,
+    coreDevices,
+    coreAuthority: hostPort(call, 'coreAuthority'),
+    adminGrants: hostPort(call, 'adminGrants'),
+    clientKeys,
+    bundles: hostPort(call, 'bundles'),
     alerts,
     heartbeat,
     logFiles: hostPort(call, 'logFiles'),
@@ -69,6 +86,10 @@ export function workerdDeps(env: WorkerEnv): Deps {
     monitored: {
       ...shared.monitored,
       directory,
+      core,
+      coreEnrollment,
+      coreDevices,
+      clientKeys,
       alerts,
       heartbeat,
       disks: hostPort(call, 'disks'),

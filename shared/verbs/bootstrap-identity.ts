@@ -3,7 +3,15 @@
 
 import { AppError } from '../domain/app-error.ts';
 import { LDAP_SERVICE_ACCOUNT } from '../domain/directory-bases.ts';
-import { ADMIN_ROLE_GROUP, WEBADMIN } from '../domain/names.ts';
+import {
+  ADMIN_ROLE_GROUP,
+  API_ACCOUNT,
+  CANARY_ACCOUNT,
+  FLOWS_ACCOUNT,
+  PROBE_ACCOUNT,
+  PROBE_GROUP,
+  WEBADMIN,
+} from '../domain/names.ts';
 import type { AppliedPasswords } from '../ports/applied-passwords.ts';
 import type { Directory } from '../ports/directory.ts';
 import type { Account, Group, Identity, NewAccount } from '../ports/identity.ts';
@@ -25,9 +33,10 @@ type OwnAccount = NewAccount & { kind: 'person' | 'service' };
 
 const LDAP_ACCOUNT: OwnAccount = { username: LDAP_SERVICE_ACCOUNT, name: 'LDAP service', kind: 'service' };
 const OWN_ACCOUNTS: readonly OwnAccount[] = [
-  { username: 'svc_api', name: 'Management API', kind: 'service' },
-  { username: 'svc_nodered', name: 'Flow engine', kind: 'service' },
-  { username: 'svc_probe', name: 'End-to-end probe', kind: 'service' },
+  { username: API_ACCOUNT, name: 'Management API', kind: 'service' },
+  { username: FLOWS_ACCOUNT, name: 'Flow engine', kind: 'service' },
+  { username: PROBE_ACCOUNT, name: 'End-to-end probe', kind: 'service' },
+  { username: CANARY_ACCOUNT, name: 'Canary of revocation', kind: 'service' },
 ];
 
 export interface Bootstrapped {
@@ -61,6 +70,7 @@ export async function bootstrapIdentity(deps: BootstrapDeps, wanted: WantedIdent
     giveWebadminPassword(deps, webadmin, wanted.webadminPassword, changed),
   );
   for (const account of OWN_ACCOUNTS) await ensureAccount(identity, account, changed);
+  await ensureProbesChannel(identity, changed);
   const service = await ensureAccount(identity, LDAP_ACCOUNT, changed);
   // Last: a directory that does not answer yet holds nothing else up.
   await unlessRefused('LDAP_BIND_PASSWORD', LDAP_SERVICE_ACCOUNT, refused, () =>
@@ -130,6 +140,15 @@ async function ensureAccount(
   if (!isActive) changed(`account ${wanted.username} is active again`);
   if (kind !== wanted.kind) changed(`account ${wanted.username} is a ${wanted.kind} account again`);
   return { account, isNew: false };
+}
+
+/** Without a channel the probe would be among those who are in none, and everybody there would see its event. */
+async function ensureProbesChannel(identity: Identity, changed: Changed): Promise<void> {
+  const { id, members } = await ensureGroup(identity, PROBE_GROUP, changed);
+  const probe = await identity.accounts.named(PROBE_ACCOUNT);
+  if (probe === undefined || members.some((member) => member.id === probe.id)) return;
+  await identity.groups.addMember(id, probe.id);
+  changed(`${PROBE_ACCOUNT} is a member of ${PROBE_GROUP}`);
 }
 
 /** Two processes may start at the same moment. */

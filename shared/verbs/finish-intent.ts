@@ -10,7 +10,10 @@ import type { AuditResult, Conclusion, OpenIntent } from '../ports/audit.ts';
 import type { Account } from '../ports/identity.ts';
 import { amongAdministrators } from './administrators.ts';
 import { channelsThatExist, replaceChannels } from './channel-membership.ts';
+import { CERTIFICATE_FINISHES, finishIssue } from './finish-certificates.ts';
+import { finishServiceAccount } from './finish-service-account.ts';
 import { channelsOf, type PeopleDeps } from './people.ts';
+import { oneAtATime, type ServiceAccountDeps } from './service-accounts.ts';
 import {
   concernsAdministrators,
   makeChange,
@@ -18,6 +21,7 @@ import {
   mustKeepAdministrators,
   type UserChange,
 } from './user-change.ts';
+import { finishEnrollment } from './withdraw-enrollment.ts';
 
 const FINISHER = 'finish-intents';
 /** After a day without success it is for people to look. */
@@ -37,7 +41,7 @@ const changeSchema = z.object({
 const groupsSchema = z.object({ id: z.int(), groups: z.array(z.string()) });
 const createSchema = z.object({ groups: z.array(z.string()) });
 
-type Finish = (deps: PeopleDeps, intent: OpenIntent, detail: unknown) => Promise<Conclusion>;
+type Finish = (deps: ServiceAccountDeps, intent: OpenIntent, detail: unknown) => Promise<Conclusion>;
 
 const FINISHES: Record<string, Finish> = {
   'user.create': finishCreate,
@@ -45,6 +49,11 @@ const FINISHES: Record<string, Finish> = {
   'user.update': finishChange,
   'user.deactivate': finishChange,
   'user.expire': finishChange,
+  ...CERTIFICATE_FINISHES,
+  'enrollment.issue': finishEnrollment,
+  'service_account.create': finishServiceAccount,
+  'service_account.delete': finishServiceAccount,
+  'service_account.certificate': finishServiceCertificate,
 };
 /** What ends the sign-ins of a person always; a change may do so too. */
 const ENDS = new Set(['user.create', 'user.deactivate', 'user.expire', 'user.password']);
@@ -53,7 +62,7 @@ const ENDS = new Set(['user.create', 'user.deactivate', 'user.expire', 'user.pas
  * Resolves with the result of the outcome that was written. Rejects when the provider does not answer: the intent stays
  * open, and may be tried again.
  */
-export async function finishIntent(deps: PeopleDeps, intent: OpenIntent): Promise<AuditResult> {
+export async function finishIntent(deps: ServiceAccountDeps, intent: OpenIntent): Promise<AuditResult> {
   const { action, target, request_id: requestId, seq } = intent;
   const detail = readDetail(intent);
   const conclusion = await conclude(deps, intent, detail);
@@ -72,7 +81,7 @@ export async function finishIntent(deps: PeopleDeps, intent: OpenIntent): Promis
   return conclusion.result;
 }
 
-async function conclude(deps: PeopleDeps, intent: OpenIntent, detail: unknown): Promise<Conclusion> {
+async function conclude(deps: ServiceAccountDeps, intent: OpenIntent, detail: unknown): Promise<Conclusion> {
   const finish = FINISHES[intent.action];
   if (finish === undefined) return { result: 'unknown', detail: { reason: 'it is not known whether it was done' } };
   const { left, overtaken } = leftOf(intent, detail);
@@ -177,6 +186,15 @@ async function finishChange(deps: PeopleDeps, intent: OpenIntent, detail: unknow
     });
   } else await makeChange(deps, account, change, AGAIN);
   return { result: 'ok' };
+}
+
+/** When nobody makes one: what is signed and not kept yet would look lost. */
+async function finishServiceCertificate(
+  deps: ServiceAccountDeps,
+  intent: OpenIntent,
+  detail: unknown,
+): Promise<Conclusion> {
+  return oneAtATime(deps, intent.target, () => finishIssue(deps, intent, detail));
 }
 
 /** Whoever was deactivated and is not active again must keep no way in, whatever came later. */

@@ -5,17 +5,20 @@ import { isChannel } from '../domain/channels.ts';
 import { appExpiresOf, isHiddenName, isoOfSeconds } from '../domain/people.ts';
 import { PROVIDER_ADMINS } from '../domain/names.ts';
 import { type Principal, type Role, type RoleGroups, roleOf } from '../domain/principal.ts';
-import type { Actor, Audit } from '../ports/audit.ts';
+import type { Actor } from '../ports/audit.ts';
 import type { Doors } from '../ports/doors.ts';
+import type { EnrollmentTokens } from '../ports/enrollment-tokens.ts';
 import type { Exclusive } from '../ports/exclusive.ts';
 import type { Account, GroupName, Identity } from '../ports/identity.ts';
+import type { RevocationDeps } from './revocation.ts';
 
-export interface PeopleDeps {
+/** Whoever is put out loses all certificates. */
+export interface PeopleDeps extends RevocationDeps {
   identity: Identity;
-  audit: Pick<Audit, 'intend' | 'conclude'>;
   doors: Pick<Doors, 'forget'>;
   peopleLock: Exclusive;
-  now: () => Date;
+  deviceLock: Exclusive;
+  enrollmentTokens: Pick<EnrollmentTokens, 'remove'>;
   settings: { ADMIN_GROUP: string; VIEWER_GROUP: string; USERS_HIDDEN_PREFIXES: readonly string[] };
 }
 

@@ -17,6 +17,8 @@ export interface ClaimedRun {
   runner: string;
   /** The run has failed when it takes longer. */
   limitSeconds: number;
+  /** It runs so often that a line each time would hide the others: the log says only how it failed. */
+  isQuiet?: boolean;
   /** `signal` aborts when the claim is lost or the limit is reached. */
   work(signal: AbortSignal): Promise<Record<string, unknown>>;
 }
@@ -56,7 +58,7 @@ export async function runClaimed(
     if (recorded === 'lost') log.warn('job.lost', fields);
     else if (recorded === 'not recorded') log.error('job.not_recorded', { ...fields, ...outcome });
     else if ('error' in outcome) log.error('job.failed', { ...fields, error: outcome.error });
-    else log.info('job.done', { ...fields, ...outcome.summary });
+    else if (run.isQuiet !== true) log.info('job.done', { ...fields, ...outcome.summary });
     return recorded === 'lost' || 'error' in outcome ? 'failed' : 'done';
   } finally {
     clearInterval(renewal);

@@ -6,6 +6,8 @@ import type { Job } from '../ports/job.ts';
 import type { JobStatistics } from '../ports/job-statistics.ts';
 import { type ClaimedRunDeps, runClaimed, type RunEnd } from './run-claimed.ts';
 
+const MINUTE_SECONDS = 60;
+
 export interface RunJobDeps extends ClaimedRunDeps {
   jobStatistics: JobStatistics;
 }
@@ -39,12 +41,15 @@ async function attempt<D extends RunJobDeps>(
       await job.run(deps, now, new AbortController().signal);
       return 'done';
     }
+    // Nothing to do is as good as done: the job is seen to be alive.
+    if (job.isWanted !== undefined && !(await job.isWanted(deps))) return 'elsewhere';
     const dueAt = new Date(slotStart(now.getTime(), job.intervalSeconds(deps)));
     return await runClaimed(deps, {
       name: job.name,
       dueAt,
       runner,
       limitSeconds: job.limitSeconds,
+      isQuiet: job.intervalSeconds(deps) < MINUTE_SECONDS,
       work: (signal) => job.run(deps, now, signal),
     });
   } catch (error) {

@@ -9,6 +9,7 @@ import type { Account, Attributes, GroupName } from '../ports/identity.ts';
 import type { Progress } from './audited.ts';
 import { mustNotBeLast } from './administrators.ts';
 import { type PeopleDeps, roleOfAccount } from './people.ts';
+import { withdrawCertificates } from './withdraw-certificates.ts';
 
 /** What is not named stays. */
 export interface UserChange {
@@ -104,10 +105,11 @@ export function mayBeDone(error: unknown): boolean {
 }
 const REFUSALS = new Set(['invalid', 'conflict', 'not_found', 'forbidden']);
 
-/** What lets a person in besides the password. Certificates are revoked here as soon as there are any. */
-async function withdrawAccess({ identity }: PeopleDeps, { username }: Account): Promise<void> {
-  for (const { identifier } of await identity.appPasswords.list(username))
-    await identity.appPasswords.delete(identifier);
+/** What lets a person in besides the password. App passwords first: with one a new certificate could be enrolled. */
+async function withdrawAccess(deps: PeopleDeps, { username }: Account): Promise<void> {
+  const { appPasswords } = deps.identity;
+  for (const { identifier } of await appPasswords.list(username)) await appPasswords.delete(identifier);
+  await withdrawCertificates(deps, username);
 }
 
 async function giveRole(deps: PeopleDeps, account: Account, role: Role): Promise<void> {

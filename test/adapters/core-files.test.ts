@@ -25,12 +25,12 @@ let root: string;
 let files: string;
 
 const put = (name: string, content: string | Uint8Array): void => writeFileSync(join(files, name), content);
-const measured = (): Promise<Measurement> =>
-  certificates.measure(
-    { ...fakeMonitored({ ...world(), now: new Date() }), coreFiles: coreFiles(root) },
-    DEFAULT_THRESHOLDS,
-    history(),
-  );
+/** Nobody has a certificate: what is said is said of the files. */
+function measured(): Promise<Measurement> {
+  const around = { ...world(), now: new Date() };
+  around.core.certificates = [];
+  return certificates.measure({ ...fakeMonitored(around), coreFiles: coreFiles(root) }, DEFAULT_THRESHOLDS, history());
+}
 const verdict = async (): Promise<[string, string]> => {
   const { status, message } = await measured();
   return [status, message];

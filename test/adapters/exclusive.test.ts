@@ -192,14 +192,21 @@ describe('one writer per key, over a database', () => {
 
   it('gives up waiting for another process, and then never begins', async () => {
     const { promise: held, resolve: release } = Promise.withResolvers<void>();
-    const holder = exclusiveByDatabase(pool())('one', () => held);
-    await delay(200);
+    const { promise: isHeld, resolve: entered } = Promise.withResolvers<void>();
+    const holder = exclusiveByDatabase(pool())('one', () => {
+      entered();
+      return held;
+    });
+    await isHeld;
     let begun = false;
     const waiter = exclusiveByDatabase(pool({ withinMs: 500 }))('one', async () => {
       begun = true;
     });
-    await expect(waiter).rejects.toMatchObject({ code: 'unavailable' });
-    release();
+    try {
+      await expect(waiter).rejects.toMatchObject({ code: 'unavailable' });
+    } finally {
+      release();
+    }
     await holder;
     await delay(300);
     expect(begun).toBe(false);
@@ -240,6 +247,8 @@ describe('one writer per key, over a database', () => {
 
   it('answers as the work does when the work takes longer than the database allows', async () => {
     const exclusive = exclusiveByDatabase(pool({ withinMs: 400 }));
+    // Connecting is no part of it.
+    await expect.poll(() => exclusive('one', async () => 'connected').catch(() => '')).toBe('connected');
     expect(await exclusive('one', () => delay(900, 'late'))).toBe('late');
     expect(await exclusive('one', async () => 'again')).toBe('again');
   });

@@ -17,13 +17,27 @@ const ORDERS: Record<string, Compare> = {
   'a language without punctuation': (one, other) => glibc.compare(one, other),
 };
 
+interface AskedProvider {
+  identity: Identity;
+  calls: string[];
+  /** It answers nothing until what is returned is called. */
+  hold: () => () => void;
+}
+
 /** A provider of these people, with what it was asked. */
-function providerOf(usernames: readonly string[], order: Compare): { identity: Identity; calls: string[] } {
+function providerOf(usernames: readonly string[], order: Compare): AskedProvider {
   const sorted = usernames.toSorted((one, other) => order(one, other) || bytes(one, other));
   const calls: string[] = [];
+  let held: Promise<void> | undefined;
+  function hold(): () => void {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    held = promise;
+    return resolve;
+  }
   async function answer(input: Parameters<typeof fetch>[0]): Promise<Response> {
     const { searchParams, href } = new URL(input instanceof Request ? input.url : input);
     calls.push(href);
+    await held;
     const search = (searchParams.get('search') ?? '').toLowerCase();
     const exact = searchParams.get('username');
     const found = sorted.filter((name) => name.toLowerCase().includes(search) && (exact === null || name === exact));
@@ -49,7 +63,7 @@ function providerOf(usernames: readonly string[], order: Compare): { identity: I
     fetch: answer,
     exclusive: (_, work) => work(),
   });
-  return { identity, calls };
+  return { identity, calls, hold };
 }
 
 async function allPages(identity: Identity, pageSize: number, without: string[], search?: string): Promise<string[][]> {
@@ -103,6 +117,17 @@ describe('what a page costs', () => {
     const few = await costs(100);
     expect(await costs(5_000)).toEqual(few);
     expect(few[0]).toBe(WITHOUT.length + 1);
+  });
+
+  it('is one wait for a search that finds no hidden account, however many pages of the provider it takes', async () => {
+    const names = Array.from({ length: 500 }, (_, index) => `user${String(index).padStart(5, '0')}`);
+    const { identity, calls, hold } = providerOf(names, bytes);
+    const release = hold();
+    const page = identity.accounts.list({ page: 1, pageSize: 200, without: WITHOUT, search: 'user' });
+    await expect.poll(() => calls.length).toBe(WITHOUT.length + 2);
+    release();
+    expect((await page).results).toHaveLength(200);
+    expect(calls.length).toBe(WITHOUT.length + 2);
   });
 
   it('is never a list of everybody', async () => {

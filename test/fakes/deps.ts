@@ -16,6 +16,8 @@ import { ADMIN_ROLE_GROUP, WEBADMIN } from '../../shared/domain/names.ts';
 import type { QuickDoors } from '../../shared/ports/doors.ts';
 import { alertsHolding } from './alerts.ts';
 import { type FakeAudit, fakeAudit } from './audit.ts';
+import { fakeCertificateBook, fakeEnrollmentTokens } from './certificate-book.ts';
+import { type FakeCore, fakeCore } from './core.ts';
 import { type FakeDirectory, fakeDirectory } from './directory.ts';
 import { type FakeIdentity, fakeIdentity } from './identity.ts';
 import { fakeJobRuns, fakeMonitored, type World, world } from './monitored.ts';
@@ -66,6 +68,8 @@ export interface FakeDeps extends Deps {
   doors: QuickDoors;
   signIns: FakeSignIns;
   audit: FakeAudit;
+  /** The core behind the ports. */
+  theCore: FakeCore;
 }
 
 /** Deps with the web-admin password and the metrics token above, and one log called `management`. */
@@ -100,13 +104,30 @@ export function fakeDeps(values: Record<string, string> = {}, around: World = wo
     steadyMs: () => around.now.getTime(),
     wallMs: () => around.now.getTime(),
   });
-  return {
+  const theCore = fakeCore({
+    now,
+    accepts: (username, password) => deps.identity.accepts(username, password),
+  });
+  const { core, coreEnrollment, coreDevices, coreAuthority, adminGrants, clientKeys, bundles } = theCore;
+  const deps: FakeDeps = {
+    theCore,
+    core,
+    coreEnrollment,
+    coreDevices,
+    coreAuthority,
+    adminGrants,
+    clientKeys,
+    bundles,
+    certificateBook: fakeCertificateBook(),
+    enrollmentTokens: fakeEnrollmentTokens(),
+    coreLock: (_, work) => work(),
     release: '1.2.3',
     now,
     doors,
     signIns,
     audit,
     peopleLock: (_, work) => work(),
+    deviceLock: (_, work) => work(),
     startedAt: new Date('2026-01-02T03:04:05.678Z'),
     settings,
     settingsShown: showSettings(settings, sources),
@@ -142,6 +163,7 @@ export function fakeDeps(values: Record<string, string> = {}, around: World = wo
           : undefined,
     },
   };
+  return deps;
 }
 
 export const basic = (user: string, password: string): string =>

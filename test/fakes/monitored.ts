@@ -10,9 +10,15 @@ import type { DirectoryBase } from '../../shared/ports/directory.ts';
 import type { DiskUse } from '../../shared/ports/disks.ts';
 import type { HeartbeatState } from '../../shared/ports/heartbeat.ts';
 import type { Claim, JobRuns } from '../../shared/ports/job-runs.ts';
+import type { CertificateBook } from '../../shared/ports/certificate-book.ts';
 import type { Monitored, Wanted } from '../../shared/ports/monitored.ts';
 import type { Channel } from '../../shared/ports/notifier.ts';
-import type { TlsState } from '../../shared/ports/tls-endpoints.ts';
+import type { TlsEndpoint, TlsState } from '../../shared/ports/tls-endpoints.ts';
+import { fakeCertificateBook } from './certificate-book.ts';
+import { type FakeCore, fakeCore } from './core.ts';
+import { type FakeDirectory, fakeDirectory } from './directory.ts';
+import { type FakeIdentity, fakeIdentity } from './identity.ts';
+import { addProbe, signInByProvider } from './probe.ts';
 
 export const NOW = new Date('2026-03-04T05:06:07.000Z');
 
@@ -24,6 +30,21 @@ export const AS_WANTED = {
   autovacuum_vacuum_cost_limit: '1000',
   maintenance_work_mem: '256MB',
   autovacuum_work_mem: '-1',
+};
+
+const at = (name: string, port: number): TlsEndpoint => ({ name, host: '192.0.2.1', port, trust: 'own' });
+const CORE_ENDPOINTS = {
+  api: at('https://192.0.2.1:8443', 8443),
+  enrollment: at('https://192.0.2.1:8446', 8446),
+  streaming: at('tls://192.0.2.1:8089', 8089),
+};
+const SHOWN: TlsState = {
+  reachable: true,
+  trusted: true,
+  error: undefined,
+  expires_at: atDay(300),
+  subject: 'CN=takserver',
+  issuer: 'CN=ca',
 };
 
 /** The world as the modules see it; every part is fine. */
@@ -51,6 +72,12 @@ export interface World {
   /** Newest release by `product cycle`; undefined: no network. */
   releases: Record<string, string> | undefined;
   alerts: AlertSummary;
+  /** The core that health asks, who may enroll there, and what is known of certificates. */
+  core: FakeCore;
+  provider: FakeIdentity;
+  /** Whom it lets in; what the module identity finds in it is `admins`. */
+  directory: FakeDirectory;
+  certificateBook: CertificateBook;
   /** Who our API token belongs to; an error where it is refused. */
   caller: { username: string; isSuperuser: boolean } | Error;
   /** Members of core_ROLE_ADMIN in each base; undefined: no such group. */
@@ -61,13 +88,24 @@ export interface World {
 }
 
 export function world(): World {
+  const provider = fakeIdentity({ now: () => NOW });
+  const core = fakeCore({ now: () => NOW, accepts: provider.accepts });
+  core.status.memory = { usedBytes: 300e6, capBytes: 1e9 };
+  const directory = fakeDirectory(() => NOW);
+  const certificateBook = fakeCertificateBook();
+  void addProbe({ core, provider, directory, certificateBook });
   return {
+    core,
+    provider,
+    directory,
+    certificateBook,
     now: NOW,
     wanted: {
       tuning: { scaleFactor: 0.05, costLimit: 1000, maintenanceWorkMem: '256MB' },
       publicNames: [],
       publicAddresses: [],
       tlsEndpoints: [],
+      coreEndpoints: CORE_ENDPOINTS,
     },
     databaseError: undefined,
     tables: [table('cot_router', 10, 5000)],
@@ -89,7 +127,7 @@ export function world(): World {
     writeError: undefined,
     mounts: [mount('/', 41.5)],
     coreCertificates: coreCertificates(),
-    tls: {},
+    tls: Object.fromEntries(Object.values(CORE_ENDPOINTS).map(({ name }) => [name, SHOWN])),
     addresses: {},
     ownAddresses: ['127.0.0.1', '192.0.2.1'],
     containers: undefined,
@@ -184,10 +222,31 @@ export function fakeMonitored(of: World): Monitored {
     identity: {
       me: async () => valueOf(of.caller),
       version: async () => '2026.8.3',
+      get accounts() {
+        return of.provider.accounts;
+      },
+      get appPasswords() {
+        return of.provider.appPasswords;
+      },
+    },
+    get core() {
+      return of.core.core;
+    },
+    get coreDevices() {
+      return of.core.coreDevices;
+    },
+    get coreEnrollment() {
+      return of.core.coreEnrollment;
+    },
+    get clientKeys() {
+      return of.core.clientKeys;
+    },
+    get certificateBook() {
+      return of.certificateBook;
     },
     directory: {
-      signIn: async () => undefined,
-      find: async () => undefined,
+      signIn: signInByProvider(of),
+      find: (username) => of.directory.find(username),
       probe: async (base) => valueOf(of.admins[base]),
     },
     disks: { use: async () => of.mounts },

@@ -4,7 +4,7 @@
 import { createApp } from '../../functions/app.ts';
 import { ADMIN_ROLE_GROUP, WEBADMIN } from '../../shared/domain/names.ts';
 import type { App, Bindings } from '../../shared/http/env.ts';
-import type { Account, Identity, NewAccount } from '../../shared/ports/identity.ts';
+import type { Account, NewAccount } from '../../shared/ports/identity.ts';
 import { ADMIN, type FakeDeps, fakeDeps, PASSWORD } from './deps.ts';
 import { fakeIdentity } from './identity.ts';
 import { NOW, type World, world } from './monitored.ts';
@@ -30,6 +30,7 @@ export async function peopleWorld(values: Record<string, string> = {}): Promise<
   const deps = fakeDeps(values, around);
   deps.identity = fakeIdentity({ now: () => around.now });
   deps.peopleLock = oneAtATime();
+  deps.deviceLock = oneAtATime();
   const app = createApp(deps);
   const { identity, settings } = deps;
 
@@ -90,11 +91,20 @@ function oneAtATime(): FakeDeps['peopleLock'] {
 
 export class Died extends Error {}
 
+type Port = 'identity' | 'core' | 'coreEnrollment' | 'coreDevices' | 'coreAuthority' | 'clientKeys' | 'certificateBook';
+/** Everything that a revocation touches. */
+export const OF_REVOCATION: readonly Port[] = ['identity', 'core', 'coreDevices', 'clientKeys', 'certificateBook'];
+
 /**
- * The same deps in a process that dies at the `nth` call (from 1) to the provider: before the call is made, or after it was,
- * with its answer lost. A dead process writes no outcome either. `calls` counts.
+ * The same deps in a process that dies at the `nth` call (from 1) to these ports, the provider if nothing is said: before the
+ * call is made, or after it was, with its answer lost. A dead process writes no outcome either. `calls` counts.
  */
-export function dyingAt(deps: FakeDeps, nth: number, when: 'before' | 'after'): FakeDeps & { calls: () => number } {
+export function dyingAt(
+  deps: FakeDeps,
+  nth: number,
+  when: 'before' | 'after',
+  ports: readonly Port[] = ['identity'],
+): FakeDeps & { calls: () => number } {
   let calls = 0;
   const isDead = (): boolean => calls >= nth;
 
@@ -116,10 +126,10 @@ export function dyingAt(deps: FakeDeps, nth: number, when: 'before' | 'after'): 
     });
   }
 
-  const identity: Identity = around(deps.identity);
+  const mortal = Object.fromEntries(ports.map((name) => [name, around<object>(deps[name])])) as Pick<FakeDeps, Port>;
   return {
     ...deps,
-    identity: identity as FakeDeps['identity'],
+    ...mortal,
     audit: {
       ...deps.audit,
       conclude: async (...args) => {

@@ -27,6 +27,7 @@ function populatedWorld(): World {
     tables: [table('cot_router', 10, 4990), { ...table('cot_router', 20, 300), schema: 'history' }],
     mounts: [mount('/', 41.5), mount('/data "1"', 82.5, null)],
     tls: {
+      ...around.tls,
       'https://cot.example.org': { ...tls, expires_at: new Date(NOW.getTime() + 20 * 86_400_000).toISOString() },
       'https://cot.example.org:8446': { ...tls, reachable: false, error: 'wrong issuer', expires_at: undefined },
     },
@@ -41,7 +42,9 @@ function populatedWorld(): World {
 }
 
 export async function populatedDeps(): Promise<ReturnType<typeof fakeDeps>> {
-  const deps = fakeDeps({}, populatedWorld());
+  const around = populatedWorld();
+  await around.certificateBook.recordCanary({ at: NOW.toISOString(), ok: true, problem: null, coreStartedAt: null });
+  const deps = fakeDeps({}, around);
   const names = [...new Set([...HEALTH_MODULES.map(({ name }) => name), 'alerts'])];
   const health = memoryHealthCache({
     intervals: Object.fromEntries(names.map((name) => [name, 60])),

@@ -25,6 +25,26 @@ const ROUTES: [method: string, path: string, access: Access][] = [
   ['DELETE', '/api/users/{id}', 'admin'],
   ['PUT', '/api/users/{id}/groups', 'admin'],
   ['POST', '/api/users/{id}/password', 'admin'],
+  ['POST', '/api/ops/certs/{file}/revoke', 'admin'],
+  ['GET', '/api/service-accounts', 'viewer'],
+  ['POST', '/api/service-accounts', 'admin'],
+  ['GET', '/api/service-accounts/{id}', 'viewer'],
+  ['DELETE', '/api/service-accounts/{id}', 'admin'],
+  ['GET', '/api/clients', 'viewer'],
+  ['DELETE', '/api/clients/{uid}', 'admin'],
+  ['GET', '/api/plugins', 'viewer'],
+  ['POST', '/api/plugins/{name}/start', 'admin'],
+  ['POST', '/api/plugins/{name}/stop', 'admin'],
+  ['POST', '/api/plugins/{name}/enable', 'admin'],
+  ['POST', '/api/plugins/{name}/disable', 'admin'],
+  ['POST', '/api/users/{id}/enrollment', 'admin'],
+  ['GET', '/api/users/{id}/enrollment', 'viewer'],
+  ['DELETE', '/api/users/{id}/enrollment', 'admin'],
+  // And whoever it is for: see enrollment.test.ts.
+  ['GET', '/api/users/{id}/enrollment/package', 'admin'],
+  ['POST', '/api/me/enrollment', 'own'],
+  ['GET', '/api/me/enrollment', 'own'],
+  ['DELETE', '/api/me/enrollment', 'own'],
   ['POST', '/api/ops/alerts/test', 'admin'],
   ['GET', '/api/audit', 'admin'],
   ['GET', '/api/audit/verify', 'admin'],
@@ -37,6 +57,16 @@ const ROUTES: [method: string, path: string, access: Access][] = [
   ['DELETE', '/api/lockouts/{address}', 'admin'],
   ['GET', '/api/me', 'own'],
   ['POST', '/api/me/password', 'own'],
+  ['GET', '/api/ops/certs', 'viewer'],
+  ['POST', '/api/ops/certs', 'admin'],
+  ['GET', '/api/ops/certs/ca', 'viewer'],
+  ['GET', '/api/ops/certs/crl', 'viewer'],
+  ['GET', '/api/ops/certs/{file}', 'viewer'],
+  ['GET', '/api/ops/certs/{file}/download', 'admin'],
+  ['GET', '/api/me/certs', 'own'],
+  ['POST', '/api/me/certs', 'own'],
+  ['GET', '/api/me/certs/{file}/download', 'own'],
+  ['POST', '/api/me/certs/{file}/revoke', 'own'],
   ['GET', '/api/sessions', 'own'],
   ['DELETE', '/api/sessions', 'own'],
   ['DELETE', '/api/sessions/{id}', 'own'],
@@ -149,6 +179,23 @@ describe.each(closed)('%s %s (%s)', (...route) => {
   it('lets an administrator in', async () => {
     const { status } = await ask(method, path, with_(ADMIN, route));
     expect([401, 403, 429, 500, 503]).not.toContain(status);
+  });
+});
+
+const documented = closed.filter(([, path]) => path.includes('{') && !path.startsWith('/api/docs/'));
+
+describe.each(documented)('%s %s (%s)', (...route) => {
+  const [method, path] = route;
+
+  it('documents what it answers to a path that is too long', async () => {
+    const { paths = {} } = createApp(fakeDeps()).getOpenAPI31Document({
+      openapi: '3.1.0',
+      info: { title: '', version: '' },
+    });
+    const answers = (paths[path] as Record<string, { responses: object }>)[method.toLowerCase()]?.responses ?? {};
+    const long = path.replaceAll(/\{\w+\}/g, 'a'.repeat(300));
+    const { status } = await ask(method, long, with_(ADMIN, route));
+    expect(Object.keys(answers)).toContain(String(status));
   });
 });
 

@@ -6,6 +6,7 @@ import { JOBS } from '../../jobs/index.ts';
 import { run as pollHealth } from '../../jobs/poll-health.ts';
 import { run as pruneJobRuns } from '../../jobs/prune-job-runs.ts';
 import { run as pruneSignIns } from '../../jobs/prune-sign-ins.ts';
+import { cronSeconds } from '../../shared/domain/due.ts';
 import { runJob, ticker } from '../../shared/verbs/run-job.ts';
 import { HEALTH_MODULES } from '../../shared/health/index.ts';
 import type { Deps } from '../../shared/http/deps.ts';
@@ -31,6 +32,18 @@ describe('the table of jobs', () => {
     const text = readFileSync(join(root, 'wrangler.toml'), 'utf8');
     const listed = /^crons = (\[[^\]]*\])$/m.exec(text)?.[1] ?? '[]';
     expect((JSON.parse(listed) as string[]).toSorted()).toEqual([...new Set(JOBS.map(({ cron }) => cron))].toSorted());
+  });
+
+  it('looks every five minutes whether a certificate of our own must be replaced, with crons once an hour', () => {
+    const found = JOBS.find(({ name }) => name === 'keep-service-certificates');
+    expect([found?.intervalSeconds(fakeDeps()), cronSeconds(found?.cron ?? '')]).toEqual([300, 3600]);
+  });
+
+  it('has crons that fire each minute or once an hour', () => {
+    expect(Object.fromEntries(JOBS.map(({ cron }) => [cron, cronSeconds(cron)]))).toEqual({
+      '* * * * *': 60,
+      '7 * * * *': 3600,
+    });
   });
 
   it('names each job once, after its file', () => {

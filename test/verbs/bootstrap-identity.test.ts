@@ -20,6 +20,9 @@ const EVERYTHING = [
   'account svc_api was made',
   'account svc_nodered was made',
   'account svc_probe was made',
+  'account svc_canary was made',
+  'group core_holdfast_probe was made',
+  'svc_probe is a member of core_holdfast_probe',
   'account adm_ldapservice was made',
   'adm_ldapservice has the password of the settings',
 ];
@@ -169,7 +172,10 @@ describe('the bootstrap', () => {
 
   it('spells the group of the core as the core does, whatever ADMIN_GROUP is called', async () => {
     await bootstrap({ adminGroup: 'core_role_admin' });
-    expect((await identity.groups.list('core_')).map(({ name }) => name)).toEqual(['core_ROLE_ADMIN']);
+    expect((await identity.groups.list('core_')).map(({ name }) => name)).toEqual([
+      'core_ROLE_ADMIN',
+      'core_holdfast_probe',
+    ]);
     expect(await bootstrap({ adminGroup: 'core_ROLE_ADMIN' })).toEqual([]);
   });
 });

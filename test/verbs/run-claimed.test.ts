@@ -17,6 +17,16 @@ describe('a claimed run', () => {
     ]);
   });
 
+  it('of a job that runs every few seconds writes a line when it fails, and none when it is done', async () => {
+    const deps = { jobRuns: fakeJobRuns(), log: memoryLog() };
+    const run = { name: 'sweep', dueAt: DUE, limitSeconds: 60, runner: 'a', isQuiet: true, work: async () => ({}) };
+    expect(await runClaimed(deps, run)).toBe('done');
+    expect(deps.log.events).toEqual([]);
+    const work = (): Promise<never> => Promise.reject(new Error('no broom'));
+    expect(await runClaimed(deps, { ...run, dueAt: new Date(DUE.getTime() + 5000), work })).toBe('failed');
+    expect(deps.log.events.map(({ event }) => event)).toEqual(['job.failed']);
+  });
+
   it('that fails is recorded and not tried again in its slot', async () => {
     const deps = { jobRuns: fakeJobRuns(), log: memoryLog() };
     const run = {

@@ -1,0 +1,144 @@
+// /api/ops/certs: the certificates of the core, whoever made them; the CA, and the revocation list.
+
+import { z } from '@hono/zod-openapi';
+import { actingIn } from '../shared/http/acting.ts';
+import {
+  certificateName,
+  certificatePage,
+  certificateQuery,
+  issuedCertificateSchema,
+  readCertificateSchema,
+} from '../shared/http/certificate-requests.ts';
+import { certificateParams } from '../shared/http/certificate-schemas.ts';
+import type { Deps } from '../shared/http/deps.ts';
+import type { App } from '../shared/http/env.ts';
+import { bodyOf } from '../shared/http/people-schemas.ts';
+import { apiRoute, jsonAnswer } from '../shared/http/route.ts';
+import { withProblem } from '../shared/verbs/certificates-of-user.ts';
+import { findAlsoWhileAway } from '../shared/verbs/find-certificate.ts';
+import { issueCertificate } from '../shared/verbs/issue-certificate.ts';
+import { listCertificates } from '../shared/verbs/list-certificates.ts';
+import { orAsWritten } from '../shared/verbs/while-core-is-away.ts';
+
+const tags = ['certificates'];
+
+const listRoute = apiRoute(
+  {
+    method: 'get',
+    path: '/api/ops/certs',
+    summary: 'Certificates by user, newest first',
+    tags,
+    request: {
+      query: z.object({
+        username: z.string().min(1).max(200).optional().openapi({ description: 'Exactly this user' }),
+        ...certificateQuery(),
+      }),
+    },
+    responses: { 200: jsonAnswer('A page', certificatePage) },
+  },
+  { access: 'viewer', area: 'people', fails: ['invalid', 'upstream', 'unavailable'] },
+);
+
+const issueRoute = apiRoute(
+  {
+    method: 'post',
+    path: '/api/ops/certs',
+    summary: 'Issues a certificate to a user, with a key that Holdfast makes',
+    tags,
+    request: bodyOf({ username: z.string().max(1000), name: certificateName }),
+    responses: { 201: jsonAnswer('The certificate', issuedCertificateSchema) },
+  },
+  { access: 'admin', area: 'people', fails: ['conflict', 'upstream', 'unavailable'] },
+);
+
+const authorityRoute = apiRoute(
+  {
+    method: 'get',
+    path: '/api/ops/certs/ca',
+    summary: 'The CA of the core, with what stands above it',
+    tags,
+    responses: {
+      200: jsonAnswer(
+        'The CA',
+        z
+          .object({
+            pem: z.string(),
+            fingerprint: z.string().openapi({ description: 'SHA-256 of the CA certificate' }),
+            expires_at: z.iso.datetime(),
+          })
+          .openapi('CertificateAuthority'),
+      ),
+    },
+  },
+  { access: 'viewer', area: 'people', fails: ['unavailable'] },
+);
+
+const revocationListRoute = apiRoute(
+  {
+    method: 'get',
+    path: '/api/ops/certs/crl',
+    summary: 'The revocation list of the core',
+    tags,
+    responses: {
+      200: jsonAnswer(
+        'The list',
+        z
+          .object({
+            pem: z.string(),
+            serials: z.array(z.string()).openapi({ description: 'Lower-case hex' }),
+            this_update: z.iso.datetime(),
+            next_update: z.iso.datetime().nullable(),
+          })
+          .openapi('RevocationList'),
+      ),
+    },
+  },
+  { access: 'viewer', area: 'people', fails: ['unavailable'] },
+);
+
+const readRoute = apiRoute(
+  {
+    method: 'get',
+    path: '/api/ops/certs/{file}',
+    summary: 'One certificate; of several of one name the one that is not revoked, else the newest',
+    tags,
+    request: { params: certificateParams },
+    responses: { 200: jsonAnswer('The certificate', readCertificateSchema) },
+  },
+  { access: 'viewer', area: 'people', fails: ['not_found', 'invalid', 'upstream', 'unavailable'] },
+);
+
+/** Adds the routes of this file. */
+export function certsFunction(app: App, deps: Deps): void {
+  app.openapi(listRoute, async function listCerts(c) {
+    const { username, status: states, page, page_size: pageSize } = c.req.valid('query');
+    const { deps: readable, problem } = orAsWritten(deps);
+    const { results, count } = await listCertificates(readable, { username, states, page, pageSize });
+    c.header('Cache-Control', 'no-store');
+    return c.json(withProblem({ results, count, page, page_size: pageSize }, problem()), 200);
+  });
+  app.openapi(issueRoute, async function issueCert(c) {
+    const issued = await issueCertificate(actingIn(c, deps), c.req.valid('json'));
+    c.header('Cache-Control', 'no-store');
+    return c.json(issued, 201);
+  });
+  // Before `{file}`, which would take these names for files.
+  app.openapi(authorityRoute, async function readAuthority(c) {
+    const { chainPem, fingerprint, expiresAt } = await deps.coreAuthority.certificate();
+    return c.json({ pem: chainPem.map(endedLine).join(''), fingerprint, expires_at: expiresAt }, 200);
+  });
+  app.openapi(revocationListRoute, async function readRevocationList(c) {
+    const { pem, serials, thisUpdate, nextUpdate } = await deps.coreAuthority.revocationList();
+    c.header('Cache-Control', 'no-store');
+    return c.json({ pem, serials, this_update: thisUpdate, next_update: nextUpdate }, 200);
+  });
+  app.openapi(readRoute, async function readCert(c) {
+    const { shown, problem } = await findAlsoWhileAway(deps, c.req.valid('param').file);
+    c.header('Cache-Control', 'no-store');
+    return c.json(withProblem(shown, problem), 200);
+  });
+}
+
+function endedLine(pem: string): string {
+  return `${pem.trim()}\n`;
+}

@@ -1,0 +1,181 @@
+// /api/users/{id}/enrollment and /api/me/enrollment: what a phone scans to enroll, why that would fail, and the data package that
+// brings it the CA. Answers that hold the app password are stored nowhere.
+
+import { z } from '@hono/zod-openapi';
+import type { Context } from 'hono';
+import { AppError } from '../shared/domain/app-error.ts';
+import { bytesOfBase64 } from '../shared/domain/base64.ts';
+import { dataPackage, safeFileName } from '../shared/domain/data-package.ts';
+import { apiPortOf, streamingPortOf } from '../shared/domain/enrollment-links.ts';
+import { whyNot } from '../shared/domain/principal.ts';
+import { actingIn } from '../shared/http/acting.ts';
+import type { Deps } from '../shared/http/deps.ts';
+import { diagnosisSchema, enrollmentSchema, shownEnrollment } from '../shared/http/enrollment-schemas.ts';
+import type { App, AppEnv } from '../shared/http/env.ts';
+import { userId } from '../shared/http/people-schemas.ts';
+import { apiRoute, jsonAnswer } from '../shared/http/route.ts';
+import { allow } from '../shared/http/sign-in.ts';
+import type { Account } from '../shared/ports/identity.ts';
+import { diagnoseEnrollment, ENROLLMENT_STATES } from '../shared/verbs/diagnose-enrollment.ts';
+import { ENROLLMENT_STAGES } from '../shared/verbs/enrollment-check.ts';
+import { issueEnrollment } from '../shared/verbs/issue-enrollment.ts';
+import { registrationIdOf } from '../shared/verbs/kept-enrollment.ts';
+import { isHidden, userOf } from '../shared/verbs/people.ts';
+import { withdrawEnrollment } from '../shared/verbs/withdraw-enrollment.ts';
+
+const PATH = '/api/users/{id}/enrollment';
+const OWN_PATH = '/api/me/enrollment';
+const params = z.object({ id: z.string().openapi({ type: 'integer' }) });
+const ofUser = { request: { params }, tags: ['users'] };
+const ofMe = { tags: ['me'] };
+const issued = { 201: jsonAnswer('What a phone scans; while one is good it is given again', enrollmentSchema) };
+const diagnosis = {
+  200: jsonAnswer(
+    'Its state, and the first reason why it would fail',
+    diagnosisSchema(ENROLLMENT_STATES, ENROLLMENT_STAGES),
+  ),
+};
+const withdrawn = { 204: { description: 'No app password for enrollment is left' } };
+
+const ISSUE = 'Gives a password to enroll devices with, as link and QR code';
+const DIAGNOSE = 'Why an enrollment would fail now, with a remedy';
+const WITHDRAW = 'Takes the enrollment back; what devices have enrolled already stays';
+
+const away = ['not_found', 'upstream', 'unavailable'] as const;
+const ofAdmin = { access: 'admin', area: 'people', fails: [...away] } as const;
+const own = { access: 'own', area: 'people', fails: [...away] } as const;
+
+const issueRoute = apiRoute(
+  { method: 'post', path: PATH, summary: ISSUE, ...ofUser, responses: issued },
+  { ...ofAdmin, fails: ['conflict', ...away] },
+);
+const diagnoseRoute = apiRoute(
+  { method: 'get', path: PATH, summary: DIAGNOSE, ...ofUser, responses: diagnosis },
+  { ...ofAdmin, access: 'viewer', fails: [...away] },
+);
+const withdrawRoute = apiRoute(
+  { method: 'delete', path: PATH, summary: WITHDRAW, ...ofUser, responses: withdrawn },
+  { ...ofAdmin, fails: [...away] },
+);
+const ownIssueRoute = apiRoute(
+  { method: 'post', path: OWN_PATH, summary: ISSUE, ...ofMe, responses: issued },
+  { ...own, fails: ['conflict', ...away] },
+);
+const ownDiagnoseRoute = apiRoute(
+  { method: 'get', path: OWN_PATH, summary: DIAGNOSE, ...ofMe, responses: diagnosis },
+  { ...own, fails: [...away] },
+);
+const ownWithdrawRoute = apiRoute(
+  { method: 'delete', path: OWN_PATH, summary: WITHDRAW, ...ofMe, responses: withdrawn },
+  { ...own, fails: [...away] },
+);
+const packageRoute = apiRoute(
+  {
+    method: 'get',
+    path: `${PATH}/package`,
+    summary:
+      'A data package with CA and connection, to be opened on the phone before the link; for administrators and that user',
+    tags: ['users'],
+    request: {
+      params,
+      query: z.object({ app: z.enum(['atak', 'itak'], { error: 'must be atak or itak' }).default('atak') }),
+    },
+    responses: {
+      200: {
+        description: 'The package',
+        content: { 'application/zip': { schema: z.string().openapi({ format: 'binary' }) } },
+      },
+    },
+  },
+  { ...own, fails: ['invalid', ...away] },
+);
+
+/** Adds the routes of this file. */
+export function enrollmentFunction(app: App, deps: Deps): void {
+  const issue = async (c: Context<AppEnv>, account: Account, access: 'admin' | 'own') => {
+    const host = serverAddress(deps);
+    const { token, key, authority } = await issueEnrollment(actingIn(c, deps, access), account);
+    const { identifier, username, expiresAt, caFingerprint } = token;
+    const registrationId = registrationIdOf(identifier);
+    const { chainPem } = authority;
+    c.header('Cache-Control', 'no-store');
+    const shown = { accountId: account.id, username, expiresAt, caFingerprint, chainPem, registrationId, key, host };
+    return shownEnrollment(deps, shown);
+  };
+
+  app.openapi(issueRoute, async function issueForUser(c) {
+    return c.json(await issue(c, await userOf(deps, userId(c.req.valid('param').id)), 'admin'), 201);
+  });
+  app.openapi(ownIssueRoute, async function issueForMe(c) {
+    return c.json(await issue(c, await ownAccount(deps, c), 'own'), 201);
+  });
+  app.openapi(diagnoseRoute, async function diagnoseUser(c) {
+    const account = await userOf(deps, userId(c.req.valid('param').id));
+    c.header('Cache-Control', 'no-store');
+    return c.json(await diagnoseEnrollment(deps, account), 200);
+  });
+  app.openapi(ownDiagnoseRoute, async function diagnoseMe(c) {
+    const account = await ownAccount(deps, c);
+    c.header('Cache-Control', 'no-store');
+    return c.json(await diagnoseEnrollment(deps, account, OWN_PATH), 200);
+  });
+  app.openapi(withdrawRoute, async function withdrawFromUser(c) {
+    await withdrawEnrollment(actingIn(c, deps), { id: userId(c.req.valid('param').id) });
+    return c.body(null, 204);
+  });
+  app.openapi(ownWithdrawRoute, async function withdrawFromMe(c) {
+    await withdrawEnrollment(actingIn(c, deps, 'own'), await ownAccount(deps, c));
+    return c.body(null, 204);
+  });
+  app.openapi(packageRoute, async function downloadPackage(c) {
+    const account = await theirsToDownload(deps, c, userId(c.req.valid('param').id));
+    const { app: wanted } = c.req.valid('query');
+    const name = `${safeFileName(serverAddress(deps))}-${wanted}.zip`;
+    return c.body(await packageFor(deps, account, wanted), 200, {
+      'Content-Type': 'application/zip',
+      'Content-Disposition': `attachment; filename="${name}"`,
+      'Cache-Control': 'no-store',
+    });
+  });
+}
+
+async function ownAccount(deps: Deps, c: Context<AppEnv>): Promise<Account> {
+  const { username } = c.get('principal');
+  const account = await deps.identity.accounts.named(username);
+  if (account !== undefined && !isHidden(account, deps)) return account;
+  throw new AppError('not_found', `${username} is no user who enrolls devices.`);
+}
+
+/** Nobody else learns from the answer whether there is such a user. */
+async function theirsToDownload(deps: Deps, c: Context<AppEnv>, id: number): Promise<Account> {
+  const principal = c.get('principal');
+  if (whyNot(principal, { access: 'admin', area: 'people', safe: true }) !== undefined) {
+    const account = await deps.identity.accounts.named(principal.username);
+    if (account?.id !== id) allow(c, 'admin', 'people');
+  }
+  return userOf(deps, id);
+}
+
+async function packageFor(deps: Deps, { id }: Account, app: 'atak' | 'itak'): Promise<Uint8Array<ArrayBuffer>> {
+  const { settings, place } = deps;
+  const host = serverAddress(deps);
+  const { chainPem } = await deps.coreAuthority.certificate();
+  const trust = await deps.bundles.trust(chainPem);
+  return dataPackage({
+    app,
+    uid: `holdfast-enroll-${id}`,
+    description: place.name,
+    host,
+    streamingPort: streamingPortOf(settings.CORE_STREAMING_URL),
+    trust: {
+      fileName: 'truststore.p12',
+      bytes: bytesOfBase64(trust),
+    },
+    enroll: { enrollmentPort: settings.CORE_ENROLLMENT_PORT, apiPort: apiPortOf(settings.CORE_API_URL) },
+  });
+}
+
+function serverAddress({ settings }: Deps): string {
+  if (settings.SERVER_ADDRESS !== undefined) return settings.SERVER_ADDRESS;
+  throw new AppError('unavailable', 'No phone can be told where to go. Remedy: set SERVER_ADDRESS.');
+}

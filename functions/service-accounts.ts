@@ -1,0 +1,124 @@
+// /api/service-accounts: accounts of programs, each with exactly one certificate.
+
+import { z } from '@hono/zod-openapi';
+import { SERVICE_KINDS } from '../shared/domain/service-accounts.ts';
+import { actingIn } from '../shared/http/acting.ts';
+import { certsError } from '../shared/http/certificate-requests.ts';
+import { certificateSchema } from '../shared/http/certificate-schemas.ts';
+import type { Deps } from '../shared/http/deps.ts';
+import type { App } from '../shared/http/env.ts';
+import { pageOf, pagingQuery } from '../shared/http/listing.ts';
+import { bodyOf, groupNames, userId } from '../shared/http/people-schemas.ts';
+import { apiRoute, jsonAnswer } from '../shared/http/route.ts';
+import { createServiceAccount } from '../shared/verbs/create-service-account.ts';
+import { deleteServiceAccount } from '../shared/verbs/delete-service-account.ts';
+import { listServiceAccounts, readServiceAccount } from '../shared/verbs/service-accounts.ts';
+
+const tags = ['service accounts'];
+const params = z.object({ id: z.string().openapi({ type: 'integer' }) });
+
+const accountSchema = z
+  .object({
+    id: z.int(),
+    username: z.string().openapi({ description: 'With svc_' }),
+    kind: z.enum(SERVICE_KINDS).openapi({ description: "admin: its certificate may use the core's admin API" }),
+    groups: z.array(z.string()).openapi({ description: 'Channels, with core_' }),
+    is_active: z.boolean(),
+    certificate: certificateSchema
+      .nullable()
+      .openapi({ description: 'Of a deleted account the revoked one; null: there is none' }),
+  })
+  .openapi('ServiceAccount');
+
+const readAccountSchema = accountSchema.extend({ certs_error: certsError }).openapi('ReadServiceAccount');
+
+const newAccountSchema = accountSchema
+  .extend({
+    p12_base64: z.string().optional().openapi({
+      description: 'PKCS#12 with the key, where keys are not kept (KEEP_CLIENT_KEYS=false); it is shown nowhere again',
+    }),
+  })
+  .openapi('NewServiceAccount');
+
+const pageSchema = pageOf(accountSchema, 'ServiceAccountPage').extend({ certs_error: certsError });
+
+const listRoute = apiRoute(
+  {
+    method: 'get',
+    path: '/api/service-accounts',
+    summary: 'Service accounts by username, deleted ones too',
+    tags,
+    request: { query: z.object(pagingQuery(9_999_999)) },
+    responses: { 200: jsonAnswer('A page', pageSchema) },
+  },
+  { access: 'viewer', area: 'people', fails: ['invalid', 'upstream', 'unavailable'] },
+);
+
+const createRoute = apiRoute(
+  {
+    method: 'post',
+    path: '/api/service-accounts',
+    summary: 'Makes a service account with its certificate; one that was deleted is brought back with a new one',
+    tags,
+    request: bodyOf({
+      name: z
+        .string()
+        .max(1000)
+        .openapi({ description: 'With or without svc_; 1 to 60 letters, digits and . _ - follow it' }),
+      kind: z.enum(SERVICE_KINDS),
+      groups: groupNames.optional(),
+    }),
+    responses: { 201: jsonAnswer('The account', newAccountSchema) },
+  },
+  { access: 'admin', area: 'people', fails: ['conflict', 'upstream', 'unavailable'] },
+);
+
+const readRoute = apiRoute(
+  {
+    method: 'get',
+    path: '/api/service-accounts/{id}',
+    summary: 'One service account',
+    tags,
+    request: { params },
+    responses: { 200: jsonAnswer('The account', readAccountSchema) },
+  },
+  { access: 'viewer', area: 'people', fails: ['not_found', 'upstream', 'unavailable'] },
+);
+
+const deleteRoute = apiRoute(
+  {
+    method: 'delete',
+    path: '/api/service-accounts/{id}',
+    summary: 'Deletes a service account: deactivated, its certificate revoked; the record is kept',
+    tags,
+    request: { params },
+    responses: { 200: jsonAnswer('The account, deactivated', accountSchema) },
+  },
+  { access: 'admin', area: 'people', fails: ['not_found', 'conflict', 'upstream', 'unavailable'] },
+);
+
+/** Adds the routes of this file. */
+export function serviceAccountsFunction(app: App, deps: Deps): void {
+  app.openapi(listRoute, async function listAccounts(c) {
+    const { page, page_size: pageSize } = c.req.valid('query');
+    const found = await listServiceAccounts(deps, { page, pageSize });
+    c.header('Cache-Control', 'no-store');
+    return c.json({ ...found, page, page_size: pageSize }, 200);
+  });
+  app.openapi(createRoute, async function makeAccount(c) {
+    const acting = actingIn(c, deps);
+    const { p12, ...account } = await createServiceAccount(acting, c.req.valid('json'));
+    c.header('Cache-Control', 'no-store');
+    return c.json({ ...account, ...(p12 === undefined ? {} : { p12_base64: p12 }) }, 201);
+  });
+  app.openapi(readRoute, async function readAccount(c) {
+    const account = await readServiceAccount(deps, { id: userId(c.req.valid('param').id) });
+    c.header('Cache-Control', 'no-store');
+    return c.json(account, 200);
+  });
+  app.openapi(deleteRoute, async function endAccount(c) {
+    const account = await deleteServiceAccount(actingIn(c, deps), { id: userId(c.req.valid('param').id) });
+    c.header('Cache-Control', 'no-store');
+    return c.json(account, 200);
+  });
+}

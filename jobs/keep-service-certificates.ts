@@ -1,0 +1,11 @@
+// Renews the certificates of the stack's own service accounts before they end, after the CA was replaced, and when one was
+// revoked.
+
+import type { Deps } from '../shared/http/deps.ts';
+import { keepServiceCertificates } from '../shared/verbs/keep-service-certificates.ts';
+
+export async function run(deps: Deps): Promise<{ made: string[] }> {
+  const { made } = await keepServiceCertificates(deps);
+  if (made.length > 0) for (const module of ['certificates', 'probe']) await deps.health.forget(module);
+  return { made };
+}

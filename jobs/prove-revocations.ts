@@ -1,0 +1,37 @@
+// Carries on what is to be revoked until it is proven: orders, the canary when it is due, then the proofs.
+
+import { lateSinceMs } from '../shared/health/unproven-revocations.ts';
+import type { Deps } from '../shared/http/deps.ts';
+import { proveOpenRevocations } from '../shared/verbs/prove-revocations.ts';
+import { type CanaryOutcome, isCanaryWanted, runCanaryIfDue } from '../shared/verbs/run-canary.ts';
+import { carryOutOrders } from '../shared/verbs/withdraw-certificates.ts';
+
+export async function isWanted(deps: Deps): Promise<boolean> {
+  return (await deps.certificateBook.hasOpenWork()) || isCanaryWanted(deps);
+}
+
+export interface ProveSummary extends Record<string, unknown> {
+  open_orders: number;
+  canary: CanaryOutcome;
+  revoked: number;
+  revoking: number;
+  revocation_failed: number;
+}
+
+export const EVERY_SECONDS = 5;
+const MOST_LOOKED_AT = 200;
+
+export async function run(deps: Deps, _now: Date, signal: AbortSignal): Promise<ProveSummary> {
+  const openOrders = await carryOutOrders(deps, signal);
+  const canary = signal.aborted ? 'not tried' : await runCanaryIfDue(deps);
+  const proofs = await proveOpenRevocations(deps, signal);
+  await measureWhatIsLate(deps);
+  return { open_orders: openOrders, canary, ...proofs };
+}
+
+/** Health measures once an hour, and what takes too long is critical from that moment on. */
+async function measureWhatIsLate({ certificateBook, health, now }: Deps): Promise<void> {
+  const open = [...(await certificateBook.orders()), ...(await certificateBook.openRevocations(MOST_LOOKED_AT))];
+  const since = lateSinceMs(open, now());
+  if (since !== undefined) await health.forget('certificates', since);
+}

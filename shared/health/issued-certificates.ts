@@ -1,0 +1,84 @@
+// The certificates that people, devices and programs have: which end soon and whose they are. Counted is what somebody may
+// still use: not what is revoked, was replaced by a newer one of the same device, or ended long ago.
+
+import { certificateFile } from '../domain/certificate-names.ts';
+import type { Finding } from '../domain/evaluate.ts';
+import { API_ACCOUNT, CANARY_ACCOUNT, nameKey } from '../domain/names.ts';
+import { messageOf } from '../domain/thrown.ts';
+import type { ModuleThresholds } from '../domain/thresholds.ts';
+import type { CertificateBook, MadeCertificate } from '../ports/certificate-book.ts';
+import type { Core, CoreCertificate } from '../ports/core.ts';
+import { certificateEnds, daysUntil } from './certificate-end.ts';
+
+export interface IssuedCertificate {
+  file: string;
+  username: string;
+  expires_at: string;
+  /** Whole days, rounded down; negative when it has ended. */
+  days_left: number;
+}
+
+export interface IssuedCertificates {
+  /** Those that may be used; null while nobody could be asked. */
+  count: number | null;
+  /** The first to end come first; at most 200. */
+  certificates: IssuedCertificate[];
+  /** Why nobody could be asked. */
+  problem: string | null;
+}
+
+const MOST_SHOWN = 200;
+/** A device that has not enrolled anew since is not in use any more. */
+const LOOKED_AT_DAYS_AFTER_END = 7;
+
+export async function readIssued(
+  core: Pick<Core, 'certificates'>,
+  book: Pick<CertificateBook, 'made'>,
+  now: Date,
+): Promise<IssuedCertificates> {
+  try {
+    const [all, made] = await Promise.all([core.certificates(), book.made()]);
+    const names = new Map(made.map((each) => [each.hash, each]));
+    const used = inUse(all, now).map((each) => shown(each, names.get(each.hash), now));
+    const soonest = used.toSorted((a, b) => a.expires_at.localeCompare(b.expires_at));
+    return { count: used.length, certificates: soonest.slice(0, MOST_SHOWN), problem: null };
+  } catch (error) {
+    return { count: null, certificates: [], problem: messageOf(error).replace(/\.$/, '') };
+  }
+}
+
+export function judgeIssued({ certificates, problem }: IssuedCertificates, thresholds: ModuleThresholds): Finding[] {
+  if (problem !== null)
+    return [{ kind: 'fact', status: 'warning', says: `nobody looks at the certificates of people: ${problem}` }];
+  return certificates.map(({ file, username, days_left: left, expires_at: end }) =>
+    left < 0
+      ? { kind: 'fact', status: 'critical', says: `${file} of ${username} expired on ${end.slice(0, 10)}` }
+      : certificateEnds(`${file} of ${username}`, left, thresholds),
+  );
+}
+
+function inUse(all: readonly CoreCertificate[], now: Date): CoreCertificate[] {
+  const newest = new Map<string, CoreCertificate>();
+  for (const each of all) {
+    const device = JSON.stringify([nameKey(each.username), each.clientUid]);
+    const before = newest.get(device);
+    if (before === undefined || before.issuedAt <= each.issuedAt) newest.set(device, each);
+  }
+  return [...newest.values()].filter(
+    ({ username, revokedAt, expiresAt }) =>
+      // The file of svc_api is looked at by itself.
+      ![API_ACCOUNT, CANARY_ACCOUNT].includes(username) &&
+      revokedAt === null &&
+      daysUntil(expiresAt, now) >= -LOOKED_AT_DAYS_AFTER_END,
+  );
+}
+
+function shown(certificate: CoreCertificate, made: MadeCertificate | undefined, now: Date): IssuedCertificate {
+  const { username, expiresAt } = certificate;
+  return {
+    file: certificateFile(certificate, made),
+    username,
+    expires_at: expiresAt,
+    days_left: daysUntil(expiresAt, now),
+  };
+}

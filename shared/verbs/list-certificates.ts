@@ -1,0 +1,101 @@
+// A page of the core's certificates, by user and newest first. Only what the page needs is asked of the identity provider.
+
+import { isSameUser } from '../domain/certificate-names.ts';
+import { CANARY_ACCOUNT, nameKey } from '../domain/names.ts';
+import type { Core, CoreCertificate } from '../ports/core.ts';
+import type { Revocation } from '../ports/certificate-book.ts';
+import type { Identity, Page, Paging } from '../ports/identity.ts';
+import { certificatesNamed } from './find-certificate.ts';
+import { certificateState, type CertificateState, type ShownCertificate } from './shown-certificate.ts';
+import { expiriesOf, showAll, type UserCertificatesDeps } from './user-certificates.ts';
+
+/** What one may ask for; the last of them also means what is on its way there. */
+export const LISTED_STATES = ['active', 'expired', 'revoked'] as const;
+export type ListedState = (typeof LISTED_STATES)[number];
+
+export interface CertificateQuery extends Paging {
+  /** Exactly this name, without regard to case. */
+  username?: string | undefined;
+  /** Default: all. */
+  states?: ReadonlySet<ListedState> | undefined;
+}
+
+export interface ListCertificatesDeps extends UserCertificatesDeps {
+  core: Pick<Core, 'certificates' | 'certificate'>;
+  identity: { accounts: Pick<Identity['accounts'], 'named'> };
+}
+
+/** Rejects as the core does. */
+export async function listCertificates(
+  deps: ListCertificatesDeps,
+  { username, states, page, pageSize }: CertificateQuery,
+): Promise<Page<ShownCertificate>> {
+  const usernames = username === undefined ? undefined : [username];
+  const [found, revocations] = await Promise.all([
+    username === undefined ? deps.core.certificates() : certificatesNamed(deps, username),
+    deps.certificateBook.revocations(usernames),
+  ]);
+  const matching = matchingOf(found, { username, states, revocations, now: deps.now() });
+  const part = matching.slice((page - 1) * pageSize, page * pageSize);
+  return { results: await shownInOrder(deps, part, revocations), count: matching.length };
+}
+
+/** Of everybody, those of the canary come and go by themselves: they are for who asks. */
+function matchingOf(
+  found: readonly CoreCertificate[],
+  {
+    username,
+    states,
+    revocations,
+    now,
+  }: Pick<CertificateQuery, 'username' | 'states'> & { revocations: Revocation[]; now: Date },
+): CoreCertificate[] {
+  const revocationOf = new Map(revocations.map((each) => [each.hash, each]));
+  const keyed = found
+    .filter((each) =>
+      username === undefined ? !isSameUser(each.username, CANARY_ACCOUNT) : isSameUser(each.username, username),
+    )
+    .map((certificate) => ({ certificate, key: nameKey(certificate.username) }))
+    .filter(({ certificate }) => {
+      if (states === undefined) return true;
+      return states.has(LISTED[certificateState({ certificate, revocation: revocationOf.get(certificate.hash) }, now)]);
+    });
+  return keyed
+    .toSorted(
+      (a, b) =>
+        compared(a.key, b.key) ||
+        compared(b.certificate.issuedAt, a.certificate.issuedAt) ||
+        compared(a.certificate.hash, b.certificate.hash),
+    )
+    .map(({ certificate }) => certificate);
+}
+
+const LISTED: Record<CertificateState, ListedState> = {
+  active: 'active',
+  expired: 'expired',
+  revoking: 'revoked',
+  revoked: 'revoked',
+  revocation_failed: 'revoked',
+};
+
+function compared(a: string, b: string): number {
+  if (a === b) return 0;
+  return a < b ? -1 : 1;
+}
+
+async function shownInOrder(
+  deps: ListCertificatesDeps,
+  certificates: readonly CoreCertificate[],
+  revocations: readonly Revocation[],
+): Promise<ShownCertificate[]> {
+  if (certificates.length === 0) return [];
+  const usernames = [...new Map(certificates.map(({ username }) => [nameKey(username), username])).values()];
+  const [made, accounts] = await Promise.all([
+    deps.certificateBook.made(usernames),
+    Promise.all(usernames.map((username) => deps.identity.accounts.named(username))),
+  ]);
+  const expiries = expiriesOf(accounts.filter((account) => account !== undefined));
+  const shown = await showAll(deps, certificates, { made, revocations, expiries });
+  const byHash = new Map(shown.map((each) => [each.fingerprint, each]));
+  return certificates.map(({ hash }) => byHash.get(hash)).filter((each) => each !== undefined);
+}

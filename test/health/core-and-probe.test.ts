@@ -1,0 +1,154 @@
+import { describe, expect, it } from 'vitest';
+import { DEFAULT_THRESHOLDS } from '../../shared/config/thresholds.ts';
+import { healthModuleOf } from '../../shared/health/index.ts';
+import { PROBE_ACCOUNT } from '../../shared/domain/names.ts';
+import type { Measurement } from '../../shared/ports/health-cache.ts';
+import { wantedOf } from '../../shared/runtime/wanted.ts';
+import { loadSettings } from '../../shared/config/load-settings.ts';
+import { fakeMonitored, history, type World, world } from '../fakes/monitored.ts';
+
+async function measure(name: string, of: World, failuresInRow = 0): Promise<Measurement> {
+  const module = healthModuleOf(name);
+  if (module === undefined) throw new Error(name);
+  return module.measure(fakeMonitored(of), DEFAULT_THRESHOLDS, history({ failuresInRow }));
+}
+
+const REMEDY =
+  'management makes another within 5 minutes by itself, or at once when it is restarted; if it does not, its log (DIR/logs/management.log) says why';
+
+/** Its status after one, two and three of them in a row. */
+async function inRow(name: string, of: World): Promise<string[]> {
+  const all = await Promise.all([0, 1, 2].map((before) => measure(name, of, before)));
+  return all.map(({ status }) => status);
+}
+
+describe('probe', () => {
+  it('says how long an event took, and shows each stage', async () => {
+    const { status, message, data } = await measure('probe', world());
+    expect([status, message]).toEqual(['ok', 'An event went the whole way of a device and came out after 0 s.']);
+    expect(data).toMatchObject({ latency_seconds: 0, failed_stage: null });
+    expect(data['stages']).toContainEqual({ stage: 'receive', ok: true, milliseconds: 0, problem: null });
+  });
+
+  it('is critical after two in a row when the directory loses its groups though every port still answers', async () => {
+    const of = world();
+    of.directory.mood = 'empty';
+    expect(await inRow('probe', of)).toEqual(['warning', 'critical', 'critical']);
+    const { message, data } = await measure('probe', of);
+    expect(message).toMatch(/^groups: The directory lets svc_probe in but shows no groups of it/);
+    expect(data).toMatchObject({ failed_stage: 'groups', latency_seconds: null });
+    expect(JSON.stringify(data)).not.toContain('"connect"');
+    expect((await measure('core', of)).status).toBe('ok');
+  });
+
+  it('is critical at once without a certificate, with what to do', async () => {
+    const of = world();
+    of.certificateBook.made = async () => [];
+    expect(await inRow('probe', of)).toEqual(['critical', 'critical', 'critical']);
+    expect((await measure('probe', of)).message).toBe(
+      `certificate: ${PROBE_ACCOUNT} has no certificate yet. Remedy: ${REMEDY}.`,
+    );
+  });
+
+  it('names no remedy that the API refuses', async () => {
+    const of = world();
+    of.certificateBook.made = async () => [];
+    const { message } = await measure('probe', of);
+    const remedies = healthModuleOf('probe')?.remedy.join(' ') ?? '';
+    for (const text of [message, remedies]) expect(text).not.toMatch(/issue|service-accounts/);
+    expect(remedies).toMatch(/keep-service-certificates .* within 5 minutes .* restart.*management\.log/);
+  });
+
+  it.each([
+    [0.5, 'ok'],
+    [2, 'warning'],
+    [10.5, 'critical'],
+  ])('judges the time from connecting to receiving: %s s is %s', async (seconds, status) => {
+    const of = world();
+    const { coreDevices } = of.core;
+    of.core.coreDevices = {
+      ...coreDevices,
+      received: async (...args) => {
+        of.now = new Date(of.now.getTime() + seconds * 1000);
+        return coreDevices.received(...args);
+      },
+    };
+    const measured = await measure('probe', of);
+    expect([measured.status, measured.data['latency_seconds']]).toEqual([status, seconds]);
+    if (status !== 'ok') expect(measured.message).toMatch(/^from end to end: [\d.]+ s; .* from \d+ s\.$/);
+  });
+});
+
+describe('core', () => {
+  it('says its version and its memory', async () => {
+    const { message, data } = await measure('core', world());
+    expect(message).toBe(
+      'Core 5.7-RELEASE-0 answers on its API, its enrollment port and its stream; it uses 300 MB of memory (30 %).',
+    );
+    expect(data).toMatchObject({ memory_used_bytes: 300e6, memory_cap_bytes: 1e9, memory_pct: 30 });
+  });
+
+  it('is a warning when its API does not answer, and critical after three in a row', async () => {
+    const of = world();
+    of.core.mood = 'down';
+    expect(await inRow('core', of)).toEqual(['warning', 'warning', 'critical']);
+    expect((await measure('core', of)).message).toBe('API of the core: The core does not answer.');
+  });
+
+  it.each([
+    ['enrollment', 'https://192.0.2.1:8446'],
+    ['stream', 'tls://192.0.2.1:8089'],
+  ])('names the %s when its port does not answer', async (door, address) => {
+    const of = world();
+    of.tls[address] = {
+      reachable: false,
+      trusted: false,
+      error: 'refuses connections on port 1',
+      expires_at: undefined,
+      subject: undefined,
+      issuer: undefined,
+    };
+    expect(await inRow('core', of)).toEqual(['warning', 'warning', 'critical']);
+    expect((await measure('core', of)).message).toBe(`${door} of the core: ${address} refuses connections on port 1.`);
+  });
+
+  it('leaves the trust in its certificates to the module tls', async () => {
+    const of = world();
+    for (const [name, shown] of Object.entries(of.tls)) of.tls[name] = { ...shown, trusted: false, error: 'expired' };
+    expect((await measure('core', of)).status).toBe('ok');
+  });
+
+  it.each([
+    ['api', 'CORE_API_URL'],
+    ['enrollment', 'CORE_ENROLLMENT_URL'],
+    ['streaming', 'CORE_STREAMING_URL'],
+  ] as const)('is a warning that names the variable when it is not known where the %s is', async (place, variable) => {
+    const of = world();
+    of.wanted.coreEndpoints = { ...of.wanted.coreEndpoints, [place]: undefined };
+    expect(await inRow('core', of)).toEqual(['warning', 'warning', 'warning']);
+    expect((await measure('core', of)).message).toContain(`${variable} is not set`);
+    if (place === 'api') expect(of.core.calls).toBe(0);
+  });
+
+  it.each([
+    [{ usedBytes: 900e6, capBytes: 1e9 }, 'ok', /\(90 %\)/],
+    [{ usedBytes: 901e6, capBytes: 1e9 }, 'warning', /uses 90\.1 % of the memory/],
+    [{ usedBytes: 901e6, capBytes: null }, 'ok', /uses 901 MB of memory\.$/],
+    [null, 'note', /does not say how much memory/],
+  ])('judges its memory against its cap: %o is %s', async (memory, status, says) => {
+    const of = world();
+    of.core.status.memory = memory;
+    const measured = await measure('core', of);
+    expect([measured.status, measured.message]).toEqual([status, expect.stringMatching(says)]);
+  });
+
+  it('knows from the settings where the core is', () => {
+    const values = { CORE_API_URL: 'https://cot.example.org:8443', CORE_STREAMING_URL: 'tls://cot.example.org' };
+    const { settings } = loadSettings([{ source: 'environment', values }], 'embedded');
+    expect(wantedOf(settings, undefined).coreEndpoints).toEqual({
+      api: { name: 'https://cot.example.org:8443', host: 'cot.example.org', port: 8443, trust: 'own' },
+      enrollment: undefined,
+      streaming: { name: 'tls://cot.example.org', host: 'cot.example.org', port: 8089, trust: 'own' },
+    });
+  });
+});
