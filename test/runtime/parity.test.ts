@@ -1,131 +1,23 @@
 // The same requests and jobs on Node and in workerd (npm run dev:workerd), beside one running stack: the same answers.
 
-import { type ChildProcess, spawn } from 'node:child_process';
-import { once } from 'node:events';
-import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, describe, expect, it } from 'vitest';
 import { HEALTH_MODULES } from '../../shared/health/index.ts';
 import { basic } from '../fakes/deps.ts';
 import { type MailSink, mailSink } from '../fakes/mail-sink.ts';
 import { parseOpenMetrics } from '../fakes/open-metrics-parser.ts';
-import {
-  answersPing,
-  cleanEnvironment,
-  eventually,
-  home,
-  lives,
-  newStack,
-  query,
-  stop,
-  type TestStack,
-} from '../stack/embedded.ts';
+import { eventually, lives, query } from '../stack/embedded.ts';
 import { childrenOf, listeningPorts } from './child-processes.ts';
+import { READER, twoHosts } from './two-hosts.ts';
 
-const TOKEN = 'a-token-for-this-test-0123';
-const SETTINGS: Record<string, string> = { METRICS_TOKEN: TOKEN, UPDATES_URL: 'off', MON_DATABASE_INTERVAL: '2' };
-const READER = { authorization: `Bearer ${TOKEN}` };
 const MODULES = HEALTH_MODULES.map(({ name }) => name);
 
 let sink: MailSink;
-let stack: TestStack;
-let worker: ChildProcess;
-let workerApi: string;
-const admin = (): { authorization: string } => {
-  const { username, password } = stack.file().webadmin;
-  return { authorization: basic(username, password) };
-};
-
-async function startWorker(): Promise<void> {
-  const args = ['--data', stack.data, '--offset', String(stack.offset), '--env', '/dev/null'];
-  worker = spawn(join(home, 'node_modules/.bin/node'), [join(home, 'dist/dev-workerd.js'), ...args], {
-    env: cleanEnvironment(SETTINGS),
-    stdio: 'ignore',
-  });
-  await eventually('the worker answers', () => answersPing(workerApi), 20_000);
-}
-
-async function endWorker(signal: NodeJS.Signals = 'SIGTERM'): Promise<void> {
-  if (worker.exitCode !== null || worker.signalCode !== null) return;
-  worker.kill(signal);
-  await once(worker, 'exit');
-}
-
-beforeAll(async () => {
+const { stack, apis, worker, startWorker, endWorker, admin, ask, both, measured } = twoHosts(async () => {
   sink = await mailSink();
-  Object.assign(SETTINGS, { SMTP_URL: `smtp://127.0.0.1:${sink.port}`, ALERT_EMAIL_TO: 'duty@example.org' });
-  stack = await newStack();
-  workerApi = `http://127.0.0.1:${8081 + stack.offset}`;
-  expect((await stack.start([], { env: SETTINGS })).code).toBe(0);
-  await startWorker();
-  await eventually('the worker has measured every module', async () => (await measured()).every(Boolean), 20_000);
+  return { SMTP_URL: `smtp://127.0.0.1:${sink.port}`, ALERT_EMAIL_TO: 'duty@example.org' };
 });
-afterAll(async () => {
-  await sink.close();
-  await endWorker();
-  await stop(stack.data);
-});
-
-/** For each module in the worker, whether it was measured. */
-async function measured(): Promise<boolean[]> {
-  const body = (await (await fetch(`${workerApi}/api/health`, { headers: READER })).json()) as {
-    modules: Record<string, { updated_at: string | null }>;
-  };
-  return Object.values(body.modules).map(({ updated_at }) => typeof updated_at === 'string');
-}
-
-interface Answer {
-  status: number;
-  headers: Record<string, string | null>;
-  body: unknown;
-}
-
-const HEADERS = ['content-type', 'www-authenticate', 'cache-control', 'content-security-policy'];
-
-async function ask(api: string, path: string, init: RequestInit): Promise<Answer> {
-  const response = await fetch(`${api}${path}`, { redirect: 'manual', ...init });
-  const text = await response.text();
-  expect(response.headers.get('x-request-id')).toMatch(/^[0-9a-f-]{36}$/);
-  return {
-    status: response.status,
-    headers: Object.fromEntries(HEADERS.map((name) => [name, response.headers.get(name)])),
-    body: bodyOf(text, response.headers.get('content-type') ?? ''),
-  };
-}
-
-/** Of metrics the names, of JSON what does not change, of anything else the text. */
-function bodyOf(text: string, type: string): unknown {
-  if (type.startsWith('application/openmetrics-text')) return [...parseOpenMetrics(text).keys()];
-  return /json/.test(type) && text !== '' ? comparable(JSON.parse(text)) : text;
-}
-
-/** Without what differs from one moment to the next. */
-function comparable(value: unknown): unknown {
-  if (Array.isArray(value)) return value.map(comparable);
-  if (typeof value !== 'object' || value === null) return value;
-  const changing =
-    /^(request_id|last_login|updated_at|started_at|free_bytes|used_pct|total_bytes|overhead_bytes|wal_bytes|milliseconds|.*offset_seconds)$/;
-  const figures = /\d+(\.\d+)? (bytes|kB|MB|GB|TB|ms|s|%)/g;
-  return Object.fromEntries(
-    Object.entries(value).map(([key, member]) => [
-      key,
-      changing.test(key)
-        ? typeof member
-        : key === 'message'
-          ? String(member)
-              .replaceAll(figures, 'N')
-              .replace(/(does not answer): .*/, '$1')
-          : comparable(member),
-    ]),
-  );
-}
-
-async function both(path: string, init: RequestInit = {}): Promise<Answer> {
-  const [node, workerd] = await Promise.all([stack.file().api, workerApi].map((api) => ask(api, path, init)));
-  expect(workerd).toEqual(node);
-  if (node === undefined) throw new Error('no answer');
-  return node;
-}
+afterAll(() => sink.close());
 
 describe('Node and workerd give the same answer', () => {
   it.each([
@@ -249,7 +141,7 @@ describe('Node and workerd give the same answer', () => {
       await step('POST', '/api/me/password', { current_password: 'wrong', password: 'a password of its own' });
       return answers;
     };
-    const [node, workerd] = await Promise.all([tell(stack.file().api, 'on-node'), tell(workerApi, 'on-workerd')]);
+    const [node, workerd] = await Promise.all(apis().map((api, at) => tell(api, ['on-node', 'on-workerd'][at] ?? '')));
     const same = (told: unknown, name: string): string =>
       JSON.stringify(told)
         .replaceAll(new RegExp(name, 'gi'), 'NAME')
@@ -261,7 +153,7 @@ describe('Node and workerd give the same answer', () => {
   });
 
   it('to the entity tag of what is known: 304 without a body', async () => {
-    for (const api of [stack.file().api, workerApi])
+    for (const api of apis())
       for (const path of ['/api/health', '/api/health/dns']) {
         const etag = (await fetch(`${api}${path}`, { headers: READER })).headers.get('etag') ?? '';
         const again = await fetch(`${api}${path}`, { headers: { ...READER, 'if-none-match': etag } });
@@ -271,22 +163,22 @@ describe('Node and workerd give the same answer', () => {
 
   it('about a table with 1,000 dead rows and 1,000 live ones', async () => {
     await query(
-      stack.file().database,
+      stack().file().database,
       `CREATE TABLE rows_dead (n int) WITH (autovacuum_enabled = false);
        INSERT INTO rows_dead SELECT generate_series(1, 2000)`,
     );
-    await query(stack.file().database, 'DELETE FROM rows_dead WHERE n > 1000');
+    await query(stack().file().database, 'DELETE FROM rows_dead WHERE n > 1000');
     const { body } = await both('/api/health/autovacuum', { headers: READER });
     const tables = expect.arrayContaining([expect.objectContaining({ table: 'rows_dead', dead_pct: 50 })]);
     expect(body).toMatchObject({ status: 'critical', tables });
-    await query(stack.file().database, 'DROP TABLE rows_dead');
+    await query(stack().file().database, 'DROP TABLE rows_dead');
   });
 });
 
 describe('a sign-in at one of them', () => {
   it('counts at the other, until it ends at either', async () => {
-    const node = stack.file().api;
-    const body = new URLSearchParams(stack.file().webadmin);
+    const [node, workerApi] = apis();
+    const body = new URLSearchParams(stack().file().webadmin);
     const entered = await fetch(`${workerApi}/sign-in`, { method: 'POST', body, redirect: 'manual' });
     const cookie = entered.headers.get('set-cookie')?.split(';')[0] ?? '';
     expect([entered.status, cookie]).toEqual([303, expect.stringMatching(/^holdfast=./)]);
@@ -317,20 +209,21 @@ describe('the worker', () => {
 
   it('counts its jobs and its requests, as its host remembers them', async () => {
     const scrape = async (): Promise<ReturnType<typeof parseOpenMetrics>> =>
-      parseOpenMetrics(await (await fetch(`${workerApi}/metrics`, { headers: READER })).text());
+      parseOpenMetrics(await (await fetch(`${apis()[1]}/metrics`, { headers: READER })).text());
     await scrape();
     const metrics = await scrape();
     const value = (family: string, labels: object): number =>
       metrics.get(family)?.samples.find((each) => isDeepStrictEqual(each.labels, labels))?.value ?? 0;
     expect(value('holdfast_job_runs', { name: 'poll-health' })).toBeGreaterThan(0);
     expect(value('holdfast_job_interval_seconds', { name: 'poll-health' })).toBe(60);
+    expect(value('holdfast_job_interval_seconds', { name: 'keep-service-certificates' })).toBe(3600);
     expect(value('holdfast_job_last_seen_timestamp_seconds', { name: 'prune-job-runs' })).toBeGreaterThan(1e9);
     expect(value('holdfast_http_requests', { method: 'GET', status: '200' })).toBeGreaterThan(0);
     expect(value('process_resident_memory_bytes', {})).toBeGreaterThan(20e6);
   });
 
   it('claims a job by a row, as a runner of its own', async () => {
-    const rows = async (text: string): Promise<{ runner: string }[]> => query(stack.file().state_database, text);
+    const rows = async (text: string): Promise<{ runner: string }[]> => query(stack().file().state_database, text);
     const one = "SELECT runner FROM job_run WHERE name = 'prune-job-runs'";
     const [{ runner: node } = { runner: '' }] = await rows(one);
     let runner = node;
@@ -349,7 +242,7 @@ describe('the worker', () => {
   });
 
   it('takes no request that does not come by its host, whatever it claims', async () => {
-    const ports = listeningPorts(worker.pid ?? 0);
+    const ports = listeningPorts(worker().pid ?? 0);
     expect(ports.length).toBeGreaterThan(0);
     for (const port of ports) {
       const connection = JSON.stringify({ requestId: 'x', clientAddress: '127.0.0.1', secure: true });
@@ -360,22 +253,22 @@ describe('the worker', () => {
   });
 
   it('says the same as Node while the database is away, and recovers with it', async () => {
-    process.kill(stack.pid('supervisor'), 'SIGSTOP');
+    process.kill(stack().pid('supervisor'), 'SIGSTOP');
     try {
-      process.kill(stack.pid('database'), 'SIGINT');
-      await eventually('it is away', async () => !lives(stack.pid('database')), 10_000);
+      process.kill(stack().pid('database'), 'SIGINT');
+      await eventually('it is away', async () => !lives(stack().pid('database')), 10_000);
       for (const module of ['database', 'autovacuum', 'time']) {
         const { body } = await both(`/api/health/${module}`, { headers: READER });
         expect(body).toMatchObject({ status: 'critical' });
       }
     } finally {
-      process.kill(stack.pid('supervisor'), 'SIGCONT');
+      process.kill(stack().pid('supervisor'), 'SIGCONT');
     }
     await eventually(
       'both are well',
       async () => {
         const answers = await Promise.all(
-          [stack.file().api, workerApi].map(
+          apis().map(
             async (api) =>
               ((await (await fetch(`${api}/api/health/database`, { headers: READER })).json()) as { status: string })
                 .status,
@@ -388,7 +281,7 @@ describe('the worker', () => {
   });
 
   it('leaves no process behind when its host is killed', async () => {
-    const children = childrenOf(worker.pid ?? 0);
+    const children = childrenOf(worker().pid ?? 0);
     expect(children.length).toBeGreaterThan(0);
     await endWorker('SIGKILL');
     await eventually('they are gone', () => children.every((pid) => !lives(pid)), 5000);

@@ -11,6 +11,7 @@ import { keptDatabase } from '../../shared/adapters/kept-database.ts';
 import { Secret } from '../../shared/domain/secret.ts';
 import type { Audit } from '../../shared/ports/audit.ts';
 import { memoryLog } from '../fakes/deps.ts';
+import { canaryHasRun } from './canary-run.ts';
 import { newStack, query, stop, type TestStack } from './embedded.ts';
 
 export const KEY = 'the key of the audit log of a test';
@@ -31,7 +32,7 @@ export interface AuditDatabase {
   url: () => string;
 }
 
-/** Starts a stack before the tests of the file and stops it afterwards. */
+/** Starts a stack before the tests of the file, and stops it afterwards. The log is empty, and nobody else writes to it. */
 export function auditDatabase(): AuditDatabase {
   let stack: TestStack;
   let count = 0;
@@ -40,6 +41,9 @@ export function auditDatabase(): AuditDatabase {
   beforeAll(async () => {
     stack = await newStack();
     expect((await stack.start()).code).toBe(0);
+    await canaryHasRun(stack);
+    // What the start has entered is under another key.
+    await query(url(), 'TRUNCATE audit_record, audit_checkpoint');
   });
   afterAll(async () => {
     await stop(stack.data);

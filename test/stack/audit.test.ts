@@ -8,6 +8,7 @@ import { appendRecords, lockAudit, readHead } from '../../shared/adapters/audit-
 import { connect } from '../../shared/adapters/postgres.ts';
 import { Secret } from '../../shared/domain/secret.ts';
 import { basic } from '../fakes/deps.ts';
+import { canaryHasRun } from './canary-run.ts';
 import { newStack, type Outcome, outcomeOf, query, run, stop, type TestStack } from './embedded.ts';
 
 interface Page {
@@ -30,6 +31,7 @@ const inDatabase = <T extends object>(text: string): Promise<T[]> => query<T>(st
 beforeAll(async () => {
   stack = await newStack();
   expect((await stack.start()).code).toBe(0);
+  await canaryHasRun(stack);
 });
 afterAll(async () => {
   await stop(stack.data);
@@ -61,23 +63,24 @@ describe('the audit log of a stack', () => {
     expect(await (await ask('/api/audit/verify')).json()).toEqual({ ok: true, records: last, first_broken: null });
     const whole = await audit('verify');
     expect([whole.code, whole.output]).toEqual([0, `The audit log is as it was written: ${last} records.\n`]);
-    await inDatabase("UPDATE audit_record SET target = 'emaim' WHERE seq = 1");
-    const [{ target } = { target: '' }] = await inDatabase<{ target: string }>(
-      'SELECT target FROM audit_record WHERE seq = 1',
+    const [{ seq } = { seq: 0 }] = await inDatabase<{ seq: number }>(
+      "SELECT min(seq)::int AS seq FROM audit_record WHERE action = 'alert.test' AND target = 'email'",
     );
-    expect(target).toBe('emaim');
-    expect(await (await ask('/api/audit/verify')).json()).toMatchObject({ ok: false, first_broken: 1 });
+    await inDatabase(`UPDATE audit_record SET target = 'emaim' WHERE seq = ${seq}`);
+    expect(await inDatabase("SELECT seq::int FROM audit_record WHERE target = 'emaim'")).toEqual([{ seq }]);
+    expect(await (await ask('/api/audit/verify')).json()).toMatchObject({ ok: false, first_broken: seq });
     const broken = await audit('verify');
     expect(broken.code).toBe(1);
     expect(broken.output).toMatch(
-      /NOT as it was written[^]*changed or missing is 1\.[^]*Remedy: .*audit-head\.json[^]*docs\/audit\.md/,
+      /NOT as it was written[^]*changed or missing is \d+\.[^]*Remedy: .*audit-head\.json[^]*docs\/audit\.md/,
     );
+    expect(broken.output).toContain(` is ${seq}.`);
     const refused = await audit('prune', '--before', '2026-01-01', '--yes');
     expect([refused.code, refused.output]).toEqual([
       1,
       expect.stringMatching(/Nothing was removed[^]*--although-broken/),
     ]);
-    await inDatabase("UPDATE audit_record SET target = 'email' WHERE seq = 1");
+    await inDatabase(`UPDATE audit_record SET target = 'email' WHERE seq = ${seq}`);
     expect((await audit('verify')).code).toBe(0);
     await inDatabase('DELETE FROM audit_record WHERE seq = (SELECT max(seq) FROM audit_record)');
     expect(await (await ask('/api/audit/verify')).json()).toMatchObject({ ok: false, first_broken: last });

@@ -16,9 +16,11 @@ const MODULES = [
   'disk',
   'certificates',
   'tls',
+  'core',
+  'identity',
+  'probe',
   'time',
   'dns',
-  'identity',
   'containers',
   'config',
   'updates',
@@ -59,7 +61,7 @@ beforeAll(async () => {
   const intervals = MODULES.filter((name) => name !== 'time').map((name) => `MON_${name.toUpperCase()}_INTERVAL=1`);
   writeFileSync(envFile, [...intervals, `UPDATES_URL=http://127.0.0.1:${port}/api`, ''].join('\n'));
   const { code, output } = await stack.start(['--env', envFile]);
-  expect(output).toMatch(/health +12 modules measured/);
+  expect(output).toMatch(new RegExp(`health +${MODULES.length} modules measured`));
   expect(code).toBe(0);
 });
 afterAll(async () => {
@@ -80,7 +82,7 @@ describe('a stack that has just started', () => {
       env: { MON_DISK_WARNING: '0', MON_DISK_CRITICAL: '0', UPDATES_URL: 'off' },
     });
     expect(code).toBe(0);
-    expect(output).toMatch(/12 modules measured, 1 needs attention/);
+    expect(output).toMatch(new RegExp(`${MODULES.length} modules measured, 1 needs attention`));
     expect(output).toMatch(/disk is critical: .* % full/);
     await stop(other.data);
   });
@@ -222,10 +224,15 @@ describe('newer releases', () => {
 });
 
 describe('a database that stops', () => {
+  /** The fastest of five answers: what waits for the database waits each time, and others use this machine too. */
   const took = async (path: string): Promise<number> => {
-    const begun = performance.now();
-    expect((await get(path)).status).toBe(200);
-    return performance.now() - begun;
+    let fastest = Infinity;
+    for (let tries = 0; tries < 5; tries++) {
+      const begun = performance.now();
+      expect((await get(path)).status).toBe(200);
+      fastest = Math.min(fastest, performance.now() - begun);
+    }
+    return fastest;
   };
 
   it('is critical within one interval, everything else goes on, and all heals by itself when it is back', async () => {

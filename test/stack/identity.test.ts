@@ -5,10 +5,11 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { basic } from '../fakes/deps.ts';
 import type { ModuleBody } from '../fakes/health-body.ts';
+import { canaryHasRun } from './canary-run.ts';
 import { eventually, newStack, query, stop, type TestStack } from './embedded.ts';
 import { hasLdapTools, ldapSearch, ldapWhoAmI } from './ldap-tools.ts';
 
-const OWN = ['adm_ldapservice', 'akadmin', 'svc_api', 'svc_nodered', 'svc_probe', 'webadmin'];
+const OWN = ['adm_ldapservice', 'akadmin', 'svc_api', 'svc_canary', 'svc_nodered', 'svc_probe', 'webadmin'];
 /** The first three failures in a row come soon. */
 const OFTEN = { MON_IDENTITY_INTERVAL: '1' };
 let stack: TestStack;
@@ -94,9 +95,12 @@ describe('a start', () => {
   });
 
   it('that finds everything in order changes nothing', async () => {
+    await canaryHasRun(stack);
     const before = await everything();
     await stop(stack.data);
+    const since = new Date();
     expect((await stack.start([], { env: OFTEN })).code).toBe(0);
+    await canaryHasRun(stack, since);
     expect(await everything()).toBe(before);
     expect(lastReady().changes).toEqual([]);
   });

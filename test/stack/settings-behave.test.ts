@@ -28,10 +28,7 @@ const LATER: SettingName[] = [
   'GEOCHAT_RETENTION_DAYS',
   'RETENTION_CRON',
   'CORE_RETENTION_UNIT',
-  'CORE_ENROLLMENT_PORT',
   'COMPOSE_FILE',
-  'ENROLLMENT_TTL_MINUTES',
-  'KEEP_CLIENT_KEYS',
 ];
 
 let stack: TestStack;
@@ -44,6 +41,17 @@ const manage = (env: Record<string, string>, use: (port: number) => Promise<void
 async function isTlsEndpoint(variable: string, url: string): Promise<void> {
   const { status, data } = await healthOf({ [variable]: url }, 'tls');
   expect([status, (data['endpoints'] as { name: string }[]).map(({ name }) => name)]).toEqual(['critical', [url]]);
+}
+
+/** The core answers there, where the setting says so; without it nobody looks. */
+async function leadsToCore(door: string, variable: string, url: string): Promise<void> {
+  const doorState = async (env: Record<string, string>) => {
+    const { data } = await healthOf({ CORE_DATA_DIR: join(other.data, 'core'), ...env }, 'core');
+    const doors = data['doors'] as { name: string; address: string | null; error: string | null }[];
+    return doors.find(({ name }) => name === door);
+  };
+  expect(await doorState({})).toEqual({ name: door, address: null, error: null });
+  expect(await doorState({ [variable]: url })).toEqual({ name: door, address: url, error: null });
 }
 
 const show = async (name: string): Promise<string> => {
@@ -70,10 +78,22 @@ const ENV = {
   ADMIN_GROUP: 'Chiefs',
   VIEWER_GROUP: 'Crew',
   USERS_HIDDEN_PREFIXES: 'web',
+  CORE_ENROLLMENT_PORT: '8441',
+  ENROLLMENT_TTL_MINUTES: '2000',
+  KEEP_CLIENT_KEYS: 'false',
 };
 
 const binds = (username: string, base: string, password: string): Promise<boolean> =>
   bindsAt(stack, username, password, base);
+
+/** Of the only user that this stack shows. */
+async function enrollmentOf<T>(method: string): Promise<T> {
+  const headers = { authorization: basic('webadmin', ENV.CORE_WEBADMIN_PASSWORD) };
+  const ask = async (path: string, how = 'GET'): Promise<unknown> =>
+    (await fetch(`${stack.file().api}${path}`, { method: how, headers })).json();
+  const { results } = (await ask('/api/users')) as { results: { id: number }[] };
+  return (await ask(`/api/users/${results[0]?.id}/enrollment`, method)) as T;
+}
 
 async function groupNames(): Promise<string[]> {
   const headers = { authorization: `Bearer ${ENV.IDENTITY_TOKEN}` };
@@ -200,9 +220,18 @@ const BEHAVIOURS: Partial<Record<SettingName, () => Promise<void>>> = {
       (await outcomeOf(run('audit.sh', ['verify', '--env', '/dev/null'], { env: { DATABASE_URL, AUDIT_KEY } }))).code;
     expect([await verified(key), await verified(`${key}.`)]).toEqual([0, 1]);
   },
-  CORE_API_URL: () => isTlsEndpoint('CORE_API_URL', 'https://127.0.0.1:1'),
-  CORE_ENROLLMENT_URL: () => isTlsEndpoint('CORE_ENROLLMENT_URL', 'https://127.0.0.1:2'),
-  CORE_STREAMING_URL: () => isTlsEndpoint('CORE_STREAMING_URL', 'tls://127.0.0.1:3'),
+  CORE_API_URL: async () => {
+    await isTlsEndpoint('CORE_API_URL', 'https://127.0.0.1:1');
+    await leadsToCore('API', 'CORE_API_URL', other.file().core.api);
+  },
+  CORE_ENROLLMENT_URL: async () => {
+    await isTlsEndpoint('CORE_ENROLLMENT_URL', 'https://127.0.0.1:2');
+    await leadsToCore('enrollment', 'CORE_ENROLLMENT_URL', other.file().core.enrollment);
+  },
+  CORE_STREAMING_URL: async () => {
+    await isTlsEndpoint('CORE_STREAMING_URL', 'tls://127.0.0.1:3');
+    await leadsToCore('stream', 'CORE_STREAMING_URL', other.file().core.streaming);
+  },
   CORE_DATA_DIR: async () => {
     const { data } = await healthOf({ CORE_DATA_DIR: '/dev/shm/tak' }, 'disk');
     expect((data['mounts'] as { paths: string[] }[]).flatMap(({ paths }) => paths)).toContain('/dev/shm/tak');
@@ -260,6 +289,32 @@ const BEHAVIOURS: Partial<Record<SettingName, () => Promise<void>>> = {
       return ((await answer.json()) as { results: { username: string }[] }).results.map((user) => user.username);
     };
     expect([await of(stack), await of(other)]).toEqual([['akadmin'], ['webadmin']]);
+  },
+  CORE_ENROLLMENT_PORT: async () => {
+    const { checks, notes } = await enrollmentOf<{ checks: { stage: string }[]; notes: string[] }>('GET');
+    expect([checks.length, notes]).toEqual([8, expect.arrayContaining([expect.stringMatching(/on port 8441 /)])]);
+  },
+  ENROLLMENT_TTL_MINUTES: async () => {
+    const { expires_at: end } = await enrollmentOf<{ expires_at: string }>('POST');
+    const minutes = (Date.parse(end) - Date.now()) / 60_000;
+    expect([minutes > 1999, minutes <= 2000]).toEqual([true, true]);
+  },
+  KEEP_CLIENT_KEYS: async () => {
+    /** Whether a new certificate can be downloaded, also later, and whether the answer has the key. */
+    const issuedAt = async (each: TestStack): Promise<unknown[]> => {
+      const { username, password } = each.file().webadmin;
+      const headers = { authorization: basic(username, password), 'content-type': 'application/json' };
+      const certs = `${each.file().api}/api/ops/certs`;
+      const users = await fetch(`${each.file().api}/api/users`, { headers });
+      const { results } = (await users.json()) as { results: { username: string }[] };
+      const body = JSON.stringify({ username: results[0]?.username, name: 'phone' });
+      const answer = await fetch(certs, { method: 'POST', headers, body });
+      const made = (await answer.json()) as { file: string; downloadable: boolean; p12_base64?: string };
+      const download = await fetch(`${certs}/${encodeURIComponent(made.file)}/download`, { headers });
+      return [answer.status, made.downloadable, typeof made.p12_base64, download.status];
+    };
+    expect(await issuedAt(other)).toEqual([201, true, 'undefined', 200]);
+    expect(await issuedAt(stack)).toEqual([201, false, 'string', 409]);
   },
   CONTAINER_RUNTIME_URL: async () => {
     expect((await healthOf({ CONTAINER_RUNTIME_URL: 'unix:///nowhere/docker.sock' }, 'containers')).status).toBe(
