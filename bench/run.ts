@@ -1,6 +1,7 @@
 // Runs one benchmark by name: npm run bench -- start
 
 const BENCHMARKS: Record<string, () => Promise<void>> = {
+  certs: async () => (await import('./certs.ts')).run(),
   cot: async () => (await import('./cot.ts')).run(),
   handshake: async () => (await import('./handshake.ts')).run(),
   health: async () => (await import('./health.ts')).run(),

@@ -32,7 +32,7 @@ export async function run(): Promise<void> {
   try {
     const calls: number[][] = [];
     for (const users of [FEW, MANY]) {
-      await fill(stack, users);
+      await fillUsers(stack, users);
       calls.push([await callsOfList(stack), ...(await jobRuns(stack, users))]);
     }
     await pages(stack);
@@ -54,7 +54,7 @@ async function query(url: string, text: string): Promise<void> {
 }
 
 /** That many people in all, straight into the provider's database. */
-async function fill(stack: BenchStack, users: number): Promise<void> {
+export async function fillUsers(stack: BenchStack, users: number): Promise<void> {
   await query(
     stack.identityDatabase,
     `INSERT INTO account (uuid, username, username_key, name, email, email_key, searched, is_active, path, type, attributes, date_joined, last_updated)
