@@ -25,8 +25,12 @@ const REMEDY =
   'let the user of the stack read and write this file and its directory, with room on the disk; until then nobody sees when the end of the log is cut off';
 const headSchema = z.object({ seq: z.int().min(1), hash: z.string().regex(/^[0-9a-f]{64}$/) });
 
+/** Each writes beside the file under a name of its own: two that share one would take it from each other. */
+let opened = 0;
+
 /** `file` undefined: only this process remembers. */
 export function auditHead(file: string | undefined, log: Log): AuditHead {
+  const own = `${process.pid}.${(opened += 1)}`;
   let last: Head | undefined;
   let missing: Head | undefined;
   let next: Head | undefined;
@@ -54,7 +58,7 @@ export function auditHead(file: string | undefined, log: Log): AuditHead {
     while (next !== undefined) {
       const head = next;
       next = undefined;
-      await replaceFile(path, JSON.stringify(head), `${path}.${process.pid}.new`).then(
+      await replaceFile(path, JSON.stringify(head), `${path}.${own}.new`).then(
         () => said.clear(),
         (error: unknown) => complain('audit.head_not_written', { file: path, error: messageOf(error), remedy: REMEDY }),
       );
