@@ -14,11 +14,10 @@ import type { Deps } from '../shared/http/deps.ts';
 import type { App } from '../shared/http/env.ts';
 import { bodyOf } from '../shared/http/people-schemas.ts';
 import { apiRoute, jsonAnswer } from '../shared/http/route.ts';
-import { withProblem } from '../shared/verbs/certificates-of-user.ts';
 import { findAlsoWhileAway } from '../shared/verbs/find-certificate.ts';
 import { issueCertificate } from '../shared/verbs/issue-certificate.ts';
 import { listCertificates } from '../shared/verbs/list-certificates.ts';
-import { orAsWritten } from '../shared/verbs/while-core-is-away.ts';
+import { withProblem } from '../shared/verbs/while-core-is-away.ts';
 
 const tags = ['certificates'];
 
@@ -112,10 +111,9 @@ const readRoute = apiRoute(
 export function certsFunction(app: App, deps: Deps): void {
   app.openapi(listRoute, async function listCerts(c) {
     const { username, status: states, page, page_size: pageSize } = c.req.valid('query');
-    const { deps: readable, problem } = orAsWritten(deps);
-    const { results, count } = await listCertificates(readable, { username, states, page, pageSize });
+    const found = await listCertificates(deps, { username, states, page, pageSize });
     c.header('Cache-Control', 'no-store');
-    return c.json(withProblem({ results, count, page, page_size: pageSize }, problem()), 200);
+    return c.json({ ...found, page, page_size: pageSize }, 200);
   });
   app.openapi(issueRoute, async function issueCert(c) {
     const issued = await issueCertificate(actingIn(c, deps), c.req.valid('json'));

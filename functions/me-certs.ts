@@ -16,12 +16,10 @@ import type { Deps } from '../shared/http/deps.ts';
 import type { App } from '../shared/http/env.ts';
 import { bodyOf } from '../shared/http/people-schemas.ts';
 import { apiRoute, jsonAnswer } from '../shared/http/route.ts';
-import { withProblem } from '../shared/verbs/certificates-of-user.ts';
 import { downloadCertificate } from '../shared/verbs/download-certificate.ts';
 import { findAlsoWhileAway, whoeverItsUser } from '../shared/verbs/find-certificate.ts';
 import { issueCertificate } from '../shared/verbs/issue-certificate.ts';
 import { listCertificates } from '../shared/verbs/list-certificates.ts';
-import { orAsWritten } from '../shared/verbs/while-core-is-away.ts';
 import { revokeCertificate } from '../shared/verbs/revoke-certificate.ts';
 import { shownAfterRevocation } from '../shared/verbs/shown-revocation.ts';
 
@@ -83,10 +81,9 @@ export function meCertsFunction(app: App, deps: Deps): void {
   app.openapi(listRoute, async function listOwnCerts(c) {
     const { status: states, page, page_size: pageSize } = c.req.valid('query');
     const { username } = c.get('principal');
-    const { deps: readable, problem } = orAsWritten(deps);
-    const { results, count } = await listCertificates(readable, { username, states, page, pageSize });
+    const found = await listCertificates(deps, { username, states, page, pageSize });
     c.header('Cache-Control', 'no-store');
-    return c.json(withProblem({ results, count, page, page_size: pageSize }, problem()), 200);
+    return c.json({ ...found, page, page_size: pageSize }, 200);
   });
   app.openapi(issueRoute, async function issueOwnCert(c) {
     const { username } = c.get('principal');

@@ -19,13 +19,13 @@ import {
 import { pageOf, pagingQuery } from '../shared/http/listing.ts';
 import { apiRoute, jsonAnswer } from '../shared/http/route.ts';
 import { ROLES } from '../shared/domain/principal.ts';
-import { certificatesOfUser, withProblem } from '../shared/verbs/certificates-of-user.ts';
+import { certificatesOfUser } from '../shared/verbs/certificates-of-user.ts';
 import { createUser } from '../shared/verbs/create-user.ts';
 import { deactivateUser } from '../shared/verbs/deactivate-user.ts';
 import { shownUser, userOf } from '../shared/verbs/people.ts';
 import { updateUser } from '../shared/verbs/update-user.ts';
 import { certificatesOf } from '../shared/verbs/user-certificates.ts';
-import { orAsWritten } from '../shared/verbs/while-core-is-away.ts';
+import { orAsWritten, withProblem } from '../shared/verbs/while-core-is-away.ts';
 
 const WORDS = ['certs', 'hidden'] as const;
 const tags = ['users'];

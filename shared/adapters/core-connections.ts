@@ -8,7 +8,7 @@ import type { Pool, request } from './request-pool.ts';
 
 const LOOK_MS = 1_000;
 const CONNECT_WITHIN_MS = 5_000;
-/** A release ends idle ones after 20 s (Tomcat's default), the embedded core after 5 s, and says so. */
+/** Where the core does not say how long it keeps idle ones: a release ends them after 20 s (Tomcat's default). The embedded core says 65 s. */
 const IDLE_MS = 4_000;
 
 export interface ConnectionsOptions extends CredentialsOptions {

@@ -4,7 +4,7 @@ import type { Core } from '../ports/core.ts';
 import type { Account } from '../ports/identity.ts';
 import type { ShownCertificate } from './shown-certificate.ts';
 import { certificatesOf, type UserCertificatesDeps } from './user-certificates.ts';
-import { isAway, orAsWritten } from './while-core-is-away.ts';
+import { isAway, orAsWritten, withProblem } from './while-core-is-away.ts';
 
 export interface CertificatesOfUser {
   certs: ShownCertificate[];
@@ -27,8 +27,4 @@ export async function certificatesOfUser(
     if (!isAway(error)) throw error;
     return { certs: [], certs_error: problem() ?? error.message };
   }
-}
-
-export function withProblem<T extends object>(answer: T, problem: string | undefined): T & { certs_error?: string } {
-  return problem === undefined ? answer : { ...answer, certs_error: problem };
 }

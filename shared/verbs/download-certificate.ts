@@ -21,9 +21,6 @@ import { isOwnCertificate } from './revocation.ts';
 import { mustBeAllowed, type PeopleContext, type PeopleDeps } from './people.ts';
 import { invalid } from './update-user.ts';
 
-export const DOWNLOAD_FORMATS = ['p12', 'data-package', 'pem'] as const;
-export const PHONE_APPS = ['atak', 'itak'] as const;
-
 export type DownloadDeps = PeopleDeps &
   FindCertificateDeps & {
     audit: Pick<Audit, 'intend' | 'conclude' | 'note'>;
@@ -43,9 +40,9 @@ export interface WantedDownload {
   file: string;
   /** Only if it is that user's; else it is not there. */
   of?: string;
-  format: (typeof DOWNLOAD_FORMATS)[number];
+  format: 'p12' | 'data-package' | 'pem';
   /** For a data package. */
-  app?: (typeof PHONE_APPS)[number] | undefined;
+  app?: 'atak' | 'itak' | undefined;
   /** PKCS#12 that old phones read. */
   legacy: boolean;
 }

@@ -11,7 +11,7 @@ export interface OneOffDeps {
 const ENDS_AFTER_MS = 5 * 60_000;
 
 /** What our own one-off passwords are called at the provider, so that one that a crash left behind is known. */
-export const ONE_OFF_PREFIX = 'holdfast-once-';
+const ONE_OFF_PREFIX = 'holdfast-once-';
 
 /**
  * Does `work` with an app password of that account, and deletes it afterwards, whatever came of the work. One that a crash

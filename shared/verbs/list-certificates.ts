@@ -8,10 +8,10 @@ import type { Identity, Page, Paging } from '../ports/identity.ts';
 import { certificatesNamed } from './find-certificate.ts';
 import { certificateState, type CertificateState, type ShownCertificate } from './shown-certificate.ts';
 import { expiriesOf, showAll, type UserCertificatesDeps } from './user-certificates.ts';
+import { orAsWritten, withProblem } from './while-core-is-away.ts';
 
 /** What one may ask for; the last of them also means what is on its way there. */
-export const LISTED_STATES = ['active', 'expired', 'revoked'] as const;
-export type ListedState = (typeof LISTED_STATES)[number];
+export type ListedState = 'active' | 'expired' | 'revoked';
 
 export interface CertificateQuery extends Paging {
   /** Exactly this name, without regard to case. */
@@ -25,8 +25,16 @@ export interface ListCertificatesDeps extends UserCertificatesDeps {
   identity: { accounts: Pick<Identity['accounts'], 'named'> };
 }
 
-/** Rejects as the core does. */
+/** While the core is away, what is written here of them; `certs_error` says why. */
 export async function listCertificates(
+  deps: ListCertificatesDeps,
+  query: CertificateQuery,
+): Promise<Page<ShownCertificate> & { certs_error?: string }> {
+  const { deps: readable, problem } = orAsWritten(deps);
+  return withProblem(await listed(readable, query), problem());
+}
+
+async function listed(
   deps: ListCertificatesDeps,
   { username, states, page, pageSize }: CertificateQuery,
 ): Promise<Page<ShownCertificate>> {

@@ -17,11 +17,11 @@ import type { Core } from '../ports/core.ts';
 import type { CoreDevices } from '../ports/core-devices.ts';
 import type { CoreEnrollment } from '../ports/core-enrollment.ts';
 import type { Account } from '../ports/identity.ts';
-import { certificatesOfUser, withProblem } from './certificates-of-user.ts';
+import { certificatesOfUser } from './certificates-of-user.ts';
 import { channelsOf, type PeopleContext, type PeopleDeps } from './people.ts';
 import type { ShownCertificate } from './shown-certificate.ts';
 import { certificatesOf } from './user-certificates.ts';
-import { orAsWritten } from './while-core-is-away.ts';
+import { orAsWritten, withProblem } from './while-core-is-away.ts';
 
 export type ServiceAccountDeps = PeopleDeps & {
   core: Core;

@@ -47,6 +47,11 @@ export function orAsWritten<D extends AwayDeps>(deps: D): StandIn<D> {
   return { deps: { ...deps, core }, problem: () => problem };
 }
 
+/** The answer with the reason, if there is one. */
+export function withProblem<T extends object>(answer: T, problem: string | undefined): T & { certs_error?: string } {
+  return problem === undefined ? answer : { ...answer, certs_error: problem };
+}
+
 export function isAway(error: unknown): error is AppError {
   return error instanceof AppError && (error.code === 'unavailable' || error.code === 'upstream');
 }
