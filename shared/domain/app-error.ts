@@ -6,6 +6,8 @@ export type ErrorCode =
   | 'forbidden'
   | 'not_found'
   | 'conflict'
+  | 'confirmation_needed'
+  | 'not_supported'
   | 'too_large'
   | 'media_type'
   | 'invalid'
@@ -25,6 +27,8 @@ export interface AppErrorOptions {
   fields?: FieldError[];
   /** Seconds until the caller may try again (locked_out). */
   retryAfterSeconds?: number;
+  /** What a program needs to decide on it (confirmation_needed). */
+  figures?: Record<string, unknown>;
 }
 
 /** A failure with a message that the caller may read. Everything else that is thrown answers 500 without its text. */
@@ -32,6 +36,7 @@ export class AppError extends Error {
   readonly code: ErrorCode;
   readonly fields: FieldError[];
   readonly retryAfterSeconds: number | undefined;
+  readonly figures: Record<string, unknown> | undefined;
 
   constructor(code: ErrorCode, message: string, options: AppErrorOptions = {}) {
     super(message, options.cause === undefined ? undefined : { cause: options.cause });
@@ -39,5 +44,6 @@ export class AppError extends Error {
     this.code = code;
     this.fields = options.fields ?? [];
     this.retryAfterSeconds = options.retryAfterSeconds;
+    this.figures = options.figures;
   }
 }

@@ -166,7 +166,7 @@ const COUNT = '_count';
 function countedThing(key: string, siblings: object): string {
   if (!key.endsWith(COUNT)) return key;
   const thing = key.slice(0, -COUNT.length);
-  return `${thing}s` in siblings ? `${thing}s` : thing;
+  return [`${thing}s`, `${thing}es`].find((list) => list in siblings) ?? thing;
 }
 
 /** In the letters of a metric's name, and as one may begin. */

@@ -44,6 +44,13 @@ export function readQuartz(expression: string): QuartzReading {
   return { pattern: rewritten.join(' ') };
 }
 
+/** The same with `?` as its day-of-week where both day fields are `*`, as a core takes it; anything else comes back as it is. */
+export function withOpenDay(expression: string): string {
+  const parts = expression.trim().split(/\s+/);
+  const isOpen = parts.length >= DAY_OF_WEEK && parts[DAY_OF_MONTH] === '*' && parts[DAY_OF_WEEK] === '*';
+  return isOpen ? parts.with(DAY_OF_WEEK, '?').join(' ') : expression;
+}
+
 function rewriteItem(item: string, field: Field): string | undefined {
   if (item === '?') return item;
   if (field.name === 'day-of-month' && /^(L|LW|([1-9]|[12]\d|3[01])W)$/.test(item)) return item;

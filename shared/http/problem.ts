@@ -14,6 +14,8 @@ const STATUS = {
   forbidden: [403, 'Not allowed'],
   not_found: [404, 'Not found'],
   conflict: [409, 'Conflict'],
+  confirmation_needed: [409, 'Confirmation needed'],
+  not_supported: [409, 'Not supported'],
   too_large: [413, 'Too large'],
   media_type: [415, 'Unsupported media type'],
   invalid: [422, 'Invalid values'],
@@ -53,7 +55,8 @@ function asAppError(error: Error): AppError {
 }
 
 /** What an answer needs of an error; making an error itself costs as much as the rest of a short answer. */
-export type Problem = Pick<AppError, 'code' | 'message' | 'fields' | 'retryAfterSeconds'>;
+export type Problem = Pick<AppError, 'code' | 'message' | 'fields' | 'retryAfterSeconds'> &
+  Partial<Pick<AppError, 'figures'>>;
 
 /** The answer for an error; also used where no app handles the request. */
 export function problemResponse(error: Problem, requestId: string): Response {
@@ -63,9 +66,10 @@ export function problemResponse(error: Problem, requestId: string): Response {
 /** The answers for an error that comes again and again. */
 export function preparedProblem(error: Problem): (requestId: string) => Response {
   const [status, title] = STATUS[error.code];
-  const { message: detail, code, fields } = error;
+  const { message: detail, code, fields, figures } = error;
   const head = JSON.stringify({ type: 'about:blank', title, status, detail, code }).slice(0, -1);
-  const tail = fields.length > 0 ? `,"errors":${JSON.stringify(fields)}}` : '}';
+  const rest = { ...(fields.length > 0 ? { errors: fields } : {}), ...(figures === undefined ? {} : { figures }) };
+  const tail = Object.keys(rest).length > 0 ? `,${JSON.stringify(rest).slice(1)}` : '}';
   const headers: Record<string, string> = {
     'Content-Type': 'application/problem+json',
     'Cache-Control': 'no-store',

@@ -15,6 +15,7 @@ export const problemSchema = z
     code: z.string(),
     request_id: z.string(),
     errors: z.array(z.object({ path: z.string(), message: z.string() })).optional(),
+    figures: z.record(z.string(), z.unknown()).optional(),
   })
   .openapi('Problem');
 

@@ -28,6 +28,7 @@ describe('figures of health', () => {
     [{ offset_seconds: -0.5 }, 'offset_seconds -0.5'],
     [{ bytes_per_row: 5 }, 'bytes_per_row 5'],
     [{ row_count: 4, rows: [] }, 'rows 4'],
+    [{ match_count: 4, matches: [] }, 'matches 4'],
     [{ newer_count: 4 }, 'newer 4'],
     [{ '2xx': 4 }, 'n2xx 4'],
     [{ rows_total: 4 }, 'rows_total_value 4'],
