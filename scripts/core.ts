@@ -10,6 +10,7 @@ import type { CoreDirectory, CoreFetch } from '../compose/embedded/core/parts.ts
 import { CORE_DATABASE_MIGRATED, CORE_MIGRATIONS } from '../compose/embedded/core/store/migrations/index.ts';
 import { LISTENING, tellSupervisor } from '../compose/embedded/node-process.ts';
 import { StackError } from '../compose/embedded/stack-error.ts';
+import { cronSchedules } from '../shared/adapters/cron-schedules.ts';
 import { type JsonLog, jsonLog } from '../shared/adapters/json-log.ts';
 import { keptDatabase } from '../shared/adapters/kept-database.ts';
 import { ldapDirectory } from '../shared/adapters/ldap-directory.ts';
@@ -25,6 +26,7 @@ import { forgetPostgresVariables } from '../shared/runtime/handover.ts';
 const MIGRATED_WITHIN_MS = 60_000;
 const FILE_WITHIN_MS = 300_000;
 const ARCHIVE_WITHIN_MS = 15_000;
+const RETENTION_WITHIN_MS = 30_000;
 const DATABASE = { called: "the core's database", variable: 'its URL' };
 const LOOK_EVERY_MS = 30_000;
 const GRANTS_EVERY_MS = 1_000;
@@ -49,6 +51,9 @@ async function main(): Promise<void> {
     run: keptDatabase(url, { ...DATABASE, name: 'core' }),
     runArchive: keptDatabase(url, { ...DATABASE, name: 'core-archive', withinMs: ARCHIVE_WITHIN_MS }),
     runLong: keptDatabase(url, { ...DATABASE, name: 'core-files', withinMs: FILE_WITHIN_MS }),
+    runRetention: keptDatabase(url, { ...DATABASE, name: 'core-retention', withinMs: RETENTION_WITHIN_MS }),
+    schedules: cronSchedules,
+    timeZone: new Intl.DateTimeFormat().resolvedOptions().timeZone,
     directory,
     behindProxies: (fetch) => withClientAddress(fetch, handover.trustedProxies),
     log,

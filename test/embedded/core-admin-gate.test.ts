@@ -98,6 +98,8 @@ const ROUTES: [method: string, path: string, access: 'all' | 'writers' | 'admin'
   ['GET', '/Marti/api/retention/missionarchiveconfig', 'admin'],
   ['PUT', '/Marti/api/retention/missionarchiveconfig', 'admin'],
   ['GET', '/Marti/api/retention/missionarchive', 'admin'],
+  ['GET', '/Marti/api/retention/runs', 'admin'],
+  ['POST', '/Marti/api/retention/runs', 'admin'],
   ['GET', '/Marti/api/plugins/info/all', 'admin'],
   ['POST', '/Marti/api/plugins/info/all/started', 'admin'],
   ['POST', '/Marti/api/plugins/info/started', 'admin'],

@@ -119,7 +119,7 @@ describe('retention', () => {
     expect(await schedule()).toMatchObject({ type: 'RetentionServiceSchedule', data: '-' });
     const put = await world.ask('PUT', `${BASE}/service/schedule`, { body: '0 0 4 * * ?\n' });
     expect(put.body).toMatchObject({ data: '0 0 4 * * ?' });
-    for (const body of ['', 'every day', '"0 0 4 * * ?"', '0 0 4 * * ? 2026'])
+    for (const body of ['', 'every day', '"0 0 4 * * ?"', '0 0 4 * * MON', '@daily'])
       expect(await world.ask('PUT', `${BASE}/service/schedule`, { body })).toMatchObject({ status: 200, text: '' });
     expect(await schedule()).toMatchObject({ data: '0 0 4 * * ?' });
     expect((await world.ask('PUT', `${BASE}/service/schedule`, { body: '-' })).body).toMatchObject({ data: '-' });

@@ -37,6 +37,42 @@ function write(file: string, content: string): void {
 }
 
 describe('the retention files', () => {
+  it('are edited when they say something else than what is in force, in whatever form', () => {
+    const retention = retentionFiles(folder);
+    retention.changePolicy({ cot: 30 });
+    retention.changeSchedule('0 0 3 * * ?');
+    const [policy, schedule] = [text(POLICY), text(SCHEDULE)];
+    expect(retention.edited()).toBeUndefined();
+    write(POLICY, `# mine\n${policy.replace('  geochat:\n', '')}`);
+    write(SCHEDULE, "cronExpression: '0 0 3 * * ?'\n");
+    expect(retention.edited()).toBeUndefined();
+    for (const other of [policy.replace(' 30', ''), policy.replace('[]', '[keep]'), 'cot: [', '']) {
+      write(POLICY, other);
+      expect(retention.edited()).toBe(join(folder, POLICY));
+    }
+    write(POLICY, policy);
+    write(SCHEDULE, 'cronExpression: -\n');
+    expect(retention.edited()).toBe(join(folder, SCHEDULE));
+    write(SCHEDULE, schedule);
+    rmSync(join(folder, POLICY));
+    expect(retention.edited()).toBe(join(folder, POLICY));
+  });
+
+  it('are not written over what somebody has edited and the core has not read', () => {
+    const retention = retentionFiles(folder);
+    const edit = 'dataRetentionMap:\n  files: 60\n';
+    write(POLICY, edit);
+    expect(() => retention.changePolicy({ cot: 30 })).toThrow(`${join(folder, POLICY)} was edited`);
+    expect([text(POLICY), retention.policy()]).toEqual([edit, KEEP_ALL]);
+    expect(retention.changeSchedule('0 0 4 * * ?')).toBe(true);
+    write(SCHEDULE, 'cronExpression: 0 0 5 * * ?\n');
+    expect(() => retention.changeSchedule('0 0 6 * * ?')).toThrow(`${join(folder, SCHEDULE)} was edited`);
+    expect([text(SCHEDULE), retention.schedule()]).toEqual(['cronExpression: 0 0 5 * * ?\n', '0 0 4 * * ?']);
+    for (const file of [POLICY, SCHEDULE]) rmSync(join(folder, file));
+    expect(retention.changePolicy({ cot: 30 }).cot).toBe(30);
+    expect(retention.changeSchedule('0 0 6 * * ?')).toBe(true);
+  });
+
   it('are made when they are missing, and delete nothing', () => {
     const retention = retentionFiles(folder);
     expect([retention.policy(), retention.schedule(), retention.exemptKeywords()]).toEqual([KEEP_ALL, '-', []]);
@@ -88,16 +124,30 @@ describe('the retention files', () => {
   it('take a schedule that is none as no change', () => {
     const retention = retentionFiles(folder);
     const before = text(SCHEDULE);
-    for (const none of ['', 'every day', '0 0 4 * *', '0 0 4 * * ? 2026'])
+    for (const none of ['', 'every day', '0 0 4 * *', '@daily', '0 0 4 * * MON', '0 0 4 ? * ?', '- -'])
       expect(retention.changeSchedule(none)).toBe(false);
     expect([retention.schedule(), text(SCHEDULE)]).toEqual(['-', before]);
   });
 
+  it.each(['0 0 4 * * ?', '0 0 4 ? * 2-6', '0 0 4 * * ? 2026', '0 0 4 * * *', '*/2 * * * * ?'])(
+    'take %s as a schedule of Quartz, as it is written',
+    (cron) => {
+      expect(retentionFiles(folder).changeSchedule(cron)).toBe(true);
+      expect(retentionFiles(folder).schedule()).toBe(cron);
+    },
+  );
+
+  it('say of a schedule in the style of Spring which file, which value, and how it is to be written', () => {
+    write(SCHEDULE, 'cronExpression: 0 0 4 * * MON-FRI\n');
+    for (const said of [SCHEDULE, '"0 0 4 * * MON-FRI"', 'in the style of Spring', 'with ? in one of the day fields'])
+      expect(() => retentionFiles(folder)).toThrow(said);
+  });
+
   it('are read at the start only', () => {
     const retention = retentionFiles(folder);
-    write(SCHEDULE, 'cronExpression: "@daily"\n');
+    write(SCHEDULE, 'cronExpression: "0 0 4 * * ?"\n');
     expect(retention.schedule()).toBe('-');
-    expect(retentionFiles(folder).schedule()).toBe('@daily');
+    expect(retentionFiles(folder).schedule()).toBe('0 0 4 * * ?');
   });
 
   it('tell whoever deletes of each change', () => {
@@ -105,18 +155,22 @@ describe('the retention files', () => {
     let told = 0;
     retention.onChange(() => told++);
     retention.changePolicy({ cot: 1 });
-    retention.changeSchedule('@daily');
+    retention.changeSchedule('0 0 4 * * ?');
     retention.changeSchedule('nonsense');
     expect(told).toBe(2);
   });
 
-  it.each(['cronExpression: -\n', 'cronExpression: - # never\n', '---\ncronExpression: -', 'cronExpression: "-"\r\n'])(
-    'read a bare hyphen too: %j',
-    (content) => {
-      write(SCHEDULE, content);
-      expect(retentionFiles(folder).schedule()).toBe('-');
-    },
-  );
+  it.each([
+    'cronExpression: -\n',
+    'cronExpression: - # never\n',
+    '---\ncronExpression: -',
+    'cronExpression: "-"\r\n',
+    '-',
+    '-\n',
+  ])('read a bare hyphen too: %j', (content) => {
+    write(SCHEDULE, content);
+    expect(retentionFiles(folder).schedule()).toBe('-');
+  });
 
   it.each([
     [POLICY, 'dataRetentionMap:\n  cot: 2592000\n', 'looks like seconds'],

@@ -207,6 +207,7 @@ export function adminWorld(real: Partial<AdminApiOptions> = {}) {
       },
     },
     retention: retentionFiles(dataDir),
+    retentionRuns: { begin: () => Promise.reject(new Error('not asked for here')), runs: async () => [] },
     database: {
       cotCount: async () => ({ cotEvents: 3, cotImages: 1 }),
       server: async () => ({ maxConnections: 100, serverVersion: '16.14' }),

@@ -7,7 +7,7 @@ import { createMissions } from './missions/create-missions.ts';
 import type { MissionParts } from './missions/parts.ts';
 import { lossStore } from './store/archive-losses.ts';
 import type { RunSql } from './store/certificates.ts';
-import { cotWriter } from './store/cot-events.ts';
+import { type CotWriter, cotWriter } from './store/cot-events.ts';
 import { groupVectors } from './store/group-vectors.ts';
 import { unwrittenLosses } from './store/unwritten-losses.ts';
 import type { ActiveGroups, GroupStore } from './store/groups.ts';
@@ -31,6 +31,8 @@ export interface StoredStreamOptions {
   run: RunSql;
   /** The same database, on connections that nothing else waits for. */
   runArchive: RunSql;
+  /** The writer of the archive, measured. */
+  timed: (writer: CotWriter) => CotWriter;
   log: Log;
   now: () => Date;
 }
@@ -47,7 +49,7 @@ export function createStoredStream(options: StoredStreamOptions): StoredStream {
   const { nodeId, hostname, tokenKey, run, runArchive, log, now } = options;
   const vectors = groupVectors(runArchive);
   const archive = createArchive({
-    write: cotWriter(runArchive, vectors),
+    write: options.timed(cotWriter(runArchive, vectors)),
     losses: lossStore(runArchive),
     unwritten: unwrittenLosses(options.dataDirectory, log),
     log,

@@ -7,6 +7,7 @@ import { CHANNEL_PREFIX } from '../../../shared/domain/names.ts';
 import { certificateBundle } from '../../../shared/domain/pkcs12.ts';
 import { messageOf } from '../../../shared/domain/thrown.ts';
 import type { Log } from '../../../shared/ports/log.ts';
+import type { Schedules } from '../../../shared/ports/schedules.ts';
 import { adminGrants } from './admin/admin-grants.ts';
 import { createAdminApi } from './admin/app.ts';
 import { certificateLists } from './admin/certificate-lists.ts';
@@ -29,6 +30,9 @@ import { API_IDENTITY, type ApiCertificate, ensureApiCertificate } from './pki/a
 import { openAuthority } from './pki/authority.ts';
 import { ensureServerCertificate } from './pki/server-certificate.ts';
 import { onceADay } from './regularly.ts';
+import { insertLatencies } from './retention/insert-latencies.ts';
+import { retentionLog } from './retention/retention-log.ts';
+import { createRetentionService } from './retention/retention-service.ts';
 import { createRevocations, ListUnwritten } from './revocations.ts';
 import { certificateStore, type RunSql } from './store/certificates.ts';
 import { clientEndpoints, coreDatabaseFacts } from './store/client-endpoints.ts';
@@ -56,6 +60,11 @@ export interface CoreOptions {
   runLong: RunSql;
   /** The same, on connections that nothing but the stream's events wait for. */
   runArchive: RunSql;
+  /** The same, on connections of the retention service. */
+  runRetention: RunSql;
+  schedules: Pick<Schedules, 'next'>;
+  /** In which the schedule of retention is meant. */
+  timeZone: string;
   /** Of one file. Default: 400 MiB. */
   mostUploadBytes?: number;
   directory: CoreDirectory;
@@ -133,6 +142,7 @@ export async function createCore(options: CoreOptions): Promise<Core> {
     groups: groupStore(run),
     activeGroups: activeGroups(run),
   };
+  const latencies = insertLatencies(steadyMs);
   const { stream, archive, missions, ...stored } = createStoredStream({
     ...known,
     dataDirectory,
@@ -141,8 +151,22 @@ export async function createCore(options: CoreOptions): Promise<Core> {
     tokenKey: readMissionTokenKey(dataDirectory),
     run,
     runArchive: options.runArchive,
+    timed: (writer) => latencies.timed(writer),
     log,
     now,
+  });
+  const retention = retentionFiles(dataDirectory);
+  const retentionService = createRetentionService({
+    retention,
+    run: options.runRetention,
+    missions,
+    latencies,
+    schedules: options.schedules,
+    timeZone: options.timeZone,
+    log,
+    file: retentionLog(dataDirectory, now),
+    now,
+    steadyMs,
   });
   const attempts = createAttempts(now);
   const admin = createAdminApi({
@@ -162,7 +186,8 @@ export async function createCore(options: CoreOptions): Promise<Core> {
     regroup: (usernames, clientUid) => stream.regroup(usernames, clientUid),
     streamCounts: () => stream.counts(),
     archiveCounts: () => archive.counts(),
-    retention: retentionFiles(dataDirectory),
+    retention,
+    retentionRuns: retentionService,
     missions,
     database: coreDatabaseFacts(run),
     ownProcess: ownProcess(dataDirectory),
@@ -250,12 +275,15 @@ export async function createCore(options: CoreOptions): Promise<Core> {
   /** One at a time: two would make `svc_api` anew, each its own. */
   let looking: Promise<void> | undefined;
   return {
-    listen: () => opened.listen(),
+    async listen() {
+      await opened.listen();
+      await retentionService.start();
+    },
     lookAtGrants: () => grants.look(),
     look: () => (looking ??= lookOnce().finally(() => (looking = undefined))),
     async close(graceMs) {
       const closed = opened.close(graceMs);
-      await stored.close(graceMs);
+      await Promise.all([stored.close(graceMs), retentionService.close(graceMs)]);
       await closed;
     },
   };

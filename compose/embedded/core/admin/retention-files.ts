@@ -3,19 +3,20 @@
 
 import { mkdirSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
+import { isDeepStrictEqual } from 'node:util';
 import { parse, stringify } from 'yaml';
 import { z } from 'zod';
+import { KEEP_ALL, NEVER, type RetentionPolicy } from '../../../../shared/domain/retention.ts';
 import { codeOf, messageOf } from '../../../../shared/domain/thrown.ts';
 import { writeFileAtomically } from '../../atomic-file.ts';
+import { CoreFault } from '../http/answers.ts';
 import { explainFileError, StackError } from '../../stack-error.ts';
 import {
   type ArchiveSettings,
+  archiveCronSchema,
   archiveSchema,
   daysSchema,
-  KEEP_ALL,
-  NEVER,
   NO_ARCHIVE,
-  type RetentionPolicy,
   scheduleFault,
   scheduleSchema,
 } from './retention-settings.ts';
@@ -26,12 +27,14 @@ export interface Retention {
   policy(): RetentionPolicy;
   /** Takes the given keys in; what they hold was checked. */
   changePolicy(given: Partial<RetentionPolicy>): RetentionPolicy;
-  /** Resources with one of these keywords are kept. */
+  /** Resources with one of these keywords are kept for ever, unless they are in a mission that goes: they go with it. */
   exemptKeywords(): readonly string[];
-  /** Spring's six fields, or `-`. */
+  /** Quartz, or `-`. */
   schedule(): string;
   /** False, and nothing changed, when it is no schedule. */
   changeSchedule(text: string): boolean;
+  /** The first of these two files that says something else than what is in force; undefined: none. */
+  edited(): string | undefined;
   archive(): ArchiveSettings;
   changeArchive(given: Partial<ArchiveSettings>): ArchiveSettings;
   /** The missions that were put away, as their file lists them. */
@@ -47,6 +50,8 @@ const FILES = {
   store: 'mission-archive/mission-store.yml',
 };
 const UNIT = 'The unit of dataRetentionMap is DAYS (embedded core); no value keeps for ever.';
+const SCHEDULE_FORM =
+  'Quartz: second minute hour day-of-month month day-of-week, ? in one of the day fields, 1 = Sunday; "-" for never.';
 const ARCHIVE_UNIT = 'The unit is days.';
 const MOST_BYTES = 4_000_000;
 
@@ -70,7 +75,7 @@ const policyFile = z.strictObject({
 const scheduleFile = z.strictObject({ cronExpression: scheduleSchema });
 const archiveFile = archiveSchema
   .omit({ cronExpression: true })
-  .extend({ missionCronExpression: scheduleSchema })
+  .extend({ missionCronExpression: archiveCronSchema })
   .transform(({ missionCronExpression, ...rest }): ArchiveSettings => ({
     cronExpression: missionCronExpression,
     ...rest,
@@ -100,9 +105,20 @@ export function retentionFiles(dataDir: string): Retention {
     for (const then of listeners) then();
   }
 
+  /** The path of each, where it says something else than what is in force. */
+  const edited = {
+    policy(): string | undefined {
+      const inForce = { dataRetentionMap: policy, retentionSettings: exempt };
+      return isSaid(pathOf('policy'), policyFile, inForce) ? undefined : pathOf('policy');
+    },
+    schedule: (): string | undefined =>
+      isSaid(pathOf('schedule'), scheduleFile, { cronExpression: schedule }) ? undefined : pathOf('schedule'),
+  };
+
   return {
     policy: () => ({ ...policy }),
     changePolicy(given) {
+      mustBeUnedited(edited.policy());
       const next = { ...policy, ...given };
       writeFileAtomically(pathOf('policy'), policyText(next, exempt));
       policy = next;
@@ -114,11 +130,14 @@ export function retentionFiles(dataDir: string): Retention {
     schedule: () => schedule,
     changeSchedule(text) {
       if (scheduleFault(text) !== undefined) return false;
+      mustBeUnedited(edited.schedule());
       writeFileAtomically(pathOf('schedule'), scheduleText(text));
       schedule = text;
       changed();
       return true;
     },
+
+    edited: () => edited.policy() ?? edited.schedule(),
 
     archive: () => ({ ...archive }),
     changeArchive(given) {
@@ -134,12 +153,19 @@ export function retentionFiles(dataDir: string): Retention {
   };
 }
 
+/** A change through the API writes the file anew: what somebody has written there meanwhile would be lost. */
+function mustBeUnedited(path: string | undefined): void {
+  if (path === undefined || textOf(path) === undefined) return;
+  const text = `${path} was edited and is not in force: restart the core, or take the edit back`;
+  throw new CoreFault('conflict', text);
+}
+
 function policyText(policy: RetentionPolicy, exemptKeywords: readonly string[]): string {
   return yamlText(UNIT, { dataRetentionMap: policy, retentionSettings: { files: { exemptKeywords } } });
 }
 
 function scheduleText(cronExpression: string): string {
-  return yamlText('Second minute hour day-of-month month day-of-week, 0 = Sunday; "-" for never.', { cronExpression });
+  return yamlText(SCHEDULE_FORM, { cronExpression });
 }
 
 function archiveText({ cronExpression, ...rest }: ArchiveSettings): string {
@@ -183,9 +209,19 @@ function readFile<T>(path: string, schema: z.ZodType<T>): T {
   throw broken(path, [...(place.length === 0 ? [] : [place.join('.')]), message].join(': '));
 }
 
-/** A bare `-` after the name of a schedule is no YAML, and means the same as `"-"`. */
+/** What cannot be read says something else. */
+function isSaid<T>(path: string, schema: z.ZodType<T>, inForce: T): boolean {
+  try {
+    return isDeepStrictEqual(readFile(path, schema), inForce);
+  } catch {
+    return false;
+  }
+}
+
+/** A bare `-` after the name of a schedule is no YAML, and means the same as `"-"`; so does a file of that single character. */
 function contentOf(text: string, path: string): unknown {
   if (text.length > MOST_BYTES) throw broken(path, `it is larger than ${MOST_BYTES} bytes`);
+  if (text.trim() === NEVER && path.endsWith(FILES.schedule)) return { cronExpression: NEVER };
   const quoted = text.replaceAll(/^([ \t]*(?:missionC|c)ronExpression:[ \t]*)-(?=[ \t]*(?:#.*)?\r?$)/gm, '$1"-"');
   try {
     return parse(quoted, { maxAliasCount: 0 });

@@ -1,26 +1,11 @@
 // What the retention files may say. The embedded core counts `dataRetentionMap` in DAYS.
 
 import { z } from 'zod';
+import { readQuartz, withOpenDay } from '../../../../shared/domain/quartz.ts';
+import { mostDays, NEVER } from '../../../../shared/domain/retention.ts';
 import { readSpringCron } from '../../../../shared/domain/spring-cron.ts';
 
-export const RETAINED = ['cot', 'geochat', 'files', 'missionpackages', 'missions'] as const;
-export type Retained = (typeof RETAINED)[number];
-
-/** Days; null keeps for ever. */
-export type RetentionPolicy = Record<Retained, number | null>;
-
-export const KEEP_ALL: RetentionPolicy = {
-  cot: null,
-  geochat: null,
-  files: null,
-  missionpackages: null,
-  missions: null,
-};
-
-/** A schedule that never runs. */
-export const NEVER = '-';
-
-const MOST_DAYS = 36_500;
+const MOST_DAYS = mostDays('days');
 
 export const daysSchema = z
   .int({ error: 'must be a whole number of days from 1, or null' })
@@ -40,14 +25,29 @@ export const policyChangeSchema = z
   })
   .partial();
 
-/** Spring's six fields, or `-` for never. */
-export const scheduleSchema = z.string().superRefine((text, issues) => {
-  const fault = scheduleFault(text);
-  if (fault !== undefined) issues.addIssue(fault);
-});
+/** Quartz, or `-` for never: when retention runs. */
+export const scheduleSchema = cronSchema(scheduleFault);
+/** Spring's six fields, or `-` for never: when missions are put away. */
+export const archiveCronSchema = cronSchema((text) => (text === NEVER ? undefined : readSpringCron(text).fault));
 
+/** `*` in both day fields is every day. */
 export function scheduleFault(text: string): string | undefined {
-  return text === NEVER ? undefined : readSpringCron(text).fault;
+  if (text === NEVER) return undefined;
+  const { fault } = readQuartz(withOpenDay(text));
+  if (fault === undefined) return undefined;
+  const spring =
+    readSpringCron(text).fault === undefined ? ' (a TAK Server release reads it, in the style of Spring)' : '';
+  return `"${text}" is no schedule of Quartz${spring}: ${fault}. ${SCHEDULE_REMEDY}`;
+}
+
+const SCHEDULE_REMEDY =
+  'Write second minute hour day-of-month month day-of-week, with ? in one of the day fields and 1 for Sunday, such as "0 0 3 * * ?", or "-" for never';
+
+function cronSchema(faultOf: (text: string) => string | undefined): z.ZodString {
+  return z.string().superRefine((text, issues) => {
+    const fault = faultOf(text);
+    if (fault !== undefined) issues.addIssue(fault);
+  });
 }
 
 /** When missions that nobody uses are put away. */
@@ -68,7 +68,7 @@ export const NO_ARCHIVE: ArchiveSettings = {
 };
 
 export const archiveSchema = z.strictObject({
-  cronExpression: scheduleSchema,
+  cronExpression: archiveCronSchema,
   timeToArchiveAfterNoActivityDays: z.int().min(1).max(MOST_DAYS),
   removeFromArchiveAfterDays: z.number().min(1).max(MOST_DAYS),
   archiveMissionByNoContentActivity: z.boolean(),

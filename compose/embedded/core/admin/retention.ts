@@ -1,5 +1,7 @@
 // /Marti/api/retention: what is kept how long, and when the rest is deleted.
 
+import { z } from 'zod';
+import { RETAINED } from '../../../../shared/domain/retention.ts';
 import { emptyAnswer, wrapped } from '../http/answers.ts';
 import { readJson, readText } from './body.ts';
 import { archiveSchema, policyChangeSchema } from './retention-settings.ts';
@@ -10,9 +12,17 @@ const POLICIES = 'RetentionPolicies';
 const SCHEDULE = 'RetentionServiceSchedule';
 const ARCHIVE = 'MissionArchiveConfig';
 const STORE = 'MissionArchive';
+const RUN = 'RetentionRun';
 const MOST_SCHEDULE_BYTES = 1_000;
 
-export function retentionRoutes({ retention, nodeId }: AdminApiOptions): AdminRoute[] {
+const limitSchema = z.iso.datetime({ offset: true }).optional();
+const orderSchema = z.strictObject({
+  id: z.uuid(),
+  limits: z.strictObject(Object.fromEntries(RETAINED.map((type) => [type, limitSchema]))),
+  mostRows: z.int().min(0).nullable(),
+});
+
+export function retentionRoutes({ retention, retentionRuns, nodeId }: AdminApiOptions): AdminRoute[] {
   async function changePolicy(c: AdminContext): Promise<Response> {
     const given = await readJson(c, policyChangeSchema);
     return wrapped(POLICIES, retention.changePolicy(withoutMissing(given)), nodeId);
@@ -27,6 +37,11 @@ export function retentionRoutes({ retention, nodeId }: AdminApiOptions): AdminRo
   async function changeArchive(c: AdminContext): Promise<Response> {
     const given = await readJson(c, archiveSchema.partial());
     return wrapped(ARCHIVE, retention.changeArchive(withoutMissing(given)), nodeId);
+  }
+
+  async function beginRun(c: AdminContext): Promise<Response> {
+    const { id, limits, mostRows } = await readJson(c, orderSchema);
+    return wrapped(RUN, await retentionRuns.begin({ id, limits: withoutMissing(limits), mostRows }), nodeId);
   }
 
   return [
@@ -45,6 +60,10 @@ export function retentionRoutes({ retention, nodeId }: AdminApiOptions): AdminRo
     {
       path: `${BASE}/missionarchive`,
       handlers: { GET: () => wrapped(STORE, JSON.stringify(retention.archived()), nodeId) },
+    },
+    {
+      path: `${BASE}/runs`,
+      handlers: { GET: async () => wrapped(RUN, await retentionRuns.runs(), nodeId), POST: beginRun },
     },
   ];
 }

@@ -21,6 +21,7 @@ import type { EnrollmentAttempts } from '../enrollment/attempts.ts';
 import type { CertificateLists } from './certificate-lists.ts';
 import type { OwnProcess } from './own-process.ts';
 import type { PeopleGroups } from './people-groups.ts';
+import type { RetentionRuns } from '../retention/retention-service.ts';
 import type { Retention } from './retention-files.ts';
 
 export interface AdminApiOptions {
@@ -47,6 +48,7 @@ export interface AdminApiOptions {
   endpoints: ClientEndpoints;
   subscriptions: Subscriptions;
   retention: Retention;
+  retentionRuns: RetentionRuns;
   missions: MissionParts;
   database: CoreDatabaseFacts;
   ownProcess: OwnProcess;

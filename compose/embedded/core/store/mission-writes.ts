@@ -72,8 +72,16 @@ export interface MissionWrites {
   /** Undefined takes all away. */
   setKeywords(id: number, keywords: readonly string[], now: Date): Promise<void>;
   removeKeyword(id: number, keyword: string, now: Date): Promise<void>;
-  /** The mission with all that hangs on it; files and events stay. False when it was gone already. */
-  remove(mission: Pick<Mission, 'id' | 'name' | 'guid'>, creatorUid: string, now: Date): Promise<boolean>;
+  /**
+   * The mission with all that hangs on it; files and events stay. False when it was gone already. `also` is done in the same
+   * transaction when it was not.
+   */
+  remove(
+    mission: Pick<Mission, 'id' | 'name' | 'guid'>,
+    creatorUid: string,
+    now: Date,
+    also?: (tx: postgres.TransactionSql) => Promise<void>,
+  ): Promise<boolean>;
   /** One batch of the events of its uids that no other mission has. True: there may be more. */
   removeEvents(id: number): Promise<boolean>;
   /** The same of its files, of those that somebody may see; of that submitter alone when it is given. */
@@ -184,7 +192,7 @@ export function missionWrites(
         await tx`UPDATE mission SET last_edited = ${now} WHERE id = ${id}`;
       }),
 
-    async remove({ id, name, guid }, creatorUid, now) {
+    async remove({ id, name, guid }, creatorUid, now, also) {
       const gone = await run((sql) =>
         sql.begin(async (tx) => {
           const [row] = await tx`SELECT FROM mission WHERE id = ${id} FOR UPDATE`;
@@ -195,6 +203,7 @@ export function missionWrites(
           await tx`
             INSERT INTO mission_change (mission_id, mission_name, mission_guid, ts, servertime, change_type, creatoruid)
             VALUES (${id}, ${name}, ${guid}::text::uuid, ${now}, ${now}, ${number('DELETE_MISSION')}, ${creatorUid})`;
+          await also?.(tx);
           return true;
         }),
       );
@@ -296,10 +305,13 @@ function draftColumns(sql: postgres.ISql, draft: MissionDraft): postgres.Fragmen
 
 async function contentAdded(tx: postgres.TransactionSql, id: number, addition: Addition): Promise<ContentChange> {
   const { uids, hashes, creatorUid, sees, now } = addition;
+  // Held until the end: whoever deletes files waits, and sees then that a mission has them.
   const files = await tx<{ id: number; hash: string }[]>`
-    SELECT DISTINCT ON (hash) id, hash FROM resource
-    WHERE hash IN (SELECT json_array_elements_text(${JSON.stringify(hashes)}::text::json)) AND ${visible(tx, sees, tx`groups`)}
-    ORDER BY hash, id DESC`;
+    SELECT id, hash FROM resource WHERE id IN (
+      SELECT max(id) FROM resource
+      WHERE hash IN (SELECT json_array_elements_text(${JSON.stringify(hashes)}::text::json)) AND ${visible(tx, sees, tx`groups`)}
+      GROUP BY hash)
+    ORDER BY id FOR KEY SHARE`;
   const found = new Set(files.map(({ hash }) => hash));
   const missing = hashes.find((hash) => !found.has(hash));
   if (missing !== undefined) throw new CoreFault('not found', `There is no file with the hash ${missing}.`);

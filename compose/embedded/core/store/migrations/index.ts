@@ -2,6 +2,7 @@
 
 import core from './0001-core.sql';
 import stream from './0002-stream.sql';
+import retention from './0003-retention.sql';
 
 /** The same shape as the migrations of the stack's state. */
 export interface CoreMigration {
@@ -14,6 +15,7 @@ export interface CoreMigration {
 export const CORE_MIGRATIONS: readonly CoreMigration[] = [
   { number: 1, name: 'core', sql: core },
   { number: 2, name: 'stream', sql: stream },
+  { number: 3, name: 'retention', sql: retention },
 ];
 
 /** The database they belong to; the flow engine may have tables of its own there. */
