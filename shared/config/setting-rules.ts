@@ -2,14 +2,13 @@
 
 import { basesOf, basesOverlap, CORE_BASE } from '../domain/directory-bases.ts';
 import { ADMIN_ROLE_GROUP, PROVIDER_ADMINS } from '../domain/names.ts';
+import { springOf } from '../domain/quartz-to-spring.ts';
+import { DEFAULT_SCHEDULE, mostDays } from '../domain/retention.ts';
 import type { Problem } from './problem.ts';
 import type { SettingName, Settings } from './settings.ts';
 
 /** How the stack runs; the container stack needs an address and a mode, the embedded one brings its own. */
 export type Mode = 'embedded' | 'container';
-
-/** The largest number of days whose seconds fit the core's 32-bit integers. */
-const MAX_DAYS_IN_SECONDS = 24855;
 
 const RETENTION_VARIABLES = ['COT_RETENTION_DAYS', 'GEOCHAT_RETENTION_DAYS', 'RETENTION_CRON'] as const;
 
@@ -46,22 +45,39 @@ function retentionUnit(settings: Settings, mode: Mode): Problem[] {
       problem(
         'CORE_RETENTION_UNIT',
         undefined,
-        `must be set, because ${used} is: a core that reads seconds would delete 30 days' worth after 30 seconds`,
+        `must be set, because ${used} is: a core that reads seconds would take 30 days for 30 seconds, and delete nearly everything`,
         'set CORE_RETENTION_UNIT=seconds for a TAK Server release, CORE_RETENTION_UNIT=days for the embedded core',
       ),
     ];
   }
-  if (unit !== 'seconds') return [];
+  return unit === 'seconds' ? [...daysAsSeconds(settings), ...cronOfRelease(settings)] : [];
+}
+
+function daysAsSeconds(settings: Settings): Problem[] {
+  const most = mostDays('seconds');
   return (['COT_RETENTION_DAYS', 'GEOCHAT_RETENTION_DAYS'] as const)
-    .filter((name) => (settings[name] ?? 0) > MAX_DAYS_IN_SECONDS)
+    .filter((name) => (settings[name] ?? 0) > most)
     .map((name) =>
       problem(
         name,
         String(settings[name]),
-        `must be a whole number of days from 1 to ${MAX_DAYS_IN_SECONDS}, because the core counts seconds in 32 bits`,
-        `set ${name}=${MAX_DAYS_IN_SECONDS} or less, or remove it to keep everything`,
+        `must be a whole number of days from 1 to ${most}, because the core counts seconds in 32 bits`,
+        `set ${name}=${most} or less, or remove it to keep everything`,
       ),
     );
+}
+
+function cronOfRelease({ RETENTION_CRON: cron }: Settings): Problem[] {
+  const fault = cron === undefined ? undefined : springOf(cron).fault;
+  if (fault === undefined) return [];
+  return [
+    problem(
+      'RETENTION_CRON',
+      cron,
+      `cannot be given to the core: ${fault}`,
+      `leave the year out, such as RETENTION_CRON=${DEFAULT_SCHEDULE}, or remove it`,
+    ),
+  ];
 }
 
 function twoGroups(settings: Settings): Problem[] {
