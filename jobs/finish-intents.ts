@@ -3,7 +3,10 @@
 
 import { messageOf } from '../shared/domain/thrown.ts';
 import type { Deps } from '../shared/http/deps.ts';
+import type { AuditResult, OpenIntent } from '../shared/ports/audit.ts';
 import { finishIntent } from '../shared/verbs/finish-intent.ts';
+import { finishRetentionIntent } from '../shared/verbs/finish-retention-intent.ts';
+import { RETENTION_RUN } from '../shared/verbs/retention-jobs.ts';
 
 /** Longer than anything takes that is still under way. */
 const OLD_MS = 2 * 60_000;
@@ -16,8 +19,9 @@ export async function run(deps: Deps, now: Date, signal: AbortSignal): Promise<R
     if (signal.aborted) break;
     const fields = { action: intent.action, target: intent.target, intent: intent.seq };
     try {
-      const result = await finishIntent(deps, intent);
+      const result = await resultOf(deps, intent, before);
       summary[result === 'denied' ? 'unknown' : result] += 1;
+      if (result === 'open') continue;
       deps.log.warn('audit.intent_finished', { ...fields, result });
     } catch (error) {
       summary.open += 1;
@@ -25,4 +29,9 @@ export async function run(deps: Deps, now: Date, signal: AbortSignal): Promise<R
     }
   }
   return summary;
+}
+
+/** `open`: a job carries it on, and answers it when it ends. */
+async function resultOf(deps: Deps, intent: OpenIntent, before: string): Promise<AuditResult | 'open'> {
+  return intent.action === RETENTION_RUN ? finishRetentionIntent(deps, intent, before) : finishIntent(deps, intent);
 }

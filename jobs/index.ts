@@ -3,11 +3,13 @@
 
 import type { Deps } from '../shared/http/deps.ts';
 import type { Job } from '../shared/ports/job.ts';
+import { run as countRetentionDays } from './count-retention-days.ts';
 import { run as dispatchAlerts } from './dispatch-alerts.ts';
 import { run as expireUsers } from './expire-users.ts';
 import { run as findRevocations } from './find-revocations.ts';
 import { run as finishIntents } from './finish-intents.ts';
 import { run as heartbeat } from './heartbeat.ts';
+import { run as keepRetentionHistory } from './keep-retention-history.ts';
 import { run as keepServiceCertificates } from './keep-service-certificates.ts';
 import { run as pollHealth } from './poll-health.ts';
 import {
@@ -18,6 +20,12 @@ import {
 import { run as pruneAlerts } from './prune-alerts.ts';
 import { run as pruneJobRuns } from './prune-job-runs.ts';
 import { run as pruneSignIns } from './prune-sign-ins.ts';
+import { isWanted as hasRetentionVariables, run as syncRetention } from './sync-retention.ts';
+import {
+  EVERY_SECONDS as CARRY_ON_EVERY_SECONDS,
+  isWanted as hasRetentionToCarryOn,
+  run as runRetention,
+} from './run-retention.ts';
 
 const MINUTE = 60;
 const HOUR = 3600;
@@ -78,12 +86,38 @@ export const JOBS: readonly Job<Deps>[] = [
     run: findRevocations,
   },
   {
+    name: 'run-retention',
+    cron: '* * * * *',
+    claim: 'row',
+    intervalSeconds: () => CARRY_ON_EVERY_SECONDS,
+    limitSeconds: 50,
+    isWanted: hasRetentionToCarryOn,
+    run: runRetention,
+  },
+  {
+    name: 'keep-retention-history',
+    cron: '* * * * *',
+    claim: 'row',
+    intervalSeconds: () => MINUTE,
+    limitSeconds: 50,
+    run: keepRetentionHistory,
+  },
+  {
     name: 'keep-service-certificates',
     cron: '7 * * * *',
     claim: 'row',
     intervalSeconds: () => 5 * MINUTE,
     limitSeconds: 120,
     run: keepServiceCertificates,
+  },
+  {
+    name: 'sync-retention',
+    cron: '* * * * *',
+    claim: 'row',
+    intervalSeconds: () => MINUTE,
+    limitSeconds: 50,
+    isWanted: hasRetentionVariables,
+    run: syncRetention,
   },
   {
     name: 'prune-alerts',
@@ -108,5 +142,13 @@ export const JOBS: readonly Job<Deps>[] = [
     intervalSeconds: () => HOUR,
     limitSeconds: 60,
     run: pruneSignIns,
+  },
+  {
+    name: 'count-retention-days',
+    cron: '7 * * * *',
+    claim: 'row',
+    intervalSeconds: () => HOUR,
+    limitSeconds: 10 * MINUTE,
+    run: countRetentionDays,
   },
 ];

@@ -69,6 +69,7 @@ const programs = await build({
     'scripts/core.ts',
     'scripts/identity.ts',
     'scripts/dev-workerd.ts',
+    'scripts/sync-retention.ts',
   ],
 });
 // What it imports when it is needed lies in files of its own: their text alone would cost it megabytes. An old one stays for

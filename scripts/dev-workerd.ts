@@ -16,7 +16,7 @@ import { readConfiguration } from '../shared/runtime/configuration.ts';
 import { forgetPostgresVariables, HANDOVER_VARIABLE, readHandover } from '../shared/runtime/handover.ts';
 import { hostBinding } from '../shared/runtime/host-binding.ts';
 import { type RunningWorker, startWorker } from '../shared/runtime/miniflare-host.ts';
-import { nodeDeps } from '../shared/runtime/node-deps.ts';
+import { nodeDeps, ownTimeZone } from '../shared/runtime/node-deps.ts';
 import { serveApp } from '../shared/runtime/node-server.ts';
 import { type EmbeddedPlan, planEmbedded } from './embedded-plan.ts';
 import { parseStartArguments } from './start-arguments.ts';
@@ -121,6 +121,7 @@ async function startHost(plan: EmbeddedPlan): Promise<Host> {
       handover,
       startedAt: startedAt.toISOString(),
       nodeVersion: process.versions.node,
+      timeZone: ownTimeZone(),
       thresholds: configuration.thresholds,
     },
     answerHost: hostBinding(deps, token),

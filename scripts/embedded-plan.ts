@@ -1,6 +1,5 @@
 // Decides everything about an embedded start before anything is written: settings, ports, places, passwords.
 
-import { existsSync, readFileSync } from 'node:fs';
 import { networkInterfaces } from 'node:os';
 import { join } from 'node:path';
 import { BUNDLE_PASSWORD, certificateFiles } from '../compose/embedded/core/pki/certificate-files.ts';
@@ -19,8 +18,7 @@ import { CORE_VARIABLE, type CoreHandover } from '../compose/embedded/core/hando
 import { IDENTITY_VARIABLE, type IdentityHandover } from '../compose/embedded/identity/handover.ts';
 import type { StackPlan } from '../compose/embedded/plan.ts';
 import { GENERATED_NAMES, keptSecrets } from '../compose/embedded/secrets.ts';
-import { parseEnvFile } from '../shared/config/env-file.ts';
-import { type Layer, pick, unknownNames } from '../shared/config/load-settings.ts';
+import { type Layer, pick } from '../shared/config/load-settings.ts';
 import type { Problem } from '../shared/config/problem.ts';
 import { isSettingName } from '../shared/config/settings.ts';
 import { weakSecrets } from '../shared/config/weak-secrets.ts';
@@ -30,8 +28,8 @@ import { coversLoopback, isWildcardAddress } from '../shared/domain/host-name.ts
 import { WEBADMIN } from '../shared/domain/names.ts';
 import { type Configuration, readConfiguration } from '../shared/runtime/configuration.ts';
 import { environmentLayer, type Handover, HANDOVER_VARIABLE } from '../shared/runtime/handover.ts';
+import { readEnvFile } from './env-file-layer.ts';
 import type { StartArguments } from './start-arguments.ts';
-import { codeOf } from '../shared/domain/thrown.ts';
 
 export interface EmbeddedPlan extends StackPlan {
   configuration: Configuration;
@@ -40,15 +38,6 @@ export interface EmbeddedPlan extends StackPlan {
   warnings: string[];
   /** Our own database, as its owner. */
   stateUrl: Secret;
-}
-
-interface EnvFileLayer {
-  /** Where it is, or would be. */
-  path: string;
-  layer: Layer | undefined;
-  problems: Problem[];
-  warnings: string[];
-  words: string;
 }
 
 /** The plan, or every problem that stands against it. Writes nothing. */
@@ -146,49 +135,6 @@ export function planEmbedded(
     managementProgram: join(home, 'dist/management.js'),
     managementEnvironment: (certificates) =>
       managementEnvironment(layout, layers, envFile.path, args.listen, certificates),
-  };
-}
-
-function readEnvFile(home: string, explicit: string | undefined): EnvFileLayer {
-  const path = explicit ?? join(home, '.env');
-  if (!existsSync(path)) {
-    if (explicit === undefined)
-      return { path, layer: undefined, problems: [], warnings: [], words: 'defaults and environment' };
-    const problem = {
-      name: '--env',
-      value: path,
-      message: 'there is no such file',
-      remedy: 'copy .env.template to it, or leave --env out',
-    };
-    return { path, layer: undefined, problems: [problem], warnings: [], words: '' };
-  }
-  let text: string;
-  try {
-    text = readFileSync(path, 'utf8');
-  } catch (error) {
-    const message = `cannot be read (${codeOf(error) ?? 'unknown reason'})`;
-    return {
-      path,
-      layer: undefined,
-      problems: [{ name: path, value: undefined, message, remedy: 'make it readable for this user' }],
-      warnings: [],
-      words: '',
-    };
-  }
-  const { values, problems } = parseEnvFile(text);
-  return {
-    path,
-    layer: { source: 'env file', values },
-    problems: problems.map(({ line, message }) => ({
-      name: `${path} line ${line}`,
-      value: undefined,
-      message,
-      remedy: 'write NAME=value, or put # in front to make it a comment',
-    })),
-    warnings: unknownNames(Object.keys(values)).map(
-      ({ name, meant }) => `${path}: nothing reads ${name}${meant === undefined ? '' : `; did you mean ${meant}?`}`,
-    ),
-    words: path,
   };
 }
 

@@ -10,8 +10,14 @@ import { jsonLog } from '../shared/adapters/json-log.ts';
 import { migrate } from '../shared/adapters/migrate.ts';
 import { MIGRATIONS } from '../shared/adapters/migrations/index.ts';
 import { withDatabase } from '../shared/adapters/postgres.ts';
+import { retentionFiles } from '../shared/adapters/retention-files.ts';
 import { AppError } from '../shared/domain/app-error.ts';
+import { isKeepingAll, NEVER } from '../shared/domain/retention.ts';
+import { limitedInWords } from '../shared/domain/retention-change.ts';
+import type { Log } from '../shared/ports/log.ts';
+import type { RetentionFileContents } from '../shared/ports/retention-files.ts';
 import { RELEASE } from '../shared/runtime/release.ts';
+import { wantedRetention } from '../shared/runtime/wanted.ts';
 import type { EmbeddedPlan } from './embedded-plan.ts';
 import { messageOf } from '../shared/domain/thrown.ts';
 
@@ -76,7 +82,7 @@ export function superviseStack(plan: EmbeddedPlan, progress: Progress): Supervis
   async function start(): Promise<void> {
     try {
       for (const warning of plan.warnings) report.warn(warning);
-      stack = await startStack(plan, servicesFor(plan), report, aborting.signal, lost);
+      stack = await startStack(plan, servicesFor(plan, log), report, aborting.signal, lost);
       log.info('stack.ready');
     } catch (error) {
       log.error('stack.failed', { error: messageOf(error) });
@@ -88,8 +94,16 @@ export function superviseStack(plan: EmbeddedPlan, progress: Progress): Supervis
   return { ready: start(), ended, stop: () => stop() };
 }
 
-function servicesFor(plan: EmbeddedPlan): Services {
+function servicesFor(plan: EmbeddedPlan, log: Pick<Log, 'info'>): Services {
   return {
+    prepareRetention: async () => {
+      const { settings } = plan.configuration;
+      // The core of this stack reads its own directory, wherever management is sent to.
+      const files = retentionFiles(plan.layout.core);
+      const { said } = await files.sync(wantedRetention(settings));
+      if (said.length > 0) log.info('retention.files', { said });
+      return inForceInWords(await files.read());
+    },
     prepareState: async () => {
       try {
         return (await withDatabase(plan.stateUrl, 'holdfast-start', WITHIN_MS, (sql) => migrate(sql, MIGRATIONS)))
@@ -99,6 +113,13 @@ function servicesFor(plan: EmbeddedPlan): Services {
       }
     },
   };
+}
+
+/** The embedded core counts days. */
+function inForceInWords({ policy, schedule }: RetentionFileContents): string {
+  if (isKeepingAll(policy)) return 'nothing is deleted';
+  if (schedule === NEVER) return `${limitedInWords(policy)}, but no schedule, so nothing is deleted`;
+  return `${limitedInWords(policy)}, at ${schedule} (${Intl.DateTimeFormat().resolvedOptions().timeZone})`;
 }
 
 /** A failure of our own database, by its place and without its password. */

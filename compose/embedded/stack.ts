@@ -40,6 +40,8 @@ import { messageOf } from '../../shared/domain/thrown.ts';
 
 /** What the stack needs of the rest of the product. */
 export interface Services {
+  /** Writes what the settings say into the retention files of the core, which reads them when it starts; resolves with words. */
+  prepareRetention(): Promise<string>;
   /** Brings our own database up to date; resolves with the number of migrations applied now. */
   prepareState(): Promise<number>;
 }
@@ -109,6 +111,9 @@ export async function startStack(
         return process;
       },
     };
+    const retention = report.step('retention');
+    retention(await services.prepareRetention());
+    throwIfAborted(aborted);
     await startDatabase(start);
     throwIfAborted(aborted);
     const migrated = report.step('tables');

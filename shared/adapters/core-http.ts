@@ -1,10 +1,12 @@
 // The core's admin API on 8443, over mutual TLS with the certificate of svc_api.
 
 import type { Core } from '../ports/core.ts';
+import type { CoreRetention } from '../ports/core-retention.ts';
 import { coreCertificates } from './core-certificates.ts';
 import { coreClients } from './core-clients.ts';
 import { corePlugins } from './core-plugins.ts';
 import { corePort } from './core-request.ts';
+import { coreRetention } from './core-retention.ts';
 import { coreStatus } from './core-status.ts';
 
 /** Enough for a page of two hundred users at once; a release serves 200 at most. */
@@ -18,6 +20,8 @@ export interface HttpCoreOptions {
 }
 
 export interface HttpCore extends Core {
+  /** On the same connections. */
+  retention: CoreRetention;
   /** Ends the kept connections. */
   close(): Promise<void>;
 }
@@ -43,6 +47,7 @@ export function httpCore({ url, dataDir }: HttpCoreOptions): HttpCore {
     ...coreClients(port),
     ...corePlugins(port),
     ...coreStatus(port),
+    retention: coreRetention(port),
     close: () => port.connections.close(),
   };
 }

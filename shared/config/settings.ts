@@ -83,12 +83,14 @@ export const SETTINGS = {
   }),
   RETENTION_CRON: optional(quartzSchedule(), {
     section: 'retention',
-    about: 'When retention runs, in the time zone of the core (default 0 0 3 * * ? once a retention variable is set)',
+    about:
+      'When retention runs: Quartz with seconds, in the time zone of the core (default 0 0 3 * * ? once days are set)',
     example: '0 0 3 * * ?',
   }),
   CORE_RETENTION_UNIT: optional(oneOf('days', 'seconds'), {
     section: 'retention',
-    about: 'What the core reads in its policy file: seconds for a TAK Server release, days for the embedded core',
+    about:
+      'What the core counts: seconds for a TAK Server release, days for the embedded core; needed with any of the above (embedded: set by itself)',
     example: 'days',
   }),
 

@@ -12,6 +12,7 @@ import { dns } from './dns.ts';
 import { identity } from './identity.ts';
 import type { HealthModule } from './module.ts';
 import { probe } from './probe.ts';
+import { retention } from './retention.ts';
 import { time } from './time.ts';
 import { tls } from './tls.ts';
 import { updates } from './updates.ts';
@@ -19,6 +20,7 @@ import { updates } from './updates.ts';
 export const HEALTH_MODULES: readonly HealthModule[] = [
   database,
   autovacuum,
+  retention,
   disk,
   certificates,
   tls,

@@ -53,7 +53,8 @@ export function healthModule<D extends object>(definition: ModuleDefinition<D>):
   return { name, remedy, measure };
 }
 
-async function within<T>(ms: number, work: Promise<T>): Promise<T> {
+/** Rejects when the work takes longer than that; it goes on all the same. */
+export async function within<T>(ms: number, work: Promise<T>): Promise<T> {
   const { promise: late, reject } = Promise.withResolvers<never>();
   const timer = setTimeout(() => reject(new Error(`No answer within ${ms / 1000} s`)), ms);
   try {

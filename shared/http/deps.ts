@@ -15,6 +15,7 @@ import type { Core } from '../ports/core.ts';
 import type { CoreAuthority } from '../ports/core-authority.ts';
 import type { CoreDevices } from '../ports/core-devices.ts';
 import type { CoreEnrollment } from '../ports/core-enrollment.ts';
+import type { CoreRetention } from '../ports/core-retention.ts';
 import type { Directory } from '../ports/directory.ts';
 import type { Doors } from '../ports/doors.ts';
 import type { EnrollmentTokens } from '../ports/enrollment-tokens.ts';
@@ -28,8 +29,13 @@ import type { Log } from '../ports/log.ts';
 import type { LogFiles } from '../ports/log-files.ts';
 import type { Monitored } from '../ports/monitored.ts';
 import type { Outlets } from '../ports/notifier.ts';
+import type { OpsJobs } from '../ports/ops-jobs.ts';
 import type { ProcessStatus } from '../ports/process-status.ts';
 import type { RequestStatistics } from '../ports/request-statistics.ts';
+import type { RetentionBook } from '../ports/retention-book.ts';
+import type { RetentionFacts } from '../ports/retention-facts.ts';
+import type { RetentionFiles } from '../ports/retention-files.ts';
+import type { Schedules } from '../ports/schedules.ts';
 import type { SignIns } from '../ports/sign-ins.ts';
 
 /** Callers that ask for the same thing at the same moment share one piece of work, where the host allows that. */
@@ -65,6 +71,15 @@ export interface Deps {
   enrollmentTokens: EnrollmentTokens;
   /** One revocation at a time per core. Its keys are nobody else's, so it may be taken inside the two others. */
   coreLock: Exclusive;
+  coreRetention: CoreRetention;
+  /** Its files; each method rejects with what is missing when CORE_DATA_DIR is unset. */
+  retentionFiles: RetentionFiles;
+  retentionFacts: RetentionFacts;
+  retentionBook: RetentionBook;
+  schedules: Schedules;
+  /** That of the core, by its name in the IANA database. */
+  timeZone: string;
+  opsJobs: OpsJobs;
   now: () => Date;
   health: HealthCache;
   jobRuns: JobRuns;

@@ -40,8 +40,11 @@ function wordsOf({ code, path, message, values }: Issue): string {
     /^Too (?:big|small): expected string to have ([<>]=)(\d+) characters$/.exec(message) ?? [];
   if (comparison === '>=') return bound === '1' ? 'must not be empty' : `must have at least ${bound} characters`;
   if (comparison === '<=') return `must have at most ${bound} characters`;
+  const [, least] = /^Too small: expected (?:number|int) to be >=(-?\d+)$/.exec(message) ?? [];
+  if (least !== undefined) return `must be ${least} or more`;
   const [, expected = '', received = ''] = /^Invalid input: expected (\w+), received (\w+)$/.exec(message) ?? [];
   if (expected === '') return message;
+  if (expected === 'int') return 'must be a whole number';
   const kind = KINDS[expected] ?? expected;
   if (received === 'undefined') return `is missing: give ${kind}`;
   if (expected === 'string' && received === 'array') return 'must be one text, not a list, nor be given several times';

@@ -64,16 +64,26 @@ function portOf({ port }: URL, scheme: string): string {
 /** True when it had to be waited for. */
 async function checkBody(c: Context<AppEnv>, type: string): Promise<boolean> {
   const declared = declaredLength(c);
-  if (declared === 0) return false;
+  if (declared === 0) return withoutBody(c, type);
   if (declared !== undefined) {
     requireType(c, type);
     requireSize(declared);
   }
   const { body } = c.req.raw;
-  if (body === null) return false;
+  if (body === null) return withoutBody(c, type);
   const bytes = await readBounded(body, () => requireType(c, type));
   if (bytes.length > 0) c.req.raw = withBody(c.req.raw, bytes, type);
+  else withoutBody(c, type);
   return true;
+}
+
+/** The right type without a body says nothing; what was read empty cannot be read again. False: nothing was waited for. */
+function withoutBody(c: Context<AppEnv>, type: string): false {
+  const { url, method, headers: given, signal } = c.req.raw;
+  const headers = new Headers(given);
+  if (isOfType(c, type)) headers.delete('content-type');
+  c.req.raw = new Request(url, { method, headers, signal });
+  return false;
 }
 
 /** Its type in the one spelling that everything after this understands. */
@@ -93,9 +103,13 @@ function declaredLength(c: Context<AppEnv>): number | undefined {
 }
 
 function requireType(c: Context<AppEnv>, type: string): void {
-  const given = c.req.header('content-type') ?? '';
-  if (given.split(';', 1)[0]?.trim().toLowerCase() === type) return;
+  if (isOfType(c, type)) return;
   throw new AppError('media_type', `A body must be ${type}.`);
+}
+
+function isOfType(c: Context<AppEnv>, type: string): boolean {
+  const given = c.req.header('content-type') ?? '';
+  return given.split(';', 1)[0]?.trim().toLowerCase() === type;
 }
 
 function requireSize(bytes: number): void {

@@ -12,6 +12,7 @@ import type { CoreDatabase } from './core-database.ts';
 import type { CoreDevices } from './core-devices.ts';
 import type { CoreEnrollment } from './core-enrollment.ts';
 import type { CoreFiles } from './core-files.ts';
+import type { CoreRetention } from './core-retention.ts';
 import type { Directory } from './directory.ts';
 import type { Disks } from './disks.ts';
 import type { Heartbeat } from './heartbeat.ts';
@@ -19,12 +20,17 @@ import type { HostNames } from './host-names.ts';
 import type { Identity } from './identity.ts';
 import type { Channel } from './notifier.ts';
 import type { ReleaseFeed } from './release-feed.ts';
+import type { RetentionBook } from './retention-book.ts';
+import type { RetentionFacts } from './retention-facts.ts';
+import type { RetentionFiles, WantedRetention } from './retention-files.ts';
+import type { Schedules } from './schedules.ts';
 import type { State } from './state.ts';
 import type { TlsEndpoint, TlsEndpoints } from './tls-endpoints.ts';
 
 /** What the settings ask for, as far as health compares it with what is. */
 export interface Wanted {
   tuning: DatabaseTuning;
+  retention: WantedRetention;
   /** Host names that must lead to this machine; addresses need no resolution and are left out. */
   publicNames: string[];
   /** Addresses that count as this machine's although no interface has them (behind NAT). */
@@ -63,6 +69,13 @@ export interface Monitored {
   coreEnrollment: CoreEnrollment;
   clientKeys: ClientKeys;
   certificateBook: CertificateBook;
+  coreRetention: Pick<CoreRetention, 'policy' | 'schedule' | 'runs'>;
+  retentionFiles: Pick<RetentionFiles, 'read'>;
+  retentionFacts: RetentionFacts;
+  retentionBook: RetentionBook;
+  schedules: Schedules;
+  /** That of the core. */
+  timeZone: string;
   directory: Directory;
   clocks: ClockSource[];
   parts: Part[];

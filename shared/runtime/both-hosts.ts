@@ -2,11 +2,15 @@
 
 import { certificateBookTable } from '../adapters/certificate-book-table.ts';
 import { type CoreConnections, coreDatabase } from '../adapters/core-database.ts';
+import { retentionFacts } from '../adapters/core-retention-facts.ts';
+import { cronSchedules } from '../adapters/cron-schedules.ts';
 import { enrollmentTokenTable } from '../adapters/enrollment-token-table.ts';
 import { httpClock } from '../adapters/http-clock.ts';
 import { jobRunTable } from '../adapters/job-run-table.ts';
 import type { RunSql } from '../adapters/kept-database.ts';
+import { opsJobTable } from '../adapters/ops-job-table.ts';
 import { releaseFeed } from '../adapters/release-feed.ts';
+import { retentionBookTable } from '../adapters/retention-book-table.ts';
 import { stateDatabase } from '../adapters/state-database.ts';
 import type { LoadedSettings } from '../config/load-settings.ts';
 import { showSettings } from '../config/shown-settings.ts';
@@ -28,7 +32,11 @@ export interface HostFacts {
   /** The address of --listen. */
   listen: string | undefined;
   nodeVersion: string;
+  /** Of this machine, which is the core's too. */
+  timeZone: string;
   core: CoreConnections;
+  /** For figures of retention: what takes long there holds up nothing else. */
+  figures: RunSql;
   state: RunSql;
   exclusive: Exclusive;
   smtp: SmtpFactory;
@@ -41,6 +49,8 @@ export const CORE = {
   variable: 'CORE_DATABASE_URL',
   lockTimeoutMs: 300,
 };
+/** Figures of retention, each limited by itself. */
+export const FIGURES = { ...CORE, name: 'holdfast-retention', withinMs: 30_000 };
 export const STATE = { name: 'holdfast', called: 'our own database', variable: 'DATABASE_URL' };
 /** A lock that is held while the identity provider is asked twice. */
 export const EXCLUSIVE = { ...STATE, name: 'holdfast-exclusive', withinMs: 30_000 };
@@ -63,6 +73,11 @@ type Shared = Pick<
   | 'jobRuns'
   | 'certificateBook'
   | 'enrollmentTokens'
+  | 'retentionFacts'
+  | 'retentionBook'
+  | 'schedules'
+  | 'timeZone'
+  | 'opsJobs'
   | 'notify'
   | 'place'
 > & {
@@ -74,6 +89,10 @@ type Shared = Pick<
     | 'state'
     | 'identity'
     | 'certificateBook'
+    | 'retentionFacts'
+    | 'retentionBook'
+    | 'schedules'
+    | 'timeZone'
     | 'clocks'
     | 'parts'
     | 'releases'
@@ -82,12 +101,18 @@ type Shared = Pick<
 };
 
 export function sharedDeps(facts: HostFacts): Shared {
-  const { startedAt, loaded, thresholds, listen, nodeVersion, core, state, exclusive, smtp } = facts;
+  const { startedAt, loaded, thresholds, listen, nodeVersion, timeZone, core, figures, state, exclusive, smtp } = facts;
   const { settings, sources } = loaded;
   const notify = outletsOf(settings, smtp);
   const database = coreDatabase(core);
   const identity = identityOf(settings, exclusive);
   const certificateBook = certificateBookTable(state);
+  const retention = {
+    retentionFacts: retentionFacts(figures),
+    retentionBook: retentionBookTable(state),
+    schedules: cronSchedules,
+    timeZone,
+  };
   return {
     release: RELEASE,
     now: () => new Date(),
@@ -99,6 +124,8 @@ export function sharedDeps(facts: HostFacts): Shared {
     jobRuns: jobRunTable(state),
     certificateBook,
     enrollmentTokens: enrollmentTokenTable(state),
+    ...retention,
+    opsJobs: opsJobTable(state),
     notify,
     place: placeOf(settings, listen),
     monitored: {
@@ -108,6 +135,7 @@ export function sharedDeps(facts: HostFacts): Shared {
       state: stateDatabase(state),
       identity,
       certificateBook,
+      ...retention,
       clocks: clocksOf(database, settings.IDENTITY_URL),
       parts: partsOf(database, nodeVersion),
       recipients: recipientsOf(notify),

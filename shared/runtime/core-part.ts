@@ -9,6 +9,7 @@ import { coreDevices } from '../adapters/core-devices.ts';
 import { httpEnrollment } from '../adapters/core-enrollment.ts';
 import { httpCore } from '../adapters/core-http.ts';
 import { pkcs12Bundles } from '../adapters/pkcs12-bundles.ts';
+import { retentionFiles } from '../adapters/retention-files.ts';
 import type { Settings } from '../config/settings.ts';
 import { AppError } from '../domain/app-error.ts';
 import type { AdminGrants } from '../ports/admin-grants.ts';
@@ -18,6 +19,8 @@ import type { Core } from '../ports/core.ts';
 import type { CoreAuthority } from '../ports/core-authority.ts';
 import type { CoreDevices } from '../ports/core-devices.ts';
 import type { CoreEnrollment } from '../ports/core-enrollment.ts';
+import type { CoreRetention } from '../ports/core-retention.ts';
+import type { RetentionFiles } from '../ports/retention-files.ts';
 import { EXPOSED } from './host-calls.ts';
 
 export interface CoreParts {
@@ -28,12 +31,14 @@ export interface CoreParts {
   adminGrants: AdminGrants;
   clientKeys: ClientKeys;
   bundles: Bundles;
+  coreRetention: CoreRetention;
+  retentionFiles: RetentionFiles;
 }
 
 export function corePartsOf(settings: Settings): CoreParts {
   const files = filesOf(settings);
   return {
-    core: coreOf(settings),
+    ...coreOf(settings),
     coreEnrollment: enrollmentOf(settings),
     coreDevices: devicesOf(settings, files.clientKeys),
     ...files,
@@ -41,17 +46,21 @@ export function corePartsOf(settings: Settings): CoreParts {
   };
 }
 
-function filesOf({ CORE_DATA_DIR: data }: Settings): Pick<CoreParts, 'coreAuthority' | 'adminGrants' | 'clientKeys'> {
+type Files = Pick<CoreParts, 'coreAuthority' | 'adminGrants' | 'clientKeys' | 'retentionFiles'>;
+
+function filesOf({ CORE_DATA_DIR: data }: Settings): Files {
   if (data === undefined)
     return {
       coreAuthority: unplaced('CORE_DATA_DIR', ['certificate', 'revocationList']),
       adminGrants: unplaced('CORE_DATA_DIR', ['give', 'take']),
       clientKeys: unplaced('CORE_DATA_DIR', ['keep', 'read', 'kept', 'remove']),
+      retentionFiles: unplaced('CORE_DATA_DIR', ['read', 'sync', 'log']),
     };
   return {
     coreAuthority: coreAuthorityFiles(data),
     adminGrants: adminGrantSpool(join(data, 'admin-grants')),
     clientKeys: clientKeyFiles(join(data, 'certs/holdfast')),
+    retentionFiles: retentionFiles(data),
   };
 }
 
@@ -63,9 +72,13 @@ function devicesOf(
   return coreDevices({ apiUrl, streamingUrl, caFile: join(data, 'certs/files/ca.pem'), clientKeys });
 }
 
-function coreOf({ CORE_API_URL: url, CORE_DATA_DIR: dataDir }: Settings): Core {
-  if (url !== undefined && dataDir !== undefined) return httpCore({ url, dataDir });
-  return unplaced(url === undefined ? 'CORE_API_URL' : 'CORE_DATA_DIR', EXPOSED.core);
+function coreOf({ CORE_API_URL: url, CORE_DATA_DIR: dataDir }: Settings): Pick<CoreParts, 'core' | 'coreRetention'> {
+  if (url !== undefined && dataDir !== undefined) {
+    const core = httpCore({ url, dataDir });
+    return { core, coreRetention: core.retention };
+  }
+  const variable = url === undefined ? 'CORE_API_URL' : 'CORE_DATA_DIR';
+  return { core: unplaced(variable, EXPOSED.core), coreRetention: unplaced(variable, EXPOSED.coreRetention) };
 }
 
 function enrollmentOf({ CORE_ENROLLMENT_URL: url, CORE_DATA_DIR: dataDir }: Settings): CoreEnrollment {

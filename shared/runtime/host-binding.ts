@@ -22,6 +22,8 @@ export function hostBinding(deps: NodeDeps, token: string): (request: Request) =
     core: deps.core,
     coreEnrollment: deps.coreEnrollment,
     coreDevices: deps.coreDevices,
+    coreRetention: deps.coreRetention,
+    retentionFiles: deps.retentionFiles,
     coreAuthority: deps.coreAuthority,
     adminGrants: deps.adminGrants,
     clientKeys: deps.clientKeys,

@@ -36,6 +36,8 @@ export const EXPOSED = {
   ],
   coreEnrollment: ['enroll', 'rules'],
   coreDevices: ['roles', 'connect', 'answers', 'send', 'received', 'close'],
+  coreRetention: ['policy', 'changePolicy', 'schedule', 'changeSchedule', 'missionArchiving', 'begin', 'runs'],
+  retentionFiles: ['read', 'sync', 'log'],
   coreAuthority: ['certificate', 'revocationList'],
   adminGrants: ['give', 'take'],
   clientKeys: ['keep', 'read', 'kept', 'remove'],

@@ -33,7 +33,7 @@ import type { AppliedPasswords } from '../ports/applied-passwords.ts';
 import type { QuickDoors } from '../ports/doors.ts';
 import type { Job } from '../ports/job.ts';
 import type { Log } from '../ports/log.ts';
-import { CORE, CORE_LOCK, DEVICE_LOCK, EXCLUSIVE, PEOPLE_LOCK, sharedDeps, STATE } from './both-hosts.ts';
+import { CORE, CORE_LOCK, DEVICE_LOCK, EXCLUSIVE, FIGURES, PEOPLE_LOCK, sharedDeps, STATE } from './both-hosts.ts';
 import type { Configuration } from './configuration.ts';
 import { watchConfiguration } from './configuration-watch.ts';
 import { corePartsOf } from './core-part.ts';
@@ -84,6 +84,8 @@ export function nodeDeps({
     thresholds,
     listen: handover.tls?.address,
     nodeVersion: process.versions.node,
+    timeZone: ownTimeZone(),
+    figures: keptDatabase(settings.CORE_DATABASE_URL, FIGURES),
     core: {
       run: keptDatabase(settings.CORE_DATABASE_URL, CORE),
       runSizes: keptDatabase(settings.CORE_DATABASE_URL, CORE),
@@ -164,6 +166,11 @@ export function nodeDeps({
     together: sharingTogether(),
   };
   return deps;
+}
+
+/** The core is on the same machine, or told the same TZ. */
+export function ownTimeZone(): string {
+  return Intl.DateTimeFormat().resolvedOptions().timeZone;
 }
 
 /** An alert must be on its way within seconds, also when the database only hangs. */

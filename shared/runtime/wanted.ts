@@ -3,6 +3,7 @@
 import type { Settings } from '../config/settings.ts';
 import { isIpAddress, isWildcardAddress, urlHost } from '../domain/host-name.ts';
 import type { Wanted } from '../ports/monitored.ts';
+import type { WantedRetention } from '../ports/retention-files.ts';
 import type { TlsEndpoint } from '../ports/tls-endpoints.ts';
 
 const STREAMING_PORT = 8089;
@@ -18,6 +19,7 @@ export function wantedOf(settings: Settings, listen: string | undefined): Wanted
       costLimit: settings.DB_AUTOVACUUM_COST_LIMIT,
       maintenanceWorkMem: settings.DB_MAINTENANCE_WORK_MEM,
     },
+    retention: wantedRetention(settings),
     publicNames: hosts.filter((host) => !isIpAddress(host)),
     publicAddresses: settings.PUBLIC_ADDRESSES ?? [],
     tlsEndpoints: tlsEndpointsOf(settings, hosts, listen),
@@ -26,6 +28,16 @@ export function wantedOf(settings: Settings, listen: string | undefined): Wanted
       enrollment: ownEndpoint(settings.CORE_ENROLLMENT_URL),
       streaming: ownEndpoint(settings.CORE_STREAMING_URL),
     },
+  };
+}
+
+/** What the variables of retention ask for. */
+export function wantedRetention(settings: Settings): WantedRetention {
+  return {
+    cot: settings.COT_RETENTION_DAYS,
+    geochat: settings.GEOCHAT_RETENTION_DAYS,
+    cron: settings.RETENTION_CRON,
+    unit: settings.CORE_RETENTION_UNIT,
   };
 }
 

@@ -8,7 +8,7 @@ import { loadSettings } from '../config/load-settings.ts';
 import type { Thresholds } from '../domain/thresholds.ts';
 import type { Deps } from '../http/deps.ts';
 import type { Log } from '../ports/log.ts';
-import { CORE, CORE_LOCK, DEVICE_LOCK, EXCLUSIVE, PEOPLE_LOCK, sharedDeps, STATE } from './both-hosts.ts';
+import { CORE, CORE_LOCK, DEVICE_LOCK, EXCLUSIVE, FIGURES, PEOPLE_LOCK, sharedDeps, STATE } from './both-hosts.ts';
 import { handoverSchema } from './handover.ts';
 import { hostAssets, hostCall, hostPort, type ServiceBinding } from './host-ports.ts';
 
@@ -25,13 +25,14 @@ const factsSchema = z.object({
   handover: handoverSchema,
   startedAt: z.iso.datetime(),
   nodeVersion: z.string(),
+  timeZone: z.string(),
   thresholds: z.custom<Thresholds>(),
 });
 
 export type WorkerFacts = z.infer<typeof factsSchema>;
 
 export function workerdDeps(env: WorkerEnv): Deps {
-  const { handover, startedAt, nodeVersion, thresholds } = factsSchema.parse(JSON.parse(env.FACTS));
+  const { handover, startedAt, nodeVersion, timeZone, thresholds } = factsSchema.parse(JSON.parse(env.FACTS));
   const loaded = loadSettings(handover.layers, handover.mode);
   const { settings } = loaded;
   const uncoded = 'connection';
@@ -42,6 +43,8 @@ export function workerdDeps(env: WorkerEnv): Deps {
     thresholds,
     listen: handover.tls?.address,
     nodeVersion,
+    timeZone,
+    figures: freshConnections(settings.CORE_DATABASE_URL, { ...FIGURES, uncoded }),
     core: { run: freshConnections(settings.CORE_DATABASE_URL, { ...CORE, uncoded }) },
     state: freshConnections(settings.DATABASE_URL, { ...STATE, uncoded }),
     exclusive: exclusiveByDatabase(freshConnections(settings.DATABASE_URL, { ...EXCLUSIVE, uncoded }), {
@@ -56,6 +59,8 @@ export function workerdDeps(env: WorkerEnv): Deps {
   const coreEnrollment = hostPort(call, 'coreEnrollment');
   const coreDevices = hostPort(call, 'coreDevices');
   const clientKeys = hostPort(call, 'clientKeys');
+  const coreRetention = hostPort(call, 'coreRetention');
+  const retentionFiles = hostPort(call, 'retentionFiles');
   return {
     ...shared,
     log: consoleLog(),
@@ -79,6 +84,8 @@ export function workerdDeps(env: WorkerEnv): Deps {
     adminGrants: hostPort(call, 'adminGrants'),
     clientKeys,
     bundles: hostPort(call, 'bundles'),
+    coreRetention,
+    retentionFiles,
     alerts,
     heartbeat,
     logFiles: hostPort(call, 'logFiles'),
@@ -90,6 +97,8 @@ export function workerdDeps(env: WorkerEnv): Deps {
       coreEnrollment,
       coreDevices,
       clientKeys,
+      coreRetention,
+      retentionFiles,
       alerts,
       heartbeat,
       disks: hostPort(call, 'disks'),

@@ -12,6 +12,7 @@ import { amongAdministrators } from './administrators.ts';
 import { channelsThatExist, replaceChannels } from './channel-membership.ts';
 import { CERTIFICATE_FINISHES, finishIssue } from './finish-certificates.ts';
 import { finishServiceAccount } from './finish-service-account.ts';
+import { finishRetention, type FinishRetentionDeps } from './finish-retention.ts';
 import { channelsOf, type PeopleDeps } from './people.ts';
 import { oneAtATime, type ServiceAccountDeps } from './service-accounts.ts';
 import {
@@ -41,7 +42,8 @@ const changeSchema = z.object({
 const groupsSchema = z.object({ id: z.int(), groups: z.array(z.string()) });
 const createSchema = z.object({ groups: z.array(z.string()) });
 
-type Finish = (deps: ServiceAccountDeps, intent: OpenIntent, detail: unknown) => Promise<Conclusion>;
+type FinishDeps = ServiceAccountDeps & FinishRetentionDeps;
+type Finish = (deps: FinishDeps, intent: OpenIntent, detail: unknown) => Promise<Conclusion>;
 
 const FINISHES: Record<string, Finish> = {
   'user.create': finishCreate,
@@ -54,6 +56,7 @@ const FINISHES: Record<string, Finish> = {
   'service_account.create': finishServiceAccount,
   'service_account.delete': finishServiceAccount,
   'service_account.certificate': finishServiceCertificate,
+  'retention.change': finishRetention,
 };
 /** What ends the sign-ins of a person always; a change may do so too. */
 const ENDS = new Set(['user.create', 'user.deactivate', 'user.expire', 'user.password']);
@@ -62,7 +65,7 @@ const ENDS = new Set(['user.create', 'user.deactivate', 'user.expire', 'user.pas
  * Resolves with the result of the outcome that was written. Rejects when the provider does not answer: the intent stays
  * open, and may be tried again.
  */
-export async function finishIntent(deps: ServiceAccountDeps, intent: OpenIntent): Promise<AuditResult> {
+export async function finishIntent(deps: FinishDeps, intent: OpenIntent): Promise<AuditResult> {
   const { action, target, request_id: requestId, seq } = intent;
   const detail = readDetail(intent);
   const conclusion = await conclude(deps, intent, detail);
@@ -81,7 +84,7 @@ export async function finishIntent(deps: ServiceAccountDeps, intent: OpenIntent)
   return conclusion.result;
 }
 
-async function conclude(deps: ServiceAccountDeps, intent: OpenIntent, detail: unknown): Promise<Conclusion> {
+async function conclude(deps: FinishDeps, intent: OpenIntent, detail: unknown): Promise<Conclusion> {
   const finish = FINISHES[intent.action];
   if (finish === undefined) return { result: 'unknown', detail: { reason: 'it is not known whether it was done' } };
   const { left, overtaken } = leftOf(intent, detail);

@@ -3,6 +3,7 @@
 import { loadSettings } from '../../shared/config/load-settings.ts';
 import { showSettings } from '../../shared/config/shown-settings.ts';
 import { DEFAULT_THRESHOLDS } from '../../shared/config/thresholds.ts';
+import { cronSchedules } from '../../shared/adapters/cron-schedules.ts';
 import { memoryHealthCache } from '../../shared/adapters/memory-health-cache.ts';
 import { memoryJobStatistics } from '../../shared/adapters/memory-job-statistics.ts';
 import {
@@ -20,7 +21,9 @@ import { fakeCertificateBook, fakeEnrollmentTokens } from './certificate-book.ts
 import { type FakeCore, fakeCore } from './core.ts';
 import { type FakeDirectory, fakeDirectory } from './directory.ts';
 import { type FakeIdentity, fakeIdentity } from './identity.ts';
+import { fakeOpsJobs } from './ops-jobs.ts';
 import { fakeJobRuns, fakeMonitored, type World, world } from './monitored.ts';
+import type { FakeRetention } from './retention.ts';
 import { type FakeSignIns, fakeSignIns } from './sign-ins.ts';
 import type { Fields, Log } from '../../shared/ports/log.ts';
 import type { ProcessStatus } from '../../shared/ports/process-status.ts';
@@ -70,6 +73,8 @@ export interface FakeDeps extends Deps {
   audit: FakeAudit;
   /** The core behind the ports. */
   theCore: FakeCore;
+  /** Retention at the core behind the ports: that of the world. */
+  retention: FakeRetention;
 }
 
 /** Deps with the web-admin password and the metrics token above, and one log called `management`. */
@@ -111,6 +116,14 @@ export function fakeDeps(values: Record<string, string> = {}, around: World = wo
   const { core, coreEnrollment, coreDevices, coreAuthority, adminGrants, clientKeys, bundles } = theCore;
   const deps: FakeDeps = {
     theCore,
+    retention: around.retention,
+    coreRetention: around.retention.coreRetention,
+    retentionFiles: around.retention.retentionFiles,
+    retentionFacts: around.retention.retentionFacts,
+    retentionBook: around.retentionBook,
+    schedules: cronSchedules,
+    timeZone: 'UTC',
+    opsJobs: fakeOpsJobs(),
     core,
     coreEnrollment,
     coreDevices,

@@ -1,5 +1,6 @@
 // Honest in-memory ports for what the health modules look at: change a member to change the world.
 
+import { cronSchedules } from '../../shared/adapters/cron-schedules.ts';
 import { AppError } from '../../shared/domain/app-error.ts';
 import { type History, NO_HISTORY } from '../../shared/domain/evaluate.ts';
 import type { AlertSummary } from '../../shared/ports/alerts.ts';
@@ -11,6 +12,7 @@ import type { DiskUse } from '../../shared/ports/disks.ts';
 import type { HeartbeatState } from '../../shared/ports/heartbeat.ts';
 import type { Claim, JobRuns } from '../../shared/ports/job-runs.ts';
 import type { CertificateBook } from '../../shared/ports/certificate-book.ts';
+import type { RetentionBook } from '../../shared/ports/retention-book.ts';
 import type { Monitored, Wanted } from '../../shared/ports/monitored.ts';
 import type { Channel } from '../../shared/ports/notifier.ts';
 import type { TlsEndpoint, TlsState } from '../../shared/ports/tls-endpoints.ts';
@@ -19,6 +21,8 @@ import { type FakeCore, fakeCore } from './core.ts';
 import { type FakeDirectory, fakeDirectory } from './directory.ts';
 import { type FakeIdentity, fakeIdentity } from './identity.ts';
 import { addProbe, signInByProvider } from './probe.ts';
+import { type FakeRetention, fakeRetention } from './retention.ts';
+import { fakeRetentionBook } from './retention-book.ts';
 
 export const NOW = new Date('2026-03-04T05:06:07.000Z');
 
@@ -78,6 +82,8 @@ export interface World {
   /** Whom it lets in; what the module identity finds in it is `admins`. */
   directory: FakeDirectory;
   certificateBook: CertificateBook;
+  retention: FakeRetention;
+  retentionBook: RetentionBook;
   /** Who our API token belongs to; an error where it is refused. */
   caller: { username: string; isSuperuser: boolean } | Error;
   /** Members of core_ROLE_ADMIN in each base; undefined: no such group. */
@@ -94,7 +100,9 @@ export function world(): World {
   const directory = fakeDirectory(() => NOW);
   const certificateBook = fakeCertificateBook();
   void addProbe({ core, provider, directory, certificateBook });
-  return {
+  const made: World = {
+    retention: fakeRetention(() => made.now),
+    retentionBook: fakeRetentionBook(() => made.now),
     core,
     provider,
     directory,
@@ -102,6 +110,7 @@ export function world(): World {
     now: NOW,
     wanted: {
       tuning: { scaleFactor: 0.05, costLimit: 1000, maintenanceWorkMem: '256MB' },
+      retention: { cot: undefined, geochat: undefined, cron: undefined, unit: 'days' },
       publicNames: [],
       publicAddresses: [],
       tlsEndpoints: [],
@@ -150,6 +159,7 @@ export function world(): World {
     recipients: { email: 2 },
     heartbeat: undefined,
   };
+  return made;
 }
 
 export function table(name: string, dead: number, live: number): TableStatistics {
@@ -244,6 +254,20 @@ export function fakeMonitored(of: World): Monitored {
     get certificateBook() {
       return of.certificateBook;
     },
+    get coreRetention() {
+      return of.retention.coreRetention;
+    },
+    get retentionFiles() {
+      return of.retention.retentionFiles;
+    },
+    get retentionFacts() {
+      return of.retention.retentionFacts;
+    },
+    get retentionBook() {
+      return of.retentionBook;
+    },
+    schedules: cronSchedules,
+    timeZone: 'UTC',
     directory: {
       signIn: signInByProvider(of),
       find: (username) => of.directory.find(username),

@@ -91,9 +91,23 @@ function oneAtATime(): FakeDeps['peopleLock'] {
 
 export class Died extends Error {}
 
-type Port = 'identity' | 'core' | 'coreEnrollment' | 'coreDevices' | 'coreAuthority' | 'clientKeys' | 'certificateBook';
+type Port =
+  | 'identity'
+  | 'core'
+  | 'coreEnrollment'
+  | 'coreDevices'
+  | 'coreAuthority'
+  | 'clientKeys'
+  | 'certificateBook'
+  | 'coreRetention'
+  | 'retentionBook'
+  | 'opsJobs'
+  | 'health';
 /** Everything that a revocation touches. */
 export const OF_REVOCATION: readonly Port[] = ['identity', 'core', 'coreDevices', 'clientKeys', 'certificateBook'];
+
+/** Everything that a run of retention touches once it is ordered. */
+export const OF_RETENTION: readonly Port[] = ['coreRetention', 'retentionBook', 'opsJobs', 'health'];
 
 /**
  * The same deps in a process that dies at the `nth` call (from 1) to these ports, the provider if nothing is said: before the

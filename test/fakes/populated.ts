@@ -3,6 +3,7 @@
 
 import { memoryHealthCache } from '../../shared/adapters/memory-health-cache.ts';
 import { run as pollHealth } from '../../jobs/poll-health.ts';
+import { DEFAULT_SCHEDULE, KEEP_ALL } from '../../shared/domain/retention.ts';
 import type { Status } from '../../shared/domain/status.ts';
 import { HEALTH_MODULES } from '../../shared/health/index.ts';
 import type { Measurement } from '../../shared/ports/health-cache.ts';
@@ -44,6 +45,7 @@ function populatedWorld(): World {
 export async function populatedDeps(): Promise<ReturnType<typeof fakeDeps>> {
   const around = populatedWorld();
   await around.certificateBook.recordCanary({ at: NOW.toISOString(), ok: true, problem: null, coreStartedAt: null });
+  await keepThirtyDays(around);
   const deps = fakeDeps({}, around);
   const names = [...new Set([...HEALTH_MODULES.map(({ name }) => name), 'alerts'])];
   const health = memoryHealthCache({
@@ -67,6 +69,27 @@ export async function populatedDeps(): Promise<ReturnType<typeof fakeDeps>> {
   deps.requests.answered('GET', 200, 0.002);
   deps.requests.answered('POST', 422, 0.2);
   return deps;
+}
+
+/** Days, a schedule, and a run of last night. */
+async function keepThirtyDays({ retention, retentionBook }: World): Promise<void> {
+  const policy = { ...KEEP_ALL, cot: 30 };
+  Object.assign(retention, { policy, schedule: DEFAULT_SCHEDULE });
+  retention.files = { policy: { ...policy }, exemptKeywords: [], schedule: DEFAULT_SCHEDULE };
+  await retentionBook.seenInForce('2026-02-01T00:00:00.000Z', { policy, schedule: DEFAULT_SCHEDULE });
+  retention.runs.push({
+    id: '0d9c3f3e-5f57-4c3c-9a0e-2f0b8f3f6a11',
+    trigger: 'schedule',
+    state: 'done',
+    startedAt: '2026-03-04T03:00:00.000Z',
+    finishedAt: '2026-03-04T03:02:00.000Z',
+    limits: { cot: '2026-02-02T03:00:00.000Z' },
+    rows: { cot: 1200 },
+    included: { cot: 0, files: 0 },
+    expected: 1200,
+    bytes: 1_200_000,
+    error: null,
+  });
 }
 
 /** A measurement as a module makes it. */

@@ -66,6 +66,12 @@ it('people are changed under the lock of people, and lose what they have inside 
   expect(locks()).toEqual(['peopleLock', 'peopleLock > coreLock']);
 });
 
+it('retention is changed under the lock of devices, for it waits for the core', async () => {
+  world.deps.settings = { ...world.deps.settings, CORE_RETENTION_UNIT: 'days' };
+  await asked('PUT', '/api/retention', { policy: { cot: 30 } });
+  expect(locks()).toEqual(['deviceLock']);
+});
+
 it('what was broken off is finished under the lock of its kind', async () => {
   const { deps, around } = world;
   const intend = (

@@ -65,6 +65,7 @@ describe('GET /metrics', () => {
     ]);
     expect(samples(families, 'holdfast_database_total_bytes')).toEqual([[{}, 30e6]]);
     expect(samples(families, 'holdfast_alerts_pending')).toEqual([[{}, 3]]);
+    expect(samples(families, 'holdfast_retention_type_kept_seconds')).toEqual([[{ name: 'cot' }, 30 * 86_400]]);
     expect(samples(families, 'holdfast_build')).toEqual([[{ version: '1.2.3' }, 1]]);
   });
 
@@ -254,7 +255,7 @@ function figuresIn(value: unknown, key = ''): number[] {
   if (typeof value === 'number') {
     if (key.endsWith('_pct')) return [value / 100];
     if (key.endsWith('hours_left')) return [value * 3600];
-    return [key.endsWith('days_left') ? value * 86_400 : value];
+    return [/days(_left)?$/.test(key) ? value * 86_400 : value];
   }
   if (typeof value !== 'object' || value === null) return [];
   return Object.entries(value).flatMap(([name, member]) => figuresIn(member, name));

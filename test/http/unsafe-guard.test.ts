@@ -294,4 +294,16 @@ describe('over a socket', () => {
     expect((await answerTo(emptied, ['0\r\n\r\n'])).answer).toMatch(/^HTTP\/1\.1 200 /);
     expect((await answerTo(['DELETE /api/echo HTTP/1.1'])).answer).toMatch(/^HTTP\/1\.1 200 /);
   });
+
+  it.each(['POST', 'PUT', 'PATCH'])(
+    '%s without a body, or with an empty one, is told what is missing',
+    async (method) => {
+      const bare = await answerTo([`${method} /api/echo HTTP/1.1`]);
+      expect(bare.answer).toMatch(/^HTTP\/1\.1 422 .*text: is missing: give text/s);
+      const typed = await answerTo([`${method} /api/echo HTTP/1.1`, 'Content-Type: application/json']);
+      expect(typed.answer).toMatch(/^HTTP\/1\.1 422 /);
+      const emptied = [`${method} /api/echo HTTP/1.1`, 'Content-Type: application/json', 'Content-Length: 0'];
+      expect((await answerTo(emptied)).answer).toMatch(/^HTTP\/1\.1 422 /);
+    },
+  );
 });

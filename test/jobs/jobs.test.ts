@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -110,9 +111,21 @@ describe('prune-job-runs', () => {
     const deps = fakeDeps({}, around);
     await runJob(job({}), deps, 'me', NOW);
     around.now = at(29 * 86_400);
-    expect(await pruneJobRuns(deps, around.now)).toEqual({ removed: 0 });
+    expect(await pruneJobRuns(deps, around.now)).toMatchObject({ removed: 0 });
     around.now = at(31 * 86_400);
-    expect(await pruneJobRuns(deps, around.now)).toEqual({ removed: 1 });
+    expect(await pruneJobRuns(deps, around.now)).toMatchObject({ removed: 1 });
+  });
+
+  it('removes long work that ended three months ago, and never what is open', async () => {
+    const deps = fakeDeps();
+    const jobs = [randomUUID(), randomUUID()] as const;
+    const [ended, open] = jobs;
+    await deps.opsJobs.add({ id: ended, kind: 'vacuum', actor: 'ada', input: {}, now: at(0).toISOString() });
+    await deps.opsJobs.change(ended, { state: 'failed', finishedAt: at(60).toISOString() });
+    await deps.opsJobs.add({ id: open, kind: 'vacuum', actor: 'ada', input: {}, now: at(0).toISOString() });
+    expect(await pruneJobRuns(deps, at(90 * 86_400))).toMatchObject({ ops_jobs_removed: 0 });
+    expect(await pruneJobRuns(deps, at(91 * 86_400))).toMatchObject({ ops_jobs_removed: 1 });
+    expect(await Promise.all(jobs.map((id) => deps.opsJobs.get(id)))).toEqual([undefined, expect.anything()]);
   });
 });
 

@@ -7,6 +7,7 @@ import appliedPasswords from './0004-applied-passwords.sql';
 import signIns from './0005-sign-ins.sql';
 import audit from './0006-audit.sql';
 import certificates from './0007-certificates.sql';
+import retention from './0008-retention.sql';
 import type { Migration } from '../migrate.ts';
 
 export const MIGRATIONS: readonly Migration[] = [
@@ -17,4 +18,5 @@ export const MIGRATIONS: readonly Migration[] = [
   { number: 5, name: 'sign-ins', sql: signIns },
   { number: 6, name: 'audit', sql: audit },
   { number: 7, name: 'certificates', sql: certificates },
+  { number: 8, name: 'retention', sql: retention },
 ];

@@ -1,0 +1,63 @@
+// GET /api/ops/jobs: long work that somebody has asked for, how far it is and what became of it.
+
+import { z } from '@hono/zod-openapi';
+import { AppError } from '../shared/domain/app-error.ts';
+import type { Deps } from '../shared/http/deps.ts';
+import type { App } from '../shared/http/env.ts';
+import { pageOf, pagingQuery } from '../shared/http/listing.ts';
+import { opsJobSchema, shownOpsJob } from '../shared/http/ops-job-schemas.ts';
+import { apiRoute, jsonAnswer } from '../shared/http/route.ts';
+import { OPS_JOB_STATES } from '../shared/ports/ops-jobs.ts';
+
+const tags = ['jobs'];
+
+const listRoute = apiRoute(
+  {
+    method: 'get',
+    path: '/api/ops/jobs',
+    summary: 'Long work that somebody has asked for, newest first; what has ended is kept for 90 days',
+    tags,
+    request: {
+      query: z.object({
+        kind: z
+          .string()
+          .regex(/^[\w-]{1,100}$/, 'must be a kind of job, such as retention')
+          .optional(),
+        state: z.enum(OPS_JOB_STATES).optional(),
+        ...pagingQuery(),
+      }),
+    },
+    responses: { 200: jsonAnswer('A page', pageOf(opsJobSchema, 'OpsJobPage')) },
+  },
+  { access: 'viewer', fails: ['invalid'] },
+);
+
+const readRoute = apiRoute(
+  {
+    method: 'get',
+    path: '/api/ops/jobs/{id}',
+    summary: 'One job: how far it is, and what became of it',
+    tags,
+    request: { params: z.object({ id: z.string() }) },
+    responses: { 200: jsonAnswer('The job', opsJobSchema) },
+  },
+  { access: 'viewer', fails: ['not_found'] },
+);
+
+/** Adds the routes of this file. */
+export function opsJobsFunction(app: App, deps: Deps): void {
+  app.openapi(listRoute, async function listJobs(c) {
+    const { page, page_size, kind, state } = c.req.valid('query');
+    const filter = { ...(kind === undefined ? {} : { kind }), ...(state === undefined ? {} : { state }) };
+    const { results, count } = await deps.opsJobs.list(filter, (page - 1) * page_size, page_size);
+    c.header('Cache-Control', 'no-store');
+    return c.json({ results: results.map(shownOpsJob), count, page, page_size }, 200);
+  });
+  app.openapi(readRoute, async function readJob(c) {
+    const { id } = c.req.valid('param');
+    const job = await deps.opsJobs.get(id.toLowerCase());
+    if (job === undefined) throw new AppError('not_found', 'There is no such job; GET /api/ops/jobs lists them.');
+    c.header('Cache-Control', 'no-store');
+    return c.json(shownOpsJob(job), 200);
+  });
+}

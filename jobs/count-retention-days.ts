@@ -1,0 +1,14 @@
+// Counts the rows of events and of chat per day. While the database of the core is away there is nothing to count.
+
+import { AppError } from '../shared/domain/app-error.ts';
+import type { Deps } from '../shared/http/deps.ts';
+import { countRetentionDays } from '../shared/verbs/count-retention-days.ts';
+
+export async function run(deps: Deps, _now: Date, signal: AbortSignal): Promise<Record<string, unknown>> {
+  try {
+    return { ...(await countRetentionDays(deps, signal)) };
+  } catch (error) {
+    if (error instanceof AppError && error.code === 'unavailable') return { days: null, problem: error.message };
+    throw error;
+  }
+}

@@ -1,0 +1,15 @@
+// Carries on the run of retention that somebody has ordered: one step, every few seconds while there is one.
+
+import type { Deps } from '../shared/http/deps.ts';
+import { carryOnRetention, type Step } from '../shared/verbs/carry-on-retention.ts';
+import { openRetentionJob } from '../shared/verbs/retention-jobs.ts';
+
+export const EVERY_SECONDS = 2;
+
+export async function isWanted({ opsJobs }: Deps): Promise<boolean> {
+  return (await openRetentionJob(opsJobs)) !== undefined;
+}
+
+export async function run(deps: Deps): Promise<{ step: Step }> {
+  return { step: await carryOnRetention(deps) };
+}

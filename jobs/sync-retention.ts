@@ -1,0 +1,15 @@
+// Keeps in force what the variables of retention say: in the core while it runs, in its files while it does not.
+
+import type { Deps } from '../shared/http/deps.ts';
+import { asksForRetention, syncRetention } from '../shared/verbs/sync-retention.ts';
+
+/** Without a variable nothing is ours to put right. */
+export async function isWanted({ monitored }: Deps): Promise<boolean> {
+  return asksForRetention(monitored.wanted.retention);
+}
+
+export async function run(deps: Deps, _now: Date, signal: AbortSignal): Promise<{ changed: number }> {
+  const { where, said } = await syncRetention(deps, deps.monitored.wanted.retention, signal);
+  if (said.length > 0) deps.log.info('retention.synced', { where, said });
+  return { changed: said.length };
+}
