@@ -1,4 +1,4 @@
-import { setTimeout as delay } from 'node:timers/promises';
+import { setImmediate as turn, setTimeout as delay } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import { sharingTogether } from '../../shared/runtime/together.ts';
 
@@ -22,15 +22,28 @@ describe('callers of the same thing', () => {
   });
 
   it('who ask later share the next one, and never more than two are made', async () => {
-    const together = sharingTogether();
-    const { work, begun } = counting(60);
+    let nowMs = 0;
+    const together = sharingTogether(() => nowMs);
+    const ends: (() => void)[] = [];
+    const work = (): Promise<number> => {
+      const number = ends.length + 1;
+      return new Promise((resolve) => ends.push(() => resolve(number)));
+    };
     const first = together('a', work);
-    await delay(25);
+    await expect.poll(() => ends).toHaveLength(1);
+    nowMs = 25;
     const later = Array.from({ length: 60 }, () => together('a', work));
-    await delay(10);
+    await turn();
+    nowMs = 35;
     later.push(together('a', work));
-    expect(begun()).toBe(1);
-    expect([await first, new Set(await Promise.all(later))]).toEqual([1, new Set([2])]);
+    for (let turns = 0; turns < 3; turns++) await turn();
+    expect(ends).toHaveLength(1);
+    ends[0]?.();
+    expect(await first).toBe(1);
+    await expect.poll(() => ends).toHaveLength(2);
+    ends[1]?.();
+    expect(new Set(await Promise.all(later))).toEqual(new Set([2]));
+    expect(ends).toHaveLength(2);
   });
 
   it('get work of their own when nothing runs', async () => {

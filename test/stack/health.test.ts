@@ -13,6 +13,7 @@ import { answersPing, eventually, newStack, query, stop, type TestStack } from '
 const MODULES = [
   'database',
   'autovacuum',
+  'retention',
   'disk',
   'certificates',
   'tls',

@@ -22,14 +22,9 @@ import {
   type TestStack,
 } from './embedded.ts';
 import { bindsAt } from './ldap-bind.ts';
+import { RETENTION_BEHAVIOURS } from './retention-settings.ts';
 
-const LATER: SettingName[] = [
-  'COT_RETENTION_DAYS',
-  'GEOCHAT_RETENTION_DAYS',
-  'RETENTION_CRON',
-  'CORE_RETENTION_UNIT',
-  'COMPOSE_FILE',
-];
+const LATER: SettingName[] = ['COMPOSE_FILE'];
 
 let stack: TestStack;
 let other: TestStack;
@@ -103,6 +98,7 @@ async function groupNames(): Promise<string[]> {
 
 const BEHAVIOURS: Partial<Record<SettingName, () => Promise<void>>> = {
   ...ALERT_BEHAVIOURS,
+  ...RETENTION_BEHAVIOURS,
   DB_AUTOVACUUM_SCALE_FACTOR: async () => expect(await show('autovacuum_vacuum_scale_factor')).toBe('0.31'),
   DB_AUTOVACUUM_COST_LIMIT: async () => expect(await show('autovacuum_vacuum_cost_limit')).toBe('432'),
   DB_MAINTENANCE_WORK_MEM: async () => expect(await show('maintenance_work_mem')).toBe('77MB'),

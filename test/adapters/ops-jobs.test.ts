@@ -1,0 +1,33 @@
+// Long work in the table: the contract, and what it says while the database is away.
+
+import { beforeAll, describe, expect, it } from 'vitest';
+import { keptDatabase, type RunSql } from '../../shared/adapters/kept-database.ts';
+import { MIGRATIONS } from '../../shared/adapters/migrations/index.ts';
+import { opsJobTable } from '../../shared/adapters/ops-job-table.ts';
+import { Secret } from '../../shared/domain/secret.ts';
+import { opsJobsContract } from '../contract/ops-jobs.ts';
+import { emptyDatabase } from '../stack/empty-database.ts';
+
+const OPTIONS = { name: 'ops-jobs-test', called: 'our own database', variable: 'DATABASE_URL', withinMs: 20_000 };
+
+const { url, inDatabase } = emptyDatabase();
+let run: RunSql;
+beforeAll(async () => {
+  await inDatabase(MIGRATIONS.find(({ name }) => name === 'retention')?.sql ?? '');
+  run = keptDatabase(new Secret(url()), OPTIONS);
+});
+
+opsJobsContract('in the database', async () => {
+  await inDatabase('TRUNCATE ops_job');
+  return opsJobTable(run);
+});
+
+describe('long work in the database', () => {
+  it('says so while the database is away', async () => {
+    const nowhere = keptDatabase(new Secret('postgres://nobody:nothing@127.0.0.1:1/nowhere'), OPTIONS);
+    await expect(opsJobTable(nowhere).open()).rejects.toMatchObject({
+      code: 'unavailable',
+      message: expect.stringContaining('Our own database does not answer'),
+    });
+  });
+});
