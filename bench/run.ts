@@ -7,12 +7,15 @@ const BENCHMARKS: Record<string, () => Promise<void>> = {
   health: async () => (await import('./health.ts')).run(),
   ldap: async () => (await import('./ldap.ts')).run(),
   live: async () => (await import('./live.ts')).run(),
+  preview: async () => (await import('./retention-preview.ts')).run(),
+  retention: async () => (await import('./retention.ts')).run(),
   start: async () => (await import('./start.ts')).run(),
   verify: async () => (await import('./verify.ts')).run(),
   users: async () => (await import('./users.ts')).run(),
 };
 
-const name = process.argv[2];
+const [first, second] = process.argv.slice(2).filter((word) => word !== '--');
+const name = first === 'retention' && second?.endsWith('preview') === true ? 'preview' : first;
 const benchmark = name === undefined ? undefined : BENCHMARKS[name];
 if (benchmark === undefined) {
   process.stderr.write(`Usage: npm run bench -- NAME, where NAME is one of: ${Object.keys(BENCHMARKS).join(', ')}\n`);
