@@ -61,29 +61,26 @@ export function retentionBookTable(run: RunSql): RetentionBook {
     },
 
     async seenInForce(now, { policy, schedule }) {
-      const isSame = (sql: Sql) => sql`policy = ${JSON.stringify(policy)}::text::jsonb AND schedule = ${schedule}`;
-      const [row] = await run(
-        (sql) => sql<[{ since: Date | null }]>`
-          WITH newest AS (
-            SELECT * FROM retention_in_force ORDER BY since DESC LIMIT 1
-          ), added AS (
+      const policyText = JSON.stringify(policy);
+      const since = await run((sql) =>
+        sql.begin(async (tx) => {
+          // Two who see the same change at once agree on the moment of the first.
+          await tx`SELECT pg_advisory_xact_lock(hashtextextended('retention_in_force', 0))`;
+          const [newest] = await tx<{ since: Date; same: boolean }[]>`
+            SELECT since, policy = ${policyText}::text::jsonb AND schedule = ${schedule} AS same
+            FROM retention_in_force ORDER BY since DESC LIMIT 1`;
+          if (newest?.same === true) return newest.since;
+          const [added] = await tx<{ since: Date }[]>`
             INSERT INTO retention_in_force (since, policy, schedule)
-            SELECT greatest(${now}::timestamptz, (SELECT since + interval '1 ms' FROM newest)),
-              ${JSON.stringify(policy)}::text::jsonb, ${schedule}
-            WHERE NOT EXISTS (SELECT FROM newest WHERE ${isSame(sql)})
-            ON CONFLICT (since) DO NOTHING RETURNING since
-          ), removed AS (
-            DELETE FROM retention_in_force WHERE EXISTS (SELECT FROM added)
-              AND since < (SELECT since FROM retention_in_force ORDER BY since DESC LIMIT 1 OFFSET ${OLDER_IN_FORCE_KEPT - 1})
-          )
-          SELECT coalesce(
-            (SELECT since FROM added),
-            -- Two processes may have added the same.
-            (SELECT min(since) FROM retention_in_force WHERE since > coalesce(
-              (SELECT max(since) FROM retention_in_force WHERE NOT (${isSame(sql)})), '-infinity'))
-          ) AS since`,
+            VALUES (greatest(${now}::timestamptz, ${newest?.since ?? null}::timestamptz + interval '1 ms'),
+              ${policyText}::text::jsonb, ${schedule}) RETURNING since`;
+          await tx`
+            DELETE FROM retention_in_force
+            WHERE since < (SELECT since FROM retention_in_force ORDER BY since DESC LIMIT 1 OFFSET ${OLDER_IN_FORCE_KEPT})`;
+          return added?.since;
+        }),
       );
-      return row.since?.toISOString() ?? now;
+      return since?.toISOString() ?? now;
     },
 
     async keepDays(type, from, to, days) {

@@ -43,8 +43,9 @@ describe('the book of retention in the database', () => {
   it('gives one answer to processes that see the same at once, and when the clock has gone back', async () => {
     const book = await emptied();
     const what = { policy: { ...KEEP_ALL, cot: 30 }, schedule: '-' };
-    await Promise.all(Array.from({ length: 8 }, (_, index) => book.seenInForce(at(index), what)));
+    const told = await Promise.all(Array.from({ length: 8 }, (_, index) => book.seenInForce(at(index), what)));
     const since = await book.seenInForce(at(60), what);
+    expect(new Set(told)).toEqual(new Set([since]));
     expect(await book.seenInForce(at(61), what)).toBe(since);
     const back = await book.seenInForce(at(-1000), { ...what, schedule: '0 0 3 * * ?' });
     expect(back > since).toBe(true);
