@@ -148,7 +148,7 @@ function bodyOf(bytes: Buffer, type: string): unknown {
 }
 
 const CHANGING =
-  /^(request_id|last_login|updated_at|started_at|free_bytes|used_pct|total_bytes|live_bytes|overhead_bytes|wal_bytes|measured_at|milliseconds|latency_seconds|memory_.*|.*offset_seconds)$/;
+  /^(request_id|last_login|updated_at|started_at|free_bytes|used_pct|inodes_used_pct|total_bytes|live_bytes|overhead_bytes|wal_bytes|measured_at|milliseconds|latency_seconds|memory_.*|.*offset_seconds)$/;
 const FIGURES = /\d+(\.\d+)? (bytes|kB|MB|GB|TB|ms|s|%)/g;
 
 /** Without what differs from one moment to the next. */
