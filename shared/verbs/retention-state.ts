@@ -115,7 +115,7 @@ export function knownUnit({ settings }: { settings: RetentionVariables }): Reten
 }
 
 export function nextRuns(
-  { schedules, timeZone, now }: Pick<RetentionStateDeps, 'schedules' | 'timeZone' | 'now'>,
+  { schedules, timeZone, now }: Pick<RetentionStateDeps, 'timeZone' | 'now'> & { schedules: Pick<Schedules, 'next'> },
   schedule: string,
   unit: RetentionUnit,
   count: number,

@@ -16,13 +16,9 @@ import type { OpsJob, OpsJobs } from '../ports/ops-jobs.ts';
 import type { Schedules } from '../ports/schedules.ts';
 import { carryOnRetention, type CarryOnDeps } from './carry-on-retention.ts';
 import { type PreviewDeps, previewRetention, type RetentionPreview } from './preview-retention.ts';
-import {
-  dialectOfUnit,
-  type RetentionInForce,
-  retentionInForce,
-  type RetentionInForceDeps,
-} from './retention-in-force.ts';
+import { type RetentionInForce, retentionInForce, type RetentionInForceDeps } from './retention-in-force.ts';
 import { inputOf, openRetentionJob, RETENTION_JOB, RETENTION_RUN, type RetentionJobInput } from './retention-jobs.ts';
+import { nextRuns } from './retention-state.ts';
 
 export interface StartRunDeps extends CarryOnDeps, RetentionInForceDeps, PreviewDeps {
   coreRetention: CoreRetention;
@@ -86,16 +82,12 @@ function runningSentence({ trigger, startedAt, id }: CoreRetentionRun): string {
   return `${which} is going on at the core since ${startedAt}. Remedy: wait for its end, which GET /api/retention/runs tells.`;
 }
 
-function notSupported(
-  { schedules, timeZone, now }: StartRunDeps,
-  { schedule }: RetentionInForce,
-  unit: RetentionUnit,
-): AppError {
-  const [next] = schedules.next(schedule, dialectOfUnit(unit), timeZone, now(), 1);
+function notSupported(deps: StartRunDeps, { schedule }: RetentionInForce, unit: RetentionUnit): AppError {
+  const [next] = nextRuns(deps, schedule, unit, 1);
   const when =
     next === undefined
       ? `It has no schedule by which it would run (${schedule}). Remedy: set one with PUT /api/retention.`
-      : `Its next run by schedule is at ${next.toISOString()} (${schedule}, ${timeZone}).`;
+      : `Its next run by schedule is at ${next.toISOString()} (${schedule}, ${deps.timeZone}).`;
   return new AppError('not_supported', `This core has no call that begins a run of retention. ${when}`);
 }
 
