@@ -62,6 +62,7 @@ describe('a process in a bad world', () => {
         for (const step of steps) {
           if (step === 'restart') {
             const { line } = process;
+            await process.end();
             process = alertProcess(table, POLICY, file);
             process.line.state = line.state;
           } else if (step === 'pass') process.later(3000);

@@ -2,7 +2,7 @@
 
 import { randomUUID } from 'node:crypto';
 import { alertBook } from '../../shared/adapters/alert-book.ts';
-import { alertJournal } from '../../shared/adapters/alert-journal.ts';
+import { type AlertJournal, alertJournal } from '../../shared/adapters/alert-journal.ts';
 import type { AlertTable } from '../../shared/adapters/alert-table.ts';
 import { AppError } from '../../shared/domain/app-error.ts';
 import type { AlertPolicy } from '../../shared/domain/alerts.ts';
@@ -21,6 +21,8 @@ export interface AlertProcess {
   log: ReturnType<typeof memoryLog>;
   /** Lets time pass for this process. */
   later: (ms: number) => void;
+  /** Resolves when it can write nothing more: its writes to the journal have arrived, as those of a process that ended. */
+  end: () => Promise<void>;
 }
 
 function over(line: Line, table: AlertTable): AlertTable {
@@ -41,14 +43,19 @@ export function alertProcess(table: AlertTable, policy: AlertPolicy, file?: stri
   const line: Line = { state: 'good' };
   const log = memoryLog();
   let aheadMs = 0;
+  let written: Promise<void> = Promise.resolve();
+  const remembered = (journal: AlertJournal): AlertJournal => ({
+    ...journal,
+    save: (snapshot) => (written = journal.save(snapshot)),
+  });
   const alerts = alertBook({
     table: over(line, table),
     reads: over(line, table),
-    journal: file === undefined ? undefined : alertJournal(file, log),
+    journal: file === undefined ? undefined : remembered(alertJournal(file, log)),
     policy,
     runner: randomUUID(),
     clock: { wallMs: () => Date.now() + aheadMs, steadyMs: () => performance.now() + aheadMs },
     log,
   });
-  return { alerts, line, log, later: (ms) => (aheadMs += ms) };
+  return { alerts, line, log, later: (ms) => (aheadMs += ms), end: () => written };
 }
