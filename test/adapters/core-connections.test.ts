@@ -4,29 +4,22 @@ import { once } from 'node:events';
 import { chmodSync, copyFileSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { type HttpCore, httpCore } from '../../shared/adapters/core-http.ts';
 import { freePort } from '../fakes/free-port.ts';
-import { failureOf, type OddCore, oddCore, type Routes, sendJson, wrapped } from '../fakes/odd-core.ts';
+import { failureOf, type OddCore, type Routes, sendJson, wrapped } from '../fakes/odd-core.ts';
 import { testPki } from '../fakes/test-pki.ts';
 import { asRoot } from '../stack/embedded.ts';
+import { withOddCore } from './with-odd-core.ts';
 
 const CERTIFICATES = '/Marti/api/certadmin/cert';
 let server: OddCore;
 let core: HttpCore;
 const serve = (routes: Routes): void => server.serve(routes);
 
-beforeAll(async () => {
-  server = await oddCore();
-});
-afterAll(() => server.end());
-beforeEach(() => {
-  core = httpCore({ url: server.url, dataDir: server.dataDir });
-});
-afterEach(async () => {
-  await core.close();
-  server.asked.length = 0;
-  server.met.length = 0;
+withOddCore((odd, client) => {
+  server = odd;
+  core = client;
 });
 
 describe('the connection', () => {

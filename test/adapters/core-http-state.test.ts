@@ -1,8 +1,9 @@
 // Clients, plugins, the state of the core and attempts to enroll, read from answers that a core may give; over real TLS.
 
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { type HttpCore, httpCore } from '../../shared/adapters/core-http.ts';
-import { failureOf, type OddCore, oddCore, type Routes, sendJson, sendPage } from '../fakes/odd-core.ts';
+import { describe, expect, it } from 'vitest';
+import type { HttpCore } from '../../shared/adapters/core-http.ts';
+import { failureOf, type OddCore, type Routes, sendJson, sendPage } from '../fakes/odd-core.ts';
+import { withOddCore } from './with-odd-core.ts';
 
 const ALL = 'GET /Marti/api/subscriptions/all';
 const ENDPOINTS = 'GET /Marti/api/clientEndPoints';
@@ -12,16 +13,9 @@ let server: OddCore;
 let core: HttpCore;
 const serve = (routes: Routes): void => server.serve(routes);
 
-beforeAll(async () => {
-  server = await oddCore();
-});
-afterAll(() => server.end());
-beforeEach(() => {
-  core = httpCore({ url: server.url, dataDir: server.dataDir });
-});
-afterEach(async () => {
-  await core.close();
-  server.asked.length = 0;
+withOddCore((odd, client) => {
+  server = odd;
+  core = client;
 });
 
 const page =

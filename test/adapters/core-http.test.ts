@@ -1,35 +1,19 @@
 // The client of the core's admin API before answers that a core, or something in its place, may give; over real TLS.
 
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { coreDate } from '../../shared/adapters/core-dates.ts';
-import { type HttpCore, httpCore } from '../../shared/adapters/core-http.ts';
-import {
-  failureOf,
-  type OddCore,
-  oddCore,
-  type Routes,
-  sendJson,
-  sendPage,
-  takRecord,
-  wrapped,
-} from '../fakes/odd-core.ts';
+import type { HttpCore } from '../../shared/adapters/core-http.ts';
+import { failureOf, type OddCore, type Routes, sendJson, sendPage, takRecord, wrapped } from '../fakes/odd-core.ts';
+import { withOddCore } from './with-odd-core.ts';
 
 const CERTIFICATES = '/Marti/api/certadmin/cert';
 let server: OddCore;
 let core: HttpCore;
 const serve = (routes: Routes): void => server.serve(routes);
 
-beforeAll(async () => {
-  server = await oddCore();
-});
-afterAll(() => server.end());
-beforeEach(() => {
-  core = httpCore({ url: server.url, dataDir: server.dataDir });
-});
-afterEach(async () => {
-  await core.close();
-  server.asked.length = 0;
-  server.met.length = 0;
+withOddCore((odd, client) => {
+  server = odd;
+  core = client;
 });
 
 const [ada, ben] = [takRecord('ada'), takRecord('ben')];

@@ -1,9 +1,10 @@
 // The client of retention before answers that a core, or something in its place, may give; over real TLS.
 
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { type HttpCore, httpCore } from '../../shared/adapters/core-http.ts';
+import { describe, expect, it } from 'vitest';
+import type { HttpCore } from '../../shared/adapters/core-http.ts';
 import { KEEP_ALL } from '../../shared/domain/retention.ts';
-import { failureOf, type OddCore, oddCore, type Routes, sendJson, sendPage, wrapped } from '../fakes/odd-core.ts';
+import { failureOf, type OddCore, type Routes, sendJson, sendPage, wrapped } from '../fakes/odd-core.ts';
+import { withOddCore } from './with-odd-core.ts';
 
 const BASE = '/Marti/api/retention';
 const POLICY = `${BASE}/policy`;
@@ -34,17 +35,9 @@ const page =
   (_, response) =>
     sendPage(response, status, 'HTTP Status');
 
-beforeAll(async () => {
-  server = await oddCore();
-});
-afterAll(() => server.end());
-beforeEach(() => {
-  core = httpCore({ url: server.url, dataDir: server.dataDir });
-});
-afterEach(async () => {
-  await core.close();
-  server.asked.length = 0;
-  server.met.length = 0;
+withOddCore((odd, client) => {
+  server = odd;
+  core = client;
 });
 
 describe('the policy', () => {
