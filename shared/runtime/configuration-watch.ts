@@ -24,11 +24,15 @@ export interface ConfigurationStart {
   thresholds: Thresholds;
 }
 
-/** A file may hang (a pipe, a dead network drive): then there is one that hangs, however often it is asked for. */
+/**
+ * A file may hang (a dead network drive): then there is one look that hangs, however often it is asked for. Whoever asks while one
+ * goes on is told by the next, for the file may have changed since it was read.
+ */
 export function watchConfiguration(start: ConfigurationStart): ConfigurationFiles {
   const thresholdsFile = join(start.home, THRESHOLDS_FILE);
   const textAtStart = existsSync(thresholdsFile) ? readFileSync(thresholdsFile, 'utf8') : undefined;
   let looking: Promise<string[]> | undefined;
+  let next: Promise<string[]> | undefined;
 
   async function look(): Promise<string[]> {
     const envFile = await readEnvFile(start.envFile);
@@ -49,8 +53,17 @@ export function watchConfiguration(start: ConfigurationStart): ConfigurationFile
     ];
   }
 
+  function begin(): Promise<string[]> {
+    next = undefined;
+    const begun = look().finally(() => {
+      if (looking === begun) looking = undefined;
+    });
+    looking = begun;
+    return begun;
+  }
+
   return {
-    changedSinceStart: () => (looking ??= look().finally(() => (looking = undefined))),
+    changedSinceStart: () => (looking === undefined ? begin() : (next ??= looking.then(begin, begin))),
   };
 }
 

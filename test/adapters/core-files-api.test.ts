@@ -6,7 +6,6 @@ import { once } from 'node:events';
 import { existsSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { setTimeout as delay } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createAdminApi } from '../../compose/embedded/core/admin/app.ts';
@@ -60,28 +59,16 @@ function heldBytes(): number {
   return process.memoryUsage().arrayBuffers;
 }
 
-beforeAll(async () => {
-  const secret = new Secret(url());
-  kept = keptDatabase(secret, { ...database, name: 'files-test' });
-  keptLong = keptDatabase(secret, { ...database, name: 'files-test-long', withinMs: 20_000 });
-  await kept((sql) => migrate(sql, CORE_MIGRATIONS, CORE_DATABASE_MIGRATED));
-  world = newWorld();
-  for (const [name, group] of Object.entries({ ada: 'core_Ops', bob: 'core_Ops', eve: 'core_Other' })) {
-    world.people.addGroup(group);
-    world.people.addPerson(name, 'x').groups.push(group);
-  }
-  pki = await testPki();
-  await pki.server();
-  for (const name of ['ada', 'bob', 'eve']) devices.set(name, await pki.client(name));
+/** Ports whose connections end when nothing comes for so long. */
+async function listening(silentMs: number): Promise<{ port: number; ports: CorePorts }> {
   const api = createAdminApi(world.options);
   const users = { roleOf: () => 'ROLE_ANONYMOUS' as const };
   const place = (file: string): string => join(pki.directory, file);
   const offset = await freeOffset();
-  port = 8443 + offset;
-  ports = createCorePorts({
+  const made = createCorePorts({
     files: { ca: place('ca.pem'), certificate: place('server.pem'), key: place('server.key') },
     addresses: ['127.0.0.1'],
-    ports: { api: port, enrollment: 8446 + offset, streaming: 8089 + offset },
+    ports: { api: 8443 + offset, enrollment: 8446 + offset, streaming: 8089 + offset },
     api: (request, connection) =>
       connection.certificate === undefined
         ? new Response(null, { status: 401 })
@@ -92,9 +79,26 @@ beforeAll(async () => {
     live: createLiveConnections(),
     log: world.log,
     now: () => new Date(),
-    limits: { silentMs: 2_000 },
+    limits: { silentMs },
   });
-  await ports.listen();
+  await made.listen();
+  return { port: 8443 + offset, ports: made };
+}
+
+beforeAll(async () => {
+  const secret = new Secret(url());
+  kept = keptDatabase(secret, { ...database, name: 'files-test' });
+  keptLong = keptDatabase(secret, { ...database, name: 'files-test-long', withinMs: 60_000 });
+  await kept((sql) => migrate(sql, CORE_MIGRATIONS, CORE_DATABASE_MIGRATED));
+  world = newWorld();
+  for (const [name, group] of Object.entries({ ada: 'core_Ops', bob: 'core_Ops', eve: 'core_Other' })) {
+    world.people.addGroup(group);
+    world.people.addPerson(name, 'x').groups.push(group);
+  }
+  pki = await testPki();
+  await pki.server();
+  for (const name of ['ada', 'bob', 'eve']) devices.set(name, await pki.client(name));
+  ({ port, ports } = await listening(30_000));
 });
 afterAll(async () => {
   await ports?.close(100);
@@ -105,10 +109,10 @@ afterAll(async () => {
 
 coreFilesContract('on PostgreSQL', async () => newWorld());
 
-function curlArguments(path: string, args: readonly string[], as: string): string[] {
+function curlArguments(path: string, args: readonly string[], as: string, to = port): string[] {
   const { certificateFile, keyFile } = devices.get(as) ?? pki.ca;
   const tls = ['--cacert', pki.ca.certificateFile, '--cert', certificateFile, '--key', keyFile];
-  return ['-sS', '--max-time', '60', ...tls, ...args, `https://127.0.0.1:${port}${path}`];
+  return ['-sS', '--max-time', '60', ...tls, ...args, `https://127.0.0.1:${to}${path}`];
 }
 
 /** What curl says: the status and the body. */
@@ -129,9 +133,8 @@ const spool = (): string => join(world.dataDir, 'uploads');
 const spooled = (): string[] => readdirSync(spool());
 const rowsOf = async (hash: string): Promise<number> =>
   (await inDatabase(`SELECT FROM resource WHERE hash = '${hash}'`)).length;
-const untilNone = async (): Promise<void> => {
-  for (let tries = 0; tries < 100 && spooled().length > 0; tries++) await delay(20);
-};
+const untilSpooled = (count: number): Promise<void> =>
+  eventually(`${count} in the spool`, async () => spooled().length === count, 15_000);
 
 describe('by curl', () => {
   it.each([0, 1, 5_000_000])('%i bytes come back as they were, raw and in a form', async (size) => {
@@ -157,30 +160,36 @@ describe('by curl', () => {
     expect([spooled(), statSync(spool()).mode & 0o777]).toEqual([[], 0o700]);
   });
 
-  it('leave nothing when they are broken off, or stand still', async () => {
+  it('leave nothing when they are broken off', async () => {
     const { path, hash } = newFile('aborted', 5_000_000);
     for (const how of [
       ['--data-binary', `@${path}`],
       ['-F', `assetfile=@${path}`],
     ]) {
       const child = spawn('curl', curlArguments('/Marti/sync/upload?name=x', ['--limit-rate', '2M', ...how], 'ada'));
-      for (let tries = 0; tries < 100 && spooled().length === 0; tries++) await delay(10);
-      expect(spooled()).toHaveLength(1);
+      await untilSpooled(1);
       expect(statSync(join(spool(), spooled()[0] ?? '')).mode & 0o777).toBe(0o600);
       child.kill('SIGKILL');
       await once(child, 'close');
-      await untilNone();
-      expect(spooled()).toEqual([]);
+      await untilSpooled(0);
     }
-    const still = spawn('curl', curlArguments('/Marti/sync/upload?name=x', ['-T', '.', '-X', 'POST'], 'ada'));
+    expect(await rowsOf(hash)).toBe(0);
+  });
+
+  it('leave nothing when they stand still', async () => {
+    const impatient = await listening(2_000);
+    const still = spawn(
+      'curl',
+      curlArguments('/Marti/sync/upload?name=x', ['-T', '.', '-X', 'POST'], 'ada', impatient.port),
+    );
     still.stdin.write(randomBytes(100_000));
-    for (let tries = 0; tries < 100 && spooled().length === 0; tries++) await delay(10);
-    expect(spooled()).toHaveLength(1);
-    for (let tries = 0; tries < 400 && spooled().length > 0; tries++) await delay(10);
+    await untilSpooled(1);
+    await untilSpooled(0);
     expect(still.exitCode).toBeNull();
     still.kill('SIGKILL');
     await once(still, 'close');
-    expect([spooled(), await rowsOf(hash)]).toEqual([[], 0]);
+    await impatient.ports.close(100);
+    expect(spooled()).toEqual([]);
   });
 
   it('20 at once cost no memory, and all arrive', async () => {
@@ -189,50 +198,20 @@ describe('by curl', () => {
     await Promise.all(hashes);
     const before = heldBytes();
     let most = 0;
-    const watch = setInterval(() => (most = Math.max(most, heldBytes() - before)), 50);
+    let watch: NodeJS.Timeout | undefined;
+    // Looking stops the server, which is in this process: it gets nine tenths of the time, however slow the machine is.
+    const look = (): void => {
+      const began = performance.now();
+      most = Math.max(most, heldBytes() - before);
+      watch = setTimeout(look, 50 + 9 * (performance.now() - began));
+    };
+    look();
     const answers = await Promise.all(
       files.map((path, index) =>
         curl('/Marti/sync/missionupload?filename=x.zip', ['-F', `assetfile=@${path}`], index % 2 === 0 ? 'ada' : 'bob'),
       ),
     );
-    clearInterval(watch);
-    expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200]));
-    for (const hash of hashes) expect(await rowsOf((await hash).stdout.slice(0, 64))).toBe(1);
-    expect(most).toBeLessThan(80 * 1024 * 1024);
-  });
-
-  it('are a 503 while the database is away in the middle of an upload, and nothing is left', async () => {
-    const { path, hash } = newFile('cut', 5_900_000);
-    const upload = await withDatabase(new Secret(url()), 'files-test-lock', 20_000, (sql) =>
-      sql.begin(async (transaction) => {
-        await transaction`LOCK TABLE resource IN SHARE MODE`;
-        let isOver = false;
-        const answer = curl('/Marti/sync/upload?name=x', ['--data-binary', `@${path}`]).finally(() => (isOver = true));
-        while (!isOver) {
-          await inDatabase(
-            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'files-test-long' AND wait_event_type = 'Lock'",
-          );
-        }
-        return answer;
-      }),
-    );
-    expect(upload.status).toBe(503);
-    expect([spooled(), await rowsOf(hash)]).toEqual([[], 0]);
-  });
-
-  it('20 at once cost no memory, and all arrive', async () => {
-    const files = Array.from({ length: 20 }, (_, index) => newFile(`many-${index}`, 5_900_000).path);
-    const hashes = files.map((path) => execute('sha256sum', [path]));
-    await Promise.all(hashes);
-    const before = heldBytes();
-    let most = 0;
-    const watch = setInterval(() => (most = Math.max(most, heldBytes() - before)), 50);
-    const answers = await Promise.all(
-      files.map((path, index) =>
-        curl('/Marti/sync/missionupload?filename=x.zip', ['-F', `assetfile=@${path}`], index % 2 === 0 ? 'ada' : 'bob'),
-      ),
-    );
-    clearInterval(watch);
+    clearTimeout(watch);
     expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200]));
     for (const hash of hashes) expect(await rowsOf((await hash).stdout.slice(0, 64))).toBe(1);
     expect(most).toBeLessThan(80 * 1024 * 1024);
@@ -242,7 +221,7 @@ describe('by curl', () => {
     const { path, hash } = newFile('cut', 5_900_000);
     const waiting = "application_name = 'files-test-long' AND wait_event_type = 'Lock'";
     const pids = (): Promise<object[]> => inDatabase(`SELECT pid FROM pg_stat_activity WHERE ${waiting}`);
-    const upload = await withDatabase(new Secret(url()), 'files-test-lock', 20_000, (sql) =>
+    const upload = await withDatabase(new Secret(url()), 'files-test-lock', 60_000, (sql) =>
       sql.begin(async (transaction) => {
         await transaction`LOCK TABLE resource IN SHARE MODE`;
         const answer = curl('/Marti/sync/upload?name=x', ['--data-binary', `@${path}`]);
@@ -252,37 +231,6 @@ describe('by curl', () => {
       }),
     );
     expect(upload.status).toBe(503);
-    expect([spooled(), await rowsOf(hash)]).toEqual([[], 0]);
-  });
-
-  it('20 at once cost no memory, and all arrive', async () => {
-    const files = Array.from({ length: 20 }, (_, index) => newFile(`many-${index}`, 5_900_000).path);
-    const hashes = files.map((path) => execute('sha256sum', [path]));
-    await Promise.all(hashes);
-    const before = heldBytes();
-    let most = 0;
-    const watch = setInterval(() => (most = Math.max(most, heldBytes() - before)), 50);
-    const answers = await Promise.all(
-      files.map((path, index) =>
-        curl('/Marti/sync/missionupload?filename=x.zip', ['-F', `assetfile=@${path}`], index % 2 === 0 ? 'ada' : 'bob'),
-      ),
-    );
-    clearInterval(watch);
-    expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200]));
-    for (const hash of hashes) expect(await rowsOf((await hash).stdout.slice(0, 64))).toBe(1);
-    expect(most).toBeLessThan(80 * 1024 * 1024);
-  });
-
-  it('are a 503 while the database is away in the middle of an upload, and nothing is left', async () => {
-    const { path, hash } = newFile('cut', 5_900_000);
-    let isOver = false;
-    const upload = curl('/Marti/sync/upload?name=x', ['--data-binary', `@${path}`]).finally(() => (isOver = true));
-    while (!isOver) {
-      await inDatabase(
-        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'files-test-long' AND state <> 'idle'",
-      );
-    }
-    expect((await upload).status).toBe(503);
     expect([spooled(), await rowsOf(hash)]).toEqual([[], 0]);
     expect((await curl('/Marti/sync/upload?name=x', ['--data-binary', `@${path}`])).status).toBe(200);
   });

@@ -36,7 +36,7 @@ async function isWaitingOr(other: () => boolean): Promise<void> {
       SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()`;
     return found.length > 0 || other();
   };
-  await expect.poll(isWaiting, { interval: 5 }).toBe(true);
+  await expect.poll(isWaiting, { interval: 5, timeout: 30_000 }).toBe(true);
 }
 
 /** Whether it has ended, well or not. */

@@ -1,0 +1,31 @@
+// What was changed in the files since the start, as whoever asks at that moment must hear it.
+
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, expect, it } from 'vitest';
+import type { Layer } from '../../shared/config/load-settings.ts';
+import { DEFAULT_THRESHOLDS } from '../../shared/config/thresholds.ts';
+import { watchConfiguration } from '../../shared/runtime/configuration-watch.ts';
+
+const home = mkdtempSync(join(tmpdir(), 'holdfast-watch-'));
+afterAll(() => rmSync(home, { recursive: true }));
+
+it('what is changed while somebody looks is told to whoever asks after that', async () => {
+  const envFile = join(home, '.env');
+  writeFileSync(envFile, '');
+  const { promise: later, resolve: askLater } = Promise.withResolvers<string[]>();
+  /** These are compared when the file was read. */
+  const layer: Layer = {
+    source: 'env file',
+    get values() {
+      writeFileSync(envFile, 'this is not a line\n');
+      askLater(watch.changedSinceStart());
+      return {};
+    },
+  };
+  const start = { home, layers: [layer], mode: 'embedded', envFile, thresholds: DEFAULT_THRESHOLDS } as const;
+  const watch = watchConfiguration(start);
+  await watch.changedSinceStart();
+  expect(await later).toEqual([expect.stringContaining('.env line 1')]);
+});
