@@ -27,6 +27,10 @@ const MIGRATED_WITHIN_MS = 60_000;
 const FILE_WITHIN_MS = 300_000;
 const ARCHIVE_WITHIN_MS = 15_000;
 const RETENTION_WITHIN_MS = 30_000;
+/** A table of events may be locked for minutes (VACUUM FULL): whoever waits for it must know that it is no outage. */
+const EVENTS_LOCK_MS = 500;
+const ARCHIVE_LOCK_MS = 2_000;
+const RETENTION_LOCK_MS = 10_000;
 const DATABASE = { called: "the core's database", variable: 'its URL' };
 const LOOK_EVERY_MS = 30_000;
 const GRANTS_EVERY_MS = 1_000;
@@ -49,9 +53,20 @@ async function main(): Promise<void> {
     roleGroups: handover.roleGroups,
     validityDays: VALIDITY_DAYS,
     run: keptDatabase(url, { ...DATABASE, name: 'core' }),
-    runArchive: keptDatabase(url, { ...DATABASE, name: 'core-archive', withinMs: ARCHIVE_WITHIN_MS }),
+    runEvents: keptDatabase(url, { ...DATABASE, name: 'core-events', lockTimeoutMs: EVENTS_LOCK_MS }),
+    runArchive: keptDatabase(url, {
+      ...DATABASE,
+      name: 'core-archive',
+      withinMs: ARCHIVE_WITHIN_MS,
+      lockTimeoutMs: ARCHIVE_LOCK_MS,
+    }),
     runLong: keptDatabase(url, { ...DATABASE, name: 'core-files', withinMs: FILE_WITHIN_MS }),
-    runRetention: keptDatabase(url, { ...DATABASE, name: 'core-retention', withinMs: RETENTION_WITHIN_MS }),
+    runRetention: keptDatabase(url, {
+      ...DATABASE,
+      name: 'core-retention',
+      withinMs: RETENTION_WITHIN_MS,
+      lockTimeoutMs: RETENTION_LOCK_MS,
+    }),
     schedules: cronSchedules,
     timeZone: new Intl.DateTimeFormat().resolvedOptions().timeZone,
     directory,

@@ -81,7 +81,7 @@ export function retentionWorld(
     file: retentionLog(directory, now),
     now,
     steadyMs: () => performance.now(),
-    patience: { firstPauseMs: 20, longestPauseMs: 100, forMs: 10_000 },
+    patience: { firstPauseMs: 20, longestPauseMs: 100, forMs: 10_000, lockedForMs: 60_000 },
     ...given,
   });
   const begun: RetentionWorld['begun'] = (types, mostRows) => {

@@ -50,6 +50,7 @@ const ROUTES: [method: string, path: string, access: 'all' | 'writers' | 'admin'
   ['GET', '/Marti/api/contacts/all', 'all'],
   ['GET', '/Marti/api/contacts/all/lite', 'all'],
   ['GET', '/Marti/api/contacts/all/full', 'all'],
+  ['POST', '/Marti/api/stream/notices', 'admin'],
   ['GET', '/Marti/api/pagedmissions', 'all'],
   ['GET', '/Marti/api/missioncount', 'all'],
   ['GET', '/Marti/api/missions', 'all'],
@@ -239,6 +240,15 @@ describe('the gate of the admin API', () => {
     const answer = await world.ask('GET', `${CERT}/AA`);
     world.certificates.away(undefined);
     expect(answer).toMatchObject({ status: 503, type: 'text/html;charset=utf-8' });
+  });
+
+  it('answers 503 when a lock was not to be had in time', async () => {
+    const locked = adminWorld();
+    locked.options.database.cotCount = () =>
+      Promise.reject(Object.assign(new Error('canceling statement due to lock timeout'), { code: '55P03' }));
+    const { status, type } = await locked.ask('GET', '/Marti/api/database/cotCount');
+    locked.end();
+    expect([status, type]).toEqual([503, 'text/html;charset=utf-8']);
   });
 
   it('logs who changes what', async () => {

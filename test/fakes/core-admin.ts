@@ -22,6 +22,7 @@ import type {
   Subscription,
 } from '../../compose/embedded/core/parts.ts';
 import type { ActiveGroups, GroupState, GroupStore } from '../../compose/embedded/core/store/groups.ts';
+import type { ServerEvent } from '../../compose/embedded/core/stream/parts.ts';
 import { AppError } from '../../shared/domain/app-error.ts';
 import { nameKey } from '../../shared/domain/names.ts';
 import { issue } from './certificates.ts';
@@ -176,6 +177,7 @@ export function adminWorld(real: Partial<AdminApiOptions> = {}) {
     listTimes: () => ({ thisUpdate: new Date(START), nextUpdate: new Date(START + 7 * DAY_MS) }),
   };
   const subscriptions: Subscription[] = [];
+  const told: ServerEvent[] = [];
   const regrouped: { usernames: readonly string[]; clientUid: string | undefined }[] = [];
   const table = real.certificates ?? certificates;
   let listed = 0;
@@ -217,6 +219,10 @@ export function adminWorld(real: Partial<AdminApiOptions> = {}) {
     resources: files.resources,
     resourceWriter: files.resourceWriter,
     spool: testSpool(dataDir),
+    toEverybody(event) {
+      told.push(event);
+      return subscriptions.length;
+    },
     regroup: async (usernames, clientUid) => void regrouped.push({ usernames, clientUid }),
     now,
     log,
@@ -285,6 +291,7 @@ export function adminWorld(real: Partial<AdminApiOptions> = {}) {
     revoked,
     revocations,
     subscriptions,
+    told,
     regrouped,
     ask,
     enrolled,

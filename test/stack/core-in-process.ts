@@ -50,6 +50,7 @@ export async function coreInProcess(
     validityDays: 365,
     run,
     runLong: run,
+    runEvents: run,
     runArchive: run,
     runRetention: run,
     schedules: { next: () => [] },

@@ -42,6 +42,7 @@ beforeAll(async () => {
     validityDays: 365,
     run,
     runLong: run,
+    runEvents: run,
     runArchive: run,
     runRetention: run,
     schedules: { next: () => [] },

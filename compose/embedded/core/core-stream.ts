@@ -29,6 +29,8 @@ export interface StoredStreamOptions {
   /** Of `readMissionTokenKey`. */
   tokenKey: Uint8Array;
   run: RunSql;
+  /** Of `eventTable`. */
+  runEvents: RunSql;
   /** The same database, on connections that nothing else waits for. */
   runArchive: RunSql;
   /** The writer of the archive, measured. */
@@ -46,7 +48,7 @@ export interface StoredStream {
 }
 
 export function createStoredStream(options: StoredStreamOptions): StoredStream {
-  const { nodeId, hostname, tokenKey, run, runArchive, log, now } = options;
+  const { nodeId, hostname, tokenKey, run, runEvents, runArchive, log, now } = options;
   const vectors = groupVectors(runArchive);
   const archive = createArchive({
     write: options.timed(cotWriter(runArchive, vectors)),
@@ -58,6 +60,7 @@ export function createStoredStream(options: StoredStreamOptions): StoredStream {
   const presence = createPresenceLog(runArchive, log, { now, vectors });
   const missions = createMissions({
     run,
+    runEvents,
     tokenKey,
     hostname,
     notices: () => stream,

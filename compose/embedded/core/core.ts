@@ -36,6 +36,7 @@ import { createRetentionService } from './retention/retention-service.ts';
 import { createRevocations, ListUnwritten } from './revocations.ts';
 import { certificateStore, type RunSql } from './store/certificates.ts';
 import { clientEndpoints, coreDatabaseFacts } from './store/client-endpoints.ts';
+import { eventTable } from './store/event-table.ts';
 import { activeGroups, groupStore } from './store/groups.ts';
 import { resourceWriter } from './store/resource-bytes.ts';
 import { resourceStore } from './store/resources.ts';
@@ -58,7 +59,9 @@ export interface CoreOptions {
   run: RunSql;
   /** The same, on connections of its own that have minutes: for files. */
   runLong: RunSql;
-  /** The same, on connections that nothing but the stream's events wait for. */
+  /** The same, on connections of requests for events, which give up waiting for a lock early. */
+  runEvents: RunSql;
+  /** The same, on connections that nothing but the stream's events wait for. They give up waiting for a lock early. */
   runArchive: RunSql;
   /** The same, on connections of the retention service. */
   runRetention: RunSql;
@@ -142,6 +145,7 @@ export async function createCore(options: CoreOptions): Promise<Core> {
     groups: groupStore(run),
     activeGroups: activeGroups(run),
   };
+  const runEvents = eventTable(options.runEvents, steadyMs);
   const latencies = insertLatencies(steadyMs);
   const { stream, archive, missions, ...stored } = createStoredStream({
     ...known,
@@ -150,6 +154,7 @@ export async function createCore(options: CoreOptions): Promise<Core> {
     hostname: options.hostname,
     tokenKey: readMissionTokenKey(dataDirectory),
     run,
+    runEvents,
     runArchive: options.runArchive,
     timed: (writer) => latencies.timed(writer),
     log,
@@ -184,12 +189,13 @@ export async function createCore(options: CoreOptions): Promise<Core> {
     endpoints: clientEndpoints(run),
     subscriptions: stream,
     regroup: (usernames, clientUid) => stream.regroup(usernames, clientUid),
+    toEverybody: (event) => stream.toEverybody(event),
     streamCounts: () => stream.counts(),
     archiveCounts: () => archive.counts(),
     retention,
     retentionRuns: retentionService,
     missions,
-    database: coreDatabaseFacts(run),
+    database: coreDatabaseFacts(run, runEvents),
     ownProcess: ownProcess(dataDirectory),
     resources: resourceStore(run, options.runLong),
     resourceWriter: resourceWriter(options.runLong),

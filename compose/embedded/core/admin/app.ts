@@ -2,7 +2,7 @@
 
 import { Hono } from 'hono';
 import { AppError } from '../../../../shared/domain/app-error.ts';
-import { messageOf } from '../../../../shared/domain/thrown.ts';
+import { codeOf, messageOf } from '../../../../shared/domain/thrown.ts';
 import type { Log } from '../../../../shared/ports/log.ts';
 import { catalogRoutes } from '../files/catalog-routes.ts';
 import { contentRoutes } from '../files/content-routes.ts';
@@ -19,11 +19,14 @@ import { enrollmentAttemptRoutes } from './enrollment-attempts.ts';
 import { noSuchMethod, requireRight } from './gate.ts';
 import { groupChangeRoutes } from './group-changes.ts';
 import { groupRoutes } from './groups.ts';
+import { noticeRoutes } from './notices.ts';
 import { pluginRoutes } from './plugins.ts';
 import { retentionRoutes } from './retention.ts';
 import { type AdminApiOptions, type AdminEnv, type AdminRoute, type Method, METHODS } from './route.ts';
 import { serverRoutes } from './server.ts';
 import { subscriptionRoutes } from './subscriptions.ts';
+
+const LOCK_NOT_AVAILABLE = '55P03';
 
 export type AdminApi = (request: Request, connection: CoreConnection, caller: CoreCaller) => Promise<Response>;
 
@@ -38,6 +41,7 @@ export function adminRoutes(options: AdminApiOptions): AdminRoute[] {
     groupRoutes,
     clientRoutes,
     subscriptionRoutes,
+    noticeRoutes,
     missionRoutes,
     retentionRoutes,
     pluginRoutes,
@@ -97,10 +101,16 @@ export function createAdminApi(options: AdminApiOptions): AdminApi {
 function answerTo(error: Error, place: { method: string; path: string }, log: Log): Response {
   if (error instanceof CoreFault) return faultResponse(error);
   if (error instanceof PageFault) return pageResponse(error);
-  if (error instanceof AppError && (error.code === 'unavailable' || error.code === 'upstream')) {
+  if (isAway(error)) {
     log.warn('core.unavailable', { ...place, error: error.message });
     return pageResponse(new PageFault(503, 'A part of the server does not answer at the moment.'));
   }
   log.error('core.failed', { ...place, error: messageOf(error) });
   return pageResponse(new PageFault(500, 'The request could not be answered.'));
+}
+
+/** A lock that was not to be had in time counts too: a table is being rewritten. */
+function isAway(error: Error): boolean {
+  if (error instanceof AppError) return error.code === 'unavailable' || error.code === 'upstream';
+  return codeOf(error) === LOCK_NOT_AVAILABLE;
 }

@@ -11,7 +11,7 @@ import type {
   Subscriptions,
 } from '../parts.ts';
 import type { MissionParts } from '../missions/parts.ts';
-import type { ArchiveCounts, StreamCounts } from '../stream/parts.ts';
+import type { ArchiveCounts, CoreStream, StreamCounts } from '../stream/parts.ts';
 import type { ClientEndpoints, CoreDatabaseFacts } from '../store/client-endpoints.ts';
 import type { Spool } from '../files/spool.ts';
 import type { ActiveGroups, GroupStore } from '../store/groups.ts';
@@ -61,6 +61,8 @@ export interface AdminApiOptions {
    * `clientUid` is the device that has switched them.
    */
   regroup: (usernames: readonly string[], clientUid: string | undefined) => Promise<void>;
+  /** Says something to everybody on the stream. */
+  toEverybody: CoreStream['toEverybody'];
   /** Figures of the stream and of what it stores; undefined while there is no stream. */
   streamCounts?: () => StreamCounts;
   archiveCounts?: () => ArchiveCounts;

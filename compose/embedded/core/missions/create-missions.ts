@@ -19,6 +19,8 @@ import { missionTokens } from './tokens.ts';
 export interface MissionsOptions {
   /** The database `cot`, migrated. */
   run: RunSql;
+  /** Of `eventTable`. */
+  runEvents?: RunSql;
   /** Of `readMissionTokenKey`. */
   tokenKey: Uint8Array;
   /** SERVER_ADDRESS. */
@@ -38,15 +40,16 @@ export interface Missions {
   posts: MissionPosts;
 }
 
-export function createMissions({ run, tokenKey, hostname, notices, connected, log, now }: MissionsOptions): Missions {
+export function createMissions(options: MissionsOptions): Missions {
+  const { run, runEvents = run, tokenKey, hostname, notices, connected, log, now } = options;
   let posts: KeptMissionPosts | undefined;
   const changed = (): void => posts?.forget();
   const subscriptions = missionSubscriptions(run, changed);
   const parts: MissionParts = {
-    reads: missionReads(run),
-    writes: missionWrites(run, groupVectors(run), changed),
+    reads: missionReads(run, runEvents),
+    writes: missionWrites(run, groupVectors(run), changed, runEvents),
     subscriptions,
-    events: missionEvents(run),
+    events: missionEvents(runEvents),
     tokens: missionTokens({ key: tokenKey, issuer: hostname }),
     passwords: missionPasswords(),
     announce: announce(notices),

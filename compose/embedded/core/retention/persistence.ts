@@ -8,12 +8,20 @@ export interface Patience {
   longestPauseMs: number;
   /** After so long it is given up. */
   forMs: number;
+  /** The same while a table is locked: VACUUM FULL of a large one takes hours. */
+  lockedForMs: number;
 }
 
-export const PATIENCE: Patience = { firstPauseMs: 250, longestPauseMs: 15_000, forMs: 300_000 };
+export const PATIENCE: Patience = {
+  firstPauseMs: 250,
+  longestPauseMs: 15_000,
+  forMs: 300_000,
+  lockedForMs: 6 * 3_600_000,
+};
 
-/** Serialization, deadlock, a lock that was not to be had, a row that points at an event since this moment. */
-const MAY_PASS = new Set(['40001', '40P01', '55P03', '23503']);
+/** Serialization, deadlock, a row that points at an event since this moment. */
+const MAY_PASS = new Set(['40001', '40P01', '23503']);
+const LOCK_NOT_AVAILABLE = '55P03';
 const MOST_OF_ITS_OWN = 5;
 
 /** `again` is called before each further try. `pause` rejects when the run is to stop. */
@@ -21,19 +29,23 @@ export async function persistently<T>(
   work: () => Promise<T>,
   again: () => Promise<void>,
   pause: (ms: number) => Promise<void>,
-  { firstPauseMs, longestPauseMs, forMs }: Patience,
+  { firstPauseMs, longestPauseMs, forMs, lockedForMs }: Patience,
 ): Promise<T> {
-  let waitedMs = 0;
-  let tries = 0;
+  let [waitedMs, lockedMs, tries] = [0, 0, 0];
   for (let pauseMs = firstPauseMs; ; pauseMs = Math.min(pauseMs * 2, longestPauseMs)) {
     try {
-      if (tries > 0) await again();
+      if (waitedMs + lockedMs > 0) await again();
       return await work();
     } catch (error) {
-      tries += 1;
-      if (waitedMs >= forMs || !(isAway(error) || (isPassing(error) && tries < MOST_OF_ITS_OWN))) throw error;
+      const isLocked = codeOf(error) === LOCK_NOT_AVAILABLE;
+      if (!isLocked) tries += 1;
+      const mayGoOn = isLocked
+        ? lockedMs < lockedForMs
+        : waitedMs < forMs && (isAway(error) || (isPassing(error) && tries < MOST_OF_ITS_OWN));
+      if (!mayGoOn) throw error;
       await pause(pauseMs);
-      waitedMs += pauseMs;
+      if (isLocked) lockedMs += pauseMs;
+      else waitedMs += pauseMs;
     }
   }
 }

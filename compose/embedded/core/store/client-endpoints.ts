@@ -66,10 +66,11 @@ export function clientEndpoints(run: RunSql): ClientEndpoints {
   };
 }
 
-export function coreDatabaseFacts(run: RunSql): CoreDatabaseFacts {
+/** `runEvents`: of `eventTable`. */
+export function coreDatabaseFacts(run: RunSql, runEvents: RunSql = run): CoreDatabaseFacts {
   return {
     cotCount: () =>
-      run(async (sql) => {
+      runEvents(async (sql) => {
         const [row] = await sql<[CotCounts]>`
           SELECT (SELECT count(*) FROM cot_router)::float8 AS "cotEvents",
             (SELECT count(*) FROM cot_image)::float8 AS "cotImages"`;

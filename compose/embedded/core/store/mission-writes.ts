@@ -110,11 +110,12 @@ export async function lockedMission<T>(
   return result as T;
 }
 
-/** `changed` is called after everything but additions: whoever does not know of one only adds the same again. */
+/** `changed` is called after everything but additions: whoever does not know of one only adds the same again. `runEvents`: of `eventTable`. */
 export function missionWrites(
   run: RunSql,
   vectors: Pick<GroupVectors, 'ensure' | 'keyOf' | 'forget'>,
   changed: () => void,
+  runEvents: RunSql = run,
 ): MissionWrites {
   const locked = <T>(id: number, use: (tx: postgres.TransactionSql) => Promise<T>): Promise<T> =>
     lockedMission(run, id, use);
@@ -212,7 +213,7 @@ export function missionWrites(
     },
 
     removeEvents: (id) =>
-      run(async (sql) => {
+      runEvents(async (sql) => {
         const { count } = await sql`
           DELETE FROM cot_router WHERE id = ANY (ARRAY(
             SELECT e.id FROM mission_uid u JOIN cot_router e ON e.uid = u.uid

@@ -15,6 +15,7 @@ import {
 import { unescapeXml } from '../missions/stored-values.ts';
 import type { RunSql } from './certificates.ts';
 import { type Resource, resourceColumns } from './resources.ts';
+import { unlessLocked } from './event-table.ts';
 import { visible } from './visible.ts';
 
 /** Places of groups; `all` sees what is in no group too. */
@@ -67,7 +68,8 @@ const SORTS = { name: 'name', creatorUid: 'creatoruid', createTime: 'create_time
 /** Of a detail: what stands behind is not looked at. */
 const DETAIL_CHARACTERS = 20_000;
 
-export function missionReads(run: RunSql): MissionReads {
+/** `runEvents`: of `eventTable`. */
+export function missionReads(run: RunSql, runEvents: RunSql = run): MissionReads {
   return {
     find: (key, sees) =>
       run(async (sql) => {
@@ -118,46 +120,60 @@ export function missionReads(run: RunSql): MissionReads {
 
     async contents(missionIds, most, detailsFor) {
       const ids = `{${missionIds.join()}}`;
-      const uids = await run((sql) => uidsOf(sql, ids, most + 1, detailsFor));
+      const plainUids = (): Promise<MissionUid[]> => run((sql) => uidsOf(sql, ids, most + 1));
+      const uids =
+        detailsFor === undefined
+          ? await plainUids()
+          : await unlessLocked(() => runEvents((sql) => uidsOf(sql, ids, most + 1, detailsFor)), plainUids);
       const files = await run((sql) => filesOf(sql, ids, most + 1));
       const isCut = uids.length > most || files.length > most;
       return { uids: uids.slice(0, most), files: files.slice(0, most), isCut };
     },
 
-    changes: ({ id, name, guid, createTime }, { start, end, squashed }, detailsFor) =>
-      run(async (sql) => {
-        const within = sql`c.mission_id = ${id} AND c.change_type BETWEEN 0 AND ${CHANGE_TYPES.length - 1}
-          AND c.ts >= ${start === undefined || start < createTime ? createTime : start}
-          AND ${end === undefined ? sql`true` : sql`c.ts <= ${end}`}`;
-        const rows = await sql<ChangeRow[]>`
-          SELECT c.change_type AS "changeType", c.ts AS timestamp, coalesce(c.servertime, c.ts) AS "serverTime",
-            coalesce(c.creatoruid, '') AS "changedBy", c.uid AS "contentUid", c.hash AS "contentHash",
-            ${newestDetails(sql, sql`c.uid`, detailsFor)} AS details, file.*
-          FROM mission_change c
-          LEFT JOIN LATERAL (
-            SELECT ${resourceColumns(sql)} FROM resource
-            WHERE resource.hash = c.hash AND (${visible(sql, detailsFor, sql`resource.groups`)} OR EXISTS (
-              SELECT FROM mission_resource f WHERE f.mission_id = c.mission_id AND f.resource_id = resource.id))
-            ORDER BY resource.id DESC LIMIT 1
-          ) file ON true
-          WHERE ${within} AND ${squashed ? stillSo(sql, within) : sql`true`}
-          ORDER BY c.id DESC LIMIT ${MISSION_LIMITS.changes + 1}`;
-        return rows.map(
-          ({ changeType, timestamp, serverTime, changedBy, contentUid, contentHash, details, ...file }) => ({
-            type: CHANGE_TYPES[changeType] ?? 'ADD_CONTENT',
-            missionName: name,
-            missionGuid: guid,
-            timestamp,
-            serverTime,
-            creatorUid: changedBy,
-            contentUid,
-            contentHash,
-            details: plain(details),
-            resource: file.id === null ? null : file,
-          }),
-        );
-      }),
+    changes: (mission, window, detailsFor) =>
+      unlessLocked(
+        () =>
+          runEvents((sql) => changesOf(sql, mission, window, detailsFor, newestDetails(sql, sql`c.uid`, detailsFor))),
+        () => run((sql) => changesOf(sql, mission, window, detailsFor, sql`NULL::json`)),
+      ),
   };
+}
+
+async function changesOf(
+  sql: postgres.Sql,
+  { id, name, guid, createTime }: Mission,
+  { start, end, squashed }: ChangeWindow,
+  sees: Places,
+  details: postgres.Fragment,
+): Promise<MissionChange[]> {
+  const within = sql`c.mission_id = ${id} AND c.change_type BETWEEN 0 AND ${CHANGE_TYPES.length - 1}
+    AND c.ts >= ${start === undefined || start < createTime ? createTime : start}
+    AND ${end === undefined ? sql`true` : sql`c.ts <= ${end}`}`;
+  const rows = await sql<ChangeRow[]>`
+    SELECT c.change_type AS "changeType", c.ts AS timestamp, coalesce(c.servertime, c.ts) AS "serverTime",
+      coalesce(c.creatoruid, '') AS "changedBy", c.uid AS "contentUid", c.hash AS "contentHash",
+      ${details} AS details, file.*
+    FROM mission_change c
+    LEFT JOIN LATERAL (
+      SELECT ${resourceColumns(sql)} FROM resource
+      WHERE resource.hash = c.hash AND (${visible(sql, sees, sql`resource.groups`)} OR EXISTS (
+        SELECT FROM mission_resource f WHERE f.mission_id = c.mission_id AND f.resource_id = resource.id))
+      ORDER BY resource.id DESC LIMIT 1
+    ) file ON true
+    WHERE ${within} AND ${squashed ? stillSo(sql, within) : sql`true`}
+    ORDER BY c.id DESC LIMIT ${MISSION_LIMITS.changes + 1}`;
+  return rows.map(({ changeType, timestamp, serverTime, changedBy, contentUid, contentHash, details, ...file }) => ({
+    type: CHANGE_TYPES[changeType] ?? 'ADD_CONTENT',
+    missionName: name,
+    missionGuid: guid,
+    timestamp,
+    serverTime,
+    creatorUid: changedBy,
+    contentUid,
+    contentHash,
+    details: plain(details),
+    resource: file.id === null ? null : file,
+  }));
 }
 
 /** A file has a `creatorUid` too: that of the change is called otherwise. */
@@ -224,12 +240,7 @@ function addition(sql: postgres.ISql, column: 'uid' | 'hash', content: postgres.
     ORDER BY c.id DESC LIMIT 1) a ON true`;
 }
 
-async function uidsOf(
-  sql: postgres.ISql,
-  ids: string,
-  most: number,
-  detailsFor: Places | undefined,
-): Promise<MissionUid[]> {
+async function uidsOf(sql: postgres.ISql, ids: string, most: number, detailsFor?: Places): Promise<MissionUid[]> {
   const details = sql`, ${newestDetails(sql, sql`u.uid`, detailsFor ?? [])} AS details`;
   const rows = await sql<MissionUid[]>`
     SELECT u.mission_id::float8 AS "missionId", u.uid, a.ts AS "addedAt", a.creatoruid AS "addedBy"

@@ -1,7 +1,7 @@
 // Takes events into the database in batches, behind the stream's back. What waits is bounded; what is lost is counted.
 
 import { setTimeout as delay } from 'node:timers/promises';
-import { messageOf } from '../../../../shared/domain/thrown.ts';
+import { codeOf, messageOf } from '../../../../shared/domain/thrown.ts';
 import type { Log } from '../../../../shared/ports/log.ts';
 import type { LossStore } from '../store/archive-losses.ts';
 import type { UnwrittenLosses } from '../store/unwritten-losses.ts';
@@ -18,7 +18,10 @@ export interface ArchiveLimits {
   /** Waiting at most; beyond either the oldest are lost. Characters as in the tables: two bytes of memory each at most. */
   mostEvents: number;
   mostCharacters: number;
-  /** Senders rest from `highEvents` or `highCharacters` on, until it is a quarter of that. */
+  /**
+   * Senders rest from `highEvents` or `highCharacters` on, until it is a quarter of that. What an outage has left does not
+   * count, as long as it grows less and there is room: senders need not wait for the past.
+   */
   highEvents: number;
   highCharacters: number;
   /** Events of one statement. */
@@ -54,6 +57,12 @@ export interface ArchiveOptions {
 
 type Queued = Archivable & { ids: readonly string[] };
 
+/** Of what may wait at most: whatever it is, senders rest before the oldest are lost to a database that answers. */
+const NEARLY_FULL = 0.95;
+const ROOM_AGAIN = 0.9;
+/** A share of `high…`. */
+const DRAINED = 0.25;
+const LOCK_NOT_AVAILABLE = '55P03';
 const NO_IDS: readonly string[] = [];
 const STOPPED = 'the core was stopped before they were stored';
 
@@ -81,8 +90,10 @@ export function createArchive({
   let skipped = 0;
   let failures = 0;
   /** Since when the database takes nothing, and why. */
-  let outage: { sinceMs: number; reason: string } | undefined;
+  let outage: { sinceMs: number; isLock: boolean; reason: string } | undefined;
   let isBehind = false;
+  /** The least that has waited since the last outage, as a share of `high…`. */
+  let least = 0;
   let isEnding = false;
   let isClosed = false;
   let working: Promise<void> | undefined;
@@ -97,9 +108,12 @@ export function createArchive({
 
   function lookHowFull(): void {
     const wasFull = isFull();
-    const share = Math.max(waiting.length / most.highEvents, waiting.characters / most.highCharacters);
-    if (share >= 1) isBehind = true;
-    else if (share <= 0.25) isBehind = false;
+    const { length, characters } = waiting;
+    const share = Math.max(length / most.highEvents, characters / most.highCharacters);
+    const filled = Math.max(length / most.mostEvents, characters / most.mostCharacters);
+    least = Math.min(least, share);
+    if (share >= least + 1 || filled >= NEARLY_FULL) isBehind = true;
+    else if (share <= least + DRAINED && filled <= ROOM_AGAIN) isBehind = false;
     changed(wasFull);
   }
 
@@ -146,7 +160,9 @@ export function createArchive({
     if (outage === undefined) return;
     const seconds = Math.round((now().getTime() - outage.sinceMs) / 1000);
     log.info('archive.caught_up', { after_seconds: seconds, waiting: waiting.length, lost_since_start: losses.total });
+    if (outage.isLock || least <= DRAINED) least = Number.POSITIVE_INFINITY;
     outage = undefined;
+    isBehind = false;
     losses.outageEnded();
     lookHowFull();
   }
@@ -155,7 +171,9 @@ export function createArchive({
     if (outage === undefined && !isClosed) {
       const wasFull = isFull();
       log.warn('archive.behind', { waiting: waiting.length + onTheWay, error: messageOf(error) });
-      outage = { sinceMs: now().getTime(), reason: 'the database took nothing' };
+      const isLock = codeOf(error) === LOCK_NOT_AVAILABLE;
+      const reason = isLock ? 'a table of events was locked' : 'the database took nothing';
+      outage = { sinceMs: now().getTime(), isLock, reason };
       changed(wasFull);
     }
     await rest.after(Math.min(most.longestPauseMs, most.firstPauseMs * 2 ** failures++));

@@ -261,6 +261,8 @@ export interface CoreStream extends Subscriptions, StreamNotices {
   accepted(arrival: StreamArrival): void;
   /** Takes the groups of those people anew. `clientUid` is the device that has switched them. */
   regroup(usernames: readonly string[], clientUid: string | undefined): Promise<void>;
+  /** To all who are connected now, whatever their groups, and to no table. Returns how many they are; waits for nobody. */
+  toEverybody(event: ServerEvent): number;
   counts(): StreamCounts;
   /** Ends every connection with a disconnect notice in the tables. */
   close(): Promise<void>;

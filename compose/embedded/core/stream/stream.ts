@@ -192,6 +192,12 @@ export function createStream(options: StreamOptions): CoreStream {
       outboxes.send(serverEvent(event), receivers);
     },
 
+    toEverybody(event) {
+      const receivers = [...roster.all];
+      outboxes.send(serverEvent(event), receivers);
+      return receivers.length;
+    },
+
     counts: () => {
       const { delivered, bytesWritten, dropped } = outboxes.state;
       return { clients: roster.all.size, ...counts, delivered, bytesWritten, dropped };
