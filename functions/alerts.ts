@@ -29,6 +29,7 @@ const alertSchema = z
     attempts: z.int(),
     since: time,
     details: z.array(z.string()),
+    remedies: z.array(z.string()),
     reason: z.string().nullable(),
     next_attempt_at: time.nullable(),
     deliveries: z.array(
@@ -139,7 +140,12 @@ function csvOf(alerts: readonly ShownAlert[]): string {
       ({ channel, recipient, accepted, detail, at }) =>
         `${channel} ${recipient} ${accepted ? 'accepted' : 'refused'} ${at}: ${detail}`,
     );
-    const flat = { ...alert, details: alert.details.join('\n'), deliveries: deliveries.join('\n') };
+    const flat = {
+      ...alert,
+      details: alert.details.join('\n'),
+      remedies: alert.remedies.join('\n'),
+      deliveries: deliveries.join('\n'),
+    };
     return csvLine(COLUMNS.map((column) => flat[column]));
   });
   return csvLine(COLUMNS) + lines.join('');

@@ -17,14 +17,19 @@ const head = {
   message: z.string(),
   updated_at: z.iso.datetime().nullable(),
 };
+const remedies = z
+  .array(z.string())
+  .openapi({ description: 'What to do, about the worst finding first; empty when it is ok' });
 const data = z.record(z.string(), z.unknown());
 const moduleSchema = z.object({ ...head, data }).openapi('HealthModule');
+const measuredSchema = z.object({ ...head, remedies, data }).openapi('HealthMeasurement');
 const healthSchema = z
   .object({ status: head.status, updated_at: head.updated_at, modules: z.record(z.string(), moduleSchema) })
   .openapi('Health');
 const autovacuumSchema = z
   .object({
     ...head,
+    remedies,
     tables: z.array(
       z.object({
         schema: z.string(),
@@ -43,6 +48,7 @@ const autovacuumSchema = z
 const databaseSchema = z
   .object({
     ...head,
+    remedies,
     total_bytes: z.int().nullable(),
     live_bytes: z.int().nullable(),
     overhead_bytes: z.int().nullable(),
@@ -79,7 +85,7 @@ const liveRoute = apiRoute(
     tags: ['health'],
     request: { params: z.object({ module: z.string() }) },
     responses: {
-      200: jsonAnswer('The measurement', z.union([autovacuumSchema, databaseSchema, moduleSchema])),
+      200: jsonAnswer('The measurement', z.union([autovacuumSchema, databaseSchema, measuredSchema])),
       304: NOT_MODIFIED,
     },
   },
@@ -106,13 +112,15 @@ export function healthFunction(app: App, deps: Deps): void {
 
 async function measurePrepared(module: HealthModule, deps: Deps): Promise<Prepared> {
   const before = (await deps.health.history(module.name)) ?? NO_HISTORY;
-  return prepare(await module.measure(deps.monitored, deps.thresholds, before));
+  return prepare(await module.measure(deps.monitored, deps.thresholds, before), module.remedy);
 }
 
 /** The entity tag is that of everything but the time. */
-async function prepare({ module, status, message, updated_at, data }: Measurement): Promise<Prepared> {
+async function prepare(measurement: Measurement, general: readonly string[]): Promise<Prepared> {
+  const { module, status, message, updated_at, data } = measurement;
+  const remedies = status === 'ok' ? [] : [...measurement.remedies, ...general];
   const flat = FLAT[module];
-  const members = JSON.stringify(flat === undefined ? { data } : { ...flat, ...data }).slice(1);
+  const members = JSON.stringify(flat === undefined ? { remedies, data } : { remedies, ...flat, ...data }).slice(1);
   const head = JSON.stringify({ status, message }).slice(0, -1);
   return { body: `${head},"updated_at":"${updated_at}",${members}`, etag: await weakEtag(head + members) };
 }

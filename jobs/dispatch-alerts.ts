@@ -45,7 +45,7 @@ function pause(ms: number): Promise<void> {
 }
 
 async function attemptOne(deps: Deps, alert: Alert, now: Date): Promise<void> {
-  const remedy = healthModuleOf(alert.module)?.remedy ?? [];
+  const remedy = [...alert.remedies, ...(healthModuleOf(alert.module)?.remedy ?? [])];
   const message = alertMessage({ alert, place: deps.place, remedy, now });
   const tried = (await Promise.all(CHANNELS.map((channel) => sendBy(deps, channel, alert, message)))).flat();
   const attempt = attemptOf(alert, tried, now);

@@ -51,8 +51,8 @@ async function tellEngine({ alerts, log }: Deps, measurement: Measurement): Prom
 }
 
 function evaluationOf(measurement: Measurement): Omit<AlertEvaluation, 'at'> {
-  const { module, status, shouldAlert, message, details, failuresInRow, pollsInRow } = measurement;
-  return { module, status, shouldAlert, message, details, failuresInRow, pollsInRow };
+  const { module, status, shouldAlert, message, details, remedies, failuresInRow, pollsInRow } = measurement;
+  return { module, status, shouldAlert, message, details, remedies, failuresInRow, pollsInRow };
 }
 
 function logChange({ log }: Deps, { module: name, status, message }: Measurement, before: Status | undefined): void {

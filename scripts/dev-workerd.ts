@@ -13,7 +13,7 @@ import { withRequestLog } from '../shared/http/request-log.ts';
 import type { RequestCounter } from '../shared/ports/request-statistics.ts';
 import { behindProxies } from '../shared/runtime/client-address.ts';
 import { readConfiguration } from '../shared/runtime/configuration.ts';
-import { forgetPostgresVariables, HANDOVER_VARIABLE, readHandover } from '../shared/runtime/handover.ts';
+import { forgetPostgresVariables, forWorkerd, HANDOVER_VARIABLE, readHandover } from '../shared/runtime/handover.ts';
 import { hostBinding } from '../shared/runtime/host-binding.ts';
 import { type RunningWorker, startWorker } from '../shared/runtime/miniflare-host.ts';
 import { nodeDeps, ownTimeZone } from '../shared/runtime/node-deps.ts';
@@ -118,7 +118,7 @@ async function startHost(plan: EmbeddedPlan): Promise<Host> {
     ...compatibility(),
     token,
     facts: {
-      handover,
+      handover: forWorkerd(handover),
       startedAt: startedAt.toISOString(),
       nodeVersion: process.versions.node,
       timeZone: ownTimeZone(),

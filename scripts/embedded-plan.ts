@@ -67,7 +67,14 @@ export function planEmbedded(
     ...given,
     {
       source: 'stack',
-      values: { ...stackDefaults(layout, ports, args.listen), CORE_DATABASE_URL: readerUrl, DATABASE_URL: stateUrl },
+      values: {
+        ...stackDefaults(layout, ports, args.listen),
+        DATABASE_URL: stateUrl,
+        // Whoever redirects the one must say the others: they speak of the same database.
+        ...(givenValue('CORE_DATABASE_URL') === undefined
+          ? { CORE_DATABASE_URL: readerUrl, CORE_DATABASE_OWNER_URL: coreUrl, CORE_DATABASE_DIR: layout.pgdata }
+          : {}),
+      },
     },
     generated,
   ];

@@ -37,6 +37,7 @@ export function observationOf(
     level: decision.level,
     message: storable(evaluation.message),
     details: evaluation.details.map(storable),
+    remedies: evaluation.remedies.map(storable),
     since: new Date(state.sinceMs ?? Date.parse(evaluation.at)).toISOString(),
     raised_at: evaluation.at,
     state: raised ? 'pending' : 'suppressed',

@@ -31,6 +31,8 @@ const alertSchema: z.ZodType<Alert> = z.object({
   level,
   message: z.string(),
   details: z.array(z.string()),
+  // A journal of an earlier release has none.
+  remedies: z.array(z.string()).default([]),
   since: z.iso.datetime(),
   raised_at: z.iso.datetime(),
   state: z.enum(ALERT_STATES),

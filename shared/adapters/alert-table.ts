@@ -236,10 +236,10 @@ async function writeAlert(
 ): Promise<void> {
   const pause = alert.state === 'pending' ? pauseSeconds : null;
   await sql`
-    INSERT INTO alert (id, module, level, message, details, since, raised_at, state, reason, sent_at, attempts,
+    INSERT INTO alert (id, module, level, message, details, remedies, since, raised_at, state, reason, sent_at, attempts,
       next_attempt_at, deliveries, runner, lease_until)
     VALUES (${alert.id}, ${alert.module}, ${alert.level}, ${alert.message},
-      ${JSON.stringify(alert.details)}::text::jsonb, ${alert.since}, ${alert.raised_at}, ${alert.state},
+      ${JSON.stringify(alert.details)}::text::jsonb, ${JSON.stringify(alert.remedies)}::text::jsonb, ${alert.since}, ${alert.raised_at}, ${alert.state},
       ${alert.reason}, ${alert.sent_at}, ${alert.attempts}, now() + make_interval(secs => ${pause}),
       ${JSON.stringify(alert.deliveries)}::text::jsonb, ${runner}, now() + make_interval(secs => ${leaseSeconds}))
     ON CONFLICT (id) DO UPDATE SET state = EXCLUDED.state, reason = EXCLUDED.reason, sent_at = EXCLUDED.sent_at,

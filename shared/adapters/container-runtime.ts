@@ -17,11 +17,21 @@ const KEPT = ['always', 'unless-stopped'];
 const id = z.string().regex(/^\w[\w.-]{0,127}$/);
 const summaries = z.array(z.object({ Id: id, Labels: z.record(z.string(), z.string()).nullish() }));
 type Summary = z.infer<typeof summaries>[number];
+type Details = z.infer<typeof details>;
+
+const network = z.object({
+  Aliases: z.array(z.string()).nullish(),
+  DNSNames: z.array(z.string()).nullish(),
+  IPAddress: z.string().nullish(),
+  GlobalIPv6Address: z.string().nullish(),
+});
 
 const details = z.object({
   Name: z.string(),
   RestartCount: z.int().min(0).default(0),
-  Config: z.object({ Image: z.string() }),
+  Config: z.object({ Image: z.string(), Hostname: z.string().nullish() }),
+  Mounts: z.array(z.object({ Type: z.string(), Name: z.string().nullish(), Destination: z.string() })).nullish(),
+  NetworkSettings: z.object({ Networks: z.record(z.string(), network.nullish()).nullish() }).nullish(),
   HostConfig: z.object({ RestartPolicy: z.object({ Name: z.string() }).nullish() }),
   State: z.object({
     Status: z.string(),
@@ -94,11 +104,16 @@ async function listWithin(
 }
 
 /** Undefined when the container is gone by now. */
-async function inspect(endpoint: Endpoint, { Id }: Summary, signal: AbortSignal): Promise<Container | undefined> {
+async function inspect(
+  endpoint: Endpoint,
+  { Id, Labels }: Summary,
+  signal: AbortSignal,
+): Promise<Container | undefined> {
   const path = `/containers/${Id}/json`;
   const answer = await get(endpoint, path, signal);
   if (answer.status === 404) return undefined;
-  const { Name, Config, HostConfig, State, RestartCount } = readAs(details, endpoint, path, answer);
+  const read = readAs(details, endpoint, path, answer);
+  const { Name, Config, HostConfig, State, RestartCount, Mounts } = read;
   return {
     name: Name.replace(/^\//, ''),
     image: Config.Image,
@@ -109,7 +124,24 @@ async function inspect(endpoint: Endpoint, { Id }: Summary, signal: AbortSignal)
     kept_running: KEPT.includes(HostConfig.RestartPolicy?.Name ?? ''),
     out_of_memory: State.OOMKilled,
     restarts: RestartCount,
+    mounts: (Mounts ?? []).map(({ Type, Name: volume, Destination }) => ({
+      destination: Destination,
+      type: Type,
+      ...(volume ? { name: volume } : {}),
+    })),
+    hosts: hostsOf(read, Labels?.['com.docker.compose.service']),
   };
+}
+
+function hostsOf({ Name, Config, NetworkSettings }: Details, service: string | undefined): string[] {
+  const networks = Object.values(NetworkSettings?.Networks ?? {}).flatMap((each) => [
+    ...(each?.Aliases ?? []),
+    ...(each?.DNSNames ?? []),
+    each?.IPAddress,
+    each?.GlobalIPv6Address,
+  ]);
+  const names = [Name.replace(/^\//, ''), service, Config.Hostname, ...networks];
+  return [...new Set(names.flatMap((each) => each || []))];
 }
 
 function healthOf(word: string | undefined): Container['health'] {

@@ -1,6 +1,8 @@
 // The core's database as health sees it: statistics, sizes, the clock. Nothing here waits for a lock of the core.
 
+import { AppError } from '../domain/app-error.ts';
 import { parseDatabaseSize } from '../domain/database-size.ts';
+import type { SettingOrigin } from '../domain/setting-origin.ts';
 import { codeOf } from '../domain/thrown.ts';
 import type {
   CoreDatabase,
@@ -11,6 +13,19 @@ import type {
 } from '../ports/core-database.ts';
 import type { RunSql } from './kept-database.ts';
 import type { Sql } from './postgres.ts';
+import { bytesOfOwn, fromUserTables, seeingLocks, withOwnTables } from './table-sizes.ts';
+import { readServerFacts } from './server-facts.ts';
+import {
+  type Current,
+  inheritable,
+  type InheritableRow,
+  overriddenBy,
+  overrides,
+  type OverridesRow,
+  readServerSettings,
+  splitAtEquals,
+} from './server-settings.ts';
+import { readVacuumHolders } from './vacuum-holders.ts';
 
 const LOCK_NOT_AVAILABLE = '55P03';
 const INSUFFICIENT_PRIVILEGE = '42501';
@@ -25,10 +40,14 @@ export interface CoreConnections {
 }
 
 const CONNECTED_FOR_MS = 2000;
+/** Kept connections live for five minutes, and until their last query ends. */
+const MOST_LIFETIME_MS = 330_000;
 
 /** Needs a role that may connect; to see the size of WAL it also needs `pg_monitor`. */
 export function coreDatabase({ run, runSizes = run, runFresh = run }: CoreConnections): CoreDatabase {
   let connectedMs = Number.NEGATIVE_INFINITY;
+  let known: string | undefined;
+  let changedMs = Number.NEGATIVE_INFINITY;
 
   async function connect(): Promise<void> {
     if (performance.now() - connectedMs < CONNECTED_FOR_MS) return;
@@ -36,55 +55,54 @@ export function coreDatabase({ run, runSizes = run, runFresh = run }: CoreConnec
     connectedMs = performance.now();
   }
 
+  /**
+   * Kept connections go on with the settings of their beginning: while some from before a change may live, a fresh one is asked. Rule
+   * `keptWhenRefused`: where no fresh one is let in, `connect` says so, and the kept one tells what it knows.
+   */
+  async function runCurrent<T>(read: (sql: Sql) => Promise<Current<T>>, kept = run): Promise<T> {
+    const current = await kept(read);
+    if (known !== undefined && current.inheritable !== known) changedMs = performance.now();
+    known = current.inheritable;
+    if (performance.now() - changedMs >= MOST_LIFETIME_MS) return current.found;
+    return runFresh(read).then(
+      ({ found }) => found,
+      (error: unknown) => {
+        if (error instanceof AppError && error.code === 'unavailable') return current.found;
+        throw error;
+      },
+    );
+  }
+
   return {
     connect,
-    vacuumStatistics: () => run(readVacuumStatistics),
-    size: () => runSizes(readSize),
+    vacuumStatistics: () => runCurrent(readVacuumStatistics),
+    vacuumHolders: () => run(readVacuumHolders),
+    settingOrigins: (names) => runCurrent((sql) => readOrigins(sql, names)),
+    server: () => runCurrent(readServerFacts),
+    size: () => runCurrent(readSize, runSizes),
     eventLosses: () => run(readEventLosses),
     clockMs: () => run(readClock),
     version: () => run(readVersion),
   };
 }
 
-interface OverridesRow {
-  /** JSON of lists of `name=value`, the more specific list last; null when there is none. */
-  overrides: string | null;
+async function readVacuumStatistics(sql: Sql): Promise<Current<VacuumStatistics>> {
+  const [tables, { found, inheritable: current }] = await Promise.all([readTables(sql), readSettings(sql)]);
+  return { found: { tables, ...found }, inheritable: current };
 }
 
-/**
- * What ALTER DATABASE has set, and ALTER ROLE for the owner of the database, as which the core works: a connection that was
- * open before does not know of it, and neither does another role.
- */
-const overrides = (sql: Sql) => sql`
-  (SELECT json_agg(setconfig ORDER BY setrole, setdatabase) FROM pg_db_role_setting, pg_database AS d
-    WHERE d.datname = current_database() AND setrole IN (0, d.datdba) AND setdatabase IN (0, d.oid)
-  )::text AS overrides`;
-
-function overriddenBy({ overrides: text }: OverridesRow): Record<string, string> {
-  const lists = text === null ? [] : (JSON.parse(text) as string[][]);
-  return Object.fromEntries(lists.flat().map((setting) => splitAtEquals(setting)));
+async function readOrigins(sql: Sql, names: readonly string[]): Promise<Current<Record<string, SettingOrigin>>> {
+  const { found, ...current } = await readServerSettings(sql, names);
+  const origins = Object.entries(found.settings).map(([name, { origin }]) => [name, origin] as const);
+  return { found: Object.fromEntries(origins), ...current };
 }
 
-function splitAtEquals(setting: string): [string, string] {
-  const place = setting.indexOf('=');
-  return [setting.slice(0, place), setting.slice(place + 1)];
-}
-
-async function readVacuumStatistics(sql: Sql): Promise<VacuumStatistics> {
-  const [tables, settings] = await Promise.all([readTables(sql), readSettings(sql)]);
-  return { tables, settings };
-}
-
-type TableRow = Omit<TableStatistics, 'last_autovacuum' | 'last_vacuum'> & {
+type TableRow = Omit<TableStatistics, 'last_autovacuum' | 'last_vacuum' | 'options'> & {
+  /** `name=value` */
+  options: string[] | null;
   autovacuum_ms: number | null;
   vacuum_ms: number | null;
 };
-
-/** The tables of pg_stat_user_tables without what that view collects for their indexes, which takes longer than all the rest. */
-const fromUserTables = (sql: Sql) => sql`
-  FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-  WHERE c.relkind IN ('r', 't', 'm', 'p')
-    AND n.nspname NOT IN ('pg_catalog', 'information_schema') AND n.nspname !~ '^pg_toast'`;
 
 async function readTables(sql: Sql): Promise<TableStatistics[]> {
   const rows = await sql<TableRow[]>`
@@ -92,11 +110,13 @@ async function readTables(sql: Sql): Promise<TableStatistics[]> {
       pg_stat_get_dead_tuples(c.oid)::float8 AS dead_tuples,
       pg_stat_get_live_tuples(c.oid)::float8 AS live_tuples,
       (extract(epoch FROM pg_stat_get_last_autovacuum_time(c.oid)) * 1000)::float8 AS autovacuum_ms,
-      (extract(epoch FROM pg_stat_get_last_vacuum_time(c.oid)) * 1000)::float8 AS vacuum_ms
+      (extract(epoch FROM pg_stat_get_last_vacuum_time(c.oid)) * 1000)::float8 AS vacuum_ms,
+      to_json(c.reloptions) AS options
     ${fromUserTables(sql)}
     ORDER BY dead_tuples DESC, n.nspname, c.relname`;
-  return rows.map(({ autovacuum_ms: autovacuum, vacuum_ms: vacuum, ...table }) => ({
+  return rows.map(({ autovacuum_ms: autovacuum, vacuum_ms: vacuum, options, ...table }) => ({
     ...table,
+    options: Object.fromEntries((options ?? []).map(splitAtEquals)),
     last_autovacuum: isoOf(autovacuum),
     last_vacuum: isoOf(vacuum),
   }));
@@ -106,63 +126,43 @@ function isoOf(ms: number | null): string | null {
   return ms === null ? null : new Date(ms).toISOString();
 }
 
-async function readSettings(sql: Sql): Promise<Record<string, string>> {
-  const [row] = await sql<[OverridesRow & Record<string, string>]>`
+async function readSettings(sql: Sql): Promise<Current<Pick<VacuumStatistics, 'settings' | 'transaction_age'>>> {
+  const [row] = await sql<[OverridesRow & InheritableRow & { age: number } & Record<string, string>]>`
     SELECT current_setting('autovacuum') AS autovacuum,
       current_setting('track_counts') AS track_counts,
       current_setting('autovacuum_vacuum_scale_factor') AS autovacuum_vacuum_scale_factor,
       current_setting('autovacuum_vacuum_cost_limit') AS autovacuum_vacuum_cost_limit,
       current_setting('maintenance_work_mem') AS maintenance_work_mem,
-      current_setting('autovacuum_work_mem') AS autovacuum_work_mem, ${overrides(sql)}`;
-  const { overrides: _, ...shown } = row;
+      current_setting('autovacuum_work_mem') AS autovacuum_work_mem,
+      current_setting('autovacuum_naptime') AS autovacuum_naptime,
+      (SELECT age(datfrozenxid) FROM pg_database WHERE datname = current_database()) AS age, ${overrides(sql)}, ${inheritable(sql)}`;
+  const { overrides: _, inheritable: current, age, ...shown } = row;
   const overridden = overriddenBy(row);
-  return Object.fromEntries(Object.entries(shown).map(([name, value]) => [name, overridden[name] ?? value]));
+  const inForce = Object.entries(shown).map(([name, value]) => [name, overridden[name]?.value ?? value]);
+  const settings = Object.fromEntries(inForce) as Record<string, string>;
+  return { found: { settings, transaction_age: age }, inheritable: current };
 }
 
-async function readSize(sql: Sql): Promise<DatabaseSize> {
-  const [live, general, wal] = await Promise.all([readLiveSize(sql), readGeneral(sql), readWalSize(sql)]);
-  return { ...live, ...general, wal_bytes: wal };
+async function readSize(sql: Sql): Promise<Current<DatabaseSize>> {
+  const [live, { found, ...current }, wal] = await Promise.all([
+    seeingLocks(() => measureUnlocked(sql)),
+    readGeneral(sql),
+    readWalSize(sql),
+  ]);
+  return { found: { ...live, ...found, wal_bytes: wal }, ...current };
 }
 
-/** A lock that was taken between looking for locks and measuring is seen the second time. */
-async function readLiveSize(sql: Sql): Promise<Pick<DatabaseSize, 'total_bytes' | 'live_bytes' | 'locked_tables'>> {
-  for (let tries = 1; ; tries++) {
-    try {
-      return await measureUnlocked(sql);
-    } catch (error) {
-      if (codeOf(error) !== LOCK_NOT_AVAILABLE || tries === 3) throw error;
-    }
-  }
-}
-
-/**
- * Measuring a table that is locked exclusively (VACUUM FULL, REINDEX, TRUNCATE) would wait for that lock, so its size is
- * what the catalogue says. Whoever waits for such a lock blocks us too, so waiting ones count.
- */
-async function measureUnlocked(sql: Sql) {
+async function measureUnlocked(sql: Sql): Promise<Pick<DatabaseSize, 'total_bytes' | 'live_bytes' | 'locked_tables'>> {
   const [row] = await sql<[{ total_bytes: number; live_bytes: number; locked_tables: string[] | null }]>`
-    WITH locked AS MATERIALIZED (
-      SELECT coalesce(i.indrelid, l.relation) AS relation
-      FROM pg_locks l LEFT JOIN pg_index i ON i.indexrelid = l.relation
-      WHERE l.locktype = 'relation' AND l.mode = 'AccessExclusiveLock'
-        AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
-    ), own AS MATERIALIZED (
-      SELECT c.oid, n.nspname, c.relname, c.reltoastrelid,
-        EXISTS (SELECT FROM locked WHERE relation IN (c.oid, c.reltoastrelid)) AS is_locked
-      ${fromUserTables(sql)}
-    )
+    WITH ${withOwnTables(sql)}
     SELECT pg_database_size(current_database())::float8 AS total_bytes,
-      coalesce(sum(CASE WHEN is_locked THEN (
-        SELECT coalesce(sum(p.relpages), 0) * current_setting('block_size')::int8
-        FROM pg_class p LEFT JOIN pg_index i ON i.indexrelid = p.oid
-        WHERE p.oid IN (own.oid, own.reltoastrelid) OR i.indrelid IN (own.oid, own.reltoastrelid)
-      ) ELSE pg_total_relation_size(own.oid) END), 0)::float8 AS live_bytes,
+      coalesce(sum(${bytesOfOwn(sql)}), 0)::float8 AS live_bytes,
       array_to_json(array_agg(nspname || '.' || relname) FILTER (WHERE is_locked)) AS locked_tables
     FROM own`;
   return { ...row, locked_tables: row.locked_tables ?? [] };
 }
 
-interface GeneralRow extends OverridesRow {
+interface GeneralRow extends OverridesRow, InheritableRow {
   archive_mode: string;
   archive_failing: boolean;
   in_recovery: boolean;
@@ -180,17 +180,18 @@ async function readGeneral(sql: Sql) {
       pg_is_in_recovery() AS in_recovery,
       current_setting('default_transaction_read_only') AS read_only,
       current_setting('server_version') AS version,
-      current_setting('max_wal_size') AS max_wal, ${overrides(sql)}
+      current_setting('max_wal_size') AS max_wal, ${overrides(sql)}, ${inheritable(sql)}
     FROM pg_stat_archiver`;
   const { archive_mode, archive_failing, in_recovery, version } = row;
-  const readOnly = overriddenBy(row)['default_transaction_read_only'] ?? row.read_only;
-  return {
+  const readOnly = overriddenBy(row)['default_transaction_read_only']?.value ?? row.read_only;
+  const found = {
     archive_mode,
     archive_failing,
     read_only: in_recovery || /^(on|true|yes|1)$/i.test(readOnly),
     version,
     max_wal_bytes: parseDatabaseSize(row.max_wal) ?? 0,
   };
+  return { found, inheritable: row.inheritable };
 }
 
 /** A role that may not look (rule `walUnreadable`) gets null; the module says so. */

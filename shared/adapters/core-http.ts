@@ -1,11 +1,13 @@
 // The core's admin API on 8443, over mutual TLS with the certificate of svc_api.
 
 import type { Core } from '../ports/core.ts';
+import type { CoreNotices } from '../ports/core-notices.ts';
 import type { CoreRetention } from '../ports/core-retention.ts';
 import { coreCertificates } from './core-certificates.ts';
 import { coreClients } from './core-clients.ts';
 import { corePlugins } from './core-plugins.ts';
 import { corePort } from './core-request.ts';
+import { coreNotices } from './core-notices.ts';
 import { coreRetention } from './core-retention.ts';
 import { coreStatus } from './core-status.ts';
 
@@ -22,6 +24,7 @@ export interface HttpCoreOptions {
 export interface HttpCore extends Core {
   /** On the same connections. */
   retention: CoreRetention;
+  notices: CoreNotices;
   /** Ends the kept connections. */
   close(): Promise<void>;
 }
@@ -48,6 +51,7 @@ export function httpCore({ url, dataDir }: HttpCoreOptions): HttpCore {
     ...corePlugins(port),
     ...coreStatus(port),
     retention: coreRetention(port),
+    notices: coreNotices(port),
     close: () => port.connections.close(),
   };
 }

@@ -78,7 +78,7 @@ function limits({ withinMs = WITHIN_MS, lockTimeoutMs = 0 }: DatabaseOptions) {
   return { statementTimeoutMs: Math.round(withinMs * 0.8), lockTimeoutMs };
 }
 
-function needed(url: Secret | undefined, { called, variable }: DatabaseOptions): Secret {
+export function needed(url: Secret | undefined, { called, variable }: DatabaseOptions): Secret {
   if (url !== undefined) return url;
   throw new AppError('unavailable', `It is not known where ${called} is. Remedy: set ${variable}.`);
 }
@@ -97,8 +97,15 @@ function explained(error: unknown, options: DatabaseOptions): unknown {
   const code = codeOf(error) ?? '';
   if (code === '' && uncoded === 'work') return error;
   if (code === STATEMENT_TOO_LONG) return tooSlow(options, error);
-  if (/^[0-9FHPX][0-9A-Z]{4}$/.test(code) && !/^(57P|08|28|3D)/.test(code)) return error;
-  return new AppError('unavailable', `${capital(called)} does not answer: ${messageOf(error)}`, { cause: error });
+  const ofServer = /^[0-9FHPX][0-9A-Z]{4}$/.test(code) && !/^(57P|08|28|3D)/.test(code);
+  if (ofServer && !isFatal(error)) return error;
+  const what = ofServer ? 'refuses the connection' : 'does not answer';
+  return new AppError('unavailable', `${capital(called)} ${what}: ${messageOf(error)}`, { cause: error });
+}
+
+/** The server ended the connection, or has not let it in: no work was refused. */
+function isFatal(error: unknown): boolean {
+  return error instanceof Error && 'severity' in error && error.severity === 'FATAL';
 }
 
 function tooSlow(options: DatabaseOptions, cause: unknown): AppError {

@@ -105,6 +105,9 @@ function alreadyOpen(kind: string, open: { id: string; state: OpsJobState } | un
 function changed(sql: Sql, id: string, change: OpsJobChange) {
   const { state = null, progress = null, startedAt = null, finishedAt = null, error = null, log = [] } = change;
   const hasEta = change.eta !== undefined;
+  const hasPhase = change.phase !== undefined;
+  const hasPercent = change.phasePercent !== undefined;
+  const hasMemory = change.memory !== undefined;
   const hasResult = change.result !== undefined;
   return sql`
     UPDATE ops_job SET
@@ -113,6 +116,9 @@ function changed(sql: Sql, id: string, change: OpsJobChange) {
       started_at = coalesce(${startedAt}::timestamptz, started_at),
       finished_at = coalesce(${finishedAt}::timestamptz, finished_at),
       eta = CASE WHEN ${hasEta} THEN ${change.eta ?? null}::timestamptz ELSE eta END,
+      phase = CASE WHEN ${hasPhase} THEN ${change.phase ?? null}::text ELSE phase END,
+      phase_percent = CASE WHEN ${hasPercent} THEN ${change.phasePercent ?? null}::float8 ELSE phase_percent END,
+      memory = CASE WHEN ${hasMemory} THEN ${jsonText(change.memory ?? null)}::text::jsonb ELSE memory END,
       result = CASE WHEN ${hasResult} THEN ${jsonText(change.result ?? null)}::text::jsonb ELSE result END,
       error = coalesce(${error === null ? null : storable(error)}, error),
       log = (
@@ -133,7 +139,7 @@ function jsonText(value: unknown): string {
 }
 
 function columns(sql: Sql) {
-  return sql`id, kind, state, progress, created_at AS "createdAt", started_at AS "startedAt",
+  return sql`id, kind, state, progress, phase, phase_percent AS "phasePercent", memory, created_at AS "createdAt", started_at AS "startedAt",
     finished_at AS "finishedAt", eta, log, input, result, error, actor`;
 }
 

@@ -6,6 +6,7 @@ import { withinMs } from './time-limit.ts';
 
 export type Sql = postgres.Sql;
 export type TransactionSql = postgres.TransactionSql;
+export type Notice = postgres.Notice;
 
 export interface ConnectOptions {
   /** Shown in pg_stat_activity. */
@@ -16,26 +17,41 @@ export interface ConnectOptions {
   statementTimeoutMs?: number;
   /** The server gives up waiting for a lock after this time; default: never. */
   lockTimeoutMs?: number;
+  /** For work without an end in sight: neither age nor idle time closes the connection. */
+  lasting?: boolean;
+  /** Makes its sockets, already connected; default: the client's own. */
+  socket?: (server: ConnectTo) => Promise<unknown>;
+  /** Notices and warnings of the server; default: nobody hears them. */
+  onNotice?: (notice: Notice) => void;
+}
+
+/** As the client has read it from the URL. */
+export interface ConnectTo {
+  host: string[];
+  port: number[];
+  /** Of a local socket. */
+  path: string | false;
 }
 
 /**
- * A lazy pool: nothing is connected before the first query. Notices of the server are dropped. Two features of the
+ * A lazy pool: nothing is connected before the first query. Two features of the
  * client do not survive a connection that dies: `reserve()` gives it back to the pool dead, so it is never used, and the
  * query for array types rejects where nobody listens, so types are not fetched.
  * End it with `end({ timeout })`: without one, the end waits for ever for a connection that has died.
  */
 export function connect(
   url: Secret,
-  { name, max = 5, statementTimeoutMs = 0, lockTimeoutMs = 0 }: ConnectOptions,
+  { name, max = 5, statementTimeoutMs = 0, lockTimeoutMs = 0, lasting = false, socket, onNotice }: ConnectOptions,
 ): Sql {
   return postgres(url.reveal(), {
     max,
     connect_timeout: 5,
-    idle_timeout: 60,
-    max_lifetime: 300,
+    idle_timeout: lasting ? 0 : 60,
+    max_lifetime: lasting ? 0 : 300,
     fetch_types: false,
     backoff: () => 0.25,
-    onnotice: () => undefined,
+    onnotice: onNotice ?? (() => undefined),
+    ...(socket && { socket }),
     connection: { application_name: name, statement_timeout: statementTimeoutMs, lock_timeout: lockTimeoutMs },
   });
 }

@@ -265,8 +265,18 @@ export const SETTINGS = {
   }),
   CORE_DATABASE_URL: optional(secretUrl('postgres', 'postgresql'), {
     section: 'places',
-    about: 'The database of the core (cot)',
+    about: 'The database of the core (cot), as a role that may read it and has pg_monitor',
+    example: 'postgres://holdfast_ro:password@127.0.0.1:5432/cot',
+  }),
+  CORE_DATABASE_OWNER_URL: optional(secretUrl('postgres', 'postgresql'), {
+    section: 'places',
+    about: 'The same database as its owner, for vacuum alone',
     example: 'postgres://martiuser:password@127.0.0.1:5432/cot',
+  }),
+  CORE_DATABASE_DIR: optional(text('an absolute path', /^\/[^\p{Cc}]{0,4095}$/u), {
+    section: 'places',
+    about: 'Directory of that database (PGDATA) as this machine sees it, for the room on its disk',
+    example: '/var/lib/postgresql/data',
   }),
   CORE_API_URL: optional(url('https'), {
     section: 'places',

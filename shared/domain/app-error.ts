@@ -7,6 +7,7 @@ export type ErrorCode =
   | 'not_found'
   | 'conflict'
   | 'confirmation_needed'
+  | 'not_enough_disk'
   | 'not_supported'
   | 'too_large'
   | 'media_type'
@@ -27,7 +28,7 @@ export interface AppErrorOptions {
   fields?: FieldError[];
   /** Seconds until the caller may try again (locked_out). */
   retryAfterSeconds?: number;
-  /** What a program needs to decide on it (confirmation_needed). */
+  /** What a program needs to decide on it (confirmation_needed, not_enough_disk). */
   figures?: Record<string, unknown>;
 }
 

@@ -23,14 +23,37 @@ export function wantedSettings(tuning: DatabaseTuning): Record<string, string | 
   };
 }
 
-/** One sentence for each setting that is not as wanted; `inForce` as `SHOW` prints them. */
-export function tuningDifferences(inForce: Readonly<Record<string, string>>, tuning: DatabaseTuning): string[] {
+/** The variable of Holdfast that becomes a setting of the server. */
+export const TUNING_VARIABLES: Readonly<Record<string, string>> = {
+  autovacuum_vacuum_scale_factor: 'DB_AUTOVACUUM_SCALE_FACTOR',
+  autovacuum_vacuum_cost_limit: 'DB_AUTOVACUUM_COST_LIMIT',
+  maintenance_work_mem: 'DB_MAINTENANCE_WORK_MEM',
+};
+
+/** PostgreSQL's own values, and those that retention needs. */
+export const STOCK: DatabaseTuning = { scaleFactor: 0.2, costLimit: 200, maintenanceWorkMem: '64MB' };
+export const TUNED: DatabaseTuning = { scaleFactor: 0.05, costLimit: 1000, maintenanceWorkMem: '256MB' };
+
+/** The names of those of the three settings that are asked for with PostgreSQL's own value. */
+export function settingsAtStock(tuning: DatabaseTuning): string[] {
+  const [asked, stock] = [wantedSettings(tuning), wantedSettings(STOCK)];
+  return Object.keys(TUNING_VARIABLES).filter((name) => same(name, String(asked[name]), stock[name] ?? ''));
+}
+
+export interface TuningDifference {
+  name: string;
+  is: string;
+  wanted: string;
+}
+
+/** Each setting that is not as wanted; `inForce` as `SHOW` prints them. */
+export function tuningDifferences(
+  inForce: Readonly<Record<string, string>>,
+  tuning: DatabaseTuning,
+): TuningDifference[] {
   return Object.entries(wantedSettings(tuning))
     .filter(([name, wanted]) => !same(name, inForce[name] ?? '', wanted))
-    .map(
-      ([name, wanted]) =>
-        `${name} is ${inForce[name] ?? 'unknown'}, not ${wanted}: something overrides the start flags (ALTER SYSTEM, ALTER DATABASE or ALTER ROLE ... SET); remove it with RESET`,
-    );
+    .map(([name, wanted]) => ({ name, is: inForce[name] ?? 'unknown', wanted: String(wanted) }));
 }
 
 function same(name: string, inForce: string, wanted: string | number): boolean {

@@ -19,6 +19,7 @@ export interface Figure {
   limits: Limits;
   /** The value in words: `50 % dead rows`. */
   says: string;
+  remedy?: string | undefined;
   /** A threshold in words; default: the number. */
   inWords?: (limit: number) => string;
   /** Decides only when both thresholds are equal. */
@@ -29,6 +30,7 @@ export interface Figure {
 export interface Failure {
   kind: 'failure';
   says: string;
+  remedy?: string | undefined;
 }
 
 /** Something that needs no threshold. */
@@ -36,8 +38,10 @@ export interface Fact {
   kind: 'fact';
   status: Status;
   says: string;
+  remedy?: string | undefined;
 }
 
+/** `remedy`: what a person can do about just this, with a command to paste where there is one; at most 300 characters. */
 export type Finding = Figure | Failure | Fact;
 
 /** What earlier measurements of the module leave behind. */
@@ -52,6 +56,8 @@ export interface Verdict extends History {
   message: string;
   /** Each finding that is not ok with its threshold, worst first; at most MOST_DETAILS. */
   details: string[];
+  /** What to do about those findings, worst first and each once; the general remedies of the module come after them. */
+  remedies: string[];
   shouldAlert: boolean;
 }
 
@@ -69,6 +75,7 @@ interface Judged {
   detail?: string;
   /** Among equals, the larger one is worse. */
   weight: number;
+  remedy?: string | undefined;
 }
 
 /**
@@ -82,14 +89,30 @@ export function evaluate(
   before: History = NO_HISTORY,
 ): Verdict {
   const failuresInRow = findings.some(({ kind }) => kind === 'failure') ? before.failuresInRow + 1 : 0;
-  const judged = findings.map((finding) => judge(finding, limitsOf(thresholds), failuresInRow));
+  const judged = findings.map((finding) => ({
+    ...judge(finding, limitsOf(thresholds), failuresInRow),
+    remedy: finding.remedy,
+  }));
   const worstFirst = judged.toSorted((a, b) => urgency(b.status) - urgency(a.status) || b.weight - a.weight);
   const worst = worstFirst[0];
   const status = worst?.status ?? 'ok';
   const alike = judged.filter((each) => each.status === status).length - 1;
   const message =
     worst === undefined || status === 'ok' ? well : `${worst.says}${alike > 0 ? ` (and ${alike} more)` : ''}.`;
-  return { status, message, details: detailsOf(worstFirst), failuresInRow, ...alerting(status, thresholds, before) };
+  const alerts = alerting(status, thresholds, before);
+  return {
+    status,
+    message,
+    details: detailsOf(worstFirst),
+    remedies: remediesOf(worstFirst),
+    failuresInRow,
+    ...alerts,
+  };
+}
+
+function remediesOf(worstFirst: readonly Judged[]): string[] {
+  const wanted = worstFirst.filter(({ status }) => status !== 'ok').flatMap(({ remedy }) => remedy ?? []);
+  return [...new Set(wanted)].slice(0, MOST_DETAILS);
 }
 
 function detailsOf(worstFirst: readonly Judged[]): string[] {
@@ -106,6 +129,7 @@ export function evaluateThrown(message: string, thresholds: ModuleThresholds, be
     status: 'critical',
     message: `${text}.`,
     details: [`${text}.`],
+    remedies: [],
     failuresInRow: before.failuresInRow + 1,
     ...alerting('critical', thresholds, before),
   };

@@ -1,12 +1,18 @@
-// Size of the core's database, and whether it and ours take a write.
+// Size of the core's database and how it grows, and whether it and ours take a write.
 
 import { bytesInWords } from '../domain/amounts.ts';
 import { type Finding, limitsOf } from '../domain/evaluate.ts';
 import { messageOf } from '../domain/thrown.ts';
 import type { DatabaseSize, EventLosses } from '../ports/core-database.ts';
-import { healthModule } from './module.ts';
+import type { ServerFacts } from '../ports/server-facts.ts';
+import { type DatabaseGrowth, databaseGrowth, growsInWords } from './database-growth.ts';
+import { settingFindings } from './database-settings.ts';
+import { readVolume, type VolumeData, volumeFindings } from './database-volume.ts';
+import { walFindings } from './database-wal.ts';
+import { AS_SUPERUSER, healthModule } from './module.ts';
 
-interface DatabaseData extends DatabaseSize {
+interface DatabaseData extends DatabaseSize, DatabaseGrowth, VolumeData {
+  server: ServerFacts;
   /** System catalogues (10 to 15 MB) and what a VACUUM FULL would give back. */
   overhead_bytes: number;
   /** Null when a new connection was accepted. */
@@ -18,9 +24,6 @@ interface DatabaseData extends DatabaseSize {
   losses: EventLosses | null;
 }
 
-/** WAL beyond this multiple of `max_wal_size` is kept by something that does not take it. */
-const MUCH_WAL = 3;
-
 export const database = healthModule<DatabaseData>({
   name: 'database',
 
@@ -28,24 +31,32 @@ export const database = healthModule<DatabaseData>({
     'Read the log of the database: DIR/logs/database.log in the embedded stack, docker compose logs --tail 100 NAME with containers (docker compose ps shows the names).',
     'Look for room with df -h: a full disk stops every write, and freeing some heals it at once, without a restart; for events that were not stored, archive.behind and archive.lost in DIR/logs/core.log say since when and why: they are missing in the history only.',
     'If the database has only grown, decide how long data must be kept (COT_RETENTION_DAYS, GEOCHAT_RETENTION_DAYS), or enlarge the disk and raise MON_DATABASE_WARNING and MON_DATABASE_CRITICAL.',
-    "If WAL grows, see who keeps it with SELECT slot_name, active FROM pg_replication_slots; as a superuser, and drop a slot that nobody uses with SELECT pg_drop_replication_slot('SLOT');",
+    AS_SUPERUSER,
   ],
 
-  async read({ coreDatabase, state }) {
-    const [size, losses, connectError, writeError] = await Promise.all([
+  async read(monitored, thresholds) {
+    const { coreDatabase, state, containers, wanted } = monitored;
+    const facts = coreDatabase.server();
+    const [server, volume, size, losses, connectError, writeError, growth] = await Promise.all([
+      facts,
+      facts.then(({ data_directory: directory }) => readVolume({ containers, wanted }, directory)),
       coreDatabase.size(),
       coreDatabase.eventLosses(),
       errorOf(coreDatabase.connect()),
       errorOf(state.writeOnce()),
+      databaseGrowth(monitored, thresholds),
     ]);
     const overhead = size.total_bytes - size.live_bytes;
     return {
       ...size,
+      ...volume,
+      server,
       overhead_bytes: overhead,
       connect_error: connectError,
       write_error: writeError,
       lost_events: lostEvents(losses),
       losses: typeof losses === 'string' ? null : losses,
+      ...growth,
     };
   },
 
@@ -55,30 +66,16 @@ export const database = healthModule<DatabaseData>({
       facts.push({ kind: 'fact', status: 'critical', says: `a new connection is refused: ${data.connect_error}` });
     if (data.write_error !== null)
       facts.push({ kind: 'fact', status: 'critical', says: `a test write failed: ${data.write_error}` });
-    if (data.read_only) facts.push({ kind: 'fact', status: 'critical', says: 'the database takes no writes' });
-    if (data.archive_failing)
-      facts.push({
-        kind: 'fact',
-        status: 'warning',
-        says: 'archiving WAL fails or has no command, so WAL will fill the disk',
-      });
+    facts.push(
+      ...settingFindings(data.server),
+      ...walFindings(data, data.server),
+      ...volumeFindings(data, data.server),
+    );
     if (data.losses !== null) {
       const { events, began, ended, reason } = data.losses;
       const says = `${events} events of the last 24 h were not stored, between ${began} and ${ended}: ${reason}`;
       facts.push({ kind: 'fact', status: 'warning', says });
     }
-    if (data.wal_bytes === null)
-      facts.push({
-        kind: 'fact',
-        status: 'note',
-        says: 'the size of WAL cannot be seen; GRANT pg_monitor to the role',
-      });
-    else if (data.wal_bytes > data.max_wal_bytes * MUCH_WAL)
-      facts.push({
-        kind: 'fact',
-        status: 'warning',
-        says: `WAL takes ${bytesInWords(data.wal_bytes)}, max_wal_size is ${bytesInWords(data.max_wal_bytes)}: look for a replication slot or an archive command that does not take it`,
-      });
     return [
       ...facts,
       {
@@ -92,8 +89,8 @@ export const database = healthModule<DatabaseData>({
     ];
   },
 
-  well: ({ total_bytes, live_bytes }) =>
-    `${bytesInWords(total_bytes)}, of which ${bytesInWords(live_bytes)} are live; a test write succeeded.`,
+  well: ({ total_bytes, live_bytes, ...growth }) =>
+    `${bytesInWords(total_bytes)}, of which ${bytesInWords(live_bytes)} are live; a test write succeeded${growsInWords(growth)}.`,
 });
 
 function lostEvents(losses: EventLosses | 'none' | 'unknown'): number | null {

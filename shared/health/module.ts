@@ -14,7 +14,7 @@ export interface ModuleDefinition<D extends object> {
   /** The longest that `read` may take; default 10 s. */
   withinMs?: number;
   /** Raw data, or an error; never a judgement. */
-  read(monitored: Monitored): Promise<D>;
+  read(monitored: Monitored, thresholds: Thresholds): Promise<D>;
   /** What in the data the evaluator has to judge. */
   findings(data: D, thresholds: ModuleThresholds, all: Thresholds): Finding[];
   /** The message when there is nothing to complain about. */
@@ -29,6 +29,10 @@ export interface HealthModule {
   measure(monitored: Monitored, thresholds: Thresholds, before: History): Promise<Measurement>;
 }
 
+/** For modules whose findings have commands for the core's database. */
+export const AS_SUPERUSER =
+  'The owner of the core database may run ALTER DATABASE, ALTER TABLE and VACUUM; ALTER SYSTEM, pg_reload_conf, CHECKPOINT, GRANT and slots need a superuser. In the embedded stack none can sign in: "As a superuser" in docs/health.md shows how to do it there.';
+
 const WITHIN_MS = 10_000;
 
 /** Makes a module from its definition. Its measurement never rejects: what is thrown becomes `critical`. */
@@ -41,7 +45,7 @@ export function healthModule<D extends object>(definition: ModuleDefinition<D>):
     let data: object = {};
     let verdict: Verdict;
     try {
-      const read = await within(withinMs, definition.read(monitored));
+      const read = await within(withinMs, definition.read(monitored, thresholds));
       verdict = evaluate(definition.findings(read, own, thresholds), definition.well(read), own, before);
       data = read;
     } catch (error) {

@@ -15,11 +15,15 @@ import type { Core } from '../ports/core.ts';
 import type { CoreAuthority } from '../ports/core-authority.ts';
 import type { CoreDevices } from '../ports/core-devices.ts';
 import type { CoreEnrollment } from '../ports/core-enrollment.ts';
+import type { CoreNotices } from '../ports/core-notices.ts';
 import type { CoreRetention } from '../ports/core-retention.ts';
+import type { CoreVacuum } from '../ports/core-vacuum.ts';
 import type { Directory } from '../ports/directory.ts';
 import type { Doors } from '../ports/doors.ts';
 import type { EnrollmentTokens } from '../ports/enrollment-tokens.ts';
 import type { Exclusive } from '../ports/exclusive.ts';
+import type { GrowthBook } from '../ports/growth-book.ts';
+import type { GrowthFacts } from '../ports/growth-facts.ts';
 import type { HealthCache } from '../ports/health-cache.ts';
 import type { Heartbeat } from '../ports/heartbeat.ts';
 import type { Identity } from '../ports/identity.ts';
@@ -37,6 +41,7 @@ import type { RetentionFacts } from '../ports/retention-facts.ts';
 import type { RetentionFiles } from '../ports/retention-files.ts';
 import type { Schedules } from '../ports/schedules.ts';
 import type { SignIns } from '../ports/sign-ins.ts';
+import type { VacuumFacts } from '../ports/vacuum-facts.ts';
 
 /** Callers that ask for the same thing at the same moment share one piece of work, where the host allows that. */
 export type Together = <T>(key: string, work: () => Promise<T>) => Promise<T>;
@@ -76,6 +81,11 @@ export interface Deps {
   retentionFiles: RetentionFiles;
   retentionFacts: RetentionFacts;
   retentionBook: RetentionBook;
+  vacuumFacts: VacuumFacts;
+  coreVacuum: CoreVacuum;
+  coreNotices: CoreNotices;
+  growthFacts: GrowthFacts;
+  growthBook: GrowthBook;
   schedules: Schedules;
   /** That of the core, by its name in the IANA database. */
   timeZone: string;

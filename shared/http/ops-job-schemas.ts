@@ -11,6 +11,8 @@ export const opsJobSchema = z
     kind: z.string(),
     state: z.enum(OPS_JOB_STATES),
     progress: z.number().openapi({ description: '0 to 1' }),
+    phase: z.string().nullable().openapi({ description: 'What it is at just now; null when it does not say' }),
+    phase_percent: z.number().nullable().openapi({ description: '0 to 100 within the phase; null where nobody knows' }),
     created_at: time,
     started_at: time.nullable(),
     finished_at: time.nullable(),
@@ -25,12 +27,29 @@ export const opsJobSchema = z
 export type ShownOpsJob = z.infer<typeof opsJobSchema>;
 
 export function shownOpsJob(job: OpsJob): ShownOpsJob {
-  const { id, kind, state, progress, createdAt, startedAt, finishedAt, eta, log, result, error, actor } = job;
+  const {
+    id,
+    kind,
+    state,
+    progress,
+    phase,
+    phasePercent,
+    createdAt,
+    startedAt,
+    finishedAt,
+    eta,
+    log,
+    result,
+    error,
+    actor,
+  } = job;
   return {
     id,
     kind,
     state,
     progress,
+    phase,
+    phase_percent: phasePercent,
     created_at: createdAt,
     started_at: startedAt,
     finished_at: finishedAt,

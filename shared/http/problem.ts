@@ -15,6 +15,7 @@ const STATUS = {
   not_found: [404, 'Not found'],
   conflict: [409, 'Conflict'],
   confirmation_needed: [409, 'Confirmation needed'],
+  not_enough_disk: [409, 'Not enough disk'],
   not_supported: [409, 'Not supported'],
   too_large: [413, 'Too large'],
   media_type: [415, 'Unsupported media type'],

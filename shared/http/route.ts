@@ -38,7 +38,10 @@ export function apiRoute<const R extends RouteConfig>(
   if (access !== 'open') codes.push('malformed', 'unauthenticated', 'forbidden', 'locked_out', 'unavailable');
   if (config.request?.body !== undefined) codes.push('malformed', 'media_type', 'too_large', 'invalid');
   const problems = Object.fromEntries(
-    codes.map((code) => [statusOf(code), { description: code.replaceAll('_', ' '), content: PROBLEM }]),
+    codes.map((code) => {
+      const alike = new Set(codes.filter((each) => statusOf(each) === statusOf(code)));
+      return [statusOf(code), { description: [...alike].join(', ').replaceAll('_', ' '), content: PROBLEM }];
+    }),
   );
   const route = {
     ...config,

@@ -29,6 +29,8 @@ export interface Alert {
   message: string;
   /** Every finding that is not ok, with its figure and its threshold, worst first. */
   details: string[];
+  /** What to do about just these findings, worst first. */
+  remedies: string[];
   /** Since when the module has not been ok. */
   since: string;
   raised_at: string;
@@ -50,6 +52,7 @@ export interface AlertEvaluation extends History {
   shouldAlert: boolean;
   message: string;
   details: string[];
+  remedies: string[];
   /** ISO 8601. */
   at: string;
 }

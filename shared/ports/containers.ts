@@ -1,5 +1,14 @@
 // The containers of this machine as their runtime sees them, read only. A stack without a runtime has no such port.
 
+export interface ContainerMount {
+  /** Inside the container. */
+  destination: string;
+  /** The runtime's own word: volume, bind, tmpfs. */
+  type: string;
+  /** Of a volume. */
+  name?: string;
+}
+
 export interface Container {
   name: string;
   image: string;
@@ -15,6 +24,9 @@ export interface Container {
   out_of_memory: boolean;
   /** How often the runtime has restarted it. */
   restarts: number;
+  mounts: ContainerMount[];
+  /** Every name and address under which other containers may meet it. */
+  hosts: string[];
 }
 
 export interface Containers {

@@ -1,5 +1,8 @@
 // The core's database, read only: what health, preview and history want to know of it.
 
+import type { SettingOrigin } from '../domain/setting-origin.ts';
+import type { ServerFacts } from './server-facts.ts';
+
 export interface TableStatistics {
   schema: string;
   table: string;
@@ -8,6 +11,8 @@ export interface TableStatistics {
   /** ISO 8601; null when it never happened since the statistics were reset. */
   last_autovacuum: string | null;
   last_vacuum: string | null;
+  /** What ALTER TABLE ... SET gave it, by name: `autovacuum_enabled`. */
+  options: Record<string, string>;
 }
 
 export interface VacuumStatistics {
@@ -15,6 +20,20 @@ export interface VacuumStatistics {
   tables: TableStatistics[];
   /** Settings of autovacuum in force, as `SHOW` prints them, by name. */
   settings: Record<string, string>;
+  /** Transactions since the oldest row that is not frozen; at two thousand million the server stops. */
+  transaction_age: number;
+}
+
+/** Something that keeps dead rows from being removed. */
+export interface VacuumHolder {
+  kind: 'transaction' | 'prepared transaction' | 'replication slot';
+  /** The pid, or the name as SQL quotes it. */
+  name: string;
+  user: string | null;
+  application: string | null;
+  /** ISO 8601; null for a slot. */
+  since: string | null;
+  seconds: number | null;
 }
 
 export interface DatabaseSize {
@@ -47,6 +66,11 @@ export interface EventLosses {
 /** Every call rejects within a few seconds when the server does not answer. */
 export interface CoreDatabase {
   vacuumStatistics(): Promise<VacuumStatistics>;
+  /** The oldest first, at most five; never the statement that asks. */
+  vacuumHolders(): Promise<VacuumHolder[]>;
+  /** Where these settings come from, as they count for the owner of the database; one that the server does not know is left out. */
+  settingOrigins(names: readonly string[]): Promise<Record<string, SettingOrigin>>;
+  server(): Promise<ServerFacts>;
   size(): Promise<DatabaseSize>;
   /** `unknown` where nobody keeps such a list, as in a release, or where the role may not read it. */
   eventLosses(): Promise<EventLosses | 'none' | 'unknown'>;

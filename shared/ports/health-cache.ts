@@ -10,6 +10,8 @@ export interface Measurement extends History {
   message: string;
   /** Each finding that is not ok with its threshold, worst first. */
   details: string[];
+  /** What to do about those findings, worst first. */
+  remedies: string[];
   /** ISO 8601. */
   updated_at: string;
   data: Record<string, unknown>;

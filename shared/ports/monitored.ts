@@ -15,6 +15,8 @@ import type { CoreFiles } from './core-files.ts';
 import type { CoreRetention } from './core-retention.ts';
 import type { Directory } from './directory.ts';
 import type { Disks } from './disks.ts';
+import type { GrowthBook } from './growth-book.ts';
+import type { GrowthFacts } from './growth-facts.ts';
 import type { Heartbeat } from './heartbeat.ts';
 import type { HostNames } from './host-names.ts';
 import type { Identity } from './identity.ts';
@@ -31,6 +33,10 @@ import type { TlsEndpoint, TlsEndpoints } from './tls-endpoints.ts';
 export interface Wanted {
   tuning: DatabaseTuning;
   retention: WantedRetention;
+  /** PGDATA of the core's database as this machine sees it; undefined where that is not known. */
+  databaseDirectory: string | undefined;
+  /** The host of CORE_DATABASE_URL; undefined where it names none. */
+  databaseHost: string | undefined;
   /** Host names that must lead to this machine; addresses need no resolution and are left out. */
   publicNames: string[];
   /** Addresses that count as this machine's although no interface has them (behind NAT). */
@@ -73,6 +79,8 @@ export interface Monitored {
   retentionFiles: Pick<RetentionFiles, 'read'>;
   retentionFacts: RetentionFacts;
   retentionBook: RetentionBook;
+  growthFacts: GrowthFacts;
+  growthBook: GrowthBook;
   schedules: Schedules;
   /** That of the core. */
   timeZone: string;

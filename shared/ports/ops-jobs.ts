@@ -11,6 +11,10 @@ export interface OpsJob {
   state: OpsJobState;
   /** 0 to 1. */
   progress: number;
+  /** What it is at just now, in words; null when it does not say. */
+  phase: string | null;
+  /** 0 to 100 within the phase; null where nobody knows. */
+  phasePercent: number | null;
   /** Times are ISO 8601. */
   createdAt: string;
   startedAt: string | null;
@@ -20,6 +24,8 @@ export interface OpsJob {
   log: string[];
   /** Plain data. */
   input: unknown;
+  /** Plain data that the job itself needs to go on; shown to nobody. */
+  memory: unknown;
   result: unknown;
   error: string | null;
   /** Who has asked for it. */
@@ -29,11 +35,14 @@ export interface OpsJob {
 export interface OpsJobChange {
   state?: OpsJobState;
   progress?: number;
+  phase?: string | null;
+  phasePercent?: number | null;
   startedAt?: string;
   finishedAt?: string;
   eta?: string | null;
   /** Lines that are added. */
   log?: string[];
+  memory?: unknown;
   result?: unknown;
   error?: string;
 }

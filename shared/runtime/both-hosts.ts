@@ -5,6 +5,8 @@ import { type CoreConnections, coreDatabase } from '../adapters/core-database.ts
 import { retentionFacts } from '../adapters/core-retention-facts.ts';
 import { cronSchedules } from '../adapters/cron-schedules.ts';
 import { enrollmentTokenTable } from '../adapters/enrollment-token-table.ts';
+import { growthBookTable } from '../adapters/growth-book-table.ts';
+import { growthFacts } from '../adapters/growth-facts.ts';
 import { httpClock } from '../adapters/http-clock.ts';
 import { jobRunTable } from '../adapters/job-run-table.ts';
 import type { RunSql } from '../adapters/kept-database.ts';
@@ -12,6 +14,7 @@ import { opsJobTable } from '../adapters/ops-job-table.ts';
 import { releaseFeed } from '../adapters/release-feed.ts';
 import { retentionBookTable } from '../adapters/retention-book-table.ts';
 import { stateDatabase } from '../adapters/state-database.ts';
+import { vacuumFacts } from '../adapters/vacuum-facts.ts';
 import type { LoadedSettings } from '../config/load-settings.ts';
 import { showSettings } from '../config/shown-settings.ts';
 import type { Thresholds } from '../domain/thresholds.ts';
@@ -75,6 +78,9 @@ type Shared = Pick<
   | 'enrollmentTokens'
   | 'retentionFacts'
   | 'retentionBook'
+  | 'vacuumFacts'
+  | 'growthFacts'
+  | 'growthBook'
   | 'schedules'
   | 'timeZone'
   | 'opsJobs'
@@ -91,6 +97,8 @@ type Shared = Pick<
     | 'certificateBook'
     | 'retentionFacts'
     | 'retentionBook'
+    | 'growthFacts'
+    | 'growthBook'
     | 'schedules'
     | 'timeZone'
     | 'clocks'
@@ -113,6 +121,7 @@ export function sharedDeps(facts: HostFacts): Shared {
     schedules: cronSchedules,
     timeZone,
   };
+  const growth = { growthFacts: growthFacts(core.runSizes ?? core.run), growthBook: growthBookTable(state) };
   return {
     release: RELEASE,
     now: () => new Date(),
@@ -125,6 +134,8 @@ export function sharedDeps(facts: HostFacts): Shared {
     certificateBook,
     enrollmentTokens: enrollmentTokenTable(state),
     ...retention,
+    ...growth,
+    vacuumFacts: vacuumFacts(core.runSizes ?? core.run),
     opsJobs: opsJobTable(state),
     notify,
     place: placeOf(settings, listen),
@@ -136,6 +147,7 @@ export function sharedDeps(facts: HostFacts): Shared {
       identity,
       certificateBook,
       ...retention,
+      ...growth,
       clocks: clocksOf(database, settings.IDENTITY_URL),
       parts: partsOf(database, nodeVersion),
       recipients: recipientsOf(notify),

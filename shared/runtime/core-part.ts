@@ -19,6 +19,7 @@ import type { Core } from '../ports/core.ts';
 import type { CoreAuthority } from '../ports/core-authority.ts';
 import type { CoreDevices } from '../ports/core-devices.ts';
 import type { CoreEnrollment } from '../ports/core-enrollment.ts';
+import type { CoreNotices } from '../ports/core-notices.ts';
 import type { CoreRetention } from '../ports/core-retention.ts';
 import type { RetentionFiles } from '../ports/retention-files.ts';
 import { EXPOSED } from './host-calls.ts';
@@ -32,6 +33,7 @@ export interface CoreParts {
   clientKeys: ClientKeys;
   bundles: Bundles;
   coreRetention: CoreRetention;
+  coreNotices: CoreNotices;
   retentionFiles: RetentionFiles;
 }
 
@@ -72,13 +74,20 @@ function devicesOf(
   return coreDevices({ apiUrl, streamingUrl, caFile: join(data, 'certs/files/ca.pem'), clientKeys });
 }
 
-function coreOf({ CORE_API_URL: url, CORE_DATA_DIR: dataDir }: Settings): Pick<CoreParts, 'core' | 'coreRetention'> {
+function coreOf({
+  CORE_API_URL: url,
+  CORE_DATA_DIR: dataDir,
+}: Settings): Pick<CoreParts, 'core' | 'coreRetention' | 'coreNotices'> {
   if (url !== undefined && dataDir !== undefined) {
     const core = httpCore({ url, dataDir });
-    return { core, coreRetention: core.retention };
+    return { core, coreRetention: core.retention, coreNotices: core.notices };
   }
   const variable = url === undefined ? 'CORE_API_URL' : 'CORE_DATA_DIR';
-  return { core: unplaced(variable, EXPOSED.core), coreRetention: unplaced(variable, EXPOSED.coreRetention) };
+  return {
+    core: unplaced(variable, EXPOSED.core),
+    coreRetention: unplaced(variable, EXPOSED.coreRetention),
+    coreNotices: unplaced(variable, EXPOSED.coreNotices),
+  };
 }
 
 function enrollmentOf({ CORE_ENROLLMENT_URL: url, CORE_DATA_DIR: dataDir }: Settings): CoreEnrollment {

@@ -38,6 +38,14 @@ export function environmentLayer(environment: NodeJS.ProcessEnv): Layer & { valu
   return { source: 'environment', values: Object.fromEntries(entries) };
 }
 
+/** What workerd has to know: that somebody may vacuum, but not as whom, for the Node host does it. */
+export function forWorkerd(handover: Handover): Handover {
+  const name = 'CORE_DATABASE_OWNER_URL';
+  const kept = (values: Record<string, string>): Record<string, string> =>
+    values[name] ? { ...values, [name]: 'postgres://known-to-the-host/cot' } : values;
+  return { ...handover, layers: handover.layers.map((layer) => ({ ...layer, values: kept(layer.values) })) };
+}
+
 /** Removes PGSSL, PGTARGETSESSIONATTRS and the like: our database URLs are complete, and the client would mix them in. */
 export function forgetPostgresVariables(environment: NodeJS.ProcessEnv): void {
   for (const name of Object.keys(environment)) if (/^PG[A-Z_]+$/.test(name)) delete environment[name];

@@ -24,6 +24,8 @@ export function hostBinding(deps: NodeDeps, token: string): (request: Request) =
     coreDevices: deps.coreDevices,
     coreRetention: deps.coreRetention,
     retentionFiles: deps.retentionFiles,
+    coreVacuum: deps.coreVacuum,
+    coreNotices: deps.coreNotices,
     coreAuthority: deps.coreAuthority,
     adminGrants: deps.adminGrants,
     clientKeys: deps.clientKeys,

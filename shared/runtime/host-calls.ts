@@ -38,6 +38,8 @@ export const EXPOSED = {
   coreDevices: ['roles', 'connect', 'answers', 'send', 'received', 'close'],
   coreRetention: ['policy', 'changePolicy', 'schedule', 'changeSchedule', 'missionArchiving', 'begin', 'runs'],
   retentionFiles: ['read', 'sync', 'log'],
+  coreVacuum: ['begin', 'settle'],
+  coreNotices: ['announce'],
   coreAuthority: ['certificate', 'revocationList'],
   adminGrants: ['give', 'take'],
   clientKeys: ['keep', 'read', 'kept', 'remove'],

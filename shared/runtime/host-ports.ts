@@ -15,7 +15,9 @@ import type { CoreAuthority } from '../ports/core-authority.ts';
 import type { CoreDevices } from '../ports/core-devices.ts';
 import type { CoreEnrollment } from '../ports/core-enrollment.ts';
 import type { CoreFiles } from '../ports/core-files.ts';
+import type { CoreNotices } from '../ports/core-notices.ts';
 import type { CoreRetention } from '../ports/core-retention.ts';
+import type { CoreVacuum } from '../ports/core-vacuum.ts';
 import type { Directory } from '../ports/directory.ts';
 import type { Disks } from '../ports/disks.ts';
 import type { Doors } from '../ports/doors.ts';
@@ -71,6 +73,8 @@ interface HostPorts {
   coreDevices: CoreDevices;
   coreRetention: CoreRetention;
   retentionFiles: RetentionFiles;
+  coreVacuum: CoreVacuum;
+  coreNotices: CoreNotices;
   coreAuthority: CoreAuthority;
   adminGrants: AdminGrants;
   clientKeys: ClientKeys;

@@ -9,6 +9,7 @@ import { assetDirectory } from '../adapters/asset-directory.ts';
 import { auditLog } from '../adapters/audit-log.ts';
 import { containerRuntime } from '../adapters/container-runtime.ts';
 import { coreFiles } from '../adapters/core-files.ts';
+import { coreVacuum } from '../adapters/core-vacuum.ts';
 import { exclusiveByDatabase } from '../adapters/exclusive.ts';
 import { diskUse } from '../adapters/disk-use.ts';
 import { guardedDoors } from '../adapters/guarded-doors.ts';
@@ -123,6 +124,7 @@ export function nodeDeps({
   const deps: NodeDeps = {
     ...shared,
     ...coreParts,
+    coreVacuum: coreVacuum({ url: settings.CORE_DATABASE_OWNER_URL, log }),
     log,
     directory,
     doors,
@@ -196,8 +198,12 @@ function alertsOf(
   });
 }
 
-function dataPaths({ CORE_DATA_DIR: core, LOG_DIR: logs }: Settings, places: readonly string[] = []): string[] {
-  return ['/', ...places, core, logs].filter((path) => path !== undefined);
+function dataPaths(
+  { CORE_DATA_DIR: core, CORE_DATABASE_DIR: database, LOG_DIR: logs }: Settings,
+  places: readonly string[] = [],
+): string[] {
+  const wal = database === undefined ? undefined : join(database, 'pg_wal');
+  return [...new Set(['/', ...places, database, wal, core, logs].filter((path) => path !== undefined))];
 }
 
 function ownCaFile({ CORE_DATA_DIR: core }: Settings): string | undefined {

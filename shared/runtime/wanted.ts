@@ -2,6 +2,7 @@
 
 import type { Settings } from '../config/settings.ts';
 import { isIpAddress, isWildcardAddress, urlHost } from '../domain/host-name.ts';
+import type { Secret } from '../domain/secret.ts';
 import type { Wanted } from '../ports/monitored.ts';
 import type { WantedRetention } from '../ports/retention-files.ts';
 import type { TlsEndpoint } from '../ports/tls-endpoints.ts';
@@ -20,6 +21,8 @@ export function wantedOf(settings: Settings, listen: string | undefined): Wanted
       maintenanceWorkMem: settings.DB_MAINTENANCE_WORK_MEM,
     },
     retention: wantedRetention(settings),
+    databaseDirectory: settings.CORE_DATABASE_DIR,
+    databaseHost: hostOf(settings.CORE_DATABASE_URL),
     publicNames: hosts.filter((host) => !isIpAddress(host)),
     publicAddresses: settings.PUBLIC_ADDRESSES ?? [],
     tlsEndpoints: tlsEndpointsOf(settings, hosts, listen),
@@ -29,6 +32,12 @@ export function wantedOf(settings: Settings, listen: string | undefined): Wanted
       streaming: ownEndpoint(settings.CORE_STREAMING_URL),
     },
   };
+}
+
+/** Of the URL the host alone goes on: the rest holds a password. */
+function hostOf(url: Secret | undefined): string | undefined {
+  const host = url === undefined ? '' : new URL(url.reveal()).hostname.replace(/^\[|\]$/g, '');
+  return host === '' ? undefined : host;
 }
 
 /** What the variables of retention ask for. */

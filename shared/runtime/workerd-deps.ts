@@ -86,6 +86,8 @@ export function workerdDeps(env: WorkerEnv): Deps {
     bundles: hostPort(call, 'bundles'),
     coreRetention,
     retentionFiles,
+    coreVacuum: hostPort(call, 'coreVacuum'),
+    coreNotices: hostPort(call, 'coreNotices'),
     alerts,
     heartbeat,
     logFiles: hostPort(call, 'logFiles'),

@@ -14,7 +14,12 @@ export const newModule = (): string => `module-${randomUUID().slice(0, 8)}`;
 
 export function evaluation(module: string, status: Status, at = new Date()): AlertEvaluation {
   const details = status === 'ok' ? [] : [`${module} stands at 91 %; critical from 90 %.`];
-  const said = { message: `${module} is ${status}.`, details, at: at.toISOString() };
+  const said = {
+    message: `${module} is ${status}.`,
+    details,
+    remedies: details.map(() => 'Free some room.'),
+    at: at.toISOString(),
+  };
   return { module, status, shouldAlert: status !== 'ok', ...said, ...NO_HISTORY };
 }
 
@@ -66,6 +71,7 @@ export function alertsContract(what: string, make: () => Alerts): void {
         level: 'critical',
         message: `${module} is critical.`,
         details: [`${module} stands at 91 %; critical from 90 %.`],
+        remedies: ['Free some room.'],
         since: at.toISOString(),
         state: 'pending',
         attempts: 0,

@@ -30,6 +30,9 @@ export function opsJobsContract(what: string, make: () => OpsJobs | Promise<OpsJ
         kind: 'retention',
         state: 'queued',
         progress: 0,
+        phase: null,
+        phasePercent: null,
+        memory: null,
         createdAt: at(0),
         startedAt: null,
         finishedAt: null,
@@ -88,6 +91,16 @@ export function opsJobsContract(what: string, make: () => OpsJobs | Promise<OpsJ
         result,
         error: 'out of luck',
       });
+    });
+
+    it('says its phase, forgets it, and keeps its memory until it is given another', async () => {
+      const { id } = await add('vacuum');
+      const memory = { at: 2, tables: ['a"b', null] };
+      await jobs.change(id, { phase: 'scanning heap', phasePercent: 12.5, memory });
+      await jobs.change(id, { progress: 0.5 });
+      expect(await jobs.get(id)).toMatchObject({ phase: 'scanning heap', phasePercent: 12.5, memory, progress: 0.5 });
+      await jobs.change(id, { phase: null, phasePercent: null });
+      expect(await jobs.get(id)).toMatchObject({ phase: null, phasePercent: null, memory });
     });
 
     it('changes no more once it has ended', async () => {

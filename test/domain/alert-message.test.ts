@@ -36,6 +36,7 @@ describe('the message of an alert', () => {
     const stored: Alert = {
       ...ALERT,
       details: [...ALERT.details],
+      remedies: [],
       state: 'pending',
       reason: 'somebody@example.org: try again later',
       sent_at: null,

@@ -18,6 +18,22 @@ const figure = (value: number, more: Partial<Figure> = {}): Figure => ({
 });
 const statusOf = (...findings: Finding[]): string => evaluate(findings, 'All is well.', LIMITS).status;
 
+describe('the remedies of findings', () => {
+  it('are those of what is not ok, worst first, each once', () => {
+    const findings: Finding[] = [
+      { kind: 'fact', status: 'note', says: 'a note', remedy: 'Read it.' },
+      figure(6, { remedy: 'Wait.' }),
+      figure(1, { remedy: 'Nothing to do.' }),
+      { kind: 'fact', status: 'critical', says: 'a fact', remedy: 'Run.' },
+      { kind: 'fact', status: 'warning', says: 'another', remedy: 'Run.' },
+      { kind: 'failure', says: 'a failure', remedy: 'Try again.' },
+      { kind: 'fact', status: 'critical', says: 'without a remedy' },
+    ];
+    expect(evaluate(findings, '', LIMITS).remedies).toEqual(['Run.', 'Wait.', 'Read it.', 'Try again.']);
+    expect(evaluateThrown('It broke', LIMITS).remedies).toEqual([]);
+  });
+});
+
 describe('the evaluator', () => {
   it('is ok without findings, and says what the module says when well', () => {
     expect(evaluate([], 'All is well.', LIMITS)).toMatchObject({ status: 'ok', message: 'All is well.' });

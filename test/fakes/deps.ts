@@ -25,6 +25,7 @@ import { fakeOpsJobs } from './ops-jobs.ts';
 import { fakeJobRuns, fakeMonitored, type World, world } from './monitored.ts';
 import type { FakeRetention } from './retention.ts';
 import { type FakeSignIns, fakeSignIns } from './sign-ins.ts';
+import { type FakeVacuum, fakeVacuum } from './vacuum.ts';
 import type { Fields, Log } from '../../shared/ports/log.ts';
 import type { ProcessStatus } from '../../shared/ports/process-status.ts';
 
@@ -75,6 +76,8 @@ export interface FakeDeps extends Deps {
   theCore: FakeCore;
   /** Retention at the core behind the ports: that of the world. */
   retention: FakeRetention;
+  /** The database of the core behind the ports, as a vacuum meets it. */
+  vacuum: FakeVacuum;
 }
 
 /** Deps with the web-admin password and the metrics token above, and one log called `management`. */
@@ -113,6 +116,7 @@ export function fakeDeps(values: Record<string, string> = {}, around: World = wo
     now,
     accepts: (username, password) => deps.identity.accepts(username, password),
   });
+  const vacuum = fakeVacuum();
   const { core, coreEnrollment, coreDevices, coreAuthority, adminGrants, clientKeys, bundles } = theCore;
   const deps: FakeDeps = {
     theCore,
@@ -121,6 +125,12 @@ export function fakeDeps(values: Record<string, string> = {}, around: World = wo
     retentionFiles: around.retention.retentionFiles,
     retentionFacts: around.retention.retentionFacts,
     retentionBook: around.retentionBook,
+    growthFacts: around.growth.growthFacts,
+    growthBook: around.growth.growthBook,
+    vacuum,
+    vacuumFacts: vacuum.vacuumFacts,
+    coreVacuum: vacuum.coreVacuum,
+    coreNotices: vacuum.coreNotices,
     schedules: cronSchedules,
     timeZone: 'UTC',
     opsJobs: fakeOpsJobs(),

@@ -6,7 +6,7 @@ import { type History, NO_HISTORY } from '../../shared/domain/evaluate.ts';
 import type { AlertSummary } from '../../shared/ports/alerts.ts';
 import type { Container } from '../../shared/ports/containers.ts';
 import type { CoreCertificates } from '../../shared/ports/core-files.ts';
-import type { DatabaseSize, EventLosses, TableStatistics } from '../../shared/ports/core-database.ts';
+import type { TableStatistics } from '../../shared/ports/core-database.ts';
 import type { DirectoryBase } from '../../shared/ports/directory.ts';
 import type { DiskUse } from '../../shared/ports/disks.ts';
 import type { HeartbeatState } from '../../shared/ports/heartbeat.ts';
@@ -18,7 +18,9 @@ import type { Channel } from '../../shared/ports/notifier.ts';
 import type { TlsEndpoint, TlsState } from '../../shared/ports/tls-endpoints.ts';
 import { fakeCertificateBook } from './certificate-book.ts';
 import { type FakeCore, fakeCore } from './core.ts';
+import { type DatabaseWorld, fakeCoreDatabase, serverFacts } from './core-database.ts';
 import { type FakeDirectory, fakeDirectory } from './directory.ts';
+import { type FakeGrowth, fakeGrowth } from './growth.ts';
 import { type FakeIdentity, fakeIdentity } from './identity.ts';
 import { addProbe, signInByProvider } from './probe.ts';
 import { type FakeRetention, fakeRetention } from './retention.ts';
@@ -34,6 +36,7 @@ export const AS_WANTED = {
   autovacuum_vacuum_cost_limit: '1000',
   maintenance_work_mem: '256MB',
   autovacuum_work_mem: '-1',
+  autovacuum_naptime: '15s',
 };
 
 const at = (name: string, port: number): TlsEndpoint => ({ name, host: '192.0.2.1', port, trust: 'own' });
@@ -52,17 +55,10 @@ const SHOWN: TlsState = {
 };
 
 /** The world as the modules see it; every part is fine. */
-export interface World {
-  now: Date;
+export interface World extends DatabaseWorld {
   wanted: Wanted;
   /** Set to make the core's database throw. */
   databaseError: string | undefined;
-  tables: TableStatistics[];
-  settings: Record<string, string>;
-  size: DatabaseSize;
-  eventLosses: EventLosses | 'none' | 'unknown';
-  clockOffsetMs: number;
-  connectError: string | undefined;
   writeError: string | undefined;
   mounts: DiskUse[];
   /** Undefined: CORE_DATA_DIR is not set. An error: they cannot be listed. */
@@ -83,6 +79,7 @@ export interface World {
   directory: FakeDirectory;
   certificateBook: CertificateBook;
   retention: FakeRetention;
+  growth: FakeGrowth;
   retentionBook: RetentionBook;
   /** Who our API token belongs to; an error where it is refused. */
   caller: { username: string; isSuperuser: boolean } | Error;
@@ -102,6 +99,7 @@ export function world(): World {
   void addProbe({ core, provider, directory, certificateBook });
   const made: World = {
     retention: fakeRetention(() => made.now),
+    growth: fakeGrowth(),
     retentionBook: fakeRetentionBook(() => made.now),
     core,
     provider,
@@ -110,6 +108,8 @@ export function world(): World {
     now: NOW,
     wanted: {
       tuning: { scaleFactor: 0.05, costLimit: 1000, maintenanceWorkMem: '256MB' },
+      databaseDirectory: '/data/pgdata',
+      databaseHost: 'core-database',
       retention: { cot: undefined, geochat: undefined, cron: undefined, unit: 'days' },
       publicNames: [],
       publicAddresses: [],
@@ -119,6 +119,10 @@ export function world(): World {
     databaseError: undefined,
     tables: [table('cot_router', 10, 5000)],
     settings: { ...AS_WANTED },
+    transactionAge: 1000,
+    holders: [],
+    origins: {},
+    server: serverFacts(),
     size: {
       total_bytes: 30e6,
       live_bytes: 18e6,
@@ -170,6 +174,7 @@ export function table(name: string, dead: number, live: number): TableStatistics
     live_tuples: live,
     last_autovacuum: null,
     last_vacuum: '2026-01-02T03:04:05.000Z',
+    options: {},
   };
 }
 
@@ -214,16 +219,7 @@ export function fakeMonitored(of: World): Monitored {
   return {
     wanted: of.wanted,
     now: () => of.now,
-    coreDatabase: {
-      vacuumStatistics: () => core(() => ({ tables: of.tables, settings: of.settings })),
-      size: () => core(() => of.size),
-      eventLosses: () => core(() => of.eventLosses),
-      connect: async () => {
-        if (of.connectError !== undefined) throw new Error(of.connectError);
-      },
-      clockMs: () => core(() => of.now.getTime() + of.clockOffsetMs),
-      version: () => core(() => of.size.version),
-    },
+    coreDatabase: fakeCoreDatabase(of, core),
     state: {
       writeOnce: async () => {
         if (of.writeError !== undefined) throw new Error(of.writeError);
@@ -265,6 +261,12 @@ export function fakeMonitored(of: World): Monitored {
     },
     get retentionBook() {
       return of.retentionBook;
+    },
+    get growthFacts() {
+      return of.growth.growthFacts;
+    },
+    get growthBook() {
+      return of.growth.growthBook;
     },
     schedules: cronSchedules,
     timeZone: 'UTC',

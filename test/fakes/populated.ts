@@ -14,7 +14,15 @@ function populatedWorld(): World {
   const around = world();
   const tls = { reachable: true, trusted: true, error: undefined, subject: 'CN=cot', issuer: 'CN=ca' };
   const own = { host: 'cot.example.org', trust: 'public' } as const;
-  const runs = { state: 'running', health: 'healthy', exit_code: undefined, kept_running: true, restarts: 2 } as const;
+  const runs = {
+    state: 'running',
+    health: 'healthy' as const,
+    exit_code: undefined,
+    kept_running: true,
+    restarts: 2,
+    mounts: [],
+    hosts: [],
+  };
   return {
     ...around,
     wanted: {
@@ -46,6 +54,7 @@ export async function populatedDeps(): Promise<ReturnType<typeof fakeDeps>> {
   const around = populatedWorld();
   await around.certificateBook.recordCanary({ at: NOW.toISOString(), ok: true, problem: null, coreStartedAt: null });
   await keepThirtyDays(around);
+  growForAWeek(around);
   const deps = fakeDeps({}, around);
   const names = [...new Set([...HEALTH_MODULES.map(({ name }) => name), 'alerts'])];
   const health = memoryHealthCache({
@@ -69,6 +78,26 @@ export async function populatedDeps(): Promise<ReturnType<typeof fakeDeps>> {
   deps.requests.answered('GET', 200, 0.002);
   deps.requests.answered('POST', 422, 0.2);
   return deps;
+}
+
+/** A gigabyte a day, on each file system. */
+function growForAWeek({ growth, mounts }: World): void {
+  for (let hour = 7 * 24; hour >= 0; hour--) {
+    const grown = (hour / 24) * 1e9;
+    growth.samples.push({
+      at: new Date(NOW.getTime() - hour * 3_600_000).toISOString(),
+      database_bytes: 30e9 - grown,
+      wal_bytes: 1e9,
+      max_wal_bytes: 1e9,
+      mounts: mounts.map(({ mount: path, total_bytes, free_bytes }) => ({
+        mount: path,
+        total_bytes,
+        free_bytes: free_bytes + grown,
+        holds_database: path === '/',
+        holds_wal: path === '/',
+      })),
+    });
+  }
 }
 
 /** Days, a schedule, and a run of last night. */
@@ -99,6 +128,7 @@ export function measured(module: string, status: Status, data: Record<string, un
     status,
     message: 'As measured.',
     details: [],
+    remedies: [],
     updated_at: NOW.toISOString(),
     data,
     shouldAlert: false,

@@ -18,6 +18,7 @@ function alert(number: number, change: Partial<Alert> = {}): Alert {
     level: 'warning',
     message: `/: ${80 + number} % full.`,
     details: ['/: 80 % full; warning from 80 %.', '/data: 85 % full; warning from 80 %.'],
+    remedies: ['Empty /tmp first.'],
     since: '2026-01-02T03:00:00.000Z',
     raised_at: raised,
     state: 'sent',
@@ -166,9 +167,9 @@ describe('GET /api/alerts?format=csv', () => {
     expect(response.headers.get('content-type')).toBe('text/csv; charset=utf-8');
     expect(response.headers.get('content-disposition')).toBe('attachment; filename=alerts.csv');
     expect(await response.text()).toBe(
-      'id,module,level,message,raised_at,state,sent_at,attempts,since,details,reason,next_attempt_at,deliveries\r\n' +
+      'id,module,level,message,raised_at,state,sent_at,attempts,since,details,remedies,reason,next_attempt_at,deliveries\r\n' +
         'alert-1,disk,warning,"a ""quoted"", word",2026-01-02T03:01:00.000Z,sent,2026-01-02T03:01:00.000Z,1,2026-01-02T03:00:00.000Z,' +
-        '"/: 80 % full; warning from 80 %.\n/data: 85 % full; warning from 80 %.",\'=1+1,,' +
+        '"/: 80 % full; warning from 80 %.\n/data: 85 % full; warning from 80 %.",Empty /tmp first.,\'=1+1,,' +
         'email d***@example.org accepted 2026-01-02T03:01:00.000Z: 250 OK\r\n',
     );
   });

@@ -2,7 +2,7 @@ import { beforeAll, describe, expect, it } from 'vitest';
 import { createApp } from '../../functions/app.ts';
 import { withQuickAnswers } from '../../shared/http/quick-answers.ts';
 import { run as pollHealth } from '../../jobs/poll-health.ts';
-import { HEALTH_MODULES } from '../../shared/health/index.ts';
+import { HEALTH_MODULES, healthModuleOf } from '../../shared/health/index.ts';
 import type { Bindings } from '../../shared/http/env.ts';
 import { problemSchema } from '../../shared/http/route.ts';
 import { ADMIN, basic, fakeDeps, NOBODY, PASSWORD, READER, TOKEN, VIEWER } from '../fakes/deps.ts';
@@ -41,7 +41,13 @@ describe('GET /api/health', () => {
 
   it('with view=status has of the data only what is no list and no object', async () => {
     const { modules } = await json<HealthBody>(await ask('/api/health?view=status'));
-    expect(modules['autovacuum']?.data).toEqual({ table_count: 1, dead_tuples: 10, live_tuples: 5000 });
+    expect(modules['autovacuum']?.data).toEqual({
+      table_count: 1,
+      dead_tuples: 10,
+      live_tuples: 5000,
+      settings_stock: false,
+      transaction_age: 1000,
+    });
     expect(modules['database']?.data).toMatchObject({ total_bytes: 30e6, connect_error: null, write_error: null });
     for (const { data } of Object.values(modules))
       expect(Object.values(data).every((value) => value === null || typeof value !== 'object')).toBe(true);
@@ -185,11 +191,22 @@ describe('the short cut', () => {
 });
 
 describe('GET /api/health/{module}', () => {
+  it('says what to do about its findings, then in general; nothing when it is ok', async () => {
+    const remedies = async (): Promise<unknown> =>
+      (await json<{ remedies: string[] }>(await ask('/api/health/autovacuum'))).remedies;
+    expect(await remedies()).toEqual([]);
+    around.origins = { autovacuum: { source: 'database', file: null, line: null, role: null, database: 'cot' } };
+    around.settings = { ...around.settings, autovacuum: 'off' };
+    const general = healthModuleOf('autovacuum')?.remedy ?? [];
+    expect(await remedies()).toEqual(['ALTER DATABASE cot RESET autovacuum;', ...general]);
+    around.settings = { ...around.settings, autovacuum: 'on' };
+  });
+
   it('measures now', async () => {
     around.mounts = [mount('/data', 95)];
     const body = await json<ModuleBody>(await ask('/api/health/disk'));
     around.mounts = [mount('/', 10)];
-    expect(Object.keys(body)).toEqual(['status', 'message', 'updated_at', 'data']);
+    expect(Object.keys(body)).toEqual(['status', 'message', 'updated_at', 'remedies', 'data']);
     expect(body.status).toBe('critical');
   });
 

@@ -64,6 +64,11 @@ describe('GET /metrics', () => {
       [{ name: 'https://cot.example.org' }, 20 * 86_400],
     ]);
     expect(samples(families, 'holdfast_database_total_bytes')).toEqual([[{}, 30e6]]);
+    expect(samples(families, 'holdfast_database_growth_bytes_per_day')).toEqual([[{}, expect.closeTo(1e9, -7)]]);
+    expect(samples(families, 'holdfast_disk_mount_full_in_seconds')).toEqual([
+      [{ mount: '/' }, 590 * 86_400],
+      [{ mount: '/data "1"' }, 180 * 86_400],
+    ]);
     expect(samples(families, 'holdfast_alerts_pending')).toEqual([[{}, 3]]);
     expect(samples(families, 'holdfast_retention_type_kept_seconds')).toEqual([[{ name: 'cot' }, 30 * 86_400]]);
     expect(samples(families, 'holdfast_build')).toEqual([[{ version: '1.2.3' }, 1]]);
@@ -255,7 +260,7 @@ function figuresIn(value: unknown, key = ''): number[] {
   if (typeof value === 'number') {
     if (key.endsWith('_pct')) return [value / 100];
     if (key.endsWith('hours_left')) return [value * 3600];
-    return [/days(_left)?$/.test(key) ? value * 86_400 : value];
+    return [/days(_left|_earliest|_latest)?$/.test(key) ? value * 86_400 : value];
   }
   if (typeof value !== 'object' || value === null) return [];
   return Object.entries(value).flatMap(([name, member]) => figuresIn(member, name));

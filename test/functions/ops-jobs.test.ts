@@ -33,6 +33,8 @@ describe('GET /api/ops/jobs/{id}', () => {
       kind: 'vacuum',
       state: 'queued',
       progress: 0,
+      phase: null,
+      phase_percent: null,
       created_at: AT,
       started_at: null,
       finished_at: null,

@@ -142,6 +142,14 @@ describe('core', () => {
     expect([measured.status, measured.message]).toEqual([status, expect.stringMatching(says)]);
   });
 
+  it('knows from the settings the host of its database, and nothing else of that URL', () => {
+    const values = { CORE_DATABASE_URL: 'postgres://reader:a-long-password@[2001:db8::5]:5433/cot' };
+    const { settings } = loadSettings([{ source: 'environment', values }], 'embedded');
+    const wanted = wantedOf(settings, undefined);
+    expect(wanted.databaseHost).toBe('2001:db8::5');
+    expect(JSON.stringify(wanted)).not.toContain('a-long-password');
+  });
+
   it('knows from the settings where the core is', () => {
     const values = { CORE_API_URL: 'https://cot.example.org:8443', CORE_STREAMING_URL: 'tls://cot.example.org' };
     const { settings } = loadSettings([{ source: 'environment', values }], 'embedded');

@@ -64,6 +64,7 @@ function setUp() {
       shouldAlert: status !== 'ok',
       message: `/: 91 % full.`,
       details: ['/: 91 % full; critical from 90 %.'],
+      remedies: ['Empty /tmp first.'],
       at: at(second).toISOString(),
       ...NO_HISTORY,
     });
@@ -87,7 +88,7 @@ describe('dispatch-alerts', () => {
     expect(mail.sent[0]?.message).toMatchObject({
       id,
       subject: '[Holdfast] disk is critical on cot.example.org',
-      text: expect.stringMatching(/91 % full; critical from 90 %/),
+      text: expect.stringMatching(/91 % full; critical from 90 %[^]*What to do:?\s+(?:[-*]\s*)?Empty \/tmp first\./),
     });
   });
 

@@ -33,6 +33,7 @@ const measured = () =>
     status: 'note',
     message: '',
     details: [],
+    remedies: [],
     updated_at: world.iso(),
     data: {},
     shouldAlert: false,

@@ -29,7 +29,7 @@ const alerts = async (filter: string): Promise<Alert[]> =>
 async function deadRows(percent: number): Promise<void> {
   await owner(`
     DROP TABLE IF EXISTS rows_dead;
-    CREATE TABLE rows_dead (n int) WITH (autovacuum_enabled = false);
+    CREATE TABLE rows_dead (n int) WITH (autovacuum_vacuum_threshold = 1000000000, autovacuum_vacuum_insert_threshold = -1);
     INSERT INTO rows_dead SELECT generate_series(1, 20000)`);
   if (percent > 0) await owner(`DELETE FROM rows_dead WHERE n <= ${percent * 200}`);
 }

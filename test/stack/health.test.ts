@@ -46,7 +46,7 @@ const owner = <T extends object>(text: string): Promise<T[]> => query<T>(stack.f
 async function tableWith(name: string, live_: number, dead: number): Promise<void> {
   await owner(`
     DROP TABLE IF EXISTS ${name};
-    CREATE TABLE ${name} (n int) WITH (autovacuum_enabled = false);
+    CREATE TABLE ${name} (n int) WITH (autovacuum_vacuum_threshold = 1000000000, autovacuum_vacuum_insert_threshold = -1);
     INSERT INTO ${name} SELECT generate_series(1, ${live_ + dead})`);
   await owner(`DELETE FROM ${name} WHERE n > ${live_}`);
 }
@@ -276,7 +276,7 @@ describe('a database that stops', () => {
       const critical = async (): Promise<boolean> => (await health()).modules['database']?.status === 'critical';
       await eventually('database is critical', critical, 6000);
       expect((await health()).modules['database']?.message).toMatch(
-        /^a new connection is refused: too many connections/,
+        /^a new connection is refused: The core's database refuses the connection: too many connections/,
       );
     } finally {
       await query(stack.file().database.replace(/cot$/, 'postgres'), 'ALTER DATABASE cot CONNECTION LIMIT -1');

@@ -35,6 +35,8 @@ export function startPostmaster(cluster: Cluster, port: number, tuning: Database
     log_min_error_statement: 'panic',
     archive_mode: 'off',
     hba_file: hbaFile(cluster.layout),
+    // Retention can leave a tenth of a table dead within a minute, which is how long autovacuum waits by default.
+    autovacuum_naptime: '15s',
     autovacuum_vacuum_scale_factor: String(tuning.scaleFactor),
     autovacuum_vacuum_cost_limit: String(tuning.costLimit),
     maintenance_work_mem: tuning.maintenanceWorkMem.replaceAll(' ', ''),

@@ -8,6 +8,8 @@ import signIns from './0005-sign-ins.sql';
 import audit from './0006-audit.sql';
 import certificates from './0007-certificates.sql';
 import retention from './0008-retention.sql';
+import databaseCare from './0009-database-care.sql';
+import alertRemedies from './0010-alert-remedies.sql';
 import type { Migration } from '../migrate.ts';
 
 export const MIGRATIONS: readonly Migration[] = [
@@ -19,4 +21,6 @@ export const MIGRATIONS: readonly Migration[] = [
   { number: 6, name: 'audit', sql: audit },
   { number: 7, name: 'certificates', sql: certificates },
   { number: 8, name: 'retention', sql: retention },
+  { number: 9, name: 'database-care', sql: databaseCare },
+  { number: 10, name: 'alert-remedies', sql: alertRemedies },
 ];

@@ -1,0 +1,307 @@
+// From how large something was to how fast it grows and when there is no room left, each with what it may be as well. The trend is
+// the long run, without what came once (an import, a VACUUM FULL) or came and went; the pace is what the last minutes say.
+
+export interface Point {
+  atMs: number;
+  bytes: number;
+}
+
+/** Bytes a day; from `least` to `most` is what it may be as well. */
+export interface Growth {
+  basis: 'trend' | 'pace';
+  bytesPerDay: number;
+  leastPerDay: number;
+  mostPerDay: number;
+  /** How far one day is from another. */
+  dayDeviation: number;
+  /** How much more than now it is at its highest of an ordinary day: a nightly backup, say. */
+  swingBytes: number;
+  sinceMs: number;
+}
+
+/** Days from now until there is no room; `latest` is null where it may never come. */
+export interface FullIn {
+  days: number;
+  earliest: number;
+  latest: number | null;
+}
+
+export const HOUR_MS = 3_600_000;
+export const DAY_MS = 86_400_000;
+export const MINUTE_MS = 60_000;
+
+/** Samples of a shorter time say nothing about the long run. */
+const LEAST_TREND_MS = 6 * HOUR_MS;
+/** What is older says little about what will be. */
+export const MOST_TREND_MS = 56 * DAY_MS;
+/** From here on a day is compared with a day; before, an hour with an hour. */
+const WHOLE_DAYS_MS = 4 * DAY_MS;
+/** What is there for a shorter time came and went: a backup, the copy of a VACUUM FULL. */
+const PEAK_MS = 2 * HOUR_MS;
+const WEEK = 7;
+/** Beyond it nobody knows. */
+export const MOST_DAYS = 730;
+
+const PACE_MS = 10 * MINUTE_MS;
+const LEAST_PACE_MS = 4 * MINUTE_MS;
+/** A pace that has ended is none. */
+const FRESH_MS = 3 * MINUTE_MS;
+/** An import of four minutes rises in five steps, as it begins and ends between two samples. */
+const LEAST_STEPS = 6;
+/** A step that rises by less than this part of the usual one belongs to the quiet before, or after. */
+const SLOW = 0.25;
+/** Of so many steps one may stand still. */
+const STEPS_FOR_A_MISS = 7;
+
+/** Of a normal distribution eight of ten lie within so many deviations. */
+const DEVIATIONS = 1.28;
+
+/** The growth in the long run; undefined before there are samples of six hours. Points from after `nowMs` are left out. */
+export function trendOf(points: readonly Point[], nowMs: number): Growth | undefined {
+  const known = ascending(points).filter(({ atMs }) => atMs <= nowMs && atMs > nowMs - MOST_TREND_MS);
+  const first = known[0];
+  const last = known.at(-1);
+  if (first === undefined || last === undefined || last.atMs - first.atMs < LEAST_TREND_MS) return undefined;
+  const lasting = withoutPeaks(highest(known, HOUR_MS, last.atMs));
+  const spanMs = last.atMs - first.atMs;
+  const slotMs = spanMs >= WHOLE_DAYS_MS ? DAY_MS : HOUR_MS;
+  const slots = highest(lasting, slotMs, lasting.at(-1)?.atMs ?? last.atMs);
+  const all = stepsBetween(slots, slotMs);
+  if (all.length === 0) return undefined;
+  const growth = growthOf(withoutJumps(all), slotMs, spanMs, first.atMs);
+  // What came at once may come again.
+  const withJumps = meanOf(all) * (DAY_MS / slotMs);
+  const mostPerDay = Math.max(growth.mostPerDay, withJumps);
+  return { ...growth, mostPerDay, swingBytes: swingOf(known, growth.bytesPerDay) };
+}
+
+const ORDINARY_DAYS = 3;
+
+/** What every one of the last days has had, but for one. */
+function swingOf(known: readonly Point[], bytesPerDay: number): number {
+  const last = known.at(-1);
+  if (last === undefined) return 0;
+  const ago = ({ atMs }: Point): number => Math.floor((last.atMs - atMs) / DAY_MS);
+  const days = Array.from({ length: ORDINARY_DAYS }, (_, day) => known.filter((point) => ago(point) === day));
+  if (days.some((points) => points.length === 0)) return 0;
+  const grown = days.map((points) =>
+    Math.max(...points.map(({ atMs, bytes }) => bytes + (bytesPerDay * (last.atMs - atMs)) / DAY_MS)),
+  );
+  return Math.max(0, median(grown) - last.bytes);
+}
+
+/** What the size does from one slot to the next that is known, for each of the slots between them. */
+interface Step {
+  change: number;
+  slots: number;
+}
+
+function growthOf(steps: readonly Step[], slotMs: number, spanMs: number, sinceMs: number): Growth {
+  const perDay = DAY_MS / slotMs;
+  const windows = windowsOf(steps, slotMs);
+  const rates = windows.map((window) => meanOf(window) * perDay);
+  const deviation = deviationOf(steps) * Math.sqrt(perDay);
+  const shortest = (windows.at(-1)?.length ?? 1) / perDay;
+  const { middle, next } = lately(rates, DEVIATIONS * (deviation / Math.sqrt(shortest)));
+  const days = spanMs / DAY_MS;
+  const unsure = DEVIATIONS * (deviation / Math.sqrt(days)) + Math.abs(middle) * littleDataPart(days);
+  return {
+    basis: 'trend',
+    bytesPerDay: middle,
+    leastPerDay: Math.min(...rates, next, middle - unsure),
+    mostPerDay: Math.max(...rates, next, middle + unsure),
+    dayDeviation: deviation,
+    swingBytes: 0,
+    sinceMs,
+  };
+}
+
+/**
+ * Of the rates of the whole time, of half and of a quarter of it. Where they differ by no more than `chance` the whole time counts;
+ * where the rate itself rises or falls, its last ones do, and `next` is what it would be if it went on so.
+ */
+function lately(rates: readonly number[], chance: number): { middle: number; next: number } {
+  const [whole = 0, half = whole, quarter = half] = rates;
+  if (Math.abs(quarter - whole) <= chance) return { middle: whole, next: whole };
+  const moves = (half - whole) * (quarter - half) > 0;
+  return moves ? { middle: (half + quarter) / 2, next: 2 * quarter - half } : { middle: median(rates), next: half };
+}
+
+/** Before a day is over nobody knows the night; before some are, which of them was ordinary; before two weeks are, a weekend. */
+function littleDataPart(days: number): number {
+  if (days < 1) return 2;
+  if (days < 4) return 0.55;
+  return days < 2 * WEEK ? 0.35 : 0.1;
+}
+
+/** The last steps of the whole time, of half and of a quarter of it; whole days, and whole weeks where there are some. */
+function windowsOf(steps: readonly Step[], slotMs: number): Step[][] {
+  const all = steps.reduce((sum, { slots }) => sum + slots, 0);
+  const round = slotMs === DAY_MS ? WEEK : DAY_MS / HOUR_MS;
+  const lengths = [all, all / 2, all / 4].map((length) =>
+    length >= round ? Math.floor(length / round) * round : length,
+  );
+  const windows = lengths.map((length) => lastSlots(steps, Math.max(2, Math.round(length))));
+  return windows.filter((window) => window.length > 0);
+}
+
+function lastSlots(steps: readonly Step[], most: number): Step[] {
+  const taken: Step[] = [];
+  let slots = 0;
+  for (const step of steps.toReversed()) {
+    if (slots >= most) break;
+    taken.push(step);
+    slots += step.slots;
+  }
+  return taken;
+}
+
+/** What happened once or twice and is far from everything else is no growth; three times, it comes again. */
+function withoutJumps(steps: readonly Step[]): Step[] {
+  const changes = steps.map(({ change }) => change);
+  const usual = median(changes);
+  const scale = median(changes.map((change) => Math.abs(change - usual)));
+  const far = 6 * scale + 0.5 * Math.abs(usual) + 1e6;
+  const jumps = (sign: number): Step[] => steps.filter(({ change }) => (change - usual) * sign > far);
+  const once = [...rare(jumps(1)), ...rare(jumps(-1))];
+  const kept = steps.filter((step) => !once.includes(step));
+  return kept.length < 2 ? [...steps] : kept;
+}
+
+const COMES_AGAIN = 3;
+
+function rare(jumps: readonly Step[]): readonly Step[] {
+  return jumps.length < COMES_AGAIN ? jumps : [];
+}
+
+function stepsBetween(slots: readonly Point[], slotMs: number): Step[] {
+  return slots.slice(1).map(({ atMs, bytes }, index) => {
+    const before = slots[index] ?? { atMs, bytes };
+    const count = Math.max(1, Math.round((atMs - before.atMs) / slotMs));
+    return { change: (bytes - before.bytes) / count, slots: count };
+  });
+}
+
+/** The most of each slot; the slots are counted back from `endMs`, so that the last one is a whole one. */
+function highest(points: readonly Point[], slotMs: number, endMs: number): Point[] {
+  const slots = new Map<number, number>();
+  for (const { atMs, bytes } of points) {
+    const slot = Math.floor((endMs - atMs) / slotMs);
+    slots.set(slot, Math.max(slots.get(slot) ?? Number.NEGATIVE_INFINITY, bytes));
+  }
+  return ascending([...slots].map(([slot, bytes]) => ({ atMs: endMs - slot * slotMs, bytes })));
+}
+
+/** What is higher for a short time is cut off. Of the last hours nobody knows yet whether they are such a time: they go. */
+function withoutPeaks(points: readonly Point[]): Point[] {
+  const lows = points.map(({ atMs }, index) => {
+    const ahead = points.slice(index, index + 1 + PEAK_MS / HOUR_MS).filter((each) => each.atMs <= atMs + PEAK_MS);
+    return Math.min(...ahead.map(({ bytes }) => bytes));
+  });
+  const cut = points.map(({ atMs }, index) => {
+    const from = Math.max(0, index - PEAK_MS / HOUR_MS);
+    const behind = lows
+      .slice(from, index + 1)
+      .filter((_, offset) => (points[from + offset]?.atMs ?? 0) >= atMs - PEAK_MS);
+    return { atMs, bytes: Math.max(...behind) };
+  });
+  const endMs = (points.at(-1)?.atMs ?? 0) - PEAK_MS;
+  return cut.filter(({ atMs }) => atMs <= endMs);
+}
+
+/**
+ * The pace of the last ten minutes, or of those since it began; undefined unless it rises from nearly each sample to the next, for
+ * six of them and four minutes at least, and still does.
+ */
+export function paceOf(points: readonly Point[], nowMs: number): Growth | undefined {
+  const recent = ascending(points).filter(({ atMs }) => atMs <= nowMs && atMs >= nowMs - PACE_MS - MINUTE_MS);
+  const last = recent.at(-1);
+  if (last === undefined || nowMs - last.atMs > FRESH_MS) return undefined;
+  for (let from = 0; recent.length - 1 - from >= LEAST_STEPS; from++) {
+    const rising = recent.slice(from);
+    const sinceMs = rising[0]?.atMs ?? last.atMs;
+    if (last.atMs - sinceMs < LEAST_PACE_MS) return undefined;
+    const rates = ratesBetween(rising);
+    const usual = median(rates);
+    const slow = rates.filter((rate) => rate <= 0 || rate < usual * SLOW).length;
+    if (slow <= Math.floor(rates.length / STEPS_FOR_A_MISS)) return paceFrom(rates, sinceMs);
+  }
+  return undefined;
+}
+
+function paceFrom(rates: readonly number[], sinceMs: number): Growth | undefined {
+  const sorted = rates.toSorted((a, b) => a - b);
+  const middle = median(sorted);
+  const at = (part: number): number => sorted[Math.round((sorted.length - 1) * part)] ?? middle;
+  if (middle <= 0) return undefined;
+  return {
+    basis: 'pace',
+    bytesPerDay: middle,
+    leastPerDay: Math.min(at(0.2), middle * 0.8),
+    mostPerDay: Math.max(at(0.8), middle * 1.2),
+    dayDeviation: 0,
+    swingBytes: 0,
+    sinceMs,
+  };
+}
+
+function ratesBetween(points: readonly Point[]): number[] {
+  return points.slice(1).flatMap(({ atMs, bytes }, index) => {
+    const before = points[index];
+    return before === undefined || before.atMs === atMs
+      ? []
+      : [((bytes - before.bytes) / (atMs - before.atMs)) * DAY_MS];
+  });
+}
+
+/** Undefined where nothing grows. */
+export function fullIn(growth: Growth, roomBytes: number): FullIn | undefined {
+  const { bytesPerDay, leastPerDay, mostPerDay, dayDeviation, swingBytes } = growth;
+  if (bytesPerDay <= 0) return undefined;
+  const room = Math.max(0, roomBytes - swingBytes);
+  const days = room / bytesPerDay;
+  const chance = DEVIATIONS * (dayDeviation / Math.sqrt(Math.max(1, days)));
+  const least = leastPerDay - chance;
+  return { days, earliest: room / (mostPerDay + chance), latest: least <= 0 ? null : roomBytes / least };
+}
+
+/** `12 hours (10 to 15)`, `6 days (4 to 9)`, `30 days (20, or never)`; `more than 2 years`. */
+export function fullInWords({ days, earliest, latest }: FullIn): string {
+  if (days > MOST_DAYS) return 'more than 2 years';
+  const [unit, one] = days < 2 ? (['hours', 24] as const) : (['days', 1] as const);
+  const shown = (value: number): string =>
+    String(value * one < 3 ? sensible(value * one) : sensible(Math.round(value * one)));
+  const until = latest === null ? 'or never' : latest > MOST_DAYS ? 'to more than 2 years' : `to ${shown(latest)}`;
+  if (days * one < 1) return `less than an hour`;
+  return `about ${shown(days)} ${unit} (${shown(earliest)}${latest === null ? ',' : ''} ${until})`;
+}
+
+/** Two digits say all that is known. */
+export function sensible(value: number): number {
+  if (!Number.isFinite(value) || value === 0) return value;
+  const digits = value < 10 ? 1 : 0;
+  const power = 10 ** Math.max(0, Math.floor(Math.log10(Math.abs(value))) - 1);
+  return power > 1 ? Math.round(value / power) * power : Math.round(value * 10 ** digits) / 10 ** digits;
+}
+
+export function median(values: readonly number[]): number {
+  const sorted = values.toSorted((a, b) => a - b);
+  const middle = Math.floor(sorted.length / 2);
+  const upper = sorted[middle] ?? 0;
+  return sorted.length % 2 === 1 ? upper : ((sorted[middle - 1] ?? upper) + upper) / 2;
+}
+
+function meanOf(steps: readonly Step[]): number {
+  const slots = steps.reduce((sum, each) => sum + each.slots, 0);
+  return steps.reduce((sum, { change, slots: count }) => sum + change * count, 0) / Math.max(1, slots);
+}
+
+function deviationOf(steps: readonly Step[]): number {
+  const mean = meanOf(steps);
+  const squares = steps.map(({ change }) => (change - mean) ** 2);
+  return Math.sqrt(squares.reduce((sum, square) => sum + square, 0) / Math.max(1, steps.length - 1));
+}
+
+function ascending(points: readonly Point[]): Point[] {
+  return points.toSorted((a, b) => a.atMs - b.atMs);
+}
