@@ -20,6 +20,7 @@ import {
 import { run as pruneAlerts } from './prune-alerts.ts';
 import { run as pruneJobRuns } from './prune-job-runs.ts';
 import { run as pruneSignIns } from './prune-sign-ins.ts';
+import { run as sampleGrowth } from './sample-growth.ts';
 import { isWanted as hasRetentionVariables, run as syncRetention } from './sync-retention.ts';
 import {
   EVERY_SECONDS as CARRY_ON_EVERY_SECONDS,
@@ -118,6 +119,14 @@ export const JOBS: readonly Job<Deps>[] = [
     limitSeconds: 50,
     isWanted: hasRetentionVariables,
     run: syncRetention,
+  },
+  {
+    name: 'sample-growth',
+    cron: '* * * * *',
+    claim: 'row',
+    intervalSeconds: () => MINUTE,
+    limitSeconds: 50,
+    run: sampleGrowth,
   },
   {
     name: 'prune-alerts',
