@@ -40,6 +40,7 @@ import { tokensFunction } from './tokens.ts';
 import { userGroupsFunction } from './user-groups.ts';
 import { userPasswordFunction } from './user-password.ts';
 import { usersFunction } from './users.ts';
+import { vacuumFunction } from './vacuum.ts';
 
 /** Builds the app for one host. Everything under /api and /metrics that is not open answers 401 before 404. */
 export function createApp(deps: Deps): App {
@@ -78,6 +79,7 @@ export function createApp(deps: Deps): App {
   pluginsFunction(app, deps);
   retentionRunsFunction(app, deps);
   opsJobsFunction(app, deps);
+  vacuumFunction(app, deps);
   meCertsFunction(app, deps);
   retentionFunction(app, deps);
   alertsFunction(app, deps);

@@ -3,14 +3,22 @@
 
 import { messageOf } from '../shared/domain/thrown.ts';
 import type { Deps } from '../shared/http/deps.ts';
-import type { AuditResult, OpenIntent } from '../shared/ports/audit.ts';
+import type { AuditResult, Conclusion, OpenIntent } from '../shared/ports/audit.ts';
+import type { OpsJob } from '../shared/ports/ops-jobs.ts';
 import { finishIntent } from '../shared/verbs/finish-intent.ts';
-import { finishRetentionIntent } from '../shared/verbs/finish-retention-intent.ts';
-import { RETENTION_RUN } from '../shared/verbs/retention-jobs.ts';
+import { finishJobIntent } from '../shared/verbs/finish-job-intent.ts';
+import { conclusionOf as retentionConclusion, RETENTION_RUN } from '../shared/verbs/retention-jobs.ts';
+import { conclusionOf as vacuumConclusion, VACUUM_RUN } from '../shared/verbs/vacuum-jobs.ts';
 
 /** Longer than anything takes that is still under way. */
 const OLD_MS = 2 * 60_000;
 const MOST_IN_A_RUN = 200;
+
+/** Actions that a job carries on, and what it says of its end. */
+const OF_JOBS = new Map<string, (job: OpsJob) => Conclusion>([
+  [RETENTION_RUN, retentionConclusion],
+  [VACUUM_RUN, vacuumConclusion],
+]);
 
 export async function run(deps: Deps, now: Date, signal: AbortSignal): Promise<Record<string, number>> {
   const summary = { ok: 0, failed: 0, unknown: 0, open: 0 };
@@ -33,5 +41,6 @@ export async function run(deps: Deps, now: Date, signal: AbortSignal): Promise<R
 
 /** `open`: a job carries it on, and answers it when it ends. */
 async function resultOf(deps: Deps, intent: OpenIntent, before: string): Promise<AuditResult | 'open'> {
-  return intent.action === RETENTION_RUN ? finishRetentionIntent(deps, intent, before) : finishIntent(deps, intent);
+  const conclusionOf = OF_JOBS.get(intent.action);
+  return conclusionOf === undefined ? finishIntent(deps, intent) : finishJobIntent(deps, intent, before, conclusionOf);
 }

@@ -27,6 +27,11 @@ import {
   isWanted as hasRetentionToCarryOn,
   run as runRetention,
 } from './run-retention.ts';
+import {
+  EVERY_SECONDS as VACUUM_EVERY_SECONDS,
+  isWanted as hasVacuumToCarryOn,
+  run as runVacuum,
+} from './run-vacuum.ts';
 
 const MINUTE = 60;
 const HOUR = 3600;
@@ -94,6 +99,15 @@ export const JOBS: readonly Job<Deps>[] = [
     limitSeconds: 50,
     isWanted: hasRetentionToCarryOn,
     run: runRetention,
+  },
+  {
+    name: 'run-vacuum',
+    cron: '* * * * *',
+    claim: 'row',
+    intervalSeconds: () => VACUUM_EVERY_SECONDS,
+    limitSeconds: 50,
+    isWanted: hasVacuumToCarryOn,
+    run: runVacuum,
   },
   {
     name: 'keep-retention-history',

@@ -10,17 +10,14 @@ import type { HealthCache } from '../ports/health-cache.ts';
 import type { Log } from '../ports/log.ts';
 import type { OpsJob, OpsJobChange, OpsJobs } from '../ports/ops-jobs.ts';
 import type { RetentionBook } from '../ports/retention-book.ts';
+import { lastSaid, said, textOf, timeOf } from './job-log.ts';
 import {
   conclusionOf,
-  lastSaid,
   openRetentionJob,
   readInput,
   type RetentionJobInput,
   resultOf,
-  said,
   subjectOf,
-  textOf,
-  timeOf,
 } from './retention-jobs.ts';
 import { isAway } from './while-core-is-away.ts';
 

@@ -56,24 +56,6 @@ export function subjectOf({ id, actor }: Pick<OpsJob, 'id' | 'actor'>): AuditSub
   return { actor: { username: actor, address: '', requestId: '' }, action: RETENTION_RUN, target: id };
 }
 
-/** A line of the log of a job. */
-export function said(now: Date, text: string): string {
-  return `${now.toISOString()} ${text}`;
-}
-
-/** What the last line says, without its time. */
-export function lastSaid({ log }: OpsJob): string {
-  return textOf(log.at(-1) ?? '');
-}
-
-export function textOf(line: string): string {
-  return line.replace(/^\S+ /, '');
-}
-
-export function timeOf(line: string): Date {
-  return new Date(line.slice(0, line.indexOf(' ')));
-}
-
 export async function openRetentionJob({ open }: Pick<OpsJobs, 'open'>): Promise<OpsJob | undefined> {
   return (await open()).find(({ kind }) => kind === RETENTION_JOB);
 }

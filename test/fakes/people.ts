@@ -102,12 +102,18 @@ type Port =
   | 'coreRetention'
   | 'retentionBook'
   | 'opsJobs'
+  | 'vacuumFacts'
+  | 'coreVacuum'
+  | 'coreNotices'
   | 'health';
 /** Everything that a revocation touches. */
 export const OF_REVOCATION: readonly Port[] = ['identity', 'core', 'coreDevices', 'clientKeys', 'certificateBook'];
 
 /** Everything that a run of retention touches once it is ordered. */
 export const OF_RETENTION: readonly Port[] = ['coreRetention', 'retentionBook', 'opsJobs', 'health'];
+
+/** Everything that a vacuum touches once it is ordered. */
+export const OF_VACUUM: readonly Port[] = ['vacuumFacts', 'coreVacuum', 'coreNotices', 'opsJobs', 'health'];
 
 /**
  * The same deps in a process that dies at the `nth` call (from 1) to these ports, the provider if nothing is said: before the

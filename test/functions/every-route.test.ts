@@ -49,6 +49,8 @@ const ROUTES: [method: string, path: string, access: Access][] = [
   ['POST', '/api/retention/runs', 'admin'],
   ['GET', '/api/ops/jobs', 'viewer'],
   ['GET', '/api/ops/jobs/{id}', 'viewer'],
+  ['GET', '/api/ops/database/vacuum', 'viewer'],
+  ['POST', '/api/ops/database/vacuum', 'admin'],
   ['POST', '/api/ops/alerts/test', 'admin'],
   ['GET', '/api/audit', 'admin'],
   ['GET', '/api/audit/verify', 'admin'],

@@ -1,5 +1,6 @@
-// Retention and long work: the same answers on Node and in workerd, and a run that either of them begins.
+// Retention, vacuum and long work: the same answers on Node and in workerd, and jobs that either of them begins.
 
+import postgres from 'postgres';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { eventually, query } from '../stack/embedded.ts';
 import { type Answer, READER, twoHosts } from './two-hosts.ts';
@@ -125,3 +126,45 @@ describe('Node and workerd give the same answer about retention', () => {
     expect(body).toMatchObject({ count: 2, results: [{ state: 'done' }, { state: 'done' }] });
   });
 });
+
+describe('Node and workerd give the same answer about a vacuum', () => {
+  const order = (body: object): RequestInit => ({
+    method: 'POST',
+    headers: { ...JSON_BODY, ...admin() },
+    body: JSON.stringify(body),
+  });
+
+  it('to who looks beforehand, and to orders that cannot be', async () => {
+    expect((await both('/api/ops/database/vacuum', { headers: admin() })).body).toMatchObject({
+      enough_disk: true,
+      running: null,
+      tables: expect.arrayContaining([expect.objectContaining({ table: 'cot_router' })]),
+    });
+    const unknown = await both('/api/ops/database/vacuum', order({ mode: 'full', tables: ['cot_ruter'] }));
+    expect([unknown.status, unknown.body]).toMatchObject([422, { errors: [{ path: 'tables.0' }] }]);
+    expect((await both('/api/ops/database/vacuum', order({ mode: 'halfway' }))).status).toBe(422);
+    expect((await both('/api/ops/database/vacuum', { method: 'POST' })).status).toBe(401);
+  });
+
+  it('to an order, one host after the other: the job is done, and meanwhile a second one is 409', async () => {
+    for (const api of apis()) {
+      const reader = await readingEvents();
+      const begun = await ask(api, '/api/ops/database/vacuum', order({ mode: 'full', tables: ['cot_router'] }));
+      expect([api, begun.status, begun.body]).toMatchObject([api, 202, { kind: 'vacuum', state: 'queued' }]);
+      expect((await both('/api/ops/database/vacuum', order({ mode: 'standard' }))).status).toBe(409);
+      await reader.end();
+      const { id } = begun.body as { id: string };
+      const job = async (): Promise<{ state: string }> =>
+        (await ask(api, `/api/ops/jobs/${id}`, { headers: admin() })).body as { state: string };
+      await eventually('the job has ended', async () => !['queued', 'running'].includes((await job()).state), 60_000);
+      expect(await job()).toMatchObject({ state: 'succeeded', result: { tables: [{ state: 'done' }] } });
+    }
+  });
+});
+
+/** Somebody reads the events in a transaction, so that no FULL of them is over before this ends. */
+async function readingEvents(): Promise<{ end: () => Promise<void> }> {
+  const sql = postgres(stack().file().database, { max: 1 });
+  await sql.unsafe('BEGIN; SELECT count(*) FROM cot_router');
+  return { end: () => sql.end({ timeout: 0 }) };
+}

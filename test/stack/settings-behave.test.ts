@@ -23,6 +23,7 @@ import {
 } from './embedded.ts';
 import { bindsAt } from './ldap-bind.ts';
 import { RETENTION_BEHAVIOURS } from './retention-settings.ts';
+import { vacuumBehaviours } from './vacuum-settings.ts';
 
 const LATER: SettingName[] = ['COMPOSE_FILE'];
 
@@ -99,6 +100,7 @@ async function groupNames(): Promise<string[]> {
 const BEHAVIOURS: Partial<Record<SettingName, () => Promise<void>>> = {
   ...ALERT_BEHAVIOURS,
   ...RETENTION_BEHAVIOURS,
+  ...vacuumBehaviours(() => other),
   DB_AUTOVACUUM_SCALE_FACTOR: async () => expect(await show('autovacuum_vacuum_scale_factor')).toBe('0.31'),
   DB_AUTOVACUUM_COST_LIMIT: async () => expect(await show('autovacuum_vacuum_cost_limit')).toBe('432'),
   DB_MAINTENANCE_WORK_MEM: async () => expect(await show('maintenance_work_mem')).toBe('77MB'),

@@ -1,16 +1,16 @@
-// Answers the intent of an ordered run of retention whose process died before it could: from the job, which knows what became of it.
+// Answers the intent of ordered work whose process died before it could: from the job, which knows what became of it.
 
 import type { Audit, AuditResult, Conclusion, OpenIntent } from '../ports/audit.ts';
-import type { OpsJobs } from '../ports/ops-jobs.ts';
-import { conclusionOf } from './retention-jobs.ts';
+import type { OpsJob, OpsJobs } from '../ports/ops-jobs.ts';
 
 const FINISHER = 'finish-intents';
 
 /** `open`: its job goes on, or has only just ended and is answering it. */
-export async function finishRetentionIntent(
+export async function finishJobIntent(
   { audit, opsJobs }: { audit: Pick<Audit, 'conclude'>; opsJobs: Pick<OpsJobs, 'get'> },
   { seq, action, target, request_id: requestId }: OpenIntent,
   before: string,
+  conclusionOf: (job: OpsJob) => Conclusion,
 ): Promise<AuditResult | 'open'> {
   const job = await opsJobs.get(target);
   if (job !== undefined && (job.finishedAt === null || job.finishedAt >= before)) return 'open';

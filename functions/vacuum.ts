@@ -1,0 +1,107 @@
+// GET /api/ops/database/vacuum: what a vacuum of the core's database would give back. POST: vacuums tables; it goes on as a job.
+
+import { z } from '@hono/zod-openapi';
+import { actingIn } from '../shared/http/acting.ts';
+import type { Deps } from '../shared/http/deps.ts';
+import type { App } from '../shared/http/env.ts';
+import { opsJobPath, opsJobSchema, shownOpsJob } from '../shared/http/ops-job-schemas.ts';
+import { bodyOf } from '../shared/http/people-schemas.ts';
+import { apiRoute, jsonAnswer } from '../shared/http/route.ts';
+import { VACUUM_MODES } from '../shared/ports/vacuum-facts.ts';
+import { previewVacuum } from '../shared/verbs/preview-vacuum.ts';
+import { startVacuum } from '../shared/verbs/start-vacuum.ts';
+
+const tags = ['database'];
+const MOST_NAMES = 1000;
+
+const figures = {
+  bytes: z.int().openapi({ description: 'Rows, TOAST and indexes' }),
+  dead_tuples: z.int(),
+  live_tuples: z.int(),
+  lock_seconds: z
+    .int()
+    .openapi({ description: 'How long FULL would keep everybody else from it, an estimate; standard: nobody' }),
+};
+
+const previewSchema = z
+  .object({
+    tables: z
+      .array(
+        z.object({
+          schema: z.string(),
+          table: z.string(),
+          ...figures,
+          reclaimable_bytes: z
+            .int()
+            .nullable()
+            .openapi({ description: 'What FULL would give back, an estimate; null: never analysed' }),
+          allowed: z.boolean().openapi({ description: 'False: it belongs to somebody else, an extension mostly' }),
+        }),
+      )
+      .openapi({ description: 'The largest first' }),
+    total: z
+      .object({ ...figures, reclaimable_bytes: z.int() })
+      .openapi({ description: 'Of those that may be vacuumed' }),
+    rate_from: z.enum(['runs', 'default']).openapi({ description: 'runs: what FULL has written here before' }),
+    bytes_per_second: z.int(),
+    free_bytes: z.int().nullable(),
+    needed_bytes: z.int().openapi({ description: 'For FULL of all that may be vacuumed, one after the other' }),
+    mount: z.string().nullable(),
+    enough_disk: z.boolean().nullable().openapi({ description: 'Null: not known; FULL is refused then, too' }),
+    reason: z.string().nullable(),
+    running: z.guid().nullable().openapi({ description: 'The job that vacuums just now' }),
+  })
+  .openapi('VacuumPreview');
+
+const previewRoute = apiRoute(
+  {
+    method: 'get',
+    path: '/api/ops/database/vacuum',
+    summary: 'The tables of the core, what VACUUM FULL would give back of each, and whether there is room for it',
+    tags,
+    responses: { 200: jsonAnswer('The preview', previewSchema) },
+  },
+  { access: 'viewer', fails: ['upstream', 'unavailable'] },
+);
+
+const { body } = bodyOf({
+  mode: z.enum(VACUUM_MODES).openapi({
+    description:
+      'full: gives room back to the disk and locks clients out meanwhile; standard: makes it usable for later rows',
+  }),
+  tables: z
+    .array(z.string().min(1, 'must name a table').max(200, 'must have at most 200 characters'))
+    .min(1, 'must name a table; leave it out for all of them')
+    .max(MOST_NAMES, `must be at most ${MOST_NAMES} names`)
+    .optional()
+    .openapi({ description: 'Names, with or without their schema; default: all that may be vacuumed' }),
+});
+
+const startRoute = apiRoute(
+  {
+    method: 'post',
+    path: '/api/ops/database/vacuum',
+    summary: 'Vacuums tables of the core, one after the other; the answer is the job that does it',
+    tags,
+    request: { body },
+    responses: { 202: jsonAnswer('The job; Location says where it is followed', opsJobSchema) },
+  },
+  { access: 'admin', fails: ['conflict', 'not_enough_disk', 'not_supported', 'upstream', 'unavailable'] },
+);
+
+/** Adds the routes of this file. */
+export function vacuumFunction(app: App, deps: Deps): void {
+  app.openapi(previewRoute, async function preview(c) {
+    const answer = await deps.together('vacuum.preview', () => previewVacuum(deps));
+    c.header('Cache-Control', 'no-store');
+    return c.json(answer, 200);
+  });
+  app.openapi(startRoute, async function start(c) {
+    const { mode, tables } = c.req.valid('json');
+    const mayVacuum = deps.settings.CORE_DATABASE_OWNER_URL !== undefined;
+    const job = await startVacuum(actingIn(c, deps, 'admin', 'rest'), { mode, names: tables, mayVacuum });
+    c.header('Cache-Control', 'no-store');
+    c.header('Location', opsJobPath(job));
+    return c.json(shownOpsJob(job), 202);
+  });
+}

@@ -1,0 +1,16 @@
+// Carries on the vacuum that somebody has ordered: one step, every few seconds while there is one.
+
+import type { Deps } from '../shared/http/deps.ts';
+import { carryOnVacuum } from '../shared/verbs/carry-on-vacuum.ts';
+import { openVacuumJob } from '../shared/verbs/vacuum-jobs.ts';
+import type { Step } from '../shared/verbs/vacuum-work.ts';
+
+export const EVERY_SECONDS = 2;
+
+export async function isWanted({ opsJobs }: Deps): Promise<boolean> {
+  return (await openVacuumJob(opsJobs)) !== undefined;
+}
+
+export async function run(deps: Deps, _now: Date, signal?: AbortSignal): Promise<{ step: Step }> {
+  return { step: await carryOnVacuum(deps, signal) };
+}
