@@ -43,7 +43,7 @@ async function makeTables({ database }: BenchStack): Promise<void> {
   for (let number = 0; number < TABLES; number++) {
     await owner.unsafe(`
       CREATE TABLE t${number} (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, note text, at timestamptz DEFAULT now())
-        WITH (autovacuum_enabled = false);
+        WITH (autovacuum_vacuum_threshold = 1000000000, autovacuum_vacuum_insert_threshold = -1);
       CREATE INDEX ON t${number} (at);
       INSERT INTO t${number} (note) SELECT md5(n::text) FROM generate_series(1, 200) n;
       DELETE FROM t${number} WHERE id % 7 = ${number % 7}`);

@@ -50,7 +50,7 @@ export async function run(): Promise<void> {
   const data = dirname(stack.coreDirectory);
   const template = join(dirname(data), 'template');
   try {
-    await filled(stack);
+    await filled(stack, ROWS);
     script('stop.sh', ['--data', data]);
     execFileSync('cp', ['-a', join(data, 'pgdata'), template]);
     const rounds = { single: [] as Round[], batches: [] as Round[] };
@@ -116,7 +116,7 @@ function shown(what: string, round: Round): Round {
 }
 
 /** The rows first, their indexes afterwards. */
-async function filled({ database }: BenchStack): Promise<void> {
+export async function filled({ database }: BenchStack, rows: number): Promise<void> {
   const url = new Secret(database);
   await withDatabase(url, 'bench', FILL_WITHIN_MS, async (sql) => {
     await groupVectors((use) => use(sql)).ensure([PLACES]);
@@ -129,8 +129,8 @@ async function filled({ database }: BenchStack): Promise<void> {
         servertime_hour, event_pt, groups)
       SELECT 'BENCH-' || n::bigint * 7919 % ${PEOPLE}::int, 'a-f-G-U-C', at, at, at + interval '75 s', 'm-g', 34.5, 4.8, 9999999, ${DETAIL},
         at, date_trunc('hour', at), point(n % 360 - 180, n % 180 - 90), v.vector
-      FROM (SELECT n, now() - (${DAYS}::float8 * (1 - n::float8 / ${ROWS}::int)) * interval '1 day' AS at
-        FROM generate_series(1, ${ROWS}::int) n) AS each, group_vector v
+      FROM (SELECT n, now() - (${DAYS}::float8 * (1 - n::float8 / ${rows}::int)) * interval '1 day' AS at
+        FROM generate_series(1, ${rows}::int) n) AS each, group_vector v
       WHERE v.places = ${PLACES.join()}`;
     await sql`INSERT INTO mission (name, creatoruid) VALUES ('bench', 'bench')`;
     await sql`INSERT INTO mission_uid SELECT id, 'BENCH-' || n FROM mission, generate_series(1, 5) n WHERE name = 'bench'`;
@@ -139,12 +139,17 @@ async function filled({ database }: BenchStack): Promise<void> {
   });
 }
 
-async function freshCopy(data: string, template: string): Promise<void> {
+/** The stack starts on it with these settings. */
+export async function freshCopy(data: string, template: string, settings: Record<string, string> = {}): Promise<void> {
   script('stop.sh', ['--data', data]);
   execFileSync('rm', ['-rf', join(data, 'pgdata')]);
   execFileSync('cp', ['-a', template, join(data, 'pgdata')]);
   execFileSync('sync');
-  script('start.sh', ['--embedded', '--detach', '--data', data, '--offset', String(OFFSET), '--env', '/dev/null']);
+  script(
+    'start.sh',
+    ['--embedded', '--detach', '--data', data, '--offset', String(OFFSET), '--env', '/dev/null'],
+    settings,
+  );
 }
 
 type Deletion = (stack: BenchStack, latencies: ReturnType<typeof insertLatencies>) => Promise<Deleted>;
@@ -176,7 +181,7 @@ function p99(values: readonly number[]): number {
 }
 
 /** 500 events a second, collected as the archive does; a batch that comes late counts from when it was due. */
-function inserting(writer: CotWriter, signal: AbortSignal) {
+export function inserting(writer: CotWriter, signal: AbortSignal) {
   let took: number[] = [];
   async function loop(): Promise<void> {
     const perTick = (PER_SECOND * TICK_MS) / 1000;

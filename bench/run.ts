@@ -3,6 +3,7 @@
 const BENCHMARKS: Record<string, () => Promise<void>> = {
   certs: async () => (await import('./certs.ts')).run(),
   cot: async () => (await import('./cot.ts')).run(),
+  forecast: async () => (await import('./forecast.ts')).run(),
   handshake: async () => (await import('./handshake.ts')).run(),
   health: async () => (await import('./health.ts')).run(),
   ldap: async () => (await import('./ldap.ts')).run(),
@@ -10,6 +11,7 @@ const BENCHMARKS: Record<string, () => Promise<void>> = {
   preview: async () => (await import('./retention-preview.ts')).run(),
   retention: async () => (await import('./retention.ts')).run(),
   start: async () => (await import('./start.ts')).run(),
+  'vacuum-tuning': async () => (await import('./vacuum-tuning.ts')).run(),
   verify: async () => (await import('./verify.ts')).run(),
   users: async () => (await import('./users.ts')).run(),
 };
