@@ -59,7 +59,7 @@ it('hears, is answered and stores as without the lock, a little later', async ()
     sql.begin(async (tx) => {
       await tx`LOCK TABLE cot_router IN ACCESS EXCLUSIVE MODE`;
       for (let n = 0; n < EVENTS; n++) ada.send(position(`locked-${n}`, `E${n}`, 47));
-      await bob.hears('the last event', ({ raw }) => raw.event._attributes.uid === `locked-${EVENTS - 1}`);
+      await bob.hears('the last event', ({ raw }) => raw.event._attributes.uid === `locked-${EVENTS - 1}`, 30_000);
       const missions = statusesOf(Array.from({ length: 8 }, () => MISSION));
       const counts = statusesOf(['/Marti/api/database/cotCount', `${MISSION}/cot`]);
       const others = [
