@@ -11,6 +11,7 @@ import type {
   TableStatistics,
   VacuumStatistics,
 } from '../ports/core-database.ts';
+import { isoOf } from './epoch-time.ts';
 import type { RunSql } from './kept-database.ts';
 import type { Sql } from './postgres.ts';
 import { bytesOfOwn, fromUserTables, seeingLocks, withOwnTables } from './table-sizes.ts';
@@ -120,10 +121,6 @@ async function readTables(sql: Sql): Promise<TableStatistics[]> {
     last_autovacuum: isoOf(autovacuum),
     last_vacuum: isoOf(vacuum),
   }));
-}
-
-function isoOf(ms: number | null): string | null {
-  return ms === null ? null : new Date(ms).toISOString();
 }
 
 async function readSettings(sql: Sql): Promise<Current<Pick<VacuumStatistics, 'settings' | 'transaction_age'>>> {

@@ -3,6 +3,7 @@
 
 import { parseDatabaseSize } from '../domain/database-size.ts';
 import { type ReplicationSlot, type ServerFacts, WATCHED_SETTINGS } from '../ports/server-facts.ts';
+import { isoOf } from './epoch-time.ts';
 import type { Sql } from './postgres.ts';
 import { type Current, readServerSettings } from './server-settings.ts';
 
@@ -73,10 +74,6 @@ async function readGeneral(
 function commandWord(mode: string, { command, library }: Pick<GeneralRow, 'command' | 'library'>): string {
   if (mode === 'off') return '';
   return library === '' ? (command.trim().split(/\s+/)[0] ?? '') : library;
-}
-
-function isoOf(ms: number | null): string | null {
-  return ms === null ? null : new Date(ms).toISOString();
 }
 
 async function readSlots(sql: Sql): Promise<ReplicationSlot[]> {

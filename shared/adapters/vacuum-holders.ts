@@ -1,6 +1,7 @@
 // What keeps dead rows from being removed: the oldest transactions, prepared ones, and replication slots.
 
 import type { VacuumHolder } from '../ports/core-database.ts';
+import { isoOf } from './epoch-time.ts';
 import type { Sql } from './postgres.ts';
 
 interface HolderRow extends Omit<VacuumHolder, 'since'> {
@@ -31,8 +32,5 @@ export async function readVacuumHolders(sql: Sql): Promise<VacuumHolder[]> {
       FROM pg_replication_slots WHERE xmin IS NOT NULL
     ) AS each
     ORDER BY age DESC, since LIMIT 5`;
-  return rows.map(({ since_ms: since, ...row }) => ({
-    ...row,
-    since: since === null ? null : new Date(since).toISOString(),
-  }));
+  return rows.map(({ since_ms: since, ...row }) => ({ ...row, since: isoOf(since) }));
 }
