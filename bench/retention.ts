@@ -47,12 +47,8 @@ interface Round {
 
 export async function run(): Promise<void> {
   const stack = await benchStack();
-  const data = dirname(stack.coreDirectory);
-  const template = join(dirname(data), 'template');
   try {
-    await filled(stack, ROWS);
-    script('stop.sh', ['--data', data]);
-    execFileSync('cp', ['-a', join(data, 'pgdata'), template]);
+    const { data, template } = await filledTemplate(stack, ROWS);
     const rounds = { single: [] as Round[], batches: [] as Round[] };
     for (let round = 0; round < ROUNDS; round++) {
       await freshCopy(data, template);
@@ -64,6 +60,16 @@ export async function run(): Promise<void> {
   } finally {
     stack.stop();
   }
+}
+
+/** The data directory of the stack, which stands still then, and a copy of its filled cluster to begin each round with. */
+export async function filledTemplate(stack: BenchStack, rows: number): Promise<{ data: string; template: string }> {
+  const data = dirname(stack.coreDirectory);
+  const template = join(dirname(data), 'template');
+  await filled(stack, rows);
+  script('stop.sh', ['--data', data]);
+  execFileSync('cp', ['-a', join(data, 'pgdata'), template]);
+  return { data, template };
 }
 
 function result(single: readonly Round[], batches: readonly Round[]): void {
@@ -116,7 +122,7 @@ function shown(what: string, round: Round): Round {
 }
 
 /** The rows first, their indexes afterwards. */
-export async function filled({ database }: BenchStack, rows: number): Promise<void> {
+async function filled({ database }: BenchStack, rows: number): Promise<void> {
   const url = new Secret(database);
   await withDatabase(url, 'bench', FILL_WITHIN_MS, async (sql) => {
     await groupVectors((use) => use(sql)).ensure([PLACES]);

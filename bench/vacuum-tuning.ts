@@ -2,8 +2,6 @@
 // autovacuum against the tuned ones, on fresh copies of the same data directory, in alternating rounds. Both have the naptime
 // of the embedded stack.
 
-import { execFileSync } from 'node:child_process';
-import { dirname, join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import type postgres from 'postgres';
 import { cotWriter } from '../compose/embedded/core/store/cot-events.ts';
@@ -12,8 +10,8 @@ import { keptDatabase } from '../shared/adapters/kept-database.ts';
 import { withDatabase } from '../shared/adapters/postgres.ts';
 import { Secret } from '../shared/domain/secret.ts';
 import { report, reportAim, sampleOf, show } from './measure.ts';
-import { filled, freshCopy, inserting } from './retention.ts';
-import { type BenchStack, benchStack, script } from './stack.ts';
+import { filledTemplate, freshCopy, inserting } from './retention.ts';
+import { type BenchStack, benchStack } from './stack.ts';
 
 const ROWS = Number(process.env['HOLDFAST_BENCH_VACUUM_ROWS'] ?? 2_000_000);
 const ROUNDS = Number(process.env['HOLDFAST_BENCH_VACUUM_ROUNDS'] ?? 3);
@@ -50,12 +48,8 @@ interface Sampled {
 
 export async function run(): Promise<void> {
   const stack = await benchStack();
-  const data = dirname(stack.coreDirectory);
-  const template = join(dirname(data), 'template');
   try {
-    await filled(stack, ROWS);
-    script('stop.sh', ['--data', data]);
-    execFileSync('cp', ['-a', join(data, 'pgdata'), template]);
+    const { data, template } = await filledTemplate(stack, ROWS);
     const [stock, tuned]: [Round[], Round[]] = [[], []];
     for (let round = 0; round < ROUNDS; round++) {
       await freshCopy(data, template, STOCK);
