@@ -25,6 +25,7 @@ import { logsFunction } from './logs.ts';
 import { meFunction } from './me.ts';
 import { meCertsFunction } from './me-certs.ts';
 import { metricsFunction } from './metrics.ts';
+import { oauthTokenFunction } from './oauth-token.ts';
 import { openapiFunction } from './openapi.ts';
 import { opsJobsFunction } from './ops-jobs.ts';
 import { pingFunction } from './ping.ts';
@@ -56,6 +57,7 @@ export function createApp(deps: Deps): App {
 
   pingFunction(app);
   authVerifyFunction(app, deps);
+  oauthTokenFunction(app, deps);
   signInFunction(app, deps);
   startPageFunction(app, deps);
   app.use('/api/*', signIn(deps.doors));

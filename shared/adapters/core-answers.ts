@@ -15,12 +15,15 @@ export interface Answer {
   location: string;
   /** `JSESSIONID=…`, when the core gives out a session. */
   cookie: string | undefined;
+  /** The whole header that sets the cookie `access_token`. */
+  tokenCookie: string | undefined;
 }
 
 export class TooLarge extends Error {}
 
 const LONGEST_PAUSE_S = 86_400;
 const SESSION = /^(JSESSIONID=[\w.+/=-]{1,200})(?:;|$)/;
+const TOKEN_COOKIE = /^access_token=[ -~]{1,8000}$/;
 const TITLE = /<title[^>]*>([^<]{1,500})</i;
 /** The embedded core says more than its title in the first paragraph. */
 const PARAGRAPH = /<p>([^<]{1,500})</i;
@@ -50,7 +53,8 @@ export async function readAnswer(
     json: kind === 'json' ? parsed(text) : undefined,
     retryAfterSeconds: pause > 0 && pause <= LONGEST_PAUSE_S ? Math.ceil(pause) : undefined,
     location: headerOf(headers, 'location'),
-    cookie: sessionIn(headers['set-cookie']),
+    cookie: cookiesIn(headers).flatMap((each) => SESSION.exec(each)?.[1] ?? [])[0],
+    tokenCookie: cookiesIn(headers).find((each) => TOKEN_COOKIE.test(each)),
   };
 }
 
@@ -80,9 +84,8 @@ function parsed(text: string): unknown {
   }
 }
 
-function sessionIn(header: string | string[] | undefined): string | undefined {
-  const all = header === undefined ? [] : [header].flat();
-  return all.map((each) => SESSION.exec(each)?.[1]).find((each) => each !== undefined);
+function cookiesIn(headers: Dispatcher.ResponseData['headers']): string[] {
+  return [headers['set-cookie'] ?? []].flat();
 }
 
 function pageWords(text: string): string {

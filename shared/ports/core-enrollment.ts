@@ -23,6 +23,23 @@ export interface EnrollmentOrder {
   clientUid: string;
 }
 
+export interface CoreTokenOrder {
+  username: string;
+  password: string;
+  /** What else stands in the form, such as `scope`. */
+  further: [name: string, value: string][];
+}
+
+/** What the core answers to that: a token, or that it refuses. */
+export interface CoreTokenAnswer {
+  /** 200, or 400 to 499. */
+  status: number;
+  /** Text that is JSON. */
+  json: string;
+  /** The header that sets its cookie `access_token`. */
+  cookie: string | undefined;
+}
+
 /** Errors as of `Core`; besides `forbidden` when the core refuses name and password. */
 export interface CoreEnrollment {
   /** Always with `version`, so that the certificate supports channels. */
@@ -32,4 +49,6 @@ export interface CoreEnrollment {
    * that signing is set up. Nothing is signed.
    */
   rules(credentials: Omit<EnrollmentOrder, 'clientUid'>): Promise<Record<string, string>>;
+  /** The bearer token that 8446 takes instead of name and password. A refusal of the core is an answer, no error. */
+  token(order: CoreTokenOrder): Promise<CoreTokenAnswer>;
 }

@@ -34,7 +34,7 @@ export const EXPOSED = {
     'status',
     'enrollmentAttempts',
   ],
-  coreEnrollment: ['enroll', 'rules'],
+  coreEnrollment: ['enroll', 'rules', 'token'],
   coreDevices: ['roles', 'connect', 'answers', 'send', 'received', 'close'],
   coreRetention: ['policy', 'changePolicy', 'schedule', 'changeSchedule', 'missionArchiving', 'begin', 'runs'],
   retentionFiles: ['read', 'sync', 'log'],

@@ -134,6 +134,60 @@ describe('enrollment', () => {
     expect(server.asked).toEqual([CONFIG]);
   });
 
+  it('passes a request for a token on with each field written once, and gives back status, JSON and that one cookie', async () => {
+    const given = { access_token: 'a.b.c', token_type: 'Bearer', expires_in: 60 };
+    serve({
+      'POST /oauth/token': (_: unknown, response: Response) =>
+        void response
+          .writeHead(200, {
+            'content-type': 'application/json',
+            'set-cookie': ['JSESSIONID=1; Path=/', 'access_token=a.b.c; Path=/; Secure', 'x=access_token=1'],
+          })
+          .end(JSON.stringify(given)),
+    });
+    const answer = await enrollment.token({ ...ADA, further: [['scope', 'a&username=eve']] });
+    expect({ ...answer, json: JSON.parse(answer.json) }).toEqual({
+      status: 200,
+      json: given,
+      cookie: 'access_token=a.b.c; Path=/; Secure',
+    });
+    expect(server.asked).toEqual(['POST /oauth/token']);
+    const [{ body = '', headers = {} } = {}] = server.met;
+    expect([...new URLSearchParams(body)]).toEqual([
+      ['grant_type', 'password'],
+      ['username', 'ada'],
+      ['password', PASSWORD],
+      ['scope', 'a&username=eve'],
+    ]);
+    expect(headers['content-type']).toBe('application/x-www-form-urlencoded;charset=UTF-8');
+  });
+
+  it('passes on that the core refuses, be it a page, and not that it locks us out or fails', async () => {
+    const order = { ...ADA, further: [] };
+    const answering = (answer: (response: Response) => void) =>
+      serve({ 'POST /oauth/token': (_: unknown, response: Response) => answer(response) });
+    answering((response) => sendJson(response, { error: 'invalid_grant' }, 400));
+    expect(await enrollment.token(order)).toEqual({
+      status: 400,
+      json: '{"error":"invalid_grant"}',
+      cookie: undefined,
+    });
+    answering((response) => sendPage(response, 401, 'Unauthorized'));
+    expect(JSON.parse((await enrollment.token(order)).json)).toMatchObject({ error: 'invalid_grant' });
+    for (const [status, code] of [
+      [200, 'upstream'],
+      [302, 'upstream'],
+      [404, 'upstream'],
+      [429, 'unavailable'],
+      [500, 'upstream'],
+      [503, 'unavailable'],
+    ] as const) {
+      answering((response) => sendPage(response, status, `no ${PASSWORD}`));
+      const failure = await failureOf(enrollment.token(order));
+      expect([status, failure.code, failure.message.includes(PASSWORD)]).toEqual([status, code, false]);
+    }
+  });
+
   it('comes from an address of its own to a core on this machine', async () => {
     serve({});
     await enrollment.rules(ADA);

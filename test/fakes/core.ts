@@ -227,6 +227,14 @@ export function fakeCore({ now, accepts }: FakeCoreOptions): FakeCore {
         if (!accepts(username, password)) throw new AppError('forbidden', `The core does not let ${username} in`);
         return { O: 'Holdfast', OU: 'CoT' };
       },
+      async token({ username, password }) {
+        reach();
+        const wrong = { error: 'invalid_grant', error_description: 'The name or the password is wrong.' };
+        if (!accepts(username, password)) return { status: 401, json: JSON.stringify(wrong), cookie: undefined };
+        const token = randomBytes(24).toString('base64url');
+        const json = JSON.stringify({ access_token: token, token_type: 'Bearer', expires_in: 3600 });
+        return { status: 200, json, cookie: `access_token=${token}; Path=/; HttpOnly; Secure; SameSite=Strict` };
+      },
     },
 
     coreDevices: {

@@ -19,7 +19,7 @@ const routes = app.routes
   .map((route) => ({ method: route.method, path: route.path.replace(/:\w+/, 'thing') }));
 
 /** Open to everybody: they say nothing, or ask for a password themselves. */
-const OPEN = new Set(['/api/ping', '/auth/verify', '/', '/sign-in', '/sign-in/style.css', '/sign-out']);
+const OPEN = new Set(['/api/ping', '/auth/verify', '/oauth/token', '/', '/sign-in', '/sign-in/style.css', '/sign-out']);
 
 describe('GET /api/ping', () => {
   it('is open and says ok', async () => {

@@ -84,6 +84,7 @@ const ROUTES: [method: string, path: string, access: Access][] = [
   ['GET', '/api/docs/start.js', 'viewer'],
   ['GET', '/api/docs/{asset}', 'viewer'],
   ['GET', '/auth/verify', 'open'],
+  ['POST', '/oauth/token', 'open'],
   ['GET', '/', 'open'],
   ['GET', '/sign-in', 'open'],
   ['POST', '/sign-in', 'open'],
@@ -91,7 +92,7 @@ const ROUTES: [method: string, path: string, access: Access][] = [
   ['GET', '/sign-in/style.css', 'open'],
 ];
 
-const FORMS = ['/sign-in', '/sign-out'];
+const FORMS = ['/sign-in', '/sign-out', '/oauth/token'];
 const closed = ROUTES.filter(([, , access]) => access !== 'open');
 const unsafe = ROUTES.filter(([method]) => method !== 'GET');
 const TYPES = { json: 'application/json', form: 'application/x-www-form-urlencoded' };
@@ -147,7 +148,7 @@ describe('the routes', () => {
       Object.keys(methods).map((method) => `${method.toUpperCase()} ${path}`),
     );
     const parts = ['/api/docs/start.js', '/api/docs/{asset}'];
-    const expected = ROUTES.filter(([, path]) => /^\/(api|metrics|auth)/.test(path) && !parts.includes(path));
+    const expected = ROUTES.filter(([, path]) => /^\/(api|metrics|auth|oauth)/.test(path) && !parts.includes(path));
     expect(documented.toSorted()).toEqual(expected.map(([method, path]) => `${method} ${path}`).toSorted());
   });
 });

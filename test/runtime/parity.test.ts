@@ -115,6 +115,35 @@ describe('Node and workerd give the same answer', () => {
     expect((await both('/api/ops/alerts/test', { method: 'POST', headers: all, body })).status).toBe(status);
   });
 
+  it('to a wish for a token of the core', async () => {
+    const { username, password } = stack().file().webadmin;
+    const asked = async (api: string, init: RequestInit): Promise<unknown> => {
+      const { status, headers, text } = await fetch(`${api}/oauth/token`, { method: 'POST', ...init }).then(
+        async (answer) => ({ status: answer.status, headers: answer.headers, text: await answer.text() }),
+      );
+      const cookie = headers.get('set-cookie')?.replace(/=[^;]+/, '=…');
+      const members = JSON.parse(text) as Record<string, unknown>;
+      return [status, members['error'] ?? Object.keys(members).toSorted(), cookie, headers.get('content-type')];
+    };
+    for (const [form, headers, status] of [
+      [{ grant_type: 'password', username, password }, {}, 200],
+      [{ grant_type: 'password', username, password: 'wrong' }, {}, 401],
+      [{ grant_type: 'refresh_token', username, password }, {}, 400],
+      [{ username, password }, {}, 400],
+      [{ grant_type: 'password', username, password }, { origin: 'https://evil.example' }, 403],
+    ] as const) {
+      const init = { headers, body: new URLSearchParams(form) };
+      const [node, workerd] = await Promise.all(apis().map((api) => asked(api, init)));
+      expect(workerd).toEqual(node);
+      expect(node).toEqual([
+        status,
+        expect.anything(),
+        status === 200 ? expect.anything() : undefined,
+        expect.anything(),
+      ]);
+    }
+  });
+
   it('and both send it, one by the other', () => expect(sink.taken).toHaveLength(2));
 
   it('to what is done to people and channels, each at its own', async () => {

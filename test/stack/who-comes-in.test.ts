@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { basic } from '../fakes/deps.ts';
 import { answersPing, eventually, newStack, query, stop, type TestStack } from './embedded.ts';
+import { coreOf, curl } from './core-client.ts';
 import { bindsAt } from './ldap-bind.ts';
 import { type AskedFrom, askFrom, type AskOptions } from './from-address.ts';
 
@@ -73,7 +74,15 @@ const DOORS: [name: string, knock: Knock][] = [
     'the sign-in page',
     (password, from) => ask('/sign-in', { method: 'POST', form: { username: 'dora', password } }, from),
   ],
+  [
+    'the door before the tokens of the core',
+    (password, from) => ask('/oauth/token', tokenForm('dora', password), from),
+  ],
 ];
+
+function tokenForm(username: string, password: string): AskOptions {
+  return { method: 'POST', form: { grant_type: 'password', username, password } };
+}
 
 describe('wrong passwords', () => {
   beforeAll(() => person('dora', 'viewer'));
@@ -199,6 +208,38 @@ describe('somebody who was deactivated', () => {
       },
       1000,
     );
+  });
+});
+
+describe('a token of the core by way of management', () => {
+  it('opens 8446 as Bearer, for a password and for an app password, in body or address', async () => {
+    const id = await person('tess');
+    for (const password of [PASSWORD, await appPassword(id)]) {
+      const inBody = await ask('/oauth/token', tokenForm('tess', password));
+      const query = new URLSearchParams({ grant_type: 'password', username: 'tess', password });
+      const inAddress = await ask(`/oauth/token?${query.toString()}`, { method: 'POST' });
+      for (const { status, text, headers } of [inBody, inAddress]) {
+        const { access_token: token } = JSON.parse(text) as { access_token: string };
+        expect([status, headers['set-cookie']?.[0]?.split(';')[0]]).toEqual([200, `access_token=${token}`]);
+        const config = `${stack.file().core.enrollment}/Marti/api/tls/config`;
+        const taken = await curl(coreOf(stack), ['-H', `Authorization: Bearer ${token}`, config]);
+        expect(taken.status).toBe(200);
+      }
+    }
+  });
+
+  it('costs nobody else the way to the core when somebody guesses: the core never sees the guesses', async () => {
+    for (let guess = 0; guess < 12; guess++) {
+      const { status } = await ask('/oauth/token', tokenForm('tess', `guess ${guess}`), newAddress());
+      expect(status).toBe(401);
+    }
+    expect((await ask('/oauth/token', tokenForm('tess', PASSWORD), newAddress())).status).toBe(200);
+  });
+
+  it('leaves no password in a log', () => {
+    const log = readFileSync(join(stack.data, 'logs/management.log'), 'utf8');
+    expect(log).toContain('/oauth/token');
+    for (const secret of [PASSWORD, PASSWORD.replaceAll(' ', '+'), 'guess']) expect(log).not.toContain(secret);
   });
 });
 
