@@ -2,7 +2,7 @@
 
 import { readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { auditChain } from '../../shared/adapters/audit-chain.ts';
 import { appendRecords, lockAudit, readHead } from '../../shared/adapters/audit-table.ts';
 import { connect } from '../../shared/adapters/postgres.ts';
@@ -10,12 +10,14 @@ import { Secret } from '../../shared/domain/secret.ts';
 import { basic } from '../fakes/deps.ts';
 import { canaryHasRun } from './canary-run.ts';
 import { newStack, type Outcome, outcomeOf, query, run, stop, type TestStack } from './embedded.ts';
+import { RUN, stands } from './standing.ts';
 
 interface Page {
   results: Record<string, unknown>[];
   count: number;
 }
 
+const VERA = `vera${RUN}`;
 let stack: TestStack;
 
 const admin = (): { authorization: string } => {
@@ -33,30 +35,28 @@ beforeAll(async () => {
   expect((await stack.start()).code).toBe(0);
   await canaryHasRun(stack);
 });
-afterAll(async () => {
-  await stop(stack.data);
-});
 
 describe('the audit log of a stack', () => {
   it('has what was done, what was denied, and from where', async () => {
     const headers = { ...admin(), 'content-type': 'application/json' };
     const tried = await ask('/api/ops/alerts/test', { method: 'POST', headers, body: '{"channel":"email"}' });
     expect(tried.status).toBe(409);
-    const wrong = await ask('/api/settings', { headers: { authorization: basic('vera', 'wrong') } });
+    const wrong = await ask('/api/settings', { headers: { authorization: basic(VERA, 'wrong') } });
     expect(wrong.status).toBe(401);
     const found = (await (await ask('/api/audit?action=alert')).json()) as Page;
-    expect(found).toMatchObject({ count: 2, page: 1, page_size: 50 });
-    const shared = { actor: 'webadmin', address: '127.0.0.1', action: 'alert.test', target: 'email' };
+    expect(found).toMatchObject({ ...(stands ? {} : { count: 2 }), page: 1, page_size: 50 });
+    const { seen_as: address = '127.0.0.1' } = stack.file();
+    const shared = { actor: 'webadmin', address, action: 'alert.test', target: 'email' };
     const intent = found.results[1]?.['seq'];
-    expect(found.results).toMatchObject([
+    expect(found.results.slice(0, 2)).toMatchObject([
       { ...shared, phase: 'outcome', result: 'failed', intent, detail: { error: expect.stringMatching(/not set up/) } },
       { ...shared, phase: 'intent', result: null, intent: null },
     ]);
-    const denied = (await (await ask('/api/audit?actor=vera')).json()) as Page;
-    expect(denied.results).toMatchObject([{ address: '127.0.0.1', phase: 'outcome', result: 'denied' }]);
+    const denied = (await (await ask(`/api/audit?actor=${VERA}`)).json()) as Page;
+    expect(denied.results).toMatchObject([{ address, phase: 'outcome', result: 'denied' }]);
   });
 
-  it('is verified by the API and by audit.sh, which both find one changed byte', async () => {
+  it.skipIf(stands)('is verified by the API and by audit.sh, which both find one changed byte', async () => {
     const [{ last } = { last: 0 }] = await inDatabase<{ last: number }>(
       'SELECT max(seq)::int AS last FROM audit_record',
     );
@@ -87,7 +87,7 @@ describe('the audit log of a stack', () => {
     expect((await audit('verify')).code).toBe(1);
   });
 
-  it('is pruned by audit.sh after it was shown what would go, and goes on', async () => {
+  it.skipIf(stands)('is pruned by audit.sh after it was shown what would go, and goes on', async () => {
     await beginAnew(['2020-01-01', '2020-01-02', '2020-02-01']);
     const shown = await audit('prune', '--before', '2020-01-15');
     expect([shown.code, shown.output]).toEqual([
@@ -105,7 +105,7 @@ describe('the audit log of a stack', () => {
       { seq: 4, action: 'audit.prune' },
     ]);
     expect(await (await ask('/api/audit/verify')).json()).toMatchObject({ ok: true, records: 2 });
-    await ask('/api/settings', { headers: { authorization: basic('vera', 'wrong') } });
+    await ask('/api/settings', { headers: { authorization: basic(VERA, 'wrong') } });
     expect(await (await ask('/api/audit/verify')).json()).toMatchObject({ ok: true, records: 3 });
     const nothing = await audit('prune', '--before', '2020-01-15', '--yes');
     expect([nothing.code, nothing.output]).toEqual([0, expect.stringMatching(/^No record from before/)]);
@@ -124,7 +124,7 @@ describe('the audit log of a stack', () => {
     expect([outcome.code, outcome.output]).toEqual([code, expect.stringMatching(text)]);
   });
 
-  it('tells audit.sh nothing where there is no stack or no key', async () => {
+  it.skipIf(stands)('tells audit.sh nothing where there is no stack or no key', async () => {
     const nowhere = await outcomeOf(run('audit.sh', ['verify', '--data', '/nowhere', '--env', '/dev/null']));
     expect([nowhere.code, nowhere.output]).toEqual([1, expect.stringMatching(/no stack in \/nowhere[^]*Remedy/)]);
     const env = { DATABASE_URL: stack.file().state_database };
@@ -145,7 +145,7 @@ describe('the audit log of a stack', () => {
   });
 });
 
-describe('the audit log of a stack that is stopped', () => {
+describe.skipIf(stands)('the audit log of a stack that is stopped', () => {
   it('is not looked at, and the start is named', async () => {
     await stop(stack.data);
     const outcome = await audit('verify');

@@ -3,16 +3,18 @@
 
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { httpEnrollment } from '../../shared/adapters/core-enrollment.ts';
 import { httpCore } from '../../shared/adapters/core-http.ts';
 import type { EnrolledCertificate } from '../../shared/ports/core-enrollment.ts';
 import { coreContract, type CoreContractWorld } from '../contract/core.ts';
 import { coreOf, curl, newPerson, workDirectory } from './core-client.ts';
-import { newStack, stop, type TestStack } from './embedded.ts';
+import { newStack, type TestStack } from './embedded.ts';
+import { RUN, stands } from './standing.ts';
 import { streamDevice } from './stream-device.ts';
 
 const PASSWORD = 'a long enough password';
+const [JOHN, LONGER_NAME] = [`john${RUN}`, `john${RUN}-doe`];
 const VARIABLES = ['API_URL', 'ENROLLMENT_URL', 'DATA_DIR', 'USERNAME', 'PASSWORD'] as const;
 
 describe('the embedded core', () => {
@@ -21,9 +23,8 @@ describe('the embedded core', () => {
   beforeAll(async () => {
     stack = await newStack();
     expect((await stack.start()).code).toBe(0);
-    for (const name of ['john', 'john-doe']) await newPerson(stack, name, PASSWORD);
+    for (const name of [JOHN, LONGER_NAME]) await newPerson(stack, name, PASSWORD);
   });
-  afterAll(() => stop(stack.data));
 
   async function makeWorld(): Promise<CoreContractWorld> {
     const place = coreOf(stack);
@@ -32,8 +33,8 @@ describe('the embedded core', () => {
     return {
       core,
       coreEnrollment,
-      person: { username: 'john', password: PASSWORD },
-      longerName: { username: 'john-doe', password: PASSWORD },
+      person: { username: JOHN, password: PASSWORD },
+      longerName: { username: LONGER_NAME, password: PASSWORD },
       async connect({ certificatePem, keyPem }: EnrolledCertificate, callsign) {
         const directory = workDirectory(stack);
         const [certificateFile, keyFile] = [join(directory, 'c.pem'), join(directory, 'c.key')];
@@ -49,18 +50,21 @@ describe('the embedded core', () => {
 
   coreContract('embedded', makeWorld, { signs: true, wrongPasswords: true, longerName: true, connects: true });
 
-  it('enrolls for Holdfast after wrong passwords from this machine, for it comes from an address of its own', async () => {
-    const place = coreOf(stack);
-    const config = `${place.enrollment}/Marti/api/tls/config`;
-    const asked = async (password: string): Promise<number> =>
-      (await curl(place, ['-u', `john:${password}`, config])).status;
-    for (let n = 0; n < 10; n += 1) expect(await asked(`wrong ${n}`)).toBe(401);
-    expect(await asked(PASSWORD)).toBe(429);
-    const enrollment = httpEnrollment({ url: place.enrollment, dataDir: place.directory });
-    const order = { username: 'john', password: PASSWORD, clientUid: 'after' };
-    expect(await enrollment.enroll(order)).toMatchObject({ hash: expect.any(String) });
-    await enrollment.close();
-  });
+  it.skipIf(stands)(
+    'enrolls for Holdfast after wrong passwords from this machine, for it comes from an address of its own',
+    async () => {
+      const place = coreOf(stack);
+      const config = `${place.enrollment}/Marti/api/tls/config`;
+      const asked = async (password: string): Promise<number> =>
+        (await curl(place, ['-u', `${JOHN}:${password}`, config])).status;
+      for (let n = 0; n < 10; n += 1) expect(await asked(`wrong ${n}`)).toBe(401);
+      expect(await asked(PASSWORD)).toBe(429);
+      const enrollment = httpEnrollment({ url: place.enrollment, dataDir: place.directory });
+      const order = { username: 'john', password: PASSWORD, clientUid: 'after' };
+      expect(await enrollment.enroll(order)).toMatchObject({ hash: expect.any(String) });
+      await enrollment.close();
+    },
+  );
 
   it('tells the memory of its process and the most that it may use', async () => {
     const { api, directory } = coreOf(stack);

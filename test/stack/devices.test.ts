@@ -3,10 +3,11 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { strFromU8, unzipSync } from 'fflate';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { asDevice, coreOf, type CorePlace, enroll, sendRequest, signingRequest, workDirectory } from './core-client.ts';
 import { asAdministrator, type User } from './devices-api.ts';
 import { eventually, newStack, outcomeOf, run, secretsOf, stop, type TestStack } from './embedded.ts';
+import { RUN, stands } from './standing.ts';
 import { streamDevice } from './stream-device.ts';
 
 /** Longer than the provider allows of itself: the ceiling of the account is raised first. */
@@ -36,6 +37,9 @@ interface ProbeHealth {
   stages: { stage: string; ok: boolean }[];
 }
 
+/** One of this name, in this run. */
+const one = (name: string): string => `${name}${RUN}`;
+const GATEWAY = `svc_${one('gateway')}`;
 let stack: TestStack;
 let core: CorePlace;
 let work: string;
@@ -62,12 +66,11 @@ beforeAll(async () => {
   core = coreOf(stack);
   work = workDirectory(stack);
 });
-afterAll(() => stop(stack.data));
 
 describe('an enrollment', () => {
   it('lets a phone in with the token of its link, for as long as was set, and opens nothing of Holdfast', async () => {
-    await json('POST', '/api/groups', { name: 'blue' });
-    const ada = await newUser('ada', { groups: ['blue'] });
+    await json('POST', '/api/groups', { name: one('blue') });
+    const ada = await newUser(one('ada'), { groups: [one('blue')] });
     const made = await json<Enrollment>('POST', enrollmentOf(ada));
     const link = new URL(made.url);
     expect([link.protocol, link.host, link.pathname]).toEqual(['tak:', 'com.atakmap.app', '/enroll']);
@@ -78,30 +81,33 @@ describe('an enrollment', () => {
     expect(made.qr_svg).toMatch(/^<svg /);
     expect((await json<Enrollment>('POST', enrollmentOf(ada))).url).toBe(made.url);
 
-    const device = await enroll(core, work, 'ada', tokenOf(made), 'ANDROID-ada');
+    const device = await enroll(core, work, one('ada'), tokenOf(made), `ANDROID-${one('ada')}`);
     expect((await asDevice(core, device, '/Marti/api/version')).status).toBe(200);
-    const onStream = await streamDevice(core, device, 'Ada');
+    const onStream = await streamDevice(core, device, one('Ada'));
     await onStream.isUpToDate();
-    const clients = await json<{ results: object[] }>('GET', '/api/clients');
-    expect(clients.results).toMatchObject([{ username: 'ada', groups: ['core_blue'] }]);
+    const clients = await json<{ results: { username: string }[] }>('GET', '/api/clients');
+    expect(clients.results.filter(({ username }) => username === ada.username)).toMatchObject([
+      { groups: [`core_${one('blue')}`] },
+    ]);
     onStream.leave();
-    const basic = `Basic ${Buffer.from(`ada:${tokenOf(made)}`).toString('base64')}`;
+    const basic = `Basic ${Buffer.from(`${ada.username}:${tokenOf(made)}`).toString('base64')}`;
     expect((await ask('GET', '/api/me', undefined, basic)).status).toBe(401);
     expect(await diagnosisOf(ada)).toMatchObject({
       state: 'valid',
       reason: null,
-      attempts: [{ client_uid: 'ANDROID-ada', result: 'signed' }],
+      attempts: [{ client_uid: `ANDROID-${one('ada')}`, result: 'signed' }],
     });
   });
 
   it('brings the CA and the address to the phone in a package, for ATAK and flat for iTAK', async () => {
-    const bob = await newUser('bob');
+    const bob = await newUser(one('bob'));
     const packageOf = async (app: string): Promise<string[]> => {
       const answer = await ask('GET', `${enrollmentOf(bob)}/package?app=${app}`);
       expect(answer.status).toBe(200);
       const files = unzipSync(new Uint8Array(await answer.arrayBuffer()));
       const preferences = Object.entries(files).find(([name]) => name.endsWith('.pref'))?.[1] ?? new Uint8Array();
-      expect(strFromU8(preferences)).toContain(`127.0.0.1:${8089 + stack.offset}:ssl`);
+      const place = stands ? />[^<>:]+:\d+:ssl</ : `127.0.0.1:${8089 + stack.offset}:ssl`;
+      expect(strFromU8(preferences)).toMatch(place);
       return Object.keys(files);
     };
     expect(await packageOf('atak')).toContain('MANIFEST/manifest.xml');
@@ -110,13 +116,13 @@ describe('an enrollment', () => {
   });
 
   it('that was taken back, is not there, or belongs to somebody deactivated says so in one sentence with its remedy', async () => {
-    const carl = await newUser('carl');
+    const carl = await newUser(one('carl'));
     expect(await diagnosisOf(carl)).toMatchObject({ state: 'none', stage: 'token' });
     const made = await json<Enrollment>('POST', enrollmentOf(carl));
     expect((await ask('DELETE', enrollmentOf(carl))).status).toBe(204);
     expect(await diagnosisOf(carl)).toMatchObject({ state: 'none', stage: 'token' });
-    const { requestFile } = await signingRequest(work, 'carl');
-    expect((await sendRequest(core, 'carl', tokenOf(made), requestFile, 'ANDROID-carl')).status).toBe(401);
+    const { requestFile } = await signingRequest(work, one('carl'));
+    expect((await sendRequest(core, one('carl'), tokenOf(made), requestFile, 'ANDROID-carl')).status).toBe(401);
     const refused = await diagnosisOf(carl);
     expect(refused.attempts).toMatchObject([{ result: 'refused', reason: expect.stringMatching(/\w/) }]);
     expect([typeof refused.reason, typeof refused.remedy]).toEqual(['string', 'string']);
@@ -126,14 +132,14 @@ describe('an enrollment', () => {
   });
 
   it('stops to work with its user: the certificate that came of it is revoked as well', async () => {
-    const dora = await newUser('dora');
+    const dora = await newUser(one('dora'));
     const made = await json<Enrollment>('POST', enrollmentOf(dora));
-    const device = await enroll(core, work, 'dora', tokenOf(made), 'ANDROID-dora');
+    const device = await enroll(core, work, one('dora'), tokenOf(made), `ANDROID-${one('dora')}`);
     await json('DELETE', `/api/users/${dora.id}`);
     await revoked(device.hash);
     expect((await asDevice(core, device, '/Marti/api/version')).status).toBe(0);
-    const { requestFile } = await signingRequest(work, 'dora', 'dora-again');
-    expect((await sendRequest(core, 'dora', tokenOf(made), requestFile, 'ANDROID-dora')).status).toBe(401);
+    const { requestFile } = await signingRequest(work, one('dora'), 'dora-again');
+    expect((await sendRequest(core, one('dora'), tokenOf(made), requestFile, 'ANDROID-dora')).status).toBe(401);
   });
 });
 
@@ -142,16 +148,16 @@ describe('a service account', () => {
     const made = await json<{ id: number; username: string; certificate: { file: string } }>(
       'POST',
       '/api/service-accounts',
-      { name: 'gateway', kind: 'admin' },
+      { name: one('gateway'), kind: 'admin' },
     );
-    expect([made.username, made.certificate.file]).toEqual(['svc_gateway', 'svc_gateway.p12']);
-    const bytes = await ask('GET', '/api/ops/certs/svc_gateway.p12/download?format=pem');
+    expect([made.username, made.certificate.file]).toEqual([GATEWAY, `${GATEWAY}.p12`]);
+    const bytes = await ask('GET', `/api/ops/certs/${GATEWAY}.p12/download?format=pem`);
     const file = join(work, 'gateway.pem');
     writeFileSync(file, Buffer.from(await bytes.arrayBuffer()), { mode: 0o600 });
     const own = { certificateFile: file, keyFile: file };
     expect((await asDevice(core, own, '/Marti/api/certadmin/cert')).status).toBe(200);
-    expect(await json('DELETE', `/api/service-accounts/${made.id}`)).toMatchObject({ username: 'svc_gateway' });
-    await revoked('svc_gateway.p12');
+    expect(await json('DELETE', `/api/service-accounts/${made.id}`)).toMatchObject({ username: GATEWAY });
+    await revoked(`${GATEWAY}.p12`);
     expect((await asDevice(core, own, '/Marti/api/version')).status).toBe(0);
   });
 
@@ -179,21 +185,24 @@ describe('a service account', () => {
 describe('the probe', () => {
   const probe = (): Promise<ProbeHealth> => json<ProbeHealth>('GET', '/api/health/probe');
 
-  it('goes the whole way, and turns critical when the directory loses its groups though every port answers', async () => {
-    await eventually('the probe is well', async () => (await probe()).status === 'ok', 30_000);
-    const { results } = (await provider('GET', '/core/groups/?name=core_holdfast_probe')) as {
-      results: { pk: string }[];
-    };
-    await provider('DELETE', `/core/groups/${results[0]?.pk}/`);
-    await eventually('the probe is critical', async () => (await probe()).status === 'critical', 30_000);
-    expect(await probe()).toMatchObject({ message: expect.stringMatching(/^groups: .*shows no groups/) });
-    expect(await json('GET', '/api/health/core')).toMatchObject({ status: 'ok' });
-  });
+  it.skipIf(stands)(
+    'goes the whole way, and turns critical when the directory loses its groups though every port answers',
+    async () => {
+      await eventually('the probe is well', async () => (await probe()).status === 'ok', 30_000);
+      const { results } = (await provider('GET', '/core/groups/?name=core_holdfast_probe')) as {
+        results: { pk: string }[];
+      };
+      await provider('DELETE', `/core/groups/${results[0]?.pk}/`);
+      await eventually('the probe is critical', async () => (await probe()).status === 'critical', 30_000);
+      expect(await probe()).toMatchObject({ message: expect.stringMatching(/^groups: .*shows no groups/) });
+      expect(await json('GET', '/api/health/core')).toMatchObject({ status: 'ok' });
+    },
+  );
 });
 
-describe('after a new CA', () => {
+describe.skipIf(stands)('after a new CA', () => {
   it('outstanding tokens are stale, say so, and are made anew in one call', async () => {
-    const fred = await newUser('fred');
+    const fred = await newUser(one('fred'));
     const before = await json<Enrollment>('POST', enrollmentOf(fred));
     await stop(stack.data);
     expect((await outcomeOf(run('renew-ca.sh', ['--data', stack.data, '--new-key']))).code).toBe(0);
@@ -202,7 +211,7 @@ describe('after a new CA', () => {
     const after = await json<Enrollment>('POST', enrollmentOf(fred));
     expect([after.url === before.url, after.ca_fingerprint === before.ca_fingerprint]).toEqual([false, false]);
     expect(await diagnosisOf(fred)).toMatchObject({ state: 'valid', reason: null });
-    expect((await enroll(core, work, 'fred', tokenOf(after))).hash).toMatch(/^[0-9A-F:]+$/);
+    expect((await enroll(core, work, one('fred'), tokenOf(after))).hash).toMatch(/^[0-9A-F:]+$/);
     await eventually(
       'the probe is well with the new CA',
       async () => {

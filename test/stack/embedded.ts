@@ -9,32 +9,13 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import postgres from 'postgres';
 import { afterAll } from 'vitest';
+import type { Outcome, RunOptions, StackFile, TestStack } from './stack-file.ts';
+import { isStanding, refuseToStop, standingStack, stands } from './standing.ts';
+
+export type { Outcome, RunOptions, StackFile, TestStack };
 
 export const home = resolve(import.meta.dirname, '../..');
 export const asRoot = process.getuid?.() === 0;
-
-export interface StackFile {
-  api: string;
-  core: { api: string; enrollment: string; streaming: string };
-  ldap: { url: string; base_dn: string };
-  database: string;
-  state_database: string;
-  ca_certificate: string;
-  api_certificate: { file: string; password: string };
-  webadmin: { username: string; password: string };
-  pids: { role: string; pid: number }[];
-}
-
-export interface Outcome {
-  code: number | null;
-  output: string;
-}
-
-export interface RunOptions {
-  env?: Record<string, string>;
-  /** Words before the command, such as setpriv with its options. */
-  under?: string[];
-}
 
 const directories: string[] = [];
 
@@ -116,17 +97,15 @@ export async function outcomeOf(child: ChildProcess): Promise<Outcome> {
   return { code, output };
 }
 
-export interface TestStack {
-  data: string;
-  offset: number;
-  /** Starts detached; `args` and `env` are added. */
-  start(args?: string[], options?: RunOptions): Promise<Outcome>;
-  file(): StackFile;
-  pid(role: string): number;
+/**
+ * A stack that is not started yet, and is stopped after the tests of the file at the latest; or the one that stands. Nothing of
+ * a person's own .env is read.
+ */
+export async function newStack(data?: string): Promise<TestStack> {
+  return stands && data === undefined ? standingStack() : ownStack(data ?? newDataDirectory());
 }
 
-/** A stack that is not started yet. Nothing of a person's own .env is read. */
-export async function newStack(data = newDataDirectory()): Promise<TestStack> {
+async function ownStack(data: string): Promise<TestStack> {
   const offset = await freeOffset();
   const file = (): StackFile => JSON.parse(readFileSync(join(data, 'stack.json'), 'utf8')) as StackFile;
   return {
@@ -152,6 +131,7 @@ export function startArguments(data: string, offset: number, args: string[]): st
 }
 
 export async function stop(data: string, options: RunOptions = {}): Promise<Outcome> {
+  if (isStanding(data)) return refuseToStop();
   if (!existsSync(data)) return { code: 0, output: '' };
   return outcomeOf(run('stop.sh', ['--data', data], options));
 }

@@ -2,14 +2,14 @@
 
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect } from 'vitest';
+import { beforeAll, describe, expect } from 'vitest';
 import { exclusiveByDatabase } from '../../shared/adapters/exclusive.ts';
 import { httpIdentity } from '../../shared/adapters/identity-http.ts';
 import { keptDatabase } from '../../shared/adapters/kept-database.ts';
 import { Secret } from '../../shared/domain/secret.ts';
 import type { Identity } from '../../shared/ports/identity.ts';
 import { identityContract } from '../contract/identity.ts';
-import { newStack, stop, type TestStack } from './embedded.ts';
+import { newStack, type TestStack } from './embedded.ts';
 
 let stack: TestStack;
 
@@ -30,6 +30,5 @@ describe('the stack', () => {
     stack = await newStack();
     expect((await stack.start()).code).toBe(0);
   });
-  afterAll(() => stop(stack.data));
   identityContract('the embedded provider', identityOfStack);
 });

@@ -1,12 +1,15 @@
 // People of a running stack: what the API does to them, seen by an LDAP client and by the people themselves.
 
 import { readFileSync } from 'node:fs';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { basic } from '../fakes/deps.ts';
-import { eventually, newStack, query, stop, type TestStack } from './embedded.ts';
+import { eventually, newStack, query, type TestStack } from './embedded.ts';
 import { bindsAt } from './ldap-bind.ts';
+import { RUN } from './standing.ts';
 
 let stack: TestStack;
+const GHOSTS = [`ghost-1${RUN}`, `Ghost-2${RUN}`];
+const [ADA, BLUE] = [`Ada${RUN}`, `blue${RUN}`];
 
 interface User {
   id: number;
@@ -39,15 +42,15 @@ async function json<T>(method: string, path: string, body?: unknown): Promise<T>
 }
 
 async function newUser(username: string, password: string, more: object = {}): Promise<User> {
-  const user = await json<User>('POST', '/api/users', { username, name: username, ...more });
+  const user = await json<User>('POST', '/api/users', { username: `${username}${RUN}`, name: username, ...more });
   expect((await ask('POST', `/api/users/${user.id}/password`, { password })).status).toBe(204);
   return user;
 }
 
-const binds = (username: string, password: string): Promise<boolean> => bindsAt(stack, username, password);
+const binds = (username: string, password: string): Promise<boolean> => bindsAt(stack, `${username}${RUN}`, password);
 
 const meStatus = async (username: string, password: string): Promise<number> =>
-  (await ask('GET', '/api/me', undefined, basic(username, password))).status;
+  (await ask('GET', '/api/me', undefined, basic(`${username}${RUN}`, password))).status;
 
 const stateOf = async (id: number): Promise<User> => json<User>('GET', `/api/users/${id}`);
 
@@ -57,16 +60,15 @@ describe('people of a running stack', () => {
     const env = { MON_USER_EXPIRY_CHECK_INTERVAL: '1', USERS_HIDDEN_PREFIXES: 'svc_,adm_,ak-outpost-,akadmin,ghost-' };
     expect((await stack.start([], { env })).code).toBe(0);
   });
-  afterAll(() => stop(stack.data));
 
   it('come in with the password that was set, everywhere, and with none before', async () => {
-    await json('POST', '/api/groups', { name: 'blue' });
-    const user = await json<User>('POST', '/api/users', { username: 'Ada', name: 'Ada Ö.', groups: ['blue'] });
+    await json('POST', '/api/groups', { name: BLUE });
+    const user = await json<User>('POST', '/api/users', { username: ADA, name: 'Ada Ö.', groups: [BLUE] });
     expect(await binds('Ada', 'ada has a password')).toBe(false);
     expect((await ask('POST', `/api/users/${user.id}/password`, { password: 'ada has a password' })).status).toBe(204);
     expect(await binds('ada', 'ada has a password')).toBe(true);
-    const me = await ask('GET', '/api/me', undefined, basic('ada', 'ada has a password'));
-    expect(await me.json()).toMatchObject({ id: user.id, groups: ['core_blue'], role: 'none' });
+    const me = await ask('GET', '/api/me', undefined, basic(`ada${RUN}`, 'ada has a password'));
+    expect(await me.json()).toMatchObject({ id: user.id, groups: [`core_${BLUE}`], role: 'none' });
   });
 
   it('that are deactivated are refused by LDAP and by the API at once, also who came in a moment ago', async () => {
@@ -90,7 +92,7 @@ describe('people of a running stack', () => {
   it('change their own password, and the old one is nothing any more', async () => {
     await newUser('eve', 'eve has a password');
     const change = { current_password: 'eve has a password', password: 'eve has another one' };
-    const answer = await ask('POST', '/api/me/password', change, basic('eve', 'eve has a password'));
+    const answer = await ask('POST', '/api/me/password', change, basic(`eve${RUN}`, 'eve has a password'));
     expect(answer.status).toBe(204);
     expect([await meStatus('eve', 'eve has a password'), await meStatus('eve', 'eve has another one')]).toEqual([
       401, 200,
@@ -100,7 +102,7 @@ describe('people of a running stack', () => {
   it('are given a role that counts at once, and lose it at once', async () => {
     const { id } = await newUser('finn', 'finn has a password');
     const reads = async (): Promise<number> =>
-      (await ask('GET', '/api/users', undefined, basic('finn', 'finn has a password'))).status;
+      (await ask('GET', '/api/users', undefined, basic(`finn${RUN}`, 'finn has a password'))).status;
     expect(await reads()).toBe(403);
     await json('PATCH', `/api/users/${id}`, { role: 'viewer' });
     expect(await reads()).toBe(200);
@@ -121,18 +123,18 @@ describe('people of a running stack', () => {
   it('with a hidden prefix are shown only when they are asked for, and page by page nobody is missing', async () => {
     const identity = `http://127.0.0.1:${9000 + stack.offset}`;
     expect((await ask('POST', '/api/users', { username: 'Ghost-1', name: 'x' })).status).toBe(422);
-    for (const username of ['ghost-1', 'Ghost-2', 'aaa']) await newAccount(identity, username);
+    for (const username of [...GHOSTS, `aaa${RUN}`]) await newAccount(identity, username);
     const names = async (path: string): Promise<string[]> =>
       (await json<{ results: User[] }>('GET', path)).results.map(({ username }) => username);
     const all = await names('/api/users?page_size=200');
-    expect(all).toEqual(expect.arrayContaining(['Ada', 'aaa', 'webadmin']));
+    expect(all).toEqual(expect.arrayContaining([ADA, `aaa${RUN}`, 'webadmin']));
     expect(all.filter((name) => /^(ghost-|svc_|adm_|ak)/i.test(name))).toEqual([]);
     const pages = [];
     for (let page = 1; page <= all.length; page += 1)
       pages.push(...(await names(`/api/users?page_size=2&page=${page}`)));
     expect(pages).toEqual(all);
     expect(await names('/api/users?page_size=200&include=hidden')).toEqual(
-      expect.arrayContaining(['ghost-1', 'Ghost-2', 'akadmin', 'svc_api', 'adm_ldapservice']),
+      expect.arrayContaining([...GHOSTS, 'akadmin', 'svc_api', 'adm_ldapservice']),
     );
   });
 

@@ -4,20 +4,23 @@ import { execFile } from 'node:child_process';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { newStack, query, stop, type TestStack } from './embedded.ts';
+import { asAdministrator } from './devices-api.ts';
+import { newStack, query, type TestStack } from './embedded.ts';
 import { commandsOf } from './page-commands.ts';
+import { RUN, stands } from './standing.ts';
 
 let stack: TestStack;
 beforeAll(async () => {
   stack = await newStack();
   expect((await stack.start()).code).toBe(0);
 });
-afterAll(async () => {
-  await stop(stack.data);
-});
+// On a stack that others use too, nothing stays set.
+afterAll(() => asAdministrator(() => stack).json('PUT', '/api/retention', { policy: KEEPS_ALL, cron: '-' }));
+
+const KEEPS_ALL = { cot: null, geochat: null, files: null, missionpackages: null, missions: null };
 
 const uids = async (table: string): Promise<string[]> =>
-  (await query<{ uid: string }>(stack.file().database, `SELECT uid FROM ${table} WHERE uid LIKE 'PAGE%'`))
+  (await query<{ uid: string }>(stack.file().database, `SELECT uid FROM ${table} WHERE uid LIKE 'PAGE${RUN}-%'`))
     .map(({ uid }) => uid)
     .toSorted();
 
@@ -26,13 +29,13 @@ it('keeps what is younger than the days of the page, and deletes the rest', asyn
   await query(
     database,
     `INSERT INTO cot_router (uid, cot_type, servertime) VALUES
-       ('PAGE-old', 'a-f-G-U-C', now() - interval '31 days'), ('PAGE-young', 'a-f-G-U-C', now() - interval '29 days'),
-       ('PAGE-chat-of-old-releases', 'b-t-f', now() - interval '91 days')`,
+       ('PAGE${RUN}-old', 'a-f-G-U-C', now() - interval '31 days'), ('PAGE${RUN}-young', 'a-f-G-U-C', now() - interval '29 days'),
+       ('PAGE${RUN}-chat-of-old-releases', 'b-t-f', now() - interval '91 days')`,
   );
   await query(
     database,
     `INSERT INTO cot_router_chat (uid, cot_type, servertime) VALUES
-       ('PAGE-old-chat', 'b-t-f', now() - interval '91 days'), ('PAGE-young-chat', 'b-t-f', now() - interval '31 days')`,
+       ('PAGE${RUN}-old-chat', 'b-t-f', now() - interval '91 days'), ('PAGE${RUN}-young-chat', 'b-t-f', now() - interval '31 days')`,
   );
   const commands = commandsOf('retention.md', [
     ['http://127.0.0.1:8080', api],
@@ -42,19 +45,20 @@ it('keeps what is younger than the days of the page, and deletes the rest', asyn
   running.child.stdin?.end(`${webadmin.password}\n`);
   const { stdout } = await running;
 
-  expect(await uids('cot_router')).toEqual(['PAGE-young']);
-  expect(await uids('cot_router_chat')).toEqual(['PAGE-young-chat']);
+  expect(await uids('cot_router')).toEqual([`PAGE${RUN}-young`]);
+  expect(await uids('cot_router_chat')).toEqual([`PAGE${RUN}-young-chat`]);
   const [before, preview, after, begun, ended, runs, health] = stdout
     .split('\n')
     .filter((line) => line.startsWith('{'))
     .map((line) => JSON.parse(line) as Record<string, unknown>);
-  const keepsAll = { cot: null, geochat: null, files: null, missionpackages: null, missions: null };
-  expect(before).toMatchObject({ policy: keepsAll, cron: '-' });
+  expect(before).toMatchObject({ policy: KEEPS_ALL, cron: '-' });
   expect(preview).toMatchObject({ rows: 3, exact: true, types: { cot: { rows: 1 }, geochat: { rows: 2 } } });
-  expect(after).toMatchObject({ policy: { ...keepsAll, cot: 30, geochat: 90, files: 365 }, cron: '0 0 3 * * ?' });
+  expect(after).toMatchObject({ policy: { ...KEEPS_ALL, cot: 30, geochat: 90, files: 365 }, cron: '0 0 3 * * ?' });
   expect(begun).toMatchObject({ id: ended?.['id'], kind: 'retention' });
   expect(ended).toMatchObject({ kind: 'retention', state: 'succeeded', progress: 1 });
-  expect(runs).toMatchObject({ count: 1, results: [{ state: 'done', rows: { cot: 1, geochat: 2, files: 0 } }] });
+  const { results: [newest] = [], count } = runs as { results: object[]; count: number };
+  expect(stands || count === 1).toBe(true);
+  expect(newest).toMatchObject({ state: 'done', rows: { cot: 1, geochat: 2, files: 0 } });
   expect(health).toMatchObject({
     status: 'ok',
     message: expect.stringMatching(/^Kept are cot 30 days, geochat 90 days/),

@@ -4,10 +4,11 @@ import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { request } from 'node:https';
 import { join } from 'node:path';
 import { once } from 'node:events';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import type { ShownServiceAccount } from '../../shared/verbs/service-accounts.ts';
 import { asAdministrator } from './devices-api.ts';
 import { eventually, newStack, stop, type TestStack } from './embedded.ts';
+import { RUN, stands } from './standing.ts';
 
 let stack: TestStack;
 const { ask, json, download } = asAdministrator(() => stack);
@@ -16,10 +17,9 @@ beforeAll(async () => {
   stack = await newStack();
   expect((await stack.start([], { env: { UPDATES_URL: 'off' } })).code).toBe(0);
 });
-afterAll(() => stop(stack.data));
 
 const make = (name: string, kind: string): Promise<ShownServiceAccount> =>
-  json('POST', '/api/service-accounts', { name, kind });
+  json('POST', '/api/service-accounts', { name: `${name}${RUN}`, kind });
 const fileOf = ({ certificate }: ShownServiceAccount): string => certificate?.file ?? '';
 const listed = async (): Promise<ShownServiceAccount[]> =>
   (await json<{ results: ShownServiceAccount[] }>('GET', '/api/service-accounts')).results;
@@ -60,7 +60,7 @@ describe('a service account', () => {
     const pem = await download(fileOf(account), '?format=pem');
     expect(await json('DELETE', `/api/service-accounts/${account.id}`)).toMatchObject({ is_active: false });
     await eventually('it is not let in', async () => (await admittedWith(pem)) === undefined, 10_000);
-    await eventually('its right is gone', async () => !usersFile().includes('svc_gone'), 10_000);
+    await eventually('its right is gone', async () => !usersFile().includes(account.username), 10_000);
     expect((await ask('GET', `/api/ops/certs/${fileOf(account)}/download`)).status).toBe(403);
   });
 
@@ -80,8 +80,8 @@ describe('a service account', () => {
     const { id, certificate } = await make('sly', 'data');
     const pem = await download(certificate?.file ?? '', '?format=pem');
     const [own = ''] = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----\n/.exec(pem.toString()) ?? [];
-    for (const name of ['svc_api', 'svc_ops']) writeFileSync(join(spool, `${name}.pem`), own);
-    const refused = ['svc_api.pem.refused', 'svc_ops.pem.refused'];
+    for (const name of ['svc_api', `svc_ops${RUN}`]) writeFileSync(join(spool, `${name}.pem`), own);
+    const refused = ['svc_api.pem.refused', `svc_ops${RUN}.pem.refused`];
     await eventually(
       'both are refused',
       async () => refused.every((name) => readdirSync(spool).includes(name)),
@@ -92,19 +92,22 @@ describe('a service account', () => {
   });
 });
 
-it("the stack's own have their certificates from the start, and keep the same ones over a restart", async () => {
-  const own = async (): Promise<unknown[]> =>
-    (await listed())
-      .filter(({ username }) => ['svc_api', 'svc_nodered', 'svc_probe'].includes(username))
-      .map(({ username, kind, certificate }) => [username, kind, certificate?.state, certificate?.fingerprint]);
-  await eventually(
-    'all have one',
-    async () => (await own()).every((each) => (each as unknown[])[2] === 'active'),
-    20_000,
-  );
-  const before = await own();
-  expect(before).toHaveLength(3);
-  expect((await stop(stack.data)).code).toBe(0);
-  expect((await stack.start([], { env: { UPDATES_URL: 'off' } })).code).toBe(0);
-  expect(await own()).toEqual(before);
-});
+it.skipIf(stands)(
+  "the stack's own have their certificates from the start, and keep the same ones over a restart",
+  async () => {
+    const own = async (): Promise<unknown[]> =>
+      (await listed())
+        .filter(({ username }) => ['svc_api', 'svc_nodered', 'svc_probe'].includes(username))
+        .map(({ username, kind, certificate }) => [username, kind, certificate?.state, certificate?.fingerprint]);
+    await eventually(
+      'all have one',
+      async () => (await own()).every((each) => (each as unknown[])[2] === 'active'),
+      20_000,
+    );
+    const before = await own();
+    expect(before).toHaveLength(3);
+    expect((await stop(stack.data)).code).toBe(0);
+    expect((await stack.start([], { env: { UPDATES_URL: 'off' } })).code).toBe(0);
+    expect(await own()).toEqual(before);
+  },
+);

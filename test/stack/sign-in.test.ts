@@ -1,16 +1,14 @@
 // Signing in and out as a browser does, over real HTTP, with the real directory and database.
 
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { basic } from '../fakes/deps.ts';
-import { newStack, query, stop, type TestStack } from './embedded.ts';
+import { newStack, query, type TestStack } from './embedded.ts';
+import { stands } from './standing.ts';
 
 let stack: TestStack;
 beforeAll(async () => {
   stack = await newStack();
   expect((await stack.start()).code).toBe(0);
-});
-afterAll(async () => {
-  await stop(stack.data);
 });
 
 interface Asked {
@@ -62,7 +60,8 @@ describe('a person with a browser', () => {
     const html = await page.text();
     expect((await ask('GET', '/sign-in/style.css')).status).toBe(200);
 
-    const { username, password } = stack.file().webadmin;
+    const { webadmin, seen_as: address = '127.0.0.1' } = stack.file();
+    const { username, password } = webadmin;
     const wrong = await ask('POST', '/sign-in', { body: filledIn(html, { username, password: 'something else' }) });
     expect([wrong.status, wrong.headers.get('www-authenticate'), cookieOf(wrong)]).toEqual([401, null, '']);
 
@@ -75,15 +74,15 @@ describe('a person with a browser', () => {
     expect(await (await ask('GET', '/', { cookie })).text()).toMatch(/webadmin[^]*administrator/);
 
     const sessions = await ask('GET', '/api/sessions', { cookie });
-    expect(await sessions.json()).toMatchObject({ results: [{ address: '127.0.0.1', current: true }], count: 1 });
+    expect(await sessions.json()).toMatchObject({ results: [{ address, current: true }] });
     expect((await ask('GET', '/api/settings', { cookie })).status).toBe(200);
 
     const out = await ask('POST', '/sign-out', { cookie });
     expect([out.status, out.headers.get('location'), cookieOf(out)]).toEqual([303, '/sign-in', 'holdfast=']);
     for (const path of ['/api/sessions', '/api/settings'])
       expect([path, (await ask('GET', path, { cookie })).status]).toEqual([path, 401]);
-    const gone = await query<{ n: number }>(stack.file().state_database, 'SELECT count(*)::int AS n FROM session');
-    expect(gone).toEqual([{ n: 0 }]);
+    const others = stands ? [] : await query(stack.file().state_database, 'SELECT FROM session');
+    expect(others).toEqual([]);
   });
 
   it('cannot be made to sign in, out, or do anything by a page of another site', async () => {
@@ -114,26 +113,29 @@ describe('a person with a browser', () => {
 });
 
 describe('a program with a token', () => {
-  it('comes in with it until it is revoked, also after a restart of the management process', async () => {
-    const { username, password } = stack.file().webadmin;
-    const headers = { authorization: basic(username, password), 'content-type': 'application/json' };
-    const expires_at = new Date(Date.now() + 3_600_000).toISOString();
-    const body = JSON.stringify({ name: 'backup', scope: 'read', expires_at });
-    const made = await ask('POST', '/api/tokens', { headers, body });
-    expect(made.status).toBe(201);
-    const { id, token } = (await made.json()) as { id: string; token: string };
-    const bearer = { authorization: `Bearer ${token}` };
-    const statusOf = async (path: string): Promise<number> => (await ask('GET', path, { headers: bearer })).status;
-    expect([await statusOf('/api/alerts'), await statusOf('/api/settings')]).toEqual([200, 403]);
+  it.skipIf(stands)(
+    'comes in with it until it is revoked, also after a restart of the management process',
+    async () => {
+      const { username, password } = stack.file().webadmin;
+      const headers = { authorization: basic(username, password), 'content-type': 'application/json' };
+      const expires_at = new Date(Date.now() + 3_600_000).toISOString();
+      const body = JSON.stringify({ name: 'backup', scope: 'read', expires_at });
+      const made = await ask('POST', '/api/tokens', { headers, body });
+      expect(made.status).toBe(201);
+      const { id, token } = (await made.json()) as { id: string; token: string };
+      const bearer = { authorization: `Bearer ${token}` };
+      const statusOf = async (path: string): Promise<number> => (await ask('GET', path, { headers: bearer })).status;
+      expect([await statusOf('/api/alerts'), await statusOf('/api/settings')]).toEqual([200, 403]);
 
-    const before = stack.pid('management');
-    process.kill(before, 'SIGKILL');
-    await expect
-      .poll(() => (stack.pid('management') === before ? 0 : statusOf('/api/alerts').catch(() => 0)), {
-        timeout: 15_000,
-      })
-      .toBe(200);
-    expect((await ask('DELETE', `/api/tokens/${id}`, { headers })).status).toBe(204);
-    expect(await statusOf('/api/alerts')).toBe(401);
-  });
+      const before = stack.pid('management');
+      process.kill(before, 'SIGKILL');
+      await expect
+        .poll(() => (stack.pid('management') === before ? 0 : statusOf('/api/alerts').catch(() => 0)), {
+          timeout: 15_000,
+        })
+        .toBe(200);
+      expect((await ask('DELETE', `/api/tokens/${id}`, { headers })).status).toBe(204);
+      expect(await statusOf('/api/alerts')).toBe(401);
+    },
+  );
 });

@@ -2,9 +2,10 @@
 // killed in the middle of it.
 
 import postgres from 'postgres';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { asAdministrator } from './devices-api.ts';
-import { eventually, lives, newStack, query, stop, type TestStack } from './embedded.ts';
+import { eventually, lives, newStack, query, type TestStack } from './embedded.ts';
+import { stands } from './standing.ts';
 
 const PATH = '/api/ops/database/vacuum';
 const LONG = { timeout: 120_000 };
@@ -122,7 +123,6 @@ beforeAll(async () => {
      ANALYZE cot_router;`,
   );
 }, 60_000);
-afterAll(() => stop(stack.data));
 
 describe('a vacuum of a running stack', () => {
   it('FULL of all tables gives room back; meanwhile a second one is 409, and the first goes on', LONG, async () => {
@@ -179,7 +179,7 @@ describe('a vacuum of a running stack', () => {
     },
   );
 
-  it('is found again when management was killed in the middle of it', LONG, async () => {
+  it.skipIf(stands)('is found again when management was killed in the middle of it', LONG, async () => {
     await addStoppedTable();
     const { id, letGo } = await stoppedInTheMiddle();
     const old = stack.pid('management');
@@ -193,18 +193,22 @@ describe('a vacuum of a running stack', () => {
     ]);
   });
 
-  it('is interrupted when everything was killed in the middle of it, and nothing is lost', LONG, async () => {
-    const { id } = await stoppedInTheMiddle();
-    const pids = stack.file().pids.map(({ pid }) => pid);
-    for (const pid of pids) process.kill(pid, 'SIGKILL');
-    await eventually('everything has ended', () => !pids.some(lives), 20_000);
-    expect((await stack.start()).code).toBe(0);
-    expect(await ended(id)).toMatchObject({
-      state: 'interrupted',
-      error: expect.stringContaining('nothing was changed'),
-      result: { tables: [{ table: 'stopped', state: 'interrupted' }] },
-    });
-    expect(await query(database(), 'SELECT count(*)::int AS count FROM stopped')).toEqual([{ count: 100 }]);
-    expect((await ended(await ordered({ mode: 'full', tables: ['stopped'] }))).state).toBe('succeeded');
-  });
+  it.skipIf(stands)(
+    'is interrupted when everything was killed in the middle of it, and nothing is lost',
+    LONG,
+    async () => {
+      const { id } = await stoppedInTheMiddle();
+      const pids = stack.file().pids.map(({ pid }) => pid);
+      for (const pid of pids) process.kill(pid, 'SIGKILL');
+      await eventually('everything has ended', () => !pids.some(lives), 20_000);
+      expect((await stack.start()).code).toBe(0);
+      expect(await ended(id)).toMatchObject({
+        state: 'interrupted',
+        error: expect.stringContaining('nothing was changed'),
+        result: { tables: [{ table: 'stopped', state: 'interrupted' }] },
+      });
+      expect(await query(database(), 'SELECT count(*)::int AS count FROM stopped')).toEqual([{ count: 100 }]);
+      expect((await ended(await ordered({ mode: 'full', tables: ['stopped'] }))).state).toBe('succeeded');
+    },
+  );
 });

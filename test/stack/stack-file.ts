@@ -1,0 +1,36 @@
+// What the tests know of a stack: the file that describes it, and a handle on it.
+
+export interface StackFile {
+  api: string;
+  core: { api: string; enrollment: string; streaming: string };
+  ldap: { url: string; base_dn: string };
+  database: string;
+  state_database: string;
+  ca_certificate: string;
+  api_certificate: { file: string; password: string };
+  webadmin: { username: string; password: string };
+  pids: { role: string; pid: number }[];
+  /** Of a stack that stands: what it was started with, and the address that it sees requests come from. */
+  settings?: Record<string, string>;
+  seen_as?: string;
+}
+
+export interface Outcome {
+  code: number | null;
+  output: string;
+}
+
+export interface RunOptions {
+  env?: Record<string, string>;
+  /** Words before the command, such as setpriv with its options. */
+  under?: string[];
+}
+
+export interface TestStack {
+  data: string;
+  offset: number;
+  /** Starts detached; `args` and `env` are added. */
+  start(args?: string[], options?: RunOptions): Promise<Outcome>;
+  file(): StackFile;
+  pid(role: string): number;
+}
