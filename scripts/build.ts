@@ -70,6 +70,8 @@ const programs = await build({
     'scripts/identity.ts',
     'scripts/dev-workerd.ts',
     'scripts/sync-retention.ts',
+    'scripts/container.ts',
+    'scripts/answers.ts',
   ],
 });
 // What it imports when it is needed lies in files of its own: their text alone would cost it megabytes. An old one stays for

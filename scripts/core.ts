@@ -4,6 +4,7 @@
 import 'reflect-metadata';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
+import { giveToProxy } from '../compose/containers/proxy-certificate.ts';
 import { createCore } from '../compose/embedded/core/core.ts';
 import { type CoreHandover, takeCoreHandover } from '../compose/embedded/core/handover.ts';
 import type { CoreDirectory, CoreFetch } from '../compose/embedded/core/parts.ts';
@@ -52,6 +53,10 @@ async function main(): Promise<void> {
     hostname: handover.serverAddress,
     roleGroups: handover.roleGroups,
     validityDays: VALIDITY_DAYS,
+    certified: (files) => {
+      const { proxyDirectory } = handover;
+      if (proxyDirectory !== undefined) giveToProxy(proxyDirectory, files, new Date());
+    },
     run: keptDatabase(url, { ...DATABASE, name: 'core' }),
     runEvents: keptDatabase(url, { ...DATABASE, name: 'core-events', lockTimeoutMs: EVENTS_LOCK_MS }),
     runArchive: keptDatabase(url, {

@@ -17,10 +17,10 @@ import { type Layout, layoutOf, type Ports, portsWithOffset } from '../compose/e
 import { CORE_VARIABLE, type CoreHandover } from '../compose/embedded/core/handover.ts';
 import { IDENTITY_VARIABLE, type IdentityHandover } from '../compose/embedded/identity/handover.ts';
 import type { StackPlan } from '../compose/embedded/plan.ts';
-import { GENERATED_NAMES, keptSecrets } from '../compose/embedded/secrets.ts';
+import { GENERATED_NAMES, type GeneratedName, keptSecrets } from '../compose/embedded/secrets.ts';
 import { type Layer, pick } from '../shared/config/load-settings.ts';
 import type { Problem } from '../shared/config/problem.ts';
-import { isSettingName } from '../shared/config/settings.ts';
+import { isSettingName, type SettingName } from '../shared/config/settings.ts';
 import { weakSecrets } from '../shared/config/weak-secrets.ts';
 import { basesOf, CORE_BASE } from '../shared/domain/directory-bases.ts';
 import { Secret } from '../shared/domain/secret.ts';
@@ -50,15 +50,14 @@ export function planEmbedded(
   const ports = portsWithOffset(args.offset);
   const envFile = readEnvFile(home, args.env);
   const given: Layer[] = [environmentLayer(environment), ...(envFile.layer === undefined ? [] : [envFile.layer])];
-  // What is no setting is nobody's to give: it stands in secrets.json alone.
-  const givenValue = (name: string): string | undefined => (isSettingName(name) ? pick(given, name)?.value : undefined);
+  const givenValue = (name: SettingName): string | undefined => pick(given, name)?.value;
   // The provider of the stack has a token of its own although the settings may name one for another provider.
   const secrets = keptSecrets(
     layout.secrets,
     GENERATED_NAMES.filter((name) => givenValue(name) === undefined || name === 'IDENTITY_TOKEN'),
   );
   const generated: Layer = { source: 'generated', values: secrets.values };
-  const passwordOf = (name: string): string => givenValue(name) ?? secrets.values[name] ?? '';
+  const passwordOf = (name: GeneratedName): string => givenValue(name) ?? secrets.values[name] ?? '';
   const coreUrl = databaseUrl(CORE_OWNER, passwordOf('CORE_DB_PASSWORD'), ports.database, CORE_DATABASE);
   const readerUrl = databaseUrl(CORE_READER, passwordOf('CORE_READER_PASSWORD'), ports.database, CORE_DATABASE);
   const stateUrl = databaseUrl(STATE_OWNER, passwordOf('APP_DB_PASSWORD'), ports.database, STATE_DATABASE);
@@ -107,7 +106,7 @@ export function planEmbedded(
       core: passwordOf('CORE_DB_PASSWORD'),
       app: passwordOf('APP_DB_PASSWORD'),
       reader: passwordOf('CORE_READER_PASSWORD'),
-      identity: secrets.values['IDENTITY_DB_PASSWORD'] ?? '',
+      identity: passwordOf('IDENTITY_DB_PASSWORD'),
     },
     secretsToKeep: secrets.changed ? secrets.values : undefined,
     secretsRead: secrets.readFrom,
@@ -129,7 +128,7 @@ export function planEmbedded(
       url: identityUrl(ports),
       program: join(home, 'dist/identity.js'),
       environment: {
-        [IDENTITY_VARIABLE]: JSON.stringify(identityHandover(ports, configuration, secrets.values)),
+        [IDENTITY_VARIABLE]: JSON.stringify(identityHandover(ports, configuration, passwordOf, secrets.values)),
       },
     },
     core: {
@@ -158,13 +157,13 @@ function halfElsewhere({ sources }: Configuration): string[] {
 function identityHandover(
   ports: Ports,
   { settings, sources }: Configuration,
+  passwordOf: (name: GeneratedName) => string,
   generated: Record<string, string>,
 ): IdentityHandover {
-  const password = generated['IDENTITY_DB_PASSWORD'] ?? '';
   const token = sources.IDENTITY_URL === 'stack' ? settings.IDENTITY_TOKEN?.reveal() : undefined;
   return {
-    databaseUrl: databaseUrl(IDENTITY_OWNER, password, ports.database, IDENTITY_DATABASE),
-    secretKey: generated['IDENTITY_SECRET_KEY'] ?? '',
+    databaseUrl: databaseUrl(IDENTITY_OWNER, passwordOf('IDENTITY_DB_PASSWORD'), ports.database, IDENTITY_DATABASE),
+    secretKey: passwordOf('IDENTITY_SECRET_KEY'),
     apiToken: token ?? generated['IDENTITY_TOKEN'] ?? '',
     address: '127.0.0.1',
     httpPort: ports.identity,

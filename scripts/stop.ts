@@ -104,7 +104,7 @@ async function clearUp(layout: Layout): Promise<number> {
     return 1;
   }
   const ended = await endLeftovers(layout, (text) => say(`${text}\n`));
-  const server = await clearStaleServer(layout);
+  const server = await clearStaleServer(layout.pgdata);
   await guard?.release();
   say(
     ended || server === 'server ended'

@@ -20,6 +20,7 @@ const MAY_IMPORT: Record<string, string[]> = {
   jobs: ['verbs', 'http', 'health', 'domain', 'ports', 'config'],
   runtime: ['adapters', 'config', 'ports', 'http', 'domain'],
   embedded: ['domain', 'ports', 'config'],
+  containers: ['embedded', 'domain', 'ports', 'config'],
 };
 
 /** Where runtime and functions meet. */

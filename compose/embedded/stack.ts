@@ -17,7 +17,8 @@ import {
   makeCluster,
   StillRunning,
 } from './database/cluster.ts';
-import { isReady, startPostmaster, writeAccessRules } from './database/postmaster.ts';
+import { hbaFile, isReady, startPostmaster, writeAccessRules } from './database/postmaster.ts';
+import { ADDED_LATER, wantedState } from './database/roles.ts';
 import type { Guard } from './guard.ts';
 import { type Layout, makeDirectories } from './layout.ts';
 import { rotateLogs } from './log-rotation.ts';
@@ -145,8 +146,8 @@ function throwIfAborted(aborted: AbortSignal): void {
 async function prepare(plan: StackPlan, report: Report): Promise<ServerCertificateFiles> {
   const { layout, ports } = plan;
   const done = report.step('preflight');
-  checkMajor(layout);
-  const leftBehind = await clearStaleServer(layout);
+  checkMajor(layout.pgdata);
+  const leftBehind = await clearStaleServer(layout.pgdata);
   if (leftBehind === 'server ended') report.warn('A database server left behind by a crash was ended.');
   if (leftBehind === 'stale file') report.warn('A stale postmaster.pid of a crash was removed.');
   checkDiskSpace(layout.root, !existsSync(layout.pgdata));
@@ -167,7 +168,7 @@ async function prepare(plan: StackPlan, report: Report): Promise<ServerCertifica
 
   const certified = report.step('certificates');
   keepSecrets(plan);
-  writeAccessRules(layout);
+  writeAccessRules(hbaFile(layout), '127.0.0.1/32');
   const certificates = await ensureServerCertificate(layout.core, plan.serverNames, new Date());
   certified(`CA in ${certificates.ca}`);
   return certificates;
@@ -187,16 +188,18 @@ async function startDatabase({ plan, guard, aborted, owned, events, report }: St
   const log = processLog(logFile);
   const done = report.step('database');
   const account = databaseAccount(layout.pgdata, join(plan.postgresBinaries, 'initdb'), layout.root);
-  const cluster: Cluster = { layout, account, binaries: plan.postgresBinaries, guard, aborted };
-  const isNew = await makeCluster(cluster, plan.databasePasswords);
-  if (!isNew) await whileMemoryIsInUse(() => applyWantedState(cluster, layout.pgdata, plan.databasePasswords, false));
+  const cluster: Cluster = { pgdata: layout.pgdata, account, binaries: plan.postgresBinaries, guard, aborted };
+  const isNew = await makeCluster(cluster, wantedState(plan.databasePasswords));
+  if (!isNew)
+    await whileMemoryIsInUse(() => applyWantedState(cluster, wantedState(plan.databasePasswords, ADDED_LATER)));
+  const serverOptions = { listen: '127.0.0.1', port: ports.database, hbaFile: hbaFile(layout), tuning: plan.tuning };
   const server = owned(
     supervise(
       {
         role: 'database',
         start: async () => {
-          await clearStaleServer(layout);
-          return startPostmaster(cluster, ports.database, plan.tuning, log);
+          await clearStaleServer(layout.pgdata);
+          return startPostmaster(cluster, serverOptions, log);
         },
         answers: async (child) => isReady(cluster, child),
         answersWithinMs: RECOVERY_MS,

@@ -7,8 +7,11 @@ import { DEFAULT_SCHEDULE, mostDays } from '../domain/retention.ts';
 import type { Problem } from './problem.ts';
 import type { SettingName, Settings } from './settings.ts';
 
-/** How the stack runs; the container stack needs an address and a mode, the embedded one brings its own. */
-export type Mode = 'embedded' | 'container';
+/**
+ * How the stack runs; in containers it needs an address and a mode, the embedded one brings its own. `light`: containers with
+ * the embedded core and identity provider.
+ */
+export type Mode = 'embedded' | 'container' | 'light';
 
 const RETENTION_VARIABLES = ['COT_RETENTION_DAYS', 'GEOCHAT_RETENTION_DAYS', 'RETENTION_CRON'] as const;
 
@@ -29,7 +32,7 @@ export function settingRules(settings: Settings, mode: Mode, alreadyBad: Readonl
 
 function retentionUnit(settings: Settings, mode: Mode): Problem[] {
   const unit = settings.CORE_RETENTION_UNIT;
-  if (mode === 'embedded' && unit === 'seconds') {
+  if (mode !== 'container' && unit === 'seconds') {
     return [
       problem(
         'CORE_RETENTION_UNIT',

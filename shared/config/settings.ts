@@ -69,6 +69,7 @@ const groupName = text(
 const printable = /^[\x20-\x7e]{1,1024}$/;
 const databasePassword = secretText('1 to 1024 printable ASCII characters', printable);
 const visibleSecret = secretText('printable ASCII characters without blanks', /^[\x21-\x7e]{1,1024}$/);
+const longSecret = secretText('32 to 1024 printable ASCII characters without blanks', /^[\x21-\x7e]{32,1024}$/);
 
 export const SETTINGS = {
   COT_RETENTION_DAYS: optional(days, {
@@ -137,9 +138,24 @@ export const SETTINGS = {
     about: 'Password of the core database owner (martiuser)',
     example: 'generated',
   }),
+  CORE_READER_PASSWORD: optional(databasePassword, {
+    section: 'secrets',
+    about: 'Password of the role that reads the core database for health and history (holdfast_ro)',
+    example: 'generated',
+  }),
   APP_DB_PASSWORD: optional(databasePassword, {
     section: 'secrets',
     about: 'Password of the owner of our own database (holdfast)',
+    example: 'generated',
+  }),
+  IDENTITY_DB_PASSWORD: optional(databasePassword, {
+    section: 'secrets',
+    about: "Password of the owner of the identity provider's database (identity)",
+    example: 'generated',
+  }),
+  IDENTITY_SECRET_KEY: optional(longSecret, {
+    section: 'secrets',
+    about: 'Key of the identity provider, which seals its tokens; with another one they are lost',
     example: 'generated',
   }),
   LDAP_BIND_PASSWORD: optional(secretText(), {

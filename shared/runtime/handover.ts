@@ -8,7 +8,7 @@ import type { Mode } from '../config/setting-rules.ts';
 export const HANDOVER_VARIABLE = 'HOLDFAST_HANDOVER';
 
 export const handoverSchema = z.object({
-  mode: z.enum(['embedded', 'container']),
+  mode: z.enum(['embedded', 'container', 'light']),
   layers: z.array(
     z.object({
       source: z.enum(['command line', 'environment', 'env file', 'generated', 'stack', 'default', 'unset']),
@@ -19,6 +19,8 @@ export const handoverSchema = z.object({
   envFile: z.string().optional(),
   /** Directories of the stack whose file systems are watched, besides those that settings name. */
   dataPlaces: z.array(z.string()).optional(),
+  /** The Compose project of the stack, whose containers are watched. */
+  composeProject: z.string().optional(),
   /** The address of --listen with the files of its certificate. */
   tls: z.object({ address: z.string(), certificateFile: z.string(), keyFile: z.string() }).optional(),
 });

@@ -149,7 +149,12 @@ export function nodeDeps({
       tls: tlsEndpoints({ ownCaFile: ownCaFile(settings) }),
       hostNames: hostNames({}),
       containers:
-        runtimeUrl === undefined ? undefined : containerRuntime(runtimeUrl, { alone: handover.mode === 'container' }),
+        runtimeUrl === undefined
+          ? undefined
+          : containerRuntime(runtimeUrl, {
+              alone: handover.mode !== 'embedded',
+              ...(handover.composeProject === undefined ? {} : { project: handover.composeProject }),
+            }),
       configurationFiles: watchConfiguration({ home, ...handover, envFile: handover.envFile, thresholds }),
     },
     health: memoryHealthCache({

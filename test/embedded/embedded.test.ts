@@ -54,18 +54,21 @@ describe('secrets', () => {
     ]);
   });
 
-  it('that are no settings are never taken from the environment', () => {
-    const environment = { IDENTITY_SECRET_KEY: 'x', IDENTITY_DB_PASSWORD: 'y', CORE_READER_PASSWORD: 'z' };
+  it('give way to those that are set, and are then not kept', () => {
+    const environment = {
+      IDENTITY_SECRET_KEY: 'of-the-environment-and-long-enough',
+      IDENTITY_DB_PASSWORD: 'y',
+      CORE_READER_PASSWORD: 'z',
+    };
     const args = { embedded: true, data: directory, offset: 0, detach: false, listen: undefined, env: '/dev/null' };
     const plan = planEmbedded(resolve(import.meta.dirname, '../..'), args, environment);
     if (Array.isArray(plan)) throw new Error(JSON.stringify(plan));
-    const kept = plan.secretsToKeep ?? {};
-    expect(Object.keys(kept).toSorted()).toEqual(GENERATED_NAMES.toSorted());
-    expect(plan.databasePasswords).toMatchObject({
-      identity: kept['IDENTITY_DB_PASSWORD'],
-      reader: kept['CORE_READER_PASSWORD'],
-    });
-    expect(JSON.stringify(plan.identity.environment)).toContain(kept['IDENTITY_SECRET_KEY']);
+    const names = Object.keys(environment);
+    expect(Object.keys(plan.secretsToKeep ?? {}).toSorted()).toEqual(
+      GENERATED_NAMES.filter((name) => !names.includes(name)).toSorted(),
+    );
+    expect(plan.databasePasswords).toMatchObject({ identity: 'y', reader: 'z' });
+    expect(JSON.stringify(plan.identity.environment)).toContain(environment.IDENTITY_SECRET_KEY);
   });
 
   it('and a start says when only one half of the identity provider is redirected', () => {

@@ -27,6 +27,8 @@ const handoverSchema = z.object({
   /** Groups that give a right in Holdfast: no channels. */
   roleGroups: z.array(z.string()),
   trustedProxies: z.array(z.string()),
+  /** Where the server certificate is left for a proxy that shows it too. */
+  proxyDirectory: z.string().optional(),
 });
 
 export type CoreHandover = z.infer<typeof handoverSchema>;

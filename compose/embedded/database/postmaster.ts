@@ -9,9 +9,12 @@ import type { Layout } from '../layout.ts';
 import type { ProcessLog } from '../process-log.ts';
 import { type Cluster, programEnvironment } from './cluster.ts';
 
-const ACCESS_RULES = `# Written by Holdfast at every start. The superuser cannot log in; use single-user mode while the stack is stopped.
+/** `from`: of whom passwords are taken, as pg_hba.conf has it. */
+const accessRules = (
+  from: string,
+): string => `# Written by Holdfast at every start. The superuser cannot log in; use single-user mode while the stack is stopped.
 host all postgres all reject
-host all all 127.0.0.1/32 scram-sha-256
+host all all ${from} scram-sha-256
 `;
 
 /** Our access rules lie outside the cluster: as root, nothing is ever written into a directory of the database's user. */
@@ -19,14 +22,22 @@ export function hbaFile(layout: Layout): string {
   return join(layout.root, 'pg_hba.conf');
 }
 
-export function writeAccessRules(layout: Layout): void {
-  writeFileAtomically(hbaFile(layout), ACCESS_RULES, 0o644);
+export function writeAccessRules(file: string, from: '127.0.0.1/32' | 'all'): void {
+  writeFileAtomically(file, accessRules(from), 0o644);
 }
 
-/** Starts the server detached from our terminal; its output is appended to `log`. */
-export function startPostmaster(cluster: Cluster, port: number, tuning: DatabaseTuning, log: ProcessLog): ChildProcess {
+/** What a server is started with, besides its directory. */
+export interface ServerOptions {
+  listen: string;
+  port: number;
+  hbaFile: string;
+  tuning: DatabaseTuning;
+}
+
+/** The command line of a server: everything that is not as PostgreSQL ships it. */
+export function serverArguments(pgdata: string, { listen, port, hbaFile, tuning }: ServerOptions): string[] {
   const flags = {
-    listen_addresses: '127.0.0.1',
+    listen_addresses: listen,
     port: String(port),
     unix_socket_directories: '',
     logging_collector: 'off',
@@ -34,25 +45,26 @@ export function startPostmaster(cluster: Cluster, port: number, tuning: Database
     log_line_prefix: '%m [%p] %q%u@%d ',
     log_min_error_statement: 'panic',
     archive_mode: 'off',
-    hba_file: hbaFile(cluster.layout),
+    hba_file: hbaFile,
     // Retention can leave a tenth of a table dead within a minute, which is how long autovacuum waits by default.
     autovacuum_naptime: '15s',
     autovacuum_vacuum_scale_factor: String(tuning.scaleFactor),
     autovacuum_vacuum_cost_limit: String(tuning.costLimit),
     maintenance_work_mem: tuning.maintenanceWorkMem.replaceAll(' ', ''),
   };
-  const args = [
-    '-D',
-    cluster.layout.pgdata,
-    ...Object.entries(flags).flatMap(([name, value]) => ['-c', `${name}=${value}`]),
-  ];
+  return ['-D', pgdata, ...Object.entries(flags).flatMap(([name, value]) => ['-c', `${name}=${value}`])];
+}
+
+/** Starts the server detached from our terminal; its output is appended to `log`. */
+export function startPostmaster(cluster: Cluster, options: ServerOptions, log: ProcessLog): ChildProcess {
+  const args = serverArguments(cluster.pgdata, options);
   const { program, args: all, ...identity } = cluster.account.command(join(cluster.binaries, 'postgres'), args);
-  const options = { ...identity, cwd: '/', env: programEnvironment(), detached: true } as const;
-  return log.open((descriptor) => spawn(program, all, { ...options, stdio: ['ignore', descriptor, descriptor] }));
+  const spawning = { ...identity, cwd: '/', env: programEnvironment(), detached: true } as const;
+  return log.open((descriptor) => spawn(program, all, { ...spawning, stdio: ['ignore', descriptor, descriptor] }));
 }
 
 /** True when exactly this server has written that it accepts connections. */
 export function isReady(cluster: Cluster, child: ChildProcess): boolean {
-  const lines = readFileSync(join(cluster.layout.pgdata, 'postmaster.pid'), 'utf8').split('\n');
+  const lines = readFileSync(join(cluster.pgdata, 'postmaster.pid'), 'utf8').split('\n');
   return Number(lines[0]) === child.pid && lines[7]?.trim() === 'ready';
 }

@@ -23,29 +23,44 @@ const AUDIT_ROLE = 'holdfast_audit';
 export const IDENTITY_OWNER = 'identity';
 export const IDENTITY_DATABASE = 'identity';
 
-/** What PostgreSQL says to the database that an earlier start has made. */
-export const ALREADY_MADE = /^.*ERROR: {2}database "identity" already exists$/m;
+export type DatabaseName = typeof CORE_DATABASE | typeof STATE_DATABASE | typeof IDENTITY_DATABASE;
+
+/** The identity provider's came in a later release: an old cluster is given it when it starts. */
+export const ADDED_LATER: readonly DatabaseName[] = [IDENTITY_DATABASE];
+
+/** What PostgreSQL says to a database that an earlier start has made. */
+export const ALREADY_MADE = /^.*ERROR: {2}database "(?:cot|holdfast|identity)" already exists$/gm;
 
 /**
- * SQL that brings roles and passwords to the wanted state; with `isNew` it also makes the databases of the core and of our
- * own state. The identity provider's came in a later release: an old cluster is given it now, and where it exists its
- * statement fails with ALREADY_MADE (there is no other way to make a database only when it is missing).
+ * SQL that brings the roles of the databases whose passwords are given to the wanted state, and makes the databases of
+ * `make`. Where one exists, its statement fails with ALREADY_MADE: there is no other way to make a database only when it is
+ * missing.
  */
-export function wantedState(passwords: DatabasePasswords, isNew: boolean): string {
-  const roles = [
-    role(CORE_OWNER, passwords.core),
-    role(STATE_OWNER, passwords.app),
-    role(CORE_READER, passwords.reader),
-    role(IDENTITY_OWNER, passwords.identity),
+export function wantedState(
+  passwords: Partial<DatabasePasswords>,
+  make: readonly DatabaseName[] = [CORE_DATABASE, STATE_DATABASE, IDENTITY_DATABASE],
+): string {
+  const { core, app, reader, identity } = passwords;
+  const owners: [DatabaseName, string, string | undefined][] = [
+    [CORE_DATABASE, CORE_OWNER, core],
+    [STATE_DATABASE, STATE_OWNER, app],
+    [IDENTITY_DATABASE, IDENTITY_OWNER, identity],
   ];
-  const first = isNew ? [...database(CORE_DATABASE, CORE_OWNER), ...database(STATE_DATABASE, STATE_OWNER)] : [];
-  const databases = [...first, ...database(IDENTITY_DATABASE, IDENTITY_OWNER)];
-  const grants = [
-    `GRANT ${AUDIT_ROLE} TO ${STATE_OWNER}`,
-    `GRANT CONNECT ON DATABASE ${CORE_DATABASE} TO ${CORE_READER}`,
-    `GRANT pg_monitor, pg_read_all_data TO ${CORE_READER}`,
+  const wanted = owners.filter(([, , password]) => password !== undefined);
+  const statements = [
+    ...wanted.map(([, owner, password]) => role(owner, password ?? '')),
+    ...(reader === undefined ? [] : [role(CORE_READER, reader)]),
+    ...(app === undefined ? [] : [withoutLogin(AUDIT_ROLE)]),
+    ...wanted.filter(([name]) => make.includes(name)).flatMap(([name, owner]) => database(name, owner)),
+    ...(app === undefined ? [] : [`GRANT ${AUDIT_ROLE} TO ${STATE_OWNER}`]),
+    ...(reader === undefined
+      ? []
+      : [
+          `GRANT CONNECT ON DATABASE ${CORE_DATABASE} TO ${CORE_READER}`,
+          `GRANT pg_monitor, pg_read_all_data TO ${CORE_READER}`,
+        ]),
   ];
-  return [...roles, withoutLogin(AUDIT_ROLE), ...databases, ...grants].map((statement) => `${statement};\n\n`).join('');
+  return statements.map((statement) => `${statement};\n\n`).join('');
 }
 
 function role(name: string, password: string): string {

@@ -1,0 +1,119 @@
+// The role `database`: prepares the cluster of a volume and becomes PostgreSQL, as the first process of its container. Two
+// containers on one volume would destroy it, and process numbers say nothing across containers: a lock on the volume does.
+
+import { existsSync, readFileSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import type { DatabaseTuning } from '../../shared/domain/database-tuning.ts';
+import {
+  applyWantedState,
+  checkMajor,
+  type Cluster,
+  makeCluster,
+  programEnvironment,
+  StillRunning,
+} from '../embedded/database/cluster.ts';
+import { serverArguments, writeAccessRules } from '../embedded/database/postmaster.ts';
+import { type DatabaseName, type DatabasePasswords, wantedState } from '../embedded/database/roles.ts';
+import { StackError } from '../embedded/stack-error.ts';
+import { proveVolume } from './database-volume.ts';
+import { CLUSTER } from './places.ts';
+
+export interface DatabasePlan {
+  /** The volume. */
+  directory: string;
+  /** Directory of the PostgreSQL programs. */
+  binaries: string;
+  listen: string;
+  port: number;
+  /** Roles and databases are made of the passwords that are given. */
+  databases: DatabaseName[];
+  passwords: Partial<DatabasePasswords>;
+  tuning: DatabaseTuning;
+}
+
+export interface Becoming {
+  program: string;
+  args: string[];
+  environment: NodeJS.ProcessEnv;
+}
+
+/** Says that this process was started under the lock of its volume. */
+export const LOCKED_VARIABLE = 'HOLDFAST_VOLUME_LOCKED';
+/** What flock answers when somebody else holds the lock; nothing else here ends so. */
+const LOCK_TAKEN = 75;
+/** The children of a server that was killed let go of its memory within this. */
+const LETS_GO_MS = 10_000;
+
+/** The same program once more, under the lock of the volume. */
+export function underLock({ directory }: DatabasePlan, environment: NodeJS.ProcessEnv): Becoming {
+  refuseRoot();
+  proveVolume(directory, readFileSync('/proc/self/mountinfo', 'utf8'));
+  const again = [process.execPath, ...process.execArgv, ...process.argv.slice(1)];
+  return locked(directory, again, { ...environment, [LOCKED_VARIABLE]: '1' });
+}
+
+/** Brings the cluster up to date and says what to become. To be called under the lock. */
+export async function preparedServer(plan: DatabasePlan): Promise<Becoming> {
+  const { directory, binaries, passwords, databases, listen, port, tuning } = plan;
+  const pgdata = join(directory, CLUSTER);
+  checkMajor(pgdata);
+  clearStalePidFile(pgdata);
+  const cluster: Cluster = {
+    pgdata,
+    account: { command: (program, args) => ({ program, args }), give: () => undefined },
+    binaries,
+    guard: { own: () => undefined, free: () => undefined },
+    aborted: new AbortController().signal,
+  };
+  const sql = wantedState(passwords, databases);
+  if (!(await makeCluster(cluster, sql))) await whileMemoryIsInUse(() => applyWantedState(cluster, sql));
+  const hbaFile = join(directory, 'pg_hba.conf');
+  writeAccessRules(hbaFile, 'all');
+  const args = serverArguments(pgdata, { listen, port, hbaFile, tuning });
+  return locked(directory, [join(binaries, 'postgres'), ...args], programEnvironment());
+}
+
+/** Takes the place of this process; returns only by an error. */
+export function become({ program, args, environment }: Becoming): never {
+  if (process.execve === undefined) throw new Error('this Node cannot replace itself: it needs 22.15 or newer');
+  return process.execve(program, args, environment);
+}
+
+const UNDER_LOCK = `exec 9>>"$1" || exit 74
+flock -n 9 || { echo "{\\"level\\":\\"error\\",\\"role\\":\\"database\\",\\"event\\":\\"database.failed\\",\\"error\\":\\"$1 is locked: another container works on this volume. Remedy: end it, or give this one a volume of its own\\"}"; exit ${LOCK_TAKEN}; }
+shift
+exec "$@"`;
+
+/** The lock stays open in the program that comes of it, and in that program's children. */
+function locked(directory: string, command: string[], environment: NodeJS.ProcessEnv): Becoming {
+  const args = ['sh', '-c', UNDER_LOCK, 'sh', join(directory, 'lock'), ...command];
+  return { program: '/bin/sh', args, environment };
+}
+
+/** Nobody else has the lock: whatever stands in the file is of a server that is gone. */
+function clearStalePidFile(pgdata: string): void {
+  const file = join(pgdata, 'postmaster.pid');
+  if (existsSync(file)) rmSync(file);
+}
+
+async function whileMemoryIsInUse(action: () => Promise<void>): Promise<void> {
+  const until = performance.now() + LETS_GO_MS;
+  for (;;) {
+    try {
+      await action();
+      return;
+    } catch (error) {
+      if (!(error instanceof StillRunning) || performance.now() > until) throw error;
+      await delay(100);
+    }
+  }
+}
+
+function refuseRoot(): void {
+  if (process.getuid?.() !== 0) return;
+  throw new StackError(
+    'PostgreSQL refuses to run as root.',
+    'let the service run as the user that owns the volume: user: "10002:10002"',
+  );
+}

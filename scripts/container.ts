@@ -1,0 +1,50 @@
+// What our image runs: `container.js ROLE`. Makes of the environment what a supervisor would hand over, takes every secret out of
+// it, and goes on as the program of that role; the database becomes PostgreSQL itself.
+
+import { resolve } from 'node:path';
+import { become, LOCKED_VARIABLE, preparedServer, underLock } from '../compose/containers/database.ts';
+import { behaveAsFirst } from '../compose/containers/first-process.ts';
+import { describeProblem } from '../shared/config/problem.ts';
+import { forgetPostgresVariables } from '../shared/runtime/handover.ts';
+import { isRole, planContainer, ROLES, withoutOurs } from './container-plan.ts';
+
+const home = resolve(import.meta.dirname, '..');
+const role = process.argv[2] ?? '';
+
+async function main(): Promise<void> {
+  if (!isRole(role)) {
+    say(`Holdfast has no role ${JSON.stringify(role)}: say one of ${Object.keys(ROLES).join(', ')}.\n`);
+    process.exit(2);
+  }
+  behaveAsFirst(role);
+  const given = { ...process.env };
+  const plan = planContainer(home, role, given);
+  if (Array.isArray(plan)) {
+    const count = plan.length === 1 ? 'one setting' : `${plan.length} settings`;
+    say(`Holdfast (${role}) does not start: ${count} must be put right. Nothing was started.\n`);
+    for (const problem of plan) say(`  ${describeProblem(problem)}\n`);
+    process.exit(1);
+  }
+  forgetOurs();
+  if (plan.role === 'database') {
+    const isLocked = given[LOCKED_VARIABLE] === '1';
+    return become(isLocked ? await preparedServer(plan.database) : underLock(plan.database, given));
+  }
+  Object.assign(process.env, plan.environment);
+  // No program reads a file of settings here: the environment was it.
+  process.argv = [process.execPath, plan.program, ...(role === 'configuration' ? ['--env', '/dev/null'] : [])];
+  await import(new URL(plan.program, import.meta.url).href);
+}
+
+/** A child that this process starts, or a report of it, has nothing to tell. */
+function forgetOurs(): void {
+  const kept = withoutOurs(process.env);
+  for (const name of Object.keys(process.env)) if (!Object.hasOwn(kept, name)) delete process.env[name];
+  forgetPostgresVariables(process.env);
+}
+
+function say(text: string): void {
+  process.stderr.write(text);
+}
+
+await main();
