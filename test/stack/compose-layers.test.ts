@@ -1,0 +1,257 @@
+// Every sensible combination of the compose layers, as Docker Compose itself puts them together.
+
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type ComposeConfig, composeObstacle, ComposeRoot, type Service } from '../fakes/compose.ts';
+
+const obstacle = composeObstacle();
+
+const BASES = [['base'], ['base', 'light']];
+/** Layers that stand alone over a base; test stands last and, in direct mode, with what belongs to it. */
+const OVER = [[], ['dev'], ['runtime'], ['local.example'], ['test'], ['dev', 'runtime'], ['dev', 'runtime', 'test']];
+const SUBDOMAIN_ONLY = [['stream'], ['dev', 'runtime', 'stream', 'test']];
+
+const COMBINATIONS = BASES.flatMap((base) => [
+  ...[...OVER, ...SUBDOMAIN_ONLY].map((over) => [...base, ...over]),
+  ...OVER.filter((over) => !over.includes('local.example')).map((over) => [
+    ...base,
+    'direct',
+    ...over,
+    ...(over.includes('test') ? ['test-direct'] : []),
+  ]),
+  // A person may have put the layers in another order.
+  [...base, 'runtime', 'dev', 'direct'],
+]);
+
+const OURS = /^localhost\/holdfast:/;
+
+let root: ComposeRoot;
+const configs = new Map<string, ComposeConfig>();
+
+function configOf(layers: readonly string[]): ComposeConfig {
+  const key = layers.join(' + ');
+  const config = configs.get(key) ?? root.config(layers);
+  configs.set(key, config);
+  return config;
+}
+
+const services = (config: ComposeConfig): [string, Service][] => Object.entries(config.services);
+const networksOf = (service: Service): string[] => Object.keys(service.networks ?? {});
+const portsOf = (config: ComposeConfig): string[] =>
+  services(config)
+    .flatMap(([name, { ports = [] }]) =>
+      ports.map((port) => `${port.host_ip}:${port.published} ${name}:${port.target}/${port.protocol}`),
+    )
+    .toSorted();
+
+/** What the host binds with these layers, by the specification's table. */
+function portsWanted(layers: readonly string[]): string[] {
+  const isTest = layers.includes('test');
+  const published = (port: number): number => (isTest ? port + 10_000 : port);
+  const enrollment = layers.includes('direct') ? 'core' : 'caddy';
+  const enrollmentAddress = layers.includes('local.example') ? '192.0.2.10' : '0.0.0.0';
+  return [
+    `0.0.0.0:${published(80)} caddy:80/tcp`,
+    `0.0.0.0:${published(443)} caddy:443/tcp`,
+    `${enrollmentAddress}:${published(8446)} ${enrollment}:8446/tcp`,
+    `0.0.0.0:${published(8089)} core:8089/tcp`,
+    ...(layers.includes('dev') && !isTest
+      ? [
+          '127.0.0.1:3000 management:8080/tcp',
+          '127.0.0.1:8180 management:8080/tcp',
+          '127.0.0.1:1880 flows:1880/tcp',
+          '0.0.0.0:8443 core:8443/tcp',
+        ]
+      : []),
+  ].toSorted();
+}
+
+describe.skipIf(obstacle !== undefined)(
+  obstacle === undefined ? 'layers' : `layers: not asked, because ${obstacle}`,
+  () => {
+    beforeAll(() => {
+      root = new ComposeRoot();
+      const made = root.setUp(['--light', '--address', 'cot.example.org']);
+      if (made.status !== 0) throw new Error(made.stderr);
+    });
+    afterAll(() => root.remove());
+
+    describe.each(COMBINATIONS.map((layers) => ({ title: layers.join(' + '), layers })))('$title', ({ layers }) => {
+      it('binds exactly the ports of the table on the host', () => {
+        expect(portsOf(configOf(layers))).toEqual(portsWanted(layers));
+      });
+
+      it('keeps the flow engine, the databases and the outside apart', () => {
+        const config = configOf(layers);
+        const neighbours = (name: string): string[] => {
+          const own = networksOf(config.services[name] as Service);
+          return services(config)
+            .filter(([other, service]) => other !== name && networksOf(service).some((each) => own.includes(each)))
+            .map(([other]) => other)
+            .toSorted();
+        };
+        expect(neighbours('flows')).toEqual(['caddy', 'core', 'video']);
+        expect(neighbours('video')).toEqual(['caddy', 'flows']);
+        const provider = layers.includes('light') ? ['identity'] : ['authentik-server', 'authentik-worker'];
+        expect(neighbours('core-database')).toEqual(['core', 'management']);
+        expect(neighbours('app-database')).toEqual([...provider, 'management']);
+        for (const name of ['core-database', 'app-database', 'video', ...provider])
+          expect(
+            networksOf(config.services[name] as Service).filter((each) => config.networks[each]?.internal !== true),
+          ).toEqual([]);
+      });
+
+      it('gives Caddy an address that nobody else can get, and believes exactly that one', () => {
+        const config = configOf(layers);
+        const address = config.services['caddy']?.networks?.['edge']?.ipv4_address;
+        expect(address).toBe(layers.includes('test') ? '172.31.64.2' : '172.30.64.2');
+        const [subnet] = config.networks['edge']?.ipam?.config ?? [];
+        expect(subnet?.subnet).toBe(address?.replace(/\.2$/, '.0/24'));
+        expect(subnet?.ip_range).toBe(address?.replace(/\.2$/, '.128/25'));
+        for (const name of layers.includes('light') ? ['management', 'core'] : ['management'])
+          expect(config.services[name]?.environment?.['TRUSTED_PROXIES']).toBe(address);
+      });
+
+      it('gives every service a memory cap, log rotation, a restart policy and no way to more rights', () => {
+        for (const [name, service] of services(configOf(layers))) {
+          const held = {
+            mem_limit: Number(service.mem_limit) > 0,
+            pids_limit: (service.pids_limit ?? 0) > 0,
+            logging: service.logging,
+            restart: service.restart,
+            security_opt: service.security_opt,
+            cap_drop: service.cap_drop,
+            privileged: service.privileged === true,
+            host: service.network_mode === 'host' || service.pid === 'host',
+            profiles: service.profiles,
+          };
+          expect({ name, ...held }).toEqual({
+            name,
+            mem_limit: true,
+            pids_limit: true,
+            logging: { driver: 'json-file', options: { 'max-size': '10m', 'max-file': '5' } },
+            restart: name === 'configuration' ? 'no' : 'unless-stopped',
+            security_opt: ['no-new-privileges:true'],
+            cap_drop: ['ALL'],
+            privileged: false,
+            host: false,
+            profiles: undefined,
+          });
+        }
+        const cap = configOf(layers).services['core']?.mem_limit;
+        expect(cap).toBe(String((layers.includes('local.example') ? 6 : 4) * 1024 ** 3));
+      });
+
+      it('adds one capability in all: Caddy may bind 80 and 443', () => {
+        const added = services(configOf(layers)).filter(([, { cap_add: add = [] }]) => add.length > 0);
+        expect(added.map(([name, { cap_add: add }]) => [name, add])).toEqual([['caddy', ['NET_BIND_SERVICE']]]);
+      });
+
+      it('runs our programs as ordinary users on a read-only root, and root where the container socket is alone', () => {
+        const ours = services(configOf(layers)).filter(([, { image }]) => OURS.test(image));
+        const users = Object.fromEntries(ours.map(([name, { user }]) => [name, user]));
+        const light = layers.includes('light');
+        expect(users).toEqual({
+          configuration: '10001:10001',
+          management: '10001:10001',
+          'app-database': '10002:10002',
+          ...(light ? { core: '10001:10001', identity: '10001:10001', 'core-database': '10002:10002' } : {}),
+          ...(layers.includes('runtime') ? { 'container-proxy': '0:0' } : {}),
+        });
+        expect(ours.filter(([, service]) => service.read_only !== true)).toEqual([]);
+        expect(ours.filter(([, service]) => service.command?.length !== 1)).toEqual([]);
+      });
+
+      it('shows the container socket to the proxy of compose.runtime.yaml alone, and the proxy to management alone', () => {
+        const config = configOf(layers);
+        const holders = services(config).filter(([, { volumes = [] }]) =>
+          volumes.some(({ source }) => source.includes('docker.sock')),
+        );
+        const runtime = layers.includes('runtime');
+        expect(holders.map(([name]) => name)).toEqual(runtime ? ['container-proxy'] : []);
+        expect(holders.flatMap(([, service]) => service.volumes?.map((each) => each.read_only))).toEqual(
+          runtime ? [true] : [],
+        );
+        expect(config.services['management']?.environment?.['CONTAINER_RUNTIME_URL']).toBe(
+          runtime ? 'http://container-proxy:2375' : undefined,
+        );
+        if (!runtime) return;
+        expect(networksOf(config.services['container-proxy'] as Service)).toEqual(['runtime']);
+        expect(config.networks['runtime']?.internal).toBe(true);
+        const inIt = services(config).filter(([, service]) => networksOf(service).includes('runtime'));
+        expect(inIt.map(([name]) => name).toSorted()).toEqual(['container-proxy', 'management']);
+      });
+
+      it('writes nothing into the files of the repository: what is mounted from it is read-only and must be there', () => {
+        const binds = services(configOf(layers)).flatMap(([, { volumes = [] }]) =>
+          volumes.filter(({ type }) => type === 'bind'),
+        );
+        expect(binds.length).toBeGreaterThan(0);
+        expect(binds.filter((mount) => mount.read_only !== true || mount.bind?.create_host_path === true)).toEqual([]);
+      });
+
+      it('starts what is needed first, and waits until it is healthy where it can tell', () => {
+        const config = configOf(layers);
+        for (const [name, { depends_on: needed = {} }] of services(config)) {
+          for (const [other, { condition }] of Object.entries(needed)) {
+            const service = config.services[other];
+            const tells = service?.healthcheck?.test !== undefined;
+            const right =
+              other === 'configuration'
+                ? 'service_completed_successfully'
+                : tells
+                  ? 'service_healthy'
+                  : 'service_started';
+            expect([name, other, condition]).toEqual([name, other, right]);
+          }
+        }
+        expect(config.services['core']?.depends_on?.['configuration']?.restart).toBe(true);
+      });
+
+      it('says who answers enrollment, as the mode wants it', () => {
+        const { environment = {} } = configOf(layers).services['management'] ?? {};
+        expect(environment['HOLDFAST_ENROLLMENT_BY']).toBe(layers.includes('direct') ? 'core' : 'caddy');
+        expect(environment['CORE_ENROLLMENT_PORT']).toBe(layers.includes('test') ? '18446' : undefined);
+      });
+
+      it('has a project of its own for tests', () => {
+        const config = configOf(layers);
+        const name = layers.includes('test') ? 'holdfast-test' : 'holdfast';
+        expect(config.name).toBe(name);
+        expect(config.services['management']?.environment?.['COMPOSE_PROJECT_NAME']).toBe(name);
+      });
+    });
+
+    it('gives databases time to stop, a fast shutdown and shared memory for VACUUM', () => {
+      for (const layers of BASES) {
+        for (const name of ['core-database', 'app-database']) {
+          const {
+            stop_signal: signal,
+            stop_grace_period: grace,
+            shm_size: shm,
+          } = configOf(layers).services[name] ?? {};
+          expect([signal, grace]).toEqual(['SIGINT', '1m0s']);
+          expect(Number(shm)).toBeGreaterThanOrEqual(256 * 1024 ** 2);
+        }
+        expect(configOf(layers).services['management']?.stop_grace_period).toBe('20s');
+      }
+    });
+
+    it('keeps what must survive in named volumes, each of which one service writes alone or says why not', () => {
+      const writers = new Map<string, string[]>();
+      for (const [name, { volumes = [] }] of services(configOf(['base', 'light'])))
+        for (const { type, source, read_only: readOnly } of volumes)
+          if (type === 'volume' && readOnly !== true) writers.set(source, [...(writers.get(source) ?? []), name]);
+      expect(Object.fromEntries(writers)).toEqual({
+        'app-database-data': ['app-database'],
+        'caddy-config': ['caddy'],
+        'caddy-data': ['caddy'],
+        // Retention files, certificates, and the spool for the rights of service accounts.
+        'core-data': ['configuration', 'core', 'management'],
+        'core-database-data': ['core-database'],
+        'flows-data': ['flows'],
+        'management-data': ['management'],
+        'proxy-certificate': ['core'],
+      });
+    });
+  },
+);
