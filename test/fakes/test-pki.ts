@@ -26,8 +26,8 @@ export interface TestPki {
   directory: string;
   ca: TestCertificate;
   client(name: string, options?: { from?: Date; to?: Date; usages?: string[] }): Promise<TestCertificate>;
-  /** For 127.0.0.1; `into` names the files. */
-  server(into?: string): Promise<TestCertificate>;
+  /** For 127.0.0.1 and `hosts`; `into` names the files. */
+  server(into?: string, hosts?: string[]): Promise<TestCertificate>;
 }
 
 /** `name` is the CA's; two CAs may have the same. */
@@ -75,9 +75,12 @@ export async function testPki(name = 'Test CA'): Promise<TestPki> {
         usages.length === 0 ? [] : [new x509.ExtendedKeyUsageExtension(usages)],
         dates,
       ),
-    server: (into = 'server') =>
+    server: (into = 'server', hosts = []) =>
       issue(into, 'CN=takserver', [
-        new x509.SubjectAlternativeNameExtension([{ type: 'ip', value: '127.0.0.1' }]),
+        new x509.SubjectAlternativeNameExtension([
+          { type: 'ip', value: '127.0.0.1' },
+          ...hosts.map((value) => ({ type: 'dns' as const, value })),
+        ]),
         new x509.ExtendedKeyUsageExtension([x509.ExtendedKeyUsage.serverAuth]),
       ]),
   };
