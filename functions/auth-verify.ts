@@ -4,6 +4,7 @@ import { z } from '@hono/zod-openapi';
 import { AppError } from '../shared/domain/app-error.ts';
 import type { Deps } from '../shared/http/deps.ts';
 import type { App } from '../shared/http/env.ts';
+import { foreignForwarded } from '../shared/http/forwarded-request.ts';
 import { apiRoute } from '../shared/http/route.ts';
 import { credentialsOf, enter } from '../shared/http/sign-in.ts';
 import { passed, REMOTE_NOBODY, remoteOf, whyNotThrough } from '../shared/http/verify-answer.ts';
@@ -43,6 +44,8 @@ export function authVerifyFunction(app: App, { doors, settings }: Pick<Deps, 'do
   app.openAPIRegistry.registerPath(route);
   app.get(route.path, async function verify(c) {
     const demand = verifyDemandOf(new URL(c.req.url).searchParams);
+    const foreign = foreignForwarded(c.req.raw, c.env.secure);
+    if (foreign !== undefined) throw new AppError('forbidden', foreign);
     const credentials = credentialsOf(c);
     if (demand.base === 'core') {
       if (credentials.kind === 'bearer') return passed(c.env.requestId, REMOTE_NOBODY);

@@ -9,6 +9,7 @@ import type { QuickDoors } from '../ports/doors.ts';
 import { AppError } from '../domain/app-error.ts';
 import { type Principal, whyNot } from '../domain/principal.ts';
 import type { Bindings } from './env.ts';
+import { foreignForwarded } from './forwarded-request.ts';
 import { answerPrepared } from './prepared.ts';
 import { preparedProblem } from './problem.ts';
 import type { AppFetch } from './request-log.ts';
@@ -57,7 +58,9 @@ export function withQuickAnswers(fetch: AppFetch, { doors, health, settings }: Q
   }
 
   function verify(demand: VerifyDemand): ShortCut {
-    return ({ headers }, bindings) => {
+    return (request, bindings) => {
+      const { headers } = request;
+      if (foreignForwarded(request, bindings.secure) !== undefined) return undefined;
       const refusal = lockedOut(headers, bindings);
       if (refusal !== undefined || demand.base === 'core') return refusal;
       const principal = knownOf(headers, bindings);

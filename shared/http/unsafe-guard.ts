@@ -35,13 +35,20 @@ export function unsafeGuard(
   };
 }
 
-function refuseForeign(c: Context<AppEnv>): void {
-  const site = c.req.header('sec-fetch-site');
-  const origin = c.req.header('origin');
-  if (site !== undefined && !OWN_FETCH_SITES.has(site))
-    throw new AppError('forbidden', 'This request was caused by a page of another site (Sec-Fetch-Site).');
-  if (origin !== undefined && !isOurs(origin, c.req.url, c.env.secure))
-    throw new AppError('forbidden', 'This request was caused by a page of another site (Origin).');
+function refuseForeign({ req, env }: Context<AppEnv>): void {
+  const cause = foreignCause(req.raw.headers, req.url, env.secure);
+  if (cause !== undefined) throw new AppError('forbidden', cause);
+}
+
+/** Says that a page of another site has caused the request to `url`; undefined when none has. */
+export function foreignCause(headers: Headers, url: string, secure: boolean): string | undefined {
+  const site = headers.get('sec-fetch-site');
+  const origin = headers.get('origin');
+  if (site !== null && !OWN_FETCH_SITES.has(site))
+    return 'This request was caused by a page of another site (Sec-Fetch-Site).';
+  if (origin !== null && !isOurs(origin, url, secure))
+    return 'This request was caused by a page of another site (Origin).';
+  return undefined;
 }
 
 /**
@@ -49,7 +56,7 @@ function refuseForeign(c: Context<AppEnv>): void {
  * of the connection says nothing; the one of the origin then decides which port is meant where none is named.
  */
 function isOurs(origin: string, requestUrl: string, secure: boolean): boolean {
-  if (!/^https?:\/\/[^/?#@\\\s]+$/i.test(origin) || !URL.canParse(origin)) return false;
+  if (!/^https?:\/\/[^/?#@\\\s]+$/i.test(origin) || !URL.canParse(origin) || !URL.canParse(requestUrl)) return false;
   const theirs = new URL(origin);
   const ours = new URL(requestUrl);
   const ourScheme = secure ? 'https:' : theirs.protocol;

@@ -152,14 +152,14 @@ describe('enrollment', () => {
       cookie: 'access_token=a.b.c; Path=/; Secure',
     });
     expect(server.asked).toEqual(['POST /oauth/token']);
-    const [{ body = '', headers = {} } = {}] = server.met;
-    expect([...new URLSearchParams(body)]).toEqual([
+    const [met] = server.met;
+    expect([...new URLSearchParams(met?.body)]).toEqual([
       ['grant_type', 'password'],
       ['username', 'ada'],
       ['password', PASSWORD],
       ['scope', 'a&username=eve'],
     ]);
-    expect(headers['content-type']).toBe('application/x-www-form-urlencoded;charset=UTF-8');
+    expect(met?.headers['content-type']).toBe('application/x-www-form-urlencoded;charset=UTF-8');
   });
 
   it('passes on that the core refuses, be it a page, and not that it locks us out or fails', async () => {

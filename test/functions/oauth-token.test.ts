@@ -82,7 +82,7 @@ describe('POST /oauth/token', () => {
   });
 
   it('counts no failure while the directory does not answer, nor when the core refuses what the directory accepts', async () => {
-    const { signIn } = deps.directory;
+    const signIn = deps.directory.signIn.bind(deps.directory);
     deps.directory.signIn = () => Promise.reject(new AppError('unavailable', 'The directory does not answer.'));
     for (let attempt = 0; attempt < 11; attempt++)
       expect(await refusal(ask(NORA))).toEqual([503, 'temporarily_unavailable']);
