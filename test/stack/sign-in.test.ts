@@ -74,7 +74,9 @@ describe('a person with a browser', () => {
     expect(await (await ask('GET', '/', { cookie })).text()).toMatch(/webadmin[^]*administrator/);
 
     const sessions = await ask('GET', '/api/sessions', { cookie });
-    expect(await sessions.json()).toMatchObject({ results: [{ address, current: true }] });
+    const { results } = (await sessions.json()) as { results: { current: boolean }[] };
+    expect(results.filter(({ current }) => current)).toMatchObject([{ address }]);
+    expect(stands || results.length === 1).toBe(true);
     expect((await ask('GET', '/api/settings', { cookie })).status).toBe(200);
 
     const out = await ask('POST', '/sign-out', { cookie });
