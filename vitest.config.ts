@@ -53,6 +53,20 @@ export default defineConfig({
           sequence: { groupOrder: 1 },
         },
       },
+      {
+        extends: true,
+        test: {
+          name: 'containers',
+          include: ['test/containers/**/*.test.ts'],
+          testTimeout: 300_000,
+          hookTimeout: 900_000,
+          expect: { poll: { timeout: 60_000, interval: 200 } },
+          // One engine with its images serves all files.
+          isolate: false,
+          maxWorkers: 1,
+          sequence: { groupOrder: 2 },
+        },
+      },
     ],
   },
 });

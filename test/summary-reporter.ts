@@ -7,6 +7,8 @@ export default class SummaryReporter implements Reporter {
     const count = { passed: 0, failed: errors.length, skipped: 0 };
     for (const module of modules) {
       if (module.state() === 'failed' && module.errors().length > 0) count.failed++;
+      // Of a group whose preparation failed no test has run; they would be counted as skipped alone.
+      for (const suite of module.children.allSuites()) if (suite.errors().length > 0) count.failed++;
       for (const test of module.children.allTests()) {
         const { state } = test.result();
         if (state === 'passed' || state === 'failed' || state === 'skipped') count[state]++;

@@ -1,0 +1,32 @@
+// Programs of a Debian release that need not be this machine's: unpacked, never installed.
+
+import { mkdirSync, readdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { must } from './engine.ts';
+
+const MIRROR = 'http://deb.debian.org/debian';
+
+/** A Debian with nothing in it but what the package system needs, as an archive. */
+export async function debianRoot(release: string, archive: string): Promise<void> {
+  const small = ['--variant=minbase', '--mode=root', '--dpkgopt=force-unsafe-io', '--include=ca-certificates,tzdata'];
+  await must('mmdebstrap', ['--quiet', ...small, release, archive, MIRROR]);
+}
+
+/** Unpacks packages of a suite below `root`. `apt` keeps what it knows of the suite in `state`. */
+export async function unpackPackages(state: string, suite: string, packages: string[], root: string): Promise<void> {
+  const at = (name: string): string => join(state, name);
+  for (const name of ['lists/partial', 'cache/archives/partial', 'packages']) mkdirSync(at(name), { recursive: true });
+  const keyring = '/usr/share/keyrings/debian-archive-keyring.gpg';
+  writeFileSync(at('sources.list'), `deb [signed-by=${keyring}] ${MIRROR} ${suite} main\n`);
+  const settings = [
+    `Dir::Etc::SourceList=${at('sources.list')}`,
+    'Dir::Etc::SourceParts=/dev/null',
+    `Dir::State::Lists=${at('lists')}`,
+    `Dir::Cache=${at('cache')}`,
+    'APT::Sandbox::User=root',
+    'Acquire::Languages=none',
+  ].flatMap((setting) => ['-o', setting]);
+  await must('apt-get', [...settings, 'update', '-qq']);
+  await must('apt-get', [...settings, 'download', '-qq', ...packages], { cwd: at('packages') });
+  for (const file of readdirSync(at('packages'))) await must('dpkg-deb', ['-x', join(at('packages'), file), root]);
+}
