@@ -3,7 +3,7 @@
 
 import { join } from 'node:path';
 import type { DatabasePlan } from '../compose/containers/database.ts';
-import { CLUSTER, MOUNTS, type Places, readPlaces } from '../compose/containers/places.ts';
+import { MOUNTS, type Places, readPlaces } from '../compose/containers/places.ts';
 import { CORE_VARIABLE, type CoreHandover } from '../compose/embedded/core/handover.ts';
 import {
   CORE_DATABASE,
@@ -48,6 +48,8 @@ const OWN_TO_DATABASE: Record<DatabaseName, readonly SettingName[]> = {
   [STATE_DATABASE]: ['APP_DB_PASSWORD'],
   [IDENTITY_DATABASE]: ['IDENTITY_DB_PASSWORD'],
 };
+/** By which the other containers know the core. */
+const CORE_NAMES = ['core', 'takserver', 'localhost', '127.0.0.1'];
 const OF_DIRECTORY = ['LDAP_BASE_DN', 'LDAP_WEB_BASE_DN', 'LDAP_BIND_PASSWORD'] as const;
 const OF_TUNING = ['DB_AUTOVACUUM_SCALE_FACTOR', 'DB_AUTOVACUUM_COST_LIMIT', 'DB_MAINTENANCE_WORK_MEM'] as const;
 const OF_RETENTION = [
@@ -213,7 +215,7 @@ function stackLayer({ stack, ports, coreDatabase, appDatabase }: Places, given: 
         : ([
             ['CORE_DATABASE_URL', urlOf('CORE_READER_PASSWORD', CORE_READER, coreDatabase, CORE_DATABASE)],
             ['CORE_DATABASE_OWNER_URL', urlOf('CORE_DB_PASSWORD', CORE_OWNER, coreDatabase, CORE_DATABASE)],
-            ['CORE_DATABASE_DIR', join(MOUNTS.coreDatabase, CLUSTER)],
+            ['CORE_DATABASE_DIR', MOUNTS.coreDatabase],
           ] as const)),
     ]),
   };
@@ -230,7 +232,7 @@ function coreHandover(places: Places, settings: Settings): CoreHandover {
     apiPort: ports.core,
     enrollmentPort: ports.enrollment,
     streamingPort: ports.streaming,
-    serverNames: [...new Set([address, 'core', 'localhost', '127.0.0.1', ...(settings.PUBLIC_ADDRESSES ?? [])])],
+    serverNames: [...new Set([address, ...CORE_NAMES, ...(settings.PUBLIC_ADDRESSES ?? [])])],
     serverAddress: address,
     ldap: {
       url: settings.LDAP_URL ?? '',

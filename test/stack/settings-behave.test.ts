@@ -6,7 +6,9 @@ import { X509Certificate } from 'node:crypto';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { identityKeys } from '../../compose/embedded/identity/keys.ts';
 import { SETTING_NAMES, type SettingName } from '../../shared/config/settings.ts';
+import { Secret } from '../../shared/domain/secret.ts';
 import { basic } from '../fakes/deps.ts';
 import { ALERT_BEHAVIOURS, alertsBeside } from './alert-settings.ts';
 import { healthOf, listenOn, manageAlone } from './managed.ts';
@@ -64,7 +66,10 @@ const ENV = {
   DB_MAINTENANCE_WORK_MEM: '77MB',
   SERVER_ADDRESS: 'cot.example.net',
   CORE_DB_PASSWORD: 'core pass/word@1',
+  CORE_READER_PASSWORD: 'reader pass?word%6',
   APP_DB_PASSWORD: 'app pass:word#2',
+  IDENTITY_DB_PASSWORD: 'identity pass&word+7',
+  IDENTITY_SECRET_KEY: 'key-of-the-identity-provider-of-this-test',
   CORE_WEBADMIN_PASSWORD: 'admin password 3',
   METRICS_TOKEN: 'metrics-token-of-this-test',
   LDAP_BIND_PASSWORD: 'bind password 4',
@@ -81,6 +86,10 @@ const ENV = {
 
 const binds = (username: string, base: string, password: string): Promise<boolean> =>
   bindsAt(stack, username, password, base);
+
+function identityDatabase(password = ENV.IDENTITY_DB_PASSWORD): string {
+  return `postgres://identity:${encodeURIComponent(password)}@127.0.0.1:${5432 + stack.offset}/identity`;
+}
 
 /** Of the only user that this stack shows. */
 async function enrollmentOf<T>(method: string): Promise<T> {
@@ -115,6 +124,29 @@ const BEHAVIOURS: Partial<Record<SettingName, () => Promise<void>>> = {
   APP_DB_PASSWORD: async () => {
     expect(decodeURIComponent(new URL(stack.file().state_database).password)).toBe(ENV.APP_DB_PASSWORD);
     expect(await query(stack.file().state_database, 'SELECT 1 AS one')).toEqual([{ one: 1 }]);
+  },
+  CORE_READER_PASSWORD: async () => {
+    const url = new URL(stack.file().database);
+    const asReader = (password: string): Promise<unknown> => {
+      Object.assign(url, { username: 'holdfast_ro', password: encodeURIComponent(password) });
+      return query(url.href, 'SELECT 1 AS one');
+    };
+    expect(await asReader(ENV.CORE_READER_PASSWORD)).toEqual([{ one: 1 }]);
+    await expect(asReader('something else')).rejects.toThrow(/password authentication failed/);
+  },
+  IDENTITY_DB_PASSWORD: async () => {
+    expect(await query(identityDatabase(), 'SELECT 1 AS one')).toEqual([{ one: 1 }]);
+    await expect(query(identityDatabase('something else'), 'SELECT 1')).rejects.toThrow(
+      /password authentication failed/,
+    );
+  },
+  IDENTITY_SECRET_KEY: async () => {
+    const kept = 'SELECT uuid, key_sealed FROM token ORDER BY identifier LIMIT 1';
+    const [row] = await query<{ uuid: string; key_sealed: Uint8Array }>(identityDatabase(), kept);
+    const opened = (secret: string) =>
+      identityKeys(new Secret(secret)).open(row?.key_sealed ?? new Uint8Array(), row?.uuid ?? '');
+    expect(opened(ENV.IDENTITY_SECRET_KEY)).toBeDefined();
+    expect(opened(`${ENV.IDENTITY_SECRET_KEY}.`)).toBeUndefined();
   },
   CORE_WEBADMIN_PASSWORD: async () => {
     expect(await statusWith(basic('webadmin', ENV.CORE_WEBADMIN_PASSWORD), '/api/settings')).toBe(200);

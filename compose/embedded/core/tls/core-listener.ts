@@ -74,6 +74,7 @@ export function createCoreListener(options: CoreListenerOptions): CoreListener {
   });
   server.on('secureConnection', welcome);
   server.on('tlsClientError', (error, socket) => {
+    if (leftWithoutWord(error, socket)) return;
     events.happened('handshake failed', { address: addressOf(socket), reason: codeOf(error) ?? messageOf(error) });
     socket.destroy();
   });
@@ -183,6 +184,11 @@ export function createCoreListener(options: CoreListenerOptions): CoreListener {
 
 function endsOf({ remoteAddress, remotePort, localAddress, localPort }: Socket): string {
   return `${remoteAddress} ${remotePort} ${localAddress} ${localPort}`;
+}
+
+/** Somebody who only looks whether the port is open, as health checks do: no handshake was begun. */
+function leftWithoutWord(error: Error, { _parent: raw }: TLSSocket & { _parent?: Socket }): boolean {
+  return codeOf(error) === 'ECONNRESET' && raw?.bytesRead === 0;
 }
 
 function addressOf({ remoteAddress = '' }: Socket): string {
