@@ -9,7 +9,7 @@ const LAYERS_SAY = 'HOLDFAST_ENROLLMENT_BY';
 
 /** Nothing where no layer says who answers: a run of our programs without Compose. */
 export function enrollmentBindingProblems(
-  environment: NodeJS.ProcessEnv,
+  environment: Readonly<Record<string, string | undefined>>,
   { DEPLOY_MODE: mode }: Pick<Settings, 'DEPLOY_MODE'>,
 ): Problem[] {
   const answering = environment[LAYERS_SAY]?.trim() ?? '';

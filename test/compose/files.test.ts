@@ -49,9 +49,7 @@ describe('compose files', () => {
       expect.stringMatching(/^caddy:2\.11\.\d+-alpine$/),
       expect.stringMatching(/^ghcr\.io\/goauthentik\/ldap:\d+\.\d+\.\d+$/),
       expect.stringMatching(/^ghcr\.io\/goauthentik\/server:\d+\.\d+\.\d+$/),
-      // eslint-disable-next-line no-template-curly-in-string
       'localhost/holdfast-core-database:${CORE_RELEASE:-unbuilt}',
-      // eslint-disable-next-line no-template-curly-in-string
       'localhost/holdfast-core:${CORE_RELEASE:-unbuilt}',
       `localhost/holdfast:${packageVersion}`,
       expect.stringMatching(/^nodered\/node-red:\d+\.\d+\.\d+$/),

@@ -1,6 +1,7 @@
 // Every sensible combination of the compose layers, as Docker Compose itself puts them together.
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { SETTINGS } from '../../shared/config/settings.ts';
 import { type ComposeConfig, composeObstacle, ComposeRoot, type Service } from '../fakes/compose.ts';
 
 const obstacle = composeObstacle();
@@ -21,6 +22,9 @@ const COMBINATIONS = BASES.flatMap((base) => [
   // A person may have put the layers in another order.
   [...base, 'runtime', 'dev', 'direct'],
 ]);
+
+/** What the layers say whatever .env says: Caddy's address, and where things are inside the container. */
+const INSIDE = ['TRUSTED_PROXIES', 'CORE_DATA_DIR', 'LISTEN_ADDRESS', 'API_PORT', 'DATA_DIR'];
 
 const OURS = /^localhost\/holdfast:/;
 
@@ -221,6 +225,23 @@ describe.skipIf(obstacle !== undefined)(
       });
     });
 
+    it('brings every setting of .env to management, and every MON_ variable; the places inside stay its own', () => {
+      const settings = Object.entries({ ...SETTINGS, API_PORT: { example: '8081' } }).map(
+        ([name, { example }]) => [name, example] as const,
+      );
+      const given = [...settings, ['MON_DISK_WARNING', '71'] as const].filter(([name]) => name !== 'COMPOSE_FILE');
+      const before = root.readEnv();
+      root.writeEnv([before, ...given.map(([name, value]) => `${name}='${value}'`)].join('\n'));
+      try {
+        const { environment = {} } = root.config(['base', 'light']).services['management'] ?? {};
+        const arrived = given.filter(([name, value]) => environment[name] === value).map(([name]) => name);
+        expect(given.map(([name]) => name).filter((name) => !arrived.includes(name))).toEqual(INSIDE);
+        expect(environment['COMPOSE_FILE']).toBe('compose/compose.yaml:compose/compose.light.yaml');
+      } finally {
+        root.writeEnv(before);
+      }
+    });
+
     it('gives databases time to stop, a fast shutdown and shared memory for VACUUM', () => {
       for (const layers of BASES) {
         for (const name of ['core-database', 'app-database']) {
@@ -243,8 +264,8 @@ describe.skipIf(obstacle !== undefined)(
           if (type === 'volume' && readOnly !== true) writers.set(source, [...(writers.get(source) ?? []), name]);
       expect(Object.fromEntries(writers)).toEqual({
         'app-database-data': ['app-database'],
-        'caddy-config': ['caddy'],
-        'caddy-data': ['caddy'],
+        // The second gives it its owner and writes nothing.
+        'caddy-data': ['caddy', 'configuration'],
         // Retention files, certificates, and the spool for the rights of service accounts.
         'core-data': ['configuration', 'core', 'management'],
         'core-database-data': ['core-database'],
