@@ -3,6 +3,7 @@
 
 import { join } from 'node:path';
 import type { DatabasePlan } from '../compose/containers/database.ts';
+import { enrollmentBindingProblems } from '../compose/containers/enrollment-binding.ts';
 import { MOUNTS, type Places, readPlaces } from '../compose/containers/places.ts';
 import { CORE_VARIABLE, type CoreHandover } from '../compose/embedded/core/handover.ts';
 import {
@@ -90,12 +91,13 @@ interface Start {
 
 const PLANS: Record<Role, (start: Start) => ContainerPlan> = {
   management({ home, places, problems, given, layers }) {
-    const { problems: found } = readConfiguration(home, layers, places.stack);
+    const { settings, problems: found } = readConfiguration(home, layers, places.stack);
     const unset = missing(given, managementNeeds(given));
     const isNamed = new Set(unset.map(({ name }) => name));
     // The URL is made of the password: one of the two is to be named.
     if (isNamed.has('APP_DB_PASSWORD')) isNamed.add('DATABASE_URL');
     problems.push(...unset, ...found.filter(({ name }) => !isNamed.has(name)));
+    problems.push(...enrollmentBindingProblems(given.values, settings));
     const handover: Handover = {
       mode: places.stack,
       layers: layers.map(({ source, values }) => ({ source, values: settingsOf(values) })),

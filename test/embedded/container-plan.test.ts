@@ -139,6 +139,13 @@ describe('management in a container', () => {
     expect(JSON.stringify(handover)).not.toContain('of others');
   });
 
+  it('refuses a mode whose enrollment nobody answers by these layers', () => {
+    const by = (answering: string, mode: string) =>
+      namesOf('management', { ...LIGHT, HOLDFAST_ENROLLMENT_BY: answering, DEPLOY_MODE: mode });
+    expect([by('caddy', 'subdomain'), by('core', 'direct')]).toEqual([[], []]);
+    expect([by('caddy', 'direct'), by('core', 'subdomain')]).toEqual([['DEPLOY_MODE'], ['DEPLOY_MODE']]);
+  });
+
   it('counts days in the light stack, refuses seconds there, and asks for the unit where a release may be', () => {
     expect(namesOf('management', { ...LIGHT, CORE_RETENTION_UNIT: 'seconds' })).toEqual(['CORE_RETENTION_UNIT']);
     expect(namesOf('configuration', { ...LIGHT, CORE_RETENTION_UNIT: 'seconds' })).toEqual(['CORE_RETENTION_UNIT']);

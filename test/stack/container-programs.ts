@@ -11,14 +11,20 @@ const NODE = join(home, 'node_modules/.bin/node');
 const NOBODY = '65534';
 
 /** Words before a command: it runs as a user that may pass closed directories, since a test may run in one. */
-const AS_NOBODY = [
-  ...['setpriv', '--securebits', '+no_setuid_fixup', '--reuid', NOBODY, '--regid', NOBODY, '--clear-groups'],
-  ...['--inh-caps', '+dac_read_search', '--ambient-caps', '+dac_read_search'],
-];
+const AS_NOBODY =
+  `setpriv --securebits +no_setuid_fixup --reuid ${NOBODY} --regid ${NOBODY} --clear-groups --inh-caps +dac_read_search --ambient-caps +dac_read_search`.split(
+    ' ',
+  );
 /** Words before a command: the directory that follows is a mount of its own. Everything keeps the process number. */
 const ON_MOUNT = [
-  ...['unshare', '--mount', '--propagation', 'private'],
-  ...['sh', '-c', 'mount --bind "$1" "$1" && shift && exec "$@"', 'sh'],
+  'unshare',
+  '--mount',
+  '--propagation',
+  'private',
+  'sh',
+  '-c',
+  'mount --bind "$1" "$1" && shift && exec "$@"',
+  'sh',
 ];
 
 /** A mount of its own can be had. */

@@ -5,9 +5,7 @@ import { X509Certificate } from 'node:crypto';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { identityKeys } from '../../compose/embedded/identity/keys.ts';
 import { SETTING_NAMES, type SettingName } from '../../shared/config/settings.ts';
-import { Secret } from '../../shared/domain/secret.ts';
 import { composeObstacle, ComposeRoot } from '../fakes/compose.ts';
 import { basic } from '../fakes/deps.ts';
 import { ALERT_BEHAVIOURS, alertsBeside } from './alert-settings.ts';
@@ -24,6 +22,7 @@ import {
   type TestStack,
 } from './embedded.ts';
 import { bindsAt } from './ldap-bind.ts';
+import { databaseSecretBehaviours } from './database-secret-settings.ts';
 import { RETENTION_BEHAVIOURS } from './retention-settings.ts';
 import { vacuumBehaviours } from './vacuum-settings.ts';
 
@@ -87,10 +86,6 @@ const ENV = {
 const binds = (username: string, base: string, password: string): Promise<boolean> =>
   bindsAt(stack, username, password, base);
 
-function identityDatabase(password = ENV.IDENTITY_DB_PASSWORD): string {
-  return `postgres://identity:${encodeURIComponent(password)}@127.0.0.1:${5432 + stack.offset}/identity`;
-}
-
 /** Of the only user that this stack shows. */
 async function enrollmentOf<T>(method: string): Promise<T> {
   const headers = { authorization: basic('webadmin', ENV.CORE_WEBADMIN_PASSWORD) };
@@ -123,43 +118,13 @@ const BEHAVIOURS: Partial<Record<SettingName, () => Promise<void>>> = {
       root.remove();
     }
   },
+  ...databaseSecretBehaviours(() => stack, ENV),
   DB_AUTOVACUUM_SCALE_FACTOR: async () => expect(await show('autovacuum_vacuum_scale_factor')).toBe('0.31'),
   DB_AUTOVACUUM_COST_LIMIT: async () => expect(await show('autovacuum_vacuum_cost_limit')).toBe('432'),
   DB_MAINTENANCE_WORK_MEM: async () => expect(await show('maintenance_work_mem')).toBe('77MB'),
   SERVER_ADDRESS: async () => {
     const certificate = new X509Certificate(readFileSync(join(stack.data, 'core/certs/files/takserver.pem')));
     expect(certificate.checkHost('cot.example.net')).toBe('cot.example.net');
-  },
-  CORE_DB_PASSWORD: async () => {
-    expect(decodeURIComponent(new URL(stack.file().database).password)).toBe(ENV.CORE_DB_PASSWORD);
-    expect(await query(stack.file().database, 'SELECT 1 AS one')).toEqual([{ one: 1 }]);
-  },
-  APP_DB_PASSWORD: async () => {
-    expect(decodeURIComponent(new URL(stack.file().state_database).password)).toBe(ENV.APP_DB_PASSWORD);
-    expect(await query(stack.file().state_database, 'SELECT 1 AS one')).toEqual([{ one: 1 }]);
-  },
-  CORE_READER_PASSWORD: async () => {
-    const url = new URL(stack.file().database);
-    const asReader = (password: string): Promise<unknown> => {
-      Object.assign(url, { username: 'holdfast_ro', password: encodeURIComponent(password) });
-      return query(url.href, 'SELECT 1 AS one');
-    };
-    expect(await asReader(ENV.CORE_READER_PASSWORD)).toEqual([{ one: 1 }]);
-    await expect(asReader('something else')).rejects.toThrow(/password authentication failed/);
-  },
-  IDENTITY_DB_PASSWORD: async () => {
-    expect(await query(identityDatabase(), 'SELECT 1 AS one')).toEqual([{ one: 1 }]);
-    await expect(query(identityDatabase('something else'), 'SELECT 1')).rejects.toThrow(
-      /password authentication failed/,
-    );
-  },
-  IDENTITY_SECRET_KEY: async () => {
-    const kept = 'SELECT uuid, key_sealed FROM token ORDER BY identifier LIMIT 1';
-    const [row] = await query<{ uuid: string; key_sealed: Uint8Array }>(identityDatabase(), kept);
-    const opened = (secret: string) =>
-      identityKeys(new Secret(secret)).open(row?.key_sealed ?? new Uint8Array(), row?.uuid ?? '');
-    expect(opened(ENV.IDENTITY_SECRET_KEY)).toBeDefined();
-    expect(opened(`${ENV.IDENTITY_SECRET_KEY}.`)).toBeUndefined();
   },
   CORE_WEBADMIN_PASSWORD: async () => {
     expect(await statusWith(basic('webadmin', ENV.CORE_WEBADMIN_PASSWORD), '/api/settings')).toBe(200);
