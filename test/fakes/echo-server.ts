@@ -35,15 +35,18 @@ export async function startEcho(
 ): Promise<EchoServer> {
   const arrived: Arrived[] = [];
   const server: Server = tls === undefined ? createServer() : createTlsServer({ cert: tls.certificate, key: tls.key });
-  server.on('request', async (request: IncomingMessage, response) => {
+  server.on('request', (request, response) => {
     let body = '';
-    for await (const chunk of request) body += String(chunk);
-    const each = { ...headOf(request), body };
-    arrived.push(each);
-    const wanted = answer(each);
-    if (wanted === 'hang up') return request.socket.destroy();
-    response.writeHead(wanted.status, { 'content-type': 'application/json', ...wanted.headers });
-    return response.end(JSON.stringify(each));
+    request.on('data', (chunk: Buffer) => (body += chunk.toString()));
+    request.on('end', () => {
+      const each = { ...headOf(request), body };
+      arrived.push(each);
+      const wanted = answer(each);
+      if (wanted === 'hang up') return request.socket.destroy();
+      return response
+        .writeHead(wanted.status, { 'content-type': 'application/json', ...wanted.headers })
+        .end(JSON.stringify(each));
+    });
   });
   server.on('upgrade', (request, socket) => {
     arrived.push({ ...headOf(request), body: '' });

@@ -119,7 +119,7 @@ export async function issued({ ask: asked, caddy }: Pick<BehindCaddy, 'ask' | 'c
     );
 }
 
-function asManagement({ url, headers }: Arrived): EchoAnswer {
+export function asManagement({ url, headers }: Arrived): EchoAnswer {
   if (!url.startsWith('/auth/verify')) return { status: 200 };
   const given = headers.filter(([name]) => name === 'authorization').map(([, value]) => value);
   if (url === '/auth/verify?base=core' && given[0]?.startsWith('Bearer ') === true)

@@ -1,0 +1,184 @@
+// Direct mode: one host of any name, with the certificate that the core writes; the real Caddy in front of echoes.
+
+import { renameSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type Caddy, caddyMissing, newCaddy } from '../fakes/caddy.ts';
+import { type Arrived, type EchoServer, startEcho } from '../fakes/echo-server.ts';
+import { type TestPki, testPki } from '../fakes/test-pki.ts';
+import { asManagement, BAD, GOOD } from './behind-caddy.ts';
+import { eventually } from './embedded.ts';
+import { answerOf, ask, askPlain, openTls, type RawRequest, textOf } from './raw-request.ts';
+
+/** Nothing of the network: no client names an address in the handshake. */
+const ADDRESS = '192.0.2.44';
+const WEBSOCKET = [
+  'Connection: Upgrade',
+  'Upgrade: websocket',
+  'Sec-WebSocket-Version: 13',
+  'Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==',
+];
+
+let pki: TestPki;
+let caddy: Caddy;
+let management: EchoServer;
+let flows: EchoServer;
+
+/** As the core does it: the pair first, then the line that names it, in one step. */
+async function writeCertificate(serial: string): Promise<void> {
+  const { certificateFile, keyFile } = await pki.server(`server-${serial}`, ['tak.test', 'takserver']);
+  const file = join(caddy.certificates, 'tls.caddy');
+  writeFileSync(`${file}.new`, `tls ${certificateFile} ${keyFile}\n`);
+  renameSync(`${file}.new`, file);
+}
+
+const to = (request: Partial<RawRequest> = {}): RawRequest => ({
+  port: caddy.ports.https,
+  ca: pki.ca.certificate,
+  name: '',
+  host: `${ADDRESS}:${caddy.ports.https}`,
+  ...request,
+});
+
+async function servedSerial(): Promise<string> {
+  const socket = await openTls(to());
+  const serial = socket.getPeerX509Certificate()?.serialNumber ?? '';
+  socket.destroy();
+  return serial;
+}
+
+const last = ({ arrived }: EchoServer): Arrived | undefined => arrived.at(-1);
+const value = (arrived: Arrived | undefined, name: string): string | undefined =>
+  arrived?.headers.find(([each]) => each === name)?.[1];
+
+describe.skipIf(caddyMissing !== undefined)(caddyMissing ?? 'the proxy in direct mode', () => {
+  beforeAll(async () => {
+    pki = await testPki();
+    [management, flows] = await Promise.all([startEcho(undefined, asManagement), startEcho()]);
+    const env = { MANAGEMENT: management.place, FLOWS: flows.place };
+    caddy = await newCaddy({ mode: 'direct', serverAddress: ADDRESS, env });
+  });
+  afterAll(async () => {
+    await caddy?.end();
+    await Promise.all([management?.end(), flows?.end()]);
+  });
+
+  it('ends with the name of the file while the core has not written it, and serves when it is started again', async () => {
+    await caddy.start();
+    await expect(caddy.healthy()).rejects.toThrow(/caddy ended with 1[^]*certificates\/tls\.caddy/);
+    await writeCertificate('1');
+    await caddy.start();
+    await caddy.healthy();
+    expect((await ask(to())).status).toBe(200);
+  });
+
+  it('serves every name and address in Host, and any or none in the handshake', async () => {
+    for (const name of ['', 'tak.test', 'takserver', 'evil.test'])
+      for (const host of [ADDRESS, 'tak.test', 'localhost', 'evil.test', '[::1]']) {
+        const trusted = name === 'evil.test' ? { ca: undefined } : {};
+        const answer = await ask(to({ name, host, ...trusted, headers: [`Authorization: ${GOOD}`, 'Cookie: a=1'] }));
+        expect(answer.status).toBe(200);
+        expect([value(last(management), 'authorization'), value(last(management), 'cookie')]).toEqual([GOOD, 'a=1']);
+      }
+  });
+
+  it('gives the portal the root and the monitor its own place, each as it knows its addresses', async () => {
+    for (const [asked, arrived] of [
+      ['/', '/'],
+      ['/api/health?view=status', '/api/health?view=status'],
+      ['/monitor/', '/'],
+      ['/monitor/api/health?view=status', '/api/health?view=status'],
+      ['/monitor/a%2fb', '/a%2fb'],
+      ['/monitors', '/monitors'],
+      ['/noderedx/', '/noderedx/'],
+    ] as const) {
+      await ask(to({ line: `GET ${asked}`, headers: ['Remote-User: webadmin', 'X-Forwarded-For: 192.0.2.9'] }));
+      expect(last(management)?.url).toBe(arrived);
+      expect([value(last(management), 'remote-user'), value(last(management), 'x-forwarded-for')]).toEqual([
+        undefined,
+        '127.0.0.1',
+      ]);
+    }
+    for (const place of ['/monitor', '/nodered'])
+      expect((await ask(to({ line: `GET ${place}` }))).headers.get('location')).toBe(`${place}/`);
+  });
+
+  it('lets nobody to the flow engine but by the door, without what signs in', async () => {
+    const line = 'GET /nodered/flows?a=1';
+    const lies = ['Cookie: __Host-holdfast=x', 'Remote-User: webadmin', 'remote_user: webadmin'];
+    for (const place of [
+      '/nodered/',
+      '//nodered/',
+      '/NodeRED/',
+      '/monitor/../nodered/',
+      '/nodered/../nodered/',
+      '/%6eodered/',
+    ]) {
+      const before = flows.arrived.length;
+      const { status } = await ask(to({ line: `GET ${place}`, headers: [`Authorization: ${BAD}`, ...lies] }));
+      expect([place, status, flows.arrived.length]).toEqual([
+        place,
+        /^\/(monitor|\/)/.test(place) ? status : 401,
+        before,
+      ]);
+    }
+    expect((await ask(to({ line, headers: [`Authorization: ${GOOD}`, ...lies] }))).status).toBe(200);
+    expect(last(management)?.url).toBe('/auth/verify?role=admin');
+    expect(last(flows)?.url).toBe('/flows?a=1');
+    const names = (last(flows)?.headers ?? []).map(([name]) => name);
+    expect(names.filter((name) => /^(authorization|cookie|remote.*)$/.test(name)).toSorted()).toEqual([
+      'remote-groups',
+      'remote-user',
+    ]);
+    expect(value(last(flows), 'remote-user')).toBe('ada');
+    const foreign = [`Authorization: ${GOOD}`, 'Origin: https://evil.test'];
+    expect((await ask(to({ line: 'POST /nodered/flows', headers: foreign }))).status).toBe(403);
+  });
+
+  it('redirects plain HTTP, and promises no browser that there will always be TLS', async () => {
+    const answer = await askPlain(to({ port: caddy.ports.http, host: ADDRESS, line: 'GET /x?y=1' }));
+    expect([answer.status, answer.headers.get('location')]).toEqual([308, `https://${ADDRESS}/x?y=1`]);
+    expect([answer.headers.get('server'), (await ask(to())).headers.get('strict-transport-security')]).toEqual([
+      undefined,
+      undefined,
+    ]);
+  });
+
+  it('takes up a new certificate without a restart, and hangs up on nobody', async () => {
+    const pid = caddy.pid();
+    const before = await servedSerial();
+
+    const signed = [`Authorization: ${GOOD}`];
+    const socket = await openTls(to());
+    let heard = '';
+    socket.on('data', (chunk: Buffer) => (heard += chunk.toString('latin1')));
+    socket.write(textOf(to({ line: 'GET /nodered/comms', headers: [...signed, ...WEBSOCKET] })));
+    await expect.poll(() => heard).toContain('101 Switching Protocols');
+
+    const slow = await openTls(to());
+    const whole = textOf(to({ line: 'POST /nodered/flows', headers: signed, body: 'first half, second half' }));
+    slow.write(whole.slice(0, -5));
+    await new Promise((written) => slow.write('', written));
+
+    await writeCertificate('2');
+    await eventually('the new certificate', async () => (await servedSerial()) !== before, 15_000);
+
+    slow.write(whole.slice(-5));
+    expect((await answerOf(slow)).status).toBe(200);
+    expect(last(flows)?.body).toBe('first half, second half');
+    socket.write('still here');
+    await expect.poll(() => heard).toMatch(/still here$/);
+    socket.destroy();
+    expect(caddy.pid()).toBe(pid);
+    expect((await ask(to())).status).toBe(200);
+  });
+
+  it('goes on with the certificate it has when the new one cannot be read, and says so', async () => {
+    const before = await servedSerial();
+    writeFileSync(join(caddy.certificates, 'tls.caddy'), 'tls /nowhere/server-3.pem /nowhere/server-3.key\n');
+    await eventually('the complaint', () => caddy.log().includes('/nowhere/server-3.pem'), 15_000);
+    expect(await servedSerial()).toBe(before);
+    await writeCertificate('4');
+    await eventually('the next certificate', async () => (await servedSerial()) !== before, 15_000);
+  });
+});
