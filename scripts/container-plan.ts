@@ -31,6 +31,7 @@ export const ROLES = {
   identity: 'identity.js',
   database: undefined,
   configuration: 'sync-retention.js',
+  'container-proxy': 'container-proxy.js',
 } as const;
 
 export type Role = keyof typeof ROLES;
@@ -128,6 +129,11 @@ const PLANS: Record<Role, (start: Start) => ContainerPlan> = {
     checked({ places, problems, given, layers }, OF_RETENTION, []);
     const values = OF_RETENTION.map((name) => [name, pick(layers, name)?.value] as const);
     return planned('configuration', defined(values));
+  },
+
+  'container-proxy': ({ given }) => {
+    const name = given.values['COMPOSE_PROJECT_NAME'];
+    return planned('container-proxy', name === undefined ? {} : { COMPOSE_PROJECT_NAME: name });
   },
 
   database({ home, places, problems, given, layers }) {

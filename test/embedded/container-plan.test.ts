@@ -75,6 +75,7 @@ const NEEDED: Record<Role, Variable[]> = {
   identity: ['IDENTITY_DB_PASSWORD', 'IDENTITY_SECRET_KEY', 'IDENTITY_TOKEN', 'LDAP_BIND_PASSWORD'],
   database: ['CORE_DB_PASSWORD', 'CORE_READER_PASSWORD', 'APP_DB_PASSWORD', 'IDENTITY_DB_PASSWORD'],
   configuration: [],
+  'container-proxy': [],
 };
 const EVERY_DATABASE = { HOLDFAST_DATABASES: 'cot,holdfast,identity' };
 
