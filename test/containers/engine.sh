@@ -17,7 +17,8 @@ inside='
   echo $$ >"$1/inside" && exec unshare --pid --fork --kill-child --mount-proc sh -c "$2" sh "$1" "$3"
 '
 engine='
-  dockerd --config-file "$1/daemon.json" --host "unix://$1/engine.sock" --data-root "$1/data" --exec-root "$1/exec" \
+  dockerd --config-file "$1/daemon.json" --host "unix://$1/engine.sock" --host unix:///run/docker.sock \
+    --data-root "$1/data" --exec-root "$1/exec" \
     --pidfile "$1/dockerd.pid" --storage-driver overlay2 --cgroup-parent "/$2" --exec-opt native.cgroupdriver=cgroupfs &
   exec cat
 '

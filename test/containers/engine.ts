@@ -94,6 +94,13 @@ export class ContainerEngine implements AsyncDisposable {
     return stdout.trim();
   }
 
+  /** Runs a program of this machine among the engine's processes and in its network. */
+  inside(program: string, ...args: string[]): Promise<string> {
+    const process = readFileSync(join(this.directory, 'inside'), 'utf8').trim();
+    const entered = ['--target', process, '--mount', '--net', '--pid'];
+    return must('nsenter', [...entered, program, ...args]);
+  }
+
   /** Ends it with all its containers and leaves nothing; may be called twice. */
   async [Symbol.asyncDispose](): Promise<void> {
     if (this.process.exitCode === null && this.process.signalCode === null) {
