@@ -97,7 +97,8 @@ export class ContainerEngine implements AsyncDisposable {
   /** Runs a program of this machine among the engine's processes and in its network. */
   inside(program: string, ...args: string[]): Promise<string> {
     const process = readFileSync(join(this.directory, 'inside'), 'utf8').trim();
-    const entered = ['--target', process, '--mount', '--net', '--pid'];
+    // The process itself stands outside of the numbers that it gives its children.
+    const entered = ['--target', process, '--mount', '--net', `--pid=/proc/${process}/ns/pid_for_children`];
     return must('nsenter', [...entered, program, ...args]);
   }
 
