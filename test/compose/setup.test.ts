@@ -229,7 +229,7 @@ describe.skipIf(obstacle !== undefined)(
       root.writeEnv(`SERVER_ADDRESS=cot.example.org\nDEPLOY_MODE=subdomain\nCOMPOSE_FILE=${SUBDOMAIN}\n`);
       const { status, stderr } = root.compose(['config', '--quiet']);
       expect(status).not.toBe(0);
-      expect(stderr).toMatch(/required variable \w+ is missing a value: is not set; \.\/scripts\/setup\.sh makes one/);
+      expect(stderr).toMatch(/required variable \w+ is missing a value: run \.\/scripts\/setup\.sh, which makes one/);
     });
 
     it('reads quoted values of .env as Holdfast does', () => {
