@@ -18,6 +18,8 @@ export interface PebbleOrder {
   /** Where it asks for the answers to HTTP-01. */
   httpPort: () => number;
   certificateSeconds?: number;
+  /** Names for which it refuses every order. All or none: after a refusal Pebble 2.4 fails at the orders of others. */
+  refused?: string[];
   /** PEBBLE_WFE_NONCEREJECT and its like. */
   env?: Record<string, string>;
 }
@@ -27,6 +29,7 @@ export interface Pebble {
   options(): string;
   /** Where every name points to from now on; an empty word is nowhere. */
   pointNamesTo(address: string): Promise<void>;
+  pointNameTo(host: string, address: string): Promise<void>;
   /** PEM of the root that it signs under in this run. */
   root(): Promise<string>;
   log(): string;
@@ -36,7 +39,8 @@ export interface Pebble {
 }
 
 /** Not started yet: Caddy's port may not be known. */
-export async function newPebble({ httpPort, certificateSeconds = 86_400, env = {} }: PebbleOrder): Promise<Pebble> {
+export async function newPebble(order: PebbleOrder): Promise<Pebble> {
+  const { httpPort, certificateSeconds = 86_400, refused = [], env = {} } = order;
   const pki = await testPki('CA of the test of ACME');
   const own = await pki.server('pebble');
   const directory = mkdtempSync(join(tmpdir(), 'holdfast-pebble-'));
@@ -68,8 +72,8 @@ export async function newPebble({ httpPort, certificateSeconds = 86_400, env = {
   }
 
   const ask = async (url: string): Promise<string> => (await request(url, { dispatcher: trusting })).body.text();
-  const setNames = async (path: string, ip: string): Promise<void> => {
-    const body = JSON.stringify({ ip });
+  const setNames = async (path: string, names: object): Promise<void> => {
+    const body = JSON.stringify(names);
     await (await request(`http://127.0.0.1:${dnsManagement}/${path}`, { method: 'POST', body })).body.text();
   };
 
@@ -84,6 +88,7 @@ export async function newPebble({ httpPort, certificateSeconds = 86_400, env = {
       tlsPort: 1,
       ocspResponderURL: '',
       certificateValidityPeriod: certificateSeconds,
+      domainBlocklist: refused,
     };
     writeFileSync(config, JSON.stringify({ pebble }));
     const off = ['-http01', '', '-https01', '', '-tlsalpn01', '', '-defaultIPv6', ''];
@@ -99,7 +104,7 @@ export async function newPebble({ httpPort, certificateSeconds = 86_400, env = {
     const moods = { PEBBLE_VA_NOSLEEP: '1', PEBBLE_WFE_NONCEREJECT: '0', PEBBLE_AUTHZREUSE: '0', ...env };
     run('pebble', ['-config', config, '-dnsserver', `127.0.0.1:${dns}`], moods);
     await answers('pebble', () => ask(`https://127.0.0.1:${acme}/dir`));
-    await answers('its name server', () => setNames('set-default-ipv4', '127.0.0.1'));
+    await answers('its name server', () => setNames('set-default-ipv4', { ip: '127.0.0.1' }));
   }
 
   async function stop(): Promise<void> {
@@ -115,7 +120,8 @@ export async function newPebble({ httpPort, certificateSeconds = 86_400, env = {
 
   return {
     options: () => `acme_ca https://127.0.0.1:${acme}/dir\nacme_ca_root ${pki.ca.certificateFile}\n`,
-    pointNamesTo: (address) => setNames('set-default-ipv4', address),
+    pointNamesTo: (address) => setNames('set-default-ipv4', { ip: address }),
+    pointNameTo: (host, address) => setNames('add-a', { host: `${host}.`, addresses: [address] }),
     root: () => ask(`https://127.0.0.1:${management}/roots/0`),
     log: () => log,
     start,

@@ -4,7 +4,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type Caddy, caddyMissing, newCaddy } from '../fakes/caddy.ts';
 import { type Arrived, type EchoAnswer, type EchoServer, startEcho } from '../fakes/echo-server.ts';
-import { newPebble, type Pebble, pebbleMissing } from '../fakes/pebble.ts';
+import { newPebble, type Pebble, pebbleMissing, type PebbleOrder } from '../fakes/pebble.ts';
 import { testPki } from '../fakes/test-pki.ts';
 import { eventually } from './embedded.ts';
 import { ask, type RawAnswer, type RawRequest } from './raw-request.ts';
@@ -36,8 +36,9 @@ export interface BehindCaddy {
 export interface BehindOrder {
   /** Settings of Caddy that put real upstreams in place of echoes. */
   env?: Record<string, string>;
-  certificateSeconds?: number;
-  pebbleEnv?: Record<string, string>;
+  pebble?: Omit<PebbleOrder, 'httpPort'>;
+  /** Before Caddy starts. */
+  meanwhile?: (pebble: Pebble) => Promise<void>;
   local?: Record<string, string>;
   certificateDirectory?: string;
 }
@@ -52,11 +53,7 @@ export async function behindCaddy(order: BehindOrder = {}): Promise<BehindCaddy>
     startEcho(),
   ]);
   let httpPort = 0;
-  const pebble = await newPebble({
-    httpPort: () => httpPort,
-    ...(order.certificateSeconds === undefined ? {} : { certificateSeconds: order.certificateSeconds }),
-    env: order.pebbleEnv ?? {},
-  });
+  const pebble = await newPebble({ ...order.pebble, httpPort: () => httpPort });
   const caddy = await newCaddy({
     mode: 'subdomain',
     serverAddress: ADDRESS,
@@ -78,6 +75,7 @@ export async function behindCaddy(order: BehindOrder = {}): Promise<BehindCaddy>
   }
   httpPort = caddy.ports.http;
   await pebble.start();
+  await order.meanwhile?.(pebble);
   await caddy.start();
   await caddy.healthy();
   const ca = await pebble.root();
@@ -106,17 +104,17 @@ export async function behindCaddy(order: BehindOrder = {}): Promise<BehindCaddy>
 }
 
 /** Until every host answers with a certificate of the public CA. */
-export async function issued({ ask: asked, caddy }: Pick<BehindCaddy, 'ask' | 'caddy'>): Promise<void> {
-  for (const name of HOSTS)
-    await eventually(
-      `a certificate for ${name}; ${caddy.log().slice(-2000)}`,
-      () =>
-        asked({ name }).then(
-          () => true,
-          () => false,
-        ),
-      30_000,
+export async function issued(proxy: Pick<BehindCaddy, 'ask'>): Promise<void> {
+  for (const name of HOSTS) await issuedFor(proxy, name);
+}
+
+export async function issuedFor({ ask: asked }: Pick<BehindCaddy, 'ask'>, name: string): Promise<void> {
+  const answers = (): Promise<boolean> =>
+    asked({ name }).then(
+      () => true,
+      () => false,
     );
+  await eventually(`a certificate for ${name}`, answers, 30_000);
 }
 
 export function asManagement({ url, headers }: Arrived): EchoAnswer {

@@ -1,7 +1,10 @@
 // No password reaches the core past the lock-out, whatever spelling a client chooses; with the real Caddy in front of echoes.
 
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { ADDRESS, BAD, behindCaddy, type BehindCaddy, GOOD, issued, proxyMissing } from './behind-caddy.ts';
+import { eventually } from './embedded.ts';
 
 let proxy: BehindCaddy;
 
@@ -145,5 +148,22 @@ describe.skipIf(proxyMissing !== undefined)(proxyMissing ?? 'the core behind the
       const { status } = await proxy.ask({ name: `takserver.${ADDRESS}`, line: `GET ${path}` });
       expect([status, proxy.core.arrived.at(-1)?.url]).toEqual([200, path]);
     }
+  });
+
+  it('is held to the CA that its last certificate came with, without a restart of the proxy', async () => {
+    const file = (name: string): string => join(proxy.caddy.certificates, name);
+    const own = readFileSync(file('ca.pem'), 'utf8');
+    const status = async (): Promise<number> => (await proxy.ask({ enrollment: true })).status;
+    const renewed = (serial: number, ca: string): void => {
+      writeFileSync(file('ca.pem'), ca);
+      writeFileSync(file('tls.caddy'), `tls /certificate/server-${serial}.pem /certificate/server-${serial}.key\n`);
+    };
+    const pid = proxy.caddy.pid();
+    expect(await status()).toBe(200);
+    renewed(2, proxy.ca);
+    await eventually('the other CA', async () => (await status()) === 502, 15_000);
+    renewed(3, own);
+    await eventually('its own CA', async () => (await status()) === 200, 15_000);
+    expect(proxy.caddy.pid()).toBe(pid);
   });
 });

@@ -87,7 +87,7 @@ function isWhole(text: string): boolean {
   const end = text.indexOf('\r\n\r\n');
   if (end === -1) return false;
   const head = text.slice(0, end);
-  if (/^HTTP\/1\.1 101 /.test(head)) return true;
+  if (head.startsWith('HTTP/1.1 101 ')) return true;
   const body = text.slice(end + 4);
   const [, length] = /^content-length: *(\d+)\r?$/im.exec(head) ?? [];
   if (length !== undefined) return Buffer.byteLength(body) >= Number(length);
