@@ -24,7 +24,7 @@ const route = apiRoute(
     },
     responses: { 200: jsonAnswer('Names, or lines oldest first', z.union([namesSchema, tailSchema])) },
   },
-  { access: 'admin', fails: ['not_found', 'invalid'] },
+  { access: 'admin', fails: ['not_found', 'invalid', 'not_supported'] },
 );
 
 /** Adds the route of this file. */

@@ -13,8 +13,8 @@ interface Measurement {
 }
 
 /**
- * The file systems of these paths, which are looked at one after the other; a path that does not exist counts where it
- * would be made. A file system that hangs holds one thread, and until it answers each call fails at once.
+ * The file systems of these paths, which are looked at one after the other; a path that does not exist, or that this
+ * user may not look into, counts where its parent lies. A file system that hangs holds one thread, and until it answers each call fails at once.
  */
 export function diskUse(paths: () => string[], options: { withinMs?: number } = {}): Disks {
   const { withinMs = 5000 } = options;
@@ -52,7 +52,7 @@ async function within(measurement: Measurement, remainingMs: number): Promise<Di
 }
 
 async function measure(paths: readonly string[], looking: (path: string) => void): Promise<DiskUse[]> {
-  const mounts = await mountPoints();
+  const mounts = await mountsOfProc();
   const found = new Map<number, DiskUse>();
   for (const path of paths) {
     looking(path);
@@ -63,15 +63,34 @@ async function measure(paths: readonly string[], looking: (path: string) => void
       found.set(device, { mount: mountOf(place, mounts), paths: [path], ...(await fill(place)) });
     else known.paths.push(path);
   }
-  return [...found.values()];
+  return withoutOverlays([...found.values()], mounts);
+}
+
+/** The root of a container is an overlay on the file system of the engine, where its volumes lie too: not counted twice. */
+function withoutOverlays(uses: DiskUse[], mounts: readonly Mount[]): DiskUse[] {
+  const isOverlay = ({ mount }: DiskUse): boolean =>
+    mounts.findLast(({ point }) => point === mount)?.type === 'overlay';
+  const plain = uses.filter((use) => !isOverlay(use));
+  const rest = uses.filter(isOverlay).filter((overlay) => {
+    const below = plain.find((use) => isAlike(use, overlay));
+    below?.paths.push(...overlay.paths);
+    return below === undefined;
+  });
+  return [...rest, ...plain];
+}
+
+function isAlike(one: DiskUse, other: DiskUse): boolean {
+  const sizeBytes = one.total_bytes;
+  return sizeBytes === other.total_bytes && Math.abs(one.free_bytes - other.free_bytes) <= sizeBytes / 100;
 }
 
 async function nearestExisting(path: string): Promise<string> {
   try {
     return await realpath(path);
   } catch (error) {
-    const missing = codeOf(error) === 'ENOENT' || codeOf(error) === 'ENOTDIR';
-    if (!missing || path === '/') throw error;
+    // What another user keeps to itself lies on the file system of its parent, as far as can be seen.
+    const unseen = ['ENOENT', 'ENOTDIR', 'EACCES'].includes(codeOf(error) ?? '');
+    if (!unseen || path === '/') throw error;
     return nearestExisting(dirname(path));
   }
 }
@@ -92,10 +111,20 @@ function percentage(used: number, free: number): number {
   return used + free === 0 ? 0 : Math.floor((used / (used + free)) * 1000) / 10;
 }
 
+interface Mount {
+  point: string;
+  /** The kernel's word for the file system: ext4, overlay. */
+  type: string;
+}
+
 /** Empty where there is no /proc. */
-async function mountPoints(): Promise<string[]> {
+async function mountsOfProc(): Promise<Mount[]> {
   const lines = (await readFile('/proc/self/mountinfo', 'utf8').catch(() => '')).split('\n');
-  return lines.flatMap((line) => line.split(' ')[4] ?? []).map(unescapeOctal);
+  return lines.flatMap((line) => {
+    const point = line.split(' ')[4];
+    const type = / - (\S+) /.exec(line)?.[1] ?? '';
+    return point === undefined ? [] : [{ point: unescapeOctal(point), type }];
+  });
 }
 
 /** The kernel writes a space in a mount point as `\040`. */
@@ -103,7 +132,8 @@ function unescapeOctal(text: string): string {
   return text.replace(/\\([0-7]{3})/g, (_, digits: string) => String.fromCharCode(Number.parseInt(digits, 8)));
 }
 
-function mountOf(place: string, mounts: readonly string[]): string {
-  const above = mounts.filter((mount) => place === mount || place.startsWith(mount === '/' ? '/' : `${mount}/`));
+function mountOf(place: string, mounts: readonly Mount[]): string {
+  const points = mounts.map(({ point }) => point);
+  const above = points.filter((mount) => place === mount || place.startsWith(mount === '/' ? '/' : `${mount}/`));
   return above.toSorted((one, other) => other.length - one.length)[0] ?? place;
 }

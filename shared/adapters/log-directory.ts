@@ -2,15 +2,19 @@
 
 import { open, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
+import { AppError } from '../domain/app-error.ts';
 import type { LogFiles } from '../ports/log-files.ts';
 
 const CHUNK = 64 * 1024;
 const MAX_TAIL_BYTES = 4 * 1024 * 1024;
 
-/** Log files below `directory`; without a directory there are none. */
+const NO_DIRECTORY =
+  'Logs are not shown here: LOG_DIR is not set. In containers the engine keeps them: docker compose logs --tail 100 NAME, and docker compose ps shows the names.';
+
+/** Log files below `directory`; without a directory each question is refused with `not_supported`. */
 export function logDirectory(directory: string | undefined): LogFiles {
   async function names(): Promise<string[]> {
-    if (directory === undefined) return [];
+    if (directory === undefined) throw new AppError('not_supported', NO_DIRECTORY);
     const entries = await readdir(directory, { withFileTypes: true });
     return entries
       .filter((entry) => entry.isFile() && entry.name.endsWith('.log'))
@@ -19,7 +23,8 @@ export function logDirectory(directory: string | undefined): LogFiles {
   }
 
   async function tail(name: string, lines: number): Promise<string[] | undefined> {
-    if (directory === undefined || !(await names()).includes(name)) return undefined;
+    const known = await names();
+    if (directory === undefined || !known.includes(name)) return undefined;
     return lastLines(join(directory, `${name}.log`), lines);
   }
 

@@ -85,11 +85,11 @@ function lookAt(endpoint: TlsEndpoint, own: Own, limit: AbortSignal, within: str
   });
 }
 
-function open({ host, port }: TlsEndpoint, ownPem: string | undefined): TLSSocket {
+function open({ host, port, address = host }: TlsEndpoint, ownPem: string | undefined): TLSSocket {
   // An own authority may be an intermediate one, as TAK Server's scripts make it: that it is in the file is enough.
   const own = { ca: [...getCACertificates('default'), ownPem ?? ''], allowPartialTrustChain: true };
   const servername = isIP(host) === 0 ? host : '';
-  const options = { host, port, servername, rejectUnauthorized: false, requestOCSP: true };
+  const options = { host: address, port, servername, rejectUnauthorized: false, requestOCSP: true };
   return connect(ownPem === undefined ? options : { ...options, ...own });
 }
 
@@ -118,7 +118,8 @@ function describeFailure({ host, port }: TlsEndpoint, error: Error & { reason?: 
 }
 
 function unreachable(error: string): TlsState {
-  return { reachable: false, trusted: false, error, expires_at: undefined, subject: undefined, issuer: undefined };
+  const nothing = { expires_at: undefined, subject: undefined, issuer: undefined, fingerprint: undefined };
+  return { reachable: false, trusted: false, error, ...nothing };
 }
 
 function judge(host: string, { raw, refusal }: Exclude<Sight, { failure: string }>, own: Own): TlsState {
@@ -132,6 +133,7 @@ function judge(host: string, { raw, refusal }: Exclude<Sight, { failure: string 
     expires_at: certificate.validToDate.toISOString(),
     subject: oneLine(certificate.subject),
     issuer: oneLine(certificate.issuer),
+    fingerprint: certificate.fingerprint256,
   };
 }
 

@@ -49,6 +49,6 @@ export function takenBack(
   if (source === 'command line')
     return variable === undefined
       ? `Remove the flag -c ${name}=... from the start of the server, and restart it.`
-      : `Restart the server with the stack (scripts/stop.sh, scripts/start.sh), so that ${variable} becomes its flag.`;
+      : `Restart the server with the stack (scripts/stop.sh and scripts/start.sh, with containers docker compose up -d), so that ${variable} becomes its flag.`;
   return set;
 }

@@ -66,6 +66,6 @@ function restartFindings(names: readonly string[]): Fact[] {
   if (names.length === 0) return [];
   const says = `${names.join(', ')} changed in the configuration and will count from the next start of the server`;
   const remedy =
-    'Restart the server at a quiet time (the stack: scripts/stop.sh, scripts/start.sh), or take the change back in the file that has it.';
+    'Restart the server at a quiet time (scripts/stop.sh and scripts/start.sh, with containers docker compose restart core-database), or take the change back in the file that has it.';
   return [{ kind: 'fact', status: 'note', says, remedy }];
 }

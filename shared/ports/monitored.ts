@@ -29,6 +29,11 @@ import type { Schedules } from './schedules.ts';
 import type { State } from './state.ts';
 import type { TlsEndpoint, TlsEndpoints } from './tls-endpoints.ts';
 
+export interface WantedContainer {
+  /** Of the reverse proxy, as it is met from here; undefined where TRUSTED_PROXIES names no single address. */
+  proxyAddress: string | undefined;
+}
+
 /** What the settings ask for, as far as health compares it with what is. */
 export interface Wanted {
   tuning: DatabaseTuning;
@@ -42,6 +47,8 @@ export interface Wanted {
   /** Addresses that count as this machine's although no interface has them (behind NAT). */
   publicAddresses: string[];
   tlsEndpoints: TlsEndpoint[];
+  /** Our own container, whose interfaces and files are not those of the machine; undefined outside of containers. */
+  container: WantedContainer | undefined;
   /** Where the core is met; undefined where its variable is not set. */
   coreEndpoints: Record<'api' | 'enrollment' | 'streaming', TlsEndpoint | undefined>;
 }

@@ -5,6 +5,8 @@ export interface TlsEndpoint {
   name: string;
   host: string;
   port: number;
+  /** Where to connect to, when not to what the name leads to. */
+  address?: string;
   /** Which authorities count: `public` those of the system, `own` these and the stack's own CA. */
   trust: 'public' | 'own';
 }
@@ -20,6 +22,8 @@ export interface TlsState {
   expires_at: string | undefined;
   subject: string | undefined;
   issuer: string | undefined;
+  /** SHA-256 of the certificate, upper case with colons; undefined when not reachable. */
+  fingerprint?: string | undefined;
 }
 
 export interface TlsEndpoints {

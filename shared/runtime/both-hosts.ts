@@ -17,6 +17,7 @@ import { stateDatabase } from '../adapters/state-database.ts';
 import { vacuumFacts } from '../adapters/vacuum-facts.ts';
 import type { LoadedSettings } from '../config/load-settings.ts';
 import { showSettings } from '../config/shown-settings.ts';
+import type { Mode } from '../config/setting-rules.ts';
 import type { Thresholds } from '../domain/thresholds.ts';
 import type { Deps } from '../http/deps.ts';
 import type { ClockSource } from '../ports/clock-source.ts';
@@ -34,6 +35,7 @@ export interface HostFacts {
   thresholds: Thresholds;
   /** The address of --listen. */
   listen: string | undefined;
+  mode: Mode;
   nodeVersion: string;
   /** Of this machine, which is the core's too. */
   timeZone: string;
@@ -109,7 +111,8 @@ type Shared = Pick<
 };
 
 export function sharedDeps(facts: HostFacts): Shared {
-  const { startedAt, loaded, thresholds, listen, nodeVersion, timeZone, core, figures, state, exclusive, smtp } = facts;
+  const { startedAt, loaded, thresholds, listen, mode, nodeVersion, timeZone, core, figures, state, exclusive, smtp } =
+    facts;
   const { settings, sources } = loaded;
   const notify = outletsOf(settings, smtp);
   const database = coreDatabase(core);
@@ -138,9 +141,9 @@ export function sharedDeps(facts: HostFacts): Shared {
     vacuumFacts: vacuumFacts(core.runSizes ?? core.run),
     opsJobs: opsJobTable(state),
     notify,
-    place: placeOf(settings, listen),
+    place: placeOf(settings, listen, mode),
     monitored: {
-      wanted: wantedOf(settings, listen),
+      wanted: wantedOf(settings, { listen, mode }),
       now: () => new Date(),
       coreDatabase: database,
       state: stateDatabase(state),

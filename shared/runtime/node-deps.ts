@@ -84,6 +84,7 @@ export function nodeDeps({
     loaded: configuration,
     thresholds,
     listen: handover.tls?.address,
+    mode: handover.mode,
     nodeVersion: process.versions.node,
     timeZone: ownTimeZone(),
     figures: keptDatabase(settings.CORE_DATABASE_URL, FIGURES),

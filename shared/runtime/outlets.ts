@@ -2,6 +2,7 @@
 
 import { resendNotifier } from '../adapters/resend.ts';
 import { brevoNotifier, twilioNotifier } from '../adapters/sms-http.ts';
+import type { Mode } from '../config/setting-rules.ts';
 import type { Settings } from '../config/settings.ts';
 import type { Place } from '../domain/alert-message.ts';
 import { isEmailAddress, readSender, senderInWords } from '../domain/email-address.ts';
@@ -61,9 +62,11 @@ export function senderOf({ ALERT_EMAIL_FROM: from, SMTP_URL: url, SERVER_ADDRESS
 }
 
 /** `listen` is the address of --listen, on which the API speaks TLS. */
-export function placeOf(settings: Settings, listen: string | undefined): Place {
+export function placeOf(settings: Settings, listen: string | undefined, deployed: Mode = 'embedded'): Place {
   const { SERVER_ADDRESS: address = '127.0.0.1', DEPLOY_MODE: mode, API_PORT: port } = settings;
   if (mode === 'subdomain') return { name: address, url: `https://monitor.${address}` };
+  // The port of management itself is not bound on the machine.
+  if (deployed !== 'embedded') return { name: address, url: `https://${urlHost(address)}` };
   const open = listen !== undefined && !isWildcardAddress(listen) ? listen : address;
   if (listen !== undefined) return { name: address, url: `https://${urlHost(open)}:${port}` };
   return {

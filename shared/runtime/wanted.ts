@@ -1,19 +1,23 @@
 // From the settings to what health compares with what is: the tuning, the public names, the TLS endpoints, the core.
 
+import type { Mode } from '../config/setting-rules.ts';
 import type { Settings } from '../config/settings.ts';
 import { isIpAddress, isWildcardAddress, urlHost } from '../domain/host-name.ts';
 import type { Secret } from '../domain/secret.ts';
-import type { Wanted } from '../ports/monitored.ts';
+import type { Wanted, WantedContainer } from '../ports/monitored.ts';
 import type { WantedRetention } from '../ports/retention-files.ts';
 import type { TlsEndpoint } from '../ports/tls-endpoints.ts';
 
 const STREAMING_PORT = 8089;
+/** In the containers; CORE_ENROLLMENT_PORT is that of the machine. */
+const ENROLLMENT_PORT = 8446;
 /** The hosts of subdomain mode below SERVER_ADDRESS. */
 const SUBDOMAINS = ['monitor', 'nodered', 'takserver'];
 
 /** `listen` is the address of --listen, on which the API speaks TLS. */
-export function wantedOf(settings: Settings, listen: string | undefined): Wanted {
+export function wantedOf(settings: Settings, { listen, mode }: { listen: string | undefined; mode: Mode }): Wanted {
   const hosts = publicHosts(settings);
+  const container = mode === 'embedded' ? undefined : containerOf(settings);
   return {
     tuning: {
       scaleFactor: settings.DB_AUTOVACUUM_SCALE_FACTOR,
@@ -25,7 +29,11 @@ export function wantedOf(settings: Settings, listen: string | undefined): Wanted
     databaseHost: hostOf(settings.CORE_DATABASE_URL),
     publicNames: hosts.filter((host) => !isIpAddress(host)),
     publicAddresses: settings.PUBLIC_ADDRESSES ?? [],
-    tlsEndpoints: tlsEndpointsOf(settings, hosts, listen),
+    tlsEndpoints: [
+      ...(container === undefined ? publishedHosts(settings, hosts) : throughProxy(settings, hosts, container)),
+      ...ownEndpoints(settings, listen),
+    ],
+    container,
     coreEndpoints: {
       api: ownEndpoint(settings.CORE_API_URL),
       enrollment: ownEndpoint(settings.CORE_ENROLLMENT_URL),
@@ -55,15 +63,40 @@ function publicHosts({ SERVER_ADDRESS: address, DEPLOY_MODE: mode }: Settings): 
   return mode === 'subdomain' ? [address, ...SUBDOMAINS.map((name) => `${name}.${address}`)] : [address];
 }
 
-function tlsEndpointsOf(settings: Settings, hosts: readonly string[], listen: string | undefined): TlsEndpoint[] {
+function containerOf({ TRUSTED_PROXIES: proxies = [] }: Settings): WantedContainer {
+  return { proxyAddress: proxies.find(isIpAddress) };
+}
+
+function publishedHosts({ DEPLOY_MODE: mode }: Settings, hosts: readonly string[]): TlsEndpoint[] {
+  return mode === 'subdomain' ? hosts.map((host) => endpointOf(`https://${host}`, 'public')) : [];
+}
+
+/**
+ * Asked at the proxy itself, by its public names: many a network does not lead a container back to the machine that it runs
+ * on. In direct mode 8446 is the core's own.
+ */
+function throughProxy(settings: Settings, hosts: readonly string[], { proxyAddress }: WantedContainer): TlsEndpoint[] {
+  const { SERVER_ADDRESS: name, DEPLOY_MODE: mode, CORE_ENROLLMENT_PORT: port, CORE_ENROLLMENT_URL: core } = settings;
+  if (name === undefined) return [];
+  const isDirect = mode === 'direct';
+  const trust = isDirect ? 'own' : 'public';
+  const at = (address: string | undefined) => (address === undefined ? {} : { address });
+  const shown = (of: string): string => `https://${urlHost(of)}`;
+  const enrollment = { name: `${shown(name)}:${port}`, host: name, trust } as const;
+  const coreUrl = core === undefined ? undefined : endpointOf(core, trust);
+  return [
+    ...hosts.map((host) => ({ name: shown(host), host, port: 443, trust, ...at(proxyAddress) }) as const),
+    isDirect
+      ? { ...enrollment, port: coreUrl?.port ?? ENROLLMENT_PORT, ...at(coreUrl?.host) }
+      : { ...enrollment, port: proxyAddress === undefined ? port : ENROLLMENT_PORT, ...at(proxyAddress) },
+  ];
+}
+
+function ownEndpoints(settings: Settings, listen: string | undefined): TlsEndpoint[] {
   const own = [settings.CORE_API_URL, settings.CORE_ENROLLMENT_URL, settings.CORE_STREAMING_URL];
   const api = isWildcardAddress(listen ?? '') ? '127.0.0.1' : listen;
   if (api !== undefined) own.unshift(`https://${urlHost(api)}:${settings.API_PORT}`);
-  const published = settings.DEPLOY_MODE === 'subdomain' ? hosts.map((host) => `https://${host}`) : [];
-  return [
-    ...published.map((url) => endpointOf(url, 'public')),
-    ...own.flatMap((url) => (url === undefined ? [] : [endpointOf(url, 'own')])),
-  ];
+  return own.flatMap((url) => (url === undefined ? [] : [endpointOf(url, 'own')]));
 }
 
 function ownEndpoint(url: string | undefined): TlsEndpoint | undefined {

@@ -42,6 +42,7 @@ export function workerdDeps(env: WorkerEnv): Deps {
     loaded,
     thresholds,
     listen: handover.tls?.address,
+    mode: handover.mode,
     nodeVersion,
     timeZone,
     figures: freshConnections(settings.CORE_DATABASE_URL, { ...FIGURES, uncoded }),

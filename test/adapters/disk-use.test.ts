@@ -2,7 +2,7 @@ import { execFileSync, spawnSync } from 'node:child_process';
 import { closeSync, existsSync, mkdirSync, mkdtempSync, openSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { diskUse } from '../../shared/adapters/disk-use.ts';
 import type { DiskUse } from '../../shared/ports/disks.ts';
@@ -114,6 +114,38 @@ describe('the use of a disk', () => {
       ]);
     },
   );
+
+  it.runIf(mayMount)(
+    'counts an overlay as what it lies on, as the root of a container lies beside its volumes',
+    async ({ skip }) => {
+      const below = mountMemory('below');
+      for (const each of ['upper', 'work', 'lower', 'volume']) mkdirSync(join(below, each));
+      const place = join(directory, 'overlay');
+      mkdirSync(place);
+      const layers = `lowerdir=${below}/lower,upperdir=${below}/upper,workdir=${below}/work`;
+      if (spawnSync('mount', ['-t', 'overlay', '-o', layers, 'holdfast-test', place]).status !== 0)
+        skip('no overlays here');
+      mounted.push(place);
+      const paths = [place, join(below, 'volume')];
+      const found = await diskUse(() => paths).use();
+      expect(found.map((each) => [each.mount, each.paths])).toEqual([[below, [join(below, 'volume'), place]]]);
+      expect((await only(place)).mount).toBe(place);
+      const apart = mountMemory('apart', 'size=2m');
+      expect(await diskUse(() => [place, apart]).use()).toHaveLength(2);
+    },
+  );
+
+  it.runIf(process.getuid?.() === 0)('is that of the parent for a directory of another user', async () => {
+    const hidden = mkdtempSync(join(tmpdir(), 'holdfast-hidden-'));
+    mkdirSync(join(hidden, 'pgdata'));
+    const script = `const { diskUse } = await import(${JSON.stringify(resolve('shared/adapters/disk-use.ts'))});
+      process.setgroups([]); process.setgid(65534); process.setuid(65534);
+      console.log(JSON.stringify(await diskUse(() => [process.argv[1]]).use()));`;
+    const path = join(hidden, 'pgdata', 'pg_wal');
+    const told = execFileSync(process.execPath, ['--input-type=module', '-e', script, path], { encoding: 'utf8' });
+    expect(JSON.parse(told)).toMatchObject([{ paths: [path] }]);
+    rmSync(hidden, { recursive: true });
+  });
 
   it('asks for the paths anew each time', async () => {
     const paths = ['/'];

@@ -46,7 +46,14 @@ describe('the log directory', () => {
     for (const count of [1, 200, 5000]) expect(await logs.tail('large', count)).toEqual(many.slice(-count));
   });
 
-  it('is empty without a directory', async () => expect(await logDirectory(undefined).names()).toEqual([]));
+  it('says without a directory where logs are instead', async () => {
+    const logs = logDirectory(undefined);
+    for (const asked of [logs.names(), logs.tail('core', 5)])
+      await expect(asked).rejects.toMatchObject({
+        code: 'not_supported',
+        message: expect.stringContaining('docker compose logs'),
+      });
+  });
 });
 
 describe('assets', () => {

@@ -1,4 +1,5 @@
 import { spawn, spawnSync } from 'node:child_process';
+import { X509Certificate } from 'node:crypto';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer as createHttpServer } from 'node:http';
@@ -100,7 +101,17 @@ describe('a trusted endpoint', () => {
       expires_at: new Date(Math.floor(good.certificate.notAfter.getTime() / 1000) * 1000).toISOString(),
       subject: 'CN=good, O=Holdfast test',
       issuer: 'CN=own root, O=Holdfast test',
+      fingerprint: new X509Certificate(good.pem).fingerprint256,
     });
+  });
+
+  it('may be asked at another address than that of its name', async () => {
+    const leaf = await issue('elsewhere', root, { names: ['cot.example.org'] });
+    const { port, seen } = await serve(leaf);
+    const endpoint = { name: 'it', host: 'cot.example.org', port, trust: 'own', address: '127.0.0.1' } as const;
+    const state = await tlsEndpoints({ ownCaFile: caFile }).inspect(endpoint);
+    expect(state).toMatchObject({ trusted: true, error: undefined });
+    await expect.poll(() => seen.names).toEqual(['cot.example.org']);
   });
 
   it('may be an IP address that the certificate names, and is then asked without a server name', async () => {

@@ -114,6 +114,7 @@ export function world(): World {
       publicNames: [],
       publicAddresses: [],
       tlsEndpoints: [],
+      container: undefined,
       coreEndpoints: CORE_ENDPOINTS,
     },
     databaseError: undefined,
@@ -281,8 +282,8 @@ export function fakeMonitored(of: World): Monitored {
       return files === undefined ? undefined : { certificates: async () => valueOf(files) };
     },
     tls: {
-      inspect: async ({ name }) => {
-        const state = of.tls[name];
+      inspect: async ({ name, address }) => {
+        const state = of.tls[address === undefined ? name : `${name} at ${address}`];
         if (state === undefined) throw new Error(`no such endpoint in this world: ${name}`);
         return state;
       },

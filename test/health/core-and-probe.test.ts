@@ -145,7 +145,7 @@ describe('core', () => {
   it('knows from the settings the host of its database, and nothing else of that URL', () => {
     const values = { CORE_DATABASE_URL: 'postgres://reader:a-long-password@[2001:db8::5]:5433/cot' };
     const { settings } = loadSettings([{ source: 'environment', values }], 'embedded');
-    const wanted = wantedOf(settings, undefined);
+    const wanted = wantedOf(settings, { listen: undefined, mode: 'embedded' });
     expect(wanted.databaseHost).toBe('2001:db8::5');
     expect(JSON.stringify(wanted)).not.toContain('a-long-password');
   });
@@ -153,7 +153,7 @@ describe('core', () => {
   it('knows from the settings where the core is', () => {
     const values = { CORE_API_URL: 'https://cot.example.org:8443', CORE_STREAMING_URL: 'tls://cot.example.org' };
     const { settings } = loadSettings([{ source: 'environment', values }], 'embedded');
-    expect(wantedOf(settings, undefined).coreEndpoints).toEqual({
+    expect(wantedOf(settings, { listen: undefined, mode: 'embedded' }).coreEndpoints).toEqual({
       api: { name: 'https://cot.example.org:8443', host: 'cot.example.org', port: 8443, trust: 'own' },
       enrollment: undefined,
       streaming: { name: 'tls://cot.example.org', host: 'cot.example.org', port: 8089, trust: 'own' },

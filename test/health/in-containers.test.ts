@@ -1,0 +1,144 @@
+// What health can and cannot see from inside a container: its own interfaces, files and routes are not those of the machine.
+
+import { describe, expect, it } from 'vitest';
+import { loadSettings } from '../../shared/config/load-settings.ts';
+import { DEFAULT_THRESHOLDS } from '../../shared/config/thresholds.ts';
+import { healthModuleOf } from '../../shared/health/index.ts';
+import type { Measurement } from '../../shared/ports/health-cache.ts';
+import type { TlsState } from '../../shared/ports/tls-endpoints.ts';
+import { placeOf } from '../../shared/runtime/outlets.ts';
+import { wantedOf } from '../../shared/runtime/wanted.ts';
+import { fakeMonitored, history, type World, world } from '../fakes/monitored.ts';
+
+const NAME = 'cot.example.org';
+const PROXY = '172.30.64.2';
+const PUBLIC = '198.51.100.7';
+const silent: TlsState = {
+  reachable: false,
+  trusted: false,
+  error: 'does not answer on port 443 within 5 s',
+  expires_at: undefined,
+  subject: undefined,
+  issuer: undefined,
+};
+const shows = (fingerprint: string): TlsState => ({
+  ...silent,
+  reachable: true,
+  error: undefined,
+  trusted: true,
+  fingerprint,
+});
+
+async function measure(name: string, change: (of: World) => void): Promise<Measurement> {
+  const of = world();
+  of.wanted.container = { proxyAddress: PROXY };
+  change(of);
+  const module = healthModuleOf(name);
+  if (module === undefined) throw new Error(name);
+  return module.measure(fakeMonitored(of), DEFAULT_THRESHOLDS, history());
+}
+
+describe('dns inside a container', () => {
+  const dns = async (
+    addresses: string[],
+    shown: Record<string, TlsState>,
+    change: (of: World) => void = () => undefined,
+  ) =>
+    measure('dns', (of) => {
+      of.wanted.publicNames = [NAME];
+      of.addresses = { [NAME]: addresses };
+      // The interfaces of a container are nobody's public addresses.
+      of.ownAddresses = ['127.0.0.1', '172.30.64.130'];
+      of.tls = Object.fromEntries(Object.entries(shown).map(([at, state]) => [`https://${NAME} at ${at}`, state]));
+      change(of);
+    });
+
+  it('is ok where the name leads to the certificate of our own proxy', async () => {
+    const { status, message } = await dns([PUBLIC], { [PROXY]: shows('AA'), [PUBLIC]: shows('AA') });
+    expect([status, message]).toEqual(['ok', '1 name of this server leads to this machine.']);
+  });
+
+  it('complains of an address that shows another certificate', async () => {
+    const addresses = [PUBLIC, '203.0.113.9'];
+    const shown = { [PROXY]: shows('AA'), [PUBLIC]: shows('AA'), '203.0.113.9': shows('BB') };
+    const { status, message } = await dns(addresses, shown);
+    expect([status, message]).toEqual(['warning', expect.stringContaining('leads to 203.0.113.9')]);
+  });
+
+  it('is a note, neither ok nor an alarm, where nothing answers from inside, and where our proxy shows nothing', async () => {
+    for (const shown of [
+      { [PROXY]: shows('AA'), [PUBLIC]: silent },
+      { [PROXY]: silent, [PUBLIC]: shows('AA') },
+    ]) {
+      const { status, message } = await dns([PUBLIC], shown);
+      expect([status, message]).toEqual(['note', expect.stringMatching(/is not known: .*PUBLIC_ADDRESSES/)]);
+    }
+    const unknown = await dns([PUBLIC], {}, (of) => (of.wanted.container = { proxyAddress: undefined }));
+    expect(unknown.status).toBe('note');
+  });
+
+  it('compares with PUBLIC_ADDRESSES alone where they are named, and asks nobody', async () => {
+    const named = (of: World): void => void (of.wanted.publicAddresses = [PUBLIC]);
+    expect((await dns([PUBLIC], {}, named)).status).toBe('ok');
+    expect((await dns(['203.0.113.9'], {}, named)).status).toBe('warning');
+  });
+
+  it('complains of a name without an address', async () => expect((await dns([], {})).status).toBe('warning'));
+});
+
+describe('config inside a container', () => {
+  it('does not claim to know .env', async () => {
+    const { status, message } = await measure('config', () => undefined);
+    expect([status, message]).toEqual([
+      'ok',
+      expect.stringMatching(/cannot be seen from inside: docker compose up -d/),
+    ]);
+  });
+});
+
+describe('the public endpoints of containers', () => {
+  function wanted(mode: 'direct' | 'subdomain', more: Record<string, string> = {}) {
+    const values = {
+      SERVER_ADDRESS: NAME,
+      DEPLOY_MODE: mode,
+      TRUSTED_PROXIES: PROXY,
+      CORE_ENROLLMENT_PORT: '9446',
+      CORE_ENROLLMENT_URL: 'https://core:8446',
+      ...more,
+    };
+    const { settings } = loadSettings([{ source: 'environment', values }], 'light');
+    return wantedOf(settings, { listen: undefined, mode: 'light' });
+  }
+
+  it('are in subdomain mode each host and the enrollment port, publicly trusted, asked at the proxy', () => {
+    const at = { trust: 'public', address: PROXY };
+    const hosts = [NAME, ...['monitor', 'nodered', 'takserver'].map((each) => `${each}.${NAME}`)];
+    expect(wanted('subdomain').tlsEndpoints).toEqual([
+      ...hosts.map((host) => ({ name: `https://${host}`, host, port: 443, ...at })),
+      { name: `https://${NAME}:9446`, host: NAME, port: 8446, ...at },
+      { name: 'https://core:8446', host: 'core', port: 8446, trust: 'own' },
+    ]);
+  });
+
+  it('are in direct mode the one host at the proxy and the enrollment port at the core, of the own CA', () => {
+    const expected = [
+      { name: `https://${NAME}`, host: NAME, port: 443, trust: 'own', address: PROXY },
+      { name: `https://${NAME}:9446`, host: NAME, port: 8446, trust: 'own', address: 'core' },
+    ];
+    expect(wanted('direct').tlsEndpoints.slice(0, 2)).toEqual(expected);
+    expect(wanted('direct', { SERVER_ADDRESS: PUBLIC }).tlsEndpoints[0]?.host).toBe(PUBLIC);
+    expect(wanted('direct', { SERVER_ADDRESS: '2001:db8::5' }).tlsEndpoints[0]?.name).toBe('https://[2001:db8::5]');
+  });
+
+  it('are asked by their names where no single proxy is known', () => {
+    const [first, , , , enrollment] = wanted('subdomain', { TRUSTED_PROXIES: '172.30.64.0/24' }).tlsEndpoints;
+    expect(first).toEqual({ name: `https://${NAME}`, host: NAME, port: 443, trust: 'public' });
+    expect(enrollment).toEqual({ name: `https://${NAME}:9446`, host: NAME, port: 9446, trust: 'public' });
+  });
+
+  it('are where messages lead to, not the port of management, which the machine does not bind', () => {
+    const values = { SERVER_ADDRESS: NAME, DEPLOY_MODE: 'direct', LISTEN_ADDRESS: '0.0.0.0' };
+    const { settings } = loadSettings([{ source: 'environment', values }], 'light');
+    expect(placeOf(settings, undefined, 'light').url).toBe(`https://${NAME}`);
+  });
+});
