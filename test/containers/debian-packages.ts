@@ -8,7 +8,7 @@ const MIRROR = 'http://deb.debian.org/debian';
 
 /** A Debian with nothing in it but what the package system needs, as an archive. */
 export async function debianRoot(release: string, archive: string): Promise<void> {
-  const small = ['--variant=minbase', '--mode=root', '--dpkgopt=force-unsafe-io', '--include=ca-certificates,tzdata'];
+  const small = ['--variant=minbase', '--mode=root', '--dpkgopt=force-unsafe-io', '--include=tzdata'];
   await must('mmdebstrap', ['--quiet', ...small, release, archive, MIRROR]);
 }
 

@@ -1,8 +1,13 @@
 // The light stack in direct mode, brought up as an operator does it, on the ports of production.
 
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type ComposeStack, composeStack } from './compose-stack.ts';
+import { must, ran } from './engine.ts';
 import { obstacle, sharedEngine } from './shared-engine.ts';
+
+const ONE_GIGABYTE = 1e9;
 
 describe.skipIf(obstacle !== '')('the light stack in containers', () => {
   let stack: ComposeStack;
@@ -16,7 +21,58 @@ describe.skipIf(obstacle !== '')('the light stack in containers', () => {
   });
 
   it('comes up healthy from one command', async () => {
-    const states = (await stack.ps()).map(({ Service, State, Health, ExitCode }) => [Service, State, Health, ExitCode]);
-    expect(states.toSorted()).toEqual([]);
+    const states = (await stack.ps()).map(({ Service, State, Health, ExitCode }) =>
+      [Service, State, Health, ExitCode].join(' ').replace(/\s+/g, ' '),
+    );
+    expect(states.toSorted()).toEqual([
+      'app-database running healthy 0',
+      'caddy running healthy 0',
+      'configuration exited 0',
+      'container-proxy running healthy 0',
+      'core running healthy 0',
+      'core-database running healthy 0',
+      'flows running healthy 0',
+      'identity running healthy 0',
+      'management running healthy 0',
+      // The public image of the relay has nothing by which it could be asked.
+      'video running 0',
+    ]);
+  });
+
+  it('binds exactly the four ports of the specification on the host', async () => {
+    const listening = await stack.engine.inside('ss', '--no-header', '--listening', '--numeric', '--tcp', '--udp');
+    const ours = listening
+      .split('\n')
+      .map((line) => line.trim().split(/\s+/)[4] ?? '')
+      .filter((place) => place !== '' && !place.startsWith('127.'));
+    expect(ours.toSorted()).toEqual(['0.0.0.0:443', '0.0.0.0:80', '0.0.0.0:8089', '0.0.0.0:8446'].toSorted());
+  });
+
+  it('answers at every one of them; the certificates are those of its own CA', async () => {
+    const { address } = stack.engine;
+    const authority = join(stack.root, 'ca.pem');
+    writeFileSync(authority, await stack.exec('core', 'cat', '/var/lib/holdfast/core/certs/files/ca.pem'));
+    const asked = (url: string): Promise<string> =>
+      must('curl', ['-sS', '-o', '/dev/null', '-w', '%{http_code} %{redirect_url}', '--cacert', authority, url]);
+    expect(await asked(`http://${address}/`)).toBe(`308 https://${address}/`);
+    expect(await asked(`https://${address}/`)).toMatch(/^(200|30\d) /);
+    expect(await asked(`https://${address}/monitor/api/health`)).toMatch(/^(200|401) /);
+    expect(await asked(`https://${address}:8446/Marti/api/version`)).toMatch(/^(200|401) /);
+    const streaming = await ran('curl', ['-sS', '--cacert', authority, `https://${address}:8089/`], {});
+    expect(streaming.stderr).toMatch(/certificate required/);
+  });
+
+  it('takes less than a gigabyte while nobody uses it', async () => {
+    const held = await stack.memory();
+    const total = Object.values(held).reduce((sum, bytes) => sum + bytes, 0);
+    const said = Object.entries(held).map(([service, bytes]) => `${service} ${String(Math.round(bytes / 1e6))}`);
+    process.stdout.write(`memory: ${String(Math.round(total / 1e6))} MB: ${said.join(', ')}\n`);
+    expect(total).toBeLessThan(ONE_GIGABYTE);
+  });
+
+  it('leaves nothing behind when it is taken down with its volumes', async () => {
+    expect(await stack.leftovers()).not.toEqual([]);
+    await stack.down();
+    expect(await stack.leftovers()).toEqual([]);
   });
 });
