@@ -2,9 +2,9 @@
 
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { type Caddy, caddyMissing, newCaddy } from '../fakes/caddy.ts';
+import { type Caddy, caddyMissing, newCaddy } from './caddy.ts';
 import { type Arrived, type EchoAnswer, type EchoServer, startEcho } from '../fakes/echo-server.ts';
-import { newPebble, type Pebble, pebbleMissing, type PebbleOrder } from '../fakes/pebble.ts';
+import { newPebble, type Pebble, pebbleMissing, type PebbleOrder } from './pebble.ts';
 import { testPki } from '../fakes/test-pki.ts';
 import { eventually } from './embedded.ts';
 import { ask, type RawAnswer, type RawRequest } from './raw-request.ts';

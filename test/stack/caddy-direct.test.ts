@@ -3,7 +3,7 @@
 import { renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type Caddy, caddyMissing, newCaddy } from '../fakes/caddy.ts';
+import { type Caddy, caddyMissing, newCaddy } from './caddy.ts';
 import { type Arrived, type EchoServer, startEcho } from '../fakes/echo-server.ts';
 import { type TestPki, testPki } from '../fakes/test-pki.ts';
 import { asManagement, BAD, GOOD } from './behind-caddy.ts';

@@ -6,7 +6,7 @@ import { cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { get } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
-import { freePort } from './free-port.ts';
+import { freeOffset } from './embedded.ts';
 
 const CONFIGURATION = resolve(import.meta.dirname, '../../compose/caddy');
 
@@ -58,7 +58,8 @@ export async function newCaddy(order: CaddyOrder): Promise<Caddy> {
   for (const [name, text] of Object.entries(order.local ?? {})) writeFileSync(join(place, 'local', name), text);
   const certificates = order.certificateDirectory ?? join(directory, 'certificates');
   mkdirSync(certificates, { recursive: true });
-  const [http, https, enrollment, health] = [await freePort(), await freePort(), await freePort(), await freePort()];
+  const offset = await freeOffset();
+  const [http, https, enrollment, health] = [8080 + offset, 8443 + offset, 8446 + offset, 8081 + offset];
   const env = {
     PATH: process.env['PATH'] ?? '',
     HOME: directory,

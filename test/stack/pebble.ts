@@ -6,8 +6,8 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Agent, request } from 'undici';
-import { freePort } from './free-port.ts';
-import { testPki } from './test-pki.ts';
+import { testPki } from '../fakes/test-pki.ts';
+import { freeOffset } from './embedded.ts';
 
 /** Why Pebble cannot run here; undefined when it can. */
 export const pebbleMissing = ['pebble', 'pebble-challtestsrv']
@@ -44,12 +44,8 @@ export async function newPebble(order: PebbleOrder): Promise<Pebble> {
   const pki = await testPki('CA of the test of ACME');
   const own = await pki.server('pebble');
   const directory = mkdtempSync(join(tmpdir(), 'holdfast-pebble-'));
-  const [acme, management, dns, dnsManagement] = [
-    await freePort(),
-    await freePort(),
-    await freePort(),
-    await freePort(),
-  ];
+  const offset = await freeOffset();
+  const [acme, management, dns, dnsManagement] = [8443 + offset, 8081 + offset, 3000 + offset, 8080 + offset];
   const trusting = new Agent({ connect: { ca: pki.ca.certificate } });
   const children: ChildProcess[] = [];
   let log = '';
