@@ -16,7 +16,7 @@ export const disk = healthModule<DiskData>({
   name: 'disk',
 
   remedy: [
-    'Find what grew below the mount that the alert names: sudo du -xh --max-depth=3 MOUNT | sort -h | tail -20 (for inodes: sudo du -x --inodes --max-depth=3 MOUNT | sort -n | tail -20).',
+    'Find what grew below the mount that the alert names: sudo du -xh --max-depth=3 MOUNT | sort -h | tail -20 (for inodes: du -x --inodes). In containers MOUNT is inside of management: docker system df -v shows the volumes by size.',
     'Delete or move what nobody needs, such as old backups and logs, with containers also docker image prune; never delete anything inside the directory of the database.',
     'If it fills with events, quiet the client that the alert names, or set COT_RETENTION_DAYS as GET /api/health/database proposes under policy, after a look at GET /api/retention/preview; VACUUM FULL gives back to the disk what was deleted.',
     'If nothing can go, enlarge the disk before it is full: a full one stops the database.',

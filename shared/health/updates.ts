@@ -31,7 +31,7 @@ export const updates = healthModule<UpdatesData>({
   remedy: [
     'Read the release notes of the part, and make a backup first (embedded: stop the stack and copy DIR).',
     'Take the newer release of Holdfast and start again: git pull, then ./scripts/start.sh with the options that you use; PostgreSQL and Node.js of the embedded stack come with it.',
-    'With containers, docker compose pull and docker compose up -d take newer images of the same versions.',
+    'With containers, docker compose pull --ignore-buildable --ignore-pull-failures, docker compose build --pull and docker compose up -d take newer images of the same versions.',
     'Set UPDATES_URL=off in .env if you do not want to be told.',
   ],
 

@@ -30,7 +30,9 @@ export function wantedOf(settings: Settings, { listen, mode }: { listen: string 
     publicNames: hosts.filter((host) => !isIpAddress(host)),
     publicAddresses: settings.PUBLIC_ADDRESSES ?? [],
     tlsEndpoints: [
-      ...(container === undefined ? publishedHosts(settings, hosts) : throughProxy(settings, hosts, container)),
+      ...(container?.proxyAddress === undefined
+        ? publishedHosts(settings, hosts)
+        : throughProxy(settings, hosts, container.proxyAddress)),
       ...ownEndpoints(settings, listen),
     ],
     container,
@@ -75,20 +77,18 @@ function publishedHosts({ DEPLOY_MODE: mode }: Settings, hosts: readonly string[
  * Asked at the proxy itself, by its public names: many a network does not lead a container back to the machine that it runs
  * on. In direct mode 8446 is the core's own.
  */
-function throughProxy(settings: Settings, hosts: readonly string[], { proxyAddress }: WantedContainer): TlsEndpoint[] {
+function throughProxy(settings: Settings, hosts: readonly string[], address: string): TlsEndpoint[] {
   const { SERVER_ADDRESS: name, DEPLOY_MODE: mode, CORE_ENROLLMENT_PORT: port, CORE_ENROLLMENT_URL: core } = settings;
   if (name === undefined) return [];
   const isDirect = mode === 'direct';
   const trust = isDirect ? 'own' : 'public';
-  const at = (address: string | undefined) => (address === undefined ? {} : { address });
   const shown = (of: string): string => `https://${urlHost(of)}`;
-  const enrollment = { name: `${shown(name)}:${port}`, host: name, trust } as const;
-  const coreUrl = core === undefined ? undefined : endpointOf(core, trust);
+  const enrollment = { name: `${shown(name)}:${port}`, host: name, port: ENROLLMENT_PORT, trust, address } as const;
+  const at = ownEndpoint(core);
+  const atCore = at === undefined ? [] : [{ ...enrollment, port: at.port, address: at.host }];
   return [
-    ...hosts.map((host) => ({ name: shown(host), host, port: 443, trust, ...at(proxyAddress) }) as const),
-    isDirect
-      ? { ...enrollment, port: coreUrl?.port ?? ENROLLMENT_PORT, ...at(coreUrl?.host) }
-      : { ...enrollment, port: proxyAddress === undefined ? port : ENROLLMENT_PORT, ...at(proxyAddress) },
+    ...hosts.map((host) => ({ name: shown(host), host, port: 443, trust, address }) as const),
+    ...(isDirect ? atCore : [enrollment]),
   ];
 }
 

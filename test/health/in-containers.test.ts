@@ -130,10 +130,11 @@ describe('the public endpoints of containers', () => {
     expect(wanted('direct', { SERVER_ADDRESS: '2001:db8::5' }).tlsEndpoints[0]?.name).toBe('https://[2001:db8::5]');
   });
 
-  it('are asked by their names where no single proxy is known', () => {
-    const [first, , , , enrollment] = wanted('subdomain', { TRUSTED_PROXIES: '172.30.64.0/24' }).tlsEndpoints;
-    expect(first).toEqual({ name: `https://${NAME}`, host: NAME, port: 443, trust: 'public' });
-    expect(enrollment).toEqual({ name: `https://${NAME}:9446`, host: NAME, port: 9446, trust: 'public' });
+  it('are asked by their names where no single proxy is known, and in direct mode not at all', () => {
+    const unknown = { TRUSTED_PROXIES: '172.30.64.0/24', CORE_ENROLLMENT_URL: '' };
+    const [first, ...others] = wanted('subdomain', unknown).tlsEndpoints;
+    expect([first, others.length]).toEqual([{ name: `https://${NAME}`, host: NAME, port: 443, trust: 'public' }, 3]);
+    expect(wanted('direct', unknown).tlsEndpoints).toEqual([]);
   });
 
   it('are where messages lead to, not the port of management, which the machine does not bind', () => {
