@@ -1,6 +1,6 @@
 // Caddy in subdomain mode with certificates of Pebble, in front of whatever a test names; what it does not name is an echo.
 
-import { writeFileSync } from 'node:fs';
+import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type Caddy, caddyMissing, newCaddy } from './caddy.ts';
 import { type Arrived, type EchoAnswer, type EchoServer, startEcho } from '../fakes/echo-server.ts';
@@ -74,10 +74,21 @@ export async function behindCaddy(order: BehindOrder = {}): Promise<BehindCaddy>
     writeFileSync(join(caddy.certificates, 'tls.caddy'), 'tls /certificate/server-1.pem /certificate/server-1.key\n');
   }
   httpPort = caddy.ports.http;
-  await pebble.start();
-  await order.meanwhile?.(pebble);
-  await caddy.start();
-  await caddy.healthy();
+  const end = async (): Promise<void> => {
+    await caddy.end();
+    await pebble.end();
+    await Promise.all([management, core, flows, video].map((each) => each.end()));
+    rmSync(pki.directory, { recursive: true, force: true });
+  };
+  try {
+    await pebble.start();
+    await order.meanwhile?.(pebble);
+    await caddy.start();
+    await caddy.healthy();
+  } catch (error) {
+    await end();
+    throw error;
+  }
   const ca = await pebble.root();
 
   const asked: BehindCaddy['ask'] = async ({ enrollment = false, ...request }) => {
@@ -95,11 +106,7 @@ export async function behindCaddy(order: BehindOrder = {}): Promise<BehindCaddy>
     flows,
     video,
     ask: asked,
-    async end() {
-      await caddy.end();
-      await pebble.end();
-      await Promise.all([management, core, flows, video].map((each) => each.end()));
-    },
+    end,
   };
 }
 
