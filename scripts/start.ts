@@ -41,7 +41,9 @@ function readArguments(): StartArguments | number {
       return 0;
     }
     if (args.embedded) return args;
-    say('The container stack is not part of this release yet. Start with: ./scripts/start.sh --embedded\n');
+    say(
+      'This script starts the embedded stack alone: ./scripts/start.sh --embedded. In containers: ./scripts/setup.sh --light --address NAME, then docker compose up -d --wait\n',
+    );
     return 2;
   } catch (error) {
     if (!(error instanceof UsageError)) throw error;

@@ -74,7 +74,7 @@ describe('a bad command line', () => {
     [['--embedded', '--offset', '70000'], '--offset 70000: must be a whole number from 0 to'],
     [['--embedded', '--listen', 'localhost'], '--listen localhost: must be an IP address'],
     [['--embedded', '--data', ''], '--data needs a directory'],
-    [[], 'The container stack is not part of this release yet'],
+    [[], 'This script starts the embedded stack alone: ./scripts/start.sh --embedded'],
   ])('%j is refused', async (args, message) => {
     const { code, output } = await outcomeOf(run('start.sh', args));
     expect(code).toBe(2);
