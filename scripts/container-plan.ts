@@ -250,7 +250,7 @@ function coreHandover(places: Places, settings: Settings): CoreHandover {
     roleGroups: [settings.ADMIN_GROUP, settings.VIEWER_GROUP],
     trustedProxies: settings.TRUSTED_PROXIES ?? [],
     // In subdomain mode the proxy has certificates of its own, and no key of ours is anywhere else than it must be.
-    ...(settings.DEPLOY_MODE === 'direct' ? { proxyDirectory } : {}),
+    proxy: { directory: proxyDirectory, withKey: settings.DEPLOY_MODE === 'direct' },
   };
 }
 

@@ -54,8 +54,8 @@ async function main(): Promise<void> {
     roleGroups: handover.roleGroups,
     validityDays: VALIDITY_DAYS,
     certified: (files) => {
-      const { proxyDirectory } = handover;
-      if (proxyDirectory !== undefined) giveToProxy(proxyDirectory, files, new Date());
+      const { proxy } = handover;
+      if (proxy !== undefined) giveToProxy(proxy, files, new Date());
     },
     run: keptDatabase(url, { ...DATABASE, name: 'core' }),
     runEvents: keptDatabase(url, { ...DATABASE, name: 'core-events', lockTimeoutMs: EVENTS_LOCK_MS }),

@@ -1,5 +1,5 @@
-// The server certificate of the core as the proxy takes it in direct mode: a pair of files under a new name for each
-// certificate, then `tls.caddy`, which names them. The proxy watches that text, and never sees half of a pair.
+// What the proxy gets of the core: its CA, by which the core is known; in direct mode the server certificate too, a pair of files
+// under a new name for each; then `tls.caddy`, which names them. The proxy watches that text, and never sees half of a pair.
 
 import { createHash, X509Certificate } from 'node:crypto';
 import { existsSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
@@ -14,11 +14,18 @@ const AT_PROXY = '/certificate';
 const KEPT_MS = 86_400_000;
 const PAIR_FILE = /^server-.+\.(?:pem|key)$/;
 
+export interface ForProxy {
+  directory: string;
+  /** In direct mode it shows the stack's certificate; otherwise it needs no key of ours. */
+  withKey: boolean;
+}
+
 /** Writes what is not there yet, and removes pairs that were left a day ago. Rejects a pair that does not fit. */
-export function giveToProxy(directory: string, files: ServerCertificateFiles, now: Date): void {
+export function giveToProxy({ directory, withKey }: ForProxy, files: ServerCertificateFiles, now: Date): void {
   const { certificate, key } = readServerIdentity(files);
   const name = nameOf(directory, certificate);
-  writeUnlessThere(join(directory, `${name}.key`), key, 0o600);
+  writeUnlessThere(join(directory, 'ca.pem'), readFileSync(files.ca, 'utf8'), 0o644);
+  if (withKey) writeUnlessThere(join(directory, `${name}.key`), key, 0o600);
   writeUnlessThere(join(directory, `${name}.pem`), certificate, 0o644);
   const line = `tls ${AT_PROXY}/${name}.pem ${AT_PROXY}/${name}.key\n`;
   writeUnlessThere(join(directory, 'tls.caddy'), line, 0o644);

@@ -71,36 +71,46 @@ describe('the certificate for the proxy', () => {
     const [core, proxy] = [join(directory, 'core'), join(directory, 'proxy')];
     mkdirSync(proxy);
     const first = await ensureServerCertificate(core, ['one.example.org'], new Date());
-    giveToProxy(proxy, first, new Date());
-    const [key = '', pem = ''] = readdirSync(proxy).toSorted();
+    giveToProxy({ directory: proxy, withKey: true }, first, new Date());
+    const [, key = '', pem = ''] = readdirSync(proxy).toSorted();
     expect([key.replace(/key$/, 'pem'), statSync(join(proxy, key)).mode & 0o777]).toEqual([pem, 0o600]);
     expect(textIn(proxy, 'tls.caddy')).toBe(`tls /certificate/${pem} /certificate/${key}\n`);
     expect(textIn(proxy, pem)).toBe(readFileSync(first.certificate, 'utf8'));
     const unchanged = statSync(join(proxy, 'tls.caddy')).ino;
-    giveToProxy(proxy, first, new Date());
+    giveToProxy({ directory: proxy, withKey: true }, first, new Date());
     expect(statSync(join(proxy, 'tls.caddy')).ino).toBe(unchanged);
 
     const second = await ensureServerCertificate(core, ['one.example.org', 'two.example.org'], new Date());
-    giveToProxy(proxy, second, new Date());
-    expect(readdirSync(proxy)).toHaveLength(5);
+    giveToProxy({ directory: proxy, withKey: true }, second, new Date());
+    expect(readdirSync(proxy)).toHaveLength(6);
     expect(textIn(proxy, 'tls.caddy')).not.toContain(pem);
     const dayAgo = new Date(Date.now() - 90_000_000);
     for (const name of readdirSync(proxy)) utimesSync(join(proxy, name), dayAgo, dayAgo);
-    giveToProxy(proxy, second, new Date());
-    expect(readdirSync(proxy)).toHaveLength(3);
+    giveToProxy({ directory: proxy, withKey: true }, second, new Date());
+    expect(readdirSync(proxy)).toHaveLength(4);
     expect(readdirSync(proxy)).not.toContain(pem);
+  });
+
+  it('keeps its key where the proxy has certificates of its own, and says by which CA the core is known', async () => {
+    const [core, proxy] = [join(directory, 'core-3'), join(directory, 'proxy-3')];
+    mkdirSync(proxy);
+    const files = await ensureServerCertificate(core, ['one.example.org'], new Date());
+    giveToProxy({ directory: proxy, withKey: false }, files, new Date());
+    expect(readdirSync(proxy).filter((name) => name.endsWith('.key'))).toEqual([]);
+    expect(readdirSync(proxy)).toContain('tls.caddy');
+    expect(textIn(proxy, 'ca.pem')).toBe(readFileSync(files.ca, 'utf8'));
   });
 
   it('under another chain gets a name of its own, so that the proxy notices', async () => {
     const [core, proxy] = [join(directory, 'core-2'), join(directory, 'proxy-2')];
     mkdirSync(proxy);
     const files = await ensureServerCertificate(core, ['one.example.org'], new Date());
-    giveToProxy(proxy, files, new Date());
+    giveToProxy({ directory: proxy, withKey: true }, files, new Date());
     const before = textIn(proxy, 'tls.caddy');
     writeFileSync(files.certificate, `${readFileSync(files.certificate, 'utf8')}${readFileSync(files.ca, 'utf8')}`);
-    giveToProxy(proxy, files, new Date());
+    giveToProxy({ directory: proxy, withKey: true }, files, new Date());
     expect(textIn(proxy, 'tls.caddy')).not.toBe(before);
-    expect(readdirSync(proxy)).toHaveLength(5);
+    expect(readdirSync(proxy)).toHaveLength(6);
   });
 });
 

@@ -171,10 +171,11 @@ describe('the core in a container', () => {
     expect([core.apiPort, core.enrollmentPort, core.streamingPort]).toEqual([8443, 8446, 8089]);
   });
 
-  it('gives its certificate to the proxy in direct mode alone', () => {
-    const place = (mode: string) =>
-      takeCoreHandover(environmentOf('core', { ...LIGHT, DEPLOY_MODE: mode })).proxyDirectory;
-    expect([place('direct'), place('subdomain')]).toEqual(['/var/lib/holdfast/proxy', undefined]);
+  it('gives its CA to the proxy, and its key in direct mode alone', () => {
+    const given = (mode: string) => takeCoreHandover(environmentOf('core', { ...LIGHT, DEPLOY_MODE: mode })).proxy;
+    const proxy = { directory: '/var/lib/holdfast/proxy' };
+    expect(given('direct')).toEqual({ ...proxy, withKey: true });
+    expect(given('subdomain')).toEqual({ ...proxy, withKey: false });
   });
 });
 
