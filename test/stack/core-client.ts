@@ -20,6 +20,8 @@ export interface CorePlace {
   api: string;
   enrollment: string;
   streaming: string;
+  /** The name in its certificate where the address has none of it. */
+  serverName?: string;
   /** {data_dir} */
   directory: string;
 }

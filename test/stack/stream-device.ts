@@ -38,7 +38,8 @@ export async function streamDevice(
   const [ca, cert, key] = [`${core.directory}/certs/files/ca.pem`, certificateFile, keyFile].map((file) =>
     readFileSync(file),
   );
-  const socket = connect({ host: hostname, port: Number(port), ca, cert, key });
+  const named = core.serverName === undefined ? {} : { servername: core.serverName };
+  const socket = connect({ host: hostname, port: Number(port), ca, cert, key, ...named });
   const uid = `ANDROID-${callsign}`;
   const heard: CoT[] = [];
   let isOpen = true;
