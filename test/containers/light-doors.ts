@@ -9,7 +9,7 @@ import { freeOffset } from '../stack/embedded.ts';
 import { PORTABLE_SETTINGS } from '../stack/portable.ts';
 import type { StackFile, TestStack } from '../stack/stack-file.ts';
 import type { SharedLight } from './shared-light.ts';
-import { addressesOf } from './light-services.ts';
+import { addressesOf, gatewayOf } from './light-services.ts';
 import { WireRelay } from './wire-relay.ts';
 
 /** The second database of a stack has no port of its own elsewhere: it gets that of the portal, which light has not. */
@@ -50,13 +50,7 @@ export async function openDoors(light: SharedLight): Promise<LightDoors> {
   const volume = await engine.docker(['volume', 'inspect', '--format', '{{.Mountpoint}}', `${project}_core-data`]);
   symlinkSync(volume, join(data, 'core'));
   mkdirSync(join(data, 'logs'));
-  const gateway = await engine.docker([
-    'network',
-    'inspect',
-    '--format',
-    '{{(index .IPAM.Config 0).Gateway}}',
-    `${project}_edge`,
-  ]);
+  const gateway = await gatewayOf(light, 'management', 'edge');
   const file = (): StackFile => stackFileOf(light, data, offset, gateway);
   const stackFile = join(data, 'stack.json');
   writeFileSync(stackFile, JSON.stringify(file()), { mode: 0o600 });

@@ -19,7 +19,7 @@ export type Service = (typeof SERVICES)[number];
 interface Inspected {
   Config: { Labels: Record<string, string | undefined> };
   State: { StartedAt: string };
-  NetworkSettings: { Networks: Record<string, { IPAddress: string }> };
+  NetworkSettings: { Networks: Record<string, { IPAddress: string; Gateway: string }> };
 }
 
 /** The address of each `service@network` of the stack. */
@@ -34,6 +34,12 @@ export async function addressesOf(light: SharedLight): Promise<Map<string, strin
       ]),
     ),
   );
+}
+
+/** The engine's host, as that service sees it. */
+export async function gatewayOf(light: SharedLight, service: string, network: string): Promise<string> {
+  const { NetworkSettings } = await light.inspect<Inspected>(service);
+  return NetworkSettings.Networks[`${light.project}_${network}`]?.Gateway ?? '';
 }
 
 export async function startedAt(light: SharedLight, service: string): Promise<string> {

@@ -15,10 +15,12 @@ const HOSTS = [NAME, ...['monitor', 'nodered', 'takserver'].map((host) => `${hos
 export type SharedLight = ComposeStack & {
   /** A file with the root of the public certificates. */
   publicCa: string;
+  /** Reads it again: an ACME server that was made anew has another. */
+  readPublicCa(): Promise<void>;
   project: string;
 };
 
-/** To the ACME server every name of the stack is Caddy. */
+/** To the ACME server and to management every name of the stack is Caddy, as the DNS of the world would say. */
 const ACME_LAYER = `
 services:
   acme:
@@ -28,6 +30,8 @@ services:
     extra_hosts: [${HOSTS.map((host) => `'${host}:172.31.64.2'`).join(', ')}]
     networks: [edge]
     volumes: ['./acme:/acme:ro']
+  management:
+    extra_hosts: [${HOSTS.map((host) => `'${host}:172.31.64.2'`).join(', ')}]
 `;
 
 const ACME = {
@@ -65,8 +69,10 @@ async function bringUp(): Promise<SharedLight> {
   const stack = await composeStack(await sharedEngine(), options);
   process.stdout.write(`light stack: built and up in ${String(Math.round(performance.now() - started))} ms\n`);
   const publicCa = join(stack.root, 'public-ca.pem');
-  await eventually('the root of the public certificates is known', () => fetchRoot(stack, publicCa), 60_000);
-  return Object.assign(stack, { publicCa, project: await stack.projectName() });
+  const readPublicCa = (): Promise<void> =>
+    eventually('the root of the public certificates is known', () => fetchRoot(stack, publicCa), 60_000);
+  await readPublicCa();
+  return Object.assign(stack, { publicCa, readPublicCa, project: await stack.projectName() });
 }
 
 const ROOT = `
