@@ -72,7 +72,8 @@ describe('a scrape', () => {
   it('has the figures of each table after the next poll', async () => {
     await query(
       stack.file().database,
-      `CREATE TABLE "rows ""dead"" \\" (n int) WITH (autovacuum_vacuum_threshold = 1000000000, autovacuum_vacuum_insert_threshold = -1);
+      `DROP TABLE IF EXISTS "rows ""dead"" \\";
+       CREATE TABLE "rows ""dead"" \\" (n int) WITH (autovacuum_vacuum_threshold = 1000000000, autovacuum_vacuum_insert_threshold = -1);
        INSERT INTO "rows ""dead"" \\" SELECT generate_series(1, 2000)`,
     );
     await query(stack.file().database, 'DELETE FROM "rows ""dead"" \\" WHERE n > 1000');
