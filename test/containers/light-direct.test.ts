@@ -1,13 +1,39 @@
 // The light stack in direct mode, brought up as an operator does it, on the ports of production.
 
-import { writeFileSync } from 'node:fs';
+import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type CorePlace, curl, enroll } from '../stack/core-client.ts';
+import { eventually } from '../stack/embedded.ts';
+import { streamDevice } from '../stack/stream-device.ts';
 import { type ComposeStack, composeStack } from './compose-stack.ts';
 import { must, ran } from './engine.ts';
 import { obstacle, sharedEngine } from './shared-engine.ts';
 
 const ONE_GIGABYTE = 1e9;
+
+const PASSWORD = 'a password of direct mode 7';
+
+/** The ports of production, trusted by the CA of the stack. */
+async function placeOf(stack: ComposeStack): Promise<CorePlace> {
+  const { address } = stack.engine;
+  const directory = join(stack.root, 'core-of-tests');
+  mkdirSync(join(directory, 'certs/files'), { recursive: true });
+  const ca = await stack.exec('core', 'cat', '/var/lib/holdfast/core/certs/files/ca.pem');
+  writeFileSync(join(directory, 'certs/files/ca.pem'), ca);
+  const at = (port: number): string => `https://${address}:${port}`;
+  return { api: at(8443), enrollment: at(8446), streaming: `tls://${address}:8089`, directory };
+}
+
+/** By way of the proxy as webadmin; the answer must be a success. */
+async function administer<T>(stack: ComposeStack, core: CorePlace, path: string, json?: object): Promise<T> {
+  const sent = json === undefined ? [] : ['-H', 'content-type: application/json', '-d', JSON.stringify(json)];
+  const who = `webadmin:${stack.env['CORE_WEBADMIN_PASSWORD'] ?? ''}`;
+  const url = `https://${stack.engine.address}${path}`;
+  const { status, body } = await curl(core, ['--http1.1', '-u', who, ...sent, url]);
+  if (status < 200 || status > 299) throw new Error(`${path}: ${status} ${body}`);
+  return (body === '' ? undefined : JSON.parse(body)) as T;
+}
 
 describe.skipIf(obstacle !== '')('the light stack in containers', () => {
   let stack: ComposeStack;
@@ -50,8 +76,7 @@ describe.skipIf(obstacle !== '')('the light stack in containers', () => {
 
   it('answers at every one of them; the certificates are those of its own CA', async () => {
     const { address } = stack.engine;
-    const authority = join(stack.root, 'ca.pem');
-    writeFileSync(authority, await stack.exec('core', 'cat', '/var/lib/holdfast/core/certs/files/ca.pem'));
+    const authority = join((await placeOf(stack)).directory, 'certs/files/ca.pem');
     const asked = (url: string): Promise<string> =>
       must('curl', ['-sS', '-o', '/dev/null', '-w', '%{http_code} %{redirect_url}', '--cacert', authority, url]);
     expect(await asked(`http://${address}/`)).toBe(`308 https://${address}/`);
@@ -60,6 +85,37 @@ describe.skipIf(obstacle !== '')('the light stack in containers', () => {
     expect(await asked(`https://${address}:8446/Marti/api/version`)).toMatch(/^(200|401) /);
     const streaming = await ran('curl', ['-sS', '--cacert', authority, `https://${address}:8089/`], {});
     expect(streaming.stderr).toMatch(/certificate required/);
+  });
+
+  it('lets a device in that trusts nothing but its CA: at the core itself, and on the stream', async () => {
+    const core = await placeOf(stack);
+    const { id } = await administer<{ id: number }>(stack, core, '/api/users', { username: 'dora', name: 'Dora' });
+    await administer(stack, core, `/api/users/${id}/password`, { password: PASSWORD });
+    const enrollment = await administer<{ url: string }>(stack, core, `/api/users/${id}/enrollment`, {});
+    const link = new URL(enrollment.url);
+    expect(link.searchParams.get('host')).toBe(stack.engine.address);
+    const device = await enroll(core, stack.root, 'dora', link.searchParams.get('token') ?? '');
+    const stream = await streamDevice(core, device, 'dora');
+    await stream.hears('which server this is', (event) => event.type() === 't-x-takp-v', 10_000);
+    stream.leave();
+  });
+
+  it('sees by its read-only door each container, and the one that has ended', async () => {
+    const core = await placeOf(stack);
+    interface Seen {
+      status: string;
+      message: string;
+      data: { container_count: number };
+    }
+    const seen = (): Promise<Seen> => administer<Seen>(stack, core, '/api/health/containers');
+    expect(await seen()).toMatchObject({ status: 'ok', data: { container_count: 10 } });
+    await stack.compose('stop', 'video');
+    expect(await seen()).toMatchObject({ status: 'critical', message: expect.stringContaining('video') as string });
+    await stack.compose('start', 'video');
+    await eventually('all is well again', async () => (await seen()).status === 'ok', 30_000);
+    // Its directory is on a volume: the module says nothing of that.
+    const { message } = await administer<{ message: string }>(stack, core, '/api/health/database');
+    expect(message).not.toMatch(/volume/);
   });
 
   it('takes less than a gigabyte while nobody uses it', async () => {
