@@ -10,7 +10,7 @@ variable "REVISION" {
 }
 
 variable "BASE" {
-  default = "node:24-bookworm-slim"
+  default = "node:24.21.0-bookworm-slim"
 }
 
 group "default" {

@@ -102,7 +102,7 @@ describe.skipIf(obstacle !== '')('the images that others are built on', () => {
     const node = `NODE_USE_ENV_PROXY=1 node -e "${ask}" > /app/answer`;
     writeFileSync(
       join(context, 'Dockerfile'),
-      `FROM node:24-bookworm-slim\nWORKDIR /app\nRUN npm install qr && ${node}\n`,
+      `FROM node:24.21.0-bookworm-slim\nWORKDIR /app\nRUN npm install qr && ${node}\n`,
     );
     await engine.docker(['build', '--quiet', '--build-arg', `HTTPS_PROXY=${relay.url}`, '--tag', 'npm-build', context]);
     const inside = await engine.docker(['run', '--rm', 'npm-build', 'sh', '-c', 'ls node_modules; cat answer; env']);

