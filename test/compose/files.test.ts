@@ -54,6 +54,7 @@ describe('compose files', () => {
       `localhost/holdfast:${packageVersion}`,
       expect.stringMatching(/^nodered\/node-red:\d+\.\d+\.\d+$/),
     ]);
+    expect(text('program.yaml')).toContain(`args: { RELEASE: ${packageVersion} }`);
     const [server, ldap] = ['server', 'ldap'].map(
       (part) => images.find((image) => image.startsWith(`ghcr.io/goauthentik/${part}:`))?.split(':')[1],
     );

@@ -1,5 +1,7 @@
 // What our image is, and what it may do where it runs: the promises of compose/management/Dockerfile, asked of containers.
 
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { home } from '../stack/embedded.ts';
 import { ComposeStack } from './compose-stack.ts';
@@ -11,6 +13,8 @@ services:
   app-database: { healthcheck: { interval: 1s, timeout: 2s } }
   identity: { healthcheck: { interval: 1s, timeout: 2s } }
 `;
+
+const { version: RELEASE } = JSON.parse(readFileSync(join(home, 'package.json'), 'utf8')) as { version: string };
 
 interface Inspected {
   Config: { User: string; Labels: Record<string, string> };
@@ -64,7 +68,7 @@ describe.skipIf(obstacle !== '')('our image', () => {
       'org.opencontainers.image.title': 'Holdfast',
       'org.opencontainers.image.licenses': 'Apache-2.0',
     });
-    expect(Config.Labels['org.opencontainers.image.version']).toMatch(/^\d+\.\d+\.\d+$/);
+    expect(Config.Labels['org.opencontainers.image.version']).toBe(RELEASE);
   });
 
   it('has no package manager, no compiler of ours and no secret of the build in it', async () => {
