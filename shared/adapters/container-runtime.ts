@@ -124,11 +124,14 @@ async function inspect(
     kept_running: KEPT.includes(HostConfig.RestartPolicy?.Name ?? ''),
     out_of_memory: State.OOMKilled,
     restarts: RestartCount,
-    mounts: (Mounts ?? []).map(({ Type, Name: volume, Destination }) => ({
-      destination: Destination,
-      type: Type,
-      ...(volume ? { name: volume } : {}),
-    })),
+    // The engine has no order for them.
+    mounts: (Mounts ?? [])
+      .map(({ Type, Name: volume, Destination }) => ({
+        destination: Destination,
+        type: Type,
+        ...(volume ? { name: volume } : {}),
+      }))
+      .toSorted((one, other) => (one.destination < other.destination ? -1 : 1)),
     hosts: hostsOf(read, Labels?.['com.docker.compose.service']),
   };
 }

@@ -121,7 +121,7 @@ export async function issuedFor({ ask: asked }: Pick<BehindCaddy, 'ask'>, name: 
       () => true,
       () => false,
     );
-  await eventually(`a certificate for ${name}`, answers, 30_000);
+  await eventually(`a certificate for ${name}`, answers, 90_000);
 }
 
 export function asManagement({ url, headers }: Arrived): EchoAnswer {

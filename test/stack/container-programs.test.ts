@@ -117,7 +117,7 @@ describe.skipIf(!canMount)('the programs of our image', () => {
     const work = mkdtempSync(join(stack.root, 'work-'));
     const device = await enroll(corePlace(), work, 'ada', token);
     const ada = await streamDevice(corePlace(), device, 'ada');
-    await ada.hears('which server this is', (event) => event.type() === 't-x-takp-v', 10_000);
+    await ada.hears('which server this is', (event) => event.type() === 't-x-takp-v', 30_000);
     ada.report();
     const isStored = async (): Promise<boolean> =>
       (await query(coreUrl(), "SELECT FROM cot_router WHERE uid = 'ANDROID-ada'")).length > 0;
@@ -137,7 +137,7 @@ describe.skipIf(!canMount)('the programs of our image', () => {
     const [, name = ''] = /^tls \/certificate\/(server-.+)\.pem \/certificate\/\1\.key\n$/.exec(
       readFileSync(join(directory, 'tls.caddy'), 'utf8'),
     ) ?? ['', ''];
-    expect(files).toEqual([`${name}.key`, `${name}.pem`, 'tls.caddy']);
+    expect(files).toEqual(['ca.pem', `${name}.key`, `${name}.pem`, 'tls.caddy']);
     const certificate = new X509Certificate(readFileSync(join(directory, `${name}.pem`)));
     expect(name).toBe(`server-${certificate.serialNumber.toLowerCase()}`);
     expect(['core', 'takserver', 'localhost'].map((host) => certificate.checkHost(host))).not.toContain(undefined);
