@@ -6,6 +6,15 @@ import { ADDRESS, behindCaddy, type BehindCaddy, GOOD, issued, proxyMissing } fr
 import type { RawAnswer } from './raw-request.ts';
 
 const NODERED = `nodered.${ADDRESS}`;
+const STREAM = `stream.${ADDRESS}`;
+/** What a page of the flow engine may not say: it counts for a whole origin, in direct mode for the portal too. */
+const FOR_THE_ORIGIN = {
+  'set-cookie': '__Host-holdfast=mine; Path=/; Secure',
+  'clear-site-data': '"*"',
+  'service-worker-allowed': '/',
+  'alt-svc': 'h2="evil.test:443"',
+  nel: '{"report_to":"evil","max_age":99999999}',
+};
 
 let proxy: BehindCaddy;
 let upstream: EchoServer;
@@ -36,6 +45,15 @@ describe.skipIf(proxyMissing !== undefined)(proxyMissing ?? 'an answer through t
         ['content-security-policy', said['content-security-policy'] ?? expect.stringContaining('frame-ancestors')],
         ['referrer-policy', said['referrer-policy'] ?? 'same-origin'],
       ]);
+    }
+  });
+
+  it('of the flow engine or the video relay says nothing that counts for more than itself', async () => {
+    said = { ...FOR_THE_ORIGIN, 'strict-transport-security': 'max-age=0', 'x-own': 'kept' };
+    for (const name of [NODERED, STREAM]) {
+      const { headers } = await asked(name, 'GET /x');
+      expect(Object.keys(FOR_THE_ORIGIN).filter((each) => headers.has(each))).toEqual([]);
+      expect([headers.get('strict-transport-security'), headers.get('x-own')]).toEqual(['max-age=31536000', 'kept']);
     }
   });
 });
