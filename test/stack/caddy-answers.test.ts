@@ -1,4 +1,4 @@
-// What of an upstream's answer reaches a browser; the real Caddy before echoes.
+// What of an upstream's answer reaches a browser, and what a viewer may do at the video relay; the real Caddy before echoes.
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type EchoServer, startEcho } from '../fakes/echo-server.ts';
@@ -54,6 +54,32 @@ describe.skipIf(proxyMissing !== undefined)(proxyMissing ?? 'an answer through t
       const { headers } = await asked(name, 'GET /x');
       expect(Object.keys(FOR_THE_ORIGIN).filter((each) => headers.has(each))).toEqual([]);
       expect([headers.get('strict-transport-security'), headers.get('x-own')]).toEqual(['max-age=31536000', 'kept']);
+    }
+  });
+
+  it('comes to whoever watches, and nobody publishes at the stream host', async () => {
+    said = {};
+    const id = '0a1b2c3d-0000-4000-8000-00000000000f';
+    for (const [line, status] of [
+      ['GET /live/index.m3u8', 200],
+      ['HEAD /webrtc/live/', 200],
+      ['POST /webrtc/live/whep', 200],
+      ['OPTIONS /webrtc/a/b/whep', 200],
+      [`PATCH /webrtc/live/whep/${id}`, 200],
+      [`DELETE /webrtc/live/whep/${id}`, 200],
+      ['POST /webrtc/live/whip', 405],
+      ['POST /webrtc/live/whep/whip', 405],
+      ['POST /webrtc/live/whep/x/../../whip', 405],
+      ['POST /webrtc/live/whep/..%2fwhip', 405],
+      ['POST /webrtc/live/%77hip', 405],
+      [`DELETE /webrtc/live/whip/${id}`, 405],
+      [`PATCH /webrtc/live/whip/${id}`, 405],
+      ['POST /live', 405],
+      ['PUT /webrtc/live', 405],
+    ] as const) {
+      const before = upstream.arrived.length;
+      const answer = await asked(STREAM, line);
+      expect([line, answer.status, upstream.arrived.length - before]).toEqual([line, status, status === 200 ? 1 : 0]);
     }
   });
 });
