@@ -92,15 +92,11 @@ export function containerProxy({ socket, project, refused, withinMs = 10_000 }: 
   for (const event of ['upgrade', 'connect'] as const)
     server.on(event, (incoming: IncomingMessage, stream: Socket) => {
       refuse(incoming, 403);
-      stream
-        .on('error', () => undefined)
-        .end('HTTP/1.1 403 Forbidden\r\nConnection: close\r\nContent-Length: 0\r\n\r\n');
+      hangUp(stream, '403 Forbidden');
     });
   server.on('clientError', (_, stream: Socket) => {
     refused({ status: 400, method: '', target: 'no HTTP', address: stream.remoteAddress ?? '' });
-    stream
-      .on('error', () => undefined)
-      .end('HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Length: 0\r\n\r\n');
+    hangUp(stream, '400 Bad Request');
   });
   return server;
 }
@@ -111,6 +107,13 @@ const WORDS: Record<number, string> = {
   403: 'This is not let through: only /_ping, /containers/json and /containers/ID/json are.',
   405: 'Only GET is let through.',
 };
+
+/** Whether the other side hangs up too or not: it must not keep the place of others. */
+function hangUp(stream: Socket, status: string): void {
+  stream.on('error', () => undefined);
+  stream.write(`HTTP/1.1 ${status}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n`);
+  stream.destroySoon();
+}
 
 /** Undefined for a GET without a body. */
 function faultOf({ method, headers }: IncomingMessage): number | undefined {

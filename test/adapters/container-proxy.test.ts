@@ -237,6 +237,20 @@ describe('at a played engine', () => {
     expect(asked).toEqual(['GET /_ping']);
   });
 
+  it('is done with who neither ends a question nor hangs up, and serves the next', async () => {
+    // Not one of them reads, or hangs up.
+    const holders = Array.from({ length: 64 }, () => connect({ port, host: '127.0.0.1' }).pause());
+    ends.push(() => holders.forEach((each) => each.destroy()));
+    await Promise.all(holders.map((each) => once(each, 'connect')));
+    for (const each of holders) each.on('error', () => undefined).write('GET /_p');
+    const answered = (): Promise<number> =>
+      ask(port, '/_ping').then(
+        ({ status = 0 }) => status,
+        () => 0,
+      );
+    await expect.poll(answered, { timeout: 30_000, interval: 250 }).toBe(200);
+  });
+
   it('says 502 to an engine that answers wrongly, too much or not at all, without its words', async () => {
     const wrong: [number, string][] = [
       [500, 'hunter2'],
