@@ -92,7 +92,7 @@ async function formOf(c: Context<AppEnv>): Promise<[string, string][]> {
 
 function utf8Of(body: ArrayBuffer): string {
   try {
-    return new TextDecoder('utf-8', { fatal: true }).decode(body);
+    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(body);
   } catch (cause) {
     throw new AppError('malformed', 'The body is not UTF-8 text.', { cause });
   }

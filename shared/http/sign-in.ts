@@ -36,10 +36,10 @@ export function credentialsOf(c: Context<AppEnv>): Credentials {
 
 const PLAIN_ASCII = /^[ -~]*$/;
 
-/** Throws for bytes that are no UTF-8. */
+/** Throws for bytes that are no UTF-8. A byte order mark stays: the core reads it as part of the name. */
 function utf8Of(binary: string): string {
   const bytes = Uint8Array.from(binary, (character) => character.charCodeAt(0));
-  return new TextDecoder('utf-8', { fatal: true }).decode(bytes);
+  return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes);
 }
 
 /** Name and password of a Basic header's second word. */

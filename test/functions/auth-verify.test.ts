@@ -114,6 +114,11 @@ describe('GET /auth/verify', () => {
     async (query) => expect(await status(query, ADMIN)).toBe(400),
   );
 
+  it('takes a byte order mark for part of the name, as the core does, and not for nothing', async () => {
+    for (const query of ['', '?base=core'])
+      expect(await status(query, { authorization: basic('\ufeffwebadmin', PASSWORD) })).toBe(401);
+  });
+
   it.each(['Basic %%%', 'Basic /w==', `Basic ${Buffer.from([0xff, 0x3a, 0x61]).toString('base64')}`])(
     'says 400 to %s',
     async (authorization) => {
