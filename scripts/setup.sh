@@ -9,8 +9,10 @@ readonly SECRETS=(CORE_DB_PASSWORD CORE_READER_PASSWORD APP_DB_PASSWORD IDENTITY
 # As compose/embedded/secrets.ts has them: hard to confuse, and nothing that an env file needs quotes for.
 readonly LETTERS=ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnpqrstuvwxyz23456789
 readonly LENGTH=32
-readonly ASSIGNMENT='^[[:space:]]*(export[[:space:]]+)?([A-Za-z_][A-Za-z0-9_]*)[[:space:]]*=[[:space:]]*(.*)$'
+readonly ASSIGNMENT='^[[:space:]]*(export[[:space:]]+)?([A-Za-z_][A-Za-z0-9_]*)[[:space:]]*[=:][[:space:]]*(.*)$'
 readonly COMMENTED='^#([A-Z][A-Z0-9_]*)='
+# What editors of Windows put before the first line.
+readonly BYTE_ORDER_MARK=$'\xEF\xBB\xBF'
 
 usage() {
   cat <<'TEXT'
@@ -113,6 +115,7 @@ refuse_dollar() {
 read_settings() { # FILE
   local line value
   while IFS= read -r line || [ -n "$line" ]; do
+    line=${line#"$BYTE_ORDER_MARK"}
     line=${line%$'\r'}
     [[ $line =~ $ASSIGNMENT ]] || continue
     local name=${BASH_REMATCH[2]}
@@ -198,12 +201,14 @@ names_wanted() {
   printf '%s' "${list#, }"
 }
 
-# The file with every wanted value: in its empty line, in the template's commented one, or else at the end.
-fill_in() { # FILE, KIND (template or own)
-  local line name value
+# The file with every wanted value: in its empty lines (of two, the last one counts), in the template's commented one, or
+# else at the end.
+filled_in() { # FILE, KIND (template or own)
+  local line bare name value
+  local -A written=()
   while IFS= read -r line || [ -n "$line" ]; do
-    name=''
-    if [[ ${line%$'\r'} =~ $ASSIGNMENT ]]; then
+    name='' bare=${line#"$BYTE_ORDER_MARK"}
+    if [[ ${bare%$'\r'} =~ $ASSIGNMENT ]]; then
       name=${BASH_REMATCH[2]}
       read_value "$name" "${BASH_REMATCH[3]}"
       [ -z "$value" ] || name=''
@@ -211,30 +216,32 @@ fill_in() { # FILE, KIND (template or own)
       name=${BASH_REMATCH[1]}
     fi
     if [ -n "$name" ] && [ -n "${wanted[$name]:-}" ]; then
-      printf '%s=%s\n' "$name" "${wanted[$name]}"
-      unset "wanted[$name]"
-    else
-      printf '%s\n' "$line"
+      line="$name=${wanted[$name]}"
+      written[$name]=yes
     fi
+    printf '%s\n' "$line"
   done <"$1"
-  [ ${#wanted[@]} -gt 0 ] || return 0
+  [ ${#wanted[@]} -gt ${#written[@]} ] || return 0
   printf '\n# Added by ./scripts/setup.sh\n'
   for name in SERVER_ADDRESS DEPLOY_MODE COMPOSE_FILE "${SECRETS[@]}"; do
-    [ -z "${wanted[$name]:-}" ] || printf '%s=%s\n' "$name" "${wanted[$name]}"
+    [ -z "${wanted[$name]:-}" ] || [ -n "${written[$name]:-}" ] || printf '%s=%s\n' "$name" "${wanted[$name]}"
   done
 }
 
 write_env() {
-  local source=$1 kind=$2 target=$3 draft
+  local source=$1 kind=$2 target=$3 text draft owner
+  # Whole or not at all; the point keeps empty lines at the end.
+  text=$(filled_in "$source" "$kind" && printf .)
   umask 077
-  draft=$(mktemp "$target.XXXXXX") ||
+  draft=$(mktemp "$target.XXXXXX" 2>/dev/null) ||
     refuse 1 "Nothing can be written beside $target." 'see that this directory may be written, and that the disk has room'
   # shellcheck disable=SC2064 # the name as it is now
   trap "rm -f '$draft'" EXIT
-  fill_in "$source" "$kind" >"$draft"
-  # Who owns the directory reads it: Compose does, as whoever calls it.
-  if [ "$EUID" -eq 0 ]; then chown --reference="$(dirname "$target")" "$draft"; fi
-  sync "$draft"
+  { printf '%s' "${text%.}" >"$draft" && sync "$draft"; } 2>/dev/null ||
+    refuse 1 "$target cannot be written; it is as it was." 'see that the disk has room, then run this again'
+  # Who owned it, or else the directory, reads it: Compose does, as whoever calls it.
+  if [ "$kind" = own ]; then owner=$target; else owner=$(dirname "$target"); fi
+  if [ "$EUID" -eq 0 ]; then chown --reference="$owner" "$draft"; fi
   if [ "$kind" = own ]; then
     mv -f "$draft" "$target"
   else
@@ -264,6 +271,7 @@ read_arguments "$@"
 check_docker
 env_file=.env
 [ ! -L "$env_file" ] || env_file=$(readlink -f "$env_file")
+[ ! -d "$env_file" ] || refuse 1 "$env_file is a directory." 'move it away: it is to be a file of settings'
 if [ -e "$env_file" ]; then source_file=$env_file kind=own; else source_file=.env.template kind=template; fi
 [ -r "$source_file" ] || refuse 1 "$source_file cannot be read by this account." "run this as its owner"
 read_settings "$source_file"
@@ -273,7 +281,7 @@ choose_layers
 generate_secrets
 open_mounted_files
 if [ ${#wanted[@]} -eq 0 ]; then
-  chmod 600 "$env_file"
+  chmod 600 "$env_file" 2>/dev/null || refuse 1 "$env_file belongs to somebody else." 'run this as its owner'
   say_what_next '.env has everything that is needed; nothing was changed.'
 else
   names=$(names_wanted)

@@ -1,7 +1,8 @@
 // ./scripts/setup.sh: what it writes, what it leaves alone, and what it refuses in which words. Docker is stood in for by a
 // program that says a version; what Compose makes of the result is asked where it is at hand.
 
-import { mkdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
+import { spawnSync } from 'node:child_process';
+import { chownSync, mkdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { parseEnvFile } from '../../shared/config/env-file.ts';
@@ -10,6 +11,7 @@ import { describeProblem } from '../../shared/config/problem.ts';
 import { GENERATED_NAMES } from '../../compose/embedded/secrets.ts';
 import { type Answer, composeObstacle, ComposeRoot, REPOSITORY } from '../fakes/compose.ts';
 
+const asRoot = process.getuid?.() === 0;
 const SUBDOMAIN = 'compose/compose.yaml:compose/compose.light.yaml';
 const ADDRESS = ['--light', '--address', 'cot.example.org'];
 const obstacle = composeObstacle();
@@ -106,6 +108,50 @@ describe('the set-up script', () => {
     symlinkSync('kept/env', root.envFile);
     expect(setUp(ADDRESS).status).toBe(0);
     expect(readFileSync(join(root.path, 'kept/env'), 'utf8')).toContain('SERVER_ADDRESS=cot.example.org');
+  });
+
+  it('fills a setting that stands there twice without a value in both lines, because the last one counts', () => {
+    root.writeEnv('APP_DB_PASSWORD=\nTZ=UTC\n\nAPP_DB_PASSWORD=\n\n\n');
+    expect(setUp(ADDRESS).status).toBe(0);
+    const [first, , , second] = root.readEnv().split('\n');
+    expect(first).toMatch(/^APP_DB_PASSWORD=\w{32}$/);
+    expect(second).toBe(first);
+  });
+
+  it.each(['CORE_DB_PASSWORD: mine', '\uFEFFCORE_DB_PASSWORD=mine', 'export CORE_DB_PASSWORD = mine\r'])(
+    'sees the value of %j, as Compose does, and adds no second one',
+    (line) => {
+      root.writeEnv(`${line}\nTZ=UTC\n`);
+      expect(setUp(ADDRESS).status).toBe(0);
+      expect(root.readEnv().startsWith(`${line}\nTZ=UTC\n`)).toBe(true);
+      expect(root.readEnv().match(/CORE_DB_PASSWORD/g)).toHaveLength(1);
+    },
+  );
+
+  it('says what is the matter when .env is a directory', () => {
+    mkdirSync(root.envFile);
+    expect(setUp(ADDRESS)).toMatchObject({
+      status: 1,
+      stderr: expect.stringMatching(/^\.env is a directory\.\n {2}Remedy/),
+    });
+  });
+
+  it.runIf(asRoot)('leaves .env to its owner when root runs it, whoever owns the directory', () => {
+    root.writeEnv('TZ=UTC\n');
+    chownSync(root.envFile, 12_345, 12_345);
+    expect(setUp(ADDRESS).status).toBe(0);
+    expect(statSync(root.envFile)).toMatchObject({ uid: 12_345, gid: 12_345 });
+  });
+
+  it.runIf(asRoot)('on a full disk says so, and leaves .env as it was and nothing beside it', () => {
+    const kept = join(root.path, 'kept');
+    mkdirSync(kept);
+    symlinkSync('kept/env', root.envFile);
+    const script = `mount -t tmpfs -o size=4k tmpfs "$1" && echo TZ=UTC >"$1/env" && PATH="$2:$PATH" "$3" --light --address a.example.org; echo "$?"; cat "$1/env"; ls -A "$1"`;
+    const args = ['--mount', 'sh', '-c', script, 'sh', kept, programs, join(root.path, 'scripts/setup.sh')];
+    const { stdout, stderr } = spawnSync('unshare', args, { encoding: 'utf8' });
+    expect(stdout).toBe('1\nTZ=UTC\nenv\n');
+    expect(stderr).toMatch(/ cannot be written; it is as it was\.\n {2}Remedy: see that the disk has room/);
   });
 
   it('takes direct mode for an address, and when asked', () => {
