@@ -128,7 +128,16 @@ read_settings() { # FILE
 
 declare -A wanted=()
 
-is_address() { [[ $1 =~ ^[0-9]+(\.[0-9]+){3}$ ]]; }
+is_address() {
+  local octet='(0|[1-9][0-9]?|1[0-9][0-9]|2[0-4][0-9]|25[0-5])'
+  [[ $1 =~ ^$octet(\.$octet){3}$ ]]
+}
+
+# As isHostName of the product: labels, the last of which is no number.
+is_host_name() {
+  local label='[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?'
+  [[ ${#1} -le 253 && $1 =~ ^($label\.)*$label$ && ! ${1##*.} =~ ^[0-9]+$ ]]
+}
 
 choose_address() {
   local set=${values[SERVER_ADDRESS]:-}
@@ -139,7 +148,7 @@ choose_address() {
   fi
   [ -n "$address" ] ||
     refuse 2 'SERVER_ADDRESS is not set: how do phones reach this server?' 'give its name, such as --address cot.example.org'
-  [[ $address =~ ^[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?$ ]] ||
+  is_address "$address" || is_host_name "$address" ||
     refuse 2 "'$address' is no host name and no IPv4 address, on which the stack is published." \
       'give the name alone, such as --address cot.example.org'
   [ -n "$set" ] || wanted[SERVER_ADDRESS]=$address
@@ -147,6 +156,10 @@ choose_address() {
 
 choose_mode() {
   local set=${values[DEPLOY_MODE]:-}
+  case $set in
+    '' | subdomain | direct) ;;
+    *) refuse 1 "DEPLOY_MODE is $set in .env, which is no mode." 'write DEPLOY_MODE=subdomain or DEPLOY_MODE=direct' ;;
+  esac
   if [ -n "$set" ]; then
     [ -z "$mode" ] || [ "$mode" = "$set" ] ||
       refuse 1 "DEPLOY_MODE is $set already, and nothing that is set is changed here." \

@@ -187,6 +187,9 @@ describe('the set-up script', () => {
       status: 2,
       says: "'2001:db8::1' is no host name and no IPv4 address",
     },
+    { args: ['--light', '--address', '300.1.2.3'], status: 2, says: "'300.1.2.3' is no host name and no IPv4 address" },
+    { args: ['--light', '--address', '192.0.2'], status: 2, says: "'192.0.2' is no host name" },
+    { args: ['--light', '--address', 'cot..example.org'], status: 2, says: "'cot..example.org' is no host name" },
     { args: ['--light', '--address', 'server'], status: 2, says: 'Public certificates need a public name' },
     {
       args: ['--light', '--address', '192.0.2.7', '--mode', 'subdomain'],
@@ -240,6 +243,7 @@ describe('the set-up script', () => {
   );
 
   it.each([
+    { env: 'DEPLOY_MODE=Direct', args: [], says: 'DEPLOY_MODE is Direct in .env, which is no mode.' },
     { env: 'DEPLOY_MODE=direct', args: ['--mode', 'subdomain'], says: 'DEPLOY_MODE is direct already' },
     {
       env: 'SERVER_ADDRESS=a.example.org',
