@@ -13,8 +13,8 @@ export type Connection = Omit<Bindings, 'requestId'>;
 export type HostFetch = (request: Request, connection: Connection) => Response | Promise<Response>;
 
 /**
- * The app with a fresh id for each request, and a line `http.request` and a count after each answer. `clock` counts
- * milliseconds.
+ * The app with a fresh id for each request, and a line `http.request` and a count after each answer; who asks every few
+ * seconds whether this process lives, and hears that it does, leaves no line. `clock` counts milliseconds.
  */
 export function withRequestLog(fetch: AppFetch, log: Log, clock: () => number, requests: RequestCounter): HostFetch {
   return function handle(request, connection) {
@@ -26,10 +26,12 @@ export function withRequestLog(fetch: AppFetch, log: Log, clock: () => number, r
     function logged(response: Response): Response {
       const ms = clock() - started;
       requests.answered(request.method, response.status, ms / 1000);
+      const path = pathOf(request.url);
+      if (path === '/api/ping' && response.ok) return response;
       log.info('http.request', {
         request_id: requestId,
         method: request.method,
-        path: pathOf(request.url),
+        path,
         status: response.status,
         ms: Math.round(ms * 10) / 10,
         address: clientAddress,

@@ -45,6 +45,20 @@ describe('the request log', () => {
     ]);
   });
 
+  it('has no line for a health check that is well, but counts it', async () => {
+    const log = memoryLog();
+    const requests = memoryRequestStatistics();
+    let status = 200;
+    const clock = (): number => 0;
+    const handle = withRequestLog(() => new Response('x', { status }), log, clock, requests);
+    await handle(new Request('http://127.0.0.1/api/ping'), connection);
+    expect(log.events).toEqual([]);
+    expect(requests.figures().answered).toEqual([{ method: 'GET', status: '200', count: 1 }]);
+    status = 503;
+    await handle(new Request('http://127.0.0.1/api/ping'), connection);
+    expect(log.events.map(({ fields }) => fields['path'])).toEqual(['/api/ping']);
+  });
+
   it('keeps a synchronous answer synchronous', () => {
     const response = new Response('x');
     expect(
