@@ -110,9 +110,9 @@ export function memoryHealthCache({ intervals, nowMs, tickSeconds = 1 }: HealthC
 
   function takeDue(now: number): string[] {
     const names = [...entries].filter(
-      ([name, { startedMs, takenUntilMs }]) =>
+      ([name, { startedMs, takenUntilMs, measurement }]) =>
         !(now < takenUntilMs && takenUntilMs <= now + TAKEN_FOR_MS) &&
-        due(startedMs, intervals[name] ?? 0, now, originMs),
+        due(startedMs, Math.min(intervals[name] ?? 0, measurement?.againSeconds ?? Infinity), now, originMs),
     );
     for (const [, entry] of names) Object.assign(entry, { startedMs: now, takenUntilMs: now + TAKEN_FOR_MS });
     return names.map(([name]) => name);

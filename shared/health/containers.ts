@@ -4,10 +4,12 @@ import { counted } from '../domain/amounts.ts';
 import type { Finding } from '../domain/evaluate.ts';
 import type { Status } from '../domain/status.ts';
 import type { Container } from '../ports/containers.ts';
-import { healthModule } from './module.ts';
+import { hasJustStarted, healthModule } from './module.ts';
 
 interface ContainersData {
   runtime: boolean;
+  /** This stack is just being started, one container after the other. */
+  starting: boolean;
   container_count: number;
   containers: Container[];
 }
@@ -22,16 +24,17 @@ export const containers = healthModule<ContainersData>({
     'If the runtime itself does not answer, see systemctl status docker and the setting CONTAINER_RUNTIME_URL.',
   ],
 
-  async read({ containers: runtime }) {
+  async read({ containers: runtime, now, startedAt }) {
     const list = (await runtime?.list()) ?? [];
-    return { runtime: runtime !== undefined, container_count: list.length, containers: list };
+    const starting = hasJustStarted(startedAt, now());
+    return { runtime: runtime !== undefined, starting, container_count: list.length, containers: list };
   },
 
-  findings({ runtime, containers: list }) {
+  findings({ runtime, starting, containers: list }) {
     if (runtime && list.length === 0)
       return [{ kind: 'fact', status: 'critical', says: 'the runtime knows no container of this stack' }];
     return list.flatMap((container): Finding[] => {
-      const [status, says] = complaint(container);
+      const [status, says] = complaint(container, starting);
       return says === '' ? [] : [{ kind: 'fact', status, says: `${container.name} ${says}` }];
     });
   },
@@ -42,7 +45,7 @@ export const containers = healthModule<ContainersData>({
       : 'No container runtime is configured (CONTAINER_RUNTIME_URL).',
 });
 
-function complaint(container: Container): [Status, string] {
+function complaint(container: Container, starting: boolean): [Status, string] {
   const memory = container.out_of_memory ? '; it used more memory than it may' : '';
   switch (container.state) {
     case 'running':
@@ -52,7 +55,7 @@ function complaint(container: Container): [Status, string] {
     case 'paused':
       return ['warning', 'is paused'];
     case 'created':
-      return ['warning', 'was made but never started'];
+      return starting ? ['note', 'is not started yet'] : ['warning', 'was made but never started'];
     case 'exited':
       if (container.exit_code === 0 && !container.kept_running) return ['ok', ''];
       return ['critical', `has ended with code ${container.exit_code ?? 'unknown'}${memory}`];

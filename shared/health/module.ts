@@ -17,6 +17,8 @@ export interface ModuleDefinition<D extends object> {
   read(monitored: Monitored, thresholds: Thresholds): Promise<D>;
   /** What in the data the evaluator has to judge. */
   findings(data: D, thresholds: ModuleThresholds, all: Thresholds): Finding[];
+  /** Seconds until the next look, where the data will not stay as they are until the interval is over. */
+  againSeconds?(data: D): number | undefined;
   /** The message when there is nothing to complain about. */
   well(data: D): string;
 }
@@ -34,6 +36,13 @@ export const AS_SUPERUSER =
   'The owner of the core database may run ALTER DATABASE, ALTER TABLE and VACUUM; ALTER SYSTEM, pg_reload_conf, CHECKPOINT, GRANT and slots need a superuser. In the embedded stack none can sign in: "As a superuser" in docs/health.md shows how to do it there.';
 
 const WITHIN_MS = 10_000;
+/** The proxy is started after this process, and then gets its public certificates. */
+const STARTING_MS = 180_000;
+
+/** Until then the containers that are started after this one, and what they serve, may still be on their way. */
+export function hasJustStarted(startedAt: Date, now: Date): boolean {
+  return now.getTime() - startedAt.getTime() < STARTING_MS;
+}
 
 /** Makes a module from its definition. Its measurement never rejects: what is thrown becomes `critical`. */
 export function healthModule<D extends object>(definition: ModuleDefinition<D>): HealthModule {
@@ -43,15 +52,18 @@ export function healthModule<D extends object>(definition: ModuleDefinition<D>):
     const own = thresholds.modules[name];
     if (own === undefined) throw new Error(`${name} has no thresholds`);
     let data: object = {};
+    let again: number | undefined;
     let verdict: Verdict;
     try {
       const read = await within(withinMs, definition.read(monitored, thresholds));
       verdict = evaluate(definition.findings(read, own, thresholds), definition.well(read), own, before);
       data = read;
+      again = definition.againSeconds?.(read);
     } catch (error) {
       verdict = evaluateThrown(messageOf(error), own, before);
     }
-    return { module: name, ...verdict, updated_at: monitored.now().toISOString(), data: { ...data } };
+    const measurement = { module: name, ...verdict, updated_at: monitored.now().toISOString(), data: { ...data } };
+    return again === undefined ? measurement : { ...measurement, againSeconds: again };
   }
 
   return { name, remedy, measure };

@@ -2,15 +2,23 @@
 
 import { counted } from '../domain/amounts.ts';
 import type { Finding } from '../domain/evaluate.ts';
-import type { TlsState } from '../ports/tls-endpoints.ts';
+import type { WantedContainer } from '../ports/monitored.ts';
+import type { TlsEndpoint, TlsState } from '../ports/tls-endpoints.ts';
 import { certificateEnds, daysUntil } from './certificate-end.ts';
-import { healthModule } from './module.ts';
+import { hasJustStarted, healthModule } from './module.ts';
 
 interface EndpointState extends TlsState {
   name: string;
   /** Whole days, rounded down; null when not reachable. */
   days_left: number | null;
+  /** It is served by the reverse proxy, which has just been started too, and is not yet as it must be. */
+  starting: boolean;
 }
+
+/** What cannot be used is looked at this often, so that nobody reads for an hour what has been mended. */
+const AGAIN_SECONDS = 60;
+
+const isUsable = ({ reachable, trusted }: TlsState): boolean => reachable && trusted;
 
 export const tls = healthModule<{ least_days_left: number | null; endpoints: EndpointState[] }>({
   name: 'tls',
@@ -22,11 +30,13 @@ export const tls = healthModule<{ least_days_left: number | null; endpoints: End
     'In the embedded stack restart: ./scripts/stop.sh --data DIR, then start again; a certificate with 30 days left or less is made anew.',
   ],
 
-  async read({ tls: endpoints, wanted, now }) {
+  async read({ tls: endpoints, wanted, now, startedAt }) {
+    const isNew = hasJustStarted(startedAt, now());
     const seen = await Promise.all(
       wanted.tlsEndpoints.map(async (endpoint): Promise<EndpointState> => {
         const state = await endpoints.inspect(endpoint);
-        return { name: endpoint.name, ...state, days_left: daysLeft(state, now()) };
+        const starting = isNew && isOfProxy(endpoint, wanted.container) && !isUsable(state);
+        return { name: endpoint.name, ...state, days_left: daysLeft(state, now()), starting };
       }),
     );
     const days = seen.flatMap(({ days_left }) => (days_left === null ? [] : [days_left]));
@@ -34,18 +44,25 @@ export const tls = healthModule<{ least_days_left: number | null; endpoints: End
   },
 
   findings({ endpoints }, thresholds) {
-    return endpoints.map(({ name, reachable, trusted, error, days_left }): Finding => {
-      if (!reachable) return { kind: 'fact', status: 'critical', says: `${name} ${error}` };
-      if (!trusted) return { kind: 'fact', status: 'critical', says: `${name} ${error}` };
+    return endpoints.map((endpoint): Finding => {
+      const { name, error, days_left, starting } = endpoint;
+      if (starting) return { kind: 'fact', status: 'note', says: `${name} ${error}; the stack has just been started` };
+      if (!isUsable(endpoint)) return { kind: 'fact', status: 'critical', says: `${name} ${error}` };
       return certificateEnds(name, days_left, thresholds);
     });
   },
+
+  againSeconds: ({ endpoints }) => (endpoints.every(isUsable) ? undefined : AGAIN_SECONDS),
 
   well: ({ endpoints, least_days_left }) =>
     endpoints.length === 0
       ? 'There is no public TLS address to look at.'
       : `${counted(endpoints.length, 'endpoint')} trusted; the first certificate ends in ${counted(least_days_left ?? 0, 'day')}.`,
 });
+
+function isOfProxy({ address }: TlsEndpoint, container: WantedContainer | undefined): boolean {
+  return address !== undefined && address === container?.proxyAddress;
+}
 
 function daysLeft({ expires_at }: TlsState, now: Date): number | null {
   return expires_at === undefined ? null : daysUntil(expires_at, now);

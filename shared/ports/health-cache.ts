@@ -16,6 +16,8 @@ export interface Measurement extends History {
   updated_at: string;
   data: Record<string, unknown>;
   shouldAlert: boolean;
+  /** Measured again after this many seconds where the interval is longer. */
+  againSeconds?: number;
 }
 
 /** `full`: every module with its data; `status`: of the data only what is no list and no object. */

@@ -66,6 +66,8 @@ export interface Part {
 export interface Monitored {
   wanted: Wanted;
   now: () => Date;
+  /** When this process began. */
+  startedAt: Date;
   coreDatabase: CoreDatabase;
   state: State;
   disks: Disks;

@@ -93,6 +93,7 @@ type Shared = Pick<
     Monitored,
     | 'wanted'
     | 'now'
+    | 'startedAt'
     | 'coreDatabase'
     | 'state'
     | 'identity'
@@ -145,6 +146,7 @@ export function sharedDeps(facts: HostFacts): Shared {
     monitored: {
       wanted: wantedOf(settings, { listen, mode }),
       now: () => new Date(),
+      startedAt,
       coreDatabase: database,
       state: stateDatabase(state),
       identity,

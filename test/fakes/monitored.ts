@@ -57,6 +57,8 @@ const SHOWN: TlsState = {
 /** The world as the modules see it; every part is fine. */
 export interface World extends DatabaseWorld {
   wanted: Wanted;
+  /** How long this process runs; from the beginning a day. */
+  runsForMs: number;
   /** Set to make the core's database throw. */
   databaseError: string | undefined;
   writeError: string | undefined;
@@ -117,6 +119,7 @@ export function world(): World {
       container: undefined,
       coreEndpoints: CORE_ENDPOINTS,
     },
+    runsForMs: 86_400_000,
     databaseError: undefined,
     tables: [table('cot_router', 10, 5000)],
     settings: { ...AS_WANTED },
@@ -220,6 +223,7 @@ export function fakeMonitored(of: World): Monitored {
   return {
     wanted: of.wanted,
     now: () => of.now,
+    startedAt: new Date(of.now.getTime() - of.runsForMs),
     coreDatabase: fakeCoreDatabase(of, core),
     state: {
       writeOnce: async () => {

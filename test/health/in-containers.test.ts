@@ -1,9 +1,11 @@
 // What health can and cannot see from inside a container: its own interfaces, files and routes are not those of the machine.
 
 import { describe, expect, it } from 'vitest';
+import { memoryHealthCache } from '../../shared/adapters/memory-health-cache.ts';
 import { loadSettings } from '../../shared/config/load-settings.ts';
 import { DEFAULT_THRESHOLDS } from '../../shared/config/thresholds.ts';
 import { healthModuleOf } from '../../shared/health/index.ts';
+import type { Container } from '../../shared/ports/containers.ts';
 import type { Measurement } from '../../shared/ports/health-cache.ts';
 import type { TlsState } from '../../shared/ports/tls-endpoints.ts';
 import { placeOf } from '../../shared/runtime/outlets.ts';
@@ -13,6 +15,7 @@ import { fakeMonitored, history, type World, world } from '../fakes/monitored.ts
 const NAME = 'cot.example.org';
 const PROXY = '172.30.64.2';
 const PUBLIC = '198.51.100.7';
+const YEARS_AHEAD = '2099-01-01T00:00:00Z';
 const silent: TlsState = {
   reachable: false,
   trusted: false,
@@ -20,6 +23,18 @@ const silent: TlsState = {
   expires_at: undefined,
   subject: undefined,
   issuer: undefined,
+};
+const CADDY: Container = {
+  name: 'caddy',
+  image: 'caddy',
+  state: 'running',
+  health: undefined,
+  exit_code: undefined,
+  kept_running: true,
+  out_of_memory: false,
+  restarts: 0,
+  mounts: [],
+  hosts: [],
 };
 const shows = (fingerprint: string): TlsState => ({
   ...silent,
@@ -94,6 +109,55 @@ describe('config inside a container', () => {
       expect.stringMatching(/cannot be seen from inside: docker compose up -d/),
     ]);
   });
+});
+
+describe('tls inside a container', () => {
+  const address = { host: NAME, port: 443, trust: 'public', address: PROXY } as const;
+  const tls = async (runsForMs: number, shown: TlsState, other: TlsState = shows('AA')): Promise<Measurement> =>
+    measure('tls', (of) => {
+      of.runsForMs = runsForMs;
+      of.wanted.tlsEndpoints = [
+        { name: `https://${NAME}`, ...address },
+        { name: 'https://core:8446', host: 'core', port: 8446, trust: 'own' },
+      ];
+      of.tls = { [`https://${NAME} at ${PROXY}`]: shown, 'https://core:8446': { ...other, expires_at: YEARS_AHEAD } };
+    });
+
+  it('alarms nobody while the proxy, which starts last, gets its certificates, and is not ok', async () => {
+    const untrusted = { ...shows('AA'), trusted: false, error: 'is not trusted' };
+    for (const shown of [silent, untrusted]) {
+      const { status, message, shouldAlert, againSeconds } = await tls(30_000, shown);
+      expect([status, shouldAlert, againSeconds]).toEqual(['note', false, 60]);
+      expect(message).toContain('the stack has just been started');
+    }
+    expect((await tls(180_000, silent)).status).toBe('critical');
+  });
+
+  it('gives nobody else time', async () => {
+    const { status, message } = await tls(0, { ...shows('AA'), expires_at: YEARS_AHEAD }, silent);
+    expect([status, message]).toEqual(['critical', expect.stringContaining('https://core:8446')]);
+  });
+
+  it('looks again within a minute at what cannot be used, not an hour later', async () => {
+    const nowMs = Date.parse('2026-01-01T00:00:00Z');
+    const cache = memoryHealthCache({ intervals: { tls: 3600 }, nowMs: () => nowMs });
+    cache.takeDue(nowMs);
+    cache.put(await tls(86_400_000, silent));
+    expect([cache.takeDue(nowMs + 59_000), cache.takeDue(nowMs + 60_000)]).toEqual([[], ['tls']]);
+    cache.put(await tls(86_400_000, { ...shows('AA'), expires_at: YEARS_AHEAD }));
+    expect([cache.takeDue(nowMs + 3_599_000), cache.takeDue(nowMs + 3_600_000)]).toEqual([[], ['tls']]);
+  });
+});
+
+it('a container that is started after management is no alarm at the start, and one later', async () => {
+  const containers = async (runsForMs: number): Promise<Measurement> =>
+    measure('containers', (of) => {
+      of.runsForMs = runsForMs;
+      of.containers = [{ ...CADDY, state: 'created' }];
+    });
+  const { status, message, shouldAlert } = await containers(10_000);
+  expect([status, message, shouldAlert]).toEqual(['note', 'caddy is not started yet.', false]);
+  expect(await containers(180_000)).toMatchObject({ status: 'warning', shouldAlert: true });
 });
 
 describe('the public endpoints of containers', () => {
