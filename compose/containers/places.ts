@@ -86,8 +86,28 @@ export function readPlaces(environment: NodeJS.ProcessEnv): { places: Places; pr
     databaseDirectory: checked('HOLDFAST_DATABASE_DIR', MOUNTS.database, isPath, 'set an absolute path, or remove it'),
     proxyDirectory: checked('HOLDFAST_PROXY_DIR', MOUNTS.proxy, isPath, 'set an absolute path, or remove it'),
   };
+  const zone = given('TZ');
+  if (zone !== undefined && !isTimeZone(zone)) problems.push(unknownTimeZone(zone));
   if (places.databases.length !== databases.length) problems.push(unknownDatabases(databases));
   return { places, problems };
+}
+
+/** Node would take any other text for UTC, and retention would run at another hour than it was meant to. */
+function isTimeZone(name: string): boolean {
+  try {
+    return new Intl.DateTimeFormat('en', { timeZone: name }).resolvedOptions().timeZone !== '';
+  } catch {
+    return false;
+  }
+}
+
+function unknownTimeZone(zone: string): Problem {
+  return {
+    name: 'TZ',
+    value: zone,
+    message: 'is no time zone, and would count as UTC',
+    remedy: 'write its name as timedatectl list-timezones shows it, such as TZ=Europe/Vienna, or remove it',
+  };
 }
 
 function unknownDatabases(databases: readonly string[]): Problem {

@@ -1,6 +1,7 @@
 // Rules that span several variables. A variable that is wrong by itself is not judged a second time.
 
 import { basesOf, basesOverlap, CORE_BASE } from '../domain/directory-bases.ts';
+import { isIpAddress } from '../domain/host-name.ts';
 import { ADMIN_ROLE_GROUP, PROVIDER_ADMINS } from '../domain/names.ts';
 import { springOf } from '../domain/quartz-to-spring.ts';
 import { DEFAULT_SCHEDULE, mostDays } from '../domain/retention.ts';
@@ -24,6 +25,7 @@ export function settingRules(settings: Settings, mode: Mode, alreadyBad: Readonl
     ...groupsOfOthers(settings),
     ...twoBases(settings),
     ...needed(settings, mode),
+    ...publicName(settings, mode),
     ...waysForEmail(settings, isSet),
     ...waysForSms(settings, isSet),
   ];
@@ -132,6 +134,20 @@ function twoBases({ LDAP_BASE_DN: givenCore, LDAP_WEB_BASE_DN: given }: Settings
   }
   const message = `leaves no name for the base of our own sign-in beside it: ${why}`;
   return [problem('LDAP_BASE_DN', core, message, 'set LDAP_WEB_BASE_DN to a base that is apart from it')];
+}
+
+/** No authority gives a public certificate for anything else, and an address has no hosts below it. */
+function publicName({ SERVER_ADDRESS: name, DEPLOY_MODE: deployed }: Settings, mode: Mode): Problem[] {
+  if (mode === 'embedded' || deployed !== 'subdomain' || name === undefined) return [];
+  if (!isIpAddress(name) && name.includes('.')) return [];
+  return [
+    problem(
+      'SERVER_ADDRESS',
+      name,
+      'is no public name, which DEPLOY_MODE=subdomain needs for its certificates',
+      'set SERVER_ADDRESS to a name such as cot.example.org, or choose direct mode: DEPLOY_MODE=direct, and compose/compose.direct.yaml behind compose/compose.light.yaml in COMPOSE_FILE',
+    ),
+  ];
 }
 
 function needed(settings: Settings, mode: Mode): Problem[] {

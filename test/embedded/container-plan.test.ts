@@ -105,6 +105,30 @@ describe.each(Object.keys(NEEDED) as Role[])('the role %s', (role) => {
   });
 });
 
+it('subdomain mode is refused on an address, and on a name that no authority knows', () => {
+  for (const role of ['management', 'core'] as const) {
+    for (const SERVER_ADDRESS of ['192.0.2.7', '2001:db8::7', 'cot']) {
+      expect(namesOf(role, { ...LIGHT, SERVER_ADDRESS })).toEqual(['SERVER_ADDRESS']);
+      expect(namesOf(role, { ...LIGHT, SERVER_ADDRESS, DEPLOY_MODE: 'direct' })).toEqual([]);
+    }
+  }
+  const [problem] = problemsOf('core', { ...LIGHT, SERVER_ADDRESS: '192.0.2.7' });
+  expect(problem?.remedy).toMatch(
+    /cot\.example\.org, or choose direct mode: DEPLOY_MODE=direct, .*compose\.direct\.yaml/,
+  );
+});
+
+it('a time zone that there is not is refused by every role, not taken for UTC', () => {
+  for (const role of ['management', 'core', 'configuration'] as const) {
+    expect(problemsOf(role, { ...LIGHT, TZ: 'Europe/Wien' }).map(describeProblem)).toEqual([
+      expect.stringMatching(
+        /^TZ=Europe\/Wien: is no time zone, and would count as UTC\n {4}Remedy: .*TZ=Europe\/Vienna/,
+      ),
+    ]);
+    for (const zone of ['Europe/Vienna', 'UTC', '']) expect(namesOf(role, { ...LIGHT, TZ: zone })).toEqual([]);
+  }
+});
+
 describe('management in a container', () => {
   it('finds everything at the services of the light stack, its databases by encoded passwords', () => {
     const { handover, settings, sources } = managementOf({ ...LIGHT, COMPOSE_PROJECT_NAME: 'holdfast-test' });
