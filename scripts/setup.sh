@@ -275,9 +275,11 @@ say_what_next() { # WHAT WAS DONE
     printf 'Before the start, DNS must lead to this machine for %s, monitor.%s, nodered.%s and takserver.%s.\n' \
       "$address" "$address" "$address" "$address"
   fi
-  timeout 10 docker version >/dev/null 2>&1 || printf 'The Docker daemon does not answer this account now; see: docker version\n'
+  timeout 10 docker version >/dev/null 2>&1 ||
+    printf 'Docker does not answer this account now: docker version says why. Where permission is denied, put sudo before docker.\n'
   printf 'Start the stack here with:  docker compose up -d --wait\n'
   printf 'Then sign in at https://%s/ as webadmin with CORE_WEBADMIN_PASSWORD of .env. Keep a copy of .env elsewhere.\n' "$address"
+  [ "$mode" = subdomain ] || printf 'A browser warns until it knows the CA of this stack: docs/containers.md says how to get it.\n'
 }
 
 read_arguments "$@"
