@@ -1,6 +1,8 @@
 // Public certificates, against Pebble: given for every host, refused without harm, renewed without hanging up on anybody.
 
 import { X509Certificate } from 'node:crypto';
+import { readdirSync } from 'node:fs';
+import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import {
   ADDRESS,
@@ -71,6 +73,16 @@ describe.skipIf(proxyMissing !== undefined)(proxyMissing ?? 'certificates of the
     expect(begun.pebble.log()).toMatch(/validate w\/ HTTP: http/);
     expect(begun.pebble.log()).not.toMatch(/validate w\/ (?!HTTP: http)/);
     expect(begun.caddy.log()).not.toMatch(/"challenge_type":"(?!http-01)/);
+  });
+
+  it('are asked for by one account with a contact, which no host takes for another while it is being made', async () => {
+    const begun = await begin({});
+    await issued(begun);
+    const { caddy } = begun;
+    const authorities = join(caddy.directory, 'data/caddy/acme');
+    const accounts = readdirSync(authorities).flatMap((each) => readdirSync(join(authorities, each, 'users')));
+    expect(accounts).toEqual([`hostmaster@${ADDRESS}`]);
+    expect(caddy.log()).not.toContain('invalidContact');
   });
 
   it('are issued by an authority that refuses half of all nonces', async () => {
