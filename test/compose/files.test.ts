@@ -73,6 +73,10 @@ describe('compose files', () => {
       expect(Object.keys(read(name).services).filter((service) => !known.has(service))).toEqual([]);
   });
 
+  it('run our programs under the init of Docker: a stop in the first moments of a start would be lost, and waited out', () => {
+    expect(read('program.yaml').services['program']).toMatchObject({ init: true });
+  });
+
   it('have no profiles, no service in the network of the host, and no container name that two projects would share', () => {
     for (const name of COMPOSE_FILES)
       for (const [service, written] of Object.entries(read(name).services)) {
