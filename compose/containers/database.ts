@@ -1,10 +1,11 @@
 // The role `database`: prepares the cluster of a volume and becomes PostgreSQL, as the first process of its container. Two
 // containers on one volume would destroy it, and process numbers say nothing across containers: a lock on the volume does.
 
-import { existsSync, readFileSync, rmSync } from 'node:fs';
+import { closeSync, existsSync, openSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { DatabaseTuning } from '../../shared/domain/database-tuning.ts';
+import { codeOf, messageOf } from '../../shared/domain/thrown.ts';
 import {
   applyWantedState,
   checkMajor,
@@ -15,7 +16,7 @@ import {
 } from '../embedded/database/cluster.ts';
 import { serverArguments, writeAccessRules } from '../embedded/database/postmaster.ts';
 import { type DatabaseName, type DatabasePasswords, wantedState } from '../embedded/database/roles.ts';
-import { StackError } from '../embedded/stack-error.ts';
+import { explainFileError, StackError } from '../embedded/stack-error.ts';
 import { proveVolume } from './database-volume.ts';
 import { CLUSTER } from './places.ts';
 
@@ -42,6 +43,7 @@ export interface Becoming {
 export const LOCKED_VARIABLE = 'HOLDFAST_VOLUME_LOCKED';
 /** What flock answers when somebody else holds the lock; nothing else here ends so. */
 const LOCK_TAKEN = 75;
+const LOCK = 'lock';
 /** The children of a server that was killed let go of its memory within this. */
 const LETS_GO_MS = 10_000;
 
@@ -49,6 +51,7 @@ const LETS_GO_MS = 10_000;
 export function underLock({ directory }: DatabasePlan, environment: NodeJS.ProcessEnv): Becoming {
   refuseRoot();
   proveVolume(directory, readFileSync('/proc/self/mountinfo', 'utf8'));
+  proveWritable(join(directory, LOCK));
   const again = [process.execPath, ...process.execArgv, ...process.argv.slice(1)];
   return locked(directory, again, { ...environment, [LOCKED_VARIABLE]: '1' });
 }
@@ -87,7 +90,7 @@ exec "$@"`;
 
 /** The lock stays open in the program that comes of it, and in that program's children. */
 function locked(directory: string, command: string[], environment: NodeJS.ProcessEnv): Becoming {
-  const args = ['sh', '-c', UNDER_LOCK, 'sh', join(directory, 'lock'), ...command];
+  const args = ['sh', '-c', UNDER_LOCK, 'sh', join(directory, LOCK), ...command];
   return { program: '/bin/sh', args, environment };
 }
 
@@ -107,6 +110,21 @@ async function whileMemoryIsInUse(action: () => Promise<void>): Promise<void> {
       if (!(error instanceof StillRunning) || performance.now() > until) throw error;
       await delay(100);
     }
+  }
+}
+
+/** The shell that takes the lock could say no more than which file it is. */
+function proveWritable(file: string): void {
+  try {
+    closeSync(openSync(file, 'a', 0o600));
+  } catch (error) {
+    if (!['EACCES', 'EPERM', 'EROFS'].includes(codeOf(error) ?? '')) throw explainFileError(error, file);
+    const account = `${process.getuid?.()}:${process.getgid?.()}`;
+    throw new StackError(
+      `${file} cannot be written by ${account}: ${messageOf(error)}.`,
+      `mount the volume writable, and give it with everything in it to that account: chown -R ${account}`,
+      error,
+    );
   }
 }
 

@@ -1,7 +1,7 @@
 // The programs of our image as containers run them: the light stack by nothing but environments. Where no mount of its own can be
 // had (not root), it is skipped: a database refuses to start without one.
 
-import { mkdtempSync, readdirSync, readFileSync } from 'node:fs';
+import { chmodSync, mkdirSync, mkdtempSync, readdirSync, readFileSync } from 'node:fs';
 import { X509Certificate } from 'node:crypto';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -203,6 +203,24 @@ describe.skipIf(!canMount)('the programs of our image', () => {
       error: expect.stringMatching(/recreating the container would lose everything/),
       remedy: expect.stringMatching(/^mount a volume at /),
     });
+  });
+
+  it('say whose a volume has to be that they may not write, and call no cluster broken that they may not read', async () => {
+    const volume = mkdtempSync(join(stack.root, 'restored-'));
+    const environment = { ...stack.environments.appDatabase, HOLDFAST_DATABASE_DIR: volume };
+    const said = async (mode: number): Promise<unknown> => {
+      chmodSync(volume, mode);
+      const program = runRole('database', environment);
+      expect(await program.ended).toBe(1);
+      return JSON.parse(program.said());
+    };
+    expect(await said(0o755)).toMatchObject({
+      error: expect.stringMatching(/lock cannot be written by 65534:65534: .*denied/),
+      remedy: expect.stringMatching(/chown -R 65534:65534$/),
+    });
+    mkdirSync(join(volume, 'pgdata'), { mode: 0o755 });
+    mkdirSync(join(volume, 'pgdata/PG_VERSION'));
+    expect(await said(0o777)).toMatchObject({ error: expect.stringMatching(/PG_VERSION is a directory/) });
   });
 
   it('end in order when they are told to, within ten seconds', async () => {

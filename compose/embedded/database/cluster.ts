@@ -6,6 +6,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, mkdirSync, readFileSync, realpathSync, renameSync, rmSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
+import { codeOf } from '../../../shared/domain/thrown.ts';
 import { syncDirectory } from '../atomic-file.ts';
 import type { Guard } from '../guard.ts';
 import { commandLine, endProcess, identify } from '../process-table.ts';
@@ -41,8 +42,7 @@ export class StillRunning extends StackError {
 /** Refuses a cluster of another major version, unchanged. */
 export function checkMajor(pgdata: string): void {
   if (!existsSync(pgdata)) return;
-  const file = join(pgdata, 'PG_VERSION');
-  const found = existsSync(file) ? readFileSync(file, 'utf8').trim() : undefined;
+  const found = versionOf(pgdata);
   if (found === MAJOR) return;
   if (found === undefined) {
     throw new StackError(
@@ -54,6 +54,17 @@ export function checkMajor(pgdata: string): void {
     `${pgdata} was made by PostgreSQL ${found}, this Holdfast runs PostgreSQL ${MAJOR}. Nothing was changed.`,
     `dump it with pg_dump of version ${found} and load it into a new directory (--data DIR; in containers: a new volume), or start the Holdfast that made it`,
   );
+}
+
+/** Undefined without the file; one that may not be read is no missing one. */
+function versionOf(pgdata: string): string | undefined {
+  const file = join(pgdata, 'PG_VERSION');
+  try {
+    return readFileSync(file, 'utf8').trim();
+  } catch (error) {
+    if (codeOf(error) === 'ENOENT') return undefined;
+    throw explainFileError(error, file);
+  }
 }
 
 /**
