@@ -70,7 +70,7 @@ export async function preparedServer(plan: DatabasePlan): Promise<Becoming> {
     aborted: new AbortController().signal,
   };
   const sql = wantedState(passwords, databases);
-  if (!(await makeCluster(cluster, sql))) await whileMemoryIsInUse(() => applyWantedState(cluster, sql));
+  if (!(await makeCluster(cluster, sql))) await whileMemoryIsInUse(pgdata, () => applyWantedState(cluster, sql));
   const hbaFile = join(directory, 'pg_hba.conf');
   writeAccessRules(hbaFile, 'all');
   const args = serverArguments(pgdata, { listen, port, hbaFile, tuning });
@@ -100,14 +100,14 @@ function clearStalePidFile(pgdata: string): void {
   if (existsSync(file)) rmSync(file);
 }
 
-async function whileMemoryIsInUse(action: () => Promise<void>): Promise<void> {
+async function whileMemoryIsInUse(pgdata: string, action: () => Promise<void>): Promise<void> {
   const until = performance.now() + LETS_GO_MS;
   for (;;) {
     try {
       await action();
       return;
     } catch (error) {
-      if (!(error instanceof StillRunning) || performance.now() > until) throw error;
+      if (!(error instanceof StillRunning) || performance.now() > until) throw explainFileError(error, pgdata);
       await delay(100);
     }
   }

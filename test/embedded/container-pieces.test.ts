@@ -14,6 +14,7 @@ import {
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
+import { type DatabasePlan, preparedServer } from '../../compose/containers/database.ts';
 import { mountPointOf } from '../../compose/containers/database-volume.ts';
 import { failureLine } from '../../compose/containers/first-process.ts';
 import { giveToProxy } from '../../compose/containers/proxy-certificate.ts';
@@ -129,6 +130,30 @@ it('what fails uncaught is one JSON line, with the remedy where there is one', (
     error: 'The disk\nis full.',
     remedy: 'free some space',
   });
+});
+
+it('a database that finds its disk full says so, whether it is new or not', async () => {
+  const volume = mkdtempSync(join(directory, 'full-'));
+  mkdirSync(join(volume, 'pgdata'));
+  writeFileSync(join(volume, 'pgdata/PG_VERSION'), '16\n');
+  const complaint = 'echo "FATAL:  could not write lock file: No space left on device" >&2; exit 1';
+  for (const name of ['initdb', 'postgres'])
+    writeFileSync(join(volume, name), `#!/bin/sh\n${complaint}\n`, { mode: 0o755 });
+  const plan: DatabasePlan = {
+    directory: volume,
+    binaries: volume,
+    listen: '127.0.0.1',
+    port: 1,
+    databases: [],
+    passwords: {},
+    tuning: { scaleFactor: 0.1, costLimit: 200, maintenanceWorkMem: '64MB' },
+  };
+  const full = `The disk of ${join(volume, 'pgdata')} is full.`;
+  await expect(preparedServer(plan)).rejects.toThrow(full);
+  expect(readdirSync(join(volume, 'pgdata'))).toEqual(['PG_VERSION']);
+  rmSync(join(volume, 'pgdata'), { recursive: true });
+  await expect(preparedServer(plan)).rejects.toThrow(full);
+  expect(readdirSync(volume).toSorted()).toEqual(['initdb', 'postgres']);
 });
 
 describe('the image', () => {
