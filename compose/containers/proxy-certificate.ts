@@ -12,7 +12,7 @@ import { readServerIdentity } from '../embedded/core/tls/server-identity.ts';
 const AT_PROXY = '/certificate';
 /** Long after the proxy has read the new pair. */
 const KEPT_MS = 86_400_000;
-const PAIR_FILE = /^server-.+\.(?:pem|key)$/;
+const PAIR_FILE = /^server-.+\.(?:pem|key)(?:\.new)?$/;
 
 export interface ForProxy {
   directory: string;
