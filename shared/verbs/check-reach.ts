@@ -1,9 +1,9 @@
 // Whether a phone finds the enrollment port: the name, the port, and the certificate that it shows, looked at from here. Behind a
 // router that does not lead its own address back inside, the port is looked at where Holdfast itself enrolls.
 
-import { isIpAddress, isLoopbackHost, normalAddress } from '../domain/host-name.ts';
+import { isIpAddress, isLoopbackHost, normalAddress, urlHost } from '../domain/host-name.ts';
 import type { Monitored } from '../ports/monitored.ts';
-import type { TlsState } from '../ports/tls-endpoints.ts';
+import type { TlsEndpoint, TlsState } from '../ports/tls-endpoints.ts';
 import {
   type Attempted,
   attempted,
@@ -16,7 +16,9 @@ import {
 } from './enrollment-check.ts';
 
 export interface ReachDeps {
-  monitored: Pick<Monitored, 'hostNames' | 'tls'> & { wanted: Pick<Monitored['wanted'], 'publicAddresses'> };
+  monitored: Pick<Monitored, 'hostNames' | 'tls'> & {
+    wanted: Pick<Monitored['wanted'], 'publicAddresses' | 'tlsEndpoints'>;
+  };
   settings: {
     SERVER_ADDRESS: string | undefined;
     CORE_ENROLLMENT_PORT: number;
@@ -34,8 +36,13 @@ interface Sights {
   /** At SERVER_ADDRESS: with our own CA, and as a phone sees it that knows the public ones alone. */
   own: Attempted<TlsState>;
   plain: Attempted<TlsState>;
-  /** At CORE_ENROLLMENT_URL; undefined where that is the same place or unset. */
+  /**
+   * From inside of the stack: who answers devices in containers, asked by the public name, else CORE_ENROLLMENT_URL; undefined
+   * where that is the same place or unset.
+   */
   inside: Attempted<TlsState> | undefined;
+  /** The same in containers, as a phone sees it. */
+  insidePlain: Attempted<TlsState> | undefined;
 }
 
 interface Addresses {
@@ -62,12 +69,23 @@ export async function checkReach(deps: ReachDeps, packageHint: string): Promise<
   const place = `${host}:${port}`;
   const isHidden = !isReached(sights.own) && isReached(sights.inside) && !isLocal(sights.addresses);
   const seen = isHidden && sights.inside !== undefined ? sights.inside : sights.own;
+  // In containers the public name was asked for inside, so that the certificate is the one that phones see.
+  const byName = isHidden ? sights.insidePlain : undefined;
+  const where = byName === undefined ? 'at CORE_ENROLLMENT_URL' : 'inside of the stack';
   return [
-    checkOf('name', sights.addresses, LOOK_AGAIN, (addresses) => judgeName(host, addresses, trustedState(sights.own))),
-    checkOf('port', sights.own, LOOK_AGAIN, (state) => judgePort(place, host, state, isHidden)),
+    checkOf('name', sights.addresses, LOOK_AGAIN, (addresses) =>
+      judgeName(host, addresses, trustedState(sights.own), byName !== undefined),
+    ),
+    checkOf('port', sights.own, LOOK_AGAIN, (state) => judgePort(place, host, state, isHidden ? where : undefined)),
     isReached(seen)
       ? checkOf('chain', seen, LOOK_AGAIN, (state) =>
-          judgeChain({ host, state, plain: trustedState(sights.plain), isHidden, packageHint }),
+          judgeChain({
+            host,
+            state,
+            plain: trustedState(byName ?? sights.plain),
+            isHidden: isHidden && byName === undefined,
+            packageHint,
+          }),
         )
       : notTried('chain', `no certificate was seen at ${place}`, portRemedy(place)),
   ];
@@ -75,21 +93,38 @@ export async function checkReach(deps: ReachDeps, packageHint: string): Promise<
 
 async function look({ monitored, settings }: ReachDeps, host: string): Promise<Sights> {
   const { CORE_ENROLLMENT_PORT: port, CORE_ENROLLMENT_URL: url } = settings;
-  const inspect = (at: { host: string; port: number }, trust: 'own' | 'public'): Promise<Attempted<TlsState>> =>
+  const inspect = (at: Place, trust: 'own' | 'public'): Promise<Attempted<TlsState>> =>
     attempted(WITHIN_MS, () => monitored.tls.inspect({ name: `${at.host}:${at.port}`, ...at, trust }));
   const place = { host, port };
-  const inside = url === undefined ? undefined : placeOf(url);
-  const isElsewhere = inside !== undefined && (inside.host !== host || inside.port !== port);
-  const [addresses, own, plain, insideState] = await Promise.all([
+  const answering = answeringInside(monitored.wanted.tlsEndpoints, `https://${urlHost(host)}:${port}`);
+  const inside = answering ?? (url === undefined ? undefined : placeOf(url));
+  const isElsewhere =
+    inside !== undefined && (inside.address !== undefined || inside.host !== host || inside.port !== port);
+  const [addresses, own, plain, insideState, insidePlain] = await Promise.all([
     attempted(WITHIN_MS, () => addressesOf(monitored, host)),
     inspect(place, 'own'),
     inspect(place, 'public'),
     isElsewhere ? inspect(inside, 'own') : undefined,
+    answering === undefined ? undefined : inspect(answering, 'public'),
   ]);
-  return { addresses, own, plain, inside: insideState };
+  return { addresses, own, plain, inside: insideState, insidePlain };
 }
 
-function placeOf(url: string): { host: string; port: number } {
+interface Place {
+  host: string;
+  port: number;
+  address?: string;
+}
+
+/** Who answers that public address in containers, at its own address there. */
+function answeringInside(endpoints: readonly TlsEndpoint[], name: string): Place | undefined {
+  const found = endpoints.find((each) => each.name === name);
+  if (found?.address === undefined) return undefined;
+  const { host, port, address } = found;
+  return { host, port, address };
+}
+
+function placeOf(url: string): Place {
   const { hostname, port } = new URL(url);
   return { host: hostname.replace(/^\[|\]$/g, ''), port: port === '' ? 443 : Number(port) };
 }
@@ -110,7 +145,7 @@ async function addressesOf({ hostNames, wanted }: ReachDeps['monitored'], host: 
   };
 }
 
-function judgeName(host: string, { all, foreign, error }: Addresses, isOurs: boolean): Found {
+function judgeName(host: string, { all, foreign, error }: Addresses, isOurs: boolean, isGuess: boolean): Found {
   const onlyHere = all.length > 0 && all.every(isLoopbackHost);
   const notes = onlyHere
     ? [
@@ -124,6 +159,10 @@ function judgeName(host: string, { all, foreign, error }: Addresses, isOurs: boo
       'Correct SERVER_ADDRESS, or the record where the DNS of the domain is kept.',
     );
   if (foreign.length === 0) return well(`${host} leads to this machine (${all.join(', ')}).`, notes);
+  if (isGuess)
+    return well(`${host} leads to ${all.join(', ')}.`, [
+      `Whether ${all.join(', ')} is this machine cannot be seen from inside of a container. If it is, name it in PUBLIC_ADDRESSES.`,
+    ]);
   // Whoever shows a certificate for this name that we trust is meant.
   if (isOurs) return well(`${host} leads to ${all.join(', ')}, where a certificate for it is shown.`);
   return wrong(
@@ -132,11 +171,12 @@ function judgeName(host: string, { all, foreign, error }: Addresses, isOurs: boo
   );
 }
 
-function judgePort(place: string, host: string, { reachable, error }: TlsState, isHidden: boolean): Found {
+/** `seenAt`: where it was seen, when not at the place itself. */
+function judgePort(place: string, host: string, { reachable, error }: TlsState, seenAt: string | undefined): Found {
   if (reachable) return well(`The enrollment port answers at ${place}.`);
   const says = `${host} ${error ?? 'does not answer'}`;
-  if (!isHidden) return wrong(`Nothing enrolls at ${place}: ${says}.`, portRemedy(place));
-  return well(`The enrollment port answers at CORE_ENROLLMENT_URL; from here, ${says}.`, [
+  if (seenAt === undefined) return wrong(`Nothing enrolls at ${place}: ${says}.`, portRemedy(place));
+  return well(`The enrollment port answers ${seenAt}; from here, ${says}.`, [
     `${place} cannot be reached from this machine. Behind a router that is usual; whether it can be from outside only a phone or a computer in another network can tell: openssl s_client -connect ${place} </dev/null`,
   ]);
 }

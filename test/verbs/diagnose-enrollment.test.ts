@@ -327,6 +327,24 @@ describe('a note of the diagnosis', () => {
     expect([said.stage, said.notes[0]]).toEqual([null, expect.stringMatching(/port 18446 .* port 18089.*no room/)]);
   });
 
+  it('in containers looks at the proxy by the public name, where the address cannot be reached from inside', async () => {
+    const proxy = { host: HOST, port: 8446, address: '172.30.64.2', trust: 'public' } as const;
+    await begin({ CORE_ENROLLMENT_URL: 'https://core:8446', CORE_ENROLLMENT_PORT: '9446' });
+    world.deps.monitored.wanted.tlsEndpoints = [{ name: `https://${HOST}:9446`, ...proxy }];
+    world.around.addresses[HOST] = ['198.51.100.7'];
+    let shown = fine;
+    const inspect = async ({ host, port, address }: TlsEndpoint): Promise<TlsState> =>
+      `${host}:${port} at ${address}` === `${HOST}:8446 at 172.30.64.2` ? shown : silent;
+    world.deps.monitored = { ...world.deps.monitored, tls: { inspect } };
+    const said = await diagnosis();
+    expect([said.stage, detailOf(said, 'port')]).toEqual([null, expect.stringMatching(/answers inside of the stack/)]);
+    expect(detailOf(said, 'chain')).toMatch(/made out to cot\.example\.org, and publicly trusted/);
+    expect(said.notes.join(' ')).toMatch(/198\.51\.100\.7 is this machine cannot be seen from inside of a container/);
+    expect(said.notes.join(' ')).not.toMatch(/do not know the CA/);
+    shown = { ...fine, trusted: false, error: 'expired on 2026-01-01' };
+    expect((await diagnosis()).stage).toBe('chain');
+  });
+
   it('says that the address cannot be reached from here, behind a router, and looks where Holdfast enrolls', async () => {
     await begin({ CORE_ENROLLMENT_URL: 'https://127.0.0.1:8446' });
     sights[`${HOST}:8446 own`] = silent;
