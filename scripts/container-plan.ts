@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import type { DatabasePlan } from '../compose/containers/database.ts';
 import { enrollmentBindingProblems } from '../compose/containers/enrollment-binding.ts';
 import { MOUNTS, type Places, readPlaces } from '../compose/containers/places.ts';
+import type { ForProxy } from '../compose/containers/proxy-certificate.ts';
 import { CORE_VARIABLE, type CoreHandover } from '../compose/embedded/core/handover.ts';
 import {
   CORE_DATABASE,
@@ -43,6 +44,8 @@ export type ContainerPlan =
       program: string;
       /** All that the program finds of ours in its environment. */
       environment: Record<string, string>;
+      /** What the process gives the proxy besides. */
+      proxy?: ForProxy;
     };
 
 const OWN_TO_DATABASE: Record<DatabaseName, readonly SettingName[]> = {
@@ -106,7 +109,10 @@ const PLANS: Record<Role, (start: Start) => ContainerPlan> = {
         ? {}
         : { composeProject: given.values['COMPOSE_PROJECT_NAME'] }),
     };
-    return planned('management', { [HANDOVER_VARIABLE]: JSON.stringify(handover) });
+    // In subdomain mode the proxy has certificates of its own, and no key of ours is anywhere else than it must be.
+    const withKey = settings.DEPLOY_MODE === 'direct';
+    const proxy = { core: settings.CORE_DATA_DIR ?? MOUNTS.core, directory: places.proxyDirectory, withKey };
+    return { ...planned('management', { [HANDOVER_VARIABLE]: JSON.stringify(handover) }), proxy };
   },
 
   core({ places, problems, given, layers }) {
@@ -230,7 +236,7 @@ function stackLayer({ stack, ports, coreDatabase, appDatabase }: Places, given: 
 }
 
 function coreHandover(places: Places, settings: Settings): CoreHandover {
-  const { listen, ports, coreDatabase, proxyDirectory } = places;
+  const { listen, ports, coreDatabase } = places;
   const { SERVER_ADDRESS: address = 'localhost', CORE_DB_PASSWORD: password } = settings;
   const built = databaseUrl(CORE_OWNER, password?.reveal() ?? '', coreDatabase, CORE_DATABASE);
   return {
@@ -249,8 +255,6 @@ function coreHandover(places: Places, settings: Settings): CoreHandover {
     },
     roleGroups: [settings.ADMIN_GROUP, settings.VIEWER_GROUP],
     trustedProxies: settings.TRUSTED_PROXIES ?? [],
-    // In subdomain mode the proxy has certificates of its own, and no key of ours is anywhere else than it must be.
-    proxy: { directory: proxyDirectory, withKey: settings.DEPLOY_MODE === 'direct' },
   };
 }
 

@@ -4,6 +4,7 @@
 import { resolve } from 'node:path';
 import { become, LOCKED_VARIABLE, preparedServer, underLock } from '../compose/containers/database.ts';
 import { behaveAsFirst } from '../compose/containers/first-process.ts';
+import { keepGivingToProxy } from '../compose/containers/proxy-certificate.ts';
 import { describeProblem } from '../shared/config/problem.ts';
 import { forgetPostgresVariables } from '../shared/runtime/handover.ts';
 import { isRole, planContainer, ROLES, withoutOurs } from './container-plan.ts';
@@ -30,6 +31,7 @@ async function main(): Promise<void> {
     const isLocked = given[LOCKED_VARIABLE] === '1';
     return become(isLocked ? await preparedServer(plan.database) : underLock(plan.database, given));
   }
+  if (plan.proxy !== undefined) keepGivingToProxy(plan.proxy, sayNotGiven);
   Object.assign(process.env, plan.environment);
   // No program reads a file of settings here: the environment was it.
   process.argv = [process.execPath, plan.program, ...(role === 'configuration' ? ['--env', '/dev/null'] : [])];
@@ -41,6 +43,11 @@ function forgetOurs(): void {
   const kept = withoutOurs(process.env);
   for (const name of Object.keys(process.env)) if (!Object.hasOwn(kept, name)) delete process.env[name];
   forgetPostgresVariables(process.env);
+}
+
+function sayNotGiven(error: string): void {
+  const line = { time: new Date().toISOString(), level: 'warn', role, event: 'proxy.certificate_not_given', error };
+  process.stdout.write(`${JSON.stringify(line)}\n`);
 }
 
 function say(text: string): void {

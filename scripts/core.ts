@@ -4,7 +4,6 @@
 import 'reflect-metadata';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { giveToProxy } from '../compose/containers/proxy-certificate.ts';
 import { createCore } from '../compose/embedded/core/core.ts';
 import { type CoreHandover, takeCoreHandover } from '../compose/embedded/core/handover.ts';
 import type { CoreDirectory, CoreFetch } from '../compose/embedded/core/parts.ts';
@@ -53,10 +52,6 @@ async function main(): Promise<void> {
     hostname: handover.serverAddress,
     roleGroups: handover.roleGroups,
     validityDays: VALIDITY_DAYS,
-    certified: (files) => {
-      const { proxy } = handover;
-      if (proxy !== undefined) giveToProxy(proxy, files, new Date());
-    },
     run: keptDatabase(url, { ...DATABASE, name: 'core' }),
     runEvents: keptDatabase(url, { ...DATABASE, name: 'core-events', lockTimeoutMs: EVENTS_LOCK_MS }),
     runArchive: keptDatabase(url, {

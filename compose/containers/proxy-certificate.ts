@@ -1,10 +1,13 @@
-// What the proxy gets of the core: its CA, by which the core is known; in direct mode the server certificate too, a pair of files
-// under a new name for each; then `tls.caddy`, which names them. The proxy watches that text, and never sees half of a pair.
+// What management gives the proxy of the core's files: its CA, by which the core is known; in direct mode the server certificate
+// too, a pair of files under a new name for each; then `tls.caddy`, which names them. The proxy watches that text, which is part
+// of its configuration: the core itself may not write it.
 
 import { createHash, X509Certificate } from 'node:crypto';
 import { existsSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
+import { messageOf } from '../../shared/domain/thrown.ts';
 import { writeFileAtomically } from '../embedded/atomic-file.ts';
+import { certificateFiles } from '../embedded/core/pki/certificate-files.ts';
 import type { ServerCertificateFiles } from '../embedded/core/pki/server-certificate.ts';
 import { readServerIdentity } from '../embedded/core/tls/server-identity.ts';
 
@@ -12,16 +15,41 @@ import { readServerIdentity } from '../embedded/core/tls/server-identity.ts';
 const AT_PROXY = '/certificate';
 /** Long after the proxy has read the new pair. */
 const KEPT_MS = 86_400_000;
+const LOOK_EVERY_MS = 5_000;
+/** The core makes its files one after the other, and may come up later than this process. */
+const SAID_AFTER_FAILURES = 4;
 const PAIR_FILE = /^server-.+\.(?:pem|key)(?:\.new)?$/;
 
 export interface ForProxy {
+  /** CORE_DATA_DIR. */
+  core: string;
   directory: string;
   /** In direct mode it shows the stack's certificate; otherwise it needs no key of ours. */
   withKey: boolean;
 }
 
+/** Now and every few seconds, as long as the process runs. `failed` hears of it once, when it does not pass by itself. */
+export function keepGivingToProxy(proxy: ForProxy, failed: (message: string) => void): void {
+  const { ca, server: certificate, serverKey: key } = certificateFiles(proxy.core);
+  let failures = 0;
+  const give = (): void => {
+    try {
+      giveToProxy(proxy, { ca, certificate, key }, new Date());
+      failures = 0;
+    } catch (error) {
+      if (++failures === SAID_AFTER_FAILURES) failed(messageOf(error));
+    }
+  };
+  give();
+  setInterval(give, LOOK_EVERY_MS).unref();
+}
+
 /** Writes what is not there yet, and removes pairs that were left a day ago. Rejects a pair that does not fit. */
-export function giveToProxy({ directory, withKey }: ForProxy, files: ServerCertificateFiles, now: Date): void {
+export function giveToProxy(
+  { directory, withKey }: Pick<ForProxy, 'directory' | 'withKey'>,
+  files: ServerCertificateFiles,
+  now: Date,
+): void {
   const { certificate, key } = readServerIdentity(files);
   const name = nameOf(directory, certificate);
   writeUnlessThere(join(directory, 'ca.pem'), readFileSync(files.ca, 'utf8'), 0o644);
@@ -29,7 +57,7 @@ export function giveToProxy({ directory, withKey }: ForProxy, files: ServerCerti
   writeUnlessThere(join(directory, `${name}.pem`), certificate, 0o644);
   const line = `tls ${AT_PROXY}/${name}.pem ${AT_PROXY}/${name}.key\n`;
   writeUnlessThere(join(directory, 'tls.caddy'), line, 0o644);
-  removeOld(directory, name, now);
+  removeOld(directory, withKey ? [`${name}.pem`, `${name}.key`] : [`${name}.pem`], now);
 }
 
 /** By serial number; the same certificate under another chain gets a name of its own, or nobody would notice. */
@@ -48,9 +76,9 @@ function textOf(path: string): string | undefined {
   return existsSync(path) ? readFileSync(path, 'utf8') : undefined;
 }
 
-function removeOld(directory: string, inUse: string, now: Date): void {
+function removeOld(directory: string, inUse: readonly string[], now: Date): void {
   for (const file of readdirSync(directory)) {
-    if (!PAIR_FILE.test(file) || file === `${inUse}.pem` || file === `${inUse}.key`) continue;
+    if (!PAIR_FILE.test(file) || inUse.includes(file)) continue;
     const path = join(directory, file);
     if (now.getTime() - statSync(path).mtimeMs > KEPT_MS) rmSync(path);
   }

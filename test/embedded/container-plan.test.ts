@@ -164,6 +164,16 @@ describe('management in a container', () => {
     expect(JSON.stringify(handover)).not.toContain('of others');
   });
 
+  it('gives the CA of the core to the proxy, and its key in direct mode alone', () => {
+    const given = (mode: string) => {
+      const plan = planOf('management', { ...LIGHT, DEPLOY_MODE: mode });
+      return plan.role === 'database' ? undefined : plan.proxy;
+    };
+    const places = { core: '/var/lib/holdfast/core', directory: '/var/lib/holdfast/proxy' };
+    expect(given('direct')).toEqual({ ...places, withKey: true });
+    expect(given('subdomain')).toEqual({ ...places, withKey: false });
+  });
+
   it('refuses a mode whose enrollment nobody answers by these layers', () => {
     const by = (answering: string, mode: string) =>
       namesOf('management', { ...LIGHT, HOLDFAST_ENROLLMENT_BY: answering, DEPLOY_MODE: mode });
@@ -193,13 +203,6 @@ describe('the core in a container', () => {
       trustedProxies: [],
     });
     expect([core.apiPort, core.enrollmentPort, core.streamingPort]).toEqual([8443, 8446, 8089]);
-  });
-
-  it('gives its CA to the proxy, and its key in direct mode alone', () => {
-    const given = (mode: string) => takeCoreHandover(environmentOf('core', { ...LIGHT, DEPLOY_MODE: mode })).proxy;
-    const proxy = { directory: '/var/lib/holdfast/proxy' };
-    expect(given('direct')).toEqual({ ...proxy, withKey: true });
-    expect(given('subdomain')).toEqual({ ...proxy, withKey: false });
   });
 });
 

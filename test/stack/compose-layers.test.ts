@@ -271,7 +271,7 @@ describe.skipIf(obstacle !== undefined)(
         'core-database-data': ['core-database'],
         'flows-data': ['flows'],
         'management-data': ['management'],
-        'proxy-certificate': ['core'],
+        'proxy-certificate': ['management'],
       });
     });
   },

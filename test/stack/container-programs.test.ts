@@ -1,7 +1,7 @@
 // The programs of our image as containers run them: the light stack by nothing but environments. Where no mount of its own can be
 // had (not root), it is skipped: a database refuses to start without one.
 
-import { chmodSync, mkdirSync, mkdtempSync, readdirSync, readFileSync } from 'node:fs';
+import { chmodSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync } from 'node:fs';
 import { X509Certificate } from 'node:crypto';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -131,8 +131,9 @@ describe.skipIf(!canMount)('the programs of our image', () => {
     expect(refused()).toEqual([]);
   });
 
-  it('give the proxy the certificate of the core with its key, under a name that stands in tls.caddy', () => {
-    const { HOLDFAST_PROXY_DIR: directory = '' } = stack.environments.core;
+  it('give the proxy the certificate of the core with its key, under a name that stands in tls.caddy', async () => {
+    const { HOLDFAST_PROXY_DIR: directory = '' } = stack.environments.management;
+    await eventually('management has seen it', () => existsSync(join(directory, 'tls.caddy')), UP_WITHIN_MS);
     const files = readdirSync(directory).toSorted();
     const [, name = ''] = /^tls \/certificate\/(server-.+)\.pem \/certificate\/\1\.key\n$/.exec(
       readFileSync(join(directory, 'tls.caddy'), 'utf8'),

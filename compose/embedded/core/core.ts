@@ -28,7 +28,7 @@ import { readMissionTokenKey } from './missions/tokens.ts';
 import type { CertificateStore, CoreConnection, CoreDirectory, CoreFetch, Revocations } from './parts.ts';
 import { API_IDENTITY, type ApiCertificate, ensureApiCertificate } from './pki/api-certificate.ts';
 import { openAuthority } from './pki/authority.ts';
-import { ensureServerCertificate, type ServerCertificateFiles } from './pki/server-certificate.ts';
+import { ensureServerCertificate } from './pki/server-certificate.ts';
 import { onceADay } from './regularly.ts';
 import { insertLatencies } from './retention/insert-latencies.ts';
 import { retentionLog } from './retention/retention-log.ts';
@@ -55,8 +55,6 @@ export interface CoreOptions {
   /** Groups that give a right in Holdfast: no channels, whatever they are called. */
   roleGroups: readonly string[];
   validityDays: number;
-  /** Given the server certificate at the start and daily, whether it is new or not. */
-  certified?: (files: ServerCertificateFiles) => void;
   /** The database `cot`, migrated. */
   run: RunSql;
   /** The same, on connections of its own that have minutes: for files. */
@@ -102,7 +100,6 @@ const RENEWAL_FAILED = 'certificate.renewal_failed';
 export async function createCore(options: CoreOptions): Promise<Core> {
   const { dataDirectory, serverNames, run, directory, log, now, steadyMs, behindProxies } = options;
   const files = await ensureServerCertificate(dataDirectory, serverNames, now());
-  options.certified?.(files);
   const warn = (text: string): void => log.warn('certificates.warning', { text });
   const authority = await openAuthority(dataDirectory, { validityDays: options.validityDays, warn });
   const users = usersFile(join(dataDirectory, 'UserAuthenticationFile.xml'), log);
@@ -249,12 +246,11 @@ export async function createCore(options: CoreOptions): Promise<Core> {
   ports = opened;
 
   async function renewCertificates(): Promise<void> {
-    const renewed = await ensureServerCertificate(dataDirectory, serverNames, now());
-    if (renewed.changed) {
+    const { changed, certificate } = await ensureServerCertificate(dataDirectory, serverNames, now());
+    if (changed) {
       opened.renew();
-      log.info('certificate.renewed', { file: renewed.certificate });
+      log.info('certificate.renewed', { file: certificate });
     }
-    options.certified?.(renewed);
     api = await apiCertificate();
   }
 

@@ -27,8 +27,6 @@ const handoverSchema = z.object({
   /** Groups that give a right in Holdfast: no channels. */
   roleGroups: z.array(z.string()),
   trustedProxies: z.array(z.string()),
-  /** Where the CA is left for a proxy, and the server certificate with its key for one that shows it too. */
-  proxy: z.object({ directory: z.string(), withKey: z.boolean() }).optional(),
 });
 
 export type CoreHandover = z.infer<typeof handoverSchema>;
