@@ -2,13 +2,19 @@
 
 import { mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { must } from './engine.ts';
+import { MIRROR, must } from './engine.ts';
 
-const MIRROR = 'http://deb.debian.org/debian';
+const RETRIES = 5;
 
 /** A Debian with nothing in it but what the package system needs, as an archive. */
 export async function debianRoot(release: string, archive: string): Promise<void> {
-  const small = ['--variant=minbase', '--mode=root', '--dpkgopt=force-unsafe-io', '--include=tzdata'];
+  const small = [
+    '--variant=minbase',
+    '--mode=root',
+    '--dpkgopt=force-unsafe-io',
+    '--include=tzdata',
+    `--aptopt=Acquire::Retries "${String(RETRIES)}"`,
+  ];
   await must('mmdebstrap', ['--quiet', ...small, release, archive, MIRROR]);
 }
 
@@ -25,6 +31,7 @@ export async function unpackPackages(state: string, suite: string, packages: str
     `Dir::Cache=${at('cache')}`,
     'APT::Sandbox::User=root',
     'Acquire::Languages=none',
+    `Acquire::Retries=${String(RETRIES)}`,
   ].flatMap((setting) => ['-o', setting]);
   await must('apt-get', [...settings, 'update', '-qq']);
   await must('apt-get', [...settings, 'download', '-qq', ...packages], { cwd: at('packages') });

@@ -8,7 +8,11 @@ import { join } from 'node:path';
 import { asRoot, cleanEnvironment, eventually } from '../stack/embedded.ts';
 
 const PATH = `${process.env['PATH']}:/usr/sbin:/sbin`;
-const works = (command: string): boolean => spawnSync('sh', ['-c', command], { env: { PATH } }).status === 0;
+/** A proxy of this machine before npm's registry may sign by an authority of its own. */
+const { NODE_EXTRA_CA_CERTS } = process.env;
+const PROBE = cleanEnvironment({ PATH, ...(NODE_EXTRA_CA_CERTS === undefined ? {} : { NODE_EXTRA_CA_CERTS }) });
+const works = (command: string): boolean => spawnSync('sh', ['-c', command], { env: PROBE }).status === 0;
+export const MIRROR = 'http://deb.debian.org/debian';
 
 const NEEDED = { dockerd: 'docker.io', ip: 'iproute2', iptables: 'iptables', mmdebstrap: 'mmdebstrap', npm: 'npm' };
 
@@ -19,6 +23,9 @@ const OVERLAY_WORKS = `
   cd "$(mktemp -d -t holdfast-probe-XXXXXX)" && trap 'rm -rf "$PWD"' EXIT && mkdir lower upper work merged &&
   unshare --mount mount -t overlay overlay -o lowerdir=lower,upperdir=upper,workdir=work merged`;
 
+const MIRROR_ANSWERS = `curl -fsS -o /dev/null -I --max-time 20 --retry 2 ${MIRROR}/dists/bookworm/InRelease`;
+const REGISTRY_ANSWERS = 'npm view npm@11 version';
+
 /** Why no engine with containers can be had here; empty when it can. */
 export function containersObstacle(): string {
   if (!asRoot) return 'only root can start a container engine';
@@ -27,7 +34,9 @@ export function containersObstacle(): string {
   if (!works(COMPOSE_IS_NEW)) return 'there is no Compose 2.24 with buildx: .ci/run brings them';
   if (!works('unshare --mount --pid --net --fork true')) return 'this machine grants root no namespaces';
   if (!works('unshare --net iptables -t nat -L')) return 'this machine lets root set no packet filter';
-  return works(OVERLAY_WORKS) ? '' : `${tmpdir()} carries no overlay file system`;
+  if (!works(OVERLAY_WORKS)) return `${tmpdir()} carries no overlay file system`;
+  if (!works(MIRROR_ANSWERS)) return "Debian's mirror does not answer, and the base images are made of its packages";
+  return works(REGISTRY_ANSWERS) ? '' : "npm's registry does not answer, and the images are made of its packages";
 }
 
 export interface Ran {
