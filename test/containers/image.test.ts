@@ -33,7 +33,11 @@ describe.skipIf(obstacle !== '')('our image', () => {
   beforeAll(async () => {
     shared = await sharedEngine();
     const layer = { layers: ['compose/compose.quick.yaml'], files: { 'compose/compose.quick.yaml': QUICK } };
-    stack = await new ComposeStack(shared, { ...layer, env: { COMPOSE_PROJECT_NAME: 'image' } }).prepare();
+    stack = await new ComposeStack(shared, {
+      ...layer,
+      production: true,
+      env: { COMPOSE_PROJECT_NAME: 'image' },
+    }).prepare();
     await stack.build();
     await stack.up('identity');
   });
