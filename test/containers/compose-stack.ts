@@ -141,10 +141,10 @@ export class ComposeStack implements AsyncDisposable {
     return this.tryCompose('exec', '--no-TTY', service, ...command);
   }
 
-  /** Sends a signal to the first process, which the restart policy sees as a crash. */
-  async kill(service: string, signal = 'KILL'): Promise<void> {
+  /** Ends the first process and all that it started, which the restart policy sees as a crash. */
+  async kill(service: string): Promise<void> {
     const { State } = await this.inspect<{ State: { Pid: number } }>(service);
-    await this.engine.inside('kill', `-${signal}`, String(State.Pid));
+    await this.engine.inside('kill', '-KILL', String(State.Pid));
   }
 
   /** A new container in place of the old one, on the same volumes. */
