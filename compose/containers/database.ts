@@ -3,16 +3,14 @@
 
 import { closeSync, existsSync, openSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { setTimeout as delay } from 'node:timers/promises';
 import type { DatabaseTuning } from '../../shared/domain/database-tuning.ts';
 import { codeOf, messageOf } from '../../shared/domain/thrown.ts';
 import {
-  applyWantedState,
   checkMajor,
   type Cluster,
   makeCluster,
   programEnvironment,
-  StillRunning,
+  renewWantedState,
 } from '../embedded/database/cluster.ts';
 import { serverArguments, writeAccessRules } from '../embedded/database/postmaster.ts';
 import { type DatabaseName, type DatabasePasswords, wantedState } from '../embedded/database/roles.ts';
@@ -44,8 +42,6 @@ export const LOCKED_VARIABLE = 'HOLDFAST_VOLUME_LOCKED';
 /** What flock answers when somebody else holds the lock; nothing else here ends so. */
 const LOCK_TAKEN = 75;
 const LOCK = 'lock';
-/** The children of a server that was killed let go of its memory within this. */
-const LETS_GO_MS = 10_000;
 
 /** The same program once more, under the lock of the volume. */
 export function underLock({ directory }: DatabasePlan, environment: NodeJS.ProcessEnv): Becoming {
@@ -70,7 +66,7 @@ export async function preparedServer(plan: DatabasePlan): Promise<Becoming> {
     aborted: new AbortController().signal,
   };
   const sql = wantedState(passwords, databases);
-  if (!(await makeCluster(cluster, sql))) await whileMemoryIsInUse(pgdata, () => applyWantedState(cluster, sql));
+  if (!(await makeCluster(cluster, sql))) await renewWantedState(cluster, sql);
   const hbaFile = join(directory, 'pg_hba.conf');
   writeAccessRules(hbaFile, 'all');
   const args = serverArguments(pgdata, { listen, port, hbaFile, tuning });
@@ -98,19 +94,6 @@ function locked(directory: string, command: string[], environment: NodeJS.Proces
 function clearStalePidFile(pgdata: string): void {
   const file = join(pgdata, 'postmaster.pid');
   if (existsSync(file)) rmSync(file);
-}
-
-async function whileMemoryIsInUse(pgdata: string, action: () => Promise<void>): Promise<void> {
-  const until = performance.now() + LETS_GO_MS;
-  for (;;) {
-    try {
-      await action();
-      return;
-    } catch (error) {
-      if (!(error instanceof StillRunning) || performance.now() > until) throw explainFileError(error, pgdata);
-      await delay(100);
-    }
-  }
 }
 
 /** The shell that takes the lock could say no more than which file it is. */

@@ -21,7 +21,7 @@ export interface Places {
   databasePort: number;
   /** The volume of a database; the cluster is in `pgdata` below it. */
   databaseDirectory: string;
-  /** Where the core leaves its server certificate for the proxy. */
+  /** Where management gives the proxy what it needs of the core's certificates. */
   proxyDirectory: string;
 }
 

@@ -9,14 +9,7 @@ import { isWildcardAddress, urlHost } from '../../shared/domain/host-name.ts';
 import { writeFileAtomically } from './atomic-file.ts';
 import { ensureServerCertificate, type ServerCertificateFiles } from './core/pki/server-certificate.ts';
 import { databaseAccount } from './database/account.ts';
-import {
-  applyWantedState,
-  checkMajor,
-  clearStaleServer,
-  type Cluster,
-  makeCluster,
-  StillRunning,
-} from './database/cluster.ts';
+import { checkMajor, clearStaleServer, type Cluster, makeCluster, renewWantedState } from './database/cluster.ts';
 import { hbaFile, isReady, startPostmaster, writeAccessRules } from './database/postmaster.ts';
 import { ADDED_LATER, wantedState } from './database/roles.ts';
 import type { Guard } from './guard.ts';
@@ -190,8 +183,7 @@ async function startDatabase({ plan, guard, aborted, owned, events, report }: St
   const account = databaseAccount(layout.pgdata, join(plan.postgresBinaries, 'initdb'), layout.root);
   const cluster: Cluster = { pgdata: layout.pgdata, account, binaries: plan.postgresBinaries, guard, aborted };
   const isNew = await makeCluster(cluster, wantedState(plan.databasePasswords));
-  if (!isNew)
-    await whileMemoryIsInUse(() => applyWantedState(cluster, wantedState(plan.databasePasswords, ADDED_LATER)));
+  if (!isNew) await renewWantedState(cluster, wantedState(plan.databasePasswords, ADDED_LATER));
   const serverOptions = { listen: '127.0.0.1', port: ports.database, hbaFile: hbaFile(layout), tuning: plan.tuning };
   const server = owned(
     supervise(
@@ -214,19 +206,6 @@ async function startDatabase({ plan, guard, aborted, owned, events, report }: St
   const { scaleFactor, costLimit, maintenanceWorkMem } = plan.tuning;
   const tuning = `autovacuum ${scaleFactor} / ${costLimit} / ${maintenanceWorkMem}`;
   done(`PostgreSQL on 127.0.0.1:${ports.database}, ${isNew ? 'new' : 'existing'} data, ${tuning}`);
-}
-
-/** After a killed server its children need a moment to let go of the shared memory. */
-async function whileMemoryIsInUse(action: () => Promise<void>): Promise<void> {
-  for (let tries = 0; ; tries++) {
-    try {
-      await action();
-      return;
-    } catch (error) {
-      if (!(error instanceof StillRunning) || tries >= 100) throw error;
-      await delay(100);
-    }
-  }
 }
 
 /**

@@ -6,6 +6,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, mkdirSync, readFileSync, realpathSync, renameSync, rmSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
 import { codeOf } from '../../../shared/domain/thrown.ts';
 import { syncDirectory } from '../atomic-file.ts';
 import type { Guard } from '../guard.ts';
@@ -90,8 +91,28 @@ export async function makeCluster(cluster: Cluster, sql: string): Promise<boolea
   }
 }
 
+/** The children of a server that was killed let go of its memory within this. */
+const LETS_GO_MS = 10_000;
+
+/**
+ * Brings a cluster that exists to what `sql` (of wantedState) says. A server that was killed may still hold its memory for a
+ * moment: it is waited for.
+ */
+export async function renewWantedState(cluster: Cluster, sql: string): Promise<void> {
+  const until = performance.now() + LETS_GO_MS;
+  for (;;) {
+    try {
+      await applyWantedState(cluster, sql, cluster.pgdata);
+      return;
+    } catch (error) {
+      if (!(error instanceof StillRunning) || performance.now() > until) throw explainFileError(error, cluster.pgdata);
+      await delay(100);
+    }
+  }
+}
+
 /** Roles, passwords and databases as `sql` (of wantedState) wants them. The server must not run. */
-export async function applyWantedState(cluster: Cluster, sql: string, pgdata = cluster.pgdata): Promise<void> {
+async function applyWantedState(cluster: Cluster, sql: string, pgdata: string): Promise<void> {
   const quiet = ['-c', 'log_min_error_statement=panic', '-c', 'log_min_messages=error'];
   const output = await run(cluster, 'postgres', ['--single', '-j', '-D', pgdata, ...quiet, 'postgres'], sql);
   const failure = /(?:ERROR|FATAL|PANIC): .*/.exec(output.replace(ALREADY_MADE, ''))?.[0];
