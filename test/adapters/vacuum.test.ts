@@ -154,8 +154,12 @@ describe('a statement that goes on', () => {
     seen.filter((each) => each.phase === phase && each.percent !== null).map(({ percent }) => percent ?? -1);
 
   it('is shown with its phase, and with a percentage where PostgreSQL counts', async () => {
-    await world.sql`ALTER ROLE CURRENT_USER IN DATABASE cot SET vacuum_cost_delay = '1ms'`;
-    const scanned = percentages(await watched('standard'), 'scanning heap');
+    await world.sql`ALTER ROLE CURRENT_USER IN DATABASE cot SET vacuum_cost_delay = '2ms'`;
+    let scanned: number[] = [];
+    for (let time = 0; time < 10 && scanned.length < 2; time++) {
+      await world.sql`DELETE FROM large WHERE id % 30 = ${time * 3 + 1}`;
+      scanned = percentages(await watched('standard'), 'scanning heap');
+    }
     await world.sql`ALTER ROLE CURRENT_USER IN DATABASE cot RESET vacuum_cost_delay`;
     expect(scanned.length).toBeGreaterThan(1);
     expect(scanned).toEqual(scanned.toSorted((a, b) => a - b));
