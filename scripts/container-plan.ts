@@ -120,7 +120,7 @@ const PLANS: Record<Role, (start: Start) => ContainerPlan> = {
     const password = isGiven(given, ownerUrl) ? [] : (['CORE_DB_PASSWORD'] as const);
     const needs = ['SERVER_ADDRESS', 'DEPLOY_MODE', 'LDAP_BIND_PASSWORD', ...password] as const;
     const others = ['PUBLIC_ADDRESSES', 'LDAP_URL', 'ADMIN_GROUP', 'VIEWER_GROUP', 'TRUSTED_PROXIES'] as const;
-    const names: SettingName[] = [...needs, ...others, ...OF_DIRECTORY, 'CORE_DATA_DIR', 'LDAP_URL', ownerUrl];
+    const names: SettingName[] = [...needs, ...others, ...OF_DIRECTORY, 'CORE_DATA_DIR', ownerUrl];
     const settings = checked({ places, problems, given, layers }, names, needs);
     return planned('core', { [CORE_VARIABLE]: JSON.stringify(coreHandover(places, settings)) });
   },

@@ -2,6 +2,7 @@
 
 import { readFile, realpath, stat, statfs } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
+import { type Mount, mountPointOf, mountsIn } from '../domain/mount-points.ts';
 import { codeOf } from '../domain/thrown.ts';
 import type { Disks, DiskUse } from '../ports/disks.ts';
 
@@ -60,7 +61,7 @@ async function measure(paths: readonly string[], looking: (path: string) => void
     const device = (await stat(place)).dev;
     const known = found.get(device);
     if (known === undefined)
-      found.set(device, { mount: mountOf(place, mounts), paths: [path], ...(await fill(place)) });
+      found.set(device, { mount: mountPointOf(place, mounts) ?? place, paths: [path], ...(await fill(place)) });
     else known.paths.push(path);
   }
   return withoutOverlays([...found.values()], mounts);
@@ -111,29 +112,7 @@ function percentage(used: number, free: number): number {
   return used + free === 0 ? 0 : Math.floor((used / (used + free)) * 1000) / 10;
 }
 
-interface Mount {
-  point: string;
-  /** The kernel's word for the file system: ext4, overlay. */
-  type: string;
-}
-
 /** Empty where there is no /proc. */
 async function mountsOfProc(): Promise<Mount[]> {
-  const lines = (await readFile('/proc/self/mountinfo', 'utf8').catch(() => '')).split('\n');
-  return lines.flatMap((line) => {
-    const point = line.split(' ')[4];
-    const type = / - (\S+) /.exec(line)?.[1] ?? '';
-    return point === undefined ? [] : [{ point: unescapeOctal(point), type }];
-  });
-}
-
-/** The kernel writes a space in a mount point as `\040`. */
-function unescapeOctal(text: string): string {
-  return text.replace(/\\([0-7]{3})/g, (_, digits: string) => String.fromCharCode(Number.parseInt(digits, 8)));
-}
-
-function mountOf(place: string, mounts: readonly Mount[]): string {
-  const points = mounts.map(({ point }) => point);
-  const above = points.filter((mount) => place === mount || place.startsWith(mount === '/' ? '/' : `${mount}/`));
-  return above.toSorted((one, other) => other.length - one.length)[0] ?? place;
+  return mountsIn(await readFile('/proc/self/mountinfo', 'utf8').catch(() => ''));
 }

@@ -15,13 +15,13 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
 import { type DatabasePlan, preparedServer } from '../../compose/containers/database.ts';
-import { mountPointOf } from '../../compose/containers/database-volume.ts';
 import { failureLine } from '../../compose/containers/first-process.ts';
 import { giveToProxy } from '../../compose/containers/proxy-certificate.ts';
 import { ensureServerCertificate } from '../../compose/embedded/core/pki/server-certificate.ts';
 import { ALREADY_MADE, wantedState } from '../../compose/embedded/database/roles.ts';
 import { BASE_PORTS } from '../../compose/embedded/layout.ts';
 import { StackError } from '../../compose/embedded/stack-error.ts';
+import { mountPointOf, mountsIn } from '../../shared/domain/mount-points.ts';
 
 const root = process.cwd();
 const text = (path: string): string => readFileSync(join(root, path), 'utf8');
@@ -42,7 +42,7 @@ describe('a volume', () => {
     ['/var/lib/with blank/pgdata', '/var/lib/with blank'],
     ['/', '/'],
   ])('%s lies on the mount %s', (path, point) => {
-    expect(mountPointOf(path, MOUNTS)).toBe(point);
+    expect(mountPointOf(path, mountsIn(MOUNTS))).toBe(point);
   });
 });
 
