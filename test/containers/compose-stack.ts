@@ -10,6 +10,9 @@ import type { SharedEngine } from './shared-engine.ts';
 
 export const TEST_PORTS = { http: 10080, https: 10443, enrollment: 18446, streaming: 18089 } as const;
 
+/** Returns when what is named, or else everything, is healthy. */
+const UP = ['up', '--detach', '--no-build', '--wait', '--wait-timeout', '240'];
+
 export interface StackOptions {
   /** A name for subdomain mode; otherwise direct mode at the engine's address. */
   name?: string;
@@ -87,15 +90,7 @@ export class ComposeStack implements AsyncDisposable {
 
   /** Returns when every service is healthy. */
   async up(...services: string[]): Promise<void> {
-    const { code, stderr } = await this.tryCompose(
-      'up',
-      '--detach',
-      '--no-build',
-      '--wait',
-      '--wait-timeout',
-      '240',
-      ...services,
-    );
+    const { code, stderr } = await this.tryCompose(...UP, ...services);
     if (code === 0) return;
     const states = (await this.ps()).map(({ Service, State, Health, ExitCode }) =>
       [Service, State, Health, ExitCode].join(' '),
@@ -149,17 +144,7 @@ export class ComposeStack implements AsyncDisposable {
 
   /** A new container in place of the old one, on the same volumes. */
   async recreate(...services: string[]): Promise<void> {
-    await this.compose(
-      'up',
-      '--detach',
-      '--no-build',
-      '--no-deps',
-      '--force-recreate',
-      '--wait',
-      '--wait-timeout',
-      '240',
-      ...services,
-    );
+    await this.compose(...UP, '--no-deps', '--force-recreate', ...services);
   }
 
   logs(service: string): Promise<string> {

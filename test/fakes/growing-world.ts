@@ -1,9 +1,8 @@
 // A world in which the core's database and its disk grow, with a clock: samples as the job keeps them, and the modules over them.
 
-import { DEFAULT_THRESHOLDS } from '../../shared/config/thresholds.ts';
-import { healthModuleOf } from '../../shared/health/index.ts';
 import type { Measurement } from '../../shared/ports/health-cache.ts';
-import { fakeMonitored, history, mount, type World, world } from './monitored.ts';
+import { mount, type World, world } from './monitored.ts';
+import { measureIn } from './measure.ts';
 
 export const GB = 1e9;
 export const MINUTE_MS = 60_000;
@@ -58,11 +57,7 @@ export function growingWorld(freeBytes = 80 * GB): GrowingWorld {
       made.databaseBytes += bytes;
       made.freeBytes -= bytes;
     },
-    async measure(name) {
-      const module = healthModuleOf(name);
-      if (module === undefined) throw new Error(name);
-      return module.measure(fakeMonitored(of), DEFAULT_THRESHOLDS, history());
-    },
+    measure: (name) => measureIn(name, of),
   };
   of.mounts = [{ ...mount('/', 60), total_bytes: TOTAL, free_bytes: freeBytes }];
   of.growth.fillers = (seconds) => ({

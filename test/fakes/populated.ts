@@ -7,6 +7,7 @@ import { DEFAULT_SCHEDULE, KEEP_ALL } from '../../shared/domain/retention.ts';
 import type { Status } from '../../shared/domain/status.ts';
 import { HEALTH_MODULES } from '../../shared/health/index.ts';
 import type { Measurement } from '../../shared/ports/health-cache.ts';
+import { runningContainer } from './container.ts';
 import { fakeDeps } from './deps.ts';
 import { mount, NOW, table, type World, world } from './monitored.ts';
 
@@ -14,15 +15,7 @@ function populatedWorld(): World {
   const around = world();
   const tls = { reachable: true, trusted: true, error: undefined, subject: 'CN=cot', issuer: 'CN=ca' };
   const own = { host: 'cot.example.org', trust: 'public' } as const;
-  const runs = {
-    state: 'running',
-    health: 'healthy' as const,
-    exit_code: undefined,
-    kept_running: true,
-    restarts: 2,
-    mounts: [],
-    hosts: [],
-  };
+  const runs = { health: 'healthy', restarts: 2 } as const;
   return {
     ...around,
     wanted: {
@@ -42,8 +35,8 @@ function populatedWorld(): World {
     },
     addresses: { 'cot.example.org': ['192.0.2.1'] },
     containers: [
-      { name: 'core', image: 'core:1', out_of_memory: false, ...runs },
-      { name: 'database', image: 'postgres:16', out_of_memory: true, ...runs, restarts: 7 },
+      runningContainer('core', runs),
+      runningContainer('database', { ...runs, out_of_memory: true, restarts: 7 }),
     ],
     changed: ['SMTP_URL'],
     clockOffsetMs: 1500,

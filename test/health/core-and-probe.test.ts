@@ -1,24 +1,17 @@
 import { describe, expect, it } from 'vitest';
-import { DEFAULT_THRESHOLDS } from '../../shared/config/thresholds.ts';
 import { healthModuleOf } from '../../shared/health/index.ts';
 import { PROBE_ACCOUNT } from '../../shared/domain/names.ts';
-import type { Measurement } from '../../shared/ports/health-cache.ts';
 import { wantedOf } from '../../shared/runtime/wanted.ts';
 import { loadSettings } from '../../shared/config/load-settings.ts';
-import { fakeMonitored, history, type World, world } from '../fakes/monitored.ts';
-
-async function measure(name: string, of: World, failuresInRow = 0): Promise<Measurement> {
-  const module = healthModuleOf(name);
-  if (module === undefined) throw new Error(name);
-  return module.measure(fakeMonitored(of), DEFAULT_THRESHOLDS, history({ failuresInRow }));
-}
+import { measureIn as measure } from '../fakes/measure.ts';
+import { type World, world } from '../fakes/monitored.ts';
 
 const REMEDY =
   'management makes another within 5 minutes by itself, or at once when it is restarted; if it does not, its log (DIR/logs/management.log) says why';
 
 /** Its status after one, two and three of them in a row. */
 async function inRow(name: string, of: World): Promise<string[]> {
-  const all = await Promise.all([0, 1, 2].map((before) => measure(name, of, before)));
+  const all = await Promise.all([0, 1, 2].map((before) => measure(name, of, { failuresInRow: before })));
   return all.map(({ status }) => status);
 }
 

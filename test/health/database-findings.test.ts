@@ -6,28 +6,11 @@ import { healthModuleOf } from '../../shared/health/index.ts';
 import type { Container, ContainerMount } from '../../shared/ports/containers.ts';
 import type { VacuumHolder } from '../../shared/ports/core-database.ts';
 import type { Measurement } from '../../shared/ports/health-cache.ts';
-import { fakeMonitored, history, NOW, table, type World, world } from '../fakes/monitored.ts';
+import { fakeMonitored, history, NOW, table, world } from '../fakes/monitored.ts';
+import { measure } from '../fakes/measure.ts';
+import { runningContainer } from '../fakes/container.ts';
 
-async function measure(name: string, change: (of: World) => void): Promise<Measurement> {
-  const of = world();
-  change(of);
-  const module = healthModuleOf(name);
-  if (module === undefined) throw new Error(name);
-  return module.measure(fakeMonitored(of), DEFAULT_THRESHOLDS, history());
-}
-
-const CONTAINER: Container = {
-  name: 'db',
-  image: 'postgres:16',
-  state: 'running',
-  health: undefined,
-  exit_code: undefined,
-  kept_running: true,
-  out_of_memory: false,
-  restarts: 0,
-  hosts: ['core-database'],
-  mounts: [],
-};
+const CONTAINER = runningContainer('db', { hosts: ['core-database'] });
 
 const before = (seconds: number): string => new Date(NOW.getTime() - seconds * 1000).toISOString();
 

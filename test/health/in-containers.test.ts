@@ -3,14 +3,13 @@
 import { describe, expect, it } from 'vitest';
 import { memoryHealthCache } from '../../shared/adapters/memory-health-cache.ts';
 import { loadSettings } from '../../shared/config/load-settings.ts';
-import { DEFAULT_THRESHOLDS } from '../../shared/config/thresholds.ts';
-import { healthModuleOf } from '../../shared/health/index.ts';
-import type { Container } from '../../shared/ports/containers.ts';
 import type { Measurement } from '../../shared/ports/health-cache.ts';
 import type { TlsState } from '../../shared/ports/tls-endpoints.ts';
 import { placeOf } from '../../shared/runtime/outlets.ts';
 import { wantedOf } from '../../shared/runtime/wanted.ts';
-import { fakeMonitored, history, type World, world } from '../fakes/monitored.ts';
+import { type World } from '../fakes/monitored.ts';
+import { measure as measureAnywhere } from '../fakes/measure.ts';
+import { runningContainer } from '../fakes/container.ts';
 
 const NAME = 'cot.example.org';
 const PROXY = '172.30.64.2';
@@ -24,18 +23,6 @@ const silent: TlsState = {
   subject: undefined,
   issuer: undefined,
 };
-const CADDY: Container = {
-  name: 'caddy',
-  image: 'caddy',
-  state: 'running',
-  health: undefined,
-  exit_code: undefined,
-  kept_running: true,
-  out_of_memory: false,
-  restarts: 0,
-  mounts: [],
-  hosts: [],
-};
 const shows = (fingerprint: string): TlsState => ({
   ...silent,
   reachable: true,
@@ -44,14 +31,11 @@ const shows = (fingerprint: string): TlsState => ({
   fingerprint,
 });
 
-async function measure(name: string, change: (of: World) => void): Promise<Measurement> {
-  const of = world();
-  of.wanted.container = { proxyAddress: PROXY };
-  change(of);
-  const module = healthModuleOf(name);
-  if (module === undefined) throw new Error(name);
-  return module.measure(fakeMonitored(of), DEFAULT_THRESHOLDS, history());
-}
+const measure = (name: string, change: (of: World) => void): Promise<Measurement> =>
+  measureAnywhere(name, (of) => {
+    of.wanted.container = { proxyAddress: PROXY };
+    change(of);
+  });
 
 describe('dns inside a container', () => {
   const dns = async (
@@ -153,7 +137,7 @@ it('a container that is started after management is no alarm at the start, and o
   const containers = async (runsForMs: number): Promise<Measurement> =>
     measure('containers', (of) => {
       of.runsForMs = runsForMs;
-      of.containers = [{ ...CADDY, state: 'created' }];
+      of.containers = [runningContainer('caddy', { state: 'created' })];
     });
   const { status, message, shouldAlert } = await containers(10_000);
   expect([status, message, shouldAlert]).toEqual(['note', 'caddy is not started yet.', false]);

@@ -3,17 +3,10 @@ import { DEFAULT_THRESHOLDS } from '../../shared/config/thresholds.ts';
 import { HEALTH_MODULES, healthModuleOf } from '../../shared/health/index.ts';
 import { healthModule } from '../../shared/health/module.ts';
 import type { Container } from '../../shared/ports/containers.ts';
-import type { Measurement } from '../../shared/ports/health-cache.ts';
 import type { TlsState } from '../../shared/ports/tls-endpoints.ts';
 import { fakeMonitored, history, mount, NOW, table, type World, world } from '../fakes/monitored.ts';
-
-async function measure(name: string, change: (of: World) => void = () => undefined): Promise<Measurement> {
-  const of = world();
-  change(of);
-  const module = healthModuleOf(name);
-  if (module === undefined) throw new Error(name);
-  return module.measure(fakeMonitored(of), DEFAULT_THRESHOLDS, history());
-}
+import { measure } from '../fakes/measure.ts';
+import { runningContainer } from '../fakes/container.ts';
 
 const verdict = async (name: string, change: (of: World) => void): Promise<[string, string]> => {
   const { status, message } = await measure(name, change);
@@ -306,19 +299,7 @@ describe('dns', () => {
 });
 
 describe('containers', () => {
-  const container = (more: Partial<Container>): Container => ({
-    name: 'core',
-    image: 'core:1',
-    state: 'running',
-    health: undefined,
-    exit_code: undefined,
-    kept_running: true,
-    out_of_memory: false,
-    restarts: 0,
-    mounts: [],
-    hosts: [],
-    ...more,
-  });
+  const container = (more: Partial<Container>): Container => runningContainer('core', more);
   const exited = { state: 'exited', exit_code: 0 };
 
   it.each([
