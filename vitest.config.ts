@@ -48,8 +48,9 @@ export default defineConfig({
           testTimeout: 120_000,
           hookTimeout: 120_000,
           expect: { poll: { timeout: 5_000 } },
-          // They wait more than they work. The ports of each file are its own (freeOffset in test/stack/embedded.ts).
-          maxWorkers: Math.min(2, availableParallelism()),
+          // They wait more than they work: two of them use a fifth of two cores. The ports of each file are its own (freeOffset
+          // in test/stack/embedded.ts).
+          maxWorkers: Math.min(3, availableParallelism() + 1),
           sequence: { groupOrder: 1 },
         },
       },
