@@ -70,7 +70,7 @@ const inspected = (project: string, id = ID) => ({
     Labels: { ...OWN, 'com.docker.compose.project': project },
   },
   Mounts: [{ Type: 'volume', Name: 'v', Source: '/hunter2', Destination: '/data', Driver: 'hunter2' }],
-  NetworkSettings: { SandboxKey: 'hunter2', Networks: { edge: { Aliases: ['core'], IPAddress: '172.30.64.9' } } },
+  NetworkSettings: { SandboxKey: 'hunter2', Networks: { edge: { Aliases: ['core'], IPAddress: '172.16.64.9' } } },
   HostConfig: { Binds: ['/hunter2:/data'], RestartPolicy: { Name: 'always', MaximumRetryCount: 0 } },
   State: {
     Status: 'running',

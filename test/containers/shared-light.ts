@@ -27,11 +27,11 @@ services:
     image: pebble:test
     command: [-config, /acme/config.json]
     environment: { PEBBLE_VA_NOSLEEP: '1', PEBBLE_WFE_NONCEREJECT: '0' }
-    extra_hosts: [${HOSTS.map((host) => `'${host}:172.31.64.2'`).join(', ')}]
+    extra_hosts: [${HOSTS.map((host) => `'${host}:172.16.65.2'`).join(', ')}]
     networks: [edge]
     volumes: ['./acme:/acme:ro']
   management:
-    extra_hosts: [${HOSTS.map((host) => `'${host}:172.31.64.2'`).join(', ')}]
+    extra_hosts: [${HOSTS.map((host) => `'${host}:172.16.65.2'`).join(', ')}]
 `;
 
 const ACME = {

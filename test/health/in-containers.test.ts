@@ -12,7 +12,7 @@ import { measure as measureAnywhere } from '../fakes/measure.ts';
 import { runningContainer } from '../fakes/container.ts';
 
 const NAME = 'cot.example.org';
-const PROXY = '172.30.64.2';
+const PROXY = '172.16.64.2';
 const PUBLIC = '198.51.100.7';
 const YEARS_AHEAD = '2099-01-01T00:00:00Z';
 const silent: TlsState = {
@@ -47,7 +47,7 @@ describe('dns inside a container', () => {
       of.wanted.publicNames = [NAME];
       of.addresses = { [NAME]: addresses };
       // The interfaces of a container are nobody's public addresses.
-      of.ownAddresses = ['127.0.0.1', '172.30.64.130'];
+      of.ownAddresses = ['127.0.0.1', '172.16.64.130'];
       of.tls = Object.fromEntries(Object.entries(shown).map(([at, state]) => [`https://${NAME} at ${at}`, state]));
       change(of);
     });
@@ -179,7 +179,7 @@ describe('the public endpoints of containers', () => {
   });
 
   it('are asked by their names where no single proxy is known, and in direct mode not at all', () => {
-    const unknown = { TRUSTED_PROXIES: '172.30.64.0/24', CORE_ENROLLMENT_URL: '' };
+    const unknown = { TRUSTED_PROXIES: '172.16.64.0/24', CORE_ENROLLMENT_URL: '' };
     const [first, ...others] = wanted('subdomain', unknown).tlsEndpoints;
     expect([first, others.length]).toEqual([{ name: `https://${NAME}`, host: NAME, port: 443, trust: 'public' }, 3]);
     expect(wanted('direct', unknown).tlsEndpoints).toEqual([]);

@@ -328,13 +328,13 @@ describe('a note of the diagnosis', () => {
   });
 
   it('in containers looks at the proxy by the public name, where the address cannot be reached from inside', async () => {
-    const proxy = { host: HOST, port: 8446, address: '172.30.64.2', trust: 'public' } as const;
+    const proxy = { host: HOST, port: 8446, address: '172.16.64.2', trust: 'public' } as const;
     await begin({ CORE_ENROLLMENT_URL: 'https://core:8446', CORE_ENROLLMENT_PORT: '9446' });
     world.deps.monitored.wanted.tlsEndpoints = [{ name: `https://${HOST}:9446`, ...proxy }];
     world.around.addresses[HOST] = ['198.51.100.7'];
     let shown = fine;
     const inspect = async ({ host, port, address }: TlsEndpoint): Promise<TlsState> =>
-      `${host}:${port} at ${address}` === `${HOST}:8446 at 172.30.64.2` ? shown : silent;
+      `${host}:${port} at ${address}` === `${HOST}:8446 at 172.16.64.2` ? shown : silent;
     world.deps.monitored = { ...world.deps.monitored, tls: { inspect } };
     const said = await diagnosis();
     expect([said.stage, detailOf(said, 'port')]).toEqual([null, expect.stringMatching(/answers inside of the stack/)]);
