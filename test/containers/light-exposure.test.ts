@@ -131,7 +131,7 @@ describe.skipIf(obstacle !== '')('of the light stack', () => {
     const right = { path: '/api/health', headers: { ...asWebadmin(light), 'x-forwarded-for': '198.51.100.77' } };
     const statuses = await askFrom('edge', [...Array.from({ length: 11 }, (_, count) => forged(count)), right]);
     expect(statuses).toEqual([...Array.from({ length: 10 }, () => 401), 429, 429]);
-    expect(await locked()).toEqual([expect.stringMatching(/^172\.31\.64\./)]);
+    expect(await locked()).toEqual([expect.stringMatching(/^172\.16\.65\./)]);
     await letEverybodyIn();
   });
 
