@@ -1,6 +1,7 @@
 // Renders .env.template and the README's table of variables from the settings table, so that neither can drift.
 
-import { SECTIONS, type Section, type Setting, SETTINGS } from './settings.ts';
+import { SECTIONS, type Section, type Setting } from './setting.ts';
+import { SETTINGS } from './settings.ts';
 
 const HEADER = `# Holdfast settings. Copy this file to .env and set what you need; an empty value means unset.
 # The environment wins over .env. Written by "npm run generate" from shared/config/settings.ts.

@@ -82,6 +82,15 @@ export function databaseSize(minBytes: number, least: string): Kind<string> {
   });
 }
 
+/** A memory limit of a container; the text is kept as it is. */
+export function memorySize(leastMib: number): Kind<string> {
+  const least = leastMib % 1024 === 0 ? `${leastMib / 1024}g` : `${leastMib}m`;
+  return checked(`a size of ${least} or more in whole g or m, such as 4g or 6144m`, (text) => {
+    const [, count = '', unit = ''] = /^(\d{1,7})([gm])$/.exec(text) ?? [];
+    return count !== '' && Number(count) * (unit === 'g' ? 1024 : 1) >= leastMib;
+  });
+}
+
 /** One of a few words. */
 export function oneOf<const T extends string>(...words: [T, ...T[]]): Kind<T> {
   const expects = words.length === 1 ? words[0] : `${words.slice(0, -1).join(', ')} or ${words.at(-1)}`;

@@ -1,7 +1,8 @@
 // The settings in force as a person may see them: where each came from, secrets only as set or unset.
 
 import type { Source } from './load-settings.ts';
-import { SECTIONS, SETTING_NAMES, SETTINGS, type SettingName, type Settings } from './settings.ts';
+import { SECTIONS } from './setting.ts';
+import { SETTING_NAMES, SETTINGS, type SettingName, type Settings } from './settings.ts';
 
 export interface ShownSetting {
   name: SettingName;

@@ -6,7 +6,8 @@ import { parseEnvFile } from '../../shared/config/env-file.ts';
 import { loadSettings, unknownNames } from '../../shared/config/load-settings.ts';
 import { describeProblem } from '../../shared/config/problem.ts';
 import type { Mode } from '../../shared/config/setting-rules.ts';
-import { SETTING_NAMES, SETTINGS, type Setting } from '../../shared/config/settings.ts';
+import type { Setting } from '../../shared/config/setting.ts';
+import { SETTING_NAMES, SETTINGS } from '../../shared/config/settings.ts';
 import { weakSecrets } from '../../shared/config/weak-secrets.ts';
 import { NO_SENDERS, SENDERS } from '../fakes/senders.ts';
 
@@ -265,6 +266,25 @@ describe('settings', () => {
         ['true', 'false'],
         ['yes', '1'],
       ],
+      CORE_RELEASE: [
+        ['5.7-RELEASE-8', '5.5-RELEASE-58-HEAD', 'hardened-5.7-RELEASE-8'],
+        ['../5.7', '5.7 RELEASE', '.5', 'x/y'],
+      ],
+      CORE_MEMORY: [
+        ['1g', '4g', '6144m', '1024m'],
+        ['1023m', '4', '4G', '4gb', '0g', '1.5g', '-4g'],
+      ],
+      CORE_DATABASE_MEMORY: [
+        ['512m', '1g'],
+        ['511m', 'much'],
+      ],
+      CERTIFICATE_COUNTRY: [['AT'], ['at', 'AUT', 'A1']],
+      CERTIFICATE_ORGANIZATION: [
+        ['Fire District 7', 'x'.repeat(64)],
+        ['a/b', 'a,b', 'a=b', '"a"', 'é', ' x'.repeat(33)],
+      ],
+      FLOWS_TOKEN: [['t'.repeat(32)], ['t'.repeat(31), `${'t'.repeat(32)} `.repeat(2)]],
+      VIDEO_READ_PASSWORD: [['a.b_c-9'], ['a b', 'a:b', 'a@b', 'a%20b']],
       USERS_HIDDEN_PREFIXES: [
         ['svc_', 'a_,b_'],
         ['a b', ','],
@@ -331,10 +351,10 @@ describe('the documents', () => {
     expect(readFileSync(resolve(root, '.env.template'), 'utf8')).toBe(renderEnvTemplate());
   });
 
-  it('the README holds the rendered table and stays under 150 lines', () => {
+  it('the README holds the rendered table, and stays under 90 lines besides', () => {
     const readme = readFileSync(resolve(root, 'README.md'), 'utf8');
     expect(readme).toContain(renderSettingsTable());
-    expect(readme.split('\n').length).toBeLessThan(150);
+    expect(readme.replace(renderSettingsTable(), '').split('\n').length).toBeLessThan(90);
   });
 
   it('.env.template itself is a valid env file that changes nothing', () => {
