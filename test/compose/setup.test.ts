@@ -63,7 +63,7 @@ describe('the set-up script', () => {
         .exec(readFileSync(join(REPOSITORY, path), 'utf8'))
         ?.slice(1)
         .find(Boolean);
-    expect(lettersIn('scripts/setup.sh')).toBe(lettersIn('compose/embedded/secrets.ts'));
+    expect(lettersIn('scripts/docker.sh')).toBe(lettersIn('compose/embedded/secrets.ts'));
   });
 
   it('keeps the shape of the template: each value stands under the line that explains it, once', () => {

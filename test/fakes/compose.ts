@@ -97,7 +97,8 @@ export class ComposeRoot {
     mkdirSync(join(this.path, 'scripts'));
     for (const name of COMPOSE_FILES) cpSync(join(COMPOSE_DIRECTORY, name), join(this.path, 'compose', name));
     cpSync(join(COMPOSE_DIRECTORY, 'video'), join(this.path, 'compose/video'), { recursive: true });
-    cpSync(join(REPOSITORY, 'scripts/setup.sh'), join(this.path, 'scripts/setup.sh'));
+    for (const name of ['setup.sh', 'docker.sh'])
+      cpSync(join(REPOSITORY, 'scripts', name), join(this.path, 'scripts', name));
     cpSync(join(REPOSITORY, '.env.template'), join(this.path, '.env.template'));
   }
 
