@@ -30,7 +30,7 @@ export default defineConfig({
           name: 'unit',
           include: [
             'test/*.test.ts',
-            'test/{domain,config,http,health,verbs,jobs,functions,embedded,runtime,compose}/**/*.test.ts',
+            'test/{domain,config,http,health,verbs,jobs,functions,embedded,runtime,compose,scripts}/**/*.test.ts',
           ],
           exclude: ['test/runtime/parity*.test.ts'],
           testTimeout: 10_000,
