@@ -73,6 +73,7 @@ const programs = await build({
     'scripts/container.ts',
     'scripts/answers.ts',
     'scripts/container-proxy.ts',
+    'scripts/release-files.ts',
   ],
 });
 // What it imports when it is needed lies in files of its own: their text alone would cost it megabytes. An old one stays for

@@ -6,6 +6,7 @@ import type { DatabasePlan } from '../compose/containers/database.ts';
 import { enrollmentBindingProblems } from '../compose/containers/enrollment-binding.ts';
 import { MOUNTS, type Places, readPlaces } from '../compose/containers/places.ts';
 import type { ForProxy } from '../compose/containers/proxy-certificate.ts';
+import { planReleaseFiles, RELEASE_FILES_VARIABLE } from '../compose/containers/release-files-handover.ts';
 import { CORE_VARIABLE, type CoreHandover } from '../compose/embedded/core/handover.ts';
 import {
   CORE_DATABASE,
@@ -33,6 +34,7 @@ export const ROLES = {
   database: undefined,
   configuration: 'sync-retention.js',
   'container-proxy': 'container-proxy.js',
+  'release-files': 'release-files.js',
 } as const;
 
 export type Role = keyof typeof ROLES;
@@ -141,6 +143,11 @@ const PLANS: Record<Role, (start: Start) => ContainerPlan> = {
     const name = given.values['COMPOSE_PROJECT_NAME'];
     return planned('container-proxy', name === undefined ? {} : { COMPOSE_PROJECT_NAME: name });
   },
+
+  'release-files': ({ home, problems, given }) =>
+    planned('release-files', {
+      [RELEASE_FILES_VARIABLE]: JSON.stringify(planReleaseFiles(home, given.values, problems)),
+    }),
 
   database({ home, places, problems, given, layers }) {
     const { databases } = places;

@@ -1,6 +1,9 @@
 // What a container of ours decides from its environment before anything is started.
 
-import { describe, expect, it } from 'vitest';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, describe, expect, it } from 'vitest';
 import { takeCoreHandover } from '../../compose/embedded/core/handover.ts';
 import { takeIdentityHandover } from '../../compose/embedded/identity/handover.ts';
 import { type ContainerPlan, planContainer, type Role, withoutOurs } from '../../scripts/container-plan.ts';
@@ -76,8 +79,14 @@ const NEEDED: Record<Role, Variable[]> = {
   database: ['CORE_DB_PASSWORD', 'CORE_READER_PASSWORD', 'APP_DB_PASSWORD', 'IDENTITY_DB_PASSWORD'],
   configuration: [],
   'container-proxy': [],
+  'release-files': [],
 };
-const EVERY_DATABASE = { HOLDFAST_DATABASES: 'cot,holdfast,identity' };
+/** What the image of a release has in it. */
+const RELEASE_TREE = mkdtempSync(join(tmpdir(), 'holdfast-plan-'));
+for (const [name, text] of Object.entries({ 'takserver.war': '', 'version.txt': '5.7-RELEASE-8\n' }))
+  writeFileSync(join(RELEASE_TREE, name), text);
+afterAll(() => rmSync(RELEASE_TREE, { recursive: true }));
+const EVERY_DATABASE = { HOLDFAST_DATABASES: 'cot,holdfast,identity', HOLDFAST_RELEASE_TREE: RELEASE_TREE };
 
 describe.each(Object.keys(NEEDED) as Role[])('the role %s', (role) => {
   it('starts with exactly what it needs, and names everything that is missing at once, with a remedy', () => {
