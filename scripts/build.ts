@@ -70,6 +70,7 @@ const programs = await build({
     'scripts/identity.ts',
     'scripts/dev-workerd.ts',
     'scripts/sync-retention.ts',
+    'scripts/configure-core.ts',
     'scripts/container.ts',
     'scripts/answers.ts',
     'scripts/container-proxy.ts',

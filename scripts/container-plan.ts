@@ -32,7 +32,7 @@ export const ROLES = {
   core: 'core.js',
   identity: 'identity.js',
   database: undefined,
-  configuration: 'sync-retention.js',
+  configuration: 'configure-core.js',
   'container-proxy': 'container-proxy.js',
   'release-files': 'release-files.js',
 } as const;
@@ -65,6 +65,19 @@ const OF_RETENTION = [
   'RETENTION_CRON',
   'CORE_RETENTION_UNIT',
   'CORE_DATA_DIR',
+] as const;
+
+/** What a release is told of the stack, besides. */
+const OF_RELEASE = [
+  'PUBLIC_ADDRESSES',
+  'LDAP_URL',
+  'LDAP_BASE_DN',
+  'LDAP_WEB_BASE_DN',
+  'CERTIFICATE_COUNTRY',
+  'CERTIFICATE_STATE',
+  'CERTIFICATE_CITY',
+  'CERTIFICATE_ORGANIZATION',
+  'CERTIFICATE_UNIT',
 ] as const;
 
 export function isRole(name: string): name is Role {
@@ -134,9 +147,18 @@ const PLANS: Record<Role, (start: Start) => ContainerPlan> = {
   },
 
   configuration({ places, problems, given, layers }) {
-    checked({ places, problems, given, layers }, OF_RETENTION, []);
-    const values = OF_RETENTION.map((name) => [name, pick(layers, name)?.value] as const);
-    return planned('configuration', defined(values));
+    const isLight = places.stack === 'light';
+    const needs = isLight ? [] : (['SERVER_ADDRESS', 'CORE_DB_PASSWORD', 'LDAP_BIND_PASSWORD'] as const);
+    const names: SettingName[] = [...OF_RETENTION, ...(isLight ? [] : [...needs, ...OF_RELEASE])];
+    checked({ places, problems, given, layers }, names, needs);
+    const values = names.map((name) => [name, pick(layers, name)?.value] as const);
+    const place = given.values['HOLDFAST_CORE_DATABASE'];
+    const plan = planned(
+      'configuration',
+      defined([...values, ['HOLDFAST_CORE_DATABASE', isLight ? undefined : place]]),
+    );
+    // Our own core makes everything else itself.
+    return isLight ? { ...plan, program: 'sync-retention.js' } : plan;
   },
 
   'container-proxy': ({ given }) => {

@@ -34,7 +34,11 @@ async function main(): Promise<void> {
   if (plan.proxy !== undefined) keepGivingToProxy(plan.proxy, sayNotGiven);
   Object.assign(process.env, plan.environment);
   // No program reads a file of settings here: the environment was it.
-  process.argv = [process.execPath, plan.program, ...(role === 'configuration' ? ['--env', '/dev/null'] : [])];
+  process.argv = [
+    process.execPath,
+    plan.program,
+    ...(plan.program === 'sync-retention.js' ? ['--env', '/dev/null'] : []),
+  ];
   await import(new URL(plan.program, import.meta.url).href);
 }
 

@@ -21,6 +21,7 @@ const MAY_IMPORT: Record<string, string[]> = {
   runtime: ['adapters', 'config', 'ports', 'http', 'domain'],
   embedded: ['domain', 'ports', 'config'],
   containers: ['embedded', 'domain', 'ports', 'config'],
+  'core-configuration': ['embedded', 'domain', 'ports', 'config'],
 };
 
 /** Where runtime and functions meet. */

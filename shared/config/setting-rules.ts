@@ -26,6 +26,7 @@ export function settingRules(settings: Settings, mode: Mode, alreadyBad: Readonl
     ...twoBases(settings),
     ...needed(settings, mode),
     ...publicName(settings, mode),
+    ...passwordOfRelease(settings, mode),
     ...waysForEmail(settings, isSet),
     ...waysForSms(settings, isSet),
   ];
@@ -146,6 +147,19 @@ function publicName({ SERVER_ADDRESS: name, DEPLOY_MODE: deployed }: Settings, m
       name,
       'is no public name, which DEPLOY_MODE=subdomain needs for its certificates',
       'set SERVER_ADDRESS to a name such as cot.example.org, or choose direct mode: DEPLOY_MODE=direct, and compose/compose.direct.yaml behind compose/compose.light.yaml in COMPOSE_FILE',
+    ),
+  ];
+}
+
+/** Scripts of a release take it out of an XML file by searching the text. */
+function passwordOfRelease({ CORE_DB_PASSWORD: password }: Settings, mode: Mode): Problem[] {
+  if (mode !== 'container' || password === undefined || !/[\s&<>"'\\]/.test(password.reveal())) return [];
+  return [
+    problem(
+      'CORE_DB_PASSWORD',
+      undefined,
+      `has a blank or one of & < > " ' \\, which the scripts of a TAK Server release cannot read`,
+      'set it to letters, digits and other signs, and give the role martiuser the same: ALTER ROLE martiuser PASSWORD',
     ),
   ];
 }

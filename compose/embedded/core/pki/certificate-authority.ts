@@ -37,12 +37,12 @@ export async function ensureCa(files: CertificateFiles, now: Date): Promise<void
   readCa(files);
 }
 
-/** A CA of its own name and key. */
-export async function newCa(now: Date): Promise<NewCa> {
+/** A CA of its own name and key; `within`: what its name begins with, the most general part first. */
+export async function newCa(now: Date, within: x509.JsonNameParams = []): Promise<NewCa> {
   const keys = await newKeys();
   const certificate = await x509.X509CertificateGenerator.createSelfSigned({
     ...lifeOf(now),
-    name: `CN=Holdfast CA ${randomBytes(4).toString('hex')}`,
+    name: new x509.Name([...within, { CN: [`Holdfast CA ${randomBytes(4).toString('hex')}`] }]),
     keys,
     extensions: [...rights(), await x509.SubjectKeyIdentifierExtension.create(keys.publicKey)],
   });

@@ -13,6 +13,16 @@ import { timeText } from './revocation-index.ts';
 const BACKDATED_MS = 3_600_000;
 const VALID_DAYS = 7;
 const ECDSA_WITH_SHA384 = '1.2.840.10045.4.3.3';
+const SHA256_WITH_RSA = '1.2.840.113549.1.1.11';
+/** By which a list may be signed; a script of a release takes SHA-256 for every key. */
+const HASHES: Record<string, string> = {
+  [ECDSA_WITH_SHA384]: 'sha384',
+  [SHA256_WITH_RSA]: 'sha256',
+  '1.2.840.10045.4.3.2': 'sha256',
+  '1.2.840.10045.4.3.4': 'sha512',
+  '1.2.840.113549.1.1.12': 'sha384',
+  '1.2.840.113549.1.1.13': 'sha512',
+};
 const AUTHORITY_KEY_IDENTIFIER = '2.5.29.35';
 const CRL_NUMBER = '2.5.29.20';
 const [UTC_TIME, GENERALIZED_TIME, EXTENSIONS] = [0x17, 0x18, 0xa0];
@@ -26,16 +36,22 @@ export interface ListIssuer {
   key: KeyObject;
 }
 
-/** Signs the list; times are whole seconds, serial numbers must differ. */
+/** Signs the list; times are whole seconds, serial numbers must differ. A key of a CA that was brought may be RSA. */
 export function signRevocationList(
   issuer: ListIssuer,
   revoked: readonly Pick<RevokedEntry, 'serial' | 'revokedAt'>[],
   number: bigint,
   now: Date,
+  validDays = VALID_DAYS,
 ): { pem: string; times: RevocationListTimes } {
   const second = Math.floor(now.getTime() / 1000) * 1000;
-  const times = { thisUpdate: new Date(second - BACKDATED_MS), nextUpdate: new Date(second + VALID_DAYS * DAY_MS) };
-  const algorithm = new pkijs.AlgorithmIdentifier({ algorithmId: ECDSA_WITH_SHA384 }).toSchema();
+  const times = { thisUpdate: new Date(second - BACKDATED_MS), nextUpdate: new Date(second + validDays * DAY_MS) };
+  const isRsa = issuer.key.asymmetricKeyType === 'rsa';
+  const algorithm = (
+    isRsa
+      ? new pkijs.AlgorithmIdentifier({ algorithmId: SHA256_WITH_RSA, algorithmParams: new asn1js.Null() })
+      : new pkijs.AlgorithmIdentifier({ algorithmId: ECDSA_WITH_SHA384 })
+  ).toSchema();
   const extensions = [
     extension(AUTHORITY_KEY_IDENTIFIER, keyIdentifierValue(issuer.keyIdentifier)),
     extension(CRL_NUMBER, asn1js.Integer.fromBigInt(number)),
@@ -50,14 +66,14 @@ export function signRevocationList(
     ...(revoked.length === 0 ? [] : [tagged(SEQUENCE, revoked.map(entry))]),
     tagged(EXTENSIONS, [berOf(new asn1js.Sequence({ value: extensions }))]),
   ]);
-  const signature = Uint8Array.from(sign('sha384', content, issuer.key)).buffer;
+  const signature = Uint8Array.from(sign(isRsa ? 'sha256' : 'sha384', content, issuer.key)).buffer;
   const whole = tagged(SEQUENCE, [content, berOf(algorithm), berOf(new asn1js.BitString({ valueHex: signature }))]);
   return { pem: pemOf('X509 CRL', whole), times };
 }
 
 /** What a list says: whom, and under which number; or why it is not taken in. */
 export type ReadList =
-  | { number: bigint; revoked: { serial: string; revokedAt: Date }[] }
+  | { number: bigint; nextUpdate: Date | undefined; revoked: { serial: string; revokedAt: Date }[] }
   | { refused: 'no revocation list' | 'not signed by this CA' };
 
 /** Reads a list in PEM that `ca` has signed. */
@@ -66,8 +82,9 @@ export function readSignedList(pem: string, ca: KeyObject): ReadList {
   if (base64 === undefined) return { refused: 'no revocation list' };
   try {
     const list = readRevocationList(Buffer.from(base64, 'base64'));
-    if (!verify('sha384', list.signed, ca, list.signature)) return { refused: 'not signed by this CA' };
-    return { number: list.number(), revoked: list.revoked() };
+    if (!verify(HASHES[list.algorithm] ?? 'sha384', list.signed, ca, list.signature))
+      return { refused: 'not signed by this CA' };
+    return { number: list.number(), nextUpdate: list.nextUpdate, revoked: list.revoked() };
   } catch (error) {
     if (error instanceof DerError) return { refused: 'no revocation list' };
     throw error;

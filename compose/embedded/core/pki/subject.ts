@@ -28,7 +28,7 @@ export function checkCommonName(commonName: string): void {
 
 /** The subject as the certificate has it, the most general part first. */
 export function clientSubject(commonName: string): x509.JsonNameParams {
-  return [...SUBJECT_ENTRIES.map(({ name, value }) => ({ [name]: [stringOf(value)] })), { CN: [stringOf(commonName)] }];
+  return nameParts([...SUBJECT_ENTRIES, { name: 'CN', value: commonName }]);
 }
 
 /** `CN=ada,OU=CoT,O=Holdfast`: the most specific part first, special characters escaped. */
@@ -51,6 +51,11 @@ export function readSubject(certificate: x509.X509Certificate): { subject: strin
     .toJSON()
     .map((part) => Object.entries(part).flatMap(([type, values]) => values.map(() => ({ type, value: next(type) }))));
   return { subject: formatDistinguishedName(parts.toReversed()), commonName: name.getField('CN').at(-1) ?? '' };
+}
+
+/** Parts of a name, the most general one first. */
+export function nameParts(parts: readonly { name: string; value: string }[]): x509.JsonNameParams {
+  return parts.map(({ name, value }) => ({ [name]: [stringOf(value)] }));
 }
 
 /** As other CAs write it. A plain text would be read as an expression: `#0c`, `"a"`, `\,`. */

@@ -1,0 +1,86 @@
+// The program that prepares the files of a release before its core starts: configuration, users, certificates, and then the
+// retention files. Or the reasons why it cannot be; nothing is written then.
+
+import { configureRelease, type WantedRelease } from '../compose/core-configuration/configure-release.ts';
+import { CORE_DATABASE, CORE_OWNER } from '../compose/embedded/database/roles.ts';
+import { retentionFiles } from '../shared/adapters/retention-files.ts';
+import { loadSettings } from '../shared/config/load-settings.ts';
+import { describeProblem, type Problem } from '../shared/config/problem.ts';
+import type { SettingName, Settings } from '../shared/config/settings.ts';
+import { basesOf } from '../shared/domain/directory-bases.ts';
+import { environmentLayer } from '../shared/runtime/handover.ts';
+import { wantedRetention } from '../shared/runtime/wanted.ts';
+import { exitWith } from './command.ts';
+
+/** Where a core finds its database, by the name that every release knows. */
+const DATABASE_PLACE = 'tak-database:5432';
+const NEEDED = [
+  'CORE_DATA_DIR',
+  'SERVER_ADDRESS',
+  'CORE_DB_PASSWORD',
+  'LDAP_URL',
+  'LDAP_BIND_PASSWORD',
+] as const satisfies readonly SettingName[];
+const CORE_NAMES = ['takserver', 'core', 'localhost', '127.0.0.1'];
+
+async function main(): Promise<number> {
+  const { settings, problems: found } = loadSettings([environmentLayer(process.env)], 'container');
+  const problems = [...found.filter(({ name }) => name in process.env), ...missing(settings)];
+  if (problems.length > 0) return refuse(problems.map(describeProblem));
+  const wanted = wantedRelease(settings);
+  const configured = await configureRelease(wanted, new Date());
+  if ('problems' in configured)
+    return refuse(configured.problems.map(({ message, remedy }) => `${message}\n    Remedy: ${remedy}`));
+  const { said } = await retentionFiles(wanted.directory).sync(wantedRetention(settings));
+  for (const sentence of [...configured.said, ...said]) say(`${sentence}.`);
+  if (configured.said.length + said.length === 0)
+    say(`The files of the core in ${wanted.directory} are as they should be.`);
+  return 0;
+}
+
+function wantedRelease(settings: Settings): WantedRelease {
+  const place = process.env['HOLDFAST_CORE_DATABASE']?.trim() || DATABASE_PLACE;
+  const { SERVER_ADDRESS: address = 'localhost', PUBLIC_ADDRESSES: addresses = [] } = settings;
+  return {
+    directory: settings.CORE_DATA_DIR ?? '',
+    database: {
+      url: `jdbc:postgresql://${place}/${CORE_DATABASE}`,
+      user: CORE_OWNER,
+      password: settings.CORE_DB_PASSWORD?.reveal() ?? '',
+    },
+    ldap: {
+      url: settings.LDAP_URL ?? '',
+      base: basesOf(settings.LDAP_BASE_DN, settings.LDAP_WEB_BASE_DN).core,
+      password: settings.LDAP_BIND_PASSWORD?.reveal() ?? '',
+    },
+    names: {
+      country: settings.CERTIFICATE_COUNTRY ?? '',
+      state: settings.CERTIFICATE_STATE ?? '',
+      city: settings.CERTIFICATE_CITY ?? '',
+      organization: settings.CERTIFICATE_ORGANIZATION ?? '',
+      unit: settings.CERTIFICATE_UNIT ?? '',
+    },
+    hosts: [...new Set([address, ...CORE_NAMES, ...addresses])],
+  };
+}
+
+function missing(settings: Settings): Problem[] {
+  return NEEDED.filter((name) => settings[name] === undefined && !(name in process.env)).map((name) => ({
+    name,
+    value: undefined,
+    message: 'must be set',
+    remedy: `run ./scripts/setup.sh, which writes it into .env, or set ${name} there yourself`,
+  }));
+}
+
+function refuse(problems: readonly string[]): number {
+  say('The files of the core were not touched:');
+  for (const problem of problems) say(`  ${problem}`);
+  return 1;
+}
+
+function say(text: string): void {
+  process.stderr.write(`${text}\n`);
+}
+
+await exitWith(main);
