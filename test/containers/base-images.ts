@@ -2,6 +2,7 @@
 
 import { cpSync, existsSync, globSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { build } from 'esbuild';
 import { parse } from 'yaml';
 import { home } from '../stack/embedded.ts';
 import { debianRoot, unpackPackages } from './debian-packages.ts';
@@ -62,6 +63,23 @@ export async function makeBaseImages(engine: ContainerEngine, images = standIns(
   return took;
 }
 
+/** What the Dockerfiles of a made-up release stand on (test/fakes/release/docker), after the others were made. */
+export async function makeReleaseBases(engine: ContainerEngine): Promise<void> {
+  const context = join(engine.directory, 'base');
+  const database = ['postgresql-15', 'postgresql-15-postgis-3'];
+  await Promise.all([
+    debianRoot(RELEASE, join(context, 'postgres.tar'), database),
+    unpackedLayer(context, 'temurin', RELEASE, ['openssl', 'libssl3', 'procps', 'libproc2-0']),
+    javaProgram(join(context, 'java.mjs')),
+  ]);
+  await archive(join(context, 'root-temurin'), join(context, 'temurin.tar'));
+  for (const [stage, tag] of [
+    ['eclipse-temurin', '17-jammy'],
+    ['postgres', '15.17'],
+  ] as const)
+    await engine.docker(['build', '--quiet', '--target', stage, '--tag', `${stage}:${tag}`, context]);
+}
+
 /** Whom this machine trusts besides the public authorities: npm's registry may be reached through a proxy that signs. */
 const EXTRA_CA = process.env['NODE_EXTRA_CA_CERTS'];
 
@@ -102,6 +120,21 @@ async function nodeRedLayer(context: string, image = 'nodered/node-red:latest'):
   cpSync(join(context, 'entrypoint.sh'), join(root, 'entrypoint.sh'));
 }
 
+/** Its programs are of the product: the embedded core, its migrations, its users file. */
+async function javaProgram(file: string): Promise<void> {
+  await build({
+    entryPoints: [join(import.meta.dirname, 'base/java/java.ts')],
+    outfile: file,
+    bundle: true,
+    platform: 'node',
+    target: 'node24',
+    format: 'esm',
+    loader: { '.sql': 'text' },
+    logLevel: 'warning',
+    banner: { js: "import { createRequire as own } from 'node:module'; const require = own(import.meta.url);" },
+  });
+}
+
 /** What comes from Debian packages; Caddy is younger than the release. */
 async function packageLayers(context: string): Promise<void> {
   const layers: [name: string, suite: string, packages: string[]][] = [
@@ -110,15 +143,15 @@ async function packageLayers(context: string): Promise<void> {
     ['pebble', RELEASE, ['pebble']],
     ['caddy', 'trixie-backports', ['caddy']],
   ];
-  await Promise.all(
-    layers.map(async ([name, suite, packages]) => {
-      await unpackPackages(join(context, `apt-${name}`), suite, packages, join(context, `root-${name}`));
-    }),
-  );
+  await Promise.all(layers.map((layer) => unpackedLayer(context, ...layer)));
   const caddy = join(context, 'root-caddy');
   await must('setcap', ['cap_net_bind_service=+ep', join(caddy, 'usr/bin/caddy')]);
   cpSync(join(context, 'root-busybox/bin'), join(caddy, 'bin'), { recursive: true });
   for (const [name] of layers) await archive(join(context, `root-${name}`), join(context, `${name}.tar`));
+}
+
+function unpackedLayer(context: string, name: string, suite: string, packages: string[]): Promise<void> {
+  return unpackPackages(join(context, `apt-${name}`), suite, packages, join(context, `root-${name}`));
 }
 
 /** Only directories that Debian has as directories too: /bin and the like are links there. */

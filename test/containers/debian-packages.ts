@@ -6,13 +6,20 @@ import { MIRROR, must } from './engine.ts';
 
 const RETRIES = 5;
 
-/** A Debian with nothing in it but what the package system needs, as an archive. */
-export async function debianRoot(release: string, archive: string): Promise<void> {
+/** PostgreSQL's package would make a cluster of its own. */
+const NO_CLUSTER =
+  'mkdir -p "$1/etc/postgresql-common" && echo create_main_cluster=false >"$1/etc/postgresql-common/createcluster.conf"';
+
+/** A Debian with nothing in it but what the package system needs and `packages`, as an archive. */
+export async function debianRoot(release: string, archive: string, packages: string[] = []): Promise<void> {
   const small = [
     '--variant=minbase',
     '--mode=root',
+    ...['doc', 'man', 'locale'].map((name) => `--dpkgopt=path-exclude=/usr/share/${name}/*`),
     '--dpkgopt=force-unsafe-io',
-    '--include=tzdata',
+    `--include=${['tzdata', ...packages].join()}`,
+    `--essential-hook=${NO_CLUSTER}`,
+    '--aptopt=APT::Install-Recommends "false"',
     `--aptopt=Acquire::Retries "${String(RETRIES)}"`,
   ];
   await must('mmdebstrap', ['--quiet', ...small, release, archive, MIRROR]);
