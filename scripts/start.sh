@@ -10,7 +10,7 @@ prepare_holdfast
 home=$PWD
 cd "$called_from"
 # What runs on after --detach must hold nothing of the caller but its own output.
-for descriptor in /proc/$$/fd/*; do
+for descriptor in "/proc/$$/fd/"*; do
   number=${descriptor##*/}
   if [ "$number" -gt 2 ] && [ "$number" -ne 255 ]; then eval "exec $number>&-"; fi
 done

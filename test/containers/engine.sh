@@ -2,6 +2,7 @@
 # dockerd in namespaces of its own, with a wire (veth) to the machine that started it. All of it, the directory included,
 # is gone when standard input ends, which the kernel sees to when the starting process dies.
 # usage: engine.sh DIRECTORY INTERFACE PREFIX   (PREFIX.1 is this side, PREFIX.2 the engine's)
+# shellcheck disable=SC2016 # what stands in single quotes is for the shells that it starts
 directory=$1 interface=$2 prefix=$3
 group=$(basename "$directory")
 cd / || exit 1

@@ -3,6 +3,7 @@
 
 export JDK_JAVA_OPTIONS="-Dloader.path=WEB-INF/lib-provided,WEB-INF/lib,WEB-INF/classes,file:lib/ -Djava.io.tmpdir=/opt/tak -Djava.net.preferIPv4Stack=true -DIGNITE_QUIET=true"
 export IGNITE_HOME="/opt/tak"
+# shellcheck source=/dev/null
 [ ! -f /etc/default/takserver ] || . /etc/default/takserver
 
 memory=$(awk '/MemTotal/ { print $2 }' /proc/meminfo)
