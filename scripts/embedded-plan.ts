@@ -107,6 +107,7 @@ export function planEmbedded(
       app: passwordOf('APP_DB_PASSWORD'),
       reader: passwordOf('CORE_READER_PASSWORD'),
       identity: passwordOf('IDENTITY_DB_PASSWORD'),
+      flows: passwordOf('FLOWS_DB_PASSWORD'),
     },
     secretsToKeep: secrets.changed ? secrets.values : undefined,
     secretsRead: secrets.readFrom,

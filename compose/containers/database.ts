@@ -17,6 +17,8 @@ import { type DatabaseName, type DatabasePasswords, wantedState } from '../embed
 import { explainFileError, StackError } from '../embedded/stack-error.ts';
 import { proveVolume } from './database-volume.ts';
 import { CLUSTER } from './places.ts';
+import { anotherMajor } from './release-database.ts';
+import { bringSchemaUpToDate, type ReleaseSchema } from './release-schema.ts';
 
 export interface DatabasePlan {
   /** The volume. */
@@ -29,6 +31,10 @@ export interface DatabasePlan {
   databases: DatabaseName[];
   passwords: Partial<DatabasePasswords>;
   tuning: DatabaseTuning;
+  /** The network of the flow engine. */
+  flowsFrom?: string;
+  /** The core's database of a release, on the PostgreSQL of its image. */
+  release?: { major: string; schema: ReleaseSchema; settings: Record<string, string> };
 }
 
 export interface Becoming {
@@ -54,9 +60,10 @@ export function underLock({ directory }: DatabasePlan, environment: NodeJS.Proce
 
 /** Brings the cluster up to date and says what to become. To be called under the lock. */
 export async function preparedServer(plan: DatabasePlan): Promise<Becoming> {
-  const { directory, binaries, passwords, databases, listen, port, tuning } = plan;
+  const { directory, binaries, passwords, databases, listen, port, tuning, flowsFrom, release } = plan;
   const pgdata = join(directory, CLUSTER);
-  checkMajor(pgdata);
+  if (release === undefined) checkMajor(pgdata);
+  else checkMajor(pgdata, release.major, anotherMajor(release.major));
   clearStalePidFile(pgdata);
   const cluster: Cluster = {
     pgdata,
@@ -68,8 +75,10 @@ export async function preparedServer(plan: DatabasePlan): Promise<Becoming> {
   const sql = wantedState(passwords, databases);
   if (!(await makeCluster(cluster, sql))) await renewWantedState(cluster, sql);
   const hbaFile = join(directory, 'pg_hba.conf');
-  writeAccessRules(hbaFile, 'all');
-  const args = serverArguments(pgdata, { listen, port, hbaFile, tuning });
+  if (release !== undefined) await bringSchemaUpToDate(cluster, release.schema, { hbaFile, tuning });
+  writeAccessRules(hbaFile, { from: 'all', ...(flowsFrom === undefined ? {} : { flowsFrom }) });
+  const more = release?.settings ?? {};
+  const args = serverArguments(pgdata, { listen, port, hbaFile, tuning, more });
   return locked(directory, [join(binaries, 'postgres'), ...args], programEnvironment());
 }
 

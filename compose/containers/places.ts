@@ -1,6 +1,7 @@
 // Where the parts of the stack stand in its containers. The HOLDFAST_ variables move them, as for a run without containers; what
 // a person may set is in shared/config/settings.ts.
 
+import { isIPv4 } from 'node:net';
 import type { Problem } from '../../shared/config/problem.ts';
 import type { DatabaseName } from '../embedded/database/roles.ts';
 import { HIGHEST_BASE_PORT, type Ports, portsWithOffset } from '../embedded/layout.ts';
@@ -21,6 +22,12 @@ export interface Places {
   databasePort: number;
   /** The volume of a database; the cluster is in `pgdata` below it. */
   databaseDirectory: string;
+  /** Whose database it is: our own, or that of a release, on the PostgreSQL of its image. */
+  databaseKind: 'own' | 'release';
+  /** The root directory of the image of a release, with its PostgreSQL and /opt/tak. */
+  imageRoot: string;
+  /** The network by which the flow engine, and nobody else, comes to the core's database. */
+  flowsNetwork: string | undefined;
   /** Where management gives the proxy what it needs of the core's certificates. */
   proxyDirectory: string;
 }
@@ -67,6 +74,18 @@ export function readPlaces(environment: NodeJS.ProcessEnv): { places: Places; pr
     (value) => value === 'container' || value === 'light',
     'set HOLDFAST_STACK=light for our own core and identity provider, or remove it',
   );
+  const databaseKind = checked(
+    'HOLDFAST_DATABASE_KIND',
+    'own',
+    (value) => value === 'own' || value === 'release',
+    "set HOLDFAST_DATABASE_KIND=release in the image of a release's database, or remove it",
+  );
+  const flowsNetwork = checked(
+    'HOLDFAST_FLOWS_NETWORK',
+    '',
+    (value) => value === '' || isSubnet(value),
+    'set the subnet of the network flows-data, such as 172.16.66.0/24, or remove it',
+  );
   const databases = (given('HOLDFAST_DATABASES') ?? '').split(',').filter((name) => name !== '');
   const places: Places = {
     stack: stack === 'light' ? 'light' : 'container',
@@ -84,12 +103,21 @@ export function readPlaces(environment: NodeJS.ProcessEnv): { places: Places; pr
       ),
     ),
     databaseDirectory: checked('HOLDFAST_DATABASE_DIR', MOUNTS.database, isPath, 'set an absolute path, or remove it'),
+    databaseKind: databaseKind === 'release' ? 'release' : 'own',
+    imageRoot: checked('HOLDFAST_IMAGE_ROOT', '/', isPath, 'set an absolute path, or remove it'),
+    flowsNetwork: flowsNetwork === '' ? undefined : flowsNetwork,
     proxyDirectory: checked('HOLDFAST_PROXY_DIR', MOUNTS.proxy, isPath, 'set an absolute path, or remove it'),
   };
   const zone = given('TZ');
   if (zone !== undefined && !isTimeZone(zone)) problems.push(unknownTimeZone(zone));
   if (places.databases.length !== databases.length) problems.push(unknownDatabases(databases));
   return { places, problems };
+}
+
+/** IPv4 alone, as the networks of the stack are. */
+function isSubnet(value: string): boolean {
+  const [address = '', prefix = '', more] = value.split('/');
+  return more === undefined && isIPv4(address) && /^\d{1,2}$/.test(prefix) && Number(prefix) <= 32;
 }
 
 /** Node would take any other text for UTC, and retention would run at another hour than it was meant to. */

@@ -16,6 +16,7 @@ export const GENERATED_NAMES = [
   'IDENTITY_DB_PASSWORD',
   'IDENTITY_SECRET_KEY',
   'IDENTITY_TOKEN',
+  'FLOWS_DB_PASSWORD',
 ] as const;
 
 export type GeneratedName = (typeof GENERATED_NAMES)[number];

@@ -161,7 +161,7 @@ async function prepare(plan: StackPlan, report: Report): Promise<ServerCertifica
 
   const certified = report.step('certificates');
   keepSecrets(plan);
-  writeAccessRules(hbaFile(layout), '127.0.0.1/32');
+  writeAccessRules(hbaFile(layout), { from: '127.0.0.1/32', flowsFrom: '127.0.0.1/32' });
   const certificates = await ensureServerCertificate(layout.core, plan.serverNames, new Date());
   certified(`CA in ${certificates.ca}`);
   return certificates;

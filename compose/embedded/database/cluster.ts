@@ -40,11 +40,11 @@ export class StillRunning extends StackError {
   }
 }
 
-/** Refuses a cluster of another major version, unchanged. */
-export function checkMajor(pgdata: string): void {
+/** Refuses a cluster of another major version, unchanged. A remedy takes `found` to `major`; without one it is ours. */
+export function checkMajor(pgdata: string, major = MAJOR, remedy = anotherDirectory): void {
   if (!existsSync(pgdata)) return;
   const found = versionOf(pgdata);
-  if (found === MAJOR) return;
+  if (found === major) return;
   if (found === undefined) {
     throw new StackError(
       `${pgdata} is no PostgreSQL cluster (it has no PG_VERSION).`,
@@ -52,9 +52,13 @@ export function checkMajor(pgdata: string): void {
     );
   }
   throw new StackError(
-    `${pgdata} was made by PostgreSQL ${found}, this Holdfast runs PostgreSQL ${MAJOR}. Nothing was changed.`,
-    `dump it with pg_dump of version ${found} and load it into a new directory (--data DIR; in containers: a new volume), or start the Holdfast that made it`,
+    `${pgdata} was made by PostgreSQL ${found}, this Holdfast runs PostgreSQL ${major}. Nothing was changed.`,
+    remedy(found),
   );
+}
+
+function anotherDirectory(found: string): string {
+  return `dump it with pg_dump of version ${found} and load it into a new directory (--data DIR; in containers: a new volume), or start the Holdfast that made it`;
 }
 
 /** Undefined without the file; one that may not be read is no missing one. */
@@ -113,8 +117,14 @@ export async function renewWantedState(cluster: Cluster, sql: string): Promise<v
 
 /** Roles, passwords and databases as `sql` (of wantedState) wants them. The server must not run. */
 async function applyWantedState(cluster: Cluster, sql: string, pgdata: string): Promise<void> {
+  await runAsSuperuser({ ...cluster, pgdata }, 'postgres', sql);
+}
+
+/** Statements (of singleUser) in one database, in single-user mode. The server must not run; the first error is thrown. */
+export async function runAsSuperuser(cluster: Cluster, database: string, sql: string): Promise<void> {
+  const { pgdata } = cluster;
   const quiet = ['-c', 'log_min_error_statement=panic', '-c', 'log_min_messages=error'];
-  const output = await run(cluster, 'postgres', ['--single', '-j', '-D', pgdata, ...quiet, 'postgres'], sql);
+  const output = await run(cluster, 'postgres', ['--single', '-j', '-D', pgdata, ...quiet, database], sql);
   const failure = /(?:ERROR|FATAL|PANIC): .*/.exec(output.replace(ALREADY_MADE, ''))?.[0];
   if (failure !== undefined) throw failed(failure, pgdata);
 }

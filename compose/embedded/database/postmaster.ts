@@ -8,22 +8,36 @@ import { writeFileAtomically } from '../atomic-file.ts';
 import type { Layout } from '../layout.ts';
 import type { ProcessLog } from '../process-log.ts';
 import { type Cluster, programEnvironment } from './cluster.ts';
+import { CORE_DATABASE, CORE_FLOWS } from './roles.ts';
 
-/** `from`: of whom passwords are taken, as pg_hba.conf has it. */
-const accessRules = (
-  from: string,
-): string => `# Written by Holdfast at every start. The superuser cannot log in; use single-user mode while the stack is stopped.
-host all postgres all reject
-host all all ${from} scram-sha-256
-`;
+/** Who may sign in from where. */
+export interface Access {
+  /** Of whom passwords are taken, as pg_hba.conf has it. */
+  from: '127.0.0.1/32' | 'all';
+  /** From where the flow engine's role comes, and where nobody else comes from; without it that role comes from nowhere. */
+  flowsFrom?: string;
+}
+
+/** The first line that fits counts. */
+function accessRules({ from, flowsFrom }: Access): string {
+  const lines = [
+    '# Written by Holdfast at every start. The superuser cannot log in; use single-user mode while the stack is stopped.',
+    'host all postgres all reject',
+    ...(flowsFrom === undefined ? [] : [`host ${CORE_DATABASE} ${CORE_FLOWS} ${flowsFrom} scram-sha-256`]),
+    `host all ${CORE_FLOWS} all reject`,
+    ...(flowsFrom === undefined || flowsFrom === from ? [] : [`host all all ${flowsFrom} reject`]),
+    `host all all ${from} scram-sha-256`,
+  ];
+  return `${lines.join('\n')}\n`;
+}
 
 /** Our access rules lie outside the cluster: as root, nothing is ever written into a directory of the database's user. */
 export function hbaFile(layout: Layout): string {
   return join(layout.root, 'pg_hba.conf');
 }
 
-export function writeAccessRules(file: string, from: '127.0.0.1/32' | 'all'): void {
-  writeFileAtomically(file, accessRules(from), 0o644);
+export function writeAccessRules(file: string, access: Access): void {
+  writeFileAtomically(file, accessRules(access), 0o644);
 }
 
 /** What a server is started with, besides its directory. */
@@ -32,10 +46,12 @@ export interface ServerOptions {
   port: number;
   hbaFile: string;
   tuning: DatabaseTuning;
+  /** More settings, by name. */
+  more?: Readonly<Record<string, string>>;
 }
 
 /** The command line of a server: everything that is not as PostgreSQL ships it. */
-export function serverArguments(pgdata: string, { listen, port, hbaFile, tuning }: ServerOptions): string[] {
+export function serverArguments(pgdata: string, { listen, port, hbaFile, tuning, more }: ServerOptions): string[] {
   const flags = {
     listen_addresses: listen,
     port: String(port),
@@ -51,6 +67,7 @@ export function serverArguments(pgdata: string, { listen, port, hbaFile, tuning 
     autovacuum_vacuum_scale_factor: String(tuning.scaleFactor),
     autovacuum_vacuum_cost_limit: String(tuning.costLimit),
     maintenance_work_mem: tuning.maintenanceWorkMem.replaceAll(' ', ''),
+    ...more,
   };
   return ['-D', pgdata, ...Object.entries(flags).flatMap(([name, value]) => ['-c', `${name}=${value}`])];
 }

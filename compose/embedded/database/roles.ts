@@ -3,18 +3,48 @@
 
 import { createHash, createHmac, pbkdf2Sync, randomBytes } from 'node:crypto';
 
-/** Passwords of the three owners and of the reader: printable ASCII, which PostgreSQL's normalisation leaves alone. */
+/** Passwords of the three owners, of the reader and of the flow engine: printable ASCII, which PostgreSQL's normalisation leaves alone. */
 export interface DatabasePasswords {
   core: string;
   app: string;
   reader: string;
   identity: string;
+  flows: string;
 }
 
 export const CORE_OWNER = 'martiuser';
 export const CORE_DATABASE = 'cot';
 /** May read everything in the core's database and see the statistics of the server; writes nothing. */
 export const CORE_READER = 'holdfast_ro';
+/** Of the flow engine, which runs whatever its flows say: it reads the tables of FLOWS_TABLES, and nothing else. */
+export const CORE_FLOWS = 'holdfast_flows';
+/**
+ * What flows may read in the core's database, in a release as in the embedded core. Never what lets somebody in or acts for
+ * somebody: certificates, users, tokens, the passwords of missions, the content of files.
+ */
+export const FLOWS_TABLES = [
+  'cot_router',
+  'cot_router_chat',
+  'latestcot',
+  'client_endpoint',
+  'client_endpoint_event',
+  'connection_event_type',
+  'mission_change',
+  'mission_keyword',
+  'mission_uid',
+  'mission_uid_keyword',
+] as const;
+/** A flow that asks for too much fails; it does not keep the core waiting. */
+const FLOWS_LIMITS = {
+  default_transaction_read_only: 'on',
+  statement_timeout: '30s',
+  lock_timeout: '5s',
+  idle_in_transaction_session_timeout: '30s',
+  idle_session_timeout: '10min',
+  temp_file_limit: '512MB',
+  max_parallel_workers_per_gather: '0',
+} as const;
+const FLOWS_CONNECTIONS = 5;
 export const STATE_OWNER = 'holdfast';
 export const STATE_DATABASE = 'holdfast';
 /** Appends to the audit log and reads it; our own process takes it on for that. Nobody signs in with it. */
@@ -40,7 +70,7 @@ export function wantedState(
   passwords: Partial<DatabasePasswords>,
   make: readonly DatabaseName[] = [CORE_DATABASE, STATE_DATABASE, IDENTITY_DATABASE],
 ): string {
-  const { core, app, reader, identity } = passwords;
+  const { core, app, reader, identity, flows } = passwords;
   const owners: [DatabaseName, string, string | undefined][] = [
     [CORE_DATABASE, CORE_OWNER, core],
     [STATE_DATABASE, STATE_OWNER, app],
@@ -50,6 +80,7 @@ export function wantedState(
   const statements = [
     ...wanted.map(([, owner, password]) => role(owner, password ?? '')),
     ...(reader === undefined ? [] : [role(CORE_READER, reader)]),
+    ...(core === undefined ? [] : flowsRole(flows)),
     ...(app === undefined ? [] : [withoutLogin(AUDIT_ROLE)]),
     ...wanted.filter(([name]) => make.includes(name)).flatMap(([name, owner]) => database(name, owner)),
     ...(app === undefined ? [] : [`GRANT ${AUDIT_ROLE} TO ${STATE_OWNER}`]),
@@ -59,8 +90,46 @@ export function wantedState(
           `GRANT CONNECT ON DATABASE ${CORE_DATABASE} TO ${CORE_READER}`,
           `GRANT pg_monitor, pg_read_all_data TO ${CORE_READER}`,
         ]),
+    ...(core === undefined ? [] : [`GRANT CONNECT ON DATABASE ${CORE_DATABASE} TO ${CORE_FLOWS}`]),
   ];
+  return singleUser(statements);
+}
+
+/** Each statement as single-user mode ends it. */
+export function singleUser(statements: readonly string[]): string {
   return statements.map((statement) => `${statement};\n\n`).join('');
+}
+
+/**
+ * Gives the flow engine's role what it may read in the database of this session, takes back what it was given besides, and does
+ * nothing where that role is missing. For the owner of the tables or a superuser, once they exist.
+ */
+export const FLOWS_GRANTS = `DO $grants$ DECLARE
+  flows oid := to_regrole('${CORE_FLOWS}');
+  wanted text[] := '{${FLOWS_TABLES.join(',')}}';
+  relation record;
+BEGIN
+  IF flows IS NULL THEN RETURN; END IF;
+  FOR relation IN
+    SELECT oid::regclass AS name, relname = ANY (wanted) AS is_wanted,
+      ARRAY(SELECT privilege_type FROM aclexplode(relacl) WHERE grantee = flows) AS has
+    FROM pg_class WHERE relnamespace = to_regnamespace('public') AND relkind IN ('r', 'p', 'v', 'm', 'f', 'S')
+  LOOP
+    IF relation.is_wanted AND relation.has = '{SELECT}' THEN CONTINUE; END IF;
+    IF relation.has <> '{}' THEN EXECUTE format('REVOKE ALL ON %s FROM ${CORE_FLOWS}', relation.name); END IF;
+    IF relation.is_wanted THEN EXECUTE format('GRANT SELECT ON %s TO ${CORE_FLOWS}', relation.name); END IF;
+  END LOOP;
+END $grants$`;
+
+/** Without a password nobody signs in with it. */
+function flowsRole(password: string | undefined): string[] {
+  return [
+    password === undefined
+      ? `${withoutLogin(CORE_FLOWS)};\n\nALTER ROLE ${CORE_FLOWS} NOLOGIN PASSWORD NULL`
+      : role(CORE_FLOWS, password),
+    `ALTER ROLE ${CORE_FLOWS} CONNECTION LIMIT ${FLOWS_CONNECTIONS}`,
+    ...Object.entries(FLOWS_LIMITS).map(([name, value]) => `ALTER ROLE ${CORE_FLOWS} SET ${name} = '${value}'`),
+  ];
 }
 
 function role(name: string, password: string): string {
