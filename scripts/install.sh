@@ -18,7 +18,7 @@ programs_current() {
   for place in functions jobs shared compose scripts package.json package-lock.json; do
     [ -e "$place" ] && sources+=("$place")
   done
-  [ -z "$(find "${sources[@]}" -newer dist/.built -type f ! -name '*.sh' ! -name '*.md' -print -quit)" ]
+  [ -z "$(find "${sources[@]}" -name node_modules -prune -o -newer dist/.built -type f ! -name '*.sh' ! -name '*.md' -print -quit)" ]
 }
 
 install_packages() {

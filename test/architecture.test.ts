@@ -31,7 +31,7 @@ const PURE = ['functions', 'jobs', 'health', 'domain'];
 function sources(directory: string): string[] {
   if (!existsSync(directory)) return [];
   return readdirSync(directory, { recursive: true, encoding: 'utf8' })
-    .filter((path) => /\.tsx?$/.test(path))
+    .filter((path) => /\.tsx?$/.test(path) && !path.includes('node_modules/'))
     .map((path) => relative(root, join(directory, path)));
 }
 

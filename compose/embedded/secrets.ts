@@ -17,6 +17,8 @@ export const GENERATED_NAMES = [
   'IDENTITY_SECRET_KEY',
   'IDENTITY_TOKEN',
   'FLOWS_DB_PASSWORD',
+  'FLOWS_CREDENTIAL_KEY',
+  'FLOWS_PASSWORD',
 ] as const;
 
 export type GeneratedName = (typeof GENERATED_NAMES)[number];

@@ -113,7 +113,7 @@ describe('compose files', () => {
         source === undefined ? join(REPOSITORY, dockerfile ?? '') : join(COMPOSE_DIRECTORY, source),
       ),
     );
-    expect(named.length).toBe(4);
+    expect(named.length).toBe(5);
     expect(named.filter((path) => !existsSync(path))).toEqual([]);
   });
 });

@@ -36,6 +36,10 @@ beforeEach(() => {
 });
 afterEach(() => root.remove());
 
+/** What is made for containers: what the embedded stack makes, and what only containers need. */
+const ONLY_CONTAINERS = ['FLOWS_TOKEN', 'VIDEO_PUBLISH_PASSWORD', 'VIDEO_READ_PASSWORD'];
+const GENERATED = [...GENERATED_NAMES, ...ONLY_CONTAINERS];
+
 describe('the set-up script', () => {
   it('writes .env for its owner alone: address, mode, layers and a secret of its own for everything generated', () => {
     const { status, stdout, stderr } = setUp(ADDRESS);
@@ -48,8 +52,8 @@ describe('the set-up script', () => {
       DEPLOY_MODE: 'subdomain',
       COMPOSE_FILE: SUBDOMAIN,
     });
-    const secrets = GENERATED_NAMES.map((name) => others[name]);
-    expect(Object.keys(others).toSorted()).toEqual(GENERATED_NAMES.toSorted());
+    const secrets = GENERATED.map((name) => others[name]);
+    expect(Object.keys(others).toSorted()).toEqual(GENERATED.toSorted());
     for (const secret of secrets) expect(secret).toMatch(/^[A-HJ-NP-Za-km-z2-9]{32}$/);
     expect(new Set(secrets).size).toBe(secrets.length);
     expect(stdout).toContain('docker compose up -d --wait');
@@ -76,7 +80,7 @@ describe('the set-up script', () => {
       .split('\n')
       .flatMap((line) => /^([A-Z_]+)=./.exec(line)?.[1] ?? []);
     expect(names.length).toBe(new Set(names).size);
-    expect(names.length).toBe(3 + GENERATED_NAMES.length);
+    expect(names.length).toBe(3 + GENERATED.length);
   });
 
   it('run again it changes nothing', () => {

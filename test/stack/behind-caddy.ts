@@ -19,6 +19,10 @@ export const HOSTS = [ADDRESS, `monitor.${ADDRESS}`, `nodered.${ADDRESS}`, `taks
 export const GOOD = `Basic ${Buffer.from('ada:right').toString('base64')}`;
 export const BAD = `Basic ${Buffer.from('ada:wrong').toString('base64')}`;
 
+/** What Caddy alone adds: with everything in it that a Caddyfile could take for its own. */
+export const FLOWS_TOKEN = 'of-the-flows"{$HOME}`{env.HOME}\\#;and-32-or-more';
+export const VIDEO_READ_PASSWORD = 'of-the.video_reader';
+
 export interface BehindCaddy {
   caddy: Caddy;
   pebble: Pebble;
@@ -66,6 +70,8 @@ export async function behindCaddy(order: BehindOrder = {}): Promise<BehindCaddy>
       FLOWS: flows.place,
       VIDEO_HLS: video.place,
       VIDEO_WEBRTC: video.place,
+      FLOWS_TOKEN,
+      VIDEO_READ_PASSWORD,
       ...order.env,
     },
   });

@@ -9,6 +9,7 @@ const NODERED = `nodered.${ADDRESS}`;
 const STREAM = `stream.${ADDRESS}`;
 /** What a page of the flow engine may not say: it counts for a whole origin, in direct mode for the portal too. */
 const FOR_THE_ORIGIN = {
+  'x-holdfast-flows': 'what-only-the-flow-engine-knows',
   'set-cookie': '__Host-holdfast=mine; Path=/; Secure',
   'clear-site-data': '"*"',
   'service-worker-allowed': '/',

@@ -2,7 +2,17 @@
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Arrived, EchoServer } from '../fakes/echo-server.ts';
-import { ADDRESS, BAD, behindCaddy, type BehindCaddy, GOOD, issued, proxyMissing } from './behind-caddy.ts';
+import {
+  ADDRESS,
+  BAD,
+  behindCaddy,
+  type BehindCaddy,
+  FLOWS_TOKEN,
+  GOOD,
+  issued,
+  proxyMissing,
+  VIDEO_READ_PASSWORD,
+} from './behind-caddy.ts';
 import { answerOf, openTls, textOf } from './raw-request.ts';
 
 let proxy: BehindCaddy;
@@ -22,6 +32,9 @@ const LIES = [
   'x_forwarded_for: 192.0.2.9',
   'X-Real-IP: 192.0.2.9',
   'Forwarded: for=192.0.2.9',
+  'X-Holdfast-Flows: a-guess',
+  'x-holdfast-flows: another',
+  'X_HOLDFAST_FLOWS: a-third',
 ];
 
 interface Expected {
@@ -32,16 +45,19 @@ interface Expected {
   cookie: string[];
   remoteUser: string[];
   remoteGroups: string[];
+  /** What lets in at the flow engine. */
+  token?: string[];
 }
 
 const WHO = { remoteUser: ['ada'], remoteGroups: ['stack_admin,core_Blue'] };
 const NOBODY = { remoteUser: [], remoteGroups: [] };
 const KEPT = { authorization: [GOOD], cookie: ['a=1; JSESSIONID=core; access_token=token'] };
+const READER = `Bearer read:${VIDEO_READ_PASSWORD}`;
 const TABLE: Expected[] = [
   { host: ADDRESS, upstream: (p) => p.management, authorization: [GOOD], cookie: [COOKIES], ...NOBODY },
   { host: `monitor.${ADDRESS}`, upstream: (p) => p.management, authorization: [GOOD], cookie: [COOKIES], ...NOBODY },
-  { host: `nodered.${ADDRESS}`, upstream: (p) => p.flows, authorization: [], cookie: [], ...WHO },
-  { host: `stream.${ADDRESS}`, upstream: (p) => p.video, authorization: [], cookie: [], ...WHO },
+  { host: `nodered.${ADDRESS}`, upstream: (p) => p.flows, authorization: [], cookie: [], ...WHO, token: [FLOWS_TOKEN] },
+  { host: `stream.${ADDRESS}`, upstream: (p) => p.video, authorization: [READER], cookie: [], ...WHO },
   { host: `takserver.${ADDRESS}`, upstream: (p) => p.core, ...KEPT, ...NOBODY },
   { host: ADDRESS, enrollment: true, upstream: (p) => p.core, ...KEPT, ...NOBODY },
 ];
@@ -77,6 +93,7 @@ describe.skipIf(proxyMissing !== undefined)(proxyMissing ?? 'what reaches an ups
           remoteUser: of(arrived, 'remote-user'),
           remoteGroups: of(arrived, 'remote-groups'),
           otherwise: arrived.headers.filter(([name]) => /^remote(?!-user$|-groups$)/.test(name)),
+          token: of(arrived, 'x-holdfast-flows'),
           forwardedFor: of(arrived, 'x-forwarded-for'),
           forwardedProto: of(arrived, 'x-forwarded-proto'),
           others: arrived.headers.filter(([name]) => /^(?:x_.*|x-real-ip|forwarded|x-forwarded-user)$/.test(name)),
@@ -87,6 +104,7 @@ describe.skipIf(proxyMissing !== undefined)(proxyMissing ?? 'what reaches an ups
           remoteUser: each.remoteUser,
           remoteGroups: each.remoteGroups,
           otherwise: [],
+          token: each.token ?? [],
           forwardedFor: [CLIENT],
           forwardedProto: ['https'],
           others: [],
