@@ -66,6 +66,7 @@ const programs = await build({
     'scripts/stop.ts',
     'scripts/audit.ts',
     'scripts/renew-ca.ts',
+    'scripts/release.ts',
     'scripts/core.ts',
     'scripts/identity.ts',
     'scripts/dev-workerd.ts',

@@ -1,21 +1,33 @@
 #!/usr/bin/env bash
-# Prepares the stack in containers: .env with an address, a mode, the layers and a random value for every secret. What is
-# set already is never changed. Needs Docker with Compose, bash and coreutils, nothing else.
+# Prepares the stack in containers: from a release archive the images, and .env with an address, a mode, the layers and a random
+# value for every secret. What is set already is never changed, but for the release, which is the record of this script alone.
 set -euo pipefail
+called_from=$PWD
 cd "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/.."
 # shellcheck source=scripts/docker.sh
 source scripts/docker.sh
+# shellcheck source=scripts/install.sh
+source scripts/install.sh
+# shellcheck source=scripts/release-images.sh
+source scripts/release-images.sh
 
 readonly SECRETS=(CORE_DB_PASSWORD CORE_READER_PASSWORD APP_DB_PASSWORD IDENTITY_DB_PASSWORD IDENTITY_SECRET_KEY
   IDENTITY_TOKEN LDAP_BIND_PASSWORD CORE_WEBADMIN_PASSWORD AUDIT_KEY SESSION_KEY FLOWS_DB_PASSWORD FLOWS_TOKEN
   FLOWS_CREDENTIAL_KEY FLOWS_PASSWORD VIDEO_PUBLISH_PASSWORD VIDEO_READ_PASSWORD)
+readonly SECRETS_OF_PRODUCTION=(IDENTITY_BOOTSTRAP_TOKEN IDENTITY_ADMIN_PASSWORD)
+readonly LIGHT_LAYER=compose/compose.light.yaml
 
 usage() {
   cat <<'TEXT'
-Usage: ./scripts/setup.sh --light [--address NAME] [--mode subdomain|direct]
+Usage: ./scripts/setup.sh ARCHIVE [--address NAME] [--mode subdomain|direct]
+       ./scripts/setup.sh
+       ./scripts/setup.sh --light [--address NAME] [--mode subdomain|direct]
 
-Writes .env for the stack in containers. Run again it adds what is missing and changes nothing that is set.
+Prepares the stack in containers: builds its images and writes .env. Run again it adds what is missing and changes nothing
+that is set; with the archive of a newer release it is the upgrade to it.
 
+  ARCHIVE          the release of TAK Server as it is downloaded: takserver-docker-<version>.zip
+                   without it: the release of .env again, after an upgrade of Holdfast
   --light          our own core and identity provider: the whole stack without a TAK Server release
   --address NAME   name or address that phones use to reach this server (SERVER_ADDRESS); needed the first time
   --mode MODE      subdomain: public certificates, a host name for each part (the default for a name)
@@ -27,7 +39,7 @@ TEXT
 # --- What is asked for
 
 read_arguments() {
-  light=no address='' mode=''
+  light=no archive='' address='' mode=''
   while [ $# -gt 0 ]; do
     case $1 in
       --help | -h)
@@ -43,20 +55,45 @@ read_arguments() {
       --address=*) address=${1#*=} ;;
       --mode=*) mode=${1#*=} ;;
       -*) refuse 2 "There is no option $1." 'see ./scripts/setup.sh --help' ;;
-      *) refuse_production ;;
+      *)
+        [ -z "$archive" ] || refuse 2 "There are two archives: $archive and $1." 'give one'
+        archive=$1
+        ;;
     esac
     shift
   done
-  [ "$light" = yes ] || refuse_production
   case $mode in
     '' | subdomain | direct) ;;
     *) refuse 2 "There is no mode $mode." 'give --mode subdomain or --mode direct' ;;
   esac
+  [ -z "$archive" ] || read_archive
 }
 
-refuse_production() {
-  refuse 2 'Production from a TAK Server release archive is not part of this release yet.' \
-    'set up the stack with our own core: ./scripts/setup.sh --light --address NAME'
+read_archive() {
+  [ "$light" = no ] || refuse 2 'The light stack has its own core, and takes no archive.' 'give --light or the archive'
+  [[ $archive == /* ]] || archive=$called_from/$archive
+  [ -f "$archive" ] || refuse 2 "There is no file $archive." 'name the archive that was downloaded: takserver-docker-<version>.zip'
+  [ -r "$archive" ] || refuse 1 "$archive cannot be read by this account." 'run this as its owner'
+  archive=$(readlink -f "$archive")
+}
+
+# Light or production: what .env says already, or else the arguments.
+choose_stack() {
+  local set=${values[CORE_RELEASE]:-} layers=:${values[COMPOSE_FILE]:-}:
+  if [ "$light" = yes ]; then
+    [ -z "$set" ] ||
+      refuse 1 "This stack was set up from TAK Server $set, which the light stack has no place for." \
+        'leave --light out, or set up a light stack in another clone of Holdfast'
+  elif [[ $layers == *:"$LIGHT_LAYER":* ]]; then
+    if [ -n "$archive" ]; then
+      refuse 1 'This stack was set up as a light one; its people and certificates would not be those of a TAK Server.' \
+        'set up production in another clone of Holdfast'
+    fi
+    refuse 2 'This stack was set up as a light one.' './scripts/setup.sh --light'
+  elif [ -z "$archive$set" ]; then
+    refuse 2 'There is no release archive given, and none in .env.' \
+      'give the archive, ./scripts/setup.sh takserver-docker-<version>.zip --address NAME, or --light for our own core'
+  fi
 }
 
 # --- The settings as they shall be
@@ -108,9 +145,11 @@ choose_mode() {
 }
 
 choose_layers() {
-  local set=${values[COMPOSE_FILE]:-}
+  local set=${values[COMPOSE_FILE]:-} behind=compose/compose.yaml
+  [ "$light" = no ] || behind=$LIGHT_LAYER
   if [ -z "$set" ]; then
-    set=compose/compose.yaml:compose/compose.light.yaml
+    set=compose/compose.yaml
+    [ "$light" = no ] || set+=:$LIGHT_LAYER
     [ "$mode" = subdomain ] || set+=:compose/compose.direct.yaml
     want COMPOSE_FILE "$set"
     return
@@ -119,20 +158,65 @@ choose_layers() {
   [[ :$set: != */compose.direct.yaml:* ]] || has_direct=yes
   if [ "$mode" = direct ] && [ "$has_direct" = no ]; then
     refuse 1 'DEPLOY_MODE is direct and COMPOSE_FILE lacks compose/compose.direct.yaml: nobody would answer enrollment.' \
-      'add compose/compose.direct.yaml behind compose/compose.light.yaml in COMPOSE_FILE'
+      "add compose/compose.direct.yaml behind $behind in COMPOSE_FILE"
   elif [ "$mode" = subdomain ] && [ "$has_direct" = yes ]; then
     refuse 1 'DEPLOY_MODE is subdomain and COMPOSE_FILE names compose/compose.direct.yaml, which is for direct mode.' \
       'take it out of COMPOSE_FILE, or set DEPLOY_MODE=direct'
   fi
-  [[ :$set: == */compose.light.yaml:* ]] ||
+  [ "$light" = no ] || [[ :$set: == */compose.light.yaml:* ]] ||
     refuse 1 'COMPOSE_FILE lacks compose/compose.light.yaml.' 'add it behind compose/compose.yaml in COMPOSE_FILE'
+}
+
+# A TAK Server counts its retention in seconds. Days there would delete what is older than half a minute.
+choose_retention_unit() {
+  local set=${values[CORE_RETENTION_UNIT]:-}
+  [ "$light" = no ] || return 0
+  case $set in
+    '') want CORE_RETENTION_UNIT seconds ;;
+    seconds) ;;
+    *) refuse 1 "CORE_RETENTION_UNIT is $set in .env, and a TAK Server counts seconds." 'write CORE_RETENTION_UNIT=seconds' ;;
+  esac
+}
+
+choose_secrets() {
+  local name
+  for name in "${SECRETS[@]}"; do want_secret "$name"; done
+  [ "$light" = no ] || return 0
+  for name in "${SECRETS_OF_PRODUCTION[@]}"; do want_secret "$name"; done
+}
+
+# --- The release
+
+prepare_release() {
+  local current=${values[CORE_RELEASE]:-}
+  check_engine
+  check_memory
+  take_releases
+  trap undo_release EXIT
+  if [ -n "$archive" ]; then
+    inspect_archive "$archive" "$current"
+  else
+    ask_release_program installed "$current"
+  fi
+  if [ "${release[unpacked]}" = no ] || ! images_are_here; then check_disk "${release[bytes]}"; fi
+  say_login
+  [ -z "$archive" ] || unpack_archive "$archive"
+  build_images
+  settle_release
+  [ "$current" = "${release[version]}" ] || replace CORE_RELEASE "${release[version]}"
+}
+
+images_are_here() {
+  docker image inspect "localhost/holdfast-core:${release[version]}" "localhost/holdfast-core-database:${release[version]}" >/dev/null 2>&1
 }
 
 # What is mounted is read by accounts of the containers, whatever umask it was unpacked with.
 open_mounted_files() {
-  chmod -R go+rX compose/caddy compose/video 2>/dev/null ||
-    refuse 1 'The files in compose/caddy and compose/video cannot be made readable for the containers.' \
-      'run this as their owner, or: chmod -R go+rX compose/caddy compose/video'
+  local place
+  for place in compose/caddy compose/video compose/identity compose/flows/settings.js; do
+    [ ! -e "$place" ] || chmod -R go+rX "$place" 2>/dev/null ||
+      refuse 1 "The files of $place cannot be made readable for the containers." "run this as their owner, or: chmod -R go+rX $place"
+  done
 }
 
 say_what_next() { # WHAT WAS DONE
@@ -152,16 +236,21 @@ read_arguments "$@"
 check_docker
 find_env
 read_settings "$source_file"
+choose_stack
 choose_address
 choose_mode
 choose_layers
-for name in "${SECRETS[@]}"; do want_secret "$name"; done
+choose_retention_unit
+choose_secrets
+[ "$light" = yes ] || prepare_release
 open_mounted_files
 if [ ${#wanted[@]} -eq 0 ]; then
   chmod 600 "$env_file" 2>/dev/null || refuse 1 "$env_file belongs to somebody else." 'run this as its owner'
+  [ "$light" = yes ] || keep_release
   say_what_next '.env has everything that is needed; nothing was changed.'
 else
   names=$(names_wanted)
-  write_env "$source_file" "$kind" "$env_file"
+  (write_env "$source_file" "$kind" "$env_file")
+  [ "$light" = yes ] || keep_release
   say_what_next "Set in .env: $names"
 fi

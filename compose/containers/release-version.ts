@@ -16,5 +16,7 @@ export function releaseIn(text: string): string | undefined {
 }
 
 function numbersOf(release: string): number[] {
-  return (release.match(/\d+/g) ?? []).map(Number);
+  const [version = [], build = []] = release.split(/-[A-Z]+-?/).map((part) => (part.match(/\d+/g) ?? []).map(Number));
+  // 5.7 is 5.7.0: the number of a build is never held against that of a patch.
+  return version.length === 0 ? [] : [...[...version, 0, 0].slice(0, 3), ...build];
 }

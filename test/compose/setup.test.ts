@@ -15,6 +15,8 @@ const asRoot = process.getuid?.() === 0;
 const SUBDOMAIN = 'compose/compose.yaml:compose/compose.light.yaml';
 const ADDRESS = ['--light', '--address', 'cot.example.org'];
 const obstacle = composeObstacle();
+/** What the containers have besides the secrets of the embedded stack. */
+const SECRETS = [...GENERATED_NAMES, 'FLOWS_TOKEN', 'VIDEO_PUBLISH_PASSWORD', 'VIDEO_READ_PASSWORD'];
 
 let root: ComposeRoot;
 let programs: string;
@@ -36,10 +38,6 @@ beforeEach(() => {
 });
 afterEach(() => root.remove());
 
-/** What is made for containers: what the embedded stack makes, and what only containers need. */
-const ONLY_CONTAINERS = ['FLOWS_TOKEN', 'VIDEO_PUBLISH_PASSWORD', 'VIDEO_READ_PASSWORD'];
-const GENERATED = [...GENERATED_NAMES, ...ONLY_CONTAINERS];
-
 describe('the set-up script', () => {
   it('writes .env for its owner alone: address, mode, layers and a secret of its own for everything generated', () => {
     const { status, stdout, stderr } = setUp(ADDRESS);
@@ -52,8 +50,8 @@ describe('the set-up script', () => {
       DEPLOY_MODE: 'subdomain',
       COMPOSE_FILE: SUBDOMAIN,
     });
-    const secrets = GENERATED.map((name) => others[name]);
-    expect(Object.keys(others).toSorted()).toEqual(GENERATED.toSorted());
+    const secrets = SECRETS.map((name) => others[name]);
+    expect(Object.keys(others).toSorted()).toEqual(SECRETS.toSorted());
     for (const secret of secrets) expect(secret).toMatch(/^[A-HJ-NP-Za-km-z2-9]{32}$/);
     expect(new Set(secrets).size).toBe(secrets.length);
     expect(stdout).toContain('docker compose up -d --wait');
@@ -80,7 +78,7 @@ describe('the set-up script', () => {
       .split('\n')
       .flatMap((line) => /^([A-Z_]+)=./.exec(line)?.[1] ?? []);
     expect(names.length).toBe(new Set(names).size);
-    expect(names.length).toBe(3 + GENERATED.length);
+    expect(names.length).toBe(3 + SECRETS.length);
   });
 
   it('run again it changes nothing', () => {
@@ -103,7 +101,7 @@ describe('the set-up script', () => {
       DEPLOY_MODE: 'subdomain',
       TZ: 'Europe/Vienna',
     });
-    expect(Object.keys(values())).toEqual(expect.arrayContaining([...GENERATED_NAMES, 'COMPOSE_FILE']));
+    expect(Object.keys(values())).toEqual(expect.arrayContaining([...SECRETS, 'COMPOSE_FILE']));
     expect(statSync(root.envFile).mode & 0o777).toBe(0o600);
   });
 
@@ -201,8 +199,10 @@ describe('the set-up script', () => {
       status: 2,
       says: 'Public certificates need a public name',
     },
-    { args: [], status: 2, says: 'is not part of this release yet' },
-    { args: ['takserver-docker-5.4.zip'], status: 2, says: 'is not part of this release yet' },
+    { args: [], status: 2, says: 'There is no release archive given, and none in .env.' },
+    { args: ['takserver-docker-5.4.zip'], status: 2, says: '/takserver-docker-5.4.zip.' },
+    { args: ['--light', 'takserver-docker-5.4.zip'], status: 2, says: 'The light stack has its own core' },
+    { args: ['one.zip', 'two.zip'], status: 2, says: 'There are two archives: one.zip and two.zip.' },
   ])('$args is refused with a remedy, and nothing is written', ({ args, status, says }) => {
     const answer = setUp(args);
     expect(answer).toMatchObject({ status, stdout: '' });

@@ -288,7 +288,7 @@ describe('which release it is', () => {
     ['5.7-RELEASE-8', '5.7-RELEASE-8', 0],
     ['5.10-RELEASE-1', '5.9-RELEASE-30', 1],
     ['5.7-RELEASE-8', '5.7-RELEASE-10', -1],
-    ['5.7.1-RELEASE-1', '5.7-RELEASE-9', -1],
+    ['5.7.1-RELEASE-1', '5.7-RELEASE-9', 1],
     ['unknown', '5.7-RELEASE-9', -1],
   ])('%s against %s', (one, other, sign) => {
     expect(Math.sign(compareReleases(one, other))).toBe(sign);

@@ -1,0 +1,154 @@
+// Program of setup.sh: says what a release archive is, unpacks it, or says what is unpacked already. Its answer are lines
+// name=value on stdout; a refusal is a sentence with a remedy, and leaves nothing behind.
+
+import { basename, join } from 'node:path';
+import { parseArgs } from 'node:util';
+import { StackError } from '../compose/embedded/stack-error.ts';
+import { codeOf } from '../shared/domain/thrown.ts';
+import { argumentsOrUsage, exitWith } from './command.ts';
+import { ReleaseArchive } from './release-archive.ts';
+import { checkUpgrade, recognise, type Release, topFolder, VERSION_FILE } from './release-recognition.ts';
+import { completeRelease } from './release-record.ts';
+import { percentProgress } from './release-progress.ts';
+import { unpackRelease } from './release-unpack.ts';
+import { UsageError } from './start-arguments.ts';
+
+const USAGE = `Usage: release.js inspect ARCHIVE --releases DIR [--current VERSION]
+       release.js unpack ARCHIVE --releases DIR
+       release.js installed VERSION --releases DIR
+`;
+const LONGEST_VERSION_BYTES = 200;
+
+interface ReleaseArguments {
+  command: 'inspect' | 'unpack' | 'installed';
+  subject: string;
+  releases: string;
+  current: string | undefined;
+}
+
+function readArguments(): ReleaseArguments | 'help' {
+  const { values, positionals } = parseArgs({
+    allowPositionals: true,
+    options: { releases: { type: 'string' }, current: { type: 'string' }, help: { type: 'boolean' } },
+  });
+  if (values.help === true) return 'help';
+  const [command, subject, ...more] = positionals;
+  if (command !== 'inspect' && command !== 'unpack' && command !== 'installed')
+    throw new UsageError(`There is no command ${command ?? '(none)'}.`);
+  if (subject === undefined || more.length > 0 || values.releases === undefined)
+    throw new UsageError(`${command} needs what it is about, and --releases.`);
+  return { command, subject, releases: values.releases, current: values.current };
+}
+
+async function main(): Promise<number> {
+  const args = argumentsOrUsage(readArguments, USAGE);
+  if (typeof args === 'number') return args;
+  const { subject, releases, current } = args;
+  try {
+    answer(
+      args.command === 'installed'
+        ? installed(subject, releases)
+        : await withArchive(subject, (archive, release, top) =>
+            args.command === 'unpack'
+              ? unpack(archive, release, top, releases)
+              : inspect(archive, release, releases, current),
+          ),
+    );
+    return 0;
+  } catch (error) {
+    throw inWords(error, args.command === 'unpack' ? releases : subject);
+  }
+}
+
+type Answer = Record<string, string | number>;
+
+function answer(values: Answer): void {
+  for (const [name, value] of Object.entries(values)) process.stdout.write(`${name}=${value}\n`);
+}
+
+async function withArchive(
+  path: string,
+  use: (archive: ReleaseArchive, release: Release, top: string) => Promise<Answer>,
+): Promise<Answer> {
+  const archive = await ReleaseArchive.open(path, basename(path));
+  try {
+    const top = topFolder(
+      archive.name,
+      archive.entries.map(({ name }) => name),
+    );
+    const files = archive.entries.filter(({ isDirectory }) => !isDirectory);
+    const below = new Map(files.map((entry) => [entry.name.slice(top.length + 1), entry]));
+    const versionFile = below.get(VERSION_FILE);
+    if (versionFile === undefined)
+      throw new StackError(
+        `${archive.name} has no ${VERSION_FILE} in its folder ${top}: it is no release.`,
+        'take the download for Docker as it is: takserver-docker-<version>.zip',
+      );
+    const version = await archive.text(versionFile, LONGEST_VERSION_BYTES);
+    return await use(archive, recognise(archive.name, top, new Set(below.keys()), version), top);
+  } finally {
+    archive.close();
+  }
+}
+
+async function inspect(archive: ReleaseArchive, release: Release, releases: string, current: string | undefined) {
+  if (current !== undefined) {
+    const before = completeRelease(join(releases, current));
+    checkUpgrade(archive.name, release, { version: current, variant: before?.variant });
+  }
+  const kept = completeRelease(join(releases, release.version));
+  const isUnpacked = kept !== undefined && kept.sha256 === (await archive.sha256());
+  return { ...answerOf(release), bytes: archive.bytes, unpacked: isUnpacked ? 'yes' : 'no' };
+}
+
+async function unpack(archive: ReleaseArchive, release: Release, top: string, releases: string) {
+  const record = { archive: archive.name, sha256: await archive.sha256(), ...release };
+  const told = percentProgress(archive.bytes, process.stderr, () => performance.now());
+  const staging = await unpackRelease(archive, top, record, releases, told.to);
+  told.end();
+  return { directory: basename(staging) };
+}
+
+function installed(version: string, releases: string) {
+  const record = completeRelease(join(releases, version));
+  if (record === undefined || record.version !== version)
+    throw new StackError(
+      `The release ${version} of .env is not complete in release/${version}.`,
+      `unpack it again: ./scripts/setup.sh takserver-docker-${version}.zip`,
+    );
+  return { ...answerOf(record), bytes: record.bytes, unpacked: 'yes' };
+}
+
+function answerOf({ version, variant, coreDockerfile, databaseDockerfile }: Release) {
+  return { version, variant, core_dockerfile: coreDockerfile, database_dockerfile: databaseDockerfile };
+}
+
+/** What the file system says, about the archive or the directory of releases. */
+function inWords(error: unknown, path: string): unknown {
+  switch (codeOf(error) ?? '') {
+    case 'ENOSPC':
+    case 'EDQUOT':
+      return new StackError(
+        'The disk is full; what was unpacked is removed again.',
+        'free some space, then run this again',
+        error,
+      );
+    case 'EACCES':
+    case 'EPERM':
+    case 'EROFS':
+      return new StackError(`${path} cannot be read or written by this account.`, 'run this as its owner', error);
+    case 'ENOENT':
+    case 'EISDIR':
+      return new StackError(`${path} is no file that can be read.`, 'name the archive that was downloaded', error);
+    case 'EIO':
+      return new StackError(
+        `The disk of ${path} answers with errors.`,
+        'see what the log of the kernel says: dmesg',
+        error,
+      );
+    default:
+      return error;
+  }
+}
+
+await exitWith(main);
