@@ -70,7 +70,7 @@ export async function makeReleaseBases(engine: ContainerEngine): Promise<void> {
   await Promise.all([
     debianRoot(RELEASE, join(context, 'postgres.tar'), database),
     unpackedLayer(context, 'temurin', RELEASE, ['openssl', 'libssl3', 'procps', 'libproc2-0']),
-    javaProgram(join(context, 'java.mjs')),
+    program('java/java.ts', join(context, 'java.mjs')),
   ]);
   await archive(join(context, 'root-temurin'), join(context, 'temurin.tar'));
   for (const [stage, tag] of [
@@ -78,6 +78,32 @@ export async function makeReleaseBases(engine: ContainerEngine): Promise<void> {
     ['postgres', '15.17'],
   ] as const)
     await engine.docker(['build', '--quiet', '--target', stage, '--tag', `${stage}:${tag}`, context]);
+}
+
+/** authentik, on our own image, which must be there. */
+export async function makeAuthentik(engine: ContainerEngine, checkout: string): Promise<void> {
+  const context = join(engine.directory, 'base');
+  await program('authentik/authentik.ts', join(context, 'authentik.mjs'));
+  const text = readFileSync(join(checkout, 'compose/compose.yaml'), 'utf8');
+  for (const [image, , part = ''] of text.matchAll(/(ghcr\.io\/goauthentik\/(server|ldap)):[\w.-]+/g))
+    await engine.docker(['build', '--quiet', '--target', `authentik-${part}`, '--tag', image, context]);
+}
+
+/** In one file with everything that it is made of, some of it of the product. */
+async function program(source: string, file: string): Promise<void> {
+  await build({
+    entryPoints: [join(import.meta.dirname, 'base', source)],
+    outfile: file,
+    bundle: true,
+    platform: 'node',
+    target: 'node24',
+    format: 'esm',
+    loader: { '.sql': 'text' },
+    logLevel: 'warning',
+    banner: {
+      js: "import { createRequire as createRequire_ } from 'node:module'; const require = createRequire_(import.meta.url);",
+    },
+  });
 }
 
 /** Whom this machine trusts besides the public authorities: npm's registry may be reached through a proxy that signs. */
@@ -118,21 +144,6 @@ async function nodeRedLayer(context: string, image = 'nodered/node-red:latest'):
   await npm(root, 'install', '--omit=dev', `node-red@${/:(\d+\.\d+\.\d+)/.exec(image)?.[1] ?? 'latest'}`);
   await must('rm', ['-rf', join(root, '.npm')]);
   cpSync(join(context, 'entrypoint.sh'), join(root, 'entrypoint.sh'));
-}
-
-/** Its programs are of the product: the embedded core, its migrations, its users file. */
-async function javaProgram(file: string): Promise<void> {
-  await build({
-    entryPoints: [join(import.meta.dirname, 'base/java/java.ts')],
-    outfile: file,
-    bundle: true,
-    platform: 'node',
-    target: 'node24',
-    format: 'esm',
-    loader: { '.sql': 'text' },
-    logLevel: 'warning',
-    banner: { js: "import { createRequire as own } from 'node:module'; const require = own(import.meta.url);" },
-  });
 }
 
 /** What comes from Debian packages; Caddy is younger than the release. */

@@ -8,7 +8,15 @@ import { home } from '../stack/embedded.ts';
 import { type ContainerEngine, must, type Ran } from './engine.ts';
 import type { SharedEngine } from './shared-engine.ts';
 
-export const TEST_PORTS = { http: 10080, https: 10443, enrollment: 18446, streaming: 18089 } as const;
+export interface PublishedPorts {
+  http: number;
+  https: number;
+  enrollment: number;
+  streaming: number;
+}
+
+const PRODUCTION_PORTS: PublishedPorts = { http: 80, https: 443, enrollment: 8446, streaming: 8089 };
+export const TEST_PORTS: PublishedPorts = { http: 10080, https: 10443, enrollment: 18446, streaming: 18089 };
 
 /** Returns when what is named, or else everything, is healthy. */
 const UP = ['up', '--detach', '--no-build', '--wait', '--wait-timeout', '240'];
@@ -24,6 +32,8 @@ export interface StackOptions {
   env?: Record<string, string>;
   /** Without compose.test.yaml: the ports and the project of production. */
   production?: boolean;
+  /** The archive that the stack is set up from; otherwise it is a light one. */
+  release?: string;
 }
 
 export interface ContainerState {
@@ -56,6 +66,10 @@ export class ComposeStack implements AsyncDisposable {
     this.root = join(engine.directory, `checkout-${randomBytes(3).toString('hex')}`);
   }
 
+  get ports(): PublishedPorts {
+    return this.#options.production === true ? PRODUCTION_PORTS : TEST_PORTS;
+  }
+
   /** Everything in .env, the secrets too. */
   get env(): Record<string, string> {
     return parseEnv(readFileSync(join(this.root, '.env'), 'utf8')) as Record<string, string>;
@@ -63,7 +77,7 @@ export class ComposeStack implements AsyncDisposable {
 
   /** The checkout and its .env, made by the script that an operator calls. */
   async prepare(): Promise<this> {
-    const { name, layers = [], files = {}, env = {}, production = false } = this.#options;
+    const { name, layers = [], files = {}, env = {}, production = false, release } = this.#options;
     await copyCheckout(this.root);
     for (const [file, text] of Object.entries(files)) {
       mkdirSync(dirname(join(this.root, file)), { recursive: true });
@@ -71,11 +85,10 @@ export class ComposeStack implements AsyncDisposable {
     }
     const settings = Object.entries(env).map(([key, value]) => `${key}=${value}\n`);
     if (settings.length > 0) writeFileSync(join(this.root, '.env'), settings.join(''));
+    // It is built by the script too, which knows no way to npm's registry from here.
+    if (release !== undefined) await this.#buildOurs(['-f', 'compose/program.yaml'], 'program');
     const address = ['--address', name ?? this.engine.address, '--mode', name === undefined ? 'direct' : 'subdomain'];
-    await must(join(this.root, 'scripts/setup.sh'), ['--light', ...address], {
-      cwd: this.root,
-      env: this.engine.environment,
-    });
+    await this.script('setup.sh', release ?? '--light', ...address);
     const ofTests = production ? [] : ['compose.test', ...(name === undefined ? ['compose.test-direct'] : [])];
     const all = [this.env['COMPOSE_FILE'], ...layers, ...ofTests.map((layer) => `compose/${layer}.yaml`)].join(':');
     const text = readFileSync(join(this.root, '.env'), 'utf8');
@@ -85,7 +98,22 @@ export class ComposeStack implements AsyncDisposable {
 
   /** Our image, once for all stacks of an engine: the second time everything is there already. */
   async build(): Promise<void> {
-    await this.compose('build', '--quiet', '--build-arg', `HTTPS_PROXY=${this.#relay}`, 'management');
+    await this.#buildOurs([], 'management');
+  }
+
+  async #buildOurs(options: string[], service: string): Promise<void> {
+    await this.compose(...options, 'build', '--quiet', '--build-arg', `HTTPS_PROXY=${this.#relay}`, service);
+  }
+
+  /** A script of the checkout, on this machine; what it printed. */
+  script(name: string, ...args: string[]): Promise<string> {
+    return must(join(this.root, 'scripts', name), args, { cwd: this.root, env: this.engine.environment });
+  }
+
+  /** The same among the engine's processes and in its network: on the machine that the stack runs on. */
+  scriptInside(name: string, ...args: string[]): Promise<string> {
+    const environment = Object.entries(this.engine.environment).map(([key, value]) => `${key}=${value}`);
+    return this.engine.inside('env', '-i', ...environment, join(this.root, 'scripts', name), ...args);
   }
 
   /** Returns when every service is healthy. */

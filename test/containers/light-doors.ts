@@ -15,13 +15,14 @@ import { WireRelay } from './wire-relay.ts';
 /** The second database of a stack has no port of its own elsewhere: it gets that of the portal, which light has not. */
 const APP_DATABASE_PORT = 3000;
 
+/** In the light stack `identity` is in the place of both parts of authentik. */
 const DOORS = [
   { port: 8080, service: 'management', network: 'edge', inside: 8080 },
   { port: 8443, service: 'core', network: 'edge', inside: 8443 },
   { port: 8446, service: 'core', network: 'edge', inside: 8446 },
   { port: 8089, service: 'core', network: 'edge', inside: 8089 },
-  { port: 9000, service: 'identity', network: 'directory', inside: 9000 },
-  { port: 3389, service: 'identity', network: 'directory', inside: 3389 },
+  { port: 9000, service: 'authentik-server', network: 'directory', inside: 9000 },
+  { port: 3389, service: 'authentik-ldap', network: 'directory', inside: 3389 },
   { port: 5432, service: 'core-database', network: 'core-data', inside: 5432 },
   { port: APP_DATABASE_PORT, service: 'app-database', network: 'app-data', inside: 5432 },
 ] as const;
@@ -44,7 +45,10 @@ export async function openDoors(light: SharedLight): Promise<LightDoors> {
   await lookAgain();
   const relay = new WireRelay(engine);
   for (const { port, service, network, inside } of DOORS)
-    await relay.open(port + offset, () => ({ host: addresses.get(`${service}@${network}`) ?? '', port: inside }));
+    await relay.open(port + offset, () => ({
+      host: addresses.get(`${service}@${network}`) ?? addresses.get(`identity@${network}`) ?? '',
+      port: inside,
+    }));
 
   const data = mkdtempSync(join(engine.directory, 'light-'));
   const volume = await engine.docker(['volume', 'inspect', '--format', '{{.Mountpoint}}', `${project}_core-data`]);

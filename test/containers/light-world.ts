@@ -36,7 +36,7 @@ export interface LightWorld {
 export function corePlace(light: SharedLight, doors: LightDoors): CorePlace {
   return {
     ...doors.stack.file().core,
-    streaming: `tls://${light.engine.address}:18089`,
+    streaming: `tls://${light.engine.address}:${String(light.ports.streaming)}`,
     serverName: light.env['SERVER_ADDRESS'] ?? '',
     directory: join(doors.stack.data, 'core'),
   };
@@ -58,7 +58,7 @@ export async function enrollThroughCaddy(
   const { keyFile, requestFile } = await signingRequest(directory, username);
   const { status, text } = await throughCaddy(light, `/Marti/api/tls/signClient/v2?clientUid=${username}&version=3`, {
     method: 'POST',
-    port: 18446,
+    port: light.ports.enrollment,
     headers: { authorization: basic(username, token) },
     body: readFileSync(requestFile, 'utf8'),
   });
@@ -78,10 +78,10 @@ export async function newUser(light: SharedLight, username: string, groups: stri
   return id;
 }
 
-export async function certificateOfCaddy({ engine, env: settings }: SharedLight): Promise<string> {
+export async function certificateOfCaddy({ engine, env: settings, ports }: SharedLight): Promise<string> {
   const socket = connect({
     host: engine.address,
-    port: 10443,
+    port: ports.https,
     servername: settings['SERVER_ADDRESS'],
     rejectUnauthorized: false,
   });

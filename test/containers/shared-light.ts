@@ -1,49 +1,14 @@
 // The one light stack of a run, in subdomain mode with public certificates from an ACME server of the tests: brought up by the
 // first file that asks, left healthy by every file.
 
-import { readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
-import { testPki } from '../fakes/test-pki.ts';
-import { eventually } from '../stack/embedded.ts';
 import { PORTABLE_SETTINGS } from '../stack/portable.ts';
-import { type ComposeStack, composeStack } from './compose-stack.ts';
+import { ACME_LAYER, acmeFiles, type SharedLight, withPublicCa } from './acme.ts';
+import { composeStack } from './compose-stack.ts';
 import { sharedEngine } from './shared-engine.ts';
 
+export type { SharedLight } from './acme.ts';
+
 const NAME = 'cot.example.org';
-const HOSTS = [NAME, ...['monitor', 'nodered', 'takserver'].map((host) => `${host}.${NAME}`)];
-
-export type SharedLight = ComposeStack & {
-  /** A file with the root of the public certificates. */
-  publicCa: string;
-  /** Reads it again: an ACME server that was made anew has another. */
-  readPublicCa(): Promise<void>;
-  project: string;
-};
-
-/** To the ACME server and to management every name of the stack is Caddy, as the DNS of the world would say. */
-const ACME_LAYER = `
-services:
-  acme:
-    image: pebble:test
-    command: [-config, /acme/config.json]
-    environment: { PEBBLE_VA_NOSLEEP: '1', PEBBLE_WFE_NONCEREJECT: '0' }
-    extra_hosts: [${HOSTS.map((host) => `'${host}:172.16.65.2'`).join(', ')}]
-    networks: [edge]
-    volumes: ['./acme:/acme:ro']
-  management:
-    extra_hosts: [${HOSTS.map((host) => `'${host}:172.16.65.2'`).join(', ')}]
-`;
-
-const ACME = {
-  listenAddress: '0.0.0.0:14000',
-  managementListenAddress: '0.0.0.0:15000',
-  certificate: '/acme/own.pem',
-  privateKey: '/acme/own.key',
-  httpPort: 80,
-  tlsPort: 443,
-  ocspResponderURL: '',
-  certificateValidityPeriod: 864_000,
-};
 
 let shared: Promise<SharedLight> | undefined;
 
@@ -53,35 +18,14 @@ export function sharedLight(): Promise<SharedLight> {
 }
 
 async function bringUp(): Promise<SharedLight> {
-  const pki = await testPki('CA of the ACME server');
-  const own = await pki.server('acme', ['acme']);
-  const files = {
-    'compose/compose.acme.yaml': ACME_LAYER,
-    'compose/acme/config.json': JSON.stringify({ pebble: ACME }),
-    'compose/acme/own.pem': readFileSync(own.certificateFile, 'utf8'),
-    'compose/acme/own.key': readFileSync(own.keyFile, 'utf8'),
-    'compose/caddy/local/acme.pem': readFileSync(pki.ca.certificateFile, 'utf8'),
-    'compose/caddy/local/acme.caddy': 'acme_ca https://acme:14000/dir\nacme_ca_root /etc/caddy/local/acme.pem\n',
+  const options = {
+    name: NAME,
+    layers: [ACME_LAYER],
+    files: await acmeFiles(NAME, '172.16.65.2'),
+    env: PORTABLE_SETTINGS,
   };
-  rmSync(pki.directory, { recursive: true });
-  const options = { name: NAME, layers: ['compose/compose.acme.yaml'], files, env: PORTABLE_SETTINGS };
   const started = performance.now();
   const stack = await composeStack(await sharedEngine(), options);
   process.stdout.write(`light stack: built and up in ${String(Math.round(performance.now() - started))} ms\n`);
-  const publicCa = join(stack.root, 'public-ca.pem');
-  const readPublicCa = (): Promise<void> =>
-    eventually('the root of the public certificates is known', () => fetchRoot(stack, publicCa), 60_000);
-  await readPublicCa();
-  return Object.assign(stack, { publicCa, readPublicCa, project: await stack.projectName() });
-}
-
-const ROOT = `
-  process.env.NODE_TLS_REJECT_UNAUTHORIZED = '0';
-  fetch('https://acme:15000/roots/0').then(async (answer) => console.log(await answer.text()));
-`;
-
-async function fetchRoot(stack: ComposeStack, file: string): Promise<boolean> {
-  const { stdout } = await stack.tryExec('management', 'node', '--no-warnings', '--eval', ROOT);
-  if (stdout.includes('BEGIN CERTIFICATE')) writeFileSync(file, stdout);
-  return stdout.includes('BEGIN CERTIFICATE');
+  return withPublicCa(stack);
 }

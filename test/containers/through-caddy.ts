@@ -28,7 +28,7 @@ export interface Ask {
 
 /** Trusts the authority of the stack's public certificates, and no other. */
 export function throughCaddy(light: SharedLight, path: string, options: Ask = {}): Promise<Answer> {
-  const { method = 'GET', host = '', port = 10443, from, headers = {}, json, body } = options;
+  const { method = 'GET', host = '', port = light.ports.https, from, headers = {}, json, body } = options;
   const servername = `${host === '' ? '' : `${host}.`}${light.env['SERVER_ADDRESS'] ?? ''}`;
   const sent = json === undefined ? body : JSON.stringify(json);
   return new Promise((resolve, reject) => {

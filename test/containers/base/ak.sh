@@ -1,0 +1,3 @@
+#!/bin/sh
+# authentik's own command: server, worker, healthcheck.
+exec node --no-warnings /opt/stand-in/authentik.mjs "$@"
