@@ -163,7 +163,7 @@ async function upgrade({ directory, port, searchPath, javaHome, password }: Rele
       say('info', 'database.schema', { line: last });
     }
   });
-  let outcome: number | NodeJS.Signals | string;
+  let outcome: number | string;
   try {
     const [code, signal] = (await once(child, 'close')) as [number | null, NodeJS.Signals | null];
     outcome = code ?? signal ?? '';

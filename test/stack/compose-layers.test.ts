@@ -99,6 +99,8 @@ describe.skipIf(obstacle !== undefined)(
         expect(neighbours('video')).toEqual(['caddy', 'flows']);
         const provider = layers.includes('light') ? ['identity'] : ['authentik-server', 'authentik-worker'];
         expect(neighbours('core-database')).toEqual(['core', 'flows', 'management']);
+        const doors = ['core-database', 'flows'].map((name) => networksOf(config.services[name] as Service));
+        expect(doors[0]?.filter((each) => doors[1]?.includes(each))).toEqual(['flows-data']);
         expect(neighbours('app-database')).toEqual([...provider, 'management']);
         for (const name of ['core-database', 'app-database', 'video', ...provider])
           expect(
@@ -117,6 +119,19 @@ describe.skipIf(obstacle !== undefined)(
         expect(subnet?.subnet).not.toMatch(ENGINE_GIVES_OUT);
         for (const name of layers.includes('light') ? ['management', 'core'] : ['management'])
           expect(config.services[name]?.environment?.['TRUSTED_PROXIES']).toBe(address);
+      });
+
+      it("tells the core's database by which network the flow engine comes", () => {
+        const config = configOf(layers);
+        const [subnet] = config.networks['flows-data']?.ipam?.config ?? [];
+        expect(subnet?.subnet).toBe(layers.includes('test') ? '172.16.67.0/24' : '172.16.66.0/24');
+        expect(subnet?.subnet).not.toMatch(ENGINE_GIVES_OUT);
+        const { environment = {}, depends_on: needed = {} } = config.services['core-database'] ?? {};
+        expect(environment['HOLDFAST_FLOWS_NETWORK']).toBe(subnet?.subnet);
+        const light = layers.includes('light');
+        expect([environment['HOLDFAST_DATABASE_KIND'], Object.keys(needed)]).toEqual(
+          light ? [undefined, []] : ['release', ['configuration']],
+        );
       });
 
       it('gives every service a memory cap, log rotation, a restart policy and no way to more rights', () => {

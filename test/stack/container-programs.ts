@@ -7,11 +7,11 @@ import { chownSync, mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { asRoot, cleanEnvironment, freeOffset, home, newDataDirectory } from './embedded.ts';
 
-const NODE = join(home, 'node_modules/.bin/node');
-const NOBODY = '65534';
+export const NODE = join(home, 'node_modules/.bin/node');
+export const NOBODY = '65534';
 
 /** Words before a command: it runs as a user that may pass closed directories, since a test may run in one. */
-const AS_NOBODY =
+export const AS_NOBODY =
   `setpriv --securebits +no_setuid_fixup --reuid ${NOBODY} --regid ${NOBODY} --clear-groups --inh-caps +dac_read_search --ambient-caps +dac_read_search`.split(
     ' ',
   );
