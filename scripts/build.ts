@@ -76,6 +76,10 @@ const programs = await build({
     'scripts/answers.ts',
     'scripts/container-proxy.ts',
     'scripts/release-files.ts',
+    'scripts/preflight.ts',
+    'scripts/prove.ts',
+    'scripts/unlock.ts',
+    'scripts/reset-password.ts',
   ],
 });
 // What it imports when it is needed lies in files of its own: their text alone would cost it megabytes. An old one stays for

@@ -8,6 +8,7 @@ import { MOUNTS, type Places, readPlaces } from '../compose/containers/places.ts
 import { releasePrograms, sharesOf } from '../compose/containers/release-database.ts';
 import type { ForProxy } from '../compose/containers/proxy-certificate.ts';
 import { planReleaseFiles, RELEASE_FILES_VARIABLE } from '../compose/containers/release-files-handover.ts';
+import { secretProblems } from '../compose/containers/preflight.ts';
 import { CORE_VARIABLE, type CoreHandover } from '../compose/embedded/core/handover.ts';
 import {
   CORE_DATABASE,
@@ -38,6 +39,7 @@ export const ROLES = {
   configuration: 'configure-core.js',
   'container-proxy': 'container-proxy.js',
   'release-files': 'release-files.js',
+  preflight: 'preflight.js',
 } as const;
 
 export type Role = keyof typeof ROLES;
@@ -112,14 +114,9 @@ interface Start {
 }
 
 const PLANS: Record<Role, (start: Start) => ContainerPlan> = {
-  management({ home, places, problems, given, layers }) {
-    const { settings, problems: found } = readConfiguration(home, layers, places.stack);
-    const unset = missing(given, managementNeeds(given));
-    const isNamed = new Set(unset.map(({ name }) => name));
-    // The URL is made of the password: one of the two is to be named.
-    if (isNamed.has('APP_DB_PASSWORD')) isNamed.add('DATABASE_URL');
-    problems.push(...unset, ...found.filter(({ name }) => !isNamed.has(name)));
-    problems.push(...enrollmentBindingProblems(given.values, settings));
+  management(start) {
+    const { places, given, layers } = start;
+    const settings = managementSettings(start);
     const handover: Handover = {
       mode: places.stack,
       layers: layers.map(({ source, values }) => ({ source, values: settingsOf(values) })),
@@ -164,6 +161,13 @@ const PLANS: Record<Role, (start: Start) => ContainerPlan> = {
     return isLight ? { ...plan, program: 'sync-retention.js' } : plan;
   },
 
+  preflight(start) {
+    const settings = managementSettings(start);
+    const isNamed = new Set(start.problems.map(({ name }) => name));
+    start.problems.push(...secretProblems(settings).filter(({ name }) => !isNamed.has(name)));
+    return planned('preflight', {});
+  },
+
   'container-proxy': ({ given }) => {
     const name = given.values['COMPOSE_PROJECT_NAME'];
     return planned('container-proxy', name === undefined ? {} : { COMPOSE_PROJECT_NAME: name });
@@ -191,6 +195,18 @@ const PLANS: Record<Role, (start: Start) => ContainerPlan> = {
     return { role: 'database', database: { ...databasePlan(places, settings, passwords), ...programs } };
   },
 };
+
+/** All settings, as management reads them; what is wrong with them joins the problems. */
+function managementSettings({ home, places, problems, given, layers }: Start): Settings {
+  const { settings, problems: found } = readConfiguration(home, layers, places.stack);
+  const unset = missing(given, managementNeeds(given));
+  const isNamed = new Set(unset.map(({ name }) => name));
+  // The URL is made of the password: one of the two is to be named.
+  if (isNamed.has('APP_DB_PASSWORD')) isNamed.add('DATABASE_URL');
+  problems.push(...unset, ...found.filter(({ name }) => !isNamed.has(name)));
+  problems.push(...enrollmentBindingProblems(given.values, settings));
+  return settings;
+}
 
 function planned(role: Exclude<Role, 'database'>, environment: Record<string, string>): ContainerPlan {
   return { role, program: ROLES[role], environment };

@@ -23,12 +23,14 @@ import { behindProxies } from '../shared/runtime/client-address.ts';
 import { type Configuration, readConfiguration } from '../shared/runtime/configuration.ts';
 import { forgetPostgresVariables, type Handover, readHandover } from '../shared/runtime/handover.ts';
 import { type Listener, serveApp } from '../shared/runtime/node-server.ts';
+import { serveOperator } from '../shared/runtime/operator-socket.ts';
 import { RELEASE } from '../shared/runtime/release.ts';
 import { everySecond } from '../shared/runtime/every-second.ts';
 import { keepTrying } from '../shared/runtime/keep-trying.ts';
 import { type NodeDeps, nodeDeps } from '../shared/runtime/node-deps.ts';
 import { keepState } from '../shared/runtime/state-keeper.ts';
 import { messageOf } from '../shared/domain/thrown.ts';
+import { answerOperator } from './operator-answers.ts';
 
 const GRACE_MS = 8_000;
 /** A mail that is on its way gets this long in an orderly stop: cut off, it would be sent again. */
@@ -66,6 +68,7 @@ async function main(): Promise<void> {
     listeners,
     log,
   );
+  await openToOperator(deps);
   tellSupervisor(LISTENING);
   log.info('management.listening', {
     listeners: listeners.map(({ address, port, tls }) => ({ address, port, tls: tls !== undefined })),
@@ -111,6 +114,17 @@ async function main(): Promise<void> {
   });
   await keepIdentity(deps, stopping.signal, identityTried.resolve);
   await keepCertificates(deps, stopping.signal, ownThingsTried.resolve);
+}
+
+/** Whoever runs the scripts on this machine asks by this way; without it all else works. */
+async function openToOperator(deps: NodeDeps): Promise<void> {
+  const { DATA_DIR: directory } = deps.settings;
+  if (directory === undefined) return;
+  try {
+    await serveOperator(directory, (asked) => answerOperator(deps, asked), log);
+  } catch (error) {
+    log.warn('operator.socket_failed', { error: messageOf(error) });
+  }
 }
 
 /** Groups and accounts of our own, as soon as the provider answers. */

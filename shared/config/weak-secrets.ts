@@ -19,11 +19,17 @@ const WANTED_LENGTH: Partial<Record<SettingName, number>> = {
   SESSION_KEY: 32,
 };
 
-/** One sentence for each secret that is shorter than it should be; never the secret itself. */
-export function weakSecrets(settings: Settings): string[] {
-  return Object.entries(WANTED_LENGTH).flatMap(([name, length]) => {
-    const value = settings[name as SettingName];
+/** Each secret that is shorter than it should be, with the length that is wanted; never the secret itself. */
+export function shortSecrets(settings: Settings): { name: SettingName; length: number }[] {
+  return Object.entries(WANTED_LENGTH).flatMap(([key, length]) => {
+    const name = key as SettingName;
+    const value = settings[name];
     const short = typeof value === 'object' && 'reveal' in value && value.reveal().length < length;
-    return short ? [`${name} is short; use at least ${length} characters`] : [];
+    return short ? [{ name, length }] : [];
   });
+}
+
+/** One sentence for each of them. */
+export function weakSecrets(settings: Settings): string[] {
+  return shortSecrets(settings).map(({ name, length }) => `${name} is short; use at least ${length} characters`);
 }

@@ -1,21 +1,24 @@
 // The closed set of failures that people and programs see; shared/http/problem.ts maps each to a status.
 
-export type ErrorCode =
-  | 'malformed'
-  | 'unauthenticated'
-  | 'forbidden'
-  | 'not_found'
-  | 'conflict'
-  | 'confirmation_needed'
-  | 'not_enough_disk'
-  | 'not_supported'
-  | 'too_large'
-  | 'media_type'
-  | 'invalid'
-  | 'locked_out'
-  | 'upstream'
-  | 'unavailable'
-  | 'internal';
+export const ERROR_CODES = [
+  'malformed',
+  'unauthenticated',
+  'forbidden',
+  'not_found',
+  'conflict',
+  'confirmation_needed',
+  'not_enough_disk',
+  'not_supported',
+  'too_large',
+  'media_type',
+  'invalid',
+  'locked_out',
+  'upstream',
+  'unavailable',
+  'internal',
+] as const;
+
+export type ErrorCode = (typeof ERROR_CODES)[number];
 
 /** One invalid member of a request: `path` is dotted (`policy.cot`), `message` says what is expected. */
 export interface FieldError {

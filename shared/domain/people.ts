@@ -59,6 +59,12 @@ const PUBLISHED = new Set([
 /** Said in manuals too, and easily lengthened: what is nothing but repetitions of one is refused as well. */
 const PUBLISHED_WORDS = ['atakatak', 'atak', 'takserver', 'pass4marti', 'password', 'changeme', 'admin'];
 
+/** True for what manuals and programs of this field publish as a password, and for what is made of such words alone. */
+export function isPublishedPassword(password: string): boolean {
+  const lower = password.toLowerCase();
+  return PUBLISHED.has(lower) || PUBLISHED_WORDS.some((word) => lower.replaceAll(word, '') === '');
+}
+
 /** Why this cannot be the password of that person, in a sentence that does not quote it; undefined when it can. */
 export function passwordFault(password: string, username: string): string | undefined {
   if (Array.from(password).length < LEAST_PASSWORD_CHARACTERS)
@@ -67,9 +73,8 @@ export function passwordFault(password: string, username: string): string | unde
     return `must have at most ${MOST_PASSWORD_BYTES} bytes`;
   if (password.includes('\0')) return 'must not contain the character NUL';
   if (!password.isWellFormed()) return 'must be text: a half of a character is in it';
-  const lower = password.toLowerCase();
   if (nameKey(password) === nameKey(username)) return 'must not be the user name itself';
-  if (PUBLISHED.has(lower) || PUBLISHED_WORDS.some((word) => lower.replaceAll(word, '') === ''))
+  if (isPublishedPassword(password))
     return 'must not be a password that manuals and programs publish; choose one of your own';
   return undefined;
 }

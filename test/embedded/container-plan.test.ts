@@ -61,7 +61,7 @@ function managementOf(environment: Record<string, string>) {
 }
 
 /** What each role cannot do without. */
-const NEEDED: Record<Role, Variable[]> = {
+const NEEDED: Record<Exclude<Role, 'preflight'>, Variable[]> = {
   management: [
     'SERVER_ADDRESS',
     'DEPLOY_MODE',
@@ -88,7 +88,7 @@ for (const [name, text] of Object.entries({ 'takserver.war': '', 'version.txt': 
 afterAll(() => rmSync(RELEASE_TREE, { recursive: true }));
 const EVERY_DATABASE = { HOLDFAST_DATABASES: 'cot,holdfast,identity', HOLDFAST_RELEASE_TREE: RELEASE_TREE };
 
-describe.each(Object.keys(NEEDED) as Role[])('the role %s', (role) => {
+describe.each(Object.keys(NEEDED) as (keyof typeof NEEDED)[])('the role %s', (role) => {
   it('starts with exactly what it needs, and names everything that is missing at once, with a remedy', () => {
     const needed: Record<string, string> = { ...EVERY_DATABASE, HOLDFAST_STACK: 'light' };
     for (const name of NEEDED[role]) needed[name] = LIGHT[name];

@@ -1,0 +1,115 @@
+// What the management process does for whoever runs the scripts on its machine: locks, the probe, a password. Every change is
+// audited, with the actor `operator`.
+
+import { z } from 'zod';
+import { AppError } from '../shared/domain/app-error.ts';
+import { NO_HISTORY } from '../shared/domain/evaluate.ts';
+import { nameKey, WEBADMIN } from '../shared/domain/names.ts';
+import type { Status } from '../shared/domain/status.ts';
+import { healthModuleOf } from '../shared/health/index.ts';
+import type { Deps } from '../shared/http/deps.ts';
+import type { Actor } from '../shared/ports/audit.ts';
+import type { Measurement } from '../shared/ports/health-cache.ts';
+import type { NodeDeps } from '../shared/runtime/node-deps.ts';
+import { releaseLockout } from '../shared/verbs/release-lockout.ts';
+import type { StageResult } from '../shared/verbs/run-probe.ts';
+import { setUserPassword } from '../shared/verbs/set-user-password.ts';
+
+export type OperatorDeps = Omit<NodeDeps, 'doors'> & Pick<Deps, 'doors'>;
+
+export const OPERATOR: Actor = { username: 'operator', address: '', requestId: '' };
+
+const askedSchema = z.discriminatedUnion('ask', [
+  z.strictObject({ ask: z.literal('lockouts') }),
+  z.strictObject({ ask: z.literal('unlock'), address: z.string().min(2).max(64) }),
+  z.strictObject({ ask: z.literal('prove') }),
+  z.strictObject({ ask: z.literal('health') }),
+  z.strictObject({ ask: z.literal('source'), name: z.string().max(100) }),
+  z.strictObject({
+    ask: z.literal('password'),
+    username: z.string().min(1).max(64),
+    password: z.string().max(4096),
+    /** The settings of the next start have this password for webadmin. */
+    isOfSettings: z.boolean(),
+  }),
+]);
+
+export type Asked = z.infer<typeof askedSchema>;
+
+export interface ShownModule {
+  module: string;
+  status: Status;
+  message: string;
+  remedies: string[];
+}
+
+export interface Proof {
+  /** True when an event went the whole way of a device. */
+  passed: boolean;
+  message: string;
+  stages: StageResult[];
+  /** What is warning or critical, without the probe. */
+  complaints: ShownModule[];
+  measured: number;
+}
+
+const ADDRESS = /^[\dA-Fa-f.:]{2,45}(?:%[\w.-]{1,16})?(?:\/64)?$/;
+
+/** One request of the socket, unchecked. */
+export async function answerOperator(deps: OperatorDeps, given: unknown): Promise<unknown> {
+  const read = askedSchema.safeParse(given);
+  if (!read.success) throw new AppError('invalid', 'This management process does not know what was asked.');
+  return ANSWERS[read.data.ask](deps, read.data as never);
+}
+
+const ANSWERS: { [K in Asked['ask']]: (deps: OperatorDeps, asked: Extract<Asked, { ask: K }>) => Promise<unknown> } = {
+  lockouts: async ({ doors }) => doors.lockouts(),
+  unlock: (deps, { address }) => unlock(deps, address),
+  prove: (deps) => deps.together('operator proof', () => prove(deps)),
+  health: async ({ health }) => JSON.parse(health.current('full').body) as unknown,
+  source: async ({ settingsShown }, asked) => settingsShown.find(({ name }) => name === asked.name)?.source ?? null,
+  password: givePassword,
+};
+
+async function unlock(deps: OperatorDeps, address: string): Promise<void> {
+  if (!ADDRESS.test(address)) throw new AppError('invalid', `${address} is no address.`);
+  await releaseLockout(deps, OPERATOR, address);
+}
+
+async function prove(deps: OperatorDeps): Promise<Proof> {
+  const { passed, message, stages } = await probeNow(deps);
+  const others = deps.health.measurements().filter(({ module }) => module !== 'probe');
+  return {
+    passed,
+    message,
+    stages,
+    complaints: others.filter(({ status }) => status === 'warning' || status === 'critical').map(shown),
+    measured: others.length,
+  };
+}
+
+async function probeNow(deps: OperatorDeps): Promise<Pick<Proof, 'passed' | 'message' | 'stages'>> {
+  const measured = await healthModuleOf('probe')?.measure(deps.monitored, deps.thresholds, NO_HISTORY);
+  const data = measured?.data as { stages?: StageResult[]; failed_stage?: string | null } | undefined;
+  const stages = data?.stages ?? [];
+  const failed = stages.find(({ ok }) => !ok);
+  const passed = stages.length > 0 && data?.failed_stage === null;
+  return { passed, message: failed?.problem ?? measured?.message ?? 'There is no probe.', stages };
+}
+
+function shown({ module, status, message, remedies }: Measurement): ShownModule {
+  const general = healthModuleOf(module)?.remedy ?? [];
+  return { module, status, message, remedies: remedies.length > 0 ? remedies : [...general] };
+}
+
+/** What of the settings webadmin has been given is remembered: else the next start would set it again, whatever came since. */
+async function givePassword(
+  deps: OperatorDeps,
+  { username, password, isOfSettings }: Extract<Asked, { ask: 'password' }>,
+): Promise<{ username: string }> {
+  const account = await deps.identity.accounts.named(username);
+  if (account === undefined) throw new AppError('not_found', `There is no user ${username}.`);
+  await setUserPassword({ deps, actor: OPERATOR }, { id: account.id, password });
+  if (isOfSettings && nameKey(account.username) === WEBADMIN) await deps.appliedPasswords.remember(WEBADMIN, password);
+  return { username: account.username };
+}
