@@ -100,12 +100,17 @@ replace() { # NAME VALUE
   replaced[$1]=yes
 }
 
+random_letters=''
+
 want_secret() { # NAME
-  local pool
   [ -z "${values[$1]:-}" ] || return 0
-  pool=$(head -c 4096 /dev/urandom | LC_ALL=C tr -dc "$LETTERS")
-  [ ${#pool} -ge $LENGTH ] || refuse 1 '/dev/urandom gives no random bytes.' 'see what this machine has at /dev/urandom'
-  want "$1" "${pool:0:LENGTH}"
+  if [ ${#random_letters} -lt $LENGTH ]; then
+    random_letters=$(head -c 16384 /dev/urandom | LC_ALL=C tr -dc "$LETTERS")
+    [ ${#random_letters} -ge $LENGTH ] || refuse 1 '/dev/urandom gives no random bytes.' 'see what this machine has at /dev/urandom'
+  fi
+  want "$1" "${random_letters:0:LENGTH}"
+  # No letter is used twice.
+  random_letters=${random_letters:LENGTH}
 }
 
 names_wanted() {

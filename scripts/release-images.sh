@@ -153,6 +153,8 @@ keep_release() {
 }
 
 undo_release() {
+  # Not in a subshell that is killed before it has put the traps of its parent away.
+  [ "$BASHPID" = "$$" ] || return 0
   if [ -n "${settled:-}" ]; then
     rm -rf "$settled"
     [ ! -e "$RELEASES/.old-$$" ] || mv -T "$RELEASES/.old-$$" "$settled"
@@ -178,15 +180,15 @@ build_images() {
 
 # Says what is built; of Docker's words the last ones, when it fails.
 build_step() { # WHAT COMMAND...
-  local what=$1 log code=0 watch started=$SECONDS
+  local what=$1 log code=0 signs started=$SECONDS
   shift
   log=$(mktemp) || refuse 1 'No temporary file can be made.' 'see that the disk of /tmp has room'
   printf 'Building %s ...\n' "$what"
-  show_signs "$log" >&2 &
-  watch=$!
-  "$@" >"$log" 2>&1 9<&- || code=$?
-  kill "$watch" 2>/dev/null || :
-  wait "$watch" 2>/dev/null || :
+  # They end when nobody holds this pipe any longer, however this ends. (Killed early, a shell runs the trap of its parent.)
+  exec {signs}> >(show_signs "$log" >&2)
+  "$@" >"$log" 2>&1 9<&- {signs}>&- || code=$?
+  exec {signs}>&-
+  wait "$!" || :
   if [ "$code" -ne 0 ]; then
     tail -n "$SAID_ON_FAILURE" "$log" >&2
     rm -f "$log"
@@ -200,13 +202,16 @@ registry_hint() {
   [ "${release[variant]:-}" != hardened ] || printf '; a hardened release needs: docker login registry1.dso.mil'
 }
 
-# At which step Docker is. Waits on a pipe that nobody writes to: a program that waits would outlive this.
+# At which step Docker is, until its input ends.
 show_signs() { # LOG
-  local quiet
-  exec {quiet}<> <(:)
-  while :; do
-    read -r -t "$BETWEEN_SIGNS_SECONDS" -u "$quiet" _ || :
-    grep -aE '^#[0-9]+ (\[|[0-9.]+ )' "$1" | tail -n 1 | cut -c 1-120 || :
+  local ended=no
+  while [ "$ended" = no ]; do
+    # Above 128 it has waited in vain.
+    if read -r -t "$BETWEEN_SIGNS_SECONDS" _ || [ $? -le 128 ]; then
+      ended=yes
+    else
+      grep -aE '^#[0-9]+ (\[|[0-9.]+ )' "$1" | tail -n 1 | cut -c 1-120 || :
+    fi
   done
 }
 

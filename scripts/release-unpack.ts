@@ -3,7 +3,7 @@
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { chmod, mkdir, mkdtemp, open, rm, writeFile } from 'node:fs/promises';
-import { dirname, join } from 'node:path';
+import { dirname, join, resolve } from 'node:path';
 import type { ArchiveEntry, ReleaseArchive } from './release-archive.ts';
 import { RECORD, type ReleaseRecord } from './release-record.ts';
 
@@ -22,13 +22,13 @@ export async function unpackRelease(
   told: (bytes: number) => void,
 ): Promise<string> {
   await mkdir(releases, { recursive: true });
-  const staging = await mkdtemp(join(releases, STAGING));
+  const staging = await mkdtemp(join(resolve(releases), STAGING));
   try {
     await chmod(staging, RUNNABLE);
     const directories = new Set([staging]);
     let bytes = 0;
     for (const entry of archive.entries) {
-      const path = join(staging, entry.name.slice(top.length + 1));
+      const path = resolve(staging, entry.name.slice(top.length + 1));
       await makeDirectories(entry.isDirectory ? path : dirname(path), directories);
       if (entry.isDirectory) continue;
       await writeEntry(archive, entry, path, (chunk) => {

@@ -147,7 +147,9 @@ function inWords(error: unknown, path: string): unknown {
         error,
       );
     default:
-      return error;
+      return codeOf(error) === undefined
+        ? error
+        : new StackError(`${path} cannot be used (${String(error)}).`, 'put right what the message says', error);
   }
 }
 
