@@ -69,6 +69,7 @@ const programs = await build({
     'scripts/release.ts',
     'scripts/core.ts',
     'scripts/identity.ts',
+    'scripts/identity-setup.ts',
     'scripts/dev-workerd.ts',
     'scripts/sync-retention.ts',
     'scripts/configure-core.ts',

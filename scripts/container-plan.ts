@@ -4,6 +4,11 @@
 import { join } from 'node:path';
 import type { DatabasePlan } from '../compose/containers/database.ts';
 import { enrollmentBindingProblems } from '../compose/containers/enrollment-binding.ts';
+import {
+  IDENTITY_SETUP_VARIABLE,
+  identitySetupHandover,
+  webBaseProblems,
+} from '../compose/containers/identity-setup-handover.ts';
 import { MOUNTS, type Places, readPlaces } from '../compose/containers/places.ts';
 import { releasePrograms, sharesOf } from '../compose/containers/release-database.ts';
 import type { ForProxy } from '../compose/containers/proxy-certificate.ts';
@@ -40,6 +45,7 @@ export const ROLES = {
   'container-proxy': 'container-proxy.js',
   'release-files': 'release-files.js',
   preflight: 'preflight.js',
+  'identity-setup': 'identity-setup.js',
 } as const;
 
 export type Role = keyof typeof ROLES;
@@ -166,6 +172,15 @@ const PLANS: Record<Role, (start: Start) => ContainerPlan> = {
     const isNamed = new Set(start.problems.map(({ name }) => name));
     start.problems.push(...secretProblems(settings).filter(({ name }) => !isNamed.has(name)));
     return planned('preflight', {});
+  },
+
+  'identity-setup'({ places, problems, given, layers }) {
+    const needs = ['IDENTITY_BOOTSTRAP_TOKEN', 'IDENTITY_TOKEN'] as const;
+    const names = [...needs, 'IDENTITY_URL', 'LDAP_BASE_DN', 'LDAP_WEB_BASE_DN'] as const;
+    const settings = checked({ places, problems, given, layers }, names, needs);
+    problems.push(...webBaseProblems(given, settings));
+    const handover = identitySetupHandover(places.outpostDirectory, settings);
+    return planned('identity-setup', { [IDENTITY_SETUP_VARIABLE]: JSON.stringify(handover) });
   },
 
   'container-proxy': ({ given }) => {

@@ -30,6 +30,8 @@ export interface Places {
   flowsNetwork: string | undefined;
   /** Where management gives the proxy what it needs of the core's certificates. */
   proxyDirectory: string;
+  /** Where identity-setup gives the LDAP outpost its key. */
+  outpostDirectory: string;
 }
 
 /** Where volumes are mounted. */
@@ -40,6 +42,8 @@ export const MOUNTS = {
   /** The volume of the core's database, read-only, for the room on its disk. */
   coreDatabase: '/var/lib/holdfast/core-database',
   proxy: '/var/lib/holdfast/proxy',
+  /** Where the LDAP outpost of authentik finds its key. */
+  outpost: '/var/lib/holdfast/outpost',
 } as const;
 
 /** The cluster, in the volume of a database. */
@@ -107,6 +111,7 @@ export function readPlaces(environment: NodeJS.ProcessEnv): { places: Places; pr
     imageRoot: checked('HOLDFAST_IMAGE_ROOT', '/', isPath, 'set an absolute path, or remove it'),
     flowsNetwork: flowsNetwork === '' ? undefined : flowsNetwork,
     proxyDirectory: checked('HOLDFAST_PROXY_DIR', MOUNTS.proxy, isPath, 'set an absolute path, or remove it'),
+    outpostDirectory: checked('HOLDFAST_OUTPOST_DIR', MOUNTS.outpost, isPath, 'set an absolute path, or remove it'),
   };
   const zone = given('TZ');
   if (zone !== undefined && !isTimeZone(zone)) problems.push(unknownTimeZone(zone));

@@ -1,6 +1,8 @@
 // The identity provider's HTTP API over a real PostgreSQL: groups and tokens.
 
 import { describe, expect, it } from 'vitest';
+import { identitySetupApi } from '../../compose/containers/identity-setup-api.ts';
+import { identityKeysContract } from '../contract/identity-setup.ts';
 import { API_TOKEN, NOWHERE, testProvider } from '../stack/identity-provider.ts';
 
 const provider = testProvider();
@@ -354,4 +356,17 @@ describe('the database', () => {
     expect(text).not.toContain(API_TOKEN);
     expect(text).not.toContain(Buffer.from(API_TOKEN).toString('hex'));
   });
+});
+
+// What identity-setup expects of the keys of authentik.
+identityKeysContract('the embedded provider', async () => {
+  const { identifier: name, key: held } = await ordinary();
+  const asked: typeof fetch = async (input, init = {}) => {
+    const { pathname, search } = new URL(input instanceof Request ? input.url : input);
+    const key = new Headers(init.headers).get('authorization')?.replace(/^Bearer /, '') ?? null;
+    const sent = typeof init.body === 'string' ? { raw: init.body } : {};
+    const { status, body } = await ask(init.method ?? 'GET', `${pathname}${search}`, { key, ...sent });
+    return new Response(status === 204 ? null : JSON.stringify(body), { status });
+  };
+  return { api: identitySetupApi('http://identity', asked), key: API_TOKEN, identifier: name, held };
 });

@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
 import { takeCoreHandover } from '../../compose/embedded/core/handover.ts';
+import { takeIdentitySetupHandover } from '../../compose/containers/identity-setup-handover.ts';
 import { takeIdentityHandover } from '../../compose/embedded/identity/handover.ts';
 import { type ContainerPlan, planContainer, type Role, withoutOurs } from '../../scripts/container-plan.ts';
 import { loadSettings } from '../../shared/config/load-settings.ts';
@@ -22,6 +23,7 @@ const LIGHT = {
   IDENTITY_DB_PASSWORD: 'identity#pass',
   IDENTITY_SECRET_KEY: 'key-of-the-identity-provider-of-a-test',
   IDENTITY_TOKEN: 'identity-token',
+  IDENTITY_BOOTSTRAP_TOKEN: 'first-token-of-the-identity-provider-of-a-test',
   LDAP_BIND_PASSWORD: 'bind-password',
   CORE_WEBADMIN_PASSWORD: 'webadmin-password',
   AUDIT_KEY: '0f'.repeat(32),
@@ -80,6 +82,7 @@ const NEEDED: Record<Exclude<Role, 'preflight'>, Variable[]> = {
   configuration: [],
   'container-proxy': [],
   'release-files': [],
+  'identity-setup': ['IDENTITY_BOOTSTRAP_TOKEN', 'IDENTITY_TOKEN'],
 };
 /** What the image of a release has in it. */
 const RELEASE_TREE = mkdtempSync(join(tmpdir(), 'holdfast-plan-'));
@@ -263,4 +266,29 @@ it('says each HOLDFAST_ variable that is wrong, whatever the role', () => {
 it('leaves nothing of ours in the environment that children inherit', () => {
   const kept = withoutOurs({ ...LIGHT, HOLDFAST_DATABASES: 'cot', MON_TLS_WARNING: '7', TZ: 'UTC', PATH: '/bin' });
   expect(kept).toEqual({ TZ: 'UTC', PATH: '/bin' });
+});
+
+describe('the role identity-setup', () => {
+  const { IDENTITY_BOOTSTRAP_TOKEN, IDENTITY_TOKEN } = LIGHT;
+  const tokens = { IDENTITY_BOOTSTRAP_TOKEN, IDENTITY_TOKEN };
+
+  it('asks authentik in its container, whatever else is redirected, and gives the outpost its key in its volume', () => {
+    expect(takeIdentitySetupHandover(environmentOf('identity-setup', tokens))).toEqual({
+      url: 'http://authentik-server:9000',
+      bootstrapToken: IDENTITY_BOOTSTRAP_TOKEN,
+      managementToken: IDENTITY_TOKEN,
+      keyFile: '/var/lib/holdfast/outpost/token',
+    });
+  });
+
+  it('wants the web base beside the base of the core, which a blueprint cannot make of it, and says which', () => {
+    const base = { ...tokens, LDAP_BASE_DN: 'DC=core,DC=example,DC=org' };
+    expect(problemsOf('identity-setup', base)).toEqual([
+      expect.objectContaining({
+        name: 'LDAP_WEB_BASE_DN',
+        remedy: 'set LDAP_WEB_BASE_DN=DC=web,DC=example,DC=org in .env',
+      }),
+    ]);
+    expect(namesOf('identity-setup', { ...base, LDAP_WEB_BASE_DN: 'DC=web,DC=example,DC=org' })).toEqual([]);
+  });
 });

@@ -26,6 +26,8 @@ const COMBINATIONS = BASES.flatMap((base) => [
 /** What the layers say whatever .env says: Caddy's address, and where things are inside the container. */
 const INSIDE = ['FLOWS_TOKEN', 'TRUSTED_PROXIES', 'CORE_DATA_DIR', 'LISTEN_ADDRESS', 'API_PORT', 'DATA_DIR'];
 
+/** They do their work and end; what depends on them waits for that. */
+const ONE_SHOT = ['configuration', 'identity-setup'];
 const OURS = /^localhost\/holdfast:/;
 /** What dockerd gives networks without a subnet of their own, unless its configuration says otherwise. */
 const ENGINE_GIVES_OUT = /^(?:172\.(?:1[7-9]|2\d|3[01])|192\.168)\./;
@@ -152,7 +154,7 @@ describe.skipIf(obstacle !== undefined)(
             mem_limit: true,
             pids_limit: true,
             logging: { driver: 'json-file', options: { 'max-size': '10m', 'max-file': '5' } },
-            restart: name === 'configuration' ? 'no' : 'unless-stopped',
+            restart: ONE_SHOT.includes(name) ? 'no' : 'unless-stopped',
             security_opt: ['no-new-privileges:true'],
             cap_drop: ['ALL'],
             privileged: false,
@@ -177,7 +179,9 @@ describe.skipIf(obstacle !== undefined)(
           configuration: '10001:10001',
           management: '10001:10001',
           'app-database': '10002:10002',
-          ...(light ? { core: '10001:10001', identity: '10001:10001', 'core-database': '10002:10002' } : {}),
+          ...(light
+            ? { core: '10001:10001', identity: '10001:10001', 'core-database': '10002:10002' }
+            : { 'identity-setup': '10001:10001' }),
           ...(layers.includes('runtime') ? { 'container-proxy': '0:0' } : {}),
         });
         expect(ours.filter(([, service]) => service.read_only !== true)).toEqual([]);
@@ -218,17 +222,70 @@ describe.skipIf(obstacle !== undefined)(
           for (const [other, { condition }] of Object.entries(needed)) {
             const service = config.services[other];
             const tells = service?.healthcheck?.test !== undefined;
-            const right =
-              other === 'configuration'
-                ? 'service_completed_successfully'
-                : // Flows go on without management: its certificate comes when it comes.
-                  tells && name !== 'flows'
-                  ? 'service_healthy'
-                  : 'service_started';
+            const right = ONE_SHOT.includes(other)
+              ? 'service_completed_successfully'
+              : // Flows go on without management: its certificate comes when it comes.
+                tells && name !== 'flows'
+                ? 'service_healthy'
+                : 'service_started';
             expect([name, other, condition]).toEqual([name, other, right]);
           }
         }
         expect(config.services['core']?.depends_on?.['configuration']?.restart).toBe(true);
+        if (layers.includes('light')) return;
+        // It watches the others, and says so when they never come up.
+        const management = Object.keys(config.services['management']?.depends_on ?? {});
+        expect(management.filter((name) => name !== 'container-proxy').toSorted()).toEqual([
+          'app-database',
+          'configuration',
+        ]);
+      });
+
+      it('gives secrets of authentik to those who need them, and the outpost none but its own key', () => {
+        if (layers.includes('light')) return;
+        const config = configOf(layers);
+        const holders = (variable: string): string[] =>
+          services(config)
+            .filter(([name, { environment = {} }]) => name !== 'management' && variable in environment)
+            .map(([name]) => name)
+            .toSorted();
+        expect(holders('AUTHENTIK_BOOTSTRAP_TOKEN')).toEqual(['authentik-worker']);
+        expect(holders('AUTHENTIK_BOOTSTRAP_PASSWORD')).toEqual(['authentik-worker']);
+        expect(holders('IDENTITY_BOOTSTRAP_TOKEN')).toEqual(['identity-setup']);
+        expect(holders('IDENTITY_TOKEN')).toEqual(['authentik-worker', 'identity-setup']);
+        const outpost = config.services['authentik-ldap'];
+        expect(outpost?.environment).toEqual({
+          AUTHENTIK_HOST: 'http://authentik-server:9000',
+          AUTHENTIK_TOKEN: 'file:///run/outpost/token',
+          TZ: 'UTC',
+        });
+        expect(outpost?.depends_on?.['identity-setup']?.restart).toBe(true);
+        const withKey = services(config).flatMap(([name, { volumes = [] }]) =>
+          volumes.filter(({ source }) => source === 'outpost-token').map((volume) => [name, volume.read_only === true]),
+        );
+        expect(withKey).toEqual([
+          ['authentik-ldap', true],
+          ['identity-setup', false],
+        ]);
+      });
+
+      it('keeps authentik and its outpost from calling anybody outside, and mounts our blueprint in both of its halves', () => {
+        if (layers.includes('light')) return;
+        const config = configOf(layers);
+        for (const name of ['authentik-server', 'authentik-worker', 'identity-setup', 'authentik-ldap'])
+          for (const network of networksOf(config.services[name] as Service))
+            expect([name, network, config.networks[network]?.internal]).toEqual([name, network, true]);
+        for (const name of ['authentik-server', 'authentik-worker']) {
+          const { environment, volumes = [] } = config.services[name] as Service;
+          expect(environment).toMatchObject({
+            AUTHENTIK_DISABLE_UPDATE_CHECK: 'true',
+            AUTHENTIK_DISABLE_STARTUP_ANALYTICS: 'true',
+            AUTHENTIK_ERROR_REPORTING__ENABLED: 'false',
+            AUTHENTIK_OUTPOSTS__DISABLE_EMBEDDED_OUTPOST: 'true',
+          });
+          const blueprints = volumes.find(({ target }) => target === '/blueprints/holdfast');
+          expect([name, blueprints?.type, blueprints?.read_only]).toEqual([name, 'bind', true]);
+        }
       });
 
       it('says who answers enrollment, as the mode wants it', () => {

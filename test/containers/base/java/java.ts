@@ -5,9 +5,9 @@ import { existsSync } from 'node:fs';
 import { basename } from 'node:path';
 import { Refused } from './core-config.ts';
 import type { JavaCall } from './java-call.ts';
-import { runSchemaManager } from './schema-manager.ts';
+import { runSchemaManager } from './schema.ts';
 import { runPlugins, runRetention, runServer } from './server.ts';
-import { runUserManager } from './user-manager.ts';
+import { runUserManager } from './users.ts';
 
 const PROGRAMS: Record<string, (call: JavaCall) => Promise<void>> = {
   'takserver.war': runServer,

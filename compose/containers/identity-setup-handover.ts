@@ -1,0 +1,51 @@
+// What the plan of the container hands to the program identity-setup, in one environment variable.
+
+import { join } from 'node:path';
+import { z } from 'zod';
+import { type Layer, pick } from '../../shared/config/load-settings.ts';
+import type { Problem } from '../../shared/config/problem.ts';
+import type { Settings } from '../../shared/config/settings.ts';
+import { basesOf } from '../../shared/domain/directory-bases.ts';
+
+export const IDENTITY_SETUP_VARIABLE = 'HOLDFAST_IDENTITY_SETUP';
+
+const handoverSchema = z.object({
+  /** Of authentik. */
+  url: z.string(),
+  bootstrapToken: z.string(),
+  managementToken: z.string(),
+  keyFile: z.string(),
+});
+
+export type IdentitySetupHandover = z.infer<typeof handoverSchema>;
+
+/** `directory`: the volume of the outpost. */
+export function identitySetupHandover(directory: string, settings: Settings): IdentitySetupHandover {
+  return {
+    url: settings.IDENTITY_URL ?? '',
+    bootstrapToken: settings.IDENTITY_BOOTSTRAP_TOKEN?.reveal() ?? '',
+    managementToken: settings.IDENTITY_TOKEN?.reveal() ?? '',
+    keyFile: join(directory, 'token'),
+  };
+}
+
+/** A blueprint cannot make the one base of the other, as everybody else does. */
+export function webBaseProblems(given: Layer, { LDAP_BASE_DN: core }: Settings): Problem[] {
+  if (pick([given], 'LDAP_BASE_DN') === undefined || pick([given], 'LDAP_WEB_BASE_DN') !== undefined) return [];
+  return [
+    {
+      name: 'LDAP_WEB_BASE_DN',
+      value: undefined,
+      message: 'must be set beside LDAP_BASE_DN where authentik serves both',
+      remedy: `set LDAP_WEB_BASE_DN=${basesOf(core).web} in .env`,
+    },
+  ];
+}
+
+/** Takes the handover out of the environment, so that nothing else reads it there. */
+export function takeIdentitySetupHandover(environment: NodeJS.ProcessEnv): IdentitySetupHandover {
+  const text = environment[IDENTITY_SETUP_VARIABLE];
+  if (text === undefined) throw new Error(`${IDENTITY_SETUP_VARIABLE} is not set: docker compose runs this`);
+  delete environment[IDENTITY_SETUP_VARIABLE];
+  return handoverSchema.parse(JSON.parse(text));
+}
