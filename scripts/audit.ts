@@ -14,6 +14,7 @@ import { forgetPostgresVariables } from '../shared/runtime/handover.ts';
 import { AUDIT_USAGE, type AuditArguments, parseAuditArguments } from './audit-arguments.ts';
 import { type AuditPlace, auditPlace } from './audit-place.ts';
 import { argumentsOrUsage, exitWith } from './command.ts';
+import { stackDatabaseUrl } from './container-plan.ts';
 
 const home = resolve(import.meta.dirname, '..');
 const DATABASE = { name: 'holdfast-audit', called: 'our own database', variable: 'DATABASE_URL' };
@@ -24,11 +25,17 @@ async function main(): Promise<number> {
   forgetPostgresVariables(process.env);
   const args = readArguments();
   if (typeof args === 'number') return args;
-  const place = auditPlace(args, home, process.env);
+  const place = auditPlace(args, home, { ...process.env, DATABASE_URL: databaseUrlHere() });
   return act(args, place).catch((error: unknown) => {
     if (!(error instanceof AppError) || error.code !== 'unavailable') throw error;
     throw new StackError(`${error.message}.`, place.remedy, error);
   });
+}
+
+/** In the container of management it is made of a password. */
+function databaseUrlHere(): string | undefined {
+  const given = process.env['DATABASE_URL'] ?? '';
+  return given === '' ? stackDatabaseUrl(process.env) : given;
 }
 
 async function act(args: AuditArguments, place: AuditPlace): Promise<number> {
@@ -47,7 +54,7 @@ async function act(args: AuditArguments, place: AuditPlace): Promise<number> {
 
 function readArguments(): AuditArguments | number {
   const today = new Date().toISOString().slice(0, 10);
-  const hasDatabaseUrl = (process.env['DATABASE_URL'] ?? '') !== '';
+  const hasDatabaseUrl = (databaseUrlHere() ?? '') !== '';
   return argumentsOrUsage(
     () => parseAuditArguments(process.argv.slice(2), { home, cwd: process.cwd(), hasDatabaseUrl, today }),
     AUDIT_USAGE,

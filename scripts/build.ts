@@ -81,6 +81,8 @@ const programs = await build({
     'scripts/prove.ts',
     'scripts/unlock.ts',
     'scripts/reset-password.ts',
+    'scripts/rotate-secrets.ts',
+    'scripts/support-bundle.ts',
   ],
 });
 // What it imports when it is needed lies in files of its own: their text alone would cost it megabytes. An old one stays for

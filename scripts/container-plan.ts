@@ -110,6 +110,12 @@ export function withoutOurs(environment: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
   return Object.fromEntries(kept);
 }
 
+/** Our own database as the container of management reaches it; undefined where nothing of this environment says its password. */
+export function stackDatabaseUrl(environment: NodeJS.ProcessEnv): string | undefined {
+  const given = environmentLayer(environment);
+  return stackLayer(readPlaces(environment).places, given).values['DATABASE_URL'];
+}
+
 interface Start {
   home: string;
   places: Places;

@@ -20,12 +20,16 @@ async function main(): Promise<number> {
   );
   if (typeof args === 'number') return args;
   const layout = layoutOf(args.data);
-  const files = certificateFiles(layout.core);
+  const files = certificateFiles(args.coreFiles ?? layout.core);
   if (!existsSync(files.ca) && !existsSync(files.renewal))
     throw new StackError(
-      `There is no CA in ${args.data} (${files.ca} is missing or cannot be reached).`,
+      `There is no CA in ${args.coreFiles ?? args.data} (${files.ca} is missing or cannot be reached).`,
       'name the directory that the stack was started with, --data DIR, as the user that the stack runs as; a start restores or makes what is missing',
     );
+  if (args.coreFiles !== undefined) {
+    say(await renew(files, args));
+    return 0;
+  }
   makeDirectories(layout);
   const guard = await lockDirectory(
     join(home, 'compose/embedded/guard.sh'),
@@ -49,11 +53,12 @@ async function main(): Promise<number> {
   return 0;
 }
 
-async function renew(files: CertificateFiles, { newKey, data }: RenewCaArguments): Promise<string> {
+async function renew(files: CertificateFiles, { newKey, data, coreFiles }: RenewCaArguments): Promise<string> {
   const kept = newKey ? await replaceCa(files, new Date()) : await prolongCa(files, new Date());
   const { certificate } = readCa(files);
   const until = certificate.notAfter.toISOString().slice(0, 10);
-  const start = `Start the stack again: ./scripts/start.sh --embedded --data ${data}\n`;
+  const how = coreFiles === undefined ? `./scripts/start.sh --embedded --data ${data}` : './scripts/start.sh';
+  const start = `Start the stack again: ${how}\n`;
   if (!newKey)
     return `The CA has a new certificate for the same key and name, good until ${until}.
 Certificates of devices go on working. Give devices the new truststore (${files.truststore} after the

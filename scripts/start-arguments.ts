@@ -31,9 +31,12 @@ export const START_USAGE = `Usage: ./scripts/start.sh --embedded [options]
   --help             show this text
 `;
 
-export const STOP_USAGE = `Usage: ./scripts/stop.sh [--data DIR]
+export const STOP_USAGE = `Usage: ./scripts/stop.sh [--data DIR] [--remove]
 
   --data DIR         the directory that the stack was started with (default: data in the repository)
+  --remove           delete all that the stack has there, once it has stopped; asks for DIR before
+  --yes-delete-everything DIR
+                     the same answer, where nobody can be asked
 `;
 
 export const RENEW_CA_USAGE = `Usage: ./scripts/renew-ca.sh [--data DIR] [--new-key]
@@ -68,23 +71,53 @@ export function parseStartArguments(args: string[], home: string, cwd: string): 
   };
 }
 
-/** Parses the arguments of stop.sh; `data` is absolute. */
-export function parseStopArguments(args: string[], home: string, cwd: string): { data: string } | 'help' {
-  const values = parse(args, { data: { type: 'string' }, help: { type: 'boolean' } });
-  return values['help'] === true ? 'help' : { data: directory(values['data'], home, cwd) };
+export interface StopArguments {
+  /** Absolute. */
+  data: string;
+  remove: boolean;
+  /** What was answered beforehand to the question whether everything is to be deleted. */
+  answer: string | undefined;
+}
+
+/** Parses the arguments of stop.sh. */
+export function parseStopArguments(args: string[], home: string, cwd: string): StopArguments | 'help' {
+  const values = parse(args, {
+    data: { type: 'string' },
+    remove: { type: 'boolean' },
+    'yes-delete-everything': { type: 'string' },
+    help: { type: 'boolean' },
+  });
+  if (values['help'] === true) return 'help';
+  const remove = values['remove'] === true;
+  const given = values['yes-delete-everything'];
+  if (given !== undefined && !remove) throw new UsageError('--yes-delete-everything belongs to --remove');
+  const answer = given === undefined ? undefined : directory(given, home, cwd);
+  return { data: directory(values['data'], home, cwd), remove, answer };
 }
 
 export interface RenewCaArguments {
   /** Absolute. */
   data: string;
   newKey: boolean;
+  /** The directory of the core in its container, whose stack the script has found stopped. */
+  coreFiles: string | undefined;
 }
 
 /** Parses the arguments of renew-ca.sh. */
 export function parseRenewCaArguments(args: string[], home: string, cwd: string): RenewCaArguments | 'help' {
-  const values = parse(args, { data: { type: 'string' }, 'new-key': { type: 'boolean' }, help: { type: 'boolean' } });
+  const values = parse(args, {
+    data: { type: 'string' },
+    'new-key': { type: 'boolean' },
+    'core-files': { type: 'string' },
+    help: { type: 'boolean' },
+  });
   if (values['help'] === true) return 'help';
-  return { data: directory(values['data'], home, cwd), newKey: values['new-key'] === true };
+  const coreFiles = values['core-files'];
+  return {
+    data: directory(values['data'], home, cwd),
+    newKey: values['new-key'] === true,
+    coreFiles: coreFiles === undefined ? undefined : directory(coreFiles, home, cwd),
+  };
 }
 
 type Values = Record<string, string | boolean | undefined>;

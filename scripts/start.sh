@@ -1,9 +1,23 @@
 #!/usr/bin/env bash
-# Starts Holdfast. ./scripts/start.sh --help lists the options.
+# Starts Holdfast, in containers or with --embedded without. ./scripts/start.sh --help lists the options.
 set -euo pipefail
 called_from=$PWD
 unset NODE_OPTIONS
 cd "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/.."
+is_embedded=no
+for argument in "$@"; do
+  if [ "$argument" = --embedded ]; then is_embedded=yes; fi
+done
+if [ "$is_embedded" = no ]; then
+  # shellcheck source=scripts/docker.sh
+  source scripts/docker.sh
+  # shellcheck source=scripts/programs.sh
+  source scripts/programs.sh
+  # shellcheck source=scripts/start-containers.sh
+  source scripts/start-containers.sh
+  start_containers "$@"
+  exit 0
+fi
 # shellcheck source=scripts/install.sh
 source scripts/install.sh
 prepare_holdfast

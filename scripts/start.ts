@@ -12,6 +12,7 @@ import { RELEASE } from '../shared/runtime/release.ts';
 import { type EmbeddedPlan, planEmbedded } from './embedded-plan.ts';
 import { failureText, type Message, messageProgress, terminalProgress } from './progress.ts';
 import { parseStartArguments, START_USAGE, type StartArguments, UsageError } from './start-arguments.ts';
+import { endRotations } from './rotation.ts';
 import { superviseStack } from './supervisor.ts';
 
 const home = resolve(import.meta.dirname, '..');
@@ -42,7 +43,7 @@ function readArguments(): StartArguments | number {
     }
     if (args.embedded) return args;
     say(
-      'This script starts the embedded stack alone: ./scripts/start.sh --embedded. In containers: ./scripts/setup.sh --light --address NAME, then docker compose up -d --wait\n',
+      'This program starts the embedded stack alone: ./scripts/start.sh --embedded. In containers: ./scripts/setup.sh, then ./scripts/start.sh\n',
     );
     return 2;
   } catch (error) {
@@ -61,6 +62,7 @@ async function runHere(plan: EmbeddedPlan): Promise<number> {
     say(`\n${failureText(error)}`);
     return 1;
   }
+  endRotations(plan.layout, say);
   say(summary(plan, begun, 'Ctrl-C'));
   const code = await supervision.ended;
   say('Holdfast has stopped.\n');
@@ -87,6 +89,7 @@ async function runDetached(plan: EmbeddedPlan): Promise<number> {
     return 1;
   }
   process.off('disconnect', stopEarly);
+  endRotations(plan.layout, (text) => send({ kind: 'warn', text: text.trim() }));
   send({ kind: 'ready' });
   return supervision.ended;
 }

@@ -10,6 +10,7 @@ import { type Layout, layoutOf } from '../compose/embedded/layout.ts';
 import { endLeftovers, runningSupervisor } from '../compose/embedded/ownership.ts';
 import { isAlive } from '../compose/embedded/process-table.ts';
 import { argumentsOrUsage, exitWith } from './command.ts';
+import { mayBeRemoved, removeStack } from './remove-stack.ts';
 import { parseStopArguments, STOP_USAGE } from './start-arguments.ts';
 import { codeOf } from '../shared/domain/thrown.ts';
 
@@ -20,8 +21,17 @@ const home = resolve(import.meta.dirname, '..');
 async function main(): Promise<number> {
   const args = argumentsOrUsage(() => parseStopArguments(process.argv.slice(2), home, process.cwd()), STOP_USAGE);
   if (typeof args === 'number') return args;
-  const { data } = args;
-  const layout = layoutOf(data);
+  const layout = layoutOf(args.data);
+  if (!args.remove) return stop(layout);
+  await mayBeRemoved(layout, args.answer);
+  const code = await stop(layout);
+  if (code !== 0) return code;
+  await removeStack(home, layout, (text) => say(text));
+  return 0;
+}
+
+async function stop(layout: Layout): Promise<number> {
+  const data = layout.root;
   const closed = whyClosed(layout);
   if (closed !== undefined) {
     say(closed);

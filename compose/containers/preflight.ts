@@ -35,7 +35,7 @@ function isPublished(name: SettingName, settings: Settings): boolean {
 function problem(name: SettingName, message: string, length: number): Problem {
   const remedy =
     SETTINGS[name].example === 'generated'
-      ? `empty its line in .env and run ./scripts/setup.sh, which writes a random one; once the stack has run with it: ./scripts/rotate-secrets.sh ${name}`
+      ? `empty the line ${name}= in .env and run ./scripts/setup.sh, which writes a random one`
       : `set ${name} to a random one of at least ${length} characters, or remove it`;
   return { name, value: '***', message, remedy };
 }

@@ -1,0 +1,108 @@
+#!/usr/bin/env bash
+# Writes an archive for whoever is to help, without a secret in it. ./scripts/support-bundle.sh --help lists the options.
+set -euo pipefail
+called_from=$PWD
+cd "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/.."
+# shellcheck source=scripts/docker.sh
+source scripts/docker.sh
+# shellcheck source=scripts/programs.sh
+source scripts/programs.sh
+
+readonly LAST_LINES=2000 WITHIN_SECONDS=60
+
+usage() {
+  cat <<'TEXT'
+Usage: ./scripts/support-bundle.sh [--output FILE] [--data DIR]
+
+Writes an archive for whoever is to help: versions, settings without their secrets, the state of every container, the last 2000
+lines of its log, health, disk, memory, ports, sizes and migrations of the databases. Whatever looks like a secret is taken out,
+and named in CLEANED.txt; names of people, addresses and callsigns stay in the logs.
+
+  --output FILE   where to (default: support-DATE.tar.gz where you stand)
+  --data DIR      the directory of an embedded stack; without it the stack in containers, where .env describes one
+  --help          this text
+TEXT
+}
+
+read_arguments() {
+  output=''
+  while [ $# -gt 0 ]; do
+    case $1 in
+      --output)
+        output=${2:-}
+        [ -n "$output" ] || refuse 2 '--output has no value.' 'see ./scripts/support-bundle.sh --help'
+        shift
+        ;;
+      --output=*) output=${1#*=} ;;
+      *) refuse 2 "support-bundle.sh does not know $1." 'see ./scripts/support-bundle.sh --help' ;;
+    esac
+    shift
+  done
+  output=${output:-support-$(date -u +%Y%m%dT%H%M%SZ).tar.gz}
+  case $output in
+    /*) ;;
+    *) output=$called_from/$output ;;
+  esac
+  [ ! -e "$output" ] || refuse 1 "$output is there already." 'give another --output FILE'
+}
+
+# What a command says, or why it does not.
+gather() { # FILE COMMAND
+  local file=$bundle/$1
+  shift
+  printf -- '--- %s\n' "$*" >>"$file"
+  timeout "$WITHIN_SECONDS" "$@" >>"$file" 2>&1 </dev/null || printf '(ended with %s)\n' "$?" >>"$file"
+}
+
+collect() {
+  local service each count=0
+  mkdir "$bundle/logs" "$bundle/settings"
+  cp "$env_file" "$bundle/settings/env"
+  while IFS= read -r each; do
+    count=$((count + 1))
+    cp "$each" "$bundle/settings/env-before-$count"
+  done < <(kept_rotations)
+  gather versions.txt uname -a
+  gather versions.txt cat /etc/os-release compose/program.yaml
+  gather versions.txt docker version
+  gather versions.txt docker compose version
+  gather versions.txt docker image ls
+  gather containers.txt docker compose ps --all
+  gather containers.txt docker stats --no-stream
+  for each in $(docker compose ps --all --quiet 2>/dev/null); do
+    gather containers.txt docker inspect --format '{{.Name}} {{json .State}} restarted {{.RestartCount}} times, memory {{.HostConfig.Memory}}' "$each"
+  done
+  gather config.yaml docker compose config
+  gather machine.txt df -h
+  gather machine.txt df -i
+  gather machine.txt cat /proc/meminfo /proc/loadavg /proc/net/tcp /proc/net/tcp6
+  gather machine.txt docker system df
+  for service in $(docker compose config --services 2>/dev/null); do
+    gather "logs/$service.log" docker compose logs --no-color --timestamps --tail "$LAST_LINES" "$service"
+  done
+  gather facts.json docker compose exec -T management node /app/dist/support-bundle.js --facts
+}
+
+if wants_help "$@"; then
+  usage
+  exit 0
+fi
+if ! in_containers "$@"; then
+  run_installed support-bundle "$@"
+fi
+read_arguments "$@"
+check_docker
+docker_answers || refuse 1 'Docker does not answer this account.' 'start it, or put sudo before this; docker version says what is the matter'
+command -v tar >/dev/null || refuse 1 'tar is not installed.' 'install it'
+image=$(sed -n 's/^ *image: *//p' compose/program.yaml)
+docker image inspect "$image" >/dev/null 2>&1 || refuse 1 "The image $image is not there, whose program takes the secrets out." 'run ./scripts/setup.sh, which builds it'
+umask 077
+bundle=$(mktemp -d)
+trap 'rm -rf "$bundle" "$output.new"' EXIT
+printf 'Collecting ...\n' >&2
+collect
+tar -C "$bundle" -cf - . | docker run --rm -i --network none --read-only --tmpfs /tmp:size=512m,mode=1777 --cap-drop ALL \
+  --security-opt no-new-privileges --entrypoint node "$image" /app/dist/support-bundle.js --clean >"$output.new" ||
+  refuse 1 'The bundle could not be cleaned, and was not written.' 'see the lines above'
+mv "$output.new" "$output"
+printf '%s is written. Look into it before you give it away: names of people, addresses and callsigns are in its logs.\n' "$output" >&2
