@@ -4,7 +4,9 @@
 import { resolve } from 'node:path';
 import { become, LOCKED_VARIABLE, preparedServer, underLock } from '../compose/containers/database.ts';
 import { behaveAsFirst } from '../compose/containers/first-process.ts';
+import { readPlaces } from '../compose/containers/places.ts';
 import { keepGivingToProxy } from '../compose/containers/proxy-certificate.ts';
+import { keepGivingToFlows } from '../compose/embedded/flows/flows-certificate.ts';
 import { describeProblem } from '../shared/config/problem.ts';
 import { forgetPostgresVariables } from '../shared/runtime/handover.ts';
 import { isRole, planContainer, ROLES, withoutOurs } from './container-plan.ts';
@@ -31,7 +33,12 @@ async function main(): Promise<void> {
     const isLocked = given[LOCKED_VARIABLE] === '1';
     return become(isLocked ? await preparedServer(plan.database) : underLock(plan.database, given));
   }
-  if (plan.proxy !== undefined) keepGivingToProxy(plan.proxy, sayNotGiven);
+  if (plan.proxy !== undefined) {
+    keepGivingToProxy(plan.proxy, (error) => sayNotGiven('proxy', error));
+    // The flow engine is another user, in the group of this one besides.
+    const flows = { core: plan.proxy.core, directory: readPlaces(given).places.flowsDirectory, mode: 0o640 };
+    keepGivingToFlows(flows, (error) => sayNotGiven('flows', error));
+  }
   Object.assign(process.env, plan.environment);
   // No program reads a file of settings here: the environment was it.
   process.argv = [
@@ -49,8 +56,8 @@ function forgetOurs(): void {
   forgetPostgresVariables(process.env);
 }
 
-function sayNotGiven(error: string): void {
-  const line = { time: new Date().toISOString(), level: 'warn', role, event: 'proxy.certificate_not_given', error };
+function sayNotGiven(whom: string, error: string): void {
+  const line = { time: new Date().toISOString(), level: 'warn', role, event: `${whom}.certificate_not_given`, error };
   process.stdout.write(`${JSON.stringify(line)}\n`);
 }
 

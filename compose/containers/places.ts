@@ -32,6 +32,8 @@ export interface Places {
   proxyDirectory: string;
   /** Where identity-setup gives the LDAP outpost its key. */
   outpostDirectory: string;
+  /** Where management gives the flow engine its certificate. */
+  flowsDirectory: string;
 }
 
 /** Where volumes are mounted. */
@@ -44,6 +46,7 @@ export const MOUNTS = {
   proxy: '/var/lib/holdfast/proxy',
   /** Where the LDAP outpost of authentik finds its key. */
   outpost: '/var/lib/holdfast/outpost',
+  flows: '/var/lib/holdfast/flows',
 } as const;
 
 /** The cluster, in the volume of a database. */
@@ -112,6 +115,7 @@ export function readPlaces(environment: NodeJS.ProcessEnv): { places: Places; pr
     flowsNetwork: flowsNetwork === '' ? undefined : flowsNetwork,
     proxyDirectory: checked('HOLDFAST_PROXY_DIR', MOUNTS.proxy, isPath, 'set an absolute path, or remove it'),
     outpostDirectory: checked('HOLDFAST_OUTPOST_DIR', MOUNTS.outpost, isPath, 'set an absolute path, or remove it'),
+    flowsDirectory: checked('HOLDFAST_FLOWS_DIR', MOUNTS.flows, isPath, 'set an absolute path, or remove it'),
   };
   const zone = given('TZ');
   if (zone !== undefined && !isTimeZone(zone)) problems.push(unknownTimeZone(zone));

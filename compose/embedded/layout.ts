@@ -14,6 +14,8 @@ export interface Layout {
   logs: string;
   /** DATA_DIR: files of the management process. */
   management: string;
+  /** Of the flow engine; there with --flows alone. */
+  flows: string;
   /** Of the running stack only: lock, process list, compile cache. */
   run: string;
   lock: string;
@@ -31,6 +33,7 @@ export function layoutOf(root: string): Layout {
     core: join(root, 'core'),
     logs: join(root, 'logs'),
     management: join(root, 'management'),
+    flows: join(root, 'flows'),
     run,
     lock: join(run, 'lock'),
     processes: join(run, 'processes.json'),
@@ -44,6 +47,11 @@ export function makeDirectories(layout: Layout): void {
   const asRoot = process.getuid?.() === 0;
   makeDirectory(layout.root, asRoot ? 0o711 : 0o700);
   for (const directory of [layout.core, layout.logs, layout.management, layout.run]) makeDirectory(directory, 0o700);
+}
+
+/** For the flow engine, with the place of its certificate. */
+export function makeFlowsDirectories(layout: Layout, certificate: string): void {
+  for (const directory of [layout.flows, certificate]) makeDirectory(directory, 0o700);
 }
 
 function makeDirectory(path: string, mode: number): void {
@@ -93,6 +101,7 @@ export const BASE_PORTS = {
   database: 5432,
   identity: 9000,
   ldap: 3389,
+  flows: 1880,
 } as const;
 
 export type Ports = Record<keyof typeof BASE_PORTS, number>;
@@ -102,7 +111,7 @@ export const HIGHEST_BASE_PORT = 9000;
 
 /** Every port of this stack. */
 export function portsWithOffset(offset: number): Ports {
-  const { api, core, enrollment, streaming, database, identity, ldap } = BASE_PORTS;
+  const { api, core, enrollment, streaming, database, identity, ldap, flows } = BASE_PORTS;
   return {
     api: api + offset,
     core: core + offset,
@@ -111,5 +120,6 @@ export function portsWithOffset(offset: number): Ports {
     database: database + offset,
     identity: identity + offset,
     ldap: ldap + offset,
+    flows: flows + offset,
   };
 }

@@ -81,7 +81,8 @@ export function tellSupervisor(message: { kind: string }): void {
   if (process.connected) process.send?.(message, undefined, undefined, () => undefined);
 }
 
-async function answersTo(asked: Asked): Promise<boolean> {
+/** Whether somebody answers there as wanted. */
+export async function answersTo(asked: Asked): Promise<boolean> {
   if ('pingUrl' in asked) return (await statusOf(asked.pingUrl, asked.caFile)) === 200;
   return showsCertificate(asked.tlsPort, asked.caFile);
 }

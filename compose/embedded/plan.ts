@@ -3,6 +3,7 @@
 import type { ServerCertificateFiles } from './core/pki/server-certificate.ts';
 import type { DatabaseTuning } from '../../shared/domain/database-tuning.ts';
 import type { DatabasePasswords } from './database/roles.ts';
+import type { FlowsPlan } from './flows/flows-process.ts';
 import type { Layout, Ports } from './layout.ts';
 
 export interface StackPlan {
@@ -39,6 +40,8 @@ export interface StackPlan {
     /** The certificate by which management reaches the admin API; the core makes it. */
     apiCertificate: { file: string; password: string };
   };
+  /** With --flows. */
+  flows?: FlowsPlan;
   managementProgram: string;
   managementEnvironment(certificates: ServerCertificateFiles): Record<string, string>;
 }

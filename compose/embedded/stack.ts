@@ -8,12 +8,14 @@ import { counted } from '../../shared/domain/amounts.ts';
 import { isWildcardAddress, urlHost } from '../../shared/domain/host-name.ts';
 import { writeFileAtomically } from './atomic-file.ts';
 import { ensureServerCertificate, type ServerCertificateFiles } from './core/pki/server-certificate.ts';
+import { keepGivingToFlows } from './flows/flows-certificate.ts';
+import { type FlowsPlan, flowsProcess } from './flows/flows-process.ts';
 import { databaseAccount } from './database/account.ts';
 import { checkMajor, clearStaleServer, type Cluster, makeCluster, renewWantedState } from './database/cluster.ts';
 import { hbaFile, isReady, startPostmaster, writeAccessRules } from './database/postmaster.ts';
 import { ADDED_LATER, wantedState } from './database/roles.ts';
 import type { Guard } from './guard.ts';
-import { type Layout, makeDirectories } from './layout.ts';
+import { type Layout, makeDirectories, makeFlowsDirectories } from './layout.ts';
 import { rotateLogs } from './log-rotation.ts';
 import { type ManagementProcess, managementProcess } from './management-process.ts';
 import { nodeProcess } from './node-process.ts';
@@ -122,6 +124,9 @@ export async function startStack(
     throwIfAborted(aborted);
     await measureHealth(management, start);
     throwIfAborted(aborted);
+    if (plan.flows !== undefined) undo.push(giveToFlows(start, plan.flows));
+    await startFlows(start, certificates);
+    throwIfAborted(aborted);
     undo.push(rotateRegularly(layout));
     return { stop };
   } catch (error) {
@@ -156,6 +161,7 @@ async function prepare(plan: StackPlan, report: Report): Promise<ServerCertifica
     onLoopback(ports.database, 'PostgreSQL'),
     onLoopback(ports.identity, 'identity provider'),
     onLoopback(ports.ldap, 'LDAP'),
+    ...(plan.flows === undefined ? [] : [onLoopback(ports.flows, 'flow engine')]),
   ]);
   done('ports free, disk has room');
 
@@ -265,6 +271,23 @@ async function startManagement(
       : `${plan.apiUrl}${listen}`,
   );
   return spec;
+}
+
+/** Its certificate comes when management has one; the engine takes it up by itself. */
+function giveToFlows({ plan, report }: Start, { certificate }: FlowsPlan): () => Promise<void> {
+  makeFlowsDirectories(plan.layout, certificate);
+  const stop = keepGivingToFlows({ core: plan.layout.core, directory: certificate, mode: 0o600 }, (message) =>
+    report.warn(`The flow engine has no certificate: ${message}`),
+  );
+  return async () => stop();
+}
+
+async function startFlows({ plan, owned, events, report }: Start, { ca }: ServerCertificateFiles): Promise<void> {
+  const { flows, layout } = plan;
+  if (flows === undefined) return;
+  const done = report.step('flows');
+  await started(owned(supervise(flowsProcess(flows, layout, ca), events)), join(layout.logs, 'flows.log'));
+  done(`Node-RED at ${flows.url}`);
 }
 
 /** Waits for the first measurement of every health module, and says which of them needs attention. */

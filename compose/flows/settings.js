@@ -99,7 +99,16 @@ function makeStartingFlow(directory) {
 
 function certificateText() {
   const files = [process.env.COT_CERTIFICATE, process.env.COT_CA];
-  return files.map((file) => (file && existsSync(file) ? readFileSync(file, 'utf8') : '')).join('\n');
+  return files.map((file) => textIn(file)).join('\n');
+}
+
+/** One that is missing, or not ours to read, is none yet. */
+function textIn(file) {
+  try {
+    return readFileSync(file, 'utf8');
+  } catch {
+    return '';
+  }
 }
 
 /** Nodes read a certificate when they start: with a new one, all flows start again from what is deployed. */

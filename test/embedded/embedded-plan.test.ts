@@ -4,7 +4,15 @@ import { expect, it } from 'vitest';
 import { takeIdentityHandover } from '../../compose/embedded/identity/handover.ts';
 import { planEmbedded } from '../../scripts/embedded-plan.ts';
 
-const args = { embedded: true, data: '/nowhere/data', offset: 0, env: '/dev/null', listen: undefined, detach: false };
+const args = {
+  embedded: true,
+  data: '/nowhere/data',
+  offset: 0,
+  env: '/dev/null',
+  listen: undefined,
+  detach: false,
+  flows: false,
+};
 
 function identityOf(environment: Record<string, string>) {
   const plan = planEmbedded(process.cwd(), args, environment);

@@ -60,7 +60,15 @@ describe('secrets', () => {
       IDENTITY_DB_PASSWORD: 'y',
       CORE_READER_PASSWORD: 'z',
     };
-    const args = { embedded: true, data: directory, offset: 0, detach: false, listen: undefined, env: '/dev/null' };
+    const args = {
+      embedded: true,
+      data: directory,
+      offset: 0,
+      detach: false,
+      flows: false,
+      listen: undefined,
+      env: '/dev/null',
+    };
     const plan = planEmbedded(resolve(import.meta.dirname, '../..'), args, environment);
     if (Array.isArray(plan)) throw new Error(JSON.stringify(plan));
     const names = Object.keys(environment);
@@ -72,7 +80,15 @@ describe('secrets', () => {
   });
 
   it('and a start says when only one half of the identity provider is redirected', () => {
-    const args = { embedded: true, data: directory, offset: 0, detach: false, listen: undefined, env: '/dev/null' };
+    const args = {
+      embedded: true,
+      data: directory,
+      offset: 0,
+      detach: false,
+      flows: false,
+      listen: undefined,
+      env: '/dev/null',
+    };
     const said = (environment: Record<string, string>): string[] => {
       const plan = planEmbedded(resolve(import.meta.dirname, '../..'), args, environment);
       return Array.isArray(plan) ? [JSON.stringify(plan)] : plan.warnings;

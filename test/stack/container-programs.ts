@@ -83,6 +83,7 @@ export async function newContainerPrograms(): Promise<ContainerPrograms> {
     HOLDFAST_CORE_DATABASE: `127.0.0.1:${core}`,
     HOLDFAST_APP_DATABASE: `127.0.0.1:${app}`,
     HOLDFAST_PROXY_DIR: directory('proxy'),
+    HOLDFAST_FLOWS_DIR: directory('flows'),
     CORE_DATA_DIR: directory('core'),
   };
   const only = (...names: (keyof typeof SECRETS)[]): Environment =>

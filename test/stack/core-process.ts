@@ -29,6 +29,7 @@ export async function ownCore(stack: TestStack, directory: string): Promise<OwnC
     env: '/dev/null',
     listen: undefined,
     detach: true,
+    flows: false,
   };
   const plan = planEmbedded(home, args, {});
   if (Array.isArray(plan)) throw new Error(JSON.stringify(plan));

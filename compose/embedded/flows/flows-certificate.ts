@@ -1,0 +1,105 @@
+// What the flow engine gets of the core's files: the certificate of its service account with its key, of those that management
+// keeps the newest that counts, in one file, so that the two always go together; and the CA, by which the core is known.
+
+import { X509Certificate } from 'node:crypto';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { FLOWS_ACCOUNT } from '../../../shared/domain/names.ts';
+import { codeOf, messageOf } from '../../../shared/domain/thrown.ts';
+import { writeFileAtomically } from '../atomic-file.ts';
+import { certificateFiles } from '../core/pki/certificate-files.ts';
+
+export interface ForFlows {
+  /** CORE_DATA_DIR. */
+  core: string;
+  directory: string;
+  /** Of the file with the key: 0600 for the same user, 0640 for a group that the flow engine is in. */
+  mode: number;
+}
+
+const LOOK_EVERY_MS = 5_000;
+/** Core and management make theirs one after the other, later than this process may start. */
+const SAID_AFTER_FAILURES = 4;
+const KEPT = /^[0-9a-f]{64}\.pem$/;
+const PEM_CERTIFICATE = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g;
+
+/** By file name: one that has a name once never changes. */
+type Seen = Map<string, X509Certificate | undefined>;
+
+/** Where they lie in the directory. */
+export function flowsCertificateFiles(directory: string): { bundle: string; ca: string } {
+  return { bundle: join(directory, `${FLOWS_ACCOUNT}.pem`), ca: join(directory, 'ca.pem') };
+}
+
+/** Now and every few seconds, until it is stopped. `failed` hears of it once, when it does not pass by itself. */
+export function keepGivingToFlows(
+  flows: ForFlows,
+  failed: (message: string) => void,
+  everyMs = LOOK_EVERY_MS,
+): () => void {
+  const seen: Seen = new Map();
+  let failures = 0;
+  const give = (): void => {
+    try {
+      giveToFlows(flows, new Date(), seen);
+      failures = 0;
+    } catch (error) {
+      if (++failures === SAID_AFTER_FAILURES) failed(messageOf(error));
+    }
+  };
+  give();
+  const timer = setInterval(give, everyMs).unref();
+  return () => clearInterval(timer);
+}
+
+/** Writes what is not there yet. Without a certificate that counts, what was given stays. */
+export function giveToFlows({ core, directory, mode }: ForFlows, now: Date, seen: Seen = new Map()): void {
+  const files = flowsCertificateFiles(directory);
+  const authorities = readFileSync(certificateFiles(core).ca, 'utf8');
+  writeUnlessThere(files.ca, authorities, 0o644);
+  const kept = join(core, 'certs/holdfast');
+  const name = newest(kept, certificatesOf(authorities), now, seen);
+  if (name !== undefined) writeUnlessThere(files.bundle, readFileSync(join(kept, name), 'utf8'), mode);
+}
+
+function newest(kept: string, authorities: X509Certificate[], now: Date, seen: Seen): string | undefined {
+  const names = namesIn(kept);
+  for (const name of seen.keys()) if (!names.includes(name)) seen.delete(name);
+  for (const name of names) if (!seen.has(name)) seen.set(name, ofFlows(join(kept, name)));
+  const standing = [...seen].flatMap(([name, certificate]) =>
+    certificate !== undefined && isInTime(certificate, now) ? [{ name, certificate }] : [],
+  );
+  return standing.toSorted((a, b) => rank(b.certificate) - rank(a.certificate))[0]?.name;
+
+  /** One of the CA in force goes before all others, then the newest. */
+  function rank(certificate: X509Certificate): number {
+    const isOfCa = authorities.some((each) => certificate.checkIssued(each) && certificate.verify(each.publicKey));
+    return Date.parse(certificate.validFrom) + (isOfCa ? Number.MAX_SAFE_INTEGER / 2 : 0);
+  }
+}
+
+function namesIn(directory: string): string[] {
+  try {
+    return readdirSync(directory).filter((name) => KEPT.test(name));
+  } catch (error) {
+    if (codeOf(error) === 'ENOENT') return [];
+    throw error;
+  }
+}
+
+function ofFlows(path: string): X509Certificate | undefined {
+  const [certificate] = certificatesOf(readFileSync(path, 'utf8'));
+  return certificate?.toLegacyObject().subject.CN === FLOWS_ACCOUNT ? certificate : undefined;
+}
+
+function isInTime({ validFrom, validTo }: X509Certificate, now: Date): boolean {
+  return Date.parse(validFrom) <= now.getTime() && now.getTime() < Date.parse(validTo);
+}
+
+function certificatesOf(text: string): X509Certificate[] {
+  return (text.match(PEM_CERTIFICATE) ?? []).map((pem) => new X509Certificate(pem));
+}
+
+function writeUnlessThere(path: string, text: string, mode: number): void {
+  if (!existsSync(path) || readFileSync(path, 'utf8') !== text) writeFileAtomically(path, text, mode);
+}
