@@ -382,7 +382,9 @@ function databasePrograms(
       javaHome: given.values['JAVA_HOME'],
       password: core,
     };
-    return { binaries, release: { major, schema, settings: sharesOf(settings.CORE_DATABASE_MEMORY) } };
+    // A setting that was refused has no value.
+    const shares = problems.length > 0 ? {} : sharesOf(settings.CORE_DATABASE_MEMORY);
+    return { binaries, release: { major, schema, settings: shares } };
   } catch (error) {
     if (!(error instanceof StackError)) throw error;
     problems.push({ name: 'HOLDFAST_DATABASE_KIND', value: 'release', message: error.message, remedy: error.remedy });

@@ -18,6 +18,7 @@ import {
 } from './container-programs.ts';
 import { type CorePlace, enroll } from './core-client.ts';
 import { eventually, query } from './embedded.ts';
+import { expectFlowsRights } from './flows-role.ts';
 import { streamDevice } from './stream-device.ts';
 
 const UP_WITHIN_MS = 60_000;
@@ -123,6 +124,12 @@ describe.skipIf(!canMount)('the programs of our image', () => {
       (await query(coreUrl(), "SELECT FROM cot_router WHERE uid = 'ANDROID-ada'")).length > 0;
     await eventually('its position is stored', isStored, 10_000);
     ada.leave();
+  });
+
+  it('let flows read named tables, and come to the database by their own network alone', async () => {
+    await expectFlowsRights(coreUrl());
+    const flows = query(urlOf('holdfast_flows', SECRETS.FLOWS_DB_PASSWORD, 5432, 'cot'), 'SELECT 1');
+    await expect(flows).rejects.toThrow(/pg_hba\.conf rejects connection/);
   });
 
   it('leave no line in a log of the core for its health checks', async () => {

@@ -62,6 +62,7 @@ export const SECRETS = {
   CORE_WEBADMIN_PASSWORD: 'webadmin password of this test',
   AUDIT_KEY: 'audit-key-of-this-test-that-is-long-enough',
   SESSION_KEY: 'session-key-of-this-test-that-is-long-enough',
+  FLOWS_DB_PASSWORD: 'flows pass+word&5',
 };
 
 /** Not started yet. */
@@ -107,7 +108,8 @@ export async function newContainerPrograms(): Promise<ContainerPrograms> {
     environments: {
       coreDatabase: database(volumes.coreDatabase, core, 'cot', {
         DB_AUTOVACUUM_COST_LIMIT: '432',
-        ...only('CORE_DB_PASSWORD', 'CORE_READER_PASSWORD'),
+        HOLDFAST_FLOWS_NETWORK: '127.0.0.2/32',
+        ...only('CORE_DB_PASSWORD', 'CORE_READER_PASSWORD', 'FLOWS_DB_PASSWORD'),
       }),
       appDatabase: database(
         volumes.appDatabase,

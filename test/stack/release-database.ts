@@ -22,7 +22,7 @@ export const releaseDatabaseMissing = !asRoot
     : undefined;
 
 export const PASSWORDS = {
-  CORE_DB_PASSWORD: "core pass/wo'rd@1",
+  CORE_DB_PASSWORD: 'core-pass/word#%@1',
   CORE_READER_PASSWORD: 'reader pass#word%2',
   FLOWS_DB_PASSWORD: 'flows pass:word?3',
 };
@@ -126,7 +126,10 @@ export function writeJava({ root }: ReleaseDatabase, text = JAVA): void {
 }
 
 /** The role as the first process of a namespace: its end is the end of all that came of it, as with a container. */
-export async function runInNamespace({ volume, environment }: ReleaseDatabase): Promise<{ kill: () => Promise<void> }> {
+export async function runInNamespace({
+  volume,
+  environment,
+}: ReleaseDatabase): Promise<{ said: () => string; kill: () => Promise<void> }> {
   const own = ['--mount', '--propagation', 'private', '--pid', '--fork'];
   const onMount = ['sh', '-c', 'mount --bind "$1" "$1" && shift && exec "$@"', 'sh', volume];
   const [program, ...args] = [
@@ -138,13 +141,16 @@ export async function runInNamespace({ volume, environment }: ReleaseDatabase): 
     join(home, 'dist/container.js'),
     'database',
   ];
-  const child = spawn(program, args, { env: cleanEnvironment(environment), stdio: 'ignore' });
+  const child = spawn(program, args, { env: cleanEnvironment(environment), stdio: ['ignore', 'pipe', 'ignore'] });
+  let output = '';
+  child.stdout.setEncoding('utf8').on('data', (text: string) => (output += text));
   const ended = once(child, 'close');
   const children = `/proc/${child.pid}/task/${child.pid}/children`;
   let first = 0;
   const isThere = (): boolean => (first = Number(readFileSync(children, 'utf8').trim())) > 1;
   await eventually('the first process of the namespace is there', isThere, 10_000);
   return {
+    said: () => output,
     async kill() {
       process.kill(first, 'SIGKILL');
       await ended;

@@ -19,8 +19,10 @@ import {
   startArguments,
   stop,
   type TestStack,
+  secretsOf,
   tuningOf,
 } from './embedded.ts';
+import { expectFlowsRights } from './flows-role.ts';
 
 const SHOW = `SELECT current_setting('autovacuum_vacuum_scale_factor') AS scale,
   current_setting('autovacuum_vacuum_cost_limit') AS cost, current_setting('maintenance_work_mem') AS memory`;
@@ -73,6 +75,18 @@ describe('start.sh --embedded --detach', () => {
     const superuser = new URL(first.database);
     superuser.username = 'postgres';
     await expect(query(superuser.href, 'SELECT 1')).rejects.toThrow(/pg_hba|reject/);
+  });
+
+  it('gives the flow engine a role that reads named tables of the core alone', async () => {
+    await expectFlowsRights(first.database);
+    const flows = new URL(first.database);
+    flows.username = 'holdfast_flows';
+    flows.password = secretsOf(stack)['FLOWS_DB_PASSWORD'] ?? '';
+    expect(await query(flows.href, 'SELECT count(*)::int AS n FROM cot_router')).toEqual([{ n: 0 }]);
+    await expect(query(flows.href, 'SELECT * FROM certificate')).rejects.toThrow(/permission denied/);
+    await expect(query(flows.href, 'DELETE FROM cot_router')).rejects.toThrow(/read-only|permission denied/);
+    flows.pathname = '/holdfast';
+    await expect(query(flows.href, 'SELECT 1')).rejects.toThrow(/pg_hba\.conf rejects connection/);
   });
 
   it('keeps every secret out of logs, progress and the process list', () => {
