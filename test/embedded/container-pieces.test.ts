@@ -58,6 +58,14 @@ describe('roles and databases', () => {
     expect(ours).not.toMatch(/martiuser|holdfast_ro|DATABASE cot/);
   });
 
+  it('leave connections to management, however many the identity provider takes', () => {
+    const [, limit] = /^ALTER ROLE identity CONNECTION LIMIT (\d+);$/m.exec(wantedState({ identity: 'd' })) ?? [];
+    // PostgreSQL has a hundred unless it is told otherwise, three of them for its superuser.
+    expect(Number(limit)).toBeGreaterThan(30);
+    expect(Number(limit)).toBeLessThanOrEqual(75);
+    expect(wantedState({ core: 'a', reader: 'b', app: 'c' })).not.toContain('ALTER ROLE identity');
+  });
+
   it('that exist are no failure, another error is', () => {
     const said = ['cot', 'holdfast', 'identity']
       .map((name) => `1 ERROR:  database "${name}" already exists\n`)

@@ -52,6 +52,8 @@ const AUDIT_ROLE = 'holdfast_audit';
 /** Of the embedded identity provider; nobody else may open it. */
 export const IDENTITY_OWNER = 'identity';
 export const IDENTITY_DATABASE = 'identity';
+/** authentik has been seen to take hundreds; of the hundred there are, management keeps the rest. */
+const IDENTITY_CONNECTIONS = 70;
 
 export type DatabaseName = typeof CORE_DATABASE | typeof STATE_DATABASE | typeof IDENTITY_DATABASE;
 
@@ -81,6 +83,7 @@ export function wantedState(
     ...wanted.map(([, owner, password]) => role(owner, password ?? '')),
     ...(reader === undefined ? [] : [role(CORE_READER, reader)]),
     ...(core === undefined ? [] : flowsRole(flows)),
+    ...(identity === undefined ? [] : [`ALTER ROLE ${IDENTITY_OWNER} CONNECTION LIMIT ${IDENTITY_CONNECTIONS}`]),
     ...(app === undefined ? [] : [withoutLogin(AUDIT_ROLE)]),
     ...wanted.filter(([name]) => make.includes(name)).flatMap(([name, owner]) => database(name, owner)),
     ...(app === undefined ? [] : [`GRANT ${AUDIT_ROLE} TO ${STATE_OWNER}`]),
