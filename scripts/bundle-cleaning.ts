@@ -36,7 +36,7 @@ const PATTERNS: readonly Pattern[] = [
   },
   {
     name: 'a cookie',
-    finds: /((?:set-)?cookie["'\\]*\s*[:=]\s*["'\\]*)(?!\[removed)[^"'\n\r]+/gi,
+    finds: /((?:set-)?cookie["'\\]*\s*[:=](?!\s*["'\\]*\[removed)\s*["'\\]*)[^"'\n\r]+/gi,
     keeps: ([, head = '']) => `${head}${OUT}`,
   },
   {
@@ -62,7 +62,7 @@ const PATTERNS: readonly Pattern[] = [
   {
     name: 'a password',
     finds:
-      /((?:pass(?:word|wd|phrase)?|secret|credential|(?:api|access|private|secret)[_-]?key|\btoken|[_-]token|[_-](?:pass|key))["'\\]*\s*[:=]\s*["'\\]*)(?!\[removed|\*\*\*|\$\{|null\b|true\b|false\b)[^\s"'\\,;<>&[\]{}]{4,}/gi,
+      /((?:pass(?:word|wd|phrase)?|secret|credential|(?:api|access|private|secret)[_-]?key|\btoken|[_-]token|[_-](?:pass|key))["'\\]*\s*[:=](?!\s*["'\\]*(?:\[removed|\*\*\*|\$\{|null\b|true\b|false\b))\s*["'\\]*)[^\s"'\\,;<>&[\]{}]{4,}/gi,
     keeps: ([, head = '']) => `${head}${OUT}`,
   },
 ];
