@@ -6,8 +6,9 @@ import { parseArgs } from 'node:util';
 import { StackError } from '../compose/embedded/stack-error.ts';
 import { codeOf } from '../shared/domain/thrown.ts';
 import { argumentsOrUsage, exitWith } from './command.ts';
-import { ReleaseArchive } from './release-archive.ts';
-import { checkUpgrade, recognise, type Release, topFolder, VERSION_FILE } from './release-recognition.ts';
+import type { ReleaseArchive } from './release-archive.ts';
+import { withRelease } from './release-reading.ts';
+import { checkUpgrade, type Release } from './release-recognition.ts';
 import { completeRelease } from './release-record.ts';
 import { percentProgress } from './release-progress.ts';
 import { unpackRelease } from './release-unpack.ts';
@@ -17,7 +18,6 @@ const USAGE = `Usage: release.js inspect ARCHIVE --releases DIR [--current VERSI
        release.js unpack ARCHIVE --releases DIR
        release.js installed VERSION --releases DIR
 `;
-const LONGEST_VERSION_BYTES = 200;
 
 interface ReleaseArguments {
   command: 'inspect' | 'unpack' | 'installed';
@@ -48,7 +48,7 @@ async function main(): Promise<number> {
     answer(
       args.command === 'installed'
         ? installed(subject, releases)
-        : await withArchive(subject, (archive, release, top) =>
+        : await withRelease<Answer>(subject, (archive, release, top) =>
             args.command === 'unpack'
               ? unpack(archive, release, top, releases)
               : inspect(archive, release, releases, current),
@@ -64,31 +64,6 @@ type Answer = Record<string, string | number>;
 
 function answer(values: Answer): void {
   for (const [name, value] of Object.entries(values)) process.stdout.write(`${name}=${value}\n`);
-}
-
-async function withArchive(
-  path: string,
-  use: (archive: ReleaseArchive, release: Release, top: string) => Promise<Answer>,
-): Promise<Answer> {
-  const archive = await ReleaseArchive.open(path, basename(path));
-  try {
-    const top = topFolder(
-      archive.name,
-      archive.entries.map(({ name }) => name),
-    );
-    const files = archive.entries.filter(({ isDirectory }) => !isDirectory);
-    const below = new Map(files.map((entry) => [entry.name.slice(top.length + 1), entry]));
-    const versionFile = below.get(VERSION_FILE);
-    if (versionFile === undefined)
-      throw new StackError(
-        `${archive.name} has no ${VERSION_FILE} in its folder ${top}: it is no release.`,
-        'take the download for Docker as it is: takserver-docker-<version>.zip',
-      );
-    const version = await archive.text(versionFile, LONGEST_VERSION_BYTES);
-    return await use(archive, recognise(archive.name, top, new Set(below.keys()), version), top);
-  } finally {
-    archive.close();
-  }
 }
 
 async function inspect(archive: ReleaseArchive, release: Release, releases: string, current: string | undefined) {
