@@ -3,9 +3,10 @@
 
 import { readFileSync } from 'node:fs';
 import { request } from 'node:http';
+import { request as requestSecurely } from 'node:https';
 import { connect, type Socket } from 'node:net';
 import { join } from 'node:path';
-import { connect as connectSecurely } from 'node:tls';
+import { connect as connectSecurely, type ConnectionOptions } from 'node:tls';
 
 const WITHIN_MS = 4_000;
 const AT = '127.0.0.1';
@@ -14,17 +15,28 @@ const offset = Number(process.env['HOLDFAST_PORT_OFFSET'] || 0);
 const PORTS = { core: 8443, enrollment: 8446, streaming: 8089, database: 5432, identity: 9000, ldap: 3389 } as const;
 const CONTAINER_PROXY_PORT = 2375;
 const CORE_DIRECTORY = '/var/lib/holdfast/core';
+const RELEASE_HOME = '/opt/tak';
+/** What a release's own scripts encrypt keys with; ours are not encrypted. */
+const RELEASE_PASSWORD = 'atakatak';
+/** The CA is what counts: a certificate that the operator brought need not know this machine's loopback. */
+const ANY_NAME = { checkServerIdentity: () => undefined };
 
 const CHECKS: Record<string, () => Promise<unknown>> = {
   management: () => answersOk(Number(process.env['API_PORT'] || 8080), '/api/ping'),
   identity: () => Promise.all([answersOk(port('identity'), '/api/v3/root/config/'), takesConnections(port('ldap'))]),
   core: () =>
     Promise.all([
-      showsCertificate(port('enrollment')),
+      showsCertificate(port('enrollment'), join(process.env['CORE_DATA_DIR'] || CORE_DIRECTORY, 'certs/files/ca.pem')),
       takesConnections(port('core')),
       takesConnections(port('streaming')),
     ]),
   database: () => takesSignIns(Number(process.env['HOLDFAST_DATABASE_PORT'] || port('database'))),
+  'release-core': () =>
+    Promise.all([
+      answersVersion(port('core'), releaseCertificates()),
+      showsCertificate(port('enrollment'), join(releaseCertificates(), 'ca.pem'), ANY_NAME),
+      takesConnections(port('streaming')),
+    ]),
   'container-proxy': () => answersOk(CONTAINER_PROXY_PORT, '/_ping'),
 };
 
@@ -45,11 +57,34 @@ async function answersOk(at: number, path: string): Promise<void> {
 }
 
 /** The certificate is of the CA of this core. An orderly end is no failed handshake for the other side. */
-async function showsCertificate(at: number): Promise<void> {
-  const ca = readFileSync(join(process.env['CORE_DATA_DIR'] || CORE_DIRECTORY, 'certs/files/ca.pem'));
-  const socket = connectSecurely({ host: AT, port: at, ca });
+async function showsCertificate(at: number, caFile: string, options: ConnectionOptions = {}): Promise<void> {
+  const socket = connectSecurely({ host: AT, port: at, ca: readFileSync(caFile), ...options });
   await opened(socket, 'secureConnect');
   socket.end();
+}
+
+/** As management asks: by the certificate of svc_api. */
+async function answersVersion(at: number, certificates: string): Promise<void> {
+  const file = (name: string): Buffer => readFileSync(join(certificates, name));
+  const status = await new Promise<number | undefined>((resolve, reject) => {
+    const shown = {
+      ca: file('ca.pem'),
+      cert: file('svc_api.pem'),
+      key: file('svc_api.key'),
+      passphrase: RELEASE_PASSWORD,
+    };
+    const options = { host: AT, port: at, path: '/Marti/api/version', agent: false, ...shown, ...ANY_NAME };
+    const asked = requestSecurely(options, (response) => {
+      response.resume();
+      resolve(response.statusCode);
+    });
+    asked.on('error', reject).end();
+  });
+  if (status !== 200) throw new Error(`port ${at} answers /Marti/api/version with ${status}`);
+}
+
+function releaseCertificates(): string {
+  return join(process.env['HOLDFAST_RELEASE_HOME'] || RELEASE_HOME, 'certs/files');
 }
 
 async function takesConnections(at: number): Promise<void> {

@@ -83,6 +83,7 @@ const programs = await build({
     'scripts/reset-password.ts',
     'scripts/rotate-secrets.ts',
     'scripts/support-bundle.ts',
+    'scripts/release-core.ts',
   ],
 });
 // What it imports when it is needed lies in files of its own: their text alone would cost it megabytes. An old one stays for

@@ -12,9 +12,10 @@ import {
 import { MOUNTS, type Places, readPlaces } from '../compose/containers/places.ts';
 import { releasePrograms, sharesOf } from '../compose/containers/release-database.ts';
 import type { ForProxy } from '../compose/containers/proxy-certificate.ts';
+import { planReleaseCore, RELEASE_CORE_VARIABLE } from '../compose/containers/release-core-handover.ts';
 import { planReleaseFiles, RELEASE_FILES_VARIABLE } from '../compose/containers/release-files-handover.ts';
 import { secretProblems } from '../compose/containers/preflight.ts';
-import { CORE_VARIABLE, type CoreHandover } from '../compose/embedded/core/handover.ts';
+import { CORE_VARIABLE } from '../compose/embedded/core/handover.ts';
 import {
   CORE_DATABASE,
   CORE_OWNER,
@@ -22,18 +23,18 @@ import {
   type DatabaseName,
   type DatabasePasswords,
   IDENTITY_DATABASE,
-  IDENTITY_OWNER,
   STATE_DATABASE,
   STATE_OWNER,
 } from '../compose/embedded/database/roles.ts';
 import { StackError } from '../compose/embedded/stack-error.ts';
-import { IDENTITY_VARIABLE, type IdentityHandover } from '../compose/embedded/identity/handover.ts';
+import { IDENTITY_VARIABLE } from '../compose/embedded/identity/handover.ts';
 import { type Layer, loadSettings, pick } from '../shared/config/load-settings.ts';
 import type { Problem } from '../shared/config/problem.ts';
 import { isSettingName, SETTING_NAMES, type SettingName, type Settings } from '../shared/config/settings.ts';
-import { basesOf, CORE_BASE } from '../shared/domain/directory-bases.ts';
+import { CORE_BASE } from '../shared/domain/directory-bases.ts';
 import { readConfiguration } from '../shared/runtime/configuration.ts';
 import { environmentLayer, type Handover, HANDOVER_VARIABLE } from '../shared/runtime/handover.ts';
+import { coreHandover, databaseUrl, identityHandover } from './container-handovers.ts';
 
 /** The roles of our image, each with the program beside container.js that it becomes. */
 export const ROLES = {
@@ -46,6 +47,7 @@ export const ROLES = {
   'release-files': 'release-files.js',
   preflight: 'preflight.js',
   'identity-setup': 'identity-setup.js',
+  'release-core': 'release-core.js',
 } as const;
 
 export type Role = keyof typeof ROLES;
@@ -66,8 +68,6 @@ const OWN_TO_DATABASE: Record<DatabaseName, readonly SettingName[]> = {
   [STATE_DATABASE]: ['APP_DB_PASSWORD'],
   [IDENTITY_DATABASE]: ['IDENTITY_DB_PASSWORD'],
 };
-/** By which the other containers know the core. */
-const CORE_NAMES = ['core', 'takserver', 'localhost', '127.0.0.1'];
 const OF_DIRECTORY = ['LDAP_BASE_DN', 'LDAP_WEB_BASE_DN', 'LDAP_BIND_PASSWORD'] as const;
 const OF_TUNING = ['DB_AUTOVACUUM_SCALE_FACTOR', 'DB_AUTOVACUUM_COST_LIMIT', 'DB_MAINTENANCE_WORK_MEM'] as const;
 const OF_RETENTION = [
@@ -78,18 +78,15 @@ const OF_RETENTION = [
   'CORE_DATA_DIR',
 ] as const;
 
-/** What a release is told of the stack, besides. */
-const OF_RELEASE = [
-  'PUBLIC_ADDRESSES',
-  'LDAP_URL',
-  'LDAP_BASE_DN',
-  'LDAP_WEB_BASE_DN',
+const OF_CERTIFICATES = [
   'CERTIFICATE_COUNTRY',
   'CERTIFICATE_STATE',
   'CERTIFICATE_CITY',
   'CERTIFICATE_ORGANIZATION',
   'CERTIFICATE_UNIT',
 ] as const;
+/** What a release is told of the stack, besides. */
+const OF_RELEASE = ['PUBLIC_ADDRESSES', 'LDAP_URL', 'LDAP_BASE_DN', 'LDAP_WEB_BASE_DN', ...OF_CERTIFICATES] as const;
 
 export function isRole(name: string): name is Role {
   return Object.hasOwn(ROLES, name);
@@ -199,6 +196,12 @@ const PLANS: Record<Role, (start: Start) => ContainerPlan> = {
       [RELEASE_FILES_VARIABLE]: JSON.stringify(planReleaseFiles(home, given.values, problems)),
     }),
 
+  'release-core'({ problems, given, ...start }) {
+    const settings = checked({ problems, given, ...start }, OF_CERTIFICATES, []);
+    const handover = planReleaseCore(settings, given.values, problems);
+    return planned('release-core', { [RELEASE_CORE_VARIABLE]: JSON.stringify(handover) });
+  },
+
   database({ home, places, problems, given, layers }) {
     const { databases } = places;
     if (databases.length === 0)
@@ -307,43 +310,6 @@ function stackLayer({ stack, ports, coreDatabase, appDatabase }: Places, given: 
   };
 }
 
-function coreHandover(places: Places, settings: Settings): CoreHandover {
-  const { listen, ports, coreDatabase } = places;
-  const { SERVER_ADDRESS: address = 'localhost', CORE_DB_PASSWORD: password } = settings;
-  const built = databaseUrl(CORE_OWNER, password?.reveal() ?? '', coreDatabase, CORE_DATABASE);
-  return {
-    databaseUrl: settings.CORE_DATABASE_OWNER_URL?.reveal() ?? built,
-    directory: settings.CORE_DATA_DIR ?? MOUNTS.core,
-    addresses: [listen],
-    apiPort: ports.core,
-    enrollmentPort: ports.enrollment,
-    streamingPort: ports.streaming,
-    serverNames: [...new Set([address, ...CORE_NAMES, ...(settings.PUBLIC_ADDRESSES ?? [])])],
-    serverAddress: address,
-    ldap: {
-      url: settings.LDAP_URL ?? '',
-      bases: basesOf(settings.LDAP_BASE_DN, settings.LDAP_WEB_BASE_DN),
-      bindPassword: settings.LDAP_BIND_PASSWORD?.reveal(),
-    },
-    roleGroups: [settings.ADMIN_GROUP, settings.VIEWER_GROUP],
-    trustedProxies: settings.TRUSTED_PROXIES ?? [],
-  };
-}
-
-function identityHandover({ listen, ports, appDatabase }: Places, settings: Settings): IdentityHandover {
-  const password = settings.IDENTITY_DB_PASSWORD?.reveal() ?? '';
-  return {
-    databaseUrl: databaseUrl(IDENTITY_OWNER, password, appDatabase, IDENTITY_DATABASE),
-    secretKey: settings.IDENTITY_SECRET_KEY?.reveal() ?? '',
-    apiToken: settings.IDENTITY_TOKEN?.reveal() ?? '',
-    address: listen,
-    httpPort: ports.identity,
-    ldapPort: ports.ldap,
-    searchPassword: settings.LDAP_BIND_PASSWORD?.reveal(),
-    bases: basesOf(settings.LDAP_BASE_DN, settings.LDAP_WEB_BASE_DN),
-  };
-}
-
 function databasePasswords(settings: Settings, read: readonly SettingName[]): Partial<DatabasePasswords> {
   type PasswordName = Extract<SettingName, `${string}_PASSWORD`>;
   const passwordOf = (name: PasswordName): string | undefined =>
@@ -410,11 +376,6 @@ function databasePlan(
     },
     ...(places.flowsNetwork === undefined ? {} : { flowsFrom: places.flowsNetwork }),
   };
-}
-
-/** `place`: host:port. */
-function databaseUrl(user: string, password: string, place: string, database: string): string {
-  return `postgres://${user}:${encodeURIComponent(password)}@${place}/${database}`;
 }
 
 function isGiven(given: Layer, name: SettingName): boolean {

@@ -83,6 +83,7 @@ const NEEDED: Record<Exclude<Role, 'preflight'>, Variable[]> = {
   'container-proxy': [],
   'release-files': [],
   'identity-setup': ['IDENTITY_BOOTSTRAP_TOKEN', 'IDENTITY_TOKEN'],
+  'release-core': [],
 };
 /** What the image of a release has in it. */
 const RELEASE_TREE = mkdtempSync(join(tmpdir(), 'holdfast-plan-'));

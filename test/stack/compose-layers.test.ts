@@ -24,10 +24,10 @@ const COMBINATIONS = BASES.flatMap((base) => [
 ]);
 
 /** What the layers say whatever .env says: Caddy's address, and where things are inside the container. */
-const INSIDE = ['FLOWS_TOKEN', 'TRUSTED_PROXIES', 'CORE_DATA_DIR', 'LISTEN_ADDRESS', 'API_PORT', 'DATA_DIR'];
+const INSIDE = ['FLOWS_TOKEN', 'TRUSTED_PROXIES', 'CORE_DATA_DIR', 'LISTEN_ADDRESS', 'API_PORT', 'DATA_DIR', 'LOG_DIR'];
 
 /** They do their work and end; what depends on them waits for that. */
-const ONE_SHOT = ['configuration', 'identity-setup'];
+const ONE_SHOT = ['configuration', 'identity-setup', 'release'];
 const OURS = /^localhost\/holdfast:/;
 /** What dockerd gives networks without a subnet of their own, unless its configuration says otherwise. */
 const ENGINE_GIVES_OUT = /^(?:172\.(?:1[7-9]|2\d|3[01])|192\.168)\./;
@@ -232,6 +232,10 @@ describe.skipIf(obstacle !== undefined)(
           }
         }
         expect(config.services['core']?.depends_on?.['configuration']?.restart).toBe(true);
+        const core = Object.keys(config.services['core']?.depends_on ?? {}).toSorted();
+        // The directory is waited for in the container of a release.
+        const needed = layers.includes('light') ? 'identity' : 'release';
+        expect(core).toEqual(['configuration', 'core-database', needed]);
         if (layers.includes('light')) return;
         // It watches the others, and says so when they never come up.
         const management = Object.keys(config.services['management']?.depends_on ?? {});

@@ -9,15 +9,19 @@ import { nameKey } from '../../../../shared/domain/names.ts';
 import { isServiceAccountName } from '../../../../shared/domain/service-accounts.ts';
 import { codeOf, messageOf } from '../../../../shared/domain/thrown.ts';
 import type { Log } from '../../../../shared/ports/log.ts';
-import type { Authority, CertificateStore, Revocations, UsersFile } from '../parts.ts';
+import type { Authority, CertificateRecord, Revocations, UsersFile } from '../parts.ts';
 import { API_IDENTITY } from '../pki/api-certificate.ts';
 import { readClientCertificate } from '../tls/client-certificate.ts';
 
 export interface AdminGrantOptions {
   directory: string;
   authority: Pick<Authority, 'chain'>;
-  certificates: Pick<CertificateStore, 'byHash'>;
-  users: Pick<UsersFile, 'grant' | 'withdraw'>;
+  certificates: { byHash(hash: string): Promise<Pick<CertificateRecord, 'revocationDate'> | undefined> };
+  /** Each may take its time. */
+  users: {
+    grant(entry: Parameters<UsersFile['grant']>[0] & { certificate: string }): Promise<void> | void;
+    withdraw(identifier: string): Promise<void> | void;
+  };
   isRevoked: Revocations['isRevoked'];
   log: Log;
   now: () => Date;
@@ -65,12 +69,12 @@ export function adminGrants(options: AdminGrantOptions): AdminGrants {
   }
 
   async function give(file: string): Promise<void> {
-    const { identifier, fingerprint } = await judged(
+    const { identifier, fingerprint, certificate } = await judged(
       accountOf(file),
       await readBounded(join(directory, file)),
       options,
     );
-    options.users.grant({ identifier, fingerprint, role: 'ROLE_ADMIN' });
+    await options.users.grant({ identifier, fingerprint, role: 'ROLE_ADMIN', certificate });
     await rm(join(directory, file), { force: true });
     log.info('core.admin_right_given', { name: identifier, fingerprint });
   }
@@ -82,7 +86,7 @@ export function adminGrants(options: AdminGrantOptions): AdminGrants {
     const before = nameKey(`${username}.pem.taken`);
     for (const name of await readdir(directory))
       if (nameKey(name) === before) await rm(join(directory, name), { force: true });
-    options.users.withdraw(username);
+    await options.users.withdraw(username);
     await rm(join(directory, file), { force: true });
     log.info('core.admin_right_taken', { name: username });
   }
@@ -165,7 +169,7 @@ async function judged(
   username: string,
   text: string,
   { authority, certificates, isRevoked, now }: AdminGrantOptions,
-): Promise<{ identifier: string; fingerprint: string }> {
+): Promise<{ identifier: string; fingerprint: string; certificate: string }> {
   const certificate = readCertificate(text);
   const ca = new X509Certificate(authority.chain[0] ?? '');
   if (!certificate.verify(ca.publicKey)) throw new Refused('the certificate is not of this CA');
@@ -176,7 +180,7 @@ async function judged(
   const record = await certificates.byHash(hash);
   if (record === undefined) throw new Refused('the core has not recorded the certificate');
   if (record.revocationDate !== null || isRevoked(serial)) throw new Refused('the certificate is revoked');
-  return { identifier: commonName, fingerprint: hash };
+  return { identifier: commonName, fingerprint: hash, certificate: certificate.toString() };
 }
 
 function readCertificate(text: string): X509Certificate {

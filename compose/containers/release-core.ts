@@ -1,0 +1,200 @@
+// Runs the programs of a TAK Server release, of which its own script takes no care: it ends when one of them dies or never comes, so
+// that the engine starts the container anew; and it ends them in order.
+
+import { type ChildProcess, spawn } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { codeOf } from '../../shared/domain/thrown.ts';
+import type { Log } from '../../shared/ports/log.ts';
+import { rotateLogs } from '../embedded/log-rotation.ts';
+import { isAlive, type ProcessIdentity } from '../embedded/process-table.ts';
+import { StackError } from '../embedded/stack-error.ts';
+import { endedForMemory } from './release-core-memory.ts';
+import { type CorePhase, follow, linesOf, outputFile, phaseIn } from './release-core-output.ts';
+import { endSession, livingPrograms, programsIn } from './release-core-processes.ts';
+import { type Awaited, waitForAll } from './release-core-waits.ts';
+
+export interface ReleaseCoreOptions {
+  /** Where the release is: /opt/tak. */
+  home: string;
+  /** Of the programs. */
+  environment: NodeJS.ProcessEnv;
+  /** Before anything is started. */
+  awaited: readonly Awaited[];
+  log: Log;
+  /** Told once of each. */
+  reached?: (phase: CorePhase) => void;
+  appearWithinMs?: number;
+  endWithinMs?: number;
+  lookEveryMs?: number;
+  sayEveryMs?: number;
+}
+
+export interface ReleaseCore {
+  /** Resolves with the exit code when nothing of the release runs any more. */
+  run(): Promise<number>;
+  stop(): void;
+}
+
+const SCRIPT = 'configureInDocker.sh';
+const FOLLOWED = ['config', 'messaging', 'api'];
+const PHASES = 4;
+const LARGEST_LOG_BYTES = 32 * 1024 ** 2;
+const KEPT_LOGS = 5;
+const ROTATE_EVERY_MS = 30_000;
+
+export function releaseCore(options: ReleaseCoreOptions): ReleaseCore {
+  const { home, environment, awaited, log, reached, sayEveryMs } = options;
+  const { appearWithinMs = 120_000, endWithinMs = 20_000, lookEveryMs = 250 } = options;
+  const stopping = new AbortController();
+  const { signal } = stopping;
+  const logs = join(home, 'logs');
+  const phases = new Set<CorePhase>();
+
+  function hear(line: string): void {
+    const phase = phaseIn(line);
+    if (phase === undefined || phases.has(phase)) return;
+    phases.add(phase);
+    log.info('core.phase', { phase });
+    reached?.(phase);
+    if (phases.has('streaming') && phases.has('api')) log.info('core.ready');
+  }
+
+  async function run(): Promise<number> {
+    const programs = expected(home);
+    try {
+      await waitForAll(awaited, { log, signal, ...(sayEveryMs === undefined ? {} : { sayEveryMs }) });
+    } catch (error) {
+      if (signal.aborted) return 0;
+      throw error;
+    }
+    return watched(programs);
+  }
+
+  async function watched(programs: readonly string[]): Promise<number> {
+    const output = outputFile(join(logs, 'takserver.log'), (error) =>
+      log.error('core.log_not_written', { error: codeOf(error) ?? 'unknown' }),
+    );
+    const followed = FOLLOWED.map((name) => follow(join(logs, `takserver-${name}.log`), linesOf(hear)));
+    const killsBefore = endedForMemory();
+    const child = started(home, environment);
+    const ended = endOf(child);
+    const heard = linesOf(hear);
+    for (const stream of [child.stdout, child.stderr])
+      stream?.on('data', (chunk: Buffer) => {
+        output.write(chunk);
+        heard(chunk);
+      });
+    log.info('core.phase', { phase: 'starting', programs });
+    const rotating = setInterval(() => rotate(logs, log), ROTATE_EVERY_MS);
+    const over = new AbortController();
+    const look = (): void => {
+      if (phases.size < PHASES) for (const each of followed) each();
+    };
+    try {
+      const session = child.pid;
+      if (session === undefined) {
+        await ended;
+        return 1;
+      }
+      const fault = await Promise.race([
+        ended.then((how) => ({ program: SCRIPT, reason: `it ended ${how}` })),
+        firstFault(session, programs, look, AbortSignal.any([signal, over.signal])),
+      ]);
+      over.abort();
+      if (fault !== undefined && !signal.aborted) report(fault, killsBefore);
+      else log.info('core.stops');
+      await endSession(session, endWithinMs);
+      return fault === undefined || signal.aborted ? 0 : 1;
+    } finally {
+      clearInterval(rotating);
+      output.close();
+    }
+  }
+
+  /** Until one of them dies or does not come; undefined when everything is to end. */
+  async function firstFault(
+    session: number,
+    programs: readonly string[],
+    look: () => void,
+    until: AbortSignal,
+  ): Promise<{ program: string; reason: string } | undefined> {
+    const seen = new Map<string, ProcessIdentity>();
+    const late = performance.now() + appearWithinMs;
+    while (!until.aborted) {
+      look();
+      const living = livingPrograms(session);
+      for (const program of programs) {
+        const known = seen.get(program);
+        // In the moment in which a process becomes another program it has no arguments: whether it lives says its number.
+        if (known !== undefined && isAlive(known)) continue;
+        const found = living.get(program);
+        if (found !== undefined) seen.set(program, found);
+        else if (known !== undefined) return { program, reason: 'it has ended' };
+        else if (performance.now() > late)
+          return { program, reason: `it was not there within ${Math.round(appearWithinMs / 1000)} s` };
+      }
+      await delay(lookEveryMs, undefined, { signal: until }).catch(() => undefined);
+    }
+    return undefined;
+  }
+
+  function report(fault: { program: string; reason: string }, killsBefore: number): void {
+    const forMemory = endedForMemory() > killsBefore;
+    log.error('core.program_ended', {
+      ...fault,
+      out_of_memory: forMemory,
+      remedy: forMemory
+        ? 'its container is at its memory cap: raise CORE_MEMORY in .env, then start again'
+        : `read ${join(logs, 'takserver.log')}, which ends with its last words; the container starts anew by itself`,
+    });
+  }
+
+  return { run, stop: () => stopping.abort(new Error('the core is to end')) };
+}
+
+function expected(home: string): string[] {
+  const path = join(home, SCRIPT);
+  let text: string;
+  try {
+    text = readFileSync(path, 'utf8');
+  } catch (error) {
+    throw new StackError(
+      `${path} cannot be read: ${codeOf(error)}.`,
+      'docker compose up release brings the files of the release onto the volume',
+      error,
+    );
+  }
+  const programs = programsIn(text);
+  if (programs.length > 0) return programs;
+  throw new StackError(
+    `${path} starts no program that Holdfast knows, so nobody could tell whether they live.`,
+    'restore that file from the release archive with ./scripts/setup.sh ARCHIVE',
+  );
+}
+
+/** In a session of its own, by which everything that comes of it is known. */
+function started(home: string, environment: NodeJS.ProcessEnv): ChildProcess {
+  return spawn('bash', [join(home, SCRIPT), 'init'], {
+    cwd: home,
+    env: environment,
+    detached: true,
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+}
+
+function endOf(child: ChildProcess): Promise<string> {
+  return new Promise((resolve, reject) => {
+    child.once('error', reject);
+    child.once('exit', (code, signal) => resolve(signal === null ? `with code ${code}` : `by signal ${signal}`));
+  });
+}
+
+function rotate(logs: string, log: Log): void {
+  try {
+    rotateLogs(logs, LARGEST_LOG_BYTES, KEPT_LOGS);
+  } catch (error) {
+    log.warn('core.logs_not_rotated', { error: codeOf(error) ?? 'unknown' });
+  }
+}
