@@ -2,7 +2,7 @@
 // handle, and nobody but the log is told why it failed.
 
 import { writeSync } from 'node:fs';
-import { StackError } from '../embedded/stack-error.ts';
+import type { StackError } from '../embedded/stack-error.ts';
 
 const SIGNALS = ['SIGTERM', 'SIGINT'] as const;
 
@@ -21,8 +21,13 @@ export function behaveAsFirst(role: string): void {
 /** One JSON line, as the programs write them. */
 export function failureLine(role: string, error: unknown, now: Date): string {
   const message = error instanceof Error ? (error.stack ?? error.message) : String(error);
-  const said = error instanceof StackError ? { error: error.message, remedy: error.remedy } : { error: message };
+  const said = hasRemedy(error) ? { error: error.message, remedy: error.remedy } : { error: message };
   return `${JSON.stringify({ time: now.toISOString(), level: 'error', role, event: `${role}.failed`, ...said })}\n`;
+}
+
+/** By its name: each program is bundled with a class of its own. */
+function hasRemedy(error: unknown): error is StackError {
+  return error instanceof Error && error.name === 'StackError' && 'remedy' in error;
 }
 
 function writeLine(text: string): void {
