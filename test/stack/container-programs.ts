@@ -95,6 +95,7 @@ export async function newContainerPrograms(): Promise<ContainerPrograms> {
     LDAP_URL: `ldap://127.0.0.1:${3389 + offset}`,
   };
   const database = (place: string, port: number, databases: string, passwords: Environment): Environment => ({
+    HOLDFAST_STACK: 'light',
     HOLDFAST_LISTEN: '127.0.0.1',
     HOLDFAST_DATABASES: databases,
     HOLDFAST_DATABASE_DIR: place,
