@@ -92,7 +92,7 @@ function partsOf(layout: Layout): string[] {
     .filter(
       (name) =>
         name.startsWith(`${basename(layout.secrets)}${BEFORE_ROTATION}`) ||
-        /^(?:pgdata|secrets\.json|stack\.json)\.new$/.test(name),
+        /^(?:(?:pgdata|secrets\.json|stack\.json|pg_hba\.conf)\.new|pg_hba\.conf)$/.test(name),
     )
     .map((name) => join(layout.root, name));
   return [...own, ...made];
