@@ -39,10 +39,12 @@ in_tenths() { # BYTES UNIT: 7.5
 # Three times the release: unpacked, in the image, on the volume; the rest is what images are made of.
 check_disk() { # RELEASE-BYTES
   local -i all=$(($1 * 3 + 6 * GB)) here=$(($1 + GB))
-  if [ ! -d "$docker_root" ] || same_disk . "$docker_root"; then
-    check_room . "$all" 'for the release and its images'
+  local place=$RELEASES
+  [ -d "$place" ] || place=.
+  if [ ! -d "$docker_root" ] || same_disk "$place" "$docker_root"; then
+    check_room "$place" "$all" 'for the release and its images'
   else
-    check_room . "$here" 'for the release'
+    check_room "$place" "$here" 'for the release'
     check_room "$docker_root" "$all" 'for its images'
   fi
 }

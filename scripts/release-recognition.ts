@@ -37,7 +37,6 @@ const NEEDED = [
   'tak/certs/revokeCert.sh',
   'tak/configureInDocker.sh',
   'tak/db-utils/SchemaManager.jar',
-  'tak/db-utils/configureInDocker.sh',
   'tak/setenv.sh',
   'tak/takserver-pm.jar',
   'tak/takserver-retention.jar',

@@ -227,7 +227,7 @@ say_what_next() { # WHAT WAS DONE
   fi
   docker_answers ||
     printf 'Docker does not answer this account now: docker version says why. Where permission is denied, put sudo before docker.\n'
-  printf 'Start the stack here with:  docker compose up -d --wait\n'
+  printf 'Start the stack here with:  ./scripts/start.sh\n'
   printf 'Then sign in at https://%s/ as webadmin with CORE_WEBADMIN_PASSWORD of .env. Keep a copy of .env elsewhere.\n' "$address"
   [ "$mode" = subdomain ] || printf 'A browser warns until it knows the CA of this stack: docs/containers.md says how to get it.\n'
 }

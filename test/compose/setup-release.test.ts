@@ -10,6 +10,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from
 import { parseEnvFile } from '../../shared/config/env-file.ts';
 import { loadSettings } from '../../shared/config/load-settings.ts';
 import { describeProblem } from '../../shared/config/problem.ts';
+import { composeObstacle } from '../fakes/compose.ts';
 import { madeUpRelease } from '../fakes/release-archive.ts';
 import { ReleaseWorld } from '../fakes/release-world.ts';
 import { zipArchive } from '../fakes/zip-archive.ts';
@@ -17,6 +18,7 @@ import { zipArchive } from '../fakes/zip-archive.ts';
 const asRoot = process.getuid?.() === 0;
 const ADDRESS = ['--address', 'cot.example.org'];
 const BUILDS = 5;
+const obstacle = composeObstacle();
 
 let archives: string;
 let older: string;
@@ -223,6 +225,18 @@ describe('a set-up that fails', { timeout: 30_000 }, () => {
     expect(Object.keys(world.tree())).toEqual([]);
   });
 
+  it('looks at the disk where Docker keeps images, when that is another one', () => {
+    const root = '/dev/shm';
+    expect(statSync(root).dev).not.toBe(statSync(world.path).dev);
+    world.docker({ root });
+    world.stub('df', `case "$*" in *${root}) echo 5900000000 ;; *) echo 1100000000 ;; esac`);
+    expect(refused(1, archive, ...ADDRESS)).toContain(
+      `The disk of ${root} has 5.9 GB free; 6.0 GB are needed for its images.`,
+    );
+    world.stub('df', `case "$*" in *${root}) echo 90000000000 ;; *) echo 900000000 ;; esac`);
+    expect(refused(1, archive, ...ADDRESS)).toMatch(/ has 0\.9 GB free; 1\.0 GB are needed for the release\./);
+  });
+
   it('does not ask for the room again that a set-up has filled', () => {
     world.become(prepared);
     world.stub('df', 'printf "Avail\\n5900000000\\n"');
@@ -331,4 +345,19 @@ esac`;
       expect(readdirSync(join(world.path, 'release'))).toEqual(['5.7-RELEASE-8']);
     },
   );
+});
+
+describe.skipIf(obstacle !== undefined)('Docker Compose in a root that was set up from a release', () => {
+  it('takes what the set-up script wrote, without a word, and knows the images that it built', () => {
+    world.become(prepared);
+    const { status, stdout, stderr } = world.compose(['config', '--images']);
+    expect([status, stderr]).toEqual([0, '']);
+    expect(stdout.split('\n')).toEqual(
+      expect.arrayContaining([
+        'localhost/holdfast-core:5.7-RELEASE-8',
+        'localhost/holdfast-core-database:5.7-RELEASE-8',
+        'localhost/holdfast:0.1.0',
+      ]),
+    );
+  });
 });

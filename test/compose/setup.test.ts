@@ -54,7 +54,7 @@ describe('the set-up script', () => {
     expect(Object.keys(others).toSorted()).toEqual(SECRETS.toSorted());
     for (const secret of secrets) expect(secret).toMatch(/^[A-HJ-NP-Za-km-z2-9]{32}$/);
     expect(new Set(secrets).size).toBe(secrets.length);
-    expect(stdout).toContain('docker compose up -d --wait');
+    expect(stdout).toContain('./scripts/start.sh');
     expect(secrets.filter((secret) => stdout.includes(secret ?? ''))).toEqual([]);
     expect(parseEnvFile(root.readEnv()).problems).toEqual([]);
   });
