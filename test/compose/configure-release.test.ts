@@ -307,8 +307,14 @@ describe.skipIf(!hasOpenssl)('the files of the CA, as openssl sees them', { time
     script('makeRootCa.sh', '--ca-name', 'District CA');
     const [ca, key] = [readFileSync(files().ca), readFileSync(files().caKey)];
     expect(key.toString()).toContain('ENCRYPTED');
+    script('makeCert.sh', 'server', 'takserver');
+    const server = certificate(files().server);
+    wanted = { ...wanted, hosts: ['takserver'] };
     await configured(new Date());
     expect([readFileSync(files().ca), readFileSync(files().caKey)]).toEqual([ca, key]);
+    expect(certificate(files().server).fingerprint256).toBe(server.fingerprint256);
+    expect(readFileSync(files().serverKey, 'utf8')).not.toContain('ENCRYPTED');
+    expect(readFileSync(`${files().serverKey}.before-holdfast`, 'utf8')).toContain('ENCRYPTED');
     const { root } = parseXml(read('CoreConfig.xml'));
     const signing = attributesOf(elementsAt(root, 'certificateSigning', 'TAKServerCAConfig')[0]);
     expect(signing['signatureAlg']).toBe('SHA256withRSA');
