@@ -1,7 +1,7 @@
 // What a release finds in its directory before it starts: CoreConfig.xml, users, certificates, and the files without which it
 // would not start. Everything is looked at first, and every problem comes at once; nothing is written then.
 
-import { copyFileSync, existsSync, mkdirSync, readFileSync, statSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { messageOf } from '../../shared/domain/thrown.ts';
 import {
@@ -161,7 +161,8 @@ function write({ path, text, fresh }: FoundConfig, wanted: WantedRelease, signat
   const patched = patchCoreConfig(text, wantedConfig(wanted, signatureAlgorithm), { fresh });
   if (patched.text === text && !fresh) return [];
   const before = `${path}.before-holdfast`;
-  if (!fresh && !existsSync(before)) copyFileSync(path, before);
+  // It may hold passwords that are in use elsewhere.
+  if (!fresh && !existsSync(before)) writeFileAtomically(before, text);
   writeFileAtomically(path, patched.text, CONFIG_MODE);
   return [
     fresh ? `${path} was made from ${EXAMPLE}` : `${path} was changed`,

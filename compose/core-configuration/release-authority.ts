@@ -45,7 +45,7 @@ const BACK = 'put ca.pem and ca-do-not-share.key back from a backup';
 /** Undefined when there is none at all. Throws a StackError when there is one that cannot be used. */
 export function readReleaseAuthority(files: CertificateFiles): ReleaseAuthority | undefined {
   const [hasCertificate, hasKey] = [existsSync(files.ca), existsSync(files.caKey)];
-  if (!hasCertificate && !hasKey) return undefined;
+  if (!hasCertificate && !(hasKey && hasServed(files))) return undefined;
   if (!hasCertificate || !hasKey) {
     const [there, missing] = hasKey ? [files.caKey, files.ca] : [files.ca, files.caKey];
     throw new StackError(
@@ -67,7 +67,7 @@ export async function ensureReleaseAuthority(
   names: CertificateNames,
   now: Date,
 ): Promise<ReleaseAuthority> {
-  if (!existsSync(files.ca) && !existsSync(files.caKey)) {
+  if (readReleaseAuthority(files) === undefined) {
     const { certificate, key } = await newCa(now, nameParts(partsOf(names)));
     writeFileAtomically(files.caKey, key);
     writeFileAtomically(files.ca, certificate, 0o644);
@@ -75,6 +75,11 @@ export async function ensureReleaseAuthority(
   const authority = readReleaseAuthority(files);
   if (authority === undefined) throw new StackError(`${files.ca} cannot be made.`, BACK);
   return authority;
+}
+
+/** A key without anything that it has signed is what a crash has left of making a CA: nobody trusts it yet. */
+function hasServed({ rootCa, server, api, truststore, revocationList }: CertificateFiles): boolean {
+  return [rootCa, server, api, truststore, revocationList].some((file) => existsSync(file));
 }
 
 /** The most general part first, as the scripts of a release write them. */

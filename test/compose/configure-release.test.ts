@@ -8,6 +8,7 @@ import {
   copyFileSync,
   cpSync,
   existsSync,
+  mkdirSync,
   mkdtempSync,
   readdirSync,
   readFileSync,
@@ -189,6 +190,7 @@ describe("an operator's own file", { timeout: 60_000 }, () => {
     writeFileSync(path('CoreConfig.xml'), own);
     expect((await configured()).join('\n')).toContain('CoreConfig.xml was changed');
     expect(read('CoreConfig.xml.before-holdfast')).toBe(own);
+    expect(statSync(path('CoreConfig.xml.before-holdfast')).mode & 0o777).toBe(0o600);
     expect(read('CoreConfig.xml')).toContain('serverId="mine"');
     wanted = { ...wanted, ldap: { ...wanted.ldap, url: 'ldap://elsewhere:389' } };
     await configured();
@@ -227,6 +229,16 @@ describe('what is wrong', () => {
       },
     ]);
   });
+
+  it('a key that a crash has left before its certificate was made is no CA yet', async () => {
+    start();
+    const key = readFileSync(files().caKey);
+    rmSync(files().directory, { recursive: true });
+    mkdirSync(files().directory);
+    writeFileSync(files().caKey, key);
+    await configured();
+    expect(certificate(files().server).verify(certificate(files().ca).publicKey)).toBe(true);
+  }, 60_000);
 
   it('a CA of which one half is gone, or whose halves do not belong together: never a new one in its place', async () => {
     start();
