@@ -199,7 +199,7 @@ describe.skipIf(obstacle !== undefined)(
       const direct = world.config(['base', 'direct']);
       const changed = { caddy: ['80:80', '443:443'], core: ['8089:8089', '8446:8446'] };
       for (const [name, service] of Object.entries(SERVICES)) {
-        const ports = { ...(name in changed ? { ports: changed[name as 'caddy' | 'core'] } : {}) };
+        const ports = name in changed ? { ports: changed[name as 'caddy' | 'core'] } : {};
         expect([name, shown(direct.services[name])]).toEqual([name, wanted({ ...service, ...ports })]);
       }
     });
