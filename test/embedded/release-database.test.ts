@@ -103,7 +103,7 @@ describe("the flow engine's role", () => {
   });
 
   it('is given no table that lets somebody in or holds what somebody sent in confidence', () => {
-    for (const name of ['certificate', 'resource', 'latestresource', 'mission', 'mission_subscription', 'tak_user'])
+    for (const name of ['certificate', 'resource', 'latestresource', 'mission', 'mission_change', 'tak_user'])
       expect(FLOWS_TABLES).not.toContain(name);
     // Single-user mode ends a statement at a semicolon with an empty line.
     expect(FLOWS_GRANTS).not.toMatch(/\n\s*\n/);

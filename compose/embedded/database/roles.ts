@@ -29,7 +29,6 @@ export const FLOWS_TABLES = [
   'client_endpoint',
   'client_endpoint_event',
   'connection_event_type',
-  'mission_change',
   'mission_keyword',
   'mission_uid',
   'mission_uid_keyword',
