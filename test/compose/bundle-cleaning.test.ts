@@ -15,7 +15,7 @@ import { SETTING_NAMES, SETTINGS } from '../../shared/config/settings.ts';
 const value = fc.string({
   minLength: 8,
   maxLength: 40,
-  unit: fc.constantFrom(...String.raw`abcXYZ0189!"#$%&'()*+,-./:;<=>?@[]^_{|}~\ `.split('')),
+  unit: fc.constantFrom(...Array.from(String.raw`abcXYZ0189!"#$%&'()*+,-./:;<=>?@[]^_{|}~\ `)),
 });
 const textOf = (secret: string, text: string): string => cleanerOf([{ name: 'A_SECRET', value: secret }])(text).text;
 

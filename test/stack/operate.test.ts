@@ -96,7 +96,7 @@ describe('a running stack', () => {
     expect([await statusOf('webadmin', password), await statusOf('webadmin', old)]).toEqual([200, 401]);
     expect(secretsOf(stack)['CORE_WEBADMIN_PASSWORD']).toBe(password);
     const records = await query<{ actor: string; action: string }>(
-      stack.file()['state_database'] as string,
+      stack.file()['state_database'],
       "SELECT actor, action FROM audit_record WHERE action = 'user.password'",
     );
     expect(records[0]).toEqual({ actor: 'operator', action: 'user.password' });
@@ -153,7 +153,7 @@ describe('a stopped stack', () => {
   it('takes other secrets into force at its next start, refuses the old ones, and keeps no copy of them', async () => {
     const before = secretsOf(stack);
     const oldReader = readerUrl(stack);
-    const oldState = stack.file()['state_database'] as string;
+    const oldState = stack.file()['state_database'];
     await stop(stack.data);
     expect(await script('rotate-secrets.sh')).toMatchObject({
       code: 0,
