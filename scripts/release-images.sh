@@ -3,6 +3,8 @@
 
 readonly GB=1000000000 GIB=$((1024 * 1024 * 1024))
 readonly RELEASES=release
+# Older engines build the old way unless told; and another builder than the engine's own would not see the images it stands on.
+export DOCKER_BUILDKIT=1 BUILDX_BUILDER=default
 readonly SAID_ON_FAILURE=25
 readonly BETWEEN_SIGNS_SECONDS=10
 
@@ -12,8 +14,8 @@ check_engine() {
   local version facts
   version=$(timeout 10 docker version --format '{{.Server.Version}}' 2>/dev/null) ||
     refuse 1 'Docker does not answer this account.' 'start it, or run this with sudo; docker version says what is the matter'
-  if [[ ! $version =~ ^v?([0-9]+)\. ]] || ((10#${BASH_REMATCH[1]} < 23)); then
-    refuse 1 "Docker is $version; 23.0 or newer is needed, which builds with BuildKit." 'install a newer one: https://docs.docker.com/engine/install/'
+  if [[ ! $version =~ ^v?([0-9]+)\.([0-9]+) ]] || ((10#${BASH_REMATCH[1]} * 100 + 10#${BASH_REMATCH[2]} < 2010)); then
+    refuse 1 "Docker is $version; 20.10 or newer is needed." 'install a newer one: https://docs.docker.com/engine/install/'
   fi
   docker buildx version >/dev/null 2>&1 ||
     refuse 1 'Docker has no buildx plugin, with which images are built.' 'install docker-buildx-plugin: https://docs.docker.com/engine/install/'

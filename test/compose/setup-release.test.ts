@@ -198,7 +198,7 @@ describe('a set-up that fails', { timeout: 30_000 }, () => {
 
   it.each([
     [{ version: '' }, 'Docker does not answer this account.'],
-    [{ version: '20.10.24+dfsg1' }, 'Docker is 20.10.24+dfsg1; 23.0 or newer is needed'],
+    [{ version: '20.9.1+dfsg1' }, 'Docker is 20.9.1+dfsg1; 20.10 or newer is needed'],
     [{ buildx: false }, 'Docker has no buildx plugin'],
     [{ memoryBytes: 6 * 1024 ** 3 - 1 }, 'This machine has 5.9 GiB of memory; a TAK Server with authentik needs 6 GiB'],
   ])('with Docker that says %j is refused before anything is read', (answers, says) => {
