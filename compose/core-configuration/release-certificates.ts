@@ -104,13 +104,17 @@ export async function ensureAuthorityStores({ files, authority }: ReleaseCertifi
   const signing = join(files.directory, 'ca-signing.p12');
   await ensureBundle(signing, { certificate, key: authority.key, chain: above }, alias, !isTrusted);
   if (!existsSync(files.rootCa)) writeFileAtomically(files.rootCa, readFileSync(files.ca, 'utf8'), 0o644);
-  if (isTrusted) return;
-  keepOnce(files.truststore);
-  const entries = authority.chain.map((pem, index) => ({
-    friendlyName: index === 0 ? alias : `${alias}-${index}`,
-    certificate: Uint8Array.from(new NodeCertificate(pem).raw),
-  }));
-  writeFileAtomically(files.truststore, await certificateBundle(entries, BUNDLE_PASSWORD), 0o644);
+  if (!isTrusted) {
+    keepOnce(files.truststore);
+    const entries = authority.chain.map((pem, index) => ({
+      friendlyName: index === 0 ? alias : `${alias}-${index}`,
+      certificate: Uint8Array.from(new NodeCertificate(pem).raw),
+    }));
+    writeFileAtomically(files.truststore, await certificateBundle(entries, BUNDLE_PASSWORD), 0o644);
+  }
+  // The core opens it at every start, federation or not; it writes it, too, when a federate is trusted.
+  const federation = join(files.directory, 'fed-truststore.jks');
+  if (!existsSync(federation)) writeFileAtomically(federation, readFileSync(files.truststore), 0o640);
 }
 
 /** crl_index.txt and ca.crl, as `openssl ca` goes on with them: a list that is good and not near its end stays. */

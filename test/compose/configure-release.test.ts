@@ -136,6 +136,15 @@ describe('a fresh release', { timeout: 60_000 }, () => {
     expect(signing['signatureAlg']).toBe('SHA384withECDSA');
   });
 
+  it('has the truststore of the federation, without which messaging does not start, until the core writes it', async () => {
+    start();
+    const truststore = path('certs/files/fed-truststore.jks');
+    expect(readFileSync(truststore)).toEqual(readFileSync(files().truststore));
+    writeFileSync(truststore, 'written by the core');
+    await configured();
+    expect(readFileSync(truststore, 'utf8')).toBe('written by the core');
+  });
+
   it('lets management administer by its certificate, beside whom the file knows already', async () => {
     start();
     const text = `<UserAuthenticationFile xmlns="http://bbn.com/marti/xml/bindings">
@@ -357,7 +366,7 @@ describe.skipIf(!hasOpenssl)('the files of the CA, as openssl sees them', { time
 });
 
 describe.skipIf(!hasKeytool)('the keystores, as Java reads them (skipped without keytool)', () => {
-  const keytool = (file: string): string =>
+  const keytool = (file: string, type = 'PKCS12'): string =>
     execFileSync(
       'keytool',
       [
@@ -365,7 +374,7 @@ describe.skipIf(!hasKeytool)('the keystores, as Java reads them (skipped without
         '-list',
         '-v',
         '-storetype',
-        'PKCS12',
+        type,
         '-keystore',
         join(files().directory, file),
         '-storepass',
@@ -385,6 +394,7 @@ describe.skipIf(!hasKeytool)('the keystores, as Java reads them (skipped without
     expect(shape('svc_api.p12')).toEqual(['contains 1 entr', 'Entry type: PrivateKeyEntry', 'chain length: 2']);
     expect(shape('ca-signing.p12')).toEqual(['contains 1 entr', 'Entry type: PrivateKeyEntry', 'chain length: 1']);
     expect(shape('truststore-root.p12')).toEqual(['contains 1 entr', 'Entry type: trustedCertEntry']);
+    expect(keytool('fed-truststore.jks', 'JKS')).toContain('Entry type: trustedCertEntry');
     expect(server).toMatch(/Alias name: takserver\n[^]*3072-bit RSA/);
   }, 60_000);
 });
