@@ -70,7 +70,11 @@ async function attend(
   log: Pick<Log, 'warn'>,
 ): Promise<void> {
   socket.on('error', () => undefined);
-  const reply = (text: object): void => void socket.end(`${JSON.stringify(text)}\n`);
+  const reply = (text: object): void => {
+    socket.end(`${JSON.stringify(text)}\n`);
+    // Whoever does not hang up holds one of the few places no longer.
+    socket.destroySoon();
+  };
   try {
     const line = await lineOf(socket, MOST_REQUEST_BYTES, REQUEST_WITHIN_MS);
     reply({ done: (await answer(parsed(line))) ?? null });
@@ -105,7 +109,7 @@ async function lineOf(socket: Socket, mostBytes: number, withinMs: number): Prom
     else if (chunk.includes(0x0a)) resolve(Buffer.concat(chunks).toString('utf8').split('\n', 1)[0] ?? '');
   });
   socket.once('end', () => reject(new AppError('unavailable', 'The other side hung up.')));
-  socket.once('error', reject);
+  socket.once('error', (error) => reject(new AppError('unavailable', `The other side hung up (${messageOf(error)}).`)));
   try {
     return await promise;
   } finally {

@@ -67,6 +67,25 @@ describe('the socket of the operator', () => {
     expect(await replyTo('"half')).toMatch(/hung up/);
   });
 
+  it('hangs up when it has answered, on who stays and on who goes on talking', { timeout: 20_000 }, async () => {
+    await serve(async () => 'x'.repeat(1_000_000));
+    const held = await Promise.all(
+      Array.from({ length: 8 }, async (_, index) => {
+        const socket = connect({ path: join(directory, OPERATOR_SOCKET), allowHalfOpen: true });
+        socket.on('error', () => undefined);
+        const closed = new Promise<number>((resolve) => {
+          let bytes = 0;
+          socket.on('data', (chunk: Buffer) => (bytes += chunk.length)).once('end', () => resolve(bytes));
+        });
+        socket.write(index < 4 ? '{}\n' : 'x'.repeat(20_000));
+        return { socket, bytes: await closed };
+      }),
+    );
+    for (const { bytes } of held.slice(0, 4)) expect(bytes).toBeGreaterThan(1_000_000);
+    expect(await askOperator(directory, {}, 5000)).toHaveLength(1_000_000);
+    for (const { socket } of held) socket.destroy();
+  });
+
   it('takes the place of a socket that a crash left behind', async () => {
     writeFileSync(join(directory, OPERATOR_SOCKET), '');
     await serve(async () => 1);
