@@ -11,6 +11,7 @@ import type { Deps } from '../shared/http/deps.ts';
 import type { Actor } from '../shared/ports/audit.ts';
 import type { Measurement } from '../shared/ports/health-cache.ts';
 import type { NodeDeps } from '../shared/runtime/node-deps.ts';
+import { REPLACED_WEBADMIN } from '../shared/verbs/bootstrap-identity.ts';
 import { releaseLockout } from '../shared/verbs/release-lockout.ts';
 import type { StageResult } from '../shared/verbs/run-probe.ts';
 import { setUserPassword } from '../shared/verbs/set-user-password.ts';
@@ -102,14 +103,20 @@ function shown({ module, status, message, remedies }: Measurement): ShownModule 
   return { module, status, message, remedies: remedies.length > 0 ? remedies : [...general] };
 }
 
-/** What of the settings webadmin has been given is remembered: else the next start would set it again, whatever came since. */
+/**
+ * What of the settings webadmin has been given is remembered: else the next start would set it again, whatever came since. So is
+ * what this process was started with: restarted after a crash it has the old settings still, and would set the old one again.
+ */
 async function givePassword(
   deps: OperatorDeps,
   { username, password, isOfSettings }: Extract<Asked, { ask: 'password' }>,
 ): Promise<{ username: string }> {
   const account = await deps.identity.accounts.named(username);
   if (account === undefined) throw new AppError('not_found', `There is no user ${username}.`);
+  const isKept = isOfSettings && nameKey(account.username) === WEBADMIN;
+  const before = deps.settings.CORE_WEBADMIN_PASSWORD?.reveal();
+  if (isKept && before !== undefined) await deps.appliedPasswords.remember(REPLACED_WEBADMIN, before);
   await setUserPassword({ deps, actor: OPERATOR }, { id: account.id, password });
-  if (isOfSettings && nameKey(account.username) === WEBADMIN) await deps.appliedPasswords.remember(WEBADMIN, password);
+  if (isKept) await deps.appliedPasswords.remember(WEBADMIN, password);
   return { username: account.username };
 }

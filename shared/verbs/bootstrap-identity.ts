@@ -29,6 +29,9 @@ export interface BootstrapDeps {
   appliedPasswords: AppliedPasswords;
 }
 
+/** Under this name: the password of settings that were replaced while they were in force. No account can be called so. */
+export const REPLACED_WEBADMIN = `${WEBADMIN} replaced`;
+
 type OwnAccount = NewAccount & { kind: 'person' | 'service' };
 
 const LDAP_ACCOUNT: OwnAccount = { username: LDAP_SERVICE_ACCOUNT, name: 'LDAP service', kind: 'service' };
@@ -170,6 +173,9 @@ async function giveWebadminPassword(
   changed: Changed,
 ): Promise<void> {
   if (password === undefined) return;
+  // A process that was started with the old settings is restarted with them; the new ones are not taken back.
+  if (!isNew && (await appliedPasswords.isApplied(REPLACED_WEBADMIN, password))) return;
+  await appliedPasswords.forget(REPLACED_WEBADMIN);
   if (!isNew && (await appliedPasswords.isApplied(WEBADMIN, password))) return;
   await identity.accounts.setPassword(account.id, password);
   await appliedPasswords.remember(WEBADMIN, password);

@@ -3,10 +3,12 @@
 import { expect, it } from 'vitest';
 import { answerOperator, type OperatorDeps, type Proof } from '../../scripts/operator-answers.ts';
 import type { MemoryHealthCache } from '../../shared/adapters/memory-health-cache.ts';
+import { bootstrapIdentity } from '../../shared/verbs/bootstrap-identity.ts';
 import { type FakeDeps, fakeDeps } from '../fakes/deps.ts';
 
 interface Operated {
   deps: FakeDeps;
+  operatorDeps: OperatorDeps;
   /** By whom which password of the settings was given last. */
   applied: Map<string, string>;
   ask: (asked: unknown) => Promise<unknown>;
@@ -21,7 +23,7 @@ function operated(): Operated {
     forget: async (username: string) => void applied.delete(username),
   };
   const operatorDeps: OperatorDeps = { ...deps, health: deps.health as MemoryHealthCache, appliedPasswords };
-  return { deps, applied, ask: (asked) => answerOperator(operatorDeps, asked) };
+  return { deps, operatorDeps, applied, ask: (asked) => answerOperator(operatorDeps, asked) };
 }
 
 const NEW = 'a long new pass phrase';
@@ -69,7 +71,27 @@ it('remembers that of webadmin as the one of the settings only where the setting
   await ask({ ask: 'password', username: 'webadmin', password: NEW, isOfSettings: false });
   expect(applied.size).toBe(0);
   await ask({ ask: 'password', username: 'webadmin', password: NEW, isOfSettings: true });
-  expect([...applied]).toEqual([['webadmin', NEW]]);
+  expect(applied.get('webadmin')).toBe(NEW);
+});
+
+it('gives webadmin a password that a restart with the settings of before does not take back', async () => {
+  const { deps, operatorDeps, ask } = operated();
+  const start = (webadminPassword: string): Promise<unknown> =>
+    bootstrapIdentity(
+      { ...operatorDeps, directory: { signIn: async () => undefined } },
+      { adminGroup: 'admins', viewerGroup: 'viewers', webadminPassword, ldapServicePassword: undefined },
+    );
+  const old = deps.settings.CORE_WEBADMIN_PASSWORD?.reveal() ?? '';
+  await start(old);
+  for (const password of ['an earlier pass phrase', NEW])
+    await ask({ ask: 'password', username: 'webadmin', password, isOfSettings: true });
+  await start(old);
+  expect(deps.identity.accepts('webadmin', NEW)).toBe(true);
+  await start(NEW);
+  expect(deps.identity.accepts('webadmin', NEW)).toBe(true);
+  // Once the new settings were in force, the old value is one like any other.
+  await start(old);
+  expect(deps.identity.accepts('webadmin', old)).toBe(true);
 });
 
 it.each([
