@@ -9,7 +9,7 @@ import { type CoreHandover, takeCoreHandover } from '../compose/embedded/core/ha
 import type { CoreDirectory, CoreFetch } from '../compose/embedded/core/parts.ts';
 import { CORE_DATABASE_MIGRATED, CORE_MIGRATIONS } from '../compose/embedded/core/store/migrations/index.ts';
 import { FLOWS_GRANTS } from '../compose/embedded/database/roles.ts';
-import { LISTENING, tellSupervisor } from '../compose/embedded/node-process.ts';
+import { heedLostSupervisor, LISTENING, tellSupervisor } from '../compose/embedded/node-process.ts';
 import { StackError } from '../compose/embedded/stack-error.ts';
 import { cronSchedules } from '../shared/adapters/cron-schedules.ts';
 import { type JsonLog, jsonLog } from '../shared/adapters/json-log.ts';
@@ -100,6 +100,7 @@ async function main(): Promise<void> {
       void Promise.race([core.close(GRACE_MS), delay(2 * GRACE_MS)]).then(() => leave(log, 0));
     });
   }
+  heedLostSupervisor();
 }
 
 async function migrated(url: Secret): Promise<void> {

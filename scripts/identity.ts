@@ -8,7 +8,7 @@ import { createIdentityApi } from '../compose/embedded/identity/http/app.ts';
 import { identityStore } from '../compose/embedded/identity/identity-store.ts';
 import { createLdapServer } from '../compose/embedded/identity/ldap/server.ts';
 import { IDENTITY_MIGRATIONS } from '../compose/embedded/identity/store/migrations/index.ts';
-import { LISTENING, tellSupervisor } from '../compose/embedded/node-process.ts';
+import { heedLostSupervisor, LISTENING, tellSupervisor } from '../compose/embedded/node-process.ts';
 import { type JsonLog, jsonLog } from '../shared/adapters/json-log.ts';
 import { keptDatabase } from '../shared/adapters/kept-database.ts';
 import { migrate } from '../shared/adapters/migrate.ts';
@@ -68,6 +68,7 @@ async function main(): Promise<void> {
       void Promise.race([ended, delay(2 * GRACE_MS)]).then(() => leave(log, 0));
     });
   }
+  heedLostSupervisor();
 }
 
 /** Deletes tokens that have long expired, now and every few minutes. */

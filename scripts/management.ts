@@ -4,7 +4,7 @@ import { createHash } from 'node:crypto';
 import { resolve } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { MeasuredMessage, MeasuredModule } from '../compose/embedded/management-process.ts';
-import { LISTENING, tellSupervisor } from '../compose/embedded/node-process.ts';
+import { heedLostSupervisor, LISTENING, tellSupervisor } from '../compose/embedded/node-process.ts';
 import { createApp } from '../functions/app.ts';
 import { JOBS } from '../jobs/index.ts';
 import { type JsonLog, jsonLog } from '../shared/adapters/json-log.ts';
@@ -86,6 +86,7 @@ async function main(): Promise<void> {
       void Promise.all([server.close(GRACE_MS), jobsEnd]).then(() => leave(log, 0));
     });
   }
+  heedLostSupervisor();
   const stateTried = Promise.withResolvers<boolean>();
   const ownThingsTried = Promise.withResolvers<boolean>();
   const begin = async (): Promise<void> => {

@@ -81,6 +81,11 @@ export function tellSupervisor(message: { kind: string }): void {
   if (process.connected) process.send?.(message, undefined, undefined, () => undefined);
 }
 
+/** For a program that has just begun to heed `disconnect`: a supervisor that was killed before is gone as well. */
+export function heedLostSupervisor(): void {
+  if (process.connected === false) process.emit('disconnect');
+}
+
 /** Whether somebody answers there as wanted. */
 export async function answersTo(asked: Asked): Promise<boolean> {
   if ('pingUrl' in asked) return (await statusOf(asked.pingUrl, asked.caFile)) === 200;

@@ -16,6 +16,8 @@ export interface OwnCore {
   streaming: string;
   /** Resolves when it listens; rejects when it ends before. */
   start(): Promise<void>;
+  /** Starts, and is alone from then on; resolves when it is gone. */
+  startOrphaned(): Promise<void>;
   /** SIGKILL; resolves when it is gone. */
   kill(): Promise<void>;
 }
@@ -44,19 +46,29 @@ export async function ownCore(stack: TestStack, directory: string): Promise<OwnC
   };
   let child: ChildProcess | undefined;
 
+  function spawned(): ChildProcess {
+    child = spawn(process.execPath, [join(home, 'dist/core.js')], {
+      env: cleanEnvironment({ [CORE_VARIABLE]: JSON.stringify(handover) }),
+      stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
+    });
+    return child;
+  }
+
   return {
     directory,
     api: `https://127.0.0.1:${handover.apiPort}`,
     enrollment: `https://127.0.0.1:${handover.enrollmentPort}`,
     streaming: `tls://127.0.0.1:${handover.streamingPort}`,
     async start() {
-      const started = spawn(process.execPath, [join(home, 'dist/core.js')], {
-        env: cleanEnvironment({ [CORE_VARIABLE]: JSON.stringify(handover) }),
-        stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
-      });
-      child = started;
+      const started = spawned();
       const [what] = (await Promise.race([once(started, 'message'), once(started, 'exit')])) as [unknown];
       if (typeof what !== 'object' || what === null) throw new Error(`the core ended with ${String(what)}`);
+    },
+    async startOrphaned() {
+      const started = spawned();
+      const gone = once(started, 'exit');
+      started.disconnect();
+      await gone;
     },
     async kill() {
       if (child === undefined || child.exitCode !== null || child.signalCode !== null) return;

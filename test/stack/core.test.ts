@@ -179,6 +179,12 @@ it('says which database does not answer, without its password', async () => {
   expect(stdout).not.toContain('topsecret');
 });
 
+it('ends by itself when its supervisor was killed before it listened', async () => {
+  const alone = await ownCore(stack, join(work, 'alone'));
+  await alone.startOrphaned();
+  await expect(fetch(`${alone.api}/Marti/api/version`)).rejects.toThrow('fetch failed');
+});
+
 it('a start says which port of the core is taken', async () => {
   const other = await newStack();
   const holder = createServer().listen(8446 + other.offset, '127.0.0.1');
