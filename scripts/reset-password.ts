@@ -55,6 +55,7 @@ async function main(): Promise<number> {
     restore?.();
     throw error;
   }
+  if (isOfSettings && secrets !== undefined) showIn(join(dirname(secrets), 'stack.json'), password);
   process.stderr.write(`${username} has a new password, and is signed out everywhere.\n`);
   if (isWebadmin && !isOfSettings)
     process.stderr.write('CORE_WEBADMIN_PASSWORD is set by hand and stays as it is: change it there, too.\n');
@@ -104,6 +105,13 @@ async function keptIn(file: string, password: string, place: OperatorPlace): Pro
   const values = JSON.parse(before) as Record<string, string>;
   writeFileAtomically(file, `${JSON.stringify({ ...values, CORE_WEBADMIN_PASSWORD: password }, null, 2)}\n`);
   return () => writeFileAtomically(file, before);
+}
+
+/** The file that says how to sign in. */
+function showIn(file: string, password: string): void {
+  const content = JSON.parse(readFileSync(file, 'utf8')) as object;
+  const webadmin = { username: WEBADMIN, password };
+  writeFileAtomically(file, `${JSON.stringify({ ...content, webadmin }, null, 2)}\n`);
 }
 
 await exitWith(main);

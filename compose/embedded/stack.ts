@@ -372,6 +372,23 @@ function writeStackFile(
 ): void {
   const { apiCertificate } = plan.core;
   const made = existsSync(apiCertificate.file) ? { api_certificate: apiCertificate } : {};
-  const content = { ...plan.stackFile, ca_certificate: certificates.ca, ...made, pids };
+  const content = {
+    ...plan.stackFile,
+    ...givenSince(plan.layout, pids),
+    ca_certificate: certificates.ca,
+    ...made,
+    pids,
+  };
   writeFileAtomically(plan.layout.stack, `${JSON.stringify(content, null, 2)}\n`);
+}
+
+/** Of the file of this very run: reset-password.sh writes the new password of webadmin into it. */
+function givenSince(layout: Layout, pids: { role: string; pid: number }[]): { webadmin?: unknown } {
+  try {
+    const written = JSON.parse(readFileSync(layout.stack, 'utf8')) as { webadmin?: unknown; pids: typeof pids };
+    const run = (list: typeof pids): number | undefined => list.find(({ role }) => role === 'supervisor')?.pid;
+    return run(written.pids) === run(pids) ? { webadmin: written.webadmin } : {};
+  } catch {
+    return {};
+  }
 }

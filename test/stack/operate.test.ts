@@ -95,6 +95,14 @@ describe('a running stack', () => {
     expect([code, password.length]).toEqual([0, 32]);
     expect([await statusOf('webadmin', password), await statusOf('webadmin', old)]).toEqual([200, 401]);
     expect(secretsOf(stack)['CORE_WEBADMIN_PASSWORD']).toBe(password);
+    // What the supervisor starts again has the settings of before.
+    const ready = (): number =>
+      readFileSync(join(stack.data, 'logs/management.log'), 'utf8').split('"identity.ready"').length;
+    const before = ready();
+    process.kill(stack.file().pids.find(({ role }) => role === 'management')?.pid ?? 0, 'SIGKILL');
+    await expect.poll(ready, { timeout: 60_000 }).toBeGreaterThan(before);
+    expect([await statusOf('webadmin', password), await statusOf('webadmin', old)]).toEqual([200, 401]);
+    expect(stack.file()).toMatchObject({ webadmin: { username: 'webadmin', password } });
     const records = await query<{ actor: string; action: string }>(
       stack.file()['state_database'],
       "SELECT actor, action FROM audit_record WHERE action = 'user.password'",
