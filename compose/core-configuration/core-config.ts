@@ -195,6 +195,9 @@ function patchSecurity(document: ConfigurationDocument, security: Element, wante
     ...(isUnnamed ? { _name: 'TAKServer CA' } : {}),
     ...(isOurs(list) ? {} : { crlFile: FILES.revocationList }),
   });
+  // The core gives its first web listener, which is that of administrators, the first list alone.
+  const [first] = childrenOf(tls, 'crl');
+  if (first !== undefined && first !== list) moveBefore(document, list, first);
 }
 
 function patchSigning(document: ConfigurationDocument, signing: Element, wanted: WantedCoreConfig): void {
