@@ -13,13 +13,16 @@ interface Share {
   leastMib: number;
 }
 
-/** What is left of 100 is for what a JVM has outside of its heap: threads, classes, buffers of the network. */
+/**
+ * In the proportions of the release's own script. Of api, messaging and config each keeps caches outside of its heap, which may
+ * grow to the size of the heap; what is left of 100 is for what a JVM has besides: threads, classes, buffers of the network.
+ */
 const SHARES: Record<string, Share> = {
-  API_MAX_HEAP: { percent: 22, leastMib: 448 },
-  MESSAGING_MAX_HEAP: { percent: 22, leastMib: 448 },
-  CONFIG_MAX_HEAP: { percent: 5, leastMib: 128 },
-  PLUGIN_MANAGER_MAX_HEAP: { percent: 5, leastMib: 128 },
-  RETENTION_MAX_HEAP: { percent: 5, leastMib: 128 },
+  API_MAX_HEAP: { percent: 16, leastMib: 448 },
+  MESSAGING_MAX_HEAP: { percent: 16, leastMib: 448 },
+  CONFIG_MAX_HEAP: { percent: 3, leastMib: 128 },
+  PLUGIN_MANAGER_MAX_HEAP: { percent: 3, leastMib: 128 },
+  RETENTION_MAX_HEAP: { percent: 3, leastMib: 128 },
 };
 
 /** In MiB, by the names that setenv.sh reads; what the operator has set stays. Throws a StackError for less than 2 GiB. */
