@@ -20,15 +20,18 @@ export type OperatorDeps = Omit<NodeDeps, 'doors'> & Pick<Deps, 'doors'>;
 
 export const OPERATOR: Actor = { username: 'operator', address: '', requestId: '' };
 
+/** What is longer than a name or an address can be is answered like one that is not there. */
+const LONGEST_NAME = 1024;
+
 const askedSchema = z.discriminatedUnion('ask', [
   z.strictObject({ ask: z.literal('lockouts') }),
-  z.strictObject({ ask: z.literal('unlock'), address: z.string().min(2).max(64) }),
+  z.strictObject({ ask: z.literal('unlock'), address: z.string().max(LONGEST_NAME) }),
   z.strictObject({ ask: z.literal('prove') }),
   z.strictObject({ ask: z.literal('health') }),
   z.strictObject({ ask: z.literal('source'), name: z.string().max(100) }),
   z.strictObject({
     ask: z.literal('password'),
-    username: z.string().min(1).max(64),
+    username: z.string().max(LONGEST_NAME),
     password: z.string().max(4096),
     /** The settings of the next start have this password for webadmin. */
     isOfSettings: z.boolean(),
@@ -73,7 +76,8 @@ const ANSWERS: { [K in Asked['ask']]: (deps: OperatorDeps, asked: Extract<Asked,
 };
 
 async function unlock(deps: OperatorDeps, address: string): Promise<void> {
-  if (!ADDRESS.test(address)) throw new AppError('invalid', `${address} is no address.`);
+  if (!ADDRESS.test(address))
+    throw new AppError('invalid', `'${address}' is no address; unlock.sh --list shows those that are locked.`);
   await releaseLockout(deps, OPERATOR, address);
 }
 
@@ -112,7 +116,8 @@ async function givePassword(
   { username, password, isOfSettings }: Extract<Asked, { ask: 'password' }>,
 ): Promise<{ username: string }> {
   const account = await deps.identity.accounts.named(username);
-  if (account === undefined) throw new AppError('not_found', `There is no user ${username}.`);
+  if (account === undefined)
+    throw new AppError('not_found', `There is no user '${username}'; GET /api/users lists them.`);
   const isKept = isOfSettings && nameKey(account.username) === WEBADMIN;
   const before = deps.settings.CORE_WEBADMIN_PASSWORD?.reveal();
   if (isKept && before !== undefined) await deps.appliedPasswords.remember(REPLACED_WEBADMIN, before);

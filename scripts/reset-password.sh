@@ -30,6 +30,7 @@ read_arguments() {
       *)
         [ -z "$user" ] || refuse 2 'One user at a time; a password is no argument, it is asked for.' 'see ./scripts/reset-password.sh --help'
         user=$1
+        [ -n "$user" ] || refuse 2 'The name of the user is empty.' 'name the user, or nobody for webadmin'
         ;;
     esac
     shift

@@ -70,6 +70,7 @@ function readArguments(): ResetArguments | 'help' {
   });
   if (values['help'] === true) return 'help';
   const [username = WEBADMIN, more] = positionals;
+  if (username === '') throw new UsageError('The name of the user is empty');
   if (more !== undefined)
     throw new UsageError(`${more}: one user at a time; a password is no argument, it is asked for`);
   const here = { home: resolve(import.meta.dirname, '..'), cwd: process.cwd(), environment: process.env };

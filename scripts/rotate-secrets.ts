@@ -57,8 +57,7 @@ function readArguments(): RotateArguments | 'help' {
   const { values, positionals } = parseOperatorArguments(process.argv.slice(2));
   if (values['help'] === true) return 'help';
   for (const name of positionals) {
-    const why = NEVER_ROTATED[name];
-    if (why !== undefined) throw new UsageError(`${name} is not rotated: ${why}`);
+    if (Object.hasOwn(NEVER_ROTATED, name)) throw new UsageError(`${name} is not rotated: ${NEVER_ROTATED[name]}`);
     if (!ROTATED.some((each) => each === name)) throw new UsageError(`${name} is no secret that could be rotated`);
   }
   const data = values['data'];

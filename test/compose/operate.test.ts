@@ -96,6 +96,7 @@ describe('every script for operators', () => {
     ['stop.sh', ['--yes-delete-everything', 'x']],
     ['reset-password.sh', ['--password']],
     ['reset-password.sh', ['vera', 'secret']],
+    ['reset-password.sh', ['']],
     ['unlock.sh', []],
     ['unlock.sh', ['192.0.2.1', '192.0.2.2']],
     ['rotate-secrets.sh', ['AUDIT_KEY']],

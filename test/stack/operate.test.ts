@@ -89,6 +89,10 @@ describe('a running stack', () => {
       code: 1,
       output: expect.stringContaining('at least 12'),
     });
+    expect(typed('reset-password.sh', 'x'.repeat(150_000_000))).toMatchObject({
+      code: 1,
+      output: expect.stringContaining('at most 1024 bytes'),
+    });
     const old = secretsOf(stack)['CORE_WEBADMIN_PASSWORD'] ?? '';
     const { code, stdout } = typed('reset-password.sh', '', '--generate');
     const password = stdout.trim();
@@ -140,6 +144,10 @@ describe('a running stack', () => {
     expect(await script('rotate-secrets.sh')).toMatchObject({
       code: 1,
       output: expect.stringContaining('already uses'),
+    });
+    expect(await script('rotate-secrets.sh', '__proto__')).toMatchObject({
+      code: 2,
+      output: expect.stringContaining('__proto__ is no secret that could be rotated'),
     });
     expect(await script('rotate-secrets.sh', 'AUDIT_KEY')).toMatchObject({
       code: 2,

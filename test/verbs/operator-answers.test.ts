@@ -48,7 +48,11 @@ it('lists the locked addresses and frees one, audited as operator', async () => 
 
 it('refuses what is no address and what is not locked, in words', async () => {
   const { ask } = operated();
-  await expect(ask({ ask: 'unlock', address: '; drop' })).rejects.toMatchObject({ code: 'invalid' });
+  for (const address of ['; drop', '', '9'.repeat(1000)])
+    await expect(ask({ ask: 'unlock', address })).rejects.toMatchObject({
+      code: 'invalid',
+      message: expect.stringContaining(`'${address}' is no address; unlock.sh --list`),
+    });
   await expect(ask({ ask: 'unlock', address: '192.0.2.9' })).rejects.toMatchObject({ code: 'not_found' });
 });
 
@@ -96,6 +100,7 @@ it('gives webadmin a password that a restart with the settings of before does no
 
 it.each([
   ['nobody', NEW, 'not_found'],
+  ['n'.repeat(100), NEW, 'not_found'],
   ['svc_probe', NEW, 'not_found'],
   ['vera', 'short', 'invalid'],
   ['vera', 'atakatakatak', 'invalid'],
