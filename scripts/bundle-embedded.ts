@@ -6,6 +6,7 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 
 import { cpus, freemem, release, totalmem, uptime } from 'node:os';
 import { dirname, join } from 'node:path';
 import { layoutOf } from '../compose/embedded/layout.ts';
+import { keptSecrets } from '../compose/embedded/secrets.ts';
 import { StackError } from '../compose/embedded/stack-error.ts';
 import { freshConnections } from '../shared/adapters/kept-database.ts';
 import { Secret } from '../shared/domain/secret.ts';
@@ -56,7 +57,7 @@ export async function collectEmbedded(directory: string, place: OperatorPlace, h
       `There is no embedded stack in ${layout.root}.`,
       'name the directory that it was started with, --data DIR; for containers .env is missing',
     );
-  const generated = JSON.parse(readFileSync(layout.secrets, 'utf8')) as Record<string, string>;
+  const generated = keptSecrets(layout.secrets, []).values;
   const set = readEnvFile(home, undefined).layer?.values ?? {};
   const stack = existsSync(layout.stack) ? readFileSync(layout.stack, 'utf8') : '{}';
   const { state_database: stateUrl } = JSON.parse(stack) as { state_database?: string };

@@ -5,7 +5,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { createInterface } from 'node:readline';
 import { writeFileAtomically } from '../compose/embedded/atomic-file.ts';
-import { generatePassword } from '../compose/embedded/secrets.ts';
+import { generatePassword, keptSecrets } from '../compose/embedded/secrets.ts';
 import { StackError } from '../compose/embedded/stack-error.ts';
 import { nameKey, WEBADMIN } from '../shared/domain/names.ts';
 import { passwordFault } from '../shared/domain/people.ts';
@@ -102,8 +102,7 @@ async function firstLine(): Promise<string> {
 async function keptIn(file: string, password: string, place: OperatorPlace): Promise<(() => void) | undefined> {
   const source = await askManagement(place, { ask: 'source', name: 'CORE_WEBADMIN_PASSWORD' }, WITHIN_MS);
   if (source !== 'generated') return undefined;
-  const before = readFileSync(file, 'utf8');
-  const values = JSON.parse(before) as Record<string, string>;
+  const { values, readFrom: before = '' } = keptSecrets(file, []);
   writeFileAtomically(file, `${JSON.stringify({ ...values, CORE_WEBADMIN_PASSWORD: password }, null, 2)}\n`);
   return () => writeFileAtomically(file, before);
 }

@@ -1,12 +1,12 @@
 // Entry of rotate-secrets.sh for an embedded stack that is stopped: new values for the secrets that it has generated. The next
 // start gives them to every part before anything listens, and deletes what is kept of the old ones when it works.
 
-import { existsSync, readFileSync } from 'node:fs';
+import { accessSync, constants, existsSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { writeFileAtomically } from '../compose/embedded/atomic-file.ts';
 import { type Layout, layoutOf } from '../compose/embedded/layout.ts';
 import { lockDirectory } from '../compose/embedded/ownership.ts';
-import { generatePassword } from '../compose/embedded/secrets.ts';
+import { generatePassword, keptSecrets } from '../compose/embedded/secrets.ts';
 import { StackError } from '../compose/embedded/stack-error.ts';
 import { argumentsOrUsage, exitWith } from './command.ts';
 import { readEnvFile } from './env-file-layer.ts';
@@ -38,6 +38,7 @@ async function main(): Promise<number> {
       `There is no ${layout.secrets}: no embedded stack has run on ${args.data}.`,
       'name the directory that the stack was started with, --data DIR',
     );
+  accessSync(layout.secrets, constants.R_OK | constants.W_OK);
   const guard = await lockDirectory(
     join(home, 'compose/embedded/guard.sh'),
     layout,
@@ -70,8 +71,7 @@ function readArguments(): RotateArguments | 'help' {
 }
 
 function rotate(layout: Layout, names: readonly string[]): string {
-  const before = readFileSync(layout.secrets, 'utf8');
-  const values = JSON.parse(before) as Record<string, string>;
+  const { values, readFrom: before = '' } = keptSecrets(layout.secrets, []);
   const absent = names.find((name) => (values[name] ?? '') === '');
   if (absent !== undefined)
     throw new StackError(
