@@ -33,7 +33,10 @@ read_arguments() {
         [ -n "$output" ] || refuse 2 '--output has no value.' 'see ./scripts/support-bundle.sh --help'
         shift
         ;;
-      --output=*) output=${1#*=} ;;
+      --output=*)
+        output=${1#*=}
+        [ -n "$output" ] || refuse 2 '--output has no value.' 'see ./scripts/support-bundle.sh --help'
+        ;;
       *) refuse 2 "support-bundle.sh does not know $1." 'see ./scripts/support-bundle.sh --help' ;;
     esac
     shift
@@ -43,7 +46,7 @@ read_arguments() {
     /*) ;;
     *) output=$called_from/$output ;;
   esac
-  [ ! -e "$output" ] || refuse 1 "$output is there already." 'give another --output FILE'
+  if [ -e "$output" ] || [ -L "$output" ]; then refuse 1 "$output is there already." 'give another --output FILE'; fi
 }
 
 # What a command says, or why it does not.
@@ -97,12 +100,15 @@ command -v tar >/dev/null || refuse 1 'tar is not installed.' 'install it'
 image=$(sed -n 's/^ *image: *//p' compose/program.yaml)
 docker image inspect "$image" >/dev/null 2>&1 || refuse 1 "The image $image is not there, whose program takes the secrets out." 'run ./scripts/setup.sh, which builds it'
 umask 077
-bundle=$(mktemp -d)
-trap 'rm -rf "$bundle" "$output.new"' EXIT
+bundle=$(mktemp -d) || refuse 1 'No temporary directory can be made.' 'see that the disk of /tmp has room'
+trap 'rm -rf "$bundle"' EXIT
+# Before anything is collected.
+(set -o noclobber && : >"$output") 2>/dev/null || refuse 1 "$output cannot be written." 'give another --output FILE, where this account may write'
+trap 'rm -rf "$bundle" "$output"' EXIT
 printf 'Collecting ...\n' >&2
 collect
 tar -C "$bundle" -cf - . | docker run --rm -i --network none --read-only --tmpfs /tmp:size=512m,mode=1777 --cap-drop ALL \
-  --security-opt no-new-privileges --entrypoint node "$image" /app/dist/support-bundle.js --clean >"$output.new" ||
+  --security-opt no-new-privileges --entrypoint node "$image" /app/dist/support-bundle.js --clean >"$output" ||
   refuse 1 'The bundle could not be cleaned, and was not written.' 'see the lines above'
-mv "$output.new" "$output"
+trap 'rm -rf "$bundle"' EXIT
 printf '%s is written. Look into it before you give it away: names of people, addresses and callsigns are in its logs.\n' "$output" >&2

@@ -2,7 +2,7 @@
 // it is collected here; for containers the script collects, and this cleans what comes in (--clean) or asks management (--facts).
 
 import { spawnSync } from 'node:child_process';
-import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, openSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, relative, resolve } from 'node:path';
 import { buffer } from 'node:stream/consumers';
@@ -10,6 +10,7 @@ import { StackError } from '../compose/embedded/stack-error.ts';
 import { parseEnvFile } from '../shared/config/env-file.ts';
 import { type Clean, cleanerOf, type KnownSecret, LEAST_SEARCHED } from './bundle-cleaning.ts';
 import { collectEmbedded, factsOf } from './bundle-embedded.ts';
+import { codeOf, messageOf } from '../shared/domain/thrown.ts';
 import { isSecret, secretsOf } from './bundle-secrets.ts';
 import { argumentsOrUsage, exitWith } from './command.ts';
 import { operatorPlace, type OperatorPlace, parseOperatorArguments } from './operator-arguments.ts';
@@ -41,15 +42,20 @@ async function main(): Promise<number> {
     process.stdout.write(`${JSON.stringify(await factsOf(args.place, process.env), null, 2)}\n`);
     return 0;
   }
+  const output = args.what === 'embedded' ? newFile(args.output) : undefined;
   const directory = mkdtempSync(join(tmpdir(), 'holdfast-bundle-'));
   try {
-    if (args.what === 'clean') {
+    if (output === undefined) {
       tar(['-xf', '-', '-C', directory], await buffer(process.stdin));
       process.stdout.write(cleanedArchive(directory, []));
       return 0;
     }
     const secrets = await collectEmbedded(directory, args.place, home);
-    writeFileSync(args.output, cleanedArchive(directory, secrets), { mode: 0o600, flag: 'wx' });
+    writeFileSync(output, cleanedArchive(directory, secrets));
+  } catch (error) {
+    // Nothing, or a part: the disk may be full.
+    if (output !== undefined) rmSync(args.output, { force: true });
+    throw error;
   } finally {
     rmSync(directory, { recursive: true, force: true });
   }
@@ -59,6 +65,19 @@ async function main(): Promise<number> {
   return 0;
 }
 
+/** Before anything is collected, and never what is there already or what a link leads to. */
+function newFile(path: string): number {
+  try {
+    return openSync(path, 'wx', 0o600);
+  } catch (error) {
+    throw new StackError(
+      codeOf(error) === 'EEXIST' ? `${path} is there already.` : `${path} cannot be written (${messageOf(error)}).`,
+      'give another --output FILE',
+      error,
+    );
+  }
+}
+
 function readArguments(): BundleArguments | 'help' {
   const { values, positionals } = parseOperatorArguments(process.argv.slice(2), {
     output: { type: 'string' },
@@ -66,6 +85,7 @@ function readArguments(): BundleArguments | 'help' {
     facts: { type: 'boolean' },
   });
   if (values['help'] === true) return 'help';
+  if (values['output'] === '') throw new UsageError('--output has no value');
   if (positionals[0] !== undefined) throw new UsageError(`${positionals[0]}: nothing is expected here`);
   const here = { home, cwd: process.cwd(), environment: process.env };
   const stamp = new Date().toISOString().replaceAll(/[-:]|\.\d+/g, '');
@@ -109,7 +129,9 @@ function settingsSecrets(directory: string): KnownSecret[] {
   return filesIn(directory)
     .filter((file) => file.startsWith(`${SETTINGS_DIRECTORY}/`))
     .flatMap((file) => {
-      const { values } = parseEnvFile(readFileSync(join(directory, file), 'utf8'));
+      // Compose takes `NAME: value` as well.
+      const written = readFileSync(join(directory, file), 'utf8').replaceAll(/^(\s*(?:export\s+)?\w+\s*):/gm, '$1=');
+      const { values } = parseEnvFile(written);
       const shown = Object.entries(values).map(
         ([name, value]) => `${name}=${isSecret(name, value) && value !== '' ? '***' : value}`,
       );

@@ -152,9 +152,11 @@ describe('the program that cleans a bundle', () => {
     mkdirSync(join(raw, 'settings'), { recursive: true });
     mkdirSync(join(raw, 'logs'));
     const quoted = (text: string): string => `"${text.replaceAll(/["$\\]/g, String.raw`\$&`)}"`;
+    // As Compose reads it.
+    const assigned = ['=', ': ', ' = '];
     writeFileSync(
       join(raw, 'settings/env'),
-      `SERVER_ADDRESS=cot.example.org\n${canaries.map(([name, text]) => `${name}=${quoted(text)}`).join('\n')}\n`,
+      `SERVER_ADDRESS=cot.example.org\n${canaries.map(([name, text], index) => `${name}${assigned[index % 3] ?? ''}${quoted(text)}`).join('\n')}\n`,
     );
     writeFileSync(join(raw, 'logs/core.log'), canaries.flatMap(([, text]) => formsOf(text)).join('\n'));
     writeFileSync(

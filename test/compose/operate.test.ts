@@ -11,6 +11,7 @@ import {
   readFileSync,
   rmSync,
   statSync,
+  symlinkSync,
   writeFileSync,
 } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -102,6 +103,7 @@ describe('every script for operators', () => {
     ['rotate-secrets.sh', ['AUDIT_KEY']],
     ['rotate-secrets.sh', ['IDENTITY_BOOTSTRAP_TOKEN', 'SESSION_KEY']],
     ['support-bundle.sh', ['more']],
+    ['support-bundle.sh', ['--output=']],
     ['renew-ca.sh', ['more']],
   ])('%s refuses %j as a command line', (script, args) => {
     lay();
@@ -349,6 +351,26 @@ describe('the others', () => {
       code: 1,
       output: expect.stringContaining('is there already'),
     });
+  });
+
+  it('support-bundle.sh says before it collects that it cannot write there, and touches nothing that is there', () => {
+    lay();
+    const link = join(home, 'link.tar.gz');
+    symlinkSync(join(home, 'nowhere'), link);
+    for (const [output, says] of [
+      [link, 'is there already'],
+      [join(home, 'none/bundle.tar.gz'), 'cannot be written'],
+    ] as const)
+      expect(run('support-bundle.sh', ['--output', output])).toMatchObject({
+        code: 1,
+        output: expect.stringMatching(new RegExp(`^${output} ${says}\\.\n  Remedy: give another --output FILE`)),
+      });
+    expect(docker.calls().filter((call) => call.includes('logs'))).toEqual([]);
+    const other = join(home, 'bundle.tar.gz.new');
+    writeFileSync(other, 'mine');
+    lay({ 'run --rm -i *support-bundle.js --clean': { does: 'cat >/dev/null', says: 'an archive' } });
+    expect(run('support-bundle.sh', ['--output', join(home, 'bundle.tar.gz')]).code).toBe(0);
+    expect(readFileSync(other, 'utf8')).toBe('mine');
   });
 
   it('support-bundle.sh writes nothing that could not be cleaned', () => {

@@ -118,6 +118,14 @@ describe('a running stack', () => {
     const output = join(dirname(stack.data), 'bundle.tar.gz');
     expect(await script('support-bundle.sh', '--output', output)).toMatchObject({ code: 0 });
     expect(statSync(output).mode & 0o777).toBe(0o600);
+    expect(await script('support-bundle.sh', '--output', output)).toMatchObject({
+      code: 1,
+      output: expect.stringMatching(/is there already\.\n {2}Remedy: give another --output FILE/),
+    });
+    expect(await script('support-bundle.sh', '--output', '/dev/null/none')).toMatchObject({
+      code: 1,
+      output: expect.stringMatching(/cannot be written \(ENOTDIR.*\n {2}Remedy: give another --output FILE/),
+    });
     const out = join(dirname(stack.data), 'bundle');
     mkdirSync(out);
     spawnSync('tar', ['-C', out, '-xzf', output]);
