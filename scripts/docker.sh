@@ -146,6 +146,12 @@ filled_in() { # FILE, KIND (template or own)
   done
 }
 
+# One at a time changes .env or the releases, until it has ended.
+take_turn() {
+  exec 9<.
+  flock -n 9 2>/dev/null || refuse 1 'Another set-up, rotation or new password is under way here.' 'wait until it has ended (this needs flock of util-linux)'
+}
+
 write_env() { # SOURCE KIND TARGET
   local source=$1 kind=$2 target=$3 text draft owner
   # Whole or not at all; the point keeps empty lines at the end.

@@ -1,6 +1,7 @@
 // How a start shows itself: lines on a terminal, or messages to the launcher of a detached start.
 
 import { explainFileError, StackError } from '../compose/embedded/stack-error.ts';
+import { codeOf } from '../shared/domain/thrown.ts';
 import { AppError } from '../shared/domain/app-error.ts';
 import type { Progress } from './supervisor.ts';
 
@@ -38,9 +39,17 @@ export function messageProgress(send: (message: Message) => void): Progress {
   };
 }
 
+/** In words, when the file system is what failed; of a write it does not say where. */
+function explained(cause: unknown): unknown {
+  if (!(cause instanceof Error)) return cause;
+  if ('path' in cause) return explainFileError(cause, String(cause.path));
+  if (codeOf(cause) !== 'ENOSPC' && codeOf(cause) !== 'EDQUOT') return cause;
+  return new StackError(`A disk is full (${cause.message}).`, 'free some space; df -h shows which disk it is', cause);
+}
+
 /** A failure as a person reads it. */
 export function failureText(cause: unknown): string {
-  const error = cause instanceof Error && 'path' in cause ? explainFileError(cause, String(cause.path)) : cause;
+  const error = explained(cause);
   if (error instanceof StackError) return `${error.message}\n  Remedy: ${error.remedy}\n`;
   if (error instanceof AppError) return `${error.message}\n`;
   return `Unexpected failure: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}\n`;

@@ -65,10 +65,9 @@ check_room() { # DIRECTORY BYTES WHAT-FOR
       'free some space (docker system df shows what Docker holds), then run this again'
 }
 
-# One set-up at a time; what an earlier one left, which was ended, goes.
+# What an earlier set-up left, which was ended, goes.
 take_releases() {
-  exec 9<.
-  flock -n 9 2>/dev/null || refuse 1 'Another set-up is running here.' 'wait until it has ended (this needs flock of util-linux)'
+  take_turn
   remove_staging
 }
 

@@ -70,10 +70,12 @@ quoted() { # VALUE
 
 # First into .env: were it last, a crash in between would have the next start set the old one again.
 write_settings() {
-  kept=$(mktemp "$env_file.XXXXXX") || refuse 1 "Nothing can be written beside $env_file." 'run this as its owner, on a disk with room'
-  cp -p "$env_file" "$kept"
+  take_turn
+  kept=$(mktemp "$env_file.XXXXXX" 2>/dev/null) || refuse 1 "Nothing can be written beside $env_file." 'run this as its owner, on a disk with room'
+  trap 'rm -f "$kept"' EXIT
+  cp -p "$env_file" "$kept" 2>/dev/null || refuse 1 "$env_file could not be copied; nothing was changed." 'see that the disk has room, then run this again'
   replace CORE_WEBADMIN_PASSWORD "$(quoted "$password")"
-  write_env "$env_file" own "$env_file"
+  (write_env "$env_file" own "$env_file")
   trap 'mv -f "$kept" "$env_file"' EXIT
 }
 

@@ -79,14 +79,15 @@ choose_names() { # NAMES
 
 # Both are whole at every moment: until .env is replaced nothing has happened, afterwards any start carries it on.
 rotate() {
-  local name draft before
+  local name before
   before=$env_file$BEFORE_ROTATION$(date -u +%Y%m%dT%H%M%SZ)
   umask 077
-  draft=$(mktemp "$env_file.XXXXXX") || refuse 1 "Nothing can be written beside $env_file." 'run this as its owner, on a disk with room'
-  { cp -p "$env_file" "$draft" && chmod 600 "$draft" && sync "$draft" && mv -f "$draft" "$before"; } ||
+  draft=$(mktemp "$env_file.XXXXXX" 2>/dev/null) || refuse 1 "Nothing can be written beside $env_file." 'run this as its owner, on a disk with room'
+  trap 'rm -f "$draft"' EXIT
+  { cp -p "$env_file" "$draft" && chmod 600 "$draft" && sync "$draft" && mv -f "$draft" "$before"; } 2>/dev/null ||
     refuse 1 "$env_file could not be copied; nothing was changed." 'see that the disk has room, then run this again'
   for name in "${chosen[@]}"; do replace "$name" "$(random_secret)"; done
-  write_env "$env_file" own "$env_file"
+  (write_env "$env_file" own "$env_file")
   printf 'New values in %s for %s\nWhat it was before is in %s until the stack has proven itself.\n' "$env_file" "$(names_wanted)" "$before"
   [[ " ${chosen[*]} " != *' SESSION_KEY '* ]] || printf 'Everybody has to sign in again, and API tokens are to be made anew.\n'
 }
@@ -109,6 +110,7 @@ fi
 check_docker
 check_names "$@"
 docker_answers || refuse 1 'Docker does not answer this account.' 'start it, or put sudo before this; docker version says what is the matter'
+take_turn
 forget_unbegun
 if [ -n "$(kept_rotations)" ]; then
   printf 'An earlier rotation is not complete yet; it is finished now, and no other one begun.\n'
@@ -117,7 +119,7 @@ else
   [ ${#chosen[@]} -gt 0 ] || refuse 1 'No secret that could be rotated is set in .env.' 'see ./scripts/rotate-secrets.sh --help'
   rotate
 fi
-if ! ./scripts/start.sh --no-dns-check; then
+if ! ./scripts/start.sh --no-dns-check 9<&-; then
   refuse 1 'The rotation is not complete: the stack has not proven itself with the new secrets.' \
     "put right what start.sh says and call ./scripts/start.sh again; to go back: mv '$(kept_rotations | tail -n 1)' '$env_file' and ./scripts/start.sh"
 fi

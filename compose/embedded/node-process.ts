@@ -83,7 +83,7 @@ export function tellSupervisor(message: { kind: string }): void {
 
 /** For a program that has just begun to heed `disconnect`: a supervisor that was killed before is gone as well. */
 export function heedLostSupervisor(): void {
-  if (process.connected === false) process.emit('disconnect');
+  if (process.send !== undefined && !process.connected) process.emit('disconnect');
 }
 
 /** Whether somebody answers there as wanted. */

@@ -1,25 +1,15 @@
 // The scripts for operators on the stack in containers, with a `docker` that the test has laid out: what they ask of it, what they
 // write, what they refuse; and that no password is in any argument.
 
-import { spawnSync } from 'node:child_process';
-import {
-  cpSync,
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  statSync,
-  symlinkSync,
-  writeFileSync,
-} from 'node:fs';
-import { tmpdir } from 'node:os';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { NEVER_ROTATED, ROTATED } from '../../scripts/rotation.ts';
 import { parseEnvFile } from '../../shared/config/env-file.ts';
-import { type Answers, DockerProgram } from '../fakes/docker-program.ts';
+import type { Answers, DockerProgram } from '../fakes/docker-program.ts';
+import { OperatorScripts, type ScriptAnswer } from '../fakes/operator-scripts.ts';
 
 const REPOSITORY = resolve(import.meta.dirname, '../..');
 const LIGHT = 'compose/compose.yaml:compose/compose.light.yaml';
@@ -34,42 +24,19 @@ AUDIT_KEY=OldAuditKey
 LDAP_BIND_PASSWORD=
 `;
 
+let scripts: OperatorScripts;
 let home: string;
 let docker: DockerProgram;
 
 beforeEach(() => {
-  home = mkdtempSync(join(tmpdir(), 'holdfast-operate-'));
-  mkdirSync(join(home, 'compose'));
-  for (const name of ['scripts', 'compose/program.yaml'])
-    cpSync(join(REPOSITORY, name), join(home, name), { recursive: true });
-  writeFileSync(join(home, '.env'), ENV, { mode: 0o600 });
-  docker = new DockerProgram(join(home, 'programs'));
+  scripts = new OperatorScripts(ENV);
+  ({ home, docker } = scripts);
 });
-afterEach(() => rmSync(home, { recursive: true, force: true }));
+afterEach(() => scripts.remove());
 
-function lay(different: Answers = {}): void {
-  const usual: Answers = {
-    'compose version --short': { says: '2.26.1\n' },
-    'compose ps --quiet --status running management': { says: 'id\n' },
-    'compose config': { says: 'name: holdfast\n' },
-  };
-  docker.lay({ ...different, ...Object.fromEntries(Object.entries(usual).filter(([name]) => !(name in different))) });
-}
-
-function run(
-  script: string,
-  args: readonly string[] = [],
-  input = '',
-): { code: number | null; output: string; stdout: string } {
-  const { status, stdout, stderr } = spawnSync(join(home, 'scripts', script), [...args], {
-    cwd: tmpdir(),
-    encoding: 'utf8',
-    input,
-    env: { PATH: `${docker.directory}:${process.env['PATH'] ?? ''}`, HOME: home },
-  });
-  return { code: status, output: stdout + stderr, stdout };
-}
-
+const lay = (different?: Answers): void => scripts.lay(different);
+const run = (script: string, args?: readonly string[], input?: string): ScriptAnswer =>
+  scripts.run(script, args, input);
 const env = (): Record<string, string> => parseEnvFile(readFileSync(join(home, '.env'), 'utf8')).values;
 const beside = (): string[] => readdirSync(home).filter((name) => name.startsWith('.env.'));
 const executed = (): string[] => docker.calls().filter((call) => call.startsWith('compose exec'));
@@ -185,6 +152,22 @@ describe('reset-password.sh', () => {
     expect(beside()).toEqual([]);
   });
 
+  it('leaves nothing beside .env when that cannot be written', () => {
+    lay();
+    const sync = join(docker.directory, 'sync');
+    writeFileSync(sync, '#!/bin/sh\nexit 1\n', { mode: 0o755 });
+    for (const [script, says] of [
+      ['reset-password.sh', '.env cannot be written; it is as it was.'],
+      ['rotate-secrets.sh', '.env could not be copied; nothing was changed.'],
+    ] as const)
+      expect(run(script, [], `${NEW}\n`)).toMatchObject({
+        code: 1,
+        output: `${says}\n  Remedy: see that the disk has room, then run this again\n`,
+      });
+    expect(readFileSync(join(home, '.env'), 'utf8')).toBe(ENV);
+    expect(beside()).toEqual([]);
+  });
+
   it('does not touch .env for anybody else', () => {
     lay({ [SET]: { does: 'cat >/dev/null' } });
     expect(run('reset-password.sh', ['vera'], `${NEW}\n`).code).toBe(0);
@@ -274,6 +257,26 @@ describe('rotate-secrets.sh', () => {
     expect(beside()).not.toContain('.env.before-rotation-20260101T000000Z');
   });
 
+  it('waits for nobody: one script at a time changes .env', async () => {
+    lay();
+    startEnds(0);
+    const other = spawn('flock', ['-n', home, 'sh', '-c', 'echo begun; cat'], { stdio: ['pipe', 'pipe', 'inherit'] });
+    await once(other.stdout, 'data');
+    for (const [script, args] of [
+      ['rotate-secrets.sh', []],
+      ['reset-password.sh', ['--generate']],
+    ] as const)
+      expect(run(script, args)).toMatchObject({
+        code: 1,
+        output: expect.stringMatching(/^Another .* is under way here\.\n {2}Remedy: wait/),
+      });
+    expect(readFileSync(join(home, '.env'), 'utf8')).toBe(ENV);
+    expect(beside()).toEqual([]);
+    other.stdin.end();
+    await once(other, 'exit');
+    expect(run('rotate-secrets.sh').code).toBe(0);
+  });
+
   it('says how to go back when the stack does not prove itself, and keeps both files', () => {
     lay();
     startEnds(1);
@@ -320,63 +323,5 @@ describe('the others', () => {
       output: expect.stringMatching(/CA of a TAK Server release is not renewed here[\s\S]*Remedy/),
     });
     expect(docker.calls().filter((call) => call.startsWith('compose run'))).toEqual([]);
-  });
-
-  it('support-bundle.sh hands everything to the cleaning program, and writes what comes back for its owner alone', () => {
-    lay({
-      'compose config --services': { says: 'core\nmanagement\n' },
-      'compose ps --all --quiet': { says: 'id-1\n' },
-      'run --rm -i *support-bundle.js --clean': {
-        does: 'mkdir "$FAKE/came"; tar -xf - -C "$FAKE/came"',
-        says: 'an archive',
-      },
-    });
-    const output = join(home, 'bundle.tar.gz');
-    expect(run('support-bundle.sh', ['--output', output]).code).toBe(0);
-    expect([readFileSync(output, 'utf8'), statSync(output).mode & 0o777]).toEqual(['an archive', 0o600]);
-    const came = readdirSync(join(docker.directory, 'came'), { recursive: true, encoding: 'utf8' }).toSorted();
-    expect(came).toEqual([
-      'config.yaml',
-      'containers.txt',
-      'facts.json',
-      'logs',
-      'logs/core.log',
-      'logs/management.log',
-      'machine.txt',
-      'settings',
-      'settings/env',
-      'versions.txt',
-    ]);
-    expect(run('support-bundle.sh', ['--output', output])).toMatchObject({
-      code: 1,
-      output: expect.stringContaining('is there already'),
-    });
-  });
-
-  it('support-bundle.sh says before it collects that it cannot write there, and touches nothing that is there', () => {
-    lay();
-    const link = join(home, 'link.tar.gz');
-    symlinkSync(join(home, 'nowhere'), link);
-    for (const [output, says] of [
-      [link, 'is there already'],
-      [join(home, 'none/bundle.tar.gz'), 'cannot be written'],
-    ] as const)
-      expect(run('support-bundle.sh', ['--output', output])).toMatchObject({
-        code: 1,
-        output: expect.stringMatching(new RegExp(`^${output} ${says}\\.\n  Remedy: give another --output FILE`)),
-      });
-    expect(docker.calls().filter((call) => call.includes('logs'))).toEqual([]);
-    const other = join(home, 'bundle.tar.gz.new');
-    writeFileSync(other, 'mine');
-    lay({ 'run --rm -i *support-bundle.js --clean': { does: 'cat >/dev/null', says: 'an archive' } });
-    expect(run('support-bundle.sh', ['--output', join(home, 'bundle.tar.gz')]).code).toBe(0);
-    expect(readFileSync(other, 'utf8')).toBe('mine');
-  });
-
-  it('support-bundle.sh writes nothing that could not be cleaned', () => {
-    lay({ 'run --rm -i *support-bundle.js --clean': { does: 'cat >/dev/null', says: 'raw', code: 1 } });
-    const output = join(home, 'bundle.tar.gz');
-    expect(run('support-bundle.sh', ['--output', output]).code).toBe(1);
-    expect(readdirSync(home).filter((name) => name.startsWith('bundle'))).toEqual([]);
   });
 });
