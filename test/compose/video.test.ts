@@ -1,0 +1,38 @@
+// The video relay's own configuration, against the facts of MediaMTX 1.19: what it opens when nobody says otherwise.
+
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { parse } from 'yaml';
+import { COMPOSE_DIRECTORY } from '../fakes/compose.ts';
+
+interface User {
+  user: string;
+  pass: string;
+  permissions: { action: string; path?: string }[];
+}
+
+// As it is read there: no and yes are no text.
+const written = parse(readFileSync(join(COMPOSE_DIRECTORY, 'video/mediamtx.yml'), 'utf8'), {
+  version: '1.1',
+}) as Record<string, unknown> & { authInternalUsers: User[] };
+
+/** Every server in it. But for the first four, each is on when the file says nothing. */
+const SERVERS = ['api', 'metrics', 'pprof', 'playback', 'rtsp', 'rtmp', 'hls', 'webrtc', 'srt', 'moq'];
+
+describe('the video relay', () => {
+  it('says of every server in it whether it runs', () => {
+    const said = SERVERS.filter((name) => typeof written[name] === 'boolean');
+    expect(said).toEqual(SERVERS);
+    expect(said.filter((name) => written[name])).toEqual(['rtsp', 'rtmp', 'hls', 'webrtc']);
+  });
+
+  it('knows one who publishes and one who reads, and nobody without a password', () => {
+    expect(written['authMethod']).toBe('internal');
+    expect(written.authInternalUsers.map(({ user, permissions }) => [user, permissions])).toEqual([
+      ['publish', [{ action: 'publish' }]],
+      ['read', [{ action: 'read' }]],
+    ]);
+    for (const { pass } of written.authInternalUsers) expect(pass).toMatch(/^sha256:[A-Za-z0-9+/]{43}=$/);
+  });
+});
