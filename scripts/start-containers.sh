@@ -172,7 +172,7 @@ check_settings() {
     said=$(docker compose build --quiet management 2>&1) || refuse 1 "The image $image could not be built:"$'\n'"$(printf '%s' "$said" | tail -n "$LAST_WORDS")" \
       'read the lines above; a package registry must be reachable for the first build'
   fi
-  if ! said=$(docker compose config --format json management | docker run --rm -i --network none --read-only --cap-drop ALL \
+  if ! said=$(docker compose config --format json | docker run --rm -i --network none --read-only --cap-drop ALL \
     --security-opt no-new-privileges --entrypoint node "$image" /app/dist/preflight.js --of-compose 2>&1); then
     if [[ $said == *"Cannot find module"* ]]; then
       problem "The image $image is of an older Holdfast." 'run ./scripts/setup.sh, which builds it anew'

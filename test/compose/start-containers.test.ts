@@ -44,7 +44,7 @@ afterEach(() => {
 function lay(different: Answers = {}): void {
   const usual: Answers = {
     'compose version --short': { says: '2.26.1\n' },
-    'compose config --format json management': { says: '{}' },
+    'compose config --format json': { says: '{}' },
     'compose config': { says: CONFIG },
     'image inspect *': {},
     'run --rm -i *preflight.js --of-compose': { does: 'cat >/dev/null' },

@@ -1,0 +1,58 @@
+// What start.sh has judged before it starts anything: every secret of .env, whichever container takes it and by which name.
+
+import { spawnSync } from 'node:child_process';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { SETTING_NAMES, SETTINGS } from '../../shared/config/settings.ts';
+import { composeObstacle, ComposeRoot, REPOSITORY } from '../fakes/compose.ts';
+
+const obstacle = composeObstacle();
+const SECRETS = SETTING_NAMES.filter((name) => SETTINGS[name].example === 'generated' || name === 'IDENTITY_TOKEN');
+/** In containers the layer `dev` alone has the flow engine ask for it. */
+const OF_DEVELOPMENT = 'FLOWS_PASSWORD';
+/** authentik's, which the light stack has not. */
+const OF_PRODUCTION = ['IDENTITY_BOOTSTRAP_TOKEN', 'IDENTITY_ADMIN_PASSWORD'];
+/** Long enough for every rule but the one that nobody else may know it. */
+const PUBLISHED = 'changeme-changeme-changeme-12345';
+
+let root: ComposeRoot;
+
+/** The settings that the program complains of. */
+function refused(layers: readonly string[]): string[] {
+  const config = JSON.stringify(root.config(layers));
+  const program = join(REPOSITORY, 'scripts/preflight.ts');
+  const asked = spawnSync(process.execPath, [program, '--of-compose'], { encoding: 'utf8', input: config });
+  expect([asked.status, asked.stdout]).toEqual([asked.stderr === '' ? 0 : 1, '']);
+  expect(asked.stderr).not.toContain(PUBLISHED);
+  return [...asked.stderr.matchAll(/^ *([A-Z_]+)=\*\*\*: is the text of an example/gm)].map(([, name = '']) => name);
+}
+
+describe.skipIf(obstacle !== undefined)(obstacle ?? 'the preflight of a stack in containers', () => {
+  beforeAll(() => {
+    root = new ComposeRoot();
+    const { status, stderr } = root.setUp(['--light', '--address', 'cot.example.org']);
+    if (status !== 0) throw new Error(stderr);
+    root.writeEnv(
+      `${root.readEnv()}\nIDENTITY_BOOTSTRAP_TOKEN=${'b'.repeat(32)}\nIDENTITY_ADMIN_PASSWORD=akadmin-of-ours\n`,
+    );
+  });
+  afterAll(() => root.remove());
+
+  it('lets pass what set-up has made', () => {
+    expect([refused(['base', 'light']), refused(['base', 'dev'])]).toEqual([[], []]);
+  });
+
+  it('refuses each secret that others could know', () => {
+    const before = root.readEnv();
+    const published = SECRETS.map((name) => `${name}=${PUBLISHED}`);
+    root.writeEnv([before, ...published].join('\n'));
+    try {
+      const base = SECRETS.filter((name) => name !== OF_DEVELOPMENT).toSorted();
+      expect(refused(['base']).toSorted()).toEqual(base);
+      expect(refused(['base', 'dev']).toSorted()).toEqual(SECRETS.toSorted());
+      expect(refused(['base', 'light']).toSorted()).toEqual(base.filter((name) => !OF_PRODUCTION.includes(name)));
+    } finally {
+      root.writeEnv(before);
+    }
+  });
+});
