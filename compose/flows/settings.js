@@ -9,6 +9,7 @@ const http = require('node:http');
 const { join } = require('node:path');
 
 const TOKEN_HEADER = 'x-holdfast-flows';
+const LET_IN_BY = [TOKEN_HEADER, 'authorization'];
 const COMMS = '/comms';
 const LOOK_EVERY_MS = 5_000;
 const LEVELS = { 10: 'error', 20: 'error', 30: 'warn', 40: 'info', 50: 'debug', 60: 'debug' };
@@ -86,8 +87,11 @@ http.createServer = (...order) => {
 function letIn(request, response, next) {
   if (!isProxied(request) && !hasPassword(request))
     return response.set('WWW-Authenticate', 'Basic realm="flows"').sendStatus(401);
-  for (const name of [TOKEN_HEADER, 'authorization']) delete request.headers[name];
-  request.rawHeaders = [];
+  const { headers, rawHeaders } = request;
+  for (const name of LET_IN_BY) delete headers[name];
+  // Taken out, they would be missed: Node reads others again from this list, by their number.
+  for (let at = 0; at < rawHeaders.length; at += 2)
+    if (LET_IN_BY.includes(rawHeaders[at].toLowerCase())) rawHeaders[at + 1] = '';
   return next();
 }
 
@@ -141,9 +145,10 @@ function say(level, message, more = {}) {
   process.stdout.write(`${JSON.stringify(line)}\n`);
 }
 
+/** An error of a function node is none of this realm's. */
 function textOf(message) {
-  if (message instanceof Error) return message.stack ?? message.message;
-  return typeof message === 'string' ? message : JSON.stringify(message);
+  if (typeof message === 'string') return message;
+  return message?.stack ?? message?.message ?? JSON.stringify(message);
 }
 
 const userDir = process.env.FLOWS_DIR || '/data';

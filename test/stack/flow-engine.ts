@@ -23,6 +23,7 @@ export interface Told {
   events: string[];
   environment: Record<string, string | undefined>;
   headers: Record<string, string>;
+  headersDistinct: Record<string, string[]>;
   rawHeaders: string[];
 }
 
@@ -32,15 +33,24 @@ const COLLECT = `const events = flow.get('events', 'memory') || [];
 flow.set('events', [...events, msg.payload], 'memory');`;
 const TELL = `const names = ${JSON.stringify(ASKED_FOR)};
 const environment = Object.fromEntries(names.map((name) => [name, env.get(name)]));
-const { headers, rawHeaders } = msg.req;
-msg.payload = { events: flow.get('events', 'memory') || [], environment, headers, rawHeaders };
+const { headers, headersDistinct, rawHeaders } = msg.req;
+msg.payload = { events: flow.get('events', 'memory') || [], environment, headers, headersDistinct, rawHeaders };
 return msg;`;
 
-/** The flow of a new engine (a node without a place on the tab would be no node of it), which besides answers `GET /told`, sends what `POST /say` brings, and has a WebSocket at /live. */
+/** The flow of a new engine (a node without a place on the tab would be no node of it), which besides answers `GET /told`, sends what `POST /say` brings, fails after `GET /fail`, and has a WebSocket at /live. */
 export function withTelling(flow: FlowNode[]): FlowNode[] {
   const z = flow.find(({ type }) => type === 'tab')?.id ?? '';
   const code = (id: string, func: string, wires: string[][]): FlowNode => ({
-    ...{ id, type: 'function', z, x: 9, y: 9, name: id, func, outputs: wires.length, libs: [], wires },
+    id,
+    type: 'function',
+    z,
+    x: 9,
+    y: 9,
+    name: id,
+    func,
+    outputs: wires.length,
+    libs: [],
+    wires,
   });
   return [
     ...flow.map((node) => (node.id === 'holdfast-split' ? { ...node, wires: [['t-collect']] } : node)),
@@ -71,6 +81,19 @@ export function withTelling(flow: FlowNode[]): FlowNode[] {
       upload: false,
       wires: [['t-xml']],
     },
+    {
+      id: 't-fail',
+      type: 'http in',
+      z,
+      x: 9,
+      y: 9,
+      name: '',
+      url: '/fail',
+      method: 'get',
+      upload: false,
+      wires: [['t-throw']],
+    },
+    code('t-throw', "node.send(msg); throw new Error('this flow has failed');", [['t-answer']]),
     code('t-xml', 'return [{ payload: msg.payload.xml }, msg];', [['holdfast-send'], ['t-answer']]),
     { id: 't-listener', type: 'websocket-listener', path: '/live', wholemsg: 'false' },
     { id: 't-live', type: 'websocket in', z, x: 9, y: 9, name: '', server: 't-listener', client: '', wires: [[]] },

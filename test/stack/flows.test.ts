@@ -75,15 +75,23 @@ describe.skipIf(flowsMissing !== undefined)(flowsMissing ?? 'the flow engine of 
   });
 
   it('shows flows the role in the database, and no secret of its own or of the stack', async () => {
-    const { environment, headers, rawHeaders } = await told();
+    const { environment, headers, headersDistinct, rawHeaders } = await told();
     expect(ASKED_FOR).toContain('FLOWS_TOKEN');
     expect(environment).toEqual({ PGUSER: 'holdfast_flows' });
-    expect([headers['authorization'], rawHeaders]).toEqual([undefined, []]);
+    expect(headers['authorization']).toBeUndefined();
+    expect(rawHeaders.map((each) => each.toLowerCase())).toContain('host');
+    expect(JSON.stringify([headers, headersDistinct, rawHeaders])).not.toContain('Basic');
     const place = `/proc/${stack.pid('flows')}`;
     const seen = ['environ', 'cmdline'].map((name) => readFileSync(`${place}/${name}`, 'latin1')).join('\0');
     const { FLOWS_DB_PASSWORD: own, ...others } = secretsOf(stack);
     expect(seen).toContain(`PGPASSWORD=${own}`);
     expect(Object.keys(others).filter((name) => seen.includes(others[name] ?? ''))).toEqual([]);
+  });
+
+  it('says in its log what a flow has failed with', async () => {
+    expect(await statusOf('fail', basic())).toBe(200);
+    const file = join(stack.data, 'logs/flows.log');
+    await eventually('the log has it', () => readFileSync(file, 'utf8').includes('this flow has failed'), 10_000);
   });
 
   it('hears and says what happens, as svc_nodered, in the groups of that account', async () => {
