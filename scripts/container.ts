@@ -1,8 +1,6 @@
 // What our image runs: `container.js ROLE`. Makes of the environment what a supervisor would hand over, takes every secret out of
 // it, and goes on as the program of that role; the database becomes PostgreSQL itself.
 
-// Before anything else of TLS: Node 24 leaves createSecureContext undefined when its inner parts are loaded first.
-import 'node:tls';
 import { resolve } from 'node:path';
 import { become, LOCKED_VARIABLE, preparedServer, underLock } from '../compose/containers/database.ts';
 import { behaveAsFirst } from '../compose/containers/first-process.ts';

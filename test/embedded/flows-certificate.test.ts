@@ -1,5 +1,6 @@
 // What the flow engine is given of the certificates that management keeps: the right one, whole, and only when it is another.
 
+import { execFileSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -98,3 +99,15 @@ it('follows what management keeps, and says once that there is no CA yet', async
     stop();
   }
 }, 60_000);
+
+it('leaves the TLS of the process as it is, when it is the first to read a certificate', async () => {
+  keep(await pki.client('svc_nodered'));
+  const module = join(import.meta.dirname, '../../compose/embedded/flows/flows-certificate.ts');
+  const program = `
+    const { giveToFlows } = await import(${JSON.stringify(module)});
+    giveToFlows(${JSON.stringify({ core, directory, mode: 0o640 })}, new Date());
+    const { createSecureContext } = await import('node:tls');
+    console.log(typeof createSecureContext);`;
+  const said = execFileSync(process.execPath, ['--input-type=module', '--eval', program], { encoding: 'utf8' });
+  expect([said, given()]).toEqual(['function\n', expect.stringContaining('BEGIN CERTIFICATE')]);
+});
