@@ -102,7 +102,7 @@ set_password
 if [ -n "$kept" ]; then
   trap - EXIT
   rm -f "$kept"
-  docker compose up -d --no-deps --no-build management >/dev/null 2>&1 ||
+  docker compose up -d --no-deps --no-build --wait --wait-timeout 120 management >/dev/null 2>&1 ||
     printf 'CORE_WEBADMIN_PASSWORD in .env is the new one; ./scripts/start.sh gives it to management, too.\n' >&2
 fi
 [ "$generate" = no ] || printf '%s\n' "$password"

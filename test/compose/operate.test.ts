@@ -137,7 +137,7 @@ describe('reset-password.sh', () => {
       'compose exec -T management node /app/dist/reset-password.js webadmin --settings-written',
     ]);
     expect(docker.calls().join('\n')).not.toContain('new" pass');
-    expect(docker.calls()).toContain('compose up -d --no-deps --no-build management');
+    expect(docker.calls()).toContain('compose up -d --no-deps --no-build --wait --wait-timeout 120 management');
     expect(statSync(join(home, '.env')).mode & 0o777).toBe(0o600);
     expect(beside()).toEqual([]);
   });
