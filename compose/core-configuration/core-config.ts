@@ -38,6 +38,7 @@ const FILES = {
   ca: '/opt/tak/certs/files/ca',
 } as const;
 const STREAMING_PORT = '8089';
+const STREAMING_NAME = 'stdssl';
 const ADMIN_PORT = '8443';
 const ENROLLMENT_PORT = '8446';
 const VALIDITY_DAYS = '365';
@@ -68,11 +69,16 @@ export function patchCoreConfig(
 
 function patchNetwork(document: ConfigurationDocument, network: Element, fresh: boolean): void {
   const inputs = childrenOf(network, 'input');
+  const [filter] = childrenOf(network, 'filter');
   const input =
     inputs.find((each) => each.getAttribute('port') === STREAMING_PORT) ??
-    insertChild(document, network, 'input', firstElement(network));
+    insertChild(document, network, 'input', firstElement(network, filter));
+  const isNameTaken = inputs.some((each) => each !== input && each.getAttribute('_name') === STREAMING_NAME);
   setAttributes(document, input, {
-    ...(input.getAttribute('_name') === null ? { _name: 'stdssl' } : {}),
+    // The core does not start with two inputs of one name.
+    ...(input.getAttribute('_name') === null
+      ? { _name: isNameTaken ? STREAMING_NAME + STREAMING_PORT : STREAMING_NAME }
+      : {}),
     protocol: 'tls',
     port: STREAMING_PORT,
     auth: 'x509',
@@ -245,8 +251,10 @@ function drop(document: ConfigurationDocument, element: Element, words: string):
   document.said.push(words);
 }
 
-function firstElement(parent: Element): Node | null {
-  return Array.from(parent.childNodes).find(({ nodeType, ELEMENT_NODE }) => nodeType === ELEMENT_NODE) ?? null;
+/** The first one, or the first one but `other`. */
+function firstElement(parent: Element, other?: Element): Node | null {
+  const isElement = (node: Node): boolean => node.nodeType === node.ELEMENT_NODE && node !== other;
+  return Array.from(parent.childNodes).find(isElement) ?? null;
 }
 
 function isBehind(element: Element, other: Element): boolean {

@@ -220,6 +220,31 @@ describe('the example of a release', () => {
     ]);
   });
 
+  it('keeps the order that its schema asks for: a filter, inputs, feeds, connectors, the announcement', () => {
+    const own = example
+      .replace(/<input _name="stdssl"[^>]*>/, '<filter/><datafeed _name="f" protocol="tls" port="8090"/>')
+      .replaceAll(/<connector [^>]*>/g, '')
+      .replace('</network>', '<announce enable="false"/></network>');
+    const { root } = parseXml(patch(own).text);
+    expect(elementsAt(root, 'network').flatMap(({ elements }) => elements.map(({ name }) => name))).toEqual([
+      'filter',
+      'input',
+      'datafeed',
+      'connector',
+      'connector',
+      'announce',
+    ]);
+  });
+
+  it('gives no two inputs the same name, with which the core would not start', () => {
+    const own = example.replace('port="8089"', 'port="8090"');
+    const { root } = parseXml(patch(own).text);
+    expect(elementsAt(root, 'network', 'input').map((each) => attributesOf(each)['_name'])).toEqual([
+      'stdssl8089',
+      'stdssl',
+    ]);
+  });
+
   it('gets a group name that is cut out of the whole name of a group, however its attribute is written', () => {
     const { root } = parseXml(patch(example, true).text);
     const pattern = attributesOf(elementsAt(root, 'auth', 'ldap')[0])['groupNameExtractorRegex'] ?? '';
