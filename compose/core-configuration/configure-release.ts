@@ -122,8 +122,18 @@ function look(wanted: WantedRelease): { problems: { message: string; remedy: str
     'mend the file, or move it away: it is made anew then and knows svc_api alone',
   );
   attempt(() => readReleaseAuthority(certificateFiles(directory)), certificateFiles(directory).ca, 'see above');
+  attempt(() => refuseMisread(wanted.ldap.url), directory, 'see above');
   if (problems.length > 0 || configs === undefined || document === undefined) return { problems };
   return { problems, found: { configs, users: document } };
+}
+
+/** The core takes `ldaps` anywhere in the address for TLS, so in the name of a host too, and nobody could sign in. */
+function refuseMisread(url: string): void {
+  if (!/^ldap:.*ldaps/i.test(url)) return;
+  throw new StackError(
+    `The core would speak TLS to ${url}: it looks for the letters ldaps anywhere in the address.`,
+    'set LDAP_URL with another name of that host, its IP address, or ldaps:// and the port of TLS',
+  );
 }
 
 function problemOf(error: unknown, path: string, remedy: string): { message: string; remedy: string } {
