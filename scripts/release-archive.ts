@@ -28,6 +28,9 @@ export interface Limits {
 export const LIMITS: Limits = { entries: 50_000, bytes: 16 * 1024 ** 3 };
 export const AGAIN = 'download the archive again from https://tak.gov; nothing of this one was used';
 
+/** Kept in memory: names, comments and what else the index says of the entries. */
+const MOST_INDEX_BYTES = 64 * 1024 ** 2;
+const LONGEST_QUOTED = 300;
 const ENCRYPTED = 0x41;
 const METHODS = [0, 8];
 const TYPE = 0o170000;
@@ -111,7 +114,8 @@ export class ReleaseArchive {
 }
 
 export function quoted(name: string): string {
-  return JSON.stringify(name).replaceAll(/[\u007f-\u009f\u2028\u2029\ufffd]/g, '?');
+  const shown = name.length > LONGEST_QUOTED ? `${name.slice(0, LONGEST_QUOTED)}...` : name;
+  return JSON.stringify(shown).replaceAll(/[\u007f-\u009f\u2028\u2029\ufffd]/g, '?');
 }
 
 async function refuseOtherKinds(path: string, name: string): Promise<void> {
@@ -144,7 +148,11 @@ async function beginningOf(path: string): Promise<string> {
 async function readEntries(zip: ZipFile, archive: string, limits: Limits): Promise<ArchiveEntry[]> {
   const entries: ArchiveEntry[] = [];
   let bytes = 0;
+  let indexBytes = 0;
   for await (const source of zip.eachEntry()) {
+    indexBytes += source.fileNameLength + source.extraFieldLength + source.fileCommentLength;
+    if (indexBytes > MOST_INDEX_BYTES)
+      throw new StackError(`${archive} has an index of more than ${MOST_INDEX_BYTES} bytes, as no release has.`, AGAIN);
     const entry = asEntry(source, archive);
     bytes += entry.bytes;
     entries.push(entry);

@@ -273,6 +273,14 @@ describe('refused is an archive', { timeout: 30_000 }, () => {
     return bytes;
   }
 
+  it('whose index alone would fill the memory', async () => {
+    const entry = { name: `${TOP}/tak/x`, comment: Buffer.alloc(65_000) };
+    const many = Array.from({ length: 1100 }, (_, index) => ({ ...entry, name: `${entry.name}${index}` }));
+    await expect(ReleaseArchive.open(archive(zipArchive(many)), NAME)).rejects.toThrow(
+      'has an index of more than 67108864 bytes',
+    );
+  });
+
   it('with more entries than any release', async () => {
     const path = archive(zipArchive(['a', 'b', 'c'].map((name) => ({ name: `t/${name}` }))));
     await expect(ReleaseArchive.open(path, NAME, { ...LIMITS, entries: 2 })).rejects.toThrow('more than 2 entries');

@@ -10,6 +10,7 @@ export interface ZipEntry {
   mode?: number;
   /** What the archive says that the entry unpacks to, where that is not its size. */
   claimedSize?: number;
+  comment?: Buffer;
 }
 
 const FILE = 0o100644;
@@ -41,7 +42,7 @@ export function zipArchive(entries: readonly ZipEntry[]): Buffer {
   return Buffer.concat([...parts, directory, end]);
 }
 
-function entryBytes({ name, bytes = '', mode, claimedSize }: ZipEntry, offset: number) {
+function entryBytes({ name, bytes = '', mode, claimedSize, comment = Buffer.alloc(0) }: ZipEntry, offset: number) {
   const plain = Buffer.from(bytes);
   const packed = deflateRawSync(plain);
   const named = Buffer.from(name);
@@ -58,9 +59,10 @@ function entryBytes({ name, bytes = '', mode, claimedSize }: ZipEntry, offset: n
   // The upper half of the outer attributes is the mode of UNIX.
   tail.writeUInt32LE(((mode ?? (name.endsWith('/') ? DIRECTORY : FILE)) << 16) >>> 0, 6);
   tail.writeUInt32LE(offset, 10);
+  tail.writeUInt16LE(comment.length, 0);
   return {
     local: Buffer.concat([word(0x04034b50), shared, named, packed]),
-    central: Buffer.concat([word(0x02014b50), half(MADE_ON_UNIX), shared, tail, named]),
+    central: Buffer.concat([word(0x02014b50), half(MADE_ON_UNIX), shared, tail, named, comment]),
   };
 }
 
