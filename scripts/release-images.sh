@@ -135,7 +135,7 @@ inspect_archive() { # ARCHIVE, CURRENT VERSION or nothing
 unpack_archive() { # ARCHIVE
   [ "${release[unpacked]}" = no ] || return 0
   printf 'Unpacking it ...\n'
-  ask_release_program unpack "$1"
+  ask_release_program unpack "$1" --expected "${release[version]}"
   if [ "$EUID" -eq 0 ]; then chown -R --reference=. "$RELEASES/${release[directory]}"; fi
 }
 

@@ -15,7 +15,7 @@ import { unpackRelease } from './release-unpack.ts';
 import { UsageError } from './start-arguments.ts';
 
 const USAGE = `Usage: release.js inspect ARCHIVE --releases DIR [--current VERSION]
-       release.js unpack ARCHIVE --releases DIR
+       release.js unpack ARCHIVE --releases DIR [--expected VERSION]
        release.js installed VERSION --releases DIR
 `;
 
@@ -24,12 +24,18 @@ interface ReleaseArguments {
   subject: string;
   releases: string;
   current: string | undefined;
+  expected: string | undefined;
 }
 
 function readArguments(): ReleaseArguments | 'help' {
   const { values, positionals } = parseArgs({
     allowPositionals: true,
-    options: { releases: { type: 'string' }, current: { type: 'string' }, help: { type: 'boolean' } },
+    options: {
+      releases: { type: 'string' },
+      current: { type: 'string' },
+      expected: { type: 'string' },
+      help: { type: 'boolean' },
+    },
   });
   if (values.help === true) return 'help';
   const [command, subject, ...more] = positionals;
@@ -37,20 +43,20 @@ function readArguments(): ReleaseArguments | 'help' {
     throw new UsageError(`There is no command ${command ?? '(none)'}.`);
   if (subject === undefined || more.length > 0 || values.releases === undefined)
     throw new UsageError(`${command} needs what it is about, and --releases.`);
-  return { command, subject, releases: values.releases, current: values.current };
+  return { command, subject, releases: values.releases, current: values.current, expected: values.expected };
 }
 
 async function main(): Promise<number> {
   const args = argumentsOrUsage(readArguments, USAGE);
   if (typeof args === 'number') return args;
-  const { subject, releases, current } = args;
+  const { subject, releases, current, expected } = args;
   try {
     answer(
       args.command === 'installed'
         ? installed(subject, releases)
         : await withRelease<Answer>(subject, (archive, release, top) =>
             args.command === 'unpack'
-              ? unpack(archive, release, top, releases)
+              ? unpack(archive, release, top, releases, expected)
               : inspect(archive, release, releases, current),
           ),
     );
@@ -76,7 +82,18 @@ async function inspect(archive: ReleaseArchive, release: Release, releases: stri
   return { ...answerOf(release), bytes: archive.bytes, unpacked: isUnpacked ? 'yes' : 'no' };
 }
 
-async function unpack(archive: ReleaseArchive, release: Release, top: string, releases: string) {
+async function unpack(
+  archive: ReleaseArchive,
+  release: Release,
+  top: string,
+  releases: string,
+  expected = release.version,
+) {
+  if (release.version !== expected)
+    throw new StackError(
+      `${archive.name} was TAK Server ${expected} a moment ago, and is ${release.version} now: somebody has replaced it.`,
+      'run this again, when nobody writes to it',
+    );
   const record = { archive: archive.name, sha256: await archive.sha256(), ...release };
   const told = percentProgress(archive.bytes, process.stderr, () => performance.now());
   const staging = await unpackRelease(archive, top, record, releases, told.to);

@@ -3,7 +3,17 @@
 
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { chownSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import {
+  chownSync,
+  cpSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
@@ -53,6 +63,20 @@ const values = (): Record<string, string> => parseEnvFile(world.readEnv()).value
 const upTo = (version: string): string[] => Object.keys(world.tree('release')).filter((name) => name.includes(version));
 
 describe('the set-up script with a release archive', { timeout: 30_000 }, () => {
+  it('takes no archive that was replaced by another release while it was looked at', () => {
+    const path = join(world.path, 'replaced.zip');
+    cpSync(archive, path);
+    world.stub('df', `cp '${newer}' '${path}'; echo Avail; echo 999999999999`);
+    const before = world.tree();
+    expect(world.run(path, ...ADDRESS)).toMatchObject({
+      status: 1,
+      stderr: expect.stringMatching(
+        /replaced\.zip was TAK Server 5\.7-RELEASE-8 a moment ago, and is 5\.10-RELEASE-1 now: .*\n {2}Remedy: /,
+      ),
+    });
+    expect(world.tree()).toEqual(before);
+  });
+
   it('unpacks it, builds its images and ours over them, and writes .env for the stack of production', () => {
     const { status, stderr, stdout } = world.run(archive, ...ADDRESS);
     expect([status, stderr]).toEqual([0, '']);
@@ -340,7 +364,9 @@ esac`;
       expect(own).toContain('build program');
       const common = `run --rm --network none --read-only --cap-drop ALL --security-opt no-new-privileges --user ${account} --mount type=bind,"source=${world.path}/release",target=/release --mount type=bind,"source=${archive}","target=/archive/${basename(archive)}",readonly --entrypoint node localhost/holdfast:0.1.0 /app/dist/release.js`;
       expect(inspect).toBe(`${common} inspect /archive/${basename(archive)} --releases /release`);
-      expect(unpack).toBe(`${common} unpack /archive/${basename(archive)} --releases /release`);
+      expect(unpack).toBe(
+        `${common} unpack /archive/${basename(archive)} --releases /release --expected 5.7-RELEASE-8`,
+      );
       expect(world.asked().length).toBe(BUILDS + 2);
       expect(readdirSync(join(world.path, 'release'))).toEqual(['5.7-RELEASE-8']);
     },
