@@ -12,6 +12,11 @@ const TOKEN_HEADER = 'x-holdfast-flows';
 const LET_IN_BY = [TOKEN_HEADER, 'authorization'];
 const COMMS = '/comms';
 const LOOK_EVERY_MS = 5_000;
+/** Of every door of Holdfast that takes a password. */
+const FAILURES = 10;
+const COUNTED_MS = 5 * 60_000;
+const LOCKED_MS = 15 * 60_000;
+const MOST_ADDRESSES = 10_000;
 const LEVELS = { 10: 'error', 20: 'error', 30: 'warn', 40: 'info', 50: 'debug', 60: 'debug' };
 
 const { token, credentialKey, password } = secrets();
@@ -48,16 +53,37 @@ function isAdmin(username, given) {
   return password !== '' && username === admin.username && isSame(given, password);
 }
 
-function hasPassword({ headers }) {
+/** Asked once for each request: every failure counts. */
+function hasPassword({ headers, socket }) {
   const [, encoded = ''] = /^Basic +([A-Za-z0-9+/=]+)$/i.exec(headers.authorization ?? '') ?? [];
   const [, username, given] = /^([^:]*):([^]*)$/.exec(Buffer.from(encoded, 'base64').toString()) ?? [];
-  return username !== undefined && isAdmin(username, given);
+  if (username === undefined || isLocked(socket.remoteAddress)) return false;
+  const isRight = isAdmin(username, given);
+  if (!isRight) countFailure(socket.remoteAddress);
+  return isRight;
+}
+
+/** By address: the times of failures that count, the newest last. */
+const failures = new Map();
+
+function isLocked(address) {
+  const times = failures.get(address) ?? [];
+  return times.length >= FAILURES && Date.now() - times.at(-1) < LOCKED_MS;
+}
+
+function countFailure(address) {
+  const now = Date.now();
+  const times = (failures.get(address) ?? []).filter((time) => now - time < COUNTED_MS);
+  failures.delete(address);
+  failures.set(address, [...times, now]);
+  if (failures.size > MOST_ADDRESSES) failures.delete(failures.keys().next().value);
 }
 
 /** The editor and its channel have a sign-in of their own, where there is a password; what flows offer has none. */
 function mayAsk(request, isUpgrade) {
-  if (isProxied(request) || hasPassword(request)) return true;
-  return password !== '' && (!isUpgrade || request.url.split('?')[0] === COMMS);
+  if (isProxied(request)) return true;
+  if (password === '') return false;
+  return !isUpgrade || request.url.split('?')[0] === COMMS || hasPassword(request);
 }
 
 /** In front of the editor, of its API, of what flows offer by HTTP, and of every WebSocket, which no setting guards. */

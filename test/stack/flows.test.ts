@@ -28,7 +28,11 @@ const told = async (): Promise<Told> => (await (await fetch(`${url}told`, { head
 const statusOf = async (path: string, headers: Record<string, string> = {}): Promise<number> =>
   (await fetch(`${url}${path}`, { headers })).status;
 
-async function upgradeOf(path: string, headers: Record<string, string> = {}): Promise<number> {
+async function upgradeOf(
+  path: string,
+  headers: Record<string, string> = {},
+  localAddress = '127.0.0.1',
+): Promise<number> {
   const { hostname, port } = new URL(url);
   return new Promise((resolve, reject) => {
     const handshake = { 'Sec-WebSocket-Key': 'AAAAAAAAAAAAAAAAAAAAAA==', 'Sec-WebSocket-Version': '13' };
@@ -36,6 +40,7 @@ async function upgradeOf(path: string, headers: Record<string, string> = {}): Pr
       hostname,
       port,
       path,
+      localAddress,
       headers: { ...headers, ...handshake, Connection: 'Upgrade', Upgrade: 'websocket' },
     });
     asked.on('upgrade', ({ statusCode = 0 }, socket) => resolve((socket.destroy(), statusCode)));
@@ -63,6 +68,16 @@ describe.skipIf(flowsMissing !== undefined)(flowsMissing ?? 'the flow engine of 
     expect(await statusOf('told', basic())).toBe(200);
     expect(await signIn(url, 'admin', 'wrong')).toBe(403);
     expect(await signIn(url, 'webadmin', password)).toBe(403);
+  });
+
+  it('locks an address out after ten wrong passwords at what flows offer, and no other', async () => {
+    const wrong = { Authorization: `Basic ${Buffer.from('admin:wrong').toString('base64')}` };
+    const elsewhere = '127.0.0.2';
+    for (let count = 0; count < 9; count++) expect(await upgradeOf('/live', wrong, elsewhere)).toBe(401);
+    expect(await upgradeOf('/live', basic(), elsewhere)).toBe(101);
+    expect(await upgradeOf('/live', wrong, elsewhere)).toBe(401);
+    expect(await upgradeOf('/live', basic(), elsewhere)).toBe(401);
+    expect(await upgradeOf('/live', basic())).toBe(101);
   });
 
   it('lets in by the editor until one signs out', async () => {
