@@ -1,7 +1,7 @@
 // What the flow engine is given of the certificates that management keeps: the right one, whole, and only when it is another.
 
 import { execFileSync } from 'node:child_process';
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
@@ -45,6 +45,16 @@ function keep({ key, certificate, signed }: TestCertificate, chain = pki.ca.cert
 
 const given = (): string => readFileSync(flowsCertificateFiles(directory).bundle, 'utf8');
 const give = (): void => giveToFlows({ core, directory, mode: 0o640 }, new Date());
+
+it.each([
+  [0o640, 0o750],
+  [0o600, 0o700],
+])('lies where whoever may read it gets to: with %o in a directory of %o', (mode, wanted) => {
+  // As the image of management has it, and so a new volume.
+  chmodSync(directory, 0o700);
+  giveToFlows({ core, directory, mode }, new Date());
+  expect(statSync(directory).mode & 0o777).toBe(wanted);
+});
 
 it('is the newest certificate of svc_nodered with its key, in one file, and the CA; others see neither', async () => {
   keep(await pki.client('svc_nodered', { from: ago(3) }));

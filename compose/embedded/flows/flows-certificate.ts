@@ -2,7 +2,7 @@
 // keeps the newest that counts, in one file, so that the two always go together; and the CA, by which the core is known.
 
 import { X509Certificate } from 'node:crypto';
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { chmodSync, existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { FLOWS_ACCOUNT } from '../../../shared/domain/names.ts';
 import { codeOf, messageOf } from '../../../shared/domain/thrown.ts';
@@ -55,6 +55,8 @@ export function keepGivingToFlows(
 /** Writes what is not there yet. Without a certificate that counts, what was given stays. */
 export function giveToFlows({ core, directory, mode }: ForFlows, now: Date, seen: Seen = new Map()): void {
   const files = flowsCertificateFiles(directory);
+  // Who may read what lies in it may look into it: a new volume is its owner's alone.
+  chmodSync(directory, mode | ((mode & 0o444) >> 2));
   const authorities = readFileSync(certificateFiles(core).ca, 'utf8');
   writeUnlessThere(files.ca, authorities, 0o644);
   const kept = join(core, 'certs/holdfast');
