@@ -41,16 +41,17 @@ read_arguments() {
 # Leaves it in `password`, of which no command line ever knows.
 read_password() {
   local again
+  password='' again=''
   if [ "$generate" = yes ]; then
     password=$(random_secret)
   elif [ -t 0 ]; then
-    IFS= read -rs -p "New password of $user: " password
+    IFS= read -rs -p "New password of $user: " password || refuse 1 'No password was typed; nothing was changed.' 'try again'
     printf '\n' >&2
-    IFS= read -rs -p 'The same once more: ' again
+    IFS= read -rs -p 'The same once more: ' again || :
     printf '\n' >&2
     [ "$password" = "$again" ] || refuse 1 'The two are not the same; nothing was changed.' 'try again'
   else
-    IFS= read -r password || [ -n "$password" ] || refuse 1 'No password came on the standard input.' 'call this on a terminal, or with --generate'
+    IFS= read -r password 2>/dev/null || [ -n "$password" ] || refuse 1 'No password came on the standard input.' 'call this on a terminal, or with --generate'
   fi
 }
 

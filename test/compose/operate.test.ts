@@ -1,7 +1,7 @@
 // The scripts for operators on the stack in containers, with a `docker` that the test has laid out: what they ask of it, what they
 // write, what they refuse; and that no password is in any argument.
 
-import { spawn } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
@@ -166,6 +166,19 @@ describe('reset-password.sh', () => {
       });
     expect(readFileSync(join(home, '.env'), 'utf8')).toBe(ENV);
     expect(beside()).toEqual([]);
+  });
+
+  it('says that no password came, also where there is no standard input at all', () => {
+    lay();
+    const closed = spawnSync('sh', ['-c', `exec '${join(home, 'scripts/reset-password.sh')}' <&-`], {
+      encoding: 'utf8',
+      env: { PATH: `${docker.directory}:${process.env['PATH'] ?? ''}`, HOME: home },
+    });
+    for (const said of [closed.stderr, run('reset-password.sh').output])
+      expect(said).toBe(
+        'No password came on the standard input.\n  Remedy: call this on a terminal, or with --generate\n',
+      );
+    expect(executed()).toEqual([]);
   });
 
   it('does not touch .env for anybody else', () => {
