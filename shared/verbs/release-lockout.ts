@@ -18,7 +18,7 @@ export async function releaseLockout(deps: ReleaseLockoutDeps, actor: Actor, add
     if (await deps.doors.release(target)) return;
     throw new AppError(
       'not_found',
-      `No failed sign-in is known from ${address}. GET /api/lockouts or unlock.sh --list shows the addresses that are locked.`,
+      `No failed sign-in is known from ${address}. GET /api/lockouts lists the addresses that are locked.`,
     );
   });
 }
