@@ -204,6 +204,13 @@ describe.skipIf(obstacle !== undefined)(
       }
     });
 
+    it('leaves no nameless volume where the image of a release declares one', () => {
+      expect(config.services['core-database']?.tmpfs?.map((each) => each.split(':')[0])).toEqual([
+        '/tmp',
+        '/var/lib/postgresql/data',
+      ]);
+    });
+
     it('takes the caps of the core and its database from the settings', () => {
       const before = world.readEnv();
       world.writeEnv(`${before}\nCORE_MEMORY=6g\nCORE_DATABASE_MEMORY=3g\n`);

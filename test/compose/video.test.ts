@@ -24,7 +24,7 @@ describe('the video relay', () => {
   it('says of every server in it whether it runs', () => {
     const said = SERVERS.filter((name) => typeof written[name] === 'boolean');
     expect(said).toEqual(SERVERS);
-    expect(said.filter((name) => written[name])).toEqual(['rtsp', 'rtmp', 'hls', 'webrtc']);
+    expect(said.filter((name) => written[name])).toEqual(['rtsp', 'rtmp', 'hls']);
   });
 
   it('knows one who publishes and one who reads, and nobody without a password', () => {

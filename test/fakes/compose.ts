@@ -53,6 +53,7 @@ export interface Service {
   command: string[] | null;
   user?: string;
   restart?: string;
+  tmpfs?: string[];
   mem_limit?: string;
   pids_limit?: number;
   read_only?: boolean;

@@ -69,7 +69,6 @@ export async function behindCaddy(order: BehindOrder = {}): Promise<BehindCaddy>
       CORE: core.place,
       FLOWS: flows.place,
       VIDEO_HLS: video.place,
-      VIDEO_WEBRTC: video.place,
       FLOWS_TOKEN,
       VIDEO_READ_PASSWORD,
       ...order.env,
