@@ -11,7 +11,8 @@ type DatabaseSecret =
   | 'CORE_READER_PASSWORD'
   | 'APP_DB_PASSWORD'
   | 'IDENTITY_DB_PASSWORD'
-  | 'IDENTITY_SECRET_KEY';
+  | 'IDENTITY_SECRET_KEY'
+  | 'FLOWS_DB_PASSWORD';
 
 /** `env`: what the stack was started with. */
 export function databaseSecretBehaviours(
@@ -20,6 +21,16 @@ export function databaseSecretBehaviours(
 ): Partial<Record<SettingName, () => Promise<void>>> {
   function identityDatabase(password = env.IDENTITY_DB_PASSWORD): string {
     return `postgres://identity:${encodeURIComponent(password)}@127.0.0.1:${5432 + stack().offset}/identity`;
+  }
+
+  async function opensCoreDatabase(username: string, own: string): Promise<void> {
+    const url = new URL(stack().file().database);
+    const asRole = (password: string): Promise<unknown> => {
+      Object.assign(url, { username, password: encodeURIComponent(password) });
+      return query(url.href, 'SELECT 1 AS one');
+    };
+    expect(await asRole(own)).toEqual([{ one: 1 }]);
+    await expect(asRole('something else')).rejects.toThrow(/password authentication failed/);
   }
 
   return {
@@ -31,15 +42,8 @@ export function databaseSecretBehaviours(
       expect(decodeURIComponent(new URL(stack().file().state_database).password)).toBe(env.APP_DB_PASSWORD);
       expect(await query(stack().file().state_database, 'SELECT 1 AS one')).toEqual([{ one: 1 }]);
     },
-    CORE_READER_PASSWORD: async () => {
-      const url = new URL(stack().file().database);
-      const asReader = (password: string): Promise<unknown> => {
-        Object.assign(url, { username: 'holdfast_ro', password: encodeURIComponent(password) });
-        return query(url.href, 'SELECT 1 AS one');
-      };
-      expect(await asReader(env.CORE_READER_PASSWORD)).toEqual([{ one: 1 }]);
-      await expect(asReader('something else')).rejects.toThrow(/password authentication failed/);
-    },
+    CORE_READER_PASSWORD: () => opensCoreDatabase('holdfast_ro', env.CORE_READER_PASSWORD),
+    FLOWS_DB_PASSWORD: () => opensCoreDatabase('holdfast_flows', env.FLOWS_DB_PASSWORD),
     IDENTITY_DB_PASSWORD: async () => {
       expect(await query(identityDatabase(), 'SELECT 1 AS one')).toEqual([{ one: 1 }]);
       await expect(query(identityDatabase('something else'), 'SELECT 1')).rejects.toThrow(

@@ -9,6 +9,7 @@ import { SETTING_NAMES, type SettingName } from '../../shared/config/settings.ts
 import { composeObstacle, ComposeRoot } from '../fakes/compose.ts';
 import { basic } from '../fakes/deps.ts';
 import { ALERT_BEHAVIOURS, alertsBeside } from './alert-settings.ts';
+import { CONTAINER_BEHAVIOURS } from './container-settings.ts';
 import { healthOf, listenOn, manageAlone } from './managed.ts';
 import {
   answersPing,
@@ -68,6 +69,7 @@ const ENV = {
   CORE_READER_PASSWORD: 'reader pass?word%6',
   APP_DB_PASSWORD: 'app pass:word#2',
   IDENTITY_DB_PASSWORD: 'identity pass&word+7',
+  FLOWS_DB_PASSWORD: 'flows pass=word;8',
   IDENTITY_SECRET_KEY: 'key-of-the-identity-provider-of-this-test',
   CORE_WEBADMIN_PASSWORD: 'admin password 3',
   METRICS_TOKEN: 'metrics-token-of-this-test',
@@ -360,13 +362,15 @@ describe('every setting', () => {
   });
 
   it('has a behaviour below', () => {
-    expect(Object.keys(BEHAVIOURS).toSorted()).toEqual(SETTING_NAMES.toSorted());
+    const named = [...Object.keys(BEHAVIOURS), ...Object.keys(CONTAINER_BEHAVIOURS)];
+    expect(named.toSorted()).toEqual(SETTING_NAMES.toSorted());
   });
 
   const { COMPOSE_FILE: composeFile, ...behaviours } = BEHAVIOURS;
   for (const [name, behaves] of Object.entries(behaviours)) it(`${name} changes behaviour`, behaves);
   const asked = noCompose === undefined ? '' : ` (not asked, because ${noCompose})`;
-  it.skipIf(noCompose !== undefined)(`COMPOSE_FILE changes behaviour${asked}`, async () => composeFile?.());
+  for (const [name, behaves] of Object.entries({ COMPOSE_FILE: composeFile, ...CONTAINER_BEHAVIOURS }))
+    it.skipIf(noCompose !== undefined)(`${name} changes behaviour${asked}`, async () => behaves?.());
 
   it('is shown in force with its source', async () => {
     const headers = { authorization: basic('webadmin', ENV.CORE_WEBADMIN_PASSWORD) };
