@@ -129,6 +129,16 @@ it('proves the stack: every stage with its time, and what is wrong at the one th
   if (failed !== undefined) expect(proof.message).toBe(failed.problem);
 });
 
+it('proves with what is wrong now, not with what was before the stack was up', async () => {
+  const { deps, ask } = operated();
+  const before = { status: 'critical', message: 'the core was away', data: {} } as const;
+  const history = { failuresInRow: 1, pollsInRow: 1, shouldAlert: false, updated_at: new Date().toISOString() };
+  await deps.health.put({ module: 'retention', ...before, details: [], remedies: [], ...history });
+  const { complaints, measured } = (await ask({ ask: 'prove' })) as Proof;
+  expect(measured).toBe(1);
+  expect(complaints.map(({ message }) => message)).not.toContain('the core was away');
+});
+
 it('says where a setting came from, and of an unknown one nothing', async () => {
   const { ask } = operated();
   expect(await ask({ ask: 'source', name: 'CORE_WEBADMIN_PASSWORD' })).toBe('environment');
