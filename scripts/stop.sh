@@ -42,7 +42,6 @@ read_arguments() {
 }
 
 stop_containers() {
-  docker_answers || refuse 1 'Docker does not answer this account.' 'start it, or put sudo before this; docker version says what is the matter'
   if [ -z "$(docker compose ps --quiet 2>/dev/null)" ]; then
     printf 'No container of the stack runs.\n'
     return
@@ -59,7 +58,7 @@ show_volumes() {
   [ -n "$project" ] || refuse 1 'Docker Compose does not say how the stack is called.' 'see what docker compose config says'
   while IFS='|' read -r name size; do
     [ -z "$name" ] || sizes[$name]=$size
-  done < <(docker system df --verbose --format '{{range .Volumes}}{{.Name}}|{{.Size}}{{"\n"}}{{end}}' 2>/dev/null)
+  done < <(docker system df --verbose --format '{{range .Volumes}}{{.Name}}|{{.Size}}\n{{end}}' 2>/dev/null)
   while IFS= read -r name; do
     volumes+=("$name")
     printf '  %-36s %s\n' "$name" "${sizes[$name]:-of unknown size}" >&2
@@ -98,5 +97,5 @@ if ! in_containers "$@"; then
 fi
 read_arguments "$@"
 check_docker
-stop_containers
-[ "$remove" = no ] || remove_containers
+docker_answers || refuse 1 'Docker does not answer this account.' 'start it, or put sudo before this; docker version says what is the matter'
+if [ "$remove" = yes ]; then remove_containers; else stop_containers; fi
