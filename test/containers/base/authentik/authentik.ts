@@ -50,7 +50,12 @@ async function server(): Promise<void> {
   const account = `${must('AUTHENTIK_POSTGRESQL__USER')}:${password}`;
   const secretKey = must('AUTHENTIK_SECRET_KEY');
   while (!existsSync(FROM_WORKER)) await delay(200);
-  const told = JSON.parse(readFileSync(FROM_WORKER, 'utf8')) as FromWorker;
+  const text = readFileSync(FROM_WORKER, 'utf8');
+  const told = JSON.parse(text) as FromWorker;
+  // What the worker brings later counts too, such as after a rotation of secrets: the engine starts this one again.
+  setInterval(() => {
+    if (readFileSync(FROM_WORKER, 'utf8') !== text) process.exit(1);
+  }, 200);
   const handover: IdentityHandover = {
     databaseUrl: `postgres://${account}@${host}:5432/${must('AUTHENTIK_POSTGRESQL__NAME')}`,
     secretKey,
