@@ -4,11 +4,11 @@
 import { existsSync, lstatSync, readdirSync, rmdirSync, rmSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { createInterface } from 'node:readline/promises';
-import { lockDirectory } from '../compose/embedded/ownership.ts';
 import type { Layout } from '../compose/embedded/layout.ts';
 import { explainFileError, StackError } from '../compose/embedded/stack-error.ts';
 import { codeOf } from '../shared/domain/thrown.ts';
 import { BEFORE_ROTATION } from './rotation.ts';
+import { whileStopped } from './while-stopped.ts';
 
 /** Without one of these it is the directory of no stack. */
 const MARKERS: readonly (keyof Layout)[] = ['secrets', 'stack', 'pgdata'];
@@ -63,18 +63,7 @@ async function asked(root: string): Promise<string> {
 
 /** The stack has stopped; nobody can start it meanwhile. */
 export async function removeStack(home: string, layout: Layout, say: (text: string) => void): Promise<void> {
-  const guard = await lockDirectory(
-    join(home, 'compose/embedded/guard.sh'),
-    layout,
-    { step: () => () => undefined, warn: (text) => say(`${text}\n`), event: () => undefined },
-    () => process.exit(1),
-    new AbortController().signal,
-  );
-  try {
-    for (const path of partsOf(layout)) remove(path);
-  } finally {
-    await guard.release();
-  }
+  await whileStopped(home, layout, say, () => partsOf(layout).forEach(remove));
   remove(layout.run);
   say(
     emptied(layout.root)

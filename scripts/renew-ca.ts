@@ -1,15 +1,15 @@
 // Entry of renew-ca.sh: gives the CA of a stopped stack a new certificate, or makes a new CA.
 
 import { existsSync } from 'node:fs';
-import { join, resolve } from 'node:path';
+import { resolve } from 'node:path';
 import { prolongCa, replaceCa } from '../compose/embedded/core/pki/ca-renewal.ts';
 import { type CertificateFiles, certificateFiles } from '../compose/embedded/core/pki/certificate-files.ts';
 import { readCa } from '../compose/embedded/core/pki/certificate-authority.ts';
 import { layoutOf, makeDirectories } from '../compose/embedded/layout.ts';
-import { lockDirectory } from '../compose/embedded/ownership.ts';
 import { explainFileError, StackError } from '../compose/embedded/stack-error.ts';
 import { argumentsOrUsage, exitWith } from './command.ts';
 import { parseRenewCaArguments, RENEW_CA_USAGE, type RenewCaArguments } from './start-arguments.ts';
+import { whileStopped } from './while-stopped.ts';
 
 const home = resolve(import.meta.dirname, '..');
 
@@ -31,24 +31,10 @@ async function main(): Promise<number> {
     return 0;
   }
   makeDirectories(layout);
-  const guard = await lockDirectory(
-    join(home, 'compose/embedded/guard.sh'),
-    layout,
-    { step: () => () => undefined, warn: (text) => say(`${text}\n`), event: () => undefined },
-    () => {
-      say(
-        `Another stack has taken ${args.data}. Remedy: stop it and try again; the next start finishes what was begun.\n`,
-      );
-      process.exit(1);
-    },
-    new AbortController().signal,
-  );
   try {
-    say(await renew(files, args));
+    say(await whileStopped(home, layout, say, () => renew(files, args)));
   } catch (error) {
     throw explainFileError(error, files.directory);
-  } finally {
-    await guard.release();
   }
   return 0;
 }

@@ -2,10 +2,9 @@
 // start gives them to every part before anything listens, and deletes what is kept of the old ones when it works.
 
 import { accessSync, constants, existsSync } from 'node:fs';
-import { join, resolve } from 'node:path';
+import { resolve } from 'node:path';
 import { writeFileAtomically } from '../compose/embedded/atomic-file.ts';
 import { type Layout, layoutOf } from '../compose/embedded/layout.ts';
-import { lockDirectory } from '../compose/embedded/ownership.ts';
 import { generatePassword, keptSecrets } from '../compose/embedded/secrets.ts';
 import { StackError } from '../compose/embedded/stack-error.ts';
 import { argumentsOrUsage, exitWith } from './command.ts';
@@ -13,6 +12,7 @@ import { readEnvFile } from './env-file-layer.ts';
 import { parseOperatorArguments } from './operator-arguments.ts';
 import { BEFORE_ROTATION, NEVER_ROTATED, ROTATED } from './rotation.ts';
 import { UsageError } from './start-arguments.ts';
+import { whileStopped } from './while-stopped.ts';
 
 interface RotateArguments {
   data: string;
@@ -39,18 +39,7 @@ async function main(): Promise<number> {
       'name the directory that the stack was started with, --data DIR',
     );
   accessSync(layout.secrets, constants.R_OK | constants.W_OK);
-  const guard = await lockDirectory(
-    join(home, 'compose/embedded/guard.sh'),
-    layout,
-    { step: () => () => undefined, warn: (text) => say(`${text}\n`), event: () => undefined },
-    () => process.exit(1),
-    new AbortController().signal,
-  );
-  try {
-    say(rotate(layout, args.names));
-  } finally {
-    await guard.release();
-  }
+  say(await whileStopped(home, layout, say, () => rotate(layout, args.names)));
   return 0;
 }
 
