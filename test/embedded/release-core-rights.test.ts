@@ -21,6 +21,7 @@ esac
 `;
 
 let pki: TestPki;
+let other: TestPki;
 let release: ReleasePrograms;
 let log: ReturnType<typeof memoryLog>;
 let over: AbortController;
@@ -29,8 +30,11 @@ const records = new Map<string, Date | null>();
 
 beforeAll(async () => {
   pki = await testPki();
+  other = await testPki();
 });
-afterAll(() => rmSync(pki.directory, { recursive: true }));
+afterAll(() => {
+  for (const { directory } of [pki, other]) rmSync(directory, { recursive: true });
+});
 beforeEach(() => {
   release = releasePrograms();
   release.userManagerIs(MANAGER);
@@ -112,7 +116,7 @@ describe('a right that management asks for', () => {
   });
 
   it.each([
-    ['of another CA', 'svc_x', async () => (await testPki()).client('svc_x'), 'not of this CA'],
+    ['of another CA', 'svc_x', () => other.client('svc_x'), 'not of this CA'],
     ['of another name', 'svc_x', () => enrolled('svc_y'), 'that of "svc_y"'],
     ['that the core has not recorded', 'svc_x', () => pki.client('svc_x'), 'not recorded'],
     ['that has expired', 'svc_x', () => pki.client('svc_x', { from: new Date(0), to: new Date(1e12) }), 'expired'],

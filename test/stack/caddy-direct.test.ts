@@ -1,6 +1,6 @@
 // Direct mode: one host of any name, with the certificate that the core writes; the real Caddy in front of echoes.
 
-import { renameSync, writeFileSync } from 'node:fs';
+import { renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Caddy, caddyMissing, newCaddy } from './caddy.ts';
@@ -61,6 +61,7 @@ describe.skipIf(caddyMissing !== undefined)(caddyMissing ?? 'the proxy in direct
   afterAll(async () => {
     await caddy?.end();
     await Promise.all([management?.end(), flows?.end()]);
+    if (pki !== undefined) rmSync(pki.directory, { recursive: true, force: true });
   });
 
   it('ends with the name of the file while the core has not written it, and serves when it is started again', async () => {
