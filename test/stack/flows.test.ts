@@ -176,7 +176,8 @@ describe.skipIf(flowsMissing !== undefined)(flowsMissing ?? 'the flow engine of 
   it('keeps what is deployed when the stack is started again, and is not there without --flows', async () => {
     await stop(stack.data);
     expect((await stack.start(['--flows'])).code).toBe(0);
-    expect(await statusOf('told', basic())).toBe(200);
+    // The engine listens before its flows run.
+    await eventually('the flow answers', async () => (await statusOf('told', basic())) === 200, 30_000);
     await stop(stack.data);
     expect((await stack.start()).code).toBe(0);
     expect(stack.file()).not.toHaveProperty('flows');
