@@ -2,6 +2,7 @@
 
 import { join } from 'node:path';
 import { z } from 'zod';
+import { takenHandover } from '../embedded/taken-handover.ts';
 import { type Layer, pick } from '../../shared/config/load-settings.ts';
 import type { Problem } from '../../shared/config/problem.ts';
 import type { Settings } from '../../shared/config/settings.ts';
@@ -42,10 +43,7 @@ export function webBaseProblems(given: Layer, { LDAP_BASE_DN: core }: Settings):
   ];
 }
 
-/** Takes the handover out of the environment, so that nothing else reads it there. */
+/** Takes it out of the environment; throws without it. */
 export function takeIdentitySetupHandover(environment: NodeJS.ProcessEnv): IdentitySetupHandover {
-  const text = environment[IDENTITY_SETUP_VARIABLE];
-  if (text === undefined) throw new Error(`${IDENTITY_SETUP_VARIABLE} is not set: docker compose runs this`);
-  delete environment[IDENTITY_SETUP_VARIABLE];
-  return handoverSchema.parse(JSON.parse(text));
+  return takenHandover(environment, IDENTITY_SETUP_VARIABLE, handoverSchema, 'docker compose runs this');
 }

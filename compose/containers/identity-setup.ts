@@ -1,8 +1,7 @@
 // Makes authentik ready for the stack, after each `up`: has our blueprint applied with the settings of now, brings the tokens
 // of the settings into force, and gives the outpost a key of its own. Everything may be done again and again.
 
-import { existsSync, readFileSync } from 'node:fs';
-import { writeFileAtomically } from '../embedded/atomic-file.ts';
+import { writeUnlessThere } from '../embedded/atomic-file.ts';
 import { StackError } from '../embedded/stack-error.ts';
 import type { AppliedBlueprint, IdentitySetupApi } from './identity-setup-api.ts';
 import { NotYet, patiently, type Patience } from './patience.ts';
@@ -49,7 +48,8 @@ export async function setUpIdentity(
   if (await api.showInitials(key)) surroundings.changed('pictures of people are no longer fetched from elsewhere');
   const outpost = { what: 'key of the LDAP outpost', withinMs: WITHIN_MS, remedy: WORKER_REMEDY };
   const outpostKey = await patiently(surroundings, outpost, () => outpostKeyOf(api, key));
-  if (writeUnlessThere(setup.keyFile, outpostKey)) surroundings.changed('the LDAP outpost has a new key');
+  // The outpost runs as another user, and nothing else has this volume.
+  if (writeUnlessThere(setup.keyFile, outpostKey, 0o444)) surroundings.changed('the LDAP outpost has a new key');
 }
 
 const SERVER_REMEDY = 'see what it says itself: docker compose logs --tail 50 authentik-server';
@@ -131,11 +131,4 @@ async function outpostKeyOf(api: IdentitySetupApi, key: string): Promise<string>
   const found = await api.keyOf(key, identifier);
   if (found === undefined) throw new NotYet('authentik-worker has not made it yet');
   return found;
-}
-
-/** The outpost runs as another user, and nothing else has this volume. */
-function writeUnlessThere(path: string, text: string): boolean {
-  if (existsSync(path) && readFileSync(path, 'utf8') === text) return false;
-  writeFileAtomically(path, text, 0o444);
-  return true;
 }

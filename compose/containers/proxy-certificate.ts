@@ -5,19 +5,16 @@
 import { createHash, X509Certificate } from 'node:crypto';
 import { existsSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
-import { messageOf } from '../../shared/domain/thrown.ts';
-import { writeFileAtomically } from '../embedded/atomic-file.ts';
+import { writeUnlessThere } from '../embedded/atomic-file.ts';
 import { certificateFiles } from '../embedded/core/pki/certificate-files.ts';
 import type { ServerCertificateFiles } from '../embedded/core/pki/server-certificate.ts';
 import { readServerIdentity } from '../embedded/core/tls/server-identity.ts';
+import { keepGiving } from '../embedded/keep-giving.ts';
 
 /** Where the proxy has the directory mounted. */
 const AT_PROXY = '/certificate';
 /** Long after the proxy has read the new pair. */
 const KEPT_MS = 86_400_000;
-const LOOK_EVERY_MS = 5_000;
-/** The core makes its files one after the other, and may come up later than this process. */
-const SAID_AFTER_FAILURES = 4;
 const PAIR_FILE = /^server-.+\.(?:pem|key)(?:\.new)?$/;
 
 export interface ForProxy {
@@ -28,20 +25,10 @@ export interface ForProxy {
   withKey: boolean;
 }
 
-/** Now and every few seconds, as long as the process runs. `failed` hears of it once, when it does not pass by itself. */
+/** As long as the process runs. */
 export function keepGivingToProxy(proxy: ForProxy, failed: (message: string) => void): void {
   const { ca, server: certificate, serverKey: key } = certificateFiles(proxy.core);
-  let failures = 0;
-  const give = (): void => {
-    try {
-      giveToProxy(proxy, { ca, certificate, key }, new Date());
-      failures = 0;
-    } catch (error) {
-      if (++failures === SAID_AFTER_FAILURES) failed(messageOf(error));
-    }
-  };
-  give();
-  setInterval(give, LOOK_EVERY_MS).unref();
+  keepGiving(() => giveToProxy(proxy, { ca, certificate, key }, new Date()), failed);
 }
 
 /** Writes what is not there yet, and removes pairs that were left a day ago. Rejects a pair that does not fit. */
@@ -66,10 +53,6 @@ function nameOf(directory: string, certificate: string): string {
   const known = textOf(join(directory, `${name}.pem`));
   if (known === undefined || known === certificate) return name;
   return `${name}-${createHash('sha256').update(certificate).digest('hex').slice(0, 8)}`;
-}
-
-function writeUnlessThere(path: string, text: string, mode: number): void {
-  if (textOf(path) !== text) writeFileAtomically(path, text, mode);
 }
 
 function textOf(path: string): string | undefined {

@@ -1,6 +1,7 @@
 // What the role `release-core` is told: where the release is, and what its certificates say of the operator.
 
 import { z } from 'zod';
+import { takenHandover } from '../embedded/taken-handover.ts';
 import type { Problem } from '../../shared/config/problem.ts';
 import type { Settings } from '../../shared/config/settings.ts';
 import { releaseHome } from './release-files-handover.ts';
@@ -38,11 +39,7 @@ export function planReleaseCore(
   return { home, certificates };
 }
 
-/** Takes it out of the environment, which the programs of the release inherit. */
+/** Takes it out of the environment; throws without it. */
 export function takeReleaseCore(environment: NodeJS.ProcessEnv): ReleaseCoreHandover {
-  const text = environment[RELEASE_CORE_VARIABLE];
-  if (text === undefined)
-    throw new Error(`${RELEASE_CORE_VARIABLE} is not set: start this as container.js release-core`);
-  delete environment[RELEASE_CORE_VARIABLE];
-  return handoverSchema.parse(JSON.parse(text));
+  return takenHandover(environment, RELEASE_CORE_VARIABLE, handoverSchema, 'start this as container.js release-core');
 }

@@ -3,6 +3,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { z } from 'zod';
+import { takenHandover } from '../embedded/taken-handover.ts';
 import type { Problem } from '../../shared/config/problem.ts';
 import type { ReleaseSource } from './release-files.ts';
 import { releaseIn } from './release-version.ts';
@@ -41,11 +42,7 @@ export function planReleaseFiles(home: string, environment: NodeJS.ProcessEnv, p
   return { from, to: releaseHome(environment), release };
 }
 
-/** Takes it out of the environment. */
+/** Takes it out of the environment; throws without it. */
 export function takeReleaseFiles(environment: NodeJS.ProcessEnv): ReleaseSource {
-  const text = environment[RELEASE_FILES_VARIABLE];
-  if (text === undefined)
-    throw new Error(`${RELEASE_FILES_VARIABLE} is not set: start this as container.js release-files`);
-  delete environment[RELEASE_FILES_VARIABLE];
-  return handoverSchema.parse(JSON.parse(text));
+  return takenHandover(environment, RELEASE_FILES_VARIABLE, handoverSchema, 'start this as container.js release-files');
 }

@@ -141,7 +141,7 @@ async function ended(server: ChildProcess): Promise<void> {
 
 /** The tool takes user and password from CoreConfig.xml; only where the server is, it is told. */
 async function upgrade({ directory, port, searchPath, javaHome, password }: ReleaseSchema): Promise<void> {
-  say('info', 'database.schema_upgrading', { tool: JAR });
+  say('database.schema_upgrading', { tool: JAR });
   const url = `jdbc:postgresql://127.0.0.1:${port}/${CORE_DATABASE}`;
   const child = spawn('java', [JAVA_HEAP, '-jar', JAR, '-url', url, 'upgrade'], {
     cwd: join(directory, 'db-utils'),
@@ -160,7 +160,7 @@ async function upgrade({ directory, port, searchPath, javaHome, password }: Rele
       if (text.trim() === '') continue;
       last = password === '' ? text : text.replaceAll(password, '***');
       if (/\b(?:ERROR|FATAL|Exception)\b/.test(last)) complaint = last;
-      say('info', 'database.schema', { line: last });
+      say('database.schema', { line: last });
     }
   });
   let outcome: number | string;
@@ -171,7 +171,7 @@ async function upgrade({ directory, port, searchPath, javaHome, password }: Rele
     outcome = codeOf(error) === 'ENOENT' ? 'there is no java in this image' : messageOf(error);
   }
   await Promise.all(lines);
-  if (outcome === 0) return say('info', 'database.schema_up_to_date', { tool: JAR });
+  if (outcome === 0) return say('database.schema_up_to_date', { tool: JAR });
   throw new StackError(
     `The schema tool of the release (${JAR} upgrade) failed (${outcome}): ${complaint ?? last}`,
     'its own lines stand above; repository/connection in CoreConfig.xml must hold the password of CORE_DB_PASSWORD (the initialiser writes it: docker compose up configuration)',
@@ -190,7 +190,7 @@ function proveReadable(file: string): void {
   }
 }
 
-function say(level: 'info', event: string, more: Record<string, string>): void {
-  const line = { time: new Date().toISOString(), level, role: 'database', event, ...more };
+function say(event: string, more: Record<string, string>): void {
+  const line = { time: new Date().toISOString(), level: 'info', role: 'database', event, ...more };
   process.stdout.write(`${JSON.stringify(line)}\n`);
 }

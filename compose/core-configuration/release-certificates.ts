@@ -7,12 +7,13 @@ import { copyFileSync, existsSync, mkdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import * as x509 from '@peculiar/x509';
 import { isIpAddress } from '../../shared/domain/host-name.ts';
-import { bundleHolds, certificateBundle, keyBundle } from '../../shared/domain/pkcs12.ts';
+import { certificateBundle, keyBundle } from '../../shared/domain/pkcs12.ts';
 import { writeFileAtomically } from '../embedded/atomic-file.ts';
 import { API_IDENTITY } from '../embedded/core/pki/api-certificate.ts';
 import { CHANNELS_USAGE } from '../embedded/core/pki/authority.ts';
 import { keyIdentifier } from '../embedded/core/pki/certificate-authority.ts';
 import { BUNDLE_PASSWORD, type CertificateFiles } from '../embedded/core/pki/certificate-files.ts';
+import { holds } from '../embedded/core/pki/derived-files.ts';
 import {
   BACKDATED_MS,
   certificatesOf,
@@ -100,7 +101,7 @@ export async function ensureAuthorityStores({ files, authority }: ReleaseCertifi
   const [ca = ''] = authority.chain;
   const certificate = new NodeCertificate(ca);
   const above = authority.chain.slice(1);
-  const isTrusted = await holds(files.truststore, certificate);
+  const isTrusted = await holds(files.truststore, Uint8Array.from(certificate.raw));
   const signing = join(files.directory, 'ca-signing.p12');
   await ensureBundle(signing, { certificate, key: authority.key, chain: above }, alias, !isTrusted);
   if (!existsSync(files.rootCa)) writeFileAtomically(files.rootCa, readFileSync(files.ca, 'utf8'), 0o644);
@@ -216,7 +217,7 @@ async function ensureBundle(
   alias: string,
   anew: boolean,
 ): Promise<void> {
-  if (!anew && (await holds(file, pair.certificate))) return;
+  if (!anew && (await holds(file, Uint8Array.from(pair.certificate.raw)))) return;
   keepOnce(file);
   const bundle = await keyBundle({
     privateKeyPkcs8Der: Uint8Array.from(pair.key.export({ type: 'pkcs8', format: 'der' })),
@@ -227,11 +228,6 @@ async function ensureBundle(
     iterations: 2048,
   });
   writeFileAtomically(file, bundle);
-}
-
-async function holds(file: string, certificate: NodeCertificate): Promise<boolean> {
-  const wanted = Uint8Array.from(certificate.raw);
-  return existsSync(file) && bundleHolds(Uint8Array.from(readFileSync(file)), wanted, BUNDLE_PASSWORD);
 }
 
 /** The key in the clear, for those who know no password, and the chain as it is now behind the certificate. */

@@ -1,6 +1,6 @@
 // Writes a whole file or nothing: a crash leaves the old content or the new one, never a part.
 
-import { closeSync, fsyncSync, openSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { closeSync, existsSync, fsyncSync, openSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { explainFileError } from './stack-error.ts';
 
@@ -21,6 +21,13 @@ export function writeFileAtomically(path: string, text: string | Uint8Array, mod
   } catch (error) {
     throw explainFileError(error, path);
   }
+}
+
+/** True when it was written: a file with this very text stays as it is. */
+export function writeUnlessThere(path: string, text: string, mode: number): boolean {
+  if (existsSync(path) && readFileSync(path, 'utf8') === text) return false;
+  writeFileAtomically(path, text, mode);
+  return true;
 }
 
 /** Makes a rename inside `directory` survive a power cut. */

@@ -1,6 +1,7 @@
 // What the supervisor hands to the core process, in one environment variable.
 
 import { z } from 'zod';
+import { takenHandover } from '../taken-handover.ts';
 
 export const CORE_VARIABLE = 'HOLDFAST_CORE';
 
@@ -31,10 +32,7 @@ const handoverSchema = z.object({
 
 export type CoreHandover = z.infer<typeof handoverSchema>;
 
-/** Takes the handover out of the environment, so that nothing else reads it there. */
+/** Takes it out of the environment; throws without it. */
 export function takeCoreHandover(environment: NodeJS.ProcessEnv): CoreHandover {
-  const text = environment[CORE_VARIABLE];
-  if (text === undefined) throw new Error(`${CORE_VARIABLE} is not set: start this through ./scripts/start.sh`);
-  delete environment[CORE_VARIABLE];
-  return handoverSchema.parse(JSON.parse(text));
+  return takenHandover(environment, CORE_VARIABLE, handoverSchema, 'start this through ./scripts/start.sh');
 }

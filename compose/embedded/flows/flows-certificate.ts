@@ -2,12 +2,14 @@
 // keeps the newest that counts, in one file, so that the two always go together; and the CA, by which the core is known.
 
 import { X509Certificate } from 'node:crypto';
-import { chmodSync, existsSync, readdirSync, readFileSync } from 'node:fs';
+import { chmodSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { FLOWS_ACCOUNT } from '../../../shared/domain/names.ts';
-import { codeOf, messageOf } from '../../../shared/domain/thrown.ts';
-import { writeFileAtomically } from '../atomic-file.ts';
+import { codeOf } from '../../../shared/domain/thrown.ts';
+import { writeUnlessThere } from '../atomic-file.ts';
 import { certificateFiles } from '../core/pki/certificate-files.ts';
+import { certificatesOf } from '../core/pki/keys.ts';
+import { keepGiving } from '../keep-giving.ts';
 
 export interface ForFlows {
   /** CORE_DATA_DIR. */
@@ -17,11 +19,7 @@ export interface ForFlows {
   mode: number;
 }
 
-const LOOK_EVERY_MS = 5_000;
-/** Core and management make theirs one after the other, later than this process may start. */
-const SAID_AFTER_FAILURES = 4;
 const KEPT = /^[0-9a-f]{64}\.pem$/;
-const PEM_CERTIFICATE = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g;
 
 /** By file name: one that has a name once never changes. */
 type Seen = Map<string, X509Certificate | undefined>;
@@ -31,25 +29,10 @@ export function flowsCertificateFiles(directory: string): { bundle: string; ca: 
   return { bundle: join(directory, `${FLOWS_ACCOUNT}.pem`), ca: join(directory, 'ca.pem') };
 }
 
-/** Now and every few seconds, until it is stopped. `failed` hears of it once, when it does not pass by itself. */
-export function keepGivingToFlows(
-  flows: ForFlows,
-  failed: (message: string) => void,
-  everyMs = LOOK_EVERY_MS,
-): () => void {
+/** Until it is stopped. */
+export function keepGivingToFlows(flows: ForFlows, failed: (message: string) => void, everyMs?: number): () => void {
   const seen: Seen = new Map();
-  let failures = 0;
-  const give = (): void => {
-    try {
-      giveToFlows(flows, new Date(), seen);
-      failures = 0;
-    } catch (error) {
-      if (++failures === SAID_AFTER_FAILURES) failed(messageOf(error));
-    }
-  };
-  give();
-  const timer = setInterval(give, everyMs).unref();
-  return () => clearInterval(timer);
+  return keepGiving(() => giveToFlows(flows, new Date(), seen), failed, everyMs);
 }
 
 /** Writes what is not there yet. Without a certificate that counts, what was given stays. */
@@ -60,7 +43,7 @@ export function giveToFlows({ core, directory, mode }: ForFlows, now: Date, seen
   const authorities = readFileSync(certificateFiles(core).ca, 'utf8');
   writeUnlessThere(files.ca, authorities, 0o644);
   const kept = join(core, 'certs/holdfast');
-  const name = newest(kept, certificatesOf(authorities), now, seen);
+  const name = newest(kept, certificatesIn(authorities), now, seen);
   if (name !== undefined) writeUnlessThere(files.bundle, readFileSync(join(kept, name), 'utf8'), mode);
 }
 
@@ -91,7 +74,7 @@ function namesIn(directory: string): string[] {
 
 /** Not by toLegacyObject, which leaves Node 24 without createSecureContext where it comes before node:tls. */
 function ofFlows(path: string): X509Certificate | undefined {
-  const [certificate] = certificatesOf(readFileSync(path, 'utf8'));
+  const [certificate] = certificatesIn(readFileSync(path, 'utf8'));
   return certificate?.subject.split('\n').includes(`CN=${FLOWS_ACCOUNT}`) ? certificate : undefined;
 }
 
@@ -99,10 +82,6 @@ function isInTime({ validFrom, validTo }: X509Certificate, now: Date): boolean {
   return Date.parse(validFrom) <= now.getTime() && now.getTime() < Date.parse(validTo);
 }
 
-function certificatesOf(text: string): X509Certificate[] {
-  return (text.match(PEM_CERTIFICATE) ?? []).map((pem) => new X509Certificate(pem));
-}
-
-function writeUnlessThere(path: string, text: string, mode: number): void {
-  if (!existsSync(path) || readFileSync(path, 'utf8') !== text) writeFileAtomically(path, text, mode);
+function certificatesIn(text: string): X509Certificate[] {
+  return certificatesOf(text).map((pem) => new X509Certificate(pem));
 }

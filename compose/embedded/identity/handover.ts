@@ -1,6 +1,7 @@
 // What the supervisor hands to the identity process, in one environment variable.
 
 import { z } from 'zod';
+import { takenHandover } from '../taken-handover.ts';
 
 export const IDENTITY_VARIABLE = 'HOLDFAST_IDENTITY';
 
@@ -21,10 +22,7 @@ const handoverSchema = z.object({
 
 export type IdentityHandover = z.infer<typeof handoverSchema>;
 
-/** Takes the handover out of the environment, so that nothing else reads it there. */
+/** Takes it out of the environment; throws without it. */
 export function takeIdentityHandover(environment: NodeJS.ProcessEnv): IdentityHandover {
-  const text = environment[IDENTITY_VARIABLE];
-  if (text === undefined) throw new Error(`${IDENTITY_VARIABLE} is not set: start this through ./scripts/start.sh`);
-  delete environment[IDENTITY_VARIABLE];
-  return handoverSchema.parse(JSON.parse(text));
+  return takenHandover(environment, IDENTITY_VARIABLE, handoverSchema, 'start this through ./scripts/start.sh');
 }

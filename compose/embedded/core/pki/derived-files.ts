@@ -6,7 +6,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import * as x509 from '@peculiar/x509';
 import * as asn1js from 'asn1js';
 import { bundleHolds, certificateBundle, keyBundle } from '../../../../shared/domain/pkcs12.ts';
-import { writeFileAtomically } from '../../atomic-file.ts';
+import { writeFileAtomically, writeUnlessThere } from '../../atomic-file.ts';
 import { BUNDLE_PASSWORD, type CertificateFiles } from './certificate-files.ts';
 import { certificatesOf, pemOf, privateKeyDer } from './keys.ts';
 import { readSubject } from './subject.ts';
@@ -22,10 +22,10 @@ export async function updateDerivedFiles(files: CertificateFiles): Promise<void>
   const [ca = '', ...above] = certificatesOf(caText);
   const [server = ''] = certificatesOf(readFileSync(files.server, 'utf8'));
   const caName = nameOf(ca);
-  keep(files.rootCa, caText);
-  keep(files.caTrusted, trusted(ca, caName));
-  keep(files.rootCaTrusted, trusted(ca, caName));
-  keep(files.serverTrusted, trusted(server, 'takserver'));
+  writeUnlessThere(files.rootCa, caText, 0o644);
+  writeUnlessThere(files.caTrusted, trusted(ca, caName), 0o644);
+  writeUnlessThere(files.rootCaTrusted, trusted(ca, caName), 0o644);
+  writeUnlessThere(files.serverTrusted, trusted(server, 'takserver'), 0o644);
   const certificate = derOf(ca);
   if (!(await holds(files.truststore, certificate)))
     writeFileAtomically(
@@ -64,12 +64,9 @@ function nameOf(pem: string): string {
   return readSubject(new x509.X509Certificate(pem)).commonName || 'ca';
 }
 
-async function holds(file: string, certificate: Uint8Array<ArrayBuffer>): Promise<boolean> {
+/** Whether the PKCS#12 there, with the password of all bundles, has this certificate (DER). */
+export async function holds(file: string, certificate: Uint8Array<ArrayBuffer>): Promise<boolean> {
   return existsSync(file) && bundleHolds(Uint8Array.from(readFileSync(file)), certificate, BUNDLE_PASSWORD);
-}
-
-function keep(file: string, text: string): void {
-  if (!existsSync(file) || readFileSync(file, 'utf8') !== text) writeFileAtomically(file, text, 0o644);
 }
 
 /** OpenSSL's form of a certificate that is trusted for both sides of TLS, with a name. */
