@@ -34,6 +34,10 @@ docker_answers() {
   timeout 10 docker version >/dev/null 2>&1
 }
 
+check_docker_answers() {
+  docker_answers || refuse 1 'Docker does not answer this account.' 'start it, or put sudo before this; docker version says what is the matter'
+}
+
 # --- The settings as they are
 
 # Where .env is, or the template that it will be made of: leaves env_file, source_file and kind (own or template).
@@ -104,11 +108,17 @@ random_letters=''
 
 want_secret() { # NAME
   [ -z "${values[$1]:-}" ] || return 0
+  new_secret
+  want "$1" "$secret"
+}
+
+# Puts 32 random letters into `secret`. (Printed from a subshell, a refusal would end that alone.)
+new_secret() {
   if [ ${#random_letters} -lt $LENGTH ]; then
     random_letters=$(head -c 16384 /dev/urandom | LC_ALL=C tr -dc "$LETTERS")
     [ ${#random_letters} -ge $LENGTH ] || refuse 1 '/dev/urandom gives no random bytes.' 'see what this machine has at /dev/urandom'
   fi
-  want "$1" "${random_letters:0:LENGTH}"
+  secret=${random_letters:0:LENGTH}
   # No letter is used twice.
   random_letters=${random_letters:LENGTH}
 }

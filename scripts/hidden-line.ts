@@ -2,6 +2,7 @@
 
 import { createInterface } from 'node:readline';
 import { Writable } from 'node:stream';
+import { StackError } from '../compose/embedded/stack-error.ts';
 
 /** Rejects when the input ends, as with Ctrl-C or Ctrl-D. */
 export async function readHidden(question: string): Promise<string> {
@@ -10,7 +11,9 @@ export async function readHidden(question: string): Promise<string> {
   process.stderr.write(question);
   try {
     return await new Promise<string>((resolve, reject) => {
-      lines.once('line', resolve).once('close', () => reject(new Error('no line')));
+      lines
+        .once('line', resolve)
+        .once('close', () => reject(new StackError('No password was typed; nothing was changed.', 'try again')));
       lines.once('SIGINT', () => lines.close());
     });
   } finally {

@@ -47,7 +47,7 @@ in_management() { # PROGRAM ARGUMENTS
 }
 
 check_management_runs() {
-  docker_answers || refuse 1 'Docker does not answer this account.' 'start it, or put sudo before this; docker version says what is the matter'
+  check_docker_answers
   [ -n "$(docker compose ps --quiet --status running management 2>/dev/null)" ] ||
     refuse 1 'The container of management does not run.' 'start the stack with ./scripts/start.sh; docker compose logs --tail 20 management says what it lacks'
 }
@@ -68,12 +68,4 @@ end_rotations() {
     rm -f -- "$each"
     printf 'The rotation of secrets is complete; %s was deleted.\n' "$each"
   done < <(kept_rotations)
-}
-
-# 32 letters of the kind that set-up writes.
-random_secret() {
-  local pool
-  pool=$(head -c 4096 /dev/urandom | LC_ALL=C tr -dc "$LETTERS")
-  [ ${#pool} -ge "$LENGTH" ] || refuse 1 '/dev/urandom gives no random bytes.' 'see what this machine has at /dev/urandom'
-  printf '%s' "${pool:0:LENGTH}"
 }

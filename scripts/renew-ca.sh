@@ -42,7 +42,7 @@ for argument in "$@"; do
 done
 [[ :${values[COMPOSE_FILE]}: == */compose.light.yaml:* ]] || refuse_production
 check_docker
-docker_answers || refuse 1 'Docker does not answer this account.' 'start it, or put sudo before this; docker version says what is the matter'
+check_docker_answers
 [ -z "$(docker compose ps --quiet --status running core management 2>/dev/null)" ] ||
   refuse 1 'The stack runs, and its core holds the CA.' 'stop it with ./scripts/stop.sh, then try again'
 docker compose run --rm --no-deps -T --entrypoint node core /app/dist/renew-ca.js --core-files /var/lib/holdfast/core "$@" </dev/null

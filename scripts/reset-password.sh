@@ -43,7 +43,8 @@ read_password() {
   local again
   password='' again=''
   if [ "$generate" = yes ]; then
-    password=$(random_secret)
+    new_secret
+    password=$secret
   elif [ -t 0 ]; then
     IFS= read -rs -p "New password of $user: " password || refuse 1 'No password was typed; nothing was changed.' 'try again'
     printf '\n' >&2

@@ -86,7 +86,10 @@ rotate() {
   trap 'rm -f "$draft"' EXIT
   { cp -p "$env_file" "$draft" && chmod 600 "$draft" && sync "$draft" && mv -f "$draft" "$before"; } 2>/dev/null ||
     refuse 1 "$env_file could not be copied; nothing was changed." 'see that the disk has room, then run this again'
-  for name in "${chosen[@]}"; do replace "$name" "$(random_secret)"; done
+  for name in "${chosen[@]}"; do
+    new_secret
+    replace "$name" "$secret"
+  done
   (write_env "$env_file" own "$env_file")
   printf 'New values in %s for %s\nWhat it was before is in %s until the stack has proven itself.\n' "$env_file" "$(names_wanted)" "$before"
   [[ " ${chosen[*]} " != *' SESSION_KEY '* ]] || printf 'Everybody has to sign in again, and API tokens are to be made anew.\n'
@@ -109,7 +112,7 @@ if ! in_containers "$@"; then
 fi
 check_docker
 check_names "$@"
-docker_answers || refuse 1 'Docker does not answer this account.' 'start it, or put sudo before this; docker version says what is the matter'
+check_docker_answers
 take_turn
 forget_unbegun
 if [ -n "$(kept_rotations)" ]; then

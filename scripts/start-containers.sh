@@ -31,7 +31,7 @@ read_arguments() {
         shift
         ;;
       --timeout=*) timeout_minutes=${1#*=} ;;
-      --data | --data=* | --offset | --offset=* | --listen | --listen=* | --env | --env=* | --detach)
+      --data | --data=* | --offset | --offset=* | --listen | --listen=* | --env | --env=* | --detach | --flows)
         refuse 2 "${1%%=*} is an option of the embedded stack." 'write ./scripts/start.sh --embedded before it, or leave it out for the stack in containers'
         ;;
       *) refuse 2 "start.sh does not know $1." 'see ./scripts/start.sh --help' ;;
@@ -61,7 +61,7 @@ check_set_up() {
   read_settings "$env_file"
   [ -n "${values[COMPOSE_FILE]:-}" ] || refuse 1 'COMPOSE_FILE is not set in .env: no layers of the stack are chosen.' \
     'run ./scripts/setup.sh, which writes it; for the stack without containers: ./scripts/start.sh --embedded'
-  docker_answers || refuse 1 'Docker does not answer this account.' 'start it, or put sudo before this; docker version says what is the matter'
+  check_docker_answers
   composed=$(docker compose config 2>&1) || refuse 1 "Docker Compose does not take the settings: $(printf '%s' "$composed" | tail -n 1)" \
     'run ./scripts/setup.sh, which adds what is missing to .env, or correct the line that is named'
 }

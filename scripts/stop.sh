@@ -42,7 +42,9 @@ read_arguments() {
 }
 
 stop_containers() {
-  if [ -z "$(docker compose ps --quiet 2>/dev/null)" ]; then
+  local running
+  running=$(docker compose ps --quiet) || refuse 1 'Docker Compose does not say what runs.' 'put right what it says above; nothing was stopped'
+  if [ -z "$running" ]; then
     printf 'No container of the stack runs.\n'
     return
   fi
@@ -97,5 +99,5 @@ if ! in_containers "$@"; then
 fi
 read_arguments "$@"
 check_docker
-docker_answers || refuse 1 'Docker does not answer this account.' 'start it, or put sudo before this; docker version says what is the matter'
+check_docker_answers
 if [ "$remove" = yes ]; then remove_containers; else stop_containers; fi

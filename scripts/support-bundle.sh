@@ -95,7 +95,7 @@ if ! in_containers "$@"; then
 fi
 read_arguments "$@"
 check_docker
-docker_answers || refuse 1 'Docker does not answer this account.' 'start it, or put sudo before this; docker version says what is the matter'
+check_docker_answers
 command -v tar >/dev/null || refuse 1 'tar is not installed.' 'install it'
 image=$(sed -n 's/^ *image: *//p' compose/program.yaml)
 docker image inspect "$image" >/dev/null 2>&1 || refuse 1 "The image $image is not there, whose program takes the secrets out." 'run ./scripts/setup.sh, which builds it'

@@ -96,6 +96,13 @@ describe('stop.sh', () => {
     expect(docker.calls().filter((call) => call.includes('down'))).toEqual([]);
   });
 
+  it('does not say that nothing runs when Compose cannot tell', () => {
+    lay({ 'compose ps --quiet': { complains: 'required variable AUDIT_KEY is missing a value\n', code: 1 } });
+    const { code, output } = run('stop.sh');
+    expect(code).toBe(1);
+    expect(output).toMatch(/AUDIT_KEY is missing[^]*Docker Compose does not say what runs[^]*nothing was stopped/);
+  });
+
   const volumes: Answers = {
     'system df *': { says: 'holdfast_core-data|12MB\nother|1GB\n' },
     'volume ls *': { says: 'holdfast_core-data\nholdfast_flows-data\n' },

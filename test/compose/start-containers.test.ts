@@ -135,6 +135,7 @@ describe('a start that is refused', () => {
     [['--timeout', '0'], /--timeout '0' is no number of minutes/],
     [['--timeout'], /--timeout '' is no number/],
     [['--data', '/x'], /--data is an option of the embedded stack/],
+    [['--flows'], /--flows is an option of the embedded stack/],
     [['--what'], /does not know --what/],
   ])('does not understand %j', (args, message) => {
     lay();
