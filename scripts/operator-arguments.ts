@@ -1,12 +1,11 @@
 // The command lines of prove.sh, unlock.sh and reset-password.sh, and where the management process is that they ask.
 
-import { resolve } from 'node:path';
 import { parseArgs, type ParseArgsConfig } from 'node:util';
 import { layoutOf } from '../compose/embedded/layout.ts';
 import { StackError } from '../compose/embedded/stack-error.ts';
 import { messageOf } from '../shared/domain/thrown.ts';
 import { askOperator, NobodyAnswers } from '../shared/runtime/operator-socket.ts';
-import { UsageError } from './start-arguments.ts';
+import { directory, UsageError } from './start-arguments.ts';
 
 export interface OperatorPlace {
   /** DATA_DIR of the management process. */
@@ -33,15 +32,14 @@ export function operatorPlace(
   data: string | boolean | undefined,
   { home, cwd, environment }: { home: string; cwd: string; environment: NodeJS.ProcessEnv },
 ): OperatorPlace {
-  if (data !== undefined && (typeof data !== 'string' || data === '' || /\p{Cc}/u.test(data)))
-    throw new UsageError('--data needs a directory, without control characters');
+  const root = directory(data, home, cwd);
   const given = environment['DATA_DIR']?.trim() ?? '';
   if (data === undefined && given !== '')
     return {
       directory: given,
       remedy: 'start it with ./scripts/start.sh; docker compose logs --tail 20 management says what it lacks',
     };
-  const layout = layoutOf(data === undefined ? resolve(home, 'data') : resolve(cwd, data));
+  const layout = layoutOf(root);
   return {
     directory: layout.management,
     remedy: `start the stack (./scripts/start.sh --embedded --data ${layout.root}), or name the directory that it was started with, --data DIR, as the user that it runs as`,

@@ -2,9 +2,10 @@
 // and stands in no argument, log or error; without a terminal that is asked, the first line is taken.
 
 import { existsSync, readFileSync } from 'node:fs';
-import { dirname, join, resolve } from 'node:path';
+import { dirname, resolve } from 'node:path';
 import { createInterface } from 'node:readline';
 import { writeFileAtomically } from '../compose/embedded/atomic-file.ts';
+import { layoutOf } from '../compose/embedded/layout.ts';
 import { generatePassword, keptSecrets } from '../compose/embedded/secrets.ts';
 import { StackError } from '../compose/embedded/stack-error.ts';
 import { nameKey, WEBADMIN } from '../shared/domain/names.ts';
@@ -55,7 +56,7 @@ async function main(): Promise<number> {
     restore?.();
     throw error;
   }
-  if (isOfSettings && secrets !== undefined) showIn(join(dirname(secrets), 'stack.json'), password);
+  if (isOfSettings && secrets !== undefined) showIn(layoutOf(dirname(secrets)).stack, password);
   process.stderr.write(`${username} has a new password, and is signed out everywhere.\n`);
   if (isWebadmin && !isOfSettings)
     process.stderr.write('CORE_WEBADMIN_PASSWORD is set by hand and stays as it is: change it there, too.\n');
@@ -75,7 +76,7 @@ function readArguments(): ResetArguments | 'help' {
     throw new UsageError(`${more}: one user at a time; a password is no argument, it is asked for`);
   const here = { home: resolve(import.meta.dirname, '..'), cwd: process.cwd(), environment: process.env };
   const place = operatorPlace(values['data'], here);
-  const file = join(dirname(place.directory), 'secrets.json');
+  const file = layoutOf(dirname(place.directory)).secrets;
   const secrets = existsSync(file) ? file : undefined;
   const isWritten = values['settings-written'] === true;
   return { place, username, generate: values['generate'] === true, isWritten, secrets };

@@ -11,7 +11,7 @@ import { argumentsOrUsage, exitWith } from './command.ts';
 import { readEnvFile } from './env-file-layer.ts';
 import { parseOperatorArguments } from './operator-arguments.ts';
 import { BEFORE_ROTATION, NEVER_ROTATED, ROTATED } from './rotation.ts';
-import { UsageError } from './start-arguments.ts';
+import { directory, UsageError } from './start-arguments.ts';
 import { whileStopped } from './while-stopped.ts';
 
 interface RotateArguments {
@@ -50,13 +50,7 @@ function readArguments(): RotateArguments | 'help' {
     if (Object.hasOwn(NEVER_ROTATED, name)) throw new UsageError(`${name} is not rotated: ${NEVER_ROTATED[name]}`);
     if (!ROTATED.some((each) => each === name)) throw new UsageError(`${name} is no secret that could be rotated`);
   }
-  const data = values['data'];
-  if (data === '' || /\p{Cc}/u.test(String(data ?? '')))
-    throw new UsageError('--data needs a directory, without control characters');
-  return {
-    data: data === undefined ? resolve(home, 'data') : resolve(process.cwd(), String(data)),
-    names: positionals,
-  };
+  return { data: directory(values['data'], home, process.cwd()), names: positionals };
 }
 
 function rotate(layout: Layout, names: readonly string[]): string {

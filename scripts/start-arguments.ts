@@ -135,7 +135,8 @@ function parse(args: string[], options: Record<string, { type: 'string' | 'boole
   }
 }
 
-function directory(value: string | boolean | undefined, home: string, cwd: string): string {
+/** An absolute path; without a value `data` in `home`. Throws a UsageError. */
+export function directory(value: string | boolean | undefined, home: string, cwd: string): string {
   if (value === undefined) return resolve(home, 'data');
   if (typeof value !== 'string' || value === '' || /\p{Cc}/u.test(value))
     throw new UsageError('--data needs a directory, without control characters');

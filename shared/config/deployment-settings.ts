@@ -2,11 +2,19 @@
 
 import { isIpAddress } from '../domain/host-name.ts';
 import { optional, withDefault } from './setting.ts';
-import { listOf, memorySize, oneOf, reachableHost, secretText, text, wholeNumber } from './setting-kinds.ts';
+import {
+  listOf,
+  memorySize,
+  oneOf,
+  reachableHost,
+  secretText,
+  text,
+  visibleSecret,
+  wholeNumber,
+} from './setting-kinds.ts';
 
 const printable = /^[\x20-\x7e]{1,1024}$/;
 const databasePassword = secretText('1 to 1024 printable ASCII characters', printable);
-const visibleSecret = secretText('printable ASCII characters without blanks', /^[\x21-\x7e]{1,1024}$/);
 const longSecret = secretText('32 to 1024 printable ASCII characters without blanks', /^[\x21-\x7e]{32,1024}$/);
 /** As a URL and the video relay's configuration take it without any quoting. */
 const streamPassword = secretText('letters, digits and . _ -', /^[A-Za-z0-9._-]{1,256}$/);

@@ -5,15 +5,13 @@ import {
   distinguishedName,
   hostNameOrAddress,
   keyedUrl,
-  secretText,
   secretUrl,
   text,
   url,
   urlOrOff,
+  visibleSecret,
   wholeNumber,
 } from './setting-kinds.ts';
-
-const visibleSecret = secretText('printable ASCII characters without blanks', /^[\x21-\x7e]{1,1024}$/);
 
 /** Section `places`. */
 export const PLACE_SETTINGS = {

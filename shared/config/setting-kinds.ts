@@ -251,6 +251,9 @@ export function secretText(
   );
 }
 
+/** A secret that stands in a header or a URL. */
+export const visibleSecret = secretText('printable ASCII characters without blanks', /^[\x21-\x7e]{1,1024}$/);
+
 const QUARTZ =
   'a Quartz schedule "second minute hour day-of-month month day-of-week [year]" with ? in one day field, such as 0 0 3 * * ?';
 

@@ -16,6 +16,7 @@ import {
   secretUrl,
   text,
   trueOrFalse,
+  visibleSecret,
   wholeNumber,
 } from './setting-kinds.ts';
 
@@ -24,8 +25,6 @@ const groupName = text(
   'a group name of letters, digits, blanks and . _ -',
   /^(?=.{1,64}$)[A-Za-z0-9._-]+( +[A-Za-z0-9._-]+)*$/,
 );
-const visibleSecret = secretText('printable ASCII characters without blanks', /^[\x21-\x7e]{1,1024}$/);
-
 export const SETTINGS = {
   COT_RETENTION_DAYS: optional(days, {
     section: 'retention',
