@@ -309,7 +309,7 @@ describe('a set-up that fails', { timeout: 30_000 }, () => {
     expect(upTo('5.10')).toEqual([]);
   });
 
-  it('by SIGKILL in the middle is healed by the next one', async () => {
+  it('by SIGKILL in the middle is healed by the next one', { timeout: 60_000 }, async () => {
     world.become(prepared);
     const before = world.tree();
     // It hangs in the first build, with the release unpacked beside its place.
@@ -324,10 +324,13 @@ describe('a set-up that fails', { timeout: 30_000 }, () => {
       stdio: 'ignore',
     });
     const hangs = (): boolean => readFileSync(world.log, 'utf8').includes('hangs');
-    await expect.poll(hangs, { timeout: 8000 }).toBe(true);
     const ended = once(child, 'exit');
-    process.kill(-(child.pid ?? 0), 'SIGKILL');
-    await ended;
+    try {
+      await expect.poll(hangs, { timeout: 20_000 }).toBe(true);
+    } finally {
+      process.kill(-(child.pid ?? 0), 'SIGKILL');
+      await ended;
+    }
     expect(readdirSync(join(world.path, 'release')).length).toBe(2);
     world.docker();
     expect(world.run()).toMatchObject({ status: 0, stderr: '' });

@@ -1,6 +1,7 @@
 // The programs of a release in their container: which are expected, that none may go, how they end, and what they are given.
 
-import { appendFileSync, mkdirSync, readdirSync, truncateSync, writeFileSync } from 'node:fs';
+import { spawnSync } from 'node:child_process';
+import { appendFileSync, mkdirSync, readdirSync, readFileSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import { readCoordinates } from '../../compose/containers/release-core-coordinates.ts';
@@ -9,11 +10,15 @@ import { follow, linesOf, phaseIn } from '../../compose/containers/release-core-
 import { processesOf, programsIn } from '../../compose/containers/release-core-processes.ts';
 import type { Awaited } from '../../compose/containers/release-core-waits.ts';
 import { type ReleaseCore, releaseCore, type ReleaseCoreOptions } from '../../compose/containers/release-core.ts';
-import { commandLine, identify } from '../../compose/embedded/process-table.ts';
+import { identify } from '../../compose/embedded/process-table.ts';
 import { memoryLog } from '../fakes/deps.ts';
 import { RELEASE_PROGRAMS, releasePrograms, type ReleasePrograms } from '../fakes/release-programs.ts';
 
 const GIB = 1024 ** 3;
+/** For a program: only then do the others count as started. */
+const EXIT_ONCE_ALL_ARE_THERE = `const { existsSync } = process.getBuiltinModule('node:fs');
+const isThere = (each) => existsSync(process.env.RELEASE_HOME + '/' + each + '.pid');
+setInterval(() => ${JSON.stringify(RELEASE_PROGRAMS)}.every(isThere) && process.exit(3), 50)`;
 let release: ReleasePrograms;
 let log: ReturnType<typeof memoryLog>;
 let core: ReleaseCore;
@@ -72,7 +77,7 @@ describe('the programs of a release', () => {
     { timeout: 60_000 },
     async (_, program, signal) => {
       const made = releasePrograms();
-      if (signal === undefined) made.does(program, 'setTimeout(() => process.exit(3), 1500)');
+      if (signal === undefined) made.does(program, EXIT_ONCE_ALL_ARE_THERE);
       const code = start({}, made);
       await begun();
       if (signal !== undefined) process.kill(release.pid(program), signal);
@@ -122,10 +127,11 @@ describe('the programs of a release', () => {
   });
 
   it('leave nothing behind when the stop comes while they start', { timeout: 60_000 }, async () => {
-    const code = start({}, releasePrograms({ before: 'echo begun; sleep 0.3' }));
+    const code = start({}, releasePrograms({ before: 'echo $$ >script.pid; echo begun; sleep 0.3' }));
     await poll(() => release.log()).toContain('begun');
     core.stop();
     expect(await code).toBe(0);
+    expect(identify(Number(readFileSync(join(release.home, 'script.pid'), 'utf8')))).toBeUndefined();
     expect(alive()).toEqual([]);
   });
 
@@ -230,9 +236,17 @@ java -jar -Dloader.path=WEB-INF/lib,file:lib/ takserver-pm.jar &
   });
 
   it('finds every process of a session, whoever its parent is', () => {
-    const own = processesOf(Number(identify(process.pid) && sessionOfThis()));
-    expect(own.map(({ pid }) => pid)).toContain(process.pid);
-    expect(own.every(({ pid }) => commandLine(pid) !== undefined)).toBe(true);
+    const pids = (session: number): number[] => processesOf(session).map(({ pid }) => pid);
+    expect(pids(sessionOfThis())).toContain(process.pid);
+    const shell = spawnSync('setsid', ['--wait', 'sh', '-c', 'sleep 60 >/dev/null 2>&1 & echo $$ $!'], {
+      encoding: 'utf8',
+    });
+    const [session = 0, orphan = 0] = shell.stdout.split(' ').map(Number);
+    try {
+      expect(pids(session)).toEqual([orphan]);
+    } finally {
+      process.kill(orphan, 'SIGKILL');
+    }
   });
 });
 

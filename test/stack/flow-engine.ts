@@ -4,7 +4,6 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { home } from './embedded.ts';
 
-export const SETTINGS_FILE = join(home, 'compose/flows/settings.js');
 export const NODE_RED = join(home, 'compose/flows/node_modules/node-red');
 
 /** Why its tests are skipped: scripts/test.sh installs it, where npm can be asked. */

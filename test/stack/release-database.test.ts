@@ -238,10 +238,13 @@ describe.skipIf(releaseDatabaseMissing !== undefined)(title, () => {
     ];
     for (const [place, isThen] of moments.entries()) {
       const { said, kill } = await runInNamespace(database);
-      await eventually(`moment ${place} of the start`, () => isThen(said()), UP_WITHIN_MS);
-      // Not at its beginning alone; each moment is as good as the other.
-      await delay(Math.random() * AFTERWARDS_MS);
-      await kill();
+      try {
+        await eventually(`moment ${place} of the start`, () => isThen(said()), UP_WITHIN_MS);
+        // Not at its beginning alone; each moment is as good as the other.
+        await delay(Math.random() * AFTERWARDS_MS);
+      } finally {
+        await kill();
+      }
     }
     const program = await up(database);
     expect(await query(owner(database), 'SELECT installed_rank FROM schema_version')).toEqual([{ installed_rank: 1 }]);

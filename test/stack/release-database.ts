@@ -130,7 +130,7 @@ export async function runInNamespace({
   volume,
   environment,
 }: ReleaseDatabase): Promise<{ said: () => string; kill: () => Promise<void> }> {
-  const own = ['--mount', '--propagation', 'private', '--pid', '--fork'];
+  const own = ['--mount', '--propagation', 'private', '--pid', '--fork', '--kill-child'];
   const onMount = ['sh', '-c', 'mount --bind "$1" "$1" && shift && exec "$@"', 'sh', volume];
   const [program, ...args] = [
     'unshare',
@@ -148,7 +148,10 @@ export async function runInNamespace({
   const children = `/proc/${child.pid}/task/${child.pid}/children`;
   let first = 0;
   const isThere = (): boolean => (first = Number(readFileSync(children, 'utf8').trim())) > 1;
-  await eventually('the first process of the namespace is there', isThere, 10_000);
+  await eventually('the first process of the namespace is there', isThere, 30_000).catch((error: unknown) => {
+    child.kill('SIGKILL');
+    throw error;
+  });
   return {
     said: () => output,
     async kill() {

@@ -5,6 +5,7 @@ import { answerOperator, type OperatorDeps, type Proof } from '../../scripts/ope
 import type { MemoryHealthCache } from '../../shared/adapters/memory-health-cache.ts';
 import { bootstrapIdentity } from '../../shared/verbs/bootstrap-identity.ts';
 import { type FakeDeps, fakeDeps } from '../fakes/deps.ts';
+import { world } from '../fakes/monitored.ts';
 
 interface Operated {
   deps: FakeDeps;
@@ -14,8 +15,8 @@ interface Operated {
   ask: (asked: unknown) => Promise<unknown>;
 }
 
-function operated(): Operated {
-  const deps = fakeDeps();
+function operated(around = world()): Operated {
+  const deps = fakeDeps({}, around);
   const applied = new Map<string, string>();
   const appliedPasswords = {
     isApplied: async (username: string, password: string) => applied.get(username) === password,
@@ -122,11 +123,15 @@ it('does nothing while our own database is away, and says that it is', async () 
 });
 
 it('proves the stack: every stage with its time, and what is wrong at the one that failed', async () => {
-  const proof = (await operated().ask({ ask: 'prove' })) as Proof;
-  expect(proof.stages.length).toBeGreaterThan(0);
-  const failed = proof.stages.find(({ ok }) => !ok);
-  expect(proof.passed).toBe(failed === undefined);
-  if (failed !== undefined) expect(proof.message).toBe(failed.problem);
+  const whole = (await operated().ask({ ask: 'prove' })) as Proof;
+  expect(whole.stages.length).toBeGreaterThan(0);
+  expect([whole.passed, whole.stages.filter(({ ok }) => !ok)]).toEqual([true, []]);
+  const around = world();
+  around.core.mood = 'down';
+  const broken = (await operated(around).ask({ ask: 'prove' })) as Proof;
+  const failed = broken.stages.find(({ ok }) => !ok);
+  expect(failed).toBeDefined();
+  expect([broken.passed, broken.message]).toEqual([false, failed?.problem]);
 });
 
 it('proves with what is wrong now, not with what was before the stack was up', async () => {
