@@ -132,14 +132,14 @@ describe.skipIf(flowsMissing !== undefined)(flowsMissing ?? 'the flow engine of 
     });
     const core = coreOf(stack);
     const device = await streamDevice(core, await enroll(core, workDirectory(stack), 'ada', key), 'ADA');
-    // The core looks again who is in which group when a connection begins.
+    // The connection of the engine stands already: the core asks for its groups again each minute, to some 15 s.
     await eventually(
       'the flow has an event of ADA',
       async () => {
         device.report();
         return (await told()).events.some((each) => each.startsWith('<event') && each.includes(`uid="${device.uid}"`));
       },
-      60_000,
+      120_000,
     );
     const xml =
       '<event version="2.0" uid="flow-1" type="a-f-G" how="m-g" time="2026-01-01T00:00:00Z" start="2026-01-01T00:00:00Z" stale="2036-01-01T00:00:00Z"><point lat="47.5" lon="8.5" hae="0" ce="1" le="1"/><detail/></event>';
@@ -148,7 +148,7 @@ describe.skipIf(flowsMissing !== undefined)(flowsMissing ?? 'the flow engine of 
     expect((await fetch(`${url}say`, { method: 'POST', headers, body })).status).toBe(200);
     await device.hears('what the flow says', (event) => event.uid() === 'flow-1', 30_000);
     device.leave();
-  }, 120_000);
+  }, 240_000);
 
   it('starts its flows again with a new certificate, and comes back when it is killed', async () => {
     const file = join(stack.data, 'logs/flows.log');
