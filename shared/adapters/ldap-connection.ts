@@ -17,6 +17,15 @@ export interface LdapServer {
   caFile: string | undefined;
 }
 
+const DEFAULT_PORTS: Record<string, number> = { 'ldap:': 389, 'ldaps:': 636 };
+
+/** Of `ldap://host:port` or `ldaps://host:port`; without a port the one of the protocol. */
+export function ldapServerOf(url: string, caFile: string | undefined): LdapServer {
+  const { protocol, hostname, port } = new URL(url);
+  const host = hostname.replace(/^\[(.*)\]$/, '$1');
+  return { host, port: Number(port) || (DEFAULT_PORTS[protocol] ?? 389), tls: protocol === 'ldaps:', caFile };
+}
+
 export interface LdapSearch {
   base: string;
   scope: 'base' | 'sub';

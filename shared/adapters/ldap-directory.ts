@@ -7,7 +7,7 @@ import type { Secret } from '../domain/secret.ts';
 import type { Directory, DirectoryBase, DirectoryEntry } from '../ports/directory.ts';
 import type { Log } from '../ports/log.ts';
 import type { LdapEntry } from './ldap-answers.ts';
-import { type LdapConnection, LdapFailure, type LdapServer, openLdap } from './ldap-connection.ts';
+import { type LdapConnection, LdapFailure, ldapServerOf, openLdap } from './ldap-connection.ts';
 import { ldapConnections } from './ldap-connections.ts';
 import { type LdapGroup, leafName, searchGroups } from './ldap-groups.ts';
 import { answerFailure, INSUFFICIENT, isRefusal, NO_SUCH_OBJECT } from './ldap-results.ts';
@@ -37,7 +37,6 @@ const MOST_PASSWORD_BYTES = 1024;
 /** A person with ten thousand groups, a group with a hundred thousand members. */
 const USER_LIMITS = { mostEntries: 1, mostBytes: 1024 * 1024 };
 const GROUP_LIMITS = { mostEntries: 20, mostBytes: 8 * 1024 * 1024 };
-const DEFAULT_PORTS: Record<string, number> = { 'ldap:': 389, 'ldaps:': 636 };
 
 /** The directory, and what the core asks beyond the port. */
 export interface LdapDirectory extends Directory {
@@ -49,8 +48,9 @@ export interface LdapDirectory extends Directory {
 
 export function ldapDirectory(options: LdapDirectoryOptions): LdapDirectory {
   const { withinMs = 5000 } = options;
-  const { server, place } = readUrl(options.url, options.tlsCaFile);
-  const called = `The directory at ${place}`;
+  const server = ldapServerOf(options.url, options.tlsCaFile);
+  const { protocol, hostname } = new URL(options.url);
+  const called = `The directory at ${protocol}//${hostname}:${server.port}`;
   const bases: Record<DirectoryBase, string> = { core: options.coreBase, web: options.webBase };
   const serviceName = (base: DirectoryBase): string => userName(base, options.serviceAccount.username);
   const service = ldapServiceAccount({ ...options.serviceAccount, dn: serviceName, called, log: options.log });
@@ -187,13 +187,6 @@ export function ldapDirectory(options: LdapDirectoryOptions): LdapDirectory {
   }
 
   return { signIn, find, probe, groups, close: () => connections.close() };
-}
-
-function readUrl(url: string, caFile: string | undefined): { server: LdapServer; place: string } {
-  const { protocol, hostname, port } = new URL(url);
-  const host = hostname.replace(/^\[(.*)\]$/, '$1');
-  const server = { host, port: Number(port) || (DEFAULT_PORTS[protocol] ?? 389), tls: protocol === 'ldaps:', caFile };
-  return { server, place: `${protocol}//${hostname}:${server.port}` };
 }
 
 function canBeName(text: string): boolean {

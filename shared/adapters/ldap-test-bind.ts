@@ -3,7 +3,7 @@
 
 import { PresenceFilter } from 'ldapts';
 import type { Secret } from '../domain/secret.ts';
-import { openLdap } from './ldap-connection.ts';
+import { ldapServerOf, openLdap } from './ldap-connection.ts';
 
 export interface TestBind {
   /** `ldap://host:port` or `ldaps://…` */
@@ -21,9 +21,7 @@ const INVALID_CREDENTIALS = 49;
 /** Rejects with a sentence that names the directory, never with the password. */
 export async function testBind({ url, caFile, dn, password, withinMs }: TestBind): Promise<void> {
   const until = performance.now() + withinMs;
-  const { hostname, port, protocol } = new URL(url);
-  const tls = protocol === 'ldaps:';
-  const server = { host: hostname.replace(/^\[|\]$/g, ''), port: Number(port) || (tls ? 636 : 389), tls, caFile };
+  const server = ldapServerOf(url, caFile);
   const place = `${server.host}:${server.port}`;
   try {
     const connection = await openLdap(server, until);
