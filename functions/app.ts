@@ -4,7 +4,7 @@ import { OpenAPIHono } from '@hono/zod-openapi';
 import { AppError } from '../shared/domain/app-error.ts';
 import type { Deps } from '../shared/http/deps.ts';
 import type { App, AppEnv } from '../shared/http/env.ts';
-import { withErrorPages } from '../shared/http/page.ts';
+import { withErrorPages } from '../shared/http/page.tsx';
 import { onError } from '../shared/http/problem.ts';
 import { identify, signIn } from '../shared/http/sign-in.ts';
 import { refuseInvalid } from '../shared/http/refuse-invalid.ts';
@@ -36,8 +36,8 @@ import { sessionsFunction } from './sessions.ts';
 import { settingsFunction } from './settings.ts';
 import { retentionFunction } from './retention.ts';
 import { signInFunction } from './sign-in.ts';
-import { startPageFunction } from './start-page.ts';
 import { tokensFunction } from './tokens.ts';
+import { everyPage } from './pages/every-page.ts';
 import { userGroupsFunction } from './user-groups.ts';
 import { userPasswordFunction } from './user-password.ts';
 import { usersFunction } from './users.ts';
@@ -59,7 +59,6 @@ export function createApp(deps: Deps): App {
   authVerifyFunction(app, deps);
   oauthTokenFunction(app, deps);
   signInFunction(app, deps);
-  startPageFunction(app, deps);
   app.use('/api/*', signIn(deps.doors));
   app.use('/metrics/*', signIn(deps.doors));
   app.use(
@@ -94,5 +93,6 @@ export function createApp(deps: Deps): App {
   lockoutsFunction(app, deps);
   openapiFunction(app, deps);
   docsFunction(app, deps);
+  everyPage(app, deps);
   return app;
 }

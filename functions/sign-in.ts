@@ -7,8 +7,7 @@ import { oneLine, shortened } from '../shared/domain/plain-text.ts';
 import { returnPath } from '../shared/domain/return-path.ts';
 import type { Deps } from '../shared/http/deps.ts';
 import type { App, AppEnv } from '../shared/http/env.ts';
-import { goTo, sendPage, STYLE_PATH } from '../shared/http/page.ts';
-import { STYLE } from '../shared/http/page-style.ts';
+import { goTo, sendPage } from '../shared/http/page.tsx';
 import {
   clearSessionCookie,
   givenSessionCookie,
@@ -40,11 +39,6 @@ export function signInFunction(app: App, deps: Deps): void {
     const cookie = givenSessionCookie(c);
     if (cookie !== undefined && (await deps.doors.session(cookie)) !== undefined) return goTo(c, returnTo);
     return sendForm(c, deps, { returnTo });
-  });
-
-  app.get(STYLE_PATH, function sendStyle(c) {
-    const headers = { 'Content-Type': 'text/css; charset=utf-8', 'Cache-Control': 'public, max-age=3600' };
-    return c.body(STYLE, 200, { ...headers, 'X-Content-Type-Options': 'nosniff' });
   });
 
   app.post('/sign-in', guard, async function signIn(c) {

@@ -1,8 +1,9 @@
 // Bundles the programs of Holdfast into dist/. Each file is written beside its place and renamed, so that a program
 // that starts meanwhile reads the old one or the new one.
 
+import { createHash } from 'node:crypto';
 import { mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
-import { basename, join, resolve } from 'node:path';
+import { basename, dirname, join, resolve } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import { build, type BuildOptions, type Plugin } from 'esbuild';
 import { parse } from 'yaml';
@@ -34,6 +35,26 @@ function unchangedThresholds(): string {
   return isDeepStrictEqual(parse(text), DEFAULT_THRESHOLDS) ? text : '';
 }
 
+// What pages load. Its hash stands in its address, so that a browser keeps it until it changes.
+const pages = await build({
+  absWorkingDir: home,
+  outdir: join(dist, 'pages'),
+  entryPoints: { pages: 'functions/pages/browser/page.ts', 'pages-style': 'functions/pages/style/pages.css' },
+  bundle: true,
+  minify: true,
+  write: false,
+  format: 'iife',
+  target: ['es2022', 'chrome111', 'firefox115', 'safari16.4'],
+  legalComments: 'none',
+  logLevel: 'warning',
+});
+const pageFiles = pages.outputFiles.map(({ path, contents }) => ({
+  path: join(dist, 'pages', basename(path).replace('-style', '')),
+  contents,
+}));
+const pagesHash = createHash('sha256');
+for (const { contents } of pageFiles) pagesHash.update(contents);
+
 const shared: BuildOptions & { write: false } = {
   absWorkingDir: home,
   outdir: dist,
@@ -44,6 +65,7 @@ const shared: BuildOptions & { write: false } = {
   loader: { '.sql': 'text' },
   define: {
     HOLDFAST_RELEASE: JSON.stringify(version),
+    HOLDFAST_PAGES: JSON.stringify(pagesHash.digest('hex').slice(0, 16)),
     HOLDFAST_THRESHOLDS: JSON.stringify(unchangedThresholds()),
   },
   legalComments: 'none',
@@ -97,10 +119,10 @@ const worker = await build({
   conditions: ['workerd', 'worker', 'module', 'import'],
   external: ['node:*', 'cloudflare:*'],
 });
-mkdirSync(dist, { recursive: true });
+mkdirSync(join(dist, 'pages'), { recursive: true });
 writeFileSync(join(dist, 'package.json'), '{ "type": "module" }\n');
-for (const file of [...management.outputFiles, ...programs.outputFiles, ...worker.outputFiles]) {
-  const temporary = join(dist, `.${basename(file.path)}.${process.pid}`);
+for (const file of [...pageFiles, ...management.outputFiles, ...programs.outputFiles, ...worker.outputFiles]) {
+  const temporary = join(dirname(file.path), `.${basename(file.path)}.${process.pid}`);
   writeFileSync(temporary, file.contents);
   renameSync(temporary, file.path);
 }

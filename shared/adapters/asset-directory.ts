@@ -1,4 +1,4 @@
-// Assets from a directory of the release. The caller names only files that it ships; a path is refused all the same.
+// Assets from directories of the release. The caller names only files that it ships; a path is refused all the same.
 
 import { readFile } from 'node:fs/promises';
 import { extname, join } from 'node:path';
@@ -9,15 +9,16 @@ const TYPES: Record<string, string> = {
   '.js': 'text/javascript; charset=utf-8',
 };
 
-/** Assets below `directory`, read once and kept. */
-export function assetDirectory(directory: string): Assets {
+/** Assets in these directories, read once and kept; `directories` says in which one each name lies. */
+export function assetDirectory(directories: Readonly<Record<string, readonly string[]>>): Assets {
   const kept = new Map<string, Asset>();
 
   async function read(name: string): Promise<Asset | undefined> {
     const known = kept.get(name);
     if (known !== undefined) return known;
     const contentType = TYPES[extname(name)];
-    if (contentType === undefined || !/^[a-z0-9][a-z0-9.-]*$/.test(name)) return undefined;
+    const [directory] = Object.entries(directories).find(([, names]) => names.includes(name)) ?? [];
+    if (contentType === undefined || directory === undefined) return undefined;
     const asset = { body: new Uint8Array(await readFile(join(directory, name))), contentType };
     kept.set(name, asset);
     return asset;

@@ -6,7 +6,7 @@ import type { Prepared } from '../ports/health-cache.ts';
 export function answerPrepared({ body, etag }: Prepared, request: Headers, requestId: string): Response {
   const known = request.get('if-none-match');
   const always = { 'X-Request-Id': requestId, ETag: etag, 'Cache-Control': 'private, no-cache' };
-  if (known !== null && names(known, etag)) return new Response(null, { status: 304, headers: always });
+  if (known !== null && namesTag(known, etag)) return new Response(null, { status: 304, headers: always });
   const headers = Object.assign(always, { 'Content-Type': 'application/json' });
   return new Response(body, { headers });
 }
@@ -18,7 +18,7 @@ export async function weakEtag(text: string): Promise<string> {
 }
 
 /** Weak comparison, as RFC 9110 asks for If-None-Match. */
-function names(header: string, etag: string): boolean {
+export function namesTag(header: string, etag: string): boolean {
   const bare = (tag: string): string => tag.trim().replace(/^W\//, '');
   return header.split(',').some((tag) => tag.trim() === '*' || bare(tag) === bare(etag));
 }

@@ -24,7 +24,7 @@ const SAFE = new Set(['GET', 'HEAD', 'OPTIONS']);
 
 /** The Authorization header, else the session cookie. Throws `malformed` for Basic that cannot be read. */
 export function credentialsOf(c: Context<AppEnv>): Credentials {
-  const header = c.req.header('authorization');
+  const header = c.get('byCookieOnly') === true ? undefined : c.req.header('authorization');
   if (header === undefined) {
     const cookie = getCookie(c, sessionCookieName(c.env.secure));
     return cookie === undefined || cookie === '' ? { kind: 'none' } : { kind: 'session', cookie };

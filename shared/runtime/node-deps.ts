@@ -138,7 +138,10 @@ export function nodeDeps({
     alerts,
     heartbeat,
     logFiles: logDirectory(settings.LOG_DIR),
-    assets: assetDirectory(join(home, 'node_modules/swagger-ui-dist')),
+    assets: assetDirectory({
+      [join(home, 'node_modules/swagger-ui-dist')]: ['swagger-ui.css', 'swagger-ui-bundle.js'],
+      [join(home, 'dist/pages')]: ['pages.css', 'pages.js'],
+    }),
     monitored: {
       ...shared.monitored,
       ...coreParts,

@@ -60,9 +60,10 @@ describe('assets', () => {
   it('are read by name only', async () => {
     writeFileSync(join(directory, 'page.css'), 'a{}');
     writeFileSync(join(directory, 'page.html'), '<p>');
-    const assets = assetDirectory(directory);
+    const assets = assetDirectory({ [directory]: ['page.css', 'page.html'] });
     expect((await assets.read('page.css'))?.contentType).toBe('text/css; charset=utf-8');
-    for (const name of ['page.html', '../page.css', '/etc/hosts.js', '.css'])
+    writeFileSync(join(directory, 'other.css'), 'b{}');
+    for (const name of ['page.html', 'other.css', '../page.css', '/etc/hosts.js', '.css'])
       expect(await assets.read(name)).toBeUndefined();
   });
 });

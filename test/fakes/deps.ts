@@ -1,5 +1,6 @@
 // Deps for tests of the functions: honest in-memory ports, settings of your choice.
 
+import type { Assets } from '../../shared/ports/assets.ts';
 import { loadSettings } from '../../shared/config/load-settings.ts';
 import { showSettings } from '../../shared/config/shown-settings.ts';
 import { DEFAULT_THRESHOLDS } from '../../shared/config/thresholds.ts';
@@ -59,6 +60,20 @@ const fakeProcess: ProcessStatus = {
     loopIdleSeconds: 98,
     loopLagSeconds: 0.001,
   }),
+};
+
+/** What ships, in short. */
+const ASSETS: Record<string, [text: string, contentType: string]> = {
+  'swagger-ui.css': ['a{}', 'text/css; charset=utf-8'],
+  'pages.css': ['a{}', 'text/css; charset=utf-8'],
+  'pages.js': ['"use strict";', 'text/javascript; charset=utf-8'],
+};
+
+const fakeAssets: Assets = {
+  read: async (name) => {
+    const asset = ASSETS[name];
+    return asset && { body: new TextEncoder().encode(asset[0]), contentType: asset[1] };
+  },
 };
 
 export const PASSWORD = 'correct horse battery';
@@ -179,12 +194,7 @@ export function fakeDeps(values: Record<string, string> = {}, around: World = wo
       names: async () => ['management'],
       tail: async (name, lines) => (name === 'management' ? ['one', 'two', 'three'].slice(-lines) : undefined),
     },
-    assets: {
-      read: async (name) =>
-        name === 'swagger-ui.css'
-          ? { body: new TextEncoder().encode('a{}'), contentType: 'text/css; charset=utf-8' }
-          : undefined,
-    },
+    assets: fakeAssets,
   };
   return deps;
 }

@@ -1,0 +1,11 @@
+// The script of all pages. Each works without it; with it they stay up to date, count and copy.
+
+import { startCopying } from './copy.ts';
+import { startForms } from './forms.ts';
+import { startLive } from './live.ts';
+import { startTimes } from './times.ts';
+
+startCopying();
+startForms();
+startTimes();
+startLive();

@@ -1,0 +1,16 @@
+// Every page of console and portal: one line each.
+
+import type { Deps } from '../../shared/http/deps.ts';
+import type { App } from '../../shared/http/env.ts';
+import { overviewPage } from '../console/overview.tsx';
+import { homePage } from '../portal/home.tsx';
+import { pageAssets } from './assets.ts';
+import { morePage } from './more.tsx';
+
+/** Adds them all. */
+export function everyPage(app: App, deps: Deps): void {
+  pageAssets(app, deps);
+  morePage(app, deps);
+  overviewPage(app, deps);
+  homePage(app, deps);
+}

@@ -1,0 +1,157 @@
+// The frame of a page for somebody who is signed in: where one is, where one can go, who one is; the page itself between.
+
+import type { Child } from 'hono/jsx';
+import type { ContentfulStatusCode } from 'hono/utils/http-status';
+import type { Deps } from '../../shared/http/deps.ts';
+import { sendDocument } from '../../shared/http/page.tsx';
+import { whyNot } from '../../shared/domain/principal.ts';
+import { Icon } from './icons.tsx';
+import { NAVIGATION, type NavigationEntry } from './navigation.ts';
+import { faceOf, type PageContext } from './page-routes.ts';
+
+export interface FramedPage {
+  /** The h1, and the title of the window. */
+  title: string;
+  /** Stands in the h1 instead of the title. */
+  heading?: Child;
+  /** The key of the navigation entry that the page belongs to. */
+  current: string;
+  body: Child;
+  /** What can be done here, beside the h1. */
+  actions?: Child;
+  status?: ContentfulStatusCode;
+}
+
+/** Where the signed-in person may go at this face. */
+export function entriesFor(c: PageContext): NavigationEntry[] {
+  const face = faceOf(c);
+  const principal = c.get('principal');
+  return NAVIGATION.filter(
+    ({ faces, access, key }) =>
+      faces.includes(face) &&
+      whyNot(principal, {
+        access: face === 'portal' && SHARED.has(key) ? 'admin' : access,
+        area: 'rest',
+        safe: true,
+      }) === undefined,
+  );
+}
+
+/** In the portal these are for administrators alone. */
+const SHARED: ReadonlySet<string> = new Set(['people', 'groups']);
+
+/** Answers with the page. What it holds is told from what it held before by an entity tag. */
+export function framed(c: PageContext, deps: Deps, page: FramedPage): Promise<Response> {
+  const { title, heading = title, current, body, actions, status = 200 } = page;
+  const face = faceOf(c);
+  const entries = entriesFor(c);
+  const { username } = c.get('principal');
+  const content = (
+    <>
+      <a class="skip" href="#content">
+        Skip to the page
+      </a>
+      <header class="top">
+        <a class="brand" href="/">
+          <Mark />
+          <span>
+            <strong>{face === 'console' ? 'Holdfast' : deps.place.name}</strong>
+            <small>{face === 'console' ? deps.place.name : 'Holdfast'}</small>
+          </span>
+        </a>
+        <form method="post" action="/sign-out" class="who">
+          <a href="/account" title="My account">
+            {username}
+          </a>
+          <button type="submit" class="quiet">
+            Sign out
+          </button>
+        </form>
+      </header>
+      <Navigation entries={entries} current={current} />
+      <p class="banner" id="live-banner" role="status" hidden></p>
+      <main id="content" tabindex={-1}>
+        <div class="head">
+          <h1>{heading}</h1>
+          {actions === undefined ? null : <div class="actions">{actions}</div>}
+        </div>
+        {body}
+      </main>
+      <Bar entries={entries.filter(({ inBar }) => inBar?.includes(face))} more={face === 'console'} current={current} />
+      <footer class="foot">
+        Holdfast {deps.release} on {deps.place.name}. Times are those of {deps.timeZone}.
+      </footer>
+    </>
+  );
+  return sendDocument(c, { title, content, kind: `framed ${face}` }, status);
+}
+
+function Mark() {
+  return (
+    <svg class="mark" viewBox="0 0 32 32" aria-hidden="true" focusable="false">
+      <circle cx="16" cy="8" r="3.5" />
+      <path d="M16 11.5V27M9 16h14M5 19c1 5 5.500 8 11 8s10-3 11-8" />
+    </svg>
+  );
+}
+
+interface NavigationProps {
+  entries: NavigationEntry[];
+  current: string;
+}
+
+/** Beside the page where there is room. */
+function Navigation({ entries, current }: NavigationProps) {
+  const sections = [...new Set(entries.map(({ section = '' }) => section))];
+  return (
+    <nav class="side" aria-label="Pages">
+      {sections.map((section) => (
+        <>
+          {section === '' ? null : <p class="section">{section}</p>}
+          <ul>
+            {entries
+              .filter((entry) => (entry.section ?? '') === section)
+              .map((entry) => (
+                <li>
+                  <Link entry={entry} current={current} />
+                </li>
+              ))}
+          </ul>
+        </>
+      ))}
+    </nav>
+  );
+}
+
+/** Below the page on a phone. */
+function Bar({ entries, current, more }: NavigationProps & { more: boolean }) {
+  return (
+    <nav class="bar" aria-label="Main pages">
+      <ul>
+        {entries.map((entry) => (
+          <li>
+            <Link entry={entry} current={current} withIcon />
+          </li>
+        ))}
+        {more ? (
+          <li>
+            <a href="/more" aria-current={entries.some(({ key }) => key === current) ? undefined : 'true'}>
+              <Icon name="more" />
+              <span>More</span>
+            </a>
+          </li>
+        ) : null}
+      </ul>
+    </nav>
+  );
+}
+
+function Link({ entry, current, withIcon = false }: { entry: NavigationEntry; current: string; withIcon?: boolean }) {
+  const { path, label, key } = entry;
+  return (
+    <a href={path} aria-current={key === current ? 'page' : undefined}>
+      {withIcon ? <Icon name={key} /> : null}
+      <span>{label}</span>
+    </a>
+  );
+}

@@ -1,0 +1,25 @@
+// GET /more: every page of the console, for a phone, whose bar has room for five.
+
+import type { Deps } from '../../shared/http/deps.ts';
+import type { App } from '../../shared/http/env.ts';
+import { entriesFor, framed } from './frame.tsx';
+import { pagesOf } from './page-routes.ts';
+
+/** Adds the route of this file. */
+export function morePage(app: App, deps: Deps): void {
+  pagesOf(app, deps, ['console']).get('/more', { access: 'own' }, function showMore(c) {
+    const body = (
+      <ul class="links">
+        {entriesFor(c).map(({ path, label }) => (
+          <li>
+            <a href={path}>{label}</a>
+          </li>
+        ))}
+        <li>
+          <a href="/api/docs">The API, to read and to try</a>
+        </li>
+      </ul>
+    );
+    return framed(c, deps, { title: 'Everything', current: 'more', body });
+  });
+}

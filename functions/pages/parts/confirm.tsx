@@ -1,0 +1,61 @@
+// What cannot be taken back asks once: what will happen, and one button that says what it does. Works without scripts.
+
+import type { Child } from 'hono/jsx';
+
+interface ConfirmProps {
+  /** On the button that opens it: `Deactivate…`. */
+  label: string;
+  /** Where the form goes. */
+  action: string;
+  /** On the button that does it: `Deactivate ann`. */
+  button: string;
+  /** What will happen; and fields, if any. */
+  children: Child;
+  danger?: boolean;
+  /** Of the whole, where a page replaces a part of itself. */
+  id?: string;
+}
+
+export function Confirm({ label, action, button, children, danger = true, id }: ConfirmProps) {
+  return (
+    <details class="confirm" id={id}>
+      <summary class={danger ? 'button danger' : 'button'}>{label}</summary>
+      <form method="post" action={action}>
+        {children}
+        <button type="submit" class={danger ? 'danger' : undefined}>
+          {button}
+        </button>
+      </form>
+    </details>
+  );
+}
+
+interface TypedConfirmProps {
+  /** What is to be typed. */
+  words: string;
+  name?: string;
+  error?: string | undefined;
+}
+
+/** A field that browsers accept only with these words in it; the server asks again. */
+export function TypedConfirm({ words, name = 'confirm', error }: TypedConfirmProps) {
+  return (
+    <div class="field">
+      <label for={name}>
+        Type <strong>{words}</strong> to confirm
+      </label>
+      {error === undefined ? null : <p class="fault">{error}</p>}
+      <input
+        id={name}
+        name={name}
+        type="text"
+        autocomplete="off"
+        autocapitalize="none"
+        spellcheck={false}
+        required
+        pattern={words.replaceAll(/[.*+?^${}()|[\]\\/-]/g, String.raw`\$&`)}
+        title={`Type exactly: ${words}`}
+      />
+    </div>
+  );
+}

@@ -1,0 +1,135 @@
+// Fields of forms: label, what is expected, what is wrong with it, each tied to the field.
+
+import type { Child } from 'hono/jsx';
+
+interface Common {
+  name: string;
+  label: Child;
+  hint?: Child;
+  /** What is wrong with what was sent. */
+  error?: string | undefined;
+  required?: boolean;
+  /** Default: the name. */
+  id?: string;
+}
+
+interface FieldProps extends Common {
+  type?: 'text' | 'search' | 'email' | 'number' | 'password' | 'date' | 'datetime-local';
+  value?: string | undefined;
+  autocomplete?: string;
+  pattern?: string;
+  title?: string;
+  min?: number | string;
+  max?: number | string;
+  maxlength?: number;
+  inputmode?: 'numeric' | 'email' | 'text';
+  placeholder?: string;
+  autofocus?: boolean;
+  /** Names are typed as they are: no capitals, no corrections. */
+  plain?: boolean;
+}
+
+export function Field({ label, hint, error, id, plain = false, value = '', type = 'text', ...rest }: FieldProps) {
+  const key = id ?? rest.name;
+  const asTyped = plain ? ({ autocapitalize: 'none', spellcheck: false } as const) : {};
+  return (
+    <Labelled id={key} label={label} hint={hint} error={error}>
+      <input id={key} type={type} value={value} {...asTyped} {...rest} {...described(key, hint, error)} />
+    </Labelled>
+  );
+}
+
+export interface Choice {
+  value: string;
+  label: string;
+}
+
+interface SelectProps extends Common {
+  value?: string | undefined;
+  choices: readonly Choice[];
+}
+
+export function Select({ label, hint, error, id, name, value, choices, required = false }: SelectProps) {
+  const key = id ?? name;
+  return (
+    <Labelled id={key} label={label} hint={hint} error={error}>
+      <select id={key} name={name} required={required} {...described(key, hint, error)}>
+        {choices.map((choice) => (
+          <option value={choice.value} selected={choice.value === value}>
+            {choice.label}
+          </option>
+        ))}
+      </select>
+    </Labelled>
+  );
+}
+
+interface ChecksProps {
+  legend: Child;
+  name: string;
+  choices: readonly Choice[];
+  chosen: readonly string[];
+  type?: 'checkbox' | 'radio';
+  hint?: Child;
+  error?: string | undefined;
+}
+
+/** Several boxes to tick, or one of several. */
+export function Checks({ legend, name, choices, chosen, type = 'checkbox', hint, error }: ChecksProps) {
+  return (
+    <fieldset class="checks" {...described(name, hint, error)}>
+      <legend>{legend}</legend>
+      <Said id={name} hint={hint} error={error} />
+      {choices.map(({ value, label }) => (
+        <label>
+          <input type={type} name={name} value={value} checked={chosen.includes(value)} /> <span>{label}</span>
+        </label>
+      ))}
+    </fieldset>
+  );
+}
+
+interface LabelledProps {
+  id: string;
+  label: Child;
+  hint?: Child;
+  error?: string | undefined;
+  children: Child;
+}
+
+function Labelled({ id, label, hint, error, children }: LabelledProps) {
+  return (
+    <div class="field">
+      <label for={id}>{label}</label>
+      <Said id={id} hint={hint} error={error} />
+      {children}
+    </div>
+  );
+}
+
+function Said({ id, hint, error }: { id: string; hint?: Child; error?: string | undefined }) {
+  return (
+    <>
+      {hint === undefined ? null : (
+        <p class="hint" id={`${id}-hint`}>
+          {hint}
+        </p>
+      )}
+      {error === undefined ? null : (
+        <p class="fault" id={`${id}-fault`}>
+          {error}
+        </p>
+      )}
+    </>
+  );
+}
+
+function described(id: string, hint: Child | undefined, error: string | undefined): Record<string, string> {
+  const ids = [hint === undefined ? '' : `${id}-hint`, error === undefined ? '' : `${id}-fault`].filter(
+    (each) => each !== '',
+  );
+  return {
+    ...(ids.length === 0 ? {} : { 'aria-describedby': ids.join(' ') }),
+    ...(error === undefined ? {} : { 'aria-invalid': 'true' }),
+  };
+}

@@ -1,0 +1,52 @@
+// Points in time. What changes by itself with the clock is marked, so that it does not make a page a new one.
+
+import { type Clock, distanceInWords, timeInZone } from '../clock.ts';
+import { durationInWords } from '../../../shared/domain/amounts.ts';
+
+interface WhenProps {
+  /** ISO 8601; null: shown as `never`. */
+  at: string | null;
+  clock: Clock;
+  /** Adds how long ago that is, or how soon. */
+  relative?: boolean;
+  never?: string;
+}
+
+/** A time in the stack's zone. */
+export function When({ at, clock, relative = false, never = 'never' }: WhenProps) {
+  if (at === null) return <span class="fine">{never}</span>;
+  const time = <time datetime={at}>{timeInZone(at, clock.timeZone)}</time>;
+  if (!relative) return time;
+  return (
+    <span class="when">
+      {time} <Distance at={at} clock={clock} />
+    </span>
+  );
+}
+
+/** How long ago, or how soon, alone. */
+export function Distance({ at, clock }: { at: string; clock: Clock }) {
+  const seconds = Math.round((Date.parse(at) - clock.now.getTime()) / 1000);
+  return (
+    <time class="fine" datetime={at} title={timeInZone(at, clock.timeZone)} data-away={String(seconds)}>
+      {distanceInWords(at, clock.now)}
+    </time>
+  );
+}
+
+interface CountdownProps {
+  until: string;
+  clock: Clock;
+  /** What it says when the time is over. */
+  over: string;
+}
+
+/** The time that is left; counts down where scripts run. */
+export function Countdown({ until, clock, over }: CountdownProps) {
+  const left = Math.max(0, Math.ceil((Date.parse(until) - clock.now.getTime()) / 1000));
+  return (
+    <time class="countdown" datetime={until} data-over={over} data-left={String(left)}>
+      {left === 0 ? over : `${durationInWords(left * 1000)} left`}
+    </time>
+  );
+}

@@ -1,0 +1,143 @@
+// Pages for people: one document, one set of headers, and errors as pages where a browser asks for one. What a page loads
+// is ours; no script and no style stands in it.
+
+import type { Context } from 'hono';
+import { html, raw } from 'hono/html';
+import type { Child } from 'hono/jsx';
+import type { ContentfulStatusCode } from 'hono/utils/http-status';
+import type { AppEnv } from './env.ts';
+import { namesTag, weakEtag } from './prepared.ts';
+
+export const STYLE_PATH = '/sign-in/style.css';
+export const SCRIPT_PATH = '/sign-in/page.js';
+
+/** Of what pages load: the build puts the hash of style and script here. */
+declare const HOLDFAST_PAGES: string | undefined;
+export const PAGES_VERSION = typeof HOLDFAST_PAGES === 'string' ? HOLDFAST_PAGES : 'source';
+
+const POLICY = [
+  "default-src 'none'",
+  "script-src 'self'",
+  "style-src 'self'",
+  "img-src 'self' data:",
+  "connect-src 'self'",
+  "form-action 'self'",
+  "base-uri 'none'",
+  "frame-ancestors 'none'",
+].join('; ');
+
+/** HTML that is escaped already, as the tag `html` makes it. */
+export type Markup = ReturnType<typeof html>;
+
+export interface Page {
+  title: string;
+  body: Child;
+}
+
+/** What the clock alone changes: a page with nothing else new is the same one. */
+const GOES_ON = / data-(?:left|away)="-?\d+">[^<]*/g;
+
+interface Document {
+  title: string;
+  /** All of the body. */
+  content: Child;
+  /** The class of the body: how wide it is, and what stands around the page. */
+  kind: string;
+}
+
+/**
+ * Answers with a page that nothing keeps; to `If-None-Match` that names its entity tag with 304. With `no-referrer` browsers
+ * would send `Origin: null` with our own forms, which the guard takes for another site: hence `same-origin`.
+ */
+export async function sendDocument(
+  c: Context<AppEnv>,
+  { title, content, kind }: Document,
+  status: ContentfulStatusCode = 200,
+): Promise<Response> {
+  const document = (
+    <html lang="en">
+      <head>
+        <meta charset="utf-8" />
+        <meta name="viewport" content="width=device-width, initial-scale=1" />
+        <meta name="color-scheme" content="light dark" />
+        <title>{`${title} - Holdfast`}</title>
+        <link rel="icon" href="data:," />
+        <link rel="stylesheet" href={`${STYLE_PATH}?v=${PAGES_VERSION}`} />
+        <script src={`${SCRIPT_PATH}?v=${PAGES_VERSION}`} defer></script>
+      </head>
+      <body class={kind}>{content}</body>
+    </html>
+  );
+  const text = String(await html`<!doctype html>${document}`);
+  c.header('Content-Security-Policy', POLICY);
+  c.header('X-Content-Type-Options', 'nosniff');
+  c.header('Referrer-Policy', 'same-origin');
+  c.header('Cache-Control', 'no-store');
+  const etag = await weakEtag(text.replaceAll(GOES_ON, ''));
+  c.header('ETag', etag);
+  const known = c.req.header('if-none-match');
+  if (status === 200 && known !== undefined && namesTag(known, etag)) return c.body(null, 304);
+  return c.html(raw(text), status);
+}
+
+/** A page with nothing around it: to sign in, and to say what went wrong. */
+export async function sendPage(
+  c: Context<AppEnv>,
+  { title, body }: Page,
+  status: ContentfulStatusCode = 200,
+): Promise<Response> {
+  const content = (
+    <main>
+      <h1>{title}</h1>
+      {body}
+    </main>
+  );
+  return sendDocument(c, { title, content, kind: 'plain' }, status);
+}
+
+/** Sends a browser on to a path of ours, by GET. */
+export function goTo(c: Context<AppEnv>, path: string): Response {
+  return c.text(`See ${path}\n`, 303, { Location: path, 'Cache-Control': 'no-store' });
+}
+
+type ErrorAnswer = (error: Error, c: Context<AppEnv>) => Promise<Response>;
+
+/** Addresses of programs: they get problem documents whatever they accept. */
+const PROGRAMS = /^\/(api|metrics|auth)(\/|$)/;
+
+/** The error handler `answer`, with pages instead of problem documents for browsers on pages. */
+export function withErrorPages(answer: ErrorAnswer) {
+  return async function answerError(error: Error, c: Context<AppEnv>): Promise<Response> {
+    const response = await answer(error, c);
+    const wantsPage = /\btext\/html\b/i.test(c.req.header('accept') ?? '');
+    return wantsPage && !PROGRAMS.test(c.req.path) ? errorPage(response, c) : response;
+  };
+}
+
+/** The status and the words of a problem document; a browser must not ask for a password by itself, so no challenge. */
+async function errorPage(problem: Response, c: Context<AppEnv>): Promise<Response> {
+  const { title, detail, status } = (await problem.json()) as { title: string; detail: string; status: number };
+  const retryAfter = problem.headers.get('retry-after');
+  if (retryAfter !== null) c.header('Retry-After', retryAfter);
+  const body = (
+    <>
+      <p role="alert">{detail}</p>
+      {status === 503 ? <WhileAway /> : null}
+      <p>
+        <a href="/">Back to the start</a>
+      </p>
+      <p class="fine">Request {c.env.requestId}: the log has more under this number.</p>
+    </>
+  );
+  return sendPage(c, { title, body }, status as ContentfulStatusCode);
+}
+
+function WhileAway() {
+  return (
+    <p>
+      Try again in a minute. If it stays like this, somebody who can reach the machine should look at its logs, or ask
+      what is wrong: <code>curl -u webadmin</code> with this address and <code>/api/health</code> works with the
+      password of the settings also now.
+    </p>
+  );
+}

@@ -1,0 +1,84 @@
+// Walks every page: at which face it is, who may see it, and that nothing but the cookie of a session lets anybody in. The
+// app must have exactly the pages of the table.
+
+import { describe, expect, it } from 'vitest';
+import { createApp } from '../../../functions/app.ts';
+import type { Face } from '../../../shared/http/env.ts';
+import { ADMIN, fakeDeps } from '../../fakes/deps.ts';
+import { visit } from './page-session.ts';
+
+type Access = 'own' | 'viewer' | 'admin';
+
+/** The pages, in the order of their paths. */
+const PAGES: [method: 'GET' | 'POST', path: string, access: Access, faces: Face[]][] = [
+  ['GET', '/', 'own', ['console']],
+  ['GET', '/', 'own', ['portal']],
+  ['GET', '/more', 'own', ['console']],
+];
+
+const PROGRAMS = /^\/(api|metrics|auth|oauth)(\/|$)/;
+const OPEN = ['GET /sign-in', 'POST /sign-in', 'POST /sign-out', 'GET /sign-in/style.css', 'GET /sign-in/page.js'];
+const FACES: Face[] = ['console', 'portal'];
+
+const placeOf = (path: string): string => path.replace(':uid', 'uid').replaceAll(/:\w+/g, '1');
+
+describe('the pages', () => {
+  it('are those of the table, and no others', () => {
+    const routed = createApp(fakeDeps())
+      .routes.filter(({ method, path }) => method !== 'ALL' && !PROGRAMS.test(path))
+      .map(({ method, path }) => `${method} ${path}`)
+      .filter((each) => !OPEN.includes(each));
+    const table = PAGES.map(([method, path]) => `${method} ${path}`);
+    expect([...new Set(routed)].toSorted()).toEqual([...new Set(table)].toSorted());
+  });
+
+  it.each(PAGES)(
+    '%s %s leads to the sign-in whoever brings no session, whatever else is brought',
+    async (method, path, _, faces) => {
+      for (const face of faces) {
+        const visitor = await visit({ username: undefined, face });
+        const place = placeOf(path);
+        const answer = method === 'GET' ? await visitor.get(place, ADMIN) : await visitor.post(place);
+        const wanted = method === 'GET' ? `/sign-in?return_to=${place}` : '/sign-in';
+        expect([answer.status, answer.headers.get('location')]).toEqual([303, wanted]);
+      }
+    },
+  );
+
+  it.each(PAGES.filter(([, , access]) => access !== 'own'))(
+    '%s %s is for the role that it needs',
+    async (method, path, access, faces) => {
+      for (const face of faces)
+        for (const username of access === 'admin' ? ['nora', 'vera'] : ['nora']) {
+          const visitor = await visit({ username, face });
+          const place = placeOf(path);
+          const answer = method === 'GET' ? await visitor.get(place) : await visitor.post(place);
+          expect([username, answer.status]).toEqual([username, 403]);
+        }
+    },
+  );
+
+  it.each(PAGES)('%s %s is not there at the other face', async (method, path, _, faces) => {
+    const samePlace = PAGES.filter(([m, p]) => m === method && p === path).flatMap(([, , , each]) => each);
+    for (const face of FACES.filter((each) => !faces.includes(each) && !samePlace.includes(each))) {
+      const visitor = await visit({ face });
+      const answer = method === 'GET' ? await visitor.get(placeOf(path)) : await visitor.post(placeOf(path));
+      expect([face, answer.status]).toEqual([face, 404]);
+    }
+  });
+
+  it.each(PAGES.filter(([method]) => method === 'POST'))(
+    '%s %s refuses what another site has caused',
+    async (_, path, __, faces) => {
+      for (const face of faces) {
+        const { deps } = await visit({ face });
+        const answer = await createApp(deps).request(
+          placeOf(path),
+          { method: 'POST', headers: { 'sec-fetch-site': 'cross-site', accept: 'text/html' } },
+          { requestId: 'r', clientAddress: '192.0.2.7', secure: false, face },
+        );
+        expect([303, 403]).toContain(answer.status);
+      }
+    },
+  );
+});
