@@ -21,6 +21,7 @@ import { run as pruneAlerts } from './prune-alerts.ts';
 import { run as pruneJobRuns } from './prune-job-runs.ts';
 import { run as pruneSignIns } from './prune-sign-ins.ts';
 import { run as sampleGrowth } from './sample-growth.ts';
+import { run as sampleHealth } from './sample-health.ts';
 import { isWanted as hasRetentionVariables, run as syncRetention } from './sync-retention.ts';
 import {
   EVERY_SECONDS as CARRY_ON_EVERY_SECONDS,
@@ -141,6 +142,13 @@ export const JOBS: readonly Job<Deps>[] = [
     intervalSeconds: () => MINUTE,
     limitSeconds: 50,
     run: sampleGrowth,
+  },
+  {
+    name: 'sample-health',
+    cron: '* * * * *',
+    claim: 'none',
+    intervalSeconds: () => MINUTE,
+    run: sampleHealth,
   },
   {
     name: 'prune-alerts',

@@ -4,7 +4,8 @@
 import { due } from '../domain/due.ts';
 import type { History } from '../domain/evaluate.ts';
 import { type Status, worstOf } from '../domain/status.ts';
-import type { HealthCache, HealthView, Measurement, Prepared } from '../ports/health-cache.ts';
+import type { HealthCache, HealthView, Measurement, ModuleState, Prepared } from '../ports/health-cache.ts';
+import type { HealthSample } from '../ports/health-trend.ts';
 
 export interface HealthCacheOptions {
   /** Every module with its seconds between two measurements. */
@@ -26,6 +27,9 @@ export interface MemoryHealthCache extends HealthCache {
   complete: Promise<void>;
   /** What is kept now, in the order of the table. */
   measurements(): Measurement[];
+  states(): ModuleState[];
+  remember(samples: readonly HealthSample[]): void;
+  remembered(): HealthSample[] | undefined;
 }
 
 interface Entry {
@@ -35,6 +39,8 @@ interface Entry {
   /** Set while it is being measured: nobody else does. */
   takenUntilMs: number;
   measurement: Measurement | undefined;
+  /** When its status became what it is; exact when the one before is known. */
+  since: { at: string; exact: boolean };
   /** True once nobody measured it for too long. */
   stale: boolean;
   texts: Record<HealthView, string>;
@@ -42,6 +48,7 @@ interface Entry {
 
 /** A measurement that takes longer than this was lost, and the module is due again. */
 const TAKEN_FOR_MS = 30_000;
+const REMEMBERED_MS = 86_400_000;
 
 export function memoryHealthCache({ intervals, nowMs, tickSeconds = 1 }: HealthCacheOptions): MemoryHealthCache {
   const originMs = Math.floor(nowMs() / 1000) * 1000;
@@ -52,6 +59,7 @@ export function memoryHealthCache({ intervals, nowMs, tickSeconds = 1 }: HealthC
   let version = 0;
   let staleAtMs = Number.POSITIVE_INFINITY;
   let lastUpdate: string | null = null;
+  let samples: HealthSample[] | undefined;
 
   function current(view: HealthView): Prepared {
     if (nowMs() >= staleAtMs) markStale();
@@ -81,12 +89,32 @@ export function memoryHealthCache({ intervals, nowMs, tickSeconds = 1 }: HealthC
   }
 
   function keep(entry: Entry, measurement: Measurement, stale: boolean): void {
+    const before = entry.measurement?.status;
+    if (before !== measurement.status)
+      entry.since = { at: new Date(nowMs()).toISOString(), exact: before !== undefined };
+    if (before === undefined) goOn(entry, measurement);
     entry.measurement = measurement;
     entry.stale = stale;
     entry.texts = textsOf(measurement);
     version++;
     prepared = {};
     staleAtMs = Math.min(...[...entries].map(([name, each]) => staleMs(name, each)));
+  }
+
+  /** What was so before the start goes on. */
+  function goOn(entry: Entry, { module, status }: Pick<Measurement, 'module' | 'status'>): void {
+    const before = samples?.at(-1)?.modules[module];
+    if (before?.status === status) entry.since = { at: before.since, exact: before.since_is_exact };
+  }
+
+  function remember(added: readonly HealthSample[]): void {
+    const oldest = new Date(nowMs() - REMEMBERED_MS).toISOString();
+    const byTime = new Map([...(samples ?? []), ...added].map((sample) => [sample.at, sample]));
+    const isFirst = samples === undefined;
+    samples = [...byTime.values()].filter(({ at }) => at >= oldest).toSorted((a, b) => (a.at < b.at ? -1 : 1));
+    if (!isFirst) return;
+    for (const entry of entries.values())
+      if (entry.measurement !== undefined && !entry.since.exact) goOn(entry, entry.measurement);
   }
 
   /** Two intervals and a little after it was put last, unless it says so already. */
@@ -100,11 +128,8 @@ export function memoryHealthCache({ intervals, nowMs, tickSeconds = 1 }: HealthC
       if (entry.measurement === undefined || nowMs() < staleMs(name, entry)) continue;
       const { updated_at: last, message } = entry.measurement;
       const says = `Not measured since ${last}; then: ${message}`;
-      keep(
-        entry,
-        { ...entry.measurement, status: 'critical', message: says, details: [says], shouldAlert: true },
-        true,
-      );
+      const { figure: _, ...rest } = entry.measurement;
+      keep(entry, { ...rest, status: 'critical', message: says, details: [says], shouldAlert: true }, true);
     }
   }
 
@@ -132,13 +157,25 @@ export function memoryHealthCache({ intervals, nowMs, tickSeconds = 1 }: HealthC
       if (entry?.startedMs !== undefined && entry.startedMs < begunBeforeMs) entry.startedMs = undefined;
     },
     complete,
+    states() {
+      if (nowMs() >= staleAtMs) markStale();
+      return [...entries].map(([module, { measurement = null, since }]) => ({
+        module,
+        measurement,
+        since: measurement === null ? null : since.at,
+        since_is_exact: since.exact,
+      }));
+    },
+    remember,
+    remembered: () => samples,
     measurements: () => [...entries.values()].flatMap(({ measurement }) => measurement ?? []),
   };
 }
 
 function unmeasured(name: string): Entry {
   const texts = textsOf({ module: name, status: 'note', message: 'Not measured yet.', updated_at: null, data: {} });
-  return { startedMs: undefined, putMs: 0, takenUntilMs: 0, measurement: undefined, stale: false, texts };
+  const since = { at: '', exact: false };
+  return { startedMs: undefined, putMs: 0, takenUntilMs: 0, measurement: undefined, since, stale: false, texts };
 }
 
 type Shown = Pick<Measurement, 'module' | 'status' | 'message' | 'data'> & { updated_at: string | null };

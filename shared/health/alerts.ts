@@ -76,6 +76,8 @@ export const alerts = healthModule<AlertsData>({
     const who = [email > 0 ? `${email} by e-mail` : '', sms > 0 ? `${sms} by SMS` : ''].filter((part) => part !== '');
     return `Told are ${who.join(' and ')}; ${data.pending ? counted(data.pending, 'alert') : 'nothing'} to be sent.`;
   },
+
+  trend: { name: 'waiting to be sent', unit: 'count', figureOf: ({ pending }) => pending },
 });
 
 function nobody({

@@ -117,6 +117,14 @@ export const autovacuum = healthModule<AutovacuumData>({
     const dead = `${counted(table_count, 'table')} with ${counted(dead_tuples, 'dead row')} in all`;
     return `${dead}; none needs attention${stock === '' ? '' : ` (${stock})`}.`;
   },
+
+  trend: {
+    name: 'dead rows of the worst table',
+    unit: 'percent',
+    limits: limitsOf,
+    figureOf: ({ tables }, { AUTOVACUUM_MIN_DEAD_TUPLES: least }) =>
+      Math.max(0, ...tables.filter(({ dead_tuples }) => dead_tuples >= least).map(({ dead_pct }) => dead_pct)),
+  },
 });
 
 function shownOf(table: TableStatistics): Table {

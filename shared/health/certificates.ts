@@ -2,7 +2,7 @@
 // the revocation list is there, signed by that CA, and in force; and whether every revocation is proven.
 
 import { counted } from '../domain/amounts.ts';
-import type { Finding } from '../domain/evaluate.ts';
+import { type Finding, limitsOf } from '../domain/evaluate.ts';
 import type { Status } from '../domain/status.ts';
 import type { ModuleThresholds } from '../domain/thresholds.ts';
 import type { CertificateFile, CertificateKind, RevocationListFile } from '../ports/core-files.ts';
@@ -114,6 +114,13 @@ export const certificates = healthModule<CertificatesData>({
 
   well: ({ certificates: seen, issued_count, least_days_left, revocation_list }) =>
     `${counted(seen.length + (issued_count ?? 0), 'certificate')}; the first ends in ${counted(least_days_left ?? 0, 'day')}. The revocation list is in force for ${counted(Math.floor((revocation_list?.hours_left ?? 0) / 24), 'day')} more.`,
+
+  trend: {
+    name: 'until the first one ends',
+    unit: 'days',
+    limits: limitsOf,
+    figureOf: ({ least_days_left }) => least_days_left,
+  },
 });
 
 function judgeFiles(

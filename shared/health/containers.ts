@@ -43,6 +43,13 @@ export const containers = healthModule<ContainersData>({
     runtime
       ? `${counted(container_count, 'container')}, each as it should be.`
       : 'No container runtime is configured (CONTAINER_RUNTIME_URL).',
+
+  trend: {
+    name: 'not as they should be',
+    unit: 'count',
+    figureOf: ({ runtime, starting, containers: list }) =>
+      runtime ? list.filter((container) => complaint(container, starting)[1] !== '').length : null,
+  },
 });
 
 function complaint(container: Container, starting: boolean): [Status, string] {

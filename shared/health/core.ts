@@ -73,6 +73,13 @@ export const core = healthModule<CoreData>({
     const memory = used === null ? '' : `; it uses ${bytesInWords(used)} of memory${pct === null ? '' : ` (${pct} %)`}`;
     return `Core ${version ?? ''} answers on its API, its enrollment port and its stream${memory}.`;
   },
+
+  trend: {
+    name: 'memory',
+    unit: 'percent',
+    limits: () => ({ warning: MEMORY_WARNING_PCT }),
+    figureOf: ({ memory_pct }) => memory_pct,
+  },
 });
 
 async function statusOf(api: Monitored['core']): Promise<{ status: CoreStatus | undefined; error: string | null }> {

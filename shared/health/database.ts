@@ -91,6 +91,8 @@ export const database = healthModule<DatabaseData>({
 
   well: ({ total_bytes, live_bytes, ...growth }) =>
     `${bytesInWords(total_bytes)}, of which ${bytesInWords(live_bytes)} are live; a test write succeeded${growsInWords(growth)}.`,
+
+  trend: { name: 'size', unit: 'bytes', limits: limitsOf, figureOf: ({ total_bytes }) => total_bytes },
 });
 
 function lostEvents(losses: EventLosses | 'none' | 'unknown'): number | null {

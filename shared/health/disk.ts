@@ -50,4 +50,11 @@ export const disk = healthModule<DiskData>({
     const when = fullWhen(mounts, growth_problem);
     return `${counted(mounts.length, 'file system')}; the fullest is ${fullest?.mount} with ${fullest?.used_pct} %${when}.`;
   },
+
+  trend: {
+    name: 'the fullest',
+    unit: 'percent',
+    limits: limitsOf,
+    figureOf: ({ mounts }) => (mounts.length === 0 ? null : Math.max(...mounts.map(({ used_pct }) => used_pct))),
+  },
 });

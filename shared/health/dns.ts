@@ -57,6 +57,16 @@ export const dns = healthModule<{ names: NameState[] }>({
     names.length === 0
       ? 'There is no public name to resolve: SERVER_ADDRESS is an address.'
       : `${counted(names.length, 'name')} of this server ${names.length === 1 ? 'leads' : 'lead'} to this machine.`,
+
+  trend: {
+    name: 'names that lead elsewhere',
+    unit: 'count',
+    figureOf: ({ names }) =>
+      names.length === 0
+        ? null
+        : names.filter(({ addresses, foreign_addresses: foreign }) => addresses.length === 0 || foreign.length > 0)
+            .length,
+  },
 });
 
 async function lookUp(name: string, hostNames: HostNames, judge: JudgeAddresses): Promise<NameState> {

@@ -54,6 +54,13 @@ export const identity = healthModule<IdentityData>({
 
   well: ({ provider_version: version, bases }) =>
     `The provider${version === null ? '' : ` (${version})`} accepts our token; the directory lets people in (${Math.max(...bases.map(({ milliseconds }) => milliseconds))} ms).`,
+
+  trend: {
+    name: 'slowest sign-in',
+    unit: 'milliseconds',
+    figureOf: ({ bases }) =>
+      bases.some(({ error }) => error !== null) ? null : Math.max(...bases.map(({ milliseconds }) => milliseconds)),
+  },
 });
 
 async function probed(directory: Directory, base: DirectoryBase, now: () => Date): Promise<BaseState> {

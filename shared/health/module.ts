@@ -1,6 +1,7 @@
 // What a health module is, and one measurement of it: read within a time limit, then judged by the evaluator.
 
-import { evaluate, evaluateThrown, type Finding, type History, type Verdict } from '../domain/evaluate.ts';
+import { evaluate, evaluateThrown, type Finding, type History, type Limits, type Verdict } from '../domain/evaluate.ts';
+import type { FigureUnit } from '../domain/figure-in-words.ts';
 import { messageOf } from '../domain/thrown.ts';
 import type { ModuleThresholds, Thresholds } from '../domain/thresholds.ts';
 import type { Measurement } from '../ports/health-cache.ts';
@@ -21,6 +22,17 @@ export interface ModuleDefinition<D extends object> {
   againSeconds?(data: D): number | undefined;
   /** The message when there is nothing to complain about. */
   well(data: D): string;
+  /** The figure that tells most about it; without one its status is what is shown over time. */
+  trend?: Trend & { figureOf(data: D, all: Thresholds): number | null };
+}
+
+/** A figure of a module over time. */
+export interface Trend {
+  /** In words, small: `worst table`. */
+  name: string;
+  unit: FigureUnit;
+  /** The thresholds that judge just this figure. */
+  limits?(thresholds: ModuleThresholds): Partial<Limits>;
 }
 
 /** A module as the rest of the product uses it. */
@@ -28,6 +40,7 @@ export interface HealthModule {
   name: string;
   /** What a person can do when it is not ok. */
   remedy: readonly string[];
+  trend?: Trend;
   measure(monitored: Monitored, thresholds: Thresholds, before: History): Promise<Measurement>;
 }
 
@@ -53,20 +66,27 @@ export function healthModule<D extends object>(definition: ModuleDefinition<D>):
     if (own === undefined) throw new Error(`${name} has no thresholds`);
     let data: object = {};
     let again: number | undefined;
+    let figure: number | null = null;
     let verdict: Verdict;
     try {
       const read = await within(withinMs, definition.read(monitored, thresholds));
       verdict = evaluate(definition.findings(read, own, thresholds), definition.well(read), own, before);
       data = read;
       again = definition.againSeconds?.(read);
+      figure = definition.trend?.figureOf(read, thresholds) ?? null;
     } catch (error) {
       verdict = evaluateThrown(messageOf(error), own, before);
     }
     const measurement = { module: name, ...verdict, updated_at: monitored.now().toISOString(), data: { ...data } };
-    return again === undefined ? measurement : { ...measurement, againSeconds: again };
+    return {
+      ...measurement,
+      ...(again === undefined ? {} : { againSeconds: again }),
+      ...(figure === null || !Number.isFinite(figure) ? {} : { figure }),
+    };
   }
 
-  return { name, remedy, measure };
+  const { trend } = definition;
+  return trend === undefined ? { name, remedy, measure } : { name, remedy, trend, measure };
 }
 
 /** Rejects when the work takes longer than that; it goes on all the same. */

@@ -49,6 +49,13 @@ export const probe = healthModule<ProbeData>({
 
   well: ({ latency_seconds: latency }) =>
     `An event went the whole way of a device and came out after ${latency ?? 0} s.`,
+
+  trend: {
+    name: 'from end to end',
+    unit: 'seconds',
+    limits: (thresholds) => limitsOf(thresholds, 'latency_'),
+    figureOf: ({ latency_seconds }) => latency_seconds,
+  },
 });
 
 /** What is missing is a fact; what fails once may be chance. */

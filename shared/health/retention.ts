@@ -2,7 +2,7 @@
 // counts in the unit that everybody believes. Where nothing has days, nothing is deleted, and nothing is looked for.
 
 import { utcInWords } from '../domain/amounts.ts';
-import type { Finding } from '../domain/evaluate.ts';
+import { type Finding, limitsOf } from '../domain/evaluate.ts';
 import {
   isKeepingAll,
   NEVER,
@@ -163,6 +163,8 @@ export const retention = healthModule<RetentionData>({
     const next = data.next_run === null ? '' : `, next ${utcInWords(data.next_run)}`;
     return `Kept are ${limitedInWords(data.policy)}. ${ran}${next}.`;
   },
+
+  trend: { name: 'runs overdue', unit: 'count', limits: limitsOf, figureOf: ({ overdue_runs }) => overdue_runs },
 });
 
 const UNIT_UNSET =

@@ -41,6 +41,13 @@ export const time = healthModule<{ worst_offset_seconds: number; clocks: ClockOf
 
   well: ({ clocks, worst_offset_seconds }) =>
     `Within ${worst_offset_seconds} s of the clock of the ${clocks.map(({ name }) => name).join(' and the ')}.`,
+
+  trend: {
+    name: 'largest difference',
+    unit: 'seconds',
+    limits: limitsOf,
+    figureOf: ({ worst_offset_seconds, clocks }) => (clocks.length === 0 ? null : worst_offset_seconds),
+  },
 });
 
 /** Compared with the middle between asking and answering; what the resolution of the clock explains does not count. */

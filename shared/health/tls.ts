@@ -1,7 +1,7 @@
 // The certificate that each TLS endpoint shows right now: trusted, made out to its name, and how many days it has left.
 
 import { counted } from '../domain/amounts.ts';
-import type { Finding } from '../domain/evaluate.ts';
+import { type Finding, limitsOf } from '../domain/evaluate.ts';
 import type { WantedContainer } from '../ports/monitored.ts';
 import type { TlsEndpoint, TlsState } from '../ports/tls-endpoints.ts';
 import { certificateEnds, daysUntil } from './certificate-end.ts';
@@ -58,6 +58,13 @@ export const tls = healthModule<{ least_days_left: number | null; endpoints: End
     endpoints.length === 0
       ? 'There is no public TLS address to look at.'
       : `${counted(endpoints.length, 'endpoint')} trusted; the first certificate ends in ${counted(least_days_left ?? 0, 'day')}.`,
+
+  trend: {
+    name: 'until the first one ends',
+    unit: 'days',
+    limits: limitsOf,
+    figureOf: ({ least_days_left }) => least_days_left,
+  },
 });
 
 function isOfProxy({ address }: TlsEndpoint, container: WantedContainer | undefined): boolean {

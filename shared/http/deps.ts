@@ -25,6 +25,7 @@ import type { Exclusive } from '../ports/exclusive.ts';
 import type { GrowthBook } from '../ports/growth-book.ts';
 import type { GrowthFacts } from '../ports/growth-facts.ts';
 import type { HealthCache } from '../ports/health-cache.ts';
+import type { HealthTrend } from '../ports/health-trend.ts';
 import type { Heartbeat } from '../ports/heartbeat.ts';
 import type { Identity } from '../ports/identity.ts';
 import type { JobRuns } from '../ports/job-runs.ts';
@@ -92,6 +93,7 @@ export interface Deps {
   opsJobs: OpsJobs;
   now: () => Date;
   health: HealthCache;
+  healthTrend: HealthTrend;
   jobRuns: JobRuns;
   alerts: Alerts;
   notify: Outlets;

@@ -2,6 +2,7 @@
 
 import type { History } from '../domain/evaluate.ts';
 import type { Status } from '../domain/status.ts';
+import type { HealthSample } from './health-trend.ts';
 
 /** One measurement of one module. */
 export interface Measurement extends History {
@@ -18,6 +19,19 @@ export interface Measurement extends History {
   shouldAlert: boolean;
   /** Measured again after this many seconds where the interval is longer. */
   againSeconds?: number;
+  /** The one that the module's trend shows; absent where it is not known. */
+  figure?: number;
+}
+
+/** Where one module stands. */
+export interface ModuleState {
+  module: string;
+  /** Null before the first one. */
+  measurement: Measurement | null;
+  /** When its status became what it is, ISO 8601; null before the first measurement. */
+  since: string | null;
+  /** False when it may have been so for longer: nobody knows what was before. */
+  since_is_exact: boolean;
 }
 
 /** `full`: every module with its data; `status`: of the data only what is no list and no object. */
@@ -46,4 +60,10 @@ export interface HealthCache {
    * before that time.
    */
   forget(module: string, begunBeforeMs?: number): Maybe<void>;
+  /** Every module, in the order of the table. */
+  states(): Maybe<ModuleState[]>;
+  /** Adds samples of the trend; a status that goes on from the newest of them began when that says. */
+  remember(samples: readonly HealthSample[]): Maybe<void>;
+  /** The samples of the last 24 hours, ascending; undefined before `remember` was called once. */
+  remembered(): Maybe<HealthSample[] | undefined>;
 }

@@ -6,6 +6,7 @@ import { retentionFacts } from '../adapters/core-retention-facts.ts';
 import { cronSchedules } from '../adapters/cron-schedules.ts';
 import { enrollmentTokenTable } from '../adapters/enrollment-token-table.ts';
 import { growthBookTable } from '../adapters/growth-book-table.ts';
+import { healthTrendTable } from '../adapters/health-trend-table.ts';
 import { growthFacts } from '../adapters/growth-facts.ts';
 import { httpClock } from '../adapters/http-clock.ts';
 import { jobRunTable } from '../adapters/job-run-table.ts';
@@ -83,6 +84,7 @@ type Shared = Pick<
   | 'vacuumFacts'
   | 'growthFacts'
   | 'growthBook'
+  | 'healthTrend'
   | 'schedules'
   | 'timeZone'
   | 'opsJobs'
@@ -139,6 +141,7 @@ export function sharedDeps(facts: HostFacts): Shared {
     enrollmentTokens: enrollmentTokenTable(state),
     ...retention,
     ...growth,
+    healthTrend: healthTrendTable(state),
     vacuumFacts: vacuumFacts(core.runSizes ?? core.run),
     opsJobs: opsJobTable(state),
     notify,

@@ -50,7 +50,7 @@ export const EXPOSED = {
   hostNames: ['resolve', 'ownAddresses'],
   containers: ['list'],
   configurationFiles: ['changedSinceStart'],
-  health: ['current', 'takeDue', 'history', 'isComplete', 'put', 'forget'],
+  health: ['current', 'takeDue', 'history', 'isComplete', 'put', 'forget', 'states', 'remember', 'remembered'],
   alerts: ['observe', 'history', 'takeDue', 'settle', 'list', 'summary', 'trouble', 'prune'],
   smtp: ['send'],
   heartbeat: ['beat', 'state'],

@@ -21,6 +21,7 @@ import { type FakeAudit, fakeAudit } from './audit.ts';
 import { fakeCertificateBook, fakeEnrollmentTokens } from './certificate-book.ts';
 import { type FakeCore, fakeCore } from './core.ts';
 import { type FakeDirectory, fakeDirectory } from './directory.ts';
+import { type FakeHealthTrend, fakeHealthTrend } from './health-trend.ts';
 import { type FakeIdentity, fakeIdentity } from './identity.ts';
 import { fakeOpsJobs } from './ops-jobs.ts';
 import { fakeJobRuns, fakeMonitored, type World, world } from './monitored.ts';
@@ -87,6 +88,7 @@ export interface FakeDeps extends Deps {
   doors: QuickDoors;
   signIns: FakeSignIns;
   audit: FakeAudit;
+  healthTrend: FakeHealthTrend;
   /** The core behind the ports. */
   theCore: FakeCore;
   /** Retention at the core behind the ports: that of the world. */
@@ -178,6 +180,7 @@ export function fakeDeps(values: Record<string, string> = {}, around: World = wo
       intervals: Object.fromEntries(HEALTH_MODULES.map(({ name }) => [name, 60])),
       nowMs: () => around.now.getTime(),
     }),
+    healthTrend: fakeHealthTrend(),
     jobRuns: fakeJobRuns(() => around.now.getTime()),
     alerts: alertsHolding([], () => around.now.getTime()),
     notify: {},

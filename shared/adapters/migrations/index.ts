@@ -10,6 +10,7 @@ import certificates from './0007-certificates.sql';
 import retention from './0008-retention.sql';
 import databaseCare from './0009-database-care.sql';
 import alertRemedies from './0010-alert-remedies.sql';
+import healthTrend from './0011-health-trend.sql';
 import type { Migration } from '../migrate.ts';
 
 export const MIGRATIONS: readonly Migration[] = [
@@ -23,4 +24,5 @@ export const MIGRATIONS: readonly Migration[] = [
   { number: 8, name: 'retention', sql: retention },
   { number: 9, name: 'database-care', sql: databaseCare },
   { number: 10, name: 'alert-remedies', sql: alertRemedies },
+  { number: 11, name: 'health-trend', sql: healthTrend },
 ];
