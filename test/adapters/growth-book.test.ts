@@ -1,11 +1,13 @@
-// What Holdfast remembers of growth, in tables that no job works on: the contract, and many processes at once.
+// What Holdfast remembers of growth, and of health, in tables that no job works on: the contracts, and many processes at once.
 
 import { beforeAll, describe, expect, it } from 'vitest';
 import { growthBookTable } from '../../shared/adapters/growth-book-table.ts';
+import { healthTrendTable } from '../../shared/adapters/health-trend-table.ts';
 import { keptDatabase, type RunSql } from '../../shared/adapters/kept-database.ts';
 import { MIGRATIONS } from '../../shared/adapters/migrations/index.ts';
 import { Secret } from '../../shared/domain/secret.ts';
 import { growthBookContract, sampleAt } from '../contract/growth-book.ts';
+import { healthSample, healthTrendContract } from '../contract/health-trend.ts';
 import { emptyDatabase } from '../stack/empty-database.ts';
 
 const OPTIONS = { name: 'growth-test', called: 'our own database', variable: 'DATABASE_URL', withinMs: 20_000 };
@@ -13,7 +15,7 @@ const OPTIONS = { name: 'growth-test', called: 'our own database', variable: 'DA
 const { url, inDatabase } = emptyDatabase();
 let run: RunSql;
 beforeAll(async () => {
-  for (const name of ['retention', 'database-care'])
+  for (const name of ['retention', 'database-care', 'health-trend'])
     await inDatabase(MIGRATIONS.find((each) => each.name === name)?.sql ?? '');
   run = keptDatabase(new Secret(url()), OPTIONS);
 });
@@ -24,6 +26,11 @@ const emptied = async () => {
 };
 
 growthBookContract('in the database', emptied);
+
+healthTrendContract('in the database', async () => {
+  await inDatabase('TRUNCATE health_sample');
+  return healthTrendTable(run);
+});
 
 describe('the book of growth in the database', () => {
   it('keeps one sample of a moment and one set of tables, though many processes tell of them at once', async () => {
@@ -54,9 +61,11 @@ describe('the book of growth in the database', () => {
   });
 
   it('says so while the database is away', async () => {
-    const nowhere = growthBookTable(keptDatabase(new Secret('postgres://nobody:nothing@127.0.0.1:1/x'), OPTIONS));
+    const away = keptDatabase(new Secret('postgres://nobody:nothing@127.0.0.1:1/x'), OPTIONS);
+    const nowhere = growthBookTable(away);
     const refusal = { code: 'unavailable', message: expect.stringContaining('Our own database does not answer') };
     await expect(nowhere.keepSample(sampleAt('2026-06-15T12:34:00.000Z'))).rejects.toMatchObject(refusal);
     await expect(nowhere.thin('2026-06-15T12:34:00.000Z')).rejects.toMatchObject(refusal);
+    await expect(healthTrendTable(away).keep(healthSample('2026-06-15T12:34:00.000Z'))).rejects.toMatchObject(refusal);
   });
 });
