@@ -98,7 +98,7 @@ export function healthFunction(app: App, deps: Deps): void {
     const prepared = await deps.health.current(c.req.valid('query').view ?? 'full');
     return answerPrepared(prepared, c.req.raw.headers, c.env.requestId);
   });
-  app.openapi(liveRoute, async function measureNow(c) {
+  app.openapi(liveRoute, async function measureLive(c) {
     const { module: name } = c.req.valid('param');
     const module = healthModuleOf(name);
     if (module === undefined) {
@@ -108,6 +108,18 @@ export function healthFunction(app: App, deps: Deps): void {
     const prepared = await deps.together(`health ${name}`, () => measurePrepared(module, deps));
     return answerPrepared(prepared, c.req.raw.headers, c.env.requestId);
   });
+}
+
+/** Measures it now, and lets everybody see that; alerts hear of it from the poll, which is due then. */
+export async function measureNow(module: HealthModule, deps: Deps): Promise<void> {
+  const { name } = module;
+  const { failuresInRow, pollsInRow } = (await deps.health.history(name)) ?? NO_HISTORY;
+  const before = { failuresInRow, pollsInRow };
+  const measurement = await deps.together(`measure ${name}`, () =>
+    module.measure(deps.monitored, deps.thresholds, before),
+  );
+  await deps.health.put({ ...measurement, ...before });
+  await deps.health.forget(name);
 }
 
 async function measurePrepared(module: HealthModule, deps: Deps): Promise<Prepared> {

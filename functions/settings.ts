@@ -37,11 +37,12 @@ const route = apiRoute(
 /** Adds the route of this file. */
 export function settingsFunction(app: App, deps: Deps): void {
   app.openapi(route, function showSettings(c) {
+    const { set_by: _, ...thresholds } = deps.thresholds;
     const body = {
       release: deps.release,
       started_at: deps.startedAt.toISOString(),
       settings: deps.settingsShown,
-      thresholds: { ...deps.thresholds },
+      thresholds,
     };
     return c.json(body, 200, { 'Cache-Control': 'no-store' });
   });

@@ -1,13 +1,111 @@
-// GET / of the console: whether it works, and what to do next.
+// GET /: whether it works, at one glance, and what to do when it does not. From memory alone: it answers while the database, the
+// core and the directory are all away.
 
 import type { Deps } from '../../shared/http/deps.ts';
 import type { App } from '../../shared/http/env.ts';
+import type { ModuleState } from '../../shared/ports/health-cache.ts';
+import type { HealthSample } from '../../shared/ports/health-trend.ts';
+import { clockOf } from '../pages/clock.ts';
 import { framed } from '../pages/frame.tsx';
-import { pagesOf } from '../pages/page-routes.ts';
+import { overallOf, worstFirst } from './overall.ts';
+import { type PageContext, pagesOf } from '../pages/page-routes.ts';
+import { Search } from '../pages/parts/card.tsx';
+import { DeviceWay } from './device-way.tsx';
+import { HealthCard } from './health-card.tsx';
+import { StatusBadge } from '../pages/parts/status.tsx';
+import { Since } from './since.tsx';
 
-/** Adds the routes of this file. */
+/** Adds the route of this file. */
 export function overviewPage(app: App, deps: Deps): void {
-  pagesOf(app, deps, ['console']).get('/', { access: 'own' }, function showOverview(c) {
-    return framed(c, deps, { title: 'Overview', current: 'overview', body: <p>Everything is on the other pages.</p> });
+  pagesOf(app, deps, ['console']).get('/', { access: 'own' }, async function showOverview(c) {
+    if (c.get('principal').role === 'none') return forEverybodyElse(c, deps);
+    const [states, samples = []] = await Promise.all([deps.health.states(), deps.health.remembered()]);
+    return framed(c, deps, {
+      title: 'Overview',
+      heading: <Sentence states={states} />,
+      current: 'overview',
+      actions: <Actions isAdmin={c.get('principal').role === 'admin'} />,
+      body: <Body deps={deps} states={states} samples={samples} />,
+    });
   });
+}
+
+function Sentence({ states }: { states: readonly ModuleState[] }) {
+  const { status, sentence } = overallOf(states);
+  return (
+    <span id="overall" class={`overall ${status}`} data-refresh aria-live="polite">
+      {sentence}
+    </span>
+  );
+}
+
+function Actions({ isAdmin }: { isAdmin: boolean }) {
+  return (
+    <>
+      {isAdmin ? (
+        <a class="button primary" href="/people/new">
+          Let somebody in
+        </a>
+      ) : null}
+      <a class="button" href="/devices">
+        Connected devices
+      </a>
+    </>
+  );
+}
+
+interface BodyProps {
+  deps: Deps;
+  states: readonly ModuleState[];
+  samples: readonly HealthSample[];
+}
+
+function Body({ deps, states, samples }: BodyProps) {
+  const clock = clockOf(deps);
+  const { status, since, exact } = overallOf(states);
+  return (
+    <>
+      <Search action="/people" label="Find a person" value="" placeholder="Name of a person" />
+      <div id="health" data-live="/api/health?view=status">
+        <p class="overall-since">
+          <StatusBadge status={status} /> <Since since={since} exact={exact} clock={clock} />
+        </p>
+        <DeviceWay state={states.find(({ module }) => module === 'probe')} clock={clock} />
+        <h2 class="silent">Every part</h2>
+        <div class="cards">
+          {worstFirst(states).map((state) => (
+            <HealthCard state={state} samples={samples} thresholds={deps.thresholds} clock={clock} />
+          ))}
+        </div>
+      </div>
+      <noscript>
+        <p class="fine">Without scripts this page does not follow what happens: reload it to see more.</p>
+      </noscript>
+    </>
+  );
+}
+
+/** Who has no role here has devices of their own all the same. */
+function forEverybodyElse(c: PageContext, deps: Deps): Promise<Response> {
+  const { DEPLOY_MODE: mode, SERVER_ADDRESS: address } = deps.settings;
+  const portal = mode === 'subdomain' && address !== undefined ? `https://${address}/` : undefined;
+  const body = (
+    <div class="card">
+      <p>
+        These pages are for whoever runs the server, and your account has no part in that. Your own devices, your
+        password and the guides are in the portal.
+      </p>
+      {portal === undefined ? (
+        <p>Ask whoever runs the server for the address of the portal; by itself it answers on port 3000.</p>
+      ) : (
+        <p>
+          <a class="button primary" href={portal}>
+            Go to the portal
+          </a>
+        </p>
+      )}
+      <p class="fine">If you should see more, ask an administrator to give you the role viewer or admin.</p>
+    </div>
+  );
+  return framed(c, deps, { title: `Welcome, ${c.get('principal').username}`, current: 'overview', body });
 }

@@ -2,6 +2,7 @@
 
 import type { Deps } from '../../shared/http/deps.ts';
 import type { App } from '../../shared/http/env.ts';
+import { healthModulePage } from '../console/health-module.tsx';
 import { overviewPage } from '../console/overview.tsx';
 import { homePage } from '../portal/home.tsx';
 import { pageAssets } from './assets.ts';
@@ -12,5 +13,6 @@ export function everyPage(app: App, deps: Deps): void {
   pageAssets(app, deps);
   morePage(app, deps);
   overviewPage(app, deps);
+  healthModulePage(app, deps);
   homePage(app, deps);
 }

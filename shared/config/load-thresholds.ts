@@ -41,7 +41,8 @@ export function loadThresholds(document: unknown, file: string, layers: readonly
   const slots = slotsOf(draft);
   const problems = [...applyFile(document, file, slots), ...applyVariables(layers, slots)];
   problems.push(...slots.flatMap((slot) => turnedRound(slot, slots, draft)));
-  return { thresholds: draft, problems };
+  const variables = slots.filter(({ setBy, variable }) => setBy === variable).map(({ variable }) => variable);
+  return { thresholds: variables.length === 0 ? draft : { ...draft, set_by: variables }, problems };
 }
 
 function slotsOf(draft: Draft): Slot[] {

@@ -17,4 +17,6 @@ export interface Thresholds {
   /** Tables with fewer dead rows never affect the status of autovacuum. */
   AUTOVACUUM_MIN_DEAD_TUPLES: number;
   modules: Readonly<Record<string, ModuleThresholds>>;
+  /** The variables that have set one; absent where none has. */
+  set_by?: readonly string[];
 }

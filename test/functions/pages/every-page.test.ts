@@ -13,6 +13,8 @@ type Access = 'own' | 'viewer' | 'admin';
 const PAGES: [method: 'GET' | 'POST', path: string, access: Access, faces: Face[]][] = [
   ['GET', '/', 'own', ['console']],
   ['GET', '/', 'own', ['portal']],
+  ['GET', '/health/:module', 'viewer', ['console']],
+  ['POST', '/health/:module', 'viewer', ['console']],
   ['GET', '/more', 'own', ['console']],
 ];
 

@@ -1,0 +1,72 @@
+// What the health modules are called by somebody who knows radios and not databases, and what each looks at.
+
+interface ModuleWords {
+  title: string;
+  about: string;
+  /** Where more of it stands. */
+  page?: readonly [path: string, label: string];
+}
+
+const MODULES: Readonly<Record<string, ModuleWords>> = {
+  database: {
+    title: 'Database',
+    about:
+      'Everything that was ever sent is kept here: how large it is, how fast it grows, and whether it still takes a write.',
+    page: ['/database', 'Size over time and who fills it'],
+  },
+  autovacuum: {
+    title: 'Dead rows',
+    about:
+      'What was deleted leaves dead rows, which the database clears away by itself. Too many make it large and slow.',
+    page: ['/database/vacuum', 'Clean up the database'],
+  },
+  retention: {
+    title: 'Retention',
+    about: 'How long events, chat and files are kept, and whether the old ones really go.',
+    page: ['/database/retention', 'What is kept how long'],
+  },
+  disk: { title: 'Disks', about: 'How full each disk of this stack is, and when it will be full.' },
+  certificates: {
+    title: 'Certificates',
+    about:
+      'Every certificate that lets a device or a service in, until when, and whether who was thrown out stays out.',
+    page: ['/certificates', 'All certificates'],
+  },
+  tls: { title: 'TLS addresses', about: 'The certificate that each address of this server shows to whoever connects.' },
+  core: {
+    title: 'Core server',
+    about: 'The CoT server itself: its API, its enrollment port, the port that devices stream to, and its memory.',
+    page: ['/devices', 'Who is connected'],
+  },
+  identity: {
+    title: 'Sign-in',
+    about: 'Where names, passwords and groups are kept. Without it nobody new comes in.',
+    page: ['/people', 'People'],
+  },
+  probe: {
+    title: 'Way of a device',
+    about: 'A test device signs in, connects, sends an event and waits until it comes back: what a real device does.',
+  },
+  time: {
+    title: 'Clocks',
+    about: 'The clock of this machine against the others. Certificates need clocks that agree.',
+  },
+  dns: { title: 'Names (DNS)', about: 'Whether the names of this server lead to this machine.' },
+  containers: { title: 'Containers', about: 'Whether every container of the stack runs and is healthy.' },
+  config: {
+    title: 'Configuration',
+    about: 'Settings that were changed in their files and count only after a restart.',
+    page: ['/settings', 'Settings in force'],
+  },
+  updates: { title: 'Updates', about: 'Newer releases of what this stack is made of.' },
+  alerts: {
+    title: 'Alerting',
+    about: 'Whether somebody is told when something breaks.',
+    page: ['/alerts', 'Alerts'],
+  },
+};
+
+/** The name itself for a module that is not in the table. */
+export function moduleWords(name: string): ModuleWords {
+  return MODULES[name] ?? { title: name, about: '' };
+}

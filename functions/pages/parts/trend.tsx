@@ -1,0 +1,109 @@
+// A figure, or a status, over time: drawn on the server, said in words to whoever cannot see it. Gaps are gaps.
+
+import { figureInWords } from '../../../shared/domain/figure-in-words.ts';
+import { areaPath, linear, linePath, niceRange, type Point, thinned, withGaps } from '../../../shared/domain/plot.ts';
+import type { Status } from '../../../shared/domain/status.ts';
+import type { Trend as TrendOf } from '../../../shared/health/module.ts';
+import type { HealthSample } from '../../../shared/ports/health-trend.ts';
+import { type TrendFrame, TimeAxis } from './trend-axis.tsx';
+import { StatusStrip } from './trend-strip.tsx';
+
+export interface TrendProps {
+  module: string;
+  samples: readonly HealthSample[];
+  trend: TrendOf | undefined;
+  limits: { warning?: number; critical?: number };
+  /** Milliseconds. */
+  from: number;
+  to: number;
+  /** Samples further apart than that have a gap between them. */
+  apartMs: number;
+  /** With an axis: for a phone, and for a wide screen. */
+  large?: { kind: 'narrow' | 'wide'; timeZone: string };
+}
+
+const FRAMES: Record<'small' | 'narrow' | 'wide', TrendFrame & { points: number }> = {
+  small: { width: 300, height: 56, left: 2, right: 298, top: 4, bottom: 52, points: 96 },
+  narrow: { width: 340, height: 200, left: 56, right: 336, top: 10, bottom: 172, points: 140 },
+  wide: { width: 960, height: 240, left: 72, right: 952, top: 10, bottom: 208, points: 336 },
+};
+
+/** Both sizes; the style shows one. */
+export function LargeTrend({ timeZone, ...props }: Omit<TrendProps, 'large'> & { timeZone: string }) {
+  return (
+    <>
+      <Trend {...props} large={{ kind: 'narrow', timeZone }} />
+      <Trend {...props} large={{ kind: 'wide', timeZone }} />
+    </>
+  );
+}
+
+/** The line of its figure; where none was known, its status. */
+export function Trend(props: TrendProps) {
+  const { module, samples, trend, from, to } = props;
+  const seen = samples.flatMap(({ at, modules }) => {
+    const known = modules[module];
+    const x = Date.parse(at);
+    return known === undefined || x < from || x > to ? [] : [{ x, ...known }];
+  });
+  const points = seen.map(({ x, figure }): Point => ({ x, y: figure }));
+  if (seen.length < 2) return <p class="fine trend-none">Too new for a trend: a point is added every five minutes.</p>;
+  if (trend === undefined || points.every(({ y }) => y === null)) return <StatusStrip {...props} seen={seen} />;
+  return <Line {...props} trend={trend} points={points} status={seen.at(-1)?.status ?? 'ok'} />;
+}
+
+function Line(props: TrendProps & { trend: TrendOf; points: Point[]; status: Status }) {
+  const { trend, points, limits, from, to, apartMs, large, status } = props;
+  const kind = large?.kind ?? 'small';
+  const frame = FRAMES[kind];
+  const values = points.flatMap(({ y }) => y ?? []);
+  const shownLimits = limitsInReach(limits, values);
+  const [low, high] = niceRange([...values, ...shownLimits.map(([, value]) => value)], trend.unit !== 'days');
+  const x = linear([from, to], [frame.left, frame.right]);
+  const y = linear([Math.max(low, 0), high], [frame.bottom, frame.top]);
+  const few = thinned(withGaps(points, apartMs), frame.points);
+  const words = (value: number): string => figureInWords(value, trend.unit);
+  return (
+    <svg
+      class={`trend ${kind} ${status}`}
+      viewBox={`0 0 ${frame.width} ${frame.height}`}
+      preserveAspectRatio={large === undefined ? 'none' : undefined}
+      role="img"
+      aria-label={inWords(trend, values)}
+    >
+      {large === undefined ? null : (
+        <TimeAxis
+          frame={frame}
+          range={[Math.max(low, 0), high]}
+          span={[from, to]}
+          words={words}
+          timeZone={large.timeZone}
+        />
+      )}
+      <path class="area" d={areaPath(few, x, y, frame.bottom)} />
+      {shownLimits.map(([name, value]) => (
+        <path class={`limit ${name}`} d={`M${frame.left} ${Math.round(y(value))}H${frame.right}`} />
+      ))}
+      <path class="line" d={linePath(few, x, y)} />
+    </svg>
+  );
+}
+
+/** A threshold far away would press the line flat. */
+function limitsInReach({ warning, critical }: TrendProps['limits'], values: readonly number[]): [string, number][] {
+  const [least, most] = [Math.min(...values), Math.max(...values)];
+  const limits: [string, number | undefined][] = [
+    ['warning', warning],
+    ['critical', critical],
+  ];
+  return limits.flatMap(([name, value]): [string, number][] =>
+    value === undefined || !Number.isFinite(value) || value > most * 2.5 || value < least / 2.5 ? [] : [[name, value]],
+  );
+}
+
+/** `size over time: first 12 GB, last 14 GB, lowest 12 GB, highest 14 GB`. */
+export function inWords({ name, unit }: TrendOf, values: readonly number[]): string {
+  const say = (value: number | undefined): string => figureInWords(value ?? 0, unit);
+  const [least, most] = [Math.min(...values), Math.max(...values)];
+  return `${name} over time: first ${say(values[0])}, last ${say(values.at(-1))}, lowest ${say(least)}, highest ${say(most)}`;
+}
