@@ -63,6 +63,7 @@ async function management(parent: string): Promise<void> {
     AUDIT_KEY: randomBytes(32).toString('hex'),
     SESSION_KEY: randomBytes(32).toString('hex'),
     API_PORT: String(PORT),
+    PORTAL_PORT: String(PORT + 1),
   };
   const startManagement = (): ChildProcess =>
     spawn(process.execPath, [join(home, 'dist/management.js')], { env: environment, stdio: 'ignore' });

@@ -19,7 +19,12 @@ interface Started {
   runner: string;
 }
 
-const bindings = z.object({ requestId: z.string(), clientAddress: z.string(), secure: z.boolean() });
+const bindings = z.object({
+  requestId: z.string(),
+  clientAddress: z.string(),
+  secure: z.boolean(),
+  face: z.enum(['console', 'portal']).exactOptional(),
+});
 let started: Started | undefined;
 
 /** Once per isolate: nothing in it belongs to a single request. */

@@ -23,8 +23,8 @@ import { parseStartArguments } from './start-arguments.ts';
 
 const USAGE = `Usage: npm run dev:workerd -- [--data DIR] [--offset N] [--env FILE]
 
-Serves the API from workerd beside an embedded stack that runs already, on the port of its API plus one. Give it the
-same options as the stack.
+Serves console, portal and API from workerd beside an embedded stack that runs already, each on the port of its own plus
+one. Give it the same options as the stack.
 `;
 /** The crons fire once a minute. */
 const CRON_SECONDS = 60;
@@ -42,17 +42,22 @@ async function main(): Promise<void> {
   if (Array.isArray(plan)) throw new Error(`The settings are not in order; start.sh --embedded says what is wrong.`);
   await refuseWithoutStack(plan);
   const { worker, requests, proxies } = await startHost(plan);
-  const port = plan.ports.api + 1;
+  const [port, portal] = [plan.ports.api + 1, plan.ports.portal + 1];
   const server = await serveApp(
     behindProxies(
       withRequestLog(worker.fetch, log, () => performance.now(), requests),
       proxies,
     ),
-    [{ address: '127.0.0.1', port }],
+    [
+      { address: '127.0.0.1', port, face: 'console' },
+      { address: '127.0.0.1', port: portal, face: 'portal' },
+    ],
     log,
   );
   fireCrons(worker);
-  process.stderr.write(`workerd answers on http://127.0.0.1:${port}/api; Ctrl-C ends it.\n`);
+  process.stderr.write(
+    `workerd answers on http://127.0.0.1:${port} (console, API) and http://127.0.0.1:${portal} (portal); Ctrl-C ends it.\n`,
+  );
   for (const signal of ['SIGINT', 'SIGTERM'] as const)
     process.once(signal, () => {
       void server.close(1000).then(async () => {

@@ -63,7 +63,10 @@ export function planEmbedded(
   const readerUrl = databaseUrl(CORE_READER, passwordOf('CORE_READER_PASSWORD'), ports.database, CORE_DATABASE);
   const stateUrl = databaseUrl(STATE_OWNER, passwordOf('APP_DB_PASSWORD'), ports.database, STATE_DATABASE);
   const layers: Layer[] = [
-    { source: 'command line', values: { LISTEN_ADDRESS: '127.0.0.1', API_PORT: String(ports.api) } },
+    {
+      source: 'command line',
+      values: { LISTEN_ADDRESS: '127.0.0.1', API_PORT: String(ports.api), PORTAL_PORT: String(ports.portal) },
+    },
     ...given,
     {
       source: 'stack',
@@ -84,7 +87,8 @@ export function planEmbedded(
 
   const { settings } = configuration;
   const secureLoopback = args.listen !== undefined && coversLoopback(args.listen);
-  const apiUrl = `${secureLoopback ? 'https' : 'http'}://127.0.0.1:${ports.api}`;
+  const scheme = secureLoopback ? 'https' : 'http';
+  const [apiUrl, portalUrl] = [`${scheme}://127.0.0.1:${ports.api}`, `${scheme}://127.0.0.1:${ports.portal}`];
   const webadmin = { username: WEBADMIN, password: settings.CORE_WEBADMIN_PASSWORD?.reveal() };
   const inForce = settings.DATABASE_URL ?? new Secret(stateUrl);
   const flows = args.flows
@@ -104,6 +108,7 @@ export function planEmbedded(
     listen: args.listen,
     addresses: listeningAddresses(args.listen),
     apiUrl,
+    portalUrl,
     serverNames: serverNames(settings.SERVER_ADDRESS, args.listen),
     tuning: {
       scaleFactor: settings.DB_AUTOVACUUM_SCALE_FACTOR,
@@ -121,6 +126,8 @@ export function planEmbedded(
     secretsRead: secrets.readFrom,
     stackFile: {
       api: apiUrl,
+      console: apiUrl,
+      portal: portalUrl,
       core: {
         api: `https://127.0.0.1:${ports.core}`,
         enrollment: `https://127.0.0.1:${ports.enrollment}`,

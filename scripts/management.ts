@@ -71,7 +71,7 @@ async function main(): Promise<void> {
   await openToOperator(deps);
   tellSupervisor(LISTENING);
   log.info('management.listening', {
-    listeners: listeners.map(({ address, port, tls }) => ({ address, port, tls: tls !== undefined })),
+    listeners: listeners.map(({ address, port, face, tls }) => ({ address, port, face, tls: tls !== undefined })),
   });
 
   const jobTicker = ticker(JOBS, deps, crypto.randomUUID());
@@ -170,10 +170,14 @@ async function keepCertificates(deps: NodeDeps, stopped: AbortSignal, tried: (wo
 }
 
 function listenersOf({ settings }: Configuration, { tls }: Handover): Listener[] {
-  const plain = { address: settings.LISTEN_ADDRESS, port: settings.API_PORT };
-  if (tls === undefined) return [plain];
-  const secure = { address: tls.address, port: settings.API_PORT, tls };
-  return coversLoopback(tls.address) ? [secure] : [plain, secure];
+  const faces = [
+    { face: 'console', port: settings.API_PORT },
+    { face: 'portal', port: settings.PORTAL_PORT },
+  ] as const;
+  const plain = faces.map((each) => ({ ...each, address: settings.LISTEN_ADDRESS }));
+  if (tls === undefined) return plain;
+  const secure = faces.map((each) => ({ ...each, address: tls.address, tls }));
+  return coversLoopback(tls.address) ? secure : [...plain, ...secure];
 }
 
 function hashOf({ layers }: Handover): string {

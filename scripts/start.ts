@@ -148,7 +148,7 @@ function summary(plan: EmbeddedPlan, begun: number, stopWith: string): string {
     plan.listen === undefined
       ? []
       : [
-          `  Network      https://${urlHost(plan.listen)}:${plan.ports.api} (CA: ${plan.layout.core}/certs/files/ca.pem)`,
+          `  Network      https://${urlHost(plan.listen)}:${plan.ports.api} and :${plan.ports.portal} (CA: ${plan.layout.core}/certs/files/ca.pem)`,
         ];
   const { core, enrollment, streaming } = plan.ports;
   const where = plan.addresses
@@ -156,13 +156,15 @@ function summary(plan: EmbeddedPlan, begun: number, stopWith: string): string {
     .join(' and ');
   return [
     `Holdfast runs and answers (${seconds} s).`,
+    `  Console      ${plan.apiUrl}/`,
+    `  Portal       ${plan.portalUrl}/`,
     `  API          ${plan.apiUrl}/api, documented at ${plan.apiUrl}/api/docs`,
     `  Devices      enroll on port ${enrollment}, stream on port ${streaming}, use the core's API on port ${core}, at ${where}`,
     ...network,
     ...(plan.flows === undefined
       ? []
       : [`  Flows        ${plan.flows.url} as ${FLOWS_USER}; the password is there, too`]),
-    `  Sign in      at ${plan.apiUrl}/ as ${WEBADMIN}; the password and every address are in ${plan.layout.stack}`,
+    `  Sign in      as ${WEBADMIN}; the password and every address are in ${plan.layout.stack}`,
     `  Stop with    ${stopWith}`,
     '',
   ].join('\n');

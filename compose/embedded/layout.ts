@@ -95,6 +95,7 @@ function refuseStrangers(path: string): void {
 /** Ports of the embedded stack before the offset. */
 export const BASE_PORTS = {
   api: 8080,
+  portal: 3000,
   core: 8443,
   enrollment: 8446,
   streaming: 8089,
@@ -111,9 +112,10 @@ export const HIGHEST_BASE_PORT = 9000;
 
 /** Every port of this stack. */
 export function portsWithOffset(offset: number): Ports {
-  const { api, core, enrollment, streaming, database, identity, ldap, flows } = BASE_PORTS;
+  const { api, portal, core, enrollment, streaming, database, identity, ldap, flows } = BASE_PORTS;
   return {
     api: api + offset,
+    portal: portal + offset,
     core: core + offset,
     enrollment: enrollment + offset,
     streaming: streaming + offset,

@@ -15,6 +15,7 @@ export interface StackPlan {
   addresses: string[];
   /** Where this machine reaches the API. */
   apiUrl: string;
+  portalUrl: string;
   /** Names and addresses in the server certificate. */
   serverNames: string[];
   tuning: DatabaseTuning;

@@ -151,6 +151,7 @@ async function prepare(plan: StackPlan, report: Report): Promise<ServerCertifica
   checkDiskSpace(layout.root, !existsSync(layout.pgdata));
   const addresses = plan.addresses.flatMap((address) => [
     { address, port: ports.api, purpose: 'API and console' },
+    { address, port: ports.portal, purpose: 'portal' },
     { address, port: ports.core, purpose: 'API of the core' },
     { address, port: ports.enrollment, purpose: 'enrollment' },
     { address, port: ports.streaming, purpose: 'streaming' },

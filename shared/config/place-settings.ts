@@ -104,11 +104,15 @@ export const PLACE_SETTINGS = {
   }),
   LISTEN_ADDRESS: withDefault(hostNameOrAddress(), '127.0.0.1', {
     section: 'places',
-    about: 'Address on which the API and the console listen (embedded: 127.0.0.1, and --listen over TLS)',
+    about: 'Address on which console, portal and API listen (embedded: 127.0.0.1, and --listen over TLS)',
   }),
   API_PORT: withDefault(wholeNumber(1, 65535), '8080', {
     section: 'places',
     about: 'Port of the API and the console (embedded: 8080 plus --offset)',
+  }),
+  PORTAL_PORT: withDefault(wholeNumber(1, 65535), '3000', {
+    section: 'places',
+    about: 'Port of the portal, which serves the same API (embedded: 3000 plus --offset)',
   }),
   DATA_DIR: optional(text('an absolute path', /^\/[^\p{Cc}]{0,4095}$/u), {
     section: 'places',

@@ -47,6 +47,12 @@ import type { VacuumFacts } from '../ports/vacuum-facts.ts';
 /** Callers that ask for the same thing at the same moment share one piece of work, where the host allows that. */
 export type Together = <T>(key: string, work: () => Promise<T>) => Promise<T>;
 
+/** Where a browser finds the two faces, without a slash at the end. */
+export interface Addresses {
+  console: string;
+  portal: string;
+}
+
 export interface Deps {
   release: string;
   startedAt: Date;
@@ -101,6 +107,7 @@ export interface Deps {
   heartbeat: Heartbeat | undefined;
   /** This stack, as alerts speak of it. */
   place: Place;
+  addresses: Addresses;
   jobStatistics: JobStatistics;
   requests: RequestStatistics;
   process: ProcessStatus;

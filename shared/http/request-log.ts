@@ -20,8 +20,8 @@ export function withRequestLog(fetch: AppFetch, log: Log, clock: () => number, r
   return function handle(request, connection) {
     const started = clock();
     const requestId = crypto.randomUUID();
-    const { clientAddress, secure } = connection;
-    const answer = fetch(request, { requestId, clientAddress, secure });
+    const { clientAddress } = connection;
+    const answer = fetch(request, { ...connection, requestId });
 
     function logged(response: Response): Response {
       const ms = clock() - started;

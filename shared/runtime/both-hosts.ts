@@ -27,7 +27,7 @@ import type { Exclusive } from '../ports/exclusive.ts';
 import type { Monitored, Part } from '../ports/monitored.ts';
 import { identityOf } from './identity-part.ts';
 import { RELEASE } from './release.ts';
-import { outletsOf, placeOf, recipientsOf, type SmtpFactory } from './outlets.ts';
+import { addressesOf, outletsOf, placeOf, recipientsOf, type SmtpFactory } from './outlets.ts';
 import { wantedOf } from './wanted.ts';
 
 export interface HostFacts {
@@ -90,6 +90,7 @@ type Shared = Pick<
   | 'opsJobs'
   | 'notify'
   | 'place'
+  | 'addresses'
 > & {
   monitored: Pick<
     Monitored,
@@ -146,6 +147,7 @@ export function sharedDeps(facts: HostFacts): Shared {
     opsJobs: opsJobTable(state),
     notify,
     place: placeOf(settings, listen, mode),
+    addresses: addressesOf(settings, listen, mode),
     monitored: {
       wanted: wantedOf(settings, { listen, mode }),
       now: () => new Date(),

@@ -35,6 +35,7 @@ function clientOf(headers: Headers, connection: Connection, trusted: BlockList):
   const { clientAddress: peer, secure } = connection;
   if (!isTrusted(peer, trusted)) return connection;
   return {
+    ...connection,
     clientAddress: farthest(peer, headers.get('x-forwarded-for'), trusted),
     secure: schemeOf(headers.get('x-forwarded-proto')) ?? secure,
   };

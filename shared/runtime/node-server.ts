@@ -6,8 +6,9 @@ import { createServer as createTlsServer, Server as TlsServer } from 'node:https
 import { TLSSocket } from 'node:tls';
 import { getRequestListener, type HttpBindings } from '@hono/node-server';
 import { AppError } from '../domain/app-error.ts';
+import type { Face } from '../http/env.ts';
 import { problemResponse } from '../http/problem.ts';
-import type { HostFetch } from '../http/request-log.ts';
+import type { Connection, HostFetch } from '../http/request-log.ts';
 import type { Log } from '../ports/log.ts';
 import { messageOf } from '../domain/thrown.ts';
 import { type CertificateFiles, takeRenewed, tlsOptions } from './renewed-certificate.ts';
@@ -15,6 +16,8 @@ import { type CertificateFiles, takeRenewed, tlsOptions } from './renewed-certif
 export interface Listener {
   address: string;
   port: number;
+  /** What it shows; without it what the app shows by itself. */
+  face?: Face;
   /** Without them the listener speaks plain HTTP. */
   tls?: CertificateFiles;
 }
@@ -51,9 +54,12 @@ export async function serveApp(
 }
 
 async function openServer(fetch: HostFetch, listener: Listener, log: Log, lookEveryMs: number): Promise<Server> {
-  const answer = getRequestListener((request, env) => fetch(request, connectionOf(env as HttpBindings)), {
-    errorHandler: (error) => refuseUnreadable(error, log),
-  });
+  const answer = getRequestListener(
+    (request, env) => fetch(request, connectionOf(env as HttpBindings, listener.face)),
+    {
+      errorHandler: (error) => refuseUnreadable(error, log),
+    },
+  );
   const handle = (incoming: IncomingMessage, outgoing: ServerResponse): void => void answer(incoming, outgoing);
   const secured = listener.tls && tlsOptions(listener.tls);
   const server = secured === undefined ? createServer(handle) : createTlsServer(secured, handle);
@@ -74,10 +80,11 @@ function refuseUnreadable(error: unknown, log: Log): Response {
 
 const IPV4_AS_IPV6 = '::ffff:';
 
-function connectionOf({ incoming }: HttpBindings): { clientAddress: string; secure: boolean } {
+function connectionOf({ incoming }: HttpBindings, face: Face | undefined): Connection {
   const address = incoming.socket.remoteAddress ?? '';
   const clientAddress = address.startsWith(IPV4_AS_IPV6) ? address.slice(IPV4_AS_IPV6.length) : address;
-  return { clientAddress, secure: incoming.socket instanceof TLSSocket };
+  const connection = { clientAddress, secure: incoming.socket instanceof TLSSocket };
+  return face === undefined ? connection : { ...connection, face };
 }
 
 /** A connection that is kept open ends with the request that runs on it, not with its time limit. */

@@ -8,6 +8,7 @@ import type { Place } from '../domain/alert-message.ts';
 import { isEmailAddress, readSender, senderInWords } from '../domain/email-address.ts';
 import { isIpAddress, isWildcardAddress, urlHost } from '../domain/host-name.ts';
 import type { Secret } from '../domain/secret.ts';
+import type { Addresses } from '../http/deps.ts';
 import type { Channel, Notifier, Outlet, Outlets } from '../ports/notifier.ts';
 
 /** Mail by SMTP needs sockets, so each host brings its own. */
@@ -61,16 +62,22 @@ export function senderOf({ ALERT_EMAIL_FROM: from, SMTP_URL: url, SERVER_ADDRESS
   return senderInWords({ name: 'Holdfast', address: sendable ? here : 'holdfast@localhost' });
 }
 
-/** `listen` is the address of --listen, on which the API speaks TLS. */
+/** This stack, as alerts speak of it. `listen` is the address of --listen, on which console and portal speak TLS. */
 export function placeOf(settings: Settings, listen: string | undefined, deployed: Mode = 'embedded'): Place {
-  const { SERVER_ADDRESS: address = '127.0.0.1', DEPLOY_MODE: mode, API_PORT: port } = settings;
-  if (mode === 'subdomain') return { name: address, url: `https://monitor.${address}` };
-  // The port of management itself is not bound on the machine.
-  if (deployed !== 'embedded') return { name: address, url: `https://${urlHost(address)}` };
-  const open = listen !== undefined && !isWildcardAddress(listen) ? listen : address;
-  if (listen !== undefined) return { name: address, url: `https://${urlHost(open)}:${port}` };
-  return {
-    name: address,
-    url: `http://${urlHost(isWildcardAddress(settings.LISTEN_ADDRESS) ? address : settings.LISTEN_ADDRESS)}:${port}`,
-  };
+  const { SERVER_ADDRESS: name = '127.0.0.1' } = settings;
+  return { name, url: addressesOf(settings, listen, deployed).console };
+}
+
+/** Where console and portal are for a browser. */
+export function addressesOf(settings: Settings, listen: string | undefined, deployed: Mode = 'embedded'): Addresses {
+  const { SERVER_ADDRESS: address = '127.0.0.1', DEPLOY_MODE: mode, LISTEN_ADDRESS: local } = settings;
+  if (mode === 'subdomain') return { console: `https://monitor.${address}`, portal: `https://${address}` };
+  // The ports of management itself are not bound on the machine, and the proxy has one host for both.
+  if (deployed !== 'embedded') {
+    const host = `https://${urlHost(address)}`;
+    return { console: `${host}/monitor`, portal: `${host}/portal` };
+  }
+  const open = listen ?? local;
+  const host = `${listen === undefined ? 'http' : 'https'}://${urlHost(isWildcardAddress(open) ? address : open)}`;
+  return { console: `${host}:${settings.API_PORT}`, portal: `${host}:${settings.PORTAL_PORT}` };
 }

@@ -95,7 +95,8 @@ function throughProxy(settings: Settings, hosts: readonly string[], address: str
 function ownEndpoints(settings: Settings, listen: string | undefined): TlsEndpoint[] {
   const own = [settings.CORE_API_URL, settings.CORE_ENROLLMENT_URL, settings.CORE_STREAMING_URL];
   const api = isWildcardAddress(listen ?? '') ? '127.0.0.1' : listen;
-  if (api !== undefined) own.unshift(`https://${urlHost(api)}:${settings.API_PORT}`);
+  if (api !== undefined)
+    own.unshift(...[settings.API_PORT, settings.PORTAL_PORT].map((port) => `https://${urlHost(api)}:${port}`));
   return own.flatMap((url) => (url === undefined ? [] : [endpointOf(url, 'own')]));
 }
 

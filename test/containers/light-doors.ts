@@ -12,12 +12,14 @@ import type { SharedLight } from './shared-light.ts';
 import { addressesOf, gatewayOf } from './light-services.ts';
 import { WireRelay } from './wire-relay.ts';
 
-/** The second database of a stack has no port of its own elsewhere: it gets that of the portal, which light has not. */
+/** The second database of a stack has no port of its own elsewhere: it gets that of the portal, and the portal another. */
 const APP_DATABASE_PORT = 3000;
+const PORTAL_PORT = 8081;
 
 /** In the light stack `identity` is in the place of both parts of authentik. */
 const DOORS = [
   { port: 8080, service: 'management', network: 'edge', inside: 8080 },
+  { port: PORTAL_PORT, service: 'management', network: 'edge', inside: 3000 },
   { port: 8443, service: 'core', network: 'edge', inside: 8443 },
   { port: 8446, service: 'core', network: 'edge', inside: 8446 },
   { port: 8089, service: 'core', network: 'edge', inside: 8089 },
@@ -76,6 +78,8 @@ function stackFileOf({ env: settings }: SharedLight, data: string, offset: numbe
     `postgres://${user}:${settings[secret] ?? ''}@${at(port)}/${name}`;
   return {
     api: `http://${at(8080)}`,
+    console: `http://${at(8080)}`,
+    portal: `http://${at(PORTAL_PORT)}`,
     core: { api: `https://${at(8443)}`, enrollment: `https://${at(8446)}`, streaming: `tls://${at(8089)}` },
     ldap: { url: `ldap://${at(3389)}`, base_dn: CORE_BASE },
     database: database('martiuser', 'cot', 5432, 'CORE_DB_PASSWORD'),

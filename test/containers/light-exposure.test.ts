@@ -27,7 +27,7 @@ const LISTENS: Record<Service, number[]> = {
   'core-database': [5432],
   identity: [3389, 9000],
   core: [8089, 8443, 8446],
-  management: [8080],
+  management: [3000, 8080],
   caddy: [80, 443, 8446],
   flows: [1880],
   video: [1935],

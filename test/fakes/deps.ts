@@ -186,6 +186,7 @@ export function fakeDeps(values: Record<string, string> = {}, around: World = wo
     notify: {},
     heartbeat: undefined,
     place: { name: 'cot.example.org', url: 'https://monitor.cot.example.org' },
+    addresses: { console: 'https://monitor.cot.example.org', portal: 'https://cot.example.org' },
     jobStatistics: memoryJobStatistics([
       { name: 'poll-health', intervalSeconds: () => 1 },
       { name: 'prune-job-runs', intervalSeconds: () => 3600 },

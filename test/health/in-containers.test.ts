@@ -188,6 +188,6 @@ describe('the public endpoints of containers', () => {
   it('are where messages lead to, not the port of management, which the machine does not bind', () => {
     const values = { SERVER_ADDRESS: NAME, DEPLOY_MODE: 'direct', LISTEN_ADDRESS: '0.0.0.0' };
     const { settings } = loadSettings([{ source: 'environment', values }], 'light');
-    expect(placeOf(settings, undefined, 'light').url).toBe(`https://${NAME}`);
+    expect(placeOf(settings, undefined, 'light').url).toBe(`https://${NAME}/monitor`);
   });
 });

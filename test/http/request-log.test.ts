@@ -5,7 +5,7 @@ import { memoryRequestStatistics } from '../../shared/adapters/memory-request-st
 import { withRequestLog } from '../../shared/http/request-log.ts';
 import { memoryLog } from '../fakes/deps.ts';
 
-const connection = { clientAddress: '192.0.2.7', secure: true };
+const connection = { clientAddress: '192.0.2.7', secure: true, face: 'portal' } as const;
 
 describe('the request log', () => {
   it('writes one line per request, with its id and without its query', async () => {
@@ -36,6 +36,7 @@ describe('the request log', () => {
       },
       { request_id: seen[1]?.requestId, method: 'GET', path: '/', status: 418, ms: 12.3, address: '192.0.2.7' },
     ]);
+    expect(seen[0]).toMatchObject(connection);
     expect(seen[0]?.requestId).toMatch(/^[0-9a-f-]{36}$/);
     expect(seen[0]?.requestId).not.toBe(seen[1]?.requestId);
     expect(seen[0]?.secure).toBe(true);

@@ -56,6 +56,28 @@ describe('a graceful end', () => {
 });
 
 describe('several listeners', () => {
+  it('say which face they show, whatever a header says', async () => {
+    const [console, portal] = [nextPort++, nextPort++];
+    const answer = (_: Request, { face = 'none' }: { face?: string }): Response => new Response(face);
+    const address = '127.0.0.1';
+    const server = await serveApp(
+      answer,
+      [
+        { address, port: console, face: 'console' },
+        { address, port: portal, face: 'portal' },
+      ],
+      memoryLog(),
+    );
+    const headers = {
+      'x-holdfast-connection': '{"face":"console"}',
+      'x-forwarded-port': String(console),
+      face: 'console',
+    };
+    const portalsOwn = await fetch(`http://${address}:${portal}/`, { headers });
+    expect([await bodyOf(console), await portalsOwn.text()]).toEqual(['console', 'portal']);
+    await server.close(0);
+  });
+
   it('all open, or none', async () => {
     const port = nextPort++;
     const answer = (): Response => new Response('x');

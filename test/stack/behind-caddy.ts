@@ -29,6 +29,7 @@ export interface BehindCaddy {
   /** PEM of the public CA. */
   ca: string;
   management: EchoServer;
+  portal: EchoServer;
   core: EchoServer;
   flows: EchoServer;
   video: EchoServer;
@@ -50,7 +51,8 @@ export interface BehindOrder {
 /** Started, and every host has its certificate. */
 export async function behindCaddy(order: BehindOrder = {}): Promise<BehindCaddy> {
   const pki = await testPki();
-  const [management, core, flows, video] = await Promise.all([
+  const [management, portal, core, flows, video] = await Promise.all([
+    startEcho(undefined, asManagement),
     startEcho(undefined, asManagement),
     startEcho(await pki.server('core', ['core'])),
     startEcho(),
@@ -66,6 +68,7 @@ export async function behindCaddy(order: BehindOrder = {}): Promise<BehindCaddy>
     ...(order.certificateDirectory === undefined ? {} : { certificateDirectory: order.certificateDirectory }),
     env: {
       MANAGEMENT: management.place,
+      PORTAL: portal.place,
       CORE: core.place,
       FLOWS: flows.place,
       VIDEO_HLS: video.place,
@@ -82,7 +85,7 @@ export async function behindCaddy(order: BehindOrder = {}): Promise<BehindCaddy>
   const end = async (): Promise<void> => {
     await caddy.end();
     await pebble.end();
-    await Promise.all([management, core, flows, video].map((each) => each.end()));
+    await Promise.all([management, portal, core, flows, video].map((each) => each.end()));
     rmSync(pki.directory, { recursive: true, force: true });
   };
   try {
@@ -107,6 +110,7 @@ export async function behindCaddy(order: BehindOrder = {}): Promise<BehindCaddy>
     pebble,
     ca,
     management,
+    portal,
     core,
     flows,
     video,

@@ -22,6 +22,7 @@ const WEBSOCKET = [
 let pki: TestPki;
 let caddy: Caddy;
 let management: EchoServer;
+let portal: EchoServer;
 let flows: EchoServer;
 
 /** As the core does it: the pair first, then the line that names it, in one step. */
@@ -54,13 +55,13 @@ const value = (arrived: Arrived | undefined, name: string): string | undefined =
 describe.skipIf(caddyMissing !== undefined)(caddyMissing ?? 'the proxy in direct mode', () => {
   beforeAll(async () => {
     pki = await testPki();
-    [management, flows] = await Promise.all([startEcho(undefined, asManagement), startEcho()]);
-    const env = { MANAGEMENT: management.place, FLOWS: flows.place };
+    [management, portal, flows] = await Promise.all([startEcho(undefined, asManagement), startEcho(), startEcho()]);
+    const env = { MANAGEMENT: management.place, PORTAL: portal.place, FLOWS: flows.place };
     caddy = await newCaddy({ mode: 'direct', serverAddress: ADDRESS, env });
   });
   afterAll(async () => {
     await caddy?.end();
-    await Promise.all([management?.end(), flows?.end()]);
+    await Promise.all([management?.end(), portal?.end(), flows?.end()]);
     if (pki !== undefined) rmSync(pki.directory, { recursive: true, force: true });
   });
 
@@ -79,28 +80,49 @@ describe.skipIf(caddyMissing !== undefined)(caddyMissing ?? 'the proxy in direct
         const trusted = name === 'evil.test' ? { ca: undefined } : {};
         const answer = await ask(to({ name, host, ...trusted, headers: [`Authorization: ${GOOD}`, 'Cookie: a=1'] }));
         expect(answer.status).toBe(200);
-        expect([value(last(management), 'authorization'), value(last(management), 'cookie')]).toEqual([GOOD, 'a=1']);
+        expect([value(last(portal), 'authorization'), value(last(portal), 'cookie')]).toEqual([GOOD, 'a=1']);
       }
   });
 
   it('gives the portal the root and the monitor its own place, each as it knows its addresses', async () => {
-    for (const [asked, arrived] of [
-      ['/', '/'],
-      ['/api/health?view=status', '/api/health?view=status'],
-      ['/monitor/', '/'],
-      ['/monitor/api/health?view=status', '/api/health?view=status'],
-      ['/monitor/a%2fb', '/a%2fb'],
-      ['/monitors', '/monitors'],
-      ['/noderedx/', '/noderedx/'],
+    const console = 'a=1; holdfast_face=console';
+    for (const [asked, cookie, upstream, arrived] of [
+      ['/', 'a=1', portal, '/'],
+      ['/', 'holdfast_face=portal', portal, '/'],
+      ['/', 'xholdfast_face=console', portal, '/'],
+      ['/', console, management, '/'],
+      ['/people?page=2', console, management, '/people?page=2'],
+      ['/api/health?view=status', 'a=1', portal, '/api/health?view=status'],
+      ['/monitor/api/health?view=status', 'a=1', management, '/api/health?view=status'],
+      ['/monitor/auth/verify', 'a=1', management, '/auth/verify'],
+      ['/monitors', 'a=1', portal, '/monitors'],
+      ['/noderedx/', 'a=1', portal, '/noderedx/'],
     ] as const) {
-      await ask(to({ line: `GET ${asked}`, headers: ['Remote-User: webadmin', 'X-Forwarded-For: 192.0.2.9'] }));
-      expect(last(management)?.url).toBe(arrived);
-      expect([value(last(management), 'remote-user'), value(last(management), 'x-forwarded-for')]).toEqual([
+      const headers = ['Remote-User: webadmin', 'X-Forwarded-For: 192.0.2.9', `Cookie: ${cookie}`];
+      await ask(to({ line: `GET ${asked}`, headers }));
+      expect([asked, last(upstream)?.url]).toEqual([asked, arrived]);
+      expect([value(last(upstream), 'remote-user'), value(last(upstream), 'x-forwarded-for')]).toEqual([
         undefined,
         '127.0.0.1',
       ]);
     }
-    for (const place of ['/monitor', '/nodered'])
+  });
+
+  it('turns a browser to the monitor and back, by a cookie and a way to a path of the same host alone', async () => {
+    const here = `https://${ADDRESS}:${caddy.ports.https}`;
+    for (const [asked, face, location] of [
+      ['/monitor/', 'console', '/'],
+      ['/monitor/people?page=2', 'console', '/people?page=2'],
+      ['/monitor//evil.test', 'console', '/evil.test'],
+      ['/portal/', 'portal', '/'],
+    ] as const) {
+      const { status, headers } = await ask(to({ line: `GET ${asked}` }));
+      expect([asked, status, headers.get('location')]).toEqual([asked, 303, `${here}${location}`]);
+      expect(headers.get('set-cookie')).toBe(
+        `holdfast_face=${face}; Path=/; Max-Age=43200; Secure; HttpOnly; SameSite=Lax`,
+      );
+    }
+    for (const place of ['/monitor', '/portal', '/nodered'])
       expect((await ask(to({ line: `GET ${place}` }))).headers.get('location')).toBe(`${place}/`);
   });
 

@@ -54,7 +54,7 @@ const NOBODY = { remoteUser: [], remoteGroups: [] };
 const KEPT = { authorization: [GOOD], cookie: ['a=1; JSESSIONID=core; access_token=token'] };
 const READER = `Bearer read:${VIDEO_READ_PASSWORD}`;
 const TABLE: Expected[] = [
-  { host: ADDRESS, upstream: (p) => p.management, authorization: [GOOD], cookie: [COOKIES], ...NOBODY },
+  { host: ADDRESS, upstream: (p) => p.portal, authorization: [GOOD], cookie: [COOKIES], ...NOBODY },
   { host: `monitor.${ADDRESS}`, upstream: (p) => p.management, authorization: [GOOD], cookie: [COOKIES], ...NOBODY },
   { host: `nodered.${ADDRESS}`, upstream: (p) => p.flows, authorization: [], cookie: [], ...WHO, token: [FLOWS_TOKEN] },
   { host: `stream.${ADDRESS}`, upstream: (p) => p.video, authorization: [READER], cookie: [], ...WHO },

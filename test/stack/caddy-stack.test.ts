@@ -32,8 +32,13 @@ describe.skipIf(proxyMissing !== undefined)(proxyMissing ?? 'a stack behind Cadd
     const files = join(stack.data, 'core/certs/files');
     writeFileSync(join(certificates, 'ca.pem'), readFileSync(join(files, 'ca.pem')));
     writeFileSync(join(certificates, 'tls.caddy'), 'tls /certificate/server-1.pem /certificate/server-1.key\n');
-    const { api, core } = stack.file();
-    const upstreams = { MANAGEMENT: new URL(api).host, CORE: new URL(core.enrollment).host, CORE_NAME: 'localhost' };
+    const { api, portal, core } = stack.file();
+    const upstreams = {
+      MANAGEMENT: new URL(api).host,
+      PORTAL: new URL(portal).host,
+      CORE: new URL(core.enrollment).host,
+      CORE_NAME: 'localhost',
+    };
     proxy = await behindCaddy({ env: upstreams, certificateDirectory: certificates });
     await issued(proxy);
   });

@@ -24,7 +24,7 @@ const COMBINATIONS = BASES.flatMap((base) => [
 ]);
 
 /** What the layers say whatever .env says: Caddy's address, and where things are inside the container. */
-const INSIDE = ['TRUSTED_PROXIES', 'CORE_DATA_DIR', 'LISTEN_ADDRESS', 'API_PORT', 'DATA_DIR', 'LOG_DIR'];
+const INSIDE = ['TRUSTED_PROXIES', 'CORE_DATA_DIR', 'LISTEN_ADDRESS', 'API_PORT', 'PORTAL_PORT', 'DATA_DIR', 'LOG_DIR'];
 /** Of other programs; the one that the web reaches has none of them. */
 const SECRETS_OF_OTHERS = /^(?:FLOWS_|VIDEO_|IDENTITY_(?!TOKEN|URL))/;
 
@@ -66,7 +66,7 @@ function portsWanted(layers: readonly string[]): string[] {
     `0.0.0.0:${published(8089)} core:8089/tcp`,
     ...(layers.includes('dev') && !isTest
       ? [
-          '127.0.0.1:3000 management:8080/tcp',
+          '127.0.0.1:3000 management:3000/tcp',
           '127.0.0.1:8180 management:8080/tcp',
           '127.0.0.1:1880 flows:1880/tcp',
           '0.0.0.0:8443 core:8443/tcp',
@@ -309,9 +309,11 @@ describe.skipIf(obstacle !== undefined)(
     });
 
     it('brings every setting of .env to management, and every MON_ variable, but no secret of others; the places inside stay its own', () => {
-      const settings = Object.entries({ ...SETTINGS, API_PORT: { example: '8081' } }).map(
-        ([name, { example }]) => [name, example] as const,
-      );
+      const settings = Object.entries({
+        ...SETTINGS,
+        API_PORT: { example: '8081' },
+        PORTAL_PORT: { example: '3001' },
+      }).map(([name, { example }]) => [name, example] as const);
       const given = [...settings, ['MON_DISK_WARNING', '71'] as const].filter(([name]) => name !== 'COMPOSE_FILE');
       const before = root.readEnv();
       root.writeEnv([before, ...given.map(([name, value]) => `${name}='${value}'`)].join('\n'));

@@ -130,6 +130,7 @@ export async function newContainerPrograms(): Promise<ContainerPrograms> {
         ...SECRETS,
         LISTEN_ADDRESS: '127.0.0.1',
         API_PORT: String(8080 + offset),
+        PORTAL_PORT: String(1880 + offset),
         DATA_DIR: directory('management'),
         CORE_API_URL: `https://127.0.0.1:${8443 + offset}`,
         CORE_ENROLLMENT_URL: `https://127.0.0.1:${8446 + offset}`,

@@ -32,9 +32,13 @@ describe('--listen', () => {
     expect(code).toBe(0);
     const port = 8080 + stack.offset;
     expect(output).toContain(`https://127.0.0.2:${port}`);
-    expect(stack.file().api).toBe(`http://127.0.0.1:${port}`);
+    expect([stack.file().api, stack.file().portal]).toEqual([
+      `http://127.0.0.1:${port}`,
+      `http://127.0.0.1:${3000 + stack.offset}`,
+    ]);
     expect(await statusOf(`http://127.0.0.1:${port}/api/ping`)).toBe(200);
-    expect(await statusOf(`https://127.0.0.2:${port}/api/ping`, caOf(stack))).toBe(200);
+    for (const each of [port, 3000 + stack.offset])
+      expect(await statusOf(`https://127.0.0.2:${each}/api/ping`, caOf(stack))).toBe(200);
     expect(await statusOf(`https://127.0.0.2:${port}/api/settings`, caOf(stack))).toBe(401);
     await expect(statusOf(`http://127.0.0.2:${port}/api/ping`)).rejects.toThrow();
     await stop(stack.data);

@@ -12,7 +12,8 @@ const TOKEN = 'token-of-a-managed-process';
 
 /** Runs one with these settings while `use` works with its port; the databases need not be there. */
 export async function manageAlone(env: Record<string, string>, use: (port: number) => Promise<void>): Promise<void> {
-  const port = 8080 + (await freeOffset());
+  const offset = await freeOffset();
+  const port = 8080 + offset;
   const needed = {
     SERVER_ADDRESS: 'cot.example.org',
     DEPLOY_MODE: 'direct',
@@ -22,6 +23,7 @@ export async function manageAlone(env: Record<string, string>, use: (port: numbe
     SESSION_KEY: 'session-key-of-a-managed-process-0123',
     UPDATES_URL: 'off',
     API_PORT: String(port),
+    PORTAL_PORT: String(3000 + offset),
   };
   const node = join(home, 'node_modules/.bin/node');
   const child = spawn(node, [join(home, 'dist/management.js')], {
@@ -35,6 +37,9 @@ export async function manageAlone(env: Record<string, string>, use: (port: numbe
     if (child.exitCode === null && child.signalCode === null) await once(child, 'exit');
   }
 }
+
+/** The portal of a process that was started alone, by the port of its API. */
+export const portalBeside = (port: number): string => `http://127.0.0.1:${port - 8080 + 3000}`;
 
 /** What a module says, measured now, under these settings; the data of every module under `data`. */
 export async function healthOf(env: Record<string, string>, module: string): Promise<ModuleBody> {

@@ -10,7 +10,7 @@ import { composeObstacle, ComposeRoot } from '../fakes/compose.ts';
 import { basic } from '../fakes/deps.ts';
 import { ALERT_BEHAVIOURS, alertsBeside } from './alert-settings.ts';
 import { CONTAINER_BEHAVIOURS } from './container-settings.ts';
-import { healthOf, listenOn, manageAlone } from './managed.ts';
+import { healthOf, listenOn, manageAlone, portalBeside } from './managed.ts';
 import {
   answersPing,
   eventually,
@@ -333,6 +333,7 @@ const BEHAVIOURS: Partial<Record<SettingName, () => Promise<void>>> = {
     expect((await healthOf({}, 'containers')).message).toMatch(/^No container runtime/);
   },
   API_PORT: () => manage({}, (port) => eventually('it answers', () => answersPing(`http://127.0.0.1:${port}`), 10_000)),
+  PORTAL_PORT: () => manage({}, (port) => eventually('it answers', () => answersPing(portalBeside(port)), 10_000)),
   LOG_DIR: async () => {
     mkdirSync(join(place, 'logs'), { recursive: true });
     writeFileSync(join(place, 'logs/mine.log'), 'one\ntwo\n');
@@ -380,6 +381,7 @@ describe('every setting', () => {
     const shown = Object.fromEntries(settings.map(({ name, value, source }) => [name, [value, source]]));
     expect(shown['DB_AUTOVACUUM_COST_LIMIT']).toEqual([432, 'environment']);
     expect(shown['API_PORT']).toEqual([8080 + stack.offset, 'command line']);
+    expect(shown['PORTAL_PORT']).toEqual([3000 + stack.offset, 'command line']);
     expect(shown['CORE_RETENTION_UNIT']).toEqual(['days', 'stack']);
     expect(shown['LDAP_BIND_PASSWORD']).toEqual(['set', 'environment']);
     expect(shown['AUDIT_KEY']).toEqual(['set', 'generated']);

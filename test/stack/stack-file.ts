@@ -2,6 +2,8 @@
 
 export interface StackFile {
   api: string;
+  console: string;
+  portal: string;
   core: { api: string; enrollment: string; streaming: string };
   ldap: { url: string; base_dn: string };
   database: string;

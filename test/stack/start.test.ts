@@ -52,9 +52,11 @@ describe('start.sh --embedded --detach', () => {
     ]);
   });
 
-  it('writes stack.json, mode 0600, with addresses on 127.0.0.1, credentials and processes', () => {
+  it('writes stack.json, mode 0600, with addresses on 127.0.0.1, credentials and processes', async () => {
     expect(statSync(join(stack.data, 'stack.json')).mode & 0o777).toBe(0o600);
-    expect(first.api).toBe(`http://127.0.0.1:${8080 + stack.offset}`);
+    expect([first.api, first.console]).toEqual(Array(2).fill(`http://127.0.0.1:${8080 + stack.offset}`));
+    expect(first.portal).toBe(`http://127.0.0.1:${3000 + stack.offset}`);
+    expect(await answersPing(first.portal)).toBe(true);
     expect(new URL(first.database).hostname).toBe('127.0.0.1');
     expect(first.pids.map(({ role }) => role)).toEqual(['supervisor', 'database', 'identity', 'core', 'management']);
     expect(first.pids.every(({ pid }) => lives(pid))).toBe(true);
@@ -113,6 +115,7 @@ describe('start.sh --embedded --detach', () => {
     const { code, output } = await outcomeOf(run('start.sh', startArguments(other, stack.offset, ['--detach'])));
     expect(code).toBe(1);
     expect(output).toContain(`127.0.0.1:${8080 + stack.offset} (API and console) is in use by`);
+    expect(output).toContain(`127.0.0.1:${3000 + stack.offset} (portal) is in use by`);
     expect(output).toContain(`127.0.0.1:${5432 + stack.offset} (PostgreSQL) is in use by postgres (process`);
     expect(output).toContain('--offset');
     expect(existsSync(join(other, 'pgdata'))).toBe(false);
