@@ -1,0 +1,55 @@
+// Whether everybody can use a page, as far as axe can tell: nothing serious, in light and in dark, on a phone and on a desk.
+
+import { readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import type { AxeResults, ElementContext, RunOptions } from 'axe-core';
+import type { Page } from 'playwright-core';
+import { HEIGHTS } from './visitor.ts';
+
+const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
+const SERIOUS = ['serious', 'critical'];
+
+declare const axe: { run(context: ElementContext, options: RunOptions): Promise<AxeResults> };
+
+/** What is seriously wrong with the page as it is now. What is moderate is told on standard error. */
+export async function barriers(page: Page, rules?: string[]): Promise<string[]> {
+  // By the debugger: the policy of the page allows no script of ours, and no eval.
+  const session = await page.context().newCDPSession(page);
+  await session.send('Runtime.evaluate', { expression: `window.axe || (()=>{${AXE}})()`, awaitPromise: false });
+  await session.detach();
+  const violations = await page.evaluate(async (only) => {
+    const options = only === undefined ? {} : { runOnly: { type: 'rule' as const, values: only } };
+    const { violations: found } = await axe.run({ include: [['html']] }, { ...options, resultTypes: ['violations'] });
+    return found.map(({ id, impact, help, nodes }) => ({
+      id,
+      impact: String(impact),
+      help,
+      places: nodes
+        .slice(0, 4)
+        .map(
+          ({ html, failureSummary = '' }) =>
+            `${html.slice(0, 160)} — ${failureSummary.split('\n').slice(1, 2).join('')}`,
+        ),
+    }));
+  }, rules);
+  const told = violations.map(({ id, impact, help, places }) => ({
+    impact,
+    text: `${id} (${impact}): ${help}: ${places.join(' | ')}`,
+  }));
+  for (const { impact, text } of told) if (!SERIOUS.includes(impact)) process.stderr.write(`${page.url()}: ${text}\n`);
+  return told.filter(({ impact }) => SERIOUS.includes(impact)).map(({ text }) => text);
+}
+
+/** The same page at both sizes and in both schemes; what a scheme can change is colour. */
+export async function barriersInEveryLook(page: Page): Promise<string[]> {
+  const found: string[] = [];
+  for (const width of [1440, 360] as const) {
+    await page.setViewportSize({ width, height: HEIGHTS[width] });
+    for (const colorScheme of ['light', 'dark'] as const) {
+      await page.emulateMedia({ colorScheme });
+      const wrong = await barriers(page, colorScheme === 'dark' ? ['color-contrast'] : undefined);
+      found.push(...wrong.map((each) => `${page.url()} at ${width} px, ${colorScheme}: ${each}`));
+    }
+  }
+  return found;
+}
