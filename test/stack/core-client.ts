@@ -4,7 +4,7 @@ import { execFile } from 'node:child_process';
 import { mkdtempSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { secretsOf, type TestStack } from './embedded.ts';
+import { secretsOf, type TestStack } from './stack-file.ts';
 
 const execute = promisify(execFile);
 

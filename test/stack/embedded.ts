@@ -9,10 +9,11 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import postgres from 'postgres';
 import { afterAll } from 'vitest';
-import type { Outcome, RunOptions, StackFile, TestStack } from './stack-file.ts';
+import { type Outcome, type RunOptions, secretsOf, type StackFile, type TestStack } from './stack-file.ts';
 import { isStanding, refuseToStop, standingStack, stands } from './standing.ts';
 
-export type { Outcome, RunOptions, StackFile, TestStack };
+export { eventually } from './eventually.ts';
+export { type Outcome, type RunOptions, secretsOf, type StackFile, type TestStack };
 
 export const home = resolve(import.meta.dirname, '../..');
 export const asRoot = process.getuid?.() === 0;
@@ -156,31 +157,12 @@ export async function tuningOf(url: string): Promise<string[]> {
   return rows.map(({ value }) => value);
 }
 
-/** What the stack has generated for itself. */
-export function secretsOf({ data }: Pick<TestStack, 'data'>): Record<string, string> {
-  return JSON.parse(readFileSync(join(data, 'secrets.json'), 'utf8')) as Record<string, string>;
-}
-
 /** The core's database as the reader that health uses. */
 export function readerUrl(stack: Pick<TestStack, 'data' | 'file'>): string {
   const url = new URL(stack.file().database);
   url.username = 'holdfast_ro';
   url.password = secretsOf(stack)['CORE_READER_PASSWORD'] ?? '';
   return url.href;
-}
-
-/** Asks until `holds` is true, or fails after `withinMs`. */
-export async function eventually(
-  what: string,
-  holds: () => boolean | Promise<boolean>,
-  withinMs: number,
-): Promise<void> {
-  const deadline = Date.now() + withinMs;
-  while (Date.now() < deadline) {
-    if (await holds()) return;
-    await new Promise((tick) => setTimeout(tick, 50));
-  }
-  throw new Error(`not within ${withinMs} ms: ${what}`);
 }
 
 /** True while a process of that number lives (zombies do not). */

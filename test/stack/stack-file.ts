@@ -1,5 +1,8 @@
 // What the tests know of a stack: the file that describes it, and a handle on it.
 
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+
 export interface StackFile {
   api: string;
   console: string;
@@ -35,4 +38,9 @@ export interface TestStack {
   start(args?: string[], options?: RunOptions): Promise<Outcome>;
   file(): StackFile;
   pid(role: string): number;
+}
+
+/** What the stack has generated for itself. */
+export function secretsOf({ data }: Pick<TestStack, 'data'>): Record<string, string> {
+  return JSON.parse(readFileSync(join(data, 'secrets.json'), 'utf8')) as Record<string, string>;
 }

@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs';
 import { connect, type TLSSocket } from 'node:tls';
 import CoT, { CoTParser } from '@tak-ps/node-cot';
 import type { CorePlace, Device } from './core-client.ts';
-import { eventually } from './embedded.ts';
+import { eventually } from './eventually.ts';
 
 export interface StreamDevice {
   uid: string;

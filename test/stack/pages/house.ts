@@ -3,6 +3,7 @@
 import type { Browser } from 'playwright-core';
 import { expect, it } from 'vitest';
 import type { TestStack } from '../embedded.ts';
+import type { Furniture } from './furnished.ts';
 import { type Look, newVisitor, type Visitor } from './visitor.ts';
 
 export type Door = 'console' | 'portal';
@@ -10,6 +11,7 @@ export type Door = 'console' | 'portal';
 export interface House {
   stack: TestStack;
   browser: Browser;
+  furniture: Furniture;
   /** Without a slash at the end. */
   console: string;
   portal: string;

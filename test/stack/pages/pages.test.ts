@@ -1,8 +1,11 @@
 // The console and the portal in a real browser, on one embedded stack: what people do there, on a phone and on a desk.
 
 import { afterAll, beforeAll, describe, expect } from 'vitest';
+import { coreOf, workDirectory } from '../core-client.ts';
 import { newStack } from '../embedded.ts';
 import { hasChromium, startChromium } from './chromium.ts';
+import { everyPage } from './every-page.ts';
+import { furnish } from './furnished.ts';
 import type { House } from './house.ts';
 import { signInFlows } from './sign-in-flows.ts';
 
@@ -28,11 +31,16 @@ describe.skipIf(!hasChromium)('in a browser', () => {
     opened = {
       stack,
       browser,
+      furniture: await furnish({ ...stack.file(), core: coreOf(stack), work: workDirectory(stack) }),
       console: stack.file().api,
       portal: `http://127.0.0.1:${3000 + stack.offset}`,
     };
   });
-  afterAll(async () => opened?.browser.close());
+  afterAll(async () => {
+    for (const device of opened?.furniture.devices ?? []) device.leave();
+    await opened?.browser.close();
+  });
 
   signInFlows(house);
+  everyPage(house);
 });

@@ -1,0 +1,122 @@
+// What every page owes to everybody, whatever it shows: found by following the links, at both faces and for each role.
+
+import { describe, expect, it } from 'vitest';
+import { barriersInEveryLook } from './accessible.ts';
+import { crawl, kindOf, type Place, type Visited } from './crawl.ts';
+import { type Door, type House, openGuest, type Person, sessionOf } from './house.ts';
+import { DESK, HEIGHTS, tooWide, WITHOUT_SCRIPT } from './visitor.ts';
+
+const MOST_BYTES = 150_000;
+/** Pages that are looked at at the same time. */
+const AT_ONCE = 3;
+
+interface Role {
+  name: string;
+  door: Door;
+  person: (house: House) => Person;
+}
+
+const ROLES: readonly Role[] = [
+  { name: 'an administrator in the console', door: 'console', person: ({ stack }) => stack.file().webadmin },
+  { name: 'a viewer in the console', door: 'console', person: ({ furniture }) => furniture.viewer },
+  { name: 'a person in the portal', door: 'portal', person: ({ furniture }) => furniture.plain },
+  { name: 'an administrator in the portal', door: 'portal', person: ({ stack }) => stack.file().webadmin },
+];
+
+async function placeOf(house: House, { door, person }: Role): Promise<Place> {
+  const base = house[door];
+  return { base, cookie: `holdfast=${await sessionOf(base, person(house))}` };
+}
+
+/** One page of each kind, in the order of the links. */
+function oneOfEach(pages: readonly Visited[]): Visited[] {
+  return pages.filter(({ kind }, at) => pages.findIndex((each) => each.kind === kind) === at);
+}
+
+async function inParallel<T>(items: readonly T[], work: (item: T) => Promise<string[]>): Promise<string[]> {
+  const waiting = [...items];
+  const found: string[] = [];
+  const worker = async (): Promise<void> => {
+    for (let item = waiting.shift(); item !== undefined; item = waiting.shift()) found.push(...(await work(item)));
+  };
+  await Promise.all(Array.from({ length: AT_ONCE }, worker));
+  return found;
+}
+
+const FORMS = /<form\b[^>]*>/g;
+
+/** Where the forms of a page go that change something. */
+function actionsOf({ html, path }: Visited): string[] {
+  const forms = [...html.matchAll(FORMS)].map(([form]) => form).filter((form) => /\smethod="post"/.test(form));
+  return forms.map((form) => /\saction="([^"]*)"/.exec(form)?.[1]?.replaceAll('&amp;', '&') ?? path);
+}
+
+export function everyPage(house: () => House): void {
+  describe.each(ROLES)('to $name', (role) => {
+    it('every link leads to a page, and every page shows something', async () => {
+      const pages = await crawl(await placeOf(house(), role));
+      expect(pages.length).toBeGreaterThan(3);
+      expect(pages.filter(({ status }) => status !== 200).map(({ path, status }) => `${path}: ${status}`)).toEqual([]);
+      const bare = pages.filter(({ html }) => html.match(/<h1[ >]/g)?.length !== 1);
+      expect(bare.map(({ path }) => path)).toEqual([]);
+    });
+
+    it('no page offers what would be refused', async () => {
+      const place = await placeOf(house(), role);
+      const actions = new Set((await crawl(place, 1)).flatMap(actionsOf).filter((path) => path !== '/sign-out'));
+      const kinds = [...actions].filter(
+        (path, at, all) => all.findIndex((each) => kindOf(each) === kindOf(path)) === at,
+      );
+      const refused = await inParallel(kinds, async (action) => {
+        // A body that no form takes: who may send it is told before what is wrong with it.
+        const body = new URLSearchParams({ nothing: 'x'.repeat(10) });
+        if (role.name.startsWith('an administrator')) return [];
+        const { cookie } = await placeOf(house(), role);
+        const answer = await fetch(`${place.base}${action}`, {
+          method: 'POST',
+          headers: { cookie, origin: place.base },
+          body,
+          redirect: 'manual',
+        });
+        return [403, 404, 405].includes(answer.status) ? [`${action}: ${answer.status}`] : [];
+      });
+      expect(refused).toEqual([]);
+    });
+
+    it('every kind of page is for everybody: no serious barrier, no sideways scrolling, no error, no request outside', async () => {
+      const pages = oneOfEach(await crawl(await placeOf(house(), role), 1));
+      const found = await inParallel(pages, async ({ path }) => {
+        const guest = await openGuest(house(), DESK, role.door);
+        try {
+          await guest.signedIn(role.person(house()));
+          await guest.visit(path);
+          const bytes = await guest.transferred();
+          const heavy = bytes > MOST_BYTES ? [`${path}: the first visit transfers ${bytes} bytes`] : [];
+          const wide = await tooWide(guest.page);
+          await guest.page.setViewportSize({ width: 360, height: HEIGHTS[360] });
+          const narrow = await tooWide(guest.page);
+          const barriers = await barriersInEveryLook(guest.page);
+          return [...heavy, ...wide, ...narrow, ...barriers, ...guest.problems.map((each) => `${path}: ${each}`)];
+        } finally {
+          await guest.context.close();
+        }
+      });
+      expect(found).toEqual([]);
+    });
+
+    it('every kind of page can be read without script', async () => {
+      const pages = oneOfEach(await crawl(await placeOf(house(), role), 1));
+      const guest = await openGuest(house(), WITHOUT_SCRIPT, role.door);
+      await guest.signedIn(role.person(house()));
+      const found: string[] = [];
+      for (const { path } of pages) {
+        await guest.visit(path);
+        await guest.fits();
+        const text = await guest.page.locator('main').innerText();
+        if (text.length < 40) found.push(`${path} says only: ${text}`);
+      }
+      await guest.context.close();
+      expect([...found, ...guest.problems]).toEqual([]);
+    });
+  });
+}
