@@ -1,0 +1,123 @@
+// Pictures of every page for docs/img, of an embedded stack with made-up people and a made-up past: npm run screenshots
+
+import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import type { Browser, Page } from 'playwright-core';
+import { type BenchStack, benchStack, OFFSET } from '../../../bench/stack.ts';
+import { startChromium } from './chromium.ts';
+import { crawl, type Place } from './crawl.ts';
+import { furnish, type Furniture } from './furnished.ts';
+import { giveEvents, givePast } from './history.ts';
+import { DESK, type Look, newVisitor, PHONE } from './visitor.ts';
+
+const OUT = resolve(import.meta.dirname, '../../../docs/img');
+const MOST_BYTES = 150_000;
+/** As much of a page as a picture of so many bytes holds. */
+const HEIGHTS = { 1440: [1500, 1150, 900, 720], 360: [1500, 1100, 740] };
+/** On a phone as well. */
+const MAIN =
+  /^(console-(overview|people|people-one|people-one-enrollment|devices|database)|portal-(overview|add-device))$/;
+const SETTINGS = {
+  UPDATES_URL: 'off',
+  MON_DATABASE_INTERVAL: '2',
+  MON_PROBE_INTERVAL: '2',
+  // So that one thing wants attention: the database is larger than it is to be.
+  MON_DATABASE_WARNING: '25',
+};
+
+/** `/people/{}/enrollment` of the console: `console-people-one-enrollment`. */
+function nameOf(face: string, kind: string): string {
+  const path = kind.replace(/^\//, '').replaceAll('{}', 'one').replaceAll('/', '-');
+  return `${face}-${path === '' ? 'overview' : path}`;
+}
+
+interface Scene {
+  browser: Browser;
+  stack: BenchStack;
+}
+
+async function main(): Promise<void> {
+  const work = mkdtempSync(join(tmpdir(), 'holdfast-pictures-'));
+  const [stack, browser] = await Promise.all([benchStack(SETTINGS), startChromium()]);
+  let furniture: Furniture | undefined;
+  try {
+    const databases = { core: stack.database, state: stack.stateDatabase };
+    await giveEvents(databases);
+    furniture = await furnish(furnishable(stack, work));
+    await givePast(databases);
+    // What was read at the start is read again.
+    stack.restartManagement();
+    await stack.answering();
+    mkdirSync(OUT, { recursive: true });
+    for (const file of readdirSync(OUT).filter((each) => /^(console|portal)-.*\.png$/.test(each)))
+      rmSync(join(OUT, file));
+    const webadmin = { username: 'webadmin', password: stack.password };
+    await picturesOf({ browser, stack }, 'console', stack.api, webadmin);
+    await picturesOf({ browser, stack }, 'portal', `http://127.0.0.1:${3000 + OFFSET}`, furniture.plain);
+  } finally {
+    for (const device of furniture?.devices ?? []) device.leave();
+    await browser.close();
+    stack.stop();
+    rmSync(work, { recursive: true, force: true });
+  }
+}
+
+function furnishable(stack: BenchStack, work: string) {
+  const core = {
+    api: `https://127.0.0.1:${stack.corePort}`,
+    enrollment: `https://127.0.0.1:${stack.enrollmentPort}`,
+    streaming: `ssl://127.0.0.1:${stack.streamPort}`,
+    directory: stack.coreDirectory,
+  };
+  return { api: stack.api, webadmin: { username: 'webadmin', password: stack.password }, core, work };
+}
+
+async function picturesOf(
+  { browser }: Scene,
+  face: string,
+  base: string,
+  person: { username: string; password: string },
+): Promise<void> {
+  const body = new URLSearchParams(person);
+  const answer = await fetch(`${base}/sign-in`, {
+    method: 'POST',
+    body,
+    headers: { origin: base },
+    redirect: 'manual',
+  });
+  const cookie = answer.headers.get('set-cookie')?.split(';')[0] ?? '';
+  const kinds = new Map<string, string>();
+  for (const { kind, path, status } of await crawl({ base, cookie } satisfies Place, 1))
+    if (status === 200 && !kind.includes('?') && !kinds.has(kind)) kinds.set(kind, path);
+  for (const look of [{ ...DESK, scheme: 'light' } as const, PHONE]) {
+    const { context, page, problems } = await newVisitor(browser, look, [base]);
+    await context.addCookies([
+      { name: 'holdfast', value: cookie.slice('holdfast='.length), url: base, httpOnly: true },
+    ]);
+    for (const [kind, path] of kinds) {
+      const name = nameOf(face, kind);
+      if (look.width === 360 && !MAIN.test(name)) continue;
+      await page.goto(base + path);
+      await keep(page, look, look.width === 360 ? `${name}-phone` : name);
+    }
+    await context.close();
+    for (const problem of problems) process.stderr.write(`${problem}\n`);
+  }
+}
+
+async function keep(page: Page, { width }: Look, name: string): Promise<void> {
+  const whole = await page.locator('html').evaluate((html) => Number(Reflect.get(html, 'scrollHeight')));
+  let picture: Buffer = Buffer.alloc(0);
+  for (const most of HEIGHTS[width]) {
+    const height = Math.max(Math.min(whole, most), width === 360 ? 740 : 600);
+    await page.setViewportSize({ width, height });
+    picture = await page.screenshot({ animations: 'disabled', caret: 'hide' });
+    if (picture.length <= MOST_BYTES) break;
+  }
+  writeFileSync(join(OUT, `${name}.png`), picture);
+  process.stdout.write(`docs/img/${name}.png ${(picture.length / 1000).toFixed(0)} KB\n`);
+}
+
+await main();
+process.exit(0);
