@@ -6,7 +6,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 source scripts/install.sh
 prepare_holdfast
 "$NODE" scripts/install-flows.ts || echo 'no Node-RED: the tests that run it are skipped' >&2
-{ [ -x "${HOLDFAST_CHROMIUM:-/usr/bin/chromium}" ]; } || echo 'no chromium: the tests of the pages in a browser are skipped' >&2
+command -v "${HOLDFAST_CHROMIUM:-chromium}" chromium-headless-shell >/dev/null || echo 'no chromium: the tests of the pages in a browser are skipped' >&2
 npm run --silent lint
 npm run --silent typecheck
 npm test --silent -- "$@"

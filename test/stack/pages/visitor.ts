@@ -29,7 +29,7 @@ export interface Visitor {
   /** Says that this will be in the browser's log: a connection that is cut, for one. */
   expects(message: RegExp): void;
   /** Whether the page is wider than its window is asked of each page at its end: here of one that is left again. */
-  fits(): Promise<void>;
+  fits: () => Promise<void>;
   /** Bytes over the wire so far. */
   transferred(): Promise<number>;
 }
@@ -93,27 +93,26 @@ export async function newVisitor(browser: Browser, look: Look, places: readonly 
 
 interface Width {
   scrollWidth: number;
-  innerWidth: number;
   names: string[];
 }
 
 /** As text: it runs in the page, whose names the tests do not know. */
-const WIDTH = `(() => {
+const widthIn = (width: number): string => `(() => {
   const { scrollWidth } = document.documentElement;
   const outside = [...document.querySelectorAll('body *')].filter((each) => {
     const { left, right, width } = each.getBoundingClientRect();
-    return width > 0 && (right > innerWidth + 1 || left < -1);
+    return width > 0 && (right > ${width} + 1 || left < -1);
   });
   const names = outside.slice(0, 4).map((each) => each.tagName + '.' + (each.getAttribute('class') ?? ''));
-  return { scrollWidth, innerWidth, names };
+  return { scrollWidth, names };
 })()`;
 
 /** Works without script too: what the debugger evaluates is no script of the page. */
 export async function tooWide(page: Page): Promise<string[]> {
-  const { scrollWidth, innerWidth, names } = await page.evaluate<Width>(WIDTH);
-  return scrollWidth <= innerWidth
-    ? []
-    : [`${page.url()} is ${scrollWidth} px wide in ${innerWidth}: ${names.join(', ')}`];
+  // Not what the page is told: a phone that shows a page wider than itself makes it smaller.
+  const { width = 0 } = page.viewportSize() ?? {};
+  const { scrollWidth, names } = await page.evaluate<Width>(widthIn(width));
+  return scrollWidth <= width ? [] : [`${page.url()} is ${scrollWidth} px wide in ${width}: ${names.join(', ')}`];
 }
 
 /** Waits until the page says so, somewhere in what it is about. */
