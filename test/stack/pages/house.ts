@@ -12,6 +12,8 @@ export interface House {
   stack: TestStack;
   browser: Browser;
   furniture: Furniture;
+  /** The settings file that it was started with. */
+  envFile: string;
   /** Without a slash at the end. */
   console: string;
   portal: string;

@@ -1,17 +1,26 @@
 // The console and the portal in a real browser, on one embedded stack: what people do there, on a phone and on a desk.
 
+import { writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import { afterAll, beforeAll, describe, expect } from 'vitest';
 import { coreOf, workDirectory } from '../core-client.ts';
 import { newStack } from '../embedded.ts';
 import { hasChromium, startChromium } from './chromium.ts';
+import { accountFlows } from './account-flows.ts';
 import { everyPage } from './every-page.ts';
 import { furnish } from './furnished.ts';
 import type { House } from './house.ts';
+import { journey } from './journey.ts';
+import { keyboardFlows } from './keyboard-flows.ts';
+import { overviewFlows } from './overview-flows.ts';
 import { signInFlows } from './sign-in-flows.ts';
 
 const SETTINGS = {
   UPDATES_URL: 'off',
   MON_PROBE_INTERVAL: '2',
+  MON_CONFIG_INTERVAL: '1',
+  // Larger than that from the start: it is what somebody is to find out.
+  MON_DATABASE_WARNING: '5000000',
   MON_DATABASE_INTERVAL: '1',
   MON_USER_EXPIRY_CHECK_INTERVAL: '1',
   ENROLLMENT_TTL_MINUTES: '60',
@@ -26,11 +35,15 @@ const house = (): House => {
 describe.skipIf(!hasChromium)('in a browser', () => {
   beforeAll(async () => {
     const stack = await newStack();
-    const [{ code, output }, browser] = await Promise.all([stack.start([], { env: SETTINGS }), startChromium()]);
+    const envFile = join(dirname(stack.data), 'settings.env');
+    writeFileSync(envFile, '# of the tests of pages\n');
+    const started = stack.start(['--env', envFile], { env: SETTINGS });
+    const [{ code, output }, browser] = await Promise.all([started, startChromium()]);
     expect([code, output]).toEqual([0, expect.anything()]);
     opened = {
       stack,
       browser,
+      envFile,
       furniture: await furnish({ ...stack.file(), core: coreOf(stack), work: workDirectory(stack) }),
       console: stack.file().api,
       portal: `http://127.0.0.1:${3000 + stack.offset}`,
@@ -42,5 +55,9 @@ describe.skipIf(!hasChromium)('in a browser', () => {
   });
 
   signInFlows(house);
+  overviewFlows(house);
+  keyboardFlows(house);
+  accountFlows(house);
+  journey(house);
   everyPage(house);
 });

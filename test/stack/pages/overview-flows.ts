@@ -1,0 +1,67 @@
+// The first glance: what is wrong and why, what changes by itself, and what is said when the connection is lost.
+
+import { appendFileSync } from 'node:fs';
+import { expect } from 'vitest';
+import { flow, type House } from './house.ts';
+import { BOTH, DESK, PHONE, says } from './visitor.ts';
+
+export function overviewFlows(house: () => House): void {
+  flow(
+    house,
+    'one glance tells why the database turned yellow, and leads to where it is mended',
+    BOTH,
+    async (guest) => {
+      const { page } = guest;
+      await guest.visit('/');
+      const card = page.locator('#module-database');
+      await card.getByText('Warning', { exact: true }).waitFor();
+      expect(await card.innerText()).toMatch(/\d MB/);
+      await page.getByRole('heading', { level: 1, name: /database/i }).waitFor();
+      await card
+        .getByRole('link', { name: /database/i })
+        .first()
+        .click();
+      await page.waitForURL(/\/(health\/)?database$/);
+      await says(page, /retention/i);
+      await says(page, /vacuum/i);
+    },
+  );
+
+  flow(house, 'says so when the connection is lost, and when it is found again', BOTH, async (guest) => {
+    const { page, context } = guest;
+    guest.expects(/ERR_INTERNET_DISCONNECTED/);
+    await guest.visit('/');
+    const banner = page.locator('#live-banner');
+    expect(await banner.isVisible()).toBe(false);
+    await context.setOffline(true);
+    await banner.filter({ hasText: /Connection lost at/ }).waitFor();
+    await guest.fits();
+    await context.setOffline(false);
+    await banner.filter({ hasText: /Connected again/ }).waitFor();
+  });
+
+  flow(house, 'changes by itself when a setting is changed in its file', [DESK], async (guest) => {
+    const { page } = guest;
+    await guest.visit('/');
+    const card = page.locator('#module-config');
+    await card.getByText('OK', { exact: true }).waitFor();
+    appendFileSync(house().envFile, '\nALERT_COOLDOWN_MINUTES=77\n');
+    await card.getByText(/ALERT_COOLDOWN_MINUTES changed since the start/).waitFor();
+    await card.getByText('Note', { exact: true }).waitFor();
+  });
+
+  flow(house, 'tells somebody who was signed out elsewhere, and leads back', [PHONE], async (guest) => {
+    const { page, context } = guest;
+    guest.expects(/status of 401/);
+    await guest.visit('/');
+    const cookies = await context.cookies();
+    const cookie = cookies.map(({ name, value }) => `${name}=${value}`).join('; ');
+    await fetch(`${guest.base}/sign-out`, { method: 'POST', headers: { cookie, origin: guest.base } });
+    await page
+      .locator('#live-banner')
+      .filter({ hasText: /signed out/ })
+      .waitFor();
+    await page.getByRole('link', { name: 'Sign in again' }).click();
+    await page.waitForURL('**/sign-in?return_to=*');
+  });
+}
