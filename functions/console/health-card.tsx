@@ -38,7 +38,7 @@ export function HealthCard({ state, samples, thresholds, clock }: HealthCardProp
         </h3>
         <StatusBadge status={status} />
       </div>
-      <p>{measurement?.message ?? 'Not measured yet.'}</p>
+      <p class="says">{measurement?.message ?? 'Not measured yet.'}</p>
       {module === 'database' ? <Why data={measurement?.data ?? {}} thresholds={thresholds} /> : null}
       <Figure state={state} />
       <Trend
@@ -51,7 +51,6 @@ export function HealthCard({ state, samples, thresholds, clock }: HealthCardProp
         apartMs={APART_MS}
       />
       <p class="fine">
-        {status === 'ok' ? 'OK ' : ''}
         <Since since={since} exact={exact} clock={clock} />
       </p>
       <Next state={state} />

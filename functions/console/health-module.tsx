@@ -48,7 +48,7 @@ export function healthModulePage(app: App, deps: Deps): void {
     return framed(c, deps, {
       title,
       current: 'overview',
-      actions: <MeasureNow module={module.name} />,
+      actions: <Actions module={module.name} />,
       body: <Body c={c} deps={deps} module={module} state={state} trend={trend} />,
     });
   });
@@ -86,11 +86,19 @@ async function trendOf({ health, healthTrend, now }: Deps): Promise<LongTrend> {
   }
 }
 
-function MeasureNow({ module }: { module: string }) {
+function Actions({ module }: { module: string }) {
+  const { page } = moduleWords(module);
   return (
-    <form method="post" action={`/health/${module}`}>
-      <button type="submit">Measure now</button>
-    </form>
+    <>
+      <form method="post" action={`/health/${module}`}>
+        <button type="submit">Measure now</button>
+      </form>
+      {page === undefined ? null : (
+        <a class="button" href={page[0]}>
+          {page[1]}
+        </a>
+      )}
+    </>
   );
 }
 
@@ -105,9 +113,10 @@ interface BodyProps {
 function Body({ c, deps, module, state, trend }: BodyProps) {
   const clock = clockOf(deps);
   const { name } = module;
-  const { about, page } = moduleWords(name);
+  const { about } = moduleWords(name);
   const remedies = remediesOf(state);
-  const { stages: _, ...data } = state.measurement?.data ?? {};
+  const { stages, ...others } = state.measurement?.data ?? {};
+  const data = name === 'probe' || stages === undefined ? others : { ...others, stages };
   return (
     <>
       <p class="fine">
@@ -124,15 +133,10 @@ function Body({ c, deps, module, state, trend }: BodyProps) {
           </Card>
         )}
         <TrendCard deps={deps} module={module} trend={trend} clock={clock} />
-        <MeasuredData module={name} data={name === 'probe' ? data : (state.measurement?.data ?? {})} clock={clock} />
+        <MeasuredData module={name} data={data} clock={clock} />
       </div>
       <ModuleThresholdsCard module={name} trend={module.trend} thresholds={deps.thresholds} />
       <ul class="links">
-        {page === undefined ? null : (
-          <li>
-            <a href={page[0]}>{page[1]}</a>
-          </li>
-        )}
         <li>
           <a href={`/alerts?module=${name}`}>Alerts of this part</a>
         </li>

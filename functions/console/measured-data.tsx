@@ -7,6 +7,7 @@ import type { Clock } from '../pages/clock.ts';
 import { Card, Facts } from '../pages/parts/card.tsx';
 import { type Column, Table } from '../pages/parts/table.tsx';
 import { When } from '../pages/parts/time.tsx';
+import { memberInWords } from './measured-words.ts';
 
 type Members = Readonly<Record<string, unknown>>;
 
@@ -30,18 +31,18 @@ interface MeasuredDataProps {
 }
 
 export function MeasuredData({ module, data, clock }: MeasuredDataProps) {
-  const entries = Object.entries(data);
-  const plain = entries.filter(([, value]) => isPlain(value));
-  const others = entries.filter(([, value]) => !isPlain(value));
+  const entries = Object.entries(data).filter(([, value]) => isKnown(value));
+  const plain = entries.filter(([, value]) => isPlain(value) || isPlainList(value));
+  const others = entries.filter((entry) => !plain.includes(entry));
   return (
     <>
       {plain.length === 0 ? null : (
-        <Card title="Measured">
+        <Card title="Measured" class="measured">
           <FactsOf members={Object.fromEntries(plain)} clock={clock} />
         </Card>
       )}
       {others.map(([key, value]) => (
-        <Card title={inWords(key)}>
+        <Card title={memberInWords(key)} class="measured">
           <Structure module={module} name={key} value={value} clock={clock} />
         </Card>
       ))}
@@ -49,12 +50,17 @@ export function MeasuredData({ module, data, clock }: MeasuredDataProps) {
   );
 }
 
+/** What there is nothing to say about is left out; the API has it. */
+function isKnown(value: unknown): boolean {
+  return value !== null && value !== undefined && value !== '';
+}
+
 function isPlain(value: unknown): boolean {
   return value === null || typeof value !== 'object';
 }
 
 function FactsOf({ members, clock }: { members: Members; clock: Clock }) {
-  const facts = Object.entries(members).map(([key, value]) => [inWords(key), shown(key, value, clock)]);
+  const facts = Object.entries(members).map(([key, value]) => [memberInWords(key), shown(key, value, clock)]);
   return <Facts of={Object.fromEntries(facts) as Record<string, Child>} />;
 }
 
@@ -67,21 +73,27 @@ interface StructureProps {
 
 function Structure({ module, name, value, clock }: StructureProps): Child {
   if (Array.isArray(value)) return <List module={module} name={name} list={value} clock={clock} />;
-  const entries = Object.entries(value as Members);
+  const { says, ...members } = value as Members;
+  const entries = Object.entries(members).filter(([, each]) => isKnown(each));
   const plain = entries.filter(([, each]) => isPlain(each) || isPlainList(each) || isSmall(each));
   return (
     <>
+      {typeof says === 'string' ? <p>{sentence(says)}</p> : null}
       <FactsOf members={Object.fromEntries(plain)} clock={clock} />
       {entries
         .filter((entry) => !plain.includes(entry))
         .map(([key, each]) => (
           <>
-            <h3>{inWords(key)}</h3>
+            <h3>{memberInWords(key)}</h3>
             <Structure module={module} name={key} value={each} clock={clock} />
           </>
         ))}
     </>
   );
+}
+
+function sentence(text: string): string {
+  return `${text.charAt(0).toUpperCase()}${text.slice(1)}${text.endsWith('.') ? '' : '.'}`;
 }
 
 function isPlainList(value: unknown): boolean {
@@ -94,18 +106,17 @@ function isSmall(value: unknown): boolean {
 }
 
 function List({ module, name, list, clock }: Omit<StructureProps, 'value'> & { list: readonly unknown[] }) {
-  if (list.length === 0) return <p class="fine">None.</p>;
   if (list.every(isPlain)) return <p>{list.join(', ')}</p>;
   const rows = sorted(name, list as readonly Members[]);
   const keys = [...new Set(rows.flatMap((row) => Object.keys(row)))];
   const columns = keys.map((key): Column => ({
-    label: inWords(key),
+    label: memberInWords(key),
     numeric: rows.some((row) => typeof row[key] === 'number'),
   }));
   const cells = rows.slice(0, MOST_ROWS).map((row) => keys.map((key) => shown(key, row[key] ?? null, clock)));
   return (
     <>
-      <Table caption={inWords(name)} columns={columns} rows={cells} />
+      <Table caption={memberInWords(name)} columns={columns} rows={cells} />
       {rows.length > MOST_ROWS ? (
         <p class="fine">
           {counted(rows.length - MOST_ROWS, 'more row')} in <a href={`/api/health/${module}`}>/api/health/{module}</a>.
@@ -136,7 +147,8 @@ function asText(value: unknown): string {
   if (typeof value === 'string' || typeof value === 'number') return String(value);
   if (value === null || typeof value !== 'object') return '–';
   return Object.entries(value)
-    .map(([key, each]) => `${inWords(key).toLowerCase()} ${asText(each)}`)
+    .filter(([, each]) => isKnown(each))
+    .map(([key, each]) => (key === 'value' ? asText(each) : `${memberInWords(key).toLowerCase()} ${asText(each)}`))
     .join(', ');
 }
 
@@ -149,13 +161,4 @@ function numberShown(key: string, value: number, clock: Clock): Child {
   if (/(^|_)seconds$/.test(key)) return `${rounded(value, 3)} s`;
   if (DAYS.test(key)) return counted(rounded(value, 1), 'day');
   return rounded(value, 2).toLocaleString('en-GB').replaceAll(',', ' ');
-}
-
-/** `least_days_left` is `Least days left`, `total_bytes` is `Total`. */
-function inWords(key: string): string {
-  const words = key
-    .replace(/_(bytes|pct)$/, '')
-    .replace(/_at$/, '')
-    .replaceAll('_', ' ');
-  return words.charAt(0).toUpperCase() + words.slice(1);
 }

@@ -48,7 +48,7 @@ function Actions({ isAdmin }: { isAdmin: boolean }) {
         </a>
       ) : null}
       <a class="button" href="/devices">
-        Connected devices
+        Devices
       </a>
     </>
   );
@@ -65,11 +65,11 @@ function Body({ deps, states, samples }: BodyProps) {
   const { status, since, exact } = overallOf(states);
   return (
     <>
-      <Search action="/people" label="Find a person" value="" placeholder="Name of a person" />
+      <p class="overall-since" id="overall-since" data-refresh>
+        <StatusBadge status={status} /> <Since since={since} exact={exact} clock={clock} />
+      </p>
+      <Search action="/people" label="Find a person" value="" placeholder="Find a person by name" />
       <div id="health" data-live="/api/health?view=status">
-        <p class="overall-since">
-          <StatusBadge status={status} /> <Since since={since} exact={exact} clock={clock} />
-        </p>
         <DeviceWay state={states.find(({ module }) => module === 'probe')} clock={clock} />
         <h2 class="silent">Every part</h2>
         <div class="cards">

@@ -5,7 +5,7 @@ import type { Status } from '../../shared/domain/status.ts';
 import { healthModuleOf } from '../../shared/health/index.ts';
 import type { ModuleState } from '../../shared/ports/health-cache.ts';
 import type { Clock } from '../pages/clock.ts';
-import { When } from '../pages/parts/time.tsx';
+import { Distance, When } from '../pages/parts/time.tsx';
 
 interface SinceProps {
   since: string | null;
@@ -15,10 +15,15 @@ interface SinceProps {
 
 export function Since({ since, exact, clock }: SinceProps) {
   if (since === null) return <>not measured yet</>;
+  if (!exact)
+    return (
+      <>
+        since <When at={since} clock={clock} /> or earlier
+      </>
+    );
   return (
     <>
-      {exact ? 'since ' : 'at least since '}
-      <When at={since} clock={clock} relative />
+      since <When at={since} clock={clock} />, <Distance at={since} clock={clock} />
     </>
   );
 }

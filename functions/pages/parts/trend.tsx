@@ -30,6 +30,7 @@ const FRAMES: Record<'small' | 'narrow' | 'wide', TrendFrame & { points: number 
 
 /** Both sizes; the style shows one. */
 export function LargeTrend({ timeZone, ...props }: Omit<TrendProps, 'large'> & { timeZone: string }) {
+  if (seenOf(props).length < 2) return <Trend {...props} />;
   return (
     <>
       <Trend {...props} large={{ kind: 'narrow', timeZone }} />
@@ -40,16 +41,20 @@ export function LargeTrend({ timeZone, ...props }: Omit<TrendProps, 'large'> & {
 
 /** The line of its figure; where none was known, its status. */
 export function Trend(props: TrendProps) {
-  const { module, samples, trend, from, to } = props;
-  const seen = samples.flatMap(({ at, modules }) => {
+  const { trend } = props;
+  const seen = seenOf(props);
+  const points = seen.map(({ x, figure }): Point => ({ x, y: figure }));
+  if (seen.length < 2) return <p class="fine">The trend begins within ten minutes.</p>;
+  if (trend === undefined || points.every(({ y }) => y === null)) return <StatusStrip {...props} seen={seen} />;
+  return <Line {...props} trend={trend} points={points} status={seen.at(-1)?.status ?? 'ok'} />;
+}
+
+function seenOf({ module, samples, from, to }: Pick<TrendProps, 'module' | 'samples' | 'from' | 'to'>) {
+  return samples.flatMap(({ at, modules }) => {
     const known = modules[module];
     const x = Date.parse(at);
     return known === undefined || x < from || x > to ? [] : [{ x, ...known }];
   });
-  const points = seen.map(({ x, figure }): Point => ({ x, y: figure }));
-  if (seen.length < 2) return <p class="fine trend-none">Too new for a trend: a point is added every five minutes.</p>;
-  if (trend === undefined || points.every(({ y }) => y === null)) return <StatusStrip {...props} seen={seen} />;
-  return <Line {...props} trend={trend} points={points} status={seen.at(-1)?.status ?? 'ok'} />;
 }
 
 function Line(props: TrendProps & { trend: TrendOf; points: Point[]; status: Status }) {
@@ -61,7 +66,8 @@ function Line(props: TrendProps & { trend: TrendOf; points: Point[]; status: Sta
   const [low, high] = niceRange([...values, ...shownLimits.map(([, value]) => value)], trend.unit !== 'days');
   const x = linear([from, to], [frame.left, frame.right]);
   const y = linear([Math.max(low, 0), high], [frame.bottom, frame.top]);
-  const few = thinned(withGaps(points, apartMs), frame.points);
+  // A stretch of which one point is shown is no gap.
+  const few = withGaps(thinned(points, frame.points), Math.max(apartMs, ((to - from) / frame.points) * 2));
   const words = (value: number): string => figureInWords(value, trend.unit);
   return (
     <svg
