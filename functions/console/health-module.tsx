@@ -154,7 +154,7 @@ function Verdict({ state, clock }: { state: ModuleState; clock: Clock }) {
   const others = measurement?.details.slice(1) ?? [];
   return (
     <section class={`card ${status}`}>
-      <p>
+      <p class="since">
         <StatusBadge status={status} />{' '}
         <span class="fine">
           <Since since={since} exact={exact} clock={clock} />

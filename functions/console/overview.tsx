@@ -65,8 +65,11 @@ function Body({ deps, states, samples }: BodyProps) {
   const { status, since, exact } = overallOf(states);
   return (
     <>
-      <p class="overall-since" id="overall-since" data-refresh>
-        <StatusBadge status={status} /> <Since since={since} exact={exact} clock={clock} />
+      <p class="since" id="overall-since" data-refresh>
+        <StatusBadge status={status} />{' '}
+        <span>
+          <Since since={since} exact={exact} clock={clock} />
+        </span>
       </p>
       <Search action="/people" label="Find a person" value="" placeholder="Find a person by name" />
       <div id="health" data-live="/api/health?view=status">

@@ -45,13 +45,13 @@ export function TimeTicks({ frame, span, timeZone }: Pick<TimeAxisProps, 'frame'
   const byDay = to - from > 2 * 86_400_000;
   return (
     <>
-      {timeTicks(from, to, 8, offsetMs(timeZone, to)).map((ms) => {
+      {timeTicks(from, to, (right - left) / 70, offsetMs(timeZone, to)).map((ms) => {
         const text = timeInZone(new Date(ms).toISOString(), timeZone);
         const at = Math.round(x(ms));
         return (
           <>
             <path class="grid" d={`M${at} ${bottom}v5`} />
-            <text class={`tick${at > right - 30 ? ' end' : ' middle'}`} x={at} y={bottom + 20}>
+            <text class="tick middle" x={at} y={bottom + 20}>
               {byDay ? text.slice(5, 10) : text.slice(11)}
             </text>
           </>
