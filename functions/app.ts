@@ -35,7 +35,7 @@ import { serviceAccountsFunction } from './service-accounts.ts';
 import { sessionsFunction } from './sessions.ts';
 import { settingsFunction } from './settings.ts';
 import { retentionFunction } from './retention.ts';
-import { signInFunction } from './sign-in.ts';
+import { signInFunction } from './sign-in.tsx';
 import { tokensFunction } from './tokens.ts';
 import { everyPage } from './pages/every-page.ts';
 import { userGroupsFunction } from './user-groups.ts';

@@ -4,7 +4,9 @@ import type { Deps } from '../../shared/http/deps.ts';
 import type { App } from '../../shared/http/env.ts';
 import { healthModulePage } from '../console/health-module.tsx';
 import { overviewPage } from '../console/overview.tsx';
+import { guidePages } from '../portal/guides.tsx';
 import { homePage } from '../portal/home.tsx';
+import { accountPage } from './account.tsx';
 import { pageAssets } from './assets.ts';
 import { morePage } from './more.tsx';
 
@@ -15,4 +17,6 @@ export function everyPage(app: App, deps: Deps): void {
   overviewPage(app, deps);
   healthModulePage(app, deps);
   homePage(app, deps);
+  guidePages(app, deps);
+  accountPage(app, deps);
 }

@@ -44,7 +44,7 @@ const MENDABLE: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
   'unavailable',
 ]);
 
-export type Attempt<T> = { done: T; refused?: undefined } | { refused: AppError };
+export type Attempt<T> = { done: T; refused?: undefined } | { done?: undefined; refused: AppError };
 
 /** Does the work; what a person can mend is handed back instead of thrown. `also`: codes that the form speaks of itself. */
 export async function attempt<T>(work: () => Promise<T>, ...also: ErrorCode[]): Promise<Attempt<T>> {

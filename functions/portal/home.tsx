@@ -1,13 +1,182 @@
-// GET / of the portal: one's own devices.
+// GET / of the portal: one's own devices, which of them is connected, and how one of them is shut out.
 
+import { certificateParams } from '../../shared/http/certificate-schemas.ts';
+import { downloadQuery } from '../../shared/http/certificate-requests.ts';
+import { actingIn } from '../../shared/http/acting.ts';
+import { attachmentAnswer } from '../../shared/http/attachment.ts';
 import type { Deps } from '../../shared/http/deps.ts';
 import type { App } from '../../shared/http/env.ts';
+import { goTo } from '../../shared/http/page.tsx';
+import { statusOf } from '../../shared/http/problem.ts';
+import type { ContentfulStatusCode } from 'hono/utils/http-status';
+import type { AppError } from '../../shared/domain/app-error.ts';
+import { roleInForce } from '../../shared/domain/principal.ts';
+import { downloadCertificate } from '../../shared/verbs/download-certificate.ts';
+import { findAlsoWhileAway, whoeverItsUser } from '../../shared/verbs/find-certificate.ts';
+import { revokeCertificate } from '../../shared/verbs/revoke-certificate.ts';
+import { type Clock, clockOf } from '../pages/clock.ts';
+import { attempt, parsed } from '../pages/form.ts';
 import { framed } from '../pages/frame.tsx';
-import { pagesOf } from '../pages/page-routes.ts';
+import { type PageContext, pagesOf } from '../pages/page-routes.ts';
+import { Card } from '../pages/parts/card.tsx';
+import { Missing, Notice, Problem } from '../pages/parts/notice.tsx';
+import { Empty, pageNumber, Pager, Table } from '../pages/parts/table.tsx';
+import { When } from '../pages/parts/time.tsx';
+import { DeviceCard, pastWords } from './device-card.tsx';
+import { type Owner, ownerOf } from './own-account.ts';
+import { DEVICES_ON_PAGE, deviceName, ownDevices, type OwnDevices } from './own-devices.ts';
+import { Standing } from './standing.tsx';
+
+const SENTENCES = {
+  revoked: 'The device is shut out: the server lets it in no more.',
+  revoking: 'The device is being shut out; the server confirms that within seconds.',
+};
 
 /** Adds the routes of this file. */
 export function homePage(app: App, deps: Deps): void {
-  pagesOf(app, deps, ['portal']).get('/', { access: 'own' }, function showHome(c) {
-    return framed(c, deps, { title: 'My devices', current: 'home', body: <p>Devices are added here.</p> });
+  const pages = pagesOf(app, deps, ['portal']);
+  pages.get('/', { access: 'own' }, (c) => showHome(c, deps));
+
+  pages.post('/my-devices/:file/revoke', { access: 'own' }, async function shutOut(c) {
+    const { file } = parsed(certificateParams, { file: c.req.param('file') });
+    const asked = await attempt(async () => {
+      const { certificate } = await findAlsoWhileAway(whoeverItsUser(deps), file, c.get('principal').username);
+      return revokeCertificate(actingIn(c, deps, 'own', 'rest'), certificate);
+    });
+    if (asked.refused !== undefined) return showHome(c, deps, asked.refused);
+    return goTo(c, asked.done.state === 'revoked' ? '/?done=revoked' : '/?done=revoking');
   });
+
+  pages.get('/my-devices/:file/download', { access: 'own' }, async function downloadOwn(c) {
+    const { file } = parsed(certificateParams, { file: c.req.param('file') });
+    const { format, app: phone, compat } = parsed(downloadQuery, c.req.query());
+    const wanted = { file, of: c.get('principal').username, format, app: phone, legacy: compat === 'legacy' };
+    return attachmentAnswer(c, await downloadCertificate(actingIn(c, deps, 'own', 'rest'), wanted));
+  });
+}
+
+async function showHome(c: PageContext, deps: Deps, refused?: AppError): Promise<Response> {
+  const { username } = c.get('principal');
+  const page = pageNumber(c.req.query('page'));
+  const clock = clockOf(deps);
+  const [owner, devices] = await Promise.all([ownerOf(c, deps), ownDevices(deps, username, page)]);
+  const body = (
+    <>
+      <Notice c={c} sentences={SENTENCES} />
+      <Problem error={refused} />
+      <Standing owner={owner} username={username} clock={clock} />
+      <div id="devices" data-live="self" data-every="5">
+        <Devices devices={devices} clock={clock} owner={owner} />
+      </div>
+      <Pager url={new URL(c.req.url)} page={page} pageSize={DEVICES_ON_PAGE} count={devices.count} />
+      <Past devices={devices} clock={clock} />
+      <noscript>
+        <p class="fine">Reload this page to see what has changed.</p>
+      </noscript>
+      <ToConsole c={c} deps={deps} />
+    </>
+  );
+  const actions = owner.kind === 'hidden' ? undefined : <AddDevice />;
+  const status = refused === undefined ? 200 : (statusOf(refused.code) as ContentfulStatusCode);
+  return framed(c, deps, { title: 'My devices', current: 'home', body, status, ...(actions && { actions }) });
+}
+
+function AddDevice() {
+  return (
+    <a class="button primary" href="/add-device">
+      Add a device
+    </a>
+  );
+}
+
+interface DevicesProps {
+  devices: OwnDevices;
+  clock: Clock;
+  owner: Owner;
+}
+
+function Devices({ devices, clock, owner }: DevicesProps) {
+  const { current, unmatched, problem, clientsProblem } = devices;
+  const seen = clientsProblem === undefined;
+  return (
+    <>
+      {problem === undefined ? null : (
+        <Missing>The server does not answer, so this list may not be whole: {problem}</Missing>
+      )}
+      {seen || problem !== undefined ? null : (
+        <Missing>Which of them are connected is not known now: {clientsProblem}</Missing>
+      )}
+      {current.length > 0 || owner.kind === 'hidden' || problem !== undefined ? null : <None />}
+      <div class="cards">
+        {current.map((device) => (
+          <DeviceCard device={device} clock={clock} seen={seen} />
+        ))}
+      </div>
+      {unmatched.length === 0 ? null : <Unmatched devices={devices} clock={clock} />}
+    </>
+  );
+}
+
+function None() {
+  return (
+    <Empty>
+      <p>No device of yours may use this server yet.</p>
+      <p>
+        <AddDevice />
+      </p>
+      <p>
+        It takes a minute: choose the app, scan the code. The <a href="/guides">guides</a> show each step.
+      </p>
+    </Empty>
+  );
+}
+
+/** A certificate that was made here may be on any device: the core names none. */
+function Unmatched({ devices: { unmatched }, clock }: { devices: OwnDevices; clock: Clock }) {
+  return (
+    <Card title="Also connected with your name">
+      <p class="fine">
+        The server does not tell with which of your certificates. A device that is not yours? Shut it out, and tell an
+        administrator.
+      </p>
+      <Table
+        caption="Connected devices"
+        columns={[{ label: 'Device' }, { label: 'App' }, { label: 'Since' }]}
+        rows={unmatched.map(({ callsign, uid, connection, device, since }) => [
+          callsign || uid || connection,
+          device,
+          <When at={since} clock={clock} relative never="" />,
+        ])}
+      />
+    </Card>
+  );
+}
+
+function Past({ devices: { past }, clock }: { devices: OwnDevices; clock: Clock }) {
+  if (past.length === 0) return null;
+  return (
+    <details class="card" id="past">
+      <summary>Shut out or ended: {past.length}</summary>
+      <Table
+        caption="Devices that cannot come in any more"
+        columns={[{ label: 'Device' }, { label: 'State' }, { label: 'Since' }]}
+        rows={past.map((certificate) => [
+          deviceName({ certificate, client: undefined }),
+          pastWords(certificate),
+          <When at={certificate.effective_until} clock={clock} />,
+        ])}
+      />
+    </details>
+  );
+}
+
+/** For whoever may see more there. */
+function ToConsole({ c, deps }: { c: PageContext; deps: Deps }) {
+  if (roleInForce(c.get('principal')) === 'none') return null;
+  return (
+    <p class="fine">
+      You also look after this server: <a href={`${deps.addresses.console}/`}>open its console</a>. People and groups
+      are here as well.
+    </p>
+  );
 }

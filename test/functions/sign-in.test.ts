@@ -95,6 +95,29 @@ describe('GET /sign-in', () => {
     expect(html).not.toContain('<b>');
   });
 
+  it('says why one is here again, in sentences of its own alone', async () => {
+    const { deps, get, signIn } = started();
+    const said = async (path: string, asked: Asked = {}): Promise<string | undefined> =>
+      /<p class="notice" role="status">([^<]*)</.exec(await (await get(path, asked)).text())?.[1];
+    expect(await said('/sign-in')).toBeUndefined();
+    expect(await said('/sign-in?done=signed-out')).toBe('You are signed out.');
+    expect(await said('/sign-in?done=password')).toMatch(/password is changed[^]*Sign in with the new one/);
+    for (const word of ['constructor', '<b>hello</b>', 'Send%20your%20password'])
+      expect(await said(`/sign-in?done=${word}`)).toBeUndefined();
+    const cookie = cookieOf(await signIn());
+    deps.signIns.endAllOf('vera');
+    expect(await said('/sign-in?return_to=/people', { cookie })).toMatch(/^Your session has ended/);
+  });
+
+  it('names the stack, and says at which of the two faces one is', async () => {
+    const app = createApp(fakeDeps());
+    for (const [face, words] of [
+      ['console', 'Console of cot.example.org'],
+      ['portal', '>cot.example.org<'],
+    ] as const)
+      expect(await (await app.request('/sign-in', {}, { ...CONNECTION, face })).text()).toContain(words);
+  });
+
   it('leads on who is signed in already', async () => {
     const { get, signIn } = started();
     const cookie = cookieOf(await signIn());
@@ -154,15 +177,15 @@ describe('POST /sign-in', () => {
 
   it('shows the form again for a wrong password: 401 without a challenge, the name kept and escaped', async () => {
     const { post } = started();
-    const response = await post({ username: '"><b>vera', password: 'wrong', return_to: '/api/docs' });
+    const response = await post({ username: '"><b>vera', password: 'no-such-secret', return_to: '/api/docs' });
     const html = await response.text();
     expect([response.status, response.headers.get('www-authenticate'), cookieOf(response)]).toEqual([401, null, '']);
     expect(html).toContain('role="alert"');
     expect(html).toContain('value="&quot;&gt;&lt;b&gt;vera"');
     expect(html).toContain('name="return_to" value="/api/docs"');
-    expect(html).toMatch(/id="password"[^>]*autofocus aria-describedby="notice"/);
-    expect(html).toMatch(/<p role="alert" id="notice">/);
-    expect(html).not.toContain('wrong');
+    expect(html).toMatch(/id="password"[^>]*autofocus/);
+    expect(html).not.toMatch(/id="username"[^>]*autofocus/);
+    expect(html).not.toContain('no-such-secret');
   });
 
   it('says the same for a name that nobody has', async () => {
@@ -188,13 +211,17 @@ describe('POST /sign-in', () => {
     expect((await post({ username: 'longo', password: 'x'.repeat(1024) })).status).toBe(303);
   });
 
-  it('counts wrong passwords, then is a page with 429, the minutes and Retry-After, also for the right one', async () => {
+  it('counts wrong passwords, then is the form with 429, the time left, Retry-After and who can help, also for the right one', async () => {
     const { post, signIn } = started();
     for (let time = 0; time < 10; time++) expect((await post({ username: 'vera', password: 'no' })).status).toBe(401);
     const response = await signIn();
     expect([response.status, response.headers.get('retry-after')]).toEqual([429, '900']);
     const html = await response.text();
-    expect(html).toMatch(/Too many wrong passwords[^<]*15 minutes/);
+    expect(html).toContain('Too many wrong passwords came from your address');
+    expect(html).toMatch(/<time class="countdown"[^>]*data-left="900">15 minutes left<\/time>/);
+    expect(html).toContain('./scripts/unlock.sh 192.0.2.7');
+    expect(html).toMatch(/<form method="post" action="\/sign-in">[^]*value="vera"/);
+    expect(html).not.toContain(PASSWORD);
     expect(response.headers.get('content-security-policy')).toContain("default-src 'none'");
     expect((await signIn('vera', { from: '192.0.2.8' })).status).toBe(303);
   });
@@ -279,7 +306,7 @@ describe('POST /sign-out', () => {
     const cookie = cookieOf(await signIn());
     const other = cookieOf(await signIn());
     const response = await ask('POST', '/sign-out', { cookie });
-    expect(to(response)).toEqual([303, '/sign-in']);
+    expect(to(response)).toEqual([303, '/sign-in?done=signed-out']);
     expect(response.headers.get('set-cookie')).toMatch(/^holdfast=;.*Max-Age=0/);
     expect((await get('/api/sessions', { cookie })).status).toBe(401);
     expect((await get('/api/sessions', { cookie: other })).status).toBe(200);
@@ -288,7 +315,7 @@ describe('POST /sign-out', () => {
 
   it('works without a session too, but not from another site', async () => {
     const { ask, get, signIn } = started();
-    expect(to(await ask('POST', '/sign-out'))).toEqual([303, '/sign-in']);
+    expect(to(await ask('POST', '/sign-out'))).toEqual([303, '/sign-in?done=signed-out']);
     const cookie = cookieOf(await signIn());
     const headers = { origin: 'https://evil.org' };
     expect((await ask('POST', '/sign-out', { cookie, headers })).status).toBe(403);
@@ -300,8 +327,8 @@ describe('POST /sign-out', () => {
     const cookie = cookieOf(await signIn());
     const both = await Promise.all([ask('POST', '/sign-out', { cookie }), ask('POST', '/sign-out', { cookie })]);
     expect(both.map(to)).toEqual([
-      [303, '/sign-in'],
-      [303, '/sign-in'],
+      [303, '/sign-in?done=signed-out'],
+      [303, '/sign-in?done=signed-out'],
     ]);
     const told = deps.audit.records.filter(({ action }) => action === 'session.end');
     expect(told.map(({ result }) => String(result)).toSorted()).toEqual(['failed', 'null', 'null', 'ok']);

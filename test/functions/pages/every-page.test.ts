@@ -13,9 +13,17 @@ type Access = 'own' | 'viewer' | 'admin';
 const PAGES: [method: 'GET' | 'POST', path: string, access: Access, faces: Face[]][] = [
   ['GET', '/', 'own', ['console']],
   ['GET', '/', 'own', ['portal']],
+  ['GET', '/account', 'own', ['console', 'portal']],
+  ['POST', '/account/password', 'own', ['console', 'portal']],
+  ['POST', '/account/sessions/:id/end', 'own', ['console', 'portal']],
+  ['POST', '/account/sessions/end', 'own', ['console', 'portal']],
+  ['GET', '/guides', 'own', ['portal']],
+  ['GET', '/guides/:app', 'own', ['portal']],
   ['GET', '/health/:module', 'viewer', ['console']],
   ['POST', '/health/:module', 'viewer', ['console']],
   ['GET', '/more', 'own', ['console']],
+  ['GET', '/my-devices/:file/download', 'own', ['portal']],
+  ['POST', '/my-devices/:file/revoke', 'own', ['portal']],
 ];
 
 const PROGRAMS = /^\/(api|metrics|auth|oauth)(\/|$)/;

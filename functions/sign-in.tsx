@@ -1,7 +1,7 @@
-// The pages of signing in and out: a form, a cookie, no script. They fail as pages too.
+// The pages of signing in and out: a form, a cookie, and sentences that say why one is here. They fail as pages too.
 
 import type { Context } from 'hono';
-import { html } from 'hono/html';
+import type { Child } from 'hono/jsx';
 import { AppError } from '../shared/domain/app-error.ts';
 import { oneLine, shortened } from '../shared/domain/plain-text.ts';
 import { returnPath } from '../shared/domain/return-path.ts';
@@ -14,15 +14,26 @@ import {
   SESSION_HOURS,
   setSessionCookie,
 } from '../shared/http/session-cookie.ts';
-import { lockedOut } from '../shared/http/sign-in.ts';
 import { unsafeGuard } from '../shared/http/unsafe-guard.ts';
 import type { Actor } from '../shared/ports/audit.ts';
 import { audited } from '../shared/verbs/audited.ts';
 import { endSessionUnlessEnded } from '../shared/verbs/end-session.ts';
+import { clockOf } from './pages/clock.ts';
+import { Field } from './pages/parts/field.tsx';
+import { Countdown } from './pages/parts/time.tsx';
 
 const HOUR_MS = 3_600_000;
 /** A password has so many bytes at most. */
 const MOST_CHARACTERS = 1024;
+
+/** Why somebody is here who was in before, by `?done=`. */
+const SENTENCES: Readonly<Record<string, string>> = {
+  'signed-out': 'You are signed out.',
+  password: 'Your password is changed, and every session has ended. Sign in with the new one.',
+  sessions: 'All of your sessions have ended.',
+  session: 'The session that you were in has ended.',
+};
+const ENDED = 'Your session has ended. Sign in again to go on.';
 
 interface Form {
   username: string;
@@ -38,19 +49,21 @@ export function signInFunction(app: App, deps: Deps): void {
     const returnTo = returnPath(c.req.query('return_to'));
     const cookie = givenSessionCookie(c);
     if (cookie !== undefined && (await deps.doors.session(cookie)) !== undefined) return goTo(c, returnTo);
-    return sendForm(c, deps, { returnTo });
+    const done = c.req.query('done') ?? '';
+    const said = Object.hasOwn(SENTENCES, done) ? SENTENCES[done] : cookie === undefined ? undefined : ENDED;
+    return sendForm(c, deps, { returnTo, said });
   });
 
   app.post('/sign-in', guard, async function signIn(c) {
     const { username, password, returnTo } = await formOf(c);
+    const again = { returnTo, username };
     if (username === '' || password === '')
-      return sendForm(c, deps, { returnTo, username, notice: 'Enter your name and your password.' });
+      return sendForm(c, deps, { ...again, fault: 'Enter your name and your password.' });
     const epoch = await deps.signIns.epoch(username);
     const { clientAddress: address, requestId } = c.env;
     const entrance = await deps.doors.password({ username, password, address, base: 'web', requestId });
-    if (entrance.kind === 'locked') throw lockedOut(entrance.retryAfterSeconds);
-    if (entrance.kind === 'refused')
-      return sendForm(c, deps, { returnTo, username, notice: 'This name and password do not belong together.' });
+    if (entrance.kind === 'locked') return sendLocked(c, deps, again, entrance.retryAfterSeconds);
+    if (entrance.kind === 'refused') return sendForm(c, deps, { ...again, fault: <WrongPassword /> });
     const { principal } = entrance;
     if (principal.by.kind === 'break-glass') throw emergencyOnly();
     const actor = { username: principal.username, address, requestId };
@@ -62,7 +75,7 @@ export function signInFunction(app: App, deps: Deps): void {
   app.post('/sign-out', guard, async function signOut(c) {
     clearSessionCookie(c);
     await endEarlier(c, deps);
-    return goTo(c, '/sign-in');
+    return goTo(c, '/sign-in?done=signed-out');
   });
 }
 
@@ -107,38 +120,83 @@ function emergencyOnly(): AppError {
 interface Shown {
   returnTo: string;
   username?: string;
+  /** Why one is here. */
+  said?: string | undefined;
   /** Why the form is shown again. */
-  notice?: string;
+  fault?: Child;
+  status?: 401 | 429;
 }
 
-async function sendForm(c: Context<AppEnv>, { place }: Deps, { returnTo, username = '', notice }: Shown) {
-  const focus = notice === undefined ? html`autofocus` : html`autofocus aria-describedby="notice"`;
-  const body = html`<p>Holdfast on ${place.name}</p>
-    ${notice === undefined ? '' : html`<p role="alert" id="notice">${notice}</p>`}
-    <form method="post" action="/sign-in">
-      <input type="hidden" name="return_to" value="${returnTo}" />
-      <label for="username">Name</label>
-      <input
-        id="username"
-        name="username"
-        type="text"
-        value="${username}"
-        autocomplete="username"
-        autocapitalize="none"
-        spellcheck="false"
-        required
-        ${username === '' ? focus : ''}
-      />
-      <label for="password">Password</label>
-      <input
-        id="password"
-        name="password"
-        type="password"
-        autocomplete="current-password"
-        required
-        ${username === '' ? '' : focus}
-      />
-      <button type="submit">Sign in</button>
-    </form>`;
-  return sendPage(c, { title: 'Sign in', body }, notice === undefined ? 200 : 401);
+/** The form stays: the name in it is kept, and the time runs out while one looks at it. */
+function sendLocked(c: Context<AppEnv>, deps: Deps, again: Shown, seconds: number): Promise<Response> {
+  const clock = clockOf(deps);
+  const until = new Date(clock.now.getTime() + seconds * 1000).toISOString();
+  c.header('Retry-After', String(seconds));
+  const fault = (
+    <>
+      <p>Too many wrong passwords came from your address, so nobody can sign in from it for now.</p>
+      <p class="figure">
+        <Countdown until={until} clock={clock} over="You can try again now." />
+      </p>
+      <p>
+        It cannot wait? An administrator elsewhere frees the address {c.env.clientAddress} in the console, under
+        Lock-outs; or somebody at the machine, with <code>./scripts/unlock.sh {c.env.clientAddress}</code>
+      </p>
+    </>
+  );
+  return sendForm(c, deps, { ...again, fault, status: 429 });
+}
+
+/** The same for every name and every attempt: how many are left would tell what others at this address do. */
+function WrongPassword() {
+  return (
+    <>
+      <p>This name and password do not belong together.</p>
+      <p>
+        Look at capital letters and at the keyboard's language. After ten wrong passwords in five minutes this address
+        has to wait 15 minutes. An administrator can set a new password.
+      </p>
+    </>
+  );
+}
+
+function sendForm(c: Context<AppEnv>, { place }: Deps, shown: Shown): Promise<Response> {
+  const { returnTo, username = '', said, fault, status = 401 } = shown;
+  const body = (
+    <>
+      <p class="fine">{c.env.face === 'portal' ? place.name : `Console of ${place.name}`}</p>
+      {said === undefined || fault !== undefined ? null : (
+        <p class="notice" role="status">
+          {said}
+        </p>
+      )}
+      {fault === undefined ? null : (
+        <div class="notice bad" role="alert">
+          {fault}
+        </div>
+      )}
+      <form method="post" action="/sign-in">
+        <input type="hidden" name="return_to" value={returnTo} />
+        <Field
+          name="username"
+          label="Name"
+          value={username}
+          autocomplete="username"
+          plain
+          required
+          autofocus={username === ''}
+        />
+        <Field
+          name="password"
+          label="Password"
+          type="password"
+          autocomplete="current-password"
+          required
+          autofocus={username !== ''}
+        />
+        <button type="submit">Sign in</button>
+      </form>
+    </>
+  );
+  return sendPage(c, { title: 'Sign in', body }, fault === undefined ? 200 : status);
 }

@@ -1,0 +1,204 @@
+// /account at both faces: who one is here, one's own password, and where one is signed in.
+
+import { z } from '@hono/zod-openapi';
+import type { ContentfulStatusCode } from 'hono/utils/http-status';
+import { AppError } from '../../shared/domain/app-error.ts';
+import type { Role } from '../../shared/domain/principal.ts';
+import type { Deps } from '../../shared/http/deps.ts';
+import type { App } from '../../shared/http/env.ts';
+import { goTo } from '../../shared/http/page.tsx';
+import { newPassword } from '../../shared/http/people-schemas.ts';
+import { statusOf } from '../../shared/http/problem.ts';
+import { clearSessionCookie } from '../../shared/http/session-cookie.ts';
+import { actorOf } from '../../shared/http/sign-in.ts';
+import type { Account } from '../../shared/ports/identity.ts';
+import { endSession, endSessions } from '../../shared/verbs/end-session.ts';
+import { shownUser } from '../../shared/verbs/people.ts';
+import { changeOwnPassword } from '../own-password.ts';
+import { type Clock, clockOf } from './clock.ts';
+import { attempt, faultOf, formOf, parsed } from './form.ts';
+import { framed } from './frame.tsx';
+import { OwnSessions, SESSIONS_ON_PAGE } from './own-sessions.tsx';
+import { type PageContext, pagesOf } from './page-routes.ts';
+import { Card, Facts } from './parts/card.tsx';
+import { Field } from './parts/field.tsx';
+import { Missing, Notice, Problem } from './parts/notice.tsx';
+import { pageNumber } from './parts/table.tsx';
+import { When } from './parts/time.tsx';
+
+const ROLES: Record<Role, string> = {
+  admin: 'Administrator: may do everything',
+  viewer: 'Viewer: may read everything but settings, logs and the audit log',
+  none: 'None: sees only what is his or her own',
+};
+const passwords = z.object({ password: newPassword });
+
+/** Adds the routes of this file. */
+export function accountPage(app: App, deps: Deps): void {
+  const pages = pagesOf(app, deps, ['console', 'portal']);
+  pages.get('/account', { access: 'own' }, (c) => showAccount(c, deps));
+
+  pages.post('/account/password', { access: 'own' }, async function changePassword(c) {
+    const form = await formOf(c);
+    const asked = await attempt(
+      async () => {
+        if (form.exact('password') !== form.exact('again')) throw notTheSame();
+        const { password } = parsed(passwords, { password: form.exact('password') });
+        await changeOwnPassword(c, deps, { current: form.exact('current'), password });
+      },
+      'unauthenticated',
+      'locked_out',
+    );
+    if (asked.refused !== undefined) return showAccount(c, deps, explained(asked.refused));
+    return goTo(c, '/sign-in?done=password');
+  });
+
+  pages.post('/account/sessions/end', { access: 'own' }, async function endAll(c) {
+    await endSessions(deps, actorOf(c), c.get('principal').username);
+    clearSessionCookie(c);
+    return goTo(c, '/sign-in?done=sessions');
+  });
+
+  pages.post('/account/sessions/:id/end', { access: 'own' }, async function endOne(c) {
+    const { username, by } = c.get('principal');
+    const id = c.req.param('id') ?? '';
+    const asked = await attempt(() => endSession(deps, actorOf(c), { username, id }), 'not_found');
+    if (by.kind === 'session' && by.id === id.toLowerCase()) {
+      clearSessionCookie(c);
+      return goTo(c, '/sign-in?done=session');
+    }
+    return goTo(c, asked.refused === undefined ? '/account?done=session' : '/account?done=gone');
+  });
+}
+
+function notTheSame(): AppError {
+  const message = 'is not the same as the new password above; type both again';
+  return new AppError('invalid', `again: ${message}`, { fields: [{ path: 'again', message }] });
+}
+
+/** A wrong password is told at its field; the same status as for other faults, for nobody is signed out. */
+function explained(refused: AppError): AppError {
+  if (refused.code !== 'unauthenticated') return refused;
+  const message = 'is not your password; nothing was changed. Wrong ones count as failed sign-ins';
+  return new AppError('invalid', `current: ${message}`, { fields: [{ path: 'current', message }] });
+}
+
+const SENTENCES = {
+  session: 'That session has ended.',
+  gone: 'That session had ended already.',
+};
+
+async function showAccount(c: PageContext, deps: Deps, refused?: AppError): Promise<Response> {
+  const { username, by } = c.get('principal');
+  const page = pageNumber(c.req.query('page'));
+  const clock = clockOf(deps);
+  const [asked, sessions] = await Promise.all([
+    attempt(() => deps.identity.accounts.named(username)),
+    deps.signIns.sessions(username, { page, pageSize: SESSIONS_ON_PAGE }),
+  ]);
+  const current = by.kind === 'session' ? by.id : '';
+  const body = (
+    <>
+      <Notice c={c} sentences={SENTENCES} />
+      <div class="columns">
+        <div>
+          <Card title="Who you are">
+            {asked.refused === undefined ? null : (
+              <Missing>
+                The identity provider does not answer, so this may not be whole: {asked.refused.message}
+              </Missing>
+            )}
+            <Person c={c} deps={deps} account={asked.done} clock={clock} />
+          </Card>
+        </div>
+        <PasswordCard username={username} refused={refused} />
+      </div>
+      <OwnSessions url={new URL(c.req.url)} page={page} sessions={sessions} current={current} clock={clock} />
+    </>
+  );
+  const status = refused === undefined ? 200 : (statusOf(refused.code) as ContentfulStatusCode);
+  if (refused?.retryAfterSeconds !== undefined) c.header('Retry-After', String(refused.retryAfterSeconds));
+  return framed(c, deps, { title: 'My account', current: 'account', body, status });
+}
+
+interface PersonProps {
+  c: PageContext;
+  deps: Deps;
+  account: Account | undefined;
+  clock: Clock;
+}
+
+function Person({ c, deps, account, clock }: PersonProps) {
+  const { username, role } = c.get('principal');
+  const shown = account === undefined ? undefined : shownUser(account, deps);
+  const groups = shown === undefined ? undefined : shown.groups.join(', ');
+  return (
+    <Facts
+      of={{
+        'User name': username,
+        Name: shown?.name === '' || shown?.name === username ? undefined : shown?.name,
+        'E-mail': shown?.email === '' ? undefined : shown?.email,
+        Role: ROLES[role],
+        Groups: groups === '' ? 'none: your devices see only others that are in none' : groups,
+        'Access ends':
+          shown === undefined ? undefined : <When at={shown.expires_at} clock={clock} relative never="never" />,
+      }}
+    />
+  );
+}
+
+function PasswordCard({ username, refused }: { username: string; refused: AppError | undefined }) {
+  const elsewhere = refused !== undefined && refused.fields.length === 0 ? refused : undefined;
+  return (
+    <Card title="Change your password" id="password-card">
+      <Problem error={elsewhere} />
+      <form method="post" action="/account/password">
+        <input
+          class="silent"
+          type="text"
+          name="username"
+          autocomplete="username"
+          value={username}
+          readonly
+          tabindex={-1}
+          aria-hidden="true"
+        />
+        <Field
+          name="current"
+          label="The password you have now"
+          type="password"
+          autocomplete="current-password"
+          required
+          error={sentence('This', faultOf(refused, 'current'))}
+        />
+        <Field
+          name="password"
+          label="New password"
+          hint="At least 12 characters. Four words that do not belong together are good, and easy to type on a phone."
+          type="password"
+          autocomplete="new-password"
+          required
+          error={sentence('It', faultOf(refused, 'password'))}
+        />
+        <Field
+          name="again"
+          label="New password once more"
+          type="password"
+          autocomplete="new-password"
+          required
+          error={sentence('It', faultOf(refused, 'again'))}
+        />
+        <p class="fine">
+          You are signed out everywhere then, here too. Devices that are enrolled go on; what programs do with your old
+          password stops.
+        </p>
+        <button type="submit">Change the password</button>
+      </form>
+    </Card>
+  );
+}
+
+/** Messages of fields say what the field must be: `must have at least 12 characters`. */
+function sentence(subject: string, fault: string | undefined): string | undefined {
+  return fault === undefined ? undefined : `${subject} ${fault}.`;
+}

@@ -1,0 +1,62 @@
+// One's own devices: certificates that a device holds, and which of them is connected now.
+
+import { nameKey } from '../../shared/domain/names.ts';
+import type { Deps } from '../../shared/http/deps.ts';
+import type { CoreClient } from '../../shared/ports/core.ts';
+import { listCertificates } from '../../shared/verbs/list-certificates.ts';
+import type { ShownCertificate } from '../../shared/verbs/shown-certificate.ts';
+import { attempt } from '../pages/form.ts';
+
+export interface OwnDevice {
+  certificate: ShownCertificate;
+  /** Connected now. */
+  client: CoreClient | undefined;
+}
+
+export interface OwnDevices {
+  /** What opens the server, or may still. */
+  current: OwnDevice[];
+  past: ShownCertificate[];
+  /** Connected, with which of the certificates nobody can tell. */
+  unmatched: CoreClient[];
+  /** How many certificates there are in all. */
+  count: number;
+  /** Why the list is not whole, or not that of the core. */
+  problem: string | undefined;
+  /** Why nobody knows who is connected. */
+  clientsProblem: string | undefined;
+}
+
+export const DEVICES_ON_PAGE = 50;
+
+export async function ownDevices(deps: Deps, username: string, page: number): Promise<OwnDevices> {
+  const [listed, asked] = await Promise.all([
+    attempt(() => listCertificates(deps, { username, page, pageSize: DEVICES_ON_PAGE })),
+    attempt(() => deps.core.clients()),
+  ]);
+  const { results = [], count = 0, certs_error: error } = listed.done ?? {};
+  const clients = (asked.done ?? []).filter((client) => nameKey(client.username) === nameKey(username));
+  const current = results.filter(({ state }) => state !== 'revoked' && state !== 'expired');
+  const byUid = new Map(clients.map((client) => [client.uid, client]));
+  const devices = current.map((certificate) => ({ certificate, client: clientOf(certificate, byUid) }));
+  const matched = new Set(devices.map(({ client }) => client));
+  return {
+    current: devices,
+    past: results.filter(({ state }) => state === 'revoked' || state === 'expired'),
+    unmatched: clients.filter((client) => !matched.has(client)),
+    count,
+    problem: listed.refused?.message ?? error,
+    clientsProblem: asked.refused?.message,
+  };
+}
+
+function clientOf({ client_uid: uid }: ShownCertificate, byUid: Map<string, CoreClient>): CoreClient | undefined {
+  return uid === '' ? undefined : byUid.get(uid);
+}
+
+/** What its person calls it: its callsign while it is connected, else the name it was given. */
+export function deviceName({ certificate, client }: OwnDevice): string {
+  const { name, client_uid: uid, file } = certificate;
+  if (client !== undefined && client.callsign !== '') return client.callsign;
+  return name ?? (uid === '' ? file : uid);
+}
