@@ -3,8 +3,11 @@
 import type { Deps } from '../../shared/http/deps.ts';
 import type { App } from '../../shared/http/env.ts';
 import { healthModulePage } from '../console/health-module.tsx';
+import { jobPage } from '../console/job.tsx';
+import { jobsPage } from '../console/jobs.tsx';
 import { overviewPage } from '../console/overview.tsx';
 import { guidePages } from '../portal/guides.tsx';
+import { vacuumPage } from '../console/vacuum.tsx';
 import { homePage } from '../portal/home.tsx';
 import { accountPage } from './account.tsx';
 import { pageAssets } from './assets.ts';
@@ -19,4 +22,7 @@ export function everyPage(app: App, deps: Deps): void {
   homePage(app, deps);
   guidePages(app, deps);
   accountPage(app, deps);
+  vacuumPage(app, deps);
+  jobsPage(app, deps);
+  jobPage(app, deps);
 }

@@ -48,6 +48,17 @@ export function durationInWords(ms: number): string {
   return shown.map(({ unit, count }) => counted(count, unit)).join(' ');
 }
 
+/** `12 seconds`, from a minute on as `durationInWords`. */
+export function secondsInWords(seconds: number): string {
+  const whole = Math.ceil(seconds);
+  return whole < 60 ? counted(whole, 'second') : durationInWords(whole * 1000);
+}
+
+/** `1,234,567`. */
+export function grouped(count: number): string {
+  return String(count).replaceAll(/\B(?=(?:\d{3})+$)/g, ',');
+}
+
 /** `2026-01-02 03:04:05 UTC`; the text itself when it is no time. */
 export function utcInWords(iso: string): string {
   const ms = Date.parse(iso);

@@ -27,7 +27,7 @@ const STATUS = {
 } as const satisfies Record<ErrorCode, readonly [number, string]>;
 
 /** The statuses that a route may answer besides its success. */
-export function statusOf(code: ErrorCode): number {
+export function statusOf(code: ErrorCode): (typeof STATUS)[ErrorCode][0] {
   return STATUS[code][0];
 }
 

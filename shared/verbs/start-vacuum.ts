@@ -39,7 +39,7 @@ export async function startVacuum(context: Context, { mode, names, mayVacuum }: 
   if (!mayVacuum) throw notSetUp();
   await refuseWhileOneIsOpen(deps.opsJobs, mode);
   const known = await deps.vacuumFacts.tables();
-  const tables = names === undefined ? known.filter(({ allowed }) => allowed) : namedTables(known, names);
+  const tables = chosenTables(known, names);
   if (tables.length === 0)
     throw new AppError(
       'conflict',
@@ -78,6 +78,11 @@ async function refuseWhileOneIsOpen({ open }: Pick<OpsJobs, 'open'>, mode: Vacuu
       'conflict',
       `A run of retention is ${retention.state}: the job ${retention.id}. Remedy: order FULL when it has ended; it gives more back then.`,
     );
+}
+
+/** Without names all that may be vacuumed; rejects names with `invalid` that are none, several, or somebody else's. */
+export function chosenTables(known: readonly VacuumTable[], names: readonly string[] | undefined): VacuumTable[] {
+  return names === undefined ? known.filter(({ allowed }) => allowed) : namedTables(known, names);
 }
 
 /** Each once, in no order. */

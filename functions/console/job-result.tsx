@@ -1,0 +1,122 @@
+// What became of long work, in words and figures.
+
+import { z } from '@hono/zod-openapi';
+import { bytesInWords, counted, grouped, secondsInWords } from '../../shared/domain/amounts.ts';
+import type { Status } from '../../shared/domain/status.ts';
+import { nameOf } from '../../shared/domain/vacuum.ts';
+import type { OpsJob } from '../../shared/ports/ops-jobs.ts';
+import { RETENTION_JOB } from '../../shared/verbs/retention-jobs.ts';
+import { readResult, VACUUM_JOB, type VacuumedTable, type VacuumResult } from '../../shared/verbs/vacuum-jobs.ts';
+import { Facts } from '../pages/parts/card.tsx';
+import { StatusBadge } from '../pages/parts/status.tsx';
+import { Table } from '../pages/parts/table.tsx';
+
+const retentionSchema = z.object({
+  rows: z.record(z.string(), z.number()),
+  included: z.object({ cot: z.number(), files: z.number() }),
+  bytes: z.number().nullable(),
+  seconds: z.number().nullable(),
+});
+type RetentionResult = z.infer<typeof retentionSchema>;
+
+function retentionResultOf({ kind, result }: OpsJob): RetentionResult | undefined {
+  return kind === RETENTION_JOB ? retentionSchema.safeParse(result).data : undefined;
+}
+
+function vacuumResultOf(job: OpsJob): VacuumResult | undefined {
+  return job.kind === VACUUM_JOB ? readResult(job) : undefined;
+}
+
+/** One sentence; undefined where there is nothing to tell. */
+export function resultInWords(job: OpsJob): string | undefined {
+  const vacuum = vacuumResultOf(job);
+  if (vacuum !== undefined) {
+    const { mode, bytes_given_back: given, tables } = vacuum;
+    const done = tables.filter(({ state }) => state === 'done').length;
+    const many = `${done} of ${counted(tables.length, 'table')} vacuumed`;
+    if (mode === 'standard' && given === 0) return `${many}; the room of dead rows is good for later ones.`;
+    return `${many}; ${bytesInWords(given)} given back to the disk.`;
+  }
+  const retention = retentionResultOf(job);
+  if (retention === undefined) return undefined;
+  const rows = deletedBy(retention);
+  if (rows === 0) return 'Nothing was deleted.';
+  const { bytes } = retention;
+  const freed = bytes === null || bytes === 0 ? '' : `; about ${bytesInWords(bytes)} free for later rows`;
+  return `${grouped(rows)} ${rows === 1 ? 'row' : 'rows'} deleted${freed}.`;
+}
+
+function deletedBy({ rows, included }: RetentionResult): number {
+  return Object.values(rows).reduce((sum, each) => sum + each, 0) + included.cot + included.files;
+}
+
+/** The figures behind that sentence. */
+export function JobResult({ job }: { job: OpsJob }) {
+  const vacuum = vacuumResultOf(job);
+  if (vacuum !== undefined) return <Vacuumed result={vacuum} />;
+  const retention = retentionResultOf(job);
+  return retention === undefined ? null : <Deleted result={retention} />;
+}
+
+const TYPES: Record<string, string> = {
+  cot: 'CoT events',
+  geochat: 'Chat messages',
+  files: 'Files',
+  missionpackages: 'Mission packages',
+  missions: 'Missions',
+};
+
+function Deleted({ result }: { result: RetentionResult }) {
+  const { rows, included, seconds } = result;
+  const deleted = Object.entries(rows).map(([type, count]) => [TYPES[type] ?? type, grouped(count)]);
+  const withMissions = [
+    ...(included.cot > 0 ? [`${grouped(included.cot)} CoT events`] : []),
+    ...(included.files > 0 ? [`${grouped(included.files)} files`] : []),
+  ].join(' and ');
+  return (
+    <Facts
+      of={{
+        ...Object.fromEntries(deleted),
+        'Went with missions': withMissions === '' ? undefined : withMissions,
+        'The core took': seconds === null ? undefined : secondsInWords(seconds),
+      }}
+    />
+  );
+}
+
+const ENDS: Record<VacuumedTable['state'], [status: Status, word: string]> = {
+  done: ['ok', 'Done'],
+  not_begun: ['note', 'Not begun'],
+  skipped: ['warning', 'Skipped'],
+  failed: ['critical', 'Failed'],
+  interrupted: ['warning', 'Cut off'],
+};
+
+function Vacuumed({ result }: { result: VacuumResult }) {
+  return (
+    <Table
+      caption="What became of each table"
+      columns={[
+        { label: 'Table' },
+        { label: 'How it ended' },
+        { label: 'Before', numeric: true },
+        { label: 'After', numeric: true },
+        { label: 'Took', numeric: true },
+      ]}
+      rows={result.tables.map((table) => {
+        const [status, word] = ENDS[table.state];
+        const { bytes_before: before, bytes_after: after, seconds, error } = table;
+        return [
+          <code>{nameOf(table)}</code>,
+          <div>
+            <StatusBadge status={status}>{word}</StatusBadge>
+            {error === null ? null : <div class="fine">{error}</div>}
+          </div>,
+          bytesInWords(before),
+          after === null ? '-' : bytesInWords(after),
+          seconds === null ? '-' : secondsInWords(seconds),
+        ];
+      })}
+    />
+  );
+}

@@ -1,0 +1,77 @@
+// Long work in words: what it is, how it stands, and what to do when it did not end well.
+
+import { counted } from '../../shared/domain/amounts.ts';
+import type { Status } from '../../shared/domain/status.ts';
+import { nameOf } from '../../shared/domain/vacuum.ts';
+import type { OpsJob, OpsJobState } from '../../shared/ports/ops-jobs.ts';
+import { RETENTION_JOB } from '../../shared/verbs/retention-jobs.ts';
+import { readVacuumJob, VACUUM_JOB } from '../../shared/verbs/vacuum-jobs.ts';
+
+const KINDS: Record<string, string> = { [VACUUM_JOB]: 'Vacuum', [RETENTION_JOB]: 'Retention run' };
+
+export const KNOWN_KINDS = Object.keys(KINDS);
+
+export function kindInWords(kind: string): string {
+  return KINDS[kind] ?? kind;
+}
+
+/** `Full vacuum of 3 tables`, `Retention run`. */
+export function jobInWords(job: OpsJob): string {
+  const order = job.kind === VACUUM_JOB ? readVacuumJob(job)?.input : undefined;
+  if (order === undefined) return kindInWords(job.kind);
+  const [first, ...others] = order.tables;
+  const what = first !== undefined && others.length === 0 ? nameOf(first) : counted(order.tables.length, 'table');
+  return `${order.mode === 'full' ? 'Full' : 'Standard'} vacuum of ${what}`;
+}
+
+interface StateWords {
+  status: Status;
+  word: string;
+  /** A sentence for whoever looks at it. */
+  means: string;
+}
+
+const STATES: Record<OpsJobState, StateWords> = {
+  queued: { status: 'note', word: 'Waiting', means: 'It begins within a few seconds.' },
+  running: { status: 'note', word: 'Running', means: 'It goes on by itself, also when you leave this page.' },
+  succeeded: { status: 'ok', word: 'Done', means: 'It has ended well.' },
+  failed: { status: 'critical', word: 'Failed', means: 'It has ended, and not everything was done.' },
+  interrupted: {
+    status: 'warning',
+    word: 'Interrupted',
+    means: 'It was cut off; what was done until then stays done.',
+  },
+};
+
+export function stateOf({ state }: Pick<OpsJob, 'state'>): StateWords {
+  return STATES[state];
+}
+
+export function isOpen({ state }: Pick<OpsJob, 'state'>): boolean {
+  return state === 'queued' || state === 'running';
+}
+
+interface Advice {
+  words: string;
+  path: string;
+  label: string;
+}
+
+/** What helps after a bad end. */
+export function adviceOf({ kind, state }: OpsJob): Advice | undefined {
+  if (state !== 'failed' && state !== 'interrupted') return undefined;
+  if (kind === VACUUM_JOB)
+    return {
+      words: 'No row is lost by a vacuum that ends early. Mend what is named above, then order those tables again.',
+      path: '/database/vacuum',
+      label: 'Order a vacuum',
+    };
+  if (kind === RETENTION_JOB)
+    return {
+      words:
+        'What it has deleted stays deleted; the next run deletes the rest. Mend what is named above if there is anything.',
+      path: '/database/retention',
+      label: 'See the retention policy',
+    };
+  return undefined;
+}

@@ -1,0 +1,163 @@
+// What a vacuum would give back, and the choice of its kind and its tables.
+
+import { bytesInWords, counted, grouped, secondsInWords } from '../../shared/domain/amounts.ts';
+import { nameOf } from '../../shared/domain/vacuum.ts';
+import type { VacuumMode } from '../../shared/ports/vacuum-facts.ts';
+import type { VacuumPreview } from '../../shared/verbs/preview-vacuum.ts';
+import { Card, Facts } from '../pages/parts/card.tsx';
+import { Warning } from '../pages/parts/notice.tsx';
+import { type Column, Empty, Table } from '../pages/parts/table.tsx';
+import { MODE_NAMES, MODE_WORDS, WhatModesDo } from './vacuum-modes.tsx';
+
+interface VacuumChoiceProps {
+  preview: VacuumPreview;
+  action: string;
+  /** `look`: whoever looks may begin none; false: nobody can, for the owner's URL is missing. */
+  may: boolean | 'look';
+}
+
+export function VacuumChoice({ preview, action, may }: VacuumChoiceProps) {
+  const { tables, running } = preview;
+  if (tables.length === 0)
+    return (
+      <Empty>
+        The core’s database has no tables yet: there is nothing to vacuum. Look again once clients have connected.
+      </Empty>
+    );
+  const canBegin = may === true && running === null;
+  return (
+    <>
+      <Running job={running} />
+      {may === false ? <NotSetUp /> : null}
+      <WhatItGives preview={preview} />
+      {canBegin ? (
+        <form method="get" action={action}>
+          <Modes />
+          <Tables tables={tables} chooses />
+          <p class="sticky">
+            <button type="submit">Continue</button> <span class="fine">Nothing begins yet.</span>
+          </p>
+        </form>
+      ) : (
+        <>
+          <WhatModesDo />
+          <Tables tables={tables} />
+        </>
+      )}
+    </>
+  );
+}
+
+function Running({ job }: { job: string | null }) {
+  if (job === null) return null;
+  return (
+    <p class="notice warn">
+      A vacuum runs already, and there is one at a time. <a href={`/jobs/${job}`}>See how far it is</a>.
+    </p>
+  );
+}
+
+function NotSetUp() {
+  return (
+    <Warning>
+      Only the owner of the core’s database may vacuum it, and <code>CORE_DATABASE_OWNER_URL</code> is not set. Set it
+      to the URL of <code>CORE_DATABASE_URL</code> with user and password of the owner, and restart.
+    </Warning>
+  );
+}
+
+function WhatItGives({ preview }: { preview: VacuumPreview }) {
+  const { total, rate_from: rateFrom, bytes_per_second: rate, free_bytes: free, mount, reason } = preview;
+  const speed = `at ${bytesInWords(rate)} a second, ${rateFrom === 'runs' ? 'as measured here before' : 'a cautious guess: none was measured here yet'}`;
+  return (
+    <Card title="What a full vacuum of everything would give">
+      <p class="figure">{bytesInWords(total.reclaimable_bytes)}</p>
+      <p class="fine">back to the disk, of {bytesInWords(total.bytes)}; an estimate</p>
+      <Facts
+        of={{
+          'Dead rows': `${grouped(total.dead_tuples)}, beside ${grouped(total.live_tuples)} in use`,
+          'Clients wait': `about ${secondsInWords(total.lock_seconds)} in all (${speed})`,
+          'Room needed': `${bytesInWords(preview.needed_bytes)}${mount === null ? '' : ` on ${mount}`}`,
+          'Room free': free === null ? 'not known' : bytesInWords(free),
+        }}
+      />
+      {reason === null ? null : (
+        <Warning>
+          <strong>A full vacuum of everything is not possible now.</strong> {reason}
+        </Warning>
+      )}
+    </Card>
+  );
+}
+
+function Modes() {
+  return (
+    <fieldset class="choices">
+      <legend>Which kind</legend>
+      {(['standard', 'full'] as VacuumMode[]).map((mode) => (
+        <label class="card">
+          <input type="radio" name="mode" value={mode} checked={mode === 'standard'} />
+          <span>
+            <strong>{MODE_NAMES[mode]}</strong>
+            <span class="words">{MODE_WORDS[mode]}</span>
+          </span>
+        </label>
+      ))}
+    </fieldset>
+  );
+}
+
+/** So many, the largest, are shown at once. */
+const SHOWN = 10;
+
+const COLUMNS: Column[] = [
+  { label: 'Table' },
+  { label: 'Size', numeric: true },
+  { label: 'Full gives back', numeric: true },
+  { label: 'Dead rows', numeric: true },
+  { label: 'Full locks for', numeric: true },
+];
+
+function Tables({ tables, chooses = false }: { tables: VacuumPreview['tables']; chooses?: boolean }) {
+  const rest = tables.slice(SHOWN);
+  const bytes = rest.reduce((sum, table) => sum + table.bytes, 0);
+  return (
+    <section aria-labelledby="tables">
+      <h2 id="tables">Which tables</h2>
+      {chooses ? <p class="fine">Tick tables to vacuum only those. With none ticked it is all of them.</p> : null}
+      <Table caption="Tables, the largest first" columns={COLUMNS} rows={tables.slice(0, SHOWN).map(rowOf(chooses))} />
+      {rest.length === 0 ? null : (
+        <details class="rest">
+          <summary class="button">
+            {counted(rest.length, 'smaller table')}, {bytesInWords(bytes)} in all
+          </summary>
+          <Table caption="Smaller tables" columns={COLUMNS} rows={rest.map(rowOf(chooses))} />
+        </details>
+      )}
+    </section>
+  );
+}
+
+function rowOf(chooses: boolean) {
+  return (table: VacuumPreview['tables'][number]) => {
+    const { bytes, reclaimable_bytes: reclaimable, dead_tuples: dead, lock_seconds: seconds, allowed } = table;
+    return [
+      <TableName table={table} chooses={chooses} />,
+      bytesInWords(bytes),
+      allowed ? (reclaimable === null ? 'not known yet' : bytesInWords(reclaimable)) : 'not ours',
+      grouped(dead),
+      allowed ? secondsInWords(seconds) : '-',
+    ];
+  };
+}
+
+function TableName({ table, chooses }: { table: VacuumPreview['tables'][number]; chooses: boolean }) {
+  const name = nameOf(table);
+  if (!chooses) return <code>{name}</code>;
+  return (
+    <label class="tick">
+      <input type="checkbox" name="tables" value={`${table.schema}.${table.table}`} disabled={!table.allowed} />
+      <code>{name}</code>
+    </label>
+  );
+}
