@@ -5,6 +5,7 @@ import type { CoreNotices } from '../ports/core-notices.ts';
 import type { CoreRetention } from '../ports/core-retention.ts';
 import { coreCertificates } from './core-certificates.ts';
 import { coreClients } from './core-clients.ts';
+import { coreGroups } from './core-groups.ts';
 import { corePlugins } from './core-plugins.ts';
 import { corePort } from './core-request.ts';
 import { coreNotices } from './core-notices.ts';
@@ -48,6 +49,7 @@ export function httpCore({ url, dataDir }: HttpCoreOptions): HttpCore {
   return {
     ...coreCertificates(port),
     ...coreClients(port),
+    ...coreGroups(port),
     ...corePlugins(port),
     ...coreStatus(port),
     retention: coreRetention(port),

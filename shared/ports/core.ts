@@ -90,6 +90,11 @@ export interface Core {
   clients(): Promise<CoreClient[]>;
   /** By `uid` or `connection`; false when there is none. */
   disconnect(uid: string): Promise<boolean>;
+  /**
+   * Takes the groups of a user anew from the directory, for the devices that are connected. Without it they count within a
+   * minute or so. A name that nobody has is no error.
+   */
+  regroup(username: string): Promise<void>;
   /** `unavailable` while the plugin process is down. */
   plugins(): Promise<CorePlugin[]>;
   /** Resolves with the plugin as it is then, read back; `not_found` when there is none of that name. */

@@ -6,6 +6,7 @@ import { appExpiresOf, isHiddenName, isoOfSeconds } from '../domain/people.ts';
 import { PROVIDER_ADMINS } from '../domain/names.ts';
 import { type Principal, type Role, type RoleGroups, roleOf } from '../domain/principal.ts';
 import type { Actor } from '../ports/audit.ts';
+import type { Core } from '../ports/core.ts';
 import type { Doors } from '../ports/doors.ts';
 import type { EnrollmentTokens } from '../ports/enrollment-tokens.ts';
 import type { Exclusive } from '../ports/exclusive.ts';
@@ -18,6 +19,7 @@ export interface PeopleDeps extends RevocationDeps {
   doors: Pick<Doors, 'forget'>;
   peopleLock: Exclusive;
   deviceLock: Exclusive;
+  core: RevocationDeps['core'] & Pick<Core, 'regroup'>;
   enrollmentTokens: Pick<EnrollmentTokens, 'remove'>;
   settings: { ADMIN_GROUP: string; VIEWER_GROUP: string; USERS_HIDDEN_PREFIXES: readonly string[] };
 }

@@ -1,5 +1,6 @@
 // Puts a user into exactly these channels. Groups that are no channels, among them those that give a role, stay.
 
+import { messageOf } from '../domain/thrown.ts';
 import type { Account } from '../ports/identity.ts';
 import { audited } from './audited.ts';
 import { channelsNamed, differenceOf, replaceChannels } from './channel-membership.ts';
@@ -26,6 +27,16 @@ export async function setUserGroups(context: PeopleContext, { id, groups }: Want
       replaceChannels(deps, account, wanted, progress),
     );
     await deps.doors.forget(username);
+    await takenAtOnce(context, username);
     return userOf(deps, id);
   });
+}
+
+/** By the devices that are connected. A core that cannot do it now does it by itself within 75 s: the change is made. */
+async function takenAtOnce({ deps }: PeopleContext, username: string): Promise<void> {
+  try {
+    await deps.core.regroup(username);
+  } catch (error) {
+    deps.log.warn('core.regroup.failed', { username, error: messageOf(error) });
+  }
 }

@@ -131,6 +131,15 @@ describe('clients', () => {
   });
 });
 
+describe('the groups of a user', () => {
+  it('are taken anew by the name as it is', async () => {
+    serve({ 'GET /Marti/api/groups/update/a?b': { version: '3', type: 'java.lang.Boolean', data: true } });
+    await core.regroup('a?b');
+    expect(server.asked).toEqual(['GET /Marti/api/groups/update/a?b']);
+    expect(await failureOf(core.regroup('ada'))).toMatchObject({ code: 'upstream' });
+  });
+});
+
 describe('plugins', () => {
   const plugin = {
     name: 'relay',

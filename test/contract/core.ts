@@ -189,6 +189,11 @@ export function coreContract(what: string, make: () => Promise<CoreContractWorld
       });
     });
 
+    it('takes the groups of a user anew, also of one whom nobody knows', async () => {
+      expect(await core.regroup(world.person.username)).toBeUndefined();
+      expect(await core.regroup('nobody.of-this-name')).toBeUndefined();
+    });
+
     it('lists its plugins, or says that their process is down', async () => {
       const listed = await core.plugins().catch((error: unknown) => error);
       if (listed instanceof AppError) expect(listed.code).toBe('unavailable');

@@ -35,6 +35,8 @@ export interface FakeCore {
   certificates: CoreCertificate[];
   clients: CoreClient[];
   plugins: CorePlugin[];
+  /** Whose groups were taken anew, in turn. */
+  regrouped: string[];
   attempts: EnrollmentAttempt[] | undefined;
   status: CoreStatus;
   /** Fingerprint of the CA certificate. */
@@ -120,6 +122,7 @@ export function fakeCore({ now, accepts }: FakeCoreOptions): FakeCore {
     certificates: [],
     clients: [],
     plugins: [],
+    regrouped: [],
     attempts: [],
     status: { version: '5.7-RELEASE-0', startedAt: '2026-03-04T05:00:00.000Z', memory: null },
     ca: 'CA:01',
@@ -185,6 +188,10 @@ export function fakeCore({ now, accepts }: FakeCoreOptions): FakeCore {
         if (found < 0) return false;
         fake.clients.splice(found, 1);
         return true;
+      },
+      async regroup(username) {
+        asked();
+        fake.regrouped.push(username);
       },
       async plugins() {
         asked();

@@ -1,0 +1,25 @@
+import { expect, it } from 'vitest';
+import { setUserGroups } from '../../shared/verbs/set-user-groups.ts';
+import { ACTOR, peopleWorld } from '../fakes/people.ts';
+
+async function adaInRed() {
+  const world = await peopleWorld();
+  const { id } = await world.account({ username: 'ada', groups: ['core_Red'] });
+  await world.deps.identity.groups.create('core_Blue');
+  return { ...world, id, set: (groups: string[]) => setUserGroups({ deps: world.deps, actor: ACTOR }, { id, groups }) };
+}
+
+it('has the core take new groups at once, and does not ask it where nothing changed', async () => {
+  const { deps, set } = await adaInRed();
+  await set(['Blue']);
+  expect(deps.theCore.regrouped).toEqual(['ada']);
+  await set(['core_Blue']);
+  expect(deps.theCore.regrouped).toEqual(['ada']);
+});
+
+it('succeeds without the core, which takes them by itself a little later', async () => {
+  const { deps, set } = await adaInRed();
+  deps.theCore.mood = 'down';
+  expect((await set(['Blue'])).groups.map(({ name }) => name)).toEqual(['core_Blue']);
+  expect(deps.log.events.map(({ event }) => event)).toContain('core.regroup.failed');
+});
