@@ -1,0 +1,74 @@
+// Times of the wall clock in a zone of the IANA database, also on the days when the clock is changed.
+
+export interface WallTime {
+  year: number;
+  /** From 1. */
+  month: number;
+  day: number;
+  hour: number;
+  minute: number;
+}
+
+const HALF_DAY_MS = 43_200_000;
+
+/** Making one takes longer than using it a hundred times. */
+const formats = new Map<string, Intl.DateTimeFormat>();
+
+/** What the clock shows there. */
+export function wallTimeAt(ms: number, timeZone: string): WallTime {
+  const format = formats.get(timeZone) ?? formatOf(timeZone);
+  const parts = new Map(format.formatToParts(ms).map(({ type, value }) => [type, Number(value)]));
+  const part = (type: Intl.DateTimeFormatPartTypes): number => parts.get(type) ?? 0;
+  return { year: part('year'), month: part('month'), day: part('day'), hour: part('hour'), minute: part('minute') };
+}
+
+/**
+ * When the clock there shows it, in ms of Unix time. A time that comes twice is the first one; one that is left out is as long
+ * after the change as it says. Days and months beyond their number run on: the 32nd of January is the 1st of February.
+ */
+export function momentOf(wall: WallTime, timeZone: string): number {
+  const asUtc = utcOf(wall);
+  // Before a change the zone is ahead by what it was: that one comes first where both are right.
+  const candidates = [asUtc - HALF_DAY_MS, asUtc + HALF_DAY_MS].map((near) => asUtc - aheadAt(near, timeZone));
+  const [before = asUtc] = candidates;
+  return candidates.find((each) => each + aheadAt(each, timeZone) === asUtc) ?? before;
+}
+
+/** `2026-01-31T14:05`, as a form has it; undefined for what is no such time. */
+export function readWallTime(text: string): WallTime | undefined {
+  const match = /^(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d)(?::\d\d(?:\.\d+)?)?$/.exec(text);
+  if (match === null) return undefined;
+  const [year = 0, month = 0, day = 0, hour = 0, minute = 0] = match.slice(1).map(Number);
+  const again = new Date(Date.UTC(year, month - 1, day, hour, minute));
+  const exists = again.getUTCMonth() === month - 1 && again.getUTCDate() === day && hour < 24 && minute < 60;
+  return exists && year >= 1970 ? { year, month, day, hour, minute } : undefined;
+}
+
+/** The same the other way round. */
+export function wallTimeText({ year, month, day, hour, minute }: WallTime): string {
+  const two = (value: number): string => String(value).padStart(2, '0');
+  return `${String(year).padStart(4, '0')}-${two(month)}-${two(day)}T${two(hour)}:${two(minute)}`;
+}
+
+/** How far the zone is ahead of UTC then, in ms. */
+function aheadAt(ms: number, timeZone: string): number {
+  return utcOf(wallTimeAt(ms, timeZone)) - Math.floor(ms / 60_000) * 60_000;
+}
+
+function utcOf({ year, month, day, hour, minute }: WallTime): number {
+  return Date.UTC(year, month - 1, day, hour, minute);
+}
+
+function formatOf(timeZone: string): Intl.DateTimeFormat {
+  const format = new Intl.DateTimeFormat('en-US', {
+    timeZone,
+    hourCycle: 'h23',
+    year: 'numeric',
+    month: 'numeric',
+    day: 'numeric',
+    hour: 'numeric',
+    minute: 'numeric',
+  });
+  formats.set(timeZone, format);
+  return format;
+}
