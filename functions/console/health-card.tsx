@@ -82,7 +82,7 @@ function Why({ data, thresholds }: { data: Record<string, unknown>; thresholds: 
 
 function Next({ state }: { state: ModuleState }) {
   const remedies = remediesOf(state);
-  const { page } = moduleWords(state.module);
+  const [page] = moduleWords(state.module).pages ?? [];
   const more = remedies.length - MOST_REMEDIES;
   return (
     <>

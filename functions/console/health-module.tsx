@@ -87,7 +87,7 @@ async function trendOf({ health, healthTrend, now }: Deps): Promise<LongTrend> {
 }
 
 function Actions({ module }: { module: string }) {
-  const { page } = moduleWords(module);
+  const [page] = moduleWords(module).pages ?? [];
   return (
     <>
       <form method="post" action={`/health/${module}`}>
@@ -113,7 +113,7 @@ interface BodyProps {
 function Body({ c, deps, module, state, trend }: BodyProps) {
   const clock = clockOf(deps);
   const { name } = module;
-  const { about } = moduleWords(name);
+  const { about, pages = [] } = moduleWords(name);
   const remedies = remediesOf(state);
   const { stages, ...others } = state.measurement?.data ?? {};
   const data = name === 'probe' || stages === undefined ? others : { ...others, stages };
@@ -137,6 +137,11 @@ function Body({ c, deps, module, state, trend }: BodyProps) {
       </div>
       <ModuleThresholdsCard module={name} trend={module.trend} thresholds={deps.thresholds} />
       <ul class="links">
+        {pages.map(([path, label]) => (
+          <li>
+            <a href={path}>{label}</a>
+          </li>
+        ))}
         <li>
           <a href={`/alerts?module=${name}`}>Alerts of this part</a>
         </li>

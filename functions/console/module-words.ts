@@ -3,8 +3,8 @@
 interface ModuleWords {
   title: string;
   about: string;
-  /** Where more of it stands. */
-  page?: readonly [path: string, label: string];
+  /** Where more of it stands, and where it is mended; the first is the one to go to. */
+  pages?: readonly (readonly [path: string, label: string])[];
 }
 
 const MODULES: Readonly<Record<string, ModuleWords>> = {
@@ -12,36 +12,40 @@ const MODULES: Readonly<Record<string, ModuleWords>> = {
     title: 'Database',
     about:
       'Everything that was ever sent is kept here: how large it is, how fast it grows, and whether it still takes a write.',
-    page: ['/database', 'Size over time and who fills it'],
+    pages: [
+      ['/database', 'Size over time and who fills it'],
+      ['/database/retention', 'Retention: what is kept how long'],
+      ['/database/vacuum', 'Vacuum: give room back to the disk'],
+    ],
   },
   autovacuum: {
     title: 'Dead rows',
     about:
       'What was deleted leaves dead rows, which the database clears away by itself. Too many make it large and slow.',
-    page: ['/database/vacuum', 'Clean up the database'],
+    pages: [['/database/vacuum', 'Vacuum: clean up the database']],
   },
   retention: {
     title: 'Retention',
     about: 'How long events, chat and files are kept, and whether the old ones really go.',
-    page: ['/database/retention', 'What is kept how long'],
+    pages: [['/database/retention', 'Retention: what is kept how long']],
   },
   disk: { title: 'Disks', about: 'How full each disk of this stack is, and when it will be full.' },
   certificates: {
     title: 'Certificates',
     about:
       'Every certificate that lets a device or a service in, until when, and whether who was thrown out stays out.',
-    page: ['/certificates', 'All certificates'],
+    pages: [['/certificates', 'All certificates']],
   },
   tls: { title: 'TLS addresses', about: 'The certificate that each address of this server shows to whoever connects.' },
   core: {
     title: 'Core server',
     about: 'The CoT server itself: its API, its enrollment port, the port that devices stream to, and its memory.',
-    page: ['/devices', 'Who is connected'],
+    pages: [['/devices', 'Who is connected']],
   },
   identity: {
     title: 'Sign-in',
     about: 'Where names, passwords and groups are kept. Without it nobody new comes in.',
-    page: ['/people', 'People'],
+    pages: [['/people', 'People']],
   },
   probe: {
     title: 'Way of a device',
@@ -56,13 +60,13 @@ const MODULES: Readonly<Record<string, ModuleWords>> = {
   config: {
     title: 'Configuration',
     about: 'Settings that were changed in their files and count only after a restart.',
-    page: ['/settings', 'Settings in force'],
+    pages: [['/settings', 'Settings in force']],
   },
   updates: { title: 'Updates', about: 'Newer releases of what this stack is made of.' },
   alerts: {
     title: 'Alerting',
     about: 'Whether somebody is told when something breaks.',
-    page: ['/alerts', 'Alerts'],
+    pages: [['/alerts', 'Alerts']],
   },
 };
 
