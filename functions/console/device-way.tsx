@@ -1,7 +1,8 @@
 // The way of a device, stage by stage as the probe went it: where it stops, and what it took.
 
 import { rounded } from '../../shared/domain/amounts.ts';
-import type { ModuleState } from '../../shared/ports/health-cache.ts';
+import type { Status } from '../../shared/domain/status.ts';
+import type { Measurement, ModuleState } from '../../shared/ports/health-cache.ts';
 import type { ProbeStage, StageResult } from '../../shared/verbs/run-probe.ts';
 import type { Clock } from '../pages/clock.ts';
 import { Icon } from '../pages/icons.tsx';
@@ -25,7 +26,7 @@ interface DeviceWayProps {
 export function DeviceWay({ state, clock }: DeviceWayProps) {
   const measurement = state?.measurement ?? null;
   const stages = (measurement?.data['stages'] ?? []) as StageResult[];
-  const { sentence, status } = verdictOf(measurement === null, stages);
+  const { sentence, status } = verdictOf(measurement, stages);
   return (
     <section class={`card way ${status}`}>
       <div class="head">
@@ -45,14 +46,17 @@ export function DeviceWay({ state, clock }: DeviceWayProps) {
   );
 }
 
-function verdictOf(isUnmeasured: boolean, stages: readonly StageResult[]): { sentence: string; status: string } {
-  if (isUnmeasured) return { sentence: 'Whether devices can connect is not known yet', status: 'note' };
+function verdictOf(
+  measurement: Measurement | null,
+  stages: readonly StageResult[],
+): { sentence: string; status: Status } {
+  if (measurement === null) return { sentence: 'Whether devices can connect is not known yet', status: 'note' };
   const failed = stages.find(({ ok }) => !ok);
   if (stages.length === 0)
     return { sentence: 'Whether devices can connect is not known: the test itself failed', status: 'critical' };
   if (failed === undefined) return { sentence: 'Devices can connect', status: 'ok' };
   const label = STAGES.find(([stage]) => stage === failed.stage)?.[1] ?? failed.stage;
-  return { sentence: `A device does not get through: it stops at “${label}”`, status: 'critical' };
+  return { sentence: `A device does not get through: it stops at “${label}”`, status: measurement.status };
 }
 
 function Stages({ stages }: { stages: readonly StageResult[] }) {

@@ -24,7 +24,7 @@ import { DeviceWay } from './device-way.tsx';
 import { MeasuredData } from './measured-data.tsx';
 import { ModuleThresholdsCard } from './module-thresholds.tsx';
 import { moduleWords } from './module-words.ts';
-import { remediesOf, Since, statusOf, trendLimits } from './since.tsx';
+import { asSentence, remediesOf, Since, statusOf, trendLimits } from './since.tsx';
 import { TrendKey } from './trend-key.tsx';
 import { whyTheDatabase } from './why-database.ts';
 
@@ -166,12 +166,12 @@ function Verdict({ state, clock }: { state: ModuleState; clock: Clock }) {
         </span>
       </p>
       <p>
-        <strong>{measurement?.details[0] ?? measurement?.message ?? 'Not measured yet.'}</strong>
+        <strong>{asSentence(measurement?.details[0] ?? measurement?.message ?? 'Not measured yet.')}</strong>
       </p>
       {others.length === 0 ? null : (
         <ul>
           {others.map((detail) => (
-            <li>{detail}</li>
+            <li>{asSentence(detail)}</li>
           ))}
         </ul>
       )}

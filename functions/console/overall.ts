@@ -31,8 +31,10 @@ function sentenceOf(status: Status, states: readonly ModuleState[]): string {
   const names =
     titles.length > 3 ? `${titles.slice(0, 3).join(', ')} and ${titles.length - 3} more` : titles.join(', ');
   const one = titles.length === 1;
+  const warned = states.filter((state) => statusOf(state) === 'warning').length;
+  const more = warned === 0 ? '' : `; ${warned} more ${warned === 1 ? 'needs' : 'need'} attention`;
   const sentences: Record<Status, string> = {
-    critical: `${counted(titles.length, 'thing')} ${one ? 'is' : 'are'} broken: ${names}`,
+    critical: `${counted(titles.length, 'thing')} ${one ? 'is' : 'are'} broken: ${names}${more}`,
     warning: `${counted(titles.length, 'thing')} ${one ? 'needs' : 'need'} attention: ${names}`,
     note: `Everything works, with a note: ${names}`,
     ok: 'Everything works',

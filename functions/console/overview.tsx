@@ -5,7 +5,7 @@ import type { Deps } from '../../shared/http/deps.ts';
 import type { App } from '../../shared/http/env.ts';
 import type { ModuleState } from '../../shared/ports/health-cache.ts';
 import type { HealthSample } from '../../shared/ports/health-trend.ts';
-import { clockOf } from '../pages/clock.ts';
+import { type Clock, clockOf } from '../pages/clock.ts';
 import { framed } from '../pages/frame.tsx';
 import { overallOf, worstFirst } from './overall.ts';
 import { type PageContext, pagesOf } from '../pages/page-routes.ts';
@@ -13,7 +13,7 @@ import { Search } from '../pages/parts/card.tsx';
 import { DeviceWay } from './device-way.tsx';
 import { HealthCard } from './health-card.tsx';
 import { StatusBadge } from '../pages/parts/status.tsx';
-import { Since } from './since.tsx';
+import { Since, statusOf } from './since.tsx';
 
 /** Adds the route of this file. */
 export function overviewPage(app: App, deps: Deps): void {
@@ -63,6 +63,9 @@ interface BodyProps {
 function Body({ deps, states, samples }: BodyProps) {
   const clock = clockOf(deps);
   const { status, since, exact } = overallOf(states);
+  const sorted = worstFirst(states);
+  const good = sorted.filter((state) => statusOf(state) === 'ok');
+  const bad = sorted.filter((state) => !good.includes(state));
   return (
     <>
       <p class="since" id="overall-since" data-refresh>
@@ -74,16 +77,33 @@ function Body({ deps, states, samples }: BodyProps) {
       <Search action="/people" label="Find a person" value="" placeholder="Find a person by name" />
       <div id="health" data-live="/api/health?view=status">
         <DeviceWay state={states.find(({ module }) => module === 'probe')} clock={clock} />
-        <h2 class="silent">Every part</h2>
-        <div class="cards">
-          {worstFirst(states).map((state) => (
-            <HealthCard state={state} samples={samples} thresholds={deps.thresholds} clock={clock} />
-          ))}
-        </div>
+        <Cards title="What needs attention" kind="bad" states={bad} deps={deps} samples={samples} clock={clock} />
+        <Cards title="What works" kind="good" states={good} deps={deps} samples={samples} clock={clock} />
       </div>
       <noscript>
         <p class="fine">Without scripts this page does not follow what happens: reload it to see more.</p>
       </noscript>
+    </>
+  );
+}
+
+function Cards({
+  title,
+  kind,
+  states,
+  deps,
+  samples,
+  clock,
+}: BodyProps & { title: string; kind: string; clock: Clock }) {
+  if (states.length === 0) return null;
+  return (
+    <>
+      <h2 class="part">{title}</h2>
+      <div class={`cards ${kind}`}>
+        {states.map((state) => (
+          <HealthCard state={state} samples={samples} thresholds={deps.thresholds} clock={clock} />
+        ))}
+      </div>
     </>
   );
 }
