@@ -164,7 +164,9 @@ function sendForm(c: Context<AppEnv>, { place }: Deps, shown: Shown): Promise<Re
   const { returnTo, username = '', said, fault, status = 401 } = shown;
   const body = (
     <>
-      <p class="fine">{c.env.face === 'portal' ? place.name : `Console of ${place.name}`}</p>
+      <p class="fine">
+        {c.env.face === 'portal' ? 'Holdfast' : 'Console of Holdfast'} on <strong>{place.name}</strong>
+      </p>
       {said === undefined || fault !== undefined ? null : (
         <p class="notice" role="status">
           {said}

@@ -27,9 +27,9 @@ import { pageNumber } from './parts/table.tsx';
 import { When } from './parts/time.tsx';
 
 const ROLES: Record<Role, string> = {
-  admin: 'Administrator: may do everything',
-  viewer: 'Viewer: may read everything but settings, logs and the audit log',
-  none: 'None: sees only what is his or her own',
+  admin: 'Administrator: you may do everything',
+  viewer: 'Viewer: you may read everything but settings, logs and the audit log',
+  none: 'None: you see what is your own',
 };
 const passwords = z.object({ password: newPassword });
 
@@ -100,17 +100,13 @@ async function showAccount(c: PageContext, deps: Deps, refused?: AppError): Prom
   const body = (
     <>
       <Notice c={c} sentences={SENTENCES} />
-      <div class="columns">
-        <div>
-          <Card title="Who you are">
-            {asked.refused === undefined ? null : (
-              <Missing>
-                The identity provider does not answer, so this may not be whole: {asked.refused.message}
-              </Missing>
-            )}
-            <Person c={c} deps={deps} account={asked.done} clock={clock} />
-          </Card>
-        </div>
+      <div class="columns own">
+        <Card title="Who you are">
+          {asked.refused === undefined ? null : (
+            <Missing>The identity provider does not answer, so this may not be whole: {asked.refused.message}</Missing>
+          )}
+          <Person c={c} deps={deps} account={asked.done} clock={clock} />
+        </Card>
         <PasswordCard username={username} refused={refused} />
       </div>
       <OwnSessions url={new URL(c.req.url)} page={page} sessions={sessions} current={current} clock={clock} />

@@ -68,7 +68,9 @@ async function showHome(c: PageContext, deps: Deps, refused?: AppError): Promise
       <div id="devices" data-live="self" data-every="5">
         <Devices devices={devices} clock={clock} owner={owner} />
       </div>
-      <Pager url={new URL(c.req.url)} page={page} pageSize={DEVICES_ON_PAGE} count={devices.count} />
+      {devices.count > DEVICES_ON_PAGE ? (
+        <Pager url={new URL(c.req.url)} page={page} pageSize={DEVICES_ON_PAGE} count={devices.count} />
+      ) : null}
       <Past devices={devices} clock={clock} />
       <noscript>
         <p class="fine">Reload this page to see what has changed.</p>

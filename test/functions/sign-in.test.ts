@@ -112,8 +112,8 @@ describe('GET /sign-in', () => {
   it('names the stack, and says at which of the two faces one is', async () => {
     const app = createApp(fakeDeps());
     for (const [face, words] of [
-      ['console', 'Console of cot.example.org'],
-      ['portal', '>cot.example.org<'],
+      ['console', '>Console of Holdfast on <strong>cot.example.org</strong>'],
+      ['portal', '>Holdfast on <strong>cot.example.org</strong>'],
     ] as const)
       expect(await (await app.request('/sign-in', {}, { ...CONNECTION, face })).text()).toContain(words);
   });

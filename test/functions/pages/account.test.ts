@@ -29,7 +29,7 @@ describe('the page of one’s own account', () => {
     expect(html).toContain('core_&quot;&gt;&lt;img src=x&gt;, core_Blue');
     expect(html).toContain('&lt;script&gt;alert(1)&lt;/script&gt;');
     expect(html).not.toContain(HOSTILE);
-    expect(html).toContain('None: sees only what is his or her own');
+    expect(html).toContain('None: you see what is your own');
     expect(html).toContain('2030-03-17 17:46');
   });
 
