@@ -10,7 +10,12 @@ import { apiPortOf, streamingPortOf } from '../shared/domain/enrollment-links.ts
 import { whyNot } from '../shared/domain/principal.ts';
 import { actingIn } from '../shared/http/acting.ts';
 import type { Deps } from '../shared/http/deps.ts';
-import { diagnosisSchema, enrollmentSchema, shownEnrollment } from '../shared/http/enrollment-schemas.ts';
+import {
+  diagnosisSchema,
+  enrollmentSchema,
+  serverAddress,
+  shownEnrollment,
+} from '../shared/http/enrollment-schemas.ts';
 import type { App, AppEnv } from '../shared/http/env.ts';
 import { userId } from '../shared/http/people-schemas.ts';
 import { apiRoute, jsonAnswer } from '../shared/http/route.ts';
@@ -173,9 +178,4 @@ async function packageFor(deps: Deps, { id }: Account, app: 'atak' | 'itak'): Pr
     },
     enroll: { enrollmentPort: settings.CORE_ENROLLMENT_PORT, apiPort: apiPortOf(settings.CORE_API_URL) },
   });
-}
-
-function serverAddress({ settings }: Deps): string {
-  if (settings.SERVER_ADDRESS !== undefined) return settings.SERVER_ADDRESS;
-  throw new AppError('unavailable', 'No phone can be told where to go. Remedy: set SERVER_ADDRESS.');
 }

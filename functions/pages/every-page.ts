@@ -5,6 +5,7 @@ import type { App } from '../../shared/http/env.ts';
 import { healthModulePage } from '../console/health-module.tsx';
 import { jobPage } from '../console/job.tsx';
 import { jobsPage } from '../console/jobs.tsx';
+import { enrollmentPage } from '../console/enrollment.tsx';
 import { overviewPage } from '../console/overview.tsx';
 import { guidePages } from '../portal/guides.tsx';
 import { vacuumPage } from '../console/vacuum.tsx';
@@ -25,4 +26,5 @@ export function everyPage(app: App, deps: Deps): void {
   vacuumPage(app, deps);
   jobsPage(app, deps);
   jobPage(app, deps);
+  enrollmentPage(app, deps);
 }

@@ -1,7 +1,8 @@
 // How enrollment looks in answers: what a phone scans, and why it would fail.
 
 import { z } from '@hono/zod-openapi';
-import { enrollmentLinks, streamingPortOf } from '../domain/enrollment-links.ts';
+import { AppError } from '../domain/app-error.ts';
+import { type EnrollmentLinks, enrollmentLinks, streamingPortOf } from '../domain/enrollment-links.ts';
 import { qrSvg } from '../domain/qr.ts';
 import type { Deps } from './deps.ts';
 
@@ -68,9 +69,14 @@ interface Shown {
   host: string;
 }
 
-export function shownEnrollment({ settings, place }: Pick<Deps, 'settings' | 'place'>, shown: Shown) {
-  const { accountId, username, registrationId, key, host } = shown;
-  const links = enrollmentLinks({
+type PlaceDeps = Pick<Deps, 'settings' | 'place'>;
+
+/** What the apps read. */
+export function linksOf(
+  { settings, place }: PlaceDeps,
+  { username, registrationId, key, host }: Pick<Shown, 'username' | 'registrationId' | 'key' | 'host'>,
+): EnrollmentLinks {
+  return enrollmentLinks({
     host,
     streamingPort: streamingPortOf(settings.CORE_STREAMING_URL),
     username,
@@ -78,6 +84,15 @@ export function shownEnrollment({ settings, place }: Pick<Deps, 'settings' | 'pl
     description: place.name,
     registrationId,
   });
+}
+
+export function serverAddress({ settings }: Pick<Deps, 'settings'>): string {
+  if (settings.SERVER_ADDRESS !== undefined) return settings.SERVER_ADDRESS;
+  throw new AppError('unavailable', 'No phone can be told where to go. Remedy: set SERVER_ADDRESS.');
+}
+
+export function shownEnrollment(deps: PlaceDeps, shown: Shown) {
+  const links = linksOf(deps, shown);
   const qr = { atak: qrSvg(links.atak), itak: qrSvg(links.itak), takaware: qrSvg(links.takaware) };
   return {
     url: links.atak,
@@ -85,7 +100,7 @@ export function shownEnrollment({ settings, place }: Pick<Deps, 'settings' | 'pl
     ca_fingerprint: shown.caFingerprint,
     ca_certificate: shown.chainPem.map((pem) => `${pem.trim()}\n`).join(''),
     qr_svg: qr.atak,
-    formats: { ...links, package: `/api/users/${accountId}/enrollment/package` },
+    formats: { ...links, package: `/api/users/${shown.accountId}/enrollment/package` },
     qr,
   };
 }

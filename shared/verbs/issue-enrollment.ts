@@ -49,6 +49,15 @@ export async function issueEnrollment(context: EnrollmentContext, account: Accou
   });
 }
 
+/** The one that is valid, to be shown again; undefined when there is none. Nothing is made, and that it was shown is audited. */
+export async function readEnrollment(
+  context: EnrollmentContext,
+  account: Account,
+): Promise<IssuedEnrollment | undefined> {
+  mustBeAllowed(context, account);
+  return givenAgain(context, account, await context.deps.coreAuthority.certificate(), 0);
+}
+
 function mustBeFit(context: EnrollmentContext, account: Account): void {
   mustBeAllowed(context, account);
   const { username, isActive, attributes } = account;
@@ -73,10 +82,11 @@ async function givenAgain(
   context: EnrollmentContext,
   account: Account,
   authority: AuthorityCertificate,
+  leastLeftMs = LEAST_LEFT_MS,
 ): Promise<IssuedEnrollment | undefined> {
   const { deps, actor } = context;
   const { tokens } = await keptEnrollment(deps, account);
-  const token = tokens.find((each) => isGood(each, account, authority, deps.now()));
+  const token = tokens.find((each) => isGood(each, account, authority, { now: deps.now(), leastLeftMs }));
   if (token === undefined) return undefined;
   const key = await deps.identity.appPasswords.reveal(token.identifier);
   if (key === undefined) return undefined;
@@ -85,12 +95,17 @@ async function givenAgain(
   return { token, key, authority };
 }
 
-function isGood(token: EnrollmentToken, account: Account, authority: AuthorityCertificate, now: Date): boolean {
+function isGood(
+  token: EnrollmentToken,
+  account: Account,
+  authority: AuthorityCertificate,
+  { now, leastLeftMs }: { now: Date; leastLeftMs: number },
+): boolean {
   const [begin, end] = [Date.parse(token.createdAt), Date.parse(token.expiresAt)];
   const userEnd = appExpiresOf(account.attributes);
   return (
     token.caFingerprint === authority.fingerprint &&
-    end - now.getTime() >= Math.min(LEAST_LEFT_MS, (end - begin) / 5) &&
+    end - now.getTime() >= Math.min(leastLeftMs, (end - begin) / 5) &&
     end > now.getTime() &&
     (userEnd === null || end <= userEnd * 1000)
   );

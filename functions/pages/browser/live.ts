@@ -1,5 +1,5 @@
 // Keeps a page up to date. An element with `data-live` names an address that tells by its entity tag whether something is
-// new (`self`: the page itself). Then the page is asked for, and its live elements take the place of those that are shown.
+// new (`self`: the page itself; `data-tag`: the tag of what is shown). Then the page is asked for, and its live elements take the place of those that are shown.
 
 import { hideBanner, showBanner, showSignedOut } from './banner.ts';
 import { replaceRegions } from './regions.ts';
@@ -39,7 +39,8 @@ async function turn(): Promise<void> {
   if (element === null) return;
   if (!document.hidden) {
     try {
-      const { live: address = 'self' } = element.dataset;
+      const { live: address = 'self', tag = '' } = element.dataset;
+      if (tag !== '' && !tags.has(address)) tags.set(address, tag);
       await look(address === 'self' ? location.href : address);
     } catch {
       lost();

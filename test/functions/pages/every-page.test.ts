@@ -9,6 +9,8 @@ import { visit } from './page-session.ts';
 
 type Access = 'own' | 'viewer' | 'admin';
 
+const BOTH: Face[] = ['console', 'portal'];
+
 /** The pages, in the order of their paths. */
 const PAGES: [method: 'GET' | 'POST', path: string, access: Access, faces: Face[]][] = [
   ['GET', '/', 'own', ['console']],
@@ -28,6 +30,10 @@ const PAGES: [method: 'GET' | 'POST', path: string, access: Access, faces: Face[
   ['GET', '/more', 'own', ['console']],
   ['GET', '/my-devices/:file/download', 'own', ['portal']],
   ['POST', '/my-devices/:file/revoke', 'own', ['portal']],
+  ['GET', '/people/:id/enrollment', 'admin', BOTH],
+  ['POST', '/people/:id/enrollment', 'admin', BOTH],
+  ['GET', '/people/:id/enrollment/progress', 'admin', BOTH],
+  ['POST', '/people/:id/enrollment/withdraw', 'admin', BOTH],
 ];
 
 const PROGRAMS = /^\/(api|metrics|auth|oauth)(\/|$)/;

@@ -1,0 +1,71 @@
+// Who is connected to the stream, as everybody sees it, and how a connection is ended. The stack's own connections are not shown.
+
+import { AppError } from '../domain/app-error.ts';
+import { CANARY_ACCOUNT, CHANNEL_PREFIX, nameKey, PROBE_ACCOUNT } from '../domain/names.ts';
+import type { Actor, Audit } from '../ports/audit.ts';
+import type { Core, CoreClient } from '../ports/core.ts';
+import { audited } from './audited.ts';
+
+export interface ConnectedClient extends CoreClient {
+  /** The core's own name of the connection as long as the device has not reported. */
+  uid: string;
+  /** With `core_`; `__ANON__` is the group of those who are in none. Sorted. */
+  groups: string[];
+}
+
+interface ClientsDeps {
+  core: Pick<Core, 'clients'>;
+}
+
+interface DisconnectDeps {
+  core: Pick<Core, 'clients' | 'disconnect'>;
+  audit: Pick<Audit, 'intend' | 'conclude'>;
+}
+
+const OWN = new Set([PROBE_ACCOUNT, CANARY_ACCOUNT]);
+export const NOBODYS_GROUP = '__ANON__';
+
+/** By callsign. */
+export async function connectedClients({ core }: ClientsDeps): Promise<ConnectedClient[]> {
+  const visible = (await core.clients()).filter(({ username }) => !OWN.has(nameKey(username)));
+  return visible.map(shown).toSorted(byCallsign);
+}
+
+/** By uid or connection; `not_found` when there is none. */
+export async function connectedClient(deps: ClientsDeps, uid: string): Promise<ConnectedClient> {
+  const found = (await connectedClients(deps)).find((each) => each.uid === uid || each.connection === uid);
+  if (found === undefined) throw notConnected(uid);
+  return found;
+}
+
+/** The device may come back as long as its certificate is good. */
+export async function disconnectClient(deps: DisconnectDeps, actor: Actor, uid: string): Promise<ConnectedClient> {
+  const client = await connectedClient(deps, uid);
+  const { username, callsign, address } = client;
+  const deed = { actor, action: 'client.disconnect', target: uid, detail: { username, callsign, address } };
+  await audited(deps, deed, async () => {
+    if (!(await deps.core.disconnect(uid))) throw notConnected(uid);
+  });
+  return client;
+}
+
+function shown(client: CoreClient): ConnectedClient {
+  const { uid, connection, groups } = client;
+  return {
+    ...client,
+    uid: uid === '' ? connection : uid,
+    groups: groups.map((name) => (name === NOBODYS_GROUP ? name : CHANNEL_PREFIX + name)).toSorted(),
+  };
+}
+
+function byCallsign(one: ConnectedClient, other: ConnectedClient): number {
+  const [a, b] = [one, other].map(({ callsign, uid }) => `${callsign.toLowerCase()}\0${uid}`) as [string, string];
+  return a < b ? -1 : 1;
+}
+
+function notConnected(uid: string): AppError {
+  return new AppError(
+    'not_found',
+    `There is no connected client with the uid ${JSON.stringify(uid)}; GET /api/clients lists them.`,
+  );
+}

@@ -1,0 +1,61 @@
+// What has become of an enrollment since it was issued: which devices have their certificate, which of them are connected, and
+// who was refused last. A page asks this every few seconds: one list per user, and one of all clients that all askers share.
+
+import { isSameUser } from '../domain/certificate-names.ts';
+import type { Core, CoreCertificate, EnrollmentAttempt } from '../ports/core.ts';
+import { connectedClients, type ConnectedClient } from './connected-clients.ts';
+import { isAway } from './while-core-is-away.ts';
+
+export interface EnrolledDevice {
+  certificate: CoreCertificate;
+  /** Undefined: not connected now. */
+  client: ConnectedClient | undefined;
+}
+
+export interface EnrollmentProgress {
+  /** Newest first. */
+  devices: EnrolledDevice[];
+  /** The last attempt, when it was refused. */
+  refused: EnrollmentAttempt | undefined;
+  /** Why the core does not tell; undefined when it does. */
+  problem: string | undefined;
+}
+
+interface ProgressDeps {
+  core: Pick<Core, 'certificates' | 'clients' | 'enrollmentAttempts'>;
+  together: <T>(key: string, work: () => Promise<T>) => Promise<T>;
+}
+
+/** The core counts in seconds. */
+const ROUNDED_MS = 2_000;
+
+/** `since`: when the enrollment was issued, ISO 8601. */
+export async function enrollmentProgress(
+  deps: ProgressDeps,
+  username: string,
+  since: string,
+): Promise<EnrollmentProgress> {
+  try {
+    const [certificates, clients, attempts] = await Promise.all([
+      deps.together(`certificates:${username}`, () => deps.core.certificates(username)),
+      deps.together('clients', () => connectedClients(deps)),
+      deps.together(`attempts:${username}`, () => deps.core.enrollmentAttempts(username)),
+    ]);
+    const begin = Date.parse(since) - ROUNDED_MS;
+    const own = clients.filter((client) => isSameUser(client.username, username));
+    const devices = certificates
+      .filter((each) => isSameUser(each.username, username) && Date.parse(each.issuedAt) >= begin)
+      .toSorted((a, b) => b.issuedAt.localeCompare(a.issuedAt) || a.hash.localeCompare(b.hash))
+      .map((certificate) => ({ certificate, client: clientOf(certificate, own) }));
+    const [last] = (attempts ?? []).filter(({ at }) => Date.parse(at) >= begin);
+    return { devices, refused: last?.result === 'refused' ? last : undefined, problem: undefined };
+  } catch (error) {
+    if (!isAway(error)) throw error;
+    return { devices: [], refused: undefined, problem: error.message };
+  }
+}
+
+function clientOf({ clientUid, revokedAt }: CoreCertificate, own: ConnectedClient[]): ConnectedClient | undefined {
+  if (clientUid === '' || revokedAt !== null) return undefined;
+  return own.find(({ uid }) => uid === clientUid);
+}
