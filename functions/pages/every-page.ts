@@ -7,6 +7,7 @@ import { jobPage } from '../console/job.tsx';
 import { jobsPage } from '../console/jobs.tsx';
 import { enrollmentPage } from '../console/enrollment.tsx';
 import { overviewPage } from '../console/overview.tsx';
+import { addDevicePage } from '../portal/add-device.tsx';
 import { guidePages } from '../portal/guides.tsx';
 import { vacuumPage } from '../console/vacuum.tsx';
 import { homePage } from '../portal/home.tsx';
@@ -21,6 +22,7 @@ export function everyPage(app: App, deps: Deps): void {
   overviewPage(app, deps);
   healthModulePage(app, deps);
   homePage(app, deps);
+  addDevicePage(app, deps);
   guidePages(app, deps);
   accountPage(app, deps);
   vacuumPage(app, deps);

@@ -45,7 +45,7 @@ function Package({ facts }: { facts: GuideFacts }) {
           the list of downloads, and open it with ATAK.
         </>,
         <>
-          ATAK asks for name and password: type <code>{facts.username}</code> and the enrollment password that{' '}
+          ATAK asks for name and password: type <code>{facts.username}</code> and the app password that{' '}
           <a href="/add-device">Add a device</a> shows. Then you are done. Or cancel, and go on with the code.
         </>,
       ]}
@@ -57,7 +57,7 @@ function ByHand({ facts: { host = 'the address below', username, streaming, enro
   return (
     <details class="card" id="by-hand">
       <summary>By hand, without a code</summary>
-      <ol class="steps">
+      <ol class="guide-steps">
         <li>
           <Path of={['☰', 'Settings', 'Network Preferences', 'TAK Servers']} />, then <Path of={['⋮', 'Add']} />.
         </li>
@@ -66,8 +66,7 @@ function ByHand({ facts: { host = 'the address below', username, streaming, enro
           <strong>Enroll for Client Certificate</strong>.
         </li>
         <li>
-          User name <code>{username}</code>; password: the enrollment password of <a href="/add-device">Add a device</a>
-          .
+          User name <code>{username}</code>; password: the app password of <a href="/add-device">Add a device</a>.
         </li>
         <li>
           Under <strong>Advanced Options</strong>: protocol SSL, port <code>{String(streaming)}</code>, enrollment port{' '}

@@ -41,8 +41,8 @@ function faultsAt({ host = 'the address', enrollment, streaming }: GuideFacts): 
     },
     {
       said: '“Unauthorized”, “401”, “invalid credentials”',
-      meaning: 'The enrollment password is over, or was typed wrongly.',
-      remedy: 'take a new code. Type the enrollment password, not your own, and look at capital letters.',
+      meaning: 'The app password is over, or was typed wrongly.',
+      remedy: 'take a new code. Type the app password, not your own, and look at capital letters.',
     },
     {
       said: '“Connection refused”, “timed out”',

@@ -19,8 +19,8 @@ export const itakGuide: Guide = {
             camera of the phone cannot read this code.
           </>,
           <>
-            Type your name <code>{facts.username}</code> and the enrollment password that stands beside the code. It is
-            not the password that you sign in with here.
+            Type your name <code>{facts.username}</code> and the app password that stands beside the code. It is not the
+            password that you sign in with here.
           </>,
           <>The server turns green in the list.</>,
         ]}
@@ -39,7 +39,7 @@ export const itakGuide: Guide = {
             in Downloads. Do not unpack it.
           </>,
           <>
-            When iTAK asks: your name <code>{facts.username}</code>, and the enrollment password of{' '}
+            When iTAK asks: your name <code>{facts.username}</code>, and the app password of{' '}
             <a href="/add-device">Add a device</a>.
           </>,
         ]}

@@ -9,7 +9,7 @@ export function Steps({ title, intro, steps }: { title: string; intro?: Child; s
   return (
     <Card title={title}>
       {intro === undefined ? null : <p>{intro}</p>}
-      <ol class="steps">
+      <ol class="guide-steps">
         {steps.map((step) => (
           <li>{step}</li>
         ))}

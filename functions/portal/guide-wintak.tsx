@@ -16,15 +16,15 @@ export const winTakGuide: Guide = {
             On the computer: <PackageLink facts={facts} app="atak" />
           </>,
           <>
-            Open <a href="/add-device">Add a device</a> beside it and choose WinTAK: it shows the enrollment password.
+            Open <a href="/add-device">Add a device</a> beside it and choose WinTAK: it shows the app password.
           </>,
           <>
             In WinTAK: <Path of={['☰', 'Import Manager', 'Import File']} />, and choose the package; or drag it onto
             the map.
           </>,
           <>
-            When WinTAK asks: name <code>{facts.username}</code>, and the enrollment password. It restarts its
-            connection, and the server symbol at the lower edge turns green.
+            When WinTAK asks: name <code>{facts.username}</code>, and the app password. It restarts its connection, and
+            the server symbol at the lower edge turns green.
           </>,
         ]}
       />
@@ -37,7 +37,7 @@ export const winTakGuide: Guide = {
           </>,
           <>
             Tick <strong>Use Authentication</strong> and <strong>Enroll for Client Certificate</strong>, type name and
-            enrollment password, and save.
+            app password, and save.
           </>,
         ]}
       />

@@ -1,12 +1,8 @@
 // What somebody types or compares to set a device up: this server's real address, ports and CA.
 
-import {
-  apiPortOf,
-  streamingPortOf,
-  USUAL_ENROLLMENT_PORT,
-  USUAL_STREAMING_PORT,
-} from '../../shared/domain/enrollment-links.ts';
+import { apiPortOf, streamingPortOf } from '../../shared/domain/enrollment-links.ts';
 import type { Deps } from '../../shared/http/deps.ts';
+import { needsPackage } from '../pages/enrollment/apps.ts';
 import { attempt } from '../pages/form.ts';
 
 export interface ServerFacts {
@@ -29,7 +25,6 @@ export async function serverFacts(deps: Deps): Promise<ServerFacts> {
   const asked = await attempt(() => deps.coreAuthority.certificate());
   const enrollment = settings.CORE_ENROLLMENT_PORT;
   const streaming = streamingPortOf(settings.CORE_STREAMING_URL);
-  const usual = enrollment === USUAL_ENROLLMENT_PORT && streaming === USUAL_STREAMING_PORT;
   return {
     name: place.name,
     host: settings.SERVER_ADDRESS,
@@ -38,6 +33,6 @@ export async function serverFacts(deps: Deps): Promise<ServerFacts> {
     api: apiPortOf(settings.CORE_API_URL),
     fingerprint: asked.done?.fingerprint,
     problem: asked.refused?.message,
-    linkIsEnough: usual && settings.DEPLOY_MODE === 'subdomain',
+    linkIsEnough: !needsPackage(deps),
   };
 }
