@@ -3,9 +3,11 @@
 import type { Guide, GuideFacts } from './guide.ts';
 import { PackageLink, Path, Steps, whyPackage } from './guide-steps.tsx';
 
+const INSTALL = 'Install ATAK-CIV, open it once, and allow what it asks for: files, location, notifications.';
+
 export const atakGuide: Guide = {
   title: 'ATAK on Android',
-  about: 'Phone or tablet with ATAK-CIV 4.10 or newer; also TAK Aware and TAK Tracker',
+  about: 'Phone or tablet with ATAK-CIV 5.1 or newer',
   body: (facts) => (
     <>
       {facts.linkIsEnough ? null : <Package facts={facts} />}
@@ -13,7 +15,7 @@ export const atakGuide: Guide = {
         title={facts.linkIsEnough ? '1. Scan the code' : '2. Scan the code'}
         {...(facts.linkIsEnough ? { intro: whyPackage(facts) } : {})}
         steps={[
-          <>Install ATAK-CIV, open it once, and allow what it asks for: files, location, notifications.</>,
+          ...(facts.linkIsEnough ? [INSTALL] : []),
           <>
             On another screen open <a href="/add-device">Add a device</a> and choose ATAK. On this same device? Tap the
             link there instead of scanning.
@@ -37,6 +39,7 @@ function Package({ facts }: { facts: GuideFacts }) {
       title={facts.linkIsEnough ? 'If it does not trust the server: the package' : '1. Open the package first'}
       intro={whyPackage(facts)}
       steps={[
+        ...(facts.linkIsEnough ? [] : [INSTALL]),
         <>
           On the device itself: <PackageLink facts={facts} app="atak" />
         </>,

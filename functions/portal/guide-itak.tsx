@@ -5,7 +5,7 @@ import { PackageLink, Path, Steps, whyPackage } from './guide-steps.tsx';
 
 export const itakGuide: Guide = {
   title: 'iTAK on iPhone and iPad',
-  about: 'iTAK 2.8 or newer; name and password are typed',
+  about: 'Name and password are typed. For TAK Aware and TAK Tracker choose theirs under Add a device',
   body: (facts) => {
     const scan = (
       <Steps

@@ -5,7 +5,7 @@ import { PackageLink, Path, Steps } from './guide-steps.tsx';
 
 export const winTakGuide: Guide = {
   title: 'WinTAK on Windows',
-  about: 'Computer with WinTAK-CIV 4.10 or newer; there is nothing to scan',
+  about: 'Computer with WinTAK-CIV; there is nothing to scan',
   body: (facts) => (
     <>
       <Steps

@@ -174,11 +174,12 @@ function Past({ devices: { past }, clock }: { devices: OwnDevices; clock: Clock 
 
 /** For whoever may see more there. */
 function ToConsole({ c, deps }: { c: PageContext; deps: Deps }) {
-  if (roleInForce(c.get('principal')) === 'none') return null;
+  const role = roleInForce(c.get('principal'));
+  if (role === 'none') return null;
   return (
     <p class="fine">
-      You also look after this server: <a href={`${deps.addresses.console}/`}>open its console</a>. People and groups
-      are here as well.
+      You also look after this server: <a href={`${deps.addresses.console}/`}>open its console</a>.
+      {role === 'admin' ? ' People and groups are here as well.' : ''}
     </p>
   );
 }
