@@ -33,7 +33,8 @@ export function statusOf(code: ErrorCode): (typeof STATUS)[ErrorCode][0] {
 
 /**
  * The error handler of an app: an AppError speaks for itself, anything else is logged and answers 500 without its text.
- * What was denied goes into the audit log.
+ * What was denied goes into the audit log. The script of a page is not asked for a password: the browser would ask the person by a
+ * window of its own, and keep the script waiting.
  */
 export function onError(log: Log, audit: Pick<Audit, 'note'>) {
   return async function answerProblem(error: Error, c: Context<AppEnv>): Promise<Response> {
@@ -42,7 +43,9 @@ export function onError(log: Log, audit: Pick<Audit, 'note'>) {
       log.error('http.failed', { request_id: c.env.requestId, path: c.req.path, error: error.stack ?? String(error) });
     }
     await noteDenied(audit, known, c);
-    return problemResponse(known, c.env.requestId);
+    const answer = problemResponse(known, c.env.requestId);
+    if (c.req.header('sec-fetch-dest') === 'empty') answer.headers.delete('WWW-Authenticate');
+    return answer;
   };
 }
 

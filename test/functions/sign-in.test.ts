@@ -366,4 +366,9 @@ describe('what fails', () => {
     const { get } = started();
     expect((await get('/api/nothing')).headers.get('www-authenticate')).toMatch(/^Basic/);
   });
+
+  it('sends no challenge to the script of a page, for which the browser would ask the person', async () => {
+    const answer = await started().get('/api/health', { headers: { 'sec-fetch-dest': 'empty' } });
+    expect([answer.status, answer.headers.get('www-authenticate')]).toEqual([401, null]);
+  });
 });

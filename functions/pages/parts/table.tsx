@@ -20,7 +20,7 @@ interface TableProps {
 
 export function Table({ caption, columns, rows }: TableProps) {
   return (
-    <div class="table">
+    <div class="table" role="region" aria-label={caption} tabindex={0}>
       <table role="table">
         <caption class="silent">{caption}</caption>
         <thead>

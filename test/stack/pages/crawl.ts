@@ -15,7 +15,7 @@ export interface Visited {
 }
 
 /** Below these stands a name. */
-const OF_NAMES = /^\/(people|groups|plugins|devices|certificates|service-accounts|jobs|tokens|alerts|lockouts)$/;
+const OF_NAMES = /^\/(health|people|groups|plugins|devices|certificates|service-accounts|jobs|tokens|alerts|lockouts)$/;
 const LITERAL = /^[a-z][a-z-]{1,23}$/;
 
 /** The path with what is somebody's own left out, and the names of its query. */
@@ -47,7 +47,7 @@ export async function pageOf({ base, cookie }: Place, path: string): Promise<Vis
   return { path, kind: kindOf(path), status: answer.status, html: await answer.text() };
 }
 
-export async function crawl(place: Place, mostOfAKind = 2): Promise<Visited[]> {
+export async function crawl(place: Place, mostOfAKind = 20): Promise<Visited[]> {
   const visited: Visited[] = [];
   const seen = new Set(['/']);
   const ofKind = new Map<string, number>();

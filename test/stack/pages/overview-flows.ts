@@ -45,8 +45,8 @@ export function overviewFlows(house: () => House): void {
     await guest.visit('/');
     const card = page.locator('#module-config');
     await card.getByText('OK', { exact: true }).waitFor();
-    appendFileSync(house().envFile, '\nALERT_COOLDOWN_MINUTES=77\n');
-    await card.getByText(/ALERT_COOLDOWN_MINUTES changed since the start/).waitFor();
+    appendFileSync(house().envFile, '\nVIEWER_GROUP=readers\n');
+    await card.getByText(/VIEWER_GROUP changed since the start/).waitFor();
     await card.getByText('Note', { exact: true }).waitFor();
   });
 
