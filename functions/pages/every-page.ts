@@ -10,6 +10,8 @@ import { overviewPage } from '../console/overview.tsx';
 import { addDevicePage } from '../portal/add-device.tsx';
 import { guidePages } from '../portal/guides.tsx';
 import { vacuumPage } from '../console/vacuum.tsx';
+import { retentionRunsPage } from '../console/retention-runs.tsx';
+import { retentionPage } from '../console/retention.tsx';
 import { homePage } from '../portal/home.tsx';
 import { accountPage } from './account.tsx';
 import { pageAssets } from './assets.ts';
@@ -21,6 +23,8 @@ export function everyPage(app: App, deps: Deps): void {
   morePage(app, deps);
   overviewPage(app, deps);
   healthModulePage(app, deps);
+  retentionPage(app, deps);
+  retentionRunsPage(app, deps);
   homePage(app, deps);
   addDevicePage(app, deps);
   guidePages(app, deps);

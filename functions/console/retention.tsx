@@ -1,0 +1,183 @@
+// /database/retention: what is kept how long. A change is previewed first, with what it deletes for ever; only then it can be
+// saved, and only while what is in force is still what the preview compared with.
+
+import type { Child } from 'hono/jsx';
+import type { ContentfulStatusCode } from 'hono/utils/http-status';
+import { AppError } from '../../shared/domain/app-error.ts';
+import { type RetentionUnit, shownPolicy } from '../../shared/domain/retention.ts';
+import { actingIn } from '../../shared/http/acting.ts';
+import type { Deps } from '../../shared/http/deps.ts';
+import type { App } from '../../shared/http/env.ts';
+import { goTo } from '../../shared/http/page.tsx';
+import { statusOf } from '../../shared/http/problem.ts';
+import { changeRetention } from '../../shared/verbs/change-retention.ts';
+import { retentionInForce } from '../../shared/verbs/retention-in-force.ts';
+import { knownUnit, type RetentionState, retentionState } from '../../shared/verbs/retention-state.ts';
+import { clockOf } from '../pages/clock.ts';
+import { attempt, formOf } from '../pages/form.ts';
+import { framed } from '../pages/frame.tsx';
+import { type PageContext, pagesOf } from '../pages/page-routes.ts';
+import { Missing, Notice, Problem, Warning } from '../pages/parts/notice.tsx';
+import { DatabaseTabs } from './database-tabs.tsx';
+import { baseOf, draftFrom, type Draft, targetOf } from './retention-draft.ts';
+import { RetentionEditor } from './retention-editor.tsx';
+import { figuresOf, mustBeSeen, RetentionPreview } from './retention-preview.tsx';
+import { RetentionNow } from './retention-now.tsx';
+
+const SENTENCES = { saved: 'The policy is saved. Nothing is deleted before the next run.' };
+const TITLE = 'What is kept how long';
+
+/** Adds the routes of this file. */
+export function retentionPage(app: App, deps: Deps): void {
+  const pages = pagesOf(app, deps, ['console']);
+  pages.get('/database/retention', { access: 'viewer' }, async function showRetention(c) {
+    const { done: state, refused } = await attempt(() => retentionState(deps));
+    if (state === undefined) return withoutState(c, deps, refused);
+    const body = (
+      <>
+        <Notice c={c} sentences={SENTENCES} />
+        <RetentionNow state={state} health={await healthOf(deps)} clock={clockOf(deps)} />
+        <Editor state={state} draft={draftFrom((name) => c.req.query(name), state)} />
+      </>
+    );
+    return shown(c, deps, body);
+  });
+  pages.get('/database/retention/preview', { access: 'viewer' }, async function previewRetention(c) {
+    const { done: state, refused } = await attempt(() => retentionState(deps));
+    if (state === undefined) return withoutState(c, deps, refused);
+    return showPreview(
+      c,
+      deps,
+      state,
+      draftFrom((name) => c.req.query(name), state),
+    );
+  });
+  pages.post('/database/retention', { access: 'admin' }, async function saveRetention(c) {
+    const form = await formOf(c);
+    const { done: state, refused: away } = await attempt(() => retentionState(deps));
+    if (state === undefined) return withoutState(c, deps, away);
+    const draft = draftFrom((name) => (form.has(name) ? form.text(name) : undefined), state);
+    const { refused } = await attempt(async () => {
+      if (form.text('base') !== baseOf(state)) throw changedMeanwhile();
+      await save(c, deps, { state, draft, seen: form.text('rows') });
+    });
+    if (refused === undefined) return goTo(c, '/database/retention?done=saved');
+    const { done: now = state } = await attempt(() => retentionState(deps));
+    return showPreview(c, deps, now, draft, refused);
+  });
+}
+
+interface Wanted {
+  state: RetentionState;
+  draft: Draft;
+  /** The rows of the preview. */
+  seen: string;
+}
+
+async function save(c: PageContext, deps: Deps, { state, draft, seen }: Wanted): Promise<void> {
+  const unit = knownUnit(deps);
+  const target = await targetOf(deps, state, unit, draft);
+  if (target.wish === undefined)
+    throw new AppError('conflict', 'All of this is in force already: there is nothing to save.');
+  await mustBeSeen(deps, state, target, unit, seen);
+  const acting = actingIn(c, deps, 'admin', 'rest');
+  const mustStillBeIn = async (): Promise<void> => {
+    await acting.mustStillBeIn();
+    await mustBeInForce(deps, unit, baseOf(state));
+  };
+  await changeRetention({ ...acting, mustStillBeIn }, target.wish);
+}
+
+async function mustBeInForce(deps: Deps, unit: RetentionUnit, base: string): Promise<void> {
+  const { policy, schedule } = await retentionInForce(deps, unit);
+  if (baseOf({ policy: shownPolicy(policy), cron: schedule }) !== base) throw changedMeanwhile();
+}
+
+function changedMeanwhile(): AppError {
+  return new AppError(
+    'conflict',
+    'Nothing was saved: somebody has changed what is in force since the preview. This is the preview against what is in force now.',
+  );
+}
+
+async function showPreview(
+  c: PageContext,
+  deps: Deps,
+  state: RetentionState,
+  draft: Draft,
+  refused?: AppError,
+): Promise<Response> {
+  const unit = await attempt(async () => knownUnit(deps));
+  if (unit.done === undefined) return shown(c, deps, <Problem error={unit.refused} />, unit.refused);
+  const counts = unit.done;
+  const target = await attempt(() => targetOf(deps, state, counts, draft));
+  if (target.done === undefined) {
+    const editor = <RetentionEditor state={state} draft={draft} refused={target.refused} title="Change" />;
+    const faults = (
+      <>
+        <Problem error={target.refused} />
+        {editor}
+      </>
+    );
+    return shown(c, deps, faults, target.refused);
+  }
+  const wanted = target.done;
+  const figures = await attempt(() => figuresOf(deps, state, wanted, counts));
+  const isAdmin = c.get('principal').role === 'admin';
+  const body = (
+    <>
+      <Problem error={refused} />
+      <RetentionPreview
+        state={state}
+        draft={draft}
+        target={wanted}
+        figures={figures}
+        clock={clockOf(deps)}
+        isAdmin={isAdmin}
+      />
+      <RetentionEditor state={state} draft={draft} title="Try other values" />
+    </>
+  );
+  return shown(c, deps, body, refused);
+}
+
+function Editor({ state, draft }: { state: RetentionState; draft: Draft }) {
+  if (state.unit !== null) return <RetentionEditor state={state} draft={draft} title="Change" />;
+  return (
+    <Warning>
+      <p>
+        Nothing can be changed here yet: it is not known whether this core counts days or seconds. Set{' '}
+        <code>CORE_RETENTION_UNIT=days</code> for the embedded core, <code>CORE_RETENTION_UNIT=seconds</code> for a TAK
+        Server release, in <code>.env</code>, and restart.
+      </p>
+    </Warning>
+  );
+}
+
+async function healthOf(deps: Deps) {
+  return (await deps.health.states()).find(({ module }) => module === 'retention')?.measurement ?? null;
+}
+
+function withoutState(c: PageContext, deps: Deps, refused: AppError | undefined): Promise<Response> {
+  const body = (
+    <>
+      <Missing>What is in force cannot be read now: {refused?.message ?? ''}</Missing>
+      <p>
+        Nothing can be changed until the core answers. <a href="/health/core">See how the core is</a>, and reload this
+        page in a minute.
+      </p>
+    </>
+  );
+  return shown(c, deps, body, refused);
+}
+
+function shown(c: PageContext, deps: Deps, body: Child, refused?: AppError): Promise<Response> {
+  const status = refused === undefined ? 200 : (statusOf(refused.code) as ContentfulStatusCode);
+  const content = (
+    <>
+      <DatabaseTabs current="/database/retention" />
+      {body}
+    </>
+  );
+  return framed(c, deps, { title: TITLE, current: 'database', body: content, status });
+}
