@@ -1,19 +1,18 @@
 // GET /api/alerts: what was alerted, to whom it went, and what waits. POST /api/ops/alerts/test: a test message, now.
-// Addresses of people are masked: who reads alerts need not know them.
 
 import { z } from '@hono/zod-openapi';
 import { csvLine } from '../shared/domain/csv.ts';
-import { maskAddresses, maskRecipient } from '../shared/domain/masking.ts';
 import { STATUSES } from '../shared/domain/status.ts';
 import type { Deps } from '../shared/http/deps.ts';
 import type { App } from '../shared/http/env.ts';
 import { csvAnswer, listingAnswer, listingQuery, wantedPart } from '../shared/http/listing.ts';
 import { apiRoute, jsonAnswer } from '../shared/http/route.ts';
 import { actorOf } from '../shared/http/sign-in.ts';
-import { type Alert, ALERT_STATES } from '../shared/ports/alerts.ts';
+import { ALERT_STATES } from '../shared/ports/alerts.ts';
 import { CHANNELS } from '../shared/ports/notifier.ts';
 import { audited } from '../shared/verbs/audited.ts';
 import { sendTestMessage } from '../shared/verbs/send-test-message.ts';
+import { shownAlert } from '../shared/verbs/shown-alert.ts';
 
 const levelSchema = z.enum(STATUSES).exclude(['ok']);
 const time = z.iso.datetime();
@@ -99,7 +98,7 @@ export function alertsFunction(app: App, deps: Deps): void {
     const { page, page_size, format, ...filter } = c.req.valid('query');
     const { offset, limit } = wantedPart(c, { page, page_size, format });
     const { results, count, complete } = await deps.alerts.list(filter, offset, limit);
-    const shown = results.map((alert) => masked(alert, deps));
+    const shown = results.map((alert) => shownAlert(alert, deps.settings));
     c.header('Cache-Control', 'no-store');
     if (format === 'json') return c.json({ results: shown, count, page, page_size, complete }, 200);
     return csvAnswer(c, 'alerts', csvOf(shown), count, { 'X-Complete': String(complete) });
@@ -110,25 +109,6 @@ export function alertsFunction(app: App, deps: Deps): void {
     const deed = { actor: actorOf(c), action: 'alert.test', target: channel };
     return c.json(await audited(deps, deed, () => sendTestMessage(deps, channel)), 200);
   });
-}
-
-/** Services repeat addresses in what they say. */
-function masked(alert: Alert, { settings }: Deps): ShownAlert {
-  const known = [
-    ...alert.deliveries.map(({ recipient }) => recipient),
-    ...(settings.ALERT_EMAIL_TO ?? []),
-    ...(settings.ALERT_SMS_TO ?? []),
-  ];
-  const hide = (text: string): string => maskAddresses(text, known);
-  return {
-    ...alert,
-    reason: alert.reason === null ? null : hide(alert.reason),
-    deliveries: alert.deliveries.map((each) => ({
-      ...each,
-      recipient: maskRecipient(each.recipient),
-      detail: hide(each.detail),
-    })),
-  };
 }
 
 const COLUMNS = Object.keys(alertSchema.shape) as (keyof ShownAlert)[];

@@ -71,7 +71,7 @@ function Deleted({ result }: { result: RetentionResult }) {
   const deleted = Object.entries(rows).map(([type, count]) => [TYPES[type] ?? type, grouped(count)]);
   const withMissions = [
     ...(included.cot > 0 ? [`${grouped(included.cot)} CoT events`] : []),
-    ...(included.files > 0 ? [`${grouped(included.files)} files`] : []),
+    ...(included.files > 0 ? [counted(included.files, 'file')] : []),
   ].join(' and ');
   return (
     <Facts

@@ -2,10 +2,14 @@
 
 import type { Deps } from '../../shared/http/deps.ts';
 import type { App } from '../../shared/http/env.ts';
+import { alertsPage } from '../console/alerts.tsx';
+import { auditPage } from '../console/audit.tsx';
 import { healthModulePage } from '../console/health-module.tsx';
 import { jobPage } from '../console/job.tsx';
 import { jobsPage } from '../console/jobs.tsx';
 import { enrollmentPage } from '../console/enrollment.tsx';
+import { lockoutsPage } from '../console/lockouts.tsx';
+import { logsPage } from '../console/logs.tsx';
 import { overviewPage } from '../console/overview.tsx';
 import { addDevicePage } from '../portal/add-device.tsx';
 import { guidePages } from '../portal/guides.tsx';
@@ -33,4 +37,8 @@ export function everyPage(app: App, deps: Deps): void {
   jobsPage(app, deps);
   jobPage(app, deps);
   enrollmentPage(app, deps);
+  alertsPage(app, deps);
+  auditPage(app, deps);
+  logsPage(app, deps);
+  lockoutsPage(app, deps);
 }

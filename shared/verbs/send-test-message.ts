@@ -21,7 +21,8 @@ export interface TestOutcome {
   detail: string;
 }
 
-const SET_UP: Record<Channel, string> = {
+/** What is missing of a channel that is not set up. */
+export const SET_UP: Record<Channel, string> = {
   email:
     'E-mail is not set up: set ALERT_EMAIL_TO, and SMTP_URL or RESEND_API_KEY with ALERT_EMAIL_FROM; then restart.',
   sms: 'SMS is not set up: set ALERT_SMS_TO, and SMS_PROVIDER with what it needs (TWILIO_ACCOUNT_SID, TWILIO_AUTH_TOKEN and TWILIO_FROM, or BREVO_API_KEY); then restart.',

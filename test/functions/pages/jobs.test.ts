@@ -113,7 +113,7 @@ describe('the page of a job', () => {
     expect(html).toContain('<h1>Retention run</h1>');
     expect(html).toContain('1,234,580 rows deleted; about 5 GB free for later rows.');
     expect(html).toMatch(/<dt>CoT events<\/dt><dd>1,234,567<\/dd>/);
-    expect(html).toMatch(/<dt>Went with missions<\/dt><dd>12 CoT events and 1 files?<\/dd>/);
+    expect(html).toMatch(/<dt>Went with missions<\/dt><dd>12 CoT events and 1 file<\/dd>/);
     expect(html).toContain('What it has deleted stays deleted');
   });
 

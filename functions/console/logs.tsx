@@ -1,0 +1,167 @@
+// GET /logs: the last lines of a log, the newest last, searched within; follows the log unless it is paused.
+
+import { AppError } from '../../shared/domain/app-error.ts';
+import { counted } from '../../shared/domain/amounts.ts';
+import type { Deps } from '../../shared/http/deps.ts';
+import type { App } from '../../shared/http/env.ts';
+import { timeInZone } from '../pages/clock.ts';
+import { attempt } from '../pages/form.ts';
+import { framed } from '../pages/frame.tsx';
+import { type PageContext, pagesOf } from '../pages/page-routes.ts';
+import { Search, Tabs } from '../pages/parts/card.tsx';
+import { Missing } from '../pages/parts/notice.tsx';
+import { Empty } from '../pages/parts/table.tsx';
+import { type LogLine, readLogLine } from './log-lines.ts';
+
+const HERE = '/logs';
+/** Ours tells most. */
+const FIRST = 'management';
+const TAILS = [100, 200, 500, 1000, 5000];
+const DEFAULT_TAIL = 200;
+
+interface Wish {
+  name: string;
+  tail: number;
+  search: string;
+  onlyBad: boolean;
+  live: boolean;
+}
+
+/** Adds the route of this file. */
+export function logsPage(app: App, deps: Deps): void {
+  pagesOf(app, deps, ['console']).get(HERE, { access: 'admin' }, async function showLogs(c) {
+    const { done: names, refused } = await attempt(() => deps.logFiles.names());
+    const body =
+      names === undefined ? <Missing>{refused?.message}</Missing> : await shownLog(deps, names, wishOf(c, names));
+    return framed(c, deps, { title: 'Logs', current: 'logs', body });
+  });
+}
+
+function wishOf({ req }: PageContext, names: readonly string[]): Wish {
+  return {
+    name: req.query('name') ?? names.find((name) => name === FIRST) ?? names[0] ?? '',
+    tail: TAILS.find((tail) => String(tail) === req.query('tail')) ?? DEFAULT_TAIL,
+    search: (req.query('search') ?? '').slice(0, 200),
+    onlyBad: req.query('only') === 'bad',
+    live: req.query('live') !== 'off',
+  };
+}
+
+async function shownLog(deps: Deps, names: readonly string[], wish: Wish) {
+  if (names.length === 0) return <Empty>There is no log yet. Each part of the stack begins one when it starts.</Empty>;
+  const lines = await deps.logFiles.tail(wish.name, wish.tail);
+  if (lines === undefined)
+    throw new AppError('not_found', `There is no log of the name "${wish.name}". There are: ${names.join(', ')}.`);
+  const wanted = lines.filter((line) => line.toLowerCase().includes(wish.search.toLowerCase())).map(readLogLine);
+  const shown = wish.onlyBad ? wanted.filter(({ level }) => level !== undefined) : wanted;
+  return (
+    <>
+      <Tabs
+        label="Logs"
+        tabs={names.map((name) => [addressOf({ ...wish, name, search: '' }), name] as const)}
+        current={addressOf({ ...wish, search: '' })}
+      />
+      <Wishes wish={wish} />
+      <p class="row">
+        <a class="button" href={addressOf({ ...wish, live: !wish.live })}>
+          {wish.live ? 'Pause' : 'Follow the log'}
+        </a>
+        <a class="button" href="#newest">
+          To the newest line
+        </a>
+      </p>
+      <Lines shown={shown} of={lines.length} wish={wish} timeZone={deps.timeZone} />
+    </>
+  );
+}
+
+/** What is as usual is left out. */
+function addressOf({ name, tail, search, onlyBad, live }: Wish): string {
+  const query = new URLSearchParams({
+    name,
+    ...(tail === DEFAULT_TAIL ? {} : { tail: String(tail) }),
+    ...(search === '' ? {} : { search }),
+    ...(onlyBad ? { only: 'bad' } : {}),
+    ...(live ? {} : { live: 'off' }),
+  });
+  return `${HERE}?${query.toString()}`;
+}
+
+function Wishes({ wish: { name, tail, search, onlyBad, live } }: { wish: Wish }) {
+  return (
+    <Search action={`${HERE}#newest`} label="Search these lines" value={search}>
+      <input type="hidden" name="name" value={name} />
+      {live ? null : <input type="hidden" name="live" value="off" />}
+      <label class="silent" for="tail">
+        How many lines
+      </label>
+      <select id="tail" name="tail">
+        {TAILS.map((each) => (
+          <option value={String(each)} selected={each === tail}>
+            last {each} lines
+          </option>
+        ))}
+      </select>
+      <label class="silent" for="only">
+        Which lines
+      </label>
+      <select id="only" name="only">
+        <option value="">all of them</option>
+        <option value="bad" selected={onlyBad}>
+          warnings and errors
+        </option>
+      </select>
+    </Search>
+  );
+}
+
+interface LinesProps {
+  shown: readonly LogLine[];
+  /** Lines that were looked at. */
+  of: number;
+  wish: Wish;
+  timeZone: string;
+}
+
+function Lines({ shown, of, wish, timeZone }: LinesProps) {
+  const live = wish.live ? { 'data-live': 'self', 'data-every': '5' } : {};
+  const isPart = wish.search !== '' || wish.onlyBad;
+  return (
+    <div id="lines" data-refresh {...live}>
+      <p class="fine">
+        {isPart ? `${counted(shown.length, 'line')} of the last ${of}` : `The last ${counted(of, 'line')}`}, the newest
+        at the end.
+        {wish.live ? <noscript> Reload this page to see more.</noscript> : ' Paused.'}
+      </p>
+      {shown.length === 0 ? (
+        <Empty>
+          {of === 0 ? 'Nothing was written yet.' : 'No line is like that. Search for less, or in more lines.'}
+        </Empty>
+      ) : (
+        <ol class="loglines" tabindex={0} aria-label={`Lines of ${wish.name}`}>
+          {shown.map((line) => (
+            <Line line={line} timeZone={timeZone} />
+          ))}
+        </ol>
+      )}
+      <p id="newest" />
+    </div>
+  );
+}
+
+const MARKS = { warning: 'WARN', critical: 'ERROR' } as const;
+
+function Line({ line: { atMs, level, text, rest }, timeZone }: { line: LogLine; timeZone: string }) {
+  // Plain text has its own word for it.
+  const isPlain = atMs === undefined && rest === '';
+  return (
+    <li class={level}>
+      {atMs === undefined ? null : (
+        <time>{timeInZone(new Date(atMs).toISOString(), timeZone, { seconds: true })} </time>
+      )}
+      {level === undefined || isPlain ? null : <b>{MARKS[level]} </b>}
+      {text}
+      {rest === '' ? null : <span> {rest}</span>}
+    </li>
+  );
+}
