@@ -16,6 +16,13 @@ import { guidePages } from '../portal/guides.tsx';
 import { vacuumPage } from '../console/vacuum.tsx';
 import { retentionRunsPage } from '../console/retention-runs.tsx';
 import { retentionPage } from '../console/retention.tsx';
+import { groupPage } from '../console/group.tsx';
+import { groupsPage } from '../console/groups.tsx';
+import { peoplePage } from '../console/people.tsx';
+import { personChangePages } from '../console/person-changes.ts';
+import { personNewPage } from '../console/person-new.tsx';
+import { personPasswordPage } from '../console/person-password.tsx';
+import { personPage } from '../console/person.tsx';
 import { homePage } from '../portal/home.tsx';
 import { accountPage } from './account.tsx';
 import { pageAssets } from './assets.ts';
@@ -41,4 +48,12 @@ export function everyPage(app: App, deps: Deps): void {
   auditPage(app, deps);
   logsPage(app, deps);
   lockoutsPage(app, deps);
+  peoplePage(app, deps);
+  // Before the page of one person: `new` is nobody's number.
+  personNewPage(app, deps);
+  personPage(app, deps);
+  personChangePages(app, deps);
+  personPasswordPage(app, deps);
+  groupsPage(app, deps);
+  groupPage(app, deps);
 }

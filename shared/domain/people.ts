@@ -14,6 +14,17 @@ export function usernameFault(username: string, hiddenPrefixes: readonly string[
   return `must not begin with ${prefix}: such names belong to programs and to administration; choose another`;
 }
 
+/** A name to sign in with made of the name of a person: `Ann Müller` becomes `ann.muller`; empty where nothing can be. */
+export function suggestedUsername(name: string): string {
+  const plain = name.normalize('NFKD').replaceAll(/\p{M}/gu, '').replaceAll('ß', 'ss').toLowerCase();
+  return plain
+    .split(/[^a-z0-9_-]+/)
+    .filter((word) => word !== '')
+    .join('.')
+    .slice(0, 64)
+    .replace(/^[.]+|[.]+$/g, '');
+}
+
 /** True when user management does not show an account of this name. */
 export function isHiddenName(username: string, hiddenPrefixes: readonly string[]): boolean {
   return hiddenPrefixes.some((prefix) => beginsWith(username, prefix));
