@@ -5,7 +5,7 @@ import type { Deps } from '../shared/http/deps.ts';
 import type { App } from '../shared/http/env.ts';
 import { apiRoute, jsonAnswer } from '../shared/http/route.ts';
 import { actorOf } from '../shared/http/sign-in.ts';
-import { audited } from '../shared/verbs/audited.ts';
+import { changePlugin, listPlugins } from '../shared/verbs/change-plugin.ts';
 
 const tags = ['plugins'];
 
@@ -32,27 +32,24 @@ const listRoute = apiRoute(
 );
 
 const CHANGES = [
-  ['start', 'Starts a plugin', { started: true }],
-  ['stop', 'Stops a plugin', { started: false }],
-  ['enable', 'Enables a plugin', { enabled: true }],
-  ['disable', 'Disables a plugin', { enabled: false }],
+  ['start', 'Starts a plugin'],
+  ['stop', 'Stops a plugin'],
+  ['enable', 'Enables a plugin'],
+  ['disable', 'Disables a plugin'],
 ] as const;
 
 /** Adds the routes of this file. */
 export function pluginsFunction(app: App, deps: Deps): void {
-  app.openapi(listRoute, async function listPlugins(c) {
-    const plugins = await deps.core.plugins();
+  app.openapi(listRoute, async function showPlugins(c) {
+    const plugins = await listPlugins(deps);
     c.header('Cache-Control', 'no-store');
-    return c.json(
-      plugins.toSorted((one, other) => (one.name < other.name ? -1 : 1)),
-      200,
-    );
+    return c.json(plugins, 200);
   });
-  for (const [word, summary, change] of CHANGES) {
+  for (const [change, summary] of CHANGES) {
     const route = apiRoute(
       {
         method: 'post',
-        path: `/api/plugins/{name}/${word}`,
+        path: `/api/plugins/{name}/${change}`,
         summary,
         tags,
         request: { params: z.object({ name: z.string().max(256, 'must have at most 256 characters') }) },
@@ -60,11 +57,9 @@ export function pluginsFunction(app: App, deps: Deps): void {
       },
       { access: 'admin', fails: ['not_found', 'invalid', 'upstream', 'unavailable'] },
     );
-    app.openapi(route, async function changePlugin(c) {
+    app.openapi(route, async function setPlugin(c) {
       const { name } = c.req.valid('param');
-      const plugin = await audited(deps, { actor: actorOf(c), action: `plugin.${word}`, target: name }, () =>
-        deps.core.changePlugin(name, change),
-      );
+      const plugin = await changePlugin({ deps, actor: actorOf(c) }, { name, change });
       return c.json(plugin, 200);
     });
   }

@@ -23,6 +23,11 @@ import { personChangePages } from '../console/person-changes.ts';
 import { personNewPage } from '../console/person-new.tsx';
 import { personPasswordPage } from '../console/person-password.tsx';
 import { personPage } from '../console/person.tsx';
+import { pluginsPage } from '../console/plugins.tsx';
+import { serviceAccountPage } from '../console/service-account.tsx';
+import { serviceAccountsPage } from '../console/service-accounts.tsx';
+import { settingsPage } from '../console/settings.tsx';
+import { tokensPage } from '../console/tokens.tsx';
 import { homePage } from '../portal/home.tsx';
 import { accountPage } from './account.tsx';
 import { pageAssets } from './assets.ts';
@@ -56,4 +61,9 @@ export function everyPage(app: App, deps: Deps): void {
   personPasswordPage(app, deps);
   groupsPage(app, deps);
   groupPage(app, deps);
+  pluginsPage(app, deps);
+  serviceAccountPage(app, deps);
+  serviceAccountsPage(app, deps);
+  settingsPage(app, deps);
+  tokensPage(app, deps);
 }

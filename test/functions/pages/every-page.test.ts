@@ -69,6 +69,16 @@ const PAGES: [method: 'GET' | 'POST', path: string, access: Access, faces: Face[
   ['POST', '/people/:id/role', 'admin', ['console', 'portal']],
   ['GET', '/people/new', 'admin', ['console', 'portal']],
   ['POST', '/people/new', 'admin', ['console', 'portal']],
+  ['GET', '/plugins', 'viewer', ['console']],
+  ['POST', '/plugins', 'admin', ['console']],
+  ['GET', '/service-accounts', 'viewer', ['console']],
+  ['POST', '/service-accounts', 'admin', ['console']],
+  ['GET', '/service-accounts/:id', 'viewer', ['console']],
+  ['POST', '/service-accounts/:id/delete', 'admin', ['console']],
+  ['GET', '/settings', 'admin', ['console']],
+  ['GET', '/tokens', 'admin', ['console']],
+  ['POST', '/tokens', 'admin', ['console']],
+  ['POST', '/tokens/:id/revoke', 'admin', ['console']],
 ];
 
 const PROGRAMS = /^\/(api|metrics|auth|oauth)(\/|$)/;

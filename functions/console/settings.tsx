@@ -1,0 +1,152 @@
+// GET /settings: what is in force, where each value comes from, what was changed since the start, and how one changes it.
+
+import { shortened } from '../../shared/domain/plain-text.ts';
+import { config } from '../../shared/health/config.ts';
+import type { Deps } from '../../shared/http/deps.ts';
+import type { App } from '../../shared/http/env.ts';
+import { inTime } from '../../shared/verbs/in-time.ts';
+import { clockOf } from '../pages/clock.ts';
+import { attempt } from '../pages/form.ts';
+import { framed } from '../pages/frame.tsx';
+import { type PageContext, pagesOf } from '../pages/page-routes.ts';
+import { Card, Facts, Search } from '../pages/parts/card.tsx';
+import { Missing, Warning } from '../pages/parts/notice.tsx';
+import { Empty } from '../pages/parts/table.tsx';
+import { When } from '../pages/parts/time.tsx';
+import { SettingsTable } from './settings-table.tsx';
+import { ThresholdsCard } from './thresholds-card.tsx';
+
+const MOST_SEARCHED = 200;
+/** A file may lie on a drive that hangs. */
+const WITHIN_MS = 2000;
+const OWN_CHOICE = new Set(['command line', 'environment', 'env file']);
+
+/** Adds the route of this file. */
+export function settingsPage(app: App, deps: Deps): void {
+  pagesOf(app, deps, ['console']).get('/settings', { access: 'admin' }, function readSettings(c) {
+    return showSettings(c, deps);
+  });
+}
+
+async function showSettings(c: PageContext, deps: Deps): Promise<Response> {
+  const search = shortened((c.req.query('search') ?? '').trim(), MOST_SEARCHED);
+  const only = c.req.query('only') === 'set' ? 'set' : 'all';
+  const changes = await attempt(() =>
+    inTime(WITHIN_MS, 'The disk of the settings', () => deps.monitored.configurationFiles.changedSinceStart()),
+  );
+  const changed = changes.refused === undefined ? changes.done : [];
+  const settings = deps.settingsShown.filter(
+    (each) => (only === 'all' || OWN_CHOICE.has(each.source)) && holds(search, each.name, each.about, each.section),
+  );
+  const sections = [...new Set(settings.map(({ section }) => section))];
+  const body = (
+    <>
+      <Changed changed={changed} />
+      {changes.refused === undefined ? null : (
+        <Missing>Whether a file was changed since the start is not known now: {changes.refused.message}</Missing>
+      )}
+      <HowTo deps={deps} />
+      <Search action="/settings" label="Search settings" value={search} placeholder="Name, or what it does">
+        <label class="silent" for="only">
+          Which
+        </label>
+        <select id="only" name="only">
+          <option value="all">All</option>
+          <option value="set" selected={only === 'set'}>
+            Set by you
+          </option>
+        </select>
+      </Search>
+      {sections.map((section) => (
+        <Card title={section}>
+          <SettingsTable
+            section={section}
+            settings={settings.filter((each) => each.section === section)}
+            changed={changed}
+          />
+        </Card>
+      ))}
+      {sections.length > 0 ? null : <NoneFound search={search} only={only} />}
+      {only === 'all' ? <ThresholdsCard thresholds={deps.thresholds} search={search} changed={changed} /> : null}
+    </>
+  );
+  return framed(c, deps, { title: 'Settings', current: 'settings', body });
+}
+
+function holds(search: string, ...texts: string[]): boolean {
+  const wanted = search.toLowerCase().split(/\s+/);
+  const all = texts.join(' ').toLowerCase();
+  return wanted.every((word) => all.includes(word));
+}
+
+function NoneFound({ search, only }: { search: string; only: 'all' | 'set' }) {
+  return (
+    <Empty>
+      <p>
+        {search === '' ? 'No setting' : `No setting with “${search}”`}
+        {only === 'set' ? ' was set by anybody: the defaults hold.' : '.'}
+      </p>
+      <p>
+        <a href="/settings">Show all settings</a>
+      </p>
+    </Empty>
+  );
+}
+
+/** What a restart would change. */
+function Changed({ changed }: { changed: string[] }) {
+  if (changed.length === 0) return null;
+  return (
+    <Warning>
+      <p>
+        <strong>Changed since the start, not in force yet:</strong> {changed.join(', ')}.
+      </p>
+      <ul>
+        {config.remedy.map((step) => (
+          <li>{step}</li>
+        ))}
+      </ul>
+    </Warning>
+  );
+}
+
+function HowTo({ deps }: { deps: Deps }) {
+  const inContainers = deps.monitored.wanted.container !== undefined;
+  return (
+    <Card title="In force">
+      <Facts
+        of={{
+          Release: deps.release,
+          'Running since': <When at={deps.startedAt.toISOString()} clock={clockOf(deps)} relative />,
+        }}
+      />
+      <details class="how" id="how">
+        <summary>How to change a setting</summary>
+        <ol>
+          <li>
+            Write <code>NAME=value</code> into the file <code>.env</code> at the top of the installation;{' '}
+            <code>.env.template</code> there explains every name. Thresholds stand in{' '}
+            <code>monitor/config/thresholds.yml</code>.
+          </li>
+          <li>
+            Restart:{' '}
+            {inContainers ? (
+              <code>docker compose up -d</code>
+            ) : (
+              <>
+                <code>./scripts/stop.sh --data DIR</code>, then{' '}
+                <code>./scripts/start.sh --embedded --data DIR --detach</code>
+              </>
+            )}
+            . Devices are cut off meanwhile and come back by themselves.
+          </li>
+          <li>Look here again. A value that makes no sense stops the start, with its name and the reason.</li>
+        </ol>
+        <p>
+          Every setting here needs that restart. Retention alone can also be changed while it runs:{' '}
+          <a href="/database/retention">Database, retention</a>.
+        </p>
+      </details>
+    </Card>
+  );
+}

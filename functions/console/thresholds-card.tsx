@@ -1,0 +1,88 @@
+// The figures that decide when something is a warning or critical, with the variable that changes each.
+
+import { bytesInWords, durationInWords } from '../../shared/domain/amounts.ts';
+import type { Thresholds } from '../../shared/domain/thresholds.ts';
+import { Card } from '../pages/parts/card.tsx';
+import { StatusBadge } from '../pages/parts/status.tsx';
+import { Table } from '../pages/parts/table.tsx';
+
+interface ThresholdsCardProps {
+  thresholds: Thresholds;
+  search: string;
+  changed: readonly string[];
+}
+
+export function ThresholdsCard({ thresholds, search, changed }: ThresholdsCardProps) {
+  const { modules, ...rest } = thresholds;
+  const all = [
+    ...Object.entries(rest).map(([key, value]) => ({ module: '', key, value })),
+    ...Object.entries(modules).flatMap(([module, figures]) =>
+      Object.entries(figures).map(([key, value]) => ({ module, key, value })),
+    ),
+  ].map((figure) => ({ ...figure, variable: variableOf(figure) }));
+  const words = search.toLowerCase().split(/\s+/);
+  const found = all.filter(({ variable }) =>
+    words.every((word) => `thresholds ${variable}`.toLowerCase().includes(word)),
+  );
+  if (found.length === 0) return null;
+  const columns = [{ label: 'Variable' }, { label: 'Value', numeric: true }, { label: 'That is' }];
+  const rows = found.map(({ variable, value, module, key }) => [
+    <code>{variable}</code>,
+    String(value),
+    <div>
+      <span class="fine">{inWords({ module, key, value })}</span>{' '}
+      {changed.includes(dotted({ module, key })) ? <StatusBadge status="note">Changed: restart</StatusBadge> : null}
+    </div>,
+  ]);
+  return (
+    <Card title="Thresholds of the monitor (monitor/config/thresholds.yml)">
+      <Table caption="Thresholds" columns={columns} rows={rows} />
+    </Card>
+  );
+}
+
+interface Figure {
+  module: string;
+  key: string;
+  value: number | string;
+}
+
+function variableOf({ module, key }: Pick<Figure, 'module' | 'key'>): string {
+  if (module === '') return `MON_${key.toUpperCase()}`;
+  return `MON_${module.toUpperCase()}_${key.toUpperCase()}`;
+}
+
+/** As it is called when its file has another one by now. */
+function dotted({ module, key }: Pick<Figure, 'module' | 'key'>): string {
+  return module === '' ? key : `modules.${module}.${key}`;
+}
+
+const UNITS: Record<string, string> = {
+  autovacuum: 'percent dead rows',
+  disk: 'percent full',
+  certificates: 'days left',
+  tls: 'days left',
+  retention: 'runs overdue',
+  time: 'seconds apart',
+  core: 'failures in a row',
+  identity: 'failures in a row',
+  probe: 'failures in a row',
+  dns: 'failures in a row',
+};
+
+function inWords({ module, key, value }: Figure): string {
+  if (key === 'alert_min_level') return 'the least level that sends an alert';
+  if (key === 'alert_after_polls') return 'measurements in a row before an alert';
+  if (key === 'AUTOVACUUM_MIN_DEAD_TUPLES') return 'dead rows; smaller tables never count';
+  if (typeof value !== 'number') return '';
+  if (key === 'interval') return `measured every ${secondsInWords(value)}`;
+  if (key === 'alert_cooldown' || key.endsWith('_interval')) return secondsInWords(value);
+  if (key.startsWith('days_')) return 'days until full';
+  if (key.startsWith('latency_')) return 'seconds from end to end';
+  if (module === 'database') return bytesInWords(value);
+  return UNITS[module] ?? '';
+}
+
+function secondsInWords(seconds: number): string {
+  return seconds < 60 ? `${seconds} seconds` : durationInWords(seconds * 1000);
+}
