@@ -13,7 +13,7 @@ interface ThresholdsCardProps {
 }
 
 export function ThresholdsCard({ thresholds, search, changed }: ThresholdsCardProps) {
-  const { modules, ...rest } = thresholds;
+  const { modules, set_by: _, ...rest } = thresholds;
   const all = [
     ...Object.entries(rest).map(([key, value]) => ({ module: '', key, value })),
     ...Object.entries(modules).flatMap(([module, figures]) =>
