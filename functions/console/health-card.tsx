@@ -34,7 +34,9 @@ export function HealthCard({ state, samples, thresholds, clock }: HealthCardProp
     <section class={`card health ${status}`} id={`module-${module}`}>
       <div class="head">
         <h3>
-          <a href={`/health/${module}`}>{title}</a>
+          <a id={`to-${module}`} href={`/health/${module}`}>
+            {title}
+          </a>
         </h3>
         <StatusBadge status={status} />
       </div>
@@ -88,12 +90,20 @@ function Next({ state }: { state: ModuleState }) {
     <>
       {remedies.length === 0 ? null : (
         <details class="next" id={`next-${state.module}`} open={statusOf(state) === 'critical'}>
-          <summary>What to do next</summary>
+          <summary id={`open-${state.module}`}>What to do next</summary>
           <Remedies id={`do-${state.module}`} remedies={remedies.slice(0, MOST_REMEDIES)} />
-          {more > 0 ? <a href={`/health/${state.module}`}>{more} more to try</a> : null}
+          {more > 0 ? (
+            <a id={`more-${state.module}`} href={`/health/${state.module}`}>
+              {more} more to try
+            </a>
+          ) : null}
         </details>
       )}
-      {page === undefined || statusOf(state) === 'ok' ? null : <a href={page[0]}>{page[1]}</a>}
+      {page === undefined || statusOf(state) === 'ok' ? null : (
+        <a id={`page-${state.module}`} href={page[0]}>
+          {page[1]}
+        </a>
+      )}
     </>
   );
 }

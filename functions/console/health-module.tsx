@@ -213,7 +213,7 @@ function TrendCard({ deps, module: { name, trend: of }, trend, clock }: TrendCar
   // A stack of two hours is not shown as a dot at the end of two weeks.
   const from = Number.isNaN(first) ? to - days * DAY_MS : Math.max(to - days * DAY_MS, first);
   return (
-    <Card title={of === undefined ? 'Status over time' : `${capital(of.name)} over time`}>
+    <Card title={of === undefined ? 'Status over time' : `Over time: ${of.name}`}>
       {problem === undefined ? null : (
         <Missing>Only the last day is shown, for more cannot be read: {problem}.</Missing>
       )}
@@ -230,8 +230,4 @@ function TrendCard({ deps, module: { name, trend: of }, trend, clock }: TrendCar
       <TrendKey trend={of} limits={limits} />
     </Card>
   );
-}
-
-function capital(words: string): string {
-  return words.charAt(0).toUpperCase() + words.slice(1);
 }

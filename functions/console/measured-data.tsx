@@ -19,6 +19,8 @@ const ORDER: Readonly<Record<string, readonly [member: string, largestFirst: boo
   issued: ['days_left', false],
   endpoints: ['days_left', false],
 };
+/** What names a row stands first. */
+const NAMING = ['name', 'table', 'mount', 'file', 'username', 'stage', 'base'];
 const MOST_ROWS = 50;
 const ISO = /^\d{4}-\d\d-\d\dT\d\d:\d\d/;
 /** A date far away is no time of day. */
@@ -108,7 +110,9 @@ function isSmall(value: unknown): boolean {
 function List({ module, name, list, clock }: Omit<StructureProps, 'value'> & { list: readonly unknown[] }) {
   if (list.every(isPlain)) return <p>{list.join(', ')}</p>;
   const rows = sorted(name, list as readonly Members[]);
-  const keys = [...new Set(rows.flatMap((row) => Object.keys(row)))];
+  const members = [...new Set(rows.flatMap((row) => Object.keys(row)))];
+  const naming = NAMING.find((each) => members.includes(each));
+  const keys = naming === undefined ? members : [naming, ...members.filter((each) => each !== naming)];
   const columns = keys.map((key): Column => ({
     label: memberInWords(key),
     numeric: rows.some((row) => typeof row[key] === 'number'),

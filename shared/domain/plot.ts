@@ -50,7 +50,7 @@ const DAY = 24 * HOUR;
 const TIME_STEPS = [
   ...[1, 5, 15, 30].map((count) => count * MINUTE),
   ...[1, 3, 6, 12].map((count) => count * HOUR),
-  ...[1, 2, 7, 14, 30, 90, 180, 365].map((count) => count * DAY),
+  ...[1, 2, 4, 7, 14, 30, 90, 180, 365].map((count) => count * DAY),
 ];
 
 /** Round times within the span, at most `most`. `offsetMs`: what the clock on the wall is ahead of UTC. */
