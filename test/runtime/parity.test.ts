@@ -211,7 +211,8 @@ describe('a sign-in at one of them', () => {
     const entered = await fetch(`${workerApi}/sign-in`, { method: 'POST', body, redirect: 'manual' });
     const cookie = entered.headers.get('set-cookie')?.split(';')[0] ?? '';
     expect([entered.status, cookie]).toEqual([303, expect.stringMatching(/^holdfast=./)]);
-    expect((await both('/', { headers: { cookie } })).status).toBe(200);
+    // The overview of each shows what was measured there.
+    expect((await both('/more', { headers: { cookie } })).status).toBe(200);
     const headers = { cookie, 'content-type': 'application/json' };
     const wanted = { name: 'parity', scope: 'admin', expires_at: new Date(Date.now() + 3_600_000).toISOString() };
     const made = await fetch(`${workerApi}/api/tokens`, { method: 'POST', headers, body: JSON.stringify(wanted) });
