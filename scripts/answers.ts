@@ -22,7 +22,11 @@ const RELEASE_PASSWORD = 'atakatak';
 const ANY_NAME = { checkServerIdentity: () => undefined };
 
 const CHECKS: Record<string, () => Promise<unknown>> = {
-  management: () => answersOk(Number(process.env['API_PORT'] || 8080), '/api/ping'),
+  management: () =>
+    Promise.all([
+      answersOk(Number(process.env['API_PORT'] || 8080), '/api/ping'),
+      answersOk(Number(process.env['PORTAL_PORT'] || 3000), '/api/ping'),
+    ]),
   identity: () => Promise.all([answersOk(port('identity'), '/api/v3/root/config/'), takesConnections(port('ldap'))]),
   core: () =>
     Promise.all([
