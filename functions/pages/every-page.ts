@@ -4,6 +4,7 @@ import type { Deps } from '../../shared/http/deps.ts';
 import type { App } from '../../shared/http/env.ts';
 import { alertsPage } from '../console/alerts.tsx';
 import { auditPage } from '../console/audit.tsx';
+import { databasePage } from '../console/database.tsx';
 import { healthModulePage } from '../console/health-module.tsx';
 import { jobPage } from '../console/job.tsx';
 import { jobsPage } from '../console/jobs.tsx';
@@ -39,6 +40,7 @@ export function everyPage(app: App, deps: Deps): void {
   morePage(app, deps);
   overviewPage(app, deps);
   healthModulePage(app, deps);
+  databasePage(app, deps);
   retentionPage(app, deps);
   retentionRunsPage(app, deps);
   homePage(app, deps);

@@ -31,6 +31,7 @@ const PAGES: [method: 'GET' | 'POST', path: string, access: Access, faces: Face[
   ['POST', '/database/vacuum', 'admin', ['console']],
   ['GET', '/jobs', 'viewer', ['console']],
   ['GET', '/jobs/:id', 'viewer', ['console']],
+  ['GET', '/database', 'viewer', ['console']],
   ['GET', '/database/retention', 'viewer', ['console']],
   ['GET', '/database/retention/preview', 'viewer', ['console']],
   ['POST', '/database/retention', 'admin', ['console']],

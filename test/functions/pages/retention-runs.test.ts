@@ -2,7 +2,6 @@
 
 import { beforeEach, describe, expect, it } from 'vitest';
 import { AppError } from '../../../shared/domain/app-error.ts';
-import type { RetentionUnit } from '../../../shared/domain/retention.ts';
 import type { RetentionRun } from '../../../shared/ports/retention-book.ts';
 import { fakeDeps } from '../../fakes/deps.ts';
 import { world } from '../../fakes/monitored.ts';
@@ -107,7 +106,7 @@ describe('GET /database/runs', () => {
 
   it('offers no run now where the core has no call for it, nor to a viewer', async () => {
     expect(await visitor.page('/database/runs')).toContain('href="/database/runs/new"');
-    visitor.deps.settings = { ...visitor.deps.settings, CORE_RETENTION_UNIT: 'seconds' as RetentionUnit };
+    visitor.deps.settings = { ...visitor.deps.settings, CORE_RETENTION_UNIT: 'seconds' };
     const release = await visitor.page('/database/runs');
     expect(release).not.toContain('href="/database/runs/new"');
     expect(text(release)).toContain('it has no call that begins a run');

@@ -2,7 +2,7 @@
 
 import { beforeEach, describe, expect, it } from 'vitest';
 import { AppError } from '../../../shared/domain/app-error.ts';
-import { KEEP_ALL, type RetentionUnit } from '../../../shared/domain/retention.ts';
+import { KEEP_ALL } from '../../../shared/domain/retention.ts';
 import { fakeDeps } from '../../fakes/deps.ts';
 import { world } from '../../fakes/monitored.ts';
 import { type Visitor, visit } from './page-session.ts';
@@ -85,7 +85,7 @@ describe('GET /database/retention', () => {
   });
 
   it('tells of a release that it ignores the days of data packages', async () => {
-    visitor.deps.settings = { ...visitor.deps.settings, CORE_RETENTION_UNIT: 'seconds' as RetentionUnit };
+    visitor.deps.settings = { ...visitor.deps.settings, CORE_RETENTION_UNIT: 'seconds' };
     const html = text(await visitor.page('/database/retention'));
     expect(html).toContain('A TAK Server release deletes these by the days of files');
     expect(html).toContain('days here, seconds at the core');

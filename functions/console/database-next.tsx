@@ -1,0 +1,119 @@
+// What to do next about the database: how it is, why, and the two levers: keep less, or give room back to the disk.
+
+import { bytesInWords, counted } from '../../shared/domain/amounts.ts';
+import type { ModuleThresholds } from '../../shared/domain/thresholds.ts';
+import type { DatabaseGrowth } from '../../shared/health/database-growth.ts';
+import type { Measurement } from '../../shared/ports/health-cache.ts';
+import type { VacuumTable } from '../../shared/ports/vacuum-facts.ts';
+import type { Attempt } from '../pages/form.ts';
+import { Card } from '../pages/parts/card.tsx';
+import { StatusBadge } from '../pages/parts/status.tsx';
+import { whyTheDatabase } from './why-database.ts';
+
+interface NextProps {
+  database: Measurement | null;
+  thresholds: ModuleThresholds | undefined;
+  tables: Attempt<VacuumTable[]>;
+}
+
+export function DatabaseNext({ database, thresholds, tables }: NextProps) {
+  if (database === null)
+    return (
+      <Card title="What to do next">
+        <p>The database has not been looked at yet: a measurement comes within a minute.</p>
+      </Card>
+    );
+  const data = database.data as Partial<DatabaseGrowth & { total_bytes: number }>;
+  const { status } = database;
+  return (
+    <Card
+      title={status === 'ok' ? 'Nothing to do' : 'What to do next'}
+      class={status}
+      aside={<StatusBadge status={status} />}
+    >
+      {data.total_bytes === undefined ? null : <p class="figure">{bytesInWords(data.total_bytes)}</p>}
+      {status === 'ok' ? null : <p>{sentence(database.message)}</p>}
+      <ul class="why">
+        {whyTheDatabase(database.data, thresholds).map((each) => (
+          <li>{each}</li>
+        ))}
+      </ul>
+      <div class="levers">
+        <KeepLess policy={data.policy} />
+        <GiveBack tables={tables} />
+      </div>
+      {status === 'ok' ? null : (
+        <p class="after">
+          <a href="/health/database">Everything that was measured, with commands that help</a>
+        </p>
+      )}
+    </Card>
+  );
+}
+
+function KeepLess({ policy }: { policy: DatabaseGrowth['policy'] | undefined }) {
+  return (
+    <section class="lever">
+      <h3>Keep less</h3>
+      <p>{keepLessInWords(policy)}</p>
+      <PreviewLink policy={policy} />
+      <a class="button" href="/database/retention">
+        What is kept how long
+      </a>
+    </section>
+  );
+}
+
+function keepLessInWords(policy: DatabaseGrowth['policy'] | undefined): string {
+  if (policy === undefined) return 'Delete what is old by itself: events, chat and files.';
+  const { state, cot_days: cot, geochat_days: chat, holds_bytes: holds } = policy;
+  if (state === 'suggested' && cot !== null && holds !== null) {
+    const also = chat === null ? '' : ` and chat for ${counted(chat, 'day')}`;
+    return `Keeping positions and events for ${counted(cot, 'day')}${also} would hold it at about ${bytesInWords(holds)}. See what that deletes before you decide.`;
+  }
+  if (state === 'in_force' && holds !== null)
+    return `The policy in force holds it at about ${bytesInWords(holds)}: no need to keep less.`;
+  if (state === 'not_needed') return `No need: ${sentence(policy.says, false)}`;
+  return sentence(policy.says);
+}
+
+function PreviewLink({ policy }: { policy: DatabaseGrowth['policy'] | undefined }) {
+  if (policy?.state !== 'suggested' || policy.cot_days === null) return null;
+  const chat = policy.geochat_days === null ? '' : `&geochat=${policy.geochat_days}`;
+  return (
+    <a class="button primary" href={`/database/retention/preview?cot=${policy.cot_days}${chat}`}>
+      Preview {counted(policy.cot_days, 'day')}
+    </a>
+  );
+}
+
+/** Less than this is not worth locking anybody out. */
+const WORTH_IT = 0.1;
+
+function GiveBack({ tables: { done, refused } }: { tables: Attempt<VacuumTable[]> }) {
+  return (
+    <section class="lever">
+      <h3>Give room back to the disk</h3>
+      <p>
+        {done === undefined
+          ? `What a vacuum would give back is not known now: ${refused?.message}`
+          : givenBackInWords(done)}
+      </p>
+      <a class="button" href="/database/vacuum">
+        Vacuum
+      </a>
+    </section>
+  );
+}
+
+function givenBackInWords(tables: readonly VacuumTable[]): string {
+  const bytes = tables.reduce((sum, table) => sum + table.bytes, 0);
+  const room = tables.filter(({ allowed }) => allowed).reduce((sum, table) => sum + (table.reclaimable_bytes ?? 0), 0);
+  if (room < bytes * WORTH_IT) return `Hardly worth it: a full vacuum would give back about ${bytesInWords(room)}.`;
+  return `Deleted rows leave room that only new rows use. A full vacuum would give back about ${bytesInWords(room)} to the disk; clients get no history while it goes on.`;
+}
+
+function sentence(text: string, capital = true): string {
+  const ended = text.endsWith('.') ? text : `${text}.`;
+  return capital ? ended.charAt(0).toUpperCase() + ended.slice(1) : ended;
+}

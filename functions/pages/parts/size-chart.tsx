@@ -1,0 +1,128 @@
+// A size over time with what it will be, drawn on the server: the line of what was, a dashed one with its range of what comes, and
+// the thresholds. Said in words to whoever cannot see it.
+
+import { bytesInWords } from '../../../shared/domain/amounts.ts';
+import type { Growth } from '../../../shared/domain/forecast.ts';
+import { areaPath, linear, linePath, type Point, type Scale, thinned, withGaps } from '../../../shared/domain/plot.ts';
+import { type SizeThen, sizesAhead } from '../../../shared/domain/size-forecast.ts';
+import { TimeAxis, type TrendFrame } from './trend-axis.tsx';
+
+export interface SizeChartProps {
+  /** Null where it was not known. */
+  points: readonly { atMs: number; bytes: number | null }[];
+  fromMs: number;
+  nowMs: number;
+  /** Later than now where a forecast is drawn. */
+  toMs: number;
+  growth: Growth | undefined;
+  limits: { warning: number; critical: number };
+  /** Samples further apart than that have a gap between them. */
+  apartMs: number;
+  timeZone: string;
+}
+
+const FRAMES: Record<'narrow' | 'wide', TrendFrame & { points: number }> = {
+  narrow: { width: 340, height: 240, left: 52, right: 334, top: 14, bottom: 210, points: 160 },
+  wide: { width: 960, height: 300, left: 66, right: 950, top: 14, bottom: 268, points: 400 },
+};
+/** A threshold that is further away than this would press the line flat. */
+const IN_REACH = 2.2;
+
+/** Both sizes; the style shows one. */
+export function SizeChart(props: SizeChartProps) {
+  return (
+    <>
+      <Chart {...props} kind="narrow" />
+      <Chart {...props} kind="wide" />
+    </>
+  );
+}
+
+function Chart(props: SizeChartProps & { kind: 'narrow' | 'wide' }) {
+  const { points, fromMs, toMs, limits, growth, apartMs, timeZone, kind } = props;
+  const frame = FRAMES[kind];
+  const known = points.map(({ atMs, bytes }): Point => ({ x: atMs, y: bytes }));
+  const last = points.findLast((point): point is SizeThen => point.bytes !== null);
+  const ahead = growth === undefined || last === undefined || toMs <= last.atMs ? undefined : { growth, last };
+  const likely = ahead === undefined ? 0 : sizesAhead(ahead.growth, ahead.last, toMs).likely;
+  const highest = Math.max(1, likely, ...points.map(({ bytes }) => bytes ?? 0));
+  const shown = (['warning', 'critical'] as const).filter((name) => limits[name] <= highest * IN_REACH);
+  const top = Math.max(highest, ...shown.map((name) => limits[name])) * 1.08;
+  const x = linear([fromMs, toMs], [frame.left, frame.right]);
+  const y = linear([0, top], [frame.bottom, frame.top]);
+  const few = thinned(withGaps(known, apartMs), frame.points);
+  return (
+    <svg
+      class={`trend size ${kind}`}
+      viewBox={`0 0 ${frame.width} ${frame.height}`}
+      role="img"
+      aria-label={inWords(props, last)}
+    >
+      <TimeAxis frame={frame} range={[0, top]} span={[fromMs, toMs]} words={bytesInWords} timeZone={timeZone} />
+      <path class="area" d={areaPath(few, x, y, frame.bottom)} />
+      {ahead === undefined ? null : <Ahead {...ahead} toMs={toMs} top={top} x={x} y={y} />}
+      {shown.map((name) => (
+        <Limit name={name} bytes={limits[name]} frame={frame} y={y} />
+      ))}
+      <path class="line" d={linePath(few, x, y)} />
+      {ahead === undefined ? null : (
+        <circle class="now" cx={round(x(ahead.last.atMs))} cy={round(y(ahead.last.bytes))} r="4" />
+      )}
+    </svg>
+  );
+}
+
+const STEPS = 12;
+
+interface AheadProps {
+  growth: Growth;
+  last: SizeThen;
+  toMs: number;
+  top: number;
+  x: Scale;
+  y: Scale;
+}
+
+function Ahead({ growth, last, toMs, top, x, y }: AheadProps) {
+  const times = Array.from({ length: STEPS + 1 }, (_, step) => last.atMs + ((toMs - last.atMs) * step) / STEPS);
+  const sizes = times.map((atMs) => ({ atMs, ...sizesAhead(growth, last, atMs) }));
+  const path = (which: 'likely' | 'least' | 'most', of: typeof sizes): string =>
+    of.map((size) => `${round(x(size.atMs))} ${round(y(Math.min(top, size[which])))}`).join('L');
+  return (
+    <>
+      <path class="band" d={`M${path('most', sizes)}L${path('least', sizes.toReversed())}Z`} />
+      <path class="ahead" d={`M${path('likely', sizes)}`} />
+    </>
+  );
+}
+
+interface LimitProps {
+  name: 'warning' | 'critical';
+  bytes: number;
+  frame: TrendFrame;
+  y: Scale;
+}
+
+function Limit({ name, bytes, frame, y }: LimitProps) {
+  const at = round(y(bytes));
+  return (
+    <>
+      <path class={`limit ${name}`} d={`M${frame.left} ${at}H${frame.right}`} />
+      <text class={`limit-name ${name}`} x={frame.left + 6} y={at - 5}>
+        {name} {bytesInWords(bytes)}
+      </text>
+    </>
+  );
+}
+
+function round(pixels: number): number {
+  return Math.round(pixels * 10) / 10;
+}
+
+function inWords({ points, growth, limits, toMs }: SizeChartProps, last: SizeThen | undefined): string {
+  const first = points.find(({ bytes }) => bytes !== null);
+  if (first === undefined || last === undefined) return 'size over time: nothing is known';
+  const ahead =
+    growth === undefined ? '' : `, at the end of the forecast ${bytesInWords(sizesAhead(growth, last, toMs).likely)}`;
+  return `size over time: first ${bytesInWords(first.bytes ?? 0)}, now ${bytesInWords(last.bytes)}${ahead}; warning from ${bytesInWords(limits.warning)}, critical from ${bytesInWords(limits.critical)}`;
+}

@@ -1,0 +1,52 @@
+// When something that grows reaches a size, as a date with what it may be as well; and the same history in few rows.
+
+import { DAY_MS, fullIn, type Growth, MOST_DAYS } from './forecast.ts';
+
+export type Reach =
+  | { state: 'reached' | 'never' | 'unknown' }
+  | { state: 'ahead'; atMs: number; earliestMs: number; /** Null: it may never come. */ latestMs: number | null };
+
+/** `never`: not within two years, as it grows now. */
+export function reachOf(growth: Growth | undefined, bytes: number | null, limit: number, nowMs: number): Reach {
+  if (bytes !== null && bytes >= limit) return { state: 'reached' };
+  if (growth === undefined || bytes === null) return { state: 'unknown' };
+  const full = fullIn(growth, limit - bytes);
+  if (full === undefined || full.days > MOST_DAYS) return { state: 'never' };
+  const { days, earliest, latest } = full;
+  const at = (count: number): number => nowMs + count * DAY_MS;
+  return {
+    state: 'ahead',
+    atMs: at(days),
+    earliestMs: at(Math.min(days, earliest)),
+    latestMs: latest === null || latest > MOST_DAYS ? null : at(Math.max(days, latest)),
+  };
+}
+
+export interface SizeThen {
+  atMs: number;
+  bytes: number;
+}
+
+const DEVIATIONS = 1.28;
+
+/** How large it will be: at most likely, at least and at most. */
+export function sizesAhead(growth: Growth, from: SizeThen, toMs: number): Record<'likely' | 'least' | 'most', number> {
+  const days = Math.max(0, (toMs - from.atMs) / DAY_MS);
+  const chance = DEVIATIONS * growth.dayDeviation * Math.sqrt(days);
+  const after = (perDay: number): number => Math.max(0, from.bytes + perDay * days);
+  return {
+    likely: after(growth.bytesPerDay),
+    least: Math.max(0, after(growth.leastPerDay) - chance),
+    most: after(growth.mostPerDay) + chance,
+  };
+}
+
+/** The last of each of `count` equal stretches of the time; stretches without any are missing. */
+export function lastOfEach(points: readonly SizeThen[], fromMs: number, toMs: number, count: number): SizeThen[] {
+  const width = (toMs - fromMs) / count || 1;
+  const stretches = new Map<number, SizeThen>();
+  for (const point of points)
+    if (point.atMs >= fromMs && point.atMs <= toMs)
+      stretches.set(Math.min(count - 1, Math.floor((point.atMs - fromMs) / width)), point);
+  return [...stretches.values()];
+}
