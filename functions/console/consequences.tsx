@@ -1,7 +1,7 @@
 // What a run deletes, type by type, before it is done: rows, from when, what space and time. What will be gone for ever is red.
 
 import { bytesInWords, durationInWords } from '../../shared/domain/amounts.ts';
-import { isKeepingAll, RETAINED, type RetentionPolicy } from '../../shared/domain/retention.ts';
+import { isKeepingAll, RETAINED, type Retained, type RetentionPolicy } from '../../shared/domain/retention.ts';
 import type { QuickPreview } from '../../shared/verbs/quick-preview.ts';
 import type { Clock } from '../pages/clock.ts';
 import { Table } from '../pages/parts/table.tsx';
@@ -20,6 +20,22 @@ interface ConsequencesProps {
 }
 
 export function Consequences({ caption, policy, preview, clock, before }: ConsequencesProps) {
+  const limited = RETAINED.filter((type) => policy[type] !== null || (before?.policy[type] ?? null) !== null);
+  const others = RETAINED.filter((type) => !limited.includes(type)).map((type) => TYPE_WORDS[type].name.toLowerCase());
+  return (
+    <>
+      {limited.length === 0 ? null : <Limited {...{ caption, policy, preview, clock, limited }} before={before} />}
+      {others.length === 0 ? null : <p class="fine">Kept for ever, before and after: {others.join(', ')}.</p>}
+    </>
+  );
+}
+
+type LimitedProps = Omit<ConsequencesProps, 'before'> & {
+  limited: readonly Retained[];
+  before: ConsequencesProps['before'];
+};
+
+function Limited({ caption, policy, preview, clock, before, limited }: LimitedProps) {
   return (
     <Table
       caption={caption}
@@ -33,7 +49,7 @@ export function Consequences({ caption, policy, preview, clock, before }: Conseq
         { label: 'Space', numeric: true },
         { label: 'Takes', numeric: true },
       ]}
-      rows={RETAINED.map((type) => {
+      rows={limited.map((type) => {
         const of = preview.types[type];
         return [
           TYPE_WORDS[type].name,
@@ -55,10 +71,10 @@ export function Consequences({ caption, policy, preview, clock, before }: Conseq
 function Now({ days, of }: { days: number | null; of: Previewed | undefined }) {
   const rows = of === undefined ? 0 : allRowsOf(of);
   return (
-    <>
+    <span>
       {keptInWords(days)}
       {rows === 0 || of === undefined ? null : <span class="fine"> ({rowsInWords(rows, of.exact)} go)</span>}
-    </>
+    </span>
   );
 }
 
@@ -78,9 +94,9 @@ function Gone({ of }: { of: Previewed | undefined }) {
 function Span({ of, clock }: { of: Previewed | undefined; clock: Clock }) {
   if (of === undefined || of.oldest === null) return null;
   return (
-    <>
+    <span>
       <When at={of.oldest} clock={clock} /> to <When at={of.newest ?? of.limit} clock={clock} />
-    </>
+    </span>
   );
 }
 

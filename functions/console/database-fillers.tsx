@@ -1,14 +1,13 @@
 // What fills the database: which types of events, whose devices, and which tables grew.
 
 import type { Child } from 'hono/jsx';
-import { bytesInWords, counted } from '../../shared/domain/amounts.ts';
+import { bytesInWords, counted, grouped } from '../../shared/domain/amounts.ts';
 import type { DatabaseGrowth } from '../../shared/health/database-growth.ts';
 import type { Measurement } from '../../shared/ports/health-cache.ts';
 import type { Filler, Fillers } from '../../shared/ports/growth-facts.ts';
 import { Card } from '../pages/parts/card.tsx';
 import { Missing } from '../pages/parts/notice.tsx';
 import { Table } from '../pages/parts/table.tsx';
-import { grouped } from './retention-words.ts';
 
 export function DatabaseFillers({ database }: { database: Measurement | null }) {
   const data = (database?.data ?? {}) as Partial<DatabaseGrowth>;
@@ -54,6 +53,8 @@ function callsignOf({ name, callsign }: Filler): Child {
   );
 }
 
+const FIRST = 5;
+
 interface SharesProps {
   caption: string;
   what: string;
@@ -61,21 +62,30 @@ interface SharesProps {
   name: (filler: Filler) => Child;
 }
 
-function Shares({ caption, what, of, name }: SharesProps) {
+function Shares({ of, ...props }: SharesProps) {
+  const more = of.slice(FIRST);
+  return (
+    <>
+      <ShareTable {...props} of={of.slice(0, FIRST)} />
+      {more.length === 0 ? null : (
+        <details>
+          <summary>The next {more.length}</summary>
+          <ShareTable {...props} caption={`${props.caption}, the next`} of={more} />
+        </details>
+      )}
+    </>
+  );
+}
+
+function ShareTable({ caption, what, of, name }: SharesProps) {
   return (
     <Table
       caption={caption}
-      columns={[
-        { label: what },
-        { label: 'Part' },
-        { label: 'Events', numeric: true },
-        { label: 'Size', numeric: true },
-      ]}
+      columns={[{ label: what }, { label: 'Part' }, { label: 'Amount' }]}
       rows={of.map((filler) => [
         name(filler),
         <Share part={filler.share} />,
-        grouped(filler.rows),
-        `about ${bytesInWords(filler.bytes)}`,
+        `about ${bytesInWords(filler.bytes)} in ${grouped(filler.rows)} events`,
       ])}
     />
   );
@@ -85,7 +95,7 @@ const BAR = 100;
 
 /** Its length says the same as the figure. */
 export function Share({ part, bad = false }: { part: number; bad?: boolean }) {
-  const width = Math.max(1, Math.round(Math.min(1, Math.max(0, part)) * BAR));
+  const width = Math.ceil(Math.min(1, Math.max(0, part)) * BAR);
   return (
     <span class="share">
       <svg

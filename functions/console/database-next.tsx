@@ -1,6 +1,7 @@
 // What to do next about the database: how it is, why, and the two levers: keep less, or give room back to the disk.
 
 import { bytesInWords, counted } from '../../shared/domain/amounts.ts';
+import type { HoldingPolicy } from '../../shared/domain/holding-policy.ts';
 import type { ModuleThresholds } from '../../shared/domain/thresholds.ts';
 import type { DatabaseGrowth } from '../../shared/health/database-growth.ts';
 import type { Measurement } from '../../shared/ports/health-cache.ts';
@@ -13,10 +14,15 @@ import { whyTheDatabase } from './why-database.ts';
 interface NextProps {
   database: Measurement | null;
   thresholds: ModuleThresholds | undefined;
+  /** Which retention would hold it below its warning. */
+  policy: HoldingPolicy | undefined;
   tables: Attempt<VacuumTable[]>;
 }
 
-export function DatabaseNext({ database, thresholds, tables }: NextProps) {
+/** Of that the reasons below tell more. */
+const OF_SIZE = 'the database: ';
+
+export function DatabaseNext({ database, thresholds, policy, tables }: NextProps) {
   if (database === null)
     return (
       <Card title="What to do next">
@@ -32,14 +38,14 @@ export function DatabaseNext({ database, thresholds, tables }: NextProps) {
       aside={<StatusBadge status={status} />}
     >
       {data.total_bytes === undefined ? null : <p class="figure">{bytesInWords(data.total_bytes)}</p>}
-      {status === 'ok' ? null : <p>{sentence(database.message)}</p>}
+      {status === 'ok' || database.message.startsWith(OF_SIZE) ? null : <p>{sentence(database.message)}</p>}
       <ul class="why">
         {whyTheDatabase(database.data, thresholds).map((each) => (
           <li>{each}</li>
         ))}
       </ul>
       <div class="levers">
-        <KeepLess policy={data.policy} />
+        <KeepLess policy={policy ?? data.policy} database={database} />
         <GiveBack tables={tables} />
       </div>
       {status === 'ok' ? null : (
@@ -51,11 +57,16 @@ export function DatabaseNext({ database, thresholds, tables }: NextProps) {
   );
 }
 
-function KeepLess({ policy }: { policy: DatabaseGrowth['policy'] | undefined }) {
+interface KeepLessProps {
+  policy: HoldingPolicy | undefined;
+  database: Measurement;
+}
+
+function KeepLess({ policy, database }: KeepLessProps) {
   return (
     <section class="lever">
       <h3>Keep less</h3>
-      <p>{keepLessInWords(policy)}</p>
+      <p>{keepLessInWords(policy, database)}</p>
       <PreviewLink policy={policy} />
       <a class="button" href="/database/retention">
         What is kept how long
@@ -64,20 +75,28 @@ function KeepLess({ policy }: { policy: DatabaseGrowth['policy'] | undefined }) 
   );
 }
 
-function keepLessInWords(policy: DatabaseGrowth['policy'] | undefined): string {
+function keepLessInWords(policy: HoldingPolicy | undefined, { status, data }: Measurement): string {
   if (policy === undefined) return 'Delete what is old by itself: events, chat and files.';
   const { state, cot_days: cot, geochat_days: chat, holds_bytes: holds } = policy;
   if (state === 'suggested' && cot !== null && holds !== null) {
     const also = chat === null ? '' : ` and chat for ${counted(chat, 'day')}`;
-    return `Keeping positions and events for ${counted(cot, 'day')}${also} would hold it at about ${bytesInWords(holds)}. See what that deletes before you decide.`;
+    return `Keeping positions and events for ${counted(cot, 'day')}${also} would hold it at about ${bytesInWords(holds)}. ${beyond(holds, data['total_bytes'])}See what that deletes before you decide.`;
   }
   if (state === 'in_force' && holds !== null)
     return `The policy in force holds it at about ${bytesInWords(holds)}: no need to keep less.`;
+  if (state === 'not_needed' && status !== 'ok')
+    return 'It does not grow, and stays as large as it is until old rows are deleted and a full vacuum gives their room back.';
   if (state === 'not_needed') return `No need: ${sentence(policy.says, false)}`;
   return sentence(policy.says);
 }
 
-function PreviewLink({ policy }: { policy: DatabaseGrowth['policy'] | undefined }) {
+function beyond(holds: number, now: unknown): string {
+  return typeof now === 'number' && now > holds
+    ? 'What it takes beyond that now, only a full vacuum gives back to the disk. '
+    : '';
+}
+
+function PreviewLink({ policy }: { policy: HoldingPolicy | undefined }) {
   if (policy?.state !== 'suggested' || policy.cot_days === null) return null;
   const chat = policy.geochat_days === null ? '' : `&geochat=${policy.geochat_days}`;
   return (

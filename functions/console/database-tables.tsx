@@ -1,6 +1,6 @@
 // Tables with dead rows: how many, when autovacuum came last, what a full vacuum would give back, and who keeps it from its work.
 
-import { bytesInWords } from '../../shared/domain/amounts.ts';
+import { bytesInWords, grouped } from '../../shared/domain/amounts.ts';
 import type { TableStatistics, VacuumHolder } from '../../shared/ports/core-database.ts';
 import type { Measurement } from '../../shared/ports/health-cache.ts';
 import type { VacuumTable } from '../../shared/ports/vacuum-facts.ts';
@@ -13,7 +13,6 @@ import { StatusBadge } from '../pages/parts/status.tsx';
 import { Table } from '../pages/parts/table.tsx';
 import { When } from '../pages/parts/time.tsx';
 import { Share } from './database-fillers.tsx';
-import { grouped } from './retention-words.ts';
 
 type SeenTable = Omit<TableStatistics, 'options'> & { dead_pct: number };
 
@@ -26,7 +25,7 @@ interface TablesProps {
   clock: Clock;
 }
 
-const FIRST = 8;
+const FIRST = 5;
 
 export function DatabaseTables({ autovacuum, tables, least, all, clock }: TablesProps) {
   const { tables: seen, holders = [] } = (autovacuum?.data ?? {}) as Partial<{
@@ -44,7 +43,7 @@ export function DatabaseTables({ autovacuum, tables, least, all, clock }: Tables
         What was deleted or replaced leaves dead rows. The database clears them away by itself; below {grouped(least)}{' '}
         they do not matter.
       </p>
-      {autovacuum === null || autovacuum.status === 'ok' ? null : <p>{autovacuum.message}</p>}
+      {autovacuum === null || autovacuum.status === 'ok' || seen === undefined ? null : <p>{autovacuum.message}</p>}
       <Holders holders={holders} />
       {seen === undefined ? (
         <Missing>The tables cannot be looked at now: {autovacuum?.message ?? 'they were not measured yet.'}</Missing>
@@ -84,21 +83,22 @@ function Listed({ seen, tables, least, all, clock }: Omit<TablesProps, 'autovacu
         caption="Tables, those with most dead rows first"
         columns={[
           { label: 'Table' },
-          { label: 'Dead of all' },
-          { label: 'Dead', numeric: true },
-          { label: 'Live', numeric: true },
+          { label: 'Dead rows' },
           { label: 'Cleared last' },
           { label: 'Size', numeric: true },
-          { label: 'Full vacuum gives back', numeric: true },
+          { label: 'A full vacuum gives back', numeric: true },
         ]}
         rows={shown.map((table) => {
           const size = sizes.get(keyOf(table));
           const room = size?.reclaimable_bytes ?? null;
           return [
             keyOf(table),
-            <Share part={table.dead_pct / 100} bad={table.dead_tuples >= least} />,
-            grouped(table.dead_tuples),
-            grouped(table.live_tuples),
+            <span>
+              <Share part={table.dead_pct / 100} bad={table.dead_tuples >= least} />{' '}
+              <span class="fine">
+                {grouped(table.dead_tuples)} of {grouped(table.dead_tuples + table.live_tuples)}
+              </span>
+            </span>,
             <When at={later(table.last_autovacuum, table.last_vacuum)} clock={clock} relative />,
             size === undefined ? null : bytesInWords(size.bytes),
             room === null ? null : `about ${bytesInWords(room)}`,

@@ -3,7 +3,7 @@
 import { Tabs } from '../pages/parts/card.tsx';
 
 const TABS = [
-  ['/database', 'Size and growth'],
+  ['/database', 'Size'],
   ['/database/retention', 'Retention'],
   ['/database/runs', 'Runs'],
   ['/database/vacuum', 'Vacuum'],

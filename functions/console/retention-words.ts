@@ -1,6 +1,6 @@
 // The types of retention as people know them, and their figures in words.
 
-import { counted } from '../../shared/domain/amounts.ts';
+import { counted, grouped } from '../../shared/domain/amounts.ts';
 import { DAYS_VARIABLES, OWNED_TYPES, type Retained, shownDays } from '../../shared/domain/retention.ts';
 import type { PreviewedType } from '../../shared/verbs/preview-retention.ts';
 
@@ -17,13 +17,6 @@ export const TYPE_WORDS: Readonly<Record<Retained, TypeWords>> = {
   missionpackages: { name: 'Data packages', what: 'Mission packages that somebody has shared (missionpackages).' },
   missions: { name: 'Missions', what: 'Data Sync missions, with their events and files (missions).' },
 };
-
-const GROUPED = new Intl.NumberFormat('en');
-
-/** `1,234,567`. */
-export function grouped(count: number): string {
-  return GROUPED.format(count);
-}
 
 /** `1 row`, `about 1,234 rows`. */
 export function rowsInWords(count: number, exact = true, thing = 'row'): string {

@@ -1,6 +1,6 @@
 // Runs of retention, newest first: when, what went of which type, what space that left, and what went wrong.
 
-import { bytesInWords, durationInWords } from '../../shared/domain/amounts.ts';
+import { bytesInWords, durationInWords, grouped } from '../../shared/domain/amounts.ts';
 import { RETAINED } from '../../shared/domain/retention.ts';
 import type { Status } from '../../shared/domain/status.ts';
 import type { RetentionRun } from '../../shared/ports/retention-book.ts';
@@ -8,7 +8,7 @@ import type { Clock } from '../pages/clock.ts';
 import { StatusBadge } from '../pages/parts/status.tsx';
 import { Table } from '../pages/parts/table.tsx';
 import { When } from '../pages/parts/time.tsx';
-import { grouped, rowsInWords, TYPE_WORDS } from './retention-words.ts';
+import { rowsInWords, TYPE_WORDS } from './retention-words.ts';
 
 const STATES: Readonly<Record<RetentionRun['state'], readonly [status: Status, word: string]>> = {
   running: ['note', 'Going on'],
@@ -44,11 +44,11 @@ export function RunTable({ runs, clock }: { runs: readonly RetentionRun[]; clock
 function Result({ run: { state, error, source } }: { run: RetentionRun }) {
   const [status, word] = STATES[state];
   return (
-    <>
+    <span>
       <StatusBadge status={status}>{word}</StatusBadge>
       {error === null ? null : <span class="run-error">{error}</span>}
       {source === 'log' ? <span class="fine run-error">From the log of the core, which tells less.</span> : null}
-    </>
+    </span>
   );
 }
 
@@ -62,13 +62,13 @@ function Deleted({ run }: { run: RetentionRun }) {
   const parts = types.map((type) => `${TYPE_WORDS[type].name} ${grouped(run.rows[type] ?? 0)}`);
   const also = withMissions === 0 ? [] : [`with missions ${grouped(withMissions)}`];
   return (
-    <>
+    <span>
       <strong>
         {rowsInWords(total)}
         {run.state === 'running' && run.expected !== null ? ` of ${grouped(run.expected)}` : ''}
       </strong>
       <span class="fine run-error">{[...parts, ...also].join(', ')}</span>
-    </>
+    </span>
   );
 }
 

@@ -3,7 +3,9 @@
 import { DAY_MS, fullIn, type Growth, MOST_DAYS } from './forecast.ts';
 
 export type Reach =
-  | { state: 'reached' | 'never' | 'unknown' }
+  | { state: 'reached' }
+  | { state: 'never' }
+  | { state: 'unknown' }
   | { state: 'ahead'; atMs: number; earliestMs: number; /** Null: it may never come. */ latestMs: number | null };
 
 /** `never`: not within two years, as it grows now. */

@@ -29,11 +29,12 @@ const TABLES: Record<OwnedType, string> = { cot: 'cot_router', geochat: 'cot_rou
 const LATELY_DAYS = 7;
 const IN_FORCE_WITHIN_MS = 2_000;
 
-/** Never rejects. `warningPct`: the use of the disk that must not be reached. */
+/** Never rejects. `warningPct`: the use of the disk that must not be reached; `mostBytes`: a size that must not be, either. */
 export async function holdingPolicy(
   deps: GrowthPolicyDeps,
   report: GrowthReport,
   warningPct: number,
+  mostBytes = Number.POSITIVE_INFINITY,
 ): Promise<HoldingPolicy> {
   const holding = report.mounts.find(({ holdsDatabase }) => holdsDatabase);
   const { growth } = report.database;
@@ -51,7 +52,7 @@ export async function holdingPolicy(
     const { unit } = deps.wanted.retention;
     return policyThatHolds({
       databaseBytes: report.databaseBytes,
-      budgetBytes: budgetOf(report.databaseBytes, holding, warningPct),
+      budgetBytes: Math.min(mostBytes, budgetOf(report.databaseBytes, holding, warningPct)),
       growthPerDay: growth.bytesPerDay,
       types,
       inForce,
