@@ -6,6 +6,7 @@ import { type Channel, CHANNELS, type Outlet, type Outlets } from '../../shared/
 import { SET_UP } from '../../shared/verbs/send-test-message.ts';
 import { Card } from '../pages/parts/card.tsx';
 import { Confirm } from '../pages/parts/confirm.tsx';
+import { Warning } from '../pages/parts/notice.tsx';
 import { StatusBadge } from '../pages/parts/status.tsx';
 import { CHANNEL_NAMES } from './alert-words.ts';
 
@@ -19,6 +20,11 @@ export function AlertChannels({ outlets, testAction }: AlertChannelsProps) {
   return (
     <section id="channels" aria-labelledby="told">
       <h2 id="told">Who is told</h2>
+      {CHANNELS.some((channel) => isSetUp(outlets[channel])) ? null : (
+        <Warning>
+          <strong>Nobody is told of anything.</strong> Alerts are only written down here until one of these is set up.
+        </Warning>
+      )}
       <div class="cards">
         {CHANNELS.map((channel) => {
           const outlet = outlets[channel];

@@ -83,12 +83,14 @@ async function showAlerts(c: PageContext, deps: Deps, tested?: Tested): Promise<
             ))}
           </ul>
         )}
-        <Pager
-          url={new URL(HERE + new URL(c.req.url).search, c.req.url)}
-          page={page}
-          pageSize={PAGE_SIZE}
-          count={count}
-        />
+        {count === 0 ? null : (
+          <Pager
+            url={new URL(HERE + new URL(c.req.url).search, c.req.url)}
+            page={page}
+            pageSize={PAGE_SIZE}
+            count={count}
+          />
+        )}
       </div>
       <details class="rest">
         <summary>What the states mean</summary>
@@ -147,7 +149,7 @@ function None({ isFiltered }: { isFiltered: boolean }) {
         No alert is like that. <a href={HERE}>Show all of them</a>.
       </Empty>
     );
-  return <Empty>Nothing had to be alerted yet. Send a test below to see whether an alert would reach you.</Empty>;
+  return <Empty>Nothing had to be alerted yet. Whether an alert would reach you, a test below tells.</Empty>;
 }
 
 function TestSaid({ tested, deps }: { tested: Tested | undefined; deps: Deps }) {

@@ -26,7 +26,7 @@ export function AuditRecord({ record, clock }: { record: Audited; clock: Clock }
   const { seq, at, actor, action, target, result } = record;
   const [status, word] = result === null ? (['note', 'Begun'] as const) : RESULTS[result];
   return (
-    <li class="record folded">
+    <li class={result === null ? 'record begun' : 'record'}>
       <details id={`record-${seq}`}>
         <summary>
           <time datetime={at}>{timeInZone(at, clock.timeZone, { seconds: true })}</time>

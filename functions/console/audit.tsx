@@ -46,7 +46,7 @@ export function auditPage(app: App, deps: Deps): void {
             ))}
           </ul>
         )}
-        <Pager url={listAddress(c)} page={page} pageSize={PAGE_SIZE} count={count} />
+        {count === 0 ? null : <Pager url={listAddress(c)} page={page} pageSize={PAGE_SIZE} count={count} />}
       </>
     );
     const actions = (

@@ -12,7 +12,7 @@ export function JobProgress({ job, clock }: { job: OpsJob; clock: Clock }) {
   const { progress, phase, phasePercent, eta } = job;
   const percent = Math.floor(progress * 100);
   return (
-    <div class="progress">
+    <div class="howfar">
       <progress max="1" value={String(progress)} aria-label="How far it is">
         {percent} %
       </progress>

@@ -47,7 +47,7 @@ export function jobsPage(app: App, deps: Deps): void {
           />
         </Filters>
         {results.length === 0 ? <None isFiltered={isFiltered} /> : <Listed jobs={results} clock={clockOf(deps)} />}
-        <Pager url={new URL(c.req.url)} page={page} pageSize={PAGE_SIZE} count={count} />
+        {count === 0 ? null : <Pager url={new URL(c.req.url)} page={page} pageSize={PAGE_SIZE} count={count} />}
       </>
     );
     return framed(c, deps, { title: 'Jobs', current: 'database', body });

@@ -21,9 +21,14 @@ const PLAIN: readonly (readonly [level: 'warning' | 'critical', words: RegExp])[
   ['warning', /\bWARN(?:ING)?\b|\blevel=warn/],
 ];
 
+/** What this very page causes while it follows the log: it would be new for ever. */
+export function isOfFollowing(line: string): boolean {
+  return line.startsWith('{') && line.includes('"event":"http.request"') && line.includes('"path":"/logs"');
+}
+
 export function readLogLine(line: string): LogLine {
   if (!line.startsWith('{')) return plain(line);
-  const { time, timestamp, ts, level, event, msg, message, ...fields } = objectIn(line);
+  const { time, timestamp, ts, level, event, msg, message, role: _, ...fields } = objectIn(line);
   const what = [event, msg, message].filter((each) => typeof each === 'string');
   const [head, ...more] = what;
   if (head === undefined) return plain(line);

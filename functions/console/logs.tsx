@@ -11,7 +11,7 @@ import { type PageContext, pagesOf } from '../pages/page-routes.ts';
 import { Search, Tabs } from '../pages/parts/card.tsx';
 import { Missing } from '../pages/parts/notice.tsx';
 import { Empty } from '../pages/parts/table.tsx';
-import { type LogLine, readLogLine } from './log-lines.ts';
+import { isOfFollowing, type LogLine, readLogLine } from './log-lines.ts';
 
 const HERE = '/logs';
 /** Ours tells most. */
@@ -52,7 +52,9 @@ async function shownLog(deps: Deps, names: readonly string[], wish: Wish) {
   const lines = await deps.logFiles.tail(wish.name, wish.tail);
   if (lines === undefined)
     throw new AppError('not_found', `There is no log of the name "${wish.name}". There are: ${names.join(', ')}.`);
-  const wanted = lines.filter((line) => line.toLowerCase().includes(wish.search.toLowerCase())).map(readLogLine);
+  const wanted = lines
+    .filter((line) => !isOfFollowing(line) && line.toLowerCase().includes(wish.search.toLowerCase()))
+    .map(readLogLine);
   const shown = wish.onlyBad ? wanted.filter(({ level }) => level !== undefined) : wanted;
   return (
     <>
@@ -139,8 +141,11 @@ function Lines({ shown, of, wish, timeZone }: LinesProps) {
         </Empty>
       ) : (
         <ol class="loglines" tabindex={0} aria-label={`Lines of ${wish.name}`}>
-          {shown.map((line) => (
-            <Line line={line} timeZone={timeZone} />
+          {dated(shown, timeZone).map(({ line, day, time }) => (
+            <>
+              {day === undefined ? null : <li class="day">{day}</li>}
+              <Line line={line} time={time} />
+            </>
           ))}
         </ol>
       )}
@@ -151,14 +156,30 @@ function Lines({ shown, of, wish, timeZone }: LinesProps) {
 
 const MARKS = { warning: 'WARN', critical: 'ERROR' } as const;
 
-function Line({ line: { atMs, level, text, rest }, timeZone }: { line: LogLine; timeZone: string }) {
+interface DatedLine {
+  line: LogLine;
+  /** Where another day begins. */
+  day: string | undefined;
+  time: string | undefined;
+}
+
+function dated(lines: readonly LogLine[], timeZone: string): DatedLine[] {
+  let last: string | undefined;
+  return lines.map((line) => {
+    if (line.atMs === undefined) return { line, day: undefined, time: undefined };
+    const [today, time] = timeInZone(new Date(line.atMs).toISOString(), timeZone, { seconds: true }).split(' ');
+    const day = today === last ? undefined : today;
+    last = today;
+    return { line, day, time };
+  });
+}
+
+function Line({ line: { atMs, level, text, rest }, time }: { line: LogLine; time: string | undefined }) {
   // Plain text has its own word for it.
   const isPlain = atMs === undefined && rest === '';
   return (
     <li class={level}>
-      {atMs === undefined ? null : (
-        <time>{timeInZone(new Date(atMs).toISOString(), timeZone, { seconds: true })} </time>
-      )}
+      {time === undefined ? null : <time>{time} </time>}
       {level === undefined || isPlain ? null : <b>{MARKS[level]} </b>}
       {text}
       {rest === '' ? null : <span> {rest}</span>}

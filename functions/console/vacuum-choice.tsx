@@ -34,7 +34,7 @@ export function VacuumChoice({ preview, action, may }: VacuumChoiceProps) {
         <form method="get" action={action}>
           <Modes />
           <Tables tables={tables} chooses />
-          <p class="sticky">
+          <p class="row sticky">
             <button type="submit">Continue</button> <span class="fine">Nothing begins yet.</span>
           </p>
         </form>
@@ -66,21 +66,34 @@ function NotSetUp() {
   );
 }
 
+/** Of ten GB one, and not for less than 100 MB. */
+function isWorthIt({ reclaimable_bytes: reclaimable, bytes }: VacuumPreview['total']): boolean {
+  return reclaimable >= 100e6 && reclaimable >= bytes / 10;
+}
+
 function WhatItGives({ preview }: { preview: VacuumPreview }) {
   const { total, rate_from: rateFrom, bytes_per_second: rate, free_bytes: free, mount, reason } = preview;
-  const speed = `at ${bytesInWords(rate)} a second, ${rateFrom === 'runs' ? 'as measured here before' : 'a cautious guess: none was measured here yet'}`;
   return (
     <Card title="What a full vacuum of everything would give">
-      <p class="figure">{bytesInWords(total.reclaimable_bytes)}</p>
-      <p class="fine">back to the disk, of {bytesInWords(total.bytes)}; an estimate</p>
+      <p>
+        <span class="figure">about {bytesInWords(total.reclaimable_bytes)}</span> back to the disk, of{' '}
+        {bytesInWords(total.bytes)}.{' '}
+        {isWorthIt(total) ? null : <strong>That is little: a full vacuum is not worth the wait now.</strong>}
+      </p>
       <Facts
         of={{
           'Dead rows': `${grouped(total.dead_tuples)}, beside ${grouped(total.live_tuples)} in use`,
-          'Clients wait': `about ${secondsInWords(total.lock_seconds)} in all (${speed})`,
+          'Clients wait': `about ${secondsInWords(total.lock_seconds)} in all`,
           'Room needed': `${bytesInWords(preview.needed_bytes)}${mount === null ? '' : ` on ${mount}`}`,
           'Room free': free === null ? 'not known' : bytesInWords(free),
         }}
       />
+      <p class="fine">
+        All of it estimates.{' '}
+        {rateFrom === 'runs'
+          ? `The wait is told by the ${bytesInWords(rate)} a second that were measured here before.`
+          : `The wait is a cautious guess, ${bytesInWords(rate)} a second: no full vacuum was measured here yet.`}
+      </p>
       {reason === null ? null : (
         <Warning>
           <strong>A full vacuum of everything is not possible now.</strong> {reason}
@@ -113,18 +126,19 @@ const SHOWN = 10;
 const COLUMNS: Column[] = [
   { label: 'Table' },
   { label: 'Size', numeric: true },
-  { label: 'Full gives back', numeric: true },
+  { label: 'Gives back', numeric: true },
   { label: 'Dead rows', numeric: true },
-  { label: 'Full locks for', numeric: true },
+  { label: 'Locked for', numeric: true },
 ];
 
 function Tables({ tables, chooses = false }: { tables: VacuumPreview['tables']; chooses?: boolean }) {
   const rest = tables.slice(SHOWN);
   const bytes = rest.reduce((sum, table) => sum + table.bytes, 0);
   return (
-    <section aria-labelledby="tables">
+    <section class="compact" aria-labelledby="tables">
       <h2 id="tables">Which tables</h2>
-      {chooses ? <p class="fine">Tick tables to vacuum only those. With none ticked it is all of them.</p> : null}
+      {chooses ? <p>Tick tables to vacuum only those. With none ticked it is all of them.</p> : null}
+      <p class="fine">What a table gives back and how long it is locked is said of a full vacuum.</p>
       <Table caption="Tables, the largest first" columns={COLUMNS} rows={tables.slice(0, SHOWN).map(rowOf(chooses))} />
       {rest.length === 0 ? null : (
         <details class="rest">
@@ -144,7 +158,7 @@ function rowOf(chooses: boolean) {
     return [
       <TableName table={table} chooses={chooses} />,
       bytesInWords(bytes),
-      allowed ? (reclaimable === null ? 'not known yet' : bytesInWords(reclaimable)) : 'not ours',
+      allowed ? (reclaimable === null ? 'unknown' : bytesInWords(reclaimable)) : 'not ours',
       grouped(dead),
       allowed ? secondsInWords(seconds) : '-',
     ];

@@ -91,17 +91,14 @@ function WhatComesOfIt({ mode, preview }: { mode: VacuumMode; preview: VacuumOrd
   const wait =
     preview.tables.length === 1
       ? `about ${secondsInWords(seconds)}`
-      : `about ${secondsInWords(seconds)} in all, one table after the other; ${longest.table} alone takes ${secondsInWords(longest.seconds)}`;
+      : `about ${secondsInWords(seconds)} in all, for ${longest.table} alone ${secondsInWords(longest.seconds)}`;
   return (
     <Facts
       of={{
-        'Size now': `${bytesInWords(bytes)}, with ${grouped(dead)} dead rows`,
+        'Size now': `${bytesInWords(bytes)}, ${grouped(dead)} dead ${dead === 1 ? 'row' : 'rows'} in it`,
         'Back to the disk':
           mode === 'full' ? `about ${bytesInWords(reclaimable)}` : 'nothing; later rows use the room instead',
-        'Clients wait':
-          mode === 'full'
-            ? `${wait}${preview.rate_from === 'runs' ? '' : ' (a cautious guess: none was measured here yet)'}. They are told beforehand.`
-            : 'for nothing: everybody works on',
+        'Clients wait': mode === 'full' ? `${wait}. They are told beforehand.` : 'for nothing: everybody works on',
         'Room needed': figures === undefined ? undefined : `${bytesInWords(figures.needed_bytes)}${where}`,
         'Room free':
           figures === undefined

@@ -16,6 +16,7 @@ import { attempt, formOf } from '../pages/form.ts';
 import { framed } from '../pages/frame.tsx';
 import { type PageContext, pagesOf } from '../pages/page-routes.ts';
 import { Missing, Problem } from '../pages/parts/notice.tsx';
+import { DatabaseTabs } from './database-tabs.tsx';
 import { VacuumChoice } from './vacuum-choice.tsx';
 import { WhatModesDo } from './vacuum-modes.tsx';
 import { FULL_WORD, unconfirmed, VacuumOrder } from './vacuum-order.tsx';
@@ -69,7 +70,18 @@ async function showChoice(c: PageContext, deps: Deps): Promise<Response> {
     ) : (
       <VacuumChoice preview={preview} action={VACUUM_PATH} may={isAdmin(c) ? mayVacuum(deps) : 'look'} />
     );
-  return framed(c, deps, { title: 'Vacuum', current: 'database', body });
+  const whole = (
+    <>
+      <DatabaseTabs current={VACUUM_PATH} />
+      {body}
+    </>
+  );
+  const actions = (
+    <a class="button" href="/jobs">
+      Earlier ones
+    </a>
+  );
+  return framed(c, deps, { title: 'Vacuum', current: 'database', body: whole, actions });
 }
 
 async function showOrder(c: PageContext, deps: Deps, wish: Wish, refused?: AppError): Promise<Response> {

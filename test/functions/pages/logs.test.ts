@@ -27,8 +27,16 @@ describe('the page of logs', () => {
     expect(html).toContain('href="/logs?name=management" aria-current="page"');
     expect(html).toContain('href="/logs?name=core"');
     expect(html.indexOf('user.created')).toBeLessThan(html.indexOf('http.failed'));
-    expect(html).toContain('2026-03-04 05:06:08');
-    expect(html).toContain('role=management reason=&quot;no route to host&quot;');
+    expect(html).toMatch(/<li class="day">2026-03-04<\/li>.*<time>05:06:08 <\/time>/);
+    expect(html).toContain('<span> reason=&quot;no route to host&quot;</span>');
+  });
+
+  it('leaves out what it causes itself by following the log', async () => {
+    const own = '{"time":"2026-03-04T05:06:09.000Z","level":"info","event":"http.request","path":"/logs","status":304}';
+    visitor.deps.logFiles.tail = async () => [...OURS, own, own.replace('/logs', '/jobs')];
+    const html = await visitor.page('/logs');
+    expect(html.match(/http\.request/g)).toHaveLength(1);
+    expect(html).toContain('path=/jobs');
   });
 
   it('marks warnings and errors in colour and in a word', async () => {
