@@ -27,7 +27,7 @@ import { Empty, pageNumber, Pager } from '../pages/parts/table.tsx';
 import { AlertChannels, recipientsInWords } from './alert-channels.tsx';
 import { AlertRecord } from './alert-record.tsx';
 import { ALERT_WORDS, CHANNEL_NAMES } from './alert-words.ts';
-import { csvAddress, type DaySpan, DaySpanFields, daySpanOf, spanInWords } from './day-span.tsx';
+import { csvAddress, type DaySpan, DaySpanFields, daySpanOf, isFaulty, spanInWords } from './day-span.tsx';
 import { moduleWords } from './module-words.ts';
 
 const HERE = '/alerts';
@@ -64,7 +64,7 @@ async function showAlerts(c: PageContext, deps: Deps, tested?: Tested): Promise<
   const body = (
     <>
       <TestSaid tested={tested} deps={deps} />
-      <Filters action={HERE} set={set} csv={csvAddress('/api/alerts', { ...filter })}>
+      <Filters action={HERE} set={set} csv={csvAddress('/api/alerts', { ...filter })} open={isFaulty(span)}>
         <FilterFields filter={filter} span={span} />
       </Filters>
       <div id="alerts" data-refresh {...(tested === undefined ? { 'data-live': 'self', 'data-every': '15' } : {})}>

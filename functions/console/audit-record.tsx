@@ -3,6 +3,8 @@
 import { objectIn } from '../../shared/domain/json-text.ts';
 import type { Status } from '../../shared/domain/status.ts';
 import type { AuditRecord as Audited, AuditResult } from '../../shared/ports/audit.ts';
+import { RETENTION_RUN } from '../../shared/verbs/retention-jobs.ts';
+import { VACUUM_RUN } from '../../shared/verbs/vacuum-jobs.ts';
 import { type Clock, timeInZone } from '../pages/clock.ts';
 import { Facts } from '../pages/parts/card.tsx';
 import { StatusBadge } from '../pages/parts/status.tsx';
@@ -43,21 +45,25 @@ export function AuditRecord({ record, clock }: { record: Audited; clock: Clock }
 
 function Unfolded({ record }: { record: Audited }) {
   const { seq, actor, address, action, target, result, intent, detail, request_id: requestId, hash } = record;
-  const told = Object.entries(objectIn(detail)).map(([name, value]) => [`· ${name}`, shown(value)]);
+  const told = Object.entries(objectIn(detail)).map(([name, value]) => [name.replaceAll('_', ' '), shown(value)]);
   return (
-    <Facts
-      of={{
-        Means: MEANS[result ?? 'intent'],
-        ...Object.fromEntries(told),
-        Who: only('actor', actor),
-        From: address === '' ? 'this stack itself' : <code>{address}</code>,
-        What: only('action', action),
-        'To what': target === '' ? undefined : only('target', target),
-        Record: `${seq}${intent === null ? '' : `, which answers record ${intent}`}`,
-        Request: requestId === '' ? undefined : <code>{requestId}</code>,
-        Hash: <code>{hash}</code>,
-      }}
-    />
+    <>
+      <p>{MEANS[result ?? 'intent']}</p>
+      {told.length === 0 ? null : <Facts of={Object.fromEntries(told)} />}
+      <hr />
+      <Facts
+        of={{
+          Who: only('actor', actor),
+          From: address === '' ? 'this stack itself' : <code>{address}</code>,
+          What: only('action', action),
+          'To what': target === '' ? undefined : only('target', target),
+          Job: JOB_ACTIONS.has(action) ? <a href={`/jobs/${encodeURIComponent(target)}`}>How it went</a> : undefined,
+          Record: `${seq}${intent === null ? '' : `, which answers record ${intent}`}`,
+          Request: requestId === '' ? undefined : <code>{requestId}</code>,
+          Hash: <code>{hash}</code>,
+        }}
+      />
+    </>
   );
 }
 
@@ -69,11 +75,23 @@ function only(name: string, value: string) {
   );
 }
 
+/** Their target is a job. */
+const JOB_ACTIONS: ReadonlySet<string> = new Set([VACUUM_RUN, RETENTION_RUN]);
+
 /** What a record tells besides: words and numbers plain, lists with commas, the rest as JSON. */
 function shown(value: unknown) {
   if (typeof value === 'string') return value === '' ? '(empty)' : value;
   if (Array.isArray(value) && value.every((each) => typeof each === 'string' || typeof each === 'number'))
     return value.length === 0 ? 'none' : value.join(', ');
+  if (typeof value === 'object' && value !== null && isFlat(value))
+    return Object.entries(value)
+      .map(([name, each]) => `${name} ${String(each)}`)
+      .join(', ');
   if (typeof value === 'object' && value !== null) return <code>{JSON.stringify(value)}</code>;
   return String(value);
+}
+
+function isFlat(value: object): boolean {
+  const values = Object.values(value);
+  return values.length > 0 && values.every((each) => ['string', 'number', 'boolean'].includes(typeof each));
 }

@@ -11,7 +11,7 @@ import { Field } from '../pages/parts/field.tsx';
 import { Filters } from '../pages/parts/filters.tsx';
 import { Empty, pageNumber, Pager } from '../pages/parts/table.tsx';
 import { AuditRecord } from './audit-record.tsx';
-import { csvAddress, type DaySpan, DaySpanFields, daySpanOf, spanInWords } from './day-span.tsx';
+import { csvAddress, type DaySpan, DaySpanFields, daySpanOf, isFaulty, spanInWords } from './day-span.tsx';
 
 const HERE = '/audit';
 const VERIFY = '/audit?verify=yes';
@@ -34,7 +34,7 @@ export function auditPage(app: App, deps: Deps): void {
     const body = (
       <>
         {verdict === undefined ? null : <Verdict verdict={verdict} />}
-        <Filters action={HERE} set={set} csv={csvAddress('/api/audit', { ...filter })}>
+        <Filters action={HERE} set={set} csv={csvAddress('/api/audit', { ...filter })} open={isFaulty(span)}>
           <FilterFields filter={filter} span={span} />
         </Filters>
         {results.length === 0 ? (
@@ -83,7 +83,7 @@ function FilterFields({ filter, span }: { filter: AuditFilter; span: DaySpan }) 
   return (
     <>
       <Field name="actor" label="Who" value={actor} maxlength={LONGEST} plain />
-      <Field name="action" label="What, such as user or user.create" value={action} maxlength={LONGEST} plain />
+      <Field name="action" label="What" placeholder="user or user.create" value={action} maxlength={LONGEST} plain />
       <Field name="target" label="To what or whom" value={target} maxlength={LONGEST} plain />
       <DaySpanFields {...span} />
     </>

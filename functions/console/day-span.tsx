@@ -20,6 +20,11 @@ export function daySpanOf({ req }: PageContext, timeZone: string): DaySpan {
   return { from, to, since: beginOfDay(from, timeZone), until: endOfDay(to, timeZone) };
 }
 
+/** A day was named that there is not. */
+export function isFaulty({ from, to, since, until }: DaySpan): boolean {
+  return (from !== '' && since === undefined) || (to !== '' && until === undefined);
+}
+
 /** For the heading of the filters. */
 export function spanInWords({ from, to, since, until }: DaySpan): string[] {
   return [...(since === undefined ? [] : [`from ${from}`]), ...(until === undefined ? [] : [`to ${to}`])];

@@ -33,9 +33,10 @@ export function resultInWords(job: OpsJob): string | undefined {
   if (vacuum !== undefined) {
     const { mode, bytes_given_back: given, tables } = vacuum;
     const done = tables.filter(({ state }) => state === 'done').length;
-    const many = `${done} of ${counted(tables.length, 'table')} vacuumed`;
+    const all = counted(tables.length, 'table');
+    const many = `${done === tables.length ? all : `${done} of ${all}`} vacuumed`;
     if (mode === 'standard' && given === 0) return `${many}; the room of dead rows is good for later ones.`;
-    return `${many}; ${bytesInWords(given)} given back to the disk.`;
+    return `${many}; ${given === 0 ? 'nothing' : bytesInWords(given)} given back to the disk.`;
   }
   const retention = retentionResultOf(job);
   if (retention === undefined) return undefined;
@@ -92,10 +93,32 @@ const ENDS: Record<VacuumedTable['state'], [status: Status, word: string]> = {
   interrupted: ['warning', 'Cut off'],
 };
 
+/** So many are shown at once. */
+const SHOWN = 5;
+
+/** What did not end well first, then the largest. */
 function Vacuumed({ result }: { result: VacuumResult }) {
+  const tables = result.tables.toSorted(
+    (a, b) => Number(a.state === 'done') - Number(b.state === 'done') || b.bytes_before - a.bytes_before,
+  );
+  const rest = tables.slice(SHOWN);
+  return (
+    <div class="compact">
+      <Ended caption="What became of the tables" tables={tables.slice(0, SHOWN)} />
+      {rest.length === 0 ? null : (
+        <details class="rest" id="rest">
+          <summary>{counted(rest.length, 'more table')}</summary>
+          <Ended caption="What became of the others" tables={rest} />
+        </details>
+      )}
+    </div>
+  );
+}
+
+function Ended({ caption, tables }: { caption: string; tables: readonly VacuumedTable[] }) {
   return (
     <Table
-      caption="What became of each table"
+      caption={caption}
       columns={[
         { label: 'Table' },
         { label: 'How it ended' },
@@ -103,7 +126,7 @@ function Vacuumed({ result }: { result: VacuumResult }) {
         { label: 'After', numeric: true },
         { label: 'Took', numeric: true },
       ]}
-      rows={result.tables.map((table) => {
+      rows={tables.map((table) => {
         const [status, word] = ENDS[table.state];
         const { bytes_before: before, bytes_after: after, seconds, error } = table;
         return [

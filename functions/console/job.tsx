@@ -28,7 +28,7 @@ export function jobPage(app: App, deps: Deps): void {
       </a>
     );
     const body = <Job job={job} clock={clockOf(deps)} />;
-    return framed(c, deps, { title: jobInWords(job), current: 'database', body, actions });
+    return framed(c, deps, { title: jobInWords(job), current: 'jobs', body, actions });
   });
 }
 

@@ -50,7 +50,7 @@ export function jobsPage(app: App, deps: Deps): void {
         {count === 0 ? null : <Pager url={new URL(c.req.url)} page={page} pageSize={PAGE_SIZE} count={count} />}
       </>
     );
-    return framed(c, deps, { title: 'Jobs', current: 'database', body });
+    return framed(c, deps, { title: 'Jobs', current: 'jobs', body });
   });
 }
 

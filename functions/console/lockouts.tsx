@@ -76,7 +76,7 @@ function Locked({ locked, clock }: { locked: readonly LockedAddress[]; clock: Cl
         { label: 'What to do', silent: true },
       ]}
       rows={locked.map(({ address, failures, locked_until: until }) => [
-        <code>{address}</code>,
+        <code class="whole">{address}</code>,
         String(failures),
         <Countdown until={until} clock={clock} over="free now" />,
         <Confirm

@@ -140,7 +140,7 @@ function Lines({ shown, of, wish, timeZone }: LinesProps) {
           {of === 0 ? 'Nothing was written yet.' : 'No line is like that. Search for less, or in more lines.'}
         </Empty>
       ) : (
-        <ol class="loglines" tabindex={0} aria-label={`Lines of ${wish.name}`}>
+        <ol class="loglines" aria-label={`Lines of ${wish.name}`}>
           {dated(shown, timeZone).map(({ line, day, time }) => (
             <>
               {day === undefined ? null : <li class="day">{day}</li>}

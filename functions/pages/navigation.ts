@@ -42,6 +42,7 @@ export const NAVIGATION: readonly NavigationEntry[] = [
   { key: 'plugins', path: '/plugins', label: 'Plugins', faces: CONSOLE, access: 'viewer', section: 'Server' },
   { key: 'tokens', path: '/tokens', label: 'API tokens', faces: CONSOLE, access: 'admin', section: 'Server' },
   { key: 'settings', path: '/settings', label: 'Settings', faces: CONSOLE, access: 'admin', section: 'Server' },
+  { key: 'jobs', path: '/jobs', label: 'Jobs', faces: CONSOLE, access: 'viewer', section: 'Record' },
   { key: 'logs', path: '/logs', label: 'Logs', faces: CONSOLE, access: 'admin', section: 'Record' },
   { key: 'audit', path: '/audit', label: 'Audit', faces: CONSOLE, access: 'admin', section: 'Record' },
   { key: 'lockouts', path: '/lockouts', label: 'Lock-outs', faces: CONSOLE, access: 'admin', section: 'Record' },

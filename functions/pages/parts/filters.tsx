@@ -1,4 +1,4 @@
-// A form that asks the same page for less. It is folded until something is filtered, and says what is.
+// A form that asks the same page for less. It is folded, and says what is filtered.
 
 import type { Child } from 'hono/jsx';
 
@@ -9,32 +9,34 @@ interface FiltersProps {
   set: readonly string[];
   /** Another way to have the list: the address of a CSV. */
   csv?: string;
+  /** Something in the fields is wrong: they are shown at once. */
+  open?: boolean;
   /** The fields. */
   children: Child;
 }
 
-export function Filters({ action, set, csv, children }: FiltersProps) {
+export function Filters({ action, set, csv, open = false, children }: FiltersProps) {
   return (
     <div class="filters">
-      <details open={set.length > 0}>
-        <summary class="button">{set.length === 0 ? 'Filter' : `Filter: ${set.join(', ')}`}</summary>
-        <form method="get" action={action}>
-          <div class="fields">{children}</div>
-          <p class="row">
-            <button type="submit">Show</button>
-            {set.length === 0 ? null : (
-              <a class="button" href={action}>
-                Show everything
-              </a>
-            )}
-          </p>
-        </form>
-      </details>
       {csv === undefined ? null : (
         <a class="button" href={csv} download>
           Save as CSV
         </a>
       )}
+      {set.length === 0 ? null : (
+        <a class="button" href={action}>
+          Show everything
+        </a>
+      )}
+      <details open={open}>
+        <summary class="button">{set.length === 0 ? 'Filter' : `Filter: ${set.join(', ')}`}</summary>
+        <form method="get" action={action}>
+          <div class="fields">{children}</div>
+          <p class="row">
+            <button type="submit">Show</button>
+          </p>
+        </form>
+      </details>
     </div>
   );
 }

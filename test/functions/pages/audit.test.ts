@@ -19,16 +19,28 @@ const about = (change: Partial<AuditSubject> = {}): AuditSubject => ({
 describe('the page of the audit log', () => {
   it('shows who did what to whom and how it ended; unfolded everything that the record holds', async () => {
     const { audit } = visitor.deps;
-    const intent = await audit.intend(about(), { groups: ['core_Red', 'core_Blue'], more: { days: 2 }, note: '' });
+    const intent = await audit.intend(about(), {
+      groups: ['core_Red', 'core_Blue'],
+      more_detail: { days: 2 },
+      deep: { a: [1] },
+    });
     await audit.conclude(intent, about(), { result: 'ok' });
     const html = await visitor.page('/audit');
     expect(html).toMatch(/<strong>ada<\/strong> <code>user.create<\/code> vera/);
     expect(html.indexOf('id="record-2"')).toBeLessThan(html.indexOf('id="record-1"'));
     expect(html).toMatch(/groups<\/dt><dd>core_Red, core_Blue<\/dd>/);
-    expect(html).toMatch(/more<\/dt><dd><code>\{&quot;days&quot;:2\}<\/code>/);
+    expect(html).toMatch(/more detail<\/dt><dd>days 2<\/dd>/);
+    expect(html).toContain('<code>{&quot;a&quot;:[1]}</code>');
     expect(html).toContain('192.0.2.9');
     expect(html).toContain('2, which answers record 1');
     expect(html).toContain('Begun. What became of it is a record of its own');
+  });
+
+  it('leads from what is long work to how it went', async () => {
+    await visitor.deps.audit.intend(about({ action: 'database.vacuum', target: 'job-1' }));
+    await visitor.deps.audit.intend(about({ action: 'user.create', target: 'job-2' }));
+    const html = await visitor.page('/audit');
+    expect([html.includes('href="/jobs/job-1"'), html.includes('href="/jobs/job-2"')]).toEqual([true, false]);
   });
 
   it('can be had by who, what, to whom and days, and as the same CSV', async () => {

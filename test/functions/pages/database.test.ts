@@ -150,7 +150,7 @@ describe('GET /database', () => {
 
   it("is there while the core's database is away, and says what is missing", async () => {
     const away = new AppError('unavailable', "The core's database does not answer.");
-    visitor.around.databaseError = away;
+    visitor.around.databaseError = away.message;
     visitor.deps.vacuumFacts = { ...visitor.deps.vacuumFacts, tables: () => Promise.reject(away) };
     await measured('database', 'autovacuum');
     const html = text(await visitor.page('/database'));

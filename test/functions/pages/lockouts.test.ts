@@ -22,7 +22,7 @@ beforeEach(async () => {
 describe('the page of lock-outs', () => {
   it('shows who waits, for how long, and lets them in again when asked once', async () => {
     const html = await visitor.page('/lockouts');
-    expect(html).toContain('<code>192.0.2.66</code>');
+    expect(html).toContain('<code class="whole">192.0.2.66</code>');
     expect(html).toContain('5 minutes left');
     expect(html).toContain('Let 2001:db8:0:1::/64 try again');
     expect(html).toContain('data-live="self"');
