@@ -101,8 +101,7 @@ function Members({ c, deps, found: { results, count } }: { c: PageContext; deps:
     return [
       <>
         <a href={`/people/${user.id}`}>{user.name.trim() === '' ? user.username : user.name}</a>
-        <br />
-        <span class="fine">{user.username}</span>
+        <span class="fine user">{user.username}</span>
       </>,
       <StandingBadge user={user} clock={clock} />,
       user.role === 'none' ? null : ROLE_NAMES[user.role],
@@ -110,11 +109,13 @@ function Members({ c, deps, found: { results, count } }: { c: PageContext; deps:
   });
   return (
     <>
-      <Table
-        caption="Members by user name"
-        columns={[{ label: 'Person' }, { label: 'Access' }, { label: 'Role' }]}
-        rows={rows}
-      />
+      <div class="roster">
+        <Table
+          caption="Members by user name"
+          columns={[{ label: 'Person' }, { label: 'Access' }, { label: 'Role' }]}
+          rows={rows}
+        />
+      </div>
       <Pager url={new URL(c.req.url)} page={pageNumber(c.req.query('page'))} pageSize={PAGE_SIZE} count={count} />
     </>
   );

@@ -87,15 +87,17 @@ function List({ c, groups }: { c: PageContext; groups: readonly GroupName[] }) {
   const shown = groups.slice((page - 1) * PAGE_SIZE, page * PAGE_SIZE);
   return (
     <>
-      <Table
-        caption="Groups by name"
-        columns={[{ label: 'Group' }, { label: 'On devices' }, { label: 'Members' }]}
-        rows={shown.map(({ id, name }) => [
-          <a href={`/groups/${id}`}>{name}</a>,
-          nameOnDevices(name),
-          directionOf(name) ?? 'send and receive',
-        ])}
-      />
+      <div class="roster">
+        <Table
+          caption="Groups by name"
+          columns={[{ label: 'Group' }, { label: 'On devices' }, { label: 'Members' }]}
+          rows={shown.map(({ id, name }) => [
+            <a href={`/groups/${id}`}>{name}</a>,
+            nameOnDevices(name),
+            directionOf(name) ?? 'send and receive',
+          ])}
+        />
+      </div>
       <Pager url={new URL(c.req.url)} page={page} pageSize={PAGE_SIZE} count={groups.length} />
     </>
   );

@@ -121,7 +121,9 @@ function List({ c, deps, wanted, found: { results, count } }: ListProps) {
   const rows = results.map((account) => rowOf(shownUser(account, deps), clock));
   return (
     <>
-      <Table caption="People by user name" columns={columns} rows={rows} />
+      <div class="roster">
+        <Table caption="People by user name" columns={columns} rows={rows} />
+      </div>
       <Pager url={new URL(c.req.url)} page={wanted.page} pageSize={PAGE_SIZE} count={count} />
     </>
   );
@@ -133,11 +135,11 @@ function rowOf(user: ShownUser, clock: Clock) {
   return [
     <>
       <a href={`/people/${id}`}>{name.trim() === '' ? username : name}</a>
-      <br />
-      <span class="fine">{username}</span>
+      <span class="fine user">{username}</span>
     </>,
     <>
-      <StandingBadge user={user} clock={clock} /> <span class="fine">{end === null ? '' : endInWords(end, clock)}</span>
+      <StandingBadge user={user} clock={clock} />{' '}
+      {end === null ? null : <span class="fine together">{endInWords(end, clock)}</span>}
     </>,
     groups.length === 0 ? null : (
       <span class="tags">
@@ -147,7 +149,7 @@ function rowOf(user: ShownUser, clock: Clock) {
         {more > 0 ? <span class="fine">and {more} more</span> : null}
       </span>
     ),
-    role === 'none' ? null : ROLE_NAMES[role],
+    role === 'none' ? null : <span class="together">{ROLE_NAMES[role]}</span>,
     <When at={last} clock={clock} />,
   ];
 }

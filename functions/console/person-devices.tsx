@@ -64,7 +64,7 @@ export function PersonDevices({ c, id, devices, clock, canChange }: PersonDevice
           <Missing>These are the certificates that Holdfast itself has made, perhaps not all: {problem}</Missing>
         )}
         {certificates.length === 0 ? (
-          problem === undefined && <Empty>No device has a certificate yet{canChange ? ': enroll one.' : '.'}</Empty>
+          problem === undefined && <Empty>No device has a certificate.</Empty>
         ) : (
           <Table
             caption="Certificates, newest first"
@@ -75,7 +75,7 @@ export function PersonDevices({ c, id, devices, clock, canChange }: PersonDevice
               { label: 'Issued' },
               ...(canChange ? [{ label: 'Revoke', silent: true }] : []),
             ]}
-            rows={certificates.map((each) => rowOf(c, each, { clock, canChange, id }))}
+            rows={certificates.map((each) => rowOf(each, { clock, canChange, id }))}
           />
         )}
       </Card>
@@ -109,17 +109,24 @@ function Connected({ c, connected, clock }: { c: PageContext; connected: CoreCli
 }
 
 function rowOf(
-  c: PageContext,
   certificate: ShownCertificate,
   { clock, canChange, id }: { clock: Clock; canChange: boolean; id: number },
 ) {
-  const { file, name, client_uid: clientUid, state, effective_until: until, issued_at: issued } = certificate;
+  const {
+    file,
+    fingerprint,
+    name,
+    client_uid: clientUid,
+    state,
+    effective_until: until,
+    issued_at: issued,
+  } = certificate;
   const [status, words] = STATES[state];
   const label = name ?? (clientUid || file);
-  const address = `/certificates/${encodeURIComponent(file)}`;
+  const address = `/certificates/${fingerprint.replaceAll(':', '').toLowerCase()}`;
   const isLive = state === 'active' || state === 'revocation_failed';
   return [
-    faceOf(c) === 'console' ? <a href={address}>{label}</a> : <>{label}</>,
+    <a href={address}>{label}</a>,
     <StatusBadge status={status}>{words}</StatusBadge>,
     <When at={until} clock={clock} />,
     <When at={issued} clock={clock} />,
@@ -131,7 +138,7 @@ function rowOf(
 function Revocation({ action, label, id }: { action: string; label: string; id: number }) {
   return (
     <Confirm label="Revoke…" action={action} button={`Revoke ${label}`}>
-      <input type="hidden" name="return_to" value={`/people/${id}`} />
+      <input type="hidden" name="from" value={`/people/${id}`} />
       <p>The device that has it falls off and does not come back with it. The person may enroll it anew.</p>
     </Confirm>
   );

@@ -95,7 +95,19 @@ export function PersonForms({ user, clock, refusal, isFirst, channels }: PersonF
           />
         </Row>
       )}
-      <Row {...row('password')} label="Password" now="not shown" button="Set this password">
+      <Row
+        {...row('password')}
+        label="Password"
+        now="not shown"
+        button="Set this password"
+        after={
+          <form method="post" action={`/people/${id}/password`}>
+            <button type="submit" class="quiet" name="make" value="yes">
+              Make one, and show it once
+            </button>
+          </form>
+        }
+      >
         <p class="hint">Setting one signs the person out everywhere. Devices with a certificate stay.</p>
         <Field
           name="password"
@@ -117,11 +129,6 @@ export function PersonForms({ user, clock, refusal, isFirst, channels }: PersonF
           required
         />
       </Row>
-      <form method="post" action={`/people/${id}/password`} class="made">
-        <button type="submit" class="quiet" name="make" value="yes">
-          Make a new password, and show it once
-        </button>
-      </form>
     </>
   );
 }
@@ -144,9 +151,11 @@ interface RowProps {
   button: string;
   isOpen: boolean;
   children: Child;
+  /** Another form for the same. */
+  after?: Child;
 }
 
-function Row({ at, id, label, now, button, isOpen, children }: RowProps) {
+function Row({ at, id, label, now, button, isOpen, children, after }: RowProps) {
   return (
     <details class="unfold" id={at} open={isOpen}>
       <summary>
@@ -158,12 +167,13 @@ function Row({ at, id, label, now, button, isOpen, children }: RowProps) {
         {children}
         <button type="submit">{button}</button>
       </form>
+      {after}
     </details>
   );
 }
 
 function Groups({ names }: { names: readonly string[] }) {
-  if (names.length === 0) return <>none: devices meet those who are in no group either</>;
+  if (names.length === 0) return <>none</>;
   return (
     <span class="tags">
       {names.map((name) => (

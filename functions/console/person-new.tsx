@@ -107,7 +107,7 @@ async function showNew(c: PageContext, deps: Deps, form: Form, refused?: AppErro
         <Field
           name="username"
           label="User name"
-          hint="For signing in: 1 to 64 letters without accents, digits, dots, underscores or hyphens; svc_ and adm_ are for programs. It stays for ever. Empty: one is suggested."
+          hint="For signing in, and not to be changed later: letters without accents, digits and . _ - (64 at most; svc_ and adm_ at the beginning are for programs). Empty: one is suggested."
           value={form.text('username')}
           error={fault('username')}
           autocomplete="off"

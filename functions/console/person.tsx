@@ -28,7 +28,8 @@ const DONE = {
   password: 'The password is set. Whoever was signed in with the old one is signed out.',
   deactivated: 'Deactivated: signed out everywhere, certificates revoked, enrollment withdrawn.',
   reactivated: 'May come in again. Certificates do not come back: enroll a device.',
-  revoked: 'The certificate is being revoked: its device falls off within moments.',
+  revoked: 'The certificate is revoked: its device is shut out, and cannot come back.',
+  revoking: 'The certificate is being revoked: its device falls off within moments.',
 } as const;
 
 /** Adds the route of this file. */
@@ -81,7 +82,13 @@ export async function showPerson(
     </>
   );
   const title = name.trim() === '' ? username : name;
-  return framed(c, deps, { title, current: 'people', body, status: pageStatus(refusal?.error) });
+  const heading = (
+    <>
+      {title}
+      {title === username ? null : <span class="fine user">{username}</span>}
+    </>
+  );
+  return framed(c, deps, { title, heading, current: 'people', body, status: pageStatus(refusal?.error) });
 }
 
 function About({ user, clock }: { user: ShownUser; clock: ReturnType<typeof clockOf> }) {
