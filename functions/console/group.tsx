@@ -1,7 +1,6 @@
 // /groups/{id}: who is in a channel, and its end.
 
 import { AppError } from '../../shared/domain/app-error.ts';
-import { counted } from '../../shared/domain/amounts.ts';
 import { actingIn } from '../../shared/http/acting.ts';
 import type { Deps } from '../../shared/http/deps.ts';
 import type { App } from '../../shared/http/env.ts';
@@ -68,7 +67,7 @@ async function showGroup(c: PageContext, deps: Deps, refused?: AppError): Promis
       )}
       {mayChange(c) ? (
         <Confirm label="Delete this group…" action={`/groups/${id}/delete`} button={`Delete ${name}`}>
-          <p>{whatIsLost(name, members.done?.count)}</p>
+          <p>{whatIsLost(name, members.done ?? {})}</p>
           <p>
             Connected devices take it within 75 seconds. Whoever is then in no group meets the others who are in none.
           </p>
@@ -82,9 +81,11 @@ async function showGroup(c: PageContext, deps: Deps, refused?: AppError): Promis
   return framed(c, deps, { title: name, current: 'groups', body, status: pageStatus(refused ?? members.refused) });
 }
 
-function whatIsLost(name: string, count: number | undefined): string {
+function whatIsLost(name: string, { results, count }: Partial<Page<Account>>): string {
+  const [first] = results ?? [];
   if (count === 0) return `Nobody is in ${name}.`;
-  const who = count === undefined ? 'All who are in it' : counted(count, 'person').replace('persons', 'people');
+  if (count === 1 && first !== undefined) return `1 person loses ${name}: ${first.username} stays, without it.`;
+  const who = count === undefined ? 'All who are in it' : `${count} people`;
   return `${who} lose ${name}: they stay, but no longer hear each other by it.`;
 }
 

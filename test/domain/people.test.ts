@@ -7,11 +7,35 @@ import {
   isoOfSeconds,
   passwordFault,
   readExpiry,
+  suggestedUsername,
   usernameFault,
 } from '../../shared/domain/people.ts';
 
 const HIDDEN = ['svc_', 'adm_', 'ak-outpost-', 'akadmin'];
 const ROLES = { admin: 'stack_admin', viewer: 'core_Readers' };
+
+describe('a suggested username', () => {
+  it.each([
+    ['Ann Example', 'ann.example'],
+    [' Jörg  Groß ', 'jorg.gross'],
+    ["D'Arcy O’Neil-Smith", 'd.arcy.o.neil-smith'],
+    ['Łukasz', 'ukasz'],
+    ['李雷', ''],
+    ['<b>', 'b'],
+    [`${'x'.repeat(63)} y`, 'x'.repeat(63)],
+  ])('of %j is %j', (name, username) => {
+    expect(suggestedUsername(name)).toBe(username);
+  });
+
+  it('is one that a person may have, or none', () => {
+    fc.assert(
+      fc.property(fc.string({ unit: 'binary' }), (name) => {
+        const username = suggestedUsername(name);
+        return username === '' || usernameFault(username, []) === undefined || /^(svc|adm)_/.test(username);
+      }),
+    );
+  });
+});
 
 describe('a username', () => {
   it.each(['a', 'ada.b', 'A-1_x', '007', 'x'.repeat(64), 'svc', 'ak-out'])('may be %s', (name) => {
