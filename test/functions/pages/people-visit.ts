@@ -7,7 +7,7 @@ import { visit, type Visitor } from './page-session.ts';
 export interface PeopleVisit extends Visitor {
   world: PeopleWorld;
   /** The page of the person of that name. */
-  pathOf(username: string): Promise<string>;
+  pathOf: (username: string) => Promise<string>;
 }
 
 export async function peopleVisit(options: { username?: string; face?: Face } = {}): Promise<PeopleVisit> {
