@@ -87,7 +87,7 @@ function List({ c, groups }: { c: PageContext; groups: readonly GroupName[] }) {
   const shown = groups.slice((page - 1) * PAGE_SIZE, page * PAGE_SIZE);
   return (
     <>
-      <div class="roster">
+      <div class="roster brief">
         <Table
           caption="Groups by name"
           columns={[{ label: 'Group' }, { label: 'On devices' }, { label: 'Members' }]}
