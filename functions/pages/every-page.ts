@@ -8,6 +8,10 @@ import { databasePage } from '../console/database.tsx';
 import { healthModulePage } from '../console/health-module.tsx';
 import { jobPage } from '../console/job.tsx';
 import { jobsPage } from '../console/jobs.tsx';
+import { certificateNewPage } from '../console/certificate-new.tsx';
+import { certificatePage } from '../console/certificate.tsx';
+import { certificatesPage } from '../console/certificates.tsx';
+import { devicesPage } from '../console/devices.tsx';
 import { enrollmentPage } from '../console/enrollment.tsx';
 import { lockoutsPage } from '../console/lockouts.tsx';
 import { logsPage } from '../console/logs.tsx';
@@ -68,4 +72,9 @@ export function everyPage(app: App, deps: Deps): void {
   serviceAccountsPage(app, deps);
   settingsPage(app, deps);
   tokensPage(app, deps);
+  certificatesPage(app, deps);
+  certificateNewPage(app, deps);
+  // After the two, whose paths it would take for certificates.
+  certificatePage(app, deps);
+  devicesPage(app, deps);
 }

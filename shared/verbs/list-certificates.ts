@@ -18,6 +18,10 @@ export interface CertificateQuery extends Paging {
   username?: string | undefined;
   /** Default: all. */
   states?: ReadonlySet<ListedState> | undefined;
+  /** A part of the name of the user, of what the device calls itself, of the serial number or the hash; in any case. */
+  search?: string | undefined;
+  /** Default: by user, newest first. `ends`: what ends first comes first. */
+  order?: 'user' | 'ends' | undefined;
 }
 
 export interface ListCertificatesDeps extends UserCertificatesDeps {
@@ -36,14 +40,15 @@ export async function listCertificates(
 
 async function listed(
   deps: ListCertificatesDeps,
-  { username, states, page, pageSize }: CertificateQuery,
+  { username, states, search = '', order = 'user', page, pageSize }: CertificateQuery,
 ): Promise<Page<ShownCertificate>> {
   const usernames = username === undefined ? undefined : [username];
   const [found, revocations] = await Promise.all([
     username === undefined ? deps.core.certificates() : certificatesNamed(deps, username),
     deps.certificateBook.revocations(usernames),
   ]);
-  const matching = matchingOf(found, { username, states, revocations, now: deps.now() });
+  const fitting = found.filter((each) => fits(each, search.toLowerCase()));
+  const matching = matchingOf(fitting, { username, states, order, revocations, now: deps.now() });
   const part = matching.slice((page - 1) * pageSize, page * pageSize);
   return { results: await shownInOrder(deps, part, revocations), count: matching.length };
 }
@@ -54,9 +59,10 @@ function matchingOf(
   {
     username,
     states,
+    order,
     revocations,
     now,
-  }: Pick<CertificateQuery, 'username' | 'states'> & { revocations: Revocation[]; now: Date },
+  }: Pick<CertificateQuery, 'username' | 'states' | 'order'> & { revocations: Revocation[]; now: Date },
 ): CoreCertificate[] {
   const revocationOf = new Map(revocations.map((each) => [each.hash, each]));
   const keyed = found
@@ -71,11 +77,17 @@ function matchingOf(
   return keyed
     .toSorted(
       (a, b) =>
+        (order === 'ends' ? compared(a.certificate.expiresAt, b.certificate.expiresAt) : 0) ||
         compared(a.key, b.key) ||
         compared(b.certificate.issuedAt, a.certificate.issuedAt) ||
         compared(a.certificate.hash, b.certificate.hash),
     )
     .map(({ certificate }) => certificate);
+}
+
+function fits({ username, clientUid, serial, hash }: CoreCertificate, text: string): boolean {
+  if (text === '') return true;
+  return [username, clientUid, serial, hash].some((each) => each.toLowerCase().includes(text));
 }
 
 const LISTED: Record<CertificateState, ListedState> = {

@@ -108,6 +108,7 @@ async function showPage(
         progress={progress}
         clock={clock}
         open={issued !== undefined}
+        live={refused === undefined}
         begun={code !== ''}
       />
       {issued === undefined ? (

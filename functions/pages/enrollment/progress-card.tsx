@@ -30,15 +30,17 @@ interface ProgressCardProps {
   clock: Clock;
   /** False: the code has ended, and nobody new can come. */
   open: boolean;
+  /** False: this is no answer to GET, so there is nothing to ask again. */
+  live: boolean;
   /** False: there never was one. */
   begun: boolean;
 }
 
-export function ProgressCard({ path, tag, progress, clock, open, begun }: ProgressCardProps) {
+export function ProgressCard({ path, tag, progress, clock, open, live: asks, begun }: ProgressCardProps) {
   if (!begun) return <section id="progress" data-refresh="" hidden></section>;
   const { devices, refused, problem } = progress;
   const isDone = !open && devices.every(({ client, certificate }) => client !== undefined || certificate.revokedAt);
-  const live = isDone ? {} : { 'data-live': `${path}/progress`, 'data-every': '3', 'data-tag': tag };
+  const live = isDone || !asks ? {} : { 'data-live': `${path}/progress`, 'data-every': '3', 'data-tag': tag };
   return (
     <section class={`card progress ${devices.length > 0 ? 'good' : ''}`.trim()} id="progress" {...live}>
       <div aria-live="polite">

@@ -1,0 +1,144 @@
+// /certificates/{file} at both faces: what a certificate is, its files, how it is revoked, and how far the proof of that is.
+
+import type { ContentfulStatusCode } from 'hono/utils/http-status';
+import type { AppError } from '../../shared/domain/app-error.ts';
+import { returnPath } from '../../shared/domain/return-path.ts';
+import { actingIn } from '../../shared/http/acting.ts';
+import type { Deps } from '../../shared/http/deps.ts';
+import type { App } from '../../shared/http/env.ts';
+import { goTo } from '../../shared/http/page.tsx';
+import { statusOf } from '../../shared/http/problem.ts';
+import { findAlsoWhileAway, whoeverItsUser } from '../../shared/verbs/find-certificate.ts';
+import { revokeCertificate } from '../../shared/verbs/revoke-certificate.ts';
+import { isOwnCertificate } from '../../shared/verbs/revocation.ts';
+import type { ShownCertificate } from '../../shared/verbs/shown-certificate.ts';
+import { CertificateFiles } from '../pages/certificates/certificate-files.tsx';
+import {
+  CertificateBadge,
+  certificateName,
+  certificatePath,
+  isOnItsWay,
+  REVOCATION_SENTENCES,
+} from '../pages/certificates/certificate-words.tsx';
+import { type ProofFacts, RevocationProof } from '../pages/certificates/revocation-proof.tsx';
+import { RevokeCertificate } from '../pages/certificates/revoke-form.tsx';
+import { type Clock, clockOf } from '../pages/clock.ts';
+import { attempt, formOf } from '../pages/form.ts';
+import { framed } from '../pages/frame.tsx';
+import { faceOf, type PageContext, pagesOf } from '../pages/page-routes.ts';
+import { Card, Copyable, Facts } from '../pages/parts/card.tsx';
+import { Missing, Notice, Problem } from '../pages/parts/notice.tsx';
+import { When } from '../pages/parts/time.tsx';
+
+const SENTENCES = { ...REVOCATION_SENTENCES, issued: 'The certificate is issued. Its files are below.' };
+
+/** Adds the routes of this file. In the portal certificates of others are for administrators. */
+export function certificatePage(app: App, deps: Deps): void {
+  const [atConsole, atPortal] = [pagesOf(app, deps, ['console']), pagesOf(app, deps, ['portal'])];
+  const show = (c: PageContext): Promise<Response> => showPage(c, deps);
+  atConsole.get('/certificates/:file', { access: 'viewer', area: 'people' }, show);
+  atPortal.get('/certificates/:file', { access: 'admin', area: 'people' }, show);
+  pagesOf(app, deps, ['console', 'portal']).post(
+    '/certificates/:file/revoke',
+    { access: 'admin', area: 'people' },
+    async function revoke(c) {
+      const form = await formOf(c);
+      const { certificate, shown } = await findAlsoWhileAway(whoeverItsUser(deps), fileOf(c));
+      const tried = await attempt(() => revokeCertificate(actingIn(c, deps), certificate));
+      if (tried.refused !== undefined) return showPage(c, deps, tried.refused);
+      const from = form.has('from') ? returnPath(form.text('from')) : certificatePath(shown);
+      return goTo(c, withDone(from, tried.done.state === 'revoked' ? 'revoked' : 'revoking'));
+    },
+  );
+}
+
+function fileOf(c: PageContext): string {
+  return c.req.param('file') ?? '';
+}
+
+function withDone(path: string, word: string): string {
+  const url = new URL(path, 'http://here.invalid');
+  url.searchParams.set('done', word);
+  return url.pathname + url.search + url.hash;
+}
+
+async function showPage(c: PageContext, deps: Deps, refused?: AppError): Promise<Response> {
+  const { shown, certificate, problem } = await findAlsoWhileAway(whoeverItsUser(deps), fileOf(c));
+  const clock = clockOf(deps);
+  const isAdmin = c.get('principal').role === 'admin';
+  const isLive = refused === undefined && isOnItsWay(shown);
+  const body = (
+    <>
+      <Notice c={c} sentences={SENTENCES} />
+      <Problem error={refused} />
+      {problem === undefined ? null : (
+        <Missing>The core does not answer ({problem}). This is what Holdfast has written down.</Missing>
+      )}
+      <div id="certificate" {...(isLive ? { 'data-live': 'self', 'data-every': '5' } : { 'data-refresh': '' })}>
+        <About certificate={shown} clock={clock} face={faceOf(c)} />
+        {shown.state === 'active' || shown.state === 'expired' ? null : (
+          <RevocationProof facts={await proofOf(deps, shown)} clock={clock} />
+        )}
+      </div>
+      {isAdmin && shown.downloadable ? <CertificateFiles certificate={shown} /> : null}
+      {isAdmin && shown.state === 'active' && !isOwnCertificate(certificate) ? (
+        <RevokeCertificate certificate={shown} from={certificatePath(shown)} />
+      ) : null}
+    </>
+  );
+  const status = refused === undefined ? 200 : (statusOf(refused.code) as ContentfulStatusCode);
+  const current = faceOf(c) === 'portal' ? 'people' : 'certificates';
+  return framed(c, deps, { title: `Certificate ${certificateName(shown)}`, current, body, status });
+}
+
+/** What cannot be read is a step that is open, not an error of the page. */
+async function proofOf(deps: Deps, certificate: ShownCertificate): Promise<ProofFacts> {
+  const { username, fingerprint } = certificate;
+  const [revocations, list, canary] = await Promise.all([
+    attempt(() => deps.certificateBook.revocations([username])),
+    attempt(() => deps.coreAuthority.revocationList()),
+    attempt(() => deps.certificateBook.lastCanary()),
+  ]);
+  const revocation = revocations.done?.find(({ hash }) => hash === fingerprint);
+  return { certificate, revocation, list: list.done, canary: canary.done };
+}
+
+interface AboutProps {
+  certificate: ShownCertificate;
+  clock: Clock;
+  face: 'console' | 'portal';
+}
+
+function About({ certificate, clock }: AboutProps) {
+  const {
+    username,
+    name,
+    client_uid: uid,
+    state,
+    issued_at,
+    expires_at,
+    effective_until,
+    serial,
+    fingerprint,
+  } = certificate;
+  const endsBefore = state === 'active' && effective_until !== expires_at;
+  return (
+    <Card title={name === null ? 'Enrolled by a device' : 'Issued here'} aside={<CertificateBadge state={state} />}>
+      <Facts
+        of={{
+          Person: <a href={`/people?search=${encodeURIComponent(username)}`}>{username}</a>,
+          Device: uid === '' ? undefined : uid,
+          Issued: <When at={issued_at} clock={clock} />,
+          'Good until': <When at={expires_at} clock={clock} relative={state === 'active' && !endsBefore} />,
+          'In effect until': endsBefore ? (
+            <>
+              <When at={effective_until} clock={clock} relative />, when the person's access ends
+            </>
+          ) : undefined,
+          'Serial number': <code>{serial}</code>,
+          Fingerprint: <Copyable id="fingerprint" text={fingerprint} />,
+        }}
+      />
+    </Card>
+  );
+}

@@ -1,0 +1,140 @@
+// /certificates: all of them, what ends first comes first; the CA and the revocation list with their files.
+
+import type { Deps } from '../../shared/http/deps.ts';
+import type { App } from '../../shared/http/env.ts';
+import { type ListedState, listCertificates } from '../../shared/verbs/list-certificates.ts';
+import { CertificateList } from '../pages/certificates/certificate-list.tsx';
+import { isOnItsWay, REVOCATION_SENTENCES } from '../pages/certificates/certificate-words.tsx';
+import { clockOf } from '../pages/clock.ts';
+import { attempt } from '../pages/form.ts';
+import { framed } from '../pages/frame.tsx';
+import { type PageContext, pagesOf } from '../pages/page-routes.ts';
+import { Search } from '../pages/parts/card.tsx';
+import { Missing, Notice } from '../pages/parts/notice.tsx';
+import { Empty, pageNumber, Pager } from '../pages/parts/table.tsx';
+import { AuthorityCard, sendAuthority, sendRevocationList } from './authority.tsx';
+
+const ON_A_PAGE = 50;
+
+const STATES: readonly (readonly [value: string, label: string])[] = [
+  ['active', 'In force'],
+  ['revoked', 'Revoked'],
+  ['expired', 'Ended'],
+  ['all', 'All'],
+];
+
+const SENTENCES = {
+  ...REVOCATION_SENTENCES,
+  which:
+    'Nothing is done yet: which of these certificates the device came with cannot be told. Revoke the right one here, or deactivate the person to shut out everything.',
+};
+
+/** Adds the routes of this file. */
+export function certificatesPage(app: App, deps: Deps): void {
+  const pages = pagesOf(app, deps, ['console']);
+  const demand = { access: 'viewer', area: 'people' } as const;
+  pages.get('/certificates', demand, function showCertificates(c) {
+    return showPage(c, deps);
+  });
+  // Before `:file`, which would take these names for certificates.
+  pages.get('/certificates/ca.pem', { access: 'viewer' }, function downloadAuthority(c) {
+    return sendAuthority(c, deps);
+  });
+  pages.get('/certificates/crl.pem', { access: 'viewer' }, function downloadRevocationList(c) {
+    return sendRevocationList(c, deps);
+  });
+}
+
+async function showPage(c: PageContext, deps: Deps): Promise<Response> {
+  const search = (c.req.query('search') ?? '').trim().slice(0, 200);
+  const status = STATES.find(([value]) => value === c.req.query('status'))?.[0] ?? 'active';
+  const states = status === 'all' ? undefined : new Set([status as ListedState]);
+  const page = pageNumber(c.req.query('page'));
+  const isAdmin = c.get('principal').role === 'admin';
+  const [listed, authority, list] = await Promise.all([
+    attempt(() => listCertificates(deps, { states, search, order: 'ends', page, pageSize: ON_A_PAGE })),
+    attempt(() => deps.coreAuthority.certificate()),
+    attempt(() => deps.coreAuthority.revocationList()),
+  ]);
+  const { results = [], count = 0, certs_error: problem } = listed.done ?? {};
+  const url = new URL(c.req.url);
+  const clock = clockOf(deps);
+  const live = results.some(isOnItsWay) ? { 'data-live': 'self', 'data-every': '5' } : { 'data-refresh': '' };
+  const body = (
+    <>
+      <Notice c={c} sentences={SENTENCES} />
+      <Search
+        action="/certificates"
+        label="Search certificates"
+        value={search}
+        placeholder="Person, device, serial number"
+      >
+        <label class="silent" for="status">
+          State
+        </label>
+        <select id="status" name="status">
+          {STATES.map(([value, label]) => (
+            <option value={value} selected={value === status}>
+              {label}
+            </option>
+          ))}
+        </select>
+      </Search>
+      <section id="certificates" {...live}>
+        {problem === undefined ? null : (
+          <Missing>
+            The core does not answer ({problem}). These are the certificates that Holdfast has written down: what
+            devices have enrolled by themselves is missing.
+          </Missing>
+        )}
+        {listed.refused === undefined ? null : (
+          <Missing>The certificates cannot be read: {listed.refused.message}</Missing>
+        )}
+        {listed.refused !== undefined ? null : count === 0 ? (
+          <NoCertificates search={search} status={status} />
+        ) : (
+          <>
+            <CertificateList
+              certificates={results}
+              clock={clock}
+              from={url.pathname + url.search}
+              mayRevoke={isAdmin}
+              withPerson
+              caption="Certificates, what ends first comes first"
+            />
+            <Pager url={url} page={page} pageSize={ON_A_PAGE} count={count} />
+          </>
+        )}
+      </section>
+      <AuthorityCard authority={authority} list={list} clock={clock} />
+    </>
+  );
+  const actions = isAdmin ? (
+    <a class="button" href="/certificates/new">
+      Issue a certificate
+    </a>
+  ) : undefined;
+  return framed(c, deps, { title: 'Certificates', current: 'certificates', body, actions });
+}
+
+function NoCertificates({ search, status }: { search: string; status: string }) {
+  const words = STATES.find(([value]) => value === status)?.[1].toLowerCase() ?? '';
+  if (search !== '' || status !== 'active')
+    return (
+      <Empty>
+        <p>
+          No certificate {status === 'all' ? '' : `that is ${words} `}
+          {search === '' ? '' : `has “${search}” in its person, device or number`}.{' '}
+          <a href="/certificates?status=all">Show all certificates</a>
+        </p>
+      </Empty>
+    );
+  return (
+    <Empty>
+      <p>No certificate is in force: no device can connect.</p>
+      <p>
+        A device gets one when it enrolls: <a href="/people">choose a person</a>, then “Enroll a device”.
+      </p>
+    </Empty>
+  );
+}

@@ -1,0 +1,121 @@
+// /devices: who is connected to the stream now, and how somebody is thrown out in two taps.
+
+import type { AppError } from '../../shared/domain/app-error.ts';
+import { actingIn } from '../../shared/http/acting.ts';
+import type { Deps } from '../../shared/http/deps.ts';
+import type { App } from '../../shared/http/env.ts';
+import { goTo } from '../../shared/http/page.tsx';
+import { statusOf } from '../../shared/http/problem.ts';
+import { actorOf } from '../../shared/http/sign-in.ts';
+import { connectedClients, type ConnectedClient, disconnectClient } from '../../shared/verbs/connected-clients.ts';
+import { shutOutDevice } from '../../shared/verbs/shut-out-device.ts';
+import type { ContentfulStatusCode } from 'hono/utils/http-status';
+import { clockOf } from '../pages/clock.ts';
+import { attempt, formOf } from '../pages/form.ts';
+import { framed } from '../pages/frame.tsx';
+import { type PageContext, pagesOf } from '../pages/page-routes.ts';
+import { Search } from '../pages/parts/card.tsx';
+import { Missing, Notice, Problem } from '../pages/parts/notice.tsx';
+import { pageNumber, Pager } from '../pages/parts/table.tsx';
+import { DeviceList, NoDevices } from './device-list.tsx';
+
+const ON_A_PAGE = 50;
+
+const SENTENCES = {
+  disconnected: 'The connection is ended. The device may come back as long as its certificate is good.',
+  'shut-out': 'The device is shut out: its certificate is revoked and its connection ended.',
+  'shutting-out': (
+    <>
+      The certificate is revoked at the core, or will be as soon as the core answers. The proof is still to come:{' '}
+      <a href="/certificates?status=revoked">see how far it is</a>.
+    </>
+  ),
+  gone: 'That device is not connected any more. To keep it out, revoke its certificate.',
+};
+
+/** Adds the routes of this file. */
+export function devicesPage(app: App, deps: Deps): void {
+  const pages = pagesOf(app, deps, ['console']);
+
+  pages.get('/devices', { access: 'viewer' }, function showDevices(c) {
+    return showPage(c, deps);
+  });
+
+  pages.post('/devices/disconnect', { access: 'admin' }, async function disconnect(c) {
+    const uid = (await formOf(c)).text('uid');
+    const tried = await attempt(() => disconnectClient(deps, actorOf(c), uid), 'not_found');
+    return afterwards(c, tried.refused, 'disconnected');
+  });
+
+  pages.post('/devices/shut-out', { access: 'admin', area: 'people' }, async function shutOut(c) {
+    const uid = (await formOf(c)).text('uid');
+    const tried = await attempt(() => shutOutDevice(actingIn(c, deps), uid), 'not_found');
+    if (tried.refused !== undefined) return afterwards(c, tried.refused, '');
+    const { client, revocations } = tried.done;
+    if (revocations.length === 0) return goTo(c, `/certificates?${which(client)}`);
+    const isProven = revocations.every(({ state }) => state === 'revoked');
+    return goTo(c, `/devices?done=${isProven ? 'shut-out' : 'shutting-out'}`);
+  });
+
+  function afterwards(c: PageContext, refused: AppError | undefined, word: string): Response | Promise<Response> {
+    if (refused === undefined) return goTo(c, `/devices?done=${word}`);
+    if (refused.code === 'not_found') return goTo(c, '/devices?done=gone');
+    return showPage(c, deps, refused);
+  }
+}
+
+/** Which certificate it has come with nobody can tell: a person can. */
+function which({ username }: ConnectedClient): string {
+  return new URLSearchParams({ search: username, status: 'active', done: 'which' }).toString();
+}
+
+async function showPage(c: PageContext, deps: Deps, refused?: AppError): Promise<Response> {
+  const search = (c.req.query('search') ?? '').trim().slice(0, 200);
+  const page = pageNumber(c.req.query('page'));
+  const asked = await attempt(() => deps.together('clients', () => connectedClients(deps)));
+  const all = asked.done ?? [];
+  const found = all.filter((client) => fits(client, search.toLowerCase()));
+  const mayEnd = c.get('principal').role === 'admin';
+  const clock = clockOf(deps);
+  const body = (
+    <>
+      <Notice c={c} sentences={SENTENCES} />
+      <Problem error={refused} />
+      <Search action="/devices" label="Search devices" value={search} placeholder="Callsign, person, group, address" />
+      <section id="devices" {...(refused === undefined ? { 'data-live': 'self', 'data-every': '5' } : {})}>
+        {asked.refused === undefined ? null : (
+          <Missing>
+            Who is connected cannot be seen now: {asked.refused.message} This page tries again by itself.
+          </Missing>
+        )}
+        {asked.refused !== undefined ? null : found.length === 0 ? (
+          <NoDevices search={search} mayEnd={mayEnd} />
+        ) : (
+          <>
+            <DeviceList clients={found.slice((page - 1) * ON_A_PAGE, page * ON_A_PAGE)} clock={clock} mayEnd={mayEnd} />
+            <Pager url={new URL(c.req.url)} page={page} pageSize={ON_A_PAGE} count={found.length} />
+          </>
+        )}
+      </section>
+      <noscript>
+        <p class="fine">Reload the page to see who has come and gone.</p>
+      </noscript>
+    </>
+  );
+  const status = refused === undefined ? 200 : (statusOf(refused.code) as ContentfulStatusCode);
+  const actions = mayEnd ? (
+    <a class="button" href="/people">
+      Enroll a device
+    </a>
+  ) : undefined;
+  return framed(c, deps, { title: 'Connected devices', current: 'devices', body, status, actions });
+}
+
+function fits(
+  { callsign, username, uid, groups, team, role, device, address }: ConnectedClient,
+  text: string,
+): boolean {
+  return [callsign, username, uid, team, role, device, address, ...groups].some((each) =>
+    each.toLowerCase().includes(text),
+  );
+}
