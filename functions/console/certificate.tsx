@@ -10,7 +10,6 @@ import { goTo } from '../../shared/http/page.tsx';
 import { statusOf } from '../../shared/http/problem.ts';
 import { findAlsoWhileAway, whoeverItsUser } from '../../shared/verbs/find-certificate.ts';
 import { revokeCertificate } from '../../shared/verbs/revoke-certificate.ts';
-import { isOwnCertificate } from '../../shared/verbs/revocation.ts';
 import type { ShownCertificate } from '../../shared/verbs/shown-certificate.ts';
 import { CertificateFiles } from '../pages/certificates/certificate-files.tsx';
 import {
@@ -18,8 +17,10 @@ import {
   certificateName,
   certificatePath,
   isOnItsWay,
+  isRevocable,
   REVOCATION_SENTENCES,
 } from '../pages/certificates/certificate-words.tsx';
+import { OwnerLink } from '../pages/certificates/owner-link.tsx';
 import { type ProofFacts, RevocationProof } from '../pages/certificates/revocation-proof.tsx';
 import { RevokeCertificate } from '../pages/certificates/revoke-form.tsx';
 import { type Clock, clockOf } from '../pages/clock.ts';
@@ -63,7 +64,7 @@ function withDone(path: string, word: string): string {
 }
 
 async function showPage(c: PageContext, deps: Deps, refused?: AppError): Promise<Response> {
-  const { shown, certificate, problem } = await findAlsoWhileAway(whoeverItsUser(deps), fileOf(c));
+  const { shown, problem } = await findAlsoWhileAway(whoeverItsUser(deps), fileOf(c));
   const clock = clockOf(deps);
   const isAdmin = c.get('principal').role === 'admin';
   const isLive = refused === undefined && isOnItsWay(shown);
@@ -75,15 +76,13 @@ async function showPage(c: PageContext, deps: Deps, refused?: AppError): Promise
         <Missing>The core does not answer ({problem}). This is what Holdfast has written down.</Missing>
       )}
       <div id="certificate" {...(isLive ? { 'data-live': 'self', 'data-every': '5' } : { 'data-refresh': '' })}>
-        <About certificate={shown} clock={clock} face={faceOf(c)} />
+        <About certificate={shown} clock={clock} />
         {shown.state === 'active' || shown.state === 'expired' ? null : (
           <RevocationProof facts={await proofOf(deps, shown)} clock={clock} />
         )}
       </div>
       {isAdmin && shown.downloadable ? <CertificateFiles certificate={shown} /> : null}
-      {isAdmin && shown.state === 'active' && !isOwnCertificate(certificate) ? (
-        <RevokeCertificate certificate={shown} from={certificatePath(shown)} />
-      ) : null}
+      {isAdmin && isRevocable(shown) ? <RevokeCertificate certificate={shown} from={certificatePath(shown)} /> : null}
     </>
   );
   const status = refused === undefined ? 200 : (statusOf(refused.code) as ContentfulStatusCode);
@@ -106,7 +105,6 @@ async function proofOf(deps: Deps, certificate: ShownCertificate): Promise<Proof
 interface AboutProps {
   certificate: ShownCertificate;
   clock: Clock;
-  face: 'console' | 'portal';
 }
 
 function About({ certificate, clock }: AboutProps) {
@@ -126,7 +124,7 @@ function About({ certificate, clock }: AboutProps) {
     <Card title={name === null ? 'Enrolled by a device' : 'Issued here'} aside={<CertificateBadge state={state} />}>
       <Facts
         of={{
-          Person: <a href={`/people?search=${encodeURIComponent(username)}`}>{username}</a>,
+          Person: <OwnerLink username={username} />,
           Device: uid === '' ? undefined : uid,
           Issued: <When at={issued_at} clock={clock} />,
           'Good until': <When at={expires_at} clock={clock} relative={state === 'active' && !endsBefore} />,

@@ -2,6 +2,7 @@
 
 import { CHANNEL_PREFIX, FLOWS_ACCOUNT, nameKey } from '../../shared/domain/names.ts';
 import { type ConnectedClient, NOBODYS_GROUP } from '../../shared/verbs/connected-clients.ts';
+import { OwnerLink } from '../pages/certificates/owner-link.tsx';
 import type { Clock } from '../pages/clock.ts';
 import { Confirm } from '../pages/parts/confirm.tsx';
 import { Empty, Table } from '../pages/parts/table.tsx';
@@ -19,8 +20,7 @@ const COLUMNS = [
   { label: 'Person' },
   { label: 'Groups' },
   { label: 'Team, role' },
-  { label: 'App' },
-  { label: 'Address' },
+  { label: 'App, address' },
   { label: 'Connected' },
   { label: 'Last report' },
 ] as const;
@@ -28,11 +28,10 @@ const COLUMNS = [
 export function DeviceList({ clients, clock, mayEnd }: DeviceListProps) {
   const rows = clients.map((client) => [
     <Name client={client} />,
-    <a href={`/people?search=${encodeURIComponent(client.username)}`}>{client.username}</a>,
+    <OwnerLink username={client.username} />,
     groupsInWords(client.groups),
     [client.team, client.role].filter((each) => each !== '').join(', '),
-    client.device,
-    client.address,
+    <Program client={client} />,
     client.since === null ? '' : <Distance at={client.since} clock={clock} />,
     client.lastReport === null ? 'none yet' : <Distance at={client.lastReport} clock={clock} />,
     ...(mayEnd ? [<Ends client={client} />] : []),
@@ -48,6 +47,16 @@ function Name({ client: { callsign, uid } }: { client: ConnectedClient }) {
       <br />
       <span class="fine uid">{uid}</span>
     </>
+  );
+}
+
+function Program({ client: { device, address } }: { client: ConnectedClient }) {
+  return (
+    <span>
+      {device === '' ? 'not told yet' : device}
+      <br />
+      <span class="fine">{address}</span>
+    </span>
   );
 }
 

@@ -20,7 +20,7 @@ export function CertificateFiles({ certificate }: { certificate: ShownCertificat
         The password of each is <code>{BUNDLE_PASSWORD}</code>, which everybody knows: whoever has the file comes in as{' '}
         {certificate.username}. Every download is in the audit log.
       </p>
-      <ul class="files">
+      <ul class="file-list">
         {FILES.map(([query, label, use]) => (
           <li>
             <a class="button small" href={`${base}?${query}`} download="">

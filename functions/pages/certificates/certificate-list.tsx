@@ -4,7 +4,8 @@ import type { ShownCertificate } from '../../../shared/verbs/shown-certificate.t
 import type { Clock } from '../clock.ts';
 import { Table } from '../parts/table.tsx';
 import { When } from '../parts/time.tsx';
-import { CertificateBadge, certificateName, certificatePath } from './certificate-words.tsx';
+import { CertificateBadge, certificateName, certificatePath, isRevocable } from './certificate-words.tsx';
+import { OwnerLink } from './owner-link.tsx';
 import { RevokeCertificate } from './revoke-form.tsx';
 
 interface CertificateListProps {
@@ -30,11 +31,11 @@ export function CertificateList(props: CertificateListProps) {
   ];
   const rows = certificates.map((each) => [
     <a href={certificatePath(each)}>{certificateName(each)}</a>,
-    ...(withPerson ? [<a href={`/people?search=${encodeURIComponent(each.username)}`}>{each.username}</a>] : []),
+    ...(withPerson ? [<OwnerLink username={each.username} />] : []),
     <CertificateBadge state={each.state} />,
     <When at={each.effective_until} clock={clock} relative={each.state === 'active'} />,
     <When at={each.issued_at} clock={clock} />,
-    ...(mayRevoke ? [each.state === 'active' ? <RevokeCertificate certificate={each} from={from} /> : ''] : []),
+    ...(mayRevoke ? [isRevocable(each) ? <RevokeCertificate certificate={each} from={from} /> : ''] : []),
   ]);
   return <Table caption={caption} columns={columns} rows={rows} />;
 }

@@ -1,6 +1,7 @@
 // A certificate in words: what it is called, how it stands, and where its page is.
 
 import type { Status } from '../../../shared/domain/status.ts';
+import { isOwnCertificate } from '../../../shared/verbs/revocation.ts';
 import type { CertificateState, ShownCertificate } from '../../../shared/verbs/shown-certificate.ts';
 import { StatusBadge } from '../parts/status.tsx';
 
@@ -30,6 +31,11 @@ export function certificatePath({ fingerprint }: Pick<ShownCertificate, 'fingerp
 /** Something may still change by itself. */
 export function isOnItsWay({ state }: ShownCertificate): boolean {
   return state === 'revoking' || state === 'revocation_failed';
+}
+
+/** That by which Holdfast itself uses the core is replaced at the core alone. */
+export function isRevocable({ state, username, client_uid: clientUid }: ShownCertificate): boolean {
+  return state === 'active' && !isOwnCertificate({ username, clientUid });
 }
 
 /** For pages that one comes back to with `?done=` after a certificate was revoked. */

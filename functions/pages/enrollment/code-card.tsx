@@ -34,6 +34,7 @@ export function CodeCard({ deps, issued, app, enrollee }: CodeCardProps) {
     key,
     host: serverAddress(deps),
   });
+  const comesFirst = facts.package !== undefined && (facts.code === undefined || needsPackage(deps));
   const tabs = APPS.map((each) => [`${path}?app=${each}`, FACTS[each].label] as const);
   return (
     <section class="card" id="code" data-refresh="">
@@ -44,9 +45,16 @@ export function CodeCard({ deps, issued, app, enrollee }: CodeCardProps) {
         </h2>
         <Countdown until={token.expiresAt} clock={clockOf(deps)} over="The code has ended" />
       </div>
+      {comesFirst ? (
+        <ol class="steps">
+          <li>
+            <First facts={facts} account={account} />
+          </li>
+        </ol>
+      ) : null}
       <div class="enroll">
         {facts.code === undefined ? null : <Code text={links[facts.code]} label={facts.label} />}
-        <Steps facts={facts} links={links} deps={deps} account={account} secret={key} />
+        <Steps facts={facts} links={links} deps={deps} account={account} secret={key} start={comesFirst ? 2 : 1} />
       </div>
       <details id="server-facts">
         <summary>Fingerprint of this server's CA</summary>
@@ -72,20 +80,23 @@ interface StepsProps {
   deps: Deps;
   account: Enrollee['account'];
   secret: string;
+  /** The number of the first of them. */
+  start: number;
 }
 
-function Steps({ facts, links, deps, account, secret }: StepsProps) {
+function First({ facts, account }: Pick<StepsProps, 'facts' | 'account'>) {
+  return (
+    <>
+      Open this server's data package on the device, in {facts.label}: it brings the address and the CA.{' '}
+      <a class="button small" href={`/api/users/${account.id}/enrollment/package?app=${facts.package}`} download="">
+        Data package
+      </a>
+    </>
+  );
+}
+
+function Steps({ facts, links, deps, account, secret, start }: StepsProps) {
   const steps: Child[] = [];
-  const isByPackage = facts.code === undefined;
-  if (facts.package !== undefined && (isByPackage || needsPackage(deps)))
-    steps.push(
-      <>
-        Open this server's data package on the device, in {facts.label}: it brings the address and the CA.{' '}
-        <a class="button small" href={`/api/users/${account.id}/enrollment/package?app=${facts.package}`} download="">
-          Data package
-        </a>
-      </>,
-    );
   if (facts.code !== undefined) steps.push(facts.scan);
   if (facts.opensLink)
     steps.push(
@@ -106,7 +117,7 @@ function Steps({ facts, links, deps, account, secret }: StepsProps) {
   steps.push('Wait: this page says when the device has its certificate, and when it is connected.');
   return (
     <div>
-      <ol class="steps">
+      <ol class="steps" start={start}>
         {steps.map((step) => (
           <li>{step}</li>
         ))}

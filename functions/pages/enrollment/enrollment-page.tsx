@@ -21,12 +21,16 @@ import { Notice, Problem } from '../parts/notice.tsx';
 import { appOf } from './apps.ts';
 import { CodeCard, NoCode } from './code-card.tsx';
 import { DiagnosisCard } from './diagnosis-card.tsx';
+import { inPageWords } from './in-page-words.ts';
 import type { EnrollmentPlace } from './place.ts';
 import { ProgressCard, progressText } from './progress-card.tsx';
 
 const SENTENCES = {
   withdrawn: 'The code is taken back. Devices that were enrolled with it stay.',
 };
+
+const SCAN_AGAIN =
+  'nothing stands in its way here. Take this server out of the app, then scan the code that is shown now.';
 
 /** Adds the routes of one place: the page, issuing, taking back, and what the page asks every few seconds. */
 export function enrollmentPages(pages: Pages, deps: Deps, place: EnrollmentPlace): void {
@@ -107,6 +111,7 @@ async function showPage(
         tag={tag}
         progress={progress}
         clock={clock}
+        remedy={diagnosis === undefined ? undefined : inPageWords(diagnosis.remedy ?? SCAN_AGAIN, clock)}
         open={issued !== undefined}
         live={refused === undefined}
         begun={code !== ''}

@@ -28,6 +28,8 @@ interface ProgressCardProps {
   tag: string;
   progress: EnrollmentProgress;
   clock: Clock;
+  /** Of a refusal. */
+  remedy: string | undefined;
   /** False: the code has ended, and nobody new can come. */
   open: boolean;
   /** False: this is no answer to GET, so there is nothing to ask again. */
@@ -36,7 +38,7 @@ interface ProgressCardProps {
   begun: boolean;
 }
 
-export function ProgressCard({ path, tag, progress, clock, open, live: asks, begun }: ProgressCardProps) {
+export function ProgressCard({ path, tag, progress, clock, remedy, open, live: asks, begun }: ProgressCardProps) {
   if (!begun) return <section id="progress" data-refresh="" hidden></section>;
   const { devices, refused, problem } = progress;
   const isDone = !open && devices.every(({ client, certificate }) => client !== undefined || certificate.revokedAt);
@@ -54,6 +56,7 @@ export function ProgressCard({ path, tag, progress, clock, open, live: asks, beg
               <strong>A device was refused</strong> (<When at={refused.at} clock={clock} />, from {refused.address}):{' '}
               {refused.reason}
             </p>
+            {remedy === undefined ? null : <p>What to do: {remedy}</p>}
           </div>
         )}
         {devices.length > 0 || problem !== undefined || !open ? null : (
