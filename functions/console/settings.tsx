@@ -1,5 +1,7 @@
 // GET /settings: what is in force, where each value comes from, what was changed since the start, and how one changes it.
 
+import type { ShownSetting } from '../../shared/config/shown-settings.ts';
+import { counted } from '../../shared/domain/amounts.ts';
 import { shortened } from '../../shared/domain/plain-text.ts';
 import { config } from '../../shared/health/config.ts';
 import type { Deps } from '../../shared/http/deps.ts';
@@ -13,7 +15,7 @@ import { Card, Facts, Search } from '../pages/parts/card.tsx';
 import { Missing, Warning } from '../pages/parts/notice.tsx';
 import { Empty } from '../pages/parts/table.tsx';
 import { When } from '../pages/parts/time.tsx';
-import { SettingsTable } from './settings-table.tsx';
+import { isChanged, SettingsTable } from './settings-table.tsx';
 import { ThresholdsCard } from './thresholds-card.tsx';
 
 const MOST_SEARCHED = 200;
@@ -38,6 +40,7 @@ async function showSettings(c: PageContext, deps: Deps): Promise<Response> {
   const settings = deps.settingsShown.filter(
     (each) => (only === 'all' || OWN_CHOICE.has(each.source)) && holds(search, each.name, each.about, each.section),
   );
+  const narrowed = search !== '' || only === 'set';
   const sections = [...new Set(settings.map(({ section }) => section))];
   const body = (
     <>
@@ -58,16 +61,17 @@ async function showSettings(c: PageContext, deps: Deps): Promise<Response> {
         </select>
       </Search>
       {sections.map((section) => (
-        <Card title={section}>
-          <SettingsTable
-            section={section}
-            settings={settings.filter((each) => each.section === section)}
-            changed={changed}
-          />
-        </Card>
+        <Section
+          title={section}
+          settings={settings.filter((each) => each.section === section)}
+          changed={changed}
+          open={narrowed}
+        />
       ))}
       {sections.length > 0 ? null : <NoneFound search={search} only={only} />}
-      {only === 'all' ? <ThresholdsCard thresholds={deps.thresholds} search={search} changed={changed} /> : null}
+      {only === 'all' ? (
+        <ThresholdsCard thresholds={deps.thresholds} search={search} changed={changed} open={narrowed} />
+      ) : null}
     </>
   );
   return framed(c, deps, { title: 'Settings', current: 'settings', body });
@@ -77,6 +81,30 @@ function holds(search: string, ...texts: string[]): boolean {
   const wanted = search.toLowerCase().split(/\s+/);
   const all = texts.join(' ').toLowerCase();
   return wanted.every((word) => all.includes(word));
+}
+
+interface SectionProps {
+  title: string;
+  settings: ShownSetting[];
+  changed: string[];
+  open: boolean;
+}
+
+/** Folded, with what is worth to be known of it; what was searched for, or changed, is unfolded. */
+function Section({ title, settings, changed, open }: SectionProps) {
+  const own = settings.filter(({ source }) => OWN_CHOICE.has(source)).length;
+  const moved = settings.some(({ name }) => isChanged(name, changed));
+  return (
+    <details class="card even" open={open || moved}>
+      <summary>
+        {title}{' '}
+        <span class="fine">
+          {own === 0 ? counted(settings.length, 'setting') : `${settings.length}, ${own} set by you`}
+        </span>
+      </summary>
+      <SettingsTable section={title} settings={settings} changed={changed} />
+    </details>
+  );
 }
 
 function NoneFound({ search, only }: { search: string; only: 'all' | 'set' }) {

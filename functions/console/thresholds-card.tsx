@@ -1,8 +1,7 @@
 // The figures that decide when something is a warning or critical, with the variable that changes each.
 
-import { bytesInWords, durationInWords } from '../../shared/domain/amounts.ts';
+import { bytesInWords, counted, durationInWords } from '../../shared/domain/amounts.ts';
 import type { Thresholds } from '../../shared/domain/thresholds.ts';
-import { Card } from '../pages/parts/card.tsx';
 import { StatusBadge } from '../pages/parts/status.tsx';
 import { Table } from '../pages/parts/table.tsx';
 
@@ -10,9 +9,10 @@ interface ThresholdsCardProps {
   thresholds: Thresholds;
   search: string;
   changed: readonly string[];
+  open: boolean;
 }
 
-export function ThresholdsCard({ thresholds, search, changed }: ThresholdsCardProps) {
+export function ThresholdsCard({ thresholds, search, changed, open }: ThresholdsCardProps) {
   const { modules, set_by: _, ...rest } = thresholds;
   const all = [
     ...Object.entries(rest).map(([key, value]) => ({ module: '', key, value })),
@@ -35,9 +35,13 @@ export function ThresholdsCard({ thresholds, search, changed }: ThresholdsCardPr
     </div>,
   ]);
   return (
-    <Card title="Thresholds of the monitor (monitor/config/thresholds.yml)">
+    <details class="card even" open={open || found.some((figure) => changed.includes(dotted(figure)))}>
+      <summary>
+        Thresholds of the monitor (monitor/config/thresholds.yml){' '}
+        <span class="fine">{counted(found.length, 'figure')}</span>
+      </summary>
       <Table caption="Thresholds" columns={columns} rows={rows} />
-    </Card>
+    </details>
   );
 }
 

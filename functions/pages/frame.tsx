@@ -61,7 +61,7 @@ export function framed(c: PageContext, deps: Deps, page: FramedPage): Promise<Re
         </a>
         <form method="post" action="/sign-out" class="who">
           <a href="/account" title="My account">
-            {username}
+            <bdi>{username}</bdi>
           </a>
           <button type="submit" class="quiet">
             Sign out
@@ -69,8 +69,8 @@ export function framed(c: PageContext, deps: Deps, page: FramedPage): Promise<Re
         </form>
       </header>
       <Navigation entries={entries} current={current} />
-      <p class="banner" id="live-banner" role="status" hidden></p>
       <main id="content" tabindex={-1}>
+        <div class="banner" id="live-banner" role="status"></div>
         <div class="head">
           <h1>{heading}</h1>
           {actions === undefined ? null : <div class="actions">{actions}</div>}
@@ -83,7 +83,8 @@ export function framed(c: PageContext, deps: Deps, page: FramedPage): Promise<Re
       </footer>
     </>
   );
-  return sendDocument(c, { title, content, kind: `framed ${face}` }, status);
+  const sent = c.req.method === 'POST' ? ' sent' : '';
+  return sendDocument(c, { title, content, kind: `framed ${face}${sent}` }, status);
 }
 
 function Mark() {

@@ -1,28 +1,59 @@
 // Keeps a page up to date. An element with `data-live` names an address that tells by its entity tag whether something is
-// new (`self`: the page itself; `data-tag`: the tag of what is shown). Then the page is asked for, and its live elements take the place of those that are shown.
+// new (`self`: the page itself; `data-tag`: the tag of what is shown). Then the page is asked for, and its live elements take
+// the place of those that are shown. One question at a time counts: what an earlier one answers later is not looked at.
 
-import { hideBanner, showBanner, showSignedOut } from './banner.ts';
-import { replaceRegions } from './regions.ts';
+import { hideBanner, linkTo, showBanner, since } from './banner.ts';
+import { isFilledIn, rememberRegions, replaceRegions } from './regions.ts';
 import { tick } from './times.ts';
 
 const DEFAULT_SECONDS = 5;
 const TIMEOUT_MS = 10_000;
+/** A question may be lost; what is lost twice is a lost connection. */
+const AGAIN_MS = 1500;
+const AWAY_MS = 30_000;
+
+/** Of nothing: whatever there is, it is news. */
+const NO_TAG = 'W/"none"';
 
 const tags = new Map<string, string>();
-let lostSince: Date | undefined;
+let turns = 0;
+let failures = 0;
+let trouble: 'lost' | 'out' | undefined;
+let leaving = false;
 let timer: ReturnType<typeof setTimeout> | undefined;
 
 export function startLive(): void {
+  // At the address of a form that was sent something else may be, or nothing.
+  if (document.body.classList.contains('sent')) return;
+  rememberRegions();
   plan();
   document.addEventListener('visibilitychange', () => {
     if (!document.hidden) void turn();
   });
   addEventListener('online', () => void turn());
   addEventListener('offline', () => lost());
+  addEventListener('pagehide', () => (leaving = true));
+  addEventListener('pageshow', ({ persisted }) => {
+    leaving = false;
+    if (persisted) lookAgain();
+  });
+}
+
+/** Whatever is known is old: the device slept, or the page comes back out of the memory of the browser. */
+export function lookAgain(): void {
+  if (document.body.classList.contains('sent')) return;
+  tags.clear();
+  tags.set(addressOf(watched()), NO_TAG);
+  void turn(true);
 }
 
 function watched(): HTMLElement | null {
   return document.querySelector<HTMLElement>('[data-live]');
+}
+
+function addressOf(element: HTMLElement | null): string {
+  const { live = 'self' } = element?.dataset ?? {};
+  return live === 'self' ? location.href : live;
 }
 
 function plan(): void {
@@ -30,43 +61,47 @@ function plan(): void {
   const element = watched();
   if (element === null) return;
   const seconds = Number(element.dataset['every'] ?? DEFAULT_SECONDS);
-  timer = setTimeout(() => void turn(), seconds * 1000);
+  const pause = trouble === 'out' ? AWAY_MS : failures === 1 ? AGAIN_MS : seconds * 1000;
+  timer = setTimeout(() => void turn(), pause);
 }
 
-async function turn(): Promise<void> {
+/** `always`: also where nothing is live. */
+async function turn(always = false): Promise<void> {
   clearTimeout(timer);
   const element = watched();
-  if (element === null) return;
+  if (element === null && !always) return;
+  turns += 1;
+  const own = turns;
   if (!document.hidden) {
+    const where = addressOf(element);
+    const { tag = '' } = element?.dataset ?? {};
     try {
-      const { live: address = 'self', tag = '' } = element.dataset;
-      if (tag !== '' && !tags.has(address)) tags.set(address, tag);
-      await look(address === 'self' ? location.href : address);
+      if (tag !== '' && !tags.has(where)) tags.set(where, tag);
+      await look(where, () => own === turns && !leaving);
     } catch {
-      lost();
+      if (own === turns && !leaving) failed();
     }
   }
-  plan();
+  if (own === turns) plan();
 }
 
-async function look(address: string): Promise<void> {
-  const own = address === location.href;
+async function look(address: string, isWanted: () => boolean): Promise<void> {
   const answer = await ask(address);
-  if (answer.type === 'opaqueredirect' || answer.status === 401 || answer.status === 403) return showSignedOut();
-  if (answer.status !== 304) {
-    if (!answer.ok) return lost();
-    const page = own ? answer : await ask(location.href);
-    if (page.type === 'opaqueredirect') return showSignedOut();
-    // Deleted by now, say: that is for the reader to see.
-    if (page.status === 404) return location.reload();
-    if (!page.ok && page.status !== 304) return lost();
-    if (page.ok) {
-      replaceRegions(await page.text());
-      tick();
-    }
-    const tag = answer.headers.get('etag');
-    if (tag !== null) tags.set(address, tag);
-  }
+  if (!isWanted() || isRefused(answer)) return;
+  if (answer.status === 304) return found();
+  // Deleted by now, say: that is for the reader to see.
+  if (answer.status === 404 && address === location.href) return location.reload();
+  if (!answer.ok) return failed();
+  const page = address === location.href ? answer : await ask(location.href);
+  if (!isWanted() || isRefused(page)) return;
+  if (page.status === 404) return location.reload();
+  if (!page.ok) return failed();
+  const text = await page.text();
+  if (!isWanted()) return;
+  const complete = replaceRegions(text);
+  tick();
+  const tag = answer.headers.get('etag');
+  tags.set(address, complete && tag !== null ? tag : NO_TAG);
   found();
 }
 
@@ -78,18 +113,50 @@ function ask(address: string): Promise<Response> {
   return fetch(address, { headers, cache: 'no-store', redirect: 'manual', signal: AbortSignal.timeout(TIMEOUT_MS) });
 }
 
+function isRefused({ type, status }: Response): boolean {
+  if (type === 'opaqueredirect' || status === 401) {
+    trouble = 'out';
+    const back = `/sign-in?return_to=${encodeURIComponent(location.pathname + location.search)}`;
+    const words = 'You are signed out, so nothing here is up to date any more. ';
+    showBanner('out', words, linkTo(back, 'Sign in again'));
+    return true;
+  }
+  if (status !== 403) return false;
+  trouble = 'out';
+  showBanner('refused', 'You may not see this page any more. ', linkTo('/', 'To the start'));
+  return true;
+}
+
+function failed(): void {
+  failures += 1;
+  if (failures > 1) lost();
+}
+
+/** Where nothing is live nobody would tell that it is there again. */
 function lost(): void {
-  lostSince ??= new Date();
+  if (leaving || watched() === null) return;
+  failures = Math.max(failures, 2);
+  trouble ??= 'lost';
   document.documentElement.classList.add('lost');
-  showBanner(`Connection lost at ${lostSince.toLocaleTimeString()}. What you see is from then. Trying again.`);
+  showBanner('lost', 'No connection to the server, so what you see may be old. Trying again. ', since());
 }
 
 function found(): void {
-  if (lostSince === undefined) return;
-  lostSince = undefined;
+  failures = 0;
+  if (trouble === undefined) return;
+  const was = trouble;
+  trouble = undefined;
   document.documentElement.classList.remove('lost');
-  showBanner('Connected again.');
+  if (was === 'out') return comeBack();
+  showBanner('found', 'Connected again.');
   setTimeout(() => {
-    if (lostSince === undefined) hideBanner();
+    if (trouble === undefined) hideBanner();
   }, 4000);
+}
+
+/** Somebody has signed in, perhaps somebody else: the whole page is theirs. */
+function comeBack(): void {
+  const typed = [...document.querySelectorAll<HTMLInputElement>('input, select, textarea')].some(isFilledIn);
+  if (!typed) return location.reload();
+  showBanner('back', 'You are signed in again. ', linkTo(location.href, 'Load this page anew'));
 }

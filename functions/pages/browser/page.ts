@@ -3,11 +3,11 @@
 import { startCopying } from './copy.ts';
 import { startFilters } from './filter.ts';
 import { startForms } from './forms.ts';
-import { startLive } from './live.ts';
+import { lookAgain, startLive } from './live.ts';
 import { startTimes } from './times.ts';
 
 startCopying();
 startFilters();
 startForms();
-startTimes();
 startLive();
+startTimes(lookAgain);

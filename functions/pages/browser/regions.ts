@@ -1,31 +1,77 @@
-// Takes the live elements of a new page into the one that is shown, by their ids. What somebody is typing stays, and so do
-// the focus and what is unfolded.
+// Takes the live elements of a new page into the one that is shown, by their ids. What somebody is typing or has selected
+// stays, and so do the focus and what is unfolded.
+
+import { setTimes } from './times.ts';
 
 const REGIONS = '[data-live][id], [data-refresh][id]';
+const FOCUSABLE = 'a, button, summary, input, select, textarea, [tabindex]';
+/** What the clock alone changes. */
+const GOES_ON = /(data-(?:left|away)=")-?\d*("[^>]*>)[^<]*/g;
 
-export function replaceRegions(text: string): void {
-  const next = new DOMParser().parseFromString(text, 'text/html');
-  document.title = next.title;
-  for (const region of document.querySelectorAll<HTMLElement>(REGIONS)) {
-    const fresh = next.getElementById(region.id);
-    if (fresh === null || fresh.outerHTML === region.outerHTML || isBeingFilledIn(region)) continue;
-    const focused =
-      document.activeElement !== null && region.contains(document.activeElement) ? document.activeElement.id : '';
-    const open = [...region.querySelectorAll('details[open][id]')].map(({ id }) => id);
-    region.replaceWith(fresh);
-    for (const id of open) document.getElementById(id)?.setAttribute('open', '');
-    if (focused !== '') document.getElementById(focused)?.focus({ preventScroll: true });
-  }
+/** As the server has sent each of them. */
+const sent = new Map<string, string>();
+
+export function rememberRegions(): void {
+  for (const region of document.querySelectorAll(REGIONS)) sent.set(region.id, region.outerHTML);
 }
 
-function isBeingFilledIn(region: Element): boolean {
-  const inputs = [...region.querySelectorAll<HTMLInputElement | HTMLTextAreaElement>('input, textarea')];
-  return (
-    inputs.some((input) =>
-      input.type === 'checkbox' || input.type === 'radio'
-        ? (input as HTMLInputElement).checked !== (input as HTMLInputElement).defaultChecked
-        : input.value !== input.defaultValue,
-    ) ||
-    (document.activeElement?.matches('input, select, textarea') === true && region.contains(document.activeElement))
+/** False when something had to be left as it was: then the same page has to be asked for again. */
+export function replaceRegions(text: string): boolean {
+  const next = new DOMParser().parseFromString(text, 'text/html');
+  if (document.title !== next.title) document.title = next.title;
+  let complete = true;
+  for (const region of document.querySelectorAll<HTMLElement>(REGIONS)) {
+    const fresh = next.getElementById(region.id);
+    if (fresh === null || !region.isConnected) continue;
+    if (isSame(fresh, region.id)) setTimes(region, fresh);
+    else if (isInUse(region)) complete = false;
+    else replace(region, fresh);
+  }
+  return complete;
+}
+
+function isSame(fresh: Element, id: string): boolean {
+  const without = (html: string): string => html.replaceAll(GOES_ON, '$1$2');
+  return without(fresh.outerHTML) === without(sent.get(id) ?? '');
+}
+
+function replace(region: HTMLElement, fresh: HTMLElement): void {
+  for (const each of [fresh, ...fresh.querySelectorAll(REGIONS)]) sent.set(each.id, each.outerHTML);
+  const focused = region.contains(document.activeElement) ? document.activeElement : null;
+  for (const { id } of region.querySelectorAll('details[open][id]'))
+    [...fresh.querySelectorAll('details')].find((each) => each.id === id)?.setAttribute('open', '');
+  region.replaceWith(fresh);
+  if (focused === null) return;
+  const wanted = nameOf(focused);
+  const again = [fresh, ...fresh.querySelectorAll<HTMLElement>(FOCUSABLE)].find((each) => nameOf(each) === wanted);
+  again?.focus({ preventScroll: true });
+}
+
+/** What tells an element of one page from the others, in the next page too. */
+function nameOf(element: Element): string {
+  const row = element.closest('tr')?.querySelector('th')?.textContent;
+  const box = element.closest('[id]')?.id;
+  return element.id || [element.tagName, element.getAttribute('href'), box, row, element.textContent].join('|');
+}
+
+function isInUse(region: Element): boolean {
+  const active = document.activeElement;
+  if (active?.matches('input, select, textarea') === true && region.contains(active)) return true;
+  const selection = getSelection();
+  if (selection?.isCollapsed === false && selection.containsNode(region, true)) return true;
+  const fields = region.querySelectorAll<HTMLInputElement | HTMLSelectElement | HTMLTextAreaElement>(
+    'input, select, textarea',
   );
+  return [...fields].some(isFilledIn);
+}
+
+export function isFilledIn(field: HTMLInputElement | HTMLSelectElement | HTMLTextAreaElement): boolean {
+  if (field instanceof HTMLSelectElement) {
+    const options = [...field.options];
+    const initial = options.some(({ defaultSelected }) => defaultSelected);
+    return options.some((each, at) => each.selected !== (initial ? each.defaultSelected : at === 0));
+  }
+  if (field instanceof HTMLInputElement && (field.type === 'checkbox' || field.type === 'radio'))
+    return field.checked !== field.defaultChecked;
+  return field.value !== field.defaultValue;
 }

@@ -7,18 +7,37 @@ const UNITS: [unit: string, seconds: number][] = [
   ['hour', 3600],
   ['minute', 60],
 ];
+const SLEPT_MS = 30_000;
 
-export function startTimes(): void {
+/** `onSleep`: the device slept, or its clock was set; nobody but the server knows how late it is. */
+export function startTimes(onSleep: () => void): void {
   tick();
-  setInterval(tick, 1000);
+  let drift = Date.now() - performance.now();
+  setInterval(() => {
+    const now = Date.now() - performance.now();
+    if (Math.abs(now - drift) > SLEPT_MS) onSleep();
+    drift = now;
+    tick();
+  }, 1000);
 }
 
 /** Takes new elements in, too. */
 export function tick(): void {
   for (const each of document.querySelectorAll<HTMLElement>('[data-left]')) countDown(each);
-  for (const each of document.querySelectorAll<HTMLElement>('[data-away]')) {
-    const text = distance(Number(each.dataset['away']) - passed(each));
-    if (each.textContent !== text) each.textContent = text;
+  for (const each of document.querySelectorAll<HTMLElement>('[data-away]'))
+    write(each, distance(Number(each.dataset['away']) - passed(each)));
+}
+
+/** What the server counts now takes the place of what it counted before; the elements stay. */
+export function setTimes(shown: Element, fresh: Element): void {
+  for (const name of ['left', 'away']) {
+    const next = fresh.querySelectorAll<HTMLElement>(`[data-${name}]`);
+    const each = shown.querySelectorAll<HTMLElement>(`[data-${name}]`);
+    if (each.length !== next.length) continue;
+    each.forEach((element, at) => {
+      element.dataset[name] = next[at]?.dataset[name] ?? '';
+      shownAt.delete(element);
+    });
   }
 }
 
@@ -29,9 +48,14 @@ function passed(element: Element): number {
   return (now - since) / 1000;
 }
 
+/** A screen reader reads what changes, even into the same. */
+function write(element: Element, text: string): void {
+  if (element.textContent !== text) element.textContent = text;
+}
+
 function countDown(element: HTMLElement): void {
   const left = Math.ceil(Number(element.dataset['left']) - passed(element));
-  element.textContent = left <= 0 ? (element.dataset['over'] ?? '') : `${duration(left)} left`;
+  write(element, left <= 0 ? (element.dataset['over'] ?? '') : `${duration(left)} left`);
   element.classList.toggle('over', left <= 0);
 }
 

@@ -92,7 +92,7 @@ export function Copyable({ text, id, label = 'Copy' }: { text: string; id: strin
   return (
     <span class="copyable">
       <code id={id}>{text}</code>
-      <button type="button" class="quiet" data-copy={id} hidden>
+      <button type="button" class="quiet" data-copy={id} aria-live="polite" hidden>
         {label}
       </button>
     </span>

@@ -12,11 +12,11 @@ interface ConfirmProps {
   /** What will happen; and fields, if any. */
   children: Child;
   danger?: boolean;
-  /** Of the whole, where a page replaces a part of itself. */
+  /** Of the whole; by it what is unfolded stays so where a page replaces a part of itself. Default: of what it does. */
   id?: string;
 }
 
-export function Confirm({ label, action, button, children, danger = true, id }: ConfirmProps) {
+export function Confirm({ label, action, button, children, danger = true, id = idOf(action, button) }: ConfirmProps) {
   return (
     <details class="confirm" id={id}>
       <summary class={danger ? 'button danger' : 'button'}>{label}</summary>
@@ -28,6 +28,10 @@ export function Confirm({ label, action, button, children, danger = true, id }: 
       </form>
     </details>
   );
+}
+
+function idOf(action: string, button: string): string {
+  return `confirm${`${action}-${button}`.replaceAll(/[^\p{L}\p{N}]+/gu, '-')}`;
 }
 
 interface TypedConfirmProps {
