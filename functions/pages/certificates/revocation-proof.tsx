@@ -81,7 +81,7 @@ function stepsOf({ certificate, revocation, list, canary }: ProofFacts, { timeZo
     list === undefined
       ? open('The revocation list cannot be read now.')
       : list.ours && list.serials.includes(serial)
-        ? proven(`The revocation list names it (list of ${timeInZone(list.thisUpdate, timeZone)}, signed by the CA).`)
+        ? proven('The revocation list names it, and the CA has signed that list.')
         : open('The revocation list does not name it, or is not signed by the CA.'),
     streamStep(revocation, isOver),
     canaryStep(canary, isOver, timeZone),

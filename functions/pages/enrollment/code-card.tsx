@@ -97,14 +97,19 @@ function First({ facts, account }: Pick<StepsProps, 'facts' | 'account'>) {
 
 function Steps({ facts, links, deps, account, secret, start }: StepsProps) {
   const steps: Child[] = [];
-  if (facts.code !== undefined) steps.push(facts.scan);
-  if (facts.opensLink)
+  if (facts.code !== undefined)
     steps.push(
       <>
-        On the phone itself, tap this instead:{' '}
-        <a class="button small" href={links.atak}>
-          Open in {facts.label}
-        </a>
+        {facts.scan}
+        {facts.opensLink ? (
+          <>
+            {' '}
+            On that phone itself, tap this instead:{' '}
+            <a class="button small" href={links.atak}>
+              Open in {facts.label}
+            </a>
+          </>
+        ) : null}
       </>,
     );
   if (facts.types)
