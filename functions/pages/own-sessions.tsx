@@ -65,7 +65,7 @@ function EndOne({ session: { id, userAgent, address }, current }: { session: Ses
       <button
         type="submit"
         class="quiet small"
-        aria-label={`End the session of ${browserName(userAgent)} at ${address}`}
+        aria-label={`End it: the session of ${browserName(userAgent)} at ${address}`}
       >
         End it
       </button>

@@ -31,9 +31,9 @@ export function accountFlows(house: () => House): void {
       await guest.visit('/account');
       const sessions = page.locator('#sessions');
       expect(await sessions.getByText('(this one)').count()).toBe(1);
-      await sessions.getByRole('button', { name: /^End the session of/ }).click();
+      await sessions.getByRole('button', { name: /^End it: the session of/ }).click();
       await says(page, 'That session has ended');
-      expect(await sessions.getByRole('button', { name: /^End the session of/ }).count()).toBe(0);
+      expect(await sessions.getByRole('button', { name: /^End it: the session of/ }).count()).toBe(0);
       const headers = { cookie: `holdfast=${elsewhere}` };
       expect((await fetch(`${base}/api/sessions`, { headers })).status).toBe(401);
       await page.getByText('Sign out everywhere…').click();

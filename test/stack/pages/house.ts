@@ -26,7 +26,7 @@ export interface Guest extends Visitor {
   /** In names: flows run at the same time on the same stack. */
   mark: string;
   /** Goes to a path of the base. */
-  visit(path: string): Promise<void>;
+  visit: (path: string) => Promise<void>;
   /** Signed in by the form's own request, without its page. */
   signedIn(as?: Person): Promise<void>;
 }
@@ -70,9 +70,7 @@ export async function openGuest(house: House, look: Look, door: Door = 'console'
     house,
     base,
     mark: `${look.width}${look.script ? '' : 'plain'}`,
-    async visit(path) {
-      await visitor.page.goto(`${base}${path}`);
-    },
+    visit: async (path) => void (await visitor.page.goto(`${base}${path}`)),
     async signedIn(as = house.stack.file().webadmin) {
       const value = await sessionOf(base, as);
       await visitor.context.addCookies([{ name: 'holdfast', value, url: base, httpOnly: true, sameSite: 'Lax' }]);

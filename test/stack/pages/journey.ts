@@ -30,11 +30,11 @@ export function journey(house: () => House): void {
         await guest.visit('/');
         await page.getByRole('link', { name: 'Let somebody in' }).click();
         await page.waitForURL('**/people/new');
-        await page.getByLabel(/^Username/).fill(username);
-        await page.getByLabel(/^Name/).fill('Wanda Rer');
-        await page.getByLabel('core_Blue', { exact: true }).check();
-        await page.getByLabel(/^(In )?2 days/).check();
-        await page.getByRole('button', { name: /^Create/ }).click();
+        await page.getByLabel('Name', { exact: true }).fill('Wanda Rer');
+        await page.getByLabel('User name', { exact: true }).fill(username);
+        await page.getByLabel(/^core_Blue\b/).check();
+        await page.getByLabel('Access ends').selectOption('days-2');
+        await page.getByRole('button', { name: 'Create this person' }).click();
         await page.waitForURL(/\/people\/\d+\b/);
         await says(page, 'core_Blue');
         await guest.fits();
@@ -44,20 +44,17 @@ export function journey(house: () => House): void {
           .first()
           .click();
         await page.waitForURL(/\/people\/\d+\/enrollment/);
-        await page
-          .getByRole('button', { name: /^(Issue|Start|Make|Create|Enroll|Show)/ })
-          .first()
-          .click();
+        await page.getByRole('button', { name: 'Show the code' }).click();
         await page.locator('a[href^="tak://"]').first().waitFor();
         await guest.fits();
         const given = await credentialsOn(guest);
         expect(given.username).toBe(username);
         const core = coreOf(house().stack);
         const enrolled = await enroll(core, workDirectory(house().stack), username, given.token, `ANDROID-${callsign}`);
-        await says(page, /device enrolled/i);
+        await says(page, /Device enrolled: ANDROID-/);
         device = await streamDevice(core, enrolled, callsign);
         device.report();
-        await says(page, new RegExp(`connected as ${callsign}`, 'i'));
+        await says(page, `Connected as ${callsign}`);
 
         await guest.visit('/devices');
         const row = page.getByRole('row').filter({ hasText: callsign });
@@ -67,10 +64,10 @@ export function journey(house: () => House): void {
           .getByText(/^Throw out/)
           .first()
           .click();
-        await row.getByRole('button', { name: /^(Throw out|Revoke)/ }).click();
+        await row.getByRole('button', { name: `Shut ${callsign} out` }).click();
         const thrownOut = device;
         await eventually('the stream has ended', () => !thrownOut.isOpen, WITHIN_MS);
-        await says(page, /revoked/i);
+        await says(page, /shut out|revoked/);
         await guest.visit('/devices');
         await page.getByRole('row').filter({ hasText: callsign }).waitFor({ state: 'detached' });
       } finally {

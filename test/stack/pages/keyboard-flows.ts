@@ -53,10 +53,10 @@ export function keyboardFlows(house: () => House): void {
       await tabTo(page, /^Skip to the page/);
       await page.keyboard.press('Enter');
       expect(await page.evaluate<string>('document.activeElement.id')).toBe('content');
-      await tabTo(page, /^Username/);
-      await page.keyboard.type('keyed.in');
-      await tabTo(page, /^Name/);
+      await tabTo(page, /^Name$/);
       await page.keyboard.type('Kay Board');
+      await tabTo(page, /^User name$/);
+      await page.keyboard.type('kay.board');
       await page.keyboard.press('Enter');
       await page.waitForURL(/\/people\/\d+\b/);
       expect(await page.getByRole('heading', { level: 1 }).innerText()).toMatch(/Kay Board/);
