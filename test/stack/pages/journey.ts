@@ -60,10 +60,7 @@ export function journey(house: () => House): void {
         const row = page.getByRole('row').filter({ hasText: callsign });
         await row.waitFor();
         expect(await row.innerText()).toContain(username);
-        await row
-          .getByText(/^Throw out/)
-          .first()
-          .click();
+        await row.getByText('Shut out…').click();
         await row.getByRole('button', { name: `Shut ${callsign} out` }).click();
         const thrownOut = device;
         await eventually('the stream has ended', () => !thrownOut.isOpen, WITHIN_MS);
