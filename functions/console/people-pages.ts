@@ -58,7 +58,7 @@ export async function personOf(c: PageContext, deps: Deps, { hidden = false } = 
 }
 
 export function pageStatus(refused: AppError | undefined): ContentfulStatusCode {
-  return refused === undefined ? 200 : (statusOf(refused.code) as ContentfulStatusCode);
+  return refused === undefined ? 200 : statusOf(refused.code);
 }
 
 /** The form with other values in these fields. */

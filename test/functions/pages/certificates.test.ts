@@ -26,6 +26,7 @@ describe('GET /certificates', () => {
     enrolled('LATE');
     world.deps.theCore.validityDays = 10;
     enrolled('SOON');
+    world.deps.theCore.validityDays = 5;
     await world.deps.core.revoke(enrolled('GONE').hash);
     expect(names(await admin.page('/certificates'))).toEqual(['SOON', 'LATE']);
     expect(names(await admin.page('/certificates?status=revoked'))).toEqual(['GONE']);
