@@ -44,7 +44,7 @@ function More({ alert, clock }: { alert: Alert; clock: Clock }) {
       <Facts
         of={{
           'Not well since': <When at={since} clock={clock} />,
-          'Had reached everybody': <When at={sentAt} clock={clock} never="not yet" />,
+          'Reached everybody': <When at={sentAt} clock={clock} never="not yet" />,
           'Tried again': nextAt === null ? undefined : <When at={nextAt} clock={clock} relative />,
           Attempts: String(attempts),
         }}

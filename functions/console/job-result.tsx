@@ -130,7 +130,7 @@ function Ended({ caption, tables }: { caption: string; tables: readonly Vacuumed
         const [status, word] = ENDS[table.state];
         const { bytes_before: before, bytes_after: after, seconds, error } = table;
         return [
-          <code>{nameOf(table)}</code>,
+          <code class="whole">{nameOf(table)}</code>,
           <div>
             <StatusBadge status={status}>{word}</StatusBadge>
             {error === null ? null : <div class="fine">{error}</div>}

@@ -91,7 +91,7 @@ function Listed({ jobs, clock }: { jobs: OpsJob[]; clock: Clock }) {
             <a href={`/jobs/${job.id}`}>{jobInWords(job)}</a>,
             <StatusBadge status={status}>{word}</StatusBadge>,
             <When at={job.createdAt} clock={clock} relative />,
-            job.actor,
+            <span class="whole">{job.actor}</span>,
             isOpen(job) ? <JobProgress job={job} clock={clock} /> : (resultInWords(job) ?? job.error ?? '-'),
           ];
         })}

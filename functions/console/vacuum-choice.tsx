@@ -167,11 +167,11 @@ function rowOf(chooses: boolean) {
 
 function TableName({ table, chooses }: { table: VacuumPreview['tables'][number]; chooses: boolean }) {
   const name = nameOf(table);
-  if (!chooses) return <code>{name}</code>;
+  if (!chooses) return <code class="whole">{name}</code>;
   return (
     <label class="tick">
       <input type="checkbox" name="tables" value={`${table.schema}.${table.table}`} disabled={!table.allowed} />
-      <code>{name}</code>
+      <code class="whole">{name}</code>
     </label>
   );
 }

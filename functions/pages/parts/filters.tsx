@@ -18,16 +18,6 @@ interface FiltersProps {
 export function Filters({ action, set, csv, open = false, children }: FiltersProps) {
   return (
     <div class="filters">
-      {csv === undefined ? null : (
-        <a class="button" href={csv} download>
-          Save as CSV
-        </a>
-      )}
-      {set.length === 0 ? null : (
-        <a class="button" href={action}>
-          Show everything
-        </a>
-      )}
       <details open={open}>
         <summary class="button">{set.length === 0 ? 'Filter' : `Filter: ${set.join(', ')}`}</summary>
         <form method="get" action={action}>
@@ -37,6 +27,16 @@ export function Filters({ action, set, csv, open = false, children }: FiltersPro
           </p>
         </form>
       </details>
+      {set.length === 0 ? null : (
+        <a class="button" href={action}>
+          Show all
+        </a>
+      )}
+      {csv === undefined ? null : (
+        <a class="button" href={csv} download>
+          Save as CSV
+        </a>
+      )}
     </div>
   );
 }

@@ -88,7 +88,7 @@ describe('the page of a job', () => {
     expect(html).not.toContain('data-live');
     expect(html).toContain('id="job"');
     expect(html).toContain('1 table vacuumed; 2 GB given back to the disk.');
-    expect(html).toMatch(/<code>cot_router<\/code>.*Done.*8 GB.*6 GB.*1 minute/s);
+    expect(html).toMatch(/<code class="whole">cot_router<\/code>.*Done.*8 GB.*6 GB.*1 minute/s);
     expect(html).toContain('<dd>2 minutes</dd>');
   });
 

@@ -32,7 +32,7 @@ describe('the page of a vacuum', () => {
 
   it('has a line for each table: its size, what full gives back, its dead rows, how long it is locked', async () => {
     const html = await (await visitor()).page(HERE);
-    expect(html).toMatch(/<code>cot_router<\/code>.*?8 GB.*?2 GB.*?10<.*?1 minute/s);
+    expect(html).toMatch(/<code class="whole">cot_router<\/code>.*?8 GB.*?2 GB.*?10<.*?1 minute/s);
     expect(html).toContain('value="public.cot_router"');
   });
 
