@@ -15,7 +15,7 @@ import { Card } from '../pages/parts/card.tsx';
 import { Confirm } from '../pages/parts/confirm.tsx';
 import { Missing } from '../pages/parts/notice.tsx';
 import { StatusBadge } from '../pages/parts/status.tsx';
-import { Empty, Table } from '../pages/parts/table.tsx';
+import { Table } from '../pages/parts/table.tsx';
 import { Distance, When } from '../pages/parts/time.tsx';
 
 export interface Devices {
@@ -64,7 +64,7 @@ export function PersonDevices({ c, id, devices, clock, canChange }: PersonDevice
           <Missing>These are the certificates that Holdfast itself has made, perhaps not all: {problem}</Missing>
         )}
         {certificates.length === 0 ? (
-          problem === undefined && <Empty>No device has a certificate.</Empty>
+          problem === undefined && <p class="fine">No device has a certificate.</p>
         ) : (
           <Table
             caption="Certificates, newest first"

@@ -4,14 +4,14 @@ import type { Role } from '../../shared/domain/principal.ts';
 import type { ShownUser } from '../../shared/verbs/people.ts';
 import { type Clock, timeInZone } from '../pages/clock.ts';
 import { StatusBadge } from '../pages/parts/status.tsx';
-import { When } from '../pages/parts/time.tsx';
+import { Countdown, When } from '../pages/parts/time.tsx';
 
-const SOON_MS = 48 * 3_600_000;
+const SOON_MS = 24 * 3_600_000;
 
 export type Standing = 'in' | 'ending' | 'expired' | 'deactivated';
 type Stands = Pick<ShownUser, 'is_active' | 'expires_at'>;
 
-/** `ending`: within two days. */
+/** `ending`: within a day. */
 export function standingOf({ is_active: isActive, expires_at: end }: Stands, now: Date): Standing {
   const left = end === null ? Infinity : Date.parse(end) - now.getTime();
   if (left <= 0) return 'expired';
@@ -38,7 +38,12 @@ export function StandingInWords({ user, clock }: { user: Stands; clock: Clock })
   const when = <When at={end} clock={clock} relative />;
   const standing = standingOf(user, clock.now);
   if (standing === 'deactivated') return <>Deactivated: nothing lets this person in. Access would end {when}.</>;
-  if (standing !== 'expired') return <>May come in until {when}.</>;
+  if (standing !== 'expired')
+    return (
+      <>
+        May come in until <When at={end} clock={clock} />: <Countdown until={end} clock={clock} over="over now" />.
+      </>
+    );
   return isActive ? (
     <>Expired {when}: is put out within a minute.</>
   ) : (

@@ -85,7 +85,7 @@ export async function showPerson(
   const heading = (
     <>
       {title}
-      {title === username ? null : <span class="fine user">{username}</span>}
+      {title === username ? null : <span class="fine user"> {username}</span>}
     </>
   );
   return framed(c, deps, { title, heading, current: 'people', body, status: pageStatus(refusal?.error) });

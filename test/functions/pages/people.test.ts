@@ -8,7 +8,7 @@ const inDays = (now: Date, days: number): number => Math.floor(now.getTime() / 1
 describe('the page of people', () => {
   it('shows who may come in, until when, in which groups and with which role', async () => {
     const { world, page } = await peopleVisit();
-    const soon = inDays(world.around.now, 1);
+    const soon = inDays(world.around.now, 1) - 1;
     await world.account({ username: 'ada', name: 'Ada Lindt', groups: ['core_A', 'core_B', 'core_C', 'core_D'] });
     await world.account({ username: 'ben', name: 'Ben', attributes: { app_expires: soon } });
     await world.account({ username: 'cleo', name: 'Cleo', attributes: { app_expires: soon - 2 * 86_400 } });

@@ -24,7 +24,7 @@ describe('the page of a person', () => {
     await world.deps.identity.accounts.changeAttributes(id, {
       app_expires: Math.floor(world.around.now.getTime() / 1000) + 90_000,
     });
-    expect(textOf(await page(path))).toMatch(/May come in until \d{4}-\d\d-\d\d \d\d:\d\d in 1 day/);
+    expect(textOf(await page(path))).toMatch(/May come in until \d{4}-\d\d-\d\d \d\d:\d\d : 1 day 1 hour left/);
   });
 
   it('shows devices and certificates, each with the way to revoke it', async () => {
