@@ -24,7 +24,7 @@ export function journey(house: () => House): void {
     BOTH,
     async (guest) => {
       const { page, mark } = guest;
-      const [username, callsign] = [`journey.${mark}`, `Wanderer ${mark}`];
+      const [username, callsign] = [`journey.${mark}`, `Wanderer-${mark}`];
       let device: StreamDevice | undefined;
       try {
         await guest.visit('/');
@@ -32,7 +32,7 @@ export function journey(house: () => House): void {
         await page.waitForURL('**/people/new');
         await page.getByLabel('Name', { exact: true }).fill('Wanda Rer');
         await page.getByLabel('User name', { exact: true }).fill(username);
-        await page.getByLabel(/^core_Blue\b/).check();
+        await page.getByRole('checkbox', { name: /^core_Blue/ }).check();
         await page.getByLabel('Access ends').selectOption('days-2');
         await page.getByRole('button', { name: 'Create this person' }).click();
         await page.waitForURL(/\/people\/\d+\b/);
