@@ -25,7 +25,11 @@ export function Consequences({ caption, policy, preview, clock, before }: Conseq
   return (
     <>
       {limited.length === 0 ? null : <Limited {...{ caption, policy, preview, clock, limited }} before={before} />}
-      {others.length === 0 ? null : <p class="fine">Kept for ever, before and after: {others.join(', ')}.</p>}
+      {others.length === 0 ? null : (
+        <p class="fine">
+          Kept for ever{before === undefined ? '' : ', before and after'}: {others.join(', ')}.
+        </p>
+      )}
     </>
   );
 }

@@ -120,18 +120,31 @@ function percent(part: number): string {
 
 function Grown({ tables }: { tables: DatabaseGrowth['grown_tables'] }) {
   if (tables.length === 0) return <p class="fine">Which tables grow is known after two days.</p>;
+  const more = tables.slice(FIRST);
   return (
     <div>
       <h3>Which tables grew</h3>
-      <Table
-        caption="Tables that grew most"
-        columns={[{ label: 'Table' }, { label: 'Grew by', numeric: true }, { label: 'Size', numeric: true }]}
-        rows={tables.map(({ schema, table, bytes, grown_bytes: grown, grown_days: days }) => [
-          `${schema}.${table}`,
-          `${bytesInWords(grown)} in ${counted(days, 'day')}`,
-          bytesInWords(bytes),
-        ])}
-      />
+      <GrownTable caption="Tables that grew most" tables={tables.slice(0, FIRST)} />
+      {more.length === 0 ? null : (
+        <details>
+          <summary>The next {more.length}</summary>
+          <GrownTable caption="Tables that grew less" tables={more} />
+        </details>
+      )}
     </div>
+  );
+}
+
+function GrownTable({ caption, tables }: { caption: string; tables: DatabaseGrowth['grown_tables'] }) {
+  return (
+    <Table
+      caption={caption}
+      columns={[{ label: 'Table' }, { label: 'Grew by', numeric: true }, { label: 'Size', numeric: true }]}
+      rows={tables.map(({ schema, table, bytes, grown_bytes: grown, grown_days: days }) => [
+        `${schema}.${table}`,
+        `${bytesInWords(grown)} in ${counted(days, 'day')}`,
+        bytesInWords(bytes),
+      ])}
+    />
   );
 }

@@ -106,8 +106,9 @@ function PreviewLink({ policy }: { policy: HoldingPolicy | undefined }) {
   );
 }
 
-/** Less than this is not worth locking anybody out. */
+/** Less than this part, or than so many bytes, is not worth locking anybody out. */
 const WORTH_IT = 0.1;
+const LEAST_BYTES = 100e6;
 
 function GiveBack({ tables: { done, refused } }: { tables: Attempt<VacuumTable[]> }) {
   return (
@@ -128,7 +129,8 @@ function GiveBack({ tables: { done, refused } }: { tables: Attempt<VacuumTable[]
 function givenBackInWords(tables: readonly VacuumTable[]): string {
   const bytes = tables.reduce((sum, table) => sum + table.bytes, 0);
   const room = tables.filter(({ allowed }) => allowed).reduce((sum, table) => sum + (table.reclaimable_bytes ?? 0), 0);
-  if (room < bytes * WORTH_IT) return `Hardly worth it: a full vacuum would give back about ${bytesInWords(room)}.`;
+  if (room < Math.max(LEAST_BYTES, bytes * WORTH_IT))
+    return `Hardly worth it: a full vacuum would give back about ${bytesInWords(room)}.`;
   return `Deleted rows leave room that only new rows use. A full vacuum would give back about ${bytesInWords(room)} to the disk; clients get no history while it goes on.`;
 }
 

@@ -76,40 +76,44 @@ function Holders({ holders }: { holders: readonly VacuumHolder[] }) {
 function Listed({ seen, tables, least, all, clock }: Omit<TablesProps, 'autovacuum'> & { seen: readonly SeenTable[] }) {
   const sizes = new Map((tables.done ?? []).map((table) => [keyOf(table), table]));
   const worstFirst = seen.toSorted((a, b) => b.dead_tuples - a.dead_tuples);
-  const shown = all ? worstFirst : worstFirst.slice(0, FIRST);
+  const shown = all ? worstFirst : worstFirst.filter(({ dead_tuples: dead }) => dead >= least / 10).slice(0, FIRST);
   return (
     <>
-      <Table
-        caption="Tables, those with most dead rows first"
-        columns={[
-          { label: 'Table' },
-          { label: 'Dead rows' },
-          { label: 'Cleared last' },
-          { label: 'Size', numeric: true },
-          { label: 'A full vacuum gives back', numeric: true },
-        ]}
-        rows={shown.map((table) => {
-          const size = sizes.get(keyOf(table));
-          const room = size?.reclaimable_bytes ?? null;
-          return [
-            keyOf(table),
-            <span>
-              <Share part={table.dead_pct / 100} bad={table.dead_tuples >= least} />{' '}
-              <span class="fine">
-                {grouped(table.dead_tuples)} of {grouped(table.dead_tuples + table.live_tuples)}
-              </span>
-            </span>,
-            <When at={later(table.last_autovacuum, table.last_vacuum)} clock={clock} relative />,
-            size === undefined ? null : bytesInWords(size.bytes),
-            room === null ? null : `about ${bytesInWords(room)}`,
-          ];
-        })}
-      />
+      {shown.length === 0 ? (
+        <p>No table has enough of them to matter.</p>
+      ) : (
+        <Table
+          caption="Tables, those with most dead rows first"
+          columns={[
+            { label: 'Table' },
+            { label: 'Dead rows' },
+            { label: 'Cleared last' },
+            { label: 'Size', numeric: true },
+            { label: 'A full vacuum gives back', numeric: true },
+          ]}
+          rows={shown.map((table) => {
+            const size = sizes.get(keyOf(table));
+            const room = size?.reclaimable_bytes ?? null;
+            return [
+              keyOf(table),
+              <span>
+                <Share part={table.dead_pct / 100} bad={table.dead_tuples >= least} />{' '}
+                <span class="fine">
+                  {grouped(table.dead_tuples)} of {grouped(table.dead_tuples + table.live_tuples)}
+                </span>
+              </span>,
+              <When at={later(table.last_autovacuum, table.last_vacuum)} clock={clock} relative />,
+              size === undefined ? null : bytesInWords(size.bytes),
+              room === null || room === 0 ? null : `about ${bytesInWords(room)}`,
+            ];
+          })}
+        />
+      )}
       <div class="row">
         <a class="button" href="/database/vacuum">
           Vacuum
         </a>
-        {all || seen.length <= FIRST ? null : (
+        {all || seen.length <= shown.length ? null : (
           <a class="button" href="/database?tables=all#tables">
             All {seen.length} tables
           </a>

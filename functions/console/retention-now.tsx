@@ -87,7 +87,7 @@ function Oddities({ state, health }: Pick<NowProps, 'state' | 'health'>) {
   return (
     <ul class="notice warn">
       {all.map((each) => (
-        <li>{each.charAt(0).toUpperCase() + each.slice(1)}</li>
+        <li>{inPageTerms(each)}</li>
       ))}
     </ul>
   );
@@ -107,4 +107,13 @@ function archivingInWords(archiving: ShownArchiving | null): string {
   if (cron === '-' || (!content && !subscription)) return 'are never archived by themselves';
   const what = [...(content ? ['new content'] : []), ...(subscription ? ['subscribers'] : [])].join(' or ');
   return `archived after ${idle} days without ${what}, removed from the archive after ${removed} days (${cron})`;
+}
+
+/** Health speaks to programs of addresses. */
+function inPageTerms(sentence: string): string {
+  const plain = sentence.replace(
+    'look at GET /api/retention/preview before',
+    'look below at what the next run deletes',
+  );
+  return plain.charAt(0).toUpperCase() + plain.slice(1);
 }

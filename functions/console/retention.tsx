@@ -2,7 +2,6 @@
 // saved, and only while what is in force is still what the preview compared with.
 
 import type { Child } from 'hono/jsx';
-import type { ContentfulStatusCode } from 'hono/utils/http-status';
 import { AppError } from '../../shared/domain/app-error.ts';
 import { type RetentionUnit, shownPolicy } from '../../shared/domain/retention.ts';
 import { actingIn } from '../../shared/http/acting.ts';
@@ -172,7 +171,7 @@ function withoutState(c: PageContext, deps: Deps, refused: AppError | undefined)
 }
 
 function shown(c: PageContext, deps: Deps, body: Child, refused?: AppError): Promise<Response> {
-  const status = refused === undefined ? 200 : (statusOf(refused.code) as ContentfulStatusCode);
+  const status = refused === undefined ? 200 : statusOf(refused.code);
   const content = (
     <>
       <DatabaseTabs current="/database/retention" />

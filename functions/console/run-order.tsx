@@ -1,7 +1,6 @@
 // /database/runs/new: what a run would delete now, and the order for exactly that, confirmed by typing the figure. The order
 // carries rows and cutoff of what was shown: more is refused with new figures.
 
-import type { ContentfulStatusCode } from 'hono/utils/http-status';
 import { z } from '@hono/zod-openapi';
 import { AppError } from '../../shared/domain/app-error.ts';
 import { cutoffAt } from '../../shared/domain/retention.ts';
@@ -90,7 +89,7 @@ async function showOrder(c: PageContext, deps: Deps, refused?: AppError): Promis
       )}
     </>
   );
-  const status = refused === undefined ? 200 : (statusOf(refused.code) as ContentfulStatusCode);
+  const status = refused === undefined ? 200 : statusOf(refused.code);
   return framed(c, deps, { title: 'Run now', current: 'database', body, status });
 }
 

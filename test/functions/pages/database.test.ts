@@ -23,7 +23,7 @@ beforeEach(async () => {
   for (let hour = 40 * 24; hour >= 0; hour--) world.past(hour / 24, (26 - (0.25 * hour) / 24) * GB);
   const around = world.of;
   around.size = { ...around.size, total_bytes: 26 * GB, live_bytes: 19 * GB };
-  around.tables = [table('cot_router', 2_400_000, 31_000_000), table('<img src=x>', 3, 9)];
+  around.tables = [table('cot_router', 2_400_000, 31_000_000), table('<img src=x>', 300, 900)];
   visitor = await visit({ deps: fakeDeps({ CORE_RETENTION_UNIT: 'days' }, around), around });
 });
 const measured = async (...names: string[]): Promise<void> => {
@@ -126,6 +126,15 @@ describe('GET /database', () => {
     expect(text(html)).toContain('SELECT pg_terminate_backend(4711);');
     expect(html).toContain('&lt;img src=x&gt;');
     expect(html).not.toContain('<img');
+  });
+
+  it('lists no table where none has dead rows that matter, and all of them by a link', async () => {
+    visitor.around.tables = ['a', 'b', 'c'].map((name) => table(name, 1, 9));
+    await measured('autovacuum');
+    const html = await visitor.page('/database');
+    expect(text(html)).toContain('No table has enough of them to matter.');
+    expect(html).toContain('href="/database?tables=all#tables"');
+    expect(await visitor.page('/database?tables=all')).toContain('public.c');
   });
 
   it('shows what a full vacuum gives back', async () => {

@@ -20,7 +20,7 @@ ANALYZE`;
 const RETENTION_RUNS = `
 INSERT INTO retention_run (id, source, trigger, state, started_at, finished_at, limits, rows, included, bytes)
 SELECT 'made-up-' || n, 'core', 'schedule', 'done', at, at + interval '41 s' + n * interval '3 s', '{}',
-  jsonb_build_object('cot', 1900 + 37 * (n % 5), 'geochat', 24 + n % 3), '{}', 1200000 + 31000 * (n % 6)
+  jsonb_build_object('cot', 1900 + 37 * (n % 5), 'geochat', 24 + n % 3), '{"cot": 0, "files": 0}', 1200000 + 31000 * (n % 6)
 FROM (SELECT n, date_trunc('day', now()) - n * interval '1 day' + interval '3 hours' AS at FROM generate_series(1, 12) n) AS nights
 ON CONFLICT DO NOTHING`;
 
