@@ -49,12 +49,16 @@ export function draftFrom(read: (name: string) => string | undefined, state: Ret
       state.source[type] === 'env' ? shown(state, type) : (read(type)?.trim() ?? shown(state, type)),
     ]),
   ) as Draft['days'];
+  const cron = read('cron')?.trim() ?? '';
+  const schedule = read('schedule') ?? 'keep';
+  // Whoever has written one means it.
+  const chosen = schedule === 'keep' && cron !== '' ? 'own' : schedule;
   return {
     days,
-    schedule: state.source.cron === 'env' ? 'keep' : (read('schedule') ?? 'keep'),
+    schedule: state.source.cron === 'env' ? 'keep' : chosen,
     time: read('time')?.trim() ?? '03:00',
     weekday: read('weekday') ?? 'MON',
-    cron: read('cron')?.trim() ?? '',
+    cron,
   };
 }
 

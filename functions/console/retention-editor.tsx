@@ -146,8 +146,7 @@ function Schedule({ state, draft, refused }: Pick<EditorProps, 'state' | 'draft'
           label="Expression"
           hint={
             <>
-              Seconds, minutes, hours, day, month, weekday: <code>0 0 3 ? * MON-FRI</code>. Choose “As the expression
-              says” above.
+              Seconds, minutes, hours, day, month, weekday: <code>0 0 3 ? * MON-FRI</code>.
             </>
           }
           value={draft.cron}

@@ -104,6 +104,13 @@ describe('the preview of a policy', () => {
     expect(saveForm(html)).toMatchObject({ cot: '30', schedule: 'daily', time: '04:30', rows: '3' });
   });
 
+  it('takes an expression that somebody has written for what is wanted', async () => {
+    const html = await visitor.page(`${PREVIEW}?cot=30&schedule=keep&cron=${encodeURIComponent('0 0 5 ? * MON-FRI')}`);
+    expect(text(html)).toContain('0 0 5 ? * MON-FRI');
+    await visitor.post('/database/retention', saveForm(html));
+    expect(visitor.deps.retention.schedule).toBe('0 0 5 ? * MON-FRI');
+  });
+
   it('names estimates as such', async () => {
     visitor.deps.retention.isSlow = true;
     const html = text(await visitor.page(`${PREVIEW}?cot=30`));
