@@ -5,7 +5,7 @@ import type { Status } from '../../shared/domain/status.ts';
 import { nameOf } from '../../shared/domain/vacuum.ts';
 import type { OpsJob, OpsJobState } from '../../shared/ports/ops-jobs.ts';
 import { RETENTION_JOB } from '../../shared/verbs/retention-jobs.ts';
-import { readVacuumJob, VACUUM_JOB } from '../../shared/verbs/vacuum-jobs.ts';
+import { readResult, readVacuumJob, VACUUM_JOB } from '../../shared/verbs/vacuum-jobs.ts';
 
 const KINDS: Record<string, string> = { [VACUUM_JOB]: 'Vacuum', [RETENTION_JOB]: 'Retention run' };
 
@@ -58,13 +58,14 @@ interface Advice {
 }
 
 /** What helps after a bad end. */
-export function adviceOf({ kind, state }: OpsJob): Advice | undefined {
+export function adviceOf(job: OpsJob): Advice | undefined {
+  const { kind, state } = job;
   if (state !== 'failed' && state !== 'interrupted') return undefined;
   if (kind === VACUUM_JOB)
     return {
       words: 'No row is lost by a vacuum that ends early. Mend what is named above, then order those tables again.',
-      path: '/database/vacuum',
-      label: 'Order a vacuum',
+      path: againAt(job),
+      label: 'Order them again',
     };
   if (kind === RETENTION_JOB)
     return {
@@ -74,4 +75,13 @@ export function adviceOf({ kind, state }: OpsJob): Advice | undefined {
       label: 'See the retention policy',
     };
   return undefined;
+}
+
+/** The order of just the tables that were not done; it asks before it begins. */
+function againAt(job: OpsJob): string {
+  const result = readResult(job);
+  if (result === undefined) return '/database/vacuum';
+  const left = result.tables.filter(({ state }) => state !== 'done');
+  const tables = left.map(({ schema, table }): [string, string] => ['tables', `${schema}.${table}`]);
+  return `/database/vacuum?${new URLSearchParams([['mode', result.mode], ...tables]).toString()}`;
 }

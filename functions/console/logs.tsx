@@ -16,7 +16,8 @@ import { isOfFollowing, type LogLine, readLogLine } from './log-lines.ts';
 const HERE = '/logs';
 /** Ours tells most. */
 const FIRST = 'management';
-const TAILS = [100, 200, 500, 1000, 5000];
+/** More would take the page too long; the API has up to 5000. */
+const TAILS = [100, 200, 500, 1000, 2000];
 const DEFAULT_TAIL = 200;
 
 interface Wish {
@@ -100,7 +101,7 @@ function Wishes({ wish: { name, tail, search, onlyBad, live } }: { wish: Wish })
       <select id="tail" name="tail">
         {TAILS.map((each) => (
           <option value={String(each)} selected={each === tail}>
-            last {each} lines
+            last {each}
           </option>
         ))}
       </select>
@@ -108,9 +109,9 @@ function Wishes({ wish: { name, tail, search, onlyBad, live } }: { wish: Wish })
         Which lines
       </label>
       <select id="only" name="only">
-        <option value="">all of them</option>
+        <option value="">all lines</option>
         <option value="bad" selected={onlyBad}>
-          warnings and errors
+          only trouble
         </option>
       </select>
     </Search>

@@ -103,7 +103,7 @@ describe('the page of a job', () => {
     expect(html).toContain('card critical');
     expect(html).toContain('cot_router: the disk is full.');
     expect(html).toContain('No row is lost by a vacuum that ends early.');
-    expect(html).toContain('href="/database/vacuum"');
+    expect(html).toContain('href="/database/vacuum?mode=full&amp;tables=public.cot_router"');
   });
 
   it('tells of a run of retention how many rows of each type it has deleted', async () => {
