@@ -73,7 +73,7 @@ async function showGroup(c: PageContext, deps: Deps, refused?: AppError): Promis
           </p>
         </Confirm>
       ) : null}
-      <p>
+      <p class="onward">
         <a href="/groups">All groups</a>
       </p>
     </>

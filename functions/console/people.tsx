@@ -185,7 +185,7 @@ function Nobody({ wanted, mayCreate }: { wanted: Wanted; mayCreate: boolean }) {
 
 function HiddenLink({ wanted }: { wanted: Wanted }) {
   return (
-    <p class="fine">
+    <p class="fine onward">
       {wanted.hidden ? 'Programs and hidden accounts are shown too. ' : ''}
       <a href={pathOf({ ...wanted, hidden: !wanted.hidden })}>
         {wanted.hidden ? 'Show people alone' : 'Show programs and hidden accounts too'}

@@ -1,7 +1,6 @@
 // Whether a person may come in, and the two deeds that decide it: enroll a device, or put the person out.
 
 import type { ShownUser } from '../../shared/verbs/people.ts';
-import { counted } from '../../shared/domain/amounts.ts';
 import type { Clock } from '../pages/clock.ts';
 import { faultOf } from '../pages/form.ts';
 import type { PageContext } from '../pages/page-routes.ts';
@@ -19,6 +18,7 @@ interface PersonStandingProps {
   /** webadmin stays. */
   isFirst: boolean;
   canChange: boolean;
+  /** In force. */
   certificates: number;
 }
 
@@ -62,10 +62,8 @@ function Deactivation({ c, user, certificates }: PersonStandingProps) {
       <ul>
         <li>signed out everywhere{isOneself ? ': you yourself, at once' : ''};</li>
         <li>
-          {certificates === 0
-            ? 'certificates, were there any, revoked'
-            : `${counted(certificates, 'certificate')} revoked where not already: connected devices fall off`}
-          ;
+          every certificate is revoked{certificates === 0 ? '' : ` (${certificates} in force)`}: connected devices fall
+          off;
         </li>
         <li>an enrollment that is open is withdrawn.</li>
       </ul>

@@ -6,6 +6,7 @@ import type { Deps } from '../../shared/http/deps.ts';
 import type { App } from '../../shared/http/env.ts';
 import type { Account } from '../../shared/ports/identity.ts';
 import { isHidden, type ShownUser, shownUser } from '../../shared/verbs/people.ts';
+import { REVOCATION_SENTENCES } from '../pages/certificates/certificate-words.tsx';
 import { clockOf } from '../pages/clock.ts';
 import { framed } from '../pages/frame.tsx';
 import type { PageContext } from '../pages/page-routes.ts';
@@ -28,8 +29,7 @@ const DONE = {
   password: 'The password is set. Whoever was signed in with the old one is signed out.',
   deactivated: 'Deactivated: signed out everywhere, certificates revoked, enrollment withdrawn.',
   reactivated: 'May come in again. Certificates do not come back: enroll a device.',
-  revoked: 'The certificate is revoked: its device is shut out, and cannot come back.',
-  revoking: 'The certificate is being revoked: its device falls off within moments.',
+  ...REVOCATION_SENTENCES,
 } as const;
 
 /** Adds the route of this file. */
@@ -51,6 +51,7 @@ export async function showPerson(
   const [devices, channels] = await Promise.all([devicesOf(deps, account), canChange ? channelNames(deps) : []]);
   const user = shownUser(account, deps);
   const clock = clockOf(deps);
+  const inForce = devices.certificates.filter(({ state }) => state === 'active').length;
   const { id, username, name } = user;
   const shown = { c, user, clock, refusal, isFirst: nameKey(username) === WEBADMIN };
   const body = (
@@ -64,7 +65,7 @@ export async function showPerson(
           <a href="/service-accounts">Service accounts</a>.
         </Warning>
       )}
-      <PersonStanding {...shown} canChange={canChange} certificates={devices.certificates.length} />
+      <PersonStanding {...shown} canChange={canChange} certificates={inForce} />
       <PersonDevices c={c} devices={devices} clock={clock} canChange={canChange} id={id} />
       <Card title="About">
         {canChange ? <PersonForms {...shown} channels={channels} /> : <About user={user} clock={clock} />}
@@ -76,7 +77,7 @@ export async function showPerson(
           }}
         />
       </Card>
-      <p>
+      <p class="onward">
         <a href="/people">All people</a>
       </p>
     </>

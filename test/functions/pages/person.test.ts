@@ -34,7 +34,7 @@ describe('the page of a person', () => {
     const html = await page(path);
     expect(textOf(html)).toContain('Connected ADA');
     expect(html).toContain(`action="/certificates/${hash.replaceAll(':', '').toLowerCase()}/revoke"`);
-    expect(textOf(html)).toContain('1 certificate revoked where not already');
+    expect(textOf(html)).toContain('every certificate is revoked (1 in force): connected devices fall off');
   });
 
   it('is there while the core is away, and says what is missing', async () => {
