@@ -2,6 +2,7 @@
 
 import type { Deps } from '../../shared/http/deps.ts';
 import type { App } from '../../shared/http/env.ts';
+import { expiringAccounts } from '../../shared/verbs/expiring-accounts.ts';
 import { type ListedState, listCertificates } from '../../shared/verbs/list-certificates.ts';
 import { CertificateList } from '../pages/certificates/certificate-list.tsx';
 import { isOnItsWay, REVOCATION_SENTENCES } from '../pages/certificates/certificate-words.tsx';
@@ -51,8 +52,9 @@ async function showPage(c: PageContext, deps: Deps): Promise<Response> {
   const states = status === 'all' ? undefined : new Set([status as ListedState]);
   const page = pageNumber(c.req.query('page'));
   const isAdmin = c.get('principal').role === 'admin';
+  const readable = { ...deps, identity: expiringAccounts(deps) };
   const [listed, authority, list] = await Promise.all([
-    attempt(() => listCertificates(deps, { states, search, order: 'ends', page, pageSize: ON_A_PAGE })),
+    attempt(() => listCertificates(readable, { states, search, order: 'ends', page, pageSize: ON_A_PAGE })),
     attempt(() => deps.coreAuthority.certificate()),
     attempt(() => deps.coreAuthority.revocationList()),
   ]);

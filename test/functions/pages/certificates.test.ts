@@ -48,6 +48,23 @@ describe('GET /certificates', () => {
     expect(names(await admin.page('/certificates?page=2'))).toHaveLength(10);
   });
 
+  it('knows whose access ends first, without a question per row', async () => {
+    const { accounts } = world.deps.identity;
+    let questions = 0;
+    const named = accounts.named.bind(accounts);
+    accounts.named = (username) => {
+      questions += 1;
+      return named(username);
+    };
+    const soon = Math.floor(world.around.now.getTime() / 1000) + 86_400;
+    await world.account({ username: 'Bob', attributes: { app_expires: soon } });
+    for (const name of ['ada', 'bob', 'cem', 'dan']) enrolled(name, name);
+    questions = 0;
+    const html = await admin.page('/certificates');
+    expect(html.match(/in 1 day</g)).toHaveLength(1);
+    expect(questions).toBe(0);
+  });
+
   it('offers no revocation to viewers, nor of the certificate that Holdfast itself uses', async () => {
     enrolled('ANDROID-1');
     enrolled('svc_api', 'svc_api');
