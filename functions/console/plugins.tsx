@@ -104,7 +104,7 @@ function List({ list, mayChange }: { list: Attempt<CorePlugin[]>; mayChange: boo
 function Named({ plugin: { name, version, description } }: { plugin: CorePlugin }) {
   return (
     <>
-      <bdi>{name}</bdi> {version === '' ? null : <span class="fine">{version}</span>}
+      <bdi>{name}</bdi> {version === '' ? null : <span class="fine light">{version}</span>}
       {description === '' ? null : <div class="fine light">{description}</div>}
     </>
   );
