@@ -111,6 +111,7 @@ export function PersonForms({ user, clock, refusal, isFirst, channels }: PersonF
         <p class="hint">Setting one signs the person out everywhere. Devices with a certificate stay.</p>
         <Field
           name="password"
+          id="new-password"
           type="password"
           label="New password"
           hint="12 characters at least; not the user name, and none that manuals publish."
