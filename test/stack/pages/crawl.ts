@@ -39,7 +39,10 @@ export function linksOf(html: string): string[] {
   return links
     .filter((href) => href.startsWith('/') || href.startsWith('?'))
     .map((href) => href.split('#')[0] ?? '')
-    .filter((href) => href !== '' && !/^\/(api|metrics|assets)\b|\/download\b|\/package\b/.test(href));
+    .filter(
+      (href) =>
+        href !== '' && !/^\/(api|metrics|assets)\b|\/download\b|\/package\b|^\/certificates\/(ca|crl)\.pem$/.test(href),
+    );
 }
 
 export async function pageOf({ base, cookie }: Place, path: string): Promise<Visited> {

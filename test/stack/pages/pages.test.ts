@@ -14,6 +14,7 @@ import { journey } from './journey.ts';
 import { keyboardFlows } from './keyboard-flows.ts';
 import { overviewFlows } from './overview-flows.ts';
 import { signInFlows } from './sign-in-flows.ts';
+import { workFlows } from './work-flows.ts';
 
 const SETTINGS = {
   UPDATES_URL: 'off',
@@ -59,5 +60,6 @@ describe.skipIf(!hasChromium)('in a browser', () => {
   keyboardFlows(house);
   accountFlows(house);
   journey(house);
+  workFlows(house);
   everyPage(house);
 });

@@ -102,7 +102,7 @@ export function workFlows(house: () => House): void {
       .click();
     await page.getByRole('button', { name: 'Show the code' }).click();
     await page.locator('.qr svg').waitFor();
-    await says(page, 'Reload the page to see whether the device has come');
+    expect(await page.content()).toContain('Reload the page to see whether the device has come');
   });
 
   flow(house, 'an address that is locked out is seen and let in again', [PHONE], async (guest) => {
