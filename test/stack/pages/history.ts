@@ -20,7 +20,7 @@ ANALYZE`;
 const RETENTION_RUNS = `
 INSERT INTO retention_run (id, source, trigger, state, started_at, finished_at, limits, rows, included, bytes)
 SELECT 'made-up-' || n, 'core', 'schedule', 'done', at, at + interval '41 s' + n * interval '3 s', '{}',
-  jsonb_build_object('cot', 1900 + 37 * (n % 5), 'geochat', 24 + n % 3), '{"cot": 0, "files": 0}', 1200000 + 31000 * (n % 6)
+  jsonb_build_object('cot', 1900 + 37 * (n % 5), 'geochat', 24 + n % 3), '{}', 1200000 + 31000 * (n % 6)
 FROM (SELECT n, date_trunc('day', now()) - n * interval '1 day' + interval '3 hours' AS at FROM generate_series(1, 12) n) AS nights
 ON CONFLICT DO NOTHING`;
 
@@ -28,7 +28,7 @@ ON CONFLICT DO NOTHING`;
 const SIZES = `
 INSERT INTO growth_sample (at, database_bytes, wal_bytes, max_wal_bytes, mounts)
 SELECT now.at - back, (now.database_bytes * (1 - 0.014 * days + 0.004 * sin(days * 6.3)))::bigint, now.wal_bytes, now.max_wal_bytes,
-  (SELECT jsonb_agg(mount || jsonb_build_object('free_bytes', ((mount->>'free_bytes')::numeric * (1 + 0.006 * days))::bigint))
+  (SELECT jsonb_agg(mount || jsonb_build_object('free_bytes', ((mount->>'free_bytes')::numeric * (1 + 0.0002 * days))::bigint))
    FROM jsonb_array_elements(now.mounts) AS mount)
 FROM (SELECT * FROM growth_sample WHERE database_bytes IS NOT NULL ORDER BY at DESC LIMIT 1) AS now,
   LATERAL (SELECT make_interval(hours => n) AS back, n / 24.0 AS days FROM generate_series(1, 960) n) AS steps
