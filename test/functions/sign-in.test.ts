@@ -293,7 +293,7 @@ describe('GET /', () => {
       const response = await get('/', { cookie: cookieOf(await signIn(username)) });
       const html = await response.text();
       expect(response.status).toBe(200);
-      expect(html).toContain(`>${username}</a>`);
+      expect(html).toContain(`<bdi>${username}</bdi></a>`);
       expect(html).toContain('<form method="post" action="/sign-out"');
       expect(html.match(/<h1>/g)).toHaveLength(1);
     }
