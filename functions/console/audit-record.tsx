@@ -57,7 +57,9 @@ function Unfolded({ record }: { record: Audited }) {
           From: address === '' ? 'this stack itself' : <code>{address}</code>,
           What: only('action', action),
           'To what': target === '' ? undefined : only('target', target),
-          Job: JOB_ACTIONS.has(action) ? <a href={`/jobs/${encodeURIComponent(target)}`}>How it went</a> : undefined,
+          Job: JOB_ACTIONS.has(action) ? (
+            <a href={`/jobs/${encodeURIComponent(target.toWellFormed())}`}>How it went</a>
+          ) : undefined,
           Record: `${seq}${intent === null ? '' : `, which answers record ${intent}`}`,
           Request: requestId === '' ? undefined : <code>{requestId}</code>,
           Hash: <code>{hash}</code>,
@@ -69,7 +71,7 @@ function Unfolded({ record }: { record: Audited }) {
 
 function only(name: string, value: string) {
   return (
-    <a href={`/audit?${name}=${encodeURIComponent(value)}`} title={`Only records with ${value}`}>
+    <a href={`/audit?${new URLSearchParams({ [name]: value }).toString()}`} title={`Only records with ${value}`}>
       {value}
     </a>
   );

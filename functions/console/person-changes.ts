@@ -3,6 +3,7 @@
 
 import { z } from '@hono/zod-openapi';
 import { AppError } from '../../shared/domain/app-error.ts';
+import { withoutDisguise } from '../../shared/domain/plain-text.ts';
 import { ROLES } from '../../shared/domain/principal.ts';
 import { actingIn } from '../../shared/http/acting.ts';
 import type { Deps } from '../../shared/http/deps.ts';
@@ -76,9 +77,10 @@ function entered(form: Form): { name: string; email: string } {
   return { name: form.text('name'), email: form.text('email') };
 }
 
-/** Somebody else has changed it, to something else than what is wanted. */
+/** Somebody else has changed it, to something else than what is wanted: compared as pages show it. */
 function isForeign(form: Form, field: string, now: string, wanted: string): boolean {
-  return form.has(`had_${field}`) && form.exact(`had_${field}`) !== now && wanted !== now;
+  const shown = withoutDisguise(now);
+  return form.has(`had_${field}`) && form.exact(`had_${field}`) !== shown && wanted !== shown;
 }
 
 /** What one has not touched is as it is now. */

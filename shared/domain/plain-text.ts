@@ -29,6 +29,11 @@ export function asciiLine(text: string): string {
     .replaceAll(/[^\x20-\x7e]/gu, (character) => PLAIN.get(character) ?? '?');
 }
 
+/** Without what shows nothing or turns the reading direction of what follows: a sign stands in its place. Lines stay lines. */
+export function withoutDisguise(text: string): string {
+  return text.toWellFormed().replaceAll(/(?![\t\n\r])\p{Cc}|[\u202A-\u202E\u2066-\u2069]/gu, '\uFFFD');
+}
+
 /** At most `most` characters; what was cut is told by dots. `most` is at least 3. */
 export function shortened(text: string, most: number): string {
   if (text.length <= most) return text;

@@ -5,6 +5,7 @@ import type { Context } from 'hono';
 import { html, raw } from 'hono/html';
 import type { Child } from 'hono/jsx';
 import type { ContentfulStatusCode } from 'hono/utils/http-status';
+import { withoutDisguise } from '../domain/plain-text.ts';
 import type { AppEnv } from './env.ts';
 import { namesTag, weakEtag } from './prepared.ts';
 
@@ -68,7 +69,8 @@ export async function sendDocument(
       <body class={kind}>{content}</body>
     </html>
   );
-  const text = String(await html`<!doctype html>${document}`);
+  // Devices and outside systems name themselves: none of them turns a sentence around.
+  const text = withoutDisguise(String(await html`<!doctype html>${document}`));
   c.header('Content-Security-Policy', POLICY);
   c.header('X-Content-Type-Options', 'nosniff');
   c.header('Referrer-Policy', 'same-origin');

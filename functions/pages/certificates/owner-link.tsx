@@ -4,6 +4,7 @@
 import { SERVICE_PREFIX } from '../../../shared/domain/service-accounts.ts';
 
 export function OwnerLink({ username }: { username: string }) {
+  const query = new URLSearchParams({ search: username }).toString();
   const isProgram = username.toLowerCase().startsWith(SERVICE_PREFIX);
-  return <a href={isProgram ? '/service-accounts' : `/people?search=${encodeURIComponent(username)}`}>{username}</a>;
+  return <a href={isProgram ? '/service-accounts' : `/people?${query}`}>{username}</a>;
 }

@@ -78,6 +78,15 @@ describe('a change of a person', () => {
     expect(html).toContain('value="no address"');
   });
 
+  it('of the address alone is saved whatever the name hides', async () => {
+    const { world, page, post } = await withAda();
+    const { id } = await world.account({ username: 'odd', name: 'Odd\u202Eeman' });
+    const fields = { had_name: 'Odd\uFFFDeman', name: 'Odd\uFFFDeman', had_email: '', email: 'odd@example.org' };
+    expect(await page(`/people/${id}`)).toContain('value="Odd\uFFFDeman"');
+    expect((await post(`/people/${id}/details`, fields)).status).toBe(303);
+    expect((await world.named('odd')).email).toBe('odd@example.org');
+  });
+
   it('of groups replaces them, makes a new one, and reaches connected devices at once', async () => {
     const { world, path, post, page, ada } = await withAda();
     const answer = await post(`${path}/groups`, { had: ['core_Blue'], groups: ['core_Red'], new_group: 'Night' });
