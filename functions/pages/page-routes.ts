@@ -31,9 +31,11 @@ export function faceOf(c: PageContext): Face {
 
 /** Pages of these faces; at the other one there is nothing at their addresses. */
 export function pagesOf(app: App, deps: Deps, faces: readonly Face[]): Pages {
-  const guard = unsafeGuard('form', (c) => identify(c, deps.doors));
-
   function add(method: 'GET' | 'POST', path: string, { access, area = 'rest' }: PageDemand, handler: Handler): void {
+    const guard = unsafeGuard('form', async (c) => {
+      await identify(c, deps.doors);
+      allow(c, access, area);
+    });
     async function enter(c: PageContext): Promise<Response> {
       c.set('byCookieOnly', true);
       const cookie = givenSessionCookie(c);

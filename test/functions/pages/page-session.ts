@@ -16,6 +16,8 @@ export interface Visitor {
   page: (path: string, status?: number) => Promise<string>;
   /** Sends a form; several values of one field as a list. */
   post: (path: string, fields?: Record<string, string | string[]>) => Promise<Response>;
+  /** The same over a line so slow that `meanwhile` happens while it comes. */
+  postSlowly: (path: string, fields: Record<string, string>, meanwhile: () => Promise<void>) => Promise<Response>;
 }
 
 interface VisitOptions {
@@ -52,10 +54,26 @@ export async function visit(options: VisitOptions = {}): Promise<Visitor> {
     const answer = await post('/sign-in', { username, password: PASSWORD });
     cookie = answer.headers.get('set-cookie')?.split(';')[0] ?? '';
   }
+  const postSlowly: Visitor['postSlowly'] = async (path, fields, meanwhile) => {
+    const { readable, writable } = new TransformStream<Uint8Array, Uint8Array>();
+    const headers = { accept: 'text/html', origin: HERE, cookie, 'content-type': 'application/x-www-form-urlencoded' };
+    const request = new Request(HERE + path, { method: 'POST', headers, body: readable, duplex: 'half' });
+    const answer = app.fetch(request, { ...CONNECTION, face });
+    await new Promise((turn) => setTimeout(turn, 5));
+    await meanwhile();
+    const writer = writable.getWriter();
+    // Whoever is refused at once reads nothing of it.
+    await Promise.race([
+      writer.write(new TextEncoder().encode(new URLSearchParams(fields).toString())).then(() => writer.close()),
+      answer,
+    ]);
+    return answer;
+  };
   return {
     deps,
     around,
     post,
+    postSlowly,
     get: (path, headers = {}) => ask('GET', path, headers),
     page: async (path, status = 200) => {
       const answer = await ask('GET', path, {});
