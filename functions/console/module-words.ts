@@ -60,7 +60,6 @@ const MODULES: Readonly<Record<string, ModuleWords>> = {
   config: {
     title: 'Configuration',
     about: 'Settings that were changed in their files and count only after a restart.',
-    pages: [['/settings', 'Settings in force']],
   },
   updates: { title: 'Updates', about: 'Newer releases of what this stack is made of.' },
   alerts: {

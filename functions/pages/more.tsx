@@ -1,5 +1,6 @@
 // GET /more: every page of the console, for a phone, whose bar has room for five.
 
+import { roleInForce } from '../../shared/domain/principal.ts';
 import type { Deps } from '../../shared/http/deps.ts';
 import type { App } from '../../shared/http/env.ts';
 import { entriesFor, framed } from './frame.tsx';
@@ -15,9 +16,11 @@ export function morePage(app: App, deps: Deps): void {
             <a href={path}>{label}</a>
           </li>
         ))}
-        <li>
-          <a href="/api/docs">The API, to read and to try</a>
-        </li>
+        {roleInForce(c.get('principal')) === 'none' ? null : (
+          <li>
+            <a href="/api/docs">The API, to read and to try</a>
+          </li>
+        )}
       </ul>
     );
     return framed(c, deps, { title: 'Everything', current: 'more', body });
