@@ -1,14 +1,16 @@
 // /certificates/{file} at both faces: what a certificate is, its files, how it is revoked, and how far the proof of that is.
 
 import type { ContentfulStatusCode } from 'hono/utils/http-status';
-import type { AppError } from '../../shared/domain/app-error.ts';
+import { AppError } from '../../shared/domain/app-error.ts';
+import { isHiddenName } from '../../shared/domain/people.ts';
 import { returnPath } from '../../shared/domain/return-path.ts';
 import { actingIn } from '../../shared/http/acting.ts';
 import type { Deps } from '../../shared/http/deps.ts';
 import type { App } from '../../shared/http/env.ts';
 import { goTo } from '../../shared/http/page.tsx';
 import { statusOf } from '../../shared/http/problem.ts';
-import { findAlsoWhileAway, whoeverItsUser } from '../../shared/verbs/find-certificate.ts';
+import { findAlsoWhileAway, type FoundAlsoWhileAway, whoeverItsUser } from '../../shared/verbs/find-certificate.ts';
+import { isHidden } from '../../shared/verbs/people.ts';
 import { revokeCertificate } from '../../shared/verbs/revoke-certificate.ts';
 import type { ShownCertificate } from '../../shared/verbs/shown-certificate.ts';
 import { CertificateFiles } from '../pages/certificates/certificate-files.tsx';
@@ -44,7 +46,7 @@ export function certificatePage(app: App, deps: Deps): void {
     { access: 'admin', area: 'people' },
     async function revoke(c) {
       const form = await formOf(c);
-      const { certificate, shown } = await findAlsoWhileAway(whoeverItsUser(deps), fileOf(c));
+      const { certificate, shown } = await certificateOf(c, deps);
       const tried = await attempt(() => revokeCertificate(actingIn(c, deps), certificate));
       if (tried.refused !== undefined) return showPage(c, deps, tried.refused);
       const from = form.has('from') ? returnPath(form.text('from')) : certificatePath(shown);
@@ -53,8 +55,16 @@ export function certificatePage(app: App, deps: Deps): void {
   );
 }
 
-function fileOf(c: PageContext): string {
-  return c.req.param('file') ?? '';
+/** In the portal nobody meets those of hidden accounts. */
+async function certificateOf(c: PageContext, deps: Deps): Promise<FoundAlsoWhileAway> {
+  const found = await findAlsoWhileAway(whoeverItsUser(deps), c.req.param('file') ?? '');
+  if (faceOf(c) === 'console') return found;
+  const { username } = found.shown;
+  const { done: account } = await attempt(() => deps.identity.accounts.named(username));
+  const isShown =
+    account === undefined ? !isHiddenName(username, deps.settings.USERS_HIDDEN_PREFIXES) : !isHidden(account, deps);
+  if (isShown) return found;
+  throw new AppError('not_found', 'There is no certificate at this address. The page of a person lists theirs.');
 }
 
 function withDone(path: string, word: string): string {
@@ -64,7 +74,7 @@ function withDone(path: string, word: string): string {
 }
 
 async function showPage(c: PageContext, deps: Deps, refused?: AppError): Promise<Response> {
-  const { shown, problem } = await findAlsoWhileAway(whoeverItsUser(deps), fileOf(c));
+  const { shown, problem } = await certificateOf(c, deps);
   const clock = clockOf(deps);
   const isAdmin = c.get('principal').role === 'admin';
   const isLive = refused === undefined && isOnItsWay(shown);

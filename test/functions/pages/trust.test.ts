@@ -73,10 +73,10 @@ describe('looking at pages', () => {
     const { deps, around, paths } = await hostileWorld('Odd');
     const visitor = await visit({ deps, around, face });
     const before = deps.audit.records.length;
-    const state = JSON.stringify([deps.theCore.certificates, await deps.opsJobs.list(0, 50), deps.theCore.plugins]);
+    const state = JSON.stringify([deps.theCore.certificates, await deps.opsJobs.list({}, 0, 50), deps.theCore.plugins]);
     for (const path of [...paths, ...routes('GET').map(placeOf), ...paths]) await visitor.get(path);
     expect(deps.audit.records.slice(before).filter(({ result }) => result !== 'denied')).toEqual([]);
-    expect(JSON.stringify([deps.theCore.certificates, await deps.opsJobs.list(0, 50), deps.theCore.plugins])).toBe(
+    expect(JSON.stringify([deps.theCore.certificates, await deps.opsJobs.list({}, 0, 50), deps.theCore.plugins])).toBe(
       state,
     );
   });
