@@ -76,7 +76,7 @@ function Ends({ client }: { client: ConnectedClient }) {
     <div class="row ends">
       {isOurs ? null : (
         <Confirm id={`out-${connection}`} label="Shut out…" action="/devices/shut-out" button={`Shut ${name} out`}>
-          <input type="hidden" name="uid" value={uid} />
+          <Which client={client} />
           <p>
             The certificate of this device is revoked, and its connection ends within seconds. It cannot come back until{' '}
             {username} enrolls it anew. Other devices of {username} stay.
@@ -90,10 +90,20 @@ function Ends({ client }: { client: ConnectedClient }) {
         button={`Disconnect ${name}`}
         danger={false}
       >
-        <input type="hidden" name="uid" value={uid} />
+        <Which client={client} />
         <p>The connection ends now. The device comes back by itself within seconds: to keep it out, shut it out.</p>
       </Confirm>
     </div>
+  );
+}
+
+function Which({ client: { connection, uid, username } }: { client: ConnectedClient }) {
+  return (
+    <>
+      <input type="hidden" name="connection" value={connection} />
+      <input type="hidden" name="uid" value={uid} />
+      <input type="hidden" name="username" value={username} />
+    </>
   );
 }
 

@@ -1,6 +1,6 @@
 // /devices: who is connected to the stream now, and how somebody is thrown out in two taps.
 
-import type { AppError } from '../../shared/domain/app-error.ts';
+import { AppError } from '../../shared/domain/app-error.ts';
 import { actingIn } from '../../shared/http/acting.ts';
 import type { Deps } from '../../shared/http/deps.ts';
 import type { App } from '../../shared/http/env.ts';
@@ -11,7 +11,7 @@ import { connectedClients, type ConnectedClient, disconnectClient } from '../../
 import { shutOutDevice } from '../../shared/verbs/shut-out-device.ts';
 import type { ContentfulStatusCode } from 'hono/utils/http-status';
 import { clockOf } from '../pages/clock.ts';
-import { attempt, formOf } from '../pages/form.ts';
+import { attempt, type Form, formOf } from '../pages/form.ts';
 import { framed } from '../pages/frame.tsx';
 import { type PageContext, pagesOf } from '../pages/page-routes.ts';
 import { Search } from '../pages/parts/card.tsx';
@@ -42,14 +42,14 @@ export function devicesPage(app: App, deps: Deps): void {
   });
 
   pages.post('/devices/disconnect', { access: 'admin' }, async function disconnect(c) {
-    const uid = (await formOf(c)).text('uid');
-    const tried = await attempt(() => disconnectClient(deps, actorOf(c), uid), 'not_found');
+    const form = await formOf(c);
+    const tried = await attempt(async () => disconnectClient(deps, actorOf(c), await meantBy(form, deps)), 'not_found');
     return afterwards(c, tried.refused, 'disconnected');
   });
 
   pages.post('/devices/shut-out', { access: 'admin', area: 'people' }, async function shutOut(c) {
-    const uid = (await formOf(c)).text('uid');
-    const tried = await attempt(() => shutOutDevice(actingIn(c, deps), uid), 'not_found');
+    const form = await formOf(c);
+    const tried = await attempt(async () => shutOutDevice(actingIn(c, deps), await meantBy(form, deps)), 'not_found');
     if (tried.refused !== undefined) return afterwards(c, tried.refused, '');
     const { client, revocations } = tried.done;
     if (revocations.length === 0) return goTo(c, `/certificates?${which(client)}`);
@@ -62,6 +62,20 @@ export function devicesPage(app: App, deps: Deps): void {
     if (refused.code === 'not_found') return goTo(c, '/devices?done=gone');
     return showPage(c, deps, refused);
   }
+}
+
+/**
+ * The name of the connection that was shown; where that has ended, of the one that the same device of the same person has now.
+ * Devices choose their uid: nobody is taken for somebody else who has chosen the same.
+ */
+async function meantBy(form: Form, deps: Deps): Promise<string> {
+  const [connection, uid, username] = ['connection', 'uid', 'username'].map((name) => form.exact(name));
+  const clients = await connectedClients(deps);
+  const found =
+    clients.find((each) => each.connection === connection) ??
+    clients.find((each) => each.uid === uid && each.username === username);
+  if (found === undefined) throw new AppError('not_found', 'That device is not connected any more.');
+  return found.connection;
 }
 
 /** Which certificate it has come with nobody can tell: a person can. */

@@ -31,9 +31,10 @@ export async function connectedClients({ core }: ClientsDeps): Promise<Connected
   return visible.map(shown).toSorted(byCallsign);
 }
 
-/** By uid or connection; `not_found` when there is none. */
+/** By connection, which no device can choose, else by uid; `not_found` when there is none. */
 export async function connectedClient(deps: ClientsDeps, uid: string): Promise<ConnectedClient> {
-  const found = (await connectedClients(deps)).find((each) => each.uid === uid || each.connection === uid);
+  const clients = await connectedClients(deps);
+  const found = clients.find(({ connection }) => connection === uid) ?? clients.find((each) => each.uid === uid);
   if (found === undefined) throw notConnected(uid);
   return found;
 }
@@ -42,7 +43,7 @@ export async function connectedClient(deps: ClientsDeps, uid: string): Promise<C
 export async function disconnectClient(deps: DisconnectDeps, actor: Actor, uid: string): Promise<ConnectedClient> {
   const client = await connectedClient(deps, uid);
   const { username, callsign, address } = client;
-  const deed = { actor, action: 'client.disconnect', target: uid, detail: { username, callsign, address } };
+  const deed = { actor, action: 'client.disconnect', target: client.uid, detail: { username, callsign, address } };
   await audited(deps, deed, async () => {
     if (!(await deps.core.disconnect(uid))) throw notConnected(uid);
   });

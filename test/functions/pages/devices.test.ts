@@ -104,13 +104,46 @@ describe('ending a connection', () => {
   it('disconnects, and says that the device may come back', async () => {
     const { connection } = world.deps.theCore.online('ada', 'ANDROID-1');
     expect(await admin.page('/devices')).toContain(`id="end-${connection}"`);
-    const answer = await admin.post('/devices/disconnect', { uid: 'ANDROID-1' });
+    const answer = await admin.post('/devices/disconnect', { uid: 'ANDROID-1', username: 'ada' });
     expect([answer.status, answer.headers.get('location')]).toEqual([303, '/devices?done=disconnected']);
     expect(world.deps.theCore.clients).toEqual([]);
     expect(await admin.page('/devices?done=disconnected')).toContain(
       'may come back as long as its certificate is good',
     );
     expect(world.deps.audit.records.map(({ action }) => action)).toContain('client.disconnect');
+  });
+
+  /** What the buttons of a row send. */
+  const sentBy = (html: string, connection: string): Record<string, string> => {
+    const form = new RegExp(`id="out-${connection}".*?</form>`, 's').exec(html)?.[0] ?? '';
+    const fields = [...form.matchAll(/name="(\w+)" value="([^"]*)"/g)];
+    return Object.fromEntries(fields.map(([, name = '', value = '']) => [name, value]));
+  };
+
+  it.each(['ANDROID-1', 'tls:1', ' ANDROID\r\n1\u202E '])(
+    'meets the one that was chosen, whatever uid another has given itself: %j',
+    async (uid) => {
+      const { theCore } = world.deps;
+      for (const username of ['ada', 'mallory']) theCore.enrolledByDevice(username, `enrolled by ${username}`);
+      theCore.online('ada', 'ANDROID-1');
+      const { connection } = theCore.online('mallory', uid);
+      await admin.post('/devices/shut-out', sentBy(await admin.page('/devices'), connection));
+      expect([activeOf('ada'), activeOf('mallory')]).toEqual([1, 0]);
+      expect(theCore.clients.map(({ username }) => username)).toEqual(['ada']);
+    },
+  );
+
+  it('meets the same device of the same person when it has come back meanwhile', async () => {
+    const { theCore } = world.deps;
+    theCore.enrolledByDevice('ada', 'A');
+    const { connection } = theCore.online('ada', 'A');
+    const sent = sentBy(await admin.page('/devices'), connection);
+    theCore.clients.splice(0);
+    theCore.online('bob', 'A');
+    theCore.online('ada', 'A');
+    await admin.post('/devices/shut-out', sent);
+    expect(activeOf('ada')).toBe(0);
+    expect(theCore.clients.map(({ username }) => username)).toEqual(['bob']);
   });
 
   it('says that it has gone by itself', async () => {
@@ -126,7 +159,7 @@ describe('ending a connection', () => {
     theCore.enrolledByDevice('ada', 'ANDROID-2');
     theCore.online('ada', 'ANDROID-1');
     theCore.online('ada', 'ANDROID-2');
-    const answer = await admin.post('/devices/shut-out', { uid: 'ANDROID-1' });
+    const answer = await admin.post('/devices/shut-out', { uid: 'ANDROID-1', username: 'ada' });
     expect(answer.headers.get('location')).toBe('/devices?done=shut-out');
     expect(theCore.certificates.map(({ clientUid, revokedAt }) => [clientUid, revokedAt !== null])).toEqual([
       ['ANDROID-1', true],
@@ -140,7 +173,7 @@ describe('ending a connection', () => {
     theCore.enrolledByDevice('ada', '');
     theCore.enrolledByDevice('bob', 'ANDROID-1');
     theCore.online('ada', 'ANDROID-1');
-    await admin.post('/devices/shut-out', { uid: 'ANDROID-1' });
+    await admin.post('/devices/shut-out', { uid: 'ANDROID-1', username: 'ada' });
     expect([activeOf('ada'), activeOf('bob')]).toEqual([0, 1]);
   });
 
@@ -149,7 +182,7 @@ describe('ending a connection', () => {
     theCore.enrolledByDevice('ada', 'A');
     theCore.enrolledByDevice('ada', 'B');
     theCore.online('ada', 'C');
-    const answer = await admin.post('/devices/shut-out', { uid: 'C' });
+    const answer = await admin.post('/devices/shut-out', { uid: 'C', username: 'ada' });
     const path = answer.headers.get('location') ?? '';
     expect(path).toBe('/certificates?search=ada&status=active&done=which');
     expect(activeOf('ada')).toBe(2);
@@ -160,7 +193,7 @@ describe('ending a connection', () => {
     world.deps.theCore.writesList = false;
     world.deps.theCore.enrolledByDevice('ada', 'A');
     world.deps.theCore.online('ada', 'A');
-    const answer = await admin.post('/devices/shut-out', { uid: 'A' });
+    const answer = await admin.post('/devices/shut-out', { uid: 'A', username: 'ada' });
     expect(answer.headers.get('location')).toBe('/devices?done=shutting-out');
   });
 
