@@ -70,8 +70,9 @@ function Figure({ state: { module, measurement } }: { state: ModuleState }) {
   );
 }
 
+/** Its size against the thresholds is said above already, and shown below. */
 function Why({ data, thresholds }: { data: Record<string, unknown>; thresholds: Thresholds }) {
-  const sentences = whyTheDatabase(data, thresholds.modules['database']);
+  const sentences = whyTheDatabase(data, thresholds.modules['database']).slice(1);
   if (sentences.length === 0) return null;
   return (
     <ul class="why">

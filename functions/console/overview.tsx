@@ -12,7 +12,6 @@ import { type PageContext, pagesOf } from '../pages/page-routes.ts';
 import { Search } from '../pages/parts/card.tsx';
 import { DeviceWay } from './device-way.tsx';
 import { HealthCard } from './health-card.tsx';
-import { StatusBadge } from '../pages/parts/status.tsx';
 import { Since, statusOf } from './since.tsx';
 
 /** Adds the route of this file. */
@@ -62,17 +61,14 @@ interface BodyProps {
 
 function Body({ deps, states, samples }: BodyProps) {
   const clock = clockOf(deps);
-  const { status, since, exact } = overallOf(states);
+  const { since, exact } = overallOf(states);
   const sorted = worstFirst(states);
   const good = sorted.filter((state) => statusOf(state) === 'ok');
   const bad = sorted.filter((state) => !good.includes(state));
   return (
     <>
-      <p class="since" id="overall-since" data-refresh>
-        <StatusBadge status={status} />{' '}
-        <span>
-          <Since since={since} exact={exact} clock={clock} />
-        </span>
+      <p class="fine" id="overall-since" data-refresh>
+        <Since since={since} exact={exact} clock={clock} />
       </p>
       <Search action="/people" label="Find a person" value="" placeholder="Find a person by name" />
       <div id="health" data-live="/api/health?view=status">

@@ -30,7 +30,7 @@ const FRAMES: Record<'small' | 'narrow' | 'wide', TrendFrame & { points: number 
 
 /** Both sizes; the style shows one. */
 export function LargeTrend({ timeZone, ...props }: Omit<TrendProps, 'large'> & { timeZone: string }) {
-  if (seenOf(props).length < 2) return <Trend {...props} />;
+  if (seenOf(props).length < 2) return <p class="fine">The trend begins within ten minutes.</p>;
   return (
     <>
       <Trend {...props} large={{ kind: 'narrow', timeZone }} />
@@ -39,12 +39,12 @@ export function LargeTrend({ timeZone, ...props }: Omit<TrendProps, 'large'> & {
   );
 }
 
-/** The line of its figure; where none was known, its status. */
+/** The line of its figure; where none was known, its status; nothing before there are two samples. */
 export function Trend(props: TrendProps) {
   const { trend } = props;
   const seen = seenOf(props);
   const points = seen.map(({ x, figure }): Point => ({ x, y: figure }));
-  if (seen.length < 2) return <p class="fine">The trend begins within ten minutes.</p>;
+  if (seen.length < 2) return null;
   if (trend === undefined || points.every(({ y }) => y === null)) return <StatusStrip {...props} seen={seen} />;
   return <Line {...props} trend={trend} points={points} status={seen.at(-1)?.status ?? 'ok'} />;
 }

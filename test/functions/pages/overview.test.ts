@@ -45,6 +45,14 @@ describe('the overview', () => {
     expect(cards(html)).toEqual(HEALTH_MODULES.map(({ name }) => name));
   });
 
+  it('says nothing of a trend that has not begun, and the size of the database once', async () => {
+    await measure();
+    const html = await visitor.page('/');
+    expect(html).not.toContain('The trend begins');
+    expect(words(cardOf(html, 'database')).match(/from which it is a warning/g)).toBeNull();
+    expect(await visitor.page('/health/database')).toContain('The trend begins within ten minutes.');
+  });
+
   it('says what is still to be looked at after a start', async () => {
     expect(heading(await visitor.page('/'))).toBe('Just started: 15 of 15 parts are still to be looked at');
     expect(cardOf(await visitor.page('/'), 'disk')).toContain('Not measured yet.');

@@ -5,7 +5,20 @@ import { expect } from 'vitest';
 import { flow, type House } from './house.ts';
 import { BOTH, DESK, PHONE, says } from './visitor.ts';
 
+const PHONE_HEIGHT = 740;
+const LINE_HEIGHT = 60;
+
 export function overviewFlows(house: () => House): void {
+  flow(house, 'on a phone what works is a line each, and what does not is seen first', [PHONE], async (guest) => {
+    const { page } = guest;
+    await guest.visit('/');
+    const attention = await page.locator('.cards.bad').boundingBox();
+    expect(attention?.y).toBeLessThan(PHONE_HEIGHT / 2);
+    const lines = await page.locator('.cards.good > .health').all();
+    expect(lines.length).toBeGreaterThan(5);
+    for (const line of lines) expect((await line.boundingBox())?.height).toBeLessThan(LINE_HEIGHT);
+  });
+
   flow(
     house,
     'one glance tells why the database turned yellow, and leads to where it is mended',
