@@ -37,9 +37,11 @@ import { homePage } from '../portal/home.tsx';
 import { accountPage } from './account.tsx';
 import { pageAssets } from './assets.ts';
 import { morePage } from './more.tsx';
+import { withPromptCore } from './prompt-core.ts';
 
 /** Adds them all. */
-export function everyPage(app: App, deps: Deps): void {
+export function everyPage(app: App, given: Deps): void {
+  const deps = withPromptCore(given);
   pageAssets(app, deps);
   morePage(app, deps);
   overviewPage(app, deps);
