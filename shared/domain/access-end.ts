@@ -33,7 +33,7 @@ export function accessEnd({ choice, on }: Asked, where: Where): { at: string | n
 
 /** When a choice that names no time of its own would end; undefined for the others. */
 export function presetEnd(choice: string, { now, timeZone }: Where): string | undefined {
-  const wall = wallTimeAt(now.getTime(), timeZone);
+  const wall = { ...wallTimeAt(now.getTime(), timeZone), second: 0 };
   if (choice === 'today') return isoOf(momentOf({ ...wall, day: wall.day + 1, hour: 0, minute: 0 }, timeZone));
   const days = /^days-(\d+)$/.exec(choice)?.[1];
   if (days === undefined || !ACCESS_ENDS.some((each) => each === choice)) return undefined;

@@ -3,6 +3,7 @@
 // `done` means that it began and that no error is known of it, and the time of its end is known of a failed one only.
 
 import type { Retained } from './retention.ts';
+import { isWallTime, momentOf, type WallTime } from './zoned-time.ts';
 
 /** Without what such a log never says: limits, bytes, what went with missions. */
 export interface LoggedRun {
@@ -17,13 +18,7 @@ export interface LoggedRun {
   error: string | null;
 }
 
-interface LogLine {
-  year: number;
-  month: number;
-  day: number;
-  hour: number;
-  minute: number;
-  second: number;
+interface LogLine extends WallTime {
   ms: number;
   /** The class, whose name is never abbreviated. */
   logger: string;
@@ -53,14 +48,13 @@ const COUNTS: readonly [RegExp, Retained][] = [
  * first one.
  */
 export function retentionRunsIn(lines: readonly string[], timeZone: string): LoggedRun[] {
-  const offsetAt = offsets(timeZone);
   const runs: LoggedRun[] = [];
   for (const each of lines) {
     const line = readLine(each);
     if (line === undefined) continue;
     const run = runs.at(-1);
     if (line.logger === 'LocalQueryService') countRows(run, line.text);
-    else if (line.logger === 'ScheduledRetentionService') follow(runs, line, timeOf(line, offsetAt));
+    else if (line.logger === 'ScheduledRetentionService') follow(runs, line, timeOf(line, timeZone));
     if (runs.length > MOST_RUNS) runs.shift();
   }
   return runs.toReversed();
@@ -90,38 +84,7 @@ function countRows(run: LoggedRun | undefined, text: string): void {
   }
 }
 
-type OffsetAt = (ms: number) => number;
-
-/** How far that zone is ahead of UTC at a moment, in ms. */
-function offsets(timeZone: string): OffsetAt {
-  const format = new Intl.DateTimeFormat('en-US', {
-    timeZone,
-    hourCycle: 'h23',
-    year: 'numeric',
-    month: 'numeric',
-    day: 'numeric',
-    hour: 'numeric',
-    minute: 'numeric',
-    second: 'numeric',
-  });
-  return (ms) => {
-    const parts = new Map(format.formatToParts(ms).map(({ type, value }) => [type, Number(value)]));
-    const part = (type: Intl.DateTimeFormatPartTypes): number => parts.get(type) ?? 0;
-    const wall = Date.UTC(part('year'), part('month') - 1, part('day'), part('hour'), part('minute'), part('second'));
-    return wall - Math.floor(ms / 1000) * 1000;
-  };
-}
-
-const HALF_DAY_MS = 43_200_000;
-
 /** Undefined for what is no time. */
-function timeOf({ year, month, day, hour, minute, second, ms }: LogLine, offsetAt: OffsetAt): string | undefined {
-  const wall = Date.UTC(year, month - 1, day, hour, minute, second, ms);
-  const again = new Date(wall);
-  if (year < 1970 || again.getUTCMonth() !== month - 1 || again.getUTCDate() !== day || hour > 23) return undefined;
-  if (minute > 59 || second > 59) return undefined;
-  // Before the change of an hour that comes twice the zone is further ahead: that one is the first.
-  const candidates = [offsetAt(wall - HALF_DAY_MS), offsetAt(wall + HALF_DAY_MS)].map((offset) => wall - offset);
-  const right = candidates.find((each) => each + offsetAt(each) === wall) ?? wall - offsetAt(wall);
-  return new Date(right).toISOString();
+function timeOf(line: LogLine, timeZone: string): string | undefined {
+  return isWallTime(line) ? new Date(momentOf(line, timeZone) + line.ms).toISOString() : undefined;
 }

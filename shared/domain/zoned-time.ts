@@ -7,9 +7,10 @@ export interface WallTime {
   day: number;
   hour: number;
   minute: number;
+  second: number;
 }
 
-const HALF_DAY_MS = 43_200_000;
+const DAY_MS = 86_400_000;
 
 /** Making one takes longer than using it a hundred times. */
 const formats = new Map<string, Intl.DateTimeFormat>();
@@ -19,7 +20,8 @@ export function wallTimeAt(ms: number, timeZone: string): WallTime {
   const format = formats.get(timeZone) ?? formatOf(timeZone);
   const parts = new Map(format.formatToParts(ms).map(({ type, value }) => [type, Number(value)]));
   const part = (type: Intl.DateTimeFormatPartTypes): number => parts.get(type) ?? 0;
-  return { year: part('year'), month: part('month'), day: part('day'), hour: part('hour'), minute: part('minute') };
+  const [year, month, day] = [part('year'), part('month'), part('day')];
+  return { year, month, day, hour: part('hour'), minute: part('minute'), second: part('second') };
 }
 
 /**
@@ -28,35 +30,45 @@ export function wallTimeAt(ms: number, timeZone: string): WallTime {
  */
 export function momentOf(wall: WallTime, timeZone: string): number {
   const asUtc = utcOf(wall);
-  // Before a change the zone is ahead by what it was: that one comes first where both are right.
-  const candidates = [asUtc - HALF_DAY_MS, asUtc + HALF_DAY_MS].map((near) => asUtc - aheadAt(near, timeZone));
+  // Before a change the zone is ahead by what it was: that one comes first where both are right. No zone is a day off UTC.
+  const candidates = [asUtc - DAY_MS, asUtc + DAY_MS].map((near) => asUtc - aheadAt(near, timeZone));
   const [before = asUtc] = candidates;
   return candidates.find((each) => each + aheadAt(each, timeZone) === asUtc) ?? before;
 }
 
-/** `2026-01-31T14:05`, as a form has it; undefined for what is no such time. */
+/** There is such a time on some clock, from 1970 on. */
+export function isWallTime(wall: WallTime): boolean {
+  const { year, month, day, hour, minute, second } = wall;
+  const again = new Date(utcOf(wall));
+  const isDay = again.getUTCMonth() === month - 1 && again.getUTCDate() === day;
+  return isDay && year >= 1970 && hour < 24 && minute < 60 && second < 60;
+}
+
+/** `2026-01-31T14:05`, as a form has it, with its seconds left out; undefined for what is no such time. */
 export function readWallTime(text: string): WallTime | undefined {
   const match = /^(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d)(?::\d\d(?:\.\d+)?)?$/.exec(text);
   if (match === null) return undefined;
   const [year = 0, month = 0, day = 0, hour = 0, minute = 0] = match.slice(1).map(Number);
-  const again = new Date(Date.UTC(year, month - 1, day, hour, minute));
-  const exists = again.getUTCMonth() === month - 1 && again.getUTCDate() === day && hour < 24 && minute < 60;
-  return exists && year >= 1970 ? { year, month, day, hour, minute } : undefined;
+  const wall = { year, month, day, hour, minute, second: 0 };
+  return isWallTime(wall) ? wall : undefined;
 }
 
 /** The same the other way round. */
 export function wallTimeText({ year, month, day, hour, minute }: WallTime): string {
-  const two = (value: number): string => String(value).padStart(2, '0');
-  return `${String(year).padStart(4, '0')}-${two(month)}-${two(day)}T${two(hour)}:${two(minute)}`;
+  return `${String(year).padStart(4, '0')}-${twoDigits(month)}-${twoDigits(day)}T${twoDigits(hour)}:${twoDigits(minute)}`;
+}
+
+export function twoDigits(value: number): string {
+  return String(value).padStart(2, '0');
 }
 
 /** How far the zone is ahead of UTC then, in ms. */
-function aheadAt(ms: number, timeZone: string): number {
-  return utcOf(wallTimeAt(ms, timeZone)) - Math.floor(ms / 60_000) * 60_000;
+export function aheadAt(ms: number, timeZone: string): number {
+  return utcOf(wallTimeAt(ms, timeZone)) - Math.floor(ms / 1000) * 1000;
 }
 
-function utcOf({ year, month, day, hour, minute }: WallTime): number {
-  return Date.UTC(year, month - 1, day, hour, minute);
+function utcOf({ year, month, day, hour, minute, second }: WallTime): number {
+  return Date.UTC(year, month - 1, day, hour, minute, second);
 }
 
 function formatOf(timeZone: string): Intl.DateTimeFormat {
@@ -68,6 +80,7 @@ function formatOf(timeZone: string): Intl.DateTimeFormat {
     day: 'numeric',
     hour: 'numeric',
     minute: 'numeric',
+    second: 'numeric',
   });
   formats.set(timeZone, format);
   return format;

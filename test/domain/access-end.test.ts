@@ -45,9 +45,9 @@ describe('the end of access', () => {
 });
 
 describe('a time of the clock', () => {
-  const moment = (text: string): string => {
+  const moment = (text: string, zone = BERLIN): string => {
     const wall = readWallTime(text);
-    return wall === undefined ? '' : new Date(momentOf(wall, BERLIN)).toISOString();
+    return wall === undefined ? '' : new Date(momentOf(wall, zone)).toISOString();
   };
 
   it('that comes twice is the first one', () => {
@@ -61,8 +61,14 @@ describe('a time of the clock', () => {
     expect(moment('2026-03-29T03:00')).toBe('2026-03-29T01:00:00.000Z');
   });
 
+  it('is right around a change far from UTC too', () => {
+    expect(moment('2026-04-05T02:30', 'Pacific/Auckland')).toBe('2026-04-04T13:30:00.000Z');
+    expect(moment('2026-09-27T02:30', 'Pacific/Auckland')).toBe('2026-09-26T14:30:00.000Z');
+    expect(moment('2026-04-05T03:30', 'Pacific/Chatham')).toBe('2026-04-04T13:45:00.000Z');
+  });
+
   it('comes back as it was written, in every zone and at every hour of a year', () => {
-    for (const zone of ['UTC', BERLIN, 'Asia/Kathmandu', 'America/St_Johns', 'Australia/Lord_Howe', 'Pacific/Apia'])
+    for (const zone of ['UTC', BERLIN, 'Asia/Kathmandu', 'America/St_Johns', 'Australia/Lord_Howe', 'Pacific/Auckland'])
       for (let hour = 0; hour < 8760; hour += 7) {
         const ms = Date.UTC(2026, 0, 1, hour, 17);
         const wall = wallTimeAt(ms, zone);

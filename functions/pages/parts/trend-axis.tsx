@@ -1,6 +1,7 @@
 // The axis of a large trend: values at the left, times below, in the zone of the stack.
 
 import { linear, niceTicks, timeTicks } from '../../../shared/domain/plot.ts';
+import { aheadAt } from '../../../shared/domain/zoned-time.ts';
 import { timeInZone } from '../clock.ts';
 
 export interface TrendFrame {
@@ -45,7 +46,7 @@ export function TimeTicks({ frame, span, timeZone }: Pick<TimeAxisProps, 'frame'
   const byDay = to - from > 2 * 86_400_000;
   return (
     <>
-      {timeTicks(from, to, (right - left) / 70, offsetMs(timeZone, to)).map((ms) => {
+      {timeTicks(from, to, (right - left) / 70, aheadAt(to, timeZone)).map((ms) => {
         const text = timeInZone(new Date(ms).toISOString(), timeZone);
         const at = Math.round(x(ms));
         return (
@@ -59,10 +60,4 @@ export function TimeTicks({ frame, span, timeZone }: Pick<TimeAxisProps, 'frame'
       })}
     </>
   );
-}
-
-/** What the clock of that zone is ahead of UTC. */
-function offsetMs(timeZone: string, ms: number): number {
-  const minute = Math.floor(ms / 60_000) * 60_000;
-  return Date.parse(`${timeInZone(new Date(minute).toISOString(), timeZone).replace(' ', 'T')}Z`) - minute;
 }
