@@ -38,12 +38,11 @@ describe('a graceful end', () => {
     serving(300, async (server, port) => {
       const running = bodyOf(port);
       await delay(100);
-      const closed = server.close(5000);
+      // Longer than a test may take: it must not wait for that.
+      const closed = server.close(60_000);
       await expect(bodyOf(port)).rejects.toThrow('ECONNREFUSED');
       expect(await running).toBe('done');
-      const answered = performance.now();
       await closed;
-      expect(performance.now() - answered).toBeLessThan(1000);
     }));
 
   it('does not wait for ever for a request that hangs', () =>
