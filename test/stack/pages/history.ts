@@ -64,8 +64,12 @@ export async function giveEvents({ core }: Databases): Promise<void> {
   await withDatabase(core, async (sql) => void (await sql.unsafe(EVENTS)));
 }
 
-/** Once it has measured itself. */
-export async function givePast({ state }: Databases): Promise<void> {
+/** Once it has measured itself. The sizes lead to what the database has now, with the events that were given. */
+export async function givePast({ core, state }: Databases): Promise<void> {
+  const bytes = await withDatabase(core, async (sql) => {
+    const [size] = await sql<{ bytes: string }[]>`SELECT pg_database_size(current_database()) AS bytes`;
+    return Number(size?.bytes);
+  });
   await withDatabase(state, async (sql) => {
     const has = async (table: string): Promise<boolean> =>
       (await sql.unsafe(`SELECT FROM ${table} LIMIT 1`)).length > 0;
@@ -75,16 +79,18 @@ export async function givePast({ state }: Databases): Promise<void> {
       ['health_sample', HEALTH],
     ] as const) {
       await eventually(`there is something in ${table}`, () => has(table), 150_000);
+      if (table === 'growth_sample')
+        await sql`UPDATE growth_sample SET database_bytes = ${bytes} WHERE database_bytes IS NOT NULL`;
       await sql.unsafe(past);
     }
     await sql.unsafe(RETENTION_RUNS);
   });
 }
 
-async function withDatabase(url: string, work: (sql: postgres.Sql) => Promise<void>): Promise<void> {
+async function withDatabase<T>(url: string, work: (sql: postgres.Sql) => Promise<T>): Promise<T> {
   const sql = postgres(url, { max: 1, onnotice: () => undefined });
   try {
-    await work(sql);
+    return await work(sql);
   } finally {
     await sql.end({ timeout: 2 });
   }
