@@ -98,19 +98,25 @@ const EXPIRY: Change = {
   done: 'expiry',
   async carryOut({ c, deps, user, form }) {
     const clock = clockOf(deps);
-    const had = form.has('had') ? form.exact('had') || null : user.expires_at;
+    const had = form.has('had') ? endHad(form) : user.expires_at;
     const end = endEntered(form, clock, had);
     const isChanged = had !== user.expires_at && end !== user.expires_at;
     mustBeUnchanged(isChanged ? [`set the end of access to “${endInWords(user.expires_at, clock)}”`] : []);
     await updateUser(actingIn(c, deps), { id: user.id, expires_at: end });
   },
   merged: ({ deps, user, form }) => {
-    const had = endShown(form.exact('had') || null, clockOf(deps));
+    const had = endShown(endHad(form), clockOf(deps));
     const isTouched = form.text('ends') !== had.choice || form.text('on') !== had.on;
     const now = endShown(user.expires_at, clockOf(deps));
     return isTouched ? form : withFields(form, { ends: now.choice, on: now.on });
   },
 };
+
+/** The end that was shown. */
+function endHad(form: Form): string | null {
+  const text = form.exact('had');
+  return Number.isNaN(Date.parse(text)) ? null : text;
+}
 
 const GROUPS: Change = {
   at: 'groups',

@@ -36,12 +36,12 @@ export function momentOf(wall: WallTime, timeZone: string): number {
   return candidates.find((each) => each + aheadAt(each, timeZone) === asUtc) ?? before;
 }
 
-/** There is such a time on some clock, from 1970 on. */
+/** There is such a time on some clock, from 1970 on; at the end of the calendar clocks and databases have rules of their own. */
 export function isWallTime(wall: WallTime): boolean {
   const { year, month, day, hour, minute, second } = wall;
   const again = new Date(utcOf(wall));
   const isDay = again.getUTCMonth() === month - 1 && again.getUTCDate() === day;
-  return isDay && year >= 1970 && hour < 24 && minute < 60 && second < 60;
+  return isDay && year >= 1970 && year < 9999 && hour < 24 && minute < 60 && second < 60;
 }
 
 /** `2026-01-31T14:05`, as a form has it, with its seconds left out; undefined for what is no such time. */

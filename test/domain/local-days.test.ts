@@ -36,10 +36,18 @@ describe('a day in a zone', () => {
     expect(beginOfDay('2011-12-30', 'Pacific/Apia')).toBe(beginOfDay('2011-12-31', 'Pacific/Apia'));
   });
 
-  it.each(['', '2026-02-30', '2026-13-01', '2026-1-1', '0000-01-01', '2026-01-01T00:00', '<b>', '2026-01-01 '])(
-    'is not %j',
-    (text) => {
-      expect([beginOfDay(text, 'UTC'), endOfDay(text, 'UTC')]).toEqual([undefined, undefined]);
-    },
-  );
+  it.each([
+    '',
+    '2026-02-30',
+    '2026-13-01',
+    '2026-1-1',
+    '0000-01-01',
+    '0001-01-01',
+    '9999-12-31',
+    '2026-01-01T00:00',
+    '<b>',
+    '2026-01-01 ',
+  ])('is not %j', (text) => {
+    expect([beginOfDay(text, 'UTC'), endOfDay(text, 'UTC')]).toEqual([undefined, undefined]);
+  });
 });

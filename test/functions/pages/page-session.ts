@@ -16,7 +16,9 @@ export interface Visitor {
   page: (path: string, status?: number) => Promise<string>;
   /** Sends a form; several values of one field as a list. */
   post: (path: string, fields?: Record<string, string | string[]>) => Promise<Response>;
-  /** The same over a line so slow that `meanwhile` happens while it comes. */
+  /** A form as other headers and another body would have it. */
+  send: (path: string, headers: Record<string, string>, body: string) => Promise<Response>;
+  /** A form over a line so slow that `meanwhile` happens while it comes. */
   postSlowly: (path: string, fields: Record<string, string>, meanwhile: () => Promise<void>) => Promise<Response>;
 }
 
@@ -74,6 +76,8 @@ export async function visit(options: VisitOptions = {}): Promise<Visitor> {
     around,
     post,
     postSlowly,
+    send: (path, headers, body) =>
+      ask('POST', path, { 'content-type': 'application/x-www-form-urlencoded', ...headers }, body),
     get: (path, headers = {}) => ask('GET', path, headers),
     page: async (path, status = 200) => {
       const answer = await ask('GET', path, {});
@@ -82,4 +86,12 @@ export async function visit(options: VisitOptions = {}): Promise<Visitor> {
       return html;
     },
   };
+}
+
+const NO_PAGES = /^\/(api|metrics|auth|oauth|sign-in|sign-out)(\/|$)/;
+
+/** The paths of all pages that are asked for like this, as they are routed. */
+export function pagePaths(method: 'GET' | 'POST'): string[] {
+  const routed = createApp(fakeDeps()).routes.filter((each) => each.method === method && !NO_PAGES.test(each.path));
+  return [...new Set(routed.map(({ path }) => path))];
 }

@@ -1,21 +1,12 @@
 // Who may do what on pages: asked again when a form has come in, seen in what is offered, and never changed by looking.
 
 import { describe, expect, it } from 'vitest';
-import { createApp } from '../../../functions/app.ts';
 import type { Face } from '../../../shared/http/env.ts';
 import { fakeDeps, PASSWORD } from '../../fakes/deps.ts';
 import { hostileWorld } from './hostile-world.ts';
-import { visit, type Visitor } from './page-session.ts';
+import { pagePaths, visit, type Visitor } from './page-session.ts';
 
-const PROGRAMS = /^\/(api|metrics|auth|oauth|sign-)/;
 const FACES: Face[] = ['console', 'portal'];
-const routes = (method: string): string[] => [
-  ...new Set(
-    createApp(fakeDeps())
-      .routes.filter((each) => each.method === method && !PROGRAMS.test(each.path))
-      .map(({ path }) => path),
-  ),
-];
 const placeOf = (path: string): string => path.replaceAll(/:\w+/g, '1');
 
 /** Every address and every form that a page offers. */
@@ -74,7 +65,7 @@ describe('looking at pages', () => {
     const visitor = await visit({ deps, around, face });
     const before = deps.audit.records.length;
     const state = JSON.stringify([deps.theCore.certificates, await deps.opsJobs.list({}, 0, 50), deps.theCore.plugins]);
-    for (const path of [...paths, ...routes('GET').map(placeOf), ...paths]) await visitor.get(path);
+    for (const path of [...paths, ...pagePaths('GET').map(placeOf), ...paths]) await visitor.get(path);
     expect(deps.audit.records.slice(before).filter(({ result }) => result !== 'denied')).toEqual([]);
     expect(JSON.stringify([deps.theCore.certificates, await deps.opsJobs.list({}, 0, 50), deps.theCore.plugins])).toBe(
       state,
@@ -94,7 +85,7 @@ const MORE = {
 };
 
 describe('a form', () => {
-  it.each(routes('POST').filter((path) => !/^\/(?:account|my-devices|add-device|health)/.test(path)))(
+  it.each(pagePaths('POST').filter((path) => !/^\/(?:account|my-devices|add-device|health)/.test(path)))(
     '%s is for who may do it when all of it has come',
     async (path) => {
       for (const face of FACES) {
