@@ -2,7 +2,9 @@
 // form sends passes the same guard as every other change.
 
 import type { Context } from 'hono';
+import { AppError } from '../../shared/domain/app-error.ts';
 import type { Access, Area } from '../../shared/domain/principal.ts';
+import { noteDenied } from '../../shared/http/denied.ts';
 import type { Deps } from '../../shared/http/deps.ts';
 import type { App, AppEnv, Face } from '../../shared/http/env.ts';
 import { goTo } from '../../shared/http/page.tsx';
@@ -40,7 +42,11 @@ export function pagesOf(app: App, deps: Deps, faces: readonly Face[]): Pages {
       c.set('byCookieOnly', true);
       const cookie = givenSessionCookie(c);
       const principal = cookie === undefined ? undefined : await deps.doors.session(cookie);
-      if (principal === undefined) return goTo(c, signInPath(c));
+      if (principal === undefined) {
+        // Whoever only looks may have left a page open.
+        if (method === 'POST') await noteDenied(deps.audit, new AppError('unauthenticated', ''), c);
+        return goTo(c, signInPath(c));
+      }
       c.set('principal', principal);
       allow(c, access, area);
       if (method === 'GET') return handler(c);

@@ -64,7 +64,9 @@ export function enrollmentPages(pages: Pages, deps: Deps, place: EnrollmentPlace
     const account = await place.ownerOf(c);
     const { code, progress } = await progressOf(deps, account);
     const body = progressText(code, progress);
-    return answerPrepared({ body, etag: await weakEtag(body) }, c.req.raw.headers, c.env.requestId);
+    const answer = answerPrepared({ body, etag: await weakEtag(body) }, c.req.raw.headers, c.env.requestId);
+    answer.headers.set('Cache-Control', 'no-store');
+    return answer;
   });
 }
 

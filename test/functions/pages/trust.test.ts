@@ -105,3 +105,35 @@ describe('a form', () => {
     },
   );
 });
+
+describe('a session that has ended', () => {
+  it('is a denied attempt in the audit log where it sends a form, as at the API, and none where it looks', async () => {
+    const { deps, get, post } = await visit();
+    deps.signIns.endAllOf('webadmin');
+    await deps.doors.forget('webadmin');
+    const before = deps.audit.records.length;
+    expect((await get('/people')).headers.get('location')).toBe('/sign-in?return_to=/people');
+    expect((await post('/people/new', { username: 'bob' })).headers.get('location')).toBe('/sign-in');
+    expect(deps.audit.records.slice(before)).toMatchObject([
+      { action: 'sign-in', target: 'POST /people/new', result: 'denied', detail: '{"by":"session"}' },
+    ]);
+  });
+
+  it('is asked for nothing by a cookie alone that nobody has signed', async () => {
+    const { deps, send } = await visit({ username: undefined });
+    const answer = await send('/people/new', { cookie: 'holdfast=forged' }, 'username=bob');
+    expect(answer.headers.get('location')).toBe('/sign-in');
+    expect(deps.audit.records.map(({ result }) => result)).toEqual(['denied']);
+  });
+});
+
+describe('what a page says of people', () => {
+  it.each(FACES)('is kept by nothing at the %s', async (face) => {
+    const { deps, around, paths } = await hostileWorld('Odd');
+    const visitor = await visit({ deps, around, face });
+    for (const path of [...paths, ...pagePaths('GET').map((each) => each.replace(':id', '6').replace(/:\w+/, '1'))]) {
+      const answer = await visitor.get(path);
+      if (answer.status !== 404) expect([path, answer.headers.get('cache-control')]).toEqual([path, 'no-store']);
+    }
+  });
+});
