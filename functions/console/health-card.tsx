@@ -52,10 +52,14 @@ export function HealthCard({ state, samples, thresholds, clock }: HealthCardProp
         to={to}
         apartMs={APART_MS}
       />
-      <p class="fine">
-        <Since since={since} exact={exact} clock={clock} />
-      </p>
-      <Next state={state} />
+      {measurement === null ? null : (
+        <>
+          <p class="fine">
+            <Since since={since} exact={exact} clock={clock} />
+          </p>
+          <Next state={state} />
+        </>
+      )}
     </section>
   );
 }

@@ -63,8 +63,9 @@ function Body({ deps, states, samples }: BodyProps) {
   const clock = clockOf(deps);
   const { since, exact } = overallOf(states);
   const sorted = worstFirst(states);
+  const unseen = sorted.filter(({ measurement }) => measurement === null);
   const good = sorted.filter((state) => statusOf(state) === 'ok');
-  const bad = sorted.filter((state) => !good.includes(state));
+  const bad = sorted.filter((state) => !good.includes(state) && !unseen.includes(state));
   return (
     <>
       <p class="fine" id="overall-since" data-refresh>
@@ -74,6 +75,7 @@ function Body({ deps, states, samples }: BodyProps) {
       <div id="health" data-live="/api/health?view=status">
         <DeviceWay state={states.find(({ module }) => module === 'probe')} clock={clock} />
         <Cards title="What needs attention" kind="bad" states={bad} deps={deps} samples={samples} clock={clock} />
+        <Cards title="Not looked at yet" kind="good" states={unseen} deps={deps} samples={samples} clock={clock} />
         <Cards title="What works" kind="good" states={good} deps={deps} samples={samples} clock={clock} />
       </div>
       <noscript>

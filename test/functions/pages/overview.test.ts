@@ -55,7 +55,10 @@ describe('the overview', () => {
 
   it('says what is still to be looked at after a start', async () => {
     expect(heading(await visitor.page('/'))).toBe('Just started: 15 of 15 parts are still to be looked at');
-    expect(cardOf(await visitor.page('/'), 'disk')).toContain('Not measured yet.');
+    const html = await visitor.page('/');
+    expect(cardOf(html, 'disk')).toContain('Not measured yet.');
+    expect(words(html)).toContain('Not looked at yet');
+    expect(words(html)).not.toContain('What needs attention');
   });
 
   it('names what needs attention, and shows the worst first with what to do', async () => {
