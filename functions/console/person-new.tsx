@@ -5,12 +5,14 @@ import { CHANNEL_PREFIX } from '../../shared/domain/names.ts';
 import { AppError } from '../../shared/domain/app-error.ts';
 import { suggestedUsername, usernameFault } from '../../shared/domain/people.ts';
 import { actingIn } from '../../shared/http/acting.ts';
+import { serverAddress } from '../../shared/http/enrollment-schemas.ts';
 import type { Deps } from '../../shared/http/deps.ts';
 import type { App } from '../../shared/http/env.ts';
 import { goTo } from '../../shared/http/page.tsx';
 import { emailAddress, groupNames, shownName } from '../../shared/http/people-schemas.ts';
 import type { Account } from '../../shared/ports/identity.ts';
 import { createUser } from '../../shared/verbs/create-user.ts';
+import { issueEnrollment } from '../../shared/verbs/issue-enrollment.ts';
 import { clockOf } from '../pages/clock.ts';
 import { attempt, faultOf, type Form, formOf, parsed } from '../pages/form.ts';
 import { framed } from '../pages/frame.tsx';
@@ -33,7 +35,14 @@ export function personNewPage(app: App, deps: Deps): void {
     const form = await formOf(c);
     const made = await attempt(() => create(c, deps, form));
     if (made.refused !== undefined) return showNew(c, deps, withSuggestion(form), made.refused);
-    return goTo(c, `/people/${made.done.id}?done=created`);
+    const path = `/people/${made.done.id}`;
+    if (form.text('next') !== 'code') return goTo(c, `${path}?done=created`);
+    // Where none is issued, the page says why and offers it again.
+    await attempt(async () => {
+      serverAddress(deps);
+      await issueEnrollment(actingIn(c, deps), made.done);
+    });
+    return goTo(c, `${path}/enrollment?done=created`);
   });
 }
 
@@ -97,7 +106,7 @@ async function showNew(c: PageContext, deps: Deps, form: Form, refused?: AppErro
         <Field
           name="name"
           label="Name"
-          hint="As people know them: Ann Example. Empty: the user name."
+          hint="As people know them, such as Ann Example."
           value={form.text('name')}
           error={fault('name')}
           autocomplete="off"
@@ -107,7 +116,7 @@ async function showNew(c: PageContext, deps: Deps, form: Form, refused?: AppErro
         <Field
           name="username"
           label="User name"
-          hint="For signing in, and not to be changed later: letters without accents, digits and . _ - (64 at most; svc_ and adm_ at the beginning are for programs). Empty: one is suggested."
+          hint="For signing in; it stays for good. Letters without accents, digits and . _ - only. Left empty, one is suggested."
           value={form.text('username')}
           error={fault('username')}
           autocomplete="off"
@@ -140,7 +149,14 @@ async function showNew(c: PageContext, deps: Deps, form: Form, refused?: AppErro
           autocomplete="off"
           maxlength={254}
         />
-        <button type="submit">Create this person</button>
+        <div class="actions">
+          <button type="submit" name="next" value="code">
+            Create and show the code
+          </button>
+          <button type="submit" class="quiet">
+            Create this person
+          </button>
+        </div>
       </form>
     </Card>
   );

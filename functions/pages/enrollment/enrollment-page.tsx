@@ -26,6 +26,7 @@ import type { EnrollmentPlace } from './place.ts';
 import { ProgressCard, progressText } from './progress-card.tsx';
 
 const SENTENCES = {
+  created: 'The person is created. Next: a device, by the code below.',
   withdrawn: 'The code is taken back. Devices that were enrolled with it stay.',
 };
 

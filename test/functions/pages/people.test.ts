@@ -119,6 +119,27 @@ describe('creating a person', () => {
     expect(html).toContain(`href="/people/${ann.id}/enrollment"`);
   });
 
+  it('leads to the code at once where that is asked for', async () => {
+    const { world, post, page } = await peopleVisit();
+    world.deps.settings = { ...world.deps.settings, SERVER_ADDRESS: 'cot.example.org' };
+    const answer = await post('/people/new', { name: 'Ann', username: 'ann', ends: 'never', next: 'code' });
+    const { id } = await world.named('ann');
+    expect([answer.status, answer.headers.get('location')]).toEqual([303, `/people/${id}/enrollment?done=created`]);
+    const html = await page(`/people/${id}/enrollment?done=created`);
+    expect(html).toContain('The person is created.');
+    expect(html).toContain('QR code to scan with ATAK');
+  });
+
+  it('creates the person also where no code can be issued, and offers it again', async () => {
+    const { world, post, page } = await peopleVisit();
+    world.deps.coreAuthority.certificate = () => Promise.reject(new AppError('unavailable', 'The CA is away.'));
+    const answer = await post('/people/new', { name: 'Ann', username: 'ann', ends: 'never', next: 'code' });
+    expect(answer.status).toBe(303);
+    const html = await page(answer.headers.get('location') ?? '');
+    expect(html).toContain('The CA is away.');
+    expect(html).toContain('Show the code');
+  });
+
   it('suggests a user name where none was given, and keeps all that was filled in', async () => {
     const { world, post } = await peopleVisit();
     await world.deps.identity.groups.create('core_Blue');

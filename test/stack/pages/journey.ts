@@ -34,17 +34,8 @@ export function journey(house: () => House): void {
         await page.getByLabel('User name', { exact: true }).fill(username);
         await page.getByRole('checkbox', { name: /^core_Blue/ }).check();
         await page.getByLabel('Access ends').selectOption('days-2');
-        await page.getByRole('button', { name: 'Create this person' }).click();
-        await page.waitForURL(/\/people\/\d+\b/);
-        await says(page, 'core_Blue');
-        await guest.fits();
-
-        await page
-          .getByRole('link', { name: /enroll a device/i })
-          .first()
-          .click();
+        await page.getByRole('button', { name: 'Create and show the code' }).click();
         await page.waitForURL(/\/people\/\d+\/enrollment/);
-        await page.getByRole('button', { name: 'Show the code' }).click();
         await page.locator('a[href^="tak://"]').first().waitFor();
         await guest.fits();
         const given = await credentialsOn(guest);
