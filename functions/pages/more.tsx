@@ -9,19 +9,35 @@ import { pagesOf } from './page-routes.ts';
 /** Adds the route of this file. */
 export function morePage(app: App, deps: Deps): void {
   pagesOf(app, deps, ['console']).get('/more', { access: 'own' }, function showMore(c) {
+    const entries = entriesFor(c);
+    const sections = [...new Set(entries.map(({ section = '' }) => section))];
     const body = (
-      <ul class="links">
-        {entriesFor(c).map(({ path, label }) => (
-          <li>
-            <a href={path}>{label}</a>
-          </li>
+      <>
+        {sections.map((section) => (
+          <>
+            {section === '' ? null : <h2 class="part">{section}</h2>}
+            <ul class="links">
+              {entries
+                .filter((entry) => (entry.section ?? '') === section)
+                .map(({ path, label }) => (
+                  <li>
+                    <a href={path}>{label}</a>
+                  </li>
+                ))}
+            </ul>
+          </>
         ))}
         {roleInForce(c.get('principal')) === 'none' ? null : (
-          <li>
-            <a href="/api/docs">The API, to read and to try</a>
-          </li>
+          <>
+            <h2 class="part">For programs</h2>
+            <ul class="links">
+              <li>
+                <a href="/api/docs">The API, to read and to try</a>
+              </li>
+            </ul>
+          </>
         )}
-      </ul>
+      </>
     );
     return framed(c, deps, { title: 'Everything', current: 'more', body });
   });
