@@ -37,15 +37,18 @@ export function DeviceList({ clients, clock, mayEnd }: DeviceListProps) {
     ...(mayEnd ? [<Ends client={client} />] : []),
   ]);
   const columns = mayEnd ? [...COLUMNS, { label: 'End it', silent: true }] : COLUMNS;
-  return <Table caption="Connected devices by callsign" columns={columns} rows={rows} />;
+  return (
+    <div class="pairs terse">
+      <Table caption="Connected devices by callsign" columns={columns} rows={rows} />
+    </div>
+  );
 }
 
 function Name({ client: { callsign, uid } }: { client: ConnectedClient }) {
   return (
     <>
       {callsign === '' ? 'No callsign yet' : callsign}
-      <br />
-      <span class="fine uid">{uid}</span>
+      <br /> <span class="fine uid">{uid}</span>
     </>
   );
 }
@@ -75,7 +78,13 @@ function Ends({ client }: { client: ConnectedClient }) {
   return (
     <div class="row ends">
       {isOurs ? null : (
-        <Confirm id={`out-${connection}`} label="Shut out…" action="/devices/shut-out" button={`Shut ${name} out`}>
+        <Confirm
+          id={`out-${connection}`}
+          label="Shut out…"
+          of={name}
+          action="/devices/shut-out"
+          button={`Shut ${name} out`}
+        >
           <Which client={client} />
           <p>
             The certificate of this device is revoked, and its connection ends within seconds. It cannot come back until{' '}
@@ -86,6 +95,7 @@ function Ends({ client }: { client: ConnectedClient }) {
       <Confirm
         id={`end-${connection}`}
         label="Disconnect…"
+        of={name}
         action="/devices/disconnect"
         button={`Disconnect ${name}`}
         danger={false}

@@ -81,6 +81,7 @@ function Locked({ locked, clock }: { locked: readonly LockedAddress[]; clock: Cl
         <Countdown until={until} clock={clock} over="free now" />,
         <Confirm
           label="Let in…"
+          of={address}
           action={RELEASE}
           button={`Let ${address} try again`}
           danger={false}

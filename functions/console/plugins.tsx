@@ -127,7 +127,7 @@ function Changes({ plugin: { name, started, enabled }, at }: { plugin: CorePlugi
   return (
     <div class="row">
       {started ? (
-        <Confirm id={`stop-${at}`} label="Stop…" action={PATH} button={`Stop ${name}`}>
+        <Confirm id={`stop-${at}`} label="Stop…" of={name} action={PATH} button={`Stop ${name}`}>
           <p>What {name} does ends at once, for everybody. Devices stay connected.</p>
           <Told name={name} change="stop" />
         </Confirm>
@@ -140,7 +140,7 @@ function Changes({ plugin: { name, started, enabled }, at }: { plugin: CorePlugi
         </form>
       )}
       {enabled ? (
-        <Confirm id={`disable-${at}`} label="Disable…" action={PATH} button={`Disable ${name}`}>
+        <Confirm id={`disable-${at}`} label="Disable…" of={name} action={PATH} button={`Disable ${name}`}>
           <p>{name} is not started any more when the core is. What runs now runs on until it is stopped.</p>
           <Told name={name} change="disable" />
         </Confirm>

@@ -63,7 +63,7 @@ function Ends({ at, clock }: { at: string; clock: Clock }) {
 
 function Revoke({ token: { id, name, owner } }: { token: ApiToken }) {
   return (
-    <Confirm id={`revoke-${id}`} label="Revoke…" action={`/tokens/${id}/revoke`} button={`Revoke ${name}`}>
+    <Confirm id={`revoke-${id}`} label="Revoke…" of={name} action={`/tokens/${id}/revoke`} button={`Revoke ${name}`}>
       <p>
         The program that uses it is refused from the next request on, and needs a new token. {owner} and everybody else
         stay signed in. This cannot be taken back.

@@ -57,6 +57,7 @@ export function DeviceCard({ device, clock, seen }: DeviceCardProps) {
           <Confirm
             id={`shut-${id}`}
             label="Shut out…"
+            of={name}
             action={`/my-devices/${encodeURIComponent(certificate.file)}/revoke`}
             button={`Shut out ${name}`}
           >

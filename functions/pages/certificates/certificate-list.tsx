@@ -37,5 +37,9 @@ export function CertificateList(props: CertificateListProps) {
     <When at={each.issued_at} clock={clock} />,
     ...(mayRevoke ? [isRevocable(each) ? <RevokeCertificate certificate={each} from={from} /> : ''] : []),
   ]);
-  return <Table caption={caption} columns={columns} rows={rows} />;
+  return (
+    <div class="pairs">
+      <Table caption={caption} columns={columns} rows={rows} />
+    </div>
+  );
 }

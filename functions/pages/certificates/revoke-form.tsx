@@ -16,6 +16,7 @@ export function RevokeCertificate({ certificate, from }: RevokeCertificateProps)
     <Confirm
       id={`revoke-${path.slice(-12)}`}
       label="Revoke…"
+      of={certificateName(certificate)}
       action={`${path}/revoke`}
       button={`Revoke ${certificateName(certificate)}`}
     >

@@ -5,6 +5,8 @@ import type { Child } from 'hono/jsx';
 interface ConfirmProps {
   /** On the button that opens it: `Deactivate…`. */
   label: string;
+  /** In a list, what it is about, for whoever hears the button alone: `Lantern 1`. */
+  of?: string;
   /** Where the form goes. */
   action: string;
   /** On the button that does it: `Deactivate ann`. */
@@ -16,10 +18,21 @@ interface ConfirmProps {
   id?: string;
 }
 
-export function Confirm({ label, action, button, children, danger = true, id = idOf(action, button) }: ConfirmProps) {
+export function Confirm({
+  label,
+  of,
+  action,
+  button,
+  children,
+  danger = true,
+  id = idOf(action, button),
+}: ConfirmProps) {
   return (
     <details class="confirm" id={id}>
-      <summary class={danger ? 'button danger' : 'button'}>{label}</summary>
+      <summary class={danger ? 'button danger' : 'button'}>
+        {label}
+        {of === undefined ? null : <span class="silent"> {of}</span>}
+      </summary>
       <form method="post" action={action}>
         {children}
         <button type="submit" class={danger ? 'danger' : undefined}>

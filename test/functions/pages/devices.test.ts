@@ -49,6 +49,13 @@ describe('GET /devices', () => {
     expect(html).toMatch(/id="devices" data-live="self" data-every="5"/);
   });
 
+  it('says of each button which device it is about, to whoever hears it alone', async () => {
+    world.deps.theCore.online('ada', 'ANDROID-1');
+    const html = await admin.page('/devices');
+    for (const label of ['Shut out…', 'Disconnect…'])
+      expect(html).toContain(`${label}<span class="silent"> ADA</span></summary>`);
+  });
+
   it('is the same page while nothing but the clock has gone on, and another one when somebody comes', async () => {
     world.deps.theCore.online('ada');
     const tag = (await admin.get('/devices')).headers.get('etag') ?? '';
