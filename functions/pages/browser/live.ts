@@ -1,6 +1,7 @@
 // Keeps a page up to date. An element with `data-live` names an address that tells by its entity tag whether something is
 // new (`self`: the page itself; `data-tag`: the tag of what is shown). Then the page is asked for, and its live elements take
-// the place of those that are shown. One question at a time counts: what an earlier one answers later is not looked at.
+// the place of those that are shown. One question at a time counts: what an earlier one answers later is not looked at. A page
+// that nobody touches asks less often, for what it asks costs the core as well; what is told from memory goes on.
 
 import { hideBanner, linkTo, showBanner, since } from './banner.ts';
 import { isFilledIn, rememberRegions, replaceRegions } from './regions.ts';
@@ -11,6 +12,10 @@ const TIMEOUT_MS = 10_000;
 /** A question may be lost; what is lost twice is a lost connection. */
 const AGAIN_MS = 1500;
 const AWAY_MS = 30_000;
+const UNATTENDED_MS = 300_000;
+const UNATTENDED_TIMES = 4;
+const FROM_MEMORY = '/api/health?';
+const TOUCHES = ['pointerdown', 'pointermove', 'keydown'];
 
 /** Of nothing: whatever there is, it is news. */
 const NO_TAG = 'W/"none"';
@@ -20,6 +25,7 @@ let turns = 0;
 let failures = 0;
 let trouble: 'lost' | 'out' | undefined;
 let leaving = false;
+let touchedAt = performance.now();
 let timer: ReturnType<typeof setTimeout> | undefined;
 
 export function startLive(): void {
@@ -31,12 +37,23 @@ export function startLive(): void {
     if (!document.hidden) void turn();
   });
   addEventListener('online', () => void turn());
-  addEventListener('offline', () => lost());
+  addEventListener('offline', () => lost('none'));
   addEventListener('pagehide', () => (leaving = true));
   addEventListener('pageshow', ({ persisted }) => {
     leaving = false;
     if (persisted) lookAgain();
   });
+  for (const kind of TOUCHES) addEventListener(kind, touched, { capture: true, passive: true });
+}
+
+function isUnattended(): boolean {
+  return performance.now() - touchedAt > UNATTENDED_MS;
+}
+
+function touched(): void {
+  const wasAway = isUnattended();
+  touchedAt = performance.now();
+  if (wasAway) void turn();
 }
 
 /** Whatever is known is old: the device slept, or the page comes back out of the memory of the browser. */
@@ -60,7 +77,8 @@ function plan(): void {
   clearTimeout(timer);
   const element = watched();
   if (element === null) return;
-  const seconds = Number(element.dataset['every'] ?? DEFAULT_SECONDS);
+  const times = isUnattended() && !addressOf(element).startsWith(FROM_MEMORY) ? UNATTENDED_TIMES : 1;
+  const seconds = times * Number(element.dataset['every'] ?? DEFAULT_SECONDS);
   const pause = trouble === 'out' ? AWAY_MS : failures === 1 ? AGAIN_MS : seconds * 1000;
   timer = setTimeout(() => void turn(), pause);
 }
@@ -79,7 +97,7 @@ async function turn(always = false): Promise<void> {
       if (tag !== '' && !tags.has(where)) tags.set(where, tag);
       await look(where, () => own === turns && !leaving);
     } catch {
-      if (own === turns && !leaving) failed();
+      if (own === turns && !leaving) failed('none');
     }
   }
   if (own === turns) plan();
@@ -91,11 +109,11 @@ async function look(address: string, isWanted: () => boolean): Promise<void> {
   if (answer.status === 304) return found();
   // Deleted by now, say: that is for the reader to see.
   if (answer.status === 404 && address === location.href) return location.reload();
-  if (!answer.ok) return failed();
+  if (!answer.ok) return failed('error');
   const page = address === location.href ? answer : await ask(location.href);
   if (!isWanted() || isRefused(page)) return;
   if (page.status === 404) return location.reload();
-  if (!page.ok) return failed();
+  if (!page.ok) return failed('error');
   const text = await page.text();
   if (!isWanted()) return;
   const complete = replaceRegions(text);
@@ -127,18 +145,23 @@ function isRefused({ type, status }: Response): boolean {
   return true;
 }
 
-function failed(): void {
+function failed(answer: keyof typeof LOST): void {
   failures += 1;
-  if (failures > 1) lost();
+  if (failures > 1) lost(answer);
 }
 
+const LOST = {
+  none: 'No connection to the server, so what you see may be old. Trying again. ',
+  error: 'The server is there, but cannot tell what is new: what you see may be old. Trying again. ',
+};
+
 /** Where nothing is live nobody would tell that it is there again. */
-function lost(): void {
+function lost(answer: keyof typeof LOST): void {
   if (leaving || watched() === null) return;
   failures = Math.max(failures, 2);
   trouble ??= 'lost';
   document.documentElement.classList.add('lost');
-  showBanner('lost', 'No connection to the server, so what you see may be old. Trying again. ', since());
+  showBanner(answer, LOST[answer], since());
 }
 
 function found(): void {

@@ -47,7 +47,7 @@ export function overviewFlows(house: () => House): void {
     const banner = page.locator('#live-banner');
     expect(await banner.isVisible()).toBe(false);
     await context.setOffline(true);
-    await banner.filter({ hasText: /Connection lost at/ }).waitFor();
+    await banner.filter({ hasText: /No connection to the server/ }).waitFor();
     await guest.fits();
     await context.setOffline(false);
     await banner.filter({ hasText: /Connected again/ }).waitFor();

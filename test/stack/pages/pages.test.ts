@@ -12,6 +12,7 @@ import { furnish } from './furnished.ts';
 import type { House } from './house.ts';
 import { journey } from './journey.ts';
 import { keyboardFlows } from './keyboard-flows.ts';
+import { liveFlows } from './live-flows.ts';
 import { overviewFlows } from './overview-flows.ts';
 import { signInFlows } from './sign-in-flows.ts';
 import { workFlows } from './work-flows.ts';
@@ -57,6 +58,7 @@ describe.skipIf(!hasChromium)('in a browser', () => {
 
   signInFlows(house);
   overviewFlows(house);
+  liveFlows(house);
   keyboardFlows(house);
   accountFlows(house);
   journey(house);

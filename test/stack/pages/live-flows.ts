@@ -1,0 +1,60 @@
+// Pages that stay up to date by themselves: what they say when the server cannot, and what they cost while nobody looks.
+
+import type { Page } from 'playwright-core';
+import { expect } from 'vitest';
+import { eventually } from '../eventually.ts';
+import { flow, type House } from './house.ts';
+import { DESK } from './visitor.ts';
+
+const POLL_MS = 5_000;
+const MINUTE_POLLS = 12;
+
+/** Lets the time of the page pass, with a moment for each answer. */
+async function polls(page: Page, count: number): Promise<void> {
+  for (let poll = 0; poll < count; poll += 1) {
+    await page.waitForTimeout(100);
+    await page.clock.runFor(POLL_MS);
+  }
+}
+
+export function liveFlows(house: () => House): void {
+  flow(
+    house,
+    'says that the server is there when it answers that it cannot tell what is new',
+    [DESK],
+    async (guest) => {
+      const { page } = guest;
+      guest.expects(/status of 429/);
+      await page.clock.install();
+      await guest.visit('/');
+      await page.route('**/api/health?*', (route) => route.fulfill({ status: 429, body: '{}' }));
+      await polls(page, 3);
+      await page.locator('#live-banner').filter({ hasText: 'The server is there' }).waitFor();
+      await page.unroute('**/api/health?*');
+      await page.clock.runFor(POLL_MS);
+      await page.locator('#live-banner').filter({ hasText: 'Connected again' }).waitFor();
+    },
+  );
+
+  flow(
+    house,
+    'asks the core less often while nobody touches the page, and at once when somebody does',
+    [DESK],
+    async (guest) => {
+      const { page } = guest;
+      await page.clock.install();
+      await guest.visit('/devices');
+      let asked = 0;
+      page.on('request', (request) => {
+        if (request.url().endsWith('/devices')) asked += 1;
+      });
+      await page.clock.fastForward(301_000);
+      await eventually('it asks once', () => asked === 1, 5_000);
+      await polls(page, MINUTE_POLLS);
+      expect(asked).toBeLessThanOrEqual(5);
+      const before = asked;
+      await page.mouse.move(200, 200);
+      await eventually('it asks at once', () => asked === before + 1, 5_000);
+    },
+  );
+}
