@@ -91,7 +91,8 @@ async function turn(always = false): Promise<void> {
   turns += 1;
   const own = turns;
   if (!document.hidden) {
-    const where = addressOf(element);
+    // The page itself only says whether somebody is in again: every address of programs enters a session that has ended in the audit log.
+    const where = trouble === 'out' ? location.href : addressOf(element);
     const { tag = '' } = element?.dataset ?? {};
     try {
       if (tag !== '' && !tags.has(where)) tags.set(where, tag);
