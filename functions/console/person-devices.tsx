@@ -29,7 +29,7 @@ export interface Devices {
 export async function devicesOf(deps: Deps, account: Account): Promise<Devices> {
   const [{ certs, certs_error: problem }, clients] = await Promise.all([
     certificatesOfUser(deps, account),
-    attempt(() => connectedClients(deps)),
+    attempt(() => deps.together('clients', () => connectedClients(deps))),
   ]);
   const connected = clients.done?.filter(({ username }) => nameKey(username) === nameKey(account.username)) ?? [];
   return { certificates: certs, problem, connected, unknown: clients.refused?.message };

@@ -3,6 +3,7 @@
 import { nameKey } from '../../shared/domain/names.ts';
 import type { Deps } from '../../shared/http/deps.ts';
 import type { CoreClient } from '../../shared/ports/core.ts';
+import { connectedClients } from '../../shared/verbs/connected-clients.ts';
 import { listCertificates } from '../../shared/verbs/list-certificates.ts';
 import type { ShownCertificate } from '../../shared/verbs/shown-certificate.ts';
 import { attempt } from '../pages/form.ts';
@@ -32,7 +33,7 @@ export const DEVICES_ON_PAGE = 50;
 export async function ownDevices(deps: Deps, username: string, page: number): Promise<OwnDevices> {
   const [listed, asked] = await Promise.all([
     attempt(() => listCertificates(deps, { username, page, pageSize: DEVICES_ON_PAGE })),
-    attempt(() => deps.core.clients()),
+    attempt(() => deps.together('clients', () => connectedClients(deps))),
   ]);
   const { results = [], count = 0, certs_error: error } = listed.done ?? {};
   const clients = (asked.done ?? []).filter((client) => nameKey(client.username) === nameKey(username));

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { AppError } from '../../../shared/domain/app-error.ts';
 import type { FakeDeps } from '../../fakes/deps.ts';
+import { sharingTogether } from '../../../shared/runtime/together.ts';
 import { issueCertificate } from '../../../shared/verbs/issue-certificate.ts';
 import { ACTOR, peopleWorld } from '../../fakes/people.ts';
 import { visit, type Visitor } from './page-session.ts';
@@ -32,6 +33,20 @@ describe('one’s own devices', () => {
     expect(html).toMatch(/<h2>NORA 1<\/h2>[^]*Connected/);
     expect(html).toContain('ANDROID-nora<');
     for (const foreign of ['VERA 1', 'ANDROID-vera', 'ANDROID-nora-b']) expect(html).not.toContain(foreign);
+  });
+
+  it('cost the core one list of clients for all who look at the same moment', async () => {
+    let lists = 0;
+    const { page } = await portal('nora', (deps) => {
+      deps.together = sharingTogether();
+      const { clients } = deps.core;
+      deps.core.clients = () => {
+        lists += 1;
+        return clients();
+      };
+    });
+    await Promise.all(Array.from({ length: 20 }, () => page('/')));
+    expect(lists).toBeLessThanOrEqual(2);
   });
 
   it('say that they are not connected, and show what a device calls itself as text alone', async () => {
