@@ -105,6 +105,17 @@ export function workFlows(house: () => House): void {
     expect(await page.content()).toContain('Reload the page to see whether the device has come');
   });
 
+  flow(house, 'how a device is shut out is in sight at every width', [DESK], async (guest) => {
+    const { page } = guest;
+    await guest.visit('/devices');
+    const button = page.getByText('Shut out…').first();
+    for (const width of [768, 1024, 1280]) {
+      await page.setViewportSize({ width, height: 800 });
+      const { x = width, width: own = 0 } = (await button.boundingBox()) ?? {};
+      expect([width, x + own < width]).toEqual([width, true]);
+    }
+  });
+
   flow(house, 'an address that is locked out is seen and let in again', [PHONE], async (guest) => {
     const { page, base } = guest;
     const way = await wayFrom('127.0.0.78', base);
