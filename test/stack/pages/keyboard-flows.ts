@@ -59,8 +59,8 @@ export function keyboardFlows(house: () => House): void {
       await tabTo(page, /^User name$/);
       await page.keyboard.type('kay.board');
       await page.keyboard.press('Enter');
-      await page.waitForURL(/\/people\/\d+\b/);
-      expect(await page.getByRole('heading', { level: 1 }).innerText()).toMatch(/Kay Board/);
+      await page.waitForURL(/\/people\/\d+\/enrollment\b/);
+      expect(await page.getByRole('heading', { level: 1 }).innerText()).toMatch(/kay\.board/);
     },
     { signedIn: false },
   );
