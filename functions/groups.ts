@@ -1,8 +1,6 @@
 // /api/groups: the channels that people are in and devices talk on. Groups that give a role are none.
 
 import { z } from '@hono/zod-openapi';
-import { isChannel } from '../shared/domain/channels.ts';
-import { CHANNEL_PREFIX } from '../shared/domain/names.ts';
 import { isHiddenName } from '../shared/domain/people.ts';
 import { actingIn } from '../shared/http/acting.ts';
 import type { Deps } from '../shared/http/deps.ts';
@@ -11,7 +9,7 @@ import { bodyOf, groupSchema } from '../shared/http/people-schemas.ts';
 import { apiRoute, jsonAnswer } from '../shared/http/route.ts';
 import { createGroup } from '../shared/verbs/create-group.ts';
 import { channelOf, deleteGroup } from '../shared/verbs/delete-group.ts';
-import { roleGroupsOf } from '../shared/verbs/people.ts';
+import { listChannels } from '../shared/verbs/list-channels.ts';
 
 const tags = ['groups'];
 const params = z.object({ id: z.string().openapi({ format: 'uuid' }) });
@@ -77,13 +75,9 @@ const deleteRoute = apiRoute(
 /** Adds the routes of this file. */
 export function groupsFunction(app: App, deps: Deps): void {
   app.openapi(listRoute, async function listGroups(c) {
-    const found = await deps.identity.groups.list(CHANNEL_PREFIX);
-    const roles = roleGroupsOf(deps);
+    const found = await listChannels(deps);
     c.header('Cache-Control', 'no-store');
-    return c.json(
-      found.filter(({ name }) => isChannel(name, roles)).map(({ id, name }) => ({ id, name })),
-      200,
-    );
+    return c.json(found, 200);
   });
   app.openapi(createRoute, async function makeGroup(c) {
     const { id, name } = await createGroup(actingIn(c, deps), c.req.valid('json'));

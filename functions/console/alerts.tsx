@@ -1,12 +1,10 @@
 // GET /alerts: what was alerted and what became of it. POST /alerts/test: a test message, and what the service said to it.
 
 import type { AppError } from '../../shared/domain/app-error.ts';
-import { roleInForce } from '../../shared/domain/principal.ts';
 import { STATUSES } from '../../shared/domain/status.ts';
 import { HEALTH_MODULES } from '../../shared/health/index.ts';
 import type { Deps } from '../../shared/http/deps.ts';
 import type { App } from '../../shared/http/env.ts';
-import { statusOf } from '../../shared/http/problem.ts';
 import { actorOf } from '../../shared/http/sign-in.ts';
 import { ALERT_STATES, type AlertFilter } from '../../shared/ports/alerts.ts';
 import { type Channel, CHANNELS } from '../../shared/ports/notifier.ts';
@@ -17,7 +15,7 @@ import { z } from '@hono/zod-openapi';
 import { clockOf } from '../pages/clock.ts';
 import { attempt, formOf, parsed } from '../pages/form.ts';
 import { framed } from '../pages/frame.tsx';
-import { type PageContext, pagesOf } from '../pages/page-routes.ts';
+import { isAdmin, type PageContext, pagesOf } from '../pages/page-routes.ts';
 import { Facts } from '../pages/parts/card.tsx';
 import { Select } from '../pages/parts/field.tsx';
 import { Filters } from '../pages/parts/filters.tsx';
@@ -59,7 +57,7 @@ async function showAlerts(c: PageContext, deps: Deps, tested?: Tested): Promise<
   const filter = filterOf(c, span);
   const { results, count, complete } = await deps.alerts.list(filter, (page - 1) * PAGE_SIZE, PAGE_SIZE);
   const set = setInWords(filter, span);
-  const mayTest = roleInForce(c.get('principal')) === 'admin';
+  const mayTest = isAdmin(c);
   const clock = clockOf(deps);
   const body = (
     <>
@@ -101,8 +99,7 @@ async function showAlerts(c: PageContext, deps: Deps, tested?: Tested): Promise<
       <AlertChannels outlets={deps.notify} testAction={mayTest ? TEST : undefined} />
     </>
   );
-  const status = tested?.refused === undefined ? {} : { status: statusOf(tested.refused.code) };
-  return framed(c, deps, { title: 'Alerts', current: 'alerts', body, ...status });
+  return framed(c, deps, { title: 'Alerts', current: 'alerts', body, refused: tested?.refused });
 }
 
 const LEVELS = STATUSES.filter((status) => status !== 'ok').toReversed();

@@ -1,13 +1,11 @@
 // /certificates/new: a certificate for a program, or for a phone that cannot enroll, with a key that Holdfast makes.
 
-import type { ContentfulStatusCode } from 'hono/utils/http-status';
 import type { AppError } from '../../shared/domain/app-error.ts';
 import { BUNDLE_PASSWORD } from '../../shared/domain/data-package.ts';
 import { actingIn } from '../../shared/http/acting.ts';
 import type { Deps } from '../../shared/http/deps.ts';
 import type { App } from '../../shared/http/env.ts';
 import { goTo } from '../../shared/http/page.tsx';
-import { statusOf } from '../../shared/http/problem.ts';
 import { issueCertificate, type IssuedCertificate } from '../../shared/verbs/issue-certificate.ts';
 import { certificatePath } from '../pages/certificates/certificate-words.tsx';
 import { attempt, faultOf, formOf } from '../pages/form.ts';
@@ -78,8 +76,7 @@ function showPage(c: PageContext, deps: Deps, { username, name }: Wanted, refuse
       </form>
     </>
   );
-  const status = refused === undefined ? 200 : (statusOf(refused.code) as ContentfulStatusCode);
-  return framed(c, deps, { title: 'Issue a certificate', current: 'certificates', body, status });
+  return framed(c, deps, { title: 'Issue a certificate', current: 'certificates', body, refused });
 }
 
 /** Keys are not kept: nobody can make this file again. */

@@ -1,6 +1,5 @@
 // /certificates/{file} at both faces: what a certificate is, its files, how it is revoked, and how far the proof of that is.
 
-import type { ContentfulStatusCode } from 'hono/utils/http-status';
 import { AppError } from '../../shared/domain/app-error.ts';
 import { isHiddenName } from '../../shared/domain/people.ts';
 import { returnPath } from '../../shared/domain/return-path.ts';
@@ -8,7 +7,6 @@ import { actingIn } from '../../shared/http/acting.ts';
 import type { Deps } from '../../shared/http/deps.ts';
 import type { App } from '../../shared/http/env.ts';
 import { goTo } from '../../shared/http/page.tsx';
-import { statusOf } from '../../shared/http/problem.ts';
 import { findAlsoWhileAway, type FoundAlsoWhileAway, whoeverItsUser } from '../../shared/verbs/find-certificate.ts';
 import { isHidden } from '../../shared/verbs/people.ts';
 import { revokeCertificate } from '../../shared/verbs/revoke-certificate.ts';
@@ -28,7 +26,7 @@ import { RevokeCertificate } from '../pages/certificates/revoke-form.tsx';
 import { type Clock, clockOf } from '../pages/clock.ts';
 import { attempt, formOf } from '../pages/form.ts';
 import { framed } from '../pages/frame.tsx';
-import { faceOf, type PageContext, pagesOf } from '../pages/page-routes.ts';
+import { faceOf, isAdmin, type PageContext, pagesOf } from '../pages/page-routes.ts';
 import { Card, Copyable, Facts } from '../pages/parts/card.tsx';
 import { Missing, Notice, Problem } from '../pages/parts/notice.tsx';
 import { When } from '../pages/parts/time.tsx';
@@ -76,7 +74,7 @@ function withDone(path: string, word: string): string {
 async function showPage(c: PageContext, deps: Deps, refused?: AppError): Promise<Response> {
   const { shown, problem } = await certificateOf(c, deps);
   const clock = clockOf(deps);
-  const isAdmin = c.get('principal').role === 'admin';
+  const mayChange = isAdmin(c);
   const isLive = refused === undefined && isOnItsWay(shown);
   const body = (
     <>
@@ -91,13 +89,12 @@ async function showPage(c: PageContext, deps: Deps, refused?: AppError): Promise
           <RevocationProof facts={await proofOf(deps, shown)} clock={clock} />
         )}
       </div>
-      {isAdmin && shown.downloadable ? <CertificateFiles certificate={shown} /> : null}
-      {isAdmin && isRevocable(shown) ? <RevokeCertificate certificate={shown} from={certificatePath(shown)} /> : null}
+      {mayChange && shown.downloadable ? <CertificateFiles certificate={shown} /> : null}
+      {mayChange && isRevocable(shown) ? <RevokeCertificate certificate={shown} from={certificatePath(shown)} /> : null}
     </>
   );
-  const status = refused === undefined ? 200 : (statusOf(refused.code) as ContentfulStatusCode);
   const current = faceOf(c) === 'portal' ? 'people' : 'certificates';
-  return framed(c, deps, { title: `Certificate ${certificateName(shown)}`, current, body, status });
+  return framed(c, deps, { title: `Certificate ${certificateName(shown)}`, current, body, refused });
 }
 
 /** What cannot be read is a step that is open, not an error of the page. */

@@ -9,7 +9,7 @@ import { isOnItsWay, REVOCATION_SENTENCES } from '../pages/certificates/certific
 import { clockOf } from '../pages/clock.ts';
 import { attempt } from '../pages/form.ts';
 import { framed } from '../pages/frame.tsx';
-import { type PageContext, pagesOf } from '../pages/page-routes.ts';
+import { isAdmin, type PageContext, pagesOf } from '../pages/page-routes.ts';
 import { Search } from '../pages/parts/card.tsx';
 import { Missing, Notice } from '../pages/parts/notice.tsx';
 import { Empty, pageNumber, Pager } from '../pages/parts/table.tsx';
@@ -51,7 +51,7 @@ async function showPage(c: PageContext, deps: Deps): Promise<Response> {
   const status = STATES.find(([value]) => value === c.req.query('status'))?.[0] ?? 'active';
   const states = status === 'all' ? undefined : new Set([status as ListedState]);
   const page = pageNumber(c.req.query('page'));
-  const isAdmin = c.get('principal').role === 'admin';
+  const mayChange = isAdmin(c);
   const readable = { ...deps, identity: expiringAccounts(deps) };
   const [listed, authority, list] = await Promise.all([
     attempt(() => listCertificates(readable, { states, search, order: 'ends', page, pageSize: ON_A_PAGE })),
@@ -100,7 +100,7 @@ async function showPage(c: PageContext, deps: Deps): Promise<Response> {
               certificates={results}
               clock={clock}
               from={url.pathname + url.search}
-              mayRevoke={isAdmin}
+              mayRevoke={mayChange}
               withPerson
               caption="Certificates, what ends first comes first"
             />
@@ -111,7 +111,7 @@ async function showPage(c: PageContext, deps: Deps): Promise<Response> {
       <AuthorityCard authority={authority} list={list} clock={clock} />
     </>
   );
-  const actions = isAdmin ? (
+  const actions = mayChange ? (
     <a class="button" href="/certificates/new">
       Issue a certificate
     </a>

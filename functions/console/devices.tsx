@@ -5,15 +5,13 @@ import { actingIn } from '../../shared/http/acting.ts';
 import type { Deps } from '../../shared/http/deps.ts';
 import type { App } from '../../shared/http/env.ts';
 import { goTo } from '../../shared/http/page.tsx';
-import { statusOf } from '../../shared/http/problem.ts';
 import { actorOf } from '../../shared/http/sign-in.ts';
 import { connectedClients, type ConnectedClient, disconnectClient } from '../../shared/verbs/connected-clients.ts';
 import { shutOutDevice } from '../../shared/verbs/shut-out-device.ts';
-import type { ContentfulStatusCode } from 'hono/utils/http-status';
 import { clockOf } from '../pages/clock.ts';
 import { attempt, type Form, formOf } from '../pages/form.ts';
 import { framed } from '../pages/frame.tsx';
-import { type PageContext, pagesOf } from '../pages/page-routes.ts';
+import { isAdmin, type PageContext, pagesOf } from '../pages/page-routes.ts';
 import { Search } from '../pages/parts/card.tsx';
 import { Missing, Notice, Problem } from '../pages/parts/notice.tsx';
 import { pageNumber, Pager } from '../pages/parts/table.tsx';
@@ -89,7 +87,7 @@ async function showPage(c: PageContext, deps: Deps, refused?: AppError): Promise
   const asked = await attempt(() => deps.together('clients', () => connectedClients(deps)));
   const all = asked.done ?? [];
   const found = all.filter((client) => fits(client, search.toLowerCase()));
-  const mayEnd = c.get('principal').role === 'admin';
+  const mayEnd = isAdmin(c);
   const clock = clockOf(deps);
   const body = (
     <>
@@ -116,13 +114,12 @@ async function showPage(c: PageContext, deps: Deps, refused?: AppError): Promise
       </noscript>
     </>
   );
-  const status = refused === undefined ? 200 : (statusOf(refused.code) as ContentfulStatusCode);
   const actions = mayEnd ? (
     <a class="button" href="/people">
       Enroll a device
     </a>
   ) : undefined;
-  return framed(c, deps, { title: 'Connected devices', current: 'devices', body, status, actions });
+  return framed(c, deps, { title: 'Connected devices', current: 'devices', body, refused, actions });
 }
 
 function fits(

@@ -11,13 +11,13 @@ import { shownUser } from '../../shared/verbs/people.ts';
 import { clockOf } from '../pages/clock.ts';
 import { attempt } from '../pages/form.ts';
 import { framed } from '../pages/frame.tsx';
-import type { PageContext } from '../pages/page-routes.ts';
+import { isAdmin, type PageContext } from '../pages/page-routes.ts';
 import { Confirm } from '../pages/parts/confirm.tsx';
 import { Missing, Notice, Problem } from '../pages/parts/notice.tsx';
 import { Empty, pageNumber, Pager, Table } from '../pages/parts/table.tsx';
 import { directionOf } from './group-checks.tsx';
 import { nameOnDevices } from './groups.tsx';
-import { mayChange, pageStatus, peoplePages } from './people-pages.ts';
+import { peoplePages } from './people-pages.ts';
 import { ROLE_NAMES, StandingBadge } from './person-words.tsx';
 
 const PAGE_SIZE = 50;
@@ -65,7 +65,7 @@ async function showGroup(c: PageContext, deps: Deps, refused?: AppError): Promis
       ) : (
         <Missing>Who is in it is not known now: {members.refused.message}</Missing>
       )}
-      {mayChange(c) ? (
+      {isAdmin(c) ? (
         <Confirm label="Delete this group…" action={`/groups/${id}/delete`} button={`Delete ${name}`}>
           <p>{whatIsLost(name, members.done ?? {})}</p>
           <p>
@@ -78,7 +78,7 @@ async function showGroup(c: PageContext, deps: Deps, refused?: AppError): Promis
       </p>
     </>
   );
-  return framed(c, deps, { title: name, current: 'groups', body, status: pageStatus(refused ?? members.refused) });
+  return framed(c, deps, { title: name, current: 'groups', body, refused: refused ?? members.refused });
 }
 
 function whatIsLost(name: string, { results, count }: Partial<Page<Account>>): string {

@@ -1,6 +1,5 @@
 // /groups: the channels that devices hear each other on, and a new one.
 
-import { isChannel } from '../../shared/domain/channels.ts';
 import { CHANNEL_PREFIX } from '../../shared/domain/names.ts';
 import { actingIn } from '../../shared/http/acting.ts';
 import type { Deps } from '../../shared/http/deps.ts';
@@ -9,16 +8,16 @@ import { goTo } from '../../shared/http/page.tsx';
 import type { AppError } from '../../shared/domain/app-error.ts';
 import type { GroupName } from '../../shared/ports/identity.ts';
 import { createGroup } from '../../shared/verbs/create-group.ts';
-import { roleGroupsOf } from '../../shared/verbs/people.ts';
 import { attempt, faultOf, type Form, formOf } from '../pages/form.ts';
 import { framed } from '../pages/frame.tsx';
-import type { PageContext } from '../pages/page-routes.ts';
+import { isAdmin, type PageContext } from '../pages/page-routes.ts';
 import { Card } from '../pages/parts/card.tsx';
 import { Field } from '../pages/parts/field.tsx';
 import { Missing, Notice, Problem } from '../pages/parts/notice.tsx';
 import { Empty, pageNumber, Pager, Table } from '../pages/parts/table.tsx';
 import { directionOf } from './group-checks.tsx';
-import { mayChange, pageStatus, peoplePages } from './people-pages.ts';
+import { peoplePages } from './people-pages.ts';
+import { listChannels } from '../../shared/verbs/list-channels.ts';
 
 const PAGE_SIZE = 50;
 
@@ -35,19 +34,17 @@ export function groupsPage(app: App, deps: Deps): void {
 }
 
 async function showGroups(c: PageContext, deps: Deps, refusal?: { form: Form; error: AppError }): Promise<Response> {
-  const found = await attempt(() => deps.identity.groups.list(CHANNEL_PREFIX));
-  const roles = roleGroupsOf(deps);
-  const groups = found.done?.filter(({ name }) => isChannel(name, roles)) ?? [];
+  const found = await attempt(() => listChannels(deps));
   const body = (
     <>
       <Notice c={c} sentences={{ deleted: 'The group is deleted. Its members stay, without it.' }} />
       <Problem error={refusal?.error} />
       {found.refused === undefined ? (
-        <List c={c} groups={groups} />
+        <List c={c} groups={found.done} />
       ) : (
         <Missing>The list is not here now: {found.refused.message}</Missing>
       )}
-      {mayChange(c) ? (
+      {isAdmin(c) ? (
         <Card title="A new group">
           <form method="post" action="/groups" class="narrow">
             <Field
@@ -72,16 +69,14 @@ async function showGroups(c: PageContext, deps: Deps, refusal?: { form: Form; er
     title: 'Groups',
     current: 'groups',
     body,
-    status: pageStatus(refusal?.error ?? found.refused),
+    refused: refusal?.error ?? found.refused,
   });
 }
 
 function List({ c, groups }: { c: PageContext; groups: readonly GroupName[] }) {
   if (groups.length === 0)
     return (
-      <Empty>
-        There is no group yet: everybody hears everybody.{mayChange(c) ? ' Create the first one below.' : ''}
-      </Empty>
+      <Empty>There is no group yet: everybody hears everybody.{isAdmin(c) ? ' Create the first one below.' : ''}</Empty>
     );
   const page = pageNumber(c.req.query('page'));
   const shown = groups.slice((page - 1) * PAGE_SIZE, page * PAGE_SIZE);

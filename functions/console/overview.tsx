@@ -8,7 +8,7 @@ import type { HealthSample } from '../../shared/ports/health-trend.ts';
 import { type Clock, clockOf } from '../pages/clock.ts';
 import { framed } from '../pages/frame.tsx';
 import { overallOf, worstFirst } from './overall.ts';
-import { type PageContext, pagesOf } from '../pages/page-routes.ts';
+import { isAdmin, type PageContext, pagesOf } from '../pages/page-routes.ts';
 import { Search } from '../pages/parts/card.tsx';
 import { DeviceWay } from './device-way.tsx';
 import { HealthCard } from './health-card.tsx';
@@ -23,7 +23,7 @@ export function overviewPage(app: App, deps: Deps): void {
       title: 'Overview',
       heading: <Sentence states={states} />,
       current: 'overview',
-      actions: <Actions isAdmin={c.get('principal').role === 'admin'} />,
+      actions: <Actions isAdmin={isAdmin(c)} />,
       body: <Body deps={deps} states={states} samples={samples} />,
     });
   });

@@ -2,16 +2,12 @@
 // for administrators alone, who meet no hidden account there.
 
 import { AppError } from '../../shared/domain/app-error.ts';
-import { isChannel } from '../../shared/domain/channels.ts';
-import { CHANNEL_PREFIX } from '../../shared/domain/names.ts';
 import { whyNot } from '../../shared/domain/principal.ts';
 import type { Deps } from '../../shared/http/deps.ts';
 import type { App } from '../../shared/http/env.ts';
 import { userId } from '../../shared/http/people-schemas.ts';
-import { statusOf } from '../../shared/http/problem.ts';
 import type { Account } from '../../shared/ports/identity.ts';
-import { isHidden, roleGroupsOf } from '../../shared/verbs/people.ts';
-import type { ContentfulStatusCode } from 'hono/utils/http-status';
+import { isHidden } from '../../shared/verbs/people.ts';
 import type { Form } from '../pages/form.ts';
 import { faceOf, type PageContext, pagesOf } from '../pages/page-routes.ts';
 
@@ -38,27 +34,12 @@ export function peoplePages(app: App, deps: Deps): PeoplePages {
   };
 }
 
-/** Names of all channels. */
-export async function channelNames(deps: Deps): Promise<string[]> {
-  const roles = roleGroupsOf(deps);
-  const found = await deps.identity.groups.list(CHANNEL_PREFIX);
-  return found.map(({ name }) => name).filter((name) => isChannel(name, roles));
-}
-
-export function mayChange(c: PageContext): boolean {
-  return whyNot(c.get('principal'), { access: 'admin', area: 'people', safe: false }) === undefined;
-}
-
 /** Whom the address names; `hidden`: also an account that is not for people, at the console alone. */
 export async function personOf(c: PageContext, deps: Deps, { hidden = false } = {}): Promise<Account> {
   const account = await deps.identity.accounts.get(userId(c.req.param('id') ?? ''));
   const isShown = account !== undefined && (!isHidden(account, deps) || (hidden && faceOf(c) === 'console'));
   if (isShown) return account;
   throw new AppError('not_found', 'There is nobody at this address. The page People lists everybody.');
-}
-
-export function pageStatus(refused: AppError | undefined): ContentfulStatusCode {
-  return refused === undefined ? 200 : statusOf(refused.code);
 }
 
 /** The form with other values in these fields. */

@@ -8,12 +8,12 @@ import { oneLine, shortened } from '../../shared/domain/plain-text.ts';
 import { type Clock, clockOf } from '../pages/clock.ts';
 import { attempt } from '../pages/form.ts';
 import { framed } from '../pages/frame.tsx';
-import { faceOf, type PageContext } from '../pages/page-routes.ts';
+import { faceOf, isAdmin, type PageContext } from '../pages/page-routes.ts';
 import { Search, Tabs } from '../pages/parts/card.tsx';
 import { Missing } from '../pages/parts/notice.tsx';
 import { Empty, pageNumber, Pager, Table } from '../pages/parts/table.tsx';
 import { When } from '../pages/parts/time.tsx';
-import { mayChange, pageStatus, peoplePages } from './people-pages.ts';
+import { peoplePages } from './people-pages.ts';
 import { endInWords, ROLE_NAMES, StandingBadge } from './person-words.tsx';
 
 const PAGE_SIZE = 50;
@@ -41,7 +41,7 @@ export function peoplePage(app: App, deps: Deps): void {
   peoplePages(app, deps).get('/people', 'viewer', async function showPeople(c) {
     const wanted = wantedOf(c);
     const found = await attempt(() => deps.identity.accounts.list(queryOf(wanted, deps)));
-    const create = mayChange(c) ? (
+    const create = isAdmin(c) ? (
       <a class="button primary" href="/people/new">
         Create a person
       </a>
@@ -68,8 +68,7 @@ export function peoplePage(app: App, deps: Deps): void {
         {faceOf(c) === 'console' ? <HiddenLink wanted={wanted} /> : null}
       </>
     );
-    const status = pageStatus(found.refused);
-    return framed(c, deps, { title: 'People', current: 'people', actions: create, body, status });
+    return framed(c, deps, { title: 'People', current: 'people', actions: create, body, refused: found.refused });
   });
 }
 
@@ -115,7 +114,7 @@ interface ListProps {
 }
 
 function List({ c, deps, wanted, found: { results, count } }: ListProps) {
-  if (results.length === 0 && count === 0) return <Nobody wanted={wanted} mayCreate={mayChange(c)} />;
+  if (results.length === 0 && count === 0) return <Nobody wanted={wanted} mayCreate={isAdmin(c)} />;
   const clock = clockOf(deps);
   const columns = ['Person', 'Access', 'Groups', 'Role', 'Last sign-in'].map((label) => ({ label }));
   const rows = results.map((account) => rowOf(shownUser(account, deps), clock));

@@ -13,6 +13,7 @@ import { emailAddress, groupNames, shownName } from '../../shared/http/people-sc
 import type { Account } from '../../shared/ports/identity.ts';
 import { deactivateUser } from '../../shared/verbs/deactivate-user.ts';
 import { type ShownUser, shownUser } from '../../shared/verbs/people.ts';
+import { channelNames } from '../../shared/verbs/list-channels.ts';
 import { setUserGroups } from '../../shared/verbs/set-user-groups.ts';
 import { updateUser } from '../../shared/verbs/update-user.ts';
 import { clockOf } from '../pages/clock.ts';
@@ -20,7 +21,7 @@ import { attempt, type Form, formOf, parsed } from '../pages/form.ts';
 import type { PageContext } from '../pages/page-routes.ts';
 import { endEntered, endShown } from './access-ends.tsx';
 import { groupNamed, together } from './group-checks.tsx';
-import { channelNames, mustBeUnchanged, peoplePages, personOf, withFields } from './people-pages.ts';
+import { mustBeUnchanged, peoplePages, personOf, withFields } from './people-pages.ts';
 import type { FormName } from './person-refusal.ts';
 import { showPerson } from './person.tsx';
 import { endInWords, ROLE_NAMES } from './person-words.tsx';

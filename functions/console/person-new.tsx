@@ -22,7 +22,8 @@ import { Field } from '../pages/parts/field.tsx';
 import { Problem } from '../pages/parts/notice.tsx';
 import { AccessEnds, endEntered } from './access-ends.tsx';
 import { GroupChecks, groupNamed, newGroupFault, together } from './group-checks.tsx';
-import { channelNames, EMPTY_FORM, pageStatus, peoplePages, withFields } from './people-pages.ts';
+import { EMPTY_FORM, peoplePages, withFields } from './people-pages.ts';
+import { channelNames } from '../../shared/verbs/list-channels.ts';
 
 /** Adds the routes of this file. */
 export function personNewPage(app: App, deps: Deps): void {
@@ -160,5 +161,5 @@ async function showNew(c: PageContext, deps: Deps, form: Form, refused?: AppErro
       </form>
     </Card>
   );
-  return framed(c, deps, { title: 'Create a person', current: 'people', body, status: pageStatus(refused) });
+  return framed(c, deps, { title: 'Create a person', current: 'people', body, refused });
 }

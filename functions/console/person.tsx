@@ -9,16 +9,17 @@ import { isHidden, type ShownUser, shownUser } from '../../shared/verbs/people.t
 import { REVOCATION_SENTENCES } from '../pages/certificates/certificate-words.tsx';
 import { clockOf } from '../pages/clock.ts';
 import { framed } from '../pages/frame.tsx';
-import type { PageContext } from '../pages/page-routes.ts';
+import { isAdmin, type PageContext } from '../pages/page-routes.ts';
 import { Card, Facts } from '../pages/parts/card.tsx';
 import { Notice, Problem, Warning } from '../pages/parts/notice.tsx';
 import { When } from '../pages/parts/time.tsx';
-import { channelNames, mayChange, pageStatus, peoplePages, personOf } from './people-pages.ts';
+import { peoplePages, personOf } from './people-pages.ts';
 import { devicesOf, PersonDevices } from './person-devices.tsx';
 import { PersonForms } from './person-forms.tsx';
 import type { Refusal } from './person-refusal.ts';
 import { PersonStanding } from './person-standing.tsx';
 import { endInWords, ROLE_MEANINGS, ROLE_NAMES } from './person-words.tsx';
+import { channelNames } from '../../shared/verbs/list-channels.ts';
 
 const DONE = {
   created: 'Created. Next: enroll a device.',
@@ -47,7 +48,7 @@ export async function showPerson(
   { refusal, said }: { refusal?: Refusal; said?: ReturnType<typeof Warning> } = {},
 ): Promise<Response> {
   const isForPeople = !isHidden(account, deps);
-  const canChange = isForPeople && mayChange(c);
+  const canChange = isForPeople && isAdmin(c);
   const [devices, channels] = await Promise.all([devicesOf(deps, account), canChange ? channelNames(deps) : []]);
   const user = shownUser(account, deps);
   const clock = clockOf(deps);
@@ -89,7 +90,7 @@ export async function showPerson(
       {title === username ? null : <span class="fine user"> {username}</span>}
     </>
   );
-  return framed(c, deps, { title, heading, current: 'people', body, status: pageStatus(refusal?.error) });
+  return framed(c, deps, { title, heading, current: 'people', body, refused: refusal?.error });
 }
 
 function About({ user, clock }: { user: ShownUser; clock: ReturnType<typeof clockOf> }) {

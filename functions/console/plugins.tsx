@@ -3,16 +3,14 @@
 
 import type { Deps } from '../../shared/http/deps.ts';
 import type { App } from '../../shared/http/env.ts';
-import { statusOf } from '../../shared/http/problem.ts';
 import { goTo } from '../../shared/http/page.tsx';
 import { actorOf } from '../../shared/http/sign-in.ts';
-import type { ContentfulStatusCode } from 'hono/utils/http-status';
 import { AppError } from '../../shared/domain/app-error.ts';
 import type { CorePlugin } from '../../shared/ports/core.ts';
 import { changePlugin, listPlugins, PLUGIN_CHANGES, type PluginChange } from '../../shared/verbs/change-plugin.ts';
 import { type Attempt, attempt, formOf } from '../pages/form.ts';
 import { framed } from '../pages/frame.tsx';
-import { type PageContext, pagesOf } from '../pages/page-routes.ts';
+import { isAdmin, type PageContext, pagesOf } from '../pages/page-routes.ts';
 import { Confirm } from '../pages/parts/confirm.tsx';
 import { Missing, Notice, Problem } from '../pages/parts/notice.tsx';
 import { StatusBadge } from '../pages/parts/status.tsx';
@@ -62,7 +60,7 @@ function notSo(plugin: CorePlugin, change: PluginChange): AppError | undefined {
 
 async function showPlugins(c: PageContext, deps: Deps, refused?: AppError): Promise<Response> {
   const list = await attempt(() => listPlugins(deps));
-  const mayChange = c.get('principal').role === 'admin';
+  const mayChange = isAdmin(c);
   const body = (
     <>
       <Notice c={c} sentences={DONE} />
@@ -70,8 +68,7 @@ async function showPlugins(c: PageContext, deps: Deps, refused?: AppError): Prom
       <List list={list} mayChange={mayChange} />
     </>
   );
-  const status = refused === undefined ? 200 : (statusOf(refused.code) as ContentfulStatusCode);
-  return framed(c, deps, { title: 'Plugins', current: 'plugins', body, status });
+  return framed(c, deps, { title: 'Plugins', current: 'plugins', body, refused });
 }
 
 function List({ list, mayChange }: { list: Attempt<CorePlugin[]>; mayChange: boolean }) {

@@ -10,7 +10,7 @@ import { type RetentionState, retentionState } from '../../shared/verbs/retentio
 import { type Clock, clockOf } from '../pages/clock.ts';
 import { type Attempt, attempt } from '../pages/form.ts';
 import { framed } from '../pages/frame.tsx';
-import { type PageContext, pagesOf } from '../pages/page-routes.ts';
+import { isAdmin, type PageContext, pagesOf } from '../pages/page-routes.ts';
 import { Card, Facts } from '../pages/parts/card.tsx';
 import { Missing } from '../pages/parts/notice.tsx';
 import { Empty, pageNumber, Pager } from '../pages/parts/table.tsx';
@@ -45,7 +45,7 @@ export function retentionRunsPage(app: App, deps: Deps): void {
     const body = (
       <>
         <DatabaseTabs current="/database/runs" />
-        <NextRun state={state} jobId={job.done?.id} clock={clock} isAdmin={c.get('principal').role === 'admin'} />
+        <NextRun state={state} jobId={job.done?.id} clock={clock} isAdmin={isAdmin(c)} />
         <div id="runs" {...(isOpen ? { 'data-live': 'self', 'data-every': '5' } : { 'data-refresh': true })}>
           <Listed c={c} history={history} page={page} clock={clock} />
         </div>

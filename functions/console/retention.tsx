@@ -8,14 +8,13 @@ import { actingIn } from '../../shared/http/acting.ts';
 import type { Deps } from '../../shared/http/deps.ts';
 import type { App } from '../../shared/http/env.ts';
 import { goTo } from '../../shared/http/page.tsx';
-import { statusOf } from '../../shared/http/problem.ts';
 import { changeRetention } from '../../shared/verbs/change-retention.ts';
 import { retentionInForce } from '../../shared/verbs/retention-in-force.ts';
 import { knownUnit, type RetentionState, retentionState } from '../../shared/verbs/retention-state.ts';
 import { clockOf } from '../pages/clock.ts';
 import { attempt, formOf } from '../pages/form.ts';
 import { framed } from '../pages/frame.tsx';
-import { type PageContext, pagesOf } from '../pages/page-routes.ts';
+import { isAdmin, type PageContext, pagesOf } from '../pages/page-routes.ts';
 import { Missing, Notice, Problem, Warning } from '../pages/parts/notice.tsx';
 import { DatabaseTabs } from './database-tabs.tsx';
 import { baseOf, draftFrom, type Draft, targetOf } from './retention-draft.ts';
@@ -122,7 +121,6 @@ async function showPreview(
   }
   const wanted = target.done;
   const figures = await attempt(() => figuresOf(deps, state, wanted, counts));
-  const isAdmin = c.get('principal').role === 'admin';
   const body = (
     <>
       <Problem error={refused} />
@@ -132,7 +130,7 @@ async function showPreview(
         target={wanted}
         figures={figures}
         clock={clockOf(deps)}
-        isAdmin={isAdmin}
+        isAdmin={isAdmin(c)}
       />
       <RetentionEditor state={state} draft={draft} title="Try other values" />
     </>
@@ -171,12 +169,11 @@ function withoutState(c: PageContext, deps: Deps, refused: AppError | undefined)
 }
 
 function shown(c: PageContext, deps: Deps, body: Child, refused?: AppError): Promise<Response> {
-  const status = refused === undefined ? 200 : statusOf(refused.code);
   const content = (
     <>
       <DatabaseTabs current="/database/retention" />
       {body}
     </>
   );
-  return framed(c, deps, { title: TITLE, current: 'database', body: content, status });
+  return framed(c, deps, { title: TITLE, current: 'database', body: content, refused });
 }

@@ -8,7 +8,6 @@ import { actingIn } from '../../shared/http/acting.ts';
 import type { Deps } from '../../shared/http/deps.ts';
 import type { App } from '../../shared/http/env.ts';
 import { goTo } from '../../shared/http/page.tsx';
-import { statusOf } from '../../shared/http/problem.ts';
 import { cutoffTime } from '../../shared/http/retention-schemas.ts';
 import { type QuickPreview, quickPreview } from '../../shared/verbs/quick-preview.ts';
 import { knownUnit, type RetentionState, retentionState } from '../../shared/verbs/retention-state.ts';
@@ -89,8 +88,7 @@ async function showOrder(c: PageContext, deps: Deps, refused?: AppError): Promis
       )}
     </>
   );
-  const status = refused === undefined ? 200 : statusOf(refused.code);
-  return framed(c, deps, { title: 'Run now', current: 'database', body, status });
+  return framed(c, deps, { title: 'Run now', current: 'database', body, refused });
 }
 
 function Order({ state, preview, deps, refused }: Counted & { deps: Deps; refused: AppError | undefined }) {

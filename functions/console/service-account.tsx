@@ -1,6 +1,5 @@
 // GET /service-accounts/:id: one account of a program, its certificate, and how it is deleted. Those of the stack itself stay.
 
-import type { ContentfulStatusCode } from 'hono/utils/http-status';
 import type { AppError } from '../../shared/domain/app-error.ts';
 import { isOwnServiceAccount } from '../../shared/domain/service-accounts.ts';
 import { actingIn } from '../../shared/http/acting.ts';
@@ -8,13 +7,12 @@ import type { Deps } from '../../shared/http/deps.ts';
 import type { App } from '../../shared/http/env.ts';
 import { goTo } from '../../shared/http/page.tsx';
 import { userId } from '../../shared/http/people-schemas.ts';
-import { statusOf } from '../../shared/http/problem.ts';
 import { deleteServiceAccount } from '../../shared/verbs/delete-service-account.ts';
 import { readServiceAccount, type ShownServiceAccount } from '../../shared/verbs/service-accounts.ts';
 import { type Clock, clockOf } from '../pages/clock.ts';
 import { attempt } from '../pages/form.ts';
 import { framed } from '../pages/frame.tsx';
-import { type PageContext, pagesOf } from '../pages/page-routes.ts';
+import { isAdmin, type PageContext, pagesOf } from '../pages/page-routes.ts';
 import { Card, Facts } from '../pages/parts/card.tsx';
 import { Confirm } from '../pages/parts/confirm.tsx';
 import { Missing, Notice, Problem } from '../pages/parts/notice.tsx';
@@ -49,7 +47,7 @@ function idOf(c: PageContext): number {
 async function showAccount(c: PageContext, deps: Deps, refused?: AppError): Promise<Response> {
   const account = await readServiceAccount(deps, { id: idOf(c) });
   const { username, certs_error: missing } = account;
-  const mayChange = c.get('principal').role === 'admin';
+  const mayChange = isAdmin(c);
   const body = (
     <>
       <p>
@@ -64,13 +62,12 @@ async function showAccount(c: PageContext, deps: Deps, refused?: AppError): Prom
       {mayChange ? <What account={account} /> : null}
     </>
   );
-  const status = refused === undefined ? 200 : (statusOf(refused.code) as ContentfulStatusCode);
   return framed(c, deps, {
     title: username,
     heading: <bdi>{username}</bdi>,
     current: 'service-accounts',
     body,
-    status,
+    refused,
   });
 }
 

@@ -1,28 +1,24 @@
 // GET, POST /service-accounts: accounts of programs, each with one certificate, and the form for another one.
 
 import type { AppError } from '../../shared/domain/app-error.ts';
-import { isChannel } from '../../shared/domain/channels.ts';
-import { CHANNEL_PREFIX } from '../../shared/domain/names.ts';
 import { isOwnServiceAccount, SERVICE_KINDS } from '../../shared/domain/service-accounts.ts';
 import { actingIn } from '../../shared/http/acting.ts';
 import type { Deps } from '../../shared/http/deps.ts';
 import type { App } from '../../shared/http/env.ts';
 import { goTo } from '../../shared/http/page.tsx';
 import { groupNames } from '../../shared/http/people-schemas.ts';
-import { statusOf } from '../../shared/http/problem.ts';
 import { type CreatedServiceAccount, createServiceAccount } from '../../shared/verbs/create-service-account.ts';
-import { roleGroupsOf } from '../../shared/verbs/people.ts';
 import { listServiceAccounts } from '../../shared/verbs/service-accounts.ts';
-import type { ContentfulStatusCode } from 'hono/utils/http-status';
 import { z } from '@hono/zod-openapi';
 import { clockOf } from '../pages/clock.ts';
 import { attempt, type Form, formOf, parsed } from '../pages/form.ts';
 import { framed } from '../pages/frame.tsx';
-import { type PageContext, pagesOf } from '../pages/page-routes.ts';
+import { isAdmin, type PageContext, pagesOf } from '../pages/page-routes.ts';
 import { Missing, Problem } from '../pages/parts/notice.tsx';
 import { Pager, pageNumber, Table } from '../pages/parts/table.tsx';
 import { Ends, NewKey, StandingBadge } from './service-account-parts.tsx';
 import { ServiceAccountForm } from './service-account-form.tsx';
+import { channelNames } from '../../shared/verbs/list-channels.ts';
 
 const PATH = '/service-accounts';
 const PAGE_SIZE = 50;
@@ -56,7 +52,7 @@ interface Retry {
 
 async function showAccounts(c: PageContext, deps: Deps, { form, refused }: Retry = {}): Promise<Response> {
   const page = pageNumber(c.req.query('page'));
-  const mayChange = c.get('principal').role === 'admin';
+  const mayChange = isAdmin(c);
   const [list, channels] = await Promise.all([
     listServiceAccounts(deps, { page, pageSize: PAGE_SIZE }),
     mayChange ? attempt(() => channelNames(deps)) : { done: [] },
@@ -94,14 +90,7 @@ async function showAccounts(c: PageContext, deps: Deps, { form, refused }: Retry
       {mayChange ? <ServiceAccountForm form={form} refused={refused} channels={channels} /> : null}
     </>
   );
-  const status = refused === undefined ? 200 : (statusOf(refused.code) as ContentfulStatusCode);
-  return framed(c, deps, { title: 'Service accounts', current: 'service-accounts', body, status });
-}
-
-async function channelNames(deps: Deps): Promise<string[]> {
-  const roles = roleGroupsOf(deps);
-  const groups = await deps.identity.groups.list(CHANNEL_PREFIX);
-  return groups.map(({ name }) => name).filter((name) => isChannel(name, roles));
+  return framed(c, deps, { title: 'Service accounts', current: 'service-accounts', body, refused });
 }
 
 /** Where keys are not kept this answer is the only place that has it. */

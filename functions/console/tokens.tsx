@@ -1,12 +1,10 @@
 // GET, POST /tokens: API tokens for programs. The answer to the form is the one place that ever shows the text of a token; the
 // same form sent again makes no second one.
 
-import type { ContentfulStatusCode } from 'hono/utils/http-status';
 import type { AppError } from '../../shared/domain/app-error.ts';
 import type { Deps } from '../../shared/http/deps.ts';
 import type { App } from '../../shared/http/env.ts';
 import { goTo } from '../../shared/http/page.tsx';
-import { statusOf } from '../../shared/http/problem.ts';
 import { actorOf } from '../../shared/http/sign-in.ts';
 import { wantedTokenSchema } from '../../shared/http/token-schemas.ts';
 import type { ApiToken } from '../../shared/ports/sign-ins.ts';
@@ -96,8 +94,7 @@ async function showTokens(
       <TokenForm form={form} refused={refused} />
     </>
   );
-  const status = refused === undefined ? 200 : (statusOf(refused.code) as ContentfulStatusCode);
-  return framed(c, deps, { title: 'API tokens', current: 'tokens', body, status });
+  return framed(c, deps, { title: 'API tokens', current: 'tokens', body, refused });
 }
 
 function showNew(c: PageContext, deps: Deps, { name, text }: ApiToken & { text: string }): Promise<Response> {

@@ -2,19 +2,17 @@
 // address, what just this one would do, asked once; POST begins it and leads to its job.
 
 import type { AppError } from '../../shared/domain/app-error.ts';
-import { roleInForce } from '../../shared/domain/principal.ts';
 import { actingIn } from '../../shared/http/acting.ts';
 import type { Deps } from '../../shared/http/deps.ts';
 import type { App } from '../../shared/http/env.ts';
 import { goTo } from '../../shared/http/page.tsx';
-import { statusOf } from '../../shared/http/problem.ts';
 import { VACUUM_MODES, type VacuumMode } from '../../shared/ports/vacuum-facts.ts';
 import { previewVacuum } from '../../shared/verbs/preview-vacuum.ts';
 import { previewVacuumOrder } from '../../shared/verbs/preview-vacuum-order.ts';
 import { startVacuum } from '../../shared/verbs/start-vacuum.ts';
 import { attempt, formOf } from '../pages/form.ts';
 import { framed } from '../pages/frame.tsx';
-import { type PageContext, pagesOf } from '../pages/page-routes.ts';
+import { isAdmin, type PageContext, pagesOf } from '../pages/page-routes.ts';
 import { Missing, Problem } from '../pages/parts/notice.tsx';
 import { DatabaseTabs } from './database-tabs.tsx';
 import { VacuumChoice } from './vacuum-choice.tsx';
@@ -54,7 +52,6 @@ function wishOf(text: string | undefined, tables: string[] = []): Wish | undefin
 }
 
 const mayVacuum = ({ settings }: Deps): boolean => settings.CORE_DATABASE_OWNER_URL !== undefined;
-const isAdmin = (c: PageContext): boolean => roleInForce(c.get('principal')) === 'admin';
 
 async function showChoice(c: PageContext, deps: Deps): Promise<Response> {
   const { done: preview, refused } = await attempt(() => deps.together('vacuum.preview', () => previewVacuum(deps)));
@@ -106,6 +103,6 @@ async function showOrder(c: PageContext, deps: Deps, wish: Wish, refused?: AppEr
     title,
     current: 'database',
     body,
-    ...(problem === undefined ? {} : { status: statusOf(problem.code) }),
+    refused: problem,
   });
 }

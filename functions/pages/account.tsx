@@ -1,14 +1,12 @@
 // /account at both faces: who one is here, one's own password, and where one is signed in.
 
 import { z } from '@hono/zod-openapi';
-import type { ContentfulStatusCode } from 'hono/utils/http-status';
 import { AppError } from '../../shared/domain/app-error.ts';
 import type { Role } from '../../shared/domain/principal.ts';
 import type { Deps } from '../../shared/http/deps.ts';
 import type { App } from '../../shared/http/env.ts';
 import { goTo } from '../../shared/http/page.tsx';
 import { newPassword } from '../../shared/http/people-schemas.ts';
-import { statusOf } from '../../shared/http/problem.ts';
 import { clearSessionCookie } from '../../shared/http/session-cookie.ts';
 import { actorOf } from '../../shared/http/sign-in.ts';
 import type { Account } from '../../shared/ports/identity.ts';
@@ -112,9 +110,7 @@ async function showAccount(c: PageContext, deps: Deps, refused?: AppError): Prom
       <OwnSessions url={new URL(c.req.url)} page={page} sessions={sessions} current={current} clock={clock} />
     </>
   );
-  const status = refused === undefined ? 200 : (statusOf(refused.code) as ContentfulStatusCode);
-  if (refused?.retryAfterSeconds !== undefined) c.header('Retry-After', String(refused.retryAfterSeconds));
-  return framed(c, deps, { title: 'My account', current: 'account', body, status });
+  return framed(c, deps, { title: 'My account', current: 'account', body, refused });
 }
 
 interface PersonProps {

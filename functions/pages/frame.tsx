@@ -2,8 +2,10 @@
 
 import type { Child } from 'hono/jsx';
 import type { ContentfulStatusCode } from 'hono/utils/http-status';
+import type { AppError } from '../../shared/domain/app-error.ts';
 import type { Deps } from '../../shared/http/deps.ts';
 import { sendDocument } from '../../shared/http/page.tsx';
+import { statusOf } from '../../shared/http/problem.ts';
 import { whyNot } from '../../shared/domain/principal.ts';
 import { Icon } from './icons.tsx';
 import { NAVIGATION, type NavigationEntry } from './navigation.ts';
@@ -19,6 +21,9 @@ export interface FramedPage {
   body: Child;
   /** What can be done here, beside the h1. */
   actions?: Child;
+  /** Why what was asked was not done: its status is that of the page. */
+  refused?: AppError | undefined;
+  /** Default: that of the refusal, else 200. */
   status?: ContentfulStatusCode;
 }
 
@@ -42,7 +47,8 @@ const SHARED: ReadonlySet<string> = new Set(['people', 'groups']);
 
 /** Answers with the page. What it holds is told from what it held before by an entity tag. */
 export function framed(c: PageContext, deps: Deps, page: FramedPage): Promise<Response> {
-  const { title, heading = title, current, body, actions, status = 200 } = page;
+  const { title, heading = title, current, body, actions, refused } = page;
+  const { status = refused === undefined ? 200 : statusOf(refused.code) } = page;
   const face = faceOf(c);
   const entries = entriesFor(c);
   const { username } = c.get('principal');
@@ -83,6 +89,7 @@ export function framed(c: PageContext, deps: Deps, page: FramedPage): Promise<Re
       </footer>
     </>
   );
+  if (refused?.retryAfterSeconds !== undefined) c.header('Retry-After', String(refused.retryAfterSeconds));
   const sent = c.req.method === 'POST' ? ' sent' : '';
   return sendDocument(c, { title, content, kind: `framed ${face}${sent}` }, status);
 }

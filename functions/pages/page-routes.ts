@@ -3,7 +3,7 @@
 
 import type { Context } from 'hono';
 import { AppError } from '../../shared/domain/app-error.ts';
-import type { Access, Area } from '../../shared/domain/principal.ts';
+import { type Access, type Area, roleInForce } from '../../shared/domain/principal.ts';
 import { noteDenied } from '../../shared/http/denied.ts';
 import type { Deps } from '../../shared/http/deps.ts';
 import type { App, AppEnv, Face } from '../../shared/http/env.ts';
@@ -29,6 +29,10 @@ export interface Pages {
 
 export function faceOf(c: PageContext): Face {
   return c.env.face ?? 'console';
+}
+
+export function isAdmin(c: PageContext): boolean {
+  return roleInForce(c.get('principal')) === 'admin';
 }
 
 /** Pages of these faces; at the other one there is nothing at their addresses. */

@@ -7,8 +7,6 @@ import { attachmentAnswer } from '../../shared/http/attachment.ts';
 import type { Deps } from '../../shared/http/deps.ts';
 import type { App } from '../../shared/http/env.ts';
 import { goTo } from '../../shared/http/page.tsx';
-import { statusOf } from '../../shared/http/problem.ts';
-import type { ContentfulStatusCode } from 'hono/utils/http-status';
 import type { AppError } from '../../shared/domain/app-error.ts';
 import { roleInForce } from '../../shared/domain/principal.ts';
 import { downloadCertificate } from '../../shared/verbs/download-certificate.ts';
@@ -79,8 +77,7 @@ async function showHome(c: PageContext, deps: Deps, refused?: AppError): Promise
     </>
   );
   const actions = owner.kind === 'hidden' ? undefined : <AddDevice />;
-  const status = refused === undefined ? 200 : (statusOf(refused.code) as ContentfulStatusCode);
-  return framed(c, deps, { title: 'My devices', current: 'home', body, status, ...(actions && { actions }) });
+  return framed(c, deps, { title: 'My devices', current: 'home', body, refused, ...(actions && { actions }) });
 }
 
 function AddDevice() {

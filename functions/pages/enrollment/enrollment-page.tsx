@@ -1,13 +1,11 @@
 // The page on which devices are enrolled, wherever it stands: it shows the code that is valid and never makes one; a form does.
 
-import type { ContentfulStatusCode } from 'hono/utils/http-status';
 import type { AppError } from '../../../shared/domain/app-error.ts';
 import { actingIn } from '../../../shared/http/acting.ts';
 import type { Deps } from '../../../shared/http/deps.ts';
 import { serverAddress } from '../../../shared/http/enrollment-schemas.ts';
 import { goTo } from '../../../shared/http/page.tsx';
 import { answerPrepared, weakEtag } from '../../../shared/http/prepared.ts';
-import { statusOf } from '../../../shared/http/problem.ts';
 import { diagnoseEnrollment } from '../../../shared/verbs/diagnose-enrollment.ts';
 import { enrollmentProgress, type EnrollmentProgress } from '../../../shared/verbs/enrollment-progress.ts';
 import { issueEnrollment, readEnrollment } from '../../../shared/verbs/issue-enrollment.ts';
@@ -130,6 +128,5 @@ async function showPage(
       </p>
     </>
   );
-  const status = refused === undefined ? 200 : (statusOf(refused.code) as ContentfulStatusCode);
-  return framed(c, deps, { title: place.titleOf(account), current: place.current, body, status });
+  return framed(c, deps, { title: place.titleOf(account), current: place.current, body, refused });
 }
