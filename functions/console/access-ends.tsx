@@ -55,7 +55,7 @@ function labelOf(value: (typeof ACCESS_ENDS)[number], clock: Clock): string {
 }
 
 /** As a field for a day and a time takes it. */
-export function wallTextOf(iso: string, { timeZone }: Clock): string {
+function wallTextOf(iso: string, { timeZone }: Clock): string {
   return wallTimeText(wallTimeAt(Date.parse(iso), timeZone));
 }
 

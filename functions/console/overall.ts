@@ -6,7 +6,7 @@ import type { ModuleState } from '../../shared/ports/health-cache.ts';
 import { moduleWords } from './module-words.ts';
 import { statusOf } from './since.tsx';
 
-export interface Overall {
+interface Overall {
   status: Status;
   sentence: string;
   since: string | null;

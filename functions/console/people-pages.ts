@@ -13,7 +13,7 @@ import { faceOf, type PageContext, pagesOf } from '../pages/page-routes.ts';
 
 type Handler = (c: PageContext) => Response | Promise<Response>;
 
-export interface PeoplePages {
+interface PeoplePages {
   /** `access` is that of the console. */
   get(path: string, access: 'viewer' | 'admin', handler: Handler): void;
   post(path: string, handler: Handler): void;

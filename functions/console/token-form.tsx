@@ -6,7 +6,7 @@ import { faultOf, type Form } from '../pages/form.ts';
 import { Checks, Field, Select } from '../pages/parts/field.tsx';
 
 /** In words, with what each may not. */
-export const SCOPES_IN_WORDS: Record<Scope, string> = {
+const SCOPES_IN_WORDS: Record<Scope, string> = {
   read: 'Read: what a viewer sees. Changes nothing, sees no tokens, settings or logs',
   users: 'People: users, groups, enrollment and certificates, but no administrators. Nothing else',
   admin: 'Everything that you may do yourself. For a program that you would give your own password',

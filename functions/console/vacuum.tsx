@@ -19,7 +19,7 @@ import { VacuumChoice } from './vacuum-choice.tsx';
 import { WhatModesDo } from './vacuum-modes.tsx';
 import { FULL_WORD, unconfirmed, VacuumOrder } from './vacuum-order.tsx';
 
-export const VACUUM_PATH = '/database/vacuum';
+const VACUUM_PATH = '/database/vacuum';
 
 interface Wish {
   mode: VacuumMode;

@@ -11,7 +11,7 @@ import { Icon } from './icons.tsx';
 import { NAVIGATION, type NavigationEntry } from './navigation.ts';
 import { faceOf, type PageContext } from './page-routes.ts';
 
-export interface FramedPage {
+interface FramedPage {
   /** The h1, and the title of the window. */
   title: string;
   /** Stands in the h1 instead of the title. */

@@ -5,7 +5,6 @@ import { momentOf, readWallTime, wallTimeAt } from './zoned-time.ts';
 
 /** In the order in which they are offered. */
 export const ACCESS_ENDS = ['never', 'today', 'days-2', 'days-7', 'days-30', 'date'] as const;
-export type AccessEnd = (typeof ACCESS_ENDS)[number];
 
 interface Asked {
   choice: string;

@@ -27,9 +27,6 @@ const POLICY = [
   "frame-ancestors 'none'",
 ].join('; ');
 
-/** HTML that is escaped already, as the tag `html` makes it. */
-export type Markup = ReturnType<typeof html>;
-
 export interface Page {
   title: string;
   body: Child;

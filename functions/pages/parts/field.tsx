@@ -39,7 +39,7 @@ export function Field({ label, hint, error, id, plain = false, value = '', type 
   );
 }
 
-export interface Choice {
+interface Choice {
   value: string;
   label: string;
 }

@@ -7,7 +7,7 @@ import { areaPath, linear, linePath, type Point, type Scale, thinned, withGaps }
 import { type SizeThen, sizesAhead } from '../../../shared/domain/size-forecast.ts';
 import { TimeAxis, type TrendFrame } from './trend-axis.tsx';
 
-export interface SizeChartProps {
+interface SizeChartProps {
   /** Null where it was not known. */
   points: readonly { atMs: number; bytes: number | null }[];
   fromMs: number;

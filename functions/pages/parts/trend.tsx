@@ -8,7 +8,7 @@ import type { HealthSample } from '../../../shared/ports/health-trend.ts';
 import { type TrendFrame, TimeAxis } from './trend-axis.tsx';
 import { StatusStrip } from './trend-strip.tsx';
 
-export interface TrendProps {
+interface TrendProps {
   module: string;
   samples: readonly HealthSample[];
   trend: TrendOf | undefined;

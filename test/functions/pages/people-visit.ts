@@ -4,7 +4,7 @@ import type { Face } from '../../../shared/http/env.ts';
 import { type PeopleWorld, peopleWorld } from '../../fakes/people.ts';
 import { visit, type Visitor } from './page-session.ts';
 
-export interface PeopleVisit extends Visitor {
+interface PeopleVisit extends Visitor {
   world: PeopleWorld;
   /** The page of the person of that name. */
   pathOf: (username: string) => Promise<string>;
