@@ -19,11 +19,13 @@ interface Role {
   person: (house: House) => Person;
 }
 
+const webadmin = ({ stack }: House): Person => stack.file().webadmin;
+
 const ROLES: readonly Role[] = [
-  { own: true, name: 'an administrator in the console', door: 'console', person: ({ stack }) => stack.file().webadmin },
+  { own: true, name: 'an administrator in the console', door: 'console', person: webadmin },
   { own: false, name: 'a viewer in the console', door: 'console', person: ({ furniture }) => furniture.viewer },
   { own: true, name: 'a person in the portal', door: 'portal', person: ({ furniture }) => furniture.plain },
-  { own: false, name: 'an administrator in the portal', door: 'portal', person: ({ stack }) => stack.file().webadmin },
+  { own: false, name: 'an administrator in the portal', door: 'portal', person: webadmin },
 ];
 
 async function placeOf(house: House, { door, person }: Role): Promise<Place> {
@@ -84,7 +86,8 @@ export function everyPage(house: () => House): void {
       expect(bare.map(({ path }) => path)).toEqual([]);
     });
 
-    it('no page offers what would be refused', async () => {
+    // To an administrator nothing is refused for what they are.
+    it.skipIf(role.person === webadmin)('no page offers what would be refused', async () => {
       const place = await placeOf(house(), role);
       const actions = new Set((await crawl(place, 1)).flatMap(actionsOf).filter((path) => path !== '/sign-out'));
       const kinds = [...actions].filter(
@@ -93,11 +96,9 @@ export function everyPage(house: () => House): void {
       const refused = await inParallel(kinds, async (action) => {
         // A body that no form takes: who may send it is told before what is wrong with it.
         const body = new URLSearchParams({ nothing: 'x'.repeat(10) });
-        if (role.name.startsWith('an administrator')) return [];
-        const { cookie } = await placeOf(house(), role);
         const answer = await fetch(`${place.base}${action}`, {
           method: 'POST',
-          headers: { cookie, origin: place.base },
+          headers: { cookie: place.cookie, origin: place.base },
           body,
           redirect: 'manual',
         });
