@@ -2,6 +2,7 @@
 
 import { bytesInWords, counted } from '../../shared/domain/amounts.ts';
 import type { HoldingPolicy } from '../../shared/domain/holding-policy.ts';
+import { capitalised, ended } from '../../shared/domain/plain-text.ts';
 import type { ModuleThresholds } from '../../shared/domain/thresholds.ts';
 import type { DatabaseGrowth } from '../../shared/health/database-growth.ts';
 import type { Measurement } from '../../shared/ports/health-cache.ts';
@@ -38,7 +39,7 @@ export function DatabaseNext({ database, thresholds, policy, tables }: NextProps
       aside={<StatusBadge status={status} />}
     >
       {data.total_bytes === undefined ? null : <p class="figure">{bytesInWords(data.total_bytes)}</p>}
-      {status === 'ok' || database.message.startsWith(OF_SIZE) ? null : <p>{sentence(database.message)}</p>}
+      {status === 'ok' || database.message.startsWith(OF_SIZE) ? null : <p>{ended(capitalised(database.message))}</p>}
       <ul class="why">
         {whyTheDatabase(database.data, thresholds).map((each) => (
           <li>{each}</li>
@@ -86,8 +87,8 @@ function keepLessInWords(policy: HoldingPolicy | undefined, { status, data }: Me
     return `The policy in force holds it at about ${bytesInWords(holds)}: no need to keep less.`;
   if (state === 'not_needed' && status !== 'ok')
     return 'It does not grow, and stays as large as it is until old rows are deleted and a full vacuum gives their room back.';
-  if (state === 'not_needed') return `No need: ${sentence(policy.says, false)}`;
-  return sentence(policy.says);
+  if (state === 'not_needed') return `No need: ${ended(policy.says)}`;
+  return ended(capitalised(policy.says));
 }
 
 function beyond(holds: number, now: unknown): string {
@@ -132,9 +133,4 @@ function givenBackInWords(tables: readonly VacuumTable[]): string {
   if (room < Math.max(LEAST_BYTES, bytes * WORTH_IT))
     return `Hardly worth it: a full vacuum would give back about ${bytesInWords(room)}.`;
   return `Deleted rows leave room that only new rows use. A full vacuum would give back about ${bytesInWords(room)} to the disk; clients get no history while it goes on.`;
-}
-
-function sentence(text: string, capital = true): string {
-  const ended = text.endsWith('.') ? text : `${text}.`;
-  return capital ? ended.charAt(0).toUpperCase() + ended.slice(1) : ended;
 }

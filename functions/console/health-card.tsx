@@ -6,8 +6,9 @@ import { healthModuleOf } from '../../shared/health/index.ts';
 import type { ModuleState } from '../../shared/ports/health-cache.ts';
 import type { HealthSample } from '../../shared/ports/health-trend.ts';
 import type { Clock } from '../pages/clock.ts';
+import { capitalised } from '../../shared/domain/plain-text.ts';
 import { moduleWords } from './module-words.ts';
-import { asSentence, remediesOf, Since, statusOf, trendLimits } from './since.tsx';
+import { remediesOf, Since, statusOf, trendLimits } from './since.tsx';
 import { whyTheDatabase } from './why-database.ts';
 import { Remedies } from '../pages/parts/remedies.tsx';
 import { StatusBadge } from '../pages/parts/status.tsx';
@@ -40,7 +41,7 @@ export function HealthCard({ state, samples, thresholds, clock }: HealthCardProp
         </h3>
         <StatusBadge status={status} />
       </div>
-      <p class="says">{asSentence(measurement?.message ?? 'Not measured yet.')}</p>
+      <p class="says">{capitalised(measurement?.message ?? 'Not measured yet.')}</p>
       {module === 'database' ? <Why data={measurement?.data ?? {}} thresholds={thresholds} /> : null}
       <Figure state={state} />
       <Trend

@@ -23,8 +23,9 @@ import { LargeTrend } from '../pages/parts/trend.tsx';
 import { DeviceWay } from './device-way.tsx';
 import { MeasuredData } from './measured-data.tsx';
 import { ModuleThresholdsCard } from './module-thresholds.tsx';
+import { capitalised } from '../../shared/domain/plain-text.ts';
 import { moduleWords } from './module-words.ts';
-import { asSentence, remediesOf, Since, statusOf, trendLimits } from './since.tsx';
+import { remediesOf, Since, statusOf, trendLimits } from './since.tsx';
 import { TrendKey } from './trend-key.tsx';
 import { whyTheDatabase } from './why-database.ts';
 
@@ -166,12 +167,12 @@ function Verdict({ state, clock }: { state: ModuleState; clock: Clock }) {
         </span>
       </p>
       <p>
-        <strong>{asSentence(measurement?.details[0] ?? measurement?.message ?? 'Not measured yet.')}</strong>
+        <strong>{capitalised(measurement?.details[0] ?? measurement?.message ?? 'Not measured yet.')}</strong>
       </p>
       {others.length === 0 ? null : (
         <ul>
           {others.map((detail) => (
-            <li>{asSentence(detail)}</li>
+            <li>{capitalised(detail)}</li>
           ))}
         </ul>
       )}

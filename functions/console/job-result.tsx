@@ -10,6 +10,7 @@ import { readResult, VACUUM_JOB, type VacuumedTable, type VacuumResult } from '.
 import { Facts } from '../pages/parts/card.tsx';
 import { StatusBadge } from '../pages/parts/status.tsx';
 import { Table } from '../pages/parts/table.tsx';
+import { rowsInWords } from './retention-words.ts';
 
 const retentionSchema = z.object({
   rows: z.record(z.string(), z.number()),
@@ -44,7 +45,7 @@ export function resultInWords(job: OpsJob): string | undefined {
   if (rows === 0) return 'Nothing was deleted.';
   const { bytes } = retention;
   const freed = bytes === null || bytes === 0 ? '' : `; about ${bytesInWords(bytes)} free for later rows`;
-  return `${grouped(rows)} ${rows === 1 ? 'row' : 'rows'} deleted${freed}.`;
+  return `${rowsInWords(rows)} deleted${freed}.`;
 }
 
 function deletedBy({ rows, included }: RetentionResult): number {

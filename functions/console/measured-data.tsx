@@ -2,7 +2,8 @@
 // tables.
 
 import type { Child } from 'hono/jsx';
-import { bytesInWords, counted, rounded } from '../../shared/domain/amounts.ts';
+import { bytesInWords, counted, grouped, rounded } from '../../shared/domain/amounts.ts';
+import { capitalised, ended } from '../../shared/domain/plain-text.ts';
 import type { Clock } from '../pages/clock.ts';
 import { Card, Facts } from '../pages/parts/card.tsx';
 import { type Column, Table } from '../pages/parts/table.tsx';
@@ -80,7 +81,7 @@ function Structure({ module, name, value, clock }: StructureProps): Child {
   const plain = entries.filter(([, each]) => isPlain(each) || isPlainList(each) || isSmall(each));
   return (
     <>
-      {typeof says === 'string' ? <p>{sentence(says)}</p> : null}
+      {typeof says === 'string' ? <p>{ended(capitalised(says))}</p> : null}
       <FactsOf members={Object.fromEntries(plain)} clock={clock} />
       {entries
         .filter((entry) => !plain.includes(entry))
@@ -92,10 +93,6 @@ function Structure({ module, name, value, clock }: StructureProps): Child {
         ))}
     </>
   );
-}
-
-function sentence(text: string): string {
-  return `${text.charAt(0).toUpperCase()}${text.slice(1)}${text.endsWith('.') ? '' : '.'}`;
 }
 
 function isPlainList(value: unknown): boolean {
@@ -164,5 +161,5 @@ function numberShown(key: string, value: number, clock: Clock): Child {
   if (key === 'milliseconds') return `${Math.round(value)} ms`;
   if (/(^|_)seconds$/.test(key)) return `${rounded(value, 3)} s`;
   if (DAYS.test(key)) return counted(rounded(value, 1), 'day');
-  return rounded(value, 2).toLocaleString('en-GB').replaceAll(',', ' ');
+  return grouped(rounded(value, 2));
 }

@@ -1,5 +1,6 @@
 // When a module is a warning or critical, since nobody trusts a colour without knowing where it begins: and what changes that.
 
+import { counted } from '../../shared/domain/amounts.ts';
 import { figureInWords } from '../../shared/domain/figure-in-words.ts';
 import type { ModuleThresholds, Thresholds } from '../../shared/domain/thresholds.ts';
 import type { Trend } from '../../shared/health/module.ts';
@@ -60,7 +61,7 @@ function valueOf(module: string, key: string, value: number | string, { trend, o
   if (typeof value === 'string') return value;
   if (key === 'interval') return `${value} s`;
   if (key === 'alert_after_polls') return `${value} measurements in a row`;
-  if (key.startsWith('days_')) return `${value} days`;
+  if (key.startsWith('days_')) return counted(value, 'day');
   if (key.startsWith('latency_')) return `${value} s`;
   if (COUNTS_FAILURES.includes(module)) return value === 1 ? 'the first failure' : `${value} failures in a row`;
   if (trend === undefined) return String(value);

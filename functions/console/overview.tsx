@@ -108,23 +108,17 @@ function Cards({
 
 /** Who has no role here has devices of their own all the same. */
 function forEverybodyElse(c: PageContext, deps: Deps): Promise<Response> {
-  const { DEPLOY_MODE: mode, SERVER_ADDRESS: address } = deps.settings;
-  const portal = mode === 'subdomain' && address !== undefined ? `https://${address}/` : undefined;
   const body = (
     <div class="card">
       <p>
         These pages are for whoever runs the server, and your account has no part in that. Your own devices, your
         password and the guides are in the portal.
       </p>
-      {portal === undefined ? (
-        <p>Ask whoever runs the server for the address of the portal; by itself it answers on port 3000.</p>
-      ) : (
-        <p>
-          <a class="button primary" href={portal}>
-            Go to the portal
-          </a>
-        </p>
-      )}
+      <p>
+        <a class="button primary" href={`${deps.addresses.portal}/`}>
+          Go to the portal
+        </a>
+      </p>
       <p class="fine">If you should see more, ask an administrator to give you the role viewer or admin.</p>
     </div>
   );

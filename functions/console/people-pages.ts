@@ -2,7 +2,6 @@
 // for administrators alone, who meet no hidden account there.
 
 import { AppError } from '../../shared/domain/app-error.ts';
-import { whyNot } from '../../shared/domain/principal.ts';
 import type { Deps } from '../../shared/http/deps.ts';
 import type { App } from '../../shared/http/env.ts';
 import { userId } from '../../shared/http/people-schemas.ts';

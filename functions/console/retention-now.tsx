@@ -1,5 +1,6 @@
 // What is kept how long just now, when the next runs are, and what is odd about it.
 
+import { capitalised } from '../../shared/domain/plain-text.ts';
 import { RETAINED } from '../../shared/domain/retention.ts';
 import type { Measurement } from '../../shared/ports/health-cache.ts';
 import type { RetentionState, ShownArchiving } from '../../shared/verbs/retention-state.ts';
@@ -115,5 +116,5 @@ function inPageTerms(sentence: string): string {
     'look at GET /api/retention/preview before',
     'look below at what the next run deletes',
   );
-  return plain.charAt(0).toUpperCase() + plain.slice(1);
+  return capitalised(plain);
 }

@@ -3,6 +3,7 @@
 import type { Clock } from '../pages/clock.ts';
 import { StatusBadge } from '../pages/parts/status.tsx';
 import { When } from '../pages/parts/time.tsx';
+import { BUNDLE_PASSWORD } from '../../shared/domain/data-package.ts';
 import type { Status } from '../../shared/domain/status.ts';
 import type { CreatedServiceAccount } from '../../shared/verbs/create-service-account.ts';
 import type { ShownServiceAccount } from '../../shared/verbs/service-accounts.ts';
@@ -39,8 +40,6 @@ export function Ends({ certificate, clock }: { certificate: Certificate | null; 
   return <When at={certificate.effective_until} clock={clock} relative />;
 }
 
-const PASSWORD = 'atakatak';
-
 /** Files for programs of every kind. */
 export function Downloads({ certificate: { file } }: { certificate: Certificate }) {
   const path = `/api/ops/certs/${encodeURIComponent(file)}/download`;
@@ -55,8 +54,8 @@ export function Downloads({ certificate: { file } }: { certificate: Certificate 
         </a>
       </div>
       <p class="fine">
-        The password of the .p12 is <code>{PASSWORD}</code>. The PEM has none. Either holds the key: whoever has the
-        file is this account. Each download is in the audit log.
+        The password of the .p12 is <code>{BUNDLE_PASSWORD}</code>. The PEM has none. Either holds the key: whoever has
+        the file is this account. Each download is in the audit log.
       </p>
     </>
   );
@@ -77,7 +76,7 @@ export function NewKey({ account: { username, id, p12 } }: { account: CreatedSer
         </a>
       </div>
       <p>
-        Its password is <code>{PASSWORD}</code>.
+        Its password is <code>{BUNDLE_PASSWORD}</code>.
       </p>
       <p>
         <a href={`/service-accounts/${id}`}>I have it: to {username}</a>

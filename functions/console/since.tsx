@@ -44,8 +44,3 @@ export function trendLimits(module: string, thresholds: Thresholds): { warning?:
   const own = thresholds.modules[module];
   return own === undefined ? {} : (healthModuleOf(module)?.trend?.limits?.(own) ?? {});
 }
-
-/** Messages begin as they are found in the middle of a sentence; names, paths and addresses stay as they are. */
-export function asSentence(message: string): string {
-  return /^[a-z]+(?:[ ,]|: )/.test(message) ? message.charAt(0).toUpperCase() + message.slice(1) : message;
-}

@@ -1,6 +1,6 @@
 // The figures that decide when something is a warning or critical, with the variable that changes each.
 
-import { bytesInWords, counted, durationInWords } from '../../shared/domain/amounts.ts';
+import { bytesInWords, counted, secondsInWords } from '../../shared/domain/amounts.ts';
 import type { Thresholds } from '../../shared/domain/thresholds.ts';
 import { StatusBadge } from '../pages/parts/status.tsx';
 import { Table } from '../pages/parts/table.tsx';
@@ -79,14 +79,14 @@ function inWords({ module, key, value }: Figure): string {
   if (key === 'alert_after_polls') return 'measurements in a row before an alert';
   if (key === 'AUTOVACUUM_MIN_DEAD_TUPLES') return 'dead rows; smaller tables never count';
   if (typeof value !== 'number') return '';
-  if (key === 'interval') return `measured every ${secondsInWords(value)}`;
-  if (key === 'alert_cooldown' || key.endsWith('_interval')) return secondsInWords(value);
+  if (key === 'interval') return `measured every ${exactly(value)}`;
+  if (key === 'alert_cooldown' || key.endsWith('_interval')) return exactly(value);
   if (key.startsWith('days_')) return 'days until full';
   if (key.startsWith('latency_')) return 'seconds from end to end';
   if (module === 'database') return bytesInWords(value);
   return UNITS[module] ?? '';
 }
 
-function secondsInWords(seconds: number): string {
-  return seconds < 60 ? `${seconds} seconds` : durationInWords(seconds * 1000);
+function exactly(seconds: number): string {
+  return seconds % 60 === 0 ? secondsInWords(seconds) : counted(seconds, 'second');
 }

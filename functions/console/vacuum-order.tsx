@@ -1,6 +1,6 @@
 // Just before a vacuum begins: which tables, what comes of it, what stops meanwhile; asked once, for a full one with its word.
 
-import { bytesInWords, counted, grouped, secondsInWords } from '../../shared/domain/amounts.ts';
+import { bytesInWords, counted, secondsInWords } from '../../shared/domain/amounts.ts';
 import { AppError } from '../../shared/domain/app-error.ts';
 import type { VacuumMode } from '../../shared/ports/vacuum-facts.ts';
 import type { VacuumOrderPreview } from '../../shared/verbs/preview-vacuum-order.ts';
@@ -9,6 +9,7 @@ import { Card, Facts } from '../pages/parts/card.tsx';
 import { TypedConfirm } from '../pages/parts/confirm.tsx';
 import { Problem, Warning } from '../pages/parts/notice.tsx';
 import { MODE_WORDS } from './vacuum-modes.tsx';
+import { rowsInWords } from './retention-words.ts';
 
 export const FULL_WORD = 'full';
 
@@ -95,7 +96,7 @@ function WhatComesOfIt({ mode, preview }: { mode: VacuumMode; preview: VacuumOrd
   return (
     <Facts
       of={{
-        'Size now': `${bytesInWords(bytes)}, ${grouped(dead)} dead ${dead === 1 ? 'row' : 'rows'} in it`,
+        'Size now': `${bytesInWords(bytes)}, ${rowsInWords(dead, true, 'dead row')} in it`,
         'Back to the disk':
           mode === 'full' ? `about ${bytesInWords(reclaimable)}` : 'nothing; later rows use the room instead',
         'Clients wait': mode === 'full' ? `${wait}. They are told beforehand.` : 'for nothing: everybody works on',

@@ -2,6 +2,7 @@
 
 import { bytesInWords, counted, percentageOf } from '../../shared/domain/amounts.ts';
 import { limitsOf } from '../../shared/domain/evaluate.ts';
+import { ended } from '../../shared/domain/plain-text.ts';
 import type { ModuleThresholds } from '../../shared/domain/thresholds.ts';
 import type { DatabaseGrowth } from '../../shared/health/database-growth.ts';
 
@@ -25,10 +26,10 @@ function againstLimits(total: number, thresholds: ModuleThresholds): string {
 
 function forecast({ growth_bytes_per_day: perDay, full_in_days: days, growth_reason: reason }: Seen): string[] {
   if (perDay === undefined || perDay === null)
-    return reason ? [`When the disk is full is not known yet: ${stopped(reason)}`] : [];
+    return reason ? [`When the disk is full is not known yet: ${ended(reason)}`] : [];
   if (perDay <= 0) return ['It does not grow.'];
   const pace = `It grows by ${bytesInWords(perDay)} a day`;
-  if (days === undefined || days === null) return [reason ? `${pace}; ${stopped(reason)}` : `${pace}.`];
+  if (days === undefined || days === null) return [reason ? `${pace}; ${ended(reason)}` : `${pace}.`];
   return [`${pace}: its disk is full in ${days < 1 ? 'less than a day' : counted(Math.floor(days), 'day')}.`];
 }
 
@@ -50,8 +51,4 @@ function grown({ grown_tables: tables }: Seen): string[] {
 
 function percent(share: number): string {
   return `${Math.round(share * 100)} %`;
-}
-
-function stopped(sentence: string): string {
-  return sentence.endsWith('.') ? sentence : `${sentence}.`;
 }

@@ -1,5 +1,6 @@
 // A device of one's own: since when, until when, whether it is connected, its files, and how it is shut out.
 
+import { BUNDLE_PASSWORD } from '../../shared/domain/data-package.ts';
 import type { Status } from '../../shared/domain/status.ts';
 import type { CertificateState, ShownCertificate } from '../../shared/verbs/shown-certificate.ts';
 import type { Clock } from '../pages/clock.ts';
@@ -92,7 +93,7 @@ function Files({ certificate, id }: { certificate: ShownCertificate; id: string 
       <div class="files">
         <p>
           Whoever has one of these files comes in as you. Put it on your own device only, then delete it. Its password
-          is <code>atakatak</code>.
+          is <code>{BUNDLE_PASSWORD}</code>.
         </p>
         <ul class="links">
           <li>

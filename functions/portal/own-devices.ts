@@ -6,6 +6,7 @@ import type { CoreClient } from '../../shared/ports/core.ts';
 import { connectedClients } from '../../shared/verbs/connected-clients.ts';
 import { listCertificates } from '../../shared/verbs/list-certificates.ts';
 import type { ShownCertificate } from '../../shared/verbs/shown-certificate.ts';
+import { certificateName } from '../pages/certificates/certificate-words.tsx';
 import { attempt } from '../pages/form.ts';
 
 export interface OwnDevice {
@@ -57,7 +58,6 @@ function clientOf({ client_uid: uid }: ShownCertificate, byUid: Map<string, Core
 
 /** What its person calls it: its callsign while it is connected, else the name it was given. */
 export function deviceName({ certificate, client }: OwnDevice): string {
-  const { name, client_uid: uid, file } = certificate;
   if (client !== undefined && client.callsign !== '') return client.callsign;
-  return name ?? (uid === '' ? file : uid);
+  return certificateName(certificate);
 }

@@ -54,9 +54,9 @@ export function secondsInWords(seconds: number): string {
   return whole < 60 ? counted(whole, 'second') : durationInWords(whole * 1000);
 }
 
-/** `1,234,567`. */
+/** `1,234,567`, `1,234.5`. */
 export function grouped(count: number): string {
-  return String(count).replaceAll(/\B(?=(?:\d{3})+$)/g, ',');
+  return String(count).replaceAll(/\B(?<!\.\d*)(?=(?:\d{3})+(?:\.|$))/g, ',');
 }
 
 /** `2026-01-02 03:04:05 UTC`; the text itself when it is no time. */

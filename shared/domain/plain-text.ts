@@ -40,6 +40,16 @@ export function shortened(text: string, most: number): string {
   return `${text.slice(0, most - 3).replace(/[\uD800-\uDBFF]$/, '')}...`;
 }
 
+/** A message as it begins a sentence. Names, paths and addresses stay as they are. */
+export function capitalised(message: string): string {
+  return /^[a-z]+(?:[ ,]|: )/.test(message) ? message.charAt(0).toUpperCase() + message.slice(1) : message;
+}
+
+/** With a full stop. */
+export function ended(message: string): string {
+  return message.endsWith('.') ? message : `${message}.`;
+}
+
 const ENTITIES: Record<string, string> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', "'": '&#39;' };
 
 /** The text as it may stand in HTML, between tags or in a quoted attribute. */

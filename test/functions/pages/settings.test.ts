@@ -57,4 +57,15 @@ describe('the page of the settings', () => {
     expect(rowOf(html, 'MON_AUTOVACUUM_MIN_DEAD_TUPLES')).toContain('1000');
     expect(rowOf(html, 'MON_PROBE_INTERVAL')).toContain('measured every 5 minutes');
   });
+
+  it('says how often to the second', async () => {
+    const deps = fakeDeps();
+    const { disk = {}, probe = {}, ...others } = deps.thresholds.modules;
+    const modules = { ...others, disk: { ...disk, interval: 90 }, probe: { ...probe, interval: 1 } };
+    const html = await (
+      await visit({ deps: { ...deps, thresholds: { ...deps.thresholds, modules } } })
+    ).page('/settings');
+    expect(rowOf(html, 'MON_DISK_INTERVAL')).toContain('measured every 90 seconds');
+    expect(rowOf(html, 'MON_PROBE_INTERVAL')).toContain('measured every 1 second<');
+  });
 });
