@@ -60,8 +60,11 @@ describe('the page of the settings', () => {
 
   it('says how often to the second', async () => {
     const deps = fakeDeps();
-    const { disk = {}, probe = {}, ...others } = deps.thresholds.modules;
-    const modules = { ...others, disk: { ...disk, interval: 90 }, probe: { ...probe, interval: 1 } };
+    const often = (module: string, interval: number) => {
+      const own = deps.thresholds.modules[module];
+      return own === undefined ? {} : { [module]: { ...own, interval } };
+    };
+    const modules = { ...deps.thresholds.modules, ...often('disk', 90), ...often('probe', 1) };
     const html = await (
       await visit({ deps: { ...deps, thresholds: { ...deps.thresholds, modules } } })
     ).page('/settings');
