@@ -45,7 +45,8 @@ export function watchConfiguration(start: ConfigurationStart): ConfigurationFile
       if (typeof thresholdsNow === 'string') return thresholdsNow;
       throw thresholdsNow ?? new Error('there is no such file');
     });
-    const changed = [...names, ...changedFigures(start.thresholds, thresholds)];
+    const { set_by: _, ...figures } = thresholds;
+    const changed = [...names, ...changedFigures(start.thresholds, figures)];
     const refused = new Set(problems.map(({ name }) => name));
     return [
       ...changed.filter((name) => !refused.has(name)),

@@ -29,3 +29,18 @@ it('what is changed while somebody looks is told to whoever asks after that', as
   await watch.changedSinceStart();
   expect(await later).toEqual([expect.stringContaining('.env line 1')]);
 });
+
+it('a threshold that a variable sets anew is told by its own name alone', async () => {
+  const envFile = join(home, 'thresholds.env');
+  const layers: Layer[] = [{ source: 'env file', values: {} }];
+  writeFileSync(envFile, 'MON_DISK_WARNING=70\n');
+  const thresholds = { ...DEFAULT_THRESHOLDS, set_by: ['MON_DISK_CRITICAL'] };
+  const changed = await watchConfiguration({
+    home: process.cwd(),
+    layers,
+    mode: 'embedded',
+    envFile,
+    thresholds,
+  }).changedSinceStart();
+  expect(changed.filter((name) => !name.includes('refuse'))).toEqual(['modules.disk.warning']);
+});
