@@ -71,7 +71,7 @@ describe('a person with a browser', () => {
       /^holdfast=[\w.-]+; Max-Age=43200; Path=\/; HttpOnly; SameSite=Lax$/,
     );
     const cookie = cookieOf(right);
-    expect(await (await ask('GET', '/', { cookie })).text()).toContain('>webadmin</a>');
+    expect(await (await ask('GET', '/', { cookie })).text()).toContain('<bdi>webadmin</bdi></a>');
 
     const sessions = await ask('GET', '/api/sessions', { cookie });
     const { results } = (await sessions.json()) as { results: { current: boolean }[] };
