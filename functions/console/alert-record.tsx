@@ -8,7 +8,7 @@ import { StatusBadge } from '../pages/parts/status.tsx';
 import { When } from '../pages/parts/time.tsx';
 import { ALERT_WORDS, CHANNEL_NAMES } from './alert-words.ts';
 import { moduleWords } from './module-words.ts';
-import { asSentence } from './since.tsx';
+import { capitalised } from '../../shared/domain/plain-text.ts';
 
 export function AlertRecord({ alert, clock }: { alert: Alert; clock: Clock }) {
   const { level, module, message, raised_at: raisedAt, reason } = alert;
@@ -20,7 +20,7 @@ export function AlertRecord({ alert, clock }: { alert: Alert; clock: Clock }) {
         <a href={`/health/${encodeURIComponent(module)}`}>{moduleWords(module).title}</a>
         <When at={raisedAt} clock={clock} relative />
       </p>
-      <p class="said">{asSentence(message)}</p>
+      <p class="said">{capitalised(message)}</p>
       <p class="recordstate">
         <StatusBadge status={status}>{word}</StatusBadge>
         <span>{reason ?? toldInWords(alert)}</span>
@@ -71,7 +71,7 @@ function List({ title, lines }: { title: string; lines: readonly string[] }) {
       <p class="fine">{title}</p>
       <ul>
         {lines.map((line) => (
-          <li>{asSentence(line)}</li>
+          <li>{capitalised(line)}</li>
         ))}
       </ul>
     </>
