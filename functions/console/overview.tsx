@@ -1,5 +1,5 @@
-// GET /: whether it works, at one glance, and what to do when it does not. From memory alone: it answers while the database, the
-// core and the directory are all away.
+// GET /: whether it works, at one glance, and what to do when it does not. From memory alone, so that the core, its database and
+// the directory may be away; only the session is looked up, in our own database.
 
 import type { Deps } from '../../shared/http/deps.ts';
 import type { App } from '../../shared/http/env.ts';
