@@ -1,5 +1,6 @@
 import { availableParallelism } from 'node:os';
 import { defineConfig } from 'vitest/config';
+import { BaseSequencer, type TestSpecification } from 'vitest/node';
 import { POSTGRES_CONNECTION, repairPostgres } from './scripts/repair-postgres.ts';
 
 /** A .sql file is imported as its text, as the bundle does. */
@@ -18,10 +19,28 @@ const repairedPostgres = {
   },
 };
 
+/** They take longest: begun last, they would run on alone when everything else is done. */
+const LONG = ['pages/pages', 'alerts', 'crash', 'settings-behave', 'start', 'vacuum', 'flows', 'listen', 'refuse'].map(
+  (name) => `/test/stack/${name}.test.ts`,
+);
+
+class LongOnesFirst extends BaseSequencer {
+  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    const rank = ({ moduleId }: TestSpecification): number => {
+      const at = LONG.findIndex((name) => moduleId.endsWith(name));
+      return at === -1 ? LONG.length : at;
+    };
+    // oxlint-disable-next-line unicorn/no-array-sort -- no array
+    const usual = await super.sort(files);
+    return usual.toSorted((a, b) => rank(a) - rank(b));
+  }
+}
+
 export default defineConfig({
   plugins: [sqlAsText, repairedPostgres],
   test: {
     server: { deps: { inline: ['postgres'] } },
+    sequence: { sequencer: LongOnesFirst },
     reporters: ['default', './test/summary-reporter.ts'],
     projects: [
       {
@@ -48,9 +67,9 @@ export default defineConfig({
           testTimeout: 120_000,
           hookTimeout: 120_000,
           expect: { poll: { timeout: 5_000 } },
-          // They wait more than they work: two of them use a fifth of two cores. The ports of each file are its own (freeOffset
+          // They wait more than they work: two of them use a third of two cores. The ports of each file are its own (freeOffset
           // in test/stack/embedded.ts).
-          maxWorkers: Math.min(3, availableParallelism() + 1),
+          maxWorkers: Math.min(4, availableParallelism() + 2),
           sequence: { groupOrder: 1 },
         },
       },
