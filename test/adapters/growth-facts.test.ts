@@ -88,6 +88,10 @@ describe('what fills the database', () => {
     await sql('ALTER TABLE cot_router ALTER COLUMN detail SET STORAGE EXTERNAL');
     await events(500, 600, "'x'", { detail: "repeat('x', 20000)" });
     await sql('ALTER TABLE cot_router ALTER COLUMN detail SET STORAGE EXTENDED');
+    // Its share of the indexes is by the number of rows that statistics have, which come a little later.
+    await expect
+      .poll(() => sql("SELECT pg_stat_get_live_tuples('cot_router'::regclass)::int AS rows"), { timeout: 60_000 })
+      .toMatchObject([{ rows: 500 }]);
     const [{ bytes } = { bytes: 0 }] = await sql("SELECT pg_total_relation_size('cot_router')::float8 AS bytes");
     between((bytes as number) * 0.9, (await facts.fillers(600)).bytes, (bytes as number) * 1.1);
   });
