@@ -29,9 +29,12 @@ export function asciiLine(text: string): string {
     .replaceAll(/[^\x20-\x7e]/gu, (character) => PLAIN.get(character) ?? '?');
 }
 
+/** Control and bidi characters, and what has no width; without the joiners U+200C and U+200D, which scripts and emoji need. */
+const DISGUISE = /(?![\t\n\r])\p{Cc}|[\u00AD\u200B\u2060\uFEFF]|\p{Bidi_Control}/gu;
+
 /** Without what shows nothing or turns the reading direction of what follows: a sign stands in its place. Lines stay lines. */
 export function withoutDisguise(text: string): string {
-  return text.toWellFormed().replaceAll(/(?![\t\n\r])\p{Cc}|[\u202A-\u202E\u2066-\u2069]/gu, '\uFFFD');
+  return text.toWellFormed().replaceAll(DISGUISE, '\uFFFD');
 }
 
 /** At most `most` characters; what was cut is told by dots. `most` is at least 3. */

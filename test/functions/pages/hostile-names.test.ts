@@ -14,6 +14,7 @@ const NAMES = [
   '//evil.example/?a=1&b=2#c',
   '\u202Egnp.exe\u2066\u2028',
   'a\r\nLocation: https://evil.example\r\n\r\n<b>',
+  'pay\u00adpal\u200b\u2060\ufeff\u061c\u200e\u200f',
   'nul\0bell\u0007esc\u001b[2J\u009b',
   '\ud800half\udfff',
   '${7*7}{{7*7}}<%= 7 %>__proto__',

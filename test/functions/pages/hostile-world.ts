@@ -164,7 +164,7 @@ export function faultsOf(html: string): string[] {
         faults.push(`${key}="${value}"`);
     }
   }
-  const odd = html.replaceAll(/[\n\r\t]/g, '').match(/[\p{Cc}\p{Cs}\u202A-\u202E\u2066-\u2069]/u);
+  const odd = html.replaceAll(/[\n\r\t]/g, '').match(/[\p{Cc}\p{Cs}\p{Bidi_Control}\u00AD\u200B\u2060\uFEFF]/u);
   if (odd !== null) faults.push(`${JSON.stringify(odd[0])}, which hides something`);
   return faults;
 }
