@@ -126,6 +126,52 @@ describe.skipIf(caddyMissing !== undefined)(caddyMissing ?? 'the proxy in direct
       expect((await ask(to({ line: `GET ${place}` }))).headers.get('location')).toBe(`${place}/`);
   });
 
+  it('turns nobody away from the host, however the address is written', async () => {
+    const asked = [
+      ...['/monitor%2F@evil.test', '/monitor%2f@evil.test/', '/monitor%2F.evil.test', '/monitor%2F:1@evil.test'],
+      ...['/%6Donitor%2F@evil.test', '/MONITOR%2F@evil.test', '/x/../monitor%2F@evil.test', '/monitor%2Fapi/health'],
+      ...['/portal%2F@evil.test', '/portal%2F.evil.test', '/monitor/../portal%2F@evil.test', '//portal%2F@evil.test'],
+    ];
+    const before = management.arrived.length;
+    for (const path of asked) {
+      const { status, headers } = await ask(to({ line: `GET ${path}` }));
+      const answer = [path, status, headers.get('location'), headers.get('set-cookie')];
+      expect(answer).toEqual([path, 404, undefined, undefined]);
+    }
+    expect(management.arrived.length).toBe(before);
+    for (const path of ['/@evil.test', '/%2Fevil.test', '/%5Cevil.test', '///evil.test', '/./@evil.test'])
+      for (const place of ['/monitor', '//monitor', '/%6Donitor', '/portal']) {
+        const { headers } = await ask(to({ line: `GET ${place}${path}` }));
+        expect(new URL(headers.get('location') ?? '').host).toBe(`${ADDRESS}:${caddy.ports.https}`);
+      }
+  });
+
+  it('turns nobody by what a page of another site loads or sends, and by nothing but GET and HEAD', async () => {
+    const fetched = (site: string, mode: string, dest: string): string[] => [
+      `Sec-Fetch-Site: ${site}`,
+      `Sec-Fetch-Mode: ${mode}`,
+      `Sec-Fetch-Dest: ${dest}`,
+    ];
+    for (const [method, headers, status] of [
+      ['GET', fetched('cross-site', 'no-cors', 'image'), 403],
+      ['GET', fetched('same-site', 'cors', 'empty'), 403],
+      ['GET', fetched('cross-site', 'navigate', 'iframe'), 403],
+      ['POST', fetched('cross-site', 'navigate', 'document'), 403],
+      ['POST', ['Origin: https://evil.test'], 403],
+      ['POST', [], 405],
+      ['DELETE', fetched('same-origin', 'cors', 'empty'), 405],
+      ['GET', fetched('cross-site', 'navigate', 'document'), 303],
+      ['GET', fetched('none', 'navigate', 'document'), 303],
+      ['HEAD', fetched('same-origin', 'cors', 'empty'), 303],
+    ] as const)
+      for (const place of ['/monitor/', '/portal/']) {
+        const answer = await ask(to({ line: `${method} ${place}`, headers: [...headers] }));
+        const turned = answer.headers.has('set-cookie');
+        expect([method, headers, answer.status, turned]).toEqual([method, headers, status, status === 303]);
+        expect(answer.headers.get('allow')).toBe(status === 405 ? 'GET, HEAD' : undefined);
+      }
+  });
+
   it('lets nobody to the flow engine but by the door, without what signs in', async () => {
     const line = 'GET /nodered/flows?a=1';
     const lies = ['Cookie: __Host-holdfast=x', 'Remote-User: webadmin', 'remote_user: webadmin'];
