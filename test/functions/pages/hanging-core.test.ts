@@ -30,3 +30,33 @@ test.each([
   expect(answer.status).toBeLessThan(500);
   expect(await answer.text()).toContain('The core did not answer within 6 s.');
 });
+
+test('what goes together and is no list of the core takes the time that it needs', async () => {
+  const { get, world } = await peopleVisit({ face: 'console' });
+  const { promise: verdict, resolve: verified } = Promise.withResolvers<void>();
+  const { promise: asked, resolve: ask } = Promise.withResolvers<void>();
+  world.deps.audit.verify = async () => {
+    ask();
+    await verdict;
+    return { ok: true, records: 0, first_broken: null };
+  };
+  const answering = get('/audit?verify=yes');
+  await asked;
+  await vi.advanceTimersByTimeAsync(20_000);
+  verified();
+  expect(await (await answering).text()).not.toContain('did not answer');
+});
+
+test('who waits for the list of another gets no later answer than that', async () => {
+  const { get, world } = await peopleVisit({ face: 'console' });
+  const { promise: asked, resolve: ask } = Promise.withResolvers<void>();
+  world.deps.together = () => {
+    ask();
+    return new Promise(() => undefined);
+  };
+  const answering = get('/devices');
+  await asked;
+  for (let turn = 0; turn < 5; turn += 1) await new Promise((next) => setImmediate(next));
+  await vi.advanceTimersByTimeAsync(6_000);
+  expect(await (await answering).text()).toContain('The core did not answer within 6 s.');
+});
