@@ -49,6 +49,8 @@ interface Entry {
 /** A measurement that takes longer than this was lost, and the module is due again. */
 const TAKEN_FOR_MS = 30_000;
 const REMEMBERED_MS = 86_400_000;
+/** Samples come every five minutes: what was between an older one and the start nobody knows. */
+const GOES_ON_MS = 900_000;
 
 export function memoryHealthCache({ intervals, nowMs, tickSeconds = 1 }: HealthCacheOptions): MemoryHealthCache {
   const originMs = Math.floor(nowMs() / 1000) * 1000;
@@ -101,9 +103,11 @@ export function memoryHealthCache({ intervals, nowMs, tickSeconds = 1 }: HealthC
     staleAtMs = Math.min(...[...entries].map(([name, each]) => staleMs(name, each)));
   }
 
-  /** What was so before the start goes on. */
+  /** What was so until just before the start goes on. */
   function goOn(entry: Entry, { module, status }: Pick<Measurement, 'module' | 'status'>): void {
-    const before = samples?.at(-1)?.modules[module];
+    const newest = samples?.at(-1);
+    if (newest === undefined || Date.parse(entry.since.at) - Date.parse(newest.at) > GOES_ON_MS) return;
+    const before = newest.modules[module];
     if (before?.status === status) entry.since = { at: before.since, exact: before.since_is_exact };
   }
 

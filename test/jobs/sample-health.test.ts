@@ -112,11 +112,25 @@ describe('since when a module is what it is', () => {
     await sampleAt(NOON + MINUTE_MS);
     for (const order of ['measured first', 'read first']) {
       restart();
-      around.now = new Date(NOON + 20 * MINUTE_MS);
+      around.now = new Date(NOON + 14 * MINUTE_MS);
       if (order === 'read first') await sampleHealth(deps, around.now);
-      await sampleAt(NOON + 20 * MINUTE_MS);
+      await sampleAt(NOON + 14 * MINUTE_MS);
       expect(await stateOf('disk')).toMatchObject({ since: iso(NOON + MINUTE_MS), since_is_exact: true });
       expect(await stateOf('database')).toMatchObject({ since: iso(NOON), since_is_exact: false });
+    }
+  });
+
+  it('is at least the first measurement after hours in which nobody looked, whatever was noted before them', async () => {
+    await measureAt(NOON - MINUTE_MS);
+    around.mounts = [mount('/', 85)];
+    await sampleAt(NOON);
+    const later = NOON + 600 * MINUTE_MS;
+    for (const order of ['measured first', 'read first']) {
+      restart();
+      around.now = new Date(later);
+      if (order === 'read first') await sampleHealth(deps, around.now);
+      await sampleAt(later);
+      expect(await stateOf('disk')).toMatchObject({ since: iso(later), since_is_exact: false });
     }
   });
 
