@@ -26,6 +26,9 @@ const STATUS = {
   unavailable: [503, 'An outside system did not answer'],
 } as const satisfies Record<ErrorCode, readonly [number, string]>;
 
+/** Our own script says by it that it asks (functions/pages/browser/live.ts). */
+const PAGE_SCRIPT_HEADER = 'x-holdfast-page';
+
 /** The statuses that a route may answer besides its success. */
 export function statusOf(code: ErrorCode): (typeof STATUS)[ErrorCode][0] {
   return STATUS[code][0];
@@ -33,8 +36,8 @@ export function statusOf(code: ErrorCode): (typeof STATUS)[ErrorCode][0] {
 
 /**
  * The error handler of an app: an AppError speaks for itself, anything else is logged and answers 500 without its text.
- * What was denied goes into the audit log. The script of a page is not asked for a password: the browser would ask the person by a
- * window of its own, and keep the script waiting.
+ * What was denied goes into the audit log. Below /api the script of a page is not asked for a password: the browser would ask the
+ * person by a window of its own, and keep the script waiting. Programs are, and proxies that ask at /auth/verify.
  */
 export function onError(log: Log, audit: Pick<Audit, 'note'>) {
   return async function answerProblem(error: Error, c: Context<AppEnv>): Promise<Response> {
@@ -44,7 +47,8 @@ export function onError(log: Log, audit: Pick<Audit, 'note'>) {
     }
     await noteDenied(audit, known, c);
     const answer = problemResponse(known, c.env.requestId);
-    if (c.req.header('sec-fetch-dest') === 'empty') answer.headers.delete('WWW-Authenticate');
+    if (c.req.path.startsWith('/api/') && c.req.header(PAGE_SCRIPT_HEADER) !== undefined)
+      answer.headers.delete('WWW-Authenticate');
     return answer;
   };
 }

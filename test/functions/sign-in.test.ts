@@ -368,7 +368,15 @@ describe('what fails', () => {
   });
 
   it('sends no challenge to the script of a page, for which the browser would ask the person', async () => {
-    const answer = await started().get('/api/health', { headers: { 'sec-fetch-dest': 'empty' } });
-    expect([answer.status, answer.headers.get('www-authenticate')]).toEqual([401, null]);
+    const { get } = started();
+    const asked = async (path: string, headers: Record<string, string>): Promise<[number, boolean]> => {
+      const { status, headers: answered } = await get(path, { headers });
+      return [status, answered.has('www-authenticate')];
+    };
+    const script = { 'x-holdfast-page': '1', 'sec-fetch-dest': 'empty', cookie: 'holdfast=ended' };
+    expect(await asked('/api/health', script)).toEqual([401, false]);
+    // A script of somebody else, and what a proxy hands on of ours.
+    expect(await asked('/api/health', { 'sec-fetch-dest': 'empty' })).toEqual([401, true]);
+    expect(await asked('/auth/verify', script)).toEqual([401, true]);
   });
 });

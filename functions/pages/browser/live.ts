@@ -126,7 +126,8 @@ async function look(address: string, isWanted: () => boolean): Promise<void> {
 
 /** Says what is known of that address, where it was asked before for news. */
 function ask(address: string): Promise<Response> {
-  const headers: Record<string, string> = { Accept: 'text/html, application/json' };
+  // By the second the server knows that it is not to ask for a password by a window of the browser.
+  const headers: Record<string, string> = { Accept: 'text/html, application/json', 'X-Holdfast-Page': '1' };
   const tag = tags.get(address);
   if (tag !== undefined) headers['If-None-Match'] = tag;
   return fetch(address, { headers, cache: 'no-store', redirect: 'manual', signal: AbortSignal.timeout(TIMEOUT_MS) });
