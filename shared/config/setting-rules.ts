@@ -29,6 +29,7 @@ export function settingRules(settings: Settings, mode: Mode, alreadyBad: Readonl
     ...passwordOfRelease(settings, mode),
     ...waysForEmail(settings, isSet),
     ...waysForSms(settings, isSet),
+    ...twoPorts(settings),
   ];
   return problems.filter((problem) => !alreadyBad.has(problem.name));
 }
@@ -82,6 +83,18 @@ function cronOfRelease({ RETENTION_CRON: cron }: Settings): Problem[] {
       cron,
       `cannot be given to the core: ${fault}`,
       `leave the year out, such as RETENTION_CRON=${DEFAULT_SCHEDULE}, or remove it`,
+    ),
+  ];
+}
+
+function twoPorts({ API_PORT: api, PORTAL_PORT: portal }: Settings): Problem[] {
+  if (api === undefined || api !== portal) return [];
+  return [
+    problem(
+      'PORTAL_PORT',
+      String(portal),
+      'is the port of API_PORT as well, and console and portal cannot both listen there',
+      'set PORTAL_PORT or API_PORT to another port that is free; without a value they are 3000 and 8080',
     ),
   ];
 }

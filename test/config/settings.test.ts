@@ -301,6 +301,16 @@ describe('settings', () => {
     expect(problemsOf({ ...A_WAY_TO_SEND, [name]: value })).toEqual(good ? [] : [name]),
   );
 
+  it.each([
+    [{ API_PORT: '3000' }, '3000'],
+    [{ PORTAL_PORT: '8080' }, '8080'],
+    [{ API_PORT: '9000', PORTAL_PORT: '9000' }, '9000'],
+  ])('refuse one port for console and portal: %j', (values, port) => {
+    const { problems } = load(values);
+    expect(problems).toMatchObject([{ name: 'PORTAL_PORT', value: port }]);
+    expect(problems.map(describeProblem).join('')).toMatch(/API_PORT.*set PORTAL_PORT or API_PORT/s);
+  });
+
   it('refuse one group for readers and administrators', () => {
     expect(problemsOf({ ADMIN_GROUP: 'Team', VIEWER_GROUP: 'team' })).toEqual(['VIEWER_GROUP']);
   });
