@@ -57,19 +57,21 @@ export async function visit(options: VisitOptions = {}): Promise<Visitor> {
     cookie = answer.headers.get('set-cookie')?.split(';')[0] ?? '';
   }
   const postSlowly: Visitor['postSlowly'] = async (path, fields, meanwhile) => {
-    const { readable, writable } = new TransformStream<Uint8Array, Uint8Array>();
+    const form = new TextEncoder().encode(new URLSearchParams(fields).toString());
+    // Asked for when somebody reads it, not before.
+    const body = new ReadableStream<Uint8Array>(
+      {
+        async pull(controller) {
+          await meanwhile();
+          controller.enqueue(form);
+          controller.close();
+        },
+      },
+      { highWaterMark: 0 },
+    );
     const headers = { accept: 'text/html', origin: HERE, cookie, 'content-type': 'application/x-www-form-urlencoded' };
-    const request = new Request(HERE + path, { method: 'POST', headers, body: readable, duplex: 'half' });
-    const answer = app.fetch(request, { ...CONNECTION, face });
-    await new Promise((turn) => setTimeout(turn, 5));
-    await meanwhile();
-    const writer = writable.getWriter();
-    // Whoever is refused at once reads nothing of it.
-    await Promise.race([
-      writer.write(new TextEncoder().encode(new URLSearchParams(fields).toString())).then(() => writer.close()),
-      answer,
-    ]);
-    return answer;
+    const request = new Request(HERE + path, { method: 'POST', headers, body, duplex: 'half' });
+    return app.fetch(request, { ...CONNECTION, face });
   };
   return {
     deps,
