@@ -15,8 +15,21 @@ describe('a message as a sentence', () => {
 
 describe('text without disguise', () => {
   it.each([
-    ...['\0', '\u001B', '\u009B', '\u202A', '\u202E', '\u2066', '\u2069'],
-    ...['\u00AD', '\u061C', '\u200B', '\u200E', '\u200F', '\u2060', '\uFEFF', '\uD800'],
+    '\0',
+    '\u001B',
+    '\u009B',
+    '\u202A',
+    '\u202E',
+    '\u2066',
+    '\u2069',
+    '\u00AD',
+    '\u061C',
+    '\u200B',
+    '\u200E',
+    '\u200F',
+    '\u2060',
+    '\uFEFF',
+    '\uD800',
   ])('shows that there is %j', (character) => {
     expect(withoutDisguise(`ad${character}min`)).toBe('ad\uFFFDmin');
   });

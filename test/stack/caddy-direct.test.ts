@@ -128,9 +128,18 @@ describe.skipIf(caddyMissing !== undefined)(caddyMissing ?? 'the proxy in direct
 
   it('turns nobody away from the host, however the address is written', async () => {
     const asked = [
-      ...['/monitor%2F@evil.test', '/monitor%2f@evil.test/', '/monitor%2F.evil.test', '/monitor%2F:1@evil.test'],
-      ...['/%6Donitor%2F@evil.test', '/MONITOR%2F@evil.test', '/x/../monitor%2F@evil.test', '/monitor%2Fapi/health'],
-      ...['/portal%2F@evil.test', '/portal%2F.evil.test', '/monitor/../portal%2F@evil.test', '//portal%2F@evil.test'],
+      '/monitor%2F@evil.test',
+      '/monitor%2f@evil.test/',
+      '/monitor%2F.evil.test',
+      '/monitor%2F:1@evil.test',
+      '/%6Donitor%2F@evil.test',
+      '/MONITOR%2F@evil.test',
+      '/x/../monitor%2F@evil.test',
+      '/monitor%2Fapi/health',
+      '/portal%2F@evil.test',
+      '/portal%2F.evil.test',
+      '/monitor/../portal%2F@evil.test',
+      '//portal%2F@evil.test',
     ];
     const before = management.arrived.length;
     for (const path of asked) {
