@@ -4,7 +4,7 @@
 // that nobody touches asks less often, for what it asks costs the core as well; what is told from memory goes on.
 
 import { hideBanner, linkTo, showBanner, since } from './banner.ts';
-import { isFilledIn, rememberRegions, replaceRegions } from './regions.ts';
+import { isFilledIn, otherFace, rememberRegions, replaceRegions } from './regions.ts';
 import { tick } from './times.ts';
 
 const DEFAULT_SECONDS = 5;
@@ -23,7 +23,7 @@ const NO_TAG = 'W/"none"';
 const tags = new Map<string, string>();
 let turns = 0;
 let failures = 0;
-let trouble: 'lost' | 'out' | undefined;
+let trouble: 'lost' | 'out' | 'turned' | undefined;
 let leaving = false;
 let touchedAt = performance.now();
 let timer: ReturnType<typeof setTimeout> | undefined;
@@ -76,7 +76,7 @@ function addressOf(element: HTMLElement | null): string {
 function plan(): void {
   clearTimeout(timer);
   const element = watched();
-  if (element === null) return;
+  if (element === null || trouble === 'turned') return;
   const times = isUnattended() && !addressOf(element).startsWith(FROM_MEMORY) ? UNATTENDED_TIMES : 1;
   const seconds = times * Number(element.dataset['every'] ?? DEFAULT_SECONDS);
   const pause = trouble === 'out' ? AWAY_MS : failures === 1 ? AGAIN_MS : seconds * 1000;
@@ -87,7 +87,7 @@ function plan(): void {
 async function turn(always = false): Promise<void> {
   clearTimeout(timer);
   const element = watched();
-  if (element === null && !always) return;
+  if ((element === null && !always) || trouble === 'turned') return;
   turns += 1;
   const own = turns;
   if (!document.hidden) {
@@ -115,9 +115,11 @@ async function look(address: string, isWanted: () => boolean): Promise<void> {
   if (!isWanted() || isRefused(page)) return;
   if (page.status === 404) return location.reload();
   if (!page.ok) return failed('error');
-  const text = await page.text();
+  const next = new DOMParser().parseFromString(await page.text(), 'text/html');
   if (!isWanted()) return;
-  const complete = replaceRegions(text);
+  const face = otherFace(next);
+  if (face !== undefined) return turned(face);
+  const complete = replaceRegions(next);
   tick();
   const tag = answer.headers.get('etag');
   tags.set(address, complete && tag !== null ? tag : NO_TAG);
@@ -147,6 +149,14 @@ function isRefused({ type, status }: Response): boolean {
   return true;
 }
 
+/** Where monitor and portal share one address, another tab has turned the browser: nothing here is answered any more. */
+function turned(face: string): void {
+  trouble = 'turned';
+  document.documentElement.classList.remove('lost');
+  const words = `This browser shows the ${face === 'console' ? 'monitor' : face} now, so nothing here is up to date any more. `;
+  showBanner('turned', words, linkTo(location.href, 'Load this page anew'));
+}
+
 function failed(answer: keyof typeof LOST): void {
   failures += 1;
   if (failures > 1) lost(answer);
@@ -159,7 +169,7 @@ const LOST = {
 
 /** Where nothing is live nobody would tell that it is there again. */
 function lost(answer: keyof typeof LOST): void {
-  if (leaving || watched() === null) return;
+  if (leaving || watched() === null || trouble === 'turned') return;
   failures = Math.max(failures, 2);
   trouble ??= 'lost';
   document.documentElement.classList.add('lost');

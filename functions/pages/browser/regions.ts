@@ -5,6 +5,7 @@ import { setTimes } from './times.ts';
 
 const REGIONS = '[data-live][id], [data-refresh][id]';
 const FOCUSABLE = 'a, button, summary, input, select, textarea, [tabindex]';
+const FACES = ['console', 'portal'];
 /** What the clock alone changes. */
 const GOES_ON = /(data-(?:left|away)=")-?\d*("[^>]*>)[^<]*/g;
 
@@ -15,9 +16,14 @@ export function rememberRegions(): void {
   for (const region of document.querySelectorAll(REGIONS)) sent.set(region.id, region.outerHTML);
 }
 
+/** Which of the two shows itself at this address instead of the one that did. */
+export function otherFace(next: Document): string | undefined {
+  const has = ({ body }: Document, face: string): boolean => body.classList.contains(face);
+  return FACES.find((face) => has(next, face) && !has(document, face));
+}
+
 /** False when something had to be left as it was: then the same page has to be asked for again. */
-export function replaceRegions(text: string): boolean {
-  const next = new DOMParser().parseFromString(text, 'text/html');
+export function replaceRegions(next: Document): boolean {
   if (document.title !== next.title) document.title = next.title;
   let complete = true;
   for (const region of document.querySelectorAll<HTMLElement>(REGIONS)) {

@@ -57,4 +57,31 @@ export function liveFlows(house: () => House): void {
       await eventually('it asks at once', () => asked === before + 1, 5_000);
     },
   );
+
+  flow(
+    house,
+    'says so where the browser shows the portal by now, keeps what is there, and asks no more',
+    [DESK],
+    async (guest) => {
+      const { page } = guest;
+      await page.clock.install();
+      await guest.visit('/devices');
+      const title = await page.title();
+      let asked = 0;
+      await page.route('**/devices', (route) => {
+        asked += 1;
+        const body = '<title>Another</title><body class="framed portal"><div id="devices">Of the portal</div></body>';
+        return route.fulfill({ contentType: 'text/html', body });
+      });
+      await polls(page, 1);
+      const banner = page.locator('#live-banner').filter({ hasText: 'This browser shows the portal now' });
+      await banner.getByRole('link', { name: 'Load this page anew' }).waitFor();
+      expect([await page.title(), await page.getByText('Of the portal').count()]).toEqual([title, 0]);
+      await page.evaluate(() => dispatchEvent(new Event('offline')));
+      await page.evaluate(() => dispatchEvent(new Event('online')));
+      await polls(page, MINUTE_POLLS);
+      expect(asked).toBe(1);
+      expect(await banner.count()).toBe(1);
+    },
+  );
 }
