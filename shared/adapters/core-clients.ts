@@ -73,8 +73,14 @@ export function coreClients(port: CorePort): Pick<Core, 'clients' | 'disconnect'
 
     async disconnect(uid) {
       const calls = port.within(WITHIN_MS);
-      const meant = (await list(calls)).filter((each) => uid !== '' && (each.uid === uid || each.connection === uid));
-      for (const { connection, uid: device } of meant) await end(calls, [connection, device]);
+      const all = uid === '' ? [] : await list(calls);
+      const named = all.filter(({ connection }) => connection === uid);
+      const meant = named.length > 0 ? named : all.filter((each) => each.uid === uid);
+      for (const { connection, uid: device } of meant) {
+        // Others may have chosen the same uid: they stay.
+        const isShared = all.some((each) => each.uid === device && !meant.includes(each));
+        await end(calls, isShared ? [connection] : [connection, device]);
+      }
       // A device comes back by itself within seconds, under the same uid: only these connections must be gone.
       const ended = new Set(meant.map(({ connection }) => connection));
       for (let tried = 0; meant.length > 0; tried += 1) {

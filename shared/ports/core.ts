@@ -88,7 +88,7 @@ export interface Core {
    */
   revoke(hash: string): Promise<CoreCertificate>;
   clients(): Promise<CoreClient[]>;
-  /** By `uid` or `connection`; false when there is none. */
+  /** That `connection`, else every one of that `uid`, whosoever it is; false when there is none. */
   disconnect(uid: string): Promise<boolean>;
   /**
    * Takes the groups of a user anew from the directory, for the devices that are connected. Without it they count within a

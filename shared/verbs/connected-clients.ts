@@ -1,6 +1,7 @@
 // Who is connected to the stream, as everybody sees it, and how a connection is ended. The stack's own connections are not shown.
 
 import { AppError } from '../domain/app-error.ts';
+import { isSameUser } from '../domain/certificate-names.ts';
 import { CANARY_ACCOUNT, CHANNEL_PREFIX, nameKey, PROBE_ACCOUNT } from '../domain/names.ts';
 import type { Actor, Audit } from '../ports/audit.ts';
 import type { Core, CoreClient } from '../ports/core.ts';
@@ -33,19 +34,31 @@ export async function connectedClients({ core }: ClientsDeps): Promise<Connected
 
 /** By connection, which no device can choose, else by uid; `not_found` when there is none. */
 export async function connectedClient(deps: ClientsDeps, uid: string): Promise<ConnectedClient> {
-  const clients = await connectedClients(deps);
+  return chosen(await connectedClients(deps), uid);
+}
+
+function chosen(clients: readonly ConnectedClient[], uid: string): ConnectedClient {
   const found = clients.find(({ connection }) => connection === uid) ?? clients.find((each) => each.uid === uid);
   if (found === undefined) throw notConnected(uid);
   return found;
 }
 
-/** The device may come back as long as its certificate is good. */
+/**
+ * That connection, else every one that the person of the first with that uid has under it: nobody else who has chosen the same.
+ * The device may come back as long as its certificate is good.
+ */
 export async function disconnectClient(deps: DisconnectDeps, actor: Actor, uid: string): Promise<ConnectedClient> {
-  const client = await connectedClient(deps, uid);
+  const clients = await connectedClients(deps);
+  const client = chosen(clients, uid);
   const { username, callsign, address } = client;
-  const deed = { actor, action: 'client.disconnect', target: client.uid, detail: { username, callsign, address } };
-  await audited(deps, deed, async () => {
-    if (!(await deps.core.disconnect(uid))) throw notConnected(uid);
+  const isOne = client.connection === uid;
+  const meant = isOne ? [client] : clients.filter((each) => each.uid === uid && isSameUser(each.username, username));
+  const connections = meant.map((each) => (each.connection === '' ? each.uid : each.connection));
+  const detail = { username, callsign, address, connections };
+  await audited(deps, { actor, action: 'client.disconnect', target: client.uid, detail }, async () => {
+    const ended: boolean[] = [];
+    for (const connection of connections) ended.push(await deps.core.disconnect(connection));
+    if (!ended.includes(true)) throw notConnected(uid);
   });
   return client;
 }

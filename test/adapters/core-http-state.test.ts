@@ -119,6 +119,25 @@ describe('clients', () => {
     expect(server.asked.filter((each) => each.startsWith('DELETE'))).toHaveLength(3);
   });
 
+  it('leave everybody else of the same uid alone', async () => {
+    const all = [client('ada', 'tls:1'), client('ada', 'tls:2'), client('ben', 'uid-ada')];
+    serve({
+      [ALL]: (_: unknown, response: Response) => sendJson(response, { data: all }),
+      'DELETE /Marti/api/subscriptions/delete/tls:1': (_: unknown, response: Response) => {
+        all.shift();
+        response.writeHead(404).end();
+      },
+      'DELETE /Marti/api/subscriptions/delete/uid-ada': (_: unknown, response: Response) => {
+        all.pop();
+        sendJson(response, {});
+      },
+    });
+    expect(await core.disconnect('tls:1')).toBe(true);
+    expect(await core.disconnect('uid-ada')).toBe(true);
+    expect(all.map((each) => each['subscriptionUid'])).toEqual(['tls:2']);
+    expect(server.asked.filter((each) => each.startsWith('DELETE'))).toHaveLength(2);
+  });
+
   it('are not called disconnected while the core shows them', async () => {
     serve({
       [ALL]: [client('ada', 'tls:1')],

@@ -184,10 +184,10 @@ export function fakeCore({ now, accepts }: FakeCoreOptions): FakeCore {
       },
       async disconnect(uid) {
         asked();
-        const found = fake.clients.findIndex((each) => uid !== '' && (each.uid === uid || each.connection === uid));
-        if (found < 0) return false;
-        fake.clients.splice(found, 1);
-        return true;
+        const named = fake.clients.filter(({ connection }) => uid !== '' && connection === uid);
+        const meant = named.length > 0 ? named : fake.clients.filter((each) => uid !== '' && each.uid === uid);
+        fake.clients = fake.clients.filter((each) => !meant.includes(each));
+        return meant.length > 0;
       },
       async regroup(username) {
         asked();

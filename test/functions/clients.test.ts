@@ -106,6 +106,18 @@ describe('DELETE /api/clients/{uid}', () => {
     expect(await listed()).toEqual([]);
   });
 
+  it('ends all connections of that uid of one person, and nobody else who has chosen the same', async () => {
+    const { theCore } = world.deps;
+    for (const name of ['ada', 'bob', 'svc_probe', 'ADA']) theCore.online(name, 'SAME');
+    const [first, , , again] = theCore.clients;
+    expect(await ask('DELETE', '/api/clients/SAME')).toEqual([204, undefined]);
+    expect(theCore.clients.map(({ username }) => username)).toEqual(['bob', 'svc_probe']);
+    expect(JSON.parse(world.deps.audit.records[0]?.detail ?? '')).toMatchObject({
+      username: 'ada',
+      connections: [first?.connection, again?.connection],
+    });
+  });
+
   it('is 404 for one that is not connected, and for the probe', async () => {
     world.deps.theCore.online('svc_probe', 'probe');
     for (const uid of ['nobody', 'probe']) expect((await ask('DELETE', `/api/clients/${uid}`))[0]).toBe(404);
