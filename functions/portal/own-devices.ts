@@ -3,6 +3,7 @@
 import { nameKey } from '../../shared/domain/names.ts';
 import type { Deps } from '../../shared/http/deps.ts';
 import type { CoreClient } from '../../shared/ports/core.ts';
+import { clientOfCertificate, type Enrolled } from '../../shared/verbs/client-of-certificate.ts';
 import { connectedClients } from '../../shared/verbs/connected-clients.ts';
 import { listCertificates } from '../../shared/verbs/list-certificates.ts';
 import type { ShownCertificate } from '../../shared/verbs/shown-certificate.ts';
@@ -39,8 +40,11 @@ export async function ownDevices(deps: Deps, username: string, page: number): Pr
   const { results = [], count = 0, certs_error: error } = listed.done ?? {};
   const clients = (asked.done ?? []).filter((client) => nameKey(client.username) === nameKey(username));
   const current = results.filter(({ state }) => state !== 'revoked' && state !== 'expired');
-  const byUid = new Map(clients.map((client) => [client.uid, client]));
-  const devices = current.map((certificate) => ({ certificate, client: clientOf(certificate, byUid) }));
+  const all = results.map(enrolled);
+  const devices = current.map((certificate) => ({
+    certificate,
+    client: clientOfCertificate(enrolled(certificate), all, clients),
+  }));
   const matched = new Set(devices.map(({ client }) => client));
   return {
     current: devices,
@@ -52,8 +56,8 @@ export async function ownDevices(deps: Deps, username: string, page: number): Pr
   };
 }
 
-function clientOf({ client_uid: uid }: ShownCertificate, byUid: Map<string, CoreClient>): CoreClient | undefined {
-  return uid === '' ? undefined : byUid.get(uid);
+function enrolled({ fingerprint, client_uid, issued_at, revoked_at }: ShownCertificate): Enrolled {
+  return { hash: fingerprint, clientUid: client_uid, issuedAt: issued_at, revokedAt: revoked_at };
 }
 
 /** What its person calls it: its callsign while it is connected, else the name it was given. */

@@ -3,6 +3,7 @@
 
 import { isSameUser } from '../domain/certificate-names.ts';
 import type { Core, CoreCertificate, EnrollmentAttempt } from '../ports/core.ts';
+import { clientOfCertificate, ROUNDED_MS } from './client-of-certificate.ts';
 import { connectedClients, type ConnectedClient } from './connected-clients.ts';
 import { isAway } from './while-core-is-away.ts';
 
@@ -26,9 +27,6 @@ interface ProgressDeps {
   together: <T>(key: string, work: () => Promise<T>) => Promise<T>;
 }
 
-/** The core counts in seconds. */
-const ROUNDED_MS = 2_000;
-
 /** `since`: when the enrollment was issued, ISO 8601. */
 export async function enrollmentProgress(
   deps: ProgressDeps,
@@ -43,19 +41,15 @@ export async function enrollmentProgress(
     ]);
     const begin = Date.parse(since) - ROUNDED_MS;
     const own = clients.filter((client) => isSameUser(client.username, username));
-    const devices = certificates
-      .filter((each) => isSameUser(each.username, username) && Date.parse(each.issuedAt) >= begin)
+    const all = certificates.filter((each) => isSameUser(each.username, username));
+    const devices = all
+      .filter(({ issuedAt }) => Date.parse(issuedAt) >= begin)
       .toSorted((a, b) => b.issuedAt.localeCompare(a.issuedAt) || a.hash.localeCompare(b.hash))
-      .map((certificate) => ({ certificate, client: clientOf(certificate, own) }));
+      .map((certificate) => ({ certificate, client: clientOfCertificate(certificate, all, own) }));
     const [last] = (attempts ?? []).filter(({ at }) => Date.parse(at) >= begin);
     return { devices, refused: last?.result === 'refused' ? last : undefined, problem: undefined };
   } catch (error) {
     if (!isAway(error)) throw error;
     return { devices: [], refused: undefined, problem: error.message };
   }
-}
-
-function clientOf({ clientUid, revokedAt }: CoreCertificate, own: ConnectedClient[]): ConnectedClient | undefined {
-  if (clientUid === '' || revokedAt !== null) return undefined;
-  return own.find(({ uid }) => uid === clientUid);
 }
