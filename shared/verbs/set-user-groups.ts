@@ -4,6 +4,7 @@ import { messageOf } from '../domain/thrown.ts';
 import type { Account } from '../ports/identity.ts';
 import { audited } from './audited.ts';
 import { channelsNamed, differenceOf, replaceChannels } from './channel-membership.ts';
+import { inTime } from './in-time.ts';
 import { mustBeAllowed, type PeopleContext, userOf } from './people.ts';
 
 export interface WantedGroups {
@@ -32,10 +33,13 @@ export async function setUserGroups(context: PeopleContext, { id, groups }: Want
   });
 }
 
+/** Nobody waits longer for what comes by itself. */
+const TAKEN_WITHIN_MS = 1_000;
+
 /** By the devices that are connected. A core that cannot do it now does it by itself within 75 s: the change is made. */
 async function takenAtOnce({ deps }: PeopleContext, username: string): Promise<void> {
   try {
-    await deps.core.regroup(username);
+    await inTime(TAKEN_WITHIN_MS, 'The core', () => deps.core.regroup(username));
   } catch (error) {
     deps.log.warn('core.regroup.failed', { username, error: messageOf(error) });
   }

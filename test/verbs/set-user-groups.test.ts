@@ -1,4 +1,4 @@
-import { expect, it } from 'vitest';
+import { expect, it, onTestFinished, vi } from 'vitest';
 import { setUserGroups } from '../../shared/verbs/set-user-groups.ts';
 import { ACTOR, peopleWorld } from '../fakes/people.ts';
 
@@ -21,5 +21,21 @@ it('succeeds without the core, which takes them by itself a little later', async
   const { deps, set } = await adaInRed();
   deps.theCore.mood = 'down';
   expect((await set(['Blue'])).groups.map(({ name }) => name)).toEqual(['core_Blue']);
+  expect(deps.log.events.map(({ event }) => event)).toContain('core.regroup.failed');
+});
+
+it('waits a second at most for a core that hangs', async () => {
+  const { deps, set } = await adaInRed();
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+  onTestFinished(() => void vi.useRealTimers());
+  const { promise: asked, resolve: ask } = Promise.withResolvers<void>();
+  deps.core.regroup = () => {
+    ask();
+    return new Promise(() => undefined);
+  };
+  const setting = set(['Blue']);
+  await asked;
+  await vi.advanceTimersByTimeAsync(1_000);
+  expect((await setting).groups.map(({ name }) => name)).toEqual(['core_Blue']);
   expect(deps.log.events.map(({ event }) => event)).toContain('core.regroup.failed');
 });
