@@ -63,6 +63,9 @@ const FLAT: Record<string, Record<string, unknown>> = {
   database: { total_bytes: null, live_bytes: null, overhead_bytes: null, lost_events: null },
 };
 
+/** Who asks again and again is shown the same. */
+const FRESH_MS = 2_000;
+
 const NOT_MODIFIED = { description: 'Not changed since the entity tag that was sent' };
 
 const cachedRoute = apiRoute(
@@ -110,16 +113,24 @@ export function healthFunction(app: App, deps: Deps): void {
   });
 }
 
-/** Measures it now, and lets everybody see that; alerts hear of it from the poll, which is due then. */
+/** Measures it now unless somebody just did, and lets everybody see that; alerts hear of it from the poll, which is due then. */
 export async function measureNow(module: HealthModule, deps: Deps): Promise<void> {
   const { name } = module;
-  const { failuresInRow, pollsInRow } = (await deps.health.history(name)) ?? NO_HISTORY;
-  const before = { failuresInRow, pollsInRow };
-  const measurement = await deps.together(`measure ${name}`, () =>
-    module.measure(deps.monitored, deps.thresholds, before),
-  );
-  await deps.health.put({ ...measurement, ...before });
-  await deps.health.forget(name);
+  await deps.together(`measure ${name}`, async () => {
+    if (await isFresh(name, deps)) return;
+    const before = (await deps.health.history(name)) ?? NO_HISTORY;
+    const measurement = await module.measure(deps.monitored, deps.thresholds, before);
+    // Of now: the poll may have counted meanwhile.
+    const { failuresInRow, pollsInRow } = (await deps.health.history(name)) ?? NO_HISTORY;
+    await deps.health.put({ ...measurement, failuresInRow, pollsInRow });
+    await deps.health.forget(name);
+  });
+}
+
+async function isFresh(name: string, { health, now }: Deps): Promise<boolean> {
+  const state = (await health.states()).find(({ module }) => module === name);
+  const age = now().getTime() - Date.parse(state?.measurement?.updated_at ?? '');
+  return age >= 0 && age < FRESH_MS;
 }
 
 async function measurePrepared(module: HealthModule, deps: Deps): Promise<Prepared> {

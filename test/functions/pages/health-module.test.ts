@@ -15,6 +15,7 @@ beforeEach(async () => {
 });
 
 const measure = async (): Promise<void> => void (await pollHealth(visitor.deps, around.now));
+const later = (ms: number): void => void (around.now = new Date(around.now.getTime() + ms));
 const words = (html: string): string =>
   html
     .replaceAll(/<[^>]+>/g, ' ')
@@ -88,6 +89,7 @@ describe('the page of a health module', () => {
 
   it('measures now, and shows what was found on every page', async () => {
     await measure();
+    later(2_000);
     around.mounts = [mount('/', 85)];
     const answer = await visitor.post('/health/disk');
     expect([answer.status, answer.headers.get('location')]).toEqual([303, '/health/disk?done=measured']);
@@ -100,11 +102,39 @@ describe('the page of a health module', () => {
   it('counts nothing twice when somebody measures: alerts hear of it from the poll, which is due then', async () => {
     await measure();
     around.tables = [table('cot_router', 4000, 5000)];
-    await visitor.post('/health/autovacuum');
-    await visitor.post('/health/autovacuum');
+    for (let count = 0; count < 2; count += 1) {
+      later(2_000);
+      await visitor.post('/health/autovacuum');
+    }
     const history = await visitor.deps.health.history('autovacuum');
     expect(history?.pollsInRow).toBe(0);
     expect(await visitor.deps.health.takeDue(around.now.getTime())).toEqual(['autovacuum']);
+  });
+
+  it('shows a measurement of less than 2 s ago instead of another', async () => {
+    await measure();
+    around.mounts = [mount('/', 85)];
+    later(1_999);
+    await visitor.post('/health/disk');
+    expect(await visitor.deps.health.history('disk')).toMatchObject({ status: 'ok' });
+    later(1);
+    await visitor.post('/health/disk');
+    expect(await visitor.deps.health.history('disk')).toMatchObject({ status: 'warning' });
+  });
+
+  it('keeps what the poll has counted while it was measured', async () => {
+    const { deps } = visitor;
+    await measure();
+    later(2_000);
+    const { disks } = deps.monitored;
+    const use = async (): ReturnType<typeof disks.use> => {
+      const measurement = (await deps.health.states()).find(({ module }) => module === 'disk')?.measurement;
+      if (measurement) await deps.health.put({ ...measurement, failuresInRow: 1, pollsInRow: 3 });
+      return disks.use();
+    };
+    deps.monitored = { ...deps.monitored, disks: { ...disks, use } };
+    await visitor.post('/health/disk');
+    expect(await deps.health.history('disk')).toMatchObject({ failuresInRow: 1, pollsInRow: 3 });
   });
 
   it('says what modules there are where one is asked for that is none', async () => {
