@@ -11,7 +11,7 @@ import type { App } from '../../shared/http/env.ts';
 import { goTo } from '../../shared/http/page.tsx';
 import { emailAddress, groupNames, shownName } from '../../shared/http/people-schemas.ts';
 import type { Account } from '../../shared/ports/identity.ts';
-import { createUser } from '../../shared/verbs/create-user.ts';
+import { createUser, mustBeCreatable } from '../../shared/verbs/create-user.ts';
 import { issueEnrollment } from '../../shared/verbs/issue-enrollment.ts';
 import { clockOf } from '../pages/clock.ts';
 import { attempt, faultOf, type Form, formOf, parsed } from '../pages/form.ts';
@@ -65,8 +65,11 @@ async function create(c: PageContext, deps: Deps, form: Form): Promise<Account> 
     throw new AppError('invalid', faults.map(({ message }) => message).join('; '), { fields: faults });
   const { new_group: newGroup, groups, ...wanted } = read.done;
   const acting = actingIn(c, deps);
+  const person = { ...wanted, groups, expires_at: ends.done };
+  // A person who is refused leaves no group behind.
+  if (newGroup !== '') await mustBeCreatable(acting, person);
   const made = await groupNamed(acting, newGroup);
-  return createUser(acting, { ...wanted, groups: together(groups, made), expires_at: ends.done });
+  return createUser(acting, { ...person, groups: together(groups, made) });
 }
 
 function newPerson(deps: Deps) {

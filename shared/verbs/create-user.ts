@@ -22,13 +22,8 @@ export interface NewUser {
 /** `invalid` for a forbidden name and an unknown group, `conflict` for a name that is taken. */
 export async function createUser(context: PeopleContext, wanted: NewUser): Promise<Account> {
   const { deps, actor } = context;
-  mustBeAllowed(context, undefined);
   const { username, name, email = '' } = wanted;
-  const fault = usernameFault(username, deps.settings.USERS_HIDDEN_PREFIXES);
-  if (fault !== undefined) throw invalid('username', fault);
-  const expires = expiryOf(deps, wanted.expires_at ?? null);
-  const channels = await channelsNamed(deps, wanted.groups ?? []);
-  if ((await deps.identity.accounts.named(username)) !== undefined) throw taken(username);
+  const { expires, channels } = await mustBeCreatable(context, wanted);
   const detail = { name, email, app_expires: expires, groups: channels.map((group) => group.name) };
   const attributes = expires === null ? {} : { [EXPIRES]: expires };
   // What was signed for somebody of that name in former times is void.
@@ -38,6 +33,21 @@ export async function createUser(context: PeopleContext, wanted: NewUser): Promi
     await joinAll(deps, account, channels, progress);
     return (await deps.identity.accounts.get(account.id)) ?? account;
   });
+}
+
+/** Throws what `createUser` would refuse, and changes nothing: for whoever has something else to make before it. */
+export async function mustBeCreatable(
+  context: PeopleContext,
+  { username, groups = [], expires_at: ends = null }: NewUser,
+): Promise<{ expires: number | null; channels: GroupName[] }> {
+  const { deps } = context;
+  mustBeAllowed(context, undefined);
+  const fault = usernameFault(username, deps.settings.USERS_HIDDEN_PREFIXES);
+  if (fault !== undefined) throw invalid('username', fault);
+  const expires = expiryOf(deps, ends);
+  const channels = await channelsNamed(deps, groups);
+  if ((await deps.identity.accounts.named(username)) !== undefined) throw taken(username);
+  return { expires, channels };
 }
 
 function expiryOf({ now }: PeopleDeps, text: string | null): number | null {

@@ -170,17 +170,28 @@ describe('creating a person', () => {
     expect(await world.deps.identity.accounts.named('svc_x')).toBeUndefined();
   });
 
-  it('says that a name is taken, with the group ticked that was made before', async () => {
+  it('says that a name is taken, and makes no group for nobody', async () => {
     const { world, post } = await peopleVisit();
     const answer = await post('/people/new', { name: 'V', username: 'VERA', new_group: 'Green', ends: 'never' });
     const html = await answer.text();
     expect(answer.status).toBe(409);
     expect(html).toContain('The user name VERA is taken');
-    expect(tickedIn(html)).toEqual(['core_Green']);
-    expect((await world.deps.identity.groups.list('core_Green')).map(({ name }) => name)).toEqual(['core_Green']);
+    expect(html).toMatch(/name="new_group"[^>]* value="Green"|value="Green"[^>]* name="new_group"/);
+    const unknown = { name: 'W', username: 'w', groups: 'core_gone', new_group: 'Green', ends: 'never' };
+    expect((await post('/people/new', unknown)).status).toBe(422);
+    expect(await world.deps.identity.groups.list('core_Green')).toEqual([]);
+    await world.deps.identity.groups.create('core_Green');
     expect(
       (await post('/people/new', { name: 'W', username: 'w', new_group: 'core_green', ends: 'never' })).status,
     ).toBe(303);
+  });
+
+  it('ticks the group that was made before the person could not be', async () => {
+    const { world, post } = await peopleVisit();
+    world.deps.identity.accounts.create = () => Promise.reject(new AppError('unavailable', 'It does not answer.'));
+    const answer = await post('/people/new', { name: 'W', username: 'w', new_group: 'Green', ends: 'never' });
+    expect(answer.status).toBe(503);
+    expect(tickedIn(await answer.text())).toEqual(['core_Green']);
   });
 
   it('shows hostile names as what they are', async () => {
