@@ -93,7 +93,8 @@ async function showOrder(c: PageContext, deps: Deps, refused?: AppError): Promis
 
 function Order({ state, preview, deps, refused }: Counted & { deps: Deps; refused: AppError | undefined }) {
   const clock = clockOf(deps);
-  if (preview.rows === 0)
+  const { rows, exact } = better(preview, refused);
+  if (rows === 0)
     return (
       <Empty>
         <p>Nothing is older than its days: a run would delete nothing.</p>
@@ -104,14 +105,17 @@ function Order({ state, preview, deps, refused }: Counted & { deps: Deps; refuse
         </p>
       </Empty>
     );
-  const rows = rowsToConfirm(preview, refused);
   return (
     <Card title="What it deletes">
       <p class="notice bad">
-        <strong>A run now {deedInWords(preview, state.policy)}.</strong> It does not come back. Make a backup before if
-        anybody may still need it.
+        <strong>A run now {deedInWords({ ...preview, rows, exact }, state.policy)}.</strong> It does not come back. Make
+        a backup before if anybody may still need it.
       </p>
-      <Consequences caption="Deleted by a run now, by type" policy={state.policy} preview={preview} clock={clock} />
+      {preview.rows === 0 ? (
+        <Missing>Of which types they are could not be counted in time.</Missing>
+      ) : (
+        <Consequences caption="Deleted by a run now, by type" policy={state.policy} preview={preview} clock={clock} />
+      )}
       <PreviewNotes preview={preview} />
       <form method="post" action="/database/runs" class="narrow">
         <input type="hidden" name="rows" value={String(rows)} />
@@ -146,7 +150,7 @@ function inPageTerms(refused: AppError): AppError {
 }
 
 /** Whoever counted longer for the order knows better than a preview that guesses. */
-function rowsToConfirm({ rows }: QuickPreview, refused: AppError | undefined): number {
-  const better = refused?.figures?.['rows'];
-  return typeof better === 'number' ? Math.max(rows, better) : rows;
+function better(preview: QuickPreview, refused: AppError | undefined): Pick<QuickPreview, 'rows' | 'exact'> {
+  const { rows, exact } = refused?.figures ?? {};
+  return typeof rows === 'number' && rows > preview.rows ? { rows, exact: exact === true } : preview;
 }

@@ -143,6 +143,18 @@ describe('a run now', () => {
     expect(await visitor.deps.opsJobs.open()).toEqual([]);
   });
 
+  it('speaks of the better figures also where its own preview finds nothing', async () => {
+    const { around, deps } = visitor;
+    const form = orderForm(await visitor.page('/database/runs/new'));
+    around.retention.rows.cot.push(ago(70), ago(80));
+    const facts = { ...deps.retentionFacts };
+    deps.retentionFacts.doomed = async (question) => (question.withinMs < 1000 ? {} : facts.doomed(question));
+    const html = await (await visitor.post('/database/runs', form)).text();
+    expect(text(html)).not.toContain('would delete nothing');
+    expect(text(html)).toContain('A run now deletes 5 rows for ever.');
+    expect(orderForm(html)).toMatchObject({ rows: '5', confirm: 'delete 5 rows' });
+  });
+
   it.each([
     [{ rows: 'all' }, 'must be the number that was shown'],
     [{ cutoff: 'yesterday' }, 'must be'],
