@@ -159,7 +159,7 @@ function HowTo({ deps }: { deps: Deps }) {
           <li>
             Restart:{' '}
             {inContainers ? (
-              <code>docker compose up -d</code>
+              <code>./scripts/start.sh</code>
             ) : (
               <>
                 <code>./scripts/stop.sh --data DIR</code>, then{' '}

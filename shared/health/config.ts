@@ -6,7 +6,7 @@ export const config = healthModule<{ changed_count: number; changed: string[]; s
   name: 'config',
 
   remedy: [
-    'Restart to use what was changed: ./scripts/stop.sh --data DIR, then ./scripts/start.sh --embedded --data DIR --detach; with containers docker compose up -d.',
+    'Restart to use what was changed: ./scripts/stop.sh --data DIR, then ./scripts/start.sh --embedded --data DIR --detach; with containers ./scripts/start.sh.',
     'If nobody meant to change it, compare .env with your backup and the thresholds with git diff monitor/config/thresholds.yml, and put back what was there.',
   ],
 

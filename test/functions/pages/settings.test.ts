@@ -31,6 +31,14 @@ describe('the page of the settings', () => {
     expect(await (await visit()).page('/settings')).not.toContain('not in force yet');
   });
 
+  it('restarts containers by the script that looks first and proves after', async () => {
+    const around = world();
+    around.wanted.container = { proxyAddress: undefined };
+    const html = await (await visit({ around })).page('/settings');
+    expect(html).toContain('<code>./scripts/start.sh</code>');
+    expect(html).not.toContain('docker compose up -d');
+  });
+
   it('is there although the files of the settings cannot be read', async () => {
     const { deps, page } = await visit();
     deps.monitored.configurationFiles.changedSinceStart = async () => {
