@@ -21,7 +21,6 @@ const ON_A_PAGE = 50;
 
 const SENTENCES = {
   disconnected: 'The connection is ended. The device may come back as long as its certificate is good.',
-  'shut-out': 'The device is shut out: its certificate is revoked and its connection ended.',
   'shutting-out': (
     <>
       The certificate is revoked at the core, or will be as soon as the core answers. The proof is still to come:{' '}
@@ -30,6 +29,21 @@ const SENTENCES = {
   ),
   gone: 'That device is not connected any more. To keep it out, revoke its certificate.',
 };
+
+const USERNAME = /^[\w.-]{1,64}$/;
+
+/** A device names itself: another one of the same person may have taken the name of this one. */
+function shutOutSentence(person: string) {
+  const known = USERNAME.test(person);
+  const search = new URLSearchParams({ search: person });
+  return (
+    <>
+      The device{known ? ` of ${person}` : ''} is shut out: its certificate is revoked and its connection ended. If it
+      comes back, deactivate {known ? <a href={`/people?${search.toString()}`}>{person}</a> : 'the person'}: another
+      device of theirs may have told a wrong name.
+    </>
+  );
+}
 
 /** Adds the routes of this file. */
 export function devicesPage(app: App, deps: Deps): void {
@@ -52,7 +66,8 @@ export function devicesPage(app: App, deps: Deps): void {
     const { client, revocations } = tried.done;
     if (revocations.length === 0) return goTo(c, `/certificates?${which(client)}`);
     const isProven = revocations.every(({ state }) => state === 'revoked');
-    return goTo(c, `/devices?done=${isProven ? 'shut-out' : 'shutting-out'}`);
+    const done = { done: isProven ? 'shut-out' : 'shutting-out', person: client.username };
+    return goTo(c, `/devices?${new URLSearchParams(done).toString()}`);
   });
 
   function afterwards(c: PageContext, refused: AppError | undefined, word: string): Response | Promise<Response> {
@@ -91,7 +106,7 @@ async function showPage(c: PageContext, deps: Deps, refused?: AppError): Promise
   const clock = clockOf(deps);
   const body = (
     <>
-      <Notice c={c} sentences={SENTENCES} />
+      <Notice c={c} sentences={{ ...SENTENCES, 'shut-out': shutOutSentence(c.req.query('person') ?? '') }} />
       <Problem error={refused} />
       <Search action="/devices" label="Search devices" value={search} placeholder="Callsign, person, group, address" />
       <section id="devices" {...(refused === undefined ? { 'data-live': 'self', 'data-every': '5' } : {})}>

@@ -167,7 +167,11 @@ describe('ending a connection', () => {
     theCore.online('ada', 'ANDROID-1');
     theCore.online('ada', 'ANDROID-2');
     const answer = await admin.post('/devices/shut-out', { uid: 'ANDROID-1', username: 'ada' });
-    expect(answer.headers.get('location')).toBe('/devices?done=shut-out');
+    expect(answer.headers.get('location')).toBe('/devices?done=shut-out&person=ada');
+    const html = await admin.page('/devices?done=shut-out&person=ada');
+    expect(html).toContain('The device of ada is shut out');
+    expect(html).toMatch(/If it\s+comes back, deactivate <a href="\/people\?search=ada">ada<\/a>/);
+    expect(await admin.page('/devices?done=shut-out&person=%3Cb%3E%20call%20us')).toContain('deactivate the person');
     expect(theCore.certificates.map(({ clientUid, revokedAt }) => [clientUid, revokedAt !== null])).toEqual([
       ['ANDROID-1', true],
       ['ANDROID-2', false],
@@ -201,7 +205,7 @@ describe('ending a connection', () => {
     world.deps.theCore.enrolledByDevice('ada', 'A');
     world.deps.theCore.online('ada', 'A');
     const answer = await admin.post('/devices/shut-out', { uid: 'A', username: 'ada' });
-    expect(answer.headers.get('location')).toBe('/devices?done=shutting-out');
+    expect(answer.headers.get('location')).toBe('/devices?done=shutting-out&person=ada');
   });
 
   it('shows why it cannot be done, on a page that asks nothing again by itself', async () => {
