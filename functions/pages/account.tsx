@@ -26,7 +26,7 @@ import { When } from './parts/time.tsx';
 
 const ROLES: Record<Role, string> = {
   admin: 'Administrator: you may do everything',
-  viewer: 'Viewer: you may read everything but settings, logs and the audit log',
+  viewer: 'Viewer: you may read everything but settings, logs, the audit log, API tokens and lock-outs',
   none: 'None: you see what is your own',
 };
 const passwords = z.object({ password: newPassword });
