@@ -121,8 +121,8 @@ const FIGURES: Record<string, string> = {
 /** Why it was refused; with the figures where it is for want of room, and the way to the job that is in the way. */
 function Refusal({ refused }: { refused: AppError | undefined }) {
   if (refused === undefined) return null;
-  const { figures = {}, message, code } = refused;
-  const [job] = /[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}/.exec(message) ?? [];
+  const { figures = {}, code } = refused;
+  const { job } = figures;
   const of = Object.fromEntries(
     Object.entries(FIGURES).flatMap(([key, label]) => {
       const value = figures[key];
@@ -137,7 +137,7 @@ function Refusal({ refused }: { refused: AppError | undefined }) {
           <Facts of={of} />
         </Card>
       ) : null}
-      {job === undefined ? null : (
+      {typeof job !== 'string' ? null : (
         <p>
           <a class="button" href={`/jobs/${job}`}>
             See how far that job is

@@ -99,7 +99,8 @@ async function openOf(run: RunSql, kind: string): Promise<{ id: string; state: O
 
 function alreadyOpen(kind: string, open: { id: string; state: OpsJobState } | undefined): AppError {
   const which = open === undefined ? 'One has just ended; try again' : `The job ${open.id} is ${open.state}`;
-  return new AppError('conflict', `One job of the kind ${kind} at a time. ${which}.`);
+  const message = `One job of the kind ${kind} at a time. ${which}.`;
+  return new AppError('conflict', message, open === undefined ? {} : { figures: { job: open.id } });
 }
 
 function changed(sql: Sql, id: string, change: OpsJobChange) {

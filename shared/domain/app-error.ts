@@ -31,7 +31,7 @@ export interface AppErrorOptions {
   fields?: FieldError[];
   /** Seconds until the caller may try again (locked_out). */
   retryAfterSeconds?: number;
-  /** What a program needs to decide on it (confirmation_needed, not_enough_disk). */
+  /** What a program needs to decide on it (confirmation_needed, not_enough_disk), or the job that is in the way (conflict). */
   figures?: Record<string, unknown>;
 }
 

@@ -71,12 +71,14 @@ async function refuseWhileOneIsOpen({ open }: Pick<OpsJobs, 'open'>, mode: Vacuu
     throw new AppError(
       'conflict',
       `A vacuum is ${vacuum.state} already: the job ${vacuum.id}. It goes on. Remedy: wait for its end, which GET /api/ops/jobs/${vacuum.id} tells.`,
+      { figures: { job: vacuum.id } },
     );
   const retention = jobs.find(({ kind }) => kind === RETENTION_JOB);
   if (retention !== undefined && mode === 'full')
     throw new AppError(
       'conflict',
       `A run of retention is ${retention.state}: the job ${retention.id}. Remedy: order FULL when it has ended; it gives more back then.`,
+      { figures: { job: retention.id } },
     );
 }
 

@@ -15,7 +15,13 @@ export function fakeOpsJobs(): OpsJobs {
     async add({ id, kind, actor, input, now }) {
       const other = jobs.find((job) => job.kind === kind && isOpen(job));
       if (other !== undefined)
-        throw new AppError('conflict', `One job of the kind ${kind} at a time. The job ${other.id} is ${other.state}.`);
+        throw new AppError(
+          'conflict',
+          `One job of the kind ${kind} at a time. The job ${other.id} is ${other.state}.`,
+          {
+            figures: { job: other.id },
+          },
+        );
       const job: OpsJob = {
         id,
         kind,

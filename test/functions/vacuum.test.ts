@@ -126,7 +126,11 @@ describe('POST /api/ops/database/vacuum', () => {
     for (const mode of ['full', 'standard'])
       expect(await order({ mode })).toMatchObject([
         409,
-        { code: 'conflict', detail: expect.stringMatching(new RegExp(`${id}\\. It goes on\\. Remedy: wait`)) },
+        {
+          code: 'conflict',
+          detail: expect.stringMatching(new RegExp(`${id}\\. It goes on\\. Remedy: wait`)),
+          figures: { job: id },
+        },
       ]);
     expect(await world.throughout(id)).toMatchObject({ state: 'succeeded' });
     expect((await order())[0]).toBe(202);
@@ -135,6 +139,7 @@ describe('POST /api/ops/database/vacuum', () => {
   it('is 409 when another order was quicker, and its intent is answered', async () => {
     const answers = await Promise.all([order({ mode: 'standard' }), order({ mode: 'standard' })]);
     expect(answers.map(([status]) => status).toSorted((a, b) => a - b)).toEqual([202, 409]);
+    expect(answers).toContainEqual([409, expect.objectContaining({ figures: { job: expect.any(String) } })]);
     expect(vacuumRecords().map(({ phase, result }) => [phase, result])).toContainEqual(['outcome', 'failed']);
   });
 
@@ -144,7 +149,11 @@ describe('POST /api/ops/database/vacuum', () => {
     await world.deps.opsJobs.add({ id, kind: 'retention', actor: 'ada', input: null, now });
     expect(await order({ mode: 'full' })).toMatchObject([
       409,
-      { code: 'conflict', detail: expect.stringMatching(new RegExp(`${id}.*gives more back then`)) },
+      {
+        code: 'conflict',
+        detail: expect.stringMatching(new RegExp(`${id}.*gives more back then`)),
+        figures: { job: id },
+      },
     ]);
     expect((await order({ mode: 'standard' }))[0]).toBe(202);
   });
