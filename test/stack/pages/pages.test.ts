@@ -5,7 +5,7 @@ import { dirname, join } from 'node:path';
 import { afterAll, beforeAll, describe, expect } from 'vitest';
 import { coreOf, workDirectory } from '../core-client.ts';
 import { newStack } from '../embedded.ts';
-import { hasChromium, startChromium } from './chromium.ts';
+import { chromiumMissing, startChromium } from './chromium.ts';
 import { accountFlows } from './account-flows.ts';
 import { everyPage } from './every-page.ts';
 import { furnish } from './furnished.ts';
@@ -34,7 +34,7 @@ const house = (): House => {
   return opened;
 };
 
-describe.skipIf(!hasChromium)('in a browser', () => {
+describe.skipIf(chromiumMissing !== undefined)(chromiumMissing ?? 'in a browser', () => {
   beforeAll(async () => {
     const stack = await newStack();
     const envFile = join(dirname(stack.data), 'settings.env');

@@ -5,14 +5,16 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { expect, it } from 'vitest';
 import { barriers } from './accessible.ts';
-import { hasChromium, startChromium } from './chromium.ts';
+import { chromiumMissing, startChromium } from './chromium.ts';
 import { newVisitor, PHONE, WITHOUT_SCRIPT } from './visitor.ts';
 
 const BAD = `<!doctype html><html lang="en"><meta name="viewport" content="width=device-width"><title>Bad</title><link rel="stylesheet" href="/style.css">
 <main><h1>Bad</h1><p>grey</p><div>${'wide'.repeat(200)}</div><img src="http://192.0.2.1/x.png" alt=""><input>
 <script src="/script.js"></script><script>document.title = 'inline'</script></main></html>`;
 
-it.skipIf(!hasChromium)('a page that does everything wrong is caught at all of it', async () => {
+const NAME = 'a page that does everything wrong is caught at all of it';
+
+it.skipIf(chromiumMissing !== undefined)(chromiumMissing ?? NAME, async () => {
   const server = createServer((request, response) => {
     const script = request.url === '/script.js';
     const style = request.url === '/style.css';
