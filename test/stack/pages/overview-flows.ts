@@ -3,7 +3,7 @@
 import { appendFileSync } from 'node:fs';
 import { expect } from 'vitest';
 import { flow, type House } from './house.ts';
-import { BOTH, DESK, PHONE, says } from './visitor.ts';
+import { BOTH, DESK, PHONE } from './visitor.ts';
 
 const PHONE_HEIGHT = 740;
 const LINE_HEIGHT = 60;
@@ -34,14 +34,14 @@ export function overviewFlows(house: () => House): void {
       const card = page.locator('#module-database');
       await card.getByText('Warning', { exact: true }).waitFor();
       expect(await card.innerText()).toMatch(/\d MB/);
-      await page.getByRole('heading', { level: 1, name: /database/i }).waitFor();
-      await card
-        .getByRole('link', { name: /database/i })
-        .first()
-        .click();
-      await page.waitForURL(/\/(health\/)?database$/);
-      await says(page, /retention/i);
-      await says(page, /vacuum/i);
+      await page.getByRole('heading', { level: 1, name: /needs? attention/ }).waitFor();
+      await card.getByRole('link', { name: 'Size over time and who fills it' }).click();
+      await page.waitForURL('**/database');
+      const next = page.locator('.card.warning').filter({ hasText: 'What to do next' });
+      await next.getByText(/\d MB is beyond 5 MB, from which it is a warning/).waitFor();
+      await next.getByRole('link', { name: 'What is kept how long' }).click();
+      await page.waitForURL('**/database/retention');
+      await page.getByRole('button', { name: 'Preview' }).waitFor();
     },
   );
 
