@@ -63,6 +63,8 @@ export function accountFlows(house: () => House): void {
       expect(await page.getByLabel('New password', { exact: true }).inputValue()).toBe('');
       await change(OLD, NEW, NEW);
       await page.waitForURL('**/sign-in?done=password');
+      await fillIn(guest, person);
+      await page.getByRole('alert').filter({ hasText: 'do not belong together' }).waitFor();
       await fillIn(guest, { ...person, password: NEW });
       await page.waitForURL(`${guest.base}/`);
     },
@@ -84,7 +86,7 @@ export function accountFlows(house: () => House): void {
       await page.waitForURL('**/guides');
       await page.getByRole('link', { name: /ATAK/ }).first().click();
       await page.waitForURL('**/guides/*');
-      await says(page, /8089|port/i);
+      await says(page, new RegExp(`port ${8089 + house().stack.offset}\\b`));
       const refused = await page.request.get(`${guest.base}/people`, { headers: { accept: 'text/html' } });
       expect(refused.status()).toBe(403);
     },
@@ -93,10 +95,19 @@ export function accountFlows(house: () => House): void {
 
   flow(
     house,
-    'an administrator manages people in the portal, where hidden accounts do not exist',
+    'an administrator creates and deactivates a person in the portal, where hidden accounts do not exist',
     [PHONE, DESK],
     async (guest) => {
-      const { page } = guest;
+      const { page, mark } = guest;
+      const username = `portal.${mark}`;
+      await guest.visit('/people/new');
+      await page.getByLabel('Name', { exact: true }).fill('Porter Gate');
+      await page.getByLabel('User name', { exact: true }).fill(username);
+      await page.getByRole('button', { name: 'Create this person' }).click();
+      await page.waitForURL(/\/people\/\d+\?done=created/);
+      await page.getByText('Deactivate…').click();
+      await page.getByRole('button', { name: `Deactivate ${username}` }).click();
+      await says(page, 'signed out everywhere');
       await guest.visit('/people?search=svc_');
       expect(await page.locator('main').innerText()).not.toMatch(/svc_api|svc_canary/);
       await guest.visit('/people?include=hidden');
