@@ -55,9 +55,8 @@ export function journey(house: () => House): void {
         await row.getByRole('button', { name: `Shut ${callsign} out` }).click();
         const thrownOut = device;
         await eventually('the stream has ended', () => !thrownOut.isOpen, WITHIN_MS);
-        await says(page, /shut out|revoked/);
-        await guest.visit('/devices');
-        await page.getByRole('row').filter({ hasText: callsign }).waitFor({ state: 'detached' });
+        await page.waitForURL(/\/devices\?done=shut/);
+        await row.waitFor({ state: 'detached' });
       } finally {
         device?.leave();
       }
