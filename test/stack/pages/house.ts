@@ -25,8 +25,8 @@ export interface Guest extends Visitor {
   base: string;
   /** In names: flows run at the same time on the same stack. */
   mark: string;
-  /** Goes to a path of the base. */
-  visit: (path: string) => Promise<void>;
+  /** Goes to a path of the base; resolves with the status of the page that comes. */
+  visit: (path: string) => Promise<number | undefined>;
   /** Signed in by the form's own request, without its page. */
   signedIn(as?: Person): Promise<void>;
 }
@@ -40,6 +40,8 @@ export interface FlowOptions {
   door?: Door;
   /** Signed in as `webadmin` when it begins; by default yes. */
   signedIn?: boolean;
+  /** One size after the other: it changes what there is but one of. */
+  inTurn?: boolean;
 }
 
 const COOKIE = /^(holdfast)=([^;]+)/;
@@ -70,7 +72,7 @@ export async function openGuest(house: House, look: Look, door: Door = 'console'
     house,
     base,
     mark: `${look.width}${look.script ? '' : 'plain'}`,
-    visit: async (path) => void (await visitor.page.goto(`${base}${path}`)),
+    visit: async (path) => (await visitor.page.goto(`${base}${path}`))?.status(),
     async signedIn(as = house.stack.file().webadmin) {
       const value = await sessionOf(base, as);
       await visitor.context.addCookies([{ name: 'holdfast', value, url: base, httpOnly: true, sameSite: 'Lax' }]);
@@ -93,10 +95,11 @@ export function flow(
   name: string,
   looks: readonly Look[],
   work: (guest: Guest) => Promise<void>,
-  { door = 'console', signedIn = true }: FlowOptions = {},
+  { door = 'console', signedIn = true, inTurn = false }: FlowOptions = {},
 ): void {
+  const test = inTurn ? it : it.concurrent;
   for (const look of looks)
-    it.concurrent(`${name} (${look.width} px${look.script ? '' : ', no script'})`, async () => {
+    test(`${name} (${look.width} px${look.script ? '' : ', no script'})`, async () => {
       const guest = await openGuest(house(), look, door);
       try {
         if (signedIn) await guest.signedIn();
