@@ -2,6 +2,7 @@
 
 import { expect } from 'vitest';
 import { basic } from '../../fakes/deps.ts';
+import { barriers } from './accessible.ts';
 import { flow, type Guest, type House, type Person } from './house.ts';
 import { wayFrom } from './own-address.ts';
 import { BOTH, PHONE, says, WITHOUT_SCRIPT } from './visitor.ts';
@@ -28,6 +29,7 @@ export function signInFlows(house: () => House): void {
       await guest.visit('/account');
       expect(new URL(page.url()).pathname).toBe('/sign-in');
       await guest.fits();
+      if (guest.look.script) expect(await barriers(page)).toEqual([]);
       await fillIn(guest, house().stack.file().webadmin);
       await page.waitForURL('**/account');
       expect(await heading(guest)).toMatch(/account/i);
@@ -48,6 +50,7 @@ export function signInFlows(house: () => House): void {
       await fillIn(guest, { username: 'webadmin', password: 'not the password' });
       const said = guest.page.getByRole('alert');
       expect(await said.innerText()).toMatch(/do not belong together/);
+      expect(await barriers(guest.page)).toEqual([]);
       expect(await guest.page.getByLabel('Name', { exact: true }).inputValue()).toBe('webadmin');
       expect(await guest.page.getByLabel('Password', { exact: true }).inputValue()).toBe('');
     },
@@ -66,7 +69,7 @@ export function signInFlows(house: () => House): void {
         guest.allows(way.base);
         await page.goto(`${way.base}/sign-in`);
         await fillIn(guest, house().stack.file().webadmin);
-        await says(page, /1[45] min/);
+        await says(page, /1[45] min( \d\d s)? left/);
         const { api, webadmin } = house().stack.file();
         const headers = { authorization: basic(webadmin.username, webadmin.password) };
         const freed = await fetch(`${api}/api/lockouts/127.0.0.77`, { method: 'DELETE', headers });
