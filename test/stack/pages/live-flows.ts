@@ -83,13 +83,13 @@ export function liveFlows(house: () => House): void {
         const body = '<title>Another</title><body class="framed portal"><div id="devices">Of the portal</div></body>';
         return route.fulfill({ contentType: 'text/html', body });
       });
-      await polls(page, 1);
+      await inTime(page, 'This browser shows the portal now');
       const banner = page.locator('#live-banner').filter({ hasText: 'This browser shows the portal now' });
       await banner.getByRole('link', { name: 'Load this page anew' }).waitFor();
       expect([await page.title(), await page.getByText('Of the portal').count()]).toEqual([title, 0]);
       await page.evaluate("dispatchEvent(new Event('offline'))");
       await page.evaluate("dispatchEvent(new Event('online'))");
-      await polls(page, MINUTE_POLLS);
+      await page.clock.runFor(POLL_MS * MINUTE_POLLS);
       expect(asked).toBe(1);
       expect(await banner.count()).toBe(1);
     },
