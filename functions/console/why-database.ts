@@ -29,7 +29,8 @@ function forecast({ growth_bytes_per_day: perDay, full_in_days: days, growth_rea
     return reason ? [`When the disk is full is not known yet: ${ended(reason)}`] : [];
   if (perDay <= 0) return ['It does not grow.'];
   const pace = `It grows by ${bytesInWords(perDay)} a day`;
-  if (days === undefined || days === null) return [reason ? `${pace}; ${ended(reason)}` : `${pace}.`];
+  if (days === undefined || days === null)
+    return [reason ? `${pace}. When its disk is full: ${ended(reason)}` : `${pace}.`];
   return [`${pace}: its disk is full in ${days < 1 ? 'less than a day' : counted(Math.floor(days), 'day')}.`];
 }
 
