@@ -6,6 +6,7 @@ import { html, raw } from 'hono/html';
 import type { Child } from 'hono/jsx';
 import type { ContentfulStatusCode } from 'hono/utils/http-status';
 import { withoutDisguise } from '../domain/plain-text.ts';
+import { withoutClock } from '../domain/without-clock.ts';
 import type { AppEnv } from './env.ts';
 import { namesTag, weakEtag } from './prepared.ts';
 
@@ -31,9 +32,6 @@ export interface Page {
   title: string;
   body: Child;
 }
-
-/** What the clock alone changes: a page with nothing else new is the same one. */
-const GOES_ON = / data-(?:left|away)="-?\d+">[^<]*/g;
 
 interface Document {
   title: string;
@@ -72,7 +70,7 @@ export async function sendDocument(
   c.header('X-Content-Type-Options', 'nosniff');
   c.header('Referrer-Policy', 'same-origin');
   c.header('Cache-Control', 'no-store');
-  const etag = await weakEtag(text.replaceAll(GOES_ON, ''));
+  const etag = await weakEtag(withoutClock(text));
   c.header('ETag', etag);
   const known = c.req.header('if-none-match');
   if (status === 200 && known !== undefined && namesTag(known, etag)) return c.body(null, 304);

@@ -1,13 +1,12 @@
 // Takes the live elements of a new page into the one that is shown, by their ids. What somebody is typing or has selected
 // stays, and so do the focus and what is unfolded.
 
+import { withoutClock } from '../../../shared/domain/without-clock.ts';
 import { setTimes } from './times.ts';
 
 const REGIONS = '[data-live][id], [data-refresh][id]';
 const FOCUSABLE = 'a, button, summary, input, select, textarea, [tabindex]';
 const FACES = ['console', 'portal'];
-/** What the clock alone changes. */
-const GOES_ON = /(data-(?:left|away)=")-?\d*("[^>]*>)[^<]*/g;
 
 /** As the server has sent each of them. */
 const sent = new Map<string, string>();
@@ -37,8 +36,7 @@ export function replaceRegions(next: Document): boolean {
 }
 
 function isSame(fresh: Element, id: string): boolean {
-  const without = (html: string): string => html.replaceAll(GOES_ON, '$1$2');
-  return without(fresh.outerHTML) === without(sent.get(id) ?? '');
+  return withoutClock(fresh.outerHTML) === withoutClock(sent.get(id) ?? '');
 }
 
 function replace(region: HTMLElement, fresh: HTMLElement): void {

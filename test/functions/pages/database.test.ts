@@ -6,15 +6,9 @@ import { fakeDeps } from '../../fakes/deps.ts';
 import { DAY_MS, GB, growingWorld } from '../../fakes/growing-world.ts';
 import { measureIn } from '../../fakes/measure.ts';
 import { table } from '../../fakes/monitored.ts';
-import { type Visitor, visit } from './page-session.ts';
+import { textOf as text, type Visitor, visit } from './page-session.ts';
 
 let visitor: Visitor;
-const text = (html: string): string =>
-  html
-    .replaceAll(/<[^>]+>/g, ' ')
-    .replaceAll('&#39;', "'")
-    .replaceAll(/\s+/g, ' ')
-    .replaceAll(/ ([.,;:)])/g, '$1');
 
 /** Forty days in which it grew by 0.25 GB a day to 26 GB, with a sample each hour. */
 beforeEach(async () => {

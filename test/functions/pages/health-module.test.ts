@@ -3,7 +3,7 @@ import { run as pollHealth } from '../../../jobs/poll-health.ts';
 import { run as sampleHealth } from '../../../jobs/sample-health.ts';
 import { HEALTH_MODULES } from '../../../shared/health/index.ts';
 import { mount, table, type World, world } from '../../fakes/monitored.ts';
-import { visit, type Visitor } from './page-session.ts';
+import { textOf as words, visit, type Visitor } from './page-session.ts';
 
 const GB = 1e9;
 
@@ -16,11 +16,6 @@ beforeEach(async () => {
 
 const measure = async (): Promise<void> => void (await pollHealth(visitor.deps, around.now));
 const later = (ms: number): void => void (around.now = new Date(around.now.getTime() + ms));
-const words = (html: string): string =>
-  html
-    .replaceAll(/<[^>]+>/g, ' ')
-    .replaceAll(/\s+/g, ' ')
-    .replaceAll(/ (?=[,.])/g, '');
 
 describe('the page of a health module', () => {
   it.each(HEALTH_MODULES.map(({ name }) => name))('%s shows what was measured, and its thresholds', async (name) => {

@@ -3,7 +3,7 @@ import { run as pollHealth } from '../../../jobs/poll-health.ts';
 import { run as sampleHealth } from '../../../jobs/sample-health.ts';
 import { HEALTH_MODULES } from '../../../shared/health/index.ts';
 import { mount, type World, world } from '../../fakes/monitored.ts';
-import { visit, type Visitor } from './page-session.ts';
+import { textOf as words, visit, type Visitor } from './page-session.ts';
 
 const MINUTE_MS = 60_000;
 const HOSTILE = '<script>alert(1)</script>"><img src=x>';
@@ -30,11 +30,6 @@ const heading = (html: string): string => /<h1>.*?<\/h1>/.exec(html)?.[0].replac
 const cardOf = (html: string, module: string): string =>
   new RegExp(`<section[^>]* id="module-${module}">.*?</section>`, 's').exec(html)?.[0] ?? '';
 const cards = (html: string): string[] => [...html.matchAll(/ id="module-([a-z]+)"/g)].map(([, name = '']) => name);
-const words = (html: string): string =>
-  html
-    .replaceAll(/<[^>]+>/g, ' ')
-    .replaceAll(/\s+/g, ' ')
-    .replaceAll(/ (?=[,.])/g, '');
 
 describe('the overview', () => {
   it('says in its first sentence that everything works, and since when', async () => {

@@ -97,3 +97,12 @@ export function pagePaths(method: 'GET' | 'POST'): string[] {
   const routed = createApp(fakeDeps()).routes.filter((each) => each.method === method && !NO_PAGES.test(each.path));
   return [...new Set(routed.map(({ path }) => path))];
 }
+
+/** What can be read of a page, on one line. */
+export function textOf(html: string): string {
+  return html
+    .replaceAll(/<[^>]+>/g, ' ')
+    .replaceAll('&#39;', "'")
+    .replaceAll(/\s+/g, ' ')
+    .replaceAll(/ ([.,;:)])/g, '$1');
+}

@@ -5,7 +5,7 @@ import { AppError } from '../../../shared/domain/app-error.ts';
 import type { RetentionRun } from '../../../shared/ports/retention-book.ts';
 import { fakeDeps } from '../../fakes/deps.ts';
 import { world } from '../../fakes/monitored.ts';
-import { type Visitor, visit } from './page-session.ts';
+import { textOf as text, type Visitor, visit } from './page-session.ts';
 
 const DAY_MS = 86_400_000;
 
@@ -19,11 +19,6 @@ async function begin(username = 'webadmin'): Promise<void> {
   around.retention.schedule = '0 0 3 * * ?';
 }
 const ago = (days: number): string => new Date(visitor.around.now.getTime() - days * DAY_MS).toISOString();
-const text = (html: string): string =>
-  html
-    .replaceAll(/<[^>]+>/g, ' ')
-    .replaceAll(/\s+/g, ' ')
-    .replaceAll(/ ([.,;:)])/g, '$1');
 beforeEach(() => begin());
 
 function run(change: Partial<RetentionRun> = {}): RetentionRun {

@@ -5,7 +5,7 @@ import { AppError } from '../../../shared/domain/app-error.ts';
 import { KEEP_ALL } from '../../../shared/domain/retention.ts';
 import { fakeDeps } from '../../fakes/deps.ts';
 import { world } from '../../fakes/monitored.ts';
-import { type Visitor, visit } from './page-session.ts';
+import { textOf as text, type Visitor, visit } from './page-session.ts';
 
 const DAY_MS = 86_400_000;
 const PREVIEW = '/database/retention/preview';
@@ -18,11 +18,6 @@ async function begin(values: Record<string, string> = {}, username = 'webadmin')
   around.retention.rows.cot = [1, 10, 40, 50, 60].map(ago);
 }
 const ago = (days: number): string => new Date(visitor.around.now.getTime() - days * DAY_MS).toISOString();
-const text = (html: string): string =>
-  html
-    .replaceAll(/<[^>]+>/g, ' ')
-    .replaceAll(/\s+/g, ' ')
-    .replaceAll(/ ([.,;:)])/g, '$1');
 beforeEach(() => begin());
 
 /** What the form of a preview sends. */
