@@ -46,7 +46,7 @@ const route = createRoute({
   request: { body: { content: { 'application/x-www-form-urlencoded': { schema: form } } } },
   responses: {
     200: {
-      description: 'What the core answers, with its cookie access_token',
+      description: 'What the core answers, with its cookies access_token_0, access_token_1 …',
       content: { 'application/json': { schema: z.object({ access_token: z.string() }).loose() } },
     },
     ...refusals,
@@ -110,8 +110,10 @@ function orderIn(fields: [string, string][]): CoreTokenOrder | string {
   return { username, password, further: fields.filter(([name]) => !FIELDS.includes(name)) };
 }
 
-function passedOn({ status, json, cookie }: CoreTokenAnswer): Response {
-  return unstored(json, status, cookie === undefined ? {} : { 'Set-Cookie': cookie });
+function passedOn({ status, json, cookies }: CoreTokenAnswer): Response {
+  const response = unstored(json, status, {});
+  for (const cookie of cookies) response.headers.append('Set-Cookie', cookie);
+  return response;
 }
 
 function refused(status: number, error: string, description: string, retryAfterSeconds?: number): Response {

@@ -11,6 +11,7 @@ import { run as finishIntents } from './finish-intents.ts';
 import { run as heartbeat } from './heartbeat.ts';
 import { run as keepRetentionHistory } from './keep-retention-history.ts';
 import { run as keepServiceCertificates } from './keep-service-certificates.ts';
+import { run as placeUngrouped } from './place-ungrouped.ts';
 import { run as pollHealth } from './poll-health.ts';
 import {
   EVERY_SECONDS as PROVE_EVERY_SECONDS,
@@ -125,6 +126,14 @@ export const JOBS: readonly Job<Deps>[] = [
     intervalSeconds: () => 5 * MINUTE,
     limitSeconds: 120,
     run: keepServiceCertificates,
+  },
+  {
+    name: 'place-ungrouped',
+    cron: '* * * * *',
+    claim: 'row',
+    intervalSeconds: () => 5 * MINUTE,
+    limitSeconds: 120,
+    run: placeUngrouped,
   },
   {
     name: 'sync-retention',

@@ -1,7 +1,7 @@
 // The devices on the stream, one row each: who it is, what with, from where, and how it is ended.
 
 import { CHANNEL_PREFIX, FLOWS_ACCOUNT, nameKey } from '../../shared/domain/names.ts';
-import { type ConnectedClient, NOBODYS_GROUP } from '../../shared/verbs/connected-clients.ts';
+import type { ConnectedClient } from '../../shared/verbs/connected-clients.ts';
 import { OwnerLink } from '../pages/certificates/owner-link.tsx';
 import type { Clock } from '../pages/clock.ts';
 import { Confirm } from '../pages/parts/confirm.tsx';
@@ -65,9 +65,8 @@ function Program({ client: { device, address } }: { client: ConnectedClient }) {
 
 /** As devices show them. */
 function groupsInWords(groups: readonly string[]): string {
-  const names = groups.map((name) =>
-    name === NOBODYS_GROUP ? 'none' : name.startsWith(CHANNEL_PREFIX) ? name.slice(CHANNEL_PREFIX.length) : name,
-  );
+  if (groups.length === 0) return 'none: this device receives nothing';
+  const names = groups.map((name) => (name.startsWith(CHANNEL_PREFIX) ? name.slice(CHANNEL_PREFIX.length) : name));
   return names.join(', ');
 }
 

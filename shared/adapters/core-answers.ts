@@ -1,5 +1,5 @@
-// An answer of the core, judged by its content type alone: JSON is JSON wherever it comes from, and a page is a page. Bounded
-// in size; what is quoted of it is one short line.
+// An answer of the core, judged by its content type: JSON is JSON wherever it comes from, and a page is a page. Bounded in
+// size; what is quoted of it is one short line.
 
 import type { Dispatcher } from 'undici';
 import { foreignWords } from './foreign-words.ts';
@@ -15,15 +15,17 @@ export interface Answer {
   location: string;
   /** `JSESSIONID=…`, when the core gives out a session. */
   cookie: string | undefined;
-  /** The whole header that sets the cookie `access_token`. */
-  tokenCookie: string | undefined;
+  /** The whole headers that set the token: `access_token_0`, `access_token_1` …, as a release cuts it by size. */
+  tokenCookies: string[];
 }
 
 export class TooLarge extends Error {}
 
 const LONGEST_PAUSE_S = 86_400;
 const SESSION = /^(JSESSIONID=[\w.+/=-]{1,200})(?:;|$)/;
-const TOKEN_COOKIE = /^access_token=[ -~]{1,8000}$/;
+const TOKEN_COOKIE = /^access_token(?:_\d{1,2})?=[ -~]{1,8000}$/;
+/** A page that says it is JSON, as a release sends its error pages to whoever asks for JSON. */
+const PAGE = /^\s*<(?:!doctype html|html)\b/i;
 const TITLE = /<title[^>]*>([^<]{1,500})</i;
 /** The embedded core says more than its title in the first paragraph. */
 const PARAGRAPH = /<p>([^<]{1,500})</i;
@@ -44,7 +46,8 @@ export async function readAnswer(
     text += decoder.decode(chunk, { stream: true });
   }
   text += decoder.decode();
-  const kind = kindOf(headerOf(headers, 'content-type'));
+  const said = kindOf(headerOf(headers, 'content-type'));
+  const kind = said === 'json' && PAGE.test(text) ? 'page' : said;
   const pause = Number(headerOf(headers, 'retry-after') || Number.NaN);
   return {
     status: statusCode,
@@ -54,7 +57,7 @@ export async function readAnswer(
     retryAfterSeconds: pause > 0 && pause <= LONGEST_PAUSE_S ? Math.ceil(pause) : undefined,
     location: headerOf(headers, 'location'),
     cookie: cookiesIn(headers).flatMap((each) => SESSION.exec(each)?.[1] ?? [])[0],
-    tokenCookie: cookiesIn(headers).find((each) => TOKEN_COOKIE.test(each)),
+    tokenCookies: cookiesIn(headers).filter((each) => TOKEN_COOKIE.test(each)),
   };
 }
 

@@ -38,7 +38,8 @@ const subscription = z
     team: read.team,
     role: read.role,
     device: `${read.takClient} ${read.takVersion}`.trim(),
-    address: read.ipAddress,
+    // A release writes a blank before it.
+    address: read.ipAddress.trim(),
     since: null,
     lastReport: timeOf(read.lastReportMilliseconds),
   }));

@@ -143,13 +143,13 @@ export function httpEnrollment({ url, dataDir, now = () => new Date() }: HttpEnr
         mostBytes: MOST_BYTES,
         secrets: [password],
       });
-      const { status, json, text: given, tokenCookie: cookie } = answer;
+      const { status, json, text: given, tokenCookies: cookies } = answer;
       // Locked out there would be we, not the client.
       if (status === 429 || status === 404 || status >= 500)
         throw port.failure('POST /oauth/token', answer, [password]);
-      if (json !== undefined) return { status, json: given, cookie };
-      // A release refuses with a page, or with JSON.
-      if (status === 401) return { status, json: REFUSED_TOKEN, cookie: undefined };
+      if (json !== undefined) return { status, json: given, cookies };
+      // A release refuses with an empty body or a page, our own core with JSON.
+      if (status === 401) return { status, json: REFUSED_TOKEN, cookies: [] };
       throw port.wrong('answers POST /oauth/token with no JSON');
     },
 

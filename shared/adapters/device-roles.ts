@@ -13,7 +13,13 @@ const WITHIN_MS = 5_000;
 const LONGEST = 64 * 1024;
 const rolesSchema = z.array(z.string());
 
-/** Undefined for 401 and 403. Rejects with Refused when the core ends the connection without an answer; else an AppError. */
+/**
+ * A release that has not restarted since its revocation list changed still completes the handshake of a revoked certificate, and
+ * answers each request with this page. Seen on 5.7; matched as a whole, because every other 500 is a fault and proves nothing.
+ */
+const REVOKED_PAGE = /(?:^|[>\s])Exception performing TAK Server authentication\.?(?=[<\s]|$)/;
+
+/** Undefined when the core refuses the certificate. Rejects with Refused when it ends the connection without an answer; else an AppError. */
 export async function askRoles(socket: TLSSocket, place: DevicePlace): Promise<string[] | undefined> {
   const timer = setTimeout(
     () => socket.destroy(new AppError('unavailable', `The core at ${place.name} does not answer within 5 s.`)),
@@ -23,7 +29,9 @@ export async function askRoles(socket: TLSSocket, place: DevicePlace): Promise<s
     const response = await answerOf(socket, place);
     const { statusCode = 0 } = response;
     if (statusCode === 401 || statusCode === 403) return undefined;
-    const parsed = statusCode === 200 ? rolesSchema.safeParse(await bodyOf(response, place)) : undefined;
+    const body = await textOf(response, place);
+    if (statusCode === 500 && body !== undefined && isRevokedPage(body)) return undefined;
+    const parsed = statusCode === 200 ? rolesSchema.safeParse(jsonOf(body)) : undefined;
     if (parsed?.success !== true)
       throw new AppError('upstream', `The core at ${place.name} answers ${PATH} with ${statusCode} and no roles.`);
     return parsed.data;
@@ -50,8 +58,8 @@ async function answerOf(socket: TLSSocket, place: DevicePlace): Promise<Incoming
   }
 }
 
-/** JSON, or undefined for what is none. */
-async function bodyOf(response: IncomingMessage, { name }: DevicePlace): Promise<unknown> {
+/** Undefined for a body that is too long. */
+async function textOf(response: IncomingMessage, { name }: DevicePlace): Promise<string | undefined> {
   response.setEncoding('utf8');
   let text = '';
   try {
@@ -59,14 +67,24 @@ async function bodyOf(response: IncomingMessage, { name }: DevicePlace): Promise
       text += String(piece);
       if (text.length > LONGEST) return undefined;
     }
+    return text;
   } catch (error) {
     if (error instanceof AppError) throw error;
     throw new AppError('unavailable', `The core at ${name} ended the connection in the middle of its answer.`, {
       cause: error,
     });
   }
+}
+
+/** Judged by the page itself: its content type says JSON when JSON was asked for. */
+function isRevokedPage(text: string): boolean {
+  return /^\s*<(?:!doctype html|html)/i.test(text) && REVOKED_PAGE.test(text);
+}
+
+/** Undefined for what is no JSON. */
+function jsonOf(text: string | undefined): unknown {
   try {
-    return JSON.parse(text);
+    return text === undefined ? undefined : JSON.parse(text);
   } catch {
     return undefined;
   }

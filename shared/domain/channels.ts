@@ -1,7 +1,7 @@
 // Names of channels: groups of people that a device can talk to. They begin with `core_`; devices see the rest. A suffix
 // `_READ` or `_WRITE` makes membership one-way.
 
-import { ADMIN_ROLE_GROUP, CHANNEL_PREFIX, nameKey, PROBE_GROUP } from './names.ts';
+import { ADMIN_ROLE_GROUP, CHANNEL_PREFIX, nameKey, PROBE_GROUP, UNGROUPED_GROUP } from './names.ts';
 import type { RoleGroups } from './principal.ts';
 
 const REST = /^[A-Za-z0-9._-](?:[A-Za-z0-9 ._-]{0,62}[A-Za-z0-9._-])?$/;
@@ -16,13 +16,13 @@ export function readChannelName(text: string, roles: RoleGroups): { name: string
   const name = CHANNEL_PREFIX + rest;
   if (givesRole(text, roles) || givesRole(name, roles))
     return { fault: 'is the name of a group that gives a role: change the role of a user instead' };
-  if (isProbes(name)) return { fault: 'is the channel of the end-to-end probe, who must be alone in it' };
+  if (isStackOwn(name)) return { fault: 'is a channel that the stack keeps for itself: choose another name' };
   return { name };
 }
 
 /** True for a group that people and devices know as a channel. */
 export function isChannel(name: string, roles: RoleGroups): boolean {
-  return name.startsWith(CHANNEL_PREFIX) && !givesRole(name, roles) && !isProbes(name);
+  return name.startsWith(CHANNEL_PREFIX) && !givesRole(name, roles) && !isStackOwn(name);
 }
 
 /** True for the groups that give a role, in any case. */
@@ -30,7 +30,13 @@ function givesRole(name: string, { admin, viewer }: RoleGroups): boolean {
   return [ADMIN_ROLE_GROUP, admin, viewer].some((each) => nameKey(each) === nameKey(name));
 }
 
-/** One-way membership is one as well. */
-function isProbes(name: string): boolean {
-  return nameKey(name).replace(/_(?:read|write)$/, '') === nameKey(PROBE_GROUP);
+const STACK_OWN = new Set([PROBE_GROUP, UNGROUPED_GROUP].map(withoutDirection));
+
+/** In any direction. */
+function isStackOwn(name: string): boolean {
+  return STACK_OWN.has(withoutDirection(name));
+}
+
+function withoutDirection(name: string): string {
+  return nameKey(name).replace(/_(?:read|write)$/, '');
 }

@@ -21,8 +21,15 @@ export const CANARY_ACCOUNT = 'svc_canary';
 /** The flow engine. */
 export const FLOWS_ACCOUNT = 'svc_nodered';
 
-/** The channel of the probe, who is alone in it: never listed. */
+/** The channel of the probe and the canary, who are alone in it: never listed. */
 export const PROBE_GROUP = 'core_holdfast_probe';
+
+/**
+ * The channel of accounts that are in no other one: they receive from it, and nobody sends into it. A TAK Server release does
+ * not list the connections of an account without any group and does not end them when its certificate is revoked; it also
+ * ignores the removal of the last group. Never listed as a channel.
+ */
+export const UNGROUPED_GROUP = 'core_holdfast_no_group_READ';
 
 /** The same text for every spelling of a name that counts as one. */
 export function nameKey(name: string): string {

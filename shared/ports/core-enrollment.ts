@@ -36,8 +36,8 @@ export interface CoreTokenAnswer {
   status: number;
   /** Text that is JSON. */
   json: string;
-  /** The header that sets its cookie `access_token`. */
-  cookie: string | undefined;
+  /** The headers that set its cookies `access_token_0`, `access_token_1` …. */
+  cookies: string[];
 }
 
 /** Errors as of `Core`; besides `forbidden` when the core refuses name and password. */

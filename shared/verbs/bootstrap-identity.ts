@@ -10,6 +10,7 @@ import {
   FLOWS_ACCOUNT,
   PROBE_ACCOUNT,
   PROBE_GROUP,
+  UNGROUPED_GROUP,
   WEBADMIN,
 } from '../domain/names.ts';
 import type { AppliedPasswords } from '../ports/applied-passwords.ts';
@@ -73,7 +74,8 @@ export async function bootstrapIdentity(deps: BootstrapDeps, wanted: WantedIdent
     giveWebadminPassword(deps, webadmin, wanted.webadminPassword, changed),
   );
   for (const account of OWN_ACCOUNTS) await ensureAccount(identity, account, changed);
-  await ensureProbesChannel(identity, changed);
+  await ensureProbeChannel(identity, changed);
+  await ensureGroup(identity, UNGROUPED_GROUP, changed);
   const service = await ensureAccount(identity, LDAP_ACCOUNT, changed);
   // Last: a directory that does not answer yet holds nothing else up.
   await unlessRefused('LDAP_BIND_PASSWORD', LDAP_SERVICE_ACCOUNT, refused, () =>
@@ -145,13 +147,15 @@ async function ensureAccount(
   return { account, isNew: false };
 }
 
-/** Without a channel the probe would be among those who are in none, and everybody there would see its event. */
-async function ensureProbesChannel(identity: Identity, changed: Changed): Promise<void> {
+/** Without a channel the probe's event would reach nobody, and a release would not end the canary's connection. */
+async function ensureProbeChannel(identity: Identity, changed: Changed): Promise<void> {
   const { id, members } = await ensureGroup(identity, PROBE_GROUP, changed);
-  const probe = await identity.accounts.named(PROBE_ACCOUNT);
-  if (probe === undefined || members.some((member) => member.id === probe.id)) return;
-  await identity.groups.addMember(id, probe.id);
-  changed(`${PROBE_ACCOUNT} is a member of ${PROBE_GROUP}`);
+  for (const username of [PROBE_ACCOUNT, CANARY_ACCOUNT]) {
+    const account = await identity.accounts.named(username);
+    if (account === undefined || members.some((member) => member.id === account.id)) continue;
+    await identity.groups.addMember(id, account.id);
+    changed(`${username} is a member of ${PROBE_GROUP}`);
+  }
 }
 
 /** Two processes may start at the same moment. */

@@ -2,7 +2,8 @@
 
 import { AppError, type FieldError } from '../domain/app-error.ts';
 import { readChannelName } from '../domain/channels.ts';
-import { CHANNEL_PREFIX, nameKey } from '../domain/names.ts';
+import { CHANNEL_PREFIX, nameKey, UNGROUPED_GROUP } from '../domain/names.ts';
+import { isServiceAccountName, kindOf } from '../domain/service-accounts.ts';
 import type { Account, GroupName } from '../ports/identity.ts';
 import type { Progress } from './audited.ts';
 import { channelsOf, type PeopleDeps, roleGroupsOf } from './people.ts';
@@ -46,6 +47,26 @@ function called(groups: readonly GroupName[], name: string): GroupName | undefin
   return groups.find((group) => group.name === name) ?? groups.find((group) => nameKey(group.name) === nameKey(name));
 }
 
+/** Programs that administer the core are in all of its groups by that right, and one of the directory would replace those. */
+export function needsGroup({ kind, username, attributes }: Pick<Account, 'kind' | 'username' | 'attributes'>): boolean {
+  if (kind === 'service') return isServiceAccountName(username) && kindOf({ username, attributes }) !== 'admin';
+  return kind === 'person';
+}
+
+/** The group of accounts that are in no other; made when somebody has deleted it at the provider. */
+async function ungroupedGroup({ identity }: Pick<PeopleDeps, 'identity'>): Promise<GroupName> {
+  return (await identity.groups.named(UNGROUPED_GROUP)) ?? identity.groups.create(UNGROUPED_GROUP);
+}
+
+/** What an account that is to be in these channels joins: the ungrouped one when there are none. */
+export async function joinedGroups(
+  deps: Pick<PeopleDeps, 'identity'>,
+  account: Pick<Account, 'kind' | 'username' | 'attributes'>,
+  channels: readonly GroupName[],
+): Promise<readonly GroupName[]> {
+  return channels.length > 0 || !needsGroup(account) ? channels : [await ungroupedGroup(deps)];
+}
+
 /** Steps to these channels and no others; groups that are no channels stay. */
 export async function replaceChannels(
   deps: PeopleDeps,
@@ -54,19 +75,21 @@ export async function replaceChannels(
   progress: Progress,
 ): Promise<void> {
   const { groups } = deps.identity;
-  const { gone, missing } = differenceOf(deps, account, wanted);
+  const { gone, missing } = await differenceOf(deps, account, wanted);
   await inSteps(progress, [
     ...gone.map((group) => () => groups.removeMember(group.id, account.id)),
     ...missing.map((group) => () => groups.addMember(group.id, account.id)),
   ]);
 }
 
-export function differenceOf(
+export async function differenceOf(
   deps: PeopleDeps,
   account: Account,
-  wanted: readonly GroupName[],
-): { gone: GroupName[]; missing: GroupName[] } {
-  const held = channelsOf(account, deps);
+  channels: readonly GroupName[],
+): Promise<{ gone: GroupName[]; missing: GroupName[] }> {
+  const wanted = await joinedGroups(deps, account, channels);
+  const ungrouped = account.groups.filter(({ name }) => nameKey(name) === nameKey(UNGROUPED_GROUP));
+  const held = [...channelsOf(account, deps), ...ungrouped];
   const isIn = (groups: readonly GroupName[], { id }: GroupName): boolean => groups.some((group) => group.id === id);
   return {
     gone: held.filter((group) => !isIn(wanted, group)),

@@ -2,7 +2,7 @@
 
 import { AppError } from '../domain/app-error.ts';
 import { isSameUser } from '../domain/certificate-names.ts';
-import { CANARY_ACCOUNT, CHANNEL_PREFIX, nameKey, PROBE_ACCOUNT } from '../domain/names.ts';
+import { CANARY_ACCOUNT, CHANNEL_PREFIX, nameKey, PROBE_ACCOUNT, UNGROUPED_GROUP } from '../domain/names.ts';
 import type { Actor, Audit } from '../ports/audit.ts';
 import type { Core, CoreClient } from '../ports/core.ts';
 import { audited } from './audited.ts';
@@ -10,7 +10,7 @@ import { audited } from './audited.ts';
 export interface ConnectedClient extends CoreClient {
   /** The core's own name of the connection as long as the device has not reported. */
   uid: string;
-  /** With `core_`; `__ANON__` is the group of those who are in none. Sorted. */
+  /** With `core_`, sorted; empty for those who are in none. */
   groups: string[];
 }
 
@@ -24,7 +24,9 @@ interface DisconnectDeps {
 }
 
 const OWN = new Set([PROBE_ACCOUNT, CANARY_ACCOUNT]);
-export const NOBODYS_GROUP = '__ANON__';
+const UNGROUPED_CHANNEL = UNGROUPED_GROUP.slice(CHANNEL_PREFIX.length).replace(/_READ$/, '');
+/** A core that was set up otherwise gives it to whoever is in no group. */
+const ANONYMOUS_CHANNEL = '__ANON__';
 
 /** By callsign. */
 export async function connectedClients({ core }: ClientsDeps): Promise<ConnectedClient[]> {
@@ -68,7 +70,10 @@ function shown(client: CoreClient): ConnectedClient {
   return {
     ...client,
     uid: uid === '' ? connection : uid,
-    groups: groups.map((name) => (name === NOBODYS_GROUP ? name : CHANNEL_PREFIX + name)).toSorted(),
+    groups: groups
+      .filter((name) => name !== UNGROUPED_CHANNEL)
+      .map((name) => (name === ANONYMOUS_CHANNEL ? name : CHANNEL_PREFIX + name))
+      .toSorted(),
   };
 }
 

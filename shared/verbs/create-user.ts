@@ -4,7 +4,7 @@ import { AppError } from '../domain/app-error.ts';
 import { EXPIRES, readExpiry, usernameFault } from '../domain/people.ts';
 import type { Account, GroupName } from '../ports/identity.ts';
 import { audited, type Progress } from './audited.ts';
-import { channelsNamed } from './channel-membership.ts';
+import { channelsNamed, joinedGroups } from './channel-membership.ts';
 import { mustBeAllowed, type PeopleContext, type PeopleDeps } from './people.ts';
 import { invalid } from './update-user.ts';
 import { mayBeDone } from './user-change.ts';
@@ -26,11 +26,12 @@ export async function createUser(context: PeopleContext, wanted: NewUser): Promi
   const { expires, channels } = await mustBeCreatable(context, wanted);
   const detail = { name, email, app_expires: expires, groups: channels.map((group) => group.name) };
   const attributes = expires === null ? {} : { [EXPIRES]: expires };
+  const joined = await joinedGroups(deps, { kind: 'person', username, attributes }, channels);
   // What was signed for somebody of that name in former times is void.
   const deed = { actor, action: 'user.create', target: username, detail, endsSignInsOf: username };
   return audited(deps, deed, async (progress) => {
     const account = await made(deps, { username, name, email, attributes }, progress);
-    await joinAll(deps, account, channels, progress);
+    await joinAll(deps, account, joined, progress);
     return (await deps.identity.accounts.get(account.id)) ?? account;
   });
 }

@@ -238,11 +238,11 @@ function judgeGroups(
   const lost = given.filter((name) => !shown.includes(name));
   if (given.length === 0 && shown.length === 0)
     return well(`${username} is in no channel.`, [
-      `${username} is in no channel: the device lands in __ANON__, together with everybody else who has none. Put the user into a channel before devices enroll (PUT /api/users/${id}/groups).`,
+      `${username} is in no group: the device connects, but it receives nothing and reaches nobody. Add a group (PUT /api/users/${id}/groups).`,
     ]);
   if (shown.length === 0)
     return wrong(
-      `The directory shows none of the channels of ${username} (${given.join(', ')}): the device would land in __ANON__.`,
+      `The directory shows none of the channels of ${username} (${given.join(', ')}): the device would connect and receive nothing.`,
       'Directories keep what they know for up to half a minute: ask again then. If it stays so, GET /api/health/identity says what the directory lacks.',
     );
   const notes = lost.length === 0 ? [] : [`The directory does not show ${lost.join(', ')} yet.`];

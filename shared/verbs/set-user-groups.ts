@@ -20,7 +20,7 @@ export async function setUserGroups(context: PeopleContext, { id, groups }: Want
     const account = await userOf(deps, id);
     mustBeAllowed(context, account);
     const wanted = await channelsNamed(deps, groups);
-    const { gone, missing } = differenceOf(deps, account, wanted);
+    const { gone, missing } = await differenceOf(deps, account, wanted);
     if (gone.length + missing.length === 0) return account;
     const { username } = account;
     const detail = { id, groups: wanted.map(({ name }) => name) };

@@ -134,14 +134,19 @@ describe('enrollment', () => {
     expect(server.asked).toEqual([CONFIG]);
   });
 
-  it('passes a request for a token on with each field written once, and gives back status, JSON and that one cookie', async () => {
+  it('passes a request for a token on with each field written once, and gives back status, JSON and the cookies of the token', async () => {
     const given = { access_token: 'a.b.c', token_type: 'Bearer', expires_in: 60 };
     serve({
       'POST /oauth/token': (_: unknown, response: Response) =>
         void response
           .writeHead(200, {
             'content-type': 'application/json',
-            'set-cookie': ['JSESSIONID=1; Path=/', 'access_token=a.b.c; Path=/; Secure', 'x=access_token=1'],
+            'set-cookie': [
+              'JSESSIONID=1; Path=/',
+              'access_token_0=a.b; Path=/; Secure',
+              'access_token_1=.c; Path=/; Secure',
+              'x=access_token=1',
+            ],
           })
           .end(JSON.stringify(given)),
     });
@@ -149,7 +154,7 @@ describe('enrollment', () => {
     expect({ ...answer, json: JSON.parse(answer.json) }).toEqual({
       status: 200,
       json: given,
-      cookie: 'access_token=a.b.c; Path=/; Secure',
+      cookies: ['access_token_0=a.b; Path=/; Secure', 'access_token_1=.c; Path=/; Secure'],
     });
     expect(server.asked).toEqual(['POST /oauth/token']);
     const [met] = server.met;
@@ -170,8 +175,10 @@ describe('enrollment', () => {
     expect(await enrollment.token(order)).toEqual({
       status: 400,
       json: '{"error":"invalid_grant"}',
-      cookie: undefined,
+      cookies: [],
     });
+    answering((response) => void response.writeHead(401).end());
+    expect(await enrollment.token(order)).toMatchObject({ status: 401, cookies: [] });
     answering((response) => sendPage(response, 401, 'Unauthorized'));
     expect(JSON.parse((await enrollment.token(order)).json)).toMatchObject({ error: 'invalid_grant' });
     for (const [status, code] of [

@@ -163,10 +163,7 @@ describe('enrollment', () => {
     await provider('/core/tokens/enrollment-ada/', {}, 'DELETE');
     expect((await curl(path, ...byToken, ...upload)).status).toBe(401);
     const late = await curl(path, ...asAda, ...upload);
-    expect([late.status, late.headers]).toEqual([
-      401,
-      expect.stringMatching(/^www-authenticate: Basic realm="Marti"\r?$/im),
-    ]);
+    expect([late.status, late.headers]).toEqual([401, expect.not.stringMatching(/^www-authenticate:/im)]);
     expect(JSON.stringify(log.events)).not.toContain(key);
   });
 

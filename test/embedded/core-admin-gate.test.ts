@@ -137,6 +137,8 @@ const named = (path: string): string =>
 
 describe('the gate of the admin API', () => {
   const world = adminWorld();
+  world.people.addGroup('core_Ops');
+  world.people.addPerson('ada', 'x').groups.push('core_Ops');
   afterAll(() => world.end());
 
   it('routes exactly the table', () => {

@@ -40,11 +40,12 @@ describe('the server', () => {
     expect((await world.ask('GET', text, { as: byCertificate('ada') })).status).toBe(200);
   });
 
-  it('has no profile for a device that asks for one: 204', async () => {
-    for (const profile of ['connection?syncSecago=7&clientUid=ANDROID-1', 'tool/maps'])
-      expect(
-        await world.ask('GET', `/Marti/api/device/profile/${profile}`, { as: byCertificate('ada') }),
-      ).toMatchObject({ status: 204, text: '' });
+  it('gives a connecting device the profile that switches channels on, and has none for a tool: 204', async () => {
+    const profile = (path: string) =>
+      world.ask('GET', `/Marti/api/device/profile/${path}`, { as: byCertificate('ada') });
+    const given = await profile('connection?syncSecago=7&clientUid=ANDROID-1');
+    expect([given.status, given.type]).toEqual([200, 'application/zip']);
+    expect(await profile('tool/maps')).toMatchObject({ status: 204, text: '' });
   });
 
   it('tells people their roles', async () => {

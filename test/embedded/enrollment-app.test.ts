@@ -2,6 +2,7 @@
 
 import { X509Certificate } from 'node:crypto';
 import { DOMParser } from '@xmldom/xmldom';
+import { strFromU8, unzipSync } from 'fflate';
 import { beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { AppError } from '../../shared/domain/app-error.ts';
 import { ADA_SIGNS_IN, type AskOptions, type EnrollmentWorld, enrollmentWorld } from '../fakes/core-enrollment.ts';
@@ -47,11 +48,26 @@ describe('tls/config', () => {
 });
 
 describe('profiles', () => {
-  it('are none: 204', async () => {
-    for (const path of ['profile/enrollment?clientUid=ANDROID-1', 'profile/tool/maps']) {
-      const answer = await asAda(`${TLS}/${path}`);
-      expect([answer.status, await answer.text()]).toEqual([204, '']);
-    }
+  it('switch channels on for the host that the device asked, in a data package that names its files', async () => {
+    const answer = await asAda(`${TLS}/profile/enrollment?clientUid=ANDROID-1`);
+    expect([answer.status, answer.headers.get('content-disposition')]).toEqual([
+      200,
+      'attachment; filename=profile.zip',
+    ]);
+    const files = unzipSync(new Uint8Array(await answer.arrayBuffer()));
+    expect(Object.keys(files)).toEqual(['file0/enable-channels.pref', 'MANIFEST/manifest.xml']);
+    const [preferences = '', manifest = ''] = Object.values(files).map((bytes) => strFromU8(bytes));
+    const entries = [...preferences.matchAll(/<entry key="([^"]+)" class="class java.lang.String">([^<]+)</g)];
+    expect(entries.map(([, key, value]) => [key, value])).toEqual([
+      ['prefs_enable_channels', 'true'],
+      ['prefs_enable_channels_host-cot.example.org', 'true'],
+    ]);
+    expect(manifest).toContain('zipEntry="file0/enable-channels.pref"');
+  });
+
+  it('are none for a tool: 204', async () => {
+    const answer = await asAda(`${TLS}/profile/tool/maps`);
+    expect([answer.status, await answer.text()]).toEqual([204, '']);
   });
 });
 

@@ -39,11 +39,11 @@ async function token(username = 'ada', password = PASSWORD): Promise<string> {
 }
 
 describe('a password', () => {
-  it('opens with the challenge for who brings none, or one that cannot be read', async () => {
+  it('is asked for by a page without a challenge, as a release does, when there is none or none that can be read', async () => {
     const headers = ['', 'Basic', 'Basic !!!', `Basic ${btoa('no colon')}`, 'Basic /////w==', 'Digest x', 'Bearer'];
     const answers = [await world.ask(CONFIG), ...(await Promise.all(headers.map((header) => withHeader(header))))];
     for (const answer of answers) {
-      expect([answer.status, answer.headers.get('www-authenticate')]).toEqual([401, 'Basic realm="Marti"']);
+      expect([answer.status, answer.headers.get('www-authenticate')]).toEqual([401, null]);
       expect(answer.headers.get('content-type')).toBe('text/html;charset=utf-8');
     }
     expect(world.binds).toEqual([]);
@@ -144,7 +144,7 @@ describe('a token', () => {
     const body = (await answer.json()) as { access_token: string };
     expect(body).toMatchObject({ token_type: 'Bearer', expires_in: 3600 });
     expect(answer.headers.get('set-cookie')).toBe(
-      `access_token=${body.access_token}; Max-Age=3600; Path=/; HttpOnly; Secure; SameSite=Strict`,
+      `access_token_0=${body.access_token}; Max-Age=3600; Path=/; HttpOnly; Secure; SameSite=Strict`,
     );
     expect(answer.headers.get('cache-control')).toBe('no-store');
     const seconds = Date.parse('2026-11-22T10:00:00Z') / 1000;
@@ -169,7 +169,7 @@ describe('a token', () => {
 
   it('comes for nothing else', async () => {
     const wrong = await tokenFor('ada', 'guess');
-    expect([wrong.status, await wrong.json()]).toMatchObject([401, { error: 'invalid_grant' }]);
+    expect([wrong.status, await wrong.text()]).toEqual([401, '']);
     const cases: [number, string, AskOptions][] = [
       [400, '?username=bob', {}],
       [400, '', { body: '' }],
@@ -191,8 +191,11 @@ describe('a token', () => {
   it('opens as a header and as a cookie, and binds each time', async () => {
     const bearer = await token();
     expect((await withHeader(`Bearer ${bearer}`)).status).toBe(200);
-    expect((await world.ask(CONFIG, { headers: { cookie: `a=b; access_token=${bearer}` } })).status).toBe(200);
-    expect(world.binds).toEqual(['core ada', 'core ada', 'core ada']);
+    const [one, other] = [bearer.slice(0, 100), bearer.slice(100)];
+    for (const cookie of [`a=b; access_token_0=${bearer}`, `access_token_1=${other}; access_token_0=${one}`])
+      expect((await world.ask(CONFIG, { headers: { cookie } })).status).toBe(200);
+    expect((await world.ask(CONFIG, { headers: { cookie: `access_token_1=${bearer}` } })).status).toBe(401);
+    expect(world.binds).toEqual(['core ada', 'core ada', 'core ada', 'core ada']);
   });
 
   it('ends with its hour, its account, its password, and when it is tampered with', async () => {

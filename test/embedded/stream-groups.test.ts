@@ -50,15 +50,11 @@ describe('the groups of a person', () => {
     ]);
   });
 
-  it('are those of the anonymous for somebody in none, and for somebody whom the directory does not know', async () => {
+  it('are none for somebody in none, and for somebody whom the directory does not know', async () => {
     const { groups, putInto } = world();
     putInto();
-    const anonymous = [
-      { name: '__ANON__', direction: 'IN', place: 2 },
-      { name: '__ANON__', direction: 'OUT', place: 2 },
-    ];
-    expect(await groups.of(certificate)).toEqual(anonymous);
-    expect(await groups.of(clientCertificate('svc_api'))).toEqual(anonymous);
+    expect(await groups.of(certificate)).toEqual([]);
+    expect(await groups.of(clientCertificate('svc_api'))).toEqual([]);
   });
 
   it('are closed for an account that is not active', async () => {

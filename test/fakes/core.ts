@@ -237,10 +237,10 @@ export function fakeCore({ now, accepts }: FakeCoreOptions): FakeCore {
       async token({ username, password }) {
         reach();
         const wrong = { error: 'invalid_grant', error_description: 'The name or the password is wrong.' };
-        if (!accepts(username, password)) return { status: 401, json: JSON.stringify(wrong), cookie: undefined };
+        if (!accepts(username, password)) return { status: 401, json: JSON.stringify(wrong), cookies: [] };
         const token = randomBytes(24).toString('base64url');
         const json = JSON.stringify({ access_token: token, token_type: 'Bearer', expires_in: 3600 });
-        return { status: 200, json, cookie: `access_token=${token}; Path=/; HttpOnly; Secure; SameSite=Strict` };
+        return { status: 200, json, cookies: [`access_token_0=${token}; Path=/; HttpOnly; Secure; SameSite=Strict`] };
       },
     },
 

@@ -1,4 +1,5 @@
 import { beforeEach, describe, expect, it } from 'vitest';
+import { UNGROUPED_GROUP } from '../../shared/domain/names.ts';
 import { VIEWER } from '../fakes/deps.ts';
 import { peopleWorld, type PeopleWorld } from '../fakes/people.ts';
 
@@ -97,11 +98,14 @@ describe('/api/groups', () => {
     ]);
   });
 
-  it('deletes a channel, and nothing of its members', async () => {
+  it('deletes a channel, and nothing of its members; whoever is in no other joins the ungrouped one', async () => {
     const before = await world.account({ username: 'ada', groups: ['core_blue'] });
+    await world.account({ username: 'bob', groups: ['core_blue', 'core_red'] });
     const id = await idOf('core_blue');
     expect(await ask('DELETE', `/api/groups/${id}`)).toEqual([204, undefined]);
-    expect(await world.named('ada')).toEqual({ ...before, groups: [] });
+    const groups = [{ id: expect.any(String), name: UNGROUPED_GROUP }];
+    expect(await world.named('ada')).toEqual({ ...before, groups });
+    expect((await world.named('bob')).groups.map(({ name }) => name)).toEqual(['core_red']);
     expect((await ask('DELETE', `/api/groups/${id}`))[0]).toBe(404);
   });
 

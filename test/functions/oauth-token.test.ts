@@ -14,7 +14,11 @@ beforeEach(() => {
   orders = [];
   deps.coreEnrollment.token = async (order) => {
     orders.push(order);
-    return { status: 200, json: '{"access_token":"a.b.c"}', cookie: 'access_token=a.b.c; Path=/' };
+    return {
+      status: 200,
+      json: '{"access_token":"a.b.c"}',
+      cookies: ['access_token_0=a.b; Path=/', 'access_token_1=.c; Path=/'],
+    };
   };
 });
 
@@ -44,10 +48,10 @@ async function refusal(answer: Response | Promise<Response>): Promise<[number, u
 describe('POST /oauth/token', () => {
   it('checks the password and then passes the request on, and the answer back', async () => {
     const answer = await ask({ ...NORA, scope: 'a b' });
-    expect([answer.status, await answer.text(), answer.headers.get('set-cookie')]).toEqual([
+    expect([answer.status, await answer.text(), answer.headers.getSetCookie()]).toEqual([
       200,
       '{"access_token":"a.b.c"}',
-      'access_token=a.b.c; Path=/',
+      ['access_token_0=a.b; Path=/', 'access_token_1=.c; Path=/'],
     ]);
     expect(answer.headers.get('cache-control')).toBe('no-store');
     expect(orders).toEqual([{ username: 'nora', password: PASSWORD, further: [['scope', 'a b']] }]);
@@ -87,7 +91,7 @@ describe('POST /oauth/token', () => {
     for (let attempt = 0; attempt < 11; attempt++)
       expect(await refusal(ask(NORA))).toEqual([503, 'temporarily_unavailable']);
     deps.directory.signIn = signIn;
-    deps.coreEnrollment.token = async () => ({ status: 401, json: '{"error":"x"}', cookie: undefined });
+    deps.coreEnrollment.token = async () => ({ status: 401, json: '{"error":"x"}', cookies: [] });
     for (let attempt = 0; attempt < 11; attempt++) {
       const answer = await ask(NORA);
       expect([answer.status, await answer.text(), answer.headers.get('set-cookie')]).toEqual([

@@ -23,6 +23,8 @@ const EVERYTHING = [
   'account svc_canary was made',
   'group core_holdfast_probe was made',
   'svc_probe is a member of core_holdfast_probe',
+  'svc_canary is a member of core_holdfast_probe',
+  'group core_holdfast_no_group_READ was made',
   'account adm_ldapservice was made',
   'adm_ldapservice has the password of the settings',
 ];
@@ -174,6 +176,7 @@ describe('the bootstrap', () => {
     await bootstrap({ adminGroup: 'core_role_admin' });
     expect((await identity.groups.list('core_')).map(({ name }) => name)).toEqual([
       'core_ROLE_ADMIN',
+      'core_holdfast_no_group_READ',
       'core_holdfast_probe',
     ]);
     expect(await bootstrap({ adminGroup: 'core_ROLE_ADMIN' })).toEqual([]);

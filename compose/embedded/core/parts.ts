@@ -184,7 +184,7 @@ export interface Membership {
   direction: GroupDirection;
 }
 
-/** From what the directory says of a person to groups with directions; nobody is in none: then `__ANON__`, both ways. */
+/** From what the directory says of a person to groups with directions; none for somebody whom it does not know. */
 export type MembershipsOf = (entry: Pick<DirectoryEntry, 'groups'> | undefined) => Membership[];
 
 /** A row of the table `groups`. */

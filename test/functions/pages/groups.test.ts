@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { AppError } from '../../../shared/domain/app-error.ts';
+import { UNGROUPED_GROUP } from '../../../shared/domain/names.ts';
 import { peopleVisit, textOf } from './people-visit.ts';
 
 describe('the pages of groups', () => {
@@ -56,7 +57,7 @@ describe('the pages of groups', () => {
     expect(textOf(await page(`/groups/${id}`))).toContain('1 person loses core_Blue: ada stays');
     const answer = await post(`/groups/${id}/delete`);
     expect(answer.headers.get('location')).toBe('/groups?done=deleted');
-    expect((await world.deps.identity.accounts.get(ada))?.groups).toEqual([]);
+    expect((await world.deps.identity.accounts.get(ada))?.groups).toMatchObject([{ name: UNGROUPED_GROUP }]);
     expect(await page('/groups?done=deleted')).toContain('The group is deleted.');
     expect(await page(`/groups/${id}`, 404)).toContain('The page Groups lists them all.');
     expect((await post(`/groups/${id}/delete`)).status).toBe(404);

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { AppError } from '../../../shared/domain/app-error.ts';
+import { UNGROUPED_GROUP } from '../../../shared/domain/names.ts';
 import { peopleVisit, textOf, tickedIn } from './people-visit.ts';
 
 /** With somebody who is in a group, and her page. */
@@ -95,7 +96,8 @@ describe('a change of a person', () => {
     expect(world.deps.theCore.regrouped).toEqual(['ada']);
     expect(await page(`${path}?done=groups`)).toContain('at the latest within 75 seconds');
     await post(`${path}/groups`, { had: ['core_Night', 'core_Red'] });
-    expect(groupsOf(await ada())).toEqual([]);
+    expect(groupsOf(await ada())).toEqual([UNGROUPED_GROUP]);
+    expect(textOf(await page(path))).not.toContain('no_group');
   });
 
   it('of the end takes a name, a time, or never', async () => {

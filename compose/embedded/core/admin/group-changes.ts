@@ -1,7 +1,7 @@
 // /Marti/api/groups: which groups are switched on, and groups taken anew from the directory.
 
 import { z } from 'zod';
-import { CoreFault, emptyAnswer, wrapped } from '../http/answers.ts';
+import { CoreFault, emptyAnswer } from '../http/answers.ts';
 import type { GroupState } from '../store/groups.ts';
 import { demanded, readJson } from './body.ts';
 import { type GroupRow, groupsOf, rowsOf } from './own-groups.ts';
@@ -18,7 +18,7 @@ const bitsSchema = z.array(z.int().min(0)).max(MOST_ROWS);
 const namesSchema = z.array(z.string().min(1).max(256)).max(10_000);
 
 export function groupChangeRoutes(options: AdminApiOptions): AdminRoute[] {
-  const { people, activeGroups, nodeId, regroup } = options;
+  const { people, activeGroups, regroup } = options;
 
   /** What is not wanted is switched off; what is no group of theirs is passed over. */
   async function keepOn(
@@ -86,7 +86,7 @@ export function groupChangeRoutes(options: AdminApiOptions): AdminRoute[] {
       handlers: {
         GET: async function updateOne(c) {
           await takeAnew([c.req.param('username') ?? '']);
-          return wrapped('java.lang.Boolean', true, nodeId);
+          return emptyAnswer();
         },
       },
     },

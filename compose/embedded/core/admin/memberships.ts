@@ -3,8 +3,6 @@
 import { ADMIN_ROLE_GROUP, nameKey } from '../../../../shared/domain/names.ts';
 import type { Membership, MembershipsOf } from '../parts.ts';
 
-/** The group of those who are in none. */
-export const ANONYMOUS_GROUP = '__ANON__';
 const READS = '_READ';
 const WRITES = '_WRITE';
 
@@ -24,7 +22,7 @@ export function membershipsOf(prefix: string, never: readonly string[] = []): Me
       for (const membership of read(group.slice(prefix.length)))
         found.set(`${membership.direction} ${membership.name}`, membership);
     }
-    return found.size === 0 ? both(ANONYMOUS_GROUP) : [...found.values()];
+    return [...found.values()];
   };
 }
 

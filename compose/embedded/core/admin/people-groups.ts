@@ -8,7 +8,7 @@ import { keptAnswers } from './kept-answers.ts';
 export interface PeopleGroups {
   /** Undefined for somebody whom the directory does not know. */
   find(username: string): Promise<Membership[] | undefined>;
-  /** Nobody is in none: then the group of the anonymous, both ways. */
+  /** As `find`; none for somebody whom the directory does not know. */
   of(username: string): Promise<Membership[]>;
   /** As `of`; `closed` for somebody whom the directory knows and whose account is not active. */
   standing(username: string): Promise<Membership[] | 'closed'>;

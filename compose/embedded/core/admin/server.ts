@@ -1,5 +1,6 @@
-// What the server says of itself and of whoever asks: version, name, home, roles, counts; and that it has no profiles.
+// What the server says of itself and of whoever asks: version, name, home, roles, counts, and the profile of a device.
 
+import { deviceProfile } from '../http/device-profile.ts';
 import { json, plainText, wrapped } from '../http/answers.ts';
 import { groupsOf } from './own-groups.ts';
 import { isAdmin } from './roles.ts';
@@ -20,6 +21,7 @@ export function serverRoutes(options: AdminApiOptions): AdminRoute[] {
     return json([...new Set(sends ? [caller.role] : [caller.role, 'ROLE_READONLY'])]);
   }
 
+  const connectionProfile = { GET: (c: AdminContext) => deviceProfile('Connection', c.req.raw) };
   const noProfile = { GET: () => new Response(null, { status: 204 }) };
 
   return [
@@ -34,7 +36,7 @@ export function serverRoutes(options: AdminApiOptions): AdminRoute[] {
     { path: '/Marti/api/home', handlers: { GET: () => plainText('/Marti/api/version') } },
     { path: '/Marti/api/util/isAdmin', handlers: { GET: (c) => json(isAdmin(c.env.caller)) } },
     { path: '/Marti/api/util/user/roles', handlers: { GET: listRoles } },
-    { path: '/Marti/api/device/profile/connection', handlers: noProfile },
+    { path: '/Marti/api/device/profile/connection', handlers: connectionProfile },
     { path: '/Marti/api/device/profile/tool/:tool', handlers: noProfile },
     { path: '/Marti/api/database/cotCount', handlers: { GET: async () => json(await database.cotCount()) } },
   ];

@@ -24,6 +24,7 @@ import { credentialsOf } from './credentials.ts';
 import { createEnroll } from './enroll.ts';
 import { createEvents, type EnrollmentEvents } from './events.ts';
 import { passwordDoor } from './password-door.ts';
+import { deviceProfile } from '../http/device-profile.ts';
 import { Refusal, refusalResponse } from './refusal.ts';
 import { createSignIn, type SignedIn } from './sign-in.ts';
 import { tokenEndpoint } from './token-endpoint.ts';
@@ -110,9 +111,9 @@ export function createEnrollmentApi(options: EnrollmentApiOptions): CoreFetch {
   }
 
   /** For a request whose answer is the same for everybody who may come in. */
-  const signedIn = (answer: () => Response) => async (c: EnrollmentContext) => {
+  const signedIn = (answer: (request: Request) => Response) => async (c: EnrollmentContext) => {
     await prepare(c)();
-    return answer();
+    return answer(c.req.raw);
   };
   const nothing = (): Response => new Response(null, { status: 204 });
 
@@ -123,7 +124,11 @@ export function createEnrollmentApi(options: EnrollmentApiOptions): CoreFetch {
   });
   add('POST', '/oauth/token', (c) => giveToken(c.req.raw, c.env.connection));
   add('GET', `${TLS}/config`, signedIn(certificateConfig));
-  add('GET', `${TLS}/profile/enrollment`, signedIn(nothing));
+  add(
+    'GET',
+    `${TLS}/profile/enrollment`,
+    signedIn((request) => deviceProfile('Enrollment', request)),
+  );
   add('GET', `${TLS}/profile/tool/:tool`, signedIn(nothing));
   add('POST', `${TLS}/signClient`, async (c) =>
     bundledCertificate(bundle, await certificate(c, prepare(c)), authority.chain),

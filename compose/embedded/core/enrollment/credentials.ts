@@ -1,16 +1,34 @@
-// What a request carries to say who asks: the header Authorization, else the cookie that /oauth/token has set.
+// Reads who asks from a request: the header Authorization, else the cookies that /oauth/token has set.
 
-import { parse } from 'hono/utils/cookie';
+import { parse, serialize } from 'hono/utils/cookie';
 
 export type Credentials =
   /** None, or none that can be read. */
   { kind: 'none' } | { kind: 'password'; username: string; password: string } | { kind: 'token'; token: string };
 
-export const TOKEN_COOKIE = 'access_token';
+/** A browser keeps cookies of 4 KB: a release cuts the token into `access_token_0`, `access_token_1` … of this length. */
+const COOKIE = 'access_token_';
+const COOKIE_CHARACTERS = 4_000;
+
+/** The headers that set the token. */
+export function tokenCookies(token: string, lifetimeSeconds: number): string[] {
+  const cookie = { path: '/', maxAge: lifetimeSeconds, httpOnly: true, secure: true, sameSite: 'Strict' } as const;
+  const parts = Array.from({ length: Math.ceil(token.length / COOKIE_CHARACTERS) }, (_, at) =>
+    token.slice(at * COOKIE_CHARACTERS, (at + 1) * COOKIE_CHARACTERS),
+  );
+  return parts.map((part, at) => serialize(`${COOKIE}${at}`, part, cookie));
+}
+
+function tokenInCookies(header: string): string {
+  const cookies = parse(header);
+  let token = '';
+  for (let at = 0; cookies[`${COOKIE}${at}`] !== undefined; at += 1) token += cookies[`${COOKIE}${at}`];
+  return token;
+}
 
 export function credentialsOf(headers: Headers): Credentials {
   const header = headers.get('authorization');
-  if (header === null) return byToken(parse(headers.get('cookie') ?? '', TOKEN_COOKIE)[TOKEN_COOKIE]);
+  if (header === null) return byToken(tokenInCookies(headers.get('cookie') ?? ''));
   const [, scheme = '', rest = ''] = /^(\S+) +(\S+)$/.exec(header.trim()) ?? [];
   if (scheme.toLowerCase() === 'basic') return readBasic(rest);
   return byToken(scheme.toLowerCase() === 'bearer' ? rest : undefined);

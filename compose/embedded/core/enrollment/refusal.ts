@@ -42,7 +42,7 @@ export function refusalResponse({ status, message, headers }: Refusal): Response
   return page;
 }
 
-/** 401, with the challenge that makes clients send name and password. */
+/** 401 without a challenge, as a release answers: clients send name and password unasked, and no browser opens its dialog. */
 export function unauthorized(message = 'Sign in with the name and password of your account.'): Refusal {
-  return new Refusal(401, message, { 'www-authenticate': 'Basic realm="Marti"' });
+  return new Refusal(401, message);
 }

@@ -1,11 +1,10 @@
 // POST /oauth/token: a bearer token for a name and a password (RFC 6749, 4.3), which stand in the body. A client library sends them
 // in the address instead, as a release allows: nothing here may write an address with its query.
 
-import { serialize } from 'hono/utils/cookie';
 import { json } from '../http/answers.ts';
 import type { CoreConnection } from '../parts.ts';
 import { readText } from './body.ts';
-import { TOKEN_COOKIE } from './credentials.ts';
+import { tokenCookies } from './credentials.ts';
 import type { PasswordDoor } from './password-door.ts';
 import { lockedOutText, TOO_MANY_AT_ONCE } from './sign-in.ts';
 import type { Tokens } from './tokens.ts';
@@ -24,7 +23,8 @@ export function tokenEndpoint(door: PasswordDoor, tokens: Tokens) {
     const entrance = await door.enter({ ...form, address: clientAddress });
     if (entrance.kind === 'in') return granted(await tokens.issue(entrance.entry.username, form.password));
     if (entrance.kind === 'busy') return refused(503, 'temporarily_unavailable', TOO_MANY_AT_ONCE);
-    if (entrance.kind === 'refused') return refused(401, 'invalid_grant', 'The name or the password is wrong.');
+    // As a release does: no body.
+    if (entrance.kind === 'refused') return unstored(new Response(null, { status: 401 }));
     const { retryAfterSeconds } = entrance;
     const after = { 'retry-after': String(retryAfterSeconds) };
     return refused(429, 'temporarily_unavailable', lockedOutText(retryAfterSeconds), after);
@@ -33,8 +33,7 @@ export function tokenEndpoint(door: PasswordDoor, tokens: Tokens) {
 
 function granted({ id, token, lifetimeSeconds }: Awaited<ReturnType<Tokens['issue']>>): Response {
   const answer = json({ access_token: token, token_type: 'Bearer', expires_in: lifetimeSeconds, jti: id });
-  const cookie = { path: '/', maxAge: lifetimeSeconds, httpOnly: true, secure: true, sameSite: 'Strict' } as const;
-  answer.headers.set('set-cookie', serialize(TOKEN_COOKIE, token, cookie));
+  for (const cookie of tokenCookies(token, lifetimeSeconds)) answer.headers.append('set-cookie', cookie);
   return unstored(answer);
 }
 
