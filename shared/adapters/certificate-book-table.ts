@@ -39,6 +39,7 @@ interface OrderRow {
 interface CanaryRow {
   at: Date;
   ok: boolean;
+  signed: boolean;
   problem: string | null;
   coreStartedAt: Date | null;
 }
@@ -49,7 +50,7 @@ const OLDER_CANARIES_KEPT = 99;
 export function certificateBookTable(run: RunSql): CertificateBook {
   const canary = async (sql: Sql): Promise<CanaryRow | undefined> => {
     const [row] = await sql<CanaryRow[]>`
-      SELECT at, ok, problem, core_started_at AS "coreStartedAt" FROM canary_run ORDER BY at DESC LIMIT 1`;
+      SELECT at, ok, signed, problem, core_started_at AS "coreStartedAt" FROM canary_run ORDER BY at DESC LIMIT 1`;
     return row;
   };
 
@@ -164,11 +165,12 @@ export function certificateBookTable(run: RunSql): CertificateBook {
       return row && { ...row, at: row.at.toISOString(), coreStartedAt: row.coreStartedAt?.toISOString() ?? null };
     },
 
-    async recordCanary({ at, ok, problem, coreStartedAt }: CanaryRun) {
+    async recordCanary({ at, ok, signed, problem, coreStartedAt }: CanaryRun) {
       await run(
         (sql) => sql`
           WITH added AS (
-            INSERT INTO canary_run (at, ok, problem, core_started_at) VALUES (${at}, ${ok}, ${problem}, ${coreStartedAt})
+            INSERT INTO canary_run (at, ok, signed, problem, core_started_at)
+            VALUES (${at}, ${ok}, ${signed}, ${problem}, ${coreStartedAt})
             ON CONFLICT (at) DO NOTHING)
           DELETE FROM canary_run
           WHERE at < (SELECT at FROM canary_run ORDER BY at DESC LIMIT 1 OFFSET ${OLDER_CANARIES_KEPT - 1})`,

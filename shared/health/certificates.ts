@@ -62,7 +62,7 @@ export const certificates = healthModule<CertificatesData>({
   withinMs: 25_000,
 
   remedy: [
-    'A revocation that is not proven is tried again every 5 seconds; unproven in /api/health/certificates says whose it is and why. Treat the device as connected until then (docs/devices.md).',
+    'A revocation that is not proven is tried again every 5 seconds; unproven in /api/health/certificates says whose it is and why. Treat the device as connected until then (docs/devices.md). A core that does not sign is asked again every minute; takserver-api.log says why it fails.',
     'Whoever has a certificate that ends enrolls anew: POST /api/users/{id}/enrollment. See what a file in certs/files below CORE_DATA_DIR holds: openssl x509 -in FILE -noout -subject -dates, for the list openssl crl -in FILE -noout -nextupdate.',
     'In the embedded stack a restart makes the list, and a server or service certificate with 30 days left or less, anew; if not, read core.log in DIR/logs. With a TAK Server release, use the scripts in its certs directory and restart the core.',
     'A CA that is near its end: docs/certificates.md. Never make a new CA because ca.pem is damaged, or every device must enroll again: put it back from a backup, or in the embedded stack stop, remove ca.pem and start, which restores it as long as its key is there.',

@@ -20,7 +20,7 @@ export interface Revocations {
   /** Of all of them. */
   unprovenCount: number;
   /** Null before the first one. */
-  canary: { at: string; ok: boolean; problem: string | null } | null;
+  canary: { at: string; ok: boolean; signed: boolean; problem: string | null } | null;
   /** Why our own record could not be read. */
   problem: string | null;
 }
@@ -64,7 +64,8 @@ export async function readRevocations(
     return {
       unproven: [...whole, ...single].slice(0, MOST_SHOWN),
       unprovenCount: whole.length + openCount,
-      canary: canary === undefined ? null : { at: canary.at, ok: canary.ok, problem: canary.problem },
+      canary:
+        canary === undefined ? null : { at: canary.at, ok: canary.ok, signed: canary.signed, problem: canary.problem },
       problem: null,
     };
   } catch (error) {
@@ -86,7 +87,9 @@ export function judgeRevocations(
           {
             kind: 'fact',
             status: 'critical',
-            says: `the canary of revocation failed: ${withoutStop(canary.problem)}`,
+            says: canary.signed
+              ? `the canary of revocation failed: ${withoutStop(canary.problem)}`
+              : `the core does not sign certificates, so no device can enroll: ${withoutStop(canary.problem)}`,
           },
         ];
   return [...unproven.map((each) => judge(each, now, coreAnswers)), ...canaryFailed];

@@ -37,6 +37,8 @@ export interface RevocationOrder {
 export interface CanaryRun {
   at: string;
   ok: boolean;
+  /** False: the core answered, but did not sign its certificate, so nobody can enroll. It says nothing about revocation then. */
+  signed: boolean;
   /** Why it failed, in a sentence. */
   problem: string | null;
   /** When the core that it was tried on began; null when it does not say. */

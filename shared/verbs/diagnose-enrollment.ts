@@ -251,11 +251,25 @@ function judgeGroups(
 
 const SIGNING_REMEDY = 'See GET /api/health, and the log of the core.';
 
-async function askRules({ coreEnrollment }: DiagnosisDeps, username: string, password: string): Promise<Found> {
+async function askRules(
+  { coreEnrollment, certificateBook }: DiagnosisDeps,
+  username: string,
+  password: string,
+): Promise<Found> {
   try {
     const rules = await coreEnrollment.rules({ username, password });
     const names = Object.entries(rules).map(([name, value]) => `${name}=${value}`);
-    return well(`The core lets ${username} in and is set up to sign (${names.join(', ')}).`);
+    const canary = await certificateBook.lastCanary();
+    if (canary?.signed === false)
+      return wrong(
+        `The core lets ${username} in, but it did not sign a test certificate at ${canary.at}: ${canary.problem ?? ''}`,
+        'Read the log of the core (takserver-api.log). Holdfast requests a test certificate every minute until one is signed.',
+      );
+    const proof =
+      canary === undefined
+        ? 'It has not signed a test certificate yet.'
+        : `It signed a test certificate at ${canary.at}.`;
+    return well(`The core lets ${username} in and asks for ${names.join(', ')}. ${proof}`);
   } catch (error) {
     if (!(error instanceof AppError)) throw error;
     const { code } = error;

@@ -216,7 +216,10 @@ async function canaryDoubt(
   if (last === undefined) return [{ seen: false, says: 'No canary has run yet.' }];
   if (isOfAnotherCore(last, startedAt))
     return [{ seen: false, says: 'The core was started anew, and no canary has run since.' }];
-  return last.ok ? [] : [{ seen: true, says: `The last canary failed: ${last.problem ?? 'it was let in'}` }];
+  if (last.ok) return [];
+  return last.signed
+    ? [{ seen: true, says: `The last canary failed: ${last.problem ?? 'it was let in'}` }]
+    : [{ seen: false, says: `The core did not sign the certificate of the canary: ${last.problem ?? 'no reason'}` }];
 }
 
 /** True when the core that the canary ran on was another process. */

@@ -1,5 +1,5 @@
-// The canary: a throw-away certificate that is enrolled, let in, revoked, and must then be refused everywhere. It says
-// whether revoking means anything at this core.
+// The canary: a throw-away certificate that is enrolled, let in, revoked, and must then be refused everywhere. It shows that
+// this core signs certificates, before people meet a failure, and that revoking means something.
 
 import { AppError } from '../domain/app-error.ts';
 import { isSameUser } from '../domain/certificate-names.ts';
@@ -96,17 +96,20 @@ async function wasTriedJustNow({ audit, now }: CanaryDeps): Promise<boolean> {
 async function runCanary(deps: CanaryDeps, coreStartedAt: string | null, pace: CanaryPace): Promise<CanaryOutcome> {
   const seen = await seenBy(deps, pace);
   if (seen === undefined) return 'not tried';
-  const { problem } = seen;
+  const { problem, signed } = seen;
   const ok = problem === null;
-  await deps.certificateBook.recordCanary({ at: deps.now().toISOString(), ok, problem, coreStartedAt });
+  await deps.certificateBook.recordCanary({ at: deps.now().toISOString(), ok, signed, problem, coreStartedAt });
   await deps.health.forget('certificates');
   if (ok) return 'passed';
-  deps.log.error('canary.failed', { problem });
+  deps.log.error('canary.failed', { problem, signed });
   return 'failed';
 }
 
 /** Undefined when nothing was. */
-async function seenBy(deps: CanaryDeps, pace: CanaryPace): Promise<{ problem: string | null } | undefined> {
+async function seenBy(
+  deps: CanaryDeps,
+  pace: CanaryPace,
+): Promise<{ problem: string | null; signed: boolean } | undefined> {
   try {
     const account = await deps.identity.accounts.named(CANARY_ACCOUNT);
     if (account === undefined) throw new AppError('unavailable', NO_ACCOUNT);
@@ -114,9 +117,9 @@ async function seenBy(deps: CanaryDeps, pace: CanaryPace): Promise<{ problem: st
       const problem = await triedCanary(deps, account, pace);
       if (problem !== undefined) throw new CanaryFailed('conflict', problem);
     });
-    return { problem: null };
+    return { problem: null, signed: true };
   } catch (error) {
-    if (error instanceof CanaryFailed) return { problem: error.message };
+    if (error instanceof CanaryFailed) return { problem: error.message, signed: !(error instanceof NotSigned) };
     if (!(error instanceof AppError)) throw error;
     deps.log.warn('canary.not_tried', { reason: error.message });
     return undefined;
@@ -128,12 +131,15 @@ const NO_ACCOUNT = `There is no account ${CANARY_ACCOUNT} to try it with; the ne
 /** What the canary itself has seen; every other failure says nothing of revocation. */
 class CanaryFailed extends AppError {}
 
+/** The core answered and did not sign. */
+class NotSigned extends CanaryFailed {}
+
 /** Rejects with `unavailable` when it cannot be said: whatever a call fails with, the outcome is unknown. */
 async function triedCanary(deps: CanaryDeps, account: Account, pace: CanaryPace): Promise<string | undefined> {
   try {
     return await tryCanary(deps, account, pace);
   } catch (error) {
-    if (!(error instanceof AppError)) throw error;
+    if (!(error instanceof AppError) || error instanceof NotSigned) throw error;
     throw new AppError('unavailable', error.message, { cause: error });
   }
 }
@@ -141,7 +147,11 @@ async function triedCanary(deps: CanaryDeps, account: Account, pace: CanaryPace)
 /** Undefined when all is as it must be. Rejects when it cannot be said. */
 async function tryCanary(deps: CanaryDeps, account: Account, pace: CanaryPace): Promise<string | undefined> {
   await clearAway(deps);
-  const { hash, serial, keyPem, certificatePem, chainPem } = await enrollAccount(deps, account, CANARY_ACCOUNT);
+  const { hash, serial, keyPem, certificatePem, chainPem } = await enrollAccount(
+    { ...deps, coreEnrollment: signingSeen(deps) },
+    account,
+    CANARY_ACCOUNT,
+  );
   try {
     await deps.clientKeys.keep(hash, { keyPem, certificatePem, chainPem });
     const met = await deps.coreDevices.connect(hash);
@@ -158,6 +168,20 @@ async function tryCanary(deps: CanaryDeps, account: Account, pace: CanaryPace): 
   } finally {
     await leave(deps, () => clearAway(deps));
   }
+}
+
+/** A core that answers wrongly cannot sign; one that does not answer, or refuses the one-off password, says nothing of it. */
+function signingSeen({ coreEnrollment }: CanaryDeps): Pick<CoreEnrollment, 'enroll'> {
+  return {
+    async enroll(order) {
+      try {
+        return await coreEnrollment.enroll(order);
+      } catch (error) {
+        if (!(error instanceof AppError) || error.code !== 'upstream') throw error;
+        throw new NotSigned('upstream', error.message, { cause: error });
+      }
+    },
+  };
 }
 
 /** Why it stays in force at a core that answers; undefined when it is revoked. Rejects when nothing was seen. */

@@ -49,7 +49,7 @@ describe('the book of certificates in the database', () => {
     const book = await emptied();
     const at = (minute: number) => new Date(Date.parse(AT) + minute * 60_000).toISOString();
     for (let minute = 0; minute < 105; minute++)
-      await book.recordCanary({ at: at(minute), ok: false, problem: 'was let in', coreStartedAt: null });
+      await book.recordCanary({ at: at(minute), ok: false, signed: true, problem: 'was let in', coreStartedAt: null });
     const count = `SELECT count(*)::int AS count, min(at) AS first FROM canary_run`;
     expect([...(await inDatabase(count))]).toEqual([{ count: 100, first: new Date(at(5)) }]);
     expect(await book.lastCanary()).toMatchObject({ at: at(104) });

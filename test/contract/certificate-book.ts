@@ -158,13 +158,13 @@ export function certificateBookContract(what: string, make: () => CertificateBoo
     it('knows the last canary', async () => {
       expect(await book.lastCanary()).toBeUndefined();
       const [early, late] = [time(), time()];
-      const passed = { at: late, ok: true, problem: null, coreStartedAt: time() };
+      const passed = { at: late, ok: true, signed: true, problem: null, coreStartedAt: time() };
       await book.recordCanary(passed);
-      await book.recordCanary({ at: early, ok: false, problem: 'was let in', coreStartedAt: null });
+      await book.recordCanary({ at: early, ok: false, signed: true, problem: 'was let in', coreStartedAt: null });
       expect(await book.lastCanary()).toEqual(passed);
       await book.recordCanary({ ...passed, ok: false });
       expect(await book.lastCanary()).toEqual(passed);
-      const failed = { at: time(), ok: false, problem: 'was let in', coreStartedAt: null };
+      const failed = { at: time(), ok: false, signed: true, problem: 'was let in', coreStartedAt: null };
       await book.recordCanary(failed);
       expect(await book.lastCanary()).toEqual(failed);
     });
@@ -172,7 +172,7 @@ export function certificateBookContract(what: string, make: () => CertificateBoo
     it('has open work while there is an order or a revocation without proof, and not for a canary', async () => {
       const one = certificate(somebody());
       const order = { username: one.username, wantedAt: time() };
-      await book.recordCanary({ at: time(), ok: false, problem: 'was let in', coreStartedAt: null });
+      await book.recordCanary({ at: time(), ok: false, signed: true, problem: 'was let in', coreStartedAt: null });
       await book.remember(one);
       expect(await book.hasOpenWork()).toBe(false);
       await book.order(order);

@@ -45,7 +45,13 @@ function populatedWorld(): World {
 
 export async function populatedDeps(): Promise<ReturnType<typeof fakeDeps>> {
   const around = populatedWorld();
-  await around.certificateBook.recordCanary({ at: NOW.toISOString(), ok: true, problem: null, coreStartedAt: null });
+  await around.certificateBook.recordCanary({
+    at: NOW.toISOString(),
+    ok: true,
+    signed: true,
+    problem: null,
+    coreStartedAt: null,
+  });
   await keepThirtyDays(around);
   growForAWeek(around);
   const deps = fakeDeps({}, around);

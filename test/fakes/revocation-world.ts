@@ -34,6 +34,7 @@ export async function revocationWorld(): Promise<RevocationWorld> {
     deps.certificateBook.recordCanary({
       at: iso(),
       ok: true,
+      signed: true,
       problem: null,
       coreStartedAt: core.status.startedAt,
       ...run,

@@ -144,12 +144,22 @@ describe('a revocation', () => {
     await around.certificateBook.recordCanary({
       at: ago(60),
       ok: false,
+      signed: true,
       problem: 'It still heard.',
       coreStartedAt: null,
     });
     expect(await measure()).toMatchObject({
       status: 'critical',
       message: 'the canary of revocation failed: It still heard.',
+    });
+  });
+
+  it('says that nobody can enroll where the core did not sign, and not that a revocation failed', async () => {
+    const unsigned = { ok: false, signed: false, problem: 'It answers 500.', coreStartedAt: null };
+    await around.certificateBook.recordCanary({ at: ago(60), ...unsigned });
+    expect(await measure()).toMatchObject({
+      status: 'critical',
+      message: 'the core does not sign certificates, so no device can enroll: It answers 500.',
     });
   });
 

@@ -24,7 +24,7 @@ const deeds = () => world.deps.audit.records.map(({ action, phase, result }) => 
 const away = async (): Promise<never> => {
   throw new AppError('unavailable', 'It does not answer');
 };
-const failed = (pattern: RegExp) => ({ ok: false, problem: expect.stringMatching(pattern) as string });
+const failed = (pattern: RegExp) => ({ ok: false, signed: true, problem: expect.stringMatching(pattern) as string });
 
 describe('a canary', () => {
   it('is enrolled, let in, revoked and refused; it leaves no key and nothing in force', async () => {
@@ -32,6 +32,7 @@ describe('a canary', () => {
     expect(await last()).toEqual({
       at: world.iso(),
       ok: true,
+      signed: true,
       problem: null,
       coreStartedAt: world.core.status.startedAt,
     });
@@ -104,7 +105,7 @@ describe('a canary', () => {
       const { core, coreDevices, coreEnrollment, identity } = world.deps;
       const before = await last();
       const calls: [object, string][] = [
-        [coreEnrollment, 'enroll'],
+        ...(code === 'upstream' ? [] : [[coreEnrollment, 'enroll'] satisfies [object, string]]),
         [identity.appPasswords, 'create'],
         [coreDevices, 'connect'],
         [core, 'certificates'],
@@ -124,6 +125,25 @@ describe('a canary', () => {
       expect(await run()).toBe('passed');
     },
   );
+
+  it('fails without a word on revocation when the core answers and does not sign, and is tried again after a minute', async () => {
+    const certificate = await world.made('john');
+    standIn(world.deps.coreEnrollment, 'enroll', () => async () => {
+      throw new AppError('upstream', 'The core has a fault of its own (500 for POST signClient/v2)');
+    });
+    expect(await run()).toBe('failed');
+    expect(await last()).toMatchObject({ ok: false, signed: false, problem: expect.stringContaining('500 for POST') });
+    await world.note(certificate);
+    await proveOpenRevocations(world.deps, never);
+    expect(await world.revocations()).toMatchObject([
+      { state: 'revoking', problem: expect.stringContaining('did not sign the certificate of the canary') },
+    ]);
+    expect(await isWanted(world.deps)).toBe(true);
+    world.later(59);
+    expect(await run()).toBe('not due');
+    world.later(1);
+    expect(await run()).toBe('failed');
+  });
 
   it('says nothing when the provider does not tell its account', async () => {
     const before = await last();
@@ -230,7 +250,7 @@ describe('a canary is due', () => {
   });
 
   it('a minute after one that failed', async () => {
-    await world.canary({ ok: false, problem: 'x' });
+    await world.canary({ ok: false, signed: true, problem: 'x' });
     world.later(59);
     expect(await run()).toBe('not due');
     world.later(1);

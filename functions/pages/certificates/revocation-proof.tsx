@@ -106,6 +106,8 @@ function canaryStep(canary: CanaryRun | undefined, isOver: boolean, timeZone: st
       `This core refuses revoked certificates (tried with one of our own, ${timeInZone(canary.at, timeZone)}).`,
     );
   if (isOver) return proven('This core refused revoked certificates at that time.');
+  if (canary !== undefined && !canary.signed)
+    return open('This core did not sign a test certificate, so whether it refuses revoked ones was not tried.');
   return open(
     canary === undefined
       ? 'Whether this core refuses revoked certificates was not tried yet.'

@@ -11,6 +11,7 @@ import retention from './0008-retention.sql';
 import databaseCare from './0009-database-care.sql';
 import alertRemedies from './0010-alert-remedies.sql';
 import healthTrend from './0011-health-trend.sql';
+import canarySigned from './0012-canary-signed.sql';
 import type { Migration } from '../migrate.ts';
 
 export const MIGRATIONS: readonly Migration[] = [
@@ -25,4 +26,5 @@ export const MIGRATIONS: readonly Migration[] = [
   { number: 9, name: 'database-care', sql: databaseCare },
   { number: 10, name: 'alert-remedies', sql: alertRemedies },
   { number: 11, name: 'health-trend', sql: healthTrend },
+  { number: 12, name: 'canary-signed', sql: canarySigned },
 ];

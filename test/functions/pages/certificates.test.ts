@@ -13,7 +13,7 @@ beforeEach(async () => {
   admin = await visit({ deps: world.deps, around: world.around });
   const at = world.around.now.toISOString();
   const coreStartedAt = world.deps.theCore.status.startedAt;
-  await world.deps.certificateBook.recordCanary({ at, ok: true, problem: null, coreStartedAt });
+  await world.deps.certificateBook.recordCanary({ at, ok: true, signed: true, problem: null, coreStartedAt });
 });
 
 const pathOf = ({ hash }: CoreCertificate): string => `/certificates/${hash.replaceAll(':', '').toLowerCase()}`;

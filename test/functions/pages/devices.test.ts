@@ -14,6 +14,7 @@ beforeEach(async () => {
   const canary: CanaryRun = {
     at: around.now.toISOString(),
     ok: true,
+    signed: true,
     problem: null,
     coreStartedAt: theCore.status.startedAt,
   };
