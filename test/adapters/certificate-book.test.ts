@@ -15,7 +15,8 @@ const AT = '2026-03-04T05:06:07.089Z';
 const { url, inDatabase } = emptyDatabase();
 let run: RunSql;
 beforeAll(async () => {
-  await inDatabase(MIGRATIONS.find(({ name }) => name === 'certificates')?.sql ?? '');
+  const ours = MIGRATIONS.filter(({ name }) => ['certificates', 'canary-signed'].includes(name));
+  for (const { sql } of ours) await inDatabase(sql);
   run = keptDatabase(new Secret(url()), OPTIONS);
 });
 
