@@ -8,7 +8,7 @@ import { withErrorPages } from '../shared/http/page.tsx';
 import { onError } from '../shared/http/problem.ts';
 import { identify, signIn } from '../shared/http/sign-in.ts';
 import { refuseInvalid } from '../shared/http/refuse-invalid.ts';
-import { unsafeGuard } from '../shared/http/unsafe-guard.ts';
+import { refuseUnknownMethod, unsafeGuard } from '../shared/http/unsafe-guard.ts';
 import { alertsFunction } from './alerts.ts';
 import { auditFunction } from './audit.ts';
 import { authVerifyFunction } from './auth-verify.ts';
@@ -61,6 +61,7 @@ export function createApp(deps: Deps): App {
   signInFunction(app, deps);
   app.use('/api/*', signIn(deps.doors));
   app.use('/metrics/*', signIn(deps.doors));
+  app.use(refuseUnknownMethod);
   app.use(
     '/api/*',
     unsafeGuard('json', (c) => identify(c, deps.doors)),

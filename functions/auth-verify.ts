@@ -47,6 +47,9 @@ export function authVerifyFunction(app: App, { doors, settings }: Pick<Deps, 'do
     const foreign = foreignForwarded(c.req.raw, c.env.secure);
     if (foreign !== undefined) throw new AppError('forbidden', foreign);
     const credentials = credentialsOf(c);
+    // Not 401, which would be taken for a wrong password: a proxy that garbles the header is to be noticed.
+    if (credentials.kind === 'unreadable')
+      throw new AppError('malformed', 'The Authorization header has no name and password, separated by a colon.');
     if (demand.base === 'core') {
       if (credentials.kind === 'bearer') return passed(c.env.requestId, REMOTE_NOBODY);
       await enter(c, doors, credentials.kind === 'basic' ? credentials : { kind: 'none' }, 'core');

@@ -17,20 +17,23 @@ export type Credentials =
   | { kind: 'basic'; username: string; password: string }
   | { kind: 'bearer'; token: string }
   | { kind: 'session'; cookie: string }
-  /** A scheme that is not spoken here, or Basic without a name. */
-  | { kind: 'foreign' };
+  /** A scheme that is not spoken here. */
+  | { kind: 'foreign' }
+  /** Basic without a name and a password. */
+  | { kind: 'unreadable' };
 
 const SAFE = new Set(['GET', 'HEAD', 'OPTIONS']);
 
-/** The Authorization header, else the session cookie. Throws `malformed` for Basic that cannot be read. */
+/** The Authorization header, else the session cookie. Throws `malformed` for Basic that is not Base64 of UTF-8 text. */
 export function credentialsOf(c: Context<AppEnv>): Credentials {
   const header = c.get('byCookieOnly') === true ? undefined : c.req.header('authorization');
   if (header === undefined) {
     const cookie = getCookie(c, sessionCookieName(c.env.secure));
     return cookie === undefined || cookie === '' ? { kind: 'none' } : { kind: 'session', cookie };
   }
-  const [, scheme = '', rest = ''] = /^(\S+) +(\S+)$/.exec(header.trim()) ?? [];
+  const [, scheme = '', rest = ''] = /^(\S+)(?: +(\S+))?$/.exec(header.trim()) ?? [];
   if (scheme.toLowerCase() === 'basic') return readBasic(rest);
+  if (rest === '') return { kind: 'foreign' };
   return scheme.toLowerCase() === 'bearer' ? { kind: 'bearer', token: rest } : { kind: 'foreign' };
 }
 
@@ -52,7 +55,7 @@ export function readBasic(encoded: string): Credentials {
     throw new AppError('malformed', 'The Authorization header is not Base64 of UTF-8 text.');
   }
   const separator = decoded.indexOf(':');
-  if (separator === -1) return { kind: 'foreign' };
+  if (separator === -1) return { kind: 'unreadable' };
   return { kind: 'basic', username: decoded.slice(0, separator), password: decoded.slice(separator + 1) };
 }
 
@@ -88,6 +91,7 @@ async function principalOf(
       return doors.session(credentials.cookie);
     case 'none':
     case 'foreign':
+    case 'unreadable':
       break;
   }
   return undefined;

@@ -9,6 +9,7 @@ import type { AppEnv } from './env.ts';
 export const MOST_BODY_BYTES = 1_000_000;
 
 const SAFE = new Set(['GET', 'HEAD', 'OPTIONS']);
+const KNOWN = new Set([...SAFE, 'POST', 'PUT', 'PATCH', 'DELETE']);
 const OWN_FETCH_SITES = new Set(['same-origin', 'none']);
 
 /** What a body may be: of the API, or of a form on a page. */
@@ -34,6 +35,12 @@ export function unsafeGuard(
     await next();
   };
 }
+
+/** No route has such a method, and of some (TRACE) not even a request can be made to hand on. */
+export const refuseUnknownMethod: MiddlewareHandler<AppEnv> = async function refuseMethod(c, next) {
+  if (!KNOWN.has(c.req.method)) throw new AppError('not_found', `There is nothing here for ${c.req.method}.`);
+  await next();
+};
 
 function refuseForeign({ req, env }: Context<AppEnv>): void {
   const cause = foreignCause(req.raw.headers, req.url, env.secure);

@@ -119,12 +119,17 @@ describe('GET /auth/verify', () => {
       expect(await status(query, { authorization: basic('\ufeffwebadmin', PASSWORD) })).toBe(401);
   });
 
-  it.each(['Basic %%%', 'Basic /w==', `Basic ${Buffer.from([0xff, 0x3a, 0x61]).toString('base64')}`])(
-    'says 400 to %s',
-    async (authorization) => {
-      for (const query of ['', '?base=core']) expect(await status(query, { authorization })).toBe(400);
-    },
-  );
+  it.each([
+    'Basic %%%',
+    'Basic /w==',
+    `Basic ${Buffer.from([0xff, 0x3a, 0x61]).toString('base64')}`,
+    'Basic',
+    'Basic ',
+    'basic =',
+    `Basic ${Buffer.from('webadmin').toString('base64')}`,
+  ])('says 400 to %s', async (authorization) => {
+    for (const query of ['', '?base=core']) expect(await status(query, { authorization })).toBe(400);
+  });
 
   it('shows of a token that may only read no group of administrators, however it is spelled', async () => {
     const own = fakeDeps({ ADMIN_GROUP: 'Chiefs' });

@@ -1,8 +1,9 @@
-import { get } from 'node:http';
+import { get, request } from 'node:http';
 import { setTimeout as delay } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import { type RunningServer, serveApp } from '../../shared/runtime/node-server.ts';
-import { memoryLog } from '../fakes/deps.ts';
+import { createApp } from '../../functions/app.ts';
+import { ADMIN, fakeDeps, memoryLog } from '../fakes/deps.ts';
 
 /** Below the ports that the system gives out, above those of the stacks under test. */
 let nextPort = 31_000 + Math.floor(Math.random() * 500);
@@ -85,5 +86,34 @@ describe('several listeners', () => {
     const server = await serveApp(answer, [{ address: '127.0.0.1', port }], memoryLog());
     expect(await bodyOf(port)).toBe('x');
     await server.close(0);
+  });
+});
+
+describe('a method that no route has', () => {
+  it('is 404 for whoever is signed in, and 401 before, also TRACE, of which no Request can be made', async () => {
+    const port = nextPort++;
+    const app = createApp(fakeDeps());
+    const server = await serveApp(
+      (incoming, bindings) => app.fetch(incoming, { ...bindings, requestId: 'request-1' }),
+      [{ address: '127.0.0.1', port }],
+      memoryLog(),
+    );
+    const status = (method: string, path: string, headers: Record<string, string> = {}): Promise<number | undefined> =>
+      new Promise((resolve, reject) => {
+        const sent = request({ host: '127.0.0.1', port, path, method, headers }, (response) => {
+          response.resume().once('end', () => resolve(response.statusCode));
+        });
+        sent.once('error', reject).end();
+      });
+    try {
+      for (const method of ['TRACE', 'PROPFIND']) {
+        expect([method, await status(method, '/api/users', ADMIN)]).toEqual([method, 404]);
+        expect([method, await status(method, '/people', ADMIN)]).toEqual([method, 404]);
+        expect([method, await status(method, '/api/users')]).toEqual([method, 401]);
+      }
+      expect(await status('GET', '/api/users', ADMIN)).toBe(200);
+    } finally {
+      await server.close(0);
+    }
   });
 });
