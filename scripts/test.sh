@@ -1,12 +1,17 @@
 #!/usr/bin/env bash
-# Runs every check and every test; the last line is "N passed, N failed".
+# Installs what the tests need, then runs every check and every test. The last line is "N passed, N failed".
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
+# shellcheck source=scripts/test-tools.sh
+source scripts/test-tools.sh
+install_test_tools
 # shellcheck source=scripts/install.sh
 source scripts/install.sh
 prepare_holdfast
-"$NODE" scripts/install-flows.ts || echo 'no Node-RED: the tests that run it are skipped' >&2
-command -v "${HOLDFAST_CHROMIUM:-chromium}" chromium-headless-shell >/dev/null || echo 'no chromium: the tests of the pages in a browser are skipped' >&2
+"$NODE" scripts/install-flows.ts || not_installed+=('the flow engine (Node-RED could not be installed, see the message above)')
+[ "$(id -u)" = 0 ] || not_installed+=('what only root can do: containers, mounts, other accounts (run ./scripts/test.sh as root)')
+HOLDFAST_NOT_INSTALLED=$(printf '%s\n' "${not_installed[@]}")
+export HOLDFAST_NOT_INSTALLED
 npm run --silent lint
 npm run --silent typecheck
 npm test --silent -- "$@"

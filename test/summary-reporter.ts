@@ -1,10 +1,12 @@
-// Ends a run with the line that .ci/run promises: "N passed, N failed", with the skipped ones where there are any.
+// Ends a run with what was skipped and why, then the line that .ci/run promises: "N passed, N failed".
 
-import type { Reporter, TestModule } from 'vitest/node';
+import { relative } from 'node:path';
+import type { Reporter, TestCase, TestModule } from 'vitest/node';
 
 export default class SummaryReporter implements Reporter {
   onTestRunEnd(modules: readonly TestModule[], errors: readonly unknown[]): void {
     const count = { passed: 0, failed: errors.length, skipped: 0 };
+    const skipped = new Map<string, number>();
     for (const module of modules) {
       if (module.state() === 'failed' && module.errors().length > 0) count.failed++;
       // Of a group whose preparation failed no test has run; they would be counted as skipped alone.
@@ -12,9 +14,28 @@ export default class SummaryReporter implements Reporter {
       for (const test of module.children.allTests()) {
         const { state } = test.result();
         if (state === 'passed' || state === 'failed' || state === 'skipped') count[state]++;
+        if (state !== 'skipped') continue;
+        const group = `${relative(process.cwd(), module.moduleId)}: ${groupOf(test)}`;
+        skipped.set(group, (skipped.get(group) ?? 0) + 1);
       }
     }
-    const skipped = count.skipped > 0 ? `, ${count.skipped} skipped` : '';
-    process.on('exit', () => process.stdout.write(`\n${count.passed} passed, ${count.failed} failed${skipped}\n`));
+    const ending = count.skipped > 0 ? `, ${count.skipped} skipped` : '';
+    const lines = [...skippedLines(skipped), `${count.passed} passed, ${count.failed} failed${ending}`];
+    process.on('exit', () => process.stdout.write(`\n${lines.join('\n')}\n`));
   }
+}
+
+/** The outermost group; its name says why it was skipped. */
+function groupOf(test: TestCase): string {
+  let name = test.name;
+  for (let { parent } = test; parent.type === 'suite'; parent = parent.parent) name = parent.name;
+  return name;
+}
+
+function skippedLines(skipped: ReadonlyMap<string, number>): string[] {
+  const missing = (process.env['HOLDFAST_NOT_INSTALLED'] ?? '').split('\n').filter((line) => line !== '');
+  return [
+    ...(skipped.size > 0 ? ['Skipped:', ...[...skipped].map(([group, number]) => `  ${number} in ${group}`)] : []),
+    ...(missing.length > 0 ? ['Not tested here:', ...new Set(missing.map((line) => `  ${line}`))] : []),
+  ];
 }

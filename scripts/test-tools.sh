@@ -1,0 +1,103 @@
+# Sourced by test.sh: installs the programs that the tests run. As root it installs what is missing from Debian; an ordinary user
+# runs what can run, and HOLDFAST_NOT_INSTALLED says at the end of the run what was skipped and why.
+
+not_installed=()
+
+has() { command -v "$1" >/dev/null || [ -x "/usr/sbin/$1" ]; }
+has_chromium() { command -v "${HOLDFAST_CHROMIUM:-chromium}" >/dev/null || has chromium-headless-shell; }
+has_static_busybox() { [ -x /bin/busybox ] && ! grep -q /ld- /bin/busybox; }
+has_postgis() { compgen -G '/usr/share/postgresql/*/extension/postgis.control' >/dev/null; }
+has_compose() {
+  { docker buildx version && docker compose version --short | awk -F '[v.]' '{ exit !($1 > 2 || $1 == 2 && $2 >= 24) }'; } >/dev/null 2>&1
+}
+
+# Installs Debian packages, and lets none of them start a service of this machine.
+install_debian() {
+  echo "Installing for the tests: $* ..." >&2
+  apt-get update -qq || return
+  (
+    if [ ! -e /usr/sbin/policy-rc.d ]; then
+      trap 'rm -f /usr/sbin/policy-rc.d' EXIT
+      install -m 755 /dev/stdin /usr/sbin/policy-rc.d <<<$'#!/bin/sh\nexit 101'
+    fi
+    DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$@" >&2
+  )
+}
+
+# unpack_debian SUITE FOLDER PROGRAM... PACKAGE...: takes single programs out of packages that are newer than this Debian, or that
+# would bring a service with them. The sources of the package system stay as they are. Packages follow after a --.
+unpack_debian() {
+  local suite=$1 folder=$2 programs=() place
+  shift 2
+  while [ "$1" != -- ]; do programs+=("$1"); shift; done
+  shift
+  echo "Unpacking for the tests: $* ..." >&2
+  place=$(mktemp -d) || return
+  (
+    trap 'rm -rf "$place"' EXIT
+    cd "$place" && mkdir -p lists/partial cache/archives/partial || exit
+    local options=(-qq -o APT::Sandbox::User=root)
+    if [ "$suite" != here ]; then
+      echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] http://deb.debian.org/debian $suite main" >sources.list
+      options+=(-o Dir::Etc::SourceList="$place/sources.list" -o Dir::Etc::SourceParts=/dev/null -o Dir::State::Lists="$place/lists"
+        -o Dir::Cache="$place/cache" -o Acquire::Languages=none)
+      apt-get "${options[@]}" update || exit
+    fi
+    apt-get "${options[@]}" download "$@" >&2 || exit
+    local package program
+    for package in ./*.deb; do dpkg-deb -x "$package" unpacked || exit; done
+    for program in "${programs[@]}"; do install -D -m 755 -t "$folder" "unpacked/$program" || exit; done
+  )
+}
+
+# wanted CHECK 'WHAT IS SKIPPED WITHOUT IT' PACKAGE...: a tool that is missing is installed by root, and else noted.
+missing_packages=()
+wanted() {
+  local check=$1 skipped=$2
+  shift 2
+  # shellcheck disable=SC2086 # a function and its argument
+  $check && return
+  if [ "$(id -u)" = 0 ]; then missing_packages+=("$@"); else not_installed+=("$skipped (apt-get install $*)"); fi
+}
+
+install_test_tools() {
+  command -v apt-get >/dev/null || { echo 'This is no Debian: programs that the tests need are not installed by themselves.' >&2; return 0; }
+  wanted 'has npm' 'everything' nodejs npm
+  wanted 'has flock' 'everything' util-linux
+  wanted 'has openssl' 'keys and certificates as OpenSSL sees them' openssl
+  wanted 'has curl' 'calls by curl, which the documents show' curl
+  wanted 'has psql' 'databases as psql sees them' postgresql-client
+  wanted 'has ldapsearch' 'the directory, asked by tools that know nothing of our code' ldap-utils
+  wanted 'has slapd' 'the directory, held to a second implementation' slapd
+  wanted 'has dockerd' 'the stacks in containers' docker.io
+  wanted has_static_busybox 'the stacks in containers' busybox-static
+  wanted 'has keytool' 'keystores, read by the program that a release reads them with' default-jre-headless
+  wanted 'has shellcheck' 'shell scripts' shellcheck
+  wanted has_chromium 'pages in a browser' chromium-headless-shell fonts-dejavu-core
+  wanted 'has iptables' 'the stacks in containers' iptables
+  wanted 'has ip' 'the stacks in containers' iproute2
+  wanted 'has mmdebstrap' 'the stacks in containers' mmdebstrap
+  wanted 'has setcap' 'the stacks in containers' libcap2-bin
+  wanted has_postgis 'tables of a release, on PostgreSQL with PostGIS' '^postgresql-[0-9]+-postgis-3$'
+  if [ "${#missing_packages[@]}" -gt 0 ]; then
+    install_debian "${missing_packages[@]}" || not_installed+=("what needs one of: ${missing_packages[*]} (apt-get failed, see its message above)")
+  fi
+  local only_root=' (only root can install it)'
+  [ "$(id -u)" = 0 ] && only_root=' (it could not be unpacked, see the message above)'
+  # unpacked CHECK 'WHAT IS SKIPPED' ARGUMENTS OF unpack_debian...
+  unpacked() {
+    local check=$1 skipped=$2
+    shift 2
+    # shellcheck disable=SC2086 # a function and its argument
+    $check && return
+    if [ "$(id -u)" = 0 ]; then unpack_debian "$@" && return; fi
+    not_installed+=("$skipped$only_root")
+  }
+  unpacked 'has promtool' 'alert rules, asked of promtool' here /usr/local/bin usr/bin/promtool -- prometheus
+  # The Caddy that the stack pins is in the backports of the next Debian.
+  unpacked 'has caddy' 'the reverse proxy' trixie-backports /usr/local/bin usr/bin/caddy -- caddy
+  unpacked 'has pebble' 'public certificates, from an ACME server' here /usr/local/bin usr/bin/pebble usr/bin/pebble-challtestsrv -- pebble
+  unpacked has_compose 'the layers of Docker Compose 2.24 or newer' trixie /usr/local/lib/docker/cli-plugins \
+    usr/libexec/docker/cli-plugins/docker-compose usr/libexec/docker/cli-plugins/docker-buildx -- docker-compose docker-buildx
+  return 0
+}
