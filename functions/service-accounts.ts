@@ -37,6 +37,9 @@ const newAccountSchema = accountSchema
     p12_base64: z.string().optional().openapi({
       description: 'PKCS#12 with the key, where keys are not kept (KEEP_CLIENT_KEYS=false); it is shown nowhere again',
     }),
+    admin_right: z.enum(['given', 'pending']).optional().openapi({
+      description: 'Of the kind admin. pending: the core was asked and has not answered yet; Holdfast finishes it',
+    }),
   })
   .openapi('NewServiceAccount');
 

@@ -2,6 +2,7 @@
 // retention files. Or the reasons why it cannot be; nothing is written then.
 
 import { configureRelease, type WantedRelease } from '../compose/core-configuration/configure-release.ts';
+import { poolSize } from '../compose/containers/release-database.ts';
 import { CORE_DATABASE, CORE_OWNER } from '../compose/embedded/database/roles.ts';
 import { retentionFiles } from '../shared/adapters/retention-files.ts';
 import { loadSettings } from '../shared/config/load-settings.ts';
@@ -47,6 +48,7 @@ function wantedRelease(settings: Settings): WantedRelease {
       url: `jdbc:postgresql://${place}/${CORE_DATABASE}`,
       user: CORE_OWNER,
       password: settings.CORE_DB_PASSWORD?.reveal() ?? '',
+      connections: poolSize(settings.CORE_DATABASE_MEMORY),
     },
     ldap: {
       url: settings.LDAP_URL ?? '',

@@ -86,7 +86,14 @@ const OF_CERTIFICATES = [
   'CERTIFICATE_UNIT',
 ] as const;
 /** What a release is told of the stack, besides. */
-const OF_RELEASE = ['PUBLIC_ADDRESSES', 'LDAP_URL', 'LDAP_BASE_DN', 'LDAP_WEB_BASE_DN', ...OF_CERTIFICATES] as const;
+const OF_RELEASE = [
+  'PUBLIC_ADDRESSES',
+  'LDAP_URL',
+  'LDAP_BASE_DN',
+  'LDAP_WEB_BASE_DN',
+  'CORE_DATABASE_MEMORY',
+  ...OF_CERTIFICATES,
+] as const;
 
 export function isRole(name: string): name is Role {
   return Object.hasOwn(ROLES, name);

@@ -17,6 +17,13 @@ import { testBind } from '../shared/adapters/ldap-test-bind.ts';
 import { withDatabase } from '../shared/adapters/postgres.ts';
 
 const WITHIN_MS = 5_000;
+const JAVA_OPTIONS = [
+  // A program that has run out of heap would stay half alive.
+  '-XX:+ExitOnOutOfMemoryError',
+  // The API process gets the key of the CA from messaging, by reflection. Of an EC key that is only allowed so, and without it no
+  // certificate is signed; an RSA key needs nothing.
+  '--add-opens=jdk.crypto.ec/sun.security.ec=ALL-UNNAMED',
+];
 /** For a release that calls its ready line otherwise. */
 const MESSAGING_AFTER_MS = 300_000;
 const log = jsonLog({ role: 'release-core' });
@@ -61,9 +68,8 @@ function environmentOf(certificates: Record<string, string>): NodeJS.ProcessEnv 
     // By it the core renews its revocation list, with the password that a release gives to the key of its CA.
     CAPASS: BUNDLE_PASSWORD,
     PASS: BUNDLE_PASSWORD,
-    // A program that has run out of heap would stay half alive.
-    JAVA_TOOL_OPTIONS: '-XX:+ExitOnOutOfMemoryError',
     ...process.env,
+    JAVA_TOOL_OPTIONS: [...JAVA_OPTIONS, process.env['JAVA_TOOL_OPTIONS'] ?? ''].join(' ').trim(),
     ...certificates,
     ...heaps,
   };

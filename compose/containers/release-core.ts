@@ -1,5 +1,5 @@
-// Runs the programs of a TAK Server release, of which its own script takes no care: it ends when one of them dies or never comes, so
-// that the engine starts the container anew; and it ends them in order.
+// Runs the programs of a TAK Server release, which its own script does not watch: it ends them all when one dies, never comes or
+// hangs in its start, so that the engine starts the container again.
 
 import { type ChildProcess, spawn } from 'node:child_process';
 import { readFileSync } from 'node:fs';
@@ -13,6 +13,7 @@ import { StackError } from '../embedded/stack-error.ts';
 import { endedForMemory } from './release-core-memory.ts';
 import { type CorePhase, follow, linesOf, outputFile, phaseIn } from './release-core-output.ts';
 import { endSession, livingPrograms, programsIn } from './release-core-processes.ts';
+import { noteFailedStart, noteGoodStart, pauseBeforeStart, type StartFault, StartWatch } from './release-core-start.ts';
 import { type Awaited, waitForAll } from './release-core-waits.ts';
 
 export interface ReleaseCoreOptions {
@@ -26,6 +27,8 @@ export interface ReleaseCoreOptions {
   /** Told once of each. */
   reached?: (phase: CorePhase) => void;
   appearWithinMs?: number;
+  /** How long a start may go without reaching its next phase. */
+  phaseWithinMs?: number;
   endWithinMs?: number;
   lookEveryMs?: number;
   sayEveryMs?: number;
@@ -38,32 +41,35 @@ export interface ReleaseCore {
 }
 
 const SCRIPT = 'configureInDocker.sh';
-const FOLLOWED = ['config', 'messaging', 'api'];
-const PHASES = 4;
+const FOLLOWED = ['config', 'messaging', 'api', 'retention', 'plugins'];
 const LARGEST_LOG_BYTES = 32 * 1024 ** 2;
 const KEPT_LOGS = 5;
 const ROTATE_EVERY_MS = 30_000;
 
 export function releaseCore(options: ReleaseCoreOptions): ReleaseCore {
   const { home, environment, awaited, log, reached, sayEveryMs } = options;
-  const { appearWithinMs = 120_000, endWithinMs = 20_000, lookEveryMs = 250 } = options;
+  const { appearWithinMs = 120_000, phaseWithinMs = 300_000, endWithinMs = 20_000, lookEveryMs = 250 } = options;
   const stopping = new AbortController();
   const { signal } = stopping;
   const logs = join(home, 'logs');
-  const phases = new Set<CorePhase>();
+  let start = new StartWatch(phaseWithinMs);
 
-  function hear(line: string): void {
-    const phase = phaseIn(line);
-    if (phase === undefined || phases.has(phase)) return;
-    phases.add(phase);
-    log.info('core.phase', { phase });
-    reached?.(phase);
-    if (phases.has('streaming') && phases.has('api')) log.info('core.ready');
-  }
+  const hearFrom = (program: string) =>
+    linesOf((line) => {
+      start.hear(line, program);
+      const phase = phaseIn(line);
+      if (phase === undefined || !start.reach(phase)) return;
+      log.info('core.phase', { phase });
+      reached?.(phase);
+      if (!start.isReady) return;
+      log.info('core.ready');
+      noteGoodStart(home);
+    });
 
   async function run(): Promise<number> {
     const programs = expected(home);
     try {
+      await pause();
       await waitForAll(awaited, { log, signal, ...(sayEveryMs === undefined ? {} : { sayEveryMs }) });
     } catch (error) {
       if (signal.aborted) return 0;
@@ -72,15 +78,24 @@ export function releaseCore(options: ReleaseCoreOptions): ReleaseCore {
     return watched(programs);
   }
 
+  /** A start that fails again and again must not keep the machine busy. */
+  async function pause(): Promise<void> {
+    const { failed, pauseMs } = pauseBeforeStart(home);
+    if (pauseMs === 0) return;
+    log.warn('core.pause', { seconds: pauseMs / 1000, failed_starts: failed });
+    await delay(pauseMs, undefined, { signal });
+  }
+
   async function watched(programs: readonly string[]): Promise<number> {
     const output = outputFile(join(logs, 'takserver.log'), (error) =>
       log.error('core.log_not_written', { error: codeOf(error) ?? 'unknown' }),
     );
-    const followed = FOLLOWED.map((name) => follow(join(logs, `takserver-${name}.log`), linesOf(hear)));
+    const followed = FOLLOWED.map((name) => follow(join(logs, `takserver-${name}.log`), hearFrom(name)));
     const killsBefore = endedForMemory();
     const child = started(home, environment);
+    start = new StartWatch(phaseWithinMs);
     const ended = endOf(child);
-    const heard = linesOf(hear);
+    const heard = hearFrom('core');
     for (const stream of [child.stdout, child.stderr])
       stream?.on('data', (chunk: Buffer) => {
         output.write(chunk);
@@ -90,7 +105,7 @@ export function releaseCore(options: ReleaseCoreOptions): ReleaseCore {
     const rotating = setInterval(() => rotate(logs, log), ROTATE_EVERY_MS);
     const over = new AbortController();
     const look = (): void => {
-      if (phases.size < PHASES) for (const each of followed) each();
+      if (!start.isOver) for (const each of followed) each();
     };
     try {
       const session = child.pid;
@@ -103,8 +118,10 @@ export function releaseCore(options: ReleaseCoreOptions): ReleaseCore {
         firstFault(session, programs, look, AbortSignal.any([signal, over.signal])),
       ]);
       over.abort();
-      if (fault !== undefined && !signal.aborted) report(fault, killsBefore);
-      else log.info('core.stops');
+      if (fault !== undefined && !signal.aborted) {
+        if (!start.isReady) noteFailedStart(home);
+        report(fault, killsBefore);
+      } else log.info('core.stops');
       await endSession(session, endWithinMs);
       return fault === undefined || signal.aborted ? 0 : 1;
     } finally {
@@ -113,17 +130,19 @@ export function releaseCore(options: ReleaseCoreOptions): ReleaseCore {
     }
   }
 
-  /** Until one of them dies or does not come; undefined when everything is to end. */
+  /** Until one of them dies, does not come or hangs in its start; undefined when everything is to end. */
   async function firstFault(
     session: number,
     programs: readonly string[],
     look: () => void,
     until: AbortSignal,
-  ): Promise<{ program: string; reason: string } | undefined> {
+  ): Promise<StartFault | undefined> {
     const seen = new Map<string, ProcessIdentity>();
     const late = performance.now() + appearWithinMs;
     while (!until.aborted) {
       look();
+      const hung = start.fault();
+      if (hung !== undefined) return hung;
       const living = livingPrograms(session);
       for (const program of programs) {
         const known = seen.get(program);
@@ -140,7 +159,7 @@ export function releaseCore(options: ReleaseCoreOptions): ReleaseCore {
     return undefined;
   }
 
-  function report(fault: { program: string; reason: string }, killsBefore: number): void {
+  function report(fault: StartFault, killsBefore: number): void {
     const forMemory = endedForMemory() > killsBefore;
     log.error('core.program_ended', {
       ...fault,

@@ -49,10 +49,20 @@ const BUFFERS_SHARE = 4;
 /** What the release starts with. */
 const MOST_BUFFERS_MIB = 2560;
 
+/** For management, flows, the tools of an operator, and what PostgreSQL keeps for a superuser. */
+const OTHER_CONNECTIONS = 40;
+/** Messaging and API have a pool each; retention and plugins take two of the rest. */
+const POOLS = 2;
+const MAX_POOL = 200;
+
+/** How many connections each pool of a release may have at a server of this memory. */
+export function poolSize(memory: string): number {
+  return Math.min(MAX_POOL, Math.floor((Number(sharesOf(memory).max_connections) - OTHER_CONNECTIONS) / POOLS));
+}
+
 /**
  * Settings for a server that may use `memory` (4g, 6144m). The release's own (2100 connections, 2560MB of buffers) are for a host
- * of its own; each of its processes opens up to half of the connections, at most 200 on four processors and nine more for each
- * further one, and closes those that it does not need.
+ * of its own.
  */
 export function sharesOf(memory: string): Record<'max_connections' | 'shared_buffers', string> {
   const mib = Number.parseInt(memory, 10) * (memory.endsWith('g') ? 1024 : 1);

@@ -17,7 +17,8 @@ import {
 } from './configuration-document.ts';
 
 export interface WantedCoreConfig {
-  database: { url: string; user: string; password: string };
+  /** `connections`: what each process of the core may open. */
+  database: { url: string; user: string; password: string; connections: number };
   ldap: { url: string; base: string; password: string };
   /** O and OU of the certificates of devices. */
   organization: string;
@@ -165,14 +166,22 @@ function patchAuth(document: ConfigurationDocument, auth: Element, { ldap }: Wan
 }
 
 function patchRepository(document: ConfigurationDocument, repository: Element, { database }: WantedCoreConfig): void {
-  setAttributes(document, repository, {
-    enable: 'true',
-    ...(repository.getAttribute('numDbConnections') === null ? { numDbConnections: '16' } : {}),
-  });
+  setAttributes(document, repository, { enable: 'true', ...poolOf(repository, database.connections) });
   let connection = onlyChild(document, repository, 'connection', firstElement(repository));
   if (connection.prefix !== null) connection = withoutPrefix(document, repository, connection);
   const values = { url: database.url, username: database.user, password: database.password };
   setAttributes(document, connection, values, ['password']);
+}
+
+/**
+ * A pool that sizes itself asks the database once, at the start of the core; while that is away it gets one connection, and the core
+ * never finishes its start. A number that the operator has chosen stays as long as the database has room for it.
+ */
+function poolOf(repository: Element, connections: number): Record<string, string> {
+  const isChosen = repository.getAttribute('connectionPoolAutoSize') === 'false';
+  const chosen = Number(repository.getAttribute('numDbConnections') ?? Number.NaN);
+  const keeps = isChosen && Number.isInteger(chosen) && chosen > 0 && chosen <= connections;
+  return { connectionPoolAutoSize: 'false', numDbConnections: String(keeps ? chosen : connections) };
 }
 
 function patchSecurity(document: ConfigurationDocument, security: Element, wanted: WantedCoreConfig): void {

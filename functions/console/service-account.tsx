@@ -22,6 +22,8 @@ import { Downloads, StandingBadge } from './service-account-parts.tsx';
 const PATH = '/service-accounts';
 const DONE = {
   made: 'The account is made. Download its certificate below, and give it to the program.',
+  pending:
+    'The account is made. The core is still adding its admin right; the audit log shows when that is done. Download the certificate below.',
   deleted:
     'The account is deleted: nobody comes in with it any more. That its certificate is refused is being proven; this page says when it is.',
 };

@@ -40,8 +40,9 @@ export function serviceAccountsPage(app: App, deps: Deps): void {
     const tried = await attempt(() => createServiceAccount(actingIn(c, deps), parsed(wantedSchema, wish)));
     const { refused } = tried;
     if (refused !== undefined) return showAccounts(c, deps, { form, refused });
-    const { id, p12 } = tried.done;
-    return p12 === undefined ? goTo(c, `${PATH}/${id}?done=made`) : showKey(c, deps, { ...tried.done, p12 });
+    const { id, p12, admin_right: right } = tried.done;
+    const done = right === 'pending' ? 'pending' : 'made';
+    return p12 === undefined ? goTo(c, `${PATH}/${id}?done=${done}`) : showKey(c, deps, { ...tried.done, p12 });
   });
 }
 

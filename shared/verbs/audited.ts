@@ -21,6 +21,12 @@ export interface Progress {
   begun(means?: string): void;
 }
 
+/** For work whose answer need not wait for all of it. */
+export interface DeferrableProgress extends Progress {
+  /** The rest is left to the job that finishes open intents: the work resolves, and nothing is concluded yet. */
+  leaveRest(): void;
+}
+
 const UNCERTAIN = new Set(['unavailable', 'upstream', 'internal']);
 
 /**
@@ -30,20 +36,21 @@ const UNCERTAIN = new Set(['unavailable', 'upstream', 'internal']);
 export async function audited<T>(
   { audit }: { audit: Pick<Audit, 'intend' | 'conclude'> },
   { detail, endsSignInsOf, ...subject }: Deed,
-  work: (progress: Progress) => Promise<T>,
+  work: (progress: DeferrableProgress) => Promise<T>,
 ): Promise<T> {
   const intent = await audit.intend(subject, detail);
   const ends = endsSignInsOf === undefined ? {} : { endsSignInsOf };
   let begun: string | undefined;
+  let isLeft = false;
   let outcome: T;
   try {
-    outcome = await work({ begun: (means = DONE_AGAIN) => (begun = means) });
+    outcome = await work({ begun: (means = DONE_AGAIN) => (begun = means), leaveRest: () => (isLeft = true) });
   } catch (error) {
     if (begun !== undefined) throw unfinished(error, begun);
     await audit.conclude(intent, subject, { ...failure(error), ...(isUncertain(error) ? ends : {}) });
     throw error;
   }
-  await audit.conclude(intent, subject, { result: 'ok', ...ends });
+  if (!isLeft) await audit.conclude(intent, subject, { result: 'ok', ...ends });
   return outcome;
 }
 

@@ -8,8 +8,8 @@ import { KIND, kindOf, readServiceName, type ServiceKind } from '../domain/servi
 import type { MadeCertificate } from '../ports/certificate-book.ts';
 import type { KeptKey } from '../ports/client-keys.ts';
 import type { Account, GroupName } from '../ports/identity.ts';
-import { giveAdminRight } from './admin-right.ts';
-import { audited, type Progress } from './audited.ts';
+import { AdminRightPending, giveAdminRight } from './admin-right.ts';
+import { audited, type DeferrableProgress, type Progress } from './audited.ts';
 import { channelsNamed, replaceChannels } from './channel-membership.ts';
 import { makeCertificate, recordedCertificate } from './make-certificate.ts';
 import { mustBeAllowed } from './people.ts';
@@ -34,8 +34,14 @@ export interface NewServiceAccount {
   groups?: readonly string[] | undefined;
 }
 
-/** `p12`: the only copy of the key, where keys are not kept; Base64. */
-export type CreatedServiceAccount = ShownServiceAccount & { p12?: string };
+/**
+ * `p12`: the only copy of the key, where keys are not kept; Base64. `admin_right`, of the kind admin: `pending` while the core was
+ * asked for it and was not seen to give it; a job finishes that.
+ */
+export type CreatedServiceAccount = ShownServiceAccount & { p12?: string; admin_right?: 'given' | 'pending' };
+
+/** Without a key nobody could look later: then the answer waits for longer. */
+const RIGHT_WITHIN_MS = { keyKept: 8_000, keyForgotten: 25_000 } as const;
 
 const AGAIN = { begun: () => undefined };
 const TAKEN_BACK =
@@ -100,13 +106,20 @@ function mustBeAllowedFormer(context: ServiceAccountContext, former: Account): v
   mustBeAllowedKind(context, kindOf(former));
 }
 
-async function create(deps: ServiceAccountDeps, wanted: Wanted, progress: Progress): Promise<CreatedServiceAccount> {
+async function create(
+  deps: ServiceAccountDeps,
+  wanted: Wanted,
+  progress: DeferrableProgress,
+): Promise<CreatedServiceAccount> {
   const begun = wanted.former ?? (await newAccount(deps, wanted, progress));
   let certified: Certified | undefined;
   try {
     const account = await prepared(deps, begun, wanted);
     certified = await certify(deps, account, wanted);
-    return await answer(deps, account, wanted, certified);
+    const right = wanted.kind === 'admin' ? { admin_right: await rightOf(deps, account, wanted, certified) } : {};
+    const made = await answer(deps, account, wanted, certified);
+    if (right.admin_right === 'pending') progress.leaveRest();
+    return { ...made, ...right };
   } catch (error) {
     if (certified !== undefined && wanted.keep) {
       progress.begun(wanted.kind === 'admin' ? RIGHT_WAITS : STANDS);
@@ -154,15 +167,30 @@ async function certify(deps: ServiceAccountDeps, account: Account, { kind, keep 
   return makeCertificate(deps, account, { name: '', clientUid: username, keep: keep || kind === 'admin' });
 }
 
+async function rightOf(
+  deps: ServiceAccountDeps,
+  { username }: Account,
+  { keep }: Wanted,
+  { made: { hash }, key: { certificatePem } }: Certified,
+): Promise<'given' | 'pending'> {
+  const withinMs = keep ? RIGHT_WITHIN_MS.keyKept : RIGHT_WITHIN_MS.keyForgotten;
+  try {
+    await giveAdminRight(deps, { username, hash, certificatePem }, withinMs);
+    return 'given';
+  } catch (error) {
+    if (keep && error instanceof AdminRightPending) return 'pending';
+    throw error;
+  }
+}
+
 async function answer(
   deps: ServiceAccountDeps,
   account: Account,
-  { kind, keep }: Wanted,
+  { keep }: Wanted,
   { made, key }: Certified,
 ): Promise<CreatedServiceAccount> {
   const { username } = account;
   const { hash } = made;
-  if (kind === 'admin') await giveAdminRight(deps, { username, hash, certificatePem: key.certificatePem });
   const p12 = keep ? undefined : await deps.bundles.withKey(key, { friendlyName: username });
   if (!keep) await deps.clientKeys.remove(hash);
   const known = { made: [made], revocations: [], expiries: new Map([[nameKey(username), null]]) };

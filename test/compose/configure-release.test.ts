@@ -61,7 +61,12 @@ function newDirectory(): string {
 function wantedIn(root: string): WantedRelease {
   return {
     directory: root,
-    database: { url: 'jdbc:postgresql://tak-database:5432/cot', user: 'martiuser', password: 'core-password-1' },
+    database: {
+      url: 'jdbc:postgresql://tak-database:5432/cot',
+      user: 'martiuser',
+      password: 'core-password-1',
+      connections: 200,
+    },
     ldap: { url: 'ldap://authentik-ldap:3389', base: 'DC=core,DC=holdfast', password: 'bind-password-1' },
     names: { country: 'AT', state: 'Tirol', city: 'none', organization: 'Fire District 7', unit: 'Rescue' },
     hosts: ['cot.example.org', 'takserver', 'core', 'localhost', '127.0.0.1', '198.51.100.7'],

@@ -11,7 +11,12 @@ import { coreConfigs } from '../fakes/core-configs.ts';
 import { attributesOf, elementsAt, parseXml, type XmlElement } from '../fakes/parsed-xml.ts';
 
 const WANTED: WantedCoreConfig = {
-  database: { url: 'jdbc:postgresql://tak-database:5432/cot', user: 'martiuser', password: 'core-password-1' },
+  database: {
+    url: 'jdbc:postgresql://tak-database:5432/cot',
+    user: 'martiuser',
+    password: 'core-password-1',
+    connections: 200,
+  },
   ldap: { url: 'ldap://authentik-ldap:3389', base: 'DC=core,DC=holdfast', password: 'b<i>nd&"\'$1' },
   organization: 'Fire District 7',
   unit: 'Rescue',
@@ -52,6 +57,10 @@ function expectRules(text: string): void {
   const children = at('auth').flatMap(({ elements }) => elements.map(({ name }) => name));
   expect(children.slice(0, 2)).toEqual(['ldap', 'File']);
   expect(children.slice(2).every((name) => name === 'oauth')).toBe(true);
+  const { connectionPoolAutoSize, numDbConnections } = one('repository');
+  expect(connectionPoolAutoSize).toBe('false');
+  expect(Number(numDbConnections)).toBeGreaterThan(0);
+  expect(Number(numDbConnections)).toBeLessThanOrEqual(WANTED.database.connections);
   expect(one('repository', 'connection')).toMatchObject({
     url: WANTED.database.url,
     username: 'martiuser',
@@ -125,7 +134,7 @@ function foreignIn(text: string) {
       ...pick(elementsAt(root, 'network'), 'multicastTTL', 'serverId', 'version', 'takServerHost'),
       ...pick(elementsAt(root, 'auth'), 'x509tokenAuth', 'DNUsernameExtractorRegex'),
       ...pick(elementsAt(root, 'auth', 'ldap').slice(0, 1), 'nameAttr', 'callsignAttribute'),
-      ...pick(elementsAt(root, 'repository'), 'numDbConnections', 'insertionBatchSize', 'archive').filter(isSet),
+      ...pick(elementsAt(root, 'repository'), 'insertionBatchSize', 'archive').filter(isSet),
       ...pick(elementsAt(root, 'repository', 'connection').slice(0, 1), 'sslEnabled'),
       ...pick(elementsAt(root, 'security', 'tls'), 'ciphers'),
       ...pick(elementsAt(root, 'vbm'), 'disableSASharing'),
@@ -136,14 +145,30 @@ function foreignIn(text: string) {
   };
 }
 
-const isSet = ([name, value]: [string, string | undefined]): boolean =>
-  value !== undefined && !(name === 'numDbConnections' && value === '16');
+const isSet = ([, value]: [string, string | undefined]): boolean => value !== undefined;
 
 function pick(elements: readonly XmlElement[], ...names: string[]): [string, string | undefined][] {
   return elements.flatMap((each) =>
     names.map((name): [string, string | undefined] => [name, attributesOf(each)[name]]),
   );
 }
+
+describe('the connection pool', () => {
+  const pool = (attributes: string): unknown => {
+    const { text } = patch(example.replace(/<repository [^>]*>/, `<repository enable="true" ${attributes}>`));
+    return attributesOf(elementsAt(parseXml(text).root, 'repository')[0]);
+  };
+
+  it.each([
+    ['that sizes itself gets the number that the database allows', 'numDbConnections="16"', '200'],
+    ['that is said to size itself, too', 'connectionPoolAutoSize="true" numDbConnections="64"', '200'],
+    ['of a chosen size stays', 'connectionPoolAutoSize="false" numDbConnections="64"', '64'],
+    ['that is larger than the database allows is cut', 'connectionPoolAutoSize="false" numDbConnections="900"', '200'],
+    ['of no size gets one', 'connectionPoolAutoSize="false"', '200'],
+  ])('%s', (_, attributes, numDbConnections) =>
+    expect(pool(attributes)).toMatchObject({ connectionPoolAutoSize: 'false', numDbConnections }),
+  );
+});
 
 describe('CoreConfig.xml of any shape', { timeout: 60_000 }, () => {
   it('obeys every rule afterwards, and keeps what is not ours', () => {

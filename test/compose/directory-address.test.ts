@@ -17,7 +17,12 @@ const configured = (url: string) =>
   configureRelease(
     {
       directory,
-      database: { url: 'jdbc:postgresql://tak-database:5432/cot', user: 'martiuser', password: 'core-password-1' },
+      database: {
+        url: 'jdbc:postgresql://tak-database:5432/cot',
+        user: 'martiuser',
+        password: 'core-password-1',
+        connections: 200,
+      },
       ldap: { url, base: 'DC=core,DC=holdfast', password: 'bind-password-1' },
       names: { country: 'AT', state: 'Tirol', city: 'none', organization: 'Fire District 7', unit: 'Rescue' },
       hosts: ['cot.example.org'],

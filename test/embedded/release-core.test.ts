@@ -5,16 +5,15 @@ import { appendFileSync, mkdirSync, readdirSync, readFileSync, truncateSync, wri
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import { readCoordinates } from '../../compose/containers/release-core-coordinates.ts';
-import { endedForMemory, heapsFor, memoryOfContainer } from '../../compose/containers/release-core-memory.ts';
 import { follow, linesOf, phaseIn } from '../../compose/containers/release-core-output.ts';
 import { processesOf, programsIn } from '../../compose/containers/release-core-processes.ts';
+import { noteFailedStart, pauseBeforeStart } from '../../compose/containers/release-core-start.ts';
 import type { Awaited } from '../../compose/containers/release-core-waits.ts';
 import { type ReleaseCore, releaseCore, type ReleaseCoreOptions } from '../../compose/containers/release-core.ts';
 import { identify } from '../../compose/embedded/process-table.ts';
 import { memoryLog } from '../fakes/deps.ts';
 import { RELEASE_PROGRAMS, releasePrograms, type ReleasePrograms } from '../fakes/release-programs.ts';
 
-const GIB = 1024 ** 3;
 /** For a program: only then do the others count as started. */
 const EXIT_ONCE_ALL_ARE_THERE = `const { existsSync } = process.getBuiltinModule('node:fs');
 const isThere = (each) => existsSync(process.env.RELEASE_HOME + '/' + each + '.pid');
@@ -148,6 +147,64 @@ describe('the programs of a release', () => {
   });
 });
 
+describe('a start that hangs', () => {
+  const ready = ['config', 'messaging', 'api']
+    .map((name) => `console.log('Started TAK Server ${name} Microservice');`)
+    .concat("console.log('NioServer - Server started')")
+    .join('\n');
+
+  it('ends with what is missing, and each further one waits longer', { timeout: 60_000 }, async () => {
+    const made = releasePrograms();
+    made.does('config', "console.log('Started TAK Server config Microservice')");
+    expect(await start({ phaseWithinMs: 1_500 }, made)).toBe(1);
+    expect(events('core.program_ended')).toMatchObject([
+      { program: 'core', reason: 'no progress for 1.5 s; still missing: messaging, streaming, api' },
+    ]);
+    expect(alive()).toEqual([]);
+    expect(pauseBeforeStart(made.home)).toEqual({ failed: 1, pauseMs: 5_000 });
+    for (let failed = 1; failed < 9; failed++) noteFailedStart(made.home);
+    expect(pauseBeforeStart(made.home)).toEqual({ failed: 9, pauseMs: 300_000 });
+    running = undefined;
+    const code = start({}, made);
+    expect(events('core.pause')).toEqual([{ seconds: 300, failed_starts: 9 }]);
+    core.stop();
+    expect(await code).toBe(0);
+    expect(events('core.phase')).toEqual([]);
+  });
+
+  it('is forgotten when one comes through', { timeout: 60_000 }, async () => {
+    const made = releasePrograms();
+    made.does('config', ready);
+    noteFailedStart(made.home);
+    writeFileSync(join(made.home, '.holdfast-failed-starts'), 'not a number');
+    const code = start({ phaseWithinMs: 10_000 }, made);
+    await poll(() => events('core.ready')).toHaveLength(1);
+    expect(pauseBeforeStart(made.home)).toEqual({ failed: 0, pauseMs: 0 });
+    core.stop();
+    await code;
+  });
+
+  it(
+    'ends when a program says that its Spring context failed: its threads would keep it alive',
+    { timeout: 60_000 },
+    async () => {
+      const made = releasePrograms();
+      made.does('config', ready);
+      const code = start({}, made);
+      await poll(() => events('core.ready')).toHaveLength(1);
+      appendFileSync(
+        join(made.home, 'logs/takserver-plugins.log'),
+        'x ERROR o.s.boot.SpringApplication - Application run failed\n',
+      );
+      expect(await code).toBe(1);
+      expect(events('core.program_ended')).toMatchObject([
+        { program: 'plugins', reason: expect.stringContaining('Application run failed') },
+      ]);
+      expect(pauseBeforeStart(made.home).failed).toBe(0);
+    },
+  );
+});
+
 describe('what a start says of itself', () => {
   it(
     'is each ready line once, from the output or from the log of a program; then that the core is ready',
@@ -254,53 +311,6 @@ function sessionOfThis(): number {
   const stat = process.getBuiltinModule('node:fs').readFileSync('/proc/self/stat', 'utf8');
   return Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[3]);
 }
-
-describe('heaps', () => {
-  it.each([
-    [2, { API_MAX_HEAP: '448', MESSAGING_MAX_HEAP: '448', CONFIG_MAX_HEAP: '128', RETENTION_MAX_HEAP: '128' }],
-    [4, { API_MAX_HEAP: '655', MESSAGING_MAX_HEAP: '655', CONFIG_MAX_HEAP: '128', PLUGIN_MANAGER_MAX_HEAP: '128' }],
-    [8, { API_MAX_HEAP: '1310', MESSAGING_MAX_HEAP: '1310', CONFIG_MAX_HEAP: '245', RETENTION_MAX_HEAP: '245' }],
-  ])('of a container with %i GiB come from its cap, and none is too small to start with', (gib, wanted) => {
-    expect(heapsFor(gib * GIB, {})).toMatchObject(wanted);
-  });
-
-  it.each([4, 6, 8, 16])('leave room in %i GiB for the caches beside them, and for what a JVM has besides', (gib) => {
-    const heaps = heapsFor(gib * GIB, {});
-    // Each of these three keeps a share of the caches outside of its heap, of up to 0.99 of the heap's size.
-    const withCache = ['API_MAX_HEAP', 'MESSAGING_MAX_HEAP', 'CONFIG_MAX_HEAP'];
-    const sizes = Object.entries(heaps).map(([name, mib]) => Number(mib) * (withCache.includes(name) ? 1.99 : 1));
-    expect(sizes.reduce((sum, each) => sum + each, 0)).toBeLessThan(gib * 1024 * 0.78);
-  });
-
-  it('stay as the operator has set them', () => {
-    expect(heapsFor(4 * GIB, { API_MAX_HEAP: '1500', CONFIG_MAX_HEAP: ' ' })).toMatchObject({
-      API_MAX_HEAP: '1500',
-      CONFIG_MAX_HEAP: '128',
-    });
-  });
-
-  it('are refused for less than 2 GiB, with the setting to change', () => {
-    expect(() => heapsFor(2 * GIB - 1, {})).toThrow(/may use 2047 MiB of memory.*at least 2048 MiB/);
-  });
-
-  const files = (texts: Record<string, string>) => (path: string) => texts[path];
-  const machine = { '/proc/meminfo': 'MemTotal:        8388608 kB\nMemFree: 1 kB\n' };
-
-  it('come from the cap of the container, in both kinds of control groups, never from more than the machine has', () => {
-    expect(memoryOfContainer(files({ ...machine, '/sys/fs/cgroup/memory.max': '4294967296\n' }))).toBe(4 * GIB);
-    expect(memoryOfContainer(files({ ...machine, '/sys/fs/cgroup/memory.max': 'max\n' }))).toBe(8 * GIB);
-    const old = '/sys/fs/cgroup/memory/memory.limit_in_bytes';
-    expect(memoryOfContainer(files({ ...machine, [old]: '3221225472\n' }))).toBe(3 * GIB);
-    expect(memoryOfContainer(files({ ...machine, [old]: '9223372036854771712\n' }))).toBe(8 * GIB);
-    expect(memoryOfContainer(files(machine))).toBe(8 * GIB);
-    expect(memoryOfContainer()).toBeGreaterThan(0);
-  });
-
-  it('that were too small show in the counter of the kernel', () => {
-    expect(endedForMemory(files({ '/sys/fs/cgroup/memory.events': 'oom 3\noom_kill 2\n' }))).toBe(2);
-    expect(endedForMemory(files({}))).toBe(0);
-  });
-});
 
 describe('CoreConfig.xml', () => {
   const write = (text: string, place = 'CoreConfig.xml'): string => {

@@ -5,7 +5,7 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'nod
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { anotherMajor, releasePrograms, sharesOf } from '../../compose/containers/release-database.ts';
+import { anotherMajor, poolSize, releasePrograms, sharesOf } from '../../compose/containers/release-database.ts';
 import { type Access, writeAccessRules } from '../../compose/embedded/database/postmaster.ts';
 import { FLOWS_GRANTS, FLOWS_TABLES, wantedState } from '../../compose/embedded/database/roles.ts';
 import { planContainer } from '../../scripts/container-plan.ts';
@@ -55,6 +55,9 @@ describe('the memory of a container', () => {
     ['12g', 2100, 2560],
   ])('of %s comes to %i connections and %i MB of buffers', (memory, connections, buffers) => {
     expect(sharesOf(memory)).toEqual({ max_connections: String(connections), shared_buffers: `${buffers}MB` });
+    // The two pools of a release leave room for everybody else.
+    expect(2 * poolSize(memory)).toBeLessThanOrEqual(connections - 40);
+    expect(poolSize(memory)).toBe(connections === 200 ? 80 : connections === 256 ? 108 : 200);
   });
 });
 

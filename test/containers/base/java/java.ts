@@ -17,6 +17,9 @@ const PROGRAMS: Record<string, (call: JavaCall) => Promise<void>> = {
   'UserManager.jar': runUserManager,
 };
 
+/** As an image of Java has it; the directory `conf` is there. */
+const JAVA_HOME = '/opt/java/openjdk';
+
 /** Options may stand before `-jar` and after it: the first word that is none is the file. */
 function callOf(words: readonly string[]): JavaCall {
   const at = words.findIndex((word) => !word.startsWith('-'));
@@ -33,7 +36,8 @@ function callOf(words: readonly string[]): JavaCall {
 }
 
 async function main(): Promise<void> {
-  if (process.argv[2] === '-version') {
+  if (process.argv.at(-1) === '-version') {
+    if (process.argv.includes('-XshowSettings:properties')) process.stderr.write(`    java.home = ${JAVA_HOME}\n`);
     process.stderr.write('openjdk version "17.0.12" (a stand-in)\n');
     return;
   }
