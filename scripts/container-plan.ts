@@ -86,14 +86,8 @@ const OF_CERTIFICATES = [
   'CERTIFICATE_UNIT',
 ] as const;
 /** What a release is told of the stack, besides. */
-const OF_RELEASE = [
-  'PUBLIC_ADDRESSES',
-  'LDAP_URL',
-  'LDAP_BASE_DN',
-  'LDAP_WEB_BASE_DN',
-  'CORE_DATABASE_MEMORY',
-  ...OF_CERTIFICATES,
-] as const;
+const OF_CORE = ['PUBLIC_ADDRESSES', 'CORE_DATABASE_MEMORY', 'LDAP_URL', 'LDAP_BASE_DN', 'LDAP_WEB_BASE_DN'] as const;
+const OF_RELEASE = [...OF_CORE, ...OF_CERTIFICATES] as const;
 
 export function isRole(name: string): name is Role {
   return Object.hasOwn(ROLES, name);

@@ -33,6 +33,7 @@ const DAY_MS = 86_400_000;
 const hasKeytool = spawnSync('keytool', ['-help']).status === 0;
 const hasOpenssl = spawnSync('openssl', ['version']).status === 0;
 
+const JDBC = 'jdbc:postgresql://tak-database:5432/cot';
 let directory: string;
 /** A directory as the first start leaves it. */
 let started: string;
@@ -61,12 +62,7 @@ function newDirectory(): string {
 function wantedIn(root: string): WantedRelease {
   return {
     directory: root,
-    database: {
-      url: 'jdbc:postgresql://tak-database:5432/cot',
-      user: 'martiuser',
-      password: 'core-password-1',
-      connections: 200,
-    },
+    database: { url: JDBC, user: 'martiuser', password: 'core-password-1', connections: 200 },
     ldap: { url: 'ldap://authentik-ldap:3389', base: 'DC=core,DC=holdfast', password: 'bind-password-1' },
     names: { country: 'AT', state: 'Tirol', city: 'none', organization: 'Fire District 7', unit: 'Rescue' },
     hosts: ['cot.example.org', 'takserver', 'core', 'localhost', '127.0.0.1', '198.51.100.7'],

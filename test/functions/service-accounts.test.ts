@@ -74,10 +74,8 @@ describe('POST /api/service-accounts', () => {
     expect(world.deps.theCore.certificates).toHaveLength(1);
     expect(world.deps.theCore.admins.size).toBe(0);
     expect(await world.deps.identity.appPasswords.list('svc_backup')).toEqual([]);
-    expect(world.deps.audit.records).toMatchObject([
-      { action: 'service_account.create', target: 'svc_backup', phase: 'intent', actor: 'webadmin' },
-      { action: 'service_account.create', phase: 'outcome', result: 'ok' },
-    ]);
+    const created = { action: 'service_account.create', target: 'svc_backup', actor: 'webadmin' };
+    expect(world.deps.audit.records).toMatchObject([created, { ...created, result: 'ok' }]);
   });
 
   it('is answered before the core gives the right, and is finished by the job', async () => {
@@ -196,11 +194,8 @@ describe('POST /api/service-accounts', () => {
       throw new AppError('upstream', 'The core signs nothing');
     };
     const [status, problem] = await make('backup', { kind: 'admin' });
-    expect([status, problem['detail'], await count()]).toEqual([
-      502,
-      'The core signs nothing. Nothing was created.',
-      before,
-    ]);
+    expect([status, problem['detail']]).toEqual([502, 'The core signs nothing. Nothing was created.']);
+    expect(await count()).toBe(before);
     expect(world.deps.audit.records.at(-1)).toMatchObject({ phase: 'outcome', result: 'unknown' });
   });
 
@@ -208,15 +203,10 @@ describe('POST /api/service-accounts', () => {
     world.deps.adminGrants.give = async () => {
       throw new AppError('unavailable', 'The spool is not writable.');
     };
-    const [status, problem] = await make('ops', { kind: 'admin' });
-    expect([status, problem['detail']]).toEqual([
-      503,
-      expect.stringMatching(/^The spool is not writable\. The account and its certificate exist/),
-    ]);
+    const detail = expect.stringMatching(/^The spool is not writable\. The account and its certificate exist/);
+    expect(await make('ops', { kind: 'admin' })).toMatchObject([503, { detail }]);
     expect((await named('svc_ops'))?.isActive).toBe(true);
-    expect((await world.deps.audit.unfinished('2100', 10)).map(({ action }) => action)).toEqual([
-      'service_account.create',
-    ]);
+    expect(await world.deps.audit.unfinished('2100', 10)).toMatchObject([{ action: 'service_account.create' }]);
   });
 });
 
