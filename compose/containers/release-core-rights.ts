@@ -20,6 +20,10 @@ const LOOK_EVERY_MS = 1_000;
 /** A program that starts a JVM each time must not be tried every second. */
 const PAUSE_AFTER_FAILURE_MS = 30_000;
 const MOST_SAID = 400;
+const MOST_HEARD = 32_768;
+/** A user manager that throws prints why and then hangs: the threads of its grid live on. */
+const THROWN = /^(?:Exception in thread .*|(?:[\w$]+\.)+\w*(?:Exception|Error)\b.*)$/m;
+const ENDS_AFTER_THROWN_MS = 3_000;
 
 export interface RightsOptions {
   home: string;
@@ -116,7 +120,7 @@ interface Said {
 }
 
 function notDone({ code, words }: Said): Error {
-  const end = words.trim().split('\n').at(-1) ?? '';
+  const end = THROWN.exec(words)?.[0] ?? words.trim().split('\n').at(-1) ?? '';
   return new Error(
     `the user manager of the release ended with ${code}: ${end.slice(0, MOST_SAID) || 'it said nothing'}`,
   );
@@ -139,13 +143,20 @@ async function userManager(
     signal: AbortSignal.any([signal, AbortSignal.timeout(withinMs)]),
   });
   let words = '';
-  for (const stream of [child.stdout, child.stderr])
-    stream.on('data', (chunk: Buffer) => (words = (words + chunk.toString('utf8')).slice(-8_192)));
+  let ending: NodeJS.Timeout | undefined;
+  const hear = (chunk: Buffer): void => {
+    words = (words + chunk.toString('utf8')).slice(-MOST_HEARD);
+    if (THROWN.test(words)) ending ??= setTimeout(() => child.kill('SIGKILL'), ENDS_AFTER_THROWN_MS);
+  };
+  for (const stream of [child.stdout, child.stderr]) stream.on('data', hear);
   return new Promise((resolve, reject) => {
     child.once('error', (error) => {
       if (error.name !== 'AbortError') reject(error);
     });
-    child.once('close', (code, killed) => resolve({ code: code ?? `signal ${killed}`, words }));
+    child.once('close', (code, killed) => {
+      clearTimeout(ending);
+      resolve({ code: code ?? `signal ${killed}`, words });
+    });
   });
 }
 

@@ -115,6 +115,17 @@ describe('a right that management asks for', () => {
     over.abort();
   });
 
+  it('ends a user manager that throws and hangs, and says what it threw', { timeout: 60_000 }, async () => {
+    const { certificate } = await enrolled('svc_x');
+    const thrown = 'Exception in thread "main" java.lang.IllegalStateException: no users file';
+    release.userManagerIs(`echo '${thrown}' >&2; echo '  at tak.server.X.main(X.java:7)' >&2; exec sleep 1000`);
+    begin();
+    await adminGrantSpool(at('admin-grants')).give('svc_x', certificate);
+    await poll(() => JSON.stringify(log.events)).toContain('ended with signal SIGKILL: Exception in thread');
+    expect(JSON.stringify(log.events)).toContain('no users file');
+    over.abort();
+  });
+
   it.each([
     ['of another CA', 'svc_x', () => other.client('svc_x'), 'not of this CA'],
     ['of another name', 'svc_x', () => enrolled('svc_y'), 'that of "svc_y"'],
