@@ -16,6 +16,7 @@ const STAGES: readonly (readonly [stage: ProbeStage, label: string])[] = [
   ['connect', 'Connects (mTLS)'],
   ['send', 'Sends a CoT event'],
   ['receive', 'Event received'],
+  ['store', 'Event stored'],
 ];
 
 interface DeviceWayProps {

@@ -52,7 +52,8 @@ const record = z
       username: read.userDn,
       clientUid: read.clientUid ?? '',
       issuedAt,
-      expiresAt: read.expirationDate,
+      // A certificate ends at a whole second; the record of a release has milliseconds of its own.
+      expiresAt: `${read.expirationDate.slice(0, 19)}.000Z`,
       revokedAt: read.revocationDate ?? null,
       pem,
     };

@@ -82,6 +82,7 @@ export function coreDatabase({ run, runSizes = run, runFresh = run }: CoreConnec
     server: () => runCurrent(readServerFacts),
     size: () => runCurrent(readSize, runSizes),
     eventLosses: () => run(readEventLosses),
+    hasEvent: (uid) => run((sql) => hasEvent(sql, uid)),
     clockMs: () => run(readClock),
     version: () => run(readVersion),
   };
@@ -210,6 +211,16 @@ interface LossesRow {
 }
 
 /** Rule `lossesUnreadable`: who may not look, or would have to wait for a lock, says nothing. */
+async function hasEvent(sql: Sql, uid: string): Promise<boolean | 'locked'> {
+  try {
+    const [row] = await sql<{ found: boolean }[]>`SELECT EXISTS (SELECT FROM cot_router WHERE uid = ${uid}) AS found`;
+    return row?.found === true;
+  } catch (error) {
+    if (codeOf(error) === LOCK_NOT_AVAILABLE) return 'locked';
+    throw error;
+  }
+}
+
 async function readEventLosses(sql: Sql): Promise<EventLosses | 'none' | 'unknown'> {
   try {
     return await sumOfLosses(sql);

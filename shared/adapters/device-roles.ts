@@ -9,7 +9,8 @@ import { codeOf } from '../domain/thrown.ts';
 import { type DevicePlace, whyEnded } from './device-socket.ts';
 
 const PATH = '/Marti/api/util/user/roles';
-const WITHIN_MS = 5_000;
+/** The first call after the start of a release can take more than five seconds. */
+const WITHIN_MS = 10_000;
 const LONGEST = 64 * 1024;
 const rolesSchema = z.array(z.string());
 
@@ -22,7 +23,10 @@ const REVOKED_PAGE = /(?:^|[>\s])Exception performing TAK Server authentication\
 /** Undefined when the core refuses the certificate. Rejects with Refused when it ends the connection without an answer; else an AppError. */
 export async function askRoles(socket: TLSSocket, place: DevicePlace): Promise<string[] | undefined> {
   const timer = setTimeout(
-    () => socket.destroy(new AppError('unavailable', `The core at ${place.name} does not answer within 5 s.`)),
+    () =>
+      socket.destroy(
+        new AppError('unavailable', `The core at ${place.name} does not answer within ${WITHIN_MS / 1000} s.`),
+      ),
     WITHIN_MS,
   );
   try {

@@ -17,11 +17,11 @@ const LATENCY: readonly ProbeStage[] = ['connect', 'send', 'receive'];
 
 export const probe = healthModule<ProbeData>({
   name: 'probe',
-  /** The probe itself ends after 22 s at the latest. */
-  withinMs: 25_000,
+  /** The probe itself ends after 30 s at the latest. */
+  withinMs: 33_000,
 
   remedy: [
-    'The message names the stage that failed: account and bind are the identity provider and its directory, groups the directory, certificate and connect the certificate of svc_probe, send and receive the core.',
+    'The message names the stage that failed: account and bind are the identity provider and its directory, groups the directory, certificate and connect the certificate of svc_probe, send and receive the core, store its database.',
     'A directory that shows no groups has come up before its provider: restart it (docker compose restart NAME, or ./scripts/stop.sh --data DIR and start again).',
     'If svc_probe has no usable certificate or key, the job keep-service-certificates makes both anew within 5 minutes by itself, a restart of management at once; if neither does, its log (or DIR/logs/management.log) says why.',
     'If events do not come out or take long, read the log of the core, see its load and memory, and the modules database and disk.',
@@ -48,7 +48,7 @@ export const probe = healthModule<ProbeData>({
   },
 
   well: ({ latency_seconds: latency }) =>
-    `An event went the whole way of a device and came out after ${latency ?? 0} s.`,
+    `An event went the whole way of a device, came out after ${latency ?? 0} s and was stored.`,
 
   trend: {
     name: 'from end to end',
@@ -58,10 +58,12 @@ export const probe = healthModule<ProbeData>({
   },
 });
 
+const FACTS: readonly ProbeStage[] = ['certificate', 'store'];
+
 /** What is missing is a fact; what fails once may be chance. */
 function failure(stage: ProbeStage, problem: string): Finding {
   const says = `${stage}: ${problem.replace(/\.$/, '')}`;
-  return stage === 'certificate' ? { kind: 'fact', status: 'critical', says } : { kind: 'failure', says };
+  return FACTS.includes(stage) ? { kind: 'fact', status: 'critical', says } : { kind: 'failure', says };
 }
 
 function slowness(seconds: number, limits: { warning: number; critical: number }): Finding {

@@ -74,6 +74,8 @@ export interface CoreDatabase {
   size(): Promise<DatabaseSize>;
   /** `unknown` where nobody keeps such a list, as in a release, or where the role may not read it. */
   eventLosses(): Promise<EventLosses | 'none' | 'unknown'>;
+  /** Whether an event of that uid is in the table `cot_router`; `locked` while somebody holds the table (VACUUM FULL, say). */
+  hasEvent(uid: string): Promise<boolean | 'locked'>;
   /** Opens a new connection, as a client would; asked again within two seconds it takes the last success for granted. */
   connect(): Promise<void>;
   /** The server's clock, in milliseconds since 1970. */

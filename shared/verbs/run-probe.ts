@@ -1,10 +1,11 @@
 // Goes the way of a device from one end to the other: an account that binds and has its group, a certificate, two connections,
-// one CoT event. It stops at the first stage that fails, and leaves nothing behind.
+// one CoT event that comes out and is stored. It stops at the first stage that fails, and leaves nothing but that event.
 
 import { CHANNEL_PREFIX, nameKey, PROBE_ACCOUNT, PROBE_GROUP } from '../domain/names.ts';
 import { messageOf } from '../domain/thrown.ts';
 import type { CertificateBook, MadeCertificate } from '../ports/certificate-book.ts';
 import type { ClientKeys } from '../ports/client-keys.ts';
+import type { CoreDatabase } from '../ports/core-database.ts';
 import type { CoreDevices } from '../ports/core-devices.ts';
 import type { Directory, DirectoryEntry } from '../ports/directory.ts';
 import type { Account, Identity } from '../ports/identity.ts';
@@ -18,9 +19,19 @@ export interface ProbeDeps {
   certificateBook: Pick<CertificateBook, 'made' | 'revocations'>;
   clientKeys: Pick<ClientKeys, 'kept'>;
   coreDevices: CoreDevices;
+  coreDatabase: Pick<CoreDatabase, 'hasEvent'>;
 }
 
-export type ProbeStage = 'account' | 'bind' | 'groups' | 'certificate' | 'connect' | 'send' | 'receive' | 'end';
+export type ProbeStage =
+  | 'account'
+  | 'bind'
+  | 'groups'
+  | 'certificate'
+  | 'connect'
+  | 'send'
+  | 'receive'
+  | 'store'
+  | 'end';
 
 export interface StageResult {
   stage: ProbeStage;
@@ -39,12 +50,16 @@ const LIMITS_MS: Record<ProbeStage, number> = {
   connect: 10_000,
   send: 2_000,
   receive: 12_000,
+  store: 8_000,
   end: 2_000,
 };
 /** How long all of them may take, but for the end. */
 const ALL_WITHIN_MS = 20_000;
 /** A little before the stage gives up. */
 const RECEIVE_WITHIN_MS = LIMITS_MS.receive - 500;
+/** A core writes events in batches. */
+const STORE_WITHIN_MS = 6_000;
+const STORE_LOOK_EVERY_MS = 200;
 
 /** Nobody can issue one by hand: the account is the stack's own. */
 const ANOTHER_CERTIFICATE =
@@ -100,6 +115,7 @@ export async function runProbe(deps: ProbeDeps): Promise<StageResult[]> {
     const event = probeEvent(uid, PROBE_GROUP.slice(CHANNEL_PREFIX.length), deps.now());
     await stage('send', () => deps.coreDevices.send(from, event));
     await stage('receive', () => receive(deps, to, uid));
+    await stage('store', () => findStored(deps, uid), Infinity);
     await stage('end', closeAll, Infinity);
   } catch (error) {
     if (!(error instanceof StageFailed)) throw error;
@@ -173,6 +189,18 @@ async function receive({ coreDevices }: ProbeDeps, connection: string, uid: stri
     );
 }
 
+/** A table that is locked is being written to by nobody else either, and the one who holds it is shown by the module autovacuum. */
+async function findStored({ coreDatabase }: ProbeDeps, uid: string): Promise<void> {
+  const until = performance.now() + STORE_WITHIN_MS;
+  do {
+    if ((await coreDatabase.hasEvent(uid)) !== false) return;
+    await new Promise((over) => setTimeout(over, STORE_LOOK_EVERY_MS));
+  } while (performance.now() < until);
+  throw new Error(
+    `An event that ${PROBE_ACCOUNT} sent came out but is not in the table cot_router after ${STORE_WITHIN_MS / 1000} s: positions and messages are being lost for the history. Remedy: read the log of the core for failed inserts, check that its role martiuser may insert into cot_router, and see database and disk.`,
+  );
+}
+
 /** The work itself goes on: its ports end within a few seconds. */
 async function within<T>(ms: number, name: ProbeStage, work: Promise<T>): Promise<T> {
   const { promise: late, reject } = Promise.withResolvers<never>();
@@ -200,5 +228,6 @@ const NAMES: Record<ProbeStage, string> = {
   connect: `Connecting to the stream`,
   send: `Sending an event`,
   receive: `Receiving the event`,
+  store: `Finding the event in the database`,
   end: `Closing the connections`,
 };

@@ -24,6 +24,8 @@ export interface DatabaseWorld {
   eventLosses: EventLosses | 'none' | 'unknown';
   clockOffsetMs: number;
   connectError: string | undefined;
+  /** Whether the core stores what is sent. */
+  stores: boolean | 'locked';
 }
 
 const START_FLAG: SettingOrigin = { source: 'command line', file: null, line: null, role: null, database: null };
@@ -63,6 +65,7 @@ export function fakeCoreDatabase(of: DatabaseWorld, core: <T>(value: () => T) =>
     server: () => core(() => of.server),
     size: () => core(() => of.size),
     eventLosses: () => core(() => of.eventLosses),
+    hasEvent: () => core(() => of.stores),
     connect: async () => {
       if (of.connectError !== undefined) throw new Error(of.connectError);
     },

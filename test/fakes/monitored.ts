@@ -139,6 +139,7 @@ export function world(): World {
       version: '16.14',
     },
     eventLosses: 'none',
+    stores: true,
     clockOffsetMs: 0,
     connectError: undefined,
     writeError: undefined,

@@ -18,7 +18,10 @@ async function inRow(name: string, of: World): Promise<string[]> {
 describe('probe', () => {
   it('says how long an event took, and shows each stage', async () => {
     const { status, message, data } = await measure('probe', world());
-    expect([status, message]).toEqual(['ok', 'An event went the whole way of a device and came out after 0 s.']);
+    expect([status, message]).toEqual([
+      'ok',
+      'An event went the whole way of a device, came out after 0 s and was stored.',
+    ]);
     expect(data).toMatchObject({ latency_seconds: 0, failed_stage: null });
     expect(data['stages']).toContainEqual({ stage: 'receive', ok: true, milliseconds: 0, problem: null });
   });
@@ -41,6 +44,13 @@ describe('probe', () => {
     expect((await measure('probe', of)).message).toBe(
       `certificate: ${PROBE_ACCOUNT} has no certificate yet. Remedy: ${REMEDY}.`,
     );
+  });
+
+  it('is critical at once when what is sent comes out and is not stored', async () => {
+    const of = world();
+    of.stores = false;
+    const { status, message } = await measure('probe', of);
+    expect([status, message]).toEqual(['critical', expect.stringMatching(/^store: .*not in the table cot_router/)]);
   });
 
   it('names no remedy that the API refuses', async () => {

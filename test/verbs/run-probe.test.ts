@@ -6,7 +6,7 @@ import { type ProbeDeps, runProbe, type StageResult } from '../../shared/verbs/r
 import { fakeMonitored, NOW, type World, world } from '../fakes/monitored.ts';
 import { addProbeCertificate } from '../fakes/probe.ts';
 
-const ALL = ['account', 'bind', 'groups', 'certificate', 'connect', 'send', 'receive', 'end'];
+const ALL = ['account', 'bind', 'groups', 'certificate', 'connect', 'send', 'receive', 'store', 'end'];
 const YEAR_MS = 365 * 86_400_000;
 const HANGS = () => new Promise<never>(() => undefined);
 
@@ -71,7 +71,7 @@ describe('the probe', () => {
       ALL.map((name) => [name, true, null]),
     );
     expect(asked).toEqual(['connect', 'connect', 'send', 'received', 'close', 'close']);
-    expect(sent[0]).toContain(`<marti archive="false"><dest group="${PROBE_GROUP.replace('core_', '')}"/></marti>`);
+    expect(sent[0]).toContain(`<marti><dest group="${PROBE_GROUP.replace('core_', '')}"/></marti>`);
     await expectNothingLeft();
   });
 
@@ -174,6 +174,24 @@ describe('the probe', () => {
     deps.coreDevices = { ...coreDevices, send: async () => Promise.reject(new Error('The connection has ended')) };
     expect(failedOf(await runProbe(deps))).toEqual(['send', 'The connection has ended']);
     expect(opened).toHaveLength(4);
+    await expectNothingLeft();
+  });
+
+  it('fails when the event comes out and is not stored, and does not judge a table that is locked', async () => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] });
+    try {
+      of.stores = false;
+      const running = runProbe(deps);
+      await vi.advanceTimersByTimeAsync(7_000);
+      expect(failedOf(await running)).toEqual([
+        'store',
+        expect.stringMatching(/not in the table cot_router after 6 s/),
+      ]);
+    } finally {
+      vi.useRealTimers();
+    }
+    of.stores = 'locked';
+    expect(failedOf(await runProbe(deps))).toEqual([undefined, undefined]);
     await expectNothingLeft();
   });
 
