@@ -3,7 +3,6 @@
 
 import { join } from 'node:path';
 import type { DatabasePlan } from '../compose/containers/database.ts';
-import { enrollmentBindingProblems } from '../compose/containers/enrollment-binding.ts';
 import {
   IDENTITY_SETUP_VARIABLE,
   identitySetupHandover,
@@ -229,7 +228,6 @@ function managementSettings({ home, places, problems, given, layers }: Start): S
   // The URL is made of the password: one of the two is to be named.
   if (isNamed.has('APP_DB_PASSWORD')) isNamed.add('DATABASE_URL');
   problems.push(...unset, ...found.filter(({ name }) => !isNamed.has(name)));
-  problems.push(...enrollmentBindingProblems(given.values, settings));
   return settings;
 }
 

@@ -145,23 +145,12 @@ choose_mode() {
 }
 
 choose_layers() {
-  local set=${values[COMPOSE_FILE]:-} behind=compose/compose.yaml
-  [ "$light" = no ] || behind=$LIGHT_LAYER
+  local set=${values[COMPOSE_FILE]:-}
   if [ -z "$set" ]; then
     set=compose/compose.yaml
     [ "$light" = no ] || set+=:$LIGHT_LAYER
-    [ "$mode" = subdomain ] || set+=:compose/compose.direct.yaml
     want COMPOSE_FILE "$set"
     return
-  fi
-  local has_direct=no
-  [[ :$set: != */compose.direct.yaml:* ]] || has_direct=yes
-  if [ "$mode" = direct ] && [ "$has_direct" = no ]; then
-    refuse 1 'DEPLOY_MODE is direct and COMPOSE_FILE lacks compose/compose.direct.yaml: nobody would answer enrollment.' \
-      "add compose/compose.direct.yaml behind $behind in COMPOSE_FILE"
-  elif [ "$mode" = subdomain ] && [ "$has_direct" = yes ]; then
-    refuse 1 'DEPLOY_MODE is subdomain and COMPOSE_FILE names compose/compose.direct.yaml, which is for direct mode.' \
-      'take it out of COMPOSE_FILE, or set DEPLOY_MODE=direct'
   fi
   [ "$light" = no ] || [[ :$set: == */compose.light.yaml:* ]] ||
     refuse 1 'COMPOSE_FILE lacks compose/compose.light.yaml.' 'add it behind compose/compose.yaml in COMPOSE_FILE'

@@ -159,7 +159,7 @@ function publicName({ SERVER_ADDRESS: name, DEPLOY_MODE: deployed }: Settings, m
       'SERVER_ADDRESS',
       name,
       'is no public name, which DEPLOY_MODE=subdomain needs for its certificates',
-      'set SERVER_ADDRESS to a name such as cot.example.org, or choose direct mode: DEPLOY_MODE=direct, and compose/compose.direct.yaml behind compose/compose.light.yaml in COMPOSE_FILE',
+      'set SERVER_ADDRESS to a name such as cot.example.org, or choose direct mode: DEPLOY_MODE=direct',
     ),
   ];
 }

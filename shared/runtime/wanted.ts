@@ -75,21 +75,15 @@ function publishedHosts({ DEPLOY_MODE: mode }: Settings, hosts: readonly string[
 
 /**
  * Asked at the proxy itself, by its public names: many a network does not lead a container back to the machine that it runs
- * on. In direct mode 8446 is the core's own.
+ * on.
  */
 function throughProxy(settings: Settings, hosts: readonly string[], address: string): TlsEndpoint[] {
-  const { SERVER_ADDRESS: name, DEPLOY_MODE: mode, CORE_ENROLLMENT_PORT: port, CORE_ENROLLMENT_URL: core } = settings;
+  const { SERVER_ADDRESS: name, DEPLOY_MODE: mode, CORE_ENROLLMENT_PORT: port } = settings;
   if (name === undefined) return [];
-  const isDirect = mode === 'direct';
-  const trust = isDirect ? 'own' : 'public';
+  const trust = mode === 'direct' ? 'own' : 'public';
   const shown = (of: string): string => `https://${urlHost(of)}`;
   const enrollment = { name: `${shown(name)}:${port}`, host: name, port: ENROLLMENT_PORT, trust, address } as const;
-  const at = ownEndpoint(core);
-  const atCore = at === undefined ? [] : [{ ...enrollment, port: at.port, address: at.host }];
-  return [
-    ...hosts.map((host) => ({ name: shown(host), host, port: 443, trust, address }) as const),
-    ...(isDirect ? atCore : [enrollment]),
-  ];
+  return [...hosts.map((host) => ({ name: shown(host), host, port: 443, trust, address }) as const), enrollment];
 }
 
 function ownEndpoints(settings: Settings, listen: string | undefined): TlsEndpoint[] {

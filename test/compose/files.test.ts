@@ -31,7 +31,6 @@ describe('compose files', () => {
       'compose.local.example.yaml',
       'compose.runtime.yaml',
       'compose.stream.yaml',
-      'compose.test-direct.yaml',
       'compose.test.yaml',
       'compose.yaml',
       'program.yaml',

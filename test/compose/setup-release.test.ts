@@ -114,9 +114,9 @@ describe('the set-up script with a release archive', { timeout: 30_000 }, () => 
       ?.split(' ')
       .at(-1) ?? 'no staging';
 
-  it('adds the layer of direct mode for an address', () => {
+  it('takes direct mode for an address', () => {
     expect(world.run(archive, '--address', '192.0.2.7').status).toBe(0);
-    expect(values()['COMPOSE_FILE']).toBe('compose/compose.yaml:compose/compose.direct.yaml');
+    expect(values()).toMatchObject({ COMPOSE_FILE: 'compose/compose.yaml', DEPLOY_MODE: 'direct' });
   });
 
   it('run again, with the archive or without it, changes no byte and builds anew', () => {

@@ -159,10 +159,10 @@ describe('the set-up script', () => {
 
   it('takes direct mode for an address, and when asked', () => {
     expect(setUp(['--light', '--address=192.0.2.7']).status).toBe(0);
-    expect(values()).toMatchObject({ DEPLOY_MODE: 'direct', COMPOSE_FILE: `${SUBDOMAIN}:compose/compose.direct.yaml` });
+    expect(values()).toMatchObject({ DEPLOY_MODE: 'direct', COMPOSE_FILE: SUBDOMAIN });
     root.writeEnv('');
     expect(setUp([...ADDRESS, '--mode', 'direct']).status).toBe(0);
-    expect(values()).toMatchObject({ DEPLOY_MODE: 'direct', COMPOSE_FILE: `${SUBDOMAIN}:compose/compose.direct.yaml` });
+    expect(values()).toMatchObject({ DEPLOY_MODE: 'direct', COMPOSE_FILE: SUBDOMAIN });
   });
 
   it('leaves the unit of retention to the light stack, and what it writes is a right configuration', () => {
@@ -255,12 +255,6 @@ describe('the set-up script', () => {
       args: ['--address', 'b.example.org'],
       says: 'SERVER_ADDRESS is a.example.org already',
     },
-    {
-      env: `DEPLOY_MODE=direct\nCOMPOSE_FILE=${SUBDOMAIN}`,
-      args: [],
-      says: 'COMPOSE_FILE lacks compose/compose.direct.yaml',
-    },
-    { env: `COMPOSE_FILE=${SUBDOMAIN}:compose/compose.direct.yaml`, args: [], says: 'which is for direct mode' },
     { env: 'COMPOSE_FILE=compose/compose.yaml', args: [], says: 'COMPOSE_FILE lacks compose/compose.light.yaml' },
   ])('$env does not go with $args: refused, nothing changed', ({ env, args, says }) => {
     const text = `${env.includes('SERVER_ADDRESS') ? '' : 'SERVER_ADDRESS=cot.example.org\n'}${env}\n`;

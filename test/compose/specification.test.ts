@@ -195,13 +195,10 @@ describe.skipIf(obstacle !== undefined)(
       expect(Object.keys(config.volumes).toSorted()).toEqual([...new Set(named)].toSorted());
     });
 
-    it('in direct mode has the core answer enrollment, and is else the same', () => {
+    it('is the same with the layer of direct mode, which the .env of older installations names', () => {
       const direct = world.config(['base', 'direct']);
-      const changed = { caddy: ['80:80', '443:443'], core: ['8089:8089', '8446:8446'] };
-      for (const [name, service] of Object.entries(SERVICES)) {
-        const ports = name in changed ? { ports: changed[name as 'caddy' | 'core'] } : {};
-        expect([name, shown(direct.services[name])]).toEqual([name, wanted({ ...service, ...ports })]);
-      }
+      for (const [name, service] of Object.entries(SERVICES))
+        expect([name, shown(direct.services[name])]).toEqual([name, wanted(service)]);
     });
 
     it('leaves no nameless volume where the image of a release declares one', () => {

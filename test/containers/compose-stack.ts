@@ -89,7 +89,7 @@ export class ComposeStack implements AsyncDisposable {
     if (release !== undefined) await this.#buildOurs(['-f', 'compose/program.yaml'], 'program');
     const address = ['--address', name ?? this.engine.address, '--mode', name === undefined ? 'direct' : 'subdomain'];
     await this.script('setup.sh', release ?? '--light', ...address);
-    const ofTests = production ? [] : ['compose.test', ...(name === undefined ? ['compose.test-direct'] : [])];
+    const ofTests = production ? [] : ['compose.test'];
     const all = [this.env['COMPOSE_FILE'], ...layers, ...ofTests.map((layer) => `compose/${layer}.yaml`)].join(':');
     const text = readFileSync(join(this.root, '.env'), 'utf8');
     writeFileSync(join(this.root, '.env'), text.replace(/^COMPOSE_FILE=.*$/m, `COMPOSE_FILE=${all}`));

@@ -24,6 +24,7 @@ let caddy: Caddy;
 let management: EchoServer;
 let portal: EchoServer;
 let flows: EchoServer;
+let core: EchoServer;
 
 /** As the core does it: the pair first, then the line that names it, in one step. */
 async function writeCertificate(serial: string): Promise<void> {
@@ -56,12 +57,14 @@ describe.skipIf(caddyMissing !== undefined)(caddyMissing ?? 'the proxy in direct
   beforeAll(async () => {
     pki = await testPki();
     [management, portal, flows] = await Promise.all([startEcho(undefined, asManagement), startEcho(), startEcho()]);
-    const env = { MANAGEMENT: management.place, PORTAL: portal.place, FLOWS: flows.place };
+    core = await startEcho(await pki.server('core', ['core']));
+    const env = { MANAGEMENT: management.place, PORTAL: portal.place, FLOWS: flows.place, CORE: core.place };
     caddy = await newCaddy({ mode: 'direct', serverAddress: ADDRESS, env });
+    writeFileSync(join(caddy.certificates, 'ca.pem'), pki.ca.certificate);
   });
   afterAll(async () => {
     await caddy?.end();
-    await Promise.all([management?.end(), portal?.end(), flows?.end()]);
+    await Promise.all([management?.end(), portal?.end(), flows?.end(), core?.end()]);
     if (pki !== undefined) rmSync(pki.directory, { recursive: true, force: true });
   });
 
@@ -82,6 +85,19 @@ describe.skipIf(caddyMissing !== undefined)(caddyMissing ?? 'the proxy in direct
         expect(answer.status).toBe(200);
         expect([value(last(portal), 'authorization'), value(last(portal), 'cookie')]).toEqual([GOOD, 'a=1']);
       }
+  });
+
+  it("guards the core's enrollment: no password reaches it that was not counted and found right", async () => {
+    const { enrollment: port } = caddy.ports;
+    const enroll = (headers: string[]) =>
+      ask(to({ port, host: `${ADDRESS}:${port}`, headers, line: 'POST /Marti/api/tls/signClient/v2', body: 'x' }));
+    expect((await enroll([`Authorization: ${BAD}`])).status).toBe(401);
+    expect(core.arrived).toEqual([]);
+    expect((await enroll([`Authorization: ${GOOD}`])).status).toBe(200);
+    expect(value(last(core), 'authorization')).toBe(GOOD);
+    expect(last(management)?.url).toBe('/auth/verify?base=core');
+    await ask(to({ port, host: `${ADDRESS}:${port}`, line: 'POST /oauth/token', body: 'username=a&password=b' }));
+    expect([core.arrived.length, last(management)?.url]).toEqual([1, '/oauth/token']);
   });
 
   it('gives the portal the root and the monitor its own place, each as it knows its addresses', async () => {

@@ -7,18 +7,13 @@ import { type ComposeConfig, composeObstacle, ComposeRoot, type Service } from '
 const obstacle = composeObstacle();
 
 const BASES = [['base'], ['base', 'light']];
-/** Layers that stand alone over a base; test stands last and, in direct mode, with what belongs to it. */
+/** Layers that stand alone over a base; test stands last. */
 const OVER = [[], ['dev'], ['runtime'], ['local.example'], ['test'], ['dev', 'runtime'], ['dev', 'runtime', 'test']];
 const SUBDOMAIN_ONLY = [['stream'], ['dev', 'runtime', 'stream', 'test']];
 
 const COMBINATIONS = BASES.flatMap((base) => [
   ...[...OVER, ...SUBDOMAIN_ONLY].map((over) => [...base, ...over]),
-  ...OVER.filter((over) => !over.includes('local.example')).map((over) => [
-    ...base,
-    'direct',
-    ...over,
-    ...(over.includes('test') ? ['test-direct'] : []),
-  ]),
+  ...OVER.filter((over) => !over.includes('local.example')).map((over) => [...base, 'direct', ...over]),
   // A person may have put the layers in another order.
   [...base, 'runtime', 'dev', 'direct'],
 ]);
@@ -57,19 +52,18 @@ const portsOf = (config: ComposeConfig): string[] =>
 function portsWanted(layers: readonly string[]): string[] {
   const isTest = layers.includes('test');
   const published = (port: number): number => (isTest ? port + 10_000 : port);
-  const enrollment = layers.includes('direct') ? 'core' : 'caddy';
   const enrollmentAddress = layers.includes('local.example') ? '192.0.2.10' : '0.0.0.0';
   return [
     `0.0.0.0:${published(80)} caddy:80/tcp`,
     `0.0.0.0:${published(443)} caddy:443/tcp`,
-    `${enrollmentAddress}:${published(8446)} ${enrollment}:8446/tcp`,
+    `${enrollmentAddress}:${published(8446)} caddy:8446/tcp`,
     `0.0.0.0:${published(8089)} core:8089/tcp`,
-    ...(layers.includes('dev') && !isTest
+    ...(layers.includes('dev') || isTest
       ? [
-          '127.0.0.1:3000 management:3000/tcp',
-          '127.0.0.1:8180 management:8080/tcp',
-          '127.0.0.1:1880 flows:1880/tcp',
-          '0.0.0.0:8443 core:8443/tcp',
+          `127.0.0.1:${published(3000)} management:3000/tcp`,
+          `127.0.0.1:${published(8180)} management:8080/tcp`,
+          `127.0.0.1:${published(1880)} flows:1880/tcp`,
+          `0.0.0.0:${published(8443)} core:8443/tcp`,
         ]
       : []),
   ].toSorted();
@@ -294,9 +288,8 @@ describe.skipIf(obstacle !== undefined)(
         }
       });
 
-      it('says who answers enrollment, as the mode wants it', () => {
+      it('tells management the port on which devices enroll', () => {
         const { environment = {} } = configOf(layers).services['management'] ?? {};
-        expect(environment['HOLDFAST_ENROLLMENT_BY']).toBe(layers.includes('direct') ? 'core' : 'caddy');
         expect(environment['CORE_ENROLLMENT_PORT']).toBe(layers.includes('test') ? '18446' : undefined);
       });
 

@@ -29,8 +29,8 @@ describe.skipIf(obstacle !== undefined)(
     it.each([
       { mode: 'subdomain', layers: ['base', 'light', 'runtime'], services: 7 },
       { mode: 'subdomain', layers: ['base', 'light', 'dev', 'runtime', 'test'], services: 7 },
-      { mode: 'direct', layers: ['base', 'light', 'direct', 'runtime'], services: 7 },
-      { mode: 'direct', layers: ['base', 'light', 'direct', 'test', 'test-direct'], services: 6 },
+      { mode: 'direct', layers: ['base', 'light', 'runtime'], services: 7 },
+      { mode: 'direct', layers: ['base', 'light', 'direct', 'test'], services: 6 },
       { mode: 'subdomain', layers: ['base', 'runtime'], services: 5 },
     ])('find all they need in $mode mode with $layers', ({ mode, layers, services }) => {
       root.writeEnv(root.readEnv().replace(/^DEPLOY_MODE=.*$/m, `DEPLOY_MODE=${mode}`));
