@@ -4,6 +4,7 @@ const BENCHMARKS: Record<string, () => Promise<void>> = {
   certs: async () => (await import('./certs.ts')).run(),
   cot: async () => (await import('./cot.ts')).run(),
   forecast: async () => (await import('./forecast.ts')).run(),
+  guesses: async () => (await import('./guesses.ts')).run(),
   handshake: async () => (await import('./handshake.ts')).run(),
   health: async () => (await import('./health.ts')).run(),
   ldap: async () => (await import('./ldap.ts')).run(),

@@ -54,6 +54,9 @@ is_light() {
   [[ :${values[COMPOSE_FILE]:-}: == */compose.light.yaml:* ]]
 }
 
+# As the operator has them; mounted into management.
+readonly THRESHOLDS=monitor/config/thresholds.yml
+
 check_set_up() {
   [ -e .env ] || refuse 1 'There is no .env here: the stack is not set up.' \
     './scripts/setup.sh ARCHIVE --address cot.example.org (a TAK Server release), or ./scripts/setup.sh --light --address cot.example.org (our own core); then ./scripts/start.sh'
@@ -62,6 +65,11 @@ check_set_up() {
   [ -n "${values[COMPOSE_FILE]:-}" ] || refuse 1 'COMPOSE_FILE is not set in .env: no layers of the stack are chosen.' \
     'run ./scripts/setup.sh, which writes it; for the stack without containers: ./scripts/start.sh --embedded'
   check_docker_answers
+  [ -r "$THRESHOLDS" ] || refuse 1 "$THRESHOLDS is missing or cannot be read: management takes its thresholds from it." \
+    "get the shipped one back: git checkout $THRESHOLDS"
+  # Management reads the thresholds at its start: with another sum Compose makes its container anew.
+  HOLDFAST_THRESHOLDS=$(sha256sum "$THRESHOLDS" | cut -d ' ' -f 1)
+  export HOLDFAST_THRESHOLDS
   composed=$(docker compose config 2>&1) || refuse 1 "Docker Compose does not take the settings: $(printf '%s' "$composed" | tail -n 1)" \
     'run ./scripts/setup.sh, which adds what is missing to .env, or correct the line that is named'
 }
@@ -173,7 +181,7 @@ check_settings() {
       'read the lines above; a package registry must be reachable for the first build'
   fi
   if ! said=$(docker compose config --format json | docker run --rm -i --network none --read-only --cap-drop ALL \
-    --security-opt no-new-privileges --entrypoint node "$image" /app/dist/preflight.js --of-compose 2>&1); then
+    --security-opt no-new-privileges --volume "$PWD/${THRESHOLDS%/*}:/app/${THRESHOLDS%/*}:ro" --entrypoint node "$image" /app/dist/preflight.js --of-compose 2>&1); then
     if [[ $said == *"Cannot find module"* ]]; then
       problem "The image $image is of an older Holdfast." 'run ./scripts/setup.sh, which builds it anew'
     else

@@ -6,6 +6,7 @@ import { AppError } from '../domain/app-error.ts';
 import { attemptsAtOnce } from '../domain/attempts-at-once.ts';
 import { createLockout, lockoutAddress } from '../domain/lockout.ts';
 import { nameKey, WEBADMIN } from '../domain/names.ts';
+import { PasswordQueue } from '../domain/password-queue.ts';
 import { type Principal, type RoleGroups, roleOf, type SignedInBy } from '../domain/principal.ts';
 import type { Secret } from '../domain/secret.ts';
 import type { Audit } from '../ports/audit.ts';
@@ -25,6 +26,8 @@ export interface GuardedDoorsOptions {
   /** Milliseconds that never go back, and the time of day. */
   steadyMs: () => number;
   wallMs: () => number;
+  /** How long a refusal takes at least; 0 in tests. */
+  leastRefusalMs?: number;
 }
 
 /** How all doors of this process are called together. */
@@ -35,6 +38,7 @@ const LONGEST_AUDITED = 100;
 const USUAL = /^[\w.-]{1,64}$/;
 const CONTROL = /\p{Cc}/u;
 const EVERY_CONTROL = /\p{Cc}/gu;
+const TOO_MANY_AT_ONCE = 'Too many sign-ins at once. Try again in a moment.';
 const BASIC = 'Basic ';
 const BEARER = 'Bearer ';
 const METRICS: Principal = { username: 'metrics', role: 'viewer', groups: [], by: { kind: 'metrics' } };
@@ -42,6 +46,7 @@ const METRICS: Principal = { username: 'metrics', role: 'viewer', groups: [], by
 export function guardedDoors(options: GuardedDoorsOptions): QuickDoors {
   const { directory, signIns, audit, roles, steadyMs, wallMs } = options;
   const lockout = createLockout();
+  const queue = new PasswordQueue({ steadyMs, leastRefusalMs: options.leastRefusalMs });
   const inTurn = attemptsAtOnce((address) => lockout.left(address, steadyMs()));
   const recent = recentSignIns({ directory, signIns, steadyMs, wallMs });
   const made = new WeakMap<SignedText | DirectoryEntry, Principal>();
@@ -78,8 +83,7 @@ export function guardedDoors(options: GuardedDoorsOptions): QuickDoors {
         lockoutAddress(attempt.address),
         async () => locked(attempt) ?? (await remembered(attempt)) ?? (await judge(attempt)),
       ));
-    if (entrance === undefined)
-      throw new AppError('unavailable', 'Too many sign-ins at once from this address. Try again in a moment.');
+    if (entrance === undefined) throw new AppError('unavailable', TOO_MANY_AT_ONCE);
     return entrance;
   }
 
@@ -91,13 +95,18 @@ export function guardedDoors(options: GuardedDoorsOptions): QuickDoors {
   async function judge(attempt: PasswordAttempt): Promise<Entrance> {
     if (!mayExist(attempt.username)) return refused(attempt);
     const remember = attempt.base === 'web' ? await recent.beforePassword(attempt) : undefined;
-    let entry: DirectoryEntry | undefined;
+    let asked: { found: DirectoryEntry | undefined } | 'busy';
     try {
-      entry = await directory.signIn(attempt.base, attempt.username, attempt.password);
+      const { base, username, address } = attempt;
+      asked = await queue.ask({ address: lockoutAddress(address), username }, () =>
+        directory.signIn(base, username, attempt.password),
+      );
     } catch (error) {
       if (error instanceof AppError && error.code === 'unavailable') return emergency(attempt, error);
       throw error;
     }
+    if (asked === 'busy') throw new AppError('unavailable', TOO_MANY_AT_ONCE, { retryAfterSeconds: 5 });
+    const { found: entry } = asked;
     if (entry === undefined) return refused(attempt);
     remember?.(entry);
     return { kind: 'in', principal: attempt.base === 'web' ? byPassword(entry) : withoutRights(entry) };

@@ -34,6 +34,11 @@ export const TUNING_VARIABLES: Readonly<Record<string, string>> = {
 export const STOCK: DatabaseTuning = { scaleFactor: 0.2, costLimit: 200, maintenanceWorkMem: '64MB' };
 export const TUNED: DatabaseTuning = { scaleFactor: 0.05, costLimit: 1000, maintenanceWorkMem: '256MB' };
 
+/** True when all three settings are PostgreSQL's own. */
+export function isStock(tuning: DatabaseTuning): boolean {
+  return settingsAtStock(tuning).length === Object.keys(TUNING_VARIABLES).length;
+}
+
 /** The names of those of the three settings that are asked for with PostgreSQL's own value. */
 export function settingsAtStock(tuning: DatabaseTuning): string[] {
   const [asked, stock] = [wantedSettings(tuning), wantedSettings(STOCK)];

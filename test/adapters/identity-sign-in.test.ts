@@ -2,9 +2,9 @@
 
 import { pbkdf2Sync } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
-import { type HashLine, hashLine } from '../../compose/embedded/identity/hash-line.ts';
+import { FairLine, type Standing } from '../../shared/domain/fair-line.ts';
 import { identityStore } from '../../compose/embedded/identity/identity-store.ts';
-import type { PasswordVerdict, Urgency } from '../../compose/embedded/identity/roster.ts';
+import type { PasswordVerdict } from '../../compose/embedded/identity/roster.ts';
 import type { RunSql } from '../../compose/embedded/identity/store/database.ts';
 import { API_TOKEN, SECRET, testProvider } from '../stack/identity-provider.ts';
 
@@ -15,9 +15,9 @@ async function check(
   username: string,
   password: string,
   appPasswords = true,
-  urgency: Urgency = 'usual',
+  standing: Standing = 'usual',
 ): Promise<string> {
-  return word(await provider.store.checkPassword({ username, password, appPasswords, urgency }));
+  return word(await provider.store.checkPassword({ username, password, appPasswords, place: { standing } }));
 }
 const word = (verdict: PasswordVerdict): string => (typeof verdict === 'object' ? 'accepted' : verdict);
 async function withPassword(password: string, values: Record<string, unknown> = {}) {
@@ -83,19 +83,20 @@ describe('a password', () => {
     expect((await user(pk)).password_change_date > before).toBe(true);
   });
 
-  it('does not count for unknown, inactive and password-less users, at the same work as a wrong one', async () => {
-    const works: Urgency[] = [];
-    const line = hashLine();
-    const counting = {
-      ...line,
-      run: <T>(urgency: Urgency, work: () => Promise<T>) => (works.push(urgency), line.run(urgency, work)),
+  it('does not count for unknown, inactive and password-less users, and costs nothing then', async () => {
+    const works: Standing[] = [];
+    const line = new FairLine({ places: 2 });
+    const run = line.run.bind(line);
+    line.run = (place, ...rest) => {
+      works.push(place.standing);
+      return run(place, ...rest);
     };
     const store = identityStore({
       run: provider.run,
       secretKey: SECRET,
       now: provider.now,
       log: provider.log,
-      line: counting,
+      line,
     });
     const { pk, username } = await withPassword('pw');
     const { username: without } = await create();
@@ -105,12 +106,14 @@ describe('a password', () => {
         username: name,
         password: 'pw',
         appPasswords: true,
-        urgency: 'suspect',
+        place: { standing: 'suspect' },
       });
-      expect([name, verdict, works.splice(0)]).toEqual([name, 'refused', ['suspect']]);
+      expect([name, verdict, works.splice(0)]).toEqual([name, 'refused', []]);
     }
     await ask('PATCH', `/core/users/${pk}/`, { json: { is_active: true } });
-    expect(await store.checkPassword({ username, password: 'pw', appPasswords: true, urgency: 'usual' })).toEqual({
+    expect(
+      await store.checkPassword({ username, password: 'pw', appPasswords: true, place: { standing: 'usual' } }),
+    ).toEqual({
       pk,
     });
     expect(works).toEqual(['usual']);
@@ -122,27 +125,25 @@ describe('a password', () => {
     ['given another one', (pk: number) => ask('POST', `/core/users/${pk}/set_password/`, { json: { password: 'b' } })],
   ])('does not count for somebody who is %s while it waits in line', async (_, act) => {
     const { pk, username } = await withPassword('pw');
-    const line: HashLine = {
-      ...hashLine(),
-      run: async (_urgency, work) => {
-        await act(pk);
-        return work();
-      },
+    const line = new FairLine({ places: 1 });
+    line.run = async (_, work) => {
+      await act(pk);
+      return work();
     };
     const store = identityStore({ run: provider.run, secretKey: SECRET, now: provider.now, log: provider.log, line });
-    const attempt = { username, password: 'pw', appPasswords: false, urgency: 'usual' } as const;
+    const attempt = { username, password: 'pw', appPasswords: false, place: { standing: 'usual' } } as const;
     expect(await store.checkPassword(attempt)).toBe('refused');
   });
 
-  it('is not judged when too many wait, and the right one of somebody vouched for is', async () => {
-    const line = hashLine({ atOnce: 1, mostWaiting: { suspect: 2 } });
+  it('is not judged when too many wait, and the right one of an own account is', async () => {
+    const line = new FairLine({ places: 1, mostWaiting: { suspect: 2 } });
     const store = identityStore({ run: provider.run, secretKey: SECRET, now: provider.now, log: provider.log, line });
     const { pk, username } = await withPassword('pw');
     const flood = Array.from({ length: 40 }, (_, index) =>
-      store.checkPassword({ username, password: `wrong ${index}`, appPasswords: true, urgency: 'suspect' }),
+      store.checkPassword({ username, password: `wrong ${index}`, appPasswords: true, place: { standing: 'suspect' } }),
     );
-    const vouched = store.checkPassword({ username, password: 'pw', appPasswords: true, urgency: 'vouched' });
-    expect(await vouched).toEqual({ pk });
+    const own = store.checkPassword({ username, password: 'pw', appPasswords: true, place: { standing: 'own' } });
+    expect(await own).toEqual({ pk });
     const verdicts = await Promise.all(flood);
     expect(verdicts.filter((verdict) => verdict === 'busy').length).toBeGreaterThan(20);
     expect(new Set(verdicts)).toEqual(new Set(['busy', 'refused']));
@@ -201,25 +202,26 @@ describe('a hash from elsewhere', () => {
 
 describe('an app password', () => {
   it('signs in its own user as often as it is used until it ends, without a slow hash', async () => {
-    const line = hashLine();
+    const line = new FairLine({ places: 2 });
     let hashes = 0;
-    const counting = {
-      ...line,
-      run: <T>(urgency: Urgency, work: () => Promise<T>) => ((hashes += 1), line.run(urgency, work)),
+    const run = line.run.bind(line);
+    line.run = (...args) => {
+      hashes += 1;
+      return run(...args);
     };
     const store = identityStore({
       run: provider.run,
       secretKey: SECRET,
       now: provider.now,
       log: provider.log,
-      line: counting,
+      line,
     });
     const { pk, username } = await create();
     const { username: other } = await create();
     await ask('POST', '/core/tokens/', { json: { identifier: 'app-1', user: pk, intent: 'app_password' } });
     const password = (await ask('GET', '/core/tokens/app-1/view_key/')).body.key as string;
     const sign = async (name: string, appPasswords = true) =>
-      word(await store.checkPassword({ username: name, password, appPasswords, urgency: 'usual' }));
+      word(await store.checkPassword({ username: name, password, appPasswords, place: { standing: 'usual' } }));
     expect([await sign(username), await sign(username.toUpperCase()), hashes]).toEqual(['accepted', 'accepted', 0]);
     expect([await sign(username, false), await sign(other), await sign('nobody')]).toEqual([
       'refused',
@@ -283,7 +285,9 @@ describe('the time of the last login', () => {
     let calls = 0;
     const failing: RunSql = (use) => ((calls += 1) <= 2 ? provider.run(use) : Promise.reject(new Error('disk full')));
     const store = identityStore({ run: failing, secretKey: SECRET, now: provider.now, log: provider.log });
-    expect(await store.checkPassword({ username, password: 'pw', appPasswords: true, urgency: 'usual' })).toEqual({
+    expect(
+      await store.checkPassword({ username, password: 'pw', appPasswords: true, place: { standing: 'usual' } }),
+    ).toEqual({
       pk,
     });
     await store.settled();

@@ -20,6 +20,7 @@ const OTHERS: Record<string, string> = {
   TZ: 'the time zone of every container, read by the programs in them',
   CORE_RELEASE: 'which TAK Server release the images on this machine were made from',
   COMPOSE_PROJECT_NAME: 'set by Docker Compose itself',
+  HOLDFAST_THRESHOLDS: 'the sum of the thresholds file, set by start.sh',
 };
 
 describe('compose files', () => {

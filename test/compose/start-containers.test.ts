@@ -27,7 +27,7 @@ let listening: Server | undefined;
 
 beforeEach(() => {
   home = mkdtempSync(join(tmpdir(), 'holdfast-start-'));
-  for (const name of ['scripts', 'compose/program.yaml']) {
+  for (const name of ['scripts', 'compose/program.yaml', 'monitor/config']) {
     mkdirSync(join(home, name, '..'), { recursive: true });
     cpSync(join(REPOSITORY, name), join(home, name), { recursive: true });
   }
@@ -198,6 +198,25 @@ describe('a start that is refused', () => {
       code: 1,
       output: expect.stringMatching(/CORE_RELEASE is not set.*\n.*setup\.sh ARCHIVE/),
     });
+  });
+});
+
+it('refuses a start without the file of the thresholds, and tells Compose when it has changed', () => {
+  const file = join(home, 'monitor/config/thresholds.yml');
+  lay({
+    'compose config': {
+      does: 'echo "sum=$HOLDFAST_THRESHOLDS" >>"$HOME/sums"; printf "name: holdfast\\nservices:\\n"',
+    },
+  });
+  start();
+  writeFileSync(file, `${readFileSync(file, 'utf8')}\n# edited\n`);
+  start();
+  const sums = new Set(readFileSync(join(home, 'sums'), 'utf8').match(/[0-9a-f]{64}/g));
+  expect(sums.size).toBe(2);
+  rmSync(file);
+  expect(start()).toMatchObject({
+    code: 1,
+    output: expect.stringContaining('git checkout monitor/config/thresholds.yml'),
   });
 });
 

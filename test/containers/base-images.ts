@@ -63,8 +63,12 @@ export async function makeBaseImages(engine: ContainerEngine, images = standIns(
   return took;
 }
 
-/** What the Dockerfiles of a made-up release stand on (test/fakes/release/docker), after the others were made. */
-export async function makeReleaseBases(engine: ContainerEngine): Promise<void> {
+/**
+ * What the Dockerfiles of a release stand on, after the others were made: with a stand-in for Java that runs a made-up release
+ * (test/fakes/release/docker), or with Java itself for a real one.
+ */
+export async function makeReleaseBases(engine: ContainerEngine, kind: 'made up' | 'real'): Promise<void> {
+  if (kind === 'real') return makeRealBases(engine);
   const context = join(engine.directory, 'base');
   const database = ['postgresql-15', 'postgresql-15-postgis-3'];
   await Promise.all([
@@ -78,6 +82,18 @@ export async function makeReleaseBases(engine: ContainerEngine): Promise<void> {
     ['postgres', '15.17'],
   ] as const)
     await engine.docker(['build', '--quiet', '--target', stage, '--tag', `${stage}:${tag}`, context]);
+}
+
+async function makeRealBases(engine: ContainerEngine): Promise<void> {
+  const context = join(engine.directory, 'base');
+  const java = ['openjdk-17-jre-headless', 'openssl', 'procps'];
+  await debianRoot(RELEASE, join(context, 'temurin-real.tar'), java);
+  await debianRoot(RELEASE, join(context, 'postgres-real.tar'), [...java, 'postgresql-15', 'postgresql-15-postgis-3']);
+  for (const [stage, tag] of [
+    ['eclipse-temurin', '17-jammy'],
+    ['postgres', '15.1'],
+  ] as const)
+    await engine.docker(['build', '--quiet', '--target', `${stage}-real`, '--tag', `${stage}:${tag}`, context]);
 }
 
 /** authentik, on our own image, which must be there. */

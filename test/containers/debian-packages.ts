@@ -6,9 +6,9 @@ import { MIRROR, must } from './engine.ts';
 
 const RETRIES = 5;
 
-/** PostgreSQL's package would make a cluster of its own. */
-const NO_CLUSTER =
-  'mkdir -p "$1/etc/postgresql-common" && echo create_main_cluster=false >"$1/etc/postgresql-common/createcluster.conf"';
+/** PostgreSQL's package would make a cluster of its own; Java's wants a place for its manuals, though none is unpacked. */
+const BEFORE =
+  'mkdir -p "$1/etc/postgresql-common" "$1/usr/share/man/man1" && echo create_main_cluster=false >"$1/etc/postgresql-common/createcluster.conf"';
 
 /** A Debian with nothing in it but what the package system needs and `packages`, as an archive. */
 export async function debianRoot(release: string, archive: string, packages: string[] = []): Promise<void> {
@@ -18,7 +18,7 @@ export async function debianRoot(release: string, archive: string, packages: str
     ...['doc', 'man', 'locale'].map((name) => `--dpkgopt=path-exclude=/usr/share/${name}/*`),
     '--dpkgopt=force-unsafe-io',
     `--include=${['tzdata', ...packages].join()}`,
-    `--essential-hook=${NO_CLUSTER}`,
+    `--essential-hook=${BEFORE}`,
     '--aptopt=APT::Install-Recommends "false"',
     `--aptopt=Acquire::Retries "${String(RETRIES)}"`,
   ];

@@ -1,5 +1,6 @@
 // Production from a made-up release, set up and started by the scripts that an operator calls, on a machine of its own: the
-// engine's. authentik is stood in for, its certificates come from an ACME server of the tests.
+// engine's. authentik is stood in for, its certificates come from an ACME server of the tests. HOLDFAST_TEST_RELEASE names the
+// archive of a real TAK Server release to take instead.
 
 import { madeUpRelease } from '../fakes/release-archive.ts';
 import { PORTABLE_SETTINGS } from '../stack/portable.ts';
@@ -11,7 +12,10 @@ import { sharedEngine } from './shared-engine.ts';
 
 const NAME = 'cot.example.org';
 const CADDY = '172.16.64.2';
-export const RELEASE = '5.7-RELEASE-8';
+/** takserver-docker-5.7-RELEASE-14.zip */
+const REAL_ARCHIVE = process.env['HOLDFAST_TEST_RELEASE'] ?? '';
+export const isReal = REAL_ARCHIVE !== '';
+export const RELEASE = isReal ? (/-(\d[^/]*)\.zip$/.exec(REAL_ARCHIVE)?.[1] ?? '') : '5.7-RELEASE-8';
 export const NEXT_RELEASE = '5.8-RELEASE-1';
 
 /** Those that stay up. */
@@ -45,15 +49,16 @@ export type Production = SharedLight & {
 export async function production(): Promise<Production> {
   const shared = await sharedEngine();
   const { engine } = shared;
-  await makeReleaseBases(engine);
-  const archiveOf = (version: string): string => madeUpRelease({ version, directory: engine.directory });
+  await makeReleaseBases(engine, isReal ? 'real' : 'made up');
+  const archiveOf = (version: string): string =>
+    isReal && version === RELEASE ? REAL_ARCHIVE : madeUpRelease({ version, directory: engine.directory });
   const stack = new ComposeStack(shared, {
     name: NAME,
     production: true,
     release: archiveOf(RELEASE),
     layers: [ACME_LAYER, QUICK_LAYER],
     files: { ...(await acmeFiles(NAME, CADDY)), [QUICK_LAYER]: QUICK },
-    env: { ...PORTABLE_SETTINGS, CORE_MEMORY: '2g', CORE_DATABASE_MEMORY: '1g' },
+    env: { ...PORTABLE_SETTINGS, CORE_MEMORY: isReal ? '4g' : '3g', CORE_DATABASE_MEMORY: '1g' },
   });
   const began = performance.now();
   await stack.prepare();

@@ -9,10 +9,10 @@ import { deviceUntilRevoked } from './device-until-revoked.ts';
 import { type LightDoors, openDoors } from './light-doors.ts';
 import { startedAt } from './light-services.ts';
 import { type LightWorld, makeWorld } from './light-world.ts';
-import { NEXT_RELEASE, type Production, production, PRODUCTION_SERVICES, RELEASE } from './production-stack.ts';
+import { isReal, NEXT_RELEASE, type Production, production, PRODUCTION_SERVICES, RELEASE } from './production-stack.ts';
 import { obstacle } from './shared-engine.ts';
 
-const HEALS_WITHIN_MS = 120_000;
+const HEALS_WITHIN_MS = isReal ? 400_000 : 120_000;
 /** What start.sh says when the probe came through. */
 const PROVEN = 'A device can enroll, connect and be heard.';
 /** Measured are 12 s. */
@@ -216,7 +216,7 @@ describe.skipIf(obstacle !== '')('production', () => {
     await nothingIsLost();
   });
 
-  it('is upgraded with its certificates, its configuration and its data', async () => {
+  it.skipIf(isReal)('is upgraded with its certificates, its configuration and its data', async () => {
     const before = KEPT.map(inCore);
     await stack.script('setup.sh', stack.archiveOf(NEXT_RELEASE));
     await stack.scriptInside('start.sh');

@@ -13,7 +13,6 @@ import {
   hashPassword,
   isOutdated,
   isPasswordOf,
-  NOBODYS_HASH,
   readPasswordHash,
 } from '../../compose/embedded/identity/password-hash.ts';
 import { AttributeQueryFault, readAttributeQuery } from '../../compose/embedded/identity/store/attribute-query.ts';
@@ -204,11 +203,6 @@ describe('a password hash', () => {
 
   it('is read from no text without throwing', () => {
     fc.assert(fc.property(fc.string(), (text) => readPasswordHash(text) === undefined));
-  });
-
-  it('of nobody fits no password, at the cost of a real one', async () => {
-    expect(isOutdated(NOBODYS_HASH)).toBe(false);
-    expect(await isPasswordOf(NOBODYS_HASH, '')).toBe(false);
   });
 });
 

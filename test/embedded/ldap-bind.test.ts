@@ -185,7 +185,7 @@ describe('the urgency of a bind', () => {
     nowMs += 60 * 60_000;
     await wire.bind(user('gone'), 'x');
     await wire.bind(user('Alice'), 'right');
-    expect(server.roster.attempts.map(({ urgency }) => urgency)).toEqual([
+    expect(server.roster.attempts.map(({ place }) => place.standing)).toEqual([
       'usual',
       'usual',
       'suspect',
@@ -208,7 +208,7 @@ describe('the urgency of a bind', () => {
     };
     server = await startLdap({ fake, checkPassword });
     await Promise.all(Array.from({ length: 20 }, async (_, number) => server.wire().bind(user(`u${number}`), 'x')));
-    expect(fake.attempts.map(({ urgency }) => urgency)).toEqual([
+    expect(fake.attempts.map(({ place }) => place.standing)).toEqual([
       ...Array.from({ length: 16 }, () => 'usual'),
       ...Array.from({ length: 4 }, () => 'suspect'),
     ]);
@@ -237,7 +237,7 @@ describe('a bind that is not worth a hash', () => {
   it('is answered a moment later when it is suspect and one too many', async () => {
     const fake = fakeRoster(PEOPLE);
     const checkPassword: typeof fake.checkPassword = async (attempt) =>
-      attempt.urgency === 'suspect' ? 'busy' : fake.checkPassword(attempt);
+      attempt.place.standing === 'suspect' ? 'busy' : fake.checkPassword(attempt);
     server = await startLdap({ fake, checkPassword, limits: { heldBackMs: 60 } });
     const wire = server.wire();
     await wire.bind(user('nobody'), 'x');

@@ -87,7 +87,7 @@ describe('the lock-out', () => {
     for (let count = 0; count < 12; count++) expect(await stranger.bind(user(SERVICE), `guess ${count}`)).toBe(49);
     expect(server.roster.attempts).toHaveLength(10);
     expect(await server.wire().bind(user(SERVICE), long)).toBe(0);
-    expect(server.roster.attempts.at(-1)?.urgency).toBe('vouched');
+    expect(server.roster.attempts.at(-1)?.place.standing).toBe('own');
     server.roster.change(SERVICE, { password: 'a new one' });
     expect(await server.wire().bind(user(SERVICE), long)).toBe(49);
   });
@@ -108,6 +108,6 @@ describe('the lock-out', () => {
     for (let count = 0; count < 10; count++) await other.bind(user('bob'), 'wrong');
     expect(await other.bind(user('bob'), 'bobs')).toBe(49);
     expect(await wire.bind(user('bob'), 'bobs')).toBe(0);
-    expect(server.roster.attempts.slice(1, 16).every(({ urgency }) => urgency === 'vouched')).toBe(true);
+    expect(server.roster.attempts.slice(1, 16).every(({ place }) => place.group === 'vouched')).toBe(true);
   });
 });

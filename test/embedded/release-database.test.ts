@@ -6,7 +6,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { anotherMajor, poolSize, releasePrograms, sharesOf } from '../../compose/containers/release-database.ts';
-import { type Access, writeAccessRules } from '../../compose/embedded/database/postmaster.ts';
+import { type Access, serverArguments, writeAccessRules } from '../../compose/embedded/database/postmaster.ts';
+import { type DatabaseTuning, STOCK, TUNED } from '../../shared/domain/database-tuning.ts';
 import { FLOWS_GRANTS, FLOWS_TABLES, wantedState } from '../../compose/embedded/database/roles.ts';
 import { planContainer } from '../../scripts/container-plan.ts';
 
@@ -168,5 +169,16 @@ describe('the plan of a release', () => {
     expect(problems).toEqual([
       expect.objectContaining({ name: 'HOLDFAST_DATABASE_KIND', message: expect.stringContaining('no PostgreSQL') }),
     ]);
+  });
+});
+
+describe('the flags of a server', () => {
+  const flags = (tuning: DatabaseTuning): string[] =>
+    serverArguments('/pgdata', { listen: '127.0.0.1', port: 5432, hbaFile: '/hba', tuning });
+
+  it('look for dead rows every 15 s, unless all three settings are those of PostgreSQL itself', () => {
+    expect(flags(TUNED)).toContain('autovacuum_naptime=15s');
+    expect(flags({ ...STOCK, costLimit: 300 })).toContain('autovacuum_naptime=15s');
+    expect(flags({ ...STOCK, maintenanceWorkMem: '65536kB' }).join(' ')).not.toContain('naptime');
   });
 });

@@ -3,7 +3,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { DatabaseTuning } from '../../../shared/domain/database-tuning.ts';
+import { type DatabaseTuning, isStock } from '../../../shared/domain/database-tuning.ts';
 import { writeFileAtomically } from '../atomic-file.ts';
 import type { Layout } from '../layout.ts';
 import type { ProcessLog } from '../process-log.ts';
@@ -62,11 +62,12 @@ export function serverArguments(pgdata: string, { listen, port, hbaFile, tuning,
     log_min_error_statement: 'panic',
     archive_mode: 'off',
     hba_file: hbaFile,
-    // Retention can leave a tenth of a table dead within a minute, which is how long autovacuum waits by default.
-    autovacuum_naptime: '15s',
     autovacuum_vacuum_scale_factor: String(tuning.scaleFactor),
     autovacuum_vacuum_cost_limit: String(tuning.costLimit),
     maintenance_work_mem: tuning.maintenanceWorkMem.replaceAll(' ', ''),
+    // Retention can leave a tenth of a table dead within a minute, which is how long autovacuum waits by default. Whoever asks for
+    // the stock values gets PostgreSQL's own behavior, this included.
+    ...(isStock(tuning) ? {} : { autovacuum_naptime: '15s' }),
     ...more,
   };
   return ['-D', pgdata, ...Object.entries(flags).flatMap(([name, value]) => ['-c', `${name}=${value}`])];

@@ -1,19 +1,12 @@
-// Judges passwords at a bind. The time tells nothing about who exists: app passwords are compared by digest, and whoever
-// is not accepted by one costs one slow hash, real or not.
+// Judges passwords at a bind. App passwords are compared by digest; a name that does not exist or has no password costs no hash. The
+// caller holds refusals back, so that the time tells nothing about who exists.
 
 import type { Log } from '../../../shared/ports/log.ts';
 import { messageOf } from '../../../shared/domain/thrown.ts';
-import type { HashLine } from './hash-line.ts';
+import type { FairLine } from '../../../shared/domain/fair-line.ts';
 import type { IdentityKeys } from './keys.ts';
 import { isKeepable, nameKey } from './names.ts';
-import {
-  hashPassword,
-  isOutdated,
-  isPasswordOf,
-  LONGEST_PASSWORD_BYTES,
-  NOBODYS_HASH,
-  readPasswordHash,
-} from './password-hash.ts';
+import { hashPassword, isOutdated, isPasswordOf, LONGEST_PASSWORD_BYTES, readPasswordHash } from './password-hash.ts';
 import type { CheckPassword, PasswordAttempt, PasswordVerdict } from './roster.ts';
 import type { RunSql } from './store/database.ts';
 import { isValid } from './store/tokens.ts';
@@ -21,7 +14,7 @@ import { isValid } from './store/tokens.ts';
 export interface PasswordCheckOptions {
   run: RunSql;
   keys: IdentityKeys;
-  line: HashLine;
+  line: FairLine;
   now: () => Date;
   log: Log;
 }
@@ -53,7 +46,7 @@ export function passwordCheck({ run, keys, line, now, log }: PasswordCheckOption
   const noting = new Set<number>();
 
   async function check(attempt: PasswordAttempt): Promise<PasswordVerdict> {
-    const { username, password, appPasswords, urgency, wanted } = attempt;
+    const { username, password, appPasswords, place, wanted } = attempt;
     if (password === '' || Buffer.byteLength(password) > LONGEST_PASSWORD_BYTES) return 'refused';
     const found = isKeepable(username) ? await candidate(username, password) : undefined;
     if (found?.is_active === true && appPasswords && found.fits_app_password) {
@@ -61,14 +54,15 @@ export function passwordCheck({ run, keys, line, now, log }: PasswordCheckOption
       return { pk: found.pk };
     }
     const hash = found?.is_active === true ? readPasswordHash(found.password_hash ?? '') : undefined;
-    const fresh = hash !== undefined && isOutdated(hash);
+    if (found === undefined || hash === undefined) return 'refused';
+    const fresh = isOutdated(hash);
     const judge = async (): Promise<{ right: boolean; fresh: string | undefined }> => {
-      const right = await isPasswordOf(hash ?? NOBODYS_HASH, password);
+      const right = await isPasswordOf(hash, password);
       return { right, fresh: right && fresh ? await hashPassword(password) : undefined };
     };
-    const judged = await line.run(urgency, judge, wanted);
+    const judged = await line.run(place, judge, wanted);
     if (judged === undefined) return 'busy';
-    if (!judged.right || found === undefined || hash === undefined) return 'refused';
+    if (!judged.right) return 'refused';
     if (!(await holdsStill(found))) return 'refused';
     later(found.pk, noteLogin(found));
     if (judged.fresh !== undefined) later(found.pk, replaceHash(found, judged.fresh));

@@ -1,9 +1,10 @@
 // The provider's store: one factory for everything that reads and writes its database.
 
+import { availableParallelism } from 'node:os';
 import type { Secret } from '../../../shared/domain/secret.ts';
 import type { Log } from '../../../shared/ports/log.ts';
 import { passwordCheck } from './check-password.ts';
-import { type HashLine, hashLine } from './hash-line.ts';
+import { FairLine } from '../../../shared/domain/fair-line.ts';
 import { type IdentityKeys, identityKeys } from './keys.ts';
 import type { CheckPassword, Roster } from './roster.ts';
 import { type Accounts, accountStore } from './store/accounts.ts';
@@ -21,7 +22,7 @@ export interface IdentityStoreOptions {
   now: () => Date;
   log: Log;
   /** Default: as many hashes at once as there are cores. */
-  line?: HashLine;
+  line?: FairLine;
 }
 
 export interface IdentityStore {
@@ -33,7 +34,7 @@ export interface IdentityStore {
   checkPassword: CheckPassword;
   keys: IdentityKeys;
   /** Where every slow hash has to be made. */
-  line: HashLine;
+  line: FairLine;
   /** Deletes tokens that expired more than an hour ago; how many. Call it every few minutes. */
   sweep(now: Date): Promise<number>;
   /** Resolves when what accepted sign-ins left to be written is written. Call it before the database ends. */
@@ -43,7 +44,7 @@ export interface IdentityStore {
 /**
  * @example
  * const store = identityStore({ run: keptDatabase(url, options), secretKey, now: () => new Date(), log });
- * const verdict = await store.checkPassword({ username: 'anna', password, appPasswords: true, urgency: 'usual' });
+ * const verdict = await store.checkPassword({ username: 'anna', password, appPasswords: true, place: { standing: 'usual' } });
  */
 export function identityStore({ run, secretKey, now, log, line = hashLine() }: IdentityStoreOptions): IdentityStore {
   const keys = identityKeys(secretKey);
@@ -61,4 +62,12 @@ export function identityStore({ run, secretKey, now, log, line = hashLine() }: I
     sweep: (at) => tokens.sweep(at),
     settled,
   };
+}
+
+/**
+ * One piece of work at once for each core. Each takes a thread of libuv's pool, which files and host names share: the process
+ * starts with UV_THREADPOOL_SIZE well above it.
+ */
+function hashLine(): FairLine {
+  return new FairLine({ places: availableParallelism() });
 }

@@ -113,13 +113,3 @@ async function argon2Tag(password: string, cost: Argon2Cost, tagLength: number):
     passes: cost.passes,
   });
 }
-
-/** The same work as a check of a real hash, and no password fits it. */
-export const NOBODYS_HASH: PasswordHash = {
-  kind: 'argon2id',
-  memoryKib: MEMORY_KIB,
-  passes: PASSES,
-  lanes: LANES,
-  salt: randomBytes(SALT_BYTES),
-  tag: randomBytes(TAG_BYTES),
-};

@@ -1,5 +1,6 @@
 // What the LDAP tree shows, as the store hands it out. Names are compared without case everywhere.
 
+import type { Place } from '../../../shared/domain/fair-line.ts';
 import type { Json } from '../../../shared/ports/identity.ts';
 
 export interface Person {
@@ -54,19 +55,13 @@ export interface Roster {
   groups(where: GroupsWhere, after: number, limit: number): Promise<TreeGroup[]>;
 }
 
-/**
- * Who waits before whom for the few password hashes that are made at once: `vouched` binds come from a connection on which
- * the service account has bound, `proven` ones are for a name that has signed in from there lately, `suspect` ones come from
- * an address with failures or with many attempts at once.
- */
-export type Urgency = 'vouched' | 'proven' | 'usual' | 'suspect';
-
 export interface PasswordAttempt {
   username: string;
   password: string;
   /** App passwords count as well. */
   appPasswords: boolean;
-  urgency: Urgency;
+  /** In the line of those whose password is checked. */
+  place: Place;
   /** Asked when its turn has come: false when nobody waits for the verdict any more. It is `busy` then. */
   wanted?: () => boolean;
 }

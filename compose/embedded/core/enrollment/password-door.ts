@@ -3,6 +3,7 @@
 
 import { attemptsAtOnce } from '../../../../shared/domain/attempts-at-once.ts';
 import { createLockout, lockoutAddress } from '../../../../shared/domain/lockout.ts';
+import { PasswordQueue } from '../../../../shared/domain/password-queue.ts';
 import type { DirectoryEntry } from '../../../../shared/ports/directory.ts';
 import type { CoreDirectory } from '../parts.ts';
 import type { EnrollmentEvents } from './events.ts';
@@ -23,7 +24,7 @@ export type Entrance =
   | { kind: 'in'; entry: DirectoryEntry }
   | { kind: 'refused' }
   | Locked
-  /** Too many attempts of this address wait already. */
+  /** Too many attempts wait already. */
   | { kind: 'busy' };
 
 export interface PasswordDoor {
@@ -43,6 +44,7 @@ export function passwordDoor(
   events: EnrollmentEvents,
 ): PasswordDoor {
   const lockout = createLockout();
+  const queue = new PasswordQueue({ steadyMs });
   const inTurn = attemptsAtOnce((address) => lockout.left(address, steadyMs()));
 
   function locked({ address, username }: PasswordAttempt): Locked | undefined {
@@ -56,9 +58,13 @@ export function passwordDoor(
 
   async function judge(attempt: PasswordAttempt): Promise<Entrance> {
     const { username, password, address } = attempt;
-    const entry = mayExist(username) ? await directory.signIn('core', username, password) : undefined;
-    if (entry !== undefined) return { kind: 'in', entry };
-    lockout.failed(lockoutAddress(address), steadyMs());
+    const source = lockoutAddress(address);
+    const asked = mayExist(username)
+      ? await queue.ask({ address: source, username }, () => directory.signIn('core', username, password))
+      : { found: undefined };
+    if (asked === 'busy') return { kind: 'busy' };
+    if (asked.found !== undefined) return { kind: 'in', entry: asked.found };
+    lockout.failed(source, steadyMs());
     events.failed('password', { address, user: username, reason: 'the directory refuses the name or the password' });
     return { kind: 'refused' };
   }

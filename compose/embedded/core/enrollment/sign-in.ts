@@ -66,7 +66,7 @@ function admitted(entrance: Entrance): DirectoryEntry {
   throw unauthorized('The name or the password is wrong.');
 }
 
-export const TOO_MANY_AT_ONCE = 'Too many sign-ins at once came from this address. Try again in a moment.';
+export const TOO_MANY_AT_ONCE = 'Too many sign-ins at once. Try again in a moment.';
 
 function lockedOut(retryAfterSeconds: number): Refusal {
   return new Refusal(429, lockedOutText(retryAfterSeconds), { 'retry-after': String(retryAfterSeconds) });

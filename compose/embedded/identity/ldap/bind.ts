@@ -7,13 +7,15 @@ import type { Secret } from '../../../../shared/domain/secret.ts';
 import { nameKey } from '../names.ts';
 import { LONGEST_PASSWORD_BYTES } from '../password-hash.ts';
 import { attemptsAtOnce } from '../../../../shared/domain/attempts-at-once.ts';
+import { clientStanding } from '../../../../shared/domain/client-standing.ts';
+import type { Place } from '../../../../shared/domain/fair-line.ts';
+import { RefusalPace } from '../../../../shared/domain/refusal-pace.ts';
 import { knownPassword } from './known-password.ts';
 import type { CheckPassword, PasswordVerdict } from '../roster.ts';
 import type { LdapEvents } from './events.ts';
 import type { LdapLimits } from './limits.ts';
 import type { BindRequest } from './message.ts';
 import { RESULT, type Result } from './result.ts';
-import { createStanding } from './standing.ts';
 import { placeOf, readName, treeOf, type Tree } from './tree.ts';
 
 export interface Identity {
@@ -41,7 +43,7 @@ export interface BindDeps {
   searchAccount: string;
   /** Its password of the settings. */
   searchPassword: Secret | undefined;
-  limits: Pick<LdapLimits, 'bindMs' | 'heldBackMs'>;
+  limits: Pick<LdapLimits, 'bindMs' | 'heldBackMs' | 'leastRefusalMs'>;
   events: LdapEvents;
   now: () => number;
 }
@@ -55,7 +57,7 @@ const BUSY: Result = { code: RESULT.busy, text: 'too many sign-ins at once' };
 const CROWDED: Result = { ...BUSY };
 /** They cost no hash: held back, so that asking again and again costs the machine nothing. */
 const HELD_BACK: readonly Result[] = [LOCKED, CROWDED];
-const VOUCHED = { urgency: 'vouched', ended: () => undefined } as const;
+const OWN: { place: Place; ended: () => void } = { place: { standing: 'own' }, ended: () => undefined };
 const DENIED: Result = { code: RESULT.insufficientAccessRights };
 
 /** The caller has made the connection anonymous before; a success gives it an identity. */
@@ -64,7 +66,8 @@ export type Bind = (binder: Binder, request: BindRequest) => Promise<Result>;
 export function createBind(deps: BindDeps): Bind {
   const { checkPassword, events, limits, now } = deps;
   const lockout = createLockout({ keys: KEYS });
-  const standing = createStanding(now);
+  const standing = clientStanding(now);
+  const pace = new RefusalPace(now, limits.leastRefusalMs);
   const inTurn = attemptsAtOnce((key) => lockout.left(key, now()));
   const isOfSettings = knownPassword(deps.searchPassword);
 
@@ -82,19 +85,27 @@ export function createBind(deps: BindDeps): Bind {
       events.bindRefused({ username, address, door: tree.door, reason: 'locked' });
       return LOCKED;
     }
-    const { urgency, ended } = binder.vouched || known ? VOUCHED : standing.begin(address, key);
+    const { place, ended } = placeFor({
+      binder,
+      address,
+      username,
+      key,
+      isOwn: known || (binder.vouched && isService),
+    });
     const until = now() + limits.bindMs;
     const wanted = (): boolean => !binder.gone && now() < until;
     const appPasswords = tree.door === 'core';
-    const judged = checkPassword({ username, password, appPasswords, urgency, wanted });
+    const begunMs = now();
+    const judged = checkPassword({ username, password, appPasswords, place, wanted });
     const verdict = await timely(judged, limits.bindMs).finally(ended);
-    if (verdict === 'busy') return urgency === 'suspect' ? CROWDED : BUSY;
+    if (verdict === 'busy') return place.standing === 'suspect' ? CROWDED : BUSY;
     if (verdict === 'refused') {
       events.bindRefused({ username, address, door: tree.door, reason: 'password' });
       if (!binder.vouched) {
         standing.failed(address);
         if (lockout.failed(key, now()).lockedUntilMs !== undefined)
           events.locked({ username, address, door: tree.door });
+        await pace.hold(now() - begunMs);
       }
       return REFUSED;
     }
@@ -102,6 +113,26 @@ export function createBind(deps: BindDeps): Bind {
     binder.identity = { tree, username, pk: verdict.pk };
     if (isService) binder.vouched = true;
     return { code: RESULT.success };
+  }
+
+  interface Attempt {
+    binder: Binder;
+    address: string;
+    username: string;
+    key: string;
+    isOwn: boolean;
+  }
+
+  /**
+   * Whoever is vouched for has passed a door that orders its clients itself, and holds refusals back. All of them together take turns
+   * with all who bind here, and by name with each other: guesses at another door do not keep out who binds here.
+   */
+  function placeFor({ binder, address, username, key, isOwn }: Attempt): { place: Place; ended: () => void } {
+    if (isOwn) return OWN;
+    const name = nameKey(username);
+    if (binder.vouched) return { ...OWN, place: { standing: 'usual', group: 'vouched', key: name } };
+    const { standing: found, ended } = standing.begin(address, key);
+    return { place: { standing: found, group: 'direct', key: name }, ended };
   }
 
   return async function bind(binder, { version, name, method, password }) {

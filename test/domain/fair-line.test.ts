@@ -1,16 +1,15 @@
-// Who waits for whom in the line of password hashes, with work that ends when the test says so.
+// Who waits for whom in the line of password checks, with work that ends when the test says so.
 
 import { describe, expect, it } from 'vitest';
-import { type HashLineOptions, hashLine } from '../../compose/embedded/identity/hash-line.ts';
-import type { Urgency } from '../../compose/embedded/identity/roster.ts';
+import { FairLine, type FairLineOptions, type Place, type Standing } from '../../shared/domain/fair-line.ts';
 
-function lineWith(options: HashLineOptions) {
-  const line = hashLine({ suspectRest: 0, ...options });
+function lineWith(options: FairLineOptions) {
+  const line = new FairLine({ suspectRest: 0, ...options });
   const running: { name: string; end: (failure?: Error) => void }[] = [];
   const ended: string[] = [];
 
-  function send(urgency: Urgency, name: string): Promise<string | undefined> {
-    const sent = line.run(urgency, async () => {
+  function send(standing: Standing, name: string, place: Partial<Place> = {}): Promise<string | undefined> {
+    const sent = line.run({ standing, ...place }, async () => {
       const { promise, resolve, reject } = Promise.withResolvers<void>();
       running.push({ name, end: (failure) => (failure === undefined ? resolve() : reject(failure)) });
       await promise;
@@ -32,25 +31,25 @@ function lineWith(options: HashLineOptions) {
 
 describe('the line of hashes', () => {
   it('does as many at once as it has places, and the next when one ends', async () => {
-    const { send, end, names } = lineWith({ atOnce: 2 });
+    const { send, end, names } = lineWith({ places: 2 });
     for (const name of ['a', 'b', 'c']) void send('usual', name);
     expect(names()).toEqual(['a', 'b']);
     await end('a');
     expect(names()).toEqual(['b', 'c']);
   });
 
-  it('lets the vouched first, then the proven, the usual and suspects; each in turn', async () => {
-    const { send, end, names } = lineWith({ atOnce: 1 });
+  it("lets the stack's own first, then the proven, the usual and suspects; each in turn", async () => {
+    const { send, end, names } = lineWith({ places: 1 });
     void send('usual', 'first');
-    for (const [urgency, name] of [
+    for (const [standing, name] of [
       ['suspect', 's1'],
       ['usual', 'u1'],
       ['proven', 'p1'],
-      ['vouched', 'v1'],
+      ['own', 'v1'],
       ['usual', 'u2'],
-      ['vouched', 'v2'],
+      ['own', 'v2'],
     ] as const) {
-      void send(urgency, name);
+      void send(standing, name);
     }
     const order: string[] = [];
     for (let turn = 0; turn < 7; turn++) {
@@ -61,8 +60,23 @@ describe('the line of hashes', () => {
     expect(order).toEqual(['first', 'v1', 'v2', 'p1', 'u1', 'u2', 's1']);
   });
 
+  it('lets groups take turns, and within a group names: guesses for one wait behind each other alone', async () => {
+    const { send, end, names } = lineWith({ places: 1 });
+    void send('usual', 'first');
+    for (const name of ['a1', 'a2', 'a3']) void send('usual', name, { group: 'vouched', key: 'webadmin' });
+    void send('usual', 'b1', { group: 'vouched', key: 'ada' });
+    for (const name of ['c1', 'c2']) void send('usual', name, { group: 'direct', key: 'ben' });
+    const order: string[] = [];
+    for (let turn = 0; turn < 7; turn++) {
+      const [name = ''] = names();
+      order.push(name);
+      await end(name);
+    }
+    expect(order).toEqual(['first', 'a1', 'c1', 'b1', 'c2', 'a2', 'a3']);
+  });
+
   it('keeps a place free of suspects', async () => {
-    const { send, end, names } = lineWith({ atOnce: 3 });
+    const { send, end, names } = lineWith({ places: 3 });
     for (const name of ['s1', 's2', 's3', 's4']) void send('suspect', name);
     expect(names()).toEqual(['s1', 's2']);
     void send('usual', 'u1');
@@ -74,7 +88,7 @@ describe('the line of hashes', () => {
   });
 
   it('leaves the place of a suspect empty for a while, to suspects only', async () => {
-    const { send, end, names } = lineWith({ atOnce: 2, suspectRest: 4 });
+    const { send, end, names } = lineWith({ places: 2, suspectRest: 4 });
     for (const name of ['s1', 's2']) void send('suspect', name);
     await new Promise((later) => setTimeout(later, 50));
     await end('s1');
@@ -87,39 +101,39 @@ describe('the line of hashes', () => {
   });
 
   it('lets suspects in when there is only one place', async () => {
-    const { send, names } = lineWith({ atOnce: 1 });
+    const { send, names } = lineWith({ places: 1 });
     void send('suspect', 's1');
     expect(names()).toEqual(['s1']);
   });
 
   it('has at least one place', async () => {
-    const { send, names } = lineWith({ atOnce: 0 });
+    const { send, names } = lineWith({ places: 0 });
     void send('usual', 'u1');
     expect(names()).toEqual(['u1']);
   });
 
-  it('turns away at once whoever would wait too long, and nobody of another urgency for it', async () => {
-    const { line, send, end, names } = lineWith({ atOnce: 2, mostWaiting: { suspect: 2, usual: 1, vouched: 1 } });
+  it('turns away at once whoever would wait too long, and nobody of another standing for it', async () => {
+    const { line, send, end, names } = lineWith({ places: 2, mostWaiting: { suspect: 2, usual: 1, own: 1 } });
     void send('usual', 'u1');
     for (const name of ['s1', 's2', 's3']) void send('suspect', name);
     expect(await send('suspect', 's4')).toBeUndefined();
-    expect(line.waiting()).toEqual({ vouched: 0, proven: 0, usual: 0, suspect: 2 });
+    expect(line.waiting()).toEqual({ own: 0, proven: 0, usual: 0, suspect: 2 });
     void send('usual', 'u2');
     expect(await send('usual', 'u3')).toBeUndefined();
-    const vouched = send('vouched', 'v1');
-    expect(await send('vouched', 'v2')).toBeUndefined();
+    const own = send('own', 'v1');
+    expect(await send('own', 'v2')).toBeUndefined();
     await end('s1');
     expect(names()).toContain('v1');
     await end('v1');
-    expect(await vouched).toBe('v1');
+    expect(await own).toBe('v1');
   });
 
   it('passes over what is not wanted any more when its turn comes', async () => {
-    const { line, send, end, names } = lineWith({ atOnce: 1 });
+    const { line, send, end, names } = lineWith({ places: 1 });
     void send('usual', 'first');
     let wanted = true;
     const left = line.run(
-      'usual',
+      { standing: 'usual' },
       async () => 'done',
       () => wanted,
     );
@@ -131,7 +145,7 @@ describe('the line of hashes', () => {
   });
 
   it('goes on after work that failed, and tells whose it was', async () => {
-    const { send, end, names } = lineWith({ atOnce: 1 });
+    const { send, end, names } = lineWith({ places: 1 });
     const broken = send('usual', 'broken');
     const next = send('usual', 'next');
     await end('broken', new Error('no memory'));
@@ -142,19 +156,19 @@ describe('the line of hashes', () => {
   });
 
   it('never does more at once than it may, whatever comes', async () => {
-    const line = hashLine({ atOnce: 3 });
+    const line = new FairLine({ places: 3 });
     let [running, most, suspects, mostSuspects] = [0, 0, 0, 0];
-    const urgencies = ['vouched', 'usual', 'suspect'] as const;
+    const standings = ['own', 'usual', 'suspect'] as const;
     const all = Array.from({ length: 180 }, (_, index) => {
-      const urgency = urgencies[(index * 7) % 3] ?? 'usual';
-      return line.run(urgency, async () => {
+      const standing = standings[(index * 7) % 3] ?? 'usual';
+      return line.run({ standing }, async () => {
         running += 1;
-        if (urgency === 'suspect') suspects += 1;
+        if (standing === 'suspect') suspects += 1;
         most = Math.max(most, running);
         mostSuspects = Math.max(mostSuspects, suspects);
         await new Promise((tick) => setTimeout(tick, index % 4));
         running -= 1;
-        if (urgency === 'suspect') suspects -= 1;
+        if (standing === 'suspect') suspects -= 1;
         return index;
       });
     });
