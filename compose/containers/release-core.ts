@@ -48,7 +48,7 @@ const ROTATE_EVERY_MS = 30_000;
 
 export function releaseCore(options: ReleaseCoreOptions): ReleaseCore {
   const { home, environment, awaited, log, reached, sayEveryMs } = options;
-  const { appearWithinMs = 120_000, phaseWithinMs = 300_000, endWithinMs = 20_000, lookEveryMs = 250 } = options;
+  const { appearWithinMs = 120_000, phaseWithinMs = 600_000, endWithinMs = 20_000, lookEveryMs = 250 } = options;
   const stopping = new AbortController();
   const { signal } = stopping;
   const logs = join(home, 'logs');

@@ -17,7 +17,7 @@ import {
 export const PLACE_SETTINGS = {
   UPDATES_URL: withDefault(urlOrOff('https', 'http'), 'https://endoflife.date/api', {
     section: 'places',
-    about: 'Where newer releases of the parts are looked up once in six hours; off: nowhere',
+    about: 'Where newer releases of PostgreSQL and Node.js are looked up once in six hours; off: nowhere',
   }),
   RESEND_URL: withDefault(keyedUrl(), 'https://api.resend.com', {
     section: 'places',

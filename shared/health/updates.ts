@@ -1,4 +1,4 @@
-// Newer releases of the parts of the stack. Without network, or when looking is switched off, it says so and is ok.
+// Newer releases of PostgreSQL and Node.js in the stack. Without network, or when looking is switched off, it says so and is ok.
 
 import { AppError } from '../domain/app-error.ts';
 import type { Finding } from '../domain/evaluate.ts';
@@ -60,8 +60,8 @@ export const updates = healthModule<UpdatesData>({
   },
 
   well: ({ lookup, reason, parts }) => {
-    if (lookup === 'off') return 'Looking for newer releases is switched off (UPDATES_URL=off).';
-    if (lookup === 'no network') return `Without network newer releases cannot be looked for: ${reason}.`;
+    if (lookup === 'off') return 'Checking PostgreSQL and Node.js for updates is switched off (UPDATES_URL=off).';
+    if (lookup === 'no network') return `Couldn't check PostgreSQL and Node.js for updates: no network (${reason}).`;
     return `${parts.map(({ name, version }) => `${name} ${version}`).join(', ')}: nothing newer is out.`;
   },
 });

@@ -8,7 +8,7 @@ import { messageOf } from '../domain/thrown.ts';
 import type { Audit } from '../ports/audit.ts';
 import type { CanaryRun } from '../ports/certificate-book.ts';
 import type { ClientKeys } from '../ports/client-keys.ts';
-import type { CoreDevices } from '../ports/core-devices.ts';
+import type { CoreDevices, Met } from '../ports/core-devices.ts';
 import type { CoreEnrollment } from '../ports/core-enrollment.ts';
 import type { Account, Identity } from '../ports/identity.ts';
 import { audited } from './audited.ts';
@@ -36,6 +36,8 @@ const PACE: CanaryPace = { withinMs: 10_000, pauseMs: 500 };
 const DAY_MS = 86_400_000;
 const AFTER_FAILURE_MS = 60_000;
 const START_MS = 5_000;
+const CONNECT_TRIES = 4;
+const CONNECT_PAUSES = 10;
 /** After one that said nothing. */
 const AFTER_TRY_MS = 30_000;
 
@@ -154,7 +156,7 @@ async function tryCanary(deps: CanaryDeps, account: Account, pace: CanaryPace): 
   );
   try {
     await deps.clientKeys.keep(hash, { keyPem, certificatePem, chainPem });
-    const met = await deps.coreDevices.connect(hash);
+    const met = await connected(deps, hash, pace);
     if ('refused' in met) return `The stream refused the canary before it was revoked: ${met.refused}`;
     try {
       if ((await deps.coreDevices.roles(hash)) === undefined)
@@ -182,6 +184,15 @@ function signingSeen({ coreEnrollment }: CanaryDeps): Pick<CoreEnrollment, 'enro
       }
     },
   };
+}
+
+/** A core that has just started may say nothing for a while. */
+async function connected({ coreDevices }: CanaryDeps, hash: string, { pauseMs }: CanaryPace): Promise<Met> {
+  for (let tried = 1; ; tried += 1) {
+    const met = await coreDevices.connect(hash);
+    if (!('refused' in met) || tried === CONNECT_TRIES) return met;
+    await new Promise((over) => setTimeout(over, pauseMs * CONNECT_PAUSES));
+  }
 }
 
 /** Why it stays in force at a core that answers; undefined when it is revoked. Rejects when nothing was seen. */

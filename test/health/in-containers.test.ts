@@ -168,10 +168,10 @@ describe('the public endpoints of containers', () => {
     ]);
   });
 
-  it('are in direct mode the one host at the proxy and the enrollment port at the core, of the own CA', () => {
+  it('are in direct mode the one host and the enrollment port, of the own CA, asked at the proxy', () => {
     const expected = [
       { name: `https://${NAME}`, host: NAME, port: 443, trust: 'own', address: PROXY },
-      { name: `https://${NAME}:9446`, host: NAME, port: 8446, trust: 'own', address: 'core' },
+      { name: `https://${NAME}:9446`, host: NAME, port: 8446, trust: 'own', address: PROXY },
     ];
     expect(wanted('direct').tlsEndpoints.slice(0, 2)).toEqual(expected);
     expect(wanted('direct', { SERVER_ADDRESS: PUBLIC }).tlsEndpoints[0]?.host).toBe(PUBLIC);

@@ -343,7 +343,7 @@ describe('updates', () => {
   it('without network are ok and say so', async () =>
     expect(await verdict('updates', (of) => (of.releases = undefined))).toEqual([
       'ok',
-      'Without network newer releases cannot be looked for: no network.',
+      "Couldn't check PostgreSQL and Node.js for updates: no network (no network).",
     ]));
 
   it('that cannot be compared are never ok', async () => {
