@@ -99,7 +99,10 @@ function WhatComesOfIt({ mode, preview }: { mode: VacuumMode; preview: VacuumOrd
         'Size now': `${bytesInWords(bytes)}, ${rowsInWords(dead, true, 'dead row')} in it`,
         'Back to the disk':
           mode === 'full' ? `about ${bytesInWords(reclaimable)}` : 'nothing; later rows use the room instead',
-        'Clients wait': mode === 'full' ? `${wait}. The light core keeps devices connected and tells them by chat; a TAK Server release may disconnect them until it is done.` : 'for nothing: everybody works on',
+        'Clients wait':
+          mode === 'full'
+            ? `${wait}. The light core keeps devices connected and tells them by chat; a TAK Server release may disconnect them until it is done.`
+            : 'for nothing: everybody works on',
         'Room needed': figures === undefined ? undefined : `${bytesInWords(figures.needed_bytes)}${where}`,
         'Room free':
           figures === undefined

@@ -104,7 +104,9 @@ describe('the order of a vacuum', () => {
     expect(html).toContain('<h1>Full vacuum</h1>');
     expect(html).toContain('2 tables');
     expect(html).toContain('about 275 MB');
-    expect(html).toContain('about 13 seconds in all, for resource alone 11 seconds. The light core keeps devices connected');
+    expect(html).toContain(
+      'about 13 seconds in all, for resource alone 11 seconds. The light core keeps devices connected',
+    );
     expect(html).toContain('<input type="hidden" name="tables" value="public.resource"/>');
   });
 
