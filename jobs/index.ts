@@ -4,6 +4,7 @@
 import type { Deps } from '../shared/http/deps.ts';
 import type { Job } from '../shared/ports/job.ts';
 import { run as countRetentionDays } from './count-retention-days.ts';
+import { isWanted as hasLoggedConnections, run as disconnectUnlisted } from './disconnect-unlisted.ts';
 import { run as dispatchAlerts } from './dispatch-alerts.ts';
 import { run as expireUsers } from './expire-users.ts';
 import { run as findRevocations } from './find-revocations.ts';
@@ -134,6 +135,15 @@ export const JOBS: readonly Job<Deps>[] = [
     intervalSeconds: () => 5 * MINUTE,
     limitSeconds: 120,
     run: placeUngrouped,
+  },
+  {
+    name: 'disconnect-unlisted',
+    cron: '* * * * *',
+    claim: 'row',
+    intervalSeconds: () => MINUTE,
+    limitSeconds: 50,
+    isWanted: hasLoggedConnections,
+    run: disconnectUnlisted,
   },
   {
     name: 'sync-retention',

@@ -46,7 +46,7 @@ const subscription = z
 
 const endpoint = z.object({ uid: text, username: text, lastEventTime: text, lastStatus: text });
 
-export function coreClients(port: CorePort): Pick<Core, 'clients' | 'disconnect'> {
+export function coreClients(port: CorePort): Pick<Core, 'clients' | 'disconnect' | 'endConnection'> {
   const list = (calls: CoreCalls): Promise<CoreClient[]> => calls.data(ALL, z.array(subscription));
 
   /** When who connected, by `uid` and name. */
@@ -92,17 +92,19 @@ export function coreClients(port: CorePort): Pick<Core, 'clients' | 'disconnect'
       }
       return false;
     },
+
+    endConnection: (connection) => end(port.within(WITHIN_MS), [connection]),
   };
 
-  /** By the name of the connection, which is one; else by what the device calls itself. */
-  async function end(calls: CoreCalls, names: readonly string[]): Promise<void> {
+  /** By the name of the connection, which is one; else by what the device calls itself. False: neither is known (any more). */
+  async function end(calls: CoreCalls, names: readonly string[]): Promise<boolean> {
     for (const name of names.filter((each) => each !== '')) {
       const path = `/Marti/api/subscriptions/delete/${encodeURIComponent(name)}`;
       const answer = await calls.ask('DELETE', path);
-      if (answer.status === 200) return;
-      // It is not known (any more): what the stream holds is read back.
+      if (answer.status === 200) return true;
       if (answer.status !== 400 && answer.status !== 404) throw port.failure(`DELETE ${path}`, answer);
     }
+    return false;
   }
 }
 

@@ -56,10 +56,19 @@ export function jobRunTable(run: RunSql): JobRuns {
     return count > 0;
   }
 
+  async function summaries(name: string, since: Date): Promise<{ finishedAt: Date; summary: unknown }[]> {
+    return run(
+      (sql) => sql<{ finishedAt: Date; summary: unknown }[]>`
+        SELECT finished_at AS "finishedAt", summary FROM job_run
+        WHERE name = ${name} AND finished_at > ${since} AND summary IS NOT NULL
+        ORDER BY finished_at DESC`,
+    );
+  }
+
   async function prune(before: Date): Promise<number> {
     const { count } = await run((sql) => sql`DELETE FROM job_run WHERE finished_at < ${before}`);
     return count;
   }
 
-  return { claim, renew, finish, prune };
+  return { claim, renew, finish, summaries, prune };
 }

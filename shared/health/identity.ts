@@ -5,6 +5,7 @@ import type { Finding } from '../domain/evaluate.ts';
 import { ADMIN_ROLE_GROUP } from '../domain/names.ts';
 import { messageOf } from '../domain/thrown.ts';
 import type { Directory, DirectoryBase } from '../ports/directory.ts';
+import { unlistedState } from '../verbs/disconnect-unlisted.ts';
 import { healthModule } from './module.ts';
 
 interface BaseState {
@@ -19,6 +20,16 @@ interface IdentityData {
   provider_version: string | null;
   api_error: string | null;
   bases: BaseState[];
+  /** Connected while the directory did not answer, and disconnected within the last hour for it. */
+  disconnected: Unlisted[];
+  disconnected_at: string | null;
+  /** Still connected without a name. */
+  unlisted: Unlisted[];
+}
+
+interface Unlisted {
+  callsign: string;
+  uid: string;
 }
 
 export const identity = healthModule<IdentityData>({
@@ -31,7 +42,7 @@ export const identity = healthModule<IdentityData>({
     'Ask the directory yourself: ldapsearch -x -H LDAP_URL -D cn=adm_ldapservice,ou=users,LDAP_BASE_DN -W -b ou=groups,LDAP_BASE_DN "(cn=core_ROLE_ADMIN)" member',
   ],
 
-  async read({ identity: provider, directory, now }) {
+  async read({ identity: provider, directory, jobRuns, now }) {
     const account = provider.me().then(
       ({ username, isSuperuser }) => ({
         account: username,
@@ -40,20 +51,34 @@ export const identity = healthModule<IdentityData>({
       (error: unknown) => ({ account: null, api_error: withoutStop(messageOf(error)) }),
     );
     const version = provider.version().catch(() => null);
+    // Rule `unlistedIsExtra`: our own database has a module for itself.
+    const unlisted = unlistedState({ jobRuns, now }).catch(() => ({ disconnected: [], left: [], at: undefined }));
     const bases = (['core', 'web'] as const).map((base) => probed(directory, base, now));
-    return { ...(await account), provider_version: await version, bases: await Promise.all(bases) };
+    const { disconnected, left, at } = await unlisted;
+    return {
+      ...(await account),
+      provider_version: await version,
+      bases: await Promise.all(bases),
+      disconnected: disconnected.map(named),
+      disconnected_at: at?.toISOString() ?? null,
+      unlisted: left.map(named),
+    };
   },
 
-  findings({ api_error: apiError, bases }) {
+  findings({ api_error: apiError, bases, unlisted }) {
     const failure = (says: string): Finding => ({ kind: 'failure', says });
     // The provider first: when it cannot be asked, that is why the directory lacks our accounts, seldom the other way round.
     const errors = [apiError, ...bases.map(({ error }) => error)].filter((error) => error !== null);
     // A directory that does not answer does so in both bases: one cause.
-    return [...new Set(errors)].map(failure);
+    return [...[...new Set(errors)].map(failure), ...(unlisted.length > 0 ? [withoutName(unlisted)] : [])];
   },
 
-  well: ({ provider_version: version, bases }) =>
-    `The provider${version === null ? '' : ` (${version})`} accepts our token; the directory lets people in (${Math.max(...bases.map(({ milliseconds }) => milliseconds))} ms).`,
+  well: ({ provider_version: version, bases, disconnected, disconnected_at: at }) =>
+    `The provider${version === null ? '' : ` (${version})`} accepts our token; the directory lets people in (${Math.max(...bases.map(({ milliseconds }) => milliseconds))} ms).${
+      at === null
+        ? ''
+        : ` ${devices(disconnected.length)} connected while the directory was away and got no channels; disconnected at ${at.slice(11, 16)} UTC to connect anew.`
+    }`,
 
   trend: {
     name: 'slowest sign-in',
@@ -77,6 +102,22 @@ async function probed(directory: Directory, base: DirectoryBase, now: () => Date
   );
   return { base, error, milliseconds: now().getTime() - begunMs };
 }
+
+function withoutName(unlisted: readonly Unlisted[]): Finding {
+  const callsigns = unlisted.slice(0, 3).map(({ callsign, uid }) => JSON.stringify(callsign || uid));
+  const others = unlisted.length - callsigns.length;
+  return {
+    kind: 'fact',
+    status: 'warning',
+    says: `${devices(unlisted.length)} connected without a name, and again after a disconnect, so without any channel: ${callsigns.join(', ')}${others > 0 ? ` and ${others} more` : ''}`,
+    remedy:
+      'The certificate of such a device names an account that the directory does not show: deleted at the provider, or in no group. Enroll the device under an account that is there, or revoke its certificate.',
+  };
+}
+
+const devices = (count: number): string => (count === 1 ? '1 device' : `${count} devices`);
+
+const named = ({ callsign, uid }: Unlisted): Unlisted => ({ callsign: callsign.slice(0, 100), uid: uid.slice(0, 100) });
 
 /** The evaluator ends the sentence. */
 function withoutStop(sentence: string): string {

@@ -90,6 +90,8 @@ export interface Core {
   clients(): Promise<CoreClient[]>;
   /** That `connection`, else every one of that `uid`, whosoever it is; false when there is none. */
   disconnect(uid: string): Promise<boolean>;
+  /** Ends just that `connection`, also one that `clients` does not list; false when there is none. */
+  endConnection(connection: string): Promise<boolean>;
   /**
    * Takes the groups of a user anew from the directory, for the devices that are connected. Without it they count within a
    * minute or so. A name that nobody has is no error.

@@ -20,6 +20,8 @@ export interface JobRuns {
   renew(claim: Claim, leaseSeconds: number): Promise<boolean>;
   /** Ends the run: with its summary, or with the error. False when it belongs to somebody else by now. */
   finish(claim: Claim, outcome: { summary: unknown } | { error: string }): Promise<boolean>;
+  /** Summaries of the runs of a job that finished after `since`, newest first. */
+  summaries(name: string, since: Date): Promise<{ finishedAt: Date; summary: unknown }[]>;
   /** Removes the records of finished runs that are older than `before`; resolves with their number. */
   prune(before: Date): Promise<number>;
 }

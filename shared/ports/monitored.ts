@@ -20,6 +20,7 @@ import type { GrowthFacts } from './growth-facts.ts';
 import type { Heartbeat } from './heartbeat.ts';
 import type { HostNames } from './host-names.ts';
 import type { Identity } from './identity.ts';
+import type { JobRuns } from './job-runs.ts';
 import type { Channel } from './notifier.ts';
 import type { ReleaseFeed } from './release-feed.ts';
 import type { RetentionBook } from './retention-book.ts';
@@ -83,6 +84,7 @@ export interface Monitored {
   coreDevices: CoreDevices;
   coreEnrollment: CoreEnrollment;
   clientKeys: ClientKeys;
+  jobRuns: Pick<JobRuns, 'summaries'>;
   certificateBook: CertificateBook;
   coreRetention: Pick<CoreRetention, 'policy' | 'schedule' | 'runs'>;
   retentionFiles: Pick<RetentionFiles, 'read'>;

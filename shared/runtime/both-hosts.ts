@@ -101,6 +101,7 @@ type Shared = Pick<
     | 'state'
     | 'identity'
     | 'certificateBook'
+    | 'jobRuns'
     | 'retentionFacts'
     | 'retentionBook'
     | 'growthFacts'
@@ -122,6 +123,7 @@ export function sharedDeps(facts: HostFacts): Shared {
   const database = coreDatabase(core);
   const identity = identityOf(settings, exclusive);
   const certificateBook = certificateBookTable(state);
+  const jobRuns = jobRunTable(state);
   const retention = {
     retentionFacts: retentionFacts(figures),
     retentionBook: retentionBookTable(state),
@@ -137,7 +139,7 @@ export function sharedDeps(facts: HostFacts): Shared {
     settings,
     settingsShown: showSettings(settings, sources),
     thresholds,
-    jobRuns: jobRunTable(state),
+    jobRuns,
     certificateBook,
     enrollmentTokens: enrollmentTokenTable(state),
     ...retention,
@@ -156,6 +158,7 @@ export function sharedDeps(facts: HostFacts): Shared {
       state: stateDatabase(state),
       identity,
       certificateBook,
+      jobRuns,
       ...retention,
       ...growth,
       clocks: clocksOf(database, settings.IDENTITY_URL),

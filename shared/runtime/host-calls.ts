@@ -29,6 +29,7 @@ export const EXPOSED = {
     'revoke',
     'clients',
     'disconnect',
+    'endConnection',
     'regroup',
     'plugins',
     'changePlugin',

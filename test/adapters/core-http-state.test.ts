@@ -138,6 +138,18 @@ describe('clients', () => {
     expect(server.asked.filter((each) => each.startsWith('DELETE'))).toHaveLength(2);
   });
 
+  it('are ended by their connection though no list shows them', async () => {
+    serve({
+      'DELETE /Marti/api/subscriptions/delete/tls:7': (_: unknown, response: Response) => sendJson(response, {}),
+      'DELETE /Marti/api/subscriptions/delete/tls:8': page(400),
+      'DELETE /Marti/api/subscriptions/delete/tls:9': page(500),
+    });
+    expect(await core.endConnection('tls:7')).toBe(true);
+    expect(await core.endConnection('tls:8')).toBe(false);
+    expect(await failureOf(core.endConnection('tls:9'))).toMatchObject({ code: 'upstream' });
+    expect(server.asked.filter((each) => each.startsWith('GET'))).toEqual([]);
+  });
+
   it('are not called disconnected while the core shows them', async () => {
     serve({
       [ALL]: [client('ada', 'tls:1')],

@@ -67,6 +67,22 @@ export function jobRunsContract(what: string, make: () => JobRuns): void {
       expect(await runs.claim('renewed', nextSlot(), 'b', LONG)).toBeUndefined();
     });
 
+    it('tell the summaries of one job, newest first, without runs that failed or go on', async () => {
+      const runs = make();
+      const begun = new Date(Date.now() - 60_000);
+      for (const outcome of [{ summary: { rows: 1 } }, { error: 'failed' }, { summary: { rows: 2 } }]) {
+        const claim = await runs.claim('told', nextSlot(), 'a', LONG);
+        if (claim !== undefined) await runs.finish(claim, outcome);
+        await delay(5);
+      }
+      await runs.claim('told', nextSlot(), 'a', LONG);
+      const told = await runs.summaries('told', begun);
+      expect(told.map(({ summary }) => summary)).toEqual([{ rows: 2 }, { rows: 1 }]);
+      expect(told[0]?.finishedAt.getTime()).toBeGreaterThan(begun.getTime());
+      expect(await runs.summaries('told', new Date(Date.now() + 60_000))).toEqual([]);
+      expect(await runs.summaries('another', begun)).toEqual([]);
+    });
+
     it('prune finished runs only', async () => {
       const runs = make();
       const done = await runs.claim('pruned', nextSlot(), 'a', LONG);

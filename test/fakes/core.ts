@@ -37,6 +37,8 @@ export interface FakeCore {
   plugins: CorePlugin[];
   /** Whose groups were taken anew, in turn. */
   regrouped: string[];
+  /** Connections that `clients` does not tell. */
+  unlisted: Set<string>;
   attempts: EnrollmentAttempt[] | undefined;
   status: CoreStatus;
   /** Fingerprint of the CA certificate. */
@@ -123,6 +125,7 @@ export function fakeCore({ now, accepts }: FakeCoreOptions): FakeCore {
     clients: [],
     plugins: [],
     regrouped: [],
+    unlisted: new Set(),
     attempts: [],
     status: { version: '5.7-RELEASE-0', startedAt: '2026-03-04T05:00:00.000Z', memory: null },
     ca: 'CA:01',
@@ -188,6 +191,13 @@ export function fakeCore({ now, accepts }: FakeCoreOptions): FakeCore {
         const meant = named.length > 0 ? named : fake.clients.filter((each) => uid !== '' && each.uid === uid);
         fake.clients = fake.clients.filter((each) => !meant.includes(each));
         return meant.length > 0;
+      },
+      async endConnection(connection) {
+        asked();
+        const wasThere =
+          fake.clients.some((each) => each.connection === connection) || fake.unlisted.delete(connection);
+        fake.clients = fake.clients.filter((each) => each.connection !== connection);
+        return wasThere;
       },
       async regroup(username) {
         asked();

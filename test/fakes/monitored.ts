@@ -84,6 +84,8 @@ export interface World extends DatabaseWorld {
   growth: FakeGrowth;
   retentionBook: RetentionBook;
   /** Who our API token belongs to; an error where it is refused. */
+  /** Of the job that ends connections without a name. */
+  unlistedRuns: { finishedAt: Date; summary: unknown }[];
   caller: { username: string; isSuperuser: boolean } | Error;
   /** Members of core_ROLE_ADMIN in each base; undefined: no such group. */
   admins: Record<DirectoryBase, number | undefined | Error>;
@@ -163,6 +165,7 @@ export function world(): World {
       last_sent_at: null,
     },
     journalError: null,
+    unlistedRuns: [],
     caller: { username: 'akadmin', isSuperuser: true },
     admins: { core: 1, web: 1 },
     recipients: { email: 2 },
@@ -241,6 +244,7 @@ export function fakeMonitored(of: World): Monitored {
         return of.provider.appPasswords;
       },
     },
+    jobRuns: { summaries: async (name) => (name === 'disconnect-unlisted' ? of.unlistedRuns : []) },
     get core() {
       return of.core.core;
     },
@@ -335,6 +339,7 @@ export const history = (members: Partial<History> = {}): History => ({ ...NO_HIS
 interface FakeRun extends Claim {
   leaseUntilMs: number;
   finishedMs: number | undefined;
+  summary?: unknown;
 }
 
 /** Runs of jobs in memory, with a clock of its own choice. */
@@ -367,10 +372,17 @@ export function fakeJobRuns(nowMs: () => number = () => Date.now()): JobRuns {
       if (run !== undefined) run.leaseUntilMs = nowMs() + leaseSeconds * 1000;
       return run !== undefined;
     },
-    async finish(claim) {
+    async finish(claim, outcome) {
       const run = find(claim);
-      if (run !== undefined) run.finishedMs = nowMs();
+      if (run !== undefined) Object.assign(run, { finishedMs: nowMs(), ...('summary' in outcome ? outcome : {}) });
       return run !== undefined;
+    },
+    async summaries(name, since) {
+      const ended = runs.filter((run) => run.name === name && (run.finishedMs ?? 0) > since.getTime());
+      return ended
+        .filter(({ summary }) => summary !== undefined)
+        .map(({ finishedMs, summary }) => ({ finishedAt: new Date(finishedMs ?? 0), summary }))
+        .toReversed();
     },
     async prune(before) {
       const old = runs.filter(({ finishedMs }) => finishedMs !== undefined && finishedMs < before.getTime());

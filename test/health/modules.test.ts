@@ -203,6 +203,23 @@ describe('identity', () => {
     );
   });
 
+  it('says who connected while the directory was away, and who still is without a name', async () => {
+    const jack = { connection: 'tls:9', callsign: 'JACK', uid: 'uid-jack' };
+    const of = world();
+    of.unlistedRuns = [{ finishedAt: new Date('2026-11-23T20:18:07Z'), summary: { disconnected: [jack], left: [] } }];
+    const module = healthModuleOf('identity');
+    const measured = await module?.measure(fakeMonitored(of), DEFAULT_THRESHOLDS, history());
+    expect([measured?.status, measured?.message]).toEqual([
+      'ok',
+      'The provider (2026.8.3) accepts our token; the directory lets people in (0 ms). 1 device connected while the directory was away and got no channels; disconnected at 20:18 UTC to connect anew.',
+    ]);
+    of.unlistedRuns.unshift({ finishedAt: of.now, summary: { disconnected: [], left: [jack] } });
+    const again = await module?.measure(fakeMonitored(of), DEFAULT_THRESHOLDS, history());
+    expect([again?.status, again?.message]).toEqual(['warning', expect.stringContaining('channel: "JACK"')]);
+    const failing = { ...fakeMonitored(of), jobRuns: { summaries: () => Promise.reject(new Error('down')) } };
+    expect((await module?.measure(failing, DEFAULT_THRESHOLDS, history()))?.status).toBe('ok');
+  });
+
   it.each<[string, (of: World) => void, RegExp]>([
     [
       'refuses our token',
