@@ -66,7 +66,7 @@ export default defineConfig({
           include: ['test/{adapters,stack}/**/*.test.ts', 'test/runtime/parity*.test.ts'],
           testTimeout: 120_000,
           hookTimeout: 120_000,
-          expect: { poll: { timeout: 5_000 } },
+          expect: { poll: { timeout: 20_000 } },
           // They wait more than they work: two of them use a third of two cores. The ports of each file are its own (freeOffset
           // in test/stack/embedded.ts).
           maxWorkers: Math.min(4, availableParallelism() + 2),

@@ -59,7 +59,7 @@ describe('certificates', () => {
         username: 'ada',
         clientUid: 'uid-ada',
         issuedAt: '2026-11-22T10:20:30.007Z',
-        expiresAt: '2027-11-22T10:20:30.700Z',
+        expiresAt: '2027-11-22T10:20:30.000Z',
         revokedAt: null,
         pem: ada['certificate'],
       },

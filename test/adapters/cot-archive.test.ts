@@ -290,7 +290,7 @@ describe('what goes wrong', () => {
       core.proxy.mood('good');
       await settled();
       const written = () => core.sql`SELECT id FROM archive_loss`;
-      await eventually('it is written', async () => (await written()).length === round + 1, 4000);
+      await eventually('it is written', async () => (await written()).length === round + 1, 15_000);
     }
     const rows =
       await core.sql`SELECT events::int AS events, ended >= began AS ordered, reason FROM archive_loss ORDER BY id`;

@@ -143,12 +143,15 @@ function bodyOf(bytes: Buffer, type: string): unknown {
   if (/^application\/(zip|x-pkcs12)$/.test(type)) return [bytes.subarray(0, 2).toString('hex'), bytes.length > 1000];
   const text = bytes.toString();
   if (type === 'application/x-pem-file') return text.match(/-----(BEGIN|END) [A-Z ]+-----/g);
-  if (type.startsWith('application/openmetrics-text')) return [...parseOpenMetrics(text).keys()];
+  if (type.startsWith('application/openmetrics-text'))
+    return [...parseOpenMetrics(text).keys()].filter((name) => !FILLERS.test(name));
   return /json/.test(type) && text !== '' ? comparable(JSON.parse(text)) : text;
 }
 
 const CHANGING =
-  /^(request_id|last_login|updated_at|started_at|free_bytes|used_pct|inodes_used_pct|total_bytes|live_bytes|overhead_bytes|wal_bytes|measured_at|milliseconds|latency_seconds|memory_.*|.*offset_seconds)$/;
+  /^(fillers|request_id|last_login|updated_at|started_at|free_bytes|used_pct|inodes_used_pct|total_bytes|live_bytes|overhead_bytes|wal_bytes|measured_at|milliseconds|latency_seconds|memory_.*|.*offset_seconds)$/;
+/** Each host keeps for an hour who filled the database; the worker begins later. */
+const FILLERS = /^holdfast_database_fillers_(type|uid)_/;
 const FIGURES = /\d+(\.\d+)? (bytes|kB|MB|GB|TB|ms|s|%)/g;
 
 /** Without what differs from one moment to the next. */

@@ -21,7 +21,10 @@ const ARRIVALS = {
     at: ['core-database.image', 'core.image', 'release.CORE_RELEASE', 'release.image'],
   },
   CORE_MEMORY: { value: '7g', at: ['core.mem_limit'] },
-  CORE_DATABASE_MEMORY: { value: '5g', at: ['core-database.CORE_DATABASE_MEMORY', 'core-database.mem_limit'] },
+  CORE_DATABASE_MEMORY: {
+    value: '5g',
+    at: ['configuration.CORE_DATABASE_MEMORY', 'core-database.CORE_DATABASE_MEMORY', 'core-database.mem_limit'],
+  },
   CERTIFICATE_COUNTRY: certificate('CERTIFICATE_COUNTRY', 'QZ'),
   CERTIFICATE_STATE: certificate('CERTIFICATE_STATE', 'Some State'),
   CERTIFICATE_CITY: certificate('CERTIFICATE_CITY', 'Some City'),

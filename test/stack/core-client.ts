@@ -54,7 +54,7 @@ export async function curl(core: CorePlace, args: readonly string[]): Promise<Cu
     (error: { stdout?: string; code?: number }) => ({ stdout: error.stdout ?? '', code: error.code ?? -1 }),
   );
   const [headers = '', ...rest] = done.stdout.split('\r\n\r\n');
-  const status = Number(/^HTTP\/1\.1 (\d{3})/.exec(headers)?.[1] ?? 0);
+  const status = Number(/^HTTP\/[12](?:\.\d)? (\d{3})/.exec(headers)?.[1] ?? 0);
   return { status, headers, body: rest.join('\r\n\r\n'), code: done.code };
 }
 
@@ -161,9 +161,15 @@ export async function serialOf(certificateFile: string): Promise<string> {
 }
 
 /** A person with a password, by the identity provider's own API. */
-export async function newPerson(stack: TestStack, username: string, password: string): Promise<void> {
+export async function newPerson(stack: TestStack, username: string, password: string): Promise<number> {
   const { pk } = (await provider(stack, '/core/users/', { username, name: username, path: 'users' })) as { pk: number };
   await provider(stack, `/core/users/${pk}/set_password/`, { password });
+  return pk;
+}
+
+/** A channel of these people: without one, devices hear nobody. */
+export async function newChannel(stack: TestStack, name: string, users: readonly number[]): Promise<void> {
+  await provider(stack, '/core/groups/', { name: `core_${name}`, users });
 }
 
 async function provider(stack: TestStack, path: string, body: object): Promise<unknown> {

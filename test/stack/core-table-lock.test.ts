@@ -11,6 +11,7 @@ import {
   type CorePlace,
   type Device,
   enroll,
+  newChannel,
   newPerson,
   workDirectory,
 } from './core-client.ts';
@@ -32,7 +33,8 @@ beforeAll(async () => {
   place = coreOf(stack);
   work = workDirectory(stack);
   admin = await apiDevice(place, work);
-  for (const name of ['ada', 'bob']) await newPerson(stack, name, PASSWORD);
+  const people = [await newPerson(stack, 'ada', PASSWORD), await newPerson(stack, 'bob', PASSWORD)];
+  await newChannel(stack, 'Search', people);
   const [ada, bob] = [await enroll(place, work, 'ada', PASSWORD), await enroll(place, work, 'bob', PASSWORD)];
   devices = [await streamDevice(place, ada, 'ADA'), await streamDevice(place, bob, 'BOB')];
   for (const device of devices) device.report();

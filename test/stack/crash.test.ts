@@ -322,7 +322,7 @@ describe('a terminal that goes away', () => {
       () =>
         existsSync(join(stack.data, 'logs/supervisor.log')) &&
         readFileSync(join(stack.data, 'logs/supervisor.log'), 'utf8').includes('stack.ready'),
-      20_000,
+      60_000,
     );
     child.stderr?.destroy();
     child.stdout?.destroy();

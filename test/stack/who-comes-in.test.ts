@@ -220,7 +220,7 @@ describe.skipIf(stands)('a token of the core by way of management', () => {
       const inAddress = await ask(`/oauth/token?${query.toString()}`, { method: 'POST' });
       for (const { status, text, headers } of [inBody, inAddress]) {
         const { access_token: token } = JSON.parse(text) as { access_token: string };
-        expect([status, headers['set-cookie']?.[0]?.split(';')[0]]).toEqual([200, `access_token=${token}`]);
+        expect([status, headers['set-cookie']?.[0]?.split(';')[0]]).toEqual([200, `access_token_0=${token}`]);
         const config = `${stack.file().core.enrollment}/Marti/api/tls/config`;
         const taken = await curl(coreOf(stack), ['-H', `Authorization: Bearer ${token}`, config]);
         expect(taken.status).toBe(200);
