@@ -16,6 +16,8 @@ export interface NodeProcessOptions {
   layout: Layout;
   /** The bundled program. */
   program: string;
+  /** Of Node itself, before the program. */
+  flags?: readonly string[];
   /** Added to the environment. */
   environment: Record<string, string>;
   asked: Asked;
@@ -35,7 +37,7 @@ export const LISTENING = { kind: 'listening' } as const;
 
 /** A Node process of the stack whose output goes to DIR/logs/<role>.log. */
 export function nodeProcess(role: string, options: NodeProcessOptions): ProcessSpec {
-  const { layout, program, environment, asked, stopWithinMs, heard } = options;
+  const { layout, program, flags = [], environment, asked, stopWithinMs, heard } = options;
   const log = processLog(join(layout.logs, `${role}.log`));
   const listening = new WeakSet<ChildProcess>();
   const shared = {
@@ -47,7 +49,7 @@ export function nodeProcess(role: string, options: NodeProcessOptions): ProcessS
   function start(): ChildProcess {
     const env = { ...process.env, ...shared, ...environment };
     const child = log.open((descriptor) =>
-      spawn(process.execPath, [program], {
+      spawn(process.execPath, [...flags, program], {
         cwd: layout.root,
         env,
         detached: true,
