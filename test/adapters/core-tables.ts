@@ -42,6 +42,8 @@ export function coreTablesBehindProxy(): CoreTablesBehindProxy {
   afterAll(() => proxy?.close());
   return {
     url: tables.url,
+    readerUrl: tables.readerUrl,
+    crash: tables.crash,
     data: tables.data,
     inDatabase: tables.inDatabase,
     get sql() {

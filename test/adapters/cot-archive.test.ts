@@ -1,7 +1,5 @@
 // The archive on a real PostgreSQL: what the rows say, answers that are lost, a server that dies, rows that it refuses.
 
-import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import { lossStore } from '../../compose/embedded/core/store/archive-losses.ts';
 import { coreDatabaseFacts } from '../../compose/embedded/core/store/client-endpoints.ts';
@@ -14,7 +12,7 @@ import { keptDatabase } from '../../shared/adapters/kept-database.ts';
 import { Secret } from '../../shared/domain/secret.ts';
 import { archivedEvent, memoryUnwritten, RECEIVED_MS, uids } from '../fakes/core-archive.ts';
 import { memoryLog } from '../fakes/deps.ts';
-import { eventually, readerUrl, type StackFile } from '../stack/embedded.ts';
+import { eventually } from '../stack/embedded.ts';
 import { coreTablesBehindProxy } from './core-tables.ts';
 
 const core = coreTablesBehindProxy();
@@ -47,7 +45,6 @@ function newArchive(limits: Partial<ArchiveLimits> = {}) {
   return { archive, log, store, settled };
 }
 
-const stackFile = (): StackFile => JSON.parse(readFileSync(join(core.data(), 'stack.json'), 'utf8')) as StackFile;
 const uidsInOrder = async (): Promise<string[]> =>
   (await core.sql<{ uid: string }[]>`SELECT uid FROM cot_router ORDER BY id`).map(({ uid }) => uid);
 const chat = (wish: Partial<ChatFields> = {}): ChatFields => ({
@@ -235,7 +232,7 @@ describe('what goes wrong', () => {
     let sent = 0;
     const traffic = setInterval(() => store(sent, (sent += 50)), 10);
     await eventually('some are stored', () => archive.counts().stored > 500, 5000);
-    process.kill(stackFile().pids.find(({ role }) => role === 'database')?.pid ?? 0, 'SIGKILL');
+    await core.crash();
     const before = archive.counts().stored;
     await eventually('it is stored again', () => archive.counts().stored > before + 500, 20_000);
     clearInterval(traffic);
@@ -254,7 +251,7 @@ describe('what goes wrong', () => {
 
   it('rows that the database refuses are lost, no others, and health says so', async () => {
     const readerOptions = { name: 'reader', called: 'the database', variable: 'it' };
-    const secret = new Secret(readerUrl({ data: core.data(), file: stackFile }));
+    const secret = new Secret(core.readerUrl());
     const reader = coreDatabase({ run: keptDatabase(secret, readerOptions) });
     expect(await reader.eventLosses()).toBe('none');
     const { archive, store, settled } = newArchive();

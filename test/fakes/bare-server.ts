@@ -25,6 +25,8 @@ export interface BareServer {
   ask<T extends object>(...statements: string[]): Promise<T[]>;
   /** Ends it and starts it with these flags beside the tuned ones; `between` works on its files. */
   restart(flags?: Record<string, string>, between?: () => void): Promise<void>;
+  /** Kills it, and starts it as soon as the children that it leaves have let go of its memory. */
+  crash(): Promise<void>;
   end(): Promise<void>;
 }
 
@@ -94,6 +96,20 @@ export async function startBareServer(initOptions: string[] = []): Promise<BareS
       await stop();
       between();
       await start(flags);
+    },
+    async crash() {
+      const ended = once(server as ChildProcess, 'exit');
+      server?.kill('SIGKILL');
+      await ended;
+      const until = performance.now() + 10_000;
+      for (;;) {
+        try {
+          return await start({});
+        } catch (error) {
+          if (performance.now() > until) throw error;
+          await new Promise((resolve) => setTimeout(resolve, 100));
+        }
+      }
     },
     async end() {
       await stop();

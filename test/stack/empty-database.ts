@@ -1,27 +1,38 @@
-// An empty database of a real stack, for the tests of one file that bring a schema of their own.
+// An empty database on a server of its own, for the tests of one file that bring a schema of their own.
 
-import { afterAll, beforeAll, expect } from 'vitest';
-import { newStack, query, stop, type TestStack } from './embedded.ts';
+import { mkdirSync } from 'node:fs';
+import { afterAll, beforeAll } from 'vitest';
+import { type BareServer, startBareServer } from '../fakes/bare-server.ts';
+import { newDataDirectory, query } from './embedded.ts';
 
 export interface EmptyDatabase {
-  /** Of a role that owns the database. */
+  /** Of the role that owns the database. */
   url: () => string;
-  /** The data directory of its stack: what is put there goes with it. */
+  /** Of the role that may only read, as health does. */
+  readerUrl: () => string;
+  /** Kills the server and starts it again. */
+  crash: () => Promise<void>;
+  /** A directory for the files of the tests: it goes with them. */
   data: () => string;
   inDatabase: <T extends object>(text: string) => Promise<T[]>;
 }
 
-/** Starts a stack before the tests of the file, empties its core database, and stops it afterwards. */
+/** Starts the server before the tests of the file, and ends it afterwards. */
 export function emptyDatabase(): EmptyDatabase {
-  let stack: TestStack;
-  const inDatabase = <T extends object>(text: string): Promise<T[]> => query<T>(stack.file().database, text);
+  let server: BareServer;
+  let data: string;
+  const url = (): string => server.url('martiuser');
   beforeAll(async () => {
-    stack = await newStack();
-    expect((await stack.start()).code).toBe(0);
-    await inDatabase('DROP SCHEMA public CASCADE; CREATE SCHEMA public');
+    server = await startBareServer();
+    data = newDataDirectory();
+    mkdirSync(data);
   });
-  afterAll(async () => {
-    await stop(stack.data);
-  });
-  return { url: () => stack.file().database, data: () => stack.data, inDatabase };
+  afterAll(() => server.end());
+  return {
+    url,
+    readerUrl: () => server.url('holdfast_ro'),
+    crash: () => server.crash(),
+    data: () => data,
+    inDatabase: (text) => query(url(), text),
+  };
 }
