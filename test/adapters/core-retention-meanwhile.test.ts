@@ -7,6 +7,7 @@ import { groupVectors } from '../../compose/embedded/core/store/group-vectors.ts
 import { missionWrites } from '../../compose/embedded/core/store/mission-writes.ts';
 import {
   heldTransaction,
+  isDeletion,
   LIMIT,
   retentionRows,
   type RetentionWorld,
@@ -46,9 +47,6 @@ function endOf(work: Promise<unknown>): () => boolean {
   work.then(over, over);
   return () => isOver;
 }
-
-const isDeletion = (done: unknown): boolean =>
-  typeof done === 'object' && done !== null && /"deleted":[1-9]/.test(JSON.stringify(done));
 
 describe.each([
   { of: 'no mission', types: ['files'] },

@@ -10,7 +10,9 @@ import { keptDatabase } from '../../shared/adapters/kept-database.ts';
 import { AppError } from '../../shared/domain/app-error.ts';
 import { Secret } from '../../shared/domain/secret.ts';
 import {
+  heldTransaction,
   insteadOfBegin,
+  isDeletion,
   LIMIT,
   retentionRows,
   type RetentionWorld,
@@ -144,9 +146,12 @@ describe('a run', () => {
   it('stops deleting a type that is kept longer meanwhile, and goes on with the others', async () => {
     await rows.many(30_000);
     await rows.chat('old');
+    const batch = heldTransaction(core.sql, isDeletion);
+    world = retentionWorld(core.sql, core.data(), { run: batch.run });
     const run = await world.begun(['cot', 'geochat']);
-    await expect.poll(async () => (await world.service.runs())[0]?.rows.cot ?? 0, { interval: 5 }).toBeGreaterThan(0);
+    await batch.reached;
     world.policy.cot = null;
+    batch.end();
     const ended = await world.ended(run.id);
     expect(ended).toMatchObject({ state: 'failed', rows: { geochat: 1 } });
     expect(ended.error).toBe('cot: stopped, for since the run began the policy keeps cot for ever');
@@ -166,10 +171,14 @@ describe('a run', () => {
 
   it('stops between two batches, and the next one deletes the rest', async () => {
     await rows.many(30_000);
+    const batch = heldTransaction(core.sql, isDeletion);
+    world = retentionWorld(core.sql, core.data(), { run: batch.run });
     const { id } = await world.begun(['cot']);
-    await expect.poll(async () => (await world.service.runs())[0]?.rows.cot ?? 0, { interval: 5 }).toBeGreaterThan(0);
+    await batch.reached;
     const begunMs = performance.now();
-    await world.service.close(5_000);
+    const closed = world.service.close(5_000);
+    batch.end();
+    await closed;
     expect(performance.now() - begunMs).toBeLessThan(1_000);
     const [run] = await world.service.runs();
     expect(run).toMatchObject({ id, state: 'interrupted' });

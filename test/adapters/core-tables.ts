@@ -42,6 +42,7 @@ export function coreTablesBehindProxy(): CoreTablesBehindProxy {
   afterAll(() => proxy?.close());
   return {
     url: tables.url,
+    stateUrl: tables.stateUrl,
     readerUrl: tables.readerUrl,
     crash: tables.crash,
     data: tables.data,

@@ -3,24 +3,19 @@ import { type Migration, migrate } from '../../shared/adapters/migrate.ts';
 import { MIGRATIONS } from '../../shared/adapters/migrations/index.ts';
 import { connect, type Sql } from '../../shared/adapters/postgres.ts';
 import { Secret } from '../../shared/domain/secret.ts';
-import { newStack, stop, type TestStack } from '../stack/embedded.ts';
+import { emptyDatabase } from '../stack/empty-database.ts';
 
-let stack: TestStack;
+const database = emptyDatabase();
 let sql: Sql;
 
 const ONE: Migration = { number: 1, name: 'one', sql: 'CREATE TABLE one (n int); INSERT INTO one VALUES (1);' };
 const TWO: Migration = { number: 2, name: 'two', sql: 'ALTER TABLE one ADD COLUMN m int;' };
 
-beforeAll(async () => {
-  stack = await newStack();
-  expect((await stack.start()).code).toBe(0);
-  sql = connect(new Secret(stack.file().database), { name: 'test' });
+beforeAll(() => {
+  sql = connect(new Secret(database.stateUrl()), { name: 'test' });
 });
 
-afterAll(async () => {
-  await sql.end();
-  await stop(stack.data);
-});
+afterAll(() => sql.end());
 
 beforeEach(async () => {
   await sql.unsafe('DROP SCHEMA public CASCADE; CREATE SCHEMA public');
@@ -51,7 +46,7 @@ describe('migrations', () => {
   });
 
   it('run by several processes at once are applied once', async () => {
-    const others = [1, 2, 3].map(() => connect(new Secret(stack.file().database), { name: 'test' }));
+    const others = [1, 2, 3].map(() => connect(new Secret(database.stateUrl()), { name: 'test' }));
     const results = await Promise.all(others.map((other) => migrate(other, [ONE, TWO])));
     await Promise.all(others.map((other) => other.end()));
     expect(results.flat().toSorted((a, b) => a - b)).toEqual([1, 2]);

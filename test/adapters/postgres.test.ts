@@ -1,20 +1,16 @@
 import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { repairPostgres } from '../../scripts/repair-postgres.ts';
 import { freshConnections, keptDatabase } from '../../shared/adapters/kept-database.ts';
 import { migrate } from '../../shared/adapters/migrate.ts';
 import { connect, withDatabase } from '../../shared/adapters/postgres.ts';
 import { Secret } from '../../shared/domain/secret.ts';
-import { eventually, newStack, stop, type TestStack } from '../stack/embedded.ts';
+import { eventually } from '../stack/embedded.ts';
+import { emptyDatabase } from '../stack/empty-database.ts';
 
-let stack: TestStack;
-beforeAll(async () => {
-  stack = await newStack();
-  expect((await stack.start()).code).toBe(0);
-});
-afterAll(() => stop(stack.data));
+const database = emptyDatabase();
 
 /** The core has its tables in that database too. */
 const VICTIM = { name: 'cot', variable: 'the URL', history: 'victim_history', shared: true };
@@ -22,9 +18,9 @@ const ONE = [{ number: 1, name: 'one', sql: 'CREATE TABLE one (n int)' }];
 
 describe('the PostgreSQL client', () => {
   it('survives connections that are killed at any moment: every call ends, and the next one works', async () => {
-    const url = new Secret(stack.file().database);
+    const url = new Secret(database.url());
     const migrateOnce = (withinMs: number) => withDatabase(url, 'victim', withinMs, (sql) => migrate(sql, ONE, VICTIM));
-    const killer = connect(new Secret(stack.file().database), { name: 'killer', max: 1 });
+    const killer = connect(new Secret(database.url()), { name: 'killer', max: 1 });
     const kill = () => killer`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'victim'`;
     let killing = true;
     const kills = (async () => {
@@ -57,8 +53,8 @@ describe('the PostgreSQL client', () => {
   });
 
   it('fails one call for a connection that the server has ended, not the one after it as well', async () => {
-    const sql = connect(new Secret(stack.file().database), { name: 'ended', max: 1 });
-    const killer = connect(new Secret(stack.file().database), { name: 'killer', max: 1 });
+    const sql = connect(new Secret(database.url()), { name: 'ended', max: 1 });
+    const killer = connect(new Secret(database.url()), { name: 'killer', max: 1 });
     for (let round = 0; round < 5; round++) {
       const asleep = sql`SELECT pg_sleep(30)`.then(
         () => 'answered',
@@ -75,13 +71,13 @@ describe('the PostgreSQL client', () => {
   });
 
   it('gives up a call that is never answered, by name and time', async () => {
-    const never = withDatabase(new Secret(stack.file().database), 'slow', 300, (sql) => sql`SELECT pg_sleep(30)`);
+    const never = withDatabase(new Secret(database.url()), 'slow', 300, (sql) => sql`SELECT pg_sleep(30)`);
     await expect(never).rejects.toThrow('the database did not answer within 0.3 s');
   });
 
   it('passes on what the work itself throws, and explains what the connection does', async () => {
     const options = { name: 'kept', called: 'our own database', variable: 'DATABASE_URL', withinMs: 300 };
-    const url = new Secret(stack.file().database);
+    const url = new Secret(database.url());
     const own = new RangeError('of the work');
     for (const run of [keptDatabase(url, options), freshConnections(url, options)]) {
       await expect(run(() => Promise.reject(own))).rejects.toBe(own);

@@ -2,7 +2,7 @@
 
 import { createHmac, hkdfSync } from 'node:crypto';
 import { UnsecuredJWT } from 'jose';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { keptDatabase, type RunSql } from '../../shared/adapters/kept-database.ts';
 import { migrate } from '../../shared/adapters/migrate.ts';
 import { MIGRATIONS } from '../../shared/adapters/migrations/index.ts';
@@ -10,12 +10,13 @@ import { endSignInsOf, signedSignIns } from '../../shared/adapters/signed-sign-i
 import { Secret } from '../../shared/domain/secret.ts';
 import type { SignIns } from '../../shared/ports/sign-ins.ts';
 import { sessionFor, signInsContract, somebody, tokenFor } from '../contract/sign-ins.ts';
-import { newStack, query, stop, type TestStack } from '../stack/embedded.ts';
+import { query } from '../stack/embedded.ts';
+import { emptyDatabase } from '../stack/empty-database.ts';
 
 const KEY = 'a key of this test that is long enough';
 const OPTIONS = { name: 'sign-ins-test', called: 'our own database', variable: 'DATABASE_URL', withinMs: 20_000 };
 
-let stack: TestStack;
+const database = emptyDatabase();
 let run: RunSql;
 let signIns: SignIns;
 
@@ -31,14 +32,9 @@ const endAllOf = async (username: string): Promise<void> => {
 };
 
 beforeAll(async () => {
-  stack = await newStack();
-  expect((await stack.start()).code).toBe(0);
-  run = keptDatabase(new Secret(stack.file().state_database), OPTIONS);
+  run = keptDatabase(new Secret(database.stateUrl()), OPTIONS);
   await run((sql) => migrate(sql, MIGRATIONS));
   signIns = signedSignIns({ run: counting, key: new Secret(KEY) });
-});
-afterAll(async () => {
-  await stop(stack.data);
 });
 
 signInsContract('in the database', () => ({ signIns, endAllOf }));
@@ -162,7 +158,7 @@ describe('a signed text', () => {
     const { text } = await signIns.openSession(sessionFor(somebody()));
     const { text: token } = await signIns.createToken(tokenFor(somebody()));
     const rows = await query<{ row: string }>(
-      stack.file().state_database,
+      database.stateUrl(),
       `SELECT session::text AS row FROM session UNION ALL SELECT api_token::text FROM api_token`,
     );
     const stored = rows.map(({ row }) => row).join('\n');

@@ -131,6 +131,10 @@ export function heldTransaction(sql: postgres.Sql, isHeld: (done: unknown) => bo
   return { run, reached: reached.promise, end: () => end.resolve() };
 }
 
+/** What a transaction that has deleted rows gives back. */
+export const isDeletion = (done: unknown): boolean =>
+  typeof done === 'object' && done !== null && /"deleted":[1-9]/.test(JSON.stringify(done));
+
 /** Rows of every kind; those that are doomed lie a millisecond before LIMIT. */
 export function retentionRows(sql: () => postgres.Sql) {
   const idOf = async (rows: Promise<readonly postgres.Row[]>): Promise<number> => Number((await rows)[0]?.['id']);

@@ -20,7 +20,7 @@ const TUNED = {
 export interface BareServer {
   /** The data directory. */
   data: string;
-  url(user: 'postgres' | 'martiuser' | 'holdfast_ro', database?: string): string;
+  url(user: 'postgres' | 'martiuser' | 'holdfast' | 'holdfast_ro', database?: string): string;
   /** One statement after the other on one connection of the superuser in `cot`, as psql sends them; closed afterwards. */
   ask<T extends object>(...statements: string[]): Promise<T[]>;
   /** Ends it and starts it with these flags beside the tuned ones; `between` works on its files. */

@@ -1,13 +1,16 @@
-// The table of alerts in the database of a real stack, for the tests of one file.
+// The table of alerts in a real database, for the tests of one file.
 
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect } from 'vitest';
+import { afterAll, beforeAll } from 'vitest';
 import { type AlertTable, alertTable } from '../../shared/adapters/alert-table.ts';
 import { keptDatabase } from '../../shared/adapters/kept-database.ts';
+import { migrate } from '../../shared/adapters/migrate.ts';
+import { MIGRATIONS } from '../../shared/adapters/migrations/index.ts';
 import { Secret } from '../../shared/domain/secret.ts';
-import { eventually, newStack, query, stop, type TestStack } from './embedded.ts';
+import { eventually, query } from './embedded.ts';
+import { emptyDatabase } from './empty-database.ts';
 
 export interface AlertDatabase {
   /** A directory for journals. */
@@ -19,24 +22,20 @@ export interface AlertDatabase {
   inDatabase: <T extends object>(text: string) => Promise<T[]>;
 }
 
-/** Starts a stack before the tests of the file and stops it afterwards. */
+/** Starts the database before the tests of the file and ends it afterwards. */
 export function alertDatabase(): AlertDatabase {
-  let stack: TestStack;
+  const { stateUrl } = emptyDatabase();
   const place = mkdtempSync(join(tmpdir(), 'holdfast-alerts-'));
   const options = { name: 'alerts-test', called: 'our own database', variable: 'DATABASE_URL' };
   beforeAll(async () => {
-    stack = await newStack();
-    expect((await stack.start()).code).toBe(0);
+    await keptDatabase(new Secret(stateUrl()), options)((sql) => migrate(sql, MIGRATIONS));
   });
-  afterAll(async () => {
-    await stop(stack.data);
-    rmSync(place, { recursive: true, force: true });
-  });
+  afterAll(() => rmSync(place, { recursive: true, force: true }));
   return {
     place,
-    table: () => alertTable(keptDatabase(new Secret(stack.file().state_database), options)),
-    stateUrl: () => stack.file().state_database,
-    inDatabase: <T extends object>(text: string) => query<T>(stack.file().state_database, text),
+    table: () => alertTable(keptDatabase(new Secret(stateUrl()), options)),
+    stateUrl,
+    inDatabase: (text) => query(stateUrl(), text),
   };
 }
 

@@ -1,19 +1,22 @@
-// Audit logs in the database of a real stack, for the tests of one file, with a way to it that can be interrupted.
+// Audit logs in a real database, for the tests of one file, with a way to it that can be interrupted.
 
 import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { connect, createServer, type Server, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join as path } from 'node:path';
-import { afterAll, beforeAll, expect } from 'vitest';
+import { afterAll, beforeAll } from 'vitest';
 import { auditLog } from '../../shared/adapters/audit-log.ts';
 import { keptDatabase } from '../../shared/adapters/kept-database.ts';
+import { migrate } from '../../shared/adapters/migrate.ts';
+import { MIGRATIONS } from '../../shared/adapters/migrations/index.ts';
 import { Secret } from '../../shared/domain/secret.ts';
 import type { Audit } from '../../shared/ports/audit.ts';
 import { memoryLog } from '../fakes/deps.ts';
-import { canaryHasRun } from './canary-run.ts';
-import { newStack, query, stop, type TestStack } from './embedded.ts';
+import { query } from './embedded.ts';
+import { emptyDatabase } from './empty-database.ts';
 
+const DATABASE = { name: 'audit-test', called: 'our own database', variable: 'DATABASE_URL', withinMs: 3_000 };
 export const KEY = 'the key of the audit log of a test';
 
 export interface AuditBench {
@@ -32,27 +35,20 @@ export interface AuditDatabase {
   url: () => string;
 }
 
-/** Starts a stack before the tests of the file, and stops it afterwards. The log is empty, and nobody else writes to it. */
+/** Starts the database before the tests of the file, and ends it afterwards. The log is empty, and nobody else writes to it. */
 export function auditDatabase(): AuditDatabase {
-  let stack: TestStack;
+  const { url: foreignUrl, stateUrl: url } = emptyDatabase();
   let count = 0;
   const place = mkdtempSync(path(tmpdir(), 'holdfast-audit-'));
-  const url = (): string => stack.file().state_database;
   beforeAll(async () => {
-    stack = await newStack();
-    expect((await stack.start()).code).toBe(0);
-    await canaryHasRun(stack);
-    // What the start has entered is under another key.
-    await query(url(), 'TRUNCATE audit_record, audit_checkpoint');
+    const run = keptDatabase(new Secret(url()), { ...DATABASE, withinMs: 20_000 });
+    await run((sql) => migrate(sql, MIGRATIONS));
   });
-  afterAll(async () => {
-    await stop(stack.data);
-    rmSync(place, { recursive: true, force: true });
-  });
+  afterAll(() => rmSync(place, { recursive: true, force: true }));
   return {
     url,
-    foreignUrl: () => stack.file().database,
-    inDatabase: <T extends object>(text: string) => query<T>(url(), text),
+    foreignUrl,
+    inDatabase: (text) => query(url(), text),
     process({
       key = KEY,
       headFile = path(place, `head-${(count += 1)}.json`),
@@ -62,8 +58,7 @@ export function auditDatabase(): AuditDatabase {
     } = {}) {
       const log = memoryLog();
       const ended: string[] = [];
-      const options = { name: 'audit-test', called: 'our own database', variable: 'DATABASE_URL', withinMs: 3_000 };
-      const run = keptDatabase(new Secret(throughPort(at, through)), options);
+      const run = keptDatabase(new Secret(throughPort(at, through)), DATABASE);
       const signInsEnded = (username: string): void => void ended.push(username);
       const audit = auditLog({
         run,

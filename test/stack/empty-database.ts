@@ -1,13 +1,16 @@
-// An empty database on a server of its own, for the tests of one file that bring a schema of their own.
+// The stack's databases, empty, on a server of their own, for the tests of one file that bring a schema of their own.
 
 import { mkdirSync } from 'node:fs';
 import { afterAll, beforeAll } from 'vitest';
+import { IDENTITY_DATABASE, STATE_DATABASE, wantedState } from '../../compose/embedded/database/roles.ts';
 import { type BareServer, startBareServer } from '../fakes/bare-server.ts';
 import { newDataDirectory, query } from './embedded.ts';
 
 export interface EmptyDatabase {
-  /** Of the role that owns the database. */
+  /** Of the core, as its owner. */
   url: () => string;
+  /** Our own, as its owner. */
+  stateUrl: () => string;
   /** Of the role that may only read, as health does. */
   readerUrl: () => string;
   /** Kills the server and starts it again. */
@@ -17,6 +20,9 @@ export interface EmptyDatabase {
   inDatabase: <T extends object>(text: string) => Promise<T[]>;
 }
 
+/** That server asks nobody for a password. */
+const PASSWORDS = { core: 'unasked', app: 'unasked', reader: 'unasked', identity: 'unasked' };
+
 /** Starts the server before the tests of the file, and ends it afterwards. */
 export function emptyDatabase(): EmptyDatabase {
   let server: BareServer;
@@ -24,12 +30,14 @@ export function emptyDatabase(): EmptyDatabase {
   const url = (): string => server.url('martiuser');
   beforeAll(async () => {
     server = await startBareServer();
+    await server.ask(...wantedState(PASSWORDS, [STATE_DATABASE, IDENTITY_DATABASE]).split(/;\n\n(?!$)/));
     data = newDataDirectory();
     mkdirSync(data);
   });
   afterAll(() => server.end());
   return {
     url,
+    stateUrl: () => server.url('holdfast', 'holdfast'),
     readerUrl: () => server.url('holdfast_ro'),
     crash: () => server.crash(),
     data: () => data,
