@@ -3,6 +3,7 @@
 
 import postgres from 'postgres';
 import { auditLog } from '../shared/adapters/audit-log.ts';
+import { endSignInsOf } from '../shared/adapters/signed-sign-ins.ts';
 import { exclusiveByDatabase } from '../shared/adapters/exclusive.ts';
 import { httpIdentity } from '../shared/adapters/identity-http.ts';
 import { keptDatabase } from '../shared/adapters/kept-database.ts';
@@ -112,6 +113,7 @@ function counted(stack: BenchStack): Counted {
     key: new Secret(stack.auditKey),
     headFile: undefined,
     log: fakes.log,
+    endSignInsOf,
     signInsEnded: () => undefined,
   });
   const peopleLock = exclusiveByDatabase(exclusiveRun('bench-people'));

@@ -26,7 +26,6 @@ import { auditThrottle } from './audit-throttle.ts';
 import { firstBrokenFrom, verifyChain } from './audit-verify.ts';
 import type { RunSql } from './kept-database.ts';
 import type { TransactionSql } from './postgres.ts';
-import { endSignInsOf } from './signed-sign-ins.ts';
 
 export interface AuditLogOptions {
   run: RunSql;
@@ -34,6 +33,8 @@ export interface AuditLogOptions {
   /** Keeps the last record that is known, outside the database, so that a cut-off end is found. */
   headFile: string | undefined;
   log: Log;
+  /** Ends everything that was signed for a person, within the transaction of the outcome. */
+  endSignInsOf: (transaction: TransactionSql, username: string) => Promise<void>;
   /** Called after an outcome has ended everything that was signed for a person. */
   signInsEnded: (username: string) => void;
   /** How long the minute is in which a flood of notes is counted. */
@@ -51,7 +52,15 @@ const MOST_DETAIL_BYTES = 4_096;
 const MOST_INTENT_BYTES = 16_384;
 const SETTLED_WITHIN_MS = 2_000;
 
-export function auditLog({ run, key, headFile, log, signInsEnded, minuteMs = 60_000 }: AuditLogOptions): Audit {
+export function auditLog({
+  run,
+  key,
+  headFile,
+  log,
+  endSignInsOf,
+  signInsEnded,
+  minuteMs = 60_000,
+}: AuditLogOptions): Audit {
   const chain = key && auditChain(key);
   const head = auditHead(headFile, log);
   const throttle = auditThrottle(minuteMs);

@@ -3,6 +3,7 @@
 import type { History } from '../domain/evaluate.ts';
 import type { Status } from '../domain/status.ts';
 import type { HealthSample } from './health-trend.ts';
+import type { HealthMemory } from './job.ts';
 
 /** One measurement of one module. */
 export interface Measurement extends History {
@@ -45,7 +46,7 @@ export interface Prepared {
 
 type Maybe<T> = T | Promise<T>;
 
-export interface HealthCache {
+export interface HealthCache extends HealthMemory {
   current(view: HealthView): Maybe<Prepared>;
   /** The modules that are due at `nowMs`; each counts as being measured until it is put, or for a limited time. */
   takeDue(nowMs: number): Maybe<string[]>;
@@ -55,11 +56,6 @@ export interface HealthCache {
   isComplete(): Maybe<boolean>;
   /** Keeps a measurement; answers with the status before, undefined for the first one. */
   put(measurement: Measurement): Maybe<Status | undefined>;
-  /**
-   * What was measured of a module before counts no more: it is due at once. With `begunBeforeMs` only a measurement that began
-   * before that time.
-   */
-  forget(module: string, begunBeforeMs?: number): Maybe<void>;
   /** Every module, in the order of the table. */
   states(): Maybe<ModuleState[]>;
   /** Adds samples of the trend; a status that goes on from the newest of them began when that says. */

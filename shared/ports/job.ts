@@ -28,3 +28,12 @@ interface Claimed<D> {
 }
 
 export type Job<D> = Repeated<D> & (Unclaimed | Claimed<D>);
+
+/** What a change makes stale in health: measured again soon. */
+export interface HealthMemory {
+  /**
+   * What was measured of a module before counts no more: it is due at once. With `begunBeforeMs` only a measurement that began
+   * before that time.
+   */
+  forget(module: string, begunBeforeMs?: number): void | Promise<void>;
+}

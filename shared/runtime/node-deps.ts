@@ -18,7 +18,7 @@ import { hostNames } from '../adapters/host-names.ts';
 import { freshConnections, keptDatabase } from '../adapters/kept-database.ts';
 import { logDirectory } from '../adapters/log-directory.ts';
 import { type MemoryHealthCache, memoryHealthCache } from '../adapters/memory-health-cache.ts';
-import { signedSignIns } from '../adapters/signed-sign-ins.ts';
+import { endSignInsOf, signedSignIns } from '../adapters/signed-sign-ins.ts';
 import { smtpNotifier } from '../adapters/smtp.ts';
 import { memoryJobStatistics } from '../adapters/memory-job-statistics.ts';
 import { type MemoryRequestStatistics, memoryRequestStatistics } from '../adapters/memory-request-statistics.ts';
@@ -106,6 +106,7 @@ export function nodeDeps({
     key: settings.AUDIT_KEY,
     headFile: settings.DATA_DIR === undefined ? undefined : join(settings.DATA_DIR, 'audit-head.json'),
     log,
+    endSignInsOf,
     signInsEnded: (username) => void doors.forget(username),
   });
   const doors: QuickDoors = guardedDoors({

@@ -6,7 +6,7 @@ import { AppError } from '../domain/app-error.ts';
 import { rounded } from '../domain/amounts.ts';
 import type { Audit } from '../ports/audit.ts';
 import type { CoreRetention, CoreRetentionRun } from '../ports/core-retention.ts';
-import type { HealthCache } from '../ports/health-cache.ts';
+import type { HealthMemory } from '../ports/job.ts';
 import type { Log } from '../ports/log.ts';
 import type { OpsJob, OpsJobChange, OpsJobs } from '../ports/ops-jobs.ts';
 import type { RetentionBook } from '../ports/retention-book.ts';
@@ -26,7 +26,7 @@ export interface CarryOnDeps {
   retentionBook: Pick<RetentionBook, 'keepRuns'>;
   opsJobs: Pick<OpsJobs, 'open' | 'change'>;
   audit: Pick<Audit, 'conclude'>;
-  health: Pick<HealthCache, 'forget'>;
+  health: HealthMemory;
   log: Log;
   now: () => Date;
 }

@@ -7,7 +7,7 @@ import { cutoffAt, daysOf, isKeepingAll, NEVER, policyInDays, type RetentionUnit
 import type { Actor, Audit } from '../ports/audit.ts';
 import type { CoreRetention } from '../ports/core-retention.ts';
 import type { Exclusive } from '../ports/exclusive.ts';
-import type { HealthCache } from '../ports/health-cache.ts';
+import type { HealthMemory } from '../ports/job.ts';
 import { applyRetention, type RetentionAtCore, retentionAtCore } from './apply-retention.ts';
 import { audited } from './audited.ts';
 import { quickPreview, type QuickPreviewDeps } from './quick-preview.ts';
@@ -28,7 +28,7 @@ export type ChangeRetentionDeps = RetentionStateDeps &
     audit: Pick<Audit, 'intend' | 'conclude'>;
     /** It waits for the core. */
     deviceLock: Exclusive;
-    health: Pick<HealthCache, 'forget'>;
+    health: HealthMemory;
   };
 
 export interface ChangeRetentionContext {

@@ -2,8 +2,8 @@
 // router that does not lead its own address back inside, the port is looked at where Holdfast itself enrolls.
 
 import { isIpAddress, isLoopbackHost, normalAddress, urlHost } from '../domain/host-name.ts';
-import type { Monitored } from '../ports/monitored.ts';
-import type { TlsEndpoint, TlsState } from '../ports/tls-endpoints.ts';
+import type { HostNames } from '../ports/host-names.ts';
+import type { TlsEndpoint, TlsEndpoints, TlsState } from '../ports/tls-endpoints.ts';
 import {
   type Attempted,
   attempted,
@@ -16,8 +16,10 @@ import {
 } from './enrollment-check.ts';
 
 export interface ReachDeps {
-  monitored: Pick<Monitored, 'hostNames' | 'tls'> & {
-    wanted: Pick<Monitored['wanted'], 'publicAddresses' | 'tlsEndpoints'>;
+  monitored: {
+    hostNames: HostNames;
+    tls: TlsEndpoints;
+    wanted: { publicAddresses: string[]; tlsEndpoints: TlsEndpoint[] };
   };
   settings: {
     SERVER_ADDRESS: string | undefined;

@@ -12,8 +12,8 @@ import {
 import { mostDays, NEVER, type OwnedType } from '../domain/retention.ts';
 import { messageOf } from '../domain/thrown.ts';
 import type { GrowthBook, TableDay } from '../ports/growth-book.ts';
-import type { Monitored } from '../ports/monitored.ts';
 import type { RetentionBook } from '../ports/retention-book.ts';
+import type { WantedRetention } from '../ports/retention-files.ts';
 import { dayOf, type GrownTable, grownTables, type GrowthReport, type MountForecast } from './growth-report.ts';
 import { inTime } from './in-time.ts';
 import { retentionInForce, type RetentionInForceDeps } from './retention-in-force.ts';
@@ -21,7 +21,7 @@ import { retentionInForce, type RetentionInForceDeps } from './retention-in-forc
 export interface GrowthPolicyDeps extends RetentionInForceDeps {
   growthBook: Pick<GrowthBook, 'samples' | 'tables'>;
   retentionBook: Pick<RetentionBook, 'days'>;
-  wanted: { retention: Pick<Monitored['wanted']['retention'], 'unit'> };
+  wanted: { retention: Pick<WantedRetention, 'unit'> };
   now: () => Date;
 }
 

@@ -10,7 +10,7 @@ import type { Core, CoreCertificate } from '../ports/core.ts';
 import type { CoreAuthority } from '../ports/core-authority.ts';
 import type { CoreDevices } from '../ports/core-devices.ts';
 import type { Exclusive } from '../ports/exclusive.ts';
-import type { HealthCache } from '../ports/health-cache.ts';
+import type { HealthMemory } from '../ports/job.ts';
 import type { Attributes } from '../ports/identity.ts';
 import type { Log } from '../ports/log.ts';
 
@@ -22,7 +22,7 @@ export interface RevocationDeps {
   certificateBook: CertificateBook;
   coreLock: Exclusive;
   audit: Pick<Audit, 'intend' | 'conclude'>;
-  health: Pick<HealthCache, 'forget'>;
+  health: HealthMemory;
   log: Log;
   now: () => Date;
 }

@@ -6,16 +6,15 @@ import type { CoreDatabase, DatabaseSize } from '../ports/core-database.ts';
 import type { Disks, DiskUse } from '../ports/disks.ts';
 import type { GrowthBook, GrowthSample, MountSample } from '../ports/growth-book.ts';
 import type { GrowthFacts } from '../ports/growth-facts.ts';
-import type { HealthCache } from '../ports/health-cache.ts';
-import type { Wanted } from '../ports/monitored.ts';
+import type { HealthMemory } from '../ports/job.ts';
 import { fillsAtPace } from './growth-report.ts';
 
 export interface SampleGrowthDeps {
   growthBook: GrowthBook;
   growthFacts: Pick<GrowthFacts, 'tables'>;
-  health: Pick<HealthCache, 'forget'>;
+  health: HealthMemory;
   monitored: {
-    wanted: Pick<Wanted, 'databaseDirectory'>;
+    wanted: { databaseDirectory: string | undefined };
     coreDatabase: Pick<CoreDatabase, 'size'>;
     disks: Disks;
   };

@@ -3,12 +3,12 @@
 import { AppError } from '../domain/app-error.ts';
 import { messageOf } from '../domain/thrown.ts';
 import { type DatabasePlace, mostDemanding, roomFor, type RoomVerdict } from '../domain/vacuum.ts';
-import type { Monitored } from '../ports/monitored.ts';
+import type { Disks } from '../ports/disks.ts';
 import type { VacuumFacts, VacuumMode, VacuumTable } from '../ports/vacuum-facts.ts';
 
 export interface RoomDeps {
   vacuumFacts: Pick<VacuumFacts, 'server'>;
-  monitored: Pick<Monitored, 'disks'> & { wanted: Pick<Monitored['wanted'], 'databaseDirectory'> };
+  monitored: { disks: Disks; wanted: { databaseDirectory: string | undefined } };
 }
 
 /** Rejects only as `VacuumFacts` does. */

@@ -7,7 +7,7 @@ import { nameOf, NOTICE_AFTER } from '../domain/vacuum.ts';
 import type { Audit } from '../ports/audit.ts';
 import type { CoreNotices } from '../ports/core-notices.ts';
 import type { CoreVacuum } from '../ports/core-vacuum.ts';
-import type { HealthCache } from '../ports/health-cache.ts';
+import type { HealthMemory } from '../ports/job.ts';
 import type { Log } from '../ports/log.ts';
 import type { OpsJob, OpsJobChange, OpsJobs } from '../ports/ops-jobs.ts';
 import type { VacuumFacts } from '../ports/vacuum-facts.ts';
@@ -29,7 +29,7 @@ export interface VacuumDeps extends RoomDeps {
   coreNotices: CoreNotices;
   opsJobs: Pick<OpsJobs, 'open' | 'change'>;
   audit: Pick<Audit, 'conclude'>;
-  health: Pick<HealthCache, 'forget'>;
+  health: HealthMemory;
   log: Log;
   now: () => Date;
 }

@@ -10,6 +10,7 @@ import { auditLog } from '../../shared/adapters/audit-log.ts';
 import { keptDatabase } from '../../shared/adapters/kept-database.ts';
 import { migrate } from '../../shared/adapters/migrate.ts';
 import { MIGRATIONS } from '../../shared/adapters/migrations/index.ts';
+import { endSignInsOf } from '../../shared/adapters/signed-sign-ins.ts';
 import { Secret } from '../../shared/domain/secret.ts';
 import type { Audit } from '../../shared/ports/audit.ts';
 import { memoryLog } from '../fakes/deps.ts';
@@ -65,6 +66,7 @@ export function auditDatabase(): AuditDatabase {
         key: key === '' ? undefined : new Secret(key),
         headFile,
         log,
+        endSignInsOf,
         signInsEnded,
         minuteMs,
       });

@@ -3,7 +3,8 @@
 import { CoreFault, day } from '../http/answers.ts';
 import type { CoreCaller, KnownGroup, Membership } from '../parts.ts';
 import { isAdmin } from './roles.ts';
-import type { AdminApiOptions } from './route.ts';
+import type { ActiveGroups, GroupStore } from '../store/groups.ts';
+import type { PeopleGroups } from './people-groups.ts';
 
 export const GROUP_TYPE = 'com.bbn.marti.remote.groups.Group';
 
@@ -13,10 +14,15 @@ export interface GroupRow {
   active: boolean;
 }
 
-type Parts = Pick<AdminApiOptions, 'people' | 'groups' | 'activeGroups'>;
+/** What the groups of somebody are read from. */
+export interface GroupParts {
+  people: PeopleGroups;
+  groups: GroupStore;
+  activeGroups: ActiveGroups;
+}
 
 /** One row for each group and direction; an admin has every group that is known, OUT. */
-export async function groupsOf(caller: CoreCaller, parts: Parts): Promise<GroupRow[]> {
+export async function groupsOf(caller: CoreCaller, parts: GroupParts): Promise<GroupRow[]> {
   if (!isAdmin(caller)) return rowsOf(caller.username, await parts.people.of(caller.username), parts, followed(caller));
   const known = await parts.groups.list();
   const isActive = await switches(caller.username, parts, followed(caller));
@@ -24,7 +30,7 @@ export async function groupsOf(caller: CoreCaller, parts: Parts): Promise<GroupR
 }
 
 /** The rows of the groups that the caller may send into: an admin into every one. */
-export async function sendingRows(caller: CoreCaller, parts: Parts): Promise<GroupRow[]> {
+export async function sendingRows(caller: CoreCaller, parts: GroupParts): Promise<GroupRow[]> {
   const rows = await groupsOf(caller, parts);
   return rows.filter(({ direction }) => direction === 'IN' || isAdmin(caller));
 }
@@ -43,7 +49,7 @@ export function placesNamed(names: readonly string[], rows: readonly GroupRow[])
 export async function rowsOf(
   username: string,
   memberships: readonly Membership[],
-  parts: Parts,
+  parts: GroupParts,
   followSwitches: boolean,
 ): Promise<GroupRow[]> {
   const known = await parts.groups.ensure(memberships.map(({ name }) => name));
@@ -71,7 +77,7 @@ function followed({ certificate }: CoreCaller): boolean {
 
 async function switches(
   username: string,
-  { activeGroups }: Parts,
+  { activeGroups }: GroupParts,
   follow: boolean,
 ): Promise<(membership: Membership) => boolean> {
   if (!follow) return () => true;
@@ -86,7 +92,7 @@ export function shownGroup({ group, direction, active }: GroupRow) {
 }
 
 /** Places of the groups whose events may be seen. */
-export async function visiblePlaces(caller: CoreCaller, parts: Parts): Promise<number[] | 'all'> {
+export async function visiblePlaces(caller: CoreCaller, parts: GroupParts): Promise<number[] | 'all'> {
   if (isAdmin(caller)) return 'all';
   const rows = await groupsOf(caller, parts);
   return rows.filter(({ direction }) => direction === 'OUT').map(({ group }) => group.bitpos);

@@ -1,36 +1,18 @@
 // What a file of routes of the admin API is made of and from.
 
 import type { Context } from 'hono';
-import type { Log } from '../../../../shared/ports/log.ts';
-import type {
-  CertificateStore,
-  CoreCaller,
-  CoreConnection,
-  CoreDirectory,
-  Revocations,
-  Subscriptions,
-} from '../parts.ts';
-import type { MissionParts } from '../missions/parts.ts';
+import type { CertificateStore, CoreCaller, CoreConnection, CoreDirectory, Revocations } from '../parts.ts';
+import type { MissionApiOptions } from '../missions/parts.ts';
 import type { ArchiveCounts, CoreStream, StreamCounts } from '../stream/parts.ts';
 import type { ClientEndpoints, CoreDatabaseFacts } from '../store/client-endpoints.ts';
-import type { Spool } from '../files/spool.ts';
-import type { ActiveGroups, GroupStore } from '../store/groups.ts';
-import type { ResourceWriter } from '../store/resource-bytes.ts';
-import type { ResourceStore } from '../store/resources.ts';
+import type { FilesOptions } from '../files/options.ts';
 import type { EnrollmentAttempts } from '../enrollment/attempts.ts';
 import type { CertificateLists } from './certificate-lists.ts';
 import type { OwnProcess } from './own-process.ts';
-import type { PeopleGroups } from './people-groups.ts';
 import type { RetentionRuns } from '../retention/retention-service.ts';
 import type { Retention } from './retention-files.ts';
 
-export interface AdminApiOptions {
-  /** In every wrapped answer: `readNodeId`. */
-  nodeId: string;
-  /** SERVER_ADDRESS. */
-  hostname: string;
-  /** Of 8443, as devices reach it. */
-  publicPort: number;
+export interface AdminApiOptions extends FilesOptions, MissionApiOptions {
   certificates: CertificateStore;
   /** Shared with enrollment, which clears it. */
   lists: CertificateLists;
@@ -42,20 +24,11 @@ export interface AdminApiOptions {
   knownAccount: string;
   /** Of 8446. */
   enrollmentAttempts: Pick<EnrollmentAttempts, 'list'>;
-  people: PeopleGroups;
-  groups: GroupStore;
-  activeGroups: ActiveGroups;
   endpoints: ClientEndpoints;
-  subscriptions: Subscriptions;
   retention: Retention;
   retentionRuns: RetentionRuns;
-  missions: MissionParts;
   database: CoreDatabaseFacts;
   ownProcess: OwnProcess;
-  resources: ResourceStore;
-  resourceWriter: ResourceWriter;
-  /** Where files lie on their way into the database. */
-  spool: Spool;
   /**
    * Takes the groups of those people anew on the stream: after they have switched groups, or when an admin says so.
    * `clientUid` is the device that has switched them.
@@ -66,8 +39,6 @@ export interface AdminApiOptions {
   /** Figures of the stream and of what it stores; undefined while there is no stream. */
   streamCounts?: () => StreamCounts;
   archiveCounts?: () => ArchiveCounts;
-  now: () => Date;
-  log: Log;
 }
 
 export interface AdminEnv {

@@ -2,7 +2,8 @@
 
 import { flag, invalid, wholeNumber } from '../admin/body.ts';
 import { visiblePlaces } from '../admin/own-groups.ts';
-import type { AdminApiOptions, AdminContext, AdminRoute } from '../admin/route.ts';
+import type { AdminContext, AdminRoute } from '../admin/route.ts';
+import type { FilesOptions } from './options.ts';
 import { htmlPage, wrapped } from '../http/answers.ts';
 import type { Resource, ResourceOrder, ResourceQuery } from '../store/resources.ts';
 import { asked, askedDate, askedHash, askedKeywords, refuseParameters } from './asked.ts';
@@ -25,7 +26,7 @@ const ORDERS: Record<string, ResourceOrder> = {
   expiration: 'expiration',
 };
 
-export function catalogRoutes(options: AdminApiOptions): AdminRoute[] {
+export function catalogRoutes(options: FilesOptions): AdminRoute[] {
   const { resources, nodeId } = options;
   const changes = fileChanges(options);
 

@@ -3,7 +3,8 @@
 import { messageOf } from '../../../../shared/domain/thrown.ts';
 import { invalid } from '../admin/body.ts';
 import { visiblePlaces } from '../admin/own-groups.ts';
-import type { AdminApiOptions, AdminContext, AdminRoute } from '../admin/route.ts';
+import type { AdminContext, AdminRoute } from '../admin/route.ts';
+import type { FilesOptions } from './options.ts';
 import { CoreFault, emptyAnswer, PageFault, plainText } from '../http/answers.ts';
 import type { Resource } from '../store/resources.ts';
 import { asked, askedHash, pathHash } from './asked.ts';
@@ -17,7 +18,7 @@ import { turnstile } from './turnstile.ts';
 const PART_BYTES = 128 * 1024;
 const MOST_AT_A_TIME = { most: 240, mostOfOne: 80 };
 
-export function contentRoutes(options: AdminApiOptions): AdminRoute[] {
+export function contentRoutes(options: FilesOptions): AdminRoute[] {
   const { resources, log } = options;
   const downloads = turnstile(MOST_AT_A_TIME);
   const changes = fileChanges(options);

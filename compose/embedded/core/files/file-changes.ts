@@ -4,7 +4,8 @@ import { z } from 'zod';
 import { invalid, readJson, readText } from '../admin/body.ts';
 import { visiblePlaces } from '../admin/own-groups.ts';
 import { isAdmin } from '../admin/roles.ts';
-import type { AdminApiOptions, AdminContext } from '../admin/route.ts';
+import type { AdminContext } from '../admin/route.ts';
+import type { FilesOptions } from './options.ts';
 import { CoreFault, emptyAnswer } from '../http/answers.ts';
 import type { ResourceChange } from '../store/resources.ts';
 import { asked, goodExpiration, goodKeywords, goodText, MOST_TOOL, pathHash } from './asked.ts';
@@ -14,9 +15,7 @@ const MOST_BODY_BYTES = 4096;
 
 type Wanted = { hash?: string; id?: number };
 
-export function fileChanges(
-  options: Pick<AdminApiOptions, 'resources' | 'people' | 'groups' | 'activeGroups' | 'log'>,
-) {
+export function fileChanges(options: Pick<FilesOptions, 'resources' | 'people' | 'groups' | 'activeGroups' | 'log'>) {
   const { resources, log } = options;
 
   /** Resolves with why nothing was changed. */

@@ -4,7 +4,8 @@ import { randomUUID } from 'node:crypto';
 import { invalid } from '../admin/body.ts';
 import { placesNamed, sendingRows } from '../admin/own-groups.ts';
 import { isAdmin } from '../admin/roles.ts';
-import type { AdminApiOptions, AdminContext, AdminRoute } from '../admin/route.ts';
+import type { AdminContext, AdminRoute } from '../admin/route.ts';
+import type { FilesOptions } from './options.ts';
 import { CoreFault, PageFault, plainText } from '../http/answers.ts';
 import { oneAfterTheOther } from '../one-after-the-other.ts';
 import type { NewResource } from '../store/resource-bytes.ts';
@@ -21,7 +22,7 @@ const MOST_OF_A_FORM = 256 * 1024;
 const MOST_AT_A_TIME = { most: 32, mostOfOne: 16 };
 export const MISSION_PACKAGE = 'missionpackage';
 
-export function uploadRoutes(options: AdminApiOptions): AdminRoute[] {
+export function uploadRoutes(options: FilesOptions): AdminRoute[] {
   const { resourceWriter, spool, log, now } = options;
   const uploads = turnstile(MOST_AT_A_TIME);
   /** PostgreSQL holds a file in its memory while it is written. */

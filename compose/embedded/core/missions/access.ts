@@ -3,7 +3,8 @@
 
 import { placesNamed, sendingRows, visiblePlaces } from '../admin/own-groups.ts';
 import { isAdmin } from '../admin/roles.ts';
-import type { AdminApiOptions, AdminContext } from '../admin/route.ts';
+import type { AdminContext } from '../admin/route.ts';
+import type { MissionApiOptions } from './parts.ts';
 import { CoreFault, PageFault } from '../http/answers.ts';
 import type { MissionKey, Places } from '../store/missions.ts';
 import { CHANGE_RATE, PASSWORD_RATE } from './limits.ts';
@@ -36,7 +37,7 @@ export interface MissionAccess {
 
 const ANONYMOUS = '__ANON__';
 
-export function missionAccess(options: AdminApiOptions): MissionAccess {
+export function missionAccess(options: MissionApiOptions): MissionAccess {
   const { reads, subscriptions, tokens } = options.missions;
   const isWithinRate = rate({ ...CHANGE_RATE, now: options.now });
   const mayTry = rate({ ...PASSWORD_RATE, now: options.now });

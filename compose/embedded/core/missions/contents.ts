@@ -1,7 +1,8 @@
 // What is in a mission: contents come and go, what changed when, the newest events of its uids.
 
 import { flag, invalid } from '../admin/body.ts';
-import type { AdminApiOptions, AdminContext } from '../admin/route.ts';
+import type { AdminContext } from '../admin/route.ts';
+import type { MissionApiOptions } from './parts.ts';
 import { wrapped } from '../http/answers.ts';
 import type { ContentChange } from '../store/mission-writes.ts';
 import type { MissionAccess } from './access.ts';
@@ -12,7 +13,7 @@ import { changeWindow, contentsRequest, uidSaid } from './request.ts';
 import { shownChange, shownMission } from './shown.ts';
 import { eventsDocument } from './stored-events.ts';
 
-export function contentHandlers(options: AdminApiOptions, access: MissionAccess) {
+export function contentHandlers(options: MissionApiOptions, access: MissionAccess) {
   const { nodeId, now, missions } = options;
   const { reads, writes, subscriptions, events, announce } = missions;
 

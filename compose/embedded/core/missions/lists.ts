@@ -3,7 +3,8 @@
 import { flag, invalid, wholeNumber } from '../admin/body.ts';
 import { visiblePlaces } from '../admin/own-groups.ts';
 import { isAdmin } from '../admin/roles.ts';
-import type { AdminApiOptions, AdminContext } from '../admin/route.ts';
+import type { AdminContext } from '../admin/route.ts';
+import type { MissionApiOptions } from './parts.ts';
 import { wrapped } from '../http/answers.ts';
 import type { MissionPage, MissionQuery } from '../store/missions.ts';
 import { MISSION_LIMITS } from './limits.ts';
@@ -14,7 +15,7 @@ import { shownMission } from './shown.ts';
 const TYPE = 'Mission';
 const SORTS = ['name', 'creatorUid', 'createTime'] as const;
 
-export function listHandlers(options: AdminApiOptions) {
+export function listHandlers(options: MissionApiOptions) {
   const { nodeId, missions } = options;
 
   /** `usual` is what counts when the request does not say. */

@@ -3,7 +3,8 @@
 import { demanded, flag } from '../admin/body.ts';
 import { isAdmin } from '../admin/roles.ts';
 import { visiblePlaces } from '../admin/own-groups.ts';
-import type { AdminApiOptions, AdminContext } from '../admin/route.ts';
+import type { AdminContext } from '../admin/route.ts';
+import type { MissionApiOptions } from './parts.ts';
 import { CoreFault, json, wrapped } from '../http/answers.ts';
 import type { MissionKey } from '../store/missions.ts';
 import type { MissionAccess, Visit } from './access.ts';
@@ -27,7 +28,7 @@ const TYPE = 'Mission';
 /** From this version on, whoever may not read a mission gets it without what is in it. */
 const EMPTIED_FROM_VERSION = 3;
 
-export function missionHandlers(options: AdminApiOptions, access: MissionAccess) {
+export function missionHandlers(options: MissionApiOptions, access: MissionAccess) {
   const { nodeId, now, missions } = options;
   const { reads, writes, subscriptions, tokens, passwords, announce } = missions;
   const hearers = audience(subscriptions, options.subscriptions);

@@ -4,6 +4,8 @@ import type { MissionEvents } from '../store/mission-events.ts';
 import type { MissionReads } from '../store/missions.ts';
 import type { MissionSubscriptions } from '../store/mission-subscriptions.ts';
 import type { MissionWrites } from '../store/mission-writes.ts';
+import type { GroupParts } from '../admin/own-groups.ts';
+import type { Subscriptions } from '../parts.ts';
 import type { Announce } from './announce.ts';
 import type { MissionPasswords } from './passwords.ts';
 import type { MissionTokens } from './tokens.ts';
@@ -16,4 +18,14 @@ export interface MissionParts {
   tokens: MissionTokens;
   passwords: MissionPasswords;
   announce: Announce;
+}
+
+/** What the routes of missions are made from. */
+export interface MissionApiOptions extends GroupParts {
+  /** In every wrapped answer: `readNodeId`. */
+  nodeId: string;
+  missions: MissionParts;
+  /** Who is on the stream. */
+  subscriptions: Subscriptions;
+  now: () => Date;
 }

@@ -1,7 +1,8 @@
 // /Marti/api/missions: every path, in the order in which they are looked for. Most have two: by name and by guid.
 
 import { wrapped } from '../http/answers.ts';
-import type { AdminApiOptions, AdminRoute, Handlers } from '../admin/route.ts';
+import type { AdminRoute, Handlers } from '../admin/route.ts';
+import type { MissionApiOptions } from './parts.ts';
 import { missionAccess } from './access.ts';
 import { contentHandlers } from './contents.ts';
 import { listHandlers } from './lists.ts';
@@ -10,7 +11,7 @@ import { subscriptionHandlers } from './subscriptions.ts';
 
 const MISSIONS = '/Marti/api/missions';
 
-export function missionRoutes(options: AdminApiOptions): AdminRoute[] {
+export function missionRoutes(options: MissionApiOptions): AdminRoute[] {
   const access = missionAccess(options);
   const lists = listHandlers(options);
   const missions = missionHandlers(options, access);

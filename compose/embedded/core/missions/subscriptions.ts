@@ -3,7 +3,8 @@
 import { flag, invalid } from '../admin/body.ts';
 import { nameKey } from '../../../../shared/domain/names.ts';
 import { isAdmin } from '../admin/roles.ts';
-import type { AdminApiOptions, AdminContext } from '../admin/route.ts';
+import type { AdminContext } from '../admin/route.ts';
+import type { MissionApiOptions } from './parts.ts';
 import { contact } from '../admin/subscriptions.ts';
 import { CoreFault, emptyAnswer, json, wrapped } from '../http/answers.ts';
 import type { MissionAccess, Visit } from './access.ts';
@@ -17,7 +18,7 @@ const LONG_TYPE = 'com.bbn.marti.sync.model.MissionSubscription';
 const TYPE = 'MissionSubscription';
 const WITH_MISSION_FROM_VERSION = 3;
 
-export function subscriptionHandlers(options: AdminApiOptions, access: MissionAccess) {
+export function subscriptionHandlers(options: MissionApiOptions, access: MissionAccess) {
   const { nodeId, now, missions, subscriptions: connected } = options;
   const { reads, subscriptions, tokens, passwords, announce } = missions;
   const hearersOf = audience(subscriptions, connected);
