@@ -1,7 +1,7 @@
 import { availableParallelism } from 'node:os';
 import { defineConfig } from 'vitest/config';
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
-import { POSTGRES_CONNECTION, repairPostgres } from './scripts/repair-postgres.ts';
+import { POSTGRES_CONNECTION, repairPostgres } from '@holdfast/setup/repair-postgres';
 
 /** A .sql file is imported as its text, as the bundle does. */
 const sqlAsText = {
@@ -20,9 +20,17 @@ const repairedPostgres = {
 };
 
 /** They take longest: begun last, they would run on alone when everything else is done. */
-const LONG = ['pages/pages', 'alerts', 'crash', 'settings-behave', 'start', 'vacuum', 'flows', 'listen', 'refuse'].map(
-  (name) => `/test/stack/${name}.test.ts`,
-);
+const LONG = [
+  'browser/pages',
+  'alerts',
+  'crash',
+  'settings-behave',
+  'start',
+  'vacuum',
+  'flows',
+  'listen',
+  'refuse',
+].map((name) => `/test/e2e/${name.includes('/') ? '' : 'embedded/'}${name}.test.ts`);
 
 class LongOnesFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
@@ -47,11 +55,8 @@ export default defineConfig({
         extends: true,
         test: {
           name: 'unit',
-          include: [
-            'test/*.test.ts',
-            'test/{domain,config,http,health,verbs,jobs,functions,embedded,runtime,compose,scripts}/**/*.test.ts',
-          ],
-          exclude: ['test/runtime/parity*.test.ts'],
+          include: ['test/**/*.test.ts', 'packages/*/test/**/*.test.ts'],
+          exclude: ['test/e2e/**', '**/*.real.test.ts'],
           testTimeout: 10_000,
           // The files of a worker share what they import: each would spend more on its imports than on its tests.
           isolate: false,
@@ -63,12 +68,12 @@ export default defineConfig({
         extends: true,
         test: {
           name: 'real',
-          include: ['test/{adapters,stack}/**/*.test.ts', 'test/runtime/parity*.test.ts'],
+          include: ['test/e2e/{embedded,browser}/**/*.test.ts', '{test,packages}/**/*.real.test.ts'],
           testTimeout: 120_000,
           hookTimeout: 120_000,
           expect: { poll: { timeout: 20_000 } },
           // They wait more than they work: two of them use a third of two cores. The ports of each file are its own (freeOffset
-          // in test/stack/embedded.ts).
+          // in test/e2e/embedded/embedded.ts).
           maxWorkers: Math.min(4, availableParallelism() + 2),
           sequence: { groupOrder: 1 },
         },
@@ -77,7 +82,7 @@ export default defineConfig({
         extends: true,
         test: {
           name: 'containers',
-          include: ['test/containers/**/*.test.ts'],
+          include: ['test/e2e/containers/**/*.test.ts'],
           testTimeout: 300_000,
           hookTimeout: 900_000,
           expect: { poll: { timeout: 60_000, interval: 200 } },

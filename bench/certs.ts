@@ -8,7 +8,7 @@ import { readFileSync } from 'node:fs';
 import { Agent, request } from 'node:https';
 import { join } from 'node:path';
 import postgres from 'postgres';
-import { testPki } from '../test/fakes/test-pki.ts';
+import { testPki } from '../test/core/fake-test-pki.ts';
 import { report, reportAim, sampleOf, show } from './measure.ts';
 import { benchStack, type BenchStack, OFFSET } from './stack.ts';
 import { fillUsers } from './users.ts';

@@ -5,13 +5,13 @@
 
 import 'reflect-metadata';
 import { writeSync } from 'node:fs';
-import { createStream } from '../compose/embedded/core/stream/stream.ts';
-import type { Archive, PlacedMembership } from '../compose/embedded/core/stream/parts.ts';
-import { createAdmission } from '../compose/embedded/core/tls/admission.ts';
-import { createCoreListener } from '../compose/embedded/core/tls/core-listener.ts';
-import { createLiveConnections } from '../compose/embedded/core/tls/live-connections.ts';
-import { readServerIdentity } from '../compose/embedded/core/tls/server-identity.ts';
-import { jsonLog } from '../shared/adapters/json-log.ts';
+import { readServerIdentity } from '@holdfast/core/tls/server-identity';
+import { jsonLog } from '@holdfast/kit/log';
+import type { Archive, PlacedMembership } from '../packages/core/model/stream.ts';
+import { createStream } from '../packages/core/stream/stream.ts';
+import { createAdmission } from '../packages/core/tls/admission.ts';
+import { createLiveConnections } from '../packages/core/tls/connections.ts';
+import { createCoreListener } from '../packages/core/tls/core-listener.ts';
 import type { CotFiles } from './cot-order.ts';
 
 export interface CotCoreOrder extends CotFiles {

@@ -5,8 +5,15 @@
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { connect, createSecureContext, type TLSSocket } from 'node:tls';
-import type { CotOrder, CotResult, Flood, Latency, Steady } from './cot-order.ts';
-import { preparedEvent, writeNumber } from './cot-order.ts';
+import {
+  type CotOrder,
+  type CotResult,
+  type Flood,
+  type Latency,
+  preparedEvent,
+  type Steady,
+  writeNumber,
+} from './cot-order.ts';
 import { countingReceiver, numberReceiver, type Receiver } from './cot-receiver.ts';
 import { cpuSecondsOf, residentMb } from './measure.ts';
 

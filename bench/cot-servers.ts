@@ -7,9 +7,9 @@ import { writeFileSync } from 'node:fs';
 import { type AddressInfo, createServer } from 'node:net';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { openAuthority } from '../compose/embedded/core/pki/authority.ts';
-import { ensureServerCertificate } from '../compose/embedded/core/pki/server-certificate.ts';
-import type { StreamCounts } from '../compose/embedded/core/stream/parts.ts';
+import { openAuthority } from '@holdfast/pki/authority';
+import { ensureServerCertificate } from '@holdfast/pki/server-certificate';
+import type { StreamCounts } from '../packages/core/model/stream.ts';
 import type { CotCoreOrder } from './cot-core.ts';
 import type { CotFiles, CotOrder, CotResult } from './cot-order.ts';
 

@@ -1,7 +1,7 @@
 // One of a hundred readers stops reading: what the others notice, and what it costs the core in memory. Then the memory of a core
 // with many connections.
 
-import { load, type CotServer, type StreamServer } from './cot-servers.ts';
+import { type CotServer, load, type StreamServer } from './cot-servers.ts';
 import { report, reportAim } from './measure.ts';
 
 const READERS = 100;

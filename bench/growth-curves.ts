@@ -3,7 +3,7 @@
 
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { DAY_MS, HOUR_MS, type Point } from '../shared/domain/forecast.ts';
+import { DAY_MS, HOUR_MS, type Point } from '../shared/database/forecast.ts';
 
 export interface Curve {
   name: string;

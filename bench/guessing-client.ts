@@ -3,7 +3,7 @@
 
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
-import { Agent as HttpAgent, createServer, request as httpRequest } from 'node:http';
+import { createServer, Agent as HttpAgent, request as httpRequest } from 'node:http';
 import { Agent as HttpsAgent, request as httpsRequest } from 'node:https';
 import type { AddressInfo } from 'node:net';
 

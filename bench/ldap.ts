@@ -6,8 +6,8 @@ import { once } from 'node:events';
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import { Client } from 'ldapts';
-import { hashPassword } from '../compose/embedded/identity/password-hash.ts';
-import { startSlapd, slapdMissing } from '../test/fakes/slapd.ts';
+import { hashPassword } from '../packages/identity/model/password-hash.ts';
+import { slapdMissing, startSlapd } from '../test/sign-in/fake-slapd.ts';
 import { perSecond, report, reportAim, sampleOf, show } from './measure.ts';
 import { benchStack, type BenchStack } from './stack.ts';
 

@@ -2,10 +2,10 @@
 // run, and what the first visit transfers.
 
 import { Agent, request } from 'node:http';
-import { crawl, type Place } from '../test/stack/pages/crawl.ts';
-import { fillUsers } from './users.ts';
+import { crawl, type Place } from '../test/e2e/browser/crawl.ts';
 import { report, reportAim } from './measure.ts';
-import { benchStack, OFFSET, type BenchStack } from './stack.ts';
+import { benchStack, type BenchStack, OFFSET } from './stack.ts';
+import { fillUsers } from './users.ts';
 
 const USERS = 10_000;
 const ROUNDS = 40;

@@ -2,14 +2,14 @@
 // Beside it how long the job takes that counts the rows per day, and how far off the answer is when counting would take too long.
 
 import postgres from 'postgres';
-import { retentionFacts } from '../shared/adapters/core-retention-facts.ts';
-import { keptDatabase } from '../shared/adapters/kept-database.ts';
-import { retentionBookTable } from '../shared/adapters/retention-book-table.ts';
-import type { RetentionPolicy } from '../shared/domain/retention.ts';
-import { Secret } from '../shared/domain/secret.ts';
+import { keptDatabase } from '@holdfast/kit/kept-database';
+import type { RetentionPolicy } from '@holdfast/kit/retention';
+import { Secret } from '@holdfast/kit/secret';
+import { countRetentionDays } from '../shared/retention/count-days.ts';
+import { retentionFacts } from '../shared/retention/facts.ts';
+import { retentionBookTable } from '../shared/retention/history-table.ts';
+import { previewRetention, type RetentionPreview } from '../shared/retention/preview.ts';
 import { FIGURES, STATE } from '../shared/runtime/both-hosts.ts';
-import { countRetentionDays } from '../shared/verbs/count-retention-days.ts';
-import { previewRetention, type RetentionPreview } from '../shared/verbs/preview-retention.ts';
 import { report, reportAim, sampleOf, show } from './measure.ts';
 import { type BenchStack, benchStack } from './stack.ts';
 

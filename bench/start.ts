@@ -1,8 +1,8 @@
 // How long until Holdfast answers, and what it takes in memory: the management process against a bare node:http server
 // in alternating rounds, then the whole embedded stack, first and second start.
 
-import { randomBytes } from 'node:crypto';
 import { type ChildProcess, spawn } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { get } from 'node:http';

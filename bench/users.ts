@@ -2,15 +2,15 @@
 // counted with 1,000 users and with 10,000: they must be as many.
 
 import postgres from 'postgres';
-import { auditLog } from '../shared/adapters/audit-log.ts';
-import { endSignInsOf } from '../shared/adapters/signed-sign-ins.ts';
-import { exclusiveByDatabase } from '../shared/adapters/exclusive.ts';
-import { httpIdentity } from '../shared/adapters/identity-http.ts';
-import { keptDatabase } from '../shared/adapters/kept-database.ts';
-import { Secret } from '../shared/domain/secret.ts';
-import type { Deps } from '../shared/http/deps.ts';
+import { keptDatabase } from '@holdfast/kit/kept-database';
+import { Secret } from '@holdfast/kit/secret';
 import { run as expireUsers } from '../jobs/expire-users.ts';
-import { fakeDeps } from '../test/fakes/deps.ts';
+import { auditLog } from '../shared/audit/audit-log.ts';
+import type { Deps } from '../shared/http/deps.ts';
+import { httpIdentity } from '../shared/identity/authentik/http.ts';
+import { exclusiveByDatabase } from '../shared/identity/exclusive.ts';
+import { endSignInsOf } from '../shared/sign-in/signed-sign-ins.ts';
+import { fakeDeps } from '../test/http/fake-deps.ts';
 import { report, reportAim, sampleOf, show } from './measure.ts';
 import { benchStack, type BenchStack } from './stack.ts';
 

@@ -4,11 +4,11 @@
 
 import { setTimeout as delay } from 'node:timers/promises';
 import type postgres from 'postgres';
-import { cotWriter } from '../compose/embedded/core/store/cot-events.ts';
-import { groupVectors } from '../compose/embedded/core/store/group-vectors.ts';
-import { keptDatabase } from '../shared/adapters/kept-database.ts';
-import { withDatabase } from '../shared/adapters/postgres.ts';
-import { Secret } from '../shared/domain/secret.ts';
+import { keptDatabase } from '@holdfast/kit/kept-database';
+import { withDatabase } from '@holdfast/kit/postgres';
+import { Secret } from '@holdfast/kit/secret';
+import { cotWriter } from '../packages/core/store/cot-events.ts';
+import { groupVectors } from '../packages/core/store/group-vectors.ts';
 import { report, reportAim, sampleOf, show } from './measure.ts';
 import { filledTemplate, freshCopy, inserting } from './retention.ts';
 import { type BenchStack, benchStack } from './stack.ts';

@@ -2,7 +2,7 @@
 // against /api/ping, and a locked address against a bare node:http server that serves the same bytes. Alternating rounds.
 
 import { Client } from 'ldapts';
-import { hashPassword } from '../compose/embedded/identity/password-hash.ts';
+import { hashPassword } from '../packages/identity/model/password-hash.ts';
 import { BARE_PORT, load, pin, startBare } from './against-bare.ts';
 import type { LoadResult } from './load.ts';
 import { perSecond, report, reportAim, sampleOf, show } from './measure.ts';

@@ -1,18 +1,17 @@
 // GET /api/alerts: what was alerted, to whom it went, and what waits. POST /api/ops/alerts/test: a test message, now.
 
 import { z } from '@hono/zod-openapi';
-import { csvLine } from '../shared/domain/csv.ts';
-import { STATUSES } from '../shared/domain/status.ts';
+import { csvLine } from '@holdfast/kit/text';
+import { ALERT_STATES, CHANNELS } from '../shared/alerts/port.ts';
+import { sendTestMessage } from '../shared/alerts/send-test-message.ts';
+import { shownAlert } from '../shared/alerts/view.ts';
+import { audited } from '../shared/audit/audited.ts';
+import type { App } from '../shared/http/context.ts';
 import type { Deps } from '../shared/http/deps.ts';
-import type { App } from '../shared/http/env.ts';
 import { csvAnswer, listingAnswer, listingQuery, wantedPart } from '../shared/http/listing.ts';
 import { apiRoute, jsonAnswer } from '../shared/http/route.ts';
 import { actorOf } from '../shared/http/sign-in.ts';
-import { ALERT_STATES } from '../shared/ports/alerts.ts';
-import { CHANNELS } from '../shared/ports/notifier.ts';
-import { audited } from '../shared/verbs/audited.ts';
-import { sendTestMessage } from '../shared/verbs/send-test-message.ts';
-import { shownAlert } from '../shared/verbs/shown-alert.ts';
+import { STATUSES } from '../shared/settings/status.ts';
 
 const levelSchema = z.enum(STATUSES).exclude(['ok']);
 const time = z.iso.datetime();

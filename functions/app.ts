@@ -1,46 +1,37 @@
 // The whole HTTP surface: middleware in order, one line per resource, one place for errors.
 
 import { OpenAPIHono } from '@hono/zod-openapi';
-import { AppError } from '../shared/domain/app-error.ts';
+import { AppError } from '@holdfast/kit/app-error';
+import type { App, AppEnv } from '../shared/http/context.ts';
+import { refuseUnknownMethod, unsafeGuard } from '../shared/http/csrf-guard.ts';
 import type { Deps } from '../shared/http/deps.ts';
-import type { App, AppEnv } from '../shared/http/env.ts';
 import { withErrorPages } from '../shared/http/page.tsx';
 import { onError } from '../shared/http/problem.ts';
-import { identify, signIn } from '../shared/http/sign-in.ts';
 import { refuseInvalid } from '../shared/http/refuse-invalid.ts';
-import { refuseUnknownMethod, unsafeGuard } from '../shared/http/unsafe-guard.ts';
+import { identify, signIn } from '../shared/http/sign-in.ts';
 import { alertsFunction } from './alerts.ts';
 import { auditFunction } from './audit.ts';
 import { authVerifyFunction } from './auth-verify.ts';
-import { certRevocationFunction } from './cert-revocation.ts';
+import { certDownloadsFunction, certRevocationFunction, certsFunction } from './certs.ts';
 import { clientsFunction } from './clients.ts';
-import { certDownloadsFunction } from './cert-downloads.ts';
-import { certsFunction } from './certs.ts';
-import { docsFunction } from './docs.ts';
 import { enrollmentFunction } from './enrollment.ts';
 import { groupsFunction } from './groups.ts';
-import { healthFunction } from './health.ts';
+import { healthFunction, metricsFunction, pingFunction } from './health.ts';
 import { lockoutsFunction } from './lockouts.ts';
 import { logsFunction } from './logs.ts';
-import { meFunction } from './me.ts';
-import { meCertsFunction } from './me-certs.ts';
-import { metricsFunction } from './metrics.ts';
+import { meCertsFunction, meFunction } from './me.ts';
 import { oauthTokenFunction } from './oauth-token.ts';
-import { openapiFunction } from './openapi.ts';
+import { docsFunction, openapiFunction } from './openapi.ts';
 import { opsJobsFunction } from './ops-jobs.ts';
-import { pingFunction } from './ping.ts';
+import { everyPage } from './pages/every-page.ts';
 import { pluginsFunction } from './plugins.ts';
-import { retentionRunsFunction } from './retention-runs.ts';
+import { retentionFunction, retentionRunsFunction } from './retention.ts';
 import { serviceAccountsFunction } from './service-accounts.ts';
 import { sessionsFunction } from './sessions.ts';
 import { settingsFunction } from './settings.ts';
-import { retentionFunction } from './retention.ts';
 import { signInFunction } from './sign-in.tsx';
 import { tokensFunction } from './tokens.ts';
-import { everyPage } from './pages/every-page.ts';
-import { userGroupsFunction } from './user-groups.ts';
-import { userPasswordFunction } from './user-password.ts';
-import { usersFunction } from './users.ts';
+import { userGroupsFunction, userPasswordFunction, usersFunction } from './users.ts';
 import { vacuumFunction } from './vacuum.ts';
 
 /** Builds the app for one host. Everything under /api and /metrics that is not open answers 401 before 404. */

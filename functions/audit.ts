@@ -2,13 +2,13 @@
 // written.
 
 import { z } from '@hono/zod-openapi';
-import { csvLine } from '../shared/domain/csv.ts';
-import { objectIn } from '../shared/domain/json-text.ts';
+import { objectIn } from '@holdfast/kit/encoding';
+import { csvLine } from '@holdfast/kit/text';
+import { AUDIT_PHASES, AUDIT_RESULTS, type AuditRecord } from '../shared/audit/port.ts';
+import type { App } from '../shared/http/context.ts';
 import type { Deps } from '../shared/http/deps.ts';
-import type { App } from '../shared/http/env.ts';
 import { csvAnswer, listingAnswer, listingQuery, pageOf, wantedPart } from '../shared/http/listing.ts';
 import { apiRoute, jsonAnswer } from '../shared/http/route.ts';
-import { AUDIT_PHASES, AUDIT_RESULTS, type AuditRecord } from '../shared/ports/audit.ts';
 
 const recordSchema = z
   .object({

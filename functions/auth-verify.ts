@@ -1,14 +1,19 @@
 // GET /auth/verify: tells a reverse proxy who asks, before it lets a request through. Open, for it is itself the door.
 
 import { z } from '@hono/zod-openapi';
-import { AppError } from '../shared/domain/app-error.ts';
+import { AppError } from '@holdfast/kit/app-error';
+import type { App } from '../shared/http/context.ts';
 import type { Deps } from '../shared/http/deps.ts';
-import type { App } from '../shared/http/env.ts';
-import { foreignForwarded } from '../shared/http/forwarded-request.ts';
 import { apiRoute } from '../shared/http/route.ts';
 import { credentialsOf, enter } from '../shared/http/sign-in.ts';
-import { passed, REMOTE_NOBODY, remoteOf, whyNotThrough } from '../shared/http/verify-answer.ts';
-import { verifyDemandOf } from '../shared/http/verify-demand.ts';
+import {
+  foreignForwarded,
+  passed,
+  REMOTE_NOBODY,
+  remoteOf,
+  verifyDemandOf,
+  whyNotThrough,
+} from '../shared/http/verify.ts';
 
 const remoteHeader = (description: string) => ({ description, schema: { type: 'string' as const } });
 

@@ -1,23 +1,29 @@
 // /api/ops/certs: the certificates of the core, whoever made them; the CA, and the revocation list.
 
 import { z } from '@hono/zod-openapi';
+import { downloadCertificate } from '../shared/devices/certificates/download.ts';
+import { findAlsoWhileAway, shownAfterRevocation, whoeverItsUser } from '../shared/devices/certificates/find.ts';
+import { issueCertificate } from '../shared/devices/certificates/issue.ts';
+import { listCertificates } from '../shared/devices/certificates/list.ts';
+import { withProblem } from '../shared/devices/certificates/while-core-is-away.ts';
+import { revokeCertificate } from '../shared/devices/revocation/revoke.ts';
 import { actingIn } from '../shared/http/acting.ts';
+import { attachmentAnswer } from '../shared/http/answers.ts';
+import type { App } from '../shared/http/context.ts';
+import type { Deps } from '../shared/http/deps.ts';
+import { bodyOf } from '../shared/http/listing.ts';
+import { apiRoute, jsonAnswer } from '../shared/http/route.ts';
 import {
   certificateName,
   certificatePage,
+  certificateParams,
   certificateQuery,
+  certificateSchema,
+  downloadAnswer,
+  downloadQuery,
   issuedCertificateSchema,
   readCertificateSchema,
-} from '../shared/http/certificate-requests.ts';
-import { certificateParams } from '../shared/http/certificate-schemas.ts';
-import type { Deps } from '../shared/http/deps.ts';
-import type { App } from '../shared/http/env.ts';
-import { bodyOf } from '../shared/http/people-schemas.ts';
-import { apiRoute, jsonAnswer } from '../shared/http/route.ts';
-import { findAlsoWhileAway } from '../shared/verbs/find-certificate.ts';
-import { issueCertificate } from '../shared/verbs/issue-certificate.ts';
-import { listCertificates } from '../shared/verbs/list-certificates.ts';
-import { withProblem } from '../shared/verbs/while-core-is-away.ts';
+} from '../shared/http/schemas/certificates.ts';
 
 const tags = ['certificates'];
 
@@ -139,4 +145,57 @@ export function certsFunction(app: App, deps: Deps): void {
 
 function endedLine(pem: string): string {
   return `${pem.trim()}\n`;
+}
+
+// GET /api/ops/certs/{file}/download: a certificate with its key, as a file for a phone or a program.
+
+const route = apiRoute(
+  {
+    method: 'get',
+    path: '/api/ops/certs/{file}/download',
+    summary: 'The certificate with its key: PKCS#12 (password atakatak), data package for ATAK or iTAK, or PEM',
+    tags: ['certificates'],
+    request: { params: certificateParams, query: downloadQuery },
+    responses: { 200: downloadAnswer },
+  },
+  { access: 'admin', area: 'people', fails: ['not_found', 'conflict', 'invalid', 'upstream', 'unavailable'] },
+);
+
+/** Adds the route of this file. */
+export function certDownloadsFunction(app: App, deps: Deps): void {
+  app.openapi(route, async function downloadCert(c) {
+    const { format, app: phone, compat } = c.req.valid('query');
+    const { file } = c.req.valid('param');
+    const wanted = { file, format, app: phone, legacy: compat === 'legacy' };
+    return attachmentAnswer(c, await downloadCertificate(actingIn(c, deps), wanted));
+  });
+}
+
+// POST /api/ops/certs/{file}/revoke: revokes a certificate. 200 says that it is proven; 202 that it goes on.
+
+const routeOfCertRevocation = apiRoute(
+  {
+    method: 'post',
+    path: '/api/ops/certs/{file}/revoke',
+    summary: 'Revokes a certificate, and proves it',
+    tags: ['certificates'],
+    request: { params: certificateParams },
+    responses: {
+      200: jsonAnswer('It is revoked, which is proven', certificateSchema),
+      202: jsonAnswer('It is being revoked, until that is proven', certificateSchema),
+    },
+  },
+  { access: 'admin', area: 'people', fails: ['not_found', 'conflict', 'invalid', 'upstream', 'unavailable'] },
+);
+
+/** Adds the route of this file. */
+export function certRevocationFunction(app: App, deps: Deps): void {
+  app.openapi(routeOfCertRevocation, async function revokeOne(c) {
+    const readable = whoeverItsUser(deps);
+    const found = await findAlsoWhileAway(readable, c.req.valid('param').file);
+    const revocation = await revokeCertificate(actingIn(c, deps), found.certificate);
+    const shown = await shownAfterRevocation(readable, found.shown, revocation);
+    c.header('Cache-Control', 'no-store');
+    return shown.state === 'revoked' ? c.json(shown, 200) : c.json(shown, 202);
+  });
 }

@@ -1,12 +1,12 @@
 // /api/clients: who is connected to the stream, and how a connection is ended. The stack's own connections are not shown.
 
 import { z } from '@hono/zod-openapi';
+import { type ConnectedClient, connectedClients, disconnectClient } from '../shared/devices/connections/clients.ts';
+import type { App } from '../shared/http/context.ts';
 import type { Deps } from '../shared/http/deps.ts';
-import type { App } from '../shared/http/env.ts';
 import { pageOf, pagingQuery } from '../shared/http/listing.ts';
 import { apiRoute, jsonAnswer } from '../shared/http/route.ts';
 import { actorOf } from '../shared/http/sign-in.ts';
-import { connectedClients, type ConnectedClient, disconnectClient } from '../shared/verbs/connected-clients.ts';
 
 const tags = ['clients'];
 const time = z.iso.datetime();

@@ -3,30 +3,30 @@
 
 import { z } from '@hono/zod-openapi';
 import type { Context } from 'hono';
-import { AppError } from '../shared/domain/app-error.ts';
-import { bytesOfBase64 } from '../shared/domain/base64.ts';
-import { dataPackage, safeFileName } from '../shared/domain/data-package.ts';
-import { apiPortOf, streamingPortOf } from '../shared/domain/enrollment-links.ts';
-import { whyNot } from '../shared/domain/principal.ts';
+import { AppError } from '@holdfast/kit/app-error';
+import { bytesOfBase64 } from '@holdfast/kit/encoding';
+import { isHidden, userOf } from '../shared/devices/accounts.ts';
+import { dataPackage, safeFileName } from '../shared/devices/certificates/data-package.ts';
+import { ENROLLMENT_STAGES } from '../shared/devices/enrollment/check.ts';
+import { diagnoseEnrollment, ENROLLMENT_STATES } from '../shared/devices/enrollment/diagnose.ts';
+import { issueEnrollment } from '../shared/devices/enrollment/issue.ts';
+import { registrationIdOf } from '../shared/devices/enrollment/kept.ts';
+import { withdrawEnrollment } from '../shared/devices/enrollment/withdraw.ts';
+import { apiPortOf, streamingPortOf } from '../shared/devices/links.ts';
 import { actingIn } from '../shared/http/acting.ts';
+import type { App, AppEnv } from '../shared/http/context.ts';
 import type { Deps } from '../shared/http/deps.ts';
+import { apiRoute, jsonAnswer } from '../shared/http/route.ts';
 import {
   diagnosisSchema,
   enrollmentSchema,
   serverAddress,
   shownEnrollment,
-} from '../shared/http/enrollment-schemas.ts';
-import type { App, AppEnv } from '../shared/http/env.ts';
-import { userId } from '../shared/http/people-schemas.ts';
-import { apiRoute, jsonAnswer } from '../shared/http/route.ts';
+} from '../shared/http/schemas/enrollment.ts';
+import { userId } from '../shared/http/schemas/people.ts';
 import { allow } from '../shared/http/sign-in.ts';
-import type { Account } from '../shared/ports/identity.ts';
-import { diagnoseEnrollment, ENROLLMENT_STATES } from '../shared/verbs/diagnose-enrollment.ts';
-import { ENROLLMENT_STAGES } from '../shared/verbs/enrollment-check.ts';
-import { issueEnrollment } from '../shared/verbs/issue-enrollment.ts';
-import { registrationIdOf } from '../shared/verbs/kept-enrollment.ts';
-import { isHidden, userOf } from '../shared/verbs/people.ts';
-import { withdrawEnrollment } from '../shared/verbs/withdraw-enrollment.ts';
+import type { Account } from '../shared/identity/port.ts';
+import { whyNot } from '../shared/sign-in/principal.ts';
 
 const PATH = '/api/users/{id}/enrollment';
 const OWN_PATH = '/api/me/enrollment';

@@ -1,15 +1,14 @@
 // /api/groups: the channels that people are in and devices talk on. Groups that give a role are none.
 
 import { z } from '@hono/zod-openapi';
-import { isHiddenName } from '../shared/domain/people.ts';
 import { actingIn } from '../shared/http/acting.ts';
+import type { App } from '../shared/http/context.ts';
 import type { Deps } from '../shared/http/deps.ts';
-import type { App } from '../shared/http/env.ts';
-import { bodyOf, groupSchema } from '../shared/http/people-schemas.ts';
+import { bodyOf } from '../shared/http/listing.ts';
 import { apiRoute, jsonAnswer } from '../shared/http/route.ts';
-import { createGroup } from '../shared/verbs/create-group.ts';
-import { channelOf, deleteGroup } from '../shared/verbs/delete-group.ts';
-import { listChannels } from '../shared/verbs/list-channels.ts';
+import { groupSchema } from '../shared/http/schemas/people.ts';
+import { isHiddenName } from '../shared/identity/rules.ts';
+import { channelOf, createGroup, deleteGroup, listChannels } from '../shared/people/groups.ts';
 
 const tags = ['groups'];
 const params = z.object({ id: z.string().openapi({ format: 'uuid' }) });

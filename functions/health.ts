@@ -1,16 +1,18 @@
 // GET /api/health: what the scheduler measured last, from memory only. GET /api/health/{module}: measured now.
 
 import { z } from '@hono/zod-openapi';
-import { AppError } from '../shared/domain/app-error.ts';
-import { NO_HISTORY } from '../shared/domain/evaluate.ts';
-import { STATUSES } from '../shared/domain/status.ts';
-import { HEALTH_MODULES, healthModuleOf } from '../shared/health/index.ts';
+import { AppError } from '@holdfast/kit/app-error';
+import { OPEN_METRICS_TYPE, renderOpenMetrics } from '@holdfast/kit/open-metrics';
+import { collectMetrics } from '../shared/health/metrics.ts';
 import type { HealthModule } from '../shared/health/module.ts';
+import { HEALTH_MODULES, healthModuleOf } from '../shared/health/modules/index.ts';
+import type { Measurement, Prepared } from '../shared/health/port.ts';
+import { answerPrepared, weakEtag } from '../shared/http/answers.ts';
+import type { App } from '../shared/http/context.ts';
 import type { Deps } from '../shared/http/deps.ts';
-import type { App } from '../shared/http/env.ts';
-import { answerPrepared, weakEtag } from '../shared/http/prepared.ts';
 import { apiRoute, jsonAnswer } from '../shared/http/route.ts';
-import type { Measurement, Prepared } from '../shared/ports/health-cache.ts';
+import { requireAccess } from '../shared/http/sign-in.ts';
+import { NO_HISTORY, STATUSES } from '../shared/settings/status.ts';
 
 const head = {
   status: z.enum(STATUSES),
@@ -146,4 +148,48 @@ async function prepare(measurement: Measurement, general: readonly string[]): Pr
   const members = JSON.stringify(flat === undefined ? { remedies, data } : { remedies, ...flat, ...data }).slice(1);
   const head = JSON.stringify({ status, message }).slice(0, -1);
   return { body: `${head},"updated_at":"${updated_at}",${members}`, etag: await weakEtag(head + members) };
+}
+
+// GET /metrics: everything that can be counted, as OpenMetrics text, from memory alone.
+
+const route = apiRoute(
+  {
+    method: 'get',
+    path: '/metrics',
+    summary: 'Health, jobs, requests and the process as OpenMetrics text; never touches an outside system',
+    tags: ['health'],
+    responses: {
+      200: { description: 'OpenMetrics text 1.0', content: { [OPEN_METRICS_TYPE]: { schema: z.string() } } },
+    },
+  },
+  { access: 'viewer', area: 'monitoring' },
+);
+
+/** Adds the route of this file. */
+export function metricsFunction(app: App, deps: Deps): void {
+  app.openAPIRegistry.registerPath(route);
+  app.get(route.path, requireAccess('viewer', 'monitoring'), async function showMetrics(c) {
+    const text = renderOpenMetrics(await collectMetrics(deps));
+    return c.body(text, 200, { 'Content-Type': OPEN_METRICS_TYPE, 'Cache-Control': 'no-store' });
+  });
+}
+
+// GET /api/ping: the process answers. Open, and it touches nothing.
+
+const routeOfPing = apiRoute(
+  {
+    method: 'get',
+    path: '/api/ping',
+    summary: 'Whether the management process answers',
+    tags: ['health'],
+    responses: { 200: jsonAnswer('It answers', z.object({ status: z.literal('ok') })) },
+  },
+  { access: 'open' },
+);
+
+/** Adds the route of this file. */
+export function pingFunction(app: App): void {
+  app.openapi(routeOfPing, function ping(c) {
+    return c.json({ status: 'ok' as const }, 200);
+  });
 }

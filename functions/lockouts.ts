@@ -1,11 +1,11 @@
 // GET /api/lockouts: addresses that may not try a password now. DELETE /api/lockouts/{address}: lets one try again.
 
 import { z } from '@hono/zod-openapi';
+import type { App } from '../shared/http/context.ts';
 import type { Deps } from '../shared/http/deps.ts';
-import type { App } from '../shared/http/env.ts';
 import { apiRoute, jsonAnswer } from '../shared/http/route.ts';
 import { actorOf } from '../shared/http/sign-in.ts';
-import { releaseLockout } from '../shared/verbs/release-lockout.ts';
+import { releaseLockout } from '../shared/sign-in/tokens.ts';
 
 const lockoutSchema = z
   .object({

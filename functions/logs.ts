@@ -1,10 +1,10 @@
 // GET /api/logs: the names of the logs, or with `name` the last lines of one.
 
 import { z } from '@hono/zod-openapi';
-import { AppError } from '../shared/domain/app-error.ts';
+import { AppError } from '@holdfast/kit/app-error';
+import type { App } from '../shared/http/context.ts';
 import type { Deps } from '../shared/http/deps.ts';
-import type { App } from '../shared/http/env.ts';
-import { integerQuery } from '../shared/http/query.ts';
+import { integerQuery } from '../shared/http/listing.ts';
 import { apiRoute, jsonAnswer } from '../shared/http/route.ts';
 
 const namesSchema = z.array(z.string());

@@ -1,14 +1,74 @@
 // /api/me: whoever is signed in, and how. POST /api/me/password changes one's own password.
 
 import { z } from '@hono/zod-openapi';
-import type { Principal } from '../shared/domain/principal.ts';
-import { SCOPES } from '../shared/domain/principal.ts';
+import type { Context } from 'hono';
+import { AppError } from '@holdfast/kit/app-error';
+import { shownUser } from '../shared/devices/accounts.ts';
+import { downloadCertificate } from '../shared/devices/certificates/download.ts';
+import { findAlsoWhileAway, shownAfterRevocation, whoeverItsUser } from '../shared/devices/certificates/find.ts';
+import { issueCertificate } from '../shared/devices/certificates/issue.ts';
+import { listCertificates } from '../shared/devices/certificates/list.ts';
+import { revokeCertificate } from '../shared/devices/revocation/revoke.ts';
+import { actingIn } from '../shared/http/acting.ts';
+import { attachmentAnswer } from '../shared/http/answers.ts';
+import type { App, AppEnv } from '../shared/http/context.ts';
 import type { Deps } from '../shared/http/deps.ts';
-import type { App } from '../shared/http/env.ts';
-import { bodyOf, newPassword, userSchema } from '../shared/http/people-schemas.ts';
+import { bodyOf } from '../shared/http/listing.ts';
 import { apiRoute, jsonAnswer } from '../shared/http/route.ts';
-import { shownUser } from '../shared/verbs/people.ts';
-import { accountOf, changeOwnPassword } from './own-password.ts';
+import {
+  certificateName,
+  certificatePage,
+  certificateParams,
+  certificateQuery,
+  certificateSchema,
+  downloadAnswer,
+  downloadQuery,
+  issuedCertificateSchema,
+} from '../shared/http/schemas/certificates.ts';
+import { newPassword, userSchema } from '../shared/http/schemas/people.ts';
+import { clearSessionCookie } from '../shared/http/session-cookie.ts';
+import { lockedOut } from '../shared/http/sign-in.ts';
+import type { Account } from '../shared/identity/port.ts';
+import { setUserPassword } from '../shared/people/set-password.ts';
+import type { Entrance } from '../shared/sign-in/port.ts';
+import { type Principal, SCOPES } from '../shared/sign-in/principal.ts';
+
+// Changing one's own password, for the API and the page: the one that is now comes first, at the same door as a sign-in.
+
+interface Passwords {
+  current: string;
+  password: string;
+}
+
+/** Every session of the person ends, also that of the request. `unauthenticated` for a wrong `current`, which counts. */
+export async function changeOwnPassword(
+  c: Context<AppEnv>,
+  deps: Deps,
+  { current, password }: Passwords,
+): Promise<void> {
+  const principal = c.get('principal');
+  const { username, by } = principal;
+  const { clientAddress: address, requestId } = c.env;
+  mustBeIn(await deps.doors.password({ username, password: current, address, base: 'web', requestId }));
+  const { id } = await accountOf(deps, principal);
+  await setUserPassword(actingIn(c, deps, 'own', 'rest'), { id, password, withHidden: true });
+  if (by.kind === 'session') clearSessionCookie(c);
+}
+
+/** The account of whoever is signed in, hidden or not. */
+export async function accountOf({ identity }: Deps, { username }: Principal): Promise<Account> {
+  const account = await identity.accounts.named(username);
+  if (account !== undefined) return account;
+  throw new AppError('not_found', `The identity provider knows no account ${username}.`);
+}
+
+/** The password itself must have been judged: the emergency sign-in knows only that of the settings. */
+function mustBeIn(entrance: Entrance): void {
+  if (entrance.kind === 'locked') throw lockedOut(entrance.retryAfterSeconds);
+  if (entrance.kind === 'refused') throw new AppError('unauthenticated', 'current_password is wrong.');
+  if (entrance.principal.by.kind === 'break-glass')
+    throw new AppError('unavailable', 'The directory does not answer, so no password can be changed. Try again later.');
+}
 
 const tags = ['me'];
 const meSchema = userSchema
@@ -64,4 +124,92 @@ export function meFunction(app: App, deps: Deps): void {
 function signedInBy({ by }: Principal): z.infer<typeof meSchema>['signed_in_by'] {
   if (by.kind === 'token') return { kind: 'token', scope: by.scope };
   return { kind: by.kind === 'session' ? 'session' : 'password' };
+}
+
+// /api/me/certs: the certificates whose record says that they are those of whoever is signed in. Anything else is not there.
+
+const tagsOfMeCerts = ['me'];
+
+const listRoute = apiRoute(
+  {
+    method: 'get',
+    path: '/api/me/certs',
+    summary: "One's own certificates, newest first",
+    tags: tagsOfMeCerts,
+    request: { query: z.object(certificateQuery()) },
+    responses: { 200: jsonAnswer('A page', certificatePage) },
+  },
+  { access: 'own', fails: ['invalid', 'upstream', 'unavailable'] },
+);
+
+const issueRoute = apiRoute(
+  {
+    method: 'post',
+    path: '/api/me/certs',
+    summary: 'Issues a certificate to oneself',
+    tags: tagsOfMeCerts,
+    request: bodyOf({ name: certificateName }),
+    responses: { 201: jsonAnswer('The certificate', issuedCertificateSchema) },
+  },
+  { access: 'own', fails: ['conflict', 'upstream', 'unavailable'] },
+);
+
+const downloadRoute = apiRoute(
+  {
+    method: 'get',
+    path: '/api/me/certs/{file}/download',
+    summary: "One's own certificate with its key, as /api/ops/certs/{file}/download gives it",
+    tags: tagsOfMeCerts,
+    request: { params: certificateParams, query: downloadQuery },
+    responses: { 200: downloadAnswer },
+  },
+  { access: 'own', fails: ['not_found', 'conflict', 'invalid', 'upstream', 'unavailable'] },
+);
+
+const revokeRoute = apiRoute(
+  {
+    method: 'post',
+    path: '/api/me/certs/{file}/revoke',
+    summary: "Revokes one's own certificate, and proves it",
+    tags: tagsOfMeCerts,
+    request: { params: certificateParams },
+    responses: {
+      200: jsonAnswer('It is revoked, which is proven', certificateSchema),
+      202: jsonAnswer('It is being revoked, until that is proven', certificateSchema),
+    },
+  },
+  { access: 'own', fails: ['not_found', 'conflict', 'invalid', 'upstream', 'unavailable'] },
+);
+
+/** Adds the routes of this file. */
+export function meCertsFunction(app: App, deps: Deps): void {
+  app.openapi(listRoute, async function listOwnCerts(c) {
+    const { status: states, page, page_size: pageSize } = c.req.valid('query');
+    const { username } = c.get('principal');
+    const found = await listCertificates(deps, { username, states, page, pageSize });
+    c.header('Cache-Control', 'no-store');
+    return c.json({ ...found, page, page_size: pageSize }, 200);
+  });
+  app.openapi(issueRoute, async function issueOwnCert(c) {
+    const { username } = c.get('principal');
+    const wanted = { username, name: c.req.valid('json').name, own: true };
+    const issued = await issueCertificate(actingIn(c, deps, 'own', 'rest'), wanted);
+    c.header('Cache-Control', 'no-store');
+    return c.json(issued, 201);
+  });
+  app.openapi(downloadRoute, async function downloadOwnCert(c) {
+    const { format, app: phone, compat } = c.req.valid('query');
+    const { username: of } = c.get('principal');
+    const { file } = c.req.valid('param');
+    const wanted = { file, of, format, app: phone, legacy: compat === 'legacy' };
+    return attachmentAnswer(c, await downloadCertificate(actingIn(c, deps, 'own', 'rest'), wanted));
+  });
+  app.openapi(revokeRoute, async function revokeOwnCert(c) {
+    const readable = whoeverItsUser(deps);
+    const found = await findAlsoWhileAway(readable, c.req.valid('param').file, c.get('principal').username);
+    const revocation = await revokeCertificate(actingIn(c, deps, 'own', 'rest'), found.certificate);
+    const shown = await shownAfterRevocation(readable, found.shown, revocation);
+    c.header('Cache-Control', 'no-store');
+    return shown.state === 'revoked' ? c.json(shown, 200) : c.json(shown, 202);
+  });
 }

@@ -4,14 +4,14 @@
 
 import { createRoute, z } from '@hono/zod-openapi';
 import type { Context } from 'hono';
-import { AppError, type ErrorCode } from '../shared/domain/app-error.ts';
+import { AppError, type ErrorCode } from '@holdfast/kit/app-error';
+import type { CoreTokenAnswer, CoreTokenOrder } from '../shared/core/devices/port.ts';
+import type { App, AppEnv } from '../shared/http/context.ts';
+import { unsafeGuard } from '../shared/http/csrf-guard.ts';
 import { noteDenied } from '../shared/http/denied.ts';
 import type { Deps } from '../shared/http/deps.ts';
-import type { App, AppEnv } from '../shared/http/env.ts';
 import { statusOf } from '../shared/http/problem.ts';
 import { enter } from '../shared/http/sign-in.ts';
-import { unsafeGuard } from '../shared/http/unsafe-guard.ts';
-import type { CoreTokenAnswer, CoreTokenOrder } from '../shared/ports/core-enrollment.ts';
 
 const MOST_BODY_BYTES = 64 * 1024;
 const FIELDS = ['grant_type', 'username', 'password'];

@@ -1,13 +1,13 @@
 // GET /api/ops/jobs: long work that somebody has asked for, how far it is and what became of it.
 
 import { z } from '@hono/zod-openapi';
-import { AppError } from '../shared/domain/app-error.ts';
+import { AppError } from '@holdfast/kit/app-error';
+import type { App } from '../shared/http/context.ts';
 import type { Deps } from '../shared/http/deps.ts';
-import type { App } from '../shared/http/env.ts';
 import { pageOf, pagingQuery } from '../shared/http/listing.ts';
-import { opsJobSchema, shownOpsJob } from '../shared/http/ops-job-schemas.ts';
 import { apiRoute, jsonAnswer } from '../shared/http/route.ts';
-import { OPS_JOB_STATES } from '../shared/ports/ops-jobs.ts';
+import { opsJobSchema, shownOpsJob } from '../shared/http/schemas/jobs.ts';
+import { OPS_JOB_STATES } from '../shared/jobs/port.ts';
 
 const tags = ['jobs'];
 

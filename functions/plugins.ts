@@ -1,11 +1,11 @@
 // /api/plugins: the plugins of the core, and how they are started, stopped, enabled and disabled.
 
 import { z } from '@hono/zod-openapi';
+import { changePlugin, listPlugins } from '../shared/core/change-plugin.ts';
+import type { App } from '../shared/http/context.ts';
 import type { Deps } from '../shared/http/deps.ts';
-import type { App } from '../shared/http/env.ts';
 import { apiRoute, jsonAnswer } from '../shared/http/route.ts';
 import { actorOf } from '../shared/http/sign-in.ts';
-import { changePlugin, listPlugins } from '../shared/verbs/change-plugin.ts';
 
 const tags = ['plugins'];
 

@@ -1,13 +1,26 @@
 // /api/retention: what is kept how long, and what a run would delete.
 
+import { z } from '@hono/zod-openapi';
+import { RETAINED } from '@holdfast/kit/retention';
 import { actingIn } from '../shared/http/acting.ts';
+import type { App } from '../shared/http/context.ts';
 import type { Deps } from '../shared/http/deps.ts';
-import type { App } from '../shared/http/env.ts';
-import { previewQuery, previewSchema, retentionBody, retentionSchema } from '../shared/http/retention-schemas.ts';
+import { bodyOf, pageOf, pagingQuery } from '../shared/http/listing.ts';
 import { apiRoute, jsonAnswer } from '../shared/http/route.ts';
-import { changeRetention } from '../shared/verbs/change-retention.ts';
-import { retentionState } from '../shared/verbs/retention-state.ts';
-import { showPreview } from '../shared/verbs/show-preview.ts';
+import { opsJobPath, opsJobSchema, shownOpsJob } from '../shared/http/schemas/jobs.ts';
+import {
+  cutoffTime,
+  previewQuery,
+  previewSchema,
+  retentionBody,
+  retentionSchema,
+} from '../shared/http/schemas/retention.ts';
+import { changeRetention } from '../shared/retention/change.ts';
+import { keepRetentionHistory } from '../shared/retention/keep-history.ts';
+import type { RetentionRun } from '../shared/retention/port.ts';
+import { showPreview } from '../shared/retention/quick-preview.ts';
+import { startRetentionRun } from '../shared/retention/start-run.ts';
+import { retentionState } from '../shared/retention/state.ts';
 
 const tags = ['retention'];
 
@@ -64,4 +77,126 @@ export function retentionFunction(app: App, deps: Deps): void {
     c.header('Cache-Control', 'no-store');
     return c.json(shown, 200);
   });
+}
+
+// GET /api/retention/runs: the history of retention. POST: a run on demand, which deletes; it goes on as a job.
+
+const tagsOfRetentionRuns = ['retention'];
+/** Whoever reads the history does not wait longer for a core that is slow. */
+const CORE_ASKED_FOR_MS = 1_000;
+
+const time = z.iso.datetime();
+const byType = <const S extends z.ZodType>(of: S) => z.partialRecord(z.enum(RETAINED), of);
+
+const runSchema = z
+  .object({
+    id: z.string(),
+    source: z.enum(['core', 'log']).openapi({
+      description: 'log: read from the log of a TAK Server release, which tells less',
+    }),
+    trigger: z.enum(['schedule', 'order']),
+    state: z.enum(['running', 'done', 'failed', 'interrupted']).openapi({
+      description: 'done of source log: it began, and no error is known of it; such a log tells no end',
+    }),
+    started_at: time,
+    finished_at: time.nullable(),
+    limits: byType(time).openapi({ description: 'Rows from before these times were deleted; empty when not known' }),
+    rows: byType(z.int()).openapi({ description: 'Deleted so far; of source log only where the log has a count' }),
+    included: z
+      .object({ cot: z.int(), files: z.int() })
+      .openapi({ description: 'What went with missions, besides rows' }),
+    expected: z
+      .int()
+      .nullable()
+      .openapi({ description: 'Rows that it deletes in all, with what goes with missions; null: not known' }),
+    bytes: z.int().nullable().openapi({ description: 'Freed for later rows, an estimate; null: not known' }),
+    error: z.string().nullable(),
+    complete: z.boolean().openapi({ description: 'False: the figures are only those that a log has' }),
+  })
+  .openapi('RetentionRun');
+
+const pageSchema = pageOf(runSchema, 'RetentionRunPage').extend({
+  up_to_date: z
+    .boolean()
+    .openapi({ description: 'False: the core could not be asked just now, and there may be later runs' }),
+});
+
+const listRoute = apiRoute(
+  {
+    method: 'get',
+    path: '/api/retention/runs',
+    summary: 'Runs of retention, newest first',
+    tags: tagsOfRetentionRuns,
+    request: { query: z.object(pagingQuery()) },
+    responses: { 200: jsonAnswer('A page', pageSchema) },
+  },
+  { access: 'viewer', fails: ['invalid'] },
+);
+
+const { body: orderBody } = bodyOf({
+  confirm_rows: z
+    .int()
+    .min(0)
+    .optional()
+    .openapi({ description: 'The most rows that it may delete; without it more than a million are refused' }),
+  cutoff: cutoffTime
+    .optional()
+    .openapi({ description: 'As the preview gives it: then both speak of the same rows; default: now' }),
+});
+
+const startRoute = apiRoute(
+  {
+    method: 'post',
+    path: '/api/retention/runs',
+    summary: 'Deletes now what the policy in force does not keep; the answer is the job that does it',
+    tags: tagsOfRetentionRuns,
+    request: { body: { ...orderBody, required: false } },
+    responses: { 202: jsonAnswer('The job; Location says where it is followed', opsJobSchema) },
+  },
+  {
+    access: 'admin',
+    fails: ['conflict', 'confirmation_needed', 'not_supported', 'upstream', 'unavailable'],
+  },
+);
+
+/** Adds the routes of this file. */
+export function retentionRunsFunction(app: App, deps: Deps): void {
+  app.openapi(listRoute, async function listRuns(c) {
+    const { page, page_size } = c.req.valid('query');
+    const { upToDate } = await deps.together('retention.history.soon', () =>
+      keepRetentionHistory(deps, CORE_ASKED_FOR_MS),
+    );
+    const { results, count } = await deps.retentionBook.runs((page - 1) * page_size, page_size);
+    c.header('Cache-Control', 'no-store');
+    return c.json({ results: results.map(shown), count, page, page_size, up_to_date: upToDate }, 200);
+  });
+  app.openapi(startRoute, async function startRun(c) {
+    const { confirm_rows: confirmRows, cutoff } = c.req.valid('json');
+    const job = await startRetentionRun(actingIn(c, deps, 'admin', 'rest'), deps.settings.CORE_RETENTION_UNIT, {
+      confirmRows,
+      cutoff: cutoff === undefined ? undefined : new Date(cutoff),
+    });
+    c.header('Cache-Control', 'no-store');
+    c.header('Location', opsJobPath(job));
+    return c.json(shownOpsJob(job), 202);
+  });
+}
+
+function shown(run: RetentionRun): z.infer<typeof runSchema> {
+  const { id, source, trigger, state, startedAt, finishedAt, limits, rows, included, expected, bytes, error } = run;
+  return {
+    id,
+    source,
+    trigger,
+    state,
+    started_at: startedAt,
+    finished_at: finishedAt,
+    limits,
+    rows,
+    included,
+    expected,
+    bytes,
+    error,
+    complete: source === 'core',
+  };
 }

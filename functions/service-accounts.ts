@@ -1,18 +1,17 @@
 // /api/service-accounts: accounts of programs, each with exactly one certificate.
 
 import { z } from '@hono/zod-openapi';
-import { SERVICE_KINDS } from '../shared/domain/service-accounts.ts';
+import { SERVICE_KINDS } from '@holdfast/kit/names';
 import { actingIn } from '../shared/http/acting.ts';
-import { certsError } from '../shared/http/certificate-requests.ts';
-import { certificateSchema } from '../shared/http/certificate-schemas.ts';
+import type { App } from '../shared/http/context.ts';
 import type { Deps } from '../shared/http/deps.ts';
-import type { App } from '../shared/http/env.ts';
-import { pageOf, pagingQuery } from '../shared/http/listing.ts';
-import { bodyOf, groupNames, userId } from '../shared/http/people-schemas.ts';
+import { bodyOf, pageOf, pagingQuery } from '../shared/http/listing.ts';
 import { apiRoute, jsonAnswer } from '../shared/http/route.ts';
-import { createServiceAccount } from '../shared/verbs/create-service-account.ts';
-import { deleteServiceAccount } from '../shared/verbs/delete-service-account.ts';
-import { listServiceAccounts, readServiceAccount } from '../shared/verbs/service-accounts.ts';
+import { certificateSchema, certsError } from '../shared/http/schemas/certificates.ts';
+import { groupNames, userId } from '../shared/http/schemas/people.ts';
+import { createServiceAccount } from '../shared/people/service-accounts/create.ts';
+import { deleteServiceAccount } from '../shared/people/service-accounts/delete.ts';
+import { listServiceAccounts, readServiceAccount } from '../shared/people/service-accounts/service-accounts.ts';
 
 const tags = ['service accounts'];
 const params = z.object({ id: z.string().openapi({ type: 'integer' }) });

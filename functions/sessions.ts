@@ -1,13 +1,13 @@
 // GET, DELETE /api/sessions, DELETE /api/sessions/{id}: where the calling person is signed in, and the end of that.
 
 import { z } from '@hono/zod-openapi';
+import type { App } from '../shared/http/context.ts';
 import type { Deps } from '../shared/http/deps.ts';
-import type { App } from '../shared/http/env.ts';
 import { pageOf, pagingQuery } from '../shared/http/listing.ts';
 import { apiRoute, jsonAnswer } from '../shared/http/route.ts';
 import { clearSessionCookie } from '../shared/http/session-cookie.ts';
 import { actorOf } from '../shared/http/sign-in.ts';
-import { endSession, endSessions } from '../shared/verbs/end-session.ts';
+import { endSession, endSessions } from '../shared/sign-in/tokens.ts';
 
 const sessionSchema = z
   .object({

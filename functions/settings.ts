@@ -1,8 +1,8 @@
 // GET /api/settings: the settings and thresholds in force, each with its source; secrets only as set or unset.
 
 import { z } from '@hono/zod-openapi';
+import type { App } from '../shared/http/context.ts';
 import type { Deps } from '../shared/http/deps.ts';
-import type { App } from '../shared/http/env.ts';
 import { apiRoute, jsonAnswer } from '../shared/http/route.ts';
 
 const settingSchema = z.object({

@@ -2,22 +2,22 @@
 
 import type { Context } from 'hono';
 import type { Child } from 'hono/jsx';
-import { AppError } from '../shared/domain/app-error.ts';
-import { oneLine, shortened } from '../shared/domain/plain-text.ts';
-import { returnPath } from '../shared/domain/return-path.ts';
+import { AppError } from '@holdfast/kit/app-error';
+import { oneLine, shortened } from '@holdfast/kit/text';
+import { audited } from '../shared/audit/audited.ts';
+import type { Actor } from '../shared/audit/port.ts';
+import type { App, AppEnv } from '../shared/http/context.ts';
+import { unsafeGuard } from '../shared/http/csrf-guard.ts';
 import type { Deps } from '../shared/http/deps.ts';
-import type { App, AppEnv } from '../shared/http/env.ts';
 import { goTo, sendPage } from '../shared/http/page.tsx';
 import {
   clearSessionCookie,
   givenSessionCookie,
+  returnPath,
   SESSION_HOURS,
   setSessionCookie,
 } from '../shared/http/session-cookie.ts';
-import { unsafeGuard } from '../shared/http/unsafe-guard.ts';
-import type { Actor } from '../shared/ports/audit.ts';
-import { audited } from '../shared/verbs/audited.ts';
-import { endSessionUnlessEnded } from '../shared/verbs/end-session.ts';
+import { endSessionUnlessEnded } from '../shared/sign-in/tokens.ts';
 import { clockOf } from './pages/clock.ts';
 import { Field } from './pages/parts/field.tsx';
 import { Countdown } from './pages/parts/time.tsx';

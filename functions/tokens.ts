@@ -2,16 +2,15 @@
 // with that person's right to come in. Its text is shown once.
 
 import { z } from '@hono/zod-openapi';
-import { SCOPES } from '../shared/domain/principal.ts';
+import type { App } from '../shared/http/context.ts';
 import type { Deps } from '../shared/http/deps.ts';
-import type { App } from '../shared/http/env.ts';
 import { pageOf, pagingQuery } from '../shared/http/listing.ts';
 import { apiRoute, jsonAnswer } from '../shared/http/route.ts';
+import { wantedTokenSchema } from '../shared/http/schemas/people.ts';
 import { actorOf } from '../shared/http/sign-in.ts';
-import { wantedTokenSchema } from '../shared/http/token-schemas.ts';
-import type { ApiToken } from '../shared/ports/sign-ins.ts';
-import { createToken } from '../shared/verbs/create-token.ts';
-import { revokeToken } from '../shared/verbs/revoke-token.ts';
+import type { ApiToken } from '../shared/sign-in/port.ts';
+import { SCOPES } from '../shared/sign-in/principal.ts';
+import { createToken, revokeToken } from '../shared/sign-in/tokens.ts';
 
 const tokenSchema = z
   .object({

@@ -1,31 +1,30 @@
 // /api/users: the people who may sign in. Programs and accounts of the provider are hidden unless they are asked for.
 
 import { z } from '@hono/zod-openapi';
+import { shownUser, userOf } from '../shared/devices/accounts.ts';
+import { certificatesOf, certificatesOfUser } from '../shared/devices/certificates/of-user.ts';
+import { orAsWritten, withProblem } from '../shared/devices/certificates/while-core-is-away.ts';
 import { actingIn } from '../shared/http/acting.ts';
-import { certsError } from '../shared/http/certificate-requests.ts';
+import type { App } from '../shared/http/context.ts';
 import type { Deps } from '../shared/http/deps.ts';
-import type { App } from '../shared/http/env.ts';
+import { bodyOf, includeQuery, pageOf, pagingQuery } from '../shared/http/listing.ts';
+import { apiRoute, jsonAnswer } from '../shared/http/route.ts';
+import { certsError } from '../shared/http/schemas/certificates.ts';
 import {
-  bodyOf,
   emailAddress,
   expiry,
   groupNames,
-  includeQuery,
+  newPassword,
   searchQuery,
   shownName,
   userId,
   userSchema,
-} from '../shared/http/people-schemas.ts';
-import { pageOf, pagingQuery } from '../shared/http/listing.ts';
-import { apiRoute, jsonAnswer } from '../shared/http/route.ts';
-import { ROLES } from '../shared/domain/principal.ts';
-import { certificatesOfUser } from '../shared/verbs/certificates-of-user.ts';
-import { createUser } from '../shared/verbs/create-user.ts';
-import { deactivateUser } from '../shared/verbs/deactivate-user.ts';
-import { shownUser, userOf } from '../shared/verbs/people.ts';
-import { updateUser } from '../shared/verbs/update-user.ts';
-import { certificatesOf } from '../shared/verbs/user-certificates.ts';
-import { orAsWritten, withProblem } from '../shared/verbs/while-core-is-away.ts';
+} from '../shared/http/schemas/people.ts';
+import { createUser } from '../shared/people/create-user.ts';
+import { deactivateUser, updateUser } from '../shared/people/deactivate-user.ts';
+import { setUserGroups } from '../shared/people/set-groups.ts';
+import { setUserPassword } from '../shared/people/set-password.ts';
+import { ROLES } from '../shared/sign-in/principal.ts';
 
 const WORDS = ['certs', 'hidden'] as const;
 const tags = ['users'];
@@ -156,5 +155,58 @@ export function usersFunction(app: App, deps: Deps): void {
     const account = await deactivateUser(actingIn(c, deps), { id: userId(c.req.valid('param').id) });
     c.header('Cache-Control', 'no-store');
     return c.json(shownUser(account, deps), 200);
+  });
+}
+
+// PUT /api/users/{id}/groups: the channels of a user, all at once.
+
+const route = apiRoute(
+  {
+    method: 'put',
+    path: '/api/users/{id}/groups',
+    summary: 'Puts a user into exactly these channels; other groups stay',
+    tags: ['users'],
+    request: {
+      params: z.object({ id: z.string().openapi({ type: 'integer' }) }),
+      ...bodyOf({ groups: groupNames }),
+    },
+    responses: { 200: jsonAnswer('The user', userSchema) },
+  },
+  { access: 'admin', area: 'people', fails: ['not_found', 'upstream', 'unavailable'] },
+);
+
+/** Adds the route of this file. */
+export function userGroupsFunction(app: App, deps: Deps): void {
+  app.openapi(route, async function putGroups(c) {
+    const { groups } = c.req.valid('json');
+    const account = await setUserGroups(actingIn(c, deps), { id: userId(c.req.valid('param').id), groups });
+    c.header('Cache-Control', 'no-store');
+    return c.json(shownUser(account, deps), 200);
+  });
+}
+
+// POST /api/users/{id}/password: a new password for a user, who is signed out everywhere.
+
+const routeOfUserPassword = apiRoute(
+  {
+    method: 'post',
+    path: '/api/users/{id}/password',
+    summary: 'Sets the password of a user, who is signed out everywhere',
+    tags: ['users'],
+    request: {
+      params: z.object({ id: z.string().openapi({ type: 'integer' }) }),
+      ...bodyOf({ password: newPassword }),
+    },
+    responses: { 204: { description: 'It is set' } },
+  },
+  { access: 'admin', area: 'people', fails: ['not_found', 'upstream', 'unavailable'] },
+);
+
+/** Adds the route of this file. */
+export function userPasswordFunction(app: App, deps: Deps): void {
+  app.openapi(routeOfUserPassword, async function setPassword(c) {
+    const { password } = c.req.valid('json');
+    await setUserPassword(actingIn(c, deps), { id: userId(c.req.valid('param').id), password });
+    return c.body(null, 204);
   });
 }

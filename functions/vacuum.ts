@@ -1,15 +1,15 @@
 // GET /api/ops/database/vacuum: what a vacuum of the core's database would give back. POST: vacuums tables; it goes on as a job.
 
 import { z } from '@hono/zod-openapi';
+import { VACUUM_MODES } from '../shared/database/port.ts';
+import { previewVacuum } from '../shared/database/vacuum/preview.ts';
+import { startVacuum } from '../shared/database/vacuum/start.ts';
 import { actingIn } from '../shared/http/acting.ts';
+import type { App } from '../shared/http/context.ts';
 import type { Deps } from '../shared/http/deps.ts';
-import type { App } from '../shared/http/env.ts';
-import { opsJobPath, opsJobSchema, shownOpsJob } from '../shared/http/ops-job-schemas.ts';
-import { bodyOf } from '../shared/http/people-schemas.ts';
+import { bodyOf } from '../shared/http/listing.ts';
 import { apiRoute, jsonAnswer } from '../shared/http/route.ts';
-import { VACUUM_MODES } from '../shared/ports/vacuum-facts.ts';
-import { previewVacuum } from '../shared/verbs/preview-vacuum.ts';
-import { startVacuum } from '../shared/verbs/start-vacuum.ts';
+import { opsJobPath, opsJobSchema, shownOpsJob } from '../shared/http/schemas/jobs.ts';
 
 const tags = ['database'];
 const MOST_NAMES = 1000;

@@ -2,13 +2,13 @@
 // connection they arrived on.
 
 import { z } from 'zod';
+import { AppError } from '@holdfast/kit/app-error';
+import { constantTimeEqual } from '@holdfast/kit/secret';
 import { JOBS } from '../jobs/index.ts';
-import { AppError } from '../shared/domain/app-error.ts';
-import { constantTimeEqual } from '../shared/domain/constant-time.ts';
+import type { App, Bindings } from '../shared/http/context.ts';
 import type { Deps } from '../shared/http/deps.ts';
-import type { App, Bindings } from '../shared/http/env.ts';
 import { problemResponse } from '../shared/http/problem.ts';
-import { runJob } from '../shared/verbs/run-job.ts';
+import { runJob } from '../shared/jobs/run.ts';
 import { workerdDeps, type WorkerEnv } from '../shared/runtime/workerd-deps.ts';
 import { createApp } from './app.ts';
 

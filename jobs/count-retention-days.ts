@@ -1,8 +1,8 @@
 // Counts the rows of events and of chat per day. While the database of the core is away there is nothing to count.
 
-import { AppError } from '../shared/domain/app-error.ts';
+import { AppError } from '@holdfast/kit/app-error';
 import type { Deps } from '../shared/http/deps.ts';
-import { countRetentionDays } from '../shared/verbs/count-retention-days.ts';
+import { countRetentionDays } from '../shared/retention/count-days.ts';
 
 export async function run(deps: Deps, _now: Date, signal: AbortSignal): Promise<Record<string, unknown>> {
   try {

@@ -1,8 +1,8 @@
 // Disconnects devices that came while the directory was away, so that they get their channels. While the core is away there are none.
 
-import { AppError } from '../shared/domain/app-error.ts';
+import { AppError } from '@holdfast/kit/app-error';
+import { disconnectUnlisted, hasLoggedConnections, type UnlistedRun } from '../shared/devices/connections/unlisted.ts';
 import type { Deps } from '../shared/http/deps.ts';
-import { disconnectUnlisted, hasLoggedConnections, type UnlistedRun } from '../shared/verbs/disconnect-unlisted.ts';
 
 export const isWanted = hasLoggedConnections;
 

@@ -2,13 +2,12 @@
 // only when everybody has it. What fails is tried again after a pause that grows, and given up visibly. The alerts of one
 // module go out in the order in which they were raised.
 
-import { alertMessage, type Message } from '../shared/domain/alert-message.ts';
-import { maskAddresses } from '../shared/domain/masking.ts';
-import { AT_FIRST_SECONDS, retryPauseSeconds } from '../shared/domain/retry-pause.ts';
-import { healthModuleOf } from '../shared/health/index.ts';
+import { AT_FIRST_SECONDS, retryPauseSeconds } from '@holdfast/kit/retry';
+import { maskAddresses } from '@holdfast/kit/text';
+import { alertMessage, type Message } from '../shared/alerts/message.ts';
+import { type Alert, type AlertDelivery, type Attempt, type Channel, CHANNELS } from '../shared/alerts/port.ts';
+import { healthModuleOf } from '../shared/health/modules/index.ts';
 import type { Deps } from '../shared/http/deps.ts';
-import type { Alert, AlertDelivery, Attempt } from '../shared/ports/alerts.ts';
-import { type Channel, CHANNELS } from '../shared/ports/notifier.ts';
 
 const AT_ONCE = 10;
 /** The next alert of a module waits for the one before it, but not for a service that is slow. */

@@ -1,12 +1,11 @@
 // Deactivates accounts whose time is over, programs too. One that cannot be deactivated does not hold up the others;
 // whoever must be kept (the first and the last administrator) is logged in each run until somebody has decided.
 
-import { AppError } from '../shared/domain/app-error.ts';
-import { EXPIRES } from '../shared/domain/people.ts';
-import { messageOf } from '../shared/domain/thrown.ts';
+import { AppError, messageOf } from '@holdfast/kit/app-error';
 import type { Deps } from '../shared/http/deps.ts';
-import type { Account } from '../shared/ports/identity.ts';
-import { expireUser, isOverdue } from '../shared/verbs/expire-user.ts';
+import type { Account } from '../shared/identity/port.ts';
+import { EXPIRES } from '../shared/identity/rules.ts';
+import { expireUser, isOverdue } from '../shared/people/deactivate-user.ts';
 
 const ACTOR = { username: 'expire-users', address: '', requestId: '' };
 const PAGE_SIZE = 100;

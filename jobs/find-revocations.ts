@@ -1,8 +1,8 @@
 // Finds what was revoked at the core past Holdfast. While the core is away there is nothing to find.
 
-import { AppError } from '../shared/domain/app-error.ts';
+import { AppError } from '@holdfast/kit/app-error';
+import { findRevocations, removeLeftKeys } from '../shared/devices/revocation/find.ts';
 import type { Deps } from '../shared/http/deps.ts';
-import { findRevocations, removeLeftKeys } from '../shared/verbs/find-revocations.ts';
 
 export async function run(deps: Deps): Promise<{ found: number | null; keys_removed: number }> {
   const keysRemoved = await removeLeftKeys(deps);

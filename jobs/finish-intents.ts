@@ -1,14 +1,14 @@
 // Finds what was begun and has no outcome, because its process died or the provider went away in the middle, and finishes
 // it. What cannot be finished now is tried again in the next run.
 
-import { messageOf } from '../shared/domain/thrown.ts';
+import { messageOf } from '@holdfast/kit/app-error';
+import type { AuditResult, Conclusion, OpenIntent } from '../shared/audit/port.ts';
+import { VACUUM_RUN, conclusionOf as vacuumConclusion } from '../shared/database/vacuum/jobs.ts';
 import type { Deps } from '../shared/http/deps.ts';
-import type { AuditResult, Conclusion, OpenIntent } from '../shared/ports/audit.ts';
-import type { OpsJob } from '../shared/ports/ops-jobs.ts';
-import { finishIntent } from '../shared/verbs/finish-intent.ts';
-import { finishJobIntent } from '../shared/verbs/finish-job-intent.ts';
-import { conclusionOf as retentionConclusion, RETENTION_RUN } from '../shared/verbs/retention-jobs.ts';
-import { conclusionOf as vacuumConclusion, VACUUM_RUN } from '../shared/verbs/vacuum-jobs.ts';
+import { finishJobIntent } from '../shared/jobs/finish-intent.ts';
+import type { OpsJob } from '../shared/jobs/port.ts';
+import { RETENTION_RUN, conclusionOf as retentionConclusion } from '../shared/retention/jobs.ts';
+import { finishIntent } from './finish-intent.ts';
 
 /** Longer than anything takes that is still under way. */
 const OLD_MS = 2 * 60_000;

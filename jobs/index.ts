@@ -2,9 +2,9 @@
 // are held equal to wrangler.toml by a test; where the host ticks each second, `intervalSeconds` decides.
 
 import type { Deps } from '../shared/http/deps.ts';
-import type { Job } from '../shared/ports/job.ts';
+import type { Job } from '../shared/jobs/port.ts';
 import { run as countRetentionDays } from './count-retention-days.ts';
-import { isWanted as hasLoggedConnections, run as disconnectUnlisted } from './disconnect-unlisted.ts';
+import { run as disconnectUnlisted, isWanted as hasLoggedConnections } from './disconnect-unlisted.ts';
 import { run as dispatchAlerts } from './dispatch-alerts.ts';
 import { run as expireUsers } from './expire-users.ts';
 import { run as findRevocations } from './find-revocations.ts';
@@ -15,26 +15,26 @@ import { run as keepServiceCertificates } from './keep-service-certificates.ts';
 import { run as placeUngrouped } from './place-ungrouped.ts';
 import { run as pollHealth } from './poll-health.ts';
 import {
-  EVERY_SECONDS as PROVE_EVERY_SECONDS,
   isWanted as hasRevocationsToProve,
+  EVERY_SECONDS as PROVE_EVERY_SECONDS,
   run as proveRevocations,
 } from './prove-revocations.ts';
 import { run as pruneAlerts } from './prune-alerts.ts';
 import { run as pruneJobRuns } from './prune-job-runs.ts';
 import { run as pruneSignIns } from './prune-sign-ins.ts';
-import { run as sampleGrowth } from './sample-growth.ts';
-import { run as sampleHealth } from './sample-health.ts';
-import { isWanted as hasRetentionVariables, run as syncRetention } from './sync-retention.ts';
 import {
   EVERY_SECONDS as CARRY_ON_EVERY_SECONDS,
   isWanted as hasRetentionToCarryOn,
   run as runRetention,
 } from './run-retention.ts';
 import {
-  EVERY_SECONDS as VACUUM_EVERY_SECONDS,
   isWanted as hasVacuumToCarryOn,
   run as runVacuum,
+  EVERY_SECONDS as VACUUM_EVERY_SECONDS,
 } from './run-vacuum.ts';
+import { run as sampleGrowth } from './sample-growth.ts';
+import { run as sampleHealth } from './sample-health.ts';
+import { isWanted as hasRetentionVariables, run as syncRetention } from './sync-retention.ts';
 
 const MINUTE = 60;
 const HOUR = 3600;

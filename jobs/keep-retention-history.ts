@@ -1,10 +1,10 @@
 // Keeps the history of retention: runs that the core tells of, also those of its schedule, and since when which policy and schedule
 // are in force there.
 
-import { AppError } from '../shared/domain/app-error.ts';
+import { AppError } from '@holdfast/kit/app-error';
 import type { Deps } from '../shared/http/deps.ts';
-import { keepRetentionHistory } from '../shared/verbs/keep-retention-history.ts';
-import { retentionInForce } from '../shared/verbs/retention-in-force.ts';
+import { retentionInForce } from '../shared/retention/in-force.ts';
+import { keepRetentionHistory } from '../shared/retention/keep-history.ts';
 
 export interface HistorySummary extends Record<string, unknown> {
   kept: number;

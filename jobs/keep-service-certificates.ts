@@ -2,7 +2,7 @@
 // revoked.
 
 import type { Deps } from '../shared/http/deps.ts';
-import { keepServiceCertificates } from '../shared/verbs/keep-service-certificates.ts';
+import { keepServiceCertificates } from '../shared/people/service-accounts/keep-certificates.ts';
 
 export async function run(deps: Deps): Promise<{ made: string[] }> {
   const { made } = await keepServiceCertificates(deps);

@@ -1,13 +1,12 @@
 // Measures every health module that is due, all at once and each for itself, keeps what was found and tells the alert
 // engine. Needs no database.
 
-import { messageOf } from '../shared/domain/thrown.ts';
-import type { History } from '../shared/domain/evaluate.ts';
-import type { Status } from '../shared/domain/status.ts';
+import { messageOf } from '@holdfast/kit/app-error';
+import type { AlertEvaluation } from '../shared/alerts/port.ts';
+import { healthModuleOf } from '../shared/health/modules/index.ts';
+import type { Measurement } from '../shared/health/port.ts';
 import type { Deps } from '../shared/http/deps.ts';
-import type { AlertEvaluation } from '../shared/ports/alerts.ts';
-import type { Measurement } from '../shared/ports/health-cache.ts';
-import { healthModuleOf } from '../shared/health/index.ts';
+import type { History, Status } from '../shared/settings/status.ts';
 
 /** Ends when the slowest of the modules that were due has ended; a later run does not wait for it. */
 export async function run(deps: Deps, now: Date): Promise<{ measured: string[] }> {

@@ -1,10 +1,10 @@
 // Carries on what is to be revoked until it is proven: orders, the canary when it is due, then the proofs.
 
-import { lateSinceMs } from '../shared/health/unproven-revocations.ts';
+import { type CanaryOutcome, isCanaryWanted, runCanaryIfDue } from '../shared/devices/revocation/canary.ts';
+import { proveOpenRevocations } from '../shared/devices/revocation/prove.ts';
+import { carryOutOrders } from '../shared/devices/revocation/withdraw.ts';
+import { lateSinceMs } from '../shared/health/modules/unproven-revocations.ts';
 import type { Deps } from '../shared/http/deps.ts';
-import { proveOpenRevocations } from '../shared/verbs/prove-revocations.ts';
-import { type CanaryOutcome, isCanaryWanted, runCanaryIfDue } from '../shared/verbs/run-canary.ts';
-import { carryOutOrders } from '../shared/verbs/withdraw-certificates.ts';
 
 export async function isWanted(deps: Deps): Promise<boolean> {
   return (await deps.certificateBook.hasOpenWork()) || isCanaryWanted(deps);

@@ -1,8 +1,8 @@
 // Carries on the run of retention that somebody has ordered: one step, every few seconds while there is one.
 
 import type { Deps } from '../shared/http/deps.ts';
-import { carryOnRetention, type Step } from '../shared/verbs/carry-on-retention.ts';
-import { openRetentionJob } from '../shared/verbs/retention-jobs.ts';
+import { carryOnRetention, type Step } from '../shared/retention/carry-on.ts';
+import { openRetentionJob } from '../shared/retention/jobs.ts';
 
 export const EVERY_SECONDS = 2;
 

@@ -1,9 +1,9 @@
 // Carries on the vacuum that somebody has ordered: one step, every few seconds while there is one.
 
+import { carryOnVacuum } from '../shared/database/vacuum/carry-on.ts';
+import { openVacuumJob } from '../shared/database/vacuum/jobs.ts';
+import type { Step } from '../shared/database/vacuum/work.ts';
 import type { Deps } from '../shared/http/deps.ts';
-import { carryOnVacuum } from '../shared/verbs/carry-on-vacuum.ts';
-import { openVacuumJob } from '../shared/verbs/vacuum-jobs.ts';
-import type { Step } from '../shared/verbs/vacuum-work.ts';
 
 export const EVERY_SECONDS = 2;
 

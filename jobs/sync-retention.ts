@@ -1,7 +1,7 @@
 // Keeps in force what the variables of retention say: in the core while it runs, in its files while it does not.
 
 import type { Deps } from '../shared/http/deps.ts';
-import { asksForRetention, syncRetention } from '../shared/verbs/sync-retention.ts';
+import { asksForRetention, syncRetention } from '../shared/retention/sync.ts';
 
 /** Without a variable nothing is ours to put right. */
 export async function isWanted({ monitored }: Deps): Promise<boolean> {

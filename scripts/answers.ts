@@ -6,12 +6,12 @@ import { request } from 'node:http';
 import { request as requestSecurely } from 'node:https';
 import { connect, type Socket } from 'node:net';
 import { join } from 'node:path';
-import { connect as connectSecurely, type ConnectionOptions } from 'node:tls';
+import { type ConnectionOptions, connect as connectSecurely } from 'node:tls';
 
 const WITHIN_MS = 4_000;
 const AT = '127.0.0.1';
 const offset = Number(process.env['HOLDFAST_PORT_OFFSET'] || 0);
-/** As compose/embedded/layout.ts has them, which a test holds equal. */
+/** As packages/stack/process/layout.ts has them, which a test holds equal. */
 const PORTS = { core: 8443, enrollment: 8446, streaming: 8089, database: 5432, identity: 9000, ldap: 3389 } as const;
 const CONTAINER_PROXY_PORT = 2375;
 const CORE_DIRECTORY = '/var/lib/holdfast/core';

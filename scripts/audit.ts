@@ -1,20 +1,23 @@
 // Entry of audit.sh: says whether the audit log is as it was written, and removes old records when a person asks for it.
 
 import { resolve } from 'node:path';
-import { StackError } from '../compose/embedded/stack-error.ts';
-import { auditChain } from '../shared/adapters/audit-chain.ts';
-import { readHeadFile } from '../shared/adapters/audit-head.ts';
-import { type Prunable, prunable, pruneAudit } from '../shared/adapters/audit-prune.ts';
-import { verifyChain } from '../shared/adapters/audit-verify.ts';
-import { freshConnections, keptDatabase } from '../shared/adapters/kept-database.ts';
-import { counted } from '../shared/domain/amounts.ts';
-import { AppError } from '../shared/domain/app-error.ts';
-import type { AuditVerdict } from '../shared/ports/audit.ts';
-import { forgetPostgresVariables } from '../shared/runtime/handover.ts';
-import { AUDIT_USAGE, type AuditArguments, parseAuditArguments } from './audit-arguments.ts';
-import { type AuditPlace, auditPlace } from './audit-place.ts';
-import { argumentsOrUsage, exitWith } from './command.ts';
-import { stackDatabaseUrl } from './container-plan.ts';
+import { AppError, StackError } from '@holdfast/kit/app-error';
+import { argumentsOrUsage, exitWith } from '@holdfast/kit/command';
+import { counted } from '@holdfast/kit/format';
+import { freshConnections, keptDatabase } from '@holdfast/kit/kept-database';
+import { stackDatabaseUrl } from '@holdfast/setup/containers/plan';
+import {
+  AUDIT_USAGE,
+  type AuditArguments,
+  type AuditPlace,
+  auditPlace,
+  parseAuditArguments,
+} from '@holdfast/stack/audit-place';
+import { auditChain, readHeadFile } from '../shared/audit/chain.ts';
+import type { AuditVerdict } from '../shared/audit/port.ts';
+import { type Prunable, prunable, pruneAudit } from '../shared/audit/prune.ts';
+import { verifyChain } from '../shared/audit/verify.ts';
+import { forgetPostgresVariables } from '../shared/settings/handover.ts';
 
 const home = resolve(import.meta.dirname, '..');
 const DATABASE = { name: 'holdfast-audit', called: 'our own database', variable: 'DATABASE_URL' };

@@ -7,8 +7,8 @@ import { basename, dirname, join, resolve } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import { build, type BuildOptions, type Plugin } from 'esbuild';
 import { parse } from 'yaml';
-import { DEFAULT_THRESHOLDS } from '../shared/config/thresholds.ts';
-import { POSTGRES_CONNECTION, repairPostgres } from './repair-postgres.ts';
+import { POSTGRES_CONNECTION, repairPostgres } from '@holdfast/setup/repair-postgres';
+import { DEFAULT_THRESHOLDS } from '../shared/settings/threshold-figures.ts';
 
 const home = resolve(import.meta.dirname, '..');
 const dist = join(home, 'dist');

@@ -1,17 +1,17 @@
 // The program that prepares the files of a release before its core starts: configuration, users, certificates, and then the
 // retention files. Or the reasons why it cannot be; nothing is written then.
 
-import { configureRelease, type WantedRelease } from '../compose/core-configuration/configure-release.ts';
-import { poolSize } from '../compose/containers/release-database.ts';
-import { CORE_DATABASE, CORE_OWNER } from '../compose/embedded/database/roles.ts';
-import { retentionFiles } from '../shared/adapters/retention-files.ts';
-import { loadSettings } from '../shared/config/load-settings.ts';
-import { describeProblem, type Problem } from '../shared/config/problem.ts';
-import type { SettingName, Settings } from '../shared/config/settings.ts';
-import { basesOf } from '../shared/domain/directory-bases.ts';
-import { environmentLayer } from '../shared/runtime/handover.ts';
-import { wantedRetention } from '../shared/runtime/wanted.ts';
-import { exitWith } from './command.ts';
+import { exitWith } from '@holdfast/kit/command';
+import { basesOf } from '@holdfast/kit/distinguished-name';
+import { configureRelease, type WantedRelease } from '@holdfast/setup/configuration/configure';
+import { poolSize } from '@holdfast/setup/release-files/database';
+import { CORE_DATABASE, CORE_OWNER } from '@holdfast/stack/database/roles';
+import { wantedRetention } from '../shared/health/wanted.ts';
+import { retentionFiles } from '../shared/retention/files.ts';
+import { environmentLayer } from '../shared/settings/handover.ts';
+import { loadSettings } from '../shared/settings/load.ts';
+import { describeProblem, type Problem } from '../shared/settings/setting.ts';
+import type { SettingName, Settings } from '../shared/settings/table.ts';
 
 /** Where a core finds its database, by the name that every release knows. */
 const DATABASE_PLACE = 'tak-database:5432';

@@ -1,8 +1,8 @@
 // The role `container-proxy` of our image: a read-only door to the socket of the container engine, for management. Runs until
 // SIGTERM or SIGINT.
 
-import { containerProxy } from '../compose/containers/container-proxy.ts';
-import { jsonLog } from '../shared/adapters/json-log.ts';
+import { jsonLog } from '@holdfast/kit/log';
+import { containerProxy } from '@holdfast/setup/containers/container-proxy';
 
 /** Where compose.runtime.yaml mounts it. */
 const SOCKET = '/var/run/docker.sock';

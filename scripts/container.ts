@@ -2,14 +2,14 @@
 // it, and goes on as the program of that role; the database becomes PostgreSQL itself.
 
 import { resolve } from 'node:path';
-import { become, LOCKED_VARIABLE, preparedServer, underLock } from '../compose/containers/database.ts';
-import { behaveAsFirst } from '../compose/containers/first-process.ts';
-import { readPlaces } from '../compose/containers/places.ts';
-import { keepGivingToProxy } from '../compose/containers/proxy-certificate.ts';
-import { keepGivingToFlows } from '../compose/embedded/flows/flows-certificate.ts';
-import { describeProblem } from '../shared/config/problem.ts';
-import { forgetPostgresVariables } from '../shared/runtime/handover.ts';
-import { isRole, planContainer, ROLES, withoutOurs } from './container-plan.ts';
+import { behaveAsFirst } from '@holdfast/kit/first-process';
+import { become, LOCKED_VARIABLE, preparedServer, underLock } from '@holdfast/setup/containers/database';
+import { readPlaces } from '@holdfast/setup/containers/places';
+import { isRole, planContainer, ROLES, withoutOurs } from '@holdfast/setup/containers/plan';
+import { keepGivingToProxy } from '@holdfast/setup/containers/proxy-certificate';
+import { keepGivingToFlows } from '@holdfast/stack/flows/certificate';
+import { forgetPostgresVariables } from '../shared/settings/handover.ts';
+import { describeProblem } from '../shared/settings/setting.ts';
 
 const home = resolve(import.meta.dirname, '..');
 const role = process.argv[2] ?? '';

@@ -5,21 +5,21 @@ import { existsSync, readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { join, resolve } from 'node:path';
 import { Cron } from 'croner';
+import { messageOf } from '@holdfast/kit/app-error';
+import { jsonLog } from '@holdfast/kit/log';
+import { parseStartArguments } from '@holdfast/stack/arguments';
+import { type EmbeddedPlan, planEmbedded } from '@holdfast/stack/embedded-plan';
 import { JOBS } from '../jobs/index.ts';
-import { jsonLog } from '../shared/adapters/json-log.ts';
-import { messageOf } from '../shared/domain/thrown.ts';
-import { HEALTH_MODULES } from '../shared/health/index.ts';
+import { HEALTH_MODULES } from '../shared/health/modules/index.ts';
+import type { RequestCounter } from '../shared/host/request-statistics.ts';
 import { withRequestLog } from '../shared/http/request-log.ts';
-import type { RequestCounter } from '../shared/ports/request-statistics.ts';
 import { behindProxies } from '../shared/runtime/client-address.ts';
-import { readConfiguration } from '../shared/runtime/configuration.ts';
-import { forgetPostgresVariables, forWorkerd, HANDOVER_VARIABLE, readHandover } from '../shared/runtime/handover.ts';
 import { hostBinding } from '../shared/runtime/host-binding.ts';
 import { type RunningWorker, startWorker } from '../shared/runtime/miniflare-host.ts';
 import { nodeDeps, ownTimeZone } from '../shared/runtime/node-deps.ts';
 import { serveApp } from '../shared/runtime/node-server.ts';
-import { type EmbeddedPlan, planEmbedded } from './embedded-plan.ts';
-import { parseStartArguments } from './start-arguments.ts';
+import { readConfiguration } from '../shared/settings/configuration.ts';
+import { forgetPostgresVariables, forWorkerd, HANDOVER_VARIABLE, readHandover } from '../shared/settings/handover.ts';
 
 const USAGE = `Usage: npm run dev:workerd -- [--data DIR] [--offset N] [--env FILE]
 

@@ -5,7 +5,7 @@ readonly ASSIGNMENT='^[[:space:]]*(export[[:space:]]+)?([A-Za-z_][A-Za-z0-9_]*)[
 readonly COMMENTED='^#([A-Z][A-Z0-9_]*)='
 # What editors of Windows put before the first line.
 readonly BYTE_ORDER_MARK=$'\xEF\xBB\xBF'
-# As compose/embedded/secrets.ts has them: hard to confuse, and nothing that an env file needs quotes for.
+# As packages/stack/secrets.ts has them: hard to confuse, and nothing that an env file needs quotes for.
 readonly LETTERS=ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnpqrstuvwxyz23456789
 readonly LENGTH=32
 

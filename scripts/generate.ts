@@ -2,7 +2,7 @@
 
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
-import { renderEnvTemplate, renderSettingsTable } from '../shared/config/documents.ts';
+import { renderEnvTemplate, renderSettingsTable } from '../shared/settings/documents.ts';
 
 const home = resolve(import.meta.dirname, '..');
 const readme = join(home, 'README.md');

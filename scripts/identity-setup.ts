@@ -1,12 +1,11 @@
 // The program that makes authentik ready for the stack and ends; it says on standard output what it waits for and what it changed.
 
 import { setTimeout as delay } from 'node:timers/promises';
-import { setUpIdentity } from '../compose/containers/identity-setup.ts';
-import { identitySetupApi } from '../compose/containers/identity-setup-api.ts';
-import { takeIdentitySetupHandover } from '../compose/containers/identity-setup-handover.ts';
-import { StackError } from '../compose/embedded/stack-error.ts';
-import { jsonLog } from '../shared/adapters/json-log.ts';
-import { messageOf } from '../shared/domain/thrown.ts';
+import { messageOf, StackError } from '@holdfast/kit/app-error';
+import { jsonLog } from '@holdfast/kit/log';
+import { identitySetupApi } from '@holdfast/setup/identity/api';
+import { takeIdentitySetupHandover } from '@holdfast/setup/identity/handover';
+import { setUpIdentity } from '@holdfast/setup/identity/setup';
 
 const log = jsonLog({ role: 'identity-setup' });
 

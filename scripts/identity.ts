@@ -2,22 +2,22 @@
 // or until its supervisor is gone.
 
 import { setTimeout as delay } from 'node:timers/promises';
-import { ensureProvider } from '../compose/embedded/identity/bootstrap.ts';
-import { takeIdentityHandover } from '../compose/embedded/identity/handover.ts';
-import { createIdentityApi } from '../compose/embedded/identity/http/app.ts';
-import { identityStore } from '../compose/embedded/identity/identity-store.ts';
-import { createLdapServer } from '../compose/embedded/identity/ldap/server.ts';
-import { IDENTITY_MIGRATIONS } from '../compose/embedded/identity/store/migrations/index.ts';
-import { heedLostSupervisor, LISTENING, tellSupervisor } from '../compose/embedded/node-process.ts';
-import { type JsonLog, jsonLog } from '../shared/adapters/json-log.ts';
-import { keptDatabase } from '../shared/adapters/kept-database.ts';
-import { migrate } from '../shared/adapters/migrate.ts';
-import { withDatabase } from '../shared/adapters/postgres.ts';
-import { LDAP_SERVICE_ACCOUNT } from '../shared/domain/directory-bases.ts';
-import { Secret } from '../shared/domain/secret.ts';
-import { messageOf } from '../shared/domain/thrown.ts';
-import { forgetPostgresVariables } from '../shared/runtime/handover.ts';
+import { ensureProvider } from '@holdfast/identity/bootstrap';
+import { takeIdentityHandover } from '@holdfast/identity/handover';
+import { createIdentityApi } from '@holdfast/identity/http/app';
+import { createLdapServer } from '@holdfast/identity/ldap/server';
+import { IDENTITY_MIGRATIONS } from '@holdfast/identity/store/migrations/index';
+import { identityStore } from '@holdfast/identity/store/store';
+import { messageOf } from '@holdfast/kit/app-error';
+import { LDAP_SERVICE_ACCOUNT } from '@holdfast/kit/distinguished-name';
+import { keptDatabase } from '@holdfast/kit/kept-database';
+import { type JsonLog, jsonLog } from '@holdfast/kit/log';
+import { migrate } from '@holdfast/kit/migrate';
+import { withDatabase } from '@holdfast/kit/postgres';
+import { Secret } from '@holdfast/kit/secret';
+import { heedLostSupervisor, LISTENING, tellSupervisor } from '@holdfast/stack/process/node-process';
 import { serveApp } from '../shared/runtime/node-server.ts';
+import { forgetPostgresVariables } from '../shared/settings/handover.ts';
 
 /** The release of the provider whose API is served. */
 const API_RELEASE = '2026.8.3';

@@ -15,7 +15,7 @@ packages_current() {
 programs_current() {
   [ -f dist/.built ] || return 1
   local sources=() place
-  for place in functions jobs shared compose scripts package.json package-lock.json; do
+  for place in functions jobs shared packages scripts package.json package-lock.json; do
     [ -e "$place" ] && sources+=("$place")
   done
   [ -z "$(find "${sources[@]}" -name node_modules -prune -o -newer dist/.built -type f ! -name '*.sh' ! -name '*.md' -print -quit)" ]

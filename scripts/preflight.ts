@@ -5,9 +5,9 @@
 import { resolve } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { z } from 'zod';
-import { describeProblem } from '../shared/config/problem.ts';
-import { isSettingName, SETTINGS } from '../shared/config/settings.ts';
-import { planContainer } from './container-plan.ts';
+import { planContainer } from '@holdfast/setup/containers/plan';
+import { describeProblem } from '../shared/settings/setting.ts';
+import { isSettingName, SETTINGS } from '../shared/settings/table.ts';
 
 const environmentSchema = z.record(z.string(), z.string().nullable());
 const composedSchema = z.object({

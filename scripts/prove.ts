@@ -3,12 +3,16 @@
 
 import { resolve } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { AppError } from '../shared/domain/app-error.ts';
-import { counted } from '../shared/domain/amounts.ts';
-import { argumentsOrUsage, exitWith } from './command.ts';
-import type { Proof, ShownModule } from './operator-answers.ts';
-import { askManagement, type OperatorPlace, operatorPlace, parseOperatorArguments } from './operator-arguments.ts';
-import { UsageError } from './start-arguments.ts';
+import { AppError } from '@holdfast/kit/app-error';
+import { argumentsOrUsage, exitWith, UsageError } from '@holdfast/kit/command';
+import { counted } from '@holdfast/kit/format';
+import {
+  askManagement,
+  type OperatorPlace,
+  operatorPlace,
+  parseOperatorArguments,
+} from '@holdfast/stack/operator-arguments';
+import type { Proof, ShownModule } from '../shared/runtime/operator-answers.ts';
 
 interface ProveArguments {
   place: OperatorPlace;

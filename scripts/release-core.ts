@@ -1,20 +1,16 @@
 // The container `core` of a TAK Server release: waits for database and directory, starts the programs of the release and watches
 // them, carries out the rights that management asks for. Ends with 1 when a program dies, so that the engine starts it anew.
 
-import {
-  readCoordinates,
-  type Coordinates,
-  type DirectoryAccount,
-} from '../compose/containers/release-core-coordinates.ts';
-import { takeReleaseCore } from '../compose/containers/release-core-handover.ts';
-import { heapsFor, memoryOfContainer } from '../compose/containers/release-core-memory.ts';
-import { keepGivingRights } from '../compose/containers/release-core-rights.ts';
-import type { Awaited } from '../compose/containers/release-core-waits.ts';
-import { releaseCore } from '../compose/containers/release-core.ts';
-import { BUNDLE_PASSWORD, certificateFiles } from '../compose/embedded/core/pki/certificate-files.ts';
-import { jsonLog } from '../shared/adapters/json-log.ts';
-import { testBind } from '../shared/adapters/ldap-test-bind.ts';
-import { withDatabase } from '../shared/adapters/postgres.ts';
+import { jsonLog } from '@holdfast/kit/log';
+import { withDatabase } from '@holdfast/kit/postgres';
+import { BUNDLE_PASSWORD, certificateFiles } from '@holdfast/pki/certificate-files';
+import { type Coordinates, type DirectoryAccount, readCoordinates } from '@holdfast/setup/release-core/coordinates';
+import { releaseCore } from '@holdfast/setup/release-core/core';
+import { takeReleaseCore } from '@holdfast/setup/release-core/handover';
+import { heapsFor, memoryOfContainer } from '@holdfast/setup/release-core/memory';
+import { keepGivingRights } from '@holdfast/setup/release-core/rights';
+import type { Awaited } from '@holdfast/setup/release-core/waits';
+import { testBind } from '../shared/sign-in/ldap/service-account.ts';
 
 const WITHIN_MS = 5_000;
 const JAVA_OPTIONS = [

@@ -1,8 +1,8 @@
 // The one-shot container `release`: brings the files of the TAK Server release in its image onto the volume of the core.
 
-import { bringReleaseFiles } from '../compose/containers/release-files.ts';
-import { takeReleaseFiles } from '../compose/containers/release-files-handover.ts';
-import { jsonLog } from '../shared/adapters/json-log.ts';
+import { jsonLog } from '@holdfast/kit/log';
+import { bringReleaseFiles } from '@holdfast/setup/release-files/files';
+import { takeReleaseFiles } from '@holdfast/setup/release-files/handover';
 
 const log = jsonLog({ role: 'release-files' });
 const { from, to, release } = takeReleaseFiles(process.env);

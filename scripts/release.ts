@@ -3,16 +3,12 @@
 
 import { basename, join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { StackError } from '../compose/embedded/stack-error.ts';
-import { codeOf } from '../shared/domain/thrown.ts';
-import { argumentsOrUsage, exitWith } from './command.ts';
-import type { ReleaseArchive } from './release-archive.ts';
-import { withRelease } from './release-reading.ts';
-import { checkUpgrade, type Release } from './release-recognition.ts';
-import { completeRelease } from './release-record.ts';
-import { percentProgress } from './release-progress.ts';
-import { unpackRelease } from './release-unpack.ts';
-import { UsageError } from './start-arguments.ts';
+import { codeOf, StackError } from '@holdfast/kit/app-error';
+import { argumentsOrUsage, exitWith, UsageError } from '@holdfast/kit/command';
+import type { ReleaseArchive } from '@holdfast/setup/archive/archive';
+import { percentProgress } from '@holdfast/setup/archive/progress';
+import { checkUpgrade, type Release, withRelease } from '@holdfast/setup/archive/reading';
+import { completeRelease, unpackRelease } from '@holdfast/setup/archive/unpack';
 
 const USAGE = `Usage: release.js inspect ARCHIVE --releases DIR [--current VERSION]
        release.js unpack ARCHIVE --releases DIR [--expected VERSION]

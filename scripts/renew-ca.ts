@@ -2,14 +2,14 @@
 
 import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
-import { prolongCa, replaceCa } from '../compose/embedded/core/pki/ca-renewal.ts';
-import { type CertificateFiles, certificateFiles } from '../compose/embedded/core/pki/certificate-files.ts';
-import { readCa } from '../compose/embedded/core/pki/certificate-authority.ts';
-import { layoutOf, makeDirectories } from '../compose/embedded/layout.ts';
-import { explainFileError, StackError } from '../compose/embedded/stack-error.ts';
-import { argumentsOrUsage, exitWith } from './command.ts';
-import { parseRenewCaArguments, RENEW_CA_USAGE, type RenewCaArguments } from './start-arguments.ts';
-import { whileStopped } from './while-stopped.ts';
+import { explainFileError, StackError } from '@holdfast/kit/app-error';
+import { argumentsOrUsage, exitWith } from '@holdfast/kit/command';
+import { prolongCa, replaceCa } from '@holdfast/pki/ca-renewal';
+import { readCa } from '@holdfast/pki/certificate-authority';
+import { type CertificateFiles, certificateFiles } from '@holdfast/pki/certificate-files';
+import { parseRenewCaArguments, RENEW_CA_USAGE, type RenewCaArguments } from '@holdfast/stack/arguments';
+import { layoutOf, makeDirectories } from '@holdfast/stack/process/layout';
+import { whileStopped } from '@holdfast/stack/while-stopped';
 
 const home = resolve(import.meta.dirname, '..');
 

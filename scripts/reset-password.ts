@@ -4,16 +4,19 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { createInterface } from 'node:readline';
-import { writeFileAtomically } from '../compose/embedded/atomic-file.ts';
-import { layoutOf } from '../compose/embedded/layout.ts';
-import { generatePassword, keptSecrets } from '../compose/embedded/secrets.ts';
-import { StackError } from '../compose/embedded/stack-error.ts';
-import { nameKey, WEBADMIN } from '../shared/domain/names.ts';
-import { passwordFault } from '../shared/domain/people.ts';
-import { argumentsOrUsage, exitWith } from './command.ts';
-import { askManagement, type OperatorPlace, operatorPlace, parseOperatorArguments } from './operator-arguments.ts';
-import { UsageError } from './start-arguments.ts';
-import { readHidden } from './hidden-line.ts';
+import { StackError } from '@holdfast/kit/app-error';
+import { argumentsOrUsage, exitWith, readHidden, UsageError } from '@holdfast/kit/command';
+import { writeFileAtomically } from '@holdfast/kit/files';
+import { nameKey, WEBADMIN } from '@holdfast/kit/names';
+import {
+  askManagement,
+  type OperatorPlace,
+  operatorPlace,
+  parseOperatorArguments,
+} from '@holdfast/stack/operator-arguments';
+import { layoutOf } from '@holdfast/stack/process/layout';
+import { generatePassword, keptSecrets } from '@holdfast/stack/secrets';
+import { passwordFault } from '../shared/identity/rules.ts';
 
 interface ResetArguments {
   place: OperatorPlace;

@@ -3,16 +3,16 @@
 
 import { accessSync, constants, existsSync } from 'node:fs';
 import { resolve } from 'node:path';
-import { writeFileAtomically } from '../compose/embedded/atomic-file.ts';
-import { type Layout, layoutOf } from '../compose/embedded/layout.ts';
-import { generatePassword, keptSecrets } from '../compose/embedded/secrets.ts';
-import { StackError } from '../compose/embedded/stack-error.ts';
-import { argumentsOrUsage, exitWith } from './command.ts';
-import { readEnvFile } from './env-file-layer.ts';
-import { parseOperatorArguments } from './operator-arguments.ts';
-import { BEFORE_ROTATION, NEVER_ROTATED, ROTATED } from './rotation.ts';
-import { directory, UsageError } from './start-arguments.ts';
-import { whileStopped } from './while-stopped.ts';
+import { StackError } from '@holdfast/kit/app-error';
+import { argumentsOrUsage, exitWith, UsageError } from '@holdfast/kit/command';
+import { writeFileAtomically } from '@holdfast/kit/files';
+import { directory } from '@holdfast/stack/arguments';
+import { readEnvFile } from '@holdfast/stack/env-file-layer';
+import { parseOperatorArguments } from '@holdfast/stack/operator-arguments';
+import { type Layout, layoutOf } from '@holdfast/stack/process/layout';
+import { BEFORE_ROTATION, NEVER_ROTATED, ROTATED } from '@holdfast/stack/rotation';
+import { generatePassword, keptSecrets } from '@holdfast/stack/secrets';
+import { whileStopped } from '@holdfast/stack/while-stopped';
 
 interface RotateArguments {
   data: string;

@@ -2,20 +2,21 @@
 
 import { type ChildProcess, spawn } from 'node:child_process';
 import { join, resolve } from 'node:path';
-import { makeDirectories } from '../compose/embedded/layout.ts';
-import { processLog } from '../compose/embedded/process-log.ts';
-import { describeProblem } from '../shared/config/problem.ts';
-import { isWildcardAddress, urlHost } from '../shared/domain/host-name.ts';
-import { WEBADMIN } from '../shared/domain/names.ts';
-import { forgetPostgresVariables } from '../shared/runtime/handover.ts';
-import { RELEASE } from '../shared/runtime/release.ts';
-import { type EmbeddedPlan, planEmbedded } from './embedded-plan.ts';
-import { installFlows } from './flows.ts';
-import { FLOWS_USER } from './flows-plan.ts';
-import { failureText, type Message, messageProgress, terminalProgress } from './progress.ts';
-import { parseStartArguments, START_USAGE, type StartArguments, UsageError } from './start-arguments.ts';
-import { endRotations } from './rotation.ts';
-import { superviseStack } from './supervisor.ts';
+import { isWildcardAddress, urlHost } from '@holdfast/kit/addresses';
+import { failureText, UsageError } from '@holdfast/kit/command';
+import { WEBADMIN } from '@holdfast/kit/names';
+import { RELEASE } from '@holdfast/kit/release';
+import { parseStartArguments, START_USAGE, type StartArguments } from '@holdfast/stack/arguments';
+import { type EmbeddedPlan, planEmbedded } from '@holdfast/stack/embedded-plan';
+import { installFlows } from '@holdfast/stack/flows/install';
+import { FLOWS_USER } from '@holdfast/stack/flows/plan';
+import { makeDirectories } from '@holdfast/stack/process/layout';
+import { processLog } from '@holdfast/stack/process/process-log';
+import { type Message, messageProgress, terminalProgress } from '@holdfast/stack/progress';
+import { endRotations } from '@holdfast/stack/rotation';
+import { superviseStack } from '@holdfast/stack/supervisor';
+import { forgetPostgresVariables } from '../shared/settings/handover.ts';
+import { describeProblem } from '../shared/settings/setting.ts';
 
 const home = resolve(import.meta.dirname, '..');
 const DETACHED_VARIABLE = 'HOLDFAST_DETACHED';

@@ -4,15 +4,14 @@ import { spawnSync } from 'node:child_process';
 import { accessSync, constants, existsSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { clearStaleServer } from '../compose/embedded/database/cluster.ts';
-import { takeLock } from '../compose/embedded/guard.ts';
-import { type Layout, layoutOf } from '../compose/embedded/layout.ts';
-import { endLeftovers, runningSupervisor } from '../compose/embedded/ownership.ts';
-import { isAlive } from '../compose/embedded/process-table.ts';
-import { argumentsOrUsage, exitWith } from './command.ts';
-import { mayBeRemoved, removeStack } from './remove-stack.ts';
-import { parseStopArguments, STOP_USAGE } from './start-arguments.ts';
-import { codeOf } from '../shared/domain/thrown.ts';
+import { codeOf } from '@holdfast/kit/app-error';
+import { argumentsOrUsage, exitWith } from '@holdfast/kit/command';
+import { parseStopArguments, STOP_USAGE } from '@holdfast/stack/arguments';
+import { clearStaleServer } from '@holdfast/stack/database/cluster';
+import { takeLock } from '@holdfast/stack/process/guard';
+import { type Layout, layoutOf } from '@holdfast/stack/process/layout';
+import { endLeftovers, isAlive, runningSupervisor } from '@holdfast/stack/process/ownership';
+import { mayBeRemoved, removeStack } from '@holdfast/stack/remove-stack';
 
 const STOP_WITHIN_MS = 90_000;
 const LOCK_WITHIN_MS = 15_000;
@@ -107,7 +106,7 @@ function isFree(layout: Layout): boolean {
 
 /** Nothing supervises the directory: ends what a crash may have left behind. */
 async function clearUp(layout: Layout): Promise<number> {
-  const guardScript = join(home, 'compose/embedded/guard.sh');
+  const guardScript = join(home, 'packages/stack/process/guard.sh');
   const guard = existsSync(layout.lock) ? await takeLock(guardScript, layout.lock, () => undefined) : undefined;
   if (guard === undefined && existsSync(layout.lock)) {
     say(`A stack on ${layout.root} is just starting or ending. Remedy: try again in a moment.\n`);

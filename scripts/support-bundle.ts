@@ -6,15 +6,20 @@ import { mkdtempSync, openSync, readdirSync, readFileSync, rmSync, statSync, wri
 import { tmpdir } from 'node:os';
 import { join, relative, resolve } from 'node:path';
 import { buffer } from 'node:stream/consumers';
-import { StackError } from '../compose/embedded/stack-error.ts';
-import { parseEnvFile } from '../shared/config/env-file.ts';
-import { type Clean, cleanerOf, type KnownSecret, LEAST_SEARCHED } from './bundle-cleaning.ts';
-import { collectEmbedded, factsOf } from './bundle-embedded.ts';
-import { codeOf, messageOf } from '../shared/domain/thrown.ts';
-import { isSecret, secretsOf } from './bundle-secrets.ts';
-import { argumentsOrUsage, exitWith } from './command.ts';
-import { operatorPlace, type OperatorPlace, parseOperatorArguments } from './operator-arguments.ts';
-import { UsageError } from './start-arguments.ts';
+import { codeOf, messageOf, StackError } from '@holdfast/kit/app-error';
+import { argumentsOrUsage, exitWith, UsageError } from '@holdfast/kit/command';
+import {
+  type Clean,
+  cleanerOf,
+  collectEmbedded,
+  factsOf,
+  isSecret,
+  type KnownSecret,
+  LEAST_SEARCHED,
+  secretsOf,
+} from '@holdfast/setup/support-bundle/embedded';
+import { operatorPlace, type OperatorPlace, parseOperatorArguments } from '@holdfast/stack/operator-arguments';
+import { parseEnvFile } from '../shared/settings/load.ts';
 
 interface BundleArguments {
   what: 'clean' | 'facts' | 'embedded';

@@ -2,16 +2,15 @@
 
 import { resolve } from 'node:path';
 import { parseArgs } from 'node:util';
-import { retentionFiles } from '../shared/adapters/retention-files.ts';
-import { type Layer, loadSettings } from '../shared/config/load-settings.ts';
-import { describeProblem, type Problem } from '../shared/config/problem.ts';
-import type { SettingName, Settings } from '../shared/config/settings.ts';
-import { messageOf } from '../shared/domain/thrown.ts';
-import { environmentLayer } from '../shared/runtime/handover.ts';
-import { wantedRetention } from '../shared/runtime/wanted.ts';
-import { argumentsOrUsage, exitWith } from './command.ts';
-import { readEnvFile } from './env-file-layer.ts';
-import { UsageError } from './start-arguments.ts';
+import { messageOf } from '@holdfast/kit/app-error';
+import { argumentsOrUsage, exitWith, UsageError } from '@holdfast/kit/command';
+import { readEnvFile } from '@holdfast/stack/env-file-layer';
+import { wantedRetention } from '../shared/health/wanted.ts';
+import { retentionFiles } from '../shared/retention/files.ts';
+import { environmentLayer } from '../shared/settings/handover.ts';
+import { type Layer, loadSettings } from '../shared/settings/load.ts';
+import { describeProblem, type Problem } from '../shared/settings/setting.ts';
+import type { SettingName, Settings } from '../shared/settings/table.ts';
 
 const USAGE = `Usage: node dist/sync-retention.js [--env FILE]
 

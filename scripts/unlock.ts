@@ -1,10 +1,14 @@
 // Entry of unlock.sh: frees an address that was locked after too many wrong passwords, or lists those that are locked.
 
 import { resolve } from 'node:path';
-import type { LockedAddress } from '../shared/ports/doors.ts';
-import { argumentsOrUsage, exitWith } from './command.ts';
-import { askManagement, type OperatorPlace, operatorPlace, parseOperatorArguments } from './operator-arguments.ts';
-import { UsageError } from './start-arguments.ts';
+import { argumentsOrUsage, exitWith, UsageError } from '@holdfast/kit/command';
+import {
+  askManagement,
+  type OperatorPlace,
+  operatorPlace,
+  parseOperatorArguments,
+} from '@holdfast/stack/operator-arguments';
+import type { LockedAddress } from '../shared/sign-in/port.ts';
 
 interface UnlockArguments {
   place: OperatorPlace;

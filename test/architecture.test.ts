@@ -1,164 +1,214 @@
-// The dependency rule of the house, and the few habits that a machine can hold.
+// Holds the house to its rules: who may import whom, how large folders and files are, and what a machine can see of habits.
 
-import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
-import { dirname, join, relative, resolve } from 'node:path';
+import { existsSync, readFileSync, statSync } from 'node:fs';
+import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import {
+  circles,
+  doors,
+  FEATURES,
+  files,
+  folderOf,
+  folderSizes,
+  functionLengths,
+  homelessTests,
+  type Import,
+  imports,
+  linesOf,
+  PACKAGES,
+  product,
+  reachedFrom,
+  ROOT,
+  textOf,
+} from './house.ts';
 
-const root = resolve(import.meta.dirname, '..');
-const PARTS = ['functions', 'jobs', 'shared', 'compose', 'scripts', 'bench', 'test'];
-
-/** Which parts a part may import; a missing line means everything (scripts, tests and benchmarks put it all together). */
-const MAY_IMPORT: Record<string, string[]> = {
-  domain: [],
-  ports: ['domain'],
-  health: ['ports', 'domain', 'verbs'],
-  http: ['domain', 'ports', 'config'],
-  config: ['domain'],
-  adapters: ['ports', 'domain', 'config'],
-  verbs: ['ports', 'domain'],
-  functions: ['verbs', 'http', 'health', 'domain', 'ports', 'config'],
-  jobs: ['verbs', 'http', 'health', 'domain', 'ports', 'config'],
-  runtime: ['adapters', 'config', 'ports', 'http', 'domain'],
-  embedded: ['domain', 'ports', 'config'],
-  containers: ['embedded', 'domain', 'ports', 'config'],
-  'core-configuration': ['embedded', 'domain', 'ports', 'config'],
+/** What breaks a rule today, in one place: nothing may be added, and it is emptied as the house is put in order. */
+const BROKEN_TODAY = {
+  longestFile: 400,
+  longestFunction: 197,
+  smallFilesPercent: 13,
+  foldersAbove25: ['packages/kit', 'scripts'],
+  /** Entry files of more than 40 lines. */
+  longEntries: 23,
+  /** Packages whose README is missing or too long. */
+  readmes: ['kit', 'core', 'identity', 'setup'],
 };
 
+const MOST_FILES = 45;
 /** Where runtime and functions meet. */
 const ENTRIES = ['functions/worker.ts', 'scripts/management.ts'];
-const PURE = ['functions', 'jobs', 'health', 'domain'];
 
-function sources(directory: string): string[] {
-  if (!existsSync(directory)) return [];
-  return readdirSync(directory, { recursive: true, encoding: 'utf8' })
-    .filter((path) => /\.tsx?$/.test(path) && !path.includes('node_modules/'))
-    .map((path) => relative(root, join(directory, path)));
-}
+const featureOf = (file: string): string | undefined => /^shared\/([^/]+)\//.exec(file)?.[1];
+const packageOf = (file: string): string | undefined => /^packages\/([^/]+)\//.exec(file)?.[1];
+const edges = product.flatMap((file) => imports.get(file) ?? []);
+const inside = edges.filter((edge): edge is Import & { target: string } => edge.target !== undefined);
+const words = ({ file, target, specifier }: Import): string => `${file} -> ${target ?? specifier}`;
 
-function partOf(file: string): string {
-  const [top = '', second = ''] = file.split('/');
-  if (top === 'shared' || top === 'compose') return second;
-  return top;
-}
+/** Node's modules that reach outside of the process. */
+const OUTSIDE = /^(node:(?!util$|path$|crypto$|buffer$|url$)|ldapts|undici|nodemailer|resend|miniflare|postgres$)/;
 
-interface Import {
-  file: string;
-  target: string;
-  typeOnly: boolean;
-  /** `import()`: loaded when it is reached, not at the start. */
-  late: boolean;
-}
-
-function importsOf(file: string): Import[] {
-  const text = readFileSync(join(root, file), 'utf8');
-  return [
-    ...text.matchAll(
-      /^(?:import|export)\s[^'"]*?['"]([^'"]+)['"]|^import ['"]([^'"]+)['"]|\bimport\(['"]([^'"]+)['"]\)/gm,
+/** Files of `shared` and `kit` that reach an outside system by a library, and those of the same folder tree that use them. */
+function adapters(): Set<string> {
+  const found = new Set(
+    product.filter((file) =>
+      (imports.get(file) ?? []).some((each) => !each.typeOnly && !each.target && OUTSIDE.test(each.specifier)),
     ),
-  ].map((match) => ({
-    file,
-    target: match[1] ?? match[2] ?? match[3] ?? '',
-    typeOnly: /^(?:import|export) type /.test(match[0]),
-    late: match[3] !== undefined,
-  }));
+  );
+  const place = (file: string): string => file.split('/').slice(0, 2).join('/');
+  for (let before = -1; before !== found.size;) {
+    before = found.size;
+    for (const { file, target, typeOnly } of inside)
+      if (!typeOnly && found.has(target) && (place(file) === place(target) || target.startsWith('packages/kit/')))
+        if (/^(shared|packages\/kit)\//.test(file) && featureOf(file) !== 'runtime') found.add(file);
+  }
+  return found;
 }
-
-const files = PARTS.flatMap((part) => sources(join(root, part)));
-const product = files.filter((file) => !file.startsWith('test/') && !file.startsWith('bench/'));
-const internal = product
-  .flatMap(importsOf)
-  .filter(({ target }) => target.startsWith('.'))
-  .map(({ file, target, typeOnly, late }) => ({
-    file,
-    typeOnly,
-    late,
-    target: relative(root, resolve(root, dirname(file), target)),
-  }));
-
-/** What a program loads of ours, itself included; `atStart`: without what it loads late. */
-function reachedFrom(entry: string, when: 'atStart' | 'ever'): string[] {
-  const reached = new Set([entry]);
-  for (const file of reached)
-    for (const { target, late } of internal.filter((each) => each.file === file && !each.typeOnly))
-      if (/\.tsx?$/.test(target) && (when === 'ever' || !late)) reached.add(target);
-  return [...reached];
-}
-
-const CERTIFICATE_LIBRARY = /^(@peculiar\/.*|pkijs|asn1js|reflect-metadata)$/;
 
 describe('the house', () => {
-  it('finds sources in every part that exists', () => {
-    expect(product.length).toBeGreaterThan(40);
-    expect(internal.length).toBeGreaterThan(100);
+  it('is found: sources, imports, doors of the packages', () => {
+    expect(product.length).toBeGreaterThan(400);
+    expect(inside.length).toBeGreaterThan(2000);
+    expect(doors.size).toBeGreaterThan(40);
   });
 
-  it('lets each part import only what the dependency rule names', () => {
-    const broken = internal.filter(({ file, target }) => {
-      const from = partOf(file);
-      const to = partOf(target);
-      return !ENTRIES.includes(file) && from !== to && MAY_IMPORT[from] !== undefined && !MAY_IMPORT[from].includes(to);
+  it('lets a feature import only features below it', () => {
+    const above = inside.filter(({ file, target }) => {
+      const [from, to] = [featureOf(file), featureOf(target)];
+      return from !== undefined && to !== undefined && FEATURES.indexOf(to) > FEATURES.indexOf(from);
     });
-    expect(broken).toEqual([]);
+    expect(above.map(words)).toEqual([]);
+    const known = new Set([...FEATURES, undefined]);
+    expect(product.filter((file) => file.startsWith('shared/') && !known.has(featureOf(file)))).toEqual([]);
   });
 
-  it('lets functions, jobs, adapters and http take only types of the configuration', () => {
-    const values = internal.filter(
-      ({ file, target, typeOnly }) =>
-        !typeOnly &&
-        ['functions', 'jobs', 'adapters', 'http'].includes(partOf(file)) &&
-        partOf(target) === 'config' &&
+  it('lets a package import only packages below it, and enters each by a front door', () => {
+    const wrong = inside.filter(({ file, target, specifier }) => {
+      const [from, to] = [packageOf(file), packageOf(target)];
+      if (to === undefined || from === to) return false;
+      if (specifier.startsWith('.')) return true;
+      return from !== undefined && PACKAGES.indexOf(to) > PACKAGES.indexOf(from);
+    });
+    expect(wrong.map(words)).toEqual([]);
+    expect(edges.filter(({ specifier, target }) => specifier.startsWith('@holdfast/') && !target).map(words)).toEqual(
+      [],
+    );
+  });
+
+  it('keeps the product and the stand-ins apart: they talk over their protocols', () => {
+    const wrong = inside.filter(({ file, target }) => {
+      const isProduct = /^(functions|jobs|shared)\//.test(file);
+      const isStandIn = /^packages\/(kit|pki|core|identity)\//.test(file);
+      return (isProduct && /^packages\/(?!kit\/|pki\/)/.test(target)) || (isStandIn && !target.startsWith('packages/'));
+    });
+    expect(wrong.map(words)).toEqual([]);
+  });
+
+  it('has no circle between folders', () => {
+    expect(circles()).toEqual([]);
+  });
+
+  it('has no TypeScript in compose', () => {
+    expect(files.filter((file) => file.startsWith('compose/'))).toEqual([]);
+  });
+
+  it('keeps functions, jobs, rules and health modules free of adapters, node: modules and the environment', () => {
+    const outside = adapters();
+    expect(outside.size).toBeGreaterThan(30);
+    const pure = product.filter(
+      (file) =>
+        /^(functions|jobs)\/|^shared\/(.*\/)?rules\.ts$|^shared\/health\/modules\//.test(file) &&
         !ENTRIES.includes(file),
     );
-    expect(values).toEqual([]);
+    const impure = pure.filter(
+      (file) =>
+        /process\.env/.test(textOf(file)) ||
+        (imports.get(file) ?? []).some(
+          ({ specifier, target, typeOnly }) =>
+            specifier.startsWith('node:') ||
+            (!typeOnly && target !== undefined && outside.has(target) && featureOf(target)),
+        ),
+    );
+    expect(impure).toEqual([]);
+  });
+
+  it("never lets a feature import another feature's adapter; the runtime puts them together", () => {
+    const outside = adapters();
+    const wrong = inside.filter(
+      ({ file, target, typeOnly }) =>
+        !typeOnly &&
+        featureOf(file) !== undefined &&
+        featureOf(file) !== 'runtime' &&
+        featureOf(target) !== undefined &&
+        featureOf(target) !== featureOf(file) &&
+        outside.has(target),
+    );
+    expect(wrong.map(words)).toEqual([]);
+  });
+
+  it('lets runtime and functions meet only in the entries', () => {
+    const meeting = product.filter((file) => {
+      const targets = (imports.get(file) ?? []).map(({ target = '' }) => target);
+      return (
+        targets.some((target) => target.startsWith('shared/runtime/')) &&
+        targets.some((target) => target.startsWith('functions/'))
+      );
+    });
+    expect(meeting.filter((file) => !ENTRIES.includes(file))).toEqual([]);
   });
 
   it('keeps what workerd cannot do out of its worker: sockets, files, processes', () => {
     const reached = reachedFrom('functions/worker.ts', 'ever');
     expect(reached.length).toBeGreaterThan(100);
-    const bound = reached.flatMap(importsOf).filter(({ target, typeOnly }) => {
-      return !typeOnly && /^node:(tls|net|fs|child_process|os|http|https|dns)\b|^ldapts$/.test(target);
-    });
-    expect(bound).toEqual([]);
+    const bound = reached
+      .flatMap((file) => imports.get(file) ?? [])
+      .filter(
+        ({ specifier, typeOnly }) =>
+          !typeOnly && /^node:(tls|net|fs|child_process|os|http|https|dns)\b|^ldapts$/.test(specifier),
+      );
+    expect(bound.map(words)).toEqual([]);
   });
 
   it('loads libraries for certificates into the management process late, if ever: its start and memory are measured', () => {
-    const libraries = (when: 'atStart' | 'ever') =>
+    const libraries = (when: 'atStart' | 'ever'): Import[] =>
       reachedFrom('scripts/management.ts', when)
-        .flatMap(importsOf)
-        .filter(({ target, typeOnly }) => CERTIFICATE_LIBRARY.test(target) && !typeOnly);
-    expect(libraries('atStart').filter(({ late }) => !late)).toEqual([]);
+        .flatMap((file) => imports.get(file) ?? [])
+        .filter(
+          ({ specifier, typeOnly }) => /^(@peculiar\/.*|pkijs|asn1js|reflect-metadata)$/.test(specifier) && !typeOnly,
+        );
+    expect(
+      libraries('atStart')
+        .filter(({ late }) => !late)
+        .map(words),
+    ).toEqual([]);
     // Enrollment has them, or this would find nothing anywhere.
     expect(libraries('ever').length).toBeGreaterThan(1);
   });
 
   it("takes into the product only types of the identity provider's own client, which is large", () => {
-    const taken = product.flatMap(importsOf).filter(({ target }) => target.startsWith('@goauthentik/'));
+    const taken = edges.filter(({ specifier }) => specifier.startsWith('@goauthentik/'));
     expect(taken.length).toBeGreaterThan(1);
-    expect(taken.filter(({ typeOnly }) => !typeOnly)).toEqual([]);
+    expect(taken.filter(({ typeOnly }) => !typeOnly).map(words)).toEqual([]);
   });
 
-  it('lets runtime and functions meet only in the entries', () => {
-    const meeting = product.filter((file) => {
-      const targets = internal.filter((each) => each.file === file).map((each) => partOf(each.target));
-      return targets.includes('runtime') && targets.includes('functions');
-    });
-    expect(meeting.filter((file) => !ENTRIES.includes(file))).toEqual([]);
+  it('keeps files, functions and folders within the limits', () => {
+    expect(files.filter((file) => linesOf(file) > BROKEN_TODAY.longestFile)).toEqual([]);
+    const lengths = product.flatMap((file) => functionLengths(file).map((length) => ({ file, length })));
+    expect(lengths.filter(({ length }) => length > BROKEN_TODAY.longestFunction)).toEqual([]);
+    const small = product.filter((file) => linesOf(file) <= 40).length;
+    expect((100 * small) / product.length).toBeLessThanOrEqual(BROKEN_TODAY.smallFilesPercent);
+    const large = folderSizes().filter(([, count]) => count > 25);
+    expect(large.map(([folder]) => folder).toSorted()).toEqual(BROKEN_TODAY.foldersAbove25);
+    expect(large.filter(([, count]) => count > MOST_FILES)).toEqual([]);
+    const entries = product.filter((file) => folderOf(file) === 'scripts' && linesOf(file) > 40);
+    expect(entries.length).toBeLessThanOrEqual(BROKEN_TODAY.longEntries);
   });
 
-  it('keeps functions, jobs, health and domain free of adapters, node: modules and the environment', () => {
-    const impure = product
-      .filter((file) => PURE.includes(partOf(file)) && !ENTRIES.includes(file))
-      .filter(
-        (file) =>
-          /process\.env/.test(readFileSync(join(root, file), 'utf8')) ||
-          importsOf(file).some(({ target }) => target.startsWith('node:')),
-      );
-    expect(impure).toEqual([]);
-  });
-
-  it('has no source file over 400 lines', () => {
-    const long = files.filter((file) => readFileSync(join(root, file), 'utf8').trimEnd().split('\n').length > 400);
-    expect(long).toEqual([]);
+  it('gives every test a home: the feature, the package or the part that it tests', () => {
+    expect(homelessTests().toSorted()).toEqual([
+      'test/architecture.test.ts',
+      'test/house.ts',
+      'test/summary-reporter.ts',
+    ]);
   });
 
   it('names no file utils, helpers, manager or common', () => {
@@ -166,33 +216,42 @@ describe('the house', () => {
   });
 
   it('begins every source file with what it is', () => {
-    const silent = product.filter((file) => !readFileSync(join(root, file), 'utf8').startsWith('// '));
-    expect(silent).toEqual([]);
+    expect(product.filter((file) => !textOf(file).startsWith('// '))).toEqual([]);
   });
 
   it('hooks into a test file only from the file itself: what the fast tests import is shared by many of them', () => {
-    const shared = files.filter((file) => /^test\/(?!stack\/)/.test(file) && !file.endsWith('.test.ts'));
-    expect(shared.length).toBeGreaterThan(10);
-    const hooked = shared.filter((file) =>
-      /^(?:before|after)(?:All|Each)\(/m.test(readFileSync(join(root, file), 'utf8')),
+    const shared = files.filter(
+      (file) => /^(test\/(?!e2e\/)|packages\/[^/]+\/test\/)/.test(file) && !file.endsWith('.test.ts'),
     );
-    expect(hooked).toEqual([]);
+    expect(shared.length).toBeGreaterThan(10);
+    expect(shared.filter((file) => /^(?:before|after)(?:All|Each)\(/m.test(textOf(file)))).toEqual([]);
   });
 
-  it('pins every dependency to the patch level', () => {
-    const manifest = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as Record<
-      string,
-      Record<string, string>
-    >;
-    const versions = ['dependencies', 'devDependencies', 'optionalDependencies'].flatMap((kind) =>
-      Object.entries(manifest[kind] ?? {}),
+  it('pins every dependency to the patch level, in the root and in every package', () => {
+    const manifests = ['package.json', ...PACKAGES.map((name) => `packages/${name}/package.json`)];
+    const versions = manifests.flatMap((path) => {
+      const manifest = JSON.parse(textOf(path)) as Record<string, Record<string, string>>;
+      return ['dependencies', 'devDependencies', 'optionalDependencies'].flatMap((kind) =>
+        Object.entries(manifest[kind] ?? {}),
+      );
+    });
+    expect(versions.length).toBeGreaterThan(30);
+    const loose = versions.filter(
+      ([name, version]) => !name.startsWith('@holdfast/') && !/^~\d+\.\d+\.\d+/.test(version),
     );
-    expect(versions.length).toBeGreaterThan(10);
-    expect(versions.filter(([, version]) => !/^~\d+\.\d+\.\d+/.test(version))).toEqual([]);
+    expect(loose).toEqual([]);
+  });
+
+  it('describes every package in a README of at most 60 lines', () => {
+    const fits = (name: string): boolean => {
+      const file = join(ROOT, 'packages', name, 'README.md');
+      return existsSync(file) && readFileSync(file, 'utf8').trimEnd().split('\n').length <= 60;
+    };
+    expect(PACKAGES.filter((name) => !fits(name))).toEqual(BROKEN_TODAY.readmes);
   });
 
   it('keeps scripts executable and the sourced one not', () => {
-    const mode = (file: string): number => statSync(join(root, file)).mode & 0o111;
+    const mode = (file: string): number => statSync(join(ROOT, file)).mode & 0o111;
     expect(
       [
         'scripts/start.sh',

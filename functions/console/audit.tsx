@@ -1,17 +1,112 @@
 // GET /audit: who did what, tried what, and what became of it; with `verify` whether all of it is as it was written.
 
-import { counted, grouped } from '../../shared/domain/amounts.ts';
+import { objectIn } from '@holdfast/kit/encoding';
+import { counted, grouped } from '@holdfast/kit/format';
+import type { AuditRecord as Audited, AuditFilter, AuditResult, AuditVerdict } from '../../shared/audit/port.ts';
+import { VACUUM_RUN } from '../../shared/database/vacuum/jobs.ts';
+import type { App } from '../../shared/http/context.ts';
 import type { Deps } from '../../shared/http/deps.ts';
-import type { App } from '../../shared/http/env.ts';
-import type { AuditFilter, AuditVerdict } from '../../shared/ports/audit.ts';
-import { clockOf } from '../pages/clock.ts';
+import { RETENTION_RUN } from '../../shared/retention/jobs.ts';
+import type { Status } from '../../shared/settings/status.ts';
+import { type Clock, clockOf, timeInZone } from '../pages/clock.ts';
 import { framed } from '../pages/frame.tsx';
 import { type PageContext, pagesOf } from '../pages/page-routes.ts';
-import { Field } from '../pages/parts/field.tsx';
-import { Filters } from '../pages/parts/filters.tsx';
+import { Facts } from '../pages/parts/card.tsx';
+import { Field, Filters } from '../pages/parts/field.tsx';
+import { StatusBadge } from '../pages/parts/notice.tsx';
 import { Empty, pageNumber, Pager } from '../pages/parts/table.tsx';
-import { AuditRecord } from './audit-record.tsx';
 import { csvAddress, type DaySpan, DaySpanFields, daySpanOf, isFaulty, spanInWords } from './day-span.tsx';
+
+// One record of the audit log: when, who, what and how it ended; unfolded everything that it holds.
+
+const RESULTS: Record<AuditResult, [status: Status, word: string]> = {
+  ok: ['ok', 'Done'],
+  failed: ['warning', 'Failed'],
+  denied: ['critical', 'Denied'],
+  unknown: ['warning', 'Not known'],
+};
+
+const MEANS: Record<AuditResult | 'intent', string> = {
+  intent: 'Begun. What became of it is a record of its own, above this one.',
+  ok: 'It was done.',
+  failed: 'It was not done.',
+  denied: 'It was tried and not allowed.',
+  unknown: 'It was begun, and what became of it could not be found out.',
+};
+
+export function AuditRecord({ record, clock }: { record: Audited; clock: Clock }) {
+  const { seq, at, actor, action, target, result } = record;
+  const [status, word] = result === null ? (['note', 'Begun'] as const) : RESULTS[result];
+  return (
+    <li class={result === null ? 'record begun' : 'record'}>
+      <details id={`record-${seq}`}>
+        <summary>
+          <time datetime={at}>{timeInZone(at, clock.timeZone, { seconds: true })}</time>
+          <span>
+            <strong>{actor === '' ? 'nobody' : actor}</strong> <code>{action}</code> {target}
+          </span>
+          <StatusBadge status={status}>{word}</StatusBadge>
+        </summary>
+        <Unfolded record={record} />
+      </details>
+    </li>
+  );
+}
+
+function Unfolded({ record }: { record: Audited }) {
+  const { seq, actor, address, action, target, result, intent, detail, request_id: requestId, hash } = record;
+  const told = Object.entries(objectIn(detail)).map(([name, value]) => [name.replaceAll('_', ' '), shown(value)]);
+  return (
+    <>
+      <p>{MEANS[result ?? 'intent']}</p>
+      {told.length === 0 ? null : <Facts of={Object.fromEntries(told)} />}
+      <hr />
+      <Facts
+        of={{
+          Who: only('actor', actor),
+          From: address === '' ? 'this stack itself' : <code>{address}</code>,
+          What: only('action', action),
+          'To what': target === '' ? undefined : only('target', target),
+          Job: JOB_ACTIONS.has(action) ? (
+            <a href={`/jobs/${encodeURIComponent(target.toWellFormed())}`}>How it went</a>
+          ) : undefined,
+          Record: `${seq}${intent === null ? '' : `, which answers record ${intent}`}`,
+          Request: requestId === '' ? undefined : <code>{requestId}</code>,
+          Hash: <code>{hash}</code>,
+        }}
+      />
+    </>
+  );
+}
+
+function only(name: string, value: string) {
+  return (
+    <a href={`/audit?${new URLSearchParams({ [name]: value }).toString()}`} title={`Only records with ${value}`}>
+      {value}
+    </a>
+  );
+}
+
+/** Their target is a job. */
+const JOB_ACTIONS: ReadonlySet<string> = new Set([VACUUM_RUN, RETENTION_RUN]);
+
+/** What a record tells besides: words and numbers plain, lists with commas, the rest as JSON. */
+function shown(value: unknown) {
+  if (typeof value === 'string') return value === '' ? '(empty)' : value;
+  if (Array.isArray(value) && value.every((each) => typeof each === 'string' || typeof each === 'number'))
+    return value.length === 0 ? 'none' : value.join(', ');
+  if (typeof value === 'object' && value !== null && isFlat(value))
+    return Object.entries(value)
+      .map(([name, each]) => `${name} ${String(each)}`)
+      .join(', ');
+  if (typeof value === 'object' && value !== null) return <code>{JSON.stringify(value)}</code>;
+  return String(value);
+}
+
+function isFlat(value: object): boolean {
+  const values = Object.values(value);
+  return values.length > 0 && values.every((each) => ['string', 'number', 'boolean'].includes(typeof each));
+}
 
 const HERE = '/audit';
 const VERIFY = '/audit?verify=yes';

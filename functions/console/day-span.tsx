@@ -1,6 +1,6 @@
 // From one day to another, as a form asks for it: days of the stack's zone, the last one with it. Lists take instants.
 
-import { beginOfDay, endOfDay } from '../../shared/domain/local-days.ts';
+import { beginOfDay, endOfDay } from '@holdfast/kit/time';
 import type { PageContext } from '../pages/page-routes.ts';
 import { Field } from '../pages/parts/field.tsx';
 

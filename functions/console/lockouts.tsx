@@ -1,17 +1,17 @@
 // GET /lockouts: addresses that may not try a password now. POST /lockouts/release: lets one try again at once.
 
 import { z } from '@hono/zod-openapi';
+import type { App } from '../../shared/http/context.ts';
 import type { Deps } from '../../shared/http/deps.ts';
-import type { App } from '../../shared/http/env.ts';
 import { goTo } from '../../shared/http/page.tsx';
 import { actorOf } from '../../shared/http/sign-in.ts';
-import type { LockedAddress } from '../../shared/ports/doors.ts';
-import { releaseLockout } from '../../shared/verbs/release-lockout.ts';
+import type { LockedAddress } from '../../shared/sign-in/port.ts';
+import { releaseLockout } from '../../shared/sign-in/tokens.ts';
 import { type Clock, clockOf } from '../pages/clock.ts';
 import { attempt, formOf, parsed } from '../pages/form.ts';
 import { framed } from '../pages/frame.tsx';
 import { pagesOf } from '../pages/page-routes.ts';
-import { Confirm } from '../pages/parts/confirm.tsx';
+import { Confirm } from '../pages/parts/card.tsx';
 import { Notice } from '../pages/parts/notice.tsx';
 import { Empty, Table } from '../pages/parts/table.tsx';
 import { Countdown } from '../pages/parts/time.tsx';

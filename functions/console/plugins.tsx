@@ -1,19 +1,18 @@
 // GET, POST /plugins: the plugins of the core, whether each runs and is started with it. While their process is down a
 // sentence says so in the place of the list.
 
+import { AppError } from '@holdfast/kit/app-error';
+import { changePlugin, listPlugins, PLUGIN_CHANGES, type PluginChange } from '../../shared/core/change-plugin.ts';
+import type { CorePlugin } from '../../shared/core/port.ts';
+import type { App } from '../../shared/http/context.ts';
 import type { Deps } from '../../shared/http/deps.ts';
-import type { App } from '../../shared/http/env.ts';
 import { goTo } from '../../shared/http/page.tsx';
 import { actorOf } from '../../shared/http/sign-in.ts';
-import { AppError } from '../../shared/domain/app-error.ts';
-import type { CorePlugin } from '../../shared/ports/core.ts';
-import { changePlugin, listPlugins, PLUGIN_CHANGES, type PluginChange } from '../../shared/verbs/change-plugin.ts';
 import { type Attempt, attempt, formOf } from '../pages/form.ts';
 import { framed } from '../pages/frame.tsx';
 import { isAdmin, type PageContext, pagesOf } from '../pages/page-routes.ts';
-import { Confirm } from '../pages/parts/confirm.tsx';
-import { Missing, Notice, Problem } from '../pages/parts/notice.tsx';
-import { StatusBadge } from '../pages/parts/status.tsx';
+import { Confirm } from '../pages/parts/card.tsx';
+import { Missing, Notice, Problem, StatusBadge } from '../pages/parts/notice.tsx';
 import { Empty, Table } from '../pages/parts/table.tsx';
 
 const PATH = '/plugins';

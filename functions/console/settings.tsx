@@ -1,22 +1,79 @@
 // GET /settings: what is in force, where each value comes from, what was changed since the start, and how one changes it.
 
-import type { ShownSetting } from '../../shared/config/shown-settings.ts';
-import { counted } from '../../shared/domain/amounts.ts';
-import { shortened } from '../../shared/domain/plain-text.ts';
-import { config } from '../../shared/health/config.ts';
+import { counted } from '@holdfast/kit/format';
+import { shortened } from '@holdfast/kit/text';
+import { inTime } from '@holdfast/kit/timeout';
+import { config } from '../../shared/health/modules/config.ts';
+import type { App } from '../../shared/http/context.ts';
 import type { Deps } from '../../shared/http/deps.ts';
-import type { App } from '../../shared/http/env.ts';
-import { inTime } from '../../shared/verbs/in-time.ts';
+import type { ShownSetting } from '../../shared/settings/load.ts';
 import { clockOf } from '../pages/clock.ts';
 import { attempt } from '../pages/form.ts';
 import { framed } from '../pages/frame.tsx';
 import { type PageContext, pagesOf } from '../pages/page-routes.ts';
 import { Card, Facts, Search } from '../pages/parts/card.tsx';
-import { Missing, Warning } from '../pages/parts/notice.tsx';
-import { Empty } from '../pages/parts/table.tsx';
+import { Missing, StatusBadge, Warning } from '../pages/parts/notice.tsx';
+import { Empty, Table } from '../pages/parts/table.tsx';
 import { When } from '../pages/parts/time.tsx';
-import { isChanged, SettingsTable } from './settings-table.tsx';
 import { ThresholdsCard } from './thresholds-card.tsx';
+
+// Settings of one section: name with what it does, value, and where that comes from. Of secrets only whether they are set.
+
+const SOURCES: Record<ShownSetting['source'], string> = {
+  'command line': 'command line',
+  environment: 'environment',
+  'env file': '.env',
+  generated: 'generated and kept',
+  stack: 'the stack itself',
+  default: 'default',
+  unset: 'not set',
+};
+
+interface SettingsTableProps {
+  section: string;
+  settings: readonly ShownSetting[];
+  /** Names of those that the files have otherwise by now. */
+  changed: readonly string[];
+}
+
+export function SettingsTable({ section, settings, changed }: SettingsTableProps) {
+  const columns = [{ label: 'Setting' }, { label: 'Value' }, { label: 'From' }];
+  const rows = settings.map((setting) => [
+    <Named setting={setting} />,
+    <Value setting={setting} />,
+    <From setting={setting} isChanged={isChanged(setting.name, changed)} />,
+  ]);
+  return <Table caption={section} columns={columns} rows={rows} />;
+}
+
+/** Of one that the next start would refuse, the reason stands behind the name. */
+export function isChanged(name: string, changed: readonly string[]): boolean {
+  return changed.some((each) => each === name || each.startsWith(`${name} (`));
+}
+
+function Named({ setting: { name, about } }: { setting: ShownSetting }) {
+  return (
+    <>
+      <code>{name}</code>
+      <div class="fine light">{about}</div>
+    </>
+  );
+}
+
+function Value({ setting: { value, secret } }: { setting: ShownSetting }) {
+  if (secret) return <span class="fine">{value === 'set' ? 'set, not shown' : 'not set'}</span>;
+  if (value === null || value === '') return <span class="fine">not set</span>;
+  if (Array.isArray(value)) return value.length === 0 ? <span class="fine">empty</span> : <>{value.join(', ')}</>;
+  return <>{String(value)}</>;
+}
+
+function From({ setting: { source }, isChanged: changed }: { setting: ShownSetting; isChanged: boolean }) {
+  return (
+    <div>
+      {SOURCES[source]} {changed ? <StatusBadge status="note">Changed: restart</StatusBadge> : null}
+    </div>
+  );
+}
 
 const MOST_SEARCHED = 200;
 /** A file may lie on a drive that hangs. */

@@ -1,8 +1,8 @@
 // The figures that decide when something is a warning or critical, with the variable that changes each.
 
-import { bytesInWords, counted, secondsInWords } from '../../shared/domain/amounts.ts';
-import type { Thresholds } from '../../shared/domain/thresholds.ts';
-import { StatusBadge } from '../pages/parts/status.tsx';
+import { bytesInWords, counted, secondsInWords } from '@holdfast/kit/format';
+import type { Thresholds } from '../../shared/settings/threshold-figures.ts';
+import { StatusBadge } from '../pages/parts/notice.tsx';
 import { Table } from '../pages/parts/table.tsx';
 
 interface ThresholdsCardProps {

@@ -1,24 +1,152 @@
 // GET, POST /tokens: API tokens for programs. The answer to the form is the one place that ever shows the text of a token; the
 // same form sent again makes no second one.
 
-import type { AppError } from '../../shared/domain/app-error.ts';
+import type { AppError } from '@holdfast/kit/app-error';
+import type { App } from '../../shared/http/context.ts';
 import type { Deps } from '../../shared/http/deps.ts';
-import type { App } from '../../shared/http/env.ts';
 import { goTo } from '../../shared/http/page.tsx';
+import { wantedTokenSchema } from '../../shared/http/schemas/people.ts';
 import { actorOf } from '../../shared/http/sign-in.ts';
-import { wantedTokenSchema } from '../../shared/http/token-schemas.ts';
-import type { ApiToken } from '../../shared/ports/sign-ins.ts';
-import { createToken } from '../../shared/verbs/create-token.ts';
-import { revokeToken } from '../../shared/verbs/revoke-token.ts';
-import { clockOf } from '../pages/clock.ts';
-import { attempt, type Form, formOf, parsed } from '../pages/form.ts';
+import type { ApiToken } from '../../shared/sign-in/port.ts';
+import type { Scope } from '../../shared/sign-in/principal.ts';
+import { createToken, revokeToken } from '../../shared/sign-in/tokens.ts';
+import { type Clock, clockOf } from '../pages/clock.ts';
+import { attempt, faultOf, type Form, formOf, parsed } from '../pages/form.ts';
 import { framed } from '../pages/frame.tsx';
 import { type PageContext, pagesOf } from '../pages/page-routes.ts';
-import { Copyable } from '../pages/parts/card.tsx';
-import { Notice, Problem } from '../pages/parts/notice.tsx';
-import { pageNumber } from '../pages/parts/table.tsx';
-import { TokenForm } from './token-form.tsx';
-import { TokenList } from './token-list.tsx';
+import { Confirm, Copyable } from '../pages/parts/card.tsx';
+import { Checks, Field, Select } from '../pages/parts/field.tsx';
+import { Notice, Problem, StatusBadge } from '../pages/parts/notice.tsx';
+import { Empty, pageNumber, Pager, Table } from '../pages/parts/table.tsx';
+import { When } from '../pages/parts/time.tsx';
+
+// The form for an API token: what it is called, what it may do, how long.
+
+/** In words, with what each may not. */
+const SCOPES_IN_WORDS: Record<Scope, string> = {
+  read: 'Read: what a viewer sees. Changes nothing, sees no tokens, settings or logs',
+  users: 'People: users, groups, enrollment and certificates, but no administrators. Nothing else',
+  admin: 'Everything that you may do yourself. For a program that you would give your own password',
+};
+
+const LIFETIMES = [
+  { value: '1', label: '1 day' },
+  { value: '7', label: '7 days' },
+  { value: '30', label: '30 days' },
+  { value: '90', label: '90 days' },
+  { value: '365', label: '1 year' },
+  { value: '1825', label: '5 years' },
+];
+
+interface TokenFormProps {
+  form: Form | undefined;
+  refused: AppError | undefined;
+}
+
+/** `id` is chosen here, so that a form that is sent twice makes one token. */
+export function TokenForm({ form, refused }: TokenFormProps) {
+  return (
+    <section class="card" id="make">
+      <h2>Make a token</h2>
+      <form method="post" action="/tokens" class="narrow">
+        <input type="hidden" name="id" value={crypto.randomUUID()} />
+        <Field
+          name="name"
+          label="Name"
+          hint="Which program it is for, such as Nightly backup"
+          value={form?.text('name')}
+          error={faultOf(refused, 'name')}
+          required
+          maxlength={64}
+          autocomplete="off"
+        />
+        <Checks
+          legend="What it may do"
+          name="scope"
+          type="radio"
+          choices={Object.entries(SCOPES_IN_WORDS).map(([value, label]) => ({ value, label }))}
+          chosen={[form?.text('scope') ?? 'read']}
+          error={faultOf(refused, 'scope')}
+        />
+        <Select
+          name="days"
+          label="Ends after"
+          hint="Then the program needs a new one"
+          value={form?.text('days') ?? '90'}
+          choices={LIFETIMES}
+          error={faultOf(refused, 'expires_at')}
+        />
+        <button type="submit">Make the token</button>
+      </form>
+    </section>
+  );
+}
+
+// The API tokens that are valid, and how each is revoked.
+
+const SOON_MS = 7 * 86_400_000;
+const SHORT: Record<Scope, string> = { read: 'read', users: 'people', admin: 'everything of its owner' };
+
+interface TokenListProps {
+  tokens: ApiToken[];
+  count: number;
+  page: number;
+  pageSize: number;
+  url: URL;
+  clock: Clock;
+}
+
+export function TokenList({ tokens, count, page, pageSize, url, clock }: TokenListProps) {
+  if (count === 0)
+    return (
+      <Empty>
+        <p>No program has a token.</p>
+        <p>Make one below when a program of yours is to use the API: a backup, a dashboard, a roster import.</p>
+      </Empty>
+    );
+  const columns = [
+    { label: 'Token' },
+    { label: 'May' },
+    { label: 'Acts for' },
+    { label: 'Made' },
+    { label: 'Ends' },
+    { label: 'Revoke', silent: true },
+  ];
+  const rows = tokens.map((token) => [
+    <bdi>{token.name}</bdi>,
+    SHORT[token.scope],
+    <bdi>{token.owner}</bdi>,
+    <When at={token.createdAt} clock={clock} />,
+    <Ends at={token.expiresAt} clock={clock} />,
+    <Revoke token={token} />,
+  ]);
+  return (
+    <>
+      <Table caption="API tokens" columns={columns} rows={rows} />
+      <Pager url={url} page={page} pageSize={pageSize} count={count} />
+    </>
+  );
+}
+
+function Ends({ at, clock }: { at: string; clock: Clock }) {
+  const soon = Date.parse(at) - clock.now.getTime() < SOON_MS;
+  return (
+    <div>
+      <When at={at} clock={clock} relative /> {soon ? <StatusBadge status="warning">Ends soon</StatusBadge> : null}
+    </div>
+  );
+}
+
+function Revoke({ token: { id, name, owner } }: { token: ApiToken }) {
+  return (
+    <Confirm id={`revoke-${id}`} label="Revoke…" of={name} action={`/tokens/${id}/revoke`} button={`Revoke ${name}`}>
+      <p>
+        The program that uses it is refused from the next request on, and needs a new token. {owner} and everybody else
+        stay signed in. This cannot be taken back.
+      </p>
+    </Confirm>
+  );
+}
 
 const PATH = '/tokens';
 const PAGE_SIZE = 50;

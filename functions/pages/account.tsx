@@ -1,28 +1,128 @@
 // /account at both faces: who one is here, one's own password, and where one is signed in.
 
 import { z } from '@hono/zod-openapi';
-import { AppError } from '../../shared/domain/app-error.ts';
-import type { Role } from '../../shared/domain/principal.ts';
+import { AppError } from '@holdfast/kit/app-error';
+import type { Page } from '@holdfast/kit/paging';
+import { shownUser } from '../../shared/devices/accounts.ts';
+import type { App } from '../../shared/http/context.ts';
 import type { Deps } from '../../shared/http/deps.ts';
-import type { App } from '../../shared/http/env.ts';
 import { goTo } from '../../shared/http/page.tsx';
-import { newPassword } from '../../shared/http/people-schemas.ts';
+import { newPassword } from '../../shared/http/schemas/people.ts';
 import { clearSessionCookie } from '../../shared/http/session-cookie.ts';
 import { actorOf } from '../../shared/http/sign-in.ts';
-import type { Account } from '../../shared/ports/identity.ts';
-import { endSession, endSessions } from '../../shared/verbs/end-session.ts';
-import { shownUser } from '../../shared/verbs/people.ts';
-import { changeOwnPassword } from '../own-password.ts';
+import type { Account } from '../../shared/identity/port.ts';
+import type { Session } from '../../shared/sign-in/port.ts';
+import type { Role } from '../../shared/sign-in/principal.ts';
+import { endSession, endSessions } from '../../shared/sign-in/tokens.ts';
+import { changeOwnPassword } from '../me.ts';
 import { type Clock, clockOf } from './clock.ts';
 import { attempt, faultOf, formOf, parsed } from './form.ts';
 import { framed } from './frame.tsx';
-import { OwnSessions, SESSIONS_ON_PAGE } from './own-sessions.tsx';
 import { type PageContext, pagesOf } from './page-routes.ts';
-import { Card, Facts } from './parts/card.tsx';
+import { Card, Confirm, Facts } from './parts/card.tsx';
 import { Field } from './parts/field.tsx';
 import { Missing, Notice, Problem } from './parts/notice.tsx';
-import { pageNumber } from './parts/table.tsx';
+import { pageNumber, Pager, Table } from './parts/table.tsx';
 import { When } from './parts/time.tsx';
+
+// Where somebody is signed in: one row per session, which of them this one is, and the end of one or of all.
+
+// What a session was opened with, in a few words that its person recognises.
+const BROWSERS: readonly [RegExp, string][] = [
+  [/\bEdgA?\//, 'Edge'],
+  [/\b(?:OPR|Opera)\//, 'Opera'],
+  [/\bSamsungBrowser\//, 'Samsung Internet'],
+  [/\b(?:Firefox|FxiOS)\//, 'Firefox'],
+  [/(?:Chrome|CriOS|Chromium)\//, 'Chrome'],
+  [/\bSafari\//, 'Safari'],
+];
+const DEVICES: readonly [RegExp, string][] = [
+  [/\biPhone\b/, 'iPhone'],
+  [/\biPad\b/, 'iPad'],
+  [/\bAndroid\b/, 'Android'],
+  [/\bWindows\b/, 'Windows'],
+  [/\b(?:Macintosh|Mac OS X)\b/, 'Mac'],
+  [/\bLinux\b/, 'Linux'],
+];
+const MOST_CHARACTERS = 60;
+
+/** `Firefox on Android`; what is not known is shown as it is, shortened. */
+export function browserName(userAgent: string): string {
+  const browser = nameIn(BROWSERS, userAgent);
+  const device = nameIn(DEVICES, userAgent);
+  if (browser !== undefined && device !== undefined) return `${browser} on ${device}`;
+  const text = userAgent.trim();
+  if (text === '') return browser ?? device ?? 'Unknown program';
+  return browser ?? (text.length > MOST_CHARACTERS ? `${text.slice(0, MOST_CHARACTERS)}…` : text);
+}
+
+function nameIn(names: readonly [RegExp, string][], userAgent: string): string | undefined {
+  return names.find(([pattern]) => pattern.test(userAgent))?.[1];
+}
+
+export const SESSIONS_ON_PAGE = 50;
+
+interface OwnSessionsProps {
+  url: URL;
+  page: number;
+  sessions: Page<Session>;
+  /** The id of the one that asks. */
+  current: string;
+  clock: Clock;
+}
+
+export function OwnSessions({ url, page, sessions: { results, count }, current, clock }: OwnSessionsProps) {
+  return (
+    <Card title="Where you are signed in" id="sessions">
+      <Table
+        caption="Your sessions"
+        columns={[
+          { label: 'Browser' },
+          { label: 'Address' },
+          { label: 'Signed in' },
+          { label: 'Ends' },
+          { label: 'End it', silent: true },
+        ]}
+        rows={results.map((session) => [
+          session.id === current ? (
+            <>
+              {browserName(session.userAgent)} <strong>(this one)</strong>
+            </>
+          ) : (
+            browserName(session.userAgent)
+          ),
+          session.address,
+          <When at={session.createdAt} clock={clock} relative />,
+          <When at={session.expiresAt} clock={clock} />,
+          <EndOne session={session} current={current} />,
+        ])}
+      />
+      <Pager url={url} page={page} pageSize={SESSIONS_ON_PAGE} count={count} />
+      <Confirm id="end-all" label="Sign out everywhere…" action="/account/sessions/end" button="End all of my sessions">
+        <p>
+          Every browser that you are signed in with is signed out, this one too. Devices and API tokens go on. If you do
+          not know one of the sessions, change your password as well.
+        </p>
+      </Confirm>
+    </Card>
+  );
+}
+
+/** No question: whoever it was signs in again. */
+function EndOne({ session: { id, userAgent, address }, current }: { session: Session; current: string }) {
+  if (id === current) return null;
+  return (
+    <form method="post" action={`/account/sessions/${encodeURIComponent(id)}/end`}>
+      <button
+        type="submit"
+        class="quiet small"
+        aria-label={`End it: the session of ${browserName(userAgent)} at ${address}`}
+      >
+        End it
+      </button>
+    </form>
+  );
+}
 
 const ROLES: Record<Role, string> = {
   admin: 'Administrator: you may do everything',

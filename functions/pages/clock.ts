@@ -1,7 +1,7 @@
 // Times and amounts as pages show them: in the zone of the stack, to the minute.
 
-import { durationInWords } from '../../shared/domain/amounts.ts';
-import { twoDigits, wallTimeAt, wallTimeText } from '../../shared/domain/zoned-time.ts';
+import { durationInWords } from '@holdfast/kit/format';
+import { twoDigits, wallTimeAt, wallTimeText } from '@holdfast/kit/time';
 import type { Deps } from '../../shared/http/deps.ts';
 
 export interface Clock {

@@ -1,43 +1,110 @@
 // Every page of console and portal: one line each.
 
+import { AppError } from '@holdfast/kit/app-error';
+import type { Together } from '@holdfast/kit/limits';
+import { inTime } from '@holdfast/kit/timeout';
+import type { App } from '../../shared/http/context.ts';
 import type { Deps } from '../../shared/http/deps.ts';
-import type { App } from '../../shared/http/env.ts';
-import { alertsPage } from '../console/alerts.tsx';
+import { PAGES_VERSION, SCRIPT_PATH, STYLE_PATH } from '../../shared/http/page.tsx';
+import { alertsPage } from '../console/alerts/alerts.tsx';
 import { auditPage } from '../console/audit.tsx';
-import { databasePage } from '../console/database.tsx';
-import { healthModulePage } from '../console/health-module.tsx';
-import { jobPage } from '../console/job.tsx';
-import { jobsPage } from '../console/jobs.tsx';
-import { certificateNewPage } from '../console/certificate-new.tsx';
-import { certificatePage } from '../console/certificate.tsx';
-import { certificatesPage } from '../console/certificates.tsx';
+import { certificatePage } from '../console/certificates/certificate.tsx';
+import { certificatesPage } from '../console/certificates/certificates.tsx';
+import { certificateNewPage } from '../console/certificates/new.tsx';
+import { databasePage } from '../console/database/database.tsx';
+import { vacuumPage } from '../console/database/vacuum.tsx';
 import { devicesPage } from '../console/devices.tsx';
-import { enrollmentPage } from '../console/enrollment.tsx';
+import { healthModulePage } from '../console/health/module.tsx';
+import { overviewPage } from '../console/health/overview.tsx';
+import { jobPage } from '../console/jobs/job.tsx';
+import { jobsPage } from '../console/jobs/jobs.tsx';
 import { lockoutsPage } from '../console/lockouts.tsx';
 import { logsPage } from '../console/logs.tsx';
-import { overviewPage } from '../console/overview.tsx';
-import { addDevicePage } from '../portal/add-device.tsx';
-import { guidePages } from '../portal/guides.tsx';
-import { vacuumPage } from '../console/vacuum.tsx';
-import { retentionRunsPage } from '../console/retention-runs.tsx';
-import { retentionPage } from '../console/retention.tsx';
-import { groupPage } from '../console/group.tsx';
-import { groupsPage } from '../console/groups.tsx';
-import { peoplePage } from '../console/people.tsx';
-import { personChangePages } from '../console/person-changes.ts';
-import { personNewPage } from '../console/person-new.tsx';
-import { personPasswordPage } from '../console/person-password.tsx';
-import { personPage } from '../console/person.tsx';
+import { personChangePages } from '../console/people/changes.ts';
+import { enrollmentPage } from '../console/people/enrollment.tsx';
+import { groupPage, groupsPage } from '../console/people/group.tsx';
+import { personNewPage } from '../console/people/new.tsx';
+import { personPasswordPage } from '../console/people/password.tsx';
+import { peoplePage } from '../console/people/people.tsx';
+import { personPage } from '../console/people/person.tsx';
 import { pluginsPage } from '../console/plugins.tsx';
-import { serviceAccountPage } from '../console/service-account.tsx';
-import { serviceAccountsPage } from '../console/service-accounts.tsx';
+import { retentionPage } from '../console/retention/retention.tsx';
+import { retentionRunsPage } from '../console/retention/runs.tsx';
+import { serviceAccountPage } from '../console/service-accounts/account.tsx';
+import { serviceAccountsPage } from '../console/service-accounts/accounts.tsx';
 import { settingsPage } from '../console/settings.tsx';
 import { tokensPage } from '../console/tokens.tsx';
+import { addDevicePage } from '../portal/add-device.tsx';
+import { guidePages } from '../portal/guides.tsx';
 import { homePage } from '../portal/home.tsx';
 import { accountPage } from './account.tsx';
-import { pageAssets } from './assets.ts';
 import { morePage } from './more.tsx';
-import { withPromptCore } from './prompt-core.ts';
+
+// Pages do not wait for a core that hangs: whoever looks at one gets the rest of it, while the script of an open page still listens.
+
+/** The script of a page takes a connection for lost after 10 s. */
+const WITHIN_MS = 6_000;
+
+const READS: Partial<Record<keyof Deps, readonly string[]>> = {
+  core: ['certificates', 'certificate', 'clients', 'plugins', 'status', 'enrollmentAttempts'],
+  coreRetention: ['policy', 'schedule', 'runs', 'missionArchiving'],
+};
+
+/** What is shared of these is an answer of the core, and who comes second waits for the first; other work takes its time. */
+const CORE_LISTS = /^(?:clients$|certificates:|attempts:)/;
+
+/** The same deps; what they read of the core comes within 6 s, or is `unavailable`. */
+export function withPromptCore(deps: Deps): Deps {
+  return new Proxy(deps, {
+    get(target, name) {
+      if (name === 'together') return promptTogether(target.together);
+      const port: unknown = Reflect.get(target, name);
+      const reads = READS[name as keyof Deps];
+      return reads === undefined ? port : promptPort(port as object, reads);
+    },
+  });
+}
+
+function promptPort(port: object, reads: readonly string[]): object {
+  return new Proxy(port, {
+    get(target, name) {
+      const method: unknown = Reflect.get(target, name);
+      return reads.includes(String(name)) ? promptly(method as Ask) : method;
+    },
+  });
+}
+
+function promptTogether(together: Together): Together {
+  const prompt = promptly(together);
+  return (key, work) => (CORE_LISTS.test(key) ? prompt : together)(key, work);
+}
+
+type Ask = (...given: never[]) => Promise<unknown>;
+
+function promptly<A extends Ask>(ask: A): A {
+  return ((...given: never[]) => inTime(WITHIN_MS, 'The core', () => ask(...given))) as A;
+}
+
+// The style and the script of all pages. The page to sign in has them too, so they are open.
+const YEAR_SECONDS = 31_536_000;
+
+/** Adds the routes of this file. */
+export function pageAssets(app: App, deps: Deps): void {
+  for (const [path, name] of [
+    [STYLE_PATH, 'pages.css'],
+    [SCRIPT_PATH, 'pages.js'],
+  ] as const)
+    app.get(path, async function sendPageAsset(c) {
+      const asset = await deps.assets.read(name);
+      if (asset === undefined) throw new AppError('not_found', 'There is nothing at this address.');
+      const current = c.req.query('v') === PAGES_VERSION;
+      return c.body(asset.body, 200, {
+        'Content-Type': asset.contentType,
+        'Cache-Control': current ? `public, max-age=${YEAR_SECONDS}, immutable` : 'no-cache',
+        'X-Content-Type-Options': 'nosniff',
+      });
+    });
+}
 
 /** Adds them all. */
 export function everyPage(app: App, given: Deps): void {

@@ -1,7 +1,7 @@
 // What a form has sent, and what becomes of a mistake in it: the page again, with the reason.
 
 import { z } from '@hono/zod-openapi';
-import { AppError, type ErrorCode } from '../../shared/domain/app-error.ts';
+import { AppError, type ErrorCode } from '@holdfast/kit/app-error';
 import { refuseInvalid } from '../../shared/http/refuse-invalid.ts';
 import type { PageContext } from './page-routes.ts';
 

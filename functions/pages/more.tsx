@@ -1,8 +1,8 @@
 // GET /more: every page of the console, for a phone, whose bar has room for five.
 
-import { roleInForce } from '../../shared/domain/principal.ts';
+import type { App } from '../../shared/http/context.ts';
 import type { Deps } from '../../shared/http/deps.ts';
-import type { App } from '../../shared/http/env.ts';
+import { roleInForce } from '../../shared/sign-in/principal.ts';
 import { entriesFor, framed } from './frame.tsx';
 import { pagesOf } from './page-routes.ts';
 

@@ -2,15 +2,15 @@
 // form sends passes the same guard as every other change.
 
 import type { Context } from 'hono';
-import { AppError } from '../../shared/domain/app-error.ts';
-import { type Access, type Area, roleInForce } from '../../shared/domain/principal.ts';
+import { AppError } from '@holdfast/kit/app-error';
+import type { App, AppEnv, Face } from '../../shared/http/context.ts';
+import { unsafeGuard } from '../../shared/http/csrf-guard.ts';
 import { noteDenied } from '../../shared/http/denied.ts';
 import type { Deps } from '../../shared/http/deps.ts';
-import type { App, AppEnv, Face } from '../../shared/http/env.ts';
 import { goTo } from '../../shared/http/page.tsx';
 import { givenSessionCookie } from '../../shared/http/session-cookie.ts';
 import { allow, identify } from '../../shared/http/sign-in.ts';
-import { unsafeGuard } from '../../shared/http/unsafe-guard.ts';
+import { type Access, type Area, roleInForce } from '../../shared/sign-in/principal.ts';
 
 export type PageContext = Context<AppEnv>;
 type Handler = (c: PageContext) => Response | Promise<Response>;

@@ -1,12 +1,12 @@
 // /add-device: one's own device is enrolled, on the page that administrators have for everybody.
 
-import { AppError } from '../../shared/domain/app-error.ts';
+import { AppError } from '@holdfast/kit/app-error';
+import type { App } from '../../shared/http/context.ts';
 import type { Deps } from '../../shared/http/deps.ts';
-import type { App } from '../../shared/http/env.ts';
-import type { Account } from '../../shared/ports/identity.ts';
-import { enrollmentPages } from '../pages/enrollment/enrollment-page.tsx';
+import type { Account } from '../../shared/identity/port.ts';
+import { enrollmentPages } from '../pages/enrollment/page.tsx';
 import { type PageContext, pagesOf } from '../pages/page-routes.ts';
-import { ownerOf } from './own-account.ts';
+import { ownerOf } from './own.ts';
 
 const PATH = '/add-device';
 

@@ -1,14 +1,13 @@
 // A device of one's own: since when, until when, whether it is connected, its files, and how it is shut out.
 
-import { BUNDLE_PASSWORD } from '../../shared/domain/data-package.ts';
-import type { Status } from '../../shared/domain/status.ts';
-import type { CertificateState, ShownCertificate } from '../../shared/verbs/shown-certificate.ts';
+import { BUNDLE_PASSWORD } from '../../shared/devices/certificates/data-package.ts';
+import type { CertificateState, ShownCertificate } from '../../shared/devices/certificates/view.ts';
+import type { Status } from '../../shared/settings/status.ts';
 import type { Clock } from '../pages/clock.ts';
-import { Card, Facts } from '../pages/parts/card.tsx';
-import { Confirm } from '../pages/parts/confirm.tsx';
-import { StatusBadge } from '../pages/parts/status.tsx';
+import { Card, Confirm, Facts } from '../pages/parts/card.tsx';
+import { StatusBadge } from '../pages/parts/notice.tsx';
 import { Distance, When } from '../pages/parts/time.tsx';
-import { deviceName, type OwnDevice } from './own-devices.ts';
+import { deviceName, type OwnDevice } from './own.ts';
 
 const STATES: Record<CertificateState, readonly [Status, string]> = {
   active: ['note', 'Not connected'],

@@ -1,29 +1,65 @@
 // GET / of the portal: one's own devices, which of them is connected, and how one of them is shut out.
 
-import { certificateParams } from '../../shared/http/certificate-schemas.ts';
-import { downloadQuery } from '../../shared/http/certificate-requests.ts';
+import type { AppError } from '@holdfast/kit/app-error';
+import { downloadCertificate } from '../../shared/devices/certificates/download.ts';
+import { findAlsoWhileAway, whoeverItsUser } from '../../shared/devices/certificates/find.ts';
+import { revokeCertificate } from '../../shared/devices/revocation/revoke.ts';
 import { actingIn } from '../../shared/http/acting.ts';
-import { attachmentAnswer } from '../../shared/http/attachment.ts';
+import { attachmentAnswer } from '../../shared/http/answers.ts';
+import type { App } from '../../shared/http/context.ts';
 import type { Deps } from '../../shared/http/deps.ts';
-import type { App } from '../../shared/http/env.ts';
 import { goTo } from '../../shared/http/page.tsx';
-import type { AppError } from '../../shared/domain/app-error.ts';
-import { roleInForce } from '../../shared/domain/principal.ts';
-import { downloadCertificate } from '../../shared/verbs/download-certificate.ts';
-import { findAlsoWhileAway, whoeverItsUser } from '../../shared/verbs/find-certificate.ts';
-import { revokeCertificate } from '../../shared/verbs/revoke-certificate.ts';
-import { type Clock, clockOf } from '../pages/clock.ts';
+import { certificateParams, downloadQuery } from '../../shared/http/schemas/certificates.ts';
+import { appExpiresOf, isoOfSeconds } from '../../shared/identity/rules.ts';
+import { roleInForce } from '../../shared/sign-in/principal.ts';
+import { type Clock, clockOf, distanceInWords } from '../pages/clock.ts';
 import { attempt, parsed } from '../pages/form.ts';
 import { framed } from '../pages/frame.tsx';
 import { type PageContext, pagesOf } from '../pages/page-routes.ts';
 import { Card } from '../pages/parts/card.tsx';
-import { Missing, Notice, Problem } from '../pages/parts/notice.tsx';
+import { Missing, Notice, Problem, Warning } from '../pages/parts/notice.tsx';
 import { Empty, pageNumber, Pager, Table } from '../pages/parts/table.tsx';
 import { When } from '../pages/parts/time.tsx';
 import { DeviceCard, pastWords } from './device-card.tsx';
-import { type Owner, ownerOf } from './own-account.ts';
-import { DEVICES_ON_PAGE, deviceName, ownDevices, type OwnDevices } from './own-devices.ts';
-import { Standing } from './standing.tsx';
+import { deviceName, DEVICES_ON_PAGE, ownDevices, type OwnDevices, type Owner, ownerOf } from './own.ts';
+
+// What concerns the account itself, above everything else in the portal: that it ends soon, or that it is no person's.
+
+const DAY_MS = 86_400_000;
+/** So early it is said: an administrator has to be reached. */
+const SAID_DAYS_BEFORE = 14;
+
+interface StandingProps {
+  owner: Owner;
+  username: string;
+  clock: Clock;
+}
+
+export function Standing({ owner, username, clock }: StandingProps) {
+  if (owner.kind === 'unknown')
+    return <Missing>Your account cannot be looked up now, so its end is not shown: {owner.why}</Missing>;
+  if (owner.kind === 'hidden')
+    return (
+      <Warning>
+        <p>
+          <strong>{username} is an account of the stack, not of a person.</strong> It enrolls no devices. Sign in with
+          an account of your own, which an administrator creates under People.
+        </p>
+      </Warning>
+    );
+  const seconds = appExpiresOf(owner.account.attributes);
+  if (seconds === null) return null;
+  const at = isoOfSeconds(seconds);
+  if (Date.parse(at) - clock.now.getTime() > SAID_DAYS_BEFORE * DAY_MS) return null;
+  return (
+    <Warning>
+      <p>
+        <strong>Your access ends {distanceInWords(at, clock.now)}</strong>, <When at={at} clock={clock} />. After that
+        you cannot sign in, and your devices are shut out. If you need it longer, ask an administrator before then.
+      </p>
+    </Warning>
+  );
+}
 
 const SENTENCES = {
   revoked: 'The device is shut out: the server lets it in no more.',

@@ -1,11 +1,12 @@
 // What a health module is, and one measurement of it: read within a time limit, then judged by the evaluator.
 
-import { evaluate, evaluateThrown, type Finding, type History, type Limits, type Verdict } from '../domain/evaluate.ts';
-import type { FigureUnit } from '../domain/figure-in-words.ts';
-import { messageOf } from '../domain/thrown.ts';
-import type { ModuleThresholds, Thresholds } from '../domain/thresholds.ts';
-import type { Measurement } from '../ports/health-cache.ts';
-import type { Monitored } from '../ports/monitored.ts';
+import { messageOf } from '@holdfast/kit/app-error';
+import type { FigureUnit } from '@holdfast/kit/format';
+import type { History } from '../settings/status.ts';
+import type { ModuleThresholds, Thresholds } from '../settings/threshold-figures.ts';
+import { evaluate, evaluateThrown, type Finding, type Limits, type Verdict } from './evaluate.ts';
+import type { Monitored } from './monitored.ts';
+import type { Measurement } from './port.ts';
 
 /** A module as its file writes it; `D` is its raw data, with the names that the API shows. */
 export interface ModuleDefinition<D extends object> {

@@ -1,13 +1,15 @@
-// Who does something to people in this request, as the verbs take it.
+// Who acts in this request, as verbs take it, and the denied attempts of it in the audit log.
 
 import type { Context } from 'hono';
-import type { Access, Area, Principal } from '../domain/principal.ts';
-import type { Actor } from '../ports/audit.ts';
+import type { Actor } from '../audit/port.ts';
+import type { Access, Area, Principal } from '../sign-in/principal.ts';
+import type { AppEnv } from './context.ts';
 import type { Deps } from './deps.ts';
-import type { AppEnv } from './env.ts';
 import { actorOf, allow, identify } from './sign-in.ts';
 
-interface Acting {
+// Who does something to people in this request, as the verbs take it.
+
+export interface Acting {
   deps: Deps;
   actor: Actor;
   principal: Principal;

@@ -1,13 +1,15 @@
-// Denied attempts go into the audit log: what somebody was not allowed to do (403), and a session or a token that is not
-// good (401). Wrong passwords are entered by the door that judged them; a request without credentials is no attempt.
+// Writes denied attempts to the audit log.
 
 import type { Context } from 'hono';
 import { getCookie } from 'hono/cookie';
-import type { AppError } from '../domain/app-error.ts';
-import type { Principal } from '../domain/principal.ts';
-import type { Audit } from '../ports/audit.ts';
-import type { AppEnv } from './env.ts';
+import type { AppError } from '@holdfast/kit/app-error';
+import type { Audit } from '../audit/port.ts';
+import type { Principal } from '../sign-in/principal.ts';
+import type { AppEnv } from './context.ts';
 import { sessionCookieName } from './session-cookie.ts';
+
+// Denied attempts go into the audit log: what somebody was not allowed to do (403), and a session or a token that is not
+// good (401). Wrong passwords are entered by the door that judged them; a request without credentials is no attempt.
 
 /** Resolves at once on Node; in workerd when the host has taken it, because nothing runs on after the request there. */
 export async function noteDenied(
@@ -26,7 +28,7 @@ export async function noteDenied(
   if (by !== undefined) await audit.note({ actor, action: 'sign-in', target }, 'denied', { by });
 }
 
-function signedText(c: Context<AppEnv>): 'token' | 'session' | undefined {
+export function signedText(c: Context<AppEnv>): 'token' | 'session' | undefined {
   const header = c.req.header('authorization');
   if (header !== undefined) return /^\s*bearer\s/i.test(header) ? 'token' : undefined;
   return (getCookie(c, sessionCookieName(c.env.secure)) ?? '') === '' ? undefined : 'session';

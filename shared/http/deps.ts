@@ -1,57 +1,29 @@
 // What the functions and jobs need of the outside, handed in by the host.
 
-import type { Settings } from '../config/settings.ts';
-import type { ShownSetting } from '../config/shown-settings.ts';
-import type { Place } from '../domain/alert-message.ts';
-import type { Thresholds } from '../domain/thresholds.ts';
-import type { AdminGrants } from '../ports/admin-grants.ts';
-import type { Alerts } from '../ports/alerts.ts';
-import type { Assets } from '../ports/assets.ts';
-import type { Audit } from '../ports/audit.ts';
-import type { Bundles } from '../ports/bundles.ts';
-import type { CertificateBook } from '../ports/certificate-book.ts';
-import type { ClientKeys } from '../ports/client-keys.ts';
-import type { Core } from '../ports/core.ts';
-import type { CoreAuthority } from '../ports/core-authority.ts';
-import type { CoreDevices } from '../ports/core-devices.ts';
-import type { CoreEnrollment } from '../ports/core-enrollment.ts';
-import type { CoreNotices } from '../ports/core-notices.ts';
-import type { CoreRetention } from '../ports/core-retention.ts';
-import type { CoreVacuum } from '../ports/core-vacuum.ts';
-import type { Directory } from '../ports/directory.ts';
-import type { Doors } from '../ports/doors.ts';
-import type { EnrollmentTokens } from '../ports/enrollment-tokens.ts';
-import type { Exclusive } from '../ports/exclusive.ts';
-import type { GrowthBook } from '../ports/growth-book.ts';
-import type { GrowthFacts } from '../ports/growth-facts.ts';
-import type { HealthCache } from '../ports/health-cache.ts';
-import type { HealthTrend } from '../ports/health-trend.ts';
-import type { Heartbeat } from '../ports/heartbeat.ts';
-import type { Identity } from '../ports/identity.ts';
-import type { JobRuns } from '../ports/job-runs.ts';
-import type { JobStatistics } from '../ports/job-statistics.ts';
-import type { Log } from '../ports/log.ts';
-import type { LogFiles } from '../ports/log-files.ts';
-import type { Monitored } from '../ports/monitored.ts';
-import type { Outlets } from '../ports/notifier.ts';
-import type { OpsJobs } from '../ports/ops-jobs.ts';
-import type { ProcessStatus } from '../ports/process-status.ts';
-import type { RequestStatistics } from '../ports/request-statistics.ts';
-import type { RetentionBook } from '../ports/retention-book.ts';
-import type { RetentionFacts } from '../ports/retention-facts.ts';
-import type { RetentionFiles } from '../ports/retention-files.ts';
-import type { Schedules } from '../ports/schedules.ts';
-import type { SignIns } from '../ports/sign-ins.ts';
-import type { VacuumFacts } from '../ports/vacuum-facts.ts';
-
-/** Callers that ask for the same thing at the same moment share one piece of work, where the host allows that. */
-export type Together = <T>(key: string, work: () => Promise<T>) => Promise<T>;
-
-/** Where a browser finds the two faces, without a slash at the end. */
-export interface Addresses {
-  console: string;
-  portal: string;
-}
+import type { Schedules } from '@holdfast/kit/cron';
+import type { Directory } from '@holdfast/kit/directory';
+import type { Together } from '@holdfast/kit/limits';
+import type { Log } from '@holdfast/kit/log';
+import type { Place } from '../alerts/message.ts';
+import type { Addresses } from '../alerts/outlets.ts';
+import type { Alerts, Heartbeat, Outlets } from '../alerts/port.ts';
+import type { Audit } from '../audit/port.ts';
+import type { ClientKeys, CoreDevices, CoreEnrollment } from '../core/devices/port.ts';
+import type { Core, CoreAuthority, CoreNotices, CoreRetention } from '../core/port.ts';
+import type { GrowthBook, GrowthFacts } from '../database/growth-port.ts';
+import type { CoreVacuum, VacuumFacts } from '../database/port.ts';
+import type { AdminGrants, Bundles, CertificateBook, EnrollmentTokens } from '../devices/port.ts';
+import type { Monitored } from '../health/monitored.ts';
+import type { HealthCache, HealthTrend } from '../health/port.ts';
+import type { Assets, LogFiles, ProcessStatus } from '../host/port.ts';
+import type { RequestStatistics } from '../host/request-statistics.ts';
+import type { Exclusive, Identity } from '../identity/port.ts';
+import type { JobRuns, JobStatistics, OpsJobs } from '../jobs/port.ts';
+import type { RetentionBook, RetentionFacts, RetentionFiles } from '../retention/port.ts';
+import type { ShownSetting } from '../settings/load.ts';
+import type { Settings } from '../settings/table.ts';
+import type { Thresholds } from '../settings/threshold-figures.ts';
+import type { Doors, SignIns } from '../sign-in/port.ts';
 
 export interface Deps {
   release: string;

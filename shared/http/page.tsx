@@ -5,10 +5,10 @@ import type { Context } from 'hono';
 import { html, raw } from 'hono/html';
 import type { Child } from 'hono/jsx';
 import type { ContentfulStatusCode } from 'hono/utils/http-status';
-import { withoutDisguise } from '../domain/plain-text.ts';
-import { withoutClock } from '../domain/without-clock.ts';
-import type { AppEnv } from './env.ts';
-import { namesTag, weakEtag } from './prepared.ts';
+import { withoutDisguise } from '@holdfast/kit/text';
+import { namesTag, weakEtag } from './answers.ts';
+import type { AppEnv } from './context.ts';
+import { withoutClock } from './text.ts';
 
 export const STYLE_PATH = '/sign-in/style.css';
 export const SCRIPT_PATH = '/sign-in/page.js';

@@ -2,11 +2,11 @@
 
 import type { Context } from 'hono';
 import { HTTPException } from 'hono/http-exception';
-import { AppError, type ErrorCode } from '../domain/app-error.ts';
-import type { Audit } from '../ports/audit.ts';
-import type { Log } from '../ports/log.ts';
+import { AppError, type ErrorCode } from '@holdfast/kit/app-error';
+import type { Log } from '@holdfast/kit/log';
+import type { Audit } from '../audit/port.ts';
+import type { AppEnv } from './context.ts';
 import { noteDenied } from './denied.ts';
-import type { AppEnv } from './env.ts';
 
 const STATUS = {
   malformed: [400, 'Bad request'],

@@ -3,20 +3,18 @@
 // exactly that goes the normal way and gets the same answer there.
 
 import { parse as parseCookie } from 'hono/utils/cookie';
-import type { Settings } from '../config/settings.ts';
-import type { HealthCache, HealthView } from '../ports/health-cache.ts';
-import type { QuickDoors } from '../ports/doors.ts';
-import { AppError } from '../domain/app-error.ts';
-import { type Principal, whyNot } from '../domain/principal.ts';
-import type { Bindings } from './env.ts';
-import { foreignForwarded } from './forwarded-request.ts';
-import { answerPrepared } from './prepared.ts';
+import { AppError } from '@holdfast/kit/app-error';
+import type { HealthCache, HealthView } from '../health/port.ts';
+import type { Settings } from '../settings/table.ts';
+import type { QuickDoors } from '../sign-in/port.ts';
+import { type Principal, whyNot } from '../sign-in/principal.ts';
+import { answerPrepared } from './answers.ts';
+import type { Bindings } from './context.ts';
 import { preparedProblem } from './problem.ts';
 import type { AppFetch } from './request-log.ts';
 import { sessionCookieName } from './session-cookie.ts';
 import { type Credentials, lockedOutProblem, readBasic } from './sign-in.ts';
-import { passed, type Remote, remoteOf, whyNotThrough } from './verify-answer.ts';
-import type { VerifyDemand } from './verify-demand.ts';
+import { foreignForwarded, passed, type Remote, remoteOf, type VerifyDemand, whyNotThrough } from './verify.ts';
 
 const BASIC = 'Basic ';
 const DEMAND = { access: 'viewer', area: 'monitoring', safe: true } as const;

@@ -1,6 +1,6 @@
 // What a request lacks or has wrong, in words for whoever sent it: the validator speaks of its own types.
 
-import { AppError } from '../domain/app-error.ts';
+import { AppError } from '@holdfast/kit/app-error';
 
 interface Issue {
   code?: string | undefined;

@@ -1,9 +1,9 @@
 // Names each request, logs one line for it, and counts it. It wraps the app from outside, so that the hot path has no middleware
 // that touches the response. Paths are logged without their query.
 
-import type { Log } from '../ports/log.ts';
-import type { RequestCounter } from '../ports/request-statistics.ts';
-import type { Bindings } from './env.ts';
+import type { Log } from '@holdfast/kit/log';
+import type { RequestCounter } from '../host/request-statistics.ts';
+import type { Bindings } from './context.ts';
 
 export type AppFetch = (request: Request, bindings: Bindings) => Response | Promise<Response>;
 

@@ -1,8 +1,8 @@
 // Describes a route once: path, who may call it, what it takes and gives. The same schemas validate and document.
 
 import { createRoute, type RouteConfig, z } from '@hono/zod-openapi';
-import type { ErrorCode } from '../domain/app-error.ts';
-import type { Access, Area } from '../domain/principal.ts';
+import type { ErrorCode } from '@holdfast/kit/app-error';
+import type { Access, Area } from '../sign-in/principal.ts';
 import { statusOf } from './problem.ts';
 import { requireAccess } from './sign-in.ts';
 

@@ -3,14 +3,14 @@
 
 import type { Context, MiddlewareHandler } from 'hono';
 import { getCookie } from 'hono/cookie';
-import { AppError } from '../domain/app-error.ts';
-import { type Access, type Area, type Principal, whyNot } from '../domain/principal.ts';
-import type { Actor } from '../ports/audit.ts';
-import type { DirectoryBase } from '../ports/directory.ts';
-import type { Doors } from '../ports/doors.ts';
+import { AppError } from '@holdfast/kit/app-error';
+import type { DirectoryBase } from '@holdfast/kit/directory';
+import type { Actor } from '../audit/port.ts';
+import type { Doors } from '../sign-in/port.ts';
+import { type Access, type Area, type Principal, whyNot } from '../sign-in/principal.ts';
+import type { AppEnv } from './context.ts';
 import type { Problem } from './problem.ts';
 import { sessionCookieName } from './session-cookie.ts';
-import type { AppEnv } from './env.ts';
 
 export type Credentials =
   | { kind: 'none' }

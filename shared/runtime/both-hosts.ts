@@ -1,34 +1,35 @@
 // What functions and jobs get in the same way on Node and in workerd: settings, databases, and what HTTP reaches.
 
-import { certificateBookTable } from '../adapters/certificate-book-table.ts';
-import { type CoreConnections, coreDatabase } from '../adapters/core-database.ts';
-import { retentionFacts } from '../adapters/core-retention-facts.ts';
-import { cronSchedules } from '../adapters/cron-schedules.ts';
-import { enrollmentTokenTable } from '../adapters/enrollment-token-table.ts';
-import { growthBookTable } from '../adapters/growth-book-table.ts';
-import { healthTrendTable } from '../adapters/health-trend-table.ts';
-import { growthFacts } from '../adapters/growth-facts.ts';
-import { httpClock } from '../adapters/http-clock.ts';
-import { jobRunTable } from '../adapters/job-run-table.ts';
-import type { RunSql } from '../adapters/kept-database.ts';
-import { opsJobTable } from '../adapters/ops-job-table.ts';
-import { releaseFeed } from '../adapters/release-feed.ts';
-import { retentionBookTable } from '../adapters/retention-book-table.ts';
-import { stateDatabase } from '../adapters/state-database.ts';
-import { vacuumFacts } from '../adapters/vacuum-facts.ts';
-import type { LoadedSettings } from '../config/load-settings.ts';
-import { showSettings } from '../config/shown-settings.ts';
-import type { Mode } from '../config/setting-rules.ts';
-import type { Thresholds } from '../domain/thresholds.ts';
+import { AppError } from '@holdfast/kit/app-error';
+import { cronSchedules } from '@holdfast/kit/cron';
+import type { RunSql } from '@holdfast/kit/kept-database';
+import { RELEASE } from '@holdfast/kit/release';
+import { addressesOf, outletsOf, placeOf, recipientsOf, type SmtpFactory } from '../alerts/outlets.ts';
+import { type CoreConnections, coreDatabase } from '../core/database/database.ts';
+import type { CoreDatabase } from '../core/database/port.ts';
+import { growthFacts } from '../database/growth/facts.ts';
+import { growthBookTable } from '../database/growth/records.ts';
+import { stateDatabase } from '../database/state-database.ts';
+import { vacuumFacts } from '../database/vacuum/facts.ts';
+import { certificateBookTable } from '../devices/certificates/records.ts';
+import { enrollmentTokenTable } from '../devices/enrollment/token-table.ts';
+import type { Monitored, Part } from '../health/monitored.ts';
+import { healthTrendTable } from '../health/trend-table.ts';
+import { wantedOf } from '../health/wanted.ts';
+import { httpClock } from '../host/clock.ts';
+import type { ClockSource } from '../host/port.ts';
+import { releaseFeed } from '../host/release-feed.ts';
 import type { Deps } from '../http/deps.ts';
-import type { ClockSource } from '../ports/clock-source.ts';
-import type { CoreDatabase } from '../ports/core-database.ts';
-import type { Exclusive } from '../ports/exclusive.ts';
-import type { Monitored, Part } from '../ports/monitored.ts';
-import { identityOf } from './identity-part.ts';
-import { RELEASE } from './release.ts';
-import { addressesOf, outletsOf, placeOf, recipientsOf, type SmtpFactory } from './outlets.ts';
-import { wantedOf } from './wanted.ts';
+import { httpIdentity } from '../identity/authentik/http.ts';
+import type { Exclusive, Identity } from '../identity/port.ts';
+import { opsJobTable } from '../jobs/ops-job-table.ts';
+import { jobRunTable } from '../jobs/run-table.ts';
+import { retentionFacts } from '../retention/facts.ts';
+import { retentionBookTable } from '../retention/history-table.ts';
+import { type LoadedSettings, showSettings } from '../settings/load.ts';
+import type { Mode } from '../settings/rules.ts';
+import type { Settings } from '../settings/table.ts';
+import type { Thresholds } from '../settings/threshold-figures.ts';
 
 export interface HostFacts {
   startedAt: Date;
@@ -180,4 +181,41 @@ function partsOf(core: CoreDatabase, nodeVersion: string): Part[] {
     { name: 'PostgreSQL', product: 'postgresql', version: () => core.version(), cycleParts: 1 },
     { name: 'Node.js', product: 'nodejs', version: async () => nodeVersion, cycleParts: 1 },
   ];
+}
+
+// The identity provider, where the settings place it; without a place it says so when it is asked.
+
+export function identityOf({ IDENTITY_URL: url, IDENTITY_TOKEN: token }: Settings, exclusive: Exclusive): Identity {
+  if (url === undefined) return unplacedIdentity('IDENTITY_URL');
+  if (token === undefined) return unplacedIdentity('IDENTITY_TOKEN');
+  return httpIdentity({ url, token, fetch, exclusive });
+}
+
+export function unplacedIdentity(variable: string): Identity {
+  const text = `The identity provider cannot be asked. Remedy: set ${variable}.`;
+  const refuse = (): Promise<never> => Promise.reject(new AppError('unavailable', text));
+  return {
+    me: refuse,
+    version: refuse,
+    accounts: {
+      list: refuse,
+      get: refuse,
+      named: refuse,
+      create: refuse,
+      change: refuse,
+      changeAttributes: refuse,
+      setPassword: refuse,
+      delete: refuse,
+    },
+    groups: {
+      list: refuse,
+      get: refuse,
+      named: refuse,
+      create: refuse,
+      delete: refuse,
+      addMember: refuse,
+      removeMember: refuse,
+    },
+    appPasswords: { create: refuse, list: refuse, get: refuse, reveal: refuse, delete: refuse },
+  };
 }

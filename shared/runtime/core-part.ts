@@ -2,26 +2,24 @@
 // its host.
 
 import { join } from 'node:path';
-import { adminGrantSpool } from '../adapters/admin-grants.ts';
-import { clientKeyFiles } from '../adapters/client-keys.ts';
-import { coreAuthorityFiles } from '../adapters/core-authority.ts';
-import { coreDevices } from '../adapters/core-devices.ts';
-import { httpEnrollment } from '../adapters/core-enrollment.ts';
-import { httpCore } from '../adapters/core-http.ts';
-import { pkcs12Bundles } from '../adapters/pkcs12-bundles.ts';
-import { retentionFiles } from '../adapters/retention-files.ts';
-import type { Settings } from '../config/settings.ts';
-import { AppError } from '../domain/app-error.ts';
-import type { AdminGrants } from '../ports/admin-grants.ts';
-import type { Bundles } from '../ports/bundles.ts';
-import type { ClientKeys } from '../ports/client-keys.ts';
-import type { Core } from '../ports/core.ts';
-import type { CoreAuthority } from '../ports/core-authority.ts';
-import type { CoreDevices } from '../ports/core-devices.ts';
-import type { CoreEnrollment } from '../ports/core-enrollment.ts';
-import type { CoreNotices } from '../ports/core-notices.ts';
-import type { CoreRetention } from '../ports/core-retention.ts';
-import type { RetentionFiles } from '../ports/retention-files.ts';
+import { AppError } from '@holdfast/kit/app-error';
+import type { Directory } from '@holdfast/kit/directory';
+import { basesOf, LDAP_SERVICE_ACCOUNT } from '@holdfast/kit/distinguished-name';
+import type { Log } from '@holdfast/kit/log';
+import { coreAuthorityFiles } from '../core/authority.ts';
+import { coreDevices } from '../core/devices/devices.ts';
+import { httpEnrollment } from '../core/devices/enrollment.ts';
+import type { ClientKeys, CoreDevices, CoreEnrollment } from '../core/devices/port.ts';
+import { httpCore } from '../core/http.ts';
+import type { Core, CoreAuthority, CoreNotices, CoreRetention } from '../core/port.ts';
+import { pkcs12Bundles } from '../devices/certificates/bundles.ts';
+import { clientKeyFiles } from '../devices/certificates/client-keys.ts';
+import type { AdminGrants, Bundles } from '../devices/port.ts';
+import { adminGrantSpool } from '../people/service-accounts/admin-grants.ts';
+import { retentionFiles } from '../retention/files.ts';
+import type { RetentionFiles } from '../retention/port.ts';
+import type { Settings } from '../settings/table.ts';
+import { ldapDirectory } from '../sign-in/ldap/directory.ts';
 import { EXPOSED } from './host-calls.ts';
 
 export interface CoreParts {
@@ -99,4 +97,28 @@ function unplaced<T extends object>(variable: string, methods: readonly (keyof T
   const refuse = (): Promise<never> =>
     Promise.reject(new AppError('unavailable', `The core cannot be asked for this. Remedy: set ${variable}.`));
   return Object.fromEntries(methods.map((method) => [method, refuse])) as T;
+}
+
+// The directory, where the settings place it; without a place it says so when it is asked. Node only: workerd has no TLS of
+// that kind, and asks its host.
+
+export function directoryOf(settings: Settings, ownCaFile: string | undefined, log: Log): Directory {
+  const { LDAP_URL: url, LDAP_BIND_PASSWORD: password } = settings;
+  if (url === undefined) return unplacedDirectory('LDAP_URL');
+  if (password === undefined) return unplacedDirectory('LDAP_BIND_PASSWORD');
+  const { core, web } = basesOf(settings.LDAP_BASE_DN, settings.LDAP_WEB_BASE_DN);
+  return ldapDirectory({
+    url,
+    coreBase: core,
+    webBase: web,
+    serviceAccount: { username: LDAP_SERVICE_ACCOUNT, password },
+    tlsCaFile: ownCaFile,
+    log,
+  });
+}
+
+function unplacedDirectory(variable: string): Directory {
+  const text = `The directory cannot be asked. Remedy: set ${variable}.`;
+  const refuse = (): Promise<never> => Promise.reject(new AppError('unavailable', text));
+  return { signIn: refuse, find: refuse, probe: refuse };
 }

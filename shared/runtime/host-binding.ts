@@ -1,10 +1,9 @@
 // The HOST service binding, Node's side: what a worker cannot do itself (files, raw TLS, containers, the health cache)
 // as calls by name, with JSON in and out. Only what EXPOSED names can be called, only with the token of this host.
 
-import { AppError } from '../domain/app-error.ts';
-import { messageOf } from '../domain/thrown.ts';
-import { constantTimeEqual } from '../domain/constant-time.ts';
-import type { Asset } from '../ports/assets.ts';
+import { AppError, messageOf } from '@holdfast/kit/app-error';
+import { constantTimeEqual } from '@holdfast/kit/secret';
+import type { Asset } from '../host/port.ts';
 import { callSchema, EXPOSED, type ExposedPort, type Outcome, type WireAsset } from './host-calls.ts';
 import type { NodeDeps } from './node-deps.ts';
 

@@ -1,8 +1,10 @@
 // What may be called through the HOST service binding, and how a call and its outcome look on the way.
 
 import { z } from 'zod';
-import type { ErrorCode } from '../domain/app-error.ts';
-import type { Asset } from '../ports/assets.ts';
+import type { ErrorCode } from '@holdfast/kit/app-error';
+import type { Asset } from '../host/port.ts';
+
+// What may be called through the HOST service binding, and how a call and its outcome look on the way.
 
 /** The ports behind the binding, with their methods. */
 export const EXPOSED = {

@@ -1,8 +1,8 @@
 // A worker in workerd through Miniflare, as the Node host sees it: requests, crons, and the calls that come back.
 
 import { Miniflare, Response as WorkerResponse } from 'miniflare';
+import { MOST_BODY_BYTES } from '../http/csrf-guard.ts';
 import type { AppFetch } from '../http/request-log.ts';
-import { MOST_BODY_BYTES } from '../http/unsafe-guard.ts';
 import type { WorkerFacts } from './workerd-deps.ts';
 
 export interface WorkerOptions {

@@ -1,13 +1,12 @@
 // Brings our own database up to date as soon as it answers, however late that is; the service runs meanwhile.
 
-import { migrate } from '../adapters/migrate.ts';
-import { MIGRATIONS } from '../adapters/migrations/index.ts';
-import { withDatabase } from '../adapters/postgres.ts';
-import type { Secret } from '../domain/secret.ts';
-import { AppError } from '../domain/app-error.ts';
-import type { Log } from '../ports/log.ts';
-import { messageOf } from '../domain/thrown.ts';
-import { keepTrying } from './keep-trying.ts';
+import { AppError, messageOf } from '@holdfast/kit/app-error';
+import type { Log } from '@holdfast/kit/log';
+import { migrate } from '@holdfast/kit/migrate';
+import { withDatabase } from '@holdfast/kit/postgres';
+import { keepTrying } from '@holdfast/kit/retry';
+import type { Secret } from '@holdfast/kit/secret';
+import { MIGRATIONS } from './migrations/index.ts';
 
 const WITHIN_MS = 60_000;
 

@@ -2,15 +2,119 @@
 // from the Node host.
 
 import { z } from 'zod';
-import { exclusiveByDatabase } from '../adapters/exclusive.ts';
-import { freshConnections } from '../adapters/kept-database.ts';
-import { loadSettings } from '../config/load-settings.ts';
-import type { Thresholds } from '../domain/thresholds.ts';
+import { AppError } from '@holdfast/kit/app-error';
+import type { Directory } from '@holdfast/kit/directory';
+import { bytesOfBase64 } from '@holdfast/kit/encoding';
+import { freshConnections } from '@holdfast/kit/kept-database';
+import type { Log } from '@holdfast/kit/log';
+import type { Alerts, Heartbeat, Notifier } from '../alerts/port.ts';
+import type { Audit } from '../audit/port.ts';
+import type { ClientKeys, CoreDevices, CoreEnrollment } from '../core/devices/port.ts';
+import type { Core, CoreAuthority, CoreFiles, CoreNotices, CoreRetention } from '../core/port.ts';
+import type { CoreVacuum } from '../database/port.ts';
+import type { AdminGrants, Bundles } from '../devices/port.ts';
+import type { HealthCache } from '../health/port.ts';
+import type {
+  Asset,
+  Assets,
+  Containers,
+  Disks,
+  HostNames,
+  LogFiles,
+  ProcessStatus,
+  TlsEndpoints,
+} from '../host/port.ts';
+import type { RequestStatistics } from '../host/request-statistics.ts';
 import type { Deps } from '../http/deps.ts';
-import type { Log } from '../ports/log.ts';
+import { exclusiveByDatabase } from '../identity/exclusive.ts';
+import type { JobStatistics } from '../jobs/port.ts';
+import type { RetentionFiles } from '../retention/port.ts';
+import { handoverSchema } from '../settings/handover.ts';
+import { loadSettings } from '../settings/load.ts';
+import type { ConfigurationFiles } from '../settings/setting.ts';
+import type { Thresholds } from '../settings/threshold-figures.ts';
+import type { Doors, SignIns } from '../sign-in/port.ts';
 import { CORE, CORE_LOCK, DEVICE_LOCK, EXCLUSIVE, FIGURES, PEOPLE_LOCK, sharedDeps, STATE } from './both-hosts.ts';
-import { handoverSchema } from './handover.ts';
-import { hostAssets, hostCall, hostPort, type ServiceBinding } from './host-ports.ts';
+import { EXPOSED, type ExposedPort, type Outcome, type WireAsset } from './host-calls.ts';
+
+// The HOST service binding, the worker's side: ports whose methods are calls to the Node host.
+
+/** A service binding of workerd. */
+export interface ServiceBinding {
+  fetch(url: string, init: RequestInit): Promise<Response>;
+}
+
+export type HostCall = (port: ExposedPort, method: string, args: unknown[]) => Promise<unknown>;
+
+/** Calls through the binding; rethrows what the host's method threw. */
+export function hostCall(host: ServiceBinding, token: string): HostCall {
+  return async function call(port, method, args) {
+    const response = await host.fetch('http://host/', {
+      method: 'POST',
+      headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
+      body: JSON.stringify({ port, method, args: withoutLast(args) }),
+    });
+    if (!response.ok) throw new Error(`the host answered ${response.status} to ${port}.${method}`);
+    const outcome = (await response.json()) as Outcome;
+    if (!('error' in outcome)) return outcome.value;
+    const { code, message } = outcome.error;
+    throw code === undefined ? new Error(message) : new AppError(code, message);
+  };
+}
+
+/** JSON would make null of what was left out. */
+function withoutLast(args: unknown[]): unknown[] {
+  return args.slice(0, args.findLastIndex((each) => each !== undefined) + 1);
+}
+
+/** The ports behind the binding, by their names there. */
+interface HostPorts {
+  directory: Directory;
+  doors: Doors;
+  signIns: SignIns;
+  audit: Audit;
+  core: Core;
+  coreEnrollment: CoreEnrollment;
+  coreDevices: CoreDevices;
+  coreRetention: CoreRetention;
+  retentionFiles: RetentionFiles;
+  coreVacuum: CoreVacuum;
+  coreNotices: CoreNotices;
+  coreAuthority: CoreAuthority;
+  adminGrants: AdminGrants;
+  clientKeys: ClientKeys;
+  bundles: Bundles;
+  disks: Disks;
+  coreFiles: CoreFiles;
+  tls: TlsEndpoints;
+  hostNames: HostNames;
+  containers: Containers;
+  configurationFiles: ConfigurationFiles;
+  health: HealthCache;
+  alerts: Alerts;
+  smtp: Notifier;
+  heartbeat: Heartbeat;
+  jobStatistics: JobStatistics;
+  requests: RequestStatistics;
+  process: ProcessStatus;
+  logFiles: LogFiles;
+}
+
+/** A port of the host. */
+export function hostPort<N extends keyof HostPorts>(call: HostCall, port: N): HostPorts[N] {
+  return Object.fromEntries(
+    EXPOSED[port].map((method) => [method, (...args: unknown[]) => call(port, method, args)]),
+  ) as unknown as HostPorts[N];
+}
+
+export function hostAssets(call: HostCall): Assets {
+  return {
+    async read(name): Promise<Asset | undefined> {
+      const asset = (await call('assets', 'read', [name])) as WireAsset | undefined;
+      return asset && { ...asset, body: bytesOfBase64(asset.body) };
+    },
+  };
+}
 
 /** The bindings of the worker, as scripts/dev-workerd.ts sets them. */
 export interface WorkerEnv {

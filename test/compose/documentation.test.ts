@@ -3,7 +3,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
-import { COMPOSE_FILES, readComposeFile, REPOSITORY } from '../fakes/compose.ts';
+import { COMPOSE_FILES, readComposeFile, REPOSITORY } from '../../packages/setup/test/compose.ts';
 
 /** In one order, for lists whose order says nothing. */
 const sorted = (rows: readonly (readonly unknown[])[]): string[] => rows.map((row) => row.join(' | ')).toSorted();

@@ -3,8 +3,14 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { isSettingName } from '../../shared/config/settings.ts';
-import { COMPOSE_DIRECTORY, COMPOSE_FILES, readComposeFile, REPOSITORY, type Service } from '../fakes/compose.ts';
+import {
+  COMPOSE_DIRECTORY,
+  COMPOSE_FILES,
+  readComposeFile,
+  REPOSITORY,
+  type Service,
+} from '../../packages/setup/test/compose.ts';
+import { isSettingName } from '../../shared/settings/table.ts';
 
 interface ComposeFile {
   services: Record<string, (Partial<Service> & { extends?: { service: string }; build?: unknown }) | null>;

@@ -6,10 +6,10 @@ import { once } from 'node:events';
 import { existsSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { NEVER_ROTATED, ROTATED } from '../../scripts/rotation.ts';
-import { parseEnvFile } from '../../shared/config/env-file.ts';
-import type { Answers, DockerProgram } from '../fakes/docker-program.ts';
-import { OperatorScripts, type ScriptAnswer } from '../fakes/operator-scripts.ts';
+import { NEVER_ROTATED, ROTATED } from '@holdfast/stack/rotation';
+import type { Answers, DockerProgram } from '../../packages/setup/test/docker-program.ts';
+import { OperatorScripts, type ScriptAnswer } from '../../packages/setup/test/operator-scripts.ts';
+import { parseEnvFile } from '../../shared/settings/load.ts';
 
 const REPOSITORY = resolve(import.meta.dirname, '../..');
 const LIGHT = 'compose/compose.yaml:compose/compose.light.yaml';

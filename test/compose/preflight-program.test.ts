@@ -3,8 +3,8 @@
 import { spawnSync } from 'node:child_process';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { SETTING_NAMES, SETTINGS } from '../../shared/config/settings.ts';
-import { composeObstacle, ComposeRoot, REPOSITORY } from '../fakes/compose.ts';
+import { composeObstacle, ComposeRoot, REPOSITORY } from '../../packages/setup/test/compose.ts';
+import { SETTING_NAMES, SETTINGS } from '../../shared/settings/table.ts';
 
 const obstacle = composeObstacle();
 const SECRETS = SETTING_NAMES.filter((name) => SETTINGS[name].example === 'generated' || name === 'IDENTITY_TOKEN');

@@ -17,13 +17,12 @@ import {
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { parseEnvFile } from '../../shared/config/env-file.ts';
-import { loadSettings } from '../../shared/config/load-settings.ts';
-import { describeProblem } from '../../shared/config/problem.ts';
-import { composeObstacle } from '../fakes/compose.ts';
-import { madeUpRelease } from '../fakes/release-archive.ts';
-import { ReleaseWorld } from '../fakes/release-world.ts';
-import { zipArchive } from '../fakes/zip-archive.ts';
+import { composeObstacle } from '../../packages/setup/test/compose.ts';
+import { madeUpRelease } from '../../packages/setup/test/release-archive.ts';
+import { ReleaseWorld } from '../../packages/setup/test/release-world.ts';
+import { loadSettings, parseEnvFile } from '../../shared/settings/load.ts';
+import { describeProblem } from '../../shared/settings/setting.ts';
+import { zipArchive } from '../support/zip-archive.ts';
 
 const asRoot = process.getuid?.() === 0;
 const ADDRESS = ['--address', 'cot.example.org'];

@@ -5,11 +5,10 @@ import { spawnSync } from 'node:child_process';
 import { chownSync, mkdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { parseEnvFile } from '../../shared/config/env-file.ts';
-import { loadSettings } from '../../shared/config/load-settings.ts';
-import { describeProblem } from '../../shared/config/problem.ts';
-import { GENERATED_NAMES } from '../../compose/embedded/secrets.ts';
-import { type Answer, composeObstacle, ComposeRoot, REPOSITORY } from '../fakes/compose.ts';
+import { GENERATED_NAMES } from '@holdfast/stack/secrets';
+import { type Answer, composeObstacle, ComposeRoot, REPOSITORY } from '../../packages/setup/test/compose.ts';
+import { loadSettings, parseEnvFile } from '../../shared/settings/load.ts';
+import { describeProblem } from '../../shared/settings/setting.ts';
 
 const asRoot = process.getuid?.() === 0;
 const SUBDOMAIN = 'compose/compose.yaml:compose/compose.light.yaml';
@@ -65,7 +64,7 @@ describe('the set-up script', () => {
         .exec(readFileSync(join(REPOSITORY, path), 'utf8'))
         ?.slice(1)
         .find(Boolean);
-    expect(lettersIn('scripts/docker.sh')).toBe(lettersIn('compose/embedded/secrets.ts'));
+    expect(lettersIn('scripts/docker.sh')).toBe(lettersIn('packages/stack/secrets.ts'));
   });
 
   it('keeps the shape of the template: each value stands under the line that explains it, once', () => {

@@ -5,9 +5,9 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type ComposeConfig, composeObstacle, type Service } from '../fakes/compose.ts';
-import { madeUpRelease } from '../fakes/release-archive.ts';
-import { ReleaseWorld } from '../fakes/release-world.ts';
+import { type ComposeConfig, composeObstacle, type Service } from '../../packages/setup/test/compose.ts';
+import { madeUpRelease } from '../../packages/setup/test/release-archive.ts';
+import { ReleaseWorld } from '../../packages/setup/test/release-world.ts';
 
 const RELEASE = '5.7-RELEASE-8';
 const [MIB, GIB] = [1024 ** 2, 1024 ** 3];

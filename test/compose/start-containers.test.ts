@@ -7,7 +7,7 @@ import { createServer, type Server } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { type Answers, DockerProgram } from '../fakes/docker-program.ts';
+import { type Answers, DockerProgram } from '../../packages/setup/test/docker-program.ts';
 
 const REPOSITORY = resolve(import.meta.dirname, '../..');
 const ENV = `SERVER_ADDRESS=192.0.2.7

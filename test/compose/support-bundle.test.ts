@@ -4,7 +4,7 @@
 import { readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { OperatorScripts } from '../fakes/operator-scripts.ts';
+import { OperatorScripts } from '../../packages/setup/test/operator-scripts.ts';
 
 let scripts: OperatorScripts;
 

@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
-import { COMPOSE_DIRECTORY } from '../fakes/compose.ts';
+import { COMPOSE_DIRECTORY } from '../../packages/setup/test/compose.ts';
 
 interface User {
   user: string;

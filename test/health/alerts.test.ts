@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import { DEFAULT_THRESHOLDS } from '../../shared/config/thresholds.ts';
-import { alerts } from '../../shared/health/alerts.ts';
-import type { AlertSummary } from '../../shared/ports/alerts.ts';
-import { fakeMonitored, history, type World, world } from '../fakes/monitored.ts';
+import type { AlertSummary } from '../../shared/alerts/port.ts';
+import { alerts } from '../../shared/health/modules/alerts.ts';
+import { DEFAULT_THRESHOLDS } from '../../shared/settings/threshold-figures.ts';
+import { fakeMonitored, history, type World, world } from './fake-monitored.ts';
 
 /** Status and message with these figures. */
 async function judged(summary: Partial<AlertSummary>, change: Partial<World> = {}): Promise<[string, string]> {

@@ -1,11 +1,11 @@
 // What the module says of the core's certificates and of its revocation list, level by level.
 
 import { describe, expect, it } from 'vitest';
-import { DEFAULT_THRESHOLDS } from '../../shared/config/thresholds.ts';
-import { certificates } from '../../shared/health/certificates.ts';
-import type { CertificateFile, CoreCertificates, RevocationListFile } from '../../shared/ports/core-files.ts';
-import type { Measurement } from '../../shared/ports/health-cache.ts';
-import { atDay, coreCertificates, fakeMonitored, history, world } from '../fakes/monitored.ts';
+import type { CertificateFile, CoreCertificates, RevocationListFile } from '../../shared/core/port.ts';
+import { certificates } from '../../shared/health/modules/certificates.ts';
+import type { Measurement } from '../../shared/health/port.ts';
+import { DEFAULT_THRESHOLDS } from '../../shared/settings/threshold-figures.ts';
+import { atDay, coreCertificates, fakeMonitored, history, world } from './fake-monitored.ts';
 
 async function measure(files: CoreCertificates | Error | undefined): Promise<Measurement> {
   return certificates.measure(fakeMonitored({ ...world(), coreCertificates: files }), DEFAULT_THRESHOLDS, history());

@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest';
-import { healthModuleOf } from '../../shared/health/index.ts';
-import { PROBE_ACCOUNT } from '../../shared/domain/names.ts';
-import { wantedOf } from '../../shared/runtime/wanted.ts';
-import { loadSettings } from '../../shared/config/load-settings.ts';
-import { measureIn as measure } from '../fakes/measure.ts';
-import { type World, world } from '../fakes/monitored.ts';
+import { PROBE_ACCOUNT } from '@holdfast/kit/names';
+import { healthModuleOf } from '../../shared/health/modules/index.ts';
+import { wantedOf } from '../../shared/health/wanted.ts';
+import { loadSettings } from '../../shared/settings/load.ts';
+import { measureIn as measure } from './fake-measure.ts';
+import { type World, world } from './fake-monitored.ts';
 
 const REMEDY =
   'management makes another within 5 minutes by itself, or at once when it is restarted; if it does not, its log (DIR/logs/management.log) says why';

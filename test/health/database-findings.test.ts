@@ -1,14 +1,14 @@
 // What the modules database and autovacuum say where no server of a test can be brought to it, and of containers and volumes.
 
 import { describe, expect, it } from 'vitest';
-import { DEFAULT_THRESHOLDS } from '../../shared/config/thresholds.ts';
-import { healthModuleOf } from '../../shared/health/index.ts';
-import type { Container, ContainerMount } from '../../shared/ports/containers.ts';
-import type { VacuumHolder } from '../../shared/ports/core-database.ts';
-import type { Measurement } from '../../shared/ports/health-cache.ts';
-import { fakeMonitored, history, NOW, table, world } from '../fakes/monitored.ts';
-import { measure } from '../fakes/measure.ts';
-import { runningContainer } from '../fakes/container.ts';
+import type { VacuumHolder } from '../../shared/core/database/port.ts';
+import { healthModuleOf } from '../../shared/health/modules/index.ts';
+import type { Measurement } from '../../shared/health/port.ts';
+import type { Container, ContainerMount } from '../../shared/host/port.ts';
+import { DEFAULT_THRESHOLDS } from '../../shared/settings/threshold-figures.ts';
+import { runningContainer } from '../host/fake-container.ts';
+import { measure } from './fake-measure.ts';
+import { fakeMonitored, history, NOW, table, world } from './fake-monitored.ts';
 
 const CONTAINER = runningContainer('db', { hosts: ['core-database'] });
 

@@ -1,9 +1,9 @@
 // What the module `database` shows of growth, and that asking it often asks the database little.
 
 import { describe, expect, it } from 'vitest';
-import { DEFAULT_SCHEDULE, KEEP_ALL } from '../../shared/domain/retention.ts';
-import { AppError } from '../../shared/domain/app-error.ts';
-import { DAY_MS, GB, type GrowingWorld, growingWorld, MINUTE_MS } from '../fakes/growing-world.ts';
+import { AppError } from '@holdfast/kit/app-error';
+import { DEFAULT_SCHEDULE, KEEP_ALL } from '@holdfast/kit/retention';
+import { DAY_MS, GB, type GrowingWorld, growingWorld, MINUTE_MS } from '../database/fake-growing-world.ts';
 
 /** 28 days of half a gigabyte a day, all of it events, with 60 GB free of 200. */
 async function grown(): Promise<GrowingWorld> {

@@ -1,9 +1,9 @@
 // When the disk is full, and who fills it: what the module says of feeds, imports, copies, gaps and clocks.
 
 import { describe, expect, it } from 'vitest';
-import { AppError } from '../../shared/domain/app-error.ts';
-import { DAY_MS, GB, type GrowingWorld, growingWorld, MINUTE_MS } from '../fakes/growing-world.ts';
-import { mount } from '../fakes/monitored.ts';
+import { AppError } from '@holdfast/kit/app-error';
+import { DAY_MS, GB, type GrowingWorld, growingWorld, MINUTE_MS } from '../database/fake-growing-world.ts';
+import { mount } from './fake-monitored.ts';
 
 /** Fills what is free in twelve hours. */
 const FEED = (80 * GB) / 720;

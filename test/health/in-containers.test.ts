@@ -1,15 +1,15 @@
 // What health can and cannot see from inside a container: its own interfaces, files and routes are not those of the machine.
 
 import { describe, expect, it } from 'vitest';
-import { memoryHealthCache } from '../../shared/adapters/memory-health-cache.ts';
-import { loadSettings } from '../../shared/config/load-settings.ts';
-import type { Measurement } from '../../shared/ports/health-cache.ts';
-import type { TlsState } from '../../shared/ports/tls-endpoints.ts';
-import { placeOf } from '../../shared/runtime/outlets.ts';
-import { wantedOf } from '../../shared/runtime/wanted.ts';
-import { type World } from '../fakes/monitored.ts';
-import { measure as measureAnywhere } from '../fakes/measure.ts';
-import { runningContainer } from '../fakes/container.ts';
+import { placeOf } from '../../shared/alerts/outlets.ts';
+import { memoryHealthCache } from '../../shared/health/cache.ts';
+import type { Measurement } from '../../shared/health/port.ts';
+import { wantedOf } from '../../shared/health/wanted.ts';
+import type { TlsState } from '../../shared/host/port.ts';
+import { loadSettings } from '../../shared/settings/load.ts';
+import { runningContainer } from '../host/fake-container.ts';
+import { measure as measureAnywhere } from './fake-measure.ts';
+import type { World } from './fake-monitored.ts';
 
 const NAME = 'cot.example.org';
 const PROXY = '172.16.64.2';

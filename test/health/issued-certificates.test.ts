@@ -1,12 +1,12 @@
 // What the module says of certificates of people and of revocations that are not proven.
 
 import { beforeEach, describe, expect, it } from 'vitest';
-import { DEFAULT_THRESHOLDS } from '../../shared/config/thresholds.ts';
-import { AppError } from '../../shared/domain/app-error.ts';
-import { certificates } from '../../shared/health/certificates.ts';
-import type { CoreCertificate } from '../../shared/ports/core.ts';
-import type { Measurement } from '../../shared/ports/health-cache.ts';
-import { atDay, fakeMonitored, history, NOW, type World, world } from '../fakes/monitored.ts';
+import { AppError } from '@holdfast/kit/app-error';
+import type { CoreCertificate } from '../../shared/core/port.ts';
+import { certificates } from '../../shared/health/modules/certificates.ts';
+import type { Measurement } from '../../shared/health/port.ts';
+import { DEFAULT_THRESHOLDS } from '../../shared/settings/threshold-figures.ts';
+import { atDay, fakeMonitored, history, NOW, type World, world } from './fake-monitored.ts';
 
 let around: World;
 beforeEach(() => {

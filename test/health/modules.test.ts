@@ -1,12 +1,11 @@
 import { describe, expect, it } from 'vitest';
-import { DEFAULT_THRESHOLDS } from '../../shared/config/thresholds.ts';
-import { HEALTH_MODULES, healthModuleOf } from '../../shared/health/index.ts';
 import { healthModule } from '../../shared/health/module.ts';
-import type { Container } from '../../shared/ports/containers.ts';
-import type { TlsState } from '../../shared/ports/tls-endpoints.ts';
-import { fakeMonitored, history, mount, NOW, table, type World, world } from '../fakes/monitored.ts';
-import { measure } from '../fakes/measure.ts';
-import { runningContainer } from '../fakes/container.ts';
+import { HEALTH_MODULES, healthModuleOf } from '../../shared/health/modules/index.ts';
+import type { Container, TlsState } from '../../shared/host/port.ts';
+import { DEFAULT_THRESHOLDS } from '../../shared/settings/threshold-figures.ts';
+import { runningContainer } from '../host/fake-container.ts';
+import { measure } from './fake-measure.ts';
+import { fakeMonitored, history, mount, NOW, table, type World, world } from './fake-monitored.ts';
 
 const verdict = async (name: string, change: (of: World) => void): Promise<[string, string]> => {
   const { status, message } = await measure(name, change);

@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
-import type { Bindings } from '../../shared/http/env.ts';
-import { constantTimeEqual } from '../../shared/domain/constant-time.ts';
-import { memoryRequestStatistics } from '../../shared/adapters/memory-request-statistics.ts';
+import { constantTimeEqual } from '@holdfast/kit/secret';
+import { memoryRequestStatistics } from '../../shared/host/request-statistics.ts';
+import type { Bindings } from '../../shared/http/context.ts';
 import { withRequestLog } from '../../shared/http/request-log.ts';
-import { memoryLog } from '../fakes/deps.ts';
+import { memoryLog } from './fake-deps.ts';
 
 const connection = { clientAddress: '192.0.2.7', secure: true, face: 'portal' } as const;
 

@@ -2,11 +2,11 @@
 
 import { OpenAPIHono } from '@hono/zod-openapi';
 import { describe, expect, it } from 'vitest';
-import type { AppEnv } from '../../shared/http/env.ts';
+import type { AppEnv } from '../../shared/http/context.ts';
+import { MOST_BODY_BYTES, unsafeGuard } from '../../shared/http/csrf-guard.ts';
 import { onError } from '../../shared/http/problem.ts';
-import { MOST_BODY_BYTES, unsafeGuard } from '../../shared/http/unsafe-guard.ts';
-import { fakeAudit } from '../fakes/audit.ts';
-import { memoryLog } from '../fakes/deps.ts';
+import { fakeAudit } from '../audit/fake-audit.ts';
+import { memoryLog } from './fake-deps.ts';
 
 const FORM = 'application/x-www-form-urlencoded';
 const app = new OpenAPIHono<AppEnv>();

@@ -4,12 +4,12 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { z } from '@hono/zod-openapi';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createApp } from '../../functions/app.ts';
-import type { App, Bindings } from '../../shared/http/env.ts';
+import type { App, Bindings } from '../../shared/http/context.ts';
+import { MOST_BODY_BYTES } from '../../shared/http/csrf-guard.ts';
 import { withRequestLog } from '../../shared/http/request-log.ts';
 import { apiRoute, jsonAnswer, problemSchema } from '../../shared/http/route.ts';
-import { MOST_BODY_BYTES } from '../../shared/http/unsafe-guard.ts';
 import { type RunningServer, serveApp } from '../../shared/runtime/node-server.ts';
-import { ADMIN, fakeDeps } from '../fakes/deps.ts';
+import { ADMIN, fakeDeps } from './fake-deps.ts';
 
 const CONNECTION: Bindings = { requestId: 'request-1', clientAddress: '192.0.2.7', secure: false };
 const HERE = 'http://cot.example.org:8080';

@@ -2,13 +2,11 @@ import { describe, expect, it } from 'vitest';
 import { run as dispatchAlerts } from '../../jobs/dispatch-alerts.ts';
 import { run as heartbeat } from '../../jobs/heartbeat.ts';
 import { run as pollHealth } from '../../jobs/poll-health.ts';
-import type { Message } from '../../shared/domain/alert-message.ts';
-import { NO_HISTORY } from '../../shared/domain/evaluate.ts';
-import type { Status } from '../../shared/domain/status.ts';
-import type { Alert } from '../../shared/ports/alerts.ts';
-import type { Notifier, SendOutcome } from '../../shared/ports/notifier.ts';
-import { fakeDeps } from '../fakes/deps.ts';
-import { NOW, table, type World, world } from '../fakes/monitored.ts';
+import type { Message } from '../../shared/alerts/message.ts';
+import type { Alert, Notifier, SendOutcome } from '../../shared/alerts/port.ts';
+import { NO_HISTORY, type Status } from '../../shared/settings/status.ts';
+import { NOW, table, type World, world } from '../health/fake-monitored.ts';
+import { fakeDeps } from '../http/fake-deps.ts';
 
 const at = (seconds: number): Date => new Date(NOW.getTime() + seconds * 1000);
 

@@ -1,11 +1,11 @@
 import { beforeEach, describe, expect, it } from 'vitest';
+import { AppError } from '@holdfast/kit/app-error';
+import type { Schedules } from '@holdfast/kit/cron';
 import { run as countDays } from '../../jobs/count-retention-days.ts';
-import { AppError } from '../../shared/domain/app-error.ts';
-import type { RetentionFacts } from '../../shared/ports/retention-facts.ts';
-import type { Schedules } from '../../shared/ports/schedules.ts';
-import { runAt } from '../contract/retention-book.ts';
-import { type FakeDeps, fakeDeps } from '../fakes/deps.ts';
-import { type World, world } from '../fakes/monitored.ts';
+import type { RetentionFacts } from '../../shared/retention/port.ts';
+import { type World, world } from '../health/fake-monitored.ts';
+import { type FakeDeps, fakeDeps } from '../http/fake-deps.ts';
+import { runAt } from '../retention/retention-book-contract.ts';
 
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;

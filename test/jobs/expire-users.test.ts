@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
+import { AppError } from '@holdfast/kit/app-error';
 import { run } from '../../jobs/expire-users.ts';
-import { AppError } from '../../shared/domain/app-error.ts';
-import { peopleWorld, type PeopleWorld } from '../fakes/people.ts';
+import { peopleWorld, type PeopleWorld } from '../people/fake-people.ts';
 
 const never = new AbortController().signal;
 const seconds = ({ around }: PeopleWorld): number => Math.floor(around.now.getTime() / 1000);

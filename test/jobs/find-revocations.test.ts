@@ -1,9 +1,9 @@
 import { beforeEach, describe, expect, it } from 'vitest';
+import { AppError } from '@holdfast/kit/app-error';
+import { CANARY_ACCOUNT } from '@holdfast/kit/names';
 import { run as findRevocations } from '../../jobs/find-revocations.ts';
 import { run as proveRevocations } from '../../jobs/prove-revocations.ts';
-import { AppError } from '../../shared/domain/app-error.ts';
-import { CANARY_ACCOUNT } from '../../shared/domain/names.ts';
-import { never, revocationWorld, type RevocationWorld, standIn } from '../fakes/revocation-world.ts';
+import { never, revocationWorld, type RevocationWorld, standIn } from '../devices/fake-revocation-world.ts';
 
 let world: RevocationWorld;
 beforeEach(async () => {

@@ -1,11 +1,11 @@
 // What becomes of deeds with certificates whose process died.
 
 import { beforeEach, describe, expect, it } from 'vitest';
+import { API_ACCOUNT, CANARY_ACCOUNT, PROBE_ACCOUNT } from '@holdfast/kit/names';
+import type { Attributes } from '@holdfast/kit/paging';
 import { run } from '../../jobs/finish-intents.ts';
-import { API_ACCOUNT, CANARY_ACCOUNT, PROBE_ACCOUNT } from '../../shared/domain/names.ts';
-import type { Attributes } from '../../shared/ports/identity.ts';
-import { ACTOR } from '../fakes/people.ts';
-import { never, revocationWorld, type RevocationWorld } from '../fakes/revocation-world.ts';
+import { never, revocationWorld, type RevocationWorld } from '../devices/fake-revocation-world.ts';
+import { ACTOR } from '../people/fake-people.ts';
 
 let world: RevocationWorld;
 beforeEach(async () => {

@@ -1,16 +1,14 @@
 // What a process leaves behind that dies at any moment of a change, and what the job makes of it.
 
 import { describe, expect, it } from 'vitest';
+import { AppError } from '@holdfast/kit/app-error';
 import { run } from '../../jobs/finish-intents.ts';
-import { AppError } from '../../shared/domain/app-error.ts';
-import { createUser } from '../../shared/verbs/create-user.ts';
-import { deactivateUser } from '../../shared/verbs/deactivate-user.ts';
-import { expireUser } from '../../shared/verbs/expire-user.ts';
-import type { PeopleContext } from '../../shared/verbs/people.ts';
-import { setUserGroups } from '../../shared/verbs/set-user-groups.ts';
-import { setUserPassword } from '../../shared/verbs/set-user-password.ts';
-import { updateUser } from '../../shared/verbs/update-user.ts';
-import { ACTOR, dyingAt, peopleWorld, type PeopleWorld } from '../fakes/people.ts';
+import type { PeopleContext } from '../../shared/devices/accounts.ts';
+import { createUser } from '../../shared/people/create-user.ts';
+import { deactivateUser, expireUser, updateUser } from '../../shared/people/deactivate-user.ts';
+import { setUserGroups } from '../../shared/people/set-groups.ts';
+import { setUserPassword } from '../../shared/people/set-password.ts';
+import { ACTOR, dyingAt, peopleWorld, type PeopleWorld } from '../people/fake-people.ts';
 
 const never = new AbortController().signal;
 const MINUTE = 60_000;

@@ -2,11 +2,14 @@
 
 import { describe, expect, it } from 'vitest';
 import { run } from '../../jobs/finish-intents.ts';
-import { createServiceAccount } from '../../shared/verbs/create-service-account.ts';
-import { deleteServiceAccount } from '../../shared/verbs/delete-service-account.ts';
-import { readServiceAccount, type ServiceAccountContext } from '../../shared/verbs/service-accounts.ts';
-import type { FakeDeps } from '../fakes/deps.ts';
-import { ACTOR, Died, peopleWorld, type PeopleWorld } from '../fakes/people.ts';
+import { createServiceAccount } from '../../shared/people/service-accounts/create.ts';
+import { deleteServiceAccount } from '../../shared/people/service-accounts/delete.ts';
+import {
+  readServiceAccount,
+  type ServiceAccountContext,
+} from '../../shared/people/service-accounts/service-accounts.ts';
+import type { FakeDeps } from '../http/fake-deps.ts';
+import { ACTOR, Died, peopleWorld, type PeopleWorld } from '../people/fake-people.ts';
 
 const never = new AbortController().signal;
 const NAME = 'svc_backup';

@@ -1,4 +1,4 @@
-import { jobRunsContract } from '../contract/job-runs.ts';
-import { fakeJobRuns } from '../fakes/monitored.ts';
+import { fakeJobRuns } from '../health/fake-monitored.ts';
+import { jobRunsContract } from './job-runs-contract.ts';
 
 jobRunsContract('in memory', () => fakeJobRuns());

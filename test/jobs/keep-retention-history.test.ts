@@ -1,9 +1,9 @@
 import { beforeEach, describe, expect, it } from 'vitest';
+import type { CoreRetentionRun } from '@holdfast/kit/core-wire';
 import { run } from '../../jobs/keep-retention-history.ts';
-import type { CoreRetentionRun } from '../../shared/ports/core-retention.ts';
-import type { RetentionRun } from '../../shared/ports/retention-book.ts';
-import { standIn } from '../fakes/revocation-world.ts';
-import { retentionWorld, type RetentionWorld } from '../fakes/retention-world.ts';
+import type { RetentionRun } from '../../shared/retention/port.ts';
+import { standIn } from '../devices/fake-revocation-world.ts';
+import { retentionWorld, type RetentionWorld } from '../retention/fake-retention-world.ts';
 
 let world: RetentionWorld;
 let written: RetentionRun[][];

@@ -1,11 +1,11 @@
 // The certificates of the stack's own service accounts: made once, renewed in time, and never two of them.
 
 import { beforeEach, expect, it } from 'vitest';
+import { AppError } from '@holdfast/kit/app-error';
 import { run as finishIntents } from '../../jobs/finish-intents.ts';
 import { run } from '../../jobs/keep-service-certificates.ts';
-import { AppError } from '../../shared/domain/app-error.ts';
-import type { MadeCertificate } from '../../shared/ports/certificate-book.ts';
-import { peopleWorld, type PeopleWorld } from '../fakes/people.ts';
+import type { MadeCertificate } from '../../shared/devices/port.ts';
+import { peopleWorld, type PeopleWorld } from '../people/fake-people.ts';
 
 const DAY = 86_400_000;
 const BOTH = ['svc_nodered', 'svc_probe'];

@@ -1,10 +1,9 @@
 // Every account that needs a group is in one, whoever changed its groups, and whatever happens in between.
 
 import { beforeEach, describe, expect, it } from 'vitest';
+import { KIND, PROBE_GROUP, UNGROUPED_GROUP } from '@holdfast/kit/names';
 import { run } from '../../jobs/place-ungrouped.ts';
-import { PROBE_GROUP, UNGROUPED_GROUP } from '../../shared/domain/names.ts';
-import { KIND } from '../../shared/domain/service-accounts.ts';
-import { peopleWorld, type PeopleWorld } from '../fakes/people.ts';
+import { peopleWorld, type PeopleWorld } from '../people/fake-people.ts';
 
 let world: PeopleWorld;
 beforeEach(async () => {

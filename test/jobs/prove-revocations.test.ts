@@ -1,10 +1,10 @@
 // When the job that proves makes health measure again what takes too long.
 
 import { beforeEach, describe, expect, it } from 'vitest';
+import { AppError } from '@holdfast/kit/app-error';
 import { run } from '../../jobs/prove-revocations.ts';
-import { memoryHealthCache } from '../../shared/adapters/memory-health-cache.ts';
-import { AppError } from '../../shared/domain/app-error.ts';
-import { never, revocationWorld, type RevocationWorld, standIn } from '../fakes/revocation-world.ts';
+import { memoryHealthCache } from '../../shared/health/cache.ts';
+import { never, revocationWorld, type RevocationWorld, standIn } from '../devices/fake-revocation-world.ts';
 
 let world: RevocationWorld;
 beforeEach(async () => {

@@ -1,13 +1,13 @@
 // A run of retention on demand from its order to its end, one step at a time, and what a process leaves behind that dies anywhere.
 
 import { beforeEach, describe, expect, it } from 'vitest';
+import { AppError } from '@holdfast/kit/app-error';
 import { run as finishIntents } from '../../jobs/finish-intents.ts';
 import { isWanted, run as runRetention } from '../../jobs/run-retention.ts';
-import { AppError } from '../../shared/domain/app-error.ts';
-import { startRetentionRun } from '../../shared/verbs/start-retention-run.ts';
-import { ACTOR, dyingAt, OF_RETENTION } from '../fakes/people.ts';
-import { standIn } from '../fakes/revocation-world.ts';
-import { retentionWorld, type RetentionWorld } from '../fakes/retention-world.ts';
+import { startRetentionRun } from '../../shared/retention/start-run.ts';
+import { standIn } from '../devices/fake-revocation-world.ts';
+import { ACTOR, dyingAt, OF_RETENTION } from '../people/fake-people.ts';
+import { retentionWorld, type RetentionWorld } from '../retention/fake-retention-world.ts';
 
 const never = new AbortController().signal;
 const DAY = 86_400;

@@ -2,15 +2,15 @@
 
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { AppError } from '@holdfast/kit/app-error';
 import { run as finishIntents } from '../../jobs/finish-intents.ts';
 import { run as runVacuum } from '../../jobs/run-vacuum.ts';
-import { AppError } from '../../shared/domain/app-error.ts';
-import { NOTICE_AFTER } from '../../shared/domain/vacuum.ts';
-import type { VacuumMode } from '../../shared/ports/vacuum-facts.ts';
-import type { VacuumResult } from '../../shared/verbs/vacuum-jobs.ts';
-import { dyingAt, OF_VACUUM } from '../fakes/people.ts';
-import { standIn } from '../fakes/revocation-world.ts';
-import { databaseMount, vacuumWorld, type VacuumWorld } from '../fakes/vacuum-world.ts';
+import type { VacuumMode } from '../../shared/database/port.ts';
+import type { VacuumResult } from '../../shared/database/vacuum/jobs.ts';
+import { NOTICE_AFTER } from '../../shared/database/vacuum/rules.ts';
+import { databaseMount, vacuumWorld, type VacuumWorld } from '../database/fake-vacuum-world.ts';
+import { standIn } from '../devices/fake-revocation-world.ts';
+import { dyingAt, OF_VACUUM } from '../people/fake-people.ts';
 
 const NAMES = ['cot_router_chat', 'resource', 'cot_router'] as const;
 /** A host that looks once a minute, and is a little late, was not away. */

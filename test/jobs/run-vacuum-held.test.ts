@@ -1,9 +1,9 @@
 // A vacuum of tables that others hold: it waits without keeping anybody out, says who it is, and gives up after a while.
 
 import { beforeEach, describe, expect, it } from 'vitest';
-import type { LockHolder } from '../../shared/ports/vacuum-facts.ts';
-import { standIn } from '../fakes/revocation-world.ts';
-import { vacuumWorld, type VacuumWorld } from '../fakes/vacuum-world.ts';
+import type { LockHolder } from '../../shared/database/port.ts';
+import { vacuumWorld, type VacuumWorld } from '../database/fake-vacuum-world.ts';
+import { standIn } from '../devices/fake-revocation-world.ts';
 
 let world: VacuumWorld;
 beforeEach(async () => {

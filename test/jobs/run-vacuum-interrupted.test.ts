@@ -1,13 +1,13 @@
 // A vacuum whose database, connection or management goes away in the middle: what is true is found out from the table itself.
 
 import { beforeEach, describe, expect, it } from 'vitest';
+import { AppError } from '@holdfast/kit/app-error';
 import { run as finishIntents } from '../../jobs/finish-intents.ts';
 import { run as runVacuum } from '../../jobs/run-vacuum.ts';
-import { AppError } from '../../shared/domain/app-error.ts';
-import { startVacuum } from '../../shared/verbs/start-vacuum.ts';
-import { ACTOR, dyingAt, OF_VACUUM } from '../fakes/people.ts';
-import { standIn } from '../fakes/revocation-world.ts';
-import { vacuumWorld, type VacuumWorld } from '../fakes/vacuum-world.ts';
+import { startVacuum } from '../../shared/database/vacuum/start.ts';
+import { vacuumWorld, type VacuumWorld } from '../database/fake-vacuum-world.ts';
+import { standIn } from '../devices/fake-revocation-world.ts';
+import { ACTOR, dyingAt, OF_VACUUM } from '../people/fake-people.ts';
 
 const never = new AbortController().signal;
 let world: VacuumWorld;

@@ -1,11 +1,11 @@
 // A vacuum from its order to its end, one step at a time: room, locks, errors, and what is said of it.
 
 import { beforeEach, describe, expect, it } from 'vitest';
+import { AppError } from '@holdfast/kit/app-error';
 import { isWanted } from '../../jobs/run-vacuum.ts';
-import { AppError } from '../../shared/domain/app-error.ts';
-import { NOTICE_AFTER, noticeBefore } from '../../shared/domain/vacuum.ts';
-import { standIn } from '../fakes/revocation-world.ts';
-import { databaseMount, vacuumWorld, type VacuumWorld } from '../fakes/vacuum-world.ts';
+import { NOTICE_AFTER, noticeBefore } from '../../shared/database/vacuum/rules.ts';
+import { databaseMount, vacuumWorld, type VacuumWorld } from '../database/fake-vacuum-world.ts';
+import { standIn } from '../devices/fake-revocation-world.ts';
 
 let world: VacuumWorld;
 beforeEach(async () => {

@@ -1,10 +1,10 @@
 import { beforeEach, describe, expect, it } from 'vitest';
+import { AppError } from '@holdfast/kit/app-error';
 import { JOBS } from '../../jobs/index.ts';
 import { run as sampleGrowth } from '../../jobs/sample-growth.ts';
-import { AppError } from '../../shared/domain/app-error.ts';
-import { ticker } from '../../shared/verbs/run-job.ts';
-import { type FakeDeps, fakeDeps } from '../fakes/deps.ts';
-import { mount, type World, world } from '../fakes/monitored.ts';
+import { ticker } from '../../shared/jobs/run.ts';
+import { mount, type World, world } from '../health/fake-monitored.ts';
+import { type FakeDeps, fakeDeps } from '../http/fake-deps.ts';
 
 const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;

@@ -2,10 +2,10 @@ import { beforeEach, describe, expect, it } from 'vitest';
 import { JOBS } from '../../jobs/index.ts';
 import { run as pollHealth } from '../../jobs/poll-health.ts';
 import { run as sampleHealth } from '../../jobs/sample-health.ts';
-import { HEALTH_MODULES } from '../../shared/health/index.ts';
-import type { ModuleState } from '../../shared/ports/health-cache.ts';
-import { type FakeDeps, fakeDeps } from '../fakes/deps.ts';
-import { mount, type World, world } from '../fakes/monitored.ts';
+import { HEALTH_MODULES } from '../../shared/health/modules/index.ts';
+import type { ModuleState } from '../../shared/health/port.ts';
+import { mount, type World, world } from '../health/fake-monitored.ts';
+import { type FakeDeps, fakeDeps } from '../http/fake-deps.ts';
 
 const MINUTE_MS = 60_000;
 const NOON = Date.parse('2026-05-20T12:00:07.000Z');

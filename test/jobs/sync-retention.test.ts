@@ -1,11 +1,11 @@
 // The job sync-retention: what the variables say is in force, by the core's own API or by its files, and nothing else is touched.
 
 import { describe, expect, it } from 'vitest';
+import { AppError } from '@holdfast/kit/app-error';
+import { KEEP_ALL } from '@holdfast/kit/retention';
 import { isWanted, run } from '../../jobs/sync-retention.ts';
-import { AppError } from '../../shared/domain/app-error.ts';
-import { KEEP_ALL } from '../../shared/domain/retention.ts';
-import type { WantedRetention } from '../../shared/ports/retention-files.ts';
-import { fakeDeps } from '../fakes/deps.ts';
+import type { WantedRetention } from '../../shared/retention/port.ts';
+import { fakeDeps } from '../http/fake-deps.ts';
 
 const never = new AbortController().signal;
 

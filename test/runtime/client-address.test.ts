@@ -4,7 +4,7 @@ import { createApp } from '../../functions/app.ts';
 import { type Connection, withRequestLog } from '../../shared/http/request-log.ts';
 import { behindProxies } from '../../shared/runtime/client-address.ts';
 import { serveApp } from '../../shared/runtime/node-server.ts';
-import { ADMIN, basic, fakeDeps, memoryLog } from '../fakes/deps.ts';
+import { ADMIN, basic, fakeDeps, memoryLog } from '../http/fake-deps.ts';
 
 const PROXIES = ['10.0.0.1', '172.30.0.0/16', '2001:db8:1::/48', '::ffff:192.0.2.128/121'];
 

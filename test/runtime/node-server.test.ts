@@ -1,9 +1,9 @@
 import { get, request } from 'node:http';
 import { setTimeout as delay } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
-import { type RunningServer, serveApp } from '../../shared/runtime/node-server.ts';
 import { createApp } from '../../functions/app.ts';
-import { ADMIN, fakeDeps, memoryLog } from '../fakes/deps.ts';
+import { type RunningServer, serveApp } from '../../shared/runtime/node-server.ts';
+import { ADMIN, fakeDeps, memoryLog } from '../http/fake-deps.ts';
 
 /** Below the ports that the system gives out, above those of the stacks under test. */
 let nextPort = 31_000 + Math.floor(Math.random() * 500);

@@ -1,16 +1,16 @@
 // A server of ours over real sockets while its certificate files are written anew.
 
+import { once } from 'node:events';
 import { mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { Agent, get } from 'node:https';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { connect } from 'node:tls';
-import { once } from 'node:events';
 import { setTimeout as delay } from 'node:timers/promises';
+import { connect } from 'node:tls';
 import { afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { type RunningServer, serveApp } from '../../shared/runtime/node-server.ts';
-import { issue, type Issued } from '../fakes/certificates.ts';
-import { memoryLog } from '../fakes/deps.ts';
+import { memoryLog } from '../http/fake-deps.ts';
+import { issue, type Issued } from '../support/certificates.ts';
 
 const LOOK_EVERY_MS = 20;
 /** Below the ports that the system gives out, above those of the stacks under test. */

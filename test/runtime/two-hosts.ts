@@ -6,9 +6,17 @@ import { once } from 'node:events';
 import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import { afterAll, beforeAll, expect } from 'vitest';
-import { basic } from '../fakes/deps.ts';
-import { parseOpenMetrics } from '../fakes/open-metrics-parser.ts';
-import { answersPing, cleanEnvironment, eventually, home, newStack, stop, type TestStack } from '../stack/embedded.ts';
+import {
+  answersPing,
+  cleanEnvironment,
+  eventually,
+  home,
+  newStack,
+  stop,
+  type TestStack,
+} from '../e2e/embedded/embedded.ts';
+import { parseOpenMetrics } from '../health/fake-open-metrics-parser.ts';
+import { basic } from '../http/fake-deps.ts';
 
 const TOKEN = 'a-token-for-this-test-0123';
 export const READER = { authorization: `Bearer ${TOKEN}` };

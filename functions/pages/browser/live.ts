@@ -3,9 +3,43 @@
 // the place of those that are shown. One question at a time counts: what an earlier one answers later is not looked at. A page
 // that nobody touches asks less often, for what it asks costs the core as well; what is told from memory goes on.
 
-import { hideBanner, linkTo, showBanner, since } from './banner.ts';
 import { isFilledIn, otherFace, rememberRegions, replaceRegions } from './regions.ts';
 import { tick } from './times.ts';
+
+// The line that says what the page itself cannot: that the connection is lost, or that one is signed out. It is always
+// there, empty: what appears together with its place is not read aloud.
+
+type Words = (string | Node)[];
+
+/** The same words again change nothing, so that they are read aloud once. */
+export function showBanner(kind: string, ...words: Words): void {
+  const line = document.getElementById('live-banner');
+  if (line === null || line.dataset['kind'] === kind) return;
+  line.dataset['kind'] = kind;
+  line.replaceChildren(...words);
+}
+
+export function hideBanner(): void {
+  const line = document.getElementById('live-banner');
+  if (line === null) return;
+  delete line.dataset['kind'];
+  line.replaceChildren();
+}
+
+/** How long that is so already; it is not read aloud each time that it changes. */
+export function since(): HTMLElement {
+  const time = document.createElement('span');
+  time.setAttribute('aria-hidden', 'true');
+  time.dataset['away'] = '0';
+  return time;
+}
+
+export function linkTo(href: string, text: string): HTMLAnchorElement {
+  const link = document.createElement('a');
+  link.href = href;
+  link.textContent = text;
+  return link;
+}
 
 const DEFAULT_SECONDS = 5;
 const TIMEOUT_MS = 10_000;

@@ -1,7 +1,7 @@
 // Takes the live elements of a new page into the one that is shown, by their ids. What somebody is typing or has selected
 // stays, and so do the focus and what is unfolded.
 
-import { withoutClock } from '../../../shared/domain/without-clock.ts';
+import { withoutClock } from '../../../shared/http/text.ts';
 import { setTimes } from './times.ts';
 
 const REGIONS = '[data-live][id], [data-refresh][id]';

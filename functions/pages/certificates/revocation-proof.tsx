@@ -1,12 +1,11 @@
 // How far the proof of a revocation is, step by step, and what is waited for.
 
-import type { Revocation } from '../../../shared/ports/certificate-book.ts';
-import type { CanaryRun } from '../../../shared/ports/certificate-book.ts';
-import type { RevocationListContent } from '../../../shared/ports/core-authority.ts';
-import type { ShownCertificate } from '../../../shared/verbs/shown-certificate.ts';
-import type { Status } from '../../../shared/domain/status.ts';
+import type { RevocationListContent } from '../../../shared/core/port.ts';
+import type { ShownCertificate } from '../../../shared/devices/certificates/view.ts';
+import type { CanaryRun, Revocation } from '../../../shared/devices/port.ts';
+import type { Status } from '../../../shared/settings/status.ts';
 import { type Clock, timeInZone } from '../clock.ts';
-import { StatusBadge } from '../parts/status.tsx';
+import { StatusBadge } from '../parts/notice.tsx';
 import { When } from '../parts/time.tsx';
 
 export interface ProofFacts {

@@ -5,8 +5,10 @@ import {
   streamingPortOf,
   USUAL_ENROLLMENT_PORT,
   USUAL_STREAMING_PORT,
-} from '../../../shared/domain/enrollment-links.ts';
+} from '../../../shared/devices/links.ts';
 import type { Deps } from '../../../shared/http/deps.ts';
+import type { Account } from '../../../shared/identity/port.ts';
+import type { PageContext } from '../page-routes.ts';
 
 export const APPS = ['atak', 'itak', 'takaware', 'wintak'] as const;
 export type EnrollmentApp = (typeof APPS)[number];
@@ -78,4 +80,28 @@ export function needsPackage({ settings }: Pick<Deps, 'settings'>): boolean {
     settings.CORE_ENROLLMENT_PORT !== USUAL_ENROLLMENT_PORT ||
     streamingPortOf(settings.CORE_STREAMING_URL) !== USUAL_STREAMING_PORT
   );
+}
+
+// Where devices are enrolled: for somebody by an administrator, or for oneself. The page is the same.
+
+export interface EnrollmentPlace {
+  /** Of the routes: `/people/:id/enrollment`. Below it are `/withdraw` and `/progress`. */
+  route: string;
+  access: 'admin' | 'own';
+  /** The key of the navigation entry that it belongs to. */
+  current: string;
+  /** Whose devices these are; throws `not_found` for nobody. */
+  ownerOf: (c: PageContext) => Promise<Account>;
+  /** The path of the page for this person. */
+  pathOf: (account: Account) => string;
+  titleOf: (account: Account) => string;
+  /** The way back. */
+  backOf: (account: Account) => { path: string; label: string };
+}
+
+/** What the parts of the page know of who it is for. */
+export interface Enrollee {
+  account: Account;
+  path: string;
+  access: EnrollmentPlace['access'];
 }

@@ -3,18 +3,16 @@
 
 import { raw } from 'hono/html';
 import type { Child } from 'hono/jsx';
-import { type EnrollmentLinks, streamingPortOf } from '../../../shared/domain/enrollment-links.ts';
-import { qrSvg } from '../../../shared/domain/qr.ts';
+import { qrSvg } from '@holdfast/kit/qr';
+import type { IssuedEnrollment } from '../../../shared/devices/enrollment/issue.ts';
+import { registrationIdOf } from '../../../shared/devices/enrollment/kept.ts';
+import { type EnrollmentLinks, streamingPortOf } from '../../../shared/devices/links.ts';
 import type { Deps } from '../../../shared/http/deps.ts';
-import { linksOf, serverAddress } from '../../../shared/http/enrollment-schemas.ts';
-import type { IssuedEnrollment } from '../../../shared/verbs/issue-enrollment.ts';
-import { registrationIdOf } from '../../../shared/verbs/kept-enrollment.ts';
+import { linksOf, serverAddress } from '../../../shared/http/schemas/enrollment.ts';
 import { clockOf } from '../clock.ts';
-import { Copyable, Facts, Tabs } from '../parts/card.tsx';
-import { Confirm } from '../parts/confirm.tsx';
+import { Confirm, Copyable, Facts, Tabs } from '../parts/card.tsx';
 import { Countdown } from '../parts/time.tsx';
-import { type AppFacts, APPS, type EnrollmentApp, FACTS, needsPackage } from './apps.ts';
-import type { Enrollee } from './place.ts';
+import { type AppFacts, APPS, type Enrollee, type EnrollmentApp, FACTS, needsPackage } from './apps.ts';
 
 interface CodeCardProps {
   deps: Deps;

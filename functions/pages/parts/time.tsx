@@ -1,7 +1,7 @@
 // Points in time. What changes by itself with the clock is marked, so that it does not make a page a new one.
 
+import { durationInWords } from '@holdfast/kit/format';
 import { type Clock, distanceInWords, timeInZone } from '../clock.ts';
-import { durationInWords } from '../../../shared/domain/amounts.ts';
 
 interface WhenProps {
   /** ISO 8601; null: shown as `never`. */

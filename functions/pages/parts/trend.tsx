@@ -1,12 +1,79 @@
 // A figure, or a status, over time: drawn on the server, said in words to whoever cannot see it. Gaps are gaps.
 
-import { figureInWords } from '../../../shared/domain/figure-in-words.ts';
-import { areaPath, linear, linePath, niceRange, type Point, thinned, withGaps } from '../../../shared/domain/plot.ts';
-import type { Status } from '../../../shared/domain/status.ts';
+import { durationInWords, figureInWords } from '@holdfast/kit/format';
 import type { Trend as TrendOf } from '../../../shared/health/module.ts';
-import type { HealthSample } from '../../../shared/ports/health-trend.ts';
-import { type TrendFrame, TimeAxis } from './trend-axis.tsx';
-import { StatusStrip } from './trend-strip.tsx';
+import type { HealthSample } from '../../../shared/health/port.ts';
+import { areaPath, linear, linePath, niceRange, type Point, thinned, withGaps } from '../../../shared/http/plot.ts';
+import { type Status, STATUSES, urgency } from '../../../shared/settings/status.ts';
+import { TimeAxis, TimeTicks, type TrendFrame } from './size-chart.tsx';
+
+// A status over time, as a strip whose height says the same as its colour: for modules without a figure.
+
+interface StripProps {
+  seen: readonly { x: number; status: Status }[];
+  from: number;
+  to: number;
+  apartMs: number;
+  large?: { kind: 'narrow' | 'wide'; timeZone: string };
+}
+
+const FRAMES = {
+  small: { width: 300, height: 24, left: 0, right: 300, top: 2, bottom: 22 },
+  narrow: { width: 340, height: 80, left: 4, right: 336, top: 4, bottom: 50 },
+  wide: { width: 960, height: 80, left: 4, right: 956, top: 4, bottom: 50 },
+};
+
+interface Stretch {
+  status: Status;
+  from: number;
+  to: number;
+}
+
+export function StatusStrip({ seen, from, to, apartMs, large }: StripProps) {
+  const stretches = stretchesOf(seen, apartMs, to);
+  const kind = large?.kind ?? 'small';
+  const frame = FRAMES[kind];
+  const x = linear([from, to], [frame.left, frame.right]);
+  const full = frame.bottom - frame.top;
+  return (
+    <svg
+      class={`trend strip ${kind}`}
+      viewBox={`0 0 ${frame.width} ${frame.height}`}
+      preserveAspectRatio={large === undefined ? 'none' : undefined}
+      role="img"
+      aria-label={inWords(stretches)}
+    >
+      {stretches.map((stretch) => {
+        const height = full * (0.4 + 0.2 * urgency(stretch.status));
+        const left = Math.round(x(stretch.from) * 10) / 10;
+        const width = Math.max(1, Math.round((x(stretch.to) - x(stretch.from)) * 10) / 10);
+        return <rect class={stretch.status} x={left} y={frame.bottom - height} width={width} height={height} />;
+      })}
+      {large === undefined ? null : <TimeTicks frame={frame} span={[from, to]} timeZone={large.timeZone} />}
+    </svg>
+  );
+}
+
+/** Each goes on to the next sample, unless that is far away. */
+function stretchesOf(seen: StripProps['seen'], apartMs: number, end: number): Stretch[] {
+  const stretches: Stretch[] = [];
+  seen.forEach(({ x, status }, at) => {
+    const to = Math.min(seen[at + 1]?.x ?? end, x + apartMs);
+    const open = stretches.at(-1);
+    if (open !== undefined && open.status === status && open.to >= x) open.to = to;
+    else stretches.push({ status, from: x, to });
+  });
+  return stretches;
+}
+
+function inWords(stretches: readonly Stretch[]): string {
+  const times = STATUSES.flatMap((status) => {
+    const own = stretches.filter((each) => each.status === status);
+    const ms = own.reduce((sum, { from, to }) => sum + to - from, 0);
+    return own.length === 0 ? [] : [`${status} for ${durationInWords(ms)}`];
+  });
+  return `status over time: ${times.join(', ')}; now ${stretches.at(-1)?.status ?? 'unknown'}`;
+}
 
 interface TrendProps {
   module: string;
@@ -22,7 +89,7 @@ interface TrendProps {
   large?: { kind: 'narrow' | 'wide'; timeZone: string };
 }
 
-const FRAMES: Record<'small' | 'narrow' | 'wide', TrendFrame & { points: number }> = {
+const TREND_FRAMES: Record<'small' | 'narrow' | 'wide', TrendFrame & { points: number }> = {
   small: { width: 300, height: 56, left: 2, right: 298, top: 4, bottom: 52, points: 96 },
   narrow: { width: 340, height: 200, left: 56, right: 336, top: 10, bottom: 172, points: 140 },
   wide: { width: 960, height: 240, left: 72, right: 952, top: 10, bottom: 208, points: 336 },
@@ -60,7 +127,7 @@ function seenOf({ module, samples, from, to }: Pick<TrendProps, 'module' | 'samp
 function Line(props: TrendProps & { trend: TrendOf; points: Point[]; status: Status }) {
   const { trend, points, limits, from, to, apartMs, large, status } = props;
   const kind = large?.kind ?? 'small';
-  const frame = FRAMES[kind];
+  const frame = TREND_FRAMES[kind];
   const values = points.flatMap(({ y }) => y ?? []);
   const shownLimits = limitsInReach(limits, values);
   const [low, high] = niceRange([...values, ...shownLimits.map(([, value]) => value)], trend.unit !== 'days');
@@ -75,7 +142,7 @@ function Line(props: TrendProps & { trend: TrendOf; points: Point[]; status: Sta
       viewBox={`0 0 ${frame.width} ${frame.height}`}
       preserveAspectRatio={large === undefined ? 'none' : undefined}
       role="img"
-      aria-label={inWords(trend, values)}
+      aria-label={inWordsOfTrend(trend, values)}
     >
       {large === undefined ? null : (
         <TimeAxis
@@ -108,7 +175,7 @@ function limitsInReach({ warning, critical }: TrendProps['limits'], values: read
 }
 
 /** `size over time: first 12 GB, last 14 GB, lowest 12 GB, highest 14 GB`. */
-export function inWords({ name, unit }: TrendOf, values: readonly number[]): string {
+export function inWordsOfTrend({ name, unit }: TrendOf, values: readonly number[]): string {
   const say = (value: number | undefined): string => figureInWords(value ?? 0, unit);
   const [least, most] = [Math.min(...values), Math.max(...values)];
   return `${name} over time: first ${say(values[0])}, last ${say(values.at(-1))}, lowest ${say(least)}, highest ${say(most)}`;

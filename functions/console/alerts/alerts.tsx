@@ -1,0 +1,238 @@
+// GET /alerts: what was alerted and what became of it. POST /alerts/test: a test message, and what the service said to it.
+
+import { z } from '@hono/zod-openapi';
+import type { AppError } from '@holdfast/kit/app-error';
+import { counted } from '@holdfast/kit/format';
+import { maskRecipient } from '@holdfast/kit/text';
+import {
+  ALERT_STATES,
+  type AlertFilter,
+  type Channel,
+  CHANNELS,
+  type Outlet,
+  type Outlets,
+} from '../../../shared/alerts/port.ts';
+import { sendTestMessage, SET_UP, type TestOutcome } from '../../../shared/alerts/send-test-message.ts';
+import { shownAlert } from '../../../shared/alerts/view.ts';
+import { audited } from '../../../shared/audit/audited.ts';
+import { HEALTH_MODULES } from '../../../shared/health/modules/index.ts';
+import type { App } from '../../../shared/http/context.ts';
+import type { Deps } from '../../../shared/http/deps.ts';
+import { actorOf } from '../../../shared/http/sign-in.ts';
+import { STATUSES } from '../../../shared/settings/status.ts';
+import { clockOf } from '../../pages/clock.ts';
+import { attempt, formOf, parsed } from '../../pages/form.ts';
+import { framed } from '../../pages/frame.tsx';
+import { isAdmin, type PageContext, pagesOf } from '../../pages/page-routes.ts';
+import { Card, Confirm, Facts } from '../../pages/parts/card.tsx';
+import { Filters, Select } from '../../pages/parts/field.tsx';
+import { Missing, Problem, StatusBadge, statusInWords, Warning } from '../../pages/parts/notice.tsx';
+import { Empty, pageNumber, Pager } from '../../pages/parts/table.tsx';
+import { csvAddress, type DaySpan, DaySpanFields, daySpanOf, isFaulty, spanInWords } from '../day-span.tsx';
+import { moduleWords } from '../health/words.ts';
+import { AlertRecord } from './record.tsx';
+import { ALERT_WORDS, CHANNEL_NAMES } from './words.ts';
+
+// Who is told of alerts, by which channel, and a test of each.
+
+interface AlertChannelsProps {
+  outlets: Outlets;
+  /** Where a test is asked for; undefined: whoever looks may not. */
+  testAction: string | undefined;
+}
+
+export function AlertChannels({ outlets, testAction }: AlertChannelsProps) {
+  return (
+    <section id="channels" aria-labelledby="told">
+      <h2 id="told">Who is told</h2>
+      {CHANNELS.some((channel) => isSetUp(outlets[channel])) ? null : (
+        <Warning>
+          <strong>Nobody is told of anything.</strong> Alerts are only written down here until one of these is set up.
+        </Warning>
+      )}
+      <div class="cards">
+        {CHANNELS.map((channel) => {
+          const outlet = outlets[channel];
+          return isSetUp(outlet) ? (
+            <SetUp channel={channel} outlet={outlet} testAction={testAction} />
+          ) : (
+            <Card title={CHANNEL_NAMES[channel]} aside={<StatusBadge status="note">Not set up</StatusBadge>}>
+              <p>{SET_UP[channel]}</p>
+            </Card>
+          );
+        })}
+      </div>
+    </section>
+  );
+}
+
+function isSetUp(outlet: Outlet | undefined): outlet is Outlet {
+  return outlet !== undefined && outlet.recipients.length > 0;
+}
+
+/** `2 recipients: d***@example.org, o***@example.org`. */
+export function recipientsInWords({ recipients }: Outlet): string {
+  return `${counted(recipients.length, 'recipient')}: ${recipients.map(maskRecipient).join(', ')}`;
+}
+
+interface SetUpProps {
+  channel: Channel;
+  outlet: Outlet;
+  testAction: string | undefined;
+}
+
+function SetUp({ channel, outlet, testAction }: SetUpProps) {
+  return (
+    <Card title={CHANNEL_NAMES[channel]} aside={<StatusBadge status="ok">Set up</StatusBadge>}>
+      <p>
+        By {outlet.by}, {recipientsInWords(outlet)}
+      </p>
+      {testAction === undefined ? null : (
+        <Confirm label="Send a test…" action={testAction} button="Send the test now" danger={false}>
+          <input type="hidden" name="channel" value={channel} />
+          <p>Each of them gets a message that says it is a test.</p>
+        </Confirm>
+      )}
+    </Card>
+  );
+}
+
+const HERE = '/alerts';
+const TEST = '/alerts/test';
+const PAGE_SIZE = 50;
+
+/** Adds the routes of this file. */
+export function alertsPage(app: App, deps: Deps): void {
+  const pages = pagesOf(app, deps, ['console']);
+  pages.get(HERE, { access: 'viewer', area: 'monitoring' }, (c) => showAlerts(c, deps));
+  pages.post(TEST, { access: 'admin' }, async function sendTest(c) {
+    const form = await formOf(c);
+    const { channel } = parsed(z.object({ channel: z.enum(CHANNELS) }), { channel: form.text('channel') });
+    const deed = { actor: actorOf(c), action: 'alert.test', target: channel };
+    const { done, refused } = await attempt(() => audited(deps, deed, () => sendTestMessage(deps, channel)));
+    return showAlerts(c, deps, { channel, outcome: done, refused });
+  });
+}
+
+interface Tested {
+  channel: Channel;
+  outcome: TestOutcome | undefined;
+  refused: AppError | undefined;
+}
+
+async function showAlerts(c: PageContext, deps: Deps, tested?: Tested): Promise<Response> {
+  const page = pageNumber(c.req.query('page'));
+  const span = daySpanOf(c, deps.timeZone);
+  const filter = filterOf(c, span);
+  const { results, count, complete } = await deps.alerts.list(filter, (page - 1) * PAGE_SIZE, PAGE_SIZE);
+  const set = setInWords(filter, span);
+  const mayTest = isAdmin(c);
+  const clock = clockOf(deps);
+  const body = (
+    <>
+      <TestSaid tested={tested} deps={deps} />
+      <Filters action={HERE} set={set} csv={csvAddress('/api/alerts', { ...filter })} open={isFaulty(span)}>
+        <FilterFields filter={filter} span={span} />
+      </Filters>
+      <div id="alerts" data-refresh {...(tested === undefined ? { 'data-live': 'self', 'data-every': '15' } : {})}>
+        {complete ? null : (
+          <Missing>
+            The database does not answer: this is only what happened since. The rest is there again when the database
+            is.
+          </Missing>
+        )}
+        {results.length === 0 ? (
+          <None isFiltered={set.length > 0} />
+        ) : (
+          <ul class="records">
+            {results.map((alert) => (
+              <AlertRecord alert={shownAlert(alert, deps.settings)} clock={clock} />
+            ))}
+          </ul>
+        )}
+        {count === 0 ? null : (
+          <Pager
+            url={new URL(HERE + new URL(c.req.url).search, c.req.url)}
+            page={page}
+            pageSize={PAGE_SIZE}
+            count={count}
+          />
+        )}
+      </div>
+      <details class="rest">
+        <summary>What the states mean</summary>
+        <Facts
+          of={Object.fromEntries(ALERT_STATES.map((state) => [ALERT_WORDS[state].word, ALERT_WORDS[state].means]))}
+        />
+      </details>
+      <AlertChannels outlets={deps.notify} testAction={mayTest ? TEST : undefined} />
+    </>
+  );
+  return framed(c, deps, { title: 'Alerts', current: 'alerts', body, refused: tested?.refused });
+}
+
+const LEVELS = STATUSES.filter((status) => status !== 'ok').toReversed();
+
+function filterOf({ req }: PageContext, { since, until }: DaySpan): AlertFilter {
+  return {
+    module: HEALTH_MODULES.find(({ name }) => name === req.query('module'))?.name,
+    level: LEVELS.find((level) => level === req.query('level')),
+    state: ALERT_STATES.find((state) => state === req.query('state')),
+    since,
+    until,
+  };
+}
+
+function setInWords({ module, level, state }: AlertFilter, span: DaySpan): string[] {
+  return [
+    ...(module === undefined ? [] : [moduleWords(module).title]),
+    ...(level === undefined ? [] : [statusInWords(level)]),
+    ...(state === undefined ? [] : [ALERT_WORDS[state].word]),
+    ...spanInWords(span),
+  ];
+}
+
+const ANY = { value: '', label: 'Any' };
+
+function FilterFields({ filter, span }: { filter: AlertFilter; span: DaySpan }) {
+  const modules = HEALTH_MODULES.map(({ name }) => ({ value: name, label: moduleWords(name).title }));
+  const levels = LEVELS.map((value) => ({ value, label: statusInWords(value) }));
+  const states = ALERT_STATES.map((value) => ({ value, label: ALERT_WORDS[value].word }));
+  return (
+    <>
+      <Select name="module" label="Of" value={filter.module} choices={[ANY, ...modules]} />
+      <Select name="level" label="How bad" value={filter.level} choices={[ANY, ...levels]} />
+      <Select name="state" label="What became of it" value={filter.state} choices={[ANY, ...states]} />
+      <DaySpanFields {...span} />
+    </>
+  );
+}
+
+function None({ isFiltered }: { isFiltered: boolean }) {
+  if (isFiltered)
+    return (
+      <Empty>
+        No alert is like that. <a href={HERE}>Show all of them</a>.
+      </Empty>
+    );
+  return <Empty>Nothing had to be alerted yet. Whether an alert would reach you, a test below tells.</Empty>;
+}
+
+function TestSaid({ tested, deps }: { tested: Tested | undefined; deps: Deps }) {
+  if (tested === undefined) return null;
+  const { channel, outcome, refused } = tested;
+  const outlet = deps.notify[channel];
+  if (outcome === undefined || outlet === undefined) return <Problem error={refused} />;
+  if (outcome.delivered)
+    return (
+      <p class="notice good" role="status">
+        {CHANNEL_NAMES[channel]}: {outcome.detail} It is on its way to {recipientsInWords(outlet)}. Look whether it
+        arrives.
+      </p>
+    );
+  return (
+    <p class="notice bad" role="alert">
+      {CHANNEL_NAMES[channel]} did not reach everybody: {outcome.detail}
+    </p>
+  );
+}

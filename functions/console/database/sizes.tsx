@@ -1,0 +1,155 @@
+// The size of the database over time, drawn and as a table, with when it reaches its thresholds and when the disk is full.
+
+import { bytesInWords } from '@holdfast/kit/format';
+import { DAY_MS, fullInWords, HOUR_MS } from '../../../shared/database/forecast.ts';
+import type { GrowthSample } from '../../../shared/database/growth-port.ts';
+import { growthInWords } from '../../../shared/database/growth/fillers.ts';
+import type { GrowthReport } from '../../../shared/database/growth/report.ts';
+import { lastOfEach, type Reach, reachOf, type SizeThen } from '../../../shared/database/size-forecast.ts';
+import type { Limits } from '../../../shared/health/evaluate.ts';
+import { type Clock, timeInZone } from '../../pages/clock.ts';
+import type { Attempt } from '../../pages/form.ts';
+import { Card, Facts } from '../../pages/parts/card.tsx';
+import { Missing } from '../../pages/parts/notice.tsx';
+import { SizeChart } from '../../pages/parts/size-chart.tsx';
+import { Table } from '../../pages/parts/table.tsx';
+
+const RANGE_NAMES: Readonly<Record<number, string>> = { 7: '7 days', 30: '30 days', 90: '90 days', 400: '13 months' };
+/** How many rows the table of figures has. */
+const ROWS: Readonly<Record<number, number>> = { 7: 14, 30: 30, 90: 30, 400: 27 };
+/** Samples that are older than two months are a day apart. */
+const HOURLY_DAYS = 60;
+
+interface SizesProps {
+  days: number;
+  samples: Attempt<GrowthSample[]>;
+  report: GrowthReport;
+  limits: Limits;
+  clock: Clock;
+}
+
+export function DatabaseSizes(props: SizesProps) {
+  const { days, samples, report, clock } = props;
+  return (
+    <Card title="Size over time" id="size" aside={<Ranges days={days} />}>
+      {samples.done === undefined ? (
+        <Missing>The size over time cannot be shown now: {samples.refused?.message}</Missing>
+      ) : (
+        <Sizes {...props} samples={samples.done} />
+      )}
+      {report.problem === null ? null : <Missing>{capital(report.problem)}.</Missing>}
+      <p class="fine">Times are those of {clock.timeZone}.</p>
+    </Card>
+  );
+}
+
+function Ranges({ days }: { days: number }) {
+  return (
+    <nav class="ranges" aria-label="How far back">
+      {Object.entries(RANGE_NAMES).map(([each, name]) => (
+        <a href={`/database?days=${each}#size`} aria-current={Number(each) === days ? 'true' : undefined}>
+          {name}
+        </a>
+      ))}
+    </nav>
+  );
+}
+
+function Sizes({ days, samples, report, limits, clock }: Omit<SizesProps, 'samples'> & { samples: GrowthSample[] }) {
+  const nowMs = clock.now.getTime();
+  const fromMs = nowMs - days * DAY_MS;
+  const points = samples.map(({ at, database_bytes: bytes }) => ({ atMs: Date.parse(at), bytes }));
+  const known = points.filter((point): point is SizeThen => point.bytes !== null && point.atMs <= nowMs);
+  const { growth } = report.database;
+  if (known.length < 2)
+    return <p class="fine">Too new for a chart: a sample is kept every minute, and growth is known after 6 hours.</p>;
+  const firstMs = Math.max(fromMs, (known[0]?.atMs ?? fromMs) - HOUR_MS);
+  // No further ahead than half of what is known.
+  const toMs = growth === undefined ? nowMs : nowMs + (nowMs - firstMs) / 2;
+  return (
+    <>
+      <SizeChart
+        points={points.filter(({ atMs }) => atMs <= nowMs)}
+        fromMs={firstMs}
+        nowMs={nowMs}
+        toMs={toMs}
+        growth={growth}
+        limits={limits}
+        apartMs={days > HOURLY_DAYS ? 50 * HOUR_MS : 3 * HOUR_MS}
+        timeZone={clock.timeZone}
+      />
+      <Ahead report={report} limits={limits} clock={clock} />
+      <Figures known={known} fromMs={fromMs} rows={ROWS[days] ?? 30} clock={clock} />
+    </>
+  );
+}
+
+function Ahead({ report, limits, clock }: Pick<SizesProps, 'report' | 'limits' | 'clock'>) {
+  const { database, databaseBytes } = report;
+  const { growth, full, reason } = database;
+  const nowMs = clock.now.getTime();
+  const isPace = growth?.basis === 'pace';
+  const reach = (limit: number): string => reachInWords(reachOf(growth, databaseBytes, limit, nowMs), clock, reason);
+  return (
+    <Facts
+      of={{
+        'Grows by':
+          growth === undefined
+            ? (reason ?? 'not known yet')
+            : growth.bytesPerDay <= 0
+              ? 'it does not grow'
+              : `${growthInWords(growth.bytesPerDay)}${isPace ? ', at the pace of the last minutes' : ''}`,
+        [`Warning, ${bytesInWords(limits.warning)}`]: reach(limits.warning),
+        [`Critical, ${bytesInWords(limits.critical)}`]: reach(limits.critical),
+        'Disk is full': full === undefined ? (reason ?? 'not known yet') : `in ${fullInWords(full)}`,
+      }}
+    />
+  );
+}
+
+function reachInWords(reach: Reach, { timeZone }: Clock, reason: string | null): string {
+  const day = (ms: number): string => timeInZone(new Date(ms).toISOString(), timeZone).slice(0, 10);
+  if (reach.state === 'reached') return 'is reached';
+  if (reach.state === 'never') return 'not within two years, as it grows now';
+  if (reach.state === 'unknown') return reason ?? 'not known yet';
+  const { atMs, earliestMs, latestMs } = reach;
+  const latest = latestMs === null ? 'or never' : `${day(latestMs)} at the latest`;
+  return `about ${day(atMs)} (${day(earliestMs)} at the earliest, ${latest})`;
+}
+
+interface FiguresProps {
+  known: readonly SizeThen[];
+  fromMs: number;
+  rows: number;
+  clock: Clock;
+}
+
+function Figures({ known, fromMs, rows, clock }: FiguresProps) {
+  const few = lastOfEach(known, fromMs, clock.now.getTime(), rows);
+  return (
+    <details id="size-figures">
+      <summary>The same as a table</summary>
+      <Table
+        caption="Size of the database over time"
+        columns={[{ label: 'Time' }, { label: 'Size', numeric: true }, { label: 'Change', numeric: true }]}
+        rows={few
+          .map(({ atMs, bytes }, at) => [
+            timeInZone(new Date(atMs).toISOString(), clock.timeZone),
+            bytesInWords(bytes),
+            changeInWords(bytes, few[at - 1]?.bytes),
+          ])
+          .toReversed()}
+      />
+    </details>
+  );
+}
+
+function changeInWords(bytes: number, before: number | undefined): string | null {
+  if (before === undefined) return null;
+  const change = bytes - before;
+  return `${change < 0 ? '−' : '+'}${bytesInWords(Math.abs(change))}`;
+}
+
+function capital(text: string): string {
+  return text.charAt(0).toUpperCase() + text.slice(1);
+}

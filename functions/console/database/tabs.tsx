@@ -1,0 +1,14 @@
+// The pages about the core's database, one beside the other.
+
+import { Tabs } from '../../pages/parts/card.tsx';
+
+const TABS = [
+  ['/database', 'Size'],
+  ['/database/retention', 'Retention'],
+  ['/database/runs', 'Runs'],
+  ['/database/vacuum', 'Vacuum'],
+] as const;
+
+export function DatabaseTabs({ current }: { current: (typeof TABS)[number][0] }) {
+  return <Tabs label="Database" tabs={TABS} current={current} />;
+}

@@ -1,0 +1,250 @@
+// /database/vacuum: first what a vacuum would give back, of which kind and of which tables (GET); then, with a kind named in the
+// address, what just this one would do, asked once; POST begins it and leads to its job.
+
+import { AppError } from '@holdfast/kit/app-error';
+import { bytesInWords, counted, secondsInWords } from '@holdfast/kit/format';
+import { VACUUM_MODES, type VacuumMode } from '../../../shared/database/port.ts';
+import { previewVacuum, previewVacuumOrder, type VacuumOrderPreview } from '../../../shared/database/vacuum/preview.ts';
+import { startVacuum } from '../../../shared/database/vacuum/start.ts';
+import { actingIn } from '../../../shared/http/acting.ts';
+import type { App } from '../../../shared/http/context.ts';
+import type { Deps } from '../../../shared/http/deps.ts';
+import { goTo } from '../../../shared/http/page.tsx';
+import { attempt, faultOf, formOf } from '../../pages/form.ts';
+import { framed } from '../../pages/frame.tsx';
+import { isAdmin, type PageContext, pagesOf } from '../../pages/page-routes.ts';
+import { Card, Facts, TypedConfirm } from '../../pages/parts/card.tsx';
+import { Missing, Problem, Warning } from '../../pages/parts/notice.tsx';
+import { rowsInWords } from '../retention/words.ts';
+import { DatabaseTabs } from './tabs.tsx';
+import { MODE_WORDS, VacuumChoice, WhatModesDo } from './vacuum-choice.tsx';
+
+// Just before a vacuum begins: which tables, what comes of it, what stops meanwhile; asked once, for a full one with its word.
+
+export const FULL_WORD = 'full';
+
+/** A full vacuum without its word. */
+export function unconfirmed(): AppError {
+  const message = `Nothing was begun: type the word ${FULL_WORD} to confirm.`;
+  return new AppError('invalid', message, { fields: [{ path: 'confirm', message }] });
+}
+
+interface VacuumOrderProps {
+  mode: VacuumMode;
+  /** As the address names them; undefined: all. */
+  names: readonly string[] | undefined;
+  preview: VacuumOrderPreview;
+  action: string;
+  refused: AppError | undefined;
+}
+
+export function VacuumOrder({ mode, names, preview, action, refused }: VacuumOrderProps) {
+  const { tables, room } = preview;
+  const hasRoom = room === undefined || room.isEnough === true;
+  const isFaulty = faultOf(refused, 'confirm') !== undefined;
+  return (
+    <>
+      {isFaulty ? null : <Refusal refused={refused} />}
+      <Card title={names === undefined ? `All ${counted(tables.length, 'table')}` : counted(tables.length, 'table')}>
+        <p>{MODE_WORDS[mode]}</p>
+        <WhatComesOfIt mode={mode} preview={preview} />
+        <details class="rest">
+          <summary>Which tables</summary>
+          <p>{tables.join(', ')}</p>
+        </details>
+      </Card>
+      {hasRoom ? null : refused?.code === 'not_enough_disk' ? null : (
+        <Warning>
+          <strong>There is not enough room for this.</strong> {room.figures.reason}
+        </Warning>
+      )}
+      {hasRoom && tables.length > 0 ? (
+        <form method="post" action={action} class="narrow">
+          <input type="hidden" name="mode" value={mode} />
+          {(names ?? []).map((name) => (
+            <input type="hidden" name="tables" value={name} />
+          ))}
+          {mode === 'full' ? <TypedConfirm words={FULL_WORD} error={faultOf(refused, 'confirm')} /> : null}
+          <p class="row">
+            <button type="submit" class={mode === 'full' ? 'danger' : undefined}>
+              {mode === 'full' ? 'Begin the full vacuum' : 'Begin the standard vacuum'}
+            </button>
+            <a class="button" href={action}>
+              Choose again
+            </a>
+          </p>
+        </form>
+      ) : (
+        <p class="row">
+          {mode === 'full' ? (
+            <a class="button" href={`${action}?${orderQuery('standard', names)}`}>
+              Standard vacuum instead
+            </a>
+          ) : null}
+          <a class="button" href={action}>
+            Choose again
+          </a>
+        </p>
+      )}
+    </>
+  );
+}
+
+function orderQuery(mode: VacuumMode, names: readonly string[] = []): string {
+  return new URLSearchParams([['mode', mode], ...names.map((name): [string, string] => ['tables', name])]).toString();
+}
+
+function WhatComesOfIt({ mode, preview }: { mode: VacuumMode; preview: VacuumOrderPreview }) {
+  const { bytes, reclaimable_bytes: reclaimable, dead_tuples: dead, lock_seconds: seconds, room } = preview;
+  const { longest_lock: longest } = preview;
+  const figures = room?.figures;
+  const where = figures?.mount === null || figures === undefined ? '' : ` on ${figures.mount}`;
+  const wait =
+    preview.tables.length === 1
+      ? `about ${secondsInWords(seconds)}`
+      : `about ${secondsInWords(seconds)} in all, for ${longest.table} alone ${secondsInWords(longest.seconds)}`;
+  return (
+    <Facts
+      of={{
+        'Size now': `${bytesInWords(bytes)}, ${rowsInWords(dead, true, 'dead row')} in it`,
+        'Back to the disk':
+          mode === 'full' ? `about ${bytesInWords(reclaimable)}` : 'nothing; later rows use the room instead',
+        'Clients wait':
+          mode === 'full'
+            ? `${wait}. The light core keeps devices connected and tells them by chat; a TAK Server release may disconnect them until it is done.`
+            : 'for nothing: everybody works on',
+        'Room needed': figures === undefined ? undefined : `${bytesInWords(figures.needed_bytes)}${where}`,
+        'Room free':
+          figures === undefined
+            ? undefined
+            : figures.free_bytes === null
+              ? 'not known'
+              : bytesInWords(figures.free_bytes),
+      }}
+    />
+  );
+}
+
+const FIGURES: Record<string, string> = {
+  free_bytes: 'Free',
+  needed_bytes: 'Needed',
+  table_bytes: 'The table has',
+};
+
+/** Why it was refused; with the figures where it is for want of room, and the way to the job that is in the way. */
+function Refusal({ refused }: { refused: AppError | undefined }) {
+  if (refused === undefined) return null;
+  const { figures = {}, code } = refused;
+  const { job } = figures;
+  const of = Object.fromEntries(
+    Object.entries(FIGURES).flatMap(([key, label]) => {
+      const value = figures[key];
+      return typeof value === 'number' ? [[label, bytesInWords(value)]] : [];
+    }),
+  );
+  return (
+    <>
+      <Problem error={refused} />
+      {code === 'not_enough_disk' && Object.keys(of).length > 0 ? (
+        <Card title="What is missing">
+          <Facts of={of} />
+        </Card>
+      ) : null}
+      {typeof job !== 'string' ? null : (
+        <p>
+          <a class="button" href={`/jobs/${job}`}>
+            See how far that job is
+          </a>
+        </p>
+      )}
+    </>
+  );
+}
+
+const VACUUM_PATH = '/database/vacuum';
+
+interface Wish {
+  mode: VacuumMode;
+  /** Undefined: all that may be vacuumed. */
+  names: string[] | undefined;
+}
+
+/** Adds the routes of this file. */
+export function vacuumPage(app: App, deps: Deps): void {
+  const pages = pagesOf(app, deps, ['console']);
+  pages.get(VACUUM_PATH, { access: 'viewer' }, function showVacuum(c) {
+    const wish = wishOf(c.req.query('mode'), c.req.queries('tables'));
+    return wish === undefined || !isAdmin(c) ? showChoice(c, deps) : showOrder(c, deps, wish);
+  });
+  pages.post(VACUUM_PATH, { access: 'admin' }, async function begin(c) {
+    const form = await formOf(c);
+    const wish = wishOf(form.text('mode'), form.all('tables'));
+    if (wish === undefined) return goTo(c, VACUUM_PATH);
+    if (wish.mode === 'full' && form.text('confirm') !== FULL_WORD) return showOrder(c, deps, wish, unconfirmed());
+    const { done, refused } = await attempt(() =>
+      startVacuum(actingIn(c, deps, 'admin', 'rest'), { ...wish, mayVacuum: mayVacuum(deps) }),
+    );
+    return refused === undefined ? goTo(c, `/jobs/${done.id}`) : showOrder(c, deps, wish, refused);
+  });
+}
+
+function wishOf(text: string | undefined, tables: string[] = []): Wish | undefined {
+  const mode = VACUUM_MODES.find((each) => each === text);
+  return mode && { mode, names: tables.length === 0 ? undefined : tables };
+}
+
+const mayVacuum = ({ settings }: Deps): boolean => settings.CORE_DATABASE_OWNER_URL !== undefined;
+
+async function showChoice(c: PageContext, deps: Deps): Promise<Response> {
+  const { done: preview, refused } = await attempt(() => deps.together('vacuum.preview', () => previewVacuum(deps)));
+  const body =
+    preview === undefined ? (
+      <>
+        <Missing>
+          What a vacuum would give back is not known just now: {refused?.message} Nothing can be begun until that is
+          mended; <a href="/">the overview</a> says what is wrong.
+        </Missing>
+        <WhatModesDo />
+      </>
+    ) : (
+      <VacuumChoice preview={preview} action={VACUUM_PATH} may={isAdmin(c) ? mayVacuum(deps) : 'look'} />
+    );
+  const whole = (
+    <>
+      <DatabaseTabs current={VACUUM_PATH} />
+      {body}
+    </>
+  );
+  const actions = (
+    <a class="button" href="/jobs">
+      Earlier ones
+    </a>
+  );
+  return framed(c, deps, { title: 'Vacuum', current: 'database', body: whole, actions });
+}
+
+async function showOrder(c: PageContext, deps: Deps, wish: Wish, refused?: AppError): Promise<Response> {
+  const looked = await attempt(() => previewVacuumOrder(deps, wish));
+  const title = wish.mode === 'full' ? 'Full vacuum' : 'Standard vacuum';
+  const problem = refused ?? looked.refused;
+  const body = (
+    <>
+      {problem !== undefined && problem !== refused ? <Problem error={problem} /> : null}
+      {looked.done === undefined ? (
+        <p>
+          <a class="button" href={VACUUM_PATH}>
+            Choose again
+          </a>
+        </p>
+      ) : (
+        <VacuumOrder {...wish} preview={looked.done} action={VACUUM_PATH} refused={refused} />
+      )}
+    </>
+  );
+  return framed(c, deps, {
+    title,
+    current: 'database',
+    body,
+    refused: problem,
+  });
+}

@@ -1,0 +1,85 @@
+// The way of a device, stage by stage as the probe went it: where it stops, and what it took.
+
+import { rounded } from '@holdfast/kit/format';
+import type { ProbeStage, StageResult } from '../../../shared/devices/connections/probe.ts';
+import type { Measurement, ModuleState } from '../../../shared/health/port.ts';
+import type { Status } from '../../../shared/settings/status.ts';
+import type { Clock } from '../../pages/clock.ts';
+import { Icon } from '../../pages/icons.tsx';
+import { Distance } from '../../pages/parts/time.tsx';
+
+const STAGES: readonly (readonly [stage: ProbeStage, label: string])[] = [
+  ['account', 'Account known'],
+  ['bind', 'Signs in'],
+  ['groups', 'In its channel'],
+  ['certificate', 'Has a certificate'],
+  ['connect', 'Connects (mTLS)'],
+  ['send', 'Sends a CoT event'],
+  ['receive', 'Event received'],
+  ['store', 'Event stored'],
+];
+
+interface DeviceWayProps {
+  state: ModuleState | undefined;
+  clock: Clock;
+}
+
+export function DeviceWay({ state, clock }: DeviceWayProps) {
+  const measurement = state?.measurement ?? null;
+  const stages = (measurement?.data['stages'] ?? []) as StageResult[];
+  const { sentence, status } = verdictOf(measurement, stages);
+  return (
+    <section class={`card way ${status}`}>
+      <div class="head">
+        <h2>{sentence}</h2>
+        {measurement === null ? null : (
+          <a href="/health/probe" class="fine">
+            tried <Distance at={measurement.updated_at} clock={clock} />
+          </a>
+        )}
+      </div>
+      {stages.length === 0 ? (
+        <p class="fine">{measurement?.message ?? 'A test device goes the whole way within the first minutes.'}</p>
+      ) : (
+        <Stages stages={stages} />
+      )}
+    </section>
+  );
+}
+
+function verdictOf(
+  measurement: Measurement | null,
+  stages: readonly StageResult[],
+): { sentence: string; status: Status } {
+  if (measurement === null) return { sentence: 'Whether devices can connect is not known yet', status: 'note' };
+  const failed = stages.find(({ ok }) => !ok);
+  if (stages.length === 0)
+    return { sentence: 'Whether devices can connect is not known: the test itself failed', status: 'critical' };
+  if (failed === undefined) return { sentence: 'Devices can connect', status: 'ok' };
+  const label = STAGES.find(([stage]) => stage === failed.stage)?.[1] ?? failed.stage;
+  return { sentence: `A device does not get through: it stops at “${label}”`, status: measurement.status };
+}
+
+function Stages({ stages }: { stages: readonly StageResult[] }) {
+  const shown = STAGES.map(([stage, label]) => ({ label, result: stages.find((each) => each.stage === stage) }));
+  const last = stages.find(({ stage }) => stage === 'end');
+  if (last !== undefined && !last.ok) shown.push({ label: 'Leaves again', result: last });
+  return (
+    <ol class="stages">
+      {shown.map(({ label, result }) => (
+        <li class={result === undefined ? 'untried' : result.ok ? 'ok' : 'critical'}>
+          {result === undefined ? null : <Icon name={result.ok ? 'ok' : 'critical'} />}
+          <span>{label}</span>
+          <small>
+            {result === undefined ? 'not tried' : `${result.ok ? '' : 'failed, '}${took(result.milliseconds)}`}
+          </small>
+          {typeof result?.problem === 'string' ? <p>{result.problem}</p> : null}
+        </li>
+      ))}
+    </ol>
+  );
+}
+
+function took(milliseconds: number): string {
+  return milliseconds < 1000 ? `${Math.round(milliseconds)} ms` : `${rounded(milliseconds / 1000, 1)} s`;
+}

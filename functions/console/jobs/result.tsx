@@ -1,0 +1,146 @@
+// What became of long work, in words and figures.
+
+import { z } from '@hono/zod-openapi';
+import { bytesInWords, counted, grouped, secondsInWords } from '@holdfast/kit/format';
+import { readResult, VACUUM_JOB, type VacuumedTable, type VacuumResult } from '../../../shared/database/vacuum/jobs.ts';
+import { nameOf } from '../../../shared/database/vacuum/rules.ts';
+import type { OpsJob } from '../../../shared/jobs/port.ts';
+import { RETENTION_JOB } from '../../../shared/retention/jobs.ts';
+import type { Status } from '../../../shared/settings/status.ts';
+import { Facts } from '../../pages/parts/card.tsx';
+import { StatusBadge } from '../../pages/parts/notice.tsx';
+import { Table } from '../../pages/parts/table.tsx';
+import { rowsInWords } from '../retention/words.ts';
+
+const retentionSchema = z.object({
+  rows: z.record(z.string(), z.number()),
+  included: z.object({ cot: z.number(), files: z.number() }),
+  bytes: z.number().nullable(),
+  seconds: z.number().nullable(),
+});
+type RetentionResult = z.infer<typeof retentionSchema>;
+
+function retentionResultOf({ kind, result }: OpsJob): RetentionResult | undefined {
+  return kind === RETENTION_JOB ? retentionSchema.safeParse(result).data : undefined;
+}
+
+function vacuumResultOf(job: OpsJob): VacuumResult | undefined {
+  return job.kind === VACUUM_JOB ? readResult(job) : undefined;
+}
+
+/** One sentence; undefined where there is nothing to tell. */
+export function resultInWords(job: OpsJob): string | undefined {
+  const vacuum = vacuumResultOf(job);
+  if (vacuum !== undefined) {
+    const { mode, bytes_given_back: given, tables } = vacuum;
+    const done = tables.filter(({ state }) => state === 'done').length;
+    const all = counted(tables.length, 'table');
+    const many = `${done === tables.length ? all : `${done} of ${all}`} vacuumed`;
+    if (mode === 'standard' && given === 0) return `${many}; the room of dead rows is good for later ones.`;
+    return `${many}; ${given === 0 ? 'nothing' : bytesInWords(given)} given back to the disk.`;
+  }
+  const retention = retentionResultOf(job);
+  if (retention === undefined) return undefined;
+  const rows = deletedBy(retention);
+  if (rows === 0) return 'Nothing was deleted.';
+  const { bytes } = retention;
+  const freed = bytes === null || bytes === 0 ? '' : `; about ${bytesInWords(bytes)} free for later rows`;
+  return `${rowsInWords(rows)} deleted${freed}.`;
+}
+
+function deletedBy({ rows, included }: RetentionResult): number {
+  return Object.values(rows).reduce((sum, each) => sum + each, 0) + included.cot + included.files;
+}
+
+/** The figures behind that sentence. */
+export function JobResult({ job }: { job: OpsJob }) {
+  const vacuum = vacuumResultOf(job);
+  if (vacuum !== undefined) return <Vacuumed result={vacuum} />;
+  const retention = retentionResultOf(job);
+  return retention === undefined ? null : <Deleted result={retention} />;
+}
+
+const TYPES: Record<string, string> = {
+  cot: 'CoT events',
+  geochat: 'Chat messages',
+  files: 'Files',
+  missionpackages: 'Mission packages',
+  missions: 'Missions',
+};
+
+function Deleted({ result }: { result: RetentionResult }) {
+  const { rows, included, seconds } = result;
+  const deleted = Object.entries(rows).map(([type, count]) => [TYPES[type] ?? type, grouped(count)]);
+  const withMissions = [
+    ...(included.cot > 0 ? [`${grouped(included.cot)} CoT events`] : []),
+    ...(included.files > 0 ? [counted(included.files, 'file')] : []),
+  ].join(' and ');
+  return (
+    <Facts
+      of={{
+        ...Object.fromEntries(deleted),
+        'Went with missions': withMissions === '' ? undefined : withMissions,
+        'The core took': seconds === null ? undefined : secondsInWords(seconds),
+      }}
+    />
+  );
+}
+
+const ENDS: Record<VacuumedTable['state'], [status: Status, word: string]> = {
+  done: ['ok', 'Done'],
+  not_begun: ['note', 'Not begun'],
+  skipped: ['warning', 'Skipped'],
+  failed: ['critical', 'Failed'],
+  interrupted: ['warning', 'Cut off'],
+};
+
+/** So many are shown at once. */
+const SHOWN = 5;
+
+/** What did not end well first, then the largest. */
+function Vacuumed({ result }: { result: VacuumResult }) {
+  const tables = result.tables.toSorted(
+    (a, b) => Number(a.state === 'done') - Number(b.state === 'done') || b.bytes_before - a.bytes_before,
+  );
+  const rest = tables.slice(SHOWN);
+  return (
+    <div class="compact">
+      <Ended caption="What became of the tables" tables={tables.slice(0, SHOWN)} />
+      {rest.length === 0 ? null : (
+        <details class="rest" id="rest">
+          <summary>{counted(rest.length, 'more table')}</summary>
+          <Ended caption="What became of the others" tables={rest} />
+        </details>
+      )}
+    </div>
+  );
+}
+
+function Ended({ caption, tables }: { caption: string; tables: readonly VacuumedTable[] }) {
+  return (
+    <Table
+      caption={caption}
+      columns={[
+        { label: 'Table' },
+        { label: 'How it ended' },
+        { label: 'Before', numeric: true },
+        { label: 'After', numeric: true },
+        { label: 'Took', numeric: true },
+      ]}
+      rows={tables.map((table) => {
+        const [status, word] = ENDS[table.state];
+        const { bytes_before: before, bytes_after: after, seconds, error } = table;
+        return [
+          <code class="whole">{nameOf(table)}</code>,
+          <div>
+            <StatusBadge status={status}>{word}</StatusBadge>
+            {error === null ? null : <div class="fine">{error}</div>}
+          </div>,
+          bytesInWords(before),
+          after === null ? '-' : bytesInWords(after),
+          seconds === null ? '-' : secondsInWords(seconds),
+        ];
+      })}
+    />
+  );
+}

@@ -1,0 +1,55 @@
+// POST /people/{id}/password: one that was typed twice, or one that is made and shown this once.
+
+import { z } from '@hono/zod-openapi';
+import { AppError } from '@holdfast/kit/app-error';
+import { actingIn } from '../../../shared/http/acting.ts';
+import type { App } from '../../../shared/http/context.ts';
+import type { Deps } from '../../../shared/http/deps.ts';
+import { goTo } from '../../../shared/http/page.tsx';
+import { newPassword } from '../../../shared/http/schemas/people.ts';
+import { makePassword } from '../../../shared/people/create-user.ts';
+import { setUserPassword } from '../../../shared/people/set-password.ts';
+import { attempt, type Form, formOf, parsed } from '../../pages/form.ts';
+import { Copyable } from '../../pages/parts/card.tsx';
+import { showPerson } from './person.tsx';
+import { EMPTY_FORM, peoplePages, personOf } from './routes.ts';
+
+/** Adds the route of this file. */
+export function personPasswordPage(app: App, deps: Deps): void {
+  peoplePages(app, deps).post('/people/:id/password', async function setPassword(c) {
+    const account = await personOf(c, deps);
+    const { id, username } = account;
+    const form = await formOf(c);
+    const isMade = form.has('make');
+    const set = await attempt(async () => {
+      const password = isMade ? makePassword() : passwordOf(form);
+      await setUserPassword(actingIn(c, deps), { id, password });
+      return password;
+    });
+    // No password stands in a page that was refused.
+    if (set.refused !== undefined)
+      return showPerson(c, deps, account, { refusal: { at: 'password', form: EMPTY_FORM, error: set.refused } });
+    if (!isMade) return goTo(c, `/people/${id}?done=password`);
+    return showPerson(c, deps, account, { said: <Made username={username} password={set.done} /> });
+  });
+}
+
+function passwordOf(form: Form): string {
+  const { password } = parsed(z.object({ password: newPassword }), { password: form.exact('password') });
+  if (password === form.exact('repeated')) return password;
+  const message = 'is not the same as the one above; type both again';
+  throw new AppError('invalid', 'The two passwords are not the same; type both again.', {
+    fields: [{ path: 'repeated', message }],
+  });
+}
+
+function Made({ username, password }: { username: string; password: string }) {
+  return (
+    <div class="notice good" role="status">
+      <p>
+        The new password of {username}, shown this once. Tell it to nobody else; whoever was signed in is signed out.
+      </p>
+      <Copyable id="made-password" text={password} />
+    </div>
+  );
+}

@@ -1,0 +1,165 @@
+// The editor of the policy: how many days of each type are kept, and when runs delete the rest. It only leads to the preview.
+
+import type { AppError } from '@holdfast/kit/app-error';
+import { mostDays, RETAINED, type Retained } from '@holdfast/kit/retention';
+import { scheduleInWords, WEEKDAY_NAMES, WEEKDAYS } from '../../../shared/retention/schedule-words.ts';
+import type { RetentionState } from '../../../shared/retention/state.ts';
+import { faultOf } from '../../pages/form.ts';
+import { Card } from '../../pages/parts/card.tsx';
+import { Field, Select } from '../../pages/parts/field.tsx';
+import type { Draft } from './draft.ts';
+import { keptInWords, TYPE_WORDS, variableOf } from './words.ts';
+
+interface EditorProps {
+  state: RetentionState;
+  draft: Draft;
+  refused?: AppError | undefined;
+  title: string;
+}
+
+export function RetentionEditor({ state, draft, refused, title }: EditorProps) {
+  return (
+    <Card title={title} id="editor">
+      <form method="get" action="/database/retention/preview">
+        <p class="fine">
+          Whatever is older than its days is deleted by the next run, for ever. An empty field keeps everything.
+        </p>
+        <ul class="kept">
+          {RETAINED.map((type) => (
+            <Days type={type} state={state} text={draft.days[type]} error={faultOf(refused, type)} />
+          ))}
+        </ul>
+        <Schedule state={state} draft={draft} refused={refused} />
+        <button type="submit">Preview</button>
+        <p class="fine after">Nothing is saved yet: the preview says what would be deleted.</p>
+      </form>
+    </Card>
+  );
+}
+
+interface DaysProps {
+  type: Retained;
+  state: RetentionState;
+  text: string;
+  error: string | undefined;
+}
+
+function Days({ type, state, text, error }: DaysProps) {
+  const { name, what } = TYPE_WORDS[type];
+  return (
+    <li>
+      <div>
+        <label for={type}>{name}</label>
+        <p class="fine" id={`${type}-what`}>
+          {what}
+        </p>
+        {type === 'missionpackages' && state.unit === 'seconds' ? (
+          <p class="fine">A TAK Server release deletes these by the days of files, and ignores this field.</p>
+        ) : null}
+        {error === undefined ? null : (
+          <p class="fault" id={`${type}-fault`}>
+            {error}
+          </p>
+        )}
+      </div>
+      {state.source[type] === 'env' ? (
+        <Locked id={type} variable={variableOf(type) ?? ''} value={keptInWords(state.policy[type])} />
+      ) : (
+        <span class="days">
+          <input
+            id={type}
+            name={type}
+            type="text"
+            inputmode="numeric"
+            maxlength={9}
+            value={text}
+            placeholder="for ever"
+            autocomplete="off"
+            aria-describedby={`${type}-what${error === undefined ? '' : ` ${type}-fault`}`}
+            aria-invalid={error === undefined ? undefined : 'true'}
+            title={`Days from 1 to ${mostDays(state.unit ?? 'days')}; empty keeps for ever`}
+          />
+          <span>days</span>
+        </span>
+      )}
+    </li>
+  );
+}
+
+function Locked({ id, variable, value }: { id: string; variable: string; value: string }) {
+  return (
+    <p class="locked" id={id}>
+      <strong>{value}</strong>
+      <span class="fine">
+        Set by the variable <code>{variable}</code>; change it in <code>.env</code> and restart.
+      </span>
+    </p>
+  );
+}
+
+function Schedule({ state, draft, refused }: Pick<EditorProps, 'state' | 'draft' | 'refused'>) {
+  const now = scheduleNow(state);
+  if (state.source.cron === 'env')
+    return (
+      <div class="schedule">
+        <h3>When runs delete</h3>
+        <Locked id="schedule" variable="RETENTION_CRON" value={now} />
+      </div>
+    );
+  const isOwn = draft.schedule === 'own';
+  return (
+    <fieldset class="schedule">
+      <legend>When runs delete</legend>
+      <div class="row">
+        <Select
+          name="schedule"
+          label="Schedule"
+          value={draft.schedule}
+          error={faultOf(refused, 'schedule')}
+          choices={[
+            { value: 'keep', label: `As it is: ${now}` },
+            { value: 'daily', label: 'Every day' },
+            { value: 'weekly', label: 'Once a week' },
+            { value: 'never', label: 'Never: nothing is deleted' },
+            { value: 'own', label: 'As the expression says' },
+          ]}
+        />
+        <Select
+          name="weekday"
+          label="Day, once a week"
+          value={draft.weekday}
+          choices={WEEKDAYS.map((value) => ({ value, label: WEEKDAY_NAMES[value] }))}
+        />
+        <Field
+          name="time"
+          label={`Time (${state.time_zone})`}
+          value={draft.time}
+          error={faultOf(refused, 'time')}
+          maxlength={5}
+          placeholder="03:00"
+        />
+      </div>
+      <details open={isOwn}>
+        <summary>A schedule of one's own, as a Quartz expression</summary>
+        <Field
+          name="cron"
+          label="Expression"
+          hint={
+            <>
+              Seconds, minutes, hours, day, month, weekday: <code>0 0 3 ? * MON-FRI</code>.
+            </>
+          }
+          value={draft.cron}
+          error={faultOf(refused, 'cron')}
+          maxlength={200}
+          plain
+        />
+      </details>
+    </fieldset>
+  );
+}
+
+/** `every day at 03:00`, or the expression of the core itself. */
+export function scheduleNow({ cron, dialect }: Pick<RetentionState, 'cron' | 'dialect'>): string {
+  return scheduleInWords(cron, dialect ?? 'quartz') ?? cron;
+}

@@ -1,0 +1,209 @@
+// /database/runs: what runs of retention have deleted and when the next one is. /database/runs/new: a run now, which somebody
+// orders by typing how much it deletes.
+
+import { bytesInWords, durationInWords, grouped } from '@holdfast/kit/format';
+import { RETAINED } from '@holdfast/kit/retention';
+import type { App } from '../../../shared/http/context.ts';
+import type { Deps } from '../../../shared/http/deps.ts';
+import { openRetentionJob } from '../../../shared/retention/jobs.ts';
+import { keepRetentionHistory } from '../../../shared/retention/keep-history.ts';
+import type { RetentionRun } from '../../../shared/retention/port.ts';
+import { type RetentionState, retentionState } from '../../../shared/retention/state.ts';
+import type { Status } from '../../../shared/settings/status.ts';
+import { type Clock, clockOf } from '../../pages/clock.ts';
+import { type Attempt, attempt } from '../../pages/form.ts';
+import { framed } from '../../pages/frame.tsx';
+import { isAdmin, type PageContext, pagesOf } from '../../pages/page-routes.ts';
+import { Card, Facts } from '../../pages/parts/card.tsx';
+import { Missing, StatusBadge } from '../../pages/parts/notice.tsx';
+import { Empty, pageNumber, Pager, Table } from '../../pages/parts/table.tsx';
+import { When } from '../../pages/parts/time.tsx';
+import { DatabaseTabs } from '../database/tabs.tsx';
+import { scheduleNow } from './editor.tsx';
+import { runOrderPage } from './order.tsx';
+import { rowsInWords, TYPE_WORDS } from './words.ts';
+
+// Runs of retention, newest first: when, what went of which type, what space that left, and what went wrong.
+
+const STATES: Readonly<Record<RetentionRun['state'], readonly [status: Status, word: string]>> = {
+  running: ['note', 'Going on'],
+  done: ['ok', 'Done'],
+  failed: ['critical', 'Failed'],
+  interrupted: ['warning', 'Interrupted'],
+};
+
+export function RunTable({ runs, clock }: { runs: readonly RetentionRun[]; clock: Clock }) {
+  return (
+    <Table
+      caption="Runs of retention, newest first"
+      columns={[
+        { label: 'Began' },
+        { label: 'Result' },
+        { label: 'Deleted' },
+        { label: 'Space for later', numeric: true },
+        { label: 'Took', numeric: true },
+        { label: 'By' },
+      ]}
+      rows={runs.map((run) => [
+        <When at={run.startedAt} clock={clock} relative />,
+        <Result run={run} />,
+        <Deleted run={run} />,
+        run.bytes === null ? null : `about ${bytesInWords(run.bytes)}`,
+        tookInWords(run),
+        run.trigger === 'schedule' ? 'the schedule' : 'order',
+      ])}
+    />
+  );
+}
+
+function Result({ run: { state, error, source } }: { run: RetentionRun }) {
+  const [status, word] = STATES[state];
+  return (
+    <span>
+      <StatusBadge status={status}>{word}</StatusBadge>
+      {error === null ? null : <span class="run-error">{error}</span>}
+      {source === 'log' ? <span class="fine run-error">From the log of the core, which tells less.</span> : null}
+    </span>
+  );
+}
+
+function Deleted({ run }: { run: RetentionRun }) {
+  const types = RETAINED.filter((type) => (run.rows[type] ?? 0) > 0);
+  const { cot, files } = run.included;
+  const withMissions = cot + files;
+  if (types.length === 0 && withMissions === 0)
+    return <span class="fine">{run.source === 'log' ? 'not known' : 'nothing'}</span>;
+  const total = types.reduce((sum, type) => sum + (run.rows[type] ?? 0), withMissions);
+  const parts = types.map((type) => `${TYPE_WORDS[type].name} ${grouped(run.rows[type] ?? 0)}`);
+  const also = withMissions === 0 ? [] : [`with missions ${grouped(withMissions)}`];
+  return (
+    <span>
+      <strong>
+        {rowsInWords(total)}
+        {run.state === 'running' && run.expected !== null ? ` of ${grouped(run.expected)}` : ''}
+      </strong>
+      <span class="fine run-error">{[...parts, ...also].join(', ')}</span>
+    </span>
+  );
+}
+
+function tookInWords({ startedAt, finishedAt }: RetentionRun): string | null {
+  if (finishedAt === null) return null;
+  const ms = Date.parse(finishedAt) - Date.parse(startedAt);
+  return ms < 60_000 ? `${Math.max(1, Math.round(ms / 1000))} s` : durationInWords(ms);
+}
+
+const PAGE_SIZE = 50;
+/** Whoever reads the history does not wait longer for a core that is slow. */
+const CORE_ASKED_FOR_MS = 500;
+
+interface History {
+  results: RetentionRun[];
+  count: number;
+  upToDate: boolean;
+}
+
+/** Adds the routes of this file, and those of the order. */
+export function retentionRunsPage(app: App, deps: Deps): void {
+  runOrderPage(app, deps);
+  pagesOf(app, deps, ['console']).get('/database/runs', { access: 'viewer' }, async function showRuns(c) {
+    const page = pageNumber(c.req.query('page'));
+    const [history, state, job] = await Promise.all([
+      attempt(() => historyOf(deps, page)),
+      attempt(() => retentionState(deps)),
+      attempt(() => openRetentionJob(deps.opsJobs)),
+    ]);
+    const clock = clockOf(deps);
+    const isOpen = job.done !== undefined;
+    const body = (
+      <>
+        <DatabaseTabs current="/database/runs" />
+        <NextRun state={state} jobId={job.done?.id} clock={clock} isAdmin={isAdmin(c)} />
+        <div id="runs" {...(isOpen ? { 'data-live': 'self', 'data-every': '5' } : { 'data-refresh': true })}>
+          <Listed c={c} history={history} page={page} clock={clock} />
+        </div>
+      </>
+    );
+    return framed(c, deps, { title: 'Runs of retention', current: 'database', body });
+  });
+}
+
+async function historyOf(deps: Deps, page: number): Promise<History> {
+  const { upToDate } = await deps.together('retention.history.soon', () =>
+    keepRetentionHistory(deps, CORE_ASKED_FOR_MS),
+  );
+  return { ...(await deps.retentionBook.runs((page - 1) * PAGE_SIZE, PAGE_SIZE)), upToDate };
+}
+
+interface NextRunProps {
+  state: Attempt<RetentionState>;
+  jobId: string | undefined;
+  clock: Clock;
+  isAdmin: boolean;
+}
+
+function NextRun({ state: { done: state, refused }, jobId, clock, isAdmin }: NextRunProps) {
+  if (state === undefined) return <Missing>When the next run is cannot be told now: {refused?.message}</Missing>;
+  const [next] = state.next_runs;
+  return (
+    <Card title="Next run">
+      <Facts
+        of={{
+          When: next === undefined ? 'none is due: there is no schedule' : <When at={next} clock={clock} relative />,
+          Schedule: scheduleNow(state),
+        }}
+      />
+      <div class="row after">
+        {jobId === undefined ? null : (
+          <a class="button primary" href={`/jobs/${jobId}`}>
+            Follow the run that goes on
+          </a>
+        )}
+        {jobId === undefined && isAdmin && state.unit === 'days' ? (
+          <a class="button" href="/database/runs/new">
+            Run now…
+          </a>
+        ) : null}
+        <a class="button" href="/database/retention">
+          Change days or schedule
+        </a>
+      </div>
+      {state.unit === 'seconds' ? (
+        <p class="fine after">
+          This core is a TAK Server release: it has no call that begins a run, so nobody can order one here. It runs by
+          its schedule.
+        </p>
+      ) : null}
+    </Card>
+  );
+}
+
+interface ListedProps {
+  c: PageContext;
+  history: Attempt<History>;
+  page: number;
+  clock: Clock;
+}
+
+function Listed({ c, history: { done, refused }, page, clock }: ListedProps) {
+  if (done === undefined)
+    return <Missing>Earlier runs cannot be read: Holdfast's own database does not answer. {refused?.message}</Missing>;
+  const { results, count, upToDate } = done;
+  return (
+    <>
+      {upToDate ? null : <Missing>The core could not be asked just now: there may be later runs than these.</Missing>}
+      {results.length === 0 ? (
+        <Empty>
+          <p>No run yet{count > 0 ? ' on this page' : ''}.</p>
+          <p>
+            Runs delete what is older than its days. <a href="/database/retention">Say what is kept how long</a>;
+            without days nothing is ever deleted.
+          </p>
+        </Empty>
+      ) : (
+        <RunTable runs={results} clock={clock} />
+      )}
+      <Pager url={new URL(c.req.url)} page={page} pageSize={PAGE_SIZE} count={count} />
+    </>
+  );
+}

@@ -1,0 +1,136 @@
+// GET /service-accounts/:id: one account of a program, its certificate, and how it is deleted. Those of the stack itself stay.
+
+import type { AppError } from '@holdfast/kit/app-error';
+import { isOwnServiceAccount } from '@holdfast/kit/names';
+import { actingIn } from '../../../shared/http/acting.ts';
+import type { App } from '../../../shared/http/context.ts';
+import type { Deps } from '../../../shared/http/deps.ts';
+import { goTo } from '../../../shared/http/page.tsx';
+import { userId } from '../../../shared/http/schemas/people.ts';
+import { deleteServiceAccount } from '../../../shared/people/service-accounts/delete.ts';
+import {
+  readServiceAccount,
+  type ShownServiceAccount,
+} from '../../../shared/people/service-accounts/service-accounts.ts';
+import { type Clock, clockOf } from '../../pages/clock.ts';
+import { attempt } from '../../pages/form.ts';
+import { framed } from '../../pages/frame.tsx';
+import { isAdmin, type PageContext, pagesOf } from '../../pages/page-routes.ts';
+import { Card, Confirm, Facts } from '../../pages/parts/card.tsx';
+import { Missing, Notice, Problem } from '../../pages/parts/notice.tsx';
+import { When } from '../../pages/parts/time.tsx';
+import { Downloads, StandingBadge } from './parts.tsx';
+
+const PATH = '/service-accounts';
+const DONE = {
+  made: 'The account is made. Download its certificate below, and give it to the program.',
+  pending:
+    'The account is made. The core is still adding its admin right; the audit log shows when that is done. Download the certificate below.',
+  deleted:
+    'The account is deleted: nobody comes in with it any more. That its certificate is refused is being proven; this page says when it is.',
+};
+
+/** Adds the routes of this file. */
+export function serviceAccountPage(app: App, deps: Deps): void {
+  const pages = pagesOf(app, deps, ['console']);
+
+  pages.get(`${PATH}/:id`, { access: 'viewer', area: 'people' }, function showOne(c) {
+    return showAccount(c, deps);
+  });
+
+  pages.post(`${PATH}/:id/delete`, { access: 'admin', area: 'people' }, async function endOne(c) {
+    const { refused } = await attempt(() => deleteServiceAccount(actingIn(c, deps), { id: idOf(c) }));
+    return refused === undefined ? goTo(c, `${PATH}/${idOf(c)}?done=deleted`) : showAccount(c, deps, refused);
+  });
+}
+
+function idOf(c: PageContext): number {
+  return userId(c.req.param('id') ?? '');
+}
+
+async function showAccount(c: PageContext, deps: Deps, refused?: AppError): Promise<Response> {
+  const account = await readServiceAccount(deps, { id: idOf(c) });
+  const { username, certs_error: missing } = account;
+  const mayChange = isAdmin(c);
+  const body = (
+    <>
+      <p>
+        <a href={PATH}>All service accounts</a>
+      </p>
+      <Notice c={c} sentences={DONE} />
+      <Problem error={refused} />
+      {missing === undefined ? null : (
+        <Missing>The certificate is shown as Holdfast has written it down: {missing}</Missing>
+      )}
+      <About account={account} clock={clockOf(deps)} />
+      {mayChange ? <What account={account} /> : null}
+    </>
+  );
+  return framed(c, deps, {
+    title: username,
+    heading: <bdi>{username}</bdi>,
+    current: 'service-accounts',
+    body,
+    refused,
+  });
+}
+
+/** Looked at again while a revocation is on its way. */
+function About({ account, clock }: { account: ShownServiceAccount; clock: Clock }) {
+  const { certificate, kind, groups, is_active: isActive } = account;
+  const revokedAt = certificate?.revoked_at ?? null;
+  const moves = certificate?.state === 'revoking' || (!isActive && certificate?.state === 'active');
+  return (
+    <section class="card" id="about" {...(moves ? { 'data-live': 'self' } : { 'data-refresh': '' })}>
+      <Facts
+        of={{
+          State: <StandingBadge account={account} />,
+          Kind: kind === 'admin' ? "admin: may use the core's admin API" : 'data: what a device may',
+          Groups: groups.length === 0 ? 'none: it sees nothing' : groups.join(', '),
+          Certificate: certificate === null ? 'none' : certificate.file,
+          Issued: certificate === null ? undefined : <When at={certificate.issued_at} clock={clock} />,
+          Ends: certificate === null ? undefined : <When at={certificate.expires_at} clock={clock} relative />,
+          Revoked: revokedAt === null ? undefined : <When at={revokedAt} clock={clock} relative />,
+          Serial: certificate === null ? undefined : <code>{certificate.serial}</code>,
+        }}
+      />
+    </section>
+  );
+}
+
+function What({ account }: { account: ShownServiceAccount }) {
+  const { username, id, certificate, is_active: isActive } = account;
+  if (isOwnServiceAccount(username))
+    return (
+      <Missing>
+        {username} is part of the stack: it is made at the start and renewed by itself. It cannot be deleted here.
+      </Missing>
+    );
+  if (!isActive)
+    return (
+      <Missing>
+        This account is deleted. To bring it back, <a href={`${PATH}#make`}>make one of the same name</a>: it gets a new
+        certificate.
+      </Missing>
+    );
+  return (
+    <>
+      <Card title="Its certificate">
+        {certificate?.downloadable === true ? (
+          <Downloads certificate={certificate} />
+        ) : (
+          <p>
+            It cannot be downloaded: no key of it is kept here. Where it is lost, delete the account and make one of the
+            same name.
+          </p>
+        )}
+      </Card>
+      <Confirm id="delete" label="Delete…" action={`${PATH}/${id}/delete`} button={`Delete ${username}`}>
+        <p>
+          The program is cut off at once, and its certificate is revoked for good. What it has sent stays. The name can
+          be used again, with a new certificate.
+        </p>
+      </Confirm>
+    </>
+  );
+}

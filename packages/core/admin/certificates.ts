@@ -1,0 +1,174 @@
+// /Marti/api/certadmin/cert: every certificate that was enrolled; revoke, download, forget.
+
+import { X509Certificate } from 'node:crypto';
+import { strToU8, zipSync } from 'fflate';
+import { AppError } from '@holdfast/kit/app-error';
+import { CONTEXT_0, derElements, INTEGER, onlyElement, SEQUENCE } from '@holdfast/kit/der';
+import { normalSerial } from '@holdfast/pki/keys';
+import { certificateDate, emptyAnswer, PageFault, plainText, wrapped } from '../http/answers.ts';
+import { invalid } from '../http/body.ts';
+import type { AdminContext, AdminRoute } from '../http/route.ts';
+import type { CertificateRecord, CertificateSelection } from '../model/parts.ts';
+import { serialOf } from '../tls/client-certificate.ts';
+import type { AdminApiOptions } from './options.ts';
+
+// A certificate as the API shows it, and the PEM files that people take away.
+
+/** The members that clients read; what has no value is null. */
+export function takCert(record: CertificateRecord) {
+  return {
+    id: record.id,
+    creatorDn: record.creatorDn,
+    subjectDn: record.subjectDn,
+    userDn: record.userDn,
+    certificate: record.certificate,
+    hash: record.hash,
+    clientUid: record.clientUid,
+    issuanceDate: certificateDate(record.issuanceDate),
+    effectiveDate: certificateDate(record.effectiveDate),
+    expirationDate: certificateDate(record.expirationDate),
+    revocationDate: record.revocationDate === null ? null : certificateDate(record.revocationDate),
+    token: record.token,
+    serialNumber: serialNumberOf(record.certificate),
+  };
+}
+
+/** Lower-case hex without leading zeros; null for a row whose certificate cannot be read (rule `foreignRow`). */
+export function serialNumberOf(pem: string): string | null {
+  try {
+    return quickSerial(pem) ?? serialOf(new X509Certificate(pem));
+  } catch {
+    return null;
+  }
+}
+
+const ALONE = /^-----BEGIN CERTIFICATE-----([A-Za-z0-9+/=\s]+)-----END CERTIFICATE-----\s*$/;
+const HIGHEST_BIT = 0x80;
+
+/**
+ * From where it stands in every certificate of version 3. A list may have 20,000 of them, and reading each as a whole takes ten
+ * times as long. Undefined, or a DerError, for what is not so plain.
+ */
+function quickSerial(pem: string): string | undefined {
+  const [, body] = ALONE.exec(pem) ?? [];
+  if (body === undefined) return undefined;
+  const signed = onlyElement(new Uint8Array(Buffer.from(body, 'base64')), SEQUENCE);
+  const fields = derElements(derElements(signed.content).next(SEQUENCE).content);
+  if (fields.next().tag !== CONTEXT_0) return undefined;
+  const { tag, content } = fields.next();
+  const isPlain = tag === INTEGER && (content[0] ?? HIGHEST_BIT) < HIGHEST_BIT;
+  return isPlain ? normalSerial(Buffer.from(content).toString('hex')) : undefined;
+}
+
+const MOST_NAME = 64;
+
+/** `1_ada_ClientCert.pem`: no character of a name leads out of a folder. */
+export function pemFileName(position: number, { userDn }: Pick<CertificateRecord, 'userDn'>): string {
+  const name = userDn.replaceAll(/[^A-Za-z0-9._-]/g, '_').slice(0, MOST_NAME);
+  return `${position}_${name}_ClientCert.pem`;
+}
+
+const BASE = '/Marti/api/certadmin/cert';
+const TYPE = 'TakCert';
+const HIGHEST_ID = 2_147_483_647;
+const SELECTIONS = ['active', 'replaced', 'expired', 'revoked'] as const satisfies CertificateSelection[];
+
+export function certificateRoutes({ certificates, lists, revocations, nodeId }: AdminApiOptions): AdminRoute[] {
+  const list = (selection: CertificateSelection) =>
+    async function listCertificates(c: AdminContext): Promise<Response> {
+      const username = selection === 'all' ? c.req.query('username') : undefined;
+      return wrapped(TYPE, (await lists.list(selection, username)).map(takCert), nodeId);
+    };
+
+  /** A hash that nobody has makes the core's handler fail: 500 and a page, no 404. */
+  async function named(c: AdminContext): Promise<CertificateRecord> {
+    const found = await certificates.byHash((c.req.param('hash') ?? '').toUpperCase());
+    if (found === undefined) throw new PageFault(500, 'There is no certificate with this hash.');
+    return found;
+  }
+
+  async function revoke(c: AdminContext, record: CertificateRecord): Promise<CertificateRecord> {
+    try {
+      return await revocations.revoke(record, { except: c.env.connection.socket });
+    } finally {
+      lists.clear();
+    }
+  }
+
+  /** Ends when the caller is revoked meanwhile: the work of thousands takes a while. */
+  async function revokeMany(c: AdminContext): Promise<Response> {
+    const own = c.env.connection.certificate;
+    const found = await certificates.byIds(idsOf(c));
+    const ownLast = found.toSorted((a, b) => Number(a.hash === own?.hash) - Number(b.hash === own?.hash));
+    const failures: unknown[] = [];
+    for (const record of ownLast) {
+      if (own !== undefined && revocations.isRevoked(own.serial))
+        throw new PageFault(403, 'Your certificate was revoked before all of these were.');
+      await revoke(c, record).catch((error: unknown) => failures.push(orStop(error)));
+    }
+    if (failures.length > 0) throw failures[0];
+    return emptyAnswer();
+  }
+
+  return [
+    { path: BASE, handlers: { GET: list('all') } },
+    ...SELECTIONS.map((selection) => ({ path: `${BASE}/${selection}`, handlers: { GET: list(selection) } })),
+    {
+      path: `${BASE}/download/:ids`,
+      handlers: {
+        GET: async function downloadMany(c) {
+          const found = await certificates.byIds(idsOf(c));
+          const files = found.map((record, index) => [pemFileName(index + 1, record), strToU8(record.certificate)]);
+          return new Response(zipSync(Object.fromEntries(files)), {
+            headers: {
+              'content-type': 'application/zip',
+              'content-disposition': 'attachment; filename="certificates.zip"',
+            },
+          });
+        },
+      },
+    },
+    { path: `${BASE}/revoke/:ids`, handlers: { DELETE: revokeMany } },
+    {
+      path: `${BASE}/delete/:ids`,
+      handlers: {
+        DELETE: async function deleteMany(c) {
+          await certificates.remove(idsOf(c));
+          return emptyAnswer();
+        },
+      },
+    },
+    {
+      path: `${BASE}/:hash`,
+      handlers: {
+        GET: async function readCertificate(c) {
+          return wrapped(TYPE, takCert(await named(c)), nodeId);
+        },
+        DELETE: async function revokeCertificate(c) {
+          return wrapped(TYPE, takCert(await revoke(c, await named(c))), nodeId);
+        },
+      },
+    },
+    {
+      path: `${BASE}/:hash/download`,
+      handlers: {
+        GET: async function downloadCertificate(c) {
+          return plainText((await named(c)).certificate);
+        },
+      },
+    },
+  ];
+}
+
+/** Rule `oneFailureKeepsNobodyIn`: a list that cannot be written stops no other revocation; a database that is away does. */
+function orStop(error: unknown): unknown {
+  if (error instanceof AppError && error.code === 'unavailable') throw error;
+  return error;
+}
+
+/** `1,2,3`; what no row can have is passed over. */
+function idsOf(c: AdminContext): number[] {
+  const text = c.req.param('ids') ?? '';
+  if (!/^\d+(?:,\d+)*$/.test(text)) throw invalid(`"${text}" is no list of ids (1,2,3)`);
+  return [...new Set(text.split(',').map(Number))].filter((id) => id <= HIGHEST_ID);
+}

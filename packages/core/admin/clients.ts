@@ -1,0 +1,65 @@
+// /Marti/api/clientEndPoints: who was ever on the stream, and whether they still are.
+
+import { groupsOf, visiblePlaces } from '../groups/own-groups.ts';
+import { certificateDate, CoreFault, wrapped } from '../http/answers.ts';
+import { flag, wholeNumber } from '../http/body.ts';
+import { keptAnswers } from '../http/kept-answers.ts';
+import { type AdminContext, type AdminRoute, isAdmin } from '../http/route.ts';
+import type { ClientEndpoint } from '../store/client-endpoints.ts';
+import type { AdminApiOptions } from './options.ts';
+
+const KEPT_MS = 5_000;
+/** Each may be megabytes, and any device can ask for as many seconds as it likes. */
+const MOST_KEPT = 20;
+
+export function clientRoutes(options: AdminApiOptions): AdminRoute[] {
+  const { endpoints, nodeId, now } = options;
+  /** The same question within 5 s gets the same answer. */
+  const kept = keptAnswers<ClientEndpoint[]>({ keptMs: KEPT_MS, most: MOST_KEPT, now });
+
+  /** Places that the caller may see, or those of the named groups among them. */
+  async function placesOf(c: AdminContext): Promise<number[] | 'all'> {
+    const names = c.req.queries('group') ?? [];
+    const { caller } = c.env;
+    if (names.length === 0) return visiblePlaces(caller, options);
+    const rows = (await groupsOf(caller, options)).filter(({ direction }) => direction === 'OUT');
+    const own = new Map(rows.map(({ group }) => [group.name, group.bitpos]));
+    return names.map((name) => {
+      const place = own.get(name);
+      if (place !== undefined) return place;
+      if (isAdmin(caller)) throw new CoreFault('not found', `There is no group ${name}.`);
+      throw new CoreFault('forbidden', `The group ${name} is none of yours.`);
+    });
+  }
+
+  async function listEndpoints(c: AdminContext): Promise<Response> {
+    const secondsAgo = wholeNumber(c, 'secAgo', 0, 0);
+    const connectedOnly = flag(c, 'showCurrentlyConnectedClients');
+    const newestOnly = flag(c, 'showMostRecentOnly');
+    const groups = await placesOf(c);
+    const since = secondsAgo === 0 ? undefined : secondsBefore(now(), secondsAgo);
+    const key = JSON.stringify([secondsAgo, connectedOnly, newestOnly, groups]);
+    const found = await kept.ask(key, () => endpoints.list({ groups, since, connectedOnly, newestOnly }));
+    return wrapped('com.bbn.marti.remote.ClientEndpoint', found.map(shown), nodeId);
+  }
+
+  return [{ path: '/Marti/api/clientEndPoints', handlers: { GET: listEndpoints } }];
+}
+
+/** As far back as a date of the database can lie. */
+function secondsBefore(date: Date, seconds: number): Date {
+  return new Date(Math.max(0, date.getTime() - seconds * 1000));
+}
+
+/** Devices read every member as text. */
+function shown({ callsign, uid, username, team, role, lastEventTime, lastStatus }: ClientEndpoint) {
+  return {
+    callsign: callsign ?? '',
+    uid: uid ?? '',
+    username: username ?? '',
+    team: team ?? '',
+    role: role ?? '',
+    lastEventTime: certificateDate(lastEventTime),
+    lastStatus,
+  };
+}

@@ -1,0 +1,104 @@
+// The ports of the core: 8443 (HTTP) and 8089 (the stream) for certificates of our CA, 8446 (HTTP) for passwords. All show
+// the same server certificate and share nothing else: a session of one is no session of another.
+
+import type { Log } from '@holdfast/kit/log';
+import type { Arrival, CoreFetch, LiveConnections, Revocations } from './model/parts.ts';
+import { createAdmission } from './tls/admission.ts';
+import { readServerIdentity } from './tls/server-identity.ts';
+import { createCoreListener } from './tls/core-listener.ts';
+import { createHttpPort, type HttpLimits } from './tls/http-port.ts';
+
+export interface CorePortNumbers {
+  api: number;
+  enrollment: number;
+  streaming: number;
+}
+
+export interface CorePortsOptions {
+  /** PEM files. */
+  files: { ca: string; certificate: string; key: string };
+  addresses: readonly string[];
+  ports: CorePortNumbers;
+  /** What is asked with a client certificate, and what is asked without. */
+  api: CoreFetch;
+  enrollment: CoreFetch;
+  /** Who has come to the stream. */
+  stream: (arrival: Arrival) => void;
+  revocations: Pick<Revocations, 'isRevoked'>;
+  live: LiveConnections;
+  log: Log;
+  now: () => Date;
+  limits?: Partial<HttpLimits>;
+  mostConnections?: number;
+}
+
+/** A large file over a slow link: as long as it keeps moving. One that stands still ends within `silentMs`. */
+const UPLOAD_WITHIN_MS = 3_600_000;
+
+export interface CorePorts {
+  /** On every address, or on none. */
+  listen(): Promise<void>;
+  /** No ticket that was given out before is taken any more. */
+  contextsAnew(): void;
+  /** Shows what the files hold now; open connections go on. Rejects, and changes nothing, when they do not fit. */
+  renew(): void;
+  close(graceMs: number): Promise<void>;
+}
+
+/** Reads the files at once; listens later. */
+export function createCorePorts(options: CorePortsOptions): CorePorts {
+  const { files, addresses, ports, revocations, live, log, now, limits = {}, mostConnections } = options;
+  let identity = readServerIdentity(files);
+  const admission = createAdmission({ ca: identity.ca, revocations, now });
+  const shared = {
+    addresses,
+    identity,
+    live,
+    log,
+    limits,
+    ...(mostConnections === undefined ? {} : { mostConnections }),
+  };
+  const listeners = [
+    createHttpPort({
+      ...shared,
+      name: 'api',
+      port: ports.api,
+      admission,
+      fetch: options.api,
+      limits: { requestWithinMs: UPLOAD_WITHIN_MS, ...limits },
+    }),
+    createHttpPort({ ...shared, name: 'enrollment', port: ports.enrollment, fetch: options.enrollment }),
+    createCoreListener({
+      ...shared,
+      name: 'streaming',
+      port: ports.streaming,
+      admission,
+      accepted: options.stream,
+    }),
+  ];
+
+  function contextsAnew(): void {
+    for (const listener of listeners) listener.renew(identity);
+  }
+
+  async function close(graceMs: number): Promise<void> {
+    await Promise.all(listeners.map((listener) => listener.close(graceMs)));
+  }
+
+  return {
+    async listen() {
+      try {
+        for (const listener of listeners) await listener.listen();
+      } catch (error) {
+        await close(0);
+        throw error;
+      }
+    },
+    contextsAnew,
+    renew() {
+      identity = readServerIdentity(files);
+      contextsAnew();
+    },
+    close,
+  };
+}

@@ -1,0 +1,90 @@
+// The stream with what stands behind it: the groups of people, missions, the archive of events, who came and who went.
+
+import type { Log } from '@holdfast/kit/log';
+import { CORE_VERSION } from './admin/server.ts';
+import type { PeopleGroups } from './groups/people-groups.ts';
+import { createMissions } from './missions/create-missions.ts';
+import type { MissionParts } from './missions/parts.ts';
+import type { Archive, CoreStream } from './model/stream.ts';
+import type { RunSql } from './store/certificates.ts';
+import { type CotWriter, cotWriter } from './store/cot-events.ts';
+import { groupVectors } from './store/group-vectors.ts';
+import type { ActiveGroups, GroupStore } from './store/groups.ts';
+import { lossStore } from './store/tables.ts';
+import { unwrittenLosses } from './store/unwritten-losses.ts';
+import { createArchive } from './stream/archive.ts';
+import { streamGroups } from './stream/groups.ts';
+import { createPresenceLog } from './stream/presence-log.ts';
+import { createStream } from './stream/stream.ts';
+
+export interface StoredStreamOptions {
+  /** {data_dir} */
+  dataDirectory: string;
+  nodeId: string;
+  people: PeopleGroups;
+  groups: GroupStore;
+  activeGroups: ActiveGroups;
+  /** SERVER_ADDRESS. */
+  hostname: string;
+  /** Of `readMissionTokenKey`. */
+  tokenKey: Uint8Array;
+  run: RunSql;
+  /** Of `eventTable`. */
+  runEvents: RunSql;
+  /** The same database, on connections that nothing else waits for. */
+  runArchive: RunSql;
+  /** The writer of the archive, measured. */
+  timed: (writer: CotWriter) => CotWriter;
+  log: Log;
+  now: () => Date;
+}
+
+export interface StoredStream {
+  stream: CoreStream;
+  archive: Archive;
+  missions: MissionParts;
+  /** Ends every connection, then writes what waits for the database, for at most so long. */
+  close(graceMs: number): Promise<void>;
+}
+
+export function createStoredStream(options: StoredStreamOptions): StoredStream {
+  const { nodeId, hostname, tokenKey, run, runEvents, runArchive, log, now } = options;
+  const vectors = groupVectors(runArchive);
+  const archive = createArchive({
+    write: options.timed(cotWriter(runArchive, vectors)),
+    losses: lossStore(runArchive),
+    unwritten: unwrittenLosses(options.dataDirectory, log),
+    log,
+    now,
+  });
+  const presence = createPresenceLog(runArchive, log, { now, vectors });
+  const missions = createMissions({
+    run,
+    runEvents,
+    tokenKey,
+    hostname,
+    notices: () => stream,
+    connected: { list: () => stream.list() },
+    log,
+    now,
+  });
+  const stream: CoreStream = createStream({
+    nodeId,
+    serverVersion: CORE_VERSION,
+    groups: streamGroups(options),
+    archive,
+    presence,
+    missions: missions.posts,
+    log,
+    now,
+  });
+  return {
+    stream,
+    archive,
+    missions: missions.parts,
+    async close(graceMs) {
+      await stream.close();
+      await Promise.all([archive.close(graceMs), presence.close(graceMs)]);
+    },
+  };
+}

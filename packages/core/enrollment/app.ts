@@ -1,0 +1,284 @@
+// Port 8446: everything that a password opens. Enrollment itself, and for administrators the admin API.
+
+import { type Context, Hono } from 'hono';
+import { AppError, messageOf } from '@holdfast/kit/app-error';
+import type { Log } from '@holdfast/kit/log';
+import { ADMIN_ROLE_GROUP, nameKey } from '@holdfast/kit/names';
+import type { Authority, SignedCertificate } from '@holdfast/pki/parts';
+import { CoreFault, faultResponse, isFromForeignSite, json } from '../http/answers.ts';
+import { deviceProfile } from '../http/device-profile.ts';
+import type {
+  CertificateStore,
+  CoreCaller,
+  CoreConnection,
+  CoreDirectory,
+  CoreFetch,
+  CoreRole,
+} from '../model/parts.ts';
+import type { EnrollmentAttempts } from './attempts.ts';
+import { createEnroll } from './enroll.ts';
+import { createEvents, type EnrollmentEvents } from './events.ts';
+import { Refusal, refusalResponse } from './refusal.ts';
+import {
+  createSignIn,
+  credentialsOf,
+  lockedOutText,
+  type PasswordDoor,
+  passwordDoor,
+  type SignedIn,
+  tokenCookies,
+  TOO_MANY_AT_ONCE,
+} from './sign-in.ts';
+import { createTokens, type Tokens } from './tokens.ts';
+import {
+  bundledCertificate,
+  type CertificateBundle,
+  certificateConfig,
+  wantedRepresentation,
+  writtenCertificate,
+} from './written-certificate.ts';
+
+// Bodies of requests: read as they come, up to a limit.
+
+const MOST_BODY_BYTES = 64 * 1024;
+
+/** The whole body as UTF-8 text. Throws Refusal: 413 for more than 64 KB, 400 for what is no UTF-8 or ends early. */
+export async function readText(request: Request): Promise<string> {
+  if (Number(request.headers.get('content-length') ?? 0) > MOST_BODY_BYTES) throw tooLarge();
+  const bytes = request.body === null ? new Uint8Array() : await readBytes(request.body);
+  try {
+    return new TextDecoder('utf-8', { fatal: true }).decode(bytes);
+  } catch (error) {
+    throw new Refusal(400, 'The body is not UTF-8 text.', {}, { cause: error });
+  }
+}
+
+async function readBytes(body: ReadableStream<Uint8Array>): Promise<Uint8Array> {
+  const reader = body.getReader();
+  const chunks: Uint8Array[] = [];
+  let size = 0;
+  for (;;) {
+    const { done, value } = await reader.read().catch(endedEarly);
+    if (done) return Buffer.concat(chunks);
+    size += value.length;
+    if (size > MOST_BODY_BYTES) throw tooLarge();
+    chunks.push(value);
+  }
+}
+
+function endedEarly(cause: unknown): never {
+  throw new Refusal(400, 'The body ended before its end.', {}, { cause });
+}
+
+function tooLarge(): Refusal {
+  return new Refusal(413, 'A body may have 64 KB at most.');
+}
+
+// POST /oauth/token: a bearer token for a name and a password (RFC 6749, 4.3), which stand in the body. A client library sends them
+// in the address instead, as a release allows: nothing here may write an address with its query.
+const FORM = 'application/x-www-form-urlencoded';
+
+export function tokenEndpoint(door: PasswordDoor, tokens: Tokens) {
+  return async function giveToken(request: Request, { clientAddress }: CoreConnection): Promise<Response> {
+    const text = await readText(request);
+    if (text !== '' && typeOf(request) !== FORM) return refused(415, 'invalid_request', `The body must be ${FORM}.`);
+    const form = readForm(`${new URL(request.url).search.slice(1)}&${text}`);
+    if (typeof form === 'string') return refused(400, 'invalid_request', form);
+    if (form.grantType !== 'password')
+      return refused(400, 'unsupported_grant_type', 'The only grant_type here is password.');
+
+    const entrance = await door.enter({ ...form, address: clientAddress });
+    if (entrance.kind === 'in') return granted(await tokens.issue(entrance.entry.username, form.password));
+    if (entrance.kind === 'busy') return refused(503, 'temporarily_unavailable', TOO_MANY_AT_ONCE);
+    // As a release does: no body.
+    if (entrance.kind === 'refused') return unstored(new Response(null, { status: 401 }));
+    const { retryAfterSeconds } = entrance;
+    const after = { 'retry-after': String(retryAfterSeconds) };
+    return refused(429, 'temporarily_unavailable', lockedOutText(retryAfterSeconds), after);
+  };
+}
+
+function granted({ id, token, lifetimeSeconds }: Awaited<ReturnType<Tokens['issue']>>): Response {
+  const answer = json({ access_token: token, token_type: 'Bearer', expires_in: lifetimeSeconds, jti: id });
+  for (const cookie of tokenCookies(token, lifetimeSeconds)) answer.headers.append('set-cookie', cookie);
+  return unstored(answer);
+}
+
+function refused(status: number, error: string, description: string, headers: Record<string, string> = {}): Response {
+  const answer = json({ error, error_description: description }, status);
+  for (const [name, value] of Object.entries(headers)) answer.headers.set(name, value);
+  return unstored(answer);
+}
+
+function unstored(answer: Response): Response {
+  answer.headers.set('cache-control', 'no-store');
+  return answer;
+}
+
+function typeOf({ headers }: Request): string {
+  return (headers.get('content-type') ?? '').split(';', 1)[0]?.trim().toLowerCase() ?? '';
+}
+
+/** The three fields, each once in address and body together; text that says what is wrong otherwise. */
+function readForm(text: string): { grantType: string; username: string; password: string } | string {
+  const form = new URLSearchParams(text);
+  const [grantType, username, password] = ['grant_type', 'username', 'password'].map((name) => {
+    const values = form.getAll(name);
+    return values.length === 1 ? values[0] : undefined;
+  });
+  if (grantType === undefined || username === undefined || password === undefined)
+    return 'There must be grant_type, username and password, each once.';
+  return { grantType, username, password };
+}
+
+export interface EnrollmentApiOptions {
+  directory: Pick<CoreDirectory, 'signIn'>;
+  authority: Pick<Authority, 'chain' | 'issue'>;
+  certificates: Pick<CertificateStore, 'add'>;
+  bundle: CertificateBundle;
+  /** Answers whatever is not of enrollment, and refuses by the role of the caller. */
+  adminApi: (request: Request, connection: CoreConnection, caller: CoreCaller) => Response | Promise<Response>;
+  /** Whoever is in it administers the core. */
+  adminGroup?: string;
+  attempts: Pick<EnrollmentAttempts, 'add'>;
+  log: Log;
+  now: () => Date;
+  /** Milliseconds that never go back. */
+  steadyMs: () => number;
+}
+
+interface EnrollmentEnv {
+  Bindings: { connection: CoreConnection };
+  Variables: { user: string };
+}
+type EnrollmentContext = Context<EnrollmentEnv>;
+
+const TLS = '/Marti/api/tls';
+const LONGEST_CLIENT_UID = 255;
+const CONTROL = /\p{Cc}/u;
+/** Of the admin API, for anybody with a password. */
+const FOR_EVERYBODY = /^\/Marti\/api\/(?:version(?:\/config)?|util\/user(?:\/[A-Za-z]+)*)$/;
+
+/**
+ * @example
+ * const api = createEnrollmentApi({ directory, authority, certificates, bundle, adminApi, log, now, steadyMs });
+ * const response = await api(request, { clientAddress: '192.0.2.7', secure: true });
+ */
+export function createEnrollmentApi(options: EnrollmentApiOptions): CoreFetch {
+  const { directory, authority, bundle, adminApi, adminGroup = ADMIN_ROLE_GROUP, log, now, steadyMs } = options;
+  const events = createEvents(log, steadyMs, options.attempts);
+  const door = passwordDoor(directory, steadyMs, events);
+  const tokens = createTokens(now);
+  const prepareSignIn = createSignIn(directory, door, tokens);
+  const enroll = createEnroll({ ...options, events });
+  const giveToken = tokenEndpoint(door, tokens);
+  const app = new Hono<EnrollmentEnv>();
+
+  const prepare = (c: EnrollmentContext): (() => Promise<SignedIn>) => {
+    const enter = prepareSignIn(c.req.raw.headers, c.env.connection.clientAddress);
+    return async () => {
+      const signedIn = await enter();
+      c.set('user', signedIn.entry.username);
+      return signedIn;
+    };
+  };
+
+  async function certificate(c: EnrollmentContext, enter: () => Promise<SignedIn>): Promise<SignedCertificate> {
+    const { clientAddress: address } = c.env.connection;
+    const clientUid = clientUidOf(c);
+    // The body first: it may take minutes, in which an account can be closed.
+    const request = await readText(c.req.raw);
+    return enroll(await enter(), { request, clientUid, channels: c.req.query('version') !== undefined, address });
+  }
+
+  /** An app password never administers: its QR code is handed around. */
+  async function roleOf({ entry, opens }: SignedIn): Promise<CoreRole> {
+    const isAdmin = entry.groups.some((group) => nameKey(group) === nameKey(adminGroup));
+    return isAdmin && (await opens('web')) ? 'ROLE_ADMIN' : 'ROLE_ANONYMOUS';
+  }
+
+  function add(method: 'GET' | 'POST', path: string, handle: (c: EnrollmentContext) => Promise<Response>): void {
+    app.on(method, path, handle);
+    app.all(path, function refuseMethod() {
+      const allow = method === 'GET' ? 'GET, HEAD' : method;
+      throw new Refusal(405, `This address takes ${allow}.`, { allow });
+    });
+  }
+
+  /** For a request whose answer is the same for everybody who may come in. */
+  const signedIn = (answer: (request: Request) => Response) => async (c: EnrollmentContext) => {
+    await prepare(c)();
+    return answer(c.req.raw);
+  };
+  const nothing = (): Response => new Response(null, { status: 204 });
+
+  app.use(async function refuseForeignSites(c, next) {
+    if (isFromForeignSite(c.req.raw, c.env.connection))
+      throw new Refusal(403, 'This request was caused by a page of another site.');
+    await next();
+  });
+  add('POST', '/oauth/token', (c) => giveToken(c.req.raw, c.env.connection));
+  add('GET', `${TLS}/config`, signedIn(certificateConfig));
+  add(
+    'GET',
+    `${TLS}/profile/enrollment`,
+    signedIn((request) => deviceProfile('Enrollment', request)),
+  );
+  add('GET', `${TLS}/profile/tool/:tool`, signedIn(nothing));
+  add('POST', `${TLS}/signClient`, async (c) =>
+    bundledCertificate(bundle, await certificate(c, prepare(c)), authority.chain),
+  );
+  add('POST', `${TLS}/signClient/v2`, async (c) => {
+    const enter = prepare(c);
+    const wanted = wantedRepresentation(c.req.header('accept'));
+    if (wanted === undefined)
+      throw new CoreFault('invalid', 'Invalid Request: Accept must allow application/json or application/xml');
+    return writtenCertificate(wanted, await certificate(c, enter), authority.chain);
+  });
+  app.all('*', async function askAdminApi(c) {
+    const someone = await prepare(c)();
+    const role = await roleOf(someone);
+    const isOpen = FOR_EVERYBODY.test(c.req.path) && ['GET', 'HEAD'].includes(c.req.method);
+    if (role !== 'ROLE_ADMIN' && !isOpen)
+      throw new Refusal(403, 'This is not open to an account without a certificate.');
+    return adminApi(c.req.raw, c.env.connection, { username: someone.entry.username, by: someone.by, role });
+  });
+  app.onError((error, c) => answerTo(error, c, events));
+
+  return (request, connection) => app.fetch(request, { connection });
+}
+
+function clientUidOf(c: EnrollmentContext): string {
+  const clientUid = c.req.query('clientUid') ?? '';
+  if (clientUid.length > LONGEST_CLIENT_UID || CONTROL.test(clientUid))
+    throw new CoreFault(
+      'invalid',
+      `Invalid Request: clientUid has ${LONGEST_CLIENT_UID} characters at most, none of them a control character`,
+    );
+  return clientUid;
+}
+
+function answerTo(error: Error, c: EnrollmentContext, events: EnrollmentEvents): Response {
+  if (error instanceof Refusal) return refusalResponse(error);
+  if (error instanceof CoreFault) return faultResponse(error);
+  const failure = {
+    address: c.env.connection.clientAddress,
+    user: (c.get('user') as string | undefined) ?? claimedUser(c),
+    clientUid: c.req.query('clientUid'),
+    reason: `${c.req.method} ${c.req.path}: ${messageOf(error)}`,
+  };
+  if (error instanceof AppError && (error.code === 'unavailable' || error.code === 'upstream')) {
+    events.failed('unavailable', failure);
+    const [status, what] =
+      error.code === 'unavailable' ? ([503, 'do not answer'] as const) : ([502, 'answer wrongly'] as const);
+    return refusalResponse(new Refusal(status, `The directory or the database ${what}. Try again in a moment.`));
+  }
+  events.failed('internal', failure);
+  return refusalResponse(new Refusal(500, 'This cannot be done at the moment. The log of the server says why.'));
+}
+
+/** Who the request says it is, where nobody could be asked whether that is so. */
+function claimedUser(c: EnrollmentContext): string | undefined {
+  const credentials = credentialsOf(c.req.raw.headers);
+  return credentials.kind === 'password' ? credentials.username : undefined;
+}

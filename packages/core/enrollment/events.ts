@@ -1,0 +1,76 @@
+// What enrollment reports: who got a certificate, line by line, and who did not and why. Failures of one kind have a few lines
+// a minute; the others are counted, and the count is told when the next minute has something to tell. No client fills the log.
+// What has a name is remembered among the last attempts too.
+
+import type { Log } from '@holdfast/kit/log';
+import { oneLine, shortened } from '@holdfast/kit/text';
+import type { EnrollmentAttempts } from './attempts.ts';
+
+export type FailureKind = 'password' | 'locked' | 'request' | 'unavailable' | 'internal';
+
+export interface Failure {
+  address: string;
+  user?: string | undefined;
+  clientUid?: string | undefined;
+  reason: string;
+}
+
+export interface EnrollmentEvents {
+  /** With hash and serial number: whoever loses the table can still tell whom to revoke. */
+  signed(event: { user: string; clientUid: string; hash: string; serial: string; address: string }): void;
+  failed(kind: FailureKind, failure: Failure): void;
+}
+
+const MINUTE_MS = 60_000;
+const LINES_PER_MINUTE = 20;
+const SHOWN_CHARACTERS = 80;
+const SHOWN_REASON_CHARACTERS = 300;
+const LEVELS = { password: 'info', locked: 'info', request: 'warn', unavailable: 'warn', internal: 'error' } as const;
+
+/** `steadyMs` never goes back. */
+export function createEvents(
+  log: Log,
+  steadyMs: () => number,
+  attempts: Pick<EnrollmentAttempts, 'add'>,
+): EnrollmentEvents {
+  const counts = new Map<FailureKind, number>();
+  let since = steadyMs();
+
+  function beginMinute(): void {
+    if (steadyMs() - since < MINUTE_MS) return;
+    since = steadyMs();
+    const untold = [...counts].filter(([, count]) => count > LINES_PER_MINUTE);
+    const more = untold.map(([kind, count]) => [kind, count - LINES_PER_MINUTE]);
+    if (more.length > 0) log.warn('enrollment.failed_more', Object.fromEntries(more));
+    counts.clear();
+  }
+
+  return {
+    signed({ user, clientUid, hash, serial, address }) {
+      beginMinute();
+      log.info('enrollment.signed', { user, client_uid: shown(clientUid), hash, serial, address });
+      attempts.add({ address, username: user, clientUid, result: 'signed', reason: '' });
+    },
+
+    failed(kind, { address, user, clientUid, reason }) {
+      // A locked address may go on asking for names that nobody has: it must not push out what others have tried.
+      const attempt = { address, username: user ?? '', clientUid: clientUid ?? '', result: 'refused', reason } as const;
+      attempts.add(attempt, { expendable: kind === 'locked' });
+      beginMinute();
+      const count = (counts.get(kind) ?? 0) + 1;
+      counts.set(kind, count);
+      if (count > LINES_PER_MINUTE) return;
+      log[LEVELS[kind]]('enrollment.failed', {
+        kind,
+        reason: shortened(oneLine(reason), SHOWN_REASON_CHARACTERS),
+        address,
+        user: shown(user),
+        client_uid: shown(clientUid),
+      });
+    },
+  };
+}
+
+function shown(text: string | undefined): string | undefined {
+  return text === undefined ? undefined : shortened(oneLine(text), SHOWN_CHARACTERS);
+}

@@ -1,0 +1,112 @@
+// What there is of files, without their bytes: the searches, the list of the web pages, and changes.
+
+import { visiblePlaces } from '../groups/own-groups.ts';
+import { htmlPage, wrapped } from '../http/answers.ts';
+import { flag, invalid, wholeNumber } from '../http/body.ts';
+import type { AdminContext, AdminRoute } from '../http/route.ts';
+import type { Resource } from '../model/mission.ts';
+import type { ResourceOrder, ResourceQuery } from '../store/resources.ts';
+import { asked, askedDate, askedHash, askedKeywords, refuseParameters } from './asked.ts';
+import { fileChanges } from './file-changes.ts';
+import type { FilesOptions } from './options.ts';
+import { shownFile, shownMetadata, shownResource, textJson } from './shown-files.ts';
+import { MISSION_PACKAGE } from './upload-routes.ts';
+
+/** Rows of an answer. */
+const MOST_FOUND = 10_000;
+const LAST_ID = 2_147_483_647;
+const MOST_MISSION_NAME = 1024;
+const ORDERS: Record<string, ResourceOrder> = {
+  name: 'name',
+  user: 'user',
+  submitter: 'user',
+  size: 'size',
+  time: 'time',
+  submissiontime: 'time',
+  tool: 'tool',
+  expiration: 'expiration',
+};
+
+export function catalogRoutes(options: FilesOptions): AdminRoute[] {
+  const { resources, nodeId } = options;
+  const changes = fileChanges(options);
+
+  async function found(c: AdminContext): Promise<Resource[]> {
+    refuseParameters(c, ['bbox', 'circle', 'minAltitude', 'maxAltitude']);
+    const query: ResourceQuery = {
+      groups: await visiblePlaces(c.env.caller, options),
+      hash: askedHash(c),
+      uid: asked(c, 'uid'),
+      nameContains: asked(c, 'name'),
+      keywords: askedKeywords(c),
+      tool: asked(c, 'tool'),
+      mission: asked(c, 'mission', MOST_MISSION_NAME),
+      since: askedDate(c, 'startTime'),
+      until: askedDate(c, 'stopTime'),
+    };
+    return resources.search(query, MOST_FOUND);
+  }
+
+  async function search(c: AdminContext): Promise<Response> {
+    const results = (await found(c)).map(shownMetadata);
+    return textJson({ resultCount: results.length, results });
+  }
+
+  async function wrappedSearch(c: AdminContext): Promise<Response> {
+    return wrapped('Resource', (await found(c)).map(shownResource), nodeId);
+  }
+
+  async function queryOf(c: AdminContext): Promise<ResourceQuery> {
+    return {
+      groups: await visiblePlaces(c.env.caller, options),
+      nameContains: asked(c, 'name'),
+      mission: asked(c, 'mission', MOST_MISSION_NAME),
+      keywords: flag(c, 'missionPackage') ? [MISSION_PACKAGE] : [],
+    };
+  }
+
+  /** Pages count from 1; without `limit` there is one. */
+  async function listFiles(c: AdminContext): Promise<Response> {
+    const limit = wholeNumber(c, 'limit', MOST_FOUND, -1);
+    const page = Math.max(1, wholeNumber(c, 'page', 1, -1));
+    const rows = limit > 0 ? Math.min(limit, MOST_FOUND) : MOST_FOUND;
+    const sort = (asked(c, 'sort') ?? 'time').toLowerCase();
+    const order = Object.hasOwn(ORDERS, sort) ? ORDERS[sort] : undefined;
+    if (order === undefined) throw invalid(`sort must be one of ${Object.keys(ORDERS).join(', ')}, not "${sort}"`);
+    const offset = (page - 1) * rows;
+    if (!Number.isSafeInteger(offset)) throw invalid('page is too large');
+    const files = await resources.list(await queryOf(c), {
+      order,
+      ascending: flag(c, 'ascending'),
+      limit: rows,
+      offset,
+    });
+    return wrapped('Files', files.map(shownFile), nodeId);
+  }
+
+  async function countFiles(c: AdminContext): Promise<Response> {
+    return wrapped('java.lang.Integer', await resources.count(await queryOf(c)), nodeId);
+  }
+
+  async function deleteAsked(c: AdminContext): Promise<Response> {
+    const hash = askedHash(c);
+    const key = asked(c, 'PrimaryKey');
+    if (key !== undefined && !(/^\d{1,10}$/.test(key) && Number(key) <= LAST_ID))
+      throw invalid(`PrimaryKey must be a number, not "${key}"`);
+    if (hash === undefined && key === undefined) throw invalid('Hash or PrimaryKey is missing');
+    await changes.remove(c, {
+      ...(hash === undefined ? {} : { hash }),
+      ...(key === undefined ? {} : { id: Number(key) }),
+    });
+    return htmlPage(200, 'Deleted', 'The file was deleted.');
+  }
+
+  return [
+    { path: '/Marti/sync/search', handlers: { GET: search } },
+    { path: '/Marti/api/sync/search', handlers: { GET: wrappedSearch } },
+    { path: '/Marti/api/files/metadata', handlers: { GET: listFiles } },
+    { path: '/Marti/api/files/metadata/count', handlers: { GET: countFiles } },
+    { path: '/Marti/sync/delete', handlers: { POST: deleteAsked, DELETE: deleteAsked } },
+    { path: '/Marti/api/sync/metadata/:hash/:what', handlers: { PUT: changes.describe } },
+  ];
+}

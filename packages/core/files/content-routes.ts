@@ -1,0 +1,139 @@
+// /Marti/sync/missionquery, /Marti/sync/content, GET and DELETE of /Marti/api/files/{hash}: files on their way out.
+
+import { messageOf } from '@holdfast/kit/app-error';
+import { visiblePlaces } from '../groups/own-groups.ts';
+import { CoreFault, emptyAnswer, PageFault, plainText } from '../http/answers.ts';
+import { invalid } from '../http/body.ts';
+import type { AdminContext, AdminRoute } from '../http/route.ts';
+import type { Resource } from '../model/mission.ts';
+import { asked, askedHash, contentDisposition, pathHash, servedType } from './asked.ts';
+import { fileChanges } from './file-changes.ts';
+import type { FilesOptions } from './options.ts';
+import { contentUrl } from './shown-files.ts';
+import { turnstile } from './turnstile.ts';
+
+// The header Range (RFC 9110, 14): one range of bytes; several at once are answered with the whole file.
+
+export interface ByteRange {
+  /** First byte, counted from 0. */
+  from: number;
+  length: number;
+}
+
+/** What is asked for of a file of so many bytes; undefined: all of it; `unsatisfiable`: nothing of it. */
+export function byteRange(header: string | undefined, size: number): ByteRange | 'unsatisfiable' | undefined {
+  const [, first = '', last = ''] = /^bytes=\s*(\d{0,15})-(\d{0,15})\s*$/i.exec(header ?? '') ?? [];
+  if (first === '' && last === '') return undefined;
+  if (first === '') return part(Math.max(0, size - Number(last)), size, size);
+  if (last !== '' && Number(last) < Number(first)) return undefined;
+  return part(Number(first), last === '' ? size : Number(last) + 1, size);
+}
+
+function part(from: number, end: number, size: number): ByteRange | 'unsatisfiable' {
+  const length = Math.min(end, size) - from;
+  return length > 0 ? { from, length } : 'unsatisfiable';
+}
+
+/** What a reader who is slow holds in memory, about twice. */
+const PART_BYTES = 128 * 1024;
+const MOST_AT_A_TIME = { most: 240, mostOfOne: 80 };
+
+export function contentRoutes(options: FilesOptions): AdminRoute[] {
+  const { resources, log } = options;
+  const downloads = turnstile(MOST_AT_A_TIME);
+  const changes = fileChanges(options);
+
+  /** The newest that the caller may see. What others have and what nobody has look the same. */
+  async function fileOf(c: AdminContext, wanted: { hash?: string; uid?: string }): Promise<Resource> {
+    const groups = await visiblePlaces(c.env.caller, options);
+    const file = await resources.find({ groups, ...wanted });
+    if (file === undefined) throw new CoreFault('not found', 'There is no such file.');
+    return file;
+  }
+
+  async function missionQuery(c: AdminContext): Promise<Response> {
+    const hash = askedHash(c);
+    if (hash === undefined) throw invalid('hash is missing');
+    return plainText(contentUrl(options, (await fileOf(c, { hash })).hash));
+  }
+
+  async function content(c: AdminContext): Promise<Response> {
+    const hash = askedHash(c);
+    const uid = asked(c, 'uid');
+    if (hash === undefined && uid === undefined) throw invalid('hash or uid is missing');
+    return sent(c, await fileOf(c, { ...(hash === undefined ? {} : { hash }), ...(uid === undefined ? {} : { uid }) }));
+  }
+
+  async function ofPath(c: AdminContext): Promise<Response> {
+    return sent(c, await fileOf(c, { hash: pathHash(c) }));
+  }
+
+  async function removeOfPath(c: AdminContext): Promise<Response> {
+    await changes.remove(c, { hash: pathHash(c) });
+    return emptyAnswer();
+  }
+
+  function sent(c: AdminContext, file: Resource): Response {
+    const { sizeBytes, hash, mimeType } = file;
+    const tag = `"${hash}"`;
+    const condition = c.req.header('if-range');
+    const asksForPart = condition === undefined || condition === tag;
+    const range = asksForPart ? byteRange(c.req.header('range'), sizeBytes) : undefined;
+    if (range === 'unsatisfiable')
+      throw new PageFault(416, 'The file has no such bytes.', { headers: { 'content-range': `bytes */${sizeBytes}` } });
+    const { from, length } = range ?? { from: 0, length: sizeBytes };
+    const headers: Record<string, string> = {
+      'content-type': servedType(mimeType),
+      'content-length': String(length),
+      'content-disposition': contentDisposition(file.filename === '' ? file.name : file.filename),
+      'x-content-type-options': 'nosniff',
+      'content-security-policy': "default-src 'none'; sandbox",
+      'accept-ranges': 'bytes',
+      etag: tag,
+    };
+    if (range !== undefined) headers['content-range'] = `bytes ${from}-${from + length - 1}/${sizeBytes}`;
+    const status = range === undefined ? 200 : 206;
+    const isEmpty = length === 0 || c.req.method === 'HEAD';
+    return new Response(isEmpty ? null : bytesOf(c, file, { from, length }), { status, headers });
+  }
+
+  /** Read part by part, each when the reader has taken the one before: no connection to the database waits for a phone. */
+  function bytesOf(c: AdminContext, { id, hash }: Resource, { from, length }: ByteRange): ReadableStream<Uint8Array> {
+    const { caller, connection } = c.env;
+    const leave = downloads.enter(caller.username);
+    if (leave === undefined)
+      throw new PageFault(503, 'Too many files are going out at the moment.', { headers: { 'retry-after': '10' } });
+    c.req.raw.signal.addEventListener('abort', leave, { once: true });
+    let at = from;
+    const end = from + length;
+
+    async function next(controller: ReadableStreamDefaultController<Uint8Array>): Promise<void> {
+      const part = await resources.bytes(id, at, Math.min(PART_BYTES, end - at));
+      if (part === undefined || part.length === 0) throw new CoreFault('not found', 'The file was deleted meanwhile.');
+      at += part.length;
+      controller.enqueue(part);
+      if (at < end) return;
+      leave?.();
+      controller.close();
+    }
+
+    async function pull(controller: ReadableStreamDefaultController<Uint8Array>): Promise<void> {
+      try {
+        await next(controller);
+      } catch (error) {
+        leave?.();
+        log.warn('file.broken_off', { hash, sent: at - from, of: length, error: messageOf(error) });
+        if (connection.abort === undefined) controller.error(error);
+        else connection.abort();
+      }
+    }
+
+    return new ReadableStream({ pull, cancel: leave }, { highWaterMark: 0 });
+  }
+
+  return [
+    { path: '/Marti/sync/missionquery', handlers: { GET: missionQuery } },
+    { path: '/Marti/sync/content', handlers: { GET: content } },
+    { path: '/Marti/api/files/:hash', handlers: { GET: ofPath, DELETE: removeOfPath } },
+  ];
+}

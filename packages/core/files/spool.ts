@@ -1,0 +1,147 @@
+// Uploads on their way into the database: each is a file of a random name that only the core may read, counted and hashed as
+// it comes. Whatever a crash has left is gone at the next start.
+
+import { createHash, randomUUID } from 'node:crypto';
+import { chmodSync, mkdirSync, readdirSync, rmSync } from 'node:fs';
+import { open, rm, statfs } from 'node:fs/promises';
+import { join } from 'node:path';
+import { codeOf, messageOf, StackError } from '@holdfast/kit/app-error';
+import { PageFault } from '../http/answers.ts';
+import type { FileParts } from '../store/resource-bytes.ts';
+
+/** Bytes that have come, whole. */
+export interface SpooledFile extends FileParts {
+  sizeBytes: number;
+  /** SHA-256, lower-case hex. */
+  hash: string;
+  /** To be called in any case. */
+  remove(): Promise<void>;
+}
+
+export interface Spool {
+  readonly mostBytes: number;
+  /** Rejects with the page of 503 when so many bytes more would fill the disk. */
+  demandRoom(bytes: number): Promise<void>;
+  /** Rejects as the source does, or with a page: 413 beyond the limit, 408 when it comes too slowly, 503 without room. Then nothing is left. */
+  receive(source: AsyncIterable<Uint8Array>): Promise<SpooledFile>;
+}
+
+export interface SpoolOptions {
+  /** Made, and emptied; nobody else may use it. */
+  directory: string;
+  mostBytes: number;
+  /** Milliseconds that never go back. */
+  steadyMs: () => number;
+  /** How many bytes the disk has left; default: as the system says. */
+  freeBytes?: () => Promise<number>;
+}
+
+/** What is left for everybody else. */
+const KEPT_FREE_BYTES = 256 * 1024 * 1024;
+/** File, table, write-ahead log, and the parts on their way: a file lies on the disk four times for a moment. */
+const COPIES = 4;
+/** The disk, or what the account may have of it. */
+const FULL = new Set(['ENOSPC', 'EDQUOT']);
+const LOOK_EVERY_BYTES = 16 * 1024 * 1024;
+/** Slower than the slowest link: whoever comes so slowly only holds a place. */
+const SLOWEST_BYTES = 30_000;
+const SLOWEST_WITHIN_MS = 60_000;
+
+/** Throws a StackError when the directory cannot be made. */
+export function openSpool({ directory, mostBytes, steadyMs, freeBytes = freeIn(directory) }: SpoolOptions): Spool {
+  makeEmpty(directory);
+
+  async function demandRoom(bytes: number): Promise<void> {
+    if ((await freeBytes()) - bytes * COPIES >= KEPT_FREE_BYTES) return;
+    throw noRoom();
+  }
+
+  /** Throws for a source that brings nearly nothing for a minute. */
+  function paced(): (bytes: number) => void {
+    let since = steadyMs();
+    let came = 0;
+    return (bytes) => {
+      came += bytes;
+      if (steadyMs() - since < SLOWEST_WITHIN_MS) return;
+      if (came < SLOWEST_BYTES) throw new PageFault(408, 'The file comes too slowly.');
+      since = steadyMs();
+      came = 0;
+    };
+  }
+
+  async function write(path: string, source: AsyncIterable<Uint8Array>): Promise<{ sizeBytes: number; hash: string }> {
+    const hash = createHash('sha256');
+    const pace = paced();
+    let sizeBytes = 0;
+    let lookAt = LOOK_EVERY_BYTES;
+    await using file = await open(path, 'wx', 0o600);
+    for await (const chunk of source) {
+      sizeBytes += chunk.length;
+      if (sizeBytes > mostBytes) throw tooLarge(mostBytes);
+      pace(chunk.length);
+      if (sizeBytes >= lookAt) {
+        await demandRoom(lookAt);
+        lookAt += LOOK_EVERY_BYTES;
+      }
+      hash.update(chunk);
+      await file.writeFile(chunk);
+    }
+    return { sizeBytes, hash: hash.digest('hex') };
+  }
+
+  return {
+    mostBytes,
+    demandRoom,
+    async receive(source) {
+      const path = join(directory, randomUUID());
+      const remove = (): Promise<void> => rm(path, { force: true });
+      try {
+        const { sizeBytes, hash } = await write(path, source);
+        return { sizeBytes, hash, parts: (bytes) => partsOf(path, bytes), remove };
+      } catch (error) {
+        await remove();
+        throw FULL.has(codeOf(error) ?? '') ? noRoom(error) : error;
+      }
+    },
+  };
+}
+
+function makeEmpty(directory: string): void {
+  try {
+    mkdirSync(directory, { recursive: true, mode: 0o700 });
+    chmodSync(directory, 0o700);
+    for (const left of readdirSync(directory)) rmSync(join(directory, left), { recursive: true, force: true });
+  } catch (error) {
+    throw new StackError(
+      `${directory} cannot be made or emptied for uploads: ${messageOf(error)}.`,
+      'let the account of the core write there, and keep nothing else under that name',
+      error,
+    );
+  }
+}
+
+function noRoom(cause?: unknown): PageFault {
+  const headers = { 'retry-after': '300' };
+  return new PageFault(503, 'The disk of the server has no room for this file.', { cause, headers });
+}
+
+export function tooLarge(mostBytes: number): PageFault {
+  return new PageFault(413, `A file may have at most ${mostBytes} bytes here.`);
+}
+
+function freeIn(directory: string): () => Promise<number> {
+  return async () => {
+    const { bavail, bsize } = await statfs(directory);
+    return bavail * bsize;
+  };
+}
+
+async function* partsOf(path: string, bytes: number): AsyncGenerator<Uint8Array> {
+  await using file = await open(path, 'r');
+  const buffer = Buffer.allocUnsafe(bytes);
+  for (;;) {
+    const { bytesRead } = await file.read(buffer, 0, bytes);
+    if (bytesRead === 0) return;
+    yield buffer.subarray(0, bytesRead);
+  }
+}

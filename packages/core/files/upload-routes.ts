@@ -1,0 +1,253 @@
+// /Marti/sync/upload and /Marti/sync/missionupload: files on their way in.
+
+import { randomUUID } from 'node:crypto';
+import { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import { Busboy, type BusboyInstance } from '@fastify/busboy';
+import { messageOf } from '@holdfast/kit/app-error';
+import { oneAfterTheOther } from '@holdfast/kit/limits';
+import { placesNamed, sendingRows } from '../groups/own-groups.ts';
+import { CoreFault, PageFault, plainText } from '../http/answers.ts';
+import { invalid } from '../http/body.ts';
+import { type AdminContext, type AdminRoute, isAdmin } from '../http/route.ts';
+import type { Resource } from '../model/mission.ts';
+import type { NewResource } from '../store/resource-bytes.ts';
+import {
+  asked,
+  askedAll,
+  askedHash,
+  askedKeywords,
+  askedNumber,
+  BYTES,
+  goodText,
+  lastPart,
+  MOST_NAME,
+  MOST_TOOL,
+  plainType,
+} from './asked.ts';
+import type { FilesOptions } from './options.ts';
+import { contentUrl, shownMetadata, textJson } from './shown-files.ts';
+import { type Spool, type SpooledFile, tooLarge } from './spool.ts';
+import { turnstile } from './turnstile.ts';
+
+// The file in the body of an upload: the body itself, or one part of a form. Nothing of it is kept in memory.
+
+export interface Upload {
+  file: SpooledFile;
+  /** As the part of the form says; empty where it does not. */
+  filename: string;
+  /** Of the part, or of the body. */
+  mimeType: string;
+}
+
+export interface UploadBody {
+  contentType: string;
+  /** Undefined when the request has none. */
+  body: ReadableStream<Uint8Array> | null;
+}
+
+/** Names of the part that holds the file. */
+const PARTS: ReadonlySet<string | undefined> = new Set(['assetfile', 'resource']);
+const LIMITS = { files: 4, fields: 32, parts: 36, fieldSize: 1024, headerPairs: 32, headerSize: 8 * 1024 };
+
+export function isForm(contentType: string): boolean {
+  return /^\s*multipart\//i.test(contentType);
+}
+
+/** The file of the first part of that name. Rejects with a CoreFault for what is no such form, and as `Spool.receive` does. */
+export async function readForm({ contentType, body }: UploadBody, spool: Spool): Promise<Upload> {
+  const form = formOf(contentType);
+  const taken: { upload?: Promise<Upload>; failure?: Error } = {};
+  // One that comes late, after the form has ended, would otherwise end the process.
+  form.on('error', () => undefined);
+  form.on('file', (name, part, filename: string | undefined, _encoding, mimeType) => {
+    part.on('error', () => undefined);
+    if (taken.upload !== undefined || !PARTS.has(name)) {
+      part.resume();
+      return;
+    }
+    form.once('close', () => part.destroy());
+    taken.upload = spool.receive(part).then((file) => ({ file, filename: filename ?? '', mimeType }));
+    taken.upload.catch((error: unknown) => {
+      if (form.destroyed) return;
+      taken.failure = error as Error;
+      form.destroy(taken.failure);
+    });
+  });
+  const [read] = await Promise.allSettled([pipeline(Readable.from(whole(body), { objectMode: false }), form)]);
+  const [kept] = await Promise.allSettled([taken.upload]);
+  const upload = kept.status === 'fulfilled' ? kept.value : undefined;
+  if (read.status === 'fulfilled' && upload !== undefined) return upload;
+  await upload?.file.remove();
+  if (taken.failure !== undefined) throw taken.failure;
+  if (read.status === 'rejected') throw read.reason instanceof PageFault ? read.reason : unreadable(read.reason);
+  throw new CoreFault('invalid', 'Invalid Request: the form has no part assetfile or resource with a file');
+}
+
+function formOf(contentType: string): BusboyInstance {
+  try {
+    return new Busboy({
+      headers: { 'content-type': contentType },
+      limits: LIMITS,
+      isPartAFile: (name, _type, filename) => filename !== undefined || PARTS.has(name),
+    });
+  } catch (cause) {
+    throw unreadable(cause);
+  }
+}
+
+function unreadable(cause: unknown): CoreFault {
+  return new CoreFault('invalid', `Invalid Request: the form cannot be read: ${messageOf(cause)}`, { cause });
+}
+
+/** The body as it comes. */
+export async function readRaw({ contentType, body }: UploadBody, spool: Spool): Promise<Upload> {
+  const file = await spool.receive(whole(body));
+  return { file, filename: '', mimeType: contentType };
+}
+
+async function* whole(body: UploadBody['body']): AsyncGenerator<Uint8Array> {
+  try {
+    if (body !== null) yield* body as unknown as AsyncIterable<Uint8Array>;
+  } catch (cause) {
+    throw new PageFault(400, 'The upload has ended before its end.', { cause });
+  }
+}
+
+/** What a form is larger than its file. */
+const MOST_OF_A_FORM = 256 * 1024;
+const MOST_AT_A_TIME = { most: 32, mostOfOne: 16 };
+export const MISSION_PACKAGE = 'missionpackage';
+
+export function uploadRoutes(options: FilesOptions): AdminRoute[] {
+  const { resourceWriter, spool, log, now } = options;
+  const uploads = turnstile(MOST_AT_A_TIME);
+  /** PostgreSQL holds a file in its memory while it is written. */
+  const write = oneAfterTheOther();
+
+  /** Places of the groups that will see the file: those named, else all that the caller may send into. */
+  async function placesOf(c: AdminContext): Promise<number[]> {
+    const { caller } = c.env;
+    const wanted = [...askedAll(c, 'groups'), ...askedAll(c, 'group')]
+      .flatMap((text) => text.split(','))
+      .filter((text) => text !== '');
+    const rows = await sendingRows(caller, options);
+    if (wanted.length > 0) return placesNamed([...new Set(wanted)], rows);
+    const active = rows.filter((row) => row.active || isAdmin(caller)).map(({ group }) => group.bitpos);
+    if (active.length === 0) throw new CoreFault('forbidden', 'There is no group that you may send into.');
+    return active;
+  }
+
+  async function received<T>(
+    c: AdminContext,
+    read: (body: UploadBody) => Promise<Upload>,
+    keep: (upload: Upload) => Promise<T>,
+  ): Promise<T> {
+    const declared = Number(c.req.header('content-length') ?? 0);
+    const most = spool.mostBytes + MOST_OF_A_FORM;
+    if (declared > most) throw tooLarge(spool.mostBytes);
+    const leave = uploads.enter(c.env.caller.username);
+    if (leave === undefined)
+      throw new PageFault(503, 'Too many files are coming in at the moment.', { headers: { 'retry-after': '10' } });
+    try {
+      await spool.demandRoom(declared);
+      const contentType = c.req.header('content-type') ?? '';
+      const upload = await read({ contentType, body: c.req.raw.body });
+      try {
+        return await keep(upload);
+      } finally {
+        await upload.file.remove();
+      }
+    } finally {
+      leave();
+    }
+  }
+
+  /** Throws for a hash that is not the one the caller says. */
+  function newResource(c: AdminContext, { file, mimeType }: Upload, name: string): Omit<NewResource, 'places' | 'uid'> {
+    const claimed = askedHash(c);
+    const { hash, sizeBytes } = file;
+    if (claimed !== undefined && claimed !== hash)
+      throw invalid(`the hash of the file is ${hash}, not ${claimed}: it was damaged on its way, or is another one`);
+    const latitude = askedNumber(c, 'latitude', -90, 90);
+    const longitude = askedNumber(c, 'longitude', -180, 180);
+    return {
+      hash,
+      sizeBytes,
+      name,
+      filename: name,
+      mimeType: plainType(mimeType) ?? BYTES,
+      keywords: askedKeywords(c),
+      submitter: c.env.caller.username,
+      creatorUid: asked(c, 'creatorUid') ?? '',
+      tool: asked(c, 'tool', MOST_TOOL) ?? 'public',
+      submissionTime: now(),
+      expiration: -1,
+      location: latitude === undefined || longitude === undefined ? null : { latitude, longitude },
+      altitude: askedNumber(c, 'altitude', -1e6, 1e9) ?? null,
+    };
+  }
+
+  /** As the query says, else as the form does. */
+  function nameOf(c: AdminContext, parameter: string, { filename, file }: Upload): string {
+    const given = askedAll(c, parameter)[0] ?? filename;
+    const name = goodText(parameter, lastPart(given), MOST_NAME);
+    return name === '' ? file.hash : name;
+  }
+
+  function stored(row: Resource): void {
+    const { id, hash, sizeBytes: bytes, submitter: user } = row;
+    log.info('file.stored', { id, hash, bytes, user });
+  }
+
+  /** A version of its own under its uid. */
+  async function upload(c: AdminContext): Promise<Response> {
+    checkTexts(c);
+    const places = await placesOf(c);
+    const uid = asked(c, 'uid') ?? randomUUID();
+    const read = (body: UploadBody): Promise<Upload> => (isForm(body.contentType) ? readForm : readRaw)(body, spool);
+    const row = await received(c, read, (got) => {
+      const file = { ...newResource(c, got, nameOf(c, 'name', got)), places, uid };
+      return write(() => resourceWriter.add(file, got.file));
+    });
+    stored(row);
+    return textJson(shownMetadata(row));
+  }
+
+  /** One file of each hash: whoever brings it again shares it with his groups too. */
+  async function missionUpload(c: AdminContext): Promise<Response> {
+    checkTexts(c);
+    if (!isForm(c.req.header('content-type') ?? '')) throw invalid('the body must be a form with a part assetfile');
+    const places = await placesOf(c);
+    const row = await received(
+      c,
+      (body) => readForm(body, spool),
+      (got) => {
+        const known = newResource(c, got, nameOf(c, 'filename', got));
+        const keywords = [...new Set([...known.keywords, MISSION_PACKAGE])];
+        const file = { ...known, keywords, places, uid: known.hash };
+        return write(() => resourceWriter.join(file, got.file));
+      },
+    );
+    stored(row);
+    return plainText(contentUrl(options, row.hash));
+  }
+
+  return [
+    { path: '/Marti/sync/upload', handlers: { POST: upload } },
+    { path: '/Marti/sync/missionupload', handlers: { POST: missionUpload } },
+  ];
+}
+
+/** What cannot be kept is refused before the file comes. */
+function checkTexts(c: AdminContext): void {
+  for (const parameter of ['name', 'filename'])
+    for (const given of askedAll(c, parameter)) goodText(parameter, lastPart(given), MOST_NAME);
+  askedKeywords(c);
+  asked(c, 'creatorUid');
+  asked(c, 'tool', MOST_TOOL);
+  askedHash(c);
+  askedNumber(c, 'latitude', -90, 90);
+  askedNumber(c, 'longitude', -180, 180);
+  askedNumber(c, 'altitude', -1e6, 1e9);
+}

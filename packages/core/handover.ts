@@ -1,0 +1,38 @@
+// What the supervisor hands to the core process, in one environment variable.
+
+import { z } from 'zod';
+import { takenHandover } from '@holdfast/kit/command';
+
+export const CORE_VARIABLE = 'HOLDFAST_CORE';
+
+const handoverSchema = z.object({
+  /** The database `cot`, as its owner. */
+  databaseUrl: z.string(),
+  /** {data_dir}: certificates, users file, retention files. */
+  directory: z.string(),
+  /** Where the ports listen. */
+  addresses: z.array(z.string()),
+  apiPort: z.number(),
+  enrollmentPort: z.number(),
+  streamingPort: z.number(),
+  /** Names and addresses in the server certificate. */
+  serverNames: z.array(z.string()),
+  /** What the core calls itself: SERVER_ADDRESS. */
+  serverAddress: z.string(),
+  /** Where people are: the LDAP settings in force. Without a password nobody can be looked up, and nobody enrolls. */
+  ldap: z.object({
+    url: z.string(),
+    bases: z.object({ core: z.string(), web: z.string() }),
+    bindPassword: z.string().optional(),
+  }),
+  /** Groups that give a right in Holdfast: no channels. */
+  roleGroups: z.array(z.string()),
+  trustedProxies: z.array(z.string()),
+});
+
+export type CoreHandover = z.infer<typeof handoverSchema>;
+
+/** Takes it out of the environment; throws without it. */
+export function takeCoreHandover(environment: NodeJS.ProcessEnv): CoreHandover {
+  return takenHandover(environment, CORE_VARIABLE, handoverSchema, 'start this through ./scripts/start.sh');
+}

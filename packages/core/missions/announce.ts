@@ -1,0 +1,134 @@
+// What the stream is told of missions: created, deleted, changed, a role given. Devices read the attributes and elements by
+// these names; a role comes as an invitation, as a release sends it.
+
+import { randomUUID } from 'node:crypto';
+import { escapeXml } from '../http/escape.ts';
+import {
+  type Mission,
+  type MissionChange,
+  type MissionRole,
+  PERMISSIONS,
+  type Resource,
+  type UidDetails,
+} from '../model/mission.ts';
+import type { ServerEvent, StreamDevice, StreamNotices } from '../model/stream.ts';
+
+// A change of the contents as XML, for the notices on the stream: everything is an element, except what is said of a uid.
+
+/** `<MissionChange>…</MissionChange>` */
+export function contentElement(change: MissionChange): string {
+  const { contentUid, contentHash, resource, details } = change;
+  const inside = [
+    resource === null && contentHash !== null
+      ? element('contentResource', element('hash', escapeXml(contentHash)))
+      : '',
+    resource === null ? '' : resourceElement(resource),
+    contentUid === null ? '' : element('contentUid', escapeXml(contentUid)),
+    element('creatorUid', escapeXml(change.creatorUid)),
+    details === null || details === undefined ? '' : detailsElement(details),
+    element('isFederatedChange', 'false'),
+    element('missionGuid', change.missionGuid),
+    element('missionName', escapeXml(change.missionName)),
+    element('timestamp', change.timestamp.toISOString()),
+    element('type', change.type),
+  ];
+  return element('MissionChange', inside.join(''));
+}
+
+function resourceElement(resource: Resource): string {
+  const members: [string, string][] = [
+    ['creatorUid', resource.creatorUid],
+    ['expiration', String(resource.expiration)],
+    ['filename', resource.filename],
+    ['hash', resource.hash],
+    ...resource.keywords.map((keyword): [string, string] => ['keywords', keyword]),
+    ['mimeType', resource.mimeType],
+    ['name', resource.name],
+    ['size', String(resource.sizeBytes)],
+    ['submissionTime', resource.submissionTime.toISOString()],
+    ['submitter', resource.submitter],
+    ['tool', resource.tool],
+    ['uid', resource.uid],
+  ];
+  return element('contentResource', members.map(([name, text]) => element(name, escapeXml(text))).join(''));
+}
+
+function detailsElement({ type, callsign, iconsetPath, color, lat, lon }: UidDetails): string {
+  const attributes = Object.entries({ type, callsign, iconsetPath, color })
+    .filter((pair): pair is [string, string] => pair[1] !== null)
+    .map(([name, value]) => ` ${name}="${escapeXml(value)}"`);
+  const location = lat === null || lon === null ? '' : `<location lat="${lat}" lon="${lon}"/>`;
+  return `<details${attributes.join('')}>${location}</details>`;
+}
+
+function element(name: string, inside: string): string {
+  return `<${name}>${inside}</${name}>`;
+}
+
+type Named = Pick<Mission, 'name' | 'guid' | 'tool'>;
+
+/** Nothing here throws or waits; nobody hears of it while there is no stream. */
+export interface Announce {
+  created(mission: Named, places: readonly number[], authorUid: string): void;
+  deleted(mission: Named, places: readonly number[], authorUid: string): void;
+  /** Contents came or went. */
+  contents(
+    mission: Named,
+    devices: readonly StreamDevice[],
+    changes: readonly MissionChange[],
+    authorUid: string,
+  ): void;
+  /** Name, description, groups and the like. */
+  metadata(mission: Named, devices: readonly StreamDevice[], authorUid: string): void;
+  keywords(mission: Named, devices: readonly StreamDevice[], authorUid: string): void;
+  role(mission: Named, devices: readonly StreamDevice[], role: MissionRole, authorUid: string): void;
+}
+
+const STALE_MS = 20_000;
+/** Changes in one event: an event of a thousand would be too large for some devices. */
+const CHANGES_AT_ONCE = 50;
+
+/** `notices` is asked each time: the stream is made after the missions. */
+export function announce(notices: () => StreamNotices | undefined): Announce {
+  function toDevices(devices: readonly StreamDevice[], event: ServerEvent): void {
+    if (devices.length > 0) notices()?.toDevices(devices, event);
+  }
+
+  return {
+    created: (mission, places, authorUid) =>
+      notices()?.toPlaces(places, missionEvent('t-x-m-n', 'CREATE', mission, authorUid), authorUid),
+    deleted: (mission, places, authorUid) =>
+      notices()?.toPlaces(places, missionEvent('t-x-m-d', 'DELETE', mission, authorUid), authorUid),
+    contents(mission, devices, changes, authorUid) {
+      for (let at = 0; at < changes.length; at += CHANGES_AT_ONCE) {
+        const inside = changes
+          .slice(at, at + CHANGES_AT_ONCE)
+          .map(contentElement)
+          .join('');
+        const all = `<MissionChanges>${inside}</MissionChanges>`;
+        toDevices(devices, missionEvent('t-x-m-c', 'CHANGE', mission, authorUid, all));
+      }
+    },
+    metadata: (mission, devices, authorUid) =>
+      toDevices(devices, missionEvent('t-x-m-c-m', 'CHANGE', mission, authorUid)),
+    keywords: (mission, devices, authorUid) =>
+      toDevices(devices, missionEvent('t-x-m-c-k', 'CHANGE', mission, authorUid)),
+    role(mission, devices, role, authorUid) {
+      const permissions = PERMISSIONS[role].map((each) => `<permissions>${each}</permissions>`).join('');
+      const inside = `<role type="${role}">${permissions}</role>`;
+      toDevices(devices, missionEvent('t-x-m-r', 'INVITE', mission, authorUid, inside));
+    },
+  };
+}
+
+function missionEvent(type: string, says: string, mission: Named, authorUid: string, inside = ''): ServerEvent {
+  const attributes = [
+    ['type', says],
+    ['tool', mission.tool],
+    ['name', mission.name],
+    ['guid', mission.guid],
+    ...(authorUid === '' ? [] : [['authorUid', authorUid]]),
+  ].map(([name, value = '']) => ` ${name}="${escapeXml(value)}"`);
+  const detail = `<mission${attributes.join('')}>${inside}</mission>`;
+  return { uid: randomUUID(), type, how: 'h-g-i-g-o', staleMs: STALE_MS, detail };
+}

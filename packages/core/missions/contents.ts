@@ -1,0 +1,184 @@
+// What is in a mission: contents come and go, what changed when, the newest events of its uids.
+
+import { wrapped } from '../http/answers.ts';
+import { flag, invalid } from '../http/body.ts';
+import { escapeXml } from '../http/escape.ts';
+import type { AdminContext } from '../http/route.ts';
+import {
+  MISSION_LIMITS,
+  type MissionChangeType,
+  type MissionContents,
+  type MissionFile,
+  type MissionUid,
+  type MissionWithGroups,
+} from '../model/mission.ts';
+import type { MissionEvents, StoredEvent } from '../store/mission-events.ts';
+import type { ContentChange } from '../store/mission-writes.ts';
+import type { MissionAccess } from './access.ts';
+import { audience } from './audience.ts';
+import type { MissionApiOptions } from './parts.ts';
+import { changeWindow, contentsRequest, uidSaid } from './request.ts';
+import { shownChange, shownMission } from './shown.ts';
+
+// Stored events as one XML document, written as it is sent: it may be larger than what should be in memory.
+
+/** Read at once: one event may have megabytes. */
+const BATCH = { events: 200, bytes: 2_000_000 };
+
+/** `<events>` with every event of `wanted`; those that are gone meanwhile are left out. */
+export function eventsDocument(
+  events: Pick<MissionEvents, 'read'>,
+  wanted: readonly { id: string; bytes: number }[],
+): Response {
+  const encoder = new TextEncoder();
+  let at = 0;
+  const body = new ReadableStream<Uint8Array>({
+    start: (controller) =>
+      controller.enqueue(encoder.encode("<?xml version='1.0' encoding='UTF-8' standalone='yes'?>\n<events>")),
+    async pull(controller) {
+      const ids = nextBatch(wanted, at);
+      at += ids.length;
+      const found = await events.read(ids);
+      controller.enqueue(encoder.encode(found.map((event) => `${eventXml(event)}\n`).join('')));
+      if (at < wanted.length) return;
+      controller.enqueue(encoder.encode('</events>'));
+      controller.close();
+    },
+  });
+  return new Response(body, { headers: { 'content-type': 'application/xml' } });
+}
+
+function nextBatch(wanted: readonly { id: string; bytes: number }[], from: number): string[] {
+  const ids: string[] = [];
+  let bytes = 0;
+  for (const { id, bytes: more } of wanted.slice(from, from + BATCH.events)) {
+    if (ids.length > 0 && bytes + more > BATCH.bytes) break;
+    ids.push(id);
+    bytes += more;
+  }
+  return ids;
+}
+
+/** `<event …><point …/><detail>…</detail></event>` */
+export function eventXml(event: StoredEvent): string {
+  const date = (value: Date | null): string => (value ?? new Date(0)).toISOString();
+  const attributes: [string, string | null][] = [
+    ['version', '2.0'],
+    ['uid', event.uid],
+    ['type', event.type ?? ''],
+    ['time', date(event.time)],
+    ['start', date(event.start)],
+    ['stale', date(event.stale)],
+    ['how', event.how ?? ''],
+    ['access', event.access],
+    ['qos', event.qos],
+    ['opex', event.opex],
+    ['caveat', event.caveat],
+    ['releasableTo', event.releaseableTo],
+  ];
+  const written = attributes.flatMap(([name, value]) => (value === null ? [] : ` ${name}="${escapeXml(value)}"`));
+  const point = {
+    lat: event.lat ?? 0,
+    lon: event.lon ?? 0,
+    hae: event.hae ?? 0,
+    ce: event.ce ?? 9_999_999,
+    le: event.le ?? 9_999_999,
+  };
+  const where = Object.entries(point).map(([name, value]) => ` ${name}="${value}"`);
+  return `<event${written.join('')}><point${where.join('')}/>${event.detail ?? '<detail/>'}</event>`;
+}
+
+export function contentHandlers(options: MissionApiOptions, access: MissionAccess) {
+  const { nodeId, now, missions } = options;
+  const { reads, writes, subscriptions, events, announce } = missions;
+
+  const hearers = audience(subscriptions, options.subscriptions);
+
+  interface Told {
+    mission: MissionWithGroups;
+    type: MissionChangeType;
+    change: ContentChange;
+    author: string;
+    /** Where what is known of the contents is found. */
+    known: { uids: readonly MissionUid[]; files: readonly MissionFile[] };
+  }
+
+  /** Tells the subscribed devices. */
+  async function tell({ mission, type, change, author, known }: Told): Promise<void> {
+    const at = now();
+    const common = {
+      type,
+      missionName: mission.name,
+      missionGuid: mission.guid,
+      timestamp: at,
+      serverTime: at,
+      creatorUid: author,
+    };
+    const details = new Map(known.uids.map((each) => [each.uid, each.details ?? null]));
+    const resources = new Map(known.files.map(({ resource }) => [resource.hash, resource]));
+    const changes = [
+      ...change.uids.map((uid) => {
+        return { ...common, contentUid: uid, contentHash: null, resource: null, details: details.get(uid) ?? null };
+      }),
+      ...change.hashes.map((hash) => {
+        return { ...common, contentUid: null, contentHash: hash, resource: resources.get(hash) ?? null };
+      }),
+    ];
+    announce.contents(mission, await hearers(mission), changes, author);
+  }
+
+  /** What everybody who sees the mission may know of its contents: the notice goes to all of them. */
+  async function seenByAll({ id, groups }: MissionWithGroups): Promise<MissionContents> {
+    return reads.contents(
+      [id],
+      MISSION_LIMITS.contents,
+      groups.map(({ place }) => place),
+    );
+  }
+
+  return {
+    add: async (c: AdminContext): Promise<Response> => {
+      const request = await contentsRequest(c);
+      const author = uidSaid(c, 'creatorUid');
+      const { mission, sees } = await access.visitToWrite('MISSION_WRITE', c);
+      const change = await writes.addContent(mission.id, { ...request, creatorUid: author, sees, now: now() });
+      if (isSomething(change))
+        await tell({ mission, type: 'ADD_CONTENT', change, author, known: await seenByAll(mission) });
+      const contents = await reads.contents([mission.id], MISSION_LIMITS.contents, sees);
+      return wrapped('Mission', [shownMission(mission, { contents })], nodeId);
+    },
+
+    remove: async (c: AdminContext): Promise<Response> => {
+      const uid = uidSaid(c, 'uid');
+      const hash = uidSaid(c, 'hash').toLowerCase();
+      if ((uid === '') === (hash === '')) throw invalid('either hash or uid must say what goes');
+      const author = uidSaid(c, 'creatorUid');
+      const { mission, sees } = await access.visitToWrite('MISSION_WRITE', c);
+      const known = await seenByAll(mission);
+      const change = await writes.removeContent(mission.id, uid === '' ? { hash } : { uid }, author, now());
+      if (isSomething(change)) await tell({ mission, type: 'REMOVE_CONTENT', change, author, known });
+      const contents = await reads.contents([mission.id], MISSION_LIMITS.contents, sees);
+      return wrapped('Mission', [shownMission(mission, { contents })], nodeId);
+    },
+
+    changes: async (c: AdminContext): Promise<Response> => {
+      const { mission, sees } = await access.visitWith('MISSION_READ', c);
+      const isFull = (c.req.query('squashed') ?? '') !== '' && !flag(c, 'squashed');
+      const found = await reads.changes(mission, changeWindow(c, now(), !isFull), sees);
+      const isCut = found.length > MISSION_LIMITS.changes;
+      const messages = isCut
+        ? [`Only the newest ${MISSION_LIMITS.changes} changes are shown: say start and end.`]
+        : undefined;
+      return wrapped('MissionChange', found.slice(0, MISSION_LIMITS.changes).map(shownChange), nodeId, messages);
+    },
+
+    events: async (c: AdminContext): Promise<Response> => {
+      const { mission, sees } = await access.visitWith('MISSION_READ', c);
+      return eventsDocument(events, await events.newest(mission.id, sees));
+    },
+  };
+}
+
+function isSomething({ uids, hashes }: ContentChange): boolean {
+  return uids.length + hashes.length > 0;
+}

@@ -1,0 +1,254 @@
+// The missions put together: their tables, their tokens, what the API and the stream need of them.
+
+import { messageOf } from '@holdfast/kit/app-error';
+import type { Log } from '@holdfast/kit/log';
+import { nameKey } from '@holdfast/kit/names';
+import { CoreFault } from '../http/answers.ts';
+import { keptAnswers } from '../http/kept-answers.ts';
+import { may, MISSION_LIMITS, type MissionRole, type MissionWithGroups } from '../model/mission.ts';
+import type { Subscriptions } from '../model/parts.ts';
+import type {
+  MissionDestination,
+  MissionPost,
+  MissionPosts,
+  MissionSender,
+  StreamDevice,
+  StreamNotices,
+} from '../model/stream.ts';
+import type { RunSql } from '../store/certificates.ts';
+import { groupVectors } from '../store/group-vectors.ts';
+import { missionEvents } from '../store/mission-events.ts';
+import { type MissionSubscriptions, missionSubscriptions } from '../store/mission-subscriptions.ts';
+import { type Addition, type ContentChange, type MissionWrites, missionWrites } from '../store/mission-writes.ts';
+import { type MissionReads, missionReads } from '../store/missions.ts';
+import { type Announce, announce } from './announce.ts';
+import { type Audience, audience } from './audience.ts';
+import type { MissionParts } from './parts.ts';
+import { missionPasswords } from './passwords.ts';
+import { isContentUid, readGuid } from './request.ts';
+import { missionTokens } from './tokens.ts';
+
+// Events that are sent to a mission on the stream: their uid becomes content of it, once; to whom they go is kept in memory,
+// so that a stream of positions costs no query each.
+
+export interface MissionPostsOptions {
+  reads: Pick<MissionReads, 'find' | 'named' | 'uids'>;
+  writes: Pick<MissionWrites, 'addContent'>;
+  subscriptions: Pick<MissionSubscriptions, 'of'>;
+  announce: Pick<Announce, 'contents'>;
+  audience: Audience;
+  log: Log;
+  now: () => Date;
+}
+
+export interface KeptMissionPosts extends MissionPosts {
+  /** Something about missions has changed: what is asked next is asked of the database. */
+  forget(): void;
+}
+
+/** What is known of a mission while it is posted to. */
+interface Posted {
+  mission: MissionWithGroups;
+  /** By person: the strongest role. */
+  roles: ReadonlyMap<string, MissionRole>;
+  devices: readonly StreamDevice[];
+  uids: Set<string>;
+  /** Additions on their way: the same uid is added once. */
+  adding: Map<string, Promise<void>>;
+  /** It takes no more contents: what is sent still goes to who is subscribed. */
+  isFull: boolean;
+}
+
+/** What somebody changes in the tables by hand, or a restored database, counts after this time. */
+const KEPT_MS = 10_000;
+const MOST_NAMES = 500;
+const MOST_OPEN = 40;
+/** Additions at once: beyond that an event goes to who is subscribed, and its uid is added with a later one. */
+const MOST_RUNNING = 50;
+/** After a failure nothing is tried for so long. */
+const REST_MS = 1_000;
+const FULL_TOLD_EVERY_MS = 60_000;
+const NOBODY: readonly StreamDevice[] = [];
+
+export function missionPosts(options: MissionPostsOptions): KeptMissionPosts {
+  const { reads, writes, subscriptions, announce, audience, log, now } = options;
+  const missions = keptAnswers<MissionWithGroups[]>({ keptMs: KEPT_MS, most: MOST_NAMES, now });
+  const open = keptAnswers<Posted>({ keptMs: KEPT_MS, most: MOST_OPEN, now });
+  let failedAtMs: number | undefined;
+  let running = 0;
+  let fullToldAtMs = Number.NEGATIVE_INFINITY;
+
+  async function opened(mission: MissionWithGroups): Promise<Posted> {
+    const all = await subscriptions.of(mission.id, 'left too');
+    const uids = new Set(await reads.uids(mission.id));
+    const roles = new Map<string, MissionRole>();
+    for (const { username, role } of all) {
+      const known = roles.get(nameKey(username));
+      if (known === undefined || strength(role) > strength(known)) roles.set(nameKey(username), role);
+    }
+    const devices = all
+      .filter(({ token }) => token !== null)
+      .map(({ clientUid, username }) => ({ clientUid, username }));
+    return { mission, roles, devices, uids, adding: new Map(), isFull: false };
+  }
+
+  async function destined({ name, guid }: MissionDestination): Promise<MissionWithGroups[]> {
+    if (guid !== undefined) {
+      const wanted = readGuid(guid);
+      if (wanted === undefined) return [];
+      return missions.ask(`guid ${wanted}`, async () => {
+        const mission = await reads.find({ guid: wanted }, 'all');
+        return mission === undefined ? [] : [mission];
+      });
+    }
+    const wanted = name?.trim() ?? '';
+    if (wanted === '' || wanted.length > MISSION_LIMITS.name || wanted.includes('\0')) return [];
+    return missions.ask(`name ${wanted}`, () => reads.named(wanted));
+  }
+
+  /** Rule `fullMissionsGoOn`: what is beyond the limit is not added, and goes to who is subscribed all the same. */
+  async function addedUnlessFull(posted: Posted, addition: Addition): Promise<ContentChange> {
+    try {
+      return await writes.addContent(posted.mission.id, addition);
+    } catch (error) {
+      if (!(error instanceof CoreFault) || error.kind !== 'conflict') throw error;
+      posted.isFull = true;
+      const atMs = now().getTime();
+      if (Math.abs(atMs - fullToldAtMs) >= FULL_TOLD_EVERY_MS) {
+        log.warn('mission.full', { mission: posted.mission.guid, error: error.message });
+        fullToldAtMs = atMs;
+      }
+      return { uids: [], hashes: [] };
+    }
+  }
+
+  async function add(posted: Posted, event: MissionPost, from: MissionSender): Promise<void> {
+    const { mission, uids } = posted;
+    const at = now();
+    const change = { uids: [event.uid], hashes: [], creatorUid: from.clientUid, sees: [], now: at };
+    const added = await addedUnlessFull(posted, change);
+    if (posted.isFull) return;
+    uids.add(event.uid);
+    if (added.uids.length === 0) return;
+    const told = {
+      type: 'ADD_CONTENT' as const,
+      missionName: mission.name,
+      missionGuid: mission.guid,
+      timestamp: at,
+      serverTime: at,
+      creatorUid: from.clientUid,
+      contentUid: event.uid,
+      contentHash: null,
+      resource: null,
+      details: {
+        type: event.type,
+        callsign: event.callsign ?? null,
+        iconsetPath: event.iconsetPath ?? null,
+        color: event.color ?? null,
+        lat: event.point.lat,
+        lon: event.point.lon,
+      },
+    };
+    announce.contents(mission, await audience(mission), [told], from.clientUid);
+  }
+
+  async function post(
+    to: MissionDestination,
+    event: MissionPost,
+    from: MissionSender,
+  ): Promise<readonly StreamDevice[]> {
+    const sends = new Set(from.places);
+    const mission = (await destined(to)).find(({ groups }) => groups.some(({ place }) => sends.has(place)));
+    if (mission === undefined) return NOBODY;
+    const posted = await open.ask(String(mission.id), () => opened(mission));
+    if (!may(posted.roles.get(nameKey(from.username)), 'MISSION_WRITE')) return NOBODY;
+    const isNew = !posted.isFull && !posted.uids.has(event.uid) && isContentUid(event.uid);
+    if (isNew && (posted.adding.has(event.uid) || running < MOST_RUNNING)) await addedOnce(posted, event, from);
+    return posted.devices.filter((device) => !isSender(device, from));
+  }
+
+  async function addedOnce(posted: Posted, event: MissionPost, from: MissionSender): Promise<void> {
+    const { adding } = posted;
+    const begun = adding.get(event.uid);
+    if (begun !== undefined) return begun;
+    running += 1;
+    const added = add(posted, event, from).finally(() => {
+      running -= 1;
+      adding.delete(event.uid);
+    });
+    adding.set(event.uid, added);
+    return added;
+  }
+
+  return {
+    /** Rule `postsNeverFail`: an event is lost to the mission, not to the stream. The log says so once a failure. */
+    async post(to, event, from) {
+      const atMs = now().getTime();
+      if (failedAtMs !== undefined && atMs >= failedAtMs && atMs - failedAtMs < REST_MS) return NOBODY;
+      try {
+        const devices = await post(to, event, from);
+        failedAtMs = undefined;
+        return devices;
+      } catch (error) {
+        if (failedAtMs === undefined) log.warn('mission.post_failed', { error: messageOf(error) });
+        failedAtMs = atMs;
+        return NOBODY;
+      }
+    },
+
+    forget() {
+      missions.clear();
+      open.clear();
+    },
+  };
+}
+
+function strength(role: MissionRole): number {
+  return { MISSION_OWNER: 3, MISSION_SUBSCRIBER: 2, MISSION_READONLY_SUBSCRIBER: 1 }[role];
+}
+
+function isSender({ clientUid, username }: StreamDevice, from: MissionSender): boolean {
+  return clientUid === from.clientUid && nameKey(username) === nameKey(from.username);
+}
+
+export interface MissionsOptions {
+  /** The database `cot`, migrated. */
+  run: RunSql;
+  /** Of `eventTable`. */
+  runEvents?: RunSql;
+  /** Of `readMissionTokenKey`. */
+  tokenKey: Uint8Array;
+  /** SERVER_ADDRESS. */
+  hostname: string;
+  /** Asked each time: the stream is made after the missions. Undefined while there is none. */
+  notices: () => StreamNotices | undefined;
+  /** Who is on the stream. */
+  connected: Pick<Subscriptions, 'list'>;
+  log: Log;
+  now: () => Date;
+}
+
+export interface Missions {
+  /** For the API. */
+  parts: MissionParts;
+  /** For the stream. */
+  posts: MissionPosts;
+}
+
+export function createMissions(options: MissionsOptions): Missions {
+  const { run, runEvents = run, tokenKey, hostname, notices, connected, log, now } = options;
+  let posts: KeptMissionPosts | undefined;
+  const changed = (): void => posts?.forget();
+  const subscriptions = missionSubscriptions(run, changed);
+  const parts: MissionParts = {
+    reads: missionReads(run, runEvents),
+    writes: missionWrites(run, groupVectors(run), changed, runEvents),
+    subscriptions,
+    events: missionEvents(runEvents),
+    tokens: missionTokens({ key: tokenKey, issuer: hostname }),
+    passwords: missionPasswords(),
+    announce: announce(notices),
+  };
+  posts = missionPosts({ ...parts, audience: audience(subscriptions, connected), log, now });
+  return { parts, posts };
+}

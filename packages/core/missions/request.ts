@@ -1,0 +1,227 @@
+// What comes in of a mission: names, texts, dates, bodies. Whatever is not as it should be is refused with its name.
+
+import { z } from 'zod';
+import { CoreFault } from '../http/answers.ts';
+import { checked, demanded, invalid, jsonAs, readText } from '../http/body.ts';
+import type { AdminContext } from '../http/route.ts';
+import { MISSION_LIMITS, MISSION_ROLES, type MissionDraft } from '../model/mission.ts';
+import type { ChangeWindow, MissionKey } from '../store/missions.ts';
+import { isPossiblePassword } from './passwords.ts';
+
+/** Segments of the API that a mission cannot be called. */
+const RESERVED = new Set(['all', 'guid', 'hierarchy', 'invitations', 'logs']);
+const UNPRINTABLE = /[\p{Cc}\p{Cs}\u2028\u2029]/u;
+/** Tabs and line ends may be in a description. */
+const UNPRINTABLE_TEXT = /[^\P{C}\t\r\n\p{Cf}\p{Co}\p{Cn}]/u;
+const GUID = /^\{?([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\}?$/i;
+
+/** A short text on one line. */
+export const label = (most: number) =>
+  z
+    .string()
+    .max(most)
+    .refine((text) => !UNPRINTABLE.test(text), 'has characters that cannot be printed');
+const text = z
+  .string()
+  .max(MISSION_LIMITS.text)
+  .refine((given) => !UNPRINTABLE_TEXT.test(given), 'has characters that cannot be printed');
+const corner = z
+  .string()
+  .max(60)
+  .regex(/^-?\d+(\.\d+)?,-?\d+(\.\d+)?$/, 'must be lat,lon in degrees');
+const contentUid = label(MISSION_LIMITS.uid).min(1);
+const role = z.enum(MISSION_ROLES);
+const optional = <T extends z.ZodType>(schema: T) => schema.nullish().transform((value) => value ?? undefined);
+
+const Said = z.object({
+  description: optional(text),
+  chatRoom: optional(text),
+  baseLayer: optional(text),
+  bbox: optional(text),
+  boundingPolygon: optional(z.array(corner).max(MISSION_LIMITS.corners)),
+  path: optional(text),
+  classification: optional(text),
+  tool: optional(label(128).min(1)),
+  defaultRole: optional(z.union([role, z.object({ type: role }).transform(({ type }) => type)])),
+  expiration: optional(z.number().int().min(-1).max(Number.MAX_SAFE_INTEGER)),
+  inviteOnly: optional(z.boolean()),
+  groups: optional(z.array(label(255)).max(1_000)),
+});
+
+export interface MissionRequest {
+  draft: Omit<MissionDraft, 'passwordHash'>;
+  password: string | undefined;
+  /** Names; undefined when none were said. */
+  groups: string[] | undefined;
+}
+
+/** The query, and a JSON body whose members stand above it. */
+export async function missionRequest(c: AdminContext): Promise<MissionRequest> {
+  const fromQuery = {
+    ...Object.fromEntries(TEXTS.map((name) => [name, said(c, name)])),
+    boundingPolygon: pairsOf(c.req.queries('boundingPolygon')),
+    defaultRole: said(c, 'defaultRole'),
+    expiration: numberSaid(c, 'expiration'),
+    inviteOnly: flagSaid(c, 'inviteOnly'),
+    groups: listOf(c.req.queries('group')),
+  };
+  const fromBody = await jsonBody(c, z.record(z.string(), z.unknown()));
+  const given = {
+    ...fromQuery,
+    ...Object.fromEntries(Object.entries(fromBody ?? {}).filter(isSaid)),
+  };
+  const { groups, ...draft } = checked(Said, given);
+  const password = said(c, 'password');
+  if (password !== undefined && !isPossiblePassword(password)) throw invalid('password must have 1 to 256 characters');
+  return { draft, password, groups };
+}
+
+/** Corners may be emptied; an empty list of groups says as little as an empty `group` in the query. */
+function isSaid([name, value]: [string, unknown]): boolean {
+  return value !== null && !(name === 'groups' && Array.isArray(value) && value.length === 0);
+}
+
+const TEXTS = ['description', 'chatRoom', 'baseLayer', 'bbox', 'path', 'classification', 'tool'];
+
+const Contents = z.object({
+  hashes: z
+    .array(z.string().regex(/^[0-9a-fA-F]{64}$/, 'must be a SHA-256 in hex'))
+    .max(MISSION_LIMITS.added)
+    .default([]),
+  uids: z.array(contentUid).max(MISSION_LIMITS.added).default([]),
+});
+
+export function isContentUid(uid: string): boolean {
+  return contentUid.safeParse(uid).success;
+}
+
+export async function contentsRequest(c: AdminContext): Promise<{ hashes: string[]; uids: string[] }> {
+  const body = await jsonBody(c, z.looseObject({}));
+  if (body !== undefined && 'paths' in body && body['paths'] !== null)
+    throw new CoreFault('not implemented', 'Contents have no paths here: send hashes and uids.');
+  const { hashes, uids } = checked(Contents, body ?? {});
+  if (hashes.length + uids.length === 0) throw invalid('at least one of hashes and uids must hold something');
+  return { hashes: hashes.map((hash) => hash.toLowerCase()), uids };
+}
+
+export async function keywordsRequest(c: AdminContext): Promise<string[]> {
+  const body = await jsonBody(c, z.unknown());
+  return checked(z.array(label(MISSION_LIMITS.keyword).min(1)).max(MISSION_LIMITS.keywords), body);
+}
+
+/** Of the path: a name, trimmed, or a guid. */
+export function missionKey(c: AdminContext): MissionKey {
+  const guid = c.req.param('guid');
+  if (guid !== undefined) return { guid: guidOf(guid) };
+  const name = (c.req.param('name') ?? '').trim();
+  if (UNPRINTABLE.test(name)) throw invalid('the name of a mission has printable characters only');
+  return { name };
+}
+
+export function guidOf(given: string): string {
+  const guid = readGuid(given);
+  if (guid === undefined) throw invalid('the guid of a mission must be a UUID');
+  return guid;
+}
+
+/** In lower case, without braces; undefined for what is none. */
+export function readGuid(given: string): string | undefined {
+  return GUID.exec(given)?.[1]?.toLowerCase();
+}
+
+/** Throws for a name that no new mission can have. */
+export function requireMissionName(name: string): void {
+  const read = label(MISSION_LIMITS.name).min(1).safeParse(name);
+  if (!read.success) throw invalid(`the name of a mission has 1 to ${MISSION_LIMITS.name} printable characters`);
+  if (name.includes('/') || name.includes('\\')) throw invalid('the name of a mission has no slashes');
+  if (RESERVED.has(name)) throw invalid(`no mission can be called "${name}": that is an address of the API`);
+}
+
+/** Of the path. */
+export function keywordOf(c: AdminContext): string {
+  const keyword = c.req.param('keyword') ?? '';
+  if (label(MISSION_LIMITS.keyword).safeParse(keyword).success) return keyword;
+  throw invalid(`a keyword has at most ${MISSION_LIMITS.keyword} printable characters`);
+}
+
+/** A uid, a name or a part of one in the query; empty when it is not there. */
+export function uidSaid(c: AdminContext, name: string): string {
+  const given = c.req.query(name) ?? '';
+  if (label(MISSION_LIMITS.uid).safeParse(given).success) return given;
+  throw invalid(`${name} has at most ${MISSION_LIMITS.uid} printable characters`);
+}
+
+export function uidDemanded(c: AdminContext, name: string): string {
+  demanded(c, name);
+  return uidSaid(c, name);
+}
+
+export function roleDemanded(c: AdminContext): (typeof MISSION_ROLES)[number] {
+  const read = role.safeParse(c.req.query('role'));
+  if (read.success) return read.data;
+  throw invalid(`role must be one of ${MISSION_ROLES.join(', ')}`);
+}
+
+/** `secago` counts before `start` and `end`. */
+export function changeWindow(c: AdminContext, now: Date, squashed: boolean): ChangeWindow {
+  const secago = numberSaid(c, 'secago');
+  if (secago !== undefined) {
+    if (secago < 0) throw invalid('secago must be 0 or more');
+    return { start: new Date(Math.max(0, now.getTime() - secago * 1000)), end: undefined, squashed };
+  }
+  const start = dateSaid(c, 'start');
+  const end = dateSaid(c, 'end');
+  if (start !== undefined && end !== undefined && start > end) throw invalid('start lies after end');
+  return { start, end, squashed };
+}
+
+function dateSaid(c: AdminContext, name: string): Date | undefined {
+  const given = said(c, name);
+  if (given === undefined) return undefined;
+  const date = /^\d{4}-\d\d-\d\dT[\d:.]+Z?$/.test(given)
+    ? new Date(given.endsWith('Z') ? given : `${given}Z`)
+    : undefined;
+  if (date === undefined || Number.isNaN(date.getTime()))
+    throw invalid(`${name} must be a date like 2026-11-22T10:00:00.000Z`);
+  return date;
+}
+
+/** Undefined for a text that is empty: devices send every parameter. */
+function said(c: AdminContext, name: string): string | undefined {
+  const given = c.req.query(name);
+  return given === '' ? undefined : given;
+}
+
+function numberSaid(c: AdminContext, name: string): number | undefined {
+  const given = said(c, name);
+  if (given === undefined) return undefined;
+  if (/^-?\d{1,15}$/.test(given)) return Number(given);
+  throw invalid(`${name} must be a whole number, not "${given.slice(0, 40)}"`);
+}
+
+function flagSaid(c: AdminContext, name: string): boolean | undefined {
+  const given = said(c, name)?.toLowerCase();
+  return given === undefined ? undefined : given === 'true';
+}
+
+/** `a,b` once, or one each. */
+function listOf(given: string[] | undefined): string[] | undefined {
+  const all = (given ?? []).flatMap((each) => each.split(',')).filter((each) => each !== '');
+  return all.length === 0 ? undefined : [...new Set(all)];
+}
+
+/** `lat,lon` each: a single one with commas may hold several. */
+function pairsOf(given: string[] | undefined): string[] | undefined {
+  const all = (given ?? []).flatMap((each) => each.match(/[^,]+,[^,]+/g) ?? [each]).filter((each) => each !== '');
+  return all.length === 0 ? undefined : all;
+}
+
+/** Undefined without a body. A body that is no JSON is what a release takes for a mission package. */
+async function jsonBody<T>(c: AdminContext, schema: z.ZodType<T>): Promise<T | undefined> {
+  const body = await readText(c);
+  if (body.trim() === '') return undefined;
+  const type = c.req.header('content-type') ?? '';
+  if (!type.toLowerCase().includes('json'))
+    throw new CoreFault('not implemented', 'Mission packages are not taken apart here: send JSON as application/json.');
+  return jsonAs(schema, body);
+}

@@ -1,0 +1,275 @@
+// /Marti/api/missions: every path, in the order in which they are looked for. Most have two: by name and by guid.
+
+import { nameKey } from '@holdfast/kit/names';
+import { contact, visiblePlaces } from '../groups/own-groups.ts';
+import { CoreFault, emptyAnswer, json, wrapped } from '../http/answers.ts';
+import { flag, invalid, wholeNumber } from '../http/body.ts';
+import { type AdminContext, type AdminRoute, type Handlers, isAdmin } from '../http/route.ts';
+import { type Mission, MISSION_LIMITS, type MissionContents, type MissionRole } from '../model/mission.ts';
+import type { MissionPage, MissionQuery } from '../store/missions.ts';
+import { type MissionAccess, missionAccess, type Visit } from './access.ts';
+import { audience } from './audience.ts';
+import { contentHandlers } from './contents.ts';
+import { missionHandlers } from './missions.ts';
+import type { MissionApiOptions } from './parts.ts';
+import { changeWindow, roleDemanded, uidDemanded, uidSaid } from './request.ts';
+import { shownMission, shownRole, shownSubscription } from './shown.ts';
+
+// Who is subscribed to a mission, by which device and with which role.
+
+/** The one of a single subscription; the lists have the short one. */
+const LONG_TYPE = 'com.bbn.marti.sync.model.MissionSubscription';
+const TYPE = 'MissionSubscription';
+const WITH_MISSION_FROM_VERSION = 3;
+
+export function subscriptionHandlers(options: MissionApiOptions, access: MissionAccess) {
+  const { nodeId, now, missions, subscriptions: connected } = options;
+  const { reads, subscriptions, tokens, passwords, announce } = missions;
+  const hearersOf = audience(subscriptions, connected);
+
+  /** Rejects with 403 for whoever has no way in. */
+  async function roleToSubscribe(c: AdminContext, { mission, role }: Visit): Promise<MissionRole> {
+    const password = c.req.query('password') ?? '';
+    const refused = (why: string): CoreFault => new CoreFault('forbidden', `${why} (mission ${mission.name})`);
+    if (password !== '') {
+      if (mission.passwordHash === null) throw refused('A password was given, and the mission has none');
+      access.requirePasswordRate(c);
+      if (!(await passwords.matches(password, mission.passwordHash))) throw refused('The password is not that one');
+      if (role === undefined && mission.inviteOnly) throw refused('One has to be invited');
+      return role ?? mission.defaultRole;
+    }
+    if (role !== undefined) return role;
+    throw refused(mission.passwordHash === null ? 'One has to be invited' : 'A password is needed');
+  }
+
+  async function subscribe(c: AdminContext): Promise<Response> {
+    access.requireRate(c);
+    if ((c.req.query('topic') ?? '') !== '')
+      throw new CoreFault('not implemented', 'There are no topics here: say uid.');
+    const clientUid = uidDemanded(c, 'uid');
+    const visited = await access.visit(c);
+    const { mission, sees } = visited;
+    const role = await roleToSubscribe(c, visited);
+    const device = { clientUid, username: c.env.caller.username };
+    const subscription = await subscriptions.subscribe(mission.id, device, role, now());
+    const token = await tokens.ofSubscription(mission, subscription.uid);
+    await subscriptions.setToken(mission.id, subscription.uid, token);
+    const isWithMission = Number(c.req.header('api_version')) >= WITH_MISSION_FROM_VERSION;
+    const nested = isWithMission
+      ? shownMission(mission, { changes: await reads.changes(mission, changeWindow(c, now(), false), sees) })
+      : undefined;
+    const data = shownSubscription(subscription, { token, ...(nested === undefined ? {} : { mission: nested }) });
+    return json({ version: '3', type: LONG_TYPE, data, nodeId }, 201);
+  }
+
+  /** Their own; an admin may end that of anybody. */
+  async function unsubscribe(c: AdminContext): Promise<Response> {
+    const clientUid = uidDemanded(c, 'uid');
+    const { mission } = await access.visit(c);
+    const isForGood = (c.req.query('disconnectOnly') ?? '') !== '' && !flag(c, 'disconnectOnly');
+    const { caller } = c.env;
+    const whom = isAdmin(caller) ? { clientUid } : { clientUid, username: caller.username };
+    await subscriptions.unsubscribe(mission.id, whom, isForGood);
+    return emptyAnswer();
+  }
+
+  async function read(c: AdminContext): Promise<Response> {
+    const clientUid = uidSaid(c, 'uid');
+    const { mission } = await access.visitWith('MISSION_READ', c);
+    const device = { clientUid, username: c.env.caller.username };
+    const found = await subscriptions.find(mission.id, device);
+    if (found === undefined)
+      throw new CoreFault(
+        'not found',
+        `There is no subscription of yours to ${mission.name} by the device ${clientUid}.`,
+      );
+    const token = found.token ?? undefined;
+    return wrapped(LONG_TYPE, shownSubscription(found, token === undefined ? {} : { token }), nodeId);
+  }
+
+  /** Only those that are in it already get another role; nobody gives away the last owner by a slip of the finger. */
+  async function setRole(c: AdminContext): Promise<Response> {
+    const role = roleDemanded(c);
+    const clientUid = uidSaid(c, 'clientUid');
+    const username = uidSaid(c, 'username');
+    if (clientUid === '' && username === '') throw invalid('clientUid or username must say whose role it is');
+    const { mission } = await access.visitToWrite('MISSION_SET_ROLE', c);
+    const whom = { ...(clientUid === '' ? {} : { clientUid }), ...(username === '' ? {} : { username }) };
+    const meant = await subscriptions.setRole(mission.id, whom, role);
+    if (meant.length === 0) throw new CoreFault('not found', `Nobody like that is subscribed to ${mission.name}.`);
+    const told = (await hearersOf(mission)).filter(({ clientUid: uid, username: person }) =>
+      meant.some((each) => each.clientUid === uid && nameKey(each.username) === nameKey(person)),
+    );
+    announce.role(mission, told, role, '');
+    return emptyAnswer();
+  }
+
+  return {
+    subscribe,
+    unsubscribe,
+    read,
+    setRole,
+
+    list: async (c: AdminContext): Promise<Response> => {
+      const { mission } = await access.visitWith('MISSION_READ', c);
+      const all = await subscriptions.of(mission.id);
+      return wrapped(TYPE, [...new Set(all.map(({ clientUid }) => clientUid))], nodeId);
+    },
+
+    listRoles: async (c: AdminContext): Promise<Response> => {
+      const { mission } = await access.visitWith('MISSION_READ', c);
+      return wrapped(
+        TYPE,
+        (await subscriptions.of(mission.id)).map((each) => shownSubscription(each)),
+        nodeId,
+      );
+    },
+
+    /** Pairs of a mission and a device. */
+    listAll: async (): Promise<Response> => {
+      const all = await subscriptions.all();
+      return wrapped(
+        TYPE,
+        all.map(({ missionName, clientUid }) => ({ [missionName]: clientUid })),
+        nodeId,
+      );
+    },
+
+    ownRole: async (c: AdminContext): Promise<Response> => {
+      const { role } = await access.visitWith('MISSION_READ', c);
+      return wrapped('com.bbn.marti.sync.model.MissionRole', role === undefined ? undefined : shownRole(role), nodeId);
+    },
+
+    /** Those of them that are on the stream. */
+    contacts: async (c: AdminContext): Promise<Response> => {
+      const { mission } = await access.visitWith('MISSION_READ', c);
+      return json((await hearersOf(mission)).map(contact));
+    },
+  };
+}
+
+// The lists of missions: all that may be seen, a page of them, how many there are.
+const ROUTES_TYPE = 'Mission';
+const SORTS = ['name', 'creatorUid', 'createTime'] as const;
+
+export function listHandlers(options: MissionApiOptions) {
+  const { nodeId, missions } = options;
+
+  /** `usual` is what counts when the request does not say. */
+  async function queryOf(c: AdminContext, usual: boolean): Promise<MissionQuery> {
+    const flagOr = (name: string): boolean => ((c.req.query(name) ?? '') === '' ? usual : flag(c, name));
+    return {
+      sees: await visiblePlaces(c.env.caller, options),
+      tool: uidSaid(c, 'tool') || 'public',
+      passwordProtected: flagOr('passwordProtected'),
+      defaultRole: flagOr('defaultRole'),
+      nameContains: uidSaid(c, 'nameFilter'),
+      creatorContains: uidSaid(c, 'uidFilter'),
+    };
+  }
+
+  /** With their contents, as far as the answer may hold them, and no password guards them; `messages` says what was left out. */
+  async function answer(c: AdminContext, found: readonly Mission[], more: boolean): Promise<Response> {
+    const isOpen = ({ passwordHash }: Mission): boolean => passwordHash === null || isAdmin(c.env.caller);
+    const ids = found.filter(isOpen).map(({ id }) => id);
+    const contents = await missions.reads.contents(ids, MISSION_LIMITS.contentsListed);
+    const byMission = contentsByMission(contents);
+    const messages = [
+      ...(more ? [`Only the first ${MISSION_LIMITS.listed} missions are shown: ask for pages.`] : []),
+      ...(contents.isCut ? ['Not all contents are shown: ask for single missions.'] : []),
+    ];
+    const shown = found.map((mission) => shownMission(mission, { contents: byMission.get(mission.id) }));
+    return wrapped(ROUTES_TYPE, shown, nodeId, messages.length === 0 ? undefined : messages);
+  }
+
+  return {
+    all: async (c: AdminContext): Promise<Response> => {
+      const page: MissionPage = { sort: 'name', ascending: true, offset: 0, limit: MISSION_LIMITS.listed + 1 };
+      const found = await missions.reads.list(await queryOf(c, false), page);
+      return answer(c, found.slice(0, MISSION_LIMITS.listed), found.length > MISSION_LIMITS.listed);
+    },
+
+    page: async (c: AdminContext): Promise<Response> => {
+      const size = wholeNumber(c, 'pagesize', 10, 1);
+      if (size > MISSION_LIMITS.listed) throw invalid(`pagesize must be at most ${MISSION_LIMITS.listed}`);
+      const page = wholeNumber(c, 'page', 0, 0);
+      const wanted = c.req.query('sort') || 'name';
+      const sort = SORTS.find((each) => each.toLowerCase() === wanted.toLowerCase());
+      if (sort === undefined) throw invalid(`sort must be one of ${SORTS.join(', ')}`);
+      const ascending = (c.req.query('ascending') ?? '') === '' || flag(c, 'ascending');
+      const offset = Math.min(page * size, Number.MAX_SAFE_INTEGER);
+      const found = await missions.reads.list(await queryOf(c, true), { sort, ascending, offset, limit: size });
+      return answer(c, found, false);
+    },
+
+    count: async (c: AdminContext): Promise<Response> => {
+      return wrapped(ROUTES_TYPE, await missions.reads.count(await queryOf(c, true)), nodeId);
+    },
+  };
+}
+
+type OfOne = { uids: MissionContents['uids'][number][]; files: MissionContents['files'][number][] };
+
+function contentsByMission({ uids, files }: MissionContents): Map<number, OfOne> {
+  const byMission = new Map<number, OfOne>();
+  const of = (id: number): OfOne => {
+    const known = byMission.get(id) ?? { uids: [], files: [] };
+    byMission.set(id, known);
+    return known;
+  };
+  for (const each of uids) of(each.missionId).uids.push(each);
+  for (const each of files) of(each.missionId).files.push(each);
+  return byMission;
+}
+
+const MISSIONS = '/Marti/api/missions';
+
+export function missionRoutes(options: MissionApiOptions): AdminRoute[] {
+  const access = missionAccess(options);
+  const lists = listHandlers(options);
+  const missions = missionHandlers(options, access);
+  const contents = contentHandlers(options, access);
+  const subscriptions = subscriptionHandlers(options, access);
+
+  /** Nobody can be invited here, so nobody is. */
+  const noInvitations = { GET: () => wrapped('MissionInvitation', [], options.nodeId) };
+  const noInvitationsHere = {
+    GET: async (c: Parameters<NonNullable<Handlers['GET']>>[0]) => {
+      await access.visitWith('MISSION_READ', c);
+      return wrapped('MissionInvitation', [], options.nodeId);
+    },
+  };
+  const both = (rest: string, handlers: Handlers): AdminRoute[] => [
+    { path: `${MISSIONS}/guid/:guid${rest}`, handlers },
+    { path: `${MISSIONS}/:name${rest}`, handlers },
+  ];
+
+  return [
+    { path: '/Marti/api/pagedmissions', handlers: { GET: lists.page } },
+    { path: '/Marti/api/missioncount', handlers: { GET: lists.count } },
+    { path: MISSIONS, handlers: { GET: lists.all, DELETE: missions.removeByGuid } },
+    { path: `${MISSIONS}/all/subscriptions`, handlers: { GET: subscriptions.listAll } },
+    { path: `${MISSIONS}/all/invitations`, handlers: noInvitations },
+    { path: `${MISSIONS}/invitations`, handlers: noInvitations },
+    { path: `${MISSIONS}/guid/:guid`, handlers: { GET: missions.read } },
+    { path: `${MISSIONS}/:name/keywords/:keyword`, handlers: { DELETE: missions.removeKeyword } },
+    { path: `${MISSIONS}/:name/keywords`, handlers: { PUT: missions.setKeywords, DELETE: missions.clearKeywords } },
+    ...both('/contents', { PUT: contents.add, DELETE: contents.remove }),
+    ...both('/changes', { GET: contents.changes }),
+    ...both('/cot', { GET: contents.events }),
+    ...both('/subscription', {
+      GET: subscriptions.read,
+      PUT: subscriptions.subscribe,
+      DELETE: subscriptions.unsubscribe,
+    }),
+    ...both('/subscriptions/roles', { GET: subscriptions.listRoles }),
+    ...both('/subscriptions', { GET: subscriptions.list }),
+    ...both('/role', { GET: subscriptions.ownRole, PUT: subscriptions.setRole }),
+    ...both('/contacts', { GET: subscriptions.contacts }),
+    ...both('/invitations', noInvitationsHere),
+    {
+      path: `${MISSIONS}/:name`,
+      handlers: { GET: missions.read, PUT: missions.put, POST: missions.put, DELETE: missions.removeByName },
+    },
+  ];
+}

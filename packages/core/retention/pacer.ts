@@ -1,0 +1,102 @@
+// The pace of one run: what inserts take while a batch is on its way, against what they take in the pauses between. A machine
+// that is slow with other work is slow in both, and does not hold the run up.
+
+import type { Latencies } from './insert-latencies.ts';
+
+// How fast a run of retention may go: inserts come first. A slow reaction doubles the pause and halves the batch, a good one
+// takes both back slowly; a batch that took long makes the next one smaller, whatever the inserts say.
+
+export interface Pace {
+  pauseMs: number;
+  /** Rows that a batch looks at, at most. */
+  rows: number;
+}
+
+/** What was seen of the last batch. */
+export interface PaceSeen {
+  batchMs: number;
+  /** Rows that it looked at. */
+  rows: number;
+  /** What an insert has cost meanwhile, else the commit of the batch. */
+  reactionMs: number;
+  /** What it costs while nothing is deleted. */
+  usualMs: number;
+}
+
+export const FIRST_PACE: Pace = { pauseMs: 20, rows: 1_000 };
+export const PACE_BOUNDS = { leastPauseMs: 5, mostPauseMs: 2_000, leastRows: 200, mostRows: 5_000 } as const;
+
+/** Noise of a machine with other work: less is never slow. */
+const LEAST_SLOW_MS = 8;
+const SLOW_FACTOR = 3;
+const LONGEST_BATCH_MS = 100;
+/** Fewer rows say nothing of what a whole batch takes. */
+const TELLING_ROWS = 100;
+
+/** The pace of the next batch, and the pause before it. */
+export function nextPace(pace: Pace, seen: PaceSeen): Pace {
+  const isSlow = seen.reactionMs > Math.max(LEAST_SLOW_MS, SLOW_FACTOR * seen.usualMs);
+  const wished: Pace = isSlow
+    ? { pauseMs: pace.pauseMs * 2, rows: pace.rows / 2 }
+    : { pauseMs: pace.pauseMs * 0.8, rows: pace.rows * 1.2 };
+  return {
+    pauseMs: within(wished.pauseMs, PACE_BOUNDS.leastPauseMs, PACE_BOUNDS.mostPauseMs),
+    rows: Math.round(within(Math.min(wished.rows, rowsInTime(seen)), PACE_BOUNDS.leastRows, PACE_BOUNDS.mostRows)),
+  };
+}
+
+/** How many rows a batch has time for, as the last one went. */
+function rowsInTime({ batchMs, rows }: PaceSeen): number {
+  return rows < TELLING_ROWS || batchMs <= 0 ? Number.POSITIVE_INFINITY : (rows * LONGEST_BATCH_MS) / batchMs;
+}
+
+function within(value: number, least: number, most: number): number {
+  return Math.min(Math.max(value, least), most);
+}
+
+export interface Pacer {
+  readonly pace: Pace;
+  /** A batch begins. */
+  begins(): void;
+  ended(batch: { batchMs: number; rows: number; commitMs: number }): void;
+  /** After something went wrong. */
+  halve(): void;
+}
+
+const KEPT = 15;
+/** While none was ever seen. */
+const USUAL_MS = 3;
+
+export function createPacer(latencies: Latencies): Pacer {
+  const inPauses = [latencies.usual() ?? USUAL_MS];
+  const commits = [USUAL_MS];
+  let pace = FIRST_PACE;
+
+  return {
+    get pace() {
+      return pace;
+    },
+    begins() {
+      const inPause = latencies.slowest();
+      if (inPause !== undefined) keep(inPauses, inPause);
+    },
+    ended({ batchMs, rows, commitMs }) {
+      const insertMs = latencies.slowest();
+      const seen = insertMs === undefined ? ([commitMs, commits] as const) : ([insertMs, inPauses] as const);
+      pace = nextPace(pace, { batchMs, rows, reactionMs: seen[0], usualMs: median(seen[1]) });
+      keep(commits, commitMs);
+    },
+    halve() {
+      pace = { ...pace, rows: Math.max(1, Math.round(pace.rows / 2)) };
+    },
+  };
+}
+
+function keep(values: number[], value: number): void {
+  values.push(value);
+  if (values.length > KEPT) values.shift();
+}
+
+function median(values: readonly number[]): number {
+  return values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)] ?? USUAL_MS;
+}

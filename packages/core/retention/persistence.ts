@@ -1,0 +1,58 @@
+// A piece of work that is tried again while the database is away or in its own way, with growing pauses.
+
+import { AppError, codeOf } from '@holdfast/kit/app-error';
+
+export interface Patience {
+  firstPauseMs: number;
+  longestPauseMs: number;
+  /** After so long it is given up. */
+  forMs: number;
+  /** The same while a table is locked: VACUUM FULL of a large one takes hours. */
+  lockedForMs: number;
+}
+
+export const PATIENCE: Patience = {
+  firstPauseMs: 250,
+  longestPauseMs: 15_000,
+  forMs: 300_000,
+  lockedForMs: 6 * 3_600_000,
+};
+
+/** Serialization, deadlock, a row that points at an event since this moment. */
+const MAY_PASS = new Set(['40001', '40P01', '23503']);
+const LOCK_NOT_AVAILABLE = '55P03';
+const MOST_OF_ITS_OWN = 5;
+
+/** `again` is called before each further try. `pause` rejects when the run is to stop. */
+export async function persistently<T>(
+  work: () => Promise<T>,
+  again: () => Promise<void>,
+  pause: (ms: number) => Promise<void>,
+  { firstPauseMs, longestPauseMs, forMs, lockedForMs }: Patience,
+): Promise<T> {
+  let [waitedMs, lockedMs, tries] = [0, 0, 0];
+  for (let pauseMs = firstPauseMs; ; pauseMs = Math.min(pauseMs * 2, longestPauseMs)) {
+    try {
+      if (waitedMs + lockedMs > 0) await again();
+      return await work();
+    } catch (error) {
+      const isLocked = codeOf(error) === LOCK_NOT_AVAILABLE;
+      if (!isLocked) tries += 1;
+      const mayGoOn = isLocked
+        ? lockedMs < lockedForMs
+        : waitedMs < forMs && (isAway(error) || (isPassing(error) && tries < MOST_OF_ITS_OWN));
+      if (!mayGoOn) throw error;
+      await pause(pauseMs);
+      if (isLocked) lockedMs += pauseMs;
+      else waitedMs += pauseMs;
+    }
+  }
+}
+
+export function isAway(error: unknown): boolean {
+  return error instanceof AppError && error.code === 'unavailable';
+}
+
+function isPassing(error: unknown): boolean {
+  return MAY_PASS.has(codeOf(error) ?? '');
+}

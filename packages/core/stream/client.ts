@@ -1,0 +1,233 @@
+// A client as the parts of the stream see it: what it is, what it may, how it shows itself.
+
+import type { ClientCertificate } from '../model/parts.ts';
+import type { Delivery, PlacedMembership, Presence, Stamp } from '../model/stream.ts';
+import type { Outbox } from './outbox.ts';
+import type { Outgoing } from './outboxes.ts';
+
+/** How a client shows itself in its position reports. */
+export interface Shown {
+  uid: string;
+  callsign: string;
+  team: string;
+  role: string;
+  takClient: string;
+  takVersion: string;
+  /** Type of the newest report. */
+  type: string;
+  latest: KeptEvent;
+  /** The elements that callsign, team and role were read from; undefined for those that are large. */
+  contact: Buffer | undefined;
+  group: Buffer | undefined;
+  /** As the tables have it: from the first report. */
+  logged: Presence;
+}
+
+export interface Client {
+  /** Grows with each connection. */
+  readonly number: number;
+  readonly certificate: ClientCertificate;
+  readonly username: string;
+  readonly address: string;
+  readonly port: number;
+  readonly outbox: Outbox;
+  /** Those that are switched on. */
+  memberships: readonly PlacedMembership[];
+  /** Who hears it. Its places are those of the groups that it may send into. */
+  audience: Audience<Client>;
+  shown: Shown | undefined;
+  /** Events read. */
+  processed: number;
+  lastReadMs: number;
+  end(reason: string): void;
+}
+
+/** The places of the groups that it may send into, or that it receives from. */
+export function placesOf(memberships: readonly PlacedMembership[], direction: 'IN' | 'OUT'): number[] {
+  return memberships.filter((each) => each.direction === direction).map(({ place }) => place);
+}
+
+// An event that outlives its turn: one copy of its bytes as they were delivered. The newest position report of a client is
+// kept so for those who come later, and an event for a mission until its subscribers are known.
+
+const ROOM_STEP = 256;
+const NOTHING: Buffer = Buffer.alloc(0);
+
+/** An event that is read again, as it was stamped; undefined when that cannot be. */
+export type Redeliver = (xml: Buffer, stamp: Stamp) => Delivery | undefined;
+
+export class KeptEvent implements Outgoing {
+  private readonly redeliver: Redeliver;
+  private readonly mostBytes: number;
+  private room = NOTHING;
+  /** What of the room counts; made anew only when the length changes. */
+  private xml = this.room;
+  private isFilled = false;
+  private stamp: Stamp | undefined;
+  /** Until it is settled: the event itself. */
+  private fresh: Delivery | undefined;
+  private frame: Buffer | undefined;
+
+  constructor(redeliver: Redeliver, mostBytes: number) {
+    this.redeliver = redeliver;
+    this.mostBytes = mostBytes;
+  }
+
+  /** Replaces what was kept; false when it is too long, then nothing is. `settle` before the turn ends. */
+  keep(delivery: Delivery, stamp: Stamp): boolean {
+    this.fresh = undefined;
+    this.frame = undefined;
+    this.isFilled = delivery.mostXmlBytes <= this.mostBytes;
+    if (!this.isFilled) return false;
+    this.fresh = delivery;
+    this.stamp = stamp;
+    return true;
+  }
+
+  /** Its event may go. */
+  settle(): void {
+    const { fresh } = this;
+    if (fresh === undefined) return;
+    const most = fresh.mostXmlBytes;
+    if (this.room.length < most) {
+      this.room = Buffer.allocUnsafeSlow(Math.ceil(most / ROOM_STEP) * ROOM_STEP);
+      this.xml = this.room;
+    }
+    const length = fresh.writeXml(this.room, 0);
+    if (length !== this.xml.length) this.xml = this.room.subarray(0, length);
+    this.fresh = undefined;
+  }
+
+  /** Its memory is needed. */
+  forget(): void {
+    this.fresh = undefined;
+    this.frame = undefined;
+    this.room = NOTHING;
+    this.xml = NOTHING;
+    this.isFilled = false;
+  }
+
+  get isKept(): boolean {
+    return this.isFilled;
+  }
+
+  get mostXmlBytes(): number {
+    return this.fresh?.mostXmlBytes ?? this.xml.length;
+  }
+
+  writeXml(target: Buffer, at: number): number {
+    return this.fresh?.writeXml(target, at) ?? at + this.xml.copy(target, at);
+  }
+
+  /** Empty when it cannot be written so. */
+  protobuf(): Buffer {
+    if (this.fresh !== undefined) return this.fresh.protobuf();
+    this.frame ??= (this.stamp && this.redeliver(this.xml, this.stamp))?.protobuf() ?? NOTHING;
+    return this.frame;
+  }
+}
+
+// Who receives what is sent into a set of groups. What is asked for at every event is kept ready, and changes with each client
+// that comes, goes or changes its groups: no event looks through all the clients.
+
+/** Live: it changes as clients come and go. */
+export interface Audience<T> {
+  /** Ascending; the same array for the same set. */
+  readonly places: readonly number[];
+  readonly members: readonly T[];
+  has(member: T): boolean;
+}
+
+export interface Audiences<T> {
+  /** Takes in a member, or its new places. */
+  place(member: T, receivesFrom: readonly number[]): void;
+  leave(member: T): void;
+  /** Kept until it is released as often as it was held. `places` in any order. */
+  hold(places: readonly number[]): Audience<T>;
+  release(audience: Audience<T>): void;
+  /** Who receives from one of these groups, as it is now. */
+  among(places: readonly number[]): ReadonlySet<T>;
+}
+
+interface Held<T> extends Audience<T> {
+  key: string;
+  holders: number;
+  members: T[];
+  /** Where each member stands in `members`. */
+  positions: Map<T, number>;
+}
+
+const NOBODY: ReadonlySet<never> = new Set();
+
+export function createAudiences<T>(): Audiences<T> {
+  const byPlace = new Map<number, Set<T>>();
+  const placesOf = new Map<T, readonly number[]>();
+  const held = new Map<string, Held<T>>();
+
+  function among(places: readonly number[]): ReadonlySet<T> {
+    const [only] = places;
+    if (only === undefined) return NOBODY;
+    if (places.length === 1) return byPlace.get(only) ?? NOBODY;
+    const all = new Set<T>();
+    for (const place of places) for (const member of byPlace.get(place) ?? NOBODY) all.add(member);
+    return all;
+  }
+
+  function enter(audience: Held<T>, member: T): void {
+    if (audience.positions.has(member)) return;
+    audience.positions.set(member, audience.members.length);
+    audience.members.push(member);
+  }
+
+  /** The last one takes the place of whoever leaves. */
+  function exit({ positions, members }: Held<T>, member: T): void {
+    const at = positions.get(member);
+    if (at === undefined) return;
+    positions.delete(member);
+    const last = members.pop();
+    if (last === undefined || last === member) return;
+    members[at] = last;
+    positions.set(last, at);
+  }
+
+  function place(member: T, receivesFrom: readonly number[]): void {
+    leave(member);
+    placesOf.set(member, receivesFrom);
+    for (const each of receivesFrom) byPlace.set(each, (byPlace.get(each) ?? new Set()).add(member));
+    const received = new Set(receivesFrom);
+    for (const audience of held.values())
+      if (audience.places.some((each) => received.has(each))) enter(audience, member);
+  }
+
+  function leave(member: T): void {
+    for (const each of placesOf.get(member) ?? []) {
+      const members = byPlace.get(each);
+      members?.delete(member);
+      if (members?.size === 0) byPlace.delete(each);
+    }
+    if (placesOf.delete(member)) for (const audience of held.values()) exit(audience, member);
+  }
+
+  function hold(places: readonly number[]): Audience<T> {
+    const sorted = [...new Set(places)].toSorted((a, b) => a - b);
+    const key = sorted.join();
+    let audience = held.get(key);
+    if (audience === undefined) {
+      const members = [...among(sorted)];
+      const positions = new Map(members.map((member, at) => [member, at]));
+      audience = { key, holders: 0, places: sorted, members, positions, has: (member) => positions.has(member) };
+      held.set(key, audience);
+    }
+    audience.holders++;
+    return audience;
+  }
+
+  function release(audience: Audience<T>): void {
+    const known = held.get(audience.places.join());
+    if (known !== audience || known === undefined) return;
+    known.holders--;
+    if (known.holders === 0) held.delete(known.key);
+  }
+
+  return { place, leave, hold, release, among };
+}

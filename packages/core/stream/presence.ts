@@ -1,0 +1,170 @@
+// Who is there: a client is bound to the callsign and uid of its first position report; those who come later get the newest
+// report of everybody they can hear; those who heard a client are told when it goes.
+
+import type { CotElement, CotEvent, Delivery, Presence, PresenceLog, ServerEvent, Stamp } from '../model/stream.ts';
+import { type Client, KeptEvent, type Redeliver, type Shown } from './client.ts';
+import { disconnected } from './control-events.ts';
+import type { Outboxes, Outgoing } from './outboxes.ts';
+import type { Roster } from './roster.ts';
+
+export interface ClientPresence {
+  /** Takes a position report in. What is not `forAll` is no report for those who come later. */
+  saw(event: CotEvent, from: Client, delivery: Delivery, stamp: Stamp, forAll: boolean): void;
+  /** The newest reports of all that it can hear, or of those. */
+  replayTo(client: Client, of?: Iterable<Client>): void;
+  /** After it was taken off the roster; its audience still stands. */
+  left(client: Client): void;
+  /** The server stops: nobody is told, the tables are. */
+  wentWithAll(client: Client): void;
+}
+
+export interface ClientPresenceOptions {
+  roster: Roster;
+  outboxes: Outboxes;
+  log: PresenceLog;
+  redeliver: Redeliver;
+  serverEvent: (event: ServerEvent) => Outgoing;
+  now: () => Date;
+}
+
+const MOST_CHARACTERS = 256;
+const MOST_COMPARED_BYTES = 1024;
+/**
+ * A longer report is handed on and not kept. Whoever comes gets those of everybody in one turn, and like any slow reader it keeps
+ * what may wait for it: of more than 4 MB the first ones go. A device sends the next one in seconds.
+ */
+const MOST_REPORT_BYTES = 8 * 1024;
+/** As devices without one show it. */
+const UNKNOWN = '';
+
+export function createPresence(options: ClientPresenceOptions): ClientPresence {
+  const { roster, outboxes, log, redeliver, serverEvent, now } = options;
+  const unsettled = new Set<KeptEvent>();
+
+  /** A relay reports others too: only what is of the uid that the connection is bound to counts. */
+  function saw(event: CotEvent, from: Client, delivery: Delivery, stamp: Stamp, forAll: boolean): void {
+    const contact = event.detail('contact');
+    if (contact === undefined) return;
+    const { shown } = from;
+    if (shown !== undefined && shown.uid !== event.uid) return;
+    if (shown === undefined || shown.contact === undefined || !contact.hasBytes(shown.contact)) {
+      const callsign = text(contact, 'callsign');
+      if (callsign === '' || contact.attribute('endpoint') === undefined) return;
+      if (shown === undefined && event.uid.length > MOST_CHARACTERS) return;
+      if (shown === undefined) bind(event, from, callsign);
+      else rename(shown, from, callsign);
+      if (from.shown !== undefined) from.shown.contact = small(contact);
+    }
+    if (shown !== undefined) follow(shown, event);
+    if (forAll && from.shown?.latest.keep(delivery, stamp) === true) settleSoon(from.shown.latest);
+  }
+
+  /** Of many reports in a turn the last one is copied. */
+  function settleSoon(latest: KeptEvent): void {
+    if (unsettled.size === 0) setImmediate(settleAll);
+    unsettled.add(latest);
+  }
+
+  function settleAll(): void {
+    for (const latest of unsettled) latest.settle();
+    unsettled.clear();
+  }
+
+  function bind(event: CotEvent, from: Client, callsign: string): void {
+    const seen = look(event, callsign);
+    const logged: Presence = {
+      callsign,
+      uid: seen.uid,
+      username: from.username,
+      team: seen.team,
+      role: seen.role,
+      clientVersion: seen.takVersion === '' ? seen.takClient : `${seen.takClient}:${seen.takVersion}`,
+      places: from.audience.places,
+    };
+    const latest = new KeptEvent(redeliver, MOST_REPORT_BYTES);
+    from.shown = { ...seen, latest, contact: undefined, group: small(event.detail('__group')), logged };
+    roster.bind(from);
+    log.came(logged, now());
+  }
+
+  function rename(shown: Shown, from: Client, callsign: string): void {
+    if (shown.callsign === callsign) return;
+    roster.unbind(from);
+    shown.callsign = callsign;
+    roster.bind(from);
+  }
+
+  function follow(shown: Shown, event: CotEvent): void {
+    shown.type = short(event.type);
+    const group = event.detail('__group');
+    if (group === undefined ? shown.team + shown.role === '' : shown.group !== undefined && group.hasBytes(shown.group))
+      return;
+    shown.team = text(group, 'name');
+    shown.role = text(group, 'role');
+    shown.group = small(group);
+  }
+
+  function replayTo(client: Client, of: Iterable<Client> = roster.all): void {
+    for (const other of of) {
+      const latest = other.shown?.latest;
+      if (other === client || latest === undefined || !latest.isKept) continue;
+      if (other.audience.has(client)) outboxes.send(latest, [client]);
+    }
+  }
+
+  /** Who came back by a newer connection is still there, and so is whoever else is heard under that uid. */
+  function left(client: Client): void {
+    const { shown } = client;
+    if (shown === undefined) return;
+    const others = roster.ofUid(shown.uid);
+    const own = others.filter(({ username }) => username === client.username);
+    if (own.length === 0) {
+      const told = client.audience.members.filter((member) => !others.some(({ audience }) => audience.has(member)));
+      outboxes.send(serverEvent(disconnected(shown.uid, shown.type)), told, client);
+    }
+    if (!own.some((other) => other.shown !== undefined && isSame(other.shown.logged, shown.logged)))
+      log.went(shown.logged, now());
+  }
+
+  function wentWithAll({ shown }: Client): void {
+    if (shown !== undefined) log.went(shown.logged, now());
+  }
+
+  return { saw, replayTo, left, wentWithAll };
+}
+
+function look(event: CotEvent, callsign: string): Omit<Shown, 'latest' | 'contact' | 'group' | 'logged'> {
+  const group = event.detail('__group');
+  const takv = event.detail('takv');
+  return {
+    uid: event.uid,
+    callsign,
+    team: text(group, 'name'),
+    role: text(group, 'role'),
+    takClient: text(takv, 'platform'),
+    takVersion: text(takv, 'version'),
+    type: short(event.type),
+  };
+}
+
+function text(element: CotElement | undefined, name: string): string {
+  const value = element?.attribute(name);
+  return value === undefined ? UNKNOWN : short(value);
+}
+
+/** A copy: a part of a text keeps the whole of it in memory. */
+function short(value: string): string {
+  if (value.length <= MOST_CHARACTERS) return value;
+  return Buffer.from(value.slice(0, MOST_CHARACTERS), 'utf16le').toString('utf16le');
+}
+
+/** What is large is read anew each time. */
+function small(element: CotElement | undefined): Buffer | undefined {
+  const bytes = element?.bytes();
+  return bytes !== undefined && bytes.length <= MOST_COMPARED_BYTES ? bytes : undefined;
+}
+
+/** One row of the table. */
+function isSame(a: Presence, b: Presence): boolean {
+  return a.callsign === b.callsign && a.team === b.team && a.role === b.role;
+}

@@ -1,0 +1,298 @@
+// Where an event goes: to everybody who hears the sender, or to whom it names among them; and to the archive.
+
+import { messageOf } from '@holdfast/kit/app-error';
+import type { Log } from '@holdfast/kit/log';
+import { nameKey } from '@holdfast/kit/names';
+import type {
+  Archive,
+  ArchivedEvent,
+  ChatFields,
+  CotElement,
+  CotEvent,
+  Delivery,
+  MissionPost,
+  MissionPosts,
+  ServerEvent,
+  Stamp,
+  StreamDevice,
+} from '../model/stream.ts';
+import { type Audiences, type Client, KeptEvent, type Redeliver } from './client.ts';
+import { type Destinations, destinationsOf, type DeviceDestination } from './destinations.ts';
+import type { Outboxes, Outgoing } from './outboxes.ts';
+import type { ClientPresence } from './presence.ts';
+import type { Roster } from './roster.ts';
+
+// Chat: what its table keeps of an event, and what comes back to a sender whose recipient is gone.
+
+/** Types that begin so are chat. */
+const CHAT = 'b-t-f';
+const UNDELIVERED = 'b-t-f-s';
+/** Rows that one message may make. */
+const MOST_RECIPIENTS = 256;
+const STALE_MS = 60_000;
+const UID_ATTRIBUTE = /^uid[1-9]\d{0,3}$/;
+
+export function isChat(type: string): boolean {
+  return type.startsWith(CHAT);
+}
+
+/** Somebody wrote it; the others say that it was delivered or read. */
+export function isMessage(type: string): boolean {
+  return type === CHAT;
+}
+
+/**
+ * Undefined when it is not to be stored: it has no destination, neither in `<marti>` nor in its `chatgrp`, or missions only.
+ * "All Chat Rooms" is a destination in `chatgrp`.
+ */
+export function chatFieldsOf(event: CotEvent, destinations: Destinations): ChatFields | undefined {
+  const chat = event.detail('__chat');
+  const uids = recipients(chat?.child('chatgrp') ?? event.detail('chatgrp'));
+  const { broadcast, explicit, devices, groups } = destinations;
+  if (explicit ? !broadcast && devices.length + groups.length === 0 : uids.length === 0) return undefined;
+  const named = devices.flatMap(({ uid }) => uid ?? []).slice(0, MOST_RECIPIENTS);
+  const destUids = uids.length > 0 ? uids : named;
+  return {
+    senderCallsign: chat?.attribute('senderCallsign') ?? null,
+    destCallsign: devices.find(({ callsign }) => callsign !== undefined)?.callsign ?? null,
+    destUids: destUids.length > 0 ? destUids : [null],
+    content: event.detail('remarks')?.text() ?? null,
+    room: chat?.attribute('chatroom') ?? chat?.attribute('id') ?? null,
+  };
+}
+
+/** `uid0` is the sender. */
+function recipients(group: CotElement | undefined): string[] {
+  const uids = (group?.attributes() ?? []).filter(([name, value]) => UID_ATTRIBUTE.test(name) && value !== '');
+  return [...new Set(uids.map(([, value]) => value))].slice(0, MOST_RECIPIENTS);
+}
+
+/** The message as its sender gets it back. `detail` is the whole element. */
+export function undelivered(event: CotEvent, detail: string): ServerEvent {
+  const { uid, how, point } = event;
+  return { uid, type: UNDELIVERED, how, staleMs: STALE_MS, detail: insideOf(detail), point };
+}
+
+/** What stands between the start and the end tag of the element; a `>` may stand in its attributes. */
+function insideOf(element: string): string {
+  const quoted = /^<[^"'>]*(?:(?:"[^"]*"|'[^']*')[^"'>]*)*>/.exec(element)?.[0] ?? element;
+  return quoted.endsWith('/>') ? '' : element.slice(quoted.length, element.lastIndexOf('</'));
+}
+
+// What the archive gets of an event: its texts, as it was delivered.
+
+/** `places` ascending; `chat` only of chat. */
+export function archivedEvent(
+  event: CotEvent,
+  delivery: Delivery,
+  stamp: Stamp,
+  received: { sender: string; atMs: number; places: readonly number[]; chat: ChatFields | undefined },
+): ArchivedEvent {
+  const { uid, type, how, access, qos, opex, caveat, releaseableTo, start, stale, point } = event;
+  const { sender, atMs, places, chat } = received;
+  return {
+    sender,
+    uid,
+    type,
+    how,
+    access,
+    qos,
+    opex,
+    caveat,
+    releaseableTo,
+    time: stamp.time,
+    start,
+    stale,
+    point,
+    detail: delivery.detail(),
+    receivedAtMs: atMs,
+    places,
+    ...(chat === undefined ? {} : { chat }),
+  };
+}
+
+export interface Router {
+  /**
+   * An event of that client. When missions have to be asked nothing more of the client is to be read until that is done, so that
+   * its order is kept.
+   */
+  route(event: CotEvent, from: Client, stamp: Stamp, atMs: number): Asked | undefined;
+}
+
+export interface Asked {
+  /** Never rejects. */
+  done: Promise<void>;
+  /** The event meanwhile. When it is forgotten, subscribers of the missions do not get it. */
+  kept: KeptEvent;
+}
+
+export interface RouterOptions {
+  roster: Roster;
+  audiences: Audiences<Client>;
+  outboxes: Outboxes;
+  presence: ClientPresence;
+  archive: Pick<Archive, 'store'>;
+  missions: MissionPosts;
+  deliveryOf: (event: CotEvent, stamp: Stamp) => Delivery;
+  redeliver: Redeliver;
+  serverEvent: (event: ServerEvent) => Outgoing;
+  log: Log;
+}
+
+interface Reached {
+  /** Undefined is everybody who hears the sender. */
+  reached: Set<Client> | undefined;
+  /** A device that it names is not there. */
+  isMissing: boolean;
+}
+
+interface HeldForMissions {
+  post: MissionPost;
+  kept: KeptEvent;
+}
+
+const MOST_PLACE_SETS = 1_000;
+
+export function createRouter(options: RouterOptions): Router {
+  const { roster, audiences, outboxes, presence, archive, missions, deliveryOf, redeliver, serverEvent, log } = options;
+  const placeSets = new Map<string, readonly number[]>();
+  let missionsAway = false;
+
+  function route(event: CotEvent, from: Client, stamp: Stamp, atMs: number): Asked | undefined {
+    const destinations = destinationsOf(event);
+    const delivery = deliveryOf(event, stamp);
+    presence.saw(event, from, delivery, stamp, destinations.broadcast);
+    const { reached, isMissing } = deliver(delivery, from, destinations);
+    store(event, delivery, stamp, atMs, from, destinations);
+    const asked = destinations.missions.length === 0 ? undefined : heldForMissions(event, delivery, stamp);
+    const returned = isMissing && isMessage(event.type) ? undelivered(event, delivery.detail()) : undefined;
+    if (returned !== undefined) outboxes.send(serverEvent(returned), [from]);
+    return asked && { done: throughMissions(asked, from, destinations, reached), kept: asked.kept };
+  }
+
+  function deliver(outgoing: Outgoing, from: Client, { broadcast, devices, groups }: Destinations): Reached {
+    if (broadcast) {
+      outboxes.send(outgoing, from.audience.members, from);
+      return { reached: undefined, isMissing: devices.some((device) => reachable(device, from).length === 0) };
+    }
+    const reached = new Set<Client>();
+    let isMissing = false;
+    for (const device of devices) {
+      const found = reachable(device, from);
+      if (found.length === 0) isMissing = true;
+      for (const client of found) reached.add(client);
+    }
+    for (const group of groups)
+      for (const place of placesInto(group, from)) for (const member of audiences.among([place])) reached.add(member);
+    outboxes.send(outgoing, [...reached], from);
+    return { reached, isMissing };
+  }
+
+  /** Whoever goes by that uid, else by that callsign, among those that hear the sender. */
+  function reachable({ uid, callsign }: DeviceDestination, from: Client): readonly Client[] {
+    const byUid = uid === undefined ? [] : newest(roster.ofUid(uid), from);
+    return byUid.length > 0 || callsign === undefined ? byUid : newest(roster.ofCallsign(callsign), from);
+  }
+
+  /** The newest connection of each person: who gives the uid of another takes nothing away from them. */
+  function newest(clients: readonly Client[], from: Client): readonly Client[] {
+    if (clients.length === 0) return clients;
+    const found = new Map<string, Client>();
+    for (const client of clients) {
+      const person = nameKey(client.username);
+      if (client !== from && !found.has(person) && from.audience.has(client)) found.set(person, client);
+    }
+    return found.size > 0 ? [...found.values()] : clients.filter((each) => each === from);
+  }
+
+  function store(
+    event: CotEvent,
+    delivery: Delivery,
+    stamp: Stamp,
+    atMs: number,
+    from: Client,
+    destinations: Destinations,
+  ): void {
+    if (!destinations.archive) return;
+    const chat = isChat(event.type) ? chatFieldsOf(event, destinations) : undefined;
+    if (chat === undefined && isChat(event.type)) return;
+    archive.store(
+      archivedEvent(event, delivery, stamp, {
+        sender: from.username,
+        atMs,
+        places: placesFor(from, destinations),
+        chat,
+      }),
+    );
+  }
+
+  /** The groups it went to: those of the sender, or those it names; none when it was for devices alone. */
+  function placesFor(from: Client, { broadcast, groups, missions: named }: Destinations): readonly number[] {
+    if (broadcast || named.length > 0) return from.audience.places;
+    return interned([...new Set(groups.flatMap((group) => placesInto(group, from)))].toSorted((a, b) => a - b));
+  }
+
+  function interned(places: readonly number[]): readonly number[] {
+    const key = places.join();
+    const known = placeSets.get(key);
+    if (known !== undefined) return known;
+    if (placeSets.size >= MOST_PLACE_SETS) placeSets.clear();
+    placeSets.set(key, places);
+    return places;
+  }
+
+  /** What outlives the turn. */
+  function heldForMissions(event: CotEvent, delivery: Delivery, stamp: Stamp): HeldForMissions {
+    const { uid, type, point } = event;
+    const post = {
+      uid,
+      type,
+      callsign: event.detail('contact')?.attribute('callsign'),
+      iconsetPath: event.detail('usericon')?.attribute('iconsetpath'),
+      color: event.detail('color')?.attribute('argb'),
+      point,
+    };
+    const kept = new KeptEvent(redeliver, Infinity);
+    kept.keep(delivery, stamp);
+    kept.settle();
+    return { post, kept };
+  }
+
+  async function throughMissions(
+    { post, kept }: HeldForMissions,
+    from: Client,
+    destinations: Destinations,
+    reached: ReadonlySet<Client> | undefined,
+  ): Promise<void> {
+    const sender = { username: from.username, clientUid: from.shown?.uid ?? '', places: from.audience.places };
+    const more = new Set<Client>();
+    for (const mission of destinations.missions)
+      for (const device of await posted(() => missions.post(mission, post, sender))) {
+        // As it is now: the sender may have gone meanwhile, and its audience with it.
+        const hearing = audiences.among(sender.places);
+        const found = roster.ofDevice(device, (client) => client !== from && hearing.has(client));
+        if (found !== undefined && reached?.has(found) === false) more.add(found);
+      }
+    if (kept.isKept) outboxes.send(kept, [...more], from);
+  }
+
+  /** Rule `missionsAway`: without the database nobody is known to be subscribed; whom the event names otherwise has it. */
+  async function posted(post: () => Promise<readonly StreamDevice[]>): Promise<readonly StreamDevice[]> {
+    try {
+      const devices = await post();
+      missionsAway = false;
+      return devices;
+    } catch (error) {
+      if (!missionsAway) log.warn('stream.mission_unreached', { error: messageOf(error) });
+      missionsAway = true;
+      return [];
+    }
+  }
+
+  return { route };
+}
+
+function placesInto(group: string, { memberships }: Client): number[] {
+  const into = memberships.find(({ name, direction }) => direction === 'IN' && name === group);
+  return into === undefined ? [] : [into.place];
+}

@@ -1,0 +1,139 @@
+// HTTP on a TLS port of the core: each request is handed to a CoreFetch with what is known of its connection, and on a port
+// that asks for certificates the certificate is looked at again at every request.
+
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { TLSSocket } from 'node:tls';
+import { getRequestListener, type HttpBindings, RequestError } from '@hono/node-server';
+import { messageOf } from '@holdfast/kit/app-error';
+import { htmlPage } from '../http/answers.ts';
+import type { Arrival, CoreConnection, CoreFetch } from '../model/parts.ts';
+import { type CoreListener, type CoreListenerOptions, createCoreListener } from './core-listener.ts';
+
+export interface HttpPortOptions extends Omit<CoreListenerOptions, 'accepted'> {
+  fetch: CoreFetch;
+  limits?: Partial<HttpLimits>;
+}
+
+export interface HttpLimits {
+  /** From the first byte of a request, or from the connection, to the end of its head. */
+  headWithinMs: number;
+  /** To the end of its body. */
+  requestWithinMs: number;
+  /** How long a connection is kept that has nothing to say. */
+  keepAliveMs: number;
+  /** How long one may hang in the middle of a request or of an answer. */
+  silentMs: number;
+}
+
+const LIMITS: HttpLimits = { headWithinMs: 10_000, requestWithinMs: 60_000, keepAliveMs: 65_000, silentMs: 120_000 };
+const CHECK_EVERY_MS = 2_000;
+/** An answer that its reader leaves lying may hold up its own end for this long. */
+const LAST_ANSWER_WITHIN_MS = 2_000;
+
+/** What is known of a connection while it is open. */
+interface Line {
+  arrival: Arrival;
+  connection: CoreConnection;
+  requests: number;
+  /** The newest request, and its answer. */
+  newest?: { incoming: IncomingMessage; outgoing: ServerResponse };
+}
+
+/** A CoreListener that answers HTTP/1.1. Not listening yet. */
+export function createHttpPort(options: HttpPortOptions): CoreListener {
+  const { fetch, admission } = options;
+  const limits = { ...LIMITS, ...options.limits };
+  const lines = new WeakMap<object, Line>();
+  const answer = getRequestListener(serve, { errorHandler: refuse });
+  const http = createServer(
+    {
+      headersTimeout: limits.headWithinMs,
+      requestTimeout: limits.requestWithinMs,
+      keepAliveTimeout: limits.keepAliveMs,
+      connectionsCheckingInterval: Math.min(CHECK_EVERY_MS, limits.headWithinMs / 2),
+    },
+    receive,
+  );
+  http.setTimeout(limits.silentMs, silent);
+  // It never listens by itself; with this event it begins to keep its time limits.
+  http.emit('listening');
+
+  function accepted(arrival: Arrival): void {
+    const { socket, clientAddress, known } = arrival;
+    const connection: CoreConnection = {
+      clientAddress,
+      secure: true,
+      socket,
+      abort: () => socket.destroy(),
+      ...(known === undefined ? {} : { certificate: known.certificate }),
+    };
+    lines.set(socket, { arrival, connection, requests: 0 });
+    arrival.idle();
+    http.emit('connection', socket);
+  }
+
+  /** Whoever has sent a whole request waits for us: a file waits for its turn to be stored. */
+  function silent(socket: object): void {
+    const newest = lines.get(socket)?.newest;
+    const waits = newest?.incoming.complete === true && !newest.outgoing.headersSent;
+    // The clock of a socket that stays silent runs only once.
+    if (waits) (socket as TLSSocket).setTimeout(limits.silentMs);
+    else (socket as TLSSocket).destroy();
+  }
+
+  function isRefused({ arrival: { known } }: Line): boolean {
+    return known !== undefined && admission?.refusal(known) !== undefined;
+  }
+
+  function receive(incoming: IncomingMessage, outgoing: ServerResponse): void {
+    const { socket } = incoming;
+    const line = lines.get(socket);
+    if (line === undefined || isRefused(line)) {
+      socket.destroy();
+      return;
+    }
+    line.requests++;
+    line.newest = { incoming, outgoing };
+    line.arrival.busy();
+    outgoing.once('close', () => {
+      if (--line.requests === 0) line.arrival.idle();
+    });
+    void answer(incoming, outgoing);
+  }
+
+  async function serve(request: Request, env: unknown): Promise<Response> {
+    const { incoming, outgoing } = env as HttpBindings;
+    const line = lines.get(incoming.socket);
+    if (line === undefined) return htmlPage(400, 'Bad Request', 'The connection has ended.');
+    const response = await fetch(request, line.connection);
+    if (isRefused(line)) endAfter(outgoing, line.arrival.socket);
+    return response;
+  }
+
+  /** The request has ended its own right: it gets its answer, and nothing comes after it. */
+  function endAfter(outgoing: ServerResponse, socket: TLSSocket): void {
+    outgoing.shouldKeepAlive = false;
+    const end = setTimeout(() => socket.destroy(), LAST_ANSWER_WITHIN_MS);
+    socket.once('close', () => clearTimeout(end));
+    outgoing.once('finish', () => socket.end(() => socket.destroy()));
+  }
+
+  /** An address or a Host header that no URL can be made of, or a failure that the app did not answer. */
+  function refuse(error: unknown): Response {
+    if (error instanceof RequestError) {
+      listener.events.happened('unreadable request', { address: '', reason: messageOf(error) });
+      return htmlPage(400, 'Bad Request', 'The address or the Host header cannot be read.');
+    }
+    listener.events.happened('failed', { address: '', reason: messageOf(error) });
+    return htmlPage(500, 'Internal Server Error', 'The request could not be answered.');
+  }
+
+  const listener = createCoreListener({ ...options, accepted });
+  return {
+    ...listener,
+    async close(graceMs) {
+      await listener.close(graceMs);
+      http.close();
+    },
+  };
+}

@@ -1,0 +1,193 @@
+// Simple binds: who may try, in which order, and what the answer tells.
+
+import { createHash, createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
+import { setTimeout as delay } from 'node:timers/promises';
+import type { Place } from '@holdfast/kit/fair-queue';
+import { attemptsAtOnce } from '@holdfast/kit/limits';
+import { createLockout, lockoutAddress } from '@holdfast/kit/lockout';
+import { clientStanding, RefusalPace } from '@holdfast/kit/password-queue';
+import type { Secret } from '@holdfast/kit/secret';
+import { nameKey } from '../model/names.ts';
+import { LONGEST_PASSWORD_BYTES } from '../model/password-hash.ts';
+import type { CheckPassword, PasswordVerdict } from '../model/roster.ts';
+import type { LdapEvents } from './events.ts';
+import type { LdapLimits } from './limits.ts';
+import type { BindRequest } from './message.ts';
+import { RESULT, type Result } from './result.ts';
+import { placeOf, readName, type Tree, treeOf } from './tree.ts';
+
+// Recognises the password of the settings without a hash. It lets nobody in by itself: the password is judged all the same.
+
+/** A shorter one is not recognised: who is locked out could find it by the time that answers take. */
+const LEAST_CHARACTERS = 20;
+
+/** True for exactly this password. */
+export function knownPassword(known: Secret | undefined): (password: string) => boolean {
+  if (known === undefined || known.reveal().length < LEAST_CHARACTERS) return () => false;
+  const secret = randomBytes(32);
+  const digestOf = (password: string): Buffer => createHmac('sha256', secret).update(password).digest();
+  const digest = digestOf(known.reveal());
+  return (password) => timingSafeEqual(digest, digestOf(password));
+}
+
+export interface Identity {
+  tree: Tree;
+  username: string;
+  /** Of the account that has bound: another one may get its name. */
+  pk: number;
+}
+
+/** What a connection is, as far as binds care. */
+export interface Binder {
+  readonly address: string;
+  /** Nobody waits for the answer any more. */
+  readonly gone: boolean;
+  /** The service account has bound on this connection: its binds are made for others, and neither count nor are locked out. */
+  vouched: boolean;
+  /** Its answer is only held back. */
+  heldBack: boolean;
+  identity: Identity | undefined;
+}
+
+export interface BindDeps {
+  trees: readonly Tree[];
+  checkPassword: CheckPassword;
+  searchAccount: string;
+  /** Its password of the settings. */
+  searchPassword: Secret | undefined;
+  limits: Pick<LdapLimits, 'bindMs' | 'heldBackMs' | 'leastRefusalMs'>;
+  events: LdapEvents;
+  now: () => number;
+}
+
+/** So many that guesses at made-up names cannot push out the count of a real one within the five minutes. */
+const KEYS = 100_000;
+
+const REFUSED: Result = { code: RESULT.invalidCredentials };
+const LOCKED: Result = { ...REFUSED };
+const BUSY: Result = { code: RESULT.busy, text: 'too many sign-ins at once' };
+const CROWDED: Result = { ...BUSY };
+/** They cost no hash: held back, so that asking again and again costs the machine nothing. */
+const HELD_BACK: readonly Result[] = [LOCKED, CROWDED];
+const OWN: { place: Place; ended: () => void } = { place: { standing: 'own' }, ended: () => undefined };
+const DENIED: Result = { code: RESULT.insufficientAccessRights };
+
+/** The caller has made the connection anonymous before; a success gives it an identity. */
+export type Bind = (binder: Binder, request: BindRequest) => Promise<Result>;
+
+export function createBind(deps: BindDeps): Bind {
+  const { checkPassword, events, limits, now } = deps;
+  const lockout = createLockout({ keys: KEYS });
+  const standing = clientStanding(now);
+  const pace = new RefusalPace(now, limits.leastRefusalMs);
+  const inTurn = attemptsAtOnce((key) => lockout.left(key, now()));
+  const isOfSettings = knownPassword(deps.searchPassword);
+
+  async function attempt(
+    binder: Binder,
+    { tree, username }: Omit<Identity, 'pk'>,
+    password: string,
+    key: string,
+  ): Promise<Result> {
+    const address = lockoutAddress(binder.address);
+    const isService = nameKey(username) === nameKey(deps.searchAccount);
+    // Whoever shares our address could else shut out everybody by wrong passwords for the service account.
+    const known = isService && isOfSettings(password);
+    if (!binder.vouched && !known && lockout.check(key, now()).lockedUntilMs !== undefined) {
+      events.bindRefused({ username, address, door: tree.door, reason: 'locked' });
+      return LOCKED;
+    }
+    const { place, ended } = placeFor({
+      binder,
+      address,
+      username,
+      key,
+      isOwn: known || (binder.vouched && isService),
+    });
+    const until = now() + limits.bindMs;
+    const wanted = (): boolean => !binder.gone && now() < until;
+    const appPasswords = tree.door === 'core';
+    const begunMs = now();
+    const judged = checkPassword({ username, password, appPasswords, place, wanted });
+    const verdict = await timely(judged, limits.bindMs).finally(ended);
+    if (verdict === 'busy') return place.standing === 'suspect' ? CROWDED : BUSY;
+    if (verdict === 'refused') {
+      events.bindRefused({ username, address, door: tree.door, reason: 'password' });
+      if (!binder.vouched) {
+        standing.failed(address);
+        if (lockout.failed(key, now()).lockedUntilMs !== undefined)
+          events.locked({ username, address, door: tree.door });
+        await pace.hold(now() - begunMs);
+      }
+      return REFUSED;
+    }
+    standing.succeeded(key);
+    binder.identity = { tree, username, pk: verdict.pk };
+    if (isService) binder.vouched = true;
+    return { code: RESULT.success };
+  }
+
+  interface Attempt {
+    binder: Binder;
+    address: string;
+    username: string;
+    key: string;
+    isOwn: boolean;
+  }
+
+  /**
+   * Whoever is vouched for has passed a door that orders its clients itself, and holds refusals back. All of them together take turns
+   * with all who bind here, and by name with each other: guesses at another door do not keep out who binds here.
+   */
+  function placeFor({ binder, address, username, key, isOwn }: Attempt): { place: Place; ended: () => void } {
+    if (isOwn) return OWN;
+    const name = nameKey(username);
+    if (binder.vouched) return { ...OWN, place: { standing: 'usual', group: 'vouched', key: name } };
+    const { standing: found, ended } = standing.begin(address, key);
+    return { place: { standing: found, group: 'direct', key: name }, ended };
+  }
+
+  return async function bind(binder, { version, name, method, password }) {
+    if (version !== 3) return { code: RESULT.protocolError, text: 'only version 3 of LDAP is spoken' };
+    if (method !== 'simple') return { code: RESULT.authMethodNotSupported, text: 'only simple binds are taken' };
+    const parts = readName(name);
+    if (parts === undefined) return { code: RESULT.invalidDNSyntax };
+    const tree = treeOf(deps.trees, parts);
+    if (tree === undefined) return DENIED;
+    const place = placeOf(tree, parts);
+    if (place?.at !== 'leaf' || place.container !== 'users') return REFUSED;
+    // Neither can be anybody's. They do not count: without the price of a hash they would fill the lock-out's table.
+    if (password === undefined || password === '') return REFUSED;
+    if (Buffer.byteLength(password) > LONGEST_PASSWORD_BYTES) return REFUSED;
+    const key = keyOf(lockoutAddress(binder.address), tree, place.label);
+    const identity = { tree, username: place.label };
+    const run = (): Promise<Result> => attempt(binder, identity, password, key);
+    const result = binder.vouched ? await run() : ((await inTurn(key, run)) ?? CROWDED);
+    if (HELD_BACK.includes(result)) {
+      binder.heldBack = true;
+      await delay(limits.heldBackMs);
+      binder.heldBack = false;
+    }
+    return result;
+  };
+}
+
+/** The same for every spelling of a name that the store takes for one account, and short, however long the name is. */
+function keyOf(address: string, { door }: Tree, label: string): string {
+  return createHash('sha256')
+    .update(`${address} ${door} ${nameKey(label)}`)
+    .digest('base64url');
+}
+
+/** A verdict that does not come is `busy`: the attempt is neither right nor wrong. */
+async function timely(verdict: Promise<PasswordVerdict>, withinMs: number): Promise<PasswordVerdict> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<PasswordVerdict>((resolve) => {
+    timer = setTimeout(resolve, withinMs, 'busy');
+  });
+  try {
+    return await Promise.race([verdict, late]);
+  } finally {
+    clearTimeout(timer);
+  }
+}

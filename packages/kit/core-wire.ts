@@ -1,0 +1,46 @@
+// Shapes on the wire between management and the light core.
+
+import type { Retained, RetentionLimits } from './retention.ts';
+
+/** Somebody tried to enroll. */
+export interface EnrollmentAttempt {
+  /** ISO 8601. */
+  at: string;
+  address: string;
+  username: string;
+  clientUid: string;
+  result: 'signed' | 'refused';
+  /** In a sentence; empty for `signed`. */
+  reason: string;
+}
+
+/** A run as the core tells of it. Times are ISO 8601. */
+export interface CoreRetentionRun {
+  /** Of whoever has ordered it, else of the core. */
+  id: string;
+  trigger: 'schedule' | 'order';
+  state: RetentionRunState;
+  startedAt: string;
+  finishedAt: string | null;
+  limits: RetentionLimits;
+  /** So far, of the types that have a limit. `missions` counts missions. */
+  rows: Partial<Record<Retained, number>>;
+  /** What went with missions, besides `rows`. */
+  included: { cot: number; files: number };
+  /** How many rows it will delete in all, with what goes with missions; null while that is not known. */
+  expected: number | null;
+  /** Freed for later rows, an estimate; null when the core does not say. */
+  bytes: number | null;
+  error: string | null;
+}
+
+export interface RetentionRunOrder {
+  /** A UUID. The same one again is the same run. */
+  id: string;
+  /** No type that the core's policy keeps, and no limit later than that policy has it now. */
+  limits: RetentionLimits;
+  /** It ends with an error before it would delete more. */
+  mostRows: number | null;
+}
+
+export type RetentionRunState = 'running' | 'done' | 'failed' | 'interrupted';

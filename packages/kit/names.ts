@@ -1,0 +1,165 @@
+// "Did you mean ...?": the known name that a mistyped one was most likely meant to be.
+
+/**
+ * The member of `known` with the smallest edit distance to `name`, or undefined when none is close
+ * (more than a third of its letters would have to change).
+ */
+export function nearestName(name: string, known: readonly string[]): string | undefined {
+  let best: string | undefined;
+  let bestDistance = Number.POSITIVE_INFINITY;
+  for (const candidate of known) {
+    const distance = editDistance(name.toUpperCase(), candidate.toUpperCase());
+    if (distance < bestDistance) {
+      best = candidate;
+      bestDistance = distance;
+    }
+  }
+  return bestDistance <= Math.ceil(name.length / 3) ? best : undefined;
+}
+
+function editDistance(a: string, b: string): number {
+  let row = Array.from({ length: b.length + 1 }, (_, index) => index);
+  for (let i = 1; i <= a.length; i++) {
+    const next = [i];
+    for (let j = 1; j <= b.length; j++) {
+      const substitution = (row[j - 1] ?? 0) + (a[i - 1] === b[j - 1] ? 0 : 1);
+      next[j] = Math.min(substitution, (row[j] ?? 0) + 1, (next[j - 1] ?? 0) + 1);
+    }
+    row = next;
+  }
+  return row[b.length] ?? 0;
+}
+
+// Which of two releases is newer: dotted numbers with an optional `v` and an optional pre-release (`2.1.0-rc.1`).
+
+/** Negative when `a` is older than `b`, 0 when they are the same, positive when it is newer; undefined when one is no version. */
+export function compareVersions(a: string, b: string): number | undefined {
+  const [left, right] = [parse(a), parse(b)];
+  if (left === undefined || right === undefined) return undefined;
+  return compareParts(left.numbers, right.numbers) || comparePreReleases(left.preRelease, right.preRelease);
+}
+
+interface Version {
+  numbers: number[];
+  preRelease: string[];
+}
+
+function parse(text: string): Version | undefined {
+  const match = /^v?(\d+(?:\.\d+)*)(?:-([0-9A-Za-z.-]+))?(?:\+.*)?$/.exec(text.trim());
+  if (match === null) return undefined;
+  return { numbers: (match[1] ?? '').split('.').map(Number), preRelease: match[2]?.split('.') ?? [] };
+}
+
+function compareParts(a: readonly number[], b: readonly number[]): number {
+  for (let index = 0; index < Math.max(a.length, b.length); index++) {
+    const difference = (a[index] ?? 0) - (b[index] ?? 0);
+    if (difference !== 0) return difference;
+  }
+  return 0;
+}
+
+/** A pre-release comes before its release; numbers count as numbers and come before words. */
+function comparePreReleases(a: readonly string[], b: readonly string[]): number {
+  if (a.length === 0 || b.length === 0) return b.length - a.length;
+  for (let index = 0; index < Math.min(a.length, b.length); index++) {
+    const difference = compareIdentifiers(a[index] ?? '', b[index] ?? '');
+    if (difference !== 0) return difference;
+  }
+  return a.length - b.length;
+}
+
+function compareIdentifiers(a: string, b: string): number {
+  const [left, right] = [a, b].map((text) => (/^\d+$/.test(text) ? Number(text) : undefined));
+  if (left !== undefined && right !== undefined) return left - right;
+  if (left !== undefined) return -1;
+  if (right !== undefined) return 1;
+  return a < b ? -1 : Number(a > b);
+}
+
+// Names of accounts and groups that are bound by the specification.
+
+/** The first administrator. */
+export const WEBADMIN = 'webadmin';
+
+/** The group that makes an administrator of the core; it is no channel and is never listed. */
+export const ADMIN_ROLE_GROUP = 'core_ROLE_ADMIN';
+
+/** The group of those who administer the identity provider itself; the provider calls it so. */
+export const PROVIDER_ADMINS = 'authentik Admins';
+
+/** What names of groups that are channels begin with; devices see them without it. */
+export const CHANNEL_PREFIX = 'core_';
+
+/** The management process at the core; its certificate is made by the core itself. */
+export const API_ACCOUNT = 'svc_api';
+/** Goes the way of a device every few minutes, to see that it is open. */
+export const PROBE_ACCOUNT = 'svc_probe';
+/** Whose throw-away certificates are revoked, to see that revoked ones are refused. */
+export const CANARY_ACCOUNT = 'svc_canary';
+/** The flow engine. */
+export const FLOWS_ACCOUNT = 'svc_nodered';
+
+/** The channel of the probe and the canary, who are alone in it: never listed. */
+export const PROBE_GROUP = 'core_holdfast_probe';
+
+/**
+ * The channel of accounts that are in no other one: they receive from it, and nobody sends into it. A TAK Server release does
+ * not list the connections of an account without any group and does not end them when its certificate is revoked; it also
+ * ignores the removal of the last group. Never listed as a channel.
+ */
+export const UNGROUPED_GROUP = 'core_holdfast_no_group_READ';
+
+/** The same text for every spelling of a name that counts as one. */
+export function nameKey(name: string): string {
+  return name.normalize('NFKC').toLowerCase();
+}
+
+// Accounts of programs: what they are called, what they may do, and which of them belong to the stack.
+
+export const SERVICE_PREFIX = 'svc_';
+
+/** `admin` may use the core's admin API, `data` only what every device may. */
+export const SERVICE_KINDS = ['data', 'admin'] as const;
+export type ServiceKind = (typeof SERVICE_KINDS)[number];
+
+/** The attribute of an account that says its kind. */
+export const KIND = 'holdfast_kind';
+
+const NAME = /^svc_[A-Za-z0-9._-]{1,60}$/i;
+const REST = /^[A-Za-z0-9._-]{1,60}$/;
+
+/** True for what can be the name of a service account, in any case. */
+export function isServiceAccountName(username: string): boolean {
+  return NAME.test(username);
+}
+
+/** The whole name that somebody means, with or without the prefix, or why there is none. */
+export function readServiceName(text: string): { username: string } | { fault: string } {
+  const rest = /^svc_/i.test(text) ? text.slice(SERVICE_PREFIX.length) : text;
+  if (REST.test(rest)) return { username: SERVICE_PREFIX + rest };
+  return { fault: 'must be 1 to 60 letters, digits, dots, underscores or hyphens (svc_ not counted)' };
+}
+
+const OWN = [API_ACCOUNT, FLOWS_ACCOUNT, PROBE_ACCOUNT, CANARY_ACCOUNT];
+
+/** True for those that the stack cannot do without. */
+export function isOwnServiceAccount(username: string): boolean {
+  return OWN.includes(nameKey(username));
+}
+
+/** The canary's certificates come and go by themselves: it is nobody's account to look at. */
+export function isShownServiceAccount(username: string): boolean {
+  return isServiceAccountName(username) && nameKey(username) !== CANARY_ACCOUNT;
+}
+
+/** What an account says of itself; who says nothing may do what every device may. */
+export function kindOf({
+  username,
+  attributes,
+}: {
+  username: string;
+  attributes: Readonly<Record<string, unknown>>;
+}): ServiceKind {
+  if (nameKey(username) === API_ACCOUNT) return 'admin';
+  return attributes[KIND] === 'admin' ? 'admin' : 'data';
+}

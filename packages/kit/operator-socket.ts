@@ -1,0 +1,142 @@
+// The private way into the running management process: a Unix socket in DATA_DIR that its own account alone can open. One line
+// of JSON in, one out; limited in size and time, and never a way for anybody who is not on this machine already.
+
+import { closeSync, openSync, rmSync } from 'node:fs';
+import { connect, createServer, type Server, type Socket } from 'node:net';
+import { join } from 'node:path';
+import { z } from 'zod';
+import { AppError, ERROR_CODES, messageOf } from './app-error.ts';
+import type { Log } from './log.ts';
+
+export const OPERATOR_SOCKET = 'operator.sock';
+const MOST_REQUEST_BYTES = 16 * 1024;
+const MOST_ANSWER_BYTES = 32 * 1024 * 1024;
+const REQUEST_WITHIN_MS = 5_000;
+const MOST_AT_ONCE = 8;
+
+const answerSchema = z.union([
+  z.object({ done: z.unknown() }),
+  z.object({ failed: z.object({ code: z.enum(ERROR_CODES), message: z.string() }) }),
+]);
+
+/** What nobody has opened: management does not run there, or is of an older release. */
+export class NobodyAnswers extends Error {}
+
+export interface OperatorSocket {
+  close(): void;
+}
+
+/** Listens in that directory. `answer` gets what was asked, unchecked; what it rejects with goes to whoever asked. */
+export async function serveOperator(
+  directory: string,
+  answer: (asked: unknown) => Promise<unknown>,
+  log: Pick<Log, 'warn'>,
+): Promise<OperatorSocket> {
+  rmSync(join(directory, OPERATOR_SOCKET), { force: true });
+  const server = createServer({ allowHalfOpen: true }, (socket) => void attend(socket, answer, log));
+  server.maxConnections = MOST_AT_ONCE;
+  await listening(server, directory);
+  server.on('error', (error) => log.warn('operator.socket_failed', { error: messageOf(error) }));
+  server.unref();
+  return { close: () => void server.close() };
+}
+
+/** A path of a socket has 107 bytes at most; that of the open directory is always short. */
+function shortened<T>(directory: string, use: (path: string) => T): T {
+  const descriptor = openSync(directory, 'r');
+  try {
+    return use(`/proc/self/fd/${descriptor}/${OPERATOR_SOCKET}`);
+  } finally {
+    // Binding and connecting are done when the call returns.
+    closeSync(descriptor);
+  }
+}
+
+async function listening(server: Server, directory: string): Promise<void> {
+  const begun = new Promise((resolve, reject) => server.once('listening', resolve).once('error', reject));
+  const before = process.umask(0o177);
+  try {
+    shortened(directory, (path) => server.listen(path));
+  } finally {
+    process.umask(before);
+  }
+  await begun;
+}
+
+async function attend(
+  socket: Socket,
+  answer: (asked: unknown) => Promise<unknown>,
+  log: Pick<Log, 'warn'>,
+): Promise<void> {
+  socket.on('error', () => undefined);
+  const reply = (text: object): void => {
+    socket.end(`${JSON.stringify(text)}\n`);
+    // Whoever does not hang up holds one of the few places no longer.
+    socket.destroySoon();
+  };
+  try {
+    const line = await lineOf(socket, MOST_REQUEST_BYTES, REQUEST_WITHIN_MS);
+    reply({ done: (await answer(parsed(line))) ?? null });
+  } catch (error) {
+    if (!(error instanceof AppError)) log.warn('operator.failed', { error: messageOf(error) });
+    const { code, message } = error instanceof AppError ? error : { code: 'internal', message: messageOf(error) };
+    reply({ failed: { code, message } });
+  }
+}
+
+function parsed(line: string): unknown {
+  try {
+    return JSON.parse(line) as unknown;
+  } catch {
+    throw new AppError('invalid', 'What was asked is no line of JSON.');
+  }
+}
+
+/** The first line; rejects when it is too long, comes too late or never ends. */
+async function lineOf(socket: Socket, mostBytes: number, withinMs: number): Promise<string> {
+  const { promise, resolve, reject } = Promise.withResolvers<string>();
+  const chunks: Buffer[] = [];
+  let bytes = 0;
+  const timer = setTimeout(
+    () => reject(new AppError('unavailable', `Nothing was said within ${withinMs / 1000} s.`)),
+    withinMs,
+  );
+  socket.on('data', (chunk: Buffer) => {
+    bytes += chunk.length;
+    chunks.push(chunk);
+    if (bytes > mostBytes) reject(new AppError('invalid', `What was said is longer than ${mostBytes} bytes.`));
+    else if (chunk.includes(0x0a)) resolve(Buffer.concat(chunks).toString('utf8').split('\n', 1)[0] ?? '');
+  });
+  socket.once('end', () => reject(new AppError('unavailable', 'The other side hung up.')));
+  socket.once('error', (error) => reject(new AppError('unavailable', `The other side hung up (${messageOf(error)}).`)));
+  try {
+    return await promise;
+  } finally {
+    clearTimeout(timer);
+    socket.removeAllListeners('data').resume();
+  }
+}
+
+/** Asks the management process of that DATA_DIR. Rejects with NobodyAnswers, or with the AppError that it answered. */
+export async function askOperator(directory: string, asked: object, withinMs: number): Promise<unknown> {
+  const socket = await connected(directory);
+  try {
+    const answered = lineOf(socket, MOST_ANSWER_BYTES, withinMs);
+    socket.write(`${JSON.stringify(asked)}\n`);
+    const answer = answerSchema.parse(parsed(await answered));
+    if ('done' in answer) return answer.done;
+    throw new AppError(answer.failed.code, answer.failed.message);
+  } finally {
+    socket.destroy();
+  }
+}
+
+async function connected(directory: string): Promise<Socket> {
+  try {
+    const socket = shortened(directory, (path) => connect(path));
+    await new Promise((resolve, reject) => socket.once('connect', resolve).once('error', reject));
+    return socket;
+  } catch (error) {
+    throw new NobodyAnswers(messageOf(error), { cause: error });
+  }
+}

@@ -1,0 +1,81 @@
+// Connections to PostgreSQL.
+
+import postgres from 'postgres';
+import type { Secret } from './secret.ts';
+import { withinMs } from './timeout.ts';
+
+export type Sql = postgres.Sql;
+export type TransactionSql = postgres.TransactionSql;
+export type Notice = postgres.Notice;
+
+export interface ConnectOptions {
+  /** Shown in pg_stat_activity. */
+  name: string;
+  /** Connections kept at most. */
+  max?: number;
+  /** The server cancels a statement that takes longer; default: never. */
+  statementTimeoutMs?: number;
+  /** The server gives up waiting for a lock after this time; default: never. */
+  lockTimeoutMs?: number;
+  /** For work without an end in sight: neither age nor idle time closes the connection. */
+  lasting?: boolean;
+  /** Makes its sockets, already connected; default: the client's own. */
+  socket?: (server: ConnectTo) => Promise<unknown>;
+  /** Notices and warnings of the server; default: nobody hears them. */
+  onNotice?: (notice: Notice) => void;
+}
+
+/** As the client has read it from the URL. */
+export interface ConnectTo {
+  host: string[];
+  port: number[];
+  /** Of a local socket. */
+  path: string | false;
+}
+
+/**
+ * A lazy pool: nothing is connected before the first query. Two features of the
+ * client do not survive a connection that dies: `reserve()` gives it back to the pool dead, so it is never used, and the
+ * query for array types rejects where nobody listens, so types are not fetched.
+ * End it with `end({ timeout })`: without one, the end waits for ever for a connection that has died.
+ */
+export function connect(
+  url: Secret,
+  { name, max = 5, statementTimeoutMs = 0, lockTimeoutMs = 0, lasting = false, socket, onNotice }: ConnectOptions,
+): Sql {
+  return postgres(url.reveal(), {
+    max,
+    connect_timeout: 5,
+    idle_timeout: lasting ? 0 : 60,
+    max_lifetime: lasting ? 0 : 300,
+    fetch_types: false,
+    backoff: () => 0.25,
+    onnotice: onNotice ?? (() => undefined),
+    ...(socket && { socket }),
+    connection: { application_name: name, statement_timeout: statementTimeoutMs, lock_timeout: lockTimeoutMs },
+  });
+}
+
+/**
+ * Works on a connection of its own that is closed afterwards. Rejects after `limitMs` at the latest: very rarely the
+ * client never settles a call whose connection has died, and a fresh connection is then the only way on.
+ */
+export async function withDatabase<T>(
+  url: Secret,
+  name: string,
+  limitMs: number,
+  use: (sql: Sql) => Promise<T>,
+  limits: Pick<ConnectOptions, 'statementTimeoutMs' | 'lockTimeoutMs'> = {},
+): Promise<T> {
+  const sql = connect(url, { name, max: 1, ...limits });
+  const late = (): Error =>
+    Object.assign(new Error(`the database did not answer within ${limitMs / 1000} s`), { code: 'ETIMEDOUT' });
+  try {
+    return await withinMs(limitMs, use(sql), late);
+  } finally {
+    await sql.end({ timeout: 0.2 });
+  }
+}
+
+export type AnySql = Sql | TransactionSql;
+export type Piece = ReturnType<Sql>;

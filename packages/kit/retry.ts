@@ -1,0 +1,156 @@
+// Tries until it works, with growing pauses.
+
+import { setTimeout as delay } from 'node:timers/promises';
+import { messageOf, StackError } from './app-error.ts';
+import type { Log } from './log.ts';
+
+const FIRST_PAUSE_MS = 500;
+const LONGEST_PAUSE_MS = 15_000;
+
+export interface Trying {
+  /** Ends the tries; what runs is left to end. */
+  stopped: AbortSignal;
+  /** Called after each failure that is not the last try. */
+  failed: (error: unknown, retryInMs: number) => void;
+  /** Called once after the first try, with what it brought. */
+  tried?: ((worked: boolean) => void) | undefined;
+  /** True for a failure that no later try can mend: it is thrown. */
+  isFinal?: (error: unknown) => boolean;
+}
+
+/** The outcome of `action`; undefined when it was stopped before it worked. */
+export async function keepTrying<T>(
+  action: () => Promise<T>,
+  { stopped, failed, tried, isFinal = () => false }: Trying,
+): Promise<T | undefined> {
+  for (let pauseMs = FIRST_PAUSE_MS; !stopped.aborted; pauseMs = Math.min(pauseMs * 2, LONGEST_PAUSE_MS)) {
+    try {
+      const outcome = await action();
+      tried?.(true);
+      return outcome;
+    } catch (error) {
+      if (stopped.aborted) return undefined;
+      if (isFinal(error)) throw error;
+      failed(error, pauseMs);
+      tried?.(false);
+      await delay(pauseMs, undefined, { signal: stopped }).catch(() => undefined);
+    }
+  }
+  return undefined;
+}
+
+// How long to wait before an alert is tried again, and when to stop trying.
+
+const FIRST_SECONDS = 5;
+const LONGEST_AT_FIRST_SECONDS = 50;
+const AFTERWARDS_SECONDS = 300;
+const AFTER_A_REFUSAL_FOR_GOOD_SECONDS = 3600;
+const GIVEN_UP_AFTER_SECONDS = 3 * 86_400;
+
+/** Until an alert is this old, it is tried often, and nothing about it is final. */
+export const AT_FIRST_SECONDS = 600;
+
+export interface LastAttempt {
+  /** A service asked to be left alone for that long; it gets it, within the same bounds. */
+  askedSeconds?: number;
+  /** Asking again will not help until somebody changes something. */
+  permanent?: boolean;
+}
+
+/**
+ * Seconds until the next attempt, after `attempts` vain ones, for an alert that is `ageSeconds` old: 5, 10, 20, 40, 50
+ * within its first ten minutes, then up to five minutes, or an hour after a refusal for good; undefined when it is given
+ * up, after three days.
+ */
+export function retryPauseSeconds(
+  attempts: number,
+  ageSeconds: number,
+  { askedSeconds = 0, permanent = false }: LastAttempt = {},
+): number | undefined {
+  if (ageSeconds >= GIVEN_UP_AFTER_SECONDS) return undefined;
+  if (ageSeconds >= AT_FIRST_SECONDS && permanent) return AFTER_A_REFUSAL_FOR_GOOD_SECONDS;
+  const longest = ageSeconds < AT_FIRST_SECONDS ? LONGEST_AT_FIRST_SECONDS : AFTERWARDS_SECONDS;
+  const growing = FIRST_SECONDS * 2 ** Math.min(Math.max(attempts, 1) - 1, 20);
+  return Math.min(Math.max(growing, askedSeconds), longest);
+}
+
+// Waiting for a part of the stack that comes up in its own time: asks again until it is there, says every few seconds what it
+// waits for, and ends with a sentence when that takes too long.
+
+/** What was tried is to be tried again; the message says what is missing. */
+export class NotYet extends Error {}
+
+const AGAIN_MS = 2_000;
+const SAY_EVERY_MS = 10_000;
+
+export interface Patience {
+  now: () => number;
+  pause: (ms: number) => Promise<void>;
+  /** `why` is the last answer. */
+  waiting: (forWhat: string, why: string) => void;
+}
+
+export interface Awaited {
+  /** A part of a sentence: `an answer of authentik`. */
+  what: string;
+  withinMs: number;
+  remedy: string;
+}
+
+/** The value of the first try that is not NotYet; anything else that is thrown ends the waiting. */
+export async function patiently<T>(
+  { now, pause, waiting }: Patience,
+  { what, withinMs, remedy }: Awaited,
+  attempt: () => Promise<T>,
+): Promise<T> {
+  const begun = now();
+  let said = begun;
+  for (;;) {
+    const why = await tried(attempt);
+    if ('value' in why) return why.value;
+    const at = now();
+    if (at - begun >= withinMs)
+      throw new StackError(`After ${Math.round(withinMs / 60_000)} min there is no ${what}: ${why.missing}.`, remedy);
+    if (at - said >= SAY_EVERY_MS) {
+      said = at;
+      waiting(what, why.missing);
+    }
+    await pause(AGAIN_MS);
+  }
+}
+
+async function tried<T>(attempt: () => Promise<T>): Promise<{ value: T } | { missing: string }> {
+  try {
+    return { value: await attempt() };
+  } catch (error) {
+    if (error instanceof NotYet) return { missing: messageOf(error) };
+    throw error;
+  }
+}
+
+// Work that is due once a day: looked at often, tried again within a minute of a failure. A machine that slept, or whose clock
+// was set, catches up.
+
+const DAY_MS = 86_400_000;
+const RETRY_MS = 50_000;
+
+/** Begins a day after `now`; the function that comes back is called often, never rejects, and logs `event` at a failure. */
+export function onceADay(work: () => Promise<void>, event: string, now: () => Date, log: Log): () => Promise<void> {
+  let nextAt = now().getTime() + DAY_MS;
+  let running = false;
+
+  return async function look() {
+    const at = now().getTime();
+    if (running || (at < nextAt && nextAt - at <= DAY_MS)) return;
+    running = true;
+    try {
+      await work();
+      nextAt = at + DAY_MS;
+    } catch (error) {
+      nextAt = at + RETRY_MS;
+      log.error(event, { error: messageOf(error) });
+    } finally {
+      running = false;
+    }
+  };
+}

@@ -1,0 +1,36 @@
+import { describe, expect, it } from 'vitest';
+import { keepTrying } from '../retry.ts';
+
+describe('trying until it works', () => {
+  it('tries again after a failure, and says how the first try ended', async () => {
+    const said: unknown[] = [];
+    let tries = 0;
+    const outcome = await keepTrying(
+      async () => {
+        tries += 1;
+        if (tries < 2) throw new Error(`try ${tries}`);
+        return 'done';
+      },
+      {
+        stopped: new AbortController().signal,
+        failed: (error, retryInMs) => said.push([(error as Error).message, retryInMs]),
+        tried: (worked) => said.push(worked),
+      },
+    );
+    expect([outcome, said]).toEqual(['done', [['try 1', 500], false, true]]);
+  });
+
+  it('ends when it is stopped, in a pause too', async () => {
+    const stopping = new AbortController();
+    const outcome = keepTrying(() => Promise.reject(new Error('never')), {
+      stopped: stopping.signal,
+      failed: () => stopping.abort(),
+    });
+    expect(await outcome).toBeUndefined();
+  });
+
+  it('gives up at once on a failure that no try can mend', async () => {
+    const final = { stopped: new AbortController().signal, failed: () => undefined, isFinal: () => true };
+    await expect(keepTrying(() => Promise.reject(new Error('newer')), final)).rejects.toThrow('newer');
+  });
+});

@@ -1,0 +1,87 @@
+// Keys, serial numbers and PEM, as every certificate of the core has them: ECDSA on P-384 with SHA-384.
+
+import { createPrivateKey, type KeyObject, randomBytes, webcrypto } from 'node:crypto';
+import { existsSync, readFileSync } from 'node:fs';
+import { StackError } from '@holdfast/kit/app-error';
+
+export const KEY = { name: 'ECDSA', namedCurve: 'P-384' } as const;
+export const SIGNATURE = { name: 'ECDSA', hash: 'SHA-384' } as const;
+export const DAY_MS = 86_400_000;
+/** How far back certificates begin, for clocks that are behind. */
+export const BACKDATED_MS = 12 * 3_600_000;
+
+/** A new pair; the private half can be exported. */
+export async function newKeys(): Promise<webcrypto.CryptoKeyPair> {
+  return webcrypto.subtle.generateKey(KEY, true, ['sign', 'verify']);
+}
+
+/** The key of the CA; throws a StackError that names the file when it is missing or no such key. */
+export function readCaKey(file: string): KeyObject {
+  if (!existsSync(file)) {
+    throw new StackError(
+      `${file} is missing: without it no certificate can be made.`,
+      'put it back from a backup; or remove ca.pem beside it for a new CA, which every device must then trust anew',
+    );
+  }
+  const key = keyIn(file);
+  const curve = key?.asymmetricKeyDetails?.namedCurve;
+  if (key !== undefined && curve === 'secp384r1') return key;
+  const found = key === undefined ? 'no private key' : `a key of another kind (${curve ?? key.asymmetricKeyType})`;
+  throw new StackError(
+    `${file} holds ${found}, not one on P-384.`,
+    'put it back from a backup; without one, remove it and ca.pem beside it for a new CA, which every device must then trust anew',
+  );
+}
+
+/** Undefined when the file holds something else, or is cut off. */
+function keyIn(file: string): KeyObject | undefined {
+  const content = readFileSync(file);
+  try {
+    return createPrivateKey(content);
+  } catch {
+    return undefined;
+  }
+}
+
+/** The same key for Web Crypto, to sign with. */
+export async function signingKey(key: KeyObject): Promise<webcrypto.CryptoKey> {
+  return webcrypto.subtle.importKey('pkcs8', key.export({ type: 'pkcs8', format: 'der' }), KEY, false, ['sign']);
+}
+
+export async function privateKeyPem(key: webcrypto.CryptoKey): Promise<string> {
+  const der = await webcrypto.subtle.exportKey('pkcs8', key);
+  const object = createPrivateKey({ key: Buffer.from(der), format: 'der', type: 'pkcs8' });
+  return object.export({ type: 'pkcs8', format: 'pem' }).toString();
+}
+
+/** DER (PKCS#8) of a private key in PEM. */
+export function privateKeyDer(pem: string): Uint8Array<ArrayBuffer> {
+  return Uint8Array.from(createPrivateKey(pem).export({ type: 'pkcs8', format: 'der' }));
+}
+
+/** A positive serial number of 16 random bytes: lower-case hex without leading zeros. */
+export function serialNumber(): string {
+  const bytes = randomBytes(16);
+  bytes[0] = ((bytes[0] ?? 0) & 0x7f) | 0x40;
+  return bytes.toString('hex');
+}
+
+/** A serial number in the one spelling in which they are compared. */
+export function normalSerial(hex: string): string {
+  return hex.toLowerCase().replace(/^0+(?=.)/, '');
+}
+
+/** Every certificate of a PEM file, in its order, each with a line end. */
+export function certificatesOf(pem: string): string[] {
+  const blocks = pem.match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g) ?? [];
+  return blocks.map((block) => `${block}\n`);
+}
+
+/** Bytes as PEM. */
+export function pemOf(label: string, der: Uint8Array): string {
+  const lines =
+    Buffer.from(der)
+      .toString('base64')
+      .match(/.{1,64}/g) ?? [];
+  return `-----BEGIN ${label}-----\n${lines.join('\n')}\n-----END ${label}-----\n`;
+}

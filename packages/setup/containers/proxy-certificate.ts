@@ -1,0 +1,68 @@
+// What management gives the proxy of the core's files: its CA, by which the core is known; in direct mode the server certificate
+// too, a pair of files under a new name for each; then `tls.caddy`, which names them. The proxy watches that text, which is part
+// of its configuration: the core itself may not write it.
+
+import { createHash, X509Certificate } from 'node:crypto';
+import { existsSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import { readServerIdentity } from '@holdfast/core/tls/server-identity';
+import { writeUnlessThere } from '@holdfast/kit/files';
+import { certificateFiles } from '@holdfast/pki/certificate-files';
+import type { ServerCertificateFiles } from '@holdfast/pki/server-certificate';
+import { keepGiving } from '@holdfast/stack/process/keep-giving';
+
+/** Where the proxy has the directory mounted. */
+const AT_PROXY = '/certificate';
+/** Long after the proxy has read the new pair. */
+const KEPT_MS = 86_400_000;
+const PAIR_FILE = /^server-.+\.(?:pem|key)(?:\.new)?$/;
+
+export interface ForProxy {
+  /** CORE_DATA_DIR. */
+  core: string;
+  directory: string;
+  /** In direct mode it shows the stack's certificate; otherwise it needs no key of ours. */
+  withKey: boolean;
+}
+
+/** As long as the process runs. */
+export function keepGivingToProxy(proxy: ForProxy, failed: (message: string) => void): void {
+  const { ca, server: certificate, serverKey: key } = certificateFiles(proxy.core);
+  keepGiving(() => giveToProxy(proxy, { ca, certificate, key }, new Date()), failed);
+}
+
+/** Writes what is not there yet, and removes pairs that were left a day ago. Rejects a pair that does not fit. */
+export function giveToProxy(
+  { directory, withKey }: Pick<ForProxy, 'directory' | 'withKey'>,
+  files: ServerCertificateFiles,
+  now: Date,
+): void {
+  const { certificate, key } = readServerIdentity(files);
+  const name = nameOf(directory, certificate);
+  writeUnlessThere(join(directory, 'ca.pem'), readFileSync(files.ca, 'utf8'), 0o644);
+  if (withKey) writeUnlessThere(join(directory, `${name}.key`), key, 0o600);
+  writeUnlessThere(join(directory, `${name}.pem`), certificate, 0o644);
+  const line = `tls ${AT_PROXY}/${name}.pem ${AT_PROXY}/${name}.key\n`;
+  writeUnlessThere(join(directory, 'tls.caddy'), line, 0o644);
+  removeOld(directory, withKey ? [`${name}.pem`, `${name}.key`] : [`${name}.pem`], now);
+}
+
+/** By serial number; the same certificate under another chain gets a name of its own, or nobody would notice. */
+function nameOf(directory: string, certificate: string): string {
+  const name = `server-${new X509Certificate(certificate).serialNumber.toLowerCase()}`;
+  const known = textOf(join(directory, `${name}.pem`));
+  if (known === undefined || known === certificate) return name;
+  return `${name}-${createHash('sha256').update(certificate).digest('hex').slice(0, 8)}`;
+}
+
+function textOf(path: string): string | undefined {
+  return existsSync(path) ? readFileSync(path, 'utf8') : undefined;
+}
+
+function removeOld(directory: string, inUse: readonly string[], now: Date): void {
+  for (const file of readdirSync(directory)) {
+    if (!PAIR_FILE.test(file) || inUse.includes(file)) continue;
+    const path = join(directory, file);
+    if (now.getTime() - statSync(path).mtimeMs > KEPT_MS) rmSync(path);
+  }
+}

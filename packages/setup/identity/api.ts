@@ -1,0 +1,151 @@
+// What identity-setup asks of authentik, over its API. What may pass by itself (an answer that does not come, a server that
+// starts) is a NotYet; keys appear in no message.
+
+import { z } from 'zod';
+import { causeOf, StackError } from '@holdfast/kit/app-error';
+import { NotYet } from '@holdfast/kit/retry';
+
+const WITHIN_MS = 10_000;
+
+const APPLIED = ['successful', 'warning', 'error', 'orphaned', 'unknown'] as const;
+const blueprint = z.object({
+  pk: z.string(),
+  path: z.string(),
+  enabled: z.boolean(),
+  status: z.enum(APPLIED).catch('unknown'),
+  /** Changes each time that it is applied, with or without success. */
+  last_applied: z.string(),
+});
+export type AppliedBlueprint = z.infer<typeof blueprint>;
+
+const outpost = z.object({ name: z.string(), token_identifier: z.string() });
+const self = z.object({ user: z.object({ username: z.string(), is_superuser: z.boolean() }) });
+const listOf = <T>(one: z.ZodType<T>) => z.object({ results: z.array(one) });
+
+/** Who a key signs in; `refused` also for one that was never given out. */
+export type Holder = { username: string; isSuperuser: boolean } | 'refused';
+
+export interface IdentitySetupApi {
+  /** Rejects until the server and its database answer. */
+  ready(): Promise<void>;
+  holderOf(key: string): Promise<Holder>;
+  /** `key` of all others is one of a superuser. */
+  blueprintAt(key: string, path: string): Promise<AppliedBlueprint | undefined>;
+  apply(key: string, pk: string): Promise<void>;
+  /** The identifier of the token of the outpost of this name. */
+  outpostToken(key: string, name: string): Promise<string | undefined>;
+  keyOf(key: string, identifier: string): Promise<string | undefined>;
+  /** False when there is no such token. */
+  setKey(key: string, identifier: string, wanted: string): Promise<boolean>;
+  /** Where pictures of people come from, and whether that was changed. */
+  showInitials(key: string): Promise<boolean>;
+}
+
+interface Call {
+  key?: string;
+  body?: object;
+}
+
+interface Answer {
+  status: number;
+  json: unknown;
+}
+
+export function identitySetupApi(url: string, fetch: typeof globalThis.fetch): IdentitySetupApi {
+  const { origin, host } = new URL(url);
+
+  async function ask(method: string, path: string, { key, body }: Call = {}): Promise<Answer> {
+    const what = `${method} ${path.split('?')[0]}`;
+    try {
+      const response = await fetch(`${origin}${path}`, {
+        method,
+        headers: {
+          accept: 'application/json',
+          ...(key === undefined ? {} : { authorization: `Bearer ${key}` }),
+          ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+        },
+        ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+        redirect: 'manual',
+        signal: AbortSignal.timeout(WITHIN_MS),
+      });
+      const { status } = response;
+      const text = await response.text();
+      if (status >= 500 || status === 429) throw new NotYet(`${host} answers ${what} with ${status}`);
+      return { status, json: jsonIn(text) };
+    } catch (error) {
+      throw error instanceof NotYet ? error : new NotYet(`${host} cannot be asked: ${causeOf(error)}`);
+    }
+  }
+
+  /** Undefined for what is not there. */
+  async function read<T>(path: string, key: string, schema: z.ZodType<T>, call: Call & { method?: string } = {}) {
+    const { method = 'GET', ...rest } = call;
+    const { status, json } = await ask(method, `/api/v3${path}`, { key, ...rest });
+    if (status === 404) return undefined;
+    const done = schema.safeParse(json);
+    if ((status === 200 || status === 201) && done.success) return done.data;
+    throw unexpected(`${method} ${path.split('?')[0]}`, status);
+  }
+
+  function unexpected(what: string, status: number): StackError {
+    return new StackError(
+      `authentik at ${host} answered ${what} with ${status}, or with what its release does not say.`,
+      'see what it says itself: docker compose logs --tail 50 authentik-server',
+    );
+  }
+
+  return {
+    async ready() {
+      const { status } = await ask('GET', '/-/health/ready/');
+      if (status !== 200 && status !== 204) throw new NotYet(`${host} says that it is not ready (${status})`);
+    },
+    async holderOf(key) {
+      const { status, json } = await ask('GET', '/api/v3/core/users/me/', { key });
+      if (status === 403 || status === 401) return 'refused';
+      const read = self.safeParse(json);
+      if (status !== 200 || !read.success) throw unexpected('GET /core/users/me/', status);
+      return { username: read.data.user.username, isSuperuser: read.data.user.is_superuser };
+    },
+    async blueprintAt(key, path) {
+      const query = new URLSearchParams({ path });
+      const found = await read(`/managed/blueprints/?${query.toString()}`, key, listOf(blueprint));
+      return found?.results.find((each) => each.path === path);
+    },
+    async apply(key, pk) {
+      const applied = await read(`/managed/blueprints/${pk}/apply/`, key, blueprint, { method: 'POST' });
+      if (applied === undefined) throw new NotYet('the blueprint is not there any more');
+    },
+    async outpostToken(key, name) {
+      const query = new URLSearchParams({ name__iexact: name });
+      const found = await read(`/outposts/instances/?${query.toString()}`, key, listOf(outpost));
+      return found?.results.find((each) => each.name === name)?.token_identifier;
+    },
+    async keyOf(key, identifier) {
+      const path = `/core/tokens/${encodeURIComponent(identifier)}/view_key/`;
+      return (await read(path, key, z.object({ key: z.string().min(1) })))?.key;
+    },
+    async setKey(key, identifier, wanted) {
+      const path = `/core/tokens/${encodeURIComponent(identifier)}/set_key/`;
+      const { status } = await ask('POST', `/api/v3${path}`, { key, body: { key: wanted } });
+      if (status === 404) return false;
+      if (status !== 204) throw unexpected(`POST ${path}`, status);
+      return true;
+    },
+    async showInitials(key) {
+      const path = '/admin/settings/';
+      const settings = z.object({ avatars: z.string() });
+      const { avatars } = (await read(path, key, settings)) ?? { avatars: '' };
+      if (!avatars.includes('gravatar')) return false;
+      await read(path, key, settings, { method: 'PATCH', body: { avatars: 'initials' } });
+      return true;
+    },
+  };
+}
+
+function jsonIn(text: string): unknown {
+  try {
+    return JSON.parse(text) as unknown;
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,303 @@
+// Runs the programs of a TAK Server release, which its own script does not watch: it ends them all when one dies, never comes or
+// hangs in its start, so that the engine starts the container again.
+
+import { type ChildProcess, spawn } from 'node:child_process';
+import { readdirSync, readFileSync } from 'node:fs';
+import { basename, join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { codeOf, StackError } from '@holdfast/kit/app-error';
+import type { Log } from '@holdfast/kit/log';
+import { rotateLogs } from '@holdfast/stack/process/log-rotation';
+import { commandLine, isAlive, type ProcessIdentity } from '@holdfast/stack/process/ownership';
+import { endedForMemory } from './memory.ts';
+import {
+  type CorePhase,
+  follow,
+  linesOf,
+  noteFailedStart,
+  noteGoodStart,
+  outputFile,
+  pauseBeforeStart,
+  phaseIn,
+  type StartFault,
+  StartWatch,
+} from './start.ts';
+import { type Awaited, waitForAll } from './waits.ts';
+
+// The programs of a release as the kernel shows them: which ones its script starts, and which of them live. Everything that the
+// script has started is in its session, whoever its parent is by now.
+
+/** By their own names; the programs without a profile are known by their file. */
+const JARS: Record<string, string> = { 'takserver-pm.jar': 'plugins', 'takserver-retention.jar': 'retention' };
+const PROFILE = /^-Dspring\.profiles\.active=["']?([a-z]+)["']?$/;
+const ASK_EVERY_MS = 100;
+
+/** The programs that the script of a release starts, in its order. */
+export function programsIn(script: string): string[] {
+  const starts = script
+    .split('\n')
+    .map((line) => line.trim())
+    .filter((line) => /^(?:\S*\/)?java\s/.test(line));
+  const names = starts.map((line) => programOf(line.split(/\s+/))).filter((name) => name !== undefined);
+  return [...new Set(names)];
+}
+
+/** Which program of a release has these arguments; undefined for what is none. */
+export function programOf(args: readonly string[]): string | undefined {
+  for (const arg of args) {
+    const profile = PROFILE.exec(arg)?.[1];
+    const name = profile ?? JARS[basename(arg)];
+    if (name !== undefined) return name;
+  }
+  return undefined;
+}
+
+/** Everything alive of a session. */
+export function processesOf(session: number): ProcessIdentity[] {
+  return readdirSync('/proc')
+    .filter((entry) => /^\d+$/.test(entry))
+    .flatMap((entry) => {
+      const fields = statOf(entry);
+      if (fields === undefined || fields[3] !== String(session) || fields[0] === 'Z' || fields[0] === 'X') return [];
+      return [{ pid: Number(entry), startTicks: Number(fields[19]) }];
+    });
+}
+
+/** The programs that live in a session, by name. */
+export function livingPrograms(session: number): Map<string, ProcessIdentity> {
+  const named = processesOf(session).map((each) => [programOf(commandLine(each.pid)), each] as const);
+  return new Map(named.filter((each): each is [string, ProcessIdentity] => each[0] !== undefined));
+}
+
+/** Asks everything in the session to end, and kills what lives on after `withinMs`. */
+export async function endSession(session: number, withinMs: number): Promise<void> {
+  const until = performance.now() + withinMs;
+  const asked = new Map<number, ProcessIdentity>();
+  for (let living = processesOf(session); living.length > 0; living = processesOf(session)) {
+    const late = performance.now() >= until;
+    // What has been started meanwhile is asked too.
+    for (const each of living) if (late || !asked.has(each.pid)) signal(each, late ? 'SIGKILL' : 'SIGTERM');
+    for (const each of living) asked.set(each.pid, each);
+    await delay(ASK_EVERY_MS);
+  }
+}
+
+function signal(identity: ProcessIdentity, name: NodeJS.Signals): void {
+  try {
+    if (isAlive(identity)) process.kill(identity.pid, name);
+  } catch {
+    // It has ended meanwhile.
+  }
+}
+
+/** From the state on: what stands before it may hold blanks. */
+function statOf(pid: string): string[] | undefined {
+  try {
+    const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
+    return stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+  } catch {
+    return undefined;
+  }
+}
+
+export interface ReleaseCoreOptions {
+  /** Where the release is: /opt/tak. */
+  home: string;
+  /** Of the programs. */
+  environment: NodeJS.ProcessEnv;
+  /** Before anything is started. */
+  awaited: readonly Awaited[];
+  log: Log;
+  /** Told once of each. */
+  reached?: (phase: CorePhase) => void;
+  appearWithinMs?: number;
+  /** How long a start may go without reaching its next phase. */
+  phaseWithinMs?: number;
+  endWithinMs?: number;
+  lookEveryMs?: number;
+  sayEveryMs?: number;
+}
+
+export interface ReleaseCore {
+  /** Resolves with the exit code when nothing of the release runs any more. */
+  run(): Promise<number>;
+  stop(): void;
+}
+
+const SCRIPT = 'configureInDocker.sh';
+const FOLLOWED = ['config', 'messaging', 'api', 'retention', 'plugins'];
+const LARGEST_LOG_BYTES = 32 * 1024 ** 2;
+const KEPT_LOGS = 5;
+const ROTATE_EVERY_MS = 30_000;
+
+export function releaseCore(options: ReleaseCoreOptions): ReleaseCore {
+  const { home, environment, awaited, log, reached, sayEveryMs } = options;
+  const { appearWithinMs = 120_000, phaseWithinMs = 600_000, endWithinMs = 20_000, lookEveryMs = 250 } = options;
+  const stopping = new AbortController();
+  const { signal } = stopping;
+  const logs = join(home, 'logs');
+  let start = new StartWatch(phaseWithinMs);
+
+  const hearFrom = (program: string) =>
+    linesOf((line) => {
+      start.hear(line, program);
+      const phase = phaseIn(line);
+      if (phase === undefined || !start.reach(phase)) return;
+      log.info('core.phase', { phase });
+      reached?.(phase);
+      if (!start.isReady) return;
+      log.info('core.ready');
+      noteGoodStart(home);
+    });
+
+  async function run(): Promise<number> {
+    const programs = expected(home);
+    try {
+      await pause();
+      await waitForAll(awaited, { log, signal, ...(sayEveryMs === undefined ? {} : { sayEveryMs }) });
+    } catch (error) {
+      if (signal.aborted) return 0;
+      throw error;
+    }
+    return watched(programs);
+  }
+
+  /** A start that fails again and again must not keep the machine busy. */
+  async function pause(): Promise<void> {
+    const { failed, pauseMs } = pauseBeforeStart(home);
+    if (pauseMs === 0) return;
+    log.warn('core.pause', { seconds: pauseMs / 1000, failed_starts: failed });
+    await delay(pauseMs, undefined, { signal });
+  }
+
+  async function watched(programs: readonly string[]): Promise<number> {
+    const output = outputFile(join(logs, 'takserver.log'), (error) =>
+      log.error('core.log_not_written', { error: codeOf(error) ?? 'unknown' }),
+    );
+    const followed = FOLLOWED.map((name) => follow(join(logs, `takserver-${name}.log`), hearFrom(name)));
+    const killsBefore = endedForMemory();
+    const child = started(home, environment);
+    start = new StartWatch(phaseWithinMs);
+    const ended = endOf(child);
+    const heard = hearFrom('core');
+    for (const stream of [child.stdout, child.stderr])
+      stream?.on('data', (chunk: Buffer) => {
+        output.write(chunk);
+        heard(chunk);
+      });
+    log.info('core.phase', { phase: 'starting', programs });
+    const rotating = setInterval(() => rotate(logs, log), ROTATE_EVERY_MS);
+    const over = new AbortController();
+    const look = (): void => {
+      if (!start.isOver) for (const each of followed) each();
+    };
+    try {
+      const session = child.pid;
+      if (session === undefined) {
+        await ended;
+        return 1;
+      }
+      const fault = await Promise.race([
+        ended.then((how) => ({ program: SCRIPT, reason: `it ended ${how}` })),
+        firstFault(session, programs, look, AbortSignal.any([signal, over.signal])),
+      ]);
+      over.abort();
+      if (fault !== undefined && !signal.aborted) {
+        if (!start.isReady) noteFailedStart(home);
+        report(fault, killsBefore);
+      } else log.info('core.stops');
+      await endSession(session, endWithinMs);
+      return fault === undefined || signal.aborted ? 0 : 1;
+    } finally {
+      clearInterval(rotating);
+      output.close();
+    }
+  }
+
+  /** Until one of them dies, does not come or hangs in its start; undefined when everything is to end. */
+  async function firstFault(
+    session: number,
+    programs: readonly string[],
+    look: () => void,
+    until: AbortSignal,
+  ): Promise<StartFault | undefined> {
+    const seen = new Map<string, ProcessIdentity>();
+    const late = performance.now() + appearWithinMs;
+    while (!until.aborted) {
+      look();
+      const hung = start.fault();
+      if (hung !== undefined) return hung;
+      const living = livingPrograms(session);
+      for (const program of programs) {
+        const known = seen.get(program);
+        // In the moment in which a process becomes another program it has no arguments: whether it lives says its number.
+        if (known !== undefined && isAlive(known)) continue;
+        const found = living.get(program);
+        if (found !== undefined) seen.set(program, found);
+        else if (known !== undefined) return { program, reason: 'it has ended' };
+        else if (performance.now() > late)
+          return { program, reason: `it was not there within ${Math.round(appearWithinMs / 1000)} s` };
+      }
+      await delay(lookEveryMs, undefined, { signal: until }).catch(() => undefined);
+    }
+    return undefined;
+  }
+
+  function report(fault: StartFault, killsBefore: number): void {
+    const forMemory = endedForMemory() > killsBefore;
+    log.error('core.program_ended', {
+      ...fault,
+      out_of_memory: forMemory,
+      remedy: forMemory
+        ? 'its container is at its memory cap: raise CORE_MEMORY in .env, then start again'
+        : `read ${join(logs, 'takserver.log')}, which ends with its last words; the container starts anew by itself`,
+    });
+  }
+
+  return { run, stop: () => stopping.abort(new Error('the core is to end')) };
+}
+
+function expected(home: string): string[] {
+  const path = join(home, SCRIPT);
+  let text: string;
+  try {
+    text = readFileSync(path, 'utf8');
+  } catch (error) {
+    throw new StackError(
+      `${path} cannot be read: ${codeOf(error)}.`,
+      'docker compose up release brings the files of the release onto the volume',
+      error,
+    );
+  }
+  const programs = programsIn(text);
+  if (programs.length > 0) return programs;
+  throw new StackError(
+    `${path} starts no program that Holdfast knows, so nobody could tell whether they live.`,
+    'restore that file from the release archive with ./scripts/setup.sh ARCHIVE',
+  );
+}
+
+/** In a session of its own, by which everything that comes of it is known. */
+function started(home: string, environment: NodeJS.ProcessEnv): ChildProcess {
+  return spawn('bash', [join(home, SCRIPT), 'init'], {
+    cwd: home,
+    env: environment,
+    detached: true,
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+}
+
+function endOf(child: ChildProcess): Promise<string> {
+  return new Promise((resolve, reject) => {
+    child.once('error', reject);
+    child.once('exit', (code, signal) => resolve(signal === null ? `with code ${code}` : `by signal ${signal}`));
+  });
+}
+
+function rotate(logs: string, log: Log): void {
+  try {
+    rotateLogs(logs, LARGEST_LOG_BYTES, KEPT_LOGS);
+  } catch (error) {
+    log.warn('core.logs_not_rotated', { error: codeOf(error) ?? 'unknown' });
+  }
+}

@@ -1,0 +1,172 @@
+// The right of the admin API for service accounts, carried out by the release's own user manager: the running server keeps its users
+// in memory, and would write over a file that somebody else has changed. What counts is what stands in the file afterwards.
+
+import { spawn } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { type AdminGrantOptions, adminGrants } from '@holdfast/core/admin/admin-grants';
+import { readUsersDocument, type UsersDocument, withoutEntry } from '@holdfast/core/admin/users-document';
+import { writeFileAtomically } from '@holdfast/kit/files';
+import type { Log } from '@holdfast/kit/log';
+import { nameKey } from '@holdfast/kit/names';
+import { certificateFiles } from '@holdfast/pki/certificate-files';
+import { readRevocationList } from '@holdfast/pki/revocation-list';
+
+const USERS_FILE = 'UserAuthenticationFile.xml';
+const USERS_FILE_MODE = 0o640;
+const LOOK_EVERY_MS = 1_000;
+/** A program that starts a JVM each time must not be tried every second. */
+const PAUSE_AFTER_FAILURE_MS = 30_000;
+const MOST_SAID = 400;
+const MOST_HEARD = 32_768;
+/** A user manager that throws prints why and then hangs: the threads of its grid live on. */
+const THROWN = /^(?:Exception in thread .*|(?:[\w$]+\.)+\w*(?:Exception|Error)\b.*)$/m;
+const ENDS_AFTER_THROWN_MS = 3_000;
+
+export interface RightsOptions {
+  home: string;
+  environment: NodeJS.ProcessEnv;
+  /** Of the table of certificates. */
+  byHash: AdminGrantOptions['certificates']['byHash'];
+  log: Log;
+  signal: AbortSignal;
+  withinMs?: number;
+  lookEveryMs?: number;
+  pauseMs?: number;
+}
+
+/** Looks into the spool until the signal comes; one request at a time. */
+export async function keepGivingRights(options: RightsOptions): Promise<void> {
+  const { home, log, byHash, signal, lookEveryMs = LOOK_EVERY_MS, pauseMs = PAUSE_AFTER_FAILURE_MS } = options;
+  const files = certificateFiles(home);
+  let failed = false;
+  const users = usersByManager(options);
+  const noticed = async (work: Promise<void>): Promise<void> => {
+    await work.catch((error: unknown) => {
+      failed = true;
+      throw error;
+    });
+  };
+  const grants = adminGrants({
+    directory: join(home, 'admin-grants'),
+    authority: {
+      get chain() {
+        return [readFileSync(files.ca, 'utf8')];
+      },
+    },
+    certificates: { byHash },
+    users: {
+      grant: (entry) => noticed(users.grant(entry)),
+      withdraw: (identifier) => noticed(users.withdraw(identifier)),
+    },
+    isRevoked: (serial) => isInList(files.revocationList, serial),
+    log,
+    now: () => new Date(),
+  });
+  while (!signal.aborted) {
+    failed = false;
+    await grants.look();
+    await delay(failed ? pauseMs : lookEveryMs, undefined, { signal }).catch(() => undefined);
+  }
+}
+
+interface UsersByManager {
+  grant(entry: { identifier: string; fingerprint: string; certificate: string }): Promise<void>;
+  withdraw(identifier: string): Promise<void>;
+}
+
+/** Each rejects when the file does not say afterwards what it should. */
+export function usersByManager(
+  options: Pick<RightsOptions, 'home' | 'environment' | 'signal' | 'withinMs'>,
+): UsersByManager {
+  const path = join(options.home, USERS_FILE);
+  const read = (): UsersDocument => readUsersDocument(readFileSync(path, 'utf8'));
+  const entriesOf = (identifier: string) =>
+    read().entries.filter((each) => nameKey(each.identifier) === nameKey(identifier));
+  const isGiven = (identifier: string, fingerprint: string): boolean =>
+    entriesOf(identifier).some((each) => each.role === 'ROLE_ADMIN' && each.fingerprint === fingerprint.toUpperCase());
+
+  return {
+    async grant({ identifier, fingerprint, certificate }) {
+      if (isGiven(identifier, fingerprint)) return;
+      const directory = mkdtempSync(join(tmpdir(), 'holdfast-right-'));
+      try {
+        const file = join(directory, 'certificate.pem');
+        writeFileSync(file, certificate, { mode: 0o600 });
+        const said = await userManager(['certmod', '-A', file], options);
+        if (!isGiven(identifier, fingerprint)) throw notDone(said);
+      } finally {
+        rmSync(directory, { recursive: true, force: true });
+      }
+    },
+
+    async withdraw(identifier) {
+      for (const entry of entriesOf(identifier)) {
+        const said = await userManager(['usermod', '-D', entry.identifier], options);
+        if (said.code !== 0) throw notDone(said);
+      }
+      // Some releases forget the account at once, and write it down with the next change only.
+      const text = withoutEntry(read(), identifier);
+      if (text !== undefined) writeFileAtomically(path, text, USERS_FILE_MODE);
+    },
+  };
+}
+
+interface Said {
+  code: number | string;
+  words: string;
+}
+
+function notDone({ code, words }: Said): Error {
+  const end = THROWN.exec(words)?.[0] ?? words.trim().split('\n').at(-1) ?? '';
+  return new Error(
+    `the user manager of the release ended with ${code}: ${end.slice(0, MOST_SAID) || 'it said nothing'}`,
+  );
+}
+
+async function userManager(
+  args: readonly string[],
+  {
+    home,
+    environment,
+    signal,
+    withinMs = 120_000,
+  }: Pick<RightsOptions, 'home' | 'environment' | 'signal' | 'withinMs'>,
+): Promise<Said> {
+  const child = spawn('java', ['-Xmx256m', '-jar', 'utils/UserManager.jar', ...args], {
+    cwd: home,
+    env: environment,
+    stdio: ['ignore', 'pipe', 'pipe'],
+    killSignal: 'SIGKILL',
+    signal: AbortSignal.any([signal, AbortSignal.timeout(withinMs)]),
+  });
+  let words = '';
+  let ending: NodeJS.Timeout | undefined;
+  const hear = (chunk: Buffer): void => {
+    words = (words + chunk.toString('utf8')).slice(-MOST_HEARD);
+    if (THROWN.test(words)) ending ??= setTimeout(() => child.kill('SIGKILL'), ENDS_AFTER_THROWN_MS);
+  };
+  for (const stream of [child.stdout, child.stderr]) stream.on('data', hear);
+  return new Promise((resolve, reject) => {
+    child.once('error', (error) => {
+      if (error.name !== 'AbortError') reject(error);
+    });
+    child.once('close', (code, killed) => {
+      clearTimeout(ending);
+      resolve({ code: code ?? `signal ${killed}`, words });
+    });
+  });
+}
+
+/** A list that cannot be read tells nothing: the table of certificates does. */
+function isInList(path: string, serial: string): boolean {
+  try {
+    const base64 = /-----BEGIN X509 CRL-----([^-]+)-----END/.exec(readFileSync(path, 'latin1'))?.[1] ?? '';
+    const list = readRevocationList(Uint8Array.from(Buffer.from(base64, 'base64')));
+    return list.revoked().some((each) => each.serial === serial);
+  } catch {
+    return false;
+  }
+}

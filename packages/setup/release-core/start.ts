@@ -1,0 +1,170 @@
+// Judges how the start of a release goes: how long each phase may take, and how long the next start waits after one that failed.
+// A start that lost its database, or a program whose Spring context failed, lives on for ever and serves nobody.
+
+import { closeSync, fstatSync, mkdirSync, openSync, readFileSync, readSync, rmSync, writeSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { writeFileAtomically } from '@holdfast/kit/files';
+
+/** In the root of the volume, so that it outlives the container. */
+const FAILED_STARTS = '.holdfast-failed-starts';
+const FIRST_PAUSE_MS = 5_000;
+const MAX_PAUSE_MS = 300_000;
+const PHASES: readonly CorePhase[] = ['config', 'messaging', 'streaming', 'api'];
+const LATECOMERS_MS = 180_000;
+const CONTEXT_FAILED = /\bApplication run failed\b/;
+
+export interface StartFault {
+  program: string;
+  reason: string;
+}
+
+/** From the moment in which the programs are started. Times in milliseconds that never go back. */
+export class StartWatch {
+  readonly #phaseWithinMs: number;
+  readonly #steadyMs: () => number;
+  readonly #reached = new Set<CorePhase>();
+  #since: number;
+  #failed: string | undefined;
+
+  constructor(phaseWithinMs: number, steadyMs: () => number = () => performance.now()) {
+    this.#phaseWithinMs = phaseWithinMs;
+    this.#steadyMs = steadyMs;
+    this.#since = steadyMs();
+  }
+
+  /** Retention and plugins wait for the API and start after it. */
+  get isOver(): boolean {
+    return this.isReady && this.#steadyMs() - this.#since > LATECOMERS_MS;
+  }
+
+  get isReady(): boolean {
+    return PHASES.every((phase) => this.#reached.has(phase));
+  }
+
+  /** False for a phase that was reached before. */
+  reach(phase: CorePhase): boolean {
+    if (this.#reached.has(phase)) return false;
+    this.#reached.add(phase);
+    this.#since = this.#steadyMs();
+    return true;
+  }
+
+  /** A line that `program` has written. */
+  hear(line: string, program: string): void {
+    if (CONTEXT_FAILED.test(line)) this.#failed ??= program;
+  }
+
+  fault(): StartFault | undefined {
+    if (this.#failed !== undefined)
+      return { program: this.#failed, reason: 'its start failed (Application run failed) and it lives on, useless' };
+    if (this.isReady || this.#steadyMs() - this.#since < this.#phaseWithinMs) return undefined;
+    const missing = PHASES.filter((phase) => !this.#reached.has(phase)).join(', ');
+    return { program: 'core', reason: `no progress for ${this.#phaseWithinMs / 1000} s; still missing: ${missing}` };
+  }
+}
+
+/** How long to wait before this start: nothing after a good one, then 5 s, 10 s, 20 s, at most 5 minutes. */
+export function pauseBeforeStart(home: string): { failed: number; pauseMs: number } {
+  const failed = failedStarts(home);
+  return { failed, pauseMs: failed === 0 ? 0 : Math.min(MAX_PAUSE_MS, FIRST_PAUSE_MS * 2 ** (failed - 1)) };
+}
+
+export function noteFailedStart(home: string): void {
+  writeFileAtomically(join(home, FAILED_STARTS), `${failedStarts(home) + 1}\n`);
+}
+
+export function noteGoodStart(home: string): void {
+  rmSync(join(home, FAILED_STARTS), { force: true });
+}
+
+function failedStarts(home: string): number {
+  try {
+    const failed = Number(readFileSync(join(home, FAILED_STARTS), 'utf8'));
+    return Number.isInteger(failed) && failed > 0 ? Math.min(failed, 100) : 0;
+  } catch {
+    return 0;
+  }
+}
+
+// What the programs of a release write: their output goes into logs/takserver.log, and the lines that say how far the start has come
+// are heard, in that output and in the logs of the programs.
+
+/** Of a start, as people follow it. `streaming`: devices can connect. */
+export type CorePhase = 'config' | 'messaging' | 'streaming' | 'api';
+
+const STARTED = /Started TAK Server (config|messaging|api) Microservice/i;
+const STREAMING = /NioServer - Server started/;
+const LONGEST_LINE = 64 * 1024;
+const READ_BYTES = 256 * 1024;
+
+export function phaseIn(line: string): CorePhase | undefined {
+  const started = STARTED.exec(line)?.[1]?.toLowerCase();
+  if (started === 'config' || started === 'messaging' || started === 'api') return started;
+  return STREAMING.test(line) ? 'streaming' : undefined;
+}
+
+/** Cuts what comes in pieces into lines; one without an end is cut. */
+export function linesOf(each: (line: string) => void): (chunk: Buffer) => void {
+  let rest = '';
+  return function take(chunk) {
+    const lines = (rest + chunk.toString('latin1')).split('\n');
+    rest = (lines.pop() ?? '').slice(-LONGEST_LINE);
+    for (const line of lines) each(line);
+  };
+}
+
+export interface Output {
+  write(chunk: Buffer): void;
+  close(): void;
+}
+
+/** Appends, so that the file may be emptied meanwhile. `failed` hears of a full disk once, until writing works again. */
+export function outputFile(path: string, failed: (error: unknown) => void): Output {
+  mkdirSync(dirname(path), { recursive: true, mode: 0o750 });
+  const file = openSync(path, 'a', 0o640);
+  let isFailing = false;
+  let isClosed = false;
+  return {
+    write(chunk) {
+      if (isClosed) return;
+      try {
+        writeSync(file, chunk);
+        isFailing = false;
+      } catch (error) {
+        if (!isFailing) failed(error);
+        isFailing = true;
+      }
+    },
+    close() {
+      isClosed = true;
+      closeSync(file);
+    },
+  };
+}
+
+/** What is appended to a file from now on, each time somebody looks; one that was emptied is read from its beginning. */
+export function follow(path: string, take: (chunk: Buffer) => void): () => void {
+  let at: number | undefined;
+  const look = (): void => {
+    let file: number;
+    try {
+      file = openSync(path, 'r');
+    } catch {
+      at = 0;
+      return;
+    }
+    try {
+      const { size } = fstatSync(file);
+      at ??= size;
+      if (size < at) at = 0;
+      const chunk = Buffer.allocUnsafe(Math.min(READ_BYTES, size - at));
+      const length = readSync(file, chunk, 0, chunk.length, at);
+      at += length;
+      if (length > 0) take(chunk.subarray(0, length));
+    } finally {
+      closeSync(file);
+    }
+  };
+  look();
+  return look;
+}

@@ -1,0 +1,48 @@
+// What the role `release-files` is told: which tree goes where, and which release it is.
+
+import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { z } from 'zod';
+import { takenHandover } from '@holdfast/kit/command';
+import type { Problem } from '../../../shared/settings/setting.ts';
+import { releaseIn } from '../archive/version.ts';
+import type { ReleaseSource } from './files.ts';
+
+export const RELEASE_FILES_VARIABLE = 'HOLDFAST_RELEASE_FILES';
+/** Where a release expects itself: its scripts name this path. */
+export const RELEASE_HOME = '/opt/tak';
+
+const handoverSchema = z.object({ from: z.string(), to: z.string(), release: z.string() });
+
+/** Where the release runs; only tests move it. */
+export function releaseHome(environment: NodeJS.ProcessEnv): string {
+  return environment['HOLDFAST_RELEASE_HOME']?.trim() || RELEASE_HOME;
+}
+
+/** `home`: where our programs are in the image; the tree of the release lies beside them. */
+export function planReleaseFiles(home: string, environment: NodeJS.ProcessEnv, problems: Problem[]): ReleaseSource {
+  const from = environment['HOLDFAST_RELEASE_TREE']?.trim() || join(home, 'release/tak');
+  const version = join(from, 'version.txt');
+  const said = existsSync(version) ? releaseIn(readFileSync(version, 'utf8')) : undefined;
+  const release = said ?? environment['CORE_RELEASE']?.trim() ?? '';
+  if (!existsSync(join(from, 'takserver.war')))
+    problems.push({
+      name: 'HOLDFAST_RELEASE_TREE',
+      value: from,
+      message: 'holds no TAK Server release: takserver.war is missing',
+      remedy: 'run ./scripts/setup.sh ARCHIVE, which builds the image of this container from a release archive',
+    });
+  else if (release === '')
+    problems.push({
+      name: 'CORE_RELEASE',
+      value: undefined,
+      message: `must be set: ${version} does not say which release this is`,
+      remedy: 'run ./scripts/setup.sh ARCHIVE, which writes it into .env',
+    });
+  return { from, to: releaseHome(environment), release };
+}
+
+/** Takes it out of the environment; throws without it. */
+export function takeReleaseFiles(environment: NodeJS.ProcessEnv): ReleaseSource {
+  return takenHandover(environment, RELEASE_FILES_VARIABLE, handoverSchema, 'start this as container.js release-files');
+}

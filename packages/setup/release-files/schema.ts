@@ -1,0 +1,195 @@
+// The tables of a release: its own SchemaManager.jar makes and migrates them, before anybody else can reach the database. It
+// purges a database whose history it does not find: one that holds tables without that history never meets it. The extensions
+// belong to the superuser, so that the tool, which works as the owner of the tables, cannot drop them either.
+
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { accessSync, constants } from 'node:fs';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { setTimeout as delay } from 'node:timers/promises';
+import { codeOf, messageOf, StackError } from '@holdfast/kit/app-error';
+import { writeFileAtomically } from '@holdfast/kit/files';
+import { type Cluster, programEnvironment, runAsSuperuser } from '@holdfast/stack/database/cluster';
+import { isReady, serverArguments, type ServerOptions } from '@holdfast/stack/database/postmaster';
+import { CORE_DATABASE, CORE_OWNER, FLOWS_GRANTS, singleUser } from '@holdfast/stack/database/roles';
+
+export interface ReleaseSchema {
+  /** The files of the release (/opt/tak), with db-utils/SchemaManager.jar and the patched CoreConfig.xml. */
+  directory: string;
+  /** On 127.0.0.1, while the schema is brought up to date. */
+  port: number;
+  /** Where java is looked for. */
+  searchPath: string;
+  javaHome: string | undefined;
+  /** Never shown, should a line of the tool have it. */
+  password: string;
+}
+
+/** What the migrations need and only a superuser can make; V7 and V9 find them. */
+const EXTENSIONS = ['postgis', 'pgcrypto'];
+const JAR = 'SchemaManager.jar';
+/** It sends statements; the work is the server's. */
+const JAVA_HEAP = '-Xmx256m';
+const FOREIGN = 'holdfast: foreign tables';
+const NO_HISTORY = 'holdfast: no history';
+const READY_WITHIN_MS = 600_000;
+const LOOK_EVERY_MS = 50;
+
+/**
+ * Brings the database `cot` of a cluster that does not run to the schema of the release. Always: the tool finds out by itself
+ * within seconds that nothing is to be done, and a remembered success would outlive a restored backup.
+ */
+export async function bringSchemaUpToDate(
+  cluster: Cluster,
+  schema: ReleaseSchema,
+  server: Omit<ServerOptions, 'listen' | 'port' | 'more'>,
+): Promise<void> {
+  proveReadable(join(schema.directory, 'CoreConfig.xml'));
+  proveReadable(join(schema.directory, 'db-utils', JAR));
+  await inCore(cluster, [
+    ...EXTENSIONS.map((name) => `CREATE EXTENSION IF NOT EXISTS ${name}`),
+    raiseUnless(FOREIGN, `${HAS_HISTORY} OR NOT (${HAS_TABLES})`),
+  ]);
+  writeFileAtomically(server.hbaFile, `host ${CORE_DATABASE} ${CORE_OWNER} 127.0.0.1/32 scram-sha-256\n`, 0o644);
+  const running = await temporaryServer(cluster, { ...server, listen: '127.0.0.1', port: schema.port });
+  try {
+    await upgrade(schema);
+  } finally {
+    await ended(running);
+  }
+  await inCore(cluster, [raiseUnless(NO_HISTORY, HAS_HISTORY), FLOWS_GRANTS]);
+}
+
+const HAS_HISTORY = `to_regclass('public.schema_version') IS NOT NULL`;
+/** Those of an extension are nobody's own. */
+const HAS_TABLES = `EXISTS (SELECT FROM pg_class c WHERE c.relnamespace = to_regnamespace('public') AND c.relkind IN ('r', 'p', 'v', 'm', 'f') AND NOT EXISTS (SELECT FROM pg_depend d WHERE d.classid = 'pg_class'::regclass AND d.objid = c.oid AND d.deptype = 'e'))`;
+
+function raiseUnless(words: string, condition: string): string {
+  return `DO $check$ BEGIN
+  IF NOT (${condition}) THEN RAISE EXCEPTION '${words}'; END IF;
+END $check$`;
+}
+
+async function inCore(cluster: Cluster, statements: string[]): Promise<void> {
+  try {
+    await runAsSuperuser(cluster, CORE_DATABASE, singleUser(statements));
+  } catch (error) {
+    const said = messageOf(error);
+    if (said.includes(FOREIGN))
+      throw new StackError(
+        `The database ${CORE_DATABASE} has tables, and not the history of the release's schema (schema_version): its schema tool would delete them. Nothing was changed.`,
+        'restore a backup of a release into this volume, or give the release an empty one; to keep what is there, dump it with pg_dump first',
+        error,
+      );
+    if (said.includes(NO_HISTORY))
+      throw new StackError(
+        `The schema tool of the release ended without a complaint, and made no schema in the database ${CORE_DATABASE} of this volume.`,
+        'look at what it said above; repository/connection in CoreConfig.xml must name the user martiuser (the initialiser writes it: docker compose up configuration)',
+        error,
+      );
+    if (/could not open extension control file|extension "[a-z]+" is not available/.test(said))
+      throw new StackError(
+        `This image lacks an extension that the schema of the release needs: ${said}`,
+        'build the images anew from the archive of the release: ./scripts/setup.sh ARCHIVE',
+        error,
+      );
+    throw error;
+  }
+}
+
+/** Of this moment and for this machine alone; its log is ours. */
+async function temporaryServer(cluster: Cluster, options: ServerOptions): Promise<ChildProcess> {
+  const args = serverArguments(cluster.pgdata, options);
+  const child = spawn(join(cluster.binaries, 'postgres'), args, {
+    cwd: '/',
+    env: programEnvironment(),
+    stdio: ['ignore', 'inherit', 'inherit'],
+  });
+  const until = performance.now() + READY_WITHIN_MS;
+  let failure: unknown;
+  child.on('error', (error) => (failure = error));
+  while (!answers(cluster, child)) {
+    const over = failure !== undefined || child.exitCode !== null || child.signalCode !== null;
+    if (over || performance.now() > until) {
+      child.kill('SIGKILL');
+      throw new StackError(
+        `PostgreSQL does not start on ${cluster.pgdata}, to have its schema brought up to date: ${failure === undefined ? (child.exitCode ?? child.signalCode ?? 'it does not become ready') : messageOf(failure)}.`,
+        "PostgreSQL's own words stand above",
+      );
+    }
+    await delay(LOOK_EVERY_MS);
+  }
+  return child;
+}
+
+function answers(cluster: Cluster, child: ChildProcess): boolean {
+  try {
+    return isReady(cluster, child);
+  } catch (error) {
+    if (codeOf(error) === 'ENOENT') return false;
+    throw error;
+  }
+}
+
+async function ended(server: ChildProcess): Promise<void> {
+  if (server.exitCode !== null || server.signalCode !== null) return;
+  server.kill('SIGINT');
+  await once(server, 'exit');
+}
+
+/** The tool takes user and password from CoreConfig.xml; only where the server is, it is told. */
+async function upgrade({ directory, port, searchPath, javaHome, password }: ReleaseSchema): Promise<void> {
+  say('database.schema_upgrading', { tool: JAR });
+  const url = `jdbc:postgresql://127.0.0.1:${port}/${CORE_DATABASE}`;
+  const child = spawn('java', [JAVA_HEAP, '-jar', JAR, '-url', url, 'upgrade'], {
+    cwd: join(directory, 'db-utils'),
+    env: {
+      ...programEnvironment(),
+      PATH: searchPath,
+      HOME: '/tmp',
+      ...(javaHome === undefined ? {} : { JAVA_HOME: javaHome }),
+    },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  let last = '';
+  let complaint: string | undefined;
+  const lines = [child.stdout, child.stderr].map(async (stream) => {
+    for await (const text of createInterface({ input: stream })) {
+      if (text.trim() === '') continue;
+      last = password === '' ? text : text.replaceAll(password, '***');
+      if (/\b(?:ERROR|FATAL|Exception)\b/.test(last)) complaint = last;
+      say('database.schema', { line: last });
+    }
+  });
+  let outcome: number | string;
+  try {
+    const [code, signal] = (await once(child, 'close')) as [number | null, NodeJS.Signals | null];
+    outcome = code ?? signal ?? '';
+  } catch (error) {
+    outcome = codeOf(error) === 'ENOENT' ? 'there is no java in this image' : messageOf(error);
+  }
+  await Promise.all(lines);
+  if (outcome === 0) return say('database.schema_up_to_date', { tool: JAR });
+  throw new StackError(
+    `The schema tool of the release (${JAR} upgrade) failed (${outcome}): ${complaint ?? last}`,
+    'its own lines stand above; repository/connection in CoreConfig.xml must hold the password of CORE_DB_PASSWORD (the initialiser writes it: docker compose up configuration)',
+  );
+}
+
+function proveReadable(file: string): void {
+  try {
+    accessSync(file, constants.R_OK);
+  } catch (error) {
+    throw new StackError(
+      `${file} cannot be read (${codeOf(error) ?? messageOf(error)}): the schema tool of the release needs it.`,
+      'the volume core-data must be mounted there, with the files of the release (service release) and the configuration (service configuration), readable for the group 10001: docker compose up -d --wait',
+      error,
+    );
+  }
+}
+
+function say(event: string, more: Record<string, string>): void {
+  const line = { time: new Date().toISOString(), level: 'info', role: 'database', event, ...more };
+  process.stdout.write(`${JSON.stringify(line)}\n`);
+}

@@ -1,0 +1,59 @@
+// The variables of an env file: the one that is named, else .env in the root of the repository, if it is there.
+
+import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { codeOf } from '@holdfast/kit/app-error';
+import { type Layer, parseEnvFile, unknownNames } from '../../shared/settings/load.ts';
+import type { Problem } from '../../shared/settings/setting.ts';
+
+export interface EnvFileLayer {
+  /** Where it is, or would be. */
+  path: string;
+  layer: Layer | undefined;
+  problems: Problem[];
+  warnings: string[];
+  words: string;
+}
+
+export function readEnvFile(home: string, explicit: string | undefined): EnvFileLayer {
+  const path = explicit ?? join(home, '.env');
+  if (!existsSync(path)) {
+    if (explicit === undefined)
+      return { path, layer: undefined, problems: [], warnings: [], words: 'defaults and environment' };
+    const problem = {
+      name: '--env',
+      value: path,
+      message: 'there is no such file',
+      remedy: 'copy .env.template to it, or leave --env out',
+    };
+    return { path, layer: undefined, problems: [problem], warnings: [], words: '' };
+  }
+  let text: string;
+  try {
+    text = readFileSync(path, 'utf8');
+  } catch (error) {
+    const message = `cannot be read (${codeOf(error) ?? 'unknown reason'})`;
+    return {
+      path,
+      layer: undefined,
+      problems: [{ name: path, value: undefined, message, remedy: 'make it readable for this user' }],
+      warnings: [],
+      words: '',
+    };
+  }
+  const { values, problems } = parseEnvFile(text);
+  return {
+    path,
+    layer: { source: 'env file', values },
+    problems: problems.map(({ line, message }) => ({
+      name: `${path} line ${line}`,
+      value: undefined,
+      message,
+      remedy: 'write NAME=value, or put # in front to make it a comment',
+    })),
+    warnings: unknownNames(Object.keys(values)).map(
+      ({ name, meant }) => `${path}: nothing reads ${name}${meant === undefined ? '' : `; did you mean ${meant}?`}`,
+    ),
+    words: path,
+  };
+}

@@ -1,0 +1,80 @@
+// The flow engine as the supervisor starts it: Node-RED with settings of ours. Its environment is made for it, because every flow
+// can read it; what lets somebody in comes by a descriptor.
+
+import { type ChildProcess, spawn } from 'node:child_process';
+import { join } from 'node:path';
+import type { Writable } from 'node:stream';
+import type { Layout } from '../process/layout.ts';
+import { answersTo, LISTENING } from '../process/node-process.ts';
+import { processLog } from '../process/process-log.ts';
+import type { ProcessSpec } from '../process/supervised-process.ts';
+
+export interface FlowsPlan {
+  /** Node-RED's own program, and the settings file. */
+  program: string;
+  settings: string;
+  url: string;
+  /** What flows may know. */
+  environment: Record<string, string>;
+  /** Whoever knows it is admin. */
+  password: string;
+  /** Seals the credentials in flows. */
+  credentialKey: string;
+  /** Where its certificate lies. */
+  certificate: string;
+}
+
+/** The descriptor after standard input and output and the supervisor's own channel. */
+const SECRETS_DESCRIPTOR = 4;
+/** Of the machine, not of the stack. */
+const PASSED_ON = ['PATH', 'TZ', 'LANG', 'TMPDIR', 'SSL_CERT_FILE', 'NODE_EXTRA_CA_CERTS'];
+
+export function flowsProcess(plan: FlowsPlan, layout: Layout, caFile: string): ProcessSpec {
+  const log = processLog(join(layout.logs, 'flows.log'));
+  const listening = new WeakSet<ChildProcess>();
+
+  function start(): ChildProcess {
+    const child = log.open((descriptor) =>
+      spawn(process.execPath, [plan.program, '--settings', plan.settings, '--userDir', layout.flows], {
+        cwd: layout.flows,
+        env: {
+          ...machine(),
+          HOME: layout.flows,
+          HOLDFAST_FLOWS_SECRETS: String(SECRETS_DESCRIPTOR),
+          ...plan.environment,
+        },
+        detached: true,
+        stdio: ['ignore', descriptor, descriptor, 'ipc', 'pipe'],
+      }),
+    );
+    child.on('message', (message: { kind: string }) => {
+      if (message.kind === LISTENING.kind) listening.add(child);
+    });
+    const secrets = child.stdio[SECRETS_DESCRIPTOR] as Writable | undefined;
+    secrets?.on('error', () => undefined).end(['', plan.credentialKey, plan.password].join('\n'));
+    return child;
+  }
+
+  return {
+    role: 'flows',
+    start,
+    answers: async (child) => listening.has(child) && (await answersTo({ pingUrl: plan.url, caFile })),
+    answersWithinMs: 120_000,
+    stopSignal: 'SIGTERM',
+    // Nodes may take up to 15 seconds to close.
+    stopWithinMs: 20_000,
+    lastWords: () => lastError(log.sinceOpened()),
+  };
+}
+
+function machine(): Record<string, string> {
+  const passedOn = PASSED_ON.map((name) => [name, process.env[name]] as const);
+  return Object.fromEntries(passedOn.filter((entry): entry is [string, string] => entry[1] !== undefined));
+}
+
+/** Of its log: a line of ours, or what Node says of an error that nobody has caught. */
+function lastError(text = ''): string | undefined {
+  const lines = text.split('\n').filter((line) => /"level":"error"|Error: /.test(line));
+  const last = lines.at(-1);
+  return last === undefined ? undefined : (/"message":"((?:[^"\\]|\\.)*)"/.exec(last)?.[1] ?? last);
+}

@@ -1,0 +1,91 @@
+// The lock of a data directory, held by guard.sh: it outlives a killed supervisor just long enough to end the rest.
+
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { StackError } from '@holdfast/kit/app-error';
+
+const LOCKED_ELSEWHERE = 75;
+const NO_LOCK_FILE = 74;
+/** The guard ends what is left within 8 seconds. */
+const RELEASE_WITHIN_MS = 12_000;
+
+export interface Guard {
+  /** The guard ends this process, with this signal first, should the supervisor die. */
+  own(pid: number, signal: NodeJS.Signals): void;
+  free(pid: number): void;
+  /** Gives the lock back; what is still owned is ended first. */
+  release(): Promise<void>;
+}
+
+/**
+ * Takes the lock; resolves with undefined when another stack holds it. A guard that dies is replaced; `lost` is called
+ * when its successor cannot have the lock, because the directory then belongs to somebody else.
+ */
+export async function takeLock(script: string, lockFile: string, lost: () => void): Promise<Guard | undefined> {
+  const owned = new Map<number, NodeJS.Signals>();
+  let released = false;
+  let child = await startGuard(script, lockFile);
+  if (child === undefined) return undefined;
+  watch(child);
+
+  function watch(guard: ChildProcess): void {
+    guard.once('exit', () => {
+      if (!released) void replace();
+    });
+  }
+
+  async function replace(): Promise<void> {
+    const next = await startGuard(script, lockFile).catch(() => undefined);
+    if (next === undefined) {
+      lost();
+      return;
+    }
+    child = next;
+    for (const [pid, signal] of owned) tell(`own ${pid} ${shortName(signal)}`);
+    watch(next);
+  }
+
+  function tell(line: string): void {
+    child?.stdin?.write(`${line}\n`);
+  }
+
+  return {
+    own(pid, signal) {
+      owned.set(pid, signal);
+      tell(`own ${pid} ${shortName(signal)}`);
+    },
+    free(pid) {
+      owned.delete(pid);
+      tell(`free ${pid}`);
+    },
+    async release() {
+      released = true;
+      if (child === undefined || child.exitCode !== null || child.signalCode !== null) return;
+      const ended = once(child, 'exit');
+      child.stdin?.end();
+      const hung = setTimeout(() => child?.kill('SIGKILL'), RELEASE_WITHIN_MS);
+      await ended;
+      clearTimeout(hung);
+    },
+  };
+}
+
+function shortName(signal: NodeJS.Signals): string {
+  return signal.replace(/^SIG/, '');
+}
+
+async function startGuard(script: string, lockFile: string): Promise<ChildProcess | undefined> {
+  const child = spawn('/bin/sh', [script, lockFile], { detached: true, stdio: ['pipe', 'pipe', 'ignore'] });
+  child.stdin.on('error', () => undefined);
+  const locked = await new Promise<boolean>((resolve, reject) => {
+    child.once('error', reject);
+    child.stdout.once('data', () => resolve(true));
+    child.once('exit', (code) => {
+      if (code === LOCKED_ELSEWHERE) resolve(false);
+      else if (code === NO_LOCK_FILE)
+        reject(new StackError(`${lockFile} cannot be opened.`, 'remove it while no stack runs there'));
+      else reject(new Error(`the guard of ${lockFile} ended with ${code}`));
+    });
+  });
+  return locked ? child : undefined;
+}

@@ -1,0 +1,126 @@
+// What lies where in the data directory of an embedded stack (--data DIR), and on which ports it listens.
+
+import { existsSync, mkdirSync, statSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { codeOf, explainFileError, StackError } from '@holdfast/kit/app-error';
+
+export interface Layout {
+  root: string;
+  /** The database cluster; `pgdata.new` while it is being made. */
+  pgdata: string;
+  /** CORE_DATA_DIR: the files of the core. */
+  core: string;
+  logs: string;
+  /** DATA_DIR: files of the management process. */
+  management: string;
+  /** Of the flow engine; there with --flows alone. */
+  flows: string;
+  /** Of the running stack only: lock, process list, compile cache. */
+  run: string;
+  lock: string;
+  processes: string;
+  secrets: string;
+  stack: string;
+}
+
+/** Paths below an absolute data directory. */
+export function layoutOf(root: string): Layout {
+  const run = join(root, 'run');
+  return {
+    root,
+    pgdata: join(root, 'pgdata'),
+    core: join(root, 'core'),
+    logs: join(root, 'logs'),
+    management: join(root, 'management'),
+    flows: join(root, 'flows'),
+    run,
+    lock: join(run, 'lock'),
+    processes: join(run, 'processes.json'),
+    secrets: join(root, 'secrets.json'),
+    stack: join(root, 'stack.json'),
+  };
+}
+
+/** Makes the directories that are missing. As root, the database runs as another user and must pass through the root. */
+export function makeDirectories(layout: Layout): void {
+  const asRoot = process.getuid?.() === 0;
+  makeDirectory(layout.root, asRoot ? 0o711 : 0o700);
+  for (const directory of [layout.core, layout.logs, layout.management, layout.run]) makeDirectory(directory, 0o700);
+}
+
+/** For the flow engine, with the place of its certificate. */
+export function makeFlowsDirectories(layout: Layout, certificate: string): void {
+  for (const directory of [layout.flows, certificate]) makeDirectory(directory, 0o700);
+}
+
+function makeDirectory(path: string, mode: number): void {
+  try {
+    makeParents(dirname(path));
+    makeOne(path, mode);
+    if (!statSync(path).isDirectory()) throw Object.assign(new Error(path), { code: 'ENOTDIR' });
+  } catch (error) {
+    throw explainFileError(error, path);
+  }
+  refuseStrangers(path);
+}
+
+/** One by one: a recursive mkdir never returns where nothing can be made (below /proc). */
+function makeParents(path: string): void {
+  if (existsSync(path)) return;
+  makeParents(dirname(path));
+  makeOne(path, 0o755);
+}
+
+/** Another start may make the same directory at the same moment. */
+function makeOne(path: string, mode: number): void {
+  try {
+    mkdirSync(path, { mode });
+  } catch (error) {
+    if (codeOf(error) !== 'EEXIST') throw error;
+  }
+}
+
+/** Whoever owns a directory can put links into it: then every file that we write there is theirs to choose. */
+function refuseStrangers(path: string): void {
+  const { uid } = statSync(path);
+  const me = process.getuid?.();
+  if (uid === me || uid === 0) return;
+  throw new StackError(
+    `${path} belongs to user ${uid}, this start runs as user ${me}.`,
+    `start as the user that owns it, or choose another place with --data DIR`,
+  );
+}
+
+/** Ports of the embedded stack before the offset. */
+export const BASE_PORTS = {
+  api: 8080,
+  portal: 3000,
+  core: 8443,
+  enrollment: 8446,
+  streaming: 8089,
+  database: 5432,
+  identity: 9000,
+  ldap: 3389,
+  flows: 1880,
+} as const;
+
+export type Ports = Record<keyof typeof BASE_PORTS, number>;
+
+/** The highest base port that any part of the embedded stack uses; an offset must keep it below 65536. */
+export const HIGHEST_BASE_PORT = 9000;
+
+/** Every port of this stack. */
+export function portsWithOffset(offset: number): Ports {
+  const { api, portal, core, enrollment, streaming, database, identity, ldap, flows } = BASE_PORTS;
+  return {
+    api: api + offset,
+    portal: portal + offset,
+    core: core + offset,
+    enrollment: enrollment + offset,
+    streaming: streaming + offset,
+    database: database + offset,
+    identity: identity + offset,
+    ldap: ldap + offset,
+    flows: flows + offset,
+  };
+}

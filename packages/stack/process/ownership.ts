@@ -1,0 +1,228 @@
+// Who owns a data directory, and which processes belong to its stack: one lock, one list, both survive a crash.
+
+import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
+import { setTimeout as delay } from 'node:timers/promises';
+import { codeOf, explainFileError, StackError } from '@holdfast/kit/app-error';
+import { writeFileAtomically } from '@holdfast/kit/files';
+import { type Guard, takeLock } from './guard.ts';
+import type { Layout } from './layout.ts';
+import type { Report } from './report.ts';
+
+// Who a process is, beyond its number: numbers are used again, start times are not (Linux, /proc).
+
+const ASK_EVERY_MS = 50;
+
+export interface ProcessIdentity {
+  pid: number;
+  /** Clock ticks from boot to the start of the process. */
+  startTicks: number;
+}
+
+/** The identity of a living process; undefined when there is none of that number, or only its zombie. */
+export function identify(pid: number): ProcessIdentity | undefined {
+  const stat = readOrUndefined(`/proc/${pid}/stat`);
+  if (stat === undefined) return undefined;
+  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+  if (fields[0] === 'Z' || fields[0] === 'X') return undefined;
+  return { pid, startTicks: Number(fields[19]) };
+}
+
+/** True while exactly this process lives. */
+export function isAlive(identity: ProcessIdentity): boolean {
+  return identify(identity.pid)?.startTicks === identity.startTicks;
+}
+
+/** Program and arguments of a process; empty when there is none. */
+export function commandLine(pid: number): string[] {
+  return (readOrUndefined(`/proc/${pid}/cmdline`) ?? '').split('\0').slice(0, -1);
+}
+
+/** Sends the signals one after the other, each with `eachMs` to work, until exactly this process is gone. */
+export async function endProcess(
+  identity: ProcessIdentity,
+  signals: readonly NodeJS.Signals[],
+  eachMs: number,
+): Promise<void> {
+  for (const signal of signals) {
+    if (!isAlive(identity)) return;
+    try {
+      process.kill(identity.pid, signal);
+    } catch (error) {
+      if (!isAlive(identity)) return;
+      throw new StackError(
+        `Process ${identity.pid} was left behind and may not be ended by this user.`,
+        'end it as its owner or as root, then start again',
+        error,
+      );
+    }
+    for (let waited = 0; waited < eachMs && isAlive(identity); waited += ASK_EVERY_MS) await delay(ASK_EVERY_MS);
+  }
+}
+
+/** Name and number of the process that listens on a TCP port, if it may be seen by this user. */
+export function listenerOn(port: number): { pid: number; name: string } | undefined {
+  const inodes = new Set(listeningInodes(port));
+  if (inodes.size === 0) return undefined;
+  for (const entry of readdirSync('/proc')) {
+    if (!/^\d+$/.test(entry) || !openSockets(entry).some((inode) => inodes.has(inode))) continue;
+    return { pid: Number(entry), name: (readOrUndefined(`/proc/${entry}/comm`) ?? '').trim() };
+  }
+  return undefined;
+}
+
+function listeningInodes(port: number): string[] {
+  const wanted = port.toString(16).toUpperCase().padStart(4, '0');
+  return ['/proc/net/tcp', '/proc/net/tcp6'].flatMap((file) =>
+    (readOrUndefined(file) ?? '')
+      .split('\n')
+      .map((line) => line.trim().split(/\s+/))
+      .filter((fields) => fields[3] === '0A' && fields[1]?.endsWith(`:${wanted}`))
+      .map((fields) => fields[9] ?? ''),
+  );
+}
+
+function openSockets(pid: string): string[] {
+  try {
+    return readdirSync(`/proc/${pid}/fd`).map(
+      (fd) => /^socket:\[(\d+)\]$/.exec(linkOf(`/proc/${pid}/fd/${fd}`))?.[1] ?? '',
+    );
+  } catch {
+    return [];
+  }
+}
+
+function linkOf(path: string): string {
+  try {
+    return readlinkSync(path);
+  } catch {
+    return '';
+  }
+}
+
+function readOrUndefined(path: string): string | undefined {
+  try {
+    return readFileSync(path, 'utf8');
+  } catch {
+    return undefined;
+  }
+}
+
+const DYING_STACK_MS = 15_000;
+const ASK_AGAIN_MS = 250;
+
+interface Listed extends ProcessIdentity {
+  role: string;
+}
+
+/**
+ * Takes the directory. A stack that runs there is refused with its address; one whose supervisor is dead is waited for,
+ * and what it may have left behind is ended.
+ */
+export async function lockDirectory(
+  guardScript: string,
+  layout: Layout,
+  report: Report,
+  lost: () => void,
+  aborted: AbortSignal,
+): Promise<Guard> {
+  const deadline = Date.now() + DYING_STACK_MS;
+  let said = false;
+  for (;;) {
+    const guard = await takeLock(guardScript, layout.lock, lost);
+    if (guard !== undefined) {
+      await endLeftovers(layout, (text) => report.warn(text));
+      return guard;
+    }
+    const supervisor = runningSupervisor(layout);
+    if (supervisor !== undefined || Date.now() > deadline) throw alreadyRuns(layout, supervisor);
+    if (!said) {
+      said = true;
+      report.warn('A stack on this directory is just ending or starting; waiting for it.');
+    }
+    await delay(ASK_AGAIN_MS);
+    aborted.throwIfAborted();
+  }
+}
+
+function alreadyRuns(layout: Layout, supervisor: Listed | undefined): StackError {
+  const who = supervisor === undefined ? 'Another start' : `A Holdfast stack (process ${supervisor.pid})`;
+  return new StackError(
+    `${who} already uses ${layout.root}; it was left alone.`,
+    `use it as it is (its addresses are in ${layout.stack}), stop it with ./scripts/stop.sh --data ${layout.root}, or start a second one with another --data and --offset`,
+  );
+}
+
+/** The supervisor of the stack on this directory, if it lives. */
+export function runningSupervisor(layout: Layout): Listed | undefined {
+  return readProcesses(layout).find((listed) => listed.role === 'supervisor' && isAlive(listed));
+}
+
+/** Ends the listed processes that still live; true when there were any. The lock must be held. */
+export async function endLeftovers(layout: Layout, say: (text: string) => void): Promise<boolean> {
+  const left = readProcesses(layout).filter((listed) => listed.pid !== process.pid && isAlive(listed));
+  if (left.length === 0) return false;
+  say(`Ending what a crash left behind: ${left.map(({ role, pid }) => `${role} (${pid})`).join(', ')}.`);
+  const first = (role: string): NodeJS.Signals => (role === 'database' ? 'SIGINT' : 'SIGTERM');
+  await Promise.all(left.map((listed) => endProcess(listed, [first(listed.role), 'SIGKILL'], 6000)));
+  return true;
+}
+
+function readProcesses(layout: Layout): Listed[] {
+  let text: string;
+  try {
+    text = readFileSync(layout.processes, 'utf8');
+  } catch (error) {
+    if (codeOf(error) === 'ENOENT') return [];
+    throw explainFileError(error, layout.processes);
+  }
+  try {
+    const list: unknown = JSON.parse(text);
+    return Array.isArray(list) ? list.filter(isListed) : [];
+  } catch {
+    return [];
+  }
+}
+
+function isListed(entry: unknown): entry is Listed {
+  if (typeof entry !== 'object' || entry === null) return false;
+  return (
+    'pid' in entry &&
+    typeof entry.pid === 'number' &&
+    'startTicks' in entry &&
+    'role' in entry &&
+    typeof entry.role === 'string'
+  );
+}
+
+export interface Roster {
+  add(role: string, pid: number): void;
+  remove(role: string): void;
+  clear(): void;
+}
+
+/** The list of processes, kept in DIR/run/processes.json and passed to `publish` at each change. */
+export function rosterOf(layout: Layout, publish: (pids: { role: string; pid: number }[]) => void): Roster {
+  const listed = new Map<string, Listed>();
+
+  function write(): void {
+    const all = [...listed.values()];
+    writeFileAtomically(layout.processes, `${JSON.stringify(all)}\n`);
+    publish(all.map(({ role, pid }) => ({ role, pid })));
+  }
+
+  return {
+    add(role, pid) {
+      const identity = identify(pid);
+      if (identity !== undefined) listed.set(role, { role, ...identity });
+      write();
+    },
+    remove(role) {
+      listed.delete(role);
+      write();
+    },
+    clear() {
+      listed.clear();
+      write();
+    },
+  };
+}

@@ -1,0 +1,149 @@
+// The supervisor: brings a plan up, keeps it up, and stops it in order on a signal.
+
+import { appendFileSync, chmodSync, existsSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { AppError, messageOf, StackError } from '@holdfast/kit/app-error';
+import { jsonLog, type Log } from '@holdfast/kit/log';
+import { migrate } from '@holdfast/kit/migrate';
+import { withDatabase } from '@holdfast/kit/postgres';
+import { RELEASE } from '@holdfast/kit/release';
+import { isKeepingAll, NEVER } from '@holdfast/kit/retention';
+import { wantedRetention } from '../../shared/health/wanted.ts';
+import { retentionFiles } from '../../shared/retention/files.ts';
+import type { RetentionFileContents } from '../../shared/retention/port.ts';
+import { limitedInWords } from '../../shared/retention/rules.ts';
+import { MIGRATIONS } from '../../shared/runtime/migrations/index.ts';
+import type { EmbeddedPlan } from './embedded-plan.ts';
+import { makeDirectories } from './process/layout.ts';
+import type { Report } from './process/report.ts';
+import { type RunningStack, type Services, startStack } from './stack.ts';
+
+const WITHIN_MS = 60_000;
+
+/** What the person at the terminal sees. */
+export type Progress = Pick<Report, 'step' | 'warn'>;
+
+export interface Supervision {
+  /** Resolves once every process answers; rejects when the start failed and everything was stopped again. */
+  ready: Promise<void>;
+  /** Resolves when everything has ended, with the exit code. */
+  ended: Promise<number>;
+  /** Stops everything in order. */
+  stop(): void;
+}
+
+/** Starts a plan; SIGINT, SIGTERM and SIGHUP stop it in order. */
+export function superviseStack(plan: EmbeddedPlan, progress: Progress): Supervision {
+  makeDirectories(plan.layout);
+  const log = fileLog(join(plan.layout.logs, 'supervisor.log'));
+  const report: Report = {
+    step(name) {
+      const done = progress.step(name);
+      return (detail) => {
+        log.info('step.done', { step: name, detail });
+        done(detail);
+      };
+    },
+    warn(text) {
+      log.warn('stack.warning', { text });
+      progress.warn(text);
+    },
+    event: (name, fields) => log.info(name, fields),
+  };
+  const aborting = new AbortController();
+  const { promise: ended, resolve: end } = Promise.withResolvers<number>();
+  let stack: RunningStack | undefined;
+  let stopping = false;
+
+  function stop(code = 0): void {
+    if (stopping) return;
+    stopping = true;
+    log.info('stack.stopping');
+    if (stack === undefined) aborting.abort();
+    else void stack.stop().then(() => finish(code));
+  }
+
+  function finish(code: number): void {
+    log.info('stack.stopped');
+    log.flush();
+    end(code);
+  }
+
+  const lost = (): void => {
+    report.warn(`The lock of ${plan.layout.root} was lost to another process; stopping.`);
+    stop(1);
+  };
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => stop());
+  log.info('stack.starting', { release: RELEASE, ports: plan.ports, settings_from: plan.settingsFrom });
+
+  async function start(): Promise<void> {
+    try {
+      for (const warning of plan.warnings) report.warn(warning);
+      stack = await startStack(plan, servicesFor(plan, log), report, aborting.signal, lost);
+      log.info('stack.ready');
+    } catch (error) {
+      log.error('stack.failed', { error: messageOf(error) });
+      finish(1);
+      throw error;
+    }
+  }
+
+  return { ready: start(), ended, stop: () => stop() };
+}
+
+function servicesFor(plan: EmbeddedPlan, log: Pick<Log, 'info'>): Services {
+  return {
+    prepareRetention: async () => {
+      const { settings } = plan.configuration;
+      // The core of this stack reads its own directory, wherever management is sent to.
+      const files = retentionFiles(plan.layout.core);
+      const { said } = await files.sync(wantedRetention(settings));
+      if (said.length > 0) log.info('retention.files', { said });
+      return inForceInWords(await files.read());
+    },
+    prepareState: async () => {
+      try {
+        return (await withDatabase(plan.stateUrl, 'holdfast-start', WITHIN_MS, (sql) => migrate(sql, MIGRATIONS)))
+          .length;
+      } catch (error) {
+        throw explainDatabaseError(error, plan);
+      }
+    },
+  };
+}
+
+/** The embedded core counts days. */
+function inForceInWords({ policy, schedule }: RetentionFileContents): string {
+  if (isKeepingAll(policy)) return 'nothing is deleted';
+  if (schedule === NEVER) return `${limitedInWords(policy)}, but no schedule, so nothing is deleted`;
+  return `${limitedInWords(policy)}, at ${schedule} (${Intl.DateTimeFormat().resolvedOptions().timeZone})`;
+}
+
+/** A failure of our own database, by its place and without its password. */
+function explainDatabaseError(error: unknown, plan: EmbeddedPlan): unknown {
+  if (error instanceof AppError || !(error instanceof Error)) return error;
+  const { host, pathname } = new URL(plan.stateUrl.reveal());
+  const elsewhere = plan.configuration.sources.DATABASE_URL !== 'stack';
+  return new StackError(
+    `Our own database (${host}${pathname}) cannot be brought up to date: ${error.message}`,
+    elsewhere
+      ? 'correct DATABASE_URL, or remove it to use the database of this stack'
+      : `see ${plan.layout.logs}/database.log`,
+    error,
+  );
+}
+
+function fileLog(path: string) {
+  if (!existsSync(path)) writeFileSync(path, '', { mode: 0o600 });
+  chmodSync(path, 0o600);
+  return jsonLog({
+    role: 'supervisor',
+    write: (text) => {
+      try {
+        appendFileSync(path, text);
+      } catch {
+        // A full disk must not stop the supervisor; the line is lost.
+      }
+    },
+  });
+}

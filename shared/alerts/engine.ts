@@ -1,0 +1,147 @@
+// The alert engine: a pure reducer over every evaluation of one module, good ones too. It decides what people are told;
+// how the message reaches them is somebody else's matter.
+
+import { type History, type Status, urgency } from '../settings/status.ts';
+
+/** A level that can be alerted. */
+export type Level = Exclude<Status, 'ok'>;
+
+/** One evaluation of one module, with what it leaves behind for the next one. */
+export interface Evaluation extends History {
+  status: Status;
+  /** The evaluator's word on whether this warrants an alert (alert_min_level, measurements in a row). */
+  shouldAlert: boolean;
+  atMs: number;
+}
+
+/** The last alert of a module that was raised. */
+export interface Raised {
+  id: string;
+  level: Level;
+  /** When it reached somebody; until then the time at which it was raised. */
+  atMs: number;
+  /** True once it has reached somebody. */
+  sent: boolean;
+}
+
+/** What the engine remembers of one module. */
+export interface AlertState {
+  /** What people know, or will know from an alert that waits; falls with the status, `ok` after a recovery. */
+  told: Status;
+  raised: Raised | null;
+  /** The level that is kept from people only by the cooldown, or because nobody is set up to be told. */
+  heldBack: Level | null;
+  /** Since when the module has not been ok. */
+  sinceMs: number | null;
+  /** What the last evaluation left behind, so that a restart does not count anew; null while the module is ok. */
+  history: History | null;
+}
+
+export const UNTOLD: AlertState = { told: 'ok', raised: null, heldBack: null, sinceMs: null, history: null };
+
+/** Nothing depends on longer rows, and a state that does not change need not be written. */
+const LONGEST_ROW = 100;
+
+export interface AlertPolicy {
+  cooldownSeconds: number;
+  /** False while nobody is set up to be told. */
+  anybody: boolean;
+}
+
+/** Why an alert is not sent. */
+export type HoldReason = 'cooldown' | 'still_waiting' | 'nobody';
+
+export type Decision =
+  | { kind: 'none' }
+  | { kind: 'raise'; level: Level }
+  | { kind: 'suppress'; level: Level; reason: HoldReason }
+  | { kind: 'recover'; from: Level };
+
+export interface Step {
+  state: AlertState;
+  decision: Decision;
+}
+
+/**
+ * The next state, and what to do. A level is worth telling when it is higher than what people know; what they know falls
+ * with the status itself, whether or not that warrants an alert of its own (after a restart, measurements in a row are
+ * counted anew, and what still stands was told). Inside the cooldown
+ * it is told only when it is higher than the last alert; otherwise it is held back, and told when the cooldown has ended
+ * and it still stands. `id` names the alert if one is raised.
+ */
+export function reduce(state: AlertState, evaluation: Evaluation, policy: AlertPolicy, id: string): Step {
+  const { status, shouldAlert, atMs } = evaluation;
+  const now = { sinceMs: status === 'ok' ? null : (state.sinceMs ?? atMs), history: historyOf(evaluation) };
+  const told = urgency(status) < urgency(state.told) ? status : state.told;
+  const level = shouldAlert ? status : 'ok';
+  if (level === 'ok' || urgency(level) <= urgency(told)) {
+    const quiet: AlertState = { ...state, told, heldBack: null, ...now };
+    const recovered = status === 'ok' && state.told !== 'ok';
+    return { state: quiet, decision: recovered ? { kind: 'recover', from: state.told as Level } : { kind: 'none' } };
+  }
+  const reason = holdReason(level, state.raised, atMs, policy);
+  if (reason === undefined) {
+    const raised = { id, level, atMs, sent: false };
+    return { state: { told: level, raised, heldBack: null, ...now }, decision: { kind: 'raise', level } };
+  }
+  const held: AlertState =
+    reason === 'still_waiting'
+      ? { ...state, told: level, heldBack: null, ...now }
+      : { ...state, told, heldBack: level, ...now };
+  const known = state.heldBack !== null && urgency(level) <= urgency(state.heldBack);
+  return { state: held, decision: known ? { kind: 'none' } : { kind: 'suppress', level, reason } };
+}
+
+/** An alert reached somebody: its cooldown begins now. */
+export function alertSent(state: AlertState, id: string, atMs: number): AlertState {
+  if (state.raised?.id !== id || state.raised.sent) return state;
+  return { ...state, raised: { ...state.raised, atMs, sent: true } };
+}
+
+/** An alert reached nobody and is not tried any more: what it would have told is unknown again. */
+export function alertGivenUp(state: AlertState, id: string): AlertState {
+  if (state.raised?.id !== id || state.raised.sent) return state;
+  return { ...state, raised: null, told: 'ok', heldBack: null };
+}
+
+/** True when an evaluation that is ok would change nothing. */
+export function isAtRest({ told, heldBack, sinceMs }: AlertState): boolean {
+  return told === 'ok' && heldBack === null && sinceMs === null;
+}
+
+/**
+ * One state from a process that was cut off (`ours`) and from what happened elsewhere meanwhile (`theirs`). When their last
+ * alert is of `lineage` (the last one that both knew of, and ours since; '' is none), nobody else has told anything, and
+ * ours is right. Otherwise nothing that either has told is told again.
+ */
+export function mergeStates(ours: AlertState, theirs: AlertState, lineage: readonly string[]): AlertState {
+  if (theirs.raised?.id === ours.raised?.id)
+    return { ...ours, raised: ours.raised?.sent === true ? ours.raised : theirs.raised };
+  if (lineage.includes(theirs.raised?.id ?? '')) return ours;
+  const since = [ours.sinceMs, theirs.sinceMs].filter((ms) => ms !== null);
+  return {
+    told: urgency(ours.told) >= urgency(theirs.told) ? ours.told : theirs.told,
+    raised: (ours.raised?.atMs ?? -1) >= (theirs.raised?.atMs ?? -1) ? ours.raised : theirs.raised,
+    heldBack: ours.heldBack ?? theirs.heldBack,
+    sinceMs: since.length === 0 ? null : Math.min(...since),
+    history: ours.history ?? theirs.history,
+  };
+}
+
+function historyOf({ status, failuresInRow, pollsInRow }: Evaluation): History | null {
+  if (status === 'ok') return null;
+  return { failuresInRow: Math.min(failuresInRow, LONGEST_ROW), pollsInRow: Math.min(pollsInRow, LONGEST_ROW) };
+}
+
+/** A clock that was set back must not silence a module for longer than the cooldown. */
+function holdReason(
+  level: Level,
+  raised: Raised | null,
+  atMs: number,
+  { cooldownSeconds, anybody }: AlertPolicy,
+): HoldReason | undefined {
+  if (!anybody) return 'nobody';
+  if (raised === null || urgency(level) > urgency(raised.level)) return undefined;
+  if (!raised.sent) return 'still_waiting';
+  return Math.abs(atMs - raised.atMs) < cooldownSeconds * 1000 ? 'cooldown' : undefined;
+}

@@ -1,0 +1,59 @@
+// The heartbeat: GET of HEARTBEAT_URL; any 2xx will do. The address is a secret and stays out of every message.
+
+import { AppError, causeOf, codeOf } from '@holdfast/kit/app-error';
+import { base64 } from '@holdfast/kit/encoding';
+import type { Secret } from '@holdfast/kit/secret';
+import type { Heartbeat, HeartbeatState } from './port.ts';
+
+const WITHIN_MS = 15_000;
+
+/** `fetch` is the platform's. */
+export function httpHeartbeat(
+  url: Secret,
+  fetch: typeof globalThis.fetch,
+  now: () => Date,
+  withinMs = WITHIN_MS,
+): Heartbeat {
+  let state: HeartbeatState = { last_ok_at: null, failures_in_row: 0, error: null };
+
+  async function beat(): Promise<void> {
+    const error = await failureOf();
+    if (error === undefined) {
+      state = { last_ok_at: now().toISOString(), failures_in_row: 0, error: null };
+      return;
+    }
+    state = { ...state, failures_in_row: state.failures_in_row + 1, error: error.message };
+    throw error;
+  }
+
+  async function failureOf(): Promise<AppError | undefined> {
+    try {
+      const { address, headers } = requestOf(url);
+      const response = await fetch(address, { headers, signal: AbortSignal.timeout(withinMs) });
+      await response.body?.cancel();
+      return response.ok ? undefined : new AppError('upstream', `HEARTBEAT_URL answered ${response.status}`);
+    } catch (error) {
+      return new AppError('unavailable', `HEARTBEAT_URL does not answer (${reasonOf(error)})`);
+    }
+  }
+
+  return { beat, state: async () => state };
+}
+
+/** A user and a password go where fetch takes them. */
+function requestOf(url: Secret): { address: string; headers: Record<string, string> } {
+  const parsed = new URL(url.reveal());
+  const { username, password } = parsed;
+  parsed.username = '';
+  parsed.password = '';
+  if (username === '' && password === '') return { address: parsed.href, headers: {} };
+  const login = base64(`${decodeURIComponent(username)}:${decodeURIComponent(password)}`);
+  return { address: parsed.href, headers: { authorization: `Basic ${login}` } };
+}
+
+/** A code, or nothing: a message of the platform may name the address. */
+function reasonOf(error: unknown): string {
+  if (error instanceof Error && error.name === 'TimeoutError') return 'no answer in time';
+  const cause = causeOf(error);
+  return /^[A-Z][A-Z0-9_]+$/.test(cause) ? cause : (codeOf(error) ?? 'it cannot be reached');
+}

@@ -1,0 +1,185 @@
+// The text of an alert, as people receive it. What a module says may hold anything, such as names that strangers chose:
+// here it becomes harmless, and short enough for every channel.
+
+import { durationInWords, utcInWords } from '@holdfast/kit/format';
+import { asciiLine, escapeHtml, oneLine, shortened } from '@holdfast/kit/text';
+import type { Level } from './engine.ts';
+
+/** One message in every form that a channel may need. */
+export interface Message {
+  /** Unique and the same for every attempt, so that a service or a mail client can drop what it has seen already. */
+  id: string;
+  /** Plain ASCII, one line. */
+  subject: string;
+  text: string;
+  html: string;
+  /** For SMS: printable ASCII, at most 300 characters, one line. */
+  brief: string;
+}
+
+/** What of an alert people are told. Times are ISO 8601. */
+export interface AlertReport {
+  id: string;
+  module: string;
+  level: Level;
+  message: string;
+  /** Every finding that is not ok, with its figure and its threshold, worst first. */
+  details: readonly string[];
+  /** Since when the module has not been ok. */
+  since: string;
+  raised_at: string;
+}
+
+/** Where the alert comes from. */
+export interface Place {
+  /** SERVER_ADDRESS. */
+  name: string;
+  /** Base of the console and of the API. */
+  url: string;
+}
+
+export interface AlertMessageInput {
+  alert: AlertReport;
+  place: Place;
+  /** What to do, one sentence each. */
+  remedy: readonly string[];
+  /** Decides between the two texts of an alert, fresh and late, and is in neither: all attempts send one of the two. */
+  now: Date;
+}
+
+/** Whoever gets an alert later than this is told so. */
+const LATE_MS = 60_000;
+/** Less is the same moment to people. */
+const NOTICEABLE_MS = 1000;
+const MOST_BRIEF = 300;
+/** Of one sentence; what is longer nobody reads. */
+const MOST_SAID = 600;
+const MOST_FINDINGS = 20;
+
+const COLOURS: Record<Level, string> = { note: '#1f5f99', warning: '#8a5a00', critical: '#b00020' };
+
+/** The pieces of a mail, before they are text or HTML. Everything is one line and not yet escaped. */
+interface Letter {
+  title: string;
+  colour: string;
+  paragraphs: string[];
+  lists: { heading: string; items: string[] }[];
+  link: { label: string; url: string };
+  why: string;
+}
+
+/** The message of one alert. A late one tells what was, because nobody knows whether it still is. */
+export function alertMessage({ alert, place, remedy, now }: AlertMessageInput): Message {
+  const late = now.getTime() - Date.parse(alert.raised_at) >= LATE_MS;
+  const verb = late ? 'was' : 'is';
+  const letter: Letter = {
+    title: `${said(alert.module, 40)} ${verb} ${alert.level} on ${said(place.name, 253)}`,
+    colour: COLOURS[alert.level],
+    paragraphs: [`What: ${said(alert.message)}`, sinceWhen(alert), ...(late ? [lateness(alert)] : [])],
+    lists: [
+      { heading: 'Findings', items: alert.details.slice(0, MOST_FINDINGS).map((detail) => said(detail)) },
+      { heading: 'What to do', items: remedy.map((sentence) => said(sentence)) },
+    ],
+    link: { label: late ? 'How it is now' : 'See it now', url: pageOf(alert.module, place) },
+    why: whyYou(alert),
+  };
+  const subject = `[Holdfast] ${asciiName(alert.module, 40)} ${verb} ${alert.level} on ${asciiName(place.name, 100)}`;
+  return { id: alert.id, subject, ...rendered(letter), brief: briefOf(alert, place, late) };
+}
+
+/** The message that shows whether a channel works. */
+export function testMessage(place: Place, channel: 'email' | 'sms', id: string): Message {
+  const name = asciiName(place.name, 100);
+  const setting = channel === 'email' ? 'ALERT_EMAIL_TO' : 'ALERT_SMS_TO';
+  const what = `Alerts by ${channel === 'email' ? 'e-mail' : 'SMS'} work. Nothing is wrong, and there is nothing to do.`;
+  const letter: Letter = {
+    title: `Test message from ${said(place.name, 253)}`,
+    colour: COLOURS.note,
+    paragraphs: [what],
+    lists: [],
+    link: { label: 'Health', url: `${baseOf(place)}/api/health` },
+    why: `You get this because an administrator asked for it, and you are named in ${setting}.`,
+  };
+  const brief = `[Holdfast] Test message from ${name}. ${what}`;
+  return { id, subject: `[Holdfast] Test message from ${name}`, ...rendered(letter), brief };
+}
+
+/** Where people see more about a module. */
+function pageOf(module: string, place: Place): string {
+  return `${baseOf(place)}/api/health/${encodeURIComponent(module.toWellFormed())}`;
+}
+
+function baseOf({ url }: Place): string {
+  return url.replace(/\/+$/, '');
+}
+
+function sinceWhen({ since, raised_at }: AlertReport): string {
+  const lasting = Date.parse(raised_at) - Date.parse(since);
+  const before = lasting >= NOTICEABLE_MS ? `, ${durationInWords(lasting)} before this alert was raised` : '';
+  return `Since: ${said(utcInWords(since), 40)}${before}`;
+}
+
+/** Mail was down, or nobody was there to send it. */
+function lateness({ raised_at }: AlertReport): string {
+  const raised = `This alert was raised at ${said(utcInWords(raised_at), 40)} and could not be sent before.`;
+  return `${raised} It may be different by now; the link below shows how it is.`;
+}
+
+function whyYou({ module, level }: AlertReport): string {
+  const variable = `MON_${said(module, 40).toUpperCase().replaceAll(/\W/g, '_')}_ALERT_MIN_LEVEL`;
+  return `You get this because you are named in ALERT_EMAIL_TO, and ${level} reaches the level that ${variable} asks for.`;
+}
+
+/** What is wrong and where first, then the details and when: an SMS is cut in the middle of a long sentence. */
+function briefOf(alert: AlertReport, place: Place, late: boolean): string {
+  const level = `${late ? 'was' : 'is'} ${alert.level.toUpperCase()}`;
+  const start = `Holdfast: ${asciiName(alert.module, 40)} ${level} on ${asciiName(place.name, 60)}. `;
+  const raised = late ? `, raised ${asciiName(utcInWords(alert.raised_at), 40)}, sent late` : '';
+  const end = ` Since ${asciiName(utcInWords(alert.since), 40)}${raised}.`;
+  const room = MOST_BRIEF - start.length - end.length;
+  return `${start}${asciiName(alert.message, room)}${end}`;
+}
+
+/** A single back quote halves what fits into an SMS. */
+function forPhones(text: string): string {
+  return asciiLine(text).replaceAll('`', "'");
+}
+
+function asciiName(text: string, most: number): string {
+  return shortened(forPhones(text), most);
+}
+
+function said(text: string, most = MOST_SAID): string {
+  return shortened(oneLine(text), most);
+}
+
+function rendered(letter: Letter): Pick<Message, 'text' | 'html'> {
+  return { text: textOf(letter), html: htmlOf(letter) };
+}
+
+function textOf({ title, paragraphs, lists, link, why }: Letter): string {
+  const listed = lists
+    .filter(({ items }) => items.length > 0)
+    .map(({ heading, items }) => [`${heading}:`, ...items.map((item) => `- ${item}`)].join('\n'));
+  return `${[`${title}.`, paragraphs.join('\n'), ...listed, `${link.label}: ${link.url}`, why].join('\n\n')}\n`;
+}
+
+function htmlOf({ title, colour, paragraphs, lists, link, why }: Letter): string {
+  const tag = (name: string, content: string, style = ''): string =>
+    `<${name}${style === '' ? '' : ` style="${style}"`}>${content}</${name}>\n`;
+  const heading = tag('h1', escapeHtml(title), `font-size:20px;color:${colour}`);
+  const said = paragraphs.map((text) => tag('p', escapeHtml(text))).join('');
+  const listed = lists
+    .filter(({ items }) => items.length > 0)
+    .map((list) => {
+      const items = list.items.map((item) => tag('li', escapeHtml(item))).join('');
+      return tag('h2', escapeHtml(list.heading), 'font-size:16px') + tag('ul', items);
+    })
+    .join('');
+  const url = escapeHtml(link.url);
+  const more = tag('p', `${escapeHtml(link.label)}: <a href="${url}">${url}</a>`);
+  const small = tag('p', escapeHtml(why), 'font-size:12px;color:#555555');
+  const style = 'font-family:sans-serif;font-size:15px;line-height:1.4;color:#222222;background:#ffffff';
+  const head = `<head><meta charset="utf-8"><title>${escapeHtml(title)}</title></head>`;
+  return `<!doctype html>\n<html lang="en">${head}\n${tag('body', `${heading}${said}${listed}${more}${small}`, style)}</html>\n`;
+}

@@ -1,0 +1,211 @@
+// E-mail by SMTP: one mail to all recipients, on a connection of its own. Node only: raw sockets.
+
+import type { LookupFunction } from 'node:net';
+import type { NodemailerError } from 'nodemailer';
+import { isEmailAddress, readSender, type Sender } from '@holdfast/kit/addresses';
+import { AppError } from '@holdfast/kit/app-error';
+import { failureWords, foreignWords } from '@holdfast/kit/foreign-words';
+import type { Secret } from '@holdfast/kit/secret';
+import { oneLine } from '@holdfast/kit/text';
+import { withinMs as endWithinMs } from '@holdfast/kit/timeout';
+import type { Message } from './message.ts';
+import { type Notifier, SEND_WITHIN_MS, type SendOutcome } from './port.ts';
+import { callServer, GOODBYE_MS, type Handover, readSmtpUrl, type SmtpServer } from './smtp-session.ts';
+
+// Why a mail server did not take a mail, in words for people.
+
+const OWN_CODES = /^E(CONNECTION|SOCKET|TLS|PROTOCOL|ENVELOPE|MESSAGE|STREAM)$/;
+const NO_PASSWORD_WITHOUT = 'and a password is not sent without it';
+
+/** What went wrong, as one line without the password. */
+export function failureOf(error: unknown, server: SmtpServer, quietMs: number): string {
+  if (error instanceof AppError) return error.message;
+  return `${server.place} ${predicate(error as NodemailerError, server, quietMs)}`;
+}
+
+/** True when the server will say the same however often it is asked: 5xx to sender, recipient or mail. */
+export function isForGood(error: unknown): boolean {
+  const { command = '', responseCode = 0 } = error as NodemailerError;
+  if (!['MAIL FROM', 'RCPT TO', 'DATA'].includes(command)) return false;
+  return responseCode >= 500 && responseCode < 600 && responseCode !== 535;
+}
+
+/** What the server said about single recipients that it refused, by recipient. */
+export function refusalsOf(errors: unknown, server: SmtpServer): Map<string, { detail: string; permanent: boolean }> {
+  const each = Array.isArray(errors) ? errors : ((errors as NodemailerError).rejectedErrors ?? []);
+  return new Map(
+    (each as NodemailerError[]).map((error) => [
+      error.recipient ?? '',
+      { detail: failureOf(error, server, 0), permanent: isForGood(error) },
+    ]),
+  );
+}
+
+/** What it said when it took the mail. */
+export function acceptanceWords(response: string, server: SmtpServer): string {
+  return `${server.place} accepted it: ${foreignWords(response, server.secrets)}`;
+}
+
+function predicate(error: NodemailerError, server: SmtpServer, quietMs: number): string {
+  const said = foreignWords(error.response ?? '', server.secrets);
+  if (error.timeoutType !== undefined) return `${silence(error.timeoutType)} within ${quietMs / 1000} s${hint(server)}`;
+  if (error.command === 'STARTTLS' && said !== '') return noStartTls(error.responseCode, said);
+  if (error.code === 'EAUTH') return loginRefused(error.responseCode, said);
+  if (said !== '') return refused(error, said);
+  if (/closed unexpectedly|already (destroyed|half-closed)/.test(error.message))
+    return 'closed the connection before it had taken the mail';
+  if (/larger than allowed/.test(error.message)) return 'takes no mail of this size';
+  return failureWords(beneath(error), server.secrets);
+}
+
+function silence(kind: NonNullable<NodemailerError['timeoutType']>): string {
+  if (kind === 'GREETING_TIMEOUT') return 'accepted the connection and gave no greeting';
+  if (kind === 'UPGRADE_TIMEOUT') return 'did not finish the TLS handshake';
+  return kind === 'CONNECT_TIMEOUT' ? 'did not answer' : 'fell silent and said nothing';
+}
+
+/** The usual mistake about this port, on which both sides wait for each other. */
+function hint({ port, secure }: SmtpServer): string {
+  return port === 465 && !secure ? ' (port 465 usually wants smtps://)' : '';
+}
+
+/** 454 is for now, everything else for good. */
+function noStartTls(code: number | undefined, said: string): string {
+  if (code === 454) return `cannot do STARTTLS for now, ${NO_PASSWORD_WITHOUT}: ${said}`;
+  return `offers no STARTTLS, ${NO_PASSWORD_WITHOUT}; use smtps:// (it said: ${said})`;
+}
+
+function loginRefused(code: number | undefined, said: string): string {
+  if (said === '') return 'wants a password, and SMTP_URL names a user without one';
+  return code === 535 ? `does not know the user or password: ${said}` : `refused the login: ${said}`;
+}
+
+function refused({ command }: NodemailerError, said: string): string {
+  if (command === 'MAIL FROM') return `does not take mail from this sender: ${said}`;
+  if (command === 'RCPT TO') return `refused the recipient: ${said}`;
+  if (command === 'DATA') return `refused the mail: ${said}`;
+  return /^[245]\d\d/.test(said) ? `does not want to talk: ${said}` : `does not speak SMTP: ${said}`;
+}
+
+/** The library puts a code of its own in the place of the system's or of OpenSSL's, if there was one. */
+function beneath(error: NodemailerError): unknown {
+  if (!OWN_CODES.test(error.code ?? '')) return error;
+  const { message, originalCode } = error;
+  return Object.assign(new Error(message), originalCode === undefined ? {} : { code: originalCode });
+}
+
+// A message as a mail: headers, and the text in two forms.
+
+/** The mail as it goes over the wire. The library encodes names. */
+export async function composeMail(message: Message, from: Sender, recipients: readonly string[]): Promise<Buffer> {
+  const { default: MailComposer } = await import('nodemailer/lib/mail-composer');
+  const composer = new MailComposer({
+    from,
+    to: recipients.map((address) => ({ name: '', address })),
+    messageId: messageIdOf(message.id, from.address),
+    headers: {
+      'Auto-Submitted': 'auto-generated',
+      'X-Auto-Response-Suppress': 'All',
+      Subject: subjectOf(oneLine(message.subject)),
+    },
+    text: message.text,
+    html: message.html,
+    textEncoding: 'quoted-printable',
+    disableFileAccess: true,
+    disableUrlAccess: true,
+  });
+  return composer.compile().build();
+}
+
+/** Plain ASCII goes out as it is, so that filters find it; the library would encode it for a mere quotation mark. */
+function subjectOf(subject: string): string | { prepared: true; foldLines: true; value: string } {
+  const plain = /^[\x20-\x7e]+$/.test(subject) && !subject.includes('=?');
+  return plain ? { prepared: true, foldLines: true, value: subject } : subject;
+}
+
+/** The same for every attempt, so that mail clients and servers drop what they have already. */
+function messageIdOf(id: string, address: string): string {
+  const host = address.slice(address.lastIndexOf('@') + 1);
+  return `<${id.replaceAll(/[^\w.+-]/g, '-')}@${host}>`;
+}
+
+export interface SmtpOptions {
+  /** `smtp://` (STARTTLS when it is offered) or `smtps://` (TLS from the start), with user and password as %XX. */
+  url: Secret;
+  /** `address` or `Name <address>`. */
+  from: string;
+  /** The longest that handing over a mail may take, whatever the server does: it may look long at what it was given. */
+  withinMs?: number;
+  /** The longest that everything before that may take: connecting, greeting, login, commands and the mail itself. */
+  commandsMs?: number;
+  /** The longest that connecting, the greeting with STARTTLS, and any silence after them may take, until it has the mail. */
+  quietMs?: number;
+  /** How host names are found; the system's way if not given. */
+  lookup?: LookupFunction;
+}
+
+type Verdict = Omit<SendOutcome, 'recipient'>;
+
+/** E-mail by the server at `url`. Throws for a URL that is none. */
+export function smtpNotifier(options: SmtpOptions): Notifier {
+  const { quietMs = 10_000, commandsMs = 30_000, withinMs = SEND_WITHIN_MS - GOODBYE_MS - 500, lookup } = options;
+  const server = readSmtpUrl(options.url);
+  const sender = readSender(options.from);
+  const tooSlow = (ms: number) => (): Error =>
+    new AppError('unavailable', `${server.place} is too slow: it did not take the mail within ${ms / 1000} s`);
+
+  async function handOver(message: Message, to: string[], over: AbortSignal, given: () => void): Promise<Handover> {
+    if ('fault' in sender) throw new AppError('invalid', `ALERT_EMAIL_FROM is no sender: ${sender.fault}`);
+    const mail = await composeMail(message, sender, to);
+    const session = await callServer(server, { quietMs, lookup, over });
+    return session.handOver({ from: sender.address, to }, mail, given);
+  }
+
+  /** Within both limits. */
+  async function handOverInTime(message: Message, to: string[], over: AbortSignal): Promise<Handover> {
+    const given = Promise.withResolvers<void>();
+    const handover = handOver(message, to, over, given.resolve);
+    const commands = endWithinMs(commandsMs, Promise.race([given.promise, handover]), tooSlow(commandsMs));
+    const both = commands.then(() => handover);
+    return endWithinMs(withinMs, both, tooSlow(withinMs));
+  }
+
+  async function verdicts(message: Message, to: string[]): Promise<(recipient: string) => Verdict> {
+    const over = new AbortController();
+    try {
+      const handover = await handOverInTime(message, to, over.signal);
+      await handover.goodbye();
+      const refusals = refusalsOf(handover.refused, server);
+      return judge(refusals, { accepted: true, detail: acceptanceWords(handover.response, server) });
+    } catch (error) {
+      // A notifier answers for every recipient, whatever happened.
+      return judge(refusalsOf(error, server), refusal(failureOf(error, server, quietMs), isForGood(error)));
+    } finally {
+      over.abort();
+    }
+  }
+
+  return {
+    send: async (message, recipients) => {
+      const to = [...new Set(recipients.filter(isEmailAddress))];
+      const verdictOf = to.length === 0 ? notAnAddress : await verdicts(message, to);
+      return recipients.map((recipient) => ({
+        recipient,
+        ...(isEmailAddress(recipient) ? verdictOf(recipient) : notAnAddress()),
+      }));
+    },
+  };
+}
+
+function judge(refusals: ReturnType<typeof refusalsOf>, others: Verdict): (recipient: string) => Verdict {
+  return (recipient) => {
+    const refused = refusals.get(recipient);
+    return refused === undefined ? others : refusal(refused.detail, refused.permanent);
+  };
+}
+
+function refusal(detail: string, permanent: boolean): Verdict {
+  return { accepted: false, detail, ...(permanent ? { permanent } : {}) };
+}
+
+const notAnAddress = (): Verdict => refusal('This is not an e-mail address', true);

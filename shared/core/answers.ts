@@ -1,0 +1,116 @@
+// An answer of the core, judged by its content type: JSON is JSON wherever it comes from, and a page is a page. Bounded in
+// size; what is quoted of it is one short line.
+
+import type { Dispatcher } from 'undici';
+import { foreignWords } from '@holdfast/kit/foreign-words';
+
+export interface Answer {
+  status: number;
+  kind: 'json' | 'page' | 'text' | 'other';
+  text: string;
+  /** Undefined for everything but JSON that could be read. */
+  json: unknown;
+  retryAfterSeconds: number | undefined;
+  /** Where a redirect leads. */
+  location: string;
+  /** `JSESSIONID=…`, when the core gives out a session. */
+  cookie: string | undefined;
+  /** The whole headers that set the token: `access_token_0`, `access_token_1` …, as a release cuts it by size. */
+  tokenCookies: string[];
+}
+
+export class TooLarge extends Error {}
+
+const LONGEST_PAUSE_S = 86_400;
+const SESSION = /^(JSESSIONID=[\w.+/=-]{1,200})(?:;|$)/;
+const TOKEN_COOKIE = /^access_token(?:_\d{1,2})?=[ -~]{1,8000}$/;
+/** A page that says it is JSON, as a release sends its error pages to whoever asks for JSON. */
+const PAGE = /^\s*<(?:!doctype html|html)\b/i;
+const TITLE = /<title[^>]*>([^<]{1,500})</i;
+/** The embedded core says more than its title in the first paragraph. */
+const PARAGRAPH = /<p>([^<]{1,500})</i;
+const WORDS = ['message', 'error_description', 'error', 'status'] as const;
+
+/** Throws TooLarge, or whatever ends the stream. */
+export async function readAnswer(
+  { statusCode, headers, body }: Dispatcher.ResponseData,
+  mostBytes: number,
+): Promise<Answer> {
+  const decoder = new TextDecoder();
+  let bytes = 0;
+  let text = '';
+  for await (const chunk of body as AsyncIterable<Buffer>) {
+    bytes += chunk.length;
+    // Leaving the loop ends the connection.
+    if (bytes > mostBytes) throw new TooLarge();
+    text += decoder.decode(chunk, { stream: true });
+  }
+  text += decoder.decode();
+  const said = kindOf(headerOf(headers, 'content-type'));
+  const kind = said === 'json' && PAGE.test(text) ? 'page' : said;
+  const pause = Number(headerOf(headers, 'retry-after') || Number.NaN);
+  return {
+    status: statusCode,
+    kind,
+    text,
+    json: kind === 'json' ? parsed(text) : undefined,
+    retryAfterSeconds: pause > 0 && pause <= LONGEST_PAUSE_S ? Math.ceil(pause) : undefined,
+    location: headerOf(headers, 'location'),
+    cookie: cookiesIn(headers).flatMap((each) => SESSION.exec(each)?.[1] ?? [])[0],
+    tokenCookies: cookiesIn(headers).filter((each) => TOKEN_COOKIE.test(each)),
+  };
+}
+
+/** What the core says of a failure, behind a colon; empty when it says nothing that can be quoted. */
+export function quoted({ kind, text, json }: Answer, secrets: readonly string[]): string {
+  const words = foreignWords(kind === 'page' ? pageWords(text) : kind === 'text' ? text : jsonWords(json), secrets);
+  return words === '' ? '' : `: ${words}`;
+}
+
+function kindOf(contentType: string): Answer['kind'] {
+  const type = contentType.split(';')[0]?.trim().toLowerCase() ?? '';
+  if (type === 'application/json' || /^[\w.-]+\/[\w.-]+\+json$/.test(type)) return 'json';
+  if (type === 'text/html' || type === 'application/xhtml+xml') return 'page';
+  return type.startsWith('text/') || /^application\/(?:[\w.-]+\+)?xml$/.test(type) ? 'text' : 'other';
+}
+
+function headerOf(headers: Dispatcher.ResponseData['headers'], name: string): string {
+  const value = headers[name];
+  return (Array.isArray(value) ? value[0] : value) ?? '';
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+function cookiesIn(headers: Dispatcher.ResponseData['headers']): string[] {
+  return [headers['set-cookie'] ?? []].flat();
+}
+
+function pageWords(text: string): string {
+  return [TITLE.exec(text)?.[1], PARAGRAPH.exec(text)?.[1]].filter((part) => part !== undefined).join(': ');
+}
+
+function jsonWords(json: unknown): string {
+  if (typeof json !== 'object' || json === null) return '';
+  const members = json as Record<string, unknown>;
+  return WORDS.map((name) => members[name]).find((value): value is string => typeof value === 'string') ?? '';
+}
+
+// The dates of the core: `yyyy-MM-dd'T'HH:mm:ss.S'Z'`, whose milliseconds are a count without padding: `.7Z` is 7 ms.
+
+const DATE = /^([1-9]\d{3}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d{1,3}))?Z$/;
+
+/** ISO 8601 in UTC; undefined for what is no such date. */
+export function coreDate(text: string): string | undefined {
+  const [, seconds, milliseconds = ''] = DATE.exec(text) ?? [];
+  if (seconds === undefined) return undefined;
+  const iso = `${seconds}.${milliseconds.padStart(3, '0')}Z`;
+  const date = new Date(iso);
+  // What overflows is another date than the text: 30 February.
+  return !Number.isNaN(date.getTime()) && date.toISOString() === iso ? iso : undefined;
+}

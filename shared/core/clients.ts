@@ -1,0 +1,167 @@
+// Who is on the stream, by the core's admin API, and how somebody is put off it.
+
+import { z } from 'zod';
+import { AppError } from '@holdfast/kit/app-error';
+import { CHANNEL_PREFIX } from '@holdfast/kit/names';
+import { coreDate, quoted } from './answers.ts';
+import type { Core, CoreClient, CoreNotices } from './port.ts';
+import { type CoreCalls, type CorePort, WITHIN_MS as OtherWITHIN_MS } from './request.ts';
+
+const ALL = '/Marti/api/subscriptions/all';
+const ENDPOINTS = '/Marti/api/clientEndPoints';
+const TRIES = 10;
+
+const text = z
+  .string()
+  .nullish()
+  .transform((value) => value ?? '');
+
+const subscription = z
+  .object({
+    clientUid: text,
+    subscriptionUid: text,
+    callsign: text,
+    username: text,
+    groups: z.array(z.object({ name: z.string() })).nullish(),
+    team: text,
+    role: text,
+    takClient: text,
+    takVersion: text,
+    ipAddress: text,
+    lastReportMilliseconds: z.number().nullish(),
+  })
+  .transform((read): CoreClient => ({
+    uid: read.clientUid,
+    connection: read.subscriptionUid,
+    callsign: read.callsign,
+    username: read.username,
+    groups: [...new Set((read.groups ?? []).map(({ name }) => shownGroup(name)))],
+    team: read.team,
+    role: read.role,
+    device: `${read.takClient} ${read.takVersion}`.trim(),
+    // A release writes a blank before it.
+    address: read.ipAddress.trim(),
+    since: null,
+    lastReport: timeOf(read.lastReportMilliseconds),
+  }));
+
+const endpoint = z.object({ uid: text, username: text, lastEventTime: text, lastStatus: text });
+
+export function coreClients(port: CorePort): Pick<Core, 'clients' | 'disconnect' | 'endConnection'> {
+  const list = (calls: CoreCalls): Promise<CoreClient[]> => calls.data(ALL, z.array(subscription));
+
+  /** When who connected, by `uid` and name. */
+  async function beginnings(calls: CoreCalls): Promise<Map<string, string>> {
+    const found = await calls.data(ENDPOINTS, z.array(endpoint), { query: { showCurrentlyConnectedClients: 'true' } });
+    const times = new Map<string, string>();
+    for (const { uid, username, lastEventTime, lastStatus } of found) {
+      const at = lastStatus === 'Connected' ? coreDate(lastEventTime) : undefined;
+      const key = keyOf(uid, username);
+      if (uid !== '' && at !== undefined && at > (times.get(key) ?? '')) times.set(key, at);
+    }
+    return times;
+  }
+
+  return {
+    async clients() {
+      const calls = port.within(OtherWITHIN_MS);
+      // Rule `sinceIsExtra`: who is on the stream is worth knowing without since when; that one is null then.
+      const [found, times] = await Promise.all([
+        list(calls),
+        beginnings(port.within(OtherWITHIN_MS / 2)).catch(() => undefined),
+      ]);
+      return found.map((each) => ({ ...each, since: times?.get(keyOf(each.uid, each.username)) ?? null }));
+    },
+
+    async disconnect(uid) {
+      const calls = port.within(OtherWITHIN_MS);
+      const all = uid === '' ? [] : await list(calls);
+      const named = all.filter(({ connection }) => connection === uid);
+      const meant = named.length > 0 ? named : all.filter((each) => each.uid === uid);
+      for (const { connection, uid: device } of meant) {
+        // Others may have chosen the same uid: they stay.
+        const isShared = all.some((each) => each.uid === device && !meant.includes(each));
+        await end(calls, isShared ? [connection] : [connection, device]);
+      }
+      // A device comes back by itself within seconds, under the same uid: only these connections must be gone.
+      const ended = new Set(meant.map(({ connection }) => connection));
+      for (let tried = 0; meant.length > 0; tried += 1) {
+        const left = (await list(calls)).filter(({ connection }) => ended.has(connection));
+        if (left.length === 0) return true;
+        if (tried === TRIES) throw port.wrong(`has taken the end of ${uid.slice(0, 100)}, who is still on the stream`);
+        await calls.moment();
+      }
+      return false;
+    },
+
+    endConnection: (connection) => end(port.within(OtherWITHIN_MS), [connection]),
+  };
+
+  /** By the name of the connection, which is one; else by what the device calls itself. False: neither is known (any more). */
+  async function end(calls: CoreCalls, names: readonly string[]): Promise<boolean> {
+    for (const name of names.filter((each) => each !== '')) {
+      const path = `/Marti/api/subscriptions/delete/${encodeURIComponent(name)}`;
+      const answer = await calls.ask('DELETE', path);
+      if (answer.status === 200) return true;
+      if (answer.status !== 400 && answer.status !== 404) throw port.failure(`DELETE ${path}`, answer);
+    }
+    return false;
+  }
+}
+
+const keyOf = (uid: string, username: string): string => `${uid}\n${username}`;
+
+function shownGroup(name: string): string {
+  return name.startsWith(CHANNEL_PREFIX) ? name.slice(CHANNEL_PREFIX.length) : name;
+}
+
+/** Before the first report a release says 0. */
+function timeOf(given: number | null | undefined): string | null {
+  const milliseconds = given ?? 0;
+  const isTime = milliseconds > 0 && milliseconds < 8.64e15;
+  return isTime ? new Date(milliseconds).toISOString() : null;
+}
+
+// Groups of people on the stream, by the core's admin API.
+
+/** Somebody waits for it, and it comes about without it too. */
+const WITHIN_MS = 3_000;
+
+export function coreGroups(port: CorePort): Pick<Core, 'regroup'> {
+  return {
+    async regroup(username) {
+      const path = `/Marti/api/groups/update/${encodeURIComponent(username)}`;
+      // A release answers with nothing, and with the same nothing for a name that it does not know.
+      const answer = await port.within(WITHIN_MS).ask('GET', path);
+      if (answer.status !== 200) throw port.failure(`GET ${path}`, answer);
+    },
+  };
+}
+
+// A word to everybody who is connected, by the core's admin API: a call that only the embedded core has.
+
+const NOTICES = '/Marti/api/stream/notices';
+const CORE_NOTICES_WITHIN_MS = 5_000;
+const MOST_BYTES = 64 * 1024;
+/** What a core answers that has no such call. */
+const NO_SUCH_CALL: ReadonlySet<number> = new Set([404, 405, 501]);
+const JSON_TYPE = { 'content-type': 'application/json' };
+
+const toldSchema = z
+  .object({ data: z.object({ clients: z.int().nonnegative() }) })
+  .transform(({ data }) => data.clients);
+
+export function coreNotices(port: CorePort): CoreNotices {
+  return {
+    async announce(text) {
+      const calls = port.within(CORE_NOTICES_WITHIN_MS);
+      const question = { headers: JSON_TYPE, body: JSON.stringify({ text }), mostBytes: MOST_BYTES };
+      const answer = await calls.ask('POST', NOTICES, question);
+      // Not so when the core says that it does not reach a part of itself.
+      if (NO_SUCH_CALL.has(answer.status) && port.failure(NOTICES, answer).code !== 'unavailable') return undefined;
+      if (answer.status === 400)
+        throw new AppError('invalid', `The core does not tell this to its clients${quoted(answer, [])}`);
+      return calls.read(`POST ${NOTICES}`, answer, toldSchema);
+    },
+  };
+}

@@ -1,0 +1,111 @@
+// A figure from a large table that may take only so long: the server stops what takes longer, and what has to wait for a lock.
+
+import { codeOf } from '@holdfast/kit/app-error';
+import type { RunSql } from '@holdfast/kit/kept-database';
+import type { AnySql, Piece, Sql, TransactionSql } from '@holdfast/kit/postgres';
+
+/** Of a statement that was stopped, and of one that did not get its lock. */
+const NOT_IN_TIME = new Set(['57014', '55P03']);
+
+export interface Figures {
+  /** One statement, which may take all the time that is left; undefined when it was not there in time. */
+  ask<T>(question: (sql: TransactionSql) => Promise<T>): Promise<T | undefined>;
+  /** How many rows the planner expects of that query; what the catalogue has for that table when it cannot be asked. */
+  expected(query: (sql: AnySql) => Piece, table: string): Promise<number>;
+}
+
+/** The planner reads nothing of a table, but it must be able to open it. */
+const OPEN_WITHIN_MS = '50';
+
+/** All of them together take `withinMs`: those that wait for a connection have less left. */
+export function figuresWithin(run: RunSql, withinMs: number): Figures {
+  const until = performance.now() + withinMs;
+  const inTurn = onFewConnections(run);
+
+  return {
+    ask: (question) =>
+      inTurn((sql) =>
+        unlessLate(() =>
+          sql.begin('READ ONLY', async (tx) => {
+            const left = Math.floor(until - performance.now());
+            if (left <= 0) return undefined;
+            // Plans for these very values: how far back a limit lies decides which one is good. Compiling one takes longer than it saves.
+            await tx`SELECT set_config('statement_timeout', ${String(left)}, true),
+              set_config('plan_cache_mode', 'force_custom_plan', true), set_config('jit', 'off', true)`;
+            return question(tx);
+          }),
+        ),
+      ) as Promise<Awaited<ReturnType<typeof question>> | undefined>,
+
+    expected: (query, table) =>
+      inTurn(async (sql) => {
+        const planned = await unlessLate(() =>
+          sql.begin('READ ONLY', async (tx) => {
+            await tx`SELECT set_config('lock_timeout', ${OPEN_WITHIN_MS}, true)`;
+            return plannedRows(tx, query(tx));
+          }),
+        );
+        return planned ?? rowsByCatalogue(sql, table);
+      }),
+  };
+}
+
+const CONNECTIONS = 3;
+
+interface Waiting {
+  work(sql: Sql): Promise<void>;
+  fail(error: unknown): void;
+}
+
+/** In the order in which they come, each as soon as one of the connections is free: many figures need no more, where each is a new one. */
+function onFewConnections(run: RunSql): RunSql {
+  const waiting: Waiting[] = [];
+  let connections = 0;
+
+  async function connection(): Promise<void> {
+    let current: Waiting | undefined;
+    connections++;
+    try {
+      await run(async (sql) => {
+        for (current = waiting.shift(); current !== undefined; current = waiting.shift()) await current.work(sql);
+      });
+    } catch (error) {
+      current?.fail(error);
+      for (const each of waiting.splice(0)) each.fail(error);
+    } finally {
+      connections--;
+      // Some may have come while it was being closed.
+      if (waiting.length > 0) void connection();
+    }
+  }
+
+  return (use) =>
+    new Promise((resolve, reject) => {
+      waiting.push({ work: async (sql) => resolve(await use(sql)), fail: reject });
+      if (connections < CONNECTIONS) void connection();
+    });
+}
+
+async function unlessLate<T>(work: () => Promise<T>): Promise<T | undefined> {
+  try {
+    return await work();
+  } catch (error) {
+    if (NOT_IN_TIME.has(codeOf(error) ?? '')) return undefined;
+    throw error;
+  }
+}
+
+interface PlanRow {
+  'QUERY PLAN': [{ Plan: { 'Plan Rows': number } }];
+}
+
+async function plannedRows(sql: AnySql, query: Piece): Promise<number> {
+  const [row] = await sql<[PlanRow]>`EXPLAIN (FORMAT JSON) ${query}`;
+  return row['QUERY PLAN'][0].Plan['Plan Rows'];
+}
+
+async function rowsByCatalogue(sql: AnySql, table: string): Promise<number> {
+  const [row] = await sql<{ rows: number }[]>`
+    SELECT greatest(reltuples, 0)::float8 AS rows FROM pg_class WHERE oid = to_regclass(${table})`;
+  return row?.rows ?? 0;
+}

@@ -1,0 +1,209 @@
+// The core as somebody with a client certificate finds it: Node's own TLS client with the keys that we keep, CoT in XML on the
+// stream, and the question for the roles on 8443. Connections are held by a random id, for two minutes at most.
+
+import { once } from 'node:events';
+import { readFile } from 'node:fs/promises';
+import { type IncomingMessage, request } from 'node:http';
+import type { TLSSocket } from 'node:tls';
+import { z } from 'zod';
+import { AppError, codeOf, messageOf } from '@holdfast/kit/app-error';
+import type { ClientKeys, CoreDevices, KeptKey, Met } from './port.ts';
+import { type DevicePlace, openDeviceSocket, Refused, whyEnded } from './socket.ts';
+import { type DeviceStream, deviceStream } from './stream.ts';
+
+// What 8443 says of whoever asks with a client certificate, on a connection of its own.
+
+const PATH = '/Marti/api/util/user/roles';
+/** The first call after the start of a release can take more than five seconds. */
+const WITHIN_MS = 10_000;
+const LONGEST = 64 * 1024;
+const rolesSchema = z.array(z.string());
+
+/**
+ * A release that has not restarted since its revocation list changed still completes the handshake of a revoked certificate, and
+ * answers each request with this page. Seen on 5.7; matched as a whole, because every other 500 is a fault and proves nothing.
+ */
+const REVOKED_PAGE = /(?:^|[>\s])Exception performing TAK Server authentication\.?(?=[<\s]|$)/;
+
+/** Undefined when the core refuses the certificate. Rejects with Refused when it ends the connection without an answer; else an AppError. */
+export async function askRoles(socket: TLSSocket, place: DevicePlace): Promise<string[] | undefined> {
+  const timer = setTimeout(
+    () =>
+      socket.destroy(
+        new AppError('unavailable', `The core at ${place.name} does not answer within ${WITHIN_MS / 1000} s.`),
+      ),
+    WITHIN_MS,
+  );
+  try {
+    const response = await answerOf(socket, place);
+    const { statusCode = 0 } = response;
+    if (statusCode === 401 || statusCode === 403) return undefined;
+    const body = await textOf(response, place);
+    if (statusCode === 500 && body !== undefined && isRevokedPage(body)) return undefined;
+    const parsed = statusCode === 200 ? rolesSchema.safeParse(jsonOf(body)) : undefined;
+    if (parsed?.success !== true)
+      throw new AppError('upstream', `The core at ${place.name} answers ${PATH} with ${statusCode} and no roles.`);
+    return parsed.data;
+  } finally {
+    clearTimeout(timer);
+    socket.destroy();
+  }
+}
+
+async function answerOf(socket: TLSSocket, place: DevicePlace): Promise<IncomingMessage> {
+  if (socket.closed) throw await whyEnded(place, socket.errored);
+  const headers = { host: new URL(place.name).host, accept: 'application/json', connection: 'close' };
+  const sent = request({ createConnection: () => socket, path: PATH, headers });
+  sent.end();
+  try {
+    const [response] = (await once(sent, 'response')) as [IncomingMessage];
+    return response;
+  } catch (error) {
+    if (error instanceof AppError) throw error;
+    // What is no HTTP is no refusal.
+    if ((codeOf(error) ?? '').startsWith('HPE_'))
+      throw new AppError('upstream', `The core at ${place.name} does not answer as a web server.`, { cause: error });
+    throw await whyEnded(place, error);
+  }
+}
+
+/** Undefined for a body that is too long. */
+async function textOf(response: IncomingMessage, { name }: DevicePlace): Promise<string | undefined> {
+  response.setEncoding('utf8');
+  let text = '';
+  try {
+    for await (const piece of response) {
+      text += String(piece);
+      if (text.length > LONGEST) return undefined;
+    }
+    return text;
+  } catch (error) {
+    if (error instanceof AppError) throw error;
+    throw new AppError('unavailable', `The core at ${name} ended the connection in the middle of its answer.`, {
+      cause: error,
+    });
+  }
+}
+
+/** Judged by the page itself: its content type says JSON when JSON was asked for. */
+function isRevokedPage(text: string): boolean {
+  return /^\s*<(?:!doctype html|html)/i.test(text) && REVOKED_PAGE.test(text);
+}
+
+/** Undefined for what is no JSON. */
+function jsonOf(text: string | undefined): unknown {
+  try {
+    return text === undefined ? undefined : JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+export interface CoreDevicesOptions {
+  apiUrl: string | undefined;
+  streamingUrl: string | undefined;
+  /** Read anew each time. */
+  caFile: string;
+  clientKeys: Pick<ClientKeys, 'read'>;
+  /** How long a connection that nobody closes stays open; default two minutes. */
+  heldForMs?: number;
+}
+
+const MET_WITHIN_MS = 5_000;
+const ANSWERS_WITHIN_MS = 3_000;
+const HELD_FOR_MS = 120_000;
+const MOST_HELD = 50;
+const STREAMING_PORT = 8089;
+const API_PORT = 443;
+
+export function coreDevices(options: CoreDevicesOptions): CoreDevices {
+  const { apiUrl, streamingUrl, caFile, clientKeys, heldForMs = HELD_FOR_MS } = options;
+  const held = new Map<string, DeviceStream>();
+  /** Those that are not met yet, too. */
+  let open = 0;
+
+  async function keyOf(hash: string): Promise<KeptKey> {
+    const key = await clientKeys.read(hash);
+    if (key === undefined) throw new AppError('not_found', `No key is kept for the certificate ${hash}.`);
+    return key;
+  }
+
+  async function opened(place: DevicePlace, hash: string) {
+    const key = await keyOf(hash);
+    return openDeviceSocket(place, await readAuthority(caFile), key);
+  }
+
+  async function connected(place: DevicePlace, hash: string): Promise<Met> {
+    const begunMs = performance.now();
+    let streams = 0;
+    try {
+      const socket = await opened(place, hash);
+      const connection = crypto.randomUUID();
+      streams = 1;
+      const stream = deviceStream(socket, heldForMs, () => {
+        held.delete(connection);
+        open -= 1;
+      });
+      if (await stream.ping(MET_WITHIN_MS)) {
+        held.set(connection, stream);
+        return { connection, milliseconds: Math.round(performance.now() - begunMs) };
+      }
+      if (stream.ended !== undefined) throw await whyEnded(place, stream.ended.error);
+      stream.close();
+      return { refused: `the core said nothing for ${MET_WITHIN_MS / 1000} s after the handshake` };
+    } catch (error) {
+      if (error instanceof Refused) return { refused: error.message };
+      throw error;
+    } finally {
+      if (streams === 0) open -= 1;
+    }
+  }
+
+  return {
+    async roles(hash) {
+      const place = placeOf(apiUrl, 'CORE_API_URL', API_PORT);
+      try {
+        return await askRoles(await opened(place, hash), place);
+      } catch (error) {
+        if (error instanceof Refused) return undefined;
+        throw error;
+      }
+    },
+    async connect(hash) {
+      const place = placeOf(streamingUrl, 'CORE_STREAMING_URL', STREAMING_PORT);
+      if (open >= MOST_HELD)
+        throw new AppError('unavailable', `${MOST_HELD} connections to the core are open already. Try again later.`);
+      open += 1;
+      return connected(place, hash);
+    },
+    answers: async (connection) => (await held.get(connection)?.ping(ANSWERS_WITHIN_MS)) ?? false,
+    async send(connection, event) {
+      if (held.get(connection)?.send(event) !== true)
+        throw new AppError('unavailable', 'The connection to the core has ended.');
+    },
+    received: async (connection, uid, withinMs) => held.get(connection)?.received(uid, withinMs),
+    async close(connection) {
+      held.get(connection)?.close();
+    },
+  };
+}
+
+function placeOf(url: string | undefined, variable: string, usual: number): DevicePlace {
+  if (url === undefined)
+    throw new AppError('unavailable', `The core cannot be asked for this. Remedy: set ${variable}.`);
+  const { hostname, port } = new URL(url);
+  return { name: url, host: hostname.replace(/^\[|\]$/g, ''), port: port === '' ? usual : Number(port) };
+}
+
+async function readAuthority(file: string): Promise<string> {
+  try {
+    return await readFile(file, 'utf8');
+  } catch (error) {
+    const why = codeOf(error) ?? messageOf(error);
+    throw new AppError(
+      'unavailable',
+      `The CA certificate of the core cannot be read from ${file} (${why}). Remedy: let CORE_DATA_DIR be the directory of the core.`,
+      { cause: error },
+    );
+  }
+}

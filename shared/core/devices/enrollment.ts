@@ -1,0 +1,227 @@
+// Enrollment at the core's 8446: name and password, and a key made here, become a certificate.
+
+import { X509Certificate } from 'node:crypto';
+import { z } from 'zod';
+import { AppError, messageOf } from '@holdfast/kit/app-error';
+import { base64 } from '@holdfast/kit/encoding';
+import { foreignWords } from '@holdfast/kit/foreign-words';
+import { nameKey } from '@holdfast/kit/names';
+import { serialIn } from '@holdfast/pki/certificate-serial';
+import type { Answer } from '../answers.ts';
+import { type CoreCalls, corePort, WITHIN_MS } from '../request.ts';
+import type { CoreEnrollment, EnrolledCertificate, EnrollmentOrder } from './port.ts';
+import type { NameEntry } from './signing-rules.ts';
+
+// What the core has signed, held against what was asked for: the key is ours, the name is the user's, the issuer is the CA that
+// we trust.
+
+/** Base64 without header lines; some cores send them. */
+const certificate = z.string().transform((text, issues) => {
+  try {
+    return new X509Certificate(Buffer.from(text.replaceAll(/-----[^-]+-----|\s/g, ''), 'base64'));
+  } catch {
+    issues.addIssue({ code: 'custom', message: 'cannot be read as a certificate' });
+    return z.NEVER;
+  }
+});
+
+const CA_MEMBER = /^ca(\d{1,3})$/;
+
+/** `signedCert`, `ca0`, `ca1`, ..., of which two may be the same. */
+export const signedAnswer = z.looseObject({ signedCert: certificate }).transform((read, issues) => {
+  const above: X509Certificate[] = [];
+  for (const [name, value] of Object.entries(read)) {
+    if (!CA_MEMBER.test(name)) continue;
+    const found = certificate.safeParse(value);
+    if (found.success) above.push(found.data);
+    else issues.addIssue({ code: 'custom', path: [name], message: 'cannot be read as a certificate' });
+  }
+  return { signed: read.signedCert, above };
+});
+
+export interface Expected {
+  username: string;
+  /** SubjectPublicKeyInfo, DER. */
+  publicKey: Buffer;
+  authorities: readonly X509Certificate[];
+}
+
+/** What is wrong with the certificate, as a predicate of it; undefined when nothing is. */
+export function faultOf(signed: X509Certificate, { username, publicKey, authorities }: Expected): string | undefined {
+  if (!signed.publicKey.export({ type: 'spki', format: 'der' }).equals(publicKey)) return 'has another key than ours';
+  const names = [signed.toLegacyObject().subject.CN].flat();
+  if (names.length !== 1 || nameKey(names[0] ?? '') !== nameKey(username)) return `is not made out to ${username}`;
+  if (!authorities.some((each) => isIssuedBy(signed, each))) return 'is not signed by the CA of ca.pem';
+  return undefined;
+}
+
+/** The issuer, its issuer and so on, as far as they are among these; each once, in whatever order they came. */
+export function chainOf(signed: X509Certificate, among: readonly X509Certificate[]): X509Certificate[] {
+  const chain: X509Certificate[] = [];
+  const next = (of: X509Certificate): X509Certificate | undefined =>
+    among.find((each) => isIssuedBy(of, each) && !isSame(of, each) && !chain.some((other) => isSame(other, each)));
+  for (let issuer = next(signed); issuer !== undefined; issuer = next(issuer)) chain.push(issuer);
+  return chain;
+}
+
+const isSame = (a: X509Certificate, b: X509Certificate): boolean => a.fingerprint256 === b.fingerprint256;
+
+function isIssuedBy(certificate: X509Certificate, issuer: X509Certificate): boolean {
+  return certificate.checkIssued(issuer) && certificate.verify(issuer.publicKey);
+}
+
+const TLS = '/Marti/api/tls';
+const CONNECTIONS = 4;
+const MOST_BYTES = 256 * 1024;
+const LOOPBACK = /^127\./;
+/**
+ * Rule `ownAddress`: 8446 locks an address out after wrong passwords. A core on this machine sees people who use it from here
+ * (a tunnel, a browser, a test) at 127.0.0.1; what they mistype must not keep us out, so we come from another address.
+ */
+const OUR_ADDRESS = '127.0.0.2';
+
+const REFUSED_TOKEN = JSON.stringify({
+  error: 'invalid_grant',
+  error_description: 'The core refuses the name or the password.',
+});
+
+export interface HttpEnrollmentOptions {
+  /** CORE_ENROLLMENT_URL. */
+  url: string;
+  /** CORE_DATA_DIR: in `certs/files` lies `ca.pem`. */
+  dataDir: string;
+  now?: () => Date;
+}
+
+export interface HttpEnrollment extends CoreEnrollment {
+  /** Ends the kept connections. */
+  close(): Promise<void>;
+}
+
+type Credentials = Omit<EnrollmentOrder, 'clientUid'>;
+
+/** The certificate of 8446 may be publicly trusted, so that phones take it; what it signs must be of the CA in `ca.pem`. */
+export function httpEnrollment({ url, dataDir, now = () => new Date() }: HttpEnrollmentOptions): HttpEnrollment {
+  const port = corePort({
+    url,
+    variable: 'CORE_ENROLLMENT_URL',
+    name: 'The enrollment of the core',
+    dataDir,
+    trust: 'public',
+    connections: CONNECTIONS,
+    localAddress: LOOPBACK.test(new URL(url).hostname) ? OUR_ADDRESS : undefined,
+  });
+
+  function basic({ username, password }: Credentials): Record<string, string> {
+    mustFitBasic(username);
+    return { authorization: `Basic ${base64(`${username}:${password}`)}` };
+  }
+
+  function secretsOf({ username, password }: Credentials): string[] {
+    return [password, base64(`${username}:${password}`)];
+  }
+
+  function refusal(what: string, answer: Answer, credentials: Credentials): AppError {
+    if (answer.status !== 401) return port.failure(what, answer, secretsOf(credentials));
+    const name = foreignWords(credentials.username, []);
+    return new AppError('forbidden', `The core refuses the name ${name} or its password`);
+  }
+
+  async function entries(calls: CoreCalls, credentials: Credentials): Promise<NameEntry[]> {
+    const what = `GET ${TLS}/config`;
+    const answer = await calls.ask('GET', `${TLS}/config`, {
+      headers: { ...basic(credentials), accept: 'application/xml, text/xml;q=0.9, */*;q=0.5' },
+      mostBytes: MOST_BYTES,
+      secrets: secretsOf(credentials),
+    });
+    if (answer.status !== 200) throw refusal(what, answer, credentials);
+    const { readSigningRules } = await import('./signing-rules.ts');
+    const read = answer.kind === 'text' ? readSigningRules(answer.text) : undefined;
+    if (read === undefined) throw port.wrong(`answers ${what} with no rules for signing requests`);
+    return read;
+  }
+
+  /** A request that has what the rules ask for. */
+  async function requestFor(credentials: Credentials, wanted: readonly NameEntry[]) {
+    const { signingRequest } = await import('./signing-request.ts');
+    return signingRequest(credentials.username, wanted).catch((error: unknown) => {
+      const words = foreignWords(messageOf(error), secretsOf(credentials));
+      throw port.wrong(`asks for signing requests that cannot be made: ${words}`);
+    });
+  }
+
+  return {
+    async rules(credentials) {
+      const found = await entries(port.within(WITHIN_MS), credentials);
+      return Object.fromEntries(found.map(({ name, value }) => [name, value]));
+    },
+
+    async enroll({ username, password, clientUid }): Promise<EnrolledCertificate> {
+      const credentials = { username, password };
+      const calls = port.within(WITHIN_MS);
+      const wanted = await entries(calls, credentials);
+      const { request, publicKey, keyPem } = await requestFor(credentials, wanted);
+      const what = `POST ${TLS}/signClient/v2`;
+      const answer = await calls.ask('POST', `${TLS}/signClient/v2`, {
+        query: { clientUid, version: '3' },
+        // As the clients of this field send it; a form would be read by the server before the core sees it.
+        headers: { ...basic(credentials), 'content-type': 'text/plain;charset=UTF-8' },
+        body: request,
+        mostBytes: MOST_BYTES,
+        secrets: secretsOf(credentials),
+      });
+      if (answer.status !== 200) throw refusal(what, answer, credentials);
+      const { signed, above } = calls.read(what, answer, signedAnswer);
+      const { authorities } = await port.connections.current();
+      const fault = faultOf(signed, { username, publicKey, authorities });
+      if (fault !== undefined) throw port.wrong(`has signed a certificate that ${fault}`);
+      return {
+        hash: signed.fingerprint256,
+        serial: serialIn(signed.serialNumber) ?? '',
+        // Its begin lies before, for devices whose clock is behind.
+        issuedAt: now().toISOString(),
+        expiresAt: signed.validToDate.toISOString(),
+        certificatePem: pemOf(signed),
+        chainPem: chainOf(signed, [...authorities, ...above]).map(pemOf),
+        keyPem,
+      };
+    },
+
+    async token({ username, password, further }) {
+      // Written anew: core and we must not read the same bytes as two different names.
+      const form = new URLSearchParams([
+        ['grant_type', 'password'],
+        ['username', username],
+        ['password', password],
+        ...further,
+      ]);
+      const answer = await port.within(WITHIN_MS).ask('POST', '/oauth/token', {
+        headers: { 'content-type': 'application/x-www-form-urlencoded;charset=UTF-8' },
+        body: form.toString(),
+        mostBytes: MOST_BYTES,
+        secrets: [password],
+      });
+      const { status, json, text: given, tokenCookies: cookies } = answer;
+      // Locked out there would be we, not the client.
+      if (status === 429 || status === 404 || status >= 500)
+        throw port.failure('POST /oauth/token', answer, [password]);
+      if (json !== undefined) return { status, json: given, cookies };
+      // A release refuses with an empty body or a page, our own core with JSON.
+      if (status === 401) return { status, json: REFUSED_TOKEN, cookies: [] };
+      throw port.wrong('answers POST /oauth/token with no JSON');
+    },
+
+    close: () => port.connections.close(),
+  };
+}
+
+/** Read as another name, it would count as a wrong password of our address. */
+function mustFitBasic(username: string): void {
+  if (!/[:\p{Cc}]/u.test(username)) return;
+  throw new AppError(
+    'invalid',
+    `The core takes no name with a colon or a control character (${JSON.stringify(username.slice(0, 80))}): nobody of that name can enroll. Give the account another name at the provider.`,
+  );
+}
+
+const pemOf = (certificate: X509Certificate): string => `${certificate.toString().trim()}\n`;

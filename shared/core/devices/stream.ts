@@ -1,0 +1,206 @@
+// A held connection to the stream: what has come on it, pings and their answers. It ends by itself.
+
+import type { TLSSocket } from 'node:tls';
+import { AppError, messageOf } from '@holdfast/kit/app-error';
+
+// CoT events out of what comes on a stream: `<event` to `</event>`, whatever stands between them. Nothing of it is believed;
+// only the type and the uid are looked at, and only the start of an event is kept.
+
+export interface ArrivingEvent {
+  type: string;
+  uid: string;
+}
+
+export interface ArrivingEvents {
+  /** The events that end in this piece. Throws when one gets too long. */
+  read(text: string): ArrivingEvent[];
+}
+
+const START = '<event';
+const END = '</event>';
+/** As the core has it. */
+const LONGEST = 8 * 1024 * 1024;
+const LONGEST_START = 16 * 1024;
+const ATTRIBUTE = /\s+([\w:.-]+)\s*=\s*(?:"([^"]*)"|'([^']*)')/y;
+const BLANK_OR_END = /[\s/>]/;
+
+export function arrivingEvents(longest = LONGEST): ArrivingEvents {
+  /** The beginning of the event that is coming; undefined between events. */
+  let begun: string | undefined;
+  let length = 0;
+  /** Too little of something to know what it is. */
+  let rest = '';
+
+  function append(text: string): string {
+    length += text.length;
+    if (length > longest) throw new Error(`an event of more than ${longest} characters`);
+    begun = `${begun ?? ''}${text.slice(0, LONGEST_START - (begun?.length ?? 0))}`;
+    return begun;
+  }
+
+  function toStart(): boolean {
+    const at = startIn(rest);
+    if (at === undefined) {
+      rest = half(rest);
+      return false;
+    }
+    rest = rest.slice(at);
+    begun = '';
+    length = 0;
+    return true;
+  }
+
+  function toEnd(): ArrivingEvent | undefined {
+    const at = rest.indexOf(END);
+    const upTo = at < 0 ? Math.max(0, rest.length - END.length + 1) : at;
+    const event = append(rest.slice(0, upTo));
+    rest = rest.slice(at < 0 ? upTo : at + END.length);
+    if (at < 0) return undefined;
+    begun = undefined;
+    return readStart(event);
+  }
+
+  return {
+    read(text) {
+      rest += text;
+      const events: ArrivingEvent[] = [];
+      while (begun !== undefined || toStart()) {
+        const event = toEnd();
+        if (event === undefined) break;
+        events.push(event);
+      }
+      return events;
+    },
+  };
+}
+
+function startIn(text: string): number | undefined {
+  for (let at = text.indexOf(START); at >= 0; at = text.indexOf(START, at + 1))
+    if (BLANK_OR_END.test(text[at + START.length] ?? '')) return at;
+  return undefined;
+}
+
+/** What may become a start when more comes. */
+function half(text: string): string {
+  const at = text.lastIndexOf('<');
+  return at >= 0 && START.startsWith(text.slice(at)) ? text.slice(at) : '';
+}
+
+function readStart(event: string): ArrivingEvent {
+  const attributes = new Map<string, string>();
+  ATTRIBUTE.lastIndex = START.length;
+  for (let found = ATTRIBUTE.exec(event); found !== null; found = ATTRIBUTE.exec(event))
+    attributes.set(found[1] ?? '', found[2] ?? found[3] ?? '');
+  return { type: attributes.get('type') ?? '', uid: attributes.get('uid') ?? '' };
+}
+
+export interface DeviceStream {
+  /** Once it has ended, why; the error of the socket, or nothing when it was just closed. */
+  readonly ended: { error: unknown } | undefined;
+  /** True when every ping until now is answered in time. */
+  ping(withinMs: number): Promise<boolean>;
+  /** False when it has ended. */
+  send(text: string): boolean;
+  received(uid: string, withinMs: number): Promise<number | undefined>;
+  close(): void;
+}
+
+const MOST_REMEMBERED = 10_000;
+const LONGEST_UID = 256;
+
+/** `onEnd` is called once, after `heldForMs` at the latest. */
+export function deviceStream(socket: TLSSocket, heldForMs: number, onEnd: () => void): DeviceStream {
+  const begunMs = performance.now();
+  const events = arrivingEvents();
+  /** When each uid came first, in milliseconds after the beginning. */
+  const came = new Map<string, number>();
+  const waiting = new Set<() => void>();
+  let pings = 0;
+  let pongs = 0;
+  let ended: { error: unknown } | undefined;
+
+  function keep({ type, uid }: ArrivingEvent): void {
+    if (type === 't-x-c-t-r') pongs += 1;
+    if (uid === '' || uid.length > LONGEST_UID || came.has(uid)) return;
+    came.set(uid, performance.now() - begunMs);
+    const [oldest] = came.keys();
+    if (came.size > MOST_REMEMBERED && oldest !== undefined) came.delete(oldest);
+  }
+
+  function look(): void {
+    for (const each of waiting) each();
+  }
+
+  socket.setEncoding('utf8');
+  socket.on('data', (text: string) => {
+    try {
+      for (const event of events.read(text)) keep(event);
+    } catch (error) {
+      socket.destroy(new AppError('upstream', `The core sends ${messageOf(error)}.`));
+    }
+    look();
+  });
+  socket.on('end', () => socket.destroy());
+  const timer = setTimeout(() => socket.destroy(), heldForMs);
+  timer.unref();
+  if (socket.closed) end();
+  else socket.once('close', end);
+
+  function end(): void {
+    clearTimeout(timer);
+    ended = { error: socket.errored };
+    look();
+    onEnd();
+  }
+
+  /** Resolves when `holds`, when the connection has ended, or when the time is over. */
+  async function until(holds: () => boolean, withinMs: number): Promise<boolean> {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const check = (): void => {
+      if (holds() || ended !== undefined) resolve();
+    };
+    const late = setTimeout(resolve, withinMs);
+    waiting.add(check);
+    check();
+    await promise;
+    waiting.delete(check);
+    clearTimeout(late);
+    return holds();
+  }
+
+  function send(text: string): boolean {
+    if (ended !== undefined || !socket.writable) return false;
+    socket.write(text);
+    return true;
+  }
+
+  return {
+    get ended() {
+      return ended;
+    },
+    async ping(withinMs) {
+      if (!send(pingEvent())) return false;
+      pings += 1;
+      const mine = pings;
+      return until(() => pongs >= mine, withinMs);
+    },
+    send,
+    async received(uid, withinMs) {
+      const calledMs = performance.now();
+      const before = came.get(uid);
+      if (before !== undefined) return Math.round(before);
+      return (await until(() => came.has(uid), withinMs)) ? Math.round(performance.now() - calledMs) : undefined;
+    },
+    close: () => void socket.destroy(),
+  };
+}
+
+function pingEvent(): string {
+  const at = Date.now();
+  const [time, stale] = [new Date(at).toISOString(), new Date(at + 20_000).toISOString()];
+  return (
+    `<event version="2.0" uid="holdfast-${crypto.randomUUID()}" type="t-x-c-t" how="m-g" ` +
+    `time="${time}" start="${time}" stale="${stale}">` +
+    '<point lat="0" lon="0" hae="0" ce="9999999" le="9999999"/><detail/></event>'
+  );
+}

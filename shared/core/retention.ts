@@ -1,0 +1,170 @@
+// Retention by the core's admin API. A change counts when it was read back: a core answers 200 to a schedule that it does not take.
+
+import { z } from 'zod';
+import { AppError } from '@holdfast/kit/app-error';
+import type { CoreRetentionRun } from '@holdfast/kit/core-wire';
+import { foreignWords } from '@holdfast/kit/foreign-words';
+import { NEVER, RETAINED, type Retained } from '@holdfast/kit/retention';
+import { type Answer, quoted } from './answers.ts';
+import type { CoreRetention, CoreRetentionPolicy, MissionArchiving } from './port.ts';
+import type { CoreCalls, CorePort } from './request.ts';
+
+const BASE = '/Marti/api/retention';
+const POLICY = `${BASE}/policy`;
+const SCHEDULE = `${BASE}/service/schedule`;
+const ARCHIVING = `${BASE}/missionarchiveconfig`;
+const RUNS = `${BASE}/runs`;
+/** Of one method: a change is several, under a lock that others wait for. */
+const WITHIN_MS = 5_000;
+const MOST_BYTES = 1024 * 1024;
+const MOST_RUNS = 1_000;
+/** What a core answers that has no such call. */
+const NO_SUCH_CALL: ReadonlySet<number> = new Set([404, 405, 501]);
+const JSON_TYPE = { 'content-type': 'application/json' };
+const TEXT_TYPE = { 'content-type': 'text/plain' };
+
+const kept = z
+  .number()
+  .nullish()
+  .transform((value) => value ?? null);
+const policySchema: z.ZodType<CoreRetentionPolicy> = z.object({
+  cot: kept,
+  geochat: kept,
+  files: kept,
+  missionpackages: kept,
+  missions: kept,
+});
+
+const cron = z
+  .string()
+  .max(1000)
+  .nullish()
+  .transform((text) => text?.trim() || NEVER);
+
+const archivingSchema = z
+  .object({
+    cronExpression: cron,
+    timeToArchiveAfterNoActivityDays: z.number(),
+    removeFromArchiveAfterDays: z.number(),
+    archiveMissionByNoContentActivity: z.boolean(),
+    archiveMissionByNoSubscriptionActivity: z.boolean(),
+  })
+  .transform(({ cronExpression, ...rest }): MissionArchiving => ({ cron: cronExpression, ...rest }));
+
+const time = z.iso.datetime({ offset: true }).transform((text) => new Date(text).toISOString());
+const count = z.number().nonnegative();
+const orNull = <T>(schema: z.ZodType<T>) => schema.nullish().transform((value) => value ?? null);
+
+/** Types that we do not know are left out. */
+const perType = <T>(schema: z.ZodType<T>) =>
+  z
+    .record(z.string(), schema.nullish())
+    .nullish()
+    .transform((given) => {
+      const known: Partial<Record<Retained, T>> = {};
+      for (const type of RETAINED) {
+        const value = given?.[type];
+        if (value !== undefined && value !== null) known[type] = value;
+      }
+      return known;
+    });
+
+const runSchema: z.ZodType<CoreRetentionRun> = z.object({
+  id: z.string().min(1).max(200),
+  trigger: z.enum(['schedule', 'order']),
+  state: z.enum(['running', 'done', 'failed', 'interrupted']),
+  startedAt: time,
+  finishedAt: orNull(time),
+  limits: perType(time),
+  rows: perType(count),
+  included: z
+    .object({ cot: count, files: count })
+    .nullish()
+    .transform((value) => value ?? { cot: 0, files: 0 }),
+  expected: orNull(count),
+  bytes: orNull(count),
+  error: orNull(z.string().transform((text) => foreignWords(text, []))),
+});
+
+export function coreRetention(port: CorePort): CoreRetention {
+  const begun = (): CoreCalls => port.within(WITHIN_MS);
+  const readPolicy = (calls: CoreCalls): Promise<CoreRetentionPolicy> =>
+    calls.data(POLICY, policySchema, { mostBytes: MOST_BYTES });
+  const readSchedule = (calls: CoreCalls): Promise<string> => calls.data(SCHEDULE, cron, { mostBytes: MOST_BYTES });
+
+  /** Not so when the core says that it does not reach a part of itself. */
+  function isNoSuchCall(answer: Answer): boolean {
+    return NO_SUCH_CALL.has(answer.status) && port.failure(RUNS, answer).code !== 'unavailable';
+  }
+
+  /** The embedded core changes no file that somebody has edited since it was read. */
+  function notChanged(what: string, answer: Answer): AppError {
+    if (answer.status !== 409) return port.failure(what, answer);
+    return new AppError('conflict', `The core changes nothing${quoted(answer, [])}`);
+  }
+
+  return {
+    policy: () => readPolicy(begun()),
+
+    async changePolicy(change) {
+      const calls = begun();
+      const question = { headers: JSON_TYPE, body: JSON.stringify(change), mostBytes: MOST_BYTES };
+      const answer = await calls.ask('PUT', POLICY, question);
+      if (answer.status !== 200) throw notChanged(`PUT ${POLICY}`, answer);
+      const found = await readPolicy(calls);
+      for (const type of RETAINED) {
+        const asked = change[type];
+        if (asked !== undefined && asked !== found[type])
+          throw port.wrong(`was asked to keep ${type} ${inWords(asked)} and now has ${inWords(found[type])} in force`);
+      }
+      return found;
+    },
+
+    schedule: () => readSchedule(begun()),
+
+    async changeSchedule(asked) {
+      const calls = begun();
+      const question = { headers: TEXT_TYPE, body: asked, mostBytes: MOST_BYTES };
+      const answer = await calls.ask('PUT', SCHEDULE, question);
+      if (answer.status !== 200) throw notChanged(`PUT ${SCHEDULE}`, answer);
+      const found = await readSchedule(calls);
+      if (found === asked.trim()) return found;
+      throw port.wrong(
+        `was asked for the schedule "${foreignWords(asked, [])}" and has "${foreignWords(found, [])}" in force`,
+      );
+    },
+
+    missionArchiving: () => begun().data(ARCHIVING, archivingSchema, { mostBytes: MOST_BYTES }),
+
+    async begin(order) {
+      const calls = begun();
+      const body = JSON.stringify(order);
+      const answer = await calls.ask('POST', RUNS, { headers: JSON_TYPE, body, mostBytes: MOST_BYTES });
+      if (isNoSuchCall(answer))
+        throw new AppError(
+          'not_supported',
+          'This core has no call that begins a run of retention: it runs by its schedule alone.',
+        );
+      const words = quoted(answer, []);
+      if (answer.status === 409) throw new AppError('conflict', `A run of retention is going on already${words}`);
+      if (answer.status === 400) throw new AppError('invalid', `The core does not begin this run${words}`);
+      const run = calls.read(`POST ${RUNS}`, answer, dataOf(runSchema));
+      if (run.id === order.id) return run;
+      throw port.wrong(`was asked for the run ${order.id} and tells of another`);
+    },
+
+    async runs() {
+      const calls = begun();
+      const answer = await calls.ask('GET', RUNS, { mostBytes: MOST_BYTES });
+      if (isNoSuchCall(answer)) return undefined;
+      return calls.read(`GET ${RUNS}`, answer, dataOf(z.array(runSchema).max(MOST_RUNS)));
+    },
+  };
+}
+
+const dataOf = <T>(data: z.ZodType<T>): z.ZodType<T> => z.object({ data }).transform((wrapper) => wrapper.data);
+
+/** In the unit of the core, which is not known here. */
+function inWords(value: number | null): string {
+  return value === null ? 'for ever (null)' : `at ${value}`;
+}

@@ -1,0 +1,122 @@
+// Remembers how large the core's database is and how full the disks are, each table once a day, and thins what is old. Rule
+// `leftOut`: what cannot be measured now is missing in the sample, and nothing else is.
+
+import { messageOf } from '@holdfast/kit/app-error';
+import type { CoreDatabase, DatabaseSize } from '../../core/database/port.ts';
+import type { Disks, DiskUse } from '../../host/port.ts';
+import type { HealthMemory } from '../../jobs/port.ts';
+import type { GrowthBook, GrowthFacts, GrowthSample, MountSample } from '../growth-port.ts';
+import { fillsAtPace } from './report.ts';
+
+export interface SampleGrowthDeps {
+  growthBook: GrowthBook;
+  growthFacts: Pick<GrowthFacts, 'tables'>;
+  health: HealthMemory;
+  monitored: {
+    wanted: { databaseDirectory: string | undefined };
+    coreDatabase: Pick<CoreDatabase, 'size'>;
+    disks: Disks;
+  };
+}
+
+type Part = 'database' | 'disks' | 'tables';
+
+export interface SampledGrowth {
+  /** False when it was stopped before. */
+  sampled: boolean;
+  /** How many tables were noted for the day; null when that was done before, or could not be done. */
+  tables: number | null;
+  /** Samples that were removed. */
+  thinned: number;
+  /** What could not be measured, and why. */
+  left_out: Partial<Record<Part, string>>;
+}
+
+const HOUR_MS = 3_600_000;
+/** A health module may remember for most of a minute what growth was. */
+const LATELY_MS = [0, 60_000, 120_000];
+
+/** Rejects when our own database is away. Stopped by `signal`, it changes nothing more. */
+export async function sampleGrowth(deps: SampleGrowthDeps, now: Date, signal: AbortSignal): Promise<SampledGrowth> {
+  const { growthBook, growthFacts, health, monitored } = deps;
+  const done: SampledGrowth = { sampled: false, tables: null, thinned: 0, left_out: {} };
+  const [size, mounts, before] = await Promise.all([
+    unlessAway('database', done, () => sizeWithoutCopies(monitored.coreDatabase)),
+    unlessAway('disks', done, () => monitored.disks.use()),
+    growthBook.samples(before2Hours(now)),
+  ]);
+  if (signal.aborted) return done;
+  const sample = sampleOf(now, size, mounts ?? [], monitored.wanted.databaseDirectory);
+  await growthBook.keepSample(sample);
+  done.sampled = true;
+  const lately = [...before, sample];
+  // Who fills a disk is told at once, and so is the end of it.
+  if (LATELY_MS.some((ago) => fillsAtPace(lately, now.getTime() - ago))) await health.forget('disk');
+
+  const today = now.toISOString().slice(0, 10);
+  const known = (await growthBook.tables(today)).some(({ day }) => day === today);
+  const tables = known ? undefined : await unlessAway('tables', done, () => growthFacts.tables());
+  if (signal.aborted) return done;
+  if (tables !== undefined) await growthBook.keepTables(today, tables);
+  done.tables = tables?.length ?? null;
+
+  if (signal.aborted || !isTimeToThin(before, now)) return done;
+  done.thinned = await growthBook.thin(now.toISOString());
+  return done;
+}
+
+async function unlessAway<T>(part: Part, done: SampledGrowth, work: () => Promise<T>): Promise<T | undefined> {
+  try {
+    return await work();
+  } catch (error) {
+    done.left_out[part] = messageOf(error);
+    return undefined;
+  }
+}
+
+/** Whoever rewrites a table (VACUUM FULL) has it locked, and its copy counts in the size of the database: that is no growth. */
+async function sizeWithoutCopies(coreDatabase: Pick<CoreDatabase, 'size'>): Promise<SampledSize> {
+  const { total_bytes, wal_bytes, max_wal_bytes, locked_tables: locked } = await coreDatabase.size();
+  return { total_bytes: locked.length === 0 ? total_bytes : null, wal_bytes, max_wal_bytes };
+}
+
+type SampledSize = Pick<DatabaseSize, 'wal_bytes' | 'max_wal_bytes'> & { total_bytes: number | null };
+
+function sampleOf(
+  now: Date,
+  size: SampledSize | undefined,
+  mounts: readonly DiskUse[],
+  directory: string | undefined,
+): GrowthSample {
+  return {
+    at: now.toISOString(),
+    database_bytes: size?.total_bytes ?? null,
+    wal_bytes: size?.wal_bytes ?? null,
+    max_wal_bytes: size?.max_wal_bytes ?? null,
+    mounts: mounts.map((mount) => mountSample(mount, directory)),
+  };
+}
+
+function mountSample(use: DiskUse, directory: string | undefined): MountSample {
+  const { mount, total_bytes, free_bytes, paths } = use;
+  const holds = (place: string): boolean => paths.includes(place);
+  const holds_database = directory !== undefined && holds(directory);
+  const holds_wal = directory !== undefined && holds(`${directory.replace(/\/+$/, '')}/pg_wal`);
+  return { mount, total_bytes, free_bytes, holds_database, holds_wal };
+}
+
+function before2Hours(now: Date): string {
+  return new Date(now.getTime() - 2 * HOUR_MS).toISOString();
+}
+
+/**
+ * With the first sample of an hour, and as soon as there are samples of the future. A clock that is wrong would make all that is
+ * known look too old, or of the future, so it must have gone on for an hour first.
+ */
+function isTimeToThin(before: readonly GrowthSample[], now: Date): boolean {
+  const times = before.map(({ at }) => Date.parse(at));
+  const hour = Math.floor(now.getTime() / HOUR_MS) * HOUR_MS;
+  const isSteady = times.some((at) => at <= now.getTime() - HOUR_MS);
+  const isFirst = !times.some((at) => at >= hour && at <= now.getTime());
+  return isSteady && (isFirst || times.some((at) => at > now.getTime()));
+}

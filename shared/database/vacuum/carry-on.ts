@@ -1,0 +1,103 @@
+// Carries a vacuum that somebody has ordered on, one step at a time: one table after the other, never two statements at once. Nothing
+// waits, and what is done twice is the same: the next step goes on wherever the last one was cut off. When nobody has looked after the
+// job for too long, what still runs is followed to its end, and nothing more is begun.
+
+import { said } from '../../jobs/job-log.ts';
+import type { OpsJob } from '../../jobs/port.ts';
+import { openVacuumJob, readVacuumJob } from './jobs.ts';
+import { ALONE, follow, LONGEST_GAP_MS, nextTurn, type Turned } from './turn.ts';
+import { asked, DatabaseAway, end, save, type Step, tableOf, type VacuumDeps, type VacuumWork } from './work.ts';
+
+const GIVEN_UP_MS = 3_600_000;
+
+/** One step of the open job. Rejects when our own database is away; the next step then goes on. */
+export async function carryOnVacuum(deps: VacuumDeps, signal?: AbortSignal): Promise<Step> {
+  const job = await openVacuumJob(deps.opsJobs);
+  if (job === undefined) return 'none';
+  const read = readVacuumJob(job);
+  if (read === undefined) return endUnreadable(deps, job);
+  const work: VacuumWork = { ...read, deps, job, now: deps.now(), lines: [], aloneSeconds: 0, signal };
+  noticeGap(work);
+  try {
+    return await step(work);
+  } catch (error) {
+    if (error instanceof DatabaseAway) return waitForDatabase(work, error.message);
+    throw error;
+  }
+}
+
+function noticeGap(work: VacuumWork): void {
+  const { memory, now } = work;
+  const gapMs = now.getTime() - Date.parse(memory.looked_at);
+  memory.looked_at = now.toISOString();
+  if (Math.abs(gapMs) <= LONGEST_GAP_MS) return;
+  memory.was_alone = true;
+  if (gapMs < 0) {
+    work.lines.push(`The clock was set back by ${Math.round(-gapMs / 1000)} s: no further table is begun.`);
+    return;
+  }
+  work.aloneSeconds = Math.round(gapMs / 1000);
+  work.lines.push(`Nobody has looked after this job for ${work.aloneSeconds} s: no further table is begun.`);
+}
+
+/** Small tables are done as soon as they are begun: a step goes on with the next ones for so long. */
+const GOES_ON_MS = 5_000;
+const LOOKS_AT_ONCE = 10;
+
+async function step(work: VacuumWork): Promise<Step> {
+  const { deps, now } = work;
+  for (;;) {
+    const turned = await turn(work);
+    if (turned === 'begun' && !(await hasEndedAtOnce(work))) return 'running';
+    if (turned !== 'begun' && turned !== 'over') return turned;
+    if (deps.now().getTime() - now.getTime() > GOES_ON_MS) return 'running';
+  }
+}
+
+async function hasEndedAtOnce({ deps, job }: VacuumWork): Promise<boolean> {
+  for (let look = 0; look < LOOKS_AT_ONCE; look++) {
+    const shown = await asked(deps.vacuumFacts.statement(job.id));
+    if (shown?.state !== 'running') return true;
+  }
+  return false;
+}
+
+async function turn(work: VacuumWork): Promise<Turned> {
+  const { deps, job, memory } = work;
+  const shown = await asked(deps.vacuumFacts.statement(job.id));
+  const statement = memory.turn?.statement ?? undefined;
+  if (memory.turn !== null && statement !== undefined) return follow(work, memory.turn, statement, shown);
+  if (shown?.state === 'running') {
+    await save(work);
+    return 'running';
+  }
+  if (shown !== undefined) await asked(deps.coreVacuum.settle(job.id));
+  const isLeft = memory.tables.some(({ state }) => state === 'not_begun');
+  return memory.was_alone && isLeft ? end(work, 'interrupted', ALONE) : nextTurn(work);
+}
+
+/** Says it once; whatever was begun is found when the database is back. */
+async function waitForDatabase(work: VacuumWork, why: string): Promise<Step> {
+  const { memory, now, deps, job } = work;
+  if (memory.away_since === null) {
+    memory.away_since = now.toISOString();
+    work.lines.push(`The core’s database does not answer: ${why}`);
+    deps.log.warn('vacuum.job_waits', { job: job.id, reason: why });
+  }
+  if (now.getTime() - Date.parse(memory.away_since) > GIVEN_UP_MS) {
+    const { turn } = memory;
+    if (turn !== null && turn.statement !== null)
+      Object.assign(tableOf(work, turn), { state: 'interrupted', error: 'what became of it is not known.' });
+    return end(work, 'failed', `Given up: the core’s database has not answered for an hour: ${why}`);
+  }
+  await save(work, { phase: 'waiting for the database', phasePercent: null, eta: null });
+  return 'waits';
+}
+
+async function endUnreadable(deps: VacuumDeps, job: OpsJob): Promise<Step> {
+  const error = 'The row of this job cannot be read: nothing more is begun.';
+  const at = deps.now();
+  await deps.opsJobs.change(job.id, { state: 'failed', finishedAt: at.toISOString(), error, log: [said(at, error)] });
+  deps.log.error('vacuum.job', { job: job.id, state: 'failed', error });
+  return 'ended';
+}

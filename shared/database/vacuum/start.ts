@@ -1,0 +1,137 @@
+// Orders a vacuum of tables of the core's database: the tables are found, and without room that is known nothing is begun. The
+// vacuum itself is a job (carry-on-vacuum.ts); its intent in the audit log is answered when it ends.
+
+import { AppError, type FieldError } from '@holdfast/kit/app-error';
+import { nearestName } from '@holdfast/kit/names';
+import type { Actor, Audit } from '../../audit/port.ts';
+import type { OpsJob, OpsJobs } from '../../jobs/port.ts';
+import { RETENTION_JOB } from '../../retention/jobs.ts';
+import type { VacuumFacts, VacuumMode, VacuumTable } from '../port.ts';
+import { VACUUM_JOB, VACUUM_RUN, type VacuumJobInput } from './jobs.ts';
+import { databasePlace, refuseWithoutRoom, type RoomDeps, vacuumRate } from './room.ts';
+import { inOrder, lockSeconds, nameOf } from './rules.ts';
+
+export interface StartVacuumDeps extends RoomDeps {
+  vacuumFacts: Pick<VacuumFacts, 'tables' | 'server'>;
+  opsJobs: Pick<OpsJobs, 'open' | 'add' | 'list'>;
+  audit: Pick<Audit, 'intend' | 'conclude'>;
+  now: () => Date;
+}
+
+export interface VacuumWish {
+  mode: VacuumMode;
+  /** `table` or `schema.table`; undefined: all that may be vacuumed. */
+  names: readonly string[] | undefined;
+  /** CORE_DATABASE_OWNER_URL is set. */
+  mayVacuum: boolean;
+}
+
+interface Context {
+  deps: StartVacuumDeps;
+  actor: Actor;
+  /** Asked again after the looking, which may take a while. */
+  mustStillBeIn?: () => Promise<void>;
+}
+
+export async function startVacuum(context: Context, { mode, names, mayVacuum }: VacuumWish): Promise<OpsJob> {
+  const { deps } = context;
+  if (!mayVacuum) throw notSetUp();
+  await refuseWhileOneIsOpen(deps.opsJobs, mode);
+  const known = await deps.vacuumFacts.tables();
+  const tables = chosenTables(known, names);
+  if (tables.length === 0)
+    throw new AppError(
+      'conflict',
+      'The core’s database has no table that its owner may vacuum: there is nothing to do.',
+    );
+  const [place, rate] = await Promise.all([databasePlace(deps), vacuumRate(deps.opsJobs)]);
+  refuseWithoutRoom(mode, tables, place);
+  await context.mustStillBeIn?.();
+  return added(context, {
+    mode,
+    tables: inOrder(tables).map(({ schema, table, bytes, reclaimable_bytes, dead_tuples }) => {
+      const seconds = lockSeconds(mode, { bytes, reclaimable_bytes }, rate);
+      return { schema, table, bytes, dead_tuples, lock_seconds: seconds };
+    }),
+  });
+}
+
+function notSetUp(): AppError {
+  return new AppError(
+    'not_supported',
+    'Only the owner of the core’s database may vacuum it, and CORE_DATABASE_OWNER_URL is not set. Remedy: set it to the URL of CORE_DATABASE_URL with user and password of the owner.',
+  );
+}
+
+async function refuseWhileOneIsOpen({ open }: Pick<OpsJobs, 'open'>, mode: VacuumMode): Promise<void> {
+  const jobs = await open();
+  const vacuum = jobs.find(({ kind }) => kind === VACUUM_JOB);
+  if (vacuum !== undefined)
+    throw new AppError(
+      'conflict',
+      `A vacuum is ${vacuum.state} already: the job ${vacuum.id}. It goes on. Remedy: wait for its end, which GET /api/ops/jobs/${vacuum.id} tells.`,
+      { figures: { job: vacuum.id } },
+    );
+  const retention = jobs.find(({ kind }) => kind === RETENTION_JOB);
+  if (retention !== undefined && mode === 'full')
+    throw new AppError(
+      'conflict',
+      `A run of retention is ${retention.state}: the job ${retention.id}. Remedy: order FULL when it has ended; it gives more back then.`,
+      { figures: { job: retention.id } },
+    );
+}
+
+/** Without names all that may be vacuumed; rejects names with `invalid` that are none, several, or somebody else's. */
+export function chosenTables(known: readonly VacuumTable[], names: readonly string[] | undefined): VacuumTable[] {
+  return names === undefined ? known.filter(({ allowed }) => allowed) : namedTables(known, names);
+}
+
+/** Each once, in no order. */
+function namedTables(known: readonly VacuumTable[], names: readonly string[]): VacuumTable[] {
+  const fields: FieldError[] = [];
+  const found = new Set<VacuumTable>();
+  for (const [index, name] of names.entries()) {
+    const table = namedTable(known, name);
+    if (typeof table === 'string') fields.push({ path: `tables.${index}`, message: table });
+    else found.add(table);
+  }
+  if (fields.length === 0) return [...found];
+  const detail = fields.map(({ path, message }) => `${path}: ${message}`).join('; ');
+  throw new AppError('invalid', detail, { fields });
+}
+
+/** A text: what is wrong with the name. */
+function namedTable(known: readonly VacuumTable[], name: string): VacuumTable | string {
+  const qualified = ({ schema, table }: VacuumTable): string => `${schema}.${table}`;
+  const exact = known.filter((each) => qualified(each) === name);
+  const found = exact.length > 0 ? exact : known.filter(({ table }) => table === name);
+  const [first, ...others] = found;
+  if (first === undefined) {
+    const nearest = nearestName(
+      name,
+      known.flatMap((each) => [each.table, qualified(each)]),
+    );
+    return `there is no table ${JSON.stringify(name)}${nearest === undefined ? '' : `; did you mean ${nearest}?`}`;
+  }
+  if (others.length > 0)
+    return `${JSON.stringify(name)} is several tables; name the one that is meant: ${found.map(qualified).join(' or ')}`;
+  return first.allowed
+    ? first
+    : `${nameOf(first)} belongs to somebody else: the owner of the database may not vacuum it`;
+}
+
+/** No intent, no job. What becomes of it is written when the job ends; without a job the job finish-intents does it. */
+async function added({ deps, actor }: Context, order: Omit<VacuumJobInput, 'intent'>): Promise<OpsJob> {
+  const id = crypto.randomUUID();
+  const subject = { actor, action: VACUUM_RUN, target: id };
+  const intent = await deps.audit.intend(subject, { mode: order.mode, tables: order.tables.map(nameOf) });
+  const input: VacuumJobInput = { ...order, intent };
+  try {
+    const now = deps.now().toISOString();
+    return await deps.opsJobs.add({ id, kind: VACUUM_JOB, actor: actor.username, input, now });
+  } catch (error) {
+    if (error instanceof AppError && error.code === 'conflict')
+      await deps.audit.conclude(intent, subject, { result: 'failed', detail: { error: error.message } });
+    throw error;
+  }
+}

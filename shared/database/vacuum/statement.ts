@@ -1,0 +1,270 @@
+// VACUUM of one table at a time, as the owner of the core's database, each on a connection of its own. The server goes on with it when this
+// process dies; while it lives, the connection tells the outcome by its name for a minute. That one statement of a job runs at a time is
+// the server's to say, by a lock that the connection holds.
+
+import { setTimeout as delay } from 'node:timers/promises';
+import postgres from 'postgres';
+import { AppError, messageOf } from '@holdfast/kit/app-error';
+import { freshConnections, needed, type RunSql } from '@holdfast/kit/kept-database';
+import type { Log } from '@holdfast/kit/log';
+import { connect, type Notice, type Sql } from '@holdfast/kit/postgres';
+import { unattendedSocket } from '@holdfast/kit/unattended-socket';
+import type { Secret } from '@holdfast/kit/secret';
+import { withinMs } from '@holdfast/kit/timeout';
+import type { CoreVacuum, VacuumOrder } from '../port.ts';
+
+// A connection that is about to vacuum one table: who it is, that it is the right table, that no other one does the same job, and how its
+// statement ended.
+
+export interface OpenStatement {
+  pid: number;
+  /** The statement, as the server quotes the name of the table. */
+  text: string;
+  oid: number;
+  filenode: number;
+  /** Number of the lock of its job, as text. */
+  lock: string;
+}
+
+/** How it ended: SQLSTATE of its error, and what the server has said of it. */
+export interface End {
+  error: string | null;
+  words: string | null;
+  isBroken: boolean;
+}
+
+type Found = OpenStatement & { database: string; role: string; owns: boolean };
+
+/**
+ * ANALYZE, also with FULL: a rewrite leaves the counts of dead rows as they were, and everybody who looks at them would go on as if nothing
+ * had happened. It comes after the exclusive lock was given back.
+ */
+const OPTIONS = { full: 'FULL, ANALYZE', standard: 'ANALYZE' };
+
+/** Settings of a server by which it would end a statement, or the connection that tells of its end; not every version has each. */
+const LIMITS = ['client_connection_check_interval', 'idle_session_timeout', 'transaction_timeout'];
+
+/** Under the name of its job from now on. Rejects with `upstream` or `conflict`. */
+export async function openStatement(sql: Sql, order: VacuumOrder): Promise<OpenStatement> {
+  const found = await whereItLeads(sql, order);
+  refuseAnother(found, order);
+  const [got] = await sql<[{ locked: boolean }]>`SELECT pg_try_advisory_lock(${found.lock}) AS locked`;
+  if (!got.locked) throw new AppError('conflict', `A statement of the vacuum job ${order.job} still runs.`);
+  await sql`SELECT set_config(name, '0', false) FROM pg_settings WHERE name IN ${sql(LIMITS)}`;
+  await sql`SELECT set_config('application_name', ${statementName(order.job)}, false)`;
+  return found;
+}
+
+async function whereItLeads(sql: Sql, { job, mode, schema, table }: VacuumOrder): Promise<Found> {
+  const [row] = await sql<[Found]>`
+    SELECT pg_backend_pid() AS pid, format('VACUUM (%s) %I.%I', ${OPTIONS[mode]}::text, ${schema}::text, ${table}::text) AS text,
+      coalesce(c.oid, 0::oid) AS oid, coalesce(c.relfilenode, 0::oid) AS filenode,
+      ('x' || left(md5(${statementName(job)}), 16))::bit(64)::int8::text AS lock,
+      d.datname AS database, current_user AS role, pg_has_role(d.datdba, 'USAGE') AS owns
+    FROM pg_database d
+      LEFT JOIN (pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace)
+        ON n.nspname = ${schema} AND c.relname = ${table}
+    WHERE d.datname = current_database()`;
+  return row;
+}
+
+function refuseAnother({ oid, owns, role, database }: Found, order: VacuumOrder): void {
+  const name = `${order.schema}.${order.table}`;
+  if (!owns)
+    throw new AppError(
+      'upstream',
+      `CORE_DATABASE_OWNER_URL leads to the database ${database} as ${role}, who is not its owner. Remedy: the URL of CORE_DATABASE_URL with user and password of the owner.`,
+    );
+  if (oid !== order.oid)
+    throw new AppError(
+      'upstream',
+      oid === 0
+        ? `There is no table ${name} in ${database} any more, or CORE_DATABASE_OWNER_URL leads to another database than CORE_DATABASE_URL.`
+        : `The table ${name} in ${database} is not the one that was meant: it was made anew, or CORE_DATABASE_OWNER_URL leads to another database than CORE_DATABASE_URL.`,
+    );
+}
+
+/** A FULL that was carried out is one, whatever has kept ANALYZE out afterwards. */
+export async function endByError(thrown: unknown, sql: Sql, opened: OpenStatement): Promise<End> {
+  const isAnswer = thrown instanceof postgres.PostgresError && thrown.severity === 'ERROR';
+  if (!isAnswer) return { error: null, words: `the connection broke: ${messageOf(thrown)}`, isBroken: true };
+  const rewritten = await isRewritten(sql, opened).catch(() => false);
+  if (rewritten) return { error: null, words: `rewritten, but not analysed: ${thrown.message}`, isBroken: false };
+  return { error: thrown.code, words: thrown.message, isBroken: false };
+}
+
+async function isRewritten(sql: Sql, { pid, oid, filenode }: OpenStatement): Promise<boolean> {
+  const rows = await sql`
+    SELECT FROM pg_class WHERE oid = ${oid} AND relfilenode <> ${filenode} AND pg_backend_pid() = ${pid}`;
+  return rows.length === 1;
+}
+
+const NOT_PERMITTED = '42501';
+const UNDEFINED_TABLE = '42P01';
+
+/** What the server has left out with a warning is an error: it answers success then. Its words are in any language, its routines are not. */
+export function endByNotices(notices: readonly Notice[]): End {
+  for (const { severity, code, routine, message = '' } of notices) {
+    const isRefused = /^vacuum_is_(?:permitted_for_relation|relation_owner)$/.test(routine ?? '');
+    if (severity === 'WARNING' && (isRefused || code === UNDEFINED_TABLE))
+      return { error: isRefused ? NOT_PERMITTED : UNDEFINED_TABLE, words: message, isBroken: false };
+  }
+  return { error: null, words: null, isBroken: false };
+}
+
+// The name under which the statement of a vacuum job goes on, and in which its outcome stands afterwards: so every process finds it, also one
+// that did not begin it.
+const PREFIX = 'holdfast-vacuum';
+/** Of the connection before it has its statement, and after its outcome was taken. */
+export const NAMELESS = PREFIX;
+const DONE = 'done';
+
+export function statementName(job: string): string {
+  return `${PREFIX} ${job}`;
+}
+
+/** At most 58 bytes, where PostgreSQL cuts at 63. */
+export function outcomeName(job: string, error: string | null): string {
+  return `${statementName(job)} ${error ?? DONE}`;
+}
+
+/** What a name says of that job: null when it still runs, undefined when it is none of its names. */
+export function outcomeOf(job: string, name: string): { error: string | null } | null | undefined {
+  if (name === statementName(job)) return null;
+  const [, error] = name.startsWith(`${statementName(job)} `) ? name.split(` ${job} `) : [];
+  if (error === DONE) return { error: null };
+  return error !== undefined && /^[0-9A-Z]{5}$/.test(error) ? { error } : undefined;
+}
+
+/** A pattern of LIKE for the statements of every job. */
+export const ANY_STATEMENT = `${PREFIX} %`;
+
+export interface CoreVacuumOptions {
+  /** The core's database as its owner; undefined: nobody may vacuum. */
+  url: Secret | undefined;
+  log: Log;
+  /** So long a statement may wait for its lock. */
+  lockTimeoutMs?: number;
+}
+
+const OWNER = {
+  name: NAMELESS,
+  called: "the core's database as its owner",
+  variable: 'CORE_DATABASE_OWNER_URL',
+  withinMs: 10_000,
+};
+const LOCK_TIMEOUT_MS = 5000;
+const OUTCOME_SHOWN_MS = 60_000;
+const WORDS_KEPT = 100;
+const LOOK_EVERY_MS = 25;
+const CLOSE_WITHIN_S = 1;
+const END_WITHIN_MS = 1000;
+
+export function coreVacuum({ url, log, lockTimeoutMs = LOCK_TIMEOUT_MS }: CoreVacuumOptions): CoreVacuum {
+  /** By job: what runs, what shows its outcome, and what was said of the last ones. */
+  const running = new Map<string, Promise<void>>();
+  const shown = new Map<string, Sql>();
+  const words = new Map<string, string | null>();
+  const watch = freshConnections(url, { ...OWNER, name: `${NAMELESS}-watch` });
+
+  async function begin(order: VacuumOrder): Promise<void> {
+    const notices: Notice[] = [];
+    await hide(order.job);
+    const sql = connect(needed(url, OWNER), {
+      name: OWNER.name,
+      max: 1,
+      lockTimeoutMs,
+      lasting: true,
+      socket: unattendedSocket,
+      onNotice: (notice) => notices.push(notice),
+    });
+    const opened = await openedOn(sql, order);
+    words.delete(order.job);
+    const ended = carryOut(sql, order, opened, () => endByNotices(notices));
+    running.set(order.job, ended);
+    let isOver = false;
+    const over = ended.finally(() => {
+      isOver = true;
+      if (running.get(order.job) === ended) running.delete(order.job);
+    });
+    await Promise.race([over, seenRunning(watch, opened.pid, () => isOver)]);
+  }
+
+  /** Never rejects. */
+  async function carryOut(sql: Sql, order: VacuumOrder, opened: OpenStatement, noticed: () => End): Promise<void> {
+    const { job, mode, schema, table } = order;
+    log.info('vacuum.statement_began', { job, mode, schema, table, pid: opened.pid });
+    const began = performance.now();
+    const end = await sql.unsafe(opened.text).then(noticed, (error: unknown) => endByError(error, sql, opened));
+    const seconds = Math.round(performance.now() - began) / 1000;
+    log.info('vacuum.statement_ended', { job, mode, schema, table, seconds, error: end.words });
+    remember(words, job, end.words);
+    if (end.isBroken || !(await tell(sql, opened, outcomeName(job, end.error)))) return closed(sql);
+    shown.set(job, sql);
+    setTimeout(() => void (shown.get(job) === sql && hide(job)), OUTCOME_SHOWN_MS).unref();
+  }
+
+  /** The name goes first: the server may take a moment to notice that the connection was closed. */
+  async function hide(job: string): Promise<void> {
+    const sql = shown.get(job);
+    if (sql === undefined) return;
+    shown.delete(job);
+    await bounded(sql`SELECT set_config('application_name', ${NAMELESS}, false)`);
+    await closed(sql);
+  }
+
+  async function settle(job: string): Promise<string | null> {
+    await bounded(running.get(job) ?? Promise.resolve());
+    await hide(job);
+    return words.get(job) ?? null;
+  }
+
+  return { begin, settle };
+}
+
+async function openedOn(sql: Sql, order: VacuumOrder): Promise<OpenStatement> {
+  const late = (): Error => new Error(`no answer within ${OWNER.withinMs / 1000} s`);
+  try {
+    return await withinMs(OWNER.withinMs, openStatement(sql, order), late);
+  } catch (error) {
+    await closed(sql);
+    if (error instanceof AppError) throw error;
+    const text = `The core's database does not answer as its owner (CORE_DATABASE_OWNER_URL): ${messageOf(error)}`;
+    throw new AppError('unavailable', text);
+  }
+}
+
+/** Whoever cannot look goes on without having seen it: the statement was sent. */
+async function seenRunning(watch: RunSql, pid: number, isOver: () => boolean): Promise<void> {
+  const look = async (sql: Sql): Promise<void> => {
+    while (!isOver()) {
+      const [row] = await sql`SELECT FROM pg_stat_activity WHERE pid = ${pid} AND query LIKE 'VACUUM %'`;
+      if (row !== undefined) return;
+      await delay(LOOK_EVERY_MS);
+    }
+  };
+  await watch(look).catch(() => undefined);
+}
+
+/** False when it is not that connection any more: the client connects anew by itself. */
+async function tell(sql: Sql, { pid, lock }: OpenStatement, name: string): Promise<boolean> {
+  const telling = sql`
+    SELECT set_config('application_name', ${name}, false), pg_advisory_unlock(${lock}) WHERE pg_backend_pid() = ${pid}`;
+  return (await bounded(telling))?.length === 1;
+}
+
+/** Undefined when it fails, or is late. */
+async function bounded<T>(work: PromiseLike<T>): Promise<T | undefined> {
+  return withinMs(END_WITHIN_MS, Promise.resolve(work), () => new Error('late')).catch(() => undefined);
+}
+
+async function closed(sql: Sql): Promise<void> {
+  await sql.end({ timeout: CLOSE_WITHIN_S });
+}
+
+function remember(words: Map<string, string | null>, job: string, said: string | null): void {
+  words.delete(job);
+  words.set(job, said);
+  const [oldest] = words.keys();
+  if (words.size > WORDS_KEPT && oldest !== undefined) words.delete(oldest);
+}

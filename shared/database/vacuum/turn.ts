@@ -1,0 +1,249 @@
+// The turn of one table in a vacuum: it is begun when there is room for it and nobody would have to queue behind it, and followed to
+// its end. The marks of the table, written down before the statement is begun, tell afterwards whether it was done.
+
+import { messageOf } from '@holdfast/kit/app-error';
+import { bytesInWords, rounded } from '@holdfast/kit/format';
+import type { LockHolder, VacuumMarks, VacuumStatement } from '../port.ts';
+import type { BegunStatement, VacuumedTable, VacuumTurn } from './jobs.ts';
+import { databasePlace } from './room.ts';
+import {
+  deadRowsLeft,
+  failureKind,
+  isVacuumed,
+  LOCK_PATIENCE_MS,
+  longHolder,
+  nameOf,
+  noticeBefore,
+  pauseSeconds,
+  roomFor,
+} from './rules.ts';
+import { asked, DatabaseAway, end, isRefusal, save, type Step, tableOf, tell, type VacuumWork } from './work.ts';
+
+/** A host that looks once a minute, a little late, is still there. */
+export const LONGEST_GAP_MS = 75_000;
+
+/** `begun`: its statement runs, or has ended already; `over`: that was this table. */
+export type Turned = Step | 'begun' | 'over';
+
+/** The next table, or the end. */
+export async function nextTurn(work: VacuumWork): Promise<Turned> {
+  const { memory, now } = work;
+  const index = memory.tables.findIndex(({ state }) => state === 'not_begun');
+  if (index === -1) return end(work);
+  memory.turn ??= { index, tries: 0, next_try_at: null, said: null, statement: null };
+  const { turn } = memory;
+  if (turn.next_try_at !== null && Date.parse(turn.next_try_at) > now.getTime()) {
+    answersAgain(work);
+    await save(work);
+    return 'waits';
+  }
+  return attempt(work, turn);
+}
+
+async function attempt(work: VacuumWork, turn: VacuumTurn): Promise<Turned> {
+  const { deps, input, now } = work;
+  const { schema, table } = tableOf(work, turn);
+  const found = (await asked(deps.vacuumFacts.tables())).find((each) => each.schema === schema && each.table === table);
+  if (found === undefined) return over(work, turn, { state: 'skipped', error: 'there is no such table any more.' });
+  if (!found.allowed)
+    return over(work, turn, { state: 'skipped', error: 'the owner of the database may not vacuum it any more.' });
+  const room = roomFor(input.mode, found, await asked(databasePlace(deps)));
+  if (room.isEnough !== true) return over(work, turn, { state: 'skipped', error: room.figures.reason });
+  const holder = longHolder(await asked(deps.vacuumFacts.holders(input.mode, schema, table)), now);
+  if (holder !== undefined) return tryAgain(work, turn, heldBy(holder));
+  const marks = await asked(deps.vacuumFacts.marks(schema, table));
+  if (marks === undefined) return over(work, turn, { state: 'skipped', error: 'there is no such table any more.' });
+  return begin(work, turn, marks);
+}
+
+function heldBy({ pid, user, application, since }: LockHolder): string {
+  const time = since ?? 'a time that cannot be seen';
+  if (pid === 0)
+    return `held by the prepared transaction ${application} (${user}) since ${time}. Remedy: end it with ROLLBACK PREPARED ${application}, or COMMIT PREPARED.`;
+  const who = application === '' ? user : `${user}, ${application}`;
+  return `held by PID ${pid} (${who}) since ${time}. Remedy: wait, or end it with SELECT pg_terminate_backend(${pid}).`;
+}
+
+/** Written down first: whatever dies from here on, the marks tell what became of it. */
+async function begin(work: VacuumWork, turn: VacuumTurn, marks: VacuumMarks): Promise<Turned> {
+  const { deps, input, job, memory } = work;
+  const table = tableOf(work, turn);
+  const statement: BegunStatement = { marks, begun_at: deps.now().toISOString(), doubt: null, error: null };
+  turn.statement = statement;
+  Object.assign(table, { bytes_before: marks.bytes, dead_tuples_before: marks.dead_tuples });
+  const isFirst = input.mode === 'full' && memory.notice === 'none';
+  if (isFirst) memory.notice = 'begun';
+  if (!(await save(work))) return 'ended';
+  if (isFirst && !(await tell(work, noticeBefore(lockSecondsLeft(work))))) memory.notice = 'silent';
+  work.signal?.throwIfAborted();
+  if (deps.now().getTime() - work.now.getTime() > LONGEST_GAP_MS) throw new Error('stopped in the middle of a step');
+  const { schema, table: name } = table;
+  try {
+    await deps.coreVacuum.begin({ job: job.id, mode: input.mode, schema, table: name, oid: marks.oid });
+  } catch (error) {
+    return notBegun(work, turn, statement, error);
+  }
+  const what = input.mode === 'full' ? 'VACUUM FULL' : 'VACUUM';
+  answersAgain(work);
+  work.lines.push(`${nameOf(table)}: ${what} begun, ${bytesInWords(marks.bytes)}.`);
+  await save(work, { phase: `${nameOf(table)}: ${what}`, phasePercent: null });
+  return 'begun';
+}
+
+function lockSecondsLeft({ input, memory }: VacuumWork): number {
+  const left = input.tables.filter((_, index) => memory.tables[index]?.state === 'not_begun');
+  return left.reduce((sum, { lock_seconds }) => sum + lock_seconds, 0);
+}
+
+async function notBegun(
+  work: VacuumWork,
+  turn: VacuumTurn,
+  statement: BegunStatement,
+  error: unknown,
+): Promise<Turned> {
+  if (isRefusal(error, 'unavailable')) {
+    statement.doubt = error.message;
+    throw new DatabaseAway(error.message);
+  }
+  if (isRefusal(error, 'conflict')) {
+    await save(work);
+    return 'running';
+  }
+  if (!isRefusal(error, 'upstream')) throw error;
+  return over(work, turn, { state: 'failed', error: messageOf(error) });
+}
+
+/** What goes on, or went on, for a statement that was written down. */
+export async function follow(
+  work: VacuumWork,
+  turn: VacuumTurn,
+  statement: BegunStatement,
+  shown: VacuumStatement | undefined,
+): Promise<Turned> {
+  if (shown?.state === 'running') return running(work, turn, statement, shown);
+  const error = shown?.error ?? statement.error;
+  if (error !== null) return failed(work, turn, statement, error);
+  const { schema, table } = tableOf(work, turn);
+  const marks = await asked(work.deps.vacuumFacts.marks(schema, table));
+  if (marks?.oid !== statement.marks.oid) {
+    const what = marks === undefined ? 'dropped' : 'made anew';
+    return over(work, turn, { state: 'skipped', error: `the table was ${what} in the middle of it.` });
+  }
+  if (isVacuumed(work.input.mode, statement.marks, marks)) return done(work, turn, statement, marks);
+  if (shown !== undefined)
+    return over(work, turn, {
+      state: 'failed',
+      error: 'the statement has ended without an error, and the table is as it was.',
+    });
+  if (statement.doubt === null) return interrupted(work, turn, ENDED);
+  turn.statement = null;
+  return work.memory.was_alone ? end(work, 'interrupted', ALONE) : nextTurn(work);
+}
+
+export const ALONE =
+  'Holdfast was away, or its clock was set back, and begins no table at a time at which nobody expects it.';
+
+async function running(
+  work: VacuumWork,
+  turn: VacuumTurn,
+  statement: BegunStatement,
+  { phase, percent, waits }: Extract<VacuumStatement, { state: 'running' }>,
+): Promise<Turned> {
+  const name = nameOf(tableOf(work, turn));
+  statement.doubt = null;
+  answersAgain(work);
+  if (work.aloneSeconds > 0) work.lines.push(`${name}: found again after ${work.aloneSeconds} s.`);
+  const what = waits ? WAITING : (phase ?? (work.input.mode === 'full' ? 'VACUUM FULL' : 'VACUUM'));
+  await save(work, { phase: `${name}: ${what}`, phasePercent: waits || percent === null ? null : rounded(percent, 1) });
+  return 'running';
+}
+
+const WAITING = 'waiting for a lock';
+
+/** The error is written down before the words for it are asked for: asking ends the statement. */
+async function failed(work: VacuumWork, turn: VacuumTurn, statement: BegunStatement, error: string): Promise<Turned> {
+  const kind = failureKind(error);
+  if (kind === 'lock') return tryAgain(work, turn, 'others hold it: no lock within 5 s.');
+  statement.error = error;
+  if (!(await save(work))) return 'ended';
+  const words = (await asked(work.deps.coreVacuum.settle(work.job.id))) ?? `SQLSTATE ${error}`;
+  if (kind === 'connection') return interrupted(work, turn, ENDED, words);
+  if (kind === 'stopped') return interrupted(work, turn, 'its statement was cancelled.', words);
+  if (kind === 'table') return over(work, turn, { state: 'failed', error: words });
+  close(work, turn, { state: 'failed', error: words });
+  return end(work, 'failed', 'The disk is full: nothing more is begun.');
+}
+
+const ENDED = 'the database or the connection ended in the middle of it.';
+
+async function interrupted(work: VacuumWork, turn: VacuumTurn, why: string, words?: string): Promise<Turned> {
+  const undone =
+    work.input.mode === 'full'
+      ? 'PostgreSQL has undone it, and nothing was changed.'
+      : 'What it has cleaned stays clean; the next vacuum does the rest.';
+  const error = `${why} ${undone}${words === undefined ? '' : ` ${words}`}`;
+  close(work, turn, { state: 'interrupted', error });
+  return end(work, 'interrupted', 'Nothing more is begun after an interruption.');
+}
+
+async function done(
+  work: VacuumWork,
+  turn: VacuumTurn,
+  statement: BegunStatement,
+  marks: VacuumMarks,
+): Promise<Turned> {
+  const seconds = rounded((work.deps.now().getTime() - Date.parse(statement.begun_at)) / 1000, 1);
+  const table = tableOf(work, turn);
+  const { bytes_before: before } = table;
+  const name = nameOf(table);
+  const took = seconds < 1 ? 'less than 1 s' : `${Math.round(seconds)} s`;
+  work.lines.push(`${name}: done in ${took}, ${bytesInWords(before)} before, ${bytesInWords(marks.bytes)} after.`);
+  const left = work.input.mode === 'standard' ? deadRowsLeft(statement.marks.dead_tuples, marks.dead_tuples) : 0;
+  if (left > 0) work.lines.push(`${name}: ${left} dead rows could not be removed: a transaction is older than they.`);
+  work.memory.waits_since = null;
+  return over(work, turn, { state: 'done', bytes_after: marks.bytes, seconds });
+}
+
+type Ending = Partial<VacuumedTable> & Pick<VacuumedTable, 'state'>;
+
+/** Its statement is let go before another is begun, so that none is mistaken for the other. */
+async function over(work: VacuumWork, turn: VacuumTurn, ending: Ending): Promise<Turned> {
+  close(work, turn, ending);
+  return (await save(work, { phase: null, phasePercent: null })) ? 'over' : 'ended';
+}
+
+function close(work: VacuumWork, turn: VacuumTurn, ending: Ending): void {
+  const table = Object.assign(tableOf(work, turn), ending);
+  work.memory.turn = null;
+  answersAgain(work);
+  if (table.error !== null) work.lines.push(`${nameOf(table)}: ${ending.state}: ${table.error}`);
+}
+
+async function tryAgain(work: VacuumWork, turn: VacuumTurn, why: string): Promise<Turned> {
+  const now = work.deps.now();
+  turn.statement = null;
+  const { memory } = work;
+  memory.waits_since ??= now.toISOString();
+  turn.tries += 1;
+  const { schema, table } = tableOf(work, turn);
+  const name = nameOf({ schema, table });
+  if (now.getTime() - Date.parse(memory.waits_since) >= LOCK_PATIENCE_MS) {
+    const minutes = LOCK_PATIENCE_MS / 60_000;
+    const [holder] = await asked(work.deps.vacuumFacts.holders(work.input.mode, schema, table));
+    const who = holder === undefined ? why : heldBy(holder);
+    const long = turn.tries > 1 ? ` within ${minutes} minutes` : `, after ${minutes} minutes of waiting for others`;
+    return over(work, turn, { state: 'skipped', error: `no lock${long}: ${who}` });
+  }
+  turn.next_try_at = new Date(now.getTime() + pauseSeconds(turn.tries) * 1000).toISOString();
+  if (turn.said !== why) work.lines.push(`${name}: ${WAITING}: ${why}`);
+  turn.said = why;
+  answersAgain(work);
+  await save(work, { phase: `${name}: ${WAITING}`, phasePercent: null, eta: null });
+  return 'waits';
+}
+
+/** For the end of a step that has found the database there. */
+function answersAgain({ memory, lines }: VacuumWork): void {
+  if (memory.away_since !== null) lines.push('The core’s database answers again.');
+  memory.away_since = null;
+}

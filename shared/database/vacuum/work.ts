@@ -1,0 +1,175 @@
+// A step of a vacuum in hand: the job as it was read, what is to be written of it, and how it ends.
+
+import { AppError, messageOf } from '@holdfast/kit/app-error';
+import { bytesInWords, counted, rounded } from '@holdfast/kit/format';
+import type { Log } from '@holdfast/kit/log';
+import type { Audit } from '../../audit/port.ts';
+import type { CoreNotices } from '../../core/port.ts';
+import { isAway } from '../../devices/certificates/while-core-is-away.ts';
+import { said } from '../../jobs/job-log.ts';
+import type { HealthMemory, OpsJob, OpsJobChange, OpsJobs } from '../../jobs/port.ts';
+import type { CoreVacuum, VacuumFacts } from '../port.ts';
+import { conclusionOf, type ReadVacuumJob, resultOf, subjectOf, type VacuumedTable, type VacuumTurn } from './jobs.ts';
+import type { RoomDeps } from './room.ts';
+import { nameOf, NOTICE_AFTER } from './rules.ts';
+
+export interface VacuumDeps extends RoomDeps {
+  vacuumFacts: VacuumFacts;
+  coreVacuum: CoreVacuum;
+  coreNotices: CoreNotices;
+  opsJobs: Pick<OpsJobs, 'open' | 'change'>;
+  audit: Pick<Audit, 'conclude'>;
+  health: HealthMemory;
+  log: Log;
+  now: () => Date;
+}
+
+/** The job as the step leaves it; `none`: there is nothing to do. */
+export type Step = 'none' | 'waits' | 'running' | 'ended';
+
+/** `memory` and `lines` change during the step, and are written by `save`. */
+export interface VacuumWork extends ReadVacuumJob {
+  deps: VacuumDeps;
+  job: OpsJob;
+  /** When the step began. */
+  now: Date;
+  lines: string[];
+  /** Nobody looked for so long before this step; 0 when somebody did. */
+  aloneSeconds: number;
+  /** Aborts when another process has taken the step over. */
+  signal: AbortSignal | undefined;
+}
+
+/** The core's database does not answer. */
+export class DatabaseAway extends Error {}
+
+export async function asked<T>(answer: Promise<T>): Promise<T> {
+  try {
+    return await answer;
+  } catch (error) {
+    throw isAway(error) ? new DatabaseAway(error.message) : error;
+  }
+}
+
+/** False: somebody else has ended the job. */
+export async function save(work: VacuumWork, change: OpsJobChange = {}): Promise<boolean> {
+  const { deps, job, memory, now } = work;
+  const begun: OpsJobChange = job.startedAt === null ? { startedAt: now.toISOString() } : {};
+  const isOurs = await deps.opsJobs.change(job.id, {
+    state: 'running',
+    ...begun,
+    progress: progressOf(work),
+    eta: etaOf(work),
+    ...change,
+    memory,
+    log: work.lines.map((text) => said(deps.now(), text)),
+  });
+  work.lines = [];
+  job.startedAt ??= now.toISOString();
+  return isOurs;
+}
+
+/** By whole tables: nobody knows how far it is within one. */
+function progressOf({ memory }: VacuumWork): number {
+  const sum = (tables: VacuumedTable[]): number => tables.reduce((total, { bytes_before }) => total + bytes_before, 0);
+  const all = sum(memory.tables);
+  return all === 0 ? 0 : rounded(sum(memory.tables.filter(({ state }) => state === 'done')) / all, 3);
+}
+
+function etaOf({ input, memory, now, deps }: VacuumWork): string | null {
+  if (input.mode === 'standard') return null;
+  const { turn } = memory;
+  const begun = turn?.statement?.begun_at;
+  const leftMs = input.tables
+    .map(({ lock_seconds }, index) => {
+      if (memory.tables[index]?.state !== 'not_begun') return 0;
+      const passedMs = index === turn?.index && begun !== undefined ? now.getTime() - Date.parse(begun) : 0;
+      return Math.max(0, lock_seconds * 1000 - passedMs);
+    })
+    .reduce((sum, each) => sum + each, 0);
+  return new Date(deps.now().getTime() + leftMs).toISOString();
+}
+
+export function tableOf({ memory }: VacuumWork, { index }: VacuumTurn): VacuumedTable {
+  const table = memory.tables[index];
+  if (table === undefined) throw new Error(`no table ${index} in this job`);
+  return table;
+}
+
+/** Says it to everybody who is connected, if it can; whatever becomes of it, the vacuum goes on. */
+export async function tell(work: VacuumWork, text: string): Promise<boolean> {
+  try {
+    const clients = await work.deps.coreNotices.announce(text);
+    work.lines.push(
+      clients === undefined
+        ? 'Clients are not told: this core has no call for it.'
+        : `${counted(clients, 'client')} told: ${text}`,
+    );
+    return clients !== undefined;
+  } catch (error) {
+    work.lines.push(`Clients could not be told: ${messageOf(error)}`);
+    return false;
+  }
+}
+
+const ENDINGS = { failed: 'failed', interrupted: 'interrupted' } as const;
+
+/** Every table has ended, or nothing more is begun. `error`: why, when it is not about single tables. */
+export async function end(work: VacuumWork, state?: keyof typeof ENDINGS, error?: string): Promise<Step> {
+  const { deps, job, input, memory } = work;
+  const unfinished = memory.tables.filter((table) => table.state !== 'done');
+  memory.turn = null;
+  if (memory.notice === 'begun') {
+    memory.notice = 'over';
+    if (!(await save(work))) return 'ended';
+    await tell(work, NOTICE_AFTER);
+  }
+  const seconds = rounded((deps.now().getTime() - Date.parse(job.startedAt ?? job.createdAt)) / 1000, 1);
+  const result = resultOf(input, memory, seconds);
+  const { bytes_given_back: given, bytes_before: before, bytes_after: after } = result;
+  work.lines.push(
+    given === 0 && input.mode === 'standard'
+      ? 'No room was given back to the disk: the mode standard makes that of dead rows good for later ones.'
+      : `${bytesInWords(given)} given back: ${bytesInWords(before)} before, ${bytesInWords(after)} after.`,
+  );
+  if (unfinished.length === 0) return endAs(work, { state: 'succeeded', progress: 1, result });
+  const why = [error, wordsOf(unfinished, memory.tables.length)].filter((text) => text !== undefined).join(' ');
+  return endAs(work, { state: ENDINGS[state ?? 'failed'], error: why, result });
+}
+
+/** The result has the others. */
+const MOST_NAMED = 5;
+
+function wordsOf(unfinished: readonly VacuumedTable[], all: number): string {
+  const ended = unfinished.filter((table) => table.error !== null);
+  const named = ended.slice(0, MOST_NAMED).map((table) => `${nameOf(table)}: ${table.error}`);
+  const left = unfinished.length - ended.length;
+  const more = ended.length > MOST_NAMED ? [`And ${ended.length - MOST_NAMED} more.`] : [];
+  const rest = left > 0 ? [`Not begun: ${counted(left, 'table')}.`] : [];
+  return [`Not vacuumed: ${unfinished.length} of ${counted(all, 'table')}.`, ...named, ...more, ...rest].join(' ');
+}
+
+/** Health looks anew before anybody sees the end. */
+async function endAs(work: VacuumWork, change: OpsJobChange & { state: OpsJob['state'] }): Promise<Step> {
+  const { deps, job, input } = work;
+  for (const module of ['database', 'autovacuum', 'disk']) await deps.health.forget(module);
+  const { state, error = null, result } = change;
+  if (error !== null) work.lines.push(error);
+  const isOurs = await save(work, {
+    ...change,
+    phase: null,
+    phasePercent: null,
+    finishedAt: deps.now().toISOString(),
+    eta: null,
+  });
+  if (!isOurs) return 'ended';
+  const { detail = {}, ...conclusion } = conclusionOf({ state, result, error });
+  await deps.audit.conclude(input.intent, subjectOf(job), { ...conclusion, detail });
+  const level = state === 'succeeded' ? 'info' : 'warn';
+  deps.log[level]('vacuum.job', { job: job.id, mode: input.mode, error, ...detail });
+  return 'ended';
+}
+
+export function isRefusal(error: unknown, code: AppError['code']): error is AppError {
+  return error instanceof AppError && error.code === code;
+}

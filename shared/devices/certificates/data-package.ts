@@ -1,0 +1,162 @@
+// The zip that brings a phone the connection and what it trusts: for ATAK a mission package, for iTAK the same files without
+// folders. With a client certificate, or without one for a phone that enrolls. The same input gives the same bytes.
+
+import { escapeHtml, oneLine } from '@holdfast/kit/text';
+import { storedZip } from '@holdfast/kit/zip';
+import { USUAL_API_PORT, USUAL_ENROLLMENT_PORT } from '../links.ts';
+
+/** Of every bundle that Holdfast hands out. Everybody knows it: it protects nothing. */
+export const BUNDLE_PASSWORD = 'atakatak';
+
+export interface PackageFile {
+  /** Other characters than letters, digits and `. _ -` become `_`. */
+  fileName: string;
+  bytes: Uint8Array;
+}
+
+export interface DataPackage {
+  app: 'atak' | 'itak';
+  uid: string;
+  /** What the server is called on the phone. */
+  description: string;
+  /** Name or address. */
+  host: string;
+  streamingPort: number;
+  /** PKCS#12 with the CA. */
+  trust: PackageFile;
+  /** PKCS#12 with key and certificate. */
+  client?: PackageFile;
+  /** The phone asks for name and password, and enrolls. */
+  enroll?: { enrollmentPort: number; apiPort: number };
+  /** Of the core's API, where the phone does not enroll; default: the usual one. */
+  apiPort?: number;
+}
+
+const FOLDER = 'certs/';
+
+export function dataPackage(wanted: DataPackage): Uint8Array<ArrayBuffer> {
+  const named = withSafeNames(wanted);
+  const { app, trust, client } = named;
+  const flat = app === 'itak';
+  const folder = flat ? '' : FOLDER;
+  const content = {
+    [`${folder}config.pref`]: encoded(preferences(named)),
+    [`${folder}${trust.fileName}`]: trust.bytes,
+    ...(client === undefined ? {} : { [`${folder}${client.fileName}`]: client.bytes }),
+  };
+  const manifest = { 'MANIFEST/manifest.xml': encoded(manifestOf(named, Object.keys(content))) };
+  return storedZip(flat ? content : { ...manifest, ...content });
+}
+
+/** A name that every file system and every header takes; never empty, never hidden, never another folder. */
+export function safeFileName(text: string): string {
+  const safe = text
+    .replaceAll(/[^A-Za-z0-9._-]/g, '_')
+    .slice(-100)
+    .replace(/^\.+/, '_');
+  return safe === '' ? '_' : safe;
+}
+
+function encoded(text: string): Uint8Array {
+  return new TextEncoder().encode(text);
+}
+
+function withSafeNames(wanted: DataPackage): DataPackage {
+  const trust = { ...wanted.trust, fileName: bundleName(wanted.trust.fileName) };
+  if (wanted.client === undefined) return { ...wanted, trust };
+  const name = bundleName(wanted.client.fileName);
+  // Phones put both into one directory.
+  const fileName = name.toLowerCase() === trust.fileName.toLowerCase() ? `client-${name}` : name;
+  return { ...wanted, trust, client: { ...wanted.client, fileName } };
+}
+
+function bundleName(name: string): string {
+  const safe = safeFileName(name);
+  return /\.p12$/i.test(safe) ? safe : `${safe}.p12`;
+}
+
+type EntryClass = 'String' | 'Boolean' | 'Integer';
+type Entry = [key: string, value: string, kind?: EntryClass];
+
+function preferences({ description, host, streamingPort, trust, client, enroll, apiPort }: DataPackage): string {
+  const address = host.includes(':') && !host.startsWith('[') ? `[${host}]` : host;
+  const usedApiPort = enroll?.apiPort ?? apiPort ?? USUAL_API_PORT;
+  const enrollmentPort = enroll?.enrollmentPort ?? USUAL_ENROLLMENT_PORT;
+  const streams: Entry[] = [
+    ['count', '1', 'Integer'],
+    ['description0', description],
+    ['enabled0', 'true', 'Boolean'],
+    ['connectString0', `${address}:${streamingPort}:ssl`],
+    ...locations(trust, client, '0'),
+  ];
+  if (enroll !== undefined)
+    streams.push(
+      ['useAuth0', 'true', 'Boolean'],
+      ['cacheCreds0', 'Cache credentials'],
+      ['enrollForCertificateWithTrust0', 'true', 'Boolean'],
+    );
+  const app: Entry[] = [
+    ['displayServerConnectionWidget', 'true', 'Boolean'],
+    ...(enrollmentPort === USUAL_ENROLLMENT_PORT ? [] : [port('apiCertEnrollmentPort', enrollmentPort)]),
+    ...(usedApiPort === USUAL_API_PORT ? [] : [port('apiSecureServerPort', usedApiPort)]),
+    ...locations(trust, client, ''),
+  ];
+  return [
+    "<?xml version='1.0' encoding='UTF-8' standalone='yes'?>",
+    '<preferences>',
+    ...preference('cot_streams', streams),
+    ...preference('com.atakmap.app_preferences', app),
+    '</preferences>',
+    '',
+  ].join('\n');
+}
+
+/** Phones look for these in their own directory `cert`, whatever the folder in the zip. */
+function locations(trust: PackageFile, client: PackageFile | undefined, index: '' | '0'): Entry[] {
+  const entries: Entry[] = [
+    [`caLocation${index}`, `cert/${trust.fileName}`],
+    [`caPassword${index}`, BUNDLE_PASSWORD],
+  ];
+  if (client !== undefined)
+    entries.push(
+      [`certificateLocation${index}`, `cert/${client.fileName}`],
+      [`clientPassword${index}`, BUNDLE_PASSWORD],
+    );
+  return entries;
+}
+
+function port(key: string, number: number): Entry {
+  return [key, String(number)];
+}
+
+function preference(name: string, entries: readonly Entry[]): string[] {
+  return [
+    `  <preference version="1" name="${name}">`,
+    ...entries.map(
+      ([key, value, kind = 'String']) =>
+        `    <entry key="${key}" class="class java.lang.${kind}">${xml(value)}</entry>`,
+    ),
+    '  </preference>',
+  ];
+}
+
+function manifestOf({ uid, description }: DataPackage, entries: readonly string[]): string {
+  return [
+    '<?xml version="1.0" encoding="UTF-8"?>',
+    '<MissionPackageManifest version="2">',
+    '  <Configuration>',
+    `    <Parameter name="uid" value="${xml(uid)}"/>`,
+    `    <Parameter name="name" value="${xml(description)}"/>`,
+    '    <Parameter name="onReceiveDelete" value="true"/>',
+    '  </Configuration>',
+    '  <Contents>',
+    ...entries.map((entry) => `    <Content ignore="false" zipEntry="${xml(entry)}"/>`),
+    '  </Contents>',
+    '</MissionPackageManifest>',
+    '',
+  ].join('\n');
+}
+
+function xml(text: string): string {
+  return escapeHtml(oneLine(text).replaceAll(/[\uFFFE\uFFFF]/g, '?'));
+}

@@ -1,0 +1,54 @@
+// Finishes what a process had begun with a certificate when it died. What is noted in the book goes on by itself; a
+// certificate whose key nobody holds is revoked.
+
+import { z } from 'zod';
+import type { Conclusion, OpenIntent } from '../../audit/port.ts';
+import type { CoreCertificate } from '../../core/port.ts';
+import { isSameUser } from '../names.ts';
+import { isOwnCertificate, noteAsRevoking, type RevocationDeps } from '../revocation-deps.ts';
+
+type FinishCertificate = (deps: RevocationDeps, intent: OpenIntent, detail: unknown) => Promise<Conclusion>;
+
+export const CERTIFICATE_FINISHES: Record<string, FinishCertificate> = {
+  'certificate.revoke': finishRevoke,
+  'certificate.issue': finishIssue,
+  'canary.run': async () => failed('not finished; what it left behind is revoked by the next one'),
+};
+
+const revokeSchema = z.object({ hash: z.string() });
+const issueSchema = z.object({ username: z.string(), client_uid: z.string() });
+
+/** At most so much the clocks of Holdfast and of the core may differ. */
+const CLOCKS_DIFFER_MS = 60_000;
+
+function failed(error: string): Conclusion {
+  return { result: 'failed', detail: { error } };
+}
+
+async function finishRevoke(deps: RevocationDeps, { target }: OpenIntent, detail: unknown): Promise<Conclusion> {
+  const { hash } = revokeSchema.parse(detail);
+  const noted = (await deps.certificateBook.revocations([target])).find((each) => each.hash === hash);
+  if (noted !== undefined) return { result: 'ok', detail: { state: noted.state } };
+  const made = (await deps.certificateBook.made([target])).find((each) => each.hash === hash);
+  const certificate = made ?? (await deps.core.certificate(hash));
+  if (certificate === undefined) return failed('not done: the core has no such certificate');
+  if (!isSameUser(certificate.username, target) || isOwnCertificate(certificate))
+    return failed(`not done: it is no certificate of ${target} that may be revoked`);
+  await noteAsRevoking(deps, [certificate], deps.now().toISOString());
+  return { result: 'ok', detail: { state: 'revoking' } };
+}
+
+/** Of whatever names `username` and `client_uid` in its detail. */
+export async function finishIssue(deps: RevocationDeps, intent: OpenIntent, detail: unknown): Promise<Conclusion> {
+  const { username, client_uid: clientUid } = issueSchema.parse(detail);
+  const since = Date.parse(intent.at) - CLOCKS_DIFFER_MS;
+  const isOfIntent = (each: Pick<CoreCertificate, 'username' | 'clientUid' | 'issuedAt'>): boolean =>
+    isSameUser(each.username, username) && each.clientUid === clientUid && Date.parse(each.issuedAt) >= since;
+  const issued = (await deps.core.certificates()).filter(isOfIntent);
+  const made = await deps.certificateBook.made([username]);
+  const known = new Set(made.map(({ hash }) => hash));
+  const lost = issued.filter((each) => !known.has(each.hash) && !isOwnCertificate(each));
+  await noteAsRevoking(deps, lost, deps.now().toISOString());
+  if (lost.length > 0) return failed('not finished; the certificate is being revoked');
+  return made.some(isOfIntent) ? { result: 'ok' } : failed('not done: no certificate was issued');
+}

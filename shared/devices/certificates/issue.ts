@@ -1,0 +1,199 @@
+// Issues a certificate under a name to a person: at the core, with a key of ours. Whatever goes wrong, there is nothing, a
+// complete certificate, or one that is to be revoked; what a crash leaves behind is found by its intent.
+
+import { AppError, invalid } from '@holdfast/kit/app-error';
+import { nameKey } from '@holdfast/kit/names';
+import { audited, mayBeDone, type Progress } from '../../audit/audited.ts';
+import type { Core } from '../../core/port.ts';
+import type { Account } from '../../identity/port.ts';
+import { appExpiresOf, isoOfSeconds } from '../../identity/rules.ts';
+import { isHidden, mustBeAllowed, type PeopleContext, type PeopleDeps } from '../accounts.ts';
+import { certificateFile, readCertificateReference } from '../names.ts';
+import type { Bundles } from '../port.ts';
+import {
+  abandonCertificate,
+  type CertificateOrder,
+  type FreshCertificate,
+  makeCertificate,
+  type MakeCertificateDeps,
+  recordedCertificate,
+} from './make.ts';
+import { certificatesOf, type UserCertificatesDeps } from './of-user.ts';
+import { type CertificateFacts, type ShownCertificate, shownCertificate } from './view.ts';
+
+export type IssueDeps = PeopleDeps &
+  MakeCertificateDeps &
+  UserCertificatesDeps & {
+    core: Pick<Core, 'certificate'>;
+    bundles: Pick<Bundles, 'withKey'>;
+    settings: { KEEP_CLIENT_KEYS: boolean };
+  };
+
+export interface IssueContext extends PeopleContext {
+  deps: IssueDeps;
+}
+
+export interface WantedCertificate {
+  username: string;
+  name: string;
+  /** It is whoever asks: a hidden account, too. */
+  own?: boolean;
+}
+
+export interface IssuedCertificate extends ShownCertificate {
+  /** Only where keys are not kept: the bundle, which nobody can make again. */
+  p12_base64?: string;
+}
+
+/**
+ * `invalid` for whoever cannot have one, `conflict` for a name that is taken, for an account that is closed, and for
+ * whoever has issued enough to oneself; `forbidden` as for every change of a person.
+ */
+export async function issueCertificate(context: IssueContext, wanted: WantedCertificate): Promise<IssuedCertificate> {
+  const { deps } = context;
+  mustFit(wanted);
+  const found = await personNamed(deps, wanted);
+  mustBeAllowed(context, found);
+  return deps.deviceLock(`certificates:${nameKey(found.username)}`, async () => {
+    await context.mustStillBeIn?.();
+    const account = await personNamed(deps, wanted);
+    mustBeAllowed(context, account);
+    mustBeOpen(deps, account);
+    const active = await activeOf(deps, account);
+    mustBeFree(account, active, wanted.name);
+    if (wanted.own === true && context.principal?.role !== 'admin') mustHaveRoom(account, active);
+    return issue(context, account, wanted.name);
+  });
+}
+
+/** Of a certificate that a person has under that name. */
+export function clientUidOf(name: string): string {
+  return `holdfast-${name}`;
+}
+
+async function issue({ deps, actor }: IssueContext, account: Account, name: string): Promise<IssuedCertificate> {
+  const { username } = account;
+  const clientUid = clientUidOf(name);
+  const detail = { username, name, client_uid: clientUid };
+  const keep = deps.settings.KEEP_CLIENT_KEYS;
+  return audited(deps, { actor, action: 'certificate.issue', target: username, detail }, async (progress) => {
+    const fresh = await makeOrBegin(deps, account, { name, clientUid, keep }, progress);
+    return orAbandoned(deps, fresh, progress, async () => {
+      const certificate = await recordedCertificate(deps, fresh.made);
+      const owner = await deps.identity.accounts.get(account.id);
+      mustBeOpen(deps, owner);
+      const shown = shownFresh(deps, { certificate, made: fresh.made, kept: keep }, owner);
+      if (keep) return shown;
+      return { ...shown, p12_base64: await deps.bundles.withKey(fresh.key, { friendlyName: username }) };
+    });
+  });
+}
+
+/** What may have been signed without its key being kept is left to whoever finishes the intent. */
+export async function makeOrBegin(
+  deps: MakeCertificateDeps,
+  account: Account,
+  order: CertificateOrder,
+  progress: Progress,
+): Promise<FreshCertificate> {
+  try {
+    return await makeCertificate(deps, account, order);
+  } catch (error) {
+    if (mayBeDone(error)) progress.begun(MAYBE_SIGNED);
+    throw error;
+  }
+}
+
+const MAYBE_SIGNED =
+  'The core may have signed it all the same: a certificate whose key nobody has is revoked within minutes; the audit log says what became of it.';
+
+/** It is nobody's until all of this is right. */
+async function orAbandoned<T>(
+  deps: IssueDeps,
+  { made: certificate }: FreshCertificate,
+  progress: Progress,
+  work: () => Promise<T>,
+): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    if (!(await abandonCertificate(deps, certificate))) progress.begun(MAYBE_SIGNED);
+    throw error;
+  }
+}
+
+const NAME = /^[A-Za-z0-9._-]{1,64}$/;
+const OF_SERVICES = 'svc_';
+/** In force at once. */
+const MOST_OWN = 20;
+
+function mustFit(wanted: WantedCertificate): void {
+  const { username, name } = wanted;
+  if (!NAME.test(name)) throw invalid('name', 'must be 1 to 64 letters, digits, dots, underscores or hyphens');
+  if (nameKey(username).startsWith(OF_SERVICES))
+    throw misfit(wanted, 'is a service account: use /api/service-accounts, which issues its only one');
+}
+
+function misfit({ username, own = false }: WantedCertificate, fault: string): AppError {
+  return own ? new AppError('conflict', `${username} ${fault}.`) : invalid('username', fault);
+}
+
+async function personNamed(deps: IssueDeps, wanted: WantedCertificate): Promise<Account> {
+  const { own = false } = wanted;
+  const found = await deps.identity.accounts.named(wanted.username);
+  const isFound = found !== undefined && (own ? found.kind === 'person' : !isHidden(found, deps));
+  if (!isFound) throw misfit(wanted, 'is no user; GET /api/users lists them');
+  const { username } = found;
+  const file = certificateFile({ hash: '', username, clientUid: '' }, { username, name: 'x' });
+  if (readCertificateReference(file) !== undefined) return found;
+  throw misfit(
+    wanted,
+    'has other characters than letters, digits, dots, underscores and hyphens, so no file can be named for it; a device can enroll',
+  );
+}
+
+function mustBeOpen({ now }: IssueDeps, account: Account | undefined): asserts account is Account {
+  if (account === undefined) throw new AppError('conflict', 'The user was deleted at this moment.');
+  const { username, isActive, attributes } = account;
+  if (!isActive)
+    throw new AppError('conflict', `${username} is inactive: activate the user before a certificate is issued.`);
+  const expires = appExpiresOf(attributes);
+  if (expires === null || expires * 1000 > now().getTime()) return;
+  throw new AppError(
+    'conflict',
+    `${username} has expired (${isoOfSeconds(expires)}): give the user another expires_at, or null for none.`,
+  );
+}
+
+/** One that is revoked, on its way there, or over, leaves its name and its place to the next. */
+async function activeOf(deps: IssueDeps, account: Account): Promise<ShownCertificate[]> {
+  const certificates = (await certificatesOf(deps, [account])).get(account.username) ?? [];
+  return certificates.filter(({ state }) => state === 'active');
+}
+
+function mustBeFree({ username }: Account, active: readonly ShownCertificate[], name: string): void {
+  const taken = active.find((each) => each.name === name);
+  if (taken === undefined) return;
+  throw new AppError(
+    'conflict',
+    `${username} has a certificate ${name} (${taken.file}): choose another name, or revoke that one.`,
+  );
+}
+
+/** What devices have enrolled takes no place: a key of it lies nowhere here. */
+function mustHaveRoom({ username }: Account, active: readonly ShownCertificate[]): void {
+  const { length: count } = active.filter(({ name }) => name !== null);
+  if (count < MOST_OWN) return;
+  throw new AppError(
+    'conflict',
+    `${username} has ${count} certificates in force that were made here, and people issue themselves no more than ${MOST_OWN}: revoke one (POST /api/me/certs/{file}/revoke), or ask an administrator to issue it.`,
+  );
+}
+
+function shownFresh(
+  { now }: IssueDeps,
+  fresh: Pick<CertificateFacts, 'certificate' | 'made' | 'kept'>,
+  { attributes }: Account,
+): ShownCertificate {
+  return shownCertificate({ ...fresh, revocation: undefined, userExpires: appExpiresOf(attributes) }, now());
+}

@@ -1,0 +1,70 @@
+// The enrollment of an account as it stands: what our own rows and the app passwords at the provider say together.
+
+import type { CoreAuthority } from '../../core/port.ts';
+import type { Account, AppPassword } from '../../identity/port.ts';
+import type { PeopleDeps } from '../accounts.ts';
+import type { EnrollmentToken, EnrollmentTokens } from '../port.ts';
+
+export interface EnrollmentDeps extends PeopleDeps {
+  enrollmentTokens: EnrollmentTokens;
+  coreAuthority: CoreAuthority;
+}
+
+export interface KeptEnrollment {
+  /** Those whose app password is at the provider, newest first, ending when the first of both says so. */
+  tokens: EnrollmentToken[];
+  /** Whose app password is gone, or was never made. */
+  rowsAlone: EnrollmentToken[];
+  /** App passwords of ours that have no row. */
+  passwordsAlone: AppPassword[];
+}
+
+/** One at a time makes and deletes the app passwords for the enrollment of an account. */
+export function enrollmentKey(accountId: number): string {
+  return `enrollment:${accountId}`;
+}
+
+export function newIdentifier(accountId: number): string {
+  return `${prefixOf(accountId)}${crypto.randomUUID()}`;
+}
+
+/** The uuid in an identifier: the same token gives the same text. */
+export function registrationIdOf(identifier: string): string {
+  return identifier.slice(-36);
+}
+
+export async function keptEnrollment(
+  { enrollmentTokens, identity }: Pick<EnrollmentDeps, 'enrollmentTokens' | 'identity'>,
+  { id, username }: Pick<Account, 'id' | 'username'>,
+): Promise<KeptEnrollment> {
+  // A row is older than its password: read after it, none can seem to be missing.
+  const passwords = await identity.appPasswords.list(username);
+  const rows = await enrollmentTokens.of(id);
+  const byIdentifier = new Map(passwords.map((each) => [each.identifier, each]));
+  const known = new Set(rows.map(({ identifier }) => identifier));
+  return {
+    tokens: rows.flatMap((row) => {
+      const password = byIdentifier.get(row.identifier);
+      return password === undefined ? [] : [{ ...row, expiresAt: earlier(row.expiresAt, password.expiresAt) }];
+    }),
+    rowsAlone: rows.filter(({ identifier }) => !byIdentifier.has(identifier)),
+    passwordsAlone: passwords.filter(({ identifier }) => identifier.startsWith(prefixOf(id)) && !known.has(identifier)),
+  };
+}
+
+/** Everything of it goes, app passwords first. To be called with the key. */
+export async function dropEnrollment(
+  { enrollmentTokens, identity }: Pick<EnrollmentDeps, 'enrollmentTokens' | 'identity'>,
+  { tokens, rowsAlone, passwordsAlone }: KeptEnrollment,
+): Promise<void> {
+  for (const { identifier } of [...tokens, ...passwordsAlone]) await identity.appPasswords.delete(identifier);
+  for (const { identifier } of [...tokens, ...rowsAlone]) await enrollmentTokens.remove(identifier);
+}
+
+function prefixOf(accountId: number): string {
+  return `enroll-${accountId}-`;
+}
+
+function earlier(one: string, other: string | null): string {
+  return other !== null && Date.parse(other) < Date.parse(one) ? other : one;
+}

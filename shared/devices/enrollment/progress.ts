@@ -1,0 +1,55 @@
+// What has become of an enrollment since it was issued: which devices have their certificate, which of them are connected, and
+// who was refused last. A page asks this every few seconds: one list per user, and one of all clients that all askers share.
+
+import type { EnrollmentAttempt } from '@holdfast/kit/core-wire';
+import type { Core, CoreCertificate } from '../../core/port.ts';
+import { isAway } from '../certificates/while-core-is-away.ts';
+import { clientOfCertificate, type ConnectedClient, connectedClients, ROUNDED_MS } from '../connections/clients.ts';
+import { isSameUser } from '../names.ts';
+
+export interface EnrolledDevice {
+  certificate: CoreCertificate;
+  /** Undefined: not connected now. */
+  client: ConnectedClient | undefined;
+}
+
+export interface EnrollmentProgress {
+  /** Newest first. */
+  devices: EnrolledDevice[];
+  /** The last attempt, when it was refused. */
+  refused: EnrollmentAttempt | undefined;
+  /** Why the core does not tell; undefined when it does. */
+  problem: string | undefined;
+}
+
+interface ProgressDeps {
+  core: Pick<Core, 'certificates' | 'clients' | 'enrollmentAttempts'>;
+  together: <T>(key: string, work: () => Promise<T>) => Promise<T>;
+}
+
+/** `since`: when the enrollment was issued, ISO 8601. */
+export async function enrollmentProgress(
+  deps: ProgressDeps,
+  username: string,
+  since: string,
+): Promise<EnrollmentProgress> {
+  try {
+    const [certificates, clients, attempts] = await Promise.all([
+      deps.together(`certificates:${username}`, () => deps.core.certificates(username)),
+      deps.together('clients', () => connectedClients(deps)),
+      deps.together(`attempts:${username}`, () => deps.core.enrollmentAttempts(username)),
+    ]);
+    const begin = Date.parse(since) - ROUNDED_MS;
+    const own = clients.filter((client) => isSameUser(client.username, username));
+    const all = certificates.filter((each) => isSameUser(each.username, username));
+    const devices = all
+      .filter(({ issuedAt }) => Date.parse(issuedAt) >= begin)
+      .toSorted((a, b) => b.issuedAt.localeCompare(a.issuedAt) || a.hash.localeCompare(b.hash))
+      .map((certificate) => ({ certificate, client: clientOfCertificate(certificate, all, own) }));
+    const [last] = (attempts ?? []).filter(({ at }) => Date.parse(at) >= begin);
+    return { devices, refused: last?.result === 'refused' ? last : undefined, problem: undefined };
+  } catch (error) {
+    if (!isAway(error)) throw error;
+    return { devices: [], refused: undefined, problem: error.message };
+  }
+}

@@ -1,0 +1,227 @@
+// The proof of a revocation: the date at the core, the serial number in a list that is ours, no live stream, a handshake
+// that is refused where we hold the key, and a canary that was refused too. Says how each stands; changes nothing but to
+// end streams that should have ended.
+
+import { AppError, messageOf } from '@holdfast/kit/app-error';
+import { severalAtOnce } from '@holdfast/kit/limits';
+import { nameKey } from '@holdfast/kit/names';
+import type { CoreCertificate, CoreClient, CoreStatus, RevocationListContent } from '../../core/port.ts';
+import { isSameUser } from '../names.ts';
+import type { CanaryRun, Revocation } from '../port.ts';
+import { hasEnded, type Judgement, type RevocationDeps } from '../revocation-deps.ts';
+
+/** One to be proven, as the core's table has it: with a date, or not at all. */
+export interface Standing {
+  revocation: Revocation;
+  /** Undefined: it is gone from the table. */
+  certificate: CoreCertificate | undefined;
+}
+
+export const AT_ONCE = 8;
+/** What the core may need until its list is written and its streams have ended. */
+const GRACE_MS = 60_000;
+
+/** Why it is not proven. `seen`: something was seen that must not be; else it is merely not yet so, or not known. */
+interface Doubt {
+  seen: boolean;
+  says: string;
+}
+
+type Said<T> = { value: T } | { problem: string };
+
+async function said<T>(work: () => Promise<T>): Promise<Said<T>> {
+  try {
+    return { value: await work() };
+  } catch (error) {
+    return { problem: messageOf(error) };
+  }
+}
+
+/** In the order of the standings. `status` is the core's, asked in the same run. */
+export async function judgeAll(
+  deps: RevocationDeps,
+  standings: readonly Standing[],
+  status: Pick<CoreStatus, 'startedAt'>,
+): Promise<Judgement[]> {
+  const [list, streams, kept, canary] = await Promise.all([
+    said(() => deps.coreAuthority.revocationList()),
+    streamsOf(deps, standings),
+    said(() => deps.clientKeys.kept(standings.map(({ revocation }) => revocation.hash))),
+    canaryDoubt(deps, status),
+  ]);
+  return severalAtOnce(standings, AT_ONCE, async (standing) => {
+    const { hash } = standing.revocation;
+    const { streams: seen, doubts } = streams.get(hash) ?? { streams: null, doubts: [] };
+    if (hasEnded(standing.revocation, deps.now())) return judgement(seen, doubts);
+    const handshake = await handshakeDoubts(deps, hash, kept);
+    return judgement(seen, [...listDoubts(standing, list, deps.now()), ...doubts, ...handshake, ...canary]);
+  });
+}
+
+function judgement(streams: Revocation['streams'], doubts: readonly Doubt[]): Judgement {
+  if (doubts.length === 0) return { state: 'revoked', problem: null, streams };
+  const seen = doubts.filter((doubt) => doubt.seen);
+  const problem = [...seen, ...doubts.filter((doubt) => !doubt.seen)].map(({ says }) => says).join(' ');
+  return { state: seen.length > 0 ? 'revocation_failed' : 'revoking', problem, streams };
+}
+
+/** True when the core has had its time. What is gone from its table will not be worked at any more. */
+function isLate({ certificate }: Standing, now: Date): boolean {
+  const since = certificate?.revokedAt ?? null;
+  return since === null || now.getTime() - Date.parse(since) >= GRACE_MS;
+}
+
+function listDoubts(standing: Standing, list: Said<RevocationListContent>, now: Date): Doubt[] {
+  if ('problem' in list) return [{ seen: false, says: `The revocation list cannot be read: ${list.problem}` }];
+  const { ours, serials, thisUpdate, nextUpdate } = list.value;
+  if (!ours) return [{ seen: true, says: 'The revocation list is not signed by the CA of the core.' }];
+  const seen = isLate(standing, now);
+  if (nextUpdate !== null && Date.parse(nextUpdate) <= now.getTime())
+    return [{ seen, says: `The revocation list was in force until ${nextUpdate} and was not written anew.` }];
+  const { serial } = standing.revocation;
+  if (serials.includes(serial)) return [];
+  if (standing.certificate === undefined) return [{ seen, says: goneText(serial) }];
+  return [{ seen, says: `The revocation list of ${thisUpdate} does not hold the serial number ${serial}.` }];
+}
+
+/** What is said of it begins so. */
+export const GONE = "The core's table does not have this certificate any more";
+
+function goneText(serial: string): string {
+  return `${GONE}, and its revocation list does not hold the serial number ${serial}: nothing refuses it. Remedy: docs/certificates.md, "One that the database does not know".`;
+}
+
+interface Streams {
+  streams: Revocation['streams'];
+  doubts: Doubt[];
+}
+
+/** By hash. A core names no certificate per stream: they say something only when the user has no other certificate in force. */
+async function streamsOf(deps: RevocationDeps, standings: readonly Standing[]): Promise<Map<string, Streams>> {
+  const users = new Map(standings.map(({ revocation: { username } }) => [nameKey(username), username]));
+  const connected = await said(() => deps.core.clients());
+  const clients = 'value' in connected ? connected.value : [];
+  const found = await severalAtOnce([...users], AT_ONCE, async ([key, username]) => {
+    return [key, await said(() => certificatesInAnyCase(deps, username, clients))] as const;
+  });
+  const certificates = new Map(found);
+  const others = standings.map(({ revocation }) => othersInForce(revocation, certificates, deps.now()));
+  const alone = standings.filter((_, at) => others[at] === false);
+  const live = await liveStreams(deps, new Set(alone.map(({ revocation }) => nameKey(revocation.username))));
+  return new Map(
+    standings.map((standing, at) => [
+      standing.revocation.hash,
+      streamsOfOne(standing, others[at] ?? false, live, deps.now()),
+    ]),
+  );
+}
+
+/** A core finds certificates in the spelling of the name alone; a phone that is connected says how it has written its own. */
+async function certificatesInAnyCase(
+  { core }: RevocationDeps,
+  username: string,
+  clients: readonly CoreClient[],
+): Promise<CoreCertificate[]> {
+  const same = clients.map((client) => client.username).filter((name) => isSameUser(name, username));
+  const found = await severalAtOnce([...new Set([username, ...same])], AT_ONCE, (name) => core.certificates(name));
+  return found.flat();
+}
+
+function othersInForce(
+  { hash, username }: Revocation,
+  certificates: ReadonlyMap<string, Said<CoreCertificate[]>>,
+  now: Date,
+): boolean | { problem: string } {
+  const own = certificates.get(nameKey(username)) ?? { value: [] };
+  if ('problem' in own) return own;
+  return own.value.some(
+    (each) =>
+      each.hash !== hash && isSameUser(each.username, username) && each.revokedAt === null && !hasEnded(each, now),
+  );
+}
+
+function streamsOfOne(
+  standing: Standing,
+  others: boolean | { problem: string },
+  live: Said<CoreClient[]>,
+  now: Date,
+): Streams {
+  const unknown = (problem: string): Streams => ({
+    streams: null,
+    doubts: [{ seen: false, says: `The core does not say who is connected: ${problem}` }],
+  });
+  if (others === true) return { streams: 'unverifiable', doubts: [] };
+  if (others !== false) return unknown(others.problem);
+  if ('problem' in live) return unknown(live.problem);
+  const { username } = standing.revocation;
+  const still = live.value.filter((client) => isSameUser(client.username, username));
+  if (still.length === 0) return { streams: 'none', doubts: [] };
+  const names = still.map(({ connection }) => connection).join(', ');
+  return {
+    streams: null,
+    doubts: [{ seen: isLate(standing, now), says: `${username} is still connected, though it was ended: ${names}.` }],
+  };
+}
+
+/** The streams of these users that go on after they were ended. */
+async function liveStreams({ core, log }: RevocationDeps, users: ReadonlySet<string>): Promise<Said<CoreClient[]>> {
+  const read = (): Promise<Said<CoreClient[]>> =>
+    said(async () => (await core.clients()).filter(({ username }) => users.has(nameKey(username))));
+  if (users.size === 0) return { value: [] };
+  const live = await read();
+  if ('problem' in live || live.value.length === 0) return live;
+  for (const { username, connection, uid } of live.value) {
+    const ended = await said(() => core.disconnect(connection));
+    log.info('stream.ended', { username, connection, uid, ended: 'value' in ended && ended.value });
+  }
+  return read();
+}
+
+async function handshakeDoubts({ coreDevices }: RevocationDeps, hash: string, kept: Said<string[]>): Promise<Doubt[]> {
+  if ('problem' in kept) return [{ seen: false, says: `The kept keys cannot be read: ${kept.problem}` }];
+  if (!kept.value.includes(hash)) return [];
+  const tried = await Promise.all([
+    attempted(async () => {
+      const met = await coreDevices.connect(hash);
+      if ('refused' in met) return true;
+      await coreDevices.close(met.connection);
+      return false;
+    }, 'The stream let a new connection with this certificate in.'),
+    attempted(
+      async () => (await coreDevices.roles(hash)) === undefined,
+      'The API of the core let a request with this certificate in.',
+    ),
+  ]);
+  return tried.flat();
+}
+
+/** Nothing but a refusal proves anything; a port that is away says nothing. */
+async function attempted(isRefused: () => Promise<boolean>, says: string): Promise<Doubt[]> {
+  try {
+    return (await isRefused()) ? [] : [{ seen: true, says }];
+  } catch (error) {
+    // The key is gone: another run has proven it meanwhile.
+    if (error instanceof AppError && error.code === 'not_found') return [];
+    return [{ seen: false, says: `It could not be tried whether it is refused: ${messageOf(error)}` }];
+  }
+}
+
+async function canaryDoubt(
+  { certificateBook }: RevocationDeps,
+  { startedAt }: Pick<CoreStatus, 'startedAt'>,
+): Promise<Doubt[]> {
+  const last = await certificateBook.lastCanary();
+  if (last === undefined) return [{ seen: false, says: 'No canary has run yet.' }];
+  if (isOfAnotherCore(last, startedAt))
+    return [{ seen: false, says: 'The core was started anew, and no canary has run since.' }];
+  if (last.ok) return [];
+  return last.signed
+    ? [{ seen: true, says: `The last canary failed: ${last.problem ?? 'it was let in'}` }]
+    : [{ seen: false, says: `The core did not sign the certificate of the canary: ${last.problem ?? 'no reason'}` }];
+}
+
+/** True when the core that the canary ran on was another process. */
+export function isOfAnotherCore({ coreStartedAt }: CanaryRun, startedAt: string | null): boolean {
+  const time = (iso: string | null): number | null => (iso === null ? null : Date.parse(iso));
+  return time(coreStartedAt) !== time(startedAt);
+}

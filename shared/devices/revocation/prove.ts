@@ -1,0 +1,160 @@
+// Takes revocations to their proof: what is not revoked at the core is revoked now, then everything that the proof needs
+// is looked at. Only what stands is called revoked; whatever is missing is said, and tried again.
+
+import { AppError, messageOf } from '@holdfast/kit/app-error';
+import { severalAtOnce } from '@holdfast/kit/limits';
+import { audited } from '../../audit/audited.ts';
+import type { CoreCertificate, CoreStatus } from '../../core/port.ts';
+import type { Revocation } from '../port.ts';
+import { BY_ITSELF, type Judgement, type RevocationDeps, revocationDetail, revokeAtCore } from '../revocation-deps.ts';
+import { AT_ONCE, GONE, judgeAll, type Standing } from './proof.ts';
+
+/** Read in one go, so that those which fail again and again do not keep the others waiting. */
+const MOST_READ = 1000;
+const MOST_IN_A_RUN = 40;
+
+export interface ProofSummary extends Record<string, number> {
+  revoked: number;
+  revoking: number;
+  revocation_failed: number;
+}
+
+/** One run over what is open: what was not looked at for longest comes first. */
+export async function proveOpenRevocations(deps: RevocationDeps, signal: AbortSignal): Promise<ProofSummary> {
+  const found = await deps.certificateBook.openRevocations(MOST_READ);
+  const open = found.filter((each) => !isForLater(each, GONE, deps.now()));
+  const next = open.toSorted((a, b) => (a.checkedAt ?? '').localeCompare(b.checkedAt ?? '')).slice(0, MOST_IN_A_RUN);
+  const summary = { revoked: 0, revoking: 0, revocation_failed: 0 };
+  for (const { state } of await proveRevocations(deps, next, signal)) summary[state] += 1;
+  return summary;
+}
+
+/** Resolves with them as they are then. Rejects when our own database is away. */
+export async function proveRevocations(
+  deps: RevocationDeps,
+  revocations: readonly Revocation[],
+  signal?: AbortSignal,
+): Promise<Revocation[]> {
+  if (revocations.length === 0) return [];
+  const core = await statusOf(deps);
+  if ('state' in core) return settleAll(deps, revocations, () => core, signal);
+  const standings = new Map<string, Standing>();
+  const judged = new Map<string, Judgement>();
+  const looked = await severalAtOnce(revocations, AT_ONCE, (each) => lookAt(deps, each));
+  for (const [at, revocation] of revocations.entries()) {
+    const { hash } = revocation;
+    const found = looked[at];
+    const standing = found === undefined || signal?.aborted ? undefined : await revokedOf(deps, revocation, found);
+    if (standing === undefined) judged.set(hash, revocation);
+    else if ('state' in standing) judged.set(hash, standing);
+    else standings.set(hash, standing);
+  }
+  const ended = [...standings.values()];
+  const judgements = ended.length === 0 || signal?.aborted ? [] : await judgeAll(deps, ended, core);
+  for (const [at, { revocation }] of ended.entries()) judged.set(revocation.hash, judgements[at] ?? revocation);
+  return settleAll(deps, revocations, ({ hash }) => judged.get(hash), signal);
+}
+
+async function statusOf({ core }: RevocationDeps): Promise<CoreStatus | Judgement> {
+  try {
+    return await core.status();
+  } catch (error) {
+    return { state: 'revoking', problem: `The core cannot be asked: ${messageOf(error)}`, streams: null };
+  }
+}
+
+/** As the core's table has it; a failure says nothing of it. */
+async function lookAt({ core }: RevocationDeps, revocation: Revocation): Promise<Standing | Judgement> {
+  try {
+    return { revocation, certificate: await core.certificate(revocation.hash) };
+  } catch (error) {
+    return { state: 'revoking', problem: `The core cannot be asked: ${messageOf(error)}`, streams: null };
+  }
+}
+
+/** It with its date, or how it stands without one; undefined when it is not to be tried just now. */
+async function revokedOf(
+  deps: RevocationDeps,
+  revocation: Revocation,
+  found: Standing | Judgement,
+): Promise<Standing | Judgement | undefined> {
+  if ('state' in found || found.certificate?.revokedAt !== null) return found;
+  if (isForLater(revocation, NOT_REVOKED, deps.now())) return undefined;
+  const { certificate } = found;
+  try {
+    const detail = await revocationDetail(deps, certificate);
+    const deed = { actor: BY_ITSELF, action: 'certificate.revoke', target: revocation.username, detail };
+    const revoked: CoreCertificate = await audited(deps, deed, () => revokeAtCore(deps, revocation.hash));
+    return { revocation, certificate: revoked };
+  } catch (error) {
+    if (error instanceof AppError && error.code === 'not_found') return { revocation, certificate: undefined };
+    return notRevoked(error);
+  }
+}
+
+const NOT_REVOKED = 'The core did not revoke it: ';
+const MINUTE_MS = 60_000;
+
+/** A core that does not do what it is asked for has been seen; one that is away has not. */
+export function notRevoked(error: unknown): Judgement {
+  const isAway = error instanceof AppError && error.code === 'unavailable';
+  return {
+    state: isAway ? 'revoking' : 'revocation_failed',
+    problem: `${NOT_REVOKED}${messageOf(error)}`,
+    streams: null,
+  };
+}
+
+/**
+ * What the core has refused for a minute is asked of it once a minute: each time stands in the audit log. So is what is gone:
+ * each look at it may read everything that the core has.
+ */
+function isForLater({ wantedAt, checkedAt, problem }: Revocation, because: string, now: Date): boolean {
+  const since = (iso: string): number => now.getTime() - Date.parse(iso);
+  if (checkedAt === null || problem?.startsWith(because) !== true) return false;
+  return since(wantedAt) > MINUTE_MS && since(checkedAt) < MINUTE_MS;
+}
+
+/** Undefined, and what was not looked at, stays as it was. */
+async function settleAll(
+  deps: RevocationDeps,
+  revocations: readonly Revocation[],
+  judgementOf: (revocation: Revocation) => Judgement | undefined,
+  signal: AbortSignal | undefined,
+): Promise<Revocation[]> {
+  const settled: Revocation[] = [];
+  for (const revocation of revocations) {
+    const judgement = judgementOf(revocation);
+    const isOpen = judgement !== undefined && judgement !== revocation && signal?.aborted !== true;
+    settled.push(isOpen ? await settleOne(deps, revocation, judgement) : revocation);
+  }
+  return settled;
+}
+
+/** The key goes when it can open nothing any more, and not before: it is what the handshake is tried with. */
+export async function settleOne(
+  deps: RevocationDeps,
+  before: Revocation,
+  { state, problem, streams }: Judgement,
+): Promise<Revocation> {
+  const { hash, username } = before;
+  const checkedAt = deps.now().toISOString();
+  await deps.certificateBook.settle(hash, { state, checkedAt, problem, streams });
+  if (state !== before.state || problem !== before.problem) {
+    await deps.health.forget('certificates');
+    const fields = { username, hash, state, problem };
+    if (state === 'revocation_failed') deps.log.error('revocation.failed', fields);
+    else deps.log.info(state === 'revoked' ? 'revocation.proven' : 'revocation.open', fields);
+  }
+  if (state === 'revoked') await forgetKey(deps, hash);
+  return { ...before, state, checkedAt, problem, streams, provenAt: state === 'revoked' ? checkedAt : null };
+}
+
+/** One that cannot be removed now is found again by a job. */
+async function forgetKey({ clientKeys, log }: RevocationDeps, hash: string): Promise<void> {
+  try {
+    await clientKeys.remove(hash);
+  } catch (error) {
+    log.warn('certificate.key_not_removed', { hash, reason: messageOf(error) });
+  }
+}

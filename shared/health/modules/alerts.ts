@@ -1,0 +1,107 @@
+// Whether alerts reach anybody: what waits to be sent, what was given up, and the sign of life for a monitor elsewhere.
+
+import { messageOf } from '@holdfast/kit/app-error';
+import { counted } from '@holdfast/kit/format';
+import type { Alerts, AlertSummary } from '../../alerts/port.ts';
+import type { Finding } from '../evaluate.ts';
+import { healthModule } from '../module.ts';
+
+/** Every figure is null while the database does not answer: what waits there cannot be seen then. */
+type MaybeSummary = { [K in keyof AlertSummary]: AlertSummary[K] | null };
+
+interface AlertsData extends MaybeSummary {
+  /** Why the figures are missing. */
+  unknown_because: string | null;
+  /** Why a restart without the database would forget something. */
+  journal_error: string | null;
+  email_recipients: number;
+  sms_recipients: number;
+  /** Null when no heartbeat is set up. */
+  heartbeat_failures_in_row: number | null;
+  heartbeat_last_ok_at: string | null;
+  heartbeat_error: string | null;
+}
+
+/** A mail server that restarts is nothing to report. */
+const LONG_PENDING_SECONDS = 120;
+const HEARTBEATS_MISSED = 3;
+
+export const alerts = healthModule<AlertsData>({
+  name: 'alerts',
+  remedy: [
+    'Send a test: curl -u webadmin -X POST -H "content-type: application/json" -d \'{"channel":"email"}\' http://127.0.0.1:8080/api/ops/alerts/test',
+    'GET /api/alerts shows what waits, and what the mail or SMS service answered.',
+    'Correct ALERT_EMAIL_TO, SMTP_URL and their companions in .env, then restart; what waits is sent then.',
+  ],
+
+  async read({ alerts: book, recipients, heartbeat }) {
+    const [summary, trouble, beats] = await Promise.all([summaryOf(book), book.trouble(), heartbeat?.state()]);
+    const { email = 0, sms = 0 } = recipients;
+    return {
+      ...summary,
+      journal_error: trouble,
+      email_recipients: email,
+      sms_recipients: sms,
+      heartbeat_failures_in_row: beats?.failures_in_row ?? null,
+      heartbeat_last_ok_at: beats?.last_ok_at ?? null,
+      heartbeat_error: beats?.error ?? null,
+    };
+  },
+
+  findings(data) {
+    const { pending, oldest_pending_seconds: oldest, partly_sent: partly, failed, failed_unreached: unreached } = data;
+    const reason = data.pending_reason ?? 'not tried yet';
+    const note = (says: string): Finding => ({ kind: 'fact', status: 'note', says });
+    const findings: Finding[] = [];
+    if (data.unknown_because !== null) findings.push(note(`what waits cannot be seen: ${data.unknown_because}`));
+    if (unreached !== null && unreached > 0)
+      findings.push(note(`${counted(unreached, 'alert')} reached nobody within three days: ${data.failed_reason}`));
+    else if (failed !== null && failed > 0)
+      findings.push(note(`${counted(failed, 'alert')} did not reach everybody: ${data.failed_reason}`));
+    if (pending !== null && pending > 0 && nobody(data))
+      findings.push(note(`${counted(pending, 'alert')} to be sent, and nobody is set up any more`));
+    else if (oldest !== null && oldest >= LONG_PENDING_SECONDS)
+      findings.push(note(`${counted(pending ?? 0, 'alert')} still to be sent: ${reason}`));
+    else if (partly !== null && partly > 0)
+      findings.push(note(`${counted(partly, 'alert')} has not reached everybody yet: ${reason}`));
+    if (data.journal_error !== null)
+      findings.push(note(`alerts cannot be kept beside the database: ${data.journal_error}`));
+    if ((data.heartbeat_failures_in_row ?? 0) >= HEARTBEATS_MISSED) findings.push(note(`${data.heartbeat_error}`));
+    return findings;
+  },
+
+  well(data) {
+    if (nobody(data)) return 'Nobody is told: neither ALERT_EMAIL_TO nor ALERT_SMS_TO is set.';
+    const { email_recipients: email, sms_recipients: sms } = data;
+    const who = [email > 0 ? `${email} by e-mail` : '', sms > 0 ? `${sms} by SMS` : ''].filter((part) => part !== '');
+    return `Told are ${who.join(' and ')}; ${data.pending ? counted(data.pending, 'alert') : 'nothing'} to be sent.`;
+  },
+
+  trend: { name: 'waiting to be sent', unit: 'count', figureOf: ({ pending }) => pending },
+});
+
+function nobody({
+  email_recipients: email,
+  sms_recipients: sms,
+}: Pick<AlertsData, 'email_recipients' | 'sms_recipients'>): boolean {
+  return email + sms === 0;
+}
+
+const UNKNOWN: MaybeSummary = {
+  pending: null,
+  oldest_pending_seconds: null,
+  partly_sent: null,
+  pending_reason: null,
+  failed: null,
+  failed_unreached: null,
+  failed_reason: null,
+  last_sent_at: null,
+};
+
+/** A database that does not answer is a matter of the module `database`. */
+async function summaryOf(book: Pick<Alerts, 'summary'>): Promise<MaybeSummary & { unknown_because: string | null }> {
+  return book.summary().then(
+    (summary) => ({ ...summary, unknown_because: null }),
+    (error: unknown) => ({ ...UNKNOWN, unknown_because: messageOf(error) }),
+  );
+}

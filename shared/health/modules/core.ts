@@ -1,0 +1,121 @@
+// Whether the core answers where people and management meet it (API, enrollment, stream), and how much of its memory it has
+// used up.
+
+import { messageOf } from '@holdfast/kit/app-error';
+import { bytesInWords, percentageOf, rounded } from '@holdfast/kit/format';
+import type { CoreStatus } from '../../core/port.ts';
+import type { TlsEndpoint } from '../../host/port.ts';
+import type { Finding } from '../evaluate.ts';
+import { healthModule } from '../module.ts';
+import type { Monitored } from '../monitored.ts';
+
+type Door = 'API' | 'enrollment' | 'stream';
+
+interface DoorState {
+  name: Door;
+  /** Null when it is not known where it is. */
+  address: string | null;
+  error: string | null;
+}
+
+interface CoreData {
+  version: string | null;
+  started_at: string | null;
+  memory_used_bytes: number | null;
+  /** Null when the core names none. */
+  memory_cap_bytes: number | null;
+  memory_pct: number | null;
+  doors: DoorState[];
+}
+
+/** Beyond that, a Java process spends its time on making room. */
+const MEMORY_WARNING_PCT = 90;
+
+const VARIABLES: Record<Door, string> = {
+  API: 'CORE_API_URL',
+  enrollment: 'CORE_ENROLLMENT_URL',
+  stream: 'CORE_STREAMING_URL',
+};
+
+export const core = healthModule<CoreData>({
+  name: 'core',
+
+  remedy: [
+    'See whether the core runs (docker compose ps, or pids in DIR/stack.json), read its log (docker compose logs --tail 100 NAME, or DIR/logs/core.log) and restart it; a TAK Server takes some minutes to start.',
+    'If only the API refuses us, the certificate of svc_api is missing, has expired or was revoked: see the module certificates.',
+    'If its memory is used up, give it more in its environment, or find what fills it: many clients, large missions, a slow database (see the modules database and disk).',
+  ],
+
+  async read({ core: api, tls, wanted: { coreEndpoints: places } }) {
+    const [asked, enrollment, stream] = await Promise.all([
+      places.api === undefined ? undefined : statusOf(api),
+      doorOf('enrollment', places.enrollment, tls),
+      doorOf('stream', places.streaming, tls),
+    ]);
+    const status = asked?.status;
+    const used = status?.memory?.usedBytes ?? null;
+    const cap = status?.memory?.capBytes ?? null;
+    return {
+      version: status?.version ?? null,
+      started_at: status?.startedAt ?? null,
+      memory_used_bytes: used,
+      memory_cap_bytes: cap,
+      memory_pct: used === null || cap === null ? null : rounded(percentageOf(used, cap), 1),
+      doors: [{ name: 'API', address: places.api?.name ?? null, error: asked?.error ?? null }, enrollment, stream],
+    };
+  },
+
+  findings(data) {
+    return [...data.doors.flatMap(doorFinding), ...memoryFindings(data)];
+  },
+
+  well: ({ version, memory_used_bytes: used, memory_pct: pct }) => {
+    const memory = used === null ? '' : `; it uses ${bytesInWords(used)} of memory${pct === null ? '' : ` (${pct} %)`}`;
+    return `Core ${version ?? ''} answers on its API, its enrollment port and its stream${memory}.`;
+  },
+
+  trend: {
+    name: 'memory',
+    unit: 'percent',
+    limits: () => ({ warning: MEMORY_WARNING_PCT }),
+    figureOf: ({ memory_pct }) => memory_pct,
+  },
+});
+
+async function statusOf(api: Monitored['core']): Promise<{ status: CoreStatus | undefined; error: string | null }> {
+  try {
+    return { status: await api.status(), error: null };
+  } catch (error) {
+    return { status: undefined, error: messageOf(error).replace(/\.$/, '') };
+  }
+}
+
+/** Its certificate is looked at by the module tls. */
+async function doorOf(name: Door, place: TlsEndpoint | undefined, tls: Monitored['tls']): Promise<DoorState> {
+  if (place === undefined) return { name, address: null, error: null };
+  const { reachable, error } = await tls.inspect(place);
+  return { name, address: place.name, error: reachable ? null : (error ?? 'does not answer') };
+}
+
+function doorFinding({ name, address, error }: DoorState): Finding[] {
+  if (address === null) {
+    const says = `nobody looks at the ${name} of the core: ${VARIABLES[name]} is not set`;
+    return [{ kind: 'fact', status: 'warning', says }];
+  }
+  if (error === null) return [];
+  return [
+    {
+      kind: 'failure',
+      says: name === 'API' ? `API of the core: ${error}` : `${name} of the core: ${address} ${error}`,
+    },
+  ];
+}
+
+/** Nothing when the core could not be asked at all: that is said already. */
+function memoryFindings({ version, memory_used_bytes: used, memory_pct: pct }: CoreData): Finding[] {
+  if (version === null) return [];
+  if (used === null) return [{ kind: 'fact', status: 'note', says: 'the core does not say how much memory it uses' }];
+  if (pct === null || pct <= MEMORY_WARNING_PCT) return [];
+  const says = `the core uses ${pct} % of the memory that it may use (warning above ${MEMORY_WARNING_PCT} %)`;
+  return [{ kind: 'fact', status: 'warning', says }];
+}

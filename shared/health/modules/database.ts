@@ -1,0 +1,208 @@
+// Size of the core's database and how it grows, and whether it and ours take a write.
+
+import { messageOf } from '@holdfast/kit/app-error';
+import { bytesInWords } from '@holdfast/kit/format';
+import { inTime } from '@holdfast/kit/timeout';
+import type { DatabaseSize, EventLosses, ServerFacts } from '../../core/database/port.ts';
+import { DAY_MS } from '../../database/forecast.ts';
+import type { Fillers } from '../../database/growth-port.ts';
+import { DAY_SECONDS, growthInWords, PACE_SECONDS, seenFillers } from '../../database/growth/fillers.ts';
+import { holdingPolicy } from '../../database/growth/policy.ts';
+import {
+  figuresOf,
+  type GrownTable,
+  grownTables,
+  type GrowthFigures,
+  type GrowthReport,
+  growthReport,
+} from '../../database/growth/report.ts';
+import { type HoldingPolicy, unknownPolicy } from '../../database/holding-policy.ts';
+import type { Thresholds } from '../../settings/threshold-figures.ts';
+import { type Finding, limitsOf } from '../evaluate.ts';
+import { AS_SUPERUSER, healthModule } from '../module.ts';
+import type { Monitored } from '../monitored.ts';
+import { readVolume, settingFindings, type VolumeData, volumeFindings, walFindings } from './database-server.ts';
+
+// What the module `database` shows of growth: how fast, until when, who fills it, which tables grew, and what would hold the size.
+// Whoever asks a live module pays for none of it most of the time: it is remembered, some of it for an hour.
+
+export interface DatabaseGrowth extends Omit<GrowthFigures, 'basis' | 'samples_since' | 'reason'> {
+  growth_basis: GrowthFigures['basis'];
+  growth_since: string | null;
+  /** Why there is no date. */
+  growth_reason: string | null;
+  /** Of the last day, or of the last ten minutes where their pace counts; null where they are not known. */
+  fillers: Fillers | null;
+  fillers_problem: string | null;
+  policy: HoldingPolicy;
+  /** Those that grew most in the last seven days. */
+  grown_tables: GrownTable[];
+}
+
+interface Slow {
+  policy: HoldingPolicy;
+  tables: GrownTable[];
+  fillers: Fillers | null;
+  fillersProblem: string | null;
+}
+
+/** With the other questions of the module it stays within its time. */
+const WITHIN_MS = 7_000;
+const SLOW_KEPT_MS = 240_000;
+const DAY_FILLERS_KEPT_MS = DAY_MS / 24;
+
+const remembered = new WeakMap<object, { atMs: number; basis: GrowthFigures['basis']; slow: Slow }>();
+
+/** Never rejects. */
+export async function databaseGrowth(monitored: Monitored, thresholds: Thresholds): Promise<DatabaseGrowth> {
+  try {
+    return await inTime(WITHIN_MS, "Holdfast's own database", async () => {
+      const report = await growthReport(monitored);
+      return shown(figuresOf(report.database), await slowly(monitored, report, thresholds));
+    });
+  } catch (error) {
+    const reason = `growth is not known: ${messageOf(error).replace(/\.$/, '')}`;
+    const none = { growth: undefined, full: undefined, reason };
+    return shown(figuresOf(none), { ...NOTHING, policy: unknownPolicy(reason) });
+  }
+}
+
+const NOTHING: Slow = { policy: unknownPolicy(''), tables: [], fillers: null, fillersProblem: null };
+
+async function slowly(monitored: Monitored, report: GrowthReport, thresholds: Thresholds): Promise<Slow> {
+  const nowMs = monitored.now().getTime();
+  const basis = report.database.growth?.basis ?? 'none';
+  const known = remembered.get(monitored.growthBook);
+  const isNew = known !== undefined && nowMs >= known.atMs && nowMs - known.atMs < SLOW_KEPT_MS;
+  if (isNew && known.basis === basis) return known.slow;
+  const slow = await readSlow(monitored, report, thresholds);
+  remembered.set(monitored.growthBook, { atMs: nowMs, basis, slow });
+  return slow;
+}
+
+async function readSlow(monitored: Monitored, report: GrowthReport, thresholds: Thresholds): Promise<Slow> {
+  const isPace = report.database.growth?.basis === 'pace';
+  const [policy, tables, { fillers, problem }] = await Promise.all([
+    holdingPolicy(monitored, report, Number(thresholds.modules['disk']?.['warning'])),
+    report.problem === null ? grownTables(monitored).catch(() => []) : [],
+    isPace
+      ? seenFillers(monitored, PACE_SECONDS, SLOW_KEPT_MS)
+      : seenFillers(monitored, DAY_SECONDS, DAY_FILLERS_KEPT_MS),
+  ]);
+  return { policy, tables, fillers, fillersProblem: problem };
+}
+
+function shown({ basis, samples_since, reason, ...figures }: GrowthFigures, slow: Slow): DatabaseGrowth {
+  return {
+    ...figures,
+    growth_basis: basis,
+    growth_since: samples_since,
+    growth_reason: reason,
+    fillers: slow.fillers,
+    fillers_problem: slow.fillersProblem,
+    policy: slow.policy,
+    grown_tables: slow.tables,
+  };
+}
+
+/** For the message when all is well: `; it grows by 1.2 GB a day`. */
+export function growsInWords({ growth_bytes_per_day: bytes, growth_reason: reason }: DatabaseGrowth): string {
+  if (bytes !== null) return bytes > 0 ? `; it grows by ${growthInWords(bytes)}` : '; it does not grow';
+  return reason?.startsWith('growth is not known') === true ? `; ${reason}` : '';
+}
+
+interface DatabaseData extends DatabaseSize, DatabaseGrowth, VolumeData {
+  server: ServerFacts;
+  /** System catalogues (10 to 15 MB) and what a VACUUM FULL would give back. */
+  overhead_bytes: number;
+  /** Null when a new connection was accepted. */
+  connect_error: string | null;
+  /** Null when the write succeeded. */
+  write_error: string | null;
+  /** Of the last 24 h; null where nobody counts them. */
+  lost_events: number | null;
+  losses: EventLosses | null;
+}
+
+export const database = healthModule<DatabaseData>({
+  name: 'database',
+
+  remedy: [
+    'Read the log of the database: DIR/logs/database.log in the embedded stack, docker compose logs --tail 100 NAME with containers (docker compose ps shows the names).',
+    'Look for room with df -h: a full disk stops every write, and freeing some heals it at once, without a restart; for events that were not stored, archive.behind and archive.lost in DIR/logs/core.log say since when and why: they are missing in the history only.',
+    'If the database has only grown, decide how long data must be kept (COT_RETENTION_DAYS, GEOCHAT_RETENTION_DAYS), or enlarge the disk and raise MON_DATABASE_WARNING and MON_DATABASE_CRITICAL.',
+    AS_SUPERUSER,
+  ],
+
+  async read(monitored, thresholds) {
+    const { coreDatabase, state, containers, wanted } = monitored;
+    const facts = coreDatabase.server();
+    const [server, volume, size, losses, connectError, writeError, growth] = await Promise.all([
+      facts,
+      facts.then(({ data_directory: directory }) => readVolume({ containers, wanted }, directory)),
+      coreDatabase.size(),
+      coreDatabase.eventLosses(),
+      errorOf(coreDatabase.connect()),
+      errorOf(state.writeOnce()),
+      databaseGrowth(monitored, thresholds),
+    ]);
+    const overhead = size.total_bytes - size.live_bytes;
+    return {
+      ...size,
+      ...volume,
+      server,
+      overhead_bytes: overhead,
+      connect_error: connectError,
+      write_error: writeError,
+      lost_events: lostEvents(losses),
+      losses: typeof losses === 'string' ? null : losses,
+      ...growth,
+    };
+  },
+
+  findings(data, thresholds) {
+    const facts: Finding[] = [];
+    if (data.connect_error !== null)
+      facts.push({ kind: 'fact', status: 'critical', says: `a new connection is refused: ${data.connect_error}` });
+    if (data.write_error !== null)
+      facts.push({ kind: 'fact', status: 'critical', says: `a test write failed: ${data.write_error}` });
+    facts.push(
+      ...settingFindings(data.server),
+      ...walFindings(data, data.server),
+      ...volumeFindings(data, data.server),
+    );
+    if (data.losses !== null) {
+      const { events, began, ended, reason } = data.losses;
+      const says = `${events} events of the last 24 h were not stored, between ${began} and ${ended}: ${reason}`;
+      facts.push({ kind: 'fact', status: 'warning', says });
+    }
+    return [
+      ...facts,
+      {
+        kind: 'figure',
+        subject: 'the database',
+        value: data.total_bytes,
+        limits: limitsOf(thresholds),
+        says: bytesInWords(data.total_bytes),
+        inWords: bytesInWords,
+      },
+    ];
+  },
+
+  well: ({ total_bytes, live_bytes, ...growth }) =>
+    `${bytesInWords(total_bytes)}, of which ${bytesInWords(live_bytes)} are live; a test write succeeded${growsInWords(growth)}.`,
+
+  trend: { name: 'size', unit: 'bytes', limits: limitsOf, figureOf: ({ total_bytes }) => total_bytes },
+});
+
+function lostEvents(losses: EventLosses | 'none' | 'unknown'): number | null {
+  if (losses === 'unknown') return null;
+  return losses === 'none' ? 0 : losses.events;
+}
+
+async function errorOf(action: Promise<void>): Promise<string | null> {
+  return action.then(
+    () => null,
+    (error: unknown) => messageOf(error),
+  );
+}

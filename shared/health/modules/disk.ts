@@ -1,0 +1,204 @@
+// How full each file system of the stack is, in bytes and in inodes, and when it is full.
+
+import { bytesInWords, counted } from '@holdfast/kit/format';
+import { fullInWords } from '../../database/forecast.ts';
+import { DAY_SECONDS, fillersInWords, PACE_SECONDS, seenFillers } from '../../database/growth/fillers.ts';
+import { holdingPolicy } from '../../database/growth/policy.ts';
+import {
+  figuresOf,
+  type GrowthFigures,
+  type GrowthReport,
+  growthReport,
+  type MountForecast,
+} from '../../database/growth/report.ts';
+import type { DiskUse } from '../../host/port.ts';
+import type { ModuleThresholds, Thresholds } from '../../settings/threshold-figures.ts';
+import { type Finding, limitsOf } from '../evaluate.ts';
+import { healthModule } from '../module.ts';
+import type { Monitored } from '../monitored.ts';
+
+// When each file system is full: in the long run judged by days, and at the pace of the last minutes for the one that holds the database.
+
+export interface MountGrowth extends GrowthFigures {
+  /** When it is full, in words; null where there is no date. */
+  full_in: string | null;
+  /** Who fills it and what would hold it; null where it is none of the database's, or nobody has to know yet. */
+  filled_by: string | null;
+  /** The retention in force holds the database below the warning, however fast it grows now. */
+  held_by_retention: boolean;
+}
+
+interface FilledBy {
+  says: string;
+  held: boolean;
+}
+
+interface DiskGrowth {
+  of: (mount: string) => MountGrowth;
+  problem: string | null;
+}
+
+/** What is told of a moment is asked once in that time. */
+const FILLERS_KEPT_MS = 50_000;
+/** Where the latest date is so many times the earliest, nothing is critical yet. */
+const WIDE = 4;
+const PACE_HOURS = { warning: 24, critical: 3 };
+const NOT_SAMPLED: GrowthFigures = {
+  growth_bytes_per_day: null,
+  full_in_days: null,
+  full_in_days_earliest: null,
+  full_in_days_latest: null,
+  basis: 'none',
+  samples_since: null,
+  reason: 'this file system is in no sample yet',
+};
+
+const NO_DATE = { full_in: null, filled_by: null, held_by_retention: false };
+
+/** Never rejects. */
+export async function diskGrowth(monitored: Monitored, thresholds: Thresholds): Promise<DiskGrowth> {
+  const report = await growthReport(monitored);
+  const own = thresholds.modules['disk'];
+  const holding = report.mounts.find(({ holdsDatabase }) => holdsDatabase);
+  const tells = holding !== undefined && own !== undefined && isSoon(holding, own);
+  const filledBy = tells ? await whoFills(monitored, report, holding, Number(own['warning'])) : null;
+  const unsampled = report.mounts.length === 0 ? report.database.reason : NOT_SAMPLED.reason;
+  const of = (mount: string): MountGrowth => {
+    const found = report.mounts.find((each) => each.mount === mount);
+    if (found === undefined) return { ...NOT_SAMPLED, reason: unsampled, ...NO_DATE };
+    const { full } = found;
+    const told = found === holding ? filledBy : null;
+    return {
+      ...figuresOf(found),
+      full_in: full === undefined ? null : fullInWords(full),
+      filled_by: told?.says ?? null,
+      held_by_retention: told?.held ?? false,
+    };
+  };
+  return { of, problem: report.problem };
+}
+
+function isSoon({ growth, full }: MountForecast, own: ModuleThresholds): boolean {
+  return full !== undefined && (growth?.basis === 'pace' || full.days <= limitsOf(own, 'days_').warning);
+}
+
+async function whoFills(
+  monitored: Monitored,
+  report: GrowthReport,
+  { growth }: MountForecast,
+  warningPct: number,
+): Promise<FilledBy> {
+  const perDay = growth?.bytesPerDay ?? 0;
+  const ofDatabase = report.database.growth?.bytesPerDay ?? 0;
+  if (ofDatabase < perDay * MOSTLY)
+    return {
+      says: `most of that is not the database, which grows by ${bytesInWords(Math.max(0, ofDatabase))} a day`,
+      held: false,
+    };
+  const seconds = growth?.basis === 'pace' ? PACE_SECONDS : DAY_SECONDS;
+  const [fillers, policy] = await Promise.all([
+    seenFillers(monitored, seconds, FILLERS_KEPT_MS),
+    holdingPolicy(monitored, report, warningPct),
+  ]);
+  return { says: `${fillersInWords(fillers, ofDatabase)}; ${policy.says}`, held: policy.state === 'in_force' };
+}
+
+/** Of the growth of a disk: with less of it the database is not what fills it. */
+const MOSTLY = 0.5;
+
+export function judgeGrowth(mount: string, growth: MountGrowth, thresholds: ModuleThresholds): Finding[] {
+  const { full_in_days: days, full_in: words } = growth;
+  if (days === null || words === null) return [];
+  const why = growth.filled_by === null ? '' : `: ${growth.filled_by}`;
+  if (growth.basis === 'pace')
+    return judgePace(`${mount}: full in ${words} at the pace of the last 10 minutes${why}`, days);
+  const limits = limitsOf(thresholds, 'days_');
+  const rate = `it grows by ${bytesInWords(growth.growth_bytes_per_day ?? 0)} a day`;
+  const says = `full in ${words}, ${rate}${why}`;
+  if (growth.held_by_retention && days <= limits.warning)
+    return [{ kind: 'fact', status: days <= limits.critical ? 'warning' : 'note', says: `${mount}: ${says}` }];
+  return [
+    {
+      kind: 'figure',
+      subject: mount,
+      value: days,
+      limits: isWide(growth) ? { ...limits, critical: -1 } : limits,
+      says,
+      inWords: (limit) => `${limit} days`,
+      lowerIsWorse: true,
+    },
+  ];
+}
+
+/** Whoever fills it is to be named first, whatever else there is. */
+function judgePace(says: string, days: number): Finding[] {
+  const hours = days * 24;
+  if (hours > PACE_HOURS.warning) return [];
+  return [{ kind: 'fact', status: hours <= PACE_HOURS.critical ? 'critical' : 'warning', says }];
+}
+
+function isWide({ full_in_days_earliest: earliest, full_in_days_latest: latest }: GrowthFigures): boolean {
+  return latest === null || latest > WIDE * (earliest ?? 0);
+}
+
+/** For the message when all is well. */
+export function fullWhen(mounts: readonly (MountGrowth & { mount: string })[], problem: string | null): string {
+  if (problem !== null) return `; ${problem}`;
+  const first = mounts
+    .filter(({ full_in_days: days }) => days !== null)
+    .toSorted((a, b) => (a.full_in_days ?? 0) - (b.full_in_days ?? 0))[0];
+  return first === undefined || first.full_in === null ? '' : `; ${first.mount} is full in ${first.full_in}`;
+}
+
+interface DiskData {
+  mounts: (DiskUse & MountGrowth)[];
+  /** Why nothing is known of growth. */
+  growth_problem: string | null;
+}
+
+export const disk = healthModule<DiskData>({
+  name: 'disk',
+
+  remedy: [
+    'Find what grew below the mount that the alert names: sudo du -xh --max-depth=3 MOUNT | sort -h | tail -20 (for inodes: du -x --inodes). In containers MOUNT is inside of management: docker system df -v shows the volumes by size.',
+    'Delete or move what nobody needs, such as old backups and logs, with containers also docker image prune; never delete anything inside the directory of the database.',
+    'If it fills with events, quiet the client that the alert names, or set COT_RETENTION_DAYS as GET /api/health/database proposes under policy, after a look at GET /api/retention/preview; VACUUM FULL gives back to the disk what was deleted.',
+    'If nothing can go, enlarge the disk before it is full: a full one stops the database.',
+  ],
+
+  async read(monitored, thresholds) {
+    const mounts = await monitored.disks.use();
+    const { of, problem } = await diskGrowth(monitored, thresholds);
+    return { mounts: mounts.map((use) => ({ ...use, ...of(use.mount) })), growth_problem: problem };
+  },
+
+  findings({ mounts }, thresholds) {
+    const figure = (subject: string, value: number, says: string): Finding => ({
+      kind: 'figure',
+      subject,
+      value,
+      limits: limitsOf(thresholds),
+      says,
+      inWords: (limit) => `${limit} %`,
+    });
+    if (mounts.length === 0) return [{ kind: 'fact', status: 'critical', says: 'no file system was found' }];
+    return mounts.flatMap(({ mount, used_pct, free_bytes, inodes_used_pct, ...growth }) => [
+      figure(mount, used_pct, `${used_pct} % full, ${bytesInWords(free_bytes)} free`),
+      ...(inodes_used_pct === null ? [] : [figure(mount, inodes_used_pct, `${inodes_used_pct} % of its inodes used`)]),
+      ...judgeGrowth(mount, growth, thresholds),
+    ]);
+  },
+
+  well: ({ mounts, growth_problem }) => {
+    const fullest = mounts.toSorted((a, b) => b.used_pct - a.used_pct)[0];
+    const when = fullWhen(mounts, growth_problem);
+    return `${counted(mounts.length, 'file system')}; the fullest is ${fullest?.mount} with ${fullest?.used_pct} %${when}.`;
+  },
+
+  trend: {
+    name: 'the fullest',
+    unit: 'percent',
+    limits: limitsOf,
+    figureOf: ({ mounts }) => (mounts.length === 0 ? null : Math.max(...mounts.map(({ used_pct }) => used_pct))),
+  },
+});

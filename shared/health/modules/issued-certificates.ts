@@ -1,0 +1,106 @@
+// The certificates that people, devices and programs have: which end soon and whose they are. Counted is what somebody may
+// still use: not what is revoked, was replaced by a newer one of the same device, or ended long ago.
+
+import { messageOf } from '@holdfast/kit/app-error';
+import { counted } from '@holdfast/kit/format';
+import { API_ACCOUNT, CANARY_ACCOUNT, nameKey } from '@holdfast/kit/names';
+import type { Core, CoreCertificate } from '../../core/port.ts';
+import { certificateFile } from '../../devices/names.ts';
+import type { CertificateBook, MadeCertificate } from '../../devices/port.ts';
+import type { ModuleThresholds } from '../../settings/threshold-figures.ts';
+import { type Finding, limitsOf } from '../evaluate.ts';
+
+export interface IssuedCertificate {
+  file: string;
+  username: string;
+  expires_at: string;
+  /** Whole days, rounded down; negative when it has ended. */
+  days_left: number;
+}
+
+export interface IssuedCertificates {
+  /** Those that may be used; null while nobody could be asked. */
+  count: number | null;
+  /** The first to end come first; at most 200. */
+  certificates: IssuedCertificate[];
+  /** Why nobody could be asked. */
+  problem: string | null;
+}
+
+const MOST_SHOWN = 200;
+/** A device that has not enrolled anew since is not in use any more. */
+const LOOKED_AT_DAYS_AFTER_END = 7;
+
+export async function readIssued(
+  core: Pick<Core, 'certificates'>,
+  book: Pick<CertificateBook, 'made'>,
+  now: Date,
+): Promise<IssuedCertificates> {
+  try {
+    const [all, made] = await Promise.all([core.certificates(), book.made()]);
+    const names = new Map(made.map((each) => [each.hash, each]));
+    const used = inUse(all, now).map((each) => shown(each, names.get(each.hash), now));
+    const soonest = used.toSorted((a, b) => a.expires_at.localeCompare(b.expires_at));
+    return { count: used.length, certificates: soonest.slice(0, MOST_SHOWN), problem: null };
+  } catch (error) {
+    return { count: null, certificates: [], problem: messageOf(error).replace(/\.$/, '') };
+  }
+}
+
+export function judgeIssued({ certificates, problem }: IssuedCertificates, thresholds: ModuleThresholds): Finding[] {
+  if (problem !== null)
+    return [{ kind: 'fact', status: 'warning', says: `nobody looks at the certificates of people: ${problem}` }];
+  return certificates.map(({ file, username, days_left: left, expires_at: end }) =>
+    left < 0
+      ? { kind: 'fact', status: 'critical', says: `${file} of ${username} expired on ${end.slice(0, 10)}` }
+      : certificateEnds(`${file} of ${username}`, left, thresholds),
+  );
+}
+
+function inUse(all: readonly CoreCertificate[], now: Date): CoreCertificate[] {
+  const newest = new Map<string, CoreCertificate>();
+  for (const each of all) {
+    const device = JSON.stringify([nameKey(each.username), each.clientUid]);
+    const before = newest.get(device);
+    if (before === undefined || before.issuedAt <= each.issuedAt) newest.set(device, each);
+  }
+  return [...newest.values()].filter(
+    ({ username, revokedAt, expiresAt }) =>
+      // The file of svc_api is looked at by itself.
+      ![API_ACCOUNT, CANARY_ACCOUNT].includes(username) &&
+      revokedAt === null &&
+      daysUntil(expiresAt, now) >= -LOOKED_AT_DAYS_AFTER_END,
+  );
+}
+
+function shown(certificate: CoreCertificate, made: MadeCertificate | undefined, now: Date): IssuedCertificate {
+  const { username, expiresAt } = certificate;
+  return {
+    file: certificateFile(certificate, made),
+    username,
+    expires_at: expiresAt,
+    days_left: daysUntil(expiresAt, now),
+  };
+}
+
+/** Whole days until an ISO 8601 time, rounded down. */
+export function daysUntil(end: string, now: Date): number {
+  return Math.floor((Date.parse(end) - now.getTime()) / DAY_MS);
+}
+
+/** Days left against the limits of the module; null counts as no figure, which is never ok. */
+export function certificateEnds(subject: string, daysLeft: number | null, thresholds: ModuleThresholds): Finding {
+  return {
+    kind: 'figure',
+    subject,
+    value: daysLeft ?? Number.NaN,
+    limits: limitsOf(thresholds),
+    lowerIsWorse: true,
+    says: `the certificate ends in ${counted(daysLeft ?? 0, 'day')}`,
+    inWords: (limit) => counted(limit, 'day'),
+  };
+}
+
+// How long a certificate still lasts, and how that is judged wherever it was seen.
+
+export const DAY_MS = 86_400_000;

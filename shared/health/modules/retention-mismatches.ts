@@ -1,0 +1,152 @@
+// What the core has in force against what the variables and its files say, and values that look like the other unit: days that are
+// read as seconds delete nearly everything.
+
+import type { CronDialect, Schedules } from '@holdfast/kit/cron';
+import {
+  DAY_SECONDS,
+  DAYS_VARIABLES,
+  daysOf,
+  inUnit,
+  mostDays,
+  NEVER,
+  OWNED_TYPES,
+  plainCron,
+  RETAINED,
+  type Retained,
+  type RetentionUnit,
+  shownDays,
+} from '@holdfast/kit/retention';
+import type { CoreRetentionPolicy } from '../../core/port.ts';
+import type { RetentionFileContents, WantedRetention } from '../../retention/port.ts';
+import type { Finding } from '../evaluate.ts';
+
+export interface Mismatch {
+  /** The type, or `schedule`. */
+  name: string;
+  /** Against what: a variable, the file of the core, or what is likely in its unit. */
+  kind: 'variable' | 'file' | 'unit';
+  /** What the core has in force, as it counts. */
+  core: string;
+  /** What it should be, in the same words. */
+  wanted: string;
+  says: string;
+}
+
+export interface InForceAtCore {
+  raw: CoreRetentionPolicy;
+  schedule: string;
+}
+
+/** A key that a variable owns. */
+export function againstVariables(
+  { raw, schedule }: InForceAtCore,
+  wanted: WantedRetention,
+  unit: RetentionUnit,
+  isSameSchedule: (cron: string, quartz: string) => boolean,
+): Mismatch[] {
+  const found: Mismatch[] = [];
+  for (const type of OWNED_TYPES) {
+    const days = wanted[type];
+    if (days === undefined || raw[type] === inUnit(days, unit)) continue;
+    const [core, asked] = [inWords(raw[type], unit), inWords(inUnit(days, unit), unit)];
+    const says = `the core keeps ${type} ${core}, but ${DAYS_VARIABLES[type]} says ${asked}`;
+    found.push({ name: type, kind: 'variable', core, wanted: asked, says });
+  }
+  const { cron } = wanted;
+  if (cron !== undefined && !isSameSchedule(schedule, cron)) {
+    const says = `the core runs at ${shown(schedule)}, but RETENTION_CRON says ${shown(cron)}`;
+    found.push({ name: 'schedule', kind: 'variable', core: schedule, wanted: cron, says });
+  }
+  return found;
+}
+
+/** A file that was changed after the start of the core counts only from its next start on. */
+export function againstFiles(
+  { raw, schedule }: InForceAtCore,
+  files: RetentionFileContents,
+  unit: RetentionUnit,
+): Mismatch[] {
+  const because = 'the core reads its files only when it starts';
+  const found = RETAINED.filter((type) => raw[type] !== files.policy[type]).map((type): Mismatch => {
+    const [core, wanted] = [inWords(raw[type], unit), inWords(files.policy[type], unit)];
+    const says = `the core keeps ${type} ${core}, but its file says ${wanted}: ${because}`;
+    return { name: type, kind: 'file', core, wanted, says };
+  });
+  if (plainCron(schedule) !== plainCron(files.schedule)) {
+    const says = `the core runs at ${shown(schedule)}, but its file says ${shown(files.schedule)}: ${because}`;
+    found.push({ name: 'schedule', kind: 'file', core: schedule, wanted: files.schedule, says });
+  }
+  return found;
+}
+
+/** What can hardly be meant in that unit. */
+export function againstUnit(raw: CoreRetentionPolicy, unit: RetentionUnit, isRelease: boolean): Mismatch[] {
+  return RETAINED.flatMap((type) => {
+    const value = raw[type];
+    return value === null ? [] : implausible(type, value, unit, isRelease);
+  });
+}
+
+function implausible(name: Retained, value: number, unit: RetentionUnit, isRelease: boolean): Mismatch[] {
+  const core = inWords(value, unit);
+  if (unit === 'days' && isRelease) {
+    const says = `CORE_RETENTION_UNIT is days, but this core is a TAK Server release and keeps ${name} ${inWords(value, 'seconds')}`;
+    return [{ name, kind: 'unit', core: inWords(value, 'seconds'), wanted: core, says }];
+  }
+  if (unit === 'seconds' && value < DAY_SECONDS) {
+    const says = `${name} is ${value} seconds, which looks like days: rows older than ${value} seconds would be deleted`;
+    return [{ name, kind: 'unit', core, wanted: inWords(inUnit(value, unit), unit), says }];
+  }
+  if (unit === 'days' && value > mostDays(unit)) {
+    const says = `${name} is ${value} days, which looks like seconds (${secondsInDays(value)} days)`;
+    return [{ name, kind: 'unit', core, wanted: inWords(secondsInDays(value), unit), says }];
+  }
+  return [];
+}
+
+const COMPARED_TIMES = 20;
+
+/** Whether the cron of the core means the same as a Quartz of ours: by when they fire, whatever the dialect. */
+export function sameSchedule(
+  schedules: Schedules,
+  dialect: CronDialect,
+  timeZone: string,
+  now: Date,
+): (cron: string, quartz: string) => boolean {
+  const times = (cron: string, of: CronDialect): string =>
+    schedules
+      .next(cron, of, timeZone, now, COMPARED_TIMES)
+      .map((at) => at.getTime())
+      .join(' ');
+  return (cron, quartz) => {
+    if (plainCron(cron) === NEVER || plainCron(quartz) === NEVER) return plainCron(cron) === plainCron(quartz);
+    const [ofCore, ofOurs] = [times(cron, dialect), times(quartz, 'quartz')];
+    // Of some that can be read nobody knows when they fire: those are not judged.
+    const isUnknown = ofCore === '' && schedules.fault(cron, dialect) === undefined;
+    return isUnknown || ofCore === ofOurs;
+  };
+}
+
+/** Those against a file are left out for what is wrong already. */
+export function withoutEchoes(mismatches: readonly Mismatch[]): Mismatch[] {
+  const wrong = new Set(mismatches.filter(({ kind }) => kind !== 'file').map(({ name }) => name));
+  return mismatches.filter(({ kind, name }) => kind !== 'file' || !wrong.has(name));
+}
+
+export function judgeMismatches(mismatches: readonly { says: string }[]): Finding[] {
+  return mismatches.map(({ says }) => ({ kind: 'fact', status: 'critical', says }));
+}
+
+function inWords(value: number | null, unit: RetentionUnit): string {
+  if (value === null) return 'for ever';
+  if (unit === 'days') return `${value} days`;
+  return `${value} seconds (${secondsInDays(value)} days)`;
+}
+
+function secondsInDays(seconds: number): number | null {
+  return shownDays(daysOf(seconds, 'seconds'));
+}
+
+function shown(cron: string): string {
+  return plainCron(cron) === NEVER ? 'no time (-)' : cron;
+}

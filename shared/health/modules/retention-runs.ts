@@ -1,0 +1,166 @@
+// The runs of retention, as the core tells of them and as Holdfast remembers them, and since when what is in force is in force.
+
+import { messageOf } from '@holdfast/kit/app-error';
+import type { CronDialect, Schedules } from '@holdfast/kit/cron';
+import { counted, utcInWords } from '@holdfast/kit/format';
+import { limitsAt, type Retained, type RetentionPolicy } from '@holdfast/kit/retention';
+import type { CoreRetention } from '../../core/port.ts';
+import type { InForce, RetentionBook, RetentionRun } from '../../retention/port.ts';
+import type { ModuleThresholds } from '../../settings/threshold-figures.ts';
+import { type Finding, limitsOf } from '../evaluate.ts';
+
+export interface SeenRuns {
+  last: RetentionRun | undefined;
+  lastDone: RetentionRun | undefined;
+  /** Those that are known to be done. */
+  done: readonly RetentionRun[];
+  /** It answers, and has no such call. */
+  isRelease: boolean;
+  /** As the core tells; a release does not. */
+  isGoingOn: boolean;
+  /** Null when it could not be found out. */
+  inForceSince: string | null;
+  /** Why the core does not tell of its runs. */
+  coreProblem: string | null;
+  /** Why our own memory could not be asked. */
+  bookProblem: string | null;
+}
+
+export interface RunsDeps {
+  coreRetention: Pick<CoreRetention, 'runs'>;
+  retentionBook: Pick<RetentionBook, 'runs' | 'lastDone' | 'seenInForce'>;
+}
+
+/** `inForce` is undefined while the core does not say what it has in force. */
+export async function readRuns(deps: RunsDeps, inForce: InForce | undefined, now: Date): Promise<SeenRuns> {
+  const [told, kept] = await Promise.all([
+    inForce === undefined ? undefined : attempt(deps.coreRetention.runs()),
+    attempt(readBook(deps.retentionBook, inForce, now)),
+  ]);
+  const ofCore = told?.value?.map((run): RetentionRun => ({ ...run, source: 'core' }));
+  const { last, lastDone, inForceSince } = kept.value ?? {};
+  const ofBook = [last, lastDone].flatMap((run) => (run === undefined ? [] : [run]));
+  const all = newestFirst(ofCore ?? [], ofBook);
+  const done = all.filter(({ state }) => state === 'done');
+  return {
+    last: all[0],
+    lastDone: done[0],
+    done,
+    isRelease: told?.problem === null && told.value === undefined,
+    isGoingOn: ofCore?.some(({ state }) => state === 'running') ?? false,
+    inForceSince: inForceSince ?? null,
+    coreProblem: told?.problem ?? null,
+    bookProblem: kept.problem,
+  };
+}
+
+/** As far as it can be known: none that began since the policy is in force has deleted what it says. */
+export function isFirstAhead(runs: SeenRuns, policy: RetentionPolicy): boolean {
+  if (runs.isGoingOn || runs.bookProblem !== null || runs.coreProblem !== null) return false;
+  const since = runs.inForceSince === null ? -Infinity : Date.parse(runs.inForceSince);
+  return !runs.done.some((run) => Date.parse(run.startedAt) >= since && !isOfOlderCutoff(run, policy));
+}
+
+const CLOCKS_MS = 3_600_000;
+/** As the limit of a type that the run left out. */
+const NEVER_DELETED = new Date(0).toISOString();
+
+/** An order may leave rows that the next scheduled run deletes. */
+function isOfOlderCutoff({ trigger, startedAt, limits }: RetentionRun, policy: RetentionPolicy): boolean {
+  if (trigger !== 'order') return false;
+  const latest = Object.entries(limitsAt(policy, new Date(Date.parse(startedAt) - CLOCKS_MS)));
+  return latest.some(([type, limit]) => Date.parse(limits[type as Retained] ?? NEVER_DELETED) < Date.parse(limit));
+}
+
+async function readBook(
+  book: RunsDeps['retentionBook'],
+  inForce: InForce | undefined,
+  now: Date,
+): Promise<{ last: RetentionRun | undefined; lastDone: RetentionRun | undefined; inForceSince: string | undefined }> {
+  const [page, lastDone, inForceSince] = await Promise.all([
+    book.runs(0, 1),
+    book.lastDone(),
+    inForce === undefined ? undefined : book.seenInForce(now.toISOString(), inForce),
+  ]);
+  return { last: page.results[0], lastDone, inForceSince };
+}
+
+/** What the core tells is newer than what was written down of the same run. */
+function newestFirst(ofCore: readonly RetentionRun[], ofBook: readonly RetentionRun[]): RetentionRun[] {
+  const byId = new Map([...ofBook, ...ofCore].map((run) => [run.id, run]));
+  return [...byId.values()].toSorted((a, b) => Date.parse(b.startedAt) - Date.parse(a.startedAt));
+}
+
+async function attempt<T>(work: Promise<T>): Promise<{ value: T | undefined; problem: string | null }> {
+  return work.then(
+    (value) => ({ value, problem: null }),
+    (error: unknown) => ({ value: undefined, problem: messageOf(error).replace(/\.$/, '') }),
+  );
+}
+
+/** Every row that went, with what went with missions. */
+export function rowsOfRun({ rows, included }: RetentionRun): number {
+  return Object.values(rows).reduce((sum, each) => sum + each, included.cot + included.files);
+}
+
+export function judgeLastRun(last: { state: string; started_at: string; error: string | null } | null): Finding[] {
+  if (last === null) return [];
+  const [when, why] = [utcInWords(last.started_at), last.error === null ? '' : `: ${last.error.replace(/\.$/, '')}`];
+  if (last.state === 'failed') return [warning(`the last run, of ${when}, has failed${why}`)];
+  if (last.state === 'interrupted')
+    return [
+      warning(`the last run, of ${when}, was interrupted${why === '' ? ': the next run deletes the rest' : why}`),
+    ];
+  return [];
+}
+
+function warning(says: string): Finding {
+  return { kind: 'fact', status: 'warning', says };
+}
+
+// Runs of retention that were due and have not begun. A moment of the schedule is made good by a run that began after it, and by
+// one that was going on then: the next moment finds its work done.
+
+export interface Overdue {
+  runs: number;
+  /** When the first of them was due, ISO 8601; null without any. */
+  since: string | null;
+}
+
+export interface Timetable {
+  cron: string;
+  dialect: CronDialect;
+  timeZone: string;
+}
+
+/** So late a core may begin. */
+const GRACE_MS = 10 * 60_000;
+/** A schedule of every second is not followed through the years. */
+const MOST_COUNTED = 100;
+
+/** `from`: everything until then is made good, or was not asked for yet. */
+export function overdueRuns(schedules: Pick<Schedules, 'next'>, timetable: Timetable, from: Date, now: Date): Overdue {
+  const { cron, dialect, timeZone } = timetable;
+  const due = schedules.next(cron, dialect, timeZone, from, MOST_COUNTED);
+  const late = due.filter((at) => now.getTime() - at.getTime() > GRACE_MS);
+  return { runs: late.length, since: late[0]?.toISOString() ?? null };
+}
+
+/** Until when the schedule is made good: what is in force since `inForceSince` asks for nothing before that. */
+export function madeGoodUntil(inForceSince: string, last: RetentionRun | undefined): Date {
+  const ran = last === undefined ? [] : [last.startedAt, ...(last.state === 'done' ? [last.finishedAt] : [])];
+  const times = [inForceSince, ...ran].flatMap((at) => (at === null ? [] : [Date.parse(at)]));
+  return new Date(Math.max(...times));
+}
+
+export function judgeOverdue({ runs, since }: Overdue, cron: string, thresholds: ModuleThresholds): Finding {
+  const count = runs < MOST_COUNTED ? counted(runs, 'run') : `${MOST_COUNTED} runs or more`;
+  const due = since === null ? '' : `, the first was due at ${utcInWords(since)}`;
+  return {
+    kind: 'figure',
+    subject: `the schedule ${cron}`,
+    value: runs,
+    limits: limitsOf(thresholds),
+    says: `${count} ${runs === 1 ? 'has' : 'have'} not begun${due}`,
+  };
+}

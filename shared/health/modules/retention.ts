@@ -1,0 +1,380 @@
+// What is kept how long, and whether that is done: policy and schedule in force, the runs, what they left, and whether the core
+// counts in the unit that everybody believes. Where nothing has days, nothing is deleted, and nothing is looked for.
+
+import { messageOf } from '@holdfast/kit/app-error';
+import { utcInWords } from '@holdfast/kit/format';
+import {
+  isKeepingAll,
+  NEVER,
+  RETAINED,
+  type RetentionLimits,
+  type RetentionPolicy,
+  type RetentionUnit,
+  shownDays,
+  shownPolicy,
+} from '@holdfast/kit/retention';
+import type { CoreRetentionPolicy } from '../../core/port.ts';
+import { dialectOfUnit, type RetentionInForce, retentionInForce } from '../../retention/in-force.ts';
+import type { DoomedReferences, RetentionFileContents, RetentionRun } from '../../retention/port.ts';
+import { limitedInWords } from '../../retention/rules.ts';
+import type { ModuleThresholds } from '../../settings/threshold-figures.ts';
+import { type Finding, limitsOf } from '../evaluate.ts';
+import { healthModule } from '../module.ts';
+import type { Monitored } from '../monitored.ts';
+import {
+  againstFiles,
+  againstUnit,
+  againstVariables,
+  judgeMismatches,
+  type Mismatch,
+  sameSchedule,
+  withoutEchoes,
+} from './retention-mismatches.ts';
+import {
+  judgeFirstRun,
+  judgeNotInTime,
+  judgeOverAge,
+  judgeReferences,
+  limitsToCheck,
+  NO_ROWS,
+  type NotInTime,
+  readRows,
+  type SeenRows,
+} from './retention-rows.ts';
+import {
+  isFirstAhead,
+  judgeLastRun,
+  judgeOverdue,
+  madeGoodUntil,
+  type Overdue,
+  overdueRuns,
+  readRuns,
+  rowsOfRun,
+  type SeenRuns,
+  type Timetable,
+} from './retention-runs.ts';
+
+interface TypeState {
+  name: string;
+  /** Null keeps for ever. */
+  kept_days: number | null;
+  /** The same as the core counts. */
+  core_value: number | null;
+  /** Deleted by the last run. */
+  last_run_rows: number | null;
+  /** Whether a run that said it is done left rows; null when that was not looked for, or not found out in time. */
+  over_age: boolean | null;
+}
+
+interface LastRun {
+  started_at: string;
+  finished_at: string | null;
+  state: RetentionRun['state'];
+  /** In all, with what went with missions. */
+  rows: number;
+  error: string | null;
+}
+
+interface RetentionData {
+  /** What the core counts; null when CORE_RETENTION_UNIT is not set. */
+  unit: RetentionUnit | null;
+  time_zone: string;
+  core_answers: boolean;
+  core_problem: string | null;
+  /** Where policy and schedule were read. */
+  policy_from: 'core' | 'files';
+  keeps_everything: boolean;
+  /** Days; null without a unit. */
+  policy: RetentionPolicy | null;
+  types: TypeState[];
+  schedule: string;
+  next_run: string | null;
+  next_run_timestamp_seconds: number | null;
+  in_force_since: string | null;
+  last_run: LastRun | null;
+  last_run_timestamp_seconds: number | null;
+  last_done_timestamp_seconds: number | null;
+  running: boolean;
+  /** Null when it cannot be told. */
+  overdue_runs: number | null;
+  overdue_since: string | null;
+  rows_over_age: string[];
+  not_in_time: NotInTime[];
+  mismatch_count: number;
+  mismatches: Mismatch[];
+  references: DoomedReferences | null;
+  first_run_rows: number | null;
+  first_run_exact: boolean | null;
+  files_problem: string | null;
+  runs_problem: string | null;
+  book_problem: string | null;
+  database_problem: string | null;
+}
+
+type Files = { contents: RetentionFileContents; problem: null } | { contents: undefined; problem: string };
+
+const NO_RUNS: SeenRuns = {
+  last: undefined,
+  lastDone: undefined,
+  done: [],
+  isRelease: false,
+  isGoingOn: false,
+  inForceSince: null,
+  coreProblem: null,
+  bookProblem: null,
+};
+
+export const retention = healthModule<RetentionData>({
+  name: 'retention',
+
+  withinMs: 25_000,
+
+  remedy: [
+    'A run that is overdue, failed or left rows: see whether the core runs (of a TAK Server release, its retention process too) and what its log says (grep -i retention in logs below CORE_DATA_DIR), then let the next run do it, or order one: docs/retention.md.',
+    'Values that differ, or that look like another unit: stop the core before the next run, correct COT_RETENTION_DAYS, GEOCHAT_RETENTION_DAYS, RETENTION_CRON and CORE_RETENTION_UNIT in .env, or the files in conf/retention below CORE_DATA_DIR, and start again.',
+    'Days without a schedule, or a large first run: look at GET /api/retention/preview, make a backup, then set RETENTION_CRON in .env or cron by PUT /api/retention. What is deleted does not come back.',
+    'Rows in cot_image, cot_thumbnail or cot_link that make the run of a release fail are not written any more; after a backup, in psql on the database cot: DELETE FROM cot_thumbnail; DELETE FROM cot_image; DELETE FROM cot_link; (docs/retention.md).',
+  ],
+
+  async read(monitored) {
+    const now = monitored.now();
+    const { unit } = monitored.wanted.retention;
+    const [inForce, files] = await Promise.all([
+      retentionInForce(monitored, unit ?? 'days'),
+      readFiles(monitored.retentionFiles),
+    ]);
+    if (unit === undefined)
+      return dataOf(monitored, { unit: null, inForce, files, keepsAll: keepsAll(inForce, files) });
+    const { policy, schedule } = inForce;
+    const fromCore = inForce.from === 'core';
+    const runs = await readRuns(monitored, fromCore ? { policy, schedule } : undefined, now);
+    const keeps = isKeepingAll(policy);
+    const rows = keeps ? NO_ROWS : await rowsOf(monitored, { unit, inForce, files, runs });
+    const mismatches = await mismatchesOf(monitored, { unit, inForce, files, runs }, now);
+    return dataOf(monitored, { unit, inForce, files, keepsAll: keeps, runs, rows, mismatches });
+  },
+
+  findings(data, thresholds) {
+    const found = [...judgeMismatches(data.mismatches), ...judgeReading(data)];
+    if (data.unit === null)
+      return data.keeps_everything ? found : [...found, fact('warning', `${UNIT_UNSET}, so nothing of it is judged`)];
+    return data.keeps_everything ? found : [...found, ...judgeWork(data, thresholds)];
+  },
+
+  well(data) {
+    if (data.policy === null || data.keeps_everything) {
+      const schedule = data.schedule === NEVER ? '' : ` The schedule ${data.schedule} deletes nothing.`;
+      return `Nothing is ever deleted: no type has days.${schedule}`;
+    }
+    const last = data.last_run;
+    const ran = last === null ? 'No run yet' : `Last run ${utcInWords(last.started_at)}, ${last.rows} rows`;
+    const next = data.next_run === null ? '' : `, next ${utcInWords(data.next_run)}`;
+    return `Kept are ${limitedInWords(data.policy)}. ${ran}${next}.`;
+  },
+
+  trend: { name: 'runs overdue', unit: 'count', limits: limitsOf, figureOf: ({ overdue_runs }) => overdue_runs },
+});
+
+const UNIT_UNSET =
+  'there are values for retention, but CORE_RETENTION_UNIT is not set: set it to seconds for a TAK Server release, to days for the embedded core';
+
+/** What could not be asked. */
+function judgeReading(data: RetentionData): Finding[] {
+  const found: Finding[] = [];
+  if (data.core_problem !== null) {
+    const shown = data.policy_from === 'files' ? '; what its files say counts from its next start on' : '';
+    found.push({ kind: 'failure', says: `the core does not say what it has in force: ${data.core_problem}${shown}` });
+  }
+  if (data.files_problem !== null)
+    found.push(fact('warning', `the retention files of the core cannot be read: ${data.files_problem}`));
+  return found;
+}
+
+/** Only where something has days. */
+function judgeWork(data: RetentionData, thresholds: ModuleThresholds): Finding[] {
+  const found = judgeLastRun(data.last_run);
+  if (data.overdue_runs !== null) {
+    const overdue = { runs: data.overdue_runs, since: data.overdue_since };
+    found.push(judgeOverdue(overdue, data.schedule, thresholds));
+  }
+  found.push(
+    ...judgeOverAge(RETAINED.filter((type) => data.rows_over_age.includes(type))),
+    ...judgeReferences(data.references),
+    ...judgeNotInTime(data.not_in_time),
+  );
+  if (data.runs_problem !== null)
+    found.push({ kind: 'failure', says: `the core does not tell of its runs: ${data.runs_problem}` });
+  if (data.database_problem !== null)
+    found.push({ kind: 'failure', says: `what a run deletes cannot be read: ${data.database_problem}` });
+  if (data.book_problem !== null)
+    found.push(
+      fact('note', `earlier runs cannot be read, so nobody sees whether one is overdue: ${data.book_problem}`),
+    );
+  if (data.schedule === NEVER)
+    found.push(fact('note', 'there are days, but no schedule: nothing is deleted until RETENTION_CRON or cron is set'));
+  else found.push(...judgeFirstRun(data.first_run_rows, data.first_run_exact ?? true, data.next_run));
+  if (data.schedule !== NEVER && data.next_run === null)
+    found.push(
+      fact(
+        'note',
+        `when the schedule ${data.schedule} fires next cannot be told, so a run that is overdue is not seen`,
+      ),
+    );
+  if (data.unit === 'seconds' && (data.policy?.missionpackages ?? null) !== null)
+    found.push(
+      fact(
+        'note',
+        'missionpackages has days, which a TAK Server release ignores: it deletes them as files are deleted',
+      ),
+    );
+  return found;
+}
+
+function fact(status: 'note' | 'warning', says: string): Finding {
+  return { kind: 'fact', status, says };
+}
+
+async function readFiles(files: Monitored['retentionFiles']): Promise<Files> {
+  return files.read().then(
+    (contents): Files => ({ contents, problem: null }),
+    (error: unknown): Files => ({ contents: undefined, problem: messageOf(error).replace(/\.$/, '') }),
+  );
+}
+
+/** As far as it can be told without a unit: the core and its files have no values. */
+function keepsAll({ raw }: RetentionInForce, { contents }: Files): boolean {
+  const none = (policy: CoreRetentionPolicy | undefined): boolean =>
+    RETAINED.every((type) => (policy?.[type] ?? null) === null);
+  return none(raw) && none(contents?.policy);
+}
+
+interface Seen {
+  unit: RetentionUnit;
+  inForce: RetentionInForce;
+  files: Files;
+}
+
+async function rowsOf(
+  monitored: Monitored,
+  { unit, inForce, files, runs }: Seen & { runs: SeenRuns },
+): Promise<SeenRows> {
+  if (files.contents === undefined) return NO_ROWS;
+  const { policy, schedule } = inForce;
+  return readRows(monitored, {
+    policy,
+    unit,
+    exemptKeywords: files.contents.exemptKeywords,
+    checked: checkedLimits(runs, policy, monitored.now()),
+    isFirstAhead: schedule !== NEVER && isFirstAhead(runs, policy),
+  });
+}
+
+function checkedLimits(
+  { lastDone, isGoingOn, inForceSince }: SeenRuns,
+  policy: RetentionPolicy,
+  now: Date,
+): RetentionLimits | undefined {
+  return isGoingOn || lastDone === undefined ? undefined : limitsToCheck(lastDone, policy, { inForceSince, now });
+}
+
+/** What differs from the files is read once more: a change is in memory and in the file a moment apart. */
+async function mismatchesOf(monitored: Monitored, seen: Seen & { runs: SeenRuns }, now: Date): Promise<Mismatch[]> {
+  const first = mismatchesIn(monitored, seen, now);
+  if (!first.some(({ kind }) => kind === 'file')) return withoutEchoes(first);
+  const [inForce, files] = await Promise.all([
+    retentionInForce(monitored, seen.unit),
+    readFiles(monitored.retentionFiles),
+  ]);
+  const second = new Set(mismatchesIn(monitored, { ...seen, inForce, files }, now).map(({ says }) => says));
+  return withoutEchoes(first.filter(({ kind, says }) => kind !== 'file' || second.has(says)));
+}
+
+function mismatchesIn(
+  { wanted, schedules, timeZone }: Monitored,
+  { unit, inForce, files, runs }: Seen & { runs: SeenRuns },
+  now: Date,
+): Mismatch[] {
+  const unlikely = againstUnit(inForce.raw, unit, runs.isRelease);
+  if (inForce.from === 'files') return unlikely;
+  const isSame = sameSchedule(schedules, dialectOfUnit(unit), timeZone, now);
+  return [
+    ...againstVariables(inForce, wanted.retention, unit, isSame),
+    ...unlikely,
+    ...(files.contents === undefined ? [] : againstFiles(inForce, files.contents, unit)),
+  ];
+}
+
+interface Read {
+  unit: RetentionUnit | null;
+  inForce: RetentionInForce;
+  files: Files;
+  keepsAll: boolean;
+  runs?: SeenRuns;
+  rows?: SeenRows;
+  mismatches?: Mismatch[];
+}
+
+function dataOf({ timeZone, schedules, now }: Monitored, read: Read): RetentionData {
+  const { unit, inForce, files, runs = NO_RUNS, rows = NO_ROWS, mismatches = [] } = read;
+  const { schedule } = inForce;
+  const timetable = { cron: schedule, dialect: dialectOfUnit(unit ?? 'days'), timeZone };
+  const overdue = read.keepsAll || unit === null ? undefined : overdueOf(schedules, timetable, runs, now());
+  const next = unit === null ? undefined : schedules.next(schedule, timetable.dialect, timeZone, now(), 1)[0];
+  return {
+    unit,
+    time_zone: timeZone,
+    core_answers: inForce.from === 'core',
+    core_problem: inForce.coreProblem?.replace(/\.$/, '') ?? null,
+    policy_from: inForce.from,
+    keeps_everything: read.keepsAll,
+    policy: unit === null ? null : shownPolicy(inForce.policy),
+    types: RETAINED.map((type) => ({
+      name: type,
+      kept_days: unit === null ? null : shownDays(inForce.policy[type]),
+      core_value: inForce.raw[type],
+      last_run_rows: runs.last?.rows[type] ?? null,
+      over_age: rows.notInTime.includes(type) ? null : (rows.overAge?.includes(type) ?? null),
+    })),
+    schedule,
+    next_run: next?.toISOString() ?? null,
+    next_run_timestamp_seconds: next === undefined ? null : next.getTime() / 1000,
+    in_force_since: runs.inForceSince,
+    last_run: runs.last === undefined ? null : lastRunOf(runs.last),
+    last_run_timestamp_seconds: timestampOf(runs.last),
+    last_done_timestamp_seconds: timestampOf(runs.lastDone),
+    running: runs.isGoingOn,
+    overdue_runs: overdue?.runs ?? null,
+    overdue_since: overdue?.since ?? null,
+    rows_over_age: rows.overAge ?? [],
+    not_in_time: rows.notInTime,
+    mismatch_count: mismatches.length,
+    mismatches,
+    references: rows.references,
+    first_run_rows: rows.firstRun?.rows ?? null,
+    first_run_exact: rows.firstRun?.exact ?? null,
+    files_problem: files.problem,
+    runs_problem: runs.coreProblem,
+    book_problem: runs.bookProblem,
+    database_problem: rows.problem,
+  };
+}
+
+function overdueOf(
+  schedules: Monitored['schedules'],
+  timetable: Timetable,
+  { last, isGoingOn, inForceSince, coreProblem }: SeenRuns,
+  now: Date,
+): Overdue | undefined {
+  if (inForceSince === null || coreProblem !== null) return undefined;
+  if (isGoingOn) return { runs: 0, since: null };
+  return overdueRuns(schedules, timetable, madeGoodUntil(inForceSince, last), now);
+}
+
+function lastRunOf(run: RetentionRun): LastRun {
+  const { startedAt, finishedAt, state, error } = run;
+  return { started_at: startedAt, finished_at: finishedAt, state, rows: rowsOfRun(run), error };
+}
+
+function timestampOf(run: RetentionRun | undefined): number | null {
+  return run === undefined ? null : Math.floor(Date.parse(run.startedAt) / 1000);
+}

@@ -1,0 +1,61 @@
+// This machine's clock against the clocks of the database and of the identity provider.
+
+import { rounded } from '@holdfast/kit/format';
+import type { ClockSource } from '../../host/port.ts';
+import { type Finding, limitsOf } from '../evaluate.ts';
+import { healthModule } from '../module.ts';
+
+interface ClockOffset {
+  name: string;
+  /** Positive when that clock is ahead of ours. */
+  offset_seconds: number;
+}
+
+export const time = healthModule<{ worst_offset_seconds: number; clocks: ClockOffset[] }>({
+  name: 'time',
+
+  remedy: [
+    'Switch synchronisation on with sudo timedatectl set-ntp true, and see with timedatectl whether the clock is synchronised (containers share the clock of their host).',
+    'If it stays unsynchronised, allow UDP port 123 outwards, or name a time server in /etc/systemd/timesyncd.conf and run sudo systemctl restart systemd-timesyncd.',
+    'If the part that the alert names stands on another machine, do the same there.',
+  ],
+
+  async read({ clocks, now }) {
+    const offsets = await Promise.all(clocks.map((clock) => compare(clock, now)));
+    const worst = Math.max(0, ...offsets.map(({ offset_seconds }) => Math.abs(offset_seconds)));
+    return { worst_offset_seconds: worst, clocks: offsets };
+  },
+
+  findings({ clocks }, thresholds) {
+    if (clocks.length === 0)
+      return [{ kind: 'fact', status: 'warning', says: 'there is no other clock to compare with' }];
+    return clocks.map(({ name, offset_seconds: offset }): Finding => ({
+      kind: 'figure',
+      subject: `the clock of the ${name}`,
+      value: Math.abs(offset),
+      limits: limitsOf(thresholds),
+      says: `${Math.abs(offset)} s ${offset > 0 ? 'ahead of' : 'behind'} this machine`,
+      inWords: (limit) => `${limit} s`,
+    }));
+  },
+
+  well: ({ clocks, worst_offset_seconds }) =>
+    `Within ${worst_offset_seconds} s of the clock of the ${clocks.map(({ name }) => name).join(' and the ')}.`,
+
+  trend: {
+    name: 'largest difference',
+    unit: 'seconds',
+    limits: limitsOf,
+    figureOf: ({ worst_offset_seconds, clocks }) => (clocks.length === 0 ? null : worst_offset_seconds),
+  },
+});
+
+/** Compared with the middle between asking and answering; what the resolution of the clock explains does not count. */
+async function compare({ name, readMs, resolutionMs }: ClockSource, now: () => Date): Promise<ClockOffset> {
+  const asked = now().getTime();
+  const theirs = await readMs();
+  const answered = now().getTime();
+  const offset = theirs + resolutionMs / 2 - (asked + answered) / 2;
+  const certain = Math.max(0, Math.abs(offset) - resolutionMs / 2 - (answered - asked) / 2);
+  return { name, offset_seconds: rounded((Math.sign(offset) * certain) / 1000, 3) };
+}

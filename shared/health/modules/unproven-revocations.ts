@@ -1,0 +1,122 @@
+// Revocations that are wanted and not proven yet, and the canary: whether this core refuses who is revoked at all.
+
+import { messageOf } from '@holdfast/kit/app-error';
+import { counted } from '@holdfast/kit/format';
+import type { CertificateBook, RevocationState } from '../../devices/port.ts';
+import type { Finding } from '../evaluate.ts';
+
+export interface UnprovenRevocation {
+  username: string;
+  /** SHA-256; null: everything that the user has, while the core could not be asked what that is. */
+  fingerprint: string | null;
+  state: RevocationState;
+  since: string;
+  problem: string | null;
+}
+
+export interface Revocations {
+  /** The oldest first; at most 200. */
+  unproven: UnprovenRevocation[];
+  /** Of all of them. */
+  unprovenCount: number;
+  /** Null before the first one. */
+  canary: { at: string; ok: boolean; signed: boolean; problem: string | null } | null;
+  /** Why our own record could not be read. */
+  problem: string | null;
+}
+
+const MOST_SHOWN = 200;
+/** In the ordinary course of things it takes less, as long as the core answers. */
+const EXPECTED_WITHIN_MS = 20_000;
+
+/** When the last of those that take longer than that began to: what was measured earlier does not say so. */
+export function lateSinceMs(open: readonly { wantedAt: string }[], now: Date): number | undefined {
+  const late = open
+    .map(({ wantedAt }) => Date.parse(wantedAt) + EXPECTED_WITHIN_MS)
+    .filter((since) => since <= now.getTime());
+  return late.length === 0 ? undefined : Math.max(...late);
+}
+
+export async function readRevocations(
+  book: Pick<CertificateBook, 'openRevocations' | 'openRevocationCount' | 'orders' | 'lastCanary'>,
+): Promise<Revocations> {
+  try {
+    const [open, openCount, orders, canary] = await Promise.all([
+      book.openRevocations(MOST_SHOWN),
+      book.openRevocationCount(),
+      book.orders(),
+      book.lastCanary(),
+    ]);
+    const whole = orders.map(({ username, wantedAt }): UnprovenRevocation => ({
+      username,
+      fingerprint: null,
+      state: 'revoking',
+      since: wantedAt,
+      problem: 'the core could not be asked yet which certificates there are',
+    }));
+    const single = open.map(({ username, hash, state, wantedAt, problem }): UnprovenRevocation => ({
+      username,
+      fingerprint: hash,
+      state,
+      since: wantedAt,
+      problem,
+    }));
+    return {
+      unproven: [...whole, ...single].slice(0, MOST_SHOWN),
+      unprovenCount: whole.length + openCount,
+      canary:
+        canary === undefined ? null : { at: canary.at, ok: canary.ok, signed: canary.signed, problem: canary.problem },
+      problem: null,
+    };
+  } catch (error) {
+    return { unproven: [], unprovenCount: 0, canary: null, problem: messageOf(error).replace(/\.$/, '') };
+  }
+}
+
+/** While the core does not answer, nothing is on its way in the ordinary course of things. */
+export function judgeRevocations(
+  { unproven, canary, problem }: Pick<Revocations, 'unproven' | 'canary' | 'problem'>,
+  { now, coreAnswers }: { now: Date; coreAnswers: boolean },
+): Finding[] {
+  if (problem !== null)
+    return [{ kind: 'fact', status: 'critical', says: `nobody knows which revocations are proven: ${problem}` }];
+  const canaryFailed: Finding[] =
+    canary === null || canary.ok
+      ? []
+      : [
+          {
+            kind: 'fact',
+            status: 'critical',
+            says: canary.signed
+              ? `the canary of revocation failed: ${withoutStop(canary.problem)}`
+              : `the core does not sign certificates, so no device can enroll: ${withoutStop(canary.problem)}`,
+          },
+        ];
+  return [...unproven.map((each) => judge(each, now, coreAnswers)), ...canaryFailed];
+}
+
+function judge(
+  { username, fingerprint, state, since, problem }: UnprovenRevocation,
+  now: Date,
+  coreAnswers: boolean,
+): Finding {
+  const what =
+    fingerprint === null
+      ? `all certificates of ${username}`
+      : `a certificate of ${username} (${fingerprint.slice(0, 11)}…)`;
+  const seconds = Math.max(0, Math.round((now.getTime() - Date.parse(since)) / 1000));
+  const isYoung = coreAnswers && state === 'revoking' && seconds * 1000 < EXPECTED_WITHIN_MS;
+  const verb = fingerprint === null ? 'are' : 'is';
+  if (isYoung) return { kind: 'fact', status: 'note', says: `${what} ${verb} being revoked` };
+  const known = problem ?? (coreAnswers ? null : 'the core does not answer');
+  const why = known === null ? '' : `: ${withoutStop(known)}`;
+  const says =
+    state === 'revocation_failed'
+      ? `the revocation of ${what} does not hold${why}`
+      : `the revocation of ${what} is not proven after ${counted(seconds, 'second')}${why}`;
+  return { kind: 'fact', status: 'critical', says };
+}
+
+function withoutStop(sentence: string | null): string {
+  return (sentence ?? '').replace(/\.$/, '');
+}

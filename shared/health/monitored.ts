@@ -1,0 +1,102 @@
+// Everything that the health modules look at, handed in by the host.
+
+import type { Schedules } from '@holdfast/kit/cron';
+import type { Directory } from '@holdfast/kit/directory';
+import type { Alerts, Channel, Heartbeat } from '../alerts/port.ts';
+import type { CoreDatabase } from '../core/database/port.ts';
+import type { ClientKeys, CoreDevices, CoreEnrollment } from '../core/devices/port.ts';
+import type { Core, CoreFiles, CoreRetention } from '../core/port.ts';
+import type { GrowthBook, GrowthFacts } from '../database/growth-port.ts';
+import type { State } from '../database/port.ts';
+import type { CertificateBook } from '../devices/port.ts';
+import type {
+  ClockSource,
+  Containers,
+  Disks,
+  HostNames,
+  ReleaseFeed,
+  TlsEndpoint,
+  TlsEndpoints,
+} from '../host/port.ts';
+import type { Identity } from '../identity/port.ts';
+import type { JobRuns } from '../jobs/port.ts';
+import type { RetentionBook, RetentionFacts, RetentionFiles, WantedRetention } from '../retention/port.ts';
+import type { ConfigurationFiles } from '../settings/setting.ts';
+import type { DatabaseTuning } from '../settings/tuning.ts';
+
+export interface WantedContainer {
+  /** Of the reverse proxy, as it is met from here; undefined where TRUSTED_PROXIES names no single address. */
+  proxyAddress: string | undefined;
+}
+
+/** What the settings ask for, as far as health compares it with what is. */
+export interface Wanted {
+  tuning: DatabaseTuning;
+  retention: WantedRetention;
+  /** PGDATA of the core's database as this machine sees it; undefined where that is not known. */
+  databaseDirectory: string | undefined;
+  /** The host of CORE_DATABASE_URL; undefined where it names none. */
+  databaseHost: string | undefined;
+  /** Host names that must lead to this machine; addresses need no resolution and are left out. */
+  publicNames: string[];
+  /** Addresses that count as this machine's although no interface has them (behind NAT). */
+  publicAddresses: string[];
+  tlsEndpoints: TlsEndpoint[];
+  /** Our own container, whose interfaces and files are not those of the machine; undefined outside of containers. */
+  container: WantedContainer | undefined;
+  /** Where the core is met; undefined where its variable is not set. */
+  coreEndpoints: Record<'api' | 'enrollment' | 'streaming', TlsEndpoint | undefined>;
+}
+
+/** A program of the stack whose releases are watched. */
+export interface Part {
+  name: string;
+  /** Its name in the release feed. */
+  product: string;
+  version: () => Promise<string>;
+  /** How many leading numbers of the version make its cycle: one for `16.14`. */
+  cycleParts: number;
+}
+
+export interface Monitored {
+  wanted: Wanted;
+  now: () => Date;
+  /** When this process began. */
+  startedAt: Date;
+  coreDatabase: CoreDatabase;
+  state: State;
+  disks: Disks;
+  /** Undefined without CORE_DATA_DIR. */
+  coreFiles: CoreFiles | undefined;
+  tls: TlsEndpoints;
+  hostNames: HostNames;
+  /** Undefined without a container runtime. */
+  containers: Containers | undefined;
+  configurationFiles: ConfigurationFiles;
+  identity: Pick<Identity, 'me' | 'version' | 'accounts' | 'appPasswords'>;
+  core: Pick<Core, 'status' | 'certificates'>;
+  coreDevices: CoreDevices;
+  coreEnrollment: CoreEnrollment;
+  clientKeys: ClientKeys;
+  jobRuns: Pick<JobRuns, 'summaries'>;
+  certificateBook: CertificateBook;
+  coreRetention: Pick<CoreRetention, 'policy' | 'schedule' | 'runs'>;
+  retentionFiles: Pick<RetentionFiles, 'read'>;
+  retentionFacts: RetentionFacts;
+  retentionBook: RetentionBook;
+  growthFacts: GrowthFacts;
+  growthBook: GrowthBook;
+  schedules: Schedules;
+  /** That of the core. */
+  timeZone: string;
+  directory: Directory;
+  clocks: ClockSource[];
+  parts: Part[];
+  /** Undefined when looking for releases is switched off. */
+  releases: ReleaseFeed | undefined;
+  alerts: Pick<Alerts, 'summary' | 'trouble'>;
+  /** How many receive alerts on each channel. */
+  recipients: Partial<Record<Channel, number>>;
+  /** Undefined when no heartbeat is set up. */
+  heartbeat: Pick<Heartbeat, 'state'> | undefined;
+}

@@ -1,0 +1,106 @@
+// From the settings to what health compares with what is: the tuning, the public names, the TLS endpoints, the core.
+
+import { isIpAddress, isWildcardAddress, urlHost } from '@holdfast/kit/addresses';
+import type { Secret } from '@holdfast/kit/secret';
+import type { TlsEndpoint } from '../host/port.ts';
+import type { WantedRetention } from '../retention/port.ts';
+import type { Mode } from '../settings/rules.ts';
+import type { Settings } from '../settings/table.ts';
+import type { Wanted, WantedContainer } from './monitored.ts';
+
+const STREAMING_PORT = 8089;
+/** In the containers; CORE_ENROLLMENT_PORT is that of the machine. */
+const ENROLLMENT_PORT = 8446;
+/** The hosts of subdomain mode below SERVER_ADDRESS. */
+const SUBDOMAINS = ['monitor', 'nodered', 'takserver'];
+
+/** `listen` is the address of --listen, on which the API speaks TLS. */
+export function wantedOf(settings: Settings, { listen, mode }: { listen: string | undefined; mode: Mode }): Wanted {
+  const hosts = publicHosts(settings);
+  const container = mode === 'embedded' ? undefined : containerOf(settings);
+  return {
+    tuning: {
+      scaleFactor: settings.DB_AUTOVACUUM_SCALE_FACTOR,
+      costLimit: settings.DB_AUTOVACUUM_COST_LIMIT,
+      maintenanceWorkMem: settings.DB_MAINTENANCE_WORK_MEM,
+    },
+    retention: wantedRetention(settings),
+    databaseDirectory: settings.CORE_DATABASE_DIR,
+    databaseHost: hostOf(settings.CORE_DATABASE_URL),
+    publicNames: hosts.filter((host) => !isIpAddress(host)),
+    publicAddresses: settings.PUBLIC_ADDRESSES ?? [],
+    tlsEndpoints: [
+      ...(container?.proxyAddress === undefined
+        ? publishedHosts(settings, hosts)
+        : throughProxy(settings, hosts, container.proxyAddress)),
+      ...ownEndpoints(settings, listen),
+    ],
+    container,
+    coreEndpoints: {
+      api: ownEndpoint(settings.CORE_API_URL),
+      enrollment: ownEndpoint(settings.CORE_ENROLLMENT_URL),
+      streaming: ownEndpoint(settings.CORE_STREAMING_URL),
+    },
+  };
+}
+
+/** Of the URL the host alone goes on: the rest holds a password. */
+function hostOf(url: Secret | undefined): string | undefined {
+  const host = url === undefined ? '' : new URL(url.reveal()).hostname.replace(/^\[|\]$/g, '');
+  return host === '' ? undefined : host;
+}
+
+/** What the variables of retention ask for. */
+export function wantedRetention(settings: Settings): WantedRetention {
+  return {
+    cot: settings.COT_RETENTION_DAYS,
+    geochat: settings.GEOCHAT_RETENTION_DAYS,
+    cron: settings.RETENTION_CRON,
+    unit: settings.CORE_RETENTION_UNIT,
+  };
+}
+
+function publicHosts({ SERVER_ADDRESS: address, DEPLOY_MODE: mode }: Settings): string[] {
+  if (address === undefined) return [];
+  return mode === 'subdomain' ? [address, ...SUBDOMAINS.map((name) => `${name}.${address}`)] : [address];
+}
+
+function containerOf({ TRUSTED_PROXIES: proxies = [] }: Settings): WantedContainer {
+  return { proxyAddress: proxies.find(isIpAddress) };
+}
+
+function publishedHosts({ DEPLOY_MODE: mode }: Settings, hosts: readonly string[]): TlsEndpoint[] {
+  return mode === 'subdomain' ? hosts.map((host) => endpointOf(`https://${host}`, 'public')) : [];
+}
+
+/**
+ * Asked at the proxy itself, by its public names: many a network does not lead a container back to the machine that it runs
+ * on.
+ */
+function throughProxy(settings: Settings, hosts: readonly string[], address: string): TlsEndpoint[] {
+  const { SERVER_ADDRESS: name, DEPLOY_MODE: mode, CORE_ENROLLMENT_PORT: port } = settings;
+  if (name === undefined) return [];
+  const trust = mode === 'direct' ? 'own' : 'public';
+  const shown = (of: string): string => `https://${urlHost(of)}`;
+  const enrollment = { name: `${shown(name)}:${port}`, host: name, port: ENROLLMENT_PORT, trust, address } as const;
+  return [...hosts.map((host) => ({ name: shown(host), host, port: 443, trust, address }) as const), enrollment];
+}
+
+function ownEndpoints(settings: Settings, listen: string | undefined): TlsEndpoint[] {
+  const own = [settings.CORE_API_URL, settings.CORE_ENROLLMENT_URL, settings.CORE_STREAMING_URL];
+  const api = isWildcardAddress(listen ?? '') ? '127.0.0.1' : listen;
+  if (api !== undefined)
+    own.unshift(...[settings.API_PORT, settings.PORTAL_PORT].map((port) => `https://${urlHost(api)}:${port}`));
+  return own.flatMap((url) => (url === undefined ? [] : [endpointOf(url, 'own')]));
+}
+
+function ownEndpoint(url: string | undefined): TlsEndpoint | undefined {
+  return url === undefined ? undefined : endpointOf(url, 'own');
+}
+
+function endpointOf(url: string, trust: TlsEndpoint['trust']): TlsEndpoint {
+  const { protocol, hostname, port } = new URL(url);
+  const usual = protocol === 'tls:' ? STREAMING_PORT : 443;
+  const host = hostname.replace(/^\[|\]$/g, '');
+  return { name: url.replace(/\/$/, ''), host, port: port === '' ? usual : Number(port), trust };
+}

@@ -1,0 +1,165 @@
+// Host names as this machine resolves them (its hosts file first, then DNS), and its own addresses.
+
+import type { LookupAddress } from 'node:dns';
+import { lookup } from 'node:dns/promises';
+import { open, readdir, readFile } from 'node:fs/promises';
+import { networkInterfaces } from 'node:os';
+import { extname, join } from 'node:path';
+import { performance } from 'node:perf_hooks';
+import { setImmediate as soon } from 'node:timers/promises';
+import { normalAddress } from '@holdfast/kit/addresses';
+import { AppError, codeOf, messageOf } from '@holdfast/kit/app-error';
+import { withinMs } from '@holdfast/kit/timeout';
+import type { Asset, Assets, HostNames, LogFiles, ProcessStatus, Resolution } from './port.ts';
+
+const REASONS: Record<string, string> = {
+  ENOTFOUND: 'no such name',
+  ENODATA: 'the name has no address',
+  EAI_AGAIN: 'no name server answers for now',
+};
+
+/** The resolver of this machine. Each address appears once, in its normal spelling. */
+export function hostNames(options: { withinMs?: number } = {}): HostNames {
+  const { withinMs: limitMs = 5000 } = options;
+  const lookups = new Map<string, Promise<LookupAddress[]>>();
+
+  /** Each lookup holds a thread for as long as the name servers are silent: never two for one name. */
+  function addressesOf(name: string): Promise<LookupAddress[]> {
+    const running = lookups.get(name);
+    if (running !== undefined) return running;
+    const found = lookup(name, { all: true }).finally(() => lookups.delete(name));
+    lookups.set(name, found);
+    return found;
+  }
+
+  async function resolve(name: string): Promise<Resolution> {
+    const late = (): Error => new Error(`no answer within ${limitMs / 1000} s`);
+    try {
+      // Node warns of the empty name, and finds no address for it.
+      const found = name === '' ? [] : await withinMs(limitMs, addressesOf(name), late);
+      const addresses = distinct(found.map(({ address }) => address));
+      return { addresses, error: addresses.length === 0 ? REASONS['ENODATA'] : undefined };
+    } catch (error) {
+      return { addresses: [], error: REASONS[codeOf(error) ?? ''] ?? messageOf(error) };
+    }
+  }
+
+  async function ownAddresses(): Promise<string[]> {
+    return distinct(Object.values(networkInterfaces()).flatMap((all) => (all ?? []).map(({ address }) => address)));
+  }
+
+  return { resolve, ownAddresses };
+}
+
+/** Without zones: an address of the local link is the same address on each interface. */
+function distinct(addresses: readonly string[]): string[] {
+  const plain = addresses.map((address) => address.replace(/%.*$/, ''));
+  return [...new Set(plain.map((address) => normalAddress(address) ?? address))];
+}
+
+// What this Node.js process uses, asked for at that moment: nothing is sampled in between.
+
+export function nodeProcess(): ProcessStatus {
+  return {
+    async figures() {
+      const asked = performance.now();
+      await soon();
+      const lag = performance.now() - asked;
+      const { user, system } = process.cpuUsage();
+      const { rss, heapUsed, heapTotal } = process.memoryUsage();
+      const { active, idle } = performance.eventLoopUtilization();
+      return {
+        cpuSeconds: (user + system) / 1e6,
+        residentBytes: rss,
+        heapUsedBytes: heapUsed,
+        heapTotalBytes: heapTotal,
+        openFiles: await openFiles(),
+        startedMs: performance.timeOrigin,
+        loopActiveSeconds: active / 1000,
+        loopIdleSeconds: idle / 1000,
+        loopLagSeconds: lag / 1000,
+      };
+    },
+  };
+}
+
+/** Without the one that lists them. */
+async function openFiles(): Promise<number | null> {
+  return readdir('/proc/self/fd').then(
+    ({ length }) => length - 1,
+    () => null,
+  );
+}
+
+// The *.log files of one directory. A name is looked up in the listing and never used as a path.
+
+const CHUNK = 64 * 1024;
+const MAX_TAIL_BYTES = 4 * 1024 * 1024;
+
+const NO_DIRECTORY =
+  'Logs are not shown here: LOG_DIR is not set. In containers the engine keeps them: docker compose logs --tail 100 NAME, and docker compose ps shows the names.';
+
+/** Log files below `directory`; without a directory each question is refused with `not_supported`. */
+export function logDirectory(directory: string | undefined): LogFiles {
+  async function names(): Promise<string[]> {
+    if (directory === undefined) throw new AppError('not_supported', NO_DIRECTORY);
+    const entries = await readdir(directory, { withFileTypes: true });
+    return entries
+      .filter((entry) => entry.isFile() && entry.name.endsWith('.log'))
+      .map((entry) => entry.name.slice(0, -'.log'.length))
+      .toSorted();
+  }
+
+  async function tail(name: string, lines: number): Promise<string[] | undefined> {
+    const known = await names();
+    if (directory === undefined || !known.includes(name)) return undefined;
+    return lastLines(join(directory, `${name}.log`), lines);
+  }
+
+  return { names, tail };
+}
+
+async function lastLines(path: string, lines: number): Promise<string[]> {
+  await using file = await open(path, 'r');
+  let position = (await file.stat()).size;
+  const chunks: Buffer[] = [];
+  let breaks = 0;
+  let bytes = 0;
+  while (position > 0 && breaks <= lines && bytes < MAX_TAIL_BYTES) {
+    const length = Math.min(CHUNK, position);
+    position -= length;
+    const { buffer, bytesRead } = await file.read(Buffer.alloc(length), 0, length, position);
+    const chunk = buffer.subarray(0, bytesRead);
+    chunks.unshift(chunk);
+    bytes += bytesRead;
+    for (const byte of chunk) if (byte === 0x0a) breaks++;
+  }
+  const all = Buffer.concat(chunks).toString('utf8').split('\n');
+  if (all.at(-1) === '') all.pop();
+  return all.slice(-lines);
+}
+
+// Assets from directories of the release. The caller names only files that it ships; a path is refused all the same.
+
+const TYPES: Record<string, string> = {
+  '.css': 'text/css; charset=utf-8',
+  '.js': 'text/javascript; charset=utf-8',
+};
+
+/** Assets in these directories, read once and kept; `directories` says in which one each name lies. */
+export function assetDirectory(directories: Readonly<Record<string, readonly string[]>>): Assets {
+  const kept = new Map<string, Asset>();
+
+  async function read(name: string): Promise<Asset | undefined> {
+    const known = kept.get(name);
+    if (known !== undefined) return known;
+    const contentType = TYPES[extname(name)];
+    const [directory] = Object.entries(directories).find(([, names]) => names.includes(name)) ?? [];
+    if (contentType === undefined || directory === undefined) return undefined;
+    const asset = { body: new Uint8Array(await readFile(join(directory, name))), contentType };
+    kept.set(name, asset);
+    return asset;
+  }
+
+  return { read };
+}

@@ -1,0 +1,175 @@
+// How full the file systems are on which the stack keeps its data.
+
+export interface DiskUse {
+  /** Where the file system is mounted. */
+  mount: string;
+  /** What of the stack lies on it. */
+  paths: string[];
+  total_bytes: number;
+  /** What an ordinary user can still write. */
+  free_bytes: number;
+  /** As df counts it: used of what ordinary users could use, 0..100. */
+  used_pct: number;
+  /** The same for inodes; null where the file system has no fixed number of them. */
+  inodes_used_pct: number | null;
+}
+
+export interface Disks {
+  /** One entry for each file system. Rejects when one does not answer within a few seconds. */
+  use(): Promise<DiskUse[]>;
+}
+
+// Name resolution as this machine does it, and the addresses that are its own.
+
+export interface Resolution {
+  /** Every address of the name, IPv4 and IPv6; empty when it has none. */
+  addresses: string[];
+  /** Why there is none, in words. */
+  error: string | undefined;
+}
+
+export interface HostNames {
+  /** Never rejects; gives up after a few seconds. */
+  resolve(name: string): Promise<Resolution>;
+  /** The addresses of this machine's interfaces, loopback too. */
+  ownAddresses(): Promise<string[]>;
+}
+
+// The log files that a person may read through the API.
+
+export interface LogFiles {
+  /** Names without folder and ending, sorted. */
+  names(): Promise<string[]>;
+  /** The last `lines` lines of one log, oldest first; undefined when there is no log of that name. */
+  tail(name: string, lines: number): Promise<string[] | undefined>;
+}
+
+// What the management process itself uses.
+
+type Maybe<T> = T | Promise<T>;
+
+export interface ProcessFigures {
+  /** User and system together. */
+  cpuSeconds: number;
+  residentBytes: number;
+  heapUsedBytes: number;
+  heapTotalBytes: number;
+  /** Null where the system does not tell. */
+  openFiles: number | null;
+  /** Milliseconds since 1970. */
+  startedMs: number;
+  /** How long the event loop has worked and waited since the start. */
+  loopActiveSeconds: number;
+  loopIdleSeconds: number;
+  /** How long the event loop took just now to come to what was due at once. */
+  loopLagSeconds: number;
+}
+
+export interface ProcessStatus {
+  figures(): Maybe<ProcessFigures>;
+}
+
+// A clock that is compared with ours.
+
+export interface ClockSource {
+  /** Shown to people: `database`. */
+  name: string;
+  /** Milliseconds since 1970; rejects when it does not answer in time. */
+  readMs: () => Promise<number>;
+  /** How coarse the answer is, in milliseconds. */
+  resolutionMs: number;
+}
+
+// The containers of this machine as their runtime sees them, read only. A stack without a runtime has no such port.
+
+export interface ContainerMount {
+  /** Inside the container. */
+  destination: string;
+  /** The runtime's own word: volume, bind, tmpfs. */
+  type: string;
+  /** Of a volume. */
+  name?: string;
+}
+
+export interface Container {
+  name: string;
+  image: string;
+  /** The runtime's own word: running, exited, restarting, paused, created, removing or dead. */
+  state: string;
+  /** Of its health check; undefined when it has none. */
+  health: 'healthy' | 'unhealthy' | 'starting' | undefined;
+  /** Of a container that has ended. */
+  exit_code: number | undefined;
+  /** True when the runtime should keep it running (restart policy `always` or `unless-stopped`). */
+  kept_running: boolean;
+  /** True when the kernel ended it for using too much memory. */
+  out_of_memory: boolean;
+  /** How often the runtime has restarted it. */
+  restarts: number;
+  mounts: ContainerMount[];
+  /** Every name and address under which other containers may meet it. */
+  hosts: string[];
+}
+
+export interface Containers {
+  /**
+   * Every container of the stack, running or not, by name. Throws an AppError (`unavailable`, `upstream`) when the runtime does not answer
+   * or answers wrongly.
+   */
+  list(): Promise<Container[]>;
+}
+
+// What a TLS endpoint shows to a client that connects to it now.
+
+export interface TlsEndpoint {
+  /** Shown to people: `https://cot.example.org`. */
+  name: string;
+  host: string;
+  port: number;
+  /** Where to connect to, when not to what the name leads to. */
+  address?: string;
+  /** Which authorities count: `public` those of the system, `own` these and the stack's own CA. */
+  trust: 'public' | 'own';
+}
+
+export interface TlsState {
+  /** False when no certificate was seen; `error` then says why. */
+  reachable: boolean;
+  /** True when the chain leads to an authority that counts, the certificate is valid now and is made out to the host. */
+  trusted: boolean;
+  /** Why it is not reachable or not trusted, in words. */
+  error: string | undefined;
+  /** ISO 8601; undefined when not reachable. */
+  expires_at: string | undefined;
+  subject: string | undefined;
+  issuer: string | undefined;
+  /** SHA-256 of the certificate, upper case with colons; undefined when not reachable. */
+  fingerprint?: string | undefined;
+}
+
+export interface TlsEndpoints {
+  /** Connects, looks at the certificate, and closes. Never rejects; gives up after a few seconds. */
+  inspect(endpoint: TlsEndpoint): Promise<TlsState>;
+}
+
+// Static files that ship with Holdfast (scripts and style sheets of its pages); nothing is fetched from elsewhere.
+
+export interface Asset {
+  body: Uint8Array<ArrayBuffer>;
+  contentType: string;
+}
+
+export interface Assets {
+  /** The asset of that plain name (`swagger-ui.css`), or undefined when none ships under it. */
+  read(name: string): Promise<Asset | undefined>;
+}
+
+// Where newer releases of the parts are announced.
+
+export interface ReleaseFeed {
+  /**
+   * The newest release of a product within a cycle (`postgresql`, `16`); undefined when the feed does not know it.
+   * Throws an AppError: `unavailable` without network, `upstream` when the feed answers wrongly.
+   */
+  newest(product: string, cycle: string): Promise<string | undefined>;
+}

@@ -1,0 +1,63 @@
+// Newer releases as endoflife.date announces them: GET {url}/{product}.json, a list of cycles with the latest release of each.
+
+import { z } from 'zod';
+import { AppError, causeOf, codeOf } from '@holdfast/kit/app-error';
+import type { ReleaseFeed } from './port.ts';
+
+const WITHIN_MS = 5_000;
+const MOST_BYTES = 1_000_000;
+/** A server was reached, and is not one to trust or to talk to. */
+const REACHED = /CERT|TLS|SSL|SIGNED|SIGNATURE|^HPE_|REDIRECT/;
+
+/** A feed at `url`; `fetch` is the platform's. */
+export function releaseFeed(url: string, fetch: typeof globalThis.fetch): ReleaseFeed {
+  const cycles = z.array(z.object({ cycle: z.coerce.string(), latest: z.string().optional() }));
+  const { host } = new URL(url);
+
+  async function newest(product: string, cycle: string): Promise<string | undefined> {
+    const answer = await reach(`${url.replace(/\/$/, '')}/${encodeURIComponent(product)}.json`);
+    if (answer.status === 404) return undefined;
+    const read = cycles.safeParse(parsed(answer.text));
+    if (answer.status !== 200 || !read.success)
+      throw new AppError(
+        'upstream',
+        `${host} answered ${answer.status}, and not with a list of releases (see UPDATES_URL)`,
+      );
+    return read.data.find((each) => each.cycle === cycle)?.latest;
+  }
+
+  async function reach(address: string): Promise<{ status: number; text: string | undefined }> {
+    try {
+      const response = await fetch(address, {
+        signal: AbortSignal.timeout(WITHIN_MS),
+        headers: { accept: 'application/json' },
+      });
+      return { status: response.status, text: await textOf(response) };
+    } catch (error) {
+      const reached = REACHED.test(`${codeOf(error)} ${causeOf(error)}`.toUpperCase());
+      const message = `${host} cannot be asked (${causeOf(error)})`;
+      throw new AppError(reached ? 'upstream' : 'unavailable', message, { cause: error });
+    }
+  }
+
+  return { newest };
+}
+
+/** Undefined when it is longer than any list of releases. */
+async function textOf(response: Response): Promise<string | undefined> {
+  const decoder = new TextDecoder();
+  let text = '';
+  for await (const chunk of response.body ?? []) {
+    text += decoder.decode(chunk, { stream: true });
+    if (text.length > MOST_BYTES) return undefined;
+  }
+  return text;
+}
+
+function parsed(text: string | undefined): unknown {
+  try {
+    return text === undefined ? undefined : JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}

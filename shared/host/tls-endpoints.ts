@@ -1,0 +1,167 @@
+// Looks at the certificates of TLS endpoints with Node's own TLS client; nothing is sent but the handshake.
+
+import { X509Certificate } from 'node:crypto';
+import { once } from 'node:events';
+import { readFile } from 'node:fs/promises';
+import { isIP } from 'node:net';
+import { checkServerIdentity, connect, getCACertificates, type TLSSocket } from 'node:tls';
+import { codeOf, messageOf } from '@holdfast/kit/app-error';
+import type { TlsEndpoint, TlsEndpoints, TlsState } from './port.ts';
+
+/** What a server showed (DER), and the code of the error with which OpenSSL refused it. Or why there was nothing. */
+type Sight = { raw: Buffer; refusal: string | undefined } | { failure: string };
+/** The stack's own authorities, or why they cannot be had. */
+type Own = { pem?: string; problem?: string };
+
+const UNKNOWN_AUTHORITY = /^(UNABLE_TO_(GET_ISSUER_CERT|VERIFY_LEAF_SIG)|SELF_SIGNED_CERT_IN_CHAIN)/;
+const NOT_TLS = /^ERR_SSL_(WRONG_VERSION_NUMBER|PACKET_LENGTH_TOO_LONG|HTTP_REQUEST)$/;
+
+/**
+ * TLS endpoints as a client on this machine sees them. The own CA is read anew each time; without one, `own` is `public`.
+ * Each error is a predicate whose subject is the endpoint: "expired on 2026-01-02", "refuses connections on port 443".
+ */
+export function tlsEndpoints(options: { ownCaFile: string | undefined; withinMs?: number }): TlsEndpoints {
+  const { ownCaFile, withinMs = 5000 } = options;
+
+  async function inspect(endpoint: TlsEndpoint): Promise<TlsState> {
+    const limit = new AbortController();
+    const timer = setTimeout(() => limit.abort(), withinMs);
+    try {
+      const own = endpoint.trust === 'own' && ownCaFile !== undefined ? await readOwn(ownCaFile, limit.signal) : {};
+      const sight = await lookAt(endpoint, own, limit.signal, `within ${withinMs / 1000} s`);
+      return 'failure' in sight ? unreachable(sight.failure) : judge(endpoint.host, sight, own);
+    } catch (error) {
+      return unreachable(`cannot be inspected: ${messageOf(error)}`);
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
+  return { inspect };
+}
+
+async function readOwn(file: string, limit: AbortSignal): Promise<Own> {
+  try {
+    const late = once(limit, 'abort').then(() => Promise.reject(new Error('its file system does not answer')));
+    const pem = await Promise.race([readFile(file, 'utf8'), late]);
+    return new X509Certificate(pem).ca ? { pem } : { problem: `the CA file ${file} holds no CA certificate` };
+  } catch (error) {
+    return { problem: `the CA file ${file} cannot be read (${codeOf(error) ?? messageOf(error)})` };
+  }
+}
+
+function lookAt(endpoint: TlsEndpoint, own: Own, limit: AbortSignal, within: string): Promise<Sight> {
+  if (limit.aborted) throw new Error(own.problem);
+  return new Promise((resolve) => {
+    const socket = open(endpoint, own.pem);
+    let sight: Sight | undefined;
+    let finished = false;
+    let failure = `does not answer on port ${endpoint.port} ${within}`;
+    const look = (refusal: string | undefined): void => {
+      // Not getPeerX509Certificate: it takes the certificate out of the connection, and Node's own check finds none.
+      sight = { raw: socket.getPeerCertificate().raw, refusal };
+    };
+    socket.on('connect', () => (failure = `accepts connections on port ${endpoint.port} and says nothing ${within}`));
+    // Comes within the handshake, after verification, with or without a stapled response. A server of TLS 1.2 that
+    // demands a client certificate breaks the handshake off right after it.
+    socket.on('OCSPResponse', () => look(refusalSoFar(socket)));
+    socket.on('secureConnect', () => {
+      finished = true;
+      look(socket.authorized ? undefined : String(socket.authorizationError));
+      socket.destroySoon();
+    });
+    socket.on('error', (error) => {
+      failure = describeFailure(endpoint, error);
+      if (!finished && !isRefusal(error)) sight = undefined;
+    });
+    socket.on('close', () => resolve(sight ?? { failure }));
+    limit.addEventListener('abort', () => {
+      if (!finished && sight !== undefined) {
+        sight = undefined;
+        failure = `does not finish the TLS handshake on port ${endpoint.port} ${within}`;
+      }
+      socket.destroy();
+    });
+  });
+}
+
+function open({ host, port, address = host }: TlsEndpoint, ownPem: string | undefined): TLSSocket {
+  // An own authority may be an intermediate one, as TAK Server's scripts make it: that it is in the file is enough.
+  const own = { ca: [...getCACertificates('default'), ownPem ?? ''], allowPartialTrustChain: true };
+  const servername = isIP(host) === 0 ? host : '';
+  const options = { host: address, port, servername, rejectUnauthorized: false, requestOCSP: true };
+  return connect(ownPem === undefined ? options : { ...options, ...own });
+}
+
+/** Before the end of the handshake, `authorizationError` is not set yet; Node takes it from here. */
+function refusalSoFar(socket: TLSSocket): string | undefined {
+  const { _handle: handle } = socket as unknown as { _handle: { verifyError(): Error | null | undefined } };
+  const error = handle.verifyError() ?? undefined;
+  return error && (codeOf(error) ?? error.message);
+}
+
+/** How a server says that it wants a client certificate: an alert, or a closed connection. */
+function isRefusal(error: Error): boolean {
+  const code = codeOf(error) ?? '';
+  return code === 'ECONNRESET' || code === 'EPIPE' || /ALERT/.test(code);
+}
+
+function describeFailure({ host, port }: TlsEndpoint, error: Error & { reason?: string }): string {
+  const code = codeOf(error) ?? '';
+  if (code === 'ECONNREFUSED') return `refuses connections on port ${port}`;
+  if (code === 'ENOTFOUND') return `has a host name that is not known: ${host}`;
+  if (code === 'EAI_AGAIN') return `has a host name that no name server answers for now: ${host}`;
+  if (code === 'ECONNRESET') return `closes the connection on port ${port} without a TLS handshake`;
+  if (NOT_TLS.test(code)) return `does not speak TLS on port ${port}`;
+  if (code.startsWith('ERR_SSL_')) return `fails at the TLS handshake on port ${port}: ${error.reason ?? code}`;
+  return `cannot be reached on port ${port}: ${error.message === '' ? code : error.message}`;
+}
+
+function unreachable(error: string): TlsState {
+  const nothing = { expires_at: undefined, subject: undefined, issuer: undefined, fingerprint: undefined };
+  return { reachable: false, trusted: false, error, ...nothing };
+}
+
+function judge(host: string, { raw, refusal }: Exclude<Sight, { failure: string }>, own: Own): TlsState {
+  const certificate = new X509Certificate(raw);
+  const chain = describeRefusal(certificate, refusal);
+  const problems = [chain, chain && own.problem, describeOtherHost(certificate, host)].filter(Boolean);
+  return {
+    reachable: true,
+    trusted: problems.length === 0,
+    error: problems.length === 0 ? undefined : problems.join('; '),
+    expires_at: certificate.validToDate.toISOString(),
+    subject: oneLine(certificate.subject),
+    issuer: oneLine(certificate.issuer),
+    fingerprint: certificate.fingerprint256,
+  };
+}
+
+function describeRefusal(certificate: X509Certificate, refusal: string | undefined): string | undefined {
+  const { validFromDate, validToDate, issuer } = certificate;
+  if (refusal === undefined || refusal === 'ERR_TLS_CERT_ALTNAME_INVALID') return undefined;
+  if (refusal === 'DEPTH_ZERO_SELF_SIGNED_CERT') return 'is self-signed';
+  if (refusal === 'CERT_HAS_EXPIRED' && validToDate.getTime() <= Date.now()) return `expired on ${day(validToDate)}`;
+  if (refusal === 'CERT_HAS_EXPIRED') return `has an authority that expired: ${oneLine(issuer)} or one above it`;
+  if (refusal === 'CERT_NOT_YET_VALID' && validFromDate.getTime() > Date.now())
+    return `is not valid before ${day(validFromDate)}`;
+  if (!UNKNOWN_AUTHORITY.test(refusal)) return `is not trusted: ${refusal}`;
+  const unless = refusal === 'SELF_SIGNED_CERT_IN_CHAIN' ? '' : ', or does not send the certificates in between';
+  return `is signed by an unknown authority (${oneLine(issuer)})${unless}`;
+}
+
+function describeOtherHost(certificate: X509Certificate, host: string): string | undefined {
+  if (checkServerIdentity(host, certificate.toLegacyObject()) === undefined) return undefined;
+  const names = certificate.subjectAltName?.split(', ').map((name) => name.replace(/^(DNS|IP Address):/, ''));
+  const some = names && [...names.slice(0, 5), ...(names.length > 5 ? [`${names.length - 5} more`] : [])].join(', ');
+  return `is made out to ${some ?? oneLine(certificate.subject) ?? 'no host'}, not to ${host}`;
+}
+
+function day(date: Date): string {
+  return date.toISOString().slice(0, 10);
+}
+
+/** A distinguished name, of which Node puts each part on a line. */
+function oneLine(name: string | undefined): string | undefined {
+  return name === undefined || name === '' ? undefined : name.split('\n').join(', ');
+}

@@ -1,0 +1,125 @@
+// How retention looks in requests and answers: always in days, whatever the core counts.
+
+import { z } from '@hono/zod-openapi';
+import { mostDays, RETAINED } from '@holdfast/kit/retention';
+import { bodyOf, timeText } from '../listing.ts';
+
+const time = z.iso.datetime();
+const count = z.int().nonnegative();
+const notes = z.array(z.string()).openapi({ description: 'What is odd about it, in sentences' });
+const unit = z.enum(['days', 'seconds']);
+const MOST_DAYS = mostDays('days');
+
+/** The same for each type. */
+function perType<const S extends z.ZodType>(schema: S) {
+  return { cot: schema, geochat: schema, files: schema, missionpackages: schema, missions: schema };
+}
+
+const keptDays = z.number().nullable().openapi({ description: 'Days; null keeps for ever' });
+
+const archivingSchema = z.object({
+  cron: z.string(),
+  time_to_archive_after_no_activity_days: z.number(),
+  remove_from_archive_after_days: z.number(),
+  archive_mission_by_no_content_activity: z.boolean(),
+  archive_mission_by_no_subscription_activity: z.boolean(),
+});
+
+export const retentionSchema = z
+  .object({
+    policy: z.object(perType(keptDays)),
+    source: z
+      .object({ ...perType(z.enum(['env', 'file', 'none'])), cron: z.enum(['env', 'default', 'file', 'none']) })
+      .openapi({
+        description: 'env: a variable sets it, and it can be changed there only; file: set here or at the core',
+      }),
+    cron: z.string().openapi({ description: "The core's own schedule, or - for none" }),
+    dialect: z.enum(['quartz', 'spring']).nullable().openapi({ description: 'How cron is to be read; null with unit' }),
+    time_zone: z.string().openapi({ description: 'In which the core reads its schedule' }),
+    unit: unit.nullable().openapi({
+      description: 'What the core itself counts; null: CORE_RETENTION_UNIT is not set, and policy is not known',
+    }),
+    next_runs: z.array(time),
+    mission_archiving: archivingSchema.nullable().openapi({ description: 'null: the core could not be asked' }),
+    in_force: z.enum(['core', 'files']).openapi({ description: 'files: the core does not answer; so it will start' }),
+    problem: z.string().nullable().openapi({ description: 'Why this is not all that could be said' }),
+    notes,
+  })
+  .openapi('Retention');
+
+const wantedDays = z
+  .number({
+    error: ({ input }) =>
+      `must be a whole number of days from 1 to ${MOST_DAYS}, or null to keep for ever, not ${said(input)}`,
+  })
+  .nullable()
+  .optional()
+  .openapi({ type: ['integer', 'null'], minimum: 1, maximum: MOST_DAYS });
+
+function said(input: unknown): string {
+  return JSON.stringify(input)?.slice(0, 40) ?? 'nothing';
+}
+
+const policyChange = z.strictObject(perType(wantedDays), {
+  error: (issue) =>
+    issue.code === 'unrecognized_keys'
+      ? `there is no type ${issue.keys.map((key) => JSON.stringify(key)).join(', ')}; there are ${RETAINED.join(', ')}`
+      : undefined,
+});
+
+export const retentionBody = bodyOf({
+  policy: policyChange.optional().openapi({ description: 'What is not named stays' }),
+  cron: z
+    .string()
+    .max(200, 'must have at most 200 characters')
+    .optional()
+    .openapi({ description: 'Quartz, or - for none', example: '0 0 3 * * ?' }),
+});
+
+const daysQuery = z.string().optional().openapi({ type: 'integer', minimum: 1, maximum: MOST_DAYS });
+const FIRST_YEAR = 1970;
+
+export const cutoffTime = timeText().refine(
+  (text) => new Date(text).getUTCFullYear() >= FIRST_YEAR,
+  `must be in ${FIRST_YEAR} or later`,
+);
+
+/** A name that nobody reads is a mistake: without it the policy in force would be previewed. */
+export const previewQuery = z.strictObject(
+  {
+    ...perType(daysQuery),
+    cutoff: cutoffTime
+      .optional()
+      .openapi({ description: 'The limit of the type with the fewest days; default: counted back from now' }),
+  },
+  {
+    error: (issue) =>
+      issue.code === 'unrecognized_keys'
+        ? `unknown parameter ${issue.keys.map((key) => JSON.stringify(key)).join(', ')}`
+        : undefined,
+  },
+);
+
+const previewedType = z.object({
+  limit: time,
+  rows: count,
+  exact: z.boolean().openapi({ description: 'false: an estimate' }),
+  included: z
+    .object({ cot: count, files: count })
+    .openapi({ description: 'Of missions: events and files that go with them, besides rows' }),
+  bytes: count.openapi({ description: 'An estimate' }),
+  oldest: time.nullable(),
+  newest: time.nullable(),
+  estimated_seconds: count,
+});
+
+export const previewSchema = z
+  .object({
+    cutoff: time,
+    rows: count.openapi({ description: 'Everything that goes' }),
+    exact: z.boolean(),
+    types: z.object(perType(previewedType.optional())),
+    unit,
+    notes,
+  })
+  .openapi('RetentionPreview');

@@ -1,0 +1,304 @@
+// The identity provider over its HTTP API, version 3. Runs on Node and in workerd.
+
+import type { GroupRequest, TokenRequest, UserAccountRequest } from '@goauthentik/api';
+import { AppError } from '@holdfast/kit/app-error';
+import type { Attributes, Json } from '@holdfast/kit/paging';
+import type {
+  AppPassword,
+  AppPasswords,
+  Exclusive,
+  Group,
+  GroupName,
+  Groups,
+  Identity,
+  NewAppPassword,
+} from '../port.ts';
+import { existing, identityAccounts, isId, noAccount, type WriteAttributes } from './accounts.ts';
+import { group, listedGroup, pageOf, session, token, tokenKey, versions, type Wire } from './answers.ts';
+import { identityProvider, type Outcome, type Provider, type ProviderOptions, type Query, valueOf } from './request.ts';
+
+// App passwords at the identity provider: tokens of one intent. Those of another, such as our own API token, are never
+// shown, revealed or deleted.
+
+// The longest lifetime of an account's app passwords, in the provider's own form of a duration.
+
+/** The attribute of an account that the provider reads it from. */
+export const CEILING = 'goauthentik.io/user/token-maximum-lifetime';
+
+const UNIT_MINUTES: Record<string, number> = {
+  microseconds: 1 / 60_000_000,
+  milliseconds: 1 / 60_000,
+  seconds: 1 / 60,
+  minutes: 1,
+  hours: 60,
+  days: 24 * 60,
+  weeks: 7 * 24 * 60,
+};
+
+/** Minutes of `days=7;hours=12`; 0 for what is no duration, which the provider does not heed either. */
+export function ceilingMinutes(value: Json | undefined): number {
+  if (typeof value !== 'string') return 0;
+  let minutes = 0;
+  for (const part of value.split(';')) {
+    if (part.trim() === '') continue;
+    const [, unit = '', number = ''] = /^\s*(\w+)\s*=\s*(-?\d+(?:\.\d+)?)\s*$/.exec(part) ?? [];
+    const each = UNIT_MINUTES[unit.toLowerCase()];
+    if (each === undefined) return 0;
+    minutes += each * Number(number);
+  }
+  return minutes;
+}
+
+const PATH = 'core/tokens';
+const IDENTIFIER = /^[-\w]{1,255}$/;
+/** The provider's clock may be behind ours, and the request takes its time. */
+const SPARE_MINUTES = 10;
+const SAME_END_MS = 60_000;
+
+const tokenPage = pageOf(token);
+interface MadeToken {
+  isAppPassword: boolean;
+  password: AppPassword;
+}
+type Made = Outcome<MadeToken>;
+
+export function identityAppPasswords(
+  provider: Provider,
+  writeAttributes: WriteAttributes,
+  now: () => Date,
+): AppPasswords {
+  async function get(identifier: string): Promise<AppPassword | undefined> {
+    if (!IDENTIFIER.test(identifier)) return undefined;
+    const found = await provider.read(`${PATH}/${identifier}`, token);
+    return found?.isAppPassword === true ? found.password : undefined;
+  }
+
+  async function list(username: string): Promise<AppPassword[]> {
+    const query = { user__username: username, intent: 'app_password', ordering: 'identifier' };
+    const found = await provider.all(PATH, tokenPage, query);
+    // A provider that does not know a filter ignores it.
+    return found
+      .filter(({ isAppPassword, owner = username }) => isAppPassword && owner === username)
+      .map(({ password }) => password);
+  }
+
+  async function reveal(identifier: string): Promise<string | undefined> {
+    return (await get(identifier)) && keyOf(identifier);
+  }
+
+  async function keyOf(identifier: string): Promise<string | undefined> {
+    return (await provider.read(`${PATH}/${identifier}/view_key`, tokenKey))?.key;
+  }
+
+  async function remove(identifier: string): Promise<void> {
+    if ((await get(identifier)) !== undefined) await discard(identifier);
+  }
+
+  async function discard(identifier: string): Promise<void> {
+    valueOf(await provider.act('DELETE', `${PATH}/${identifier}`));
+  }
+
+  async function create(wanted: NewAppPassword): Promise<AppPassword & { key: string }> {
+    const { identifier } = wanted;
+    if (!IDENTIFIER.test(identifier)) throw badIdentifier();
+    const minutes = lifetimeMinutes(wanted.expiresAt, now());
+    let outcome = await post(wanted);
+    // Asked first, raised then: a group may give a higher ceiling, and the account's own would hide that.
+    if (minutes > 0 && 'refused' in outcome && outcome.refused.members.includes('expires')) {
+      await raise(wanted.accountId, minutes);
+      outcome = await post(wanted);
+    }
+    const password = await madeBy(outcome, wanted);
+    try {
+      const key = await keyOf(identifier);
+      if (key === undefined) throw provider.nonsense(`does not show the key of the app password that it has just made`);
+      return { ...password, key };
+    } catch (error) {
+      await discardAfter(error, identifier);
+      throw error;
+    }
+  }
+
+  function post({ identifier, accountId, description, expiresAt }: NewAppPassword): Promise<Made> {
+    const body: Wire<TokenRequest> = {
+      identifier,
+      intent: 'app_password',
+      user: accountId,
+      description,
+      ...(expiresAt === null ? { expiring: false } : { expiring: true, expires: expiresAt.toISOString() }),
+    };
+    return provider.exchange('POST', PATH, token, { body });
+  }
+
+  /** The app password that was made, if it is the one that was asked for. */
+  async function madeBy(outcome: Made, wanted: NewAppPassword): Promise<AppPassword> {
+    const { identifier, accountId } = wanted;
+    if ('refused' in outcome) {
+      const { members, error } = outcome.refused;
+      if (members.includes('identifier') && (await provider.read(`${PATH}/${identifier}`, token)) !== undefined) {
+        throw new AppError('conflict', `There is a token with the identifier ${identifier} already`);
+      }
+      throw members.includes('user') ? new AppError('not_found', noAccount(accountId)) : error;
+    }
+    if (!('done' in outcome)) throw provider.nonsense('has no list of tokens. Correct IDENTITY_URL.');
+    if (isAsWanted(outcome.done, wanted)) return outcome.done.password;
+    // For a caller that is no superuser it makes them for the caller.
+    const what = 'made another token than the one that was asked for. IDENTITY_TOKEN must be of a superuser.';
+    const error = provider.nonsense(what);
+    await discardAfter(error, identifier);
+    throw error;
+  }
+
+  /** Nothing half-made stays; what went wrong first is what counts. */
+  async function discardAfter(error: unknown, identifier: string): Promise<void> {
+    try {
+      await discard(identifier);
+    } catch (cause) {
+      if (!(error instanceof AppError)) throw cause;
+      const text = `${error.message}. The app password ${identifier}, whose key nobody has seen, could not be deleted again.`;
+      throw new AppError(error.code, text, { cause });
+    }
+  }
+
+  async function raise(accountId: number, minutes: number): Promise<void> {
+    const needed = minutes + SPARE_MINUTES;
+    await writeAttributes(accountId, (attributes: Attributes) =>
+      ceilingMinutes(attributes[CEILING]) >= needed ? {} : { [CEILING]: `minutes=${needed}` },
+    );
+  }
+
+  return { create, list, get, reveal, delete: remove };
+}
+
+function isAsWanted({ isAppPassword, password }: MadeToken, { identifier, accountId, expiresAt }: NewAppPassword) {
+  const { expiresAt: end } = password;
+  const isSameEnd =
+    end === null || expiresAt === null
+      ? end === expiresAt
+      : Math.abs(Date.parse(end) - expiresAt.getTime()) <= SAME_END_MS;
+  return isAppPassword && password.identifier === identifier && password.accountId === accountId && isSameEnd;
+}
+
+/** 0 for one that never ends: no ceiling counts. */
+function lifetimeMinutes(expiresAt: Date | null, now: Date): number {
+  return expiresAt === null ? 0 : Math.max(0, Math.ceil((expiresAt.getTime() - now.getTime()) / 60_000));
+}
+
+function badIdentifier(): AppError {
+  const message = 'letters, digits, - and _ are allowed, up to 255';
+  return new AppError('invalid', `This cannot be the identifier of an app password: ${message}`, {
+    fields: [{ path: 'identifier', message }],
+  });
+}
+
+// Groups at the identity provider.
+const HTTP_PATH = 'core/groups';
+const ID = /^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/i;
+
+const groupPage = pageOf(listedGroup);
+
+export function identityGroups(provider: Provider, exclusive: Exclusive): Groups {
+  /** Without members: much cheaper. */
+  function found(query: Query): Promise<GroupName[]> {
+    return provider.all(HTTP_PATH, groupPage, { ordering: 'name', include_users: 'false', ...query });
+  }
+
+  async function list(search = ''): Promise<GroupName[]> {
+    const groups = await found(search === '' ? {} : { search });
+    const wanted = search.toLowerCase();
+    return groups
+      .filter(({ name }) => name.toLowerCase().includes(wanted))
+      .toSorted((one, other) => (one.name < other.name ? -1 : 1));
+  }
+
+  async function get(id: string): Promise<Group | undefined> {
+    return ID.test(id) ? provider.read(`${HTTP_PATH}/${id}`, group) : undefined;
+  }
+
+  async function nameOf(name: string): Promise<GroupName | undefined> {
+    if (name === '') return undefined;
+    const wanted = name.toLowerCase();
+    return (
+      (await found({ name })).find((each) => each.name === name) ??
+      (await found({ search: name })).find((each) => each.name.toLowerCase() === wanted)
+    );
+  }
+
+  async function named(name: string): Promise<Group | undefined> {
+    const known = await nameOf(name);
+    return known && get(known.id);
+  }
+
+  async function create(name: string): Promise<GroupName> {
+    return exclusive(`identity-group-name:${name.toLowerCase()}`, async () => {
+      if ((await nameOf(name)) !== undefined) throw taken(name);
+      const body: Wire<GroupRequest> = { name };
+      const outcome = await provider.exchange('POST', HTTP_PATH, listedGroup, { body });
+      const isName = 'refused' in outcome && outcome.refused.members.includes('name');
+      if (isName && (await nameOf(name)) !== undefined) throw taken(name);
+      return existing(outcome, 'There is no list of groups');
+    });
+  }
+
+  async function remove(id: string): Promise<void> {
+    if (ID.test(id)) valueOf(await provider.act('DELETE', `${HTTP_PATH}/${id}`));
+  }
+
+  async function change(id: string, accountId: number, action: 'add_user' | 'remove_user'): Promise<void> {
+    const missing = `There is no group with the id ${id}, or no account with the id ${accountId}`;
+    if (!ID.test(id) || !isId(accountId)) throw new AppError('not_found', missing);
+    const body: Wire<UserAccountRequest> = { pk: accountId };
+    existing(await provider.act('POST', `${HTTP_PATH}/${id}/${action}`, { body }), missing);
+  }
+
+  return {
+    list,
+    get,
+    named,
+    create,
+    delete: remove,
+    addMember: (id, accountId) => change(id, accountId, 'add_user'),
+    removeMember: (id, accountId) => change(id, accountId, 'remove_user'),
+  };
+}
+
+function taken(name: string): AppError {
+  return new AppError('conflict', `There is a group with the name ${JSON.stringify(name)}, in some case, already`);
+}
+
+export interface HttpIdentityOptions extends ProviderOptions {
+  /** Keeps writers of one account, and makers of one name, apart. */
+  exclusive: Exclusive;
+  /** Tells which app passwords live long; default: the system's clock. */
+  now?: () => Date;
+}
+
+/**
+ * `url` is where the provider is (`http://127.0.0.1:9000`, `https://host/prefix`). One request takes at most 5 s and
+ * 8 MB, and a method a few of them; lists end after 10 000 entries or 20 s.
+ */
+export function httpIdentity({ exclusive, now = () => new Date(), ...options }: HttpIdentityOptions): Identity {
+  const provider = identityProvider(options);
+  const { accounts, writeAttributes } = identityAccounts(provider, exclusive);
+
+  async function me(): Promise<{ username: string; isSuperuser: boolean }> {
+    const outcome = await provider.exchange('GET', 'core/users/me', session);
+    if (!('done' in outcome)) throw provider.nonsense('does not know the account of our token');
+    const { username, is_superuser: isSuperuser } = outcome.done.user;
+    return { username, isSuperuser };
+  }
+
+  async function version(): Promise<string> {
+    const outcome = await provider.exchange('GET', 'admin/version', versions);
+    if (!('done' in outcome)) throw provider.nonsense('does not tell its version');
+    return outcome.done.version_current;
+  }
+
+  return {
+    me,
+    version,
+    accounts,
+    groups: identityGroups(provider, exclusive),
+    appPasswords: identityAppPasswords(provider, writeAttributes, now),
+  };
+}

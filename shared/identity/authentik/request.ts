@@ -1,0 +1,272 @@
+// One call of the identity provider's API, limited in time and size; no redirect is followed with the token. Its words
+// are quoted only from JSON, on one line, without a secret. Web APIs only: runs on Node and in workerd.
+
+import type { z } from 'zod';
+import { AppError } from '@holdfast/kit/app-error';
+import { failureWords, foreignWords } from '@holdfast/kit/foreign-words';
+import type { Secret } from '@holdfast/kit/secret';
+import { withinMs } from '@holdfast/kit/timeout';
+import { type Refusal, refusalOf, wordsOf } from './refusal.ts';
+
+const WITHIN_MS = 5_000;
+/** A group with twenty thousand members. */
+const MOST_BYTES = 8 * 1024 * 1024;
+/** The most that the provider gives at once. */
+export const PAGE_SIZE = 100;
+const MOST_PAGES = 100;
+/** Said by the provider while it starts, and by a proxy before it. */
+const ABSENT: ReadonlySet<number> = new Set([502, 503, 504]);
+/** Of all the pages of one list. */
+const LIST_WITHIN_MS = 20_000;
+
+export interface ProviderOptions {
+  /** With or without a path; `/api/v3` is added. */
+  url: string;
+  token: Secret;
+  fetch: typeof globalThis.fetch;
+  /** Of one request, in milliseconds; default: 5000. */
+  withinMs?: number;
+}
+
+export type Query = Record<string, string | readonly string[]>;
+
+export interface Call {
+  query?: Query;
+  body?: object;
+  /** What must not be quoted, beside the token. */
+  secrets?: readonly string[];
+}
+
+/** What became of a call. Everything else is an AppError. */
+export type Outcome<T> = { done: T } | { missing: true } | { refused: Refusal };
+
+export interface PageSchema<T> {
+  pagination: { next: number; count: number };
+  results: T[];
+}
+
+export interface Provider {
+  /** Reads or writes, and gets an object back. `path` has no slash at either end. */
+  exchange<T>(method: string, path: string, schema: z.ZodType<T>, call?: Call): Promise<Outcome<T>>;
+  /** As `exchange`; undefined when there is no such thing, `invalid` when it is refused. */
+  read<T>(path: string, schema: z.ZodType<T>, query?: Query): Promise<T | undefined>;
+  /** Does something that is answered with nothing. */
+  act(method: string, path: string, call?: Call): Promise<Outcome<undefined>>;
+  /** Every page. */
+  all<T>(path: string, schema: z.ZodType<PageSchema<T>>, query: Query): Promise<T[]>;
+  /** The first that is wanted; reads no further. */
+  first<T>(
+    path: string,
+    schema: z.ZodType<PageSchema<T>>,
+    query: Query,
+    isWanted: (item: T) => boolean,
+  ): Promise<T | undefined>;
+  /** `upstream`, with the system's name. */
+  nonsense(what: string): AppError;
+}
+
+interface Answer {
+  status: number;
+  /** Undefined when the body is no JSON. */
+  json: unknown;
+  isEmpty: boolean;
+}
+
+class TooLong extends Error {}
+
+/** The value, or undefined when there is none; throws what was refused. */
+export function valueOf<T>(outcome: Outcome<T>): T | undefined {
+  if ('refused' in outcome) throw outcome.refused.error;
+  return 'done' in outcome ? outcome.done : undefined;
+}
+
+export function identityProvider({ url, token, fetch, withinMs: limitMs = WITHIN_MS }: ProviderOptions): Provider {
+  const base = baseOf(url);
+  const system = `The identity provider at ${base.host}`;
+  const wrong = (text: string, cause?: unknown): AppError => new AppError('upstream', `${system} ${text}`, { cause });
+
+  /** Foreign words, behind a colon. */
+  function quoted(text: string, secrets: readonly string[]): string {
+    const words = foreignWords(text, [token.reveal(), ...secrets]);
+    return words === '' ? '' : `: ${words}`;
+  }
+
+  function addressOf(path: string, query: Query): URL {
+    const address = new URL(base);
+    address.pathname = `${base.pathname}${path}/`;
+    for (const [name, values] of Object.entries(query)) {
+      for (const value of typeof values === 'string' ? [values] : values) address.searchParams.append(name, value);
+    }
+    return address;
+  }
+
+  async function ask(method: string, path: string, { query = {}, body, secrets = [] }: Call): Promise<Answer> {
+    const key = token.reveal();
+    // A fetch would refuse it with the token in its message.
+    if (!/^[\x21-\x7e]+$/.test(key)) throw wrong('cannot be asked: IDENTITY_TOKEN has characters that no token has');
+    const signal = AbortSignal.timeout(limitMs);
+    const init: RequestInit = {
+      method,
+      headers: {
+        Accept: 'application/json',
+        'Accept-Language': 'en',
+        Authorization: `Bearer ${key}`,
+        ...(body === undefined ? {} : { 'Content-Type': 'application/json' }),
+      },
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+      redirect: 'manual',
+      signal,
+    };
+    const late = (): AppError =>
+      new AppError('unavailable', `${system} did not answer ${method} /${path}/ within ${limitMs / 1000} s`);
+    const exchanged = async (): Promise<Answer> => {
+      const response = await fetch(addressOf(path, query).href, init);
+      if (response.status >= 300 && response.status < 400) {
+        await response.body?.cancel();
+        throw wrong(`answered ${method} /${path}/ with ${redirectOf(response, base)}. Correct IDENTITY_URL.`);
+      }
+      return { status: response.status, ...(await bodyOf(response)) };
+    };
+    try {
+      // The second limit is for a fetch that does not mind the signal.
+      return await withinMs(limitMs + 100, exchanged(), late);
+    } catch (error) {
+      if (error instanceof AppError) throw error;
+      if (error instanceof TooLong) throw wrong(`answered ${method} /${path}/ with more than ${MOST_BYTES} bytes`);
+      if (signal.aborted) throw late();
+      // Without the cause: what a platform's fetch says may hold the token.
+      throw new AppError('unavailable', `${system} ${failureWords(error, [key, ...secrets])}`);
+    }
+  }
+
+  /** The answer, where it is one that the caller knows what to do with. */
+  async function asked(method: string, path: string, call: Call = {}): Promise<Outcome<Answer>> {
+    const { secrets = [] } = call;
+    const answer = await ask(method, path, call);
+    const { status, json, isEmpty } = answer;
+    const words = quoted(wordsOf(json), secrets);
+    const what = `${method} /${path}/`;
+    if (status === 200 || status === 201 || status === 204) return { done: answer };
+    if (status === 401 || status === 403) {
+      throw wrong(
+        `does not accept our token, or does not allow it ${what} (${status})${words}. Correct IDENTITY_TOKEN.`,
+      );
+    }
+    // A page of some other server must not be taken for the answer that something does not exist.
+    if (status === 404 && words !== '') return { missing: true };
+    if (status === 404) throw wrong(`has no such API: ${what} is not found (404). Correct IDENTITY_URL.`);
+    // Of a proxy, or of the provider where it does not know our address.
+    if (status === 400 && json === undefined && !isEmpty) throw wrong(`answered ${what} with 400 and what is not JSON`);
+    if (status === 400) return { refused: refusalOf(json, 'The identity provider', [token.reveal(), ...secrets]) };
+    if (status === 429) throw new AppError('unavailable', `${system} asks for a pause (429)`);
+    if (ABSENT.has(status))
+      throw new AppError('unavailable', `${system} is starting, or is away (${status} for ${what})${words}`);
+    if (status >= 500) throw wrong(`has a fault of its own (${status} for ${what})${words}`);
+    throw wrong(`answered ${what} with ${status}${words}`);
+  }
+
+  function readAs<T>(schema: z.ZodType<T>, what: string, { json }: Answer): T {
+    if (json === undefined) throw wrong(`answered ${what} with what is not JSON. Correct IDENTITY_URL.`);
+    const read = schema.safeParse(json);
+    if (read.success) return read.data;
+    // The answer itself is not quoted: it may be a key.
+    const [issue] = read.error.issues;
+    const where = foreignWords(issue?.path.join('.') || 'the answer', []);
+    throw wrong(`answered ${what} with another shape (${where}: ${foreignWords(issue?.message ?? '', [])})`);
+  }
+
+  async function exchange<T>(method: string, path: string, schema: z.ZodType<T>, call: Call = {}): Promise<Outcome<T>> {
+    const outcome = await asked(method, path, call);
+    return 'done' in outcome ? { done: readAs(schema, `${method} /${path}/`, outcome.done) } : outcome;
+  }
+
+  async function act(method: string, path: string, call: Call = {}): Promise<Outcome<undefined>> {
+    const outcome = await asked(method, path, call);
+    if (!('done' in outcome)) return outcome;
+    // Anything can answer 200.
+    if (outcome.done.status !== 204) {
+      throw wrong(`answered ${method} /${path}/ with ${outcome.done.status}, not 204. Correct IDENTITY_URL.`);
+    }
+    return { done: undefined };
+  }
+
+  async function read<T>(path: string, schema: z.ZodType<T>, query: Query = {}): Promise<T | undefined> {
+    return valueOf(await exchange('GET', path, schema, { query }));
+  }
+
+  async function* pages<T>(path: string, schema: z.ZodType<PageSchema<T>>, query: Query): AsyncGenerator<T[]> {
+    const begun = Date.now();
+    for (let page = 1; page <= MOST_PAGES; page += 1) {
+      const answer = await read(path, schema, { ...query, page: String(page), page_size: String(PAGE_SIZE) });
+      if (answer === undefined && page === 1) throw wrong(`has no list at /${path}/. Correct IDENTITY_URL.`);
+      // Removed meanwhile: the page before was the last.
+      if (answer === undefined) return;
+      yield answer.results;
+      if (answer.pagination.next === 0) return;
+      if (answer.pagination.next !== page + 1) {
+        throw wrong(`says that page ${page} of /${path}/ is followed by page ${answer.pagination.next}`);
+      }
+      if (Date.now() - begun > LIST_WITHIN_MS) {
+        throw new AppError('unavailable', `${system} took longer than ${LIST_WITHIN_MS / 1000} s for /${path}/`);
+      }
+    }
+    throw wrong(`lists more than ${MOST_PAGES} pages at /${path}/`);
+  }
+
+  async function all<T>(path: string, schema: z.ZodType<PageSchema<T>>, query: Query): Promise<T[]> {
+    const found: T[] = [];
+    for await (const results of pages(path, schema, query)) found.push(...results);
+    return found;
+  }
+
+  async function first<T>(
+    path: string,
+    schema: z.ZodType<PageSchema<T>>,
+    query: Query,
+    isWanted: (item: T) => boolean,
+  ): Promise<T | undefined> {
+    for await (const results of pages(path, schema, query)) {
+      const found = results.find(isWanted);
+      if (found !== undefined) return found;
+    }
+    return undefined;
+  }
+
+  return { exchange, read, act, all, first, nonsense: (what) => wrong(what) };
+}
+
+/** With a slash at the end, and without what a fetch does not take. */
+function baseOf(url: string): URL {
+  const base = new URL(url);
+  base.username = '';
+  base.password = '';
+  base.search = '';
+  base.hash = '';
+  base.pathname = `${base.pathname.replace(/\/+$/, '')}/api/v3/`;
+  return base;
+}
+
+function redirectOf(response: Response, base: URL): string {
+  const location = response.headers.get('location') ?? '';
+  const host = URL.canParse(location, base.href) ? ` to ${new URL(location, base).origin}` : '';
+  return `${response.status}, a redirect${host}, which is not followed`;
+}
+
+/** Throws TooLong. */
+async function bodyOf(response: Response): Promise<Omit<Answer, 'status'>> {
+  const decoder = new TextDecoder();
+  let bytes = 0;
+  let text = '';
+  for await (const chunk of response.body ?? []) {
+    bytes += chunk.byteLength;
+    if (bytes > MOST_BYTES) throw new TooLong();
+    text += decoder.decode(chunk, { stream: true });
+  }
+  text += decoder.decode();
+  const isEmpty = text.trim() === '';
+  try {
+    return { json: JSON.parse(text) as unknown, isEmpty };
+  } catch {
+    return { json: undefined, isEmpty };
+  }
+}

@@ -1,0 +1,133 @@
+// One writer per key: in this process by a queue, between processes by an advisory lock of our own database.
+
+import { AppError } from '@holdfast/kit/app-error';
+import type { RunSql } from '@holdfast/kit/kept-database';
+import { withinMs } from '@holdfast/kit/timeout';
+import type { Exclusive } from './port.ts';
+
+/** The first half of the lock's name; the other half is a hash of the key. Keys of one hash wait for each other. */
+const NAMESPACE = 4_805_727;
+/** Locks held or waited for at once: one less than the pool's connections, so that `work` finds one for itself. */
+const AT_ONCE = 2;
+const WAIT_MS = 15_000;
+
+export interface ExclusiveOptions {
+  /** Pieces of work at once, of all keys; must be less than the connections of the pool. */
+  atOnce?: number;
+  /** How long one waits for the others of this process, in milliseconds. */
+  waitMs?: number;
+  /** False in workerd, where no request may wait for another: the lock alone then keeps the order. Default: true. */
+  queued?: boolean;
+}
+
+/**
+ * One for each pool of connections.
+ *
+ * `run` bounds the wait for other processes, and must allow for the time that the longest `work` takes: the lock is
+ * that of a transaction that stays open meanwhile. When the connection dies or the time is over while `work` runs, the
+ * server gives the lock to the next process, but `work` goes on and its outcome is what the caller sees: it is the
+ * truth about the system that was written to. Only then can two processes write at once; those of this process cannot.
+ * Does not deadlock, whatever the number of keys: who holds a lock waits for nothing but its own work.
+ */
+export function exclusiveByDatabase(
+  run: RunSql,
+  { atOnce = AT_ONCE, waitMs = WAIT_MS, queued = true }: ExclusiveOptions = {},
+): Exclusive {
+  if (!queued) return (key, work) => locked(run, key, work);
+  const inTurn = queuePerKey(waitMs);
+  const inSlot = slots(atOnce, waitMs);
+  return (key, work) => inTurn(key, () => inSlot(() => locked(run, key, work)));
+}
+
+/** Does `work` under the lock. */
+async function locked<T>(run: RunSql, key: string, work: () => Promise<T>): Promise<T> {
+  let begun: Promise<T> | undefined;
+  let gaveUp = false;
+  try {
+    await run((sql) =>
+      sql.begin(async (transaction) => {
+        await transaction`SELECT pg_advisory_xact_lock(${NAMESPACE}::int, hashtext(${key}))`;
+        // The server may grant the lock after our time is over.
+        if (gaveUp) return;
+        begun = (async () => work())();
+        await begun.catch(() => undefined);
+      }),
+    );
+  } catch (error) {
+    gaveUp = true;
+    if (begun === undefined) throw error;
+  }
+  if (begun === undefined) throw new Error('the work was not begun');
+  // Also after a lost connection: nobody of this process begins before this work has ended.
+  return begun;
+}
+
+type InTurn = <T>(key: string, work: () => Promise<T>) => Promise<T>;
+
+/** Pieces of work of one key one after the other, in the order in which they came. */
+export function queuePerKey(waitMs: number): InTurn & { size: () => number } {
+  /** Settles when everybody of the key so far has ended. Never rejects. */
+  const tails = new Map<string, Promise<void>>();
+
+  async function inTurn<T>(key: string, work: () => Promise<T>): Promise<T> {
+    const before = tails.get(key) ?? Promise.resolve();
+    const { promise: ended, resolve: end } = Promise.withResolvers<void>();
+    const tail = before.then(() => ended);
+    tails.set(key, tail);
+    void tail.then(() => {
+      if (tails.get(key) === tail) tails.delete(key);
+    });
+    try {
+      await withinMs(waitMs, before, () => tooLong(waitMs));
+      return await work();
+    } finally {
+      end();
+    }
+  }
+
+  return Object.assign(inTurn, { size: () => tails.size });
+}
+
+/** At most `count` pieces of work at once. */
+function slots(count: number, waitMs: number): <T>(work: () => Promise<T>) => Promise<T> {
+  let free = count;
+  const waiting = new Set<() => void>();
+
+  async function take(): Promise<void> {
+    if (free > 0) {
+      free -= 1;
+      return;
+    }
+    const { promise: given, resolve: give } = Promise.withResolvers<void>();
+    waiting.add(give);
+    const late = (): AppError => {
+      waiting.delete(give);
+      return tooLong(waitMs);
+    };
+    await withinMs(waitMs, given, late);
+  }
+
+  function release(): void {
+    const [next] = waiting;
+    if (next === undefined) {
+      free += 1;
+      return;
+    }
+    waiting.delete(next);
+    next();
+  }
+
+  return async (work) => {
+    await take();
+    try {
+      return await work();
+    } finally {
+      release();
+    }
+  };
+}
+
+function tooLong(waitMs: number): AppError {
+  const text = `Other changes have not ended within ${waitMs / 1000} s; nothing was changed. Try again later.`;
+  return new AppError('unavailable', text);
+}

@@ -1,0 +1,128 @@
+// What a person may be called, which password it may have, when it expires, and who is shown in user management.
+
+import { nameKey } from '@holdfast/kit/names';
+import { momentOf, readWallTime, wallTimeAt } from '@holdfast/kit/time';
+import { isPublishedPassword } from '../settings/rules.ts';
+
+const USERNAME = /^[A-Za-z0-9._-]{1,64}$/;
+/** Of accounts of programs and of administration: never of people, whatever is hidden. */
+const RESERVED_PREFIXES = ['svc_', 'adm_'];
+
+/** Why a person may not be called so, in a sentence; undefined when it may. */
+export function usernameFault(username: string, hiddenPrefixes: readonly string[]): string | undefined {
+  if (!USERNAME.test(username)) return 'must be 1 to 64 letters, digits, dots, underscores or hyphens';
+  const prefix = [...RESERVED_PREFIXES, ...hiddenPrefixes].find((each) => beginsWith(username, each));
+  if (prefix === undefined) return undefined;
+  return `must not begin with ${prefix}: such names belong to programs and to administration; choose another`;
+}
+
+/** A name to sign in with made of the name of a person: `Ann Müller` becomes `ann.muller`; empty where nothing can be. */
+export function suggestedUsername(name: string): string {
+  const plain = name.normalize('NFKD').replaceAll(/\p{M}/gu, '').replaceAll('ß', 'ss').toLowerCase();
+  return plain
+    .split(/[^a-z0-9_-]+/)
+    .filter((word) => word !== '')
+    .join('.')
+    .slice(0, 64)
+    .replace(/^[.]+|[.]+$/g, '');
+}
+
+/** True when user management does not show an account of this name. */
+export function isHiddenName(username: string, hiddenPrefixes: readonly string[]): boolean {
+  return hiddenPrefixes.some((prefix) => beginsWith(username, prefix));
+}
+
+/** Without regard to case. */
+function beginsWith(username: string, prefix: string): boolean {
+  return nameKey(username).startsWith(nameKey(prefix));
+}
+
+const LEAST_PASSWORD_CHARACTERS = 12;
+export const MOST_PASSWORD_BYTES = 1024;
+
+/** Why this cannot be the password of that person, in a sentence that does not quote it; undefined when it can. */
+export function passwordFault(password: string, username: string): string | undefined {
+  // First: counting the characters of what is far too long takes its time.
+  if (password.length > MOST_PASSWORD_BYTES || new TextEncoder().encode(password).length > MOST_PASSWORD_BYTES)
+    return `must have at most ${MOST_PASSWORD_BYTES} bytes`;
+  if (Array.from(password).length < LEAST_PASSWORD_CHARACTERS)
+    return `must have at least ${LEAST_PASSWORD_CHARACTERS} characters`;
+  if (password.includes('\0')) return 'must not contain the character NUL';
+  if (!password.isWellFormed()) return 'must be text: a half of a character is in it';
+  if (nameKey(password) === nameKey(username)) return 'must not be the user name itself';
+  if (isPublishedPassword(password))
+    return 'must not be a password that manuals and programs publish; choose one of your own';
+  return undefined;
+}
+
+/** The attribute of an account that says when it expires. */
+export const EXPIRES = 'app_expires';
+/** The last second of the year 9999. */
+const LAST_SECOND = 253_402_300_799;
+
+/** When an account expires, in seconds of Unix time; null for what is no such number: it never does. */
+export function appExpiresOf(attributes: Readonly<Record<string, unknown>>): number | null {
+  const value = attributes[EXPIRES];
+  if (typeof value !== 'number' || !Number.isFinite(value)) return null;
+  const seconds = Math.floor(value);
+  return Math.abs(seconds) <= LAST_SECOND ? seconds : null;
+}
+
+/** ISO 8601 of seconds of Unix time. */
+export function isoOfSeconds(seconds: number): string {
+  return new Date(seconds * 1000).toISOString().replace('.000Z', 'Z');
+}
+
+/** Seconds of Unix time of an ISO 8601 time in the future; else what is wrong with it. */
+export function readExpiry(text: string, now: Date): { seconds: number } | { fault: string } {
+  const milliseconds = Date.parse(text);
+  const seconds = Math.floor(milliseconds / 1000);
+  if (Number.isNaN(milliseconds) || Math.abs(seconds) > LAST_SECOND)
+    return { fault: 'must be a time that exists, up to the year 9999' };
+  if (milliseconds <= now.getTime() || seconds * 1000 <= now.getTime())
+    return { fault: `${text} is past; give a time in the future, or null for none` };
+  return { seconds };
+}
+
+// Until when somebody may come in, as a person chooses it from a list: at the end of the day, some days later at the same time
+// of the clock, at a time, or never.
+
+/** In the order in which they are offered. */
+export const ACCESS_ENDS = ['never', 'today', 'days-2', 'days-7', 'days-30', 'date'] as const;
+
+interface Asked {
+  choice: string;
+  /** With the choice `date`: `2026-01-31T14:05`. */
+  on: string;
+}
+
+interface Where {
+  now: Date;
+  /** Of the IANA database. */
+  timeZone: string;
+}
+
+/** ISO 8601, null for never; else what is wrong with it, in a sentence. Whether it is past is not looked at. */
+export function accessEnd({ choice, on }: Asked, where: Where): { at: string | null } | { fault: string } {
+  if (choice === 'never') return { at: null };
+  if (choice === 'date') {
+    const wall = readWallTime(on);
+    if (wall === undefined) return { fault: 'choose the day and the time at which access ends' };
+    return { at: isoOf(momentOf(wall, where.timeZone)) };
+  }
+  const at = presetEnd(choice, where);
+  return at === undefined ? { fault: 'choose when access ends' } : { at };
+}
+
+/** When a choice that names no time of its own would end; undefined for the others. */
+export function presetEnd(choice: string, { now, timeZone }: Where): string | undefined {
+  const wall = { ...wallTimeAt(now.getTime(), timeZone), second: 0 };
+  if (choice === 'today') return isoOf(momentOf({ ...wall, day: wall.day + 1, hour: 0, minute: 0 }, timeZone));
+  const days = /^days-(\d+)$/.exec(choice)?.[1];
+  if (days === undefined || !ACCESS_ENDS.some((each) => each === choice)) return undefined;
+  return isoOf(momentOf({ ...wall, day: wall.day + Number(days) }, timeZone));
+}
+
+function isoOf(ms: number): string {
+  return new Date(ms).toISOString().replace('.000Z', 'Z');
+}

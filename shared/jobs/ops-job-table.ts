@@ -1,0 +1,155 @@
+// Long work that somebody has asked for, as rows of our own database: one of a kind is open at a time, lines of its log are
+// added in one statement, and what has ended changes no more.
+
+import { AppError } from '@holdfast/kit/app-error';
+import type { RunSql } from '@holdfast/kit/kept-database';
+import type { Sql } from '@holdfast/kit/postgres';
+import type { OpsJob, OpsJobChange, OpsJobs, OpsJobState } from './port.ts';
+
+interface JobRow extends Omit<OpsJob, 'createdAt' | 'startedAt' | 'finishedAt' | 'eta'> {
+  createdAt: Date;
+  startedAt: Date | null;
+  finishedAt: Date | null;
+  eta: Date | null;
+}
+
+const MOST_LINES = 200;
+const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
+/** The open job may end between two statements: then there is room again. */
+const TRIES = 5;
+
+export function opsJobTable(run: RunSql): OpsJobs {
+  return {
+    async add(job) {
+      for (let tries = 1; ; tries++) {
+        const added = await addOnce(run, job);
+        if (added !== undefined) return added;
+        const open = await openOf(run, job.kind);
+        if (open === undefined && tries < TRIES) continue;
+        throw alreadyOpen(job.kind, open);
+      }
+    },
+
+    async get(id) {
+      if (!UUID.test(id)) return undefined;
+      const [row] = await run((sql) => sql<JobRow[]>`SELECT ${columns(sql)} FROM ops_job WHERE id = ${id}`);
+      return row && jobOf(row);
+    },
+
+    async list({ kind = null, state = null }, offset, limit) {
+      return run(async (sql) => {
+        const where = sql`(${kind}::text IS NULL OR kind = ${kind}) AND (${state}::text IS NULL OR state = ${state})`;
+        const [rows, [total]] = await Promise.all([
+          sql<JobRow[]>`
+            SELECT ${columns(sql)} FROM ops_job WHERE ${where}
+            ORDER BY created_at DESC, id DESC OFFSET ${offset} LIMIT ${limit}`,
+          sql<{ count: number }[]>`SELECT count(*)::int AS count FROM ops_job WHERE ${where}`,
+        ]);
+        return { results: rows.map(jobOf), count: total?.count ?? 0 };
+      });
+    },
+
+    async open() {
+      const rows = await run(
+        (sql) => sql<JobRow[]>`
+          SELECT ${columns(sql)} FROM ops_job WHERE state IN ('queued', 'running') ORDER BY created_at, id`,
+      );
+      return rows.map(jobOf);
+    },
+
+    async change(id, change) {
+      if (!UUID.test(id)) return false;
+      const { count } = await run((sql) => changed(sql, id, change));
+      return count > 0;
+    },
+
+    async prune(before) {
+      const { count } = await run(
+        (sql) => sql`
+          DELETE FROM ops_job
+          WHERE state NOT IN ('queued', 'running') AND coalesce(finished_at, created_at) < ${before}`,
+      );
+      return count;
+    },
+  };
+}
+
+/** Undefined: one of that kind is open. */
+async function addOnce(
+  run: RunSql,
+  { id, kind, actor, input, now }: Parameters<OpsJobs['add']>[0],
+): Promise<OpsJob | undefined> {
+  const [row] = await run(
+    (sql) => sql<JobRow[]>`
+      INSERT INTO ops_job (id, kind, created_at, input, actor)
+      VALUES (${id}, ${kind}, ${now}, ${jsonText(input)}::text::jsonb, ${actor})
+      ON CONFLICT (kind) WHERE state IN ('queued', 'running') DO NOTHING
+      RETURNING ${columns(sql)}`,
+  );
+  return row && jobOf(row);
+}
+
+async function openOf(run: RunSql, kind: string): Promise<{ id: string; state: OpsJobState } | undefined> {
+  const [row] = await run(
+    (sql) => sql<{ id: string; state: OpsJobState }[]>`
+      SELECT id, state FROM ops_job WHERE kind = ${kind} AND state IN ('queued', 'running')`,
+  );
+  return row;
+}
+
+function alreadyOpen(kind: string, open: { id: string; state: OpsJobState } | undefined): AppError {
+  const which = open === undefined ? 'One has just ended; try again' : `The job ${open.id} is ${open.state}`;
+  const message = `One job of the kind ${kind} at a time. ${which}.`;
+  return new AppError('conflict', message, open === undefined ? {} : { figures: { job: open.id } });
+}
+
+function changed(sql: Sql, id: string, change: OpsJobChange) {
+  const { state = null, progress = null, startedAt = null, finishedAt = null, error = null, log = [] } = change;
+  const hasEta = change.eta !== undefined;
+  const hasPhase = change.phase !== undefined;
+  const hasPercent = change.phasePercent !== undefined;
+  const hasMemory = change.memory !== undefined;
+  const hasResult = change.result !== undefined;
+  return sql`
+    UPDATE ops_job SET
+      state = coalesce(${state}, state),
+      progress = coalesce(${progress}::float8, progress),
+      started_at = coalesce(${startedAt}::timestamptz, started_at),
+      finished_at = coalesce(${finishedAt}::timestamptz, finished_at),
+      eta = CASE WHEN ${hasEta} THEN ${change.eta ?? null}::timestamptz ELSE eta END,
+      phase = CASE WHEN ${hasPhase} THEN ${change.phase ?? null}::text ELSE phase END,
+      phase_percent = CASE WHEN ${hasPercent} THEN ${change.phasePercent ?? null}::float8 ELSE phase_percent END,
+      memory = CASE WHEN ${hasMemory} THEN ${jsonText(change.memory ?? null)}::text::jsonb ELSE memory END,
+      result = CASE WHEN ${hasResult} THEN ${jsonText(change.result ?? null)}::text::jsonb ELSE result END,
+      error = coalesce(${error === null ? null : storable(error)}, error),
+      log = (
+        SELECT coalesce(jsonb_agg(line ORDER BY place), '[]') FROM (
+          SELECT line, place FROM jsonb_array_elements(ops_job.log || ${jsonText(log)}::text::jsonb)
+            WITH ORDINALITY AS lines (line, place)
+          ORDER BY place DESC LIMIT ${MOST_LINES}) AS last)
+    WHERE id = ${id} AND state IN ('queued', 'running')`;
+}
+
+/** What comes from a core may be any text, and the database does not take all of it. */
+function storable(text: string): string {
+  return text.toWellFormed().replaceAll('\0', '\uFFFD');
+}
+
+function jsonText(value: unknown): string {
+  return JSON.stringify(value, (_, member: unknown) => (typeof member === 'string' ? storable(member) : member));
+}
+
+function columns(sql: Sql) {
+  return sql`id, kind, state, progress, phase, phase_percent AS "phasePercent", memory, created_at AS "createdAt", started_at AS "startedAt",
+    finished_at AS "finishedAt", eta, log, input, result, error, actor`;
+}
+
+function jobOf(row: JobRow): OpsJob {
+  return {
+    ...row,
+    createdAt: row.createdAt.toISOString(),
+    startedAt: row.startedAt?.toISOString() ?? null,
+    finishedAt: row.finishedAt?.toISOString() ?? null,
+    eta: row.eta?.toISOString() ?? null,
+  };
+}

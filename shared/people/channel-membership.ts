@@ -1,0 +1,96 @@
+// Which channels somebody is in: names become groups of the provider, and only what differs is changed.
+
+import { AppError, type FieldError } from '@holdfast/kit/app-error';
+import { CHANNEL_PREFIX, isServiceAccountName, kindOf, nameKey, UNGROUPED_GROUP } from '@holdfast/kit/names';
+import { inSteps, type Progress } from '../audit/audited.ts';
+import { channelsOf, type PeopleDeps, roleGroupsOf } from '../devices/accounts.ts';
+import { readChannelName } from '../identity/channels.ts';
+import type { Account, GroupName } from '../identity/port.ts';
+
+/** The groups of these names, each once; `invalid` names all that are unknown or forbidden. */
+export async function channelsNamed(deps: PeopleDeps, names: readonly string[]): Promise<GroupName[]> {
+  const roles = roleGroupsOf(deps);
+  const faults: FieldError[] = [];
+  const chosen = new Map<string, GroupName>();
+  const all = names.length === 0 ? [] : await deps.identity.groups.list(CHANNEL_PREFIX);
+  for (const [index, text] of names.entries()) {
+    const read = readChannelName(text, roles);
+    const group = 'fault' in read ? undefined : called(all, read.name);
+    if (group !== undefined) chosen.set(group.id, group);
+    else {
+      const message = 'fault' in read ? read.fault : `there is no group ${read.name}; POST /api/groups makes one`;
+      faults.push({ path: `groups.${index}`, message });
+    }
+  }
+  if (faults.length === 0) return [...chosen.values()];
+  const said = faults.map(({ path, message }) => `${path}: ${message}`).join('; ');
+  throw new AppError('invalid', said, { fields: faults });
+}
+
+/** Those of these whole names that there still are, and the names of the others. */
+export async function channelsThatExist(
+  { identity }: PeopleDeps,
+  names: readonly string[],
+): Promise<{ found: GroupName[]; missing: string[] }> {
+  const all = names.length === 0 ? [] : await identity.groups.list(CHANNEL_PREFIX);
+  const groups = names.map((name) => called(all, name));
+  return {
+    found: groups.filter((group) => group !== undefined),
+    missing: names.filter((_, index) => groups[index] === undefined),
+  };
+}
+
+/** Exactly that name, else in another case. */
+function called(groups: readonly GroupName[], name: string): GroupName | undefined {
+  return groups.find((group) => group.name === name) ?? groups.find((group) => nameKey(group.name) === nameKey(name));
+}
+
+/** Programs that administer the core are in all of its groups by that right, and one of the directory would replace those. */
+export function needsGroup({ kind, username, attributes }: Pick<Account, 'kind' | 'username' | 'attributes'>): boolean {
+  if (kind === 'service') return isServiceAccountName(username) && kindOf({ username, attributes }) !== 'admin';
+  return kind === 'person';
+}
+
+/** The group of accounts that are in no other; made when somebody has deleted it at the provider. */
+async function ungroupedGroup({ identity }: Pick<PeopleDeps, 'identity'>): Promise<GroupName> {
+  return (await identity.groups.named(UNGROUPED_GROUP)) ?? identity.groups.create(UNGROUPED_GROUP);
+}
+
+/** What an account that is to be in these channels joins: the ungrouped one when there are none. */
+export async function joinedGroups(
+  deps: Pick<PeopleDeps, 'identity'>,
+  account: Pick<Account, 'kind' | 'username' | 'attributes'>,
+  channels: readonly GroupName[],
+): Promise<readonly GroupName[]> {
+  return channels.length > 0 || !needsGroup(account) ? channels : [await ungroupedGroup(deps)];
+}
+
+/** Steps to these channels and no others; groups that are no channels stay. */
+export async function replaceChannels(
+  deps: PeopleDeps,
+  account: Account,
+  wanted: readonly GroupName[],
+  progress: Progress,
+): Promise<void> {
+  const { groups } = deps.identity;
+  const { gone, missing } = await differenceOf(deps, account, wanted);
+  await inSteps(progress, [
+    ...gone.map((group) => () => groups.removeMember(group.id, account.id)),
+    ...missing.map((group) => () => groups.addMember(group.id, account.id)),
+  ]);
+}
+
+export async function differenceOf(
+  deps: PeopleDeps,
+  account: Account,
+  channels: readonly GroupName[],
+): Promise<{ gone: GroupName[]; missing: GroupName[] }> {
+  const wanted = await joinedGroups(deps, account, channels);
+  const ungrouped = account.groups.filter(({ name }) => nameKey(name) === nameKey(UNGROUPED_GROUP));
+  const held = [...channelsOf(account, deps), ...ungrouped];
+  const isIn = (groups: readonly GroupName[], { id }: GroupName): boolean => groups.some((group) => group.id === id);
+  return {
+    gone: held.filter((group) => !isIn(wanted, group)),
+    missing: wanted.filter((group) => !isIn(held, group)),
+  };
+}

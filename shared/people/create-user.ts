@@ -1,0 +1,116 @@
+// Makes a user: a new account with its expiry and its channels, or nothing at all. It has no password yet.
+
+import { AppError, invalid } from '@holdfast/kit/app-error';
+import { audited, mayBeDone, type Progress } from '../audit/audited.ts';
+import { mustBeAllowed, type PeopleContext, type PeopleDeps } from '../devices/accounts.ts';
+import type { Account, GroupName } from '../identity/port.ts';
+import { EXPIRES, readExpiry, usernameFault } from '../identity/rules.ts';
+import { channelsNamed, joinedGroups } from './channel-membership.ts';
+
+export interface NewUser {
+  username: string;
+  name: string;
+  email?: string | undefined;
+  /** With or without the prefix. */
+  groups?: readonly string[] | undefined;
+  /** ISO 8601 in the future. */
+  expires_at?: string | null | undefined;
+}
+
+/** `invalid` for a forbidden name and an unknown group, `conflict` for a name that is taken. */
+export async function createUser(context: PeopleContext, wanted: NewUser): Promise<Account> {
+  const { deps, actor } = context;
+  const { username, name, email = '' } = wanted;
+  const { expires, channels } = await mustBeCreatable(context, wanted);
+  const detail = { name, email, app_expires: expires, groups: channels.map((group) => group.name) };
+  const attributes = expires === null ? {} : { [EXPIRES]: expires };
+  const joined = await joinedGroups(deps, { kind: 'person', username, attributes }, channels);
+  // What was signed for somebody of that name in former times is void.
+  const deed = { actor, action: 'user.create', target: username, detail, endsSignInsOf: username };
+  return audited(deps, deed, async (progress) => {
+    const account = await made(deps, { username, name, email, attributes }, progress);
+    await joinAll(deps, account, joined, progress);
+    return (await deps.identity.accounts.get(account.id)) ?? account;
+  });
+}
+
+/** Throws what `createUser` would refuse, and changes nothing: for whoever has something else to make before it. */
+export async function mustBeCreatable(
+  context: PeopleContext,
+  { username, groups = [], expires_at: ends = null }: NewUser,
+): Promise<{ expires: number | null; channels: GroupName[] }> {
+  const { deps } = context;
+  mustBeAllowed(context, undefined);
+  const fault = usernameFault(username, deps.settings.USERS_HIDDEN_PREFIXES);
+  if (fault !== undefined) throw invalid('username', fault);
+  const expires = expiryOf(deps, ends);
+  const channels = await channelsNamed(deps, groups);
+  if ((await deps.identity.accounts.named(username)) !== undefined) throw taken(username);
+  return { expires, channels };
+}
+
+function expiryOf({ now }: PeopleDeps, text: string | null): number | null {
+  if (text === null) return null;
+  const read = readExpiry(text, now());
+  if ('fault' in read) throw invalid('expires_at', read.fault);
+  return read.seconds;
+}
+
+function taken(username: string): AppError {
+  return new AppError(
+    'conflict',
+    `The user name ${username} is taken, in some case, perhaps by a deactivated or hidden account. Choose another.`,
+  );
+}
+
+/** A job looks, and makes the account whole, but makes none. */
+const MAYBE_THERE =
+  'The account may exist all the same: look before you try again. If it does, it is in all of its groups within minutes of the provider answering; the audit log says what became of it.';
+
+type Wanted = Parameters<PeopleDeps['identity']['accounts']['create']>[0];
+
+async function made({ identity }: PeopleDeps, wanted: Wanted, progress: Progress): Promise<Account> {
+  try {
+    return await identity.accounts.create(wanted);
+  } catch (error) {
+    if (mayBeDone(error)) progress.begun(MAYBE_THERE);
+    throw error;
+  }
+}
+
+/** When one channel cannot be joined, the account goes again; when that fails too, a job finishes what was begun. */
+async function joinAll(
+  { identity }: PeopleDeps,
+  { id }: Account,
+  channels: readonly GroupName[],
+  progress: Progress,
+): Promise<void> {
+  try {
+    for (const channel of channels) await identity.groups.addMember(channel.id, id);
+  } catch (error) {
+    try {
+      await identity.accounts.delete(id);
+    } catch {
+      progress.begun(MAYBE_THERE);
+      throw error;
+    }
+    if (!(error instanceof AppError)) throw error;
+    if (error.code === 'not_found')
+      throw invalid('groups', 'one of them was deleted at this moment; nothing was created');
+    throw new AppError(error.code, `${error.message.replace(/\.$/, '')}. Nothing was created.`, { cause: error });
+  }
+}
+
+// A password to be read aloud or typed from a screen: no characters that look alike, in groups of five.
+
+/** 2^5 of them, so that each is as likely as any other. */
+const CHARACTERS = 'abcdefghijkmnpqrstuvwxyz23456789';
+const GROUPS = 4;
+const PER_GROUP = 5;
+
+/** A hundred random bits. */
+export function makePassword(): string {
+  const random = crypto.getRandomValues(new Uint8Array(GROUPS * PER_GROUP));
+  const text = Array.from(random, (byte) => CHARACTERS[byte % CHARACTERS.length] ?? '').join('');
+  return (text.match(/.{5}/g) ?? []).join('-');
+}

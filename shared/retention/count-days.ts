@@ -1,0 +1,136 @@
+// Keeps the number of rows of each day, from which a preview says how many there are where counting them would take too long.
+// Each statement counts about as many rows as are counted in a moment: many days of a small table, one of a large one.
+
+import type { Schedules } from '@holdfast/kit/cron';
+import type { RetentionBook, RetentionFacts } from './port.ts';
+
+export interface CountDaysDeps {
+  retentionFacts: Pick<RetentionFacts, 'perDay' | 'oldestDays' | 'now'>;
+  retentionBook: Pick<RetentionBook, 'days' | 'keepDays' | 'runs'>;
+  schedules: Schedules;
+  timeZone: string;
+}
+
+export interface CountedDays {
+  /** Statements that counted. */
+  statements: number;
+  /** Days that were counted, also those that have no rows. */
+  days: number;
+  /** False when it was stopped before all of them were. */
+  complete: boolean;
+}
+
+type Type = 'cot' | 'geochat';
+
+const DAY_MS = 86_400_000;
+/** What one statement should count; a table with fewer rows is counted whole each time. */
+const ROWS_AT_ONCE = 100_000;
+/** Days before may hold fewer rows than those that follow. */
+const MOST_GROWTH = 8;
+/** When nobody waits for the database. Every day is counted anew then: rows are deleted, and some come late. */
+const ANEW = '0 0 4 * * ?';
+const LAST_RUNS = 20;
+
+/** Stopped by `signal`, the next call goes on where this one has ended. */
+export async function countRetentionDays(deps: CountDaysDeps, signal: AbortSignal): Promise<CountedDays> {
+  const now = new Date(await deps.retentionFacts.now());
+  const [oldest, anewSince] = [await deps.retentionFacts.oldestDays(), await countedAnewSince(deps, now)];
+  const done: CountedDays = { statements: 0, days: 0, complete: true };
+  for (const type of ['cot', 'geochat'] as const)
+    await countType(deps, type, { oldest: oldest[type], today: dayOf(now), anewSince }, done, signal);
+  return done;
+}
+
+/** Counts from before that moment have had their time. */
+async function countedAnewSince({ retentionBook, schedules, timeZone }: CountDaysDeps, now: Date): Promise<string> {
+  const [early] = schedules.next(ANEW, 'quartz', timeZone, new Date(now.getTime() - DAY_MS), 1);
+  const { results } = await retentionBook.runs(0, LAST_RUNS);
+  const ended = results.filter(({ state }) => state !== 'running').map((run) => run.finishedAt ?? run.startedAt);
+  const moments = early === undefined ? ended : [early.toISOString(), ...ended];
+  return (
+    moments
+      .filter((each) => each <= now.toISOString())
+      .toSorted()
+      .at(-1) ?? ''
+  );
+}
+
+interface Extent {
+  oldest: string | null;
+  today: string;
+  anewSince: string;
+}
+
+async function countType(
+  deps: CountDaysDeps,
+  type: Type,
+  { oldest, today, anewSince }: Extent,
+  done: CountedDays,
+  signal: AbortSignal,
+): Promise<void> {
+  const { days: known } = await deps.retentionBook.days(type);
+  const from = oldest ?? dayAfter(today);
+  const [first, last] = [known[0]?.day, known.at(-1)?.day];
+  if (signal.aborted) return void (done.complete = false);
+  if (first !== undefined && first < from) await deps.retentionBook.keepDays(type, first, from, []);
+  // What a clock that went wrong has left behind.
+  if (last !== undefined && last > today) await deps.retentionBook.keepDays(type, dayAfter(today), dayAfter(last), []);
+
+  const isSmall = known.length > 0 && known.reduce((sum, { rows }) => sum + rows, 0) < ROWS_AT_ONCE;
+  const countedAt = new Map(known.map((each) => [each.day, each.countedAt]));
+  const isDue = (day: string): boolean => isSmall || day >= dayBefore(today) || (countedAt.get(day) ?? '') < anewSince;
+  const all = daysBetween(from, today);
+  const due = all.filter((day) => !countedAt.has(day) || isDue(day));
+  await countDue(deps, type, due, isSmall ? all.length : 1, done, signal);
+}
+
+/** Oldest first. */
+async function countDue(
+  { retentionFacts, retentionBook }: CountDaysDeps,
+  type: Type,
+  due: string[],
+  atFirst: number,
+  done: CountedDays,
+  signal: AbortSignal,
+): Promise<void> {
+  let most = atFirst;
+  let place = 0;
+  while (place < due.length) {
+    if (signal.aborted) return void (done.complete = false);
+    const days = inARow(due, place, most);
+    const [from, to] = [days[0] ?? '', dayAfter(days.at(-1) ?? '')];
+    const counted = await retentionFacts.perDay(type, from, to);
+    if (signal.aborted) return void (done.complete = false);
+    await retentionBook.keepDays(type, from, to, counted);
+    place += days.length;
+    done.statements++;
+    done.days += days.length;
+    const rows = counted.reduce((sum, each) => sum + each.rows, 0);
+    most = Math.max(1, Math.floor(days.length * Math.min(MOST_GROWTH, ROWS_AT_ONCE / Math.max(1, rows))));
+  }
+}
+
+/** At most so many days from that place on, none left out. */
+function inARow(days: readonly string[], place: number, most: number): string[] {
+  let end = place + 1;
+  while (end < days.length && end - place < most && days[end] === dayAfter(days[end - 1] ?? '')) end++;
+  return days.slice(place, end);
+}
+
+function daysBetween(from: string, until: string): string[] {
+  const days: string[] = [];
+  for (let day = from; day <= until; day = dayAfter(day)) days.push(day);
+  return days;
+}
+
+function dayOf(time: Date): string {
+  return time.toISOString().slice(0, 10);
+}
+
+function dayAfter(day: string): string {
+  return dayOf(new Date(Date.parse(day) + DAY_MS));
+}
+
+function dayBefore(day: string): string {
+  return dayOf(new Date(Date.parse(day) - DAY_MS));
+}

@@ -1,0 +1,301 @@
+// What becomes of the two retention files: from their texts, what Holdfast remembers of having written, and what the variables ask
+// for. A file that already says so stays as it is; what no variable asks for is a person's; and what a variable had set is undone
+// only in a file that is still as Holdfast wrote it.
+
+import { isScalar } from 'yaml';
+import { springOf } from '@holdfast/kit/quartz';
+import {
+  DAY_SECONDS,
+  DAYS_VARIABLES,
+  DEFAULT_SCHEDULE,
+  inUnit,
+  mostDays,
+  NEVER,
+  OWNED_TYPES,
+  type OwnedType,
+  plainCron,
+  RETAINED,
+  type RetentionUnit,
+} from '@holdfast/kit/retention';
+import {
+  entriesOf,
+  type Entry,
+  type OpenYaml,
+  openYaml,
+  withEntry,
+  withHeadLine,
+  YamlFault,
+} from '@holdfast/kit/yaml-edit';
+import { type DaysChange, newPolicy, readPolicy, unitLine, withDays } from './policy-text.ts';
+import type { WantedRetention } from './port.ts';
+
+// The text of retention-service.yml: one schedule, in the cron of the core. A bare `-` is no YAML, and means the same as `"-"`.
+
+const NAME = 'cronExpression';
+
+/** Throws a YamlFault. */
+export function readSchedule(text: string): string {
+  if (text.trim() === NEVER) return NEVER;
+  const { entry, yaml } = opened(quoted(text));
+  const { value, key } = entry;
+  const cron = isScalar(value) && typeof value.value === 'string' ? value.value.trim() : '';
+  if (cron === '' || /\p{Cc}/u.test(cron))
+    throw new YamlFault(`${NAME} is no schedule: write it in quotes, "-" for never`, yaml.lineOf(value ?? key));
+  return cron;
+}
+
+function opened(text: string): { entry: Entry; yaml: OpenYaml } {
+  const yaml = openYaml(text);
+  const entry = entriesOf(yaml.root, yaml).find(({ name }) => name === NAME);
+  if (entry === undefined) throw new YamlFault(`${NAME} is missing`, 1);
+  return { entry, yaml };
+}
+
+function quoted(text: string): string {
+  return text.replaceAll(/^([ \t]*cronExpression:[ \t]*)-(?=[ \t]*(?:#.*)?\r?$)/gm, '$1"-"');
+}
+
+/** The text with that schedule, and a comment on top that says how it is read. Throws a YamlFault. */
+export function withSchedule(text: string, cron: string, unit: RetentionUnit | undefined): string {
+  if (text.trim() === NEVER) return newSchedule(cron, unit);
+  const whole = quoted(text);
+  const { entry, yaml } = opened(whole);
+  const next = withHeadLine(withEntry(whole, yaml.root, entry, JSON.stringify(cron)), FIELDS, dialectLine(unit));
+  if (readSchedule(next) === cron) return next;
+  throw new YamlFault(`it is written in a way that cannot be changed here; write ${NAME}: "-" on a line of its own`, 1);
+}
+
+const FIELDS = 'second minute hour day-of-month month day-of-week';
+
+function dialectLine(unit: RetentionUnit | undefined): string {
+  if (unit === undefined) return `# ${FIELDS}, as the core counts weekdays; "-" for never.`;
+  if (unit === 'days')
+    return `# Core that counts days: Quartz, ${FIELDS} [year], 1 = Sunday, ? in one day field; "-" for never.`;
+  return `# Core that counts seconds: Spring, ${FIELDS}, 0 and 7 = Sunday; "-" for never.`;
+}
+
+export function newSchedule(cron: string, unit: RetentionUnit | undefined): string {
+  return `${dialectLine(unit)}\n${NAME}: ${JSON.stringify(cron)}\n`;
+}
+
+export const POLICY_FILE = 'retention-policy.yml';
+export const SCHEDULE_FILE = 'retention-service.yml';
+
+/** A text that Holdfast has written, and what the variables owned in it. */
+export interface PolicyState {
+  sha256: string;
+  owned: OwnedType[];
+}
+
+export interface ScheduleState {
+  sha256: string;
+  /** Who has set the schedule, if we have: the variable, or the days that were set without one. */
+  owned: 'variable' | 'default' | null;
+}
+
+/** More than one state of a file: a write was begun, and it holds one of them. */
+export interface RetentionMemory {
+  policy: PolicyState[];
+  schedule: ScheduleState[];
+}
+
+export const NO_MEMORY: RetentionMemory = { policy: [], schedule: [] };
+
+/** Undefined: there is no such file. */
+export interface RetentionTexts {
+  policy: string | undefined;
+  schedule: string | undefined;
+}
+
+export interface RetentionPlan {
+  /** What to write; undefined leaves the file as it is. */
+  policy: string | undefined;
+  schedule: string | undefined;
+  /** What is true once both are written. */
+  memory: RetentionMemory;
+  said: string[];
+}
+
+export interface RetentionRefusal {
+  fault: string;
+  /** Undefined: the fault is in the variables. */
+  file?: string;
+  line?: number;
+}
+
+export type Sha256 = (text: string) => string;
+
+export function planRetention(
+  texts: RetentionTexts,
+  memory: RetentionMemory,
+  wanted: WantedRetention,
+  sha256: Sha256,
+): RetentionPlan | RetentionRefusal {
+  const fault = faultOf(wanted);
+  if (fault !== undefined) return { fault };
+  let file = POLICY_FILE;
+  try {
+    const policy = planPolicy(texts.policy, memory.policy, wanted, sha256);
+    file = SCHEDULE_FILE;
+    const schedule = planSchedule(texts.schedule, memory.schedule, wanted, sha256);
+    return {
+      policy: policy.text,
+      schedule: schedule.text,
+      memory: { policy: policy.states, schedule: schedule.states },
+      said: [...policy.said, ...schedule.said],
+    };
+  } catch (error) {
+    if (error instanceof YamlFault) return { fault: error.message, line: error.line, file };
+    throw error;
+  }
+}
+
+function faultOf({ cot, geochat, cron, unit }: WantedRetention): string | undefined {
+  if (unit === undefined && (cot ?? geochat ?? cron) !== undefined)
+    return 'CORE_RETENTION_UNIT must be set with a retention variable: seconds for a TAK Server release, days for the embedded core';
+  if (cron === undefined || unit !== 'seconds') return undefined;
+  const { fault } = springOf(cron);
+  return fault === undefined ? undefined : `RETENTION_CRON=${cron} cannot be given to the core: ${fault}`;
+}
+
+interface FilePlan<S> {
+  text: string | undefined;
+  states: S[];
+  said: string[];
+}
+
+function planPolicy(
+  given: string | undefined,
+  states: readonly PolicyState[],
+  wanted: WantedRetention,
+  sha256: Sha256,
+): FilePlan<PolicyState> {
+  const text = given ?? newPolicy(wanted.unit);
+  const { policy, unit: saidUnit } = readPolicy(text);
+  const ours = given === undefined ? undefined : stateOf(given, states, sha256);
+  const set = OWNED_TYPES.filter((type) => wanted[type] !== undefined);
+  const known = ours === undefined ? (given === undefined ? [] : states) : [ours];
+  const withdrawn = OWNED_TYPES.filter(
+    (type) => !set.includes(type) && known.some(({ owned }) => owned.includes(type)),
+  );
+
+  const change: DaysChange = {};
+  const said = given === undefined ? [`${POLICY_FILE} was made; it keeps everything that no variable limits`] : [];
+  for (const type of set) {
+    const days = wanted[type] ?? null;
+    if (policy[type] === inUnit(days, wanted.unit ?? 'days')) continue;
+    change[type] = days;
+    said.push(
+      `${POLICY_FILE}: ${type} is kept ${days} ${days === 1 ? 'day' : 'days'}, as ${DAYS_VARIABLES[type]} says`,
+    );
+  }
+  for (const type of withdrawn) {
+    if (ours === undefined) said.push(left(POLICY_FILE, type, DAYS_VARIABLES[type]));
+    else if (policy[type] !== null) {
+      change[type] = null;
+      said.push(`${POLICY_FILE}: ${type} is kept for ever again, because ${DAYS_VARIABLES[type]} is unset`);
+    }
+  }
+  if (wanted.unit !== undefined) refuseWrongUnit({ ...policy, ...change }, set, saidUnit, wanted.unit);
+
+  if (Object.keys(change).length === 0) {
+    if (given === undefined) return { text, states: [{ sha256: sha256(text), owned: [] }], said };
+    return {
+      text: undefined,
+      states: known.map((state) => ({ ...state, owned: state.owned.filter((type) => set.includes(type)) })),
+      said,
+    };
+  }
+  const next = withDays(text, change, wanted.unit);
+  return { text: next, states: [{ sha256: sha256(next), owned: set }], said };
+}
+
+/** Numbers that a person wrote for a core which counts otherwise would delete nearly everything, or be refused. */
+function refuseWrongUnit(
+  policy: ReturnType<typeof readPolicy>['policy'],
+  set: readonly OwnedType[],
+  said: WantedRetention['unit'],
+  unit: RetentionUnit,
+): void {
+  const others = RETAINED.filter((type) => policy[type] !== null && !set.some((each) => each === type));
+  const [other] = others;
+  if (other !== undefined && said !== undefined && said !== unit)
+    throw new YamlFault(
+      `its comment says that it counts ${said}, but the core counts ${unit}, and ${other} has the value ${policy[other]}: correct the values, then the comment`,
+      1,
+    );
+  const large = others.find((type) => unit === 'days' && (policy[type] ?? 0) > mostDays('days'));
+  if (large !== undefined)
+    throw new YamlFault(
+      `${large} is more than ${mostDays('days')} days: it looks like seconds, and here days count`,
+      1,
+    );
+  const small = others.find((type) => unit !== said && (policy[type] ?? 0) < DAY_SECONDS);
+  if (unit === 'seconds' && small !== undefined)
+    throw new YamlFault(
+      `${small} is ${policy[small]} seconds, which looks like days, and here seconds count: write ${inUnit(policy[small], unit)} for ${policy[small]} days; if seconds are meant, begin the file with "${unitLine(unit)}"`,
+      1,
+    );
+}
+
+function planSchedule(
+  given: string | undefined,
+  states: readonly ScheduleState[],
+  wanted: WantedRetention,
+  sha256: Sha256,
+): FilePlan<ScheduleState> {
+  const text = given ?? newSchedule(NEVER, wanted.unit);
+  const current = readSchedule(text);
+  const ours = given === undefined ? undefined : stateOf(given, states, sha256);
+  const known = ours === undefined ? (given === undefined ? [] : states) : [ours];
+  const said = given === undefined ? [`${SCHEDULE_FILE} was made`] : [];
+  const goal = goalOf(current, ours?.owned ?? null, wanted);
+  const isLeft = ours === undefined && known.some(({ owned }) => isWithdrawn(owned, wanted));
+  if (isLeft) said.push(left(SCHEDULE_FILE, 'the schedule', 'its variable'));
+
+  if (plainCron(goal.cron) === plainCron(current)) {
+    if (given === undefined) return { text, states: [{ sha256: sha256(text), owned: goal.owned }], said };
+    const owned = (state: ScheduleState) => (state === ours || isLeft ? goal.owned : state.owned);
+    return { text: undefined, states: known.map((state) => ({ ...state, owned: owned(state) })), said };
+  }
+  const next = withSchedule(text, goal.cron, wanted.unit);
+  said.push(`${SCHEDULE_FILE}: ${goal.why}`);
+  return { text: next, states: [{ sha256: sha256(next), owned: goal.owned }], said };
+}
+
+interface Goal {
+  cron: string;
+  owned: ScheduleState['owned'];
+  why: string;
+}
+
+function isWithdrawn(owned: ScheduleState['owned'], { cron, cot, geochat }: WantedRetention): boolean {
+  if (owned === null || cron !== undefined) return false;
+  return owned === 'variable' || (cot ?? geochat) === undefined;
+}
+
+/** `owner` is who has set the schedule that is there. */
+function goalOf(current: string, owner: ScheduleState['owned'], { cron, cot, geochat, unit }: WantedRetention): Goal {
+  if (cron !== undefined) {
+    const wanted = unit === 'seconds' ? (springOf(cron).expression ?? cron) : cron;
+    return { cron: wanted, owned: 'variable', why: `retention runs at ${wanted}, as RETENTION_CRON says` };
+  }
+  const hasDays = (cot ?? geochat) !== undefined;
+  if (hasDays && (current === NEVER || owner === 'variable'))
+    return {
+      cron: DEFAULT_SCHEDULE,
+      owned: 'default',
+      why: `retention runs at ${DEFAULT_SCHEDULE}, because days are set and RETENTION_CRON is not`,
+    };
+  if (hasDays || owner === null) return { cron: current, owned: hasDays ? owner : null, why: '' };
+  return { cron: NEVER, owned: null, why: 'retention never runs again, because no variable is set any more' };
+}
+
+function stateOf<S extends { sha256: string }>(text: string, states: readonly S[], sha256: Sha256): S | undefined {
+  const hash = sha256(text);
+  return states.findLast((state) => state.sha256 === hash);
+}
+
+function left(file: string, what: string, variable: string): string {
+  return `${file}: ${what} stays as it is although ${variable} is unset now, because the file was changed since Holdfast wrote it`;
+}

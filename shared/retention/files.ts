@@ -1,0 +1,292 @@
+// The retention files of the core: {data_dir}/conf/retention, which the core reads when it starts, and beside them what Holdfast
+// remembers of having written. Every content there is foreign, and a link to elsewhere is not followed.
+
+import { createHash } from 'node:crypto';
+import { constants } from 'node:fs';
+import { access, mkdir, open, readdir, realpath, rm, stat } from 'node:fs/promises';
+import { basename, join, sep } from 'node:path';
+import { z } from 'zod';
+import { AppError, codeOf } from '@holdfast/kit/app-error';
+import { fileLock } from '@holdfast/kit/file-lock';
+import { FileProblem, readBounded } from '@holdfast/kit/files';
+import { type KeptFile, replaceKeptFile, temporaryOf } from '@holdfast/kit/kept-file';
+import { KEEP_ALL, NEVER } from '@holdfast/kit/retention';
+import { YamlFault } from '@holdfast/kit/yaml-edit';
+import {
+  NO_MEMORY,
+  planRetention,
+  POLICY_FILE,
+  readSchedule,
+  type RetentionMemory,
+  type RetentionPlan,
+  SCHEDULE_FILE,
+} from './documents.ts';
+import { readPolicy } from './policy-text.ts';
+import type { RetentionFiles, SyncedRetention, WantedRetention } from './port.ts';
+
+const MEMORY_FILE = '.holdfast.json';
+const LOCK_FILE = '.holdfast.lock';
+const RELEASE_PROGRAM = 'takserver-retention.jar';
+const LOG_FILE = 'logs/takserver-retention.log';
+const MOST_BYTES = 1024 * 1024;
+const MOST_LOG_BYTES = 512 * 1024;
+const MOST_LOG_LINES = 2000;
+/** Another writer was faster: then everything is read anew. */
+const MOST_TRIES = 5;
+
+const memorySchema = z.object({
+  policy: z.array(z.object({ sha256: z.string().max(64), owned: z.array(z.enum(['cot', 'geochat'])).max(2) })).max(8),
+  schedule: z.array(z.object({ sha256: z.string().max(64), owned: z.enum(['variable', 'default']).nullable() })).max(8),
+});
+
+/** Replaces a file as a whole; fails with `Changed` when it is not as it was read. */
+export type ReplaceFile = (file: KeptFile) => Promise<void>;
+
+/** `dataDir` is CORE_DATA_DIR. */
+export function retentionFiles(dataDir: string, replace: ReplaceFile = replaceKeptFile): RetentionFiles {
+  const directory = join(dataDir, 'conf', 'retention');
+  const pathOf = (name: string): string => join(directory, name);
+
+  async function textOf(name: string): Promise<string | undefined> {
+    const path = pathOf(name);
+    try {
+      const bytes = await readBounded(path, MOST_BYTES, { ownOnly: true });
+      return utf8(bytes);
+    } catch (error) {
+      if (codeOf(error) === 'ENOENT') return undefined;
+      throw fileFailure(error, path);
+    }
+  }
+
+  async function memoryOf(): Promise<{ memory: RetentionMemory; text: string | undefined }> {
+    const text = await textOf(MEMORY_FILE);
+    const parsed = memorySchema.safeParse(jsonOf(text ?? ''));
+    return { text, memory: parsed.success ? parsed.data : NO_MEMORY };
+  }
+
+  async function look(wanted: WantedRetention): Promise<Look> {
+    const texts = { policy: await textOf(POLICY_FILE), schedule: await textOf(SCHEDULE_FILE) };
+    const { memory, text } = await memoryOf();
+    const plan = planRetention(texts, memory, wanted, sha256);
+    if (!('fault' in plan)) return { texts, memory, memoryText: text, plan };
+    throw plan.file === undefined
+      ? new AppError('invalid', `${plan.fault}.`)
+      : unreadable(pathOf(plan.file), plan.line, plan.fault);
+  }
+
+  async function carryOut({ texts, memory, memoryText, plan }: Look): Promise<string[]> {
+    const ours = { path: pathOf(MEMORY_FILE), mode: 0o600, directory };
+    const after = memoryJson(plan.memory);
+    const writes = [
+      { name: POLICY_FILE, before: texts.policy, text: plan.policy },
+      { name: SCHEDULE_FILE, before: texts.schedule, text: plan.schedule },
+    ].filter((each): each is Write => each.text !== undefined);
+    let remembered = memoryText;
+    let held = memoryJson(memory);
+    if (writes.length > 0) {
+      const between = memoryJson({
+        policy: [...memory.policy, ...plan.memory.policy].slice(-8),
+        schedule: [...memory.schedule, ...plan.memory.schedule].slice(-8),
+      });
+      if (between !== held) await replace({ ...ours, before: remembered, text: between });
+      if (between !== held) remembered = between;
+      held = between;
+    }
+    for (const { name, before, text } of writes)
+      await replace({ path: pathOf(name), before, text, mode: 0o644, directory });
+    if (after !== held) await replace({ ...ours, before: remembered, text: after });
+    return writes.map(({ name }) => name);
+  }
+
+  async function syncLocked(wanted: WantedRetention): Promise<SyncedRetention> {
+    for (let tries = 1; ; tries++) {
+      const seen = await look(wanted);
+      try {
+        const written = await carryOut(seen);
+        return { written, said: seen.plan.said };
+      } catch (error) {
+        if (!(error instanceof FileProblem) || tries >= MOST_TRIES) throw error;
+      }
+    }
+  }
+
+  return {
+    async read() {
+      await refuseLinks(dataDir, directory);
+      const [policyText, scheduleText] = [await textOf(POLICY_FILE), await textOf(SCHEDULE_FILE)];
+      const { policy, exemptKeywords } =
+        policyText === undefined
+          ? { policy: { ...KEEP_ALL }, exemptKeywords: [] }
+          : readOf(pathOf(POLICY_FILE), () => readPolicy(policyText));
+      const schedule =
+        scheduleText === undefined ? NEVER : readOf(pathOf(SCHEDULE_FILE), () => readSchedule(scheduleText));
+      return { policy, exemptKeywords, schedule };
+    },
+
+    async sync(given) {
+      const isRelease = await hasReleaseProgram(dataDir);
+      if (given.unit === 'days' && isRelease) throw daysAtRelease(dataDir);
+      const isUnset = (given.cot ?? given.geochat ?? given.cron) === undefined;
+      const wanted: WantedRetention = isRelease && isUnset ? { ...given, unit: 'seconds' } : given;
+      await refuseLinks(dataDir, directory);
+      const seen = await look(wanted);
+      if (isDone(seen)) return { written: [], said: seen.plan.said };
+      try {
+        await makeDirectory(dataDir, directory);
+        return await fileLock(pathOf(LOCK_FILE), async () => {
+          await removeLeftovers(directory);
+          return syncLocked(wanted);
+        });
+      } catch (error) {
+        throw fileFailure(error, directory);
+      }
+    },
+
+    log: () => lastLines(join(dataDir, LOG_FILE)),
+  };
+}
+
+interface Look {
+  texts: { policy: string | undefined; schedule: string | undefined };
+  memory: RetentionMemory;
+  memoryText: string | undefined;
+  plan: RetentionPlan;
+}
+
+interface Write {
+  name: string;
+  before: string | undefined;
+  text: string;
+}
+
+function isDone({ plan, memory }: Look): boolean {
+  return plan.policy === undefined && plan.schedule === undefined && memoryJson(memory) === memoryJson(plan.memory);
+}
+
+function memoryJson(memory: RetentionMemory): string {
+  return `${JSON.stringify(memory, null, 2)}\n`;
+}
+
+function sha256(text: string): string {
+  return createHash('sha256').update(text).digest('hex');
+}
+
+function utf8(bytes: Uint8Array): string {
+  try {
+    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes);
+  } catch {
+    throw new FileProblem('is no text in UTF-8');
+  }
+}
+
+function jsonOf(text: string): unknown {
+  try {
+    return JSON.parse(text) as unknown;
+  } catch {
+    return undefined;
+  }
+}
+
+async function hasReleaseProgram(dataDir: string): Promise<boolean> {
+  return access(join(dataDir, RELEASE_PROGRAM)).then(
+    () => true,
+    () => false,
+  );
+}
+
+function daysAtRelease(dataDir: string): AppError {
+  return new AppError(
+    'invalid',
+    `CORE_RETENTION_UNIT=days, and ${join(dataDir, RELEASE_PROGRAM)} is there: that core is a TAK Server release, which counts seconds, and would delete what is older than half a minute where 30 days are meant. Remedy: set CORE_RETENTION_UNIT=seconds.`,
+  );
+}
+
+/** `directory` may be missing; where it is, it lies in `dataDir`. */
+async function refuseLinks(dataDir: string, directory: string): Promise<void> {
+  try {
+    const root = await realpath(dataDir);
+    const real = await realpath(directory).catch((error: unknown) => {
+      if (codeOf(error) === 'ENOENT') return undefined;
+      throw error;
+    });
+    if (real === undefined || real === root || real.startsWith(`${root}${sep}`)) return;
+    throw new AppError(
+      'invalid',
+      `${directory} leads out of ${dataDir} (to ${real}), and is not followed. Remedy: put a directory in the place of the link.`,
+    );
+  } catch (error) {
+    throw fileFailure(error, codeOf(error) === 'ENOENT' ? dataDir : directory);
+  }
+}
+
+/** One by one: below `dataDir`, which must be there. */
+async function makeDirectory(dataDir: string, directory: string): Promise<void> {
+  for (const path of [join(dataDir, 'conf'), directory]) {
+    await mkdir(path, { mode: 0o755 }).catch((error: unknown) => {
+      if (codeOf(error) !== 'EEXIST') throw error;
+    });
+    if (!(await stat(path)).isDirectory()) throw Object.assign(new Error(path), { code: 'ENOTDIR' });
+  }
+  await refuseLinks(dataDir, directory);
+}
+
+/** Of a process that was killed while it wrote; whoever writes holds the lock. */
+async function removeLeftovers(directory: string): Promise<void> {
+  const mine = [POLICY_FILE, SCHEDULE_FILE, MEMORY_FILE].map((name) => basename(temporaryOf(name, '')));
+  for (const name of await readdir(directory))
+    if (mine.some((start) => name.startsWith(start))) await rm(join(directory, name), { force: true });
+}
+
+function readOf<T>(path: string, read: () => T): T {
+  try {
+    return read();
+  } catch (error) {
+    if (error instanceof YamlFault) throw unreadable(path, error.line, error.message);
+    throw error;
+  }
+}
+
+function unreadable(path: string, line: number | undefined, fault: string): AppError {
+  const where = line === undefined ? path : `${path} line ${line}`;
+  return new AppError(
+    'invalid',
+    `${where}: ${fault}. Remedy: mend that line, or delete the file: it is made anew and keeps everything that no variable limits.`,
+  );
+}
+
+function fileFailure(error: unknown, path: string): unknown {
+  if (error instanceof AppError) return error;
+  if (error instanceof FileProblem)
+    return new AppError(
+      'invalid',
+      `${path} ${error.message}. Remedy: put an ordinary file in its place, or remove it.`,
+    );
+  const code = codeOf(error);
+  if (code === 'ELOOP')
+    return new AppError('invalid', `${path} is a link, and is not followed. Remedy: put the file itself there.`);
+  if (code === undefined) return error;
+  const cause = error instanceof Error ? error : undefined;
+  return new AppError(
+    'unavailable',
+    `${path} cannot be read or written (${code}). Remedy: see to its owner, its mode and its disk.`,
+    { cause },
+  );
+}
+
+/** The end of the log, without the line that is just being written; undefined when there is no such file. */
+async function lastLines(path: string): Promise<string[] | undefined> {
+  try {
+    await using file = await open(path, constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOFOLLOW);
+    const found = await file.stat();
+    if (!found.isFile()) throw new FileProblem('is no file');
+    const length = Math.min(found.size, MOST_LOG_BYTES);
+    const { buffer, bytesRead } = await file.read(Buffer.alloc(length), 0, length, found.size - length);
+    const lines = buffer.subarray(0, bytesRead).toString('utf8').split(/\r?\n/);
+    if (length < found.size) lines.shift();
+    lines.pop();
+    return lines.slice(-MOST_LOG_LINES);
+  } catch (error) {
+    if (codeOf(error) === 'ENOENT' || codeOf(error) === 'ENOTDIR') return undefined;
+    throw fileFailure(error, path);
+  }
+}

@@ -1,0 +1,61 @@
+// What a job of the kind `retention` holds: what is to be deleted, what became of it, and the intent of the audit log that it
+// answers.
+
+import { z } from 'zod';
+import type { CoreRetentionRun } from '@holdfast/kit/core-wire';
+import { RETAINED, type RetentionLimits } from '@holdfast/kit/retention';
+import type { AuditSubject, Conclusion } from '../audit/port.ts';
+import type { OpsJob, OpsJobs } from '../jobs/port.ts';
+
+export const RETENTION_JOB = 'retention';
+export const RETENTION_RUN = 'retention.run';
+
+const inputSchema = z.object({
+  limits: z.partialRecord(z.enum(RETAINED), z.iso.datetime()),
+  most_rows: z.int().min(0).nullable(),
+  /** `seq` of the intent in the audit log. */
+  intent: z.int(),
+});
+
+export interface RetentionJobInput {
+  limits: RetentionLimits;
+  mostRows: number | null;
+  intent: number;
+}
+
+export function inputOf({ limits, mostRows, intent }: RetentionJobInput): z.infer<typeof inputSchema> {
+  return { limits, most_rows: mostRows, intent };
+}
+
+/** Undefined when the row holds something else. */
+export function readInput({ input }: OpsJob): RetentionJobInput | undefined {
+  const read = inputSchema.safeParse(input);
+  if (!read.success) return undefined;
+  const { limits, most_rows: mostRows, intent } = read.data;
+  return { limits, mostRows, intent };
+}
+
+/** As it is shown of a job: what the run has deleted. */
+export function resultOf(run: CoreRetentionRun): Record<string, unknown> {
+  const { startedAt, finishedAt, rows, included, bytes, limits } = run;
+  const seconds = finishedAt === null ? null : (Date.parse(finishedAt) - Date.parse(startedAt)) / 1000;
+  return { started_at: startedAt, finished_at: finishedAt, rows, included, bytes, limits, seconds };
+}
+
+/** What the audit log says of a job that has ended. */
+export function conclusionOf({ state, result, error }: Pick<OpsJob, 'state' | 'result' | 'error'>): Conclusion {
+  const { rows = {}, included = { cot: 0, files: 0 } } = (result ?? {}) as Partial<CoreRetentionRun>;
+  const detail = { state, rows, included, ...(error === null ? {} : { error }) };
+  if (state === 'succeeded') return { result: 'ok', detail };
+  // Without figures of the core nobody knows what it has deleted.
+  return { result: result === null ? 'unknown' : 'failed', detail };
+}
+
+/** The target is the job, which is also the run at the core. */
+export function subjectOf({ id, actor }: Pick<OpsJob, 'id' | 'actor'>): AuditSubject {
+  return { actor: { username: actor, address: '', requestId: '' }, action: RETENTION_RUN, target: id };
+}
+
+export async function openRetentionJob({ open }: Pick<OpsJobs, 'open'>): Promise<OpsJob | undefined> {
+  return (await open()).find(({ kind }) => kind === RETENTION_JOB);
+}

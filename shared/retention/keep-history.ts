@@ -1,0 +1,198 @@
+// Brings the runs that the core tells of, or the log of a release, into our own book, and says in the log what was new. What is in
+// the book already is not written again.
+
+import { AppError } from '@holdfast/kit/app-error';
+import type { Log } from '@holdfast/kit/log';
+import { type Retained, RETAINED } from '@holdfast/kit/retention';
+import { isWallTime, momentOf, type WallTime } from '@holdfast/kit/time';
+import type { CoreRetention } from '../core/port.ts';
+import type { RetentionBook, RetentionFiles, RetentionRun } from './port.ts';
+
+// Runs of retention as the log of a TAK Server release tells of them. It says when a run began, of some types how many rows went
+// (only where there were any), and that a step failed, after which the run skips the others. It never says that a run has ended:
+// `done` means that it began and that no error is known of it, and the time of its end is known of a failed one only.
+
+/** Without what such a log never says: limits, bytes, what went with missions. */
+export interface LoggedRun {
+  /** Of the time: the same line is the same run, however often the log is read. */
+  id: string;
+  state: 'done' | 'failed';
+  /** ISO 8601. */
+  startedAt: string;
+  finishedAt: string | null;
+  /** Only where the log has a count. */
+  rows: Partial<Record<Retained, number>>;
+  error: string | null;
+}
+
+interface LogLine extends WallTime {
+  ms: number;
+  /** The class, whose name is never abbreviated. */
+  logger: string;
+  text: string;
+}
+
+const MOST_RUNS = 1_000;
+const MOST_LINE = 10_000;
+const MOST_ERROR = 500;
+
+/** `2026-01-31-04:00:00.012 [thread] INFO logger{36} - message`. */
+const LINE =
+  /^(\d{4})-(\d\d)-(\d\d)-(\d\d):(\d\d):(\d\d)\.(\d{3}) \[[^\]]{0,300}\] {1,9}[A-Z]{1,9} {1,9}(?:[\w$]{0,100}\.){0,30}([\w$]{1,200}) {1,9}- (.*)$/s;
+const STARTS = /^\s*Reaper Service Running\s*$/;
+const FAILS = /^\s*Error accessing retention query service/;
+/** The legacy chat stands among the events, and counts as chat. */
+const COUNTS: readonly [RegExp, Retained][] = [
+  [/^\s*deleteCotByTtl, Number of rows deleted\s+(\d{1,12})\s*$/, 'cot'],
+  [/^\s*deleteGeoChatByTtl, Number of rows deleted\s+(\d{1,12})\s*$/, 'geochat'],
+  [/^\s*delete legacy geochat from cot_router table, Number of rows deleted\s+(\d{1,12})\s*$/, 'geochat'],
+  [/^\s*delete files by time to live, Number of rows deleted\s+(\d{1,12})\s*$/, 'files'],
+];
+
+/**
+ * The runs that the lines tell of, newest first, the last thousand. Lines before the first beginning are of a run whose own line is
+ * gone, and are left out. `timeZone` is the core's, by its name in the IANA database; an hour that comes twice is taken as the
+ * first one.
+ */
+export function retentionRunsIn(lines: readonly string[], timeZone: string): LoggedRun[] {
+  const runs: LoggedRun[] = [];
+  for (const each of lines) {
+    const line = readLine(each);
+    if (line === undefined) continue;
+    const run = runs.at(-1);
+    if (line.logger === 'LocalQueryService') countRows(run, line.text);
+    else if (line.logger === 'ScheduledRetentionService') follow(runs, line, timeOf(line, timeZone));
+    if (runs.length > MOST_RUNS) runs.shift();
+  }
+  return runs.toReversed();
+}
+
+function readLine(text: string): LogLine | undefined {
+  const match = text.length > MOST_LINE ? null : LINE.exec(text);
+  if (match === null) return undefined;
+  const [year = 0, month = 0, day = 0, hour = 0, minute = 0, second = 0, ms = 0] = match.slice(1, 8).map(Number);
+  return { year, month, day, hour, minute, second, ms, logger: match[8] ?? '', text: match[9] ?? '' };
+}
+
+function follow(runs: LoggedRun[], { text }: LogLine, at: string | undefined): void {
+  const last = runs.at(-1);
+  if (at === undefined) return;
+  if (STARTS.test(text))
+    runs.push({ id: `log-${at}`, state: 'done', startedAt: at, finishedAt: null, rows: {}, error: null });
+  else if (FAILS.test(text) && last?.state === 'done')
+    Object.assign(last, { state: 'failed', finishedAt: at, error: text.trim().slice(0, MOST_ERROR).toWellFormed() });
+}
+
+function countRows(run: LoggedRun | undefined, text: string): void {
+  if (run === undefined) return;
+  for (const [pattern, type] of COUNTS) {
+    const count = pattern.exec(text)?.[1];
+    if (count !== undefined) run.rows[type] = Math.min(Number.MAX_SAFE_INTEGER, (run.rows[type] ?? 0) + Number(count));
+  }
+}
+
+/** Undefined for what is no time. */
+function timeOf(line: LogLine, timeZone: string): string | undefined {
+  return isWallTime(line) ? new Date(momentOf(line, timeZone) + line.ms).toISOString() : undefined;
+}
+
+export interface RetentionHistoryDeps {
+  coreRetention: Pick<CoreRetention, 'runs'>;
+  retentionFiles: Pick<RetentionFiles, 'log'>;
+  retentionBook: Pick<RetentionBook, 'keepRuns' | 'runs'>;
+  /** That of the core. */
+  timeZone: string;
+  log: Log;
+}
+
+export interface KeptHistory {
+  /** Runs that were new or had changed. */
+  kept: number;
+  /** False: the core was away, or a release has no log that can be read. */
+  upToDate: boolean;
+}
+
+/** Runs of the log may stand between those of the core. */
+const MORE = 200;
+
+/** Rejects when our own database is away. With `withinMs` the core is not waited for longer than that. */
+export async function keepRetentionHistory(deps: RetentionHistoryDeps, withinMs?: number): Promise<KeptHistory> {
+  const told = await soon(toldRuns(deps), withinMs);
+  if (told === undefined) return { kept: 0, upToDate: false };
+  return { kept: await keepTold(deps, told), upToDate: true };
+}
+
+/** Undefined when it cannot be known now. */
+async function toldRuns(deps: RetentionHistoryDeps): Promise<RetentionRun[] | undefined> {
+  try {
+    const runs = await deps.coreRetention.runs();
+    return runs === undefined ? await loggedRuns(deps) : runs.map((run) => ({ ...run, source: 'core' }));
+  } catch (error) {
+    if (error instanceof AppError) return undefined;
+    throw error;
+  }
+}
+
+async function loggedRuns({ retentionFiles, timeZone }: RetentionHistoryDeps): Promise<RetentionRun[] | undefined> {
+  const lines = await retentionFiles.log();
+  if (lines === undefined) return undefined;
+  return retentionRunsIn(lines, timeZone).map((run) => ({
+    ...run,
+    source: 'log',
+    trigger: 'schedule',
+    limits: {},
+    included: { cot: 0, files: 0 },
+    expected: null,
+    bytes: null,
+  }));
+}
+
+/** Undefined when it takes longer; what it rejects with afterwards is of no use to anybody. */
+async function soon<T>(work: Promise<T | undefined>, ms: number | undefined): Promise<T | undefined> {
+  if (ms === undefined) return work;
+  const { promise: late, resolve } = Promise.withResolvers<undefined>();
+  const timer = setTimeout(() => resolve(undefined), ms);
+  try {
+    return await Promise.race([work, late]);
+  } finally {
+    clearTimeout(timer);
+    void work.catch(() => undefined);
+  }
+}
+
+async function keepTold({ retentionBook, log }: RetentionHistoryDeps, told: readonly RetentionRun[]): Promise<number> {
+  if (told.length === 0) return 0;
+  const { results } = await retentionBook.runs(0, told.length + MORE);
+  const known = new Map(results.map((run) => [run.id, run]));
+  const changed = told.filter((run) => isNews(run, known.get(run.id)));
+  if (changed.length === 0) return 0;
+  await retentionBook.keepRuns(changed);
+  for (const run of changed) if (run.state !== known.get(run.id)?.state) logEnd(log, run);
+  return changed.length;
+}
+
+/** Of a run on demand its job speaks. */
+function logEnd(
+  log: Log,
+  { id, source, trigger, state, startedAt, finishedAt, rows, included, error }: RetentionRun,
+): void {
+  if (trigger === 'order' || state === 'running') return;
+  const fields = { id, source, trigger, state, started_at: startedAt, finished_at: finishedAt, rows, included, error };
+  if (state === 'done') log.info('retention.run', fields);
+  else log.warn('retention.run', fields);
+}
+
+/** What had ended when the core was asked is not running: then somebody else was told later. */
+function isNews(told: RetentionRun, known: RetentionRun | undefined): boolean {
+  if (known === undefined) return true;
+  if (told.state === 'running' && known.state !== 'running') return false;
+  return JSON.stringify(plain(told)) !== JSON.stringify(plain(known));
+}
+
+/** The database gives back members in an order of its own. */
+function plain(run: RetentionRun): unknown[] {
+  const { source, trigger, state, startedAt, finishedAt, limits, rows, included, expected, bytes, error } = run;
+  const times = [startedAt, finishedAt].map((time) => (time === null ? null : Date.parse(time)));
+  const byType = RETAINED.map((type) => [limits[type] ?? null, rows[type] ?? null]);
+  return [source, trigger, state, ...times, byType, included.cot, included.files, expected, bytes, error];
+}

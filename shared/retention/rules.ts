@@ -1,0 +1,105 @@
+// A change of what is kept how long: what may be asked for, and its two parts, of which one only ever keeps more.
+
+import {
+  mostDays,
+  RETAINED,
+  type Retained,
+  type RetentionPolicy,
+  type RetentionUnit,
+  shownDays,
+} from '@holdfast/kit/retention';
+
+/** Null: for ever. What is not named stays. */
+export type PolicyChange = Partial<RetentionPolicy>;
+
+/** What is wrong with days, in words that follow their name; undefined when nothing is. Null is right. */
+export function daysFault(days: number | null, unit: RetentionUnit): string | undefined {
+  if (days === null || (Number.isInteger(days) && days >= 1 && days <= mostDays(unit))) return undefined;
+  return `must be ${daysInWords(unit)}, not ${days}`;
+}
+
+/** What days may be. */
+export function daysInWords(unit: RetentionUnit): string {
+  const why = unit === 'seconds' ? ' (the core counts seconds in 32 bits)' : '';
+  return `a whole number of days from 1 to ${mostDays(unit)}${why}`;
+}
+
+export interface ChangeParts {
+  /** After which a run deletes no more than before. */
+  longer: PolicyChange;
+  /** After which a run may delete more. */
+  shorter: PolicyChange;
+}
+
+/** What differs between two policies, in whatever unit both have. */
+export function changeParts(from: RetentionPolicy, to: RetentionPolicy): ChangeParts {
+  const parts: ChangeParts = { longer: {}, shorter: {} };
+  for (const type of RETAINED) {
+    if (from[type] === to[type]) continue;
+    const keepsLonger = (to[type] ?? Number.POSITIVE_INFINITY) > (from[type] ?? Number.POSITIVE_INFINITY);
+    parts[keepsLonger ? 'longer' : 'shorter'][type] = to[type];
+  }
+  return parts;
+}
+
+export function changedTypes(from: RetentionPolicy, to: RetentionPolicy): Retained[] {
+  return RETAINED.filter((type) => from[type] !== to[type]);
+}
+
+/** `cot 30 days, files 90 days`, `nothing`; of days. */
+export function limitedInWords(policy: RetentionPolicy): string {
+  const limited = RETAINED.flatMap((type) => {
+    const days = policy[type];
+    return days === null ? [] : [`${type} ${shownDays(days)} ${days === 1 ? 'day' : 'days'}`];
+  });
+  return limited.join(', ') || 'nothing';
+}
+
+// How long a run will take, from what the last ones took.
+
+/** A run as it is remembered. Times are ISO 8601. */
+export interface TimedRun {
+  state: string;
+  startedAt: string;
+  finishedAt: string | null;
+  rows: Partial<Record<Retained, number>>;
+  included: { cot: number; files: number };
+}
+
+/** Rows per second where no run says more; files bring their contents, a mission everything that is in it. */
+const USUAL: Record<Retained, number> = { cot: 5_000, geochat: 5_000, files: 50, missionpackages: 20, missions: 5 };
+/** A run of fewer rows says nothing about many. */
+const LEAST_ROWS: Record<Retained, number> = {
+  cot: 1_000,
+  geochat: 1_000,
+  files: 20,
+  missionpackages: 20,
+  missions: 5,
+};
+const MOST_RUNS = 5;
+
+/** Whole seconds for so many rows of the type; `runs` newest first. */
+export function estimatedSeconds(type: Retained, rows: number, runs: readonly TimedRun[]): number {
+  return rows === 0 ? 0 : Math.max(1, Math.ceil(rows / rowsPerSecond(type, runs)));
+}
+
+/** Of the last runs that were for the most part of this type. */
+function rowsPerSecond(type: Retained, runs: readonly TimedRun[]): number {
+  const telling = runs.filter((run) => isTelling(type, run)).slice(0, MOST_RUNS);
+  const rows = telling.reduce((sum, run) => sum + (run.rows[type] ?? 0), 0);
+  const seconds = telling.reduce((sum, run) => sum + secondsOf(run), 0);
+  return rows === 0 || seconds === 0 ? USUAL[type] : rows / seconds;
+}
+
+function isTelling(type: Retained, run: TimedRun): boolean {
+  const { state, rows, included } = run;
+  const ofType = rows[type] ?? 0;
+  const ofRun = Object.values(rows).reduce((sum, count) => sum + count, 0);
+  const alongside = type === 'missions' ? 0 : included.cot + included.files;
+  return state === 'done' && secondsOf(run) > 0 && ofType >= LEAST_ROWS[type] && ofType * 2 > ofRun + alongside;
+}
+
+function secondsOf({ startedAt, finishedAt }: TimedRun): number {
+  const seconds = finishedAt === null ? 0 : (Date.parse(finishedAt) - Date.parse(startedAt)) / 1000;
+  return Number.isFinite(seconds) ? seconds : 0;
+}

@@ -1,0 +1,151 @@
+// Orders a run of retention now: what it would delete is counted first, and more than was confirmed is refused with the figures.
+// The run itself is a job (carry-on-retention.ts); its intent in the audit log is answered when it ends.
+
+import { AppError } from '@holdfast/kit/app-error';
+import type { CoreRetentionRun } from '@holdfast/kit/core-wire';
+import type { Schedules } from '@holdfast/kit/cron';
+import { counted } from '@holdfast/kit/format';
+import {
+  cutoffAt,
+  isKeepingAll,
+  LARGE_RUN_ROWS,
+  type RetentionPolicy,
+  type RetentionUnit,
+} from '@holdfast/kit/retention';
+import type { Actor, Audit, AuditSubject } from '../audit/port.ts';
+import type { CoreRetention } from '../core/port.ts';
+import type { OpsJob, OpsJobs } from '../jobs/port.ts';
+import { type CarryOnDeps, carryOnRetention } from './carry-on.ts';
+import { type RetentionInForce, retentionInForce, type RetentionInForceDeps } from './in-force.ts';
+import { inputOf, openRetentionJob, RETENTION_JOB, RETENTION_RUN, type RetentionJobInput } from './jobs.ts';
+import { type PreviewDeps, previewRetention, type RetentionPreview } from './preview.ts';
+import { nextRuns } from './state.ts';
+
+export interface StartRunDeps extends CarryOnDeps, RetentionInForceDeps, PreviewDeps {
+  coreRetention: CoreRetention;
+  retentionFiles: PreviewDeps['retentionFiles'];
+  retentionBook: CarryOnDeps['retentionBook'] & PreviewDeps['retentionBook'];
+  opsJobs: OpsJobs;
+  audit: Pick<Audit, 'intend' | 'conclude'>;
+  schedules: Pick<Schedules, 'next'>;
+  /** That of the core. */
+  timeZone: string;
+}
+
+export interface RetentionRunWish {
+  /** The most rows that it may delete, whatever was counted before; undefined: any number that is not large. */
+  confirmRows: number | undefined;
+  /** Of the type with the fewest days; undefined: as the policy is now. */
+  cutoff: Date | undefined;
+}
+
+interface Context {
+  deps: StartRunDeps;
+  actor: Actor;
+  /** Asked again after the counting, which takes a while. */
+  mustStillBeIn?: () => Promise<void>;
+}
+
+/** Whoever waits for the answer has asked for a deletion: longer than a preview may take. */
+const COUNTED_WITHIN_MS = 5_000;
+
+export async function startRetentionRun(
+  context: Context,
+  unit: RetentionUnit | undefined,
+  wish: RetentionRunWish,
+): Promise<OpsJob> {
+  const { deps } = context;
+  if (unit === undefined) throw unknownUnit();
+  const inForce = await retentionInForce(deps, unit);
+  // What only its files say may be what nobody has in force.
+  if (inForce.coreProblem !== undefined) throw new AppError('unavailable', inForce.coreProblem);
+  await refuseWhileOneRuns(deps, inForce, unit);
+  const { policy } = inForce;
+  if (isKeepingAll(policy)) return added(context, { limits: {}, mostRows: wish.confirmRows ?? null });
+  await refuseLateCutoff(deps, policy, wish.cutoff);
+  const preview = await previewRetention(deps, { policy, unit, cutoff: wish.cutoff, withinMs: COUNTED_WITHIN_MS });
+  refuseUnconfirmed(preview, wish.confirmRows);
+  return added(context, { limits: preview.limits, mostRows: wish.confirmRows ?? LARGE_RUN_ROWS });
+}
+
+async function refuseWhileOneRuns(deps: StartRunDeps, inForce: RetentionInForce, unit: RetentionUnit): Promise<void> {
+  const runs = await deps.coreRetention.runs();
+  if (runs === undefined) throw notSupported(deps, inForce, unit);
+  const job = await openRetentionJob(deps.opsJobs);
+  if (job !== undefined)
+    throw new AppError('conflict', `A run of retention is ${job.state} already: the job ${job.id}.`);
+  const running = runs.find(({ state }) => state === 'running');
+  if (running !== undefined) throw new AppError('conflict', runningSentence(running));
+}
+
+function runningSentence({ trigger, startedAt, id }: CoreRetentionRun): string {
+  const which = trigger === 'schedule' ? 'The run of the schedule' : `The run ${id}`;
+  return `${which} is going on at the core since ${startedAt}. Remedy: wait for its end, which GET /api/retention/runs tells.`;
+}
+
+function notSupported(deps: StartRunDeps, { schedule }: RetentionInForce, unit: RetentionUnit): AppError {
+  const [next] = nextRuns(deps, schedule, unit, 1);
+  const when =
+    next === undefined
+      ? `It has no schedule by which it would run (${schedule}). Remedy: set one with PUT /api/retention.`
+      : `Its next run by schedule is at ${next.toISOString()} (${schedule}, ${deps.timeZone}).`;
+  return new AppError('not_supported', `This core has no call that begins a run of retention. ${when}`);
+}
+
+/** By the clock of the database, by which rows have their times. */
+async function refuseLateCutoff(deps: StartRunDeps, policy: RetentionPolicy, cutoff: Date | undefined): Promise<void> {
+  if (cutoff === undefined) return;
+  const latest = cutoffAt(policy, new Date(await deps.retentionFacts.now()));
+  if (cutoff.getTime() <= latest.getTime()) return;
+  const message = `must be at the latest ${latest.toISOString()}: the policy keeps what is younger, and ${cutoff.toISOString()} would delete it`;
+  throw new AppError('invalid', `cutoff: ${message}`, { fields: [{ path: 'cutoff', message }] });
+}
+
+function refuseUnconfirmed({ rows, exact, cutoff, types }: RetentionPreview, confirmRows: number | undefined): void {
+  if (rows <= (confirmRows ?? LARGE_RUN_ROWS)) return;
+  const figures = {
+    rows,
+    exact,
+    confirm_rows: confirmRows ?? null,
+    cutoff,
+    types: Object.fromEntries(Object.entries(types).map(([type, each]) => [type, each.rows])),
+  };
+  const many = `${exact ? '' : 'about '}${counted(rows, 'row')}`;
+  const than =
+    confirmRows === undefined
+      ? `more than ${LARGE_RUN_ROWS} need a confirmation`
+      : `confirm_rows allows ${confirmRows}`;
+  const message = `This run would delete ${many}; ${than}. Nothing is deleted. Remedy: send confirm_rows ${rows} or more, and cutoff ${cutoff}.`;
+  throw new AppError('confirmation_needed', message, { figures });
+}
+
+/** No intent, no job. What becomes of it is written when the job ends; without a job the job finish-intents does it. */
+async function added(context: Context, order: Omit<RetentionJobInput, 'intent'>): Promise<OpsJob> {
+  const { deps, actor } = context;
+  await context.mustStillBeIn?.();
+  const id = crypto.randomUUID();
+  const { limits, mostRows } = order;
+  const subject: AuditSubject = { actor, action: RETENTION_RUN, target: id };
+  const intent = await deps.audit.intend(subject, { limits, most_rows: mostRows });
+  const now = deps.now().toISOString();
+  try {
+    const input = inputOf({ ...order, intent });
+    const job = await deps.opsJobs.add({ id, kind: RETENTION_JOB, actor: actor.username, input, now });
+    if (Object.keys(limits).length > 0) return job;
+  } catch (error) {
+    if (error instanceof AppError && error.code === 'conflict')
+      await deps.audit.conclude(intent, subject, { result: 'failed', detail: { error: error.message } });
+    throw error;
+  }
+  await carryOnRetention(deps);
+  const ended = await deps.opsJobs.get(id);
+  if (ended === undefined) throw new Error(`the job ${id} was removed`);
+  return ended;
+}
+
+function unknownUnit(): AppError {
+  return new AppError(
+    'conflict',
+    'It is not known what the core counts, days or seconds, so nothing is deleted. Remedy: set CORE_RETENTION_UNIT.',
+  );
+}

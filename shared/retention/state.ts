@@ -1,0 +1,206 @@
+// Retention as it is in force: days, where each key comes from, the schedule with its next runs, and what is odd about it.
+
+import { AppError, messageOf } from '@holdfast/kit/app-error';
+import type { CronDialect, Schedules } from '@holdfast/kit/cron';
+import { springOf } from '@holdfast/kit/quartz';
+import {
+  DAYS_VARIABLES,
+  DEFAULT_SCHEDULE,
+  isKeepingAll,
+  KEEP_ALL,
+  NEVER,
+  OWNED_TYPES,
+  plainCron,
+  RETAINED,
+  type Retained,
+  type RetentionPolicy,
+  type RetentionUnit,
+  shownDays,
+  shownPolicy,
+} from '@holdfast/kit/retention';
+import type { CoreRetention, MissionArchiving } from '../core/port.ts';
+import { dialectOfUnit, type RetentionInForce, retentionInForce } from './in-force.ts';
+import type { RetentionFiles } from './port.ts';
+
+export interface RetentionVariables {
+  COT_RETENTION_DAYS: number | undefined;
+  GEOCHAT_RETENTION_DAYS: number | undefined;
+  /** Quartz. */
+  RETENTION_CRON: string | undefined;
+  CORE_RETENTION_UNIT: RetentionUnit | undefined;
+}
+
+export interface RetentionStateDeps {
+  coreRetention: Pick<CoreRetention, 'policy' | 'schedule' | 'missionArchiving'>;
+  retentionFiles: Pick<RetentionFiles, 'read'>;
+  schedules: Schedules;
+  timeZone: string;
+  now: () => Date;
+  settings: RetentionVariables;
+}
+
+export type PolicySource = 'env' | 'file' | 'none';
+export type CronSource = 'env' | 'default' | 'file' | 'none';
+
+export interface RetentionState {
+  /** Days. */
+  policy: RetentionPolicy;
+  source: Record<Retained, PolicySource> & { cron: CronSource };
+  /** The core's own, or `-`. */
+  cron: string;
+  /** Null with `unit`. */
+  dialect: CronDialect | null;
+  time_zone: string;
+  /** Null: CORE_RETENTION_UNIT is not set, and nothing is guessed. */
+  unit: RetentionUnit | null;
+  /** ISO 8601. */
+  next_runs: string[];
+  mission_archiving: ShownArchiving | null;
+  in_force: 'core' | 'files';
+  /** Why this is not all that could be said. */
+  problem: string | null;
+  notes: string[];
+}
+
+export interface ShownArchiving {
+  cron: string;
+  time_to_archive_after_no_activity_days: number;
+  remove_from_archive_after_days: number;
+  archive_mission_by_no_content_activity: boolean;
+  archive_mission_by_no_subscription_activity: boolean;
+}
+
+const NEXT_RUNS = 5;
+export const PACKAGES_IGNORED =
+  'A TAK Server release ignores missionpackages: it deletes mission packages by the days of files.';
+const SET_UNIT =
+  'Set CORE_RETENTION_UNIT=days for the embedded core, CORE_RETENTION_UNIT=seconds for a TAK Server release.';
+
+export async function retentionState(deps: RetentionStateDeps): Promise<RetentionState> {
+  const { settings, timeZone } = deps;
+  const unit = settings.CORE_RETENTION_UNIT ?? null;
+  // Without a unit only what the core counts is looked at.
+  const [inForce, archiving] = await Promise.all([retentionInForce(deps, unit ?? 'days'), archivingOf(deps)]);
+  const { schedule, raw } = inForce;
+  const policy = unit === null ? KEEP_ALL : inForce.policy;
+  const isUnknown = unit === null && !isKeepingAll(raw);
+  const problems = [inForce.coreProblem, isUnknown ? unknownUnit() : undefined].filter((each) => each !== undefined);
+  return {
+    policy: shownPolicy(policy),
+    source: sourcesOf(inForce, settings),
+    cron: schedule,
+    dialect: unit === null ? null : dialectOfUnit(unit),
+    time_zone: timeZone,
+    unit,
+    next_runs: unit === null ? [] : nextRuns(deps, schedule, unit, NEXT_RUNS).map((each) => each.toISOString()),
+    mission_archiving: archiving.shown,
+    in_force: inForce.from,
+    problem: problems.join(' ') || null,
+    notes: [
+      ...(unit === null ? [] : notesOf(deps, inForce, unit)),
+      ...(inForce.from === 'files' ? [] : archiving.notes),
+    ],
+  };
+}
+
+function unknownUnit(): string {
+  return `Something is deleted by age, but it is not known whether the core counts days or seconds. ${SET_UNIT}`;
+}
+
+/** What the core counts; rejects where that must be known and is not. */
+export function knownUnit({ settings }: { settings: RetentionVariables }): RetentionUnit {
+  if (settings.CORE_RETENTION_UNIT !== undefined) return settings.CORE_RETENTION_UNIT;
+  throw new AppError('conflict', `It is not known whether the core counts days or seconds. ${SET_UNIT}`);
+}
+
+export function nextRuns(
+  { schedules, timeZone, now }: Pick<RetentionStateDeps, 'timeZone' | 'now'> & { schedules: Pick<Schedules, 'next'> },
+  schedule: string,
+  unit: RetentionUnit,
+  count: number,
+): Date[] {
+  return schedule === NEVER ? [] : schedules.next(schedule, dialectOfUnit(unit), timeZone, now(), count);
+}
+
+/** In the dialect of the core; undefined when it cannot be said there. */
+export function inDialect(quartz: string, unit: RetentionUnit): string | undefined {
+  return quartz === NEVER || unit === 'days' ? quartz : springOf(quartz).expression;
+}
+
+async function archivingOf({
+  coreRetention,
+}: RetentionStateDeps): Promise<{ shown: ShownArchiving | null; notes: string[] }> {
+  try {
+    return { shown: shownArchiving(await coreRetention.missionArchiving()), notes: [] };
+  } catch (error) {
+    if (!(error instanceof AppError)) throw error;
+    return { shown: null, notes: [`When missions are archived is not known: ${because(error)}.`] };
+  }
+}
+
+function shownArchiving(archiving: MissionArchiving): ShownArchiving {
+  return {
+    cron: archiving.cron,
+    time_to_archive_after_no_activity_days: archiving.timeToArchiveAfterNoActivityDays,
+    remove_from_archive_after_days: archiving.removeFromArchiveAfterDays,
+    archive_mission_by_no_content_activity: archiving.archiveMissionByNoContentActivity,
+    archive_mission_by_no_subscription_activity: archiving.archiveMissionByNoSubscriptionActivity,
+  };
+}
+
+function sourcesOf({ raw, schedule }: RetentionInForce, settings: RetentionVariables): RetentionState['source'] {
+  const owned = (type: Retained): boolean =>
+    OWNED_TYPES.some((each) => each === type && settings[DAYS_VARIABLES[each]] !== undefined);
+  const sourceOf = (type: Retained): PolicySource => (owned(type) ? 'env' : raw[type] === null ? 'none' : 'file');
+  const types = Object.fromEntries(RETAINED.map((type) => [type, sourceOf(type)])) as Record<Retained, PolicySource>;
+  return { ...types, cron: cronSourceOf(schedule, settings) };
+}
+
+function cronSourceOf(schedule: string, { RETENTION_CRON: variable }: RetentionVariables): CronSource {
+  if (variable !== undefined) return 'env';
+  if (schedule === NEVER) return 'none';
+  return schedule === DEFAULT_SCHEDULE ? 'default' : 'file';
+}
+
+function notesOf(deps: RetentionStateDeps, inForce: RetentionInForce, unit: RetentionUnit): string[] {
+  const { policy, schedule } = inForce;
+  const notes: string[] = [];
+  if (schedule === NEVER && !isKeepingAll(policy))
+    notes.push('Days are set, but no schedule: nothing runs, and nothing is deleted. Set cron to have runs.');
+  if (schedule !== NEVER && isKeepingAll(policy))
+    notes.push('A schedule is set, but no days: its runs delete nothing.');
+  const fault = schedule === NEVER ? undefined : deps.schedules.fault(schedule, dialectOfUnit(unit));
+  if (fault !== undefined)
+    notes.push(`The next runs cannot be told from the schedule "${schedule}", because ${fault}.`);
+  if (unit === 'seconds' && policy.missionpackages !== null) notes.push(PACKAGES_IGNORED);
+  return [...notes, ...differences(inForce, unit, deps.settings)];
+}
+
+/** What somebody has changed at the core beside the variables. */
+function differences(
+  { policy, schedule }: RetentionInForce,
+  unit: RetentionUnit,
+  settings: RetentionVariables,
+): string[] {
+  const notes: string[] = [];
+  for (const type of OWNED_TYPES) {
+    const wanted = settings[DAYS_VARIABLES[type]];
+    if (wanted !== undefined && wanted !== policy[type])
+      notes.push(
+        `${DAYS_VARIABLES[type]} is ${wanted}, but ${shownDays(policy[type])} is in force; it is set again within two minutes.`,
+      );
+  }
+  const { RETENTION_CRON: cron } = settings;
+  if (cron !== undefined && !isSameSchedule(inDialect(cron, unit), schedule))
+    notes.push(`RETENTION_CRON is "${cron}", but "${schedule}" is in force; it is set again within two minutes.`);
+  return notes;
+}
+
+function isSameSchedule(a: string | undefined, b: string): boolean {
+  return a !== undefined && plainCron(a) === plainCron(b);
+}
+
+/** A failure in words that a sentence can end with. */
+export function because(error: unknown): string {
+  return messageOf(error).replace(/\.$/, '');
+}

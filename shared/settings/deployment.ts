@@ -1,0 +1,162 @@
+// The variables of a deployment: where it is reached, what its containers get, and its passwords.
+
+import { isIpAddress } from '@holdfast/kit/addresses';
+import { listOf, memorySize, oneOf, reachableHost, secretText, text, visibleSecret, wholeNumber } from './kinds.ts';
+import { optional, withDefault } from './setting.ts';
+
+const printable = /^[\x20-\x7e]{1,1024}$/;
+const databasePassword = secretText('1 to 1024 printable ASCII characters', printable);
+const longSecret = secretText('32 to 1024 printable ASCII characters without blanks', /^[\x21-\x7e]{32,1024}$/);
+/** As a URL and the video relay's configuration take it without any quoting. */
+const streamPassword = secretText('letters, digits and . _ -', /^[A-Za-z0-9._-]{1,256}$/);
+/** As certificates have it, and the release's own scripts pass it to openssl. */
+const nameInCertificates = text(
+  '1 to 64 letters (without accents), digits, blanks and . _ -',
+  /^(?=.{1,64}$)[A-Za-z0-9._-]+( +[A-Za-z0-9._-]+)*$/,
+);
+
+/** Sections `deployment` and `secrets`. */
+export const DEPLOYMENT_SETTINGS = {
+  SERVER_ADDRESS: optional(reachableHost(), {
+    section: 'deployment',
+    about: 'Name or address that phones use to reach this server (embedded default: 127.0.0.1 or the --listen address)',
+    example: 'cot.example.org',
+  }),
+  PUBLIC_ADDRESSES: optional(listOf('addresses', isIpAddress), {
+    section: 'deployment',
+    about: 'Addresses that lead to this machine although none of its interfaces has them (behind NAT)',
+    example: '198.51.100.7',
+  }),
+  DEPLOY_MODE: optional(oneOf('direct', 'subdomain'), {
+    section: 'deployment',
+    about: 'subdomain: public certificates and host names by the reverse proxy; direct: the own CA on one address',
+    example: 'subdomain',
+  }),
+  CORE_ENROLLMENT_PORT: withDefault(wholeNumber(1, 65535), '8446', {
+    section: 'deployment',
+    about: 'Port on which devices enroll',
+  }),
+  CORE_RELEASE: optional(text('a release such as 5.7-RELEASE-8', /^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$/), {
+    section: 'deployment',
+    about: 'Release of the TAK Server that the images are made of (written by setup.sh; unset in the light stack)',
+    example: '5.7-RELEASE-8',
+  }),
+  CORE_MEMORY: withDefault(memorySize(1024), '4g', {
+    section: 'deployment',
+    about: 'Most memory that the core may use; the heaps of a release are derived from it (containers only)',
+  }),
+  CORE_DATABASE_MEMORY: withDefault(memorySize(512), '2g', {
+    section: 'deployment',
+    about: "Most memory that the core's database may use (containers only)",
+  }),
+  CERTIFICATE_COUNTRY: withDefault(text('two capital letters, such as AT', /^[A-Z]{2}$/), 'XX', {
+    section: 'deployment',
+    about: 'Country in the certificates of a release',
+  }),
+  CERTIFICATE_STATE: withDefault(nameInCertificates, 'none', {
+    section: 'deployment',
+    about: 'State in the certificates that the scripts of a release make',
+  }),
+  CERTIFICATE_CITY: withDefault(nameInCertificates, 'none', {
+    section: 'deployment',
+    about: 'City in the certificates that the scripts of a release make',
+  }),
+  CERTIFICATE_ORGANIZATION: withDefault(nameInCertificates, 'Holdfast', {
+    section: 'deployment',
+    about: 'Organization (O) in the certificates of a release, its devices included',
+  }),
+  CERTIFICATE_UNIT: withDefault(nameInCertificates, 'CoT', {
+    section: 'deployment',
+    about: 'Organizational unit (OU) in the certificates of a release, its devices included',
+  }),
+  COMPOSE_FILE: optional(text('a colon-separated list of files', /^[^\p{Cc}:]+(:[^\p{Cc}:]+)*$/u), {
+    section: 'deployment',
+    about: 'Compose files, each layered over the one before',
+    example: 'compose/compose.yaml:compose/compose.local.yaml',
+  }),
+  CORE_DB_PASSWORD: optional(databasePassword, {
+    section: 'secrets',
+    about: 'Password of the core database owner (martiuser)',
+    example: 'generated',
+  }),
+  CORE_READER_PASSWORD: optional(databasePassword, {
+    section: 'secrets',
+    about: 'Password of the role that reads the core database for health and history (holdfast_ro)',
+    example: 'generated',
+  }),
+  APP_DB_PASSWORD: optional(databasePassword, {
+    section: 'secrets',
+    about: 'Password of the owner of our own database (holdfast)',
+    example: 'generated',
+  }),
+  IDENTITY_DB_PASSWORD: optional(databasePassword, {
+    section: 'secrets',
+    about: "Password of the owner of the identity provider's database (identity)",
+    example: 'generated',
+  }),
+  IDENTITY_SECRET_KEY: optional(longSecret, {
+    section: 'secrets',
+    about: 'Key of the identity provider, which seals its tokens; with another one they are lost',
+    example: 'generated',
+  }),
+  LDAP_BIND_PASSWORD: optional(secretText(), {
+    section: 'secrets',
+    about: 'Password of the LDAP service account (adm_ldapservice)',
+    example: 'generated',
+  }),
+  CORE_WEBADMIN_PASSWORD: optional(secretText(), {
+    section: 'secrets',
+    about: 'Password of the first administrator (webadmin)',
+    example: 'generated',
+  }),
+  AUDIT_KEY: optional(visibleSecret, {
+    section: 'secrets',
+    about: 'Key that chains the audit log; kept outside the database',
+    example: 'generated',
+  }),
+  SESSION_KEY: optional(visibleSecret, {
+    section: 'secrets',
+    about: 'Key that signs session cookies and API tokens; a new one ends them all',
+    example: 'generated',
+  }),
+  FLOWS_DB_PASSWORD: optional(databasePassword, {
+    section: 'secrets',
+    about: 'Password of the role by which flows read named tables of the core database (holdfast_flows)',
+    example: 'generated',
+  }),
+  FLOWS_TOKEN: optional(longSecret, {
+    section: 'secrets',
+    about: 'What the reverse proxy shows the flow engine for somebody who is signed in; nobody else has it',
+    example: 'generated',
+  }),
+  FLOWS_CREDENTIAL_KEY: optional(longSecret, {
+    section: 'secrets',
+    about: 'Key that seals the credentials in flows; with another one they are lost',
+    example: 'generated',
+  }),
+  FLOWS_PASSWORD: optional(secretText(), {
+    section: 'secrets',
+    about: "Password of the flow engine's own sign-in (admin) in the embedded stack",
+    example: 'generated',
+  }),
+  VIDEO_PUBLISH_PASSWORD: optional(streamPassword, {
+    section: 'secrets',
+    about: 'Password that publishes video at the relay',
+    example: 'generated',
+  }),
+  VIDEO_READ_PASSWORD: optional(streamPassword, {
+    section: 'secrets',
+    about: 'Password that reads video from the relay',
+    example: 'generated',
+  }),
+  IDENTITY_BOOTSTRAP_TOKEN: optional(visibleSecret, {
+    section: 'secrets',
+    about: "API token of authentik's first start, by which it is set up",
+    example: 'generated',
+  }),
+  IDENTITY_ADMIN_PASSWORD: optional(secretText(), {
+    section: 'secrets',
+    about: "Password of authentik's own administrator (akadmin), set at its first start",
+    example: 'generated',
+  }),
+} as const;

@@ -1,0 +1,155 @@
+// Reads layers of variables (first one wins, empty means unset) into settings, or lists every problem at once.
+
+import { nearestName } from '@holdfast/kit/names';
+import { type Mode, settingRules } from './rules.ts';
+import { type Problem, SECTIONS } from './setting.ts';
+import { isSettingName, SETTING_NAMES, type SettingName, SETTINGS, type Settings } from './table.ts';
+
+/** Where a value came from, as people read it. */
+export type Source = 'command line' | 'environment' | 'env file' | 'generated' | 'stack' | 'default' | 'unset';
+
+/** Variables from one place, by name. */
+export interface Layer {
+  source: Source;
+  values: Readonly<Record<string, string | undefined>>;
+}
+
+export interface LoadedSettings {
+  settings: Settings;
+  sources: Readonly<Record<SettingName, Source>>;
+  problems: Problem[];
+}
+
+/** The value that the first layer gives to `name`; empty and blank values count as unset. */
+export function pick(layers: readonly Layer[], name: string): { value: string; source: Source } | undefined {
+  for (const layer of layers) {
+    const value = layer.values[name];
+    if (value !== undefined && value.trim() !== '') return { value, source: layer.source };
+  }
+  return undefined;
+}
+
+/**
+ * Parses every variable of the table. With problems, `settings` holds what could be parsed and must not be used.
+ * `mode` decides the rules that span variables: the container stack needs more than the embedded one.
+ */
+export function loadSettings(layers: readonly Layer[], mode: Mode): LoadedSettings {
+  const problems: Problem[] = [];
+  const values: Partial<Record<SettingName, unknown>> = {};
+  const sources = {} as Record<SettingName, Source>;
+  for (const name of SETTING_NAMES) {
+    const setting = SETTINGS[name];
+    const found = pick(layers, name);
+    const given = setting.kind.secret ? found?.value : found?.value.trim();
+    const textValue = given ?? setting.initial;
+    sources[name] = found?.source ?? (setting.initial === undefined ? 'unset' : 'default');
+    if (textValue === undefined) continue;
+    const parsed = setting.kind.schema.safeParse(textValue);
+    if (parsed.success) values[name] = parsed.data;
+    else
+      problems.push(
+        badValue(
+          name,
+          textValue,
+          parsed.error.issues.find((issue) => issue.code === 'custom' && issue.params?.['reason'] === true)?.message,
+        ),
+      );
+  }
+  const settings = Object.freeze(values) as Settings;
+  problems.push(...settingRules(settings, mode, new Set(problems.map((problem) => problem.name))));
+  return { settings, sources: Object.freeze(sources), problems };
+}
+
+function badValue(name: SettingName, value: string, reason: string | undefined): Problem {
+  const { kind, example, initial } = SETTINGS[name];
+  const otherwise = initial === undefined ? 'or remove it' : `or remove it for the default (${initial})`;
+  return {
+    name,
+    value: kind.secret ? '***' : value,
+    message: `must be ${kind.expects}${reason === undefined ? '' : `; ${reason}`}`,
+    remedy:
+      example === 'generated' ? 'remove it to have one generated' : `set for example ${name}=${example}, ${otherwise}`,
+  };
+}
+
+/** Names in an env file that nothing reads, each with the known name that may be meant. */
+export function unknownNames(names: readonly string[]): { name: string; meant: string | undefined }[] {
+  return names
+    .filter((name) => !isSettingName(name) && !name.startsWith('MON_'))
+    .map((name) => ({ name, meant: nearestName(name, SETTING_NAMES) }));
+}
+
+// The .env format: NAME=value lines with # comments, values plain, in single quotes (literal) or in double quotes
+// (\n, \t, \", \\ and \$ are escapes). A $ stands for itself here; Docker Compose would put a variable in its place, so
+// a value with a $ belongs in single quotes, which both read alike.
+
+export interface EnvFile {
+  values: Record<string, string>;
+  /** Lines that cannot be read, by number. */
+  problems: { line: number; message: string }[];
+}
+
+const ASSIGNMENT = /^(?:export\s+)?([A-Za-z_][A-Za-z0-9_]*)\s*=\s*(.*)$/;
+const DOUBLE_QUOTED = /^"((?:[^"\\]|\\.)*)"\s*(?:#.*)?$/;
+const SINGLE_QUOTED = /^'([^']*)'\s*(?:#.*)?$/;
+const ESCAPES: Record<string, string> = { n: '\n', t: '\t', r: '\r' };
+
+/** Parses the text of an env file; a later line wins over an earlier one of the same name. */
+export function parseEnvFile(text: string): EnvFile {
+  const file: EnvFile = { values: {}, problems: [] };
+  for (const [index, raw] of text
+    .replace(/^\uFEFF/, '')
+    .split(/\r?\n/)
+    .entries()) {
+    const line = raw.trim();
+    if (line === '' || line.startsWith('#')) continue;
+    const assignment = ASSIGNMENT.exec(line);
+    const value = assignment ? unquote(assignment[2] ?? '') : undefined;
+    if (assignment === null) file.problems.push({ line: index + 1, message: 'is not NAME=value' });
+    else if (value === undefined)
+      file.problems.push({ line: index + 1, message: 'has a quote that is not closed on its line, or text behind it' });
+    else file.values[assignment[1] ?? ''] = value;
+  }
+  return file;
+}
+
+function unquote(text: string): string | undefined {
+  if (text.startsWith('"')) {
+    const body = DOUBLE_QUOTED.exec(text)?.[1];
+    return body?.replaceAll(/\\(.)/g, (_, escaped: string) => ESCAPES[escaped] ?? escaped);
+  }
+  if (text.startsWith("'")) return SINGLE_QUOTED.exec(text)?.[1];
+  return text.replace(/(^|\s)#.*$/, '').trim();
+}
+
+// The settings in force as a person may see them: where each came from, secrets only as set or unset.
+
+export interface ShownSetting {
+  name: SettingName;
+  section: string;
+  about: string;
+  value: string | number | boolean | string[] | null;
+  source: Source;
+  secret: boolean;
+}
+
+/** Every setting in the order of the table. */
+export function showSettings(settings: Settings, sources: Readonly<Record<SettingName, Source>>): ShownSetting[] {
+  return SETTING_NAMES.map((name) => {
+    const { kind, section, about } = SETTINGS[name];
+    return {
+      name,
+      section: SECTIONS[section],
+      about,
+      value: shown(name, settings),
+      source: sources[name],
+      secret: kind.secret,
+    };
+  });
+}
+
+function shown(name: SettingName, settings: Settings): ShownSetting['value'] {
+  const value = settings[name];
+  if (SETTINGS[name].kind.secret) return value === undefined ? 'unset' : 'set';
+  return (value as ShownSetting['value'] | undefined) ?? null;
+}

@@ -1,0 +1,81 @@
+// Who is asking, once a credential was accepted, and what it may do.
+
+import { ADMIN_ROLE_GROUP } from '@holdfast/kit/names';
+
+/** `viewer` reads, `admin` may do everything, `none` sees only what is its own. */
+export const ROLES = ['none', 'viewer', 'admin'] as const;
+export type Role = (typeof ROLES)[number];
+
+/** What an API token may be used for: to read, for people and their devices, or for everything that its owner may do. */
+export const SCOPES = ['read', 'users', 'admin'] as const;
+export type Scope = (typeof SCOPES)[number];
+
+/** What a route demands: `open` none, `own` any signed-in person, else at least that role. */
+export type Access = 'open' | 'own' | 'viewer' | 'admin';
+
+/**
+ * The part of the API that a route belongs to. `monitoring` (health, metrics, alerts) is open to METRICS_TOKEN and to the
+ * emergency sign-in, `people` (users, groups, enrollment, certificates) to tokens of the scope `users`.
+ */
+export type Area = 'monitoring' | 'people' | 'rest';
+
+export type SignedInBy =
+  | { kind: 'password' }
+  | { kind: 'session'; id: string }
+  | { kind: 'token'; id: string; scope: Scope }
+  | { kind: 'metrics' }
+  | { kind: 'break-glass' };
+
+export interface Principal {
+  username: string;
+  /** Of the person, whatever the scope of a token is. */
+  role: Role;
+  /** Names of the person's groups, as the directory spells them. */
+  groups: string[];
+  by: SignedInBy;
+}
+
+/** The names of the two groups that give a role. */
+export interface RoleGroups {
+  admin: string;
+  viewer: string;
+}
+
+/** The role that membership of these groups gives. */
+export function roleOf(groups: readonly string[], names: RoleGroups): Role {
+  const held = new Set(groups.map((name) => name.toLowerCase()));
+  if (held.has(ADMIN_ROLE_GROUP.toLowerCase()) || held.has(names.admin.toLowerCase())) return 'admin';
+  return held.has(names.viewer.toLowerCase()) ? 'viewer' : 'none';
+}
+
+/** The role that this sign-in gives: a token has at most that of its scope. */
+export function roleInForce({ role, by }: Principal): Role {
+  if (by.kind === 'metrics' || by.kind === 'break-glass') return 'viewer';
+  if (by.kind !== 'token' || by.scope === 'admin') return role;
+  if (by.scope === 'users') return 'none';
+  return role === 'none' ? 'none' : 'viewer';
+}
+
+export interface Demand {
+  access: Access;
+  area: Area;
+  /** True for methods that change nothing. */
+  safe: boolean;
+}
+
+/** Why the request is not allowed, in a sentence; undefined when it is. */
+export function whyNot(principal: Principal, { access, area, safe }: Demand): string | undefined {
+  const { by, role } = principal;
+  if (access === 'open') return undefined;
+  if (by.kind === 'metrics' && (area !== 'monitoring' || !safe))
+    return 'METRICS_TOKEN may read health, metrics and alerts, nothing else.';
+  if (by.kind === 'break-glass' && (area !== 'monitoring' || !safe))
+    return 'The directory does not answer: until it does, webadmin may read health, metrics and alerts, nothing else.';
+  if (by.kind === 'token' && by.scope === 'users' && area !== 'people')
+    return 'This token has the scope users: it is good for users, groups, enrollment and certificates, nothing else.';
+  if (by.kind === 'token' && by.scope === 'read' && (!safe || access === 'admin'))
+    return 'This token has the scope read: it may read what a viewer may read, nothing else.';
+  if (access === 'admin' && role !== 'admin') return 'This needs the role admin.';
+  if (access === 'viewer' && role === 'none') return 'This needs the role viewer or admin.';
+  return undefined;
+}

@@ -1,0 +1,237 @@
+// Sessions and API tokens in our own database. A row carries the epoch of its owner that was read in the statement that made
+// it, and counts only while that is still the epoch: what is opened while everything of a person ends, ends too. Node only.
+
+import { randomUUID } from 'node:crypto';
+import type { RunSql } from '@holdfast/kit/kept-database';
+import { nameKey } from '@holdfast/kit/names';
+import type { Page, Paging } from '@holdfast/kit/paging';
+import type { Sql, TransactionSql } from '@holdfast/kit/postgres';
+import type { Secret } from '@holdfast/kit/secret';
+import { type ApiToken, MOST_SESSIONS, type Session, type SignedText, type SignIns } from './port.ts';
+import type { Scope } from './principal.ts';
+import { signedTexts } from './signed-text.ts';
+
+// Rows of sessions and API tokens: when they count, how they are found, and what the port makes of them.
+
+export interface SessionRow {
+  id: string;
+  username: string;
+  created_at: Date;
+  expires_at: Date;
+  address: string;
+  user_agent: string;
+}
+
+export interface TokenRow {
+  id: string;
+  username: string;
+  name: string;
+  scope: Scope;
+  created_at: Date;
+  expires_at: Date;
+}
+
+/** A name as the tables have it. PostgreSQL has no text with a NUL, and no account has such a name. */
+export function ownerKey(username: string): string {
+  return nameKey(username).replaceAll('\0', '\uFFFD');
+}
+
+/** The epoch of the owner of a row that is called `s`. */
+export function epochOfOwner(sql: Sql | TransactionSql) {
+  return sql`coalesce((SELECT e.epoch FROM account_epoch e WHERE e.username_key = s.username_key), 0)`;
+}
+
+/** Whether a row that is called `s` counts. */
+export function isValid(sql: Sql | TransactionSql) {
+  return sql`(s.expires_at > now() AND s.epoch = ${epochOfOwner(sql)})`;
+}
+
+export function sessionOf(row: SessionRow): Session {
+  return {
+    id: row.id,
+    username: row.username,
+    createdAt: row.created_at.toISOString(),
+    expiresAt: row.expires_at.toISOString(),
+    address: row.address,
+    userAgent: row.user_agent,
+  };
+}
+
+export function tokenOf(row: TokenRow): ApiToken {
+  return {
+    id: row.id,
+    name: row.name,
+    scope: row.scope,
+    owner: row.username,
+    createdAt: row.created_at.toISOString(),
+    expiresAt: row.expires_at.toISOString(),
+  };
+}
+
+/** A page of the sessions that count, of one person. */
+export async function sessionsOf(sql: Sql, owner: string, { page, pageSize }: Paging): Promise<Page<Session>> {
+  const [{ count } = { count: 0 }] = await sql<{ count: number }[]>`
+    SELECT count(*)::int AS count FROM session s WHERE username_key = ${owner} AND ${isValid(sql)}`;
+  const rows = await sql<SessionRow[]>`
+    SELECT * FROM session s WHERE username_key = ${owner} AND ${isValid(sql)}
+    ORDER BY created_at DESC, id DESC LIMIT ${pageSize} OFFSET ${(page - 1) * pageSize}`;
+  return { results: rows.map(sessionOf), count };
+}
+
+/** A page of the tokens that count, of everybody. */
+export async function everyToken(sql: Sql, { page, pageSize }: Paging): Promise<Page<ApiToken>> {
+  const [{ count } = { count: 0 }] = await sql<{ count: number }[]>`
+    SELECT count(*)::int AS count FROM api_token s WHERE ${isValid(sql)}`;
+  const rows = await sql<TokenRow[]>`
+    SELECT * FROM api_token s WHERE ${isValid(sql)}
+    ORDER BY created_at DESC, id DESC LIMIT ${pageSize} OFFSET ${(page - 1) * pageSize}`;
+  return { results: rows.map(tokenOf), count };
+}
+
+export interface SignedSignInsOptions {
+  run: RunSql;
+  /** SESSION_KEY. */
+  key: Secret | undefined;
+}
+
+const UUID = /^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/i;
+/** Any number: the first half of a lock that nobody else takes. */
+const LOCK = 480_573;
+
+export function signedSignIns({ run, key }: SignedSignInsOptions): SignIns {
+  const texts = signedTexts(key);
+
+  async function recognise(kind: SignedText['kind'], text: string): Promise<SignedText | undefined> {
+    const claims = await texts.read(kind, text);
+    if (claims === undefined) return undefined;
+    const { digest, username } = claims;
+    const rows = await run<(SessionRow | TokenRow)[]>(async (sql) =>
+      kind === 'session'
+        ? sql<SessionRow[]>`SELECT * FROM session s WHERE digest = ${digest} AND ${isValid(sql)}`
+        : sql<TokenRow[]>`SELECT * FROM api_token s WHERE digest = ${digest} AND ${isValid(sql)}`,
+    );
+    const [row] = rows;
+    if (row === undefined || row.username !== username) return undefined;
+    const scope = 'scope' in row ? { scope: row.scope } : {};
+    return { kind, id: row.id, username, ...scope, expiresAt: row.expires_at.toISOString() };
+  }
+
+  return {
+    recognise,
+
+    async openSession({ id = randomUUID(), epoch = null, username, expiresAt, address, userAgent }) {
+      const { text, digest } = await texts.sign('session', username, expiresAt);
+      const owner = ownerKey(username);
+      const rows = await run((sql) =>
+        sql.begin(async (transaction) => {
+          await oneAtATime(transaction, owner);
+          await transaction`
+            DELETE FROM session WHERE id IN (
+              SELECT id FROM session WHERE username_key = ${owner}
+              ORDER BY created_at DESC, id DESC OFFSET ${MOST_SESSIONS - 1})`;
+          return transaction<SessionRow[]>`
+            INSERT INTO session (id, digest, username, username_key, epoch, expires_at, address, user_agent)
+            VALUES (${id}, ${digest}, ${username}, ${owner},
+              coalesce(${epoch}::int, (SELECT epoch FROM account_epoch WHERE username_key = ${owner}), 0),
+              ${expiresAt}::text::timestamptz, ${address}, ${userAgent})
+            RETURNING *`;
+        }),
+      );
+      return { ...sessionOf(only(rows)), text };
+    },
+
+    async createToken({ id = randomUUID(), epoch = null, owner: username, name, scope, expiresAt }) {
+      const { text, digest } = await texts.sign('token', username, expiresAt);
+      const owner = ownerKey(username);
+      const rows = await run(
+        (sql) => sql<TokenRow[]>`
+          INSERT INTO api_token (id, digest, username, username_key, epoch, name, scope, expires_at)
+          VALUES (${id}, ${digest}, ${username}, ${owner},
+            coalesce(${epoch}::int, (SELECT epoch FROM account_epoch WHERE username_key = ${owner}), 0),
+            ${name}, ${scope}, ${expiresAt}::text::timestamptz)
+          RETURNING *`,
+      );
+      return { ...tokenOf(only(rows)), text };
+    },
+
+    async epoch(username) {
+      const [row] = await run(
+        (sql) => sql<{ epoch: number }[]>`
+          SELECT epoch::int AS epoch FROM account_epoch WHERE username_key = ${ownerKey(username)}`,
+      );
+      return row?.epoch ?? 0;
+    },
+
+    sessions: async (username, paging) => run((sql) => sessionsOf(sql, ownerKey(username), paging)),
+    tokens: async (paging) => run((sql) => everyToken(sql, paging)),
+
+    async endSession(username, id) {
+      if (!UUID.test(id)) return false;
+      const { count } = await run(
+        (sql) => sql`
+          DELETE FROM session s WHERE id = ${id} AND username_key = ${ownerKey(username)} AND ${isValid(sql)}`,
+      );
+      return count > 0;
+    },
+
+    async endSessions(username) {
+      const owner = ownerKey(username);
+      return run((sql) =>
+        sql.begin(async (transaction) => {
+          await oneAtATime(transaction, owner);
+          const ended = await transaction<{ valid: boolean }[]>`
+            DELETE FROM session s WHERE username_key = ${owner} RETURNING ${isValid(transaction)} AS valid`;
+          return ended.filter(({ valid }) => valid).length;
+        }),
+      );
+    },
+
+    async token(id) {
+      if (!UUID.test(id)) return undefined;
+      const [row] = await run((sql) => sql<TokenRow[]>`SELECT * FROM api_token s WHERE id = ${id} AND ${isValid(sql)}`);
+      return row && tokenOf(row);
+    },
+
+    async endToken(id) {
+      if (!UUID.test(id)) return false;
+      const { count } = await run((sql) => sql`DELETE FROM api_token s WHERE id = ${id} AND ${isValid(sql)}`);
+      return count > 0;
+    },
+
+    async prune(before) {
+      const ended = (sql: Sql) => sql`(s.expires_at < ${before}::text::timestamptz OR s.epoch <> ${epochOfOwner(sql)})`;
+      const sessions = await run(
+        (sql) => sql`
+          DELETE FROM session
+          WHERE id IN (SELECT id FROM session s WHERE ${ended(sql)} FOR UPDATE SKIP LOCKED)`,
+      );
+      const tokens = await run(
+        (sql) => sql`
+          DELETE FROM api_token
+          WHERE id IN (SELECT id FROM api_token s WHERE ${ended(sql)} FOR UPDATE SKIP LOCKED)`,
+      );
+      return sessions.count + tokens.count;
+    },
+  };
+}
+
+/** Ends everything that was signed for a person, within the transaction of the caller. */
+export async function endSignInsOf(sql: TransactionSql, username: string): Promise<void> {
+  const owner = ownerKey(username);
+  await oneAtATime(sql, owner);
+  await sql`
+    INSERT INTO account_epoch (username_key, epoch) VALUES (${owner}, 1)
+    ON CONFLICT (username_key) DO UPDATE SET epoch = account_epoch.epoch + 1`;
+  await sql`DELETE FROM session WHERE username_key = ${owner}`;
+  await sql`DELETE FROM api_token WHERE username_key = ${owner}`;
+}
+
+/** Until the end of the transaction: so that limits hold, and two that delete the same rows do not wait for each other. */
+async function oneAtATime(sql: TransactionSql, owner: string): Promise<void> {
+  await sql`SELECT pg_advisory_xact_lock(${LOCK}::int, hashtext(${owner}))`;
+}
+
+function only<T>([row]: readonly T[]): T {
+  if (row === undefined) throw new Error('the database returned no row for what it has just written');
+  return row;
+}

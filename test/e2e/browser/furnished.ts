@@ -1,0 +1,119 @@
+// A stack with people, groups, devices and all else that pages show, so that none of them is looked at empty. Made up, believable.
+
+import { type CorePlace, type Device, enroll } from '../embedded/core-client.ts';
+import { streamDevice, type StreamDevice } from '../embedded/stream-device.ts';
+
+export interface Furnishable {
+  api: string;
+  webadmin: { username: string; password: string };
+  core: CorePlace;
+  /** Where keys and certificates of devices are kept. */
+  work: string;
+}
+
+export interface Furniture {
+  /** Connected, each under its callsign. */
+  devices: StreamDevice[];
+  /** May read everything. */
+  viewer: { username: string; password: string };
+  /** May nothing but what is her own. */
+  plain: { username: string; password: string };
+  /** Ids by user name. */
+  ids: ReadonlyMap<string, number>;
+}
+
+const GROUPS = ['Blue', 'Red', 'Search North', 'Search South', 'Medical'];
+const DAY_MS = 86_400_000;
+
+interface Made {
+  username: string;
+  name: string;
+  groups: readonly string[];
+  days?: number;
+}
+
+const PEOPLE: readonly Made[] = [
+  { username: 'ada.lindt', name: 'Ada Lindt', groups: ['Blue', 'Search North'] },
+  { username: 'ben.okafor', name: 'Ben Okafor', groups: ['Blue', 'Medical'] },
+  { username: 'carla.ruiz', name: 'Carla Ruiz', groups: ['Red'], days: 2 },
+  { username: 'dmitri.hale', name: 'Dmitri Hale', groups: ['Search South'], days: 5 },
+  { username: 'elin.berg', name: 'Elin Berg', groups: ['Blue', 'Search North'] },
+  { username: 'farid.nasser', name: 'Farid Nasser', groups: ['Medical'] },
+  { username: 'greta.maurer', name: 'Greta Maurer', groups: ['Search North'], days: 1 },
+  { username: 'hugo.stein', name: 'Hugo Stein', groups: ['Red', 'Search South'] },
+  { username: 'ines.costa', name: 'Inês Costa', groups: ['Blue'] },
+  { username: 'jonas.weber', name: 'Jonas Weber', groups: [] },
+  { username: 'vera.holm', name: 'Vera Holm', groups: ['Blue'] },
+  { username: 'nora.keller', name: 'Nora Keller', groups: ['Blue', 'Search North'] },
+];
+const ON_STREAM = ['ada.lindt', 'ben.okafor', 'elin.berg', 'hugo.stein'];
+const CALLSIGNS = ['Lantern 1', 'Medic 2', 'Ridge 4', 'Harbour'];
+const PASSWORD = 'a password for the tests 7';
+
+type Ask = (method: string, path: string, body?: unknown) => Promise<unknown>;
+
+/** The JSON of a success, as the web-admin. */
+function asking({ api, webadmin }: Furnishable): Ask {
+  const authorization = `Basic ${Buffer.from(`${webadmin.username}:${webadmin.password}`).toString('base64')}`;
+  return async (method, path, body) => {
+    const answer = await fetch(`${api}${path}`, {
+      method,
+      headers: { authorization, ...(body === undefined ? {} : { 'content-type': 'application/json' }) },
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    });
+    const text = await answer.text();
+    if (!answer.ok) throw new Error(`${method} ${path}: ${answer.status} ${text}`);
+    return text === '' ? undefined : JSON.parse(text);
+  };
+}
+
+export async function furnish(place: Furnishable): Promise<Furniture> {
+  const ask = asking(place);
+  for (const name of GROUPS) await ask('POST', '/api/groups', { name });
+  const ids = new Map<string, number>();
+  for (const { days, ...user } of PEOPLE) {
+    const expiry = days === undefined ? {} : { expires_at: new Date(Date.now() + days * DAY_MS).toISOString() };
+    const { id } = (await ask('POST', '/api/users', { ...user, ...expiry })) as { id: number };
+    ids.set(user.username, id);
+  }
+  const idOf = (username: string): number => ids.get(username) ?? 0;
+  for (const username of ['vera.holm', 'nora.keller'])
+    await ask('POST', `/api/users/${idOf(username)}/password`, { password: PASSWORD });
+  await ask('PATCH', `/api/users/${idOf('vera.holm')}`, { role: 'viewer' });
+  await ask('DELETE', `/api/users/${idOf('jonas.weber')}`);
+
+  const devices = await Promise.all(
+    ON_STREAM.map(async (username, at) =>
+      onStream(place, await enrolled(place, ask, username, idOf(username)), CALLSIGNS[at] ?? ''),
+    ),
+  );
+  const lost = (await ask('POST', '/api/ops/certs', { username: 'carla.ruiz', name: 'lost-phone' })) as {
+    file: string;
+  };
+  await ask('POST', `/api/ops/certs/${encodeURIComponent(lost.file)}/revoke`);
+  await enrolled(place, ask, 'nora.keller', idOf('nora.keller'));
+  await ask('POST', '/api/service-accounts', { name: 'weather-feed', kind: 'data', groups: ['Blue'] });
+  const expires_at = new Date(Date.now() + 90 * DAY_MS).toISOString();
+  await ask('POST', '/api/tokens', { name: 'backup', scope: 'read', expires_at });
+  await ask('PUT', '/api/retention', { policy: { cot: 30, geochat: 90 } });
+  return {
+    devices,
+    viewer: { username: 'vera.holm', password: PASSWORD },
+    plain: { username: 'nora.keller', password: PASSWORD },
+    ids,
+  };
+}
+
+/** By the link that is handed to a person. */
+async function enrolled({ core, work }: Furnishable, ask: Ask, username: string, id: number): Promise<Device> {
+  const { url } = (await ask('POST', `/api/users/${id}/enrollment`)) as { url: string };
+  const token = new URL(url).searchParams.get('token') ?? '';
+  return enroll(core, work, username, token, `ANDROID-${username}`);
+}
+
+async function onStream({ core }: Furnishable, device: Device, callsign: string): Promise<StreamDevice> {
+  const stream = await streamDevice(core, device, callsign);
+  stream.report();
+  await stream.isUpToDate();
+  return stream;
+}

@@ -1,0 +1,97 @@
+// Pages that stay up to date by themselves: what they say when the server cannot, and what they cost while nobody looks.
+
+import type { Page, Request } from 'playwright-core';
+import { expect } from 'vitest';
+import { eventually } from '../embedded/eventually.ts';
+import { flow, type House } from './house.ts';
+import { DESK } from './visitor.ts';
+
+const POLL_MS = 5_000;
+const MINUTE_POLLS = 12;
+
+const WITHIN_MS = 30_000;
+/** Less than what is said to be well again stays. */
+const STEP_MS = 1_000;
+
+/** Lets the time of the page pass until its banner says so. */
+async function inTime(page: Page, words: string): Promise<void> {
+  const banner = page.locator('#live-banner').filter({ hasText: words });
+  const isSaid = async (): Promise<boolean> => {
+    await page.clock.runFor(STEP_MS);
+    return banner.isVisible();
+  };
+  await eventually(words, isSaid, WITHIN_MS);
+}
+
+export function liveFlows(house: () => House): void {
+  flow(
+    house,
+    'says that the server is there when it answers that it cannot tell what is new',
+    [DESK],
+    async (guest) => {
+      const { page } = guest;
+      guest.expects(/status of 429/);
+      await page.clock.install();
+      await guest.visit('/');
+      await page.route('**/api/health?*', (route) => route.fulfill({ status: 429, body: '{}' }));
+      await inTime(page, 'The server is there');
+      await page.unroute('**/api/health?*');
+      await inTime(page, 'Connected again');
+    },
+  );
+
+  flow(
+    house,
+    'asks the core less often while nobody touches the page, and at once when somebody does',
+    [DESK],
+    async (guest) => {
+      const { page } = guest;
+      await page.clock.install();
+      await guest.visit('/devices');
+      let [asked, answered] = [0, 0];
+      const isIt = (request: Request): boolean => request.url().endsWith('/devices');
+      page.on('request', (request) => void (asked += Number(isIt(request))));
+      for (const end of ['requestfinished', 'requestfailed'] as const)
+        page.on(end as 'requestfinished', (request) => void (answered += Number(isIt(request))));
+      await page.clock.fastForward(301_000);
+      await eventually('it asks once more', () => asked > 0 && answered >= asked, WITHIN_MS);
+      const attended = asked;
+      for (let poll = 0; poll < MINUTE_POLLS; poll += 1) {
+        await page.clock.runFor(POLL_MS);
+        await eventually('what was asked is answered', () => answered >= asked, WITHIN_MS);
+      }
+      expect(asked - attended).toBeGreaterThan(0);
+      expect(asked - attended).toBeLessThanOrEqual(5);
+      const before = asked;
+      await page.mouse.move(200, 200);
+      await eventually('it asks at once', () => asked > before, 5_000);
+    },
+  );
+
+  flow(
+    house,
+    'says so where the browser shows the portal by now, keeps what is there, and asks no more',
+    [DESK],
+    async (guest) => {
+      const { page } = guest;
+      await page.clock.install();
+      await guest.visit('/devices');
+      const title = await page.title();
+      let asked = 0;
+      await page.route('**/devices', (route) => {
+        asked += 1;
+        const body = '<title>Another</title><body class="framed portal"><div id="devices">Of the portal</div></body>';
+        return route.fulfill({ contentType: 'text/html', body });
+      });
+      await inTime(page, 'This browser shows the portal now');
+      const banner = page.locator('#live-banner').filter({ hasText: 'This browser shows the portal now' });
+      await banner.getByRole('link', { name: 'Load this page anew' }).waitFor();
+      expect([await page.title(), await page.getByText('Of the portal').count()]).toEqual([title, 0]);
+      await page.evaluate("dispatchEvent(new Event('offline'))");
+      await page.evaluate("dispatchEvent(new Event('online'))");
+      await page.clock.runFor(POLL_MS * MINUTE_POLLS);
+      expect(asked).toBe(1);
+      expect(await banner.count()).toBe(1);
+    },
+  );
+}

@@ -1,0 +1,141 @@
+// What an administrator does beside letting people in: keeping, cleaning, changing people, keys for programs.
+
+import { expect } from 'vitest';
+import { asAdministrator } from '../embedded/devices-api.ts';
+import { barriers } from './accessible.ts';
+import { flow, type Guest, type House, sessionOf } from './house.ts';
+import { wayFrom } from './own-address.ts';
+import { BOTH, DESK, PHONE, says, WITHOUT_SCRIPT } from './visitor.ts';
+
+const PASSWORD = 'given by somebody else 5';
+
+export function workFlows(house: () => House): void {
+  const { ask, newUser, json } = asAdministrator(() => house().stack);
+
+  flow(
+    house,
+    'a full vacuum is asked for by typing its word, and is followed to its result',
+    BOTH,
+    async (guest) => {
+      const { page } = guest;
+      await guest.visit('/database/vacuum');
+      await page.getByRole('radio', { name: /^Full/ }).check();
+      await page.getByRole('button', { name: 'Continue' }).click();
+      await page.getByLabel('Type full to confirm').waitFor();
+      await guest.fits();
+      expect(await barriers(page)).toEqual([]);
+      await page.getByLabel('Type full to confirm').fill('full');
+      await page.getByRole('button', { name: 'Begin the full vacuum' }).click();
+      await page.waitForURL(/\/jobs\/[\w-]+/);
+      // Not `3 of 5 tables`.
+      await says(page, /(?<!of )\b\d+ tables? vacuumed; .* given back to the disk\./);
+    },
+    { inTurn: true },
+  );
+
+  const policyIsShown = async (guest: Guest): Promise<void> => {
+    const { page, look } = guest;
+    const days = look.width === DESK.width ? 45 : 46;
+    await guest.visit('/database/retention');
+    await page.getByRole('textbox', { name: /^GeoChat|chat/i }).fill(String(days));
+    await page.getByRole('button', { name: 'Preview' }).click();
+    await page.waitForURL(/\/database\/retention\/preview/);
+    await says(page, 'What would be deleted');
+    await page.getByRole('button', { name: 'Save this policy' }).click();
+    await page.waitForURL(/\/database\/retention\?done=/);
+    const { policy } = await json<{ policy: Record<string, number | null> }>('GET', '/api/retention');
+    expect(policy).toMatchObject({ cot: 30, geochat: days });
+  };
+  flow(house, 'a policy is shown with what it deletes before it can be saved', BOTH, policyIsShown, { inTurn: true });
+
+  flow(house, 'a person gets groups, a role and a password, and is deactivated', BOTH, async (guest) => {
+    const { page, mark, base } = guest;
+    const { id, username } = await newUser(`changed.${mark}`, { groups: ['Blue'] });
+    const there = new RegExp(`/people/${id}\\b`);
+    await guest.visit(`/people/${id}`);
+    await page.locator('details#groups > summary').click();
+    await page.getByRole('checkbox', { name: /^core_Red/ }).check();
+    await page.getByRole('button', { name: 'Save the groups' }).click();
+    await says(page, /Connected devices take the new groups/);
+    await page.locator('details#role > summary').click();
+    await page.getByRole('radio', { name: /^Viewer/i }).check();
+    await page.getByRole('button', { name: 'Save the role' }).click();
+    await says(page, /the role is in force now/);
+    await page.locator('details#password > summary').click();
+    await page.getByLabel('New password').fill(PASSWORD);
+    await page.getByLabel('The same again').fill(PASSWORD);
+    await page.getByRole('button', { name: 'Set this password' }).click();
+    await says(page, 'The password is set');
+    await guest.fits();
+    expect(await json('GET', `/api/users/${id}`)).toMatchObject({ groups: ['core_Blue', 'core_Red'], role: 'viewer' });
+    const cookie = `holdfast=${await sessionOf(base, { username, password: PASSWORD })}`;
+    expect((await fetch(`${base}/api/me`, { headers: { cookie } })).status).toBe(200);
+    await page.getByText('Deactivate…').click();
+    await page.getByRole('button', { name: `Deactivate ${username}` }).click();
+    await page.waitForURL(there);
+    await says(page, 'signed out everywhere');
+    expect((await fetch(`${base}/api/me`, { headers: { cookie } })).status).toBe(401);
+  });
+
+  flow(house, 'a token is shown once, and never again', BOTH, async (guest) => {
+    const { page, mark } = guest;
+    await guest.visit('/tokens');
+    const link = page.getByRole('link', { name: /token/i }).filter({ hasText: /new|make/i });
+    if (!(await page.getByLabel('Name', { exact: true }).isVisible())) await link.first().click();
+    await page.getByLabel('Name', { exact: true }).fill(`script-${mark}`);
+    await page.getByRole('radio').first().check();
+    await page.getByRole('button', { name: 'Make the token' }).click();
+    const token = await page.locator('#token').innerText();
+    const headers = { authorization: `Bearer ${token}` };
+    expect((await fetch(`${guest.base}/api/groups`, { headers })).status).toBe(200);
+    await guest.fits();
+    expect(await barriers(page)).toEqual([]);
+    await guest.visit('/tokens');
+    await says(page, `script-${mark}`);
+    expect(await page.locator('body').innerText()).not.toContain(token);
+  });
+
+  flow(house, 'a person is created where no script runs', [WITHOUT_SCRIPT], async (guest) => {
+    const { page } = guest;
+    await guest.visit('/people/new');
+    await page.getByLabel('Name', { exact: true }).fill('Scarlett "<b>O’Hara</b>"');
+    await page.getByLabel('User name', { exact: true }).fill('no.script');
+    await page.getByLabel('Access ends').selectOption('days-7');
+    await page.getByRole('button', { name: 'Create this person' }).click();
+    await page.waitForURL(/\/people\/\d+\b/);
+    expect(await page.getByRole('heading', { level: 1 }).innerText()).toContain('<b>O’Hara</b>');
+    await page
+      .getByRole('link', { name: /enroll a device/i })
+      .first()
+      .click();
+    await page.getByRole('button', { name: 'Show the code' }).click();
+    await page.locator('.qr svg').waitFor();
+    expect(await page.content()).toContain('Reload the page to see whether the device has come');
+  });
+
+  flow(house, 'how a device is shut out is in sight at every width', [DESK], async (guest) => {
+    const { page } = guest;
+    await guest.visit('/devices');
+    const button = page.getByText('Shut out…').first();
+    for (const width of [768, 1024, 1280]) {
+      await page.setViewportSize({ width, height: 800 });
+      const { x = width, width: own = 0 } = (await button.boundingBox()) ?? {};
+      expect([width, x + own < width]).toEqual([width, true]);
+    }
+  });
+
+  flow(house, 'an address that is locked out is seen and let in again', [PHONE], async (guest) => {
+    const { page, base } = guest;
+    const way = await wayFrom('127.0.0.78', base);
+    const body = new URLSearchParams({ username: 'nobody', password: 'wrong' });
+    for (let failure = 0; failure < 10; failure += 1)
+      await fetch(`${way.base}/sign-in`, { method: 'POST', body, headers: { origin: way.base } });
+    way.close();
+    await guest.visit('/lockouts');
+    const row = page.getByRole('row').filter({ hasText: '127.0.0.78' });
+    await row.getByText('Let in…').click();
+    await row.getByRole('button').last().click();
+    await row.waitFor({ state: 'detached' });
+    expect((await ask('DELETE', '/api/lockouts/127.0.0.78')).status).toBe(404);
+  });
+}

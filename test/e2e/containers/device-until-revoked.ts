@@ -1,0 +1,39 @@
+// A device from its enrollment at the public door to the moment when its certificate is revoked.
+
+import { mkdtempSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect } from 'vitest';
+import { eventually, query } from '../embedded/embedded.ts';
+import { streamDevice } from '../embedded/stream-device.ts';
+import type { SharedLight } from './acme.ts';
+import type { LightDoors } from './light-doors.ts';
+import { corePlace, enrollThroughCaddy, letIn, newEnrollment, newUser } from './light-world.ts';
+import { administer } from './through-caddy.ts';
+
+/** It enrolls, streams, is seen and stored, and is off when it is revoked; another one stays. */
+export async function deviceUntilRevoked(light: SharedLight, doors: LightDoors): Promise<void> {
+  const directory = mkdtempSync(join(doors.stack.data, 'device-'));
+  const core = corePlace(light, doors);
+  await administer(light, '/api/groups', { method: 'POST', json: { name: 'Rescue' } });
+  const enrolled = async (username: string) => {
+    const id = await newUser(light, username, ['Rescue']);
+    const { token } = await newEnrollment(light, id);
+    return { id, ...(await enrollThroughCaddy(light, directory, username, token)) };
+  };
+  const [ada, bob] = [await enrolled('device-ada'), await enrolled('device-bob')];
+  const [adas, bobs] = [await letIn(core, ada, 'device-ada'), await letIn(core, bob, 'device-bob')];
+  adas.report(47.125);
+  const seen = await bobs.hears('where Ada is', (event) => event.uid() === adas.uid, 10_000);
+  expect(seen.position()).toEqual([8.25, 47.125]);
+  const { database } = doors.stack.file();
+  const stored = async (): Promise<boolean> =>
+    (await query(database, `SELECT FROM cot_router WHERE uid = '${adas.uid}'`)).length === 1;
+  await eventually('it is stored', stored, 10_000);
+
+  await administer(light, `/api/ops/certs/${encodeURIComponent(ada.hash)}/revoke`, { method: 'POST' });
+  await eventually('Ada is off', () => !adas.isOpen, 10_000);
+  const again = await streamDevice(core, ada, 'device-ada');
+  await eventually('Ada is not let in again', () => !again.isOpen, 10_000);
+  expect([again.heard, bobs.isOpen]).toEqual([[], true]);
+  bobs.leave();
+}

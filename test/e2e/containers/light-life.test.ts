@@ -1,0 +1,78 @@
+// The life of the light stack: made anew, killed, taken down and brought up it loses nothing; afterwards it leaves nothing.
+
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { eventually } from '../embedded/embedded.ts';
+import { type LightDoors, openDoors } from './light-doors.ts';
+import { addressesOf, becomesHealthy, SERVICES, startedAt } from './light-services.ts';
+import { type LightWorld, makeWorld } from './light-world.ts';
+import { obstacle } from './shared-engine.ts';
+import { sharedLight, type SharedLight } from './shared-light.ts';
+import { administer } from './through-caddy.ts';
+
+/** A container that is killed is back and healthy within this; measured are some ten seconds. */
+const HEALS_WITHIN_MS = 120_000;
+const KEEPS_ALL = { cot: null, geochat: null, files: null, missionpackages: null, missions: null };
+
+describe.skipIf(obstacle !== '')('the light stack', () => {
+  let light: SharedLight;
+  let doors: LightDoors;
+  let world: LightWorld;
+  let history: unknown;
+
+  beforeAll(async () => {
+    light = await sharedLight();
+    doors = await openDoors(light);
+    world = await makeWorld(light, doors);
+    const json = { policy: { ...KEEPS_ALL, cot: 365 }, cron: '-' };
+    await administer(light, '/api/retention', { method: 'PUT', json });
+    history = await retentionHistory();
+  });
+  afterAll(() => doors?.[Symbol.asyncDispose]());
+
+  async function retentionHistory(): Promise<unknown> {
+    const { policy } = await administer<{ policy: object }>(light, '/api/retention');
+    const { results } = await administer<{ results: object[] }>(light, '/api/retention/runs');
+    return { policy, results };
+  }
+
+  async function nothingIsLost(): Promise<void> {
+    await becomesHealthy(light, HEALS_WITHIN_MS);
+    await doors.lookAgain();
+    // A service is healthy before each other one has found it again.
+    await expect.poll(() => administer(light, '/api/health').then(() => true, () => false)).toBe(true); // prettier-ignore
+    await eventually('everything is there', () => world.isWhole().then(() => true, () => false), 60_000).catch(() => world.isWhole()); // prettier-ignore
+    expect(await retentionHistory()).toEqual(history);
+  }
+
+  it.each(SERVICES)('loses nothing when %s is made anew', async (service) => {
+    const before = await light.container(service);
+    await light.recreate(service);
+    expect(await light.container(service)).not.toBe(before);
+    await nothingIsLost();
+  });
+
+  it.each(SERVICES)('heals by itself when %s is killed', async (service) => {
+    const before = await startedAt(light, service);
+    await light.kill(service);
+    await eventually('it is started again', async () => (await startedAt(light, service)) !== before, 60_000);
+    await nothingIsLost();
+  });
+
+  it('is all there when it was taken down and brought up again', async () => {
+    const address = (await addressesOf(light)).get('caddy@edge');
+    await light.compose('down', '--timeout', '30');
+    expect((await light.leftovers()).filter((each) => !each.startsWith('volume '))).toEqual([]);
+    await light.up();
+    expect((await addressesOf(light)).get('caddy@edge')).toBe(address);
+    await nothingIsLost();
+  });
+
+  it('leaves no container, network or volume when it is taken down with its volumes', async () => {
+    await light.down();
+    expect(await light.leftovers()).toEqual([]);
+    await light.up();
+    await becomesHealthy(light);
+    await light.readPublicCa();
+    await expect.poll(() => administer(light, '/api/me').then(() => true, () => false)).toBe(true); // prettier-ignore
+  });
+});

@@ -1,0 +1,232 @@
+// Production as an operator has it: two commands from an archive, and everything is kept over whatever happens.
+
+import { readFileSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { eventually, query } from '../embedded/embedded.ts';
+import { expectFlowsRights } from '../embedded/flows-role.ts';
+import { deviceUntilRevoked } from './device-until-revoked.ts';
+import { type LightDoors, openDoors } from './light-doors.ts';
+import { startedAt } from './light-services.ts';
+import { type LightWorld, makeWorld } from './light-world.ts';
+import { isReal, NEXT_RELEASE, type Production, production, PRODUCTION_SERVICES, RELEASE } from './production-stack.ts';
+import { obstacle } from './shared-engine.ts';
+
+const HEALS_WITHIN_MS = isReal ? 400_000 : 120_000;
+/** What start.sh says when the probe came through. */
+const PROVEN = 'A device can enroll, connect and be heard.';
+/** Measured are 12 s. */
+const QUICK_MS = 60_000;
+/** As a release calls them, by what stands in their command lines. */
+const JVMS = [
+  'spring.profiles.active=config',
+  'spring.profiles.active=messaging',
+  'spring.profiles.active=api',
+  'takserver-retention.jar',
+  'takserver-pm.jar',
+];
+/** What makes a certificate of this stack what it is. */
+const KEPT = [
+  'CoreConfig.xml',
+  ...['ca.pem', 'ca-do-not-share.key', 'takserver.pem', 'svc_api.pem'].map((name) => `certs/files/${name}`),
+];
+
+const SECRET = /_(?:PASSWORD|KEY|TOKEN)$/;
+const HOLDERS = {
+  acme: [],
+  release: [],
+  configuration: ['CORE_DB_PASSWORD', 'LDAP_BIND_PASSWORD'],
+  core: [],
+  'core-database': ['CORE_DB_PASSWORD', 'CORE_READER_PASSWORD', 'FLOWS_DB_PASSWORD'],
+  'app-database': ['APP_DB_PASSWORD', 'IDENTITY_DB_PASSWORD'],
+  'authentik-server': ['IDENTITY_DB_PASSWORD', 'IDENTITY_SECRET_KEY'],
+  'authentik-worker': [
+    'IDENTITY_DB_PASSWORD',
+    'IDENTITY_SECRET_KEY',
+    'IDENTITY_TOKEN',
+    'LDAP_BIND_PASSWORD',
+    'IDENTITY_BOOTSTRAP_TOKEN',
+    'IDENTITY_ADMIN_PASSWORD',
+  ],
+  'authentik-ldap': [],
+  'identity-setup': ['IDENTITY_TOKEN', 'IDENTITY_BOOTSTRAP_TOKEN'],
+  management: [
+    'CORE_DB_PASSWORD',
+    'CORE_READER_PASSWORD',
+    'APP_DB_PASSWORD',
+    'IDENTITY_TOKEN',
+    'LDAP_BIND_PASSWORD',
+    'CORE_WEBADMIN_PASSWORD',
+    'AUDIT_KEY',
+    'SESSION_KEY',
+    'METRICS_TOKEN',
+  ],
+  caddy: ['FLOWS_TOKEN'],
+  flows: ['FLOWS_DB_PASSWORD', 'FLOWS_TOKEN', 'FLOWS_CREDENTIAL_KEY'],
+  video: ['VIDEO_PUBLISH_PASSWORD', 'VIDEO_READ_PASSWORD'],
+};
+
+describe.skipIf(obstacle !== '')('production', () => {
+  let stack: Production;
+  let doors: LightDoors;
+  let world: LightWorld;
+
+  beforeAll(async () => {
+    stack = await production();
+    doors = await openDoors(stack);
+    world = await makeWorld(stack, doors);
+  });
+  afterAll(async () => {
+    await doors?.[Symbol.asyncDispose]();
+    await stack?.down();
+  });
+
+  const inCore = (name: string): string => readFileSync(join(doors.stack.data, 'core', name), 'utf8');
+
+  async function isUp(): Promise<boolean> {
+    const states = new Map(
+      (await stack.ps()).map(({ Service, State, Health }) => [Service, `${State} ${Health}`.trim()]),
+    );
+    return PRODUCTION_SERVICES.every((name) => ['running', 'running healthy'].includes(states.get(name) ?? ''));
+  }
+
+  async function nothingIsLost(): Promise<void> {
+    await eventually('every service is healthy', isUp, HEALS_WITHIN_MS);
+    await doors.lookAgain();
+    const isWhole = (): Promise<boolean> => world.isWhole().then(() => true, () => false); // prettier-ignore
+    await eventually('everything is there', isWhole, 60_000).catch(() => world.isWhole());
+  }
+
+  it('is set up and started by two commands, and the probe says that a device comes through', () => {
+    expect(stack.firstStart).toContain(PROVEN);
+    expect(stack.firstStart).toContain('https://cot.example.org/');
+    expect(stack.firstStart).not.toContain(stack.env['CORE_WEBADMIN_PASSWORD']);
+    expect(statSync(join(stack.root, '.env')).mode & 0o777).toBe(0o600);
+  });
+
+  it('changes no byte when it is set up again, and starts quickly a second time', async () => {
+    const before = readFileSync(join(stack.root, '.env'), 'utf8');
+    const containers = await stack.compose('ps', '--quiet', ...PRODUCTION_SERVICES);
+    await stack.script('setup.sh', stack.archiveOf(RELEASE));
+    expect(readFileSync(join(stack.root, '.env'), 'utf8')).toBe(before);
+    const began = performance.now();
+    expect(await stack.scriptInside('start.sh')).toContain(PROVEN);
+    expect(performance.now() - began).toBeLessThan(QUICK_MS);
+    expect(await stack.compose('ps', '--quiet', ...PRODUCTION_SERVICES)).toBe(containers);
+  });
+
+  it('lets a device enroll, stream and be stored until its certificate is revoked', async () => {
+    await deviceUntilRevoked(stack, doors);
+  });
+
+  it('keeps the database on its volume, with the flags of the settings and without an archive', async () => {
+    const show = async (name: string): Promise<string | undefined> => {
+      const [row] = await query<Record<string, string>>(doors.stack.file().database, `SHOW ${name}`);
+      return row?.[name];
+    };
+    expect(await show('archive_mode')).toBe('off');
+    expect(await show('autovacuum_vacuum_scale_factor')).toBe('0.05');
+    expect(await show('autovacuum_vacuum_cost_limit')).toBe('1000');
+    const { Mounts } = await stack.inspect<{ Mounts: { Type: string; Name: string; Destination: string }[] }>(
+      'core-database',
+    );
+    const mount = Mounts.find(({ Name }) => Name.endsWith('_core-database-data'));
+    const ofServer = await stack.exec('core-database', 'cat', `${mount?.Destination ?? ''}/pgdata/postmaster.pid`);
+    expect(ofServer.split('\n')[1]).toBe(`${mount?.Destination ?? ''}/pgdata`);
+  });
+
+  it('lets the flow engine read its tables and nothing else, from its own network alone', async () => {
+    const asFlows = (network: string, sql: string) =>
+      stack.engine.tryDocker(
+        [
+          ['run', '--rm', '--network', `${stack.project}_${network}`],
+          ['--env', `PGPASSWORD=${stack.env['FLOWS_DB_PASSWORD'] ?? ''}`],
+          ['--entrypoint', 'psql', `localhost/holdfast-core-database:${RELEASE}`],
+          ['-h', 'core-database', '-U', 'holdfast_flows', '-d', 'cot', '-Atc', sql],
+        ].flat(),
+      );
+    await expectFlowsRights(doors.stack.file().database);
+    expect(await asFlows('flows-data', 'SELECT FROM cot_router, cot_router_chat')).toMatchObject({
+      code: 0,
+      stderr: '',
+    });
+    for (const sql of [
+      'SELECT * FROM certificate',
+      'BEGIN READ WRITE; DELETE FROM cot_router',
+      'SELECT pg_read_file($$/etc/passwd$$)',
+    ])
+      expect([sql, (await asFlows('flows-data', sql)).stderr]).toEqual([
+        sql,
+        expect.stringContaining('permission denied'),
+      ]);
+    expect((await asFlows('core-data', 'SELECT 1')).stderr).toMatch(/no pg_hba.conf entry|rejects connection/);
+  });
+
+  it('shows each secret to the containers that need it, and in no list of processes and no log', async () => {
+    const secrets = Object.entries(stack.env).filter(([name, value]) => SECRET.test(name) && value.length >= 20);
+    expect(secrets.length).toBeGreaterThan(15);
+    const namesIn = (text: string): string[] =>
+      secrets.filter(([, value]) => text.includes(value)).map(([name]) => name);
+    const found: Record<string, string[]> = {};
+    for (const { Service } of await stack.ps()) {
+      const { Config, ...rest } = await stack.inspect<{ Config: { Env: string[] } }>(Service);
+      const { Env, ...others } = Config;
+      found[Service] = namesIn(Env.join('\n'));
+      expect([Service, namesIn(JSON.stringify([rest, others]))]).toEqual([Service, []]);
+      expect([Service, namesIn(await stack.logs(Service))]).toEqual([Service, []]);
+    }
+    expect(sorted(found)).toEqual(sorted(HOLDERS));
+    expect(namesIn(await stack.engine.inside('sh', '-c', 'cat /proc/[0-9]*/cmdline'))).toEqual([]);
+  });
+
+  it.each(JVMS)('starts the core anew when %s is gone, which ended with an error', async (jvm) => {
+    const before = await startedAt(stack, 'core');
+    const since = String(Math.floor(Date.now() / 1000));
+    const find = `for p in /proc/[0-9]*; do tr '\\0' ' ' <$p/cmdline 2>/dev/null | grep -q -- '^java .*${jvm}' && echo \${p#/proc/}; done; true`;
+    const [process = ''] = (await stack.exec('core', 'bash', '-c', find)).split('\n');
+    expect(process).toMatch(/^\d+$/);
+    await stack.exec('core', 'bash', '-c', `kill -KILL ${process}`);
+    await eventually('it is started again', async () => (await startedAt(stack, 'core')) !== before, 60_000);
+    const filter = ['--filter', 'event=die', '--filter', `container=${await stack.container('core')}`];
+    const until = String(Math.ceil(Date.now() / 1000));
+    const died = await stack.engine.docker([
+      'events',
+      '--since',
+      since,
+      '--until',
+      until,
+      ...filter,
+      '--format',
+      '{{.Actor.Attributes.exitCode}}',
+    ]);
+    expect(died.split('\n')).toEqual(['1']);
+    await eventually('every service is healthy', isUp, HEALS_WITHIN_MS);
+  });
+
+  it.each(PRODUCTION_SERVICES)('heals by itself when %s is killed', async (service) => {
+    const before = await startedAt(stack, service);
+    await stack.kill(service);
+    await eventually('it is started again', async () => (await startedAt(stack, service)) !== before, 60_000);
+    await nothingIsLost();
+  });
+
+  it('is all there when it was taken down and started again', async () => {
+    await stack.compose('down', '--timeout', '30');
+    await stack.scriptInside('start.sh');
+    await nothingIsLost();
+  });
+
+  it.skipIf(isReal)('is upgraded with its certificates, its configuration and its data', async () => {
+    const before = KEPT.map(inCore);
+    await stack.script('setup.sh', stack.archiveOf(NEXT_RELEASE));
+    await stack.scriptInside('start.sh');
+    expect(stack.env['CORE_RELEASE']).toBe(NEXT_RELEASE);
+    expect(inCore('version.txt').trim()).toBe(NEXT_RELEASE);
+    expect(KEPT.map(inCore)).toEqual(before);
+    await nothingIsLost();
+  });
+});
+
+function sorted(lists: Record<string, readonly string[]>): Record<string, string[]> {
+  return Object.fromEntries(Object.entries(lists).map(([name, list]) => [name, list.toSorted()]));
+}

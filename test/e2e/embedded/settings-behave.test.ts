@@ -1,0 +1,394 @@
+// Every variable is read and changes behaviour.
+
+import { X509Certificate } from 'node:crypto';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { composeObstacle, ComposeRoot } from '../../../packages/setup/test/compose.ts';
+import { SETTING_NAMES, type SettingName } from '../../../shared/settings/table.ts';
+import { basic } from '../../http/fake-deps.ts';
+import { ALERT_BEHAVIOURS, alertsBeside } from './alert-settings.ts';
+import { CONTAINER_BEHAVIOURS } from './container-settings.ts';
+import { databaseSecretBehaviours } from './database-secret-settings.ts';
+import {
+  answersPing,
+  eventually,
+  newStack,
+  outcomeOf,
+  query,
+  run,
+  secretsOf,
+  stop,
+  type TestStack,
+} from './embedded.ts';
+import { bindsAt } from './ldap-bind.ts';
+import { healthOf, listenOn, manageAlone, portalBeside } from './managed.ts';
+import { RETENTION_BEHAVIOURS } from './retention-settings.ts';
+import { vacuumBehaviours } from './vacuum-settings.ts';
+
+const noCompose = composeObstacle();
+
+let stack: TestStack;
+let other: TestStack;
+const place = mkdtempSync(join(tmpdir(), 'holdfast-settings-'));
+
+const manage = (env: Record<string, string>, use: (port: number) => Promise<void>): Promise<void> =>
+  manageAlone({ DATABASE_URL: other.file().state_database, ...env }, use);
+
+async function isTlsEndpoint(variable: string, url: string): Promise<void> {
+  const { status, data } = await healthOf({ [variable]: url }, 'tls');
+  expect([status, (data['endpoints'] as { name: string }[]).map(({ name }) => name)]).toEqual(['critical', [url]]);
+}
+
+/** The core answers there, where the setting says so; without it nobody looks. */
+async function leadsToCore(door: string, variable: string, url: string): Promise<void> {
+  const doorState = async (env: Record<string, string>) => {
+    const { data } = await healthOf({ CORE_DATA_DIR: join(other.data, 'core'), ...env }, 'core');
+    const doors = data['doors'] as { name: string; address: string | null; error: string | null }[];
+    return doors.find(({ name }) => name === door);
+  };
+  expect(await doorState({})).toEqual({ name: door, address: null, error: null });
+  expect(await doorState({ [variable]: url })).toEqual({ name: door, address: url, error: null });
+}
+
+const show = async (name: string): Promise<string> => {
+  const [row] = await query<{ value: string }>(stack.file().database, `SELECT current_setting('${name}') AS value`);
+  return row?.value ?? '';
+};
+
+const statusWith = async (authorization: string, path: string): Promise<number> =>
+  (await fetch(`${stack.file().api}${path}`, { headers: { authorization } })).status;
+
+const ENV = {
+  DB_AUTOVACUUM_SCALE_FACTOR: '0.31',
+  DB_AUTOVACUUM_COST_LIMIT: '432',
+  DB_MAINTENANCE_WORK_MEM: '77MB',
+  SERVER_ADDRESS: 'cot.example.net',
+  CORE_DB_PASSWORD: 'core pass/word@1',
+  CORE_READER_PASSWORD: 'reader pass?word%6',
+  APP_DB_PASSWORD: 'app pass:word#2',
+  IDENTITY_DB_PASSWORD: 'identity pass&word+7',
+  FLOWS_DB_PASSWORD: 'flows pass=word;8',
+  IDENTITY_SECRET_KEY: 'key-of-the-identity-provider-of-this-test',
+  CORE_WEBADMIN_PASSWORD: 'admin password 3',
+  METRICS_TOKEN: 'metrics-token-of-this-test',
+  LDAP_BIND_PASSWORD: 'bind password 4',
+  IDENTITY_TOKEN: 'identity-token-of-this-test',
+  LDAP_BASE_DN: 'dc=rescue,dc=example',
+  LDAP_WEB_BASE_DN: 'o=people',
+  ADMIN_GROUP: 'Chiefs',
+  VIEWER_GROUP: 'Crew',
+  USERS_HIDDEN_PREFIXES: 'web',
+  CORE_ENROLLMENT_PORT: '8441',
+  ENROLLMENT_TTL_MINUTES: '2000',
+  KEEP_CLIENT_KEYS: 'false',
+};
+
+const binds = (username: string, base: string, password: string): Promise<boolean> =>
+  bindsAt(stack, username, password, base);
+
+/** Of the only user that this stack shows. */
+async function enrollmentOf<T>(method: string): Promise<T> {
+  const headers = { authorization: basic('webadmin', ENV.CORE_WEBADMIN_PASSWORD) };
+  const ask = async (path: string, how = 'GET'): Promise<unknown> =>
+    (await fetch(`${stack.file().api}${path}`, { method: how, headers })).json();
+  const { results } = (await ask('/api/users')) as { results: { id: number }[] };
+  return (await ask(`/api/users/${results[0]?.id}/enrollment`, method)) as T;
+}
+
+async function groupNames(): Promise<string[]> {
+  const headers = { authorization: `Bearer ${ENV.IDENTITY_TOKEN}` };
+  const answer = await fetch(`http://127.0.0.1:${9000 + stack.offset}/api/v3/core/groups/`, { headers });
+  return ((await answer.json()) as { results: { name: string }[] }).results.map(({ name }) => name);
+}
+
+const BEHAVIOURS: Partial<Record<SettingName, () => Promise<void>>> = {
+  ...ALERT_BEHAVIOURS,
+  ...RETENTION_BEHAVIOURS,
+  ...vacuumBehaviours(() => other),
+  COMPOSE_FILE: async () => {
+    const root = new ComposeRoot();
+    try {
+      expect(root.setUp(['--light', '--address', 'cot.example.org']).stderr).toBe('');
+      const services = (): string[] => root.compose(['config', '--services']).stdout.trim().split('\n');
+      root.layer(['base', 'light']);
+      expect(services()).toEqual(expect.not.arrayContaining(['authentik-server', 'container-proxy']));
+      root.layer(['base', 'runtime']);
+      expect(services()).toEqual(expect.arrayContaining(['authentik-server', 'container-proxy']));
+    } finally {
+      root.remove();
+    }
+  },
+  ...databaseSecretBehaviours(() => stack, ENV),
+  DB_AUTOVACUUM_SCALE_FACTOR: async () => expect(await show('autovacuum_vacuum_scale_factor')).toBe('0.31'),
+  DB_AUTOVACUUM_COST_LIMIT: async () => expect(await show('autovacuum_vacuum_cost_limit')).toBe('432'),
+  DB_MAINTENANCE_WORK_MEM: async () => expect(await show('maintenance_work_mem')).toBe('77MB'),
+  SERVER_ADDRESS: async () => {
+    const certificate = new X509Certificate(readFileSync(join(stack.data, 'core/certs/files/takserver.pem')));
+    expect(certificate.checkHost('cot.example.net')).toBe('cot.example.net');
+  },
+  CORE_WEBADMIN_PASSWORD: async () => {
+    expect(await statusWith(basic('webadmin', ENV.CORE_WEBADMIN_PASSWORD), '/api/settings')).toBe(200);
+    expect(await statusWith(basic('webadmin', 'something else'), '/api/settings')).toBe(401);
+  },
+  METRICS_TOKEN: async () => {
+    expect(await statusWith(`Bearer ${ENV.METRICS_TOKEN}`, '/api/health')).toBe(200);
+    expect(await statusWith('Bearer metrics-token-of-that-test', '/api/health')).toBe(401);
+  },
+  TRUSTED_PROXIES: async () => {
+    const CORE_WEBADMIN_PASSWORD = ENV.CORE_WEBADMIN_PASSWORD;
+    /** Ten wrong passwords of one client, then the right one of another behind the same proxy. */
+    const statusOfOther = async (env: Record<string, string>): Promise<number> => {
+      let status = 0;
+      await manage({ CORE_WEBADMIN_PASSWORD, ...env }, async (port) => {
+        await eventually('it answers', () => answersPing(`http://127.0.0.1:${port}`), 10_000);
+        const ask = async (password: string, client: string): Promise<number> => {
+          const headers = { authorization: basic('webadmin', password), 'x-forwarded-for': client };
+          return (await fetch(`http://127.0.0.1:${port}/api/health`, { headers })).status;
+        };
+        for (let count = 0; count < 10; count++) await ask('something else', '198.51.100.1');
+        expect(await ask(CORE_WEBADMIN_PASSWORD, '198.51.100.1')).toBe(429);
+        status = await ask(CORE_WEBADMIN_PASSWORD, '198.51.100.2');
+      });
+      return status;
+    };
+    expect(await statusOfOther({})).toBe(429);
+    expect(await statusOfOther({ TRUSTED_PROXIES: '127.0.0.0/8' })).toBe(200);
+  },
+  SESSION_KEY: async () => {
+    const { api, ldap, webadmin } = other.file();
+    const { SESSION_KEY: key = '', LDAP_BIND_PASSWORD = '' } = secretsOf(other);
+    const body = new URLSearchParams(webadmin);
+    const answer = await fetch(`${api}/sign-in`, { method: 'POST', body, redirect: 'manual' });
+    const cookie = answer.headers.get('set-cookie')?.split(';')[0] ?? '';
+    expect([answer.status, cookie]).toEqual([303, expect.stringMatching(/^holdfast=./)]);
+    const statusUnder = async (SESSION_KEY: string): Promise<number | undefined> => {
+      let status: number | undefined;
+      await manage({ SESSION_KEY, LDAP_URL: ldap.url, LDAP_BIND_PASSWORD }, async (port) => {
+        await eventually('it answers', () => answersPing(`http://127.0.0.1:${port}`), 10_000);
+        ({ status } = await fetch(`http://127.0.0.1:${port}/api/sessions`, { headers: { cookie } }));
+      });
+      return status;
+    };
+    expect([await statusUnder(key), await statusUnder(`${key}0`)]).toEqual([200, 401]);
+  },
+  DATABASE_URL: async () => {
+    const before = await query(other.file().state_database, 'SELECT count(*)::int AS n FROM stack_start');
+    const started = async (): Promise<boolean> => {
+      const after = await query(other.file().state_database, 'SELECT count(*)::int AS n FROM stack_start');
+      return JSON.stringify(after) !== JSON.stringify(before);
+    };
+    await manage({}, () => eventually('the start is recorded there', started, 10_000));
+  },
+  LISTEN_ADDRESS: () =>
+    manage({ LISTEN_ADDRESS: '127.0.0.3' }, async (port) => {
+      await eventually('it answers there', () => answersPing(`http://127.0.0.3:${port}`), 10_000);
+      expect(await answersPing(`http://127.0.0.1:${port}`)).toBe(false);
+    }),
+  PUBLIC_ADDRESSES: async () => {
+    const elsewhere = { SERVER_ADDRESS: '0xc6336407' };
+    const { status, message } = await healthOf(elsewhere, 'dns');
+    expect([status, message]).toEqual([
+      'note',
+      expect.stringMatching(/whether .*198\.51\.100\.7.* leads to this machine is not known.* PUBLIC_ADDRESSES/),
+    ]);
+    expect((await healthOf({ ...elsewhere, PUBLIC_ADDRESSES: '198.51.100.7' }, 'dns')).status).toBe('ok');
+  },
+  DEPLOY_MODE: async () => {
+    const names = async (mode: string): Promise<string[]> => {
+      const { data } = await healthOf({ SERVER_ADDRESS: 'cot.invalid', DEPLOY_MODE: mode }, 'dns');
+      return (data['names'] as { name: string }[]).map(({ name }) => name);
+    };
+    expect(await names('direct')).toEqual(['cot.invalid']);
+    expect(await names('subdomain')).toContain('monitor.cot.invalid');
+  },
+  UPDATES_URL: async () => {
+    expect((await healthOf({ UPDATES_URL: 'off' }, 'updates')).message).toMatch(/switched off/);
+    expect((await healthOf({ UPDATES_URL: 'http://127.0.0.1:1/' }, 'updates')).message).toMatch(/: no network \(/);
+  },
+  CORE_DATABASE_URL: async () => {
+    expect((await healthOf({}, 'database')).message).toMatch(/set CORE_DATABASE_URL/);
+    const { data } = await healthOf({ CORE_DATABASE_URL: other.file().database }, 'database');
+    expect(data['version']).toMatch(/^16/);
+  },
+  AUDIT_KEY: async () => {
+    const DATABASE_URL = other.file().state_database;
+    const key = 'key-of-the-audit-log-of-this-test-0123';
+    await query(DATABASE_URL, 'TRUNCATE audit_record, audit_checkpoint');
+    await manage({ AUDIT_KEY: key, METRICS_TOKEN: ENV.METRICS_TOKEN }, async (port) => {
+      const headers = { authorization: `Bearer ${ENV.METRICS_TOKEN}` };
+      const isRefused = async (): Promise<boolean> =>
+        (await fetch(`http://127.0.0.1:${port}/api/settings`, { headers })).status === 403;
+      await eventually('it answers', () => answersPing(`http://127.0.0.1:${port}`), 10_000);
+      expect(await isRefused()).toBe(true);
+      const isEntered = async (): Promise<boolean> =>
+        (await query(DATABASE_URL, "SELECT FROM audit_record WHERE action = 'request.denied'")).length > 0;
+      await eventually('the refusal is entered', isEntered, 10_000);
+    });
+    const verified = async (AUDIT_KEY: string) =>
+      (await outcomeOf(run('audit.sh', ['verify', '--env', '/dev/null'], { env: { DATABASE_URL, AUDIT_KEY } }))).code;
+    expect([await verified(key), await verified(`${key}.`)]).toEqual([0, 1]);
+  },
+  CORE_API_URL: async () => {
+    await isTlsEndpoint('CORE_API_URL', 'https://127.0.0.1:1');
+    await leadsToCore('API', 'CORE_API_URL', other.file().core.api);
+  },
+  CORE_ENROLLMENT_URL: async () => {
+    await isTlsEndpoint('CORE_ENROLLMENT_URL', 'https://127.0.0.1:2');
+    await leadsToCore('enrollment', 'CORE_ENROLLMENT_URL', other.file().core.enrollment);
+  },
+  CORE_STREAMING_URL: async () => {
+    await isTlsEndpoint('CORE_STREAMING_URL', 'tls://127.0.0.1:3');
+    await leadsToCore('stream', 'CORE_STREAMING_URL', other.file().core.streaming);
+  },
+  CORE_DATA_DIR: async () => {
+    const { data } = await healthOf({ CORE_DATA_DIR: '/dev/shm/tak' }, 'disk');
+    expect((data['mounts'] as { paths: string[] }[]).flatMap(({ paths }) => paths)).toContain('/dev/shm/tak');
+  },
+  IDENTITY_URL: async () => {
+    const behind = listenOn((_, response) => {
+      response.setHeader('Date', new Date(Date.now() - 60_000).toUTCString()).end();
+    });
+    const url = await behind.url;
+    const CORE_DATABASE_URL = other.file().database;
+    expect((await healthOf({ IDENTITY_URL: url, CORE_DATABASE_URL }, 'time')).status).toBe('critical');
+    expect((await healthOf({ CORE_DATABASE_URL }, 'time')).status).toBe('ok');
+    behind.close();
+  },
+  IDENTITY_TOKEN: async () => {
+    const url = `http://127.0.0.1:${9000 + stack.offset}/api/v3/core/users/me/`;
+    const status = async (token: string) =>
+      (await fetch(url, { headers: { authorization: `Bearer ${token}` } })).status;
+    expect([await status(ENV.IDENTITY_TOKEN), await status('identity-token-of-that-test')]).toEqual([200, 403]);
+    const { data } = await healthOf({ IDENTITY_URL: new URL(url).origin }, 'identity');
+    expect(data['api_error']).toMatch(/set IDENTITY_TOKEN/);
+  },
+  LDAP_URL: async () => {
+    const known = { LDAP_BIND_PASSWORD: ENV.LDAP_BIND_PASSWORD };
+    const errorsOf = async (env: Record<string, string>) =>
+      ((await healthOf({ ...known, ...env }, 'identity')).data['bases'] as { error: string | null }[]).map(
+        ({ error }) => error,
+      );
+    expect(await errorsOf({})).toEqual([expect.stringMatching(/set LDAP_URL/), expect.stringMatching(/set LDAP_URL/)]);
+    const { LDAP_BASE_DN, LDAP_WEB_BASE_DN } = ENV;
+    const { url } = stack.file().ldap;
+    expect(await errorsOf({ LDAP_URL: url, LDAP_BASE_DN, LDAP_WEB_BASE_DN })).toEqual([null, null]);
+  },
+  LDAP_BIND_PASSWORD: async () => {
+    expect(await binds('adm_ldapservice', ENV.LDAP_BASE_DN, ENV.LDAP_BIND_PASSWORD)).toBe(true);
+    expect(await binds('adm_ldapservice', ENV.LDAP_BASE_DN, 'bind password 5')).toBe(false);
+  },
+  LDAP_BASE_DN: async () => {
+    expect(stack.file().ldap.base_dn).toBe(ENV.LDAP_BASE_DN);
+    expect(await binds('webadmin', ENV.LDAP_BASE_DN, ENV.CORE_WEBADMIN_PASSWORD)).toBe(true);
+    expect(await binds('webadmin', 'DC=core,DC=holdfast', ENV.CORE_WEBADMIN_PASSWORD)).toBe(false);
+  },
+  LDAP_WEB_BASE_DN: async () => {
+    expect(await binds('webadmin', ENV.LDAP_WEB_BASE_DN, ENV.CORE_WEBADMIN_PASSWORD)).toBe(true);
+    expect(await binds('webadmin', 'dc=web,dc=example', ENV.CORE_WEBADMIN_PASSWORD)).toBe(false);
+  },
+  ADMIN_GROUP: async () => expect(await groupNames()).toContain(ENV.ADMIN_GROUP),
+  VIEWER_GROUP: async () => expect(await groupNames()).toContain(ENV.VIEWER_GROUP),
+  USERS_HIDDEN_PREFIXES: async () => {
+    const of = async (each: TestStack): Promise<string[]> => {
+      const { username, password } = each.file().webadmin;
+      const answer = await fetch(`${each.file().api}/api/users`, {
+        headers: { authorization: basic(username, password) },
+      });
+      return ((await answer.json()) as { results: { username: string }[] }).results.map((user) => user.username);
+    };
+    expect([await of(stack), await of(other)]).toEqual([['akadmin'], ['webadmin']]);
+  },
+  CORE_ENROLLMENT_PORT: async () => {
+    const { checks, notes } = await enrollmentOf<{ checks: { stage: string }[]; notes: string[] }>('GET');
+    expect([checks.length, notes]).toEqual([8, expect.arrayContaining([expect.stringMatching(/on port 8441 /)])]);
+  },
+  ENROLLMENT_TTL_MINUTES: async () => {
+    const { expires_at: end } = await enrollmentOf<{ expires_at: string }>('POST');
+    const minutes = (Date.parse(end) - Date.now()) / 60_000;
+    expect([minutes > 1999, minutes <= 2000]).toEqual([true, true]);
+  },
+  KEEP_CLIENT_KEYS: async () => {
+    /** Whether a new certificate can be downloaded, also later, and whether the answer has the key. */
+    const issuedAt = async (each: TestStack): Promise<unknown[]> => {
+      const { username, password } = each.file().webadmin;
+      const headers = { authorization: basic(username, password), 'content-type': 'application/json' };
+      const certs = `${each.file().api}/api/ops/certs`;
+      const users = await fetch(`${each.file().api}/api/users`, { headers });
+      const { results } = (await users.json()) as { results: { username: string }[] };
+      const body = JSON.stringify({ username: results[0]?.username, name: 'phone' });
+      const answer = await fetch(certs, { method: 'POST', headers, body });
+      const made = (await answer.json()) as { file: string; downloadable: boolean; p12_base64?: string };
+      const download = await fetch(`${certs}/${encodeURIComponent(made.file)}/download`, { headers });
+      return [answer.status, made.downloadable, typeof made.p12_base64, download.status];
+    };
+    expect(await issuedAt(other)).toEqual([201, true, 'undefined', 200]);
+    expect(await issuedAt(stack)).toEqual([201, false, 'string', 409]);
+  },
+  CONTAINER_RUNTIME_URL: async () => {
+    expect((await healthOf({ CONTAINER_RUNTIME_URL: 'unix:///nowhere/docker.sock' }, 'containers')).status).toBe(
+      'critical',
+    );
+    expect((await healthOf({}, 'containers')).message).toMatch(/^No container runtime/);
+  },
+  API_PORT: () => manage({}, (port) => eventually('it answers', () => answersPing(`http://127.0.0.1:${port}`), 10_000)),
+  PORTAL_PORT: () => manage({}, (port) => eventually('it answers', () => answersPing(portalBeside(port)), 10_000)),
+  LOG_DIR: async () => {
+    mkdirSync(join(place, 'logs'), { recursive: true });
+    writeFileSync(join(place, 'logs/mine.log'), 'one\ntwo\n');
+    const { LDAP_BIND_PASSWORD, LDAP_BASE_DN, LDAP_WEB_BASE_DN } = ENV;
+    const directory = { LDAP_URL: stack.file().ldap.url, LDAP_BIND_PASSWORD, LDAP_BASE_DN, LDAP_WEB_BASE_DN };
+    await manage({ LOG_DIR: join(place, 'logs'), ...directory }, async (port) => {
+      await eventually('it answers', () => answersPing(`http://127.0.0.1:${port}`), 10_000);
+      const headers = { authorization: basic('webadmin', ENV.CORE_WEBADMIN_PASSWORD) };
+      const answer = await fetch(`http://127.0.0.1:${port}/api/logs?name=mine&tail=1`, { headers });
+      expect(await answer.json()).toEqual({ name: 'mine', lines: ['two'] });
+    });
+  },
+};
+
+describe('every setting', () => {
+  beforeAll(async () => {
+    stack = await newStack();
+    other = await newStack();
+    expect((await stack.start([], { env: ENV })).code).toBe(0);
+    expect((await other.start()).code).toBe(0);
+    alertsBeside(other);
+  });
+  afterAll(async () => {
+    await stop(stack.data);
+    await stop(other.data);
+    rmSync(place, { recursive: true, force: true });
+  });
+
+  it('has a behaviour below', () => {
+    const named = [...Object.keys(BEHAVIOURS), ...Object.keys(CONTAINER_BEHAVIOURS)];
+    expect(named.toSorted()).toEqual(SETTING_NAMES.toSorted());
+  });
+
+  const { COMPOSE_FILE: composeFile, ...behaviours } = BEHAVIOURS;
+  for (const [name, behaves] of Object.entries(behaviours)) it(`${name} changes behaviour`, behaves);
+  const asked = noCompose === undefined ? '' : ` (not asked, because ${noCompose})`;
+  for (const [name, behaves] of Object.entries({ COMPOSE_FILE: composeFile, ...CONTAINER_BEHAVIOURS }))
+    it.skipIf(noCompose !== undefined)(`${name} changes behaviour${asked}`, async () => behaves?.());
+
+  it('is shown in force with its source', async () => {
+    const headers = { authorization: basic('webadmin', ENV.CORE_WEBADMIN_PASSWORD) };
+    const answer = await fetch(`${stack.file().api}/api/settings`, { headers });
+    const text = await answer.text();
+    const { settings } = JSON.parse(text) as { settings: { name: string; value: unknown; source: string }[] };
+    const shown = Object.fromEntries(settings.map(({ name, value, source }) => [name, [value, source]]));
+    expect(shown['DB_AUTOVACUUM_COST_LIMIT']).toEqual([432, 'environment']);
+    expect(shown['API_PORT']).toEqual([8080 + stack.offset, 'command line']);
+    expect(shown['PORTAL_PORT']).toEqual([3000 + stack.offset, 'command line']);
+    expect(shown['CORE_RETENTION_UNIT']).toEqual(['days', 'stack']);
+    expect(shown['LDAP_BIND_PASSWORD']).toEqual(['set', 'environment']);
+    expect(shown['AUDIT_KEY']).toEqual(['set', 'generated']);
+    expect(shown['DATABASE_URL']).toEqual(['set', 'stack']);
+    for (const secret of [ENV.CORE_DB_PASSWORD, ENV.APP_DB_PASSWORD, ENV.CORE_WEBADMIN_PASSWORD, ENV.METRICS_TOKEN]) {
+      expect(text).not.toContain(secret);
+      expect(text).not.toContain(encodeURIComponent(secret));
+    }
+  });
+});

@@ -1,0 +1,95 @@
+// A TLS endpoint that is expired, untrusted or unreachable is never ok: asked of a running management process.
+
+import { once } from 'node:events';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { type AddressInfo, createServer as createPlainServer, type Server } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createServer } from 'node:tls';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { ModuleBody } from '../../health/fake-health-body.ts';
+import { issue, type Issued } from '../../support/certificates.ts';
+import { healthOf } from './managed.ts';
+
+const DAY_MS = 86_400_000;
+const inDays = (days: number): Date => new Date(Date.now() + days * DAY_MS);
+const NAMES = { names: ['localhost', '127.0.0.1'] };
+const servers: Server[] = [];
+const place = mkdtempSync(join(tmpdir(), 'holdfast-tls-health-'));
+let ca: Issued;
+let foreign: Issued;
+
+beforeAll(async () => {
+  ca = await issue('own', undefined, { ca: true });
+  foreign = await issue('foreign', undefined, { ca: true });
+  mkdirSync(join(place, 'certs/files'), { recursive: true });
+  writeFileSync(join(place, 'certs/files/ca.pem'), ca.pem);
+});
+afterAll(() => {
+  for (const server of servers) server.close();
+  rmSync(place, { recursive: true, force: true });
+});
+
+async function portOf(server: Server): Promise<number> {
+  servers.push(server);
+  server.on('connection', (socket) => socket.on('error', () => undefined));
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  return (server.address() as AddressInfo).port;
+}
+
+const serving = ({ pem, key }: Issued): Promise<number> => portOf(createServer({ cert: pem, key }));
+
+const judged = (port: number): Promise<ModuleBody> =>
+  healthOf({ CORE_DATA_DIR: place, CORE_ENROLLMENT_URL: `https://127.0.0.1:${port}` }, 'tls');
+
+describe('the module tls', () => {
+  it('is ok with a certificate of our own CA and enough days, and says how many', async () => {
+    const { status, message, data } = await judged(await serving(await issue('a', ca, { ...NAMES, to: inDays(90.5) })));
+    expect([status, data['least_days_left'], message]).toEqual(['ok', 90, expect.stringMatching(/ends in 90 days/)]);
+  });
+
+  it.each([
+    [30.5, 'warning'],
+    [7.5, 'critical'],
+  ])('with %d days left is %s', async (days, status) => {
+    const seen = await judged(await serving(await issue('a', ca, { ...NAMES, to: inDays(days) })));
+    expect(seen.status).toBe(status);
+  });
+
+  it('is critical with an expired certificate', async () => {
+    const expired = await issue('a', ca, { ...NAMES, from: inDays(-20), to: inDays(-2) });
+    expect(await judged(await serving(expired))).toMatchObject({
+      status: 'critical',
+      message: expect.stringMatching(/expired on/),
+    });
+  });
+
+  it('is critical with a certificate of an unknown authority, a self-signed one, and one for another name', async () => {
+    const bad = [
+      await issue('a', foreign, NAMES),
+      await issue('a', undefined, NAMES),
+      await issue('a', ca, { names: ['other.example.org'] }),
+    ];
+    for (const certificate of bad) expect((await judged(await serving(certificate))).status).toBe('critical');
+  });
+
+  it('is critical where nothing listens, where nothing answers, and where no TLS is spoken', async () => {
+    expect((await judged(1)).message).toMatch(/refuses connections on port 1/);
+    expect((await judged(await portOf(createPlainServer()))).message).toMatch(/says nothing within/);
+    const plain = await portOf(createPlainServer((socket) => socket.end('HTTP/1.1 400 Bad Request\r\n\r\n')));
+    expect((await judged(plain)).status).toBe('critical');
+  });
+
+  it('never lets a good endpoint hide a bad one', async () => {
+    const good = await serving(await issue('a', ca, { ...NAMES, to: inDays(90) }));
+    const env = {
+      CORE_DATA_DIR: place,
+      CORE_ENROLLMENT_URL: `https://127.0.0.1:${good}`,
+      CORE_API_URL: 'https://127.0.0.1:1',
+    };
+    expect(await healthOf(env, 'tls')).toMatchObject({
+      status: 'critical',
+      message: expect.stringMatching(/^https:\/\/127\.0\.0\.1:1 /),
+    });
+  });
+});

@@ -1,0 +1,159 @@
+// Walks every page: at which face it is, who may see it, and that nothing but the cookie of a session lets anybody in. The
+// app must have exactly the pages of the table.
+
+import { describe, expect, it } from 'vitest';
+import { createApp } from '../../functions/app.ts';
+import type { Face } from '../../shared/http/context.ts';
+import { ADMIN, fakeDeps } from '../http/fake-deps.ts';
+import { visit } from './page-session.ts';
+
+type Access = 'own' | 'viewer' | 'admin';
+
+const BOTH: Face[] = ['console', 'portal'];
+
+/** The pages, in the order of their paths. */
+const PAGES: [method: 'GET' | 'POST', path: string, access: Access, faces: Face[]][] = [
+  ['GET', '/', 'own', ['console']],
+  ['GET', '/', 'own', ['portal']],
+  ['GET', '/account', 'own', ['console', 'portal']],
+  ['POST', '/account/password', 'own', ['console', 'portal']],
+  ['POST', '/account/sessions/:id/end', 'own', ['console', 'portal']],
+  ['POST', '/account/sessions/end', 'own', ['console', 'portal']],
+  ['GET', '/add-device', 'own', ['portal']],
+  ['POST', '/add-device', 'own', ['portal']],
+  ['GET', '/add-device/progress', 'own', ['portal']],
+  ['POST', '/add-device/withdraw', 'own', ['portal']],
+  ['GET', '/guides', 'own', ['portal']],
+  ['GET', '/guides/:app', 'own', ['portal']],
+  ['GET', '/health/:module', 'viewer', ['console']],
+  ['POST', '/health/:module', 'viewer', ['console']],
+  ['GET', '/database/vacuum', 'viewer', ['console']],
+  ['POST', '/database/vacuum', 'admin', ['console']],
+  ['GET', '/jobs', 'viewer', ['console']],
+  ['GET', '/jobs/:id', 'viewer', ['console']],
+  ['GET', '/database', 'viewer', ['console']],
+  ['GET', '/database/retention', 'viewer', ['console']],
+  ['GET', '/database/retention/preview', 'viewer', ['console']],
+  ['POST', '/database/retention', 'admin', ['console']],
+  ['GET', '/database/runs', 'viewer', ['console']],
+  ['GET', '/database/runs/new', 'admin', ['console']],
+  ['POST', '/database/runs', 'admin', ['console']],
+  ['GET', '/alerts', 'viewer', ['console']],
+  ['POST', '/alerts/test', 'admin', ['console']],
+  ['GET', '/audit', 'admin', ['console']],
+  ['GET', '/logs', 'admin', ['console']],
+  ['GET', '/lockouts', 'admin', ['console']],
+  ['POST', '/lockouts/release', 'admin', ['console']],
+  ['GET', '/certificates', 'viewer', ['console']],
+  ['GET', '/certificates/:file', 'viewer', ['console']],
+  ['GET', '/certificates/:file', 'admin', ['portal']],
+  ['POST', '/certificates/:file/revoke', 'admin', BOTH],
+  ['GET', '/certificates/ca.pem', 'viewer', ['console']],
+  ['GET', '/certificates/crl.pem', 'viewer', ['console']],
+  ['GET', '/certificates/new', 'admin', ['console']],
+  ['POST', '/certificates/new', 'admin', ['console']],
+  ['GET', '/devices', 'viewer', ['console']],
+  ['POST', '/devices/disconnect', 'admin', ['console']],
+  ['POST', '/devices/shut-out', 'admin', ['console']],
+  ['GET', '/more', 'own', ['console']],
+  ['GET', '/my-devices/:file/download', 'own', ['portal']],
+  ['POST', '/my-devices/:file/revoke', 'own', ['portal']],
+  ['GET', '/people/:id/enrollment', 'admin', BOTH],
+  ['POST', '/people/:id/enrollment', 'admin', BOTH],
+  ['GET', '/people/:id/enrollment/progress', 'admin', BOTH],
+  ['POST', '/people/:id/enrollment/withdraw', 'admin', BOTH],
+  ['GET', '/groups', 'viewer', ['console']],
+  ['GET', '/groups', 'admin', ['portal']],
+  ['POST', '/groups', 'admin', ['console', 'portal']],
+  ['GET', '/groups/:id', 'viewer', ['console']],
+  ['GET', '/groups/:id', 'admin', ['portal']],
+  ['POST', '/groups/:id/delete', 'admin', ['console', 'portal']],
+  ['GET', '/people', 'viewer', ['console']],
+  ['GET', '/people', 'admin', ['portal']],
+  ['GET', '/people/:id', 'viewer', ['console']],
+  ['GET', '/people/:id', 'admin', ['portal']],
+  ['POST', '/people/:id/deactivate', 'admin', ['console', 'portal']],
+  ['POST', '/people/:id/details', 'admin', ['console', 'portal']],
+  ['POST', '/people/:id/expiry', 'admin', ['console', 'portal']],
+  ['POST', '/people/:id/groups', 'admin', ['console', 'portal']],
+  ['POST', '/people/:id/password', 'admin', ['console', 'portal']],
+  ['POST', '/people/:id/reactivate', 'admin', ['console', 'portal']],
+  ['POST', '/people/:id/role', 'admin', ['console', 'portal']],
+  ['GET', '/people/new', 'admin', ['console', 'portal']],
+  ['POST', '/people/new', 'admin', ['console', 'portal']],
+  ['GET', '/plugins', 'viewer', ['console']],
+  ['POST', '/plugins', 'admin', ['console']],
+  ['GET', '/service-accounts', 'viewer', ['console']],
+  ['POST', '/service-accounts', 'admin', ['console']],
+  ['GET', '/service-accounts/:id', 'viewer', ['console']],
+  ['POST', '/service-accounts/:id/delete', 'admin', ['console']],
+  ['GET', '/settings', 'admin', ['console']],
+  ['GET', '/tokens', 'admin', ['console']],
+  ['POST', '/tokens', 'admin', ['console']],
+  ['POST', '/tokens/:id/revoke', 'admin', ['console']],
+];
+
+const PROGRAMS = /^\/(api|metrics|auth|oauth)(\/|$)/;
+const OPEN = ['GET /sign-in', 'POST /sign-in', 'POST /sign-out', 'GET /sign-in/style.css', 'GET /sign-in/page.js'];
+const FACES: Face[] = ['console', 'portal'];
+
+const FORM = { 'content-type': 'application/x-www-form-urlencoded' };
+
+const placeOf = (path: string): string => path.replace(':uid', 'uid').replaceAll(/:\w+/g, '1');
+
+describe('the pages', () => {
+  it('are those of the table, and no others', () => {
+    const routed = createApp(fakeDeps())
+      .routes.filter(({ method, path }) => method !== 'ALL' && !PROGRAMS.test(path))
+      .map(({ method, path }) => `${method} ${path}`)
+      .filter((each) => !OPEN.includes(each));
+    const table = PAGES.map(([method, path]) => `${method} ${path}`);
+    expect([...new Set(routed)].toSorted()).toEqual([...new Set(table)].toSorted());
+  });
+
+  it.each(PAGES)(
+    '%s %s leads to the sign-in whoever brings no session, whatever else is brought',
+    async (method, path, _, faces) => {
+      for (const face of faces) {
+        const visitor = await visit({ username: undefined, face });
+        const place = placeOf(path);
+        const answer = method === 'GET' ? await visitor.get(place, ADMIN) : await visitor.post(place);
+        const wanted = method === 'GET' ? `/sign-in?return_to=${place}` : '/sign-in';
+        expect([answer.status, answer.headers.get('location')]).toEqual([303, wanted]);
+      }
+    },
+  );
+
+  it.each(PAGES.filter(([, , access]) => access !== 'own'))(
+    '%s %s is for the role that it needs',
+    async (method, path, access, faces) => {
+      for (const face of faces)
+        for (const username of access === 'admin' ? ['nora', 'vera'] : ['nora']) {
+          const visitor = await visit({ username, face });
+          const place = placeOf(path);
+          const answer = method === 'GET' ? await visitor.get(place) : await visitor.post(place);
+          expect([username, answer.status]).toEqual([username, 403]);
+        }
+    },
+  );
+
+  it.each(PAGES)('%s %s is not there at the other face', async (method, path, _, faces) => {
+    const samePlace = PAGES.filter(([m, p]) => m === method && p === path).flatMap(([, , , each]) => each);
+    for (const face of FACES.filter((each) => !faces.includes(each) && !samePlace.includes(each))) {
+      const visitor = await visit({ face });
+      const answer = method === 'GET' ? await visitor.get(placeOf(path)) : await visitor.post(placeOf(path));
+      expect([face, answer.status]).toEqual([face, 404]);
+    }
+  });
+
+  it.each(PAGES.filter(([method]) => method === 'POST'))(
+    '%s %s refuses what another site has caused',
+    async (_, path, __, faces) => {
+      for (const face of faces) {
+        const visitor = await visit({ face });
+        for (const headers of [{ 'sec-fetch-site': 'cross-site' }, { origin: 'https://elsewhere.example' }])
+          expect((await visitor.send(placeOf(path), { ...FORM, ...headers }, '')).status).toBe(403);
+      }
+    },
+  );
+});

@@ -1,0 +1,41 @@
+import { expect, it, onTestFinished, vi } from 'vitest';
+import { setUserGroups } from '../../shared/people/set-groups.ts';
+import { ACTOR, peopleWorld } from './fake-people.ts';
+
+async function adaInRed() {
+  const world = await peopleWorld();
+  const { id } = await world.account({ username: 'ada', groups: ['core_Red'] });
+  await world.deps.identity.groups.create('core_Blue');
+  return { ...world, id, set: (groups: string[]) => setUserGroups({ deps: world.deps, actor: ACTOR }, { id, groups }) };
+}
+
+it('has the core take new groups at once, and does not ask it where nothing changed', async () => {
+  const { deps, set } = await adaInRed();
+  await set(['Blue']);
+  expect(deps.theCore.regrouped).toEqual(['ada']);
+  await set(['core_Blue']);
+  expect(deps.theCore.regrouped).toEqual(['ada']);
+});
+
+it('succeeds without the core, which takes them by itself a little later', async () => {
+  const { deps, set } = await adaInRed();
+  deps.theCore.mood = 'down';
+  expect((await set(['Blue'])).groups.map(({ name }) => name)).toEqual(['core_Blue']);
+  expect(deps.log.events.map(({ event }) => event)).toContain('core.regroup.failed');
+});
+
+it('waits a second at most for a core that hangs', async () => {
+  const { deps, set } = await adaInRed();
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+  onTestFinished(() => void vi.useRealTimers());
+  const { promise: asked, resolve: ask } = Promise.withResolvers<void>();
+  deps.core.regroup = () => {
+    ask();
+    return new Promise(() => undefined);
+  };
+  const setting = set(['Blue']);
+  await asked;
+  await vi.advanceTimersByTimeAsync(1_000);
+  expect((await setting).groups.map(({ name }) => name)).toEqual(['core_Blue']);
+  expect(deps.log.events.map(({ event }) => event)).toContain('core.regroup.failed');
+});
