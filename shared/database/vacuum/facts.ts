@@ -6,7 +6,7 @@ import type { RunSql } from '@holdfast/kit/kept-database';
 import type { Sql } from '@holdfast/kit/postgres';
 import { bytesOfOwn, seeingLocks, withOwnTables } from '../../core/database/table-sizes.ts';
 import type { LockHolder, VacuumFacts, VacuumMarks, VacuumMode, VacuumStatement } from '../port.ts';
-import { ANY_STATEMENT, outcomeOf, statementName } from './statement.ts';
+import { ANY_STATEMENT, outcomeOf, statementName } from './statement-name.ts';
 import { readVacuumTables } from './tables.ts';
 
 /** Needs a role with pg_monitor and pg_read_all_data. */

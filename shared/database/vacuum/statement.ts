@@ -8,10 +8,11 @@ import { AppError, messageOf } from '@holdfast/kit/app-error';
 import { freshConnections, needed, type RunSql } from '@holdfast/kit/kept-database';
 import type { Log } from '@holdfast/kit/log';
 import { connect, type Notice, type Sql } from '@holdfast/kit/postgres';
-import { unattendedSocket } from '@holdfast/kit/unattended-socket';
 import type { Secret } from '@holdfast/kit/secret';
 import { withinMs } from '@holdfast/kit/timeout';
+import { unattendedSocket } from '@holdfast/kit/unattended-socket';
 import type { CoreVacuum, VacuumOrder } from '../port.ts';
+import { NAMELESS, outcomeName, statementName } from './statement-name.ts';
 
 // A connection that is about to vacuum one table: who it is, that it is the right table, that no other one does the same job, and how its
 // statement ended.
@@ -111,33 +112,6 @@ export function endByNotices(notices: readonly Notice[]): End {
   }
   return { error: null, words: null, isBroken: false };
 }
-
-// The name under which the statement of a vacuum job goes on, and in which its outcome stands afterwards: so every process finds it, also one
-// that did not begin it.
-const PREFIX = 'holdfast-vacuum';
-/** Of the connection before it has its statement, and after its outcome was taken. */
-export const NAMELESS = PREFIX;
-const DONE = 'done';
-
-export function statementName(job: string): string {
-  return `${PREFIX} ${job}`;
-}
-
-/** At most 58 bytes, where PostgreSQL cuts at 63. */
-export function outcomeName(job: string, error: string | null): string {
-  return `${statementName(job)} ${error ?? DONE}`;
-}
-
-/** What a name says of that job: null when it still runs, undefined when it is none of its names. */
-export function outcomeOf(job: string, name: string): { error: string | null } | null | undefined {
-  if (name === statementName(job)) return null;
-  const [, error] = name.startsWith(`${statementName(job)} `) ? name.split(` ${job} `) : [];
-  if (error === DONE) return { error: null };
-  return error !== undefined && /^[0-9A-Z]{5}$/.test(error) ? { error } : undefined;
-}
-
-/** A pattern of LIKE for the statements of every job. */
-export const ANY_STATEMENT = `${PREFIX} %`;
 
 export interface CoreVacuumOptions {
   /** The core's database as its owner; undefined: nobody may vacuum. */
