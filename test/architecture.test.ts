@@ -26,7 +26,7 @@ import {
 const BROKEN_TODAY = {
   longestFile: 400,
   longestFunction: 197,
-  smallFilesPercent: 13,
+  smallFilesPercent: 14,
   foldersAbove25: ['packages/kit', 'scripts'],
   /** Entry files of more than 40 lines. */
   longEntries: 23,
