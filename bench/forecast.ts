@@ -2,7 +2,8 @@
 // sees the past alone, with a disk that the curve fills 3, 7 and 14 days later; beside it a straight line through the first and the
 // last sample, and least squares over all of them.
 
-import { DAY_MS, type FullIn, fullIn, type Point, trendOf } from '../shared/database/forecast.ts';
+import { DAY_MS } from '@holdfast/kit/time';
+import { fullIn, type FullIn, type Point, trendOf } from '../shared/database/forecast.ts';
 import { type Curve, madeCurves, recordedCurves } from './growth-curves.ts';
 import { report, reportAim, sampleOf } from './measure.ts';
 

@@ -3,7 +3,8 @@
 
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { DAY_MS, HOUR_MS, type Point } from '../shared/database/forecast.ts';
+import { DAY_MS, HOUR_MS } from '@holdfast/kit/time';
+import { type Point } from '../shared/database/forecast.ts';
 
 export interface Curve {
   name: string;

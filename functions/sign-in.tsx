@@ -4,6 +4,7 @@ import type { Context } from 'hono';
 import type { Child } from 'hono/jsx';
 import { AppError } from '@holdfast/kit/app-error';
 import { oneLine, shortened } from '@holdfast/kit/text';
+import { HOUR_MS } from '@holdfast/kit/time';
 import { audited } from '../shared/audit/audited.ts';
 import type { Actor } from '../shared/audit/port.ts';
 import type { App, AppEnv } from '../shared/http/context.ts';
@@ -22,7 +23,6 @@ import { clockOf } from './pages/clock.ts';
 import { Field } from './pages/parts/field.tsx';
 import { Countdown } from './pages/parts/time.tsx';
 
-const HOUR_MS = 3_600_000;
 /** A password has so many bytes at most. */
 const MOST_CHARACTERS = 1024;
 

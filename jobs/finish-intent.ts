@@ -4,6 +4,7 @@
 import { z } from 'zod';
 import { AppError, messageOf } from '@holdfast/kit/app-error';
 import { nameKey } from '@holdfast/kit/names';
+import { DAY_MS } from '@holdfast/kit/time';
 import { mayBeDone } from '../shared/audit/audited.ts';
 import type { AuditResult, Conclusion, OpenIntent } from '../shared/audit/port.ts';
 import { channelsOf, type PeopleDeps } from '../shared/devices/accounts.ts';
@@ -25,7 +26,7 @@ import { ROLES } from '../shared/sign-in/principal.ts';
 
 const FINISHER = 'finish-intents';
 /** After a day without success it is for people to look. */
-const GIVEN_UP_MS = 86_400_000;
+const GIVEN_UP_MS = DAY_MS;
 const AGAIN = { begun: () => undefined };
 
 const changeSchema = z.object({

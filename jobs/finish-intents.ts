@@ -2,6 +2,7 @@
 // it. What cannot be finished now is tried again in the next run.
 
 import { messageOf } from '@holdfast/kit/app-error';
+import { MINUTE_MS } from '@holdfast/kit/time';
 import type { AuditResult, Conclusion, OpenIntent } from '../shared/audit/port.ts';
 import { VACUUM_RUN, conclusionOf as vacuumConclusion } from '../shared/database/vacuum/jobs.ts';
 import type { Deps } from '../shared/http/deps.ts';
@@ -11,7 +12,7 @@ import { RETENTION_RUN, conclusionOf as retentionConclusion } from '../shared/re
 import { finishIntent } from './finish-intent.ts';
 
 /** Longer than anything takes that is still under way. */
-const OLD_MS = 2 * 60_000;
+const OLD_MS = 2 * MINUTE_MS;
 const MOST_IN_A_RUN = 200;
 
 /** Actions that a job carries on, and what it says of its end. */

@@ -1,8 +1,8 @@
 // Removes old entries of the alert history: what was never sent after a month, the rest after a year.
 
+import { DAY_MS } from '@holdfast/kit/time';
 import type { Deps } from '../shared/http/deps.ts';
 
-const DAY_MS = 86_400_000;
 const SUPPRESSED_DAYS = 30;
 const OTHER_DAYS = 365;
 

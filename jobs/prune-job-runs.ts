@@ -1,11 +1,11 @@
 // Removes our own records of finished job runs after a month, and of long work after three: bookkeeping of Holdfast, never
 // anything of the core.
 
+import { DAY_MS } from '@holdfast/kit/time';
 import type { Deps } from '../shared/http/deps.ts';
 
 const KEPT_DAYS = 30;
 const OPS_JOBS_KEPT_DAYS = 90;
-const DAY_MS = 86_400_000;
 
 export async function run(deps: Deps, now: Date): Promise<{ removed: number; ops_jobs_removed: number }> {
   const before = (days: number): Date => new Date(now.getTime() - days * DAY_MS);

@@ -5,6 +5,7 @@ import { AppError, StackError } from '@holdfast/kit/app-error';
 import { argumentsOrUsage, exitWith } from '@holdfast/kit/command';
 import { counted } from '@holdfast/kit/format';
 import { freshConnections, keptDatabase } from '@holdfast/kit/kept-database';
+import { MINUTE_MS } from '@holdfast/kit/time';
 import { stackDatabaseUrl } from '@holdfast/setup/containers/plan';
 import {
   AUDIT_USAGE,
@@ -21,7 +22,7 @@ import { forgetPostgresVariables } from '../shared/settings/handover.ts';
 
 const home = resolve(import.meta.dirname, '..');
 const DATABASE = { name: 'holdfast-audit', called: 'our own database', variable: 'DATABASE_URL' };
-const PRUNE_WITHIN_MS = 30 * 60_000;
+const PRUNE_WITHIN_MS = 30 * MINUTE_MS;
 const PROGRESS_EVERY_MS = 2_000;
 
 async function main(): Promise<number> {

@@ -15,6 +15,7 @@ import { type JsonLog, jsonLog } from '@holdfast/kit/log';
 import { migrate } from '@holdfast/kit/migrate';
 import { withDatabase } from '@holdfast/kit/postgres';
 import { Secret } from '@holdfast/kit/secret';
+import { MINUTE_MS } from '@holdfast/kit/time';
 import { heedLostSupervisor, LISTENING, tellSupervisor } from '@holdfast/stack/process/node-process';
 import { serveApp } from '../shared/runtime/node-server.ts';
 import { forgetPostgresVariables } from '../shared/settings/handover.ts';
@@ -22,7 +23,7 @@ import { forgetPostgresVariables } from '../shared/settings/handover.ts';
 /** The release of the provider whose API is served. */
 const API_RELEASE = '2026.8.3';
 const MIGRATED_WITHIN_MS = 60_000;
-const SWEEP_EVERY_MS = 5 * 60_000;
+const SWEEP_EVERY_MS = 5 * MINUTE_MS;
 const GRACE_MS = 4_000;
 const log = jsonLog({ role: 'identity' });
 

@@ -2,6 +2,7 @@
 // same form sent again makes no second one.
 
 import type { AppError } from '@holdfast/kit/app-error';
+import { DAY_MS } from '@holdfast/kit/time';
 import type { App } from '../../shared/http/context.ts';
 import type { Deps } from '../../shared/http/deps.ts';
 import { goTo } from '../../shared/http/page.tsx';
@@ -84,7 +85,7 @@ export function TokenForm({ form, refused }: TokenFormProps) {
 
 // The API tokens that are valid, and how each is revoked.
 
-const SOON_MS = 7 * 86_400_000;
+const SOON_MS = 7 * DAY_MS;
 const SHORT: Record<Scope, string> = { read: 'read', users: 'people', admin: 'everything of its owner' };
 
 interface TokenListProps {
@@ -150,7 +151,6 @@ function Revoke({ token: { id, name, owner } }: { token: ApiToken }) {
 
 const PATH = '/tokens';
 const PAGE_SIZE = 50;
-const DAY_MS = 86_400_000;
 const UUID = /^[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}$/;
 const DONE = { revoked: 'The token is revoked: whatever used it is refused from now on.' };
 

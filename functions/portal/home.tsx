@@ -1,6 +1,7 @@
 // GET / of the portal: one's own devices, which of them is connected, and how one of them is shut out.
 
 import type { AppError } from '@holdfast/kit/app-error';
+import { DAY_MS } from '@holdfast/kit/time';
 import { downloadCertificate } from '../../shared/devices/certificates/download.ts';
 import { findAlsoWhileAway, whoeverItsUser } from '../../shared/devices/certificates/find.ts';
 import { revokeCertificate } from '../../shared/devices/revocation/revoke.ts';
@@ -25,7 +26,6 @@ import { deviceName, DEVICES_ON_PAGE, ownDevices, type OwnDevices, type Owner, o
 
 // What concerns the account itself, above everything else in the portal: that it ends soon, or that it is no person's.
 
-const DAY_MS = 86_400_000;
 /** So early it is said: an administrator has to be reached. */
 const SAID_DAYS_BEFORE = 14;
 

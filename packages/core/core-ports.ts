@@ -2,6 +2,7 @@
 // the same server certificate and share nothing else: a session of one is no session of another.
 
 import type { Log } from '@holdfast/kit/log';
+import { HOUR_MS } from '@holdfast/kit/time';
 import type { Arrival, CoreFetch, LiveConnections, Revocations } from './model/parts.ts';
 import { createAdmission } from './tls/admission.ts';
 import { readServerIdentity } from './tls/server-identity.ts';
@@ -33,7 +34,7 @@ export interface CorePortsOptions {
 }
 
 /** A large file over a slow link: as long as it keeps moving. One that stands still ends within `silentMs`. */
-const UPLOAD_WITHIN_MS = 3_600_000;
+const UPLOAD_WITHIN_MS = HOUR_MS;
 
 export interface CorePorts {
   /** On every address, or on none. */

@@ -5,6 +5,7 @@ import { X509Certificate } from 'node:crypto';
 import { messageOf } from '@holdfast/kit/app-error';
 import { oneAfterTheOther } from '@holdfast/kit/limits';
 import type { Log } from '@holdfast/kit/log';
+import { DAY_MS, HOUR_MS } from '@holdfast/kit/time';
 import type { Authority, RevocationListTimes, RevokedEntry } from '@holdfast/pki/parts';
 import { PageFault } from './http/answers.ts';
 import type { CertificateRecord, CertificateStore, LiveConnections, Revocations } from './model/parts.ts';
@@ -30,10 +31,9 @@ export interface KeptRevocations extends Revocations {
   look(): Promise<void>;
 }
 
-const DAY_MS = 86_400_000;
 /** Less than the minute that is promised, because it is looked at every half minute. */
 const RETRY_MS = 50_000;
-const REMIND_MS = 3_600_000;
+const REMIND_MS = HOUR_MS;
 const UNWRITTEN =
   'The certificate is refused here from now on, but the revocation list could not be written. The core tries again each minute; its log says why.';
 

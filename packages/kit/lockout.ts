@@ -1,6 +1,8 @@
 // Who has failed too often waits. The same rule guards every door that takes a password: ten failures of one key within five
 // minutes, then fifteen minutes locked. A success forgives nothing: whoever has an account could else guess on without end.
 
+import { MINUTE_MS } from './time.ts';
+
 export interface LockoutRule {
   failures: number;
   withinMs: number;
@@ -29,7 +31,7 @@ export interface Lockout {
   release(key: string): boolean;
 }
 
-const DEFAULT_RULE: LockoutRule = { failures: 10, withinMs: 5 * 60_000, lockedMs: 15 * 60_000, keys: 10_000 };
+const DEFAULT_RULE: LockoutRule = { failures: 10, withinMs: 5 * MINUTE_MS, lockedMs: 15 * MINUTE_MS, keys: 10_000 };
 
 export function createLockout(rule: Partial<LockoutRule> = {}): Lockout {
   const { failures, withinMs, lockedMs, keys } = { ...DEFAULT_RULE, ...rule };

@@ -4,6 +4,7 @@
 import { FairLine, type Standing } from './fair-queue.ts';
 import { RecentKeys } from './limits.ts';
 import { nameKey } from './names.ts';
+import { MINUTE_MS } from './time.ts';
 
 // Judges clients that sign in: names that have signed in from an address go before strangers, and one address cannot fill the line
 // of strangers before its first failure is known.
@@ -16,8 +17,8 @@ export interface ClientStanding {
 }
 
 const KEYS = 10_000;
-const SUSPECT_MS = 5 * 60_000;
-const PROVEN_MS = 60 * 60_000;
+const SUSPECT_MS = 5 * MINUTE_MS;
+const PROVEN_MS = 60 * MINUTE_MS;
 /** Of one address. More than anybody's devices send at once; a start after which everybody comes back is slower, not refused. */
 const STRANGERS_AT_ONCE = 16;
 
@@ -54,7 +55,7 @@ export function clientStanding(now: () => number): ClientStanding {
 const LEAST_MS = 60;
 /** So slow is a machine that is busy; nobody waits longer for a refusal. */
 const MOST_MS = 1_000;
-const HALF_LIFE_MS = 10 * 60_000;
+const HALF_LIFE_MS = 10 * MINUTE_MS;
 
 export class RefusalPace {
   readonly #steadyMs: () => number;

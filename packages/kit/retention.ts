@@ -1,6 +1,8 @@
 // What is kept how long: the types, the units in which a core counts, and the limits of a run. Nothing is deleted where no days
 // are set.
 
+import { DAY_SECONDS } from './time.ts';
+
 export const RETAINED = ['cot', 'geochat', 'files', 'missionpackages', 'missions'] as const;
 export type Retained = (typeof RETAINED)[number];
 
@@ -33,7 +35,6 @@ export const DEFAULT_SCHEDULE = '0 0 3 * * ?';
 /** More rows than this are a large run: it wants a confirmation, and a first one is told beforehand. */
 export const LARGE_RUN_ROWS = 1_000_000;
 
-export const DAY_SECONDS = 86_400;
 const MOST_DAYS: Record<RetentionUnit, number> = { days: 36_500, seconds: 24_855 };
 
 /** The most days that a core takes: seconds are kept in 32 bits. */

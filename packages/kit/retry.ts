@@ -3,6 +3,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { messageOf, StackError } from './app-error.ts';
 import type { Log } from './log.ts';
+import { DAY_MS, MINUTE_MS } from './time.ts';
 
 const FIRST_PAUSE_MS = 500;
 const LONGEST_PAUSE_MS = 15_000;
@@ -110,7 +111,10 @@ export async function patiently<T>(
     if ('value' in why) return why.value;
     const at = now();
     if (at - begun >= withinMs)
-      throw new StackError(`After ${Math.round(withinMs / 60_000)} min there is no ${what}: ${why.missing}.`, remedy);
+      throw new StackError(
+        `After ${Math.round(withinMs / MINUTE_MS)} min there is no ${what}: ${why.missing}.`,
+        remedy,
+      );
     if (at - said >= SAY_EVERY_MS) {
       said = at;
       waiting(what, why.missing);
@@ -131,7 +135,6 @@ async function tried<T>(attempt: () => Promise<T>): Promise<{ value: T } | { mis
 // Work that is due once a day: looked at often, tried again within a minute of a failure. A machine that slept, or whose clock
 // was set, catches up.
 
-const DAY_MS = 86_400_000;
 const RETRY_MS = 50_000;
 
 /** Begins a day after `now`; the function that comes back is called often, never rejects, and logs `event` at a failure. */

@@ -1,5 +1,13 @@
-// When a repeated thing is due again. Time is cut into slots of `intervalSeconds` from an origin: a thing is due once in
-// each slot, so that a late tick does not push all later ones back, and two processes agree on the slot.
+// Units of time, slots in which something is due, and wall-clock times in a zone of the IANA database.
+
+export const SECOND_MS = 1000;
+export const MINUTE_MS = 60 * SECOND_MS;
+export const HOUR_MS = 60 * MINUTE_MS;
+export const DAY_MS = 24 * HOUR_MS;
+export const DAY_SECONDS = DAY_MS / SECOND_MS;
+
+// Time is cut into slots of `intervalSeconds` from an origin: something is due once in each slot, so that a late tick does
+// not push all later ones back, and two processes agree on the slot.
 
 /** True when `lastMs` (undefined: never) lies in an earlier slot than `nowMs`, or in the future (the clock was set back). */
 export function due(lastMs: number | undefined, intervalSeconds: number, nowMs: number, originMs = 0): boolean {
@@ -18,8 +26,6 @@ export function cronSeconds(cron: string): number {
   return /^\d/.test(cron) ? 3600 : 60;
 }
 
-// Times of the wall clock in a zone of the IANA database, also on the days when the clock is changed.
-
 export interface WallTime {
   year: number;
   /** From 1. */
@@ -29,8 +35,6 @@ export interface WallTime {
   minute: number;
   second: number;
 }
-
-const DAY_MS = 86_400_000;
 
 /** Making one takes longer than using it a hundred times. */
 const formats = new Map<string, Intl.DateTimeFormat>();

@@ -7,10 +7,11 @@ import * as x509 from '@peculiar/x509';
 import { explainFileError, messageOf, StackError } from '@holdfast/kit/app-error';
 import { writeFileAtomically } from '@holdfast/kit/files';
 import { oneAfterTheOther } from '@holdfast/kit/limits';
+import { DAY_MS } from '@holdfast/kit/time';
 import { type Ca, keyIdentifier, readCa } from './certificate-authority.ts';
 import { type CertificateFiles, certificateFiles } from './certificate-files.ts';
 import { indexText, readIndex, readSignedList, signRevocationList } from './crl.ts';
-import { BACKDATED_MS, DAY_MS, normalSerial, serialNumber, SIGNATURE, signingKey } from './keys.ts';
+import { BACKDATED_MS, normalSerial, serialNumber, SIGNATURE, signingKey } from './keys.ts';
 import type { Authority, ClientCertificateOrder, RevokedEntry, SignedCertificate } from './parts.ts';
 import { checkCommonName, clientSubject, clientSubjectText } from './subject.ts';
 

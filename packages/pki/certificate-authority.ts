@@ -6,11 +6,11 @@ import { existsSync, readFileSync } from 'node:fs';
 import * as x509 from '@peculiar/x509';
 import { StackError } from '@holdfast/kit/app-error';
 import { writeFileAtomically } from '@holdfast/kit/files';
+import { DAY_MS } from '@holdfast/kit/time';
 import type { CertificateFiles } from './certificate-files.ts';
 import {
   BACKDATED_MS,
   certificatesOf,
-  DAY_MS,
   newKeys,
   privateKeyPem,
   readCaKey,

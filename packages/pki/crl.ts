@@ -5,7 +5,8 @@ import * as asn1js from 'asn1js';
 import * as pkijs from 'pkijs';
 import { DerError, INTEGER, SEQUENCE } from '@holdfast/kit/der';
 import { formatDistinguishedName, parseDistinguishedName } from '@holdfast/kit/distinguished-name';
-import { DAY_MS, normalSerial, pemOf } from './keys.ts';
+import { DAY_MS, HOUR_MS } from '@holdfast/kit/time';
+import { normalSerial, pemOf } from './keys.ts';
 import type { RevocationListTimes, RevokedEntry } from './parts.ts';
 import { readRevocationList } from './revocation-list.ts';
 
@@ -102,7 +103,7 @@ function valueOfLine(text: string): string {
 }
 
 /** For clocks that are behind. */
-const BACKDATED_MS = 3_600_000;
+const BACKDATED_MS = HOUR_MS;
 const VALID_DAYS = 7;
 const ECDSA_WITH_SHA384 = '1.2.840.10045.4.3.3';
 const SHA256_WITH_RSA = '1.2.840.113549.1.1.11';

@@ -3,12 +3,12 @@
 import { createPrivateKey, type KeyObject, randomBytes, webcrypto } from 'node:crypto';
 import { existsSync, readFileSync } from 'node:fs';
 import { StackError } from '@holdfast/kit/app-error';
+import { HOUR_MS } from '@holdfast/kit/time';
 
 export const KEY = { name: 'ECDSA', namedCurve: 'P-384' } as const;
 export const SIGNATURE = { name: 'ECDSA', hash: 'SHA-384' } as const;
-export const DAY_MS = 86_400_000;
 /** How far back certificates begin, for clocks that are behind. */
-export const BACKDATED_MS = 12 * 3_600_000;
+export const BACKDATED_MS = 12 * HOUR_MS;
 
 /** A new pair; the private half can be exported. */
 export async function newKeys(): Promise<webcrypto.CryptoKeyPair> {

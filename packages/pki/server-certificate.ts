@@ -9,13 +9,13 @@ import * as asn1js from 'asn1js';
 import { isIpAddress } from '@holdfast/kit/addresses';
 import { explainFileError, messageOf, StackError } from '@holdfast/kit/app-error';
 import { writeFileAtomically, writeUnlessThere } from '@holdfast/kit/files';
+import { DAY_MS } from '@holdfast/kit/time';
 import { finishRenewal } from './ca-renewal.ts';
 import { ensureCa, keyIdentifier, readCa } from './certificate-authority.ts';
 import { BUNDLE_PASSWORD, type CertificateFiles, certificateFiles } from './certificate-files.ts';
 import {
   BACKDATED_MS,
   certificatesOf,
-  DAY_MS,
   newKeys,
   pemOf,
   privateKeyDer,

@@ -8,6 +8,7 @@ import { isWildcardAddress, urlHost } from '@holdfast/kit/addresses';
 import { messageOf, StackError } from '@holdfast/kit/app-error';
 import { writeFileAtomically } from '@holdfast/kit/files';
 import { counted } from '@holdfast/kit/format';
+import { MINUTE_MS } from '@holdfast/kit/time';
 import { ensureServerCertificate, type ServerCertificateFiles } from '@holdfast/pki/server-certificate';
 import { databaseAccount } from './database/account.ts';
 import { checkMajor, clearStaleServer, type Cluster, makeCluster, renewWantedState } from './database/cluster.ts';
@@ -50,7 +51,7 @@ const ROTATE_EVERY_MS = 60_000;
 /** Longer than any health module may take. */
 const MEASURED_WITHIN_MS = 60_000;
 /** Replaying the log of a large database after a crash may take this long. */
-const RECOVERY_MS = 30 * 60_000;
+const RECOVERY_MS = 30 * MINUTE_MS;
 
 /** What the steps of one start share. */
 interface Start {

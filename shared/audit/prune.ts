@@ -3,6 +3,7 @@
 
 import type { RunSql } from '@holdfast/kit/kept-database';
 import type { Sql, TransactionSql } from '@holdfast/kit/postgres';
+import { DAY_MS } from '@holdfast/kit/time';
 import { type AuditChain, NO_RECORD, type SignedCheckpoint } from './chain.ts';
 import { appendRecords, lockAudit, readHead } from './table.ts';
 
@@ -28,7 +29,7 @@ export interface Prunable {
   stopsAt: number | null;
 }
 
-const OPEN_KEPT_MS = 86_400_000;
+const OPEN_KEPT_MS = DAY_MS;
 
 interface Range {
   first: string | null;

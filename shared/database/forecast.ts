@@ -1,6 +1,8 @@
 // From how large something was to how fast it grows and when there is no room left, each with what it may be as well. The trend is
 // the long run, without what came once (an import, a VACUUM FULL) or came and went; the pace is what the last minutes say.
 
+import { DAY_MS, HOUR_MS, MINUTE_MS } from '@holdfast/kit/time';
+
 export interface Point {
   atMs: number;
   bytes: number;
@@ -25,10 +27,6 @@ export interface FullIn {
   earliest: number;
   latest: number | null;
 }
-
-export const HOUR_MS = 3_600_000;
-export const DAY_MS = 86_400_000;
-export const MINUTE_MS = 60_000;
 
 /** Samples of a shorter time say nothing about the long run. */
 const LEAST_TREND_MS = 6 * HOUR_MS;

@@ -1,6 +1,7 @@
 // When something that grows reaches a size, as a date with what it may be as well; and the same history in few rows.
 
-import { DAY_MS, fullIn, type Growth, MOST_DAYS } from './forecast.ts';
+import { DAY_MS } from '@holdfast/kit/time';
+import { fullIn, type Growth, MOST_DAYS } from './forecast.ts';
 
 export type Reach =
   | { state: 'reached' }

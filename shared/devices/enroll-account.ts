@@ -1,5 +1,6 @@
 // Enrolls an account as a device does: with an app password that exists for this moment only, and with a key of our own.
 
+import { MINUTE_MS } from '@holdfast/kit/time';
 import type { CoreEnrollment, EnrolledCertificate } from '../core/devices/port.ts';
 import type { Account, Identity } from '../identity/port.ts';
 
@@ -8,7 +9,7 @@ export interface OneOffDeps {
   now: () => Date;
 }
 
-const ENDS_AFTER_MS = 5 * 60_000;
+const ENDS_AFTER_MS = 5 * MINUTE_MS;
 
 /** What our own one-off passwords are called at the provider, so that one that a crash left behind is known. */
 const ONE_OFF_PREFIX = 'holdfast-once-';

@@ -1,7 +1,7 @@
 // The health cache in memory. Each module is turned into text once per measurement, the whole once per change, when it
 // is next asked for. A module that nobody has measured for too long turns critical by itself.
 
-import { due } from '@holdfast/kit/time';
+import { DAY_MS, due } from '@holdfast/kit/time';
 import { type History, type Status, worstOf } from '../settings/status.ts';
 import type { HealthCache, HealthSample, HealthView, Measurement, ModuleState, Prepared } from './port.ts';
 
@@ -46,7 +46,7 @@ interface Entry {
 
 /** A measurement that takes longer than this was lost, and the module is due again. */
 const TAKEN_FOR_MS = 30_000;
-const REMEMBERED_MS = 86_400_000;
+const REMEMBERED_MS = DAY_MS;
 /** Samples come every five minutes: what was between an older one and the start nobody knows. */
 const GOES_ON_MS = 900_000;
 

@@ -1,11 +1,10 @@
 // Remembers where every health module stands, once in each slot of five minutes; two processes agree on the slot. Looked at each
 // minute, so that the first sample comes soon after a start, and nothing is asked of the database in between.
 
-import { slotStart } from '@holdfast/kit/time';
+import { DAY_MS, slotStart } from '@holdfast/kit/time';
 import type { HealthCache, HealthSample, HealthTrend, ModuleState, SampledModule } from './port.ts';
 
 export const SAMPLE_SECONDS = 300;
-const DAY_MS = 86_400_000;
 const HOUR_SECONDS = 3600;
 
 export interface SampleHealthDeps {

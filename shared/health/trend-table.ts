@@ -2,9 +2,9 @@
 // has seen, goes.
 
 import type { RunSql } from '@holdfast/kit/kept-database';
+import { DAY_MS } from '@holdfast/kit/time';
 import type { HealthSample, HealthTrend } from './port.ts';
 
-const DAY_MS = 86_400_000;
 const FINE_DAYS = 2;
 const KEPT_DAYS = 14;
 

@@ -6,6 +6,7 @@ import { AppError } from '@holdfast/kit/app-error';
 import type { CoreRetentionRun } from '@holdfast/kit/core-wire';
 import { rounded } from '@holdfast/kit/format';
 import type { Log } from '@holdfast/kit/log';
+import { DAY_MS, HOUR_MS } from '@holdfast/kit/time';
 import type { Audit } from '../audit/port.ts';
 import type { CoreRetention } from '../core/port.ts';
 import { isAway } from '../devices/certificates/while-core-is-away.ts';
@@ -36,7 +37,7 @@ interface Work {
 }
 
 /** A job of which the core has not said for so long without a break that it goes on has failed. */
-const GIVEN_UP_MS = 86_400_000;
+const GIVEN_UP_MS = DAY_MS;
 const AWAY = 'The core does not answer';
 const BUSY = 'Another run is going on at the core';
 
@@ -165,7 +166,7 @@ async function wait(work: Work, what: string, why: string): Promise<Step> {
   const { job, deps } = work;
   const since = job.log[job.log.findLastIndex((line) => !isWaiting(textOf(line))) + 1];
   if (since !== undefined && deps.now().getTime() - timeOf(since).getTime() > GIVEN_UP_MS) {
-    await endAs(work, 'failed', { error: `Given up after ${GIVEN_UP_MS / 3_600_000} hours. ${what}: ${why}` });
+    await endAs(work, 'failed', { error: `Given up after ${GIVEN_UP_MS / HOUR_MS} hours. ${what}: ${why}` });
     return 'ended';
   }
   if (!lastSaid(job).startsWith(what)) {

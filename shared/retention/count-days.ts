@@ -2,6 +2,7 @@
 // Each statement counts about as many rows as are counted in a moment: many days of a small table, one of a large one.
 
 import type { Schedules } from '@holdfast/kit/cron';
+import { DAY_MS } from '@holdfast/kit/time';
 import type { RetentionBook, RetentionFacts } from './port.ts';
 
 export interface CountDaysDeps {
@@ -22,7 +23,6 @@ export interface CountedDays {
 
 type Type = 'cot' | 'geochat';
 
-const DAY_MS = 86_400_000;
 /** What one statement should count; a table with fewer rows is counted whole each time. */
 const ROWS_AT_ONCE = 100_000;
 /** Days before may hold fewer rows than those that follow. */

@@ -5,7 +5,6 @@
 import { isScalar } from 'yaml';
 import { springOf } from '@holdfast/kit/quartz';
 import {
-  DAY_SECONDS,
   DAYS_VARIABLES,
   DEFAULT_SCHEDULE,
   inUnit,
@@ -17,6 +16,7 @@ import {
   RETAINED,
   type RetentionUnit,
 } from '@holdfast/kit/retention';
+import { DAY_SECONDS } from '@holdfast/kit/time';
 import {
   entriesOf,
   type Entry,

@@ -11,6 +11,7 @@ import {
   type RetentionPolicy,
   type RetentionUnit,
 } from '@holdfast/kit/retention';
+import { DAY_MS } from '@holdfast/kit/time';
 import { coreOfUnit } from './in-force.ts';
 import type { DayCount, DoomedRows, RetentionBook, RetentionFacts, RetentionFiles } from './port.ts';
 
@@ -89,8 +90,6 @@ async function estimated(deps: PreviewDeps, type: Retained, limit: string, guess
   const last = days.at(-1)?.day;
   return last === undefined || last < limit.slice(0, 10) ? guess : rowsBefore(days, limit);
 }
-
-const DAY_MS = 86_400_000;
 
 /** Of the day of the limit itself, the part that lies before it. */
 function rowsBefore(days: readonly DayCount[], limit: string): number {

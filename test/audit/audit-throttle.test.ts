@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest';
+import { MINUTE_MS } from '@holdfast/kit/time';
 import { auditThrottle } from '../../shared/audit/backlog.ts';
-
-const MINUTE_MS = 60_000;
 
 describe('a flood of denied attempts', () => {
   it('is let in as a burst, then sixty a minute, and the rest is counted', () => {

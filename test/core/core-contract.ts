@@ -4,6 +4,7 @@
 import { createPrivateKey, createPublicKey, randomBytes, X509Certificate } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { AppError } from '@holdfast/kit/app-error';
+import { MINUTE_MS } from '@holdfast/kit/time';
 import type { CoreEnrollment, EnrolledCertificate } from '../../shared/core/devices/port.ts';
 import type { Core, CoreCertificate } from '../../shared/core/port.ts';
 
@@ -31,7 +32,6 @@ export interface CoreAbilities {
 
 const UNKNOWN = Array.from({ length: 32 }, () => 'EF').join(':');
 const ISO = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
-const MINUTE_MS = 60_000;
 
 export function coreContract(what: string, make: () => Promise<CoreContractWorld>, can: CoreAbilities): void {
   describe(`a core (${what})`, () => {

@@ -7,6 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import * as x509 from '@peculiar/x509';
 import { afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { DAY_MS } from '@holdfast/kit/time';
 import { coreFiles } from '../../shared/core/files.ts';
 import { certificates } from '../../shared/health/modules/certificates.ts';
 import type { Measurement } from '../../shared/health/port.ts';
@@ -14,7 +15,6 @@ import { DEFAULT_THRESHOLDS } from '../../shared/settings/threshold-figures.ts';
 import { fakeMonitored, history, world } from '../health/fake-monitored.ts';
 import { issue, type Issued } from '../support/certificates.ts';
 
-const DAY_MS = 86_400_000;
 const inDays = (days: number): Date => new Date(Date.now() + days * DAY_MS);
 const asRoot = process.getuid?.() === 0;
 

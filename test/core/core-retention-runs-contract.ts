@@ -4,6 +4,7 @@ import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { CoreRetentionRun } from '@holdfast/kit/core-wire';
 import { DEFAULT_SCHEDULE, NEVER } from '@holdfast/kit/retention';
+import { DAY_MS } from '@holdfast/kit/time';
 import type { CoreRetention } from '../../shared/core/port.ts';
 import { codeOf, type CoreRetentionWorld, isPlain } from './core-retention-contract.ts';
 
@@ -13,8 +14,6 @@ export interface CoreRunsWorld extends CoreRetentionWorld {
   /** Lets the run that is going on come to its end. */
   finish(): void;
 }
-
-const DAY_MS = 86_400_000;
 
 export function coreRetentionRunsContract(what: string, make: () => Promise<CoreRunsWorld>): void {
   describe(`runs of retention at a core (${what})`, () => {

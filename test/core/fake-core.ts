@@ -4,6 +4,7 @@ import { randomBytes } from 'node:crypto';
 import { AppError } from '@holdfast/kit/app-error';
 import type { EnrollmentAttempt } from '@holdfast/kit/core-wire';
 import { nameKey } from '@holdfast/kit/names';
+import { DAY_MS } from '@holdfast/kit/time';
 import type { ClientKeys, CoreDevices, CoreEnrollment, KeptKey } from '../../shared/core/devices/port.ts';
 import type {
   Core,
@@ -61,8 +62,6 @@ export interface FakeCoreOptions {
   /** Whether name and password are right. */
   accepts: (username: string, password: string) => boolean;
 }
-
-const DAY_MS = 86_400_000;
 
 export function fakeCore({ now, accepts }: FakeCoreOptions): FakeCore {
   const keys = new Map<string, KeptKey>();

@@ -6,12 +6,12 @@ import { mkdtempSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import * as x509 from '@peculiar/x509';
+import { DAY_MS } from '@holdfast/kit/time';
 import { readClientCertificate } from '../../packages/core/tls/client-certificate.ts';
 import type { SignedCertificate } from '@holdfast/pki/parts';
 
 const KEY = { name: 'ECDSA', namedCurve: 'P-384' } as const;
 const SIGNATURE = { name: 'ECDSA', hash: 'SHA-384' } as const;
-const DAY_MS = 86_400_000;
 
 /** A certificate with its key, as PEM files and as text. */
 export interface TestCertificate {

@@ -2,11 +2,12 @@
 
 import { beforeEach, describe, expect, it } from 'vitest';
 import { AppError } from '@holdfast/kit/app-error';
+import { DAY_MS } from '@holdfast/kit/time';
 import { measureIn } from '../health/fake-measure.ts';
 import { table } from '../health/fake-monitored.ts';
 import { fakeDeps } from '../http/fake-deps.ts';
 import { textOf as text, visit, type Visitor } from '../pages/page-session.ts';
-import { DAY_MS, GB, growingWorld } from './fake-growing-world.ts';
+import { GB, growingWorld } from './fake-growing-world.ts';
 
 let visitor: Visitor;
 

@@ -1,12 +1,11 @@
 // A world in which the core's database and its disk grow, with a clock: samples as the job keeps them, and the modules over them.
 
+import { DAY_MS, MINUTE_MS } from '@holdfast/kit/time';
 import type { Measurement } from '../../shared/health/port.ts';
 import { measureIn } from '../health/fake-measure.ts';
 import { mount, type World, world } from '../health/fake-monitored.ts';
 
 export const GB = 1e9;
-export const MINUTE_MS = 60_000;
-export const DAY_MS = 86_400_000;
 
 export interface GrowingWorld {
   of: World;

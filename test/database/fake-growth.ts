@@ -1,6 +1,7 @@
 // The core's tables as growth sees them, and what Holdfast remembers of it, in memory.
 
 import { AppError } from '@holdfast/kit/app-error';
+import { DAY_MS } from '@holdfast/kit/time';
 import type {
   Fillers,
   GrowthBook,
@@ -22,7 +23,6 @@ export interface FakeGrowth {
   growthBook: GrowthBook;
 }
 
-const DAY_MS = 86_400_000;
 const FINE_DAYS = 2;
 const HOURLY_DAYS = 60;
 const KEPT_DAYS = 400;

@@ -1,13 +1,11 @@
 // How fast something grows and when it is full: what is no growth, what is, and how sure that is.
 
 import { describe, expect, it } from 'vitest';
+import { DAY_MS, HOUR_MS, MINUTE_MS } from '@holdfast/kit/time';
 import {
-  DAY_MS,
-  type FullIn,
   fullIn,
+  type FullIn,
   fullInWords,
-  HOUR_MS,
-  MINUTE_MS,
   paceOf,
   type Point,
   sensible,

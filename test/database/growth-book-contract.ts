@@ -1,11 +1,10 @@
 // What every GrowthBook must do, held against the fake and against the tables.
 
 import { beforeEach, describe, expect, it } from 'vitest';
+import { DAY_MS, MINUTE_MS } from '@holdfast/kit/time';
 import type { GrowthBook, GrowthSample, TableSize } from '../../shared/database/growth-port.ts';
 
 const NOW = Date.parse('2026-06-15T12:34:56.789Z');
-const MINUTE_MS = 60_000;
-const DAY_MS = 86_400_000;
 const now = new Date(NOW).toISOString();
 const before = (ms: number): string => new Date(NOW - ms).toISOString();
 

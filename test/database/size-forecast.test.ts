@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { DAY_MS, type Growth } from '../../shared/database/forecast.ts';
+import { DAY_MS } from '@holdfast/kit/time';
+import { type Growth } from '../../shared/database/forecast.ts';
 import { lastOfEach, reachOf, sizesAhead } from '../../shared/database/size-forecast.ts';
 
 const GB = 1e9;

@@ -3,7 +3,8 @@
 import { describe, expect, it } from 'vitest';
 import { AppError } from '@holdfast/kit/app-error';
 import { DEFAULT_SCHEDULE, KEEP_ALL } from '@holdfast/kit/retention';
-import { DAY_MS, GB, type GrowingWorld, growingWorld, MINUTE_MS } from '../database/fake-growing-world.ts';
+import { DAY_MS, MINUTE_MS } from '@holdfast/kit/time';
+import { GB, growingWorld, type GrowingWorld } from '../database/fake-growing-world.ts';
 
 /** 28 days of half a gigabyte a day, all of it events, with 60 GB free of 200. */
 async function grown(): Promise<GrowingWorld> {

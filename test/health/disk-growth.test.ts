@@ -2,7 +2,8 @@
 
 import { describe, expect, it } from 'vitest';
 import { AppError } from '@holdfast/kit/app-error';
-import { DAY_MS, GB, type GrowingWorld, growingWorld, MINUTE_MS } from '../database/fake-growing-world.ts';
+import { DAY_MS, MINUTE_MS } from '@holdfast/kit/time';
+import { GB, growingWorld, type GrowingWorld } from '../database/fake-growing-world.ts';
 import { mount } from './fake-monitored.ts';
 
 /** Fills what is free in twelve hours. */

@@ -1,9 +1,8 @@
 // Health over time, in memory.
 
 import { AppError } from '@holdfast/kit/app-error';
+import { DAY_MS } from '@holdfast/kit/time';
 import type { HealthSample, HealthTrend } from '../../shared/health/port.ts';
-
-const DAY_MS = 86_400_000;
 
 export interface FakeHealthTrend extends HealthTrend {
   samples: HealthSample[];

@@ -1,11 +1,11 @@
 import { beforeEach, describe, expect, it } from 'vitest';
+import { MINUTE_MS } from '@holdfast/kit/time';
 import { run as pollHealth } from '../../jobs/poll-health.ts';
 import { run as sampleHealth } from '../../jobs/sample-health.ts';
 import { HEALTH_MODULES } from '../../shared/health/modules/index.ts';
 import { visit, type Visitor, textOf as words } from '../pages/page-session.ts';
 import { mount, type World, world } from './fake-monitored.ts';
 
-const MINUTE_MS = 60_000;
 const HOSTILE = '<script>alert(1)</script>"><img src=x>';
 
 let around: World;

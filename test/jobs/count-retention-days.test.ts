@@ -1,14 +1,13 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import { AppError } from '@holdfast/kit/app-error';
 import type { Schedules } from '@holdfast/kit/cron';
+import { DAY_MS, HOUR_MS } from '@holdfast/kit/time';
 import { run as countDays } from '../../jobs/count-retention-days.ts';
 import type { RetentionFacts } from '../../shared/retention/port.ts';
 import { type World, world } from '../health/fake-monitored.ts';
 import { type FakeDeps, fakeDeps } from '../http/fake-deps.ts';
 import { runAt } from '../retention/retention-book-contract.ts';
 
-const HOUR_MS = 3_600_000;
-const DAY_MS = 24 * HOUR_MS;
 /** Noon, on a day that nothing is special about. */
 const NOON = new Date('2026-05-20T12:00:00.000Z');
 const never = new AbortController().signal;

@@ -1,14 +1,12 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import { AppError } from '@holdfast/kit/app-error';
+import { DAY_MS, HOUR_MS, MINUTE_MS } from '@holdfast/kit/time';
 import { JOBS } from '../../jobs/index.ts';
 import { run as sampleGrowth } from '../../jobs/sample-growth.ts';
 import { ticker } from '../../shared/jobs/run.ts';
 import { mount, type World, world } from '../health/fake-monitored.ts';
 import { type FakeDeps, fakeDeps } from '../http/fake-deps.ts';
 
-const MINUTE_MS = 60_000;
-const HOUR_MS = 60 * MINUTE_MS;
-const DAY_MS = 24 * HOUR_MS;
 const NOON = Date.parse('2026-05-20T12:00:00.000Z');
 const GB = 1e9;
 const never = new AbortController().signal;

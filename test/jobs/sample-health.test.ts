@@ -1,4 +1,5 @@
 import { beforeEach, describe, expect, it } from 'vitest';
+import { MINUTE_MS } from '@holdfast/kit/time';
 import { JOBS } from '../../jobs/index.ts';
 import { run as pollHealth } from '../../jobs/poll-health.ts';
 import { run as sampleHealth } from '../../jobs/sample-health.ts';
@@ -7,7 +8,6 @@ import type { ModuleState } from '../../shared/health/port.ts';
 import { mount, type World, world } from '../health/fake-monitored.ts';
 import { type FakeDeps, fakeDeps } from '../http/fake-deps.ts';
 
-const MINUTE_MS = 60_000;
 const NOON = Date.parse('2026-05-20T12:00:07.000Z');
 const iso = (ms: number): string => new Date(ms).toISOString();
 

@@ -3,6 +3,7 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import { AppError } from '@holdfast/kit/app-error';
 import { KEEP_ALL } from '@holdfast/kit/retention';
+import { MINUTE_MS } from '@holdfast/kit/time';
 import { run as finishIntents } from '../../jobs/finish-intents.ts';
 import { changeRetention } from '../../shared/retention/change.ts';
 import type { FakeDeps } from '../http/fake-deps.ts';
@@ -11,7 +12,6 @@ import { ACTOR, dyingAt, peopleWorld, type PeopleWorld } from '../people/fake-pe
 const OLD = { policy: { ...KEEP_ALL, cot: 10, files: 10 }, schedule: '0 0 3 * * ?' };
 const NEW = { policy: { ...KEEP_ALL, cot: 90, files: 5 }, schedule: '0 0 5 * * ?' };
 const WISH = { policy: { cot: 90, files: 5 }, cron: '0 0 5 * * ?' };
-const MINUTE_MS = 60_000;
 
 let world: PeopleWorld;
 beforeEach(async () => {

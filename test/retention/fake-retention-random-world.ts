@@ -2,6 +2,7 @@
 // a millisecond, or none; uids and files that doomed and surviving missions share; every type, and every kind of keyword.
 
 import { RETAINED, type RetentionLimits } from '@holdfast/kit/retention';
+import { DAY_MS } from '@holdfast/kit/time';
 
 export interface RandomWorld {
   sql: string;
@@ -11,7 +12,6 @@ export interface RandomWorld {
   exemptKeywords: string[];
 }
 
-const DAY_MS = 86_400_000;
 const START_MS = Date.parse('2026-01-01T00:00:00Z');
 const DAYS = 60;
 const WORDS = ['missionpackage', 'keep', 'Keep', 'a "quoted", {word}', "o'neil", 'back\\slash', ''];

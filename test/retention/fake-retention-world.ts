@@ -2,13 +2,12 @@
 
 import type { CoreRetentionRun } from '@holdfast/kit/core-wire';
 import type { Retained } from '@holdfast/kit/retention';
+import { DAY_MS } from '@holdfast/kit/time';
 import { run as runRetention } from '../../jobs/run-retention.ts';
 import type { OpsJob } from '../../shared/jobs/port.ts';
 import type { Step } from '../../shared/retention/carry-on.ts';
 import { peopleWorld, type PeopleWorld } from '../people/fake-people.ts';
 import type { FakeRetention } from './fake-retention.ts';
-
-const DAY_MS = 86_400_000;
 
 export interface RetentionWorld extends PeopleWorld {
   retention: FakeRetention;

@@ -3,12 +3,12 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import { AppError } from '@holdfast/kit/app-error';
 import { KEEP_ALL, type RetentionUnit } from '@holdfast/kit/retention';
+import { DAY_MS } from '@holdfast/kit/time';
 import type { RetentionRun } from '../../shared/retention/port.ts';
 import { VIEWER } from '../http/fake-deps.ts';
 import { peopleWorld, type PeopleWorld } from '../people/fake-people.ts';
 
 type Body = Record<string, unknown>;
-const DAY_MS = 86_400_000;
 const PATH = '/api/retention/preview';
 /** A second, for a machine that does other things too. */
 const SECOND_MS = 1_200;

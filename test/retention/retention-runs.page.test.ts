@@ -2,12 +2,11 @@
 
 import { beforeEach, describe, expect, it } from 'vitest';
 import { AppError } from '@holdfast/kit/app-error';
+import { DAY_MS } from '@holdfast/kit/time';
 import type { RetentionRun } from '../../shared/retention/port.ts';
 import { world } from '../health/fake-monitored.ts';
 import { fakeDeps } from '../http/fake-deps.ts';
 import { textOf as text, visit, type Visitor } from '../pages/page-session.ts';
-
-const DAY_MS = 86_400_000;
 
 let visitor: Visitor;
 async function begin(username = 'webadmin'): Promise<void> {

@@ -3,11 +3,11 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import { AppError } from '@holdfast/kit/app-error';
 import { KEEP_ALL } from '@holdfast/kit/retention';
+import { DAY_MS } from '@holdfast/kit/time';
 import { world } from '../health/fake-monitored.ts';
 import { fakeDeps } from '../http/fake-deps.ts';
 import { textOf as text, visit, type Visitor } from '../pages/page-session.ts';
 
-const DAY_MS = 86_400_000;
 const PREVIEW = '/database/retention/preview';
 
 let visitor: Visitor;

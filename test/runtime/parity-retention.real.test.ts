@@ -2,11 +2,11 @@
 
 import postgres from 'postgres';
 import { beforeAll, describe, expect, it } from 'vitest';
+import { DAY_MS } from '@holdfast/kit/time';
 import { eventually, query } from '../e2e/embedded/embedded.ts';
 import { type Answer, READER, twoHosts } from './two-hosts.ts';
 
 const { apis, admin, ask, both, stack } = twoHosts();
-const DAY_MS = 86_400_000;
 const JSON_BODY = { 'content-type': 'application/json' };
 
 /** One event a day for the last hundred days, of a uid of its own, so that both hosts have something to delete. */

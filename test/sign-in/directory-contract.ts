@@ -3,6 +3,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { AppError } from '@holdfast/kit/app-error';
 import type { Directory, DirectoryBase } from '@holdfast/kit/directory';
+import { HOUR_MS } from '@holdfast/kit/time';
 
 /** A directory that runs, and how people and groups come into it (on both bases). */
 export interface DirectoryWorld {
@@ -38,7 +39,6 @@ export interface DirectoryAbilities {
 }
 
 const BASES: DirectoryBase[] = ['core', 'web'];
-const HOUR_MS = 3_600_000;
 const ODD_NAMES = [
   'o,brien',
   'plus+equals=',

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { DAY_MS } from '@holdfast/kit/time';
 import { createApp } from '../../functions/app.ts';
 import type { Bindings } from '../../shared/http/context.ts';
 import { problemSchema } from '../../shared/http/route.ts';
@@ -7,7 +8,6 @@ import { world } from '../health/fake-monitored.ts';
 import { ADMIN, fakeDeps, NOBODY, READER, VIEWER } from '../http/fake-deps.ts';
 
 const CONNECTION: Bindings = { requestId: 'request-1', clientAddress: '192.0.2.7', secure: false };
-const DAY_MS = 86_400_000;
 
 interface NewToken {
   id: string;

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
+import { DAY_MS } from '@holdfast/kit/time';
 import { deedsOf } from '../audit/fake-audit.ts';
 import { visit } from '../pages/page-session.ts';
 
-const DAY_MS = 86_400_000;
 const wish = (more: object = {}) => ({ name: 'Nightly', scope: 'read', days: '30', ...more });
 const textOf = (html: string): string => /<code id="token">(hft_[\w-]+)</.exec(html)?.[1] ?? '';
 

@@ -3,9 +3,9 @@
 import 'reflect-metadata';
 import { randomBytes, webcrypto } from 'node:crypto';
 import * as x509 from '@peculiar/x509';
+import { DAY_MS } from '@holdfast/kit/time';
 
 const KEY = { name: 'ECDSA', namedCurve: 'P-256' } as const;
-const DAY_MS = 86_400_000;
 
 /** A certificate with its key, in PEM. */
 export interface Issued {

@@ -2,9 +2,9 @@
 // database does not tell is said in its place.
 
 import { bytesInWords, counted, grouped, percentageOf } from '@holdfast/kit/format';
+import { DAY_MS } from '@holdfast/kit/time';
 import { inTime } from '@holdfast/kit/timeout';
 import type { DatabaseSize, TableStatistics, VacuumHolder } from '../../../shared/core/database/port.ts';
-import { DAY_MS } from '../../../shared/database/forecast.ts';
 import { holdingPolicy } from '../../../shared/database/growth/policy.ts';
 import { type GrowthReport, growthReport } from '../../../shared/database/growth/report.ts';
 import type { HoldingPolicy } from '../../../shared/database/holding-policy.ts';

@@ -1,7 +1,8 @@
 // The size of the database over time, drawn and as a table, with when it reaches its thresholds and when the disk is full.
 
 import { bytesInWords } from '@holdfast/kit/format';
-import { DAY_MS, fullInWords, HOUR_MS } from '../../../shared/database/forecast.ts';
+import { DAY_MS, HOUR_MS } from '@holdfast/kit/time';
+import { fullInWords } from '../../../shared/database/forecast.ts';
 import type { GrowthSample } from '../../../shared/database/growth-port.ts';
 import { growthInWords } from '../../../shared/database/growth/fillers.ts';
 import type { GrowthReport } from '../../../shared/database/growth/report.ts';

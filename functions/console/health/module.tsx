@@ -3,6 +3,7 @@
 import { AppError, messageOf } from '@holdfast/kit/app-error';
 import { figureInWords } from '@holdfast/kit/format';
 import { capitalised } from '@holdfast/kit/text';
+import { DAY_MS } from '@holdfast/kit/time';
 import { inTime } from '@holdfast/kit/timeout';
 import type { HealthModule, Trend } from '../../../shared/health/module.ts';
 import { HEALTH_MODULES, healthModuleOf } from '../../../shared/health/modules/index.ts';
@@ -51,7 +52,6 @@ export function TrendKey({ trend, limits }: TrendKeyProps) {
   );
 }
 
-const DAY_MS = 86_400_000;
 const TREND_DAYS = 14;
 /** Older samples are an hour apart. */
 const APART_MS = 3_900_000;

@@ -3,6 +3,7 @@
 
 import { counted, figureInWords } from '@holdfast/kit/format';
 import { capitalised } from '@holdfast/kit/text';
+import { DAY_MS } from '@holdfast/kit/time';
 import { healthModuleOf } from '../../../shared/health/modules/index.ts';
 import type { HealthSample, ModuleState } from '../../../shared/health/port.ts';
 import type { App } from '../../../shared/http/context.ts';
@@ -29,7 +30,6 @@ interface HealthCardProps {
   clock: Clock;
 }
 
-export const DAY_MS = 86_400_000;
 /** Two samples and a little. */
 export const APART_MS = 660_000;
 const MOST_REMEDIES = 3;

@@ -1,5 +1,6 @@
 // Whether a person may come in, and the two deeds that decide it: enroll a device, or put the person out.
 
+import { DAY_MS } from '@holdfast/kit/time';
 import type { ShownUser } from '../../../shared/devices/accounts.ts';
 import type { Role } from '../../../shared/sign-in/principal.ts';
 import { type Clock, timeInZone } from '../../pages/clock.ts';
@@ -12,7 +13,7 @@ import { AccessEnds, endShown, type Refusal } from './access-ends.tsx';
 
 // How somebody stands, in words: whether the person may come in, and what the role is good for.
 
-const SOON_MS = 24 * 3_600_000;
+const SOON_MS = DAY_MS;
 
 export type Standing = 'in' | 'ending' | 'expired' | 'deactivated';
 type Stands = Pick<ShownUser, 'is_active' | 'expires_at'>;

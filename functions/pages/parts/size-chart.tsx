@@ -2,7 +2,7 @@
 // the thresholds. Said in words to whoever cannot see it.
 
 import { bytesInWords } from '@holdfast/kit/format';
-import { aheadAt } from '@holdfast/kit/time';
+import { aheadAt, DAY_MS } from '@holdfast/kit/time';
 import type { Growth } from '../../../shared/database/forecast.ts';
 import { sizesAhead, type SizeThen } from '../../../shared/database/size-forecast.ts';
 import {
@@ -59,7 +59,7 @@ export function TimeTicks({ frame, span, timeZone }: Pick<TimeAxisProps, 'frame'
   const { left, right, bottom } = frame;
   const [from, to] = span;
   const x = linear(span, [left, right]);
-  const byDay = to - from > 2 * 86_400_000;
+  const byDay = to - from > 2 * DAY_MS;
   return (
     <>
       {timeTicks(from, to, (right - left) / 70, aheadAt(to, timeZone)).map((ms) => {

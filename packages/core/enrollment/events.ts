@@ -4,6 +4,7 @@
 
 import type { Log } from '@holdfast/kit/log';
 import { oneLine, shortened } from '@holdfast/kit/text';
+import { MINUTE_MS } from '@holdfast/kit/time';
 import type { EnrollmentAttempts } from './attempts.ts';
 
 export type FailureKind = 'password' | 'locked' | 'request' | 'unavailable' | 'internal';
@@ -21,7 +22,6 @@ export interface EnrollmentEvents {
   failed(kind: FailureKind, failure: Failure): void;
 }
 
-const MINUTE_MS = 60_000;
 const LINES_PER_MINUTE = 20;
 const SHOWN_CHARACTERS = 80;
 const SHOWN_REASON_CHARACTERS = 300;

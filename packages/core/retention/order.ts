@@ -1,9 +1,9 @@
 // What an order of a run may ask for: no type that is kept, no limit later than the policy in force has it.
 
 import { RETAINED, type Retained, type RetentionLimits, type RetentionPolicy } from '@holdfast/kit/retention';
+import { DAY_MS } from '@holdfast/kit/time';
 import { CoreFault } from '../http/answers.ts';
 
-const DAY_MS = 86_400_000;
 /** The one who orders has read the clock before us. */
 const TOLERANCE_MS = 1_000;
 

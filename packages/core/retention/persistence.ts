@@ -1,6 +1,7 @@
 // A piece of work that is tried again while the database is away or in its own way, with growing pauses.
 
 import { AppError, codeOf } from '@holdfast/kit/app-error';
+import { HOUR_MS } from '@holdfast/kit/time';
 
 export interface Patience {
   firstPauseMs: number;
@@ -15,7 +16,7 @@ export const PATIENCE: Patience = {
   firstPauseMs: 250,
   longestPauseMs: 15_000,
   forMs: 300_000,
-  lockedForMs: 6 * 3_600_000,
+  lockedForMs: 6 * HOUR_MS,
 };
 
 /** Serialization, deadlock, a row that points at an event since this moment. */

@@ -5,6 +5,7 @@
 import type { Schedules } from '@holdfast/kit/cron';
 import type { Log } from '@holdfast/kit/log';
 import { NEVER } from '@holdfast/kit/retention';
+import { DAY_MS, HOUR_MS } from '@holdfast/kit/time';
 
 export interface FiringOptions {
   /** What is in force now. */
@@ -28,11 +29,11 @@ export interface PlannedFiring {
 
 export const LOOK_EVERY_MS = 30_000;
 /** Clocks that are corrected by less do not make the same firing come twice. */
-const CORRECTED_MS = 3_600_000;
+const CORRECTED_MS = HOUR_MS;
 
 /** Ahead of the steady clock between two looks: set, or a machine that slept. */
-const LEAP_MS = 86_400_000;
-const TRUSTED_AFTER_MS = 3_600_000;
+const LEAP_MS = DAY_MS;
+const TRUSTED_AFTER_MS = HOUR_MS;
 
 /** Nothing is planned before the first look. */
 export function plannedFiring({

@@ -4,6 +4,7 @@
 import { messageOf } from '@holdfast/kit/app-error';
 import { oneAfterTheOther } from '@holdfast/kit/limits';
 import type { Log } from '@holdfast/kit/log';
+import { HOUR_MS } from '@holdfast/kit/time';
 import type { Loss, LossStore } from '../store/tables.ts';
 import type { UnwrittenLosses } from '../store/unwritten-losses.ts';
 
@@ -34,7 +35,7 @@ interface OpenLoss extends Omit<Loss, 'id'> {
 /** Reasons that are told apart; the rest is one. */
 const MOST_REASONS = 20;
 const OTHER_REASONS = 'other reasons; core.log has some of them';
-const LONGEST_MS = 3_600_000;
+const LONGEST_MS = HOUR_MS;
 const TOLD_EVERY_MS = 10_000;
 const WRITTEN_EVERY_MS = 1_000;
 

@@ -2,13 +2,14 @@
 // clients pass over one whose id they have seen.
 
 import { randomUUID } from 'node:crypto';
+import { DAY_MS } from '@holdfast/kit/time';
 import { escapeXml } from '../http/escape.ts';
 import type { ServerEvent } from '../model/stream.ts';
 
 const ROOM = 'All Chat Rooms';
 const SENDER = 'Holdfast';
 /** As long as clients keep chat in sight. */
-const STALE_MS = 86_400_000;
+const STALE_MS = DAY_MS;
 
 /** `text` is one that `isNoticeText` takes. Clients read the sender and the id out of the uid too: neither has a dot. */
 export function notice(text: string, now: Date): ServerEvent {

@@ -1,5 +1,6 @@
 // What the server itself says on the stream, in both forms. What is the same for everybody is made once in a second.
 
+import { SECOND_MS } from '@holdfast/kit/time';
 import type { ServerEvent } from '../model/stream.ts';
 import { pong, protocolResponse, protocolSupport } from './control-events.ts';
 import type { Outgoing } from './outboxes.ts';
@@ -15,8 +16,6 @@ export interface ServerEvents {
   /** To a client that has asked for the protocol, under the uid that it has asked with. */
   answer(uid: string, agreed: boolean): Outgoing;
 }
-
-const SECOND_MS = 1000;
 
 export function createServerEvents(serverVersion: string, now: () => Date): ServerEvents {
   let pongSecond = Number.NaN;

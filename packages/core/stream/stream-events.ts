@@ -3,6 +3,7 @@
 
 import type { Log } from '@holdfast/kit/log';
 import { oneLine, shortened } from '@holdfast/kit/text';
+import { MINUTE_MS } from '@holdfast/kit/time';
 import type { Client } from './client.ts';
 
 export type StreamHappening = 'connected' | 'disconnected' | 'refused' | 'failed';
@@ -16,7 +17,6 @@ export interface StreamEvents {
 export type StreamWho = Pick<Client, 'username' | 'address'> & Partial<Pick<Client, 'number' | 'shown'>>;
 
 const SLOW_READERS = 'slow readers have not taken them';
-const MINUTE_MS = 60_000;
 const LINES_PER_MINUTE = 60;
 const SHOWN_CHARACTERS = 100;
 const SHOWN_REASON = 300;

@@ -2,6 +2,7 @@
 
 import { codeOf, messageOf } from '@holdfast/kit/app-error';
 import { nameKey } from '@holdfast/kit/names';
+import { SECOND_MS } from '@holdfast/kit/time';
 import type { Subscription } from '../model/parts.ts';
 import {
   type CoreStream,
@@ -91,7 +92,6 @@ export function subscriptionOf(client: Client): Subscription {
 }
 
 // The time and the flow tag that the server writes over events: one object for a whole second.
-const SECOND_MS = 1000;
 
 /** `atMs` since 1970. */
 export function stamps(nodeId: string): (atMs: number) => Stamp {

@@ -4,10 +4,10 @@ import { X509Certificate } from 'node:crypto';
 import { unzipSync } from 'fflate';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { AppError, StackError } from '@holdfast/kit/app-error';
+import { DAY_MS } from '@holdfast/kit/time';
 import { adminWorld, byCertificate, NODE_ID, START } from './fake-core-admin.ts';
 
 const BASE = '/Marti/api/certadmin/cert';
-const DAY_MS = 86_400_000;
 
 describe('certificates', () => {
   let world: ReturnType<typeof adminWorld>;

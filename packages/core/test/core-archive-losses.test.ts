@@ -5,13 +5,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { AppError } from '@holdfast/kit/app-error';
+import { HOUR_MS } from '@holdfast/kit/time';
 import { memoryLog } from '../../../test/http/fake-deps.ts';
 import type { Loss } from '../store/tables.ts';
 import { unwrittenLosses } from '../store/unwritten-losses.ts';
 import { createLosses } from '../stream/losses.ts';
 import { memoryLosses, memoryUnwritten, RECEIVED_MS } from './fake-core-archive.ts';
-
-const HOUR_MS = 3_600_000;
 
 function world(unwritten = memoryUnwritten()) {
   const store = memoryLosses();

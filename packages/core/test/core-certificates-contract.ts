@@ -2,6 +2,7 @@
 
 import { createHash, randomUUID } from 'node:crypto';
 import { beforeEach, describe, expect, it } from 'vitest';
+import { DAY_MS } from '@holdfast/kit/time';
 import type { SignedCertificate } from '@holdfast/pki/parts';
 import type { CertificateRecord, CertificateSelection, CertificateStore } from '../model/parts.ts';
 
@@ -13,7 +14,6 @@ export interface CertificatesUnderTest {
 }
 
 const NOW = new Date('2026-11-22T10:20:30.007Z');
-const DAY_MS = 86_400_000;
 const inDays = (days: number): Date => new Date(NOW.getTime() + days * DAY_MS);
 /** Nobody gets that far: the highest that a row could have. */
 const UNKNOWN = 2_147_483_647;

@@ -2,6 +2,7 @@
 
 import { createHash } from 'node:crypto';
 import type postgres from 'postgres';
+import { SECOND_MS } from '@holdfast/kit/time';
 import { createMissions, type Missions } from '../missions/create-missions.ts';
 import type { CoreCaller } from '../model/parts.ts';
 import type { ServerEvent } from '../model/stream.ts';
@@ -25,7 +26,6 @@ export const BOB = byCertificate('bob');
 export const EVE = byCertificate('eve');
 export const RON = byCertificate('ron');
 const GROUPS = { ada: 'core_Ops', bob: 'core_Ops', eve: 'core_Other', ron: 'core_Ops_READ' };
-const SECOND_MS = 1_000;
 
 export interface Told {
   to: 'devices' | 'places';

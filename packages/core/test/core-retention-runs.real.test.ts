@@ -7,6 +7,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vites
 import { AppError } from '@holdfast/kit/app-error';
 import { keptDatabase } from '@holdfast/kit/kept-database';
 import { Secret } from '@holdfast/kit/secret';
+import { DAY_MS } from '@holdfast/kit/time';
 import {
   heldTransaction,
   insteadOfBegin,
@@ -22,7 +23,6 @@ import { coreTablesBehindProxy } from './core-tables.ts';
 
 const core = coreTablesBehindProxy();
 const rows = retentionRows(() => core.sql);
-const DAY_MS = 86_400_000;
 let world: RetentionWorld;
 let watching: postgres.Sql;
 

@@ -3,10 +3,10 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { Schedules } from '@holdfast/kit/cron';
 import { NEVER } from '@holdfast/kit/retention';
+import { DAY_MS } from '@holdfast/kit/time';
 import { memoryLog } from '../../../test/http/fake-deps.ts';
 import { plannedFiring, type PlannedFiring } from '../retention/planned-firing.ts';
 
-const DAY_MS = 86_400_000;
 const THREE = 3 * 3_600_000;
 const START = Date.parse('2026-05-10T12:00:00Z');
 

@@ -1,5 +1,6 @@
 import { rmSync } from 'node:fs';
 import { afterAll, describe, expect, it } from 'vitest';
+import { DAY_MS } from '@holdfast/kit/time';
 import type { RevokedEntry } from '@holdfast/pki/parts';
 import { testPki } from '../../../test/core/fake-test-pki.ts';
 import type { CertificateRecord } from '../model/parts.ts';
@@ -7,7 +8,6 @@ import { createRevocations, ListUnwritten } from '../revocations.ts';
 import { createLiveConnections } from '../tls/connections.ts';
 import { memoryCertificates } from './fake-core-certificates.ts';
 
-const DAY_MS = 86_400_000;
 const pki = await testPki();
 afterAll(() => rmSync(pki.directory, { recursive: true }));
 const [ada, ben] = [(await pki.client('ada')).signed, (await pki.client('ben')).signed];

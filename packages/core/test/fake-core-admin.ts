@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { AppError } from '@holdfast/kit/app-error';
 import { nameKey } from '@holdfast/kit/names';
+import { DAY_MS } from '@holdfast/kit/time';
 import type { SignedCertificate } from '@holdfast/pki/parts';
 import { memoryLog } from '../../../test/http/fake-deps.ts';
 import { fakeDirectory } from '../../../test/sign-in/fake-directory.ts';
@@ -34,7 +35,6 @@ import { memoryResources, testSpool } from './fake-core-resources.ts';
 
 export const NODE_ID = '0123456789abcdef0123456789abcdef';
 export const START = Date.parse('2026-11-22T10:20:30.007Z');
-const DAY_MS = 86_400_000;
 
 /** A certificate as a client shows it. */
 export function clientCertificate(commonName: string, wish: Partial<ClientCertificate> = {}): ClientCertificate {

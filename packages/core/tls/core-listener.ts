@@ -9,6 +9,7 @@ import { codeOf, messageOf, StackError } from '@holdfast/kit/app-error';
 import { lockoutAddress } from '@holdfast/kit/lockout';
 import type { Log } from '@holdfast/kit/log';
 import { oneLine, shortened } from '@holdfast/kit/text';
+import { MINUTE_MS } from '@holdfast/kit/time';
 import type { Arrival, KnownCertificate, LiveConnections } from '../model/parts.ts';
 import type { Admission } from './admission.ts';
 import type { ServerIdentity } from './server-identity.ts';
@@ -31,7 +32,6 @@ export interface PortEvents {
   tick(): void;
 }
 
-const MINUTE_MS = 60_000;
 const LINES_PER_MINUTE = 20;
 const SHOWN_CHARACTERS = 200;
 

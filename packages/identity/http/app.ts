@@ -4,6 +4,7 @@ import { type Context, Hono } from 'hono';
 import { z } from 'zod';
 import { AppError, messageOf } from '@holdfast/kit/app-error';
 import type { Log } from '@holdfast/kit/log';
+import { DAY_MS } from '@holdfast/kit/time';
 import { newKey } from '../model/keys.ts';
 import { hashPassword, LONGEST_PASSWORD_BYTES, readPasswordHash } from '../model/password-hash.ts';
 import type { StoredAccount } from '../store/account-rows.ts';
@@ -81,7 +82,7 @@ export function userActionRoutes({ store, now }: IdentityApiOptions): IdentityRo
     administers(c.get('caller'));
     const given = await readBody(c, serviceAccountSchema);
     const at = now();
-    const expires = given.expires ?? new Date(at.getTime() + SERVICE_ACCOUNT_DAYS * 86_400_000);
+    const expires = given.expires ?? new Date(at.getTime() + SERVICE_ACCOUNT_DAYS * DAY_MS);
     const key = newKey();
     const account = { name: given.name, createGroup: given.create_group, expires, expiring: given.expiring };
     const { pk, username, groupUuid } = await store.serviceAccounts.create(account, key, at);

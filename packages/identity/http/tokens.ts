@@ -1,6 +1,7 @@
 // /core/tokens/: list, create, read, change, delete. A caller that is no superuser has only its own.
 
 import { z } from 'zod';
+import { DAY_MS } from '@holdfast/kit/time';
 import { newKey } from '../model/keys.ts';
 import { readDuration } from '../model/names.ts';
 import type { StoredAccount } from '../store/account-rows.ts';
@@ -25,7 +26,7 @@ import { shownToken } from './shown.ts';
 
 const CEILING_ATTRIBUTE = 'goauthentik.io/user/token-maximum-lifetime';
 const EXPIRING_ATTRIBUTE = 'goauthentik.io/user/token-expires';
-const USUAL_MS = 86_400_000;
+const USUAL_MS = DAY_MS;
 
 /** Of an app password in ms: the largest value of the attribute on the user and its groups, else one day. */
 export function ceilingMs({ attributes, groups }: Pick<StoredAccount, 'attributes' | 'groups'>): number {

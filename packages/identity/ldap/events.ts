@@ -4,6 +4,7 @@
 import { causeOf } from '@holdfast/kit/app-error';
 import type { Log } from '@holdfast/kit/log';
 import { oneLine, shortened } from '@holdfast/kit/text';
+import { MINUTE_MS } from '@holdfast/kit/time';
 
 export interface BindEvent {
   username: string;
@@ -22,7 +23,6 @@ export interface LdapEvents {
   tick(): void;
 }
 
-const MINUTE_MS = 60_000;
 const LINES_PER_MINUTE = 20;
 const SHOWN_CHARACTERS = 80;
 

@@ -1,5 +1,7 @@
 // How much of anything one client may take of the LDAP server.
 
+import { MINUTE_MS } from '@holdfast/kit/time';
+
 export interface LdapLimits {
   connections: number;
   /** Requests of one connection that are worked on at once; then nothing more is read from it. */
@@ -36,7 +38,7 @@ export const DEFAULT_LIMITS: LdapLimits = {
   messageBytes: 1024 * 1024,
   anonymousMessageBytes: 64 * 1024,
   anonymousIdleMs: 10_000,
-  idleMs: 15 * 60_000,
+  idleMs: 15 * MINUTE_MS,
   partialMessageMs: 30_000,
   unreadMs: 30_000,
   entries: 20_000,

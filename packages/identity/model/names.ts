@@ -1,6 +1,7 @@
 // When two names are the same name: without case, and however their accents are written.
 
 import type { Json } from '@holdfast/kit/paging';
+import { DAY_MS, HOUR_MS } from '@holdfast/kit/time';
 
 /** The form in which names are compared and found. The database server's own locale knows only ASCII, so it is made here. */
 export function nameKey(name: string): string {
@@ -41,12 +42,12 @@ const UNIT_MS: Readonly<Record<string, number>> = {
   milliseconds: 1,
   seconds: 1000,
   minutes: 60_000,
-  hours: 3_600_000,
-  days: 86_400_000,
+  hours: HOUR_MS,
+  days: DAY_MS,
   weeks: 604_800_000,
 };
 /** A hundred years: times that far from now are still dates. */
-const LONGEST_MS = 36_525 * 86_400_000;
+const LONGEST_MS = 36_525 * DAY_MS;
 
 /** Milliseconds, at most a hundred years; undefined for anything that is not of this form, or is not above zero. */
 export function readDuration(text: unknown): number | undefined {

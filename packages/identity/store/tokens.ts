@@ -1,6 +1,7 @@
 // API tokens and app passwords. The key leaves the store only where it is asked for.
 
 import { randomUUID } from 'node:crypto';
+import { HOUR_MS } from '@holdfast/kit/time';
 import type { IdentityKeys } from '../model/keys.ts';
 import { nameKey } from '../model/names.ts';
 import { readAccount, readAccounts, type StoredAccount } from './account-rows.ts';
@@ -78,7 +79,7 @@ export interface Tokens {
   sweep(now: Date): Promise<number>;
 }
 
-const KEPT_AFTER_EXPIRY_MS = 3_600_000;
+const KEPT_AFTER_EXPIRY_MS = HOUR_MS;
 const TAKEN = { token_identifier_taken: new FieldRefusal({ identifier: 'This field must be unique.' }) };
 
 type TokenRow = Omit<StoredToken, 'account'>;

@@ -9,19 +9,12 @@ import * as x509 from '@peculiar/x509';
 import { API_IDENTITY } from '@holdfast/core/admin/api-certificate';
 import { isIpAddress } from '@holdfast/kit/addresses';
 import { writeFileAtomically } from '@holdfast/kit/files';
+import { DAY_MS } from '@holdfast/kit/time';
 import { CHANNELS_USAGE } from '@holdfast/pki/authority';
 import { keyIdentifier } from '@holdfast/pki/certificate-authority';
 import { BUNDLE_PASSWORD, type CertificateFiles } from '@holdfast/pki/certificate-files';
 import { readIndex, readSignedList, signRevocationList } from '@holdfast/pki/crl';
-import {
-  BACKDATED_MS,
-  certificatesOf,
-  DAY_MS,
-  newKeys,
-  normalSerial,
-  privateKeyPem,
-  serialNumber,
-} from '@holdfast/pki/keys';
+import { BACKDATED_MS, certificatesOf, newKeys, normalSerial, privateKeyPem, serialNumber } from '@holdfast/pki/keys';
 import { certificateBundle, keyBundle } from '@holdfast/pki/pkcs12';
 import { holds, lastsEnough } from '@holdfast/pki/server-certificate';
 import { nameParts, readSubject } from '@holdfast/pki/subject';

@@ -7,6 +7,7 @@ import { existsSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs
 import { join } from 'node:path';
 import { readServerIdentity } from '@holdfast/core/tls/server-identity';
 import { writeUnlessThere } from '@holdfast/kit/files';
+import { DAY_MS } from '@holdfast/kit/time';
 import { certificateFiles } from '@holdfast/pki/certificate-files';
 import type { ServerCertificateFiles } from '@holdfast/pki/server-certificate';
 import { keepGiving } from '@holdfast/stack/process/keep-giving';
@@ -14,7 +15,7 @@ import { keepGiving } from '@holdfast/stack/process/keep-giving';
 /** Where the proxy has the directory mounted. */
 const AT_PROXY = '/certificate';
 /** Long after the proxy has read the new pair. */
-const KEPT_MS = 86_400_000;
+const KEPT_MS = DAY_MS;
 const PAIR_FILE = /^server-.+\.(?:pem|key)(?:\.new)?$/;
 
 export interface ForProxy {

@@ -4,6 +4,7 @@
 import { StackError } from '@holdfast/kit/app-error';
 import { writeUnlessThere } from '@holdfast/kit/files';
 import { NotYet, type Patience, patiently } from '@holdfast/kit/retry';
+import { MINUTE_MS } from '@holdfast/kit/time';
 import type { AppliedBlueprint, IdentitySetupApi } from './api.ts';
 
 /** As compose/identity/blueprints has them. */
@@ -13,7 +14,6 @@ export const MANAGEMENT_TOKEN = 'holdfast-management';
 /** Made by authentik itself at its first start. */
 export const BOOTSTRAP_TOKEN = 'authentik-bootstrap-token';
 
-const MINUTE_MS = 60_000;
 /** The first start with its migrations. */
 const READY_WITHIN_MS = 10 * MINUTE_MS;
 const WITHIN_MS = 5 * MINUTE_MS;

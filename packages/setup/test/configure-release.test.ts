@@ -21,6 +21,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { readUsersDocument } from '@holdfast/core/admin/users-document';
+import { DAY_MS } from '@holdfast/kit/time';
 import { certificateFiles } from '@holdfast/pki/certificate-files';
 import { readIndex, readSignedList } from '@holdfast/pki/crl';
 import { attributesOf, elementsAt, parseXml } from '../../../test/support/parsed-xml.ts';
@@ -28,7 +29,6 @@ import { configureRelease, type WantedRelease } from '../configuration/configure
 
 const SOURCE = join(import.meta.dirname, '../../../packages/setup/test/release/tak');
 const NOW = new Date('2026-11-23T05:00:00Z');
-const DAY_MS = 86_400_000;
 const hasKeytool = spawnSync('keytool', ['-help']).status === 0;
 const hasOpenssl = spawnSync('openssl', ['version']).status === 0;
 

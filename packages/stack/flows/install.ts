@@ -5,12 +5,13 @@ import { once } from 'node:events';
 import { copyFileSync, existsSync, mkdtempSync, readFileSync, renameSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { codeOf, messageOf, StackError } from '@holdfast/kit/app-error';
+import { MINUTE_MS } from '@holdfast/kit/time';
 
 /** In the repository. */
 export const FLOWS_PLACE = 'compose/flows';
 export const FLOWS_PROGRAM = `${FLOWS_PLACE}/node_modules/node-red/red.js`;
 
-const INSTALL_WITHIN_MS = 10 * 60_000;
+const INSTALL_WITHIN_MS = 10 * MINUTE_MS;
 const INSTALL = ['ci', '--ignore-scripts', '--omit=dev', '--no-audit', '--no-fund', '--loglevel=error'];
 
 /** Resolves at once when it is there in the version of the lock file; `say` gets words for a person. */

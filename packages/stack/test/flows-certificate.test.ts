@@ -5,11 +5,11 @@ import { chmodSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, s
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
+import { DAY_MS } from '@holdfast/kit/time';
 import { certificateFiles } from '@holdfast/pki/certificate-files';
 import { type TestCertificate, type TestPki, testPki } from '../../../test/core/fake-test-pki.ts';
 import { flowsCertificateFiles, giveToFlows, keepGivingToFlows } from '../flows/certificate.ts';
 
-const DAY_MS = 86_400_000;
 const ago = (days: number): Date => new Date(Date.now() - days * DAY_MS);
 
 let root: string;

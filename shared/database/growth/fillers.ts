@@ -2,8 +2,8 @@
 
 import { messageOf } from '@holdfast/kit/app-error';
 import { bytesInWords } from '@holdfast/kit/format';
+import { DAY_MS } from '@holdfast/kit/time';
 import { inTime } from '@holdfast/kit/timeout';
-import { DAY_MS } from '../forecast.ts';
 import type { Filler, Fillers, GrowthFacts } from '../growth-port.ts';
 
 export interface FillersDeps {
@@ -19,7 +19,6 @@ export interface SeenFillers {
 
 /** With a pace: what came while it went on. */
 export const PACE_SECONDS = 600;
-export const DAY_SECONDS = 86_400;
 
 const WITHIN_MS = 4_000;
 /** Who could not answer is asked again soon. */

@@ -3,10 +3,11 @@
 
 import { messageOf } from '@holdfast/kit/app-error';
 import { mostDays, NEVER, type OwnedType } from '@holdfast/kit/retention';
+import { DAY_MS } from '@holdfast/kit/time';
 import { inTime } from '@holdfast/kit/timeout';
 import { retentionInForce, type RetentionInForceDeps } from '../../retention/in-force.ts';
 import type { RetentionBook, WantedRetention } from '../../retention/port.ts';
-import { DAY_MS, median } from '../forecast.ts';
+import { median } from '../forecast.ts';
 import type { GrowthBook, TableDay } from '../growth-port.ts';
 import {
   type HoldingPolicy,

@@ -1,9 +1,9 @@
 // What Holdfast remembers of growth, as rows of our own database. What is too old, or of a future that a wrong clock has seen, goes.
 
 import type { RunSql } from '@holdfast/kit/kept-database';
+import { DAY_MS } from '@holdfast/kit/time';
 import type { GrowthBook, GrowthSample, TableDay } from '../growth-port.ts';
 
-const DAY_MS = 86_400_000;
 const FINE_DAYS = 2;
 const HOURLY_DAYS = 60;
 const KEPT_DAYS = 400;

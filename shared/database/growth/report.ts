@@ -3,13 +3,12 @@
 
 import { messageOf } from '@holdfast/kit/app-error';
 import { durationInWords } from '@holdfast/kit/format';
+import { DAY_MS, HOUR_MS } from '@holdfast/kit/time';
 import { inTime } from '@holdfast/kit/timeout';
 import {
-  DAY_MS,
-  type FullIn,
   fullIn,
+  type FullIn,
   type Growth,
-  HOUR_MS,
   MOST_DAYS,
   MOST_TREND_MS,
   paceOf,

@@ -2,6 +2,7 @@
 // `leftOut`: what cannot be measured now is missing in the sample, and nothing else is.
 
 import { messageOf } from '@holdfast/kit/app-error';
+import { HOUR_MS } from '@holdfast/kit/time';
 import type { CoreDatabase, DatabaseSize } from '../../core/database/port.ts';
 import type { Disks, DiskUse } from '../../host/port.ts';
 import type { HealthMemory } from '../../jobs/port.ts';
@@ -32,7 +33,6 @@ export interface SampledGrowth {
   left_out: Partial<Record<Part, string>>;
 }
 
-const HOUR_MS = 3_600_000;
 /** A health module may remember for most of a minute what growth was. */
 const LATELY_MS = [0, 60_000, 120_000];
 

@@ -2,13 +2,14 @@
 // waits, and what is done twice is the same: the next step goes on wherever the last one was cut off. When nobody has looked after the
 // job for too long, what still runs is followed to its end, and nothing more is begun.
 
+import { HOUR_MS } from '@holdfast/kit/time';
 import { said } from '../../jobs/job-log.ts';
 import type { OpsJob } from '../../jobs/port.ts';
 import { openVacuumJob, readVacuumJob } from './jobs.ts';
 import { ALONE, follow, LONGEST_GAP_MS, nextTurn, type Turned } from './turn.ts';
 import { asked, DatabaseAway, end, save, type Step, tableOf, type VacuumDeps, type VacuumWork } from './work.ts';
 
-const GIVEN_UP_MS = 3_600_000;
+const GIVEN_UP_MS = HOUR_MS;
 
 /** One step of the open job. Rejects when our own database is away; the next step then goes on. */
 export async function carryOnVacuum(deps: VacuumDeps, signal?: AbortSignal): Promise<Step> {

@@ -2,6 +2,7 @@
 // others, and what clients are told.
 
 import { bytesInWords, durationInWords } from '@holdfast/kit/format';
+import { MINUTE_MS } from '@holdfast/kit/time';
 
 export type Mode = 'full' | 'standard';
 
@@ -161,7 +162,7 @@ export function lockSeconds(
 
 const LONGEST_PAUSE_SECONDS = 30;
 /** So long those who hold tables are waited for, without a table done meanwhile. */
-export const LOCK_PATIENCE_MS = 10 * 60_000;
+export const LOCK_PATIENCE_MS = 10 * MINUTE_MS;
 /** Whoever has held a table for longer will hold it for longer: a statement would queue behind it, and everybody behind that. */
 const LONG_HOLD_MS = 5_000;
 
@@ -207,7 +208,7 @@ export function failureKind(sqlState: string): FailureKind {
 
 export function noticeBefore(seconds: number): string {
   const minutes = Math.ceil(seconds / 60);
-  const about = seconds < 60 ? 'less than a minute' : `about ${durationInWords(minutes * 60_000)}`;
+  const about = seconds < 60 ? 'less than a minute' : `about ${durationInWords(minutes * MINUTE_MS)}`;
   return `Holdfast: maintenance begins, for ${about}: you stay connected and see each other; the server stores what you send later, and shows no history.`;
 }
 

@@ -3,6 +3,7 @@
 
 import { messageOf } from '@holdfast/kit/app-error';
 import { bytesInWords, rounded } from '@holdfast/kit/format';
+import { MINUTE_MS } from '@holdfast/kit/time';
 import type { LockHolder, VacuumMarks, VacuumStatement } from '../port.ts';
 import type { BegunStatement, VacuumedTable, VacuumTurn } from './jobs.ts';
 import { databasePlace } from './room.ts';
@@ -228,7 +229,7 @@ async function tryAgain(work: VacuumWork, turn: VacuumTurn, why: string): Promis
   const { schema, table } = tableOf(work, turn);
   const name = nameOf({ schema, table });
   if (now.getTime() - Date.parse(memory.waits_since) >= LOCK_PATIENCE_MS) {
-    const minutes = LOCK_PATIENCE_MS / 60_000;
+    const minutes = LOCK_PATIENCE_MS / MINUTE_MS;
     const [holder] = await asked(work.deps.vacuumFacts.holders(work.input.mode, schema, table));
     const who = holder === undefined ? why : heldBy(holder);
     const long = turn.tries > 1 ? ` within ${minutes} minutes` : `, after ${minutes} minutes of waiting for others`;

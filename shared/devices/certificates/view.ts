@@ -1,6 +1,7 @@
 // How a certificate is shown, from what the core has recorded, what Holdfast made, and what is known of its
 // revocation. It belongs to a user by the name in the record, never by the name of a file.
 
+import { DAY_MS } from '@holdfast/kit/time';
 import type { CoreCertificate } from '../../core/port.ts';
 import { certificateFile } from '../names.ts';
 import type { MadeCertificate, Revocation, RevocationState } from '../port.ts';
@@ -37,8 +38,6 @@ export interface CertificateFacts {
   /** A key of it is kept. */
   kept: boolean;
 }
-
-const DAY_MS = 86_400_000;
 
 export function shownCertificate(facts: CertificateFacts, now: Date): ShownCertificate {
   const { certificate, made, userExpires, kept } = facts;

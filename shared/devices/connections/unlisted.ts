@@ -4,6 +4,7 @@
 import { AppError } from '@holdfast/kit/app-error';
 import type { Directory } from '@holdfast/kit/directory';
 import { ADMIN_ROLE_GROUP } from '@holdfast/kit/names';
+import { MINUTE_MS } from '@holdfast/kit/time';
 import type { Core } from '../../core/port.ts';
 import type { LogFiles } from '../../host/port.ts';
 import type { JobRuns } from '../../jobs/port.ts';
@@ -65,8 +66,8 @@ const LOG = 'takserver-messaging';
 const LINES = 20_000;
 /** The core adds a new connection to its list within that time. */
 const LIST_LAG_MS = 6_000;
-const ONCE_WITHIN_MS = 10 * 60_000;
-const SHOWN_MS = 60 * 60_000;
+const ONCE_WITHIN_MS = 10 * MINUTE_MS;
+const SHOWN_MS = 60 * MINUTE_MS;
 /** One takes the core about a quarter of a second; the others follow a minute later. */
 const MOST = 100;
 

@@ -2,6 +2,7 @@
 // given again; there are never two. A row says that it is there before it is: no working password is ever unknown.
 
 import { AppError } from '@holdfast/kit/app-error';
+import { MINUTE_MS } from '@holdfast/kit/time';
 import { audited, mayBeDone, type Progress } from '../../audit/audited.ts';
 import type { Audit } from '../../audit/port.ts';
 import type { AuthorityCertificate } from '../../core/port.ts';
@@ -67,7 +68,7 @@ function mustBeFit(context: EnrollmentContext, account: Account): void {
 /** When an enrollment of this account that begins now ends. */
 function endOf({ deps }: EnrollmentContext, { attributes }: Account): number {
   const expires = appExpiresOf(attributes);
-  const end = deps.now().getTime() + deps.settings.ENROLLMENT_TTL_MINUTES * 60_000;
+  const end = deps.now().getTime() + deps.settings.ENROLLMENT_TTL_MINUTES * MINUTE_MS;
   return expires === null ? end : Math.min(end, expires * 1000);
 }
 

@@ -3,6 +3,7 @@
 
 import { AppError, messageOf } from '@holdfast/kit/app-error';
 import { CANARY_ACCOUNT } from '@holdfast/kit/names';
+import { DAY_MS } from '@holdfast/kit/time';
 import { audited } from '../../audit/audited.ts';
 import type { Audit } from '../../audit/port.ts';
 import type { ClientKeys, CoreDevices, CoreEnrollment, Met } from '../../core/devices/port.ts';
@@ -30,7 +31,6 @@ export interface CanaryPace {
 }
 
 const PACE: CanaryPace = { withinMs: 10_000, pauseMs: 500 };
-const DAY_MS = 86_400_000;
 const AFTER_FAILURE_MS = 60_000;
 const START_MS = 5_000;
 const CONNECT_TRIES = 4;

@@ -1,13 +1,12 @@
 // Finds what was revoked past Holdfast, so that it is proven as well, and keys of revoked certificates that were left behind.
 
 import { CANARY_ACCOUNT } from '@holdfast/kit/names';
+import { DAY_MS } from '@holdfast/kit/time';
 import type { Core } from '../../core/port.ts';
 import { isSameUser } from '../names.ts';
 import { hasEnded, noteAsRevoking, type RevocationDeps } from '../revocation-deps.ts';
 
 export type FindRevocationsDeps = RevocationDeps & { core: Pick<Core, 'revokedCertificates'> };
-
-const DAY_MS = 86_400_000;
 
 /** Notes what has a date at the core and is not in the book; resolves with their number. Rejects as the core does. */
 export async function findRevocations(deps: FindRevocationsDeps): Promise<number> {

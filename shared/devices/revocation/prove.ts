@@ -3,6 +3,7 @@
 
 import { AppError, messageOf } from '@holdfast/kit/app-error';
 import { severalAtOnce } from '@holdfast/kit/limits';
+import { MINUTE_MS } from '@holdfast/kit/time';
 import { audited } from '../../audit/audited.ts';
 import type { CoreCertificate, CoreStatus } from '../../core/port.ts';
 import type { Revocation } from '../port.ts';
@@ -93,7 +94,6 @@ async function revokedOf(
 }
 
 const NOT_REVOKED = 'The core did not revoke it: ';
-const MINUTE_MS = 60_000;
 
 /** A core that does not do what it is asked for has been seen; one that is away has not. */
 export function notRevoked(error: unknown): Judgement {

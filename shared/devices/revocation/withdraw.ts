@@ -2,6 +2,7 @@
 // in the end whatever happens; whose a certificate is, only the record at the core says.
 
 import { messageOf } from '@holdfast/kit/app-error';
+import { MINUTE_MS } from '@holdfast/kit/time';
 import type { CoreCertificate } from '../../core/port.ts';
 import type { Identity } from '../../identity/port.ts';
 import { isSameUser } from '../names.ts';
@@ -17,7 +18,6 @@ export interface WithdrawalDeps extends RevocationDeps {
 const WITHIN_MS = 8_000;
 /** An enrollment that was under way when somebody was put out has ended by then: an order is looked at once more. */
 const STANDS_MS = 10_000;
-const MINUTE_MS = 60_000;
 /** At most so much the clocks of Holdfast and of the core may differ. */
 const CLOCKS_DIFFER_MS = 60_000;
 

@@ -2,6 +2,7 @@
 // the revocation list is there, signed by that CA, and in force; and whether every revocation is proven.
 
 import { counted } from '@holdfast/kit/format';
+import { HOUR_MS } from '@holdfast/kit/time';
 import type { CertificateFile, CertificateKind, RevocationListFile } from '../../core/port.ts';
 import type { Status } from '../../settings/status.ts';
 import type { ModuleThresholds } from '../../settings/threshold-figures.ts';
@@ -57,7 +58,6 @@ interface CertificatesData {
   measured_at: string;
 }
 
-const HOUR_MS = 3_600_000;
 /** The core writes the list anew every day, for a week: with so little left it has failed for days. */
 const LIST_WARNING_HOURS = 48;
 const LIST = 'ca.crl, the revocation list,';

@@ -2,11 +2,11 @@
 
 import { messageOf } from '@holdfast/kit/app-error';
 import { bytesInWords } from '@holdfast/kit/format';
+import { DAY_MS, DAY_SECONDS } from '@holdfast/kit/time';
 import { inTime } from '@holdfast/kit/timeout';
 import type { DatabaseSize, EventLosses, ServerFacts } from '../../core/database/port.ts';
-import { DAY_MS } from '../../database/forecast.ts';
 import type { Fillers } from '../../database/growth-port.ts';
-import { DAY_SECONDS, growthInWords, PACE_SECONDS, seenFillers } from '../../database/growth/fillers.ts';
+import { growthInWords, PACE_SECONDS, seenFillers } from '../../database/growth/fillers.ts';
 import { holdingPolicy } from '../../database/growth/policy.ts';
 import {
   figuresOf,

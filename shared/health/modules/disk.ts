@@ -1,8 +1,9 @@
 // How full each file system of the stack is, in bytes and in inodes, and when it is full.
 
 import { bytesInWords, counted } from '@holdfast/kit/format';
+import { DAY_SECONDS } from '@holdfast/kit/time';
 import { fullInWords } from '../../database/forecast.ts';
-import { DAY_SECONDS, fillersInWords, PACE_SECONDS, seenFillers } from '../../database/growth/fillers.ts';
+import { fillersInWords, PACE_SECONDS, seenFillers } from '../../database/growth/fillers.ts';
 import { holdingPolicy } from '../../database/growth/policy.ts';
 import {
   figuresOf,

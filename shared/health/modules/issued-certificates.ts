@@ -4,6 +4,7 @@
 import { messageOf } from '@holdfast/kit/app-error';
 import { counted } from '@holdfast/kit/format';
 import { API_ACCOUNT, CANARY_ACCOUNT, nameKey } from '@holdfast/kit/names';
+import { DAY_MS } from '@holdfast/kit/time';
 import type { Core, CoreCertificate } from '../../core/port.ts';
 import { certificateFile } from '../../devices/names.ts';
 import type { CertificateBook, MadeCertificate } from '../../devices/port.ts';
@@ -102,5 +103,3 @@ export function certificateEnds(subject: string, daysLeft: number | null, thresh
 }
 
 // How long a certificate still lasts, and how that is judged wherever it was seen.
-
-export const DAY_MS = 86_400_000;

@@ -3,7 +3,6 @@
 
 import type { CronDialect, Schedules } from '@holdfast/kit/cron';
 import {
-  DAY_SECONDS,
   DAYS_VARIABLES,
   daysOf,
   inUnit,
@@ -16,6 +15,7 @@ import {
   type RetentionUnit,
   shownDays,
 } from '@holdfast/kit/retention';
+import { DAY_SECONDS } from '@holdfast/kit/time';
 import type { CoreRetentionPolicy } from '../../core/port.ts';
 import type { RetentionFileContents, WantedRetention } from '../../retention/port.ts';
 import type { Finding } from '../evaluate.ts';

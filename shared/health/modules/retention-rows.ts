@@ -12,6 +12,7 @@ import {
   type RetentionPolicy,
   type RetentionUnit,
 } from '@holdfast/kit/retention';
+import { HOUR_MS } from '@holdfast/kit/time';
 import { coreOfUnit } from '../../retention/in-force.ts';
 import type { DoomedReferences, LeftRows, RetentionFacts, RetentionRun } from '../../retention/port.ts';
 import { type PreviewDeps, previewRetention } from '../../retention/preview.ts';
@@ -75,7 +76,7 @@ export async function readRows(deps: RowsDeps, question: RowsQuestion): Promise<
 }
 
 /** The log of a release says when a run began, and never that it has ended. */
-const LOGGED_RUN_MS = 6 * 3_600_000;
+const LOGGED_RUN_MS = 6 * HOUR_MS;
 const CLOCKS_MS = 60_000;
 /** Of the missions a release deletes only those that its own account sees. */
 const OF_LOGGED_RUN: readonly Retained[] = ['cot', 'geochat', 'files'];

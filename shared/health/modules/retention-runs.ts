@@ -4,6 +4,7 @@ import { messageOf } from '@holdfast/kit/app-error';
 import type { CronDialect, Schedules } from '@holdfast/kit/cron';
 import { counted, utcInWords } from '@holdfast/kit/format';
 import { limitsAt, type Retained, type RetentionPolicy } from '@holdfast/kit/retention';
+import { HOUR_MS, MINUTE_MS } from '@holdfast/kit/time';
 import type { CoreRetention } from '../../core/port.ts';
 import type { InForce, RetentionBook, RetentionRun } from '../../retention/port.ts';
 import type { ModuleThresholds } from '../../settings/threshold-figures.ts';
@@ -61,7 +62,7 @@ export function isFirstAhead(runs: SeenRuns, policy: RetentionPolicy): boolean {
   return !runs.done.some((run) => Date.parse(run.startedAt) >= since && !isOfOlderCutoff(run, policy));
 }
 
-const CLOCKS_MS = 3_600_000;
+const CLOCKS_MS = HOUR_MS;
 /** As the limit of a type that the run left out. */
 const NEVER_DELETED = new Date(0).toISOString();
 
@@ -134,7 +135,7 @@ export interface Timetable {
 }
 
 /** So late a core may begin. */
-const GRACE_MS = 10 * 60_000;
+const GRACE_MS = 10 * MINUTE_MS;
 /** A schedule of every second is not followed through the years. */
 const MOST_COUNTED = 100;
 

@@ -3,6 +3,7 @@
 import type { GroupRequest, TokenRequest, UserAccountRequest } from '@goauthentik/api';
 import { AppError } from '@holdfast/kit/app-error';
 import type { Attributes, Json } from '@holdfast/kit/paging';
+import { MINUTE_MS } from '@holdfast/kit/time';
 import type {
   AppPassword,
   AppPasswords,
@@ -27,7 +28,7 @@ export const CEILING = 'goauthentik.io/user/token-maximum-lifetime';
 
 const UNIT_MINUTES: Record<string, number> = {
   microseconds: 1 / 60_000_000,
-  milliseconds: 1 / 60_000,
+  milliseconds: 1 / MINUTE_MS,
   seconds: 1 / 60,
   minutes: 1,
   hours: 60,
@@ -181,7 +182,7 @@ function isAsWanted({ isAppPassword, password }: MadeToken, { identifier, accoun
 
 /** 0 for one that never ends: no ceiling counts. */
 function lifetimeMinutes(expiresAt: Date | null, now: Date): number {
-  return expiresAt === null ? 0 : Math.max(0, Math.ceil((expiresAt.getTime() - now.getTime()) / 60_000));
+  return expiresAt === null ? 0 : Math.max(0, Math.ceil((expiresAt.getTime() - now.getTime()) / MINUTE_MS));
 }
 
 function badIdentifier(): AppError {

@@ -2,6 +2,7 @@
 // with time left. The key stays here whatever KEEP_CLIENT_KEYS says: nobody else has it.
 
 import { FLOWS_ACCOUNT, PROBE_ACCOUNT } from '@holdfast/kit/names';
+import { DAY_MS } from '@holdfast/kit/time';
 import { audited } from '../../audit/audited.ts';
 import type { Audit } from '../../audit/port.ts';
 import type { ClientKeys, CoreEnrollment } from '../../core/devices/port.ts';
@@ -25,7 +26,6 @@ export interface ServiceCertificateDeps {
 
 const ACCOUNTS = [FLOWS_ACCOUNT, PROBE_ACCOUNT];
 const ACTOR = { username: 'keep-service-certificates', address: '', requestId: '' };
-const DAY_MS = 86_400_000;
 const LEAST_MS = 31 * DAY_MS;
 
 /** Names those that got a new one. One that fails holds the other up no longer than it takes; then it rejects. */

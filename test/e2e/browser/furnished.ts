@@ -1,5 +1,6 @@
 // A stack with people, groups, devices and all else that pages show, so that none of them is looked at empty. Made up, believable.
 
+import { DAY_MS } from '@holdfast/kit/time';
 import { type CorePlace, type Device, enroll } from '../embedded/core-client.ts';
 import { streamDevice, type StreamDevice } from '../embedded/stream-device.ts';
 
@@ -23,7 +24,6 @@ export interface Furniture {
 }
 
 const GROUPS = ['Blue', 'Red', 'Search North', 'Search South', 'Medical'];
-const DAY_MS = 86_400_000;
 
 interface Made {
   username: string;

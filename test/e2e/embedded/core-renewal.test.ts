@@ -12,11 +12,11 @@ import { keptDatabase } from '@holdfast/kit/kept-database';
 import { migrate } from '@holdfast/kit/migrate';
 import { withDatabase } from '@holdfast/kit/postgres';
 import { Secret } from '@holdfast/kit/secret';
+import { DAY_MS } from '@holdfast/kit/time';
 import { listedSerials, serialOf } from './core-client.ts';
 import { freeOffset, query } from './embedded.ts';
 import { emptyDatabase } from './empty-database.ts';
 
-const DAY_MS = 86_400_000;
 const database = emptyDatabase();
 const logged: string[] = [];
 const note = (event: string): void => void logged.push(event);

@@ -5,12 +5,12 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { unzipSync } from 'fflate';
 import { beforeAll, describe, expect, it } from 'vitest';
+import { DAY_MS } from '@holdfast/kit/time';
 import { basic } from '../../http/fake-deps.ts';
 import { coreOf, enroll, workDirectory } from './core-client.ts';
 import { newStack, query, secretsOf, type TestStack } from './embedded.ts';
 import { RUN, stands } from './standing.ts';
 
-const DAY_MS = 86_400_000;
 const PASSWORD = 'a password of hers 7';
 /** Two days: beyond the day that the provider gives app passwords. */
 const TTL_MINUTES = 2880;

@@ -5,12 +5,12 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
 import type { CoreRetentionRun } from '@holdfast/kit/core-wire';
+import { DAY_MS } from '@holdfast/kit/time';
 import { apiDevice, asDevice, coreOf, type CurlAnswer, enroll, newPerson, workDirectory } from './core-client.ts';
 import { eventually, newStack, query, type TestStack } from './embedded.ts';
 import { streamDevice } from './stream-device.ts';
 
 const BASE = '/Marti/api/retention';
-const DAY_MS = 86_400_000;
 const OFTEN = '*/2 * * * * ?';
 let stack: TestStack;
 let admin: Awaited<ReturnType<typeof apiDevice>>;

@@ -7,11 +7,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createServer } from 'node:tls';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { DAY_MS } from '@holdfast/kit/time';
 import type { ModuleBody } from '../../health/fake-health-body.ts';
 import { issue, type Issued } from '../../support/certificates.ts';
 import { healthOf } from './managed.ts';
 
-const DAY_MS = 86_400_000;
 const inDays = (days: number): Date => new Date(Date.now() + days * DAY_MS);
 const NAMES = { names: ['localhost', '127.0.0.1'] };
 const servers: Server[] = [];
