@@ -180,8 +180,8 @@ describe('a statement that goes on', () => {
     const order = await orderOf('full', 'large');
     const before = await world.facts.marks('public', 'large');
     const text = `
-      import { coreVacuum } from '${home}/shared/adapters/core-vacuum.ts';
-      import { Secret } from '${home}/shared/domain/secret.ts';
+      import { coreVacuum } from '${home}/shared/database/vacuum/statement.ts';
+      import { Secret } from '@holdfast/kit/secret';
       const log = { info() {}, warn() {}, error() {} };
       ${stays};
       await coreVacuum({ url: new Secret(process.env.OWNER), log, lockTimeoutMs: 60_000 }).begin(${JSON.stringify(order)});

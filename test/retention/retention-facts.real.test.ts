@@ -72,6 +72,8 @@ describe('what a run would delete', () => {
     });
     const asked = question('embedded', LIMITS);
     expect(await fresh.doomed(asked)).toEqual(await facts.doomed(asked));
+    // The figures are there before their connections are closed, which takes a moment.
+    await expect.poll(() => open).toBe(0);
     expect(await fresh.left(asked)).toEqual({ left: RETAINED, unknown: [] });
     expect(most).toBe(3);
   });

@@ -243,7 +243,7 @@ describe('a refusal', () => {
       write(POLICY, 'dataRetentionMap:\n');
       write(SCHEDULE, '-');
       chmodSync(data, 0o755);
-      const program = `import { retentionFiles } from './shared/adapters/retention-files.ts';
+      const program = `import { retentionFiles } from './shared/retention/files.ts';
       const wanted = (cot) => ({ cot, geochat: undefined, cron: undefined, unit: 'days' });
       const end = (cot) => retentionFiles(${JSON.stringify(data)}).sync(wanted(cot)).then(() => 'done', ({ code }) => code);
       console.log(await end(undefined), await end(30));`;

@@ -324,10 +324,10 @@ describe('the connections', () => {
 
   it('do not keep the process alive', async () => {
     const { server } = await start();
-    const adapters = join(import.meta.dirname, '../../shared');
+    const shared = join(import.meta.dirname, '../../shared');
     const script = `
-      const { ldapDirectory } = await import('${adapters}/adapters/ldap-directory.ts');
-      const { Secret } = await import('${adapters}/domain/secret.ts');
+      const { ldapDirectory } = await import('${shared}/sign-in/ldap/directory.ts');
+      const { Secret } = await import('@holdfast/kit/secret');
       const directory = ldapDirectory({ url: 'ldap://127.0.0.1:${server.port}', coreBase: '${CORE}', webBase: '${CORE}',
         serviceAccount: { username: 'adm_ldapservice', password: new Secret('${SERVICE_PASSWORD}') }, log: console });
       console.log((await directory.signIn('core', 'alice', '${PASSWORD}')).username);`;
