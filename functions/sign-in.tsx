@@ -19,9 +19,8 @@ import {
   setSessionCookie,
 } from '../shared/http/session-cookie.ts';
 import { endSessionUnlessEnded } from '../shared/sign-in/tokens.ts';
-import { clockOf } from './pages/clock.ts';
 import { Field } from './pages/parts/field.tsx';
-import { Countdown } from './pages/parts/time.tsx';
+import { clockOf, Countdown } from './pages/parts/time.tsx';
 
 /** A password has so many bytes at most. */
 const MOST_CHARACTERS = 1024;

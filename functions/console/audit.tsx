@@ -8,16 +8,14 @@ import type { App } from '../../shared/http/context.ts';
 import type { Deps } from '../../shared/http/deps.ts';
 import { RETENTION_RUN } from '../../shared/retention/jobs.ts';
 import type { Status } from '../../shared/settings/status.ts';
-import { type Clock, clockOf, timeInZone } from '../pages/clock.ts';
 import { framed } from '../pages/frame.tsx';
 import { type PageContext, pagesOf } from '../pages/page-routes.ts';
 import { Facts } from '../pages/parts/card.tsx';
 import { Field, Filters } from '../pages/parts/field.tsx';
 import { StatusBadge } from '../pages/parts/notice.tsx';
 import { Empty, pageNumber, Pager } from '../pages/parts/table.tsx';
+import { type Clock, clockOf, timeInZone } from '../pages/parts/time.tsx';
 import { csvAddress, type DaySpan, DaySpanFields, daySpanOf, isFaulty, spanInWords } from './day-span.tsx';
-
-// One record of the audit log: when, who, what and how it ended; unfolded everything that it holds.
 
 const RESULTS: Record<AuditResult, [status: Status, word: string]> = {
   ok: ['ok', 'Done'],
@@ -34,6 +32,7 @@ const MEANS: Record<AuditResult | 'intent', string> = {
   unknown: 'It was begun, and what became of it could not be found out.',
 };
 
+/** One record of the audit log: when, who, what and how it ended; unfolded everything that it holds. */
 export function AuditRecord({ record, clock }: { record: Audited; clock: Clock }) {
   const { seq, at, actor, action, target, result } = record;
   const [status, word] = result === null ? (['note', 'Begun'] as const) : RESULTS[result];

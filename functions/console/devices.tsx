@@ -10,16 +10,13 @@ import type { Deps } from '../../shared/http/deps.ts';
 import { goTo } from '../../shared/http/page.tsx';
 import { actorOf } from '../../shared/http/sign-in.ts';
 import { OwnerLink } from '../pages/certificates/list.tsx';
-import { type Clock, clockOf } from '../pages/clock.ts';
 import { attempt, type Form, formOf } from '../pages/form.ts';
 import { framed } from '../pages/frame.tsx';
 import { isAdmin, type PageContext, pagesOf } from '../pages/page-routes.ts';
 import { Confirm, Search } from '../pages/parts/card.tsx';
 import { Missing, Notice, Problem } from '../pages/parts/notice.tsx';
 import { Empty, pageNumber, Pager, Table } from '../pages/parts/table.tsx';
-import { Distance } from '../pages/parts/time.tsx';
-
-// The devices on the stream, one row each: who it is, what with, from where, and how it is ended.
+import { type Clock, clockOf, Distance } from '../pages/parts/time.tsx';
 
 interface DeviceListProps {
   clients: readonly ConnectedClient[];
@@ -38,6 +35,7 @@ const COLUMNS = [
   { label: 'Last report' },
 ] as const;
 
+/** The devices on the stream, one row each: who it is, what with, from where, and how it is ended. */
 export function DeviceList({ clients, clock, mayEnd }: DeviceListProps) {
   const rows = clients.map((client) => [
     <Name client={client} />,

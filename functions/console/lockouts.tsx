@@ -7,14 +7,13 @@ import { goTo } from '../../shared/http/page.tsx';
 import { actorOf } from '../../shared/http/sign-in.ts';
 import type { LockedAddress } from '../../shared/sign-in/port.ts';
 import { releaseLockout } from '../../shared/sign-in/tokens.ts';
-import { type Clock, clockOf } from '../pages/clock.ts';
 import { attempt, formOf, parsed } from '../pages/form.ts';
 import { framed } from '../pages/frame.tsx';
 import { pagesOf } from '../pages/page-routes.ts';
 import { Confirm } from '../pages/parts/card.tsx';
 import { Notice } from '../pages/parts/notice.tsx';
 import { Empty, Table } from '../pages/parts/table.tsx';
-import { Countdown } from '../pages/parts/time.tsx';
+import { type Clock, clockOf, Countdown } from '../pages/parts/time.tsx';
 
 const HERE = '/lockouts';
 const RELEASE = '/lockouts/release';

@@ -5,16 +5,17 @@ import { objectIn } from '@holdfast/kit/encoding';
 import { counted } from '@holdfast/kit/format';
 import type { App } from '../../shared/http/context.ts';
 import type { Deps } from '../../shared/http/deps.ts';
-import { timeInZone } from '../pages/clock.ts';
 import { attempt } from '../pages/form.ts';
 import { framed } from '../pages/frame.tsx';
 import { type PageContext, pagesOf } from '../pages/page-routes.ts';
 import { Search, Tabs } from '../pages/parts/card.tsx';
 import { Missing } from '../pages/parts/notice.tsx';
 import { Empty } from '../pages/parts/table.tsx';
+import { timeInZone } from '../pages/parts/time.tsx';
 
-// Lines of logs as people read them: when, how bad, what, whether they are JSON (ours, the proxy's, the sign-in's) or plain text.
-
+/**
+ * Lines of logs as people read them: when, how bad, what, whether they are JSON (ours, the proxy's, the sign-in's) or plain text.
+ */
 export interface LogLine {
   /** Milliseconds; undefined where the line does not say. */
   atMs: number | undefined;

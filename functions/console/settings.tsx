@@ -7,17 +7,14 @@ import { config } from '../../shared/health/modules/config.ts';
 import type { App } from '../../shared/http/context.ts';
 import type { Deps } from '../../shared/http/deps.ts';
 import type { ShownSetting } from '../../shared/settings/load.ts';
-import { clockOf } from '../pages/clock.ts';
 import { attempt } from '../pages/form.ts';
 import { framed } from '../pages/frame.tsx';
 import { type PageContext, pagesOf } from '../pages/page-routes.ts';
 import { Card, Facts, Search } from '../pages/parts/card.tsx';
 import { Missing, StatusBadge, Warning } from '../pages/parts/notice.tsx';
 import { Empty, Table } from '../pages/parts/table.tsx';
-import { When } from '../pages/parts/time.tsx';
+import { clockOf, When } from '../pages/parts/time.tsx';
 import { ThresholdsCard } from './thresholds-card.tsx';
-
-// Settings of one section: name with what it does, value, and where that comes from. Of secrets only whether they are set.
 
 const SOURCES: Record<ShownSetting['source'], string> = {
   'command line': 'command line',
@@ -36,6 +33,9 @@ interface SettingsTableProps {
   changed: readonly string[];
 }
 
+/**
+ * Settings of one section: name with what it does, value, and where that comes from. Of secrets only whether they are set.
+ */
 export function SettingsTable({ section, settings, changed }: SettingsTableProps) {
   const columns = [{ label: 'Setting' }, { label: 'Value' }, { label: 'From' }];
   const rows = settings.map((setting) => [

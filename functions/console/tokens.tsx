@@ -11,7 +11,6 @@ import { actorOf } from '../../shared/http/sign-in.ts';
 import type { ApiToken } from '../../shared/sign-in/port.ts';
 import type { Scope } from '../../shared/sign-in/principal.ts';
 import { createToken, revokeToken } from '../../shared/sign-in/tokens.ts';
-import { type Clock, clockOf } from '../pages/clock.ts';
 import { attempt, faultOf, type Form, formOf, parsed } from '../pages/form.ts';
 import { framed } from '../pages/frame.tsx';
 import { type PageContext, pagesOf } from '../pages/page-routes.ts';
@@ -19,9 +18,7 @@ import { Confirm, Copyable } from '../pages/parts/card.tsx';
 import { Checks, Field, Select } from '../pages/parts/field.tsx';
 import { Notice, Problem, StatusBadge } from '../pages/parts/notice.tsx';
 import { Empty, pageNumber, Pager, Table } from '../pages/parts/table.tsx';
-import { When } from '../pages/parts/time.tsx';
-
-// The form for an API token: what it is called, what it may do, how long.
+import { type Clock, clockOf, When } from '../pages/parts/time.tsx';
 
 /** In words, with what each may not. */
 const SCOPES_IN_WORDS: Record<Scope, string> = {
@@ -83,8 +80,6 @@ export function TokenForm({ form, refused }: TokenFormProps) {
   );
 }
 
-// The API tokens that are valid, and how each is revoked.
-
 const SOON_MS = 7 * DAY_MS;
 const SHORT: Record<Scope, string> = { read: 'read', users: 'people', admin: 'everything of its owner' };
 
@@ -97,6 +92,7 @@ interface TokenListProps {
   clock: Clock;
 }
 
+/** The API tokens that are valid, and how each is revoked. */
 export function TokenList({ tokens, count, page, pageSize, url, clock }: TokenListProps) {
   if (count === 0)
     return (

@@ -15,7 +15,6 @@ import type { Session } from '../../shared/sign-in/port.ts';
 import type { Role } from '../../shared/sign-in/principal.ts';
 import { endSession, endSessions } from '../../shared/sign-in/tokens.ts';
 import { changeOwnPassword } from '../me.ts';
-import { type Clock, clockOf } from './clock.ts';
 import { attempt, faultOf, formOf, parsed } from './form.ts';
 import { framed } from './frame.tsx';
 import { type PageContext, pagesOf } from './page-routes.ts';
@@ -23,9 +22,7 @@ import { Card, Confirm, Facts } from './parts/card.tsx';
 import { Field } from './parts/field.tsx';
 import { Missing, Notice, Problem } from './parts/notice.tsx';
 import { pageNumber, Pager, Table } from './parts/table.tsx';
-import { When } from './parts/time.tsx';
-
-// Where somebody is signed in: one row per session, which of them this one is, and the end of one or of all.
+import { type Clock, clockOf, When } from './parts/time.tsx';
 
 // What a session was opened with, in a few words that its person recognises.
 const BROWSERS: readonly [RegExp, string][] = [

@@ -8,23 +8,20 @@ import type { Deps } from '../../shared/http/deps.ts';
 import { PAGES_VERSION, SCRIPT_PATH, STYLE_PATH } from '../../shared/http/page.tsx';
 import { alertsPage } from '../console/alerts/alerts.tsx';
 import { auditPage } from '../console/audit.tsx';
-import { certificatePage } from '../console/certificates/certificate.tsx';
+import { certificateNewPage, certificatePage } from '../console/certificates/certificate.tsx';
 import { certificatesPage } from '../console/certificates/certificates.tsx';
-import { certificateNewPage } from '../console/certificates/new.tsx';
 import { databasePage } from '../console/database/database.tsx';
 import { vacuumPage } from '../console/database/vacuum.tsx';
 import { devicesPage } from '../console/devices.tsx';
 import { healthModulePage } from '../console/health/module.tsx';
 import { overviewPage } from '../console/health/overview.tsx';
-import { jobPage } from '../console/jobs/job.tsx';
-import { jobsPage } from '../console/jobs/jobs.tsx';
+import { jobPage, jobsPage } from '../console/jobs/jobs.tsx';
 import { lockoutsPage } from '../console/lockouts.tsx';
 import { logsPage } from '../console/logs.tsx';
 import { personChangePages } from '../console/people/changes.ts';
-import { enrollmentPage } from '../console/people/enrollment.tsx';
+import { enrollmentPage, personPasswordPage } from '../console/people/credentials.tsx';
 import { groupPage, groupsPage } from '../console/people/group.tsx';
 import { personNewPage } from '../console/people/new.tsx';
-import { personPasswordPage } from '../console/people/password.tsx';
 import { peoplePage } from '../console/people/people.tsx';
 import { personPage } from '../console/people/person.tsx';
 import { pluginsPage } from '../console/plugins.tsx';
@@ -34,13 +31,11 @@ import { serviceAccountPage } from '../console/service-accounts/account.tsx';
 import { serviceAccountsPage } from '../console/service-accounts/accounts.tsx';
 import { settingsPage } from '../console/settings.tsx';
 import { tokensPage } from '../console/tokens.tsx';
-import { addDevicePage } from '../portal/add-device.tsx';
+import { addDevicePage } from '../portal/devices.tsx';
 import { guidePages } from '../portal/guides.tsx';
 import { homePage } from '../portal/home.tsx';
 import { accountPage } from './account.tsx';
 import { morePage } from './more.tsx';
-
-// Pages do not wait for a core that hangs: whoever looks at one gets the rest of it, while the script of an open page still listens.
 
 /** The script of a page takes a connection for lost after 10 s. */
 const WITHIN_MS = 6_000;

@@ -8,11 +8,10 @@ import type { Deps } from '../../shared/http/deps.ts';
 import { sendDocument } from '../../shared/http/page.tsx';
 import { statusOf } from '../../shared/http/problem.ts';
 import { type Access, whyNot } from '../../shared/sign-in/principal.ts';
-import { Icon } from './icons.tsx';
 import { faceOf, type PageContext } from './page-routes.ts';
+import { Icon } from './parts/notice.tsx';
 
-// What the navigation of each face shows, in order: one line per page that stands in it.
-
+/** What the navigation of each face shows, in order: one line per page that stands in it. */
 export interface NavigationEntry {
   /** What a page names as its own place. */
   key: string;

@@ -8,8 +8,7 @@ import { attempt } from '../pages/form.ts';
 import { Card } from '../pages/parts/card.tsx';
 import { Missing } from '../pages/parts/notice.tsx';
 
-// What a guide is, and what it is told of the server and of whoever reads it.
-
+/** What a guide is, and what it is told of the server and of whoever reads it. */
 export interface GuideFacts extends ServerFacts {
   username: string;
   /** Where one's own package is, for an app; undefined when that is not known now. */
@@ -23,8 +22,7 @@ export interface Guide {
   body(facts: GuideFacts): Child;
 }
 
-// What guides are made of: numbered steps, and the package that brings a device the CA and the address.
-
+/** What guides are made of: numbered steps, and the package that brings a device the CA and the address. */
 export function Steps({ title, intro, steps }: { title: string; intro?: Child; steps: readonly Child[] }) {
   return (
     <Card title={title}>
@@ -75,8 +73,7 @@ export function whyPackage({ linkIsEnough }: GuideFacts): Child {
     : 'This server has a certificate of its own that no device knows yet. The package brings it to the device, with address and ports: without it the code fails.';
 }
 
-// What somebody types or compares to set a device up: this server's real address, ports and CA.
-
+/** What somebody types or compares to set a device up: this server's real address, ports and CA. */
 export interface ServerFacts {
   /** What the server is called on a device. */
   name: string;
@@ -186,8 +183,7 @@ function ByHand({ facts: { host = 'the address below', username, streaming, enro
   );
 }
 
-// iTAK on iPhone and iPad: its code has no room for name and password, so these are typed.
-
+/** iTAK on iPhone and iPad: its code has no room for name and password, so these are typed. */
 export const itakGuide: Guide = {
   title: 'iTAK on iPhone and iPad',
   about: 'Name and password are typed. For TAK Aware and TAK Tracker choose theirs under Add a device',
@@ -244,8 +240,7 @@ export const itakGuide: Guide = {
   },
 };
 
-// WinTAK on Windows: the package of ATAK, then name and password.
-
+/** WinTAK on Windows: the package of ATAK, then name and password. */
 export const winTakGuide: Guide = {
   title: 'WinTAK on Windows',
   about: 'Computer with WinTAK-CIV; there is nothing to scan',

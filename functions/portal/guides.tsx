@@ -18,8 +18,6 @@ import {
 } from './guide-apps.tsx';
 import { ownerOf } from './own.ts';
 
-// What devices say when they do not come in, in their words, and what that means here.
-
 interface Fault {
   /** In the words of the app. */
   said: string;
@@ -27,6 +25,7 @@ interface Fault {
   remedy: string;
 }
 
+/** What devices say when they do not come in, in their words, and what that means here. */
 export function WhenItFails({ facts }: { facts: GuideFacts }) {
   return (
     <Card title="When it fails" id="when-it-fails">

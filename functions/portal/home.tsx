@@ -13,18 +13,15 @@ import { goTo } from '../../shared/http/page.tsx';
 import { certificateParams, downloadQuery } from '../../shared/http/schemas/certificates.ts';
 import { appExpiresOf, isoOfSeconds } from '../../shared/identity/rules.ts';
 import { roleInForce } from '../../shared/sign-in/principal.ts';
-import { type Clock, clockOf, distanceInWords } from '../pages/clock.ts';
 import { attempt, parsed } from '../pages/form.ts';
 import { framed } from '../pages/frame.tsx';
 import { type PageContext, pagesOf } from '../pages/page-routes.ts';
 import { Card } from '../pages/parts/card.tsx';
 import { Missing, Notice, Problem, Warning } from '../pages/parts/notice.tsx';
 import { Empty, pageNumber, Pager, Table } from '../pages/parts/table.tsx';
-import { When } from '../pages/parts/time.tsx';
-import { DeviceCard, pastWords } from './device-card.tsx';
+import { type Clock, clockOf, distanceInWords, When } from '../pages/parts/time.tsx';
+import { DeviceCard, pastWords } from './devices.tsx';
 import { deviceName, DEVICES_ON_PAGE, ownDevices, type OwnDevices, type Owner, ownerOf } from './own.ts';
-
-// What concerns the account itself, above everything else in the portal: that it ends soon, or that it is no person's.
 
 /** So early it is said: an administrator has to be reached. */
 const SAID_DAYS_BEFORE = 14;
@@ -35,6 +32,9 @@ interface StandingProps {
   clock: Clock;
 }
 
+/**
+ * What concerns the account itself, above everything else in the portal: that it ends soon, or that it is no person's.
+ */
 export function Standing({ owner, username, clock }: StandingProps) {
   if (owner.kind === 'unknown')
     return <Missing>Your account cannot be looked up now, so its end is not shown: {owner.why}</Missing>;

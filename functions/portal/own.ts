@@ -27,8 +27,7 @@ export async function ownerOf(c: PageContext, deps: Deps): Promise<Owner> {
   return account === undefined || isHidden(account, deps) ? { kind: 'hidden' } : { kind: 'person', account };
 }
 
-// One's own devices: certificates that a device holds, and which of them is connected now.
-
+/** One's own devices: certificates that a device holds, and which of them is connected now. */
 export interface OwnDevice {
   certificate: ShownCertificate;
   /** Connected now. */

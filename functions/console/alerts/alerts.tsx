@@ -20,7 +20,6 @@ import type { App } from '../../../shared/http/context.ts';
 import type { Deps } from '../../../shared/http/deps.ts';
 import { actorOf } from '../../../shared/http/sign-in.ts';
 import { STATUSES } from '../../../shared/settings/status.ts';
-import { clockOf } from '../../pages/clock.ts';
 import { attempt, formOf, parsed } from '../../pages/form.ts';
 import { framed } from '../../pages/frame.tsx';
 import { isAdmin, type PageContext, pagesOf } from '../../pages/page-routes.ts';
@@ -28,12 +27,10 @@ import { Card, Confirm, Facts } from '../../pages/parts/card.tsx';
 import { Filters, Select } from '../../pages/parts/field.tsx';
 import { Missing, Problem, StatusBadge, statusInWords, Warning } from '../../pages/parts/notice.tsx';
 import { Empty, pageNumber, Pager } from '../../pages/parts/table.tsx';
+import { clockOf } from '../../pages/parts/time.tsx';
 import { csvAddress, type DaySpan, DaySpanFields, daySpanOf, isFaulty, spanInWords } from '../day-span.tsx';
-import { moduleWords } from '../health/words.ts';
-import { AlertRecord } from './record.tsx';
-import { ALERT_WORDS, CHANNEL_NAMES } from './words.ts';
-
-// Who is told of alerts, by which channel, and a test of each.
+import { moduleWords } from '../health/words.tsx';
+import { ALERT_WORDS, AlertRecord, CHANNEL_NAMES } from './record.tsx';
 
 interface AlertChannelsProps {
   outlets: Outlets;
@@ -41,6 +38,7 @@ interface AlertChannelsProps {
   testAction: string | undefined;
 }
 
+/** Who is told of alerts, by which channel, and a test of each. */
 export function AlertChannels({ outlets, testAction }: AlertChannelsProps) {
   return (
     <section id="channels" aria-labelledby="told">

@@ -2,13 +2,41 @@
 
 import { counted } from '@holdfast/kit/format';
 import { capitalised } from '@holdfast/kit/text';
-import type { Alert } from '../../../shared/alerts/port.ts';
-import type { Clock } from '../../pages/clock.ts';
+import type { Alert, AlertProgress, Channel } from '../../../shared/alerts/port.ts';
+import type { Status } from '../../../shared/settings/status.ts';
 import { Facts } from '../../pages/parts/card.tsx';
 import { StatusBadge } from '../../pages/parts/notice.tsx';
-import { When } from '../../pages/parts/time.tsx';
-import { moduleWords } from '../health/words.ts';
-import { ALERT_WORDS, CHANNEL_NAMES } from './words.ts';
+import { type Clock, When } from '../../pages/parts/time.tsx';
+import { moduleWords } from '../health/words.tsx';
+
+/** The states of an alert in words. */
+export const ALERT_WORDS: Record<AlertProgress, StateWords> = {
+  sent: { status: 'ok', word: 'Sent', means: 'Everybody who is to be told has it.' },
+  pending: {
+    status: 'note',
+    word: 'On its way',
+    means: 'Somebody does not have it yet; it is tried again, with growing pauses.',
+  },
+  suppressed: {
+    status: 'note',
+    word: 'Not sent',
+    means: 'Kept back on purpose: the same was told shortly before, or nobody is set up to be told.',
+  },
+  failed: {
+    status: 'critical',
+    word: 'Failed',
+    means: 'Given up: nobody has it, or not everybody. Send a test below to see what is wrong.',
+  },
+};
+
+export const CHANNEL_NAMES: Record<Channel, string> = { email: 'E-mail', sms: 'SMS' };
+
+// The states of an alert in words.
+export interface StateWords {
+  status: Status;
+  word: string;
+  means: string;
+}
 
 export function AlertRecord({ alert, clock }: { alert: Alert; clock: Clock }) {
   const { level, module, message, raised_at: raisedAt, reason } = alert;

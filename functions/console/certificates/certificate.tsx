@@ -2,11 +2,13 @@
 
 import { AppError } from '@holdfast/kit/app-error';
 import { isHidden } from '../../../shared/devices/accounts.ts';
+import { BUNDLE_PASSWORD } from '../../../shared/devices/certificates/data-package.ts';
 import {
   findAlsoWhileAway,
   type FoundAlsoWhileAway,
   whoeverItsUser,
 } from '../../../shared/devices/certificates/find.ts';
+import { issueCertificate, type IssuedCertificate } from '../../../shared/devices/certificates/issue.ts';
 import type { ShownCertificate } from '../../../shared/devices/certificates/view.ts';
 import { revokeCertificate } from '../../../shared/devices/revocation/revoke.ts';
 import { actingIn } from '../../../shared/http/acting.ts';
@@ -27,13 +29,13 @@ import {
   RevokeCertificate,
 } from '../../pages/certificates/list.tsx';
 import { type ProofFacts, RevocationProof } from '../../pages/certificates/revocation-proof.tsx';
-import { type Clock, clockOf } from '../../pages/clock.ts';
-import { attempt, formOf } from '../../pages/form.ts';
+import { attempt, faultOf, formOf } from '../../pages/form.ts';
 import { framed } from '../../pages/frame.tsx';
 import { faceOf, isAdmin, type PageContext, pagesOf } from '../../pages/page-routes.ts';
 import { Card, Copyable, Facts } from '../../pages/parts/card.tsx';
-import { Missing, Notice, Problem } from '../../pages/parts/notice.tsx';
-import { When } from '../../pages/parts/time.tsx';
+import { Field } from '../../pages/parts/field.tsx';
+import { Missing, Notice, Problem, Warning } from '../../pages/parts/notice.tsx';
+import { type Clock, clockOf, When } from '../../pages/parts/time.tsx';
 
 const SENTENCES = { ...REVOCATION_SENTENCES, issued: 'The certificate is issued. Its files are below.' };
 
@@ -150,4 +152,98 @@ function About({ certificate, clock }: AboutProps) {
       />
     </Card>
   );
+}
+
+interface Wanted {
+  username: string;
+  name: string;
+}
+
+/** Adds the routes of this file. */
+export function certificateNewPage(app: App, deps: Deps): void {
+  const pages = pagesOf(app, deps, ['console']);
+  const demand = { access: 'admin', area: 'people' } as const;
+
+  pages.get('/certificates/new', demand, function showForm(c) {
+    return showNewCertificate(c, deps, { username: (c.req.query('username') ?? '').slice(0, 64), name: '' });
+  });
+
+  pages.post('/certificates/new', demand, async function issue(c) {
+    const form = await formOf(c);
+    const wanted = { username: form.text('username'), name: form.text('name') };
+    const tried = await attempt(() => issueCertificate(actingIn(c, deps), wanted));
+    if (tried.refused !== undefined) return showNewCertificate(c, deps, wanted, tried.refused);
+    const { p12_base64: bundle } = tried.done;
+    if (bundle !== undefined) return showOnce(c, deps, tried.done, bundle);
+    return goTo(c, `${certificatePath(tried.done)}?done=issued`);
+  });
+}
+
+function showNewCertificate(
+  c: PageContext,
+  deps: Deps,
+  { username, name }: Wanted,
+  refused?: AppError,
+): Promise<Response> {
+  const body = (
+    <>
+      <Problem error={refused} />
+      <p>
+        For a program, or a device that cannot enroll. A phone with ATAK, iTAK or TAK Aware enrolls by itself: choose{' '}
+        <a href="/people">the person</a>, then “Enroll a device”.
+      </p>
+      <form method="post" action="/certificates/new" class="card narrow">
+        <Field
+          name="username"
+          label="Person"
+          hint="The name that this person signs in with."
+          value={username}
+          error={faultOf(refused, 'username')}
+          required
+          plain
+          maxlength={64}
+          autocomplete="off"
+        />
+        <Field
+          name="name"
+          label="Name of the certificate"
+          hint="What it is for, such as laptop or gateway. Letters, digits and . _ - without blanks."
+          value={name}
+          error={faultOf(refused, 'name')}
+          required
+          plain
+          maxlength={64}
+          pattern="[A-Za-z0-9._\-]{1,64}"
+          title="Letters, digits and . _ - without blanks"
+          autocomplete="off"
+        />
+        <button type="submit">Issue it</button>
+      </form>
+    </>
+  );
+  return framed(c, deps, { title: 'Issue a certificate', current: 'certificates', body, refused });
+}
+
+/** Keys are not kept: nobody can make this file again. */
+function showOnce(c: PageContext, deps: Deps, issued: IssuedCertificate, bundle: string): Promise<Response> {
+  const body = (
+    <>
+      <Warning>
+        <p>Save this file now: keys are not kept on this server, and it is shown nowhere again.</p>
+      </Warning>
+      <section class="card">
+        <p>
+          Its password is <code>{BUNDLE_PASSWORD}</code>, which everybody knows: whoever has the file comes in as{' '}
+          {issued.username}.
+        </p>
+        <a class="button primary" href={`data:application/x-pkcs12;base64,${bundle}`} download={issued.file}>
+          Save {issued.file}
+        </a>
+      </section>
+      <p>
+        <a href={certificatePath(issued)}>I have it: on to the certificate</a>
+      </p>
+    </>
+  );
+  return framed(c, deps, { title: 'The certificate is issued', current: 'certificates', body });
 }

@@ -7,16 +7,13 @@ import type { App } from '../../../shared/http/context.ts';
 import type { Deps } from '../../../shared/http/deps.ts';
 import { expiringAccounts } from '../../../shared/people/deactivate-user.ts';
 import { CertificateList, isOnItsWay, REVOCATION_SENTENCES } from '../../pages/certificates/list.tsx';
-import { type Clock, clockOf } from '../../pages/clock.ts';
 import { type Attempt, attempt } from '../../pages/form.ts';
 import { framed } from '../../pages/frame.tsx';
 import { isAdmin, type PageContext, pagesOf } from '../../pages/page-routes.ts';
 import { Card, Copyable, Facts, Search } from '../../pages/parts/card.tsx';
 import { Missing, Notice } from '../../pages/parts/notice.tsx';
 import { Empty, pageNumber, Pager } from '../../pages/parts/table.tsx';
-import { When } from '../../pages/parts/time.tsx';
-
-// The CA of the core and its revocation list: what they are, and as files. Neither is a secret.
+import { type Clock, clockOf, When } from '../../pages/parts/time.tsx';
 
 interface AuthorityCardProps {
   authority: Attempt<AuthorityCertificate>;
@@ -24,6 +21,7 @@ interface AuthorityCardProps {
   clock: Clock;
 }
 
+/** The CA of the core and its revocation list: what they are, and as files. Neither is a secret. */
 export function AuthorityCard({ authority, list, clock }: AuthorityCardProps) {
   return (
     <Card title="The CA of this server">

@@ -15,20 +15,17 @@ import type { VolumeData } from '../../../shared/health/modules/database-server.
 import type { Measurement } from '../../../shared/health/port.ts';
 import type { App } from '../../../shared/http/context.ts';
 import type { Deps } from '../../../shared/http/deps.ts';
-import { type Clock, clockOf } from '../../pages/clock.ts';
 import { type Attempt, attempt } from '../../pages/form.ts';
 import { framed } from '../../pages/frame.tsx';
 import { type PageContext, pagesOf } from '../../pages/page-routes.ts';
 import { Card, Facts } from '../../pages/parts/card.tsx';
 import { Missing, StatusBadge, Warning } from '../../pages/parts/notice.tsx';
 import { Table } from '../../pages/parts/table.tsx';
-import { When } from '../../pages/parts/time.tsx';
+import { type Clock, clockOf, When } from '../../pages/parts/time.tsx';
 import { DatabaseFillers, Share } from './fillers.tsx';
 import { DatabaseNext } from './next.tsx';
 import { DatabaseSizes } from './sizes.tsx';
 import { DatabaseTabs } from './tabs.tsx';
-
-// Tables with dead rows: how many, when autovacuum came last, what a full vacuum would give back, and who keeps it from its work.
 
 type SeenTable = Omit<TableStatistics, 'options'> & { dead_pct: number };
 
@@ -43,6 +40,9 @@ interface TablesProps {
 
 const FIRST = 5;
 
+/**
+ * Tables with dead rows: how many, when autovacuum came last, what a full vacuum would give back, and who keeps it from its work.
+ */
 export function DatabaseTables({ autovacuum, tables, least, all, clock }: TablesProps) {
   const { tables: seen, holders = [] } = (autovacuum?.data ?? {}) as Partial<{
     tables: SeenTable[];

@@ -12,8 +12,6 @@ import type { Attempt } from '../../pages/form.ts';
 import { Card } from '../../pages/parts/card.tsx';
 import { StatusBadge } from '../../pages/parts/notice.tsx';
 
-// Why the database is as large as it is, in sentences: against its thresholds, until when there is room, and what grew.
-
 type Seen = Partial<DatabaseGrowth & { total_bytes: number }>;
 
 /** Nothing about what was not measured. */

@@ -8,12 +8,12 @@ import { growthInWords } from '../../../shared/database/growth/fillers.ts';
 import type { GrowthReport } from '../../../shared/database/growth/report.ts';
 import { lastOfEach, type Reach, reachOf, type SizeThen } from '../../../shared/database/size-forecast.ts';
 import type { Limits } from '../../../shared/health/evaluate.ts';
-import { type Clock, timeInZone } from '../../pages/clock.ts';
 import type { Attempt } from '../../pages/form.ts';
 import { Card, Facts } from '../../pages/parts/card.tsx';
 import { Missing } from '../../pages/parts/notice.tsx';
 import { SizeChart } from '../../pages/parts/size-chart.tsx';
 import { Table } from '../../pages/parts/table.tsx';
+import { type Clock, timeInZone } from '../../pages/parts/time.tsx';
 
 const RANGE_NAMES: Readonly<Record<number, string>> = { 7: '7 days', 30: '30 days', 90: '90 days', 400: '13 months' };
 /** How many rows the table of figures has. */

@@ -15,12 +15,13 @@ import { framed } from '../../pages/frame.tsx';
 import { isAdmin, type PageContext, pagesOf } from '../../pages/page-routes.ts';
 import { Card, Facts, TypedConfirm } from '../../pages/parts/card.tsx';
 import { Missing, Problem, Warning } from '../../pages/parts/notice.tsx';
-import { rowsInWords } from '../retention/words.ts';
+import { rowsInWords } from '../retention/draft.ts';
 import { DatabaseTabs } from './tabs.tsx';
 import { MODE_WORDS, VacuumChoice, WhatModesDo } from './vacuum-choice.tsx';
 
-// Just before a vacuum begins: which tables, what comes of it, what stops meanwhile; asked once, for a full one with its word.
-
+/**
+ * Just before a vacuum begins: which tables, what comes of it, what stops meanwhile; asked once, for a full one with its word.
+ */
 export const FULL_WORD = 'full';
 
 /** A full vacuum without its word. */

@@ -4,9 +4,8 @@ import { rounded } from '@holdfast/kit/format';
 import type { ProbeStage, StageResult } from '../../../shared/devices/connections/probe.ts';
 import type { Measurement, ModuleState } from '../../../shared/health/port.ts';
 import type { Status } from '../../../shared/settings/status.ts';
-import type { Clock } from '../../pages/clock.ts';
-import { Icon } from '../../pages/icons.tsx';
-import { Distance } from '../../pages/parts/time.tsx';
+import { Icon } from '../../pages/parts/notice.tsx';
+import { type Clock, Distance } from '../../pages/parts/time.tsx';
 
 const STAGES: readonly (readonly [stage: ProbeStage, label: string])[] = [
   ['account', 'Account known'],

@@ -4,12 +4,9 @@
 import type { Child } from 'hono/jsx';
 import { bytesInWords, counted, grouped, rounded } from '@holdfast/kit/format';
 import { capitalised, ended } from '@holdfast/kit/text';
-import type { Clock } from '../../pages/clock.ts';
 import { Card, Facts } from '../../pages/parts/card.tsx';
 import { type Column, Table } from '../../pages/parts/table.tsx';
-import { When } from '../../pages/parts/time.tsx';
-
-// What the members of measured data are called: their names in the API say too much to some and too little to others.
+import { type Clock, When } from '../../pages/parts/time.tsx';
 
 const WORDS: Readonly<Record<string, string>> = {
   total_bytes: 'Size',

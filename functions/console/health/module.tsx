@@ -12,21 +12,17 @@ import type { App } from '../../../shared/http/context.ts';
 import type { Deps } from '../../../shared/http/deps.ts';
 import { goTo } from '../../../shared/http/page.tsx';
 import { measureNow } from '../../health.ts';
-import { type Clock, clockOf } from '../../pages/clock.ts';
 import { framed } from '../../pages/frame.tsx';
 import { type PageContext, pagesOf } from '../../pages/page-routes.ts';
 import { Card } from '../../pages/parts/card.tsx';
 import { Missing, Notice, Remedies, StatusBadge } from '../../pages/parts/notice.tsx';
-import { Distance } from '../../pages/parts/time.tsx';
+import { type Clock, clockOf, Distance } from '../../pages/parts/time.tsx';
 import { LargeTrend } from '../../pages/parts/trend.tsx';
 import { whyTheDatabase } from '../database/next.tsx';
 import { DeviceWay } from './device-way.tsx';
 import { MeasuredData } from './measured.tsx';
-import { remediesOf, Since, statusOf, trendLimits } from './since.tsx';
 import { ModuleThresholdsCard } from './thresholds.tsx';
-import { moduleWords } from './words.ts';
-
-// What the dashed lines of a trend are.
+import { moduleWords, remediesOf, Since, statusOf, trendLimits } from './words.tsx';
 
 interface TrendKeyProps {
   trend: Trend | undefined;

@@ -10,18 +10,15 @@ import type { App } from '../../../shared/http/context.ts';
 import type { Deps } from '../../../shared/http/deps.ts';
 import { type Status, urgency, worstOf } from '../../../shared/settings/status.ts';
 import type { Thresholds } from '../../../shared/settings/threshold-figures.ts';
-import { type Clock, clockOf } from '../../pages/clock.ts';
 import { framed } from '../../pages/frame.tsx';
 import { isAdmin, type PageContext, pagesOf } from '../../pages/page-routes.ts';
 import { Search } from '../../pages/parts/card.tsx';
 import { Remedies, StatusBadge } from '../../pages/parts/notice.tsx';
+import { type Clock, clockOf } from '../../pages/parts/time.tsx';
 import { Trend } from '../../pages/parts/trend.tsx';
 import { whyTheDatabase } from '../database/next.tsx';
 import { DeviceWay } from './device-way.tsx';
-import { remediesOf, Since, statusOf, trendLimits } from './since.tsx';
-import { moduleWords } from './words.ts';
-
-// One health module on the overview: how it is and since when, its figure with the last day, and what to do when it is not well.
+import { moduleWords, remediesOf, Since, statusOf, trendLimits } from './words.tsx';
 
 interface HealthCardProps {
   state: ModuleState;

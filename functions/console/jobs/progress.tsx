@@ -6,13 +6,11 @@ import { nameOf } from '../../../shared/database/vacuum/rules.ts';
 import type { OpsJob, OpsJobState } from '../../../shared/jobs/port.ts';
 import { RETENTION_JOB } from '../../../shared/retention/jobs.ts';
 import type { Status } from '../../../shared/settings/status.ts';
-import type { Clock } from '../../pages/clock.ts';
-import { When } from '../../pages/parts/time.tsx';
-
-// Long work in words: what it is, how it stands, and what to do when it did not end well.
+import { type Clock, When } from '../../pages/parts/time.tsx';
 
 const KINDS: Record<string, string> = { [VACUUM_JOB]: 'Vacuum', [RETENTION_JOB]: 'Retention run' };
 
+/** Long work in words: what it is, how it stands, and what to do when it did not end well. */
 export const KNOWN_KINDS = Object.keys(KINDS);
 
 export function kindInWords(kind: string): string {

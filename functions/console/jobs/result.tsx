@@ -10,7 +10,7 @@ import type { Status } from '../../../shared/settings/status.ts';
 import { Facts } from '../../pages/parts/card.tsx';
 import { StatusBadge } from '../../pages/parts/notice.tsx';
 import { Table } from '../../pages/parts/table.tsx';
-import { rowsInWords } from '../retention/words.ts';
+import { rowsInWords } from '../retention/draft.ts';
 
 const retentionSchema = z.object({
   rows: z.record(z.string(), z.number()),

@@ -15,11 +15,10 @@ import { deactivateUser, updateUser } from '../../../shared/people/deactivate-us
 import { channelNames } from '../../../shared/people/groups.ts';
 import { setUserGroups } from '../../../shared/people/set-groups.ts';
 import { ROLES } from '../../../shared/sign-in/principal.ts';
-import { clockOf } from '../../pages/clock.ts';
 import { attempt, type Form, formOf, parsed } from '../../pages/form.ts';
 import type { PageContext } from '../../pages/page-routes.ts';
-import { endEntered, endShown, type FormName } from './access-ends.tsx';
-import { groupNamed, together } from './group-checks.tsx';
+import { clockOf } from '../../pages/parts/time.tsx';
+import { endEntered, endShown, type FormName, groupNamed, together } from './fields.tsx';
 import { showPerson } from './person.tsx';
 import { mustBeUnchanged, peoplePages, personOf, withFields } from './routes.ts';
 import { endInWords, ROLE_NAMES } from './standing.tsx';

@@ -4,12 +4,11 @@
 import type { Child } from 'hono/jsx';
 import type { ShownUser } from '../../../shared/devices/accounts.ts';
 import { ROLES } from '../../../shared/sign-in/principal.ts';
-import type { Clock } from '../../pages/clock.ts';
-import { faultOf, type Form } from '../../pages/form.ts';
+import { faultOf } from '../../pages/form.ts';
 import type { PageContext } from '../../pages/page-routes.ts';
 import { Checks, Field } from '../../pages/parts/field.tsx';
-import { AccessEnds, endShown, type FormName, type Refusal } from './access-ends.tsx';
-import { GroupChecks } from './group-checks.tsx';
+import type { Clock } from '../../pages/parts/time.tsx';
+import { AccessEnds, endShown, type FormName, GroupChecks, type Refusal } from './fields.tsx';
 import { endInWords, ROLE_MEANINGS, ROLE_NAMES } from './standing.tsx';
 
 interface PersonFormsProps {
@@ -21,115 +20,151 @@ interface PersonFormsProps {
   channels: readonly string[];
 }
 
-export function PersonForms({ user, clock, refusal, isFirst, channels }: PersonFormsProps) {
-  const { id, username, name, email, groups, role, expires_at: end } = user;
-  const sent = (at: FormName): Form | undefined => (refusal?.at === at ? refusal.form : undefined);
-  const fault = (at: FormName, field: string): string | undefined =>
-    refusal?.at === at ? faultOf(refusal.error, field) : undefined;
-  const row = (at: FormName) => ({ at, id, isOpen: sent(at) !== undefined });
-  const shownEnd = endShown(end, clock);
+/** One form of the page: what was sent when it was refused, and why. */
+function formState({ user, refusal }: PersonFormsProps, at: FormName) {
+  const refused = refusal?.at === at ? refusal : undefined;
+  return {
+    sent: refused?.form,
+    fault: (field: string): string | undefined => refused && faultOf(refused.error, field),
+    row: { at, id: user.id, isOpen: refused !== undefined },
+  };
+}
+
+export function PersonForms(props: PersonFormsProps) {
+  const { isFirst, user } = props;
   return (
     <>
-      <Row {...row('groups')} label="Groups" now={<Groups names={groups} />} button="Save the groups">
-        <Had name="had" values={groups} />
-        <GroupChecks
-          names={channels}
-          chosen={sent('groups')?.all('groups') ?? groups}
-          newGroup={sent('groups')?.text('new_group') ?? ''}
-          error={fault('groups', 'groups')}
-          newGroupError={fault('groups', 'new_group')}
-        />
-      </Row>
-      {isFirst ? null : (
-        <Row
-          {...row('expiry')}
-          label="Access ends"
-          now={end === null ? 'never' : endInWords(end, clock)}
-          button="Save the end"
-        >
-          <Had name="had" values={[end ?? '']} />
-          <AccessEnds
-            clock={clock}
-            choice={sent('expiry')?.text('ends') ?? shownEnd.choice}
-            on={sent('expiry')?.text('on') ?? shownEnd.on}
-            error={fault('expiry', 'ends')}
-          />
-        </Row>
-      )}
-      <Row {...row('details')} label="Name, e-mail" now={<Details name={name} email={email} />} button="Save">
-        <Had name="had_name" values={[name]} />
-        <Had name="had_email" values={[email]} />
-        <Field
-          name="name"
-          label="Name"
-          value={sent('details')?.text('name') ?? name}
-          error={fault('details', 'name')}
-          autocomplete="off"
-          maxlength={200}
-          required
-        />
-        <Field
-          name="email"
-          type="email"
-          label="E-mail"
-          hint="May be left empty."
-          value={sent('details')?.text('email') ?? email}
-          error={fault('details', 'email')}
-          autocomplete="off"
-          maxlength={254}
-        />
-      </Row>
+      <GroupsForm {...props} />
+      {isFirst ? null : <ExpiryForm {...props} />}
+      <DetailsForm {...props} />
       {isFirst ? (
-        <p class="fine">{username} is the first administrator: it cannot be demoted, deactivated or given an end.</p>
+        <p class="fine">
+          {user.username} is the first administrator: it cannot be demoted, deactivated or given an end.
+        </p>
       ) : (
-        <Row {...row('role')} label="Role" now={ROLE_NAMES[role]} button="Save the role">
-          <Had name="had" values={[role]} />
-          <Checks
-            legend="Role"
-            name="role"
-            type="radio"
-            choices={ROLES.map((value) => ({ value, label: `${ROLE_NAMES[value]}: ${ROLE_MEANINGS[value]}` }))}
-            chosen={[sent('role')?.text('role') ?? role]}
-            error={fault('role', 'role')}
-          />
-        </Row>
+        <RoleForm {...props} />
       )}
-      <Row
-        {...row('password')}
-        label="Password"
-        now="not shown"
-        button="Set this password"
-        after={
-          <form method="post" action={`/people/${id}/password`}>
-            <button type="submit" class="quiet" name="make" value="yes">
-              Make one, and show it once
-            </button>
-          </form>
-        }
-      >
-        <p class="hint">Setting one signs the person out everywhere. Devices with a certificate stay.</p>
-        <Field
-          name="password"
-          id="new-password"
-          type="password"
-          label="New password"
-          hint="12 characters at least; not the user name, and none that manuals publish."
-          error={fault('password', 'password')}
-          autocomplete="new-password"
-          maxlength={1024}
-          required
-        />
-        <Field
-          name="repeated"
-          type="password"
-          label="The same again"
-          error={fault('password', 'repeated')}
-          autocomplete="new-password"
-          maxlength={1024}
-          required
-        />
-      </Row>
+      <PasswordForm {...props} />
     </>
+  );
+}
+
+function GroupsForm(props: PersonFormsProps) {
+  const { groups } = props.user;
+  const { sent, fault, row } = formState(props, 'groups');
+  return (
+    <Row {...row} label="Groups" now={<Groups names={groups} />} button="Save the groups">
+      <Had name="had" values={groups} />
+      <GroupChecks
+        names={props.channels}
+        chosen={sent?.all('groups') ?? groups}
+        newGroup={sent?.text('new_group') ?? ''}
+        error={fault('groups')}
+        newGroupError={fault('new_group')}
+      />
+    </Row>
+  );
+}
+
+function ExpiryForm(props: PersonFormsProps) {
+  const { clock, user } = props;
+  const { sent, fault, row } = formState(props, 'expiry');
+  const end = user.expires_at;
+  const shown = endShown(end, clock);
+  return (
+    <Row {...row} label="Access ends" now={end === null ? 'never' : endInWords(end, clock)} button="Save the end">
+      <Had name="had" values={[end ?? '']} />
+      <AccessEnds
+        clock={clock}
+        choice={sent?.text('ends') ?? shown.choice}
+        on={sent?.text('on') ?? shown.on}
+        error={fault('ends')}
+      />
+    </Row>
+  );
+}
+
+function DetailsForm(props: PersonFormsProps) {
+  const { name, email } = props.user;
+  const { sent, fault, row } = formState(props, 'details');
+  return (
+    <Row {...row} label="Name, e-mail" now={<Details name={name} email={email} />} button="Save">
+      <Had name="had_name" values={[name]} />
+      <Had name="had_email" values={[email]} />
+      <Field
+        name="name"
+        label="Name"
+        value={sent?.text('name') ?? name}
+        error={fault('name')}
+        autocomplete="off"
+        maxlength={200}
+        required
+      />
+      <Field
+        name="email"
+        type="email"
+        label="E-mail"
+        hint="May be left empty."
+        value={sent?.text('email') ?? email}
+        error={fault('email')}
+        autocomplete="off"
+        maxlength={254}
+      />
+    </Row>
+  );
+}
+
+function RoleForm(props: PersonFormsProps) {
+  const { role } = props.user;
+  const { sent, fault, row } = formState(props, 'role');
+  return (
+    <Row {...row} label="Role" now={ROLE_NAMES[role]} button="Save the role">
+      <Had name="had" values={[role]} />
+      <Checks
+        legend="Role"
+        name="role"
+        type="radio"
+        choices={ROLES.map((value) => ({ value, label: `${ROLE_NAMES[value]}: ${ROLE_MEANINGS[value]}` }))}
+        chosen={[sent?.text('role') ?? role]}
+        error={fault('role')}
+      />
+    </Row>
+  );
+}
+
+function PasswordForm(props: PersonFormsProps) {
+  const { fault, row } = formState(props, 'password');
+  const makeOne = (
+    <form method="post" action={`/people/${row.id}/password`}>
+      <button type="submit" class="quiet" name="make" value="yes">
+        Make one, and show it once
+      </button>
+    </form>
+  );
+  return (
+    <Row {...row} label="Password" now="not shown" button="Set this password" after={makeOne}>
+      <p class="hint">Setting one signs the person out everywhere. Devices with a certificate stay.</p>
+      <Field
+        name="password"
+        id="new-password"
+        type="password"
+        label="New password"
+        hint="12 characters at least; not the user name, and none that manuals publish."
+        error={fault('password')}
+        autocomplete="new-password"
+        maxlength={1024}
+        required
+      />
+      <Field
+        name="repeated"
+        type="password"
+        label="The same again"
+        error={fault('repeated')}
+        autocomplete="new-password"
+        maxlength={1024}
+        required
+      />
+    </Row>
   );
 }
 

@@ -10,7 +10,6 @@ import type { Deps } from '../../../shared/http/deps.ts';
 import { goTo } from '../../../shared/http/page.tsx';
 import type { Account, Group, GroupName } from '../../../shared/identity/port.ts';
 import { channelOf, createGroup, deleteGroup, listChannels } from '../../../shared/people/groups.ts';
-import { clockOf } from '../../pages/clock.ts';
 import { attempt, faultOf, type Form, formOf } from '../../pages/form.ts';
 import { framed } from '../../pages/frame.tsx';
 import { isAdmin, type PageContext } from '../../pages/page-routes.ts';
@@ -18,11 +17,10 @@ import { Card, Confirm } from '../../pages/parts/card.tsx';
 import { Field } from '../../pages/parts/field.tsx';
 import { Missing, Notice, Problem } from '../../pages/parts/notice.tsx';
 import { Empty, pageNumber, Pager, Table } from '../../pages/parts/table.tsx';
-import { directionOf } from './group-checks.tsx';
+import { clockOf } from '../../pages/parts/time.tsx';
+import { directionOf } from './fields.tsx';
 import { peoplePages } from './routes.ts';
 import { ROLE_NAMES, StandingBadge } from './standing.tsx';
-
-// /groups: the channels that devices hear each other on, and a new one.
 
 const PAGE_SIZE = 50;
 

@@ -14,15 +14,14 @@ import type { Account } from '../../../shared/identity/port.ts';
 import { suggestedUsername, usernameFault } from '../../../shared/identity/rules.ts';
 import { createUser, mustBeCreatable } from '../../../shared/people/create-user.ts';
 import { channelNames } from '../../../shared/people/groups.ts';
-import { clockOf } from '../../pages/clock.ts';
 import { attempt, faultOf, type Form, formOf, parsed } from '../../pages/form.ts';
 import { framed } from '../../pages/frame.tsx';
 import type { PageContext } from '../../pages/page-routes.ts';
 import { Card } from '../../pages/parts/card.tsx';
 import { Field } from '../../pages/parts/field.tsx';
 import { Problem } from '../../pages/parts/notice.tsx';
-import { AccessEnds, endEntered } from './access-ends.tsx';
-import { GroupChecks, groupNamed, newGroupFault, together } from './group-checks.tsx';
+import { clockOf } from '../../pages/parts/time.tsx';
+import { AccessEnds, endEntered, GroupChecks, groupNamed, newGroupFault, together } from './fields.tsx';
 import { EMPTY_FORM, peoplePages, withFields } from './routes.ts';
 
 /** Adds the routes of this file. */

@@ -5,14 +5,13 @@ import { type ShownUser, shownUser } from '../../../shared/devices/accounts.ts';
 import type { App } from '../../../shared/http/context.ts';
 import type { Deps } from '../../../shared/http/deps.ts';
 import type { AccountQuery } from '../../../shared/identity/port.ts';
-import { type Clock, clockOf } from '../../pages/clock.ts';
 import { attempt } from '../../pages/form.ts';
 import { framed } from '../../pages/frame.tsx';
 import { faceOf, isAdmin, type PageContext } from '../../pages/page-routes.ts';
 import { Search, Tabs } from '../../pages/parts/card.tsx';
 import { Missing } from '../../pages/parts/notice.tsx';
 import { Empty, pageNumber, Pager, Table } from '../../pages/parts/table.tsx';
-import { When } from '../../pages/parts/time.tsx';
+import { type Clock, clockOf, When } from '../../pages/parts/time.tsx';
 import { peoplePages } from './routes.ts';
 import { endInWords, ROLE_NAMES, StandingBadge } from './standing.tsx';
 

@@ -11,21 +11,21 @@ import type { Deps } from '../../../shared/http/deps.ts';
 import type { Account } from '../../../shared/identity/port.ts';
 import { channelNames } from '../../../shared/people/groups.ts';
 import { CertificateList, isOnItsWay, REVOCATION_SENTENCES } from '../../pages/certificates/list.tsx';
-import { type Clock, clockOf } from '../../pages/clock.ts';
 import { attempt } from '../../pages/form.ts';
 import { framed } from '../../pages/frame.tsx';
 import { faceOf, isAdmin, type PageContext } from '../../pages/page-routes.ts';
 import { Card, Facts } from '../../pages/parts/card.tsx';
 import { Missing, Notice, Problem, StatusBadge, Warning } from '../../pages/parts/notice.tsx';
-import { Distance, When } from '../../pages/parts/time.tsx';
-import type { Refusal } from './access-ends.tsx';
+import { type Clock, clockOf, Distance, When } from '../../pages/parts/time.tsx';
+import type { Refusal } from './fields.tsx';
 import { PersonForms } from './forms.tsx';
 import { peoplePages, personOf } from './routes.ts';
 import { endInWords, PersonStanding, ROLE_MEANINGS, ROLE_NAMES } from './standing.tsx';
 
-// The devices of a person: what is connected now, and the certificates that let devices in. While core or database is away it is
-// said what is missing.
-
+/**
+ * The devices of a person: what is connected now, and the certificates that let devices in. While core or database is away it is
+ * said what is missing.
+ */
 export interface Devices {
   certificates: ShownCertificate[];
   /** Why these are not all. */

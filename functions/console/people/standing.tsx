@@ -3,18 +3,16 @@
 import { DAY_MS } from '@holdfast/kit/time';
 import type { ShownUser } from '../../../shared/devices/accounts.ts';
 import type { Role } from '../../../shared/sign-in/principal.ts';
-import { type Clock, timeInZone } from '../../pages/clock.ts';
 import { faultOf } from '../../pages/form.ts';
 import type { PageContext } from '../../pages/page-routes.ts';
 import { Card, Confirm } from '../../pages/parts/card.tsx';
 import { StatusBadge } from '../../pages/parts/notice.tsx';
-import { Countdown, When } from '../../pages/parts/time.tsx';
-import { AccessEnds, endShown, type Refusal } from './access-ends.tsx';
-
-// How somebody stands, in words: whether the person may come in, and what the role is good for.
+import { type Clock, Countdown, timeInZone, When } from '../../pages/parts/time.tsx';
+import { AccessEnds, endShown, type Refusal } from './fields.tsx';
 
 const SOON_MS = DAY_MS;
 
+/** How somebody stands, in words: whether the person may come in, and what the role is good for. */
 export type Standing = 'in' | 'ending' | 'expired' | 'deactivated';
 type Stands = Pick<ShownUser, 'is_active' | 'expires_at'>;
 

@@ -3,10 +3,9 @@
 import { bytesInWords, durationInWords } from '@holdfast/kit/format';
 import { isKeepingAll, RETAINED, type Retained, type RetentionPolicy } from '@holdfast/kit/retention';
 import type { QuickPreview } from '../../../shared/retention/quick-preview.ts';
-import type { Clock } from '../../pages/clock.ts';
 import { Table } from '../../pages/parts/table.tsx';
-import { When } from '../../pages/parts/time.tsx';
-import { allRowsOf, keptInWords, rowsInWords, TYPE_WORDS } from './words.ts';
+import { type Clock, When } from '../../pages/parts/time.tsx';
+import { allRowsOf, keptInWords, rowsInWords, TYPE_WORDS } from './draft.ts';
 
 type Previewed = NonNullable<QuickPreview['types']['cot']>;
 

@@ -7,8 +7,7 @@ import type { RetentionState } from '../../../shared/retention/state.ts';
 import { faultOf } from '../../pages/form.ts';
 import { Card } from '../../pages/parts/card.tsx';
 import { Field, Select } from '../../pages/parts/field.tsx';
-import type { Draft } from './draft.ts';
-import { keptInWords, TYPE_WORDS, variableOf } from './words.ts';
+import { type Draft, keptInWords, TYPE_WORDS, variableOf } from './draft.ts';
 
 interface EditorProps {
   state: RetentionState;

@@ -12,17 +12,16 @@ import { cutoffTime } from '../../../shared/http/schemas/retention.ts';
 import { type QuickPreview, quickPreview } from '../../../shared/retention/quick-preview.ts';
 import { startRetentionRun } from '../../../shared/retention/start-run.ts';
 import { knownUnit, type RetentionState, retentionState } from '../../../shared/retention/state.ts';
-import { clockOf } from '../../pages/clock.ts';
 import { attempt, type Form, formOf, parsed } from '../../pages/form.ts';
 import { framed } from '../../pages/frame.tsx';
 import { type PageContext, pagesOf } from '../../pages/page-routes.ts';
 import { Card, TypedConfirm } from '../../pages/parts/card.tsx';
 import { Missing, Problem } from '../../pages/parts/notice.tsx';
 import { Empty } from '../../pages/parts/table.tsx';
-import { When } from '../../pages/parts/time.tsx';
+import { clockOf, When } from '../../pages/parts/time.tsx';
 import { DatabaseTabs } from '../database/tabs.tsx';
 import { Consequences, deedInWords, PreviewNotes } from './consequences.tsx';
-import { rowsInWords } from './words.ts';
+import { rowsInWords } from './draft.ts';
 
 /** Adds the routes of this file. */
 export function runOrderPage(app: App, deps: Deps): void {

@@ -6,15 +6,13 @@ import { cutoffAt, isKeepingAll, NEVER, type RetentionPolicy, type RetentionUnit
 import type { Deps } from '../../../shared/http/deps.ts';
 import { type QuickPreview, quickPreview } from '../../../shared/retention/quick-preview.ts';
 import { nextRuns, type RetentionState } from '../../../shared/retention/state.ts';
-import type { Clock } from '../../pages/clock.ts';
 import { attempt } from '../../pages/form.ts';
 import { Card } from '../../pages/parts/card.tsx';
 import { Missing } from '../../pages/parts/notice.tsx';
-import { When } from '../../pages/parts/time.tsx';
+import { type Clock, When } from '../../pages/parts/time.tsx';
 import { Consequences, deedInWords, PreviewNotes } from './consequences.tsx';
-import { baseOf, type Draft, type Target } from './draft.ts';
+import { baseOf, type Draft, rowsInWords, type Target } from './draft.ts';
 import { scheduleNow } from './editor.tsx';
-import { rowsInWords } from './words.ts';
 
 /** Figures of the next run by schedule, or of one that began now. */
 export interface Figures {

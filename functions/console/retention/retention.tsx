@@ -18,20 +18,16 @@ import {
   retentionState,
   type ShownArchiving,
 } from '../../../shared/retention/state.ts';
-import { type Clock, clockOf } from '../../pages/clock.ts';
 import { attempt, formOf } from '../../pages/form.ts';
 import { framed } from '../../pages/frame.tsx';
 import { isAdmin, type PageContext, pagesOf } from '../../pages/page-routes.ts';
 import { Card, Facts } from '../../pages/parts/card.tsx';
 import { Missing, Notice, Problem, StatusBadge, Warning } from '../../pages/parts/notice.tsx';
-import { When } from '../../pages/parts/time.tsx';
+import { type Clock, clockOf, When } from '../../pages/parts/time.tsx';
 import { DatabaseTabs } from '../database/tabs.tsx';
-import { baseOf, type Draft, draftFrom, targetOf } from './draft.ts';
+import { baseOf, type Draft, draftFrom, keptInWords, targetOf, TYPE_WORDS } from './draft.ts';
 import { RetentionEditor, scheduleNow } from './editor.tsx';
 import { figuresOf, mustBeSeen, RetentionPreview } from './preview.tsx';
-import { keptInWords, TYPE_WORDS } from './words.ts';
-
-// What is kept how long just now, when the next runs are, and what is odd about it.
 
 interface NowProps {
   state: RetentionState;
@@ -40,6 +36,7 @@ interface NowProps {
   clock: Clock;
 }
 
+/** What is kept how long just now, when the next runs are, and what is odd about it. */
 export function RetentionNow({ state, health, clock }: NowProps) {
   const [next] = state.next_runs;
   const limited = RETAINED.filter((type) => state.policy[type] !== null);

@@ -10,20 +10,17 @@ import { keepRetentionHistory } from '../../../shared/retention/keep-history.ts'
 import type { RetentionRun } from '../../../shared/retention/port.ts';
 import { type RetentionState, retentionState } from '../../../shared/retention/state.ts';
 import type { Status } from '../../../shared/settings/status.ts';
-import { type Clock, clockOf } from '../../pages/clock.ts';
 import { type Attempt, attempt } from '../../pages/form.ts';
 import { framed } from '../../pages/frame.tsx';
 import { isAdmin, type PageContext, pagesOf } from '../../pages/page-routes.ts';
 import { Card, Facts } from '../../pages/parts/card.tsx';
 import { Missing, StatusBadge } from '../../pages/parts/notice.tsx';
 import { Empty, pageNumber, Pager, Table } from '../../pages/parts/table.tsx';
-import { When } from '../../pages/parts/time.tsx';
+import { type Clock, clockOf, When } from '../../pages/parts/time.tsx';
 import { DatabaseTabs } from '../database/tabs.tsx';
+import { rowsInWords, TYPE_WORDS } from './draft.ts';
 import { scheduleNow } from './editor.tsx';
 import { runOrderPage } from './order.tsx';
-import { rowsInWords, TYPE_WORDS } from './words.ts';
-
-// Runs of retention, newest first: when, what went of which type, what space that left, and what went wrong.
 
 const STATES: Readonly<Record<RetentionRun['state'], readonly [status: Status, word: string]>> = {
   running: ['note', 'Going on'],
@@ -32,6 +29,7 @@ const STATES: Readonly<Record<RetentionRun['state'], readonly [status: Status, w
   interrupted: ['warning', 'Interrupted'],
 };
 
+/** Runs of retention, newest first: when, what went of which type, what space that left, and what went wrong. */
 export function RunTable({ runs, clock }: { runs: readonly RetentionRun[]; clock: Clock }) {
   return (
     <Table

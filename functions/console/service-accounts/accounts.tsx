@@ -11,16 +11,14 @@ import { groupNames } from '../../../shared/http/schemas/people.ts';
 import { channelNames } from '../../../shared/people/groups.ts';
 import { type CreatedServiceAccount, createServiceAccount } from '../../../shared/people/service-accounts/create.ts';
 import { listServiceAccounts } from '../../../shared/people/service-accounts/service-accounts.ts';
-import { clockOf } from '../../pages/clock.ts';
 import { type Attempt, attempt, faultOf, type Form, formOf, parsed } from '../../pages/form.ts';
 import { framed } from '../../pages/frame.tsx';
 import { isAdmin, type PageContext, pagesOf } from '../../pages/page-routes.ts';
 import { Checks, Field } from '../../pages/parts/field.tsx';
 import { Missing, Problem } from '../../pages/parts/notice.tsx';
 import { pageNumber, Pager, Table } from '../../pages/parts/table.tsx';
-import { Ends, NewKey, StandingBadge } from './parts.tsx';
-
-// The form for a service account: its name, what it may do, where it talks.
+import { clockOf } from '../../pages/parts/time.tsx';
+import { Ends, NewKey, StandingBadge } from './account.tsx';
 
 const KINDS = [
   { value: 'data', label: 'Data: sends and receives in its groups, as a device does. Enough for nearly everything' },
@@ -37,6 +35,7 @@ interface ServiceAccountFormProps {
   channels: Attempt<string[]>;
 }
 
+/** The form for a service account: its name, what it may do, where it talks. */
 export function ServiceAccountForm({ form, refused, channels }: ServiceAccountFormProps) {
   return (
     <section class="card" id="make">

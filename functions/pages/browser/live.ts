@@ -6,9 +6,6 @@
 import { isFilledIn, otherFace, rememberRegions, replaceRegions } from './regions.ts';
 import { tick } from './times.ts';
 
-// The line that says what the page itself cannot: that the connection is lost, or that one is signed out. It is always
-// there, empty: what appears together with its place is not read aloud.
-
 type Words = (string | Node)[];
 
 /** The same words again change nothing, so that they are read aloud once. */

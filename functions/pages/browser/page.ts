@@ -3,9 +3,6 @@
 import { lookAgain, startLive } from './live.ts';
 import { startTimes } from './times.ts';
 
-// Buttons that copy the text of an element: `data-copy` is its id. Without TLS browsers have no clipboard for scripts: then
-// the text is selected and copied as by hand, and when that is not allowed either it stays selected.
-
 /** Shows them, also those that come later. */
 export function startCopying(): void {
   document.documentElement.classList.add('scripted');
@@ -35,8 +32,9 @@ function say(button: HTMLButtonElement, done: boolean): void {
   }, 3000);
 }
 
-// Narrows a long list of boxes to tick: `data-filter` is the id of what holds their labels. What is ticked stays in sight.
-
+/**
+ * Narrows a long list of boxes to tick: `data-filter` is the id of what holds their labels. What is ticked stays in sight.
+ */
 export function startFilters(): void {
   document.addEventListener('input', ({ target }) => {
     const field = fieldOf(target);
@@ -60,11 +58,10 @@ function narrow({ value, dataset }: HTMLInputElement): void {
   }
 }
 
-// A form is sent once: its button says so while the server works.
-
 /** What is sent may answer with a file, and then the page stays. */
 const AGAIN_MS = 20_000;
 
+/** A form is sent once: its button says so while the server works. */
 export function startForms(): void {
   document.addEventListener('submit', ({ target, submitter }) => {
     const form = target as HTMLFormElement;

@@ -5,13 +5,10 @@ import { BUNDLE_PASSWORD } from '../../../shared/devices/certificates/data-packa
 import type { CertificateState, ShownCertificate } from '../../../shared/devices/certificates/view.ts';
 import { isOwnCertificate } from '../../../shared/devices/revocation-deps.ts';
 import type { Status } from '../../../shared/settings/status.ts';
-import type { Clock } from '../clock.ts';
 import { Card, Confirm } from '../parts/card.tsx';
 import { StatusBadge } from '../parts/notice.tsx';
 import { Table } from '../parts/table.tsx';
-import { When } from '../parts/time.tsx';
-
-// A certificate in words: what it is called, how it stands, and where its page is.
+import { type Clock, When } from '../parts/time.tsx';
 
 const STATES: Record<CertificateState, readonly [Status, string]> = {
   active: ['ok', 'In force'],
@@ -21,6 +18,7 @@ const STATES: Record<CertificateState, readonly [Status, string]> = {
   revocation_failed: ['critical', 'Not shut out yet'],
 };
 
+/** A certificate in words: what it is called, how it stands, and where its page is. */
 export function CertificateBadge({ state }: { state: CertificateState }) {
   const [status, words] = STATES[state];
   return <StatusBadge status={status}>{words}</StatusBadge>;
@@ -53,16 +51,15 @@ export const REVOCATION_SENTENCES = {
     'The certificate is being revoked. It counts as revoked when that is proven, which is tried every 5 seconds.',
 } as const;
 
-// Whose a certificate or a connection is, as a link to where one sees to it: people are found by name, programs have a page of
-// their own.
-
+/**
+ * Whose a certificate or a connection is, as a link to where one sees to it: people are found by name, programs have a page of
+ * their own.
+ */
 export function OwnerLink({ username }: { username: string }) {
   const query = new URLSearchParams({ search: username }).toString();
   const isProgram = username.toLowerCase().startsWith(SERVICE_PREFIX);
   return <a href={isProgram ? '/service-accounts' : `/people?${query}`}>{username}</a>;
 }
-
-// Revoking asks once, and says what it does.
 
 interface RevokeCertificateProps {
   certificate: ShownCertificate;
@@ -70,6 +67,7 @@ interface RevokeCertificateProps {
   from: string;
 }
 
+/** Revoking asks once, and says what it does. */
 export function RevokeCertificate({ certificate, from }: RevokeCertificateProps) {
   const path = certificatePath(certificate);
   return (
@@ -125,8 +123,6 @@ export function CertificateList(props: CertificateListProps) {
   );
 }
 
-// The files of a certificate whose key is kept: which one is for what, and the password that all of them have.
-
 const FILES: readonly (readonly [query: string, label: string, use: string])[] = [
   ['format=data-package&app=atak', 'Data package', 'for ATAK and WinTAK: address, CA and certificate in one'],
   ['format=data-package&app=itak', 'Data package for iTAK', 'the same, as iTAK reads it'],
@@ -135,6 +131,7 @@ const FILES: readonly (readonly [query: string, label: string, use: string])[] =
   ['format=pem', 'PEM', 'certificate and key as text, without a password'],
 ];
 
+/** The files of a certificate whose key is kept: which one is for what, and the password that all of them have. */
 export function CertificateFiles({ certificate }: { certificate: ShownCertificate }) {
   const base = `/api/ops/certs/${certificate.fingerprint.replaceAll(':', '').toLowerCase()}/download`;
   return (

@@ -4,9 +4,8 @@ import type { RevocationListContent } from '../../../shared/core/port.ts';
 import type { ShownCertificate } from '../../../shared/devices/certificates/view.ts';
 import type { CanaryRun, Revocation } from '../../../shared/devices/port.ts';
 import type { Status } from '../../../shared/settings/status.ts';
-import { type Clock, timeInZone } from '../clock.ts';
 import { StatusBadge } from '../parts/notice.tsx';
-import { When } from '../parts/time.tsx';
+import { type Clock, timeInZone, When } from '../parts/time.tsx';
 
 export interface ProofFacts {
   certificate: ShownCertificate;

@@ -82,8 +82,7 @@ export function needsPackage({ settings }: Pick<Deps, 'settings'>): boolean {
   );
 }
 
-// Where devices are enrolled: for somebody by an administrator, or for oneself. The page is the same.
-
+/** Where devices are enrolled: for somebody by an administrator, or for oneself. The page is the same. */
 export interface EnrollmentPlace {
   /** Of the routes: `/people/:id/enrollment`. Below it are `/withdraw` and `/progress`. */
   route: string;

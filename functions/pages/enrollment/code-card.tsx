@@ -9,9 +9,8 @@ import { registrationIdOf } from '../../../shared/devices/enrollment/kept.ts';
 import { type EnrollmentLinks, streamingPortOf } from '../../../shared/devices/links.ts';
 import type { Deps } from '../../../shared/http/deps.ts';
 import { linksOf, serverAddress } from '../../../shared/http/schemas/enrollment.ts';
-import { clockOf } from '../clock.ts';
 import { Confirm, Copyable, Facts, Tabs } from '../parts/card.tsx';
-import { Countdown } from '../parts/time.tsx';
+import { clockOf, Countdown } from '../parts/time.tsx';
 import { type AppFacts, APPS, type Enrollee, type EnrollmentApp, FACTS, needsPackage } from './apps.ts';
 
 interface CodeCardProps {

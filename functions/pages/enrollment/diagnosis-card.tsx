@@ -2,13 +2,9 @@
 
 import type { EnrollmentStage } from '../../../shared/devices/enrollment/check.ts';
 import type { Diagnosis } from '../../../shared/devices/enrollment/diagnose.ts';
-import { type Clock, timeInZone } from '../clock.ts';
 import { StatusBadge } from '../parts/notice.tsx';
 import { Table } from '../parts/table.tsx';
-import { When } from '../parts/time.tsx';
-
-// What the diagnosis says to programs, as a page says it: where the sentence names a route of the API, the page names the place
-// that a person knows; and times are those of the stack.
+import { type Clock, timeInZone, When } from '../parts/time.tsx';
 
 /** In this order: what is longer comes first. */
 const WORDS: readonly (readonly [pattern: RegExp, words: string])[] = [
@@ -29,6 +25,10 @@ const WORDS: readonly (readonly [pattern: RegExp, words: string])[] = [
 ];
 const TIME = /\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z/g;
 
+/**
+ * What the diagnosis says to programs, as a page says it: where the sentence names a route of the API, the page names the place
+ * that a person knows; and times are those of the stack.
+ */
 export function inPageWords(text: string, { timeZone }: Pick<Clock, 'timeZone'>): string {
   const said = WORDS.reduce((before, [pattern, words]) => before.replaceAll(pattern, words), text);
   return said.replaceAll(TIME, (iso) => timeInZone(iso, timeZone));

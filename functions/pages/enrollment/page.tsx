@@ -15,18 +15,14 @@ import type { Deps } from '../../../shared/http/deps.ts';
 import { goTo } from '../../../shared/http/page.tsx';
 import { serverAddress } from '../../../shared/http/schemas/enrollment.ts';
 import type { Account } from '../../../shared/identity/port.ts';
-import { type Clock, clockOf } from '../clock.ts';
 import { attempt, formOf } from '../form.ts';
 import { framed } from '../frame.tsx';
 import type { PageContext, Pages } from '../page-routes.ts';
 import { Missing, Notice, Problem, StatusBadge } from '../parts/notice.tsx';
-import { When } from '../parts/time.tsx';
+import { type Clock, clockOf, When } from '../parts/time.tsx';
 import { appOf, type EnrollmentPlace } from './apps.ts';
 import { CodeCard, NoCode } from './code-card.tsx';
 import { DiagnosisCard, inPageWords } from './diagnosis-card.tsx';
-
-// How far the device has come: waited for, enrolled, connected, or refused. The page asks every few seconds for the tag of
-// what it shows, which costs one list of the core.
 
 /** What makes the page another one, as text. */
 export function progressText(code: string, { devices, refused, problem }: EnrollmentProgress): string {

@@ -99,8 +99,6 @@ export function Copyable({ text, id, label = 'Copy' }: { text: string; id: strin
   );
 }
 
-// What cannot be taken back asks once: what will happen, and one button that says what it does. Works without scripts.
-
 interface ConfirmProps {
   /** On the button that opens it: `Deactivate…`. */
   label: string;
@@ -117,6 +115,9 @@ interface ConfirmProps {
   id?: string;
 }
 
+/**
+ * What cannot be taken back asks once: what will happen, and one button that says what it does. Works without scripts.
+ */
 export function Confirm({
   label,
   of,

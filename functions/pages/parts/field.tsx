@@ -134,8 +134,6 @@ function described(id: string, hint: Child | undefined, error: string | undefine
   };
 }
 
-// A form that asks the same page for less. It is folded, and says what is filtered.
-
 interface FiltersProps {
   /** The path of the page, without a query. */
   action: string;
@@ -149,6 +147,7 @@ interface FiltersProps {
   children: Child;
 }
 
+/** A form that asks the same page for less. It is folded, and says what is filtered. */
 export function Filters({ action, set, csv, open = false, children }: FiltersProps) {
   return (
     <div class="filters">

@@ -16,10 +16,9 @@ import {
   timeTicks,
   withGaps,
 } from '../../../shared/http/plot.ts';
-import { timeInZone } from '../clock.ts';
+import { timeInZone } from './time.tsx';
 
-// The axis of a large trend: values at the left, times below, in the zone of the stack.
-
+/** The axis of a large trend: values at the left, times below, in the zone of the stack. */
 export interface TrendFrame {
   width: number;
   height: number;

@@ -7,8 +7,6 @@ import { areaPath, linear, linePath, niceRange, type Point, thinned, withGaps } 
 import { type Status, STATUSES, urgency } from '../../../shared/settings/status.ts';
 import { TimeAxis, TimeTicks, type TrendFrame } from './size-chart.tsx';
 
-// A status over time, as a strip whose height says the same as its colour: for modules without a figure.
-
 interface StripProps {
   seen: readonly { x: number; status: Status }[];
   from: number;
@@ -29,6 +27,7 @@ interface Stretch {
   to: number;
 }
 
+/** A status over time, as a strip whose height says the same as its colour: for modules without a figure. */
 export function StatusStrip({ seen, from, to, apartMs, large }: StripProps) {
   const stretches = stretchesOf(seen, apartMs, to);
   const kind = large?.kind ?? 'small';
@@ -142,7 +141,7 @@ function Line(props: TrendProps & { trend: TrendOf; points: Point[]; status: Sta
       viewBox={`0 0 ${frame.width} ${frame.height}`}
       preserveAspectRatio={large === undefined ? 'none' : undefined}
       role="img"
-      aria-label={inWordsOfTrend(trend, values)}
+      aria-label={describeTrend(trend, values)}
     >
       {large === undefined ? null : (
         <TimeAxis
@@ -175,7 +174,7 @@ function limitsInReach({ warning, critical }: TrendProps['limits'], values: read
 }
 
 /** `size over time: first 12 GB, last 14 GB, lowest 12 GB, highest 14 GB`. */
-export function inWordsOfTrend({ name, unit }: TrendOf, values: readonly number[]): string {
+export function describeTrend({ name, unit }: TrendOf, values: readonly number[]): string {
   const say = (value: number | undefined): string => figureInWords(value ?? 0, unit);
   const [least, most] = [Math.min(...values), Math.max(...values)];
   return `${name} over time: first ${say(values[0])}, last ${say(values.at(-1))}, lowest ${say(least)}, highest ${say(most)}`;

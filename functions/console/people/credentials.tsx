@@ -2,14 +2,17 @@
 
 import { z } from '@hono/zod-openapi';
 import { AppError } from '@holdfast/kit/app-error';
+import { userOf } from '../../../shared/devices/accounts.ts';
 import { actingIn } from '../../../shared/http/acting.ts';
 import type { App } from '../../../shared/http/context.ts';
 import type { Deps } from '../../../shared/http/deps.ts';
 import { goTo } from '../../../shared/http/page.tsx';
-import { newPassword } from '../../../shared/http/schemas/people.ts';
+import { newPassword, userId } from '../../../shared/http/schemas/people.ts';
 import { makePassword } from '../../../shared/people/create-user.ts';
 import { setUserPassword } from '../../../shared/people/set-password.ts';
+import { enrollmentPages } from '../../pages/enrollment/page.tsx';
 import { attempt, type Form, formOf, parsed } from '../../pages/form.ts';
+import { pagesOf } from '../../pages/page-routes.ts';
 import { Copyable } from '../../pages/parts/card.tsx';
 import { showPerson } from './person.tsx';
 import { EMPTY_FORM, peoplePages, personOf } from './routes.ts';
@@ -52,4 +55,17 @@ function Made({ username, password }: { username: string; password: string }) {
       <Copyable id="made-password" text={password} />
     </div>
   );
+}
+
+/** Adds the routes of this file. */
+export function enrollmentPage(app: App, deps: Deps): void {
+  enrollmentPages(pagesOf(app, deps, ['console', 'portal']), deps, {
+    route: '/people/:id/enrollment',
+    access: 'admin',
+    current: 'people',
+    ownerOf: (c) => userOf(deps, userId(c.req.param('id') ?? '')),
+    pathOf: ({ id }) => `/people/${id}/enrollment`,
+    titleOf: ({ username }) => `Enroll a device of ${username}`,
+    backOf: ({ id, username }) => ({ path: `/people/${id}`, label: `Back to ${username}` }),
+  });
 }

@@ -1,13 +1,18 @@
 // A device of one's own: since when, until when, whether it is connected, its files, and how it is shut out.
 
+import { AppError } from '@holdfast/kit/app-error';
 import { BUNDLE_PASSWORD } from '../../shared/devices/certificates/data-package.ts';
 import type { CertificateState, ShownCertificate } from '../../shared/devices/certificates/view.ts';
+import type { App } from '../../shared/http/context.ts';
+import type { Deps } from '../../shared/http/deps.ts';
+import type { Account } from '../../shared/identity/port.ts';
 import type { Status } from '../../shared/settings/status.ts';
-import type { Clock } from '../pages/clock.ts';
+import { enrollmentPages } from '../pages/enrollment/page.tsx';
+import { type PageContext, pagesOf } from '../pages/page-routes.ts';
 import { Card, Confirm, Facts } from '../pages/parts/card.tsx';
 import { StatusBadge } from '../pages/parts/notice.tsx';
-import { Distance, When } from '../pages/parts/time.tsx';
-import { deviceName, type OwnDevice } from './own.ts';
+import { type Clock, Distance, When } from '../pages/parts/time.tsx';
+import { deviceName, type OwnDevice, ownerOf } from './own.ts';
 
 const STATES: Record<CertificateState, readonly [Status, string]> = {
   active: ['note', 'Not connected'],
@@ -113,4 +118,30 @@ function Files({ certificate, id }: { certificate: ShownCertificate; id: string 
 /** Of elements: the hash, for files have characters that ids have not. */
 function idOf({ fingerprint }: ShownCertificate): string {
   return fingerprint.replaceAll(':', '').slice(0, 12).toLowerCase();
+}
+
+const PATH = '/add-device';
+
+/** Adds the routes of this file. */
+export function addDevicePage(app: App, deps: Deps): void {
+  enrollmentPages(pagesOf(app, deps, ['portal']), deps, {
+    route: PATH,
+    access: 'own',
+    current: 'add-device',
+    ownerOf: (c) => enrolling(c, deps),
+    pathOf: () => PATH,
+    titleOf: () => 'Add a device',
+    backOf: () => ({ path: '/', label: 'Back to my devices' }),
+  });
+}
+
+async function enrolling(c: PageContext, deps: Deps): Promise<Account> {
+  const owner = await ownerOf(c, deps);
+  if (owner.kind === 'person') return owner.account;
+  if (owner.kind === 'unknown') throw new AppError('unavailable', `Nobody can be let in now: ${owner.why}`);
+  const { username } = c.get('principal');
+  throw new AppError(
+    'not_found',
+    `${username} is an account of the stack, not of a person: it enrolls no devices. Sign in with an account of your own, which an administrator creates under People.`,
+  );
 }
