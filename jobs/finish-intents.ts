@@ -3,23 +3,29 @@
 
 import { messageOf } from '@holdfast/kit/app-error';
 import { MINUTE_MS } from '@holdfast/kit/time';
-import type { AuditResult, Conclusion, OpenIntent } from '../shared/audit/port.ts';
-import { VACUUM_RUN, conclusionOf as vacuumConclusion } from '../shared/database/vacuum/jobs.ts';
+import { finishIntent, type InterruptedWork } from '../shared/audit/interrupted-work.ts';
+import { INTERRUPTED_VACUUM } from '../shared/database/vacuum/jobs.ts';
+import { INTERRUPTED_CERTIFICATES } from '../shared/devices/certificates/finish.ts';
+import { INTERRUPTED_ENROLLMENT } from '../shared/devices/enrollment/withdraw.ts';
 import type { Deps } from '../shared/http/deps.ts';
-import { finishJobIntent } from '../shared/jobs/finish-intent.ts';
-import type { OpsJob } from '../shared/jobs/port.ts';
-import { RETENTION_RUN, conclusionOf as retentionConclusion } from '../shared/retention/jobs.ts';
-import { finishIntent } from './finish-intent.ts';
+import { INTERRUPTED_PEOPLE } from '../shared/people/finish.ts';
+import { INTERRUPTED_SERVICE_ACCOUNTS } from '../shared/people/service-accounts/finish.ts';
+import { INTERRUPTED_RETENTION } from '../shared/retention/finish.ts';
+import { INTERRUPTED_RETENTION_RUN } from '../shared/retention/jobs.ts';
 
 /** Longer than anything takes that is still under way. */
 const OLD_MS = 2 * MINUTE_MS;
 const MOST_IN_A_RUN = 200;
 
-/** Actions that a job carries on, and what it says of its end. */
-const OF_JOBS = new Map<string, (job: OpsJob) => Conclusion>([
-  [RETENTION_RUN, retentionConclusion],
-  [VACUUM_RUN, vacuumConclusion],
-]);
+export const REGISTERED: readonly InterruptedWork<Deps>[] = [
+  INTERRUPTED_CERTIFICATES,
+  INTERRUPTED_ENROLLMENT,
+  INTERRUPTED_PEOPLE,
+  INTERRUPTED_SERVICE_ACCOUNTS,
+  INTERRUPTED_RETENTION,
+  INTERRUPTED_RETENTION_RUN,
+  INTERRUPTED_VACUUM,
+];
 
 export async function run(deps: Deps, now: Date, signal: AbortSignal): Promise<Record<string, number>> {
   const summary = { ok: 0, failed: 0, unknown: 0, open: 0 };
@@ -28,7 +34,7 @@ export async function run(deps: Deps, now: Date, signal: AbortSignal): Promise<R
     if (signal.aborted) break;
     const fields = { action: intent.action, target: intent.target, intent: intent.seq };
     try {
-      const result = await resultOf(deps, intent, before);
+      const result = await finishIntent(deps, REGISTERED, intent);
       summary[result === 'denied' ? 'unknown' : result] += 1;
       if (result === 'open') continue;
       deps.log.warn('audit.intent_finished', { ...fields, result });
@@ -38,10 +44,4 @@ export async function run(deps: Deps, now: Date, signal: AbortSignal): Promise<R
     }
   }
   return summary;
-}
-
-/** `open`: a job carries it on, and answers it when it ends. */
-async function resultOf(deps: Deps, intent: OpenIntent, before: string): Promise<AuditResult | 'open'> {
-  const conclusionOf = OF_JOBS.get(intent.action);
-  return conclusionOf === undefined ? finishIntent(deps, intent) : finishJobIntent(deps, intent, before, conclusionOf);
 }

@@ -3,13 +3,15 @@
 
 import { z } from 'zod';
 import { daysOf, RETAINED } from '@holdfast/kit/retention';
+import { concluding, type InterruptedWork } from '../audit/interrupted-work.ts';
 import type { Conclusion, OpenIntent } from '../audit/port.ts';
 import type { CoreRetention } from '../core/port.ts';
 import type { Exclusive } from '../identity/port.ts';
 import { inForceInWords, type RetentionAtCore, retentionAtCore } from './apply.ts';
 import { RETENTION_CHANGE, RETENTION_KEY } from './change.ts';
 
-export interface FinishRetentionDeps {
+interface FinishRetentionDeps {
+  now: () => Date;
   coreRetention: Pick<CoreRetention, 'policy' | 'schedule'>;
   deviceLock: Exclusive;
 }
@@ -21,11 +23,12 @@ const partSchema = z.object({
 type Part = z.infer<typeof partSchema>;
 const detailSchema = z.object({ unit: z.enum(['days', 'seconds']), old: partSchema, new: partSchema });
 
-export async function finishRetention(
-  deps: FinishRetentionDeps,
-  { later }: OpenIntent,
-  detail: unknown,
-): Promise<Conclusion> {
+export const INTERRUPTED_RETENTION: InterruptedWork<FinishRetentionDeps> = {
+  actions: [RETENTION_CHANGE.action],
+  finish: concluding(finishRetention),
+};
+
+async function finishRetention(deps: FinishRetentionDeps, { later }: OpenIntent, detail: unknown): Promise<Conclusion> {
   const { unit, old, new: wanted } = detailSchema.parse(detail);
   if (later.some(({ action }) => action === RETENTION_CHANGE.action))
     return { result: 'unknown', detail: { reason: 'a later change was made before this could be looked at' } };

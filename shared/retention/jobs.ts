@@ -5,6 +5,7 @@ import { z } from 'zod';
 import type { CoreRetentionRun } from '@holdfast/kit/core-wire';
 import { RETAINED, type RetentionLimits } from '@holdfast/kit/retention';
 import type { AuditSubject, Conclusion } from '../audit/port.ts';
+import { finishFromJob } from '../jobs/finish-intent.ts';
 import type { OpsJob, OpsJobs } from '../jobs/port.ts';
 
 export const RETENTION_JOB = 'retention';
@@ -50,6 +51,9 @@ export function conclusionOf({ state, result, error }: Pick<OpsJob, 'state' | 'r
   // Without figures of the core nobody knows what it has deleted.
   return { result: result === null ? 'unknown' : 'failed', detail };
 }
+
+/** The job carries it on; when its process died after the end, the job says what became of it. */
+export const INTERRUPTED_RETENTION_RUN = { actions: [RETENTION_RUN], finish: finishFromJob(conclusionOf) };
 
 /** The target is the job, which is also the run at the core. */
 export function subjectOf({ id, actor }: Pick<OpsJob, 'id' | 'actor'>): AuditSubject {

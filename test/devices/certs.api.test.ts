@@ -1,6 +1,7 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import { AppError } from '@holdfast/kit/app-error';
-import { finishIntent } from '../../jobs/finish-intent.ts';
+import { REGISTERED } from '../../jobs/finish-intents.ts';
+import { finishIntent } from '../../shared/audit/interrupted-work.ts';
 import { issueCertificate } from '../../shared/devices/certificates/issue.ts';
 import { NOBODY, VIEWER } from '../http/fake-deps.ts';
 import { ACTOR, dyingAt, peopleWorld, type PeopleWorld } from '../people/fake-people.ts';
@@ -215,7 +216,7 @@ describe('POST /api/ops/certs', () => {
     expect(world.deps.audit.records.map(({ phase }) => phase)).toEqual(['intent']);
     expect(await world.deps.certificateBook.made()).toEqual([]);
     const [intent] = await world.deps.audit.unfinished('2030-01-01T00:00:00Z', 1);
-    expect(intent && (await finishIntent(world.deps, intent))).toBe('failed');
+    expect(intent && (await finishIntent(world.deps, REGISTERED, intent))).toBe('failed');
     const { hash = '' } = world.deps.theCore.certificates[0] ?? {};
     expect(await world.deps.certificateBook.revocations()).toMatchObject([{ hash, state: 'revoking' }]);
   });

@@ -3,6 +3,7 @@
 
 import { z } from 'zod';
 import type { AuditSubject, Conclusion } from '../../audit/port.ts';
+import { finishFromJob } from '../../jobs/finish-intent.ts';
 import type { OpsJob, OpsJobs } from '../../jobs/port.ts';
 import { VACUUM_MODES } from '../port.ts';
 
@@ -160,6 +161,9 @@ export function conclusionOf(job: Pick<OpsJob, 'state' | 'result' | 'error'>): C
   // Without a result nobody knows what it has done.
   return { result: result === undefined ? 'unknown' : 'failed', detail };
 }
+
+/** The job carries it on; when its process died after the end, the job says what became of it. */
+export const INTERRUPTED_VACUUM = { actions: [VACUUM_RUN], finish: finishFromJob(conclusionOf) };
 
 /** The target is the job. */
 export function subjectOf({ id, actor }: Pick<OpsJob, 'id' | 'actor'>): AuditSubject {

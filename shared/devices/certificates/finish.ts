@@ -2,24 +2,28 @@
 // certificate whose key nobody holds is revoked.
 
 import { z } from 'zod';
+import { concluding, type Finish, type InterruptedWork } from '../../audit/interrupted-work.ts';
 import type { Conclusion, OpenIntent } from '../../audit/port.ts';
 import type { CoreCertificate } from '../../core/port.ts';
 import { isSameUser } from '../names.ts';
 import { isOwnCertificate, noteAsRevoking, type RevocationDeps } from '../revocation-deps.ts';
-
-type FinishCertificate = (deps: RevocationDeps, intent: OpenIntent, detail: unknown) => Promise<Conclusion>;
-
-export const CERTIFICATE_FINISHES: Record<string, FinishCertificate> = {
-  'certificate.revoke': finishRevoke,
-  'certificate.issue': finishIssue,
-  'canary.run': async () => failed('not finished; what it left behind is revoked by the next one'),
-};
 
 const revokeSchema = z.object({ hash: z.string() });
 const issueSchema = z.object({ username: z.string(), client_uid: z.string() });
 
 /** At most so much the clocks of Holdfast and of the core may differ. */
 const CLOCKS_DIFFER_MS = 60_000;
+
+const FINISHES: Record<string, Finish<RevocationDeps>> = {
+  'certificate.revoke': finishRevoke,
+  'certificate.issue': finishIssue,
+  'canary.run': async () => failed('not finished; what it left behind is revoked by the next one'),
+};
+
+export const INTERRUPTED_CERTIFICATES: InterruptedWork<RevocationDeps> = {
+  actions: Object.keys(FINISHES),
+  finish: concluding(async (deps, intent, detail) => FINISHES[intent.action]?.(deps, intent, detail) ?? 'open'),
+};
 
 function failed(error: string): Conclusion {
   return { result: 'failed', detail: { error } };

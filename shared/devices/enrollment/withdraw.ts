@@ -3,6 +3,7 @@
 
 import { z } from 'zod';
 import { audited } from '../../audit/audited.ts';
+import { concluding, type InterruptedWork } from '../../audit/interrupted-work.ts';
 import type { Conclusion } from '../../audit/port.ts';
 import type { Account } from '../../identity/port.ts';
 import { mustBeAllowed, type PeopleContext, type PeopleDeps, userOf } from '../accounts.ts';
@@ -28,12 +29,13 @@ export async function withdrawEnrollment(
 
 const issueSchema = z.object({ id: z.int(), identifier: z.string() });
 
-/** For an `enrollment.issue` without outcome: nobody may have seen its password, so it goes. */
-export async function finishEnrollment(
-  deps: Pick<PeopleDeps, 'identity' | 'enrollmentTokens' | 'deviceLock'>,
-  _intent: unknown,
-  detail: unknown,
-): Promise<Conclusion> {
+/** Nobody may have seen the password of an enrollment without outcome, so it goes. */
+export const INTERRUPTED_ENROLLMENT: InterruptedWork<EnrollmentDeps & Pick<PeopleDeps, 'now'>> = {
+  actions: ['enrollment.issue'],
+  finish: concluding((deps, _intent, detail) => finishEnrollment(deps, detail)),
+};
+
+async function finishEnrollment(deps: EnrollmentDeps, detail: unknown): Promise<Conclusion> {
   const { id, identifier } = issueSchema.parse(detail);
   return deps.deviceLock(enrollmentKey(id), async () => {
     await deps.identity.appPasswords.delete(identifier);

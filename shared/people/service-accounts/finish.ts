@@ -3,11 +3,14 @@
 
 import { z } from 'zod';
 import { nameKey, SERVICE_KINDS } from '@holdfast/kit/names';
+import { concluding, type InterruptedWork } from '../../audit/interrupted-work.ts';
 import type { Conclusion, OpenIntent } from '../../audit/port.ts';
 import { channelsOf } from '../../devices/accounts.ts';
+import { finishIssue } from '../../devices/certificates/finish.ts';
 import { certificatesOf } from '../../devices/certificates/of-user.ts';
 import type { Account } from '../../identity/port.ts';
 import { channelsThatExist, replaceChannels } from '../channel-membership.ts';
+import { withMissing } from '../finish.ts';
 import { giveAdminRight } from './admin-right.ts';
 import { takeBack } from './create.ts';
 import { endServiceAccount } from './delete.ts';
@@ -16,6 +19,7 @@ import { oneAtATime, type ServiceAccountDeps, theOne } from './service-accounts.
 const AGAIN = { begun: () => undefined };
 const CREATE = 'service_account.create';
 const DELETE = 'service_account.delete';
+const CERTIFICATE = 'service_account.certificate';
 
 const createSchema = z.object({
   kind: z.enum(SERVICE_KINDS),
@@ -25,8 +29,17 @@ const createSchema = z.object({
 });
 const deleteSchema = z.object({ id: z.int() });
 
-/** For intents of `service_account.create` and `.delete`. Rejects as long as it cannot be done. */
-export async function finishServiceAccount(
+export const INTERRUPTED_SERVICE_ACCOUNTS: InterruptedWork<ServiceAccountDeps> = {
+  actions: [CREATE, DELETE, CERTIFICATE],
+  finish: concluding((deps, intent, detail) =>
+    intent.action === CERTIFICATE
+      ? // When nobody makes one: what is signed and not kept yet would look lost.
+        oneAtATime(deps, intent.target, () => finishIssue(deps, intent, detail))
+      : finishServiceAccount(deps, intent, detail),
+  ),
+};
+
+async function finishServiceAccount(
   deps: ServiceAccountDeps,
   intent: OpenIntent,
   detail: unknown,
@@ -72,7 +85,7 @@ async function complete(
   const key = kind === 'admin' ? await deps.clientKeys.read(hash) : undefined;
   if (key !== undefined)
     await giveAdminRight(deps, { username: account.username, hash, certificatePem: key.certificatePem });
-  return { result: 'ok', ...(missing.length === 0 ? {} : { detail: { groups_that_are_gone: missing } }) };
+  return withMissing(missing);
 }
 
 async function finishDelete(deps: ServiceAccountDeps, { target }: OpenIntent, detail: unknown): Promise<Conclusion> {
