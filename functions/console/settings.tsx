@@ -2,7 +2,7 @@
 
 import { counted } from '@holdfast/kit/format';
 import { shortened } from '@holdfast/kit/text';
-import { inTime } from '@holdfast/kit/timeout';
+import { withTimeout } from '@holdfast/kit/timeout';
 import { config } from '../../shared/health/modules/config.ts';
 import type { App } from '../../shared/http/context.ts';
 import type { Deps } from '../../shared/http/deps.ts';
@@ -91,7 +91,7 @@ async function showSettings(c: PageContext, deps: Deps): Promise<Response> {
   const search = shortened((c.req.query('search') ?? '').trim(), MOST_SEARCHED);
   const only = c.req.query('only') === 'set' ? 'set' : 'all';
   const changes = await attempt(() =>
-    inTime(WITHIN_MS, 'The disk of the settings', () => deps.monitored.configurationFiles.changedSinceStart()),
+    withTimeout(WITHIN_MS, 'The disk of the settings', () => deps.monitored.configurationFiles.changedSinceStart()),
   );
   const changed = changes.refused === undefined ? changes.done : [];
   const settings = deps.settingsShown.filter(

@@ -2,7 +2,7 @@
 
 import { AppError } from '@holdfast/kit/app-error';
 import type { Together } from '@holdfast/kit/limits';
-import { inTime } from '@holdfast/kit/timeout';
+import { withTimeout } from '@holdfast/kit/timeout';
 import type { App } from '../../shared/http/context.ts';
 import type { Deps } from '../../shared/http/deps.ts';
 import { PAGES_VERSION, SCRIPT_PATH, STYLE_PATH } from '../../shared/http/page.tsx';
@@ -77,7 +77,7 @@ function promptTogether(together: Together): Together {
 type Ask = (...given: never[]) => Promise<unknown>;
 
 function promptly<A extends Ask>(ask: A): A {
-  return ((...given: never[]) => inTime(WITHIN_MS, 'The core', () => ask(...given))) as A;
+  return ((...given: never[]) => withTimeout(WITHIN_MS, 'The core', () => ask(...given))) as A;
 }
 
 // The style and the script of all pages. The page to sign in has them too, so they are open.

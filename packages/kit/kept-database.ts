@@ -4,7 +4,7 @@
 import { AppError, codeOf, messageOf } from './app-error.ts';
 import { connect, type Sql, withDatabase } from './postgres.ts';
 import type { Secret } from './secret.ts';
-import { withinMs } from './timeout.ts';
+import { withTimeout } from './timeout.ts';
 
 /** Runs one piece of work on a connection; rejects with an AppError `unavailable` when the server does not answer. */
 export type RunSql = <T>(use: (sql: Sql) => Promise<T>) => Promise<T>;
@@ -52,7 +52,7 @@ export function keptDatabase(url: Secret | undefined, options: DatabaseOptions):
       return tooLate(options);
     };
     try {
-      return await withinMs(options.withinMs ?? WITHIN_MS, use(used), late);
+      return await withTimeout(options.withinMs ?? WITHIN_MS, late, use(used));
     } catch (error) {
       if (codeOf(error) === READ_ONLY) drop(used);
       throw explained(error, options);

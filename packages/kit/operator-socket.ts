@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import { z } from 'zod';
 import { AppError, ERROR_CODES, messageOf } from './app-error.ts';
 import type { Log } from './log.ts';
+import { withTimeout } from './timeout.ts';
 
 export const OPERATOR_SOCKET = 'operator.sock';
 const MOST_REQUEST_BYTES = 16 * 1024;
@@ -95,12 +96,9 @@ function parsed(line: string): unknown {
 /** The first line; rejects when it is too long, comes too late or never ends. */
 async function lineOf(socket: Socket, mostBytes: number, withinMs: number): Promise<string> {
   const { promise, resolve, reject } = Promise.withResolvers<string>();
+  const silent = (): AppError => new AppError('unavailable', `Nothing was said within ${withinMs / 1000} s.`);
   const chunks: Buffer[] = [];
   let bytes = 0;
-  const timer = setTimeout(
-    () => reject(new AppError('unavailable', `Nothing was said within ${withinMs / 1000} s.`)),
-    withinMs,
-  );
   socket.on('data', (chunk: Buffer) => {
     bytes += chunk.length;
     chunks.push(chunk);
@@ -110,9 +108,8 @@ async function lineOf(socket: Socket, mostBytes: number, withinMs: number): Prom
   socket.once('end', () => reject(new AppError('unavailable', 'The other side hung up.')));
   socket.once('error', (error) => reject(new AppError('unavailable', `The other side hung up (${messageOf(error)}).`)));
   try {
-    return await promise;
+    return await withTimeout(withinMs, silent, promise);
   } finally {
-    clearTimeout(timer);
     socket.removeAllListeners('data').resume();
   }
 }

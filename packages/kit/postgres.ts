@@ -2,7 +2,7 @@
 
 import postgres from 'postgres';
 import type { Secret } from './secret.ts';
-import { withinMs } from './timeout.ts';
+import { withTimeout } from './timeout.ts';
 
 export type Sql = postgres.Sql;
 export type TransactionSql = postgres.TransactionSql;
@@ -71,7 +71,7 @@ export async function withDatabase<T>(
   const late = (): Error =>
     Object.assign(new Error(`the database did not answer within ${limitMs / 1000} s`), { code: 'ETIMEDOUT' });
   try {
-    return await withinMs(limitMs, use(sql), late);
+    return await withTimeout(limitMs, late, use(sql));
   } finally {
     await sql.end({ timeout: 0.2 });
   }

@@ -1,28 +1,53 @@
-// An end for work that may never settle.
+// Ends the wait for work that may never settle. The work itself goes on.
 
 import { AppError } from './app-error.ts';
 
-/** The outcome of `work`; rejects with what `late` makes when it has not settled after `ms`. The work itself goes on. */
-export async function withinMs<T>(ms: number, work: Promise<T>, late: () => Error): Promise<T> {
-  const { promise: tooLate, reject } = Promise.withResolvers<never>();
-  const timer = setTimeout(() => reject(late()), ms);
+/**
+ * The outcome of `work`. When it has not settled after `ms`, rejects with the error that `late` makes; a name there
+ * (`The core`) gives an AppError `unavailable`: "The core did not answer within 2 s."
+ */
+export async function withTimeout<T>(
+  ms: number,
+  late: string | (() => Error),
+  work: PromiseLike<T> | (() => Promise<T>),
+): Promise<T> {
+  const { promise: expired, reject } = Promise.withResolvers<never>();
+  const timer = setTimeout(() => reject(typeof late === 'string' ? noAnswer(late, ms) : late()), ms);
   try {
-    return await Promise.race([work, tooLate]);
+    return await Promise.race([typeof work === 'function' ? work() : work, expired]);
   } finally {
     clearTimeout(timer);
   }
 }
 
-// An end for a question that may never be answered.
-
-/** The outcome of `work`; rejects with `unavailable` when it takes longer. What goes on behind is not waited for. */
-export async function inTime<T>(withinMs: number, who: string, work: () => Promise<T>): Promise<T> {
-  const { promise: late, reject } = Promise.withResolvers<never>();
-  const message = `${who} did not answer within ${withinMs / 1000} s.`;
-  const timer = setTimeout(() => reject(new AppError('unavailable', message)), withinMs);
+/** The outcome of `work`, or `fallback` when it has not settled after `ms`. */
+export async function withFallback<T, F>(ms: number, fallback: F, work: Promise<T>): Promise<T | F> {
+  const { promise: expired, resolve } = Promise.withResolvers<F>();
+  const timer = setTimeout(() => resolve(fallback), ms);
   try {
-    return await Promise.race([work(), late]);
+    return await Promise.race([work, expired]);
   } finally {
     clearTimeout(timer);
   }
+}
+
+/** The outcome of `work`; rejects with what `stopped` makes, else with the reason of the signal, as soon as that is aborted. */
+export async function unlessAborted<T>(
+  signal: AbortSignal,
+  work: Promise<T>,
+  stopped: () => unknown = () => signal.reason as unknown,
+): Promise<T> {
+  const { promise: aborted, reject } = Promise.withResolvers<never>();
+  const stop = (): void => reject(stopped());
+  signal.addEventListener('abort', stop, { once: true });
+  if (signal.aborted) stop();
+  try {
+    return await Promise.race([work, aborted]);
+  } finally {
+    signal.removeEventListener('abort', stop);
+  }
+}
+
+function noAnswer(who: string, ms: number): AppError {
+  return new AppError('unavailable', `${who} did not answer within ${ms / 1000} s.`);
 }

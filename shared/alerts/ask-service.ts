@@ -4,7 +4,7 @@
 import { z } from 'zod';
 import { failureWords, foreignWords } from '@holdfast/kit/foreign-words';
 import { rounded } from '@holdfast/kit/format';
-import { withinMs } from '@holdfast/kit/timeout';
+import { withTimeout } from '@holdfast/kit/timeout';
 import type { SendOutcome } from './port.ts';
 
 const MOST_CHARACTERS = 100_000;
@@ -56,7 +56,7 @@ export async function askService(
   try {
     const late = (): Error => signal.reason as Error;
     // The second limit is for a fetch that does not mind the signal.
-    return await withinMs(ms + 100, exchange(service, address, { ...init, redirect: 'manual', signal }), late);
+    return await withTimeout(ms + 100, late, exchange(service, address, { ...init, redirect: 'manual', signal }));
   } catch (error) {
     // A notifier answers for every recipient, whatever happened.
     const failure = signal.aborted

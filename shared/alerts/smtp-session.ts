@@ -9,7 +9,7 @@ import { isLoopbackHost } from '@holdfast/kit/addresses';
 import { AppError } from '@holdfast/kit/app-error';
 import { base64 } from '@holdfast/kit/encoding';
 import type { Secret } from '@holdfast/kit/secret';
-import { withinMs } from '@holdfast/kit/timeout';
+import { withTimeout } from '@holdfast/kit/timeout';
 
 /** How long the server may take to say goodbye once it has the mail. */
 export const GOODBYE_MS = 500;
@@ -84,7 +84,7 @@ async function dial(server: SmtpServer, { quietMs, lookup, over }: Limits): Prom
   socket.on('error', () => {});
   over.addEventListener('abort', () => cut(socket));
   const late = (): Error => new AppError('unavailable', `${server.place} did not answer within ${quietMs / 1000} s`);
-  await withinMs(quietMs, once(socket, 'connect'), late);
+  await withTimeout(quietMs, late, once(socket, 'connect'));
   return socket;
 }
 

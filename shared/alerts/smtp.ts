@@ -7,7 +7,7 @@ import { AppError } from '@holdfast/kit/app-error';
 import { failureWords, foreignWords } from '@holdfast/kit/foreign-words';
 import type { Secret } from '@holdfast/kit/secret';
 import { oneLine } from '@holdfast/kit/text';
-import { withinMs as endWithinMs } from '@holdfast/kit/timeout';
+import { withTimeout } from '@holdfast/kit/timeout';
 import type { Message } from './message.ts';
 import { type Notifier, SEND_WITHIN_MS, type SendOutcome } from './port.ts';
 import { callServer, GOODBYE_MS, type Handover, readSmtpUrl, type SmtpServer } from './smtp-session.ts';
@@ -165,9 +165,9 @@ export function smtpNotifier(options: SmtpOptions): Notifier {
   async function handOverInTime(message: Message, to: string[], over: AbortSignal): Promise<Handover> {
     const given = Promise.withResolvers<void>();
     const handover = handOver(message, to, over, given.resolve);
-    const commands = endWithinMs(commandsMs, Promise.race([given.promise, handover]), tooSlow(commandsMs));
+    const commands = withTimeout(commandsMs, tooSlow(commandsMs), Promise.race([given.promise, handover]));
     const both = commands.then(() => handover);
-    return endWithinMs(withinMs, both, tooSlow(withinMs));
+    return withTimeout(withinMs, tooSlow(withinMs), both);
   }
 
   async function verdicts(message: Message, to: string[]): Promise<(recipient: string) => Verdict> {

@@ -3,7 +3,7 @@
 
 import { AppError, codeOf, messageOf } from '@holdfast/kit/app-error';
 import type { Log } from '@holdfast/kit/log';
-import { withinMs } from '@holdfast/kit/timeout';
+import { withTimeout } from '@holdfast/kit/timeout';
 import { type History, NO_HISTORY } from '../settings/status.ts';
 import { type AlertPolicy, isAtRest } from './engine.ts';
 import type { AlertJournal } from './journal.ts';
@@ -57,10 +57,10 @@ export function alertBook({ table, reads, journal, policy, runner, clock, log }:
   async function keep(): Promise<void> {
     if (journal === undefined) return;
     const late = (): Error => new Error('the disk does not answer');
-    await withinMs(
+    await withTimeout(
       JOURNAL_WITHIN_MS,
-      journal.save(() => memory.snapshot([runner, ...predecessors])),
       late,
+      journal.save(() => memory.snapshot([runner, ...predecessors])),
     ).catch((error: unknown) => {
       log.error('alerts.journal_late', { error: messageOf(error) });
     });

@@ -3,7 +3,7 @@
 
 import { AppError, messageOf } from '@holdfast/kit/app-error';
 import type { Log } from '@holdfast/kit/log';
-import { withinMs } from '@holdfast/kit/timeout';
+import { withTimeout } from '@holdfast/kit/timeout';
 import type { NewRecord } from './table.ts';
 
 export interface Entry {
@@ -131,7 +131,7 @@ export function auditBacklog({ write, log }: BacklogOptions): AuditBacklog {
     append,
     async settled(ms) {
       if (waiting.length > 0) drain();
-      await withinMs(ms, draining ?? Promise.resolve(), () => new Error('too late')).catch(() => undefined);
+      await withTimeout(ms, () => new Error('too late'), draining ?? Promise.resolve()).catch(() => undefined);
     },
   };
 }

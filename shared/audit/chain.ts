@@ -8,7 +8,7 @@ import { codeOf, messageOf } from '@holdfast/kit/app-error';
 import { replaceFile } from '@holdfast/kit/files';
 import type { Fields, Log } from '@holdfast/kit/log';
 import type { Secret } from '@holdfast/kit/secret';
-import { withinMs } from '@holdfast/kit/timeout';
+import { withTimeout } from '@holdfast/kit/timeout';
 
 /** A record as text, cell by cell: a bigint of the database has more digits than a number of ours. */
 export interface ChainedRecord {
@@ -137,7 +137,7 @@ export function auditHead(file: string | undefined, log: Log): AuditHead {
   }
 
   async function inFile(): Promise<Head | undefined> {
-    await withinMs(WITHIN_MS, writing ?? Promise.resolve(), () => new Error('too late')).catch(() => undefined);
+    await withTimeout(WITHIN_MS, () => new Error('too late'), writing ?? Promise.resolve()).catch(() => undefined);
     return read();
   }
 
@@ -164,7 +164,7 @@ export function auditHead(file: string | undefined, log: Log): AuditHead {
 export async function readHeadFile(file: string, log: Pick<Log, 'error'>): Promise<Head | undefined> {
   try {
     const late = (): Error => new Error('the disk does not answer');
-    return headSchema.parse(JSON.parse(await withinMs(WITHIN_MS, readFile(file, 'utf8'), late)));
+    return headSchema.parse(JSON.parse(await withTimeout(WITHIN_MS, late, readFile(file, 'utf8'))));
   } catch (error) {
     if (codeOf(error) !== 'ENOENT') log.error('audit.head_not_read', { file, error: messageOf(error), remedy: REMEDY });
     return undefined;

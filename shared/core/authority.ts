@@ -4,7 +4,7 @@ import type { X509Certificate } from 'node:crypto';
 import { join } from 'node:path';
 import { AppError } from '@holdfast/kit/app-error';
 import { fileProblemOf, readBounded } from '@holdfast/kit/files';
-import { withinMs } from '@holdfast/kit/timeout';
+import { withTimeout } from '@holdfast/kit/timeout';
 import { LARGEST_LIST_BYTES, revocationListHead } from '@holdfast/pki/signed-revocation-list';
 import { chainIn } from './files.ts';
 import type { CoreAuthority } from './port.ts';
@@ -55,7 +55,7 @@ async function reading<T>(path: string, milliseconds: number, work: (path: strin
   const late = (): AppError =>
     new AppError('unavailable', `${path} could not be read within ${milliseconds / 1000} s: the disk does not answer.`);
   try {
-    return await withinMs(milliseconds, work(path), late);
+    return await withTimeout(milliseconds, late, work(path));
   } catch (error) {
     if (error instanceof AppError) throw error;
     throw new AppError('unavailable', `${path} ${fileProblemOf(error)}.`, { cause: error });

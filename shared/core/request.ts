@@ -6,7 +6,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { z } from 'zod';
 import { AppError, causeOf, codeOf } from '@holdfast/kit/app-error';
 import { failureWords, foreignWords } from '@holdfast/kit/foreign-words';
-import { withinMs } from '@holdfast/kit/timeout';
+import { withTimeout } from '@holdfast/kit/timeout';
 import { type Answer, quoted, readAnswer, TooLarge } from './answers.ts';
 import { type Connections, type ConnectionsOptions, type CoreConnections, coreConnections } from './connections.ts';
 
@@ -160,7 +160,7 @@ export function corePort({ url, variable, name, ...options }: CorePortOptions): 
       };
       try {
         // The second limit is for what does not mind the signal: a connection that is being made, a file system that hangs.
-        const answer = await withinMs(Math.max(1, endsAtMs - performance.now()) + 100, exchanged(), late);
+        const answer = await withTimeout(Math.max(1, endsAtMs - performance.now()) + 100, late, exchanged());
         if (kept !== undefined && (answer.status === 401 || answer.status === 403)) connections.forget(kept);
         if (answer.status >= 300 && answer.status < 400) throw wrong(redirect(what, answer));
         return answer;

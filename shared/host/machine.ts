@@ -9,7 +9,7 @@ import { performance } from 'node:perf_hooks';
 import { setImmediate as soon } from 'node:timers/promises';
 import { normalAddress } from '@holdfast/kit/addresses';
 import { AppError, codeOf, messageOf } from '@holdfast/kit/app-error';
-import { withinMs } from '@holdfast/kit/timeout';
+import { withTimeout } from '@holdfast/kit/timeout';
 import type { Asset, Assets, HostNames, LogFiles, ProcessStatus, Resolution } from './port.ts';
 
 const REASONS: Record<string, string> = {
@@ -36,7 +36,7 @@ export function hostNames(options: { withinMs?: number } = {}): HostNames {
     const late = (): Error => new Error(`no answer within ${limitMs / 1000} s`);
     try {
       // Node warns of the empty name, and finds no address for it.
-      const found = name === '' ? [] : await withinMs(limitMs, addressesOf(name), late);
+      const found = name === '' ? [] : await withTimeout(limitMs, late, addressesOf(name));
       const addresses = distinct(found.map(({ address }) => address));
       return { addresses, error: addresses.length === 0 ? REASONS['ENODATA'] : undefined };
     } catch (error) {

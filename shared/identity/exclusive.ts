@@ -2,7 +2,7 @@
 
 import { AppError } from '@holdfast/kit/app-error';
 import type { RunSql } from '@holdfast/kit/kept-database';
-import { withinMs } from '@holdfast/kit/timeout';
+import { withTimeout } from '@holdfast/kit/timeout';
 import type { Exclusive } from './port.ts';
 
 /** The first half of the lock's name; the other half is a hash of the key. Keys of one hash wait for each other. */
@@ -78,7 +78,7 @@ export function queuePerKey(waitMs: number): InTurn & { size: () => number } {
       if (tails.get(key) === tail) tails.delete(key);
     });
     try {
-      await withinMs(waitMs, before, () => tooLong(waitMs));
+      await withTimeout(waitMs, () => tooLong(waitMs), before);
       return await work();
     } finally {
       end();
@@ -104,7 +104,7 @@ function slots(count: number, waitMs: number): <T>(work: () => Promise<T>) => Pr
       waiting.delete(give);
       return tooLong(waitMs);
     };
-    await withinMs(waitMs, given, late);
+    await withTimeout(waitMs, late, given);
   }
 
   function release(): void {

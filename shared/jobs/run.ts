@@ -3,6 +3,7 @@
 import { messageOf } from '@holdfast/kit/app-error';
 import type { Log } from '@holdfast/kit/log';
 import { due, slotStart } from '@holdfast/kit/time';
+import { unlessAborted } from '@holdfast/kit/timeout';
 import type { Claim, Job, JobRuns, JobStatistics } from './port.ts';
 
 // Runs a job that only one process may run at a time: claim, work under a lease that is renewed, finish. A run whose
@@ -80,10 +81,8 @@ async function renew(claim: Claim, jobRuns: JobRuns, log: Log, losing: AbortCont
 async function work(run: ClaimedRun, losing: AbortController): Promise<Outcome> {
   const { limitSeconds } = run;
   const late = setTimeout(() => losing.abort(new Error(`not done within ${limitSeconds} s`)), limitSeconds * 1000);
-  const { promise: ended, reject } = Promise.withResolvers<never>();
-  losing.signal.addEventListener('abort', () => reject(losing.signal.reason as Error));
   try {
-    return { summary: await Promise.race([run.work(losing.signal), ended]) };
+    return { summary: await unlessAborted(losing.signal, run.work(losing.signal)) };
   } catch (error) {
     return { error: messageOf(error) };
   } finally {

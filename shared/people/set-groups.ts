@@ -1,7 +1,7 @@
 // Puts a user into exactly these channels. Groups that are no channels, among them those that give a role, stay.
 
 import { messageOf } from '@holdfast/kit/app-error';
-import { inTime } from '@holdfast/kit/timeout';
+import { withTimeout } from '@holdfast/kit/timeout';
 import { audited } from '../audit/audited.ts';
 import { mustBeAllowed, type PeopleContext, userOf } from '../devices/accounts.ts';
 import type { Account } from '../identity/port.ts';
@@ -39,7 +39,7 @@ const TAKEN_WITHIN_MS = 1_000;
 /** By the devices that are connected. A core that cannot do it now does it by itself within 75 s: the change is made. */
 async function takenAtOnce({ deps }: PeopleContext, username: string): Promise<void> {
   try {
-    await inTime(TAKEN_WITHIN_MS, 'The core', () => deps.core.regroup(username));
+    await withTimeout(TAKEN_WITHIN_MS, 'The core', () => deps.core.regroup(username));
   } catch (error) {
     deps.log.warn('core.regroup.failed', { username, error: messageOf(error) });
   }

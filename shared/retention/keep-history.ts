@@ -5,6 +5,7 @@ import { AppError } from '@holdfast/kit/app-error';
 import type { Log } from '@holdfast/kit/log';
 import { type Retained, RETAINED } from '@holdfast/kit/retention';
 import { isWallTime, momentOf, type WallTime } from '@holdfast/kit/time';
+import { withFallback } from '@holdfast/kit/timeout';
 import type { CoreRetention } from '../core/port.ts';
 import type { RetentionBook, RetentionFiles, RetentionRun } from './port.ts';
 
@@ -117,7 +118,8 @@ const MORE = 200;
 
 /** Rejects when our own database is away. With `withinMs` the core is not waited for longer than that. */
 export async function keepRetentionHistory(deps: RetentionHistoryDeps, withinMs?: number): Promise<KeptHistory> {
-  const told = await soon(toldRuns(deps), withinMs);
+  const runs = toldRuns(deps);
+  const told = await (withinMs === undefined ? runs : withFallback(withinMs, undefined, runs));
   if (told === undefined) return { kept: 0, upToDate: false };
   return { kept: await keepTold(deps, told), upToDate: true };
 }
@@ -145,19 +147,6 @@ async function loggedRuns({ retentionFiles, timeZone }: RetentionHistoryDeps): P
     expected: null,
     bytes: null,
   }));
-}
-
-/** Undefined when it takes longer; what it rejects with afterwards is of no use to anybody. */
-async function soon<T>(work: Promise<T | undefined>, ms: number | undefined): Promise<T | undefined> {
-  if (ms === undefined) return work;
-  const { promise: late, resolve } = Promise.withResolvers<undefined>();
-  const timer = setTimeout(() => resolve(undefined), ms);
-  try {
-    return await Promise.race([work, late]);
-  } finally {
-    clearTimeout(timer);
-    void work.catch(() => undefined);
-  }
 }
 
 async function keepTold({ retentionBook, log }: RetentionHistoryDeps, told: readonly RetentionRun[]): Promise<number> {

@@ -10,7 +10,7 @@ import {
   type RetentionPolicy,
   type RetentionUnit,
 } from '@holdfast/kit/retention';
-import { inTime } from '@holdfast/kit/timeout';
+import { withTimeout } from '@holdfast/kit/timeout';
 import type { CoreRetention } from '../core/port.ts';
 import { retentionInForce } from './in-force.ts';
 import type { RetentionBook, RetentionFacts, RetentionFiles } from './port.ts';
@@ -98,18 +98,18 @@ function askedAtOnce(deps: QuickPreviewDeps, notes: string[], wantsClock: boolea
       notes.push(`${what}: ${because(error)}.`);
       return value;
     };
-  const files = early(inTime(BEFORE_MS, 'The disk with the retention files', () => deps.retentionFiles.read()));
+  const files = early(withTimeout(BEFORE_MS, 'The disk with the retention files', () => deps.retentionFiles.read()));
   const keywords = files.then(
     ({ exemptKeywords }) => exemptKeywords,
     orElse(undefined, 'Which keywords keep a file is not known; files may be fewer'),
   );
-  const ofBook = <T>(work: () => Promise<T>): Promise<T> => early(inTime(BOOK_MS, 'Our own database', work));
+  const ofBook = <T>(work: () => Promise<T>): Promise<T> => early(withTimeout(BOOK_MS, 'Our own database', work));
   const days = { cot: ofBook(() => book.days('cot')), geochat: ofBook(() => book.days('geochat')) };
   const runs = ofBook(() => book.runs(0, LAST_RUNS)).then(
     ({ results }): readonly TimedRun[] => results,
     orElse([], 'How long it takes is told without the last runs'),
   );
-  const clock = (): Promise<string> => inTime(BEFORE_MS, 'The database of the core', () => facts.now());
+  const clock = (): Promise<string> => withTimeout(BEFORE_MS, 'The database of the core', () => facts.now());
   const ownClock = orElse(deps.now().toISOString(), 'Ages are counted by the clock of Holdfast');
   const now = wantsClock ? early(clock().catch(ownClock)) : undefined;
   return {
@@ -125,7 +125,8 @@ function askedAtOnce(deps: QuickPreviewDeps, notes: string[], wantsClock: boolea
       },
       retentionFacts: {
         now: () => now ?? clock(),
-        doomed: (question) => inTime(FIGURES_MS + LATE_MS, 'The database of the core', () => facts.doomed(question)),
+        doomed: (question) =>
+          withTimeout(FIGURES_MS + LATE_MS, 'The database of the core', () => facts.doomed(question)),
       },
     },
   };
@@ -145,7 +146,7 @@ async function policyInForce(
   unit: RetentionUnit,
   notes: string[],
 ): Promise<RetentionPolicy> {
-  const ofCore = <T>(work: () => Promise<T>): Promise<T> => early(inTime(BEFORE_MS, 'The core', work));
+  const ofCore = <T>(work: () => Promise<T>): Promise<T> => early(withTimeout(BEFORE_MS, 'The core', work));
   const quick = { policy: () => ofCore(() => coreRetention.policy()), schedule: async () => NEVER };
   const { policy, coreProblem } = await retentionInForce({ coreRetention: quick, retentionFiles: files }, unit);
   if (coreProblem !== undefined) notes.push(`The policy is that of the files: ${coreProblem}`);

@@ -5,7 +5,7 @@ import { hash, randomBytes } from 'node:crypto';
 import { AppError } from '@holdfast/kit/app-error';
 import type { Directory, DirectoryEntry } from '@holdfast/kit/directory';
 import { nameKey } from '@holdfast/kit/names';
-import { withinMs } from '@holdfast/kit/timeout';
+import { withTimeout } from '@holdfast/kit/timeout';
 import type { PasswordAttempt, SignedText, SignIns } from './port.ts';
 
 /**
@@ -111,7 +111,7 @@ export function recentSignIns({ directory, signIns, steadyMs, wallMs }: RecentOp
   async function askEpoch(username: string): Promise<number | undefined> {
     const late = (): AppError => new AppError('unavailable', 'Our own database did not answer in time.');
     try {
-      return await withinMs(EPOCH_WITHIN_MS, signIns.epoch(username), late);
+      return await withTimeout(EPOCH_WITHIN_MS, late, signIns.epoch(username));
     } catch (error) {
       if (!(error instanceof AppError) || error.code !== 'unavailable') throw error;
       epochsUnknownUntil = steadyMs() + EPOCH_PAUSE_MS;

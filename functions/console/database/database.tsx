@@ -3,7 +3,7 @@
 
 import { bytesInWords, counted, grouped, percentageOf } from '@holdfast/kit/format';
 import { DAY_MS } from '@holdfast/kit/time';
-import { inTime } from '@holdfast/kit/timeout';
+import { withTimeout } from '@holdfast/kit/timeout';
 import type { DatabaseSize, TableStatistics, VacuumHolder } from '../../../shared/core/database/port.ts';
 import { holdingPolicy } from '../../../shared/database/growth/policy.ts';
 import { type GrowthReport, growthReport } from '../../../shared/database/growth/report.ts';
@@ -237,8 +237,8 @@ export function databasePage(app: App, deps: Deps): void {
     const [states, policy, samples, tables] = await Promise.all([
       deps.health.states(),
       attempt(() => policyBelow(deps, report, limits.warning)),
-      attempt(() => inTime(SAMPLES_WITHIN_MS, "Holdfast's own database", () => deps.growthBook.samples(since))),
-      attempt(() => inTime(TABLES_WITHIN_MS, "The core's database", () => deps.vacuumFacts.tables())),
+      attempt(() => withTimeout(SAMPLES_WITHIN_MS, "Holdfast's own database", () => deps.growthBook.samples(since))),
+      attempt(() => withTimeout(TABLES_WITHIN_MS, "The core's database", () => deps.vacuumFacts.tables())),
     ]);
     const measurementOf = (name: string) => states.find(({ module }) => module === name)?.measurement ?? null;
     const [database, autovacuum] = [measurementOf('database'), measurementOf('autovacuum')];
@@ -270,7 +270,7 @@ export function databasePage(app: App, deps: Deps): void {
 /** Below the warning of its size, and of its disk. */
 function policyBelow(deps: Deps, report: GrowthReport, warningBytes: number): Promise<HoldingPolicy> {
   const percent = Number(deps.thresholds.modules['disk']?.['warning']);
-  return inTime(POLICY_WITHIN_MS, 'Holdfast', () =>
+  return withTimeout(POLICY_WITHIN_MS, 'Holdfast', () =>
     holdingPolicy(deps.monitored, report, percent, warningBytes * BELOW),
   );
 }

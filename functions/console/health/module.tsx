@@ -4,7 +4,7 @@ import { AppError, messageOf } from '@holdfast/kit/app-error';
 import { figureInWords } from '@holdfast/kit/format';
 import { capitalised } from '@holdfast/kit/text';
 import { DAY_MS } from '@holdfast/kit/time';
-import { inTime } from '@holdfast/kit/timeout';
+import { withTimeout } from '@holdfast/kit/timeout';
 import type { HealthModule, Trend } from '../../../shared/health/module.ts';
 import { HEALTH_MODULES, healthModuleOf } from '../../../shared/health/modules/index.ts';
 import type { HealthSample, ModuleState } from '../../../shared/health/port.ts';
@@ -98,7 +98,7 @@ interface LongTrend {
 async function trendOf({ health, healthTrend, now }: Deps): Promise<LongTrend> {
   const since = new Date(now().getTime() - TREND_DAYS * DAY_MS).toISOString();
   try {
-    const samples = await inTime(TREND_WITHIN_MS, "Holdfast's own database", () => healthTrend.read(since));
+    const samples = await withTimeout(TREND_WITHIN_MS, "Holdfast's own database", () => healthTrend.read(since));
     return { samples, days: TREND_DAYS };
   } catch (error) {
     return { samples: (await health.remembered()) ?? [], days: 1, problem: messageOf(error).replace(/\.$/, '') };

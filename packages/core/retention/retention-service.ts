@@ -9,6 +9,7 @@ import type { Schedules } from '@holdfast/kit/cron';
 import { oneAfterTheOther } from '@holdfast/kit/limits';
 import type { Log } from '@holdfast/kit/log';
 import { isKeepingAll, limitsAt, NEVER, type RetentionLimits, type RetentionPolicy } from '@holdfast/kit/retention';
+import { unlessAborted } from '@holdfast/kit/timeout';
 import { CoreFault } from '../http/answers.ts';
 import type { Retention } from '../model/parts.ts';
 import type { RunSql } from '../store/certificates.ts';
@@ -226,16 +227,8 @@ export function createRetentionService(options: RetentionServiceOptions): Retent
   }
 
   /** Rejects with RunStopped at a stop. */
-  async function stoppable<T>(work: Promise<T>): Promise<T> {
-    const { promise: stopped, reject } = Promise.withResolvers<never>();
-    const stop = (): void => reject(new RunStopped());
-    signal.addEventListener('abort', stop, { once: true });
-    if (signal.aborted) stop();
-    try {
-      return await Promise.race([work, stopped]);
-    } finally {
-      signal.removeEventListener('abort', stop);
-    }
+  function stoppable<T>(work: Promise<T>): Promise<T> {
+    return unlessAborted(signal, work, () => new RunStopped());
   }
 
   async function ended(id: string, state: RunEnd, error: string | null): Promise<CoreRetentionRun | undefined> {

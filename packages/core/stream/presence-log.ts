@@ -4,6 +4,7 @@
 import { messageOf } from '@holdfast/kit/app-error';
 import { rate } from '@holdfast/kit/limits';
 import type { Log } from '@holdfast/kit/log';
+import { withFallback } from '@holdfast/kit/timeout';
 import type { Presence, PresenceLog } from '../model/stream.ts';
 import type { RunSql } from '../store/certificates.ts';
 import { type GroupVectors, groupVectors } from '../store/group-vectors.ts';
@@ -142,10 +143,7 @@ export function createPresenceLog(run: RunSql, log: Log, parts: PresenceLogParts
 
     async close(graceMs) {
       rest.cutShort();
-      const { promise: late, resolve } = Promise.withResolvers<void>();
-      const timer = setTimeout(resolve, graceMs);
-      await Promise.race([working, late]);
-      clearTimeout(timer);
+      await withFallback(graceMs, undefined, working ?? Promise.resolve());
       isClosed = true;
       rest.cutShort();
       const left = waiting.length + onTheWay;

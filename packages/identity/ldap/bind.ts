@@ -7,9 +7,10 @@ import { attemptsAtOnce } from '@holdfast/kit/limits';
 import { createLockout, lockoutAddress } from '@holdfast/kit/lockout';
 import { clientStanding, RefusalPace } from '@holdfast/kit/password-queue';
 import type { Secret } from '@holdfast/kit/secret';
+import { withFallback } from '@holdfast/kit/timeout';
 import { nameKey } from '../model/names.ts';
 import { LONGEST_PASSWORD_BYTES } from '../model/password-hash.ts';
-import type { CheckPassword, PasswordVerdict } from '../model/roster.ts';
+import type { CheckPassword } from '../model/roster.ts';
 import type { LdapEvents } from './events.ts';
 import type { LdapLimits } from './limits.ts';
 import type { BindRequest } from './message.ts';
@@ -109,7 +110,7 @@ export function createBind(deps: BindDeps): Bind {
     const appPasswords = tree.door === 'core';
     const begunMs = now();
     const judged = checkPassword({ username, password, appPasswords, place, wanted });
-    const verdict = await timely(judged, limits.bindMs).finally(ended);
+    const verdict = await withFallback(limits.bindMs, 'busy' as const, judged).finally(ended);
     if (verdict === 'busy') return place.standing === 'suspect' ? CROWDED : BUSY;
     if (verdict === 'refused') {
       events.bindRefused({ username, address, door: tree.door, reason: 'password' });
@@ -177,17 +178,4 @@ function keyOf(address: string, { door }: Tree, label: string): string {
   return createHash('sha256')
     .update(`${address} ${door} ${nameKey(label)}`)
     .digest('base64url');
-}
-
-/** A verdict that does not come is `busy`: the attempt is neither right nor wrong. */
-async function timely(verdict: Promise<PasswordVerdict>, withinMs: number): Promise<PasswordVerdict> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<PasswordVerdict>((resolve) => {
-    timer = setTimeout(resolve, withinMs, 'busy');
-  });
-  try {
-    return await Promise.race([verdict, late]);
-  } finally {
-    clearTimeout(timer);
-  }
 }

@@ -2,6 +2,7 @@
 // or than the client reads.
 
 import type { Socket } from 'node:net';
+import { unlessAborted } from '@holdfast/kit/timeout';
 import { BerError } from './ber.ts';
 import type { Bind, Binder, Identity } from './bind.ts';
 import type { LdapEvents } from './events.ts';
@@ -217,7 +218,7 @@ export class Connection implements Binder {
     const send = async (bytes: Buffer): Promise<void> => this.#sendEntries(bytes, signal);
     const result =
       refusedControl(message) ??
-      (await this.#settled(async () => untilAborted(this.#work(message, send, signal), signal)));
+      (await this.#settled(async () => unlessAborted(signal, this.#work(message, send, signal))));
     clearTimeout(timer);
     this.#running.delete(message.id);
     if (signal.reason === GIVEN_UP) this.#goOn();
@@ -298,17 +299,3 @@ export class Connection implements Binder {
 
 const GIVEN_UP = new Error('given up');
 const TOO_LATE = new Error('too late');
-
-/** What the work brings, or the reason of the signal as soon as it is aborted. */
-async function untilAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
-  let stop: (() => void) | undefined;
-  const aborted = new Promise<never>((_, reject) => {
-    stop = () => reject(signal.reason as Error);
-    signal.addEventListener('abort', stop, { once: true });
-  });
-  try {
-    return await Promise.race([work, aborted]);
-  } finally {
-    if (stop !== undefined) signal.removeEventListener('abort', stop);
-  }
-}

@@ -5,7 +5,7 @@ import { AppError, codeOf } from '@holdfast/kit/app-error';
 import type { RunSql } from '@holdfast/kit/kept-database';
 import type { Sql } from '@holdfast/kit/postgres';
 import { oneLine, shortened } from '@holdfast/kit/text';
-import { withinMs } from '@holdfast/kit/timeout';
+import { withTimeout } from '@holdfast/kit/timeout';
 import { bytesOfOwn, seeingLocks, withOwnTables } from '../../core/database/table-sizes.ts';
 import type { Filler, Fillers, GrowthFacts, TableSize } from '../growth-port.ts';
 import { type Arrival, arrivals, FILLED_TABLES, type FilledTable, type TimedQuery } from './arrived-rows.ts';
@@ -153,10 +153,10 @@ export function growthFacts(run: RunSql, options: { withinMs?: number } = {}): G
   return {
     tables: () => run(readTables),
     fillers: (seconds) =>
-      withinMs(
+      withTimeout(
         limitMs,
-        run((sql) => readFillers(sql, Math.min(Math.max(seconds, 1), LONGEST_SECONDS), limitMs)),
         () => notInTime(limitMs),
+        run((sql) => readFillers(sql, Math.min(Math.max(seconds, 1), LONGEST_SECONDS), limitMs)),
       ),
   };
 }

@@ -3,7 +3,7 @@
 import { messageOf } from '@holdfast/kit/app-error';
 import { bytesInWords } from '@holdfast/kit/format';
 import { DAY_MS } from '@holdfast/kit/time';
-import { inTime } from '@holdfast/kit/timeout';
+import { withTimeout } from '@holdfast/kit/timeout';
 import type { Filler, Fillers, GrowthFacts } from '../growth-port.ts';
 
 export interface FillersDeps {
@@ -41,7 +41,7 @@ export async function seenFillers(deps: FillersDeps, seconds: number, keptMs: nu
   const known = memory.get(seconds);
   const keeps = known?.seen.problem === null ? keptMs : Math.min(keptMs, PROBLEM_KEPT_MS);
   if (known !== undefined && nowMs >= known.atMs && nowMs - known.atMs < keeps) return known.seen;
-  const seen = await inTime(WITHIN_MS, "The core's database", () => growthFacts.fillers(seconds)).then(
+  const seen = await withTimeout(WITHIN_MS, "The core's database", () => growthFacts.fillers(seconds)).then(
     (fillers): SeenFillers => ({ fillers, problem: null }),
     (error: unknown): SeenFillers => ({ fillers: null, problem: messageOf(error).replace(/\.$/, '') }),
   );

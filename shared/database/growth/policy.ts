@@ -4,7 +4,7 @@
 import { messageOf } from '@holdfast/kit/app-error';
 import { mostDays, NEVER, type OwnedType } from '@holdfast/kit/retention';
 import { DAY_MS } from '@holdfast/kit/time';
-import { inTime } from '@holdfast/kit/timeout';
+import { withTimeout } from '@holdfast/kit/timeout';
 import { retentionInForce, type RetentionInForceDeps } from '../../retention/in-force.ts';
 import type { RetentionBook, WantedRetention } from '../../retention/port.ts';
 import { median } from '../forecast.ts';
@@ -116,7 +116,7 @@ function atPace(types: StoredTypes, bytesPerDay: number): StoredTypes {
 async function daysInForce(deps: GrowthPolicyDeps): Promise<PolicyFacts['inForce']> {
   const { unit } = deps.wanted.retention;
   if (unit === undefined) return undefined;
-  const inForce = await inTime(IN_FORCE_WITHIN_MS, 'The core', () => retentionInForce(deps, unit)).catch(
+  const inForce = await withTimeout(IN_FORCE_WITHIN_MS, 'The core', () => retentionInForce(deps, unit)).catch(
     () => undefined,
   );
   if (inForce === undefined) return undefined;

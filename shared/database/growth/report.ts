@@ -4,7 +4,7 @@
 import { messageOf } from '@holdfast/kit/app-error';
 import { durationInWords } from '@holdfast/kit/format';
 import { DAY_MS, HOUR_MS } from '@holdfast/kit/time';
-import { inTime } from '@holdfast/kit/timeout';
+import { withTimeout } from '@holdfast/kit/timeout';
 import {
   fullIn,
   type FullIn,
@@ -82,7 +82,7 @@ export async function growthReport({ growthBook, now }: GrowthDeps): Promise<Gro
   const known = remembered.get(growthBook);
   if (known !== undefined && nowMs >= known.atMs && nowMs - known.atMs < REMEMBERED_MS) return known.report;
   const since = new Date(nowMs - MOST_TREND_MS).toISOString();
-  const report = await inTime(SAMPLES_WITHIN_MS, "Holdfast's own database", () => growthBook.samples(since)).then(
+  const report = await withTimeout(SAMPLES_WITHIN_MS, "Holdfast's own database", () => growthBook.samples(since)).then(
     (samples) => reportFrom(samples, nowMs),
     (error: unknown) => unknownReport(`growth is not known: ${messageOf(error).replace(/\.$/, '')}`),
   );

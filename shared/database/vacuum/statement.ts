@@ -9,7 +9,7 @@ import { freshConnections, needed, type RunSql } from '@holdfast/kit/kept-databa
 import type { Log } from '@holdfast/kit/log';
 import { connect, type Notice, type Sql } from '@holdfast/kit/postgres';
 import type { Secret } from '@holdfast/kit/secret';
-import { withinMs } from '@holdfast/kit/timeout';
+import { withTimeout } from '@holdfast/kit/timeout';
 import { unattendedSocket } from '@holdfast/kit/unattended-socket';
 import type { CoreVacuum, VacuumOrder } from '../port.ts';
 import { NAMELESS, outcomeName, statementName } from './statement-name.ts';
@@ -199,7 +199,7 @@ export function coreVacuum({ url, log, lockTimeoutMs = LOCK_TIMEOUT_MS }: CoreVa
 async function openedOn(sql: Sql, order: VacuumOrder): Promise<OpenStatement> {
   const late = (): Error => new Error(`no answer within ${OWNER.withinMs / 1000} s`);
   try {
-    return await withinMs(OWNER.withinMs, openStatement(sql, order), late);
+    return await withTimeout(OWNER.withinMs, late, openStatement(sql, order));
   } catch (error) {
     await closed(sql);
     if (error instanceof AppError) throw error;
@@ -229,7 +229,7 @@ async function tell(sql: Sql, { pid, lock }: OpenStatement, name: string): Promi
 
 /** Undefined when it fails, or is late. */
 async function bounded<T>(work: PromiseLike<T>): Promise<T | undefined> {
-  return withinMs(END_WITHIN_MS, Promise.resolve(work), () => new Error('late')).catch(() => undefined);
+  return withTimeout(END_WITHIN_MS, () => new Error('late'), Promise.resolve(work)).catch(() => undefined);
 }
 
 async function closed(sql: Sql): Promise<void> {

@@ -3,7 +3,7 @@
 import { messageOf } from '@holdfast/kit/app-error';
 import { bytesInWords } from '@holdfast/kit/format';
 import { DAY_MS, DAY_SECONDS } from '@holdfast/kit/time';
-import { inTime } from '@holdfast/kit/timeout';
+import { withTimeout } from '@holdfast/kit/timeout';
 import type { DatabaseSize, EventLosses, ServerFacts } from '../../core/database/port.ts';
 import type { Fillers } from '../../database/growth-port.ts';
 import { growthInWords, PACE_SECONDS, seenFillers } from '../../database/growth/fillers.ts';
@@ -56,7 +56,7 @@ const remembered = new WeakMap<object, { atMs: number; basis: GrowthFigures['bas
 /** Never rejects. */
 export async function databaseGrowth(monitored: Monitored, thresholds: Thresholds): Promise<DatabaseGrowth> {
   try {
-    return await inTime(WITHIN_MS, "Holdfast's own database", async () => {
+    return await withTimeout(WITHIN_MS, "Holdfast's own database", async () => {
       const report = await growthReport(monitored);
       return shown(figuresOf(report.database), await slowly(monitored, report, thresholds));
     });

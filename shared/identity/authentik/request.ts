@@ -5,7 +5,7 @@ import type { z } from 'zod';
 import { AppError } from '@holdfast/kit/app-error';
 import { failureWords, foreignWords } from '@holdfast/kit/foreign-words';
 import type { Secret } from '@holdfast/kit/secret';
-import { withinMs } from '@holdfast/kit/timeout';
+import { withTimeout } from '@holdfast/kit/timeout';
 import { type Refusal, refusalOf, wordsOf } from './refusal.ts';
 
 const WITHIN_MS = 5_000;
@@ -129,7 +129,7 @@ export function identityProvider({ url, token, fetch, withinMs: limitMs = WITHIN
     };
     try {
       // The second limit is for a fetch that does not mind the signal.
-      return await withinMs(limitMs + 100, exchanged(), late);
+      return await withTimeout(limitMs + 100, late, exchanged());
     } catch (error) {
       if (error instanceof AppError) throw error;
       if (error instanceof TooLong) throw wrong(`answered ${method} /${path}/ with more than ${MOST_BYTES} bytes`);
