@@ -51,7 +51,7 @@ async function measure(what: string, ask: () => Promise<RetentionPreview>): Prom
   reportAim('  the slowest', sample.most, AIM_MS, ' ms', { digits: 0 });
 }
 
-/** With so little time that nothing large is counted: first by the planner, then by the rows per day. */
+/** With so little time that nothing large is counted: first by the size of the table, then by the rows per day. */
 async function compareEstimates(
   stack: BenchStack,
   preview: (policy: RetentionPolicy, withinMs: number) => Promise<RetentionPreview>,
@@ -62,7 +62,7 @@ async function compareEstimates(
     const rows = answer.types.cot?.rows ?? 0;
     return `${((rows / exact - 1) * 100).toFixed(2)} % off${exactness(answer)}, ${ms.toFixed(0)} ms`;
   };
-  report('cot, estimated by the planner', await off());
+  report('cot, at most all rows of the table', await off());
   const deps = depsOf(stack);
   const counted = await timed(() => countRetentionDays(deps, new AbortController().signal));
   report(`rows per day, ${counted.answer.statements} statements`, `${(counted.ms / 1000).toFixed(1)} s`);

@@ -18,7 +18,7 @@ import type { DoomedRows } from './port.ts';
 
 const NOTHING: DoomedRows = {
   rows: 0,
-  estimate: null,
+  atMost: null,
   included: null,
   bytesPerRow: null,
   bytes: 0,
@@ -38,9 +38,8 @@ export function countDoomed(figures: Figures, doom: Doom, type: Retained, limit:
 
 /** A count is far quicker in the index alone, so what missions have is counted for itself and taken off. */
 async function countEvents(figures: Figures, limit: string): Promise<DoomedRows> {
-  const ofAge = (sql: AnySql): Piece => sql`SELECT FROM cot_router e WHERE ${oldEvents(sql, limit)}`;
-  const [expected, bytesPerRow, span, counted] = await Promise.all([
-    figures.expected(ofAge, 'cot_router'),
+  const [all, bytesPerRow, span, counted] = await Promise.all([
+    figures.rowsOf('cot_router'),
     bytesPerRowOf(figures, 'cot_router'),
     spanOf(figures, [(sql, order) => firstEvent(sql, limit, order)]),
     figures.ask(async (sql) => {
@@ -51,16 +50,12 @@ async function countEvents(figures: Figures, limit: string): Promise<DoomedRows>
     }),
   ]);
   const rows = counted ?? null;
-  const estimate = rows === null ? expected : null;
-  return { ...NOTHING, rows, estimate, bytesPerRow, bytes: null, ...span };
+  return { ...NOTHING, rows, atMost: rows === null ? all : null, bytesPerRow, bytes: null, ...span };
 }
 
 async function countChat(figures: Figures, doom: Doom, limit: string): Promise<DoomedRows> {
-  const chatOfAge = (sql: AnySql): Piece => sql`SELECT FROM cot_router_chat c WHERE ${oldChat(sql, limit)}`;
-  const legacyOfAge = (sql: AnySql): Piece => sql`SELECT FROM cot_router e WHERE ${oldLegacyChat(sql, limit)}`;
-  const [expected, expectedLegacy, perRow, perLegacyRow, span, counted] = await Promise.all([
-    figures.expected(chatOfAge, 'cot_router_chat'),
-    figures.expected(legacyOfAge, 'cot_router'),
+  const [all, perRow, perLegacyRow, span, counted] = await Promise.all([
+    figures.rowsOf('cot_router_chat'),
     bytesPerRowOf(figures, 'cot_router_chat'),
     bytesPerRowOf(figures, 'cot_router'),
     spanOf(figures, [
@@ -81,8 +76,7 @@ async function countChat(figures: Figures, doom: Doom, limit: string): Promise<D
     const bytes = Math.round(chat * (perRow ?? 0) + legacy * (perLegacyRow ?? 0));
     return { ...NOTHING, rows: chat + legacy, bytesPerRow, bytes: bytesPerRow === null ? null : bytes, ...span };
   }
-  const estimate = expected + expectedLegacy;
-  return { ...NOTHING, rows: null, estimate, bytesPerRow, bytes: null, ...span };
+  return { ...NOTHING, rows: null, atMost: all, bytesPerRow, bytes: null, ...span };
 }
 
 /** The bytes of its data as they lie on the disk. */
@@ -92,9 +86,8 @@ async function countFiles(
   type: 'files' | 'missionpackages',
   limit: string,
 ): Promise<DoomedRows> {
-  const ofAge = (sql: AnySql): Piece => sql`SELECT FROM resource r WHERE r.submissiontime < ${limit}`;
-  const [estimate, bytesPerRow, counted] = await Promise.all([
-    figures.expected(ofAge, 'resource'),
+  const [atMost, bytesPerRow, counted] = await Promise.all([
+    figures.rowsOf('resource'),
     bytesPerRowOf(figures, 'resource'),
     figures.ask(async (sql) => {
       const [row] = await sql<[{ rows: number; bytes: number } & Span<Date>]>`
@@ -105,12 +98,12 @@ async function countFiles(
     }),
   ]);
   if (counted !== undefined) return { ...NOTHING, ...counted, bytesPerRow };
-  return { ...NOTHING, rows: null, estimate, bytesPerRow, bytes: null };
+  return { ...NOTHING, rows: null, atMost, bytesPerRow, bytes: null };
 }
 
 async function countMissions(figures: Figures, doom: Doom, limit: string): Promise<DoomedRows> {
-  const [estimate, perEvent, counted] = await Promise.all([
-    figures.expected((sql) => doomedMissions(sql, limit), 'mission'),
+  const [atMost, perEvent, counted] = await Promise.all([
+    figures.rowsOf('mission'),
     bytesPerRowOf(figures, 'cot_router'),
     figures.ask(async (sql) => {
       const [row] = await sql<[{ rows: number; cot: number; files: number; bytes: number } & Span<Date>]>`
@@ -127,7 +120,7 @@ async function countMissions(figures: Figures, doom: Doom, limit: string): Promi
     const bytes = Math.round(counted.bytes + cot * (perEvent ?? 0));
     return { ...NOTHING, rows, included: { cot, files }, bytes, ...isoSpan(counted) };
   }
-  return { ...NOTHING, rows: null, estimate, bytes: null };
+  return { ...NOTHING, rows: null, atMost, bytes: null };
 }
 
 /**

@@ -56,8 +56,8 @@ export interface FactsQuestion {
 export interface DoomedRows {
   /** Counted; null when that would have taken too long. */
   rows: number | null;
-  /** What the planner guesses; null when it was not needed. */
-  estimate: number | null;
+  /** Where they were not counted, all rows of the table; without chat that older releases have put among the events. */
+  atMost: number | null;
   /** Of missions: events and files that go with them; null as `rows`. */
   included: { cot: number; files: number } | null;
   /** Bytes of one row with its share of indexes and TOAST, on average; null when it is not known. */

@@ -1,5 +1,5 @@
-// What a run with a policy would delete: counted where that is quick, else from the rows per day that are remembered, else from what
-// the planner of the database guesses.
+// What a run with a policy would delete: counted where that is quick, else from the rows per day that are remembered. Where those
+// are missing too, as many as the table has at most.
 
 import {
   asOfCutoff,
@@ -71,7 +71,7 @@ export async function previewRetention(deps: PreviewDeps, order: PreviewOrder): 
 }
 
 async function previewed(deps: PreviewDeps, type: Retained, limit: string, found: DoomedRows): Promise<PreviewedType> {
-  const rows = found.rows ?? (await estimated(deps, type, limit, found.estimate ?? 0));
+  const rows = found.rows ?? (await estimated(deps, type, limit, found.atMost ?? 0));
   return {
     limit,
     rows,
@@ -84,11 +84,11 @@ async function previewed(deps: PreviewDeps, type: Retained, limit: string, found
 }
 
 /** Days are counted oldest first, and those without rows are missing: only the last one tells how far it has come. */
-async function estimated(deps: PreviewDeps, type: Retained, limit: string, guess: number): Promise<number> {
-  if (type !== 'cot' && type !== 'geochat') return guess;
+async function estimated(deps: PreviewDeps, type: Retained, limit: string, atMost: number): Promise<number> {
+  if (type !== 'cot' && type !== 'geochat') return atMost;
   const { days } = await deps.retentionBook.days(type);
   const last = days.at(-1)?.day;
-  return last === undefined || last < limit.slice(0, 10) ? guess : rowsBefore(days, limit);
+  return last === undefined || last < limit.slice(0, 10) ? atMost : rowsBefore(days, limit);
 }
 
 /** Of the day of the limit itself, the part that lies before it. */

@@ -222,7 +222,7 @@ export function fakeRetention(now: () => Date): FakeRetention {
     const included = { cot: times.length * cot, files: times.length * files };
     return {
       rows: fake.isSlow ? null : times.length,
-      estimate: fake.isSlow ? Math.round(times.length * 1.1) : null,
+      atMost: fake.isSlow ? Math.round(times.length * 1.1) : null,
       included: type !== 'missions' || fake.isSlow ? null : included,
       bytesPerRow: BYTES_PER_ROW,
       bytes: null,

@@ -2,7 +2,7 @@
 
 import { codeOf } from '@holdfast/kit/app-error';
 import type { RunSql } from '@holdfast/kit/kept-database';
-import type { AnySql, Piece, Sql, TransactionSql } from '@holdfast/kit/postgres';
+import type { Sql, TransactionSql } from '@holdfast/kit/postgres';
 
 /** Of a statement that was stopped, and of one that did not get its lock. */
 const NOT_IN_TIME = new Set(['57014', '55P03']);
@@ -10,12 +10,9 @@ const NOT_IN_TIME = new Set(['57014', '55P03']);
 export interface Figures {
   /** One statement, which may take all the time that is left; undefined when it was not there in time. */
   ask<T>(question: (sql: TransactionSql) => Promise<T>): Promise<T | undefined>;
-  /** How many rows the planner expects of that query; what the catalogue has for that table when it cannot be asked. */
-  expected(query: (sql: AnySql) => Piece, table: string): Promise<number>;
+  /** All rows of that table, as the catalogue and the statistics have them; waits for no lock, and always answers. */
+  rowsOf(table: string): Promise<number>;
 }
-
-/** The planner reads nothing of a table, but it must be able to open it. */
-const OPEN_WITHIN_MS = '50';
 
 /** All of them together take `withinMs`: those that wait for a connection have less left. */
 export function figuresWithin(run: RunSql, withinMs: number): Figures {
@@ -37,15 +34,12 @@ export function figuresWithin(run: RunSql, withinMs: number): Figures {
         ),
       ) as Promise<Awaited<ReturnType<typeof question>> | undefined>,
 
-    expected: (query, table) =>
+    rowsOf: (table) =>
       inTurn(async (sql) => {
-        const planned = await unlessLate(() =>
-          sql.begin('READ ONLY', async (tx) => {
-            await tx`SELECT set_config('lock_timeout', ${OPEN_WITHIN_MS}, true)`;
-            return plannedRows(tx, query(tx));
-          }),
-        );
-        return planned ?? rowsByCatalogue(sql, table);
+        const [row] = await sql<{ rows: number }[]>`
+          SELECT CASE WHEN reltuples > 0 THEN reltuples ELSE pg_stat_get_live_tuples(oid) END::float8 AS rows
+          FROM pg_class WHERE oid = to_regclass(${table})`;
+        return row?.rows ?? 0;
       }),
   };
 }
@@ -93,19 +87,4 @@ async function unlessLate<T>(work: () => Promise<T>): Promise<T | undefined> {
     if (NOT_IN_TIME.has(codeOf(error) ?? '')) return undefined;
     throw error;
   }
-}
-
-interface PlanRow {
-  'QUERY PLAN': [{ Plan: { 'Plan Rows': number } }];
-}
-
-async function plannedRows(sql: AnySql, query: Piece): Promise<number> {
-  const [row] = await sql<[PlanRow]>`EXPLAIN (FORMAT JSON) ${query}`;
-  return row['QUERY PLAN'][0].Plan['Plan Rows'];
-}
-
-async function rowsByCatalogue(sql: AnySql, table: string): Promise<number> {
-  const [row] = await sql<{ rows: number }[]>`
-    SELECT greatest(reltuples, 0)::float8 AS rows FROM pg_class WHERE oid = to_regclass(${table})`;
-  return row?.rows ?? 0;
 }
