@@ -65,6 +65,16 @@ describe('the pages of the service accounts', () => {
     },
   );
 
+  it('tell of the account of management that a file is its certificate where the core has no record of it', async () => {
+    const visitor = await somebody();
+    await visitor.deps.identity.accounts.create({ username: 'svc_api', name: 'api', kind: 'service' });
+    const list = await visitor.page(LIST);
+    expect(list).toMatch(/svc_api.*Made at the start/s);
+    expect(list).not.toMatch(/svc_api(?:(?!svc_).)*No certificate/s);
+    const one = await visitor.page(`${LIST}/${await idOf(visitor, 'svc_api')}`);
+    expect(one).toContain('svc_api.p12, made at the start');
+  });
+
   it('say what deleting does, ask once, and show that the account is out', async () => {
     const [visitor, path] = await withAccount();
     expect(await visitor.page(path)).toMatch(/<details[^>]*>.*cut off at once.*revoked for good.*Delete svc_sensor</s);

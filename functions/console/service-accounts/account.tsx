@@ -1,7 +1,7 @@
 // GET /service-accounts/:id: one account of a program, its certificate, and how it is deleted. Those of the stack itself stay.
 
 import type { AppError } from '@holdfast/kit/app-error';
-import { isOwnServiceAccount } from '@holdfast/kit/names';
+import { API_ACCOUNT, isOwnServiceAccount, nameKey } from '@holdfast/kit/names';
 import { BUNDLE_PASSWORD } from '../../../shared/devices/certificates/data-package.ts';
 import { actingIn } from '../../../shared/http/acting.ts';
 import type { App } from '../../../shared/http/context.ts';
@@ -35,20 +35,29 @@ const STATES: Record<Certificate['state'], [status: Status, words: string]> = {
 };
 
 /** Whether the program can come in. */
-export function StandingBadge({ account: { is_active, certificate } }: { account: ShownServiceAccount }) {
-  const [status, words] = standing(is_active, certificate);
+export function StandingBadge({ account }: { account: ShownServiceAccount }) {
+  const [status, words] = standing(account);
   return <StatusBadge status={status}>{words}</StatusBadge>;
 }
 
-function standing(isActive: boolean, certificate: Certificate | null): [Status, string] {
+function standing(account: ShownServiceAccount): [Status, string] {
+  const { is_active: isActive, certificate } = account;
   if (certificate?.state === 'revocation_failed') return STATES.revocation_failed;
   if (!isActive) return certificate?.state === 'active' ? ['warning', 'Deleted, not revoked yet'] : ['note', 'Deleted'];
+  if (isKeptAsFile(account)) return ['ok', 'Made at the start'];
   if (certificate === null) return ['warning', 'No certificate'];
   if (certificate.state === 'active' && certificate.days_left < FEW_DAYS) return ['warning', 'Ends soon'];
   return STATES[certificate.state];
 }
 
-export function Ends({ certificate, clock }: { certificate: Certificate | null; clock: Clock }) {
+/** A TAK Server records only what it has signed itself. The certificate of `svc_api` exists before its first start. */
+export function isKeptAsFile({ username, certificate }: ShownServiceAccount): boolean {
+  return certificate === null && nameKey(username) === API_ACCOUNT;
+}
+
+export function Ends({ account, clock }: { account: ShownServiceAccount; clock: Clock }) {
+  const { certificate } = account;
+  if (isKeptAsFile(account)) return <a href="/health/certificates">in health</a>;
   if (certificate === null) return <span class="fine">no certificate</span>;
   if (certificate.state === 'revoked') return <span class="fine">revoked</span>;
   return <When at={certificate.effective_until} clock={clock} relative />;
@@ -165,7 +174,9 @@ function About({ account, clock }: { account: ShownServiceAccount; clock: Clock 
           State: <StandingBadge account={account} />,
           Kind: kind === 'admin' ? "admin: may use the core's admin API" : 'data: what a device may',
           Groups: groups.length === 0 ? 'none: it sees nothing' : groups.join(', '),
-          Certificate: certificate === null ? 'none' : certificate.file,
+          Certificate: isKeptAsFile(account)
+            ? `${account.username}.p12, made at the start`
+            : (certificate?.file ?? 'none'),
           Issued: certificate === null ? undefined : <When at={certificate.issued_at} clock={clock} />,
           Ends: certificate === null ? undefined : <When at={certificate.expires_at} clock={clock} relative />,
           Revoked: revokedAt === null ? undefined : <When at={revokedAt} clock={clock} relative />,

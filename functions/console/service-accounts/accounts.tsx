@@ -135,7 +135,7 @@ async function showAccounts(c: PageContext, deps: Deps, { form, refused }: Retry
     isOwnServiceAccount(account.username) ? 'part of the stack' : account.kind,
     account.groups.length === 0 ? <span class="fine">none</span> : account.groups.join(', '),
     <StandingBadge account={account} />,
-    <Ends certificate={account.certificate} clock={clock} />,
+    <Ends account={account} clock={clock} />,
   ]);
   const columns = [
     { label: 'Account' },

@@ -88,6 +88,9 @@ export async function sendRequest(
   return curl(core, [
     '-u',
     `${user}:${password}`,
+    // A TAK Server reads no body that calls itself a form, as curl's do.
+    '-H',
+    'Content-Type: application/octet-stream',
     '--data-binary',
     `@${requestFile}`,
     `${core.enrollment}/Marti/api/tls/signClient/v2?clientUid=${clientUid}&version=3`,

@@ -8,7 +8,7 @@ import { httpEnrollment } from '../../../shared/core/devices/enrollment.ts';
 import type { EnrolledCertificate } from '../../../shared/core/devices/port.ts';
 import { httpCore } from '../../../shared/core/http.ts';
 import { coreContract, type CoreContractWorld } from '../../core/core-contract.ts';
-import { coreOf, curl, newPerson, workDirectory } from './core-client.ts';
+import { coreOf, curl, newChannel, newPerson, workDirectory } from './core-client.ts';
 import { newStack, type TestStack } from './embedded.ts';
 import { RUN, stands } from './standing.ts';
 import { streamDevice } from './stream-device.ts';
@@ -23,7 +23,10 @@ describe('the embedded core', () => {
   beforeAll(async () => {
     stack = await newStack();
     expect((await stack.start()).code).toBe(0);
-    for (const name of [JOHN, LONGER_NAME]) await newPerson(stack, name, PASSWORD);
+    const john = await newPerson(stack, JOHN, PASSWORD);
+    await newPerson(stack, LONGER_NAME, PASSWORD);
+    // A TAK Server lists nobody who is in no channel.
+    await newChannel(stack, `contract${RUN}`, [john]);
   });
 
   async function makeWorld(): Promise<CoreContractWorld> {
