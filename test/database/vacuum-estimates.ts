@@ -124,6 +124,7 @@ export function vacuumEstimates(world: () => RealVacuum): void {
       const before = await sizeOf(table);
       const found = await foundOf(table);
       expect(found?.bytes).toBe(before);
+      await world().unseen();
       await world().sql.unsafe(`VACUUM FULL ${table}`);
       const error = ((found?.reclaimable_bytes ?? Number.NaN) - (before - (await sizeOf(table)))) / before;
       expect(Math.abs(error)).toBeLessThan(OFF_AT_MOST);

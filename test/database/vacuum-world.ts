@@ -17,6 +17,8 @@ export interface RealVacuum extends VacuumWorld {
   logged: [string, Record<string, unknown>][];
   /** Runs statements in order and waits until the server counts what they did. */
   counted: (...statements: string[]) => Promise<void>;
+  /** Resolves when no session can see rows any more that are deleted by now: VACUUM FULL would keep them. */
+  unseen: () => Promise<void>;
   /** Begins the statement on a session of that name, in a transaction; resolves when it was carried out. */
   holding: (statement: string, application: string) => Promise<() => Promise<void>>;
   end: () => Promise<void>;
@@ -45,6 +47,15 @@ export function realVacuum(owner: string, reader: string): RealVacuum {
     }
   }
 
+  /** Autovacuum's ANALYZE of another table of the database is enough: its snapshot lasts as long as it. */
+  async function unseen(): Promise<void> {
+    const [{ next }] = await sql<[{ next: string }]>`SELECT pg_snapshot_xmax(pg_current_snapshot())::text AS next`;
+    const older = () => sql`
+      SELECT FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()
+        AND backend_xmin::text::int8 < ${next}::int8`;
+    await eventually('no session sees what was deleted', async () => (await older()).length === 0, 60_000);
+  }
+
   async function holding(statement: string, application: string): Promise<() => Promise<void>> {
     const holder = connect(url, { name: application, max: 1 });
     const { promise: enough, resolve: release } = Promise.withResolvers<void>();
@@ -71,6 +82,7 @@ export function realVacuum(owner: string, reader: string): RealVacuum {
     facts,
     logged,
     counted,
+    unseen,
     holding,
     vacuum: coreVacuum(options),
     patient: coreVacuum({ ...options, lockTimeoutMs: 60_000 }),
