@@ -1,17 +1,17 @@
-// Writes what is derived from the settings table: .env.template and the table in README.md (npm run generate).
+// Writes what is derived from the settings table: .env.template and the table in docs/settings.md (npm run generate).
 
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { renderEnvTemplate, renderSettingsTable } from '../shared/settings/documents.ts';
 
 const home = resolve(import.meta.dirname, '..');
-const readme = join(home, 'README.md');
+const page = join(home, 'docs/settings.md');
 const MARKED = /(<!-- settings -->\n)[\s\S]*(<!-- \/settings -->)/;
 
-const text = readFileSync(readme, 'utf8');
-if (!MARKED.test(text)) throw new Error('README.md has lost its settings markers');
+const text = readFileSync(page, 'utf8');
+if (!MARKED.test(text)) throw new Error('docs/settings.md has lost its settings markers');
 writeFileSync(
-  readme,
+  page,
   text.replace(MARKED, (_, begin: string, end: string) => `${begin}${renderSettingsTable()}\n${end}`),
 );
 writeFileSync(join(home, '.env.template'), renderEnvTemplate());

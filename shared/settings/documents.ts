@@ -1,4 +1,4 @@
-// Renders .env.template and the README's table of variables from the settings table, so that neither can drift.
+// Renders .env.template and the table of docs/settings.md from the settings table, so that neither can drift.
 
 import { type Section, SECTIONS, type Setting } from './setting.ts';
 import { SETTINGS } from './table.ts';
@@ -22,7 +22,7 @@ function assignment(name: string, setting: Setting): string {
   return setting.example === 'generated' ? `${name}=` : `#${name}=${setting.example}`;
 }
 
-/** The README's table, in Markdown, without a final line break. */
+/** The table of docs/settings.md, in Markdown, without a final line break. */
 export function renderSettingsTable(): string {
   const rows = (Object.keys(SECTIONS) as Section[]).flatMap((section) =>
     inSection(section).map(([name, setting]) => `| \`${name}\` | ${initialOf(setting)} | ${setting.about} |`),

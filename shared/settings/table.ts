@@ -1,4 +1,4 @@
-// Every variable of Holdfast, once: the source of .env.template, of the README's table and of the checks at start.
+// Every variable of Holdfast, once: the source of .env.template, of docs/settings.md and of the checks at start.
 
 import { isEmailAddress } from '@holdfast/kit/addresses';
 import { DEPLOYMENT_SETTINGS } from './deployment.ts';

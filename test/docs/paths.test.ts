@@ -9,7 +9,7 @@ const DOCUMENTS = ['README.md', 'CONTRIBUTING.md', ...globSync('docs/*.md', { cw
 /** What a path in the text begins with when it is one of the repository. */
 const TOP = 'functions|jobs|shared|packages|compose|scripts|test|bench|docs|monitor|\\.ci|\\.github';
 /** Made by the reader, or by a command of ours. */
-const MADE_LATER = ['compose/compose.local.yaml', 'compose/caddy/local'];
+const MADE_LATER = ['compose/compose.local.yaml', 'compose/caddy/local', 'compose/flows/node_modules'];
 
 const textOf = (path: string): string => readFileSync(join(root, path), 'utf8');
 

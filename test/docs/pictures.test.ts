@@ -5,11 +5,11 @@ import { dirname, join, relative, resolve } from 'node:path';
 import { describe, expect, it } from 'vitest';
 
 const root = resolve(import.meta.dirname, '../..');
-const DOCUMENTS = ['README.md', 'docs/console.md'];
+const DOCUMENTS = ['README.md', 'docs/console.md', 'docs/architecture.md'];
 
 function shownIn(document: string): string[] {
   const text = readFileSync(join(root, document), 'utf8');
-  return [...text.matchAll(/(?:\]\(|src=")([^)"\s]+\.png)/g)].map(([, path = '']) =>
+  return [...text.matchAll(/(?:\]\(|src=")([^)"\s]+\.(?:png|svg))/g)].map(([, path = '']) =>
     relative(root, resolve(root, dirname(document), path)),
   );
 }
