@@ -8,10 +8,10 @@ import { writeSync } from 'node:fs';
 import { readServerIdentity } from '@holdfast/core/tls/server-identity';
 import { jsonLog } from '@holdfast/kit/log';
 import type { Archive, PlacedMembership } from '../packages/core/model/stream.ts';
-import { createStream } from '../packages/core/stream/stream.ts';
-import { createAdmission } from '../packages/core/tls/admission.ts';
+import { Stream } from '../packages/core/stream/stream.ts';
+import { Admission } from '../packages/core/tls/admission.ts';
 import { createLiveConnections } from '../packages/core/tls/connections.ts';
-import { createCoreListener } from '../packages/core/tls/core-listener.ts';
+import { CoreListener } from '../packages/core/tls/core-listener.ts';
 import type { CotFiles } from './cot-order.ts';
 
 export interface CotCoreOrder extends CotFiles {
@@ -40,7 +40,7 @@ const archive: Archive = {
   close: async () => undefined,
 };
 
-const stream = createStream({
+const stream = new Stream({
   nodeId: '0123456789abcdef0123456789abcdef',
   serverVersion: '5.7-RELEASE-0',
   groups: { of: async () => everybody, forget: () => undefined },
@@ -50,12 +50,12 @@ const stream = createStream({
   log,
   now,
 });
-const listener = createCoreListener({
+const listener = new CoreListener({
   name: 'stream',
   port,
   addresses: ['127.0.0.1'],
   identity,
-  admission: createAdmission({ ca: identity.ca, revocations: { isRevoked: () => false }, now }),
+  admission: new Admission({ ca: identity.ca, revocations: { isRevoked: () => false }, now }),
   live: createLiveConnections(),
   accepted: (arrival) => stream.accepted(arrival),
   log,

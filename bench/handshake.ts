@@ -14,7 +14,7 @@ import { openAuthority } from '@holdfast/pki/authority';
 import { certificateBundle } from '@holdfast/pki/pkcs12';
 import { ensureServerCertificate } from '@holdfast/pki/server-certificate';
 import { createEnrollmentApi } from '../packages/core/enrollment/app.ts';
-import { createAttempts } from '../packages/core/enrollment/attempts.ts';
+import { EnrollmentAttempts } from '../packages/core/enrollment/attempts.ts';
 import { certificateStore } from '../packages/core/store/certificates.ts';
 import { appPassword } from './app-password.ts';
 import { cpuSecondsOf, perSecond, report, reportAim, sampleOf, show } from './measure.ts';
@@ -177,7 +177,7 @@ async function withoutBind(stack: BenchStack, place: string, user: string, next:
     certificates: certificateStore(keptDatabase(url, { name: 'bench', called: 'the database', variable: 'its URL' })),
     bundle: certificateBundle,
     adminApi: () => new Response(null, { status: 403 }),
-    attempts: createAttempts(() => new Date()),
+    attempts: new EnrollmentAttempts(() => new Date()),
     log: silent,
     now: () => new Date(),
     steadyMs: () => performance.now(),

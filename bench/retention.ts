@@ -13,12 +13,12 @@ import type { Fields } from '@holdfast/kit/log';
 import { withDatabase } from '@holdfast/kit/postgres';
 import { KEEP_ALL, limitsAt } from '@holdfast/kit/retention';
 import { Secret } from '@holdfast/kit/secret';
-import { insertLatencies } from '../packages/core/retention/insert-latencies.ts';
+import { InsertLatencies } from '../packages/core/retention/insert-latencies.ts';
 import { retentionLog } from '../packages/core/retention/retention-log.ts';
-import { createRetentionService } from '../packages/core/retention/retention-service.ts';
+import { RetentionService } from '../packages/core/retention/retention-service.ts';
 import type { RunSql } from '../packages/core/store/certificates.ts';
 import { type CotRow, type CotWriter, cotWriter } from '../packages/core/store/cot-events.ts';
-import { groupVectors } from '../packages/core/store/group-vectors.ts';
+import { GroupVectors } from '../packages/core/store/group-vectors.ts';
 import { report, reportAim, sampleOf, show } from './measure.ts';
 import { type BenchStack, benchStack, OFFSET, script } from './stack.ts';
 
@@ -125,7 +125,7 @@ function shown(what: string, round: Round): Round {
 async function filled({ database }: BenchStack, rows: number): Promise<void> {
   const url = new Secret(database);
   await withDatabase(url, 'bench', FILL_WITHIN_MS, async (sql) => {
-    await groupVectors((use) => use(sql)).ensure([PLACES]);
+    await new GroupVectors((use) => use(sql)).ensure([PLACES]);
     const indexes = await sql<{ name: string; definition: string }[]>`
       SELECT indexname AS name, indexdef AS definition FROM pg_indexes
       WHERE tablename = 'cot_router' AND indexname <> 'cot_router_pkey'`;
@@ -158,7 +158,7 @@ export async function freshCopy(data: string, template: string, settings: Record
   );
 }
 
-type Deletion = (stack: BenchStack, latencies: ReturnType<typeof insertLatencies>) => Promise<Deleted>;
+type Deletion = (stack: BenchStack, latencies: InsertLatencies) => Promise<Deleted>;
 type Deleted = Pick<Round, 'seconds' | 'longestMs' | 'deleted'>;
 
 async function measured(stack: BenchStack, deletion: Deletion): Promise<Round> {
@@ -168,9 +168,9 @@ async function measured(stack: BenchStack, deletion: Deletion): Promise<Round> {
     variable: 'its URL',
     withinMs: 60_000,
   });
-  const latencies = insertLatencies(() => performance.now());
+  const latencies = new InsertLatencies(() => performance.now());
   const stopping = new AbortController();
-  const inserts = inserting(latencies.timed(cotWriter(run, groupVectors(run))), stopping.signal);
+  const inserts = inserting(latencies.timed(cotWriter(run, new GroupVectors(run))), stopping.signal);
   await delay(QUIET_MS / 3);
   inserts.taken();
   await delay(QUIET_MS);
@@ -253,7 +253,7 @@ async function oneDelete({ database }: BenchStack): Promise<Deleted> {
   });
 }
 
-async function inBatches({ database }: BenchStack, latencies: ReturnType<typeof insertLatencies>): Promise<Deleted> {
+async function inBatches({ database }: BenchStack, latencies: InsertLatencies): Promise<Deleted> {
   const kept = keptDatabase(new Secret(database), {
     name: 'core-retention',
     called: 'it',
@@ -265,7 +265,7 @@ async function inBatches({ database }: BenchStack, latencies: ReturnType<typeof 
   const done = (event: string, fields: Fields = {}): void => {
     if (event === 'retention.run') ended.resolve(fields);
   };
-  const service = createRetentionService({
+  const service = new RetentionService({
     retention: {
       policy: () => POLICY,
       exemptKeywords: () => [],

@@ -8,7 +8,7 @@ import { keptDatabase } from '@holdfast/kit/kept-database';
 import { withDatabase } from '@holdfast/kit/postgres';
 import { Secret } from '@holdfast/kit/secret';
 import { cotWriter } from '../packages/core/store/cot-events.ts';
-import { groupVectors } from '../packages/core/store/group-vectors.ts';
+import { GroupVectors } from '../packages/core/store/group-vectors.ts';
 import { report, reportAim, sampleOf, show } from './measure.ts';
 import { filledTemplate, freshCopy, inserting } from './retention.ts';
 import { type BenchStack, benchStack } from './stack.ts';
@@ -90,7 +90,7 @@ async function measured({ database }: BenchStack): Promise<Round> {
     withinMs: 60_000,
   });
   const stopping = new AbortController();
-  const inserts = inserting(cotWriter(run, groupVectors(run)), stopping.signal);
+  const inserts = inserting(cotWriter(run, new GroupVectors(run)), stopping.signal);
   const samples: Sampled[] = [];
   const watching = withDatabase(url, 'bench-watch', WITHIN_MS, (sql) => watch(sql, samples, stopping.signal));
   const deletion = await withDatabase(url, 'bench-delete', WITHIN_MS, deletePaced);

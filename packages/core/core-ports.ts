@@ -4,10 +4,10 @@
 import type { Log } from '@holdfast/kit/log';
 import { HOUR_MS } from '@holdfast/kit/time';
 import type { Arrival, CoreFetch, LiveConnections, Revocations } from './model/parts.ts';
-import { createAdmission } from './tls/admission.ts';
+import { Admission } from './tls/admission.ts';
 import { readServerIdentity } from './tls/server-identity.ts';
-import { createCoreListener } from './tls/core-listener.ts';
-import { createHttpPort, type HttpLimits } from './tls/http-port.ts';
+import { CoreListener } from './tls/core-listener.ts';
+import { HttpPort, type HttpLimits } from './tls/http-port.ts';
 
 export interface CorePortNumbers {
   api: number;
@@ -50,7 +50,7 @@ export interface CorePorts {
 export function createCorePorts(options: CorePortsOptions): CorePorts {
   const { files, addresses, ports, revocations, live, log, now, limits = {}, mostConnections } = options;
   let identity = readServerIdentity(files);
-  const admission = createAdmission({ ca: identity.ca, revocations, now });
+  const admission = new Admission({ ca: identity.ca, revocations, now });
   const shared = {
     addresses,
     identity,
@@ -60,7 +60,7 @@ export function createCorePorts(options: CorePortsOptions): CorePorts {
     ...(mostConnections === undefined ? {} : { mostConnections }),
   };
   const listeners = [
-    createHttpPort({
+    new HttpPort({
       ...shared,
       name: 'api',
       port: ports.api,
@@ -68,8 +68,8 @@ export function createCorePorts(options: CorePortsOptions): CorePorts {
       fetch: options.api,
       limits: { requestWithinMs: UPLOAD_WITHIN_MS, ...limits },
     }),
-    createHttpPort({ ...shared, name: 'enrollment', port: ports.enrollment, fetch: options.enrollment }),
-    createCoreListener({
+    new HttpPort({ ...shared, name: 'enrollment', port: ports.enrollment, fetch: options.enrollment }),
+    new CoreListener({
       ...shared,
       name: 'streaming',
       port: ports.streaming,

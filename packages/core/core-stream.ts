@@ -8,14 +8,14 @@ import type { MissionParts } from './missions/parts.ts';
 import type { Archive, CoreStream } from './model/stream.ts';
 import type { RunSql } from './store/certificates.ts';
 import { type CotWriter, cotWriter } from './store/cot-events.ts';
-import { groupVectors } from './store/group-vectors.ts';
+import { GroupVectors } from './store/group-vectors.ts';
 import type { ActiveGroups, GroupStore } from './store/groups.ts';
 import { lossStore } from './store/tables.ts';
 import { unwrittenLosses } from './store/unwritten-losses.ts';
-import { createArchive } from './stream/archive.ts';
+import { EventArchive } from './stream/archive.ts';
 import { streamGroups } from './stream/groups.ts';
-import { createPresenceLog } from './stream/presence-log.ts';
-import { createStream } from './stream/stream.ts';
+import { StoredPresenceLog } from './stream/presence-log.ts';
+import { Stream } from './stream/stream.ts';
 
 export interface StoredStreamOptions {
   /** {data_dir} */
@@ -49,15 +49,15 @@ export interface StoredStream {
 
 export function createStoredStream(options: StoredStreamOptions): StoredStream {
   const { nodeId, hostname, tokenKey, run, runEvents, runArchive, log, now } = options;
-  const vectors = groupVectors(runArchive);
-  const archive = createArchive({
+  const vectors = new GroupVectors(runArchive);
+  const archive = new EventArchive({
     write: options.timed(cotWriter(runArchive, vectors)),
     losses: lossStore(runArchive),
     unwritten: unwrittenLosses(options.dataDirectory, log),
     log,
     now,
   });
-  const presence = createPresenceLog(runArchive, log, { now, vectors });
+  const presence = new StoredPresenceLog(runArchive, log, { now, vectors });
   const missions = createMissions({
     run,
     runEvents,
@@ -68,7 +68,7 @@ export function createStoredStream(options: StoredStreamOptions): StoredStream {
     log,
     now,
   });
-  const stream: CoreStream = createStream({
+  const stream: CoreStream = new Stream({
     nodeId,
     serverVersion: CORE_VERSION,
     groups: streamGroups(options),

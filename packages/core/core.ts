@@ -11,29 +11,29 @@ import { onceADay } from '@holdfast/kit/retry';
 import { openAuthority } from '@holdfast/pki/authority';
 import { certificateBundle } from '@holdfast/pki/pkcs12';
 import { ensureServerCertificate } from '@holdfast/pki/server-certificate';
-import { adminGrants } from './admin/admin-grants.ts';
+import { AdminGrants } from './admin/admin-grants.ts';
 import { API_IDENTITY, type ApiCertificate, ensureApiCertificate } from './admin/api-certificate.ts';
 import { createAdminApi } from './admin/app.ts';
 import { certificateLists } from './admin/certificate-lists.ts';
 import { readNodeId } from './admin/node-id.ts';
-import { ownProcess } from './admin/own-process.ts';
+import { OwnProcess } from './admin/own-process.ts';
 import { retentionFiles } from './admin/retention-files.ts';
 import { usersFile } from './admin/users-file.ts';
 import { type CorePortNumbers, type CorePorts, createCorePorts } from './core-ports.ts';
 import { createStoredStream } from './core-stream.ts';
 import { createEnrollmentApi } from './enrollment/app.ts';
-import { createAttempts } from './enrollment/attempts.ts';
-import { openSpool } from './files/spool.ts';
+import { EnrollmentAttempts } from './enrollment/attempts.ts';
+import { Spool } from './files/spool.ts';
 import { membershipsOf } from './groups/memberships.ts';
-import { peopleGroups } from './groups/people-groups.ts';
+import { PeopleGroups } from './groups/people-groups.ts';
 import { htmlPage } from './http/answers.ts';
 import { callerOf } from './http/route.ts';
 import { readMissionTokenKey } from './missions/tokens.ts';
 import type { CertificateStore, CoreConnection, CoreDirectory, CoreFetch, Revocations } from './model/parts.ts';
-import { insertLatencies } from './retention/insert-latencies.ts';
+import { InsertLatencies } from './retention/insert-latencies.ts';
 import { retentionLog } from './retention/retention-log.ts';
-import { createRetentionService } from './retention/retention-service.ts';
-import { createRevocations, ListUnwritten } from './revocations.ts';
+import { RetentionService } from './retention/retention-service.ts';
+import { KeptRevocations, ListUnwritten } from './revocations.ts';
 import { certificateStore, type RunSql } from './store/certificates.ts';
 import { clientEndpoints, coreDatabaseFacts } from './store/client-endpoints.ts';
 import { activeGroups, groupStore } from './store/groups.ts';
@@ -106,7 +106,7 @@ export async function createCore(options: CoreOptions): Promise<Core> {
   const lists = certificateLists(certificates, now);
   const live = createLiveConnections();
   let ports: CorePorts | undefined;
-  const revocations = createRevocations({
+  const revocations = new KeptRevocations({
     authority,
     certificates,
     tableMark: () => revokedMark(run),
@@ -126,7 +126,7 @@ export async function createCore(options: CoreOptions): Promise<Core> {
       now: now(),
     });
   let api = await apiCertificate();
-  const grants = adminGrants({
+  const grants = new AdminGrants({
     directory: join(dataDirectory, 'admin-grants'),
     authority,
     certificates,
@@ -140,12 +140,12 @@ export async function createCore(options: CoreOptions): Promise<Core> {
   const nodeId = readNodeId(dataDirectory);
   const memberships = membershipsOf(CHANNEL_PREFIX, options.roleGroups);
   const known = {
-    people: peopleGroups({ directory, memberships, now }),
+    people: new PeopleGroups({ directory, memberships, now }),
     groups: groupStore(run),
     activeGroups: activeGroups(run),
   };
   const runEvents = eventTable(options.runEvents, steadyMs);
-  const latencies = insertLatencies(steadyMs);
+  const latencies = new InsertLatencies(steadyMs);
   const { stream, archive, missions, ...stored } = createStoredStream({
     ...known,
     dataDirectory,
@@ -160,7 +160,7 @@ export async function createCore(options: CoreOptions): Promise<Core> {
     now,
   });
   const retention = retentionFiles(dataDirectory);
-  const retentionService = createRetentionService({
+  const retentionService = new RetentionService({
     retention,
     run: options.runRetention,
     missions,
@@ -172,7 +172,7 @@ export async function createCore(options: CoreOptions): Promise<Core> {
     now,
     steadyMs,
   });
-  const attempts = createAttempts(now);
+  const attempts = new EnrollmentAttempts(now);
   const admin = createAdminApi({
     ...known,
     enrollmentAttempts: attempts,
@@ -195,10 +195,10 @@ export async function createCore(options: CoreOptions): Promise<Core> {
     retentionRuns: retentionService,
     missions,
     database: coreDatabaseFacts(run, runEvents),
-    ownProcess: ownProcess(dataDirectory),
+    ownProcess: new OwnProcess(dataDirectory),
     resources: resourceStore(run, options.runLong),
     resourceWriter: resourceWriter(options.runLong),
-    spool: openSpool({
+    spool: new Spool({
       directory: join(dataDirectory, 'uploads'),
       mostBytes: options.mostUploadBytes ?? MOST_UPLOAD_BYTES,
       steadyMs,

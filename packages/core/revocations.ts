@@ -23,14 +23,6 @@ export interface RevocationsOptions {
   now: () => Date;
 }
 
-export interface KeptRevocations extends Revocations {
-  /**
-   * To be called every half minute: takes in what was revoked by hand in the table, writes the list when a day has passed
-   * or the last try failed, says every hour that the list has expired. Never rejects.
-   */
-  look(): Promise<void>;
-}
-
 /** Less than the minute that is promised, because it is looked at every half minute. */
 const RETRY_MS = 50_000;
 const REMIND_MS = HOUR_MS;
@@ -45,38 +37,82 @@ export class ListUnwritten extends Error {
   }
 }
 
-export function createRevocations(options: RevocationsOptions): KeptRevocations {
-  const { authority, certificates, tableMark, live, contextsAnew, log, now } = options;
-  const refused = new Map<string, RevokedEntry>();
-  const unreadable = new Set<number>();
-  let times: RevocationListTimes | undefined;
-  let markSeen: string | undefined;
-  let writtenAt = Number.NEGATIVE_INFINITY;
-  let triedAt = Number.NEGATIVE_INFINITY;
-  let remindedAt = Number.NEGATIVE_INFINITY;
-  let unwritten = true;
-  const inTurn = oneAfterTheOther();
+export class KeptRevocations implements Revocations {
+  readonly #options: RevocationsOptions;
+  readonly #refused = new Map<string, RevokedEntry>();
+  readonly #unreadable = new Set<number>();
+  #times: RevocationListTimes | undefined;
+  #markSeen: string | undefined;
+  #writtenAt = Number.NEGATIVE_INFINITY;
+  #triedAt = Number.NEGATIVE_INFINITY;
+  #remindedAt = Number.NEGATIVE_INFINITY;
+  #unwritten = true;
+  readonly #inTurn = oneAfterTheOther();
+
+  constructor(options: RevocationsOptions) {
+    this.#options = options;
+  }
+
+  isRevoked(serial: string): boolean {
+    return this.#refused.has(serial);
+  }
+
+  revoke(record: CertificateRecord, { except }: { except?: object | undefined } = {}): Promise<CertificateRecord> {
+    return this.#inTurn(() => this.#revoke(record, except));
+  }
+
+  refresh(): Promise<RevocationListTimes> {
+    return this.#inTurn(() => this.#refresh());
+  }
+
+  listTimes(): RevocationListTimes | undefined {
+    return this.#unwritten ? undefined : this.#times;
+  }
+
+  /**
+   * To be called every half minute: takes in what was revoked by hand in the table, writes the list when a day has passed
+   * or the last try failed, says every hour that the list has expired. Never rejects.
+   */
+  async look(): Promise<void> {
+    try {
+      if (await this.#isDue()) await this.#inTurn(() => this.#refresh());
+    } catch (error) {
+      this.#options.log.warn('crl.refresh_failed', {
+        error: messageOf(error),
+        next_update: this.#times?.nextUpdate ?? null,
+      });
+    }
+    const at = this.#options.now().getTime();
+    if (
+      this.#times === undefined ||
+      this.#times.nextUpdate.getTime() > at ||
+      Math.abs(at - this.#remindedAt) < REMIND_MS
+    )
+      return;
+    this.#remindedAt = at;
+    this.#options.log.error('crl.expired', { next_update: this.#times.nextUpdate });
+  }
 
   /** The serial numbers that were not refused before. */
-  function takeIn(entries: readonly RevokedEntry[]): string[] {
-    const added = entries.filter(({ serial }) => !refused.has(serial));
-    for (const entry of added) refused.set(entry.serial, entry);
-    if (added.length > 0) unwritten = true;
+  #takeIn(entries: readonly RevokedEntry[]): string[] {
+    const added = entries.filter(({ serial }) => !this.#refused.has(serial));
+    for (const entry of added) this.#refused.set(entry.serial, entry);
+    if (added.length > 0) this.#unwritten = true;
     return added.map(({ serial }) => serial);
   }
 
-  function entryOf(record: CertificateRecord): RevokedEntry | undefined {
+  #entryOf(record: CertificateRecord): RevokedEntry | undefined {
     const serial = serialIn(record.certificate);
     if (serial === undefined) {
-      if (!unreadable.has(record.id)) {
-        log.error('crl.certificate_unreadable', { id: record.id, name: record.userDn });
+      if (!this.#unreadable.has(record.id)) {
+        this.#options.log.error('crl.certificate_unreadable', { id: record.id, name: record.userDn });
       }
-      unreadable.add(record.id);
+      this.#unreadable.add(record.id);
       return undefined;
     }
     const { revocationDate, expirationDate: expiresAt, subjectDn: subject } = record;
     // A date to come counts now: who is refused is in the list.
-    const at = now();
+    const at = this.#options.now();
     return {
       serial,
       revokedAt: revocationDate === null || revocationDate > at ? at : revocationDate,
@@ -85,89 +121,70 @@ export function createRevocations(options: RevocationsOptions): KeptRevocations 
     };
   }
 
-  async function write(): Promise<RevocationListTimes> {
-    const at = now();
-    triedAt = at.getTime();
-    unwritten = true;
-    times = await authority.writeRevocationList([...refused.values()], at);
-    unwritten = false;
-    writtenAt = at.getTime();
-    return times;
+  async #write(): Promise<RevocationListTimes> {
+    const at = this.#options.now();
+    this.#triedAt = at.getTime();
+    this.#unwritten = true;
+    this.#times = await this.#options.authority.writeRevocationList([...this.#refused.values()], at);
+    this.#unwritten = false;
+    this.#writtenAt = at.getTime();
+    return this.#times;
   }
 
   /** Old tickets stop to count, open connections end. */
-  function enforce(serials: readonly string[], except?: object): number {
+  #enforce(serials: readonly string[], except?: object): number {
     if (serials.length === 0) return 0;
-    contextsAnew();
-    return serials.reduce((ended, serial) => ended + live.end(serial, except), 0);
+    this.#options.contextsAnew();
+    return serials.reduce((ended, serial) => ended + this.#options.live.end(serial, except), 0);
   }
 
-  async function revoke(record: CertificateRecord, except?: object): Promise<CertificateRecord> {
-    const row = await certificates.setRevoked(record.id, now());
-    const entry = entryOf(row);
+  async #revoke(record: CertificateRecord, except?: object): Promise<CertificateRecord> {
+    const row = await this.#options.certificates.setRevoked(record.id, this.#options.now());
+    const entry = this.#entryOf(row);
     if (entry === undefined) {
       throw new Error(`the certificate of row ${record.id} cannot be read: it has no serial number to be refused by`);
     }
-    takeIn([entry]);
-    const ended = enforce([entry.serial], except);
-    log.info('certificate.revoked', {
+    this.#takeIn([entry]);
+    const ended = this.#enforce([entry.serial], except);
+    this.#options.log.info('certificate.revoked', {
       name: row.userDn,
       hash: row.hash,
       serial: entry.serial,
       connections_ended: ended,
     });
     try {
-      await write();
+      await this.#write();
     } catch (error) {
-      log.error('crl.not_written', { error: messageOf(error) });
+      this.#options.log.error('crl.not_written', { error: messageOf(error) });
       throw new PageFault(500, UNWRITTEN, { cause: error });
     }
     return row;
   }
 
-  async function takeInTable(): Promise<string[]> {
-    const mark = await tableMark();
-    const rows = await certificates.list('revoked', now());
-    markSeen = mark;
-    return takeIn(rows.flatMap((row) => entryOf(row) ?? []));
+  async #takeInTable(): Promise<string[]> {
+    const mark = await this.#options.tableMark();
+    const rows = await this.#options.certificates.list('revoked', this.#options.now());
+    this.#markSeen = mark;
+    return this.#takeIn(rows.flatMap((row) => this.#entryOf(row) ?? []));
   }
 
   /** What the files say counts although the table does not answer, and the list is written either way. */
-  async function refresh(): Promise<RevocationListTimes> {
-    const inFiles = takeIn(authority.revokedInFiles());
-    const [table] = await Promise.allSettled([takeInTable()]);
-    enforce([...inFiles, ...(table.status === 'fulfilled' ? table.value : [])]);
-    const [written] = await Promise.allSettled([write()]);
+  async #refresh(): Promise<RevocationListTimes> {
+    const inFiles = this.#takeIn(this.#options.authority.revokedInFiles());
+    const [table] = await Promise.allSettled([this.#takeInTable()]);
+    this.#enforce([...inFiles, ...(table.status === 'fulfilled' ? table.value : [])]);
+    const [written] = await Promise.allSettled([this.#write()]);
     if (table.status === 'rejected') throw table.reason;
     if (written.status === 'rejected') throw new ListUnwritten(written.reason);
     return written.value;
   }
 
-  async function isDue(): Promise<boolean> {
-    const at = now().getTime();
-    if (unwritten || at < writtenAt || at - writtenAt >= DAY_MS) return at < triedAt || at - triedAt >= RETRY_MS;
-    return (await tableMark()) !== markSeen;
+  async #isDue(): Promise<boolean> {
+    const at = this.#options.now().getTime();
+    if (this.#unwritten || at < this.#writtenAt || at - this.#writtenAt >= DAY_MS)
+      return at < this.#triedAt || at - this.#triedAt >= RETRY_MS;
+    return (await this.#options.tableMark()) !== this.#markSeen;
   }
-
-  async function look(): Promise<void> {
-    try {
-      if (await isDue()) await inTurn(refresh);
-    } catch (error) {
-      log.warn('crl.refresh_failed', { error: messageOf(error), next_update: times?.nextUpdate ?? null });
-    }
-    const at = now().getTime();
-    if (times === undefined || times.nextUpdate.getTime() > at || Math.abs(at - remindedAt) < REMIND_MS) return;
-    remindedAt = at;
-    log.error('crl.expired', { next_update: times.nextUpdate });
-  }
-
-  return {
-    isRevoked: (serial) => refused.has(serial),
-    revoke: (record, { except } = {}) => inTurn(() => revoke(record, except)),
-    refresh: () => inTurn(refresh),
-    listTimes: () => (unwritten ? undefined : times),
-    look,
-  };
 }
 
 /** A negative one is none: our CA gives none out, and no list could hold it. */

@@ -9,11 +9,7 @@ import { KEEP_ALL, type RetentionLimits, type RetentionPolicy } from '@holdfast/
 import { createMissions } from '../../packages/core/missions/create-missions.ts';
 import type { Latencies } from '../../packages/core/retention/insert-latencies.ts';
 import { retentionLog } from '../../packages/core/retention/retention-log.ts';
-import {
-  createRetentionService,
-  type RetentionService,
-  type RetentionServiceOptions,
-} from '../../packages/core/retention/retention-service.ts';
+import { RetentionService, type RetentionServiceOptions } from '../../packages/core/retention/retention-service.ts';
 import type { RunSql } from '../../packages/core/store/certificates.ts';
 import { eventually } from '../e2e/embedded/embedded.ts';
 import { memoryLog } from '../http/fake-deps.ts';
@@ -64,7 +60,7 @@ export function retentionWorld(
   const exempt: string[] = [];
   const edited: RetentionWorld['edited'] = { file: undefined };
   const directory = mkdtempSync(join(data, 'retention-'));
-  const service = createRetentionService({
+  const service = new RetentionService({
     retention: {
       policy: () => ({ ...policy }),
       exemptKeywords: () => exempt,

@@ -27,11 +27,6 @@ export interface AdminGrantOptions {
   now: () => Date;
 }
 
-export interface AdminGrants {
-  /** Does what lies in the spool; cheap when nothing does. Never rejects. */
-  look(): Promise<void>;
-}
-
 const MOST_BYTES = 64 * 1024;
 const MOST_AT_ONCE = 100;
 /** In this order: what is given anew was asked for after what takes it away. */
@@ -40,84 +35,89 @@ const KINDS = ['.pem.taken', '.revoke', '.pem'] as const;
 /** What is wrong with a file; it stays wrong however often it is read. */
 class Refused extends Error {}
 
-export function adminGrants(options: AdminGrantOptions): AdminGrants {
-  const { directory, log } = options;
-  const told = new Set<string>();
-  let looking: Promise<void> | undefined;
+export class AdminGrants {
+  readonly #options: AdminGrantOptions;
+  readonly #told = new Set<string>();
+  #looking: Promise<void> | undefined;
 
-  async function lookOnce(): Promise<void> {
+  constructor(options: AdminGrantOptions) {
+    this.#options = options;
+  }
+
+  /** Does what lies in the spool; cheap when nothing does. Never rejects. */
+  look(): Promise<void> {
+    return (this.#looking ??= this.#lookOnce().finally(() => (this.#looking = undefined)));
+  }
+
+  async #lookOnce(): Promise<void> {
     try {
-      for (const name of await waitingIn(directory)) await carryOut(name);
+      for (const name of await waitingIn(this.#options.directory)) await this.#carryOut(name);
     } catch (error) {
-      tell('core.admin_grants_unreadable', { directory, error: messageOf(error) });
+      this.#tell('core.admin_grants_unreadable', { directory: this.#options.directory, error: messageOf(error) });
     }
   }
 
   /** What cannot be done now (no table, a broken users file) is tried again each time, and told once. */
-  async function carryOut(name: string): Promise<void> {
+  async #carryOut(name: string): Promise<void> {
     let file = name;
     try {
       // One that is given meanwhile is another file, and is looked at next.
-      if (name.endsWith('.pem')) file = await moved(name, `${name}.taken`);
-      if (name.endsWith('.revoke')) await take(file);
-      else await give(file);
+      if (name.endsWith('.pem')) file = await this.#moved(name, `${name}.taken`);
+      if (name.endsWith('.revoke')) await this.#take(file);
+      else await this.#give(file);
     } catch (error) {
-      if (error instanceof Refused) await refuse(file, error.message);
+      if (error instanceof Refused) await this.#refuse(file, error.message);
       else if (codeOf(error) !== 'ENOENT')
-        tell('core.admin_grant_waits', { file: withoutMark(name), error: messageOf(error) });
+        this.#tell('core.admin_grant_waits', { file: withoutMark(name), error: messageOf(error) });
     }
   }
 
-  async function give(file: string): Promise<void> {
+  async #give(file: string): Promise<void> {
     const { identifier, fingerprint, certificate } = await judged(
       accountOf(file),
-      await readBounded(join(directory, file)),
-      options,
+      await readBounded(join(this.#options.directory, file)),
+      this.#options,
     );
-    await options.users.grant({ identifier, fingerprint, role: 'ROLE_ADMIN', certificate });
-    await rm(join(directory, file), { force: true });
-    log.info('core.admin_right_given', { name: identifier, fingerprint });
+    await this.#options.users.grant({ identifier, fingerprint, role: 'ROLE_ADMIN', certificate });
+    await rm(join(this.#options.directory, file), { force: true });
+    this.#options.log.info('core.admin_right_given', { name: identifier, fingerprint });
   }
 
   /** One that could not be given yet was asked for before, and must not be given afterwards. */
-  async function take(file: string): Promise<void> {
+  async #take(file: string): Promise<void> {
     const username = accountOf(file);
-    await readBounded(join(directory, file));
+    await readBounded(join(this.#options.directory, file));
     const before = nameKey(`${username}.pem.taken`);
-    for (const name of await readdir(directory))
-      if (nameKey(name) === before) await rm(join(directory, name), { force: true });
-    await options.users.withdraw(username);
-    await rm(join(directory, file), { force: true });
-    log.info('core.admin_right_taken', { name: username });
+    for (const name of await readdir(this.#options.directory))
+      if (nameKey(name) === before) await rm(join(this.#options.directory, name), { force: true });
+    await this.#options.users.withdraw(username);
+    await rm(join(this.#options.directory, file), { force: true });
+    this.#options.log.info('core.admin_right_taken', { name: username });
   }
 
-  async function refuse(file: string, reason: string): Promise<void> {
+  async #refuse(file: string, reason: string): Promise<void> {
     const refused = `${withoutMark(file)}.refused`;
     try {
-      await rm(join(directory, refused), { recursive: true, force: true });
-      await moved(file, refused);
-      log.warn('core.admin_grant_refused', { file: refused, reason });
+      await rm(join(this.#options.directory, refused), { recursive: true, force: true });
+      await this.#moved(file, refused);
+      this.#options.log.warn('core.admin_grant_refused', { file: refused, reason });
     } catch (error) {
-      tell('core.admin_grant_refused', { file, reason, error: messageOf(error) });
+      this.#tell('core.admin_grant_refused', { file, reason, error: messageOf(error) });
     }
   }
 
-  async function moved(from: string, to: string): Promise<string> {
-    await rename(join(directory, from), join(directory, to));
+  async #moved(from: string, to: string): Promise<string> {
+    await rename(join(this.#options.directory, from), join(this.#options.directory, to));
     return to;
   }
 
-  function tell(event: string, fields: Record<string, string>): void {
+  #tell(event: string, fields: Record<string, string>): void {
     const text = JSON.stringify([event, fields]);
-    if (told.has(text)) return;
-    if (told.size >= MOST_AT_ONCE) told.clear();
-    told.add(text);
-    log.error(event, fields);
+    if (this.#told.has(text)) return;
+    if (this.#told.size >= MOST_AT_ONCE) this.#told.clear();
+    this.#told.add(text);
+    this.#options.log.error(event, fields);
   }
-
-  return {
-    look: () => (looking ??= lookOnce().finally(() => (looking = undefined))),
-  };
 }
 
 function withoutMark(file: string): string {

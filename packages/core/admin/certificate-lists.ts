@@ -1,6 +1,6 @@
 // Lists of certificates, kept until something is issued or revoked. Deleting rows does not clear them, as with a release.
 
-import { keptAnswers } from '../http/kept-answers.ts';
+import { KeptAnswers } from '../http/kept-answers.ts';
 import type { CertificateRecord, CertificateSelection, CertificateStore } from '../model/parts.ts';
 
 export interface CertificateLists {
@@ -14,7 +14,7 @@ const KEPT_MS = 30_000;
 const MOST_KEPT = 50;
 
 export function certificateLists(store: Pick<CertificateStore, 'list'>, now: () => Date): CertificateLists {
-  const kept = keptAnswers<CertificateRecord[]>({ keptMs: KEPT_MS, most: MOST_KEPT, now });
+  const kept = new KeptAnswers<CertificateRecord[]>({ keptMs: KEPT_MS, most: MOST_KEPT, now });
 
   return {
     list(selection, username) {

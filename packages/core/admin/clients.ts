@@ -3,7 +3,7 @@
 import { groupsOf, visiblePlaces } from '../groups/own-groups.ts';
 import { certificateDate, CoreFault, wrapped } from '../http/answers.ts';
 import { flag, wholeNumber } from '../http/body.ts';
-import { keptAnswers } from '../http/kept-answers.ts';
+import { KeptAnswers } from '../http/kept-answers.ts';
 import { type AdminContext, type AdminRoute, isAdmin } from '../http/route.ts';
 import type { ClientEndpoint } from '../store/client-endpoints.ts';
 import type { AdminApiOptions } from './options.ts';
@@ -15,7 +15,7 @@ const MOST_KEPT = 20;
 export function clientRoutes(options: AdminApiOptions): AdminRoute[] {
   const { endpoints, nodeId, now } = options;
   /** The same question within 5 s gets the same answer. */
-  const kept = keptAnswers<ClientEndpoint[]>({ keptMs: KEPT_MS, most: MOST_KEPT, now });
+  const kept = new KeptAnswers<ClientEndpoint[]>({ keptMs: KEPT_MS, most: MOST_KEPT, now });
 
   /** Places that the caller may see, or those of the named groups among them. */
   async function placesOf(c: AdminContext): Promise<number[] | 'all'> {

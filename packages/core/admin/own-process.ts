@@ -4,48 +4,43 @@ import { statfs } from 'node:fs/promises';
 import { availableParallelism } from 'node:os';
 import { getHeapStatistics } from 'node:v8';
 
-export interface OwnProcess {
-  startedAt: Date;
-  /** `heapCapBytes`: with more the process ends. */
-  memory(): { heapUsedBytes: number; heapCommittedBytes: number; heapCapBytes: number };
-  /** `usage` is of all processors, 0 to 1, since it was asked last. */
-  cpu(): { count: number; usage: number };
-  /** Of the disk that holds the files of the core. */
-  disk(): Promise<{ totalBytes: number; freeBytes: number; usableBytes: number }>;
-}
-
 const SHORTEST_MS = 1_000;
 
-export function ownProcess(dataDir: string): OwnProcess {
-  let last = { atMs: performance.now() - process.uptime() * 1000, microseconds: 0 };
-  let usage = 0;
+export class OwnProcess {
+  readonly startedAt = new Date(Date.now() - process.uptime() * 1000);
+  readonly #dataDir: string;
+  #last = { atMs: performance.now() - process.uptime() * 1000, microseconds: 0 };
+  #usage = 0;
 
-  return {
-    startedAt: new Date(Date.now() - process.uptime() * 1000),
+  constructor(dataDir: string) {
+    this.#dataDir = dataDir;
+  }
 
-    memory() {
-      const { heapUsed, heapTotal } = process.memoryUsage();
-      return {
-        heapUsedBytes: heapUsed,
-        heapCommittedBytes: heapTotal,
-        heapCapBytes: getHeapStatistics().heap_size_limit,
-      };
-    },
+  /** `heapCapBytes`: with more the process ends. */
+  memory(): { heapUsedBytes: number; heapCommittedBytes: number; heapCapBytes: number } {
+    const { heapUsed, heapTotal } = process.memoryUsage();
+    return {
+      heapUsedBytes: heapUsed,
+      heapCommittedBytes: heapTotal,
+      heapCapBytes: getHeapStatistics().heap_size_limit,
+    };
+  }
 
-    cpu() {
-      const count = availableParallelism();
-      const atMs = performance.now();
-      if (atMs - last.atMs >= SHORTEST_MS) {
-        const { user, system } = process.cpuUsage();
-        usage = Math.min(1, (user + system - last.microseconds) / 1000 / (atMs - last.atMs) / count);
-        last = { atMs, microseconds: user + system };
-      }
-      return { count, usage };
-    },
+  /** `usage` is of all processors, 0 to 1, since it was asked last. */
+  cpu(): { count: number; usage: number } {
+    const count = availableParallelism();
+    const atMs = performance.now();
+    if (atMs - this.#last.atMs >= SHORTEST_MS) {
+      const { user, system } = process.cpuUsage();
+      this.#usage = Math.min(1, (user + system - this.#last.microseconds) / 1000 / (atMs - this.#last.atMs) / count);
+      this.#last = { atMs, microseconds: user + system };
+    }
+    return { count, usage: this.#usage };
+  }
 
-    async disk() {
-      const { bsize, blocks, bfree, bavail } = await statfs(dataDir);
-      return { totalBytes: blocks * bsize, freeBytes: bfree * bsize, usableBytes: bavail * bsize };
-    },
-  };
+  /** Of the disk that holds the files of the core. */
+  async disk(): Promise<{ totalBytes: number; freeBytes: number; usableBytes: number }> {
+    const { bsize, blocks, bfree, bavail } = await statfs(this.#dataDir);
+    return { totalBytes: blocks * bsize, freeBytes: bfree * bsize, usableBytes: bavail * bsize };
+  }
 }

@@ -17,7 +17,7 @@ import type {
 } from '../model/parts.ts';
 import type { EnrollmentAttempts } from './attempts.ts';
 import { createEnroll } from './enroll.ts';
-import { createEvents, type EnrollmentEvents } from './events.ts';
+import { EnrollmentEvents } from './events.ts';
 import { Refusal, refusalResponse } from './refusal.ts';
 import {
   createSignIn,
@@ -29,7 +29,7 @@ import {
   tokenCookies,
   TOO_MANY_AT_ONCE,
 } from './sign-in.ts';
-import { createTokens, type Tokens } from './tokens.ts';
+import { Tokens } from './tokens.ts';
 import {
   bundledCertificate,
   type CertificateBundle,
@@ -166,9 +166,9 @@ const FOR_EVERYBODY = /^\/Marti\/api\/(?:version(?:\/config)?|util\/user(?:\/[A-
  */
 export function createEnrollmentApi(options: EnrollmentApiOptions): CoreFetch {
   const { directory, authority, bundle, adminApi, adminGroup = ADMIN_ROLE_GROUP, log, now, steadyMs } = options;
-  const events = createEvents(log, steadyMs, options.attempts);
+  const events = new EnrollmentEvents(log, steadyMs, options.attempts);
   const door = passwordDoor(directory, steadyMs, events);
-  const tokens = createTokens(now);
+  const tokens = new Tokens(now);
   const prepareSignIn = createSignIn(directory, door, tokens);
   const enroll = createEnroll({ ...options, events });
   const giveToken = tokenEndpoint(door, tokens);

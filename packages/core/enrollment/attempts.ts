@@ -5,54 +5,55 @@ import type { EnrollmentAttempt } from '@holdfast/kit/core-wire';
 import { nameKey } from '@holdfast/kit/names';
 import { oneLine, shortened } from '@holdfast/kit/text';
 
-export interface EnrollmentAttempts {
-  /** `expendable`: the first to go when there are too many. */
-  add(attempt: Omit<EnrollmentAttempt, 'at'>, options?: { expendable?: boolean }): void;
-  /** Newest first; of this name, in any case, or of everybody. */
-  list(username?: string): EnrollmentAttempt[];
-}
-
 const MOST = 2_000;
 const MOST_OF_ONE = 20;
 const LONGEST = { username: 150, clientUid: 80, address: 64, reason: 300 } as const;
 
-export function createAttempts(now: () => Date): EnrollmentAttempts {
+export class EnrollmentAttempts {
+  readonly #now: () => Date;
   /** The oldest first. */
-  const kept: { owner: string; expendable: boolean; attempt: EnrollmentAttempt }[] = [];
+  readonly #kept: { owner: string; expendable: boolean; attempt: EnrollmentAttempt }[] = [];
 
-  function makeRoom(owner: string): void {
-    const own = kept.filter((each) => each.owner === owner);
-    const [oldest] = own;
-    if (oldest !== undefined && own.length >= MOST_OF_ONE) kept.splice(kept.indexOf(oldest), 1);
-    if (kept.length < MOST) return;
-    const expendable = kept.findIndex((each) => each.expendable);
-    kept.splice(Math.max(0, expendable), 1);
+  constructor(now: () => Date) {
+    this.#now = now;
   }
 
-  return {
-    add({ username, clientUid, address, result, reason }, { expendable = false } = {}) {
-      const name = shown(username, 'username');
-      if (name === '') return;
-      makeRoom(nameKey(name));
-      const attempt: EnrollmentAttempt = {
-        at: now().toISOString(),
-        address: shown(address, 'address'),
-        username: name,
-        clientUid: shown(clientUid, 'clientUid'),
-        result,
-        reason: shown(reason, 'reason'),
-      };
-      kept.push({ owner: nameKey(name), expendable, attempt });
-    },
+  /** `expendable`: the first to go when there are too many. */
+  add(
+    { username, clientUid, address, result, reason }: Omit<EnrollmentAttempt, 'at'>,
+    { expendable = false }: { expendable?: boolean } = {},
+  ): void {
+    const name = shown(username, 'username');
+    if (name === '') return;
+    this.#makeRoom(nameKey(name));
+    const attempt: EnrollmentAttempt = {
+      at: this.#now().toISOString(),
+      address: shown(address, 'address'),
+      username: name,
+      clientUid: shown(clientUid, 'clientUid'),
+      result,
+      reason: shown(reason, 'reason'),
+    };
+    this.#kept.push({ owner: nameKey(name), expendable, attempt });
+  }
 
-    list(username) {
-      const owner = username === undefined ? undefined : nameKey(shown(username, 'username'));
-      return kept
-        .filter((each) => owner === undefined || each.owner === owner)
-        .map(({ attempt }) => ({ ...attempt }))
-        .toReversed();
-    },
-  };
+  /** Newest first; of this name, in any case, or of everybody. */
+  list(username?: string): EnrollmentAttempt[] {
+    const owner = username === undefined ? undefined : nameKey(shown(username, 'username'));
+    return this.#kept
+      .filter((each) => owner === undefined || each.owner === owner)
+      .map(({ attempt }) => ({ ...attempt }))
+      .toReversed();
+  }
+
+  #makeRoom(owner: string): void {
+    const own = this.#kept.filter((each) => each.owner === owner);
+    const [oldest] = own;
+    if (oldest !== undefined && own.length >= MOST_OF_ONE) this.#kept.splice(this.#kept.indexOf(oldest), 1);
+    if (this.#kept.length < MOST) return;
+    const expendable = this.#kept.findIndex((each) => each.expendable);
+    this.#kept.splice(Math.max(0, expendable), 1);
+  }
 }
 
 function shown(text: string, what: keyof typeof LONGEST): string {

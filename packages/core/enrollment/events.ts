@@ -16,59 +16,70 @@ export interface Failure {
   reason: string;
 }
 
-export interface EnrollmentEvents {
-  /** With hash and serial number: whoever loses the table can still tell whom to revoke. */
-  signed(event: { user: string; clientUid: string; hash: string; serial: string; address: string }): void;
-  failed(kind: FailureKind, failure: Failure): void;
-}
-
 const LINES_PER_MINUTE = 20;
 const SHOWN_CHARACTERS = 80;
 const SHOWN_REASON_CHARACTERS = 300;
 const LEVELS = { password: 'info', locked: 'info', request: 'warn', unavailable: 'warn', internal: 'error' } as const;
 
 /** `steadyMs` never goes back. */
-export function createEvents(
-  log: Log,
-  steadyMs: () => number,
-  attempts: Pick<EnrollmentAttempts, 'add'>,
-): EnrollmentEvents {
-  const counts = new Map<FailureKind, number>();
-  let since = steadyMs();
+export class EnrollmentEvents {
+  readonly #log: Log;
+  readonly #steadyMs: () => number;
+  readonly #attempts: Pick<EnrollmentAttempts, 'add'>;
+  readonly #counts = new Map<FailureKind, number>();
+  #since;
 
-  function beginMinute(): void {
-    if (steadyMs() - since < MINUTE_MS) return;
-    since = steadyMs();
-    const untold = [...counts].filter(([, count]) => count > LINES_PER_MINUTE);
-    const more = untold.map(([kind, count]) => [kind, count - LINES_PER_MINUTE]);
-    if (more.length > 0) log.warn('enrollment.failed_more', Object.fromEntries(more));
-    counts.clear();
+  constructor(log: Log, steadyMs: () => number, attempts: Pick<EnrollmentAttempts, 'add'>) {
+    this.#log = log;
+    this.#steadyMs = steadyMs;
+    this.#attempts = attempts;
+    this.#since = steadyMs();
   }
 
-  return {
-    signed({ user, clientUid, hash, serial, address }) {
-      beginMinute();
-      log.info('enrollment.signed', { user, client_uid: shown(clientUid), hash, serial, address });
-      attempts.add({ address, username: user, clientUid, result: 'signed', reason: '' });
-    },
+  /** With hash and serial number: whoever loses the table can still tell whom to revoke. */
+  signed({
+    user,
+    clientUid,
+    hash,
+    serial,
+    address,
+  }: {
+    user: string;
+    clientUid: string;
+    hash: string;
+    serial: string;
+    address: string;
+  }): void {
+    this.#beginMinute();
+    this.#log.info('enrollment.signed', { user, client_uid: shown(clientUid), hash, serial, address });
+    this.#attempts.add({ address, username: user, clientUid, result: 'signed', reason: '' });
+  }
 
-    failed(kind, { address, user, clientUid, reason }) {
-      // A locked address may go on asking for names that nobody has: it must not push out what others have tried.
-      const attempt = { address, username: user ?? '', clientUid: clientUid ?? '', result: 'refused', reason } as const;
-      attempts.add(attempt, { expendable: kind === 'locked' });
-      beginMinute();
-      const count = (counts.get(kind) ?? 0) + 1;
-      counts.set(kind, count);
-      if (count > LINES_PER_MINUTE) return;
-      log[LEVELS[kind]]('enrollment.failed', {
-        kind,
-        reason: shortened(oneLine(reason), SHOWN_REASON_CHARACTERS),
-        address,
-        user: shown(user),
-        client_uid: shown(clientUid),
-      });
-    },
-  };
+  failed(kind: FailureKind, { address, user, clientUid, reason }: Failure): void {
+    // A locked address may go on asking for names that nobody has: it must not push out what others have tried.
+    const attempt = { address, username: user ?? '', clientUid: clientUid ?? '', result: 'refused', reason } as const;
+    this.#attempts.add(attempt, { expendable: kind === 'locked' });
+    this.#beginMinute();
+    const count = (this.#counts.get(kind) ?? 0) + 1;
+    this.#counts.set(kind, count);
+    if (count > LINES_PER_MINUTE) return;
+    this.#log[LEVELS[kind]]('enrollment.failed', {
+      kind,
+      reason: shortened(oneLine(reason), SHOWN_REASON_CHARACTERS),
+      address,
+      user: shown(user),
+      client_uid: shown(clientUid),
+    });
+  }
+
+  #beginMinute(): void {
+    if (this.#steadyMs() - this.#since < MINUTE_MS) return;
+    this.#since = this.#steadyMs();
+    const untold = [...this.#counts].filter(([, count]) => count > LINES_PER_MINUTE);
+    const more = untold.map(([kind, count]) => [kind, count - LINES_PER_MINUTE]);
+    if (more.length > 0) this.#log.warn('enrollment.failed_more', Object.fromEntries(more));
+    this.#counts.clear();
+  }
 }
 
 function shown(text: string | undefined): string | undefined {

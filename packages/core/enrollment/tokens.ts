@@ -18,14 +18,6 @@ export interface IssuedToken {
   lifetimeSeconds: number;
 }
 
-export interface Tokens {
-  /** `username` as the directory spells it. */
-  issue(username: string, password: string): Promise<IssuedToken>;
-  /** What a token stands for; undefined when it is none of ours, has expired or was ended. */
-  recognise(token: string): Promise<KeptCredentials | undefined>;
-  end(id: string): void;
-}
-
 const LIFETIME_SECONDS = 3600;
 const MOST_TOKENS = 10_000;
 /** So that one account cannot push out the tokens of all others. */
@@ -37,48 +29,56 @@ const HEADER = { alg: 'HS256', typ: 'JWT' } as const;
 const STEP_SECONDS = 5;
 const AUDIENCE = 'TAK';
 
-export function createTokens(now: () => Date): Tokens {
-  const key = randomBytes(32);
+export class Tokens {
+  readonly #now: () => Date;
+  readonly #key = randomBytes(32);
   /** The oldest first. */
-  const kept = new Map<string, KeptCredentials & { owner: string; expiresMs: number }>();
+  readonly #kept = new Map<string, KeptCredentials & { owner: string; expiresMs: number }>();
 
-  function makeRoom(owner: string): void {
-    for (const [id, { expiresMs }] of kept) if (expiresMs <= now().getTime()) kept.delete(id);
-    const own = [...kept.values()].filter((each) => each.owner === owner);
-    const [oldest] = own.length < MOST_TOKENS_OF_ONE ? kept.values() : own;
-    if (oldest !== undefined && (own.length >= MOST_TOKENS_OF_ONE || kept.size >= MOST_TOKENS)) kept.delete(oldest.id);
+  constructor(now: () => Date) {
+    this.#now = now;
   }
 
-  return {
-    async issue(username, password) {
-      const id = crypto.randomUUID();
-      const seconds = Math.floor(now().getTime() / 1000);
-      const token = await new SignJWT({ sub: username, aud: AUDIENCE, jti: id })
-        .setProtectedHeader(HEADER)
-        .setIssuedAt(seconds)
-        .setNotBefore(seconds)
-        .setExpirationTime(seconds + LIFETIME_SECONDS)
-        .sign(key);
-      const owner = nameKey(username);
-      makeRoom(owner);
-      const expiresMs = (seconds + LIFETIME_SECONDS) * 1000;
-      kept.set(id, { id, username, password: new Secret(password), owner, expiresMs });
-      return { id, token, lifetimeSeconds: LIFETIME_SECONDS };
-    },
+  /** `username` as the directory spells it. */
+  async issue(username: string, password: string): Promise<IssuedToken> {
+    const id = crypto.randomUUID();
+    const seconds = Math.floor(this.#now().getTime() / 1000);
+    const token = await new SignJWT({ sub: username, aud: AUDIENCE, jti: id })
+      .setProtectedHeader(HEADER)
+      .setIssuedAt(seconds)
+      .setNotBefore(seconds)
+      .setExpirationTime(seconds + LIFETIME_SECONDS)
+      .sign(this.#key);
+    const owner = nameKey(username);
+    this.#makeRoom(owner);
+    const expiresMs = (seconds + LIFETIME_SECONDS) * 1000;
+    this.#kept.set(id, { id, username, password: new Secret(password), owner, expiresMs });
+    return { id, token, lifetimeSeconds: LIFETIME_SECONDS };
+  }
 
-    async recognise(token) {
-      if (token.length > LONGEST_TOKEN) return undefined;
-      const options = {
-        algorithms: [HEADER.alg],
-        audience: AUDIENCE,
-        currentDate: now(),
-        clockTolerance: STEP_SECONDS,
-      };
-      const verified = await jwtVerify(token, key, options).catch(() => undefined);
-      const found = kept.get(verified?.payload.jti ?? '');
-      return found !== undefined && found.expiresMs > now().getTime() ? found : undefined;
-    },
+  /** What a token stands for; undefined when it is none of ours, has expired or was ended. */
+  async recognise(token: string): Promise<KeptCredentials | undefined> {
+    if (token.length > LONGEST_TOKEN) return undefined;
+    const options = {
+      algorithms: [HEADER.alg],
+      audience: AUDIENCE,
+      currentDate: this.#now(),
+      clockTolerance: STEP_SECONDS,
+    };
+    const verified = await jwtVerify(token, this.#key, options).catch(() => undefined);
+    const found = this.#kept.get(verified?.payload.jti ?? '');
+    return found !== undefined && found.expiresMs > this.#now().getTime() ? found : undefined;
+  }
 
-    end: (id) => void kept.delete(id),
-  };
+  end(id: string): void {
+    this.#kept.delete(id);
+  }
+
+  #makeRoom(owner: string): void {
+    for (const [id, { expiresMs }] of this.#kept) if (expiresMs <= this.#now().getTime()) this.#kept.delete(id);
+    const own = [...this.#kept.values()].filter((each) => each.owner === owner);
+    const [oldest] = own.length < MOST_TOKENS_OF_ONE ? this.#kept.values() : own;
+    if (oldest !== undefined && (own.length >= MOST_TOKENS_OF_ONE || this.#kept.size >= MOST_TOKENS))
+      this.#kept.delete(oldest.id);
+  }
 }

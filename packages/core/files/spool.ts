@@ -18,14 +18,6 @@ export interface SpooledFile extends FileParts {
   remove(): Promise<void>;
 }
 
-export interface Spool {
-  readonly mostBytes: number;
-  /** Rejects with the page of 503 when so many bytes more would fill the disk. */
-  demandRoom(bytes: number): Promise<void>;
-  /** Rejects as the source does, or with a page: 413 beyond the limit, 408 when it comes too slowly, 503 without room. Then nothing is left. */
-  receive(source: AsyncIterable<Uint8Array>): Promise<SpooledFile>;
-}
-
 export interface SpoolOptions {
   /** Made, and emptied; nobody else may use it. */
   directory: string;
@@ -48,39 +40,64 @@ const SLOWEST_BYTES = 30_000;
 const SLOWEST_WITHIN_MS = 60_000;
 
 /** Throws a StackError when the directory cannot be made. */
-export function openSpool({ directory, mostBytes, steadyMs, freeBytes = freeIn(directory) }: SpoolOptions): Spool {
-  makeEmpty(directory);
+export class Spool {
+  readonly #options: SpoolOptions;
+  readonly #freeBytes;
 
-  async function demandRoom(bytes: number): Promise<void> {
-    if ((await freeBytes()) - bytes * COPIES >= KEPT_FREE_BYTES) return;
+  constructor(options: SpoolOptions) {
+    this.#options = options;
+    this.#freeBytes = options.freeBytes ?? freeIn(options.directory);
+    makeEmpty(options.directory);
+  }
+
+  get mostBytes(): number {
+    return this.#options.mostBytes;
+  }
+
+  /** Rejects with the page of 503 when so many bytes more would fill the disk. */
+  async demandRoom(bytes: number): Promise<void> {
+    if ((await this.#freeBytes()) - bytes * COPIES >= KEPT_FREE_BYTES) return;
     throw noRoom();
   }
 
+  /** Rejects as the source does, or with a page: 413 beyond the limit, 408 when it comes too slowly, 503 without room. Then nothing is left. */
+  async receive(source: AsyncIterable<Uint8Array>): Promise<SpooledFile> {
+    const path = join(this.#options.directory, randomUUID());
+    const remove = (): Promise<void> => rm(path, { force: true });
+    try {
+      const { sizeBytes, hash } = await this.#write(path, source);
+      return { sizeBytes, hash, parts: (bytes) => partsOf(path, bytes), remove };
+    } catch (error) {
+      await remove();
+      throw FULL.has(codeOf(error) ?? '') ? noRoom(error) : error;
+    }
+  }
+
   /** Throws for a source that brings nearly nothing for a minute. */
-  function paced(): (bytes: number) => void {
-    let since = steadyMs();
+  #paced(): (bytes: number) => void {
+    let since = this.#options.steadyMs();
     let came = 0;
     return (bytes) => {
       came += bytes;
-      if (steadyMs() - since < SLOWEST_WITHIN_MS) return;
+      if (this.#options.steadyMs() - since < SLOWEST_WITHIN_MS) return;
       if (came < SLOWEST_BYTES) throw new PageFault(408, 'The file comes too slowly.');
-      since = steadyMs();
+      since = this.#options.steadyMs();
       came = 0;
     };
   }
 
-  async function write(path: string, source: AsyncIterable<Uint8Array>): Promise<{ sizeBytes: number; hash: string }> {
+  async #write(path: string, source: AsyncIterable<Uint8Array>): Promise<{ sizeBytes: number; hash: string }> {
     const hash = createHash('sha256');
-    const pace = paced();
+    const pace = this.#paced();
     let sizeBytes = 0;
     let lookAt = LOOK_EVERY_BYTES;
     await using file = await open(path, 'wx', 0o600);
     for await (const chunk of source) {
       sizeBytes += chunk.length;
-      if (sizeBytes > mostBytes) throw tooLarge(mostBytes);
+      if (sizeBytes > this.#options.mostBytes) throw tooLarge(this.#options.mostBytes);
       pace(chunk.length);
       if (sizeBytes >= lookAt) {
-        await demandRoom(lookAt);
+        await this.demandRoom(lookAt);
         lookAt += LOOK_EVERY_BYTES;
       }
       hash.update(chunk);
@@ -88,22 +105,6 @@ export function openSpool({ directory, mostBytes, steadyMs, freeBytes = freeIn(d
     }
     return { sizeBytes, hash: hash.digest('hex') };
   }
-
-  return {
-    mostBytes,
-    demandRoom,
-    async receive(source) {
-      const path = join(directory, randomUUID());
-      const remove = (): Promise<void> => rm(path, { force: true });
-      try {
-        const { sizeBytes, hash } = await write(path, source);
-        return { sizeBytes, hash, parts: (bytes) => partsOf(path, bytes), remove };
-      } catch (error) {
-        await remove();
-        throw FULL.has(codeOf(error) ?? '') ? noRoom(error) : error;
-      }
-    },
-  };
 }
 
 function makeEmpty(directory: string): void {

@@ -1,36 +1,35 @@
 // A bounded number at a time, and no more than a share of it for one person.
 
-export interface Turnstile {
-  /** What lets the next one in, to be called once the work has ended, however often; undefined when there is no room. */
-  enter(who: string): (() => void) | undefined;
-  readonly inside: number;
-}
+export class Turnstile {
+  readonly #options: { most: number; mostOfOne: number };
+  readonly #counts = new Map<string, number>();
+  #inside = 0;
 
-export function turnstile({ most, mostOfOne }: { most: number; mostOfOne: number }): Turnstile {
-  const counts = new Map<string, number>();
-  let inside = 0;
-
-  function leave(who: string): void {
-    inside--;
-    const left = (counts.get(who) ?? 1) - 1;
-    if (left === 0) counts.delete(who);
-    else counts.set(who, left);
+  constructor(options: { most: number; mostOfOne: number }) {
+    this.#options = options;
   }
 
-  return {
-    enter(who) {
-      const own = counts.get(who) ?? 0;
-      if (inside >= most || own >= mostOfOne) return undefined;
-      inside++;
-      counts.set(who, own + 1);
-      let isInside = true;
-      return () => {
-        if (isInside) leave(who);
-        isInside = false;
-      };
-    },
-    get inside() {
-      return inside;
-    },
-  };
+  /** What lets the next one in, to be called once the work has ended, however often; undefined when there is no room. */
+  enter(who: string): (() => void) | undefined {
+    const own = this.#counts.get(who) ?? 0;
+    if (this.#inside >= this.#options.most || own >= this.#options.mostOfOne) return undefined;
+    this.#inside++;
+    this.#counts.set(who, own + 1);
+    let isInside = true;
+    return () => {
+      if (isInside) this.#leave(who);
+      isInside = false;
+    };
+  }
+
+  get inside(): number {
+    return this.#inside;
+  }
+
+  #leave(who: string): void {
+    this.#inside--;
+    const left = (this.#counts.get(who) ?? 1) - 1;
+    if (left === 0) this.#counts.delete(who);
+    else this.#counts.set(who, left);
+  }
 }

@@ -28,7 +28,7 @@ import {
 import type { FilesOptions } from './options.ts';
 import { contentUrl, shownMetadata, textJson } from './shown-files.ts';
 import { type Spool, type SpooledFile, tooLarge } from './spool.ts';
-import { turnstile } from './turnstile.ts';
+import { Turnstile } from './turnstile.ts';
 
 // The file in the body of an upload: the body itself, or one part of a form. Nothing of it is kept in memory.
 
@@ -121,7 +121,7 @@ export const MISSION_PACKAGE = 'missionpackage';
 
 export function uploadRoutes(options: FilesOptions): AdminRoute[] {
   const { resourceWriter, spool, log, now } = options;
-  const uploads = turnstile(MOST_AT_A_TIME);
+  const uploads = new Turnstile(MOST_AT_A_TIME);
   /** PostgreSQL holds a file in its memory while it is written. */
   const write = oneAfterTheOther();
 

@@ -26,52 +26,39 @@ export interface Visit {
   role: MissionRole | undefined;
 }
 
-export interface MissionAccess {
-  /** Rejects with 404 for a mission that the caller does not see, with 410 for one that was deleted. */
-  visit(c: AdminContext, key?: MissionKey): Promise<Visit>;
-  /** The same for whoever has the permission there; with 403 for others. */
-  visitWith(permission: MissionPermission, c: AdminContext, key?: MissionKey): Promise<Visit>;
-  /** Whoever may also send into a group of the mission. */
-  visitToWrite(permission: MissionPermission, c: AdminContext, key?: MissionKey): Promise<Visit>;
-  /** Rejects with 429 for whoever changes too much too fast. */
-  requireRate(c: AdminContext): void;
-  /** The same for whoever tries too many passwords, whatever for. */
-  requirePasswordRate(c: AdminContext): void;
-  /** Groups for a mission of the caller: those that were asked for, else their own. Rejects with 403 for those of others. */
-  groupsFor(c: AdminContext, asked: readonly string[] | undefined): Promise<number[]>;
-}
-
 const ANONYMOUS = '__ANON__';
 
-export function missionAccess(options: MissionApiOptions): MissionAccess {
-  const { reads, subscriptions, tokens } = options.missions;
-  const isWithinRate = rate({ ...CHANGE_RATE, now: options.now });
-  const mayTry = rate({ ...PASSWORD_RATE, now: options.now });
+export class MissionAccess {
+  readonly #options: MissionApiOptions;
+  readonly #reads;
+  readonly #subscriptions;
+  readonly #tokens;
+  readonly #isWithinRate;
+  readonly #mayTry;
 
-  async function visit(c: AdminContext, key = missionKey(c)): Promise<Visit> {
-    const sees = await visiblePlaces(c.env.caller, options);
-    const mission = await reads.find(key, sees);
-    if (mission !== undefined) return { mission, sees, role: await roleOf(c, mission) };
+  constructor(options: MissionApiOptions) {
+    this.#options = options;
+    const { reads, subscriptions, tokens } = options.missions;
+    this.#reads = reads;
+    this.#subscriptions = subscriptions;
+    this.#tokens = tokens;
+    this.#isWithinRate = rate({ ...CHANGE_RATE, now: options.now });
+    this.#mayTry = rate({ ...PASSWORD_RATE, now: options.now });
+  }
+
+  /** Rejects with 404 for a mission that the caller does not see, with 410 for one that was deleted. */
+  async visit(c: AdminContext, key: MissionKey = missionKey(c)): Promise<Visit> {
+    const sees = await visiblePlaces(c.env.caller, this.#options);
+    const mission = await this.#reads.find(key, sees);
+    if (mission !== undefined) return { mission, sees, role: await this.#roleOf(c, mission) };
     const called = 'name' in key ? `called ${key.name}` : `with the guid ${key.guid}`;
-    if (await reads.wasDeleted(key)) throw new CoreFault('gone', `The mission ${called} was deleted.`);
+    if (await this.#reads.wasDeleted(key)) throw new CoreFault('gone', `The mission ${called} was deleted.`);
     throw new CoreFault('not found', `There is no mission ${called}.`);
   }
 
-  /** The stronger of the caller's own and that of the token that came with it; else what everybody has. */
-  async function roleOf(c: AdminContext, mission: MissionWithGroups): Promise<MissionRole | undefined> {
-    const { caller } = c.env;
-    if (isAdmin(caller)) return 'MISSION_OWNER';
-    const own = await subscriptions.roleOf(mission.id, caller.username);
-    const says = await tokens.read(bearer(c), mission);
-    const lent = says?.kind === 'subscription' ? await subscriptions.byUid(mission.id, says.uid) : undefined;
-    const strongest = MISSION_ROLES.find((role) => role === own || role === lent?.role);
-    if (strongest !== undefined) return strongest;
-    const isOpen = mission.passwordHash === null && !mission.inviteOnly;
-    return isOpen || (says?.kind === 'access' && !mission.inviteOnly) ? mission.defaultRole : undefined;
-  }
-
-  async function visitWith(permission: MissionPermission, c: AdminContext, key?: MissionKey): Promise<Visit> {
-    const visited = await visit(c, key);
+  /** The same for whoever has the permission there; with 403 for others. */
+  async visitWith(permission: MissionPermission, c: AdminContext, key?: MissionKey): Promise<Visit> {
+    const visited = await this.visit(c, key);
     if (may(visited.role, permission)) return visited;
     throw new CoreFault(
       'forbidden',
@@ -79,48 +66,58 @@ export function missionAccess(options: MissionApiOptions): MissionAccess {
     );
   }
 
-  function requireRate(c: AdminContext): void {
+  /** Whoever may also send into a group of the mission. */
+  async visitToWrite(permission: MissionPermission, c: AdminContext, key?: MissionKey): Promise<Visit> {
+    this.requireRate(c);
+    const visited = await this.visitWith(permission, c, key);
     const { caller } = c.env;
-    if (isAdmin(caller) || isWithinRate(caller.username)) return;
+    if (isAdmin(caller)) return visited;
+    const sends = new Set((await sendingRows(caller, this.#options)).map(({ group }) => group.bitpos));
+    if (visited.mission.groups.some(({ place }) => sends.has(place))) return visited;
+    throw new CoreFault('forbidden', `You may not send into any group of the mission ${visited.mission.name}.`);
+  }
+
+  /** Rejects with 429 for whoever changes too much too fast. */
+  requireRate(c: AdminContext): void {
+    const { caller } = c.env;
+    if (isAdmin(caller) || this.#isWithinRate(caller.username)) return;
     throw new PageFault(429, 'You change missions faster than they take it: wait a minute.', {
       headers: { 'retry-after': '60' },
     });
   }
 
-  return {
-    visit,
-    visitWith,
+  /** The same for whoever tries too many passwords, whatever for. */
+  requirePasswordRate({ env: { caller } }: AdminContext): void {
+    if (this.#mayTry(caller.username)) return;
+    throw new PageFault(429, 'Too many passwords were tried: wait a minute.', { headers: { 'retry-after': '60' } });
+  }
 
-    async visitToWrite(permission, c, key) {
-      requireRate(c);
-      const visited = await visitWith(permission, c, key);
-      const { caller } = c.env;
-      if (isAdmin(caller)) return visited;
-      const sends = new Set((await sendingRows(caller, options)).map(({ group }) => group.bitpos));
-      if (visited.mission.groups.some(({ place }) => sends.has(place))) return visited;
-      throw new CoreFault('forbidden', `You may not send into any group of the mission ${visited.mission.name}.`);
-    },
+  /** Groups for a mission of the caller: those that were asked for, else their own. Rejects with 403 for those of others. */
+  async groupsFor(c: AdminContext, asked: readonly string[] | undefined): Promise<number[]> {
+    const own = await sendingRows(c.env.caller, this.#options);
+    const wanted = asked ?? [ANONYMOUS];
+    const isAnybody = wanted.length === 1 && wanted[0] === ANONYMOUS;
+    if (isAnybody && !own.some(({ group }) => group.name === ANONYMOUS)) {
+      const on = own.filter(({ active }) => active);
+      if (on.length === 0)
+        throw new CoreFault('forbidden', 'You may send into no group, so a mission of yours would be in none.');
+      return ascending(on.map(({ group }) => group.bitpos));
+    }
+    return ascending(placesNamed(wanted, own));
+  }
 
-    requireRate,
-
-    requirePasswordRate({ env: { caller } }) {
-      if (mayTry(caller.username)) return;
-      throw new PageFault(429, 'Too many passwords were tried: wait a minute.', { headers: { 'retry-after': '60' } });
-    },
-
-    async groupsFor(c, asked) {
-      const own = await sendingRows(c.env.caller, options);
-      const wanted = asked ?? [ANONYMOUS];
-      const isAnybody = wanted.length === 1 && wanted[0] === ANONYMOUS;
-      if (isAnybody && !own.some(({ group }) => group.name === ANONYMOUS)) {
-        const on = own.filter(({ active }) => active);
-        if (on.length === 0)
-          throw new CoreFault('forbidden', 'You may send into no group, so a mission of yours would be in none.');
-        return ascending(on.map(({ group }) => group.bitpos));
-      }
-      return ascending(placesNamed(wanted, own));
-    },
-  };
+  /** The stronger of the caller's own and that of the token that came with it; else what everybody has. */
+  async #roleOf(c: AdminContext, mission: MissionWithGroups): Promise<MissionRole | undefined> {
+    const { caller } = c.env;
+    if (isAdmin(caller)) return 'MISSION_OWNER';
+    const own = await this.#subscriptions.roleOf(mission.id, caller.username);
+    const says = await this.#tokens.read(bearer(c), mission);
+    const lent = says?.kind === 'subscription' ? await this.#subscriptions.byUid(mission.id, says.uid) : undefined;
+    const strongest = MISSION_ROLES.find((role) => role === own || role === lent?.role);
+    if (strongest !== undefined) return strongest;
+    const isOpen = mission.passwordHash === null && !mission.inviteOnly;
+    return isOpen || (says?.kind === 'access' && !mission.inviteOnly) ? mission.defaultRole : undefined;
+  }
 }
 
 /** Empty when there is none. */

@@ -4,7 +4,7 @@ import { messageOf } from '@holdfast/kit/app-error';
 import type { Log } from '@holdfast/kit/log';
 import { nameKey } from '@holdfast/kit/names';
 import { CoreFault } from '../http/answers.ts';
-import { keptAnswers } from '../http/kept-answers.ts';
+import { KeptAnswers } from '../http/kept-answers.ts';
 import { may, MISSION_LIMITS, type MissionRole, type MissionWithGroups } from '../model/mission.ts';
 import type { Subscriptions } from '../model/parts.ts';
 import type {
@@ -16,17 +16,17 @@ import type {
   StreamNotices,
 } from '../model/stream.ts';
 import type { RunSql } from '../store/certificates.ts';
-import { groupVectors } from '../store/group-vectors.ts';
+import { GroupVectors } from '../store/group-vectors.ts';
 import { missionEvents } from '../store/mission-events.ts';
-import { type MissionSubscriptions, missionSubscriptions } from '../store/mission-subscriptions.ts';
-import { type Addition, type ContentChange, type MissionWrites, missionWrites } from '../store/mission-writes.ts';
+import { type MissionSubscriptions, StoredMissionSubscriptions } from '../store/mission-subscriptions.ts';
+import { type Addition, type ContentChange, type MissionWrites, StoredMissionWrites } from '../store/mission-writes.ts';
 import { type MissionReads, missionReads } from '../store/missions.ts';
 import { type Announce, announce } from './announce.ts';
 import { type Audience, audience } from './audience.ts';
 import type { MissionParts } from './parts.ts';
-import { missionPasswords } from './passwords.ts';
+import { MissionPasswords } from './passwords.ts';
 import { isContentUid, readGuid } from './request.ts';
-import { missionTokens } from './tokens.ts';
+import { MissionTokens } from './tokens.ts';
 
 // Events that are sent to a mission on the stream: their uid becomes content of it, once; to whom they go is kept in memory,
 // so that a stream of positions costs no query each.
@@ -39,11 +39,6 @@ export interface MissionPostsOptions {
   audience: Audience;
   log: Log;
   now: () => Date;
-}
-
-export interface KeptMissionPosts extends MissionPosts {
-  /** Something about missions has changed: what is asked next is asked of the database. */
-  forget(): void;
 }
 
 /** What is known of a mission while it is posted to. */
@@ -70,17 +65,44 @@ const REST_MS = 1_000;
 const FULL_TOLD_EVERY_MS = 60_000;
 const NOBODY: readonly StreamDevice[] = [];
 
-export function missionPosts(options: MissionPostsOptions): KeptMissionPosts {
-  const { reads, writes, subscriptions, announce, audience, log, now } = options;
-  const missions = keptAnswers<MissionWithGroups[]>({ keptMs: KEPT_MS, most: MOST_NAMES, now });
-  const open = keptAnswers<Posted>({ keptMs: KEPT_MS, most: MOST_OPEN, now });
-  let failedAtMs: number | undefined;
-  let running = 0;
-  let fullToldAtMs = Number.NEGATIVE_INFINITY;
+export class KeptMissionPosts implements MissionPosts {
+  readonly #options: MissionPostsOptions;
+  readonly #missions;
+  readonly #open;
+  #failedAtMs: number | undefined;
+  #running = 0;
+  #fullToldAtMs = Number.NEGATIVE_INFINITY;
 
-  async function opened(mission: MissionWithGroups): Promise<Posted> {
-    const all = await subscriptions.of(mission.id, 'left too');
-    const uids = new Set(await reads.uids(mission.id));
+  constructor(options: MissionPostsOptions) {
+    this.#options = options;
+    this.#missions = new KeptAnswers<MissionWithGroups[]>({ keptMs: KEPT_MS, most: MOST_NAMES, now: options.now });
+    this.#open = new KeptAnswers<Posted>({ keptMs: KEPT_MS, most: MOST_OPEN, now: options.now });
+  }
+
+  /** Rule `postsNeverFail`: an event is lost to the mission, not to the stream. The log says so once a failure. */
+  async post(to: MissionDestination, event: MissionPost, from: MissionSender): Promise<readonly StreamDevice[]> {
+    const atMs = this.#options.now().getTime();
+    if (this.#failedAtMs !== undefined && atMs >= this.#failedAtMs && atMs - this.#failedAtMs < REST_MS) return NOBODY;
+    try {
+      const devices = await this.#post(to, event, from);
+      this.#failedAtMs = undefined;
+      return devices;
+    } catch (error) {
+      if (this.#failedAtMs === undefined) this.#options.log.warn('mission.post_failed', { error: messageOf(error) });
+      this.#failedAtMs = atMs;
+      return NOBODY;
+    }
+  }
+
+  /** Something about missions has changed: what is asked next is asked of the database. */
+  forget(): void {
+    this.#missions.clear();
+    this.#open.clear();
+  }
+
+  async #opened(mission: MissionWithGroups): Promise<Posted> {
+    const all = await this.#options.subscriptions.of(mission.id, 'left too');
+    const uids = new Set(await this.#options.reads.uids(mission.id));
     const roles = new Map<string, MissionRole>();
     for (const { username, role } of all) {
       const known = roles.get(nameKey(username));
@@ -92,41 +114,41 @@ export function missionPosts(options: MissionPostsOptions): KeptMissionPosts {
     return { mission, roles, devices, uids, adding: new Map(), isFull: false };
   }
 
-  async function destined({ name, guid }: MissionDestination): Promise<MissionWithGroups[]> {
+  async #destined({ name, guid }: MissionDestination): Promise<MissionWithGroups[]> {
     if (guid !== undefined) {
       const wanted = readGuid(guid);
       if (wanted === undefined) return [];
-      return missions.ask(`guid ${wanted}`, async () => {
-        const mission = await reads.find({ guid: wanted }, 'all');
+      return this.#missions.ask(`guid ${wanted}`, async () => {
+        const mission = await this.#options.reads.find({ guid: wanted }, 'all');
         return mission === undefined ? [] : [mission];
       });
     }
     const wanted = name?.trim() ?? '';
     if (wanted === '' || wanted.length > MISSION_LIMITS.name || wanted.includes('\0')) return [];
-    return missions.ask(`name ${wanted}`, () => reads.named(wanted));
+    return this.#missions.ask(`name ${wanted}`, () => this.#options.reads.named(wanted));
   }
 
   /** Rule `fullMissionsGoOn`: what is beyond the limit is not added, and goes to who is subscribed all the same. */
-  async function addedUnlessFull(posted: Posted, addition: Addition): Promise<ContentChange> {
+  async #addedUnlessFull(posted: Posted, addition: Addition): Promise<ContentChange> {
     try {
-      return await writes.addContent(posted.mission.id, addition);
+      return await this.#options.writes.addContent(posted.mission.id, addition);
     } catch (error) {
       if (!(error instanceof CoreFault) || error.kind !== 'conflict') throw error;
       posted.isFull = true;
-      const atMs = now().getTime();
-      if (Math.abs(atMs - fullToldAtMs) >= FULL_TOLD_EVERY_MS) {
-        log.warn('mission.full', { mission: posted.mission.guid, error: error.message });
-        fullToldAtMs = atMs;
+      const atMs = this.#options.now().getTime();
+      if (Math.abs(atMs - this.#fullToldAtMs) >= FULL_TOLD_EVERY_MS) {
+        this.#options.log.warn('mission.full', { mission: posted.mission.guid, error: error.message });
+        this.#fullToldAtMs = atMs;
       }
       return { uids: [], hashes: [] };
     }
   }
 
-  async function add(posted: Posted, event: MissionPost, from: MissionSender): Promise<void> {
+  async #add(posted: Posted, event: MissionPost, from: MissionSender): Promise<void> {
     const { mission, uids } = posted;
-    const at = now();
+    const at = this.#options.now();
     const change = { uids: [event.uid], hashes: [], creatorUid: from.clientUid, sees: [], now: at };
-    const added = await addedUnlessFull(posted, change);
+    const added = await this.#addedUnlessFull(posted, change);
     if (posted.isFull) return;
     uids.add(event.uid);
     if (added.uids.length === 0) return;
@@ -149,58 +171,33 @@ export function missionPosts(options: MissionPostsOptions): KeptMissionPosts {
         lon: event.point.lon,
       },
     };
-    announce.contents(mission, await audience(mission), [told], from.clientUid);
+    this.#options.announce.contents(mission, await this.#options.audience(mission), [told], from.clientUid);
   }
 
-  async function post(
-    to: MissionDestination,
-    event: MissionPost,
-    from: MissionSender,
-  ): Promise<readonly StreamDevice[]> {
+  async #post(to: MissionDestination, event: MissionPost, from: MissionSender): Promise<readonly StreamDevice[]> {
     const sends = new Set(from.places);
-    const mission = (await destined(to)).find(({ groups }) => groups.some(({ place }) => sends.has(place)));
+    const mission = (await this.#destined(to)).find(({ groups }) => groups.some(({ place }) => sends.has(place)));
     if (mission === undefined) return NOBODY;
-    const posted = await open.ask(String(mission.id), () => opened(mission));
+    const posted = await this.#open.ask(String(mission.id), () => this.#opened(mission));
     if (!may(posted.roles.get(nameKey(from.username)), 'MISSION_WRITE')) return NOBODY;
     const isNew = !posted.isFull && !posted.uids.has(event.uid) && isContentUid(event.uid);
-    if (isNew && (posted.adding.has(event.uid) || running < MOST_RUNNING)) await addedOnce(posted, event, from);
+    if (isNew && (posted.adding.has(event.uid) || this.#running < MOST_RUNNING))
+      await this.#addedOnce(posted, event, from);
     return posted.devices.filter((device) => !isSender(device, from));
   }
 
-  async function addedOnce(posted: Posted, event: MissionPost, from: MissionSender): Promise<void> {
+  async #addedOnce(posted: Posted, event: MissionPost, from: MissionSender): Promise<void> {
     const { adding } = posted;
     const begun = adding.get(event.uid);
     if (begun !== undefined) return begun;
-    running += 1;
-    const added = add(posted, event, from).finally(() => {
-      running -= 1;
+    this.#running += 1;
+    const added = this.#add(posted, event, from).finally(() => {
+      this.#running -= 1;
       adding.delete(event.uid);
     });
     adding.set(event.uid, added);
     return added;
   }
-
-  return {
-    /** Rule `postsNeverFail`: an event is lost to the mission, not to the stream. The log says so once a failure. */
-    async post(to, event, from) {
-      const atMs = now().getTime();
-      if (failedAtMs !== undefined && atMs >= failedAtMs && atMs - failedAtMs < REST_MS) return NOBODY;
-      try {
-        const devices = await post(to, event, from);
-        failedAtMs = undefined;
-        return devices;
-      } catch (error) {
-        if (failedAtMs === undefined) log.warn('mission.post_failed', { error: messageOf(error) });
-        failedAtMs = atMs;
-        return NOBODY;
-      }
-    },
-
-    forget() {
-      missions.clear();
-      open.clear();
-    },
-  };
 }
 
 function strength(role: MissionRole): number {
@@ -239,16 +236,16 @@ export function createMissions(options: MissionsOptions): Missions {
   const { run, runEvents = run, tokenKey, hostname, notices, connected, log, now } = options;
   let posts: KeptMissionPosts | undefined;
   const changed = (): void => posts?.forget();
-  const subscriptions = missionSubscriptions(run, changed);
+  const subscriptions = new StoredMissionSubscriptions(run, changed);
   const parts: MissionParts = {
     reads: missionReads(run, runEvents),
-    writes: missionWrites(run, groupVectors(run), changed, runEvents),
+    writes: new StoredMissionWrites(run, new GroupVectors(run), changed, runEvents),
     subscriptions,
     events: missionEvents(runEvents),
-    tokens: missionTokens({ key: tokenKey, issuer: hostname }),
-    passwords: missionPasswords(),
+    tokens: new MissionTokens({ key: tokenKey, issuer: hostname }),
+    passwords: new MissionPasswords(),
     announce: announce(notices),
   };
-  posts = missionPosts({ ...parts, audience: audience(subscriptions, connected), log, now });
+  posts = new KeptMissionPosts({ ...parts, audience: audience(subscriptions, connected), log, now });
   return { parts, posts };
 }

@@ -9,29 +9,23 @@ const SALT_BYTES = 16;
 const MOST_CHARACTERS = 256;
 const FORM = /^scrypt:16384:([0-9a-f]{32}):([0-9a-f]{64})$/;
 
-export interface MissionPasswords {
-  /** `scrypt:16384:<salt>:<key>`, hex. */
-  hash(password: string): Promise<string>;
-  /** False for a hash of another form too. */
-  matches(password: string, hash: string): Promise<boolean>;
-}
-
 /** One after the other: each takes some 50 ms of a thread beside the event loop, and 16 MB. Ask a rate before. */
-export function missionPasswords(): MissionPasswords {
-  const inLine = oneAfterTheOther();
+export class MissionPasswords {
+  readonly #inLine = oneAfterTheOther();
 
-  return {
-    async hash(password) {
-      const salt = randomBytes(SALT_BYTES);
-      return `scrypt:${COST}:${salt.toString('hex')}:${(await inLine(() => derived(password, salt))).toString('hex')}`;
-    },
-    async matches(password, hash) {
-      const [, salt, key] = FORM.exec(hash) ?? [];
-      if (salt === undefined || key === undefined || !isPossiblePassword(password)) return false;
-      const given = await inLine(() => derived(password, Buffer.from(salt, 'hex')));
-      return timingSafeEqual(given, Buffer.from(key, 'hex'));
-    },
-  };
+  /** `scrypt:16384:<salt>:<key>`, hex. */
+  async hash(password: string): Promise<string> {
+    const salt = randomBytes(SALT_BYTES);
+    return `scrypt:${COST}:${salt.toString('hex')}:${(await this.#inLine(() => derived(password, salt))).toString('hex')}`;
+  }
+
+  /** False for a hash of another form too. */
+  async matches(password: string, hash: string): Promise<boolean> {
+    const [, salt, key] = FORM.exec(hash) ?? [];
+    if (salt === undefined || key === undefined || !isPossiblePassword(password)) return false;
+    const given = await this.#inLine(() => derived(password, Buffer.from(salt, 'hex')));
+    return timingSafeEqual(given, Buffer.from(key, 'hex'));
+  }
 }
 
 export function isPossiblePassword(password: string): boolean {

@@ -7,7 +7,7 @@ import { flag, invalid, wholeNumber } from '../http/body.ts';
 import { type AdminContext, type AdminRoute, type Handlers, isAdmin } from '../http/route.ts';
 import { type Mission, MISSION_LIMITS, type MissionContents, type MissionRole } from '../model/mission.ts';
 import type { MissionPage, MissionQuery } from '../store/missions.ts';
-import { type MissionAccess, missionAccess, type Visit } from './access.ts';
+import { MissionAccess, type Visit } from './access.ts';
 import { audience } from './audience.ts';
 import { contentHandlers } from './contents.ts';
 import { missionHandlers } from './missions.ts';
@@ -225,7 +225,7 @@ function contentsByMission({ uids, files }: MissionContents): Map<number, OfOne>
 const MISSIONS = '/Marti/api/missions';
 
 export function missionRoutes(options: MissionApiOptions): AdminRoute[] {
-  const access = missionAccess(options);
+  const access = new MissionAccess(options);
   const lists = listHandlers(options);
   const missions = missionHandlers(options, access);
   const contents = contentHandlers(options, access);

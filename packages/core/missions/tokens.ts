@@ -10,14 +10,6 @@ import type { Mission } from '../model/mission.ts';
 /** What a token of ours says; it is for the mission it was made for. */
 export type TokenSays = { kind: 'subscription'; uid: string } | { kind: 'access' };
 
-export interface MissionTokens {
-  ofSubscription(mission: TokenMission, subscriptionUid: string): Promise<string>;
-  /** Ends with the password. */
-  ofAccess(mission: TokenMission): Promise<string>;
-  /** Undefined for what is no token of ours, or one for another mission. */
-  read(token: string, mission: TokenMission): Promise<TokenSays | undefined>;
-}
-
 export type TokenMission = Pick<Mission, 'name' | 'guid' | 'passwordHash'>;
 
 export interface MissionTokensOptions {
@@ -36,29 +28,40 @@ const Claims = z.object({
 });
 
 /** The claims are those of a release; devices hand tokens back as they got them. */
-export function missionTokens({ key, issuer }: MissionTokensOptions): MissionTokens {
-  function signed(mission: TokenMission, kind: 'SUBSCRIPTION' | 'ACCESS', id: string, more = {}): Promise<string> {
+export class MissionTokens {
+  readonly #options: MissionTokensOptions;
+
+  constructor(options: MissionTokensOptions) {
+    this.#options = options;
+  }
+
+  ofSubscription(mission: TokenMission, uid: string): Promise<string> {
+    return this.#signed(mission, 'SUBSCRIPTION', uid);
+  }
+
+  /** Ends with the password. */
+  ofAccess(mission: TokenMission): Promise<string> {
+    return this.#signed(mission, 'ACCESS', randomUUID(), { PASSWORD: passwordMark(mission) });
+  }
+
+  /** Undefined for what is no token of ours, or one for another mission. */
+  async read(token: string, mission: TokenMission): Promise<TokenSays | undefined> {
+    const claims = await claimsOf(token, this.#options.key);
+    if (claims?.MISSION_GUID !== mission.guid) return undefined;
+    if (claims.sub === 'SUBSCRIPTION')
+      return claims.SUBSCRIPTION === undefined ? undefined : { kind: 'subscription', uid: claims.SUBSCRIPTION };
+    return claims.PASSWORD === passwordMark(mission) ? { kind: 'access' } : undefined;
+  }
+
+  #signed(mission: TokenMission, kind: 'SUBSCRIPTION' | 'ACCESS', id: string, more = {}): Promise<string> {
     return new SignJWT({ [kind]: id, MISSION_NAME: mission.name, MISSION_GUID: mission.guid, ...more })
       .setProtectedHeader({ alg: ALGORITHM })
       .setJti(id)
       .setIssuedAt()
       .setSubject(kind)
-      .setIssuer(issuer)
-      .sign(key);
+      .setIssuer(this.#options.issuer)
+      .sign(this.#options.key);
   }
-
-  return {
-    ofSubscription: (mission, uid) => signed(mission, 'SUBSCRIPTION', uid),
-    ofAccess: (mission) => signed(mission, 'ACCESS', randomUUID(), { PASSWORD: passwordMark(mission) }),
-
-    async read(token, mission) {
-      const claims = await claimsOf(token, key);
-      if (claims?.MISSION_GUID !== mission.guid) return undefined;
-      if (claims.sub === 'SUBSCRIPTION')
-        return claims.SUBSCRIPTION === undefined ? undefined : { kind: 'subscription', uid: claims.SUBSCRIPTION };
-      return claims.PASSWORD === passwordMark(mission) ? { kind: 'access' } : undefined;
-    },
-  };
 }
 
 async function claimsOf(token: string, key: Uint8Array): Promise<z.infer<typeof Claims> | undefined> {

@@ -33,7 +33,7 @@ import {
 import { doomedMission } from './expected-rows.ts';
 import type { Latencies } from './insert-latencies.ts';
 import { keptInWords } from './order.ts';
-import { createPacer } from './pacer.ts';
+import { Pacer } from './pacer.ts';
 import { isAway, type Patience, persistently } from './persistence.ts';
 
 /** The run was told to stop. */
@@ -76,7 +76,7 @@ const MOST_SHARE = 4;
 export async function deleteDoomed(begun: CoreRetentionRun, options: DeletionOptions): Promise<string[]> {
   const { policy, run, runs, missions, exemptKeywords, mostRows, latencies, patience, signal, now, steadyMs } = options;
   let current: Retained | undefined;
-  const pacer = createPacer(latencies);
+  const pacer = new Pacer(latencies);
   let withIndexes: IndexShares = { events: 1, chat: 1, files: 1 };
 
   async function pause(ms: number): Promise<void> {

@@ -10,39 +10,44 @@ export interface Latencies {
   usual(): number | undefined;
 }
 
-export interface InsertLatencies extends Latencies {
-  timed(writer: CotWriter): CotWriter;
-}
-
 const KEPT = 64;
 /** A write of so many rows takes about twice as long as one of a single row. */
 const ROWS_OF_TWICE = 100;
 
-export function insertLatencies(steadyMs: () => number): InsertLatencies {
-  const last: number[] = [];
-  let slowest: number | undefined;
+export class InsertLatencies implements Latencies {
+  readonly #steadyMs: () => number;
+  readonly #last: number[] = [];
+  #slowest: number | undefined;
 
-  function took(ms: number, rows: number): void {
-    const cost = ms / (1 + rows / ROWS_OF_TWICE);
-    slowest = Math.max(slowest ?? 0, cost);
-    last.push(cost);
-    if (last.length > KEPT) last.shift();
+  constructor(steadyMs: () => number) {
+    this.#steadyMs = steadyMs;
   }
 
-  return {
-    timed: (writer) => ({
+  timed(writer: CotWriter): CotWriter {
+    return {
       ids: (count) => writer.ids(count),
-      async write(rows, again) {
-        const begunMs = steadyMs();
+      write: async (rows, again) => {
+        const begunMs = this.#steadyMs();
         await writer.write(rows, again);
-        took(steadyMs() - begunMs, rows.length);
+        this.#took(this.#steadyMs() - begunMs, rows.length);
       },
-    }),
-    slowest() {
-      const found = slowest;
-      slowest = undefined;
-      return found;
-    },
-    usual: () => last.toSorted((a, b) => a - b)[Math.floor(last.length / 2)],
-  };
+    };
+  }
+
+  slowest(): number | undefined {
+    const found = this.#slowest;
+    this.#slowest = undefined;
+    return found;
+  }
+
+  usual(): number | undefined {
+    return this.#last.toSorted((a, b) => a - b)[Math.floor(this.#last.length / 2)];
+  }
+
+  #took(ms: number, rows: number): void {
+    const cost = ms / (1 + rows / ROWS_OF_TWICE);
+    this.#slowest = Math.max(this.#slowest ?? 0, cost);
+    this.#last.push(cost);
+    if (this.#last.length > KEPT) this.#last.shift();
+  }
 }

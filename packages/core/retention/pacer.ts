@@ -54,42 +54,42 @@ function within(value: number, least: number, most: number): number {
   return Math.min(Math.max(value, least), most);
 }
 
-export interface Pacer {
-  readonly pace: Pace;
-  /** A batch begins. */
-  begins(): void;
-  ended(batch: { batchMs: number; rows: number; commitMs: number }): void;
-  /** After something went wrong. */
-  halve(): void;
-}
-
 const KEPT = 15;
 /** While none was ever seen. */
 const USUAL_MS = 3;
 
-export function createPacer(latencies: Latencies): Pacer {
-  const inPauses = [latencies.usual() ?? USUAL_MS];
-  const commits = [USUAL_MS];
-  let pace = FIRST_PACE;
+export class Pacer {
+  readonly #latencies: Latencies;
+  readonly #inPauses;
+  readonly #commits = [USUAL_MS];
+  #pace = FIRST_PACE;
 
-  return {
-    get pace() {
-      return pace;
-    },
-    begins() {
-      const inPause = latencies.slowest();
-      if (inPause !== undefined) keep(inPauses, inPause);
-    },
-    ended({ batchMs, rows, commitMs }) {
-      const insertMs = latencies.slowest();
-      const seen = insertMs === undefined ? ([commitMs, commits] as const) : ([insertMs, inPauses] as const);
-      pace = nextPace(pace, { batchMs, rows, reactionMs: seen[0], usualMs: median(seen[1]) });
-      keep(commits, commitMs);
-    },
-    halve() {
-      pace = { ...pace, rows: Math.max(1, Math.round(pace.rows / 2)) };
-    },
-  };
+  constructor(latencies: Latencies) {
+    this.#latencies = latencies;
+    this.#inPauses = [latencies.usual() ?? USUAL_MS];
+  }
+
+  get pace(): Pace {
+    return this.#pace;
+  }
+
+  /** A batch begins. */
+  begins(): void {
+    const inPause = this.#latencies.slowest();
+    if (inPause !== undefined) keep(this.#inPauses, inPause);
+  }
+
+  ended({ batchMs, rows, commitMs }: { batchMs: number; rows: number; commitMs: number }): void {
+    const insertMs = this.#latencies.slowest();
+    const seen = insertMs === undefined ? ([commitMs, this.#commits] as const) : ([insertMs, this.#inPauses] as const);
+    this.#pace = nextPace(this.#pace, { batchMs, rows, reactionMs: seen[0], usualMs: median(seen[1]) });
+    keep(this.#commits, commitMs);
+  }
+
+  /** After something went wrong. */
+  halve(): void {
+    this.#pace = { ...this.#pace, rows: Math.max(1, Math.round(this.#pace.rows / 2)) };
+  }
 }
 
 function keep(values: number[], value: number): void {

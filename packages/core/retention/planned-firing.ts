@@ -19,14 +19,6 @@ export interface FiringOptions {
   fire: () => void;
 }
 
-export interface PlannedFiring {
-  /** Plans anew when the schedule has changed; fires what is due. */
-  look(): void;
-  /** The next firing. */
-  next(): Date | undefined;
-  stop(): void;
-}
-
 export const LOOK_EVERY_MS = 30_000;
 /** Clocks that are corrected by less do not make the same firing come twice. */
 const CORRECTED_MS = HOUR_MS;
@@ -36,73 +28,78 @@ const LEAP_MS = DAY_MS;
 const TRUSTED_AFTER_MS = HOUR_MS;
 
 /** Nothing is planned before the first look. */
-export function plannedFiring({
-  schedule,
-  schedules,
-  timeZone,
-  now,
-  steadyMs,
-  log,
-  fire,
-}: FiringOptions): PlannedFiring {
-  let plannedFor: string | undefined;
-  let planned: Date | undefined;
-  let lastLook = Number.NEGATIVE_INFINITY;
-  let lastSteadyMs = Number.NEGATIVE_INFINITY;
-  let trustedFromMs = Number.NEGATIVE_INFINITY;
-  let lastFired: Date | undefined;
-  let timer: NodeJS.Timeout | undefined;
-  let isStopped = false;
+export class PlannedFiring {
+  readonly #options: FiringOptions;
+  #plannedFor: string | undefined;
+  #planned: Date | undefined;
+  #lastLook = Number.NEGATIVE_INFINITY;
+  #lastSteadyMs = Number.NEGATIVE_INFINITY;
+  #trustedFromMs = Number.NEGATIVE_INFINITY;
+  #lastFired: Date | undefined;
+  #timer: NodeJS.Timeout | undefined;
+  #isStopped = false;
 
-  function plan(cron: string, at: Date): void {
-    plannedFor = cron;
-    const after = lastFired !== undefined && isJustBefore(at, lastFired) ? lastFired : at;
-    [planned] = cron === NEVER ? [] : schedules.next(cron, 'quartz', timeZone, after, 1);
-    if (cron !== NEVER)
-      log.info('retention.scheduled', { schedule: cron, next: planned?.toISOString() ?? 'never', time_zone: timeZone });
+  constructor(options: FiringOptions) {
+    this.#options = options;
   }
 
-  function trust(at: Date, steady: number): boolean {
-    const leapMs = at.getTime() - lastLook - (steady - lastSteadyMs);
-    if (leapMs > LEAP_MS) {
-      trustedFromMs = steady + TRUSTED_AFTER_MS;
-      const reason = 'the clock has leapt ahead; the schedule goes on in an hour, unless it is set back';
-      log.warn('retention.clock_leapt', { days: Math.round(leapMs / LEAP_MS), reason });
-    } else if (at.getTime() < lastLook) trustedFromMs = Number.NEGATIVE_INFINITY;
-    lastSteadyMs = steady;
-    return steady >= trustedFromMs;
-  }
-
-  function look(): void {
-    if (isStopped) return;
-    const at = now();
-    const isTrusted = trust(at, steadyMs());
-    const cron = schedule();
-    if (cron !== plannedFor || at.getTime() < lastLook) plan(cron, at);
-    lastLook = at.getTime();
-    if (isTrusted && planned !== undefined && at >= planned) {
-      lastFired = planned;
-      plan(cron, at);
-      fire();
+  /** Plans anew when the schedule has changed; fires what is due. */
+  look(): void {
+    if (this.#isStopped) return;
+    const at = this.#options.now();
+    const isTrusted = this.#trust(at, this.#options.steadyMs());
+    const cron = this.#options.schedule();
+    if (cron !== this.#plannedFor || at.getTime() < this.#lastLook) this.#plan(cron, at);
+    this.#lastLook = at.getTime();
+    if (isTrusted && this.#planned !== undefined && at >= this.#planned) {
+      this.#lastFired = this.#planned;
+      this.#plan(cron, at);
+      this.#options.fire();
     }
-    wake(isTrusted ? at : undefined);
+    this.#wake(isTrusted ? at : undefined);
   }
 
-  function wake(at: Date | undefined): void {
-    clearTimeout(timer);
-    const untilMs = planned === undefined || at === undefined ? LOOK_EVERY_MS : planned.getTime() - at.getTime();
-    timer = setTimeout(look, Math.min(Math.max(untilMs, 1), LOOK_EVERY_MS));
-    timer.unref();
+  /** The next firing. */
+  next(): Date | undefined {
+    return this.#planned;
   }
 
-  return {
-    look,
-    next: () => planned,
-    stop() {
-      isStopped = true;
-      clearTimeout(timer);
-    },
-  };
+  stop(): void {
+    this.#isStopped = true;
+    clearTimeout(this.#timer);
+  }
+
+  #plan(cron: string, at: Date): void {
+    this.#plannedFor = cron;
+    const after = this.#lastFired !== undefined && isJustBefore(at, this.#lastFired) ? this.#lastFired : at;
+    [this.#planned] =
+      cron === NEVER ? [] : this.#options.schedules.next(cron, 'quartz', this.#options.timeZone, after, 1);
+    if (cron !== NEVER)
+      this.#options.log.info('retention.scheduled', {
+        schedule: cron,
+        next: this.#planned?.toISOString() ?? 'never',
+        time_zone: this.#options.timeZone,
+      });
+  }
+
+  #trust(at: Date, steady: number): boolean {
+    const leapMs = at.getTime() - this.#lastLook - (steady - this.#lastSteadyMs);
+    if (leapMs > LEAP_MS) {
+      this.#trustedFromMs = steady + TRUSTED_AFTER_MS;
+      const reason = 'the clock has leapt ahead; the schedule goes on in an hour, unless it is set back';
+      this.#options.log.warn('retention.clock_leapt', { days: Math.round(leapMs / LEAP_MS), reason });
+    } else if (at.getTime() < this.#lastLook) this.#trustedFromMs = Number.NEGATIVE_INFINITY;
+    this.#lastSteadyMs = steady;
+    return steady >= this.#trustedFromMs;
+  }
+
+  #wake(at: Date | undefined): void {
+    clearTimeout(this.#timer);
+    const untilMs =
+      this.#planned === undefined || at === undefined ? LOOK_EVERY_MS : this.#planned.getTime() - at.getTime();
+    this.#timer = setTimeout(() => this.look(), Math.min(Math.max(untilMs, 1), LOOK_EVERY_MS));
+    this.#timer.unref();
+  }
 }
 
 function isJustBefore(at: Date, fired: Date): boolean {

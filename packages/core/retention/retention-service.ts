@@ -13,13 +13,13 @@ import { unlessAborted } from '@holdfast/kit/timeout';
 import { CoreFault } from '../http/answers.ts';
 import type { Retention } from '../model/parts.ts';
 import type { RunSql } from '../store/certificates.ts';
-import { retentionRunStore, type RunEnd } from '../store/retention-runs.ts';
+import { RetentionRunStore, type RunEnd } from '../store/retention-runs.ts';
 import { deleteDoomed, DELETION_ORDER, type DoomedMissions, RunStopped, TooManyRows } from './deletion.ts';
 import { expectedRows } from './expected-rows.ts';
 import type { Latencies } from './insert-latencies.ts';
 import { orderedLimits } from './order.ts';
 import { PATIENCE, type Patience } from './persistence.ts';
-import { plannedFiring } from './planned-firing.ts';
+import { PlannedFiring } from './planned-firing.ts';
 import type { RetentionLog } from './retention-log.ts';
 
 // A run in words, for the logs.
@@ -68,13 +68,6 @@ export interface RetentionRuns {
   runs(): Promise<CoreRetentionRun[]>;
 }
 
-export interface RetentionService extends RetentionRuns {
-  /** Closes what a killed core has left, and begins to look at the schedule. Never rejects. */
-  start(): Promise<void>;
-  /** Stops between two batches; waits for that so long at most. */
-  close(graceMs: number): Promise<void>;
-}
-
 const KILLED = 'The core that ran it has ended, or another core took its place; the next run deletes the rest.';
 const STOPPED = 'The core was stopped while it ran; the next run deletes the rest.';
 const SHOWN_RUNS = 100;
@@ -89,125 +82,169 @@ interface Going {
 
 /**
  * @example
- * const service = createRetentionService({ retention: retentionFiles(dir), run, missions, latencies, ... });
+ * const service = new RetentionService({ retention: retentionFiles(dir), run, missions, latencies, ... });
  * await service.start();
  */
-export function createRetentionService(options: RetentionServiceOptions): RetentionService {
-  const { retention, run, missions, latencies, schedules, timeZone, log, file, now, steadyMs } = options;
-  const { patience = PATIENCE } = options;
-  const runs = retentionRunStore(run);
-  const inTurn = oneAfterTheOther();
-  const stopping = new AbortController();
-  const { signal } = stopping;
-  let going: Going | undefined;
+export class RetentionService implements RetentionRuns {
+  readonly #options: RetentionServiceOptions;
+  readonly #patience;
+  readonly #runs;
+  readonly #inTurn = oneAfterTheOther();
+  readonly #stopping = new AbortController();
+  readonly #signal;
+  #going: Going | undefined;
+  readonly #firing;
 
-  const firing = plannedFiring({
-    schedule: () => retention.schedule(),
-    schedules,
-    timeZone,
-    now,
-    steadyMs,
-    log,
-    fire: () => void inTurn(beginBySchedule).catch((error: unknown) => notBegun(messageOf(error))),
-  });
-  retention.onChange(() => firing.look());
-
-  function notBegun(why: string): void {
-    log.error('retention.not_begun', { error: why });
-    file.error(`retention run by schedule not begun: ${why}`);
+  constructor(options: RetentionServiceOptions) {
+    this.#options = options;
+    this.#patience = options.patience ?? PATIENCE;
+    this.#runs = new RetentionRunStore(options.run);
+    const { signal } = this.#stopping;
+    this.#signal = signal;
+    this.#firing = new PlannedFiring({
+      schedule: () => options.retention.schedule(),
+      schedules: options.schedules,
+      timeZone: options.timeZone,
+      now: options.now,
+      steadyMs: options.steadyMs,
+      log: options.log,
+      fire: () =>
+        void this.#inTurn(() => this.#beginBySchedule()).catch((error: unknown) => this.#notBegun(messageOf(error))),
+    });
+    options.retention.onChange(() => this.#firing.look());
   }
 
-  async function beginBySchedule(): Promise<void> {
-    const policy = retention.policy();
-    if (signal.aborted || retention.schedule() === NEVER) return;
+  /** Closes what a killed core has left, and begins to look at the schedule. Never rejects. */
+  async start(): Promise<void> {
+    try {
+      await this.#inTurn(() => this.#closeLeft());
+    } catch (error) {
+      this.#options.log.warn('retention.not_closed', { error: messageOf(error) });
+    }
+    this.#firing.look();
+  }
+
+  begin(order: RetentionRunOrder): Promise<CoreRetentionRun> {
+    return this.#inTurn(() => this.#beginByOrder(order));
+  }
+
+  runs(): Promise<CoreRetentionRun[]> {
+    return this.#runs.list(SHOWN_RUNS);
+  }
+
+  /** Stops between two batches; waits for that so long at most. */
+  async close(graceMs: number): Promise<void> {
+    this.#firing.stop();
+    this.#stopping.abort();
+    await Promise.race([this.#inTurn(async () => this.#going?.ended), delay(graceMs, undefined, { ref: false })]);
+  }
+
+  #notBegun(why: string): void {
+    this.#options.log.error('retention.not_begun', { error: why });
+    this.#options.file.error(`retention run by schedule not begun: ${why}`);
+  }
+
+  async #beginBySchedule(): Promise<void> {
+    const policy = this.#options.retention.policy();
+    if (this.#signal.aborted || this.#options.retention.schedule() === NEVER) return;
     if (isKeepingAll(policy)) {
-      log.info('retention.nothing_to_do', { reason: 'no days are set for any type' });
-      file.info('retention has nothing to do: no days are set for any type');
+      this.#options.log.info('retention.nothing_to_do', { reason: 'no days are set for any type' });
+      this.#options.file.info('retention has nothing to do: no days are set for any type');
       return;
     }
-    if (going !== undefined) {
-      log.warn('retention.skipped', { reason: 'a run is going on', running: going.id });
-      file.warn(`retention run by schedule skipped: the run ${going.id} is going on`);
+    if (this.#going !== undefined) {
+      this.#options.log.warn('retention.skipped', { reason: 'a run is going on', running: this.#going.id });
+      this.#options.file.warn(`retention run by schedule skipped: the run ${this.#going.id} is going on`);
       return;
     }
-    const edited = editedInWords();
-    if (edited !== undefined) return notBegun(edited);
-    const begun = await begin(randomUUID(), 'schedule', limitsAt(policy, await runs.now()), policy, null);
-    if (begun === undefined) notBegun('another core on the same database has a run');
+    const edited = this.#editedInWords();
+    if (edited !== undefined) return this.#notBegun(edited);
+    const begun = await this.#begin(randomUUID(), 'schedule', limitsAt(policy, await this.#runs.now()), policy, null);
+    if (begun === undefined) this.#notBegun('another core on the same database has a run');
   }
 
   /** Whoever has edited a file wants what it says; what is in force may delete more. */
-  function editedInWords(): string | undefined {
-    const path = retention.edited();
+  #editedInWords(): string | undefined {
+    const path = this.#options.retention.edited();
     return path === undefined
       ? undefined
       : `${path} was changed since the core read it, so nothing is deleted by what it said before; restart the core`;
   }
 
   /** Undefined when one is running that is not ours. */
-  async function begin(
+  async #begin(
     id: string,
     trigger: CoreRetentionRun['trigger'],
     limits: RetentionLimits,
     policy: RetentionPolicy,
     mostRows: number | null,
   ): Promise<CoreRetentionRun | undefined> {
-    await closeLeft();
-    const begun = await runs.begin(id, trigger, limits);
+    await this.#closeLeft();
+    const begun = await this.#runs.begin(id, trigger, limits);
     if (begun?.state !== 'running') return begun;
-    log.info('retention.started', { id, trigger, unit: 'days', policy, limits, most_rows: mostRows });
-    file.info(beginInWords(begun, policy));
-    going = { id, ended: whole(begun, mostRows).finally(() => (going = undefined)) };
+    this.#options.log.info('retention.started', { id, trigger, unit: 'days', policy, limits, most_rows: mostRows });
+    this.#options.file.info(beginInWords(begun, policy));
+    this.#going = { id, ended: this.#whole(begun, mostRows).finally(() => (this.#going = undefined)) };
     return begun;
   }
 
   /** What this process does not run is run by nobody. */
-  async function closeLeft(): Promise<void> {
-    for (const id of await runs.closeLeft(KILLED)) {
-      log.warn('retention.interrupted', { id, error: KILLED });
-      file.warn(`retention run ${id} interrupted: ${KILLED}`);
+  async #closeLeft(): Promise<void> {
+    for (const id of await this.#runs.closeLeft(KILLED)) {
+      this.#options.log.warn('retention.interrupted', { id, error: KILLED });
+      this.#options.file.warn(`retention run ${id} interrupted: ${KILLED}`);
     }
   }
 
-  async function whole(begun: CoreRetentionRun, mostRows: number | null): Promise<void> {
-    const begunMs = steadyMs();
-    const { state, error } = await outcome(begun, mostRows);
-    const closed = await ended(begun.id, state, error);
+  async #whole(begun: CoreRetentionRun, mostRows: number | null): Promise<void> {
+    const begunMs = this.#options.steadyMs();
+    const { state, error } = await this.#outcome(begun, mostRows);
+    const closed = await this.#ended(begun.id, state, error);
     const shown = closed ?? { ...begun, state, error };
-    const seconds = Math.round((steadyMs() - begunMs) / 100) / 10;
+    const seconds = Math.round((this.#options.steadyMs() - begunMs) / 100) / 10;
     const { id, trigger, limits, rows, included, bytes } = shown;
     const level = state === 'failed' ? 'error' : 'info';
-    log[level]('retention.run', { id, trigger, state, unit: 'days', limits, rows, included, bytes, seconds, error });
-    file[level](endInWords(shown, seconds));
+    this.#options.log[level]('retention.run', {
+      id,
+      trigger,
+      state,
+      unit: 'days',
+      limits,
+      rows,
+      included,
+      bytes,
+      seconds,
+      error,
+    });
+    this.#options.file[level](endInWords(shown, seconds));
   }
 
-  async function outcome(
-    begun: CoreRetentionRun,
-    mostRows: number | null,
-  ): Promise<{ state: RunEnd; error: string | null }> {
-    const exemptKeywords = retention.exemptKeywords();
+  async #outcome(begun: CoreRetentionRun, mostRows: number | null): Promise<{ state: RunEnd; error: string | null }> {
+    const exemptKeywords = this.#options.retention.exemptKeywords();
     try {
-      const expected = await stoppable(expectedRows(run, begun.limits, exemptKeywords, log));
+      const expected = await this.#stoppable(
+        expectedRows(this.#options.run, begun.limits, exemptKeywords, this.#options.log),
+      );
       if (expected !== undefined) {
-        await expectedWritten(begun.id, expected);
+        await this.#expectedWritten(begun.id, expected);
         if (mostRows !== null && expected > mostRows)
           throw new TooManyRows(
             `it would delete ${expected} rows, and at most ${mostRows} may be deleted: nothing was`,
           );
       }
-      const { policy } = retention;
+      const { policy } = this.#options.retention;
       const parts = {
         policy,
-        run,
-        runs,
-        missions,
+        run: this.#options.run,
+        runs: this.#runs,
+        missions: this.#options.missions,
         exemptKeywords,
         mostRows,
-        latencies,
-        patience,
-        signal,
-        now,
-        steadyMs,
+        latencies: this.#options.latencies,
+        patience: this.#patience,
+        signal: this.#signal,
+        now: this.#options.now,
+        steadyMs: this.#options.steadyMs,
       };
       const errors = await deleteDoomed(begun, parts);
       return errors.length === 0 ? { state: 'done', error: null } : { state: 'failed', error: errors.join('; ') };
@@ -218,63 +255,45 @@ export function createRetentionService(options: RetentionServiceOptions): Retent
   }
 
   /** Only a figure: the run goes on without. */
-  async function expectedWritten(id: string, expected: number): Promise<void> {
+  async #expectedWritten(id: string, expected: number): Promise<void> {
     try {
-      await runs.setExpected(id, expected);
+      await this.#runs.setExpected(id, expected);
     } catch (error) {
-      log.warn('retention.expected_not_written', { id, expected, error: messageOf(error) });
+      this.#options.log.warn('retention.expected_not_written', { id, expected, error: messageOf(error) });
     }
   }
 
   /** Rejects with RunStopped at a stop. */
-  function stoppable<T>(work: Promise<T>): Promise<T> {
-    return unlessAborted(signal, work, () => new RunStopped());
+  #stoppable<T>(work: Promise<T>): Promise<T> {
+    return unlessAborted(this.#signal, work, () => new RunStopped());
   }
 
-  async function ended(id: string, state: RunEnd, error: string | null): Promise<CoreRetentionRun | undefined> {
+  async #ended(id: string, state: RunEnd, error: string | null): Promise<CoreRetentionRun | undefined> {
     for (let tries = 1; ; tries++) {
       try {
-        return await runs.end(id, state, error);
+        return await this.#runs.end(id, state, error);
       } catch (cause) {
-        if (tries >= END_TRIES || signal.aborted) {
-          log.warn('retention.end_not_written', { id, state, error: messageOf(cause) });
+        if (tries >= END_TRIES || this.#signal.aborted) {
+          this.#options.log.warn('retention.end_not_written', { id, state, error: messageOf(cause) });
           return undefined;
         }
-        await delay(END_PAUSE_MS, undefined, { signal }).catch(() => undefined);
+        await delay(END_PAUSE_MS, undefined, { signal: this.#signal }).catch(() => undefined);
       }
     }
   }
 
-  async function beginByOrder({ id, limits, mostRows }: RetentionRunOrder): Promise<CoreRetentionRun> {
-    const same = await runs.find(id);
+  async #beginByOrder({ id, limits, mostRows }: RetentionRunOrder): Promise<CoreRetentionRun> {
+    const same = await this.#runs.find(id);
     if (same !== undefined) return same;
-    const policy = retention.policy();
-    const edited = editedInWords();
+    const policy = this.#options.retention.policy();
+    const edited = this.#editedInWords();
     if (edited !== undefined) throw new CoreFault('invalid', edited);
-    const ordered = orderedLimits(limits, policy, await runs.now());
-    if (going !== undefined)
-      throw new CoreFault('conflict', `The retention run ${going.id} is going on: wait for its end.`);
-    if (signal.aborted) throw new CoreFault('conflict', 'The core is being stopped: no run begins any more.');
-    const begun = await begin(id, 'order', ordered, policy, mostRows);
+    const ordered = orderedLimits(limits, policy, await this.#runs.now());
+    if (this.#going !== undefined)
+      throw new CoreFault('conflict', `The retention run ${this.#going.id} is going on: wait for its end.`);
+    if (this.#signal.aborted) throw new CoreFault('conflict', 'The core is being stopped: no run begins any more.');
+    const begun = await this.#begin(id, 'order', ordered, policy, mostRows);
     if (begun === undefined) throw new CoreFault('conflict', 'Another core on the same database has a retention run.');
     return begun;
   }
-
-  return {
-    async start() {
-      try {
-        await inTurn(closeLeft);
-      } catch (error) {
-        log.warn('retention.not_closed', { error: messageOf(error) });
-      }
-      firing.look();
-    },
-    begin: (order) => inTurn(() => beginByOrder(order)),
-    runs: () => runs.list(SHOWN_RUNS),
-    async close(graceMs) {
-      firing.stop();
-      stopping.abort();
-      await Promise.race([inTurn(async () => going?.ended), delay(graceMs, undefined, { ref: false })]);
-    },
-  };
 }

@@ -5,70 +5,67 @@ import { createHash } from 'node:crypto';
 import type { RunSql } from './certificates.ts';
 import { MOST_GROUPS } from './groups.ts';
 
-export interface GroupVectors {
-  /** Places ascending, 0 to 32,767. Text by which the row is found: `2,5`. No I/O. */
-  keyOf(places: readonly number[]): string;
-  /** Makes sure that those sets have their rows. Rejects with an AppError `unavailable` when the database is away. */
-  ensure(sets: Iterable<readonly number[]>): Promise<void>;
-  /** What is in memory is no longer trusted: somebody may have emptied the table. */
-  forget(): void;
-}
-
 /** Sets that are remembered to have a row. */
 const MOST_REMEMBERED = 10_000;
 /** The index over the keys takes no more than 2,704 bytes: longer keys are digests. */
 const LONGEST_KEY = 1_000;
 
-export function groupVectors(run: RunSql): GroupVectors {
+export class GroupVectors {
+  readonly #run: RunSql;
   /** The same array comes again and again. */
-  const keys = new WeakMap<readonly number[], string>();
-  const remembered = new Set<string>();
+  readonly #keys = new WeakMap<readonly number[], string>();
+  readonly #remembered = new Set<string>();
 
-  function keyOf(places: readonly number[]): string {
-    const known = keys.get(places);
+  constructor(run: RunSql) {
+    this.#run = run;
+  }
+
+  /** Places ascending, 0 to 32,767. Text by which the row is found: `2,5`. No I/O. */
+  keyOf(places: readonly number[]): string {
+    const known = this.#keys.get(places);
     if (known !== undefined) return known;
     const key = keyText(places);
-    keys.set(places, key);
+    this.#keys.set(places, key);
     return key;
   }
 
+  /** Makes sure that those sets have their rows. Rejects with an AppError `unavailable` when the database is away. */
+  async ensure(sets: Iterable<readonly number[]>): Promise<void> {
+    const missing = new Map<string, readonly number[]>();
+    for (const places of sets) {
+      const key = this.keyOf(places);
+      if (!this.#remembered.has(key)) missing.set(key, places);
+    }
+    if (missing.size === 0) return;
+    const there = await this.#known([...missing.keys()]);
+    for (const [key, places] of missing) {
+      if (!there.has(key)) await this.#add(key, places);
+      if (this.#remembered.size >= MOST_REMEMBERED) this.#remembered.clear();
+      this.#remembered.add(key);
+    }
+  }
+
+  /** What is in memory is no longer trusted: somebody may have emptied the table. */
+  forget(): void {
+    return this.#remembered.clear();
+  }
+
   /** No key has a space. */
-  async function known(wanted: readonly string[]): Promise<Set<string>> {
-    const rows = await run(
+  async #known(wanted: readonly string[]): Promise<Set<string>> {
+    const rows = await this.#run(
       (sql) => sql<{ places: string }[]>`
         SELECT places FROM group_vector WHERE places = ANY (string_to_array(${wanted.join(' ')}::text, ' '))`,
     );
     return new Set(rows.map(({ places }) => places));
   }
 
-  async function add(key: string, places: readonly number[]): Promise<void> {
-    await run(
+  async #add(key: string, places: readonly number[]): Promise<void> {
+    await this.#run(
       (sql) => sql`
         INSERT INTO group_vector (places, vector) VALUES (${key}, ${vectorText(places)}::text::bit varying(32768))
         ON CONFLICT (places) DO NOTHING`,
     );
   }
-
-  return {
-    keyOf,
-
-    async ensure(sets) {
-      const missing = new Map<string, readonly number[]>();
-      for (const places of sets) {
-        const key = keyOf(places);
-        if (!remembered.has(key)) missing.set(key, places);
-      }
-      if (missing.size === 0) return;
-      const there = await known([...missing.keys()]);
-      for (const [key, places] of missing) {
-        if (!there.has(key)) await add(key, places);
-        if (remembered.size >= MOST_REMEMBERED) remembered.clear();
-        remembered.add(key);
-      }
-    },
-
-    forget: () => remembered.clear(),
-  };
 }
 
 function keyText(places: readonly number[]): string {

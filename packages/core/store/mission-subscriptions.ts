@@ -35,111 +35,131 @@ export interface MissionSubscriptions {
 
 const MOST_LISTED = 10_000;
 
-export function missionSubscriptions(run: RunSql, changed: () => void): MissionSubscriptions {
-  return {
-    of: (missionId, left) =>
-      run(
-        (sql) => sql<MissionSubscription[]>`
+export class StoredMissionSubscriptions implements MissionSubscriptions {
+  readonly #run: RunSql;
+  readonly #changed: () => void;
+
+  constructor(run: RunSql, changed: () => void) {
+    this.#run = run;
+    this.#changed = changed;
+  }
+
+  of(missionId: number, left?: 'left too'): Promise<MissionSubscription[]> {
+    return this.#run(
+      (sql) => sql<MissionSubscription[]>`
           SELECT ${columns(sql)} WHERE s.mission_id = ${missionId} AND ${left === undefined ? sql`s.token IS NOT NULL` : sql`true`}
           ORDER BY s.client_uid COLLATE "C", s.id LIMIT ${MOST_LISTED}`,
-      ),
+    );
+  }
 
-    all: () =>
-      run(
-        (sql) => sql<{ missionName: string; clientUid: string }[]>`
+  all(): Promise<{ missionName: string; clientUid: string }[]> {
+    return this.#run(
+      (sql) => sql<{ missionName: string; clientUid: string }[]>`
           SELECT m.name AS "missionName", s.client_uid AS "clientUid"
           FROM mission_subscription s JOIN mission m ON m.id = s.mission_id WHERE s.token IS NOT NULL
           ORDER BY s.mission_id, s.id LIMIT ${MOST_LISTED}`,
-      ),
+    );
+  }
 
-    find: (missionId, { clientUid, username }) =>
-      run(async (sql) => {
-        const [row] = await sql<MissionSubscription[]>`
+  find(missionId: number, { clientUid, username }: Device): Promise<MissionSubscription | undefined> {
+    return this.#run(async (sql) => {
+      const [row] = await sql<MissionSubscription[]>`
           SELECT ${columns(sql)} WHERE s.mission_id = ${missionId} AND s.client_uid = ${clientUid}
             AND lower(s.username) = lower(${username}) LIMIT 1`;
-        return row;
-      }),
+      return row;
+    });
+  }
 
-    byUid: (missionId, uid) =>
-      run(async (sql) => {
-        const [row] = await sql<MissionSubscription[]>`
+  byUid(missionId: number, uid: string): Promise<MissionSubscription | undefined> {
+    return this.#run(async (sql) => {
+      const [row] = await sql<MissionSubscription[]>`
           SELECT ${columns(sql)} WHERE s.mission_id = ${missionId} AND s.uid = ${uid} LIMIT 1`;
-        return row;
-      }),
+      return row;
+    });
+  }
 
-    roleOf: (missionId, username) =>
-      run(async (sql) => {
-        const [row] = await sql<{ role: MissionRole }[]>`
+  roleOf(missionId: number, username: string): Promise<MissionRole | undefined> {
+    return this.#run(async (sql) => {
+      const [row] = await sql<{ role: MissionRole }[]>`
           SELECT r.role FROM mission_subscription s JOIN role r ON r.id = s.role_id
           WHERE s.mission_id = ${missionId} AND lower(s.username) = lower(${username}) ORDER BY s.role_id LIMIT 1`;
-        return row?.role;
-      }),
+      return row?.role;
+    });
+  }
 
-    async subscribe(missionId, { clientUid, username }, role, now) {
-      const subscribed = await run((sql) =>
-        sql.begin(async (tx) => {
-          const [mission] = await tx`SELECT FROM mission WHERE id = ${missionId} FOR SHARE`;
-          if (mission === undefined) throw new CoreFault('not found', 'The mission was deleted meanwhile.');
-          const [there] = await tx<MissionSubscription[]>`
+  async subscribe(
+    missionId: number,
+    { clientUid, username }: Device,
+    role: MissionRole,
+    now: Date,
+  ): Promise<MissionSubscription> {
+    const subscribed = await this.#run((sql) =>
+      sql.begin(async (tx) => {
+        const [mission] = await tx`SELECT FROM mission WHERE id = ${missionId} FOR SHARE`;
+        if (mission === undefined) throw new CoreFault('not found', 'The mission was deleted meanwhile.');
+        const [there] = await tx<MissionSubscription[]>`
             SELECT ${columns(tx)} WHERE s.mission_id = ${missionId} AND s.client_uid = ${clientUid}
               AND lower(s.username) = lower(${username}) LIMIT 1`;
-          if (there !== undefined) return there;
-          const [counted] = await tx<{ count: number }[]>`
+        if (there !== undefined) return there;
+        const [counted] = await tx<{ count: number }[]>`
             SELECT count(*)::float8 AS count FROM mission_subscription
             WHERE mission_id = ${missionId} AND lower(username) = lower(${username})`;
-          if ((counted?.count ?? 0) >= MISSION_LIMITS.devices)
-            throw new CoreFault(
-              'conflict',
-              `At most ${MISSION_LIMITS.devices} devices of one person subscribe to a mission: unsubscribe others with disconnectOnly=false.`,
-            );
-          const uid = randomUUID();
-          await tx`
+        if ((counted?.count ?? 0) >= MISSION_LIMITS.devices)
+          throw new CoreFault(
+            'conflict',
+            `At most ${MISSION_LIMITS.devices} devices of one person subscribe to a mission: unsubscribe others with disconnectOnly=false.`,
+          );
+        const uid = randomUUID();
+        await tx`
             INSERT INTO mission_subscription (mission_id, client_uid, username, create_time, uid, role_id)
             VALUES (${missionId}, ${clientUid}, ${username}, ${now}, ${uid}, ${roleId(role)})
             ON CONFLICT (mission_id, client_uid, username) DO NOTHING`;
-          const [row] = await tx<MissionSubscription[]>`
+        const [row] = await tx<MissionSubscription[]>`
             SELECT ${columns(tx)} WHERE s.mission_id = ${missionId} AND s.client_uid = ${clientUid} AND s.username = ${username}`;
-          if (row === undefined) throw new Error('the database answered without the row');
-          return row;
-        }),
-      );
-      changed();
-      return subscribed;
-    },
+        if (row === undefined) throw new Error('the database answered without the row');
+        return row;
+      }),
+    );
+    this.#changed();
+    return subscribed;
+  }
 
-    async setToken(missionId, uid, token) {
-      await run(
-        (sql) => sql`UPDATE mission_subscription SET token = ${token} WHERE mission_id = ${missionId} AND uid = ${uid}`,
-      );
-      changed();
-    },
+  async setToken(missionId: number, uid: string, token: string): Promise<void> {
+    await this.#run(
+      (sql) => sql`UPDATE mission_subscription SET token = ${token} WHERE mission_id = ${missionId} AND uid = ${uid}`,
+    );
+    this.#changed();
+  }
 
-    async unsubscribe(missionId, whom, forget) {
-      await run((sql) =>
-        forget
-          ? sql`DELETE FROM mission_subscription WHERE ${theirs(sql, missionId, whom)}`
-          : sql`UPDATE mission_subscription SET token = NULL WHERE ${theirs(sql, missionId, whom)}`,
-      );
-      changed();
-    },
+  async unsubscribe(
+    missionId: number,
+    whom: Pick<Device, 'clientUid'> & Partial<Device>,
+    forget: boolean,
+  ): Promise<void> {
+    await this.#run((sql) =>
+      forget
+        ? sql`DELETE FROM mission_subscription WHERE ${theirs(sql, missionId, whom)}`
+        : sql`UPDATE mission_subscription SET token = NULL WHERE ${theirs(sql, missionId, whom)}`,
+    );
+    this.#changed();
+  }
 
-    async setRole(missionId, whom, role) {
-      const meant = await lockedMission(run, missionId, async (tx) => {
-        const isTheirs = theirs(tx, missionId, whom);
-        const [owners] = await tx<{ meant: number; others: number }[]>`
+  async setRole(missionId: number, whom: Partial<Device>, role: MissionRole): Promise<Device[]> {
+    const meant = await lockedMission(this.#run, missionId, async (tx) => {
+      const isTheirs = theirs(tx, missionId, whom);
+      const [owners] = await tx<{ meant: number; others: number }[]>`
           SELECT count(*) FILTER (WHERE ${isTheirs})::float8 AS meant,
             count(*) FILTER (WHERE (${isTheirs}) IS NOT TRUE)::float8 AS others
           FROM mission_subscription WHERE mission_id = ${missionId} AND role_id = ${roleId('MISSION_OWNER')}`;
-        if (role !== 'MISSION_OWNER' && owners?.others === 0 && owners.meant > 0)
-          throw new CoreFault('conflict', 'The mission would have no owner: make somebody else owner first.');
-        return tx<Device[]>`
+      if (role !== 'MISSION_OWNER' && owners?.others === 0 && owners.meant > 0)
+        throw new CoreFault('conflict', 'The mission would have no owner: make somebody else owner first.');
+      return tx<Device[]>`
           UPDATE mission_subscription SET role_id = ${roleId(role)} WHERE ${isTheirs}
           RETURNING client_uid AS "clientUid", coalesce(username, '') AS username`;
-      });
-      changed();
-      return meant;
-    },
-  };
+    });
+    this.#changed();
+    return meant;
+  }
 }
 
 /** The rows of a device, of a person, or of a person's device. */

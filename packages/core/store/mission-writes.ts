@@ -111,135 +111,162 @@ export async function lockedMission<T>(
 }
 
 /** `changed` is called after everything but additions: whoever does not know of one only adds the same again. `runEvents`: of `eventTable`. */
-export function missionWrites(
-  run: RunSql,
-  vectors: Pick<GroupVectors, 'ensure' | 'keyOf' | 'forget'>,
-  changed: () => void,
-  runEvents: RunSql = run,
-): MissionWrites {
-  const locked = <T>(id: number, use: (tx: postgres.TransactionSql) => Promise<T>): Promise<T> =>
-    lockedMission(run, id, use);
+export class StoredMissionWrites implements MissionWrites {
+  readonly #run: RunSql;
+  readonly #vectors: Pick<GroupVectors, 'ensure' | 'keyOf' | 'forget'>;
+  readonly #changed: () => void;
+  readonly #runEvents: RunSql;
 
-  /** With the row of the vector there: somebody may have emptied its table. */
-  async function withVector<T>(places: readonly number[], use: (key: string) => Promise<T | 'no vector'>): Promise<T> {
-    for (const attempt of [1, 2]) {
-      await vectors.ensure([places]);
-      const done = await use(vectors.keyOf(places));
-      if (done !== 'no vector') return done;
-      if (attempt === 1) vectors.forget();
-    }
-    throw new Error('the row of the group vector disappears again and again');
+  constructor(
+    run: RunSql,
+    vectors: Pick<GroupVectors, 'ensure' | 'keyOf' | 'forget'>,
+    changed: () => void,
+    runEvents: RunSql = run,
+  ) {
+    this.#run = run;
+    this.#vectors = vectors;
+    this.#changed = changed;
+    this.#runEvents = runEvents;
   }
 
-  return {
-    create: async (mission) => {
-      const made = await withVector(mission.places, (key) =>
-        run((sql) => sql.begin((tx) => created(tx, mission, key))),
-      );
-      changed();
-      return made;
-    },
+  async create(mission: NewMission): Promise<MadeMission | undefined> {
+    const made = await this.#withVector(mission.places, (key) =>
+      this.#run((sql) => sql.begin((tx) => created(tx, mission, key))),
+    );
+    this.#changed();
+    return made;
+  }
 
-    async update(id, draft, places, now) {
-      const set = async (key: string | undefined): Promise<'no vector' | 'done'> =>
-        locked(id, async (tx) => {
-          await tx`UPDATE mission SET last_edited = ${now}, ${draftColumns(tx, draft)} WHERE id = ${id}`;
-          if (key === undefined) return 'done';
-          const rows = await tx`
+  async update(id: number, draft: MissionDraft, places: readonly number[] | undefined, now: Date): Promise<void> {
+    const set = async (key: string | undefined): Promise<'no vector' | 'done'> =>
+      this.#locked(id, async (tx) => {
+        await tx`UPDATE mission SET last_edited = ${now}, ${draftColumns(tx, draft)} WHERE id = ${id}`;
+        if (key === undefined) return 'done';
+        const rows = await tx`
             UPDATE mission SET groups = v.vector FROM group_vector v WHERE id = ${id} AND v.places = ${key} RETURNING id`;
-          return rows.length === 0 ? 'no vector' : 'done';
-        });
-      if (places === undefined) await set(undefined);
-      else await withVector(places, set);
-      changed();
-    },
-
-    addContent: (id, addition) => locked(id, (tx) => contentAdded(tx, id, addition)),
-
-    async removeContent(id, content, creatorUid, now) {
-      const removed = await locked(id, async (tx) => {
-        const rows =
-          'uid' in content
-            ? await tx`DELETE FROM mission_uid WHERE mission_id = ${id} AND uid = ${content.uid} RETURNING uid`
-            : await tx`DELETE FROM mission_resource WHERE mission_id = ${id} AND resource_hash = ${content.hash} RETURNING resource_hash`;
-        const gone: ContentChange = { uids: [], hashes: [] };
-        if (rows.length === 0) return gone;
-        if ('uid' in content) {
-          await tx`DELETE FROM mission_uid_keyword WHERE mission_id = ${id} AND uid = ${content.uid}`;
-          gone.uids.push(content.uid);
-        } else {
-          await tx`DELETE FROM mission_resource_keyword WHERE mission_id = ${id} AND hash = ${content.hash}`;
-          gone.hashes.push(content.hash);
-        }
-        await contentRecorded(tx, id, 'REMOVE_CONTENT', gone, creatorUid, now);
-        return gone;
+        return rows.length === 0 ? 'no vector' : 'done';
       });
-      changed();
-      return removed;
-    },
+    if (places === undefined) await set(undefined);
+    else await this.#withVector(places, set);
+    this.#changed();
+  }
 
-    setKeywords: (id, keywords, now) =>
-      locked(id, async (tx) => {
-        await tx`DELETE FROM mission_keyword WHERE mission_id = ${id}`;
-        await tx`
+  addContent(id: number, addition: Addition): Promise<ContentChange> {
+    return this.#locked(id, (tx) => contentAdded(tx, id, addition));
+  }
+
+  async removeContent(
+    id: number,
+    content: { uid: string } | { hash: string },
+    creatorUid: string,
+    now: Date,
+  ): Promise<ContentChange> {
+    const removed = await this.#locked(id, async (tx) => {
+      const rows =
+        'uid' in content
+          ? await tx`DELETE FROM mission_uid WHERE mission_id = ${id} AND uid = ${content.uid} RETURNING uid`
+          : await tx`DELETE FROM mission_resource WHERE mission_id = ${id} AND resource_hash = ${content.hash} RETURNING resource_hash`;
+      const gone: ContentChange = { uids: [], hashes: [] };
+      if (rows.length === 0) return gone;
+      if ('uid' in content) {
+        await tx`DELETE FROM mission_uid_keyword WHERE mission_id = ${id} AND uid = ${content.uid}`;
+        gone.uids.push(content.uid);
+      } else {
+        await tx`DELETE FROM mission_resource_keyword WHERE mission_id = ${id} AND hash = ${content.hash}`;
+        gone.hashes.push(content.hash);
+      }
+      await contentRecorded(tx, id, 'REMOVE_CONTENT', gone, creatorUid, now);
+      return gone;
+    });
+    this.#changed();
+    return removed;
+  }
+
+  setKeywords(id: number, keywords: readonly string[], now: Date): Promise<void> {
+    return this.#locked(id, async (tx) => {
+      await tx`DELETE FROM mission_keyword WHERE mission_id = ${id}`;
+      await tx`
           INSERT INTO mission_keyword (mission_id, keyword)
           SELECT DISTINCT ${id}::bigint, keyword FROM json_array_elements_text(${JSON.stringify(keywords)}::text::json) AS k (keyword)`;
-        await tx`UPDATE mission SET last_edited = ${now} WHERE id = ${id}`;
-      }),
+      await tx`UPDATE mission SET last_edited = ${now} WHERE id = ${id}`;
+    });
+  }
 
-    removeKeyword: (id, keyword, now) =>
-      locked(id, async (tx) => {
-        await tx`DELETE FROM mission_keyword WHERE mission_id = ${id} AND keyword = ${keyword}`;
-        await tx`UPDATE mission SET last_edited = ${now} WHERE id = ${id}`;
-      }),
+  removeKeyword(id: number, keyword: string, now: Date): Promise<void> {
+    return this.#locked(id, async (tx) => {
+      await tx`DELETE FROM mission_keyword WHERE mission_id = ${id} AND keyword = ${keyword}`;
+      await tx`UPDATE mission SET last_edited = ${now} WHERE id = ${id}`;
+    });
+  }
 
-    async remove({ id, name, guid }, creatorUid, now, also) {
-      const gone = await run((sql) =>
-        sql.begin(async (tx) => {
-          const [row] = await tx`SELECT FROM mission WHERE id = ${id} FOR UPDATE`;
-          if (row === undefined) return false;
-          for (const table of HANGING) await tx`DELETE FROM ${tx(table)} WHERE mission_id = ${id}`;
-          await tx`UPDATE mission SET parent_mission_id = NULL WHERE parent_mission_id = ${id}`;
-          await tx`DELETE FROM mission WHERE id = ${id}`;
-          await tx`
+  async remove(
+    { id, name, guid }: Pick<Mission, 'id' | 'name' | 'guid'>,
+    creatorUid: string,
+    now: Date,
+    also?: (tx: postgres.TransactionSql) => Promise<void>,
+  ): Promise<boolean> {
+    const gone = await this.#run((sql) =>
+      sql.begin(async (tx) => {
+        const [row] = await tx`SELECT FROM mission WHERE id = ${id} FOR UPDATE`;
+        if (row === undefined) return false;
+        for (const table of HANGING) await tx`DELETE FROM ${tx(table)} WHERE mission_id = ${id}`;
+        await tx`UPDATE mission SET parent_mission_id = NULL WHERE parent_mission_id = ${id}`;
+        await tx`DELETE FROM mission WHERE id = ${id}`;
+        await tx`
             INSERT INTO mission_change (mission_id, mission_name, mission_guid, ts, servertime, change_type, creatoruid)
             VALUES (${id}, ${name}, ${guid}::text::uuid, ${now}, ${now}, ${number('DELETE_MISSION')}, ${creatorUid})`;
-          await also?.(tx);
-          return true;
-        }),
-      );
-      changed();
-      return gone;
-    },
+        await also?.(tx);
+        return true;
+      }),
+    );
+    this.#changed();
+    return gone;
+  }
 
-    removeEvents: (id) =>
-      runEvents(async (sql) => {
-        const { count } = await sql`
+  removeEvents(id: number): Promise<boolean> {
+    return this.#runEvents(async (sql) => {
+      const { count } = await sql`
           DELETE FROM cot_router WHERE id = ANY (ARRAY(
             SELECT e.id FROM mission_uid u JOIN cot_router e ON e.uid = u.uid
             WHERE u.mission_id = ${id}
               AND NOT EXISTS (SELECT FROM mission_uid o WHERE o.uid = u.uid AND o.mission_id <> ${id})
             LIMIT ${EVENTS_AT_ONCE}))`;
-        return count === EVENTS_AT_ONCE;
-      }),
+      return count === EVENTS_AT_ONCE;
+    });
+  }
 
-    removeFiles: (id, sees, submitter) =>
-      run((sql) =>
-        sql.begin(async (tx) => {
-          const rows = await tx<{ id: number }[]>`
+  removeFiles(id: number, sees: Places, submitter?: string): Promise<boolean> {
+    return this.#run((sql) =>
+      sql.begin(async (tx) => {
+        const rows = await tx<{ id: number }[]>`
             DELETE FROM resource WHERE id = ANY (ARRAY(
               SELECT f.id FROM mission_resource m JOIN resource f ON f.id = m.resource_id
               WHERE m.mission_id = ${id} AND ${visible(tx, sees, tx`f.groups`)}
                 AND ${submitter === undefined ? tx`true` : tx`f.submitter = ${submitter}`}
                 AND NOT EXISTS (SELECT FROM mission_resource o WHERE o.resource_id = m.resource_id AND o.mission_id <> ${id})
               LIMIT ${FILES_AT_ONCE})) RETURNING id`;
-          await tx`
+        await tx`
             DELETE FROM mission_resource WHERE mission_id = ${id}
               AND resource_id = ANY (${`{${rows.map((row) => row.id).join()}}`}::text::int[])`;
-          return rows.length === FILES_AT_ONCE;
-        }),
-      ),
-  };
+        return rows.length === FILES_AT_ONCE;
+      }),
+    );
+  }
+
+  #locked<T>(id: number, use: (tx: postgres.TransactionSql) => Promise<T>): Promise<T> {
+    return lockedMission(this.#run, id, use);
+  }
+
+  /** With the row of the vector there: somebody may have emptied its table. */
+  async #withVector<T>(places: readonly number[], use: (key: string) => Promise<T | 'no vector'>): Promise<T> {
+    for (const attempt of [1, 2]) {
+      await this.#vectors.ensure([places]);
+      const done = await use(this.#vectors.keyOf(places));
+      if (done !== 'no vector') return done;
+      if (attempt === 1) this.#vectors.forget();
+    }
+    throw new Error('the row of the group vector disappears again and again');
+  }
 }
 
 const HANGING = [

@@ -1,5 +1,6 @@
 // Takes events into the database in batches, behind the stream's back. What waits is bounded; what is lost is counted.
 
+import type { ArchivedEvent } from '../model/stream.ts';
 import { setTimeout as delay } from 'node:timers/promises';
 import { codeOf, messageOf } from '@holdfast/kit/app-error';
 import type { Log } from '@holdfast/kit/log';
@@ -8,47 +9,40 @@ import type { CotRow, CotWriter } from '../store/cot-events.ts';
 import type { LossStore } from '../store/tables.ts';
 import type { UnwrittenLosses } from '../store/unwritten-losses.ts';
 import { type Archivable, archivable } from './archivable.ts';
-import { createLosses } from './losses.ts';
-import { pauses } from './pauses.ts';
+import { Losses } from './losses.ts';
+import { Pauses } from './pauses.ts';
 import { settle } from './settle.ts';
-import { waitingLine } from './waiting-events.ts';
+import { WaitingLine } from './waiting-events.ts';
 
 // How much of what waits is whose. When there is too much of it, whoever has less than an even share need not rest.
+export class Shares {
+  readonly #shares = new Map<string, { events: number; characters: number }>();
 
-export interface Shares {
-  add(who: string, characters: number): void;
+  add(who: string, characters: number): void {
+    const share = this.#shares.get(who);
+    if (share === undefined) {
+      this.#shares.set(who, { events: 1, characters });
+      return;
+    }
+    share.events++;
+    share.characters += characters;
+  }
+
   /** One that was added waits no more. */
-  take(who: string, characters: number): void;
+  take(who: string, characters: number): void {
+    const share = this.#shares.get(who);
+    if (share === undefined) return;
+    share.events--;
+    share.characters -= characters;
+    if (share.events === 0) this.#shares.delete(who);
+  }
+
   /** Whether it is an even share of these, or more. */
-  isEven(who: string, of: { events: number; characters: number }): boolean;
-}
-
-export function createShares(): Shares {
-  const shares = new Map<string, { events: number; characters: number }>();
-
-  return {
-    add(who, characters) {
-      const share = shares.get(who);
-      if (share === undefined) {
-        shares.set(who, { events: 1, characters });
-        return;
-      }
-      share.events++;
-      share.characters += characters;
-    },
-    take(who, characters) {
-      const share = shares.get(who);
-      if (share === undefined) return;
-      share.events--;
-      share.characters -= characters;
-      if (share.events === 0) shares.delete(who);
-    },
-    isEven(who, of) {
-      const share = shares.get(who);
-      if (share === undefined) return false;
-      return Math.max(share.events / of.events, share.characters / of.characters) * shares.size >= 1;
-    },
-  };
+  isEven(who: string, of: { events: number; characters: number }): boolean {
+    const share = this.#shares.get(who);
+    if (share === undefined) return false;
+    return Math.max(share.events / of.events, share.characters / of.characters) * this.#shares.size >= 1;
+  }
 }
 
 export interface ArchiveLimits {
@@ -105,171 +99,197 @@ const STOPPED = 'the core was stopped before they were stored';
 
 /**
  * @example
- * const archive = createArchive({ write: cotWriter(run, groupVectors(run)), losses: lossStore(run), unwritten: unwrittenLosses(dir, log), log, now });
+ * const archive = new EventArchive({ write: cotWriter(run, new GroupVectors(run)), losses: lossStore(run), unwritten: unwrittenLosses(dir, log), log, now });
  * archive.store(event);
  */
-export function createArchive({
-  write: writer,
-  losses: lossRows,
-  unwritten,
-  log,
-  now,
-  limits,
-}: ArchiveOptions): Archive {
-  const most = { ...ARCHIVE_LIMITS, ...limits };
-  const waiting = waitingLine<Queued>();
-  const shares = createShares();
-  const resumes: (() => void)[] = [];
-  const rest = pauses();
+export class EventArchive implements Archive {
+  readonly #options: ArchiveOptions;
+  readonly #most;
+  readonly #waiting = new WaitingLine<Queued>();
+  readonly #shares = new Shares();
+  readonly #resumes: (() => void)[] = [];
+  readonly #rest = new Pauses();
   /** Taken out of the line, and not yet known to be stored. */
-  let onTheWay = 0;
-  let stored = 0;
-  let skipped = 0;
-  let failures = 0;
+  #onTheWay = 0;
+  #stored = 0;
+  #skipped = 0;
+  #failures = 0;
   /** Since when the database takes nothing, and why. */
-  let outage: { sinceMs: number; isLock: boolean; reason: string } | undefined;
-  let isBehind = false;
+  #outage: { sinceMs: number; isLock: boolean; reason: string } | undefined;
+  #isBehind = false;
   /** The least that has waited since the last outage, as a share of `high…`. */
-  let least = 0;
-  let isEnding = false;
-  let isClosed = false;
-  let working: Promise<void> | undefined;
+  #least = 0;
+  #isEnding = false;
+  #isClosed = false;
+  #working: Promise<void> | undefined;
+  readonly #losses;
 
-  const losses = createLosses({ store: lossRows, unwritten, isAway: () => outage !== undefined, log, now });
-  const isFull = (): boolean => isBehind && outage === undefined && !isClosed;
+  constructor(options: ArchiveOptions) {
+    this.#options = options;
+    this.#most = { ...ARCHIVE_LIMITS, ...options.limits };
+    this.#losses = new Losses({
+      store: options.losses,
+      unwritten: options.unwritten,
+      isAway: () => this.#outage !== undefined,
+      log: options.log,
+      now: options.now,
+    });
+  }
+
+  store(event: ArchivedEvent): void {
+    if (this.#isClosed) return this.#losses.add(1, STOPPED);
+    const wanted = archivable(event);
+    if (wanted === undefined) {
+      this.#skipped++;
+      return;
+    }
+    this.#waiting.add({ ...wanted, ids: NO_IDS });
+    this.#shares.add(event.sender, wanted.characters);
+    this.#dropOldest();
+    this.#lookHowFull();
+    this.#working ??= this.#workOff();
+  }
+
+  isFullFor(sender: string): boolean {
+    return (
+      this.#isFull() &&
+      this.#shares.isEven(sender, { events: this.#most.highEvents, characters: this.#most.highCharacters })
+    );
+  }
+
+  onRoom(resume: () => void): void {
+    this.#resumes.push(resume);
+  }
+
+  counts(): ArchiveCounts {
+    return {
+      waiting: this.#waiting.length + this.#onTheWay,
+      capacity: this.#most.mostEvents,
+      stored: this.#stored,
+      skipped: this.#skipped,
+      lost: this.#losses.total,
+    };
+  }
+
+  async close(graceMs: number): Promise<void> {
+    this.#isEnding = true;
+    this.#rest.cutShort();
+    await Promise.race([this.#working, delay(graceMs * 0.75, undefined, { ref: false })]);
+    const wasFull = this.#isFull();
+    this.#isClosed = true;
+    this.#rest.cutShort();
+    const left = this.#waiting.length + this.#onTheWay;
+    while (this.#waiting.drop() !== undefined);
+    this.#onTheWay = 0;
+    this.#changed(wasFull);
+    if (left > 0) this.#losses.add(left, STOPPED);
+    await Promise.race([this.#losses.close(), delay(graceMs * 0.25, undefined, { ref: false })]);
+  }
+
+  #isFull(): boolean {
+    return this.#isBehind && this.#outage === undefined && !this.#isClosed;
+  }
 
   /** After whatever may have made `isFull` false. */
-  function changed(wasFull: boolean): void {
-    if (wasFull && !isFull()) for (const resume of resumes) resume();
+  #changed(wasFull: boolean): void {
+    if (wasFull && !this.#isFull()) for (const resume of this.#resumes) resume();
   }
 
-  function lookHowFull(): void {
-    const wasFull = isFull();
-    const { length, characters } = waiting;
-    const share = Math.max(length / most.highEvents, characters / most.highCharacters);
-    const filled = Math.max(length / most.mostEvents, characters / most.mostCharacters);
-    least = Math.min(least, share);
-    if (share >= least + 1 || filled >= NEARLY_FULL) isBehind = true;
-    else if (share <= least + DRAINED && filled <= ROOM_AGAIN) isBehind = false;
-    changed(wasFull);
+  #lookHowFull(): void {
+    const wasFull = this.#isFull();
+    const { length, characters } = this.#waiting;
+    const share = Math.max(length / this.#most.highEvents, characters / this.#most.highCharacters);
+    const filled = Math.max(length / this.#most.mostEvents, characters / this.#most.mostCharacters);
+    this.#least = Math.min(this.#least, share);
+    if (share >= this.#least + 1 || filled >= NEARLY_FULL) this.#isBehind = true;
+    else if (share <= this.#least + DRAINED && filled <= ROOM_AGAIN) this.#isBehind = false;
+    this.#changed(wasFull);
   }
 
-  function gone({ event, characters }: Queued): void {
-    shares.take(event.sender, characters);
+  #gone({ event, characters }: Queued): void {
+    this.#shares.take(event.sender, characters);
   }
 
-  function dropOldest(): void {
-    const reason = outage?.reason ?? 'the database was too slow';
-    while (waiting.length > most.mostEvents || waiting.characters > most.mostCharacters) {
-      const dropped = waiting.drop();
+  #dropOldest(): void {
+    const reason = this.#outage?.reason ?? 'the database was too slow';
+    while (this.#waiting.length > this.#most.mostEvents || this.#waiting.characters > this.#most.mostCharacters) {
+      const dropped = this.#waiting.drop();
       if (dropped === undefined) return;
-      gone(dropped);
-      losses.add(1, reason);
+      this.#gone(dropped);
+      this.#losses.add(1, reason);
     }
   }
 
-  async function write(batch: readonly Queued[], again: boolean): Promise<void> {
+  async #write(batch: readonly Queued[], again: boolean): Promise<void> {
     const missing = batch.filter(({ ids }) => ids === NO_IDS);
     if (missing.length > 0) {
-      const ids = await writer.ids(missing.reduce((sum, { rows }) => sum + rows, 0));
+      const ids = await this.#options.write.ids(missing.reduce((sum, { rows }) => sum + rows, 0));
       let at = 0;
       for (const item of missing) item.ids = ids.slice(at, (at += item.rows));
     }
-    await writer.write(batch satisfies readonly CotRow[], again);
+    await this.#options.write.write(batch satisfies readonly CotRow[], again);
   }
 
-  function wasStored(batch: readonly Queued[]): void {
-    if (isClosed) return;
-    onTheWay -= batch.length;
-    stored += batch.length;
-    answered();
+  #wasStored(batch: readonly Queued[]): void {
+    if (this.#isClosed) return;
+    this.#onTheWay -= batch.length;
+    this.#stored += batch.length;
+    this.#answered();
   }
 
-  function wasRefused(_: Queued, reason: string): void {
-    if (isClosed) return;
-    onTheWay--;
-    losses.add(1, `the database refused it (${reason})`);
-    answered();
+  #wasRefused(_: Queued, reason: string): void {
+    if (this.#isClosed) return;
+    this.#onTheWay--;
+    this.#losses.add(1, `the database refused it (${reason})`);
+    this.#answered();
   }
 
-  function answered(): void {
-    failures = 0;
-    if (outage === undefined) return;
-    const seconds = Math.round((now().getTime() - outage.sinceMs) / 1000);
-    log.info('archive.caught_up', { after_seconds: seconds, waiting: waiting.length, lost_since_start: losses.total });
-    if (outage.isLock || least <= DRAINED) least = Number.POSITIVE_INFINITY;
-    outage = undefined;
-    isBehind = false;
-    losses.outageEnded();
-    lookHowFull();
+  #answered(): void {
+    this.#failures = 0;
+    if (this.#outage === undefined) return;
+    const seconds = Math.round((this.#options.now().getTime() - this.#outage.sinceMs) / 1000);
+    this.#options.log.info('archive.caught_up', {
+      after_seconds: seconds,
+      waiting: this.#waiting.length,
+      lost_since_start: this.#losses.total,
+    });
+    if (this.#outage.isLock || this.#least <= DRAINED) this.#least = Number.POSITIVE_INFINITY;
+    this.#outage = undefined;
+    this.#isBehind = false;
+    this.#losses.outageEnded();
+    this.#lookHowFull();
   }
 
-  async function isAway(error: unknown): Promise<boolean> {
-    if (outage === undefined && !isClosed) {
-      const wasFull = isFull();
-      log.warn('archive.behind', { waiting: waiting.length + onTheWay, error: messageOf(error) });
+  async #isAway(error: unknown): Promise<boolean> {
+    if (this.#outage === undefined && !this.#isClosed) {
+      const wasFull = this.#isFull();
+      this.#options.log.warn('archive.behind', {
+        waiting: this.#waiting.length + this.#onTheWay,
+        error: messageOf(error),
+      });
       const isLock = codeOf(error) === LOCK_NOT_AVAILABLE;
       const reason = isLock ? 'a table of events was locked' : 'the database took nothing';
-      outage = { sinceMs: now().getTime(), isLock, reason };
-      changed(wasFull);
+      this.#outage = { sinceMs: this.#options.now().getTime(), isLock, reason };
+      this.#changed(wasFull);
     }
-    await rest.after(Math.min(most.longestPauseMs, most.firstPauseMs * 2 ** failures++));
-    return !isClosed;
+    await this.#rest.after(Math.min(this.#most.longestPauseMs, this.#most.firstPauseMs * 2 ** this.#failures++));
+    return !this.#isClosed;
   }
 
-  async function workOff(): Promise<void> {
-    while (!isClosed && waiting.length > 0) {
-      if (!isEnding && waiting.length < most.batchEvents) await rest.after(most.lagMs);
-      const batch = waiting.take(most.batchEvents, most.batchCharacters);
-      for (const taken of batch) gone(taken);
-      onTheWay = batch.length;
-      lookHowFull();
-      await settle(batch, { write, stored: wasStored, refused: wasRefused, away: isAway });
+  async #workOff(): Promise<void> {
+    while (!this.#isClosed && this.#waiting.length > 0) {
+      if (!this.#isEnding && this.#waiting.length < this.#most.batchEvents) await this.#rest.after(this.#most.lagMs);
+      const batch = this.#waiting.take(this.#most.batchEvents, this.#most.batchCharacters);
+      for (const taken of batch) this.#gone(taken);
+      this.#onTheWay = batch.length;
+      this.#lookHowFull();
+      await settle(batch, {
+        write: (batch, again) => this.#write(batch, again),
+        stored: (batch) => this.#wasStored(batch),
+        refused: (_, reason) => this.#wasRefused(_, reason),
+        away: (error) => this.#isAway(error),
+      });
     }
-    working = undefined;
+    this.#working = undefined;
   }
-
-  return {
-    store(event) {
-      if (isClosed) return losses.add(1, STOPPED);
-      const wanted = archivable(event);
-      if (wanted === undefined) {
-        skipped++;
-        return;
-      }
-      waiting.add({ ...wanted, ids: NO_IDS });
-      shares.add(event.sender, wanted.characters);
-      dropOldest();
-      lookHowFull();
-      working ??= workOff();
-    },
-
-    isFullFor: (sender) =>
-      isFull() && shares.isEven(sender, { events: most.highEvents, characters: most.highCharacters }),
-
-    onRoom: (resume) => void resumes.push(resume),
-
-    counts: (): ArchiveCounts => ({
-      waiting: waiting.length + onTheWay,
-      capacity: most.mostEvents,
-      stored,
-      skipped,
-      lost: losses.total,
-    }),
-
-    async close(graceMs) {
-      isEnding = true;
-      rest.cutShort();
-      await Promise.race([working, delay(graceMs * 0.75, undefined, { ref: false })]);
-      const wasFull = isFull();
-      isClosed = true;
-      rest.cutShort();
-      const left = waiting.length + onTheWay;
-      while (waiting.drop() !== undefined);
-      onTheWay = 0;
-      changed(wasFull);
-      if (left > 0) losses.add(left, STOPPED);
-      await Promise.race([losses.close(), delay(graceMs * 0.25, undefined, { ref: false })]);
-    },
-  };
 }

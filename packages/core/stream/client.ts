@@ -138,17 +138,6 @@ export interface Audience<T> {
   has(member: T): boolean;
 }
 
-export interface Audiences<T> {
-  /** Takes in a member, or its new places. */
-  place(member: T, receivesFrom: readonly number[]): void;
-  leave(member: T): void;
-  /** Kept until it is released as often as it was held. `places` in any order. */
-  hold(places: readonly number[]): Audience<T>;
-  release(audience: Audience<T>): void;
-  /** Who receives from one of these groups, as it is now. */
-  among(places: readonly number[]): ReadonlySet<T>;
-}
-
 interface Held<T> extends Audience<T> {
   key: string;
   holders: number;
@@ -159,28 +148,70 @@ interface Held<T> extends Audience<T> {
 
 const NOBODY: ReadonlySet<never> = new Set();
 
-export function createAudiences<T>(): Audiences<T> {
-  const byPlace = new Map<number, Set<T>>();
-  const placesOf = new Map<T, readonly number[]>();
-  const held = new Map<string, Held<T>>();
+export class Audiences<T> {
+  readonly #byPlace = new Map<number, Set<T>>();
+  readonly #placesOf = new Map<T, readonly number[]>();
+  readonly #held = new Map<string, Held<T>>();
 
-  function among(places: readonly number[]): ReadonlySet<T> {
+  /** Takes in a member, or its new places. */
+  place(member: T, receivesFrom: readonly number[]): void {
+    this.leave(member);
+    this.#placesOf.set(member, receivesFrom);
+    for (const each of receivesFrom) this.#byPlace.set(each, (this.#byPlace.get(each) ?? new Set()).add(member));
+    const received = new Set(receivesFrom);
+    for (const audience of this.#held.values())
+      if (audience.places.some((each) => received.has(each))) this.#enter(audience, member);
+  }
+
+  leave(member: T): void {
+    for (const each of this.#placesOf.get(member) ?? []) {
+      const members = this.#byPlace.get(each);
+      members?.delete(member);
+      if (members?.size === 0) this.#byPlace.delete(each);
+    }
+    if (this.#placesOf.delete(member)) for (const audience of this.#held.values()) this.#exit(audience, member);
+  }
+
+  /** Kept until it is released as often as it was held. `places` in any order. */
+  hold(places: readonly number[]): Audience<T> {
+    const sorted = [...new Set(places)].toSorted((a, b) => a - b);
+    const key = sorted.join();
+    let audience = this.#held.get(key);
+    if (audience === undefined) {
+      const members = [...this.among(sorted)];
+      const positions = new Map(members.map((member, at) => [member, at]));
+      audience = { key, holders: 0, places: sorted, members, positions, has: (member) => positions.has(member) };
+      this.#held.set(key, audience);
+    }
+    audience.holders++;
+    return audience;
+  }
+
+  release(audience: Audience<T>): void {
+    const known = this.#held.get(audience.places.join());
+    if (known !== audience || known === undefined) return;
+    known.holders--;
+    if (known.holders === 0) this.#held.delete(known.key);
+  }
+
+  /** Who receives from one of these groups, as it is now. */
+  among(places: readonly number[]): ReadonlySet<T> {
     const [only] = places;
     if (only === undefined) return NOBODY;
-    if (places.length === 1) return byPlace.get(only) ?? NOBODY;
+    if (places.length === 1) return this.#byPlace.get(only) ?? NOBODY;
     const all = new Set<T>();
-    for (const place of places) for (const member of byPlace.get(place) ?? NOBODY) all.add(member);
+    for (const place of places) for (const member of this.#byPlace.get(place) ?? NOBODY) all.add(member);
     return all;
   }
 
-  function enter(audience: Held<T>, member: T): void {
+  #enter(audience: Held<T>, member: T): void {
     if (audience.positions.has(member)) return;
     audience.positions.set(member, audience.members.length);
     audience.members.push(member);
   }
 
   /** The last one takes the place of whoever leaves. */
-  function exit({ positions, members }: Held<T>, member: T): void {
+  #exit({ positions, members }: Held<T>, member: T): void {
     const at = positions.get(member);
     if (at === undefined) return;
     positions.delete(member);
@@ -189,45 +220,4 @@ export function createAudiences<T>(): Audiences<T> {
     members[at] = last;
     positions.set(last, at);
   }
-
-  function place(member: T, receivesFrom: readonly number[]): void {
-    leave(member);
-    placesOf.set(member, receivesFrom);
-    for (const each of receivesFrom) byPlace.set(each, (byPlace.get(each) ?? new Set()).add(member));
-    const received = new Set(receivesFrom);
-    for (const audience of held.values())
-      if (audience.places.some((each) => received.has(each))) enter(audience, member);
-  }
-
-  function leave(member: T): void {
-    for (const each of placesOf.get(member) ?? []) {
-      const members = byPlace.get(each);
-      members?.delete(member);
-      if (members?.size === 0) byPlace.delete(each);
-    }
-    if (placesOf.delete(member)) for (const audience of held.values()) exit(audience, member);
-  }
-
-  function hold(places: readonly number[]): Audience<T> {
-    const sorted = [...new Set(places)].toSorted((a, b) => a - b);
-    const key = sorted.join();
-    let audience = held.get(key);
-    if (audience === undefined) {
-      const members = [...among(sorted)];
-      const positions = new Map(members.map((member, at) => [member, at]));
-      audience = { key, holders: 0, places: sorted, members, positions, has: (member) => positions.has(member) };
-      held.set(key, audience);
-    }
-    audience.holders++;
-    return audience;
-  }
-
-  function release(audience: Audience<T>): void {
-    const known = held.get(audience.places.join());
-    if (known !== audience || known === undefined) return;
-    known.holders--;
-    if (known.holders === 0) held.delete(known.key);
-  }
-
-  return { place, leave, hold, release, among };
 }

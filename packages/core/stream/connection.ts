@@ -83,175 +83,180 @@ export interface ConnectionParts {
 }
 
 /** A client with what drives it. */
-export interface Connection {
-  client: Client;
-  /** Its groups count and it was told what it needs: from now on it is heard. */
-  open(): void;
-  /** Its socket has closed. */
-  closed(): void;
-  /** Why it ended, if the server has ended it. */
-  readonly endedBy: string | undefined;
-}
-
 /** Reads nothing before `open`. */
-export function createConnection(
-  arrival: StreamArrival,
-  who: Pick<Client, 'number' | 'certificate' | 'username' | 'memberships'>,
-  parts: ConnectionParts,
-): Connection {
-  const { socket, clientAddress } = arrival;
-  const { archive, counts, halves, outboxes, router, server, now } = parts;
-  const isFull = (): boolean => archive.isFullFor(who.username);
-  let framing = parts.xml();
+export class Connection {
+  readonly #arrival: StreamArrival;
+  readonly #who: Pick<Client, 'number' | 'certificate' | 'username' | 'memberships'>;
+  readonly #parts: ConnectionParts;
+  #framing;
   /** Missions are asked. */
-  let asked: Asked | undefined;
+  #asked: Asked | undefined;
   /** One answer to all the pings that came together. */
-  let hasPinged = false;
+  #hasPinged = false;
   /** The client has closed: what it has sent before that still counts. */
-  let hasLeft = false;
-  let ended = false;
-  let endedBy: string | undefined;
-
-  const client: Client = {
-    ...who,
-    address: clientAddress,
-    port: socket.remotePort ?? 0,
-    outbox: outboxes.open(socket),
-    audience: parts.audiences.hold(placesOf(who.memberships, 'IN')),
-    shown: undefined,
-    processed: 0,
-    lastReadMs: now().getTime(),
-    end,
-  };
-
+  #hasLeft = false;
+  #ended = false;
+  #endedBy: string | undefined;
+  readonly client: Client;
   /** Whom the bound of all connections ends gives back what it holds. */
-  const holder: Holder = {
-    end(reason) {
-      asked?.kept.forget();
-      end(reason);
-    },
+  readonly #holder: Holder;
+  readonly #goOn = (): void => {
+    if (!this.#ended) this.#guarded(() => this.#readOn());
   };
 
-  function end(reason: string): void {
-    if (ended) return;
-    ended = true;
-    endedBy = reason;
-    socket.destroy();
+  constructor(
+    arrival: StreamArrival,
+    who: Pick<Client, 'number' | 'certificate' | 'username' | 'memberships'>,
+    parts: ConnectionParts,
+  ) {
+    this.#arrival = arrival;
+    this.#who = who;
+    this.#parts = parts;
+    this.#framing = parts.xml();
+    this.client = {
+      ...who,
+      address: arrival.clientAddress,
+      port: arrival.socket.remotePort ?? 0,
+      outbox: parts.outboxes.open(arrival.socket),
+      audience: parts.audiences.hold(placesOf(who.memberships, 'IN')),
+      shown: undefined,
+      processed: 0,
+      lastReadMs: parts.now().getTime(),
+      end: (reason) => this.#end(reason),
+    };
+    this.#holder = {
+      end: (reason) => {
+        this.#asked?.kept.forget();
+        this.#end(reason);
+      },
+    };
   }
 
-  function take(chunk: Buffer): void {
-    if (ended) return;
-    counts.bytesRead += chunk.length;
-    guarded(() => {
-      framing.reader.push(chunk);
-      readOn();
+  /** Its groups count and it was told what it needs: from now on it is heard. */
+  open(): void {
+    // Else it closes by itself while its events wait, and nothing can end it any more: a revocation finds open sockets.
+    this.#arrival.socket.allowHalfOpen = true;
+    this.#arrival.socket.on('data', (chunk) => this.#take(chunk));
+    this.#arrival.socket.on('end', () => this.#leaves());
+  }
+
+  /** Its socket has closed. */
+  closed(): void {
+    this.#ended = true;
+    this.#parts.resting.delete(this.#goOn);
+    this.#hold();
+    this.client.outbox.end();
+  }
+
+  /** Why it ended, if the server has ended it. */
+  get endedBy(): string | undefined {
+    return this.#endedBy;
+  }
+
+  #isFull(): boolean {
+    return this.#parts.archive.isFullFor(this.#who.username);
+  }
+
+  #end(reason: string): void {
+    if (this.#ended) return;
+    this.#ended = true;
+    this.#endedBy = reason;
+    this.#arrival.socket.destroy();
+  }
+
+  #take(chunk: Buffer): void {
+    if (this.#ended) return;
+    this.#parts.counts.bytesRead += chunk.length;
+    this.#guarded(() => {
+      this.#framing.reader.push(chunk);
+      this.#readOn();
     });
   }
 
   /** Rule `oneConnectionOnly`: whatever is wrong with what a client sends ends its connection, and nothing else. */
-  function guarded(work: () => void): void {
+  #guarded(work: () => void): void {
     try {
       work();
     } catch (error) {
-      if (error instanceof StreamFault) counts.faults++;
-      else parts.events.happened('failed', client, error instanceof Error ? error.stack : messageOf(error));
-      end(messageOf(error));
+      if (error instanceof StreamFault) this.#parts.counts.faults++;
+      else this.#parts.events.happened('failed', this.client, error instanceof Error ? error.stack : messageOf(error));
+      this.#end(messageOf(error));
     }
   }
 
-  function readOn(): void {
-    const atMs = now().getTime();
-    while (!ended && asked === undefined) {
-      if (isFull()) break;
-      const frame = framing.reader.next();
+  #readOn(): void {
+    const atMs = this.#parts.now().getTime();
+    while (!this.#ended && this.#asked === undefined) {
+      if (this.#isFull()) break;
+      const frame = this.#framing.reader.next();
       if (frame === undefined) break;
-      client.lastReadMs = atMs;
-      handle(frame, atMs);
+      this.client.lastReadMs = atMs;
+      this.#handle(frame, atMs);
     }
-    if (ended) return;
-    answerPings();
-    hold();
-    if (isFull()) parts.resting.add(goOn);
-    if (asked !== undefined || isFull()) socket.pause();
-    else if (hasLeft) socket.destroy();
-    else if (socket.isPaused()) socket.resume();
+    if (this.#ended) return;
+    this.#answerPings();
+    this.#hold();
+    if (this.#isFull()) this.#parts.resting.add(this.#goOn);
+    if (this.#asked !== undefined || this.#isFull()) this.#arrival.socket.pause();
+    else if (this.#hasLeft) this.#arrival.socket.destroy();
+    else if (this.#arrival.socket.isPaused()) this.#arrival.socket.resume();
   }
 
-  function handle(frame: Buffer, atMs: number): void {
-    if (client.processed === 0) arrival.busy();
-    counts.read++;
-    client.processed++;
-    const event = framing.read(frame);
-    if (event === undefined) counts.invalid++;
-    else if (isControl(event.type)) control(event);
-    else ask(router.route(event, client, parts.stampAt(atMs), atMs));
+  #handle(frame: Buffer, atMs: number): void {
+    if (this.client.processed === 0) this.#arrival.busy();
+    this.#parts.counts.read++;
+    this.client.processed++;
+    const event = this.#framing.read(frame);
+    if (event === undefined) this.#parts.counts.invalid++;
+    else if (isControl(event.type)) this.#control(event);
+    else this.#ask(this.#parts.router.route(event, this.client, this.#parts.stampAt(atMs), atMs));
   }
 
   /** What is not yet whole, and the event for which missions are asked, also after the connection has broken. */
-  function hold(): void {
-    halves.holds(holder, (ended ? 0 : framing.reader.heldBytes) + (asked?.kept.mostXmlBytes ?? 0));
-  }
-
-  function ask(missions: Asked | undefined): void {
-    asked = missions;
-    asked?.done.then(
-      () => {
-        asked = undefined;
-        hold();
-        goOn();
-      },
-      (error: unknown) => end(messageOf(error)),
+  #hold(): void {
+    this.#parts.halves.holds(
+      this.#holder,
+      (this.#ended ? 0 : this.#framing.reader.heldBytes) + (this.#asked?.kept.mostXmlBytes ?? 0),
     );
   }
 
-  function control(event: CotEvent): void {
-    if (isPing(event.type)) hasPinged = true;
-    else if (isProtocolRequest(event.type) && client.outbox.form === 'xml') negotiate(event);
+  #ask(missions: Asked | undefined): void {
+    this.#asked = missions;
+    this.#asked?.done.then(
+      () => {
+        this.#asked = undefined;
+        this.#hold();
+        this.#goOn();
+      },
+      (error: unknown) => this.#end(messageOf(error)),
+    );
   }
 
-  function answerPings(): void {
-    if (hasPinged) outboxes.send(server.pong(), [client]);
-    hasPinged = false;
+  #control(event: CotEvent): void {
+    if (isPing(event.type)) this.#hasPinged = true;
+    else if (isProtocolRequest(event.type) && this.client.outbox.form === 'xml') this.#negotiate(event);
+  }
+
+  #answerPings(): void {
+    if (this.#hasPinged) this.#parts.outboxes.send(this.#parts.server.pong(), [this.client]);
+    this.#hasPinged = false;
   }
 
   /** The answer still goes as XML. */
-  function negotiate(event: CotEvent): void {
+  #negotiate(event: CotEvent): void {
     const agreed = requestedVersion(event) === '1';
-    outboxes.send(server.answer(event.uid, agreed), [client]);
+    this.#parts.outboxes.send(this.#parts.server.answer(event.uid, agreed), [this.client]);
     if (!agreed) return;
-    const rest = framing.reader.rest();
-    framing = parts.protobuf();
-    outboxes.changeForm(client.outbox, 'protobuf');
-    framing.reader.push(rest);
+    const rest = this.#framing.reader.rest();
+    this.#framing = this.#parts.protobuf();
+    this.#parts.outboxes.changeForm(this.client.outbox, 'protobuf');
+    this.#framing.reader.push(rest);
   }
 
   /** A socket that rests says so too, when nothing of it is unread. */
-  function leaves(): void {
-    hasLeft = true;
-    client.outbox.stop();
-    goOn();
+  #leaves(): void {
+    this.#hasLeft = true;
+    this.client.outbox.stop();
+    this.#goOn();
   }
-
-  function goOn(): void {
-    if (!ended) guarded(readOn);
-  }
-
-  return {
-    client,
-    open() {
-      // Else it closes by itself while its events wait, and nothing can end it any more: a revocation finds open sockets.
-      socket.allowHalfOpen = true;
-      socket.on('data', take);
-      socket.on('end', leaves);
-    },
-    closed() {
-      ended = true;
-      parts.resting.delete(goOn);
-      hold();
-      client.outbox.end();
-    },
-    get endedBy() {
-      return endedBy;
-    },
-  };
 }

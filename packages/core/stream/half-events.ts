@@ -5,39 +5,36 @@ export interface Holder {
   end(reason: string): void;
 }
 
-export interface HalfEvents<T> {
+export class HalfEvents<T extends Holder> {
+  readonly #mostBytes: number;
+  readonly #held = new Map<T, number>();
+  #total = 0;
+
+  constructor(mostBytes: number) {
+    this.#mostBytes = mostBytes;
+  }
+
   /** What that connection holds now. */
-  holds(connection: T, bytes: number): void;
-  readonly bytes: number;
-}
+  holds(connection: T, bytes: number): void {
+    const before = this.#held.get(connection) ?? 0;
+    if (bytes === before) return;
+    this.#total += bytes - before;
+    if (bytes === 0) this.#held.delete(connection);
+    else this.#held.set(connection, bytes);
+    while (this.#total > this.#mostBytes) this.#endLargest();
+  }
 
-export function halfEvents<T extends Holder>(mostBytes: number): HalfEvents<T> {
-  const held = new Map<T, number>();
-  let total = 0;
+  get bytes(): number {
+    return this.#total;
+  }
 
-  function endLargest(): void {
+  #endLargest(): void {
     let largest: { connection: T; bytes: number } | undefined;
-    for (const [connection, bytes] of held) if (bytes > (largest?.bytes ?? 0)) largest = { connection, bytes };
+    for (const [connection, bytes] of this.#held) if (bytes > (largest?.bytes ?? 0)) largest = { connection, bytes };
     if (largest === undefined) return;
-    holds(largest.connection, 0);
+    this.holds(largest.connection, 0);
     largest.connection.end(
-      `the events that are under way take more than ${mostBytes} bytes together, and this one is the largest`,
+      `the events that are under way take more than ${this.#mostBytes} bytes together, and this one is the largest`,
     );
   }
-
-  function holds(connection: T, bytes: number): void {
-    const before = held.get(connection) ?? 0;
-    if (bytes === before) return;
-    total += bytes - before;
-    if (bytes === 0) held.delete(connection);
-    else held.set(connection, bytes);
-    while (total > mostBytes) endLargest();
-  }
-
-  return {
-    holds,
-    get bytes() {
-      return total;
-    },
-  };
 }

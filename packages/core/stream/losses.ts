@@ -8,16 +8,6 @@ import { HOUR_MS } from '@holdfast/kit/time';
 import type { Loss, LossStore } from '../store/tables.ts';
 import type { UnwrittenLosses } from '../store/unwritten-losses.ts';
 
-export interface Losses {
-  add(events: number, reason: string): void;
-  /** Since the start. */
-  readonly total: number;
-  /** The next loss is one of another outage. */
-  outageEnded(): void;
-  /** Writes what is unwritten, once, into a file first; after that losses are only counted and logged. */
-  close(): Promise<void>;
-}
-
 export interface LossesOptions {
   store: LossStore;
   unwritten: UnwrittenLosses;
@@ -39,103 +29,118 @@ const LONGEST_MS = HOUR_MS;
 const TOLD_EVERY_MS = 10_000;
 const WRITTEN_EVERY_MS = 1_000;
 
-export function createLosses({ store, unwritten, isAway, log, now }: LossesOptions): Losses {
-  const open = new Map<string, OpenLoss>();
-  const inTurn = oneAfterTheOther();
-  let total = 0;
-  let untold = 0;
-  let toldAtMs = Number.NEGATIVE_INFINITY;
-  let lastReason = '';
-  let hasOutageEnded = false;
-  let isClosed = false;
-  let timer: NodeJS.Timeout | undefined;
+export class Losses {
+  readonly #options: LossesOptions;
+  readonly #open = new Map<string, OpenLoss>();
+  readonly #inTurn = oneAfterTheOther();
+  #total = 0;
+  #untold = 0;
+  #toldAtMs = Number.NEGATIVE_INFINITY;
+  #lastReason = '';
+  #hasOutageEnded = false;
+  #isClosed = false;
+  #timer: NodeJS.Timeout | undefined;
 
-  function rowOf(reason: string, at: Date): OpenLoss {
-    const known = open.get(reason);
+  constructor(options: LossesOptions) {
+    this.#options = options;
+    options.unwritten
+      .read()
+      .forEach(({ id, ...loss }, at) => this.#open.set(`before ${at}`, { ...loss, id, isWritten: false }));
+    if (this.#open.size > 0) this.#schedule();
+  }
+
+  /** Since the start. */
+  get total(): number {
+    return this.#total;
+  }
+
+  add(events: number, reason: string): void {
+    const at = this.#options.now();
+    this.#total += events;
+    this.#untold += events;
+    const row = this.#rowOf(reason, at);
+    row.events += events;
+    row.ended = at;
+    row.isWritten = false;
+    this.#lastReason = reason;
+    if (this.#isTimeToTell()) this.#tell(reason);
+    this.#schedule();
+  }
+
+  /** The next loss is one of another outage. */
+  outageEnded(): void {
+    this.#hasOutageEnded = true;
+  }
+
+  /** Writes what is unwritten, once, into a file first; after that losses are only counted and logged. */
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    clearTimeout(this.#timer);
+    this.#tell(this.#lastReason);
+    if (this.#areUnwritten())
+      this.#options.unwritten.keep([...this.#open.values()].filter(({ isWritten }) => !isWritten));
+    await this.#write();
+  }
+
+  #rowOf(reason: string, at: Date): OpenLoss {
+    const known = this.#open.get(reason);
     const isOld = known?.isWritten === true && Math.abs(at.getTime() - known.began.getTime()) > LONGEST_MS;
     if (known !== undefined && !isOld) return known;
-    if (known === undefined && open.size >= MOST_REASONS && reason !== OTHER_REASONS) return rowOf(OTHER_REASONS, at);
+    if (known === undefined && this.#open.size >= MOST_REASONS && reason !== OTHER_REASONS)
+      return this.#rowOf(OTHER_REASONS, at);
     const row: OpenLoss = { id: undefined, began: at, ended: at, events: 0, reason, isWritten: false };
-    open.set(reason, row);
+    this.#open.set(reason, row);
     return row;
   }
 
-  const isTimeToTell = (): boolean => Math.abs(now().getTime() - toldAtMs) >= TOLD_EVERY_MS;
-
-  function tell(reason: string): void {
-    if (untold === 0) return;
-    log.error('archive.lost', { events: untold, reason, since_start: total });
-    toldAtMs = now().getTime();
-    untold = 0;
+  #isTimeToTell(): boolean {
+    return Math.abs(this.#options.now().getTime() - this.#toldAtMs) >= TOLD_EVERY_MS;
   }
 
-  async function save(row: OpenLoss): Promise<void> {
-    row.id ??= await store.id();
+  #tell(reason: string): void {
+    if (this.#untold === 0) return;
+    this.#options.log.error('archive.lost', { events: this.#untold, reason, since_start: this.#total });
+    this.#toldAtMs = this.#options.now().getTime();
+    this.#untold = 0;
+  }
+
+  async #save(row: OpenLoss): Promise<void> {
+    row.id ??= await this.#options.store.id();
     const { events } = row;
-    await store.save({ ...row, id: row.id });
+    await this.#options.store.save({ ...row, id: row.id });
     row.isWritten = row.events === events;
   }
 
-  const areUnwritten = (): boolean => [...open.values()].some(({ isWritten }) => !isWritten);
+  #areUnwritten(): boolean {
+    return [...this.#open.values()].some(({ isWritten }) => !isWritten);
+  }
 
-  const write = (): Promise<void> => inTurn(writeOnce);
+  #write(): Promise<void> {
+    return this.#inTurn(() => this.#writeOnce());
+  }
 
   /** Rule `lossesLater`: what could not be written is written the next time. */
-  async function writeOnce(): Promise<void> {
-    if (isAway() || !areUnwritten()) return;
+  async #writeOnce(): Promise<void> {
+    if (this.#options.isAway() || !this.#areUnwritten()) return;
     try {
-      for (const row of open.values()) if (!row.isWritten) await save(row);
-      if (!areUnwritten()) unwritten.keep([]);
-      if (hasOutageEnded && !areUnwritten()) open.clear();
-      hasOutageEnded &&= open.size > 0;
+      for (const row of this.#open.values()) if (!row.isWritten) await this.#save(row);
+      if (!this.#areUnwritten()) this.#options.unwritten.keep([]);
+      if (this.#hasOutageEnded && !this.#areUnwritten()) this.#open.clear();
+      this.#hasOutageEnded &&= this.#open.size > 0;
     } catch (error) {
-      log.warn('archive.losses_not_written', { error: messageOf(error) });
+      this.#options.log.warn('archive.losses_not_written', { error: messageOf(error) });
     }
   }
 
-  async function writeLater(): Promise<void> {
-    await write();
-    if (isTimeToTell()) tell(lastReason);
-    timer = undefined;
-    if (areUnwritten() || untold > 0) schedule();
+  async #writeLater(): Promise<void> {
+    await this.#write();
+    if (this.#isTimeToTell()) this.#tell(this.#lastReason);
+    this.#timer = undefined;
+    if (this.#areUnwritten() || this.#untold > 0) this.#schedule();
   }
 
-  function schedule(): void {
-    if (isClosed) return;
-    timer ??= setTimeout(() => void writeLater(), WRITTEN_EVERY_MS).unref();
+  #schedule(): void {
+    if (this.#isClosed) return;
+    this.#timer ??= setTimeout(() => void this.#writeLater(), WRITTEN_EVERY_MS).unref();
   }
-
-  unwritten.read().forEach(({ id, ...loss }, at) => open.set(`before ${at}`, { ...loss, id, isWritten: false }));
-  if (open.size > 0) schedule();
-
-  return {
-    get total() {
-      return total;
-    },
-
-    add(events, reason) {
-      const at = now();
-      total += events;
-      untold += events;
-      const row = rowOf(reason, at);
-      row.events += events;
-      row.ended = at;
-      row.isWritten = false;
-      lastReason = reason;
-      if (isTimeToTell()) tell(reason);
-      schedule();
-    },
-
-    outageEnded() {
-      hasOutageEnded = true;
-    },
-
-    async close() {
-      isClosed = true;
-      clearTimeout(timer);
-      tell(lastReason);
-      if (areUnwritten()) unwritten.keep([...open.values()].filter(({ isWritten }) => !isWritten));
-      await write();
-    },
-  };
 }

@@ -7,15 +7,10 @@ import type { Log } from '@holdfast/kit/log';
 import { withFallback } from '@holdfast/kit/timeout';
 import type { Presence, PresenceLog } from '../model/stream.ts';
 import type { RunSql } from '../store/certificates.ts';
-import { type GroupVectors, groupVectors } from '../store/group-vectors.ts';
+import { GroupVectors } from '../store/group-vectors.ts';
 import { type PresenceRow, presenceStore, type PresenceStore } from '../store/presence.ts';
-import { pauses } from './pauses.ts';
+import { Pauses } from './pauses.ts';
 import { settle } from './settle.ts';
-
-export interface EndingPresenceLog extends PresenceLog {
-  /** Writes what is waiting, for at most so long. */
-  close(graceMs: number): Promise<void>;
-}
 
 export interface PresenceLogParts {
   now?: () => Date;
@@ -34,120 +29,143 @@ const TOLD_EVERY_MS = 60_000;
 const STOPPED = 'the core was stopped';
 
 /** Before anything else it writes that whoever was there at a crash has gone; begins at once. */
-export function createPresenceLog(run: RunSql, log: Log, parts: PresenceLogParts = {}): EndingPresenceLog {
-  const { now = () => new Date(), vectors = groupVectors(run), mostWaiting = MOST_WAITING } = parts;
-  const store = parts.store ?? presenceStore(run, vectors);
-  const startedAt = now();
-  const rest = pauses();
-  let waiting: PresenceRow[] = [];
+export class StoredPresenceLog implements PresenceLog {
+  readonly #log: Log;
+  readonly #now;
+  readonly #vectors;
+  readonly #mostWaiting;
+  readonly #store;
+  readonly #startedAt;
+  readonly #rest = new Pauses();
+  #waiting: PresenceRow[] = [];
   /** Taken out of the line, and not yet known to be written. */
-  let onTheWay = 0;
-  let failures = 0;
-  let lost = 0;
-  const mayCome = rate({ ...COMING_RATE, now });
-  const passedOver = new WeakSet<Presence>();
-  let toldAtMs = Number.NEGATIVE_INFINITY;
-  let isClosed = false;
-  let working: Promise<void> | undefined;
+  #onTheWay = 0;
+  #failures = 0;
+  #lost = 0;
+  readonly #mayCome;
+  readonly #passedOver = new WeakSet<Presence>();
+  #toldAtMs = Number.NEGATIVE_INFINITY;
+  #isClosed = false;
+  #working: Promise<void> | undefined;
 
-  async function isAway(error: unknown): Promise<boolean> {
-    if (failures === 0) log.warn('presence.behind', { waiting: waiting.length + onTheWay, error: messageOf(error) });
-    await rest.after(Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** failures++));
-    return !isClosed;
+  constructor(run: RunSql, log: Log, parts: PresenceLogParts = {}) {
+    this.#log = log;
+    this.#now = parts.now ?? (() => new Date());
+    this.#vectors = parts.vectors ?? new GroupVectors(run);
+    this.#mostWaiting = parts.mostWaiting ?? MOST_WAITING;
+    this.#store = parts.store ?? presenceStore(run, this.#vectors);
+    this.#startedAt = this.#now();
+    this.#mayCome = rate({ ...COMING_RATE, now: this.#now });
+    this.#working = this.#everybodyWent().then(() => this.#workOff());
   }
 
-  function worked(): void {
-    if (failures > 0) log.info('presence.caught_up', { waiting: waiting.length, lost_since_start: lost });
-    failures = 0;
+  came(who: Presence, at: Date): void {
+    if (this.#mayCome(who.username)) this.#add({ who, at, kind: 'Connected' });
+    else this.#passOver(who);
+  }
+
+  went(who: Presence, at: Date): void {
+    if (!this.#passedOver.has(who)) this.#add({ who, at, kind: 'Disconnected' });
+  }
+
+  /** Writes what is waiting, for at most so long. */
+  async close(graceMs: number): Promise<void> {
+    this.#rest.cutShort();
+    await withFallback(graceMs, undefined, this.#working ?? Promise.resolve());
+    this.#isClosed = true;
+    this.#rest.cutShort();
+    const left = this.#waiting.length + this.#onTheWay;
+    if (left > 0) this.#lose(left, STOPPED);
+  }
+
+  async #isAway(error: unknown): Promise<boolean> {
+    if (this.#failures === 0)
+      this.#log.warn('presence.behind', { waiting: this.#waiting.length + this.#onTheWay, error: messageOf(error) });
+    await this.#rest.after(Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** this.#failures++));
+    return !this.#isClosed;
+  }
+
+  #worked(): void {
+    if (this.#failures > 0)
+      this.#log.info('presence.caught_up', { waiting: this.#waiting.length, lost_since_start: this.#lost });
+    this.#failures = 0;
   }
 
   /** Rule `presenceGoesOn`: if the tables cannot be put right, what comes is written all the same. */
-  async function everybodyWent(): Promise<void> {
-    await settle([startedAt], {
-      write: () => store.everybodyWent(startedAt),
-      stored: worked,
-      refused: (_, reason) => log.error('presence.not_ended', { reason }),
-      away: isAway,
+  async #everybodyWent(): Promise<void> {
+    await settle([this.#startedAt], {
+      write: () => this.#store.everybodyWent(this.#startedAt),
+      stored: () => this.#worked(),
+      refused: (_, reason) => this.#log.error('presence.not_ended', { reason }),
+      away: (error) => this.#isAway(error),
     });
   }
 
-  async function write(batch: readonly PresenceRow[], again: boolean): Promise<void> {
+  async #write(batch: readonly PresenceRow[], again: boolean): Promise<void> {
     const missing = batch.filter(({ id }) => id === undefined);
-    const ids = missing.length === 0 ? [] : await store.ids(missing.length);
+    const ids = missing.length === 0 ? [] : await this.#store.ids(missing.length);
     missing.forEach((row, at) => Object.assign(row, { id: ids[at] }));
-    await store.write(batch, again);
+    await this.#store.write(batch, again);
   }
 
-  async function workOff(): Promise<void> {
-    while (waiting.length > 0 && !isClosed) {
-      const batch = waiting.splice(0, BATCH);
-      onTheWay = batch.length;
-      await settle(batch, { write, stored: wasWritten, refused: wasRefused, away: isAway });
+  async #workOff(): Promise<void> {
+    while (this.#waiting.length > 0 && !this.#isClosed) {
+      const batch = this.#waiting.splice(0, BATCH);
+      this.#onTheWay = batch.length;
+      await settle(batch, {
+        write: (batch, again) => this.#write(batch, again),
+        stored: (batch) => this.#wasWritten(batch),
+        refused: (_, reason) => this.#wasRefused(_, reason),
+        away: (error) => this.#isAway(error),
+      });
     }
-    working = undefined;
+    this.#working = undefined;
   }
 
-  function wasWritten(batch: readonly PresenceRow[]): void {
-    if (isClosed) return;
-    onTheWay -= batch.length;
-    worked();
+  #wasWritten(batch: readonly PresenceRow[]): void {
+    if (this.#isClosed) return;
+    this.#onTheWay -= batch.length;
+    this.#worked();
   }
 
-  function wasRefused(_: PresenceRow, reason: string): void {
-    if (isClosed) return;
-    onTheWay--;
-    lose(1, reason);
+  #wasRefused(_: PresenceRow, reason: string): void {
+    if (this.#isClosed) return;
+    this.#onTheWay--;
+    this.#lose(1, reason);
   }
 
-  function lose(rows: number, reason: string): void {
-    lost += rows;
-    log.error('presence.lost', { rows, reason, since_start: lost });
+  #lose(rows: number, reason: string): void {
+    this.#lost += rows;
+    this.#log.error('presence.lost', { rows, reason, since_start: this.#lost });
   }
 
   /** Each time it gets rid of half at least, so that a flood costs nothing. */
-  function makeRoom(): void {
+  #makeRoom(): void {
     const newest = new Map<string, PresenceRow>();
-    for (const row of waiting) {
+    for (const row of this.#waiting) {
       newest.delete(row.who.uid);
       newest.set(row.who.uid, row);
     }
-    const before = waiting.length;
-    waiting = [...newest.values()].slice(-Math.floor(mostWaiting / 2));
-    lose(before - waiting.length, 'more were waiting than can be kept');
+    const before = this.#waiting.length;
+    this.#waiting = [...newest.values()].slice(-Math.floor(this.#mostWaiting / 2));
+    this.#lose(before - this.#waiting.length, 'more were waiting than can be kept');
   }
 
-  function passOver(who: Presence): void {
-    passedOver.add(who);
-    const atMs = now().getTime();
-    if (Math.abs(atMs - toldAtMs) < TOLD_EVERY_MS) return;
-    toldAtMs = atMs;
-    log.warn('presence.too_often', { user: who.username, consequence: 'what comes too often is not in the tables' });
+  #passOver(who: Presence): void {
+    this.#passedOver.add(who);
+    const atMs = this.#now().getTime();
+    if (Math.abs(atMs - this.#toldAtMs) < TOLD_EVERY_MS) return;
+    this.#toldAtMs = atMs;
+    this.#log.warn('presence.too_often', {
+      user: who.username,
+      consequence: 'what comes too often is not in the tables',
+    });
   }
 
-  function add(row: PresenceRow): void {
-    if (isClosed) return lose(1, STOPPED);
-    waiting.push(row);
-    if (waiting.length > mostWaiting) makeRoom();
-    working ??= workOff();
+  #add(row: PresenceRow): void {
+    if (this.#isClosed) return this.#lose(1, STOPPED);
+    this.#waiting.push(row);
+    if (this.#waiting.length > this.#mostWaiting) this.#makeRoom();
+    this.#working ??= this.#workOff();
   }
-
-  working = everybodyWent().then(workOff);
-  return {
-    came(who, at) {
-      if (mayCome(who.username)) add({ who, at, kind: 'Connected' });
-      else passOver(who);
-    },
-    went(who, at) {
-      if (!passedOver.has(who)) add({ who, at, kind: 'Disconnected' });
-    },
-
-    async close(graceMs) {
-      rest.cutShort();
-      await withFallback(graceMs, undefined, working ?? Promise.resolve());
-      isClosed = true;
-      rest.cutShort();
-      const left = waiting.length + onTheWay;
-      if (left > 0) lose(left, STOPPED);
-    },
-  };
 }

@@ -7,17 +7,6 @@ import { disconnected } from './control-events.ts';
 import type { Outboxes, Outgoing } from './outboxes.ts';
 import type { Roster } from './roster.ts';
 
-export interface ClientPresence {
-  /** Takes a position report in. What is not `forAll` is no report for those who come later. */
-  saw(event: CotEvent, from: Client, delivery: Delivery, stamp: Stamp, forAll: boolean): void;
-  /** The newest reports of all that it can hear, or of those. */
-  replayTo(client: Client, of?: Iterable<Client>): void;
-  /** After it was taken off the roster; its audience still stands. */
-  left(client: Client): void;
-  /** The server stops: nobody is told, the tables are. */
-  wentWithAll(client: Client): void;
-}
-
 export interface ClientPresenceOptions {
   roster: Roster;
   outboxes: Outboxes;
@@ -37,12 +26,17 @@ const MOST_REPORT_BYTES = 8 * 1024;
 /** As devices without one show it. */
 const UNKNOWN = '';
 
-export function createPresence(options: ClientPresenceOptions): ClientPresence {
-  const { roster, outboxes, log, redeliver, serverEvent, now } = options;
-  const unsettled = new Set<KeptEvent>();
+export class ClientPresence {
+  readonly #options: ClientPresenceOptions;
+  readonly #unsettled = new Set<KeptEvent>();
 
+  constructor(options: ClientPresenceOptions) {
+    this.#options = options;
+  }
+
+  /** Takes a position report in. What is not `forAll` is no report for those who come later. */
   /** A relay reports others too: only what is of the uid that the connection is bound to counts. */
-  function saw(event: CotEvent, from: Client, delivery: Delivery, stamp: Stamp, forAll: boolean): void {
+  saw(event: CotEvent, from: Client, delivery: Delivery, stamp: Stamp, forAll: boolean): void {
     const contact = event.detail('contact');
     if (contact === undefined) return;
     const { shown } = from;
@@ -51,26 +45,55 @@ export function createPresence(options: ClientPresenceOptions): ClientPresence {
       const callsign = text(contact, 'callsign');
       if (callsign === '' || contact.attribute('endpoint') === undefined) return;
       if (shown === undefined && event.uid.length > MOST_CHARACTERS) return;
-      if (shown === undefined) bind(event, from, callsign);
-      else rename(shown, from, callsign);
+      if (shown === undefined) this.#bind(event, from, callsign);
+      else this.#rename(shown, from, callsign);
       if (from.shown !== undefined) from.shown.contact = small(contact);
     }
-    if (shown !== undefined) follow(shown, event);
-    if (forAll && from.shown?.latest.keep(delivery, stamp) === true) settleSoon(from.shown.latest);
+    if (shown !== undefined) this.#follow(shown, event);
+    if (forAll && from.shown?.latest.keep(delivery, stamp) === true) this.#settleSoon(from.shown.latest);
+  }
+
+  /** The newest reports of all that it can hear, or of those. */
+  replayTo(client: Client, of: Iterable<Client> = this.#options.roster.all): void {
+    for (const other of of) {
+      const latest = other.shown?.latest;
+      if (other === client || latest === undefined || !latest.isKept) continue;
+      if (other.audience.has(client)) this.#options.outboxes.send(latest, [client]);
+    }
+  }
+
+  /** After it was taken off the roster; its audience still stands. */
+  /** Who came back by a newer connection is still there, and so is whoever else is heard under that uid. */
+  left(client: Client): void {
+    const { shown } = client;
+    if (shown === undefined) return;
+    const others = this.#options.roster.ofUid(shown.uid);
+    const own = others.filter(({ username }) => username === client.username);
+    if (own.length === 0) {
+      const told = client.audience.members.filter((member) => !others.some(({ audience }) => audience.has(member)));
+      this.#options.outboxes.send(this.#options.serverEvent(disconnected(shown.uid, shown.type)), told, client);
+    }
+    if (!own.some((other) => other.shown !== undefined && isSame(other.shown.logged, shown.logged)))
+      this.#options.log.went(shown.logged, this.#options.now());
+  }
+
+  /** The server stops: nobody is told, the tables are. */
+  wentWithAll({ shown }: Client): void {
+    if (shown !== undefined) this.#options.log.went(shown.logged, this.#options.now());
   }
 
   /** Of many reports in a turn the last one is copied. */
-  function settleSoon(latest: KeptEvent): void {
-    if (unsettled.size === 0) setImmediate(settleAll);
-    unsettled.add(latest);
+  #settleSoon(latest: KeptEvent): void {
+    if (this.#unsettled.size === 0) setImmediate(() => this.#settleAll());
+    this.#unsettled.add(latest);
   }
 
-  function settleAll(): void {
-    for (const latest of unsettled) latest.settle();
-    unsettled.clear();
+  #settleAll(): void {
+    for (const latest of this.#unsettled) latest.settle();
+    this.#unsettled.clear();
   }
 
-  function bind(event: CotEvent, from: Client, callsign: string): void {
+  #bind(event: CotEvent, from: Client, callsign: string): void {
     const seen = look(event, callsign);
     const logged: Presence = {
       callsign,
@@ -81,20 +104,20 @@ export function createPresence(options: ClientPresenceOptions): ClientPresence {
       clientVersion: seen.takVersion === '' ? seen.takClient : `${seen.takClient}:${seen.takVersion}`,
       places: from.audience.places,
     };
-    const latest = new KeptEvent(redeliver, MOST_REPORT_BYTES);
+    const latest = new KeptEvent(this.#options.redeliver, MOST_REPORT_BYTES);
     from.shown = { ...seen, latest, contact: undefined, group: small(event.detail('__group')), logged };
-    roster.bind(from);
-    log.came(logged, now());
+    this.#options.roster.bind(from);
+    this.#options.log.came(logged, this.#options.now());
   }
 
-  function rename(shown: Shown, from: Client, callsign: string): void {
+  #rename(shown: Shown, from: Client, callsign: string): void {
     if (shown.callsign === callsign) return;
-    roster.unbind(from);
+    this.#options.roster.unbind(from);
     shown.callsign = callsign;
-    roster.bind(from);
+    this.#options.roster.bind(from);
   }
 
-  function follow(shown: Shown, event: CotEvent): void {
+  #follow(shown: Shown, event: CotEvent): void {
     shown.type = short(event.type);
     const group = event.detail('__group');
     if (group === undefined ? shown.team + shown.role === '' : shown.group !== undefined && group.hasBytes(shown.group))
@@ -103,34 +126,6 @@ export function createPresence(options: ClientPresenceOptions): ClientPresence {
     shown.role = text(group, 'role');
     shown.group = small(group);
   }
-
-  function replayTo(client: Client, of: Iterable<Client> = roster.all): void {
-    for (const other of of) {
-      const latest = other.shown?.latest;
-      if (other === client || latest === undefined || !latest.isKept) continue;
-      if (other.audience.has(client)) outboxes.send(latest, [client]);
-    }
-  }
-
-  /** Who came back by a newer connection is still there, and so is whoever else is heard under that uid. */
-  function left(client: Client): void {
-    const { shown } = client;
-    if (shown === undefined) return;
-    const others = roster.ofUid(shown.uid);
-    const own = others.filter(({ username }) => username === client.username);
-    if (own.length === 0) {
-      const told = client.audience.members.filter((member) => !others.some(({ audience }) => audience.has(member)));
-      outboxes.send(serverEvent(disconnected(shown.uid, shown.type)), told, client);
-    }
-    if (!own.some((other) => other.shown !== undefined && isSame(other.shown.logged, shown.logged)))
-      log.went(shown.logged, now());
-  }
-
-  function wentWithAll({ shown }: Client): void {
-    if (shown !== undefined) log.went(shown.logged, now());
-  }
-
-  return { saw, replayTo, left, wentWithAll };
 }
 
 function look(event: CotEvent, callsign: string): Omit<Shown, 'latest' | 'contact' | 'group' | 'logged'> {

@@ -4,81 +4,74 @@ import { nameKey } from '@holdfast/kit/names';
 import type { StreamDevice } from '../model/stream.ts';
 import type { Client } from './client.ts';
 
-export interface Roster {
-  readonly all: ReadonlySet<Client>;
-  add(client: Client): void;
-  remove(client: Client): void;
+export class Roster {
+  readonly all = new Set<Client>();
+  readonly #uids = new ByName();
+  readonly #callsigns = new ByName();
+  readonly #users = new ByName();
+
+  bind(client: Client): void {
+    if (client.shown === undefined) return;
+    this.#uids.add(client.shown.uid, client);
+    this.#callsigns.add(client.shown.callsign, client);
+  }
+
   /** Its uid or callsign has changed: called before and after. */
-  unbind(client: Client): void;
-  bind(client: Client): void;
+  unbind(client: Client): void {
+    if (client.shown === undefined) return;
+    this.#uids.remove(client.shown.uid, client);
+    this.#callsigns.remove(client.shown.callsign, client);
+  }
+
+  add(client: Client): void {
+    this.all.add(client);
+    this.#users.add(nameKey(client.username), client);
+  }
+
+  remove(client: Client): void {
+    this.unbind(client);
+    this.all.delete(client);
+    this.#users.remove(nameKey(client.username), client);
+  }
+
   /** Newest first. */
-  ofUid(uid: string): readonly Client[];
+  ofUid(uid: string): readonly Client[] {
+    return this.#uids.of(uid);
+  }
+
   /** The newest connection of that device, of its person. */
-  ofDevice(device: StreamDevice, fits?: (client: Client) => boolean): Client | undefined;
-  ofCallsign(callsign: string): readonly Client[];
-  ofUser(username: string): readonly Client[];
-}
-
-export function createRoster(): Roster {
-  const all = new Set<Client>();
-  const [uids, callsigns, users] = [byName(), byName(), byName()];
-
-  function bind(client: Client): void {
-    if (client.shown === undefined) return;
-    uids.add(client.shown.uid, client);
-    callsigns.add(client.shown.callsign, client);
+  ofDevice({ clientUid, username }: StreamDevice, fits: (client: Client) => boolean = () => true): Client | undefined {
+    const key = nameKey(username);
+    return this.#uids.of(clientUid).find((client) => nameKey(client.username) === key && fits(client));
   }
 
-  function unbind(client: Client): void {
-    if (client.shown === undefined) return;
-    uids.remove(client.shown.uid, client);
-    callsigns.remove(client.shown.callsign, client);
+  ofCallsign(callsign: string): readonly Client[] {
+    return this.#callsigns.of(callsign);
   }
 
-  return {
-    all,
-    bind,
-    unbind,
-    add(client) {
-      all.add(client);
-      users.add(nameKey(client.username), client);
-    },
-    remove(client) {
-      unbind(client);
-      all.delete(client);
-      users.remove(nameKey(client.username), client);
-    },
-    ofUid: (uid) => uids.of(uid),
-    ofDevice({ clientUid, username }, fits = () => true) {
-      const key = nameKey(username);
-      return uids.of(clientUid).find((client) => nameKey(client.username) === key && fits(client));
-    },
-    ofCallsign: (callsign) => callsigns.of(callsign),
-    ofUser: (username) => users.of(nameKey(username)),
-  };
-}
-
-interface ByName {
-  add(name: string, client: Client): void;
-  remove(name: string, client: Client): void;
-  of(name: string): readonly Client[];
+  ofUser(username: string): readonly Client[] {
+    return this.#users.of(nameKey(username));
+  }
 }
 
 const NOBODY: readonly Client[] = [];
 
-function byName(): ByName {
-  const clients = new Map<string, readonly Client[]>();
-  return {
-    of: (name) => clients.get(name) ?? NOBODY,
-    add(name, client) {
-      const among = clients.get(name) ?? NOBODY;
-      const older = among.findIndex(({ number }) => number < client.number);
-      clients.set(name, among.toSpliced(older < 0 ? among.length : older, 0, client));
-    },
-    remove(name, client) {
-      const left = (clients.get(name) ?? []).filter((each) => each !== client);
-      if (left.length === 0) clients.delete(name);
-      else clients.set(name, left);
-    },
-  };
+class ByName {
+  readonly #clients = new Map<string, readonly Client[]>();
+
+  of(name: string): readonly Client[] {
+    return this.#clients.get(name) ?? NOBODY;
+  }
+
+  add(name: string, client: Client): void {
+    const among = this.#clients.get(name) ?? NOBODY;
+    const older = among.findIndex(({ number }) => number < client.number);
+    this.#clients.set(name, among.toSpliced(older < 0 ? among.length : older, 0, client));
+  }
+
+  remove(name: string, client: Client): void {
+    const left = (this.#clients.get(name) ?? []).filter((each) => each !== client);
+    if (left.length === 0) this.#clients.delete(name);
+    else this.#clients.set(name, left);
+  }
 }

@@ -111,14 +111,6 @@ export function archivedEvent(
   };
 }
 
-export interface Router {
-  /**
-   * An event of that client. When missions have to be asked nothing more of the client is to be read until that is done, so that
-   * its order is kept.
-   */
-  route(event: CotEvent, from: Client, stamp: Stamp, atMs: number): Asked | undefined;
-}
-
 export interface Asked {
   /** Never rejects. */
   done: Promise<void>;
@@ -153,49 +145,60 @@ interface HeldForMissions {
 
 const MOST_PLACE_SETS = 1_000;
 
-export function createRouter(options: RouterOptions): Router {
-  const { roster, audiences, outboxes, presence, archive, missions, deliveryOf, redeliver, serverEvent, log } = options;
-  const placeSets = new Map<string, readonly number[]>();
-  let missionsAway = false;
+export class Router {
+  readonly #options: RouterOptions;
+  readonly #placeSets = new Map<string, readonly number[]>();
+  #missionsAway = false;
 
-  function route(event: CotEvent, from: Client, stamp: Stamp, atMs: number): Asked | undefined {
-    const destinations = destinationsOf(event);
-    const delivery = deliveryOf(event, stamp);
-    presence.saw(event, from, delivery, stamp, destinations.broadcast);
-    const { reached, isMissing } = deliver(delivery, from, destinations);
-    store(event, delivery, stamp, atMs, from, destinations);
-    const asked = destinations.missions.length === 0 ? undefined : heldForMissions(event, delivery, stamp);
-    const returned = isMissing && isMessage(event.type) ? undelivered(event, delivery.detail()) : undefined;
-    if (returned !== undefined) outboxes.send(serverEvent(returned), [from]);
-    return asked && { done: throughMissions(asked, from, destinations, reached), kept: asked.kept };
+  constructor(options: RouterOptions) {
+    this.#options = options;
   }
 
-  function deliver(outgoing: Outgoing, from: Client, { broadcast, devices, groups }: Destinations): Reached {
+  /**
+   * An event of that client. When missions have to be asked nothing more of the client is to be read until that is done, so that
+   * its order is kept.
+   */
+  route(event: CotEvent, from: Client, stamp: Stamp, atMs: number): Asked | undefined {
+    const destinations = destinationsOf(event);
+    const delivery = this.#options.deliveryOf(event, stamp);
+    this.#options.presence.saw(event, from, delivery, stamp, destinations.broadcast);
+    const { reached, isMissing } = this.#deliver(delivery, from, destinations);
+    this.#store(event, delivery, stamp, atMs, from, destinations);
+    const asked = destinations.missions.length === 0 ? undefined : this.#heldForMissions(event, delivery, stamp);
+    const returned = isMissing && isMessage(event.type) ? undelivered(event, delivery.detail()) : undefined;
+    if (returned !== undefined) this.#options.outboxes.send(this.#options.serverEvent(returned), [from]);
+    return asked && { done: this.#throughMissions(asked, from, destinations, reached), kept: asked.kept };
+  }
+
+  #deliver(outgoing: Outgoing, from: Client, { broadcast, devices, groups }: Destinations): Reached {
     if (broadcast) {
-      outboxes.send(outgoing, from.audience.members, from);
-      return { reached: undefined, isMissing: devices.some((device) => reachable(device, from).length === 0) };
+      this.#options.outboxes.send(outgoing, from.audience.members, from);
+      return { reached: undefined, isMissing: devices.some((device) => this.#reachable(device, from).length === 0) };
     }
     const reached = new Set<Client>();
     let isMissing = false;
     for (const device of devices) {
-      const found = reachable(device, from);
+      const found = this.#reachable(device, from);
       if (found.length === 0) isMissing = true;
       for (const client of found) reached.add(client);
     }
     for (const group of groups)
-      for (const place of placesInto(group, from)) for (const member of audiences.among([place])) reached.add(member);
-    outboxes.send(outgoing, [...reached], from);
+      for (const place of placesInto(group, from))
+        for (const member of this.#options.audiences.among([place])) reached.add(member);
+    this.#options.outboxes.send(outgoing, [...reached], from);
     return { reached, isMissing };
   }
 
   /** Whoever goes by that uid, else by that callsign, among those that hear the sender. */
-  function reachable({ uid, callsign }: DeviceDestination, from: Client): readonly Client[] {
-    const byUid = uid === undefined ? [] : newest(roster.ofUid(uid), from);
-    return byUid.length > 0 || callsign === undefined ? byUid : newest(roster.ofCallsign(callsign), from);
+  #reachable({ uid, callsign }: DeviceDestination, from: Client): readonly Client[] {
+    const byUid = uid === undefined ? [] : this.#newest(this.#options.roster.ofUid(uid), from);
+    return byUid.length > 0 || callsign === undefined
+      ? byUid
+      : this.#newest(this.#options.roster.ofCallsign(callsign), from);
   }
 
   /** The newest connection of each person: who gives the uid of another takes nothing away from them. */
-  function newest(clients: readonly Client[], from: Client): readonly Client[] {
+  #newest(clients: readonly Client[], from: Client): readonly Client[] {
     if (clients.length === 0) return clients;
     const found = new Map<string, Client>();
     for (const client of clients) {
@@ -205,7 +208,7 @@ export function createRouter(options: RouterOptions): Router {
     return found.size > 0 ? [...found.values()] : clients.filter((each) => each === from);
   }
 
-  function store(
+  #store(
     event: CotEvent,
     delivery: Delivery,
     stamp: Stamp,
@@ -216,33 +219,33 @@ export function createRouter(options: RouterOptions): Router {
     if (!destinations.archive) return;
     const chat = isChat(event.type) ? chatFieldsOf(event, destinations) : undefined;
     if (chat === undefined && isChat(event.type)) return;
-    archive.store(
+    this.#options.archive.store(
       archivedEvent(event, delivery, stamp, {
         sender: from.username,
         atMs,
-        places: placesFor(from, destinations),
+        places: this.#placesFor(from, destinations),
         chat,
       }),
     );
   }
 
   /** The groups it went to: those of the sender, or those it names; none when it was for devices alone. */
-  function placesFor(from: Client, { broadcast, groups, missions: named }: Destinations): readonly number[] {
+  #placesFor(from: Client, { broadcast, groups, missions: named }: Destinations): readonly number[] {
     if (broadcast || named.length > 0) return from.audience.places;
-    return interned([...new Set(groups.flatMap((group) => placesInto(group, from)))].toSorted((a, b) => a - b));
+    return this.#interned([...new Set(groups.flatMap((group) => placesInto(group, from)))].toSorted((a, b) => a - b));
   }
 
-  function interned(places: readonly number[]): readonly number[] {
+  #interned(places: readonly number[]): readonly number[] {
     const key = places.join();
-    const known = placeSets.get(key);
+    const known = this.#placeSets.get(key);
     if (known !== undefined) return known;
-    if (placeSets.size >= MOST_PLACE_SETS) placeSets.clear();
-    placeSets.set(key, places);
+    if (this.#placeSets.size >= MOST_PLACE_SETS) this.#placeSets.clear();
+    this.#placeSets.set(key, places);
     return places;
   }
 
   /** What outlives the turn. */
-  function heldForMissions(event: CotEvent, delivery: Delivery, stamp: Stamp): HeldForMissions {
+  #heldForMissions(event: CotEvent, delivery: Delivery, stamp: Stamp): HeldForMissions {
     const { uid, type, point } = event;
     const post = {
       uid,
@@ -252,13 +255,13 @@ export function createRouter(options: RouterOptions): Router {
       color: event.detail('color')?.attribute('argb'),
       point,
     };
-    const kept = new KeptEvent(redeliver, Infinity);
+    const kept = new KeptEvent(this.#options.redeliver, Infinity);
     kept.keep(delivery, stamp);
     kept.settle();
     return { post, kept };
   }
 
-  async function throughMissions(
+  async #throughMissions(
     { post, kept }: HeldForMissions,
     from: Client,
     destinations: Destinations,
@@ -267,29 +270,27 @@ export function createRouter(options: RouterOptions): Router {
     const sender = { username: from.username, clientUid: from.shown?.uid ?? '', places: from.audience.places };
     const more = new Set<Client>();
     for (const mission of destinations.missions)
-      for (const device of await posted(() => missions.post(mission, post, sender))) {
+      for (const device of await this.#posted(() => this.#options.missions.post(mission, post, sender))) {
         // As it is now: the sender may have gone meanwhile, and its audience with it.
-        const hearing = audiences.among(sender.places);
-        const found = roster.ofDevice(device, (client) => client !== from && hearing.has(client));
+        const hearing = this.#options.audiences.among(sender.places);
+        const found = this.#options.roster.ofDevice(device, (client) => client !== from && hearing.has(client));
         if (found !== undefined && reached?.has(found) === false) more.add(found);
       }
-    if (kept.isKept) outboxes.send(kept, [...more], from);
+    if (kept.isKept) this.#options.outboxes.send(kept, [...more], from);
   }
 
   /** Rule `missionsAway`: without the database nobody is known to be subscribed; whom the event names otherwise has it. */
-  async function posted(post: () => Promise<readonly StreamDevice[]>): Promise<readonly StreamDevice[]> {
+  async #posted(post: () => Promise<readonly StreamDevice[]>): Promise<readonly StreamDevice[]> {
     try {
       const devices = await post();
-      missionsAway = false;
+      this.#missionsAway = false;
       return devices;
     } catch (error) {
-      if (!missionsAway) log.warn('stream.mission_unreached', { error: messageOf(error) });
-      missionsAway = true;
+      if (!this.#missionsAway) this.#options.log.warn('stream.mission_unreached', { error: messageOf(error) });
+      this.#missionsAway = true;
       return [];
     }
   }
-
-  return { route };
 }
 
 function placesInto(group: string, { memberships }: Client): number[] {

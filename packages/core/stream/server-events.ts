@@ -6,39 +6,40 @@ import { pong, protocolResponse, protocolSupport } from './control-events.ts';
 import type { Outgoing } from './outboxes.ts';
 import { serverEventProtobuf, serverEventXml } from './wire/xml-write-event.ts';
 
-export interface ServerEvents {
+export class ServerEvents {
+  readonly #serverVersion: string;
+  readonly #now: () => Date;
+  #pongSecond = Number.NaN;
+  #kept: Outgoing | undefined;
+
+  constructor(serverVersion: string, now: () => Date) {
+    this.#serverVersion = serverVersion;
+    this.#now = now;
+  }
+
   /** As of now. */
-  of(event: ServerEvent): Outgoing;
+  of(event: ServerEvent): Outgoing {
+    return outgoing(event, this.#now());
+  }
+
   /** The answer to a ping. */
-  pong(): Outgoing;
-  /** Which protocol and which release the server speaks. */
-  offer(): Outgoing;
-  /** To a client that has asked for the protocol, under the uid that it has asked with. */
-  answer(uid: string, agreed: boolean): Outgoing;
-}
-
-export function createServerEvents(serverVersion: string, now: () => Date): ServerEvents {
-  let pongSecond = Number.NaN;
-  let kept: Outgoing | undefined;
-
-  function of(event: ServerEvent): Outgoing {
-    return outgoing(event, now());
-  }
-
-  function pongNow(): Outgoing {
-    const at = now();
+  pong(): Outgoing {
+    const at = this.#now();
     const second = Math.floor(at.getTime() / SECOND_MS);
-    if (kept === undefined || second !== pongSecond) kept = outgoing(pong(), at);
-    pongSecond = second;
-    return kept;
+    if (this.#kept === undefined || second !== this.#pongSecond) this.#kept = outgoing(pong(), at);
+    this.#pongSecond = second;
+    return this.#kept;
   }
 
-  return {
-    of,
-    pong: pongNow,
-    offer: () => of(protocolSupport(serverVersion)),
-    answer: (uid, agreed) => of(protocolResponse(uid, agreed)),
-  };
+  /** Which protocol and which release the server speaks. */
+  offer(): Outgoing {
+    return this.of(protocolSupport(this.#serverVersion));
+  }
+
+  /** To a client that has asked for the protocol, under the uid that it has asked with. */
+  answer(uid: string, agreed: boolean): Outgoing {
+    return this.of(protocolResponse(uid, agreed));
+  }
 }
 
 /** Each form is made when somebody needs it. */

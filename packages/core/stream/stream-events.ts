@@ -8,12 +8,6 @@ import type { Client } from './client.ts';
 
 export type StreamHappening = 'connected' | 'disconnected' | 'refused' | 'failed';
 
-export interface StreamEvents {
-  happened(what: StreamHappening, who: StreamWho, reason?: string): void;
-  /** Called often; writes the counts when a minute is over. `dropped` events since the start. */
-  tick(dropped: number): void;
-}
-
 export type StreamWho = Pick<Client, 'username' | 'address'> & Partial<Pick<Client, 'number' | 'shown'>>;
 
 const SLOW_READERS = 'slow readers have not taken them';
@@ -22,38 +16,50 @@ const SHOWN_CHARACTERS = 100;
 const SHOWN_REASON = 300;
 
 /** `steadyMs` counts milliseconds. */
-export function createStreamEvents(log: Log, steadyMs: () => number): StreamEvents {
-  let untold: Partial<Record<StreamHappening, number>> = {};
-  let lines = 0;
-  let since = steadyMs();
-  let droppedBefore = 0;
+export class StreamEvents {
+  readonly #log: Log;
+  readonly #steadyMs: () => number;
+  #untold: Partial<Record<StreamHappening, number>> = {};
+  #lines = 0;
+  #since;
+  #droppedBefore = 0;
 
-  return {
-    happened(what, { username, address, number, shown }, reason) {
-      if (lines >= LINES_PER_MINUTE) {
-        untold[what] = (untold[what] ?? 0) + 1;
-        return;
-      }
-      lines++;
-      log[what === 'failed' ? 'error' : 'info'](`stream.${what}`, {
-        ...(number === undefined ? {} : { subscription: `tls:${number}` }),
-        user: clean(username),
-        address,
-        ...(shown === undefined ? {} : { uid: clean(shown.uid), callsign: clean(shown.callsign) }),
-        ...(reason === undefined ? {} : { reason: shortened(oneLine(reason), SHOWN_REASON) }),
+  constructor(log: Log, steadyMs: () => number) {
+    this.#log = log;
+    this.#steadyMs = steadyMs;
+    this.#since = steadyMs();
+  }
+
+  happened(what: StreamHappening, { username, address, number, shown }: StreamWho, reason?: string): void {
+    if (this.#lines >= LINES_PER_MINUTE) {
+      this.#untold[what] = (this.#untold[what] ?? 0) + 1;
+      return;
+    }
+    this.#lines++;
+    this.#log[what === 'failed' ? 'error' : 'info'](`stream.${what}`, {
+      ...(number === undefined ? {} : { subscription: `tls:${number}` }),
+      user: clean(username),
+      address,
+      ...(shown === undefined ? {} : { uid: clean(shown.uid), callsign: clean(shown.callsign) }),
+      ...(reason === undefined ? {} : { reason: shortened(oneLine(reason), SHOWN_REASON) }),
+    });
+  }
+
+  /** Called often; writes the counts when a minute is over. `dropped` events since the start. */
+  tick(dropped: number): void {
+    if (this.#steadyMs() - this.#since < MINUTE_MS) return;
+    this.#since = this.#steadyMs();
+    this.#lines = 0;
+    if (Object.keys(this.#untold).length > 0) this.#log.info('stream.more_in_this_minute', { ...this.#untold });
+    this.#untold = {};
+    if (dropped > this.#droppedBefore)
+      this.#log.warn('stream.dropped', {
+        events: dropped - this.#droppedBefore,
+        since_start: dropped,
+        reason: SLOW_READERS,
       });
-    },
-    tick(dropped) {
-      if (steadyMs() - since < MINUTE_MS) return;
-      since = steadyMs();
-      lines = 0;
-      if (Object.keys(untold).length > 0) log.info('stream.more_in_this_minute', { ...untold });
-      untold = {};
-      if (dropped > droppedBefore)
-        log.warn('stream.dropped', { events: dropped - droppedBefore, since_start: dropped, reason: SLOW_READERS });
-      droppedBefore = dropped;
-    },
-  };
+    this.#droppedBefore = dropped;
+  }
 }
 
 function clean(text: string): string {

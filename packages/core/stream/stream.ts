@@ -1,5 +1,7 @@
 // The stream of 8089 put together: who connects, what they say, who hears it.
 
+import type { StreamCounts } from '../model/stream.ts';
+import type { StreamDevice } from '../model/stream.ts';
 import { codeOf, messageOf } from '@holdfast/kit/app-error';
 import { nameKey } from '@holdfast/kit/names';
 import { SECOND_MS } from '@holdfast/kit/time';
@@ -16,25 +18,19 @@ import {
   type StreamLimits,
   type StreamOptions,
 } from '../model/stream.ts';
-import { type Client, createAudiences, placesOf, type Redeliver } from './client.ts';
-import {
-  type Connection,
-  type ConnectionParts,
-  createConnection,
-  type Framing,
-  type ReadCounts,
-} from './connection.ts';
-import { halfEvents } from './half-events.ts';
-import { createOutboxes, type Outgoing } from './outboxes.ts';
-import { createPresence } from './presence.ts';
-import { CLOSED, createMemberships, createRegrouping } from './regrouping.ts';
-import { createRoster } from './roster.ts';
-import { createRouter } from './router.ts';
-import { createServerEvents } from './server-events.ts';
-import { createStreamEvents } from './stream-events.ts';
+import { type Client, Audiences, placesOf, type Redeliver } from './client.ts';
+import { Connection, type ConnectionParts, type Framing, type ReadCounts } from './connection.ts';
+import { HalfEvents } from './half-events.ts';
+import { Outboxes, type Outgoing } from './outboxes.ts';
+import { ClientPresence } from './presence.ts';
+import { CLOSED, Memberships, Regrouping } from './regrouping.ts';
+import { Roster } from './roster.ts';
+import { Router } from './router.ts';
+import { ServerEvents } from './server-events.ts';
+import { StreamEvents } from './stream-events.ts';
 import { decodeEvent } from './wire/protobuf-decode.ts';
-import { protobufFrames } from './wire/protobuf-frames.ts';
-import { xmlFrames } from './wire/xml-frames.ts';
+import { ProtobufFrames } from './wire/protobuf-frames.ts';
+import { XmlFrames } from './wire/xml-frames.ts';
 import { readEvent } from './wire/xml-read-event.ts';
 import { deliveryOf } from './wire/xml-write-event.ts';
 
@@ -51,8 +47,8 @@ const EVENT_START = '<event';
 
 export function framings(mostEventBytes: number): Framings {
   return {
-    xml: () => ({ reader: xmlFrames(mostEventBytes), read: readEvent }),
-    protobuf: () => ({ reader: protobufFrames(mostEventBytes), read: decodeEvent }),
+    xml: () => ({ reader: new XmlFrames(mostEventBytes), read: readEvent }),
+    protobuf: () => ({ reader: new ProtobufFrames(mostEventBytes), read: decodeEvent }),
     deliveryOf,
 
     /** Rule `limitsCountForWhatComes`: what the server has added may bring an event beyond them; then it stays XML. */
@@ -122,185 +118,219 @@ const STOPS = 'the server stops';
 const UNKNOWN_GROUPS = 'the groups cannot be read now, and were never read before';
 
 /** Accepts at once. To be closed: a timer of its own looks after slow readers and groups. */
-export function createStream(options: StreamOptions): CoreStream {
-  const { archive, presence: presenceLog, missions, log, now } = options;
-  const limits = { ...LIMITS, ...options.limits };
-  const steadyMs = (): number => performance.now();
-  const counts: ReadCounts = { read: 0, bytesRead: 0, invalid: 0, faults: 0 };
-  const connections = new Map<Client, Connection>();
+export class Stream implements CoreStream {
+  readonly #options: StreamOptions;
+  readonly #limits;
+  readonly #counts: ReadCounts = { read: 0, bytesRead: 0, invalid: 0, faults: 0 };
+  readonly #connections = new Map<Client, Connection>();
   /** Their groups are not known yet; `isOld`: they have changed since they were asked for. */
-  const arriving = new Map<StreamArrival, { key: string; isOld: boolean }>();
-  let lastNumber = 0;
-  let closing = false;
+  readonly #arriving = new Map<StreamArrival, { key: string; isOld: boolean }>();
+  #lastNumber = 0;
+  #closing = false;
+  readonly #roster = new Roster();
+  readonly #audiences = new Audiences<Client>();
+  readonly #outboxes;
+  readonly #events;
+  readonly #memberships;
+  readonly #server;
+  readonly #presence;
+  readonly #parts: ConnectionParts;
+  readonly #regrouping;
+  readonly #looking;
 
-  const roster = createRoster();
-  const audiences = createAudiences<Client>();
-  const outboxes = createOutboxes({ ...limits, mostWaitingTogetherBytes: MOST_WAITING_TOGETHER_BYTES }, steadyMs);
-  const events = createStreamEvents(log, steadyMs);
-  const memberships = createMemberships(options.groups, log);
-  const { xml, protobuf, deliveryOf, redeliver } = framings(limits.mostEventBytes);
-  const server = createServerEvents(options.serverVersion, now);
-  const serverEvent = (event: ServerEvent): Outgoing => server.of(event);
-  const presence = createPresence({ roster, outboxes, log: presenceLog, redeliver, serverEvent, now });
-  const routing = { roster, audiences, outboxes, presence, archive, missions, deliveryOf, redeliver, serverEvent, log };
-  const parts: ConnectionParts = {
-    audiences,
-    outboxes,
-    router: createRouter(routing),
-    server,
-    archive,
-    resting: new Set(),
-    halves: halfEvents(limits.mostHalvesBytes),
-    counts,
-    events,
-    stampAt: stamps(options.nodeId),
-    xml,
-    protobuf,
-    now,
-  };
-  const regrouping = createRegrouping({
-    memberships,
-    roster,
-    audiences,
-    presence,
-    outboxes,
-    serverEvent,
-    everyMs: limits.regroupEveryMs,
-    steadyMs,
-  });
-  archive.onRoom(() => {
-    const waiting = [...parts.resting];
-    parts.resting.clear();
-    for (const goOn of waiting) goOn();
-  });
-  const looking = setInterval(look, Math.min(LOOK_EVERY_MS, limits.stalledMs / 4, limits.regroupEveryMs / 4)).unref();
-
-  function look(): void {
-    outboxes.look();
-    for (const client of roster.all)
-      if (client.outbox.isStalled(limits.stalledMs)) client.end('it has read nothing while events wait for it');
-    regrouping.look();
-    events.tick(outboxes.state.dropped);
+  constructor(options: StreamOptions) {
+    const steadyMs = (): number => performance.now();
+    const serverEvent = (event: ServerEvent): Outgoing => this.#server.of(event);
+    this.#options = options;
+    this.#limits = { ...LIMITS, ...options.limits };
+    this.#outboxes = new Outboxes({ ...this.#limits, mostWaitingTogetherBytes: MOST_WAITING_TOGETHER_BYTES }, steadyMs);
+    this.#events = new StreamEvents(options.log, steadyMs);
+    this.#memberships = new Memberships(options.groups, options.log);
+    const { xml, protobuf, deliveryOf, redeliver } = framings(this.#limits.mostEventBytes);
+    this.#server = new ServerEvents(options.serverVersion, options.now);
+    this.#presence = new ClientPresence({
+      roster: this.#roster,
+      outboxes: this.#outboxes,
+      log: options.presence,
+      redeliver,
+      serverEvent,
+      now: options.now,
+    });
+    const routing = {
+      roster: this.#roster,
+      audiences: this.#audiences,
+      outboxes: this.#outboxes,
+      presence: this.#presence,
+      archive: options.archive,
+      missions: options.missions,
+      deliveryOf,
+      redeliver,
+      serverEvent,
+      log: options.log,
+    };
+    this.#parts = {
+      audiences: this.#audiences,
+      outboxes: this.#outboxes,
+      router: new Router(routing),
+      server: this.#server,
+      archive: options.archive,
+      resting: new Set(),
+      halves: new HalfEvents(this.#limits.mostHalvesBytes),
+      counts: this.#counts,
+      events: this.#events,
+      stampAt: stamps(options.nodeId),
+      xml,
+      protobuf,
+      now: options.now,
+    };
+    this.#regrouping = new Regrouping({
+      memberships: this.#memberships,
+      roster: this.#roster,
+      audiences: this.#audiences,
+      presence: this.#presence,
+      outboxes: this.#outboxes,
+      serverEvent,
+      everyMs: this.#limits.regroupEveryMs,
+      steadyMs,
+    });
+    options.archive.onRoom(() => {
+      const waiting = [...this.#parts.resting];
+      this.#parts.resting.clear();
+      for (const goOn of waiting) goOn();
+    });
+    this.#looking = setInterval(
+      () => this.#look(),
+      Math.min(LOOK_EVERY_MS, this.#limits.stalledMs / 4, this.#limits.regroupEveryMs / 4),
+    ).unref();
   }
 
-  function accepted(arrival: StreamArrival): void {
+  accepted(arrival: StreamArrival): void {
     const { socket, known } = arrival;
-    if (known === undefined || closing) {
+    if (known === undefined || this.#closing) {
       socket.destroy();
       return;
     }
     arrival.idle();
-    arriving.set(arrival, { key: nameKey(known.certificate.commonName), isOld: false });
-    socket.once('close', () => arriving.delete(arrival));
-    admit(arrival, known).catch((error: unknown) => {
-      log.error('stream.failed', { error: messageOf(error) });
+    this.#arriving.set(arrival, { key: nameKey(known.certificate.commonName), isOld: false });
+    socket.once('close', () => this.#arriving.delete(arrival));
+    this.#admit(arrival, known).catch((error: unknown) => {
+      this.#options.log.error('stream.failed', { error: messageOf(error) });
       socket.destroy();
     });
   }
 
-  async function admit(
+  regroup(usernames: readonly string[], clientUid: string | undefined): Promise<void> {
+    this.#options.groups.forget(usernames);
+    const keys = new Set(usernames.map(nameKey));
+    for (const asked of this.#arriving.values()) asked.isOld ||= keys.has(asked.key);
+    return this.#regrouping.regroup(usernames, clientUid);
+  }
+
+  list(): Subscription[] {
+    return [...this.#roster.all].map(subscriptionOf);
+  }
+
+  end(uid: string): boolean {
+    const client = [...this.#roster.all].find(({ number }) => `tls:${number}` === uid) ?? this.#roster.ofUid(uid)[0];
+    client?.end('ended by an administrator');
+    return client !== undefined;
+  }
+
+  toDevices(devices: readonly StreamDevice[], event: ServerEvent): void {
+    this.#outboxes.send(this.#server.of(event), [
+      ...new Set(devices.flatMap((device) => this.#roster.ofDevice(device) ?? [])),
+    ]);
+  }
+
+  toPlaces(places: readonly number[], event: ServerEvent, except?: string): void {
+    const receivers = [...this.#audiences.among(places)].filter(
+      ({ shown }) => except === undefined || shown?.uid !== except,
+    );
+    this.#outboxes.send(this.#server.of(event), receivers);
+  }
+
+  toEverybody(event: ServerEvent): number {
+    const receivers = [...this.#roster.all];
+    this.#outboxes.send(this.#server.of(event), receivers);
+    return receivers.length;
+  }
+
+  counts(): StreamCounts {
+    const { delivered, bytesWritten, dropped } = this.#outboxes.state;
+    return { clients: this.#roster.all.size, ...this.#counts, delivered, bytesWritten, dropped };
+  }
+
+  async close(): Promise<void> {
+    this.#closing = true;
+    clearInterval(this.#looking);
+    for (const { socket } of this.#arriving.keys()) socket.destroy();
+    for (const connection of this.#connections.values()) {
+      connection.client.end(STOPS);
+      this.#leave(connection, STOPS);
+    }
+  }
+
+  #look(): void {
+    this.#outboxes.look();
+    for (const client of this.#roster.all)
+      if (client.outbox.isStalled(this.#limits.stalledMs)) client.end('it has read nothing while events wait for it');
+    this.#regrouping.look();
+    this.#events.tick(this.#outboxes.state.dropped);
+  }
+
+  async #admit(
     arrival: StreamArrival,
     { certificate }: Pick<NonNullable<StreamArrival['known']>, 'certificate'>,
   ): Promise<void> {
-    const found = await memberships.of(certificate);
-    const asked = arriving.get(arrival);
+    const found = await this.#memberships.of(certificate);
+    const asked = this.#arriving.get(arrival);
     if (asked?.isOld === true) {
       asked.isOld = false;
-      return admit(arrival, { certificate });
+      return this.#admit(arrival, { certificate });
     }
-    arriving.delete(arrival);
-    if (arrival.socket.destroyed || closing) {
+    this.#arriving.delete(arrival);
+    if (arrival.socket.destroyed || this.#closing) {
       arrival.socket.destroy();
       return;
     }
     const username = certificate.commonName;
     if (found !== 'closed' && found !== 'unknown') {
-      join(arrival, { number: ++lastNumber, certificate, username, memberships: found });
+      this.#join(arrival, { number: ++this.#lastNumber, certificate, username, memberships: found });
       return;
     }
     const reason = found === 'closed' ? CLOSED : UNKNOWN_GROUPS;
-    events.happened('refused', { username, address: arrival.clientAddress }, reason);
+    this.#events.happened('refused', { username, address: arrival.clientAddress }, reason);
     arrival.socket.destroy();
   }
 
   /** In this order: the groups count, it gets the newest report of all whom it can hear, then what the server speaks. */
-  function join(
+  #join(
     arrival: StreamArrival,
     who: Pick<Client, 'number' | 'certificate' | 'username'> & { memberships: readonly PlacedMembership[] },
   ): void {
-    const connection = createConnection(arrival, who, parts);
+    const connection = new Connection(arrival, who, this.#parts);
     const { client } = connection;
-    connections.set(client, connection);
-    roster.add(client);
-    audiences.place(client, placesOf(client.memberships, 'OUT'));
-    arrival.socket.once('close', () => leave(connection, endOf(arrival.socket)));
-    events.happened('connected', client);
-    presence.replayTo(client);
-    outboxes.send(server.offer(), [client]);
+    this.#connections.set(client, connection);
+    this.#roster.add(client);
+    this.#audiences.place(client, placesOf(client.memberships, 'OUT'));
+    arrival.socket.once('close', () => this.#leave(connection, endOf(arrival.socket)));
+    this.#events.happened('connected', client);
+    this.#presence.replayTo(client);
+    this.#outboxes.send(this.#server.offer(), [client]);
     connection.open();
   }
 
-  function leave(connection: Connection, end: string): void {
+  #leave(connection: Connection, end: string): void {
     const { client } = connection;
-    if (!connections.delete(client)) return;
+    if (!this.#connections.delete(client)) return;
     connection.closed();
-    roster.remove(client);
-    audiences.leave(client);
-    if (closing) presence.wentWithAll(client);
-    else presence.left(client);
-    audiences.release(client.audience);
-    events.happened('disconnected', client, connection.endedBy ?? end);
+    this.#roster.remove(client);
+    this.#audiences.leave(client);
+    if (this.#closing) this.#presence.wentWithAll(client);
+    else this.#presence.left(client);
+    this.#audiences.release(client.audience);
+    this.#events.happened('disconnected', client, connection.endedBy ?? end);
   }
-
-  return {
-    accepted,
-    regroup: (usernames, clientUid) => {
-      options.groups.forget(usernames);
-      const keys = new Set(usernames.map(nameKey));
-      for (const asked of arriving.values()) asked.isOld ||= keys.has(asked.key);
-      return regrouping.regroup(usernames, clientUid);
-    },
-
-    list: (): Subscription[] => [...roster.all].map(subscriptionOf),
-
-    end(uid) {
-      const client = [...roster.all].find(({ number }) => `tls:${number}` === uid) ?? roster.ofUid(uid)[0];
-      client?.end('ended by an administrator');
-      return client !== undefined;
-    },
-
-    toDevices(devices, event) {
-      outboxes.send(serverEvent(event), [...new Set(devices.flatMap((device) => roster.ofDevice(device) ?? []))]);
-    },
-
-    toPlaces(places, event, except) {
-      const receivers = [...audiences.among(places)].filter(
-        ({ shown }) => except === undefined || shown?.uid !== except,
-      );
-      outboxes.send(serverEvent(event), receivers);
-    },
-
-    toEverybody(event) {
-      const receivers = [...roster.all];
-      outboxes.send(serverEvent(event), receivers);
-      return receivers.length;
-    },
-
-    counts: () => {
-      const { delivered, bytesWritten, dropped } = outboxes.state;
-      return { clients: roster.all.size, ...counts, delivered, bytesWritten, dropped };
-    },
-
-    async close() {
-      closing = true;
-      clearInterval(looking);
-      for (const { socket } of arriving.keys()) socket.destroy();
-      for (const connection of connections.values()) {
-        connection.client.end(STOPS);
-        leave(connection, STOPS);
-      }
-    },
-  };
 }
 
 /** Of a connection that the stream has not ended itself. */

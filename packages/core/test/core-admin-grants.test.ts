@@ -22,7 +22,7 @@ import { AppError } from '@holdfast/kit/app-error';
 import { adminGrantSpool } from '../../../shared/people/service-accounts/admin-grants.ts';
 import { type TestCertificate, type TestPki, testPki } from '../../../test/core/fake-test-pki.ts';
 import { memoryLog } from '../../../test/http/fake-deps.ts';
-import { type AdminGrants, adminGrants } from '../admin/admin-grants.ts';
+import { AdminGrants } from '../admin/admin-grants.ts';
 import { usersFile } from '../admin/users-file.ts';
 import { memoryCertificates, type MemoryCertificates } from './fake-core-certificates.ts';
 
@@ -52,7 +52,7 @@ beforeEach(() => {
   users = usersFile(usersPath, log);
   certificates = memoryCertificates();
   revoked.clear();
-  core = adminGrants({
+  core = new AdminGrants({
     directory: spool,
     authority: { chain: [pki.ca.certificate] },
     certificates,

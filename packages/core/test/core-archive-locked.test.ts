@@ -3,7 +3,7 @@
 import { describe, expect, it, vi } from 'vitest';
 import { AppError } from '@holdfast/kit/app-error';
 import { memoryLog } from '../../../test/http/fake-deps.ts';
-import { type ArchiveLimits, createArchive } from '../stream/archive.ts';
+import { type ArchiveLimits, EventArchive } from '../stream/archive.ts';
 import { archivedEvent, memoryCot, memoryLosses, memoryUnwritten, uids } from './fake-core-archive.ts';
 
 /** However slow the machine is. */
@@ -22,7 +22,7 @@ function world(limits: Partial<ArchiveLimits> = {}) {
   const table = { mood: 'good' as 'good' | 'locked' | 'away', once: false };
   /** Whether senders rest, before each write that gets through. */
   const rests: boolean[] = [];
-  const archive = createArchive({
+  const archive = new EventArchive({
     write: {
       ids: (count) => cot.ids(count),
       async write(rows, again) {

@@ -9,14 +9,14 @@ import { HOUR_MS } from '@holdfast/kit/time';
 import { memoryLog } from '../../../test/http/fake-deps.ts';
 import type { Loss } from '../store/tables.ts';
 import { unwrittenLosses } from '../store/unwritten-losses.ts';
-import { createLosses } from '../stream/losses.ts';
+import { Losses } from '../stream/losses.ts';
 import { memoryLosses, memoryUnwritten, RECEIVED_MS } from './fake-core-archive.ts';
 
 function world(unwritten = memoryUnwritten()) {
   const store = memoryLosses();
   const log = memoryLog();
   const state = { nowMs: RECEIVED_MS, isAway: false, failsOnce: false };
-  const losses = createLosses({
+  const losses = new Losses({
     store: {
       id: () => store.id(),
       async save(loss: Loss) {

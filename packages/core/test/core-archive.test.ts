@@ -6,7 +6,7 @@ import { describe, expect, it, vi } from 'vitest';
 import { AppError } from '@holdfast/kit/app-error';
 import { memoryLog } from '../../../test/http/fake-deps.ts';
 import { archivable, instantOf } from '../stream/archivable.ts';
-import { type ArchiveLimits, createArchive } from '../stream/archive.ts';
+import { type ArchiveLimits, EventArchive } from '../stream/archive.ts';
 import { takesNothing } from '../stream/settle.ts';
 import { archivedEvent, memoryCot, memoryLosses, memoryUnwritten, RECEIVED_MS, uids } from './fake-core-archive.ts';
 
@@ -14,7 +14,7 @@ function world(limits: Partial<ArchiveLimits> = {}) {
   const cot = memoryCot();
   const losses = memoryLosses();
   const log = memoryLog();
-  const archive = createArchive({
+  const archive = new EventArchive({
     write: cot,
     losses,
     unwritten: memoryUnwritten(),

@@ -5,7 +5,7 @@ import { coreFilesContract } from '../../../test/core/core-files-contract.ts';
 import { contentDisposition, lastPart, servedType, textFault } from '../files/asked.ts';
 import { byteRange } from '../files/content-routes.ts';
 import { contentUrl, shownSize } from '../files/shown-files.ts';
-import { turnstile } from '../files/turnstile.ts';
+import { Turnstile } from '../files/turnstile.ts';
 import { adminWorld } from './fake-core-admin.ts';
 
 const worlds: { end(): void }[] = [];
@@ -93,7 +93,7 @@ describe('names and types', () => {
 
 describe('the turnstile', () => {
   it('lets in so many, and of one person only a share', () => {
-    const gate = turnstile({ most: 3, mostOfOne: 2 });
+    const gate = new Turnstile({ most: 3, mostOfOne: 2 });
     const leave = gate.enter('ada');
     expect(
       [gate.enter('ada'), gate.enter('ada'), gate.enter('bob'), gate.enter('cy')].map((each) => each !== undefined),

@@ -3,7 +3,7 @@
 import { describe, expect, it } from 'vitest';
 import { fakeDirectory } from '../../../test/sign-in/fake-directory.ts';
 import { membershipsOf } from '../groups/memberships.ts';
-import { peopleGroups } from '../groups/people-groups.ts';
+import { PeopleGroups } from '../groups/people-groups.ts';
 
 function read(groups: string[] | undefined, never: string[] = []): string[] {
   const found = membershipsOf('core_', never)(groups && { groups });
@@ -38,7 +38,7 @@ describe('groups of people', () => {
     const directory = fakeDirectory();
     let asked = 0;
     const counting = { find: (name: string) => (asked++, directory.find(name)) };
-    const people = peopleGroups({
+    const people = new PeopleGroups({
       directory: counting,
       memberships: membershipsOf('core_'),
       now: () => new Date(nowMs),

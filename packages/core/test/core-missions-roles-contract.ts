@@ -2,8 +2,8 @@
 
 import { beforeEach, describe, expect, it } from 'vitest';
 import type { CoreCaller } from '../model/parts.ts';
-import { groupVectors } from '../store/group-vectors.ts';
-import { missionWrites } from '../store/mission-writes.ts';
+import { GroupVectors } from '../store/group-vectors.ts';
+import { StoredMissionWrites } from '../store/mission-writes.ts';
 import { ADA, BASE, BOB, EVE, type MissionWorld, named, RON } from './core-missions-world-contract.ts';
 import { ADMIN } from './fake-core-admin.ts';
 
@@ -294,7 +294,7 @@ export function missionRoles(given: () => MissionWorld): void {
         { id: number }[]
       >`SELECT id::int AS id FROM mission WHERE guid = ${guid}::text::uuid`;
       const run = <T>(use: (sql: typeof all.sql) => Promise<T>): Promise<T> => use(all.sql);
-      const writes = missionWrites(run, groupVectors(run), () => undefined);
+      const writes = new StoredMissionWrites(run, new GroupVectors(run), () => undefined);
       await all.sql.unsafe(
         `CREATE FUNCTION fail() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RAISE EXCEPTION ''gone''; END'`,
       );

@@ -7,7 +7,7 @@ import { createMissions, type Missions } from '../missions/create-missions.ts';
 import type { CoreCaller } from '../model/parts.ts';
 import type { ServerEvent } from '../model/stream.ts';
 import type { RunSql } from '../store/certificates.ts';
-import { groupVectors } from '../store/group-vectors.ts';
+import { GroupVectors } from '../store/group-vectors.ts';
 import { groupStore } from '../store/groups.ts';
 import {
   type AdminAnswer,
@@ -93,7 +93,7 @@ export function missionWorld(sql: postgres.Sql, run: RunSql): MissionWorld {
 
   async function vectorKey(group: string): Promise<string> {
     const places = await placesOf(group);
-    const vectors = groupVectors(plainly);
+    const vectors = new GroupVectors(plainly);
     await vectors.ensure([places]);
     return vectors.keyOf(places);
   }

@@ -8,8 +8,8 @@ import { memoryLog } from '../../../test/http/fake-deps.ts';
 import { CoreFault } from '../http/answers.ts';
 import { escapeXml, unescapeXml } from '../http/escape.ts';
 import { eventXml } from '../missions/contents.ts';
-import { missionPosts } from '../missions/create-missions.ts';
-import { missionTokens } from '../missions/tokens.ts';
+import { KeptMissionPosts } from '../missions/create-missions.ts';
+import { MissionTokens } from '../missions/tokens.ts';
 import { CHANGE_RATE, type MissionWithGroups, PASSWORD_RATE } from '../model/mission.ts';
 import { adminWorld, byCertificate, START } from './fake-core-admin.ts';
 import { NO_DRAFT, noMissions } from './fake-core-missions.ts';
@@ -133,7 +133,7 @@ it('contents that are there already are read once, for the answer', async () => 
 });
 
 describe('tokens of missions', () => {
-  const tokens = missionTokens({ key: Buffer.alloc(32, 1), issuer: 'x' });
+  const tokens = new MissionTokens({ key: Buffer.alloc(32, 1), issuer: 'x' });
   const mission = { name: 'A', guid: 'g-1', passwordHash: 'one' };
 
   it('say what they stand for, for their mission alone, and end with the password', async () => {
@@ -146,7 +146,7 @@ describe('tokens of missions', () => {
   });
 
   it('are nothing when another key, no key or nobody signed them', async () => {
-    const others = missionTokens({ key: Buffer.alloc(32, 2), issuer: 'x' });
+    const others = new MissionTokens({ key: Buffer.alloc(32, 2), issuer: 'x' });
     const body = Buffer.from(JSON.stringify({ sub: 'ACCESS', MISSION_GUID: 'g-1' })).toString('base64url');
     const unsigned = `${Buffer.from('{"alg":"none"}').toString('base64url')}.${body}.`;
     for (const token of [await others.ofAccess(mission), unsigned, '', 'a.b.c', 'x'.repeat(5_000)])
@@ -164,7 +164,7 @@ describe('events for a mission while the database is away', () => {
       asked++;
       return Promise.reject(new AppError('unavailable', 'The database does not answer'));
     };
-    const posts = missionPosts({
+    const posts = new KeptMissionPosts({
       ...parts,
       reads: { ...parts.reads, named },
       audience: async () => [],
@@ -197,7 +197,7 @@ it('a mission that is full is told of once a minute, however many there are', as
   const log = memoryLog();
   const parts = noMissions();
   const groups = [{ name: 'Ops', place: 2 }];
-  const posts = missionPosts({
+  const posts = new KeptMissionPosts({
     ...parts,
     reads: {
       ...parts.reads,

@@ -2,13 +2,13 @@
 
 import { Socket } from 'node:net';
 import { expect, it } from 'vitest';
-import { openConnections } from '../tls/connections.ts';
+import { OpenConnections } from '../tls/connections.ts';
 
 const [MANY, FEW] = ['192.0.2.1', '192.0.2.2'];
 
 /** A port of four places, three of which one address may have. */
 function port() {
-  const open = openConnections(4);
+  const open = new OpenConnections(4);
   return (from: string, work: 'busy' | 'idle' | 'handshake') => {
     const socket = new Socket();
     const answer = open.take(socket, from);

@@ -10,7 +10,7 @@ import { freeOffset } from '../../../test/e2e/embedded/embedded.ts';
 import { opensslClient } from '../../../test/e2e/embedded/openssl-client.ts';
 import { type CorePorts, createCorePorts } from '../core-ports.ts';
 import type { CoreConnection } from '../model/parts.ts';
-import { createRevocations, type KeptRevocations } from '../revocations.ts';
+import { KeptRevocations } from '../revocations.ts';
 import { createLiveConnections } from '../tls/connections.ts';
 import { memoryCertificates } from './fake-core-certificates.ts';
 
@@ -32,7 +32,7 @@ beforeAll(async () => {
   await pki.server();
   const offset = await freeOffset();
   port = { api: 8443 + offset, enrollment: 8446 + offset, streaming: 8089 + offset };
-  revocations = createRevocations({
+  revocations = new KeptRevocations({
     authority: {
       revokedInFiles: () => [],
       writeRevocationList: async (_, now) => ({

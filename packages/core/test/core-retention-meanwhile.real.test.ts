@@ -12,8 +12,8 @@ import {
   retentionWorld,
 } from '../../../test/retention/core-retention-world-contract.ts';
 import type { RunSql } from '../store/certificates.ts';
-import { groupVectors } from '../store/group-vectors.ts';
-import { missionWrites } from '../store/mission-writes.ts';
+import { GroupVectors } from '../store/group-vectors.ts';
+import { StoredMissionWrites } from '../store/mission-writes.ts';
 import { coreTables } from './core-tables.ts';
 
 const core = coreTables();
@@ -59,7 +59,7 @@ describe.each([
     kept = await rows.mission('kept', LIMIT);
   });
   const addedBy = (run: RunSql) =>
-    missionWrites(run, groupVectors(run), () => undefined).addContent(kept, {
+    new StoredMissionWrites(run, new GroupVectors(run), () => undefined).addContent(kept, {
       uids: [],
       hashes: ['old'],
       creatorUid: 'somebody',

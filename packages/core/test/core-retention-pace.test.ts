@@ -1,8 +1,8 @@
 // How fast a run of retention goes: inserts come first.
 
 import { describe, expect, it } from 'vitest';
-import { insertLatencies } from '../retention/insert-latencies.ts';
-import { createPacer, FIRST_PACE, nextPace, PACE_BOUNDS, type PaceSeen } from '../retention/pacer.ts';
+import { InsertLatencies } from '../retention/insert-latencies.ts';
+import { Pacer, FIRST_PACE, nextPace, PACE_BOUNDS, type PaceSeen } from '../retention/pacer.ts';
 
 const GOOD: PaceSeen = { batchMs: 20, rows: 1_000, reactionMs: 3, usualMs: 3 };
 const SLOW: PaceSeen = { ...GOOD, reactionMs: 40 };
@@ -46,7 +46,7 @@ describe('the pace of a run', () => {
   /** What inserts take in a pause, and in the batch after it. */
   function paced(usual: number | undefined, rounds: readonly (readonly [number | undefined, number | undefined])[]) {
     const looks = rounds.flat();
-    const pacer = createPacer({ slowest: () => looks.shift(), usual: () => usual });
+    const pacer = new Pacer({ slowest: () => looks.shift(), usual: () => usual });
     for (const _ of rounds) {
       pacer.begins();
       pacer.ended({ batchMs: 20, rows: 1_000, commitMs: 1 });
@@ -65,7 +65,7 @@ describe('the pace of a run', () => {
 
   it('goes by its own commits while nothing is inserted', () => {
     expect(paced(undefined, times(20, [undefined, undefined])).pauseMs).toBe(PACE_BOUNDS.leastPauseMs);
-    const pacer = createPacer({ slowest: () => undefined, usual: () => undefined });
+    const pacer = new Pacer({ slowest: () => undefined, usual: () => undefined });
     pacer.ended({ batchMs: 20, rows: 1_000, commitMs: 80 });
     expect(pacer.pace.pauseMs).toBe(FIRST_PACE.pauseMs * 2);
   });
@@ -78,7 +78,7 @@ describe('what inserts take', () => {
   it('is the slowest since the last look, and the median of the last ones', async () => {
     let nowMs = 0;
     const takes = [2, 9, 4];
-    const latencies = insertLatencies(() => nowMs);
+    const latencies = new InsertLatencies(() => nowMs);
     const timed = latencies.timed({ ...writer, write: async () => void (nowMs += takes.shift() ?? 1) });
     expect([latencies.slowest(), latencies.usual()]).toEqual([undefined, undefined]);
     for (let n = 0; n < 3; n++) await timed.write([], false);
@@ -87,13 +87,13 @@ describe('what inserts take', () => {
 
   it('counts for a write of many rows by its share', async () => {
     let nowMs = 0;
-    const latencies = insertLatencies(() => nowMs);
+    const latencies = new InsertLatencies(() => nowMs);
     await latencies.timed({ ...writer, write: async () => void (nowMs += 18) }).write(rowsOf(500), false);
     expect(latencies.slowest()).toBe(3);
   });
 
   it('does not know of a write that failed, and hands its error on', async () => {
-    const latencies = insertLatencies(() => 0);
+    const latencies = new InsertLatencies(() => 0);
     const timed = latencies.timed({ ...writer, write: () => Promise.reject(new Error('away')) });
     await expect(timed.write([], false)).rejects.toThrow('away');
     expect(latencies.slowest()).toBeUndefined();

@@ -18,7 +18,7 @@ import {
   retentionWorld,
 } from '../../../test/retention/core-retention-world-contract.ts';
 import type { RunSql } from '../store/certificates.ts';
-import { retentionRunStore } from '../store/retention-runs.ts';
+import { RetentionRunStore } from '../store/retention-runs.ts';
 import { coreTablesBehindProxy } from './core-tables.ts';
 
 const core = coreTablesBehindProxy();
@@ -268,7 +268,7 @@ describe('a run', () => {
   });
 
   it('is one at a time in the database, whoever begins it', async () => {
-    const store = retentionRunStore((use) => use(core.sql));
+    const store = new RetentionRunStore((use) => use(core.sql));
     const begun = await Promise.all(['a', 'b', 'c'].map((id) => store.begin(id, 'order', { cot: LIMIT })));
     expect(begun.filter((run) => run !== undefined)).toHaveLength(1);
   });

@@ -5,7 +5,7 @@ import type { Schedules } from '@holdfast/kit/cron';
 import { NEVER } from '@holdfast/kit/retention';
 import { DAY_MS } from '@holdfast/kit/time';
 import { memoryLog } from '../../../test/http/fake-deps.ts';
-import { plannedFiring, type PlannedFiring } from '../retention/planned-firing.ts';
+import { PlannedFiring } from '../retention/planned-firing.ts';
 
 const THREE = 3 * 3_600_000;
 const START = Date.parse('2026-05-10T12:00:00Z');
@@ -31,7 +31,7 @@ beforeEach(() => {
   schedule = 'daily';
   log = memoryLog();
   fired = [];
-  firing = plannedFiring({
+  firing = new PlannedFiring({
     schedule: () => schedule,
     schedules,
     timeZone: 'UTC',

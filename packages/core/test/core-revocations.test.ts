@@ -4,7 +4,7 @@ import { DAY_MS } from '@holdfast/kit/time';
 import type { RevokedEntry } from '@holdfast/pki/parts';
 import { testPki } from '../../../test/core/fake-test-pki.ts';
 import type { CertificateRecord } from '../model/parts.ts';
-import { createRevocations, ListUnwritten } from '../revocations.ts';
+import { KeptRevocations, ListUnwritten } from '../revocations.ts';
 import { createLiveConnections } from '../tls/connections.ts';
 import { memoryCertificates } from './fake-core-certificates.ts';
 
@@ -25,7 +25,7 @@ async function world(inFiles: RevokedEntry[] = []) {
   const logged: string[] = [];
   const list = { written: [] as string[], dates: [] as Date[], failure: undefined as Error | undefined };
   const note = (event: string): void => void logged.push(event);
-  const revocations = createRevocations({
+  const revocations = new KeptRevocations({
     authority: {
       revokedInFiles: () => inFiles,
       async writeRevocationList(revoked, at) {

@@ -4,7 +4,7 @@ import { mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } 
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
-import { openSpool, type SpoolOptions } from '../files/spool.ts';
+import { Spool, type SpoolOptions } from '../files/spool.ts';
 
 const parent = mkdtempSync(join(tmpdir(), 'holdfast-spool-'));
 const directory = join(parent, 'uploads');
@@ -12,7 +12,7 @@ afterAll(() => rmSync(parent, { recursive: true }));
 const GIB = 1024 ** 3;
 
 const spool = (wish: Partial<SpoolOptions> = {}) =>
-  openSpool({ directory, mostBytes: 100_000_000, steadyMs: () => 0, freeBytes: async () => GIB, ...wish });
+  new Spool({ directory, mostBytes: 100_000_000, steadyMs: () => 0, freeBytes: async () => GIB, ...wish });
 
 async function* chunks(count: number, size: number, before: (index: number) => void = () => undefined) {
   for (let index = 0; index < count; index++) {

@@ -10,11 +10,11 @@ import { type TestCertificate, type TestPki, testPki } from '../../../test/core/
 import { memoryLog } from '../../../test/http/fake-deps.ts';
 import { freePort } from '../../../test/support/free-port.ts';
 import type { PlacedMembership } from '../model/stream.ts';
-import { createStream } from '../stream/stream.ts';
-import { createAdmission } from '../tls/admission.ts';
+import { Stream } from '../stream/stream.ts';
+import { Admission } from '../tls/admission.ts';
 import { readServerIdentity } from '../tls/server-identity.ts';
 import { createLiveConnections } from '../tls/connections.ts';
-import { type CoreListener, createCoreListener } from '../tls/core-listener.ts';
+import { CoreListener } from '../tls/core-listener.ts';
 import { emptyArchive } from './fake-core-archive.ts';
 import { cot, sa } from './fake-cot-stream.ts';
 
@@ -26,7 +26,7 @@ const OPS: PlacedMembership[] = [
 const revoked = new Set<string>();
 const live = createLiveConnections();
 const log = memoryLog();
-const stream = createStream({
+const stream = new Stream({
   nodeId: 'node1',
   serverVersion: '5.7-RELEASE-0',
   groups: { of: async () => OPS, forget: () => undefined },
@@ -52,12 +52,12 @@ beforeAll(async () => {
     key: server.keyFile,
   });
   port = await freePort();
-  listener = createCoreListener({
+  listener = new CoreListener({
     name: 'stream',
     port,
     addresses: ['127.0.0.1'],
     identity,
-    admission: createAdmission({
+    admission: new Admission({
       ca: identity.ca,
       revocations: { isRevoked: (serial) => revoked.has(serial) },
       now: () => new Date(),

@@ -13,9 +13,9 @@ import { createMissions } from '../missions/create-missions.ts';
 import type { RunSql } from '../store/certificates.ts';
 import { coreDatabaseFacts } from '../store/client-endpoints.ts';
 import { cotWriter } from '../store/cot-events.ts';
-import { groupVectors } from '../store/group-vectors.ts';
+import { GroupVectors } from '../store/group-vectors.ts';
 import { eventTable } from '../store/tables.ts';
-import { createArchive } from '../stream/archive.ts';
+import { EventArchive } from '../stream/archive.ts';
 import { coreTables } from './core-tables.ts';
 import { adminWorld } from './fake-core-admin.ts';
 import { archivedEvent, memoryLosses, memoryUnwritten, uids } from './fake-core-archive.ts';
@@ -115,8 +115,8 @@ describe('what people ask', () => {
 it('what the stream stores waits for the lock, and is there afterwards, each once', async () => {
   const run = impatient('archive');
   const log = memoryLog();
-  const archive = createArchive({
-    write: cotWriter(run, groupVectors(run)),
+  const archive = new EventArchive({
+    write: cotWriter(run, new GroupVectors(run)),
     losses: memoryLosses(),
     unwritten: memoryUnwritten(),
     log,

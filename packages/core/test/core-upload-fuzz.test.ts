@@ -5,13 +5,13 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { afterAll, expect, it } from 'vitest';
-import { openSpool } from '../files/spool.ts';
+import { Spool } from '../files/spool.ts';
 import { readForm } from '../files/upload-routes.ts';
 import { CoreFault, PageFault } from '../http/answers.ts';
 
 const directory = mkdtempSync(join(tmpdir(), 'holdfast-fuzz-'));
 afterAll(() => rmSync(directory, { recursive: true }));
-const spool = openSpool({ directory, mostBytes: 2_000, steadyMs: () => 0, freeBytes: async () => 1e12 });
+const spool = new Spool({ directory, mostBytes: 2_000, steadyMs: () => 0, freeBytes: async () => 1e12 });
 const PIECES = [
   '--b\r\n',
   '\r\n--b\r\n',

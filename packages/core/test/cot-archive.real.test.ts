@@ -9,9 +9,9 @@ import { memoryLog } from '../../../test/http/fake-deps.ts';
 import type { Archive, ChatFields } from '../model/stream.ts';
 import { coreDatabaseFacts } from '../store/client-endpoints.ts';
 import { cotWriter } from '../store/cot-events.ts';
-import { groupVectors } from '../store/group-vectors.ts';
+import { GroupVectors } from '../store/group-vectors.ts';
 import { lossStore } from '../store/tables.ts';
-import { type ArchiveLimits, createArchive } from '../stream/archive.ts';
+import { type ArchiveLimits, EventArchive } from '../stream/archive.ts';
 import { coreTablesBehindProxy } from './core-tables.ts';
 import { archivedEvent, memoryUnwritten, RECEIVED_MS, uids } from './fake-core-archive.ts';
 
@@ -28,8 +28,8 @@ function newArchive(limits: Partial<ArchiveLimits> = {}) {
   const options = { name: 'archive', called: 'the database', variable: 'it', withinMs: 1500 };
   const run = keptDatabase(new Secret(core.proxy.url), options);
   const log = memoryLog();
-  const archive = createArchive({
-    write: cotWriter(run, groupVectors(run)),
+  const archive = new EventArchive({
+    write: cotWriter(run, new GroupVectors(run)),
     losses: lossStore(run),
     unwritten: memoryUnwritten(),
     log,

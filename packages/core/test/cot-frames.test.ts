@@ -3,8 +3,8 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { type FrameReader, StreamFault } from '../model/stream.ts';
-import { frameOf, protobufFrames } from '../stream/wire/protobuf-frames.ts';
-import { MOST_NOISE_BYTES, xmlFrames } from '../stream/wire/xml-frames.ts';
+import { frameOf, ProtobufFrames } from '../stream/wire/protobuf-frames.ts';
+import { MOST_NOISE_BYTES, XmlFrames } from '../stream/wire/xml-frames.ts';
 
 const MOST = 1000;
 
@@ -73,10 +73,10 @@ describe('XML', () => {
     fc.assert(
       fc.property(fc.array(fc.constantFrom(...XML_PIECES), { maxLength: 12 }), cuts, (pieces, places) => {
         const bytes = Buffer.from(pieces.join(''));
-        const whole = framesOf(xmlFrames(MOST), [bytes]);
+        const whole = framesOf(new XmlFrames(MOST), [bytes]);
         faults += whole.at(-1) === 'fault' ? 1 : 0;
-        expect(framesOf(xmlFrames(MOST), cut(bytes, places))).toEqual(whole);
-        expect(framesOf(xmlFrames(MOST), single(bytes))).toEqual(whole);
+        expect(framesOf(new XmlFrames(MOST), cut(bytes, places))).toEqual(whole);
+        expect(framesOf(new XmlFrames(MOST), single(bytes))).toEqual(whole);
       }),
       { numRuns: 1000 },
     );
@@ -86,16 +86,16 @@ describe('XML', () => {
   it('is an event from <event to the next </event>, whatever stands before it', () => {
     const text =
       '<?xml version="1.0"?>\n<auth><cot username="a" password="b"/></auth><event>1</event>\n<event>2</event>';
-    expect(framesOf(xmlFrames(MOST), [Buffer.from(text)])).toEqual(['<event>1</event>', '<event>2</event>']);
+    expect(framesOf(new XmlFrames(MOST), [Buffer.from(text)])).toEqual(['<event>1</event>', '<event>2</event>']);
     const cdata = '<event><![CDATA[</event>]]></event>';
-    expect(framesOf(xmlFrames(MOST), [Buffer.from(cdata)])).toEqual(['<event><![CDATA[</event>']);
+    expect(framesOf(new XmlFrames(MOST), [Buffer.from(cdata)])).toEqual(['<event><![CDATA[</event>']);
   });
 
   it('is refused with a DOCTYPE or an entity between events, cut anywhere', () => {
     for (const text of ['<!DOCTYPE event>', '<!ENTITY a "b">']) {
       const bytes = Buffer.from(`<event>1</event>${text}<event>2</event>`);
       for (let place = 0; place < bytes.length; place++) {
-        expect(framesOf(xmlFrames(MOST), cut(bytes, [place]))).toEqual(['<event>1</event>', 'fault']);
+        expect(framesOf(new XmlFrames(MOST), cut(bytes, [place]))).toEqual(['<event>1</event>', 'fault']);
       }
     }
   });
@@ -103,20 +103,20 @@ describe('XML', () => {
   it('is bounded: an event, and what stands between two', () => {
     const sized = (bytes: number): Buffer => Buffer.from(`<event>${'x'.repeat(bytes - 15)}</event>`);
     for (const parts of [(bytes: Buffer) => [bytes], single, (bytes: Buffer) => cut(bytes, [500])]) {
-      expect(framesOf(xmlFrames(MOST), parts(sized(MOST)))).toHaveLength(1);
-      expect(framesOf(xmlFrames(MOST), parts(sized(MOST + 1)))).toEqual(['fault']);
-      expect(framesOf(xmlFrames(MOST), parts(sized(MOST + 1).subarray(0, MOST + 1)))).toEqual(['fault']);
+      expect(framesOf(new XmlFrames(MOST), parts(sized(MOST)))).toHaveLength(1);
+      expect(framesOf(new XmlFrames(MOST), parts(sized(MOST + 1)))).toEqual(['fault']);
+      expect(framesOf(new XmlFrames(MOST), parts(sized(MOST + 1).subarray(0, MOST + 1)))).toEqual(['fault']);
     }
     const noisy = (bytes: number): Buffer => Buffer.from(`${' '.repeat(bytes)}<event></event>`);
     const twice = Buffer.concat([noisy(MOST_NOISE_BYTES), noisy(MOST_NOISE_BYTES)]);
     for (const places of [[], [MOST_NOISE_BYTES + 3], [7, 1000]]) {
-      expect(framesOf(xmlFrames(MOST), cut(twice, places))).toHaveLength(2);
-      expect(framesOf(xmlFrames(MOST), cut(noisy(MOST_NOISE_BYTES + 1), places))).toEqual(['fault']);
+      expect(framesOf(new XmlFrames(MOST), cut(twice, places))).toHaveLength(2);
+      expect(framesOf(new XmlFrames(MOST), cut(noisy(MOST_NOISE_BYTES + 1), places))).toEqual(['fault']);
     }
   });
 
   it('keeps nothing of what is between two events, and only the event that is not whole', () => {
-    const reader = xmlFrames(MOST);
+    const reader = new XmlFrames(MOST);
     for (const [text, held] of [
       ['x'.repeat(500), 0],
       ['<event>', 7],
@@ -129,7 +129,7 @@ describe('XML', () => {
   });
 
   it('of 8 MB comes byte by byte in a time that grows with its length', () => {
-    const reader = xmlFrames(8_388_608);
+    const reader = new XmlFrames(8_388_608);
     const took = (bytes: number): number => {
       const began = performance.now();
       for (const byte of ['<event>', ...Array(bytes).fill('<'), '</event>']) {
@@ -143,7 +143,7 @@ describe('XML', () => {
   });
 
   it('leaves to the next framing what was not handed out', () => {
-    const reader = xmlFrames(MOST);
+    const reader = new XmlFrames(MOST);
     reader.push(Buffer.from('<event>1</event>\r\n\xbf\x00', 'latin1'));
     expect(reader.next()?.toString()).toBe('<event>1</event>');
     expect(reader.rest().toString('latin1')).toBe('\r\n\xbf\x00');
@@ -176,10 +176,10 @@ describe('protobuf', () => {
     fc.assert(
       fc.property(fc.array(fc.constantFrom(...PROTOBUF_PIECES), { maxLength: 8 }), cuts, (pieces, places) => {
         const bytes = Buffer.concat(pieces);
-        const whole = framesOf(protobufFrames(MOST), [bytes]);
+        const whole = framesOf(new ProtobufFrames(MOST), [bytes]);
         faults += whole.at(-1) === 'fault' ? 1 : 0;
-        expect(framesOf(protobufFrames(MOST), cut(bytes, places))).toEqual(whole);
-        expect(framesOf(protobufFrames(MOST), single(bytes))).toEqual(whole);
+        expect(framesOf(new ProtobufFrames(MOST), cut(bytes, places))).toEqual(whole);
+        expect(framesOf(new ProtobufFrames(MOST), single(bytes))).toEqual(whole);
       }),
       { numRuns: 700 },
     );
@@ -188,16 +188,16 @@ describe('protobuf', () => {
 
   it('is messages without their headers; an empty one is skipped', () => {
     const bytes = Buffer.concat([message(0), message(2), message(0), message(200)]);
-    expect(framesOf(protobufFrames(MOST), [bytes])).toEqual(['mm', 'm'.repeat(200)]);
-    expect(framesOf(protobufFrames(MOST), single(bytes))).toEqual(['mm', 'm'.repeat(200)]);
+    expect(framesOf(new ProtobufFrames(MOST), [bytes])).toEqual(['mm', 'm'.repeat(200)]);
+    expect(framesOf(new ProtobufFrames(MOST), single(bytes))).toEqual(['mm', 'm'.repeat(200)]);
   });
 
   it('may have white space before the first message, which ends the request in XML, and nowhere else', () => {
     const begun = Buffer.concat([Buffer.from('\r\n \t'), message(2)]);
     const after = Buffer.concat([begun, Buffer.from('\n'), message(2)]);
     for (const cutting of [(bytes: Buffer) => [bytes], single]) {
-      expect(framesOf(protobufFrames(MOST), cutting(begun))).toEqual(['mm']);
-      expect(framesOf(protobufFrames(MOST), cutting(after))).toEqual(['mm', 'fault']);
+      expect(framesOf(new ProtobufFrames(MOST), cutting(begun))).toEqual(['mm']);
+      expect(framesOf(new ProtobufFrames(MOST), cutting(after))).toEqual(['mm', 'fault']);
     }
   });
 
@@ -209,14 +209,14 @@ describe('protobuf', () => {
       [0xbf, 0xff, 0xff, 0xff, 0xff, 0x7f],
       [0xbf, 0xe9, 0x07],
     ]) {
-      expect(framesOf(protobufFrames(MOST), [Buffer.from(bytes)])).toEqual(['fault']);
-      expect(framesOf(protobufFrames(MOST), single(Buffer.from(bytes)))).toEqual(['fault']);
+      expect(framesOf(new ProtobufFrames(MOST), [Buffer.from(bytes)])).toEqual(['fault']);
+      expect(framesOf(new ProtobufFrames(MOST), single(Buffer.from(bytes)))).toEqual(['fault']);
     }
-    expect(framesOf(protobufFrames(MOST), [message(MOST)])).toHaveLength(1);
+    expect(framesOf(new ProtobufFrames(MOST), [message(MOST)])).toHaveLength(1);
   });
 
   it('keeps what has come, not what was announced', () => {
-    const reader = protobufFrames(8_388_608);
+    const reader = new ProtobufFrames(8_388_608);
     framesOf(reader, [message(8_000_000).subarray(0, 100)]);
     expect(reader.heldBytes).toBe(100);
     expect(reader.rest()).toHaveLength(100);
@@ -224,7 +224,7 @@ describe('protobuf', () => {
 
   it('goes on through many empty messages without going deeper', () => {
     const empty = Buffer.concat(Array.from({ length: 100_000 }, () => message(0)));
-    expect(framesOf(protobufFrames(MOST), [Buffer.from([0xbf]), empty.subarray(1), message(1)])).toEqual(['m']);
-    expect(framesOf(protobufFrames(MOST), single(empty.subarray(0, 20_000)))).toEqual([]);
+    expect(framesOf(new ProtobufFrames(MOST), [Buffer.from([0xbf]), empty.subarray(1), message(1)])).toEqual(['m']);
+    expect(framesOf(new ProtobufFrames(MOST), single(empty.subarray(0, 20_000)))).toEqual([]);
   });
 });

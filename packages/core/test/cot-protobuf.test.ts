@@ -7,7 +7,7 @@ import { describe, expect, it } from 'vitest';
 import { type CotEvent, StreamFault } from '../model/stream.ts';
 import * as control from '../stream/control-events.ts';
 import { decodeEvent } from '../stream/wire/protobuf-decode.ts';
-import { protobufFrames } from '../stream/wire/protobuf-frames.ts';
+import { ProtobufFrames } from '../stream/wire/protobuf-frames.ts';
 import { readEvent } from '../stream/wire/xml-read-event.ts';
 import { deliveryOf, serverEventProtobuf } from '../stream/wire/xml-write-event.ts';
 import { SA } from './cot-grammar.ts';
@@ -17,7 +17,7 @@ const FLOW = '<_flow-tags_ TAK-Server-1a2b="2026-11-22T06:00:00Z"/>';
 
 /** The message in a frame. */
 function messageOf(frame: Buffer): Buffer {
-  const reader = protobufFrames(1_000_000);
+  const reader = new ProtobufFrames(1_000_000);
   reader.push(frame);
   return reader.next() as Buffer;
 }

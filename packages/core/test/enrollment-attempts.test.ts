@@ -2,7 +2,7 @@
 
 import { beforeAll, describe, expect, it } from 'vitest';
 import { basic } from '../../../test/http/fake-deps.ts';
-import { createAttempts } from '../enrollment/attempts.ts';
+import { EnrollmentAttempts } from '../enrollment/attempts.ts';
 import { adminWorld, byCertificate } from './fake-core-admin.ts';
 import { ADA_SIGNS_IN, type EnrollmentWorld, enrollmentWorld } from './fake-core-enrollment.ts';
 import { opensslRequest } from './fake-signing-requests.ts';
@@ -71,7 +71,7 @@ describe('what is remembered', () => {
   });
 
   it('is at most 20 of a name and 2,000 in all, the oldest going first', () => {
-    const attempts = createAttempts(() => new Date(0));
+    const attempts = new EnrollmentAttempts(() => new Date(0));
     attempts.add(attempt('old'));
     for (let count = 0; count < 30; count++) attempts.add(attempt('Ada', `r${count}`));
     expect(attempts.list('ada').map(({ reason }) => reason)).toEqual(
@@ -82,14 +82,14 @@ describe('what is remembered', () => {
   });
 
   it('gives up the attempts of locked addresses before all others', () => {
-    const attempts = createAttempts(() => new Date(0));
+    const attempts = new EnrollmentAttempts(() => new Date(0));
     attempts.add(attempt('ada'));
     for (let count = 0; count < 5_000; count++) attempts.add(attempt(`n${count}`), { expendable: true });
     expect([attempts.list().length, attempts.list('ada').length]).toEqual([2_000, 1]);
   });
 
   it('is one line each, shortened', () => {
-    const attempts = createAttempts(() => new Date(0));
+    const attempts = new EnrollmentAttempts(() => new Date(0));
     attempts.add({ ...attempt(`a\n${'b'.repeat(500)}`, 'x'.repeat(5_000)), clientUid: 'u\u0007'.repeat(100) });
     attempts.add(attempt(' '));
     const [only, ...others] = attempts.list();
@@ -103,7 +103,7 @@ describe('what is remembered', () => {
 describe('GET /Marti/api/tls/attempts', () => {
   it('tells administrators of one name, newest first, and nobody else', async () => {
     let nowMs = Date.parse('2026-11-22T10:00:00.500Z');
-    const enrollmentAttempts = createAttempts(() => new Date((nowMs += 1000)));
+    const enrollmentAttempts = new EnrollmentAttempts(() => new Date((nowMs += 1000)));
     for (const username of ['ada', 'ada-lovelace', 'Ada'])
       enrollmentAttempts.add({ username, clientUid: 'u', address: '192.0.2.7', result: 'signed', reason: '' });
     const world = adminWorld({ enrollmentAttempts });

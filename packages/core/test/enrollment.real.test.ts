@@ -16,7 +16,7 @@ import { isFree, newStack, query, secretsOf, stop, type TestStack } from '../../
 import { memoryLog } from '../../../test/http/fake-deps.ts';
 import { issue } from '../../../test/support/certificates.ts';
 import { createEnrollmentApi } from '../enrollment/app.ts';
-import { createAttempts } from '../enrollment/attempts.ts';
+import { EnrollmentAttempts } from '../enrollment/attempts.ts';
 import { certificateStore } from '../store/certificates.ts';
 import { CORE_DATABASE_MIGRATED, CORE_MIGRATIONS } from '../store/migrations/index.ts';
 import { fakeAuthority } from './fake-core-enrollment.ts';
@@ -86,7 +86,7 @@ beforeAll(async () => {
     certificates: certificateStore((use) => use(sql)),
     bundle: async (entries) => entries[0]?.certificate ?? new Uint8Array(),
     adminApi: (_, __, { username, role }) => new Response(`${username} ${role}`),
-    attempts: createAttempts(() => new Date()),
+    attempts: new EnrollmentAttempts(() => new Date()),
     log,
     now: () => new Date(),
     steadyMs: () => performance.now(),

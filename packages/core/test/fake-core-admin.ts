@@ -13,10 +13,10 @@ import { issue } from '../../../test/support/certificates.ts';
 import { createAdminApi } from '../admin/app.ts';
 import { certificateLists } from '../admin/certificate-lists.ts';
 import type { AdminApiOptions } from '../admin/options.ts';
-import { ownProcess } from '../admin/own-process.ts';
+import { OwnProcess } from '../admin/own-process.ts';
 import { retentionFiles } from '../admin/retention-files.ts';
 import { membershipsOf } from '../groups/memberships.ts';
-import { peopleGroups } from '../groups/people-groups.ts';
+import { PeopleGroups } from '../groups/people-groups.ts';
 import type {
   CertificateRecord,
   ClientCertificate,
@@ -195,7 +195,7 @@ export function adminWorld(real: Partial<AdminApiOptions> = {}) {
     directory,
     groupPrefix: 'core_',
     knownAccount: 'adm_ldapservice',
-    people: peopleGroups({ directory, memberships: membershipsOf('core_'), now }),
+    people: new PeopleGroups({ directory, memberships: membershipsOf('core_'), now }),
     groups,
     activeGroups: fakeActiveGroups(),
     enrollmentAttempts: { list: () => [] },
@@ -214,7 +214,7 @@ export function adminWorld(real: Partial<AdminApiOptions> = {}) {
       cotCount: async () => ({ cotEvents: 3, cotImages: 1 }),
       server: async () => ({ maxConnections: 100, serverVersion: '16.14' }),
     },
-    ownProcess: ownProcess(dataDir),
+    ownProcess: new OwnProcess(dataDir),
     missions: noMissions(),
     resources: files.resources,
     resourceWriter: files.resourceWriter,

@@ -2,8 +2,8 @@
 
 import { announce } from '../missions/announce.ts';
 import type { MissionParts } from '../missions/parts.ts';
-import { missionPasswords } from '../missions/passwords.ts';
-import { missionTokens } from '../missions/tokens.ts';
+import { MissionPasswords } from '../missions/passwords.ts';
+import { MissionTokens } from '../missions/tokens.ts';
 import type { Mission, MissionWithGroups } from '../model/mission.ts';
 
 export const NO_DRAFT: Omit<Mission, 'id' | 'guid' | 'name' | 'creatorUid' | 'createTime'> = {
@@ -70,8 +70,8 @@ export function noMissions(): MissionParts {
       setRole: absent,
     },
     events: { newest: async () => [], read: async () => [] },
-    tokens: missionTokens({ key: Buffer.alloc(32, 7), issuer: 'cot.example.org' }),
-    passwords: missionPasswords(),
+    tokens: new MissionTokens({ key: Buffer.alloc(32, 7), issuer: 'cot.example.org' }),
+    passwords: new MissionPasswords(),
     announce: announce(() => undefined),
   };
 }

@@ -1,7 +1,7 @@
 // Files of the core in memory, and a spool in a directory of its own.
 
 import { join } from 'node:path';
-import { openSpool, type Spool } from '../files/spool.ts';
+import { Spool } from '../files/spool.ts';
 import type { Resource } from '../model/mission.ts';
 import type { FileParts, NewResource, ResourceWriter } from '../store/resource-bytes.ts';
 import type { ResourceOrder, ResourceQuery, ResourceStore } from '../store/resources.ts';
@@ -21,7 +21,7 @@ export const MOST_UPLOAD_BYTES = 6_000_000;
 
 export function testSpool(dataDir: string, freeBytes = async (): Promise<number> => 1e12): Spool {
   const directory = join(dataDir, 'uploads');
-  return openSpool({ directory, mostBytes: MOST_UPLOAD_BYTES, steadyMs: () => performance.now(), freeBytes });
+  return new Spool({ directory, mostBytes: MOST_UPLOAD_BYTES, steadyMs: () => performance.now(), freeBytes });
 }
 
 /** `names` says what the groups at the places are called. */

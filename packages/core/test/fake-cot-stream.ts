@@ -13,7 +13,7 @@ import type {
   StreamDevice,
   StreamLimits,
 } from '../model/stream.ts';
-import { createStream } from '../stream/stream.ts';
+import { Stream } from '../stream/stream.ts';
 import { clientCertificate } from './fake-core-admin.ts';
 import { emptyArchive } from './fake-core-archive.ts';
 
@@ -101,7 +101,7 @@ export function cotWorld(limits: Partial<StreamLimits> = {}) {
     return { ...member, place };
   }
 
-  const stream = createStream({
+  const stream = new Stream({
     nodeId: NODE,
     serverVersion: '5.7-RELEASE-0',
     groups: {

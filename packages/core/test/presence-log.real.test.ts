@@ -7,11 +7,11 @@ import { eventually } from '../../../test/e2e/embedded/embedded.ts';
 import { memoryLog } from '../../../test/http/fake-deps.ts';
 import type { Presence } from '../model/stream.ts';
 import { clientEndpoints, type EndpointQuery } from '../store/client-endpoints.ts';
-import { createPresenceLog, type EndingPresenceLog, type PresenceLogParts } from '../stream/presence-log.ts';
+import { StoredPresenceLog, type PresenceLogParts } from '../stream/presence-log.ts';
 import { coreTablesBehindProxy } from './core-tables.ts';
 
 const core = coreTablesBehindProxy();
-const logs: EndingPresenceLog[] = [];
+const logs: StoredPresenceLog[] = [];
 
 afterEach(async () => {
   core.proxy.mood('good');
@@ -22,7 +22,7 @@ afterEach(async () => {
 function newLog(parts: PresenceLogParts = {}) {
   const options = { name: 'presence', called: 'the database', variable: 'it', withinMs: 1500 };
   const log = memoryLog();
-  const presence = createPresenceLog(keptDatabase(new Secret(core.proxy.url), options), log, {
+  const presence = new StoredPresenceLog(keptDatabase(new Secret(core.proxy.url), options), log, {
     now: () => at(0),
     ...parts,
   });

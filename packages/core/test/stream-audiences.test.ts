@@ -2,7 +2,7 @@
 
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { createAudiences } from '../stream/client.ts';
+import { Audiences } from '../stream/client.ts';
 
 const ascending = (a: number, b: number): number => a - b;
 
@@ -15,7 +15,7 @@ describe('an audience', () => {
     });
     fc.assert(
       fc.property(fc.array(step), fc.array(fc.uniqueArray(place), { maxLength: 4 }), (steps, sets) => {
-        const audiences = createAudiences<number>();
+        const audiences = new Audiences<number>();
         const held = sets.map((places) => audiences.hold(places));
         const truth = new Map<number, number[]>();
         for (const { who, receives } of steps) {
@@ -40,7 +40,7 @@ describe('an audience', () => {
   });
 
   it('is one for the same set of groups, as long as somebody holds it', () => {
-    const audiences = createAudiences<string>();
+    const audiences = new Audiences<string>();
     const [first, second] = [audiences.hold([3, 2]), audiences.hold([2, 3, 3])];
     expect(second).toBe(first);
     expect(first.places).toEqual([2, 3]);

@@ -3,8 +3,8 @@
 import type { Duplex } from 'node:stream';
 import { describe, expect, it } from 'vitest';
 import { memoryLog } from '../../../test/http/fake-deps.ts';
-import { halfEvents } from '../stream/half-events.ts';
-import { createMemberships } from '../stream/regrouping.ts';
+import { HalfEvents } from '../stream/half-events.ts';
+import { Memberships } from '../stream/regrouping.ts';
 import { clientCertificate } from './fake-core-admin.ts';
 import { cot, cotWorld, marti, sa, settled } from './fake-cot-stream.ts';
 
@@ -72,7 +72,7 @@ describe('what is wrong with one connection', () => {
 
   it('the halves of events of all together are bounded: the largest goes', () => {
     const ended: string[] = [];
-    const halves = halfEvents<{ end(): void }>(100);
+    const halves = new HalfEvents<{ end(): void }>(100);
     const connection = (name: string) => ({ end: () => void ended.push(name) });
     const [a, b, c] = [connection('a'), connection('b'), connection('c')];
     halves.holds(a, 40);
@@ -229,7 +229,7 @@ describe('groups that were learned', () => {
         throw new Error('away');
       },
     ];
-    const memberships = createMemberships(
+    const memberships = new Memberships(
       { of: () => (answers.shift() ?? (async () => []))(), forget: () => undefined },
       log,
     );

@@ -3,7 +3,7 @@
 import { describe, expect, it } from 'vitest';
 import { fakeDirectory } from '../../../test/sign-in/fake-directory.ts';
 import { membershipsOf } from '../groups/memberships.ts';
-import { peopleGroups } from '../groups/people-groups.ts';
+import { PeopleGroups } from '../groups/people-groups.ts';
 import type { KnownGroup } from '../model/parts.ts';
 import type { GroupState } from '../store/groups.ts';
 import { streamGroups } from '../stream/groups.ts';
@@ -16,7 +16,7 @@ function world() {
   const asked: string[][] = [];
   const off: GroupState[] = [];
   const groups = streamGroups({
-    people: peopleGroups({ directory, memberships: membershipsOf('core_'), now: () => new Date() }),
+    people: new PeopleGroups({ directory, memberships: membershipsOf('core_'), now: () => new Date() }),
     groups: {
       list: async () => known,
       async ensure(names) {

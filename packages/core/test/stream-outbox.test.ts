@@ -4,7 +4,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { collectGarbage } from '../../../test/support/garbage.ts';
 import type { OutboxSocket } from '../stream/outbox.ts';
-import { createOutboxes, type Outgoing } from '../stream/outboxes.ts';
+import { Outboxes, type Outgoing } from '../stream/outboxes.ts';
 
 /** A socket that takes each write when it is told to. */
 function slowSocket() {
@@ -38,7 +38,7 @@ function event(text: string, protobuf = `p:${text}`): Outgoing {
 
 function world(limits: { mostWaitingBytes?: number; mostWaitingTogetherBytes?: number } = {}) {
   const clock = { ms: 0 };
-  const outboxes = createOutboxes(
+  const outboxes = new Outboxes(
     { mostWaitingBytes: 1_000_000, mostWaitingTogetherBytes: 10_000_000, ...limits },
     () => clock.ms,
   );
@@ -315,7 +315,7 @@ describe('a reader that takes nothing', () => {
 
   it('that has closed gets nothing more', async () => {
     const clock = { ms: 0 };
-    const outboxes = createOutboxes({ mostWaitingBytes: 1_000, mostWaitingTogetherBytes: 1_000 }, () => clock.ms);
+    const outboxes = new Outboxes({ mostWaitingBytes: 1_000, mostWaitingTogetherBytes: 1_000 }, () => clock.ms);
     let fails: (error: Error) => void = () => undefined;
     let writes = 0;
     const outbox = outboxes.open({

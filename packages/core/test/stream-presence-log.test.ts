@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest';
 import { AppError } from '@holdfast/kit/app-error';
 import { memoryLog } from '../../../test/http/fake-deps.ts';
 import type { PresenceRow } from '../store/presence.ts';
-import { createPresenceLog } from '../stream/presence-log.ts';
+import { StoredPresenceLog } from '../stream/presence-log.ts';
 import { settled } from './fake-cot-stream.ts';
 
 const at = new Date('2026-11-22T05:30:00Z');
@@ -29,7 +29,7 @@ async function atWork(write: (rows: readonly PresenceRow[]) => Promise<void>) {
     write,
     everybodyWent: async () => undefined,
   };
-  const presence = createPresenceLog(noSql, log, { now: () => at, store });
+  const presence = new StoredPresenceLog(noSql, log, { now: () => at, store });
   for (let n = 0; n < 250; n++) presence.came(who(`u-${n}`), at);
   await settled();
   const lost = () => log.events.filter(({ event }) => event === 'presence.lost').map(({ fields }) => fields['rows']);

@@ -2,7 +2,7 @@
 
 import { describe, expect, it } from 'vitest';
 import { memoryLog } from '../../../test/http/fake-deps.ts';
-import { createStreamEvents } from '../stream/stream-events.ts';
+import { StreamEvents } from '../stream/stream-events.ts';
 import { cot, cotWorld, marti, sa, settled } from './fake-cot-stream.ts';
 
 const types = (names: string[]): string[] => names.map((name) => name.split(' ')[0] ?? '');
@@ -195,7 +195,7 @@ describe('presence', () => {
   it('what slow readers have missed is told once a minute, and only when there is more', () => {
     const log = memoryLog();
     const clock = { ms: 0 };
-    const events = createStreamEvents(log, () => clock.ms);
+    const events = new StreamEvents(log, () => clock.ms);
     for (const [seconds, dropped] of [
       [30, 5],
       [61, 7],

@@ -3,7 +3,7 @@
 import { describe, expect, it } from 'vitest';
 import { memoryLog } from '../../../test/http/fake-deps.ts';
 import type { Presence } from '../model/stream.ts';
-import { createPresenceLog } from '../stream/presence-log.ts';
+import { StoredPresenceLog } from '../stream/presence-log.ts';
 import { cot, cotWorld, marti, sa, settled } from './fake-cot-stream.ts';
 
 const notice = { uid: 'n1', type: 't-x-m-c', how: 'h-g-i-g-o', staleMs: 1_000, detail: '' };
@@ -96,7 +96,7 @@ describe('somebody with very many connections', () => {
     const noSql = (): never => {
       throw new Error('nothing is asked of a database');
     };
-    const presence = createPresenceLog(noSql, log, { now: () => at, store });
+    const presence = new StoredPresenceLog(noSql, log, { now: () => at, store });
     const who = { callsign: 'M', uid: 'm', username: 'mallory', team: '', role: '', clientVersion: '', places: [] };
     for (let n = 0; n < 1_100; n++) {
       const came = { ...who, uid: `m-${n}` };

@@ -8,13 +8,6 @@ import { readClientCertificate, usagesOf } from './client-certificate.ts';
 
 export type Refusal = 'none' | 'untrusted' | 'not valid now' | 'revoked';
 
-export interface Admission {
-  /** Reads the certificate of a finished handshake, full or resumed; says why it does not count. */
-  check(socket: TLSSocket): KnownCertificate | Refusal;
-  /** Asked again at every request. */
-  refusal(known: KnownCertificate): 'not valid now' | 'revoked' | undefined;
-}
-
 export interface AdmissionOptions {
   /** The CA certificate, PEM. */
   ca: string;
@@ -26,48 +19,54 @@ const MOST_REMEMBERED = 4096;
 const CLIENT_USAGE = '1.3.6.1.5.5.7.3.2';
 const SERVER_USAGE = '1.3.6.1.5.5.7.3.1';
 
-export function createAdmission({ ca, revocations, now }: AdmissionOptions): Admission {
-  const authority = new X509Certificate(ca);
-  const remembered = new Map<string, KnownCertificate>();
+export class Admission {
+  readonly #options: AdmissionOptions;
+  readonly #authority;
+  readonly #remembered = new Map<string, KnownCertificate>();
+
+  constructor(options: AdmissionOptions) {
+    this.#options = options;
+    this.#authority = new X509Certificate(options.ca);
+  }
+
+  /** Asked again at every request. */
+  refusal({ certificate, notBefore, notAfter }: KnownCertificate): 'not valid now' | 'revoked' | undefined {
+    const at = this.#options.now().getTime();
+    if (at < notBefore || at > notAfter) return 'not valid now';
+    return this.#options.revocations.isRevoked(certificate.serial) ? 'revoked' : undefined;
+  }
+
+  /** Reads the certificate of a finished handshake, full or resumed; says why it does not count. */
+  check(socket: TLSSocket): KnownCertificate | Refusal {
+    const shown = socket.getPeerX509Certificate();
+    if (shown === undefined) return 'none';
+    const read = socket.authorized ? this.#known(shown) : undefined;
+    return read === undefined ? 'untrusted' : (this.refusal(read) ?? read);
+  }
 
   /**
    * Everything is checked here too, once for each certificate: a client that was refused may have got a ticket before, and
    * a session resumed with it counts as authorized.
    */
-  function known(shown: X509Certificate): KnownCertificate | undefined {
+  #known(shown: X509Certificate): KnownCertificate | undefined {
     const key = shown.fingerprint256;
-    const found = remembered.get(key);
+    const found = this.#remembered.get(key);
     if (found !== undefined) return found;
     const usages = usagesOf(shown);
     // A server's certificate names both usages, and stands in no table from which it could be revoked.
     // One without usages is good for all of them (RFC 5280, 4.2.1.12): an administrator has made it with the CA's key.
     const names = usages.includes(CLIENT_USAGE) && !usages.includes(SERVER_USAGE);
     const forClients = !shown.ca && (usages.length === 0 || names);
-    if (!forClients || !shown.checkIssued(authority) || !shown.verify(authority.publicKey)) return undefined;
+    if (!forClients || !shown.checkIssued(this.#authority) || !shown.verify(this.#authority.publicKey))
+      return undefined;
     const read = {
       certificate: readClientCertificate(shown),
       notBefore: shown.validFromDate.getTime(),
       notAfter: shown.validToDate.getTime(),
     };
-    const oldest = remembered.keys().next();
-    if (remembered.size >= MOST_REMEMBERED && oldest.done !== true) remembered.delete(oldest.value);
-    remembered.set(key, read);
+    const oldest = this.#remembered.keys().next();
+    if (this.#remembered.size >= MOST_REMEMBERED && oldest.done !== true) this.#remembered.delete(oldest.value);
+    this.#remembered.set(key, read);
     return read;
   }
-
-  function refusal({ certificate, notBefore, notAfter }: KnownCertificate): 'not valid now' | 'revoked' | undefined {
-    const at = now().getTime();
-    if (at < notBefore || at > notAfter) return 'not valid now';
-    return revocations.isRevoked(certificate.serial) ? 'revoked' : undefined;
-  }
-
-  return {
-    refusal,
-    check(socket) {
-      const shown = socket.getPeerX509Certificate();
-      if (shown === undefined) return 'none';
-      const read = socket.authorized ? known(shown) : undefined;
-      return read === undefined ? 'untrusted' : (refusal(read) ?? read);
-    },
-  };
 }

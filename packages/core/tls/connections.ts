@@ -25,97 +25,100 @@ export function createLiveConnections(): LiveConnections {
   };
 }
 
+/** Whole sites come from one address, and everybody does behind a proxy. */
+const SHARE_OF_ONE_ADDRESS = 0.75;
+
 // The connections of one port, counted: when it is full, the oldest that does nothing gives way to the next one. No address
 // can fill it alone, however busy it keeps its connections.
+/** Raw sockets, from their connect to their close. */
+export class OpenConnections {
+  readonly #most: number;
+  readonly #mostOfOne;
+  /** With where they come from. */
+  readonly #all = new Map<Socket, string>();
+  readonly #counts = new Map<string, number>();
+  readonly #inHandshake = new Set<Socket>();
+  readonly #atRest = new Set<Socket>();
+  #waiting: (() => void)[] = [];
 
-export interface OpenConnections {
+  constructor(most: number) {
+    this.#most = most;
+    this.#mostOfOne = Math.ceil(most * SHARE_OF_ONE_ADDRESS);
+  }
+
   /**
    * False when it is full and everybody is at work, or all that the address `from` may have; then it was not taken in.
    * `gaveWay` is whoever had to go.
    */
-  take(socket: Socket, from: string): { taken: boolean; gaveWay?: Socket };
+  take(socket: Socket, from: string): { taken: boolean; gaveWay?: Socket } {
+    const hasItsShare = (this.#counts.get(from) ?? 0) >= this.#mostOfOne;
+    const isFull = hasItsShare || this.#all.size >= this.#most;
+    const gaveWay = isFull ? this.#oldest(hasItsShare ? from : undefined) : undefined;
+    if (gaveWay !== undefined) this.#end(gaveWay);
+    else if (isFull) return { taken: false };
+    this.#all.set(socket, from);
+    this.#count(from, 1);
+    this.#inHandshake.add(socket);
+    socket.once('close', () => this.#forget(socket));
+    return gaveWay === undefined ? { taken: true } : { taken: true, gaveWay };
+  }
+
   /** The handshake is over: it has work to do until `idle` says otherwise. */
-  busy(socket: Socket): void;
-  idle(socket: Socket): void;
-  endIdle(): void;
-  endAll(): void;
+  busy(socket: Socket): void {
+    this.#inHandshake.delete(socket);
+    this.#atRest.delete(socket);
+  }
+
+  idle(socket: Socket): void {
+    if (!this.#all.has(socket)) return;
+    this.#inHandshake.delete(socket);
+    this.#atRest.add(socket);
+  }
+
+  endIdle(): void {
+    return this.#endEach([...this.#inHandshake, ...this.#atRest]);
+  }
+
+  endAll(): void {
+    return this.#endEach(this.#all.keys());
+  }
+
   /** Resolves when nothing is open any more. */
-  none(): Promise<void>;
-}
-
-/** Whole sites come from one address, and everybody does behind a proxy. */
-const SHARE_OF_ONE_ADDRESS = 0.75;
-
-/** Raw sockets, from their connect to their close. */
-export function openConnections(most: number): OpenConnections {
-  const mostOfOne = Math.ceil(most * SHARE_OF_ONE_ADDRESS);
-  /** With where they come from. */
-  const all = new Map<Socket, string>();
-  const counts = new Map<string, number>();
-  const inHandshake = new Set<Socket>();
-  const atRest = new Set<Socket>();
-  let waiting: (() => void)[] = [];
-
-  function count(from: string, change: 1 | -1): void {
-    const left = (counts.get(from) ?? 0) + change;
-    if (left === 0) counts.delete(from);
-    else counts.set(from, left);
+  async none(): Promise<void> {
+    if (this.#all.size > 0) await new Promise<void>((resolve) => this.#waiting.push(resolve));
   }
 
-  function forget(socket: Socket): void {
-    const from = all.get(socket);
+  #count(from: string, change: 1 | -1): void {
+    const left = (this.#counts.get(from) ?? 0) + change;
+    if (left === 0) this.#counts.delete(from);
+    else this.#counts.set(from, left);
+  }
+
+  #forget(socket: Socket): void {
+    const from = this.#all.get(socket);
     if (from === undefined) return;
-    count(from, -1);
-    all.delete(socket);
-    inHandshake.delete(socket);
-    atRest.delete(socket);
-    if (all.size > 0) return;
-    for (const resolve of waiting) resolve();
-    waiting = [];
+    this.#count(from, -1);
+    this.#all.delete(socket);
+    this.#inHandshake.delete(socket);
+    this.#atRest.delete(socket);
+    if (this.#all.size > 0) return;
+    for (const resolve of this.#waiting) resolve();
+    this.#waiting = [];
   }
 
-  function end(socket: Socket): void {
-    forget(socket);
+  #end(socket: Socket): void {
+    this.#forget(socket);
     socket.destroy();
   }
 
-  function endEach(sockets: Iterable<Socket>): void {
-    for (const socket of sockets) end(socket);
+  #endEach(sockets: Iterable<Socket>): void {
+    for (const socket of sockets) this.#end(socket);
   }
 
   /** The oldest that does nothing, of anybody or of one address. */
-  function oldest(from?: string): Socket | undefined {
-    for (const sockets of [inHandshake, atRest])
-      for (const socket of sockets) if (from === undefined || all.get(socket) === from) return socket;
+  #oldest(from?: string): Socket | undefined {
+    for (const sockets of [this.#inHandshake, this.#atRest])
+      for (const socket of sockets) if (from === undefined || this.#all.get(socket) === from) return socket;
     return undefined;
   }
-
-  return {
-    take(socket, from) {
-      const hasItsShare = (counts.get(from) ?? 0) >= mostOfOne;
-      const isFull = hasItsShare || all.size >= most;
-      const gaveWay = isFull ? oldest(hasItsShare ? from : undefined) : undefined;
-      if (gaveWay !== undefined) end(gaveWay);
-      else if (isFull) return { taken: false };
-      all.set(socket, from);
-      count(from, 1);
-      inHandshake.add(socket);
-      socket.once('close', () => forget(socket));
-      return gaveWay === undefined ? { taken: true } : { taken: true, gaveWay };
-    },
-    busy(socket) {
-      inHandshake.delete(socket);
-      atRest.delete(socket);
-    },
-    idle(socket) {
-      if (!all.has(socket)) return;
-      inHandshake.delete(socket);
-      atRest.add(socket);
-    },
-    endIdle: () => endEach([...inHandshake, ...atRest]),
-    endAll: () => endEach(all.keys()),
-    none: async () => {
-      if (all.size > 0) await new Promise<void>((resolve) => waiting.push(resolve));
-    },
-  };
 }

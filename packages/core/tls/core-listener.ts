@@ -13,7 +13,7 @@ import { MINUTE_MS } from '@holdfast/kit/time';
 import type { Arrival, KnownCertificate, LiveConnections } from '../model/parts.ts';
 import type { Admission } from './admission.ts';
 import type { ServerIdentity } from './server-identity.ts';
-import { openConnections } from './connections.ts';
+import { OpenConnections } from './connections.ts';
 
 // What a port reports of clients that it does not serve: the first of a minute one by one, then counts once a minute.
 // Nobody can fill the log.
@@ -26,41 +26,45 @@ export type PortTrouble =
   | 'unreadable request'
   | 'failed';
 
-export interface PortEvents {
-  happened(trouble: PortTrouble, fields: { address: string; reason?: string }): void;
-  /** Called often; writes the counts when a minute is over. */
-  tick(): void;
-}
-
 const LINES_PER_MINUTE = 20;
 const SHOWN_CHARACTERS = 200;
 
 /** `name` is the port's, in every line; `now` counts milliseconds. */
-export function createPortEvents(log: Log, name: string, now: () => number): PortEvents {
-  let counts: Partial<Record<PortTrouble, number>> = {};
-  let lines = 0;
-  let since = now();
+export class PortEvents {
+  readonly #log: Log;
+  readonly #name: string;
+  readonly #now: () => number;
+  #counts: Partial<Record<PortTrouble, number>> = {};
+  #lines = 0;
+  #since;
 
-  return {
-    happened(trouble, { address, reason }) {
-      counts[trouble] = (counts[trouble] ?? 0) + 1;
-      if (lines >= LINES_PER_MINUTE) return;
-      lines++;
-      const why = reason === undefined ? {} : { reason: shortened(oneLine(reason), SHOWN_CHARACTERS) };
-      log[trouble === 'failed' ? 'error' : 'info'](`core.${trouble.replaceAll(' ', '_')}`, {
-        port: name,
-        address,
-        ...why,
-      });
-    },
-    tick() {
-      if (now() - since < MINUTE_MS) return;
-      since = now();
-      lines = 0;
-      if (Object.keys(counts).length > 0) log.info('core.minute', { port: name, ...counts });
-      counts = {};
-    },
-  };
+  constructor(log: Log, name: string, now: () => number) {
+    this.#log = log;
+    this.#name = name;
+    this.#now = now;
+    this.#since = now();
+  }
+
+  happened(trouble: PortTrouble, { address, reason }: { address: string; reason?: string }): void {
+    this.#counts[trouble] = (this.#counts[trouble] ?? 0) + 1;
+    if (this.#lines >= LINES_PER_MINUTE) return;
+    this.#lines++;
+    const why = reason === undefined ? {} : { reason: shortened(oneLine(reason), SHOWN_CHARACTERS) };
+    this.#log[trouble === 'failed' ? 'error' : 'info'](`core.${trouble.replaceAll(' ', '_')}`, {
+      port: this.#name,
+      address,
+      ...why,
+    });
+  }
+
+  /** Called often; writes the counts when a minute is over. */
+  tick(): void {
+    if (this.#now() - this.#since < MINUTE_MS) return;
+    this.#since = this.#now();
+    this.#lines = 0;
+    if (Object.keys(this.#counts).length > 0) this.#log.info('core.minute', { port: this.#name, ...this.#counts });
+    this.#counts = {};
+  }
 }
 
 export interface CoreListenerOptions {
@@ -78,16 +82,6 @@ export interface CoreListenerOptions {
   handshakeWithinMs?: number;
 }
 
-export interface CoreListener {
-  events: PortEvents;
-  /** On every address, or on none: rejects with a StackError that names the one that cannot be had. */
-  listen(): Promise<void>;
-  /** New secrets: no ticket that was given out before is taken any more. Open connections go on. */
-  renew(identity: ServerIdentity): void;
-  /** Stops accepting, lets those at work end for at most `graceMs`, then closes every connection. */
-  close(graceMs: number): Promise<void>;
-}
-
 const MOST_CONNECTIONS = 2048;
 const HANDSHAKE_WITHIN_MS = 10_000;
 const LOOK_EVERY_MS = 10_000;
@@ -95,128 +89,150 @@ const LOOK_EVERY_MS = 10_000;
 const PROBED_AFTER_MS = 60_000;
 const IPV4_AS_IPV6 = '::ffff:';
 
-export function createCoreListener(options: CoreListenerOptions): CoreListener {
-  const { name, port, addresses, admission, live, accepted, log } = options;
-  const events = createPortEvents(log, name, () => performance.now());
-  const open = openConnections(options.mostConnections ?? MOST_CONNECTIONS);
+export class CoreListener {
+  readonly #options: CoreListenerOptions;
+  readonly events;
+  readonly #open;
   /** The handshake is told by another object than the connection; both know their ends. */
-  const arriving = new Map<string, Socket>();
-  const admitted = new Map<TLSSocket, KnownCertificate>();
-  const entrances: RawServer[] = [];
-  const server = createTlsServer({
-    ...contextOptions(options.identity),
-    requestCert: admission !== undefined,
-    rejectUnauthorized: admission !== undefined,
-    handshakeTimeout: options.handshakeWithinMs ?? HANDSHAKE_WITHIN_MS,
-  });
-  server.on('secureConnection', welcome);
-  server.on('tlsClientError', (error, socket) => {
-    if (leftWithoutWord(error, socket)) return;
-    events.happened('handshake failed', { address: addressOf(socket), reason: codeOf(error) ?? messageOf(error) });
-    socket.destroy();
-  });
-  const looking = setInterval(look, LOOK_EVERY_MS).unref();
+  readonly #arriving = new Map<string, Socket>();
+  readonly #admitted = new Map<TLSSocket, KnownCertificate>();
+  readonly #entrances: RawServer[] = [];
+  readonly #server;
+  readonly #looking;
 
-  function contextOptions({ certificate, key, ca }: ServerIdentity): TlsOptions {
+  constructor(options: CoreListenerOptions) {
+    this.#options = options;
+    this.events = new PortEvents(options.log, options.name, () => performance.now());
+    this.#open = new OpenConnections(options.mostConnections ?? MOST_CONNECTIONS);
+    this.#server = createTlsServer({
+      ...this.#contextOptions(options.identity),
+      requestCert: options.admission !== undefined,
+      rejectUnauthorized: options.admission !== undefined,
+      handshakeTimeout: options.handshakeWithinMs ?? HANDSHAKE_WITHIN_MS,
+    });
+    this.#server.on('secureConnection', (socket) => this.#welcome(socket));
+    this.#server.on('tlsClientError', (error, socket) => {
+      if (leftWithoutWord(error, socket)) return;
+      this.events.happened('handshake failed', {
+        address: addressOf(socket),
+        reason: codeOf(error) ?? messageOf(error),
+      });
+      socket.destroy();
+    });
+    this.#looking = setInterval(() => this.#look(), LOOK_EVERY_MS).unref();
+  }
+
+  /** On every address, or on none: rejects with a StackError that names the one that cannot be had. */
+  async listen(): Promise<void> {
+    try {
+      for (const address of this.#options.addresses) await this.#listenOn(address);
+    } catch (error) {
+      await this.close(0);
+      throw error;
+    }
+  }
+
+  /** New secrets: no ticket that was given out before is taken any more. Open connections go on. */
+  renew(identity: ServerIdentity): void {
+    return this.#server.setSecureContext(this.#contextOptions(identity));
+  }
+
+  /** Stops accepting, lets those at work end for at most `graceMs`, then closes every connection. */
+  async close(graceMs: number): Promise<void> {
+    clearInterval(this.#looking);
+    for (const entrance of this.#entrances) entrance.close();
+    this.#open.endIdle();
+    const timer = setTimeout(() => this.#open.endAll(), graceMs);
+    await this.#open.none();
+    clearTimeout(timer);
+  }
+
+  #contextOptions({ certificate, key, ca }: ServerIdentity): TlsOptions {
     return {
       cert: certificate,
       key,
       minVersion: 'TLSv1.2',
-      sessionIdContext: `holdfast ${name}`,
-      ...(admission === undefined ? {} : { ca }),
+      sessionIdContext: `holdfast ${this.#options.name}`,
+      ...(this.#options.admission === undefined ? {} : { ca }),
     };
   }
 
-  function arrive(raw: Socket): void {
+  #arrive(raw: Socket): void {
     const address = addressOf(raw);
-    const { taken, gaveWay } = open.take(raw, lockoutAddress(address));
-    if (gaveWay !== undefined) events.happened('gave way', { address });
+    const { taken, gaveWay } = this.#open.take(raw, lockoutAddress(address));
+    if (gaveWay !== undefined) this.events.happened('gave way', { address });
     if (!taken) {
-      events.happened('turned away', { address });
+      this.events.happened('turned away', { address });
       raw.destroy();
       return;
     }
     const ends = endsOf(raw);
-    arriving.set(ends, raw);
+    this.#arriving.set(ends, raw);
     raw.once('close', () => {
-      if (arriving.get(ends) === raw) arriving.delete(ends);
+      if (this.#arriving.get(ends) === raw) this.#arriving.delete(ends);
     });
     raw.on('error', () => raw.destroy());
-    server.emit('connection', raw);
+    this.#server.emit('connection', raw);
   }
 
-  function welcome(socket: TLSSocket): void {
+  #welcome(socket: TLSSocket): void {
     socket.on('error', () => socket.destroy());
     const ends = endsOf(socket);
-    const raw = arriving.get(ends);
-    arriving.delete(ends);
+    const raw = this.#arriving.get(ends);
+    this.#arriving.delete(ends);
     if (raw === undefined) {
       socket.destroy();
       return;
     }
     socket.disableRenegotiation();
     const clientAddress = addressOf(socket);
-    const known = admission?.check(socket);
+    const known = this.#options.admission?.check(socket);
     if (typeof known === 'string') {
-      events.happened('certificate refused', { address: clientAddress, reason: known });
+      this.events.happened('certificate refused', { address: clientAddress, reason: known });
       socket.destroy();
       return;
     }
     if (known !== undefined) {
-      admitted.set(socket, known);
-      socket.once('close', () => admitted.delete(socket));
-      live.add(socket, known.certificate);
+      this.#admitted.set(socket, known);
+      socket.once('close', () => this.#admitted.delete(socket));
+      this.#options.live.add(socket, known.certificate);
     }
-    open.busy(raw);
-    accepted({ socket, clientAddress, known, busy: () => open.busy(raw), idle: () => open.idle(raw) });
+    this.#open.busy(raw);
+    this.#options.accepted({
+      socket,
+      clientAddress,
+      known,
+      busy: () => this.#open.busy(raw),
+      idle: () => this.#open.idle(raw),
+    });
   }
 
   /** A certificate may end while its connection is open. */
-  function look(): void {
-    events.tick();
-    for (const [socket, known] of admitted) if (admission?.refusal(known) !== undefined) socket.destroy();
+  #look(): void {
+    this.events.tick();
+    for (const [socket, known] of this.#admitted)
+      if (this.#options.admission?.refusal(known) !== undefined) socket.destroy();
   }
 
-  async function listenOn(address: string): Promise<void> {
+  async #listenOn(address: string): Promise<void> {
     const entrance = createRawServer(
       { noDelay: true, keepAlive: true, keepAliveInitialDelay: PROBED_AFTER_MS },
-      arrive,
+      (raw) => this.#arrive(raw),
     );
     try {
-      await once(entrance.listen({ host: address, port, exclusive: true }), 'listening');
+      await once(entrance.listen({ host: address, port: this.#options.port, exclusive: true }), 'listening');
     } catch (error) {
       throw new StackError(
-        `${urlHost(address)}:${port} (${name}) cannot be listened on: ${codeOf(error) ?? messageOf(error)}.`,
+        `${urlHost(address)}:${this.#options.port} (${this.#options.name}) cannot be listened on: ${codeOf(error) ?? messageOf(error)}.`,
         'stop what holds it, or shift every port with --offset 1000',
         error,
       );
     }
-    entrance.on('error', (error) => log.error('core.accept_failed', { port: name, error: messageOf(error) }));
-    entrances.push(entrance);
+    entrance.on('error', (error) =>
+      this.#options.log.error('core.accept_failed', { port: this.#options.name, error: messageOf(error) }),
+    );
+    this.#entrances.push(entrance);
   }
-
-  async function close(graceMs: number): Promise<void> {
-    clearInterval(looking);
-    for (const entrance of entrances) entrance.close();
-    open.endIdle();
-    const timer = setTimeout(() => open.endAll(), graceMs);
-    await open.none();
-    clearTimeout(timer);
-  }
-
-  return {
-    events,
-    async listen() {
-      try {
-        for (const address of addresses) await listenOn(address);
-      } catch (error) {
-        await close(0);
-        throw error;
-      }
-    },
-    renew: (identity) => server.setSecureContext(contextOptions(identity)),
-    close,
-  };
 }
 
 function endsOf({ remoteAddress, remotePort, localAddress, localPort }: Socket): string {

@@ -1,13 +1,14 @@
 // HTTP on a TLS port of the core: each request is handed to a CoreFetch with what is known of its connection, and on a port
 // that asks for certificates the certificate is looked at again at every request.
 
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { TLSSocket } from 'node:tls';
 import { getRequestListener, type HttpBindings, RequestError } from '@hono/node-server';
 import { messageOf } from '@holdfast/kit/app-error';
 import { htmlPage } from '../http/answers.ts';
 import type { Arrival, CoreConnection, CoreFetch } from '../model/parts.ts';
-import { type CoreListener, type CoreListenerOptions, createCoreListener } from './core-listener.ts';
+import type { Admission } from './admission.ts';
+import { CoreListener, type CoreListenerOptions } from './core-listener.ts';
 
 export interface HttpPortOptions extends Omit<CoreListenerOptions, 'accepted'> {
   fetch: CoreFetch;
@@ -40,25 +41,43 @@ interface Line {
 }
 
 /** A CoreListener that answers HTTP/1.1. Not listening yet. */
-export function createHttpPort(options: HttpPortOptions): CoreListener {
-  const { fetch, admission } = options;
-  const limits = { ...LIMITS, ...options.limits };
-  const lines = new WeakMap<object, Line>();
-  const answer = getRequestListener(serve, { errorHandler: refuse });
-  const http = createServer(
-    {
-      headersTimeout: limits.headWithinMs,
-      requestTimeout: limits.requestWithinMs,
-      keepAliveTimeout: limits.keepAliveMs,
-      connectionsCheckingInterval: Math.min(CHECK_EVERY_MS, limits.headWithinMs / 2),
-    },
-    receive,
-  );
-  http.setTimeout(limits.silentMs, silent);
-  // It never listens by itself; with this event it begins to keep its time limits.
-  http.emit('listening');
+export class HttpPort extends CoreListener {
+  readonly #fetch: CoreFetch;
+  readonly #admission: Admission | undefined;
+  readonly #limits: HttpLimits;
+  readonly #lines = new WeakMap<object, Line>();
+  readonly #answer: ReturnType<typeof getRequestListener>;
+  readonly #http: Server;
 
-  function accepted(arrival: Arrival): void {
+  constructor(options: HttpPortOptions) {
+    super({ ...options, accepted: (arrival) => this.#accepted(arrival) });
+    this.#fetch = options.fetch;
+    this.#admission = options.admission;
+    this.#limits = { ...LIMITS, ...options.limits };
+    const { headWithinMs, requestWithinMs, keepAliveMs, silentMs } = this.#limits;
+    this.#answer = getRequestListener((request, env) => this.#serve(request, env), {
+      errorHandler: (error) => this.#refuse(error),
+    });
+    this.#http = createServer(
+      {
+        headersTimeout: headWithinMs,
+        requestTimeout: requestWithinMs,
+        keepAliveTimeout: keepAliveMs,
+        connectionsCheckingInterval: Math.min(CHECK_EVERY_MS, headWithinMs / 2),
+      },
+      (incoming, outgoing) => this.#receive(incoming, outgoing),
+    );
+    this.#http.setTimeout(silentMs, (socket: object) => this.#silent(socket));
+    // It never listens by itself; with this event it begins to keep its time limits.
+    this.#http.emit('listening');
+  }
+
+  override async close(graceMs: number): Promise<void> {
+    await super.close(graceMs);
+    this.#http.close();
+  }
+
+  #accepted(arrival: Arrival): void {
     const { socket, clientAddress, known } = arrival;
     const connection: CoreConnection = {
       clientAddress,
@@ -67,28 +86,28 @@ export function createHttpPort(options: HttpPortOptions): CoreListener {
       abort: () => socket.destroy(),
       ...(known === undefined ? {} : { certificate: known.certificate }),
     };
-    lines.set(socket, { arrival, connection, requests: 0 });
+    this.#lines.set(socket, { arrival, connection, requests: 0 });
     arrival.idle();
-    http.emit('connection', socket);
+    this.#http.emit('connection', socket);
   }
 
   /** Whoever has sent a whole request waits for us: a file waits for its turn to be stored. */
-  function silent(socket: object): void {
-    const newest = lines.get(socket)?.newest;
+  #silent(socket: object): void {
+    const newest = this.#lines.get(socket)?.newest;
     const waits = newest?.incoming.complete === true && !newest.outgoing.headersSent;
     // The clock of a socket that stays silent runs only once.
-    if (waits) (socket as TLSSocket).setTimeout(limits.silentMs);
+    if (waits) (socket as TLSSocket).setTimeout(this.#limits.silentMs);
     else (socket as TLSSocket).destroy();
   }
 
-  function isRefused({ arrival: { known } }: Line): boolean {
-    return known !== undefined && admission?.refusal(known) !== undefined;
+  #isRefused({ arrival: { known } }: Line): boolean {
+    return known !== undefined && this.#admission?.refusal(known) !== undefined;
   }
 
-  function receive(incoming: IncomingMessage, outgoing: ServerResponse): void {
+  #receive(incoming: IncomingMessage, outgoing: ServerResponse): void {
     const { socket } = incoming;
-    const line = lines.get(socket);
-    if (line === undefined || isRefused(line)) {
+    const line = this.#lines.get(socket);
+    if (line === undefined || this.#isRefused(line)) {
       socket.destroy();
       return;
     }
@@ -98,20 +117,20 @@ export function createHttpPort(options: HttpPortOptions): CoreListener {
     outgoing.once('close', () => {
       if (--line.requests === 0) line.arrival.idle();
     });
-    void answer(incoming, outgoing);
+    void this.#answer(incoming, outgoing);
   }
 
-  async function serve(request: Request, env: unknown): Promise<Response> {
+  async #serve(request: Request, env: unknown): Promise<Response> {
     const { incoming, outgoing } = env as HttpBindings;
-    const line = lines.get(incoming.socket);
+    const line = this.#lines.get(incoming.socket);
     if (line === undefined) return htmlPage(400, 'Bad Request', 'The connection has ended.');
-    const response = await fetch(request, line.connection);
-    if (isRefused(line)) endAfter(outgoing, line.arrival.socket);
+    const response = await this.#fetch(request, line.connection);
+    if (this.#isRefused(line)) this.#endAfter(outgoing, line.arrival.socket);
     return response;
   }
 
   /** The request has ended its own right: it gets its answer, and nothing comes after it. */
-  function endAfter(outgoing: ServerResponse, socket: TLSSocket): void {
+  #endAfter(outgoing: ServerResponse, socket: TLSSocket): void {
     outgoing.shouldKeepAlive = false;
     const end = setTimeout(() => socket.destroy(), LAST_ANSWER_WITHIN_MS);
     socket.once('close', () => clearTimeout(end));
@@ -119,21 +138,12 @@ export function createHttpPort(options: HttpPortOptions): CoreListener {
   }
 
   /** An address or a Host header that no URL can be made of, or a failure that the app did not answer. */
-  function refuse(error: unknown): Response {
+  #refuse(error: unknown): Response {
     if (error instanceof RequestError) {
-      listener.events.happened('unreadable request', { address: '', reason: messageOf(error) });
+      this.events.happened('unreadable request', { address: '', reason: messageOf(error) });
       return htmlPage(400, 'Bad Request', 'The address or the Host header cannot be read.');
     }
-    listener.events.happened('failed', { address: '', reason: messageOf(error) });
+    this.events.happened('failed', { address: '', reason: messageOf(error) });
     return htmlPage(500, 'Internal Server Error', 'The request could not be answered.');
   }
-
-  const listener = createCoreListener({ ...options, accepted });
-  return {
-    ...listener,
-    async close(graceMs) {
-      await listener.close(graceMs);
-      http.close();
-    },
-  };
 }

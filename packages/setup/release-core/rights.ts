@@ -6,7 +6,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { type AdminGrantOptions, adminGrants } from '@holdfast/core/admin/admin-grants';
+import { type AdminGrantOptions, AdminGrants } from '@holdfast/core/admin/admin-grants';
 import { readUsersDocument, type UsersDocument, withoutEntry } from '@holdfast/core/admin/users-document';
 import { writeFileAtomically } from '@holdfast/kit/files';
 import type { Log } from '@holdfast/kit/log';
@@ -49,7 +49,7 @@ export async function keepGivingRights(options: RightsOptions): Promise<void> {
       throw error;
     });
   };
-  const grants = adminGrants({
+  const grants = new AdminGrants({
     directory: join(home, 'admin-grants'),
     authority: {
       get chain() {

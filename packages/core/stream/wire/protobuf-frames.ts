@@ -14,71 +14,75 @@ const MOST_LENGTH_BYTES = 5;
  * follows the request in XML, perhaps in bytes of its own. It throws a StreamFault for a first byte that is not
  * 0xBF, a length of more than 5 bytes, and a message above `mostEventBytes`.
  */
-export function protobufFrames(mostEventBytes: number): FrameReader {
+export class ProtobufFrames implements FrameReader {
+  readonly #mostEventBytes: number;
   /** What has not been looked at, from `at`. */
-  let chunk = NOTHING;
-  let at = 0;
+  #chunk = NOTHING;
+  #at = 0;
   /** A header or message that has begun and is not yet whole; then nothing is left in the chunk. */
-  const held = new HeldBytes();
+  readonly #held = new HeldBytes();
   /** So many bytes of header and message are needed to go on with what is held; 0 while the header is not whole. */
-  let wanted = 0;
-  let hasBegun = false;
+  #wanted = 0;
+  #hasBegun = false;
 
-  function push(more: Buffer): void {
-    chunk = at < chunk.length ? Buffer.concat([chunk.subarray(at), more]) : more;
-    at = 0;
+  constructor(mostEventBytes: number) {
+    this.#mostEventBytes = mostEventBytes;
   }
 
-  function next(): Buffer | undefined {
-    if (held.length > 0) return finishHeld();
-    if (!hasBegun) at = skipSpace(chunk, at, chunk.length);
-    while (at < chunk.length) {
-      hasBegun = true;
-      const header = headerOf(chunk, at, chunk.length, mostEventBytes);
+  push(more: Buffer): void {
+    this.#chunk = this.#at < this.#chunk.length ? Buffer.concat([this.#chunk.subarray(this.#at), more]) : more;
+    this.#at = 0;
+  }
+
+  next(): Buffer | undefined {
+    if (this.#held.length > 0) return this.#finishHeld();
+    if (!this.#hasBegun) this.#at = skipSpace(this.#chunk, this.#at, this.#chunk.length);
+    while (this.#at < this.#chunk.length) {
+      this.#hasBegun = true;
+      const header = headerOf(this.#chunk, this.#at, this.#chunk.length, this.#mostEventBytes);
       const end = header.start + header.length;
-      if (header.length < 0 || end > chunk.length) {
-        wanted = header.length < 0 ? 0 : end - at;
-        held.add(chunk, at, chunk.length);
+      if (header.length < 0 || end > this.#chunk.length) {
+        this.#wanted = header.length < 0 ? 0 : end - this.#at;
+        this.#held.add(this.#chunk, this.#at, this.#chunk.length);
         break;
       }
-      at = end;
-      if (header.length > 0) return chunk.subarray(header.start, end);
+      this.#at = end;
+      if (header.length > 0) return this.#chunk.subarray(header.start, end);
     }
-    return leave();
+    return this.#leave();
+  }
+
+  rest(): Buffer {
+    return Buffer.concat([this.#held.view(), this.#chunk.subarray(this.#at)]);
+  }
+
+  get heldBytes(): number {
+    return this.#held.length;
   }
 
   /** All of the chunk was looked at. */
-  function leave(): undefined {
-    chunk = NOTHING;
-    at = 0;
+  #leave(): undefined {
+    this.#chunk = NOTHING;
+    this.#at = 0;
   }
 
-  function finishHeld(): Buffer | undefined {
-    while (wanted === 0) {
-      if (at === chunk.length) return leave();
-      held.add(chunk, at, at + 1);
-      at++;
-      const header = headerOf(held.view(), 0, held.length, mostEventBytes);
-      if (header.length >= 0) wanted = header.start + header.length;
+  #finishHeld(): Buffer | undefined {
+    while (this.#wanted === 0) {
+      if (this.#at === this.#chunk.length) return this.#leave();
+      this.#held.add(this.#chunk, this.#at, this.#at + 1);
+      this.#at++;
+      const header = headerOf(this.#held.view(), 0, this.#held.length, this.#mostEventBytes);
+      if (header.length >= 0) this.#wanted = header.start + header.length;
     }
-    const end = Math.min(chunk.length, at + wanted - held.length);
-    held.add(chunk, at, end);
-    at = end;
-    if (held.length < wanted) return leave();
-    wanted = 0;
-    const whole = held.take();
-    const { start } = headerOf(whole, 0, whole.length, mostEventBytes);
-    return start < whole.length ? whole.subarray(start) : next();
+    const end = Math.min(this.#chunk.length, this.#at + this.#wanted - this.#held.length);
+    this.#held.add(this.#chunk, this.#at, end);
+    this.#at = end;
+    if (this.#held.length < this.#wanted) return this.#leave();
+    this.#wanted = 0;
+    const whole = this.#held.take();
+    const { start } = headerOf(whole, 0, whole.length, this.#mostEventBytes);
+    return start < whole.length ? whole.subarray(start) : this.next();
   }
-
-  return {
-    push,
-    next,
-    rest: () => Buffer.concat([held.view(), chunk.subarray(at)]),
-    get heldBytes() {
-      return held.length;
-    },
-  };
 }
 
 interface Header {

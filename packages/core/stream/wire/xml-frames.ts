@@ -18,93 +18,100 @@ export const MOST_NOISE_BYTES = 65_536;
  * `next` throws a StreamFault for an event above `mostEventBytes`, for more than 64 KB between two events, and for a DOCTYPE or
  * an entity declaration there.
  */
-export function xmlFrames(mostEventBytes: number): FrameReader {
+export class XmlFrames implements FrameReader {
+  readonly #mostEventBytes: number;
   /** What has not been looked at, from `at`. */
-  let chunk = NOTHING;
-  let at = 0;
-  let noise = 0;
+  #chunk = NOTHING;
+  #at = 0;
+  #noise = 0;
   /** An event that has begun and is not yet whole; then nothing is left in the chunk. */
-  const held = new HeldBytes();
+  readonly #held = new HeldBytes();
 
-  function push(more: Buffer): void {
-    chunk = at < chunk.length ? Buffer.concat([chunk.subarray(at), more]) : more;
-    at = 0;
+  constructor(mostEventBytes: number) {
+    this.#mostEventBytes = mostEventBytes;
   }
 
-  function next(): Buffer | undefined {
-    if (held.length > 0) return finishHeld();
-    if (!findOpen()) {
+  push(more: Buffer): void {
+    this.#chunk = this.#at < this.#chunk.length ? Buffer.concat([this.#chunk.subarray(this.#at), more]) : more;
+    this.#at = 0;
+  }
+
+  next(): Buffer | undefined {
+    if (this.#held.length > 0) return this.#finishHeld();
+    if (!this.#findOpen()) {
       // A copy: a few bytes would keep the whole chunk.
-      leave(at < chunk.length ? Buffer.from(chunk.subarray(at)) : NOTHING);
+      this.#leave(this.#at < this.#chunk.length ? Buffer.from(this.#chunk.subarray(this.#at)) : NOTHING);
       return undefined;
     }
-    const close = chunk.indexOf(CLOSE_BYTES, at + OPEN.length);
-    const end = close < 0 ? chunk.length : close + CLOSE.length;
-    checkSize(end - at);
+    const close = this.#chunk.indexOf(CLOSE_BYTES, this.#at + OPEN.length);
+    const end = close < 0 ? this.#chunk.length : close + CLOSE.length;
+    this.#checkSize(end - this.#at);
     if (close < 0) {
-      held.add(chunk, at, end);
-      leave(NOTHING);
+      this.#held.add(this.#chunk, this.#at, end);
+      this.#leave(NOTHING);
       return undefined;
     }
-    const frame = chunk.subarray(at, end);
-    at = end;
+    const frame = this.#chunk.subarray(this.#at, end);
+    this.#at = end;
     return frame;
   }
 
-  function leave(rest: Buffer): void {
-    chunk = rest;
-    at = 0;
+  rest(): Buffer {
+    return Buffer.concat([this.#held.view(), this.#chunk.subarray(this.#at)]);
+  }
+
+  get heldBytes(): number {
+    return this.#held.length;
+  }
+
+  #leave(rest: Buffer): void {
+    this.#chunk = rest;
+    this.#at = 0;
   }
 
   /** True with `at` at the next `<event`; else `at` is where its beginning may be cut off. */
-  function findOpen(): boolean {
-    const { length } = chunk;
-    let i = at;
+  #findOpen(): boolean {
+    const { length } = this.#chunk;
+    let i = this.#at;
     for (; i < length; i++) {
-      if (chunk[i] !== LESS) continue;
-      if (startsWith(chunk, i, length, OPEN)) break;
-      if (REFUSED.some((text) => startsWith(chunk, i, length, text))) {
+      if (this.#chunk[i] !== LESS) continue;
+      if (startsWith(this.#chunk, i, length, OPEN)) break;
+      if (REFUSED.some((text) => startsWith(this.#chunk, i, length, text))) {
         throw new StreamFault('XML with a DOCTYPE or an entity declaration is refused');
       }
-      if (length - i <= MOST_TAIL && isBeginning(chunk, i)) break;
+      if (length - i <= MOST_TAIL && isBeginning(this.#chunk, i)) break;
     }
-    noise += i - at;
-    if (noise > MOST_NOISE_BYTES) throw new StreamFault(`more than ${MOST_NOISE_BYTES} bytes between two events`);
-    at = i;
-    if (!startsWith(chunk, i, length, OPEN)) return false;
-    noise = 0;
+    this.#noise += i - this.#at;
+    if (this.#noise > MOST_NOISE_BYTES) throw new StreamFault(`more than ${MOST_NOISE_BYTES} bytes between two events`);
+    this.#at = i;
+    if (!startsWith(this.#chunk, i, length, OPEN)) return false;
+    this.#noise = 0;
     return true;
   }
 
   /** The end may be cut: it is looked for across the border first. */
-  function finishHeld(): Buffer | undefined {
-    const before = held.view();
+  #finishHeld(): Buffer | undefined {
+    const before = this.#held.view();
     const overlap = Math.min(before.length - OPEN.length, CLOSE.length - 1);
-    const border = Buffer.concat([before.subarray(before.length - overlap), chunk.subarray(at, at + CLOSE.length - 1)]);
+    const border = Buffer.concat([
+      before.subarray(before.length - overlap),
+      this.#chunk.subarray(this.#at, this.#at + CLOSE.length - 1),
+    ]);
     const across = border.indexOf(CLOSE_BYTES);
-    const inside = across < 0 ? chunk.indexOf(CLOSE_BYTES, at) : at + across - overlap;
+    const inside = across < 0 ? this.#chunk.indexOf(CLOSE_BYTES, this.#at) : this.#at + across - overlap;
     const isWhole = across >= 0 || inside >= 0;
-    const end = isWhole ? inside + CLOSE.length : chunk.length;
-    checkSize(held.length + end - at);
-    held.add(chunk, at, end);
-    at = end;
-    if (isWhole) return held.take();
-    leave(NOTHING);
+    const end = isWhole ? inside + CLOSE.length : this.#chunk.length;
+    this.#checkSize(this.#held.length + end - this.#at);
+    this.#held.add(this.#chunk, this.#at, end);
+    this.#at = end;
+    if (isWhole) return this.#held.take();
+    this.#leave(NOTHING);
     return undefined;
   }
 
-  function checkSize(bytes: number): void {
-    if (bytes > mostEventBytes) throw new StreamFault(`an event of more than ${mostEventBytes} bytes`);
+  #checkSize(bytes: number): void {
+    if (bytes > this.#mostEventBytes) throw new StreamFault(`an event of more than ${this.#mostEventBytes} bytes`);
   }
-
-  return {
-    push,
-    next,
-    rest: () => Buffer.concat([held.view(), chunk.subarray(at)]),
-    get heldBytes() {
-      return held.length;
-    },
-  };
 }
 
 /** Whether all that is left of the chunk begins one of the texts that are looked for. */
