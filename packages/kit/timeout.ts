@@ -31,10 +31,13 @@ export async function withFallback<T, F>(ms: number, fallback: F, work: Promise<
   }
 }
 
-/** The outcome of `work`; rejects with what `stopped` makes, else with the reason of the signal, as soon as that is aborted. */
+/**
+ * The outcome of `work`; rejects with what `stopped` makes, else with the reason of the signal, as soon as that is aborted.
+ * Work that ends at the same signal comes too late when it is given as a function.
+ */
 export async function unlessAborted<T>(
   signal: AbortSignal,
-  work: Promise<T>,
+  work: Promise<T> | (() => Promise<T>),
   stopped: () => unknown = () => signal.reason as unknown,
 ): Promise<T> {
   const { promise: aborted, reject } = Promise.withResolvers<never>();
@@ -42,7 +45,7 @@ export async function unlessAborted<T>(
   signal.addEventListener('abort', stop, { once: true });
   if (signal.aborted) stop();
   try {
-    return await Promise.race([work, aborted]);
+    return await Promise.race([typeof work === 'function' ? work() : work, aborted]);
   } finally {
     signal.removeEventListener('abort', stop);
   }

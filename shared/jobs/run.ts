@@ -82,7 +82,7 @@ async function work(run: ClaimedRun, losing: AbortController): Promise<Outcome> 
   const { limitSeconds } = run;
   const late = setTimeout(() => losing.abort(new Error(`not done within ${limitSeconds} s`)), limitSeconds * 1000);
   try {
-    return { summary: await unlessAborted(losing.signal, run.work(losing.signal)) };
+    return { summary: await unlessAborted(losing.signal, () => run.work(losing.signal)) };
   } catch (error) {
     return { error: messageOf(error) };
   } finally {
