@@ -1,7 +1,7 @@
 // Every page of console and portal: one line each.
 
 import { AppError } from '@holdfast/kit/app-error';
-import type { Together } from '@holdfast/kit/limits';
+import type { SingleFlight } from '@holdfast/kit/concurrency';
 import { withTimeout } from '@holdfast/kit/timeout';
 import type { App } from '../../shared/http/context.ts';
 import type { Deps } from '../../shared/http/deps.ts';
@@ -69,7 +69,7 @@ function promptPort(port: object, reads: readonly string[]): object {
   });
 }
 
-function promptTogether(together: Together): Together {
+function promptTogether(together: SingleFlight): SingleFlight {
   const prompt = promptly(together);
   return (key, work) => (CORE_LISTS.test(key) ? prompt : together)(key, work);
 }

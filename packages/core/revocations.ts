@@ -3,7 +3,7 @@
 
 import { X509Certificate } from 'node:crypto';
 import { messageOf } from '@holdfast/kit/app-error';
-import { oneAfterTheOther } from '@holdfast/kit/limits';
+import { serialize } from '@holdfast/kit/concurrency';
 import type { Log } from '@holdfast/kit/log';
 import { DAY_MS, HOUR_MS } from '@holdfast/kit/time';
 import type { Authority, RevocationListTimes, RevokedEntry } from '@holdfast/pki/parts';
@@ -47,7 +47,7 @@ export class KeptRevocations implements Revocations {
   #triedAt = Number.NEGATIVE_INFINITY;
   #remindedAt = Number.NEGATIVE_INFINITY;
   #unwritten = true;
-  readonly #inTurn = oneAfterTheOther();
+  readonly #inTurn = serialize();
 
   constructor(options: RevocationsOptions) {
     this.#options = options;

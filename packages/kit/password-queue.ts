@@ -2,8 +2,8 @@
 // door that takes passwords has one.
 
 import { FairLine, type Standing } from './fair-queue.ts';
-import { RecentKeys } from './limits.ts';
 import { nameKey } from './names.ts';
+import { RecentKeys } from './rate-limit.ts';
 import { MINUTE_MS } from './time.ts';
 
 // Judges clients that sign in: names that have signed in from an address go before strangers, and one address cannot fill the line

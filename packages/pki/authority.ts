@@ -5,8 +5,8 @@ import { createHash, createPublicKey, X509Certificate as NodeCertificate } from 
 import { copyFileSync, existsSync, readFileSync } from 'node:fs';
 import * as x509 from '@peculiar/x509';
 import { explainFileError, messageOf, StackError } from '@holdfast/kit/app-error';
+import { serialize } from '@holdfast/kit/concurrency';
 import { writeFileAtomically } from '@holdfast/kit/files';
-import { oneAfterTheOther } from '@holdfast/kit/limits';
 import { DAY_MS } from '@holdfast/kit/time';
 import { type Ca, keyIdentifier, readCa } from './certificate-authority.ts';
 import { type CertificateFiles, certificateFiles } from './certificate-files.ts';
@@ -33,7 +33,7 @@ export async function openAuthority(coreDirectory: string, settings: AuthoritySe
   const identifier = await keyIdentifier(ca.certificate);
   const publicKey = createPublicKey(ca.key);
   const listIssuer = { certificate: new Uint8Array(ca.certificate.rawData), keyIdentifier: identifier, key: ca.key };
-  const inTurn = oneAfterTheOther();
+  const inTurn = serialize();
   const warn = onceEach(settings.warn ?? (() => undefined));
   let lastNumber = 0n;
 

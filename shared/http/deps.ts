@@ -1,8 +1,8 @@
 // What the functions and jobs need of the outside, handed in by the host.
 
+import type { SingleFlight } from '@holdfast/kit/concurrency';
 import type { Schedules } from '@holdfast/kit/cron';
 import type { Directory } from '@holdfast/kit/directory';
-import type { Together } from '@holdfast/kit/limits';
 import type { Log } from '@holdfast/kit/log';
 import type { Place } from '../alerts/message.ts';
 import type { Addresses } from '../alerts/outlets.ts';
@@ -83,5 +83,5 @@ export interface Deps {
   jobStatistics: JobStatistics;
   requests: RequestStatistics;
   process: ProcessStatus;
-  together: Together;
+  together: SingleFlight;
 }

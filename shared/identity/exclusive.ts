@@ -1,8 +1,8 @@
 // One writer per key: in this process by a queue, between processes by an advisory lock of our own database.
 
 import { AppError } from '@holdfast/kit/app-error';
+import { limitConcurrency, serializeByKey } from '@holdfast/kit/concurrency';
 import type { RunSql } from '@holdfast/kit/kept-database';
-import { withTimeout } from '@holdfast/kit/timeout';
 import type { Exclusive } from './port.ts';
 
 /** The first half of the lock's name; the other half is a hash of the key. Keys of one hash wait for each other. */
@@ -34,8 +34,9 @@ export function exclusiveByDatabase(
   { atOnce = AT_ONCE, waitMs = WAIT_MS, queued = true }: ExclusiveOptions = {},
 ): Exclusive {
   if (!queued) return (key, work) => locked(run, key, work);
-  const inTurn = queuePerKey(waitMs);
-  const inSlot = slots(atOnce, waitMs);
+  const wait = { ms: waitMs, late: () => tooLong(waitMs) };
+  const inTurn = serializeByKey(wait);
+  const inSlot = limitConcurrency(atOnce, wait);
   return (key, work) => inTurn(key, () => inSlot(() => locked(run, key, work)));
 }
 
@@ -60,71 +61,6 @@ async function locked<T>(run: RunSql, key: string, work: () => Promise<T>): Prom
   if (begun === undefined) throw new Error('the work was not begun');
   // Also after a lost connection: nobody of this process begins before this work has ended.
   return begun;
-}
-
-type InTurn = <T>(key: string, work: () => Promise<T>) => Promise<T>;
-
-/** Pieces of work of one key one after the other, in the order in which they came. */
-export function queuePerKey(waitMs: number): InTurn & { size: () => number } {
-  /** Settles when everybody of the key so far has ended. Never rejects. */
-  const tails = new Map<string, Promise<void>>();
-
-  async function inTurn<T>(key: string, work: () => Promise<T>): Promise<T> {
-    const before = tails.get(key) ?? Promise.resolve();
-    const { promise: ended, resolve: end } = Promise.withResolvers<void>();
-    const tail = before.then(() => ended);
-    tails.set(key, tail);
-    void tail.then(() => {
-      if (tails.get(key) === tail) tails.delete(key);
-    });
-    try {
-      await withTimeout(waitMs, () => tooLong(waitMs), before);
-      return await work();
-    } finally {
-      end();
-    }
-  }
-
-  return Object.assign(inTurn, { size: () => tails.size });
-}
-
-/** At most `count` pieces of work at once. */
-function slots(count: number, waitMs: number): <T>(work: () => Promise<T>) => Promise<T> {
-  let free = count;
-  const waiting = new Set<() => void>();
-
-  async function take(): Promise<void> {
-    if (free > 0) {
-      free -= 1;
-      return;
-    }
-    const { promise: given, resolve: give } = Promise.withResolvers<void>();
-    waiting.add(give);
-    const late = (): AppError => {
-      waiting.delete(give);
-      return tooLong(waitMs);
-    };
-    await withTimeout(waitMs, late, given);
-  }
-
-  function release(): void {
-    const [next] = waiting;
-    if (next === undefined) {
-      free += 1;
-      return;
-    }
-    waiting.delete(next);
-    next();
-  }
-
-  return async (work) => {
-    await take();
-    try {
-      return await work();
-    } finally {
-      release();
-    }
-  };
 }
 
 function tooLong(waitMs: number): AppError {

@@ -1,6 +1,7 @@
 // A worker in workerd through Miniflare, as the Node host sees it: requests, crons, and the calls that come back.
 
 import { Miniflare, Response as WorkerResponse } from 'miniflare';
+import { limitConcurrency } from '@holdfast/kit/concurrency';
 import { MOST_BODY_BYTES } from '../http/csrf-guard.ts';
 import type { AppFetch } from '../http/request-log.ts';
 import type { WorkerFacts } from './workerd-deps.ts';
@@ -28,25 +29,8 @@ export interface RunningWorker {
   end(): Promise<void>;
 }
 
-/** Each request of a worker has connections of its own to the database, and those are few. */
+/** Each request of a worker has connections of its own to the database, and those are few: others wait. */
 const MOST_AT_ONCE = 8;
-
-/** The others wait for their turn. */
-function atMost(count: number, fetch: AppFetch): AppFetch {
-  let running = 0;
-  const waiting: (() => void)[] = [];
-
-  return async function inTurn(request, connection) {
-    if (running >= count) await new Promise<void>((turn) => waiting.push(turn));
-    running++;
-    try {
-      return await fetch(request, connection);
-    } finally {
-      running--;
-      waiting.shift()?.();
-    }
-  };
-}
 
 /** Without what concerns only the way between workerd and this host. */
 function endToEnd(headers: [string, string][]): [string, string][] {
@@ -85,29 +69,32 @@ export async function startWorker(options: WorkerOptions): Promise<RunningWorker
     },
   });
   await miniflare.ready;
+  const inTurn = limitConcurrency(MOST_AT_ONCE);
+
+  const dispatch: AppFetch = async (request, connection) => {
+    const headers = new Headers([...request.headers].filter(([name]) => !/^(mf|cf)-/i.test(name)));
+    headers.set('x-holdfast-host', token);
+    headers.set('x-holdfast-connection', JSON.stringify(connection));
+    const body = request.body === null ? null : await startOf(request.body);
+    headers.delete('content-length');
+    headers.delete('transfer-encoding');
+    const answer = await miniflare.dispatchFetch(request.url, {
+      method: request.method,
+      headers: [...headers],
+      body,
+      redirect: 'manual',
+    });
+    const { status } = answer;
+    const bytes = await answer.arrayBuffer();
+    // Bytes, be they none, would get a type that the worker has not named.
+    return new Response(bytes.byteLength === 0 ? null : bytes, {
+      status,
+      headers: endToEnd([...answer.headers]),
+    });
+  };
 
   return {
-    fetch: atMost(MOST_AT_ONCE, async (request, connection) => {
-      const headers = new Headers([...request.headers].filter(([name]) => !/^(mf|cf)-/i.test(name)));
-      headers.set('x-holdfast-host', token);
-      headers.set('x-holdfast-connection', JSON.stringify(connection));
-      const body = request.body === null ? null : await startOf(request.body);
-      headers.delete('content-length');
-      headers.delete('transfer-encoding');
-      const answer = await miniflare.dispatchFetch(request.url, {
-        method: request.method,
-        headers: [...headers],
-        body,
-        redirect: 'manual',
-      });
-      const { status } = answer;
-      const bytes = await answer.arrayBuffer();
-      // Bytes, be they none, would get a type that the worker has not named.
-      return new Response(bytes.byteLength === 0 ? null : bytes, {
-        status,
-        headers: endToEnd([...answer.headers]),
-      });
-    }),
+    fetch: (request, connection) => inTurn(async () => dispatch(request, connection)),
     scheduled: async (cron, time) => {
       const worker = (await miniflare.getWorker()) as unknown as Scheduled;
       await worker.scheduled({ cron, scheduledTime: time });

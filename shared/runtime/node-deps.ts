@@ -1,8 +1,8 @@
 // Everything that functions and jobs need, on Node: one adapter for each outside system.
 
 import { join } from 'node:path';
+import { singleFlight } from '@holdfast/kit/concurrency';
 import { freshConnections, keptDatabase } from '@holdfast/kit/kept-database';
-import { sharingTogether } from '@holdfast/kit/limits';
 import type { Log } from '@holdfast/kit/log';
 import { cronSeconds } from '@holdfast/kit/time';
 import { httpHeartbeat } from '../alerts/heartbeat.ts';
@@ -170,7 +170,7 @@ export function nodeDeps({
     ),
     requests: memoryRequestStatistics(),
     process: nodeProcess(),
-    together: sharingTogether(),
+    together: singleFlight(),
   };
   return deps;
 }

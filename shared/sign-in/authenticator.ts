@@ -2,8 +2,8 @@
 // workerd asks its host.
 
 import { AppError } from '@holdfast/kit/app-error';
+import { limitAttempts } from '@holdfast/kit/concurrency';
 import type { Directory, DirectoryEntry } from '@holdfast/kit/directory';
-import { attemptsAtOnce } from '@holdfast/kit/limits';
 import { createLockout, lockoutAddress } from '@holdfast/kit/lockout';
 import { nameKey, WEBADMIN } from '@holdfast/kit/names';
 import { PasswordQueue } from '@holdfast/kit/password-queue';
@@ -45,7 +45,7 @@ export function guardedDoors(options: GuardedDoorsOptions): QuickDoors {
   const { directory, signIns, audit, roles, steadyMs, wallMs } = options;
   const lockout = createLockout();
   const queue = new PasswordQueue({ steadyMs, leastRefusalMs: options.leastRefusalMs });
-  const inTurn = attemptsAtOnce((address) => lockout.left(address, steadyMs()));
+  const inTurn = limitAttempts((address) => lockout.left(address, steadyMs()));
   const recent = recentSignIns({ directory, signIns, steadyMs, wallMs });
   const made = new WeakMap<SignedText | DirectoryEntry, Principal>();
 

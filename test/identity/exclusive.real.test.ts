@@ -3,11 +3,12 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import { AppError } from '@holdfast/kit/app-error';
+import { serializeByKey } from '@holdfast/kit/concurrency';
 import { type DatabaseOptions, freshConnections, keptDatabase, type RunSql } from '@holdfast/kit/kept-database';
 import type { Sql } from '@holdfast/kit/postgres';
 import { Secret } from '@holdfast/kit/secret';
 import { httpIdentity } from '../../shared/identity/authentik/http.ts';
-import { exclusiveByDatabase, queuePerKey } from '../../shared/identity/exclusive.ts';
+import { exclusiveByDatabase } from '../../shared/identity/exclusive.ts';
 import type { Exclusive } from '../../shared/identity/port.ts';
 import { alertDatabase } from '../e2e/embedded/alert-database.ts';
 import { query } from '../e2e/embedded/embedded.ts';
@@ -37,7 +38,7 @@ function register(): { value: number; most: number; increment: () => Promise<voi
 
 describe('a queue per key', () => {
   it('lets one at a time do its work, in order, and forgets keys', async () => {
-    const inTurn = queuePerKey(5_000);
+    const inTurn = serializeByKey({ ms: 5_000, late: 'The work before' });
     const order: number[] = [];
     const place = register();
     await Promise.all(
@@ -55,7 +56,7 @@ describe('a queue per key', () => {
   });
 
   it('goes on after a failure, which passes through', async () => {
-    const inTurn = queuePerKey(5_000);
+    const inTurn = serializeByKey({ ms: 5_000, late: 'The work before' });
     const failure = new Error('mine');
     const first = inTurn('one', () => Promise.reject(failure));
     const second = inTurn('one', () => Promise.resolve(2));
@@ -66,7 +67,7 @@ describe('a queue per key', () => {
   });
 
   it('lets nobody wait for ever, nor overtake those before', async () => {
-    const inTurn = queuePerKey(50);
+    const inTurn = serializeByKey({ ms: 50, late: 'The work before' });
     const { promise: held, resolve: release } = Promise.withResolvers<void>();
     const first = inTurn('one', () => held);
     let begun = false;

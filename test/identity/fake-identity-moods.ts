@@ -4,9 +4,9 @@ import type { ServerResponse } from 'node:http';
 import { inspect } from 'node:util';
 import { afterEach, beforeEach, expect } from 'vitest';
 import { AppError } from '@holdfast/kit/app-error';
+import { serializeByKey } from '@holdfast/kit/concurrency';
 import { Secret } from '@holdfast/kit/secret';
 import { httpIdentity, type HttpIdentityOptions } from '../../shared/identity/authentik/http.ts';
-import { queuePerKey } from '../../shared/identity/exclusive.ts';
 import type { Account, Identity } from '../../shared/identity/port.ts';
 import { type IdentityServer, identityServer, type WireCall } from './fake-identity-server.ts';
 
@@ -24,7 +24,13 @@ export async function newServer(prefix?: string): Promise<IdentityServer> {
 
 export function over(options: Partial<HttpIdentityOptions> = {}): Identity {
   const token = new Secret(at.server.token);
-  return httpIdentity({ url: at.server.url, token, fetch, exclusive: queuePerKey(5_000), ...options });
+  return httpIdentity({
+    url: at.server.url,
+    token,
+    fetch,
+    exclusive: serializeByKey({ ms: 5_000, late: 'The work before' }),
+    ...options,
+  });
 }
 
 /** To be called once in a file. */

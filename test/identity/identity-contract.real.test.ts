@@ -2,14 +2,14 @@
 // environment names it.
 
 import { afterAll, beforeAll, describe, it } from 'vitest';
+import { serializeByKey } from '@holdfast/kit/concurrency';
 import { Secret } from '@holdfast/kit/secret';
 import { httpIdentity } from '../../shared/identity/authentik/http.ts';
-import { queuePerKey } from '../../shared/identity/exclusive.ts';
 import type { Identity } from '../../shared/identity/port.ts';
 import { type IdentityServer, identityServer } from './fake-identity-server.ts';
 import { identityContract } from './identity-contract.ts';
 
-const exclusive = queuePerKey(60_000);
+const exclusive = serializeByKey({ ms: 60_000, late: 'The work before' });
 const { HOLDFAST_TEST_IDENTITY_URL: url = '', HOLDFAST_TEST_IDENTITY_TOKEN: token = '' } = process.env;
 const over = (address: string, key: string): Identity =>
   httpIdentity({ url: address, token: new Secret(key), fetch, exclusive });

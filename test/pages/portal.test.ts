@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { AppError } from '@holdfast/kit/app-error';
-import { sharingTogether } from '@holdfast/kit/limits';
+import { singleFlight } from '@holdfast/kit/concurrency';
 import { issueCertificate } from '../../shared/devices/certificates/issue.ts';
 import type { FakeDeps } from '../http/fake-deps.ts';
 import { ACTOR, peopleWorld } from '../people/fake-people.ts';
@@ -38,7 +38,7 @@ describe('one’s own devices', () => {
   it('cost the core one list of clients for all who look at the same moment', async () => {
     let lists = 0;
     const { page } = await portal('nora', (deps) => {
-      deps.together = sharingTogether();
+      deps.together = singleFlight();
       const { core } = deps;
       const before = { ...core };
       core.clients = () => {

@@ -1,8 +1,8 @@
 // Who asks: whoever a password or a token of this process belongs to, asked of the directory each time.
 
 import { parse, serialize } from 'hono/utils/cookie';
+import { limitAttempts } from '@holdfast/kit/concurrency';
 import type { DirectoryBase, DirectoryEntry } from '@holdfast/kit/directory';
-import { attemptsAtOnce } from '@holdfast/kit/limits';
 import { createLockout, lockoutAddress } from '@holdfast/kit/lockout';
 import { PasswordQueue } from '@holdfast/kit/password-queue';
 import type { CoreCaller, CoreDirectory } from '../model/parts.ts';
@@ -172,7 +172,7 @@ export function passwordDoor(
 ): PasswordDoor {
   const lockout = createLockout();
   const queue = new PasswordQueue({ steadyMs });
-  const inTurn = attemptsAtOnce((address) => lockout.left(address, steadyMs()));
+  const inTurn = limitAttempts((address) => lockout.left(address, steadyMs()));
 
   function locked({ address, username }: PasswordAttempt): Locked | undefined {
     if (lockout.isFree()) return undefined;

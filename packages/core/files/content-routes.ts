@@ -1,6 +1,7 @@
 // /Marti/sync/missionquery, /Marti/sync/content, GET and DELETE of /Marti/api/files/{hash}: files on their way out.
 
 import { messageOf } from '@holdfast/kit/app-error';
+import { limitPerCaller } from '@holdfast/kit/concurrency';
 import { visiblePlaces } from '../groups/own-groups.ts';
 import { CoreFault, emptyAnswer, PageFault, plainText } from '../http/answers.ts';
 import { invalid } from '../http/body.ts';
@@ -10,7 +11,6 @@ import { asked, askedHash, contentDisposition, pathHash, servedType } from './as
 import { fileChanges } from './file-changes.ts';
 import type { FilesOptions } from './options.ts';
 import { contentUrl } from './shown-files.ts';
-import { Turnstile } from './turnstile.ts';
 
 // The header Range (RFC 9110, 14): one range of bytes; several at once are answered with the whole file.
 
@@ -40,7 +40,7 @@ const MOST_AT_A_TIME = { most: 240, mostOfOne: 80 };
 
 export function contentRoutes(options: FilesOptions): AdminRoute[] {
   const { resources, log } = options;
-  const downloads = new Turnstile(MOST_AT_A_TIME);
+  const downloads = limitPerCaller(MOST_AT_A_TIME);
   const changes = fileChanges(options);
 
   /** The newest that the caller may see. What others have and what nobody has look the same. */

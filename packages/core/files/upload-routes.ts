@@ -5,7 +5,7 @@ import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { Busboy, type BusboyInstance } from '@fastify/busboy';
 import { messageOf } from '@holdfast/kit/app-error';
-import { oneAfterTheOther } from '@holdfast/kit/limits';
+import { limitPerCaller, serialize } from '@holdfast/kit/concurrency';
 import { placesNamed, sendingRows } from '../groups/own-groups.ts';
 import { CoreFault, PageFault, plainText } from '../http/answers.ts';
 import { invalid } from '../http/body.ts';
@@ -28,7 +28,6 @@ import {
 import type { FilesOptions } from './options.ts';
 import { contentUrl, shownMetadata, textJson } from './shown-files.ts';
 import { type Spool, type SpooledFile, tooLarge } from './spool.ts';
-import { Turnstile } from './turnstile.ts';
 
 // The file in the body of an upload: the body itself, or one part of a form. Nothing of it is kept in memory.
 
@@ -121,9 +120,9 @@ export const MISSION_PACKAGE = 'missionpackage';
 
 export function uploadRoutes(options: FilesOptions): AdminRoute[] {
   const { resourceWriter, spool, log, now } = options;
-  const uploads = new Turnstile(MOST_AT_A_TIME);
+  const uploads = limitPerCaller(MOST_AT_A_TIME);
   /** PostgreSQL holds a file in its memory while it is written. */
-  const write = oneAfterTheOther();
+  const write = serialize();
 
   /** Places of the groups that will see the file: those named, else all that the caller may send into. */
   async function placesOf(c: AdminContext): Promise<number[]> {

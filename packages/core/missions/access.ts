@@ -1,7 +1,7 @@
 // Who may do what with which mission: its groups decide who sees it, a role what they may do, a group to send into whether
 // they may write.
 
-import { rate } from '@holdfast/kit/limits';
+import { rateLimit } from '@holdfast/kit/rate-limit';
 import { placesNamed, sendingRows, visiblePlaces } from '../groups/own-groups.ts';
 import { CoreFault, PageFault } from '../http/answers.ts';
 import { type AdminContext, isAdmin } from '../http/route.ts';
@@ -42,8 +42,8 @@ export class MissionAccess {
     this.#reads = reads;
     this.#subscriptions = subscriptions;
     this.#tokens = tokens;
-    this.#isWithinRate = rate({ ...CHANGE_RATE, now: options.now });
-    this.#mayTry = rate({ ...PASSWORD_RATE, now: options.now });
+    this.#isWithinRate = rateLimit({ ...CHANGE_RATE, now: options.now });
+    this.#mayTry = rateLimit({ ...PASSWORD_RATE, now: options.now });
   }
 
   /** Rejects with 404 for a mission that the caller does not see, with 410 for one that was deleted. */

@@ -1,7 +1,7 @@
 // Passwords of missions: scrypt, each with a salt of its own. A release keeps bcrypt; nothing but the server reads them.
 
 import { randomBytes, scrypt, timingSafeEqual } from 'node:crypto';
-import { oneAfterTheOther } from '@holdfast/kit/limits';
+import { serialize } from '@holdfast/kit/concurrency';
 
 const COST = 16_384;
 const KEY_BYTES = 32;
@@ -11,7 +11,7 @@ const FORM = /^scrypt:16384:([0-9a-f]{32}):([0-9a-f]{64})$/;
 
 /** One after the other: each takes some 50 ms of a thread beside the event loop, and 16 MB. Ask a rate before. */
 export class MissionPasswords {
-  readonly #inLine = oneAfterTheOther();
+  readonly #inLine = serialize();
 
   /** `scrypt:16384:<salt>:<key>`, hex. */
   async hash(password: string): Promise<string> {

@@ -4,9 +4,9 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import { messageOf } from '@holdfast/kit/app-error';
+import { serialize } from '@holdfast/kit/concurrency';
 import type { CoreRetentionRun, RetentionRunOrder } from '@holdfast/kit/core-wire';
 import type { Schedules } from '@holdfast/kit/cron';
-import { oneAfterTheOther } from '@holdfast/kit/limits';
 import type { Log } from '@holdfast/kit/log';
 import { isKeepingAll, limitsAt, NEVER, type RetentionLimits, type RetentionPolicy } from '@holdfast/kit/retention';
 import { unlessAborted } from '@holdfast/kit/timeout';
@@ -89,7 +89,7 @@ export class RetentionService implements RetentionRuns {
   readonly #options: RetentionServiceOptions;
   readonly #patience;
   readonly #runs;
-  readonly #inTurn = oneAfterTheOther();
+  readonly #inTurn = serialize();
   readonly #stopping = new AbortController();
   readonly #signal;
   #going: Going | undefined;

@@ -2,7 +2,7 @@
 // outage or reason and hour. What it has not taken at the end is kept for the next start.
 
 import { messageOf } from '@holdfast/kit/app-error';
-import { oneAfterTheOther } from '@holdfast/kit/limits';
+import { serialize } from '@holdfast/kit/concurrency';
 import type { Log } from '@holdfast/kit/log';
 import { HOUR_MS } from '@holdfast/kit/time';
 import type { Loss, LossStore } from '../store/tables.ts';
@@ -32,7 +32,7 @@ const WRITTEN_EVERY_MS = 1_000;
 export class Losses {
   readonly #options: LossesOptions;
   readonly #open = new Map<string, OpenLoss>();
-  readonly #inTurn = oneAfterTheOther();
+  readonly #inTurn = serialize();
   #total = 0;
   #untold = 0;
   #toldAtMs = Number.NEGATIVE_INFINITY;

@@ -2,8 +2,8 @@
 // kept; of more than that the newest of each uid.
 
 import { messageOf } from '@holdfast/kit/app-error';
-import { rate } from '@holdfast/kit/limits';
 import type { Log } from '@holdfast/kit/log';
+import { rateLimit } from '@holdfast/kit/rate-limit';
 import { withFallback } from '@holdfast/kit/timeout';
 import type { Presence, PresenceLog } from '../model/stream.ts';
 import type { RunSql } from '../store/certificates.ts';
@@ -55,7 +55,7 @@ export class StoredPresenceLog implements PresenceLog {
     this.#mostWaiting = parts.mostWaiting ?? MOST_WAITING;
     this.#store = parts.store ?? presenceStore(run, this.#vectors);
     this.#startedAt = this.#now();
-    this.#mayCome = rate({ ...COMING_RATE, now: this.#now });
+    this.#mayCome = rateLimit({ ...COMING_RATE, now: this.#now });
     this.#working = this.#everybodyWent().then(() => this.#workOff());
   }
 

@@ -2,7 +2,7 @@
 // switched them. Who hears others by it, or is heard, gets the newest reports.
 
 import { messageOf } from '@holdfast/kit/app-error';
-import { oneAfterTheOther } from '@holdfast/kit/limits';
+import { serialize } from '@holdfast/kit/concurrency';
 import type { Log } from '@holdfast/kit/log';
 import { nameKey } from '@holdfast/kit/names';
 import type { ClientCertificate } from '../model/parts.ts';
@@ -35,7 +35,7 @@ export class Regrouping {
   readonly #asked = new WeakMap<Client, number>();
   #running = 0;
   /** One in each turn of the event loop: a change costs as much as there are clients. */
-  readonly #inTurn = oneAfterTheOther();
+  readonly #inTurn = serialize();
 
   constructor(options: RegroupingOptions) {
     this.#options = options;

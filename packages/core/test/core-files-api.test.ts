@@ -1,11 +1,11 @@
 // Files on 8443 with the files in memory; and the pure rules of names, types, ranges and places.
 
 import { afterAll, describe, expect, it } from 'vitest';
+import { limitPerCaller } from '@holdfast/kit/concurrency';
 import { coreFilesContract } from '../../../test/core/core-files-contract.ts';
 import { contentDisposition, lastPart, servedType, textFault } from '../files/asked.ts';
 import { byteRange } from '../files/content-routes.ts';
 import { contentUrl, shownSize } from '../files/shown-files.ts';
-import { Turnstile } from '../files/turnstile.ts';
 import { adminWorld } from './fake-core-admin.ts';
 
 const worlds: { end(): void }[] = [];
@@ -93,7 +93,7 @@ describe('names and types', () => {
 
 describe('the turnstile', () => {
   it('lets in so many, and of one person only a share', () => {
-    const gate = new Turnstile({ most: 3, mostOfOne: 2 });
+    const gate = limitPerCaller({ most: 3, mostOfOne: 2 });
     const leave = gate.enter('ada');
     expect(
       [gate.enter('ada'), gate.enter('ada'), gate.enter('bob'), gate.enter('cy')].map((each) => each !== undefined),

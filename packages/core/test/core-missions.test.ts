@@ -3,7 +3,7 @@
 import { SaxesParser } from 'saxes';
 import { describe, expect, it } from 'vitest';
 import { AppError } from '@holdfast/kit/app-error';
-import { rate } from '@holdfast/kit/limits';
+import { rateLimit } from '@holdfast/kit/rate-limit';
 import { memoryLog } from '../../../test/http/fake-deps.ts';
 import { CoreFault } from '../http/answers.ts';
 import { escapeXml, unescapeXml } from '../http/escape.ts';
@@ -47,7 +47,7 @@ describe('texts of missions', () => {
 describe('a rate', () => {
   it('allows a burst, then so many a second, for each person whatever the case of the name', () => {
     let nowMs = START;
-    const isWithin = rate({ burst: 3, perSecond: 2, now: () => new Date(nowMs) });
+    const isWithin = rateLimit({ burst: 3, perSecond: 2, now: () => new Date(nowMs) });
     expect(['ada', 'Ada', 'ADA', 'ada'].map(isWithin)).toEqual([true, true, true, false]);
     expect(isWithin('bob')).toBe(true);
     nowMs += 1_000;

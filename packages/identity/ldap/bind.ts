@@ -2,8 +2,8 @@
 
 import { createHash, createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
+import { limitAttempts } from '@holdfast/kit/concurrency';
 import type { Place } from '@holdfast/kit/fair-queue';
-import { attemptsAtOnce } from '@holdfast/kit/limits';
 import { createLockout, lockoutAddress } from '@holdfast/kit/lockout';
 import { clientStanding, RefusalPace } from '@holdfast/kit/password-queue';
 import type { Secret } from '@holdfast/kit/secret';
@@ -81,7 +81,7 @@ export function createBind(deps: BindDeps): Bind {
   const lockout = createLockout({ keys: KEYS });
   const standing = clientStanding(now);
   const pace = new RefusalPace(now, limits.leastRefusalMs);
-  const inTurn = attemptsAtOnce((key) => lockout.left(key, now()));
+  const inTurn = limitAttempts((key) => lockout.left(key, now()));
   const isOfSettings = knownPassword(deps.searchPassword);
 
   async function attempt(

@@ -3,7 +3,7 @@
 // end streams that should have ended.
 
 import { AppError, messageOf } from '@holdfast/kit/app-error';
-import { severalAtOnce } from '@holdfast/kit/limits';
+import { mapConcurrent } from '@holdfast/kit/concurrency';
 import { nameKey } from '@holdfast/kit/names';
 import type { CoreCertificate, CoreClient, CoreStatus, RevocationListContent } from '../../core/port.ts';
 import { isSameUser } from '../names.ts';
@@ -49,7 +49,7 @@ export async function judgeAll(
     said(() => deps.clientKeys.kept(standings.map(({ revocation }) => revocation.hash))),
     canaryDoubt(deps, status),
   ]);
-  return severalAtOnce(standings, AT_ONCE, async (standing) => {
+  return mapConcurrent(standings, AT_ONCE, async (standing) => {
     const { hash } = standing.revocation;
     const { streams: seen, doubts } = streams.get(hash) ?? { streams: null, doubts: [] };
     if (hasEnded(standing.revocation, deps.now())) return judgement(seen, doubts);
@@ -101,7 +101,7 @@ async function streamsOf(deps: RevocationDeps, standings: readonly Standing[]): 
   const users = new Map(standings.map(({ revocation: { username } }) => [nameKey(username), username]));
   const connected = await said(() => deps.core.clients());
   const clients = 'value' in connected ? connected.value : [];
-  const found = await severalAtOnce([...users], AT_ONCE, async ([key, username]) => {
+  const found = await mapConcurrent([...users], AT_ONCE, async ([key, username]) => {
     return [key, await said(() => certificatesInAnyCase(deps, username, clients))] as const;
   });
   const certificates = new Map(found);
@@ -123,7 +123,7 @@ async function certificatesInAnyCase(
   clients: readonly CoreClient[],
 ): Promise<CoreCertificate[]> {
   const same = clients.map((client) => client.username).filter((name) => isSameUser(name, username));
-  const found = await severalAtOnce([...new Set([username, ...same])], AT_ONCE, (name) => core.certificates(name));
+  const found = await mapConcurrent([...new Set([username, ...same])], AT_ONCE, (name) => core.certificates(name));
   return found.flat();
 }
 

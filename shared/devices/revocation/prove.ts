@@ -2,7 +2,7 @@
 // is looked at. Only what stands is called revoked; whatever is missing is said, and tried again.
 
 import { AppError, messageOf } from '@holdfast/kit/app-error';
-import { severalAtOnce } from '@holdfast/kit/limits';
+import { mapConcurrent } from '@holdfast/kit/concurrency';
 import { MINUTE_MS } from '@holdfast/kit/time';
 import { audited } from '../../audit/audited.ts';
 import type { CoreCertificate, CoreStatus } from '../../core/port.ts';
@@ -41,7 +41,7 @@ export async function proveRevocations(
   if ('state' in core) return settleAll(deps, revocations, () => core, signal);
   const standings = new Map<string, Standing>();
   const judged = new Map<string, Judgement>();
-  const looked = await severalAtOnce(revocations, AT_ONCE, (each) => lookAt(deps, each));
+  const looked = await mapConcurrent(revocations, AT_ONCE, (each) => lookAt(deps, each));
   for (const [at, revocation] of revocations.entries()) {
     const { hash } = revocation;
     const found = looked[at];

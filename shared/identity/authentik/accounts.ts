@@ -2,7 +2,7 @@
 
 import type { PatchedUserRequest, UserPasswordSetRequest, UserRequest } from '@goauthentik/api';
 import { AppError } from '@holdfast/kit/app-error';
-import { severalAtOnce } from '@holdfast/kit/limits';
+import { mapConcurrent } from '@holdfast/kit/concurrency';
 import type { Attributes, Json, Page } from '@holdfast/kit/paging';
 import type { Account, AccountChange, AccountQuery, Accounts, Exclusive, NewAccount } from '../port.ts';
 import { account, accountName, pageOf, type Wire } from './answers.ts';
@@ -44,7 +44,7 @@ export function accountLists(provider: Provider): (query: AccountQuery) => Promi
     const first = Math.floor(begin / PAGE_SIZE);
     const last = Math.ceil((begin + length) / PAGE_SIZE);
     const numbers = Array.from({ length: last - first }, (_, index) => first + index + 1);
-    const read = await severalAtOnce(numbers, AT_ONCE, (page) => pageIfThere(filters, page, PAGE_SIZE));
+    const read = await mapConcurrent(numbers, AT_ONCE, (page) => pageIfThere(filters, page, PAGE_SIZE));
     const pages = read.filter((page) => page !== undefined);
     const skipped = begin - first * PAGE_SIZE;
     return {

@@ -1,13 +1,13 @@
 // How many sign-ins of one key are judged at once, with judgements that end when the test says so.
 
 import { expect, it } from 'vitest';
-import { attemptsAtOnce } from '../limits.ts';
+import { limitAttempts } from '../concurrency.ts';
 
 const tick = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
 it('runs as many as may fail, and turns away whom too many wait before', async () => {
   let left = 2;
-  const inTurn = attemptsAtOnce(() => left, 4);
+  const inTurn = limitAttempts(() => left, 4);
   const ends: (() => void)[] = [];
   const begun: number[] = [];
   const run = (name: number) => async (): Promise<number> => {

@@ -1,6 +1,6 @@
 import { setTimeout as delay, setImmediate as turn } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
-import { sharingTogether } from '../limits.ts';
+import { singleFlight } from '../concurrency.ts';
 
 /** Work that takes `ms` and says which run it was. */
 function counting(ms: number): { work: () => Promise<number>; begun: () => number } {
@@ -15,7 +15,7 @@ function counting(ms: number): { work: () => Promise<number>; begun: () => numbe
 
 describe('callers of the same thing', () => {
   it('share one piece of work when they ask at once', async () => {
-    const together = sharingTogether();
+    const together = singleFlight();
     const { work, begun } = counting(20);
     const results = await Promise.all(Array.from({ length: 16 }, () => together('a', work)));
     expect([new Set(results).size, begun()]).toEqual([1, 1]);
@@ -23,7 +23,7 @@ describe('callers of the same thing', () => {
 
   it('who ask later share the next one, and never more than two are made', async () => {
     let nowMs = 0;
-    const together = sharingTogether(() => nowMs);
+    const together = singleFlight(() => nowMs);
     const ends: (() => void)[] = [];
     const work = (): Promise<number> => {
       const number = ends.length + 1;
@@ -47,19 +47,19 @@ describe('callers of the same thing', () => {
   });
 
   it('get work of their own when nothing runs', async () => {
-    const together = sharingTogether();
+    const together = singleFlight();
     const { work } = counting(1);
     expect([await together('a', work), await together('a', work)]).toEqual([1, 2]);
   });
 
   it('are not held up by another thing', async () => {
-    const together = sharingTogether();
+    const together = singleFlight();
     void together('hanging', () => new Promise(() => undefined));
     expect(await together('a', async () => 'done')).toBe('done');
   });
 
   it('share a failure, and the next ones try again', async () => {
-    const together = sharingTogether();
+    const together = singleFlight();
     const failing = together('a', () => Promise.reject(new Error('away')));
     const alike = together('a', async () => 'never');
     await expect(failing).rejects.toThrow('away');
