@@ -7,7 +7,7 @@ import { said } from '../../jobs/job-log.ts';
 import type { OpsJob } from '../../jobs/port.ts';
 import { openVacuumJob, readVacuumJob } from './jobs.ts';
 import { ALONE, follow, LONGEST_GAP_MS, nextTurn, type Turned } from './turn.ts';
-import { asked, DatabaseAway, end, save, type Step, tableOf, type VacuumDeps, type VacuumWork } from './work.ts';
+import { asked, currentTable, DatabaseAway, end, save, type Step, type VacuumDeps, type VacuumWork } from './work.ts';
 
 const GIVEN_UP_MS = HOUR_MS;
 
@@ -67,7 +67,7 @@ async function turn(work: VacuumWork): Promise<Turned> {
   const { deps, job, memory } = work;
   const shown = await asked(deps.vacuumFacts.statement(job.id));
   const statement = memory.turn?.statement ?? undefined;
-  if (memory.turn !== null && statement !== undefined) return follow(work, memory.turn, statement, shown);
+  if (statement !== undefined) return follow(work, statement, shown);
   if (shown?.state === 'running') {
     await save(work);
     return 'running';
@@ -86,9 +86,8 @@ async function waitForDatabase(work: VacuumWork, why: string): Promise<Step> {
     deps.log.warn('vacuum.job_waits', { job: job.id, reason: why });
   }
   if (now.getTime() - Date.parse(memory.away_since) > GIVEN_UP_MS) {
-    const { turn } = memory;
-    if (turn !== null && turn.statement !== null)
-      Object.assign(tableOf(work, turn), { state: 'interrupted', error: 'what became of it is not known.' });
+    if ((memory.turn?.statement ?? null) !== null)
+      Object.assign(currentTable(work), { state: 'interrupted', error: 'what became of it is not known.' });
     return end(work, 'failed', `Given up: the core’s database has not answered for an hour: ${why}`);
   }
   await save(work, { phase: 'waiting for the database', phasePercent: null, eta: null });

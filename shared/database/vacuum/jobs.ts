@@ -63,8 +63,6 @@ const statementSchema = z.object({
 export type BegunStatement = z.infer<typeof statementSchema>;
 
 const turnSchema = z.object({
-  /** Which of the tables. */
-  index: z.int(),
   tries: z.int(),
   next_try_at: time.nullable(),
   /** What keeps it waiting, as the log has said it last. */
@@ -86,6 +84,7 @@ const memorySchema = z.object({
   /** What the clients were told; `silent`: they could not be told of the beginning. */
   notice: z.enum(['none', 'silent', 'begun', 'over']),
   tables: z.array(tableSchema),
+  /** Of the first table that is not begun: they come one after the other. Null until it was looked at. */
   turn: turnSchema.nullable(),
 });
 export type VacuumMemory = z.infer<typeof memorySchema>;

@@ -8,7 +8,7 @@ import type { OpsJob, OpsJobs } from '../../jobs/port.ts';
 import { RETENTION_JOB } from '../../retention/jobs.ts';
 import type { VacuumFacts, VacuumMode, VacuumTable } from '../port.ts';
 import { VACUUM_JOB, VACUUM_RUN, type VacuumJobInput } from './jobs.ts';
-import { databasePlace, refuseWithoutRoom, type RoomDeps, vacuumRate } from './room.ts';
+import { databasePlace, refuseWithoutRoom, type RoomDeps, vacuumRate } from './preview.ts';
 import { inOrder, lockSeconds, nameOf } from './rules.ts';
 
 export interface StartVacuumDeps extends RoomDeps {

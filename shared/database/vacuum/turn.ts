@@ -5,8 +5,8 @@ import { messageOf } from '@holdfast/kit/app-error';
 import { bytesInWords, rounded } from '@holdfast/kit/format';
 import { MINUTE_MS } from '@holdfast/kit/time';
 import type { LockHolder, VacuumMarks, VacuumStatement } from '../port.ts';
-import type { BegunStatement, VacuumedTable, VacuumTurn } from './jobs.ts';
-import { databasePlace } from './room.ts';
+import type { BegunStatement, VacuumedTable } from './jobs.ts';
+import { databasePlace } from './preview.ts';
 import {
   deadRowsLeft,
   failureKind,
@@ -18,7 +18,18 @@ import {
   pauseSeconds,
   roomFor,
 } from './rules.ts';
-import { asked, DatabaseAway, end, isRefusal, save, type Step, tableOf, tell, type VacuumWork } from './work.ts';
+import {
+  asked,
+  currentTable,
+  DatabaseAway,
+  end,
+  isRefusal,
+  save,
+  type Step,
+  tell,
+  turnOf,
+  type VacuumWork,
+} from './work.ts';
 
 /** A host that looks once a minute, a little late, is still there. */
 export const LONGEST_GAP_MS = 75_000;
@@ -29,32 +40,30 @@ export type Turned = Step | 'begun' | 'over';
 /** The next table, or the end. */
 export async function nextTurn(work: VacuumWork): Promise<Turned> {
   const { memory, now } = work;
-  const index = memory.tables.findIndex(({ state }) => state === 'not_begun');
-  if (index === -1) return end(work);
-  memory.turn ??= { index, tries: 0, next_try_at: null, said: null, statement: null };
-  const { turn } = memory;
-  if (turn.next_try_at !== null && Date.parse(turn.next_try_at) > now.getTime()) {
+  if (memory.tables.every(({ state }) => state !== 'not_begun')) return end(work);
+  const { next_try_at: nextTryAt } = turnOf(work);
+  if (nextTryAt !== null && Date.parse(nextTryAt) > now.getTime()) {
     answersAgain(work);
     await save(work);
     return 'waits';
   }
-  return attempt(work, turn);
+  return attempt(work);
 }
 
-async function attempt(work: VacuumWork, turn: VacuumTurn): Promise<Turned> {
+async function attempt(work: VacuumWork): Promise<Turned> {
   const { deps, input, now } = work;
-  const { schema, table } = tableOf(work, turn);
+  const { schema, table } = currentTable(work);
   const found = (await asked(deps.vacuumFacts.tables())).find((each) => each.schema === schema && each.table === table);
-  if (found === undefined) return over(work, turn, { state: 'skipped', error: 'there is no such table any more.' });
+  if (found === undefined) return over(work, { state: 'skipped', error: 'there is no such table any more.' });
   if (!found.allowed)
-    return over(work, turn, { state: 'skipped', error: 'the owner of the database may not vacuum it any more.' });
+    return over(work, { state: 'skipped', error: 'the owner of the database may not vacuum it any more.' });
   const room = roomFor(input.mode, found, await asked(databasePlace(deps)));
-  if (room.isEnough !== true) return over(work, turn, { state: 'skipped', error: room.figures.reason });
+  if (room.isEnough !== true) return over(work, { state: 'skipped', error: room.figures.reason });
   const holder = longHolder(await asked(deps.vacuumFacts.holders(input.mode, schema, table)), now);
-  if (holder !== undefined) return tryAgain(work, turn, heldBy(holder));
+  if (holder !== undefined) return tryAgain(work, heldBy(holder));
   const marks = await asked(deps.vacuumFacts.marks(schema, table));
-  if (marks === undefined) return over(work, turn, { state: 'skipped', error: 'there is no such table any more.' });
-  return begin(work, turn, marks);
+  if (marks === undefined) return over(work, { state: 'skipped', error: 'there is no such table any more.' });
+  return begin(work, marks);
 }
 
 function heldBy({ pid, user, application, since }: LockHolder): string {
@@ -66,11 +75,11 @@ function heldBy({ pid, user, application, since }: LockHolder): string {
 }
 
 /** Written down first: whatever dies from here on, the marks tell what became of it. */
-async function begin(work: VacuumWork, turn: VacuumTurn, marks: VacuumMarks): Promise<Turned> {
+async function begin(work: VacuumWork, marks: VacuumMarks): Promise<Turned> {
   const { deps, input, job, memory } = work;
-  const table = tableOf(work, turn);
+  const table = currentTable(work);
   const statement: BegunStatement = { marks, begun_at: deps.now().toISOString(), doubt: null, error: null };
-  turn.statement = statement;
+  turnOf(work).statement = statement;
   Object.assign(table, { bytes_before: marks.bytes, dead_tuples_before: marks.dead_tuples });
   const isFirst = input.mode === 'full' && memory.notice === 'none';
   if (isFirst) memory.notice = 'begun';
@@ -82,7 +91,7 @@ async function begin(work: VacuumWork, turn: VacuumTurn, marks: VacuumMarks): Pr
   try {
     await deps.coreVacuum.begin({ job: job.id, mode: input.mode, schema, table: name, oid: marks.oid });
   } catch (error) {
-    return notBegun(work, turn, statement, error);
+    return notBegun(work, statement, error);
   }
   const what = input.mode === 'full' ? 'VACUUM FULL' : 'VACUUM';
   answersAgain(work);
@@ -96,12 +105,7 @@ function lockSecondsLeft({ input, memory }: VacuumWork): number {
   return left.reduce((sum, { lock_seconds }) => sum + lock_seconds, 0);
 }
 
-async function notBegun(
-  work: VacuumWork,
-  turn: VacuumTurn,
-  statement: BegunStatement,
-  error: unknown,
-): Promise<Turned> {
+async function notBegun(work: VacuumWork, statement: BegunStatement, error: unknown): Promise<Turned> {
   if (isRefusal(error, 'unavailable')) {
     statement.doubt = error.message;
     throw new DatabaseAway(error.message);
@@ -111,33 +115,32 @@ async function notBegun(
     return 'running';
   }
   if (!isRefusal(error, 'upstream')) throw error;
-  return over(work, turn, { state: 'failed', error: messageOf(error) });
+  return over(work, { state: 'failed', error: messageOf(error) });
 }
 
 /** What goes on, or went on, for a statement that was written down. */
 export async function follow(
   work: VacuumWork,
-  turn: VacuumTurn,
   statement: BegunStatement,
   shown: VacuumStatement | undefined,
 ): Promise<Turned> {
-  if (shown?.state === 'running') return running(work, turn, statement, shown);
+  if (shown?.state === 'running') return running(work, statement, shown);
   const error = shown?.error ?? statement.error;
-  if (error !== null) return failed(work, turn, statement, error);
-  const { schema, table } = tableOf(work, turn);
+  if (error !== null) return failed(work, statement, error);
+  const { schema, table } = currentTable(work);
   const marks = await asked(work.deps.vacuumFacts.marks(schema, table));
   if (marks?.oid !== statement.marks.oid) {
     const what = marks === undefined ? 'dropped' : 'made anew';
-    return over(work, turn, { state: 'skipped', error: `the table was ${what} in the middle of it.` });
+    return over(work, { state: 'skipped', error: `the table was ${what} in the middle of it.` });
   }
-  if (isVacuumed(work.input.mode, statement.marks, marks)) return done(work, turn, statement, marks);
+  if (isVacuumed(work.input.mode, statement.marks, marks)) return done(work, statement, marks);
   if (shown !== undefined)
-    return over(work, turn, {
+    return over(work, {
       state: 'failed',
       error: 'the statement has ended without an error, and the table is as it was.',
     });
-  if (statement.doubt === null) return interrupted(work, turn, ENDED);
-  turn.statement = null;
+  if (statement.doubt === null) return interrupted(work, ENDED);
+  turnOf(work).statement = null;
   return work.memory.was_alone ? end(work, 'interrupted', ALONE) : nextTurn(work);
 }
 
@@ -146,11 +149,10 @@ export const ALONE =
 
 async function running(
   work: VacuumWork,
-  turn: VacuumTurn,
   statement: BegunStatement,
   { phase, percent, waits }: Extract<VacuumStatement, { state: 'running' }>,
 ): Promise<Turned> {
-  const name = nameOf(tableOf(work, turn));
+  const name = nameOf(currentTable(work));
   statement.doubt = null;
   answersAgain(work);
   if (work.aloneSeconds > 0) work.lines.push(`${name}: found again after ${work.aloneSeconds} s.`);
@@ -162,39 +164,34 @@ async function running(
 const WAITING = 'waiting for a lock';
 
 /** The error is written down before the words for it are asked for: asking ends the statement. */
-async function failed(work: VacuumWork, turn: VacuumTurn, statement: BegunStatement, error: string): Promise<Turned> {
+async function failed(work: VacuumWork, statement: BegunStatement, error: string): Promise<Turned> {
   const kind = failureKind(error);
-  if (kind === 'lock') return tryAgain(work, turn, 'others hold it: no lock within 5 s.');
+  if (kind === 'lock') return tryAgain(work, 'others hold it: no lock within 5 s.');
   statement.error = error;
   if (!(await save(work))) return 'ended';
   const words = (await asked(work.deps.coreVacuum.settle(work.job.id))) ?? `SQLSTATE ${error}`;
-  if (kind === 'connection') return interrupted(work, turn, ENDED, words);
-  if (kind === 'stopped') return interrupted(work, turn, 'its statement was cancelled.', words);
-  if (kind === 'table') return over(work, turn, { state: 'failed', error: words });
-  close(work, turn, { state: 'failed', error: words });
+  if (kind === 'connection') return interrupted(work, ENDED, words);
+  if (kind === 'stopped') return interrupted(work, 'its statement was cancelled.', words);
+  if (kind === 'table') return over(work, { state: 'failed', error: words });
+  close(work, { state: 'failed', error: words });
   return end(work, 'failed', 'The disk is full: nothing more is begun.');
 }
 
 const ENDED = 'the database or the connection ended in the middle of it.';
 
-async function interrupted(work: VacuumWork, turn: VacuumTurn, why: string, words?: string): Promise<Turned> {
+async function interrupted(work: VacuumWork, why: string, words?: string): Promise<Turned> {
   const undone =
     work.input.mode === 'full'
       ? 'PostgreSQL has undone it, and nothing was changed.'
       : 'What it has cleaned stays clean; the next vacuum does the rest.';
   const error = `${why} ${undone}${words === undefined ? '' : ` ${words}`}`;
-  close(work, turn, { state: 'interrupted', error });
+  close(work, { state: 'interrupted', error });
   return end(work, 'interrupted', 'Nothing more is begun after an interruption.');
 }
 
-async function done(
-  work: VacuumWork,
-  turn: VacuumTurn,
-  statement: BegunStatement,
-  marks: VacuumMarks,
-): Promise<Turned> {
+async function done(work: VacuumWork, statement: BegunStatement, marks: VacuumMarks): Promise<Turned> {
   const seconds = rounded((work.deps.now().getTime() - Date.parse(statement.begun_at)) / 1000, 1);
-  const table = tableOf(work, turn);
+  const table = currentTable(work);
   const { bytes_before: before } = table;
   const name = nameOf(table);
   const took = seconds < 1 ? 'less than 1 s' : `${Math.round(seconds)} s`;
@@ -202,38 +199,39 @@ async function done(
   const left = work.input.mode === 'standard' ? deadRowsLeft(statement.marks.dead_tuples, marks.dead_tuples) : 0;
   if (left > 0) work.lines.push(`${name}: ${left} dead rows could not be removed: a transaction is older than they.`);
   work.memory.waits_since = null;
-  return over(work, turn, { state: 'done', bytes_after: marks.bytes, seconds });
+  return over(work, { state: 'done', bytes_after: marks.bytes, seconds });
 }
 
 type Ending = Partial<VacuumedTable> & Pick<VacuumedTable, 'state'>;
 
 /** Its statement is let go before another is begun, so that none is mistaken for the other. */
-async function over(work: VacuumWork, turn: VacuumTurn, ending: Ending): Promise<Turned> {
-  close(work, turn, ending);
+async function over(work: VacuumWork, ending: Ending): Promise<Turned> {
+  close(work, ending);
   return (await save(work, { phase: null, phasePercent: null })) ? 'over' : 'ended';
 }
 
-function close(work: VacuumWork, turn: VacuumTurn, ending: Ending): void {
-  const table = Object.assign(tableOf(work, turn), ending);
+function close(work: VacuumWork, ending: Ending): void {
+  const table = Object.assign(currentTable(work), ending);
   work.memory.turn = null;
   answersAgain(work);
   if (table.error !== null) work.lines.push(`${nameOf(table)}: ${ending.state}: ${table.error}`);
 }
 
-async function tryAgain(work: VacuumWork, turn: VacuumTurn, why: string): Promise<Turned> {
+async function tryAgain(work: VacuumWork, why: string): Promise<Turned> {
   const now = work.deps.now();
-  turn.statement = null;
   const { memory } = work;
+  const turn = turnOf(work);
+  turn.statement = null;
   memory.waits_since ??= now.toISOString();
   turn.tries += 1;
-  const { schema, table } = tableOf(work, turn);
+  const { schema, table } = currentTable(work);
   const name = nameOf({ schema, table });
   if (now.getTime() - Date.parse(memory.waits_since) >= LOCK_PATIENCE_MS) {
     const minutes = LOCK_PATIENCE_MS / MINUTE_MS;
     const [holder] = await asked(work.deps.vacuumFacts.holders(work.input.mode, schema, table));
     const who = holder === undefined ? why : heldBy(holder);
     const long = turn.tries > 1 ? ` within ${minutes} minutes` : `, after ${minutes} minutes of waiting for others`;
-    return over(work, turn, { state: 'skipped', error: `no lock${long}: ${who}` });
+    return over(work, { state: 'skipped', error: `no lock${long}: ${who}` });
   }
   turn.next_try_at = new Date(now.getTime() + pauseSeconds(turn.tries) * 1000).toISOString();
   if (turn.said !== why) work.lines.push(`${name}: ${WAITING}: ${why}`);

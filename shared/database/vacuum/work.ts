@@ -10,7 +10,7 @@ import { said } from '../../jobs/job-log.ts';
 import type { HealthMemory, OpsJob, OpsJobChange, OpsJobs } from '../../jobs/port.ts';
 import type { CoreVacuum, VacuumFacts } from '../port.ts';
 import { conclusionOf, type ReadVacuumJob, resultOf, subjectOf, type VacuumedTable, type VacuumTurn } from './jobs.ts';
-import type { RoomDeps } from './room.ts';
+import type { RoomDeps } from './preview.ts';
 import { nameOf, NOTICE_AFTER } from './rules.ts';
 
 export interface VacuumDeps extends RoomDeps {
@@ -78,22 +78,26 @@ function progressOf({ memory }: VacuumWork): number {
 
 function etaOf({ input, memory, now, deps }: VacuumWork): string | null {
   if (input.mode === 'standard') return null;
-  const { turn } = memory;
-  const begun = turn?.statement?.begun_at;
+  const begun = memory.turn?.statement?.begun_at;
+  const passedMs = begun === undefined ? 0 : now.getTime() - Date.parse(begun);
   const leftMs = input.tables
-    .map(({ lock_seconds }, index) => {
-      if (memory.tables[index]?.state !== 'not_begun') return 0;
-      const passedMs = index === turn?.index && begun !== undefined ? now.getTime() - Date.parse(begun) : 0;
-      return Math.max(0, lock_seconds * 1000 - passedMs);
-    })
-    .reduce((sum, each) => sum + each, 0);
+    .filter((_, index) => memory.tables[index]?.state === 'not_begun')
+    .reduce((sum, { lock_seconds }, place) => {
+      return sum + Math.max(0, lock_seconds * 1000 - (place === 0 ? passedMs : 0));
+    }, 0);
   return new Date(deps.now().getTime() + leftMs).toISOString();
 }
 
-export function tableOf({ memory }: VacuumWork, { index }: VacuumTurn): VacuumedTable {
-  const table = memory.tables[index];
-  if (table === undefined) throw new Error(`no table ${index} in this job`);
+/** The tables come one after the other: the first that has not ended. */
+export function currentTable({ memory, job }: VacuumWork): VacuumedTable {
+  const table = memory.tables.find(({ state }) => state === 'not_begun');
+  if (table === undefined) throw new Error(`every table of the job ${job.id} has ended`);
   return table;
+}
+
+/** How far the current table is. */
+export function turnOf({ memory }: VacuumWork): VacuumTurn {
+  return (memory.turn ??= { tries: 0, next_try_at: null, said: null, statement: null });
 }
 
 /** Says it to everybody who is connected, if it can; whatever becomes of it, the vacuum goes on. */

@@ -48,12 +48,10 @@ interface CanaryRow {
 const OLDER_CANARIES_KEPT = 99;
 
 export function certificateBookTable(run: RunSql): CertificateBook {
-  const canary = async (sql: Sql): Promise<CanaryRow | undefined> => {
-    const [row] = await sql<CanaryRow[]>`
-      SELECT at, ok, signed, problem, core_started_at AS "coreStartedAt" FROM canary_run ORDER BY at DESC LIMIT 1`;
-    return row;
-  };
+  return { ...madeCertificates(run), ...revocations(run), ...revocationOrders(run), ...canaryRuns(run) };
+}
 
+function madeCertificates(run: RunSql): Pick<CertificateBook, 'remember' | 'made'> {
   return {
     async remember({ hash, username, name, serial, clientUid, issuedAt, expiresAt }) {
       await run(
@@ -71,7 +69,16 @@ export function certificateBookTable(run: RunSql): CertificateBook {
       );
       return rows.map((row): MadeCertificate => ({ ...row, ...times(row) }));
     },
+  };
+}
 
+function revocations(
+  run: RunSql,
+): Pick<
+  CertificateBook,
+  'wantRevoked' | 'revocations' | 'openRevocations' | 'openRevocationCount' | 'noted' | 'provenSince' | 'settle'
+> {
+  return {
     async wantRevoked(certificates, wantedAt) {
       if (certificates.length === 0) return;
       const rows = certificates.map((each) => ({ ...each, key: nameKey(each.username) }));
@@ -90,7 +97,7 @@ export function certificateBookTable(run: RunSql): CertificateBook {
         (sql) => sql<RevocationRow[]>`
           SELECT ${revocationColumns(sql)} FROM certificate_revocation WHERE ${ofUsers(sql, usernames)}`,
       );
-      return rows.map(revocation);
+      return rows.map(revocationOf);
     },
 
     async openRevocations(limit) {
@@ -99,7 +106,7 @@ export function certificateBookTable(run: RunSql): CertificateBook {
           SELECT ${revocationColumns(sql)} FROM certificate_revocation
           WHERE state <> 'revoked' ORDER BY wanted_at, hash LIMIT ${limit}`,
       );
-      return rows.map(revocation);
+      return rows.map(revocationOf);
     },
 
     async openRevocationCount() {
@@ -136,7 +143,11 @@ export function certificateBookTable(run: RunSql): CertificateBook {
           WHERE hash = ${hash} AND state <> 'revoked'`,
       );
     },
+  };
+}
 
+function revocationOrders(run: RunSql): Pick<CertificateBook, 'order' | 'orders' | 'closeOrder' | 'hasOpenWork'> {
+  return {
     async order({ username, wantedAt }) {
       await run(
         (sql) => sql`
@@ -160,6 +171,25 @@ export function certificateBookTable(run: RunSql): CertificateBook {
       );
     },
 
+    async hasOpenWork() {
+      const [row] = await run(
+        (sql) => sql<{ open: boolean }[]>`
+          SELECT EXISTS (SELECT FROM revocation_order)
+            OR EXISTS (SELECT FROM certificate_revocation WHERE state <> 'revoked') AS open`,
+      );
+      return row?.open === true;
+    },
+  };
+}
+
+function canaryRuns(run: RunSql): Pick<CertificateBook, 'lastCanary' | 'recordCanary'> {
+  const canary = async (sql: Sql): Promise<CanaryRow | undefined> => {
+    const [row] = await sql<CanaryRow[]>`
+      SELECT at, ok, signed, problem, core_started_at AS "coreStartedAt" FROM canary_run ORDER BY at DESC LIMIT 1`;
+    return row;
+  };
+
+  return {
     async lastCanary() {
       const row = await run(canary);
       return row && { ...row, at: row.at.toISOString(), coreStartedAt: row.coreStartedAt?.toISOString() ?? null };
@@ -175,15 +205,6 @@ export function certificateBookTable(run: RunSql): CertificateBook {
           DELETE FROM canary_run
           WHERE at < (SELECT at FROM canary_run ORDER BY at DESC LIMIT 1 OFFSET ${OLDER_CANARIES_KEPT - 1})`,
       );
-    },
-
-    async hasOpenWork() {
-      const [row] = await run(
-        (sql) => sql<{ open: boolean }[]>`
-          SELECT EXISTS (SELECT FROM revocation_order)
-            OR EXISTS (SELECT FROM certificate_revocation WHERE state <> 'revoked') AS open`,
-      );
-      return row?.open === true;
     },
   };
 }
@@ -215,7 +236,7 @@ function times({ issuedAt, expiresAt }: CertificateRow): { issuedAt: string; exp
   return { issuedAt: issuedAt.toISOString(), expiresAt: expiresAt.toISOString() };
 }
 
-function revocation(row: RevocationRow): Revocation {
+function revocationOf(row: RevocationRow): Revocation {
   return {
     ...row,
     ...times(row),
