@@ -22,7 +22,7 @@ import {
   SCHEDULE_FILE,
 } from './documents.ts';
 import { readPolicy } from './policy-text.ts';
-import type { RetentionFiles, SyncedRetention, WantedRetention } from './port.ts';
+import type { RetentionFileContents, RetentionFiles, SyncedRetention, WantedRetention } from './port.ts';
 
 const MEMORY_FILE = '.holdfast.json';
 const LOCK_FILE = '.holdfast.lock';
@@ -44,11 +44,61 @@ export type ReplaceFile = (file: KeptFile) => Promise<void>;
 
 /** `dataDir` is CORE_DATA_DIR. */
 export function retentionFiles(dataDir: string, replace: ReplaceFile = replaceKeptFile): RetentionFiles {
-  const directory = join(dataDir, 'conf', 'retention');
-  const pathOf = (name: string): string => join(directory, name);
+  return new RetentionDirectory(dataDir, replace);
+}
 
-  async function textOf(name: string): Promise<string | undefined> {
-    const path = pathOf(name);
+class RetentionDirectory implements RetentionFiles {
+  readonly #dataDir: string;
+  readonly #directory: string;
+  readonly #replace: ReplaceFile;
+
+  constructor(dataDir: string, replace: ReplaceFile) {
+    this.#dataDir = dataDir;
+    this.#directory = join(dataDir, 'conf', 'retention');
+    this.#replace = replace;
+  }
+
+  async read(): Promise<RetentionFileContents> {
+    await refuseLinks(this.#dataDir, this.#directory);
+    const [policyText, scheduleText] = [await this.#textOf(POLICY_FILE), await this.#textOf(SCHEDULE_FILE)];
+    const { policy, exemptKeywords } =
+      policyText === undefined
+        ? { policy: { ...KEEP_ALL }, exemptKeywords: [] }
+        : readOf(this.#pathOf(POLICY_FILE), () => readPolicy(policyText));
+    const schedule =
+      scheduleText === undefined ? NEVER : readOf(this.#pathOf(SCHEDULE_FILE), () => readSchedule(scheduleText));
+    return { policy, exemptKeywords, schedule };
+  }
+
+  async sync(given: WantedRetention): Promise<SyncedRetention> {
+    const isRelease = await hasReleaseProgram(this.#dataDir);
+    if (given.unit === 'days' && isRelease) throw daysAtRelease(this.#dataDir);
+    const isUnset = (given.cot ?? given.geochat ?? given.cron) === undefined;
+    const wanted: WantedRetention = isRelease && isUnset ? { ...given, unit: 'seconds' } : given;
+    await refuseLinks(this.#dataDir, this.#directory);
+    const seen = await this.#look(wanted);
+    if (isDone(seen)) return { written: [], said: seen.plan.said };
+    try {
+      await makeDirectory(this.#dataDir, this.#directory);
+      return await fileLock(this.#pathOf(LOCK_FILE), async () => {
+        await removeLeftovers(this.#directory);
+        return this.#syncLocked(wanted);
+      });
+    } catch (error) {
+      throw fileFailure(error, this.#directory);
+    }
+  }
+
+  log(): Promise<string[] | undefined> {
+    return lastLines(join(this.#dataDir, LOG_FILE));
+  }
+
+  #pathOf(name: string): string {
+    return join(this.#directory, name);
+  }
+
+  async #textOf(name: string): Promise<string | undefined> {
+    const path = this.#pathOf(name);
     try {
       const bytes = await readBounded(path, MOST_BYTES, { ownOnly: true });
       return utf8(bytes);
@@ -58,24 +108,24 @@ export function retentionFiles(dataDir: string, replace: ReplaceFile = replaceKe
     }
   }
 
-  async function memoryOf(): Promise<{ memory: RetentionMemory; text: string | undefined }> {
-    const text = await textOf(MEMORY_FILE);
+  async #memoryOf(): Promise<{ memory: RetentionMemory; text: string | undefined }> {
+    const text = await this.#textOf(MEMORY_FILE);
     const parsed = memorySchema.safeParse(jsonOf(text ?? ''));
     return { text, memory: parsed.success ? parsed.data : NO_MEMORY };
   }
 
-  async function look(wanted: WantedRetention): Promise<Look> {
-    const texts = { policy: await textOf(POLICY_FILE), schedule: await textOf(SCHEDULE_FILE) };
-    const { memory, text } = await memoryOf();
+  async #look(wanted: WantedRetention): Promise<Look> {
+    const texts = { policy: await this.#textOf(POLICY_FILE), schedule: await this.#textOf(SCHEDULE_FILE) };
+    const { memory, text } = await this.#memoryOf();
     const plan = planRetention(texts, memory, wanted, sha256);
     if (!('fault' in plan)) return { texts, memory, memoryText: text, plan };
     throw plan.file === undefined
       ? new AppError('invalid', `${plan.fault}.`)
-      : unreadable(pathOf(plan.file), plan.line, plan.fault);
+      : unreadable(this.#pathOf(plan.file), plan.line, plan.fault);
   }
 
-  async function carryOut({ texts, memory, memoryText, plan }: Look): Promise<string[]> {
-    const ours = { path: pathOf(MEMORY_FILE), mode: 0o600, directory };
+  async #carryOut({ texts, memory, memoryText, plan }: Look): Promise<string[]> {
+    const ours = { path: this.#pathOf(MEMORY_FILE), mode: 0o600, directory: this.#directory };
     const after = memoryJson(plan.memory);
     const writes = [
       { name: POLICY_FILE, before: texts.policy, text: plan.policy },
@@ -88,62 +138,27 @@ export function retentionFiles(dataDir: string, replace: ReplaceFile = replaceKe
         policy: [...memory.policy, ...plan.memory.policy].slice(-8),
         schedule: [...memory.schedule, ...plan.memory.schedule].slice(-8),
       });
-      if (between !== held) await replace({ ...ours, before: remembered, text: between });
+      if (between !== held) await this.#replace({ ...ours, before: remembered, text: between });
       if (between !== held) remembered = between;
       held = between;
     }
     for (const { name, before, text } of writes)
-      await replace({ path: pathOf(name), before, text, mode: 0o644, directory });
-    if (after !== held) await replace({ ...ours, before: remembered, text: after });
+      await this.#replace({ path: this.#pathOf(name), before, text, mode: 0o644, directory: this.#directory });
+    if (after !== held) await this.#replace({ ...ours, before: remembered, text: after });
     return writes.map(({ name }) => name);
   }
 
-  async function syncLocked(wanted: WantedRetention): Promise<SyncedRetention> {
+  async #syncLocked(wanted: WantedRetention): Promise<SyncedRetention> {
     for (let tries = 1; ; tries++) {
-      const seen = await look(wanted);
+      const seen = await this.#look(wanted);
       try {
-        const written = await carryOut(seen);
+        const written = await this.#carryOut(seen);
         return { written, said: seen.plan.said };
       } catch (error) {
         if (!(error instanceof FileProblem) || tries >= MOST_TRIES) throw error;
       }
     }
   }
-
-  return {
-    async read() {
-      await refuseLinks(dataDir, directory);
-      const [policyText, scheduleText] = [await textOf(POLICY_FILE), await textOf(SCHEDULE_FILE)];
-      const { policy, exemptKeywords } =
-        policyText === undefined
-          ? { policy: { ...KEEP_ALL }, exemptKeywords: [] }
-          : readOf(pathOf(POLICY_FILE), () => readPolicy(policyText));
-      const schedule =
-        scheduleText === undefined ? NEVER : readOf(pathOf(SCHEDULE_FILE), () => readSchedule(scheduleText));
-      return { policy, exemptKeywords, schedule };
-    },
-
-    async sync(given) {
-      const isRelease = await hasReleaseProgram(dataDir);
-      if (given.unit === 'days' && isRelease) throw daysAtRelease(dataDir);
-      const isUnset = (given.cot ?? given.geochat ?? given.cron) === undefined;
-      const wanted: WantedRetention = isRelease && isUnset ? { ...given, unit: 'seconds' } : given;
-      await refuseLinks(dataDir, directory);
-      const seen = await look(wanted);
-      if (isDone(seen)) return { written: [], said: seen.plan.said };
-      try {
-        await makeDirectory(dataDir, directory);
-        return await fileLock(pathOf(LOCK_FILE), async () => {
-          await removeLeftovers(directory);
-          return syncLocked(wanted);
-        });
-      } catch (error) {
-        throw fileFailure(error, directory);
-      }
-    },
-
-    log: () => lastLines(join(dataDir, LOG_FILE)),
-  };
 }
 
 interface Look {

@@ -12,6 +12,10 @@ const MOST_RUNS = 1000;
 const OLDER_IN_FORCE_KEPT = 99;
 
 export function retentionBookTable(run: RunSql): RetentionBook {
+  return { ...retentionRuns(run), ...policiesInForce(run), ...rowsPerDay(run) };
+}
+
+function retentionRuns(run: RunSql): Pick<RetentionBook, 'keepRuns' | 'runs' | 'lastDone'> {
   return {
     async keepRuns(runs) {
       if (runs.length === 0) return;
@@ -59,7 +63,11 @@ export function retentionBookTable(run: RunSql): RetentionBook {
       );
       return row && retentionRun(row);
     },
+  };
+}
 
+function policiesInForce(run: RunSql): Pick<RetentionBook, 'seenInForce'> {
+  return {
     async seenInForce(now, { policy, schedule }) {
       const policyText = JSON.stringify(policy);
       const since = await run((sql) =>
@@ -82,7 +90,11 @@ export function retentionBookTable(run: RunSql): RetentionBook {
       );
       return since?.toISOString() ?? now;
     },
+  };
+}
 
+function rowsPerDay(run: RunSql): Pick<RetentionBook, 'keepDays' | 'days'> {
+  return {
     async keepDays(type, from, to, days) {
       await run(
         (sql) => sql`

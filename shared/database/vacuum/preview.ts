@@ -1,7 +1,8 @@
 // What a vacuum would find: each table with what FULL would give back and how long it would lock clients out, and whether there is
 // room for FULL of all of them.
 
-import { AppError, messageOf } from '@holdfast/kit/app-error';
+import { AppError, type FieldError, messageOf } from '@holdfast/kit/app-error';
+import { nearestName } from '@holdfast/kit/names';
 import type { Disks } from '../../host/port.ts';
 import type { OpsJobs } from '../../jobs/port.ts';
 import type { VacuumFacts, VacuumMode, VacuumTable } from '../port.ts';
@@ -17,7 +18,6 @@ import {
   type RoomVerdict,
   type WriteRate,
 } from './rules.ts';
-import { chosenTables } from './start.ts';
 
 export interface RoomDeps {
   vacuumFacts: Pick<VacuumFacts, 'server'>;
@@ -185,4 +185,43 @@ export async function previewVacuumOrder(
     rate_from: rate.from,
     room: roomForAll(mode, tables, place),
   };
+}
+
+/** Without names all that may be vacuumed; rejects names with `invalid` that are none, several, or somebody else's. */
+export function chosenTables(known: readonly VacuumTable[], names: readonly string[] | undefined): VacuumTable[] {
+  return names === undefined ? known.filter(({ allowed }) => allowed) : namedTables(known, names);
+}
+
+/** Each once, in no order. */
+export function namedTables(known: readonly VacuumTable[], names: readonly string[]): VacuumTable[] {
+  const fields: FieldError[] = [];
+  const found = new Set<VacuumTable>();
+  for (const [index, name] of names.entries()) {
+    const table = namedTable(known, name);
+    if (typeof table === 'string') fields.push({ path: `tables.${index}`, message: table });
+    else found.add(table);
+  }
+  if (fields.length === 0) return [...found];
+  const detail = fields.map(({ path, message }) => `${path}: ${message}`).join('; ');
+  throw new AppError('invalid', detail, { fields });
+}
+
+/** A text: what is wrong with the name. */
+export function namedTable(known: readonly VacuumTable[], name: string): VacuumTable | string {
+  const qualified = ({ schema, table }: VacuumTable): string => `${schema}.${table}`;
+  const exact = known.filter((each) => qualified(each) === name);
+  const found = exact.length > 0 ? exact : known.filter(({ table }) => table === name);
+  const [first, ...others] = found;
+  if (first === undefined) {
+    const nearest = nearestName(
+      name,
+      known.flatMap((each) => [each.table, qualified(each)]),
+    );
+    return `there is no table ${JSON.stringify(name)}${nearest === undefined ? '' : `; did you mean ${nearest}?`}`;
+  }
+  if (others.length > 0)
+    return `${JSON.stringify(name)} is several tables; name the one that is meant: ${found.map(qualified).join(' or ')}`;
+  return first.allowed
+    ? first
+    : `${nameOf(first)} belongs to somebody else: the owner of the database may not vacuum it`;
 }

@@ -1,14 +1,13 @@
 // Orders a vacuum of tables of the core's database: the tables are found, and without room that is known nothing is begun. The
 // vacuum itself is a job (carry-on-vacuum.ts); its intent in the audit log is answered when it ends.
 
-import { AppError, type FieldError } from '@holdfast/kit/app-error';
-import { nearestName } from '@holdfast/kit/names';
+import { AppError } from '@holdfast/kit/app-error';
 import type { Actor, Audit } from '../../audit/port.ts';
 import type { OpsJob, OpsJobs } from '../../jobs/port.ts';
 import { RETENTION_JOB } from '../../retention/jobs.ts';
-import type { VacuumFacts, VacuumMode, VacuumTable } from '../port.ts';
+import type { VacuumFacts, VacuumMode } from '../port.ts';
 import { VACUUM_JOB, VACUUM_RUN, type VacuumJobInput } from './jobs.ts';
-import { databasePlace, refuseWithoutRoom, type RoomDeps, vacuumRate } from './preview.ts';
+import { chosenTables, databasePlace, refuseWithoutRoom, type RoomDeps, vacuumRate } from './preview.ts';
 import { inOrder, lockSeconds, nameOf } from './rules.ts';
 
 export interface StartVacuumDeps extends RoomDeps {
@@ -79,45 +78,6 @@ async function refuseWhileOneIsOpen({ open }: Pick<OpsJobs, 'open'>, mode: Vacuu
       `A run of retention is ${retention.state}: the job ${retention.id}. Remedy: order FULL when it has ended; it gives more back then.`,
       { figures: { job: retention.id } },
     );
-}
-
-/** Without names all that may be vacuumed; rejects names with `invalid` that are none, several, or somebody else's. */
-export function chosenTables(known: readonly VacuumTable[], names: readonly string[] | undefined): VacuumTable[] {
-  return names === undefined ? known.filter(({ allowed }) => allowed) : namedTables(known, names);
-}
-
-/** Each once, in no order. */
-function namedTables(known: readonly VacuumTable[], names: readonly string[]): VacuumTable[] {
-  const fields: FieldError[] = [];
-  const found = new Set<VacuumTable>();
-  for (const [index, name] of names.entries()) {
-    const table = namedTable(known, name);
-    if (typeof table === 'string') fields.push({ path: `tables.${index}`, message: table });
-    else found.add(table);
-  }
-  if (fields.length === 0) return [...found];
-  const detail = fields.map(({ path, message }) => `${path}: ${message}`).join('; ');
-  throw new AppError('invalid', detail, { fields });
-}
-
-/** A text: what is wrong with the name. */
-function namedTable(known: readonly VacuumTable[], name: string): VacuumTable | string {
-  const qualified = ({ schema, table }: VacuumTable): string => `${schema}.${table}`;
-  const exact = known.filter((each) => qualified(each) === name);
-  const found = exact.length > 0 ? exact : known.filter(({ table }) => table === name);
-  const [first, ...others] = found;
-  if (first === undefined) {
-    const nearest = nearestName(
-      name,
-      known.flatMap((each) => [each.table, qualified(each)]),
-    );
-    return `there is no table ${JSON.stringify(name)}${nearest === undefined ? '' : `; did you mean ${nearest}?`}`;
-  }
-  if (others.length > 0)
-    return `${JSON.stringify(name)} is several tables; name the one that is meant: ${found.map(qualified).join(' or ')}`;
-  return first.allowed
-    ? first
-    : `${nameOf(first)} belongs to somebody else: the owner of the database may not vacuum it`;
 }
 
 /** No intent, no job. What becomes of it is written when the job ends; without a job the job finish-intents does it. */
