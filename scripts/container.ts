@@ -1,68 +1,10 @@
-// What our image runs: `container.js ROLE`. Makes of the environment what a supervisor would hand over, takes every secret out of
-// it, and goes on as the program of that role; the database becomes PostgreSQL itself.
+// Entry of our image: `container.js ROLE`.
 
 import { resolve } from 'node:path';
-import { behaveAsFirst } from '@holdfast/kit/first-process';
-import { become, LOCKED_VARIABLE, preparedServer, underLock } from '@holdfast/setup/containers/database';
-import { readPlaces } from '@holdfast/setup/containers/places';
-import { isRole, planContainer, ROLES, withoutOurs } from '@holdfast/setup/containers/plan';
-import { keepGivingToProxy } from '@holdfast/setup/containers/proxy-certificate';
-import { keepGivingToFlows } from '@holdfast/stack/flows/certificate';
-import { forgetPostgresVariables } from '../shared/settings/handover.ts';
-import { describeProblem } from '../shared/settings/setting.ts';
+import { runContainer } from '@holdfast/setup/containers/program';
 
-const home = resolve(import.meta.dirname, '..');
-const role = process.argv[2] ?? '';
-
-async function main(): Promise<void> {
-  if (!isRole(role)) {
-    say(`Holdfast has no role ${JSON.stringify(role)}: say one of ${Object.keys(ROLES).join(', ')}.\n`);
-    process.exit(2);
-  }
-  behaveAsFirst(role);
-  const given = { ...process.env };
-  const plan = planContainer(home, role, given);
-  if (Array.isArray(plan)) {
-    const count = plan.length === 1 ? 'one setting' : `${plan.length} settings`;
-    say(`Holdfast (${role}) does not start: ${count} must be put right. Nothing was started.\n`);
-    for (const problem of plan) say(`  ${describeProblem(problem)}\n`);
-    process.exit(1);
-  }
-  forgetOurs();
-  if (plan.role === 'database') {
-    const isLocked = given[LOCKED_VARIABLE] === '1';
-    return become(isLocked ? await preparedServer(plan.database) : underLock(plan.database, given));
-  }
-  if (plan.proxy !== undefined) {
-    keepGivingToProxy(plan.proxy, (error) => sayNotGiven('proxy', error));
-    // The flow engine is another user, in the group of this one besides.
-    const flows = { core: plan.proxy.core, directory: readPlaces(given).places.flowsDirectory, mode: 0o640 };
-    keepGivingToFlows(flows, (error) => sayNotGiven('flows', error));
-  }
-  Object.assign(process.env, plan.environment);
-  // No program reads a file of settings here: the environment was it.
-  process.argv = [
-    process.execPath,
-    plan.program,
-    ...(plan.program === 'sync-retention.js' ? ['--env', '/dev/null'] : []),
-  ];
-  await import(new URL(plan.program, import.meta.url).href);
-}
-
-/** A child that this process starts, or a report of it, has nothing to tell. */
-function forgetOurs(): void {
-  const kept = withoutOurs(process.env);
-  for (const name of Object.keys(process.env)) if (!Object.hasOwn(kept, name)) delete process.env[name];
-  forgetPostgresVariables(process.env);
-}
-
-function sayNotGiven(whom: string, error: string): void {
-  const line = { time: new Date().toISOString(), level: 'warn', role, event: `${whom}.certificate_not_given`, error };
-  process.stdout.write(`${JSON.stringify(line)}\n`);
-}
-
-function say(text: string): void {
-  process.stderr.write(text);
-}
-
-await main();
+await runContainer(
+  resolve(import.meta.dirname, '..'),
+  process.argv[2] ?? '',
+  (program) => import(new URL(program, import.meta.url).href),
+);

@@ -1,56 +1,7 @@
-// What is wrong with the settings of a container stack, before anything is started. As role `preflight` of our image they were
-// judged before this is reached; with --of-compose they come as `docker compose config --format json` on the standard input, so
-// that no container, network or volume of the stack is made for it: the settings of management, and the secrets of all others.
+// Entry of the role `preflight`.
 
 import { resolve } from 'node:path';
-import { text } from 'node:stream/consumers';
-import { z } from 'zod';
-import { planContainer } from '@holdfast/setup/containers/plan';
-import { describeProblem } from '../shared/settings/setting.ts';
-import { isSettingName, SETTINGS } from '../shared/settings/table.ts';
+import { runProgram } from '@holdfast/kit/command';
+import { preflight } from '@holdfast/setup/containers/preflight';
 
-const environmentSchema = z.record(z.string(), z.string().nullable());
-const composedSchema = z.object({
-  services: z
-    .object({ management: z.object({ environment: environmentSchema }) })
-    .catchall(z.object({ environment: environmentSchema.nullish() })),
-});
-
-/** Secrets of ours by the names that the programs of others give them. */
-const OURS: Record<string, string> = {
-  AUTHENTIK_SECRET_KEY: 'IDENTITY_SECRET_KEY',
-  AUTHENTIK_BOOTSTRAP_PASSWORD: 'IDENTITY_ADMIN_PASSWORD',
-  MTX_AUTHINTERNALUSERS_0_PASS: 'VIDEO_PUBLISH_PASSWORD',
-  MTX_AUTHINTERNALUSERS_1_PASS: 'VIDEO_READ_PASSWORD',
-};
-
-async function main(): Promise<number> {
-  if (process.argv[2] !== '--of-compose') {
-    process.stdout.write('The settings are good.\n');
-    return 0;
-  }
-  const { services } = composedSchema.parse(JSON.parse(await text(process.stdin)));
-  const others = Object.values(services).flatMap(({ environment }) => given(environment ?? {}).filter(isSecret));
-  const values = Object.fromEntries([...others, ...given(services.management.environment)]);
-  const plan = planContainer(resolve(import.meta.dirname, '..'), 'preflight', values);
-  if (!Array.isArray(plan)) return 0;
-  process.stderr.write(`${plan.map(describeProblem).join('\n  ')}\n`);
-  return 1;
-}
-
-function given(environment: z.infer<typeof environmentSchema>): [name: string, value: string][] {
-  return Object.entries(environment)
-    .map(([name, value]): [string, string] => [OURS[name] ?? name, unescaped(value ?? '')])
-    .filter(([, value]) => value !== '');
-}
-
-function isSecret([name]: [name: string, value: string]): boolean {
-  return isSettingName(name) && SETTINGS[name].kind.secret;
-}
-
-/** Compose writes each dollar twice, so that its own reading of the text gives one. */
-function unescaped(value: string): string {
-  return value.replaceAll('$$', '$');
-}
-
-process.exit(await main());
+await runProgram(preflight, resolve(import.meta.dirname, '..'));

@@ -1,64 +1,7 @@
-// Entry of renew-ca.sh: gives the CA of a stopped stack a new certificate, or makes a new CA.
+// Entry of renew-ca.sh.
 
-import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
-import { explainFileError, StackError } from '@holdfast/kit/app-error';
-import { argumentsOrUsage, exitWith } from '@holdfast/kit/command';
-import { prolongCa, replaceCa } from '@holdfast/pki/ca-renewal';
-import { readCa } from '@holdfast/pki/certificate-authority';
-import { type CertificateFiles, certificateFiles } from '@holdfast/pki/certificate-files';
-import { parseRenewCaArguments, RENEW_CA_USAGE, type RenewCaArguments } from '@holdfast/stack/arguments';
-import { layoutOf, makeDirectories } from '@holdfast/stack/process/layout';
-import { whileStopped } from '@holdfast/stack/while-stopped';
+import { runProgram } from '@holdfast/kit/command';
+import { renewCa } from '@holdfast/stack/renew-ca';
 
-const home = resolve(import.meta.dirname, '..');
-
-async function main(): Promise<number> {
-  const args = argumentsOrUsage(
-    () => parseRenewCaArguments(process.argv.slice(2), home, process.cwd()),
-    RENEW_CA_USAGE,
-  );
-  if (typeof args === 'number') return args;
-  const layout = layoutOf(args.data);
-  const files = certificateFiles(args.coreFiles ?? layout.core);
-  if (!existsSync(files.ca) && !existsSync(files.renewal))
-    throw new StackError(
-      `There is no CA in ${args.coreFiles ?? args.data} (${files.ca} is missing or cannot be reached).`,
-      'name the directory that the stack was started with, --data DIR, as the user that the stack runs as; a start restores or makes what is missing',
-    );
-  if (args.coreFiles !== undefined) {
-    say(await renew(files, args));
-    return 0;
-  }
-  makeDirectories(layout);
-  try {
-    say(await whileStopped(home, layout, say, () => renew(files, args)));
-  } catch (error) {
-    throw explainFileError(error, files.directory);
-  }
-  return 0;
-}
-
-async function renew(files: CertificateFiles, { newKey, data, coreFiles }: RenewCaArguments): Promise<string> {
-  const kept = newKey ? await replaceCa(files, new Date()) : await prolongCa(files, new Date());
-  const { certificate } = readCa(files);
-  const until = certificate.notAfter.toISOString().slice(0, 10);
-  const how = coreFiles === undefined ? `./scripts/start.sh --embedded --data ${data}` : './scripts/start.sh';
-  const start = `Start the stack again: ${how}\n`;
-  if (!newKey)
-    return `The CA has a new certificate for the same key and name, good until ${until}.
-Certificates of devices go on working. Give devices the new truststore (${files.truststore} after the
-next start) before the old CA certificate ends. The old one is kept in ${kept}
-${start}`;
-  return `There is a new CA, good until ${until}. Nothing that the old one has signed is accepted any more:
-every device must enroll again, and trust the new CA first (${files.truststore} after the next start).
-Everything of the old CA, its key too, was moved to ${kept}
-Keep it private, and delete it when you do not want to go back.
-${start}`;
-}
-
-function say(text: string): void {
-  process.stderr.write(text);
-}
-
-await exitWith(main);
+await runProgram(renewCa, resolve(import.meta.dirname, '..'));

@@ -8,7 +8,7 @@ install_test_tools
 # shellcheck source=scripts/install.sh
 source scripts/install.sh
 prepare_holdfast
-"$NODE" scripts/install-flows.ts || not_installed+=('the flow engine (Node-RED could not be installed, see the message above)')
+"$NODE" test/e2e/install-flows.ts || not_installed+=('the flow engine (Node-RED could not be installed, see the message above)')
 [ "$(id -u)" = 0 ] || not_installed+=('what only root can do: containers, mounts, other accounts (run ./scripts/test.sh as root)')
 HOLDFAST_NOT_INSTALLED=$(printf '%s\n' "${not_installed[@]}")
 export HOLDFAST_NOT_INSTALLED

@@ -27,9 +27,9 @@ const BROKEN_TODAY = {
   longestFile: 400,
   longestFunction: 197,
   smallFilesPercent: 14,
-  foldersAbove25: ['packages/kit', 'scripts'],
+  foldersAbove25: ['packages/kit'],
   /** Entry files of more than 40 lines. */
-  longEntries: 23,
+  longEntries: 0,
   /** Packages whose README is missing or too long. */
   readmes: ['kit', 'core', 'identity', 'setup'],
 };

@@ -2,8 +2,9 @@
 
 import { createInterface } from 'node:readline';
 import { Writable } from 'node:stream';
+import { parseArgs, type ParseArgsConfig } from 'node:util';
 import type { z } from 'zod';
-import { AppError, codeOf, explainFileError, StackError } from './app-error.ts';
+import { AppError, codeOf, explainFileError, messageOf, StackError } from './app-error.ts';
 
 /** The arguments; or the exit code, when the usage was asked for (0) or has to be shown (2). */
 export function argumentsOrUsage<T extends object>(parse: () => T | 'help', usage: string): T | number {
@@ -19,9 +20,28 @@ export function argumentsOrUsage<T extends object>(parse: () => T | 'help', usag
   }
 }
 
+/** As parseArgs of Node; what it does not understand is a UsageError. */
+export function parseCommandLine<T extends ParseArgsConfig>(config: T): ReturnType<typeof parseArgs<T>> {
+  try {
+    return parseArgs(config);
+  } catch (error) {
+    throw new UsageError(messageOf(error).split('. ')[0]);
+  }
+}
+
+/** How a program was called. */
+export interface Invocation {
+  /** The root of the repository, or of the image. */
+  home: string;
+  argv: string[];
+  cwd: string;
+  environment: NodeJS.ProcessEnv;
+}
+
 /** Runs the program and ends the process with its code; a failure is told, and is 1. */
-export async function exitWith(main: () => Promise<number>): Promise<never> {
-  const code = await main().catch((error: unknown) => {
+export async function runProgram(main: (call: Invocation) => Promise<number>, home: string): Promise<never> {
+  const call = { home, argv: process.argv.slice(2), cwd: process.cwd(), environment: process.env };
+  const code = await main(call).catch((error: unknown) => {
     process.stderr.write(failureText(error));
     return 1;
   });

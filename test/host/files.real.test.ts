@@ -13,7 +13,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { jsonLog } from '@holdfast/kit/log';
 import { Secret } from '@holdfast/kit/secret';
-import { rotateLogs } from '@holdfast/stack/process/log-rotation';
+import { rotateLogs } from '@holdfast/stack/process/process-log';
 import { assetDirectory, logDirectory } from '../../shared/host/machine.ts';
 
 let directory: string;

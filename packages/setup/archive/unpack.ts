@@ -9,9 +9,7 @@ import { z } from 'zod';
 import { codeOf } from '@holdfast/kit/app-error';
 import type { ArchiveEntry, ReleaseArchive } from './archive.ts';
 
-// What is kept of an unpacked release: which archive it came from, and how much of it there is, so that it is not unpacked twice
-// and never built from when a part is gone.
-
+/** What is kept of an unpacked release, so that it is not unpacked twice and never built from when a part is gone. */
 export const RECORD = '.holdfast-archive.json';
 
 const recordSchema = z.strictObject({

@@ -4,13 +4,14 @@
 import { createServer, type IncomingMessage, request, type Server, type ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { z } from 'zod';
-
-// What of a container engine's answers goes on to whoever reads the health of containers: these members and no others. Whatever
-// an engine adds, and above all environments, commands and paths of the host, stays behind.
+import { jsonLog } from '@holdfast/kit/log';
+import { leave, stopInOrder } from '@holdfast/kit/service';
 
 /** Only by it does a container belong to a stack. */
 export const PROJECT_LABEL = 'com.docker.compose.project';
 const SERVICE_LABEL = 'com.docker.compose.service';
+
+// Of an engine's answers these members go on and no others: above all no environment, no command, no path of the host.
 
 const labels = z.object({ [PROJECT_LABEL]: z.string().optional(), [SERVICE_LABEL]: z.string().optional() });
 
@@ -45,9 +46,7 @@ export function isOf(project: string, { Labels }: Labelled): boolean {
   return Labels?.[PROJECT_LABEL] === project;
 }
 
-// The questions about containers that may be put to the engine: three kinds of GET. Anything else, in whatever spelling, is
-// refused; the socket behind is root on the machine.
-
+/** What may be asked of the engine: three kinds of GET. Anything else, in whatever spelling, is refused. */
 export type ContainerQuestion =
   | { kind: 'ping' }
   /** `labels` narrow it further down. */
@@ -258,4 +257,26 @@ function wordsOf(error: unknown): string {
   if (error instanceof z.ZodError) return `its member ${error.issues[0]?.path.join('.') || '(all)'} is of another kind`;
   if (error instanceof SyntaxError) return 'it is no JSON';
   return error instanceof Error ? ((error as NodeJS.ErrnoException).code ?? error.name) : 'unknown';
+}
+
+/** Where compose.runtime.yaml mounts it. */
+const SOCKET = '/var/run/docker.sock';
+const PORT = 2375;
+const PROJECT = 'holdfast';
+
+/** The role `container-proxy` of our image, until SIGTERM or SIGINT. */
+export function runContainerProxy(environment: NodeJS.ProcessEnv): void {
+  const log = jsonLog({ role: 'container-proxy' });
+  const project = environment['COMPOSE_PROJECT_NAME']?.trim() || PROJECT;
+  const server = containerProxy({
+    socket: SOCKET,
+    project,
+    refused: (refusal) => log.warn('container-proxy.refused', { ...refusal }),
+  });
+  server.on('error', (error) => {
+    log.error('container-proxy.failed', { error: error.message });
+    leave(log, 1);
+  });
+  server.listen(PORT, '0.0.0.0', () => log.info('container-proxy.listening', { port: PORT, socket: SOCKET, project }));
+  stopInOrder(log, 'container-proxy', async () => undefined);
 }

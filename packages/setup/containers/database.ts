@@ -15,14 +15,10 @@ import {
 import { serverArguments, writeAccessRules } from '@holdfast/stack/database/postmaster';
 import { type DatabaseName, type DatabasePasswords, wantedState } from '@holdfast/stack/database/roles';
 import type { DatabaseTuning } from '../../../shared/settings/tuning.ts';
-import { anotherMajor } from '../release-files/database.ts';
-import { bringSchemaUpToDate, type ReleaseSchema } from '../release-files/schema.ts';
+import { anotherMajor, bringSchemaUpToDate, type ReleaseSchema } from '../release-files/schema.ts';
 import { CLUSTER } from './places.ts';
 
-// The rule that history outlives its container: a database starts only on a mount of its own, never on the container's own
-// file system, with which everything would be gone at the next update.
-
-/** Rejects a directory that lies on the root of the container. */
+/** Rejects a directory on the container's own file system, with which everything would be gone at the next update. */
 export function proveVolume(directory: string, mountinfo: string): void {
   let path: string;
   try {

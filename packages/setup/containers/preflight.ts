@@ -1,40 +1,55 @@
-// What must not be a secret of a stack that others can reach: the text of an example, a password of a manual, one that is short.
-// A start of the embedded stack says such things and goes on; one in containers is refused before anything is started.
+// Judges the settings of a container stack before anything is started. As role `preflight` of our image they were judged before
+// this is reached; with --of-compose they come as `docker compose config --format json` on the standard input, so that no
+// container, network or volume of the stack is made for it: the settings of management, and the secrets of all others.
 
-import { isPublishedPassword, shortSecrets } from '../../../shared/settings/rules.ts';
-import type { Problem } from '../../../shared/settings/setting.ts';
-import { SETTING_NAMES, type SettingName, SETTINGS, type Settings } from '../../../shared/settings/table.ts';
+import { text } from 'node:stream/consumers';
+import { z } from 'zod';
+import type { Invocation } from '@holdfast/kit/command';
+import { describeProblem } from '../../../shared/settings/setting.ts';
+import { isSettingName, SETTINGS } from '../../../shared/settings/table.ts';
+import { planContainer } from './plan.ts';
 
-/** What stands in examples until somebody writes something else. */
-const PLACEHOLDER =
-  /^(?:<.*>|\$\{?\w+\}?|\{\{.*\}\}|x{3,}|\*{3,}|\.{3,}|(?:change|replace)[-_. ]?(?:me|this|it)\b.*|changeme.*|(?:your|my|from|set|insert|enter|some|the)[-_. ].*|todo.*|fixme.*|tbd|none|null|undefined|unset|example.*|sample|dummy|placeholder.*|generated|secret|test|testing|default|hunter2|qwerty.*|letmein.*|welcome.*|1234.*|abcd?1?2?3?4?)$/i;
-const LONGEST_PLACEHOLDER = 40;
+const environmentSchema = z.record(z.string(), z.string().nullable());
+const composedSchema = z.object({
+  services: z
+    .object({ management: z.object({ environment: environmentSchema }) })
+    .catchall(z.object({ environment: environmentSchema.nullish() })),
+});
 
-/** Every secret that has to be another one before a start; none is quoted. */
-export function secretProblems(settings: Settings): Problem[] {
-  const published = SETTING_NAMES.filter((name) => isPublished(name, settings));
-  const isNamed = new Set(published);
-  return [
-    ...published.map((name) => problem(name, 'is the text of an example, or a password that manuals publish', 16)),
-    ...shortSecrets(settings)
-      .filter(({ name }) => !isNamed.has(name))
-      .map(({ name, length }) => problem(name, `is short: it must have at least ${length} characters`, length)),
-  ];
+/** Secrets of ours by the names that the programs of others give them. */
+const OURS: Record<string, string> = {
+  AUTHENTIK_SECRET_KEY: 'IDENTITY_SECRET_KEY',
+  AUTHENTIK_BOOTSTRAP_PASSWORD: 'IDENTITY_ADMIN_PASSWORD',
+  MTX_AUTHINTERNALUSERS_0_PASS: 'VIDEO_PUBLISH_PASSWORD',
+  MTX_AUTHINTERNALUSERS_1_PASS: 'VIDEO_READ_PASSWORD',
+};
+
+/** The program of the role `preflight`; resolves with its exit code. */
+export async function preflight({ home, argv }: Invocation): Promise<number> {
+  if (argv[0] !== '--of-compose') {
+    process.stdout.write('The settings are good.\n');
+    return 0;
+  }
+  const { services } = composedSchema.parse(JSON.parse(await text(process.stdin)));
+  const others = Object.values(services).flatMap(({ environment }) => given(environment ?? {}).filter(isSecret));
+  const values = Object.fromEntries([...others, ...given(services.management.environment)]);
+  const plan = planContainer(home, 'preflight', values);
+  if (!Array.isArray(plan)) return 0;
+  process.stderr.write(`${plan.map(describeProblem).join('\n  ')}\n`);
+  return 1;
 }
 
-function isPublished(name: SettingName, settings: Settings): boolean {
-  const value: unknown = settings[name];
-  if (!SETTINGS[name].kind.secret || typeof value !== 'object' || value === null || !('reveal' in value)) return false;
-  const text = (value as { reveal(): string }).reveal();
-  if (text === SETTINGS[name].example) return true;
-  if (text.includes('://')) return false;
-  return isPublishedPassword(text) || (text.length <= LONGEST_PLACEHOLDER && PLACEHOLDER.test(text));
+function given(environment: z.infer<typeof environmentSchema>): [name: string, value: string][] {
+  return Object.entries(environment)
+    .map(([name, value]): [string, string] => [OURS[name] ?? name, unescaped(value ?? '')])
+    .filter(([, value]) => value !== '');
 }
 
-function problem(name: SettingName, message: string, length: number): Problem {
-  const remedy =
-    SETTINGS[name].example === 'generated'
-      ? `empty the line ${name}= in .env and run ./scripts/setup.sh, which writes a random one`
-      : `set ${name} to a random one of at least ${length} characters, or remove it`;
-  return { name, value: '***', message, remedy };
+function isSecret([name]: [name: string, value: string]): boolean {
+  return isSettingName(name) && SETTINGS[name].kind.secret;
+}
+
+/** Compose writes each dollar twice, so that its own reading of the text gives one. */
+function unescaped(value: string): string {
+  return value.replaceAll('$$', '$');
 }

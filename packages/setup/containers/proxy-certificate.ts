@@ -8,9 +8,9 @@ import { join } from 'node:path';
 import { readServerIdentity } from '@holdfast/core/tls/server-identity';
 import { writeUnlessThere } from '@holdfast/kit/files';
 import { DAY_MS } from '@holdfast/kit/time';
+import { repeatRegularly } from '@holdfast/kit/retry';
 import { certificateFiles } from '@holdfast/pki/certificate-files';
 import type { ServerCertificateFiles } from '@holdfast/pki/server-certificate';
-import { keepGiving } from '@holdfast/stack/process/keep-giving';
 
 /** Where the proxy has the directory mounted. */
 const AT_PROXY = '/certificate';
@@ -27,9 +27,9 @@ export interface ForProxy {
 }
 
 /** As long as the process runs. */
-export function keepGivingToProxy(proxy: ForProxy, failed: (message: string) => void): void {
+export function supplyProxy(proxy: ForProxy, failed: (message: string) => void): void {
   const { ca, server: certificate, serverKey: key } = certificateFiles(proxy.core);
-  keepGiving(() => giveToProxy(proxy, { ca, certificate, key }, new Date()), failed);
+  repeatRegularly(() => giveToProxy(proxy, { ca, certificate, key }, new Date()), failed);
 }
 
 /** Writes what is not there yet, and removes pairs that were left a day ago. Rejects a pair that does not fit. */

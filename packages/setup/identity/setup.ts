@@ -1,11 +1,15 @@
 // Makes authentik ready for the stack, after each `up`: has our blueprint applied with the settings of now, brings the tokens
 // of the settings into force, and gives the outpost a key of its own. Everything may be done again and again.
 
-import { StackError } from '@holdfast/kit/app-error';
+import { setTimeout as delay } from 'node:timers/promises';
+import { messageOf, StackError } from '@holdfast/kit/app-error';
 import { writeUnlessThere } from '@holdfast/kit/files';
+import { jsonLog } from '@holdfast/kit/log';
 import { NotYet, type Patience, patiently } from '@holdfast/kit/retry';
 import { MINUTE_MS } from '@holdfast/kit/time';
-import type { AppliedBlueprint, IdentitySetupApi } from './api.ts';
+import { leave } from '@holdfast/kit/service';
+import { type AppliedBlueprint, type IdentitySetupApi, identitySetupApi } from './api.ts';
+import { takeIdentitySetupHandover } from './handover.ts';
 
 /** As compose/identity/blueprints has them. */
 export const BLUEPRINT = 'holdfast/holdfast.yaml';
@@ -32,6 +36,30 @@ export interface IdentitySetup {
 export interface Surroundings extends Patience {
   /** Something was changed, in words. */
   changed: (what: string) => void;
+}
+
+/** The program of the role `identity-setup`; it ends the process. */
+export async function identitySetup(environment: NodeJS.ProcessEnv): Promise<never> {
+  const log = jsonLog({ role: 'identity-setup' });
+  // A stop is no success: what waits for this one must not start.
+  for (const signal of ['SIGTERM', 'SIGINT'] as const) process.once(signal, () => leave(log, 1));
+  try {
+    const { url, ...setup } = takeIdentitySetupHandover(environment);
+    await setUpIdentity(identitySetupApi(url, fetch), setup, {
+      now: () => performance.now(),
+      pause: (ms) => delay(ms),
+      waiting: (forWhat, why) => {
+        log.info('identity-setup.waiting', { for: forWhat, why });
+      },
+      changed: (what) => log.info('identity-setup.changed', { what }),
+    });
+    log.info('identity-setup.done');
+  } catch (error) {
+    const remedy = error instanceof StackError ? { remedy: error.remedy } : {};
+    log.error('identity-setup.failed', { error: messageOf(error), ...remedy });
+    leave(log, 1);
+  }
+  leave(log, 0);
 }
 
 export async function setUpIdentity(

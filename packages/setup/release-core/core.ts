@@ -7,10 +7,11 @@ import { basename, join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { codeOf, StackError } from '@holdfast/kit/app-error';
 import type { Log } from '@holdfast/kit/log';
-import { rotateLogs } from '@holdfast/stack/process/log-rotation';
 import { commandLine, isAlive, type ProcessIdentity } from '@holdfast/stack/process/ownership';
+import { rotateLogs } from '@holdfast/stack/process/process-log';
 import { endedForMemory } from './memory.ts';
 import {
+  type Awaited,
   type CorePhase,
   follow,
   linesOf,
@@ -21,11 +22,8 @@ import {
   phaseIn,
   type StartFault,
   StartWatch,
+  waitForAll,
 } from './start.ts';
-import { type Awaited, waitForAll } from './waits.ts';
-
-// The programs of a release as the kernel shows them: which ones its script starts, and which of them live. Everything that the
-// script has started is in its session, whoever its parent is by now.
 
 /** By their own names; the programs without a profile are known by their file. */
 const JARS: Record<string, string> = { 'takserver-pm.jar': 'plugins', 'takserver-retention.jar': 'retention' };
@@ -52,7 +50,7 @@ export function programOf(args: readonly string[]): string | undefined {
   return undefined;
 }
 
-/** Everything alive of a session. */
+/** Everything alive of a session: whatever the script has started is in it, whoever its parent is by now. */
 export function processesOf(session: number): ProcessIdentity[] {
   return readdirSync('/proc')
     .filter((entry) => /^\d+$/.test(entry))

@@ -38,7 +38,7 @@ export interface RightsOptions {
 }
 
 /** Looks into the spool until the signal comes; one request at a time. */
-export async function keepGivingRights(options: RightsOptions): Promise<void> {
+export async function carryOutGrants(options: RightsOptions): Promise<void> {
   const { home, log, byHash, signal, lookEveryMs = LOOK_EVERY_MS, pauseMs = PAUSE_AFTER_FAILURE_MS } = options;
   const files = certificateFiles(home);
   let failed = false;

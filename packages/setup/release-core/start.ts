@@ -1,9 +1,12 @@
-// Judges how the start of a release goes: how long each phase may take, and how long the next start waits after one that failed.
+// Waits for what the start of a release needs, and judges how it goes: how long each phase may take, and how long the next start waits after one that failed.
 // A start that lost its database, or a program whose Spring context failed, lives on for ever and serves nobody.
 
 import { closeSync, fstatSync, mkdirSync, openSync, readFileSync, readSync, rmSync, writeSync } from 'node:fs';
 import { dirname, join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { messageOf } from '@holdfast/kit/app-error';
 import { writeFileAtomically } from '@holdfast/kit/files';
+import type { Log } from '@holdfast/kit/log';
 
 /** In the root of the volume, so that it outlives the container. */
 const FAILED_STARTS = '.holdfast-failed-starts';
@@ -86,9 +89,6 @@ function failedStarts(home: string): number {
   }
 }
 
-// What the programs of a release write: their output goes into logs/takserver.log, and the lines that say how far the start has come
-// are heard, in that output and in the logs of the programs.
-
 /** Of a start, as people follow it. `streaming`: devices can connect. */
 export type CorePhase = 'config' | 'messaging' | 'streaming' | 'api';
 
@@ -167,4 +167,52 @@ export function follow(path: string, take: (chunk: Buffer) => void): () => void 
   };
   look();
   return look;
+}
+
+/** What a release must find when it starts: a device that comes in before the directory answers stays in the anonymous group. */
+export interface Awaited {
+  /** `database`, `directory` */
+  name: string;
+  /** Rejects while it is not there. */
+  check: () => Promise<void>;
+}
+
+interface WaitOptions {
+  log: Log;
+  signal: AbortSignal;
+  tryEveryMs?: number;
+  sayEveryMs?: number;
+}
+
+/** Says every few seconds what is waited for. Resolves when each has been there once; rejects with the reason of the signal. */
+export async function waitForAll(awaited: readonly Awaited[], options: WaitOptions): Promise<void> {
+  const reasons = new Map<string, string>(awaited.map(({ name }) => [name, 'not asked yet']));
+  const say = (): void => {
+    for (const [name, reason] of reasons) options.log.info('core.waits', { for: name, reason });
+  };
+  const timer = setInterval(say, options.sayEveryMs ?? 10_000);
+  try {
+    await Promise.all(awaited.map((each) => waitFor(each, reasons, options)));
+  } finally {
+    clearInterval(timer);
+  }
+}
+
+async function waitFor(
+  { name, check }: Awaited,
+  reasons: Map<string, string>,
+  { log, signal, tryEveryMs = 1_000 }: WaitOptions,
+): Promise<void> {
+  for (;;) {
+    signal.throwIfAborted();
+    try {
+      await check();
+      reasons.delete(name);
+      log.info('core.found', { what: name });
+      return;
+    } catch (error) {
+      reasons.set(name, messageOf(error));
+    }
+    await delay(tryEveryMs, undefined, { signal });
+  }
 }

@@ -4,9 +4,10 @@ import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { z } from 'zod';
 import { takenHandover } from '@holdfast/kit/command';
+import { jsonLog } from '@holdfast/kit/log';
 import type { Problem } from '../../../shared/settings/setting.ts';
 import { releaseIn } from '../archive/version.ts';
-import type { ReleaseSource } from './files.ts';
+import { bringReleaseFiles, type ReleaseSource } from './files.ts';
 
 export const RELEASE_FILES_VARIABLE = 'HOLDFAST_RELEASE_FILES';
 /** Where a release expects itself: its scripts name this path. */
@@ -45,4 +46,21 @@ export function planReleaseFiles(home: string, environment: NodeJS.ProcessEnv, p
 /** Takes it out of the environment; throws without it. */
 export function takeReleaseFiles(environment: NodeJS.ProcessEnv): ReleaseSource {
   return takenHandover(environment, RELEASE_FILES_VARIABLE, handoverSchema, 'start this as container.js release-files');
+}
+
+/** The program of the role `release-files`: brings the files of the release in its image onto the volume of the core. */
+export function releaseFiles(environment: NodeJS.ProcessEnv): void {
+  const log = jsonLog({ role: 'release-files' });
+  const source = takeReleaseFiles(environment);
+  const began = performance.now();
+  const { before, written, removed, keptAside } = bringReleaseFiles(source);
+  if (keptAside.length > 0) log.warn('release.edited_files_kept_aside', { files: keptAside });
+  log.info('release.ready', {
+    release: source.release,
+    before: before ?? null,
+    written: written.length,
+    removed: removed.length,
+    ms: Math.round(performance.now() - began),
+  });
+  log.flush();
 }

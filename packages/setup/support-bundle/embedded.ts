@@ -10,10 +10,10 @@ import { freshConnections } from '@holdfast/kit/kept-database';
 import { RELEASE } from '@holdfast/kit/release';
 import { Secret } from '@holdfast/kit/secret';
 import { readEnvFile } from '@holdfast/stack/env-file-layer';
-import { askManagement, type OperatorPlace } from '@holdfast/stack/operator-arguments';
 import { layoutOf } from '@holdfast/stack/process/layout';
 import { keptSecrets } from '@holdfast/stack/secrets';
 import { isSettingName, SETTINGS } from '../../../shared/settings/table.ts';
+import { askManagement, type OperatorPlace } from '@holdfast/stack/operator/place';
 import { stackDatabaseUrl } from '../containers/plan.ts';
 
 // Which values are secret: of the settings by their table, of what the table does not know by its name or its form.

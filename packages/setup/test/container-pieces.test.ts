@@ -16,7 +16,7 @@ import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
 import { StackError } from '@holdfast/kit/app-error';
 import { mountPointOf, mountsIn } from '@holdfast/kit/files';
-import { failureLine } from '@holdfast/kit/first-process';
+import { failureLine } from '@holdfast/kit/service';
 import { ensureServerCertificate } from '@holdfast/pki/server-certificate';
 import { ALREADY_MADE, wantedState } from '@holdfast/stack/database/roles';
 import { BASE_PORTS } from '@holdfast/stack/process/layout';
@@ -189,6 +189,7 @@ describe('the image', () => {
   it('asks the ports that the programs listen on', () => {
     const ofSettings = new Set(['api', 'portal', 'flows']);
     const ports = Object.entries(BASE_PORTS).filter(([name]) => !ofSettings.has(name));
-    for (const [name, port] of ports) expect(text('scripts/answers.ts')).toMatch(new RegExp(`\\b${name}: ${port}\\b`));
+    for (const [name, port] of ports)
+      expect(text('packages/setup/containers/answers.ts')).toMatch(new RegExp(`\\b${name}: ${port}\\b`));
   });
 });

@@ -6,7 +6,7 @@ import { loadSettings } from '../../../shared/settings/load.ts';
 import { describeProblem } from '../../../shared/settings/setting.ts';
 import { SETTING_NAMES, SETTINGS } from '../../../shared/settings/table.ts';
 import { planContainer } from '../containers/plan.ts';
-import { secretProblems } from '../containers/preflight.ts';
+import { secretProblems } from '../containers/role-settings.ts';
 
 const SECRETS = SETTING_NAMES.filter((name) => SETTINGS[name].example === 'generated');
 const GOOD: Record<string, string> = {

@@ -8,7 +8,7 @@ import { EMPTY_USERS, readUsersDocument, withEntry } from '@holdfast/core/admin/
 import { adminGrantSpool } from '../../../shared/people/service-accounts/admin-grants.ts';
 import { type TestCertificate, testPki, type TestPki } from '../../../test/core/fake-test-pki.ts';
 import { memoryLog } from '../../../test/http/fake-deps.ts';
-import { keepGivingRights } from '../release-core/rights.ts';
+import { carryOutGrants } from '../release-core/rights.ts';
 import { releasePrograms, type ReleasePrograms } from './release-programs.ts';
 
 /** Writes down how it was called, and does to the users file what a release's own does. */
@@ -59,7 +59,7 @@ const waiting = (): string[] => (existsSync(at('admin-grants')) ? readdirSync(at
 const events = (): string[] => log.events.map(({ event }) => event);
 
 function begin(options: { withinMs?: number } = {}): void {
-  working = keepGivingRights({
+  working = carryOutGrants({
     home: release.home,
     environment: release.environment,
     byHash: async (hash) => (records.has(hash) ? { revocationDate: records.get(hash) ?? null } : undefined),

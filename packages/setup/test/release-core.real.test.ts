@@ -14,8 +14,8 @@ import {
   releaseCore,
   type ReleaseCoreOptions,
 } from '../release-core/core.ts';
+import type { Awaited } from '../release-core/start.ts';
 import { follow, linesOf, noteFailedStart, pauseBeforeStart, phaseIn } from '../release-core/start.ts';
-import type { Awaited } from '../release-core/waits.ts';
 import { RELEASE_PROGRAMS, releasePrograms, type ReleasePrograms } from './release-programs.ts';
 
 /** For a program: only then do the others count as started. */

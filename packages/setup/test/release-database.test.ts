@@ -9,7 +9,7 @@ import { type Access, serverArguments, writeAccessRules } from '@holdfast/stack/
 import { FLOWS_GRANTS, FLOWS_TABLES, wantedState } from '@holdfast/stack/database/roles';
 import { type DatabaseTuning, STOCK, TUNED } from '../../../shared/settings/tuning.ts';
 import { planContainer } from '../containers/plan.ts';
-import { anotherMajor, poolSize, releasePrograms, sharesOf } from '../release-files/database.ts';
+import { anotherMajor, poolSize, releasePrograms, sharesOf } from '../release-files/schema.ts';
 
 let root: string;
 beforeEach(() => {

@@ -1,7 +1,7 @@
 // How far the unpacking of a release is said to be, on a terminal and into a log.
 
 import { describe, expect, it } from 'vitest';
-import { percentProgress } from '../archive/progress.ts';
+import { percentProgress } from '../archive/program.ts';
 
 function recorded(isTTY: boolean) {
   const written: string[] = [];

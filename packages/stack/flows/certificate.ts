@@ -7,9 +7,9 @@ import { join } from 'node:path';
 import { codeOf } from '@holdfast/kit/app-error';
 import { writeUnlessThere } from '@holdfast/kit/files';
 import { FLOWS_ACCOUNT } from '@holdfast/kit/names';
+import { repeatRegularly } from '@holdfast/kit/retry';
 import { certificateFiles } from '@holdfast/pki/certificate-files';
 import { certificatesOf } from '@holdfast/pki/keys';
-import { keepGiving } from '../process/keep-giving.ts';
 
 export interface ForFlows {
   /** CORE_DATA_DIR. */
@@ -30,9 +30,9 @@ export function flowsCertificateFiles(directory: string): { bundle: string; ca: 
 }
 
 /** Until it is stopped. */
-export function keepGivingToFlows(flows: ForFlows, failed: (message: string) => void, everyMs?: number): () => void {
+export function supplyFlows(flows: ForFlows, failed: (message: string) => void, everyMs?: number): () => void {
   const seen: Seen = new Map();
-  return keepGiving(() => giveToFlows(flows, new Date(), seen), failed, everyMs);
+  return repeatRegularly(() => giveToFlows(flows, new Date(), seen), failed, everyMs);
 }
 
 /** Writes what is not there yet. Without a certificate that counts, what was given stays. */

@@ -4,10 +4,14 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { join } from 'node:path';
 import type { Writable } from 'node:stream';
-import type { Layout } from '../process/layout.ts';
-import { answersTo, LISTENING } from '../process/node-process.ts';
+import { LISTENING } from '@holdfast/kit/service';
+import { CORE_DATABASE, CORE_FLOWS } from '../database/roles.ts';
+import type { Layout, Ports } from '../process/layout.ts';
+import { answersTo } from '../process/node-process.ts';
 import { processLog } from '../process/process-log.ts';
 import type { ProcessSpec } from '../process/supervised-process.ts';
+import { flowsCertificateFiles } from './certificate.ts';
+import { FLOWS_PLACE, FLOWS_PROGRAM } from './install.ts';
 
 export interface FlowsPlan {
   /** Node-RED's own program, and the settings file. */
@@ -77,4 +81,42 @@ function lastError(text = ''): string | undefined {
   const lines = text.split('\n').filter((line) => /"level":"error"|Error: /.test(line));
   const last = lines.at(-1);
   return last === undefined ? undefined : (/"message":"((?:[^"\\]|\\.)*)"/.exec(last)?.[1] ?? last);
+}
+
+/** Its user in the embedded stack. */
+export const FLOWS_USER = 'admin';
+
+export interface FlowsPasswords {
+  database: string;
+  signIn: string;
+  credentialKey: string;
+}
+
+/** What an embedded start with --flows decides about the flow engine. */
+export function flowsPlan(home: string, layout: Layout, ports: Ports, passwords: FlowsPasswords): FlowsPlan {
+  const certificate = join(layout.flows, 'certificate');
+  const files = flowsCertificateFiles(certificate);
+  return {
+    program: join(home, FLOWS_PROGRAM),
+    settings: join(home, FLOWS_PLACE, 'settings.js'),
+    url: `http://127.0.0.1:${ports.flows}/`,
+    environment: {
+      FLOWS_ADDRESS: '127.0.0.1',
+      FLOWS_PORT: String(ports.flows),
+      FLOWS_DIR: layout.flows,
+      COT_HOST: '127.0.0.1',
+      COT_PORT: String(ports.streaming),
+      COT_SERVER_NAME: 'localhost',
+      COT_CERTIFICATE: files.bundle,
+      COT_CA: files.ca,
+      PGHOST: '127.0.0.1',
+      PGPORT: String(ports.database),
+      PGDATABASE: CORE_DATABASE,
+      PGUSER: CORE_FLOWS,
+      PGPASSWORD: passwords.database,
+    },
+    password: passwords.signIn,
+    credentialKey: passwords.credentialKey,
+    certificate,
+  };
 }

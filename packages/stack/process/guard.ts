@@ -2,6 +2,7 @@
 
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { join } from 'node:path';
 import { StackError } from '@holdfast/kit/app-error';
 
 const LOCKED_ELSEWHERE = 75;
@@ -15,6 +16,10 @@ export interface Guard {
   free(pid: number): void;
   /** Gives the lock back; what is still owned is ended first. */
   release(): Promise<void>;
+}
+
+export function guardScript(home: string): string {
+  return join(home, 'packages/stack/process/guard.sh');
 }
 
 /**

@@ -1,8 +1,9 @@
 // What lies where in the data directory of an embedded stack (--data DIR), and on which ports it listens.
 
 import { existsSync, mkdirSync, statSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { dirname, join, resolve } from 'node:path';
 import { codeOf, explainFileError, StackError } from '@holdfast/kit/app-error';
+import { UsageError } from '@holdfast/kit/command';
 
 export interface Layout {
   root: string;
@@ -111,16 +112,14 @@ export const HIGHEST_BASE_PORT = 9000;
 
 /** Every port of this stack. */
 export function portsWithOffset(offset: number): Ports {
-  const { api, portal, core, enrollment, streaming, database, identity, ldap, flows } = BASE_PORTS;
-  return {
-    api: api + offset,
-    portal: portal + offset,
-    core: core + offset,
-    enrollment: enrollment + offset,
-    streaming: streaming + offset,
-    database: database + offset,
-    identity: identity + offset,
-    ldap: ldap + offset,
-    flows: flows + offset,
-  };
+  const shifted = Object.entries(BASE_PORTS).map(([name, port]) => [name, port + offset]);
+  return Object.fromEntries(shifted) as Ports;
+}
+
+/** Of `--data DIR`: an absolute path; without a value `data` in `home`. Throws a UsageError. */
+export function dataDirectory(value: string | undefined, { home, cwd }: { home: string; cwd: string }): string {
+  if (value === undefined) return join(home, 'data');
+  if (value === '' || /\p{Cc}/u.test(value))
+    throw new UsageError('--data needs a directory, without control characters');
+  return resolve(cwd, value);
 }

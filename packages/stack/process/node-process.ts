@@ -8,6 +8,8 @@ import { type IncomingMessage, request as requestPlain } from 'node:http';
 import { request as requestSecure } from 'node:https';
 import { join } from 'node:path';
 import { connect } from 'node:tls';
+import { LISTENING } from '@holdfast/kit/service';
+import type { MeasuredMessage, MeasuredModule } from '../../../shared/runtime/management.ts';
 import type { Layout } from './layout.ts';
 import { errorInLog, processLog } from './process-log.ts';
 import type { ProcessSpec } from './supervised-process.ts';
@@ -31,9 +33,6 @@ export type Asked = {
   /** The CA that signed the certificate of the process, if it shows one. */
   caFile: string;
 } & ({ pingUrl: string } | { tlsPort: number });
-
-/** Tells the supervisor that the process listens. */
-export const LISTENING = { kind: 'listening' } as const;
 
 /** A Node process of the stack whose output goes to DIR/logs/<role>.log. */
 export function nodeProcess(role: string, options: NodeProcessOptions): ProcessSpec {
@@ -78,16 +77,6 @@ export function nodeProcess(role: string, options: NodeProcessOptions): ProcessS
   };
 }
 
-/** Tells the supervisor; without one there is nobody to tell. */
-export function tellSupervisor(message: { kind: string }): void {
-  if (process.connected) process.send?.(message, undefined, undefined, () => undefined);
-}
-
-/** For a program that has just begun to heed `disconnect`: a supervisor that was killed before is gone as well. */
-export function heedLostSupervisor(): void {
-  if (process.send !== undefined && !process.connected) process.emit('disconnect');
-}
-
 /** Whether somebody answers there as wanted. */
 export async function answersTo(asked: Asked): Promise<boolean> {
   if ('pingUrl' in asked) return (await statusOf(asked.pingUrl, asked.caFile)) === 200;
@@ -116,4 +105,23 @@ async function statusOf(url: string, caFile: string): Promise<number | undefined
   const [response] = (await once(request.end(), 'response')) as [IncomingMessage];
   response.resume();
   return response.statusCode;
+}
+
+/** Management also tells the first measurement of every health module. */
+export interface ManagementProcess extends ProcessSpec {
+  /** Resolves when every health module was measured once. */
+  measured: Promise<MeasuredModule[]>;
+}
+
+/** A mail that is on its way may take 15 seconds of an orderly stop. */
+const STOP_WITHIN_MS = 18_000;
+
+export function managementProcess(options: Omit<NodeProcessOptions, 'heard' | 'stopWithinMs'>): ManagementProcess {
+  const { promise: measured, resolve: hasMeasured } = Promise.withResolvers<MeasuredModule[]>();
+  const spec = nodeProcess('management', {
+    ...options,
+    stopWithinMs: STOP_WITHIN_MS,
+    heard: (message) => hasMeasured((message as MeasuredMessage).modules),
+  });
+  return { ...spec, measured };
 }

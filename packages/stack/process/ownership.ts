@@ -4,14 +4,13 @@ import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 import { codeOf, explainFileError, StackError } from '@holdfast/kit/app-error';
 import { writeFileAtomically } from '@holdfast/kit/files';
-import { type Guard, takeLock } from './guard.ts';
+import { type Guard, guardScript, takeLock } from './guard.ts';
 import type { Layout } from './layout.ts';
 import type { Report } from './report.ts';
 
-// Who a process is, beyond its number: numbers are used again, start times are not (Linux, /proc).
-
 const ASK_EVERY_MS = 50;
 
+/** Who a process is, beyond its number: numbers are used again, start times are not (Linux, /proc). */
 export interface ProcessIdentity {
   pid: number;
   /** Clock ticks from boot to the start of the process. */
@@ -194,35 +193,61 @@ function isListed(entry: unknown): entry is Listed {
   );
 }
 
-export interface Roster {
-  add(role: string, pid: number): void;
-  remove(role: string): void;
-  clear(): void;
-}
-
 /** The list of processes, kept in DIR/run/processes.json and passed to `publish` at each change. */
-export function rosterOf(layout: Layout, publish: (pids: { role: string; pid: number }[]) => void): Roster {
-  const listed = new Map<string, Listed>();
+export class Roster {
+  readonly #file: string;
+  readonly #publish: (pids: { role: string; pid: number }[]) => void;
+  readonly #listed = new Map<string, Listed>();
 
-  function write(): void {
-    const all = [...listed.values()];
-    writeFileAtomically(layout.processes, `${JSON.stringify(all)}\n`);
-    publish(all.map(({ role, pid }) => ({ role, pid })));
+  constructor({ processes }: Layout, publish: (pids: { role: string; pid: number }[]) => void) {
+    this.#file = processes;
+    this.#publish = publish;
   }
 
-  return {
-    add(role, pid) {
-      const identity = identify(pid);
-      if (identity !== undefined) listed.set(role, { role, ...identity });
-      write();
-    },
-    remove(role) {
-      listed.delete(role);
-      write();
-    },
-    clear() {
-      listed.clear();
-      write();
-    },
+  add(role: string, pid: number): void {
+    const identity = identify(pid);
+    if (identity !== undefined) this.#listed.set(role, { role, ...identity });
+    this.#write();
+  }
+
+  remove(role: string): void {
+    this.#listed.delete(role);
+    this.#write();
+  }
+
+  clear(): void {
+    this.#listed.clear();
+    this.#write();
+  }
+
+  #write(): void {
+    const all = [...this.#listed.values()];
+    writeFileAtomically(this.#file, `${JSON.stringify(all)}\n`);
+    this.#publish(all.map(({ role, pid }) => ({ role, pid })));
+  }
+}
+
+/**
+ * Works on the data directory of a stack that is stopped; nobody can start it meanwhile. Rejects with a StackError while a stack
+ * runs on it. Ends the process when another takes the directory all the same.
+ */
+export async function whileStopped<T>(
+  home: string,
+  layout: Layout,
+  say: (text: string) => void,
+  work: () => T | Promise<T>,
+): Promise<T> {
+  const report: Report = { step: () => () => undefined, warn: (text) => say(`${text}\n`), event: () => undefined };
+  const lost = (): never => {
+    say(
+      `Another stack has taken ${layout.root}. Remedy: stop it and try again; the next start finishes what was begun.\n`,
+    );
+    process.exit(1);
   };
+  const guard = await lockDirectory(guardScript(home), layout, report, lost, new AbortController().signal);
+  try {
+    return await work();
+  } finally {
+    await guard.release();
+  }
 }

@@ -1,7 +1,18 @@
 // The log that a process of the stack appends to, and why the process ended, as far as that log tells: only what was
 // written since the start, and only complaints.
 
-import { closeSync, fstatSync, openSync, readSync, statSync } from 'node:fs';
+import {
+  closeSync,
+  copyFileSync,
+  fstatSync,
+  openSync,
+  readdirSync,
+  readSync,
+  renameSync,
+  statSync,
+  truncateSync,
+} from 'node:fs';
+import { join } from 'node:path';
 
 const READ_AT_MOST = 8192;
 /** A reason with two long paths and its remedy. */
@@ -76,4 +87,27 @@ export function errorInLog(text: string | undefined): string | undefined {
   } catch {
     return undefined;
   }
+}
+
+const LIMIT_BYTES = 16 * 1024 ** 2;
+const KEPT = 3;
+
+/** A log over its limit is copied beside itself and emptied; every writer appends. Rotates every *.log of `directory` that is over the limit; NAME.log.1 is the newest old one. */
+export function rotateLogs(directory: string, limitBytes = LIMIT_BYTES, kept = KEPT): string[] {
+  const names = readdirSync(directory).filter((name) => name.endsWith('.log'));
+  const large = names.filter((name) => statSync(join(directory, name)).size > limitBytes);
+  for (const name of large) rotate(join(directory, name), kept);
+  return large;
+}
+
+function rotate(path: string, kept: number): void {
+  for (let age = kept - 1; age >= 1; age--) {
+    try {
+      renameSync(`${path}.${age}`, `${path}.${age + 1}`);
+    } catch {
+      // There is no log of that age yet.
+    }
+  }
+  copyFileSync(path, `${path}.1`);
+  truncateSync(path, 0);
 }

@@ -8,7 +8,7 @@ import { afterEach, beforeEach, expect, it } from 'vitest';
 import { DAY_MS } from '@holdfast/kit/time';
 import { certificateFiles } from '@holdfast/pki/certificate-files';
 import { type TestCertificate, type TestPki, testPki } from '../../../test/core/fake-test-pki.ts';
-import { flowsCertificateFiles, giveToFlows, keepGivingToFlows } from '../flows/certificate.ts';
+import { flowsCertificateFiles, giveToFlows, supplyFlows } from '../flows/certificate.ts';
 
 const ago = (days: number): Date => new Date(Date.now() - days * DAY_MS);
 
@@ -93,7 +93,7 @@ it('stays the same file while nothing changes, and while there is nothing to giv
 it('follows what management keeps, and says once that there is no CA yet', async () => {
   const said: string[] = [];
   rmSync(certificateFiles(core).ca);
-  const stop = keepGivingToFlows({ core, directory, mode: 0o600 }, (message) => said.push(message), 20);
+  const stop = supplyFlows({ core, directory, mode: 0o600 }, (message) => said.push(message), 20);
   try {
     await expect.poll(() => said.length, { timeout: 30_000 }).toBe(1);
     expect(said[0]).toContain('ca.pem');

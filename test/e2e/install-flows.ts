@@ -5,7 +5,7 @@ import { StackError } from '@holdfast/kit/app-error';
 import { installFlows } from '@holdfast/stack/flows/install';
 
 try {
-  await installFlows(resolve(import.meta.dirname, '..'), (text) => void process.stderr.write(text));
+  await installFlows(resolve(import.meta.dirname, '../..'), (text) => void process.stderr.write(text));
 } catch (error) {
   if (!(error instanceof StackError)) throw error;
   process.stderr.write(`${error.message}\n  Remedy: ${error.remedy}\n`);

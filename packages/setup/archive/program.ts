@@ -1,0 +1,172 @@
+// The program of setup.sh that says what a release archive is, unpacks it, or says what is unpacked already. Its answer are lines
+// name=value on stdout; a refusal is a sentence with a remedy, and leaves nothing behind.
+
+import { basename, join } from 'node:path';
+import { codeOf, StackError } from '@holdfast/kit/app-error';
+import { argumentsOrUsage, type Invocation, parseCommandLine, UsageError } from '@holdfast/kit/command';
+import type { ReleaseArchive } from './archive.ts';
+import { checkUpgrade, type Release, withRelease } from './reading.ts';
+import { completeRelease, unpackRelease } from './unpack.ts';
+
+const USAGE = `Usage: release.js inspect ARCHIVE --releases DIR [--current VERSION]
+       release.js unpack ARCHIVE --releases DIR [--expected VERSION]
+       release.js installed VERSION --releases DIR
+`;
+
+interface ReleaseArguments {
+  command: 'inspect' | 'unpack' | 'installed';
+  subject: string;
+  releases: string;
+  current: string | undefined;
+  expected: string | undefined;
+}
+
+function readArguments(argv: string[]): ReleaseArguments | 'help' {
+  const { values, positionals } = parseCommandLine({
+    args: argv,
+    allowPositionals: true,
+    options: {
+      releases: { type: 'string' },
+      current: { type: 'string' },
+      expected: { type: 'string' },
+      help: { type: 'boolean' },
+    },
+  });
+  if (values.help === true) return 'help';
+  const [command, subject, ...more] = positionals;
+  if (command !== 'inspect' && command !== 'unpack' && command !== 'installed')
+    throw new UsageError(`There is no command ${command ?? '(none)'}.`);
+  if (subject === undefined || more.length > 0 || values.releases === undefined)
+    throw new UsageError(`${command} needs what it is about, and --releases.`);
+  return { command, subject, releases: values.releases, current: values.current, expected: values.expected };
+}
+
+/** Resolves with the exit code. */
+export async function release({ argv }: Invocation): Promise<number> {
+  const args = argumentsOrUsage(() => readArguments(argv), USAGE);
+  if (typeof args === 'number') return args;
+  const { subject, releases, current, expected } = args;
+  try {
+    answer(
+      args.command === 'installed'
+        ? installed(subject, releases)
+        : await withRelease<Answer>(subject, (archive, found, top) =>
+            args.command === 'unpack'
+              ? unpack(archive, found, top, releases, expected)
+              : inspect(archive, found, releases, current),
+          ),
+    );
+    return 0;
+  } catch (error) {
+    throw inWords(error, args.command === 'unpack' ? releases : subject);
+  }
+}
+
+type Answer = Record<string, string | number>;
+
+function answer(values: Answer): void {
+  for (const [name, value] of Object.entries(values)) process.stdout.write(`${name}=${value}\n`);
+}
+
+async function inspect(archive: ReleaseArchive, release: Release, releases: string, current: string | undefined) {
+  if (current !== undefined) {
+    const before = completeRelease(join(releases, current));
+    checkUpgrade(archive.name, release, { version: current, variant: before?.variant });
+  }
+  const kept = completeRelease(join(releases, release.version));
+  const isUnpacked = kept !== undefined && kept.sha256 === (await archive.sha256());
+  return { ...answerOf(release), bytes: archive.bytes, unpacked: isUnpacked ? 'yes' : 'no' };
+}
+
+async function unpack(
+  archive: ReleaseArchive,
+  release: Release,
+  top: string,
+  releases: string,
+  expected = release.version,
+) {
+  if (release.version !== expected)
+    throw new StackError(
+      `${archive.name} was TAK Server ${expected} a moment ago, and is ${release.version} now: somebody has replaced it.`,
+      'run this again, when nobody writes to it',
+    );
+  const record = { archive: archive.name, sha256: await archive.sha256(), ...release };
+  const told = percentProgress(archive.bytes, process.stderr, () => performance.now());
+  const staging = await unpackRelease(archive, top, record, releases, told.to);
+  told.end();
+  return { directory: basename(staging) };
+}
+
+function installed(version: string, releases: string) {
+  const record = completeRelease(join(releases, version));
+  if (record === undefined || record.version !== version)
+    throw new StackError(
+      `The release ${version} of .env is not complete in release/${version}.`,
+      `unpack it again: ./scripts/setup.sh takserver-docker-${version}.zip`,
+    );
+  return { ...answerOf(record), bytes: record.bytes, unpacked: 'yes' };
+}
+
+function answerOf({ version, variant, coreDockerfile, databaseDockerfile }: Release) {
+  return { version, variant, core_dockerfile: coreDockerfile, database_dockerfile: databaseDockerfile };
+}
+
+/** What the file system says, about the archive or the directory of releases. */
+function inWords(error: unknown, path: string): unknown {
+  switch (codeOf(error) ?? '') {
+    case 'ENOSPC':
+    case 'EDQUOT':
+      return new StackError(
+        'The disk is full; what was unpacked is removed again.',
+        'free some space, then run this again',
+        error,
+      );
+    case 'EACCES':
+    case 'EPERM':
+    case 'EROFS':
+      return new StackError(`${path} cannot be read or written by this account.`, 'run this as its owner', error);
+    case 'ENOENT':
+    case 'EISDIR':
+      return new StackError(`${path} is no file that can be read.`, 'name the archive that was downloaded', error);
+    case 'EIO':
+      return new StackError(
+        `The disk of ${path} answers with errors.`,
+        'see what the log of the kernel says: dmesg',
+        error,
+      );
+    default:
+      return codeOf(error) === undefined
+        ? error
+        : new StackError(`${path} cannot be used (${String(error)}).`, 'put right what the message says', error);
+  }
+}
+
+const BETWEEN_LINES_MS = 10_000;
+
+interface PercentProgress {
+  to: (done: number) => void;
+  end: () => void;
+}
+
+/** How far long work on a release is: on a terminal whenever it changes, elsewhere every ten seconds. */
+export function percentProgress(
+  total: number,
+  output: { write: (text: string) => unknown; isTTY?: boolean },
+  clockMs: () => number,
+): PercentProgress {
+  let shown = -1;
+  let shownAtMs = clockMs();
+  return {
+    to(done) {
+      const percent = total === 0 ? 100 : Math.floor((done / total) * 100);
+      if (percent === shown) return;
+      if (output.isTTY !== true && clockMs() - shownAtMs < BETWEEN_LINES_MS) return;
+      shown = percent;
+      shownAtMs = clockMs();
+      output.write(output.isTTY === true ? `\r  ${percent} %` : `  ${percent} %\n`);
+    },
+    end() {
+      if (output.isTTY === true && shown >= 0) output.write('\r        \r');
+    },
+  };
+}

@@ -1,0 +1,145 @@
+// Bundles the programs of Holdfast into dist/. Each file is written beside its place and renamed, so that a program
+// that starts meanwhile reads the old one or the new one.
+
+import { createHash } from 'node:crypto';
+import { mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { basename, dirname, join } from 'node:path';
+import { isDeepStrictEqual } from 'node:util';
+import { build, type BuildOptions, type Plugin } from 'esbuild';
+import { parse } from 'yaml';
+import { DEFAULT_THRESHOLDS } from '../../shared/settings/threshold-figures.ts';
+import { POSTGRES_CONNECTION, repairPostgres } from './repair-postgres.ts';
+
+type Options = BuildOptions & { write: false };
+
+interface Output {
+  path: string;
+  contents: Uint8Array;
+}
+
+/** Entry files in scripts/, beside management, each a program of its own. */
+const PROGRAMS = [
+  'answers',
+  'audit',
+  'configure-core',
+  'container',
+  'container-proxy',
+  'core',
+  'dev-workerd',
+  'identity',
+  'identity-setup',
+  'preflight',
+  'prove',
+  'release',
+  'release-core',
+  'release-files',
+  'renew-ca',
+  'reset-password',
+  'rotate-secrets',
+  'start',
+  'stop',
+  'support-bundle',
+  'sync-retention',
+  'unlock',
+];
+
+const repairs: Plugin = {
+  name: 'repairs',
+  setup(builder) {
+    builder.onLoad({ filter: POSTGRES_CONNECTION }, ({ path }) => ({
+      contents: repairPostgres(readFileSync(path, 'utf8')),
+      loader: 'js',
+    }));
+    // Messages in fifty languages that nobody asks for: half a megabyte in memory.
+    builder.onLoad({ filter: /zod\/v4\/locales\/index\.js$/ }, () => ({
+      contents: "export { default as en } from './en.js';",
+      loader: 'js',
+    }));
+  },
+};
+
+/** `home` is the root of the repository. */
+export async function buildPrograms(home: string): Promise<void> {
+  const dist = join(home, 'dist');
+  const pages = await bundledPages(home, dist);
+  const shared = sharedOptions(home, dist, pages);
+  const onNode: Options = {
+    ...shared,
+    platform: 'node',
+    target: 'node24',
+    external: ['miniflare'],
+    banner: {
+      js: "import { createRequire as createRequire_ } from 'node:module'; const require = createRequire_(import.meta.url);",
+    },
+  };
+  const entryPoints = PROGRAMS.map((name) => `scripts/${name}.ts`);
+  const programs = await build({ ...onNode, entryPoints });
+  // What it imports when it is needed lies in files of its own: their text alone would cost it megabytes. An old one stays for
+  // the process that still runs the old program.
+  const management = await build({ ...onNode, entryPoints: ['scripts/management.ts'], splitting: true });
+  const worker = await build({
+    ...shared,
+    entryPoints: ['functions/worker.ts'],
+    platform: 'neutral',
+    mainFields: ['module', 'main'],
+    conditions: ['workerd', 'worker', 'module', 'import'],
+    external: ['node:*', 'cloudflare:*'],
+  });
+  mkdirSync(join(dist, 'pages'), { recursive: true });
+  writeFileSync(join(dist, 'package.json'), '{ "type": "module" }\n');
+  const outputs = [...pages, ...management.outputFiles, ...programs.outputFiles, ...worker.outputFiles];
+  for (const { path, contents } of outputs) {
+    const temporary = join(dirname(path), `.${basename(path)}.${process.pid}`);
+    writeFileSync(temporary, contents);
+    renameSync(temporary, path);
+  }
+}
+
+/** What pages load. */
+async function bundledPages(home: string, dist: string): Promise<Output[]> {
+  const { outputFiles } = await build({
+    absWorkingDir: home,
+    outdir: join(dist, 'pages'),
+    entryPoints: { pages: 'functions/pages/browser/page.ts', 'pages-style': 'functions/pages/style/pages.css' },
+    bundle: true,
+    minify: true,
+    write: false,
+    format: 'iife',
+    target: ['es2022', 'chrome111', 'firefox115', 'safari16.4'],
+    legalComments: 'none',
+    logLevel: 'warning',
+  });
+  return outputFiles.map(({ path, contents }) => ({
+    path: join(dist, 'pages', basename(path).replace('-style', '')),
+    contents,
+  }));
+}
+
+function sharedOptions(home: string, dist: string, pages: readonly Output[]): Options {
+  const { version } = JSON.parse(readFileSync(join(home, 'package.json'), 'utf8')) as { version: string };
+  // It stands in the address of what pages load, so that a browser keeps it until it changes.
+  const pagesHash = createHash('sha256');
+  for (const { contents } of pages) pagesHash.update(contents);
+  return {
+    absWorkingDir: home,
+    outdir: dist,
+    bundle: true,
+    plugins: [repairs],
+    write: false,
+    format: 'esm',
+    loader: { '.sql': 'text' },
+    define: {
+      HOLDFAST_RELEASE: JSON.stringify(version),
+      HOLDFAST_PAGES: JSON.stringify(pagesHash.digest('hex').slice(0, 16)),
+      HOLDFAST_THRESHOLDS: JSON.stringify(unchangedThresholds(home)),
+    },
+    legalComments: 'none',
+    logLevel: 'warning',
+  };
+}
+
+/** The text of the thresholds file while it says nothing but the defaults; an edited one is parsed at each start. */
+function unchangedThresholds(home: string): string {
+  const text = readFileSync(join(home, 'monitor/config/thresholds.yml'), 'utf8');
+  return isDeepStrictEqual(parse(text), DEFAULT_THRESHOLDS) ? text : '';
+}

@@ -1,0 +1,129 @@
+// The embedded core as a process: its database, the directory, its ports. Runs until SIGTERM or SIGINT, or until its
+// supervisor is gone.
+
+import 'reflect-metadata';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { createCore } from '@holdfast/core/core';
+import { type CoreHandover, takeCoreHandover } from '@holdfast/core/handover';
+import type { CoreDirectory } from '@holdfast/core/model/parts';
+import { CORE_DATABASE_MIGRATED, CORE_MIGRATIONS } from '@holdfast/core/store/migrations/index';
+import { AppError, messageOf, StackError } from '@holdfast/kit/app-error';
+import { cronSchedules } from '@holdfast/kit/cron';
+import { LDAP_SERVICE_ACCOUNT } from '@holdfast/kit/distinguished-name';
+import { keptDatabase } from '@holdfast/kit/kept-database';
+import { type JsonLog, jsonLog } from '@holdfast/kit/log';
+import { migrate } from '@holdfast/kit/migrate';
+import { withDatabase } from '@holdfast/kit/postgres';
+import { Secret } from '@holdfast/kit/secret';
+import { LISTENING, runService, stopInOrder, tellSupervisor } from '@holdfast/kit/service';
+import { behindProxies } from '../../shared/runtime/client-address.ts';
+import { forgetPostgresVariables } from '../../shared/settings/handover.ts';
+import { ldapDirectory } from '../../shared/sign-in/ldap/directory.ts';
+import { FLOWS_GRANTS } from './database/roles.ts';
+
+const MIGRATED_WITHIN_MS = 60_000;
+const FILE_WITHIN_MS = 300_000;
+const ARCHIVE_WITHIN_MS = 15_000;
+const RETENTION_WITHIN_MS = 30_000;
+/** A table of events may be locked for minutes (VACUUM FULL): whoever waits for it must know that it is no outage. */
+const EVENTS_LOCK_MS = 500;
+const ARCHIVE_LOCK_MS = 2_000;
+const RETENTION_LOCK_MS = 10_000;
+const DATABASE = { called: "the core's database", variable: 'its URL' };
+const LOOK_EVERY_MS = 30_000;
+const GRANTS_EVERY_MS = 1_000;
+const GRACE_MS = 4_000;
+const VALIDITY_DAYS = 365;
+
+/** Until it is stopped. */
+export function runCore(environment: NodeJS.ProcessEnv): void {
+  const log = jsonLog({ role: 'core' });
+  runService(log, 'core', () => serve(environment, log));
+}
+
+async function serve(environment: NodeJS.ProcessEnv, log: JsonLog): Promise<void> {
+  forgetPostgresVariables(environment);
+  const handover = takeCoreHandover(environment);
+  const url = new Secret(handover.databaseUrl);
+  await migrated(url);
+  const core = await createCore(coreOptions(handover, url, log));
+  await core.listen();
+  tellSupervisor(LISTENING);
+  const { addresses, apiPort, enrollmentPort, streamingPort } = handover;
+  log.info('core.listening', {
+    addresses,
+    api_port: apiPort,
+    enrollment_port: enrollmentPort,
+    streaming_port: streamingPort,
+  });
+  const looking = [
+    setInterval(() => void core.look(), LOOK_EVERY_MS),
+    setInterval(() => void core.lookAtGrants(), GRANTS_EVERY_MS),
+  ];
+  stopInOrder(log, 'core', () => {
+    for (const timer of looking) clearInterval(timer);
+    return Promise.race([core.close(GRACE_MS), delay(2 * GRACE_MS)]);
+  });
+}
+
+function coreOptions(handover: CoreHandover, url: Secret, log: JsonLog): Parameters<typeof createCore>[0] {
+  const database = (name: string, limits: { withinMs?: number; lockTimeoutMs?: number } = {}) =>
+    keptDatabase(url, { ...DATABASE, name, ...limits });
+  return {
+    dataDirectory: handover.directory,
+    addresses: handover.addresses,
+    ports: { api: handover.apiPort, enrollment: handover.enrollmentPort, streaming: handover.streamingPort },
+    serverNames: handover.serverNames,
+    hostname: handover.serverAddress,
+    roleGroups: handover.roleGroups,
+    validityDays: VALIDITY_DAYS,
+    run: database('core'),
+    runEvents: database('core-events', { lockTimeoutMs: EVENTS_LOCK_MS }),
+    runArchive: database('core-archive', { withinMs: ARCHIVE_WITHIN_MS, lockTimeoutMs: ARCHIVE_LOCK_MS }),
+    runLong: database('core-files', { withinMs: FILE_WITHIN_MS }),
+    runRetention: database('core-retention', { withinMs: RETENTION_WITHIN_MS, lockTimeoutMs: RETENTION_LOCK_MS }),
+    schedules: cronSchedules,
+    timeZone: new Intl.DateTimeFormat().resolvedOptions().timeZone,
+    directory: directoryOf(handover, log),
+    behindProxies: (fetch) => behindProxies(fetch, handover.trustedProxies),
+    log,
+    now: () => new Date(),
+    steadyMs: () => performance.now(),
+  };
+}
+
+async function migrated(url: Secret): Promise<void> {
+  try {
+    await withDatabase(url, 'core-start', MIGRATED_WITHIN_MS, async (sql) => {
+      await migrate(sql, CORE_MIGRATIONS, CORE_DATABASE_MIGRATED);
+      await sql.unsafe(FLOWS_GRANTS);
+    });
+  } catch (error) {
+    if (error instanceof AppError) throw error;
+    const { host, pathname } = new URL(url.reveal());
+    throw new StackError(
+      `The core's database (${host}${pathname}) cannot be brought up to date: ${messageOf(error)}.`,
+      'read database.log beside core.log; the core tries again by itself while the stack runs',
+      error,
+    );
+  }
+}
+
+function directoryOf({ ldap, directory }: CoreHandover, log: JsonLog): CoreDirectory {
+  if (ldap.bindPassword === undefined) return unreadableDirectory();
+  return ldapDirectory({
+    url: ldap.url,
+    coreBase: ldap.bases.core,
+    webBase: ldap.bases.web,
+    serviceAccount: { username: LDAP_SERVICE_ACCOUNT, password: new Secret(ldap.bindPassword) },
+    tlsCaFile: join(directory, 'certs/files/ca.pem'),
+    log,
+  });
+}
+
+function unreadableDirectory(): CoreDirectory {
+  const text = 'The directory cannot be asked. Remedy: set LDAP_BIND_PASSWORD.';
+  const refuse = (): Promise<never> => Promise.reject(new AppError('unavailable', text));
+  return { signIn: refuse, find: refuse, groups: refuse };
+}

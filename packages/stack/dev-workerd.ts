@@ -1,0 +1,165 @@
+// npm run dev:workerd: the functions and jobs in workerd through Miniflare, against an embedded stack that runs already.
+// This process is the host: it listens, keeps the health cache, reaches what a worker cannot, and fires the crons.
+
+import { existsSync, readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { join } from 'node:path';
+import { Cron } from 'croner';
+import { messageOf } from '@holdfast/kit/app-error';
+import type { Invocation } from '@holdfast/kit/command';
+import { type JsonLog, jsonLog } from '@holdfast/kit/log';
+import { JOBS } from '../../jobs/index.ts';
+import { HEALTH_MODULES } from '../../shared/health/modules/index.ts';
+import type { RequestCounter } from '../../shared/host/request-statistics.ts';
+import { withRequestLog } from '../../shared/http/request-log.ts';
+import { behindProxies } from '../../shared/runtime/client-address.ts';
+import { hostBinding } from '../../shared/runtime/host-binding.ts';
+import { type RunningWorker, startWorker } from '../../shared/runtime/miniflare-host.ts';
+import { nodeDeps, ownTimeZone } from '../../shared/runtime/node-deps.ts';
+import { serveApp } from '../../shared/runtime/node-server.ts';
+import { readConfiguration } from '../../shared/settings/configuration.ts';
+import {
+  forgetPostgresVariables,
+  forWorkerd,
+  HANDOVER_VARIABLE,
+  readHandover,
+} from '../../shared/settings/handover.ts';
+import { parseStartArguments } from './start-arguments.ts';
+import { type EmbeddedPlan, planEmbedded } from './embedded-plan.ts';
+
+const USAGE = `Usage: npm run dev:workerd -- [--data DIR] [--offset N] [--env FILE]
+
+Serves console, portal and API from workerd beside an embedded stack that runs already, each on the port of its own plus
+one. Give it the same options as the stack.
+`;
+/** The crons fire once a minute. */
+const CRON_SECONDS = 60;
+
+/** Until it is stopped; rejects when it cannot begin. */
+export async function runDevWorkerd(call: Invocation): Promise<void> {
+  const { home, environment } = call;
+  const log = jsonLog({ role: 'dev-workerd' });
+  forgetPostgresVariables(environment);
+  const args = parseStartArguments(call);
+  if (args === 'help') {
+    process.stdout.write(USAGE);
+    return;
+  }
+  const plan = planEmbedded(home, args, environment);
+  if (Array.isArray(plan)) throw new Error(`The settings are not in order; start.sh --embedded says what is wrong.`);
+  await refuseWithoutStack(plan);
+  const { worker, requests, proxies } = await startHost(home, plan, log);
+  const [port, portal] = [plan.ports.api + 1, plan.ports.portal + 1];
+  const server = await serveApp(
+    behindProxies(
+      withRequestLog(worker.fetch, log, () => performance.now(), requests),
+      proxies,
+    ),
+    [
+      { address: '127.0.0.1', port, face: 'console' },
+      { address: '127.0.0.1', port: portal, face: 'portal' },
+    ],
+    log,
+  );
+  fireCrons(worker, log);
+  process.stderr.write(
+    `workerd answers on http://127.0.0.1:${port} (console, API) and http://127.0.0.1:${portal} (portal); Ctrl-C ends it.\n`,
+  );
+  for (const signal of ['SIGINT', 'SIGTERM'] as const)
+    process.once(signal, () => {
+      void server.close(1000).then(async () => {
+        await worker.end();
+        log.flush();
+        process.exit(0);
+      });
+    });
+}
+
+async function refuseWithoutStack({ layout, apiUrl }: EmbeddedPlan): Promise<void> {
+  const runs =
+    existsSync(layout.stack) &&
+    (await fetch(`${apiUrl}/api/ping`, { signal: AbortSignal.timeout(2000) }).then(
+      ({ ok }) => ok,
+      () => false,
+    ));
+  if (runs) return;
+  throw new Error(
+    `No stack answers on ${apiUrl} for ${layout.root}. Start it first, with the same options: ./scripts/start.sh --embedded --detach --data ${layout.root}`,
+  );
+}
+
+/** Where Miniflare finds workerd: through a script that ties it to this process. */
+function tieWorkerd(home: string): void {
+  const { default: program } = createRequire(import.meta.url)('workerd') as { default: string };
+  process.env['WORKERD'] = program;
+  process.env['MINIFLARE_WORKERD_PATH'] = join(home, 'scripts/workerd.sh');
+}
+
+interface Host {
+  worker: RunningWorker;
+  requests: RequestCounter;
+  proxies: readonly string[] | undefined;
+}
+
+async function startHost(home: string, plan: EmbeddedPlan, log: JsonLog): Promise<Host> {
+  tieWorkerd(home);
+  const files = join(plan.layout.core, 'certs/files');
+  const certificates = {
+    ca: join(files, 'ca.pem'),
+    certificate: join(files, 'takserver.pem'),
+    key: join(files, 'takserver.key'),
+  };
+  const handover = readHandover({ [HANDOVER_VARIABLE]: plan.managementEnvironment(certificates)[HANDOVER_VARIABLE] });
+  const configuration = readConfiguration(home, handover.layers, handover.mode);
+  const startedAt = new Date();
+  const modules = HEALTH_MODULES.map(({ name }) => name);
+  const deps = nodeDeps({
+    home,
+    startedAt,
+    configuration,
+    handover,
+    log,
+    modules,
+    jobs: JOBS,
+    tickSeconds: CRON_SECONDS,
+    journal: 'alerts-workerd.json',
+  });
+  const token = crypto.randomUUID();
+  const worker = await startWorker({
+    script: join(home, 'dist/worker.js'),
+    ...compatibility(home),
+    token,
+    facts: {
+      handover: forWorkerd(handover),
+      startedAt: startedAt.toISOString(),
+      nodeVersion: process.versions.node,
+      timeZone: ownTimeZone(),
+      thresholds: configuration.thresholds,
+    },
+    answerHost: hostBinding(deps, token),
+  });
+  return { worker, requests: deps.requests, proxies: configuration.settings.TRUSTED_PROXIES };
+}
+
+/** What wrangler.toml says about it. */
+function compatibility(home: string): { compatibilityDate: string; compatibilityFlags: string[] } {
+  const text = readFileSync(join(home, 'wrangler.toml'), 'utf8');
+  const member = (name: string): string => new RegExp(`^${name} = (.*)$`, 'm').exec(text)?.[1] ?? '""';
+  return {
+    compatibilityDate: JSON.parse(member('compatibility_date')) as string,
+    compatibilityFlags: JSON.parse(member('compatibility_flags')) as string[],
+  };
+}
+
+/** Miniflare fires nothing by itself: each cron at its time, and the first time at once. */
+function fireCrons(worker: RunningWorker, log: JsonLog): void {
+  for (const cron of new Set(JOBS.map((job) => job.cron))) {
+    const fire = (): void => {
+      worker
+        .scheduled(cron, new Date())
+        .catch((error: unknown) => log.error('cron.failed', { cron, error: messageOf(error) }));
+    };
+    fire();
+    void new Cron(cron, fire);
+  }
+}

@@ -1,0 +1,72 @@
+// The command line of start.sh.
+
+import { resolve } from 'node:path';
+import { isUnicastAddress, normalAddress } from '@holdfast/kit/addresses';
+import { type Invocation, parseCommandLine, UsageError } from '@holdfast/kit/command';
+import { dataDirectory, HIGHEST_BASE_PORT } from './process/layout.ts';
+
+export interface StartArguments {
+  embedded: boolean;
+  /** Absolute. */
+  data: string;
+  offset: number;
+  detach: boolean;
+  /** With the flow engine. */
+  flows: boolean;
+  listen: string | undefined;
+  /** Absolute; undefined means .env in the repository root, if it is there. */
+  env: string | undefined;
+}
+
+export const START_USAGE = `Usage: ./scripts/start.sh --embedded [options]
+
+  --embedded         run everything on this machine without containers
+  --data DIR         where all data lives (default: data in the repository)
+  --offset N         add N to every port (default 0)
+  --listen ADDRESS   also serve other machines on this address, over TLS (0.0.0.0 for all)
+  --flows            also run the flow engine (Node-RED), on port 1880; its first start installs it from npm
+  --env FILE         read settings from FILE instead of .env in the repository
+  --detach           return when the stack is healthy; ./scripts/stop.sh --data DIR stops it
+  --help             show this text
+`;
+
+/** Parses the arguments of start.sh. */
+export function parseStartArguments({ argv, home, cwd }: Invocation): StartArguments | 'help' {
+  const { values } = parseCommandLine({
+    args: argv,
+    options: {
+      embedded: { type: 'boolean' },
+      data: { type: 'string' },
+      offset: { type: 'string' },
+      listen: { type: 'string' },
+      env: { type: 'string' },
+      detach: { type: 'boolean' },
+      flows: { type: 'boolean' },
+      help: { type: 'boolean' },
+    },
+  });
+  if (values.help === true) return 'help';
+  return {
+    embedded: values.embedded === true,
+    data: dataDirectory(values.data, { home, cwd }),
+    offset: offset(values.offset),
+    detach: values.detach === true,
+    flows: values.flows === true,
+    listen: listen(values.listen),
+    env: values.env === undefined ? undefined : resolve(cwd, values.env),
+  };
+}
+
+function offset(value: string | undefined): number {
+  if (value === undefined) return 0;
+  const most = 65535 - HIGHEST_BASE_PORT;
+  if (/^\d{1,5}$/.test(value) && Number(value) <= most) return Number(value);
+  throw new UsageError(`--offset ${value}: must be a whole number from 0 to ${most}`);
+}
+
+function listen(value: string | undefined): string | undefined {
+  if (value === undefined) return undefined;
+  const address = normalAddress(value);
+  if (address !== undefined && isUnicastAddress(address)) return address;
+  throw new UsageError(`--listen ${value}: must be an IP address of this machine, or 0.0.0.0 for all of them`);
+}

@@ -1,0 +1,211 @@
+// The Node host: settings, the app, its listeners, its database. Runs until SIGTERM or SIGINT.
+
+import { createHash } from 'node:crypto';
+import { setTimeout as delay } from 'node:timers/promises';
+import { coversLoopback } from '@holdfast/kit/addresses';
+import { messageOf } from '@holdfast/kit/app-error';
+import { type JsonLog, jsonLog } from '@holdfast/kit/log';
+import { serveOperator } from '@holdfast/kit/operator-socket';
+import { RELEASE } from '@holdfast/kit/release';
+import { keepTrying } from '@holdfast/kit/retry';
+import { LISTENING, runService, stopInOrder, tellSupervisor } from '@holdfast/kit/service';
+import { HEALTH_MODULES } from '../health/modules/index.ts';
+import type { Measurement } from '../health/port.ts';
+import { withQuickAnswers } from '../http/quick-answers.ts';
+import type { Deps } from '../http/deps.ts';
+import { type AppFetch, withRequestLog } from '../http/request-log.ts';
+import { bootstrapIdentity } from '../identity/bootstrap.ts';
+import type { Job } from '../jobs/port.ts';
+import { ticker, type Ticker } from '../jobs/run.ts';
+import { keepServiceCertificates } from '../people/service-accounts/keep-certificates.ts';
+import { type Configuration, readConfiguration } from '../settings/configuration.ts';
+import { forgetPostgresVariables, type Handover, readHandover } from '../settings/handover.ts';
+import { pick } from '../settings/load.ts';
+import { describeProblem } from '../settings/setting.ts';
+import { SETTING_NAMES, SETTINGS } from '../settings/table.ts';
+import { behindProxies } from './client-address.ts';
+import { everySecond } from './every-second.ts';
+import { type NodeDeps, nodeDeps } from './node-deps.ts';
+import { type Listener, serveApp } from './node-server.ts';
+import { answerOperator } from './operator-answers.ts';
+import { keepState } from './state-keeper.ts';
+
+const GRACE_MS = 8_000;
+/** A mail that is on its way gets this long in an orderly stop: cut off, it would be sent again. */
+const JOBS_GRACE_MS = 15_000;
+/**
+ * What was alerted before this start stands in our own database, and a database that is being migrated is no alert: the
+ * first measurements wait for it, but not for long.
+ */
+const STATE_TRIED_WITHIN_MS = 1_500;
+/** Accounts, groups and certificates of our own are made before they are looked for; who hangs is waited for no longer. */
+const OWN_THINGS_TRIED_WITHIN_MS = 8_000;
+
+/** What management shows and does, which the entry brings together with this host. */
+export interface ManagementParts {
+  createApp: (deps: NodeDeps) => { fetch: AppFetch };
+  jobs: readonly Job<Deps>[];
+}
+
+/** One health module as it was measured first. */
+export type MeasuredModule = Pick<Measurement, 'module' | 'status' | 'message'>;
+
+/** What the supervisor is told once every health module was measured. */
+export interface MeasuredMessage {
+  kind: 'measured';
+  modules: MeasuredModule[];
+}
+
+/** Until it is stopped. `home` is the root of the repository or of the image. */
+export function runManagement(home: string, environment: NodeJS.ProcessEnv, parts: ManagementParts): void {
+  const log = jsonLog({ role: 'management' });
+  runService(log, 'management', () => serve(home, environment, parts, log));
+}
+
+async function serve(
+  home: string,
+  environment: NodeJS.ProcessEnv,
+  { createApp, jobs }: ManagementParts,
+  log: JsonLog,
+): Promise<void> {
+  forgetPostgresVariables(environment);
+  const handover = readHandover(environment);
+  const configuration = readConfiguration(home, handover.layers, handover.mode);
+  if (configuration.problems.length > 0) {
+    process.stderr.write(
+      `Holdfast does not start:\n${configuration.problems.map((p) => `  ${describeProblem(p)}\n`).join('')}`,
+    );
+    process.exit(1);
+  }
+  const startedAt = new Date();
+  const modules = HEALTH_MODULES.map(({ name }) => name);
+  const deps = nodeDeps({ home, startedAt, configuration, handover, log, modules, jobs });
+  const listeners = listenersOf(configuration, handover);
+  const answer = withRequestLog(
+    withQuickAnswers(createApp(deps).fetch, deps),
+    log,
+    () => performance.now(),
+    deps.requests,
+  );
+  const server = await serveApp(behindProxies(answer, configuration.settings.TRUSTED_PROXIES), listeners, log);
+  await openToOperator(deps);
+  tellSupervisor(LISTENING);
+  log.info('management.listening', {
+    listeners: listeners.map(({ address, port, face, tls }) => ({ address, port, face, tls: tls !== undefined })),
+  });
+  const jobTicker = ticker(jobs, deps, crypto.randomUUID());
+  const stopping = new AbortController();
+  stopInOrder(log, 'management', (signal) => {
+    stopping.abort();
+    // Without its supervisor it is to be gone within ten seconds.
+    const jobsEnd = Promise.race([jobTicker.idle(), delay(signal === 'disconnect' ? GRACE_MS : JOBS_GRACE_MS)]);
+    return Promise.all([server.close(GRACE_MS), jobsEnd]);
+  });
+  await work(deps, { startedAt, release: RELEASE, settingsHash: hashOf(handover) }, jobTicker, stopping.signal);
+}
+
+/** Begins the jobs as soon as what they look at was tried, and brings up what is our own: database, accounts, certificates. */
+async function work(
+  deps: NodeDeps,
+  record: Parameters<typeof keepState>[1],
+  jobTicker: Ticker,
+  stopped: AbortSignal,
+): Promise<void> {
+  const stateTried = Promise.withResolvers<boolean>();
+  const ownThingsTried = Promise.withResolvers<boolean>();
+  const begin = async (): Promise<void> => {
+    const ready = await Promise.race([stateTried.promise, delay(STATE_TRIED_WITHIN_MS, false)]);
+    if (ready) await Promise.race([ownThingsTried.promise, delay(OWN_THINGS_TRIED_WITHIN_MS)]);
+    if (!stopped.aborted) everySecond(jobTicker.tick, stopped);
+  };
+  void begin();
+  void deps.health.complete.then(() => {
+    const measured: MeasuredMessage = { kind: 'measured', modules: deps.health.measurements().map(shown) };
+    tellSupervisor(measured);
+    jobTicker.runNow('heartbeat', new Date());
+  });
+  const url = deps.settings.DATABASE_URL;
+  if (url === undefined) {
+    stateTried.resolve(false);
+    return;
+  }
+  await keepState(url, record, deps.log, stopped, stateTried.resolve);
+  deps.health.forget('database');
+  await keepIdentity(deps, stopped, (worked) => {
+    if (!worked) ownThingsTried.resolve(false);
+  });
+  await keepCertificates(deps, stopped, ownThingsTried.resolve);
+}
+
+/** Whoever runs the scripts on this machine asks by this way; without it all else works. */
+async function openToOperator(deps: NodeDeps): Promise<void> {
+  const { DATA_DIR: directory } = deps.settings;
+  if (directory === undefined) return;
+  try {
+    await serveOperator(directory, (asked) => answerOperator(deps, asked), deps.log);
+  } catch (error) {
+    deps.log.warn('operator.socket_failed', { error: messageOf(error) });
+  }
+}
+
+/** Groups and accounts of our own, as soon as the provider answers. */
+async function keepIdentity(deps: NodeDeps, stopped: AbortSignal, tried: (worked: boolean) => void): Promise<void> {
+  const { settings, log } = deps;
+  if (settings.IDENTITY_URL === undefined || settings.IDENTITY_TOKEN === undefined) {
+    tried(false);
+    return;
+  }
+  const wanted = {
+    adminGroup: settings.ADMIN_GROUP,
+    viewerGroup: settings.VIEWER_GROUP,
+    webadminPassword: settings.CORE_WEBADMIN_PASSWORD?.reveal(),
+    ldapServicePassword: settings.LDAP_BIND_PASSWORD?.reveal(),
+  };
+  const outcome = await keepTrying(() => bootstrapIdentity(deps, wanted), {
+    stopped,
+    tried,
+    failed: (error, retryInMs) => log.warn('identity.not_ready', { error: messageOf(error), retry_in_ms: retryInMs }),
+  });
+  for (const problem of outcome?.refused ?? []) log.error('identity.password_refused', { error: problem });
+  if (outcome !== undefined) log.info('identity.ready', { changes: outcome.changes });
+  deps.health.forget('identity');
+}
+
+/** Those of our own service accounts, as soon as the core answers. */
+async function keepCertificates(deps: NodeDeps, stopped: AbortSignal, tried: (worked: boolean) => void): Promise<void> {
+  const { settings, log } = deps;
+  if (settings.CORE_API_URL === undefined || settings.CORE_ENROLLMENT_URL === undefined) {
+    tried(false);
+    return;
+  }
+  const outcome = await keepTrying(() => keepServiceCertificates(deps), {
+    stopped,
+    tried,
+    failed: (error, retryInMs) =>
+      log.warn('certificates.not_ready', { error: messageOf(error), retry_in_ms: retryInMs }),
+  });
+  if (outcome !== undefined) log.info('certificates.ready', { made: outcome.made });
+  deps.health.forget('certificates');
+  deps.health.forget('probe');
+}
+
+function listenersOf({ settings }: Configuration, { tls }: Handover): Listener[] {
+  const faces = [
+    { face: 'console', port: settings.API_PORT },
+    { face: 'portal', port: settings.PORTAL_PORT },
+  ] as const;
+  const plain = faces.map((each) => ({ ...each, address: settings.LISTEN_ADDRESS }));
+  if (tls === undefined) return plain;
+  const secure = faces.map((each) => ({ ...each, address: tls.address, tls }));
+  return coversLoopback(tls.address) ? secure : [...plain, ...secure];
+}
+
+function hashOf({ layers }: Handover): string {
+  const open = SETTING_NAMES.filter((name) => !SETTINGS[name].kind.secret);
+  const values = open.map((name) => [name, pick(layers, name)?.value ?? null]);
+  return createHash('sha256').update(JSON.stringify(values)).digest('hex');
+}
+
+function shown({ module, status, message }: Measurement): MeasuredModule {
+  return { module, status, message };
+}
