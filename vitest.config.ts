@@ -60,8 +60,8 @@ export default defineConfig({
           testTimeout: 10_000,
           // The files of a worker share what they import: each would spend more on its imports than on its tests.
           isolate: false,
-          // Some of them wait; with one worker on two cores, as vitest has it, all wait.
-          maxWorkers: Math.max(2, availableParallelism() - 1),
+          // Some of them wait: one worker more than cores keeps the cores busy.
+          maxWorkers: availableParallelism() + 1,
         },
       },
       {

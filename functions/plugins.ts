@@ -38,6 +38,21 @@ const CHANGES = [
   ['disable', 'Disables a plugin'],
 ] as const;
 
+const CHANGE_ROUTES = CHANGES.map(([change, summary]) => {
+  const route = apiRoute(
+    {
+      method: 'post',
+      path: `/api/plugins/{name}/${change}`,
+      summary,
+      tags,
+      request: { params: z.object({ name: z.string().max(256, 'must have at most 256 characters') }) },
+      responses: { 200: jsonAnswer('The plugin as it is then', pluginSchema) },
+    },
+    { access: 'admin', fails: ['not_found', 'invalid', 'upstream', 'unavailable'] },
+  );
+  return { change, route };
+});
+
 /** Adds the routes of this file. */
 export function pluginsFunction(app: App, deps: Deps): void {
   app.openapi(listRoute, async function showPlugins(c) {
@@ -45,22 +60,10 @@ export function pluginsFunction(app: App, deps: Deps): void {
     c.header('Cache-Control', 'no-store');
     return c.json(plugins, 200);
   });
-  for (const [change, summary] of CHANGES) {
-    const route = apiRoute(
-      {
-        method: 'post',
-        path: `/api/plugins/{name}/${change}`,
-        summary,
-        tags,
-        request: { params: z.object({ name: z.string().max(256, 'must have at most 256 characters') }) },
-        responses: { 200: jsonAnswer('The plugin as it is then', pluginSchema) },
-      },
-      { access: 'admin', fails: ['not_found', 'invalid', 'upstream', 'unavailable'] },
-    );
+  for (const { change, route } of CHANGE_ROUTES)
     app.openapi(route, async function setPlugin(c) {
       const { name } = c.req.valid('param');
       const plugin = await changePlugin({ deps, actor: actorOf(c) }, { name, change });
       return c.json(plugin, 200);
     });
-  }
 }

@@ -259,6 +259,7 @@ describe('the house', () => {
         'scripts/audit.sh',
         'scripts/renew-ca.sh',
         'scripts/test.sh',
+        'scripts/verify.sh',
         '.ci/run',
       ].filter((file) => mode(file) === 0),
     ).toEqual([]);

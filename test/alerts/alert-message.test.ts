@@ -4,6 +4,7 @@ import { durationInWords, utcInWords } from '@holdfast/kit/format';
 import { asciiLine, maskAddresses, maskRecipient, oneLine, shortened } from '@holdfast/kit/text';
 import { alertMessage, type AlertReport, type Message, testMessage } from '../../shared/alerts/message.ts';
 import type { Alert } from '../../shared/alerts/port.ts';
+import { runs } from '../support/runs.ts';
 
 const PLACE = { name: 'cot.example.org', url: 'https://monitor.cot.example.org/' };
 const NOW = new Date('2026-01-02T03:04:10Z');
@@ -184,7 +185,7 @@ describe('whatever a module says', () => {
       fc.property(anyAlert, anyPlace, anyRemedy, (alert, place, remedy) => {
         holds(alertMessage({ alert, place, remedy, now: NOW }), alert);
       }),
-      { numRuns: 300 },
+      { numRuns: runs(300) },
     );
 
   it('the subject is one bounded ASCII line with module and level', () =>

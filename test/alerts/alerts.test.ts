@@ -13,6 +13,7 @@ import {
   UNTOLD,
 } from '../../shared/alerts/engine.ts';
 import { NO_HISTORY, type Status, STATUSES, urgency } from '../../shared/settings/status.ts';
+import { runs } from '../support/runs.ts';
 
 const COOLDOWN = 300;
 const POLICY = { cooldownSeconds: COOLDOWN, anybody: true };
@@ -168,7 +169,7 @@ describe('the alert engine', () => {
       fc.property(fc.array(anyEvent, { maxLength: 60 }), (events) => {
         expect(play(events)).toEqual(readTheDiary(events));
       }),
-      { numRuns: 2000 },
+      { numRuns: runs(2000) },
     );
   });
 

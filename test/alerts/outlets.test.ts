@@ -5,6 +5,7 @@ import { describe, expect, it } from 'vitest';
 import { readSender } from '@holdfast/kit/addresses';
 import { addressesOf, senderOf } from '../../shared/alerts/outlets.ts';
 import { loadSettings } from '../../shared/settings/load.ts';
+import { runs } from '../support/runs.ts';
 
 const load = (values: Record<string, string>) => loadSettings([{ source: 'environment', values }], 'embedded');
 const senderFrom = (values: Record<string, string>): string => senderOf(load(values).settings);
@@ -30,7 +31,7 @@ describe('the sender of alerts', () => {
         const { settings, problems } = load({ ALERT_EMAIL_FROM: from, SMTP_URL, SERVER_ADDRESS });
         if (problems.length === 0) expect(readSender(senderOf(settings))).not.toHaveProperty('fault');
       }),
-      { numRuns: 1000 },
+      { numRuns: runs(1000) },
     );
   });
 });

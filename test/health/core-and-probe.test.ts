@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { PROBE_ACCOUNT } from '@holdfast/kit/names';
 import { healthModuleOf } from '../../shared/health/modules/index.ts';
 import { wantedOf } from '../../shared/health/wanted.ts';
@@ -49,7 +49,11 @@ describe('probe', () => {
   it('is critical at once when what is sent comes out and is not stored', async () => {
     const of = world();
     of.stores = false;
-    const { status, message } = await measure('probe', of);
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] });
+    onTestFinished(() => void vi.useRealTimers());
+    const measured = measure('probe', of);
+    await vi.advanceTimersByTimeAsync(10_000);
+    const { status, message } = await measured;
     expect([status, message]).toEqual(['critical', expect.stringMatching(/^store: .*not in the table cot_router/)]);
   });
 

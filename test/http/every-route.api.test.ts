@@ -1,8 +1,9 @@
 // Walks every route of the app: who is let in, who is not, and what no route takes. The table is the one of the API; the app
 // must route exactly these.
 
-import { describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 import { createApp } from '../../functions/app.ts';
+import type { App } from '../../shared/http/context.ts';
 import { MOST_BODY_BYTES } from '../../shared/http/csrf-guard.ts';
 import { ADMIN, basic, fakeDeps, NOBODY, PASSWORD, READER, VIEWER } from './fake-deps.ts';
 
@@ -114,6 +115,11 @@ const INVENTED = {
 };
 
 let requests = 0;
+/** One app for each test of a route: what one test does is not seen by another. */
+let app: App;
+beforeEach(() => {
+  app = createApp(fakeDeps());
+});
 
 /** Each request comes from an address of its own, so that failures do not add up. */
 async function ask(method: string, path: string, init: RequestInit = {}): Promise<Response> {
@@ -124,7 +130,7 @@ async function ask(method: string, path: string, init: RequestInit = {}): Promis
     .replace('{id}', path.startsWith('/api/users') ? '1' : '00000000-0000-4000-8000-000000000000');
   requests += 1;
   const clientAddress = `10.0.${Math.floor(requests / 250)}.${requests % 250}`;
-  return createApp(fakeDeps()).request(place, { method, ...init }, { requestId: 'r', clientAddress, secure: false });
+  return app.request(place, { method, ...init }, { requestId: 'r', clientAddress, secure: false });
 }
 
 const bodyless = ([method]: readonly string[]): boolean => method === 'GET' || method === 'DELETE';
@@ -138,15 +144,14 @@ function with_(headers: Record<string, string>, route: readonly [string, string,
 
 describe('the routes', () => {
   it('are those of the table, and no others', () => {
-    const routed = createApp(fakeDeps())
-      .routes.filter(({ method }) => method !== 'ALL')
+    const routed = app.routes
+      .filter(({ method }) => method !== 'ALL')
       .map(({ method, path }) => `${method} ${path.replace(/:(\w+)(\{[^}]*\})?/g, '{$1}')}`)
       .filter((each) => PROGRAMS_AND_SIGN_IN.test(each));
     expect([...new Set(routed)].toSorted()).toEqual(ROUTES.map(([method, path]) => `${method} ${path}`).toSorted());
   });
 
   it('are documented, all that is below /api', () => {
-    const app = createApp(fakeDeps());
     const paths = app.getOpenAPI31Document({ openapi: '3.1.0', info: { title: '', version: '' } }).paths ?? {};
     const documented = Object.entries(paths).flatMap(([path, methods]) =>
       Object.keys(methods).map((method) => `${method.toUpperCase()} ${path}`),
@@ -202,7 +207,7 @@ describe.each(documented)('%s %s (%s)', (...route) => {
   const [method, path] = route;
 
   it('documents what it answers to a path that is too long', async () => {
-    const { paths = {} } = createApp(fakeDeps()).getOpenAPI31Document({
+    const { paths = {} } = app.getOpenAPI31Document({
       openapi: '3.1.0',
       info: { title: '', version: '' },
     });

@@ -92,12 +92,24 @@ export interface FakeDeps extends Deps {
   vacuum: FakeVacuum;
 }
 
+/** Settings are only read: those of the same values are the same, for a test makes hundreds of deps. */
+const loaded = new Map<string, ReturnType<typeof loadSettings>>();
+
+function settingsOf(values: Record<string, string>): ReturnType<typeof loadSettings> {
+  const key = JSON.stringify(Object.entries(values));
+  const known = loaded.get(key);
+  if (known !== undefined) return known;
+  const fresh = loadSettings(
+    [{ source: 'environment', values: { CORE_WEBADMIN_PASSWORD: PASSWORD, METRICS_TOKEN: TOKEN, ...values } }],
+    'embedded',
+  );
+  loaded.set(key, fresh);
+  return fresh;
+}
+
 /** Deps with the web-admin password and the metrics token above, and one log called `management`. */
 export function fakeDeps(values: Record<string, string> = {}, around: World = world()): FakeDeps {
-  const layers = [
-    { source: 'environment', values: { CORE_WEBADMIN_PASSWORD: PASSWORD, METRICS_TOKEN: TOKEN, ...values } },
-  ] as const;
-  const { settings, sources, problems } = loadSettings(layers, 'embedded');
+  const { settings, sources, problems } = settingsOf(values);
   if (problems.length > 0) throw new Error(JSON.stringify(problems));
   const now = (): Date => around.now;
   const directory = fakeDirectory(now);

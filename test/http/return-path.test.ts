@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { returnPath } from '../../shared/http/session-cookie.ts';
+import { runs } from '../support/runs.ts';
 
 describe('where a person goes after signing in', () => {
   it.each([
@@ -55,7 +56,7 @@ describe('where a person goes after signing in', () => {
           expect(returnPath(path)).toBe(path);
         },
       ),
-      { numRuns: 2000 },
+      { numRuns: runs(2000) },
     );
   });
 });

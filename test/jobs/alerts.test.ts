@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { run as dispatchAlerts } from '../../jobs/dispatch-alerts.ts';
 import { run as heartbeat } from '../../jobs/heartbeat.ts';
 import { run as pollHealth } from '../../jobs/poll-health.ts';
@@ -215,9 +215,12 @@ describe('dispatch-alerts', () => {
       ['critical', 402],
     ] as const)
       await observe(status, second);
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+    onTestFinished(() => void vi.useRealTimers());
     const slow = dispatch(403);
     await expect.poll(() => waiting.length).toBe(1);
-    await expect.poll(() => waiting.length, { timeout: 8000 }).toBe(2);
+    await vi.advanceTimersByTimeAsync(8000);
+    await expect.poll(() => waiting.length).toBe(2);
     expect(events).toEqual(['disk is warning:', 'disk is critical:']);
     waiting.splice(0).forEach((done) => done());
     expect(await slow).toBe(2);

@@ -10,6 +10,7 @@ import {
   type RetentionAtCore,
   retentionAtCore,
 } from '../../shared/retention/apply.ts';
+import { runs } from '../support/runs.ts';
 
 const NOT_BEGUN = { begun: () => expect.unreachable('nothing is left open') };
 
@@ -68,7 +69,7 @@ describe('a change of retention', () => {
         expect(now()).toEqual(to);
         for (const each of states) expect(deletesNoMore(each, from) || deletesNoMore(each, to)).toBe(true);
       }),
-      { numRuns: 500 },
+      { numRuns: runs(500) },
     );
   });
 
@@ -82,7 +83,7 @@ describe('a change of retention', () => {
         });
         for (const each of states) expect(deletesNoMore(each, from) || deletesNoMore(each, to)).toBe(true);
       }),
-      { numRuns: 1_000 },
+      { numRuns: runs(1_000) },
     );
   });
 

@@ -8,6 +8,7 @@ import { NO_MEMORY, planRetention, readSchedule, type RetentionMemory } from '..
 import { readPolicy } from '../../shared/retention/policy-text.ts';
 import type { WantedRetention } from '../../shared/retention/port.ts';
 import { loadSettings } from '../../shared/settings/load.ts';
+import { runs } from '../support/runs.ts';
 
 const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex');
 
@@ -195,9 +196,9 @@ describe('at random', () => {
           }
         },
       ),
-      { numRuns: 500 },
+      { numRuns: runs(500) },
     );
-    expect(Math.min(counts.undone, counts.kept)).toBeGreaterThan(50);
+    expect(Math.min(counts.undone, counts.kept)).toBeGreaterThan(runs(50));
   });
 
   it('a text of anybody is read or refused with a line, and never throws', () => {
@@ -231,7 +232,7 @@ describe('at random', () => {
         const after = synced(world, wanted);
         if (typeof after !== 'string') expect(readPolicy(after.policy ?? '').policy.cot).toBe(30);
       }),
-      { numRuns: 1000 },
+      { numRuns: runs(1000) },
     );
   });
 });

@@ -9,6 +9,7 @@ import { archivable, instantOf } from '../stream/archivable.ts';
 import { type ArchiveLimits, EventArchive } from '../stream/archive.ts';
 import { takesNothing } from '../stream/settle.ts';
 import { archivedEvent, memoryCot, memoryLosses, memoryUnwritten, RECEIVED_MS, uids } from './fake-core-archive.ts';
+import { runs } from '../../../test/support/runs.ts';
 
 function world(limits: Partial<ArchiveLimits> = {}) {
   const cot = memoryCot();
@@ -91,7 +92,7 @@ describe('the archive', () => {
       expect([...cot.rows.values()].toSorted()).toEqual(kept.toSorted());
       expect(archive.counts()).toMatchObject({ stored: kept.length, lost: cot.refused.size });
     });
-    await fc.assert(random, { numRuns: 30 });
+    await fc.assert(random, { numRuns: runs(30) });
   });
 
   it('finds the rows that the database refuses, loses these, and says so without what they hold', async () => {

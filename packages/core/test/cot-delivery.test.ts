@@ -8,6 +8,7 @@ import * as control from '../stream/control-events.ts';
 import { readEvent } from '../stream/wire/xml-read-event.ts';
 import { deliveryOf, serverEventXml } from '../stream/wire/xml-write-event.ts';
 import { isAccepted, mutated, PIECES, randomOf, SA } from './cot-grammar.ts';
+import { runs } from '../../../test/support/runs.ts';
 
 const DECLARATION = '<?xml version="1.0" encoding="UTF-8" standalone="yes"?>\n';
 const STAMP = { time: '2026-11-22T06:00:00Z', tag: 'TAK-Server-1a2b' };
@@ -138,9 +139,9 @@ describe('a delivery', () => {
         check(bytes);
         check(mutated(bytes, randomOf(seed)));
       }),
-      { numRuns: 3000 },
+      { numRuns: runs(3000) },
     );
-    expect(accepted).toBeGreaterThan(500);
+    expect(accepted).toBeGreaterThan(runs(500));
   });
 });
 

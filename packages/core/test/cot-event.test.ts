@@ -8,6 +8,7 @@ import { XmlElement } from '../stream/wire/xml-element.ts';
 import { numberOf, plainNumber } from '../stream/wire/xml-event.ts';
 import { readEvent } from '../stream/wire/xml-read-event.ts';
 import { isAccepted, nearlyEvent, PIECES, randomOf, SA } from './cot-grammar.ts';
+import { runs } from '../../../test/support/runs.ts';
 
 const POINT = '<point lat="1" lon="2" hae="3" ce="4" le="5"/>';
 const event = (attributes: string, inside = POINT): string => `<event ${attributes}>${inside}</event>`;
@@ -135,7 +136,7 @@ it('numbers read from bytes are those read from text', () => {
         expect(quick ?? numberOf(text)).toBe(numberOf(text));
       },
     ),
-    { numRuns: 3000 },
+    { numRuns: runs(3000) },
   );
 });
 
@@ -183,7 +184,7 @@ it('elements have the names, attributes, texts and children that a maintained pa
         expect(nodeOf(new XmlElement(bytes, 0, bytes.length, false))).toEqual(treeOf(bytes.toString()));
       }
     }),
-    { numRuns: 1500 },
+    { numRuns: runs(1500) },
   );
-  expect(compared).toBeGreaterThan(400);
+  expect(compared).toBeGreaterThan(runs(400));
 });

@@ -5,6 +5,7 @@ import { describe, expect, it } from 'vitest';
 import { type FrameReader, StreamFault } from '../model/stream.ts';
 import { frameOf, ProtobufFrames } from '../stream/wire/protobuf-frames.ts';
 import { MOST_NOISE_BYTES, XmlFrames } from '../stream/wire/xml-frames.ts';
+import { runs } from '../../../test/support/runs.ts';
 
 const MOST = 1000;
 
@@ -78,9 +79,9 @@ describe('XML', () => {
         expect(framesOf(new XmlFrames(MOST), cut(bytes, places))).toEqual(whole);
         expect(framesOf(new XmlFrames(MOST), single(bytes))).toEqual(whole);
       }),
-      { numRuns: 1000 },
+      { numRuns: runs(1000) },
     );
-    expect(faults).toBeGreaterThan(100);
+    expect(faults).toBeGreaterThan(runs(100));
   });
 
   it('is an event from <event to the next </event>, whatever stands before it', () => {
@@ -181,9 +182,9 @@ describe('protobuf', () => {
         expect(framesOf(new ProtobufFrames(MOST), cut(bytes, places))).toEqual(whole);
         expect(framesOf(new ProtobufFrames(MOST), single(bytes))).toEqual(whole);
       }),
-      { numRuns: 700 },
+      { numRuns: runs(700) },
     );
-    expect(faults).toBeGreaterThan(100);
+    expect(faults).toBeGreaterThan(runs(100));
   });
 
   it('is messages without their headers; an empty one is skipped', () => {

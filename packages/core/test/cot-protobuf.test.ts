@@ -11,6 +11,7 @@ import { ProtobufFrames } from '../stream/wire/protobuf-frames.ts';
 import { readEvent } from '../stream/wire/xml-read-event.ts';
 import { deliveryOf, serverEventProtobuf } from '../stream/wire/xml-write-event.ts';
 import { SA } from './cot-grammar.ts';
+import { runs } from '../../../test/support/runs.ts';
 
 const STAMP = { time: '2026-11-22T06:00:00Z', tag: 'TAK-Server-1a2b' };
 const FLOW = '<_flow-tags_ TAK-Server-1a2b="2026-11-22T06:00:00Z"/>';
@@ -273,8 +274,8 @@ describe('what comes as protobuf', () => {
         check(changed);
         check(whole.subarray(0, place % whole.length));
       }),
-      { numRuns: 1500 },
+      { numRuns: runs(1500) },
     );
-    for (const kind of ['fault', 'none', 'event']) expect(kinds.get(kind)).toBeGreaterThan(100);
+    for (const kind of ['fault', 'none', 'event']) expect(kinds.get(kind)).toBeGreaterThan(runs(100));
   });
 });

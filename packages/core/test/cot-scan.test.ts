@@ -5,6 +5,7 @@ import { describe, expect, it } from 'vitest';
 import { StreamFault } from '../model/stream.ts';
 import { MOST_ATTRIBUTES, MOST_CHILDREN, MOST_DEPTH, scan } from '../stream/wire/xml-scan.ts';
 import { isAccepted, nearlyEvent, PIECES, randomOf, SA } from './cot-grammar.ts';
+import { runs } from '../../../test/support/runs.ts';
 
 function accepts(bytes: Buffer): boolean {
   try {
@@ -52,7 +53,7 @@ describe('the scanner and the parser', () => {
 
   it('agree on events that are nearly well-formed', () => {
     let accepted = 0;
-    const runs = 6000;
+    const times = runs(6000);
     fc.assert(
       fc.property(fc.integer(), (seed) => {
         const bytes = nearlyEvent(randomOf(seed));
@@ -60,10 +61,10 @@ describe('the scanner and the parser', () => {
         accepted += theirs ? 1 : 0;
         if (ours !== theirs) throw new Error(`ours ${ours}, theirs ${theirs}: ${JSON.stringify(bytes.toString())}`);
       }),
-      { numRuns: runs },
+      { numRuns: times },
     );
-    expect(accepted).toBeGreaterThan(runs / 5);
-    expect(accepted).toBeLessThan((4 * runs) / 5);
+    expect(accepted).toBeGreaterThan(times / 5);
+    expect(accepted).toBeLessThan((4 * times) / 5);
   });
 
   it('agree on any pieces in a row', () => {
@@ -72,7 +73,7 @@ describe('the scanner and the parser', () => {
         const [ours, theirs] = both(Buffer.from(`<event>${pieces.join('')}</event>`));
         return ours === theirs;
       }),
-      { numRuns: 2000 },
+      { numRuns: runs(2000) },
     );
   });
 
@@ -82,7 +83,7 @@ describe('the scanner and the parser', () => {
         const [ours, theirs] = both(Buffer.concat([Buffer.from('<event>'), bytes, Buffer.from('</event>')]));
         return ours === theirs;
       }),
-      { numRuns: 1000 },
+      { numRuns: runs(1000) },
     );
     for (const bytes of [[0xc0, 0x80], [0xed, 0xa0, 0x80], [0xf4, 0x90, 0x80, 0x80], [0xe2, 0x82], [0xff]]) {
       expect(accepts(Buffer.concat([Buffer.from('<event>'), Buffer.from(bytes), Buffer.from('</event>')]))).toBe(false);

@@ -5,6 +5,7 @@ import fc from 'fast-check';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { publicKeyFor, RequestRefused } from '../enrollment/enroll.ts';
 import { bare, der, opensslRequest, P384 } from './fake-signing-requests.ts';
+import { runs } from '../../../test/support/runs.ts';
 
 const SPKI = { type: 'spki', format: 'der' } as const;
 let good: { pem: string; key: string };
@@ -210,7 +211,7 @@ describe('what is no signing request', () => {
       fc.property(anything, (text) => {
         expect(refusal(text)).not.toBe('');
       }),
-      { numRuns: 2000 },
+      { numRuns: runs(2000) },
     );
     // Each is a signature to be checked: seconds on a busy machine.
   }, 60_000);

@@ -14,6 +14,7 @@ import {
   enrollmentWorld,
   PASSWORD,
 } from './fake-core-enrollment.ts';
+import { runs } from '../../../test/support/runs.ts';
 
 const CONFIG = '/Marti/api/tls/config';
 const FORM = { 'content-type': 'application/x-www-form-urlencoded' };
@@ -317,7 +318,7 @@ describe('headers of any kind', () => {
         expect(['none', 'password', 'token']).toContain(credentialsOf(headers).kind);
         expect(['json', 'xml', undefined]).toContain(wantedRepresentation(rest));
       }),
-      { numRuns: 1000 },
+      { numRuns: runs(1000) },
     );
   });
 });

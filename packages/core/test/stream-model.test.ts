@@ -3,6 +3,7 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { cot, cotWorld, marti, membership, sa, settled, type TestClient } from './fake-cot-stream.ts';
+import { runs } from '../../../test/support/runs.ts';
 
 const PEOPLE = ['ada', 'bob', 'cid'];
 const NAMES = ['x', 'y', 'z'];
@@ -137,6 +138,6 @@ it('what everybody hears is what the groups, the directions and the destinations
       }
       await world.stream.close();
     }),
-    { numRuns: 60 },
+    { numRuns: runs(60) },
   );
 }, 30_000);

@@ -5,6 +5,7 @@ import { describe, expect, it } from 'vitest';
 import { collectGarbage } from '../../../test/support/garbage.ts';
 import type { OutboxSocket } from '../stream/outbox.ts';
 import { Outboxes, type Outgoing } from '../stream/outboxes.ts';
+import { runs } from '../../../test/support/runs.ts';
 
 /** A socket that takes each write when it is told to. */
 function slowSocket() {
@@ -147,7 +148,7 @@ describe('receivers of both forms', () => {
         }
         expect(all.map((one, index) => one.text() === expected[index])).toEqual([true, true, true, true]);
       }),
-      { numRuns: 40 },
+      { numRuns: runs(40) },
     );
   });
 });

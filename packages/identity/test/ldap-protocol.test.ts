@@ -25,6 +25,7 @@ import {
   WEB,
   type Wire,
 } from './ldap-wire.ts';
+import { runs } from '../../../test/support/runs.ts';
 
 let server: TestServer;
 afterEach(async () => server.stop());
@@ -197,7 +198,7 @@ describe('bytes that are no request', () => {
         expect(sorted(wire)).toEqual(sorted(whole));
         wire.socket.destroy();
       }),
-      { numRuns: 40 },
+      { numRuns: runs(40) },
     );
   });
 
@@ -236,7 +237,7 @@ describe('bytes that are no request', () => {
           expect((await steady.search(CORE, { attributes: ['1.1'] })).code).toBe(0);
         },
       ),
-      { numRuns: 200 },
+      { numRuns: runs(200) },
     );
     process.off('unhandledRejection', note);
     expect(unhandled).toEqual([]);

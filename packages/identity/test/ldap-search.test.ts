@@ -18,6 +18,7 @@ import {
   user,
   WEB,
 } from './ldap-wire.ts';
+import { runs } from '../../../test/support/runs.ts';
 
 let server: TestServer;
 afterEach(async () => server.stop());
@@ -266,7 +267,7 @@ describe('a filter', () => {
           for (const dn of all) each.push(...(await reference.search(dn, { scope: 0, filter })).dns);
           expect(found).toEqual(each);
         }),
-        { numRuns: 60 },
+        { numRuns: runs(60) },
       );
     } finally {
       await loose.stop();

@@ -10,6 +10,7 @@ import {
   parseDistinguishedName,
   partsAbove,
 } from '../distinguished-name.ts';
+import { runs } from '../../../test/support/runs.ts';
 
 const BASE = 'ou=users,DC=core,DC=holdfast';
 
@@ -84,7 +85,7 @@ describe('a value in a distinguished name', () => {
         const name = `cn=${escapeNameValue(text)},${BASE}`;
         expect(partsAbove(parsed(name), parsed(BASE))).toEqual([[{ type: 'cn', value: text }]]);
       }),
-      { numRuns: 2000 },
+      { numRuns: runs(2000) },
     );
   });
 
@@ -97,7 +98,7 @@ describe('a value in a distinguished name', () => {
         const joined = `cn=${escapeNameValue(text)}+uid=${escapeNameValue(text)}`;
         expect(formatDistinguishedName(parsed(joined))).toBe(joined);
       }),
-      { numRuns: 5000 },
+      { numRuns: runs(5000) },
     );
   });
 

@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { NO_SENDERS, SENDERS } from '../../../test/alerts/fake-senders.ts';
 import { isEmailAddress, readSender, senderInWords } from '../addresses.ts';
+import { runs } from '../../../test/support/runs.ts';
 
 describe('a sender', () => {
   it.each(SENDERS)('%s is read, and means the same in the form that services take', (text) => {
@@ -36,7 +37,7 @@ describe('a sender', () => {
         const again = readSender(senderInWords(sender));
         expect(again).toEqual(sender);
       }),
-      { numRuns: 2000 },
+      { numRuns: runs(2000) },
     );
   });
 });

@@ -6,6 +6,7 @@ import fc from 'fast-check';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { DerError } from '@holdfast/kit/der';
 import { readRevocationList } from '../revocation-list.ts';
+import { runs } from '../../../test/support/runs.ts';
 
 const ALGORITHM = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' };
 const THIS_UPDATE = new Date('2049-12-31T23:59:59Z');
@@ -57,7 +58,7 @@ describe('a revocation list', () => {
           }
         }
       }),
-      { numRuns: 2000 },
+      { numRuns: runs(2000) },
     );
   });
 

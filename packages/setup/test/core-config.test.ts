@@ -9,6 +9,7 @@ import { coreConfigs } from '../../../test/core/fake-core-configs.ts';
 import { attributesOf, elementsAt, parseXml, type XmlElement } from '../../../test/support/parsed-xml.ts';
 import { patchCoreConfig, type WantedCoreConfig } from '../configuration/core-config.ts';
 import { ConfigurationFault } from '../configuration/document.ts';
+import { runs } from '../../../test/support/runs.ts';
 
 const WANTED: WantedCoreConfig = {
   database: {
@@ -178,7 +179,7 @@ describe('CoreConfig.xml of any shape', { timeout: 60_000 }, () => {
         expectRules(patched);
         expect(foreignIn(patched)).toEqual(foreignIn(text));
       }),
-      { numRuns: 200 },
+      { numRuns: runs(200) },
     );
   });
 
@@ -188,7 +189,7 @@ describe('CoreConfig.xml of any shape', { timeout: 60_000 }, () => {
         const once = patch(text, fresh).text;
         expect(patch(once)).toEqual({ text: once, said: [] });
       }),
-      { numRuns: 200 },
+      { numRuns: runs(200) },
     );
   });
 
@@ -202,7 +203,7 @@ describe('CoreConfig.xml of any shape', { timeout: 60_000 }, () => {
         expect(patched.startsWith('\uFEFF')).toBe(text.startsWith('\uFEFF'));
         expect(/[^\r]\n/.test(patched)).toBe(/[^\r]\n/.test(text));
       }),
-      { numRuns: 200 },
+      { numRuns: runs(200) },
     );
   });
 
@@ -213,7 +214,7 @@ describe('CoreConfig.xml of any shape', { timeout: 60_000 }, () => {
         for (const secret of ['verysecret', WANTED.database.password, WANTED.ldap.password])
           expect(said.join('\n')).not.toContain(secret);
       }),
-      { numRuns: 200 },
+      { numRuns: runs(200) },
     );
   });
 });

@@ -4,6 +4,7 @@ import { resolve, sep } from 'node:path';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { nameProblem, namesakes } from '../archive/archive.ts';
+import { runs } from '../../../test/support/runs.ts';
 
 describe('the names in a release archive', () => {
   it.each([
@@ -47,7 +48,7 @@ describe('the names in a release archive', () => {
         accepted += 1;
         expect(resolve('/releases/new', each).startsWith(`/releases/new${sep}`)).toBe(true);
       }),
-      { numRuns: 2000 },
+      { numRuns: runs(2000) },
     );
     expect(accepted).toBeGreaterThan(20);
   });

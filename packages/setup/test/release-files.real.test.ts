@@ -23,6 +23,7 @@ import type { Problem } from '../../../shared/settings/setting.ts';
 import { compareReleases, releaseIn } from '../archive/version.ts';
 import { bringReleaseFiles, readManifest } from '../release-files/files.ts';
 import { planReleaseFiles } from '../release-files/handover.ts';
+import { runs } from '../../../test/support/runs.ts';
 
 const root = mkdtempSync(join(tmpdir(), 'holdfast-release-files-'));
 afterAll(() => rmSync(root, { recursive: true, force: true }));
@@ -272,7 +273,7 @@ describe('a run that is ended at any moment', () => {
           expect(read('takserver.war')).toBe(NEW['takserver.war']);
         }
       }),
-      { numRuns: 30 },
+      { numRuns: runs(30) },
     );
   });
 });
