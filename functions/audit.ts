@@ -1,13 +1,13 @@
-// GET /api/audit: who did what, tried what, and what became of it. GET /api/audit/verify: whether all of it is as it was
-// written.
+// The API of what happened: the audit log with its verification, and the log files.
 
 import { z } from '@hono/zod-openapi';
+import { AppError } from '@holdfast/kit/app-error';
 import { objectIn } from '@holdfast/kit/encoding';
 import { csvLine } from '@holdfast/kit/text';
 import { AUDIT_PHASES, AUDIT_RESULTS, type AuditRecord } from '../shared/audit/port.ts';
 import type { App } from '../shared/http/context.ts';
 import type { Deps } from '../shared/http/deps.ts';
-import { csvAnswer, listingAnswer, listingQuery, pageOf, wantedPart } from '../shared/http/listing.ts';
+import { csvAnswer, integerQuery, listingAnswer, listingQuery, pageOf, wantedPart } from '../shared/http/listing.ts';
 import { apiRoute, jsonAnswer } from '../shared/http/route.ts';
 
 const recordSchema = z
@@ -72,7 +72,7 @@ const verifyRoute = apiRoute(
   { access: 'admin' },
 );
 
-/** Adds the routes of this file. */
+/** Adds the routes below /api/audit. */
 export function auditFunction(app: App, deps: Deps): void {
   app.openapi(listRoute, async function listAudit(c) {
     const { page, page_size, format, ...filter } = c.req.valid('query');
@@ -96,4 +96,37 @@ const COLUMNS = Object.keys(recordSchema.shape) as (keyof AuditRecord)[];
 
 function csvOf(records: readonly AuditRecord[]): string {
   return csvLine(COLUMNS) + records.map((record) => csvLine(COLUMNS.map((column) => record[column]))).join('');
+}
+
+const namesSchema = z.array(z.string());
+const tailSchema = z.object({ name: z.string(), lines: z.array(z.string()) });
+
+const logsRoute = apiRoute(
+  {
+    method: 'get',
+    path: '/api/logs',
+    summary: 'Names of the logs, or the last lines of one',
+    tags: ['operations'],
+    request: {
+      query: z.object({
+        name: z.string().min(1).max(100).optional(),
+        tail: integerQuery(1, 5000, 200),
+      }),
+    },
+    responses: { 200: jsonAnswer('Names, or lines oldest first', z.union([namesSchema, tailSchema])) },
+  },
+  { access: 'admin', fails: ['not_found', 'invalid', 'not_supported'] },
+);
+
+/** Adds the route /api/logs. */
+export function logsFunction(app: App, deps: Deps): void {
+  app.openapi(logsRoute, async function showLogs(c) {
+    const { name, tail } = c.req.valid('query');
+    c.header('Cache-Control', 'no-store');
+    if (name === undefined) return c.json(await deps.logFiles.names(), 200);
+    const lines = await deps.logFiles.tail(name, tail);
+    if (lines === undefined)
+      throw new AppError('not_found', `There is no log of the name "${name}"; ask without a name for the list.`);
+    return c.json({ name, lines }, 200);
+  });
 }

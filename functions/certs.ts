@@ -7,7 +7,6 @@ import { issueCertificate } from '../shared/devices/certificates/issue.ts';
 import { listCertificates } from '../shared/devices/certificates/list.ts';
 import { withProblem } from '../shared/devices/certificates/while-core-is-away.ts';
 import { revokeCertificate } from '../shared/devices/revocation/revoke.ts';
-import { actingIn } from '../shared/http/acting.ts';
 import { attachmentAnswer } from '../shared/http/answers.ts';
 import type { App } from '../shared/http/context.ts';
 import type { Deps } from '../shared/http/deps.ts';
@@ -24,6 +23,7 @@ import {
   issuedCertificateSchema,
   readCertificateSchema,
 } from '../shared/http/schemas/certificates.ts';
+import { actingIn } from '../shared/http/sign-in.ts';
 
 const tags = ['certificates'];
 

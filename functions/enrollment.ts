@@ -13,7 +13,6 @@ import { issueEnrollment } from '../shared/devices/enrollment/issue.ts';
 import { registrationIdOf } from '../shared/devices/enrollment/kept.ts';
 import { withdrawEnrollment } from '../shared/devices/enrollment/withdraw.ts';
 import { apiPortOf, streamingPortOf } from '../shared/devices/links.ts';
-import { actingIn } from '../shared/http/acting.ts';
 import type { App, AppEnv } from '../shared/http/context.ts';
 import type { Deps } from '../shared/http/deps.ts';
 import { apiRoute, jsonAnswer } from '../shared/http/route.ts';
@@ -24,7 +23,7 @@ import {
   shownEnrollment,
 } from '../shared/http/schemas/enrollment.ts';
 import { userId } from '../shared/http/schemas/people.ts';
-import { allow } from '../shared/http/sign-in.ts';
+import { actingIn, allow } from '../shared/http/sign-in.ts';
 import type { Account } from '../shared/identity/port.ts';
 import { whyNot } from '../shared/sign-in/principal.ts';
 
@@ -97,9 +96,9 @@ const packageRoute = apiRoute(
 
 /** Adds the routes of this file. */
 export function enrollmentFunction(app: App, deps: Deps): void {
-  const issue = async (c: Context<AppEnv>, account: Account, access: 'admin' | 'own') => {
+  const issue = async (c: Context<AppEnv>, account: Account) => {
     const host = serverAddress(deps);
-    const { token, key, authority } = await issueEnrollment(actingIn(c, deps, access), account);
+    const { token, key, authority } = await issueEnrollment(actingIn(c, deps), account);
     const { identifier, username, expiresAt, caFingerprint } = token;
     const registrationId = registrationIdOf(identifier);
     const { chainPem } = authority;
@@ -109,10 +108,10 @@ export function enrollmentFunction(app: App, deps: Deps): void {
   };
 
   app.openapi(issueRoute, async function issueForUser(c) {
-    return c.json(await issue(c, await userOf(deps, userId(c.req.valid('param').id)), 'admin'), 201);
+    return c.json(await issue(c, await userOf(deps, userId(c.req.valid('param').id))), 201);
   });
   app.openapi(ownIssueRoute, async function issueForMe(c) {
-    return c.json(await issue(c, await ownAccount(deps, c), 'own'), 201);
+    return c.json(await issue(c, await ownAccount(deps, c)), 201);
   });
   app.openapi(diagnoseRoute, async function diagnoseUser(c) {
     const account = await userOf(deps, userId(c.req.valid('param').id));
@@ -129,7 +128,7 @@ export function enrollmentFunction(app: App, deps: Deps): void {
     return c.body(null, 204);
   });
   app.openapi(ownWithdrawRoute, async function withdrawFromMe(c) {
-    await withdrawEnrollment(actingIn(c, deps, 'own'), await ownAccount(deps, c));
+    await withdrawEnrollment(actingIn(c, deps), await ownAccount(deps, c));
     return c.body(null, 204);
   });
   app.openapi(packageRoute, async function downloadPackage(c) {
@@ -156,7 +155,7 @@ async function theirsToDownload(deps: Deps, c: Context<AppEnv>, id: number): Pro
   const principal = c.get('principal');
   if (whyNot(principal, { access: 'admin', area: 'people', safe: true }) !== undefined) {
     const account = await deps.identity.accounts.named(principal.username);
-    if (account?.id !== id) allow(c, 'admin', 'people');
+    if (account?.id !== id) allow(c, { access: 'admin', area: 'people' });
   }
   return userOf(deps, id);
 }

@@ -1,12 +1,12 @@
 // /api/groups: the channels that people are in and devices talk on. Groups that give a role are none.
 
 import { z } from '@hono/zod-openapi';
-import { actingIn } from '../shared/http/acting.ts';
 import type { App } from '../shared/http/context.ts';
 import type { Deps } from '../shared/http/deps.ts';
 import { bodyOf } from '../shared/http/listing.ts';
 import { apiRoute, jsonAnswer } from '../shared/http/route.ts';
 import { groupSchema } from '../shared/http/schemas/people.ts';
+import { actingIn } from '../shared/http/sign-in.ts';
 import { isHiddenName } from '../shared/identity/rules.ts';
 import { channelOf, createGroup, deleteGroup, listChannels } from '../shared/people/groups.ts';
 

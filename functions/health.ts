@@ -70,7 +70,8 @@ const FRESH_MS = 2_000;
 
 const NOT_MODIFIED = { description: 'Not changed since the entity tag that was sent' };
 
-const cachedRoute = apiRoute(
+/** Also read by the short cuts of quick-answers.ts. */
+export const healthRoute = apiRoute(
   {
     method: 'get',
     path: '/api/health',
@@ -99,7 +100,7 @@ const liveRoute = apiRoute(
 
 /** Adds the routes of this file. */
 export function healthFunction(app: App, deps: Deps): void {
-  app.openapi(cachedRoute, async function showHealth(c) {
+  app.openapi(healthRoute, async function showHealth(c) {
     const prepared = await deps.health.current(c.req.valid('query').view ?? 'full');
     return answerPrepared(prepared, c.req.raw.headers, c.env.requestId);
   });
@@ -152,7 +153,7 @@ async function prepare(measurement: Measurement, general: readonly string[]): Pr
 
 // GET /metrics: everything that can be counted, as OpenMetrics text, from memory alone.
 
-const route = apiRoute(
+const metricsRoute = apiRoute(
   {
     method: 'get',
     path: '/metrics',
@@ -167,8 +168,8 @@ const route = apiRoute(
 
 /** Adds the route of this file. */
 export function metricsFunction(app: App, deps: Deps): void {
-  app.openAPIRegistry.registerPath(route);
-  app.get(route.path, requireAccess('viewer', 'monitoring'), async function showMetrics(c) {
+  app.openAPIRegistry.registerPath(metricsRoute);
+  app.get(metricsRoute.path, requireAccess(metricsRoute.demand), async function showMetrics(c) {
     const text = renderOpenMetrics(await collectMetrics(deps));
     return c.body(text, 200, { 'Content-Type': OPEN_METRICS_TYPE, 'Cache-Control': 'no-store' });
   });
@@ -176,7 +177,7 @@ export function metricsFunction(app: App, deps: Deps): void {
 
 // GET /api/ping: the process answers. Open, and it touches nothing.
 
-const routeOfPing = apiRoute(
+const pingRoute = apiRoute(
   {
     method: 'get',
     path: '/api/ping',
@@ -189,7 +190,7 @@ const routeOfPing = apiRoute(
 
 /** Adds the route of this file. */
 export function pingFunction(app: App): void {
-  app.openapi(routeOfPing, function ping(c) {
+  app.openapi(pingRoute, function ping(c) {
     return c.json({ status: 'ok' as const }, 200);
   });
 }

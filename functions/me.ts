@@ -9,7 +9,6 @@ import { findAlsoWhileAway, shownAfterRevocation, whoeverItsUser } from '../shar
 import { issueCertificate } from '../shared/devices/certificates/issue.ts';
 import { listCertificates } from '../shared/devices/certificates/list.ts';
 import { revokeCertificate } from '../shared/devices/revocation/revoke.ts';
-import { actingIn } from '../shared/http/acting.ts';
 import { attachmentAnswer } from '../shared/http/answers.ts';
 import type { App, AppEnv } from '../shared/http/context.ts';
 import type { Deps } from '../shared/http/deps.ts';
@@ -27,7 +26,7 @@ import {
 } from '../shared/http/schemas/certificates.ts';
 import { newPassword, userSchema } from '../shared/http/schemas/people.ts';
 import { clearSessionCookie } from '../shared/http/session-cookie.ts';
-import { lockedOut } from '../shared/http/sign-in.ts';
+import { actingIn, lockedOut } from '../shared/http/sign-in.ts';
 import type { Account } from '../shared/identity/port.ts';
 import { setUserPassword } from '../shared/people/set-password.ts';
 import type { Entrance } from '../shared/sign-in/port.ts';
@@ -51,7 +50,7 @@ export async function changeOwnPassword(
   const { clientAddress: address, requestId } = c.env;
   mustBeIn(await deps.doors.password({ username, password: current, address, base: 'web', requestId }));
   const { id } = await accountOf(deps, principal);
-  await setUserPassword(actingIn(c, deps, 'own', 'rest'), { id, password, withHidden: true });
+  await setUserPassword(actingIn(c, deps), { id, password, withHidden: true });
   if (by.kind === 'session') clearSessionCookie(c);
 }
 
@@ -193,7 +192,7 @@ export function meCertsFunction(app: App, deps: Deps): void {
   app.openapi(issueRoute, async function issueOwnCert(c) {
     const { username } = c.get('principal');
     const wanted = { username, name: c.req.valid('json').name, own: true };
-    const issued = await issueCertificate(actingIn(c, deps, 'own', 'rest'), wanted);
+    const issued = await issueCertificate(actingIn(c, deps), wanted);
     c.header('Cache-Control', 'no-store');
     return c.json(issued, 201);
   });
@@ -202,12 +201,12 @@ export function meCertsFunction(app: App, deps: Deps): void {
     const { username: of } = c.get('principal');
     const { file } = c.req.valid('param');
     const wanted = { file, of, format, app: phone, legacy: compat === 'legacy' };
-    return attachmentAnswer(c, await downloadCertificate(actingIn(c, deps, 'own', 'rest'), wanted));
+    return attachmentAnswer(c, await downloadCertificate(actingIn(c, deps), wanted));
   });
   app.openapi(revokeRoute, async function revokeOwnCert(c) {
     const readable = whoeverItsUser(deps);
     const found = await findAlsoWhileAway(readable, c.req.valid('param').file, c.get('principal').username);
-    const revocation = await revokeCertificate(actingIn(c, deps, 'own', 'rest'), found.certificate);
+    const revocation = await revokeCertificate(actingIn(c, deps), found.certificate);
     const shown = await shownAfterRevocation(readable, found.shown, revocation);
     c.header('Cache-Control', 'no-store');
     return shown.state === 'revoked' ? c.json(shown, 200) : c.json(shown, 202);

@@ -8,9 +8,8 @@ import { AppError, type ErrorCode } from '@holdfast/kit/app-error';
 import type { CoreTokenAnswer, CoreTokenOrder } from '../shared/core/devices/port.ts';
 import type { App, AppEnv } from '../shared/http/context.ts';
 import { unsafeGuard } from '../shared/http/csrf-guard.ts';
-import { noteDenied } from '../shared/http/denied.ts';
 import type { Deps } from '../shared/http/deps.ts';
-import { statusOf } from '../shared/http/problem.ts';
+import { noteDenied, statusOf } from '../shared/http/problem.ts';
 import { enter } from '../shared/http/sign-in.ts';
 
 const MOST_BODY_BYTES = 64 * 1024;

@@ -33,7 +33,7 @@ export function openapiFunction(app: App, deps: Deps): void {
   app.openAPIRegistry.registerComponent('securitySchemes', 'session', SESSION_COOKIE);
   let prepared: string | undefined;
   app.openAPIRegistry.registerPath(route);
-  app.get(route.path, requireAccess('viewer', 'rest'), function describeApi(c) {
+  app.get(route.path, requireAccess(route.demand), function describeApi(c) {
     prepared ??= JSON.stringify(documentOf(app, deps.release));
     return c.body(prepared, 200, { 'Content-Type': 'application/json' });
   });
@@ -80,7 +80,7 @@ const POLICY =
 
 const SHIPPED = ['swagger-ui.css', 'swagger-ui-bundle.js'];
 
-const routeOfDocs = apiRoute(
+const docsRoute = apiRoute(
   {
     method: 'get',
     path: '/api/docs',
@@ -93,8 +93,8 @@ const routeOfDocs = apiRoute(
 
 /** Adds the route of this file. */
 export function docsFunction(app: App, deps: Deps): void {
-  const reader = requireAccess('viewer', 'rest');
-  app.openapi(routeOfDocs, function showDocs(c) {
+  const reader = requireAccess(docsRoute.demand);
+  app.openapi(docsRoute, function showDocs(c) {
     return c.newResponse(PAGE, 200, { 'Content-Type': 'text/html; charset=utf-8', 'Content-Security-Policy': POLICY });
   });
   app.get('/api/docs/start.js', reader, function startDocs(c) {

@@ -2,7 +2,6 @@
 
 import { z } from '@hono/zod-openapi';
 import { RETAINED } from '@holdfast/kit/retention';
-import { actingIn } from '../shared/http/acting.ts';
 import type { App } from '../shared/http/context.ts';
 import type { Deps } from '../shared/http/deps.ts';
 import { bodyOf, pageOf, pagingQuery } from '../shared/http/listing.ts';
@@ -15,6 +14,7 @@ import {
   retentionBody,
   retentionSchema,
 } from '../shared/http/schemas/retention.ts';
+import { actingIn } from '../shared/http/sign-in.ts';
 import { changeRetention } from '../shared/retention/change.ts';
 import { keepRetentionHistory } from '../shared/retention/keep-history.ts';
 import type { RetentionRun } from '../shared/retention/port.ts';
@@ -67,7 +67,7 @@ export function retentionFunction(app: App, deps: Deps): void {
     return c.json(state, 200);
   });
   app.openapi(changeRoute, async function putRetention(c) {
-    const state = await changeRetention(actingIn(c, deps, 'admin', 'rest'), c.req.valid('json'));
+    const state = await changeRetention(actingIn(c, deps), c.req.valid('json'));
     c.header('Cache-Control', 'no-store');
     return c.json(state, 200);
   });
@@ -172,7 +172,7 @@ export function retentionRunsFunction(app: App, deps: Deps): void {
   });
   app.openapi(startRoute, async function startRun(c) {
     const { confirm_rows: confirmRows, cutoff } = c.req.valid('json');
-    const job = await startRetentionRun(actingIn(c, deps, 'admin', 'rest'), deps.settings.CORE_RETENTION_UNIT, {
+    const job = await startRetentionRun(actingIn(c, deps), deps.settings.CORE_RETENTION_UNIT, {
       confirmRows,
       cutoff: cutoff === undefined ? undefined : new Date(cutoff),
     });

@@ -2,13 +2,13 @@
 
 import { z } from '@hono/zod-openapi';
 import { SERVICE_KINDS } from '@holdfast/kit/names';
-import { actingIn } from '../shared/http/acting.ts';
 import type { App } from '../shared/http/context.ts';
 import type { Deps } from '../shared/http/deps.ts';
 import { bodyOf, pageOf, pagingQuery } from '../shared/http/listing.ts';
 import { apiRoute, jsonAnswer } from '../shared/http/route.ts';
 import { certificateSchema, certsError } from '../shared/http/schemas/certificates.ts';
 import { groupNames, userId } from '../shared/http/schemas/people.ts';
+import { actingIn } from '../shared/http/sign-in.ts';
 import { createServiceAccount } from '../shared/people/service-accounts/create.ts';
 import { deleteServiceAccount } from '../shared/people/service-accounts/delete.ts';
 import { listServiceAccounts, readServiceAccount } from '../shared/people/service-accounts/service-accounts.ts';

@@ -1,13 +1,16 @@
-// GET, DELETE /api/sessions, DELETE /api/sessions/{id}: where the calling person is signed in, and the end of that.
+// The API of sign-ins that last: sessions of the calling person, and API tokens for programs.
 
 import { z } from '@hono/zod-openapi';
 import type { App } from '../shared/http/context.ts';
 import type { Deps } from '../shared/http/deps.ts';
 import { pageOf, pagingQuery } from '../shared/http/listing.ts';
 import { apiRoute, jsonAnswer } from '../shared/http/route.ts';
+import { wantedTokenSchema } from '../shared/http/schemas/people.ts';
 import { clearSessionCookie } from '../shared/http/session-cookie.ts';
 import { actorOf } from '../shared/http/sign-in.ts';
-import { endSession, endSessions } from '../shared/sign-in/tokens.ts';
+import type { ApiToken } from '../shared/sign-in/port.ts';
+import { SCOPES } from '../shared/sign-in/principal.ts';
+import { createToken, endSession, endSessions, revokeToken } from '../shared/sign-in/tokens.ts';
 
 const sessionSchema = z
   .object({
@@ -20,21 +23,21 @@ const sessionSchema = z
   })
   .openapi('Session');
 
-const pageSchema = pageOf(sessionSchema, 'SessionPage');
+const sessionPageSchema = pageOf(sessionSchema, 'SessionPage');
 
-const listRoute = apiRoute(
+const listSessionsRoute = apiRoute(
   {
     method: 'get',
     path: '/api/sessions',
     summary: 'Your own sessions, newest first',
     tags: ['sign-in'],
     request: { query: z.object(pagingQuery()) },
-    responses: { 200: jsonAnswer('A page of sessions', pageSchema) },
+    responses: { 200: jsonAnswer('A page of sessions', sessionPageSchema) },
   },
   { access: 'own', fails: ['invalid'] },
 );
 
-const endAllRoute = apiRoute(
+const endSessionsRoute = apiRoute(
   {
     method: 'delete',
     path: '/api/sessions',
@@ -45,7 +48,7 @@ const endAllRoute = apiRoute(
   { access: 'own' },
 );
 
-const endRoute = apiRoute(
+const endSessionRoute = apiRoute(
   {
     method: 'delete',
     path: '/api/sessions/{id}',
@@ -57,9 +60,9 @@ const endRoute = apiRoute(
   { access: 'own', fails: ['not_found', 'invalid'] },
 );
 
-/** Adds the routes of this file. */
+/** Adds the routes below /api/sessions. */
 export function sessionsFunction(app: App, deps: Deps): void {
-  app.openapi(listRoute, async function listSessions(c) {
+  app.openapi(listSessionsRoute, async function listSessions(c) {
     const { page, page_size } = c.req.valid('query');
     const { username, by } = c.get('principal');
     const { results, count } = await deps.signIns.sessions(username, { page, pageSize: page_size });
@@ -75,17 +78,97 @@ export function sessionsFunction(app: App, deps: Deps): void {
     return c.json({ results: shown, count, page, page_size }, 200);
   });
 
-  app.openapi(endAllRoute, async function endAllSessions(c) {
+  app.openapi(endSessionsRoute, async function endAllSessions(c) {
     await endSessions(deps, actorOf(c), c.get('principal').username);
     clearSessionCookie(c);
     return c.body(null, 204);
   });
 
-  app.openapi(endRoute, async function endOneSession(c) {
+  app.openapi(endSessionRoute, async function endOneSession(c) {
     const { username, by } = c.get('principal');
     const { id } = c.req.valid('param');
     await endSession(deps, actorOf(c), { username, id });
     if (by.kind === 'session' && by.id === id.toLowerCase()) clearSessionCookie(c);
     return c.body(null, 204);
   });
+}
+
+const tokenSchema = z
+  .object({
+    id: z.string(),
+    name: z.string(),
+    scope: z.enum(SCOPES),
+    owner: z.string(),
+    created_at: z.iso.datetime(),
+    expires_at: z.iso.datetime(),
+  })
+  .openapi('Token');
+
+const newTokenSchema = tokenSchema
+  .extend({ token: z.string().openapi({ description: 'The text itself; it is shown nowhere again' }) })
+  .openapi('NewToken');
+
+const tokenPageSchema = pageOf(tokenSchema, 'TokenPage');
+
+const listTokensRoute = apiRoute(
+  {
+    method: 'get',
+    path: '/api/tokens',
+    summary: 'API tokens that are valid, newest first, without their texts',
+    tags: ['sign-in'],
+    request: { query: z.object(pagingQuery()) },
+    responses: { 200: jsonAnswer('A page of tokens', tokenPageSchema) },
+  },
+  { access: 'admin', fails: ['invalid'] },
+);
+
+const createTokenRoute = apiRoute(
+  {
+    method: 'post',
+    path: '/api/tokens',
+    summary: 'Makes an API token of your own; only this answer shows it',
+    tags: ['sign-in'],
+    request: { body: { content: { 'application/json': { schema: wantedTokenSchema } }, required: true } },
+    responses: { 201: jsonAnswer('The token', newTokenSchema) },
+  },
+  { access: 'admin' },
+);
+
+const revokeTokenRoute = apiRoute(
+  {
+    method: 'delete',
+    path: '/api/tokens/{id}',
+    summary: 'Revokes an API token, whoever made it',
+    tags: ['sign-in'],
+    request: { params: z.object({ id: z.string().max(100) }) },
+    responses: { 204: { description: 'It is revoked' } },
+  },
+  { access: 'admin', fails: ['not_found', 'invalid'] },
+);
+
+/** Adds the routes below /api/tokens. A token acts for the person who made it, and ends with that person's right to sign in. */
+export function tokensFunction(app: App, deps: Deps): void {
+  app.openapi(listTokensRoute, async function listTokens(c) {
+    const { page, page_size } = c.req.valid('query');
+    const { results, count } = await deps.signIns.tokens({ page, pageSize: page_size });
+    c.header('Cache-Control', 'no-store');
+    return c.json({ results: results.map(shownToken), count, page, page_size }, 200);
+  });
+
+  app.openapi(createTokenRoute, async function makeToken(c) {
+    const { name, scope, expires_at: expiresAt } = c.req.valid('json');
+    const { username: owner } = c.get('principal');
+    const made = await createToken({ deps, actor: actorOf(c) }, { owner, name, scope, expiresAt });
+    c.header('Cache-Control', 'no-store');
+    return c.json({ ...shownToken(made), token: made.text }, 201);
+  });
+
+  app.openapi(revokeTokenRoute, async function endToken(c) {
+    await revokeToken({ deps, actor: actorOf(c) }, c.req.valid('param'));
+    return c.body(null, 204);
+  });
+}
+
+function shownToken({ id, name, scope, owner, createdAt, expiresAt }: ApiToken): z.infer<typeof tokenSchema> {
+  return { id, name, scope, owner, created_at: createdAt, expires_at: expiresAt };
 }

@@ -15,8 +15,8 @@ import {
   clearSessionCookie,
   givenSessionCookie,
   returnPath,
-  SESSION_HOURS,
   setSessionCookie,
+  SESSION_HOURS,
 } from '../shared/http/session-cookie.ts';
 import { endSessionUnlessEnded } from '../shared/sign-in/tokens.ts';
 import { Field } from './pages/parts/field.tsx';

@@ -4,7 +4,6 @@ import { z } from '@hono/zod-openapi';
 import { shownUser, userOf } from '../shared/devices/accounts.ts';
 import { certificatesOf, certificatesOfUser } from '../shared/devices/certificates/of-user.ts';
 import { orAsWritten, withProblem } from '../shared/devices/certificates/while-core-is-away.ts';
-import { actingIn } from '../shared/http/acting.ts';
 import type { App } from '../shared/http/context.ts';
 import type { Deps } from '../shared/http/deps.ts';
 import { bodyOf, includeQuery, pageOf, pagingQuery } from '../shared/http/listing.ts';
@@ -20,6 +19,7 @@ import {
   userId,
   userSchema,
 } from '../shared/http/schemas/people.ts';
+import { actingIn } from '../shared/http/sign-in.ts';
 import { createUser } from '../shared/people/create-user.ts';
 import { deactivateUser, updateUser } from '../shared/people/deactivate-user.ts';
 import { setUserGroups } from '../shared/people/set-groups.ts';

@@ -4,12 +4,12 @@ import { z } from '@hono/zod-openapi';
 import { VACUUM_MODES } from '../shared/database/port.ts';
 import { previewVacuum } from '../shared/database/vacuum/preview.ts';
 import { startVacuum } from '../shared/database/vacuum/start.ts';
-import { actingIn } from '../shared/http/acting.ts';
 import type { App } from '../shared/http/context.ts';
 import type { Deps } from '../shared/http/deps.ts';
 import { bodyOf } from '../shared/http/listing.ts';
 import { apiRoute, jsonAnswer } from '../shared/http/route.ts';
 import { opsJobPath, opsJobSchema, shownOpsJob } from '../shared/http/schemas/jobs.ts';
+import { actingIn } from '../shared/http/sign-in.ts';
 
 const tags = ['database'];
 const MOST_NAMES = 1000;
@@ -99,7 +99,7 @@ export function vacuumFunction(app: App, deps: Deps): void {
   app.openapi(startRoute, async function start(c) {
     const { mode, tables } = c.req.valid('json');
     const mayVacuum = deps.settings.CORE_DATABASE_OWNER_URL !== undefined;
-    const job = await startVacuum(actingIn(c, deps, 'admin', 'rest'), { mode, names: tables, mayVacuum });
+    const job = await startVacuum(actingIn(c, deps), { mode, names: tables, mayVacuum });
     c.header('Cache-Control', 'no-store');
     c.header('Location', opsJobPath(job));
     return c.json(shownOpsJob(job), 202);

@@ -8,6 +8,7 @@ import { JOBS } from '../jobs/index.ts';
 import type { App, Bindings } from '../shared/http/context.ts';
 import type { Deps } from '../shared/http/deps.ts';
 import { problemResponse } from '../shared/http/problem.ts';
+import { minuteCron } from '../shared/jobs/crons.ts';
 import { runJob } from '../shared/jobs/run.ts';
 import { workerdDeps, type WorkerEnv } from '../shared/runtime/workerd-deps.ts';
 import { createApp } from './app.ts';
@@ -52,7 +53,7 @@ export default {
     env: WorkerEnv,
   ): Promise<void> {
     const { deps, runner } = start(env);
-    const due = JOBS.filter((job) => job.cron === cron);
+    const due = JOBS.filter((job) => minuteCron(job.cron) === cron);
     await Promise.all(due.map((job) => runJob(job, deps, runner, new Date(scheduledTime))));
   },
 };

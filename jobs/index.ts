@@ -1,5 +1,5 @@
-// The table of the jobs. To add one: a file beside this one that exports run(deps, now), and an entry here. The crons
-// are held equal to wrangler.toml by a test; where the host ticks each second, `intervalSeconds` decides.
+// The table of the jobs. To add one: a file beside this one that exports run(deps, now), and an entry here. A test holds
+// wrangler.toml to the minutes of these crons.
 
 import type { Deps } from '../shared/http/deps.ts';
 import type { Job } from '../shared/jobs/port.ts';
@@ -14,191 +14,162 @@ import { run as keepRetentionHistory } from './keep-retention-history.ts';
 import { run as keepServiceCertificates } from './keep-service-certificates.ts';
 import { run as placeUngrouped } from './place-ungrouped.ts';
 import { run as pollHealth } from './poll-health.ts';
-import {
-  isWanted as hasRevocationsToProve,
-  EVERY_SECONDS as PROVE_EVERY_SECONDS,
-  run as proveRevocations,
-} from './prove-revocations.ts';
+import { isWanted as hasRevocationsToProve, run as proveRevocations } from './prove-revocations.ts';
 import { run as pruneAlerts } from './prune-alerts.ts';
 import { run as pruneJobRuns } from './prune-job-runs.ts';
 import { run as pruneSignIns } from './prune-sign-ins.ts';
-import {
-  EVERY_SECONDS as CARRY_ON_EVERY_SECONDS,
-  isWanted as hasRetentionToCarryOn,
-  run as runRetention,
-} from './run-retention.ts';
-import {
-  isWanted as hasVacuumToCarryOn,
-  run as runVacuum,
-  EVERY_SECONDS as VACUUM_EVERY_SECONDS,
-} from './run-vacuum.ts';
+import { isWanted as hasRetentionToCarryOn, run as runRetention } from './run-retention.ts';
+import { isWanted as hasVacuumToCarryOn, run as runVacuum } from './run-vacuum.ts';
 import { run as sampleGrowth } from './sample-growth.ts';
 import { run as sampleHealth } from './sample-health.ts';
 import { isWanted as hasRetentionVariables, run as syncRetention } from './sync-retention.ts';
 
-const MINUTE = 60;
-const HOUR = 3600;
+const EACH_SECOND = '* * * * * *';
+const EACH_MINUTE = '* * * * *';
+const EACH_5_MINUTES = '*/5 * * * *';
+const EACH_HOUR = '7 * * * *';
 
 export const JOBS: readonly Job<Deps>[] = [
   {
     name: 'poll-health',
-    cron: '* * * * *',
+    cron: EACH_SECOND,
     claim: 'none',
-    intervalSeconds: () => 1,
     run: pollHealth,
   },
   {
     name: 'dispatch-alerts',
-    cron: '* * * * *',
+    cron: EACH_SECOND,
     claim: 'none',
-    intervalSeconds: () => 1,
     run: dispatchAlerts,
   },
   {
     name: 'heartbeat',
-    cron: '* * * * *',
+    cron: EACH_MINUTE,
     claim: 'none',
-    intervalSeconds: () => MINUTE,
     run: heartbeat,
   },
   {
     name: 'expire-users',
-    cron: '* * * * *',
+    cron: EACH_SECOND,
     claim: 'row',
-    intervalSeconds: ({ thresholds }) => thresholds.user_expiry_check_interval,
+    everySeconds: ({ thresholds }) => thresholds.user_expiry_check_interval,
     limitSeconds: 50,
     run: expireUsers,
   },
   {
     name: 'finish-intents',
-    cron: '* * * * *',
+    cron: EACH_MINUTE,
     claim: 'row',
-    intervalSeconds: () => MINUTE,
     limitSeconds: 50,
     run: finishIntents,
   },
   {
     name: 'prove-revocations',
-    cron: '* * * * *',
+    cron: '*/5 * * * * *',
     claim: 'row',
-    intervalSeconds: () => PROVE_EVERY_SECONDS,
     limitSeconds: 120,
     isWanted: hasRevocationsToProve,
     run: proveRevocations,
   },
   {
     name: 'find-revocations',
-    cron: '* * * * *',
+    cron: EACH_MINUTE,
     claim: 'row',
-    intervalSeconds: () => MINUTE,
     limitSeconds: 50,
     run: findRevocations,
   },
   {
     name: 'run-retention',
-    cron: '* * * * *',
+    cron: '*/2 * * * * *',
     claim: 'row',
-    intervalSeconds: () => CARRY_ON_EVERY_SECONDS,
     limitSeconds: 50,
     isWanted: hasRetentionToCarryOn,
     run: runRetention,
   },
   {
     name: 'run-vacuum',
-    cron: '* * * * *',
+    cron: '*/2 * * * * *',
     claim: 'row',
-    intervalSeconds: () => VACUUM_EVERY_SECONDS,
     limitSeconds: 50,
     isWanted: hasVacuumToCarryOn,
     run: runVacuum,
   },
   {
     name: 'keep-retention-history',
-    cron: '* * * * *',
+    cron: EACH_MINUTE,
     claim: 'row',
-    intervalSeconds: () => MINUTE,
     limitSeconds: 50,
     run: keepRetentionHistory,
   },
   {
     name: 'keep-service-certificates',
-    cron: '7 * * * *',
+    cron: EACH_5_MINUTES,
     claim: 'row',
-    intervalSeconds: () => 5 * MINUTE,
     limitSeconds: 120,
     run: keepServiceCertificates,
   },
   {
     name: 'place-ungrouped',
-    cron: '* * * * *',
+    cron: EACH_5_MINUTES,
     claim: 'row',
-    intervalSeconds: () => 5 * MINUTE,
     limitSeconds: 120,
     run: placeUngrouped,
   },
   {
     name: 'disconnect-unlisted',
-    cron: '* * * * *',
+    cron: EACH_MINUTE,
     claim: 'row',
-    intervalSeconds: () => MINUTE,
     limitSeconds: 50,
     isWanted: hasLoggedConnections,
     run: disconnectUnlisted,
   },
   {
     name: 'sync-retention',
-    cron: '* * * * *',
+    cron: EACH_MINUTE,
     claim: 'row',
-    intervalSeconds: () => MINUTE,
     limitSeconds: 50,
     isWanted: hasRetentionVariables,
     run: syncRetention,
   },
   {
     name: 'sample-growth',
-    cron: '* * * * *',
+    cron: EACH_MINUTE,
     claim: 'row',
-    intervalSeconds: () => MINUTE,
     limitSeconds: 50,
     run: sampleGrowth,
   },
   {
     name: 'sample-health',
-    cron: '* * * * *',
+    cron: EACH_MINUTE,
     claim: 'none',
-    intervalSeconds: () => MINUTE,
     run: sampleHealth,
   },
   {
     name: 'prune-alerts',
-    cron: '7 * * * *',
+    cron: EACH_HOUR,
     claim: 'row',
-    intervalSeconds: () => HOUR,
     limitSeconds: 60,
     run: pruneAlerts,
   },
   {
     name: 'prune-job-runs',
-    cron: '7 * * * *',
+    cron: EACH_HOUR,
     claim: 'row',
-    intervalSeconds: () => HOUR,
     limitSeconds: 60,
     run: pruneJobRuns,
   },
   {
     name: 'prune-sign-ins',
-    cron: '7 * * * *',
+    cron: EACH_HOUR,
     claim: 'row',
-    intervalSeconds: () => HOUR,
     limitSeconds: 60,
     run: pruneSignIns,
   },
   {
     name: 'count-retention-days',
-    cron: '7 * * * *',
+    cron: EACH_HOUR,
     claim: 'row',
-    intervalSeconds: () => HOUR,
-    limitSeconds: 10 * MINUTE,
+    limitSeconds: 600,
     run: countRetentionDays,
   },
 ];

@@ -18,7 +18,6 @@ export interface ProveSummary extends Record<string, unknown> {
   revocation_failed: number;
 }
 
-export const EVERY_SECONDS = 5;
 const MOST_LOOKED_AT = 200;
 
 export async function run(deps: Deps, _now: Date, signal: AbortSignal): Promise<ProveSummary> {

@@ -4,8 +4,6 @@ import type { Deps } from '../shared/http/deps.ts';
 import { carryOnRetention, type Step } from '../shared/retention/carry-on.ts';
 import { openRetentionJob } from '../shared/retention/jobs.ts';
 
-export const EVERY_SECONDS = 2;
-
 export async function isWanted({ opsJobs }: Deps): Promise<boolean> {
   return (await openRetentionJob(opsJobs)) !== undefined;
 }

@@ -5,8 +5,6 @@ import { openVacuumJob } from '../shared/database/vacuum/jobs.ts';
 import type { Step } from '../shared/database/vacuum/work.ts';
 import type { Deps } from '../shared/http/deps.ts';
 
-export const EVERY_SECONDS = 2;
-
 export async function isWanted({ opsJobs }: Deps): Promise<boolean> {
   return (await openVacuumJob(opsJobs)) !== undefined;
 }

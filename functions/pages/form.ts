@@ -2,7 +2,7 @@
 
 import { z } from '@hono/zod-openapi';
 import { AppError, type ErrorCode } from '@holdfast/kit/app-error';
-import { refuseInvalid } from '../../shared/http/refuse-invalid.ts';
+import { refuseInvalid } from '../../shared/http/problem.ts';
 import type { PageContext } from './page-routes.ts';
 
 export interface Form {

@@ -1,13 +1,14 @@
 // Registers pages: which face shows them, who may see them, and that only the cookie of a session says who asks. What a
 // form sends passes the same guard as every other change.
 
-import type { Context } from 'hono';
+import { OpenAPIHono } from '@hono/zod-openapi';
+import type { Context, Next } from 'hono';
 import { AppError } from '@holdfast/kit/app-error';
-import type { App, AppEnv, Face } from '../../shared/http/context.ts';
+import { type App, type AppEnv, type Face, FACES } from '../../shared/http/context.ts';
 import { unsafeGuard } from '../../shared/http/csrf-guard.ts';
-import { noteDenied } from '../../shared/http/denied.ts';
 import type { Deps } from '../../shared/http/deps.ts';
 import { goTo } from '../../shared/http/page.tsx';
+import { noteDenied } from '../../shared/http/problem.ts';
 import { givenSessionCookie } from '../../shared/http/session-cookie.ts';
 import { allow, identify } from '../../shared/http/sign-in.ts';
 import { type Access, type Area, roleInForce } from '../../shared/sign-in/principal.ts';
@@ -20,6 +21,9 @@ interface PageDemand {
   /** Default: `rest`. */
   area?: Area;
 }
+
+/** Adds one page, or a few that belong together. */
+export type PageFunction = (app: App, deps: Deps) => void;
 
 export interface Pages {
   get(path: string, demand: PageDemand, handler: Handler): void;
@@ -38,9 +42,10 @@ export function isAdmin(c: PageContext): boolean {
 /** Pages of these faces; at the other one there is nothing at their addresses. */
 export function pagesOf(app: App, deps: Deps, faces: readonly Face[]): Pages {
   function add(method: 'GET' | 'POST', path: string, { access, area = 'rest' }: PageDemand, handler: Handler): void {
+    const demand = { access, area };
     const guard = unsafeGuard('form', async (c) => {
       await identify(c, deps.doors);
-      allow(c, access, area);
+      allow(c, demand);
     });
     async function enter(c: PageContext): Promise<Response> {
       c.set('byCookieOnly', true);
@@ -52,7 +57,8 @@ export function pagesOf(app: App, deps: Deps, faces: readonly Face[]): Pages {
         return goTo(c, signInPath(c));
       }
       c.set('principal', principal);
-      allow(c, access, area);
+      allow(c, demand);
+      c.set('demand', demand);
       if (method === 'GET') return handler(c);
       let answer: Response | undefined;
       await guard(c, async () => {
@@ -60,16 +66,46 @@ export function pagesOf(app: App, deps: Deps, faces: readonly Face[]): Pages {
       });
       return answer ?? c.body(null, 500);
     }
-    app.on(method, path, async function showPage(c, next) {
+    async function showPage(c: PageContext, next: Next): Promise<Response | void> {
       if (!faces.includes(faceOf(c))) return next();
       return enter(c);
-    });
+    }
+    app.on(method, path, Object.assign(showPage, { faces }));
   }
 
   return {
     get: (path, demand, handler) => add('GET', path, demand, handler),
     post: (path, demand, handler) => add('POST', path, demand, handler),
   };
+}
+
+/**
+ * Adds pages in the order of their addresses, whatever the order of the list: a word counts before a parameter, so that
+ * `/people/new` is no person. Two pages at one address of one face are refused.
+ */
+export function addPages(app: App, deps: Deps, pages: readonly PageFunction[]): void {
+  const collected: App = new OpenAPIHono<AppEnv>();
+  for (const page of pages) page(collected, deps);
+  const taken = new Set<string>();
+  for (const { method, path, handler } of collected.routes.toSorted(byAddress)) {
+    for (const face of (handler as { faces?: readonly Face[] }).faces ?? FACES) {
+      const address = `${method} ${path} (${face})`;
+      if (taken.has(address)) throw new Error(`Two pages are at ${address}`);
+      taken.add(address);
+    }
+    app.on(method, path, handler);
+  }
+}
+
+interface Address {
+  method: string;
+  path: string;
+}
+
+/** A colon sorts before every letter, the tilde after it. */
+function byAddress(a: Address, b: Address): number {
+  const key = ({ path, method }: Address): string => `${path.replaceAll('/:', '/~')} ${method}`;
+  return Number(key(a) > key(b)) - Number(key(a) < key(b));
 }
 
 /** Back to the page that was asked for; a form that was sent is not sent again. */

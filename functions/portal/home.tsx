@@ -5,12 +5,12 @@ import { DAY_MS } from '@holdfast/kit/time';
 import { downloadCertificate } from '../../shared/devices/certificates/download.ts';
 import { findAlsoWhileAway, whoeverItsUser } from '../../shared/devices/certificates/find.ts';
 import { revokeCertificate } from '../../shared/devices/revocation/revoke.ts';
-import { actingIn } from '../../shared/http/acting.ts';
 import { attachmentAnswer } from '../../shared/http/answers.ts';
 import type { App } from '../../shared/http/context.ts';
 import type { Deps } from '../../shared/http/deps.ts';
 import { goTo } from '../../shared/http/page.tsx';
 import { certificateParams, downloadQuery } from '../../shared/http/schemas/certificates.ts';
+import { actingIn } from '../../shared/http/sign-in.ts';
 import { appExpiresOf, isoOfSeconds } from '../../shared/identity/rules.ts';
 import { roleInForce } from '../../shared/sign-in/principal.ts';
 import { attempt, parsed } from '../pages/form.ts';
@@ -75,7 +75,7 @@ export function homePage(app: App, deps: Deps): void {
     const { file } = parsed(certificateParams, { file: c.req.param('file') });
     const asked = await attempt(async () => {
       const { certificate } = await findAlsoWhileAway(whoeverItsUser(deps), file, c.get('principal').username);
-      return revokeCertificate(actingIn(c, deps, 'own', 'rest'), certificate);
+      return revokeCertificate(actingIn(c, deps), certificate);
     });
     if (asked.refused !== undefined) return showHome(c, deps, asked.refused);
     return goTo(c, asked.done.state === 'revoked' ? '/?done=revoked' : '/?done=revoking');
@@ -85,7 +85,7 @@ export function homePage(app: App, deps: Deps): void {
     const { file } = parsed(certificateParams, { file: c.req.param('file') });
     const { format, app: phone, compat } = parsed(downloadQuery, c.req.query());
     const wanted = { file, of: c.get('principal').username, format, app: phone, legacy: compat === 'legacy' };
-    return attachmentAnswer(c, await downloadCertificate(actingIn(c, deps, 'own', 'rest'), wanted));
+    return attachmentAnswer(c, await downloadCertificate(actingIn(c, deps), wanted));
   });
 }
 

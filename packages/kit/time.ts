@@ -21,11 +21,6 @@ export function slotStart(nowMs: number, intervalSeconds: number, originMs = 0):
   return originMs + Math.floor((nowMs - originMs) / length) * length;
 }
 
-/** How often a cron of ours fires: with a minute named, once an hour, else each minute. */
-export function cronSeconds(cron: string): number {
-  return /^\d/.test(cron) ? 3600 : 60;
-}
-
 export interface WallTime {
   year: number;
   /** From 1. */

@@ -4,7 +4,6 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
-import { Cron } from 'croner';
 import { messageOf } from '@holdfast/kit/app-error';
 import type { Invocation } from '@holdfast/kit/command';
 import { type JsonLog, jsonLog } from '@holdfast/kit/log';
@@ -12,6 +11,7 @@ import { JOBS } from '../../jobs/index.ts';
 import { HEALTH_MODULES } from '../../shared/health/modules/index.ts';
 import type { RequestCounter } from '../../shared/host/request-statistics.ts';
 import { withRequestLog } from '../../shared/http/request-log.ts';
+import { minuteCron, startCrons } from '../../shared/jobs/crons.ts';
 import { behindProxies } from '../../shared/runtime/client-address.ts';
 import { hostBinding } from '../../shared/runtime/host-binding.ts';
 import { type RunningWorker, startWorker } from '../../shared/runtime/miniflare-host.ts';
@@ -32,8 +32,6 @@ const USAGE = `Usage: npm run dev:workerd -- [--data DIR] [--offset N] [--env FI
 Serves console, portal and API from workerd beside an embedded stack that runs already, each on the port of its own plus
 one. Give it the same options as the stack.
 `;
-/** The crons fire once a minute. */
-const CRON_SECONDS = 60;
 
 /** Until it is stopped; rejects when it cannot begin. */
 export async function runDevWorkerd(call: Invocation): Promise<void> {
@@ -121,7 +119,7 @@ async function startHost(home: string, plan: EmbeddedPlan, log: JsonLog): Promis
     log,
     modules,
     jobs: JOBS,
-    tickSeconds: CRON_SECONDS,
+    minuteCrons: true,
     journal: 'alerts-workerd.json',
   });
   const token = crypto.randomUUID();
@@ -153,13 +151,10 @@ function compatibility(home: string): { compatibilityDate: string; compatibility
 
 /** Miniflare fires nothing by itself: each cron at its time, and the first time at once. */
 function fireCrons(worker: RunningWorker, log: JsonLog): void {
-  for (const cron of new Set(JOBS.map((job) => job.cron))) {
-    const fire = (): void => {
-      worker
-        .scheduled(cron, new Date())
-        .catch((error: unknown) => log.error('cron.failed', { cron, error: messageOf(error) }));
-    };
-    fire();
-    void new Cron(cron, fire);
-  }
+  const crons = [...new Set(JOBS.map((job) => minuteCron(job.cron)))];
+  const fire = (cron: string, now: Date): void => {
+    worker.scheduled(cron, now).catch((error: unknown) => log.error('cron.failed', { cron, error: messageOf(error) }));
+  };
+  for (const cron of crons) fire(cron, new Date());
+  startCrons(crons, fire);
 }

@@ -1,12 +1,41 @@
 // Errors as RFC 9457 problem documents: one table from code to status, one place where an error becomes an answer.
 
 import type { Context } from 'hono';
+import { getCookie } from 'hono/cookie';
 import { HTTPException } from 'hono/http-exception';
 import { AppError, type ErrorCode } from '@holdfast/kit/app-error';
 import type { Log } from '@holdfast/kit/log';
 import type { Audit } from '../audit/port.ts';
+import type { Principal } from '../sign-in/principal.ts';
 import type { AppEnv } from './context.ts';
-import { noteDenied } from './denied.ts';
+import { sessionCookieName } from './session-cookie.ts';
+
+/**
+ * Writes a denied attempt to the audit log: what somebody was not allowed to do (403), and a session or a token that is not
+ * good (401). Wrong passwords are entered by the door that judged them; a request without credentials is no attempt. Resolves at once on Node; in workerd when the host has taken it, because nothing runs on after the request
+ * there.
+ */
+export async function noteDenied(
+  audit: Pick<Audit, 'note'>,
+  { code, message }: AppError,
+  c: Context<AppEnv>,
+): Promise<void> {
+  const { clientAddress: address, requestId } = c.env;
+  // Not set where the request was refused before anybody was asked who it is.
+  const principal = c.get('principal') as Principal | undefined;
+  const actor = { username: principal?.username ?? '', address, requestId };
+  const target = `${c.req.method} ${c.req.path}`;
+  if (code === 'forbidden')
+    return audit.note({ actor, action: 'request.denied', target }, 'denied', { reason: message });
+  const by = code === 'unauthenticated' ? signedText(c) : undefined;
+  if (by !== undefined) await audit.note({ actor, action: 'sign-in', target }, 'denied', { by });
+}
+
+export function signedText(c: Context<AppEnv>): 'token' | 'session' | undefined {
+  const header = c.req.header('authorization');
+  if (header !== undefined) return /^\s*bearer\s/i.test(header) ? 'token' : undefined;
+  return (getCookie(c, sessionCookieName(c.env.secure)) ?? '') === '' ? undefined : 'session';
+}
 
 const STATUS = {
   malformed: [400, 'Bad request'],
@@ -89,4 +118,55 @@ export function preparedProblem(error: Problem): (requestId: string) => Response
       status,
       headers: { ...headers, 'X-Request-Id': requestId },
     });
+}
+
+// What a request lacks or has wrong, in words for whoever sent it: the validator speaks of its own types.
+
+interface Issue {
+  code?: string | undefined;
+  path: PropertyKey[];
+  message: string;
+  /** Of a choice: what may be chosen. */
+  values?: unknown[] | undefined;
+}
+
+type HookResult = { success: true } | { success: false; error: { issues: Issue[] } };
+
+const KINDS: Record<string, string> = {
+  string: 'text',
+  number: 'a number',
+  boolean: 'true or false',
+  array: 'a list',
+  object: 'a JSON object',
+  null: 'null',
+};
+
+/** The hook of every route: throws `invalid` with all that is wrong. */
+export function refuseInvalid(result: HookResult): void {
+  if (result.success) return;
+  const fields = result.error.issues.map((issue) => ({
+    path: issue.path.map(String).join('.'),
+    message: wordsOf(issue),
+  }));
+  const said = fields.map(({ path, message }) => (path === '' ? message : `${path}: ${message}`));
+  throw new AppError('invalid', said.join('; '), { fields });
+}
+
+/** Words of our own stay; those of the validator become ours. */
+function wordsOf({ code, path, message, values }: Issue): string {
+  if (code === 'invalid_value' && message.startsWith('Invalid option') && values !== undefined)
+    return `must be one of: ${values.join(', ')}`;
+  const [, comparison = '', bound = ''] =
+    /^Too (?:big|small): expected string to have ([<>]=)(\d+) characters$/.exec(message) ?? [];
+  if (comparison === '>=') return bound === '1' ? 'must not be empty' : `must have at least ${bound} characters`;
+  if (comparison === '<=') return `must have at most ${bound} characters`;
+  const [, least] = /^Too small: expected (?:number|int) to be >=(-?\d+)$/.exec(message) ?? [];
+  if (least !== undefined) return `must be ${least} or more`;
+  const [, expected = '', received = ''] = /^Invalid input: expected (\w+), received (\w+)$/.exec(message) ?? [];
+  if (expected === '') return message;
+  if (expected === 'int') return 'must be a whole number';
+  const kind = KINDS[expected] ?? expected;
+  if (received === 'undefined') return `is missing: give ${kind}`;
+  if (expected === 'string' && received === 'array') return 'must be one text, not a list, nor be given several times';
+  return `${path.length === 0 ? 'the body ' : ''}must be ${kind}, not ${KINDS[received] ?? received}`;
 }

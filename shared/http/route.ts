@@ -2,7 +2,7 @@
 
 import { createRoute, type RouteConfig, z } from '@hono/zod-openapi';
 import type { ErrorCode } from '@holdfast/kit/app-error';
-import type { Access, Area } from '../sign-in/principal.ts';
+import type { Access, Area, RouteDemand } from '../sign-in/principal.ts';
 import { statusOf } from './problem.ts';
 import { requireAccess } from './sign-in.ts';
 
@@ -29,11 +29,12 @@ interface RouteOptions {
   fails?: ErrorCode[];
 }
 
-/** A route of the API with its access, its security and every error that it can answer. */
+/** A route of the API with its access, its security and every error that it can answer. `demand` is no part of its document. */
 export function apiRoute<const R extends RouteConfig>(
   config: R,
   { access, area = 'rest', fails = [] }: RouteOptions,
-): R & { getRoutingPath(): string } {
+): R & { getRoutingPath(): string; readonly demand: RouteDemand } {
+  const demand = { access, area };
   const codes: ErrorCode[] = [...fails, 'internal'];
   if (access !== 'open') codes.push('malformed', 'unauthenticated', 'forbidden', 'locked_out', 'unavailable');
   if (config.request?.body !== undefined) codes.push('malformed', 'media_type', 'too_large', 'invalid');
@@ -47,10 +48,10 @@ export function apiRoute<const R extends RouteConfig>(
     ...config,
     ...(access === 'open'
       ? { security: [] }
-      : { security: [{ basic: [] }, { session: [] }, { bearer: [] }], middleware: [requireAccess(access, area)] }),
+      : { security: [{ basic: [] }, { session: [] }, { bearer: [] }], middleware: [requireAccess(demand)] }),
     responses: { ...config.responses, ...problems },
   };
-  return createRoute(route);
+  return Object.defineProperty(Object.assign(createRoute(route), { demand }), 'demand', { enumerable: false });
 }
 
 /** The JSON answer of a route. */

@@ -1,10 +1,13 @@
-// The cookie of a session: for this host alone where the connection is encrypted, out of reach of scripts always.
+// The cookie of a session, for this host alone and out of reach of scripts, and where a person goes after signing in.
 
 import type { Context } from 'hono';
 import { deleteCookie, getCookie, setCookie } from 'hono/cookie';
 import type { AppEnv } from './context.ts';
 
 export const SESSION_HOURS = 12;
+const MAX_RETURN_CHARACTERS = 2000;
+/** Anything: only the path is kept. */
+const HERE = 'http://here.invalid';
 
 /** `__Host-` makes browsers refuse it without TLS, so plain HTTP (loopback) has a name without it. */
 export function sessionCookieName(secure: boolean): string {
@@ -28,18 +31,12 @@ export function clearSessionCookie(c: Context<AppEnv>): void {
   deleteCookie(c, sessionCookieName(secure), { path: '/', httpOnly: true, sameSite: 'Lax', secure });
 }
 
-// Where a person goes after signing in: only ever to a path of ours.
-
-const MOST_CHARACTERS = 2000;
-/** Anything: only the path is kept. */
-const HERE = 'http://here.invalid';
-
 /**
  * The path, with query and fragment, that this text stands for; `/` for everything that a browser might take for another
  * site, and for the two addresses that would lead in a circle.
  */
 export function returnPath(text: string | undefined): string {
-  if (text === undefined || text.length > MOST_CHARACTERS) return '/';
+  if (text === undefined || text.length > MAX_RETURN_CHARACTERS) return '/';
   if (!/^\/(?![/\\])/.test(text) || /[\p{Cc}\\]/u.test(text) || !URL.canParse(text, HERE)) return '/';
   const { origin, pathname, search, hash } = new URL(text, HERE);
   if (origin !== HERE || pathname.startsWith('//') || /^\/sign-(in|out)\/*$/i.test(pathname)) return '/';

@@ -7,8 +7,9 @@ import { AppError } from '@holdfast/kit/app-error';
 import type { DirectoryBase } from '@holdfast/kit/directory';
 import type { Actor } from '../audit/port.ts';
 import type { Doors } from '../sign-in/port.ts';
-import { type Access, type Area, type Principal, whyNot } from '../sign-in/principal.ts';
+import { type Principal, type RouteDemand, whyNot } from '../sign-in/principal.ts';
 import type { AppEnv } from './context.ts';
+import type { Deps } from './deps.ts';
 import type { Problem } from './problem.ts';
 import { sessionCookieName } from './session-cookie.ts';
 
@@ -124,16 +125,17 @@ export async function identify(c: Context<AppEnv>, doors: Doors): Promise<void> 
 }
 
 /** Refuses with 403 unless the signed-in person may do what the route does. */
-export function requireAccess(access: Access, area: Area): MiddlewareHandler<AppEnv> {
+export function requireAccess(demand: RouteDemand): MiddlewareHandler<AppEnv> {
   return async function checkAccess(c, next) {
-    allow(c, access, area);
+    allow(c, demand);
+    c.set('demand', demand);
     await next();
   };
 }
 
 /** Refuses with 403 unless the signed-in person may do this. */
-export function allow(c: Context<AppEnv>, access: Access, area: Area): void {
-  const reason = whyNot(c.get('principal'), { access, area, safe: SAFE.has(c.req.method) });
+export function allow(c: Context<AppEnv>, demand: RouteDemand): void {
+  const reason = whyNot(c.get('principal'), { ...demand, safe: SAFE.has(c.req.method) });
   if (reason !== undefined) throw new AppError('forbidden', reason);
 }
 
@@ -144,4 +146,21 @@ export function actorOf(c: Context<AppEnv>): Actor {
     address: c.env.clientAddress,
     requestId: c.env.requestId,
   };
+}
+
+/** Who acts in this request, as verbs take it. */
+export interface Acting {
+  deps: Deps;
+  actor: Actor;
+  principal: Principal;
+  mustStillBeIn: () => Promise<void>;
+}
+
+/** The right of the route is asked for again with `mustStillBeIn`. */
+export function actingIn(c: Context<AppEnv>, deps: Deps): Acting {
+  const mustStillBeIn = async (): Promise<void> => {
+    await identify(c, deps.doors);
+    allow(c, c.get('demand'));
+  };
+  return { deps, actor: actorOf(c), principal: c.get('principal'), mustStillBeIn };
 }

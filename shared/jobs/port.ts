@@ -2,10 +2,10 @@
 
 interface Repeated<D> {
   name: string;
-  /** For hosts with minute granularity; held equal to wrangler.toml. */
+  /** In UTC: five fields, or six that begin with the seconds. A host that knows minutes only drops the seconds. */
   cron: string;
-  /** Honoured to the second where the host ticks each second. */
-  intervalSeconds(deps: D): number;
+  /** A setting that says how often: of the times of `cron` the first in each so many seconds counts. */
+  everySeconds?(deps: D): number;
   /**
    * One run. The summary goes to the log and to the record of the run. `signal` aborts when the run has lost its claim or
    * reached its limit: nothing more may be changed then.

@@ -1,9 +1,10 @@
-// Runs the jobs of the table: for a host that ticks, those that are due; for a host with crons, those of one cron.
+// Runs the jobs of the table whose cron has fired.
 
 import { messageOf } from '@holdfast/kit/app-error';
 import type { Log } from '@holdfast/kit/log';
-import { due, slotStart } from '@holdfast/kit/time';
+import { due } from '@holdfast/kit/time';
 import { unlessAborted } from '@holdfast/kit/timeout';
+import { intervalSeconds, slotOf, startCrons } from './crons.ts';
 import type { Claim, Job, JobRuns, JobStatistics } from './port.ts';
 
 // Runs a job that only one process may run at a time: claim, work under a lease that is renewed, finish. A run whose
@@ -117,9 +118,6 @@ export interface RunJobDeps extends ClaimedRunDeps {
   jobStatistics: JobStatistics;
 }
 
-/** A claimed job is looked at this often also between its slots, so that a crashed run is soon taken over. */
-const LOOK_AGAIN_SECONDS = 15;
-
 /** One run of one job, counted when it ran here, noted when another process has it. Never rejects: what goes wrong is logged. */
 export async function runJob<D extends RunJobDeps>(job: Job<D>, deps: D, runner: string, now: Date): Promise<void> {
   const began = performance.now();
@@ -148,13 +146,12 @@ async function attempt<D extends RunJobDeps>(
     }
     // Nothing to do is as good as done: the job is seen to be alive.
     if (job.isWanted !== undefined && !(await job.isWanted(deps))) return 'elsewhere';
-    const dueAt = new Date(slotStart(now.getTime(), job.intervalSeconds(deps)));
     return await runClaimed(deps, {
       name: job.name,
-      dueAt,
+      dueAt: slotOf(job, deps, now),
       runner,
       limitSeconds: job.limitSeconds,
-      isQuiet: job.intervalSeconds(deps) < MINUTE_SECONDS,
+      isQuiet: intervalSeconds(job, deps) < MINUTE_SECONDS,
       work: (signal) => job.run(deps, now, signal),
     });
   } catch (error) {
@@ -163,41 +160,69 @@ async function attempt<D extends RunJobDeps>(
   }
 }
 
-export interface Ticker {
-  /** Runs what is due, without waiting for what still runs. A job that could not be claimed is tried again after a pause. */
-  tick: (now: Date) => void;
-  /** Runs the job of that name, due or not. */
-  runNow: (name: string, now: Date) => void;
-  /** Resolves when nothing of it runs any more. */
-  idle: () => Promise<void>;
-}
+/** Claimed jobs are also looked at then, so that a crashed run, or one that could not be claimed, does not wait for its next slot. */
+const LOOK_AGAIN = '*/15 * * * * *';
+/** The first requests are answered before the first measurements take the processor. */
+const FIRST_MS = 25;
 
-/** For a host that ticks. */
-export function ticker<D extends RunJobDeps>(jobs: readonly Job<D>[], deps: D, runner: string): Ticker {
-  const lastMs = new Map<string, number>();
-  const running = new Map<Promise<void>, Job<D>>();
+/** The jobs of a process that knows seconds. No run waits for another. */
+export class JobRunner<D extends RunJobDeps> {
+  /** Every cron that `fired` is to be called for. */
+  readonly crons: readonly string[];
+  readonly #jobs: readonly Job<D>[];
+  readonly #deps: D;
+  readonly #runner: string;
+  readonly #running = new Map<Promise<void>, Job<D>>();
+  /** When jobs that a setting times were last started. */
+  readonly #lastMs = new Map<string, number>();
 
-  function start(job: Job<D>, now: Date): void {
-    const run = runJob(job, deps, runner, now).finally(() => running.delete(run));
-    running.set(run, job);
+  /** `runner`: one id per process. */
+  constructor(jobs: readonly Job<D>[], deps: D, runner: string) {
+    this.#jobs = jobs;
+    this.#deps = deps;
+    this.#runner = runner;
+    this.crons = [...new Set([...jobs.map(({ cron }) => cron), LOOK_AGAIN])];
   }
 
-  return {
-    tick(now) {
-      const claimed = new Set([...running.values()].filter(({ claim }) => claim === 'row'));
-      for (const job of jobs) {
-        const seconds =
-          job.claim === 'row' ? Math.min(job.intervalSeconds(deps), LOOK_AGAIN_SECONDS) : job.intervalSeconds(deps);
-        if (claimed.has(job) || !due(lastMs.get(job.name), seconds, now.getTime())) continue;
-        lastMs.set(job.name, now.getTime());
-        start(job, now);
-      }
-    },
-    runNow(name, now) {
-      for (const job of jobs.filter((each) => each.name === name)) start(job, now);
-    },
-    async idle() {
-      await Promise.all(running.keys());
-    },
-  };
+  /** Runs every job soon, and from then on at the times of its cron. */
+  start(stopped: AbortSignal): void {
+    const first = setTimeout(() => this.runAll(new Date()), FIRST_MS);
+    stopped.addEventListener('abort', () => clearTimeout(first));
+    startCrons(this.crons, (cron, now) => this.fired(cron, now), stopped);
+  }
+
+  /** Runs the jobs of a cron that has just fired. */
+  fired(cron: string, now: Date): void {
+    for (const job of this.#jobs) {
+      const isTurn = job.cron === cron && this.#isDue(job, now);
+      if (isTurn || (cron === LOOK_AGAIN && job.claim === 'row')) this.#run(job, now);
+    }
+  }
+
+  runAll(now: Date): void {
+    for (const job of this.#jobs) this.#run(job, now);
+  }
+
+  /** Runs the job of that name, due or not. */
+  runNow(name: string, now: Date): void {
+    for (const job of this.#jobs) if (job.name === name) this.#run(job, now);
+  }
+
+  /** Resolves when nothing of it runs any more. */
+  async idle(): Promise<void> {
+    await Promise.all(this.#running.keys());
+  }
+
+  #isDue(job: Job<D>, now: Date): boolean {
+    const seconds = job.everySeconds?.(this.#deps);
+    return seconds === undefined || due(this.#lastMs.get(job.name), seconds, now.getTime());
+  }
+
+  /** One that must be claimed does not run twice in one process either. */
+  #run(job: Job<D>, now: Date): void {
+    if (job.claim === 'row' && [...this.#running.values()].includes(job)) return;
+    this.#lastMs.set(job.name, now.getTime());
+    const run = runJob(job, this.#deps, this.#runner, now).finally(() => this.#running.delete(run));
+    this.#running.set(run, job);
+  }
 }

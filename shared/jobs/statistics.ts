@@ -9,12 +9,14 @@ export interface MemoryJobStatistics extends JobStatistics {
 /** A job of the table, with how often it is to run. */
 export interface ExpectedJob {
   name: string;
+  /** Asked once, when the figures are first read. */
   intervalSeconds(): number;
 }
 
 /** `jobs` are there from the beginning, so that a first failure is seen as a change, and one that never runs is seen at all. */
 export function memoryJobStatistics(jobs: readonly ExpectedJob[]): MemoryJobStatistics {
   const figures = new Map(jobs.map(({ name }) => [name, neverRun(name)]));
+  let intervals: Map<string, number> | undefined;
 
   function figuresOf(job: string): JobFigures {
     const of = figures.get(job) ?? neverRun(job);
@@ -36,8 +38,8 @@ export function memoryJobStatistics(jobs: readonly ExpectedJob[]): MemoryJobStat
       figuresOf(job).lastSeenMs = atMs;
     },
     figures() {
-      const intervals = new Map(jobs.map((job) => [job.name, job.intervalSeconds()]));
-      return [...figures.values()].map((of) => ({ ...of, intervalSeconds: intervals.get(of.job) ?? null }));
+      intervals ??= new Map(jobs.map((job) => [job.name, job.intervalSeconds()]));
+      return [...figures.values()].map((of) => ({ ...of, intervalSeconds: intervals?.get(of.job) ?? null }));
     },
   };
 }

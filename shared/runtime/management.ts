@@ -11,12 +11,11 @@ import { keepTrying } from '@holdfast/kit/retry';
 import { LISTENING, runService, stopInOrder, tellSupervisor } from '@holdfast/kit/service';
 import { HEALTH_MODULES } from '../health/modules/index.ts';
 import type { Measurement } from '../health/port.ts';
-import { withQuickAnswers } from '../http/quick-answers.ts';
 import type { Deps } from '../http/deps.ts';
 import { type AppFetch, withRequestLog } from '../http/request-log.ts';
 import { bootstrapIdentity } from '../identity/bootstrap.ts';
 import type { Job } from '../jobs/port.ts';
-import { ticker, type Ticker } from '../jobs/run.ts';
+import { JobRunner } from '../jobs/run.ts';
 import { keepServiceCertificates } from '../people/service-accounts/keep-certificates.ts';
 import { type Configuration, readConfiguration } from '../settings/configuration.ts';
 import { forgetPostgresVariables, type Handover, readHandover } from '../settings/handover.ts';
@@ -24,7 +23,6 @@ import { pick } from '../settings/load.ts';
 import { describeProblem } from '../settings/setting.ts';
 import { SETTING_NAMES, SETTINGS } from '../settings/table.ts';
 import { behindProxies } from './client-address.ts';
-import { everySecond } from './every-second.ts';
 import { type NodeDeps, nodeDeps } from './node-deps.ts';
 import { type Listener, serveApp } from './node-server.ts';
 import { answerOperator } from './operator-answers.ts';
@@ -43,7 +41,7 @@ const OWN_THINGS_TRIED_WITHIN_MS = 8_000;
 
 /** What management shows and does, which the entry brings together with this host. */
 export interface ManagementParts {
-  createApp: (deps: NodeDeps) => { fetch: AppFetch };
+  createFetch: (deps: NodeDeps) => AppFetch;
   jobs: readonly Job<Deps>[];
 }
 
@@ -65,7 +63,7 @@ export function runManagement(home: string, environment: NodeJS.ProcessEnv, part
 async function serve(
   home: string,
   environment: NodeJS.ProcessEnv,
-  { createApp, jobs }: ManagementParts,
+  { createFetch, jobs }: ManagementParts,
   log: JsonLog,
 ): Promise<void> {
   forgetPostgresVariables(environment);
@@ -81,34 +79,29 @@ async function serve(
   const modules = HEALTH_MODULES.map(({ name }) => name);
   const deps = nodeDeps({ home, startedAt, configuration, handover, log, modules, jobs });
   const listeners = listenersOf(configuration, handover);
-  const answer = withRequestLog(
-    withQuickAnswers(createApp(deps).fetch, deps),
-    log,
-    () => performance.now(),
-    deps.requests,
-  );
+  const answer = withRequestLog(createFetch(deps), log, () => performance.now(), deps.requests);
   const server = await serveApp(behindProxies(answer, configuration.settings.TRUSTED_PROXIES), listeners, log);
   await openToOperator(deps);
   tellSupervisor(LISTENING);
   log.info('management.listening', {
     listeners: listeners.map(({ address, port, face, tls }) => ({ address, port, face, tls: tls !== undefined })),
   });
-  const jobTicker = ticker(jobs, deps, crypto.randomUUID());
+  const runner = new JobRunner(jobs, deps, crypto.randomUUID());
   const stopping = new AbortController();
   stopInOrder(log, 'management', (signal) => {
     stopping.abort();
     // Without its supervisor it is to be gone within ten seconds.
-    const jobsEnd = Promise.race([jobTicker.idle(), delay(signal === 'disconnect' ? GRACE_MS : JOBS_GRACE_MS)]);
+    const jobsEnd = Promise.race([runner.idle(), delay(signal === 'disconnect' ? GRACE_MS : JOBS_GRACE_MS)]);
     return Promise.all([server.close(GRACE_MS), jobsEnd]);
   });
-  await work(deps, { startedAt, release: RELEASE, settingsHash: hashOf(handover) }, jobTicker, stopping.signal);
+  await work(deps, { startedAt, release: RELEASE, settingsHash: hashOf(handover) }, runner, stopping.signal);
 }
 
 /** Begins the jobs as soon as what they look at was tried, and brings up what is our own: database, accounts, certificates. */
 async function work(
   deps: NodeDeps,
   record: Parameters<typeof keepState>[1],
-  jobTicker: Ticker,
+  runner: JobRunner<Deps>,
   stopped: AbortSignal,
 ): Promise<void> {
   const stateTried = Promise.withResolvers<boolean>();
@@ -116,13 +109,13 @@ async function work(
   const begin = async (): Promise<void> => {
     const ready = await Promise.race([stateTried.promise, delay(STATE_TRIED_WITHIN_MS, false)]);
     if (ready) await Promise.race([ownThingsTried.promise, delay(OWN_THINGS_TRIED_WITHIN_MS)]);
-    if (!stopped.aborted) everySecond(jobTicker.tick, stopped);
+    if (!stopped.aborted) runner.start(stopped);
   };
   void begin();
   void deps.health.complete.then(() => {
     const measured: MeasuredMessage = { kind: 'measured', modules: deps.health.measurements().map(shown) };
     tellSupervisor(measured);
-    jobTicker.runNow('heartbeat', new Date());
+    runner.runNow('heartbeat', new Date());
   });
   const url = deps.settings.DATABASE_URL;
   if (url === undefined) {

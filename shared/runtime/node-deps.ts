@@ -4,7 +4,6 @@ import { join } from 'node:path';
 import { singleFlight } from '@holdfast/kit/concurrency';
 import { freshConnections, keptDatabase } from '@holdfast/kit/kept-database';
 import type { Log } from '@holdfast/kit/log';
-import { cronSeconds } from '@holdfast/kit/time';
 import { httpHeartbeat } from '../alerts/heartbeat.ts';
 import { alertJournal } from '../alerts/journal.ts';
 import type { Alerts } from '../alerts/port.ts';
@@ -24,6 +23,7 @@ import type { Deps } from '../http/deps.ts';
 import { appliedPasswordTable } from '../identity/applied-passwords.ts';
 import { exclusiveByDatabase } from '../identity/exclusive.ts';
 import type { AppliedPasswords } from '../identity/port.ts';
+import { cronSeconds, intervalSeconds, minuteCron } from '../jobs/crons.ts';
 import type { Job } from '../jobs/port.ts';
 import { memoryJobStatistics } from '../jobs/statistics.ts';
 import { type Configuration, watchConfiguration } from '../settings/configuration.ts';
@@ -47,8 +47,8 @@ export interface NodeHost {
   /** The names of the health modules. */
   modules: readonly string[];
   jobs: readonly Job<Deps>[];
-  /** How often jobs are looked at; default 1. More means that the crons of the jobs fire them. */
-  tickSeconds?: number;
+  /** The crons of the jobs are fired by a host that knows no seconds. */
+  minuteCrons?: boolean;
   /** Name of the file below DATA_DIR that keeps alerts while the database is away; each process has its own. */
   journal?: string;
 }
@@ -69,7 +69,7 @@ export function nodeDeps({
   log,
   modules,
   jobs,
-  tickSeconds = 1,
+  minuteCrons = false,
   journal = 'alerts.json',
 }: NodeHost): NodeDeps {
   const { settings, thresholds } = configuration;
@@ -160,12 +160,13 @@ export function nodeDeps({
     health: memoryHealthCache({
       intervals: Object.fromEntries(modules.map((name) => [name, thresholds.modules[name]?.interval ?? 60])),
       nowMs: () => Date.now(),
-      tickSeconds,
+      tickSeconds: minuteCrons ? 60 : 1,
     }),
     jobStatistics: memoryJobStatistics(
       jobs.map((job) => ({
         name: job.name,
-        intervalSeconds: () => Math.max(job.intervalSeconds(deps), tickSeconds > 1 ? cronSeconds(job.cron) : 1),
+        intervalSeconds: () =>
+          Math.max(intervalSeconds(job, deps), minuteCrons ? cronSeconds(minuteCron(job.cron)) : 1),
       })),
     ),
     requests: memoryRequestStatistics(),

@@ -56,9 +56,13 @@ export function roleInForce({ role, by }: Principal): Role {
   return role === 'none' ? 'none' : 'viewer';
 }
 
-export interface Demand {
+/** What a route demands of everybody who calls it. */
+export interface RouteDemand {
   access: Access;
   area: Area;
+}
+
+export interface Demand extends RouteDemand {
   /** True for methods that change nothing. */
   safe: boolean;
 }

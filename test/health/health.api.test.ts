@@ -1,9 +1,9 @@
 import { beforeAll, describe, expect, it } from 'vitest';
 import { createApp } from '../../functions/app.ts';
+import { withQuickAnswers } from '../../functions/quick-answers.ts';
 import { run as pollHealth } from '../../jobs/poll-health.ts';
 import { HEALTH_MODULES, healthModuleOf } from '../../shared/health/modules/index.ts';
 import type { Bindings } from '../../shared/http/context.ts';
-import { withQuickAnswers } from '../../shared/http/quick-answers.ts';
 import { problemSchema } from '../../shared/http/route.ts';
 import { ADMIN, basic, fakeDeps, NOBODY, PASSWORD, READER, TOKEN, VIEWER } from '../http/fake-deps.ts';
 import type { HealthBody, ModuleBody } from './fake-health-body.ts';

@@ -127,7 +127,6 @@ describe('jobs in /metrics', () => {
       name,
       claim,
       cron: '* * * * *',
-      intervalSeconds: () => 60,
       limitSeconds: 60,
       run: async () => {
         if (fails) throw new Error('no broom');
@@ -186,8 +185,7 @@ describe('jobs in /metrics', () => {
     const sweep = {
       name: 'sweep',
       claim: 'row' as const,
-      cron: '',
-      intervalSeconds: () => 60,
+      cron: '* * * * *',
       limitSeconds: 60,
       run: async () => ({}),
     };
@@ -214,7 +212,7 @@ describe('jobs in /metrics', () => {
     fresh.jobStatistics.ended = async () => {
       throw new Error('the host is gone');
     };
-    const job = { name: 'sweep', claim: 'none' as const, cron: '', intervalSeconds: () => 1, run: async () => ({}) };
+    const job = { name: 'sweep', claim: 'none' as const, cron: '* * * * * *', run: async () => ({}) };
     await runJob(job, fresh, 'me', NOW);
     expect(fresh.log.events.map(({ event }) => event)).toEqual(['job.not_counted']);
   });

@@ -2,18 +2,19 @@ import { randomUUID } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { describe, expect, it } from 'vitest';
-import { cronSeconds } from '@holdfast/kit/time';
+import { afterEach, describe, expect, it, vi } from 'vitest';
 import { JOBS } from '../../jobs/index.ts';
 import { run as pollHealth } from '../../jobs/poll-health.ts';
 import { run as pruneJobRuns } from '../../jobs/prune-job-runs.ts';
 import { run as pruneSignIns } from '../../jobs/prune-sign-ins.ts';
 import { HEALTH_MODULES } from '../../shared/health/modules/index.ts';
 import type { Deps } from '../../shared/http/deps.ts';
+import { cronSeconds, intervalSeconds, minuteCron, startCrons } from '../../shared/jobs/crons.ts';
 import type { Job } from '../../shared/jobs/port.ts';
-import { runJob, ticker } from '../../shared/jobs/run.ts';
+import { JobRunner, runJob } from '../../shared/jobs/run.ts';
 import { fakeJobRuns, NOW, table, world } from '../health/fake-monitored.ts';
 import { fakeDeps } from '../http/fake-deps.ts';
+import { secondsPass } from './seconds-pass.ts';
 
 const root = resolve(import.meta.dirname, '../..');
 const at = (seconds: number): Date => new Date(NOW.getTime() + seconds * 1000);
@@ -22,7 +23,6 @@ const job = (more: Partial<Job<Deps>>): Job<Deps> => ({
   name: 'sweep',
   cron: '* * * * *',
   claim: 'row',
-  intervalSeconds: () => 60,
   limitSeconds: 60,
   run: async () => ({}),
   ...more,
@@ -32,18 +32,37 @@ describe('the table of jobs', () => {
   it('has exactly the crons of wrangler.toml', () => {
     const text = readFileSync(join(root, 'wrangler.toml'), 'utf8');
     const listed = /^crons = (\[[^\]]*\])$/m.exec(text)?.[1] ?? '[]';
-    expect((JSON.parse(listed) as string[]).toSorted()).toEqual([...new Set(JOBS.map(({ cron }) => cron))].toSorted());
+    const minutes = new Set(JOBS.map(({ cron }) => minuteCron(cron)));
+    expect((JSON.parse(listed) as string[]).toSorted()).toEqual([...minutes].toSorted());
   });
 
-  it('looks every five minutes whether a certificate of our own must be replaced, with crons once an hour', () => {
-    const found = JOBS.find(({ name }) => name === 'keep-service-certificates');
-    expect([found?.intervalSeconds(fakeDeps()), cronSeconds(found?.cron ?? '')]).toEqual([300, 3600]);
-  });
-
-  it('has crons that fire each minute or once an hour', () => {
-    expect(Object.fromEntries(JOBS.map(({ cron }) => [cron, cronSeconds(cron)]))).toEqual({
-      '* * * * *': 60,
-      '7 * * * *': 3600,
+  it('has crons that mean the same on every host, but for the seconds', () => {
+    const deps = fakeDeps();
+    const intervals = JOBS.map((each) => [
+      each.name,
+      [intervalSeconds(each, deps), cronSeconds(minuteCron(each.cron))],
+    ]);
+    expect(Object.fromEntries(intervals)).toEqual({
+      'poll-health': [1, 60],
+      'dispatch-alerts': [1, 60],
+      heartbeat: [60, 60],
+      'expire-users': [60, 60],
+      'finish-intents': [60, 60],
+      'prove-revocations': [5, 60],
+      'find-revocations': [60, 60],
+      'run-retention': [2, 60],
+      'run-vacuum': [2, 60],
+      'keep-retention-history': [60, 60],
+      'keep-service-certificates': [300, 300],
+      'place-ungrouped': [300, 300],
+      'disconnect-unlisted': [60, 60],
+      'sync-retention': [60, 60],
+      'sample-growth': [60, 60],
+      'sample-health': [60, 60],
+      'prune-alerts': [3600, 3600],
+      'prune-job-runs': [3600, 3600],
+      'prune-sign-ins': [3600, 3600],
+      'count-retention-days': [3600, 3600],
     });
   });
 
@@ -129,22 +148,43 @@ describe('prune-job-runs', () => {
   });
 });
 
-describe('ticks', () => {
-  it('run a claimed job once in its slot, whichever process ticks', async () => {
+describe('jobs of a process that knows seconds', () => {
+  it('run once in their slot when they are claimed, whichever process runs them', async () => {
     const around = world();
     const deps = fakeDeps({}, around);
     let runs = 0;
     const counting = job({ run: async () => ({ runs: ++runs }) });
-    const ticks = ['a', 'b'].map((runner) => ticker([counting], deps, runner).tick);
-    for (let second = 0; second < 180; second++) {
+    const runners = ['a', 'b'].map((runner) => new JobRunner([counting], deps, runner));
+    for (const runner of runners) runner.runAll(NOW);
+    for (let second = 1; second < 180; second++) {
       around.now = at(second);
-      for (const tick of ticks) tick(around.now);
+      secondsPass(runners, around.now);
       await delay(0);
     }
     expect(runs).toBe(4);
   });
 
-  it('try again after a pause when the database did not answer', async () => {
+  it('run to the second as often as a setting says, also where no cron could', async () => {
+    const around = world();
+    const deps = fakeDeps({}, around);
+    const starts: number[] = [];
+    const timed = job({
+      cron: '* * * * * *',
+      everySeconds: () => 7,
+      run: async (_, now) => ({ starts: starts.push(now.getTime() / 1000) }),
+    });
+    const runner = new JobRunner([timed], deps, 'a');
+    for (let second = 0; second < 60; second++) {
+      around.now = at(second);
+      secondsPass([runner], around.now);
+      await delay(0);
+    }
+    const steps = starts.slice(2).map((each, index) => each - (starts[index + 1] ?? 0));
+    expect(new Set(steps)).toEqual(new Set([7]));
+    expect(starts.length).toBeGreaterThanOrEqual(9);
+  });
+
+  it('are tried again after a pause when the database did not answer', async () => {
     const around = world();
     const deps = fakeDeps({}, around);
     let runs = 0;
@@ -153,15 +193,16 @@ describe('ticks', () => {
     deps.jobRuns.claim = async () => {
       throw new Error('no database');
     };
-    const { tick } = ticker([job({ intervalSeconds: () => 3600, run: async () => ({ runs: ++runs }) })], deps, 'a');
-    tick(NOW);
+    const hourly = job({ cron: '7 * * * *', run: async () => ({ runs: ++runs }) });
+    const runner = new JobRunner([hourly], deps, 'a');
+    runner.runAll(NOW);
     await delay(0);
     expect(deps.log.events.map(({ event }) => event)).toEqual(['job.not_run']);
     deps.jobRuns = working;
-    tick(at(1));
+    secondsPass([runner], at(1));
     await delay(0);
     expect(runs).toBe(0);
-    tick(at(16));
+    for (let second = 2; second <= 16; second++) secondsPass([runner], at(second));
     await delay(0);
     expect(runs).toBe(1);
   });
@@ -173,11 +214,11 @@ describe('ticks', () => {
     const other = job({
       name: 'other',
       claim: 'none',
-      intervalSeconds: () => 1,
+      cron: '* * * * * *',
       run: async () => ({ quick: ++quick }),
     });
-    const { tick } = ticker([hanging, other], deps, 'a');
-    for (let second = 0; second < 5; second++) tick(at(second));
+    const runner = new JobRunner([hanging, other], deps, 'a');
+    for (let second = 0; second < 5; second++) secondsPass([runner], at(second));
     await delay(0);
     expect(quick).toBe(5);
   });
@@ -185,14 +226,63 @@ describe('ticks', () => {
   it('are over for a host that stops when the last run has ended', async () => {
     const deps = fakeDeps();
     const { promise: work, resolve: end } = Promise.withResolvers<Record<string, unknown>>();
-    const { tick, idle } = ticker([job({ claim: 'none', run: () => work })], deps, 'a');
-    tick(NOW);
+    const runner = new JobRunner([job({ claim: 'none', run: () => work })], deps, 'a');
+    runner.runAll(NOW);
     let over = false;
-    const waiting = idle().then(() => (over = true));
+    const waiting = runner.idle().then(() => (over = true));
     await delay(5);
     expect(over).toBe(false);
     end({});
     await waiting;
+  });
+});
+
+describe('crons', () => {
+  afterEach(() => {
+    vi.useRealTimers();
+  });
+
+  it('fire at their times in UTC and not before, until they are stopped, and go on when the clock is set back', async () => {
+    vi.useFakeTimers({ now: Date.parse('2026-01-31T14:04:57.300Z') });
+    const fired: string[] = [];
+    const stopping = new AbortController();
+    const note = (cron: string, now: Date): void => void fired.push(`${cron} at ${now.toISOString().slice(11, 19)}`);
+    startCrons(['*/2 * * * * *', '5 14 * * *'], note, stopping.signal);
+    await vi.advanceTimersByTimeAsync(4_800);
+    expect(new Set(fired)).toEqual(
+      new Set([
+        '*/2 * * * * * at 14:04:58',
+        '*/2 * * * * * at 14:05:00',
+        '5 14 * * * at 14:05:00',
+        '*/2 * * * * * at 14:05:02',
+      ]),
+    );
+    vi.setSystemTime(Date.parse('2026-01-31T13:00:00.100Z'));
+    await vi.advanceTimersByTimeAsync(6_000);
+    // The one that the clock was set back before may be left out.
+    expect(fired.slice(4).filter((each) => !each.endsWith('02'))).toEqual([
+      '*/2 * * * * * at 13:00:04',
+      '*/2 * * * * * at 13:00:06',
+    ]);
+    stopping.abort();
+    const { length } = fired;
+    await vi.advanceTimersByTimeAsync(10_000);
+    expect(fired).toHaveLength(length);
+  });
+
+  it('run every job soon after a start', async () => {
+    vi.useFakeTimers({ now: NOW });
+    const deps = fakeDeps();
+    let runs = 0;
+    const stopping = new AbortController();
+    new JobRunner([job({ cron: '7 * * * *', claim: 'none', run: async () => ({ runs: ++runs }) })], deps, 'a').start(
+      stopping.signal,
+    );
+    await vi.advanceTimersByTimeAsync(24);
+    expect(runs).toBe(0);
+    await vi.advanceTimersByTimeAsync(1);
+    expect(runs).toBe(1);
+    stopping.abort();
   });
 });
 

@@ -3,7 +3,8 @@ import { AppError } from '@holdfast/kit/app-error';
 import { DAY_MS, HOUR_MS, MINUTE_MS } from '@holdfast/kit/time';
 import { JOBS } from '../../jobs/index.ts';
 import { run as sampleGrowth } from '../../jobs/sample-growth.ts';
-import { ticker } from '../../shared/jobs/run.ts';
+import { JobRunner } from '../../shared/jobs/run.ts';
+import { secondsPass } from './seconds-pass.ts';
 import { mount, type World, world } from '../health/fake-monitored.ts';
 import { type FakeDeps, fakeDeps } from '../http/fake-deps.ts';
 
@@ -167,11 +168,11 @@ describe('sample-growth', () => {
 
   it('takes one sample a minute, however many processes there are', async () => {
     const job = JOBS.filter(({ name }) => name === 'sample-growth');
-    const tickers = ['a', 'b', 'c'].map((runner) => ticker(job, deps, runner));
+    const runners = ['a', 'b', 'c'].map((runner) => new JobRunner(job, deps, runner));
     for (let second = 0; second < 300; second += 5) {
       at(NOON + second * 1000);
-      for (const { tick } of tickers) tick(around.now);
-      await Promise.all(tickers.map(({ idle }) => idle()));
+      secondsPass(runners, around.now);
+      await Promise.all(runners.map((runner) => runner.idle()));
     }
     expect(times()).toHaveLength(5);
     expect(new Set(times().map((each) => each.slice(0, 16))).size).toBe(5);

@@ -91,7 +91,7 @@ describe('sample-health', () => {
 
   it('looks each minute in every process', () => {
     const job = JOBS.find(({ name }) => name === 'sample-health');
-    expect([job?.claim, job?.intervalSeconds(deps)]).toEqual(['none', 60]);
+    expect([job?.claim, job?.cron]).toEqual(['none', '* * * * *']);
   });
 });
 

@@ -2,8 +2,11 @@
 // app must have exactly the pages of the table.
 
 import { describe, expect, it } from 'vitest';
+import { OpenAPIHono } from '@hono/zod-openapi';
 import { createApp } from '../../functions/app.ts';
-import type { Face } from '../../shared/http/context.ts';
+import { PAGES as PAGE_FUNCTIONS } from '../../functions/every-page.ts';
+import { addPages, type PageFunction } from '../../functions/pages/page-routes.ts';
+import type { App, AppEnv, Face } from '../../shared/http/context.ts';
 import { ADMIN, fakeDeps } from '../http/fake-deps.ts';
 import { visit } from './page-session.ts';
 
@@ -156,4 +159,31 @@ describe('the pages', () => {
       }
     },
   );
+});
+
+describe('the order in which pages are added', () => {
+  const faces = (handler: object): string => ('faces' in handler ? String(handler.faces) : '');
+  const routesOf = (pages: readonly PageFunction[]): string[] => {
+    const app: App = new OpenAPIHono<AppEnv>();
+    addPages(app, fakeDeps(), pages);
+    return app.routes.map(({ method, path, handler }) => `${method} ${path} ${faces(handler)}`);
+  };
+
+  it('does not matter: words of an address come before parameters', () => {
+    const routes = routesOf(PAGE_FUNCTIONS);
+    expect(routesOf(PAGE_FUNCTIONS.toReversed()).toSorted()).toEqual(routes.toSorted());
+    for (const pages of [PAGE_FUNCTIONS, PAGE_FUNCTIONS.toReversed()]) {
+      const paths = routesOf(pages).map((each) => each.split(' ')[1] ?? '');
+      for (const [index, path] of paths.entries()) {
+        const taken = new RegExp(`^${path.replaceAll(/:[^/]+/g, '[^/]+')}$`);
+        const later = paths.slice(index + 1).filter((each) => each !== path && taken.test(each));
+        expect(later, path).toEqual([]);
+      }
+    }
+  });
+
+  it('cannot hide that two are at one address of one face', () => {
+    const first = PAGE_FUNCTIONS.slice(0, 1);
+    expect(() => routesOf([...first, ...first])).toThrow(/Two pages are at/);
+  });
 });

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { createApp } from '../../functions/app.ts';
+import { withQuickAnswers } from '../../functions/quick-answers.ts';
 import type { Bindings } from '../../shared/http/context.ts';
-import { withQuickAnswers } from '../../shared/http/quick-answers.ts';
 import { problemSchema } from '../../shared/http/route.ts';
 import { sessionCookieName } from '../../shared/http/session-cookie.ts';
 import type { Scope } from '../../shared/sign-in/principal.ts';

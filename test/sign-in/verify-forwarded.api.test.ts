@@ -2,7 +2,7 @@
 
 import { describe, expect, it } from 'vitest';
 import { createApp } from '../../functions/app.ts';
-import { withQuickAnswers } from '../../shared/http/quick-answers.ts';
+import { withQuickAnswers } from '../../functions/quick-answers.ts';
 import { ADMIN, fakeDeps, PASSWORD } from '../http/fake-deps.ts';
 
 const deps = fakeDeps();

@@ -6,10 +6,10 @@ import { bytesInWords, counted, secondsInWords } from '@holdfast/kit/format';
 import { VACUUM_MODES, type VacuumMode } from '../../../shared/database/port.ts';
 import { previewVacuum, previewVacuumOrder, type VacuumOrderPreview } from '../../../shared/database/vacuum/preview.ts';
 import { startVacuum } from '../../../shared/database/vacuum/start.ts';
-import { actingIn } from '../../../shared/http/acting.ts';
 import type { App } from '../../../shared/http/context.ts';
 import type { Deps } from '../../../shared/http/deps.ts';
 import { goTo } from '../../../shared/http/page.tsx';
+import { actingIn } from '../../../shared/http/sign-in.ts';
 import { attempt, faultOf, formOf } from '../../pages/form.ts';
 import { framed } from '../../pages/frame.tsx';
 import { isAdmin, type PageContext, pagesOf } from '../../pages/page-routes.ts';
@@ -183,7 +183,7 @@ export function vacuumPage(app: App, deps: Deps): void {
     if (wish === undefined) return goTo(c, VACUUM_PATH);
     if (wish.mode === 'full' && form.text('confirm') !== FULL_WORD) return showOrder(c, deps, wish, unconfirmed());
     const { done, refused } = await attempt(() =>
-      startVacuum(actingIn(c, deps, 'admin', 'rest'), { ...wish, mayVacuum: mayVacuum(deps) }),
+      startVacuum(actingIn(c, deps), { ...wish, mayVacuum: mayVacuum(deps) }),
     );
     return refused === undefined ? goTo(c, `/jobs/${done.id}`) : showOrder(c, deps, wish, refused);
   });

@@ -3,11 +3,11 @@
 import { z } from '@hono/zod-openapi';
 import { AppError } from '@holdfast/kit/app-error';
 import { userOf } from '../../../shared/devices/accounts.ts';
-import { actingIn } from '../../../shared/http/acting.ts';
 import type { App } from '../../../shared/http/context.ts';
 import type { Deps } from '../../../shared/http/deps.ts';
 import { goTo } from '../../../shared/http/page.tsx';
 import { newPassword, userId } from '../../../shared/http/schemas/people.ts';
+import { actingIn } from '../../../shared/http/sign-in.ts';
 import { makePassword } from '../../../shared/people/create-user.ts';
 import { setUserPassword } from '../../../shared/people/set-password.ts';
 import { enrollmentPages } from '../../pages/enrollment/page.tsx';

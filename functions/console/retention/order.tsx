@@ -4,11 +4,11 @@
 import { z } from '@hono/zod-openapi';
 import { AppError } from '@holdfast/kit/app-error';
 import { cutoffAt } from '@holdfast/kit/retention';
-import { actingIn } from '../../../shared/http/acting.ts';
 import type { App } from '../../../shared/http/context.ts';
 import type { Deps } from '../../../shared/http/deps.ts';
 import { goTo } from '../../../shared/http/page.tsx';
 import { cutoffTime } from '../../../shared/http/schemas/retention.ts';
+import { actingIn } from '../../../shared/http/sign-in.ts';
 import { type QuickPreview, quickPreview } from '../../../shared/retention/quick-preview.ts';
 import { startRetentionRun } from '../../../shared/retention/start-run.ts';
 import { knownUnit, type RetentionState, retentionState } from '../../../shared/retention/state.ts';
@@ -48,7 +48,7 @@ async function order(c: PageContext, deps: Deps, form: Form) {
       fields: [{ path: 'confirm', message }],
     });
   }
-  return startRetentionRun(actingIn(c, deps, 'admin', 'rest'), deps.settings.CORE_RETENTION_UNIT, {
+  return startRetentionRun(actingIn(c, deps), deps.settings.CORE_RETENTION_UNIT, {
     confirmRows: Number(rows),
     cutoff: new Date(cutoff),
   });

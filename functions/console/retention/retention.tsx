@@ -6,10 +6,10 @@ import { AppError } from '@holdfast/kit/app-error';
 import { RETAINED, type RetentionUnit, shownPolicy } from '@holdfast/kit/retention';
 import { capitalised } from '@holdfast/kit/text';
 import type { Measurement } from '../../../shared/health/port.ts';
-import { actingIn } from '../../../shared/http/acting.ts';
 import type { App } from '../../../shared/http/context.ts';
 import type { Deps } from '../../../shared/http/deps.ts';
 import { goTo } from '../../../shared/http/page.tsx';
+import { actingIn } from '../../../shared/http/sign-in.ts';
 import { changeRetention } from '../../../shared/retention/change.ts';
 import { retentionInForce } from '../../../shared/retention/in-force.ts';
 import {
@@ -193,7 +193,7 @@ async function save(c: PageContext, deps: Deps, { state, draft, seen }: Wanted):
   if (target.wish === undefined)
     throw new AppError('conflict', 'All of this is in force already: there is nothing to save.');
   await mustBeSeen(deps, state, target, unit, seen);
-  const acting = actingIn(c, deps, 'admin', 'rest');
+  const acting = actingIn(c, deps);
   const mustStillBeIn = async (): Promise<void> => {
     await acting.mustStillBeIn();
     await mustBeInForce(deps, unit, baseOf(state));

@@ -3,11 +3,11 @@
 import type { AppError } from '@holdfast/kit/app-error';
 import { API_ACCOUNT, isOwnServiceAccount, nameKey } from '@holdfast/kit/names';
 import { BUNDLE_PASSWORD } from '../../../shared/devices/certificates/data-package.ts';
-import { actingIn } from '../../../shared/http/acting.ts';
 import type { App } from '../../../shared/http/context.ts';
 import type { Deps } from '../../../shared/http/deps.ts';
 import { goTo } from '../../../shared/http/page.tsx';
 import { userId } from '../../../shared/http/schemas/people.ts';
+import { actingIn } from '../../../shared/http/sign-in.ts';
 import type { CreatedServiceAccount } from '../../../shared/people/service-accounts/create.ts';
 import { deleteServiceAccount } from '../../../shared/people/service-accounts/delete.ts';
 import {

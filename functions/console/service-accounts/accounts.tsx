@@ -3,11 +3,11 @@
 import { z } from '@hono/zod-openapi';
 import type { AppError } from '@holdfast/kit/app-error';
 import { isOwnServiceAccount, SERVICE_KINDS } from '@holdfast/kit/names';
-import { actingIn } from '../../../shared/http/acting.ts';
 import type { App } from '../../../shared/http/context.ts';
 import type { Deps } from '../../../shared/http/deps.ts';
 import { goTo } from '../../../shared/http/page.tsx';
 import { groupNames } from '../../../shared/http/schemas/people.ts';
+import { actingIn } from '../../../shared/http/sign-in.ts';
 import { channelNames } from '../../../shared/people/groups.ts';
 import { type CreatedServiceAccount, createServiceAccount } from '../../../shared/people/service-accounts/create.ts';
 import { listServiceAccounts } from '../../../shared/people/service-accounts/service-accounts.ts';

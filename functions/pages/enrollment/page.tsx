@@ -9,11 +9,11 @@ import {
   enrollmentProgress,
 } from '../../../shared/devices/enrollment/progress.ts';
 import { withdrawEnrollment } from '../../../shared/devices/enrollment/withdraw.ts';
-import { actingIn } from '../../../shared/http/acting.ts';
 import { answerPrepared, weakEtag } from '../../../shared/http/answers.ts';
 import type { Deps } from '../../../shared/http/deps.ts';
 import { goTo } from '../../../shared/http/page.tsx';
 import { serverAddress } from '../../../shared/http/schemas/enrollment.ts';
+import { actingIn } from '../../../shared/http/sign-in.ts';
 import type { Account } from '../../../shared/identity/port.ts';
 import { attempt, formOf } from '../form.ts';
 import { framed } from '../frame.tsx';
@@ -150,7 +150,7 @@ export function enrollmentPages(pages: Pages, deps: Deps, place: EnrollmentPlace
     const form = await formOf(c);
     const tried = await attempt(async () => {
       serverAddress(deps);
-      await issueEnrollment(actingIn(c, deps, access), account);
+      await issueEnrollment(actingIn(c, deps), account);
     });
     if (tried.refused !== undefined) return showPage(c, deps, place, account, tried.refused);
     const app = form.text('app');
@@ -159,7 +159,7 @@ export function enrollmentPages(pages: Pages, deps: Deps, place: EnrollmentPlace
 
   pages.post(`${route}/withdraw`, demand, async function withdrawCode(c) {
     const account = await place.ownerOf(c);
-    const tried = await attempt(() => withdrawEnrollment(actingIn(c, deps, access), account));
+    const tried = await attempt(() => withdrawEnrollment(actingIn(c, deps), account));
     if (tried.refused !== undefined) return showPage(c, deps, place, account, tried.refused);
     return goTo(c, `${place.pathOf(account)}?done=withdrawn`);
   });
@@ -196,7 +196,7 @@ async function showPage(
   const path = place.pathOf(account);
   const app = appOf(c.req.query('app'));
   const [read, told] = await Promise.all([
-    attempt(() => readEnrollment(actingIn(c, deps, place.access), account)),
+    attempt(() => readEnrollment(actingIn(c, deps), account)),
     attempt(() => progressOf(deps, account)),
   ]);
   const hostless = await attempt(async () => serverAddress(deps));

@@ -4,20 +4,28 @@
 
 import { parse as parseCookie } from 'hono/utils/cookie';
 import { AppError } from '@holdfast/kit/app-error';
-import type { HealthCache, HealthView } from '../health/port.ts';
-import type { Settings } from '../settings/table.ts';
-import type { QuickDoors } from '../sign-in/port.ts';
-import { type Principal, whyNot } from '../sign-in/principal.ts';
-import { answerPrepared } from './answers.ts';
-import type { Bindings } from './context.ts';
-import { preparedProblem } from './problem.ts';
-import type { AppFetch } from './request-log.ts';
-import { sessionCookieName } from './session-cookie.ts';
-import { type Credentials, lockedOutProblem, readBasic } from './sign-in.ts';
-import { foreignForwarded, passed, type Remote, remoteOf, type VerifyDemand, whyNotThrough } from './verify.ts';
+import type { HealthCache, HealthView } from '../shared/health/port.ts';
+import { answerPrepared } from '../shared/http/answers.ts';
+import type { Bindings } from '../shared/http/context.ts';
+import { preparedProblem } from '../shared/http/problem.ts';
+import type { AppFetch } from '../shared/http/request-log.ts';
+import { sessionCookieName } from '../shared/http/session-cookie.ts';
+import { type Credentials, lockedOutProblem, readBasic } from '../shared/http/sign-in.ts';
+import type { Settings } from '../shared/settings/table.ts';
+import type { QuickDoors } from '../shared/sign-in/port.ts';
+import { type Principal, whyNot } from '../shared/sign-in/principal.ts';
+import {
+  foreignForwarded,
+  passed,
+  type Remote,
+  remoteOf,
+  type VerifyDemand,
+  verifyRoute,
+  whyNotThrough,
+} from './auth-verify.ts';
+import { healthRoute } from './health.ts';
 
 const BASIC = 'Basic ';
-const DEMAND = { access: 'viewer', area: 'monitoring', safe: true } as const;
 
 export interface QuickDeps {
   doors: QuickDoors;
@@ -30,14 +38,17 @@ type ShortCut = (request: Request, bindings: Bindings) => Response | undefined;
 
 /** The app's fetch with short cuts. */
 export function withQuickAnswers(fetch: AppFetch, { doors, health, settings }: QuickDeps): AppFetch {
+  const healthPath = healthRoute.path;
+  const verifyPath = verifyRoute.path;
   const shortCuts = new Map<string, ShortCut>([
-    ['/api/health', healthIn('full')],
-    ['/api/health?view=status', healthIn('status')],
-    ['/auth/verify', verify({ base: 'web', role: undefined })],
-    ['/auth/verify?role=viewer', verify({ base: 'web', role: 'viewer' })],
-    ['/auth/verify?role=admin', verify({ base: 'web', role: 'admin' })],
-    ['/auth/verify?base=core', verify({ base: 'core' })],
+    [healthPath, healthIn('full')],
+    [`${healthPath}?view=status`, healthIn('status')],
+    [verifyPath, verify({ base: 'web', role: undefined })],
+    [`${verifyPath}?role=viewer`, verify({ base: 'web', role: 'viewer' })],
+    [`${verifyPath}?role=admin`, verify({ base: 'web', role: 'admin' })],
+    [`${verifyPath}?base=core`, verify({ base: 'core' })],
   ]);
+  const demand = { ...healthRoute.demand, safe: true };
   const remotes = new WeakMap<Principal, Remote>();
   let lastLocked: { seconds: number; answer: (requestId: string) => Response } | undefined;
 
@@ -49,7 +60,7 @@ export function withQuickAnswers(fetch: AppFetch, { doors, health, settings }: Q
   function healthIn(view: HealthView): ShortCut {
     return ({ headers }, bindings) => {
       const principal = knownOf(headers, bindings);
-      if (principal === undefined || whyNot(principal, DEMAND) !== undefined) return undefined;
+      if (principal === undefined || whyNot(principal, demand) !== undefined) return undefined;
       const prepared = health.current(view);
       return prepared instanceof Promise ? undefined : answerPrepared(prepared, headers, bindings.requestId);
     };

@@ -1,0 +1,53 @@
+// When jobs run: their crons by croner, in UTC, on every host.
+
+import { Cron } from 'croner';
+import { slotStart } from '@holdfast/kit/time';
+import type { Job } from './port.ts';
+
+const OPTIONS = { timezone: 'UTC', mode: '5-or-6-parts' } as const;
+
+/** The same cron for a host that knows minutes only. */
+export function minuteCron(cron: string): string {
+  return cron.split(' ').slice(-5).join(' ');
+}
+
+/** Seconds between two times of a cron. */
+export function cronSeconds(cron: string): number {
+  const [first, second] = read(cron).nextRuns(2, new Date(0));
+  if (first === undefined || second === undefined) throw new Error(`${cron} never fires twice`);
+  return (second.getTime() - first.getTime()) / 1000;
+}
+
+/** True when the cron fires in that second. */
+export function firesAt(cron: string, now: Date): boolean {
+  return read(cron).match(now);
+}
+
+/** How often a job is to run on a host that knows seconds. */
+export function intervalSeconds<D>(job: Job<D>, deps: D): number {
+  return job.everySeconds?.(deps) ?? cronSeconds(job.cron);
+}
+
+/** The slot that a run now is for: all processes agree on it. */
+export function slotOf<D>(job: Job<D>, deps: D, now: Date): Date {
+  const seconds = job.everySeconds?.(deps);
+  if (seconds !== undefined) return new Date(slotStart(now.getTime(), seconds));
+  // croner looks before the moment that it is given.
+  return read(job.cron).previousRuns(1, new Date(now.getTime() + 1))[0] ?? now;
+}
+
+/** Calls `fire` at the times of each cron until it is stopped; `fire` must not throw. */
+export function startCrons(
+  crons: readonly string[],
+  fire: (cron: string, now: Date) => void,
+  stopped?: AbortSignal,
+): void {
+  for (const cron of crons) {
+    const started = new Cron(cron, OPTIONS, () => fire(cron, new Date()));
+    stopped?.addEventListener('abort', () => started.stop());
+  }
+}
+
+function read(cron: string): Cron {
+  return new Cron(cron, { ...OPTIONS, paused: true });
+}
