@@ -14,7 +14,7 @@ import { openAuthority } from '@holdfast/pki/authority';
 import { certificateBundle } from '@holdfast/pki/pkcs12';
 import { ensureServerCertificate } from '@holdfast/pki/server-certificate';
 import { createEnrollmentApi } from '../packages/core/enrollment/app.ts';
-import { EnrollmentAttempts } from '../packages/core/enrollment/attempts.ts';
+import { EnrollmentAttempts } from '../packages/core/enrollment/events.ts';
 import { certificateStore } from '../packages/core/store/certificates.ts';
 import { appPassword } from './app-password.ts';
 import { cpuSecondsOf, perSecond, report, reportAim, sampleOf, show } from './measure.ts';

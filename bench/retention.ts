@@ -13,12 +13,12 @@ import type { Fields } from '@holdfast/kit/log';
 import { withDatabase } from '@holdfast/kit/postgres';
 import { KEEP_ALL, limitsAt } from '@holdfast/kit/retention';
 import { Secret } from '@holdfast/kit/secret';
-import { InsertLatencies } from '../packages/core/retention/insert-latencies.ts';
+import { InsertLatencies } from '../packages/core/retention/pacer.ts';
 import { retentionLog } from '../packages/core/retention/retention-log.ts';
 import { RetentionService } from '../packages/core/retention/retention-service.ts';
 import type { RunSql } from '../packages/core/store/certificates.ts';
 import { type CotRow, type CotWriter, cotWriter } from '../packages/core/store/cot-events.ts';
-import { GroupVectors } from '../packages/core/store/group-vectors.ts';
+import { GroupVectors } from '../packages/core/store/groups.ts';
 import { report, reportAim, sampleOf, show } from './measure.ts';
 import { type BenchStack, benchStack, OFFSET, script } from './stack.ts';
 

@@ -8,7 +8,7 @@ import { keptDatabase } from '@holdfast/kit/kept-database';
 import { withDatabase } from '@holdfast/kit/postgres';
 import { Secret } from '@holdfast/kit/secret';
 import { cotWriter } from '../packages/core/store/cot-events.ts';
-import { GroupVectors } from '../packages/core/store/group-vectors.ts';
+import { GroupVectors } from '../packages/core/store/groups.ts';
 import { report, reportAim, sampleOf, show } from './measure.ts';
 import { filledTemplate, freshCopy, inserting } from './retention.ts';
 import { type BenchStack, benchStack } from './stack.ts';

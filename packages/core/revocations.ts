@@ -9,7 +9,7 @@ import { DAY_MS, HOUR_MS } from '@holdfast/kit/time';
 import type { Authority, RevocationListTimes, RevokedEntry } from '@holdfast/pki/parts';
 import { PageFault } from './http/answers.ts';
 import type { CertificateRecord, CertificateStore, LiveConnections, Revocations } from './model/parts.ts';
-import { serialOf } from './tls/client-certificate.ts';
+import { serialOf } from './tls/admission.ts';
 
 export interface RevocationsOptions {
   authority: Pick<Authority, 'revokedInFiles' | 'writeRevocationList'>;

@@ -7,8 +7,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import * as x509 from '@peculiar/x509';
 import { DAY_MS } from '@holdfast/kit/time';
-import { readClientCertificate } from '../../packages/core/tls/client-certificate.ts';
 import type { SignedCertificate } from '@holdfast/pki/parts';
+import { readClientCertificate } from '../../packages/core/tls/admission.ts';
 
 const KEY = { name: 'ECDSA', namedCurve: 'P-384' } as const;
 const SIGNATURE = { name: 'ECDSA', hash: 'SHA-384' } as const;

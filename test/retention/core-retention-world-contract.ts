@@ -7,7 +7,7 @@ import type postgres from 'postgres';
 import type { CoreRetentionRun } from '@holdfast/kit/core-wire';
 import { KEEP_ALL, type RetentionLimits, type RetentionPolicy } from '@holdfast/kit/retention';
 import { createMissions } from '../../packages/core/missions/create-missions.ts';
-import type { Latencies } from '../../packages/core/retention/insert-latencies.ts';
+import type { Latencies } from '../../packages/core/retention/pacer.ts';
 import { retentionLog } from '../../packages/core/retention/retention-log.ts';
 import { RetentionService, type RetentionServiceOptions } from '../../packages/core/retention/retention-service.ts';
 import type { RunSql } from '../../packages/core/store/certificates.ts';

@@ -10,7 +10,7 @@ import type { Log } from '@holdfast/kit/log';
 import { isServiceAccountName, nameKey } from '@holdfast/kit/names';
 import type { Authority } from '@holdfast/pki/parts';
 import type { CertificateRecord, Revocations, UsersFile } from '../model/parts.ts';
-import { readClientCertificate } from '../tls/client-certificate.ts';
+import { readClientCertificate } from '../tls/admission.ts';
 import { API_IDENTITY } from './api-certificate.ts';
 
 export interface AdminGrantOptions {

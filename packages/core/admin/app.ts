@@ -11,11 +11,20 @@ import { contentRoutes } from '../files/content-routes.ts';
 import { uploadRoutes } from '../files/upload-routes.ts';
 import { GROUP_TYPE, groupsOf, rowsOf, shownGroup } from '../groups/own-groups.ts';
 import { CoreFault, faultResponse, isFromForeignSite, PageFault, pageResponse, wrapped } from '../http/answers.ts';
-import { demanded, invalid, readJson } from '../http/body.ts';
-import { type AdminContext, type AdminEnv, type AdminRoute, isAdmin, type Method, METHODS } from '../http/route.ts';
+import {
+  type AdminContext,
+  type AdminEnv,
+  type AdminRoute,
+  demanded,
+  invalid,
+  isAdmin,
+  type Method,
+  METHODS,
+  readJson,
+} from '../http/route.ts';
 import { missionRoutes } from '../missions/routes.ts';
 import type { CoreCaller, CoreConnection, DirectoryGroup } from '../model/parts.ts';
-import { notice } from '../stream/notice.ts';
+import { notice } from '../stream/server-events.ts';
 import { actuatorRoutes } from './actuator.ts';
 import { certificateRoutes } from './certificates.ts';
 import { clientRoutes } from './clients.ts';
@@ -25,8 +34,6 @@ import type { AdminApiOptions } from './options.ts';
 import { retentionRoutes } from './retention.ts';
 import { serverRoutes } from './server.ts';
 import { subscriptionRoutes } from './subscriptions.ts';
-
-// /Marti/api/groups: what devices ask of their groups.
 
 const BASE = '/Marti/api/groups';
 
@@ -66,7 +73,10 @@ export function groupRoutes(options: AdminApiOptions): AdminRoute[] {
   ];
 }
 
-// The groups as the directory has them: /Marti/api/groups?groupNameFilter=, their members, and the prefix of their names.
+/**
+ * The groups as the directory has them: /Marti/api/groups?groupNameFilter=, their members, and the prefix of their
+ * names.
+ */
 export function directoryGroupRoutes({ directory, groupPrefix, nodeId }: AdminApiOptions): AdminRoute[] {
   const start = nameKey(groupPrefix);
 
@@ -102,9 +112,9 @@ export function directoryGroupRoutes({ directory, groupPrefix, nodeId }: AdminAp
   ];
 }
 
-// /Marti/api/plugins: the embedded core has no plugins, and says so.
 const APP_BASE = '/Marti/api/plugins/info';
 
+/** /Marti/api/plugins: the embedded core has no plugins, and says so. */
 export function pluginRoutes({ nodeId }: AdminApiOptions): AdminRoute[] {
   function refuseUnknown(c: AdminContext): never {
     throw invalid(`there is no plugin "${demanded(c, 'name')}"`);
@@ -130,10 +140,13 @@ export function pluginRoutes({ nodeId }: AdminApiOptions): AdminRoute[] {
   ];
 }
 
-// /Marti/api/stream/notices: a word of the operators to everybody who is connected. Of our own: a release has no such call.
 const WANTED = 'must have 1 to 1000 characters, and no control characters but newline';
 const noticeSchema = z.strictObject({ text: z.string().refine(isNoticeText, WANTED) });
 
+/**
+ * /Marti/api/stream/notices: a word of the operators to everybody who is connected. Of our own: a release has no such
+ * call.
+ */
 export function noticeRoutes({ toEverybody, nodeId, now }: AdminApiOptions): AdminRoute[] {
   async function tell(c: AdminContext): Promise<Response> {
     const { text } = await readJson(c, noticeSchema);
@@ -143,7 +156,9 @@ export function noticeRoutes({ toEverybody, nodeId, now }: AdminApiOptions): Adm
   return [{ path: '/Marti/api/stream/notices', handlers: { POST: tell } }];
 }
 
-// /Marti/api/tls/attempts: the last attempts to enroll on 8446, newest first. Of our own: a release has no such call.
+/**
+ * /Marti/api/tls/attempts: the last attempts to enroll on 8446, newest first. Of our own: a release has no such call.
+ */
 export function enrollmentAttemptRoutes({ enrollmentAttempts, nodeId }: AdminApiOptions): AdminRoute[] {
   return [
     {

@@ -6,13 +6,10 @@ import { AppError } from '@holdfast/kit/app-error';
 import { CONTEXT_0, derElements, INTEGER, onlyElement, SEQUENCE } from '@holdfast/kit/der';
 import { normalSerial } from '@holdfast/pki/keys';
 import { certificateDate, emptyAnswer, PageFault, plainText, wrapped } from '../http/answers.ts';
-import { invalid } from '../http/body.ts';
-import type { AdminContext, AdminRoute } from '../http/route.ts';
+import { type AdminContext, type AdminRoute, invalid } from '../http/route.ts';
 import type { CertificateRecord, CertificateSelection } from '../model/parts.ts';
-import { serialOf } from '../tls/client-certificate.ts';
+import { serialOf } from '../tls/admission.ts';
 import type { AdminApiOptions } from './options.ts';
-
-// A certificate as the API shows it, and the PEM files that people take away.
 
 /** The members that clients read; what has no value is null. */
 export function takCert(record: CertificateRecord) {

@@ -2,10 +2,9 @@
 
 import { groupsOf, visiblePlaces } from '../groups/own-groups.ts';
 import { certificateDate, CoreFault, wrapped } from '../http/answers.ts';
-import { flag, wholeNumber } from '../http/body.ts';
 import { KeptAnswers } from '../http/kept-answers.ts';
-import { type AdminContext, type AdminRoute, isAdmin } from '../http/route.ts';
-import type { ClientEndpoint } from '../store/client-endpoints.ts';
+import { type AdminContext, type AdminRoute, flag, isAdmin, wholeNumber } from '../http/route.ts';
+import type { ClientEndpoint } from '../store/presence.ts';
 import type { AdminApiOptions } from './options.ts';
 
 const KEPT_MS = 5_000;

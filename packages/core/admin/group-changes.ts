@@ -3,8 +3,7 @@
 import { z } from 'zod';
 import { type GroupRow, groupsOf, rowsOf } from '../groups/own-groups.ts';
 import { CoreFault, emptyAnswer } from '../http/answers.ts';
-import { demanded, readJson } from '../http/body.ts';
-import type { AdminContext, AdminRoute } from '../http/route.ts';
+import { type AdminContext, type AdminRoute, demanded, readJson } from '../http/route.ts';
 import type { GroupState } from '../store/groups.ts';
 import type { AdminApiOptions } from './options.ts';
 

@@ -1,13 +1,13 @@
 // What the admin API is made from.
 
-import type { EnrollmentAttempts } from '../enrollment/attempts.ts';
+import type { EnrollmentAttempts } from '../enrollment/events.ts';
 import type { FilesOptions } from '../files/options.ts';
-import type { MissionApiOptions } from '../missions/parts.ts';
+import type { MissionApiOptions } from '../missions/access.ts';
 import type { CertificateStore, CoreDirectory, Retention, Revocations } from '../model/parts.ts';
 import type { ArchiveCounts, CoreStream, StreamCounts } from '../model/stream.ts';
 import type { RetentionRuns } from '../retention/retention-service.ts';
-import type { ClientEndpoints, CoreDatabaseFacts } from '../store/client-endpoints.ts';
-import type { CertificateLists } from './certificate-lists.ts';
+import type { CertificateLists } from '../store/certificates.ts';
+import type { ClientEndpoints, CoreDatabaseFacts } from '../store/presence.ts';
 import type { OwnProcess } from './own-process.ts';
 
 export interface AdminApiOptions extends FilesOptions, MissionApiOptions {

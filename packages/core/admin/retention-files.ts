@@ -18,7 +18,7 @@ import {
   NO_ARCHIVE,
   scheduleFault,
   scheduleSchema,
-} from './retention-settings.ts';
+} from './retention.ts';
 
 const FILES = {
   policy: 'conf/retention/retention-policy.yml',

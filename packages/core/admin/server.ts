@@ -1,5 +1,7 @@
 // What the server says of itself and of whoever asks: version, name, home, roles, counts, and the profile of a device.
 
+import { join } from 'node:path';
+import { readOrMakeRandom } from '@holdfast/kit/files';
 import { groupsOf } from '../groups/own-groups.ts';
 import { json, plainText, wrapped } from '../http/answers.ts';
 import { deviceProfile } from '../http/device-profile.ts';
@@ -40,4 +42,16 @@ export function serverRoutes(options: AdminApiOptions): AdminRoute[] {
     { path: '/Marti/api/device/profile/tool/:tool', handlers: noProfile },
     { path: '/Marti/api/database/cotCount', handlers: { GET: async () => json(await database.cotCount()) } },
   ];
+}
+
+/**
+ * The name of this server in every wrapped answer. 32 hex digits from `{data_dir}/node-id`, which is made when it is
+ * missing. Throws a StackError that names the file.
+ */
+export function readNodeId(dataDir: string): string {
+  return readOrMakeRandom({
+    path: join(dataDir, 'node-id'),
+    bytes: 16,
+    remedy: 'put the old number back; without one, delete the file, and devices take this for a new server',
+  });
 }

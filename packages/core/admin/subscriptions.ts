@@ -3,8 +3,7 @@
 import { nameKey } from '@holdfast/kit/names';
 import { contact, groupsOf, rowsAmong, shownGroup } from '../groups/own-groups.ts';
 import { json, wrapped } from '../http/answers.ts';
-import { invalid, wholeNumber } from '../http/body.ts';
-import { type AdminContext, type AdminRoute, isAdmin } from '../http/route.ts';
+import { type AdminContext, type AdminRoute, invalid, isAdmin, wholeNumber } from '../http/route.ts';
 import type { CoreCaller, KnownGroup, Subscription } from '../model/parts.ts';
 import type { AdminApiOptions } from './options.ts';
 

@@ -15,9 +15,8 @@ import type {
   CoreFetch,
   CoreRole,
 } from '../model/parts.ts';
-import type { EnrollmentAttempts } from './attempts.ts';
 import { createEnroll } from './enroll.ts';
-import { EnrollmentEvents } from './events.ts';
+import { type EnrollmentAttempts, EnrollmentEvents } from './events.ts';
 import { Refusal, refusalResponse } from './refusal.ts';
 import {
   createSignIn,
@@ -37,8 +36,6 @@ import {
   wantedRepresentation,
   writtenCertificate,
 } from './written-certificate.ts';
-
-// Bodies of requests: read as they come, up to a limit.
 
 const MOST_BODY_BYTES = 64 * 1024;
 
@@ -74,10 +71,12 @@ function tooLarge(): Refusal {
   return new Refusal(413, 'A body may have 64 KB at most.');
 }
 
-// POST /oauth/token: a bearer token for a name and a password (RFC 6749, 4.3), which stand in the body. A client library sends them
-// in the address instead, as a release allows: nothing here may write an address with its query.
 const FORM = 'application/x-www-form-urlencoded';
 
+/**
+ * POST /oauth/token: a bearer token for a name and a password (RFC 6749, 4.3), which stand in the body. A client
+ * library sends them in the address instead, as a release allows: nothing here may write an address with its query.
+ */
 export function tokenEndpoint(door: PasswordDoor, tokens: Tokens) {
   return async function giveToken(request: Request, { clientAddress }: CoreConnection): Promise<Response> {
     const text = await readText(request);

@@ -27,11 +27,6 @@ import type { EnrollmentEvents } from './events.ts';
 import { unauthorized } from './refusal.ts';
 import type { SignedIn } from './sign-in.ts';
 
-// Reads a signing request (PKCS#10, RFC 2986) as clients send it, and holds it to the rules of the core. Its extensions are not
-// read: the CA alone says what a certificate may do.
-
-// The keys that a certificate may be made for.
-
 /** With the name of its curve, whatever parameters it came with. */
 export interface CertifiableKey {
   key: KeyObject;
@@ -108,7 +103,8 @@ const DIGESTS: ReadonlyMap<string, { key: 'rsa' | 'ec' | 'ed25519'; digest: stri
 
 /**
  * The public key (SubjectPublicKeyInfo) of a request that is this user's and that the holder of the key has signed. `text` is
- * base64 with or without header lines. Throws RequestRefused, and nothing else, for whatever else it is.
+ * base64 with or without header lines (PKCS#10, RFC 2986); its extensions are not read, for the CA alone says what a certificate
+ * may do. Throws RequestRefused, and nothing else, for whatever else it is.
  */
 export function publicKeyFor(username: string, text: string): Uint8Array<ArrayBuffer> {
   const request = readRequest(text);

@@ -2,10 +2,11 @@
 // a minute; the others are counted, and the count is told when the next minute has something to tell. No client fills the log.
 // What has a name is remembered among the last attempts too.
 
+import type { EnrollmentAttempt } from '@holdfast/kit/core-wire';
 import type { Log } from '@holdfast/kit/log';
+import { nameKey } from '@holdfast/kit/names';
 import { oneLine, shortened } from '@holdfast/kit/text';
 import { MINUTE_MS } from '@holdfast/kit/time';
-import type { EnrollmentAttempts } from './attempts.ts';
 
 export type FailureKind = 'password' | 'locked' | 'request' | 'unavailable' | 'internal';
 
@@ -84,4 +85,63 @@ export class EnrollmentEvents {
 
 function shown(text: string | undefined): string | undefined {
   return text === undefined ? undefined : shortened(oneLine(text), SHOWN_CHARACTERS);
+}
+
+const MOST = 2_000;
+const MOST_OF_ONE = 20;
+const LONGEST = { username: 150, clientUid: 80, address: 64, reason: 300 } as const;
+
+/**
+ * The last attempts to enroll, in memory, so that somebody can be told why a phone was refused. A restart forgets
+ * them; what failed before a name was said (the TLS handshake, a request without credentials) is not among them.
+ */
+export class EnrollmentAttempts {
+  readonly #now: () => Date;
+  /** The oldest first. */
+  readonly #kept: { owner: string; expendable: boolean; attempt: EnrollmentAttempt }[] = [];
+
+  constructor(now: () => Date) {
+    this.#now = now;
+  }
+
+  /** `expendable`: the first to go when there are too many. */
+  add(
+    { username, clientUid, address, result, reason }: Omit<EnrollmentAttempt, 'at'>,
+    { expendable = false }: { expendable?: boolean } = {},
+  ): void {
+    const name = shortenedAttempt(username, 'username');
+    if (name === '') return;
+    this.#makeRoom(nameKey(name));
+    const attempt: EnrollmentAttempt = {
+      at: this.#now().toISOString(),
+      address: shortenedAttempt(address, 'address'),
+      username: name,
+      clientUid: shortenedAttempt(clientUid, 'clientUid'),
+      result,
+      reason: shortenedAttempt(reason, 'reason'),
+    };
+    this.#kept.push({ owner: nameKey(name), expendable, attempt });
+  }
+
+  /** Newest first; of this name, in any case, or of everybody. */
+  list(username?: string): EnrollmentAttempt[] {
+    const owner = username === undefined ? undefined : nameKey(shortenedAttempt(username, 'username'));
+    return this.#kept
+      .filter((each) => owner === undefined || each.owner === owner)
+      .map(({ attempt }) => ({ ...attempt }))
+      .toReversed();
+  }
+
+  #makeRoom(owner: string): void {
+    const own = this.#kept.filter((each) => each.owner === owner);
+    const [oldest] = own;
+    if (oldest !== undefined && own.length >= MOST_OF_ONE) this.#kept.splice(this.#kept.indexOf(oldest), 1);
+    if (this.#kept.length < MOST) return;
+    const expendable = this.#kept.findIndex((each) => each.expendable);
+    this.#kept.splice(Math.max(0, expendable), 1);
+  }
+}
+
+function shortenedAttempt(text: string, what: keyof typeof LONGEST): string {
+  return shortened(oneLine(text), LONGEST[what]);
 }

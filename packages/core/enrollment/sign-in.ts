@@ -10,8 +10,6 @@ import type { EnrollmentEvents } from './events.ts';
 import { Refusal, unauthorized } from './refusal.ts';
 import type { Tokens } from './tokens.ts';
 
-// Reads who asks from a request: the header Authorization, else the cookies that /oauth/token has set.
-
 export type Credentials =
   /** None, or none that can be read. */
   { kind: 'none' } | { kind: 'password'; username: string; password: string } | { kind: 'token'; token: string };
@@ -36,6 +34,7 @@ function tokenInCookies(header: string): string {
   return token;
 }
 
+/** Reads who asks from a request: the header Authorization, else the cookies that /oauth/token has set. */
 export function credentialsOf(headers: Headers): Credentials {
   const header = headers.get('authorization');
   if (header === null) return byToken(tokenInCookies(headers.get('cookie') ?? ''));
@@ -132,9 +131,6 @@ export function lockedOutText(retryAfterSeconds: number): string {
   return `Too many wrong passwords came from this address. Try again in ${minutes} minute${minutes === 1 ? '' : 's'}.`;
 }
 
-// The door of 8446 for passwords and app passwords: a bind at the directory's core base behind a lock-out of its own. Nothing is
-// remembered of who came in.
-
 export interface PasswordAttempt {
   username: string;
   password: string;
@@ -154,6 +150,10 @@ export type Entrance =
   /** Too many attempts wait already. */
   | { kind: 'busy' };
 
+/**
+ * The door of 8446 for passwords and app passwords: a bind at the directory's core base behind a lock-out of its own.
+ * Nothing is remembered of who came in.
+ */
 export interface PasswordDoor {
   /** What a locked address hears without asking; undefined while it may try. */
   locked(attempt: PasswordAttempt): Locked | undefined;

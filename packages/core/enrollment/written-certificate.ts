@@ -72,9 +72,6 @@ function derOf(pem: string): Uint8Array<ArrayBuffer> {
   return Uint8Array.from(Buffer.from(pem.replaceAll(/-----[^-]+-----|\s/g, ''), 'base64'));
 }
 
-// What a client wants its certificate written in, by the header Accept (RFC 9110, 12.5.1), read as leniently as old clients
-// need: `*; q=.2` stands for everything.
-
 export type Representation = 'json' | 'xml';
 
 /** What each range stands for, the usual one first. `text/plain` is what some clients ask for that read JSON. */
@@ -88,7 +85,11 @@ const RANGES: ReadonlyMap<string, readonly Representation[]> = new Map([
   ['*', ['json', 'xml']],
 ]);
 
-/** Wanted most comes first; undefined when nothing is wanted that can be given. */
+/**
+ * What a client wants its certificate written in, by the header Accept (RFC 9110, 12.5.1), read as leniently as old
+ * clients need: `*; q=.2` stands for everything. Wanted most comes first; undefined when nothing is wanted that can be
+ * given.
+ */
 export function wantedRepresentation(accept: string | undefined): Representation | undefined {
   if (accept === undefined || accept.trim() === '') return 'json';
   const ranges = accept.split(',').map(readRange);

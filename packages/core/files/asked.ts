@@ -1,11 +1,8 @@
 // What requests about files ask for, read from their query: names of parameters in any case, as a release takes them.
 
 import { CoreFault } from '../http/answers.ts';
-import { invalid } from '../http/body.ts';
-import type { AdminContext } from '../http/route.ts';
-import { MOST_KEYWORDS } from '../store/resource-bytes.ts';
-
-// Names and types of files as clients give them: what is taken, and how it is written into an answer.
+import { type AdminContext, invalid } from '../http/route.ts';
+import { MOST_KEYWORDS } from '../store/resources.ts';
 
 /** Control characters, and marks that turn the direction of a text or cannot be seen. */
 // oxlint-disable-next-line no-control-regex -- they are what is looked for

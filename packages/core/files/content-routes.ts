@@ -4,15 +4,12 @@ import { messageOf } from '@holdfast/kit/app-error';
 import { limitPerCaller } from '@holdfast/kit/concurrency';
 import { visiblePlaces } from '../groups/own-groups.ts';
 import { CoreFault, emptyAnswer, PageFault, plainText } from '../http/answers.ts';
-import { invalid } from '../http/body.ts';
-import type { AdminContext, AdminRoute } from '../http/route.ts';
+import { type AdminContext, type AdminRoute, invalid } from '../http/route.ts';
 import type { Resource } from '../model/mission.ts';
 import { asked, askedHash, contentDisposition, pathHash, servedType } from './asked.ts';
-import { fileChanges } from './file-changes.ts';
+import { fileChanges } from './catalog-routes.ts';
 import type { FilesOptions } from './options.ts';
 import { contentUrl } from './shown-files.ts';
-
-// The header Range (RFC 9110, 14): one range of bytes; several at once are answered with the whole file.
 
 export interface ByteRange {
   /** First byte, counted from 0. */
@@ -20,7 +17,10 @@ export interface ByteRange {
   length: number;
 }
 
-/** What is asked for of a file of so many bytes; undefined: all of it; `unsatisfiable`: nothing of it. */
+/**
+ * The header Range (RFC 9110, 14): one range of bytes; several at once are answered with the whole file. What is asked
+ * for of a file of so many bytes; undefined: all of it; `unsatisfiable`: nothing of it.
+ */
 export function byteRange(header: string | undefined, size: number): ByteRange | 'unsatisfiable' | undefined {
   const [, first = '', last = ''] = /^bytes=\s*(\d{0,15})-(\d{0,15})\s*$/i.exec(header ?? '') ?? [];
   if (first === '' && last === '') return undefined;

@@ -2,8 +2,7 @@
 
 import type { Log } from '@holdfast/kit/log';
 import type { GroupParts } from '../groups/own-groups.ts';
-import type { ResourceWriter } from '../store/resource-bytes.ts';
-import type { ResourceStore } from '../store/resources.ts';
+import type { ResourceStore, ResourceWriter } from '../store/resources.ts';
 import type { Spool } from './spool.ts';
 
 export interface FilesOptions extends GroupParts {

@@ -7,7 +7,7 @@ import { open, rm, statfs } from 'node:fs/promises';
 import { join } from 'node:path';
 import { codeOf, messageOf, StackError } from '@holdfast/kit/app-error';
 import { PageFault } from '../http/answers.ts';
-import type { FileParts } from '../store/resource-bytes.ts';
+import type { FileParts } from '../store/resources.ts';
 
 /** Bytes that have come, whole. */
 export interface SpooledFile extends FileParts {

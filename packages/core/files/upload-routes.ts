@@ -8,10 +8,9 @@ import { messageOf } from '@holdfast/kit/app-error';
 import { limitPerCaller, serialize } from '@holdfast/kit/concurrency';
 import { placesNamed, sendingRows } from '../groups/own-groups.ts';
 import { CoreFault, PageFault, plainText } from '../http/answers.ts';
-import { invalid } from '../http/body.ts';
-import { type AdminContext, type AdminRoute, isAdmin } from '../http/route.ts';
+import { type AdminContext, type AdminRoute, invalid, isAdmin } from '../http/route.ts';
 import type { Resource } from '../model/mission.ts';
-import type { NewResource } from '../store/resource-bytes.ts';
+import type { NewResource } from '../store/resources.ts';
 import {
   asked,
   askedAll,
@@ -29,8 +28,7 @@ import type { FilesOptions } from './options.ts';
 import { contentUrl, shownMetadata, textJson } from './shown-files.ts';
 import { type Spool, type SpooledFile, tooLarge } from './spool.ts';
 
-// The file in the body of an upload: the body itself, or one part of a form. Nothing of it is kept in memory.
-
+/** The file in the body of an upload: the body itself, or one part of a form. Nothing of it is kept in memory. */
 export interface Upload {
   file: SpooledFile;
   /** As the part of the form says; empty where it does not. */

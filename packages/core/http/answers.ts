@@ -128,13 +128,13 @@ export function day(date: Date): string {
   return date.toISOString().slice(0, 10);
 }
 
-// No page of another site can make a browser change anything here. Whoever sends neither Origin nor Sec-Fetch-Site is no
-// browser, and is let through.
-
 const SAFE = new Set(['GET', 'HEAD', 'OPTIONS']);
 const OWN_FETCH_SITES = new Set(['same-origin', 'none']);
 
-/** True for a request of an unsafe method that a page of another site has caused. */
+/**
+ * No page of another site can make a browser change anything here. Whoever sends neither Origin nor Sec-Fetch-Site is
+ * no browser, and is let through. True for a request of an unsafe method that a page of another site has caused.
+ */
 export function isFromForeignSite(
   { method, headers, url }: Request,
   { secure }: Pick<CoreConnection, 'secure'>,

@@ -24,8 +24,6 @@ export function escapeXml(text: string): string {
   return escapeMarks(text.toWellFormed()).replaceAll(/[\p{Cc}\ufffe\uffff]/gu, '\ufffd');
 }
 
-// Values of attributes as they stand in stored events.
-
 const READ: Readonly<Record<string, string>> = { amp: '&', lt: '<', gt: '>', quot: '"', apos: "'" };
 
 /** Resolves the five entities and references to characters; everything else stays as it is. */

@@ -1,7 +1,9 @@
-// What a file of routes of the admin API is made of and from.
+// What a file of routes of the admin API is made of: a path with its handlers, the caller, bodies and queries within limits.
 
 import type { Context } from 'hono';
+import type { z } from 'zod';
 import type { ClientCertificate, CoreCaller, CoreConnection, CoreRole, UsersFile } from '../model/parts.ts';
+import { CoreFault, PageFault } from './answers.ts';
 
 export interface AdminEnv {
   Bindings: { connection: CoreConnection; caller: CoreCaller };
@@ -19,8 +21,6 @@ export interface AdminRoute {
   handlers: Handlers;
 }
 
-// Who asks on 8443, and what the roles of the core are.
-
 export const CORE_ROLES = [
   'ROLE_ADMIN',
   'ROLE_READONLY',
@@ -36,4 +36,75 @@ export function callerOf(certificate: ClientCertificate, users: Pick<UsersFile, 
 
 export function isAdmin({ role }: Pick<CoreCaller, 'role'>): boolean {
   return role === 'ROLE_ADMIN';
+}
+
+const MOST_OF_ADMIN_BYTES = 4_000_000;
+/** A few hundred groups with their descriptions; a device may send many at once. */
+const MOST_OF_DEVICE_BYTES = 256 * 1024;
+
+/** Rejects with the page of 413, or of 400 for what is no UTF-8. */
+export async function readText(
+  c: AdminContext,
+  mostBytes = isAdmin(c.env.caller) ? MOST_OF_ADMIN_BYTES : MOST_OF_DEVICE_BYTES,
+): Promise<string> {
+  const chunks: Uint8Array[] = [];
+  let size = 0;
+  for await (const chunk of (c.req.raw.body ?? []) as AsyncIterable<Uint8Array>) {
+    size += chunk.length;
+    if (size > mostBytes) throw new PageFault(413, `A body may have at most ${mostBytes} bytes here.`);
+    chunks.push(chunk);
+  }
+  try {
+    return new TextDecoder('utf-8', { fatal: true }).decode(Buffer.concat(chunks));
+  } catch (cause) {
+    throw new PageFault(400, 'The body is no UTF-8.', { cause });
+  }
+}
+
+/** JSON as the schema has it; else 400 that names the member. */
+export async function readJson<T>(c: AdminContext, schema: z.ZodType<T>): Promise<T> {
+  return jsonAs(schema, await readText(c));
+}
+
+/** The same of a text that was read. */
+export function jsonAs<T>(schema: z.ZodType<T>, text: string): T {
+  let given: unknown;
+  try {
+    given = JSON.parse(text);
+  } catch (cause) {
+    throw new PageFault(400, 'The body is no JSON.', { cause });
+  }
+  return checked(schema, given);
+}
+
+export function checked<T>(schema: z.ZodType<T>, given: unknown): T {
+  const read = schema.safeParse(given);
+  if (read.success) return read.data;
+  const { path = [], message = '' } = read.error.issues[0] ?? {};
+  throw invalid(`${path.length === 0 ? 'the body' : path.join('.')}: ${message}`);
+}
+
+export function invalid(why: string): CoreFault {
+  return new CoreFault('invalid', `Invalid Request: ${why}`);
+}
+
+/** `true` in any case; everything else is false. */
+export function flag(c: AdminContext, name: string): boolean {
+  return c.req.query(name)?.toLowerCase() === 'true';
+}
+
+/** A whole number of the query, at least `least`; `usual` when it is not there. */
+export function wholeNumber(c: AdminContext, name: string, usual: number, least: number): number {
+  const text = c.req.query(name);
+  if (text === undefined || text === '') return usual;
+  const value = /^-?\d{1,15}$/.test(text) ? Number(text) : Number.NaN;
+  if (value >= least) return value;
+  throw invalid(`${name} must be a whole number from ${least}, not "${text}"`);
+}
+
+/** A text of the query that must be there. */
+export function demanded(c: AdminContext, name: string): string {
+  const text = c.req.query(name);
+  if (text === undefined || text === '') throw invalid(`${name} is missing`);
+  return text;
 }

@@ -2,7 +2,7 @@
 // they may write.
 
 import { rateLimit } from '@holdfast/kit/rate-limit';
-import { placesNamed, sendingRows, visiblePlaces } from '../groups/own-groups.ts';
+import { type GroupParts, placesNamed, sendingRows, visiblePlaces } from '../groups/own-groups.ts';
 import { CoreFault, PageFault } from '../http/answers.ts';
 import { type AdminContext, isAdmin } from '../http/route.ts';
 import {
@@ -14,8 +14,13 @@ import {
   type MissionWithGroups,
   PASSWORD_RATE,
 } from '../model/mission.ts';
-import type { MissionKey, Places } from '../store/missions.ts';
-import type { MissionApiOptions } from './parts.ts';
+import type { Subscriptions } from '../model/parts.ts';
+import type { MissionEvents } from '../store/mission-events.ts';
+import type { MissionSubscriptions } from '../store/mission-subscriptions.ts';
+import type { MissionWrites } from '../store/mission-writes.ts';
+import type { MissionKey, MissionReads, Places } from '../store/missions.ts';
+import type { Announce } from './announce.ts';
+import type { MissionPasswords, MissionTokens } from './credentials.ts';
 import { missionKey } from './request.ts';
 
 /** A mission that the caller sees, and what they are in it. */
@@ -128,4 +133,24 @@ export function bearer(c: AdminContext): string {
 
 function ascending(places: readonly number[]): number[] {
   return [...new Set(places)].toSorted((a, b) => a - b);
+}
+
+export interface MissionParts {
+  reads: MissionReads;
+  writes: MissionWrites;
+  subscriptions: MissionSubscriptions;
+  events: MissionEvents;
+  tokens: MissionTokens;
+  passwords: MissionPasswords;
+  announce: Announce;
+}
+
+/** What the routes of missions are made from. */
+export interface MissionApiOptions extends GroupParts {
+  /** In every wrapped answer: `readNodeId`. */
+  nodeId: string;
+  missions: MissionParts;
+  /** Who is on the stream. */
+  subscriptions: Subscriptions;
+  now: () => Date;
 }

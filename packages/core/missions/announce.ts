@@ -1,21 +1,22 @@
-// What the stream is told of missions: created, deleted, changed, a role given. Devices read the attributes and elements by
-// these names; a role comes as an invitation, as a release sends it.
+// What the stream is told of missions, and which devices hear of one. Devices read elements and attributes by these names.
 
 import { randomUUID } from 'node:crypto';
+import { nameKey } from '@holdfast/kit/names';
 import { escapeXml } from '../http/escape.ts';
 import {
   type Mission,
   type MissionChange,
   type MissionRole,
+  type MissionWithGroups,
   PERMISSIONS,
   type Resource,
   type UidDetails,
 } from '../model/mission.ts';
+import type { Subscription, Subscriptions } from '../model/parts.ts';
 import type { ServerEvent, StreamDevice, StreamNotices } from '../model/stream.ts';
+import type { MissionSubscriptions } from '../store/mission-subscriptions.ts';
 
-// A change of the contents as XML, for the notices on the stream: everything is an element, except what is said of a uid.
-
-/** `<MissionChange>…</MissionChange>` */
+/** `<MissionChange>…</MissionChange>`: everything is an element, except what is said of a uid. */
 export function contentElement(change: MissionChange): string {
   const { contentUid, contentHash, resource, details } = change;
   const inside = [
@@ -81,6 +82,7 @@ export interface Announce {
   /** Name, description, groups and the like. */
   metadata(mission: Named, devices: readonly StreamDevice[], authorUid: string): void;
   keywords(mission: Named, devices: readonly StreamDevice[], authorUid: string): void;
+  /** As an invitation, as a release sends it. */
   role(mission: Named, devices: readonly StreamDevice[], role: MissionRole, authorUid: string): void;
 }
 
@@ -131,4 +133,29 @@ function missionEvent(type: string, says: string, mission: Named, authorUid: str
   ].map(([name, value = '']) => ` ${name}="${escapeXml(value)}"`);
   const detail = `<mission${attributes.join('')}>${inside}</mission>`;
   return { uid: randomUUID(), type, how: 'h-g-i-g-o', staleMs: STALE_MS, detail };
+}
+
+/** Those that are on the stream right now. */
+export type Audience = (mission: Pick<MissionWithGroups, 'id' | 'groups'>) => Promise<Subscription[]>;
+
+/**
+ * Which devices hear of a mission: those that are subscribed, by the person who subscribed them, as long as that
+ * person receives from one of its groups. Whoever gives the uid of another device is not taken for it.
+ */
+export function audience(
+  subscriptions: Pick<MissionSubscriptions, 'of'>,
+  connected: Pick<Subscriptions, 'list'>,
+): Audience {
+  return async function hearersOf({ id, groups }) {
+    const names = new Set(groups.map(({ name }) => name));
+    const subscribed = new Set((await subscriptions.of(id)).map((each) => keyOf(each)));
+    return connected
+      .list()
+      .filter((each) => subscribed.has(keyOf(each)))
+      .filter((each) => each.groups.some(({ name, direction }) => direction === 'OUT' && names.has(name)));
+  };
+}
+
+function keyOf({ clientUid, username }: { clientUid: string; username: string }): string {
+  return `${nameKey(username)}\n${clientUid}`;
 }

@@ -1,9 +1,8 @@
 // What is in a mission: contents come and go, what changed when, the newest events of its uids.
 
 import { wrapped } from '../http/answers.ts';
-import { flag, invalid } from '../http/body.ts';
 import { escapeXml } from '../http/escape.ts';
-import type { AdminContext } from '../http/route.ts';
+import { type AdminContext, flag, invalid } from '../http/route.ts';
 import {
   MISSION_LIMITS,
   type MissionChangeType,
@@ -14,18 +13,18 @@ import {
 } from '../model/mission.ts';
 import type { MissionEvents, StoredEvent } from '../store/mission-events.ts';
 import type { ContentChange } from '../store/mission-writes.ts';
-import type { MissionAccess } from './access.ts';
-import { audience } from './audience.ts';
-import type { MissionApiOptions } from './parts.ts';
+import type { MissionAccess, MissionApiOptions } from './access.ts';
+import { audience } from './announce.ts';
 import { changeWindow, contentsRequest, uidSaid } from './request.ts';
 import { shownChange, shownMission } from './shown.ts';
-
-// Stored events as one XML document, written as it is sent: it may be larger than what should be in memory.
 
 /** Read at once: one event may have megabytes. */
 const BATCH = { events: 200, bytes: 2_000_000 };
 
-/** `<events>` with every event of `wanted`; those that are gone meanwhile are left out. */
+/**
+ * Stored events as one XML document, written as it is sent: it may be larger than what should be in memory. `<events>`
+ * with every event of `wanted`; those that are gone meanwhile are left out.
+ */
 export function eventsDocument(
   events: Pick<MissionEvents, 'read'>,
   wanted: readonly { id: string; bytes: number }[],

@@ -16,20 +16,15 @@ import type {
   StreamNotices,
 } from '../model/stream.ts';
 import type { RunSql } from '../store/certificates.ts';
-import { GroupVectors } from '../store/group-vectors.ts';
+import { GroupVectors } from '../store/groups.ts';
 import { missionEvents } from '../store/mission-events.ts';
 import { type MissionSubscriptions, StoredMissionSubscriptions } from '../store/mission-subscriptions.ts';
 import { type Addition, type ContentChange, type MissionWrites, StoredMissionWrites } from '../store/mission-writes.ts';
 import { type MissionReads, missionReads } from '../store/missions.ts';
-import { type Announce, announce } from './announce.ts';
-import { type Audience, audience } from './audience.ts';
-import type { MissionParts } from './parts.ts';
-import { MissionPasswords } from './passwords.ts';
+import type { MissionParts } from './access.ts';
+import { type Announce, announce, type Audience, audience } from './announce.ts';
+import { MissionPasswords, MissionTokens } from './credentials.ts';
 import { isContentUid, readGuid } from './request.ts';
-import { MissionTokens } from './tokens.ts';
-
-// Events that are sent to a mission on the stream: their uid becomes content of it, once; to whom they go is kept in memory,
-// so that a stream of positions costs no query each.
 
 export interface MissionPostsOptions {
   reads: Pick<MissionReads, 'find' | 'named' | 'uids'>;
@@ -65,6 +60,10 @@ const REST_MS = 1_000;
 const FULL_TOLD_EVERY_MS = 60_000;
 const NOBODY: readonly StreamDevice[] = [];
 
+/**
+ * Events that are sent to a mission on the stream: their uid becomes content of it, once; to whom they go is kept in
+ * memory, so that a stream of positions costs no query each.
+ */
 export class KeptMissionPosts implements MissionPosts {
   readonly #options: MissionPostsOptions;
   readonly #missions;

@@ -2,13 +2,11 @@
 
 import { visiblePlaces } from '../groups/own-groups.ts';
 import { CoreFault, json, wrapped } from '../http/answers.ts';
-import { demanded, flag } from '../http/body.ts';
-import { type AdminContext, isAdmin } from '../http/route.ts';
+import { type AdminContext, demanded, flag, isAdmin } from '../http/route.ts';
 import { may, MISSION_LIMITS, type MissionWithGroups } from '../model/mission.ts';
 import type { MissionKey } from '../store/missions.ts';
-import type { MissionAccess, Visit } from './access.ts';
-import { audience } from './audience.ts';
-import type { MissionApiOptions } from './parts.ts';
+import type { MissionAccess, MissionApiOptions, Visit } from './access.ts';
+import { audience } from './announce.ts';
 import {
   changeWindow,
   guidOf,

@@ -2,11 +2,10 @@
 
 import { z } from 'zod';
 import { CoreFault } from '../http/answers.ts';
-import { checked, demanded, invalid, jsonAs, readText } from '../http/body.ts';
-import type { AdminContext } from '../http/route.ts';
+import { type AdminContext, checked, demanded, invalid, jsonAs, readText } from '../http/route.ts';
 import { MISSION_LIMITS, MISSION_ROLES, type MissionDraft } from '../model/mission.ts';
 import type { ChangeWindow, MissionKey } from '../store/missions.ts';
-import { isPossiblePassword } from './passwords.ts';
+import { isPossiblePassword } from './credentials.ts';
 
 /** Segments of the API that a mission cannot be called. */
 const RESERVED = new Set(['all', 'guid', 'hierarchy', 'invitations', 'logs']);

@@ -3,25 +3,30 @@
 import { nameKey } from '@holdfast/kit/names';
 import { contact, visiblePlaces } from '../groups/own-groups.ts';
 import { CoreFault, emptyAnswer, json, wrapped } from '../http/answers.ts';
-import { flag, invalid, wholeNumber } from '../http/body.ts';
-import { type AdminContext, type AdminRoute, type Handlers, isAdmin } from '../http/route.ts';
+import {
+  type AdminContext,
+  type AdminRoute,
+  flag,
+  type Handlers,
+  invalid,
+  isAdmin,
+  wholeNumber,
+} from '../http/route.ts';
 import { type Mission, MISSION_LIMITS, type MissionContents, type MissionRole } from '../model/mission.ts';
 import type { MissionPage, MissionQuery } from '../store/missions.ts';
-import { MissionAccess, type Visit } from './access.ts';
-import { audience } from './audience.ts';
+import { MissionAccess, type MissionApiOptions, type Visit } from './access.ts';
+import { audience } from './announce.ts';
 import { contentHandlers } from './contents.ts';
 import { missionHandlers } from './missions.ts';
-import type { MissionApiOptions } from './parts.ts';
 import { changeWindow, roleDemanded, uidDemanded, uidSaid } from './request.ts';
 import { shownMission, shownRole, shownSubscription } from './shown.ts';
-
-// Who is subscribed to a mission, by which device and with which role.
 
 /** The one of a single subscription; the lists have the short one. */
 const LONG_TYPE = 'com.bbn.marti.sync.model.MissionSubscription';
 const TYPE = 'MissionSubscription';
 const WITH_MISSION_FROM_VERSION = 3;
 
+/** Who is subscribed to a mission, by which device and with which role. */
 export function subscriptionHandlers(options: MissionApiOptions, access: MissionAccess) {
   const { nodeId, now, missions, subscriptions: connected } = options;
   const { reads, subscriptions, tokens, passwords, announce } = missions;
@@ -148,10 +153,10 @@ export function subscriptionHandlers(options: MissionApiOptions, access: Mission
   };
 }
 
-// The lists of missions: all that may be seen, a page of them, how many there are.
 const ROUTES_TYPE = 'Mission';
 const SORTS = ['name', 'creatorUid', 'createTime'] as const;
 
+/** The lists of missions: all that may be seen, a page of them, how many there are. */
 export function listHandlers(options: MissionApiOptions) {
   const { nodeId, missions } = options;
 

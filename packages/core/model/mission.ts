@@ -159,8 +159,7 @@ export interface Resource {
   sizeBytes: number;
 }
 
-// How much of everything: what one phone sends by accident must not fill the database, nor an answer the memory.
-
+/** How much of everything: what one phone sends by accident must not fill the database, nor an answer the memory. */
 export const MISSION_LIMITS = {
   /** Characters. */
   name: 255,

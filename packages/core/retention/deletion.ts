@@ -30,10 +30,8 @@ import {
   type Page,
   type Position,
 } from './deletion-batches.ts';
-import { doomedMission } from './expected-rows.ts';
-import type { Latencies } from './insert-latencies.ts';
-import { keptInWords } from './order.ts';
-import { Pacer } from './pacer.ts';
+import { doomedMission, keptInWords } from './limits.ts';
+import { type Latencies, Pacer } from './pacer.ts';
 import { isAway, type Patience, persistently } from './persistence.ts';
 
 /** The run was told to stop. */

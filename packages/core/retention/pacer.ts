@@ -1,10 +1,6 @@
-// The pace of one run: what inserts take while a batch is on its way, against what they take in the pauses between. A machine
-// that is slow with other work is slow in both, and does not hold the run up.
+// How fast a run of retention may go, and what the archive's own inserts take meanwhile.
 
-import type { Latencies } from './insert-latencies.ts';
-
-// How fast a run of retention may go: inserts come first. A slow reaction doubles the pause and halves the batch, a good one
-// takes both back slowly; a batch that took long makes the next one smaller, whatever the inserts say.
+import type { CotWriter } from '../store/cot-events.ts';
 
 export interface Pace {
   pauseMs: number;
@@ -58,6 +54,10 @@ const KEPT = 15;
 /** While none was ever seen. */
 const USUAL_MS = 3;
 
+/**
+ * How fast a run of retention may go: inserts come first. A slow reaction doubles the pause and halves the batch, a
+ * good one takes both back slowly; a batch that took long makes the next one smaller, whatever the inserts say.
+ */
 export class Pacer {
   readonly #latencies: Latencies;
   readonly #inPauses;
@@ -99,4 +99,58 @@ function keep(values: number[], value: number): void {
 
 function median(values: readonly number[]): number {
   return values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)] ?? USUAL_MS;
+}
+
+/** What a run asks; milliseconds of a write of few rows. Undefined: there was none. */
+export interface Latencies {
+  /** The slowest since the last call. */
+  slowest(): number | undefined;
+  /** The median of the last ones. */
+  usual(): number | undefined;
+}
+
+const MOST_KEPT = 64;
+/** A write of so many rows takes about twice as long as one of a single row. */
+const ROWS_OF_TWICE = 100;
+
+/**
+ * What the archive's own writes take, measured as they happen: by it a run of retention sees whether it is in their
+ * way.
+ */
+export class InsertLatencies implements Latencies {
+  readonly #steadyMs: () => number;
+  readonly #last: number[] = [];
+  #slowest: number | undefined;
+
+  constructor(steadyMs: () => number) {
+    this.#steadyMs = steadyMs;
+  }
+
+  timed(writer: CotWriter): CotWriter {
+    return {
+      ids: (count) => writer.ids(count),
+      write: async (rows, again) => {
+        const begunMs = this.#steadyMs();
+        await writer.write(rows, again);
+        this.#took(this.#steadyMs() - begunMs, rows.length);
+      },
+    };
+  }
+
+  slowest(): number | undefined {
+    const found = this.#slowest;
+    this.#slowest = undefined;
+    return found;
+  }
+
+  usual(): number | undefined {
+    return this.#last.toSorted((a, b) => a - b)[Math.floor(this.#last.length / 2)];
+  }
+
+  #took(ms: number, rows: number): void {
+    const cost = ms / (1 + rows / ROWS_OF_TWICE);
+    this.#slowest = Math.max(this.#slowest ?? 0, cost);
+    this.#last.push(cost);
+    if (this.#last.length > MOST_KEPT) this.#last.shift();
+  }
 }

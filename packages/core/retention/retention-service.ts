@@ -15,14 +15,11 @@ import type { Retention } from '../model/parts.ts';
 import type { RunSql } from '../store/certificates.ts';
 import { RetentionRunStore, type RunEnd } from '../store/retention-runs.ts';
 import { deleteDoomed, DELETION_ORDER, type DoomedMissions, RunStopped, TooManyRows } from './deletion.ts';
-import { expectedRows } from './expected-rows.ts';
-import type { Latencies } from './insert-latencies.ts';
-import { orderedLimits } from './order.ts';
+import { expectedRows, orderedLimits } from './limits.ts';
+import type { Latencies } from './pacer.ts';
 import { PATIENCE, type Patience } from './persistence.ts';
 import { PlannedFiring } from './planned-firing.ts';
 import type { RetentionLog } from './retention-log.ts';
-
-// A run in words, for the logs.
 
 /** `retention run 1a2b by schedule, unit days: cot before 2026-01-01T00:00:00.000Z (30 days)` */
 export function beginInWords({ id, trigger, limits }: CoreRetentionRun, policy: RetentionPolicy): string {

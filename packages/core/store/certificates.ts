@@ -1,6 +1,7 @@
-// The table `certificate`: what was issued, to whom, and what was revoked.
+// The table `certificate`: what was issued, to whom, and what was revoked; its lists are kept for a moment.
 
 import type postgres from 'postgres';
+import { KeptAnswers } from '../http/kept-answers.ts';
 import type { CertificateRecord, CertificateSelection, CertificateStore } from '../model/parts.ts';
 
 /** Runs one piece of work on a connection; rejects with an AppError `unavailable` when the server does not answer. */
@@ -89,4 +90,30 @@ function numbers(ids: readonly number[]): string {
 function existing(row: CertificateRecord | undefined): CertificateRecord {
   if (row === undefined) throw new Error('the database answered without the row');
   return row;
+}
+
+/**
+ * Lists of certificates, kept until something is issued or revoked. Deleting rows does not clear them, as with a
+ * release.
+ */
+export interface CertificateLists {
+  list(selection: CertificateSelection, username?: string): Promise<CertificateRecord[]>;
+  /** After a certificate was issued or revoked. */
+  clear(): void;
+}
+
+/** What others change in the table is seen then. */
+const KEPT_MS = 30_000;
+const MOST_KEPT = 50;
+
+export function certificateLists(store: Pick<CertificateStore, 'list'>, now: () => Date): CertificateLists {
+  const kept = new KeptAnswers<CertificateRecord[]>({ keptMs: KEPT_MS, most: MOST_KEPT, now });
+
+  return {
+    list(selection, username) {
+      const key = username === undefined ? selection : `${selection} ${username}`;
+      return kept.ask(key, () => store.list(selection, now(), username));
+    },
+    clear: () => kept.clear(),
+  };
 }

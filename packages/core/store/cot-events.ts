@@ -3,7 +3,7 @@
 
 import type { ArchivedEvent } from '../model/stream.ts';
 import type { RunSql } from './certificates.ts';
-import type { GroupVectors } from './group-vectors.ts';
+import type { GroupVectors } from './groups.ts';
 import { type Field, fieldRows, SEPARATORS } from './tables.ts';
 
 /** An event that can be a row: what it says was looked at. */

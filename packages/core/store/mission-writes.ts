@@ -13,7 +13,7 @@ import {
   type MissionRole,
 } from '../model/mission.ts';
 import type { RunSql } from './certificates.ts';
-import type { GroupVectors } from './group-vectors.ts';
+import type { GroupVectors } from './groups.ts';
 import type { Places } from './missions.ts';
 import { visible } from './tables.ts';
 

@@ -19,9 +19,6 @@ export function visible(
     WHERE CASE WHEN place < length(plain.bits) THEN get_bit(plain.bits, length(plain.bits) - 1 - place) = 1 ELSE false END)`;
 }
 
-// The way of requests to the tables of events. One may be locked for minutes, by VACUUM FULL: on connections of their own what waits
-// for it keeps nothing else waiting, and once one has met the lock the next ones are refused for a moment without trying.
-
 class EventsLocked extends AppError {
   constructor(cause?: unknown) {
     super('unavailable', 'The table of events is locked: it is being rewritten (VACUUM FULL) or changed.', { cause });
@@ -31,7 +28,12 @@ class EventsLocked extends AppError {
 const LOCK_NOT_AVAILABLE = '55P03';
 const RESTS_MS = 2_000;
 
-/** `run` gives up waiting for a lock well before its time is over. Rejects with EventsLocked then. */
+/**
+ * The way of requests to the tables of events. One may be locked for minutes, by VACUUM FULL: on connections of their
+ * own what waits for it keeps nothing else waiting, and once one has met the lock the next ones are refused for a
+ * moment without trying. `run` gives up waiting for a lock well before its time is over. Rejects with EventsLocked
+ * then.
+ */
 export function eventTable(run: RunSql, steadyMs: () => number): RunSql {
   let untilMs = Number.NEGATIVE_INFINITY;
 
@@ -57,9 +59,10 @@ export async function unlessLocked<T>(whole: () => Promise<T>, without: () => Pr
   }
 }
 
-// Rows as one text: the cheapest way into the database here, per row less than half of what a parameter for each value costs.
-// Fields and rows end with control characters that no XML has, so that nothing needs an escape.
-
+/**
+ * Rows as one text: the cheapest way into the database here, per row less than half of what a parameter for each value costs.
+ * Fields and rows end with control characters that no XML has, so that nothing needs an escape.
+ */
 const FIELD = '\u001F';
 const ROW = '\u001D';
 const NOTHING = '\u001E';
@@ -92,8 +95,6 @@ function fieldText(field: Field): string | number {
   return field.search(TAKEN) < 0 ? field : field.replace(TAKEN, '\uFFFD');
 }
 
-// The table `archive_loss`: events that were not stored. Health reads it as another role.
-
 export interface Loss {
   id: number;
   began: Date;
@@ -112,6 +113,7 @@ export interface LossStore {
 
 const KEPT_DAYS = 90;
 
+/** The table `archive_loss`: events that were not stored. Health reads it as another role. */
 export function lossStore(run: RunSql): LossStore {
   return {
     id: () =>
@@ -130,9 +132,10 @@ export function lossStore(run: RunSql): LossStore {
   };
 }
 
-// Tells cheaply whether anybody was revoked since the last look, by the core itself or by hand in the table.
-
-/** A text that is another one as soon as a revocation date was set, changed or taken away. */
+/**
+ * Tells cheaply whether anybody was revoked since the last look, by the core itself or by hand in the table. A text
+ * that is another one as soon as a revocation date was set, changed or taken away.
+ */
 export async function revokedMark(run: RunSql): Promise<string> {
   const [row] = await run(
     (sql) => sql<{ mark: string }[]>`

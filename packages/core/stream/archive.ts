@@ -1,20 +1,18 @@
 // Takes events into the database in batches, behind the stream's back. What waits is bounded; what is lost is counted.
 
-import type { ArchivedEvent } from '../model/stream.ts';
 import { setTimeout as delay } from 'node:timers/promises';
 import { codeOf, messageOf } from '@holdfast/kit/app-error';
 import type { Log } from '@holdfast/kit/log';
-import type { Archive, ArchiveCounts } from '../model/stream.ts';
+import type { Archive, ArchiveCounts, ArchivedEvent } from '../model/stream.ts';
 import type { CotRow, CotWriter } from '../store/cot-events.ts';
 import type { LossStore } from '../store/tables.ts';
-import type { UnwrittenLosses } from '../store/unwritten-losses.ts';
 import { type Archivable, archivable } from './archivable.ts';
-import { Losses } from './losses.ts';
-import { Pauses } from './pauses.ts';
-import { settle } from './settle.ts';
-import { WaitingLine } from './waiting-events.ts';
+import { Pauses, settle, WaitingLine } from './batches.ts';
+import { Losses, type UnwrittenLosses } from './losses.ts';
 
-// How much of what waits is whose. When there is too much of it, whoever has less than an even share need not rest.
+/**
+ * How much of what waits is whose. When there is too much of it, whoever has less than an even share need not rest.
+ */
 export class Shares {
   readonly #shares = new Map<string, { events: number; characters: number }>();
 

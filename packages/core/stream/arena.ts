@@ -1,8 +1,5 @@
 // The bytes of a turn of the event loop in one form: each event is written into it once, whoever receives it.
 
-// Memory for what goes out, used again and again: the bytes of a turn are written into blocks, and a block is written anew when
-// no socket holds anything in it.
-
 /** Room for the events of a turn; a larger block is made for a larger event. */
 export const BLOCK_BYTES: number = 1024 * 1024;
 /** Beyond it nothing more is lent: readers that take nothing would keep a block each. */
@@ -62,6 +59,10 @@ export class Blocks {
   }
 }
 
+/**
+ * Memory for what goes out, used again and again: the bytes of a turn are written into blocks, and a block is written
+ * anew when no socket holds anything in it.
+ */
 export class Arena {
   private readonly blocks: Blocks;
   private block: Block;

@@ -47,15 +47,16 @@ export function placesOf(memberships: readonly PlacedMembership[], direction: 'I
   return memberships.filter((each) => each.direction === direction).map(({ place }) => place);
 }
 
-// An event that outlives its turn: one copy of its bytes as they were delivered. The newest position report of a client is
-// kept so for those who come later, and an event for a mission until its subscribers are known.
-
 const ROOM_STEP = 256;
 const NOTHING: Buffer = Buffer.alloc(0);
 
 /** An event that is read again, as it was stamped; undefined when that cannot be. */
 export type Redeliver = (xml: Buffer, stamp: Stamp) => Delivery | undefined;
 
+/**
+ * An event that outlives its turn: one copy of its bytes as they were delivered. The newest position report of a
+ * client is kept so for those who come later, and an event for a mission until its subscribers are known.
+ */
 export class KeptEvent implements Outgoing {
   private readonly redeliver: Redeliver;
   private readonly mostBytes: number;
@@ -127,9 +128,6 @@ export class KeptEvent implements Outgoing {
   }
 }
 
-// Who receives what is sent into a set of groups. What is asked for at every event is kept ready, and changes with each client
-// that comes, goes or changes its groups: no event looks through all the clients.
-
 /** Live: it changes as clients come and go. */
 export interface Audience<T> {
   /** Ascending; the same array for the same set. */
@@ -148,6 +146,10 @@ interface Held<T> extends Audience<T> {
 
 const NOBODY: ReadonlySet<never> = new Set();
 
+/**
+ * Who receives what is sent into a set of groups. What is asked for at every event is kept ready, and changes with
+ * each client that comes, goes or changes its groups: no event looks through all the clients.
+ */
 export class Audiences<T> {
   readonly #byPlace = new Map<number, Set<T>>();
   readonly #placesOf = new Map<T, readonly number[]>();

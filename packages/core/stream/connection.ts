@@ -17,10 +17,9 @@ import type { Asked, Router } from './router.ts';
 import type { ServerEvents } from './server-events.ts';
 import type { StreamEvents } from './stream-events.ts';
 
-// Events that are for the server alone: they are never handed on.
-
 const PING = 't-x-c-t';
 const PROTOCOL_REQUEST = 't-x-takp-q';
+/** Events that are for the server alone: they are never handed on. */
 const CONTROL: ReadonlySet<string> = new Set([
   't-b',
   't-b-a',

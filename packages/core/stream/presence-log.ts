@@ -7,10 +7,9 @@ import { rateLimit } from '@holdfast/kit/rate-limit';
 import { withFallback } from '@holdfast/kit/timeout';
 import type { Presence, PresenceLog } from '../model/stream.ts';
 import type { RunSql } from '../store/certificates.ts';
-import { GroupVectors } from '../store/group-vectors.ts';
+import { GroupVectors } from '../store/groups.ts';
 import { type PresenceRow, presenceStore, type PresenceStore } from '../store/presence.ts';
-import { Pauses } from './pauses.ts';
-import { settle } from './settle.ts';
+import { Pauses, settle } from './batches.ts';
 
 export interface PresenceLogParts {
   now?: () => Date;

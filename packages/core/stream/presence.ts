@@ -3,9 +3,9 @@
 
 import type { CotElement, CotEvent, Delivery, Presence, PresenceLog, ServerEvent, Stamp } from '../model/stream.ts';
 import { type Client, KeptEvent, type Redeliver, type Shown } from './client.ts';
-import { disconnected } from './control-events.ts';
 import type { Outboxes, Outgoing } from './outboxes.ts';
 import type { Roster } from './roster.ts';
+import { disconnected } from './server-events.ts';
 
 export interface ClientPresenceOptions {
   roster: Roster;

@@ -8,10 +8,10 @@ import { nameKey } from '@holdfast/kit/names';
 import type { ClientCertificate } from '../model/parts.ts';
 import type { PlacedMembership, ServerEvent, StreamGroups } from '../model/stream.ts';
 import { type Audiences, type Client, placesOf } from './client.ts';
-import { groupsChanged } from './control-events.ts';
 import type { Outboxes, Outgoing } from './outboxes.ts';
 import type { ClientPresence } from './presence.ts';
 import type { Roster } from './roster.ts';
+import { groupsChanged } from './server-events.ts';
 
 export interface RegroupingOptions {
   memberships: Memberships;
@@ -132,10 +132,11 @@ function keyOf(memberships: readonly PlacedMembership[]): string {
 
 const MOST_REMEMBERED = 10_000;
 
-// The groups of whoever is on the stream or wants to be, remembered for the time when the directory does not answer.
 /**
- * Rule `keepGroupsWhileDirectoryIsAway`: who was seen before keeps the groups of then, so that an outage takes nobody off
- * the stream. Who was never seen is not let in: the group of the anonymous is for those whom the directory does not know.
+ * The groups of whoever is on the stream or wants to be, remembered for the time when the directory does not answer.
+ * Rule `keepGroupsWhileDirectoryIsAway`: who was seen before keeps the groups of then, so that an outage takes nobody
+ * off the stream. Who was never seen is not let in: the group of the anonymous is for those whom the directory does
+ * not know.
  */
 export class Memberships {
   readonly #groups: StreamGroups;

@@ -22,8 +22,6 @@ import type { Outboxes, Outgoing } from './outboxes.ts';
 import type { ClientPresence } from './presence.ts';
 import type { Roster } from './roster.ts';
 
-// Chat: what its table keeps of an event, and what comes back to a sender whose recipient is gone.
-
 /** Types that begin so are chat. */
 const CHAT = 'b-t-f';
 const UNDELIVERED = 'b-t-f-s';
@@ -79,9 +77,7 @@ function insideOf(element: string): string {
   return quoted.endsWith('/>') ? '' : element.slice(quoted.length, element.lastIndexOf('</'));
 }
 
-// What the archive gets of an event: its texts, as it was delivered.
-
-/** `places` ascending; `chat` only of chat. */
+/** What the archive gets of an event: its texts, as it was delivered. `places` ascending; `chat` only of chat. */
 export function archivedEvent(
   event: CotEvent,
   delivery: Delivery,

@@ -1,7 +1,5 @@
 // The stream of 8089 put together: who connects, what they say, who hears it.
 
-import type { StreamCounts } from '../model/stream.ts';
-import type { StreamDevice } from '../model/stream.ts';
 import { codeOf, messageOf } from '@holdfast/kit/app-error';
 import { nameKey } from '@holdfast/kit/names';
 import { SECOND_MS } from '@holdfast/kit/time';
@@ -14,11 +12,13 @@ import {
   type ServerEvent,
   type Stamp,
   type StreamArrival,
+  type StreamCounts,
+  type StreamDevice,
   StreamFault,
   type StreamLimits,
   type StreamOptions,
 } from '../model/stream.ts';
-import { type Client, Audiences, placesOf, type Redeliver } from './client.ts';
+import { Audiences, type Client, placesOf, type Redeliver } from './client.ts';
 import { Connection, type ConnectionParts, type Framing, type ReadCounts } from './connection.ts';
 import { HalfEvents } from './half-events.ts';
 import { Outboxes, type Outgoing } from './outboxes.ts';
@@ -28,14 +28,12 @@ import { Roster } from './roster.ts';
 import { Router } from './router.ts';
 import { ServerEvents } from './server-events.ts';
 import { StreamEvents } from './stream-events.ts';
+import { ProtobufFrames, XmlFrames } from './wire/frames.ts';
 import { decodeEvent } from './wire/protobuf-decode.ts';
-import { ProtobufFrames } from './wire/protobuf-frames.ts';
-import { XmlFrames } from './wire/xml-frames.ts';
-import { readEvent } from './wire/xml-read-event.ts';
+import { readEvent } from './wire/xml-event.ts';
 import { deliveryOf } from './wire/xml-write-event.ts';
 
-// The two framings as the stream uses them, and events that are read again to be written in the other form.
-
+/** The two framings as the stream uses them, and events that are read again to be written in the other form. */
 export interface Framings {
   xml: () => Framing;
   protobuf: () => Framing;
@@ -64,7 +62,7 @@ export function framings(mostEventBytes: number): Framings {
   };
 }
 
-// A client of the stream as the lists of the API show it.
+/** A client of the stream as the lists of the API show it. */
 export function subscriptionOf(client: Client): Subscription {
   const { number, certificate, shown, username, memberships, address, port, outbox, processed, lastReadMs } = client;
   return {
@@ -87,9 +85,7 @@ export function subscriptionOf(client: Client): Subscription {
   };
 }
 
-// The time and the flow tag that the server writes over events: one object for a whole second.
-
-/** `atMs` since 1970. */
+/** The time and the flow tag that the server writes over events: one object for a whole second. `atMs` since 1970. */
 export function stamps(nodeId: string): (atMs: number) => Stamp {
   const tag = `TAK-Server-${nodeId}`;
   let second = Number.NaN;

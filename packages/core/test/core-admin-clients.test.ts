@@ -2,7 +2,7 @@
 
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { CoreCaller, Membership } from '../model/parts.ts';
-import type { ClientEndpoint, EndpointQuery } from '../store/client-endpoints.ts';
+import type { ClientEndpoint, EndpointQuery } from '../store/presence.ts';
 import { ADMIN, adminWorld, byCertificate, START, subscription } from './fake-core-admin.ts';
 
 const ADA = byCertificate('ada');

@@ -24,8 +24,7 @@ import { callerOf } from '../http/route.ts';
 import type { RunSql } from '../store/certificates.ts';
 import { activeGroups, groupStore } from '../store/groups.ts';
 import { CORE_DATABASE_MIGRATED, CORE_MIGRATIONS } from '../store/migrations/index.ts';
-import { resourceWriter } from '../store/resource-bytes.ts';
-import { resourceStore } from '../store/resources.ts';
+import { resourceStore, resourceWriter } from '../store/resources.ts';
 import { createLiveConnections } from '../tls/connections.ts';
 import { adminWorld } from './fake-core-admin.ts';
 

@@ -2,7 +2,7 @@
 
 import { beforeEach, describe, expect, it } from 'vitest';
 import type { CoreCaller } from '../model/parts.ts';
-import { GroupVectors } from '../store/group-vectors.ts';
+import { GroupVectors } from '../store/groups.ts';
 import { StoredMissionWrites } from '../store/mission-writes.ts';
 import { ADA, BASE, BOB, EVE, type MissionWorld, named, RON } from './core-missions-world-contract.ts';
 import { ADMIN } from './fake-core-admin.ts';

@@ -7,8 +7,7 @@ import { createMissions, type Missions } from '../missions/create-missions.ts';
 import type { CoreCaller } from '../model/parts.ts';
 import type { ServerEvent } from '../model/stream.ts';
 import type { RunSql } from '../store/certificates.ts';
-import { GroupVectors } from '../store/group-vectors.ts';
-import { groupStore } from '../store/groups.ts';
+import { groupStore, GroupVectors } from '../store/groups.ts';
 import {
   type AdminAnswer,
   adminWorld,

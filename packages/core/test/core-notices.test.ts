@@ -4,7 +4,7 @@ import { CoTParser } from '@tak-ps/node-cot';
 import { afterAll, describe, expect, it } from 'vitest';
 import { coreNoticesContract } from '../../../test/core/core-notices-contract.ts';
 import { fakeVacuum } from '../../../test/database/fake-vacuum.ts';
-import { notice } from '../stream/notice.ts';
+import { notice } from '../stream/server-events.ts';
 import { serverEventProtobuf, serverEventXml } from '../stream/wire/xml-write-event.ts';
 import { adminWorld, byCertificate, NODE_ID } from './fake-core-admin.ts';
 import { cotWorld, sa, settled } from './fake-cot-stream.ts';

@@ -15,8 +15,8 @@ import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
 import { StackError } from '@holdfast/kit/app-error';
-import { readNodeId } from '../admin/node-id.ts';
 import { retentionFiles } from '../admin/retention-files.ts';
+import { readNodeId } from '../admin/server.ts';
 
 let folder: string;
 beforeEach(() => {

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { KEEP_ALL } from '@holdfast/kit/retention';
-import { orderedLimits } from '../retention/order.ts';
+import { orderedLimits } from '../retention/limits.ts';
 import { retentionLog } from '../retention/retention-log.ts';
 
 let folder: string;

@@ -12,7 +12,7 @@ import {
   retentionWorld,
 } from '../../../test/retention/core-retention-world-contract.ts';
 import type { RunSql } from '../store/certificates.ts';
-import { GroupVectors } from '../store/group-vectors.ts';
+import { GroupVectors } from '../store/groups.ts';
 import { StoredMissionWrites } from '../store/mission-writes.ts';
 import { coreTables } from './core-tables.ts';
 

@@ -1,8 +1,7 @@
 // How fast a run of retention goes: inserts come first.
 
 import { describe, expect, it } from 'vitest';
-import { InsertLatencies } from '../retention/insert-latencies.ts';
-import { Pacer, FIRST_PACE, nextPace, PACE_BOUNDS, type PaceSeen } from '../retention/pacer.ts';
+import { FIRST_PACE, InsertLatencies, nextPace, PACE_BOUNDS, Pacer, type PaceSeen } from '../retention/pacer.ts';
 
 const GOOD: PaceSeen = { batchMs: 20, rows: 1_000, reactionMs: 3, usualMs: 3 };
 const SLOW: PaceSeen = { ...GOOD, reactionMs: 40 };

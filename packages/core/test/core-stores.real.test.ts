@@ -3,9 +3,9 @@
 import { beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { migrate } from '@holdfast/kit/migrate';
 import { certificateStore, type RunSql } from '../store/certificates.ts';
-import { clientEndpoints, coreDatabaseFacts, type EndpointQuery } from '../store/client-endpoints.ts';
 import { activeGroups, groupStore, MOST_GROUPS } from '../store/groups.ts';
 import { CORE_DATABASE_MIGRATED, CORE_MIGRATIONS } from '../store/migrations/index.ts';
+import { clientEndpoints, coreDatabaseFacts, type EndpointQuery } from '../store/presence.ts';
 import { revokedMark } from '../store/tables.ts';
 import { coreCertificatesContract } from './core-certificates-contract.ts';
 import { coreTables } from './core-tables.ts';

@@ -5,8 +5,7 @@ import { SaxesParser } from 'saxes';
 import { describe, expect, it } from 'vitest';
 import { type CotElement, StreamFault } from '../model/stream.ts';
 import { XmlElement } from '../stream/wire/xml-element.ts';
-import { numberOf, plainNumber } from '../stream/wire/xml-event.ts';
-import { readEvent } from '../stream/wire/xml-read-event.ts';
+import { numberOf, plainNumber, readEvent } from '../stream/wire/xml-event.ts';
 import { isAccepted, nearlyEvent, PIECES, randomOf, SA } from './cot-grammar.ts';
 import { runs } from '../../../test/support/runs.ts';
 

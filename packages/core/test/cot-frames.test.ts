@@ -3,8 +3,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { type FrameReader, StreamFault } from '../model/stream.ts';
-import { frameOf, ProtobufFrames } from '../stream/wire/protobuf-frames.ts';
-import { MOST_NOISE_BYTES, XmlFrames } from '../stream/wire/xml-frames.ts';
+import { frameOf, MOST_NOISE_BYTES, ProtobufFrames, XmlFrames } from '../stream/wire/frames.ts';
 import { runs } from '../../../test/support/runs.ts';
 
 const MOST = 1000;

@@ -2,7 +2,7 @@
 
 import { beforeAll, describe, expect, it } from 'vitest';
 import { basic } from '../../../test/http/fake-deps.ts';
-import { EnrollmentAttempts } from '../enrollment/attempts.ts';
+import { EnrollmentAttempts } from '../enrollment/events.ts';
 import { adminWorld, byCertificate } from './fake-core-admin.ts';
 import { ADA_SIGNS_IN, type EnrollmentWorld, enrollmentWorld } from './fake-core-enrollment.ts';
 import { opensslRequest } from './fake-signing-requests.ts';

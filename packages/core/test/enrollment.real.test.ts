@@ -16,7 +16,7 @@ import { isFree, newStack, query, secretsOf, stop, type TestStack } from '../../
 import { memoryLog } from '../../../test/http/fake-deps.ts';
 import { issue } from '../../../test/support/certificates.ts';
 import { createEnrollmentApi } from '../enrollment/app.ts';
-import { EnrollmentAttempts } from '../enrollment/attempts.ts';
+import { EnrollmentAttempts } from '../enrollment/events.ts';
 import { certificateStore } from '../store/certificates.ts';
 import { CORE_DATABASE_MIGRATED, CORE_MIGRATIONS } from '../store/migrations/index.ts';
 import { fakeAuthority } from './fake-core-enrollment.ts';

@@ -11,12 +11,10 @@ import { memoryLog } from '../../../test/http/fake-deps.ts';
 import { fakeDirectory } from '../../../test/sign-in/fake-directory.ts';
 import { issue } from '../../../test/support/certificates.ts';
 import { createAdminApi } from '../admin/app.ts';
-import { certificateLists } from '../admin/certificate-lists.ts';
 import type { AdminApiOptions } from '../admin/options.ts';
 import { OwnProcess } from '../admin/own-process.ts';
 import { retentionFiles } from '../admin/retention-files.ts';
-import { membershipsOf } from '../groups/memberships.ts';
-import { PeopleGroups } from '../groups/people-groups.ts';
+import { membershipsOf, PeopleGroups } from '../groups/people-groups.ts';
 import type {
   CertificateRecord,
   ClientCertificate,
@@ -28,6 +26,7 @@ import type {
   Subscription,
 } from '../model/parts.ts';
 import type { ServerEvent } from '../model/stream.ts';
+import { certificateLists } from '../store/certificates.ts';
 import type { ActiveGroups, GroupState, GroupStore } from '../store/groups.ts';
 import { memoryCertificates } from './fake-core-certificates.ts';
 import { noMissions } from './fake-core-missions.ts';

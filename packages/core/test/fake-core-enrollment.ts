@@ -10,7 +10,7 @@ import { basic, memoryLog } from '../../../test/http/fake-deps.ts';
 import { type FakeDirectory, fakeDirectory } from '../../../test/sign-in/fake-directory.ts';
 import { issue, type Issued } from '../../../test/support/certificates.ts';
 import { createEnrollmentApi } from '../enrollment/app.ts';
-import { EnrollmentAttempts } from '../enrollment/attempts.ts';
+import { EnrollmentAttempts } from '../enrollment/events.ts';
 import type { CertificateBundle } from '../enrollment/written-certificate.ts';
 import type { CoreCaller, CoreConnection } from '../model/parts.ts';
 import { type MemoryCertificates, memoryCertificates } from './fake-core-certificates.ts';

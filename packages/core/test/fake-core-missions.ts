@@ -1,9 +1,8 @@
 // The missions of a server that has none: what is made is there until the next one is made, and has no contents.
 
+import type { MissionParts } from '../missions/access.ts';
 import { announce } from '../missions/announce.ts';
-import type { MissionParts } from '../missions/parts.ts';
-import { MissionPasswords } from '../missions/passwords.ts';
-import { MissionTokens } from '../missions/tokens.ts';
+import { MissionPasswords, MissionTokens } from '../missions/credentials.ts';
 import type { Mission, MissionWithGroups } from '../model/mission.ts';
 
 export const NO_DRAFT: Omit<Mission, 'id' | 'guid' | 'name' | 'creatorUid' | 'createTime'> = {

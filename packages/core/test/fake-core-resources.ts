@@ -3,8 +3,14 @@
 import { join } from 'node:path';
 import { Spool } from '../files/spool.ts';
 import type { Resource } from '../model/mission.ts';
-import type { FileParts, NewResource, ResourceWriter } from '../store/resource-bytes.ts';
-import type { ResourceOrder, ResourceQuery, ResourceStore } from '../store/resources.ts';
+import type {
+  FileParts,
+  NewResource,
+  ResourceOrder,
+  ResourceQuery,
+  ResourceStore,
+  ResourceWriter,
+} from '../store/resources.ts';
 
 interface Row extends Resource {
   places: Set<number>;

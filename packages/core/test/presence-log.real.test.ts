@@ -6,8 +6,8 @@ import { Secret } from '@holdfast/kit/secret';
 import { eventually } from '../../../test/e2e/embedded/embedded.ts';
 import { memoryLog } from '../../../test/http/fake-deps.ts';
 import type { Presence } from '../model/stream.ts';
-import { clientEndpoints, type EndpointQuery } from '../store/client-endpoints.ts';
-import { StoredPresenceLog, type PresenceLogParts } from '../stream/presence-log.ts';
+import { clientEndpoints, type EndpointQuery } from '../store/presence.ts';
+import { type PresenceLogParts, StoredPresenceLog } from '../stream/presence-log.ts';
 import { coreTablesBehindProxy } from './core-tables.ts';
 
 const core = coreTablesBehindProxy();

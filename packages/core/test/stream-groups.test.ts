@@ -2,11 +2,10 @@
 
 import { describe, expect, it } from 'vitest';
 import { fakeDirectory } from '../../../test/sign-in/fake-directory.ts';
-import { membershipsOf } from '../groups/memberships.ts';
-import { PeopleGroups } from '../groups/people-groups.ts';
+import { streamGroups } from '../core-stream.ts';
+import { membershipsOf, PeopleGroups } from '../groups/people-groups.ts';
 import type { KnownGroup } from '../model/parts.ts';
 import type { GroupState } from '../store/groups.ts';
-import { streamGroups } from '../stream/groups.ts';
 import { clientCertificate } from './fake-core-admin.ts';
 
 function world() {

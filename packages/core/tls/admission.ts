@@ -1,10 +1,35 @@
 // Whom a port lets in by the certificate of the handshake. A resumed session counts for nothing by itself: Node takes one
 // without a certificate for authorized, and a certificate may have expired or been revoked since the ticket was given out.
 
+import 'reflect-metadata';
 import { X509Certificate } from 'node:crypto';
 import type { TLSSocket } from 'node:tls';
-import type { KnownCertificate, Revocations } from '../model/parts.ts';
-import { readClientCertificate, usagesOf } from './client-certificate.ts';
+import * as x509 from '@peculiar/x509';
+import { CHANNELS_USAGE } from '@holdfast/pki/authority';
+import { normalSerial } from '@holdfast/pki/keys';
+import { readSubject } from '@holdfast/pki/subject';
+import type { ClientCertificate, KnownCertificate, Revocations } from '../model/parts.ts';
+
+/** What the core reads in a certificate that a client shows, or that stands in its table. */
+export function readClientCertificate(certificate: X509Certificate): ClientCertificate {
+  return {
+    ...readSubject(new x509.X509Certificate(certificate.raw)),
+    serial: serialOf(certificate),
+    hash: certificate.fingerprint256,
+    channels: usagesOf(certificate).includes(CHANNELS_USAGE),
+  };
+}
+
+/** Object identifiers of the extended key usages. */
+export function usagesOf(certificate: X509Certificate): string[] {
+  const usages: string[] | undefined = certificate.keyUsage;
+  return usages ?? [];
+}
+
+/** Lower-case hex without leading zeros. */
+export function serialOf(certificate: X509Certificate): string {
+  return normalSerial(certificate.serialNumber);
+}
 
 export type Refusal = 'none' | 'untrusted' | 'not valid now' | 'revoked';
 

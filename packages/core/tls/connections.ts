@@ -28,9 +28,10 @@ export function createLiveConnections(): LiveConnections {
 /** Whole sites come from one address, and everybody does behind a proxy. */
 const SHARE_OF_ONE_ADDRESS = 0.75;
 
-// The connections of one port, counted: when it is full, the oldest that does nothing gives way to the next one. No address
-// can fill it alone, however busy it keeps its connections.
-/** Raw sockets, from their connect to their close. */
+/**
+ * The connections of one port, counted: when it is full, the oldest that does nothing gives way to the next one. No
+ * address can fill it alone, however busy it keeps its connections. Raw sockets, from their connect to their close.
+ */
 export class OpenConnections {
   readonly #most: number;
   readonly #mostOfOne;

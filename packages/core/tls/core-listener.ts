@@ -15,9 +15,6 @@ import type { Admission } from './admission.ts';
 import type { ServerIdentity } from './server-identity.ts';
 import { OpenConnections } from './connections.ts';
 
-// What a port reports of clients that it does not serve: the first of a minute one by one, then counts once a minute.
-// Nobody can fill the log.
-
 export type PortTrouble =
   | 'handshake failed'
   | 'certificate refused'
@@ -29,7 +26,10 @@ export type PortTrouble =
 const LINES_PER_MINUTE = 20;
 const SHOWN_CHARACTERS = 200;
 
-/** `name` is the port's, in every line; `now` counts milliseconds. */
+/**
+ * What a port reports of clients that it does not serve: the first of a minute one by one, then counts once a minute.
+ * Nobody can fill the log. `name` is the port's, in every line; `now` counts milliseconds.
+ */
 export class PortEvents {
   readonly #log: Log;
   readonly #name: string;

@@ -4,8 +4,7 @@ import { BinaryReader, WireType } from '@bufbuild/protobuf/wire';
 import { escapeMarks } from '../../http/escape.ts';
 import { type CotEvent, StreamFault } from '../../model/stream.ts';
 import { COT_EVENT, TAK_MESSAGE, TYPED_ELEMENTS, type TypedElement, XML_DETAIL } from './protobuf-schema.ts';
-import type { XmlEvent } from './xml-event.ts';
-import { readXmlEvent } from './xml-read-event.ts';
+import { readXmlEvent, type XmlEvent } from './xml-event.ts';
 
 /** Attributes of the event that are strings, by their field. */
 const TEXTS = new Map<number, string>(

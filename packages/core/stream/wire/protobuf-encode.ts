@@ -3,7 +3,7 @@
 
 import { BinaryWriter, WireType } from '@bufbuild/protobuf/wire';
 import { readCotTime } from '../../model/cot-time.ts';
-import { frameOf } from './protobuf-frames.ts';
+import { frameOf } from './frames.ts';
 import { COT_EVENT, TAK_MESSAGE, TYPED_ELEMENTS, type TypedElement, XML_DETAIL } from './protobuf-schema.ts';
 import type { XmlElement } from './xml-element.ts';
 import { numberOf, type XmlEvent } from './xml-event.ts';

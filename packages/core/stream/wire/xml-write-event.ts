@@ -5,8 +5,7 @@ import { escapeXml } from '../../http/escape.ts';
 import type { CotEvent, CotPoint, Delivery, ServerEvent, Stamp } from '../../model/stream.ts';
 import { encodeEvent } from './protobuf-encode.ts';
 import { BRACKET, GREATER } from './xml-bytes.ts';
-import { UNKNOWN_ERROR, XmlEvent } from './xml-event.ts';
-import { readXmlEvent } from './xml-read-event.ts';
+import { readXmlEvent, UNKNOWN_ERROR, XmlEvent } from './xml-event.ts';
 import { rawText } from './xml-text.ts';
 
 const DECLARATION = Buffer.from('<?xml version="1.0" encoding="UTF-8" standalone="yes"?>\n');

@@ -1,5 +1,4 @@
-// A batch on its way into the database: tried again while the database takes nothing, and cut in halves when it refuses a row,
-// until the row is found, or when it has failed a few times, since it may take too long as a whole.
+// What writes into the database behind the stream: a bounded line, pauses, and batches that are tried until they settle.
 
 import { AppError, codeOf, messageOf } from '@holdfast/kit/app-error';
 
@@ -15,7 +14,10 @@ export interface Settling<T> {
 
 const TRIES_AS_A_WHOLE = 3;
 
-/** False when there was no other try. */
+/**
+ * Writes a batch: tried again while the database takes nothing, and cut in halves when it refuses a row, until the row is found,
+ * or when it has failed a few times, since it may take too long as a whole. False when there was no other try.
+ */
 export async function settle<T>(batch: readonly T[], to: Settling<T>, again = false): Promise<boolean> {
   for (let tries = 1; ; tries++) {
     try {
@@ -61,4 +63,76 @@ function refusalOf(error: unknown): string {
   const text = messageOf(error).replaceAll(/"[^"]*"?/g, '"…"');
   const code = codeOf(error);
   return `${code === undefined ? '' : `${code}: `}${text}`.slice(0, LONGEST_REASON);
+}
+
+/** So many places that are empty already are given back at once. */
+const MOST_EMPTY = 4_096;
+
+/** A line of what waits to be stored, bounded by count and by characters: whoever has waited longest gives way. */
+export class WaitingLine<T extends { characters: number }> {
+  #items: (T | undefined)[] = [];
+  #first = 0;
+  #characters = 0;
+
+  get length(): number {
+    return this.#items.length - this.#first;
+  }
+
+  get characters(): number {
+    return this.#characters;
+  }
+
+  add(item: T): void {
+    this.#items.push(item);
+    this.#characters += item.characters;
+  }
+
+  /** From the front: at most `most`, and no more characters than that, but at least one when there is any. */
+  take(most: number, mostCharacters: number): T[] {
+    const taken: T[] = [];
+    let size = 0;
+    while (taken.length < most) {
+      const next = this.#items[this.#first];
+      if (next === undefined || (taken.length > 0 && size + next.characters > mostCharacters)) break;
+      size += next.characters;
+      this.drop();
+      taken.push(next);
+    }
+    return taken;
+  }
+
+  /** Takes the oldest out. */
+  drop(): T | undefined {
+    const item = this.#items[this.#first];
+    if (item === undefined) return undefined;
+    this.#items[this.#first++] = undefined;
+    this.#characters -= item.characters;
+    if (this.#first === this.#items.length || (this.#first >= MOST_EMPTY && this.#first * 2 >= this.#items.length)) {
+      this.#items = this.#items.slice(this.#first);
+      this.#first = 0;
+    }
+    return item;
+  }
+}
+
+/** Pauses that can be cut short. One pause at a time. */
+export class Pauses {
+  #end: (() => void) | undefined;
+
+  after(ms: number): Promise<void> {
+    return new Promise((resolve) => {
+      const done = (): void => {
+        clearTimeout(timer);
+        this.#end = undefined;
+        resolve();
+      };
+      const timer = setTimeout(done, ms);
+      this.#end = done;
+    });
+  }
+
+  /** Ends the pause that there is. */
+  cutShort(): void {
+    this.#end?.();
+  }
 }
