@@ -5,7 +5,7 @@ import postgres from 'postgres';
 import { keptDatabase } from '@holdfast/kit/kept-database';
 import { Secret } from '@holdfast/kit/secret';
 import { run as expireUsers } from '../jobs/expire-users.ts';
-import { auditLog } from '../shared/audit/audit-log.ts';
+import { AuditLog } from '../shared/audit/audit-log.ts';
 import type { Deps } from '../shared/http/deps.ts';
 import { httpIdentity } from '../shared/identity/authentik/http.ts';
 import { exclusiveByDatabase } from '../shared/identity/exclusive.ts';
@@ -108,7 +108,7 @@ function counted(stack: BenchStack): Counted {
     exclusive: exclusiveByDatabase(exclusiveRun('bench-identity')),
   });
   const fakes = fakeDeps();
-  const audit = auditLog({
+  const audit = new AuditLog({
     run: exclusiveRun('bench-audit'),
     key: new Secret(stack.auditKey),
     headFile: undefined,

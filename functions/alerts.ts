@@ -2,9 +2,9 @@
 
 import { z } from '@hono/zod-openapi';
 import { csvLine } from '@holdfast/kit/text';
+import { toAlertView } from '../shared/alerts/message.ts';
 import { ALERT_STATES, CHANNELS } from '../shared/alerts/port.ts';
 import { sendTestMessage } from '../shared/alerts/send-test-message.ts';
-import { shownAlert } from '../shared/alerts/view.ts';
 import { audited } from '../shared/audit/audited.ts';
 import type { App } from '../shared/http/context.ts';
 import type { Deps } from '../shared/http/deps.ts';
@@ -97,7 +97,7 @@ export function alertsFunction(app: App, deps: Deps): void {
     const { page, page_size, format, ...filter } = c.req.valid('query');
     const { offset, limit } = wantedPart(c, { page, page_size, format });
     const { results, count, complete } = await deps.alerts.list(filter, offset, limit);
-    const shown = results.map((alert) => shownAlert(alert, deps.settings));
+    const shown = results.map((alert) => toAlertView(alert, deps.settings));
     c.header('Cache-Control', 'no-store');
     if (format === 'json') return c.json({ results: shown, count, page, page_size, complete }, 200);
     return csvAnswer(c, 'alerts', csvOf(shown), count, { 'X-Complete': String(complete) });

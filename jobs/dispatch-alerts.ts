@@ -4,8 +4,15 @@
 
 import { AT_FIRST_SECONDS, retryPauseSeconds } from '@holdfast/kit/retry';
 import { maskAddresses } from '@holdfast/kit/text';
-import { alertMessage, type Message } from '../shared/alerts/message.ts';
-import { type Alert, type AlertDelivery, type Attempt, type Channel, CHANNELS } from '../shared/alerts/port.ts';
+import { alertMessage } from '../shared/alerts/message.ts';
+import {
+  type Alert,
+  type AlertDelivery,
+  type Attempt,
+  type Channel,
+  CHANNELS,
+  type Message,
+} from '../shared/alerts/port.ts';
 import { healthModuleOf } from '../shared/health/modules/index.ts';
 import type { Deps } from '../shared/http/deps.ts';
 

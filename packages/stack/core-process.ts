@@ -19,7 +19,7 @@ import { Secret } from '@holdfast/kit/secret';
 import { LISTENING, runService, stopInOrder, tellSupervisor } from '@holdfast/kit/service';
 import { behindProxies } from '../../shared/runtime/client-address.ts';
 import { forgetPostgresVariables } from '../../shared/settings/handover.ts';
-import { ldapDirectory } from '../../shared/sign-in/ldap/directory.ts';
+import { LdapDirectory } from '../../shared/sign-in/ldap/directory.ts';
 import { FLOWS_GRANTS } from './database/roles.ts';
 
 const MIGRATED_WITHIN_MS = 60_000;
@@ -112,7 +112,7 @@ async function migrated(url: Secret): Promise<void> {
 
 function directoryOf({ ldap, directory }: CoreHandover, log: JsonLog): CoreDirectory {
   if (ldap.bindPassword === undefined) return unreadableDirectory();
-  return ldapDirectory({
+  return new LdapDirectory({
     url: ldap.url,
     coreBase: ldap.bases.core,
     webBase: ldap.bases.web,

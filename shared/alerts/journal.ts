@@ -6,7 +6,7 @@ import { codeOf, messageOf } from '@holdfast/kit/app-error';
 import { replaceFile } from '@holdfast/kit/files';
 import type { Log } from '@holdfast/kit/log';
 import type { Snapshot } from './memory.ts';
-import { snapshotSchema } from './rows.ts';
+import { snapshotSchema } from './schemas.ts';
 
 export interface AlertJournal {
   /** Undefined when there is none, or none that can be read. */

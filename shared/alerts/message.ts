@@ -2,20 +2,8 @@
 // here it becomes harmless, and short enough for every channel.
 
 import { durationInWords, utcInWords } from '@holdfast/kit/format';
-import { asciiLine, escapeHtml, oneLine, shortened } from '@holdfast/kit/text';
-import type { Level } from './engine.ts';
-
-/** One message in every form that a channel may need. */
-export interface Message {
-  /** Unique and the same for every attempt, so that a service or a mail client can drop what it has seen already. */
-  id: string;
-  /** Plain ASCII, one line. */
-  subject: string;
-  text: string;
-  html: string;
-  /** For SMS: printable ASCII, at most 300 characters, one line. */
-  brief: string;
-}
+import { asciiLine, escapeHtml, maskAddresses, maskRecipient, oneLine, shortened } from '@holdfast/kit/text';
+import type { Alert, Level, Message } from './port.ts';
 
 /** What of an alert people are told. Times are ISO 8601. */
 export interface AlertReport {
@@ -182,4 +170,28 @@ function htmlOf({ title, colour, paragraphs, lists, link, why }: Letter): string
   const style = 'font-family:sans-serif;font-size:15px;line-height:1.4;color:#222222;background:#ffffff';
   const head = `<head><meta charset="utf-8"><title>${escapeHtml(title)}</title></head>`;
   return `<!doctype html>\n<html lang="en">${head}\n${tag('body', `${heading}${said}${listed}${more}${small}`, style)}</html>\n`;
+}
+
+export interface AlertAddresses {
+  ALERT_EMAIL_TO?: readonly string[] | undefined;
+  ALERT_SMS_TO?: readonly string[] | undefined;
+}
+
+/** An alert for its readers, who need not know the addresses of its recipients; services repeat these in what they say. */
+export function toAlertView(alert: Alert, settings: AlertAddresses): Alert {
+  const known = [
+    ...alert.deliveries.map(({ recipient }) => recipient),
+    ...(settings.ALERT_EMAIL_TO ?? []),
+    ...(settings.ALERT_SMS_TO ?? []),
+  ];
+  const hide = (text: string): string => maskAddresses(text, known);
+  return {
+    ...alert,
+    reason: alert.reason === null ? null : hide(alert.reason),
+    deliveries: alert.deliveries.map((each) => ({
+      ...each,
+      recipient: maskRecipient(each.recipient),
+      detail: hide(each.detail),
+    })),
+  };
 }

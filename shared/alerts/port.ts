@@ -2,8 +2,6 @@
 // shared by all processes over one database, and go on without the database.
 
 import type { History, Status } from '../settings/status.ts';
-import type { Level } from './engine.ts';
-import type { Message } from './message.ts';
 
 export const ALERT_STATES = ['pending', 'sent', 'suppressed', 'failed'] as const;
 
@@ -187,3 +185,18 @@ export interface Heartbeat {
   beat(): Promise<void>;
   state(): Promise<HeartbeatState>;
 }
+
+/** One message in every form that a channel may need. */
+export interface Message {
+  /** Unique and the same for every attempt, so that a service or a mail client can drop what it has seen already. */
+  id: string;
+  /** Plain ASCII, one line. */
+  subject: string;
+  text: string;
+  html: string;
+  /** For SMS: printable ASCII, at most 300 characters, one line. */
+  brief: string;
+}
+
+/** A level that can be alerted. */
+export type Level = Exclude<Status, 'ok'>;

@@ -8,8 +8,7 @@ import { failureWords, foreignWords } from '@holdfast/kit/foreign-words';
 import type { Secret } from '@holdfast/kit/secret';
 import { oneLine } from '@holdfast/kit/text';
 import { withTimeout } from '@holdfast/kit/timeout';
-import type { Message } from './message.ts';
-import { type Notifier, SEND_WITHIN_MS, type SendOutcome } from './port.ts';
+import { type Message, type Notifier, SEND_WITHIN_MS, type SendOutcome } from './port.ts';
 import { callServer, GOODBYE_MS, type Handover, readSmtpUrl, type SmtpServer } from './smtp-session.ts';
 
 // Why a mail server did not take a mail, in words for people.

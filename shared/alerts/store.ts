@@ -5,13 +5,22 @@ import { AppError, codeOf, messageOf } from '@holdfast/kit/app-error';
 import type { Log } from '@holdfast/kit/log';
 import { withTimeout } from '@holdfast/kit/timeout';
 import { type History, NO_HISTORY } from '../settings/status.ts';
-import { type AlertPolicy, isAtRest } from './engine.ts';
 import type { AlertJournal } from './journal.ts';
-import { alertMemory, alertSummary, type Clock } from './memory.ts';
-import type { Alert, AlertEvaluation, AlertFilter, AlertPage, Alerts, Attempt, Observation } from './port.ts';
+import { AlertMemory, type Clock } from './memory.ts';
+import type {
+  Alert,
+  AlertEvaluation,
+  AlertFilter,
+  AlertPage,
+  Alerts,
+  AlertSummary,
+  Attempt,
+  Observation,
+} from './port.ts';
+import { type AlertPolicy, isAtRest } from './rules.ts';
 import type { AlertTable } from './table.ts';
 
-export interface AlertBookOptions {
+export interface AlertStoreOptions {
   /** Undefined when no database is set up. */
   table: AlertTable | undefined;
   /** The same for people who look at alerts: it may take longer, and says nothing about the other. */
@@ -40,181 +49,212 @@ const CONFIRMED_FOR_MS = 60_000;
 /** A disk that hangs must not hold up what the journal is only a copy of. */
 const JOURNAL_WITHIN_MS = 1_000;
 
-export function alertBook({ table, reads, journal, policy, runner, clock, log }: AlertBookOptions): Alerts {
-  const memory = alertMemory(clock, LEASE_SECONDS * 1000);
-  const turns = new Map<string, Promise<void>>();
-  const setAside = new WeakSet<object>();
-  let awayUntilMs = Number.NEGATIVE_INFINITY;
-  let awaySinceMs: number | undefined;
-  let backSinceMs = clock.steadyMs();
-  let taking = false;
-  let syncing: Promise<void> | undefined;
-  const earlier = journal?.load();
-  if (earlier !== undefined) memory.restore(earlier);
-  let predecessors = earlier?.runners ?? [];
-  if (earlier !== undefined) void keep();
+export class AlertStore implements Alerts {
+  readonly #options: AlertStoreOptions;
+  readonly #memory: AlertMemory;
+  /** The last evaluation of each module. */
+  readonly #turns = new Map<string, Promise<unknown>>();
+  /** States and alerts that the database refuses for what they are. */
+  readonly #setAside = new WeakSet<object>();
+  /** Processes before this one, whose alerts the database does not know to be ours yet. */
+  #predecessors: string[];
+  #unavailableSinceMs: number | undefined;
+  #leftAloneUntilMs = Number.NEGATIVE_INFINITY;
+  #backSinceMs: number;
+  #taking = false;
+  #syncing: Promise<void> | undefined;
 
-  async function keep(): Promise<void> {
+  constructor(options: AlertStoreOptions) {
+    const { clock, journal } = options;
+    this.#options = options;
+    this.#memory = new AlertMemory(clock, LEASE_SECONDS * 1000);
+    this.#backSinceMs = clock.steadyMs();
+    const earlier = journal?.load();
+    this.#predecessors = earlier?.runners ?? [];
+    if (earlier === undefined) return;
+    this.#memory.restore(earlier);
+    void this.#keep();
+  }
+
+  async #keep(): Promise<void> {
+    const { journal, runner, log } = this.#options;
     if (journal === undefined) return;
     const late = (): Error => new Error('the disk does not answer');
-    await withTimeout(
-      JOURNAL_WITHIN_MS,
-      late,
-      journal.save(() => memory.snapshot([runner, ...predecessors])),
-    ).catch((error: unknown) => {
+    const saved = journal.save(() => this.#memory.snapshot([runner, ...this.#predecessors]));
+    await withTimeout(JOURNAL_WITHIN_MS, late, saved).catch((error: unknown) => {
       log.error('alerts.journal_late', { error: messageOf(error) });
     });
   }
 
+  /** The table, unless it failed a moment ago. */
+  #tableToAsk(): AlertTable | undefined {
+    const { table, clock } = this.#options;
+    return clock.steadyMs() < this.#leftAloneUntilMs ? undefined : table;
+  }
+
   /** Works with the database once it has everything from here; `undefined` while it does not answer. */
-  async function inTable<T>(work: (alerts: AlertTable) => Promise<T>): Promise<{ value: T } | undefined> {
-    if (table === undefined || clock.steadyMs() < awayUntilMs) return undefined;
+  async #inTable<T>(work: (table: AlertTable) => Promise<T>): Promise<{ value: T } | undefined> {
+    const table = this.#tableToAsk();
+    if (table === undefined) return undefined;
     try {
-      await sync(table);
+      await this.#sync(table);
       const value = await work(table);
-      if (awaySinceMs !== undefined) isBack(awaySinceMs);
+      this.#isBack();
       return { value };
     } catch (error) {
-      isAway(error);
+      this.#isUnavailable(error);
       return undefined;
     }
   }
 
-  function isAway(error: unknown): void {
-    awayUntilMs = clock.steadyMs() + LEFT_ALONE_MS;
-    if (awaySinceMs === undefined) log.warn('alerts.database_away', { error: messageOf(error) });
-    awaySinceMs ??= clock.steadyMs();
+  #isUnavailable(error: unknown): void {
+    const { clock, log } = this.#options;
+    this.#leftAloneUntilMs = clock.steadyMs() + LEFT_ALONE_MS;
+    if (this.#unavailableSinceMs !== undefined) return;
+    this.#unavailableSinceMs = clock.steadyMs();
+    log.warn('alerts.database_away', { error: messageOf(error) });
   }
 
-  function isBack(sinceMs: number): void {
+  #isBack(): void {
+    if (this.#unavailableSinceMs === undefined) return;
+    const { clock, log } = this.#options;
     log.info('alerts.database_back');
-    if (clock.steadyMs() - sinceMs >= OUTAGE_MS) backSinceMs = clock.steadyMs();
-    awaySinceMs = undefined;
+    if (clock.steadyMs() - this.#unavailableSinceMs >= OUTAGE_MS) this.#backSinceMs = clock.steadyMs();
+    this.#unavailableSinceMs = undefined;
   }
 
   /** Brings the database in step, if it answers. */
-  async function syncIfThere(): Promise<void> {
-    if (table !== undefined && clock.steadyMs() >= awayUntilMs) await sync(table).catch(isAway);
+  async #syncIfThere(): Promise<void> {
+    const table = this.#tableToAsk();
+    if (table !== undefined) await this.#sync(table).catch((error: unknown) => this.#isUnavailable(error));
   }
 
-  function sync(alerts: AlertTable): Promise<void> {
-    return (syncing ??= mergeAll(alerts).finally(() => {
-      syncing = undefined;
+  #sync(table: AlertTable): Promise<void> {
+    return (this.#syncing ??= this.#mergeAll(table).finally(() => {
+      this.#syncing = undefined;
     }));
   }
 
-  async function mergeAll(alerts: AlertTable): Promise<void> {
+  async #mergeAll(table: AlertTable): Promise<void> {
+    const { clock, runner } = this.#options;
+    const memory = this.#memory;
     const began = clock.steadyMs();
-    const heir = predecessors.length > 0;
-    for (const from of predecessors) await alerts.inherit(from, runner);
-    predecessors = [];
+    const heir = this.#predecessors.length > 0;
+    for (const from of this.#predecessors) await table.inherit(from, runner);
+    this.#predecessors = [];
     const states = memory.dirty();
     for (const [module, state] of states)
-      await mergeOne(state, async () => memory.stateStored(module, state, await alerts.mergeState(module, state)));
+      await this.#mergeOne(state, async () => memory.stateStored(module, state, await table.mergeState(module, state)));
     const unstored = memory.unstored().toSorted((a, b) => historyLast(a.alert) - historyLast(b.alert));
     for (const { alert, pauseSeconds } of unstored) {
       if (historyLast(alert) === 1 && clock.steadyMs() - began > HISTORY_AT_ONCE_MS) break;
-      await mergeOne(alert, async () => {
-        memory.adopt(alert.module, await alerts.mergeAlert(alert, runner, pauseSeconds));
+      await this.#mergeOne(alert, async () => {
+        const state = await table.mergeAlert(alert, runner, pauseSeconds);
         memory.alertStored(alert);
+        memory.adopt(alert.module, state);
       });
     }
-    if (heir || states.length + unstored.length > 0) void keep();
+    if (heir || states.length + unstored.length > 0) void this.#keep();
   }
 
   /** What the database refuses for what it is, is set aside, and the rest goes on. */
-  async function mergeOne(what: object, merge: () => Promise<void>): Promise<void> {
-    if (setAside.has(what)) return;
+  async #mergeOne(what: object, merge: () => Promise<void>): Promise<void> {
+    if (this.#setAside.has(what)) return;
     try {
       await merge();
     } catch (error) {
       if (!isRefusal(error)) throw error;
-      setAside.add(what);
-      log.error('alerts.not_merged', { error: messageOf(error) });
+      this.#setAside.add(what);
+      this.#options.log.error('alerts.not_merged', { error: messageOf(error) });
     }
   }
 
   /** Evaluations of one module are taken in their order, however long one of them waits for the database. */
-  function observe(evaluation: AlertEvaluation): Promise<Observation> {
-    const { module } = evaluation;
-    const mine = (turns.get(module) ?? Promise.resolve()).then(() => observeNext(evaluation));
-    const over = mine.then(
-      () => undefined,
-      () => undefined,
+  observe(evaluation: AlertEvaluation): Promise<Observation> {
+    const before = this.#turns.get(evaluation.module) ?? Promise.resolve();
+    const mine = before.then(() => this.#observeNext(evaluation));
+    this.#turns.set(
+      evaluation.module,
+      mine.catch(() => undefined),
     );
-    turns.set(module, over);
     return mine;
   }
 
-  async function observeNext(evaluation: AlertEvaluation): Promise<Observation> {
+  async #observeNext(evaluation: AlertEvaluation): Promise<Observation> {
+    const { table, policy, runner } = this.#options;
+    const memory = this.#memory;
     const { module, status } = evaluation;
     const known = memory.known(module);
     const confirmed = table === undefined || memory.unconfirmedForMs(module) < CONFIRMED_FOR_MS;
     if (known !== undefined && status === 'ok' && isAtRest(known.state) && confirmed) return { kind: 'none' };
     const id = crypto.randomUUID();
-    const there = await inTable((alerts) => alerts.apply(evaluation, policy, id, runner, LEASE_SECONDS));
+    const there = await this.#inTable((alerts) => alerts.apply(evaluation, policy, id, runner, LEASE_SECONDS));
     const observation = there?.value.observation ?? memory.apply(evaluation, policy, id);
-    if (there !== undefined) memory.adopt(module, there.value);
+    if (there !== undefined) memory.adopt(module, there.value.state);
     if (there !== undefined && observation.kind === 'raised') memory.hold(observation.alert);
-    if (memory.known(module) !== known) await keep();
+    if (memory.known(module) !== known) await this.#keep();
     return observation;
   }
 
-  async function history(module: string): Promise<History> {
-    const known = (await inTable((alerts) => alerts.known(module)))?.value ?? memory.known(module);
-    return known?.state.history ?? NO_HISTORY;
+  async history(module: string): Promise<History> {
+    const stored = (await this.#inTable((table) => table.known(module)))?.value;
+    return (stored ?? this.#memory.known(module)?.state)?.history ?? NO_HISTORY;
   }
 
   /** One at a time: what two of them would find is the same. */
-  async function takeDue(most: number): Promise<Alert[]> {
-    if (taking) return [];
-    taking = true;
+  async takeDue(most: number): Promise<Alert[]> {
+    if (this.#taking) return [];
+    this.#taking = true;
     try {
-      const there = await inTable((alerts) => takeFromTable(alerts, most));
-      return there === undefined ? memory.takeDue(most, () => true) : there.value;
+      const there = await this.#inTable((table) => this.#takeFromTable(table, most));
+      return there === undefined ? this.#memory.takeDue(most, () => true) : there.value;
     } finally {
-      taking = false;
+      this.#taking = false;
     }
   }
 
-  async function takeFromTable(alerts: AlertTable, most: number): Promise<Alert[]> {
-    const takeOver = clock.steadyMs() - backSinceMs >= GRACE_MS;
+  async #takeFromTable(table: AlertTable, most: number): Promise<Alert[]> {
+    const { clock, runner } = this.#options;
+    const memory = this.#memory;
+    const takeOver = clock.steadyMs() - this.#backSinceMs >= GRACE_MS;
     const except = memory.idsKnownBetter();
-    const rows = await alerts.takeDue({ runner, most, leaseSeconds: LEASE_SECONDS, except, takeOver });
+    const rows = await table.takeDue({ runner, most, leaseSeconds: LEASE_SECONDS, except, takeOver });
     for (const alert of rows) memory.fly(alert);
     const leaning = memory.leaning();
-    if (leaning.length > 0) memory.keepOnly(await alerts.idsOf(runner), leaning);
-    return [...rows, ...memory.takeDue(most, ({ alert, stored }) => !stored && setAside.has(alert))];
+    if (leaning.length > 0) memory.keepOnly(await table.idsOf(runner), leaning);
+    return [...rows, ...memory.takeDue(most, ({ alert, stored }) => !stored && this.#setAside.has(alert))];
   }
 
-  async function settle(alert: Alert, attempt: Attempt): Promise<void> {
-    memory.settle(alert, attempt);
-    await keep();
-    await syncIfThere();
+  async settle(alert: Alert, attempt: Attempt): Promise<void> {
+    this.#memory.settle(alert, attempt);
+    await this.#keep();
+    await this.#syncIfThere();
   }
 
-  async function list(filter: AlertFilter, offset: number, limit: number): Promise<AlertPage> {
-    if (reads === undefined) return { ...memory.list(filter, offset, limit), complete: true };
-    await syncIfThere();
+  async list(filter: AlertFilter, offset: number, limit: number): Promise<AlertPage> {
+    const { reads, log } = this.#options;
+    if (reads === undefined) return { ...this.#memory.list(filter, offset, limit), complete: true };
+    await this.#syncIfThere();
     try {
       const page = await reads.list(filter, offset, limit);
-      return { ...page, complete: memory.unstored().length === 0 };
+      return { ...page, complete: this.#memory.unstored().length === 0 };
     } catch (error) {
       log.warn('alerts.not_listed', { error: messageOf(error) });
-      return { ...memory.list(filter, offset, limit), complete: false };
+      return { ...this.#memory.list(filter, offset, limit), complete: false };
     }
   }
 
-  return {
-    observe,
-    history,
-    takeDue,
-    settle,
-    list,
-    summary: () => reads?.summary() ?? Promise.resolve(alertSummary(memory.alerts(), clock.wallMs())),
-    trouble: async () => journal?.trouble() ?? null,
-    prune: async (suppressedBefore, otherBefore) => (await reads?.prune(suppressedBefore, otherBefore)) ?? 0,
-  };
+  async summary(): Promise<AlertSummary> {
+    return this.#options.reads?.summary() ?? this.#memory.summary();
+  }
+
+  async trouble(): Promise<string | null> {
+    return this.#options.journal?.trouble() ?? null;
+  }
+
+  async prune(suppressedBefore: string, otherBefore: string): Promise<number> {
+    return (await this.#options.reads?.prune(suppressedBefore, otherBefore)) ?? 0;
+  }
 }
 
 function historyLast({ state }: Alert): 0 | 1 {

@@ -3,11 +3,21 @@
 
 import type { RunSql } from '@holdfast/kit/kept-database';
 import type { Sql, TransactionSql } from '@holdfast/kit/postgres';
-import { type Applied, type Known, observationOf, sameState, stateAfter } from './documents.ts';
-import { alertGivenUp, type AlertPolicy, type AlertState, mergeStates, reduce, UNTOLD } from './engine.ts';
 import type { Remembered } from './memory.ts';
 import type { Alert, AlertEvaluation, AlertFilter, AlertSummary } from './port.ts';
-import { type AlertRow, alertsOf, stateOf } from './rows.ts';
+import {
+  alertGivenUp,
+  type AlertPolicy,
+  type AlertState,
+  type Applied,
+  mergeStates,
+  observationOf,
+  reduce,
+  sameState,
+  stateAfter,
+  UNTOLD,
+} from './rules.ts';
+import { type AlertRow, alertsOf, stateOf } from './schemas.ts';
 
 export interface Taking {
   runner: string;
@@ -19,8 +29,6 @@ export interface Taking {
   takeOver: boolean;
 }
 
-export type AlertTable = ReturnType<typeof alertTable>;
-
 /** After the server's own start, runners that were cut off get this long to write down what they have sent. */
 const GRACE_SECONDS = 15;
 /** How long a given up alert is shown by health. */
@@ -30,14 +38,25 @@ const MOST_SUPPRESSED = 10_000;
 
 interface StateRow {
   state: unknown;
-  version: string;
 }
 
-export function alertTable(run: RunSql) {
-  const known = (module: string): Promise<Known | undefined> => run((sql) => readState(sql, module));
+/** What a process needs of the table. */
+export type AlertTable = Pick<PostgresAlertTable, keyof PostgresAlertTable>;
+
+export class PostgresAlertTable {
+  readonly #run: RunSql;
+
+  constructor(run: RunSql) {
+    this.#run = run;
+  }
+
+  async known(module: string): Promise<AlertState | undefined> {
+    const rows = await this.#run((sql) => sql<StateRow[]>`SELECT state FROM alert_state WHERE module = ${module}`);
+    return rows[0] && stateOf(rows[0].state);
+  }
 
   /** Feeds one evaluation to the engine; what it raises belongs to `runner` for `leaseSeconds`. */
-  async function apply(
+  async apply(
     evaluation: AlertEvaluation,
     policy: AlertPolicy,
     id: string,
@@ -45,29 +64,28 @@ export function alertTable(run: RunSql) {
     leaseSeconds: number,
   ): Promise<Applied> {
     const { module, at } = evaluation;
-    const decide = (before: Known): Applied => {
-      const step = reduce(before.state, { ...evaluation, atMs: Date.parse(at) }, policy, id);
-      const observation = observationOf(step, evaluation, policy, id);
-      return { state: step.state, version: before.version, observation };
+    const decide = (before: AlertState): Applied => {
+      const step = reduce(before, { ...evaluation, atMs: Date.parse(at) }, policy, id);
+      return { state: step.state, observation: observationOf(step, evaluation, policy, id) };
     };
-    const seen = await known(module);
+    const seen = await this.known(module);
     const first = seen && decide(seen);
-    if (seen !== undefined && first?.observation.kind === 'none' && sameState(first.state, seen.state)) return first;
-    return run((sql) =>
+    if (seen !== undefined && first?.observation.kind === 'none' && sameState(first.state, seen)) return first;
+    return this.#run((sql) =>
       sql.begin(async (transaction) => {
         const before = await lockState(transaction, module);
         const applied = decide(before);
-        const version = await writeState(transaction, module, before, applied.state);
+        await writeState(transaction, module, before, applied.state);
         if ('alert' in applied.observation)
           await writeAlert(transaction, applied.observation.alert, runner, 0, leaseSeconds);
-        return { ...applied, version };
+        return applied;
       }),
     );
   }
 
   /** Pending alerts that are due, oldest first; they belong to `runner` for `leaseSeconds`. */
-  async function takeDue({ runner, most, leaseSeconds, except, takeOver }: Taking): Promise<Alert[]> {
-    const rows = await run(
+  async takeDue({ runner, most, leaseSeconds, except, takeOver }: Taking): Promise<Alert[]> {
+    const rows = await this.#run(
       (sql) => sql<AlertRow[]>`
         UPDATE alert SET runner = ${runner}, lease_until = now() + make_interval(secs => ${leaseSeconds})
         WHERE id IN (
@@ -79,73 +97,70 @@ export function alertTable(run: RunSql) {
         RETURNING *`,
     );
     const { alerts, unreadable } = alertsOf(rows);
-    for (const { id, module } of unreadable) await giveUp(id, module);
+    for (const { id, module } of unreadable) await this.#giveUp(id, module);
     return alerts.toSorted((a, b) => a.raised_at.localeCompare(b.raised_at));
   }
 
   /** An alert that cannot be read can be sent by nobody; what it would have told is unknown again. */
-  async function giveUp(id: string, module: string): Promise<void> {
-    await run((sql) =>
-      sql.begin(async (transaction) => {
-        await transaction`
-          UPDATE alert SET state = 'failed', next_attempt_at = NULL, reason = 'This row of the database cannot be read.'
-          WHERE id = ${id}`;
-        const before = await lockState(transaction, module);
-        await writeState(transaction, module, before, alertGivenUp(before.state, id));
-      }),
-    );
+  async #giveUp(id: string, module: string): Promise<void> {
+    await this.#change(module, async (transaction, before) => {
+      await transaction`
+        UPDATE alert SET state = 'failed', next_attempt_at = NULL, reason = 'This row of the database cannot be read.'
+        WHERE id = ${id}`;
+      return alertGivenUp(before, id);
+    });
   }
 
   /** The pending alerts that `runner` was the last to look after. */
-  async function idsOf(runner: string): Promise<Set<string>> {
-    const rows = await run(
+  async idsOf(runner: string): Promise<Set<string>> {
+    const rows = await this.#run(
       (sql) => sql<{ id: string }[]>`SELECT id FROM alert WHERE state = 'pending' AND runner = ${runner}`,
     );
     return new Set(rows.map(({ id }) => id));
   }
 
   /** What belonged to a process that has ended belongs to the one after it. */
-  async function inherit(from: string, to: string): Promise<void> {
-    await run(
+  async inherit(from: string, to: string): Promise<void> {
+    await this.#run(
       (sql) => sql`
         UPDATE alert SET runner = ${to}, lease_until = NULL WHERE state = 'pending' AND runner = ${from}`,
     );
   }
 
   /** Takes over the state that a process has arrived at by itself. */
-  async function mergeState(module: string, ours: Remembered): Promise<Known> {
-    return run((sql) =>
-      sql.begin(async (transaction) => {
-        const theirs = await lockState(transaction, module);
-        const untouched = theirs.version === ours.version || theirs.version === 0;
-        const state = untouched ? ours.state : mergeStates(ours.state, theirs.state, ours.lineage);
-        return { state, version: await writeState(transaction, module, theirs, state) };
-      }),
-    );
+  async mergeState(module: string, { state, lineage }: Remembered): Promise<AlertState> {
+    return this.#change(module, async (_, theirs) => mergeStates(state, theirs, lineage));
   }
 
   /**
    * Takes over an alert that a process has raised or tried to send; its next attempt is due after `pauseSeconds`. Answers
    * with what that means for the module.
    */
-  async function mergeAlert(alert: Alert, runner: string, pauseSeconds: number): Promise<Known> {
-    return run((sql) =>
+  async mergeAlert(alert: Alert, runner: string, pauseSeconds: number): Promise<AlertState> {
+    return this.#change(alert.module, async (transaction, before) => {
+      await writeAlert(transaction, alert, runner, pauseSeconds, null);
+      return stateAfter(before, alert);
+    });
+  }
+
+  /** Changes a state under its lock; resolves with the new one. */
+  async #change(
+    module: string,
+    work: (transaction: TransactionSql, before: AlertState) => Promise<AlertState>,
+  ): Promise<AlertState> {
+    return this.#run((sql) =>
       sql.begin(async (transaction) => {
-        await writeAlert(transaction, alert, runner, pauseSeconds, null);
-        const before = await lockState(transaction, alert.module);
-        const state = stateAfter(before.state, alert);
-        return { state, version: await writeState(transaction, alert.module, before, state) };
+        const before = await lockState(transaction, module);
+        const state = await work(transaction, before);
+        await writeState(transaction, module, before, state);
+        return state;
       }),
     );
   }
 
-  async function list(
-    filter: AlertFilter,
-    offset: number,
-    limit: number,
-  ): Promise<{ results: Alert[]; count: number }> {
+  async list(filter: AlertFilter, offset: number, limit: number): Promise<{ results: Alert[]; count: number }> {
     const { module = null, level = null, state = null, since = null, until = null } = filter;
-    return run(async (sql) => {
+    return this.#run(async (sql) => {
       const where = sql`
         (${module}::text IS NULL OR module = ${module}) AND (${level}::text IS NULL OR level = ${level})
         AND (${state}::text IS NULL OR state = ${state})
@@ -159,8 +174,8 @@ export function alertTable(run: RunSql) {
     });
   }
 
-  async function summary(): Promise<AlertSummary> {
-    const [row] = await run(
+  async summary(): Promise<AlertSummary> {
+    const [row] = await this.#run(
       (sql) => sql<(Omit<AlertSummary, 'last_sent_at'> & { last_sent_at: Date | null })[]>`
         WITH pending AS (
           SELECT raised_at, reason, deliveries @> '[{"accepted": true}]' AS reached FROM alert WHERE state = 'pending'
@@ -182,8 +197,8 @@ export function alertTable(run: RunSql) {
     return { ...row, last_sent_at: row.last_sent_at?.toISOString() ?? null };
   }
 
-  async function prune(suppressedBefore: string, otherBefore: string): Promise<number> {
-    const { count } = await run(
+  async prune(suppressedBefore: string, otherBefore: string): Promise<number> {
+    const { count } = await this.#run(
       (sql) => sql`
         DELETE FROM alert
         WHERE (state = 'suppressed' AND raised_at < ${suppressedBefore})
@@ -192,38 +207,29 @@ export function alertTable(run: RunSql) {
     );
     return count;
   }
-
-  return { known, apply, takeDue, idsOf, inherit, mergeState, mergeAlert, list, summary, prune };
 }
 
-async function readState(sql: Sql | TransactionSql, module: string): Promise<Known | undefined> {
-  const [row] = await sql<StateRow[]>`SELECT state, version FROM alert_state WHERE module = ${module}`;
-  return row && knownOf(row);
-}
-
-/** Version 0 belongs to a module that nobody has written about. */
-async function lockState(transaction: TransactionSql, module: string): Promise<Known> {
+/** The state of a module that nothing has been written about is `UNTOLD`. */
+async function lockState(transaction: TransactionSql, module: string): Promise<AlertState> {
   await transaction`
     INSERT INTO alert_state (module, state, version) VALUES (${module}, ${JSON.stringify(UNTOLD)}::text::jsonb, 0)
     ON CONFLICT DO NOTHING`;
-  const [row] = await transaction<StateRow[]>`
-    SELECT state, version FROM alert_state WHERE module = ${module} FOR UPDATE`;
+  const [row] = await transaction<StateRow[]>`SELECT state FROM alert_state WHERE module = ${module} FOR UPDATE`;
   if (row === undefined) throw new Error(`the state of ${module} was removed`);
-  return knownOf(row);
+  return stateOf(row.state);
 }
 
-/** The new version. */
+/** Releases before this one compare `version` to see a change. */
 async function writeState(
   transaction: TransactionSql,
   module: string,
-  before: Known,
+  before: AlertState,
   state: AlertState,
-): Promise<number> {
-  if (before.version > 0 && sameState(before.state, state)) return before.version;
-  const version = before.version + 1;
+): Promise<void> {
+  if (sameState(before, state)) return;
   await transaction`
-    UPDATE alert_state SET state = ${JSON.stringify(state)}::text::jsonb, version = ${version} WHERE module = ${module}`;
-  return version;
+    UPDATE alert_state SET state = ${JSON.stringify(state)}::text::jsonb, version = version + 1
+    WHERE module = ${module}`;
 }
 
 /** An alert that is there already and waits takes over what has become of it elsewhere. */
@@ -246,8 +252,4 @@ async function writeAlert(
       attempts = EXCLUDED.attempts, next_attempt_at = EXCLUDED.next_attempt_at, deliveries = EXCLUDED.deliveries,
       runner = EXCLUDED.runner, lease_until = EXCLUDED.lease_until
     WHERE alert.state = 'pending' AND (alert.attempts < EXCLUDED.attempts OR EXCLUDED.state = 'sent')`;
-}
-
-function knownOf({ state, version }: StateRow): Known {
-  return { state: stateOf(state), version: Number(version) };
 }

@@ -7,9 +7,19 @@ import type { Log } from '@holdfast/kit/log';
 import type { TransactionSql } from '@holdfast/kit/postgres';
 import type { Secret } from '@holdfast/kit/secret';
 import { oneLine, shortened } from '@holdfast/kit/text';
-import { auditBacklog, auditThrottle, type Entry } from './backlog.ts';
+import { AuditBacklog, AuditThrottle, type Entry } from './backlog.ts';
 import { type AuditChain, auditChain, auditHead } from './chain.ts';
-import type { Audit, AuditResult, AuditSubject } from './port.ts';
+import type { Page } from '@holdfast/kit/paging';
+import type {
+  Audit,
+  AuditFilter,
+  AuditRecord,
+  AuditResult,
+  AuditSubject,
+  AuditVerdict,
+  Conclusion,
+  OpenIntent,
+} from './port.ts';
 import {
   appendRecords,
   findRecord,
@@ -50,51 +60,61 @@ const MOST_DETAIL_BYTES = 4_096;
 const MOST_INTENT_BYTES = 16_384;
 const SETTLED_WITHIN_MS = 2_000;
 
-export function auditLog({
-  run,
-  key,
-  headFile,
-  log,
-  endSignInsOf,
-  signInsEnded,
-  minuteMs = 60_000,
-}: AuditLogOptions): Audit {
-  const chain = key && auditChain(key);
-  const head = auditHead(headFile, log);
-  const throttle = auditThrottle(minuteMs);
-  const backlog = auditBacklog({ write, log });
-  if (chain === undefined) log.error('audit.off', { error: NO_KEY });
-  let omittedTimer: NodeJS.Timeout | undefined;
+export class AuditLog implements Audit {
+  readonly #run: AuditLogOptions['run'];
+  readonly #log: AuditLogOptions['log'];
+  readonly #endSignInsOf: AuditLogOptions['endSignInsOf'];
+  readonly #signInsEnded: AuditLogOptions['signInsEnded'];
+  readonly #minuteMs: NonNullable<AuditLogOptions['minuteMs']>;
+  readonly #chain: AuditChain | undefined;
+  readonly #head: ReturnType<typeof auditHead>;
+  readonly #throttle: AuditThrottle;
+  readonly #backlog: AuditBacklog;
+  #isCounting = false;
   /** Every intent before this one has its outcome: none is ever taken away. */
-  let concludedBefore = 0;
+  #concludedBefore = 0;
 
-  function needed(): AuditChain {
-    if (chain === undefined) throw new AppError('unavailable', NO_KEY);
-    return chain;
+  constructor({ run, key, headFile, log, endSignInsOf, signInsEnded, minuteMs = 60_000 }: AuditLogOptions) {
+    this.#run = run;
+    this.#log = log;
+    this.#endSignInsOf = endSignInsOf;
+    this.#signInsEnded = signInsEnded;
+    this.#minuteMs = minuteMs;
+    this.#chain = key && auditChain(key);
+    this.#head = auditHead(headFile, log);
+    this.#throttle = new AuditThrottle(minuteMs);
+    this.#backlog = new AuditBacklog({ write: (entries) => this.#write(entries), log });
+    if (this.#chain === undefined) log.error('audit.off', { error: NO_KEY });
+  }
+
+  #needed(): AuditChain {
+    if (this.#chain === undefined) throw new AppError('unavailable', NO_KEY);
+    return this.#chain;
   }
 
   /** Everything in one transaction, which is rolled back when the caller was told that it is too late. */
-  async function write(entries: readonly Entry[]): Promise<number[]> {
-    const known = await head.known();
+  async #write(entries: readonly Entry[]): Promise<number[]> {
+    const known = await this.#head.known();
     let gaveUp = false;
     let isCommitting = false;
     try {
-      const done = await run((sql) =>
+      const done = await this.#run((sql) =>
         sql.begin(async (transaction) => {
           await lockAudit(transaction);
           await takeAuditRole(transaction);
           const isWhole = known === undefined || (await holds(transaction, known));
-          const appended = await appendEntries(transaction, needed(), entries);
+          const appended = await appendEntries(transaction, this.#needed(), entries);
           await leaveAuditRole(transaction);
-          for (const { endsSignInsOf } of entries) if (endsSignInsOf) await endSignInsOf(transaction, endsSignInsOf);
+          for (const { endsSignInsOf } of entries)
+            if (endsSignInsOf) await this.#endSignInsOf(transaction, endsSignInsOf);
           if (gaveUp) throw new Error('too late');
           isCommitting = true;
           return { ...appended, isWhole };
         }),
       );
-      if (known !== undefined && !done.isWhole) head.isMissing(known);
-      else if (done.head.seq > 0) head.grown(done.head);
-      for (const { endsSignInsOf } of entries) if (endsSignInsOf) signInsEnded(endsSignInsOf);
+      if (known !== undefined && !done.isWhole) this.#head.isMissing(known);
+      else if (done.head.seq > 0) this.#head.grown(done.head);
+      for (const { endsSignInsOf } of entries) if (endsSignInsOf) this.#signInsEnded(endsSignInsOf);
       return done.seqs;
     } catch (error) {
       gaveUp = true;
@@ -103,7 +123,7 @@ export function auditLog({
     }
   }
 
-  function entryOf(
+  #entryOf(
     kind: Entry['kind'],
     { actor, action, target }: AuditSubject,
     rest: Pick<NewRecord, 'phase' | 'result' | 'intent' | 'detail'>,
@@ -120,85 +140,91 @@ export function auditLog({
     return { kind, record, uncertain: false };
   }
 
-  function enter(subject: AuditSubject, result: AuditResult, detail: Detail | null | undefined): void {
+  #enter(subject: AuditSubject, result: AuditResult, detail: Detail | null | undefined): void {
     const rest = { phase: 'outcome', result, intent: null, detail: shortDetail(detail) } as const;
-    backlog.append(entryOf('note', subject, rest)).catch(() => undefined);
+    this.#backlog.append(this.#entryOf('note', subject, rest)).catch(() => undefined);
   }
 
   /**
    * What is done again must be what somebody was allowed to do, and must not have been done already: an intent counts
    * when it and everything after it is as it was written.
    */
-  async function asWritten<T extends { seq: number }>(intents: T[]): Promise<T[]> {
+  async #asWritten<T extends { seq: number }>(intents: T[]): Promise<T[]> {
     const [first] = intents;
-    if (first === undefined || chain === undefined) return [];
-    const broken = await firstBrokenFrom({ run, chain, head: await head.known() }, first.seq);
+    if (first === undefined || this.#chain === undefined) return [];
+    const broken = await firstBrokenFrom(
+      { run: this.#run, chain: this.#chain, head: await this.#head.known() },
+      first.seq,
+    );
     if (broken === undefined) return intents;
-    log.error('audit.intents_left', { first_broken: broken, remedy: 'see "When verifying fails" in docs/audit.md' });
-    return asWritten(intents.filter(({ seq }) => seq > broken));
+    this.#log.error('audit.intents_left', {
+      first_broken: broken,
+      remedy: 'see "When verifying fails" in docs/audit.md',
+    });
+    return this.#asWritten(intents.filter(({ seq }) => seq > broken));
   }
 
-  function enterOmitted(): void {
-    omittedTimer = undefined;
-    const omitted = throttle.takeOmitted(performance.now());
+  #enterOmitted(): void {
+    this.#isCounting = false;
+    const omitted = this.#throttle.takeOmitted(performance.now());
     if (omitted !== undefined) {
       const actor = { username: 'holdfast', address: '', requestId: '' };
-      enter({ actor, action: 'audit.omitted', target: '' }, 'denied', omitted);
+      this.#enter({ actor, action: 'audit.omitted', target: '' }, 'denied', omitted);
     }
-    if (throttle.hasOmitted()) countLater();
+    if (this.#throttle.hasOmitted()) this.#countLater();
   }
 
-  function countLater(): void {
-    omittedTimer ??= setTimeout(enterOmitted, minuteMs).unref();
+  #countLater(): void {
+    if (this.#isCounting) return;
+    this.#isCounting = true;
+    setTimeout(() => this.#enterOmitted(), this.#minuteMs).unref();
   }
 
-  return {
-    async intend(subject, detail) {
-      needed();
-      const text = JSON.stringify(detail ?? {});
-      if (Buffer.byteLength(text) > MOST_INTENT_BYTES)
-        throw new AppError(
-          'invalid',
-          `This changes too much at once: its record has more than ${MOST_INTENT_BYTES} bytes.`,
-        );
-      const rest = { phase: 'intent', result: null, intent: null, detail: text } as const;
-      return backlog.append(entryOf('intent', subject, rest)).catch(refused);
-    },
+  async intend(subject: AuditSubject, detail?: Detail): Promise<number> {
+    this.#needed();
+    const text = JSON.stringify(detail ?? {});
+    if (Buffer.byteLength(text) > MOST_INTENT_BYTES)
+      throw new AppError(
+        'invalid',
+        `This changes too much at once: its record has more than ${MOST_INTENT_BYTES} bytes.`,
+      );
+    const rest = { phase: 'intent', result: null, intent: null, detail: text } as const;
+    return this.#backlog.append(this.#entryOf('intent', subject, rest)).catch(refused);
+  }
 
-    async conclude(intent, subject, { result, detail, endsSignInsOf }) {
-      if (chain === undefined) return;
-      const rest = { phase: 'outcome', result, intent, detail: shortDetail(detail) } as const;
-      const entry = { ...entryOf('outcome', subject, rest), endsSignInsOf };
-      await backlog.append(entry).catch(() => undefined);
-    },
+  async conclude(intent: number, subject: AuditSubject, { result, detail, endsSignInsOf }: Conclusion): Promise<void> {
+    if (this.#chain === undefined) return;
+    const rest = { phase: 'outcome', result, intent, detail: shortDetail(detail) } as const;
+    const entry = { ...this.#entryOf('outcome', subject, rest), endsSignInsOf };
+    await this.#backlog.append(entry).catch(() => undefined);
+  }
 
-    note(subject, result, detail) {
-      if (chain === undefined) return;
-      // Whoever needs no account and no guess for it must not be able to hide the guesses and the people behind a flood.
-      const kind = subject.actor.username === '' ? `${subject.action} of nobody` : subject.action;
-      if (throttle.lets(kind, performance.now())) enter(subject, result, detail);
-      else countLater();
-    },
+  note(subject: AuditSubject, result: AuditResult, detail?: Detail): void {
+    if (this.#chain === undefined) return;
+    // Whoever needs no account and no guess for it must not be able to hide the guesses and the people behind a flood.
+    const kind = subject.actor.username === '' ? `${subject.action} of nobody` : subject.action;
+    if (this.#throttle.lets(kind, performance.now())) this.#enter(subject, result, detail);
+    else this.#countLater();
+  }
 
-    async list(filter, offset, limit) {
-      await backlog.settled(SETTLED_WITHIN_MS);
-      return run((sql) => listRecords(sql, filter, offset, limit));
-    },
+  async list(filter: AuditFilter, offset: number, limit: number): Promise<Page<AuditRecord>> {
+    await this.#backlog.settled(SETTLED_WITHIN_MS);
+    return this.#run((sql) => listRecords(sql, filter, offset, limit));
+  }
 
-    async verify() {
-      await backlog.settled(SETTLED_WITHIN_MS);
-      return verifyChain({ run, chain: needed(), head: await head.inFile() });
-    },
+  async verify(): Promise<AuditVerdict> {
+    await this.#backlog.settled(SETTLED_WITHIN_MS);
+    return verifyChain({ run: this.#run, chain: this.#needed(), head: await this.#head.inFile() });
+  }
 
-    async unfinished(before, limit) {
-      const from = concludedBefore;
-      const found = await run(async (sql) => {
-        concludedBefore = Math.max(concludedBefore, await firstOpen(sql, from));
-        return openIntents(sql, concludedBefore, before, limit);
-      });
-      return asWritten(found);
-    },
-  };
+  async unfinished(before: string, limit: number): Promise<OpenIntent[]> {
+    const from = this.#concludedBefore;
+    const found = await this.#run(async (sql) => {
+      this.#concludedBefore = Math.max(this.#concludedBefore, await firstOpen(sql, from));
+      return openIntents(sql, this.#concludedBefore, before, limit);
+    });
+    return this.#asWritten(found);
+  }
 }
 
 /** What is in the database already, because only the answer to its COMMIT was lost, is not appended again. */

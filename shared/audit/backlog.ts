@@ -21,13 +21,6 @@ export interface BacklogOptions {
   log: Log;
 }
 
-export interface AuditBacklog {
-  /** Resolves with the number of the record once it is committed. Rejects with the reason when it was not written at the first attempt. */
-  append(entry: Entry): Promise<number>;
-  /** Resolves when nothing waits any more, when writing has failed, or after this time. */
-  settled(ms: number): Promise<void>;
-}
-
 interface Waiting {
   entry: Entry;
   /** Called once. */
@@ -40,100 +33,111 @@ const MOST_AT_ONCE = 200;
 const FIRST_PAUSE_MS = 500;
 const LONGEST_PAUSE_MS = 30_000;
 
-export function auditBacklog({ write, log }: BacklogOptions): AuditBacklog {
-  let waiting: Waiting[] = [];
-  let draining: Promise<void> | undefined;
-  let busy = false;
-  let failures = 0;
-  let timer: NodeJS.Timeout | undefined;
+export class AuditBacklog {
+  readonly #write: BacklogOptions['write'];
+  readonly #log: BacklogOptions['log'];
+  #waiting: Waiting[] = [];
+  #draining: Promise<void> | undefined;
+  #busy = false;
+  #failures = 0;
+  #timer: NodeJS.Timeout | undefined;
 
-  function drain(): void {
-    if (busy) return;
-    busy = true;
-    clearTimeout(timer);
-    draining = writeAll();
+  constructor({ write, log }: BacklogOptions) {
+    this.#write = write;
+    this.#log = log;
   }
 
-  async function writeAll(): Promise<void> {
-    while (waiting.length > 0) {
-      const reason = await attempt(waiting.slice(0, MOST_AT_ONCE));
+  #drain(): void {
+    if (this.#busy) return;
+    this.#busy = true;
+    clearTimeout(this.#timer);
+    this.#draining = this.#writeAll();
+  }
+
+  async #writeAll(): Promise<void> {
+    while (this.#waiting.length > 0) {
+      const reason = await this.#attempt(this.#waiting.slice(0, MOST_AT_ONCE));
       if (reason !== undefined) {
-        pauseAfter(reason);
+        this.#pauseAfter(reason);
         break;
       }
-      if (failures > 0) log.info('audit.written_again', { waiting: waiting.length });
-      failures = 0;
+      if (this.#failures > 0) this.#log.info('audit.written_again', { waiting: this.#waiting.length });
+      this.#failures = 0;
     }
-    busy = false;
+    this.#busy = false;
   }
 
   /** Undefined when all of them are written, else why not. */
-  async function attempt(batch: readonly Waiting[]): Promise<{ error: unknown } | undefined> {
+  async #attempt(batch: readonly Waiting[]): Promise<{ error: unknown } | undefined> {
     try {
-      const seqs = await write(batch.map(({ entry }) => entry));
-      waiting = waiting.filter((each) => !batch.includes(each));
+      const seqs = await this.#write(batch.map(({ entry }) => entry));
+      this.#waiting = this.#waiting.filter((each) => !batch.includes(each));
       for (const [index, { resolve }] of batch.entries()) resolve(seqs[index] ?? 0);
       return undefined;
     } catch (error) {
       if (isUnavailable(error)) return { error };
-      if (batch.length > 1) return attemptEach(batch);
-      waiting = [...waiting.filter((each) => !batch.includes(each)), ...batch];
+      if (batch.length > 1) return this.#attemptEach(batch);
+      this.#waiting = [...this.#waiting.filter((each) => !batch.includes(each)), ...batch];
       return { error };
     }
   }
 
   /** What the database refuses for a reason of its own must not stop the others. */
-  async function attemptEach(batch: readonly Waiting[]): Promise<{ error: unknown } | undefined> {
+  async #attemptEach(batch: readonly Waiting[]): Promise<{ error: unknown } | undefined> {
     let failed: { error: unknown } | undefined;
-    for (const each of batch) failed = (await attempt([each])) ?? failed;
+    for (const each of batch) failed = (await this.#attempt([each])) ?? failed;
     return failed;
   }
 
   /** Tells everybody who waits; intents do not stay. */
-  function pauseAfter({ error }: { error: unknown }): void {
-    const told = waiting;
-    waiting = told.flatMap((each): Waiting[] => {
+  #pauseAfter({ error }: { error: unknown }): void {
+    const told = this.#waiting;
+    this.#waiting = told.flatMap((each): Waiting[] => {
       if (each.entry.kind !== 'intent') return [each];
       return each.entry.uncertain ? [{ ...each, entry: { ...each.entry, kind: 'withdrawal' } }] : [];
     });
     for (const { reject } of told) reject(error);
-    if (failures === 0) log.warn('audit.not_written', { error: messageOf(error), waiting: waiting.length });
-    failures += 1;
-    const pauseMs = Math.min(FIRST_PAUSE_MS * 2 ** Math.min(failures - 1, 10), LONGEST_PAUSE_MS);
-    timer = setTimeout(drain, pauseMs);
-    timer.unref();
+    if (this.#failures === 0)
+      this.#log.warn('audit.not_written', { error: messageOf(error), waiting: this.#waiting.length });
+    this.#failures += 1;
+    const pauseMs = Math.min(FIRST_PAUSE_MS * 2 ** Math.min(this.#failures - 1, 10), LONGEST_PAUSE_MS);
+    this.#timer = setTimeout(() => this.#drain(), pauseMs);
+    this.#timer.unref();
   }
 
-  function append(entry: Entry): Promise<number> {
+  /** Resolves with the number of the record once it is committed. Rejects with the reason when it was not written at the first attempt. */
+  append(entry: Entry): Promise<number> {
     const { promise, resolve, reject } = Promise.withResolvers<number>();
-    if (!hasRoomFor(entry)) {
-      log.error('audit.lost', { action: entry.record.action, target: entry.record.target, kind: entry.kind });
+    if (!this.#hasRoomFor(entry)) {
+      this.#log.error('audit.lost', { action: entry.record.action, target: entry.record.target, kind: entry.kind });
       reject(new AppError('unavailable', `${MOST_WAITING} records of the audit log wait to be written already.`));
       return promise;
     }
-    waiting.push({ entry, resolve, reject });
-    drain();
+    this.#waiting.push({ entry, resolve, reject });
+    this.#drain();
     return promise;
   }
 
   /** An outcome takes the place of the oldest note. */
-  function hasRoomFor(entry: Entry): boolean {
-    if (waiting.length < MOST_WAITING) return true;
-    const oldest = entry.kind === 'outcome' ? waiting.find((each) => each.entry.kind === 'note') : undefined;
+  #hasRoomFor(entry: Entry): boolean {
+    if (this.#waiting.length < MOST_WAITING) return true;
+    const oldest = entry.kind === 'outcome' ? this.#waiting.find((each) => each.entry.kind === 'note') : undefined;
     if (oldest === undefined) return false;
-    waiting = waiting.filter((each) => each !== oldest);
-    log.error('audit.lost', { action: oldest.entry.record.action, target: oldest.entry.record.target, kind: 'note' });
+    this.#waiting = this.#waiting.filter((each) => each !== oldest);
+    this.#log.error('audit.lost', {
+      action: oldest.entry.record.action,
+      target: oldest.entry.record.target,
+      kind: 'note',
+    });
     oldest.reject(new AppError('unavailable', 'An outcome took its place.'));
     return true;
   }
 
-  return {
-    append,
-    async settled(ms) {
-      if (waiting.length > 0) drain();
-      await withTimeout(ms, () => new Error('too late'), draining ?? Promise.resolve()).catch(() => undefined);
-    },
-  };
+  /** Resolves when nothing waits any more, when writing has failed, or after this time. */
+  async settled(ms: number): Promise<void> {
+    if (this.#waiting.length > 0) this.#drain();
+    await withTimeout(ms, () => new Error('too late'), this.#draining ?? Promise.resolve()).catch(() => undefined);
+  }
 }
 
 function isUnavailable(error: unknown): boolean {
@@ -149,15 +153,6 @@ const A_MINUTE = 60;
 /** Kinds are told apart up to here. */
 const MOST_KINDS = 100;
 
-export interface AuditThrottle {
-  /** False when this note is only counted. */
-  lets(action: string, nowMs: number): boolean;
-  /** What was left out in the minute before, once it is over; undefined when nothing was, or it is not. */
-  takeOmitted(nowMs: number): Record<string, number> | undefined;
-  /** True when something was left out that was not taken yet. */
-  hasOmitted(): boolean;
-}
-
 interface Kind {
   /** How many may still come. */
   left: number;
@@ -166,48 +161,59 @@ interface Kind {
 }
 
 /** `minuteMs`: how long a minute is. */
-export function auditThrottle(minuteMs = 60_000): AuditThrottle {
-  const kinds = new Map<string, Kind>();
-  let begunMs = -Infinity;
-  let omitted: Record<string, number> | undefined;
+export class AuditThrottle {
+  readonly #minuteMs;
+  readonly #kinds = new Map<string, Kind>();
+  #begunMs = -Infinity;
+  #omitted: Record<string, number> | undefined;
 
-  function turn(nowMs: number): void {
-    if (nowMs - begunMs < minuteMs) return;
-    const minutes = Math.floor((nowMs - begunMs) / minuteMs);
-    begunMs = nowMs;
-    for (const [action, kind] of kinds) {
-      if (kind.omitted > 0) omitted = { ...omitted, [action]: (omitted?.[action] ?? 0) + kind.omitted };
+  constructor(minuteMs = 60_000) {
+    this.#minuteMs = minuteMs;
+  }
+
+  #turn(nowMs: number): void {
+    if (nowMs - this.#begunMs < this.#minuteMs) return;
+    const minutes = Math.floor((nowMs - this.#begunMs) / this.#minuteMs);
+    this.#begunMs = nowMs;
+    for (const [action, kind] of this.#kinds) {
+      if (kind.omitted > 0)
+        this.#omitted = { ...this.#omitted, [action]: (this.#omitted?.[action] ?? 0) + kind.omitted };
       const left = Math.min(BURST, kind.left + A_MINUTE * minutes);
-      if (left === BURST) kinds.delete(action);
+      if (left === BURST) this.#kinds.delete(action);
       else Object.assign(kind, { left, keptThisMinute: false, omitted: 0 });
     }
   }
 
-  function kindOf(action: string): Kind {
-    const name = kinds.has(action) || kinds.size < MOST_KINDS ? action : 'other';
-    const kind = kinds.get(name) ?? { left: BURST, keptThisMinute: false, omitted: 0 };
-    kinds.set(name, kind);
+  #kindOf(action: string): Kind {
+    const name = this.#kinds.has(action) || this.#kinds.size < MOST_KINDS ? action : 'other';
+    const kind = this.#kinds.get(name) ?? { left: BURST, keptThisMinute: false, omitted: 0 };
+    this.#kinds.set(name, kind);
     return kind;
   }
 
-  return {
-    lets(action, nowMs) {
-      turn(nowMs);
-      const kind = kindOf(action);
-      if (kind.left <= 0 && kind.keptThisMinute) {
-        kind.omitted += 1;
-        return false;
-      }
-      kind.left = Math.max(0, kind.left - 1);
-      kind.keptThisMinute = true;
-      return true;
-    },
-    takeOmitted(nowMs) {
-      turn(nowMs);
-      const taken = omitted;
-      omitted = undefined;
-      return taken;
-    },
-    hasOmitted: () => omitted !== undefined || [...kinds.values()].some((kind) => kind.omitted > 0),
-  };
+  /** False when this note is only counted. */
+  lets(action: string, nowMs: number): boolean {
+    this.#turn(nowMs);
+    const kind = this.#kindOf(action);
+    if (kind.left <= 0 && kind.keptThisMinute) {
+      kind.omitted += 1;
+      return false;
+    }
+    kind.left = Math.max(0, kind.left - 1);
+    kind.keptThisMinute = true;
+    return true;
+  }
+
+  /** What was left out in the minute before, once it is over; undefined when nothing was, or it is not. */
+  takeOmitted(nowMs: number): Record<string, number> | undefined {
+    this.#turn(nowMs);
+    const taken = this.#omitted;
+    this.#omitted = undefined;
+    return taken;
+  }
+
+  /** True when something was left out that was not taken yet. */
+  hasOmitted(): boolean {
+    return this.#omitted !== undefined || [...this.#kinds.values()].some((kind) => kind.omitted > 0);
+  }
 }

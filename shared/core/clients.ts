@@ -5,7 +5,7 @@ import { AppError } from '@holdfast/kit/app-error';
 import { CHANNEL_PREFIX } from '@holdfast/kit/names';
 import { coreDate, quoted } from './answers.ts';
 import type { Core, CoreClient, CoreNotices } from './port.ts';
-import { type CoreCalls, type CorePort, WITHIN_MS as OtherWITHIN_MS } from './request.ts';
+import { type CoreCalls, type CorePort, WITHIN_MS } from './request.ts';
 
 const ALL = '/Marti/api/subscriptions/all';
 const ENDPOINTS = '/Marti/api/clientEndPoints';
@@ -64,17 +64,17 @@ export function coreClients(port: CorePort): Pick<Core, 'clients' | 'disconnect'
 
   return {
     async clients() {
-      const calls = port.within(OtherWITHIN_MS);
+      const calls = port.within(WITHIN_MS);
       // Rule `sinceIsExtra`: who is on the stream is worth knowing without since when; that one is null then.
       const [found, times] = await Promise.all([
         list(calls),
-        beginnings(port.within(OtherWITHIN_MS / 2)).catch(() => undefined),
+        beginnings(port.within(WITHIN_MS / 2)).catch(() => undefined),
       ]);
       return found.map((each) => ({ ...each, since: times?.get(keyOf(each.uid, each.username)) ?? null }));
     },
 
     async disconnect(uid) {
-      const calls = port.within(OtherWITHIN_MS);
+      const calls = port.within(WITHIN_MS);
       const all = uid === '' ? [] : await list(calls);
       const named = all.filter(({ connection }) => connection === uid);
       const meant = named.length > 0 ? named : all.filter((each) => each.uid === uid);
@@ -94,7 +94,7 @@ export function coreClients(port: CorePort): Pick<Core, 'clients' | 'disconnect'
       return false;
     },
 
-    endConnection: (connection) => end(port.within(OtherWITHIN_MS), [connection]),
+    endConnection: (connection) => end(port.within(WITHIN_MS), [connection]),
   };
 
   /** By the name of the connection, which is one; else by what the device calls itself. False: neither is known (any more). */
@@ -125,14 +125,14 @@ function timeOf(given: number | null | undefined): string | null {
 // Groups of people on the stream, by the core's admin API.
 
 /** Somebody waits for it, and it comes about without it too. */
-const WITHIN_MS = 3_000;
+const GROUPS_WITHIN_MS = 3_000;
 
 export function coreGroups(port: CorePort): Pick<Core, 'regroup'> {
   return {
     async regroup(username) {
       const path = `/Marti/api/groups/update/${encodeURIComponent(username)}`;
       // A release answers with nothing, and with the same nothing for a name that it does not know.
-      const answer = await port.within(WITHIN_MS).ask('GET', path);
+      const answer = await port.within(GROUPS_WITHIN_MS).ask('GET', path);
       if (answer.status !== 200) throw port.failure(`GET ${path}`, answer);
     },
   };
@@ -141,7 +141,7 @@ export function coreGroups(port: CorePort): Pick<Core, 'regroup'> {
 // A word to everybody who is connected, by the core's admin API: a call that only the embedded core has.
 
 const NOTICES = '/Marti/api/stream/notices';
-const CORE_NOTICES_WITHIN_MS = 5_000;
+const NOTICES_WITHIN_MS = 5_000;
 const MOST_BYTES = 64 * 1024;
 /** What a core answers that has no such call. */
 const NO_SUCH_CALL: ReadonlySet<number> = new Set([404, 405, 501]);
@@ -154,7 +154,7 @@ const toldSchema = z
 export function coreNotices(port: CorePort): CoreNotices {
   return {
     async announce(text) {
-      const calls = port.within(CORE_NOTICES_WITHIN_MS);
+      const calls = port.within(NOTICES_WITHIN_MS);
       const question = { headers: JSON_TYPE, body: JSON.stringify({ text }), mostBytes: MOST_BYTES };
       const answer = await calls.ask('POST', NOTICES, question);
       // Not so when the core says that it does not reach a part of itself.

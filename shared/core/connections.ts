@@ -144,29 +144,25 @@ export interface Connections {
   cookie: string | undefined;
 }
 
-export interface CoreConnections {
-  /** Those of now; rejects with `unavailable` when a file is missing or unfit. */
-  current(): Promise<Connections>;
-  /** After these were refused: the files are read anew. */
-  forget(refused: Connections): void;
-  ca: string;
+export class CoreConnections {
+  readonly ca: string;
   /** Undefined where no client certificate is shown. */
-  bundle: string | undefined;
-  close(): Promise<void>;
-}
+  readonly bundle: string | undefined;
+  readonly #options: ConnectionsOptions;
+  readonly #files: CredentialFiles;
+  #kept: (Connections & { mark: string }) | undefined;
+  #lookedAtMs = 0;
+  #looking: Promise<Connections> | undefined;
 
-export function coreConnections({
-  origin,
-  connections,
-  localAddress,
-  ...credentials
-}: ConnectionsOptions): CoreConnections {
-  const files = credentialFiles(credentials);
-  let kept: (Connections & { mark: string }) | undefined;
-  let lookedAtMs = 0;
-  let looking: Promise<Connections> | undefined;
+  constructor(options: ConnectionsOptions) {
+    this.#options = options;
+    this.#files = credentialFiles(options);
+    this.ca = this.#files.ca;
+    this.bundle = this.#files.bundle;
+  }
 
-  async function poolWith(secureContext: SecureContext): Promise<Pick<Connections, 'pool' | 'request'>> {
+  async #poolWith(secureContext: SecureContext): Promise<Pick<Connections, 'pool' | 'request'>> {
+    const { origin, connections, localAddress } = this.#options;
     const undici = await import('@holdfast/kit/http-pool');
     const pool = new undici.Pool(origin, {
       connections,
@@ -178,37 +174,37 @@ export function coreConnections({
     return { pool, request: undici.request };
   }
 
-  async function look(): Promise<Connections> {
-    const mark = await files.mark();
-    if (kept?.mark !== mark) {
-      const { context, authorities } = await files.read();
-      const opened = await poolWith(context);
-      letGo();
-      kept = { ...opened, authorities, cookie: undefined, mark };
+  async #look(): Promise<Connections> {
+    const mark = await this.#files.mark();
+    if (this.#kept?.mark !== mark) {
+      const { context, authorities } = await this.#files.read();
+      const opened = await this.#poolWith(context);
+      this.#letGo();
+      this.#kept = { ...opened, authorities, cookie: undefined, mark };
     }
-    lookedAtMs = performance.now();
-    return kept;
+    this.#lookedAtMs = performance.now();
+    return this.#kept;
   }
 
   /** What is under way on them ends as it would have. */
-  function letGo(): void {
-    void kept?.pool.close().catch(() => undefined);
-    kept = undefined;
+  #letGo(): void {
+    void this.#kept?.pool.close().catch(() => undefined);
+    this.#kept = undefined;
   }
 
-  return {
-    ca: files.ca,
-    bundle: files.bundle,
-    async current() {
-      if (kept !== undefined && performance.now() - lookedAtMs < LOOK_MS) return kept;
-      return (looking ??= look().finally(() => (looking = undefined)));
-    },
-    forget(refused) {
-      if (refused === kept) letGo();
-    },
-    async close() {
-      await kept?.pool.destroy();
-      kept = undefined;
-    },
-  };
+  /** Those of now; rejects with `unavailable` when a file is missing or unfit. */
+  async current(): Promise<Connections> {
+    if (this.#kept !== undefined && performance.now() - this.#lookedAtMs < LOOK_MS) return this.#kept;
+    return (this.#looking ??= this.#look().finally(() => (this.#looking = undefined)));
+  }
+
+  /** After these were refused: the files are read anew. */
+  forget(refused: Connections): void {
+    if (refused === this.#kept) this.#letGo();
+  }
+
+  async close(): Promise<void> {
+    await this.#kept?.pool.destroy();
+    this.#kept = undefined;
+  }
 }

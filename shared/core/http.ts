@@ -8,7 +8,7 @@ import { oneLine, shortened } from '@holdfast/kit/text';
 import { coreCertificates } from './certificates.ts';
 import { coreClients, coreGroups, coreNotices } from './clients.ts';
 import type { Core, CoreNotices, CorePlugin, CoreRetention, CoreStatus } from './port.ts';
-import { type CoreCalls, type CorePort, corePort, WITHIN_MS } from './request.ts';
+import { type CoreCalls, CorePort, WITHIN_MS } from './request.ts';
 import { coreRetention } from './retention.ts';
 
 // What the core says of itself, and who tried to enroll at it.
@@ -183,7 +183,7 @@ export interface HttpCore extends Core {
  * const { version } = await core.status();
  */
 export function httpCore({ url, dataDir }: HttpCoreOptions): HttpCore {
-  const port = corePort({
+  const port = new CorePort({
     url,
     variable: 'CORE_API_URL',
     name: 'The core',

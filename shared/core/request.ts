@@ -8,7 +8,7 @@ import { AppError, causeOf, codeOf } from '@holdfast/kit/app-error';
 import { failureWords, foreignWords } from '@holdfast/kit/foreign-words';
 import { withTimeout } from '@holdfast/kit/timeout';
 import { type Answer, quoted, readAnswer, TooLarge } from './answers.ts';
-import { type Connections, type ConnectionsOptions, type CoreConnections, coreConnections } from './connections.ts';
+import { type Connections, type ConnectionsOptions, CoreConnections } from './connections.ts';
 
 /** Of everything that one method does. */
 export const WITHIN_MS = 10_000;
@@ -38,176 +38,188 @@ export interface Question {
   secrets?: readonly string[];
 }
 
-/** What is asked within one limit of time. */
-export interface CoreCalls {
-  /** The answer, whatever its status, but no redirect. `path` begins with a slash. */
-  ask(method: string, path: string, question?: Question): Promise<Answer>;
-  /** The member `data` of the wrapper of a 200. */
-  data<T>(path: string, schema: z.ZodType<T>, question?: Question): Promise<T>;
-  /** What the answer holds; throws as `failure` when its status is not 200. Quotes nothing that was a secret of a question. */
-  read<T>(what: string, answer: Answer, schema: z.ZodType<T>): T;
-  /** Resolves after a moment, for a read that comes too early. */
-  moment(): Promise<void>;
-}
-
-export interface CorePort {
-  within(limitMs: number): CoreCalls;
-  /** What an answer that is no success means. */
-  failure(what: string, answer: Answer, secrets?: readonly string[]): AppError;
-  /** `upstream`, with the name of the core. */
-  wrong(text: string): AppError;
-  connections: CoreConnections;
-}
-
 const MOMENT_MS = 200;
 
-export function corePort({ url, variable, name, ...options }: CorePortOptions): CorePort {
-  const base = new URL(url);
-  const prefix = base.pathname.replace(/\/+$/, '');
-  const connections = coreConnections({ ...options, origin: base.origin });
-  const system = `${name} at ${base.host}`;
-  const wrong = (text: string, code: 'upstream' | 'unavailable' = 'upstream'): AppError =>
-    new AppError(code, `${system} ${text}`);
+/** One port of the core, and what its failures mean. */
+export class CorePort {
+  readonly connections: CoreConnections;
+  readonly base: URL;
+  readonly #system: string;
+  readonly #variable: string;
 
-  /** A predicate to each way in which there is no answer. */
-  function thrown(error: unknown, what: string, secrets: readonly string[]): AppError {
-    if (error instanceof AppError) return error;
-    if (error instanceof TooLarge) return wrong(`answers ${what} with more than we read`);
-    const code = codeOf(error) ?? causeOf(error);
-    if (REFUSED.test(code)) return wrong(`refuses our certificate (${code}).${renewal()}`);
-    const words = failureWords(error, secrets);
-    if (words.startsWith('shows a certificate'))
-      return wrong(
-        `${words}. Remedy: ${connections.ca} must be its CA, and ${variable} name a host of its certificate.`,
-      );
-    if (code.startsWith('HPE_')) return wrong(`does not speak HTTP (${code}). Correct ${variable}.`);
-    if (CLOSED.has(code) && connections.bundle !== undefined)
-      return wrong(
-        `closed the connection, as it also does when it refuses our certificate.${renewal()}`,
-        'unavailable',
-      );
-    return wrong(words, 'unavailable');
+  constructor({ url, variable, name, ...options }: CorePortOptions) {
+    this.base = new URL(url);
+    this.connections = new CoreConnections({ ...options, origin: this.base.origin });
+    this.#system = `${name} at ${this.base.host}`;
+    this.#variable = variable;
   }
 
-  function renewal(): string {
-    return connections.bundle === undefined
-      ? ''
-      : ` ${connections.bundle} must be of its CA, in force and not revoked.`;
+  within(limitMs: number): CoreCalls {
+    return new CoreCalls(this, limitMs);
   }
 
-  function failure(what: string, answer: Answer, secrets: readonly string[] = []): AppError {
+  /** An AppError with the name of the core. */
+  wrong(text: string, code: 'upstream' | 'unavailable' = 'upstream'): AppError {
+    return new AppError(code, `${this.#system} ${text}`);
+  }
+
+  /** What an answer that is no success means. */
+  failure(what: string, answer: Answer, secrets: readonly string[] = []): AppError {
     const { status, json, retryAfterSeconds: pause } = answer;
     const words = quoted(answer, secrets);
     if (status === 401 || status === 403) {
-      const right = connections.bundle === undefined ? '' : ' It must have the right of an administrator.';
-      return wrong(`does not allow us ${what} (${status})${words}.${renewal()}${right}`);
+      const right = this.connections.bundle === undefined ? '' : ' It must have the right of an administrator.';
+      return this.wrong(`does not allow us ${what} (${status})${words}.${this.#renewal()}${right}`);
     }
     if (status === 404 && z.object({ code: z.literal(0) }).safeParse(json).success)
-      return wrong(`does not reach a part of itself for ${what} (404)${words}`, 'unavailable');
-    if (status === 404) return wrong(`has no ${what} (404)${words}. Correct ${variable}.`);
+      return this.wrong(`does not reach a part of itself for ${what} (404)${words}`, 'unavailable');
+    if (status === 404) return this.wrong(`has no ${what} (404)${words}. Correct ${this.#variable}.`);
     if (status === 429) {
       const when = pause === undefined ? 'later' : `in ${spanOf(pause)}`;
       const more = pause === undefined ? {} : { retryAfterSeconds: pause };
-      return new AppError('unavailable', `${system} takes no more attempts for now (429). Try again ${when}.`, more);
+      const text = `${this.#system} takes no more attempts for now (429). Try again ${when}.`;
+      return new AppError('unavailable', text, more);
     }
     if (ABSENT.has(status))
-      return wrong(`is starting, or a part of it is away (${status} for ${what})${words}`, 'unavailable');
-    if (status >= 500) return wrong(`has a fault of its own (${status} for ${what})${words}`);
-    return wrong(`answers ${what} with ${status} ${STATUS_CODES[status] ?? ''}${words}`);
+      return this.wrong(`is starting, or a part of it is away (${status} for ${what})${words}`, 'unavailable');
+    if (status >= 500) return this.wrong(`has a fault of its own (${status} for ${what})${words}`);
+    return this.wrong(`answers ${what} with ${status} ${STATUS_CODES[status] ?? ''}${words}`);
   }
 
-  function within(limitMs: number): CoreCalls {
-    const signal = AbortSignal.timeout(limitMs);
-    const endsAtMs = performance.now() + limitMs;
-    /** Of everything that was asked: no answer is quoted with them. */
-    const asked = new Set<string>();
+  /** A predicate to each way in which there is no answer. */
+  thrown(error: unknown, what: string, secrets: readonly string[]): AppError {
+    if (error instanceof AppError) return error;
+    if (error instanceof TooLarge) return this.wrong(`answers ${what} with more than we read`);
+    const { ca, bundle } = this.connections;
+    const code = codeOf(error) ?? causeOf(error);
+    if (REFUSED.test(code)) return this.wrong(`refuses our certificate (${code}).${this.#renewal()}`);
+    const words = failureWords(error, secrets);
+    if (words.startsWith('shows a certificate'))
+      return this.wrong(
+        `${words}. Remedy: ${ca} must be its CA, and ${this.#variable} name a host of its certificate.`,
+      );
+    if (code.startsWith('HPE_')) return this.wrong(`does not speak HTTP (${code}). Correct ${this.#variable}.`);
+    if (CLOSED.has(code) && bundle !== undefined)
+      return this.wrong(
+        `closed the connection, as it also does when it refuses our certificate.${this.#renewal()}`,
+        'unavailable',
+      );
+    return this.wrong(words, 'unavailable');
+  }
 
-    async function once(kept: Connections, method: string, path: string, question: Question): Promise<Answer> {
-      const { query = {}, headers = {}, body, mostBytes = MOST_BYTES } = question;
-      const given = new URLSearchParams(query).toString();
-      const response = await kept.request.call(kept.pool, {
-        method,
-        path: `${prefix}${path}${given === '' ? '' : `?${given}`}`,
-        headers: {
-          accept: 'application/json',
-          ...(kept.cookie === undefined ? {} : { cookie: kept.cookie }),
-          ...headers,
-        },
-        body: body ?? null,
-        signal,
-        headersTimeout: limitMs,
-        bodyTimeout: limitMs,
+  redirected(what: string, { status, location }: Answer): AppError {
+    const to = URL.canParse(location, this.base.href) ? ` to ${new URL(location, this.base).origin}` : '';
+    return this.wrong(
+      `answers ${what} with ${status}, a redirect${to}, which is not followed. Correct ${this.#variable}.`,
+    );
+  }
+
+  #renewal(): string {
+    const { bundle } = this.connections;
+    return bundle === undefined ? '' : ` ${bundle} must be of its CA, in force and not revoked.`;
+  }
+}
+
+/** What is asked within one limit of time. */
+export class CoreCalls {
+  readonly #port: CorePort;
+  readonly #limitMs: number;
+  readonly #signal: AbortSignal;
+  readonly #endsAtMs: number;
+  /** The secrets of everything that was asked: no answer is quoted with them. */
+  readonly #secrets = new Set<string>();
+
+  constructor(port: CorePort, limitMs: number) {
+    this.#port = port;
+    this.#limitMs = limitMs;
+    this.#signal = AbortSignal.timeout(limitMs);
+    this.#endsAtMs = performance.now() + limitMs;
+  }
+
+  /** The answer, whatever its status, but no redirect. `path` begins with a slash. */
+  async ask(method: string, path: string, question: Question = {}): Promise<Answer> {
+    const port = this.#port;
+    const { connections } = port;
+    const { secrets = [] } = question;
+    for (const secret of secrets) this.#secrets.add(secret);
+    const what = `${method} ${foreignWords(path, secrets)}`;
+    const late = (): AppError => port.wrong(`did not answer ${what} within ${this.#limitMs / 1000} s`, 'unavailable');
+    let kept: Connections | undefined;
+    const exchanged = async (): Promise<Answer> => {
+      const first = (kept = await connections.current());
+      return this.#once(first, method, path, question).catch((error: unknown) => {
+        // A kept connection may have been closed at the other end while it waited: what only reads is asked again.
+        if (method !== 'GET' || !CLOSED.has(codeOf(error) ?? '')) throw error;
+        return this.#once(first, method, path, question);
       });
-      const answer = await readAnswer(response, mostBytes);
-      // Only behind a client certificate: sessions of passwords are not kept.
-      if (connections.bundle !== undefined) kept.cookie = answer.cookie ?? kept.cookie;
-      return answer;
-    }
-
-    async function ask(method: string, path: string, question: Question = {}): Promise<Answer> {
-      const { secrets = [] } = question;
-      for (const secret of secrets) asked.add(secret);
-      const what = `${method} ${foreignWords(path, secrets)}`;
-      const late = (): AppError => wrong(`did not answer ${what} within ${limitMs / 1000} s`, 'unavailable');
-      let kept: Connections | undefined;
-      const exchanged = async (): Promise<Answer> => {
-        const first = (kept = await connections.current());
-        return once(first, method, path, question).catch((error: unknown) => {
-          // A kept connection may have been closed at the other end while it waited: what only reads is asked again.
-          if (method !== 'GET' || !CLOSED.has(codeOf(error) ?? '')) throw error;
-          return once(first, method, path, question);
-        });
-      };
-      try {
-        // The second limit is for what does not mind the signal: a connection that is being made, a file system that hangs.
-        const answer = await withTimeout(Math.max(1, endsAtMs - performance.now()) + 100, late, exchanged());
-        if (kept !== undefined && (answer.status === 401 || answer.status === 403)) connections.forget(kept);
-        if (answer.status >= 300 && answer.status < 400) throw wrong(redirect(what, answer));
-        return answer;
-      } catch (error) {
-        const code = codeOf(error) ?? '';
-        if (kept !== undefined && (REFUSED.test(code) || CLOSED.has(code))) connections.forget(kept);
-        if (!(error instanceof AppError) && (signal.aborted || LATE.test(code))) throw late();
-        throw thrown(error, what, secrets);
-      }
-    }
-
-    function redirect(what: string, { status, location }: Answer): string {
-      const to = URL.canParse(location, base.href) ? ` to ${new URL(location, base).origin}` : '';
-      return `answers ${what} with ${status}, a redirect${to}, which is not followed. Correct ${variable}.`;
-    }
-
-    function read<T>(what: string, answer: Answer, schema: z.ZodType<T>): T {
-      const secrets = [...asked];
-      if (answer.status !== 200) throw failure(what, answer, secrets);
-      if (answer.text === '') throw wrong(`answers ${what} with nothing`);
-      if (answer.kind !== 'json') throw wrong(`answers ${what} with what is not JSON${quoted(answer, secrets)}`);
-      if (answer.json === undefined) throw wrong(`answers ${what} with JSON that is broken or cut off`);
-      const found = schema.safeParse(answer.json);
-      if (found.success) return found.data;
-      const [issue] = found.error.issues;
-      const where = foreignWords(issue?.path.join('.') || 'the answer', secrets);
-      throw wrong(`answers ${what} with another shape (${where}: ${foreignWords(issue?.message ?? '', secrets)})`);
-    }
-
-    return {
-      ask,
-      read,
-      async data(path, schema, question) {
-        const answer = await ask('GET', path, question);
-        return read(`GET ${path}`, answer, wrapperOf(schema));
-      },
-      async moment() {
-        await delay(MOMENT_MS, undefined, { signal }).catch(() => undefined);
-      },
     };
+    try {
+      // The second limit is for what does not mind the signal: a connection that is being made, a file system that hangs.
+      const leftMs = Math.max(1, this.#endsAtMs - performance.now());
+      const answer = await withTimeout(leftMs + 100, late, exchanged());
+      if (kept !== undefined && (answer.status === 401 || answer.status === 403)) connections.forget(kept);
+      if (answer.status >= 300 && answer.status < 400) throw port.redirected(what, answer);
+      return answer;
+    } catch (error) {
+      const code = codeOf(error) ?? '';
+      if (kept !== undefined && (REFUSED.test(code) || CLOSED.has(code))) connections.forget(kept);
+      if (!(error instanceof AppError) && (this.#signal.aborted || LATE.test(code))) throw late();
+      throw port.thrown(error, what, secrets);
+    }
   }
 
-  return { within, failure, wrong, connections };
+  async #once(kept: Connections, method: string, path: string, question: Question): Promise<Answer> {
+    const { query = {}, headers = {}, body, mostBytes = MOST_BYTES } = question;
+    const { base, connections } = this.#port;
+    const given = new URLSearchParams(query).toString();
+    const response = await kept.request.call(kept.pool, {
+      method,
+      path: `${base.pathname.replace(/\/+$/, '')}${path}${given === '' ? '' : `?${given}`}`,
+      headers: {
+        accept: 'application/json',
+        ...(kept.cookie === undefined ? {} : { cookie: kept.cookie }),
+        ...headers,
+      },
+      body: body ?? null,
+      signal: this.#signal,
+      headersTimeout: this.#limitMs,
+      bodyTimeout: this.#limitMs,
+    });
+    const answer = await readAnswer(response, mostBytes);
+    // Only behind a client certificate: sessions of passwords are not kept.
+    if (connections.bundle !== undefined) kept.cookie = answer.cookie ?? kept.cookie;
+    return answer;
+  }
+
+  /** What the answer holds; throws as `failure` when its status is not 200. Quotes nothing that was a secret of a question. */
+  read<T>(what: string, answer: Answer, schema: z.ZodType<T>): T {
+    const port = this.#port;
+    const secrets = [...this.#secrets];
+    if (answer.status !== 200) throw port.failure(what, answer, secrets);
+    if (answer.text === '') throw port.wrong(`answers ${what} with nothing`);
+    if (answer.kind !== 'json') throw port.wrong(`answers ${what} with what is not JSON${quoted(answer, secrets)}`);
+    if (answer.json === undefined) throw port.wrong(`answers ${what} with JSON that is broken or cut off`);
+    const found = schema.safeParse(answer.json);
+    if (found.success) return found.data;
+    const [issue] = found.error.issues;
+    const where = foreignWords(issue?.path.join('.') || 'the answer', secrets);
+    throw port.wrong(`answers ${what} with another shape (${where}: ${foreignWords(issue?.message ?? '', secrets)})`);
+  }
+
+  /** The member `data` of the wrapper of a 200. */
+  async data<T>(path: string, schema: z.ZodType<T>, question?: Question): Promise<T> {
+    const answer = await this.ask('GET', path, question);
+    return this.read(`GET ${path}`, answer, dataOf(schema));
+  }
+
+  /** Resolves after a moment, for a read that comes too early. */
+  async moment(): Promise<void> {
+    await delay(MOMENT_MS, undefined, { signal: this.#signal }).catch(() => undefined);
+  }
 }
 
 /** `{"version":"3","type":…,"data":…}` */
-function wrapperOf<T>(data: z.ZodType<T>): z.ZodType<T> {
+export function dataOf<T>(data: z.ZodType<T>): z.ZodType<T> {
   return z.object({ data }).transform((wrapper) => wrapper.data);
 }
 

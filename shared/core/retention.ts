@@ -7,7 +7,7 @@ import { foreignWords } from '@holdfast/kit/foreign-words';
 import { NEVER, RETAINED, type Retained } from '@holdfast/kit/retention';
 import { type Answer, quoted } from './answers.ts';
 import type { CoreRetention, CoreRetentionPolicy, MissionArchiving } from './port.ts';
-import type { CoreCalls, CorePort } from './request.ts';
+import { type CoreCalls, type CorePort, dataOf } from './request.ts';
 
 const BASE = '/Marti/api/retention';
 const POLICY = `${BASE}/policy`;
@@ -161,8 +161,6 @@ export function coreRetention(port: CorePort): CoreRetention {
     },
   };
 }
-
-const dataOf = <T>(data: z.ZodType<T>): z.ZodType<T> => z.object({ data }).transform((wrapper) => wrapper.data);
 
 /** In the unit of the core, which is not known here. */
 function inWords(value: number | null): string {

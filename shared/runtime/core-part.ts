@@ -8,7 +8,7 @@ import { basesOf, LDAP_SERVICE_ACCOUNT } from '@holdfast/kit/distinguished-name'
 import type { Log } from '@holdfast/kit/log';
 import { coreAuthorityFiles } from '../core/authority.ts';
 import { coreDevices } from '../core/devices/devices.ts';
-import { httpEnrollment } from '../core/devices/enrollment.ts';
+import { HttpEnrollment } from '../core/devices/enrollment.ts';
 import type { ClientKeys, CoreDevices, CoreEnrollment } from '../core/devices/port.ts';
 import { httpCore } from '../core/http.ts';
 import type { Core, CoreAuthority, CoreNotices, CoreRetention } from '../core/port.ts';
@@ -19,7 +19,7 @@ import { adminGrantSpool } from '../people/service-accounts/admin-grants.ts';
 import { retentionFiles } from '../retention/files.ts';
 import type { RetentionFiles } from '../retention/port.ts';
 import type { Settings } from '../settings/table.ts';
-import { ldapDirectory } from '../sign-in/ldap/directory.ts';
+import { LdapDirectory } from '../sign-in/ldap/directory.ts';
 import { EXPOSED } from './host-calls.ts';
 
 export interface CoreParts {
@@ -89,7 +89,7 @@ function coreOf({
 }
 
 function enrollmentOf({ CORE_ENROLLMENT_URL: url, CORE_DATA_DIR: dataDir }: Settings): CoreEnrollment {
-  if (url !== undefined && dataDir !== undefined) return httpEnrollment({ url, dataDir });
+  if (url !== undefined && dataDir !== undefined) return new HttpEnrollment({ url, dataDir });
   return unplaced(url === undefined ? 'CORE_ENROLLMENT_URL' : 'CORE_DATA_DIR', EXPOSED.coreEnrollment);
 }
 
@@ -107,7 +107,7 @@ export function directoryOf(settings: Settings, ownCaFile: string | undefined, l
   if (url === undefined) return unplacedDirectory('LDAP_URL');
   if (password === undefined) return unplacedDirectory('LDAP_BIND_PASSWORD');
   const { core, web } = basesOf(settings.LDAP_BASE_DN, settings.LDAP_WEB_BASE_DN);
-  return ldapDirectory({
+  return new LdapDirectory({
     url,
     coreBase: core,
     webBase: web,

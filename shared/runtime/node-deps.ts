@@ -8,9 +8,9 @@ import { httpHeartbeat } from '../alerts/heartbeat.ts';
 import { alertJournal } from '../alerts/journal.ts';
 import type { Alerts } from '../alerts/port.ts';
 import { smtpNotifier } from '../alerts/smtp.ts';
-import { alertBook } from '../alerts/store.ts';
-import { alertTable } from '../alerts/table.ts';
-import { auditLog } from '../audit/audit-log.ts';
+import { AlertStore } from '../alerts/store.ts';
+import { PostgresAlertTable } from '../alerts/table.ts';
+import { AuditLog } from '../audit/audit-log.ts';
 import { coreFiles } from '../core/files.ts';
 import { coreVacuum } from '../database/vacuum/statement.ts';
 import { type MemoryHealthCache, memoryHealthCache } from '../health/cache.ts';
@@ -31,9 +31,9 @@ import type { Handover } from '../settings/handover.ts';
 import type { Layer } from '../settings/load.ts';
 import type { Settings } from '../settings/table.ts';
 import type { Thresholds } from '../settings/threshold-figures.ts';
-import { guardedDoors } from '../sign-in/authenticator.ts';
+import { GuardedAuthenticator } from '../sign-in/authenticator.ts';
 import type { QuickDoors } from '../sign-in/port.ts';
-import { endSignInsOf, signedSignIns } from '../sign-in/signed-sign-ins.ts';
+import { endSignInsOf, SignedSignIns } from '../sign-in/signed-sign-ins.ts';
 import { CORE, CORE_LOCK, DEVICE_LOCK, EXCLUSIVE, FIGURES, PEOPLE_LOCK, sharedDeps, STATE } from './both-hosts.ts';
 import { corePartsOf, directoryOf } from './core-part.ts';
 
@@ -95,8 +95,8 @@ export function nodeDeps({
   const anybody = Object.keys(shared.notify).length > 0;
   const alerts = alertsOf(settings, thresholds, anybody, journal, log);
   const directory = directoryOf(settings, ownCaFile(settings), log);
-  const signIns = signedSignIns({ run: state, key: settings.SESSION_KEY });
-  const audit = auditLog({
+  const signIns = new SignedSignIns({ run: state, key: settings.SESSION_KEY });
+  const audit = new AuditLog({
     run: state,
     key: settings.AUDIT_KEY,
     headFile: settings.DATA_DIR === undefined ? undefined : join(settings.DATA_DIR, 'audit-head.json'),
@@ -104,7 +104,7 @@ export function nodeDeps({
     endSignInsOf,
     signInsEnded: (username) => void doors.forget(username),
   });
-  const doors: QuickDoors = guardedDoors({
+  const doors: QuickDoors = new GuardedAuthenticator({
     directory,
     signIns,
     audit,
@@ -192,8 +192,8 @@ function alertsOf(
   journal: string,
   log: Log,
 ): Alerts {
-  const within = (withinMs: number) => alertTable(keptDatabase(url, { ...STATE, withinMs }));
-  return alertBook({
+  const within = (withinMs: number) => new PostgresAlertTable(keptDatabase(url, { ...STATE, withinMs }));
+  return new AlertStore({
     table: url === undefined ? undefined : within(ALERTS_WITHIN_MS),
     reads: url === undefined ? undefined : within(ALERT_READS_WITHIN_MS),
     journal: directory === undefined ? undefined : alertJournal(join(directory, journal), log),

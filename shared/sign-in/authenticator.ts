@@ -2,18 +2,18 @@
 // workerd asks its host.
 
 import { AppError } from '@holdfast/kit/app-error';
-import { limitAttempts } from '@holdfast/kit/concurrency';
 import type { Directory, DirectoryEntry } from '@holdfast/kit/directory';
+import { limitAttempts } from '@holdfast/kit/concurrency';
 import { createLockout, lockoutAddress } from '@holdfast/kit/lockout';
 import { nameKey, WEBADMIN } from '@holdfast/kit/names';
 import { PasswordQueue } from '@holdfast/kit/password-queue';
 import { sameText, type Secret } from '@holdfast/kit/secret';
 import type { Audit } from '../audit/port.ts';
-import type { Entrance, PasswordAttempt, QuickDoors, SignedText, SignIns } from './port.ts';
+import type { Entrance, LockedAddress, PasswordAttempt, QuickDoors, SignedText, SignIns } from './port.ts';
 import { type Principal, type RoleGroups, roleOf, type SignedInBy } from './principal.ts';
-import { recentSignIns } from './recent-sign-ins.ts';
+import { RecentSignIns } from './recent-sign-ins.ts';
 
-export interface GuardedDoorsOptions {
+export interface AuthenticatorOptions {
   directory: Pick<Directory, 'signIn' | 'find'>;
   signIns: Pick<SignIns, 'recognise' | 'epoch'>;
   audit: Pick<Audit, 'note'>;
@@ -41,159 +41,172 @@ const BASIC = 'Basic ';
 const BEARER = 'Bearer ';
 const METRICS: Principal = { username: 'metrics', role: 'viewer', groups: [], by: { kind: 'metrics' } };
 
-export function guardedDoors(options: GuardedDoorsOptions): QuickDoors {
-  const { directory, signIns, audit, roles, steadyMs, wallMs } = options;
-  const lockout = createLockout();
-  const queue = new PasswordQueue({ steadyMs, leastRefusalMs: options.leastRefusalMs });
-  const inTurn = limitAttempts((address) => lockout.left(address, steadyMs()));
-  const recent = recentSignIns({ directory, signIns, steadyMs, wallMs });
-  const made = new WeakMap<SignedText | DirectoryEntry, Principal>();
+export class GuardedAuthenticator implements QuickDoors {
+  readonly #options: AuthenticatorOptions;
+  readonly #lockout = createLockout();
+  readonly #queue: PasswordQueue;
+  readonly #inTurn = limitAttempts((address) => this.#lockout.left(address, this.#options.steadyMs()));
+  readonly #recent: RecentSignIns;
+  readonly #made = new WeakMap<SignedText | DirectoryEntry, Principal>();
 
-  function lockedFor(address: string): number | undefined {
-    if (lockout.isFree()) return undefined;
-    const until = lockout.check(lockoutAddress(address), steadyMs()).lockedUntilMs;
-    return until === undefined ? undefined : Math.max(1, Math.ceil((until - steadyMs()) / 1000));
+  constructor(options: AuthenticatorOptions) {
+    this.#options = options;
+    this.#queue = new PasswordQueue(options);
+    this.#recent = new RecentSignIns(options);
   }
 
-  function locked(attempt: PasswordAttempt): Entrance | undefined {
-    const retryAfterSeconds = lockedFor(attempt.address);
+  lockedFor(address: string): number | undefined {
+    if (this.#lockout.isFree()) return undefined;
+    const until = this.#lockout.check(lockoutAddress(address), this.#options.steadyMs()).lockedUntilMs;
+    return until === undefined ? undefined : Math.max(1, Math.ceil((until - this.#options.steadyMs()) / 1000));
+  }
+
+  #locked(attempt: PasswordAttempt): Entrance | undefined {
+    const retryAfterSeconds = this.lockedFor(attempt.address);
     if (retryAfterSeconds === undefined) return undefined;
-    noteLocked(attempt);
+    this.noteLocked(attempt);
     return { kind: 'locked', retryAfterSeconds };
   }
 
-  function noteLocked(attempt: PasswordAttempt): void {
-    note(attempt, 'sign-in.locked', 'denied');
+  noteLocked(attempt: PasswordAttempt): void {
+    this.#note(attempt, 'sign-in.locked', 'denied');
   }
 
-  function note(attempt: PasswordAttempt, action: string, result: 'denied' | 'ok'): void {
+  #note(attempt: PasswordAttempt, action: string, result: 'denied' | 'ok'): void {
     const { address, requestId } = attempt;
     const username = auditedName(attempt.username);
-    void audit.note({ actor: { username, address, requestId }, action, target: username }, result);
+    void this.#options.audit.note({ actor: { username, address, requestId }, action, target: username }, result);
   }
 
-  async function password(attempt: PasswordAttempt): Promise<Entrance> {
-    const refusal = locked(attempt);
+  async password(attempt: PasswordAttempt): Promise<Entrance> {
+    const refusal = this.#locked(attempt);
     if (refusal !== undefined) return refusal;
     const entrance =
-      (await remembered(attempt)) ??
-      (await inTurn(
+      (await this.#remembered(attempt)) ??
+      (await this.#inTurn(
         lockoutAddress(attempt.address),
-        async () => locked(attempt) ?? (await remembered(attempt)) ?? (await judge(attempt)),
+        async () => this.#locked(attempt) ?? (await this.#remembered(attempt)) ?? (await this.#judge(attempt)),
       ));
     if (entrance === undefined) throw new AppError('unavailable', TOO_MANY_AT_ONCE);
     return entrance;
   }
 
-  async function remembered(attempt: PasswordAttempt): Promise<Entrance | undefined> {
-    const entry = attempt.base === 'web' ? await recent.byPassword(attempt) : undefined;
-    return entry && (locked(attempt) ?? { kind: 'in', principal: byPassword(entry) });
+  async #remembered(attempt: PasswordAttempt): Promise<Entrance | undefined> {
+    const entry = attempt.base === 'web' ? await this.#recent.byPassword(attempt) : undefined;
+    return entry && (this.#locked(attempt) ?? { kind: 'in', principal: this.#byPassword(entry) });
   }
 
-  async function judge(attempt: PasswordAttempt): Promise<Entrance> {
-    if (!mayExist(attempt.username)) return refused(attempt);
-    const remember = attempt.base === 'web' ? await recent.beforePassword(attempt) : undefined;
+  async #judge(attempt: PasswordAttempt): Promise<Entrance> {
+    if (!mayExist(attempt.username)) return this.#refused(attempt);
+    const remember = attempt.base === 'web' ? await this.#recent.beforePassword(attempt) : undefined;
     let asked: { found: DirectoryEntry | undefined } | 'busy';
     try {
       const { base, username, address } = attempt;
-      asked = await queue.ask({ address: lockoutAddress(address), username }, () =>
-        directory.signIn(base, username, attempt.password),
+      asked = await this.#queue.ask({ address: lockoutAddress(address), username }, () =>
+        this.#options.directory.signIn(base, username, attempt.password),
       );
     } catch (error) {
-      if (error instanceof AppError && error.code === 'unavailable') return emergency(attempt, error);
+      if (error instanceof AppError && error.code === 'unavailable') return this.#emergency(attempt, error);
       throw error;
     }
     if (asked === 'busy') throw new AppError('unavailable', TOO_MANY_AT_ONCE, { retryAfterSeconds: 5 });
     const { found: entry } = asked;
-    if (entry === undefined) return refused(attempt);
+    if (entry === undefined) return this.#refused(attempt);
     remember?.(entry);
-    return { kind: 'in', principal: attempt.base === 'web' ? byPassword(entry) : withoutRights(entry) };
+    return { kind: 'in', principal: attempt.base === 'web' ? this.#byPassword(entry) : withoutRights(entry) };
   }
 
-  function refused(attempt: PasswordAttempt): Entrance {
-    failed(attempt);
+  #refused(attempt: PasswordAttempt): Entrance {
+    this.#failed(attempt);
     return { kind: 'refused' };
   }
 
-  function failed(attempt: PasswordAttempt): void {
-    lockout.failed(lockoutAddress(attempt.address), steadyMs());
-    note(attempt, 'sign-in', 'denied');
+  #failed(attempt: PasswordAttempt): void {
+    this.#lockout.failed(lockoutAddress(attempt.address), this.#options.steadyMs());
+    this.#note(attempt, 'sign-in', 'denied');
   }
 
   /** A wrong password is still a guess, and counts; the answer says what is wrong with the directory. */
-  function emergency(attempt: PasswordAttempt, error: AppError): Entrance {
-    const { webadminPassword: password } = options;
+  #emergency(attempt: PasswordAttempt, error: AppError): Entrance {
+    const { webadminPassword: password } = this.#options;
     if (password === undefined || attempt.base !== 'web' || nameKey(attempt.username) !== WEBADMIN) throw error;
     if (!sameText(attempt.password, password.reveal())) {
-      failed(attempt);
+      this.#failed(attempt);
       throw error;
     }
-    note(attempt, 'sign-in.break-glass', 'ok');
+    this.#note(attempt, 'sign-in.break-glass', 'ok');
     const by = { kind: 'break-glass' } as const;
     return { kind: 'in', principal: { username: WEBADMIN, role: 'viewer', groups: [], by } };
   }
 
-  function principalOf({ username, groups }: DirectoryEntry, by: SignedInBy): Principal {
-    return { username, role: roleOf(groups, roles), groups, by };
+  #principalOf({ username, groups }: DirectoryEntry, by: SignedInBy): Principal {
+    return { username, role: roleOf(groups, this.#options.roles), groups, by };
   }
 
-  const byPassword = (entry: DirectoryEntry): Principal => principalOf(entry, { kind: 'password' });
+  #byPassword(entry: DirectoryEntry): Principal {
+    return this.#principalOf(entry, { kind: 'password' });
+  }
 
   /** Made once for what is remembered. */
-  function madeOf(remembered: SignedText | DirectoryEntry, entry: DirectoryEntry, by: SignedInBy): Principal {
-    const known = made.get(remembered);
+  #madeOf(remembered: SignedText | DirectoryEntry, entry: DirectoryEntry, by: SignedInBy): Principal {
+    const known = this.#made.get(remembered);
     if (known !== undefined && known.groups === entry.groups) return known;
-    const principal = principalOf(entry, by);
-    made.set(remembered, principal);
+    const principal = this.#principalOf(entry, by);
+    this.#made.set(remembered, principal);
     return principal;
   }
 
-  async function bySigned(kind: SignedText['kind'], text: string): Promise<Principal | undefined> {
-    const signed = await recent.signed(kind, text);
-    const entry = signed && (await recent.person(signed.username));
+  async #bySigned(kind: SignedText['kind'], text: string): Promise<Principal | undefined> {
+    const signed = await this.#recent.signed(kind, text);
+    const entry = signed && (await this.#recent.person(signed.username));
     if (signed === undefined || entry?.isActive !== true) return undefined;
     const { id, scope = 'read' } = signed;
-    return principalOf(entry, kind === 'session' ? { kind, id } : { kind, id, scope });
+    return this.#principalOf(entry, kind === 'session' ? { kind, id } : { kind, id, scope });
   }
 
-  function isMetricsToken(token: string): boolean {
-    return options.metricsToken !== undefined && sameText(token, options.metricsToken.reveal());
+  #isMetricsToken(token: string): boolean {
+    return this.#options.metricsToken !== undefined && sameText(token, this.#options.metricsToken.reveal());
   }
 
-  return {
-    password,
-    lockedFor,
-    noteLocked,
-    session: (cookie) => bySigned('session', cookie),
-    bearer: async (token) => (isMetricsToken(token) ? METRICS : bySigned('token', token)),
-    forget: (username) => recent.forget(username),
+  async session(cookie: string): Promise<Principal | undefined> {
+    return this.#bySigned('session', cookie);
+  }
 
-    known(authorization, address) {
-      if (authorization.startsWith(BEARER))
-        return isMetricsToken(authorization.slice(BEARER.length)) ? METRICS : undefined;
-      if (!authorization.startsWith(BASIC) || lockedFor(address) !== undefined) return undefined;
-      const entry = recent.byHeader(authorization.slice(BASIC.length));
-      return entry && madeOf(entry, entry, { kind: 'password' });
-    },
+  async bearer(token: string): Promise<Principal | undefined> {
+    return this.#isMetricsToken(token) ? METRICS : this.#bySigned('token', token);
+  }
 
-    knownSession(cookie) {
-      const { signed, entry } = recent.knownSigned('session', cookie) ?? {};
-      if (signed === undefined || entry?.isActive !== true) return undefined;
-      return madeOf(signed, entry, { kind: 'session', id: signed.id });
-    },
+  forget(username: string): void {
+    this.#recent.forget(username);
+  }
 
-    lockouts() {
-      const now = steadyMs();
-      return lockout.list(now).map(({ key, lockedUntilMs, failures }) => ({
-        address: key,
-        door: DOOR,
-        failures,
-        locked_until: new Date(wallMs() + lockedUntilMs - now).toISOString(),
-      }));
-    },
+  known(authorization: string, address: string): Principal | undefined {
+    if (authorization.startsWith(BEARER))
+      return this.#isMetricsToken(authorization.slice(BEARER.length)) ? METRICS : undefined;
+    if (!authorization.startsWith(BASIC) || this.lockedFor(address) !== undefined) return undefined;
+    const entry = this.#recent.byHeader(authorization.slice(BASIC.length));
+    return entry && this.#madeOf(entry, entry, { kind: 'password' });
+  }
 
-    release: (address) => lockout.release(lockoutAddress(address)),
-  };
+  knownSession(cookie: string): Principal | undefined {
+    const { signed, entry } = this.#recent.knownSigned('session', cookie) ?? {};
+    if (signed === undefined || entry?.isActive !== true) return undefined;
+    return this.#madeOf(signed, entry, { kind: 'session', id: signed.id });
+  }
+
+  lockouts(): LockedAddress[] {
+    const now = this.#options.steadyMs();
+    return this.#lockout.list(now).map(({ key, lockedUntilMs, failures }) => ({
+      address: key,
+      door: DOOR,
+      failures,
+      locked_until: new Date(this.#options.wallMs() + lockedUntilMs - now).toISOString(),
+    }));
+  }
+
+  release(address: string): boolean {
+    return this.#lockout.release(lockoutAddress(address));
+  }
 }
 
 /** An app password opens nothing of ours. */

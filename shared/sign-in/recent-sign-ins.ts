@@ -60,173 +60,178 @@ interface Person {
 
 type Password = Pick<PasswordAttempt, 'username' | 'password'>;
 
-export interface RecentSignIns {
-  /** The entry behind a password of the web base that was right a moment ago. */
-  byPassword(password: Password): Promise<DirectoryEntry | undefined>;
-  /** The same without waiting, by the second word of a Basic header. */
-  byHeader(encoded: string): DirectoryEntry | undefined;
-  /** To be called before a password is judged; what it resolves with is called when it was right. */
-  beforePassword(password: Password): Promise<(entry: DirectoryEntry) => void>;
-  signed(kind: SignedText['kind'], text: string): Promise<SignedText | undefined>;
-  /** The same, with the entry of the person, without waiting. */
-  knownSigned(kind: SignedText['kind'], text: string): { signed: SignedText; entry: DirectoryEntry } | undefined;
-  /** The entry of a person, at most as old as is promised. */
-  person(username: string): Promise<DirectoryEntry | undefined>;
-  forget(username: string): void;
-}
-
-export function recentSignIns({ directory, signIns, steadyMs, wallMs }: RecentOptions): RecentSignIns {
+export class RecentSignIns {
+  readonly #directory: RecentOptions['directory'];
+  readonly #signIns: RecentOptions['signIns'];
+  readonly #steadyMs: RecentOptions['steadyMs'];
+  readonly #wallMs: RecentOptions['wallMs'];
   /** Keys are digests with a secret of this process: no password and no cookie is kept. An HMAC would cost twenty times as much. */
-  const secret = randomBytes(32).toString('hex');
-  const accepted = new Map<string, Accepted>();
-  const recognised = new Map<string, Recognised>();
-  const people = new Map<string, Person>();
-  const epochs = new Map<string, KnownEpoch>();
-  let epochsUnknownUntil = -Infinity;
+  readonly #secret = randomBytes(32).toString('hex');
+  readonly #accepted = new Map<string, Accepted>();
+  readonly #recognised = new Map<string, Recognised>();
+  readonly #people = new Map<string, Person>();
+  readonly #epochs = new Map<string, KnownEpoch>();
+  #epochsUnknownUntil = -Infinity;
   /** Counts what was forgotten: what was asked before must not be remembered after. */
-  let generation = 0;
+  #generation = 0;
 
-  const digest = (kind: string, text: string): string => hash('sha256', `${secret}:${kind}:${text}`, 'base64');
+  constructor({ directory, signIns, steadyMs, wallMs }: RecentOptions) {
+    this.#directory = directory;
+    this.#signIns = signIns;
+    this.#steadyMs = steadyMs;
+    this.#wallMs = wallMs;
+  }
 
-  const isFresh = ({ askedMs }: { askedMs: number }): boolean => steadyMs() - askedMs <= EPOCH_BELIEVED_MS;
+  #digest(kind: string, text: string): string {
+    return hash('sha256', `${this.#secret}:${kind}:${text}`, 'base64');
+  }
+
+  #isFresh({ askedMs }: { askedMs: number }): boolean {
+    return this.#steadyMs() - askedMs <= EPOCH_BELIEVED_MS;
+  }
 
   /**
    * At most half a second old, which is safe: what is remembered under an epoch that has changed since is dropped at the
    * next look. Undefined while our own database does not answer: then nothing can be believed.
    */
-  async function epochOf(username: string): Promise<number | undefined> {
+  async #epochOf(username: string): Promise<number | undefined> {
     const key = nameKey(username);
-    const known = epochs.get(key);
-    if (known !== undefined && isFresh(known)) return known.epoch ?? known.answer;
-    if (steadyMs() < epochsUnknownUntil) return undefined;
-    const asked: KnownEpoch = { answer: askEpoch(username), askedMs: steadyMs() };
-    keep(epochs, key, asked);
+    const known = this.#epochs.get(key);
+    if (known !== undefined && this.#isFresh(known)) return known.epoch ?? known.answer;
+    if (this.#steadyMs() < this.#epochsUnknownUntil) return undefined;
+    const asked: KnownEpoch = { answer: this.#askEpoch(username), askedMs: this.#steadyMs() };
+    keep(this.#epochs, key, asked);
     const dropped = (): void => {
-      if (epochs.get(key) === asked) epochs.delete(key);
+      if (this.#epochs.get(key) === asked) this.#epochs.delete(key);
     };
     asked.answer.then((epoch) => (epoch === undefined ? dropped() : (asked.epoch = epoch)), dropped);
     return asked.answer;
   }
 
-  async function askEpoch(username: string): Promise<number | undefined> {
+  async #askEpoch(username: string): Promise<number | undefined> {
     const late = (): AppError => new AppError('unavailable', 'Our own database did not answer in time.');
     try {
-      return await withTimeout(EPOCH_WITHIN_MS, late, signIns.epoch(username));
+      return await withTimeout(EPOCH_WITHIN_MS, late, this.#signIns.epoch(username));
     } catch (error) {
       if (!(error instanceof AppError) || error.code !== 'unavailable') throw error;
-      epochsUnknownUntil = steadyMs() + EPOCH_PAUSE_MS;
+      this.#epochsUnknownUntil = this.#steadyMs() + EPOCH_PAUSE_MS;
       return undefined;
     }
   }
 
   /** By what Basic sends, so that a header need not be read. A name with a colon could be read as a shorter name with a longer password. */
-  function passwordKey({ username, password }: Password): string | undefined {
+  #passwordKey({ username, password }: Password): string | undefined {
     if (username.includes(':')) return undefined;
-    return digest('password', Buffer.from(`${username}:${password}`).toString('base64'));
+    return this.#digest('password', Buffer.from(`${username}:${password}`).toString('base64'));
   }
 
-  function current(key: string): Accepted | undefined {
-    const found = accepted.get(key);
-    if (found === undefined || found.until > steadyMs()) return found;
-    accepted.delete(key);
+  #current(key: string): Accepted | undefined {
+    const found = this.#accepted.get(key);
+    if (found === undefined || found.until > this.#steadyMs()) return found;
+    this.#accepted.delete(key);
     return undefined;
   }
 
   /** What is known of a person under this epoch. */
-  function believed(key: string, epoch: number): Person | undefined {
-    const found = people.get(key);
-    return found !== undefined && found.epoch === epoch && found.until > steadyMs() ? found : undefined;
+  #believed(key: string, epoch: number): Person | undefined {
+    const found = this.#people.get(key);
+    return found !== undefined && found.epoch === epoch && found.until > this.#steadyMs() ? found : undefined;
   }
 
-  const isRunning = ({ expiresAt }: SignedText): boolean => Date.parse(expiresAt) > wallMs();
+  #isRunning({ expiresAt }: SignedText): boolean {
+    return Date.parse(expiresAt) > this.#wallMs();
+  }
 
-  async function recognise(kind: SignedText['kind'], text: string): Promise<SignedText | undefined> {
-    const key = digest(kind, text);
-    const found = recognised.get(key);
-    if (found !== undefined && isFresh(found)) return found.answer;
-    const asked: Recognised = { answer: signIns.recognise(kind, text), askedMs: steadyMs() };
-    keep(recognised, key, asked);
+  async #recognise(kind: SignedText['kind'], text: string): Promise<SignedText | undefined> {
+    const key = this.#digest(kind, text);
+    const found = this.#recognised.get(key);
+    if (found !== undefined && this.#isFresh(found)) return found.answer;
+    const asked: Recognised = { answer: this.#signIns.recognise(kind, text), askedMs: this.#steadyMs() };
+    keep(this.#recognised, key, asked);
     const dropped = (): void => {
-      if (recognised.get(key) === asked) recognised.delete(key);
+      if (this.#recognised.get(key) === asked) this.#recognised.delete(key);
     };
     asked.answer.then((signed) => (signed === undefined ? dropped() : (asked.signed = signed)), dropped);
     return asked.answer;
   }
 
-  return {
-    async byPassword(password) {
-      const key = passwordKey(password);
-      const found = key === undefined ? undefined : current(key);
-      if (key === undefined || found === undefined) return undefined;
-      const epoch = await epochOf(password.username);
-      if (accepted.get(key) !== found) return undefined;
-      if (epoch === found.epoch) return found.entry;
-      if (epoch !== undefined) accepted.delete(key);
-      return undefined;
-    },
+  /** The entry behind a password of the web base that was right a moment ago. */
+  async byPassword(password: Password): Promise<DirectoryEntry | undefined> {
+    const key = this.#passwordKey(password);
+    const found = key === undefined ? undefined : this.#current(key);
+    if (key === undefined || found === undefined) return undefined;
+    const epoch = await this.#epochOf(password.username);
+    if (this.#accepted.get(key) !== found) return undefined;
+    if (epoch === found.epoch) return found.entry;
+    if (epoch !== undefined) this.#accepted.delete(key);
+    return undefined;
+  }
 
-    byHeader(encoded) {
-      const found = current(digest('password', encoded));
-      const known = found && epochs.get(found.personKey);
-      if (found === undefined || known === undefined) return undefined;
-      return isFresh(known) && known.epoch === found.epoch ? found.entry : undefined;
-    },
+  /** The same without waiting, by the second word of a Basic header. */
+  byHeader(encoded: string): DirectoryEntry | undefined {
+    const found = this.#current(this.#digest('password', encoded));
+    const known = found && this.#epochs.get(found.personKey);
+    if (found === undefined || known === undefined) return undefined;
+    return this.#isFresh(known) && known.epoch === found.epoch ? found.entry : undefined;
+  }
 
-    async beforePassword(password) {
-      const before = generation;
-      const askedMs = steadyMs();
-      const epoch = await epochOf(password.username);
-      const key = passwordKey(password);
-      return (entry) => {
-        if (key === undefined || epoch === undefined || generation !== before) return;
-        const personKey = nameKey(entry.username);
-        keep(accepted, key, { entry, personKey, epoch, until: askedMs + BELIEVED_MS });
-      };
-    },
+  /** To be called before a password is judged; what it resolves with is called when it was right. */
+  async beforePassword(password: Password): Promise<(entry: DirectoryEntry) => void> {
+    const before = this.#generation;
+    const askedMs = this.#steadyMs();
+    const epoch = await this.#epochOf(password.username);
+    const key = this.#passwordKey(password);
+    return (entry) => {
+      if (key === undefined || epoch === undefined || this.#generation !== before) return;
+      const personKey = nameKey(entry.username);
+      keep(this.#accepted, key, { entry, personKey, epoch, until: askedMs + BELIEVED_MS });
+    };
+  }
 
-    async signed(kind, text) {
-      const signed = await recognise(kind, text);
-      return signed !== undefined && isRunning(signed) ? signed : undefined;
-    },
+  async signed(kind: SignedText['kind'], text: string): Promise<SignedText | undefined> {
+    const signed = await this.#recognise(kind, text);
+    return signed !== undefined && this.#isRunning(signed) ? signed : undefined;
+  }
 
-    knownSigned(kind, text) {
-      const found = recognised.get(digest(kind, text));
-      const signed = found !== undefined && isFresh(found) ? found.signed : undefined;
-      if (signed === undefined || !isRunning(signed)) return undefined;
-      const key = nameKey(signed.username);
-      const known = epochs.get(key);
-      const epoch = known !== undefined && isFresh(known) ? known.epoch : undefined;
-      const entry = epoch === undefined ? undefined : believed(key, epoch)?.entry;
-      return entry && { signed, entry };
-    },
+  /** The same, with the entry of the person, without waiting. */
+  knownSigned(kind: SignedText['kind'], text: string): { signed: SignedText; entry: DirectoryEntry } | undefined {
+    const found = this.#recognised.get(this.#digest(kind, text));
+    const signed = found !== undefined && this.#isFresh(found) ? found.signed : undefined;
+    if (signed === undefined || !this.#isRunning(signed)) return undefined;
+    const key = nameKey(signed.username);
+    const known = this.#epochs.get(key);
+    const epoch = known !== undefined && this.#isFresh(known) ? known.epoch : undefined;
+    const entry = epoch === undefined ? undefined : this.#believed(key, epoch)?.entry;
+    return entry && { signed, entry };
+  }
 
-    async person(username) {
-      const key = nameKey(username);
-      const epoch = await epochOf(username);
-      if (epoch === undefined) return directory.find(username);
-      const found = believed(key, epoch);
-      if (found !== undefined) return found.answer;
-      const asked: Person = { answer: directory.find(username), epoch, until: steadyMs() + BELIEVED_MS };
-      keep(people, key, asked);
-      asked.answer.then(
-        (entry) => entry && (asked.entry = entry),
-        () => {
-          if (people.get(key) === asked) people.delete(key);
-        },
-      );
-      return asked.answer;
-    },
+  /** The entry of a person, at most as old as is promised. */
+  async person(username: string): Promise<DirectoryEntry | undefined> {
+    const key = nameKey(username);
+    const epoch = await this.#epochOf(username);
+    if (epoch === undefined) return this.#directory.find(username);
+    const found = this.#believed(key, epoch);
+    if (found !== undefined) return found.answer;
+    const asked: Person = { answer: this.#directory.find(username), epoch, until: this.#steadyMs() + BELIEVED_MS };
+    keep(this.#people, key, asked);
+    asked.answer.then(
+      (entry) => entry && (asked.entry = entry),
+      () => {
+        if (this.#people.get(key) === asked) this.#people.delete(key);
+      },
+    );
+    return asked.answer;
+  }
 
-    forget(username) {
-      generation += 1;
-      const key = nameKey(username);
-      people.delete(key);
-      epochs.delete(key);
-      for (const [each, { personKey }] of accepted) if (personKey === key) accepted.delete(each);
-      for (const [each, { signed }] of recognised)
-        if (signed === undefined || nameKey(signed.username) === key) recognised.delete(each);
-    },
-  };
+  forget(username: string): void {
+    this.#generation += 1;
+    const key = nameKey(username);
+    this.#people.delete(key);
+    this.#epochs.delete(key);
+    for (const [each, { personKey }] of this.#accepted) if (personKey === key) this.#accepted.delete(each);
+    for (const [each, { signed }] of this.#recognised)
+      if (signed === undefined || nameKey(signed.username) === key) this.#recognised.delete(each);
+  }
 }
 
 /** The oldest goes when there are too many. */

@@ -7,7 +7,7 @@ import { nameKey } from '@holdfast/kit/names';
 import type { Page, Paging } from '@holdfast/kit/paging';
 import type { Sql, TransactionSql } from '@holdfast/kit/postgres';
 import type { Secret } from '@holdfast/kit/secret';
-import { type ApiToken, MOST_SESSIONS, type Session, type SignedText, type SignIns } from './port.ts';
+import { type ApiToken, type Given, MOST_SESSIONS, type Session, type SignedText, type SignIns } from './port.ts';
 import type { Scope } from './principal.ts';
 import { signedTexts } from './signed-text.ts';
 
@@ -98,14 +98,20 @@ const UUID = /^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/i;
 /** Any number: the first half of a lock that nobody else takes. */
 const LOCK = 480_573;
 
-export function signedSignIns({ run, key }: SignedSignInsOptions): SignIns {
-  const texts = signedTexts(key);
+export class SignedSignIns implements SignIns {
+  readonly #run: SignedSignInsOptions['run'];
+  readonly #texts: ReturnType<typeof signedTexts>;
 
-  async function recognise(kind: SignedText['kind'], text: string): Promise<SignedText | undefined> {
-    const claims = await texts.read(kind, text);
+  constructor({ run, key }: SignedSignInsOptions) {
+    this.#run = run;
+    this.#texts = signedTexts(key);
+  }
+
+  async recognise(kind: SignedText['kind'], text: string): Promise<SignedText | undefined> {
+    const claims = await this.#texts.read(kind, text);
     if (claims === undefined) return undefined;
     const { digest, username } = claims;
-    const rows = await run<(SessionRow | TokenRow)[]>(async (sql) =>
+    const rows = await this.#run<(SessionRow | TokenRow)[]>(async (sql) =>
       kind === 'session'
         ? sql<SessionRow[]>`SELECT * FROM session s WHERE digest = ${digest} AND ${isValid(sql)}`
         : sql<TokenRow[]>`SELECT * FROM api_token s WHERE digest = ${digest} AND ${isValid(sql)}`,
@@ -116,103 +122,120 @@ export function signedSignIns({ run, key }: SignedSignInsOptions): SignIns {
     return { kind, id: row.id, username, ...scope, expiresAt: row.expires_at.toISOString() };
   }
 
-  return {
-    recognise,
-
-    async openSession({ id = randomUUID(), epoch = null, username, expiresAt, address, userAgent }) {
-      const { text, digest } = await texts.sign('session', username, expiresAt);
-      const owner = ownerKey(username);
-      const rows = await run((sql) =>
-        sql.begin(async (transaction) => {
-          await oneAtATime(transaction, owner);
-          await transaction`
+  async openSession({
+    id = randomUUID(),
+    epoch,
+    username,
+    expiresAt,
+    address,
+    userAgent,
+  }: Omit<Session, 'id' | 'createdAt'> & Given): Promise<Session & { text: string }> {
+    const { text, digest } = await this.#texts.sign('session', username, expiresAt);
+    const owner = ownerKey(username);
+    const rows = await this.#run((sql) =>
+      sql.begin(async (transaction) => {
+        await oneAtATime(transaction, owner);
+        await transaction`
             DELETE FROM session WHERE id IN (
               SELECT id FROM session WHERE username_key = ${owner}
               ORDER BY created_at DESC, id DESC OFFSET ${MOST_SESSIONS - 1})`;
-          return transaction<SessionRow[]>`
+        return transaction<SessionRow[]>`
             INSERT INTO session (id, digest, username, username_key, epoch, expires_at, address, user_agent)
             VALUES (${id}, ${digest}, ${username}, ${owner},
-              coalesce(${epoch}::int, (SELECT epoch FROM account_epoch WHERE username_key = ${owner}), 0),
+              coalesce(${epoch ?? null}::int, (SELECT epoch FROM account_epoch WHERE username_key = ${owner}), 0),
               ${expiresAt}::text::timestamptz, ${address}, ${userAgent})
             RETURNING *`;
-        }),
-      );
-      return { ...sessionOf(only(rows)), text };
-    },
+      }),
+    );
+    return { ...sessionOf(only(rows)), text };
+  }
 
-    async createToken({ id = randomUUID(), epoch = null, owner: username, name, scope, expiresAt }) {
-      const { text, digest } = await texts.sign('token', username, expiresAt);
-      const owner = ownerKey(username);
-      const rows = await run(
-        (sql) => sql<TokenRow[]>`
+  async createToken({
+    id = randomUUID(),
+    epoch,
+    owner: username,
+    name,
+    scope,
+    expiresAt,
+  }: Omit<ApiToken, 'id' | 'createdAt'> & Given): Promise<ApiToken & { text: string }> {
+    const { text, digest } = await this.#texts.sign('token', username, expiresAt);
+    const owner = ownerKey(username);
+    const rows = await this.#run(
+      (sql) => sql<TokenRow[]>`
           INSERT INTO api_token (id, digest, username, username_key, epoch, name, scope, expires_at)
           VALUES (${id}, ${digest}, ${username}, ${owner},
-            coalesce(${epoch}::int, (SELECT epoch FROM account_epoch WHERE username_key = ${owner}), 0),
+            coalesce(${epoch ?? null}::int, (SELECT epoch FROM account_epoch WHERE username_key = ${owner}), 0),
             ${name}, ${scope}, ${expiresAt}::text::timestamptz)
           RETURNING *`,
-      );
-      return { ...tokenOf(only(rows)), text };
-    },
+    );
+    return { ...tokenOf(only(rows)), text };
+  }
 
-    async epoch(username) {
-      const [row] = await run(
-        (sql) => sql<{ epoch: number }[]>`
+  async epoch(username: string): Promise<number> {
+    const [row] = await this.#run(
+      (sql) => sql<{ epoch: number }[]>`
           SELECT epoch::int AS epoch FROM account_epoch WHERE username_key = ${ownerKey(username)}`,
-      );
-      return row?.epoch ?? 0;
-    },
+    );
+    return row?.epoch ?? 0;
+  }
 
-    sessions: async (username, paging) => run((sql) => sessionsOf(sql, ownerKey(username), paging)),
-    tokens: async (paging) => run((sql) => everyToken(sql, paging)),
+  async sessions(username: string, paging: Paging): Promise<Page<Session>> {
+    return this.#run((sql) => sessionsOf(sql, ownerKey(username), paging));
+  }
 
-    async endSession(username, id) {
-      if (!UUID.test(id)) return false;
-      const { count } = await run(
-        (sql) => sql`
+  async tokens(paging: Paging): Promise<Page<ApiToken>> {
+    return this.#run((sql) => everyToken(sql, paging));
+  }
+
+  async endSession(username: string, id: string): Promise<boolean> {
+    if (!UUID.test(id)) return false;
+    const { count } = await this.#run(
+      (sql) => sql`
           DELETE FROM session s WHERE id = ${id} AND username_key = ${ownerKey(username)} AND ${isValid(sql)}`,
-      );
-      return count > 0;
-    },
+    );
+    return count > 0;
+  }
 
-    async endSessions(username) {
-      const owner = ownerKey(username);
-      return run((sql) =>
-        sql.begin(async (transaction) => {
-          await oneAtATime(transaction, owner);
-          const ended = await transaction<{ valid: boolean }[]>`
+  async endSessions(username: string): Promise<number> {
+    const owner = ownerKey(username);
+    return this.#run((sql) =>
+      sql.begin(async (transaction) => {
+        await oneAtATime(transaction, owner);
+        const ended = await transaction<{ valid: boolean }[]>`
             DELETE FROM session s WHERE username_key = ${owner} RETURNING ${isValid(transaction)} AS valid`;
-          return ended.filter(({ valid }) => valid).length;
-        }),
-      );
-    },
+        return ended.filter(({ valid }) => valid).length;
+      }),
+    );
+  }
 
-    async token(id) {
-      if (!UUID.test(id)) return undefined;
-      const [row] = await run((sql) => sql<TokenRow[]>`SELECT * FROM api_token s WHERE id = ${id} AND ${isValid(sql)}`);
-      return row && tokenOf(row);
-    },
+  async token(id: string): Promise<ApiToken | undefined> {
+    if (!UUID.test(id)) return undefined;
+    const [row] = await this.#run(
+      (sql) => sql<TokenRow[]>`SELECT * FROM api_token s WHERE id = ${id} AND ${isValid(sql)}`,
+    );
+    return row && tokenOf(row);
+  }
 
-    async endToken(id) {
-      if (!UUID.test(id)) return false;
-      const { count } = await run((sql) => sql`DELETE FROM api_token s WHERE id = ${id} AND ${isValid(sql)}`);
-      return count > 0;
-    },
+  async endToken(id: string): Promise<boolean> {
+    if (!UUID.test(id)) return false;
+    const { count } = await this.#run((sql) => sql`DELETE FROM api_token s WHERE id = ${id} AND ${isValid(sql)}`);
+    return count > 0;
+  }
 
-    async prune(before) {
-      const ended = (sql: Sql) => sql`(s.expires_at < ${before}::text::timestamptz OR s.epoch <> ${epochOfOwner(sql)})`;
-      const sessions = await run(
-        (sql) => sql`
+  async prune(before: string): Promise<number> {
+    const ended = (sql: Sql) => sql`(s.expires_at < ${before}::text::timestamptz OR s.epoch <> ${epochOfOwner(sql)})`;
+    const sessions = await this.#run(
+      (sql) => sql`
           DELETE FROM session
           WHERE id IN (SELECT id FROM session s WHERE ${ended(sql)} FOR UPDATE SKIP LOCKED)`,
-      );
-      const tokens = await run(
-        (sql) => sql`
+    );
+    const tokens = await this.#run(
+      (sql) => sql`
           DELETE FROM api_token
           WHERE id IN (SELECT id FROM api_token s WHERE ${ended(sql)} FOR UPDATE SKIP LOCKED)`,
-      );
-      return sessions.count + tokens.count;
-    },
-  };
+    );
+    return sessions.count + tokens.count;
+  }
 }
 
 /** Ends everything that was signed for a person, within the transaction of the caller. */

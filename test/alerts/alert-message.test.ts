@@ -2,8 +2,8 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { durationInWords, utcInWords } from '@holdfast/kit/format';
 import { asciiLine, maskAddresses, maskRecipient, oneLine, shortened } from '@holdfast/kit/text';
-import { alertMessage, type AlertReport, type Message, testMessage } from '../../shared/alerts/message.ts';
-import type { Alert } from '../../shared/alerts/port.ts';
+import { alertMessage, type AlertReport, testMessage } from '../../shared/alerts/message.ts';
+import type { Alert, Message } from '../../shared/alerts/port.ts';
 import { runs } from '../support/runs.ts';
 
 const PLACE = { name: 'cot.example.org', url: 'https://monitor.cot.example.org/' };

@@ -5,7 +5,7 @@ import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { beforeAll, describe, expect, it } from 'vitest';
-import { alertSent, reduce, UNTOLD } from '../../shared/alerts/engine.ts';
+import { alertSent, reduce, UNTOLD } from '../../shared/alerts/rules.ts';
 import type { AlertTable } from '../../shared/alerts/table.ts';
 import { type Status, STATUSES } from '../../shared/settings/status.ts';
 import { alertDatabase } from '../e2e/embedded/alert-database.ts';

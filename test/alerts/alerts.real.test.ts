@@ -3,7 +3,7 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
-import { alertBook } from '../../shared/alerts/store.ts';
+import { AlertStore } from '../../shared/alerts/store.ts';
 import type { AlertTable } from '../../shared/alerts/table.ts';
 import { alertDatabase, serverIsOld } from '../e2e/embedded/alert-database.ts';
 import { memoryLog } from '../http/fake-deps.ts';
@@ -145,7 +145,7 @@ describe('a slow database', () => {
     };
     const clock = { wallMs: () => Date.now(), steadyMs: () => performance.now() };
     const rest = { reads: table, journal: undefined, policy: POLICY, runner: 'me', clock, log: memoryLog() };
-    return alertBook({ table: slow, ...rest });
+    return new AlertStore({ table: slow, ...rest });
   }
 
   it('does not turn the order of evaluations round', async () => {

@@ -1,17 +1,17 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { retryPauseSeconds } from '@holdfast/kit/retry';
+import type { Level } from '../../shared/alerts/port.ts';
 import {
   alertGivenUp,
   alertSent,
   type AlertState,
   type Decision,
   isAtRest,
-  type Level,
   mergeStates,
   reduce,
   UNTOLD,
-} from '../../shared/alerts/engine.ts';
+} from '../../shared/alerts/rules.ts';
 import { NO_HISTORY, type Status, STATUSES, urgency } from '../../shared/settings/status.ts';
 import { runs } from '../support/runs.ts';
 

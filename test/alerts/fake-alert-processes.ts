@@ -2,10 +2,10 @@
 
 import { randomUUID } from 'node:crypto';
 import { AppError } from '@holdfast/kit/app-error';
-import type { AlertPolicy } from '../../shared/alerts/engine.ts';
 import { type AlertJournal, alertJournal } from '../../shared/alerts/journal.ts';
 import type { Alerts } from '../../shared/alerts/port.ts';
-import { alertBook } from '../../shared/alerts/store.ts';
+import type { AlertPolicy } from '../../shared/alerts/rules.ts';
+import { AlertStore } from '../../shared/alerts/store.ts';
 import type { AlertTable } from '../../shared/alerts/table.ts';
 import { memoryLog } from '../http/fake-deps.ts';
 
@@ -48,7 +48,7 @@ export function alertProcess(table: AlertTable, policy: AlertPolicy, file?: stri
     ...journal,
     save: (snapshot) => (written = journal.save(snapshot)),
   });
-  const alerts = alertBook({
+  const alerts = new AlertStore({
     table: over(line, table),
     reads: over(line, table),
     journal: file === undefined ? undefined : remembered(alertJournal(file, log)),

@@ -1,12 +1,11 @@
 // Alerts in memory, and channels that keep what they are given.
 
-import type { Message } from '../../shared/alerts/message.ts';
-import type { Alert, Alerts, Outlet, SendOutcome } from '../../shared/alerts/port.ts';
-import { alertBook } from '../../shared/alerts/store.ts';
+import type { Alert, Alerts, Message, Outlet, SendOutcome } from '../../shared/alerts/port.ts';
+import { AlertStore } from '../../shared/alerts/store.ts';
 
 /** The real engine without a database, with these alerts in it already. */
 export function alertsHolding(kept: Alert[], nowMs?: () => number): Alerts {
-  return alertBook({
+  return new AlertStore({
     table: undefined,
     reads: undefined,
     journal: {

@@ -1,8 +1,7 @@
 // What every notifier does, whatever the service behind it does.
 
 import { expect, it } from 'vitest';
-import type { Message } from '../../shared/alerts/message.ts';
-import type { Notifier } from '../../shared/alerts/port.ts';
+import type { Message, Notifier } from '../../shared/alerts/port.ts';
 
 export const MESSAGE: Message = {
   id: 'alert-7f3a',

@@ -5,7 +5,7 @@ import { createServer, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterEach, describe, expect, it } from 'vitest';
 import { Secret } from '@holdfast/kit/secret';
-import { resendNotifier, twilioNotifier } from '../../shared/alerts/outlets.ts';
+import { resendNotifier, twilioNotifier } from '../../shared/alerts/http-notifiers.ts';
 import { MESSAGE } from './notifier-contract.ts';
 
 const GOOD = ['duty@example.org', 'deputy@example.org'];

@@ -11,7 +11,7 @@ import {
 import type { AddressInfo } from 'node:net';
 import { afterEach, describe, expect, it } from 'vitest';
 import { Secret } from '@holdfast/kit/secret';
-import { brevoNotifier, resendNotifier, twilioNotifier } from '../../shared/alerts/outlets.ts';
+import { brevoNotifier, resendNotifier, twilioNotifier } from '../../shared/alerts/http-notifiers.ts';
 import type { Notifier } from '../../shared/alerts/port.ts';
 import { type Case, MESSAGE, notifierContract } from './notifier-contract.ts';
 

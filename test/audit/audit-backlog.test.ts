@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { AppError } from '@holdfast/kit/app-error';
-import { auditBacklog, type Entry } from '../../shared/audit/backlog.ts';
+import { AuditBacklog, type Entry } from '../../shared/audit/backlog.ts';
 import { memoryLog } from '../http/fake-deps.ts';
 
 function entry(kind: Entry['kind'], target: string): Entry {
@@ -15,7 +15,7 @@ function started() {
   const batches: number[] = [];
   const refusing = { targets: new Set<string>(), everything: false };
   const log = memoryLog();
-  const backlog = auditBacklog({
+  const backlog = new AuditBacklog({
     log,
     async write(entries) {
       batches.push(entries.length);

@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest';
 import { MINUTE_MS } from '@holdfast/kit/time';
-import { auditThrottle } from '../../shared/audit/backlog.ts';
+import { AuditThrottle } from '../../shared/audit/backlog.ts';
 
 describe('a flood of denied attempts', () => {
   it('is let in as a burst, then sixty a minute, and the rest is counted', () => {
-    const throttle = auditThrottle();
+    const throttle = new AuditThrottle();
     const letIn = (from: number) =>
       Array.from({ length: 1_100 }, () => throttle.lets('sign-in', from)).filter(Boolean).length;
     expect(letIn(0)).toBe(1_000);
@@ -19,14 +19,14 @@ describe('a flood of denied attempts', () => {
   });
 
   it('hides nothing of another kind', () => {
-    const throttle = auditThrottle();
+    const throttle = new AuditThrottle();
     for (let n = 0; n < 5_000; n += 1) throttle.lets('sign-in.locked', n);
     expect([throttle.lets('sign-in', 5_000), throttle.lets('sign-in', 5_001)]).toEqual([true, true]);
     expect(throttle.takeOmitted(MINUTE_MS)).toEqual({ 'sign-in.locked': 4_000 });
   });
 
   it('tells a bounded number of kinds apart', () => {
-    const throttle = auditThrottle();
+    const throttle = new AuditThrottle();
     const kinds = Array.from({ length: 2_000 }, (_, n) => throttle.lets(`kind-${n}`, 0));
     expect(kinds.filter(Boolean)).toHaveLength(1_100);
     expect(throttle.takeOmitted(MINUTE_MS)).toEqual({ other: 900 });

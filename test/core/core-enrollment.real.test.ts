@@ -5,7 +5,7 @@ import { createPrivateKey, createPublicKey, webcrypto, X509Certificate } from 'n
 import { rmSync } from 'node:fs';
 import * as x509 from '@peculiar/x509';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { type HttpEnrollment, httpEnrollment } from '../../shared/core/devices/enrollment.ts';
+import { HttpEnrollment } from '../../shared/core/devices/enrollment.ts';
 import { failureOf, type OddCore, oddCore, type Routes, sendJson, sendPage } from './fake-odd-core.ts';
 import { type TestPki, testPki } from './fake-test-pki.ts';
 
@@ -25,7 +25,7 @@ beforeAll(async () => {
 });
 afterAll(() => server.end());
 beforeEach(() => {
-  enrollment = httpEnrollment({ url: server.url, dataDir: server.dataDir, now: () => NOW });
+  enrollment = new HttpEnrollment({ url: server.url, dataDir: server.dataDir, now: () => NOW });
 });
 afterEach(async () => {
   await enrollment.close();
@@ -297,13 +297,13 @@ describe('a refusal', () => {
 
   it('is what a server gets whose certificate is of nobody known', async () => {
     const other = await oddCore({ clientCertificate: false });
-    const wrong = httpEnrollment({ url: other.url, dataDir: server.dataDir });
+    const wrong = new HttpEnrollment({ url: other.url, dataDir: server.dataDir });
     expect(await failureOf(wrong.enroll(ORDER))).toMatchObject({
       code: 'upstream',
       message: expect.stringContaining('certificate that is not trusted'),
     });
     expect(other.asked).toEqual([]);
-    const elsewhere = httpEnrollment({ url: `https://localhost:${server.port}`, dataDir: server.dataDir });
+    const elsewhere = new HttpEnrollment({ url: `https://localhost:${server.port}`, dataDir: server.dataDir });
     expect(await failureOf(elsewhere.rules(ADA))).toMatchObject({
       message: expect.stringContaining('ERR_TLS_CERT_ALTNAME_INVALID'),
     });

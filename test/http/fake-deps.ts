@@ -11,7 +11,7 @@ import type { Deps } from '../../shared/http/deps.ts';
 import { memoryJobStatistics } from '../../shared/jobs/statistics.ts';
 import { loadSettings, showSettings } from '../../shared/settings/load.ts';
 import { DEFAULT_THRESHOLDS } from '../../shared/settings/threshold-figures.ts';
-import { guardedDoors } from '../../shared/sign-in/authenticator.ts';
+import { GuardedAuthenticator } from '../../shared/sign-in/authenticator.ts';
 import type { QuickDoors } from '../../shared/sign-in/port.ts';
 import { alertsHolding } from '../alerts/fake-alerts.ts';
 import { type FakeAudit, fakeAudit } from '../audit/fake-audit.ts';
@@ -124,9 +124,9 @@ export function fakeDeps(values: Record<string, string> = {}, around: World = wo
   const signIns = fakeSignIns(now);
   const audit = fakeAudit(now, (username) => {
     signIns.endAllOf(username);
-    void doors.forget(username);
+    doors.forget(username);
   });
-  const doors = guardedDoors({
+  const doors = new GuardedAuthenticator({
     directory,
     signIns,
     audit,

@@ -3,7 +3,7 @@
 import { describe } from 'vitest';
 import { createLdapServer, type LdapServer } from '@holdfast/identity/ldap/server';
 import { Secret } from '@holdfast/kit/secret';
-import { ldapDirectory } from '../../shared/sign-in/ldap/directory.ts';
+import { LdapDirectory } from '../../shared/sign-in/ldap/directory.ts';
 import { testProvider } from '../e2e/embedded/identity-provider.ts';
 import { memoryLog } from '../http/fake-deps.ts';
 import { directoryContract, type DirectoryWorld } from './directory-contract.ts';
@@ -40,7 +40,7 @@ describe('the embedded provider', () => {
     }
 
     await createUser(SERVICE.username, SERVICE.password);
-    const directory = ldapDirectory({
+    const directory = new LdapDirectory({
       url: `ldap://127.0.0.1:${port}`,
       coreBase: BASES.core,
       webBase: BASES.web,

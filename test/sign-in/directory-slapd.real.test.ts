@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { Secret } from '@holdfast/kit/secret';
-import { ldapDirectory, type LdapDirectoryOptions } from '../../shared/sign-in/ldap/directory.ts';
+import { LdapDirectory, type LdapDirectoryOptions } from '../../shared/sign-in/ldap/directory.ts';
 import { issue } from '../support/certificates.ts';
 import { directoryContract } from './directory-contract.ts';
 import { SLAPD_SERVICE, slapdMissing, startSlapd } from './fake-slapd.ts';
@@ -13,7 +13,7 @@ import { SLAPD_SERVICE, slapdMissing, startSlapd } from './fake-slapd.ts';
 const silent = { info: () => {}, warn: () => {}, error: () => {} };
 
 function slapdDirectory(port: number, wish: Partial<LdapDirectoryOptions> = {}) {
-  return ldapDirectory({
+  return new LdapDirectory({
     url: `ldap://127.0.0.1:${port}`,
     coreBase: 'DC=core,DC=holdfast',
     webBase: 'dc=Web,dc=Holdfast',

@@ -4,7 +4,7 @@ import { AppError } from '@holdfast/kit/app-error';
 import type { DirectoryBase } from '@holdfast/kit/directory';
 import { ADMIN_ROLE_GROUP } from '@holdfast/kit/names';
 import { Secret } from '@holdfast/kit/secret';
-import { guardedDoors, type GuardedDoorsOptions } from '../../shared/sign-in/authenticator.ts';
+import { GuardedAuthenticator, type AuthenticatorOptions } from '../../shared/sign-in/authenticator.ts';
 import type { Entrance, QuickDoors } from '../../shared/sign-in/port.ts';
 import { type FakeAudit, fakeAudit } from '../audit/fake-audit.ts';
 import { type FakeDirectory, fakeDirectory } from './fake-directory.ts';
@@ -34,7 +34,7 @@ export interface DoorsWorld {
 }
 
 /** With `ada` (administrator), `vera` (viewer) and `nora` (no role), whose passwords are `pw-` and their name. */
-export function doorsWorld(options: Partial<GuardedDoorsOptions> = {}): DoorsWorld {
+export function doorsWorld(options: Partial<AuthenticatorOptions> = {}): DoorsWorld {
   let nowMs = Date.parse('2026-03-04T05:06:07Z');
   const now = (): Date => new Date(nowMs);
   const directory = fakeDirectory(now);
@@ -49,7 +49,7 @@ export function doorsWorld(options: Partial<GuardedDoorsOptions> = {}): DoorsWor
     if (world.databaseAway) throw new AppError('unavailable', 'Our own database does not answer');
   };
   const open = (): QuickDoors =>
-    guardedDoors({
+    new GuardedAuthenticator({
       directory: {
         find: (username) => directory.find(username),
         async signIn(base, username, password) {

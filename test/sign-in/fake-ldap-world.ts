@@ -2,7 +2,7 @@
 
 import type { Fields } from '@holdfast/kit/log';
 import { Secret } from '@holdfast/kit/secret';
-import { ldapDirectory, type LdapDirectoryOptions } from '../../shared/sign-in/ldap/directory.ts';
+import { LdapDirectory, type LdapDirectoryOptions } from '../../shared/sign-in/ldap/directory.ts';
 import { type LdapServerFake, startLdapServer } from './fake-ldap-server.ts';
 
 export const SERVICE_PASSWORD = 'the+service=secret-8931';
@@ -19,7 +19,7 @@ export async function ldapWorld(wish: Partial<LdapDirectoryOptions> = {}, tls?: 
     addUser(server, base, 'alice', PASSWORD);
     server.entries.set(`ou=groups,${base}`.toLowerCase(), { cn: ['stack_admin'], member: ['cn=alice', 'cn=bob'] });
   }
-  const directory = ldapDirectory({
+  const directory = new LdapDirectory({
     url: `${tls === undefined ? 'ldap' : 'ldaps'}://127.0.0.1:${server.port}`,
     coreBase: CORE,
     webBase: WEB,

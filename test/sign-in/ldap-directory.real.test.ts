@@ -324,11 +324,11 @@ describe('the connections', () => {
 
   it('do not keep the process alive', async () => {
     const { server } = await start();
-    const shared = join(import.meta.dirname, '../../shared');
+    const home = join(import.meta.dirname, '../..');
     const script = `
-      const { ldapDirectory } = await import('${shared}/sign-in/ldap/directory.ts');
-      const { Secret } = await import('@holdfast/kit/secret');
-      const directory = ldapDirectory({ url: 'ldap://127.0.0.1:${server.port}', coreBase: '${CORE}', webBase: '${CORE}',
+      const { LdapDirectory } = await import('${home}/shared/sign-in/ldap/directory.ts');
+      const { Secret } = await import('${home}/packages/kit/secret.ts');
+      const directory = new LdapDirectory({ url: 'ldap://127.0.0.1:${server.port}', coreBase: '${CORE}', webBase: '${CORE}',
         serviceAccount: { username: 'adm_ldapservice', password: new Secret('${SERVICE_PASSWORD}') }, log: console });
       console.log((await directory.signIn('core', 'alice', '${PASSWORD}')).username);`;
     const run = promisify(execFile)(process.execPath, ['--input-type=module', '-e', script], { timeout: 10_000 });

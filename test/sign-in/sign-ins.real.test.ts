@@ -8,7 +8,7 @@ import { migrate } from '@holdfast/kit/migrate';
 import { Secret } from '@holdfast/kit/secret';
 import { MIGRATIONS } from '../../shared/runtime/migrations/index.ts';
 import type { SignIns } from '../../shared/sign-in/port.ts';
-import { endSignInsOf, signedSignIns } from '../../shared/sign-in/signed-sign-ins.ts';
+import { endSignInsOf, SignedSignIns } from '../../shared/sign-in/signed-sign-ins.ts';
 import { query } from '../e2e/embedded/embedded.ts';
 import { emptyDatabase } from '../e2e/embedded/empty-database.ts';
 import { sessionFor, signInsContract, somebody, tokenFor } from './sign-ins-contract.ts';
@@ -34,7 +34,7 @@ const endAllOf = async (username: string): Promise<void> => {
 beforeAll(async () => {
   run = keptDatabase(new Secret(database.stateUrl()), OPTIONS);
   await run((sql) => migrate(sql, MIGRATIONS));
-  signIns = signedSignIns({ run: counting, key: new Secret(KEY) });
+  signIns = new SignedSignIns({ run: counting, key: new Secret(KEY) });
 });
 
 signInsContract('in the database', () => ({ signIns, endAllOf }));
@@ -128,7 +128,7 @@ describe('a signed text', () => {
   });
 
   it('of another SESSION_KEY is refused, and neither refuses its own', async () => {
-    const other = signedSignIns({ run, key: new Secret(`${KEY}.`) });
+    const other = new SignedSignIns({ run, key: new Secret(`${KEY}.`) });
     const [mine, theirs] = [
       await signIns.openSession(sessionFor(somebody())),
       await other.openSession(sessionFor(somebody())),
@@ -142,7 +142,7 @@ describe('a signed text', () => {
 
   it('cannot be made or checked without SESSION_KEY: that says what to set', async () => {
     const { text } = await signIns.openSession(sessionFor(somebody()));
-    const without = signedSignIns({ run, key: undefined });
+    const without = new SignedSignIns({ run, key: undefined });
     const refusal = {
       code: 'unavailable',
       message: expect.stringMatching(/SESSION_KEY is not set\. Remedy: .*openssl/),
@@ -204,7 +204,7 @@ describe('the end of everything of a person', () => {
 describe('a database that does not answer', () => {
   it('is said to be away; what is malformed is refused all the same', async () => {
     const nowhere = keptDatabase(new Secret('postgres://nobody:nothing@127.0.0.1:1/nowhere'), OPTIONS);
-    const away = signedSignIns({ run: nowhere, key: new Secret(KEY) });
+    const away = new SignedSignIns({ run: nowhere, key: new Secret(KEY) });
     const { text } = await signIns.openSession(sessionFor(somebody()));
     const refusal = { code: 'unavailable', message: expect.stringContaining('Our own database does not answer') };
     await expect(away.recognise('session', text)).rejects.toMatchObject(refusal);

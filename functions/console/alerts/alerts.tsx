@@ -4,6 +4,7 @@ import { z } from '@hono/zod-openapi';
 import type { AppError } from '@holdfast/kit/app-error';
 import { counted } from '@holdfast/kit/format';
 import { maskRecipient } from '@holdfast/kit/text';
+import { toAlertView } from '../../../shared/alerts/message.ts';
 import {
   ALERT_STATES,
   type AlertFilter,
@@ -13,7 +14,6 @@ import {
   type Outlets,
 } from '../../../shared/alerts/port.ts';
 import { sendTestMessage, SET_UP, type TestOutcome } from '../../../shared/alerts/send-test-message.ts';
-import { shownAlert } from '../../../shared/alerts/view.ts';
 import { audited } from '../../../shared/audit/audited.ts';
 import { HEALTH_MODULES } from '../../../shared/health/modules/index.ts';
 import type { App } from '../../../shared/http/context.ts';
@@ -144,7 +144,7 @@ async function showAlerts(c: PageContext, deps: Deps, tested?: Tested): Promise<
         ) : (
           <ul class="records">
             {results.map((alert) => (
-              <AlertRecord alert={shownAlert(alert, deps.settings)} clock={clock} />
+              <AlertRecord alert={toAlertView(alert, deps.settings)} clock={clock} />
             ))}
           </ul>
         )}

@@ -11,7 +11,7 @@ import { migrate } from '@holdfast/kit/migrate';
 import { connect, type Sql } from '@holdfast/kit/postgres';
 import { Secret } from '@holdfast/kit/secret';
 import { type RunningServer, serveApp } from '../../../shared/runtime/node-server.ts';
-import { ldapDirectory } from '../../../shared/sign-in/ldap/directory.ts';
+import { LdapDirectory } from '../../../shared/sign-in/ldap/directory.ts';
 import { isFree, newStack, query, secretsOf, stop, type TestStack } from '../../../test/e2e/embedded/embedded.ts';
 import { memoryLog } from '../../../test/http/fake-deps.ts';
 import { issue } from '../../../test/support/certificates.ts';
@@ -27,7 +27,7 @@ const files = mkdtempSync(join(tmpdir(), 'holdfast-enrollment-'));
 const log = memoryLog();
 let stack: TestStack;
 let sql: Sql;
-let directory: ReturnType<typeof ldapDirectory>;
+let directory: LdapDirectory;
 let server: RunningServer;
 let port: number;
 
@@ -70,7 +70,7 @@ beforeAll(async () => {
   const { core, web } = basesOf(ldap.base_dn, undefined);
   const password = new Secret(secretsOf(stack)['LDAP_BIND_PASSWORD'] ?? '');
   const serviceAccount = { username: LDAP_SERVICE_ACCOUNT, password };
-  directory = ldapDirectory({ url: ldap.url, coreBase: core, webBase: web, serviceAccount, log });
+  directory = new LdapDirectory({ url: ldap.url, coreBase: core, webBase: web, serviceAccount, log });
 
   const ca = await issue('CA of the tests', undefined, { ca: true });
   const own = await issue('takserver', ca, { names: ['127.0.0.1'] });

@@ -9,7 +9,7 @@ import { z } from 'zod';
 import { AppError, codeOf, messageOf } from '@holdfast/kit/app-error';
 import type { ClientKeys, CoreDevices, KeptKey, Met } from './port.ts';
 import { type DevicePlace, openDeviceSocket, Refused, whyEnded } from './socket.ts';
-import { type DeviceStream, deviceStream } from './stream.ts';
+import { DeviceStream } from './stream.ts';
 
 // What 8443 says of whoever asks with a client certificate, on a connection of its own.
 
@@ -140,7 +140,7 @@ export function coreDevices(options: CoreDevicesOptions): CoreDevices {
       const socket = await opened(place, hash);
       const connection = crypto.randomUUID();
       streams = 1;
-      const stream = deviceStream(socket, heldForMs, () => {
+      const stream = new DeviceStream(socket, heldForMs, () => {
         held.delete(connection);
         open -= 1;
       });

@@ -8,8 +8,8 @@ import { foreignWords } from '@holdfast/kit/foreign-words';
 import { nameKey } from '@holdfast/kit/names';
 import { serialIn } from '@holdfast/pki/certificate-serial';
 import type { Answer } from '../answers.ts';
-import { type CoreCalls, corePort, WITHIN_MS } from '../request.ts';
-import type { CoreEnrollment, EnrolledCertificate, EnrollmentOrder } from './port.ts';
+import { type CoreCalls, CorePort, WITHIN_MS } from '../request.ts';
+import type { CoreEnrollment, EnrolledCertificate, EnrollmentOrder, CoreTokenAnswer, CoreTokenOrder } from './port.ts';
 import type { NameEntry } from './signing-rules.ts';
 
 // What the core has signed, held against what was asked for: the key is ours, the name is the user's, the issuer is the CA that
@@ -93,126 +93,128 @@ export interface HttpEnrollmentOptions {
   now?: () => Date;
 }
 
-export interface HttpEnrollment extends CoreEnrollment {
-  /** Ends the kept connections. */
-  close(): Promise<void>;
-}
-
 type Credentials = Omit<EnrollmentOrder, 'clientUid'>;
 
 /** The certificate of 8446 may be publicly trusted, so that phones take it; what it signs must be of the CA in `ca.pem`. */
-export function httpEnrollment({ url, dataDir, now = () => new Date() }: HttpEnrollmentOptions): HttpEnrollment {
-  const port = corePort({
-    url,
-    variable: 'CORE_ENROLLMENT_URL',
-    name: 'The enrollment of the core',
-    dataDir,
-    trust: 'public',
-    connections: CONNECTIONS,
-    localAddress: LOOPBACK.test(new URL(url).hostname) ? OUR_ADDRESS : undefined,
-  });
+export class HttpEnrollment implements CoreEnrollment {
+  readonly #now: NonNullable<HttpEnrollmentOptions['now']>;
+  readonly #port: CorePort;
 
-  function basic({ username, password }: Credentials): Record<string, string> {
+  constructor({ url, dataDir, now = () => new Date() }: HttpEnrollmentOptions) {
+    this.#now = now;
+    this.#port = new CorePort({
+      url,
+      variable: 'CORE_ENROLLMENT_URL',
+      name: 'The enrollment of the core',
+      dataDir,
+      trust: 'public',
+      connections: CONNECTIONS,
+      localAddress: LOOPBACK.test(new URL(url).hostname) ? OUR_ADDRESS : undefined,
+    });
+  }
+
+  #basic({ username, password }: Credentials): Record<string, string> {
     mustFitBasic(username);
     return { authorization: `Basic ${base64(`${username}:${password}`)}` };
   }
 
-  function secretsOf({ username, password }: Credentials): string[] {
+  #secretsOf({ username, password }: Credentials): string[] {
     return [password, base64(`${username}:${password}`)];
   }
 
-  function refusal(what: string, answer: Answer, credentials: Credentials): AppError {
-    if (answer.status !== 401) return port.failure(what, answer, secretsOf(credentials));
+  #refusal(what: string, answer: Answer, credentials: Credentials): AppError {
+    if (answer.status !== 401) return this.#port.failure(what, answer, this.#secretsOf(credentials));
     const name = foreignWords(credentials.username, []);
     return new AppError('forbidden', `The core refuses the name ${name} or its password`);
   }
 
-  async function entries(calls: CoreCalls, credentials: Credentials): Promise<NameEntry[]> {
+  async #entries(calls: CoreCalls, credentials: Credentials): Promise<NameEntry[]> {
     const what = `GET ${TLS}/config`;
     const answer = await calls.ask('GET', `${TLS}/config`, {
-      headers: { ...basic(credentials), accept: 'application/xml, text/xml;q=0.9, */*;q=0.5' },
+      headers: { ...this.#basic(credentials), accept: 'application/xml, text/xml;q=0.9, */*;q=0.5' },
       mostBytes: MOST_BYTES,
-      secrets: secretsOf(credentials),
+      secrets: this.#secretsOf(credentials),
     });
-    if (answer.status !== 200) throw refusal(what, answer, credentials);
+    if (answer.status !== 200) throw this.#refusal(what, answer, credentials);
     const { readSigningRules } = await import('./signing-rules.ts');
     const read = answer.kind === 'text' ? readSigningRules(answer.text) : undefined;
-    if (read === undefined) throw port.wrong(`answers ${what} with no rules for signing requests`);
+    if (read === undefined) throw this.#port.wrong(`answers ${what} with no rules for signing requests`);
     return read;
   }
 
   /** A request that has what the rules ask for. */
-  async function requestFor(credentials: Credentials, wanted: readonly NameEntry[]) {
+  async #requestFor(credentials: Credentials, wanted: readonly NameEntry[]) {
     const { signingRequest } = await import('./signing-request.ts');
     return signingRequest(credentials.username, wanted).catch((error: unknown) => {
-      const words = foreignWords(messageOf(error), secretsOf(credentials));
-      throw port.wrong(`asks for signing requests that cannot be made: ${words}`);
+      const words = foreignWords(messageOf(error), this.#secretsOf(credentials));
+      throw this.#port.wrong(`asks for signing requests that cannot be made: ${words}`);
     });
   }
 
-  return {
-    async rules(credentials) {
-      const found = await entries(port.within(WITHIN_MS), credentials);
-      return Object.fromEntries(found.map(({ name, value }) => [name, value]));
-    },
+  async rules(credentials: Credentials): Promise<Record<string, string>> {
+    const found = await this.#entries(this.#port.within(WITHIN_MS), credentials);
+    return Object.fromEntries(found.map(({ name, value }) => [name, value]));
+  }
 
-    async enroll({ username, password, clientUid }): Promise<EnrolledCertificate> {
-      const credentials = { username, password };
-      const calls = port.within(WITHIN_MS);
-      const wanted = await entries(calls, credentials);
-      const { request, publicKey, keyPem } = await requestFor(credentials, wanted);
-      const what = `POST ${TLS}/signClient/v2`;
-      const answer = await calls.ask('POST', `${TLS}/signClient/v2`, {
-        query: { clientUid, version: '3' },
-        // As the clients of this field send it; a form would be read by the server before the core sees it.
-        headers: { ...basic(credentials), 'content-type': 'text/plain;charset=UTF-8' },
-        body: request,
-        mostBytes: MOST_BYTES,
-        secrets: secretsOf(credentials),
-      });
-      if (answer.status !== 200) throw refusal(what, answer, credentials);
-      const { signed, above } = calls.read(what, answer, signedAnswer);
-      const { authorities } = await port.connections.current();
-      const fault = faultOf(signed, { username, publicKey, authorities });
-      if (fault !== undefined) throw port.wrong(`has signed a certificate that ${fault}`);
-      return {
-        hash: signed.fingerprint256,
-        serial: serialIn(signed.serialNumber) ?? '',
-        // Its begin lies before, for devices whose clock is behind.
-        issuedAt: now().toISOString(),
-        expiresAt: signed.validToDate.toISOString(),
-        certificatePem: pemOf(signed),
-        chainPem: chainOf(signed, [...authorities, ...above]).map(pemOf),
-        keyPem,
-      };
-    },
+  async enroll({ username, password, clientUid }: EnrollmentOrder): Promise<EnrolledCertificate> {
+    const credentials = { username, password };
+    const calls = this.#port.within(WITHIN_MS);
+    const wanted = await this.#entries(calls, credentials);
+    const { request, publicKey, keyPem } = await this.#requestFor(credentials, wanted);
+    const what = `POST ${TLS}/signClient/v2`;
+    const answer = await calls.ask('POST', `${TLS}/signClient/v2`, {
+      query: { clientUid, version: '3' },
+      // As the clients of this field send it; a form would be read by the server before the core sees it.
+      headers: { ...this.#basic(credentials), 'content-type': 'text/plain;charset=UTF-8' },
+      body: request,
+      mostBytes: MOST_BYTES,
+      secrets: this.#secretsOf(credentials),
+    });
+    if (answer.status !== 200) throw this.#refusal(what, answer, credentials);
+    const { signed, above } = calls.read(what, answer, signedAnswer);
+    const { authorities } = await this.#port.connections.current();
+    const fault = faultOf(signed, { username, publicKey, authorities });
+    if (fault !== undefined) throw this.#port.wrong(`has signed a certificate that ${fault}`);
+    return {
+      hash: signed.fingerprint256,
+      serial: serialIn(signed.serialNumber) ?? '',
+      // Its begin lies before, for devices whose clock is behind.
+      issuedAt: this.#now().toISOString(),
+      expiresAt: signed.validToDate.toISOString(),
+      certificatePem: pemOf(signed),
+      chainPem: chainOf(signed, [...authorities, ...above]).map(pemOf),
+      keyPem,
+    };
+  }
 
-    async token({ username, password, further }) {
-      // Written anew: core and we must not read the same bytes as two different names.
-      const form = new URLSearchParams([
-        ['grant_type', 'password'],
-        ['username', username],
-        ['password', password],
-        ...further,
-      ]);
-      const answer = await port.within(WITHIN_MS).ask('POST', '/oauth/token', {
-        headers: { 'content-type': 'application/x-www-form-urlencoded;charset=UTF-8' },
-        body: form.toString(),
-        mostBytes: MOST_BYTES,
-        secrets: [password],
-      });
-      const { status, json, text: given, tokenCookies: cookies } = answer;
-      // Locked out there would be we, not the client.
-      if (status === 429 || status === 404 || status >= 500)
-        throw port.failure('POST /oauth/token', answer, [password]);
-      if (json !== undefined) return { status, json: given, cookies };
-      // A release refuses with an empty body or a page, our own core with JSON.
-      if (status === 401) return { status, json: REFUSED_TOKEN, cookies: [] };
-      throw port.wrong('answers POST /oauth/token with no JSON');
-    },
+  async token({ username, password, further }: CoreTokenOrder): Promise<CoreTokenAnswer> {
+    // Written anew: core and we must not read the same bytes as two different names.
+    const form = new URLSearchParams([
+      ['grant_type', 'password'],
+      ['username', username],
+      ['password', password],
+      ...further,
+    ]);
+    const answer = await this.#port.within(WITHIN_MS).ask('POST', '/oauth/token', {
+      headers: { 'content-type': 'application/x-www-form-urlencoded;charset=UTF-8' },
+      body: form.toString(),
+      mostBytes: MOST_BYTES,
+      secrets: [password],
+    });
+    const { status, json, text: given, tokenCookies: cookies } = answer;
+    // Locked out there would be we, not the client.
+    if (status === 429 || status === 404 || status >= 500)
+      throw this.#port.failure('POST /oauth/token', answer, [password]);
+    if (json !== undefined) return { status, json: given, cookies };
+    // A release refuses with an empty body or a page, our own core with JSON.
+    if (status === 401) return { status, json: REFUSED_TOKEN, cookies: [] };
+    throw this.#port.wrong('answers POST /oauth/token with no JSON');
+  }
 
-    close: () => port.connections.close(),
-  };
+  /** Ends the kept connections. */
+  close(): Promise<void> {
+    return this.#port.connections.close();
+  }
 }
 
 /** Read as another name, it would count as a wrong password of our address. */

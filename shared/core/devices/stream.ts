@@ -94,105 +94,108 @@ function readStart(event: string): ArrivingEvent {
   return { type: attributes.get('type') ?? '', uid: attributes.get('uid') ?? '' };
 }
 
-export interface DeviceStream {
-  /** Once it has ended, why; the error of the socket, or nothing when it was just closed. */
-  readonly ended: { error: unknown } | undefined;
-  /** True when every ping until now is answered in time. */
-  ping(withinMs: number): Promise<boolean>;
-  /** False when it has ended. */
-  send(text: string): boolean;
-  received(uid: string, withinMs: number): Promise<number | undefined>;
-  close(): void;
-}
-
 const MOST_REMEMBERED = 10_000;
 const LONGEST_UID = 256;
 
 /** `onEnd` is called once, after `heldForMs` at the latest. */
-export function deviceStream(socket: TLSSocket, heldForMs: number, onEnd: () => void): DeviceStream {
-  const begunMs = performance.now();
-  const events = arrivingEvents();
+export class DeviceStream {
+  readonly #socket: TLSSocket;
+  readonly #onEnd: () => void;
+  readonly #begunMs = performance.now();
+  readonly #events = arrivingEvents();
   /** When each uid came first, in milliseconds after the beginning. */
-  const came = new Map<string, number>();
-  const waiting = new Set<() => void>();
-  let pings = 0;
-  let pongs = 0;
-  let ended: { error: unknown } | undefined;
+  readonly #came = new Map<string, number>();
+  readonly #waiting = new Set<() => void>();
+  #pings = 0;
+  #pongs = 0;
+  #ended: { error: unknown } | undefined;
+  readonly #timer: NodeJS.Timeout;
 
-  function keep({ type, uid }: ArrivingEvent): void {
-    if (type === 't-x-c-t-r') pongs += 1;
-    if (uid === '' || uid.length > LONGEST_UID || came.has(uid)) return;
-    came.set(uid, performance.now() - begunMs);
-    const [oldest] = came.keys();
-    if (came.size > MOST_REMEMBERED && oldest !== undefined) came.delete(oldest);
+  constructor(socket: TLSSocket, heldForMs: number, onEnd: () => void) {
+    this.#socket = socket;
+    this.#onEnd = onEnd;
+    socket.setEncoding('utf8');
+    socket.on('data', (text: string) => {
+      try {
+        for (const event of this.#events.read(text)) this.#keep(event);
+      } catch (error) {
+        socket.destroy(new AppError('upstream', `The core sends ${messageOf(error)}.`));
+      }
+      this.#look();
+    });
+    socket.on('end', () => socket.destroy());
+    this.#timer = setTimeout(() => socket.destroy(), heldForMs);
+    this.#timer.unref();
+    if (socket.closed) this.#end();
+    else socket.once('close', () => this.#end());
   }
 
-  function look(): void {
-    for (const each of waiting) each();
+  #keep({ type, uid }: ArrivingEvent): void {
+    if (type === 't-x-c-t-r') this.#pongs += 1;
+    if (uid === '' || uid.length > LONGEST_UID || this.#came.has(uid)) return;
+    this.#came.set(uid, performance.now() - this.#begunMs);
+    const [oldest] = this.#came.keys();
+    if (this.#came.size > MOST_REMEMBERED && oldest !== undefined) this.#came.delete(oldest);
   }
 
-  socket.setEncoding('utf8');
-  socket.on('data', (text: string) => {
-    try {
-      for (const event of events.read(text)) keep(event);
-    } catch (error) {
-      socket.destroy(new AppError('upstream', `The core sends ${messageOf(error)}.`));
-    }
-    look();
-  });
-  socket.on('end', () => socket.destroy());
-  const timer = setTimeout(() => socket.destroy(), heldForMs);
-  timer.unref();
-  if (socket.closed) end();
-  else socket.once('close', end);
+  #look(): void {
+    for (const each of this.#waiting) each();
+  }
 
-  function end(): void {
-    clearTimeout(timer);
-    ended = { error: socket.errored };
-    look();
-    onEnd();
+  #end(): void {
+    clearTimeout(this.#timer);
+    this.#ended = { error: this.#socket.errored };
+    this.#look();
+    this.#onEnd();
   }
 
   /** Resolves when `holds`, when the connection has ended, or when the time is over. */
-  async function until(holds: () => boolean, withinMs: number): Promise<boolean> {
+  async #until(holds: () => boolean, withinMs: number): Promise<boolean> {
     const { promise, resolve } = Promise.withResolvers<void>();
     const check = (): void => {
-      if (holds() || ended !== undefined) resolve();
+      if (holds() || this.#ended !== undefined) resolve();
     };
     const late = setTimeout(resolve, withinMs);
-    waiting.add(check);
+    this.#waiting.add(check);
     check();
     await promise;
-    waiting.delete(check);
+    this.#waiting.delete(check);
     clearTimeout(late);
     return holds();
   }
 
-  function send(text: string): boolean {
-    if (ended !== undefined || !socket.writable) return false;
-    socket.write(text);
+  /** False when it has ended. */
+  send(text: string): boolean {
+    if (this.#ended !== undefined || !this.#socket.writable) return false;
+    this.#socket.write(text);
     return true;
   }
 
-  return {
-    get ended() {
-      return ended;
-    },
-    async ping(withinMs) {
-      if (!send(pingEvent())) return false;
-      pings += 1;
-      const mine = pings;
-      return until(() => pongs >= mine, withinMs);
-    },
-    send,
-    async received(uid, withinMs) {
-      const calledMs = performance.now();
-      const before = came.get(uid);
-      if (before !== undefined) return Math.round(before);
-      return (await until(() => came.has(uid), withinMs)) ? Math.round(performance.now() - calledMs) : undefined;
-    },
-    close: () => void socket.destroy(),
-  };
+  /** Once it has ended, why; the error of the socket, or nothing when it was just closed. */
+  get ended(): { error: unknown } | undefined {
+    return this.#ended;
+  }
+
+  /** True when every ping until now is answered in time. */
+  async ping(withinMs: number): Promise<boolean> {
+    if (!this.send(pingEvent())) return false;
+    this.#pings += 1;
+    const mine = this.#pings;
+    return this.#until(() => this.#pongs >= mine, withinMs);
+  }
+
+  async received(uid: string, withinMs: number): Promise<number | undefined> {
+    const calledMs = performance.now();
+    const before = this.#came.get(uid);
+    if (before !== undefined) return Math.round(before);
+    return (await this.#until(() => this.#came.has(uid), withinMs))
+      ? Math.round(performance.now() - calledMs)
+      : undefined;
+  }
+
+  close(): void {
+    this.#socket.destroy();
+  }
 }
 
 function pingEvent(): string {

@@ -6,7 +6,7 @@ import { mapConcurrent } from '@holdfast/kit/concurrency';
 import type { Attributes, Json, Page } from '@holdfast/kit/paging';
 import type { Account, AccountChange, AccountQuery, Accounts, Exclusive, NewAccount } from '../port.ts';
 import { account, accountName, pageOf, type Wire } from './answers.ts';
-import { type Outcome, PAGE_SIZE, type Provider, type Query, valueOf } from './request.ts';
+import { type Outcome, PAGE_SIZE, type IdentityProvider, type Query, valueOf } from './request.ts';
 import { visibleAccounts } from './visible-accounts.ts';
 
 // Lists of accounts at the identity provider: any stretch of what a query finds, by the provider's own order.
@@ -23,7 +23,7 @@ const TYPES: Record<Account['kind'], readonly string[]> = {
 const accountPage = pageOf(account);
 const accountNames = pageOf(accountName);
 
-export function accountLists(provider: Provider): (query: AccountQuery) => Promise<Page<Account>> {
+export function accountLists(provider: IdentityProvider): (query: AccountQuery) => Promise<Page<Account>> {
   async function list(query: AccountQuery): Promise<Page<Account>> {
     if (query.kinds?.length === 0) return { results: [], count: 0 };
     const { page, pageSize, without = [] } = query;
@@ -117,7 +117,7 @@ function writerOf(exclusive: Exclusive): <T>(id: number, work: () => Promise<T>)
 }
 
 export function identityAccounts(
-  provider: Provider,
+  provider: IdentityProvider,
   exclusive: Exclusive,
 ): { accounts: Accounts; writeAttributes: WriteAttributes } {
   const asWriter = writerOf(exclusive);

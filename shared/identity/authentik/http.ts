@@ -16,7 +16,7 @@ import type {
 } from '../port.ts';
 import { existing, identityAccounts, isId, noAccount, type WriteAttributes } from './accounts.ts';
 import { group, listedGroup, pageOf, session, token, tokenKey, versions, type Wire } from './answers.ts';
-import { identityProvider, type Outcome, type Provider, type ProviderOptions, type Query, valueOf } from './request.ts';
+import { IdentityProvider, type Outcome, type ProviderOptions, type Query, valueOf } from './request.ts';
 
 // App passwords at the identity provider: tokens of one intent. Those of another, such as our own API token, are never
 // shown, revealed or deleted.
@@ -63,64 +63,71 @@ interface MadeToken {
 }
 type Made = Outcome<MadeToken>;
 
-export function identityAppPasswords(
-  provider: Provider,
-  writeAttributes: WriteAttributes,
-  now: () => Date,
-): AppPasswords {
-  async function get(identifier: string): Promise<AppPassword | undefined> {
+export class IdentityAppPasswords implements AppPasswords {
+  readonly #provider: IdentityProvider;
+  readonly #writeAttributes: WriteAttributes;
+  readonly #now: () => Date;
+
+  constructor(provider: IdentityProvider, writeAttributes: WriteAttributes, now: () => Date) {
+    this.#provider = provider;
+    this.#writeAttributes = writeAttributes;
+    this.#now = now;
+  }
+
+  async get(identifier: string): Promise<AppPassword | undefined> {
     if (!IDENTIFIER.test(identifier)) return undefined;
-    const found = await provider.read(`${PATH}/${identifier}`, token);
+    const found = await this.#provider.read(`${PATH}/${identifier}`, token);
     return found?.isAppPassword === true ? found.password : undefined;
   }
 
-  async function list(username: string): Promise<AppPassword[]> {
+  async list(username: string): Promise<AppPassword[]> {
     const query = { user__username: username, intent: 'app_password', ordering: 'identifier' };
-    const found = await provider.all(PATH, tokenPage, query);
+    const found = await this.#provider.all(PATH, tokenPage, query);
     // A provider that does not know a filter ignores it.
     return found
       .filter(({ isAppPassword, owner = username }) => isAppPassword && owner === username)
       .map(({ password }) => password);
   }
 
-  async function reveal(identifier: string): Promise<string | undefined> {
-    return (await get(identifier)) && keyOf(identifier);
+  async reveal(identifier: string): Promise<string | undefined> {
+    return (await this.get(identifier)) && this.#keyOf(identifier);
   }
 
-  async function keyOf(identifier: string): Promise<string | undefined> {
-    return (await provider.read(`${PATH}/${identifier}/view_key`, tokenKey))?.key;
+  async #keyOf(identifier: string): Promise<string | undefined> {
+    return (await this.#provider.read(`${PATH}/${identifier}/view_key`, tokenKey))?.key;
   }
 
-  async function remove(identifier: string): Promise<void> {
-    if ((await get(identifier)) !== undefined) await discard(identifier);
+  async delete(identifier: string): Promise<void> {
+    if ((await this.get(identifier)) !== undefined) await this.#discard(identifier);
   }
 
-  async function discard(identifier: string): Promise<void> {
-    valueOf(await provider.act('DELETE', `${PATH}/${identifier}`));
+  async #discard(identifier: string): Promise<void> {
+    valueOf(await this.#provider.act('DELETE', `${PATH}/${identifier}`));
   }
 
-  async function create(wanted: NewAppPassword): Promise<AppPassword & { key: string }> {
+  async create(wanted: NewAppPassword): Promise<AppPassword & { key: string }> {
     const { identifier } = wanted;
     if (!IDENTIFIER.test(identifier)) throw badIdentifier();
-    const minutes = lifetimeMinutes(wanted.expiresAt, now());
-    let outcome = await post(wanted);
+    const minutes = lifetimeMinutes(wanted.expiresAt, this.#now());
+    let outcome = await this.#post(wanted);
     // Asked first, raised then: a group may give a higher ceiling, and the account's own would hide that.
     if (minutes > 0 && 'refused' in outcome && outcome.refused.members.includes('expires')) {
-      await raise(wanted.accountId, minutes);
-      outcome = await post(wanted);
+      await this.#raise(wanted.accountId, minutes);
+      outcome = await this.#post(wanted);
     }
-    const password = await madeBy(outcome, wanted);
+    const password = await this.#madeBy(outcome, wanted);
     try {
-      const key = await keyOf(identifier);
-      if (key === undefined) throw provider.nonsense(`does not show the key of the app password that it has just made`);
+      const key = await this.#keyOf(identifier);
+      if (key === undefined)
+        throw this.#provider.nonsense(`does not show the key of the app password that it has just made`);
       return { ...password, key };
     } catch (error) {
-      await discardAfter(error, identifier);
+      await this.#discardAfter(error, identifier);
       throw error;
     }
   }
 
-  function post({ identifier, accountId, description, expiresAt }: NewAppPassword): Promise<Made> {
+  #post({ identifier, accountId, description, expiresAt }: NewAppPassword): Promise<Made> {
     const body: Wire<TokenRequest> = {
       identifier,
       intent: 'app_password',
@@ -128,32 +135,32 @@ export function identityAppPasswords(
       description,
       ...(expiresAt === null ? { expiring: false } : { expiring: true, expires: expiresAt.toISOString() }),
     };
-    return provider.exchange('POST', PATH, token, { body });
+    return this.#provider.exchange('POST', PATH, token, { body });
   }
 
   /** The app password that was made, if it is the one that was asked for. */
-  async function madeBy(outcome: Made, wanted: NewAppPassword): Promise<AppPassword> {
+  async #madeBy(outcome: Made, wanted: NewAppPassword): Promise<AppPassword> {
     const { identifier, accountId } = wanted;
     if ('refused' in outcome) {
       const { members, error } = outcome.refused;
-      if (members.includes('identifier') && (await provider.read(`${PATH}/${identifier}`, token)) !== undefined) {
+      if (members.includes('identifier') && (await this.#provider.read(`${PATH}/${identifier}`, token)) !== undefined) {
         throw new AppError('conflict', `There is a token with the identifier ${identifier} already`);
       }
       throw members.includes('user') ? new AppError('not_found', noAccount(accountId)) : error;
     }
-    if (!('done' in outcome)) throw provider.nonsense('has no list of tokens. Correct IDENTITY_URL.');
+    if (!('done' in outcome)) throw this.#provider.nonsense('has no list of tokens. Correct IDENTITY_URL.');
     if (isAsWanted(outcome.done, wanted)) return outcome.done.password;
     // For a caller that is no superuser it makes them for the caller.
     const what = 'made another token than the one that was asked for. IDENTITY_TOKEN must be of a superuser.';
-    const error = provider.nonsense(what);
-    await discardAfter(error, identifier);
+    const error = this.#provider.nonsense(what);
+    await this.#discardAfter(error, identifier);
     throw error;
   }
 
   /** Nothing half-made stays; what went wrong first is what counts. */
-  async function discardAfter(error: unknown, identifier: string): Promise<void> {
+  async #discardAfter(error: unknown, identifier: string): Promise<void> {
     try {
-      await discard(identifier);
+      await this.#discard(identifier);
     } catch (cause) {
       if (!(error instanceof AppError)) throw cause;
       const text = `${error.message}. The app password ${identifier}, whose key nobody has seen, could not be deleted again.`;
@@ -161,14 +168,12 @@ export function identityAppPasswords(
     }
   }
 
-  async function raise(accountId: number, minutes: number): Promise<void> {
+  async #raise(accountId: number, minutes: number): Promise<void> {
     const needed = minutes + SPARE_MINUTES;
-    await writeAttributes(accountId, (attributes: Attributes) =>
+    await this.#writeAttributes(accountId, (attributes: Attributes) =>
       ceilingMinutes(attributes[CEILING]) >= needed ? {} : { [CEILING]: `minutes=${needed}` },
     );
   }
-
-  return { create, list, get, reveal, delete: remove };
 }
 
 function isAsWanted({ isAppPassword, password }: MadeToken, { identifier, accountId, expiresAt }: NewAppPassword) {
@@ -198,69 +203,75 @@ const ID = /^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/i;
 
 const groupPage = pageOf(listedGroup);
 
-export function identityGroups(provider: Provider, exclusive: Exclusive): Groups {
-  /** Without members: much cheaper. */
-  function found(query: Query): Promise<GroupName[]> {
-    return provider.all(HTTP_PATH, groupPage, { ordering: 'name', include_users: 'false', ...query });
+export class IdentityGroups implements Groups {
+  readonly #provider: IdentityProvider;
+  readonly #exclusive: Exclusive;
+
+  constructor(provider: IdentityProvider, exclusive: Exclusive) {
+    this.#provider = provider;
+    this.#exclusive = exclusive;
   }
 
-  async function list(search = ''): Promise<GroupName[]> {
-    const groups = await found(search === '' ? {} : { search });
+  /** Without members: much cheaper. */
+  #found(query: Query): Promise<GroupName[]> {
+    return this.#provider.all(HTTP_PATH, groupPage, { ordering: 'name', include_users: 'false', ...query });
+  }
+
+  async list(search: string = ''): Promise<GroupName[]> {
+    const groups = await this.#found(search === '' ? {} : { search });
     const wanted = search.toLowerCase();
     return groups
       .filter(({ name }) => name.toLowerCase().includes(wanted))
       .toSorted((one, other) => (one.name < other.name ? -1 : 1));
   }
 
-  async function get(id: string): Promise<Group | undefined> {
-    return ID.test(id) ? provider.read(`${HTTP_PATH}/${id}`, group) : undefined;
+  async get(id: string): Promise<Group | undefined> {
+    return ID.test(id) ? this.#provider.read(`${HTTP_PATH}/${id}`, group) : undefined;
   }
 
-  async function nameOf(name: string): Promise<GroupName | undefined> {
+  async #nameOf(name: string): Promise<GroupName | undefined> {
     if (name === '') return undefined;
     const wanted = name.toLowerCase();
     return (
-      (await found({ name })).find((each) => each.name === name) ??
-      (await found({ search: name })).find((each) => each.name.toLowerCase() === wanted)
+      (await this.#found({ name })).find((each) => each.name === name) ??
+      (await this.#found({ search: name })).find((each) => each.name.toLowerCase() === wanted)
     );
   }
 
-  async function named(name: string): Promise<Group | undefined> {
-    const known = await nameOf(name);
-    return known && get(known.id);
+  async named(name: string): Promise<Group | undefined> {
+    const known = await this.#nameOf(name);
+    return known && this.get(known.id);
   }
 
-  async function create(name: string): Promise<GroupName> {
-    return exclusive(`identity-group-name:${name.toLowerCase()}`, async () => {
-      if ((await nameOf(name)) !== undefined) throw taken(name);
+  async create(name: string): Promise<GroupName> {
+    return this.#exclusive(`identity-group-name:${name.toLowerCase()}`, async () => {
+      if ((await this.#nameOf(name)) !== undefined) throw taken(name);
       const body: Wire<GroupRequest> = { name };
-      const outcome = await provider.exchange('POST', HTTP_PATH, listedGroup, { body });
+      const outcome = await this.#provider.exchange('POST', HTTP_PATH, listedGroup, { body });
       const isName = 'refused' in outcome && outcome.refused.members.includes('name');
-      if (isName && (await nameOf(name)) !== undefined) throw taken(name);
+      if (isName && (await this.#nameOf(name)) !== undefined) throw taken(name);
       return existing(outcome, 'There is no list of groups');
     });
   }
 
-  async function remove(id: string): Promise<void> {
-    if (ID.test(id)) valueOf(await provider.act('DELETE', `${HTTP_PATH}/${id}`));
+  async delete(id: string): Promise<void> {
+    if (ID.test(id)) valueOf(await this.#provider.act('DELETE', `${HTTP_PATH}/${id}`));
   }
 
-  async function change(id: string, accountId: number, action: 'add_user' | 'remove_user'): Promise<void> {
+  async #change(id: string, accountId: number, action: 'add_user' | 'remove_user'): Promise<void> {
     const missing = `There is no group with the id ${id}, or no account with the id ${accountId}`;
     if (!ID.test(id) || !isId(accountId)) throw new AppError('not_found', missing);
     const body: Wire<UserAccountRequest> = { pk: accountId };
-    existing(await provider.act('POST', `${HTTP_PATH}/${id}/${action}`, { body }), missing);
+    existing(await this.#provider.act('POST', `${HTTP_PATH}/${id}/${action}`, { body }), missing);
   }
 
-  return {
-    list,
-    get,
-    named,
-    create,
-    delete: remove,
-    addMember: (id, accountId) => change(id, accountId, 'add_user'),
-    removeMember: (id, accountId) => change(id, accountId, 'remove_user'),
-  };
+  addMember(id: string, accountId: number): Promise<void> {
+    return this.#change(id, accountId, 'add_user');
+  }
+
+  removeMember(id: string, accountId: number): Promise<void> {
+    return this.#change(id, accountId, 'remove_user');
+  }
 }
 
 function taken(name: string): AppError {
@@ -279,7 +290,7 @@ export interface HttpIdentityOptions extends ProviderOptions {
  * 8 MB, and a method a few of them; lists end after 10 000 entries or 20 s.
  */
 export function httpIdentity({ exclusive, now = () => new Date(), ...options }: HttpIdentityOptions): Identity {
-  const provider = identityProvider(options);
+  const provider = new IdentityProvider(options);
   const { accounts, writeAttributes } = identityAccounts(provider, exclusive);
 
   async function me(): Promise<{ username: string; isSuperuser: boolean }> {
@@ -299,7 +310,7 @@ export function httpIdentity({ exclusive, now = () => new Date(), ...options }: 
     me,
     version,
     accounts,
-    groups: identityGroups(provider, exclusive),
-    appPasswords: identityAppPasswords(provider, writeAttributes, now),
+    groups: new IdentityGroups(provider, exclusive),
+    appPasswords: new IdentityAppPasswords(provider, writeAttributes, now),
   };
 }

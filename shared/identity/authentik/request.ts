@@ -45,26 +45,6 @@ export interface PageSchema<T> {
   results: T[];
 }
 
-export interface Provider {
-  /** Reads or writes, and gets an object back. `path` has no slash at either end. */
-  exchange<T>(method: string, path: string, schema: z.ZodType<T>, call?: Call): Promise<Outcome<T>>;
-  /** As `exchange`; undefined when there is no such thing, `invalid` when it is refused. */
-  read<T>(path: string, schema: z.ZodType<T>, query?: Query): Promise<T | undefined>;
-  /** Does something that is answered with nothing. */
-  act(method: string, path: string, call?: Call): Promise<Outcome<undefined>>;
-  /** Every page. */
-  all<T>(path: string, schema: z.ZodType<PageSchema<T>>, query: Query): Promise<T[]>;
-  /** The first that is wanted; reads no further. */
-  first<T>(
-    path: string,
-    schema: z.ZodType<PageSchema<T>>,
-    query: Query,
-    isWanted: (item: T) => boolean,
-  ): Promise<T | undefined>;
-  /** `upstream`, with the system's name. */
-  nonsense(what: string): AppError;
-}
-
 interface Answer {
   status: number;
   /** Undefined when the body is no JSON. */
@@ -80,31 +60,47 @@ export function valueOf<T>(outcome: Outcome<T>): T | undefined {
   return 'done' in outcome ? outcome.done : undefined;
 }
 
-export function identityProvider({ url, token, fetch, withinMs: limitMs = WITHIN_MS }: ProviderOptions): Provider {
-  const base = baseOf(url);
-  const system = `The identity provider at ${base.host}`;
-  const wrong = (text: string, cause?: unknown): AppError => new AppError('upstream', `${system} ${text}`, { cause });
+export class IdentityProvider {
+  readonly #token: ProviderOptions['token'];
+  readonly #fetch: ProviderOptions['fetch'];
+  readonly #limitMs: NonNullable<ProviderOptions['withinMs']>;
+  readonly #base: URL;
+  readonly #system: string;
+
+  constructor({ url, token, fetch, withinMs: limitMs = WITHIN_MS }: ProviderOptions) {
+    this.#token = token;
+    this.#fetch = fetch;
+    this.#limitMs = limitMs;
+    this.#base = baseOf(url);
+    this.#system = `The identity provider at ${this.#base.host}`;
+  }
+
+  #wrong(text: string, cause?: unknown): AppError {
+    return new AppError('upstream', `${this.#system} ${text}`, { cause });
+  }
 
   /** Foreign words, behind a colon. */
-  function quoted(text: string, secrets: readonly string[]): string {
-    const words = foreignWords(text, [token.reveal(), ...secrets]);
+  #quoted(text: string, secrets: readonly string[]): string {
+    const words = foreignWords(text, [this.#token.reveal(), ...secrets]);
     return words === '' ? '' : `: ${words}`;
   }
 
-  function addressOf(path: string, query: Query): URL {
-    const address = new URL(base);
-    address.pathname = `${base.pathname}${path}/`;
+  #addressOf(path: string, query: Query): URL {
+    const address = new URL(this.#base);
+    address.pathname = `${this.#base.pathname}${path}/`;
     for (const [name, values] of Object.entries(query)) {
       for (const value of typeof values === 'string' ? [values] : values) address.searchParams.append(name, value);
     }
     return address;
   }
 
-  async function ask(method: string, path: string, { query = {}, body, secrets = [] }: Call): Promise<Answer> {
-    const key = token.reveal();
+  async #ask(method: string, path: string, { query = {}, body, secrets = [] }: Call): Promise<Answer> {
+    const key = this.#token.reveal();
+    const fetch = this.#fetch;
     // A fetch would refuse it with the token in its message.
-    if (!/^[\x21-\x7e]+$/.test(key)) throw wrong('cannot be asked: IDENTITY_TOKEN has characters that no token has');
-    const signal = AbortSignal.timeout(limitMs);
+    if (!/^[\x21-\x7e]+$/.test(key))
+      throw this.#wrong('cannot be asked: IDENTITY_TOKEN has characters that no token has');
+    const signal = AbortSignal.timeout(this.#limitMs);
     const init: RequestInit = {
       method,
       headers: {
@@ -118,121 +114,137 @@ export function identityProvider({ url, token, fetch, withinMs: limitMs = WITHIN
       signal,
     };
     const late = (): AppError =>
-      new AppError('unavailable', `${system} did not answer ${method} /${path}/ within ${limitMs / 1000} s`);
+      new AppError(
+        'unavailable',
+        `${this.#system} did not answer ${method} /${path}/ within ${this.#limitMs / 1000} s`,
+      );
     const exchanged = async (): Promise<Answer> => {
-      const response = await fetch(addressOf(path, query).href, init);
+      const response = await fetch(this.#addressOf(path, query).href, init);
       if (response.status >= 300 && response.status < 400) {
         await response.body?.cancel();
-        throw wrong(`answered ${method} /${path}/ with ${redirectOf(response, base)}. Correct IDENTITY_URL.`);
+        throw this.#wrong(
+          `answered ${method} /${path}/ with ${redirectOf(response, this.#base)}. Correct IDENTITY_URL.`,
+        );
       }
       return { status: response.status, ...(await bodyOf(response)) };
     };
     try {
       // The second limit is for a fetch that does not mind the signal.
-      return await withTimeout(limitMs + 100, late, exchanged());
+      return await withTimeout(this.#limitMs + 100, late, exchanged());
     } catch (error) {
       if (error instanceof AppError) throw error;
-      if (error instanceof TooLong) throw wrong(`answered ${method} /${path}/ with more than ${MOST_BYTES} bytes`);
+      if (error instanceof TooLong)
+        throw this.#wrong(`answered ${method} /${path}/ with more than ${MOST_BYTES} bytes`);
       if (signal.aborted) throw late();
       // Without the cause: what a platform's fetch says may hold the token.
-      throw new AppError('unavailable', `${system} ${failureWords(error, [key, ...secrets])}`);
+      throw new AppError('unavailable', `${this.#system} ${failureWords(error, [key, ...secrets])}`);
     }
   }
 
   /** The answer, where it is one that the caller knows what to do with. */
-  async function asked(method: string, path: string, call: Call = {}): Promise<Outcome<Answer>> {
+  async #asked(method: string, path: string, call: Call = {}): Promise<Outcome<Answer>> {
     const { secrets = [] } = call;
-    const answer = await ask(method, path, call);
+    const answer = await this.#ask(method, path, call);
     const { status, json, isEmpty } = answer;
-    const words = quoted(wordsOf(json), secrets);
+    const words = this.#quoted(wordsOf(json), secrets);
     const what = `${method} /${path}/`;
     if (status === 200 || status === 201 || status === 204) return { done: answer };
     if (status === 401 || status === 403) {
-      throw wrong(
+      throw this.#wrong(
         `does not accept our token, or does not allow it ${what} (${status})${words}. Correct IDENTITY_TOKEN.`,
       );
     }
     // A page of some other server must not be taken for the answer that something does not exist.
     if (status === 404 && words !== '') return { missing: true };
-    if (status === 404) throw wrong(`has no such API: ${what} is not found (404). Correct IDENTITY_URL.`);
+    if (status === 404) throw this.#wrong(`has no such API: ${what} is not found (404). Correct IDENTITY_URL.`);
     // Of a proxy, or of the provider where it does not know our address.
-    if (status === 400 && json === undefined && !isEmpty) throw wrong(`answered ${what} with 400 and what is not JSON`);
-    if (status === 400) return { refused: refusalOf(json, 'The identity provider', [token.reveal(), ...secrets]) };
-    if (status === 429) throw new AppError('unavailable', `${system} asks for a pause (429)`);
+    if (status === 400 && json === undefined && !isEmpty)
+      throw this.#wrong(`answered ${what} with 400 and what is not JSON`);
+    if (status === 400)
+      return { refused: refusalOf(json, 'The identity provider', [this.#token.reveal(), ...secrets]) };
+    if (status === 429) throw new AppError('unavailable', `${this.#system} asks for a pause (429)`);
     if (ABSENT.has(status))
-      throw new AppError('unavailable', `${system} is starting, or is away (${status} for ${what})${words}`);
-    if (status >= 500) throw wrong(`has a fault of its own (${status} for ${what})${words}`);
-    throw wrong(`answered ${what} with ${status}${words}`);
+      throw new AppError('unavailable', `${this.#system} is starting, or is away (${status} for ${what})${words}`);
+    if (status >= 500) throw this.#wrong(`has a fault of its own (${status} for ${what})${words}`);
+    throw this.#wrong(`answered ${what} with ${status}${words}`);
   }
 
-  function readAs<T>(schema: z.ZodType<T>, what: string, { json }: Answer): T {
-    if (json === undefined) throw wrong(`answered ${what} with what is not JSON. Correct IDENTITY_URL.`);
+  #readAs<T>(schema: z.ZodType<T>, what: string, { json }: Answer): T {
+    if (json === undefined) throw this.#wrong(`answered ${what} with what is not JSON. Correct IDENTITY_URL.`);
     const read = schema.safeParse(json);
     if (read.success) return read.data;
     // The answer itself is not quoted: it may be a key.
     const [issue] = read.error.issues;
     const where = foreignWords(issue?.path.join('.') || 'the answer', []);
-    throw wrong(`answered ${what} with another shape (${where}: ${foreignWords(issue?.message ?? '', [])})`);
+    throw this.#wrong(`answered ${what} with another shape (${where}: ${foreignWords(issue?.message ?? '', [])})`);
   }
 
-  async function exchange<T>(method: string, path: string, schema: z.ZodType<T>, call: Call = {}): Promise<Outcome<T>> {
-    const outcome = await asked(method, path, call);
-    return 'done' in outcome ? { done: readAs(schema, `${method} /${path}/`, outcome.done) } : outcome;
+  /** Reads or writes, and gets an object back. `path` has no slash at either end. */
+  async exchange<T>(method: string, path: string, schema: z.ZodType<T>, call: Call = {}): Promise<Outcome<T>> {
+    const outcome = await this.#asked(method, path, call);
+    return 'done' in outcome ? { done: this.#readAs(schema, `${method} /${path}/`, outcome.done) } : outcome;
   }
 
-  async function act(method: string, path: string, call: Call = {}): Promise<Outcome<undefined>> {
-    const outcome = await asked(method, path, call);
+  /** Does something that is answered with nothing. */
+  async act(method: string, path: string, call: Call = {}): Promise<Outcome<undefined>> {
+    const outcome = await this.#asked(method, path, call);
     if (!('done' in outcome)) return outcome;
     // Anything can answer 200.
     if (outcome.done.status !== 204) {
-      throw wrong(`answered ${method} /${path}/ with ${outcome.done.status}, not 204. Correct IDENTITY_URL.`);
+      throw this.#wrong(`answered ${method} /${path}/ with ${outcome.done.status}, not 204. Correct IDENTITY_URL.`);
     }
     return { done: undefined };
   }
 
-  async function read<T>(path: string, schema: z.ZodType<T>, query: Query = {}): Promise<T | undefined> {
-    return valueOf(await exchange('GET', path, schema, { query }));
+  /** As `exchange`; undefined when there is no such thing, `invalid` when it is refused. */
+  async read<T>(path: string, schema: z.ZodType<T>, query: Query = {}): Promise<T | undefined> {
+    return valueOf(await this.exchange('GET', path, schema, { query }));
   }
 
-  async function* pages<T>(path: string, schema: z.ZodType<PageSchema<T>>, query: Query): AsyncGenerator<T[]> {
+  async *#pages<T>(path: string, schema: z.ZodType<PageSchema<T>>, query: Query): AsyncGenerator<T[]> {
     const begun = Date.now();
     for (let page = 1; page <= MOST_PAGES; page += 1) {
-      const answer = await read(path, schema, { ...query, page: String(page), page_size: String(PAGE_SIZE) });
-      if (answer === undefined && page === 1) throw wrong(`has no list at /${path}/. Correct IDENTITY_URL.`);
+      const answer = await this.read(path, schema, { ...query, page: String(page), page_size: String(PAGE_SIZE) });
+      if (answer === undefined && page === 1) throw this.#wrong(`has no list at /${path}/. Correct IDENTITY_URL.`);
       // Removed meanwhile: the page before was the last.
       if (answer === undefined) return;
       yield answer.results;
       if (answer.pagination.next === 0) return;
       if (answer.pagination.next !== page + 1) {
-        throw wrong(`says that page ${page} of /${path}/ is followed by page ${answer.pagination.next}`);
+        throw this.#wrong(`says that page ${page} of /${path}/ is followed by page ${answer.pagination.next}`);
       }
       if (Date.now() - begun > LIST_WITHIN_MS) {
-        throw new AppError('unavailable', `${system} took longer than ${LIST_WITHIN_MS / 1000} s for /${path}/`);
+        throw new AppError('unavailable', `${this.#system} took longer than ${LIST_WITHIN_MS / 1000} s for /${path}/`);
       }
     }
-    throw wrong(`lists more than ${MOST_PAGES} pages at /${path}/`);
+    throw this.#wrong(`lists more than ${MOST_PAGES} pages at /${path}/`);
   }
 
-  async function all<T>(path: string, schema: z.ZodType<PageSchema<T>>, query: Query): Promise<T[]> {
+  /** Every page. */
+  async all<T>(path: string, schema: z.ZodType<PageSchema<T>>, query: Query): Promise<T[]> {
     const found: T[] = [];
-    for await (const results of pages(path, schema, query)) found.push(...results);
+    for await (const results of this.#pages(path, schema, query)) found.push(...results);
     return found;
   }
 
-  async function first<T>(
+  /** The first that is wanted; reads no further. */
+  async first<T>(
     path: string,
     schema: z.ZodType<PageSchema<T>>,
     query: Query,
     isWanted: (item: T) => boolean,
   ): Promise<T | undefined> {
-    for await (const results of pages(path, schema, query)) {
+    for await (const results of this.#pages(path, schema, query)) {
       const found = results.find(isWanted);
       if (found !== undefined) return found;
     }
     return undefined;
   }
 
-  return { exchange, read, act, all, first, nonsense: (what) => wrong(what) };
+  /** `upstream`, with the system's name. */
+  nonsense(what: string): AppError {
+    return this.#wrong(what);
+  }
 }
 
 /** With a slash at the end, and without what a fetch does not take. */

@@ -4,10 +4,10 @@
 import type { Page } from '@holdfast/kit/paging';
 import type { Account } from '../port.ts';
 import { accountName, pageOf } from './answers.ts';
-import { PAGE_SIZE, type Provider, type Query, valueOf } from './request.ts';
+import { PAGE_SIZE, type IdentityProvider, type Query, valueOf } from './request.ts';
 
 interface Wanted {
-  provider: Provider;
+  provider: IdentityProvider;
   path: string;
   /** `length` accounts from `begin` on, counted from 0; fewer at the end. */
   stretch: (filters: Query, begin: number, length: number) => Promise<Page<Account>>;

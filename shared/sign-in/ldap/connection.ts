@@ -42,21 +42,6 @@ export interface LdapFound {
   entries: LdapEntry[];
 }
 
-/** Every `until` is a time of performance.now(); every rejection is an LdapFailure, and ends the connection. */
-export interface LdapConnection {
-  /** The name that the last bind has proven; undefined for nobody, and while a bind is under way. */
-  readonly identity: string | undefined;
-  /** Resolves with the result code, 0 for success. */
-  bind(dn: string, password: string, until: number): Promise<number>;
-  /** Refuses to ask under another identity than `as`. */
-  search(as: string, search: LdapSearch, until: number): Promise<LdapFound>;
-  /** Begins a piece of work. */
-  wake(): void;
-  /** Nothing is asked for a while; does not keep the process alive. `ended` is called once if the connection ends. */
-  rest(ended: () => void): void;
-  close(): void;
-}
-
 /** The directory could not be talked to. The message is a predicate whose subject is the directory. */
 export class LdapFailure extends Error {
   readonly code: 'unavailable' | 'upstream';
@@ -92,7 +77,7 @@ interface Pending {
 /** A connection that stands, not bound yet. Certificates are always verified. Rejects with an LdapFailure. */
 export async function openLdap(server: LdapServer, until: number): Promise<LdapConnection> {
   const socket = await openSocket(server, until);
-  return overSocket(socket);
+  return new LdapConnection(socket);
 }
 
 async function openSocket(server: LdapServer, until: number): Promise<Socket> {
@@ -137,131 +122,147 @@ async function ownAuthorities(file: string | undefined): Promise<string[]> {
   }
 }
 
-function overSocket(socket: Socket): LdapConnection {
-  const read = answerReader();
-  let pending: Pending | undefined;
-  let identity: string | undefined;
-  let lastId = 0;
-  let answered = false;
-  let over: LdapFailure | undefined;
-  let ended: (() => void) | undefined;
+/** Every `until` is a time of performance.now(); every rejection is an LdapFailure, and ends the connection. */
+export class LdapConnection {
+  readonly #socket: Socket;
+  readonly #read = answerReader();
+  #pending: Pending | undefined;
+  #identity: string | undefined;
+  #lastId = 0;
+  #answered = false;
+  #over: LdapFailure | undefined;
+  #ended: (() => void) | undefined;
 
-  function end(code: LdapFailure['code'], words: string, cause?: unknown): void {
-    if (over !== undefined) return;
-    over = new LdapFailure(code, words, answered, cause);
-    identity = undefined;
-    socket.destroy();
-    pending?.reject(over);
-    pending = undefined;
-    ended?.();
+  constructor(socket: Socket) {
+    this.#socket = socket;
+    socket.setNoDelay(true);
+    socket.setKeepAlive(true, KEEP_ALIVE_MS);
+    socket.on('error', (error) => this.#end('unavailable', failureWords(error, []), error));
+    socket.on('end', () => this.#end('unavailable', 'closed the connection'));
+    socket.on('close', () => this.#end('unavailable', 'closed the connection'));
+    socket.on('data', (chunk) => {
+      try {
+        if (this.#pending === undefined)
+          return this.#end('unavailable', 'closed the connection, or speaks without being asked');
+        this.#pending.bytes -= chunk.length;
+        if (this.#pending.bytes < 0) return this.#end('upstream', 'answers with far more than was asked for');
+        for (const answer of this.#read(chunk)) {
+          if (this.#over !== undefined) return;
+          this.#take(answer);
+        }
+      } catch (error) {
+        this.#end(
+          'upstream',
+          `makes no sense: ${error instanceof NoAnswer ? error.message : 'its answer cannot be read'}`,
+        );
+      }
+    });
+    if (socket.destroyed) this.#end('unavailable', 'closed the connection');
   }
 
-  function take(answer: LdapAnswer): void {
-    if (answer.id === 0 && answer.kind === 'extended') return end('unavailable', 'said that it closes the connection');
-    if (pending === undefined || answer.id !== pending.id) return end('upstream', 'answers what was not asked');
-    answered = true;
-    if (answer.kind === 'reference' && pending.kind === 'searched') return;
-    if (answer.kind === 'entry' && pending.kind === 'searched') {
-      pending.entries.push(answer.entry);
-      if (pending.entries.length > pending.mostEntries) end('upstream', 'answers with more entries than there can be');
+  #end(code: LdapFailure['code'], words: string, cause?: unknown): void {
+    if (this.#over !== undefined) return;
+    this.#over = new LdapFailure(code, words, this.#answered, cause);
+    this.#identity = undefined;
+    this.#socket.destroy();
+    this.#pending?.reject(this.#over);
+    this.#pending = undefined;
+    this.#ended?.();
+  }
+
+  #take(answer: LdapAnswer): void {
+    if (answer.id === 0 && answer.kind === 'extended')
+      return this.#end('unavailable', 'said that it closes the connection');
+    if (this.#pending === undefined || answer.id !== this.#pending.id)
+      return this.#end('upstream', 'answers what was not asked');
+    this.#answered = true;
+    if (answer.kind === 'reference' && this.#pending.kind === 'searched') return;
+    if (answer.kind === 'entry' && this.#pending.kind === 'searched') {
+      this.#pending.entries.push(answer.entry);
+      if (this.#pending.entries.length > this.#pending.mostEntries)
+        this.#end('upstream', 'answers with more entries than there can be');
       return;
     }
-    if (answer.kind !== pending.kind) return end('upstream', 'answers a request with what belongs to another');
-    const asked = pending;
-    pending = undefined;
+    if (answer.kind !== this.#pending.kind)
+      return this.#end('upstream', 'answers a request with what belongs to another');
+    const asked = this.#pending;
+    this.#pending = undefined;
     asked.resolve({ code: answer.code, entries: asked.entries });
   }
 
-  socket.setNoDelay(true);
-  socket.setKeepAlive(true, KEEP_ALIVE_MS);
-  socket.on('error', (error) => end('unavailable', failureWords(error, []), error));
-  socket.on('end', () => end('unavailable', 'closed the connection'));
-  socket.on('close', () => end('unavailable', 'closed the connection'));
-  socket.on('data', (chunk) => {
-    try {
-      if (pending === undefined) return end('unavailable', 'closed the connection, or speaks without being asked');
-      pending.bytes -= chunk.length;
-      if (pending.bytes < 0) return end('upstream', 'answers with far more than was asked for');
-      for (const answer of read(chunk)) {
-        if (over !== undefined) return;
-        take(answer);
-      }
-    } catch (error) {
-      end('upstream', `makes no sense: ${error instanceof NoAnswer ? error.message : 'its answer cannot be read'}`);
-    }
-  });
-  if (socket.destroyed) end('unavailable', 'closed the connection');
-
-  async function ask(
+  async #ask(
     make: (messageId: number) => { write(): Buffer },
     kind: Pending['kind'],
     { mostEntries, mostBytes }: Pick<LdapSearch, 'mostEntries' | 'mostBytes'>,
     until: number,
   ): Promise<LdapFound> {
-    if (over !== undefined) throw over;
-    if (pending !== undefined) throw new Error('a connection answers one request at a time');
-    lastId = lastId >= MOST_MESSAGE_ID ? 1 : lastId + 1;
+    if (this.#over !== undefined) throw this.#over;
+    if (this.#pending !== undefined) throw new Error('a connection answers one request at a time');
+    this.#lastId = this.#lastId >= MOST_MESSAGE_ID ? 1 : this.#lastId + 1;
     const { promise, resolve, reject } = Promise.withResolvers<LdapFound>();
-    pending = { id: lastId, kind, mostEntries, entries: [], bytes: mostBytes, resolve, reject };
-    const timer = setTimeout(() => end('unavailable', TOO_SLOW), Math.max(0, until - performance.now()));
+    this.#pending = { id: this.#lastId, kind, mostEntries, entries: [], bytes: mostBytes, resolve, reject };
+    const timer = setTimeout(() => this.#end('unavailable', TOO_SLOW), Math.max(0, until - performance.now()));
     try {
-      socket.write(make(lastId).write());
+      this.#socket.write(make(this.#lastId).write());
       return await promise;
     } finally {
       clearTimeout(timer);
     }
   }
 
-  return {
-    get identity() {
-      return identity;
-    },
+  /** The name that the last bind has proven; undefined for nobody, and while a bind is under way. */
+  get identity(): string | undefined {
+    return this.#identity;
+  }
 
-    async bind(dn, password, until) {
-      identity = undefined;
-      const most = { mostEntries: 0, mostBytes: MOST_BIND_BYTES };
-      const { code } = await ask((messageId) => new BindRequest({ messageId, dn, password }), 'bound', most, until);
-      if (code === 0) identity = dn;
-      return code;
-    },
+  /** Resolves with the result code, 0 for success. */
+  async bind(dn: string, password: string, until: number): Promise<number> {
+    this.#identity = undefined;
+    const most = { mostEntries: 0, mostBytes: MOST_BIND_BYTES };
+    const { code } = await this.#ask((messageId) => new BindRequest({ messageId, dn, password }), 'bound', most, until);
+    if (code === 0) this.#identity = dn;
+    return code;
+  }
 
-    async search(as, search, until) {
-      const { base, scope, filter, attributes, mostEntries } = search;
-      if (over !== undefined) throw over;
-      if (identity !== as) throw new Error('a search must not run under another identity');
-      const timeLimit = Math.max(1, Math.ceil((until - performance.now()) / 1000));
-      const limits = { sizeLimit: mostEntries + 1, timeLimit };
-      return ask(
-        (messageId) => new SearchRequest({ messageId, baseDN: base, scope, filter, attributes, ...limits }),
-        'searched',
-        search,
-        until,
-      );
-    },
+  /** Refuses to ask under another identity than `as`. */
+  async search(as: string, search: LdapSearch, until: number): Promise<LdapFound> {
+    const { base, scope, filter, attributes, mostEntries } = search;
+    if (this.#over !== undefined) throw this.#over;
+    if (this.#identity !== as) throw new Error('a search must not run under another identity');
+    const timeLimit = Math.max(1, Math.ceil((until - performance.now()) / 1000));
+    const limits = { sizeLimit: mostEntries + 1, timeLimit };
+    return this.#ask(
+      (messageId) => new SearchRequest({ messageId, baseDN: base, scope, filter, attributes, ...limits }),
+      'searched',
+      search,
+      until,
+    );
+  }
 
-    wake() {
-      answered = false;
-      ended = undefined;
-      socket.ref();
-    },
+  /** Begins a piece of work. */
+  wake(): void {
+    this.#answered = false;
+    this.#ended = undefined;
+    this.#socket.ref();
+  }
 
-    rest(then) {
-      answered = false;
-      ended = then;
-      socket.unref();
-      if (over !== undefined) then();
-    },
+  /** Nothing is asked for a while; does not keep the process alive. `then` is called once if the connection ends. */
+  rest(then: () => void): void {
+    this.#answered = false;
+    this.#ended = then;
+    this.#socket.unref();
+    if (this.#over !== undefined) then();
+  }
 
-    close() {
-      if (over !== undefined) return;
-      ended = undefined;
-      over = new LdapFailure('unavailable', 'is not asked any more', answered);
-      identity = undefined;
-      pending?.reject(over);
-      pending = undefined;
-      socket.unref();
-      socket.end(new UnbindRequest({ messageId: lastId + 1 }).write());
-      setTimeout(() => socket.destroy(), CLOSING_MS).unref();
-    },
-  };
+  close(): void {
+    if (this.#over !== undefined) return;
+    this.#ended = undefined;
+    this.#over = new LdapFailure('unavailable', 'is not asked any more', this.#answered);
+    this.#identity = undefined;
+    this.#pending?.reject(this.#over);
+    this.#pending = undefined;
+    this.#socket.unref();
+    this.#socket.end(new UnbindRequest({ messageId: this.#lastId + 1 }).write());
+    setTimeout(() => this.#socket.destroy(), CLOSING_MS).unref();
+  }
 }

@@ -11,16 +11,6 @@ export interface LdapConnectionsOptions<Kind> {
   idleMs: number;
 }
 
-export interface LdapConnections<Kind> {
-  /**
-   * Runs one piece of work on a connection that nobody else uses meanwhile. It fails with an LdapFailure when no
-   * connection is free, or can be had, `until` then (performance.now()). After a failure the connection is not used again.
-   */
-  use<T>(kind: Kind, until: number, work: (connection: LdapConnection) => Promise<T>): Promise<T>;
-  /** Ends after the work that is under way. */
-  close(): Promise<void>;
-}
-
 const TOO_LATE = 'is asked too much: no connection was free in time';
 
 interface Idle<Kind> {
@@ -29,18 +19,24 @@ interface Idle<Kind> {
   timer: NodeJS.Timeout;
 }
 
-export function ldapConnections<Kind>(options: LdapConnectionsOptions<Kind>): LdapConnections<Kind> {
+export class LdapConnections<Kind> {
+  readonly #options: LdapConnectionsOptions<Kind>;
   /** The one that was used last stands last. */
-  const idle: Idle<Kind>[] = [];
-  const line: (() => void)[] = [];
-  let busy = 0;
-  let closed: (() => void) | undefined;
+  readonly #idle: Idle<Kind>[] = [];
+  readonly #line: (() => void)[] = [];
+  #busy = 0;
+  #closed: (() => void) | undefined;
+
+  constructor(options: LdapConnectionsOptions<Kind>) {
+    this.#options = options;
+  }
 
   /** Resolves when it is the caller's turn, with the place already taken. */
-  async function turn(until: number): Promise<void> {
-    if (closed !== undefined) throw new LdapFailure('unavailable', 'is not asked any more', false);
-    if (busy < options.mostConnections) return void busy++;
-    if (line.length >= options.mostWaiting) throw new LdapFailure('unavailable', 'is asked too much at once', false);
+  async #turn(until: number): Promise<void> {
+    if (this.#closed !== undefined) throw new LdapFailure('unavailable', 'is not asked any more', false);
+    if (this.#busy < this.#options.mostConnections) return void this.#busy++;
+    if (this.#line.length >= this.#options.mostWaiting)
+      throw new LdapFailure('unavailable', 'is asked too much at once', false);
     const { promise, resolve, reject } = Promise.withResolvers<undefined>();
     const called = (): void => {
       clearTimeout(timer);
@@ -48,95 +44,99 @@ export function ldapConnections<Kind>(options: LdapConnectionsOptions<Kind>): Ld
     };
     const timer = setTimeout(
       () => {
-        line.splice(line.indexOf(called), 1);
+        this.#line.splice(this.#line.indexOf(called), 1);
         reject(new LdapFailure('unavailable', TOO_LATE, false));
       },
       Math.max(0, until - performance.now()),
     );
-    line.push(called);
+    this.#line.push(called);
     await promise;
   }
 
   /** The place goes to the next in the line, or is free. */
-  function leave(): void {
-    const next = line.shift();
+  #leave(): void {
+    const next = this.#line.shift();
     if (next !== undefined) return next();
-    busy--;
-    if (busy === 0) closed?.();
+    this.#busy--;
+    if (this.#busy === 0) this.#closed?.();
   }
 
-  function drop(connection: LdapConnection): void {
-    const at = idle.findIndex((one) => one.connection === connection);
-    if (at >= 0) clearTimeout(idle.splice(at, 1)[0]?.timer);
+  #drop(connection: LdapConnection): void {
+    const at = this.#idle.findIndex((one) => one.connection === connection);
+    if (at >= 0) clearTimeout(this.#idle.splice(at, 1)[0]?.timer);
     connection.close();
   }
 
-  function dropAll(): void {
-    for (const { connection } of idle.slice()) drop(connection);
+  #dropAll(): void {
+    for (const { connection } of this.#idle.slice()) this.#drop(connection);
   }
 
-  function keep(kind: Kind, connection: LdapConnection): void {
-    if (closed !== undefined) return connection.close();
-    const timer = setTimeout(() => drop(connection), options.idleMs);
+  #keep(kind: Kind, connection: LdapConnection): void {
+    if (this.#closed !== undefined) return connection.close();
+    const timer = setTimeout(() => this.#drop(connection), this.#options.idleMs);
     timer.unref();
-    idle.push({ kind, connection, timer });
-    connection.rest(() => drop(connection));
+    this.#idle.push({ kind, connection, timer });
+    connection.rest(() => this.#drop(connection));
   }
 
-  function kept(kind: Kind): LdapConnection | undefined {
-    const at = idle.findLastIndex((one) => one.kind === kind);
-    const found = at < 0 ? undefined : idle.splice(at, 1)[0];
+  #kept(kind: Kind): LdapConnection | undefined {
+    const at = this.#idle.findLastIndex((one) => one.kind === kind);
+    const found = at < 0 ? undefined : this.#idle.splice(at, 1)[0];
     clearTimeout(found?.timer);
     return found?.connection;
   }
 
-  async function fresh(kind: Kind, until: number): Promise<LdapConnection> {
-    const oldest = idle[0];
-    if (oldest !== undefined && busy + idle.length > options.mostConnections) drop(oldest.connection);
-    return options.open(kind, until);
+  async #fresh(kind: Kind, until: number): Promise<LdapConnection> {
+    const oldest = this.#idle[0];
+    if (oldest !== undefined && this.#busy + this.#idle.length > this.#options.mostConnections)
+      this.#drop(oldest.connection);
+    return this.#options.open(kind, until);
   }
 
-  async function on<T>(kind: Kind, connection: LdapConnection, work: (on: LdapConnection) => Promise<T>): Promise<T> {
+  async #on<T>(kind: Kind, connection: LdapConnection, work: (on: LdapConnection) => Promise<T>): Promise<T> {
     try {
       connection.wake();
       const outcome = await work(connection);
-      keep(kind, connection);
+      this.#keep(kind, connection);
       return outcome;
     } catch (error) {
       connection.close();
-      if (error instanceof LdapFailure) dropAll();
+      if (error instanceof LdapFailure) this.#dropAll();
       throw error;
     }
   }
 
-  return {
-    async use(kind, until, work) {
-      await turn(until);
-      try {
-        if (performance.now() >= until) throw new LdapFailure('unavailable', TOO_LATE, false);
-        const found = kept(kind);
-        if (found !== undefined) {
-          try {
-            return await on(kind, found, work);
-          } catch (error) {
-            // A directory may close a connection that it has kept for long: nothing was answered, so nothing is lost.
-            if (!(error instanceof LdapFailure) || error.answered || error.code !== 'unavailable') throw error;
-            // A timer may ring a moment early: what was too late is not asked again in that moment.
-            if (error.message === TOO_SLOW || performance.now() >= until) throw error;
-          }
+  /**
+   * Runs one piece of work on a connection that nobody else uses meanwhile. It fails with an LdapFailure when no
+   * connection is free, or can be had, `until` then (performance.now()). After a failure the connection is not used again.
+   */
+  async use<T>(kind: Kind, until: number, work: (connection: LdapConnection) => Promise<T>): Promise<T> {
+    await this.#turn(until);
+    try {
+      if (performance.now() >= until) throw new LdapFailure('unavailable', TOO_LATE, false);
+      const found = this.#kept(kind);
+      if (found !== undefined) {
+        try {
+          return await this.#on(kind, found, work);
+        } catch (error) {
+          // A directory may close a connection that it has kept for long: nothing was answered, so nothing is lost.
+          if (!(error instanceof LdapFailure) || error.answered || error.code !== 'unavailable') throw error;
+          // A timer may ring a moment early: what was too late is not asked again in that moment.
+          if (error.message === TOO_SLOW || performance.now() >= until) throw error;
         }
-        return await on(kind, await fresh(kind, until), work);
-      } finally {
-        leave();
       }
-    },
+      return await this.#on(kind, await this.#fresh(kind, until), work);
+    } finally {
+      this.#leave();
+    }
+  }
 
-    async close() {
-      const { promise, resolve } = Promise.withResolvers<undefined>();
-      closed = () => resolve(undefined);
-      dropAll();
-      if (busy === 0) closed();
-      await promise;
-    },
-  };
+  /** Ends after the work that is under way. */
+  async close(): Promise<void> {
+    const { promise, resolve } = Promise.withResolvers<undefined>();
+    this.#closed = () => resolve(undefined);
+    this.#dropAll();
+    if (this.#busy === 0) this.#closed();
+    await promise;
+  }
 }

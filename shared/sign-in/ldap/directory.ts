@@ -7,11 +7,11 @@ import { escapeNameValue, parseDistinguishedName } from '@holdfast/kit/distingui
 import type { Log } from '@holdfast/kit/log';
 import type { Secret } from '@holdfast/kit/secret';
 import type { LdapEntry } from './answers.ts';
-import { type LdapConnection, LdapFailure, ldapServerOf, openLdap } from './connection.ts';
-import { ldapConnections } from './connections.ts';
+import { type LdapConnection, LdapFailure, type LdapServer, ldapServerOf, openLdap } from './connection.ts';
+import { LdapConnections } from './connections.ts';
 import { type LdapGroup, leafName, searchGroups } from './groups.ts';
 import { answerFailure, INSUFFICIENT, isRefusal, NO_SUCH_OBJECT } from './results.ts';
-import { ldapServiceAccount } from './service-account.ts';
+import { LdapServiceAccount } from './service-account.ts';
 
 export interface LdapDirectoryOptions {
   /** `ldap://host:port` or `ldaps://host:port`; the certificate is always verified. */
@@ -39,45 +39,57 @@ const USER_LIMITS = { mostEntries: 1, mostBytes: 1024 * 1024 };
 const GROUP_LIMITS = { mostEntries: 20, mostBytes: 8 * 1024 * 1024 };
 
 /** The directory, and what the core asks beyond the port. */
-export interface LdapDirectory extends Directory {
-  /** Groups of the core base whose name contains the text in any case, sorted by name. Errors as of `find`. */
-  groups(containing: string): Promise<LdapGroup[]>;
-  /** Ends after the work that is under way. */
-  close(): Promise<void>;
-}
+export class LdapDirectory implements Directory {
+  readonly #options: LdapDirectoryOptions;
+  readonly #withinMs: NonNullable<LdapDirectoryOptions['withinMs']>;
+  readonly #server: LdapServer;
+  readonly #called: string;
+  readonly #bases: Record<DirectoryBase, string>;
+  readonly #service: LdapServiceAccount;
+  readonly #connections: LdapConnections<DirectoryBase>;
 
-export function ldapDirectory(options: LdapDirectoryOptions): LdapDirectory {
-  const { withinMs = 5000 } = options;
-  const server = ldapServerOf(options.url, options.tlsCaFile);
-  const { protocol, hostname } = new URL(options.url);
-  const called = `The directory at ${protocol}//${hostname}:${server.port}`;
-  const bases: Record<DirectoryBase, string> = { core: options.coreBase, web: options.webBase };
-  const serviceName = (base: DirectoryBase): string => userName(base, options.serviceAccount.username);
-  const service = ldapServiceAccount({ ...options.serviceAccount, dn: serviceName, called, log: options.log });
-  const connections = ldapConnections<DirectoryBase>({
-    open: (base, until) => openIntroduced(base, until),
-    mostConnections: options.maxConnections ?? 8,
-    mostWaiting: MOST_WAITING,
-    idleMs: options.idleMs ?? 60_000,
-  });
-
-  function userName(base: DirectoryBase, username: string): string {
-    return `cn=${escapeNameValue(username)},ou=users,${bases[base]}`;
+  constructor(options: LdapDirectoryOptions) {
+    this.#options = options;
+    this.#withinMs = options.withinMs ?? 5000;
+    this.#server = ldapServerOf(options.url, options.tlsCaFile);
+    const { protocol, hostname } = new URL(options.url);
+    this.#called = `The directory at ${protocol}//${hostname}:${this.#server.port}`;
+    this.#bases = { core: options.coreBase, web: options.webBase };
+    this.#service = new LdapServiceAccount({
+      ...options.serviceAccount,
+      dn: (base) => this.#serviceName(base),
+      called: this.#called,
+      log: options.log,
+    });
+    this.#connections = new LdapConnections<DirectoryBase>({
+      open: (base, until) => this.#openIntroduced(base, until),
+      mostConnections: options.maxConnections ?? 8,
+      mostWaiting: MOST_WAITING,
+      idleMs: options.idleMs ?? 60_000,
+    });
   }
 
-  async function explained<T>(work: () => Promise<T>): Promise<T> {
+  #serviceName(base: DirectoryBase): string {
+    return this.#userName(base, this.#options.serviceAccount.username);
+  }
+
+  #userName(base: DirectoryBase, username: string): string {
+    return `cn=${escapeNameValue(username)},ou=users,${this.#bases[base]}`;
+  }
+
+  async #explained<T>(work: () => Promise<T>): Promise<T> {
     try {
       return await work();
     } catch (error) {
       if (!(error instanceof LdapFailure)) throw error;
-      throw new AppError(error.code, `${called} ${error.message}`, { cause: error });
+      throw new AppError(error.code, `${this.#called} ${error.message}`, { cause: error });
     }
   }
 
-  async function openIntroduced(base: DirectoryBase, until: number): Promise<LdapConnection> {
-    const connection = await openLdap(server, until);
+  async #openIntroduced(base: DirectoryBase, until: number): Promise<LdapConnection> {
+    const connection = await openLdap(this.#server, until);
     try {
-      await service.introduce(connection, base, until);
+      await this.#service.introduce(connection, base, until);
       return connection;
     } catch (error) {
       connection.close();
@@ -85,80 +97,74 @@ export function ldapDirectory(options: LdapDirectoryOptions): LdapDirectory {
     }
   }
 
-  async function readUser(
-    connection: LdapConnection,
-    base: DirectoryBase,
-    as: string,
-    username: string,
-    until: number,
-  ) {
-    const dn = userName(base, username);
+  async #readUser(connection: LdapConnection, base: DirectoryBase, as: string, username: string, until: number) {
+    const dn = this.#userName(base, username);
     const attributes = ['cn', 'memberOf', 'ak-active'];
     const filter = new PresenceFilter({ attribute: 'objectClass' });
     const found = await connection.search(as, { base: dn, scope: 'base', filter, attributes, ...USER_LIMITS }, until);
     return { code: found.code, entry: found.entries[0] };
   }
 
-  async function signIn(base: DirectoryBase, username: string, password: string): Promise<DirectoryEntry | undefined> {
+  async signIn(base: DirectoryBase, username: string, password: string): Promise<DirectoryEntry | undefined> {
     if (!canBeName(username) || !canBePassword(password)) return undefined;
-    const until = performance.now() + withinMs;
-    return explained(() =>
-      connections.use(base, until, async (connection) => {
-        const dn = userName(base, username);
+    const until = performance.now() + this.#withinMs;
+    return this.#explained(() =>
+      this.#connections.use(base, until, async (connection) => {
+        const dn = this.#userName(base, username);
         const bindAndRead = async () => {
           const bound = await connection.bind(dn, password, until);
           if (isRefusal(bound)) return undefined;
-          if (bound !== 0) throw answerFailure(called, bound, 'a sign-in');
-          return readUser(connection, base, dn, username, until);
+          if (bound !== 0) throw answerFailure(this.#called, bound, 'a sign-in');
+          return this.#readUser(connection, base, dn, username, until);
         };
         const first = await bindAndRead();
         // As in `find`: another connection of the same user may have ended between the two.
         const read = first?.code === INSUFFICIENT ? await bindAndRead() : first;
         if (read === undefined) return undefined;
         const { code, entry } = read;
-        if (code !== 0) throw answerFailure(called, code, 'a user who reads the own entry');
+        if (code !== 0) throw answerFailure(this.#called, code, 'a user who reads the own entry');
         if (entry === undefined)
-          throw new AppError('upstream', `${called} signs a user in, but does not show the own entry`);
-        const found = described(entry, username, bases[base]);
+          throw new AppError('upstream', `${this.#called} signs a user in, but does not show the own entry`);
+        const found = described(entry, username, this.#bases[base]);
         return found?.isActive === true ? found : undefined;
       }),
     );
   }
 
-  async function find(username: string): Promise<DirectoryEntry | undefined> {
+  async find(username: string): Promise<DirectoryEntry | undefined> {
     if (!canBeName(username)) return undefined;
-    const until = performance.now() + withinMs;
-    return explained(() =>
-      connections.use('core', until, async (connection) => {
-        await service.require(connection, 'core', until);
-        const read = () => readUser(connection, 'core', serviceName('core'), username, until);
+    const until = performance.now() + this.#withinMs;
+    return this.#explained(() =>
+      this.#connections.use('core', until, async (connection) => {
+        await this.#service.require(connection, 'core', until);
+        const read = () => this.#readUser(connection, 'core', this.#serviceName('core'), username, until);
         let { code, entry } = await read();
         if (code === INSUFFICIENT) {
           // authentik keeps who is bound by name: the end of any connection of that name makes it forget this one.
-          await service.prove(connection, 'core', until);
+          await this.#service.prove(connection, 'core', until);
           ({ code, entry } = await read());
         }
         if (code === NO_SUCH_OBJECT) return undefined;
-        if (code !== 0) throw answerFailure(called, code, 'the service account that looks for a user');
-        return entry && described(entry, username, bases.core);
+        if (code !== 0) throw answerFailure(this.#called, code, 'the service account that looks for a user');
+        return entry && described(entry, username, this.#bases.core);
       }),
     );
   }
 
-  async function probe(base: DirectoryBase, group: string): Promise<number | undefined> {
-    const until = performance.now() + withinMs;
-    return explained(async () => {
-      const connection = await openLdap(server, until);
+  async probe(base: DirectoryBase, group: string): Promise<number | undefined> {
+    const until = performance.now() + this.#withinMs;
+    return this.#explained(async () => {
+      const connection = await openLdap(this.#server, until);
       try {
-        await service.prove(connection, base, until);
-        return await countMembers(connection, base, group, until);
+        await this.#service.prove(connection, base, until);
+        return await this.#countMembers(connection, base, group, until);
       } finally {
         connection.close();
       }
     });
   }
 
-  async function countMembers(
+  async #countMembers(
     connection: LdapConnection,
     base: DirectoryBase,
     group: string,
@@ -166,27 +172,36 @@ export function ldapDirectory(options: LdapDirectoryOptions): LdapDirectory {
   ): Promise<number | undefined> {
     const kind = new EqualityFilter({ attribute: 'objectClass', value: 'groupOfNames' });
     const filter = new AndFilter({ filters: [kind, new EqualityFilter({ attribute: 'cn', value: group })] });
-    const search = { base: `ou=groups,${bases[base]}`, scope: 'sub', filter, ...GROUP_LIMITS } as const;
+    const search = { base: `ou=groups,${this.#bases[base]}`, scope: 'sub', filter, ...GROUP_LIMITS } as const;
     const { code, entries } = await connection.search(
-      serviceName(base),
+      this.#serviceName(base),
       { ...search, attributes: ['cn', 'member'] },
       until,
     );
     if (code === NO_SUCH_OBJECT) return undefined;
-    if (code !== 0) throw answerFailure(called, code, 'the search for a group');
+    if (code !== 0) throw answerFailure(this.#called, code, 'the search for a group');
     const found = entries.find((entry) => nameIn(entry, group) !== undefined);
     return found && new Set(found.attributes.get('member')).size;
   }
 
-  async function groups(containing: string): Promise<LdapGroup[]> {
-    const until = performance.now() + withinMs;
-    const place = { base: bases.core, as: serviceName('core'), service, called };
-    return explained(() =>
-      connections.use('core', until, (connection) => searchGroups(connection, containing, place, until)),
+  /** Groups of the core base whose name contains the text in any case, sorted by name. Errors as of `find`. */
+  async groups(containing: string): Promise<LdapGroup[]> {
+    const until = performance.now() + this.#withinMs;
+    const place = {
+      base: this.#bases.core,
+      as: this.#serviceName('core'),
+      service: this.#service,
+      called: this.#called,
+    };
+    return this.#explained(() =>
+      this.#connections.use('core', until, (connection) => searchGroups(connection, containing, place, until)),
     );
   }
 
-  return { signIn, find, probe, groups, close: () => connections.close() };
+  /** Ends after the work that is under way. */
+  close(): Promise<void> {
+    return this.#connections.close();
+  }
 }
 
 function canBeName(text: string): boolean {

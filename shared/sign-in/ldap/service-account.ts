@@ -17,19 +17,6 @@ export interface LdapServiceAccountOptions {
   log: Log;
 }
 
-export interface LdapServiceAccount {
-  /**
-   * The first bind of a connection that is used for others: the embedded directory takes its later binds as made on
-   * behalf of those, and its lock-out does not count them. Rule `signInWithoutIntroduction`: when the account is refused,
-   * people sign in without it.
-   */
-  introduce(connection: LdapConnection, base: DirectoryBase, until: number): Promise<void>;
-  /** Binds unless the connection is bound so; rejects with an AppError `upstream` when the account is refused. */
-  require(connection: LdapConnection, base: DirectoryBase, until: number): Promise<void>;
-  /** The same for a probe: asks even a directory that has just refused. */
-  prove(connection: LdapConnection, base: DirectoryBase, until: number): Promise<void>;
-}
-
 interface Refusal {
   code: number;
   at: number;
@@ -39,77 +26,88 @@ interface Refusal {
 const PAUSE_MS = 120_000;
 const LOG_PAUSE_MS = 60_000;
 
-export function ldapServiceAccount(options: LdapServiceAccountOptions): LdapServiceAccount {
-  const { username, password, dn, called, log } = options;
-  const accepted = new Set<DirectoryBase>();
-  const refusals = new Map<DirectoryBase, Refusal>();
-  const underWay = new Map<DirectoryBase, Promise<unknown>>();
-  const toldAt = new Map<DirectoryBase, number>();
+export class LdapServiceAccount {
+  readonly #options: LdapServiceAccountOptions;
+  readonly #accepted = new Set<DirectoryBase>();
+  readonly #refusals = new Map<DirectoryBase, Refusal>();
+  readonly #underWay = new Map<DirectoryBase, Promise<unknown>>();
+  readonly #toldAt = new Map<DirectoryBase, number>();
 
-  async function send(connection: LdapConnection, base: DirectoryBase, until: number): Promise<void> {
-    const text = password.reveal();
-    const code = text === '' ? UNWILLING : await connection.bind(dn(base), text, until);
-    if (code === 0) {
-      accepted.add(base);
-      refusals.delete(base);
-      return;
-    }
-    if (!isRefusal(code)) throw answerFailure(called, code, 'the bind of its service account');
-    accepted.delete(base);
-    refusals.set(base, { code, at: performance.now() });
-    tell(base, code);
+  constructor(options: LdapServiceAccountOptions) {
+    this.#options = options;
   }
 
-  /** As long as it is not known that the account is good, one connection asks and the others wait for its answer. */
-  async function bind(connection: LdapConnection, base: DirectoryBase, until: number): Promise<void> {
-    while (!accepted.has(base) && underWay.has(base)) await underWay.get(base);
-    if (refusedLately(base) !== undefined) return;
-    if (accepted.has(base)) return send(connection, base, until);
-    const sent = send(connection, base, until);
-    underWay.set(
+  async #send(connection: LdapConnection, base: DirectoryBase, until: number): Promise<void> {
+    const text = this.#options.password.reveal();
+    const code = text === '' ? UNWILLING : await connection.bind(this.#options.dn(base), text, until);
+    if (code === 0) {
+      this.#accepted.add(base);
+      this.#refusals.delete(base);
+      return;
+    }
+    if (!isRefusal(code)) throw answerFailure(this.#options.called, code, 'the bind of its service account');
+    this.#accepted.delete(base);
+    this.#refusals.set(base, { code, at: performance.now() });
+    this.#tell(base, code);
+  }
+
+  /**
+   * The first bind of a connection that is used for others: the embedded directory takes its later binds as made on
+   * behalf of those, and its lock-out does not count them. Rule `signInWithoutIntroduction`: when the account is refused,
+   * people sign in without it. As long as it is not known that the account is good, one connection asks and the others
+   * wait for its answer.
+   */
+  async introduce(connection: LdapConnection, base: DirectoryBase, until: number): Promise<void> {
+    while (!this.#accepted.has(base) && this.#underWay.has(base)) await this.#underWay.get(base);
+    if (this.#refusedLately(base) !== undefined) return;
+    if (this.#accepted.has(base)) return this.#send(connection, base, until);
+    const sent = this.#send(connection, base, until);
+    this.#underWay.set(
       base,
       sent.catch(() => {}),
     );
     try {
       await sent;
     } finally {
-      underWay.delete(base);
+      this.#underWay.delete(base);
     }
   }
 
-  function refusedLately(base: DirectoryBase): Refusal | undefined {
-    const refusal = refusals.get(base);
+  #refusedLately(base: DirectoryBase): Refusal | undefined {
+    const refusal = this.#refusals.get(base);
     return refusal !== undefined && performance.now() - refusal.at < PAUSE_MS ? refusal : undefined;
   }
 
-  function tell(base: DirectoryBase, code: number): void {
-    const last = toldAt.get(base);
+  #tell(base: DirectoryBase, code: number): void {
+    const last = this.#toldAt.get(base);
     if (last !== undefined && performance.now() - last < LOG_PAUSE_MS) return;
-    toldAt.set(base, performance.now());
-    log.warn('directory.service_account_refused', { base, account: username, result: code });
+    this.#toldAt.set(base, performance.now());
+    this.#options.log.warn('directory.service_account_refused', {
+      base,
+      account: this.#options.username,
+      result: code,
+    });
   }
 
-  function demand(base: DirectoryBase): void {
-    const refusal = refusals.get(base);
+  #demand(base: DirectoryBase): void {
+    const refusal = this.#refusals.get(base);
     if (refusal === undefined) return;
-    const what = `refuses the service account ${username} on the ${base} base (result ${refusal.code})`;
-    throw new AppError('upstream', `${called} ${what}. Remedy: check LDAP_BIND_PASSWORD.`);
+    const what = `refuses the service account ${this.#options.username} on the ${base} base (result ${refusal.code})`;
+    throw new AppError('upstream', `${this.#options.called} ${what}. Remedy: check LDAP_BIND_PASSWORD.`);
   }
 
-  return {
-    introduce: bind,
+  /** Binds unless the connection is bound so; rejects with an AppError `upstream` when the account is refused. */
+  async require(connection: LdapConnection, base: DirectoryBase, until: number): Promise<void> {
+    if (connection.identity === this.#options.dn(base)) return;
+    await this.introduce(connection, base, until);
+    this.#demand(base);
+  }
 
-    async require(connection, base, until) {
-      if (connection.identity === dn(base)) return;
-      await bind(connection, base, until);
-      demand(base);
-    },
-
-    async prove(connection, base, until) {
-      await send(connection, base, until);
-      demand(base);
-    },
-  };
+  /** The same for a probe: asks even a directory that has just refused. */
+  async prove(connection: LdapConnection, base: DirectoryBase, until: number): Promise<void> {
+    await this.#send(connection, base, until);
+    this.#demand(base);
+  }
 }
 
 // A bind as it is done in earnest: the account signs in and finds its own entry. A directory that has just come up may answer and

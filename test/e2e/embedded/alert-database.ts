@@ -7,7 +7,7 @@ import { afterAll, beforeAll } from 'vitest';
 import { keptDatabase } from '@holdfast/kit/kept-database';
 import { migrate } from '@holdfast/kit/migrate';
 import { Secret } from '@holdfast/kit/secret';
-import { type AlertTable, alertTable } from '../../../shared/alerts/table.ts';
+import { type AlertTable, PostgresAlertTable } from '../../../shared/alerts/table.ts';
 import { MIGRATIONS } from '../../../shared/runtime/migrations/index.ts';
 import { eventually, query } from './embedded.ts';
 import { emptyDatabase } from './empty-database.ts';
@@ -33,10 +33,18 @@ export function alertDatabase(): AlertDatabase {
   afterAll(() => rmSync(place, { recursive: true, force: true }));
   return {
     place,
-    table: () => alertTable(keptDatabase(new Secret(stateUrl()), options)),
+    table: () => methodsOf(new PostgresAlertTable(keptDatabase(new Secret(stateUrl()), options))),
     stateUrl,
     inDatabase: (text) => query(stateUrl(), text),
   };
+}
+
+/** Bound, so that a test can put others in the place of some. */
+function methodsOf(table: AlertTable): AlertTable {
+  const names = Object.getOwnPropertyNames(PostgresAlertTable.prototype) as (keyof AlertTable | 'constructor')[];
+  return Object.fromEntries(
+    names.filter((name) => name !== 'constructor').map((name) => [name, table[name].bind(table)]),
+  ) as unknown as AlertTable;
 }
 
 /** Right after the start of the server, processes leave each other's alerts alone. */

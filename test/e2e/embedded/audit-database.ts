@@ -9,7 +9,7 @@ import { afterAll, beforeAll } from 'vitest';
 import { keptDatabase } from '@holdfast/kit/kept-database';
 import { migrate } from '@holdfast/kit/migrate';
 import { Secret } from '@holdfast/kit/secret';
-import { auditLog } from '../../../shared/audit/audit-log.ts';
+import { AuditLog } from '../../../shared/audit/audit-log.ts';
 import type { Audit } from '../../../shared/audit/port.ts';
 import { MIGRATIONS } from '../../../shared/runtime/migrations/index.ts';
 import { endSignInsOf } from '../../../shared/sign-in/signed-sign-ins.ts';
@@ -61,7 +61,7 @@ export function auditDatabase(): AuditDatabase {
       const ended: string[] = [];
       const run = keptDatabase(new Secret(throughPort(at, through)), DATABASE);
       const signInsEnded = (username: string): void => void ended.push(username);
-      const audit = auditLog({
+      const audit = new AuditLog({
         run,
         key: key === '' ? undefined : new Secret(key),
         headFile,

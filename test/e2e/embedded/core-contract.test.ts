@@ -4,7 +4,7 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
-import { httpEnrollment } from '../../../shared/core/devices/enrollment.ts';
+import { HttpEnrollment } from '../../../shared/core/devices/enrollment.ts';
 import type { EnrolledCertificate } from '../../../shared/core/devices/port.ts';
 import { httpCore } from '../../../shared/core/http.ts';
 import { coreContract, type CoreContractWorld } from '../../core/core-contract.ts';
@@ -32,7 +32,7 @@ describe('the embedded core', () => {
   async function makeWorld(): Promise<CoreContractWorld> {
     const place = coreOf(stack);
     const core = httpCore({ url: place.api, dataDir: place.directory });
-    const coreEnrollment = httpEnrollment({ url: place.enrollment, dataDir: place.directory });
+    const coreEnrollment = new HttpEnrollment({ url: place.enrollment, dataDir: place.directory });
     return {
       core,
       coreEnrollment,
@@ -62,7 +62,7 @@ describe('the embedded core', () => {
         (await curl(place, ['-u', `${JOHN}:${password}`, config])).status;
       for (let n = 0; n < 10; n += 1) expect(await asked(`wrong ${n}`)).toBe(401);
       expect(await asked(PASSWORD)).toBe(429);
-      const enrollment = httpEnrollment({ url: place.enrollment, dataDir: place.directory });
+      const enrollment = new HttpEnrollment({ url: place.enrollment, dataDir: place.directory });
       const order = { username: 'john', password: PASSWORD, clientUid: 'after' };
       expect(await enrollment.enroll(order)).toMatchObject({ hash: expect.any(String) });
       await enrollment.close();
@@ -92,7 +92,7 @@ describe('a TAK Server', () => {
 
   async function makeWorld(): Promise<CoreContractWorld> {
     const core = httpCore({ url: value('API_URL'), dataDir: value('DATA_DIR') });
-    const coreEnrollment = httpEnrollment({ url: value('ENROLLMENT_URL'), dataDir: value('DATA_DIR') });
+    const coreEnrollment = new HttpEnrollment({ url: value('ENROLLMENT_URL'), dataDir: value('DATA_DIR') });
     const person = { username: value('USERNAME'), password: value('PASSWORD') };
     const before = new Set((await core.certificates(person.username)).map(({ hash }) => hash));
     return {

@@ -2,9 +2,9 @@
 
 import { z } from 'zod';
 import { STATUSES } from '../settings/status.ts';
-import { type AlertState, UNTOLD } from './engine.ts';
 import type { Snapshot } from './memory.ts';
 import { type Alert, ALERT_STATES, CHANNELS } from './port.ts';
+import { type AlertState, UNTOLD } from './rules.ts';
 
 const level = z.enum(STATUSES).exclude(['ok']);
 
@@ -24,7 +24,7 @@ const deliverySchema = z.object({
   at: z.string(),
 });
 
-const alertSchema: z.ZodType<Alert> = z.object({
+export const alertSchema: z.ZodType<Alert> = z.object({
   id: z.string(),
   module: z.string(),
   level,
@@ -45,10 +45,7 @@ const alertSchema: z.ZodType<Alert> = z.object({
 /** The whole journal. */
 export const snapshotSchema: z.ZodType<Snapshot> = z.object({
   runners: z.array(z.string()),
-  states: z.record(
-    z.string(),
-    z.object({ state: stateSchema, version: z.int(), dirty: z.boolean(), lineage: z.array(z.string()) }),
-  ),
+  states: z.record(z.string(), z.object({ state: stateSchema, dirty: z.boolean(), lineage: z.array(z.string()) })),
   held: z.array(z.object({ alert: alertSchema, stored: z.boolean() })),
 });
 
