@@ -1,6 +1,7 @@
 // Where events go: one JSON line each, with a dotted event name (`http.request`, `process.died`).
 
 import { writeSync } from 'node:fs';
+import { MINUTE_MS } from './time.ts';
 
 export type Fields = Readonly<Record<string, unknown>>;
 
@@ -84,5 +85,44 @@ function writeStdout(bytes: Uint8Array): void {
     writeSync(1, bytes);
   } catch {
     // A full disk or a closed pipe must not stop the service; the line is lost.
+  }
+}
+
+const LINES_PER_MINUTE = 20;
+
+/** So many lines a minute and counts of the rest: no client fills the log. `steadyMs` never goes back. */
+export class MinuteLimit<Kind extends string> {
+  readonly #steadyMs: () => number;
+  readonly #most: number;
+  #counts: Partial<Record<Kind, number>> = {};
+  #lines = 0;
+  #sinceMs: number;
+
+  constructor(steadyMs: () => number, linesPerMinute = LINES_PER_MINUTE) {
+    this.#steadyMs = steadyMs;
+    this.#most = linesPerMinute;
+    this.#sinceMs = steadyMs();
+  }
+
+  /** How many of this kind there were in this minute, with this one. */
+  count(kind: Kind): number {
+    return (this.#counts[kind] = (this.#counts[kind] ?? 0) + 1);
+  }
+
+  /** True when this minute has room for one more line, which is taken. */
+  takeLine(): boolean {
+    if (this.#lines >= this.#most) return false;
+    this.#lines += 1;
+    return true;
+  }
+
+  /** When the minute is over: what was counted in it, and the next one begins. Undefined until then. */
+  nextMinute(): Partial<Record<Kind, number>> | undefined {
+    if (this.#steadyMs() - this.#sinceMs < MINUTE_MS) return undefined;
+    const counts = this.#counts;
+    this.#sinceMs = this.#steadyMs();
+    this.#lines = 0;
+    this.#counts = {};
+    return counts;
   }
 }

@@ -2,6 +2,7 @@
 // size; what is quoted of it is one short line.
 
 import type { Dispatcher } from 'undici';
+import { readBodyText } from '@holdfast/kit/body';
 import { foreignWords } from '@holdfast/kit/foreign-words';
 
 export interface Answer {
@@ -36,16 +37,8 @@ export async function readAnswer(
   { statusCode, headers, body }: Dispatcher.ResponseData,
   mostBytes: number,
 ): Promise<Answer> {
-  const decoder = new TextDecoder();
-  let bytes = 0;
-  let text = '';
-  for await (const chunk of body as AsyncIterable<Buffer>) {
-    bytes += chunk.length;
-    // Leaving the loop ends the connection.
-    if (bytes > mostBytes) throw new TooLarge();
-    text += decoder.decode(chunk, { stream: true });
-  }
-  text += decoder.decode();
+  // Not reading on ends the connection.
+  const text = await readBodyText(body, mostBytes, () => new TooLarge());
   const said = kindOf(headerOf(headers, 'content-type'));
   const kind = said === 'json' && PAGE.test(text) ? 'page' : said;
   const pause = Number(headerOf(headers, 'retry-after') || Number.NaN);

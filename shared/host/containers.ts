@@ -4,6 +4,7 @@ import { type ClientRequest, type IncomingMessage, request as overPlain, type Re
 import { request as overTls } from 'node:https';
 import { z } from 'zod';
 import { AppError, codeOf, messageOf } from '@holdfast/kit/app-error';
+import { readBodyText } from '@holdfast/kit/body';
 import type { Container, Containers } from './port.ts';
 
 const AT_ONCE = 8;
@@ -177,14 +178,8 @@ function get(endpoint: Endpoint, path: string, signal: AbortSignal): Promise<Ans
 }
 
 async function bodyOf(endpoint: Endpoint, path: string, response: IncomingMessage): Promise<Answer> {
-  const chunks: Buffer[] = [];
-  let bytes = 0;
-  for await (const chunk of response as AsyncIterable<Buffer>) {
-    bytes += chunk.length;
-    if (bytes > MAX_ANSWER_BYTES) throw wrongAnswer(endpoint, path, `more than ${MAX_ANSWER_BYTES} bytes`);
-    chunks.push(chunk);
-  }
-  return { status: response.statusCode ?? 0, text: Buffer.concat(chunks).toString('utf8') };
+  const tooLarge = (): Error => wrongAnswer(endpoint, path, `more than ${MAX_ANSWER_BYTES} bytes`);
+  return { status: response.statusCode ?? 0, text: await readBodyText(response, MAX_ANSWER_BYTES, tooLarge) };
 }
 
 function readAs<T>(schema: z.ZodType<T>, endpoint: Endpoint, path: string, { status, text }: Answer): T {

@@ -2,6 +2,7 @@
 
 import { z } from 'zod';
 import { AppError, causeOf, codeOf } from '@holdfast/kit/app-error';
+import { readBodyText } from '@holdfast/kit/body';
 import type { ReleaseFeed } from './port.ts';
 
 const WITHIN_MS = 5_000;
@@ -45,13 +46,11 @@ export function releaseFeed(url: string, fetch: typeof globalThis.fetch): Releas
 
 /** Undefined when it is longer than any list of releases. */
 async function textOf(response: Response): Promise<string | undefined> {
-  const decoder = new TextDecoder();
-  let text = '';
-  for await (const chunk of response.body ?? []) {
-    text += decoder.decode(chunk, { stream: true });
-    if (text.length > MOST_BYTES) return undefined;
-  }
-  return text;
+  const tooLong = new Error('longer than any list');
+  return readBodyText(response.body, MOST_BYTES, () => tooLong).catch((error: unknown) => {
+    if (error === tooLong) return undefined;
+    throw error;
+  });
 }
 
 function parsed(text: string | undefined): unknown {

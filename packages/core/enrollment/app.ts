@@ -2,6 +2,7 @@
 
 import { type Context, Hono } from 'hono';
 import { AppError, messageOf } from '@holdfast/kit/app-error';
+import { readBody } from '@holdfast/kit/body';
 import type { Log } from '@holdfast/kit/log';
 import { ADMIN_ROLE_GROUP, nameKey } from '@holdfast/kit/names';
 import type { Authority, SignedCertificate } from '@holdfast/pki/parts';
@@ -42,7 +43,7 @@ const MOST_BODY_BYTES = 64 * 1024;
 /** The whole body as UTF-8 text. Throws Refusal: 413 for more than 64 KB, 400 for what is no UTF-8 or ends early. */
 export async function readText(request: Request): Promise<string> {
   if (Number(request.headers.get('content-length') ?? 0) > MOST_BODY_BYTES) throw tooLarge();
-  const bytes = request.body === null ? new Uint8Array() : await readBytes(request.body);
+  const bytes = await readBody(request.body, MOST_BODY_BYTES, tooLarge).catch(endedEarly);
   try {
     return new TextDecoder('utf-8', { fatal: true }).decode(bytes);
   } catch (error) {
@@ -50,20 +51,8 @@ export async function readText(request: Request): Promise<string> {
   }
 }
 
-async function readBytes(body: ReadableStream<Uint8Array>): Promise<Uint8Array> {
-  const reader = body.getReader();
-  const chunks: Uint8Array[] = [];
-  let size = 0;
-  for (;;) {
-    const { done, value } = await reader.read().catch(endedEarly);
-    if (done) return Buffer.concat(chunks);
-    size += value.length;
-    if (size > MOST_BODY_BYTES) throw tooLarge();
-    chunks.push(value);
-  }
-}
-
 function endedEarly(cause: unknown): never {
+  if (cause instanceof Refusal) throw cause;
   throw new Refusal(400, 'The body ended before its end.', {}, { cause });
 }
 

@@ -3,10 +3,9 @@
 // What has a name is remembered among the last attempts too.
 
 import type { EnrollmentAttempt } from '@holdfast/kit/core-wire';
-import type { Log } from '@holdfast/kit/log';
+import { type Log, MinuteLimit } from '@holdfast/kit/log';
 import { nameKey } from '@holdfast/kit/names';
 import { oneLine, shortened } from '@holdfast/kit/text';
-import { MINUTE_MS } from '@holdfast/kit/time';
 
 export type FailureKind = 'password' | 'locked' | 'request' | 'unavailable' | 'internal';
 
@@ -25,16 +24,13 @@ const LEVELS = { password: 'info', locked: 'info', request: 'warn', unavailable:
 /** `steadyMs` never goes back. */
 export class EnrollmentEvents {
   readonly #log: Log;
-  readonly #steadyMs: () => number;
+  readonly #minute: MinuteLimit<FailureKind>;
   readonly #attempts: Pick<EnrollmentAttempts, 'add'>;
-  readonly #counts = new Map<FailureKind, number>();
-  #since;
 
   constructor(log: Log, steadyMs: () => number, attempts: Pick<EnrollmentAttempts, 'add'>) {
     this.#log = log;
-    this.#steadyMs = steadyMs;
+    this.#minute = new MinuteLimit(steadyMs);
     this.#attempts = attempts;
-    this.#since = steadyMs();
   }
 
   /** With hash and serial number: whoever loses the table can still tell whom to revoke. */
@@ -61,9 +57,7 @@ export class EnrollmentEvents {
     const attempt = { address, username: user ?? '', clientUid: clientUid ?? '', result: 'refused', reason } as const;
     this.#attempts.add(attempt, { expendable: kind === 'locked' });
     this.#beginMinute();
-    const count = (this.#counts.get(kind) ?? 0) + 1;
-    this.#counts.set(kind, count);
-    if (count > LINES_PER_MINUTE) return;
+    if (this.#minute.count(kind) > LINES_PER_MINUTE) return;
     this.#log[LEVELS[kind]]('enrollment.failed', {
       kind,
       reason: shortened(oneLine(reason), SHOWN_REASON_CHARACTERS),
@@ -74,12 +68,10 @@ export class EnrollmentEvents {
   }
 
   #beginMinute(): void {
-    if (this.#steadyMs() - this.#since < MINUTE_MS) return;
-    this.#since = this.#steadyMs();
-    const untold = [...this.#counts].filter(([, count]) => count > LINES_PER_MINUTE);
-    const more = untold.map(([kind, count]) => [kind, count - LINES_PER_MINUTE]);
+    const more = Object.entries(this.#minute.nextMinute() ?? {})
+      .filter(([, count]) => count > LINES_PER_MINUTE)
+      .map(([kind, count]) => [kind, count - LINES_PER_MINUTE]);
     if (more.length > 0) this.#log.warn('enrollment.failed_more', Object.fromEntries(more));
-    this.#counts.clear();
   }
 }
 

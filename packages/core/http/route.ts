@@ -2,6 +2,7 @@
 
 import type { Context } from 'hono';
 import type { z } from 'zod';
+import { readBody } from '@holdfast/kit/body';
 import type { ClientCertificate, CoreCaller, CoreConnection, CoreRole, UsersFile } from '../model/parts.ts';
 import { CoreFault, PageFault } from './answers.ts';
 
@@ -47,15 +48,10 @@ export async function readText(
   c: AdminContext,
   mostBytes = isAdmin(c.env.caller) ? MOST_OF_ADMIN_BYTES : MOST_OF_DEVICE_BYTES,
 ): Promise<string> {
-  const chunks: Uint8Array[] = [];
-  let size = 0;
-  for await (const chunk of (c.req.raw.body ?? []) as AsyncIterable<Uint8Array>) {
-    size += chunk.length;
-    if (size > mostBytes) throw new PageFault(413, `A body may have at most ${mostBytes} bytes here.`);
-    chunks.push(chunk);
-  }
+  const tooLarge = (): PageFault => new PageFault(413, `A body may have at most ${mostBytes} bytes here.`);
+  const bytes = await readBody(c.req.raw.body, mostBytes, tooLarge);
   try {
-    return new TextDecoder('utf-8', { fatal: true }).decode(Buffer.concat(chunks));
+    return new TextDecoder('utf-8', { fatal: true }).decode(bytes);
   } catch (cause) {
     throw new PageFault(400, 'The body is no UTF-8.', { cause });
   }

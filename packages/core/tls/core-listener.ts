@@ -7,9 +7,8 @@ import { createServer as createTlsServer, type TlsOptions, type TLSSocket } from
 import { urlHost } from '@holdfast/kit/addresses';
 import { codeOf, messageOf, StackError } from '@holdfast/kit/app-error';
 import { lockoutAddress } from '@holdfast/kit/lockout';
-import type { Log } from '@holdfast/kit/log';
+import { type Log, MinuteLimit } from '@holdfast/kit/log';
 import { oneLine, shortened } from '@holdfast/kit/text';
-import { MINUTE_MS } from '@holdfast/kit/time';
 import type { Arrival, KnownCertificate, LiveConnections } from '../model/parts.ts';
 import type { Admission } from './admission.ts';
 import type { ServerIdentity } from './server-identity.ts';
@@ -23,7 +22,6 @@ export type PortTrouble =
   | 'unreadable request'
   | 'failed';
 
-const LINES_PER_MINUTE = 20;
 const SHOWN_CHARACTERS = 200;
 
 /**
@@ -33,22 +31,17 @@ const SHOWN_CHARACTERS = 200;
 export class PortEvents {
   readonly #log: Log;
   readonly #name: string;
-  readonly #now: () => number;
-  #counts: Partial<Record<PortTrouble, number>> = {};
-  #lines = 0;
-  #since;
+  readonly #minute: MinuteLimit<PortTrouble>;
 
   constructor(log: Log, name: string, now: () => number) {
     this.#log = log;
     this.#name = name;
-    this.#now = now;
-    this.#since = now();
+    this.#minute = new MinuteLimit(now);
   }
 
   happened(trouble: PortTrouble, { address, reason }: { address: string; reason?: string }): void {
-    this.#counts[trouble] = (this.#counts[trouble] ?? 0) + 1;
-    if (this.#lines >= LINES_PER_MINUTE) return;
-    this.#lines++;
+    this.#minute.count(trouble);
+    if (!this.#minute.takeLine()) return;
     const why = reason === undefined ? {} : { reason: shortened(oneLine(reason), SHOWN_CHARACTERS) };
     this.#log[trouble === 'failed' ? 'error' : 'info'](`core.${trouble.replaceAll(' ', '_')}`, {
       port: this.#name,
@@ -59,11 +52,8 @@ export class PortEvents {
 
   /** Called often; writes the counts when a minute is over. */
   tick(): void {
-    if (this.#now() - this.#since < MINUTE_MS) return;
-    this.#since = this.#now();
-    this.#lines = 0;
-    if (Object.keys(this.#counts).length > 0) this.#log.info('core.minute', { port: this.#name, ...this.#counts });
-    this.#counts = {};
+    const counts = this.#minute.nextMinute() ?? {};
+    if (Object.keys(counts).length > 0) this.#log.info('core.minute', { port: this.#name, ...counts });
   }
 }
 

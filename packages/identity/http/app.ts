@@ -17,7 +17,7 @@ import {
   type IdentityRoute,
   type Method,
   METHODS,
-  readBody,
+  readJson,
   timeSchema,
 } from './body.ts';
 import { groupRoutes } from './groups.ts';
@@ -59,7 +59,7 @@ const SERVICE_ACCOUNT_DAYS = 360;
 export function userActionRoutes({ store, now }: IdentityApiOptions): IdentityRoute[] {
   async function setPassword(c: IdentityContext): Promise<Response> {
     seesEverything(c.get('caller'));
-    const { password } = await readBody(c, z.object({ password: passwordSchema }));
+    const { password } = await readJson(c, z.object({ password: passwordSchema }));
     const pk = pkOf(c);
     if ((await store.accounts.get(pk)) === undefined) throw notFound();
     const hash = await store.line.run({ standing: 'own' }, () => hashPassword(password));
@@ -69,7 +69,7 @@ export function userActionRoutes({ store, now }: IdentityApiOptions): IdentityRo
 
   async function setPasswordHash(c: IdentityContext): Promise<Response> {
     seesEverything(c.get('caller'));
-    const { password } = await readBody(c, z.object({ password: hashSchema }));
+    const { password } = await readJson(c, z.object({ password: hashSchema }));
     return keepHash(c, pkOf(c), password);
   }
 
@@ -80,7 +80,7 @@ export function userActionRoutes({ store, now }: IdentityApiOptions): IdentityRo
 
   async function createServiceAccount(c: IdentityContext): Promise<Response> {
     administers(c.get('caller'));
-    const given = await readBody(c, serviceAccountSchema);
+    const given = await readJson(c, serviceAccountSchema);
     const at = now();
     const expires = given.expires ?? new Date(at.getTime() + SERVICE_ACCOUNT_DAYS * DAY_MS);
     const key = newKey();
@@ -146,7 +146,7 @@ export function tokenActionRoutes({ store, log }: IdentityApiOptions): IdentityR
         POST: async function setKey(c) {
           const { uuid } = await tokenOf(c, store);
           administers(c.get('caller'));
-          const { key } = await readBody(c, keySchema).catch((error: unknown) => {
+          const { key } = await readJson(c, keySchema).catch((error: unknown) => {
             throw error instanceof Refused ? error : new Refused(400);
           });
           if (!/^[\x21-\x7e]+$/.test(key) || key.length < SHORTEST_KEY || key.length > LONGEST_KEY)

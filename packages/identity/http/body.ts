@@ -2,6 +2,7 @@
 
 import type { Context } from 'hono';
 import { z } from 'zod';
+import { readBody } from '@holdfast/kit/body';
 import type { Log } from '@holdfast/kit/log';
 import type { Json } from '@holdfast/kit/paging';
 import { isJsonObject, isKeepable, whyNotKept } from '../model/names.ts';
@@ -16,23 +17,12 @@ const MOST_ATTRIBUTE_BYTES = 100_000;
 export const HIGHEST_PK = 2_147_483_647;
 
 /** The body as the schema has it; rejects with 413, 415, 400. An empty body counts as `{}`. */
-export async function readBody<T>(c: IdentityContext, schema: z.ZodType<T>): Promise<T> {
-  const bytes = await readBytes(c.req.raw);
+export async function readJson<T>(c: IdentityContext, schema: z.ZodType<T>): Promise<T> {
+  const tooLarge = (): Refused =>
+    new Refused(413, { detail: `Request bodies may have at most ${MOST_BODY_BYTES} bytes.` });
+  if (Number(c.req.header('content-length') ?? 0) > MOST_BODY_BYTES) throw tooLarge();
+  const bytes = await readBody(c.req.raw.body, MOST_BODY_BYTES, tooLarge);
   return check(schema, bytes.length === 0 ? {} : parseObject(bytes, c.req.header('content-type') ?? ''));
-}
-
-async function readBytes(request: Request): Promise<Uint8Array> {
-  const tooLarge = new Refused(413, { detail: `Request bodies may have at most ${MOST_BODY_BYTES} bytes.` });
-  if (Number(request.headers.get('content-length') ?? 0) > MOST_BODY_BYTES) throw tooLarge;
-  if (request.body === null) return new Uint8Array();
-  const chunks: Uint8Array[] = [];
-  let size = 0;
-  for await (const chunk of request.body as ReadableStream<Uint8Array>) {
-    size += chunk.length;
-    if (size > MOST_BODY_BYTES) throw tooLarge;
-    chunks.push(chunk);
-  }
-  return Buffer.concat(chunks);
 }
 
 function parseObject(bytes: Uint8Array, contentType: string): Record<string, unknown> {

@@ -9,7 +9,7 @@ import {
   type IdentityContext,
   type IdentityRoute,
   pkSchema,
-  readBody,
+  readJson,
   UUID,
 } from './body.ts';
 import { envelope, queryOf } from './query.ts';
@@ -55,7 +55,7 @@ export function groupRoutes({ store, now }: IdentityApiOptions): IdentityRoute[]
 
   async function createGroup(c: IdentityContext): Promise<Response> {
     administers(c.get('caller'));
-    const { name, is_superuser: isSuperuser = false, attributes = {}, users } = await readBody(c, wholeSchema);
+    const { name, is_superuser: isSuperuser = false, attributes = {}, users } = await readJson(c, wholeSchema);
     const group = await store.groups.create({ name, isSuperuser, attributes, users }, now());
     return c.json(shownGroup(group, store.keys), 201);
   }
@@ -63,7 +63,7 @@ export function groupRoutes({ store, now }: IdentityApiOptions): IdentityRoute[]
   const change = (schema: z.ZodType<Given>) =>
     async function changeGroup(c: IdentityContext): Promise<Response> {
       seesEverything(c.get('caller'));
-      const { name, is_superuser: isSuperuser, attributes, users } = await readBody(c, schema);
+      const { name, is_superuser: isSuperuser, attributes, users } = await readJson(c, schema);
       const wanted: GroupChange = { name, isSuperuser, attributes, users };
       return c.json(shownGroup(existing(await store.groups.change(uuidOf(c), wanted, now())), store.keys));
     };
@@ -71,7 +71,7 @@ export function groupRoutes({ store, now }: IdentityApiOptions): IdentityRoute[]
   const changeMember = (act: (uuid: string, pk: number) => Promise<boolean>) =>
     async function changeMembership(c: IdentityContext): Promise<Response> {
       seesEverything(c.get('caller'));
-      const { pk } = await readBody(c, memberSchema);
+      const { pk } = await readJson(c, memberSchema);
       if (!(await act(uuidOf(c), pk))) throw notFound();
       return c.body(null, 204);
     };

@@ -14,7 +14,7 @@ import {
   type IdentityContext,
   type IdentityRoute,
   pkSchema,
-  readBody,
+  readJson,
   text,
   timeSchema,
 } from './body.ts';
@@ -109,7 +109,7 @@ export function tokenRoutes({ store, now }: IdentityApiOptions): IdentityRoute[]
 
   async function createToken(c: IdentityContext): Promise<Response> {
     const caller = c.get('caller');
-    const given = await readBody(c, wholeSchema);
+    const given = await readJson(c, wholeSchema);
     const owner = caller.is_superuser ? await ownerIn(given, caller) : caller;
     const { identifier, intent = 'api', description = '', managed = null } = given;
     const expiring = (given.expiring ?? true) || !mayBePermanent(caller);
@@ -127,7 +127,7 @@ export function tokenRoutes({ store, now }: IdentityApiOptions): IdentityRoute[]
   const change = (schema: z.ZodType<Given>) =>
     async function changeToken(c: IdentityContext): Promise<Response> {
       const { uuid } = await tokenOf(c, store);
-      const given = await readBody(c, schema);
+      const given = await readJson(c, schema);
       const token = await store.tokens.change(uuid, (before) => afterChange(before, given, c.get('caller')));
       return c.json(shownToken(existing(token), store.keys));
     };

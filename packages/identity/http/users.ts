@@ -10,7 +10,7 @@ import {
   type IdentityApiOptions,
   type IdentityContext,
   type IdentityRoute,
-  readBody,
+  readJson,
   text,
   UUID,
 } from './body.ts';
@@ -87,7 +87,7 @@ export function userRoutes({ store, now }: IdentityApiOptions): IdentityRoute[] 
 
   async function createUser(c: IdentityContext): Promise<Response> {
     administers(c.get('caller'));
-    const given = await readBody(c, wholeSchema);
+    const given = await readJson(c, wholeSchema);
     const { email = '', is_active: isActive = true, path = 'users', type = 'internal', attributes = {} } = given;
     const values = { username: given.username, name: given.name, email, isActive, path, type, attributes };
     const account = await store.accounts.create({ ...values, groups: given.groups }, now());
@@ -97,7 +97,7 @@ export function userRoutes({ store, now }: IdentityApiOptions): IdentityRoute[] 
   const change = (schema: z.ZodType<Given>) =>
     async function changeUser(c: IdentityContext): Promise<Response> {
       seesEverything(c.get('caller'));
-      const account = await store.accounts.change(pkOf(c), changeIn(await readBody(c, schema)), now());
+      const account = await store.accounts.change(pkOf(c), changeIn(await readJson(c, schema)), now());
       return c.json(shownUser(existing(account), store.keys));
     };
 

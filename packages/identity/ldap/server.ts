@@ -7,7 +7,7 @@ import type { Secret } from '@holdfast/kit/secret';
 import type { CheckPassword, Roster } from '../model/roster.ts';
 import { createBind } from './bind.ts';
 import { Connection } from './connection.ts';
-import { createEvents } from './events.ts';
+import { LdapEvents } from './events.ts';
 import { DEFAULT_LIMITS, type LdapLimits } from './limits.ts';
 import { createOperations } from './operations.ts';
 import { RESULT } from './result.ts';
@@ -40,7 +40,7 @@ export function createLdapServer(options: LdapServerOptions): LdapServer {
   const limits = { ...DEFAULT_LIMITS, ...options.limits };
   const { roster, checkPassword, searchAccount, searchPassword, bases } = options;
   const trees = [createTree('core', bases.core), createTree('web', bases.web)];
-  const events = createEvents(options.log, now);
+  const events = new LdapEvents(options.log, now);
   const bind = createBind({ trees, checkPassword, searchAccount, searchPassword, limits, events, now });
   const operate = createOperations({ roster, trees, searchAccount, limits });
   const connections = new Set<Connection>();

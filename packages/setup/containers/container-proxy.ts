@@ -4,6 +4,7 @@
 import { createServer, type IncomingMessage, request, type Server, type ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { z } from 'zod';
+import { readBodyText } from '@holdfast/kit/body';
 import { jsonLog } from '@holdfast/kit/log';
 import { leave, stopInOrder } from '@holdfast/kit/service';
 
@@ -223,21 +224,15 @@ function askEngine(socketPath: string, path: string, withinMs: number): Promise<
   return new Promise((resolve, reject) => {
     const signal = AbortSignal.timeout(withinMs);
     request({ socketPath, path, headers: { host: 'engine' }, agent: false, signal })
-      .on('response', (response) => void readBounded(response).then(resolve, reject))
+      .on('response', (response) => void answerOf(response).then(resolve, reject))
       .on('error', reject)
       .end();
   });
 }
 
-async function readBounded(response: IncomingMessage): Promise<EngineAnswer> {
-  const chunks: Buffer[] = [];
-  let bytes = 0;
-  for await (const chunk of response as AsyncIterable<Buffer>) {
-    bytes += chunk.length;
-    if (bytes > MOST_ANSWER_BYTES) throw new Error(`more than ${MOST_ANSWER_BYTES} bytes`);
-    chunks.push(chunk);
-  }
-  return { status: response.statusCode ?? 0, text: Buffer.concat(chunks).toString('utf8') };
+async function answerOf(response: IncomingMessage): Promise<EngineAnswer> {
+  const tooLarge = (): Error => new Error(`more than ${MOST_ANSWER_BYTES} bytes`);
+  return { status: response.statusCode ?? 0, text: await readBodyText(response, MOST_ANSWER_BYTES, tooLarge) };
 }
 
 function send(response: ServerResponse, status: number, body: unknown): void {

@@ -3,6 +3,7 @@
 
 import type { z } from 'zod';
 import { AppError } from '@holdfast/kit/app-error';
+import { readBodyText } from '@holdfast/kit/body';
 import { failureWords, foreignWords } from '@holdfast/kit/foreign-words';
 import type { Secret } from '@holdfast/kit/secret';
 import { withTimeout } from '@holdfast/kit/timeout';
@@ -266,15 +267,7 @@ function redirectOf(response: Response, base: URL): string {
 
 /** Throws TooLong. */
 async function bodyOf(response: Response): Promise<Omit<Answer, 'status'>> {
-  const decoder = new TextDecoder();
-  let bytes = 0;
-  let text = '';
-  for await (const chunk of response.body ?? []) {
-    bytes += chunk.byteLength;
-    if (bytes > MOST_BYTES) throw new TooLong();
-    text += decoder.decode(chunk, { stream: true });
-  }
-  text += decoder.decode();
+  const text = await readBodyText(response.body, MOST_BYTES, () => new TooLong());
   const isEmpty = text.trim() === '';
   try {
     return { json: JSON.parse(text) as unknown, isEmpty };
