@@ -10,39 +10,79 @@ interface Component {
   details?: Record<string, string>;
 }
 
-export function actuatorRoutes(options: AdminApiOptions): AdminRoute[] {
-  const { database, directory, knownAccount, revocations, ownProcess, streamCounts, archiveCounts, now, log } = options;
+export class Actuator {
+  readonly #options: AdminApiOptions;
+  /** By the names of a JVM, whose heap is the heap of this process. */
+  readonly #metrics: Record<string, { description: string; baseUnit: string; value: () => number }>;
+
+  constructor(options: AdminApiOptions) {
+    this.#options = options;
+    this.#metrics = {
+      'process.start.time': {
+        description: 'Start time of the process since unix epoch.',
+        baseUnit: 'seconds',
+        value: () => options.ownProcess.startedAt.getTime() / 1000,
+      },
+      'jvm.memory.used': {
+        description: 'The amount of used memory',
+        baseUnit: 'bytes',
+        value: () => options.ownProcess.memory().heapUsedBytes,
+      },
+      'jvm.memory.max': {
+        description: 'The maximum amount of memory in bytes that can be used for memory management',
+        baseUnit: 'bytes',
+        value: () => options.ownProcess.memory().heapCapBytes,
+      },
+    };
+  }
+
+  routes(): AdminRoute[] {
+    return [
+      { path: '/actuator/health', handlers: { GET: () => this.#readHealth() } },
+      { path: '/actuator/metrics', handlers: { GET: () => json({ names: Object.keys(this.#metrics) }) } },
+      { path: '/actuator/metrics/:name', handlers: { GET: (c) => this.#readMetric(c.req.param('name') ?? '') } },
+      { path: '/actuator/takserver-database', handlers: { GET: () => this.#readDatabase() } },
+      { path: '/actuator/custom-memory-metrics', handlers: { GET: () => this.#readMemory() } },
+      { path: '/actuator/custom-cpu-metrics', handlers: { GET: () => this.#readCpu() } },
+      { path: '/actuator/custom-disk-metrics', handlers: { GET: () => this.#readDisk() } },
+      { path: '/actuator/custom-network-metrics', handlers: { GET: () => this.#readNetwork() } },
+      { path: '/actuator/custom-queue-metrics', handlers: { GET: () => this.#readQueues() } },
+    ];
+  }
 
   /** Rule `downIsAnAnswer`: whatever fails here makes that part DOWN. */
-  async function component(name: string, ask: () => Promise<unknown>): Promise<Component> {
+  async #component(name: string, ask: () => Promise<unknown>): Promise<Component> {
     try {
       await ask();
       return { status: 'UP' };
     } catch (error) {
-      log.warn('core.component_down', { component: name, error: messageOf(error) });
+      this.#options.log.warn('core.component_down', { component: name, error: messageOf(error) });
       return { status: 'DOWN' };
     }
   }
 
-  function revocationList(): Component {
-    const nextUpdate = revocations.listTimes()?.nextUpdate;
+  #revocationList(): Component {
+    const nextUpdate = this.#options.revocations.listTimes()?.nextUpdate;
     if (nextUpdate === undefined) return { status: 'DOWN' };
-    return { status: nextUpdate > now() ? 'UP' : 'DOWN', details: { nextUpdate: nextUpdate.toISOString() } };
+    return {
+      status: nextUpdate > this.#options.now() ? 'UP' : 'DOWN',
+      details: { nextUpdate: nextUpdate.toISOString() },
+    };
   }
 
-  async function readHealth(): Promise<Response> {
+  async #readHealth(): Promise<Response> {
     const [db, ldap] = await Promise.all([
-      component('db', () => database.server()),
-      component('ldap', () => directory.find(knownAccount)),
+      this.#component('db', () => this.#options.database.server()),
+      this.#component('ldap', () => this.#options.directory.find(this.#options.knownAccount)),
     ]);
-    const components = { db, ldap, crl: revocationList() };
+    const components = { db, ldap, crl: this.#revocationList() };
     const isUp = Object.values(components).every(({ status }) => status === 'UP');
     return json({ status: isUp ? 'UP' : 'DOWN', components }, isUp ? 200 : 503);
   }
 
   /** One process does the work of the release's two. */
-  function readMemory(): Response {
-    const { heapUsedBytes, heapCommittedBytes } = ownProcess.memory();
+  #readMemory(): Response {
+    const { heapUsedBytes, heapCommittedBytes } = this.#options.ownProcess.memory();
     return json({
       heapUsed: heapUsedBytes,
       heapCommitted: heapCommittedBytes,
@@ -51,13 +91,13 @@ export function actuatorRoutes(options: AdminApiOptions): AdminRoute[] {
     });
   }
 
-  function readCpu(): Response {
-    const { count, usage } = ownProcess.cpu();
+  #readCpu(): Response {
+    const { count, usage } = this.#options.ownProcess.cpu();
     return json({ cpuCount: count, cpuUsage: usage, messagingCpuCount: count, messagingCpuUsage: usage });
   }
 
-  async function readDisk(): Promise<Response> {
-    const { totalBytes, freeBytes, usableBytes } = await ownProcess.disk();
+  async #readDisk(): Promise<Response> {
+    const { totalBytes, freeBytes, usableBytes } = await this.#options.ownProcess.disk();
     return json({
       totalSpace: totalBytes,
       freeSpace: freeBytes,
@@ -66,22 +106,22 @@ export function actuatorRoutes(options: AdminApiOptions): AdminRoute[] {
     });
   }
 
-  async function readDatabase(): Promise<Response> {
-    const server = await database.server();
+  async #readDatabase(): Promise<Response> {
+    const server = await this.#options.database.server();
     return json({ apiConnected: true, messagingConnected: true, ...server });
   }
 
   /** Reads are events that came, writes are events that were handed on. */
-  function readNetwork(): Response {
-    const counts = streamCounts?.();
+  #readNetwork(): Response {
+    const counts = this.#options.streamCounts?.();
     if (counts === undefined) throw new PageFault(404, 'There is no stream.');
     const { bytesRead, bytesWritten, read, delivered, clients } = counts;
     return json({ bytesRead, bytesWritten, numReads: read, numWrites: delivered, numClients: clients });
   }
 
   /** One queue here: a release's others have no counterpart, and no figure is made up for them. */
-  function readQueues(): Response {
-    const counts = archiveCounts?.();
+  #readQueues(): Response {
+    const counts = this.#options.archiveCounts?.();
     if (counts === undefined) throw new PageFault(404, 'There is no archive.');
     const { waiting, capacity, stored, skipped, lost } = counts;
     return json({
@@ -93,27 +133,8 @@ export function actuatorRoutes(options: AdminApiOptions): AdminRoute[] {
     });
   }
 
-  /** By the names of a JVM, whose heap is the heap of this process. */
-  const metrics: Record<string, { description: string; baseUnit: string; value: () => number }> = {
-    'process.start.time': {
-      description: 'Start time of the process since unix epoch.',
-      baseUnit: 'seconds',
-      value: () => ownProcess.startedAt.getTime() / 1000,
-    },
-    'jvm.memory.used': {
-      description: 'The amount of used memory',
-      baseUnit: 'bytes',
-      value: () => ownProcess.memory().heapUsedBytes,
-    },
-    'jvm.memory.max': {
-      description: 'The maximum amount of memory in bytes that can be used for memory management',
-      baseUnit: 'bytes',
-      value: () => ownProcess.memory().heapCapBytes,
-    },
-  };
-
-  function readMetric(name: string): Response {
-    const metric = Object.hasOwn(metrics, name) ? metrics[name] : undefined;
+  #readMetric(name: string): Response {
+    const metric = Object.hasOwn(this.#metrics, name) ? this.#metrics[name] : undefined;
     if (metric === undefined) throw new PageFault(404, 'There is no metric of this name.');
     const { description, baseUnit, value } = metric;
     return json({
@@ -124,16 +145,4 @@ export function actuatorRoutes(options: AdminApiOptions): AdminRoute[] {
       availableTags: [],
     });
   }
-
-  return [
-    { path: '/actuator/health', handlers: { GET: readHealth } },
-    { path: '/actuator/metrics', handlers: { GET: () => json({ names: Object.keys(metrics) }) } },
-    { path: '/actuator/metrics/:name', handlers: { GET: (c) => readMetric(c.req.param('name') ?? '') } },
-    { path: '/actuator/takserver-database', handlers: { GET: readDatabase } },
-    { path: '/actuator/custom-memory-metrics', handlers: { GET: readMemory } },
-    { path: '/actuator/custom-cpu-metrics', handlers: { GET: readCpu } },
-    { path: '/actuator/custom-disk-metrics', handlers: { GET: readDisk } },
-    { path: '/actuator/custom-network-metrics', handlers: { GET: readNetwork } },
-    { path: '/actuator/custom-queue-metrics', handlers: { GET: readQueues } },
-  ];
 }

@@ -6,9 +6,9 @@ import { AppError, codeOf, messageOf } from '@holdfast/kit/app-error';
 import type { Log } from '@holdfast/kit/log';
 import { ADMIN_ROLE_GROUP, nameKey } from '@holdfast/kit/names';
 import { isNoticeText } from '@holdfast/kit/text';
-import { catalogRoutes } from '../files/catalog-routes.ts';
-import { contentRoutes } from '../files/content-routes.ts';
-import { uploadRoutes } from '../files/upload-routes.ts';
+import { CatalogRoutes } from '../files/catalog-routes.ts';
+import { ContentRoutes } from '../files/content-routes.ts';
+import { UploadRoutes } from '../files/upload-routes.ts';
 import { GROUP_TYPE, groupsOf, rowsOf, shownGroup } from '../groups/own-groups.ts';
 import { CoreFault, faultResponse, isFromForeignSite, PageFault, pageResponse, wrapped } from '../http/answers.ts';
 import {
@@ -25,15 +25,15 @@ import {
 import { missionRoutes } from '../missions/routes.ts';
 import type { CoreCaller, CoreConnection, DirectoryGroup } from '../model/parts.ts';
 import { notice } from '../stream/server-events.ts';
-import { actuatorRoutes } from './actuator.ts';
-import { certificateRoutes } from './certificates.ts';
+import { Actuator } from './actuator.ts';
+import { CertificateRoutes } from './certificates.ts';
 import { clientRoutes } from './clients.ts';
 import { noSuchMethod, requireRight } from './gate.ts';
 import { groupChangeRoutes } from './group-changes.ts';
 import type { AdminApiOptions } from './options.ts';
 import { retentionRoutes } from './retention.ts';
 import { serverRoutes } from './server.ts';
-import { subscriptionRoutes } from './subscriptions.ts';
+import { SubscriptionRoutes } from './subscriptions.ts';
 
 const BASE = '/Marti/api/groups';
 
@@ -176,25 +176,24 @@ export type AdminApi = (request: Request, connection: CoreConnection, caller: Co
 
 /** Every path of the API, in the order in which they are looked for. */
 export function adminRoutes(options: AdminApiOptions): AdminRoute[] {
-  const parts = [
-    serverRoutes,
-    certificateRoutes,
-    enrollmentAttemptRoutes,
-    groupChangeRoutes,
-    directoryGroupRoutes,
-    groupRoutes,
-    clientRoutes,
-    subscriptionRoutes,
-    noticeRoutes,
-    missionRoutes,
-    retentionRoutes,
-    pluginRoutes,
-    actuatorRoutes,
-    uploadRoutes,
-    catalogRoutes,
-    contentRoutes,
+  return [
+    ...serverRoutes(options),
+    ...new CertificateRoutes(options).routes(),
+    ...enrollmentAttemptRoutes(options),
+    ...groupChangeRoutes(options),
+    ...directoryGroupRoutes(options),
+    ...groupRoutes(options),
+    ...clientRoutes(options),
+    ...new SubscriptionRoutes(options).routes(),
+    ...noticeRoutes(options),
+    ...missionRoutes(options),
+    ...retentionRoutes(options),
+    ...pluginRoutes(options),
+    ...new Actuator(options).routes(),
+    ...new UploadRoutes(options).routes(),
+    ...new CatalogRoutes(options).routes(),
+    ...new ContentRoutes(options).routes(),
   ];
-  return parts.flatMap((make) => make(options));
 }
 
 /**

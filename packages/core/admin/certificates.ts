@@ -70,91 +70,89 @@ const TYPE = 'TakCert';
 const HIGHEST_ID = 2_147_483_647;
 const SELECTIONS = ['active', 'replaced', 'expired', 'revoked'] as const satisfies CertificateSelection[];
 
-export function certificateRoutes({ certificates, lists, revocations, nodeId }: AdminApiOptions): AdminRoute[] {
-  const list = (selection: CertificateSelection) =>
-    async function listCertificates(c: AdminContext): Promise<Response> {
-      const username = selection === 'all' ? c.req.query('username') : undefined;
-      return wrapped(TYPE, (await lists.list(selection, username)).map(takCert), nodeId);
-    };
+export class CertificateRoutes {
+  readonly #options: AdminApiOptions;
+
+  constructor(options: AdminApiOptions) {
+    this.#options = options;
+  }
+
+  routes(): AdminRoute[] {
+    return [
+      { path: BASE, handlers: { GET: (c) => this.#list('all', c.req.query('username')) } },
+      ...SELECTIONS.map((selection) => ({
+        path: `${BASE}/${selection}`,
+        handlers: { GET: () => this.#list(selection) },
+      })),
+      { path: `${BASE}/download/:ids`, handlers: { GET: (c) => this.#downloadMany(c) } },
+      { path: `${BASE}/revoke/:ids`, handlers: { DELETE: (c) => this.#revokeMany(c) } },
+      { path: `${BASE}/delete/:ids`, handlers: { DELETE: (c) => this.#removeMany(c) } },
+      { path: `${BASE}/:hash`, handlers: { GET: (c) => this.#readOne(c), DELETE: (c) => this.#revokeOne(c) } },
+      { path: `${BASE}/:hash/download`, handlers: { GET: (c) => this.#downloadOne(c) } },
+    ];
+  }
+
+  async #list(selection: CertificateSelection, username?: string): Promise<Response> {
+    return wrapped(TYPE, (await this.#options.lists.list(selection, username)).map(takCert), this.#options.nodeId);
+  }
 
   /** A hash that nobody has makes the core's handler fail: 500 and a page, no 404. */
-  async function named(c: AdminContext): Promise<CertificateRecord> {
-    const found = await certificates.byHash((c.req.param('hash') ?? '').toUpperCase());
+  async #named(c: AdminContext): Promise<CertificateRecord> {
+    const found = await this.#options.certificates.byHash((c.req.param('hash') ?? '').toUpperCase());
     if (found === undefined) throw new PageFault(500, 'There is no certificate with this hash.');
     return found;
   }
 
-  async function revoke(c: AdminContext, record: CertificateRecord): Promise<CertificateRecord> {
+  async #revoke(c: AdminContext, record: CertificateRecord): Promise<CertificateRecord> {
     try {
-      return await revocations.revoke(record, { except: c.env.connection.socket });
+      return await this.#options.revocations.revoke(record, { except: c.env.connection.socket });
     } finally {
-      lists.clear();
+      this.#options.lists.clear();
     }
   }
 
   /** Ends when the caller is revoked meanwhile: the work of thousands takes a while. */
-  async function revokeMany(c: AdminContext): Promise<Response> {
+  async #revokeMany(c: AdminContext): Promise<Response> {
     const own = c.env.connection.certificate;
-    const found = await certificates.byIds(idsOf(c));
+    const found = await this.#options.certificates.byIds(idsOf(c));
     const ownLast = found.toSorted((a, b) => Number(a.hash === own?.hash) - Number(b.hash === own?.hash));
     const failures: unknown[] = [];
     for (const record of ownLast) {
-      if (own !== undefined && revocations.isRevoked(own.serial))
+      if (own !== undefined && this.#options.revocations.isRevoked(own.serial))
         throw new PageFault(403, 'Your certificate was revoked before all of these were.');
-      await revoke(c, record).catch((error: unknown) => failures.push(orStop(error)));
+      await this.#revoke(c, record).catch((error: unknown) => failures.push(orStop(error)));
     }
     if (failures.length > 0) throw failures[0];
     return emptyAnswer();
   }
 
-  return [
-    { path: BASE, handlers: { GET: list('all') } },
-    ...SELECTIONS.map((selection) => ({ path: `${BASE}/${selection}`, handlers: { GET: list(selection) } })),
-    {
-      path: `${BASE}/download/:ids`,
-      handlers: {
-        GET: async function downloadMany(c) {
-          const found = await certificates.byIds(idsOf(c));
-          const files = found.map((record, index) => [pemFileName(index + 1, record), strToU8(record.certificate)]);
-          return new Response(zipSync(Object.fromEntries(files)), {
-            headers: {
-              'content-type': 'application/zip',
-              'content-disposition': 'attachment; filename="certificates.zip"',
-            },
-          });
-        },
+  async #downloadMany(c: AdminContext): Promise<Response> {
+    const found = await this.#options.certificates.byIds(idsOf(c));
+    const files = found.map((record, index) => [pemFileName(index + 1, record), strToU8(record.certificate)]);
+    return new Response(zipSync(Object.fromEntries(files)), {
+      headers: {
+        'content-type': 'application/zip',
+        'content-disposition': 'attachment; filename="certificates.zip"',
       },
-    },
-    { path: `${BASE}/revoke/:ids`, handlers: { DELETE: revokeMany } },
-    {
-      path: `${BASE}/delete/:ids`,
-      handlers: {
-        DELETE: async function deleteMany(c) {
-          await certificates.remove(idsOf(c));
-          return emptyAnswer();
-        },
-      },
-    },
-    {
-      path: `${BASE}/:hash`,
-      handlers: {
-        GET: async function readCertificate(c) {
-          return wrapped(TYPE, takCert(await named(c)), nodeId);
-        },
-        DELETE: async function revokeCertificate(c) {
-          return wrapped(TYPE, takCert(await revoke(c, await named(c))), nodeId);
-        },
-      },
-    },
-    {
-      path: `${BASE}/:hash/download`,
-      handlers: {
-        GET: async function downloadCertificate(c) {
-          return plainText((await named(c)).certificate);
-        },
-      },
-    },
-  ];
+    });
+  }
+
+  async #removeMany(c: AdminContext): Promise<Response> {
+    await this.#options.certificates.remove(idsOf(c));
+    return emptyAnswer();
+  }
+
+  async #readOne(c: AdminContext): Promise<Response> {
+    return wrapped(TYPE, takCert(await this.#named(c)), this.#options.nodeId);
+  }
+
+  async #revokeOne(c: AdminContext): Promise<Response> {
+    return wrapped(TYPE, takCert(await this.#revoke(c, await this.#named(c))), this.#options.nodeId);
+  }
+
+  async #downloadOne(c: AdminContext): Promise<Response> {
+    return plainText((await this.#named(c)).certificate);
+  }
 }
 
 /** Rule `oneFailureKeepsNobodyIn`: a list that cannot be written stops no other revocation; a database that is away does. */

@@ -26,14 +26,29 @@ const NOT_KEPT = [
 ];
 const UNKNOWN_METRICS = Object.fromEntries(NOT_KEPT.map((name) => [name, '']));
 
-export function subscriptionRoutes(options: AdminApiOptions): AdminRoute[] {
-  const { subscriptions, groups: groupStore, nodeId, now } = options;
+export class SubscriptionRoutes {
+  readonly #options: AdminApiOptions;
+
+  constructor(options: AdminApiOptions) {
+    this.#options = options;
+  }
+
+  routes(): AdminRoute[] {
+    return [
+      { path: '/Marti/api/subscriptions/all', handlers: { GET: (c) => this.#listSubscriptions(c) } },
+      { path: '/Marti/api/subscriptions/delete/:uid', handlers: { DELETE: (c) => this.#endSubscription(c) } },
+      { path: '/Marti/api/subscription/:uid', handlers: { GET: (c) => this.#readSubscription(c) } },
+      { path: '/Marti/api/contacts/all', handlers: { GET: (c) => this.#listContacts(c) } },
+      { path: '/Marti/api/contacts/all/lite', handlers: { GET: (c) => this.#listContacts(c) } },
+      { path: '/Marti/api/contacts/all/full', handlers: { GET: (c) => this.#listFullContacts(c) } },
+    ];
+  }
 
   /** An admin sees everybody; others see themselves, and those whose events reach them: through a group that both have switched on. */
-  async function seenBy(caller: CoreCaller): Promise<Subscription[]> {
-    const all = subscriptions.list();
+  async #seenBy(caller: CoreCaller): Promise<Subscription[]> {
+    const all = this.#options.subscriptions.list();
     if (isAdmin(caller)) return all;
-    const rows = await groupsOf(caller, options);
+    const rows = await groupsOf(caller, this.#options);
     const heard = rows.filter(({ direction, active }) => direction === 'OUT' && active);
     const received = new Set(heard.map(({ group }) => group.name));
     return all.filter(
@@ -43,12 +58,12 @@ export function subscriptionRoutes(options: AdminApiOptions): AdminRoute[] {
     );
   }
 
-  async function infos(shown: readonly Subscription[]) {
-    const known = await groupStore.ensure(shown.flatMap(({ groups }) => groups.map(({ name }) => name)));
-    return shown.map((subscription) => info(subscription, known));
+  async #infos(shown: readonly Subscription[]) {
+    const known = await this.#options.groups.ensure(shown.flatMap(({ groups }) => groups.map(({ name }) => name)));
+    return shown.map((subscription) => this.#info(subscription, known));
   }
 
-  function info(subscription: Subscription, known: readonly KnownGroup[]) {
+  #info(subscription: Subscription, known: readonly KnownGroup[]) {
     const { lastReport, certificate, username, groups } = subscription;
     const lastReportMilliseconds = lastReport.getTime();
     return {
@@ -56,7 +71,7 @@ export function subscriptionRoutes(options: AdminApiOptions): AdminRoute[] {
       callsign: subscription.callsign || subscription.clientUid,
       clientUid: subscription.clientUid,
       lastReportMilliseconds,
-      lastReportDiffMilliseconds: now().getTime() - lastReportMilliseconds,
+      lastReportDiffMilliseconds: this.#options.now().getTime() - lastReportMilliseconds,
       takClient: subscription.takClient,
       takVersion: subscription.takVersion,
       username,
@@ -76,45 +91,42 @@ export function subscriptionRoutes(options: AdminApiOptions): AdminRoute[] {
     };
   }
 
-  async function listSubscriptions(c: AdminContext): Promise<Response> {
-    const sorted = sortedAs(await seenBy(c.env.caller), c);
+  async #listSubscriptions(c: AdminContext): Promise<Response> {
+    const sorted = sortedAs(await this.#seenBy(c.env.caller), c);
     const limit = wholeNumber(c, 'limit', -1, -1);
     const page = wholeNumber(c, 'page', -1, -1);
     const paged = isAdmin(c.env.caller) && limit > 0 && page > 0;
     const shown = paged ? sorted.slice((page - 1) * limit, page * limit) : sorted;
-    return wrapped(TYPE, await infos(shown), nodeId);
+    return wrapped(TYPE, await this.#infos(shown), this.#options.nodeId);
   }
 
-  async function readSubscription(c: AdminContext): Promise<Response> {
+  async #readSubscription(c: AdminContext): Promise<Response> {
     const uid = c.req.param('uid');
-    const found = (await seenBy(c.env.caller)).find(({ clientUid }) => clientUid === uid);
-    if (found !== undefined) return wrapped(TYPE, (await infos([found]))[0], nodeId);
-    return json({ version: '3', type: TYPE, nodeId }, 404);
+    const found = (await this.#seenBy(c.env.caller)).find(({ clientUid }) => clientUid === uid);
+    if (found !== undefined) return wrapped(TYPE, (await this.#infos([found]))[0], this.#options.nodeId);
+    return json({ version: '3', type: TYPE, nodeId: this.#options.nodeId }, 404);
   }
 
-  function endSubscription(c: AdminContext): Response {
+  #endSubscription(c: AdminContext): Response {
     const uid = c.req.param('uid') ?? '';
-    if (!subscriptions.end(uid)) throw invalid(`nobody with the uid "${uid}" is on the stream`);
-    return wrapped('String', `The connection of ${uid} is ended.`, nodeId);
+    if (!this.#options.subscriptions.end(uid)) throw invalid(`nobody with the uid "${uid}" is on the stream`);
+    return wrapped('String', `The connection of ${uid} is ended.`, this.#options.nodeId);
   }
 
-  const listContacts = (full: boolean) =>
-    async function contacts(c: AdminContext): Promise<Response> {
-      const reported = (await seenBy(c.env.caller)).filter(({ clientUid }) => clientUid !== '');
-      const seen = sortedAs(reported, c);
-      if (!full) return json(seen.map(contact));
-      const shown = await infos(seen);
-      return json(seen.map((each, index) => ({ ...shown[index], ...contact(each) })));
-    };
+  async #contacts(c: AdminContext): Promise<Subscription[]> {
+    const reported = (await this.#seenBy(c.env.caller)).filter(({ clientUid }) => clientUid !== '');
+    return sortedAs(reported, c);
+  }
 
-  return [
-    { path: '/Marti/api/subscriptions/all', handlers: { GET: listSubscriptions } },
-    { path: '/Marti/api/subscriptions/delete/:uid', handlers: { DELETE: endSubscription } },
-    { path: '/Marti/api/subscription/:uid', handlers: { GET: readSubscription } },
-    { path: '/Marti/api/contacts/all', handlers: { GET: listContacts(false) } },
-    { path: '/Marti/api/contacts/all/lite', handlers: { GET: listContacts(false) } },
-    { path: '/Marti/api/contacts/all/full', handlers: { GET: listContacts(true) } },
-  ];
+  async #listContacts(c: AdminContext): Promise<Response> {
+    return json((await this.#contacts(c)).map(contact));
+  }
+
+  async #listFullContacts(c: AdminContext): Promise<Response> {
+    const seen = await this.#contacts(c);
+    const shown = await this.#infos(seen);
+    return json(seen.map((each, index) => ({ ...shown[index], ...contact(each) })));
+  }
 }
 
 function sortedAs(subscriptions: readonly Subscription[], c: AdminContext): Subscription[] {

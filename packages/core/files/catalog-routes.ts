@@ -99,14 +99,33 @@ const ORDERS: Record<string, ResourceOrder> = {
   expiration: 'expiration',
 };
 
-export function catalogRoutes(options: FilesOptions): AdminRoute[] {
-  const { resources, nodeId } = options;
-  const changes = fileChanges(options);
+export class CatalogRoutes {
+  readonly #options: FilesOptions;
+  readonly #changes;
 
-  async function found(c: AdminContext): Promise<Resource[]> {
+  constructor(options: FilesOptions) {
+    this.#options = options;
+    this.#changes = fileChanges(options);
+  }
+
+  routes(): AdminRoute[] {
+    return [
+      { path: '/Marti/sync/search', handlers: { GET: (c) => this.#search(c) } },
+      { path: '/Marti/api/sync/search', handlers: { GET: (c) => this.#wrappedSearch(c) } },
+      { path: '/Marti/api/files/metadata', handlers: { GET: (c) => this.#listFiles(c) } },
+      { path: '/Marti/api/files/metadata/count', handlers: { GET: (c) => this.#countFiles(c) } },
+      {
+        path: '/Marti/sync/delete',
+        handlers: { POST: (c) => this.#deleteAsked(c), DELETE: (c) => this.#deleteAsked(c) },
+      },
+      { path: '/Marti/api/sync/metadata/:hash/:what', handlers: { PUT: this.#changes.describe } },
+    ];
+  }
+
+  async #found(c: AdminContext): Promise<Resource[]> {
     refuseParameters(c, ['bbox', 'circle', 'minAltitude', 'maxAltitude']);
     const query: ResourceQuery = {
-      groups: await visiblePlaces(c.env.caller, options),
+      groups: await visiblePlaces(c.env.caller, this.#options),
       hash: askedHash(c),
       uid: asked(c, 'uid'),
       nameContains: asked(c, 'name'),
@@ -116,21 +135,21 @@ export function catalogRoutes(options: FilesOptions): AdminRoute[] {
       since: askedDate(c, 'startTime'),
       until: askedDate(c, 'stopTime'),
     };
-    return resources.search(query, MOST_FOUND);
+    return this.#options.resources.search(query, MOST_FOUND);
   }
 
-  async function search(c: AdminContext): Promise<Response> {
-    const results = (await found(c)).map(shownMetadata);
+  async #search(c: AdminContext): Promise<Response> {
+    const results = (await this.#found(c)).map(shownMetadata);
     return textJson({ resultCount: results.length, results });
   }
 
-  async function wrappedSearch(c: AdminContext): Promise<Response> {
-    return wrapped('Resource', (await found(c)).map(shownResource), nodeId);
+  async #wrappedSearch(c: AdminContext): Promise<Response> {
+    return wrapped('Resource', (await this.#found(c)).map(shownResource), this.#options.nodeId);
   }
 
-  async function queryOf(c: AdminContext): Promise<ResourceQuery> {
+  async #queryOf(c: AdminContext): Promise<ResourceQuery> {
     return {
-      groups: await visiblePlaces(c.env.caller, options),
+      groups: await visiblePlaces(c.env.caller, this.#options),
       nameContains: asked(c, 'name'),
       mission: asked(c, 'mission', MOST_MISSION_NAME),
       keywords: flag(c, 'missionPackage') ? [MISSION_PACKAGE] : [],
@@ -138,7 +157,7 @@ export function catalogRoutes(options: FilesOptions): AdminRoute[] {
   }
 
   /** Pages count from 1; without `limit` there is one. */
-  async function listFiles(c: AdminContext): Promise<Response> {
+  async #listFiles(c: AdminContext): Promise<Response> {
     const limit = wholeNumber(c, 'limit', MOST_FOUND, -1);
     const page = Math.max(1, wholeNumber(c, 'page', 1, -1));
     const rows = limit > 0 ? Math.min(limit, MOST_FOUND) : MOST_FOUND;
@@ -147,38 +166,33 @@ export function catalogRoutes(options: FilesOptions): AdminRoute[] {
     if (order === undefined) throw invalid(`sort must be one of ${Object.keys(ORDERS).join(', ')}, not "${sort}"`);
     const offset = (page - 1) * rows;
     if (!Number.isSafeInteger(offset)) throw invalid('page is too large');
-    const files = await resources.list(await queryOf(c), {
+    const files = await this.#options.resources.list(await this.#queryOf(c), {
       order,
       ascending: flag(c, 'ascending'),
       limit: rows,
       offset,
     });
-    return wrapped('Files', files.map(shownFile), nodeId);
+    return wrapped('Files', files.map(shownFile), this.#options.nodeId);
   }
 
-  async function countFiles(c: AdminContext): Promise<Response> {
-    return wrapped('java.lang.Integer', await resources.count(await queryOf(c)), nodeId);
+  async #countFiles(c: AdminContext): Promise<Response> {
+    return wrapped(
+      'java.lang.Integer',
+      await this.#options.resources.count(await this.#queryOf(c)),
+      this.#options.nodeId,
+    );
   }
 
-  async function deleteAsked(c: AdminContext): Promise<Response> {
+  async #deleteAsked(c: AdminContext): Promise<Response> {
     const hash = askedHash(c);
     const key = asked(c, 'PrimaryKey');
     if (key !== undefined && !(/^\d{1,10}$/.test(key) && Number(key) <= LAST_ID))
       throw invalid(`PrimaryKey must be a number, not "${key}"`);
     if (hash === undefined && key === undefined) throw invalid('Hash or PrimaryKey is missing');
-    await changes.remove(c, {
+    await this.#changes.remove(c, {
       ...(hash === undefined ? {} : { hash }),
       ...(key === undefined ? {} : { id: Number(key) }),
     });
     return htmlPage(200, 'Deleted', 'The file was deleted.');
   }
-
-  return [
-    { path: '/Marti/sync/search', handlers: { GET: search } },
-    { path: '/Marti/api/sync/search', handlers: { GET: wrappedSearch } },
-    { path: '/Marti/api/files/metadata', handlers: { GET: listFiles } },
-    { path: '/Marti/api/files/metadata/count', handlers: { GET: countFiles } },
-    { path: '/Marti/sync/delete', handlers: { POST: deleteAsked, DELETE: deleteAsked } },
-    { path: '/Marti/api/sync/metadata/:hash/:what', handlers: { PUT: changes.describe } },
-  ];
 }

@@ -38,42 +38,61 @@ function part(from: number, end: number, size: number): ByteRange | 'unsatisfiab
 const PART_BYTES = 128 * 1024;
 const MOST_AT_A_TIME = { most: 240, mostOfOne: 80 };
 
-export function contentRoutes(options: FilesOptions): AdminRoute[] {
-  const { resources, log } = options;
-  const downloads = limitPerCaller(MOST_AT_A_TIME);
-  const changes = fileChanges(options);
+export class ContentRoutes {
+  readonly #options: FilesOptions;
+  readonly #downloads = limitPerCaller(MOST_AT_A_TIME);
+  readonly #changes;
+
+  constructor(options: FilesOptions) {
+    this.#options = options;
+    this.#changes = fileChanges(options);
+  }
+
+  routes(): AdminRoute[] {
+    return [
+      { path: '/Marti/sync/missionquery', handlers: { GET: (c) => this.#missionQuery(c) } },
+      { path: '/Marti/sync/content', handlers: { GET: (c) => this.#content(c) } },
+      {
+        path: '/Marti/api/files/:hash',
+        handlers: { GET: (c) => this.#ofPath(c), DELETE: (c) => this.#removeOfPath(c) },
+      },
+    ];
+  }
 
   /** The newest that the caller may see. What others have and what nobody has look the same. */
-  async function fileOf(c: AdminContext, wanted: { hash?: string; uid?: string }): Promise<Resource> {
-    const groups = await visiblePlaces(c.env.caller, options);
-    const file = await resources.find({ groups, ...wanted });
+  async #fileOf(c: AdminContext, wanted: { hash?: string; uid?: string }): Promise<Resource> {
+    const groups = await visiblePlaces(c.env.caller, this.#options);
+    const file = await this.#options.resources.find({ groups, ...wanted });
     if (file === undefined) throw new CoreFault('not found', 'There is no such file.');
     return file;
   }
 
-  async function missionQuery(c: AdminContext): Promise<Response> {
+  async #missionQuery(c: AdminContext): Promise<Response> {
     const hash = askedHash(c);
     if (hash === undefined) throw invalid('hash is missing');
-    return plainText(contentUrl(options, (await fileOf(c, { hash })).hash));
+    return plainText(contentUrl(this.#options, (await this.#fileOf(c, { hash })).hash));
   }
 
-  async function content(c: AdminContext): Promise<Response> {
+  async #content(c: AdminContext): Promise<Response> {
     const hash = askedHash(c);
     const uid = asked(c, 'uid');
     if (hash === undefined && uid === undefined) throw invalid('hash or uid is missing');
-    return sent(c, await fileOf(c, { ...(hash === undefined ? {} : { hash }), ...(uid === undefined ? {} : { uid }) }));
+    return this.#sent(
+      c,
+      await this.#fileOf(c, { ...(hash === undefined ? {} : { hash }), ...(uid === undefined ? {} : { uid }) }),
+    );
   }
 
-  async function ofPath(c: AdminContext): Promise<Response> {
-    return sent(c, await fileOf(c, { hash: pathHash(c) }));
+  async #ofPath(c: AdminContext): Promise<Response> {
+    return this.#sent(c, await this.#fileOf(c, { hash: pathHash(c) }));
   }
 
-  async function removeOfPath(c: AdminContext): Promise<Response> {
-    await changes.remove(c, { hash: pathHash(c) });
+  async #removeOfPath(c: AdminContext): Promise<Response> {
+    await this.#changes.remove(c, { hash: pathHash(c) });
     return emptyAnswer();
   }
 
-  function sent(c: AdminContext, file: Resource): Response {
+  #sent(c: AdminContext, file: Resource): Response {
     const { sizeBytes, hash, mimeType } = file;
     const tag = `"${hash}"`;
     const condition = c.req.header('if-range');
@@ -94,46 +113,40 @@ export function contentRoutes(options: FilesOptions): AdminRoute[] {
     if (range !== undefined) headers['content-range'] = `bytes ${from}-${from + length - 1}/${sizeBytes}`;
     const status = range === undefined ? 200 : 206;
     const isEmpty = length === 0 || c.req.method === 'HEAD';
-    return new Response(isEmpty ? null : bytesOf(c, file, { from, length }), { status, headers });
+    return new Response(isEmpty ? null : this.#bytesOf(c, file, { from, length }), { status, headers });
   }
 
   /** Read part by part, each when the reader has taken the one before: no connection to the database waits for a phone. */
-  function bytesOf(c: AdminContext, { id, hash }: Resource, { from, length }: ByteRange): ReadableStream<Uint8Array> {
+  #bytesOf(c: AdminContext, { id, hash }: Resource, { from, length }: ByteRange): ReadableStream<Uint8Array> {
     const { caller, connection } = c.env;
-    const leave = downloads.enter(caller.username);
+    const leave = this.#downloads.enter(caller.username);
     if (leave === undefined)
       throw new PageFault(503, 'Too many files are going out at the moment.', { headers: { 'retry-after': '10' } });
     c.req.raw.signal.addEventListener('abort', leave, { once: true });
     let at = from;
     const end = from + length;
 
-    async function next(controller: ReadableStreamDefaultController<Uint8Array>): Promise<void> {
-      const part = await resources.bytes(id, at, Math.min(PART_BYTES, end - at));
+    const next = async (controller: ReadableStreamDefaultController<Uint8Array>): Promise<void> => {
+      const part = await this.#options.resources.bytes(id, at, Math.min(PART_BYTES, end - at));
       if (part === undefined || part.length === 0) throw new CoreFault('not found', 'The file was deleted meanwhile.');
       at += part.length;
       controller.enqueue(part);
       if (at < end) return;
       leave?.();
       controller.close();
-    }
+    };
 
-    async function pull(controller: ReadableStreamDefaultController<Uint8Array>): Promise<void> {
+    const pull = async (controller: ReadableStreamDefaultController<Uint8Array>): Promise<void> => {
       try {
         await next(controller);
       } catch (error) {
         leave?.();
-        log.warn('file.broken_off', { hash, sent: at - from, of: length, error: messageOf(error) });
+        this.#options.log.warn('file.broken_off', { hash, sent: at - from, of: length, error: messageOf(error) });
         if (connection.abort === undefined) controller.error(error);
         else connection.abort();
       }
-    }
+    };
 
     return new ReadableStream({ pull, cancel: leave }, { highWaterMark: 0 });
   }
-
-  return [
-    { path: '/Marti/sync/missionquery', handlers: { GET: missionQuery } },
-    { path: '/Marti/sync/content', handlers: { GET: content } },
-    { path: '/Marti/api/files/:hash', handlers: { GET: ofPath, DELETE: removeOfPath } },
-  ];
 }

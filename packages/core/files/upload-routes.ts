@@ -116,38 +116,49 @@ const MOST_OF_A_FORM = 256 * 1024;
 const MOST_AT_A_TIME = { most: 32, mostOfOne: 16 };
 export const MISSION_PACKAGE = 'missionpackage';
 
-export function uploadRoutes(options: FilesOptions): AdminRoute[] {
-  const { resourceWriter, spool, log, now } = options;
-  const uploads = limitPerCaller(MOST_AT_A_TIME);
+export class UploadRoutes {
+  readonly #options: FilesOptions;
+  readonly #uploads = limitPerCaller(MOST_AT_A_TIME);
   /** PostgreSQL holds a file in its memory while it is written. */
-  const write = serialize();
+  readonly #write = serialize();
+
+  constructor(options: FilesOptions) {
+    this.#options = options;
+  }
+
+  routes(): AdminRoute[] {
+    return [
+      { path: '/Marti/sync/upload', handlers: { POST: (c) => this.#upload(c) } },
+      { path: '/Marti/sync/missionupload', handlers: { POST: (c) => this.#missionUpload(c) } },
+    ];
+  }
 
   /** Places of the groups that will see the file: those named, else all that the caller may send into. */
-  async function placesOf(c: AdminContext): Promise<number[]> {
+  async #placesOf(c: AdminContext): Promise<number[]> {
     const { caller } = c.env;
     const wanted = [...askedAll(c, 'groups'), ...askedAll(c, 'group')]
       .flatMap((text) => text.split(','))
       .filter((text) => text !== '');
-    const rows = await sendingRows(caller, options);
+    const rows = await sendingRows(caller, this.#options);
     if (wanted.length > 0) return placesNamed([...new Set(wanted)], rows);
     const active = rows.filter((row) => row.active || isAdmin(caller)).map(({ group }) => group.bitpos);
     if (active.length === 0) throw new CoreFault('forbidden', 'There is no group that you may send into.');
     return active;
   }
 
-  async function received<T>(
+  async #received<T>(
     c: AdminContext,
     read: (body: UploadBody) => Promise<Upload>,
     keep: (upload: Upload) => Promise<T>,
   ): Promise<T> {
     const declared = Number(c.req.header('content-length') ?? 0);
-    const most = spool.mostBytes + MOST_OF_A_FORM;
-    if (declared > most) throw tooLarge(spool.mostBytes);
-    const leave = uploads.enter(c.env.caller.username);
+    const most = this.#options.spool.mostBytes + MOST_OF_A_FORM;
+    if (declared > most) throw tooLarge(this.#options.spool.mostBytes);
+    const leave = this.#uploads.enter(c.env.caller.username);
     if (leave === undefined)
       throw new PageFault(503, 'Too many files are coming in at the moment.', { headers: { 'retry-after': '10' } });
     try {
-      await spool.demandRoom(declared);
+      await this.#options.spool.demandRoom(declared);
       const contentType = c.req.header('content-type') ?? '';
       const upload = await read({ contentType, body: c.req.raw.body });
       try {
@@ -161,7 +172,7 @@ export function uploadRoutes(options: FilesOptions): AdminRoute[] {
   }
 
   /** Throws for a hash that is not the one the caller says. */
-  function newResource(c: AdminContext, { file, mimeType }: Upload, name: string): Omit<NewResource, 'places' | 'uid'> {
+  #newResource(c: AdminContext, { file, mimeType }: Upload, name: string): Omit<NewResource, 'places' | 'uid'> {
     const claimed = askedHash(c);
     const { hash, sizeBytes } = file;
     if (claimed !== undefined && claimed !== hash)
@@ -178,7 +189,7 @@ export function uploadRoutes(options: FilesOptions): AdminRoute[] {
       submitter: c.env.caller.username,
       creatorUid: asked(c, 'creatorUid') ?? '',
       tool: asked(c, 'tool', MOST_TOOL) ?? 'public',
-      submissionTime: now(),
+      submissionTime: this.#options.now(),
       expiration: -1,
       location: latitude === undefined || longitude === undefined ? null : { latitude, longitude },
       altitude: askedNumber(c, 'altitude', -1e6, 1e9) ?? null,
@@ -186,54 +197,50 @@ export function uploadRoutes(options: FilesOptions): AdminRoute[] {
   }
 
   /** As the query says, else as the form does. */
-  function nameOf(c: AdminContext, parameter: string, { filename, file }: Upload): string {
+  #nameOf(c: AdminContext, parameter: string, { filename, file }: Upload): string {
     const given = askedAll(c, parameter)[0] ?? filename;
     const name = goodText(parameter, lastPart(given), MOST_NAME);
     return name === '' ? file.hash : name;
   }
 
-  function stored(row: Resource): void {
+  #stored(row: Resource): void {
     const { id, hash, sizeBytes: bytes, submitter: user } = row;
-    log.info('file.stored', { id, hash, bytes, user });
+    this.#options.log.info('file.stored', { id, hash, bytes, user });
   }
 
   /** A version of its own under its uid. */
-  async function upload(c: AdminContext): Promise<Response> {
+  async #upload(c: AdminContext): Promise<Response> {
     checkTexts(c);
-    const places = await placesOf(c);
+    const places = await this.#placesOf(c);
     const uid = asked(c, 'uid') ?? randomUUID();
-    const read = (body: UploadBody): Promise<Upload> => (isForm(body.contentType) ? readForm : readRaw)(body, spool);
-    const row = await received(c, read, (got) => {
-      const file = { ...newResource(c, got, nameOf(c, 'name', got)), places, uid };
-      return write(() => resourceWriter.add(file, got.file));
+    const read = (body: UploadBody): Promise<Upload> =>
+      (isForm(body.contentType) ? readForm : readRaw)(body, this.#options.spool);
+    const row = await this.#received(c, read, (got) => {
+      const file = { ...this.#newResource(c, got, this.#nameOf(c, 'name', got)), places, uid };
+      return this.#write(() => this.#options.resourceWriter.add(file, got.file));
     });
-    stored(row);
+    this.#stored(row);
     return textJson(shownMetadata(row));
   }
 
   /** One file of each hash: whoever brings it again shares it with his groups too. */
-  async function missionUpload(c: AdminContext): Promise<Response> {
+  async #missionUpload(c: AdminContext): Promise<Response> {
     checkTexts(c);
     if (!isForm(c.req.header('content-type') ?? '')) throw invalid('the body must be a form with a part assetfile');
-    const places = await placesOf(c);
-    const row = await received(
+    const places = await this.#placesOf(c);
+    const row = await this.#received(
       c,
-      (body) => readForm(body, spool),
+      (body) => readForm(body, this.#options.spool),
       (got) => {
-        const known = newResource(c, got, nameOf(c, 'filename', got));
+        const known = this.#newResource(c, got, this.#nameOf(c, 'filename', got));
         const keywords = [...new Set([...known.keywords, MISSION_PACKAGE])];
         const file = { ...known, keywords, places, uid: known.hash };
-        return write(() => resourceWriter.join(file, got.file));
+        return this.#write(() => this.#options.resourceWriter.join(file, got.file));
       },
     );
-    stored(row);
-    return plainText(contentUrl(options, row.hash));
+    this.#stored(row);
+    return plainText(contentUrl(this.#options, row.hash));
   }
-
-  return [
-    { path: '/Marti/sync/upload', handlers: { POST: upload } },
-    { path: '/Marti/sync/missionupload', handlers: { POST: missionUpload } },
-  ];
 }
 
 /** What cannot be kept is refused before the file comes. */

@@ -87,24 +87,95 @@ export function eventXml(event: StoredEvent): string {
   return `<event${written.join('')}><point${where.join('')}/>${event.detail ?? '<detail/>'}</event>`;
 }
 
-export function contentHandlers(options: MissionApiOptions, access: MissionAccess) {
-  const { nodeId, now, missions } = options;
-  const { reads, writes, subscriptions, events, announce } = missions;
+interface Told {
+  mission: MissionWithGroups;
+  type: MissionChangeType;
+  change: ContentChange;
+  author: string;
+  /** Where what is known of the contents is found. */
+  known: { uids: readonly MissionUid[]; files: readonly MissionFile[] };
+}
 
-  const hearers = audience(subscriptions, options.subscriptions);
+export class ContentHandlers {
+  readonly #options: MissionApiOptions;
+  readonly #access: MissionAccess;
+  readonly #reads;
+  readonly #writes;
+  readonly #subscriptions;
+  readonly #events;
+  readonly #announce;
+  readonly #hearers;
 
-  interface Told {
-    mission: MissionWithGroups;
-    type: MissionChangeType;
-    change: ContentChange;
-    author: string;
-    /** Where what is known of the contents is found. */
-    known: { uids: readonly MissionUid[]; files: readonly MissionFile[] };
+  readonly add = async (c: AdminContext): Promise<Response> => {
+    const request = await contentsRequest(c);
+    const author = uidSaid(c, 'creatorUid');
+    const { mission, sees } = await this.#access.visitToWrite('MISSION_WRITE', c);
+    const change = await this.#writes.addContent(mission.id, {
+      ...request,
+      creatorUid: author,
+      sees,
+      now: this.#options.now(),
+    });
+    if (isSomething(change))
+      await this.#tell({ mission, type: 'ADD_CONTENT', change, author, known: await this.#seenByAll(mission) });
+    const contents = await this.#reads.contents([mission.id], MISSION_LIMITS.contents, sees);
+    return wrapped('Mission', [shownMission(mission, { contents })], this.#options.nodeId);
+  };
+
+  readonly remove = async (c: AdminContext): Promise<Response> => {
+    const uid = uidSaid(c, 'uid');
+    const hash = uidSaid(c, 'hash').toLowerCase();
+    if ((uid === '') === (hash === '')) throw invalid('either hash or uid must say what goes');
+    const author = uidSaid(c, 'creatorUid');
+    const { mission, sees } = await this.#access.visitToWrite('MISSION_WRITE', c);
+    const known = await this.#seenByAll(mission);
+    const change = await this.#writes.removeContent(
+      mission.id,
+      uid === '' ? { hash } : { uid },
+      author,
+      this.#options.now(),
+    );
+    if (isSomething(change)) await this.#tell({ mission, type: 'REMOVE_CONTENT', change, author, known });
+    const contents = await this.#reads.contents([mission.id], MISSION_LIMITS.contents, sees);
+    return wrapped('Mission', [shownMission(mission, { contents })], this.#options.nodeId);
+  };
+
+  readonly changes = async (c: AdminContext): Promise<Response> => {
+    const { mission, sees } = await this.#access.visitWith('MISSION_READ', c);
+    const isFull = (c.req.query('squashed') ?? '') !== '' && !flag(c, 'squashed');
+    const found = await this.#reads.changes(mission, changeWindow(c, this.#options.now(), !isFull), sees);
+    const isCut = found.length > MISSION_LIMITS.changes;
+    const messages = isCut
+      ? [`Only the newest ${MISSION_LIMITS.changes} changes are shown: say start and end.`]
+      : undefined;
+    return wrapped(
+      'MissionChange',
+      found.slice(0, MISSION_LIMITS.changes).map(shownChange),
+      this.#options.nodeId,
+      messages,
+    );
+  };
+
+  readonly events = async (c: AdminContext): Promise<Response> => {
+    const { mission, sees } = await this.#access.visitWith('MISSION_READ', c);
+    return eventsDocument(this.#events, await this.#events.newest(mission.id, sees));
+  };
+
+  constructor(options: MissionApiOptions, access: MissionAccess) {
+    this.#options = options;
+    this.#access = access;
+    const { reads, writes, subscriptions, events, announce } = options.missions;
+    this.#reads = reads;
+    this.#writes = writes;
+    this.#subscriptions = subscriptions;
+    this.#events = events;
+    this.#announce = announce;
+    this.#hearers = audience(this.#subscriptions, options.subscriptions);
   }
 
   /** Tells the subscribed devices. */
-  async function tell({ mission, type, change, author, known }: Told): Promise<void> {
-    const at = now();
+  async #tell({ mission, type, change, author, known }: Told): Promise<void> {
+    const at = this.#options.now();
     const common = {
       type,
       missionName: mission.name,
@@ -123,59 +194,17 @@ export function contentHandlers(options: MissionApiOptions, access: MissionAcces
         return { ...common, contentUid: null, contentHash: hash, resource: resources.get(hash) ?? null };
       }),
     ];
-    announce.contents(mission, await hearers(mission), changes, author);
+    this.#announce.contents(mission, await this.#hearers(mission), changes, author);
   }
 
   /** What everybody who sees the mission may know of its contents: the notice goes to all of them. */
-  async function seenByAll({ id, groups }: MissionWithGroups): Promise<MissionContents> {
-    return reads.contents(
+  async #seenByAll({ id, groups }: MissionWithGroups): Promise<MissionContents> {
+    return this.#reads.contents(
       [id],
       MISSION_LIMITS.contents,
       groups.map(({ place }) => place),
     );
   }
-
-  return {
-    add: async (c: AdminContext): Promise<Response> => {
-      const request = await contentsRequest(c);
-      const author = uidSaid(c, 'creatorUid');
-      const { mission, sees } = await access.visitToWrite('MISSION_WRITE', c);
-      const change = await writes.addContent(mission.id, { ...request, creatorUid: author, sees, now: now() });
-      if (isSomething(change))
-        await tell({ mission, type: 'ADD_CONTENT', change, author, known: await seenByAll(mission) });
-      const contents = await reads.contents([mission.id], MISSION_LIMITS.contents, sees);
-      return wrapped('Mission', [shownMission(mission, { contents })], nodeId);
-    },
-
-    remove: async (c: AdminContext): Promise<Response> => {
-      const uid = uidSaid(c, 'uid');
-      const hash = uidSaid(c, 'hash').toLowerCase();
-      if ((uid === '') === (hash === '')) throw invalid('either hash or uid must say what goes');
-      const author = uidSaid(c, 'creatorUid');
-      const { mission, sees } = await access.visitToWrite('MISSION_WRITE', c);
-      const known = await seenByAll(mission);
-      const change = await writes.removeContent(mission.id, uid === '' ? { hash } : { uid }, author, now());
-      if (isSomething(change)) await tell({ mission, type: 'REMOVE_CONTENT', change, author, known });
-      const contents = await reads.contents([mission.id], MISSION_LIMITS.contents, sees);
-      return wrapped('Mission', [shownMission(mission, { contents })], nodeId);
-    },
-
-    changes: async (c: AdminContext): Promise<Response> => {
-      const { mission, sees } = await access.visitWith('MISSION_READ', c);
-      const isFull = (c.req.query('squashed') ?? '') !== '' && !flag(c, 'squashed');
-      const found = await reads.changes(mission, changeWindow(c, now(), !isFull), sees);
-      const isCut = found.length > MISSION_LIMITS.changes;
-      const messages = isCut
-        ? [`Only the newest ${MISSION_LIMITS.changes} changes are shown: say start and end.`]
-        : undefined;
-      return wrapped('MissionChange', found.slice(0, MISSION_LIMITS.changes).map(shownChange), nodeId, messages);
-    },
-
-    events: async (c: AdminContext): Promise<Response> => {
-      const { mission, sees } = await access.visitWith('MISSION_READ', c);
-      return eventsDocument(events, await events.newest(mission.id, sees));
-    },
-  };
 }
 
 function isSomething({ uids, hashes }: ContentChange): boolean {

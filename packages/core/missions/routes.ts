@@ -16,8 +16,8 @@ import { type Mission, MISSION_LIMITS, type MissionContents, type MissionRole } 
 import type { MissionPage, MissionQuery } from '../store/missions.ts';
 import { MissionAccess, type MissionApiOptions, type Visit } from './access.ts';
 import { audience } from './announce.ts';
-import { contentHandlers } from './contents.ts';
-import { missionHandlers } from './missions.ts';
+import { ContentHandlers } from './contents.ts';
+import { MissionHandlers } from './missions.ts';
 import { changeWindow, roleDemanded, uidDemanded, uidSaid } from './request.ts';
 import { shownMission, shownRole, shownSubscription } from './shown.ts';
 
@@ -27,133 +27,141 @@ const TYPE = 'MissionSubscription';
 const WITH_MISSION_FROM_VERSION = 3;
 
 /** Who is subscribed to a mission, by which device and with which role. */
-export function subscriptionHandlers(options: MissionApiOptions, access: MissionAccess) {
-  const { nodeId, now, missions, subscriptions: connected } = options;
-  const { reads, subscriptions, tokens, passwords, announce } = missions;
-  const hearersOf = audience(subscriptions, connected);
-
-  /** Rejects with 403 for whoever has no way in. */
-  async function roleToSubscribe(c: AdminContext, { mission, role }: Visit): Promise<MissionRole> {
-    const password = c.req.query('password') ?? '';
-    const refused = (why: string): CoreFault => new CoreFault('forbidden', `${why} (mission ${mission.name})`);
-    if (password !== '') {
-      if (mission.passwordHash === null) throw refused('A password was given, and the mission has none');
-      access.requirePasswordRate(c);
-      if (!(await passwords.matches(password, mission.passwordHash))) throw refused('The password is not that one');
-      if (role === undefined && mission.inviteOnly) throw refused('One has to be invited');
-      return role ?? mission.defaultRole;
-    }
-    if (role !== undefined) return role;
-    throw refused(mission.passwordHash === null ? 'One has to be invited' : 'A password is needed');
-  }
-
-  async function subscribe(c: AdminContext): Promise<Response> {
-    access.requireRate(c);
+export class SubscriptionHandlers {
+  readonly #options: MissionApiOptions;
+  readonly #access: MissionAccess;
+  readonly #reads;
+  readonly #subscriptions;
+  readonly #tokens;
+  readonly #passwords;
+  readonly #announce;
+  readonly #hearersOf;
+  readonly subscribe = async (c: AdminContext): Promise<Response> => {
+    this.#access.requireRate(c);
     if ((c.req.query('topic') ?? '') !== '')
       throw new CoreFault('not implemented', 'There are no topics here: say uid.');
     const clientUid = uidDemanded(c, 'uid');
-    const visited = await access.visit(c);
+    const visited = await this.#access.visit(c);
     const { mission, sees } = visited;
-    const role = await roleToSubscribe(c, visited);
+    const role = await this.#roleToSubscribe(c, visited);
     const device = { clientUid, username: c.env.caller.username };
-    const subscription = await subscriptions.subscribe(mission.id, device, role, now());
-    const token = await tokens.ofSubscription(mission, subscription.uid);
-    await subscriptions.setToken(mission.id, subscription.uid, token);
+    const subscription = await this.#subscriptions.subscribe(mission.id, device, role, this.#options.now());
+    const token = await this.#tokens.ofSubscription(mission, subscription.uid);
+    await this.#subscriptions.setToken(mission.id, subscription.uid, token);
     const isWithMission = Number(c.req.header('api_version')) >= WITH_MISSION_FROM_VERSION;
     const nested = isWithMission
-      ? shownMission(mission, { changes: await reads.changes(mission, changeWindow(c, now(), false), sees) })
+      ? shownMission(mission, {
+          changes: await this.#reads.changes(mission, changeWindow(c, this.#options.now(), false), sees),
+        })
       : undefined;
     const data = shownSubscription(subscription, { token, ...(nested === undefined ? {} : { mission: nested }) });
-    return json({ version: '3', type: LONG_TYPE, data, nodeId }, 201);
-  }
-
+    return json({ version: '3', type: LONG_TYPE, data, nodeId: this.#options.nodeId }, 201);
+  };
   /** Their own; an admin may end that of anybody. */
-  async function unsubscribe(c: AdminContext): Promise<Response> {
+  readonly unsubscribe = async (c: AdminContext): Promise<Response> => {
     const clientUid = uidDemanded(c, 'uid');
-    const { mission } = await access.visit(c);
+    const { mission } = await this.#access.visit(c);
     const isForGood = (c.req.query('disconnectOnly') ?? '') !== '' && !flag(c, 'disconnectOnly');
     const { caller } = c.env;
     const whom = isAdmin(caller) ? { clientUid } : { clientUid, username: caller.username };
-    await subscriptions.unsubscribe(mission.id, whom, isForGood);
+    await this.#subscriptions.unsubscribe(mission.id, whom, isForGood);
     return emptyAnswer();
-  }
-
-  async function read(c: AdminContext): Promise<Response> {
+  };
+  readonly read = async (c: AdminContext): Promise<Response> => {
     const clientUid = uidSaid(c, 'uid');
-    const { mission } = await access.visitWith('MISSION_READ', c);
+    const { mission } = await this.#access.visitWith('MISSION_READ', c);
     const device = { clientUid, username: c.env.caller.username };
-    const found = await subscriptions.find(mission.id, device);
+    const found = await this.#subscriptions.find(mission.id, device);
     if (found === undefined)
       throw new CoreFault(
         'not found',
         `There is no subscription of yours to ${mission.name} by the device ${clientUid}.`,
       );
     const token = found.token ?? undefined;
-    return wrapped(LONG_TYPE, shownSubscription(found, token === undefined ? {} : { token }), nodeId);
-  }
-
+    return wrapped(LONG_TYPE, shownSubscription(found, token === undefined ? {} : { token }), this.#options.nodeId);
+  };
   /** Only those that are in it already get another role; nobody gives away the last owner by a slip of the finger. */
-  async function setRole(c: AdminContext): Promise<Response> {
+  readonly setRole = async (c: AdminContext): Promise<Response> => {
     const role = roleDemanded(c);
     const clientUid = uidSaid(c, 'clientUid');
     const username = uidSaid(c, 'username');
     if (clientUid === '' && username === '') throw invalid('clientUid or username must say whose role it is');
-    const { mission } = await access.visitToWrite('MISSION_SET_ROLE', c);
+    const { mission } = await this.#access.visitToWrite('MISSION_SET_ROLE', c);
     const whom = { ...(clientUid === '' ? {} : { clientUid }), ...(username === '' ? {} : { username }) };
-    const meant = await subscriptions.setRole(mission.id, whom, role);
+    const meant = await this.#subscriptions.setRole(mission.id, whom, role);
     if (meant.length === 0) throw new CoreFault('not found', `Nobody like that is subscribed to ${mission.name}.`);
-    const told = (await hearersOf(mission)).filter(({ clientUid: uid, username: person }) =>
+    const told = (await this.#hearersOf(mission)).filter(({ clientUid: uid, username: person }) =>
       meant.some((each) => each.clientUid === uid && nameKey(each.username) === nameKey(person)),
     );
-    announce.role(mission, told, role, '');
+    this.#announce.role(mission, told, role, '');
     return emptyAnswer();
+  };
+  readonly list = async (c: AdminContext): Promise<Response> => {
+    const { mission } = await this.#access.visitWith('MISSION_READ', c);
+    const all = await this.#subscriptions.of(mission.id);
+    return wrapped(TYPE, [...new Set(all.map(({ clientUid }) => clientUid))], this.#options.nodeId);
+  };
+  readonly listRoles = async (c: AdminContext): Promise<Response> => {
+    const { mission } = await this.#access.visitWith('MISSION_READ', c);
+    return wrapped(
+      TYPE,
+      (await this.#subscriptions.of(mission.id)).map((each) => shownSubscription(each)),
+      this.#options.nodeId,
+    );
+  };
+  /** Pairs of a mission and a device. */
+  readonly listAll = async (): Promise<Response> => {
+    const all = await this.#subscriptions.all();
+    return wrapped(
+      TYPE,
+      all.map(({ missionName, clientUid }) => ({ [missionName]: clientUid })),
+      this.#options.nodeId,
+    );
+  };
+  readonly ownRole = async (c: AdminContext): Promise<Response> => {
+    const { role } = await this.#access.visitWith('MISSION_READ', c);
+    return wrapped(
+      'com.bbn.marti.sync.model.MissionRole',
+      role === undefined ? undefined : shownRole(role),
+      this.#options.nodeId,
+    );
+  };
+  /** Those of them that are on the stream. */
+  readonly contacts = async (c: AdminContext): Promise<Response> => {
+    const { mission } = await this.#access.visitWith('MISSION_READ', c);
+    return json((await this.#hearersOf(mission)).map(contact));
+  };
+
+  constructor(options: MissionApiOptions, access: MissionAccess) {
+    this.#options = options;
+    this.#access = access;
+    const { reads, subscriptions, tokens, passwords, announce } = options.missions;
+    this.#reads = reads;
+    this.#subscriptions = subscriptions;
+    this.#tokens = tokens;
+    this.#passwords = passwords;
+    this.#announce = announce;
+    this.#hearersOf = audience(this.#subscriptions, options.subscriptions);
   }
 
-  return {
-    subscribe,
-    unsubscribe,
-    read,
-    setRole,
-
-    list: async (c: AdminContext): Promise<Response> => {
-      const { mission } = await access.visitWith('MISSION_READ', c);
-      const all = await subscriptions.of(mission.id);
-      return wrapped(TYPE, [...new Set(all.map(({ clientUid }) => clientUid))], nodeId);
-    },
-
-    listRoles: async (c: AdminContext): Promise<Response> => {
-      const { mission } = await access.visitWith('MISSION_READ', c);
-      return wrapped(
-        TYPE,
-        (await subscriptions.of(mission.id)).map((each) => shownSubscription(each)),
-        nodeId,
-      );
-    },
-
-    /** Pairs of a mission and a device. */
-    listAll: async (): Promise<Response> => {
-      const all = await subscriptions.all();
-      return wrapped(
-        TYPE,
-        all.map(({ missionName, clientUid }) => ({ [missionName]: clientUid })),
-        nodeId,
-      );
-    },
-
-    ownRole: async (c: AdminContext): Promise<Response> => {
-      const { role } = await access.visitWith('MISSION_READ', c);
-      return wrapped('com.bbn.marti.sync.model.MissionRole', role === undefined ? undefined : shownRole(role), nodeId);
-    },
-
-    /** Those of them that are on the stream. */
-    contacts: async (c: AdminContext): Promise<Response> => {
-      const { mission } = await access.visitWith('MISSION_READ', c);
-      return json((await hearersOf(mission)).map(contact));
-    },
-  };
+  /** Rejects with 403 for whoever has no way in. */
+  async #roleToSubscribe(c: AdminContext, { mission, role }: Visit): Promise<MissionRole> {
+    const password = c.req.query('password') ?? '';
+    const refused = (why: string): CoreFault => new CoreFault('forbidden', `${why} (mission ${mission.name})`);
+    if (password !== '') {
+      if (mission.passwordHash === null) throw refused('A password was given, and the mission has none');
+      this.#access.requirePasswordRate(c);
+      if (!(await this.#passwords.matches(password, mission.passwordHash)))
+        throw refused('The password is not that one');
+      if (role === undefined && mission.inviteOnly) throw refused('One has to be invited');
+      return role ?? mission.defaultRole;
+    }
+    if (role !== undefined) return role;
+    throw refused(mission.passwordHash === null ? 'One has to be invited' : 'A password is needed');
+  }
 }
 
-const ROUTES_TYPE = 'Mission';
+const LIST_TYPE = 'Mission';
 const SORTS = ['name', 'creatorUid', 'createTime'] as const;
 
 /** The lists of missions: all that may be seen, a page of them, how many there are. */
@@ -184,7 +192,7 @@ export function listHandlers(options: MissionApiOptions) {
       ...(contents.isCut ? ['Not all contents are shown: ask for single missions.'] : []),
     ];
     const shown = found.map((mission) => shownMission(mission, { contents: byMission.get(mission.id) }));
-    return wrapped(ROUTES_TYPE, shown, nodeId, messages.length === 0 ? undefined : messages);
+    return wrapped(LIST_TYPE, shown, nodeId, messages.length === 0 ? undefined : messages);
   }
 
   return {
@@ -208,7 +216,7 @@ export function listHandlers(options: MissionApiOptions) {
     },
 
     count: async (c: AdminContext): Promise<Response> => {
-      return wrapped(ROUTES_TYPE, await missions.reads.count(await queryOf(c, true)), nodeId);
+      return wrapped(LIST_TYPE, await missions.reads.count(await queryOf(c, true)), nodeId);
     },
   };
 }
@@ -232,9 +240,9 @@ const MISSIONS = '/Marti/api/missions';
 export function missionRoutes(options: MissionApiOptions): AdminRoute[] {
   const access = new MissionAccess(options);
   const lists = listHandlers(options);
-  const missions = missionHandlers(options, access);
-  const contents = contentHandlers(options, access);
-  const subscriptions = subscriptionHandlers(options, access);
+  const missions = new MissionHandlers(options, access);
+  const contents = new ContentHandlers(options, access);
+  const subscriptions = new SubscriptionHandlers(options, access);
 
   /** Nobody can be invited here, so nobody is. */
   const noInvitations = { GET: () => wrapped('MissionInvitation', [], options.nodeId) };
