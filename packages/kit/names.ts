@@ -163,3 +163,8 @@ export function kindOf({
   if (nameKey(username) === API_ACCOUNT) return 'admin';
   return attributes[KIND] === 'admin' ? 'admin' : 'data';
 }
+
+/** Names of accounts are the same in every case. */
+export function isSameUser(a: string, b: string): boolean {
+  return nameKey(a) === nameKey(b);
+}

@@ -9,8 +9,7 @@ import type { Account, Exclusive, GroupName, Identity } from '../identity/port.t
 import { appExpiresOf, isHiddenName, isoOfSeconds } from '../identity/rules.ts';
 import type { Doors } from '../sign-in/port.ts';
 import { type Principal, type Role, type RoleGroups, roleOf } from '../sign-in/principal.ts';
-import type { EnrollmentTokens } from './port.ts';
-import type { RevocationDeps } from './revocation-deps.ts';
+import type { EnrollmentTokens, RevocationDeps } from './port.ts';
 
 /** Whoever is put out loses all certificates. */
 export interface PeopleDeps extends RevocationDeps {

@@ -1,7 +1,12 @@
 // What Holdfast itself knows of certificates: which it made under which name, which must be revoked and how far the proof of
 // it has come, and what the last canary saw. Times are ISO 8601.
 
-import type { KeptKey } from '../core/devices/port.ts';
+import type { Log } from '@holdfast/kit/log';
+import type { Audit } from '../audit/port.ts';
+import type { ClientKeys, CoreDevices, KeptKey } from '../core/devices/port.ts';
+import type { Core, CoreAuthority } from '../core/port.ts';
+import type { Exclusive } from '../identity/port.ts';
+import type { HealthMemory } from '../jobs/port.ts';
 
 /** A certificate that Holdfast made. */
 export interface MadeCertificate {
@@ -124,3 +129,20 @@ export interface Bundles {
   /** CA certificates that are trusted (PEM), as old phones read them. */
   trust(chainPem: readonly string[]): Promise<string>;
 }
+
+/** What everything needs that has to do with revoking. */
+export interface RevocationDeps {
+  core: Pick<Core, 'certificates' | 'certificate' | 'revoke' | 'clients' | 'disconnect' | 'status'>;
+  coreDevices: Pick<CoreDevices, 'connect' | 'roles' | 'close'>;
+  coreAuthority: Pick<CoreAuthority, 'revocationList'>;
+  clientKeys: Pick<ClientKeys, 'kept' | 'remove'>;
+  certificateBook: CertificateBook;
+  coreLock: Exclusive;
+  audit: Pick<Audit, 'intend' | 'conclude'>;
+  health: HealthMemory;
+  log: Log;
+  now: () => Date;
+}
+
+/** How a revocation stands after a look at it. */
+export type Judgement = Pick<Revocation, 'state' | 'problem' | 'streams'>;

@@ -3,7 +3,7 @@
 import { CANARY_ACCOUNT } from '@holdfast/kit/names';
 import type { CoreCertificate } from '../../shared/core/port.ts';
 import type { CanaryRun, Revocation } from '../../shared/devices/port.ts';
-import { noteAsRevoking } from '../../shared/devices/revocation-deps.ts';
+import { noteAsRevoking } from '../../shared/devices/revocation/prove.ts';
 import type { FakeCore } from '../core/fake-core.ts';
 import { peopleWorld, type PeopleWorld } from '../people/fake-people.ts';
 

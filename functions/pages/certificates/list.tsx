@@ -3,7 +3,7 @@
 import { SERVICE_PREFIX } from '@holdfast/kit/names';
 import { BUNDLE_PASSWORD } from '../../../shared/devices/certificates/data-package.ts';
 import type { CertificateState, ShownCertificate } from '../../../shared/devices/certificates/view.ts';
-import { isOwnCertificate } from '../../../shared/devices/revocation-deps.ts';
+import { isOwnCertificate } from '../../../shared/devices/rules.ts';
 import type { Status } from '../../../shared/settings/status.ts';
 import { Card, Confirm } from '../parts/card.tsx';
 import { StatusBadge } from '../parts/notice.tsx';

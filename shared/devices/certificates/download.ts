@@ -10,7 +10,7 @@ import type { CoreAuthority } from '../../core/port.ts';
 import { mustBeAllowed, type PeopleContext, type PeopleDeps } from '../accounts.ts';
 import { apiPortOf, streamingPortOf } from '../links.ts';
 import type { Bundles } from '../port.ts';
-import { isOwnCertificate } from '../revocation-deps.ts';
+import { isOwnCertificate } from '../rules.ts';
 import { dataPackage, safeFileName } from './data-package.ts';
 import { findCertificate, type FindCertificateDeps, findCertificateOf, type FoundCertificate } from './find.ts';
 

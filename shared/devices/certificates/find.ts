@@ -1,11 +1,11 @@
 // Which certificate a `{file}` in a path means, as the records say.
 
 import { AppError } from '@holdfast/kit/app-error';
-import { API_ACCOUNT } from '@holdfast/kit/names';
+import { API_ACCOUNT, isSameUser } from '@holdfast/kit/names';
 import type { Core, CoreCertificate } from '../../core/port.ts';
 import type { Account, Identity } from '../../identity/port.ts';
-import { isSameUser, readCertificateReference } from '../names.ts';
 import type { Revocation } from '../port.ts';
+import { readCertificateReference } from '../rules.ts';
 import { expiriesOf, showAll, type UserCertificatesDeps } from './of-user.ts';
 import type { ShownCertificate } from './view.ts';
 import { isAway, orAsWritten } from './while-core-is-away.ts';

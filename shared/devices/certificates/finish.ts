@@ -2,11 +2,13 @@
 // certificate whose key nobody holds is revoked.
 
 import { z } from 'zod';
+import { isSameUser } from '@holdfast/kit/names';
 import { concluding, type Finish, type InterruptedWork } from '../../audit/interrupted-work.ts';
 import type { Conclusion, OpenIntent } from '../../audit/port.ts';
 import type { CoreCertificate } from '../../core/port.ts';
-import { isSameUser } from '../names.ts';
-import { isOwnCertificate, noteAsRevoking, type RevocationDeps } from '../revocation-deps.ts';
+import type { RevocationDeps } from '../port.ts';
+import { noteAsRevoking } from '../revocation/prove.ts';
+import { isOwnCertificate } from '../rules.ts';
 
 const revokeSchema = z.object({ hash: z.string() });
 const issueSchema = z.object({ username: z.string(), client_uid: z.string() });

@@ -8,8 +8,8 @@ import type { Core } from '../../core/port.ts';
 import type { Account } from '../../identity/port.ts';
 import { appExpiresOf, isoOfSeconds } from '../../identity/rules.ts';
 import { isHidden, mustBeAllowed, type PeopleContext, type PeopleDeps } from '../accounts.ts';
-import { certificateFile, readCertificateReference } from '../names.ts';
 import type { Bundles } from '../port.ts';
+import { certificateFile, readCertificateReference } from '../rules.ts';
 import {
   abandonCertificate,
   type CertificateOrder,

@@ -1,10 +1,9 @@
 // A page of the core's certificates, by user and newest first. Only what the page needs is asked of the identity provider.
 
-import { CANARY_ACCOUNT, nameKey } from '@holdfast/kit/names';
+import { CANARY_ACCOUNT, isSameUser, nameKey } from '@holdfast/kit/names';
 import type { Page, Paging } from '@holdfast/kit/paging';
 import type { Core, CoreCertificate } from '../../core/port.ts';
 import type { Identity } from '../../identity/port.ts';
-import { isSameUser } from '../names.ts';
 import type { Revocation } from '../port.ts';
 import { certificatesNamed } from './find.ts';
 import { expiriesOf, showAll, type UserCertificatesDeps } from './of-user.ts';

@@ -1,11 +1,10 @@
 // The certificates of one user, also while the core is away.
 
-import { nameKey } from '@holdfast/kit/names';
+import { isSameUser, nameKey } from '@holdfast/kit/names';
 import type { ClientKeys } from '../../core/devices/port.ts';
 import type { Core, CoreCertificate } from '../../core/port.ts';
 import type { Account } from '../../identity/port.ts';
 import { appExpiresOf } from '../../identity/rules.ts';
-import { isSameUser } from '../names.ts';
 import type { CertificateBook, MadeCertificate, Revocation } from '../port.ts';
 import { type ShownCertificate, shownCertificate } from './view.ts';
 import { isAway, orAsWritten, withProblem } from './while-core-is-away.ts';

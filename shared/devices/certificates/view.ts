@@ -3,8 +3,8 @@
 
 import { DAY_MS } from '@holdfast/kit/time';
 import type { CoreCertificate } from '../../core/port.ts';
-import { certificateFile } from '../names.ts';
 import type { MadeCertificate, Revocation, RevocationState } from '../port.ts';
+import { certificateFile } from '../rules.ts';
 
 export type CertificateState = 'active' | 'expired' | RevocationState;
 

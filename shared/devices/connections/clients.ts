@@ -1,11 +1,17 @@
 // Who is connected to the stream, as everybody sees it, and how a connection is ended. The stack's own connections are not shown.
 
 import { AppError } from '@holdfast/kit/app-error';
-import { CANARY_ACCOUNT, CHANNEL_PREFIX, nameKey, PROBE_ACCOUNT, UNGROUPED_GROUP } from '@holdfast/kit/names';
+import {
+  CANARY_ACCOUNT,
+  CHANNEL_PREFIX,
+  isSameUser,
+  nameKey,
+  PROBE_ACCOUNT,
+  UNGROUPED_GROUP,
+} from '@holdfast/kit/names';
 import { audited } from '../../audit/audited.ts';
 import type { Actor, Audit } from '../../audit/port.ts';
 import type { Core, CoreCertificate, CoreClient } from '../../core/port.ts';
-import { isSameUser } from '../names.ts';
 
 export interface ConnectedClient extends CoreClient {
   /** The core's own name of the connection as long as the device has not reported. */

@@ -2,13 +2,13 @@
 // per connection: it is the one that was enrolled under the uid of the device, else the only one that its user has.
 
 import { AppError } from '@holdfast/kit/app-error';
+import { isSameUser } from '@holdfast/kit/names';
 import type { Audit } from '../../audit/port.ts';
 import type { Core, CoreCertificate } from '../../core/port.ts';
 import type { PeopleContext } from '../accounts.ts';
-import { isSameUser } from '../names.ts';
 import type { CertificateBook, Revocation } from '../port.ts';
-import { hasEnded } from '../revocation-deps.ts';
 import { revokeCertificate } from '../revocation/revoke.ts';
+import { hasEnded } from '../rules.ts';
 import { connectedClient, type ConnectedClient, disconnectClient } from './clients.ts';
 
 export interface ShutOutContext extends PeopleContext {

@@ -2,10 +2,10 @@
 // who was refused last. A page asks this every few seconds: one list per user, and one of all clients that all askers share.
 
 import type { EnrollmentAttempt } from '@holdfast/kit/core-wire';
+import { isSameUser } from '@holdfast/kit/names';
 import type { Core, CoreCertificate } from '../../core/port.ts';
 import { isAway } from '../certificates/while-core-is-away.ts';
 import { clientOfCertificate, type ConnectedClient, connectedClients, ROUNDED_MS } from '../connections/clients.ts';
-import { isSameUser } from '../names.ts';
 
 export interface EnrolledDevice {
   certificate: CoreCertificate;

@@ -2,17 +2,17 @@
 // this core signs certificates, before people meet a failure, and that revoking means something.
 
 import { AppError, messageOf } from '@holdfast/kit/app-error';
-import { CANARY_ACCOUNT } from '@holdfast/kit/names';
+import { CANARY_ACCOUNT, isSameUser } from '@holdfast/kit/names';
 import { DAY_MS } from '@holdfast/kit/time';
 import { audited } from '../../audit/audited.ts';
 import type { Audit } from '../../audit/port.ts';
 import type { ClientKeys, CoreDevices, CoreEnrollment, Met } from '../../core/devices/port.ts';
 import type { Account, Identity } from '../../identity/port.ts';
 import { enrollAccount } from '../enroll-account.ts';
-import { isSameUser } from '../names.ts';
-import type { CanaryRun } from '../port.ts';
-import { BY_ITSELF, hasEnded, type RevocationDeps, revokeAtCore } from '../revocation-deps.ts';
+import type { CanaryRun, RevocationDeps } from '../port.ts';
+import { hasEnded } from '../rules.ts';
 import { isOfAnotherCore } from './proof.ts';
+import { BY_ITSELF, revokeAtCore } from './prove.ts';
 
 export interface CanaryDeps extends RevocationDeps {
   identity: Pick<Identity, 'appPasswords'> & { accounts: Pick<Identity['accounts'], 'named'> };

@@ -1,10 +1,11 @@
 // Finds what was revoked past Holdfast, so that it is proven as well, and keys of revoked certificates that were left behind.
 
-import { CANARY_ACCOUNT } from '@holdfast/kit/names';
+import { CANARY_ACCOUNT, isSameUser } from '@holdfast/kit/names';
 import { DAY_MS } from '@holdfast/kit/time';
 import type { Core } from '../../core/port.ts';
-import { isSameUser } from '../names.ts';
-import { hasEnded, noteAsRevoking, type RevocationDeps } from '../revocation-deps.ts';
+import type { RevocationDeps } from '../port.ts';
+import { hasEnded } from '../rules.ts';
+import { noteAsRevoking } from './prove.ts';
 
 export type FindRevocationsDeps = RevocationDeps & { core: Pick<Core, 'revokedCertificates'> };
 

@@ -4,11 +4,10 @@
 
 import { AppError, messageOf } from '@holdfast/kit/app-error';
 import { mapConcurrent } from '@holdfast/kit/concurrency';
-import { nameKey } from '@holdfast/kit/names';
+import { isSameUser, nameKey } from '@holdfast/kit/names';
 import type { CoreCertificate, CoreClient, CoreStatus, RevocationListContent } from '../../core/port.ts';
-import { isSameUser } from '../names.ts';
-import type { CanaryRun, Revocation } from '../port.ts';
-import { hasEnded, type Judgement, type RevocationDeps } from '../revocation-deps.ts';
+import type { CanaryRun, Judgement, Revocation, RevocationDeps } from '../port.ts';
+import { hasEnded } from '../rules.ts';
 
 /** One to be proven, as the core's table has it: with a date, or not at all. */
 export interface Standing {

@@ -1,14 +1,57 @@
-// Takes revocations to their proof: what is not revoked at the core is revoked now, then everything that the proof needs
-// is looked at. Only what stands is called revoked; whatever is missing is said, and tried again.
+// Takes revocations from being noted to their proof: what is not revoked at the core is revoked now, then everything that
+// the proof needs is looked at. Only what stands is called revoked; whatever is missing is said, and tried again.
 
 import { AppError, messageOf } from '@holdfast/kit/app-error';
 import { mapConcurrent } from '@holdfast/kit/concurrency';
+import type { Attributes } from '@holdfast/kit/paging';
 import { MINUTE_MS } from '@holdfast/kit/time';
 import { audited } from '../../audit/audited.ts';
+import type { Actor } from '../../audit/port.ts';
 import type { CoreCertificate, CoreStatus } from '../../core/port.ts';
-import type { Revocation } from '../port.ts';
-import { BY_ITSELF, type Judgement, type RevocationDeps, revocationDetail, revokeAtCore } from '../revocation-deps.ts';
+import type { Judgement, MadeCertificate, Revocation, RevocationDeps } from '../port.ts';
+import { certificateFile } from '../rules.ts';
 import { AT_ONCE, GONE, judgeAll, type Standing } from './proof.ts';
+
+/** Who revokes when nobody waits for it. */
+export const BY_ITSELF: Actor = { username: 'prove-revocations', address: '', requestId: '' };
+
+type Certificate = Omit<MadeCertificate, 'name'>;
+
+/** From here on a job sees to it that they are revoked, whatever happens to this process. */
+export async function noteAsRevoking(
+  { certificateBook, health }: Pick<RevocationDeps, 'certificateBook' | 'health'>,
+  certificates: readonly Certificate[],
+  wantedAt: string,
+): Promise<void> {
+  if (certificates.length === 0) return;
+  const noted = certificates.map(({ hash, username, serial, clientUid, issuedAt, expiresAt }) => ({
+    hash,
+    username,
+    serial,
+    clientUid,
+    issuedAt,
+    expiresAt,
+  }));
+  await certificateBook.wantRevoked(noted, wantedAt);
+  await health.forget('certificates');
+}
+
+/** One revocation at a time. Rejects as the core does. */
+export function revokeAtCore(
+  { core, coreLock }: Pick<RevocationDeps, 'core' | 'coreLock'>,
+  hash: string,
+): Promise<CoreCertificate> {
+  return coreLock('revocation', () => core.revoke(hash));
+}
+
+/** For the audit log. */
+export async function revocationDetail(
+  { certificateBook }: Pick<RevocationDeps, 'certificateBook'>,
+  { hash, serial, username, clientUid }: Pick<Certificate, 'hash' | 'serial' | 'username' | 'clientUid'>,
+): Promise<Attributes> {
+  const made = (await certificateBook.made([username])).find((each) => each.hash === hash);
+  return { hash, serial, file: certificateFile({ hash, username, clientUid }, made) };
+}
 
 /** Read in one go, so that those which fail again and again do not keep the others waiting. */
 const MOST_READ = 1000;

@@ -6,16 +6,9 @@ import { isOwnServiceAccount, kindOf } from '@holdfast/kit/names';
 import { audited } from '../../audit/audited.ts';
 import type { CoreCertificate } from '../../core/port.ts';
 import { mustBeAllowed, mustBeAllowedKind, type PeopleContext } from '../accounts.ts';
-import type { Revocation } from '../port.ts';
-import {
-  isOwnCertificate,
-  type Judgement,
-  noteAsRevoking,
-  type RevocationDeps,
-  revocationDetail,
-  revokeAtCore,
-} from '../revocation-deps.ts';
-import { notRevoked, proveRevocations, settleOne } from './prove.ts';
+import type { Judgement, Revocation, RevocationDeps } from '../port.ts';
+import { isOwnCertificate } from '../rules.ts';
+import { noteAsRevoking, notRevoked, proveRevocations, revocationDetail, revokeAtCore, settleOne } from './prove.ts';
 
 /**
  * Resolves with the revocation as it stands: a core that is away leaves it `revoking`. `conflict` for the certificate that

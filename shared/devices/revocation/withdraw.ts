@@ -2,13 +2,13 @@
 // in the end whatever happens; whose a certificate is, only the record at the core says.
 
 import { messageOf } from '@holdfast/kit/app-error';
+import { isSameUser } from '@holdfast/kit/names';
 import { MINUTE_MS } from '@holdfast/kit/time';
 import type { CoreCertificate } from '../../core/port.ts';
 import type { Identity } from '../../identity/port.ts';
-import { isSameUser } from '../names.ts';
-import type { RevocationOrder } from '../port.ts';
-import { hasEnded, isOwnCertificate, noteAsRevoking, type RevocationDeps } from '../revocation-deps.ts';
-import { proveRevocations } from './prove.ts';
+import type { RevocationDeps, RevocationOrder } from '../port.ts';
+import { hasEnded, isOwnCertificate } from '../rules.ts';
+import { noteAsRevoking, proveRevocations } from './prove.ts';
 
 export interface WithdrawalDeps extends RevocationDeps {
   identity: { accounts: Pick<Identity['accounts'], 'named'> };

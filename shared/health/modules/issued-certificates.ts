@@ -6,8 +6,8 @@ import { counted } from '@holdfast/kit/format';
 import { API_ACCOUNT, CANARY_ACCOUNT, nameKey } from '@holdfast/kit/names';
 import { DAY_MS } from '@holdfast/kit/time';
 import type { Core, CoreCertificate } from '../../core/port.ts';
-import { certificateFile } from '../../devices/names.ts';
 import type { CertificateBook, MadeCertificate } from '../../devices/port.ts';
+import { certificateFile } from '../../devices/rules.ts';
 import type { ModuleThresholds } from '../../settings/threshold-figures.ts';
 import { type Finding, limitsOf } from '../evaluate.ts';
 

@@ -1,6 +1,8 @@
-// What certificates are called: in paths by a name that is made of their record. Whose one is, only the record says.
+// Rules of certificates: what they are called in paths, and which ones are expired or Holdfast's own. Whose one is, only
+// its record says.
 
-import { API_ACCOUNT, nameKey } from '@holdfast/kit/names';
+import { API_ACCOUNT, isSameUser } from '@holdfast/kit/names';
+import type { MadeCertificate } from './port.ts';
 
 /** `<username>~<name>.p12`, `svc_<name>.p12`, or `<first 16 hex of the hash>.pem` for one that a device enrolled. */
 export function certificateFile(
@@ -34,6 +36,11 @@ export function readCertificateReference(text: string): CertificateReference | u
   return username === undefined ? undefined : { kind: 'made', username, name };
 }
 
-export function isSameUser(a: string, b: string): boolean {
-  return nameKey(a) === nameKey(b);
+/** By which Holdfast itself uses the core: without it nothing could be revoked, nor made good. */
+export function isOwnCertificate({ username, clientUid }: Pick<MadeCertificate, 'username' | 'clientUid'>): boolean {
+  return isSameUser(username, API_ACCOUNT) && clientUid === API_ACCOUNT;
+}
+
+export function hasEnded({ expiresAt }: Pick<MadeCertificate, 'expiresAt'>, now: Date): boolean {
+  return Date.parse(expiresAt) <= now.getTime();
 }
