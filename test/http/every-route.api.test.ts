@@ -1,7 +1,7 @@
 // Walks every route of the app: who is let in, who is not, and what no route takes. The table is the one of the API; the app
 // must route exactly these.
 
-import { beforeEach, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { createApp } from '../../functions/app.ts';
 import type { App } from '../../shared/http/context.ts';
 import { MOST_BODY_BYTES } from '../../shared/http/csrf-guard.ts';
@@ -115,11 +115,12 @@ const INVENTED = {
 };
 
 let requests = 0;
-/** One app for each test of a route: what one test does is not seen by another. */
+/** One for each route of a group below: what a route does is not seen by another. */
 let app: App;
-beforeEach(() => {
-  app = createApp(fakeDeps());
-});
+const withItsOwnApp = (): void =>
+  beforeAll(() => {
+    app = createApp(fakeDeps());
+  });
 
 /** Each request comes from an address of its own, so that failures do not add up. */
 async function ask(method: string, path: string, init: RequestInit = {}): Promise<Response> {
@@ -143,6 +144,8 @@ function with_(headers: Record<string, string>, route: readonly [string, string,
 }
 
 describe('the routes', () => {
+  withItsOwnApp();
+
   it('are those of the table, and no others', () => {
     const routed = app.routes
       .filter(({ method }) => method !== 'ALL')
@@ -163,6 +166,7 @@ describe('the routes', () => {
 });
 
 describe.each(closed)('%s %s (%s)', (...route) => {
+  withItsOwnApp();
   const [method, path, access] = route;
   const reading = method === 'GET';
 
@@ -204,6 +208,7 @@ describe.each(closed)('%s %s (%s)', (...route) => {
 const documented = closed.filter(([, path]) => path.includes('{') && !path.startsWith('/api/docs/'));
 
 describe.each(documented)('%s %s (%s)', (...route) => {
+  withItsOwnApp();
   const [method, path] = route;
 
   it('documents what it answers to a path that is too long', async () => {
@@ -219,6 +224,7 @@ describe.each(documented)('%s %s (%s)', (...route) => {
 });
 
 describe.each(unsafe)('%s %s (%s)', (...route) => {
+  withItsOwnApp();
   const [method, path] = route;
   const type = FORMS.includes(path) ? TYPES.form : TYPES.json;
 

@@ -8,7 +8,7 @@ import { NO_MEMORY, planRetention, readSchedule, type RetentionMemory } from '..
 import { readPolicy } from '../../shared/retention/policy-text.ts';
 import type { WantedRetention } from '../../shared/retention/port.ts';
 import { loadSettings } from '../../shared/settings/load.ts';
-import { runs } from '../support/runs.ts';
+import { anyCharacter, runs } from '../support/runs.ts';
 
 const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex');
 
@@ -222,7 +222,7 @@ describe('at random', () => {
       '|',
     );
     const text = fc.oneof(
-      fc.string({ unit: 'binary' }),
+      fc.string({ unit: anyCharacter }),
       fc.array(word, { maxLength: 20 }).map((all) => all.join('')),
     );
     fc.assert(

@@ -7,6 +7,7 @@ import { describeProblem } from '../../../shared/settings/setting.ts';
 import { SETTING_NAMES, SETTINGS } from '../../../shared/settings/table.ts';
 import { planContainer } from '../containers/plan.ts';
 import { secretProblems } from '../containers/role-settings.ts';
+import { runs } from '../../../test/support/runs.ts';
 
 const SECRETS = SETTING_NAMES.filter((name) => SETTINGS[name].example === 'generated');
 const GOOD: Record<string, string> = {
@@ -28,7 +29,7 @@ describe('the preflight', () => {
   });
 
   it('lets no generated secret be taken for a placeholder', () => {
-    for (let count = 0; count < 300; count++)
+    for (let count = 0; count < runs(300); count++)
       expect(problemsOf({ CORE_WEBADMIN_PASSWORD: generatePassword() })).toEqual([]);
   });
 
