@@ -116,114 +116,135 @@ export interface ReleaseCoreOptions {
   sayEveryMs?: number;
 }
 
-export interface ReleaseCore {
-  /** Resolves with the exit code when nothing of the release runs any more. */
-  run(): Promise<number>;
-  stop(): void;
-}
-
 const SCRIPT = 'configureInDocker.sh';
 const FOLLOWED = ['config', 'messaging', 'api', 'retention', 'plugins'];
 const LARGEST_LOG_BYTES = 32 * 1024 ** 2;
 const KEPT_LOGS = 5;
 const ROTATE_EVERY_MS = 30_000;
+const PHASE_WITHIN_MS = 600_000;
 
-export function releaseCore(options: ReleaseCoreOptions): ReleaseCore {
-  const { home, environment, awaited, log, reached, sayEveryMs } = options;
-  const { appearWithinMs = 120_000, phaseWithinMs = 600_000, endWithinMs = 20_000, lookEveryMs = 250 } = options;
-  const stopping = new AbortController();
-  const { signal } = stopping;
-  const logs = join(home, 'logs');
-  let start = new StartWatch(phaseWithinMs);
+/** Runs the programs of a release once. */
+export class ReleaseCore {
+  readonly #options: ReleaseCoreOptions;
+  readonly #log: Log;
+  readonly #logs: string;
+  readonly #stopping = new AbortController();
+  #start: StartWatch;
 
-  const hearFrom = (program: string) =>
-    linesOf((line) => {
-      start.hear(line, program);
-      const phase = phaseIn(line);
-      if (phase === undefined || !start.reach(phase)) return;
-      log.info('core.phase', { phase });
-      reached?.(phase);
-      if (!start.isReady) return;
-      log.info('core.ready');
-      noteGoodStart(home);
-    });
+  constructor(options: ReleaseCoreOptions) {
+    this.#options = options;
+    this.#log = options.log;
+    this.#logs = join(options.home, 'logs');
+    this.#start = new StartWatch(options.phaseWithinMs ?? PHASE_WITHIN_MS);
+  }
 
-  async function run(): Promise<number> {
+  stop(): void {
+    this.#stopping.abort(new Error('the core is to end'));
+  }
+
+  /** Resolves with the exit code when nothing of the release runs any more. */
+  async run(): Promise<number> {
+    const { home, awaited, sayEveryMs } = this.#options;
+    const { signal } = this.#stopping;
     const programs = expected(home);
     try {
-      await pause();
-      await waitForAll(awaited, { log, signal, ...(sayEveryMs === undefined ? {} : { sayEveryMs }) });
+      await this.#pause();
+      await waitForAll(awaited, { log: this.#log, signal, ...(sayEveryMs === undefined ? {} : { sayEveryMs }) });
     } catch (error) {
       if (signal.aborted) return 0;
       throw error;
     }
-    return watched(programs);
+    return this.#watch(programs);
   }
 
   /** A start that fails again and again must not keep the machine busy. */
-  async function pause(): Promise<void> {
-    const { failed, pauseMs } = pauseBeforeStart(home);
+  async #pause(): Promise<void> {
+    const { failed, pauseMs } = pauseBeforeStart(this.#options.home);
     if (pauseMs === 0) return;
-    log.warn('core.pause', { seconds: pauseMs / 1000, failed_starts: failed });
-    await delay(pauseMs, undefined, { signal });
+    this.#log.warn('core.pause', { seconds: pauseMs / 1000, failed_starts: failed });
+    await delay(pauseMs, undefined, { signal: this.#stopping.signal });
   }
 
-  async function watched(programs: readonly string[]): Promise<number> {
-    const output = outputFile(join(logs, 'takserver.log'), (error) =>
-      log.error('core.log_not_written', { error: codeOf(error) ?? 'unknown' }),
+  async #watch(programs: readonly string[]): Promise<number> {
+    const { home, environment, phaseWithinMs = PHASE_WITHIN_MS } = this.#options;
+    const output = outputFile(join(this.#logs, 'takserver.log'), (error) =>
+      this.#log.error('core.log_not_written', { error: codeOf(error) ?? 'unknown' }),
     );
-    const followed = FOLLOWED.map((name) => follow(join(logs, `takserver-${name}.log`), hearFrom(name)));
+    const followed = FOLLOWED.map((name) => follow(join(this.#logs, `takserver-${name}.log`), this.#hearFrom(name)));
+    const look = (): void => {
+      if (!this.#start.isOver) for (const each of followed) each();
+    };
     const killsBefore = endedForMemory();
     const child = started(home, environment);
-    start = new StartWatch(phaseWithinMs);
+    this.#start = new StartWatch(phaseWithinMs);
     const ended = endOf(child);
-    const heard = hearFrom('core');
+    const heard = this.#hearFrom('core');
     for (const stream of [child.stdout, child.stderr])
       stream?.on('data', (chunk: Buffer) => {
         output.write(chunk);
         heard(chunk);
       });
-    log.info('core.phase', { phase: 'starting', programs });
-    const rotating = setInterval(() => rotate(logs, log), ROTATE_EVERY_MS);
-    const over = new AbortController();
-    const look = (): void => {
-      if (!start.isOver) for (const each of followed) each();
-    };
+    this.#log.info('core.phase', { phase: 'starting', programs });
+    const rotating = setInterval(() => rotate(this.#logs, this.#log), ROTATE_EVERY_MS);
     try {
-      const session = child.pid;
-      if (session === undefined) {
-        await ended;
-        return 1;
-      }
-      const fault = await Promise.race([
-        ended.then((how) => ({ program: SCRIPT, reason: `it ended ${how}` })),
-        firstFault(session, programs, look, AbortSignal.any([signal, over.signal])),
-      ]);
-      over.abort();
-      if (fault !== undefined && !signal.aborted) {
-        if (!start.isReady) noteFailedStart(home);
-        report(fault, killsBefore);
-      } else log.info('core.stops');
-      await endSession(session, endWithinMs);
-      return fault === undefined || signal.aborted ? 0 : 1;
+      if (child.pid !== undefined) return await this.#untilFault(child.pid, ended, programs, look, killsBefore);
+      await ended;
+      return 1;
     } finally {
       clearInterval(rotating);
       output.close();
     }
   }
 
+  async #untilFault(
+    session: number,
+    ended: Promise<string>,
+    programs: readonly string[],
+    look: () => void,
+    killsBefore: number,
+  ): Promise<number> {
+    const { home, endWithinMs = 20_000 } = this.#options;
+    const { signal } = this.#stopping;
+    const over = new AbortController();
+    const fault = await Promise.race([
+      ended.then((how) => ({ program: SCRIPT, reason: `it ended ${how}` })),
+      this.#firstFault(session, programs, look, AbortSignal.any([signal, over.signal])),
+    ]);
+    over.abort();
+    if (fault !== undefined && !signal.aborted) {
+      if (!this.#start.isReady) noteFailedStart(home);
+      this.#tell(fault, killsBefore);
+    } else this.#log.info('core.stops');
+    await endSession(session, endWithinMs);
+    return fault === undefined || signal.aborted ? 0 : 1;
+  }
+
+  #hearFrom(program: string): (chunk: Buffer) => void {
+    return linesOf((line) => {
+      this.#start.hear(line, program);
+      const phase = phaseIn(line);
+      if (phase === undefined || !this.#start.reach(phase)) return;
+      this.#log.info('core.phase', { phase });
+      this.#options.reached?.(phase);
+      if (!this.#start.isReady) return;
+      this.#log.info('core.ready');
+      noteGoodStart(this.#options.home);
+    });
+  }
+
   /** Until one of them dies, does not come or hangs in its start; undefined when everything is to end. */
-  async function firstFault(
+  async #firstFault(
     session: number,
     programs: readonly string[],
     look: () => void,
     until: AbortSignal,
   ): Promise<StartFault | undefined> {
+    const { appearWithinMs = 120_000, lookEveryMs = 250 } = this.#options;
     const seen = new Map<string, ProcessIdentity>();
     const late = performance.now() + appearWithinMs;
     while (!until.aborted) {
       look();
-      const hung = start.fault();
+      const hung = this.#start.fault();
       if (hung !== undefined) return hung;
       const living = livingPrograms(session);
       for (const program of programs) {
@@ -241,18 +262,16 @@ export function releaseCore(options: ReleaseCoreOptions): ReleaseCore {
     return undefined;
   }
 
-  function report(fault: StartFault, killsBefore: number): void {
+  #tell(fault: StartFault, killsBefore: number): void {
     const forMemory = endedForMemory() > killsBefore;
-    log.error('core.program_ended', {
+    this.#log.error('core.program_ended', {
       ...fault,
       out_of_memory: forMemory,
       remedy: forMemory
         ? 'its container is at its memory cap: raise CORE_MEMORY in .env, then start again'
-        : `read ${join(logs, 'takserver.log')}, which ends with its last words; the container starts anew by itself`,
+        : `read ${join(this.#logs, 'takserver.log')}, which ends with its last words; the container starts anew by itself`,
     });
   }
-
-  return { run, stop: () => stopping.abort(new Error('the core is to end')) };
 }
 
 function expected(home: string): string[] {

@@ -7,7 +7,7 @@ import { leave } from '@holdfast/kit/service';
 import { BUNDLE_PASSWORD, certificateFiles } from '@holdfast/pki/certificate-files';
 import { testBind } from '../../../shared/sign-in/ldap/service-account.ts';
 import { type Coordinates, type DirectoryAccount, readCoordinates } from './coordinates.ts';
-import { releaseCore } from './core.ts';
+import { ReleaseCore } from './core.ts';
 import { takeReleaseCore } from './handover.ts';
 import { heapsFor, memoryOfContainer } from './memory.ts';
 import { carryOutGrants } from './rights.ts';
@@ -36,7 +36,7 @@ async function watchRelease(given: NodeJS.ProcessEnv, log: JsonLog): Promise<num
   const environment = environmentOf(given, certificates, log);
   const over = new AbortController();
   const messaging = Promise.withResolvers<void>();
-  const core = releaseCore({
+  const core = new ReleaseCore({
     home,
     environment,
     awaited: awaitedOf(home, coordinates),

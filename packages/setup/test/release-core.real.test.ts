@@ -7,13 +7,7 @@ import { afterEach, describe, expect, it } from 'vitest';
 import { identify } from '@holdfast/stack/process/ownership';
 import { memoryLog } from '../../../test/http/fake-deps.ts';
 import { readCoordinates } from '../release-core/coordinates.ts';
-import {
-  processesOf,
-  programsIn,
-  type ReleaseCore,
-  releaseCore,
-  type ReleaseCoreOptions,
-} from '../release-core/core.ts';
+import { processesOf, programsIn, ReleaseCore, type ReleaseCoreOptions } from '../release-core/core.ts';
 import type { Awaited } from '../release-core/start.ts';
 import { follow, linesOf, noteFailedStart, pauseBeforeStart, phaseIn } from '../release-core/start.ts';
 import { RELEASE_PROGRAMS, releasePrograms, type ReleasePrograms } from './release-programs.ts';
@@ -37,7 +31,7 @@ afterEach(async () => {
 function start(options: Partial<ReleaseCoreOptions> = {}, made = releasePrograms()): Promise<number> {
   release = made;
   log = memoryLog();
-  core = releaseCore({
+  core = new ReleaseCore({
     home: release.home,
     environment: release.environment,
     awaited: [],
