@@ -10,8 +10,7 @@ import { dataPackage, safeFileName } from '../shared/devices/certificates/data-p
 import { ENROLLMENT_STAGES } from '../shared/devices/enrollment/check.ts';
 import { diagnoseEnrollment, ENROLLMENT_STATES } from '../shared/devices/enrollment/diagnose.ts';
 import { issueEnrollment } from '../shared/devices/enrollment/issue.ts';
-import { registrationIdOf } from '../shared/devices/enrollment/kept.ts';
-import { withdrawEnrollment } from '../shared/devices/enrollment/withdraw.ts';
+import { registrationIdOf, withdrawEnrollment } from '../shared/devices/enrollment/kept.ts';
 import { apiPortOf, streamingPortOf } from '../shared/devices/links.ts';
 import type { App, AppEnv } from '../shared/http/context.ts';
 import type { Deps } from '../shared/http/deps.ts';

@@ -28,7 +28,7 @@ import { newPassword, userSchema } from '../shared/http/schemas/people.ts';
 import { clearSessionCookie } from '../shared/http/session-cookie.ts';
 import { actingIn, lockedOut } from '../shared/http/sign-in.ts';
 import type { Account } from '../shared/identity/port.ts';
-import { setUserPassword } from '../shared/people/set-password.ts';
+import { setUserPassword } from '../shared/people/create-user.ts';
 import type { Entrance } from '../shared/sign-in/port.ts';
 import { type Principal, SCOPES } from '../shared/sign-in/principal.ts';
 

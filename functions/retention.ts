@@ -18,7 +18,7 @@ import { actingIn } from '../shared/http/sign-in.ts';
 import { changeRetention } from '../shared/retention/change.ts';
 import { keepRetentionHistory } from '../shared/retention/keep-history.ts';
 import type { RetentionRun } from '../shared/retention/port.ts';
-import { showPreview } from '../shared/retention/quick-preview.ts';
+import { showPreview } from '../shared/retention/preview.ts';
 import { startRetentionRun } from '../shared/retention/start-run.ts';
 import { retentionState } from '../shared/retention/state.ts';
 

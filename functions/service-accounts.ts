@@ -10,8 +10,11 @@ import { certificateSchema, certsError } from '../shared/http/schemas/certificat
 import { groupNames, userId } from '../shared/http/schemas/people.ts';
 import { actingIn } from '../shared/http/sign-in.ts';
 import { createServiceAccount } from '../shared/people/service-accounts/create.ts';
-import { deleteServiceAccount } from '../shared/people/service-accounts/delete.ts';
-import { listServiceAccounts, readServiceAccount } from '../shared/people/service-accounts/service-accounts.ts';
+import {
+  deleteServiceAccount,
+  listServiceAccounts,
+  readServiceAccount,
+} from '../shared/people/service-accounts/service-accounts.ts';
 
 const tags = ['service accounts'];
 const params = z.object({ id: z.string().openapi({ type: 'integer' }) });

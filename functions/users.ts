@@ -20,10 +20,9 @@ import {
   userSchema,
 } from '../shared/http/schemas/people.ts';
 import { actingIn } from '../shared/http/sign-in.ts';
-import { createUser } from '../shared/people/create-user.ts';
+import { setUserGroups } from '../shared/people/channel-membership.ts';
+import { createUser, setUserPassword } from '../shared/people/create-user.ts';
 import { deactivateUser, updateUser } from '../shared/people/deactivate-user.ts';
-import { setUserGroups } from '../shared/people/set-groups.ts';
-import { setUserPassword } from '../shared/people/set-password.ts';
 import { ROLES } from '../shared/sign-in/principal.ts';
 
 const WORDS = ['certs', 'hidden'] as const;

@@ -1,7 +1,7 @@
 // Finds what was revoked at the core past Holdfast. While the core is away there is nothing to find.
 
 import { AppError } from '@holdfast/kit/app-error';
-import { findRevocations, removeLeftKeys } from '../shared/devices/revocation/find.ts';
+import { findRevocations, removeLeftKeys } from '../shared/devices/revocation/prove.ts';
 import type { Deps } from '../shared/http/deps.ts';
 
 export async function run(deps: Deps): Promise<{ found: number | null; keys_removed: number }> {

@@ -6,11 +6,11 @@ import { MINUTE_MS } from '@holdfast/kit/time';
 import { finishIntent, type InterruptedWork } from '../shared/audit/interrupted-work.ts';
 import { INTERRUPTED_VACUUM } from '../shared/database/vacuum/jobs.ts';
 import { INTERRUPTED_CERTIFICATES } from '../shared/devices/certificates/finish.ts';
-import { INTERRUPTED_ENROLLMENT } from '../shared/devices/enrollment/withdraw.ts';
+import { INTERRUPTED_ENROLLMENT } from '../shared/devices/enrollment/kept.ts';
 import type { Deps } from '../shared/http/deps.ts';
 import { INTERRUPTED_PEOPLE } from '../shared/people/finish.ts';
 import { INTERRUPTED_SERVICE_ACCOUNTS } from '../shared/people/service-accounts/finish.ts';
-import { INTERRUPTED_RETENTION } from '../shared/retention/finish.ts';
+import { INTERRUPTED_RETENTION } from '../shared/retention/change.ts';
 import { INTERRUPTED_RETENTION_RUN } from '../shared/retention/jobs.ts';
 
 /** Longer than anything takes that is still under way. */

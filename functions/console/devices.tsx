@@ -2,8 +2,12 @@
 
 import { AppError } from '@holdfast/kit/app-error';
 import { CHANNEL_PREFIX, FLOWS_ACCOUNT, nameKey } from '@holdfast/kit/names';
-import { type ConnectedClient, connectedClients, disconnectClient } from '../../shared/devices/connections/clients.ts';
-import { shutOutDevice } from '../../shared/devices/connections/shut-out.ts';
+import {
+  type ConnectedClient,
+  connectedClients,
+  disconnectClient,
+  shutOutDevice,
+} from '../../shared/devices/connections/clients.ts';
 import type { App } from '../../shared/http/context.ts';
 import type { Deps } from '../../shared/http/deps.ts';
 import { goTo } from '../../shared/http/page.tsx';

@@ -88,9 +88,7 @@ export interface CertificateBook {
   hasOpenWork(): Promise<boolean>;
 }
 
-// Which app passwords were made for enrollment, and the CA they were made for. The passwords themselves are kept by the
-// identity provider alone.
-
+/** Which app passwords were made for enrollment, and for which CA. The identity provider alone keeps the passwords. */
 export interface EnrollmentToken {
   /** Of the app password. */
   identifier: string;
@@ -111,9 +109,10 @@ export interface EnrollmentTokens {
   remove(identifier: string): Promise<void>;
 }
 
-// The right to use the core's admin API: it sits on a certificate. It is asked for in a spool directory that only management
-// and the core's side see; a loop there checks the name and gives or takes the right.
-
+/**
+ * The right to use the core's admin API: it sits on a certificate. It is asked for in a spool directory that only management
+ * and the core's side see; a loop there checks the name and gives or takes the right.
+ */
 export interface AdminGrants {
   /** Asks for the right for this certificate of a `svc_` account. Resolves when it is asked for, not when it is given. */
   give(username: string, certificatePem: string): Promise<void>;
@@ -121,8 +120,7 @@ export interface AdminGrants {
   take(username: string): Promise<void>;
 }
 
-// PKCS#12 files, as Base64. The password is the one that everybody knows: it protects nothing.
-
+/** PKCS#12 files, as Base64. The password is the one that everybody knows: it protects nothing. */
 export interface Bundles {
   /** A key with its certificate and chain: AES-256-CBC; `legacy`: 3DES and SHA-1, for old ATAK. */
   withKey(key: KeptKey, options: { friendlyName: string; legacy?: boolean }): Promise<string>;

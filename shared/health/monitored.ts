@@ -6,8 +6,7 @@ import type { Alerts, Channel, Heartbeat } from '../alerts/port.ts';
 import type { CoreDatabase } from '../core/database/port.ts';
 import type { ClientKeys, CoreDevices, CoreEnrollment } from '../core/devices/port.ts';
 import type { Core, CoreFiles, CoreRetention } from '../core/port.ts';
-import type { GrowthBook, GrowthFacts } from '../database/growth-port.ts';
-import type { State } from '../database/port.ts';
+import type { GrowthBook, GrowthFacts, State } from '../database/port.ts';
 import type { CertificateBook } from '../devices/port.ts';
 import type {
   ClockSource,

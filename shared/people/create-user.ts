@@ -1,10 +1,10 @@
-// Makes a user: a new account with its expiry and its channels, or nothing at all. It has no password yet.
+// Makes a user: a new account with its expiry and its channels, or nothing at all. It has no password until one is set.
 
 import { AppError, invalid } from '@holdfast/kit/app-error';
 import { audited, mayBeDone, type Progress } from '../audit/audited.ts';
-import { mustBeAllowed, type PeopleContext, type PeopleDeps } from '../devices/accounts.ts';
+import { mustBeAllowed, type PeopleContext, type PeopleDeps, userOf } from '../devices/accounts.ts';
 import type { Account, GroupName } from '../identity/port.ts';
-import { EXPIRES, readExpiry, usernameFault } from '../identity/rules.ts';
+import { EXPIRES, passwordFault, readExpiry, usernameFault } from '../identity/rules.ts';
 import { channelsNamed, joinedGroups } from './channel-membership.ts';
 
 export interface NewUser {
@@ -101,16 +101,44 @@ async function joinAll(
   }
 }
 
-// A password to be read aloud or typed from a screen: no characters that look alike, in groups of five.
-
 /** 2^5 of them, so that each is as likely as any other. */
 const CHARACTERS = 'abcdefghijkmnpqrstuvwxyz23456789';
 const GROUPS = 4;
 const PER_GROUP = 5;
 
-/** A hundred random bits. */
+/** To be read aloud or typed from a screen: no characters that look alike, in groups of five. A hundred random bits. */
 export function makePassword(): string {
   const random = crypto.getRandomValues(new Uint8Array(GROUPS * PER_GROUP));
   const text = Array.from(random, (byte) => CHARACTERS[byte % CHARACTERS.length] ?? '').join('');
   return (text.match(/.{5}/g) ?? []).join('-');
+}
+
+/** Sets the password of a user; whatever was signed for the person before ends with it. */
+export interface NewPassword {
+  id: number;
+  password: string;
+  /** Also of a hidden account: for somebody's own. */
+  withHidden?: boolean;
+}
+
+/** `invalid` for a password that breaks a rule, of ours or of the provider; it is quoted nowhere. */
+export async function setUserPassword(
+  context: PeopleContext,
+  { id, password, withHidden }: NewPassword,
+): Promise<void> {
+  const { deps, actor } = context;
+  const account = await userOf(deps, id, { withHidden: withHidden === true });
+  mustBeAllowed(context, account);
+  mustFit(account, password);
+  const { username } = account;
+  const deed = { actor, action: 'user.password', target: username, detail: { id }, endsSignInsOf: username };
+  await deps.peopleLock(`password:${id}`, async () => {
+    await context.mustStillBeIn?.();
+    await audited(deps, deed, () => deps.identity.accounts.setPassword(id, password));
+  });
+}
+
+function mustFit({ username }: Account, password: string): void {
+  const fault = passwordFault(password, username);
+  if (fault !== undefined) throw invalid('password', fault);
 }

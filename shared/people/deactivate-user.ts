@@ -1,4 +1,5 @@
-// Deactivates a user: nothing lets the person in any more, the record is kept. Doing it again does no harm.
+// Changes a user: shown name, address, activity, expiry and role; everything is checked before anything is changed. After a
+// deactivation nothing lets the person in any more, and the record is kept. Doing it again does no harm.
 
 import { AppError, invalid } from '@holdfast/kit/app-error';
 import { nameKey } from '@holdfast/kit/names';
@@ -18,9 +19,10 @@ import {
   type UserChange,
 } from './user-change.ts';
 
-// Changes a user: shown name, address, activity, expiry and role, in one deed. Everything is checked before anything is
-// changed.
-
+/**
+ * Changes a user: shown name, address, activity, expiry and role, in one deed. Everything is checked before anything is
+ * changed.
+ */
 export interface UserUpdate {
   id: number;
   name?: string | undefined;
@@ -131,8 +133,6 @@ export async function deactivateUser(context: PeopleContext, { id }: { id: numbe
   });
 }
 
-// Deactivates an account whose time has come, hidden ones too. The expiry stays, so that nobody is let in again by mistake.
-
 /** True for an active account whose time is over; text and the like is no time. */
 export function isOverdue({ isActive, attributes }: Account, { now }: Pick<PeopleDeps, 'now'>): boolean {
   const expires = appExpiresOf(attributes);
@@ -150,16 +150,13 @@ export async function expireUser(context: PeopleContext, { id }: { id: number })
   );
 }
 
-// Whose access ends by itself, asked in one call for everybody: a list of certificates needs no call per row. Where more people
-// than that have an end, or the provider gave nothing, each is asked for by name.
-
 interface Deps {
   identity: { accounts: Pick<Identity['accounts'], 'list' | 'named'> };
 }
 
 const MOST = 200;
 
-/** `named` as the port has it, for those who have an end; undefined for everybody else, and while the provider is away. */
+/** Asked in one call for everybody, where they are few: a list of certificates needs no call per row. `named` as the port has it, for those who have an end; undefined for everybody else, and while the provider is away. */
 export function expiringAccounts({ identity }: Deps): { accounts: Pick<Identity['accounts'], 'named'> } {
   let asked: Promise<ReadonlyMap<string, Account> | undefined> | undefined;
 

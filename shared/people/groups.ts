@@ -1,4 +1,4 @@
-// Makes a channel.
+// Lists, makes and deletes channels.
 
 import { AppError, invalid } from '@holdfast/kit/app-error';
 import { CHANNEL_PREFIX } from '@holdfast/kit/names';
@@ -17,9 +17,6 @@ export async function createGroup({ deps, actor }: PeopleContext, { name }: { na
   );
 }
 
-// Deletes a channel; its members stay, without it. Those who are in no other join the ungrouped one first, so that the core
-// never gets an empty answer for somebody who is connected: a release ignores that.
-
 /** The channel of that id; `not_found` for others, also for the groups that give a role. */
 export async function channelOf(deps: Pick<PeopleDeps, 'identity' | 'settings'>, id: string): Promise<Group> {
   const group = await deps.identity.groups.get(id);
@@ -27,6 +24,10 @@ export async function channelOf(deps: Pick<PeopleDeps, 'identity' | 'settings'>,
   throw new AppError('not_found', 'There is no group of this id; GET /api/groups lists them.');
 }
 
+/**
+ * The members stay, without it. Those who are in no other join the ungrouped one first, so that the core never gets an empty
+ * answer for somebody who is connected: a release ignores that.
+ */
 export async function deleteGroup({ deps, actor }: PeopleContext, { id }: { id: string }): Promise<void> {
   const { name, members } = await channelOf(deps, id);
   const detail = { id, members: members.length };
@@ -36,8 +37,7 @@ export async function deleteGroup({ deps, actor }: PeopleContext, { id }: { id: 
   });
 }
 
-// The groups in which people are heard by each other, by name; not those that give a role, nor others of the provider.
-
+/** The groups in which people are heard by each other, by name; not those that give a role, nor others of the provider. */
 export async function listChannels(deps: Pick<PeopleDeps, 'identity' | 'settings'>): Promise<GroupName[]> {
   const roles = roleGroupsOf(deps);
   const found = await deps.identity.groups.list(CHANNEL_PREFIX);

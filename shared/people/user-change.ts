@@ -11,8 +11,6 @@ import type { Account, GroupName } from '../identity/port.ts';
 import { appExpiresOf, EXPIRES } from '../identity/rules.ts';
 import type { Role } from '../sign-in/principal.ts';
 
-// Somebody must always be left who can let others in: the first administrator and the last one are kept.
-
 const PAGE_SIZE = 100;
 
 /** One change at a time of those after which an administrator may be missing. Never nest it. */

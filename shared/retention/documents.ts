@@ -29,11 +29,9 @@ import {
 import { type DaysChange, newPolicy, readPolicy, unitLine, withDays } from './policy-text.ts';
 import type { WantedRetention } from './port.ts';
 
-// The text of retention-service.yml: one schedule, in the cron of the core. A bare `-` is no YAML, and means the same as `"-"`.
-
 const NAME = 'cronExpression';
 
-/** Throws a YamlFault. */
+/** One schedule, in the cron of the core; a bare `-` is no YAML, and means the same as `"-"`. Throws a YamlFault. */
 export function readSchedule(text: string): string {
   if (text.trim() === NEVER) return NEVER;
   const { entry, yaml } = opened(quoted(text));

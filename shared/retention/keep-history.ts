@@ -9,11 +9,11 @@ import { withFallback } from '@holdfast/kit/timeout';
 import type { CoreRetention } from '../core/port.ts';
 import type { RetentionBook, RetentionFiles, RetentionRun } from './port.ts';
 
-// Runs of retention as the log of a TAK Server release tells of them. It says when a run began, of some types how many rows went
-// (only where there were any), and that a step failed, after which the run skips the others. It never says that a run has ended:
-// `done` means that it began and that no error is known of it, and the time of its end is known of a failed one only.
-
-/** Without what such a log never says: limits, bytes, what went with missions. */
+/**
+ * As the log of a TAK Server release tells of it: when it began, of some types how many rows went, and that a step failed, after
+ * which the run skips the others. It never says that a run has ended, nor limits, bytes or what went with missions. `done` means
+ * that it began and no error is known of it; the time of its end is known of a failed one only.
+ */
 export interface LoggedRun {
   /** Of the time: the same line is the same run, however often the log is read. */
   id: string;

@@ -37,9 +37,6 @@ export interface RetentionBook {
   days(type: 'cot' | 'geochat'): Promise<{ days: CountedDay[] }>;
 }
 
-// What a run of retention would delete, read from the tables of the core as a role that may only read. The statements hold for the
-// tables of a TAK Server release and for those of the embedded core.
-
 /** How a core goes about it: a release deletes mission packages with `files`, and never by `missionpackages`. */
 export type RetentionCore = 'embedded' | 'release';
 
@@ -90,7 +87,10 @@ export interface LeftRows {
   unknown: Retained[];
 }
 
-/** Every call rejects with an AppError `unavailable` when the database does not answer. */
+/**
+ * Read as a role that may only read, from the tables of a TAK Server release or of the embedded core. Every call rejects with an
+ * AppError `unavailable` when the database does not answer.
+ */
 export interface RetentionFacts {
   /** One entry for each type that has a limit. */
   doomed(question: FactsQuestion): Promise<Partial<Record<Retained, DoomedRows>>>;
@@ -107,9 +107,6 @@ export interface RetentionFacts {
   /** The clock of the database, ISO 8601. */
   now(): Promise<string>;
 }
-
-// The retention files of the core ({data_dir}/conf/retention) and its retention log. What the variables of the settings say is
-// written there before the core starts; while it runs it reads them no more.
 
 /** What the settings ask for: undefined where a variable is unset. */
 export interface WantedRetention {
@@ -137,7 +134,10 @@ export interface SyncedRetention {
   said: string[];
 }
 
-/** Rejects with an AppError that names the file: `invalid` when it cannot be read as what it is, `unavailable` for the disk. */
+/**
+ * What the variables of the settings say is written to {data_dir}/conf/retention before the core starts; while it runs it reads
+ * them no more. Rejects with an AppError that names the file: `invalid` when it cannot be read as what it is, `unavailable` for the disk.
+ */
 export interface RetentionFiles {
   read(): Promise<RetentionFileContents>;
   /** Writes what is missing or different, each file whole or not at all; a crash at any moment is made good by the next call. */

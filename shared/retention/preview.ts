@@ -1,10 +1,14 @@
 // What a run with a policy would delete: counted where that is quick, else from the rows per day that are remembered. Where those
 // are missing too, as many as the table has at most.
 
+import { AppError, type FieldError } from '@holdfast/kit/app-error';
 import {
   asOfCutoff,
   cutoffAt,
+  isKeepingAll,
+  KEEP_ALL,
   limitsAt,
+  NEVER,
   RETAINED,
   type Retained,
   type RetentionLimits,
@@ -12,8 +16,12 @@ import {
   type RetentionUnit,
 } from '@holdfast/kit/retention';
 import { DAY_MS } from '@holdfast/kit/time';
-import { coreOfUnit } from './in-force.ts';
+import { withTimeout } from '@holdfast/kit/timeout';
+import type { CoreRetention } from '../core/port.ts';
+import { coreOfUnit, retentionInForce } from './in-force.ts';
 import type { DayCount, DoomedRows, RetentionBook, RetentionFacts, RetentionFiles } from './port.ts';
+import { daysFault, daysInWords, estimatedSeconds, type TimedRun } from './rules.ts';
+import { because, knownUnit, PACKAGES_IGNORED, type RetentionVariables } from './state.ts';
 
 export interface PreviewDeps {
   retentionFacts: Pick<RetentionFacts, 'doomed' | 'now'>;
@@ -99,4 +107,177 @@ function rowsBefore(days: readonly DayCount[], limit: string): number {
     return total + rows * Math.min(1, Math.max(0, share));
   }, 0);
   return Math.round(sum);
+}
+
+/** What a run would delete, told within a second whatever hangs: everything that could not be asked in time is named. */
+export interface QuickPreviewDeps {
+  coreRetention: Pick<CoreRetention, 'policy' | 'schedule'>;
+  retentionFiles: Pick<RetentionFiles, 'read'>;
+  retentionFacts: Pick<RetentionFacts, 'doomed' | 'now'>;
+  retentionBook: Pick<RetentionBook, 'days' | 'runs'>;
+  now: () => Date;
+}
+
+export interface QuickPreviewOrder {
+  /** Default: the one in force. */
+  policy?: RetentionPolicy | undefined;
+  unit: RetentionUnit;
+  cutoff?: Date | undefined;
+}
+
+export interface QuickPreview extends Omit<RetentionPreview, 'types'> {
+  types: Partial<Record<Retained, PreviewedType & { estimated_seconds: number }>>;
+  notes: string[];
+}
+
+/** Of each figure. */
+const FIGURES_MS = 700;
+/** How much longer than that the database may take to answer. */
+const LATE_MS = 60;
+/** Of everything that must be known before them, asked at once. */
+const BEFORE_MS = 200;
+/** Of what is wanted only after them. */
+const BOOK_MS = BEFORE_MS + FIGURES_MS;
+const LAST_RUNS = 20;
+
+/** Rejects with `unavailable` when the database of the core does not answer. */
+export async function quickPreview(deps: QuickPreviewDeps, order: QuickPreviewOrder): Promise<QuickPreview> {
+  const { unit, cutoff } = order;
+  const notes: string[] = [];
+  const asked = askedAtOnce(deps, notes, cutoff === undefined);
+  const policy = order.policy ?? (await policyInForce(deps, asked.files, unit, notes));
+  const preview = await previewRetention(asked.deps, { policy, unit, cutoff, withinMs: FIGURES_MS });
+  const [runs, keywords] = await Promise.all([asked.runs, asked.keywords]);
+  const types: QuickPreview['types'] = {};
+  for (const type of RETAINED) {
+    const of = preview.types[type];
+    if (of === undefined) continue;
+    const exact = of.exact && (keywords !== undefined || !isOfKeywords(type));
+    types[type] = { ...of, exact, estimated_seconds: estimatedSeconds(type, of.rows, runs) };
+  }
+  const exact = Object.values(types).every((each) => each.exact);
+  return { ...preview, types, exact, notes: [...notes, ...oddities(policy, unit, exact)] };
+}
+
+function isOfKeywords(type: Retained): boolean {
+  return type === 'files' || type === 'missionpackages';
+}
+
+function oddities(policy: RetentionPolicy, unit: RetentionUnit, exact: boolean): string[] {
+  const notes: string[] = [];
+  if (isKeepingAll(policy)) notes.push('No days are set: a run deletes nothing.');
+  if (!exact) notes.push('Figures with "exact": false are estimates: counting takes too long, or is not possible now.');
+  if (unit === 'seconds' && policy.missionpackages !== null) notes.push(PACKAGES_IGNORED);
+  return notes;
+}
+
+interface Asked {
+  /** For the preview: what was asked already, or what stands for it. */
+  deps: PreviewDeps;
+  files: Pick<RetentionFiles, 'read'>;
+  runs: Promise<readonly TimedRun[]>;
+  /** Undefined: they are not known. */
+  keywords: Promise<string[] | undefined>;
+}
+
+/** Everything but the figures begins here, side by side. */
+function askedAtOnce(deps: QuickPreviewDeps, notes: string[], wantsClock: boolean): Asked {
+  const { retentionBook: book, retentionFacts: facts } = deps;
+  const orElse =
+    <T>(value: T, what: string) =>
+    (error: unknown): T => {
+      if (!(error instanceof AppError)) throw error;
+      notes.push(`${what}: ${because(error)}.`);
+      return value;
+    };
+  const files = early(withTimeout(BEFORE_MS, 'The disk with the retention files', () => deps.retentionFiles.read()));
+  const keywords = files.then(
+    ({ exemptKeywords }) => exemptKeywords,
+    orElse(undefined, 'Which keywords keep a file is not known; files may be fewer'),
+  );
+  const ofBook = <T>(work: () => Promise<T>): Promise<T> => early(withTimeout(BOOK_MS, 'Our own database', work));
+  const days = { cot: ofBook(() => book.days('cot')), geochat: ofBook(() => book.days('geochat')) };
+  const runs = ofBook(() => book.runs(0, LAST_RUNS)).then(
+    ({ results }): readonly TimedRun[] => results,
+    orElse([], 'How long it takes is told without the last runs'),
+  );
+  const clock = (): Promise<string> => withTimeout(BEFORE_MS, 'The database of the core', () => facts.now());
+  const ownClock = orElse(deps.now().toISOString(), 'Ages are counted by the clock of Holdfast');
+  const now = wantsClock ? early(clock().catch(ownClock)) : undefined;
+  return {
+    files: { read: () => files },
+    runs: early(runs),
+    keywords: early(keywords),
+    deps: {
+      retentionBook: {
+        days: (type) => days[type].catch(orElse(NO_DAYS, `The rows of ${type} per day are not known`)),
+      },
+      retentionFiles: {
+        read: async () => ({ policy: KEEP_ALL, schedule: NEVER, exemptKeywords: (await keywords) ?? [] }),
+      },
+      retentionFacts: {
+        now: () => now ?? clock(),
+        doomed: (question) =>
+          withTimeout(FIGURES_MS + LATE_MS, 'The database of the core', () => facts.doomed(question)),
+      },
+    },
+  };
+}
+
+const NO_DAYS = { days: [] };
+
+/** Whoever waits for it later sees what it rejects with; nobody else must. */
+function early<T>(work: Promise<T>): Promise<T> {
+  work.catch(() => undefined);
+  return work;
+}
+
+async function policyInForce(
+  { coreRetention }: QuickPreviewDeps,
+  files: Pick<RetentionFiles, 'read'>,
+  unit: RetentionUnit,
+  notes: string[],
+): Promise<RetentionPolicy> {
+  const ofCore = <T>(work: () => Promise<T>): Promise<T> => early(withTimeout(BEFORE_MS, 'The core', work));
+  const quick = { policy: () => ofCore(() => coreRetention.policy()), schedule: async () => NEVER };
+  const { policy, coreProblem } = await retentionInForce({ coreRetention: quick, retentionFiles: files }, unit);
+  if (coreProblem !== undefined) notes.push(`The policy is that of the files: ${coreProblem}`);
+  return policy;
+}
+
+/** GET /api/retention/preview: what a run with the policy in force, or with days of one's own, would delete. */
+export interface PreviewWish {
+  /** Days as text; with at least one, exactly these types are previewed. */
+  days: Partial<Record<Retained, string | undefined>>;
+  /** ISO 8601. */
+  cutoff: string | undefined;
+}
+
+export type ShownPreview = Omit<QuickPreview, 'limits'> & { unit: RetentionUnit };
+
+/** Rejects with `unavailable` when the database of the core does not answer. */
+export async function showPreview(
+  deps: QuickPreviewDeps & { settings: RetentionVariables },
+  { days, cutoff }: PreviewWish,
+): Promise<ShownPreview> {
+  const unit = knownUnit(deps);
+  const policy = policyGiven(days, unit);
+  const moment = cutoff === undefined ? undefined : new Date(cutoff);
+  const { limits: _, ...preview } = await quickPreview(deps, { policy, unit, cutoff: moment });
+  return { ...preview, unit };
+}
+
+export function policyGiven(days: PreviewWish['days'], unit: RetentionUnit): RetentionPolicy | undefined {
+  const given = RETAINED.filter((type) => days[type] !== undefined);
+  const fields: FieldError[] = [];
+  const policy: RetentionPolicy = { ...KEEP_ALL };
+  for (const type of given) {
+    const text = days[type] ?? '';
+    const value = /^\d{1,9}$/.test(text) ? Number(text) : Number.NaN;
+    if (daysFault(value, unit) === undefined) policy[type] = value;
+    else fields.push({ path: type, message: `must be ${daysInWords(unit)}, not ${JSON.stringify(text.slice(0, 40))}` });
+  }
+  if (fields.length > 0)
+    throw new AppError('invalid', fields.map(({ path, message }) => `${path}: ${message}`).join('; '), { fields });
+  return given.length === 0 ? undefined : policy;
 }

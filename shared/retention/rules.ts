@@ -55,8 +55,6 @@ export function limitedInWords(policy: RetentionPolicy): string {
   return limited.join(', ') || 'nothing';
 }
 
-// How long a run will take, from what the last ones took.
-
 /** A run as it is remembered. Times are ISO 8601. */
 export interface TimedRun {
   state: string;

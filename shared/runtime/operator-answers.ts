@@ -10,7 +10,7 @@ import { healthModuleOf } from '../health/modules/index.ts';
 import type { Measurement } from '../health/port.ts';
 import type { Deps } from '../http/deps.ts';
 import { REPLACED_WEBADMIN } from '../identity/bootstrap.ts';
-import { setUserPassword } from '../people/set-password.ts';
+import { setUserPassword } from '../people/create-user.ts';
 import { NO_HISTORY, type Status } from '../settings/status.ts';
 import { releaseLockout } from '../sign-in/tokens.ts';
 import type { NodeDeps } from './node-deps.ts';

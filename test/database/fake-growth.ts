@@ -9,7 +9,7 @@ import type {
   GrowthSample,
   TableDay,
   TableSize,
-} from '../../shared/database/growth-port.ts';
+} from '../../shared/database/port.ts';
 
 export interface FakeGrowth {
   tables: TableSize[];

@@ -2,7 +2,7 @@
 
 import { beforeEach, describe, expect, it } from 'vitest';
 import { DAY_MS, MINUTE_MS } from '@holdfast/kit/time';
-import type { GrowthBook, GrowthSample, TableSize } from '../../shared/database/growth-port.ts';
+import type { GrowthBook, GrowthSample, TableSize } from '../../shared/database/port.ts';
 
 const NOW = Date.parse('2026-06-15T12:34:56.789Z');
 const now = new Date(NOW).toISOString();

@@ -4,8 +4,8 @@ import { beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { keptDatabase } from '@holdfast/kit/kept-database';
 import { Secret } from '@holdfast/kit/secret';
 import { coreTables } from '../../packages/core/test/core-tables.ts';
-import type { Filler, Fillers, GrowthFacts } from '../../shared/database/growth-port.ts';
 import { growthFacts } from '../../shared/database/growth/facts.ts';
+import type { Filler, Fillers, GrowthFacts } from '../../shared/database/port.ts';
 import { CORE } from '../../shared/runtime/both-hosts.ts';
 
 /** Machines that do much else are slow. */

@@ -3,8 +3,7 @@
 import { expect, it, onTestFinished, vi } from 'vitest';
 import { diagnoseEnrollment } from '../../shared/devices/enrollment/diagnose.ts';
 import { issueEnrollment } from '../../shared/devices/enrollment/issue.ts';
-import { enrollmentKey } from '../../shared/devices/enrollment/kept.ts';
-import { withdrawEnrollment } from '../../shared/devices/enrollment/withdraw.ts';
+import { enrollmentKey, withdrawEnrollment } from '../../shared/devices/enrollment/kept.ts';
 import { ACTOR, peopleWorld } from '../people/fake-people.ts';
 
 it('a diagnosis asks the core with no password that is taken back meanwhile, which would count as a wrong one of ours', async () => {

@@ -8,7 +8,7 @@ import {
   type IssuedEnrollment,
   issueEnrollment,
 } from '../../shared/devices/enrollment/issue.ts';
-import { withdrawEnrollment } from '../../shared/devices/enrollment/withdraw.ts';
+import { withdrawEnrollment } from '../../shared/devices/enrollment/kept.ts';
 import type { Account } from '../../shared/identity/port.ts';
 import { deactivateUser } from '../../shared/people/deactivate-user.ts';
 import { ACTOR, Died, dyingAt, peopleWorld, type PeopleWorld } from '../people/fake-people.ts';

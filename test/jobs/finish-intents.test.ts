@@ -4,10 +4,9 @@ import { describe, expect, it } from 'vitest';
 import { AppError } from '@holdfast/kit/app-error';
 import { run } from '../../jobs/finish-intents.ts';
 import type { PeopleContext } from '../../shared/devices/accounts.ts';
-import { createUser } from '../../shared/people/create-user.ts';
+import { setUserGroups } from '../../shared/people/channel-membership.ts';
+import { createUser, setUserPassword } from '../../shared/people/create-user.ts';
 import { deactivateUser, expireUser, updateUser } from '../../shared/people/deactivate-user.ts';
-import { setUserGroups } from '../../shared/people/set-groups.ts';
-import { setUserPassword } from '../../shared/people/set-password.ts';
 import { ACTOR, dyingAt, peopleWorld, type PeopleWorld } from '../people/fake-people.ts';
 
 const never = new AbortController().signal;

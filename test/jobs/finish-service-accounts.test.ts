@@ -3,8 +3,8 @@
 import { describe, expect, it } from 'vitest';
 import { run } from '../../jobs/finish-intents.ts';
 import { createServiceAccount } from '../../shared/people/service-accounts/create.ts';
-import { deleteServiceAccount } from '../../shared/people/service-accounts/delete.ts';
 import {
+  deleteServiceAccount,
   readServiceAccount,
   type ServiceAccountContext,
 } from '../../shared/people/service-accounts/service-accounts.ts';

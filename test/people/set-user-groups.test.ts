@@ -1,5 +1,5 @@
 import { expect, it, onTestFinished, vi } from 'vitest';
-import { setUserGroups } from '../../shared/people/set-groups.ts';
+import { setUserGroups } from '../../shared/people/channel-membership.ts';
 import { ACTOR, peopleWorld } from './fake-people.ts';
 
 async function adaInRed() {

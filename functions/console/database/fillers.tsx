@@ -2,7 +2,7 @@
 
 import type { Child } from 'hono/jsx';
 import { bytesInWords, counted, grouped } from '@holdfast/kit/format';
-import type { Filler, Fillers } from '../../../shared/database/growth-port.ts';
+import type { Filler, Fillers } from '../../../shared/database/port.ts';
 import type { DatabaseGrowth } from '../../../shared/health/modules/database.ts';
 import type { Measurement } from '../../../shared/health/port.ts';
 import { Card } from '../../pages/parts/card.tsx';

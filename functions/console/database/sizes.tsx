@@ -3,9 +3,9 @@
 import { bytesInWords } from '@holdfast/kit/format';
 import { DAY_MS, HOUR_MS } from '@holdfast/kit/time';
 import { fullInWords } from '../../../shared/database/forecast.ts';
-import type { GrowthSample } from '../../../shared/database/growth-port.ts';
 import { growthInWords } from '../../../shared/database/growth/fillers.ts';
 import type { GrowthReport } from '../../../shared/database/growth/report.ts';
+import type { GrowthSample } from '../../../shared/database/port.ts';
 import { lastOfEach, type Reach, reachOf, type SizeThen } from '../../../shared/database/size-forecast.ts';
 import type { Limits } from '../../../shared/health/evaluate.ts';
 import type { Attempt } from '../../pages/form.ts';

@@ -2,7 +2,7 @@
 
 import { bytesInWords, durationInWords } from '@holdfast/kit/format';
 import { isKeepingAll, RETAINED, type Retained, type RetentionPolicy } from '@holdfast/kit/retention';
-import type { QuickPreview } from '../../../shared/retention/quick-preview.ts';
+import type { QuickPreview } from '../../../shared/retention/preview.ts';
 import { Table } from '../../pages/parts/table.tsx';
 import { type Clock, When } from '../../pages/parts/time.tsx';
 import { allRowsOf, keptInWords, rowsInWords, TYPE_WORDS } from './draft.ts';

@@ -15,11 +15,11 @@ import {
   shownDays,
 } from '@holdfast/kit/retention';
 import type { Deps } from '../../../shared/http/deps.ts';
+import { mustBePossible, type RetentionWish } from '../../../shared/retention/change.ts';
 import type { PreviewedType } from '../../../shared/retention/preview.ts';
 import { changeParts } from '../../../shared/retention/rules.ts';
 import { dailyAt, weeklyAt } from '../../../shared/retention/schedule-words.ts';
 import { inDialect, type RetentionState } from '../../../shared/retention/state.ts';
-import { mustBePossible, type RetentionWish } from '../../../shared/retention/wish.ts';
 import { attempt } from '../../pages/form.ts';
 
 interface TypeWords {

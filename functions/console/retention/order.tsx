@@ -9,7 +9,7 @@ import type { Deps } from '../../../shared/http/deps.ts';
 import { goTo } from '../../../shared/http/page.tsx';
 import { cutoffTime } from '../../../shared/http/schemas/retention.ts';
 import { actingIn } from '../../../shared/http/sign-in.ts';
-import { type QuickPreview, quickPreview } from '../../../shared/retention/quick-preview.ts';
+import { type QuickPreview, quickPreview } from '../../../shared/retention/preview.ts';
 import { startRetentionRun } from '../../../shared/retention/start-run.ts';
 import { knownUnit, type RetentionState, retentionState } from '../../../shared/retention/state.ts';
 import { attempt, type Form, formOf, parsed } from '../../pages/form.ts';

@@ -4,7 +4,7 @@
 import { AppError } from '@holdfast/kit/app-error';
 import { cutoffAt, isKeepingAll, NEVER, type RetentionPolicy, type RetentionUnit } from '@holdfast/kit/retention';
 import type { Deps } from '../../../shared/http/deps.ts';
-import { type QuickPreview, quickPreview } from '../../../shared/retention/quick-preview.ts';
+import { type QuickPreview, quickPreview } from '../../../shared/retention/preview.ts';
 import { nextRuns, type RetentionState } from '../../../shared/retention/state.ts';
 import { attempt } from '../../pages/form.ts';
 import { Card } from '../../pages/parts/card.tsx';

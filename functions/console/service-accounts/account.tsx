@@ -9,8 +9,8 @@ import { goTo } from '../../../shared/http/page.tsx';
 import { userId } from '../../../shared/http/schemas/people.ts';
 import { actingIn } from '../../../shared/http/sign-in.ts';
 import type { CreatedServiceAccount } from '../../../shared/people/service-accounts/create.ts';
-import { deleteServiceAccount } from '../../../shared/people/service-accounts/delete.ts';
 import {
+  deleteServiceAccount,
   readServiceAccount,
   type ShownServiceAccount,
 } from '../../../shared/people/service-accounts/service-accounts.ts';

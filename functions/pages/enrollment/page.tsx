@@ -3,12 +3,12 @@
 import type { AppError } from '@holdfast/kit/app-error';
 import { diagnoseEnrollment } from '../../../shared/devices/enrollment/diagnose.ts';
 import { issueEnrollment, readEnrollment } from '../../../shared/devices/enrollment/issue.ts';
+import { withdrawEnrollment } from '../../../shared/devices/enrollment/kept.ts';
 import {
   type EnrolledDevice,
   type EnrollmentProgress,
   enrollmentProgress,
 } from '../../../shared/devices/enrollment/progress.ts';
-import { withdrawEnrollment } from '../../../shared/devices/enrollment/withdraw.ts';
 import { answerPrepared, weakEtag } from '../../../shared/http/answers.ts';
 import type { Deps } from '../../../shared/http/deps.ts';
 import { goTo } from '../../../shared/http/page.tsx';

@@ -2,7 +2,6 @@
 // stands for. The work is bounded, whatever the size of the table; of few rows all are taken.
 
 import type { Piece, TransactionSql } from '@holdfast/kit/postgres';
-import { type Slot, spread, weighed } from '../../retention/expired-rows.ts';
 
 /** One statement that may take all the time that is left. */
 export type TimedQuery = <T>(question: (tx: TransactionSql) => PromiseLike<T>) => Promise<T>;
@@ -180,4 +179,55 @@ function columnsOf(tx: TransactionSql, { arrived, uid, cotType, columns }: Fille
   return tx`r.id::float8 AS id, (extract(epoch FROM r.${tx.unsafe(arrived)}) * 1000)::float8 AS at_ms,
     left(${tx.unsafe(uid)}, ${NAME_READ}) AS uid, left(${tx.unsafe(cotType)}, ${NAME_READ}) AS cot_type,
     (${tx.unsafe(stored)})::float8 AS stored`;
+}
+
+/** Keys from `first` up to `end`, which is no longer in it; rows are taken from `place` on, and from `first` on after its end. */
+export interface Slot {
+  first: number;
+  place: number;
+  end: number;
+}
+
+export type Range = Pick<Slot, 'first' | 'end'>;
+
+/** About so many slots that together are the ranges. Their places are random: what comes in goes by a beat of its own. */
+export function spread(ranges: readonly Range[], slots: number): Slot[] {
+  const each = Math.max(1, Math.floor(slots / ranges.length));
+  return ranges.flatMap((range) => parts(range, each));
+}
+
+export function parts({ first, end }: Range, count: number): Slot[] {
+  const edge = (index: number): number => first + Math.floor(((end - first) * index) / count);
+  return Array.from({ length: count }, (_, index) => ({ first: edge(index), end: edge(index + 1) }))
+    .filter((part) => part.end > part.first)
+    .map((part) => ({ ...part, place: part.first + Math.floor(Math.random() * (part.end - part.first)) }));
+}
+
+/**
+ * Of a slot with fewer than `most` rows all were taken. Of another one `most` were, and the keys that had to be passed for them say
+ * how many there are in all: that estimate is right on average, whatever gaps there are (the last row is where it was ended, so it
+ * says nothing).
+ */
+export function weighed<T extends { slot: number; id: number }>(
+  rows: readonly T[],
+  slots: readonly Slot[],
+  most: number,
+): (T & { weight: number })[] {
+  const taken = new Map<number, { rows: number; farthest: number }>();
+  for (const { slot: index, id } of rows) {
+    const slot = slots[index];
+    const known = taken.get(index);
+    const passed = slot === undefined ? 0 : distance(slot, id);
+    taken.set(index, { rows: (known?.rows ?? 0) + 1, farthest: Math.max(known?.farthest ?? 0, passed) });
+  }
+  return rows.map((row) => {
+    const [slot, of] = [slots[row.slot], taken.get(row.slot)];
+    if (slot === undefined || of === undefined || of.rows < most) return { ...row, weight: 1 };
+    const perKey = (most - 1) / of.farthest;
+    return { ...row, weight: Math.max(1, ((slot.end - slot.first) * perKey) / most) };
+  });
+}
+
+export function distance({ first, place, end }: Slot, id: number): number {
+  return id >= place ? id - place : end - place + (id - first);
 }

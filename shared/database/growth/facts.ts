@@ -7,15 +7,14 @@ import type { Sql } from '@holdfast/kit/postgres';
 import { oneLine, shortened } from '@holdfast/kit/text';
 import { withTimeout } from '@holdfast/kit/timeout';
 import { bytesOfOwn, seeingLocks, withOwnTables } from '../../core/database/table-sizes.ts';
-import type { Filler, Fillers, GrowthFacts, TableSize } from '../growth-port.ts';
+import type { Filler, Fillers, GrowthFacts, TableSize } from '../port.ts';
 import { type Arrival, arrivals, FILLED_TABLES, type FilledTable, type TimedQuery } from './arrived-rows.ts';
-
-// The types and the UIDs that took up most, out of rows that stand for others.
 
 const LARGEST = 10;
 const LONGEST_NAME = 200;
 const NO_NAME = '(none)';
 
+/** The types and the UIDs that took up most, out of rows that stand for others. */
 export interface LargestFillers {
   found: Omit<Fillers, 'uids'>;
   /** Without callsigns. */
@@ -91,8 +90,6 @@ export function fit(text: string | null): string {
   const line = shortened(oneLine(text ?? ''), LONGEST_NAME);
   return line === '' ? NO_NAME : line;
 }
-
-// The callsigns of those who fill the database, out of one row of each.
 
 /** Where a detail is larger, its contact is not looked for behind that. */
 const DETAIL_READ = 20_000;

@@ -4,7 +4,7 @@ import { messageOf } from '@holdfast/kit/app-error';
 import { bytesInWords } from '@holdfast/kit/format';
 import { DAY_MS } from '@holdfast/kit/time';
 import { withTimeout } from '@holdfast/kit/timeout';
-import type { Filler, Fillers, GrowthFacts } from '../growth-port.ts';
+import type { Filler, Fillers, GrowthFacts } from '../port.ts';
 
 export interface FillersDeps {
   growthFacts: Pick<GrowthFacts, 'fillers'>;

@@ -8,7 +8,6 @@ import { withTimeout } from '@holdfast/kit/timeout';
 import { retentionInForce, type RetentionInForceDeps } from '../../retention/in-force.ts';
 import type { RetentionBook, WantedRetention } from '../../retention/port.ts';
 import { median } from '../forecast.ts';
-import type { GrowthBook, TableDay } from '../growth-port.ts';
 import {
   type HoldingPolicy,
   type PolicyFacts,
@@ -16,6 +15,7 @@ import {
   type StoredType,
   unknownPolicy,
 } from '../holding-policy.ts';
+import type { GrowthBook, TableDay } from '../port.ts';
 import { dayOf, type GrownTable, grownTables, type GrowthReport, type MountForecast } from './report.ts';
 
 export interface GrowthPolicyDeps extends RetentionInForceDeps {

@@ -2,7 +2,7 @@
 
 import type { RunSql } from '@holdfast/kit/kept-database';
 import { DAY_MS } from '@holdfast/kit/time';
-import type { GrowthBook, GrowthSample, TableDay } from '../growth-port.ts';
+import type { GrowthBook, GrowthSample, TableDay } from '../port.ts';
 
 const FINE_DAYS = 2;
 const HOURLY_DAYS = 60;

@@ -16,7 +16,7 @@ import {
   sensible,
   trendOf,
 } from '../forecast.ts';
-import type { GrowthBook, GrowthSample, MountSample } from '../growth-port.ts';
+import type { GrowthBook, GrowthSample, MountSample } from '../port.ts';
 
 export interface GrowthDeps {
   growthBook: Pick<GrowthBook, 'samples' | 'tables'>;

@@ -6,7 +6,7 @@ import { HOUR_MS } from '@holdfast/kit/time';
 import type { CoreDatabase, DatabaseSize } from '../../core/database/port.ts';
 import type { Disks, DiskUse } from '../../host/port.ts';
 import type { HealthMemory } from '../../jobs/port.ts';
-import type { GrowthBook, GrowthFacts, GrowthSample, MountSample } from '../growth-port.ts';
+import type { GrowthBook, GrowthFacts, GrowthSample, MountSample } from '../port.ts';
 import { fillsAtPace } from './report.ts';
 
 export interface SampleGrowthDeps {

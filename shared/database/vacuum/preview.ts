@@ -142,9 +142,10 @@ function totalOf(tables: readonly PreviewedTable[]): Total {
   };
 }
 
-// What one order of a vacuum would do before it is given: of just these tables what it would give back, for how long it would
-// lock clients out, and whether there is room for it.
-
+/**
+ * What one order of a vacuum would do before it is given: of just these tables what it would give back, for how long it would
+ * lock clients out, and whether there is room for it.
+ */
 export interface VacuumOrderPreview {
   /** As people call them, in the order in which they come. */
   tables: string[];

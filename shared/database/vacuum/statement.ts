@@ -14,9 +14,10 @@ import { unattendedSocket } from '@holdfast/kit/unattended-socket';
 import type { CoreVacuum, VacuumOrder } from '../port.ts';
 import { NAMELESS, outcomeName, statementName } from './statement-name.ts';
 
-// A connection that is about to vacuum one table: who it is, that it is the right table, that no other one does the same job, and how its
-// statement ended.
-
+/**
+ * A connection that is about to vacuum one table: who it is, that it is the right table, that no other one does the same job, and how its
+ * statement ended.
+ */
 export interface OpenStatement {
   pid: number;
   /** The statement, as the server quotes the name of the table. */

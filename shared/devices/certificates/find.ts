@@ -172,8 +172,7 @@ function bare(hash: string): string {
   return hash.replaceAll(':', '').toLowerCase();
 }
 
-// How a certificate is shown right after it was revoked, also when the core has gone away since.
-
+/** How a certificate is shown right after it was revoked, also when the core has gone away since. */
 export async function shownAfterRevocation(
   deps: FindCertificateDeps,
   before: ShownCertificate,

@@ -9,8 +9,7 @@ import type { CertificateBook, MadeCertificate, Revocation } from '../port.ts';
 import { type ShownCertificate, shownCertificate } from './view.ts';
 import { isAway, orAsWritten, withProblem } from './while-core-is-away.ts';
 
-// The certificates of people: asked of the core one user at a time, over connections that it keeps, as many at once as it has.
-
+/** The certificates of people: asked of the core one user at a time, over connections that it keeps, as many at once as it has. */
 export interface UserCertificatesDeps {
   core: Pick<Core, 'certificates'>;
   certificateBook: Pick<CertificateBook, 'made' | 'revocations'>;

@@ -10,12 +10,12 @@ import type { Account, Identity } from '../../identity/port.ts';
 import { withOneOffPassword } from '../enroll-account.ts';
 import type { CertificateBook, MadeCertificate } from '../port.ts';
 
-// The CoT event of the probe: of a type that no device shows, for the probe's own channel alone. It is stored like any other, so
-// that it can be found again.
-
 const STALE_MS = 30_000;
 
-/** `channel` as devices see it. All of it is our own text: nothing needs escaping. */
+/**
+ * Of a type that no device shows, for the probe's own channel alone. It is stored like any other, so that it can be found again.
+ * `channel` as devices see it. All of it is our own text: nothing needs escaping.
+ */
 export function probeEvent(uid: string, channel: string, now: Date): string {
   const time = now.toISOString();
   const stale = new Date(now.getTime() + STALE_MS).toISOString();

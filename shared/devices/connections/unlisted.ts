@@ -38,9 +38,10 @@ export function loggedConnections(lines: readonly string[]): LoggedConnection[] 
   return [...open.values()];
 }
 
-// A device that connects while the directory does not answer the core stays connected without a name: in no channel, in no list,
-// out of reach of a revocation. Once the directory answers again it is disconnected, once: it comes back by itself, with its name.
-
+/**
+ * A device that connects while the directory does not answer the core stays connected without a name: in no channel, in no list,
+ * out of reach of a revocation. Once the directory answers again it is disconnected, once: it comes back by itself, with its name.
+ */
 export interface DisconnectUnlistedDeps {
   core: Pick<Core, 'clients' | 'endConnection'>;
   directory: Pick<Directory, 'probe'>;

@@ -5,7 +5,6 @@ import { bytesInWords } from '@holdfast/kit/format';
 import { DAY_MS, DAY_SECONDS } from '@holdfast/kit/time';
 import { withTimeout } from '@holdfast/kit/timeout';
 import type { DatabaseSize, EventLosses, ServerFacts } from '../../core/database/port.ts';
-import type { Fillers } from '../../database/growth-port.ts';
 import { growthInWords, PACE_SECONDS, seenFillers } from '../../database/growth/fillers.ts';
 import { holdingPolicy } from '../../database/growth/policy.ts';
 import {
@@ -17,6 +16,7 @@ import {
   growthReport,
 } from '../../database/growth/report.ts';
 import { type HoldingPolicy, unknownPolicy } from '../../database/holding-policy.ts';
+import type { Fillers } from '../../database/port.ts';
 import type { Thresholds } from '../../settings/threshold-figures.ts';
 import { type Finding, limitsOf } from '../evaluate.ts';
 import { AS_SUPERUSER, healthModule } from '../module.ts';

@@ -13,8 +13,7 @@ import { channelsThatExist, replaceChannels } from '../channel-membership.ts';
 import { withMissing } from '../finish.ts';
 import { giveAdminRight } from './admin-right.ts';
 import { takeBack } from './create.ts';
-import { endServiceAccount } from './delete.ts';
-import { oneAtATime, type ServiceAccountDeps, theOne } from './service-accounts.ts';
+import { endServiceAccount, oneAtATime, type ServiceAccountDeps, theOne } from './service-accounts.ts';
 
 const AGAIN = { begun: () => undefined };
 const CREATE = 'service_account.create';

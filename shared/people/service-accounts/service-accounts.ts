@@ -1,4 +1,4 @@
-// Accounts of programs with their one certificate: who they are, and how they are shown.
+// Accounts of programs with their one certificate: who they are, how they are shown, and deleting them.
 
 import { AppError } from '@holdfast/kit/app-error';
 import {
@@ -9,14 +9,22 @@ import {
   nameKey,
   type ServiceKind,
 } from '@holdfast/kit/names';
+import { audited, type Progress } from '../../audit/audited.ts';
 import type { ClientKeys, CoreDevices, CoreEnrollment } from '../../core/devices/port.ts';
 import type { Core } from '../../core/port.ts';
-import { channelsOf, type PeopleContext, type PeopleDeps } from '../../devices/accounts.ts';
+import {
+  channelsOf,
+  mustBeAllowed,
+  mustBeAllowedKind,
+  type PeopleContext,
+  type PeopleDeps,
+} from '../../devices/accounts.ts';
 import { certificatesOf, certificatesOfUser } from '../../devices/certificates/of-user.ts';
 import type { ShownCertificate } from '../../devices/certificates/view.ts';
 import { orAsWritten, withProblem } from '../../devices/certificates/while-core-is-away.ts';
 import type { AdminGrants, Bundles, CertificateBook } from '../../devices/port.ts';
 import type { Account } from '../../identity/port.ts';
+import { changeDetail, makeChange } from '../user-change.ts';
 
 export type ServiceAccountDeps = PeopleDeps & {
   core: Core;
@@ -129,4 +137,37 @@ export function oneAtATime<T>(
   work: () => Promise<T>,
 ): Promise<T> {
   return deps.deviceLock(`service-account:${nameKey(username)}`, work);
+}
+
+/** Again on one that is deactivated: it heals what a broken one has left. */
+export async function deleteServiceAccount(
+  context: ServiceAccountContext,
+  { id }: { id: number },
+): Promise<ShownServiceAccount> {
+  const { deps, actor } = context;
+  const { username } = await serviceAccountOf(deps, id);
+  mustNotBeOwn(username);
+  return oneAtATime(deps, username, async () => {
+    await context.mustStillBeIn?.();
+    const account = await serviceAccountOf(deps, id);
+    mustBeAllowed(context, account);
+    mustBeAllowedKind(context, kindOf(account));
+    const detail = changeDetail(account, { is_active: false });
+    const deed = { actor, action: 'service_account.delete', target: username, detail, endsSignInsOf: username };
+    const ended = await audited(deps, deed, (progress) => endServiceAccount(deps, account, progress));
+    // What is done stays done when the core cannot be asked any more.
+    const { certs } = await certificatesOfUser(deps, ended).catch(() => ({ certs: [] }));
+    return shownServiceAccount(deps, ended, certs);
+  });
+}
+
+/** Can be done again and again. */
+export async function endServiceAccount(
+  deps: ServiceAccountDeps,
+  account: Account,
+  progress: Progress,
+): Promise<Account> {
+  const ended = await makeChange(deps, account, { is_active: false }, progress);
+  if (kindOf(account) === 'admin') await deps.adminGrants.take(account.username);
+  return ended;
 }
