@@ -3,8 +3,8 @@
 import { z } from '@hono/zod-openapi';
 import { csvLine } from '@holdfast/kit/text';
 import { toAlertView } from '../shared/alerts/message.ts';
+import { sendTestMessage } from '../shared/alerts/outlets.ts';
 import { ALERT_STATES, CHANNELS } from '../shared/alerts/port.ts';
-import { sendTestMessage } from '../shared/alerts/send-test-message.ts';
 import { audited } from '../shared/audit/audited.ts';
 import type { App } from '../shared/http/context.ts';
 import type { Deps } from '../shared/http/deps.ts';

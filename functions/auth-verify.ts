@@ -8,7 +8,7 @@ import { foreignCause } from '../shared/http/csrf-guard.ts';
 import type { Deps } from '../shared/http/deps.ts';
 import { apiRoute } from '../shared/http/route.ts';
 import { credentialsOf, enter } from '../shared/http/sign-in.ts';
-import { type Principal, roleInForce } from '../shared/sign-in/principal.ts';
+import { type Principal, roleInForce } from '../shared/sign-in/rules.ts';
 
 const SAFE = new Set(['GET', 'HEAD', 'OPTIONS']);
 

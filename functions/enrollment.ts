@@ -24,7 +24,7 @@ import {
 import { userId } from '../shared/http/schemas/people.ts';
 import { actingIn, allow } from '../shared/http/sign-in.ts';
 import type { Account } from '../shared/identity/port.ts';
-import { whyNot } from '../shared/sign-in/principal.ts';
+import { whyNot } from '../shared/sign-in/rules.ts';
 
 const PATH = '/api/users/{id}/enrollment';
 const OWN_PATH = '/api/me/enrollment';

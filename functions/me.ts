@@ -30,7 +30,7 @@ import { actingIn, lockedOut } from '../shared/http/sign-in.ts';
 import type { Account } from '../shared/identity/port.ts';
 import { setUserPassword } from '../shared/people/create-user.ts';
 import type { Entrance } from '../shared/sign-in/port.ts';
-import { type Principal, SCOPES } from '../shared/sign-in/principal.ts';
+import { type Principal, SCOPES } from '../shared/sign-in/rules.ts';
 
 // Changing one's own password, for the API and the page: the one that is now comes first, at the same door as a sign-in.
 

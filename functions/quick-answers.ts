@@ -12,8 +12,8 @@ import type { AppFetch } from '../shared/http/request-log.ts';
 import { sessionCookieName } from '../shared/http/session-cookie.ts';
 import { type Credentials, lockedOutProblem, readBasic } from '../shared/http/sign-in.ts';
 import type { Settings } from '../shared/settings/table.ts';
-import type { QuickDoors } from '../shared/sign-in/port.ts';
-import { type Principal, whyNot } from '../shared/sign-in/principal.ts';
+import type { FastAuthenticator } from '../shared/sign-in/port.ts';
+import { type Principal, whyNot } from '../shared/sign-in/rules.ts';
 import {
   foreignForwarded,
   passed,
@@ -28,7 +28,7 @@ import { healthRoute } from './health.ts';
 const BASIC = 'Basic ';
 
 export interface QuickDeps {
-  doors: QuickDoors;
+  doors: FastAuthenticator;
   health: HealthCache;
   settings: Pick<Settings, 'ADMIN_GROUP'>;
 }

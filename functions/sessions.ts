@@ -9,7 +9,7 @@ import { wantedTokenSchema } from '../shared/http/schemas/people.ts';
 import { clearSessionCookie } from '../shared/http/session-cookie.ts';
 import { actorOf } from '../shared/http/sign-in.ts';
 import type { ApiToken } from '../shared/sign-in/port.ts';
-import { SCOPES } from '../shared/sign-in/principal.ts';
+import { SCOPES } from '../shared/sign-in/rules.ts';
 import { createToken, endSession, endSessions, revokeToken } from '../shared/sign-in/tokens.ts';
 
 const sessionSchema = z

@@ -23,7 +23,7 @@ import { actingIn } from '../shared/http/sign-in.ts';
 import { setUserGroups } from '../shared/people/channel-membership.ts';
 import { createUser, setUserPassword } from '../shared/people/create-user.ts';
 import { deactivateUser, updateUser } from '../shared/people/deactivate-user.ts';
-import { ROLES } from '../shared/sign-in/principal.ts';
+import { ROLES } from '../shared/sign-in/rules.ts';
 
 const WORDS = ['certs', 'hidden'] as const;
 const tags = ['users'];

@@ -9,7 +9,7 @@ import { goTo } from '../../shared/http/page.tsx';
 import { wantedTokenSchema } from '../../shared/http/schemas/people.ts';
 import { actorOf } from '../../shared/http/sign-in.ts';
 import type { ApiToken } from '../../shared/sign-in/port.ts';
-import type { Scope } from '../../shared/sign-in/principal.ts';
+import type { Scope } from '../../shared/sign-in/rules.ts';
 import { createToken, revokeToken } from '../../shared/sign-in/tokens.ts';
 import { attempt, faultOf, type Form, formOf, parsed } from '../pages/form.ts';
 import { framed } from '../pages/frame.tsx';

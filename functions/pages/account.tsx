@@ -12,7 +12,7 @@ import { clearSessionCookie } from '../../shared/http/session-cookie.ts';
 import { actorOf } from '../../shared/http/sign-in.ts';
 import type { Account } from '../../shared/identity/port.ts';
 import type { Session } from '../../shared/sign-in/port.ts';
-import type { Role } from '../../shared/sign-in/principal.ts';
+import type { Role } from '../../shared/sign-in/rules.ts';
 import { endSession, endSessions } from '../../shared/sign-in/tokens.ts';
 import { changeOwnPassword } from '../me.ts';
 import { attempt, faultOf, formOf, parsed } from './form.ts';

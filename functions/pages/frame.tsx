@@ -7,7 +7,7 @@ import type { Face } from '../../shared/http/context.ts';
 import type { Deps } from '../../shared/http/deps.ts';
 import { sendDocument } from '../../shared/http/page.tsx';
 import { statusOf } from '../../shared/http/problem.ts';
-import { type Access, whyNot } from '../../shared/sign-in/principal.ts';
+import { type Access, whyNot } from '../../shared/sign-in/rules.ts';
 import { faceOf, type PageContext } from './page-routes.ts';
 import { Icon } from './parts/notice.tsx';
 

@@ -2,7 +2,7 @@
 
 import type { App } from '../../shared/http/context.ts';
 import type { Deps } from '../../shared/http/deps.ts';
-import { roleInForce } from '../../shared/sign-in/principal.ts';
+import { roleInForce } from '../../shared/sign-in/rules.ts';
 import { entriesFor, framed } from './frame.tsx';
 import { pagesOf } from './page-routes.ts';
 

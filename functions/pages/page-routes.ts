@@ -11,7 +11,7 @@ import { goTo } from '../../shared/http/page.tsx';
 import { noteDenied } from '../../shared/http/problem.ts';
 import { givenSessionCookie } from '../../shared/http/session-cookie.ts';
 import { allow, identify } from '../../shared/http/sign-in.ts';
-import { type Access, type Area, roleInForce } from '../../shared/sign-in/principal.ts';
+import { type Access, type Area, roleInForce } from '../../shared/sign-in/rules.ts';
 
 export type PageContext = Context<AppEnv>;
 type Handler = (c: PageContext) => Response | Promise<Response>;

@@ -12,7 +12,7 @@ import { goTo } from '../../shared/http/page.tsx';
 import { certificateParams, downloadQuery } from '../../shared/http/schemas/certificates.ts';
 import { actingIn } from '../../shared/http/sign-in.ts';
 import { appExpiresOf, isoOfSeconds } from '../../shared/identity/rules.ts';
-import { roleInForce } from '../../shared/sign-in/principal.ts';
+import { roleInForce } from '../../shared/sign-in/rules.ts';
 import { attempt, parsed } from '../pages/form.ts';
 import { framed } from '../pages/frame.tsx';
 import { type PageContext, pagesOf } from '../pages/page-routes.ts';

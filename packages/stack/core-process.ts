@@ -18,7 +18,7 @@ import { withDatabase } from '@holdfast/kit/postgres';
 import { Secret } from '@holdfast/kit/secret';
 import { LISTENING, runService, stopInOrder, tellSupervisor } from '@holdfast/kit/service';
 import { behindProxies } from '../../shared/runtime/client-address.ts';
-import { forgetPostgresVariables } from '../../shared/settings/handover.ts';
+import { forgetPostgresVariables } from '../../shared/settings/load.ts';
 import { LdapDirectory } from '../../shared/sign-in/ldap/directory.ts';
 import { FLOWS_GRANTS } from './database/roles.ts';
 

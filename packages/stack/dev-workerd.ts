@@ -18,14 +18,9 @@ import { type RunningWorker, startWorker } from '../../shared/runtime/miniflare-
 import { nodeDeps, ownTimeZone } from '../../shared/runtime/node-deps.ts';
 import { serveApp } from '../../shared/runtime/node-server.ts';
 import { readConfiguration } from '../../shared/settings/configuration.ts';
-import {
-  forgetPostgresVariables,
-  forWorkerd,
-  HANDOVER_VARIABLE,
-  readHandover,
-} from '../../shared/settings/handover.ts';
-import { parseStartArguments } from './start-arguments.ts';
+import { forgetPostgresVariables, forWorkerd, HANDOVER_VARIABLE, readHandover } from '../../shared/settings/load.ts';
 import { type EmbeddedPlan, planEmbedded } from './embedded-plan.ts';
+import { parseStartArguments } from './start-arguments.ts';
 
 const USAGE = `Usage: npm run dev:workerd -- [--data DIR] [--offset N] [--env FILE]
 

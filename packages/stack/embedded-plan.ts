@@ -11,7 +11,7 @@ import { Secret } from '@holdfast/kit/secret';
 import { BUNDLE_PASSWORD, certificateFiles } from '@holdfast/pki/certificate-files';
 import type { ServerCertificateFiles } from '@holdfast/pki/server-certificate';
 import { type Configuration, readConfiguration } from '../../shared/settings/configuration.ts';
-import { environmentLayer, type Handover, HANDOVER_VARIABLE } from '../../shared/settings/handover.ts';
+import { environmentLayer, type Handover, HANDOVER_VARIABLE } from '../../shared/settings/load.ts';
 import { type Layer, pick } from '../../shared/settings/load.ts';
 import { weakSecrets } from '../../shared/settings/rules.ts';
 import type { Problem } from '../../shared/settings/setting.ts';

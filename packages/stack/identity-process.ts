@@ -18,7 +18,7 @@ import { Secret } from '@holdfast/kit/secret';
 import { LISTENING, runService, stopInOrder, tellSupervisor } from '@holdfast/kit/service';
 import { MINUTE_MS } from '@holdfast/kit/time';
 import { serveApp } from '../../shared/runtime/node-server.ts';
-import { forgetPostgresVariables } from '../../shared/settings/handover.ts';
+import { forgetPostgresVariables } from '../../shared/settings/load.ts';
 
 /** The release of the provider whose API is served. */
 const API_RELEASE = '2026.8.3';

@@ -6,7 +6,7 @@ import { isWildcardAddress, urlHost } from '@holdfast/kit/addresses';
 import { argumentsOrUsage, failureText, type Invocation } from '@holdfast/kit/command';
 import { WEBADMIN } from '@holdfast/kit/names';
 import { RELEASE } from '@holdfast/kit/release';
-import { forgetPostgresVariables } from '../../shared/settings/handover.ts';
+import { forgetPostgresVariables } from '../../shared/settings/load.ts';
 import { describeProblem } from '../../shared/settings/setting.ts';
 import { type EmbeddedPlan, planEmbedded } from './embedded-plan.ts';
 import { installFlows } from './flows/install.ts';

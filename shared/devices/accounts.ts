@@ -4,17 +4,16 @@ import { AppError } from '@holdfast/kit/app-error';
 import { PROVIDER_ADMINS, type ServiceKind } from '@holdfast/kit/names';
 import type { Actor } from '../audit/port.ts';
 import type { Core } from '../core/port.ts';
-import { isChannel } from '../identity/channels.ts';
 import type { Account, Exclusive, GroupName, Identity } from '../identity/port.ts';
-import { appExpiresOf, isHiddenName, isoOfSeconds } from '../identity/rules.ts';
-import type { Doors } from '../sign-in/port.ts';
-import { type Principal, type Role, type RoleGroups, roleOf } from '../sign-in/principal.ts';
+import { appExpiresOf, isChannel, isHiddenName, isoOfSeconds } from '../identity/rules.ts';
+import type { Authenticator } from '../sign-in/port.ts';
+import { type Principal, type Role, type RoleGroups, roleOf } from '../sign-in/rules.ts';
 import type { EnrollmentTokens, RevocationDeps } from './port.ts';
 
 /** Whoever is put out loses all certificates. */
 export interface PeopleDeps extends RevocationDeps {
   identity: Identity;
-  doors: Pick<Doors, 'forget'>;
+  doors: Pick<Authenticator, 'forget'>;
   peopleLock: Exclusive;
   deviceLock: Exclusive;
   core: RevocationDeps['core'] & Pick<Core, 'regroup'>;

@@ -1,7 +1,7 @@
 // What the host hands to every request, and what the middleware adds to it.
 
 import type { OpenAPIHono } from '@hono/zod-openapi';
-import type { Principal, RouteDemand } from '../sign-in/principal.ts';
+import type { Principal, RouteDemand } from '../sign-in/rules.ts';
 
 /** Whose pages are served: those of whoever runs the stack, or those of everybody. */
 export const FACES = ['console', 'portal'] as const;

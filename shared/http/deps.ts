@@ -22,7 +22,7 @@ import type { RetentionBook, RetentionFacts, RetentionFiles } from '../retention
 import type { ShownSetting } from '../settings/load.ts';
 import type { Settings } from '../settings/table.ts';
 import type { Thresholds } from '../settings/threshold-figures.ts';
-import type { Doors, SignIns } from '../sign-in/port.ts';
+import type { Authenticator, SignIns } from '../sign-in/port.ts';
 
 export interface Deps {
   release: string;
@@ -36,7 +36,7 @@ export interface Deps {
   monitored: Monitored;
   identity: Identity;
   directory: Directory;
-  doors: Doors;
+  doors: Authenticator;
   signIns: SignIns;
   audit: Audit;
   /** For what must not happen twice at once among several people (the last administrator). Its keys are nobody else's. */

@@ -6,7 +6,7 @@ import { HTTPException } from 'hono/http-exception';
 import { AppError, type ErrorCode } from '@holdfast/kit/app-error';
 import type { Log } from '@holdfast/kit/log';
 import type { Audit } from '../audit/port.ts';
-import type { Principal } from '../sign-in/principal.ts';
+import type { Principal } from '../sign-in/rules.ts';
 import type { AppEnv } from './context.ts';
 import { sessionCookieName } from './session-cookie.ts';
 

@@ -2,7 +2,7 @@
 
 import { createRoute, type RouteConfig, z } from '@hono/zod-openapi';
 import type { ErrorCode } from '@holdfast/kit/app-error';
-import type { Access, Area, RouteDemand } from '../sign-in/principal.ts';
+import type { Access, Area, RouteDemand } from '../sign-in/rules.ts';
 import { statusOf } from './problem.ts';
 import { requireAccess } from './sign-in.ts';
 

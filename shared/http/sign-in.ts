@@ -6,8 +6,8 @@ import { getCookie } from 'hono/cookie';
 import { AppError } from '@holdfast/kit/app-error';
 import type { DirectoryBase } from '@holdfast/kit/directory';
 import type { Actor } from '../audit/port.ts';
-import type { Doors } from '../sign-in/port.ts';
-import { type Principal, type RouteDemand, whyNot } from '../sign-in/principal.ts';
+import type { Authenticator } from '../sign-in/port.ts';
+import { type Principal, type RouteDemand, whyNot } from '../sign-in/rules.ts';
 import type { AppEnv } from './context.ts';
 import type { Deps } from './deps.ts';
 import type { Problem } from './problem.ts';
@@ -63,7 +63,7 @@ export function readBasic(encoded: string): Credentials {
 /** Who comes in with these; throws `unauthenticated`, or `locked_out` for a password from a locked address. */
 export async function enter(
   c: Context<AppEnv>,
-  doors: Doors,
+  doors: Authenticator,
   credentials: Credentials,
   base: DirectoryBase = 'web',
 ): Promise<Principal> {
@@ -74,7 +74,7 @@ export async function enter(
 
 async function principalOf(
   { env }: Context<AppEnv>,
-  doors: Doors,
+  doors: Authenticator,
   credentials: Credentials,
   base: DirectoryBase,
 ): Promise<Principal | undefined> {
@@ -112,7 +112,7 @@ export function lockedOutProblem(retryAfterSeconds: number): Problem {
 }
 
 /** Refuses with 401 unless the request carries an accepted credential; else sets `principal`. */
-export function signIn(doors: Doors): MiddlewareHandler<AppEnv> {
+export function signIn(doors: Authenticator): MiddlewareHandler<AppEnv> {
   return async function requireSignIn(c, next) {
     await identify(c, doors);
     await next();
@@ -120,7 +120,7 @@ export function signIn(doors: Doors): MiddlewareHandler<AppEnv> {
 }
 
 /** The same question, asked when the request asks for it: who was let in a while ago may not be any more. */
-export async function identify(c: Context<AppEnv>, doors: Doors): Promise<void> {
+export async function identify(c: Context<AppEnv>, doors: Authenticator): Promise<void> {
   c.set('principal', await enter(c, doors, credentialsOf(c)));
 }
 

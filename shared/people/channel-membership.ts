@@ -12,7 +12,7 @@ import {
   roleGroupsOf,
   userOf,
 } from '../devices/accounts.ts';
-import { readChannelName } from '../identity/channels.ts';
+import { readChannelName } from '../identity/rules.ts';
 import type { Account, GroupName } from '../identity/port.ts';
 
 /** The groups of these names, each once; `invalid` names all that are unknown or forbidden. */

@@ -8,7 +8,7 @@ import { mustBeAllowed, type PeopleContext, type PeopleDeps, roleOfAccount, user
 import { isAway } from '../devices/certificates/while-core-is-away.ts';
 import type { Account, Identity } from '../identity/port.ts';
 import { appExpiresOf, EXPIRES, readExpiry } from '../identity/rules.ts';
-import type { Role } from '../sign-in/principal.ts';
+import type { Role } from '../sign-in/rules.ts';
 import {
   amongAdministrators,
   changeDetail,

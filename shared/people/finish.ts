@@ -8,7 +8,7 @@ import { concluding, type Finish, type InterruptedWork, readDetail, UNREGISTERED
 import type { Conclusion, OpenIntent } from '../audit/port.ts';
 import { channelsOf, type PeopleDeps } from '../devices/accounts.ts';
 import type { Account } from '../identity/port.ts';
-import { ROLES } from '../sign-in/principal.ts';
+import { ROLES } from '../sign-in/rules.ts';
 import { channelsThatExist, replaceChannels } from './channel-membership.ts';
 import {
   amongAdministrators,

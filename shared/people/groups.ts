@@ -4,8 +4,8 @@ import { AppError, invalid } from '@holdfast/kit/app-error';
 import { CHANNEL_PREFIX } from '@holdfast/kit/names';
 import { audited } from '../audit/audited.ts';
 import { type PeopleContext, type PeopleDeps, roleGroupsOf } from '../devices/accounts.ts';
-import { isChannel, readChannelName } from '../identity/channels.ts';
 import type { Group, GroupName } from '../identity/port.ts';
+import { isChannel, readChannelName } from '../identity/rules.ts';
 import { placeUngroupedOf } from './place-ungrouped.ts';
 
 /** `name` with or without the prefix. `invalid` for a forbidden name, `conflict` when it is taken, in any case. */

@@ -9,7 +9,7 @@ import { isHidden, type PeopleDeps, roleOfAccount } from '../devices/accounts.ts
 import { withdrawCertificates } from '../devices/revocation/withdraw.ts';
 import type { Account, GroupName } from '../identity/port.ts';
 import { appExpiresOf, EXPIRES } from '../identity/rules.ts';
-import type { Role } from '../sign-in/principal.ts';
+import type { Role } from '../sign-in/rules.ts';
 
 const PAGE_SIZE = 100;
 

@@ -10,8 +10,16 @@ import { DAY_MS, HOUR_MS } from '@holdfast/kit/time';
 import type { Audit } from '../audit/port.ts';
 import type { CoreRetention } from '../core/port.ts';
 import { isAway } from '../devices/certificates/while-core-is-away.ts';
-import { lastSaid, said, textOf, timeOf } from '../jobs/job-log.ts';
-import type { HealthMemory, OpsJob, OpsJobChange, OpsJobs } from '../jobs/port.ts';
+import {
+  type HealthMemory,
+  lastSaid,
+  type OpsJob,
+  type OpsJobChange,
+  type OpsJobs,
+  said,
+  textOf,
+  timeOf,
+} from '../jobs/port.ts';
 import { conclusionOf, openRetentionJob, readInput, resultOf, type RetentionJobInput, subjectOf } from './jobs.ts';
 import type { RetentionBook } from './port.ts';
 

@@ -27,12 +27,11 @@ import { cronSeconds, intervalSeconds, minuteCron } from '../jobs/crons.ts';
 import type { Job } from '../jobs/port.ts';
 import { memoryJobStatistics } from '../jobs/statistics.ts';
 import { type Configuration, watchConfiguration } from '../settings/configuration.ts';
-import type { Handover } from '../settings/handover.ts';
-import type { Layer } from '../settings/load.ts';
+import type { Handover, Layer } from '../settings/load.ts';
 import type { Settings } from '../settings/table.ts';
 import type { Thresholds } from '../settings/threshold-figures.ts';
 import { GuardedAuthenticator } from '../sign-in/authenticator.ts';
-import type { QuickDoors } from '../sign-in/port.ts';
+import type { FastAuthenticator } from '../sign-in/port.ts';
 import { endSignInsOf, SignedSignIns } from '../sign-in/signed-sign-ins.ts';
 import { CORE, CORE_LOCK, DEVICE_LOCK, EXCLUSIVE, FIGURES, PEOPLE_LOCK, sharedDeps, STATE } from './both-hosts.ts';
 import { corePartsOf, directoryOf } from './core-part.ts';
@@ -56,7 +55,7 @@ export interface NodeHost {
 export interface NodeDeps extends Deps {
   health: MemoryHealthCache;
   requests: MemoryRequestStatistics;
-  doors: QuickDoors;
+  doors: FastAuthenticator;
   appliedPasswords: AppliedPasswords;
 }
 
@@ -104,7 +103,7 @@ export function nodeDeps({
     endSignInsOf,
     signInsEnded: (username) => void doors.forget(username),
   });
-  const doors: QuickDoors = new GuardedAuthenticator({
+  const doors: FastAuthenticator = new GuardedAuthenticator({
     directory,
     signIns,
     audit,

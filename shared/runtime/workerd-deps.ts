@@ -29,11 +29,10 @@ import type { Deps } from '../http/deps.ts';
 import { exclusiveByDatabase } from '../identity/exclusive.ts';
 import type { JobStatistics } from '../jobs/port.ts';
 import type { RetentionFiles } from '../retention/port.ts';
-import { handoverSchema } from '../settings/handover.ts';
-import { loadSettings } from '../settings/load.ts';
+import { handoverSchema, loadSettings } from '../settings/load.ts';
 import type { ConfigurationFiles } from '../settings/setting.ts';
 import type { Thresholds } from '../settings/threshold-figures.ts';
-import type { Doors, SignIns } from '../sign-in/port.ts';
+import type { Authenticator, SignIns } from '../sign-in/port.ts';
 import { CORE, CORE_LOCK, DEVICE_LOCK, EXCLUSIVE, FIGURES, PEOPLE_LOCK, sharedDeps, STATE } from './both-hosts.ts';
 import { EXPOSED, type ExposedPort, type Outcome, type WireAsset } from './host-calls.ts';
 
@@ -70,7 +69,7 @@ function withoutLast(args: unknown[]): unknown[] {
 /** The ports behind the binding, by their names there. */
 interface HostPorts {
   directory: Directory;
-  doors: Doors;
+  doors: Authenticator;
   signIns: SignIns;
   audit: Audit;
   core: Core;

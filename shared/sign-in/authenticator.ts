@@ -1,17 +1,27 @@
-// The doors, with their memory in this process: the lock-out, who came in a moment ago, and who is in which group. Node only;
+// Authenticates with a memory in this process: lockouts, who signed in a moment ago, and who is in which group. Node only;
 // workerd asks its host.
 
 import { AppError } from '@holdfast/kit/app-error';
-import type { Directory, DirectoryEntry } from '@holdfast/kit/directory';
 import { limitAttempts } from '@holdfast/kit/concurrency';
+import type { Directory, DirectoryEntry } from '@holdfast/kit/directory';
 import { createLockout, lockoutAddress } from '@holdfast/kit/lockout';
 import { nameKey, WEBADMIN } from '@holdfast/kit/names';
 import { PasswordQueue } from '@holdfast/kit/password-queue';
 import { sameText, type Secret } from '@holdfast/kit/secret';
 import type { Audit } from '../audit/port.ts';
-import type { Entrance, LockedAddress, PasswordAttempt, QuickDoors, SignedText, SignIns } from './port.ts';
-import { type Principal, type RoleGroups, roleOf, type SignedInBy } from './principal.ts';
+import type { Entrance, LockedAddress, PasswordAttempt, FastAuthenticator, SignedText, SignIns } from './port.ts';
 import { RecentSignIns } from './recent-sign-ins.ts';
+import {
+  auditedName,
+  BREAK_GLASS,
+  mayExist,
+  METRICS,
+  principalOf,
+  type Principal,
+  type RoleGroups,
+  type SignedInBy,
+  withoutRights,
+} from './rules.ts';
 
 export interface AuthenticatorOptions {
   directory: Pick<Directory, 'signIn' | 'find'>;
@@ -28,20 +38,13 @@ export interface AuthenticatorOptions {
   leastRefusalMs?: number;
 }
 
-/** How all doors of this process are called together. */
+/** What the lockouts of this process are for, as people see it. */
 const DOOR = 'http';
-/** No directory has a longer name; what is longer, or has control characters, is wrong without asking. */
-const LONGEST_USERNAME = 255;
-const LONGEST_AUDITED = 100;
-const USUAL = /^[\w.-]{1,64}$/;
-const CONTROL = /\p{Cc}/u;
-const EVERY_CONTROL = /\p{Cc}/gu;
 const TOO_MANY_AT_ONCE = 'Too many sign-ins at once. Try again in a moment.';
 const BASIC = 'Basic ';
 const BEARER = 'Bearer ';
-const METRICS: Principal = { username: 'metrics', role: 'viewer', groups: [], by: { kind: 'metrics' } };
 
-export class GuardedAuthenticator implements QuickDoors {
+export class GuardedAuthenticator implements FastAuthenticator {
   readonly #options: AuthenticatorOptions;
   readonly #lockout = createLockout();
   readonly #queue: PasswordQueue;
@@ -135,23 +138,18 @@ export class GuardedAuthenticator implements QuickDoors {
       throw error;
     }
     this.#note(attempt, 'sign-in.break-glass', 'ok');
-    const by = { kind: 'break-glass' } as const;
-    return { kind: 'in', principal: { username: WEBADMIN, role: 'viewer', groups: [], by } };
-  }
-
-  #principalOf({ username, groups }: DirectoryEntry, by: SignedInBy): Principal {
-    return { username, role: roleOf(groups, this.#options.roles), groups, by };
+    return { kind: 'in', principal: BREAK_GLASS };
   }
 
   #byPassword(entry: DirectoryEntry): Principal {
-    return this.#principalOf(entry, { kind: 'password' });
+    return principalOf(entry, this.#options.roles, { kind: 'password' });
   }
 
   /** Made once for what is remembered. */
   #madeOf(remembered: SignedText | DirectoryEntry, entry: DirectoryEntry, by: SignedInBy): Principal {
     const known = this.#made.get(remembered);
     if (known !== undefined && known.groups === entry.groups) return known;
-    const principal = this.#principalOf(entry, by);
+    const principal = principalOf(entry, this.#options.roles, by);
     this.#made.set(remembered, principal);
     return principal;
   }
@@ -161,7 +159,7 @@ export class GuardedAuthenticator implements QuickDoors {
     const entry = signed && (await this.#recent.person(signed.username));
     if (signed === undefined || entry?.isActive !== true) return undefined;
     const { id, scope = 'read' } = signed;
-    return this.#principalOf(entry, kind === 'session' ? { kind, id } : { kind, id, scope });
+    return principalOf(entry, this.#options.roles, kind === 'session' ? { kind, id } : { kind, id, scope });
   }
 
   #isMetricsToken(token: string): boolean {
@@ -207,19 +205,4 @@ export class GuardedAuthenticator implements QuickDoors {
   release(address: string): boolean {
     return this.#lockout.release(lockoutAddress(address));
   }
-}
-
-/** An app password opens nothing of ours. */
-function withoutRights({ username }: DirectoryEntry): Principal {
-  return { username, role: 'none', groups: [], by: { kind: 'password' } };
-}
-
-function mayExist(username: string): boolean {
-  return username.length <= LONGEST_USERNAME && !CONTROL.test(username);
-}
-
-/** What somebody wrote where a name belongs, fit to be kept. */
-function auditedName(username: string): string {
-  if (USUAL.test(username)) return username;
-  return username.slice(0, LONGEST_AUDITED).replaceAll(EVERY_CONTROL, '\uFFFD').toWellFormed();
 }

@@ -1,8 +1,8 @@
-// Everything by which somebody comes in over HTTP, with the one lock-out that guards every door that takes a password.
+// Authenticates every HTTP request, with one lockout for everything that takes a password.
 
 import type { DirectoryBase } from '@holdfast/kit/directory';
 import type { Page, Paging } from '@holdfast/kit/paging';
-import type { Principal, Scope } from './principal.ts';
+import type { Principal, Scope } from './rules.ts';
 
 type Maybe<T> = T | Promise<T>;
 
@@ -31,7 +31,7 @@ export interface LockedAddress {
 }
 
 /** Rejects with an AppError `unavailable` when the directory or our own database would have to be asked and does not answer. */
-export interface Doors {
+export interface Authenticator {
   /**
    * Judges a name and a password. The attempt counts once, for the address, before anything else is asked; only a refusal
    * is a failure. While the directory does not answer, `webadmin` comes in with the password of the settings, to look only.
@@ -49,8 +49,8 @@ export interface Doors {
   release(address: string): Maybe<boolean>;
 }
 
-/** What a host that keeps the doors in its own memory can tell without waiting; undefined: ask the slow way. */
-export interface QuickDoors extends Doors {
+/** What a host that authenticates in its own memory can tell without waiting; undefined: ask the slow way. */
+export interface FastAuthenticator extends Authenticator {
   /**
    * The person behind an Authorization header that was accepted a moment ago, METRICS_TOKEN included, no API token. The same
    * object while the same is remembered.

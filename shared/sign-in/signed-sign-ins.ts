@@ -8,7 +8,7 @@ import type { Page, Paging } from '@holdfast/kit/paging';
 import type { Sql, TransactionSql } from '@holdfast/kit/postgres';
 import type { Secret } from '@holdfast/kit/secret';
 import { type ApiToken, type Given, MOST_SESSIONS, type Session, type SignedText, type SignIns } from './port.ts';
-import type { Scope } from './principal.ts';
+import type { Scope } from './rules.ts';
 import { signedTexts } from './signed-text.ts';
 
 // Rows of sessions and API tokens: when they count, how they are found, and what the port makes of them.

@@ -4,8 +4,8 @@ import { AppError } from '@holdfast/kit/app-error';
 import { lockoutAddress } from '@holdfast/kit/lockout';
 import { audited } from '../audit/audited.ts';
 import type { Actor, Audit } from '../audit/port.ts';
-import type { ApiToken, Doors, SignIns } from './port.ts';
-import type { Scope } from './principal.ts';
+import type { ApiToken, Authenticator, SignIns } from './port.ts';
+import type { Scope } from './rules.ts';
 
 const MOST_YEARS = 5;
 
@@ -65,7 +65,7 @@ interface RevokeContext {
   deps: {
     signIns: Pick<SignIns, 'token' | 'endToken'>;
     audit: Pick<Audit, 'intend' | 'conclude'>;
-    doors: Pick<Doors, 'forget'>;
+    doors: Pick<Authenticator, 'forget'>;
   };
   actor: Actor;
 }
@@ -92,7 +92,7 @@ function unknown(id: string): AppError {
 
 interface EndSessionDeps {
   audit: Pick<Audit, 'intend' | 'conclude'>;
-  doors: Pick<Doors, 'forget'>;
+  doors: Pick<Authenticator, 'forget'>;
   signIns: Pick<SignIns, 'endSession' | 'endSessions'>;
 }
 
@@ -130,7 +130,7 @@ export async function endSessions(deps: EndSessionDeps, actor: Actor, username: 
 // Forgets the failures of an address, so that it can sign in again at once.
 
 export interface ReleaseLockoutDeps {
-  doors: Pick<Doors, 'release'>;
+  doors: Pick<Authenticator, 'release'>;
   audit: Pick<Audit, 'intend' | 'conclude'>;
 }
 

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import * as x509 from '@peculiar/x509';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { coreAuthorityFiles } from '../../shared/core/authority.ts';
+import { coreAuthorityFiles } from '../../shared/core/files.ts';
 import { issue, type Issued } from '../support/certificates.ts';
 
 const ca = await issue('ca', undefined, { ca: true });

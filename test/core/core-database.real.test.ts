@@ -6,7 +6,7 @@ import { Secret } from '@holdfast/kit/secret';
 import { coreDatabase } from '../../shared/core/database/database.ts';
 import type { CoreDatabase } from '../../shared/core/database/port.ts';
 import { stateDatabase } from '../../shared/database/state-database.ts';
-import { jobRunTable } from '../../shared/jobs/run-table.ts';
+import { jobRunTable } from '../../shared/jobs/tables.ts';
 import { CORE as PRODUCT } from '../../shared/runtime/both-hosts.ts';
 import { newStack, query, readerUrl, stop, type TestStack } from '../e2e/embedded/embedded.ts';
 import { AS_WANTED } from '../health/fake-monitored.ts';

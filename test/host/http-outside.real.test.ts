@@ -5,8 +5,7 @@ import { createServer, type RequestListener, type Server } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { afterEach, describe, expect, it } from 'vitest';
-import { httpClock } from '../../shared/host/clock.ts';
-import { releaseFeed } from '../../shared/host/release-feed.ts';
+import { httpClock, releaseFeed } from '../../shared/host/http.ts';
 import { issue } from '../support/certificates.ts';
 
 const servers: Server[] = [];

@@ -12,7 +12,7 @@ import { memoryJobStatistics } from '../../shared/jobs/statistics.ts';
 import { loadSettings, showSettings } from '../../shared/settings/load.ts';
 import { DEFAULT_THRESHOLDS } from '../../shared/settings/threshold-figures.ts';
 import { GuardedAuthenticator } from '../../shared/sign-in/authenticator.ts';
-import type { QuickDoors } from '../../shared/sign-in/port.ts';
+import type { FastAuthenticator } from '../../shared/sign-in/port.ts';
 import { alertsHolding } from '../alerts/fake-alerts.ts';
 import { type FakeAudit, fakeAudit } from '../audit/fake-audit.ts';
 import { type FakeCore, fakeCore } from '../core/fake-core.ts';
@@ -80,7 +80,7 @@ export interface FakeDeps extends Deps {
   requests: MemoryRequestStatistics;
   identity: FakeIdentity;
   directory: FakeDirectory;
-  doors: QuickDoors;
+  doors: FastAuthenticator;
   signIns: FakeSignIns;
   audit: FakeAudit;
   healthTrend: FakeHealthTrend;

@@ -1,11 +1,12 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { isChannel, readChannelName } from '../../shared/identity/channels.ts';
 import {
   appExpiresOf,
+  isChannel,
   isHiddenName,
   isoOfSeconds,
   passwordFault,
+  readChannelName,
   readExpiry,
   suggestedUsername,
   usernameFault,

@@ -3,7 +3,7 @@
 import { beforeAll, describe, expect, it } from 'vitest';
 import { keptDatabase, type RunSql } from '@holdfast/kit/kept-database';
 import { Secret } from '@holdfast/kit/secret';
-import { opsJobTable } from '../../shared/jobs/ops-job-table.ts';
+import { opsJobTable } from '../../shared/jobs/tables.ts';
 import { MIGRATIONS } from '../../shared/runtime/migrations/index.ts';
 import { emptyDatabase } from '../e2e/embedded/empty-database.ts';
 import { opsJobsContract } from './ops-jobs-contract.ts';

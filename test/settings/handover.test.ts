@@ -1,8 +1,7 @@
 // What a process is handed: workerd gets no more than it needs.
 
 import { expect, it } from 'vitest';
-import { forWorkerd, type Handover } from '../../shared/settings/handover.ts';
-import { loadSettings } from '../../shared/settings/load.ts';
+import { forWorkerd, type Handover, loadSettings } from '../../shared/settings/load.ts';
 
 const URL_OF_OWNER = 'postgres://martiuser:the%20password@127.0.0.1:5432/cot';
 

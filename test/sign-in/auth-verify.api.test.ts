@@ -4,7 +4,7 @@ import { withQuickAnswers } from '../../functions/quick-answers.ts';
 import type { Bindings } from '../../shared/http/context.ts';
 import { problemSchema } from '../../shared/http/route.ts';
 import { sessionCookieName } from '../../shared/http/session-cookie.ts';
-import type { Scope } from '../../shared/sign-in/principal.ts';
+import type { Scope } from '../../shared/sign-in/rules.ts';
 import { ADMIN, basic, type FakeDeps, fakeDeps, NOBODY, PASSWORD, READER, VIEWER } from '../http/fake-deps.ts';
 
 const CONNECTION: Bindings = { requestId: 'request-1', clientAddress: '192.0.2.7', secure: false };

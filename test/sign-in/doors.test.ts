@@ -1,7 +1,7 @@
 // The doors, rule by rule: one lock-out for every password, what is believed and for how long, the emergency.
 
 import { describe, expect, it } from 'vitest';
-import type { QuickDoors } from '../../shared/sign-in/port.ts';
+import type { FastAuthenticator } from '../../shared/sign-in/port.ts';
 import { basic } from '../http/fake-deps.ts';
 import { doorsWorld, HERE, METRICS_TOKEN, sessionOf } from './fake-doors.ts';
 
@@ -195,7 +195,7 @@ describe('what a password opens', () => {
 });
 
 /** Whether the short way knows this header. */
-const isKnown = (doors: QuickDoors, header: string): boolean => doors.known(header, HERE) !== undefined;
+const isKnown = (doors: FastAuthenticator, header: string): boolean => doors.known(header, HERE) !== undefined;
 
 describe('what is remembered of a password', () => {
   it('spares the bind for twenty seconds, on the short way for half a second after each look', async () => {

@@ -5,7 +5,7 @@ import type { DirectoryBase } from '@holdfast/kit/directory';
 import { ADMIN_ROLE_GROUP } from '@holdfast/kit/names';
 import { Secret } from '@holdfast/kit/secret';
 import { GuardedAuthenticator, type AuthenticatorOptions } from '../../shared/sign-in/authenticator.ts';
-import type { Entrance, QuickDoors } from '../../shared/sign-in/port.ts';
+import type { Entrance, FastAuthenticator } from '../../shared/sign-in/port.ts';
 import { type FakeAudit, fakeAudit } from '../audit/fake-audit.ts';
 import { type FakeDirectory, fakeDirectory } from './fake-directory.ts';
 import { type FakeSignIns, fakeSignIns } from './fake-sign-ins.ts';
@@ -15,7 +15,7 @@ export const METRICS_TOKEN = 'metrics-token-0123456789';
 export const HERE = '192.0.2.7';
 
 export interface DoorsWorld {
-  doors: QuickDoors;
+  doors: FastAuthenticator;
   directory: FakeDirectory;
   signIns: FakeSignIns;
   audit: FakeAudit;
@@ -27,7 +27,7 @@ export interface DoorsWorld {
   databaseAway: boolean;
   later(ms: number): void;
   /** Doors of another process over the same directory and database. */
-  otherProcess(): QuickDoors;
+  otherProcess(): FastAuthenticator;
   tryWith(username: string, password: string, address?: string, base?: DirectoryBase): Promise<Entrance>;
   /** As often as said with a wrong password, one after the other. */
   fail(times: number, address?: string): Promise<Entrance[]>;
@@ -48,7 +48,7 @@ export function doorsWorld(options: Partial<AuthenticatorOptions> = {}): DoorsWo
   const reach = (): void => {
     if (world.databaseAway) throw new AppError('unavailable', 'Our own database does not answer');
   };
-  const open = (): QuickDoors =>
+  const open = (): FastAuthenticator =>
     new GuardedAuthenticator({
       directory: {
         find: (username) => directory.find(username),

@@ -5,6 +5,7 @@ import type { AppError } from '@holdfast/kit/app-error';
 import { counted } from '@holdfast/kit/format';
 import { maskRecipient } from '@holdfast/kit/text';
 import { toAlertView } from '../../../shared/alerts/message.ts';
+import { sendTestMessage, SET_UP, type TestOutcome } from '../../../shared/alerts/outlets.ts';
 import {
   ALERT_STATES,
   type AlertFilter,
@@ -13,7 +14,6 @@ import {
   type Outlet,
   type Outlets,
 } from '../../../shared/alerts/port.ts';
-import { sendTestMessage, SET_UP, type TestOutcome } from '../../../shared/alerts/send-test-message.ts';
 import { audited } from '../../../shared/audit/audited.ts';
 import { HEALTH_MODULES } from '../../../shared/health/modules/index.ts';
 import type { App } from '../../../shared/http/context.ts';

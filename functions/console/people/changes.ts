@@ -14,7 +14,7 @@ import type { Account } from '../../../shared/identity/port.ts';
 import { setUserGroups } from '../../../shared/people/channel-membership.ts';
 import { deactivateUser, updateUser } from '../../../shared/people/deactivate-user.ts';
 import { channelNames } from '../../../shared/people/groups.ts';
-import { ROLES } from '../../../shared/sign-in/principal.ts';
+import { ROLES } from '../../../shared/sign-in/rules.ts';
 import { attempt, type Form, formOf, parsed } from '../../pages/form.ts';
 import type { PageContext } from '../../pages/page-routes.ts';
 import { clockOf } from '../../pages/parts/time.tsx';

@@ -3,8 +3,7 @@
 import { AppError } from '@holdfast/kit/app-error';
 import { wallTimeAt, wallTimeText } from '@holdfast/kit/time';
 import { type PeopleContext, roleGroupsOf } from '../../../shared/devices/accounts.ts';
-import { readChannelName } from '../../../shared/identity/channels.ts';
-import { ACCESS_ENDS, accessEnd, presetEnd, readExpiry } from '../../../shared/identity/rules.ts';
+import { ACCESS_ENDS, accessEnd, presetEnd, readChannelName, readExpiry } from '../../../shared/identity/rules.ts';
 import { createGroup } from '../../../shared/people/groups.ts';
 import { attempt, type Form } from '../../pages/form.ts';
 import { Checks, Field, Select } from '../../pages/parts/field.tsx';

@@ -3,7 +3,7 @@
 
 import type { Child } from 'hono/jsx';
 import type { ShownUser } from '../../../shared/devices/accounts.ts';
-import { ROLES } from '../../../shared/sign-in/principal.ts';
+import { ROLES } from '../../../shared/sign-in/rules.ts';
 import { faultOf } from '../../pages/form.ts';
 import type { PageContext } from '../../pages/page-routes.ts';
 import { Checks, Field } from '../../pages/parts/field.tsx';

@@ -2,7 +2,7 @@
 
 import { DAY_MS } from '@holdfast/kit/time';
 import type { ShownUser } from '../../../shared/devices/accounts.ts';
-import type { Role } from '../../../shared/sign-in/principal.ts';
+import type { Role } from '../../../shared/sign-in/rules.ts';
 import { faultOf } from '../../pages/form.ts';
 import type { PageContext } from '../../pages/page-routes.ts';
 import { Card, Confirm } from '../../pages/parts/card.tsx';

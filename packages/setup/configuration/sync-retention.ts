@@ -5,8 +5,7 @@ import { argumentsOrUsage, type Invocation, parseCommandLine } from '@holdfast/k
 import { readEnvFile } from '@holdfast/stack/env-file-layer';
 import { wantedRetention } from '../../../shared/health/wanted.ts';
 import { retentionFiles } from '../../../shared/retention/files.ts';
-import { environmentLayer } from '../../../shared/settings/handover.ts';
-import { type Layer, loadSettings } from '../../../shared/settings/load.ts';
+import { environmentLayer, type Layer, loadSettings } from '../../../shared/settings/load.ts';
 import { describeProblem, type Problem } from '../../../shared/settings/setting.ts';
 import type { SettingName, Settings } from '../../../shared/settings/table.ts';
 

@@ -12,8 +12,7 @@ import {
   IDENTITY_OWNER,
   STATE_DATABASE,
 } from '@holdfast/stack/database/roles';
-import { environmentLayer, type Handover, HANDOVER_VARIABLE } from '../../../shared/settings/handover.ts';
-import { type Layer, pick } from '../../../shared/settings/load.ts';
+import { environmentLayer, type Handover, HANDOVER_VARIABLE, type Layer, pick } from '../../../shared/settings/load.ts';
 import type { Problem } from '../../../shared/settings/setting.ts';
 import { isSettingName, SETTING_NAMES, type SettingName, type Settings } from '../../../shared/settings/table.ts';
 import { IDENTITY_SETUP_VARIABLE, identitySetupHandover, webBaseProblems } from '../identity/handover.ts';

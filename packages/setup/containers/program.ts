@@ -3,7 +3,7 @@
 
 import { behaveAsFirst } from '@holdfast/kit/service';
 import { supplyFlows } from '@holdfast/stack/flows/certificate';
-import { forgetPostgresVariables } from '../../../shared/settings/handover.ts';
+import { forgetPostgresVariables } from '../../../shared/settings/load.ts';
 import { describeProblem } from '../../../shared/settings/setting.ts';
 import { become, LOCKED_VARIABLE, preparedServer, underLock } from './database.ts';
 import { readPlaces } from './places.ts';

@@ -13,8 +13,7 @@ import { auditChain, readHeadFile } from '../../../shared/audit/chain.ts';
 import type { AuditVerdict } from '../../../shared/audit/port.ts';
 import { type Prunable, prunable, pruneAudit } from '../../../shared/audit/prune.ts';
 import { verifyChain } from '../../../shared/audit/verify.ts';
-import { forgetPostgresVariables } from '../../../shared/settings/handover.ts';
-import { parseEnvFile } from '../../../shared/settings/load.ts';
+import { forgetPostgresVariables, parseEnvFile } from '../../../shared/settings/load.ts';
 import { dataDirectory, layoutOf } from '../process/layout.ts';
 import { parseObject } from '../secrets.ts';
 

@@ -3,8 +3,7 @@
 // job for too long, what still runs is followed to its end, and nothing more is begun.
 
 import { HOUR_MS } from '@holdfast/kit/time';
-import { said } from '../../jobs/job-log.ts';
-import type { OpsJob } from '../../jobs/port.ts';
+import { type OpsJob, said } from '../../jobs/port.ts';
 import { openVacuumJob, readVacuumJob } from './jobs.ts';
 import { ALONE, follow, LONGEST_GAP_MS, nextTurn, type Turned } from './turn.ts';
 import { asked, currentTable, DatabaseAway, end, save, type Step, type VacuumDeps, type VacuumWork } from './work.ts';

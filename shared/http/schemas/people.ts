@@ -2,7 +2,7 @@
 
 import { z } from '@hono/zod-openapi';
 import { isEmailAddress } from '@holdfast/kit/addresses';
-import { ROLES, SCOPES } from '../../sign-in/principal.ts';
+import { ROLES, SCOPES } from '../../sign-in/rules.ts';
 import { timeText } from '../listing.ts';
 import { certificateSchema } from './certificates.ts';
 

@@ -7,7 +7,7 @@ import { readBodyText } from '@holdfast/kit/body';
 import { failureWords, foreignWords } from '@holdfast/kit/foreign-words';
 import type { Secret } from '@holdfast/kit/secret';
 import { withTimeout } from '@holdfast/kit/timeout';
-import { type Refusal, refusalOf, wordsOf } from './refusal.ts';
+import { type Refusal, refusalOf, wordsOf } from './answers.ts';
 
 const WITHIN_MS = 5_000;
 /** A group with twenty thousand members. */

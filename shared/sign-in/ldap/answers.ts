@@ -1,6 +1,8 @@
 // Reads what a directory answers (RFC 4511), strictly. Not with ldapts: a set of values that is longer than its message
 // sends its reader into an endless loop, many messages at once overflow its stack, and it keeps half a message unbounded.
 
+import { AppError } from '@holdfast/kit/app-error';
+
 /** An entry. The names of the attributes are in lower case; values that are no UTF-8 are left out. */
 export interface LdapEntry {
   dn: string;
@@ -167,4 +169,30 @@ function utf8(bytes: Buffer): string | undefined {
   } catch {
     return undefined;
   }
+}
+
+/** Result codes (RFC 4511, appendix A). */
+export const NO_SUCH_OBJECT = 32;
+export const INSUFFICIENT = 50;
+export const UNWILLING = 53;
+
+/** noSuchObject, invalidDNSyntax, invalidCredentials, insufficientAccessRights, unwillingToPerform. */
+const REFUSALS: ReadonlySet<number> = new Set([NO_SUCH_OBJECT, 34, 49, INSUFFICIENT, UNWILLING]);
+const TEMPORARY: ReadonlyMap<number, string> = new Map([
+  [1, 'operationsError'],
+  [3, 'timeLimitExceeded'],
+  [51, 'busy'],
+  [52, 'unavailable'],
+]);
+
+/** Whether a bind that ended so was refused: by authentik with 49 or 50, by slapd with 53 for an empty password. */
+export function isRefusal(code: number): boolean {
+  return REFUSALS.has(code);
+}
+
+/** `unavailable` for what may pass, else `upstream`. `doing` is what was answered: `a sign-in`. */
+export function answerFailure(called: string, code: number, doing: string): AppError {
+  const temporary = TEMPORARY.get(code);
+  const text = `${called} answers ${doing} with the result ${code}${temporary === undefined ? '' : ` (${temporary})`}`;
+  return new AppError(temporary === undefined ? 'upstream' : 'unavailable', text);
 }

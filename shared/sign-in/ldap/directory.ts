@@ -6,11 +6,10 @@ import type { Directory, DirectoryBase, DirectoryEntry } from '@holdfast/kit/dir
 import { escapeNameValue, parseDistinguishedName } from '@holdfast/kit/distinguished-name';
 import type { Log } from '@holdfast/kit/log';
 import type { Secret } from '@holdfast/kit/secret';
-import type { LdapEntry } from './answers.ts';
+import { answerFailure, INSUFFICIENT, isRefusal, type LdapEntry, NO_SUCH_OBJECT } from './answers.ts';
 import { type LdapConnection, LdapFailure, type LdapServer, ldapServerOf, openLdap } from './connection.ts';
 import { LdapConnections } from './connections.ts';
 import { type LdapGroup, leafName, searchGroups } from './groups.ts';
-import { answerFailure, INSUFFICIENT, isRefusal, NO_SUCH_OBJECT } from './results.ts';
 import { LdapServiceAccount } from './service-account.ts';
 
 export interface LdapDirectoryOptions {

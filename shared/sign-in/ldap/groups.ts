@@ -4,9 +4,8 @@ import { AndFilter, EqualityFilter, type Filter, SubstringFilter } from 'ldapts'
 import { AppError } from '@holdfast/kit/app-error';
 import { parseDistinguishedName, partsAbove, type RelativeName } from '@holdfast/kit/distinguished-name';
 import { nameKey } from '@holdfast/kit/names';
-import type { LdapEntry } from './answers.ts';
+import { answerFailure, INSUFFICIENT, type LdapEntry, NO_SUCH_OBJECT } from './answers.ts';
 import type { LdapConnection, LdapSearch } from './connection.ts';
-import { answerFailure, INSUFFICIENT, NO_SUCH_OBJECT } from './results.ts';
 import type { LdapServiceAccount } from './service-account.ts';
 
 export interface LdapGroup {

@@ -5,8 +5,8 @@ import { AppError } from '@holdfast/kit/app-error';
 import type { DirectoryBase } from '@holdfast/kit/directory';
 import type { Log } from '@holdfast/kit/log';
 import type { Secret } from '@holdfast/kit/secret';
+import { answerFailure, isRefusal, UNWILLING } from './answers.ts';
 import { type LdapConnection, ldapServerOf, openLdap } from './connection.ts';
-import { answerFailure, isRefusal, UNWILLING } from './results.ts';
 
 export interface LdapServiceAccountOptions {
   username: string;

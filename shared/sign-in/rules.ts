@@ -1,6 +1,7 @@
-// Who is asking, once a credential was accepted, and what it may do.
+// Decides who is asking, once a credential was accepted, and what it may do.
 
-import { ADMIN_ROLE_GROUP } from '@holdfast/kit/names';
+import type { DirectoryEntry } from '@holdfast/kit/directory';
+import { ADMIN_ROLE_GROUP, WEBADMIN } from '@holdfast/kit/names';
 
 /** `viewer` reads, `admin` may do everything, `none` sees only what is its own. */
 export const ROLES = ['none', 'viewer', 'admin'] as const;
@@ -82,4 +83,36 @@ export function whyNot(principal: Principal, { access, area, safe }: Demand): st
   if (access === 'admin' && role !== 'admin') return 'This needs the role admin.';
   if (access === 'viewer' && role === 'none') return 'This needs the role viewer or admin.';
   return undefined;
+}
+
+/** What a directory says of somebody, with the rights that it gives. */
+export function principalOf({ username, groups }: DirectoryEntry, roles: RoleGroups, by: SignedInBy): Principal {
+  return { username, role: roleOf(groups, roles), groups, by };
+}
+
+/** Who has METRICS_TOKEN. */
+export const METRICS: Principal = { username: 'metrics', role: 'viewer', groups: [], by: { kind: 'metrics' } };
+/** Who has the password of the settings while the directory does not answer. */
+export const BREAK_GLASS: Principal = { username: WEBADMIN, role: 'viewer', groups: [], by: { kind: 'break-glass' } };
+
+/** An app password opens nothing of ours. */
+export function withoutRights({ username }: DirectoryEntry): Principal {
+  return { username, role: 'none', groups: [], by: { kind: 'password' } };
+}
+
+/** No directory has a longer name; what is longer, or has control characters, is wrong without asking. */
+const LONGEST_USERNAME = 255;
+const LONGEST_AUDITED = 100;
+const USUAL = /^[\w.-]{1,64}$/;
+const CONTROL = /\p{Cc}/u;
+const EVERY_CONTROL = /\p{Cc}/gu;
+
+export function mayExist(username: string): boolean {
+  return username.length <= LONGEST_USERNAME && !CONTROL.test(username);
+}
+
+/** What somebody wrote where a name belongs, fit to be kept. */
+export function auditedName(username: string): string {
+  if (USUAL.test(username)) return username;
+  return username.slice(0, LONGEST_AUDITED).replaceAll(EVERY_CONTROL, '\uFFFD').toWellFormed();
 }

@@ -1,16 +1,19 @@
-// Newer releases as endoflife.date announces them: GET {url}/{product}.json, a list of cycles with the latest release of each.
+// Reads over HTTP what other hosts know: newer releases, and the time.
 
 import { z } from 'zod';
 import { AppError, causeOf, codeOf } from '@holdfast/kit/app-error';
 import { readBodyText } from '@holdfast/kit/body';
-import type { ReleaseFeed } from './port.ts';
+import type { ClockSource, ReleaseFeed } from './port.ts';
 
 const WITHIN_MS = 5_000;
 const MOST_BYTES = 1_000_000;
 /** A server was reached, and is not one to trust or to talk to. */
 const REACHED = /CERT|TLS|SSL|SIGNED|SIGNATURE|^HPE_|REDIRECT/;
 
-/** A feed at `url`; `fetch` is the platform's. */
+/**
+ * Newer releases as endoflife.date announces them: GET {url}/{product}.json, a list of cycles with the latest release of
+ * each. `fetch` is the platform's.
+ */
 export function releaseFeed(url: string, fetch: typeof globalThis.fetch): ReleaseFeed {
   const cycles = z.array(z.object({ cycle: z.coerce.string(), latest: z.string().optional() }));
   const { host } = new URL(url);
@@ -59,4 +62,21 @@ function parsed(text: string | undefined): unknown {
   } catch {
     return undefined;
   }
+}
+
+/** The clock of an HTTP server, from the Date header of its answers. `name` is shown to people; any answer will do. */
+export function httpClock(name: string, url: string, fetch: typeof globalThis.fetch): ClockSource {
+  async function readMs(): Promise<number> {
+    let response: Response;
+    try {
+      response = await fetch(url, { method: 'HEAD', redirect: 'manual', signal: AbortSignal.timeout(WITHIN_MS) });
+    } catch (error) {
+      throw new AppError('unavailable', `The ${name} does not answer on ${url} (${causeOf(error)})`, { cause: error });
+    }
+    const date = Date.parse(response.headers.get('date') ?? '');
+    if (Number.isNaN(date)) throw new AppError('upstream', `The ${name} answers without a Date header`);
+    return date;
+  }
+
+  return { name, readMs, resolutionMs: 1000 };
 }
