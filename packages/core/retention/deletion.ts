@@ -70,46 +70,118 @@ export const DELETION_ORDER: readonly Retained[] = ['missions', 'files', 'missio
 
 const MOST_SHARE = 4;
 
-/** Resolves with what went wrong in single types. Rejects with RunStopped, TooManyRows, RunTaken, or the database away. */
-export async function deleteDoomed(begun: CoreRetentionRun, options: DeletionOptions): Promise<string[]> {
-  const { policy, run, runs, missions, exemptKeywords, mostRows, latencies, patience, signal, now, steadyMs } = options;
-  let current: Retained | undefined;
-  const pacer = new Pacer(latencies);
-  let withIndexes: IndexShares = { events: 1, chat: 1, files: 1 };
+/**
+ * @example
+ * const errors = await new Deletion(begun, parts).run();
+ */
+export class Deletion {
+  readonly #begun: CoreRetentionRun;
+  readonly #options: DeletionOptions;
+  readonly #pacer: Pacer;
+  #current: Retained | undefined;
+  #withIndexes: IndexShares = { events: 1, chat: 1, files: 1 };
 
-  async function pause(ms: number): Promise<void> {
-    await delay(ms, undefined, { signal }).catch(() => undefined);
-    if (signal.aborted) throw new RunStopped();
+  constructor(begun: CoreRetentionRun, options: DeletionOptions) {
+    this.#begun = begun;
+    this.#options = options;
+    this.#pacer = new Pacer(options.latencies);
   }
 
-  function record(tx: Tx, add: (sofar: RunProgress) => RunProgress): Promise<void> {
-    return runs.progress(tx, begun.id, (sofar) => {
+  /** Resolves with what went wrong in single types. Rejects with RunStopped, TooManyRows, RunTaken, or the database away. */
+  async run(): Promise<string[]> {
+    const errors: string[] = [];
+    this.#withIndexes = await this.#patiently(() => indexShares(this.#options.run));
+    for (const type of DELETION_ORDER) {
+      const limit = this.#begun.limits[type];
+      if (limit === undefined) continue;
+      this.#current = type;
+      try {
+        this.#mustStillGo();
+        await this.#deleteType(type, limit);
+      } catch (error) {
+        if (isOfWholeRun(error)) throw error;
+        errors.push(`${type}: ${messageOf(error)}`);
+      }
+    }
+    return errors;
+  }
+
+  async #deleteType(type: Retained, limit: string): Promise<void> {
+    switch (type) {
+      case 'missions':
+        return this.#deleteMissions(limit);
+      case 'files':
+      case 'missionpackages':
+        return this.#deleteFiles(type, limit);
+      case 'cot':
+        return this.#drainPages(
+          FROM_THE_FIRST,
+          (tx, from) => oldEvents(tx, limit, from),
+          deleteEvents,
+          this.#counting('cot', 'events'),
+        );
+      case 'geochat':
+        await this.#drainPages(
+          FROM_THE_FIRST,
+          (tx, from) => oldChat(tx, limit, from),
+          deleteChat,
+          this.#counting('geochat', 'chat'),
+        );
+        return this.#drainPages(
+          FROM_THE_FIRST,
+          (tx, from) => oldLegacyChat(tx, limit, from),
+          deleteLegacyChat,
+          this.#counting('geochat', 'events'),
+        );
+    }
+  }
+
+  #deleteFiles(type: 'files' | 'missionpackages', limit: string): Promise<void> {
+    const wanted = { packages: type === 'missionpackages', exemptKeywords: this.#options.exemptKeywords };
+    return this.#drain(
+      FROM_THE_FIRST,
+      (tx, from) => deleteFiles(tx, limit, from, FILES_AT_ONCE, wanted),
+      this.#counting(type, 'files'),
+    );
+  }
+
+  #counting(type: Retained, table: IndexedTable): Count {
+    return (sofar, { deleted, bytes }) => plusRows(sofar, type, deleted, bytes * this.#withIndexes[table]);
+  }
+
+  async #pause(ms: number): Promise<void> {
+    await delay(ms, undefined, { signal: this.#options.signal }).catch(() => undefined);
+    if (this.#options.signal.aborted) throw new RunStopped();
+  }
+
+  #record(tx: Tx, add: (sofar: RunProgress) => RunProgress): Promise<void> {
+    return this.#options.runs.progress(tx, this.#begun.id, (sofar) => {
       const next = add(sofar);
-      if (mostRows !== null && allRows(next) > mostRows)
-        throw new TooManyRows(`it would delete more than ${mostRows} rows, which is the most that it may`);
+      if (this.#options.mostRows !== null && allRows(next) > this.#options.mostRows)
+        throw new TooManyRows(
+          `it would delete more than ${this.#options.mostRows} rows, which is the most that it may`,
+        );
       return next;
     });
   }
 
   /** Another core may have closed the run while the database was away. */
-  async function again(): Promise<void> {
-    const row = await runs.find(begun.id);
+  async #again(): Promise<void> {
+    const row = await this.#options.runs.find(this.#begun.id);
     if (row?.state !== 'running') throw new RunTaken('another core has closed this run');
-    pacer.halve();
+    this.#pacer.halve();
   }
 
-  const patiently = <T>(work: () => Promise<T>): Promise<T> => persistently(work, again, pause, patience);
-
   /** Whoever sees too much go and has it kept, keeps the rest of it. */
-  function mustStillGo(): void {
-    const limit = current === undefined ? undefined : begun.limits[current];
-    if (current === undefined || limit === undefined) return;
-    const kept = keptInWords(current, new Date(limit), policy(), new Date(begun.startedAt));
+  #mustStillGo(): void {
+    const limit = this.#current === undefined ? undefined : this.#begun.limits[this.#current];
+    if (this.#current === undefined || limit === undefined) return;
+    const kept = keptInWords(this.#current, new Date(limit), this.#options.policy(), new Date(this.#begun.startedAt));
     if (kept !== undefined) throw new Error(`stopped, for since the run began ${kept}`);
   }
 
-  async function inTransaction<T>(work: (tx: Tx) => Promise<T>): Promise<T> {
-    const done = await run((sql) =>
+  async #inTransaction<T>(work: (tx: Tx) => Promise<T>): Promise<T> {
+    const done = await this.#options.run((sql) =>
       sql.begin(async (tx) => {
         await asBatch(tx);
         return work(tx);
@@ -118,33 +190,33 @@ export async function deleteDoomed(begun: CoreRetentionRun, options: DeletionOpt
     return done as T;
   }
 
-  async function batchOf(step: (tx: Tx) => Promise<Batch>, count: Count): Promise<Batch> {
-    mustStillGo();
-    pacer.begins();
-    const begunMs = steadyMs();
+  async #batchOf(step: (tx: Tx) => Promise<Batch>, count: Count): Promise<Batch> {
+    this.#mustStillGo();
+    this.#pacer.begins();
+    const begunMs = this.#options.steadyMs();
     let doneMs = begunMs;
-    const batch = await inTransaction(async (tx) => {
+    const batch = await this.#inTransaction(async (tx) => {
       const batch = await step(tx);
-      if (batch.deleted > 0) await record(tx, (sofar) => count(sofar, batch));
-      doneMs = steadyMs();
+      if (batch.deleted > 0) await this.#record(tx, (sofar) => count(sofar, batch));
+      doneMs = this.#options.steadyMs();
       return batch;
     });
-    const endedMs = steadyMs();
-    pacer.ended({ batchMs: endedMs - begunMs, rows: batch.scanned, commitMs: endedMs - doneMs });
+    const endedMs = this.#options.steadyMs();
+    this.#pacer.ended({ batchMs: endedMs - begunMs, rows: batch.scanned, commitMs: endedMs - doneMs });
     return batch;
   }
 
-  async function drain(first: Position, step: (tx: Tx, from: Position) => Promise<Batch>, count: Count): Promise<void> {
+  async #drain(first: Position, step: (tx: Tx, from: Position) => Promise<Batch>, count: Count): Promise<void> {
     for (let from: Position | undefined = first; from !== undefined;) {
       const at: Position = from;
-      const batch: Batch = await patiently(() => batchOf((tx) => step(tx, at), count));
+      const batch: Batch = await this.#patiently(() => this.#batchOf((tx) => step(tx, at), count));
       from = batch.next;
-      await pause(batch.deleted === 0 ? 0 : pacer.pace.pauseMs);
+      await this.#pause(batch.deleted === 0 ? 0 : this.#pacer.pace.pauseMs);
     }
   }
 
   /** Rows by their ids: a page is read, then deleted batch by batch. */
-  async function drainPages(
+  async #drainPages(
     first: Position,
     read: (tx: Tx, from: Position) => Promise<Page>,
     step: (tx: Tx, ids: readonly string[]) => Promise<Batch>,
@@ -152,18 +224,20 @@ export async function deleteDoomed(begun: CoreRetentionRun, options: DeletionOpt
   ): Promise<void> {
     for (let from: Position | undefined = first; from !== undefined;) {
       const at: Position = from;
-      const { ids, next } = await patiently(() => inTransaction((tx) => read(tx, at)));
+      const { ids, next } = await this.#patiently(() => this.#inTransaction((tx) => read(tx, at)));
       for (let done = 0; done < ids.length;) {
-        const batch = await patiently(() => batchOf((tx) => step(tx, ids.slice(done, done + pacer.pace.rows)), count));
+        const batch = await this.#patiently(() =>
+          this.#batchOf((tx) => step(tx, ids.slice(done, done + this.#pacer.pace.rows)), count),
+        );
         done += batch.scanned;
-        await pause(batch.deleted === 0 ? 0 : pacer.pace.pauseMs);
+        await this.#pause(batch.deleted === 0 ? 0 : this.#pacer.pace.pauseMs);
       }
       from = next;
     }
   }
 
-  async function nextMission(limit: string, from: Position): Promise<(Position & { guid: string }) | undefined> {
-    const [row] = await run(
+  async #nextMission(limit: string, from: Position): Promise<(Position & { guid: string }) | undefined> {
+    const [row] = await this.#options.run(
       (sql) => sql<(Position & { guid: string })[]>`
         SELECT id::text AS id, guid::text AS guid, create_time::text AS at FROM mission
         WHERE ${doomedMission(sql, limit)} AND (create_time, id) > (${from.at}::text::timestamptz, ${from.id}::bigint)
@@ -173,89 +247,52 @@ export async function deleteDoomed(begun: CoreRetentionRun, options: DeletionOpt
   }
 
   /** A run that is killed in between leaves the mission, so that the next one finds the rest. */
-  async function deleteMission(id: number, guid: string): Promise<void> {
+  async #deleteMission(id: number, guid: string): Promise<void> {
     const counting =
       (what: 'cot' | 'files'): Count =>
       (sofar, { deleted, bytes }) => ({
         ...sofar,
         included: { ...sofar.included, [what]: sofar.included[what] + deleted },
-        bytes: sofar.bytes + bytes * withIndexes[what === 'cot' ? 'events' : 'files'],
+        bytes: sofar.bytes + bytes * this.#withIndexes[what === 'cot' ? 'events' : 'files'],
       });
-    await drainPages(
+    await this.#drainPages(
       FIRST_MISSION_EVENT,
       (tx, from) => eventsOfMission(tx, id, from),
       (tx, ids) => deleteMissionEvents(tx, id, ids),
       counting('cot'),
     );
-    await drain(FROM_THE_FIRST, (tx, from) => deleteMissionFiles(tx, id, from, FILES_AT_ONCE), counting('files'));
-    await patiently(async () => {
-      mustStillGo();
-      const mission = await missions.reads.find({ guid }, 'all');
+    await this.#drain(FROM_THE_FIRST, (tx, from) => deleteMissionFiles(tx, id, from, FILES_AT_ONCE), counting('files'));
+    await this.#patiently(async () => {
+      this.#mustStillGo();
+      const mission = await this.#options.missions.reads.find({ guid }, 'all');
       if (mission === undefined || mission.id !== id || mission.inviteOnly) return;
-      const isGone = await missions.writes.remove(mission, '', now(), (tx) =>
-        record(tx, (sofar) => plusRows(sofar, 'missions', 1)),
+      const isGone = await this.#options.missions.writes.remove(mission, '', this.#options.now(), (tx) =>
+        this.#record(tx, (sofar) => plusRows(sofar, 'missions', 1)),
       );
       const places = mission.groups.map(({ place }) => place);
-      if (isGone) missions.announce.deleted(mission, places, '');
+      if (isGone) this.#options.missions.announce.deleted(mission, places, '');
     });
   }
 
-  async function deleteMissions(limit: string): Promise<void> {
+  async #deleteMissions(limit: string): Promise<void> {
     for (let from = FROM_THE_FIRST; ;) {
       const at = from;
-      const found = await patiently(() => nextMission(limit, at));
+      const found = await this.#patiently(() => this.#nextMission(limit, at));
       if (found === undefined) return;
-      await deleteMission(Number(found.id), found.guid);
-      await pause(0);
+      await this.#deleteMission(Number(found.id), found.guid);
+      await this.#pause(0);
       from = found;
     }
   }
 
-  const counting =
-    (type: Retained, table: IndexedTable): Count =>
-    (sofar, { deleted, bytes }) =>
-      plusRows(sofar, type, deleted, bytes * withIndexes[table]);
-  const deleteFilesOf = (type: 'files' | 'missionpackages', limit: string): Promise<void> => {
-    const wanted = { packages: type === 'missionpackages', exemptKeywords };
-    return drain(
-      FROM_THE_FIRST,
-      (tx, from) => deleteFiles(tx, limit, from, FILES_AT_ONCE, wanted),
-      counting(type, 'files'),
+  #patiently<T>(work: () => Promise<T>): Promise<T> {
+    return persistently(
+      work,
+      () => this.#again(),
+      (ms) => this.#pause(ms),
+      this.#options.patience,
     );
-  };
-
-  const STEPS: Record<Retained, (limit: string) => Promise<void>> = {
-    missions: deleteMissions,
-    files: (limit) => deleteFilesOf('files', limit),
-    missionpackages: (limit) => deleteFilesOf('missionpackages', limit),
-    cot: (limit) =>
-      drainPages(FROM_THE_FIRST, (tx, from) => oldEvents(tx, limit, from), deleteEvents, counting('cot', 'events')),
-    async geochat(limit) {
-      await drainPages(FROM_THE_FIRST, (tx, from) => oldChat(tx, limit, from), deleteChat, counting('geochat', 'chat'));
-      await drainPages(
-        FROM_THE_FIRST,
-        (tx, from) => oldLegacyChat(tx, limit, from),
-        deleteLegacyChat,
-        counting('geochat', 'events'),
-      );
-    },
-  };
-
-  const errors: string[] = [];
-  withIndexes = await patiently(() => indexShares(run));
-  for (const type of DELETION_ORDER) {
-    const limit = begun.limits[type];
-    if (limit === undefined) continue;
-    current = type;
-    try {
-      mustStillGo();
-      await STEPS[type](limit);
-    } catch (error) {
-      if (isOfWholeRun(error)) throw error;
-      errors.push(`${type}: ${messageOf(error)}`);
-    }
   }
-  return errors;
 }
 
 /** How much larger each table is with its indexes: what a row frees. A table of a few pages tells nothing of that. */

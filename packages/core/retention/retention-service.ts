@@ -14,7 +14,7 @@ import { CoreFault } from '../http/answers.ts';
 import type { Retention } from '../model/parts.ts';
 import type { RunSql } from '../store/certificates.ts';
 import { RetentionRunStore, type RunEnd } from '../store/retention-runs.ts';
-import { deleteDoomed, DELETION_ORDER, type DoomedMissions, RunStopped, TooManyRows } from './deletion.ts';
+import { Deletion, DELETION_ORDER, type DoomedMissions, RunStopped, TooManyRows } from './deletion.ts';
 import { expectedRows, orderedLimits } from './limits.ts';
 import type { Latencies } from './pacer.ts';
 import { PATIENCE, type Patience } from './persistence.ts';
@@ -243,7 +243,7 @@ export class RetentionService implements RetentionRuns {
         now: this.#options.now,
         steadyMs: this.#options.steadyMs,
       };
-      const errors = await deleteDoomed(begun, parts);
+      const errors = await new Deletion(begun, parts).run();
       return errors.length === 0 ? { state: 'done', error: null } : { state: 'failed', error: errors.join('; ') };
     } catch (error) {
       if (error instanceof RunStopped) return { state: 'interrupted', error: STOPPED };
