@@ -179,12 +179,6 @@ export function createEnrollmentApi(options: EnrollmentApiOptions): CoreFetch {
     return enroll(await enter(), { request, clientUid, channels: c.req.query('version') !== undefined, address });
   }
 
-  /** An app password never administers: its QR code is handed around. */
-  async function roleOf({ entry, opens }: SignedIn): Promise<CoreRole> {
-    const isAdmin = entry.groups.some((group) => nameKey(group) === nameKey(adminGroup));
-    return isAdmin && (await opens('web')) ? 'ROLE_ADMIN' : 'ROLE_ANONYMOUS';
-  }
-
   function add(method: 'GET' | 'POST', path: string, handle: (c: EnrollmentContext) => Promise<Response>): void {
     app.on(method, path, handle);
     app.all(path, function refuseMethod() {
@@ -225,7 +219,7 @@ export function createEnrollmentApi(options: EnrollmentApiOptions): CoreFetch {
   });
   app.all('*', async function askAdminApi(c) {
     const someone = await prepare(c)();
-    const role = await roleOf(someone);
+    const role = await roleOf(someone, adminGroup);
     const isOpen = FOR_EVERYBODY.test(c.req.path) && ['GET', 'HEAD'].includes(c.req.method);
     if (role !== 'ROLE_ADMIN' && !isOpen)
       throw new Refusal(403, 'This is not open to an account without a certificate.');
@@ -234,6 +228,12 @@ export function createEnrollmentApi(options: EnrollmentApiOptions): CoreFetch {
   app.onError((error, c) => answerTo(error, c, events));
 
   return (request, connection) => app.fetch(request, { connection });
+}
+
+/** An app password never administers: its QR code is handed around. */
+async function roleOf({ entry, opens }: SignedIn, adminGroup: string): Promise<CoreRole> {
+  const isAdmin = entry.groups.some((group) => nameKey(group) === nameKey(adminGroup));
+  return isAdmin && (await opens('web')) ? 'ROLE_ADMIN' : 'ROLE_ANONYMOUS';
 }
 
 function clientUidOf(c: EnrollmentContext): string {
