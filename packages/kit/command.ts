@@ -48,6 +48,11 @@ export async function runProgram(main: (call: Invocation) => Promise<number>, ho
   process.exit(code);
 }
 
+/** To the person at the terminal; standard output is for what a program answers. */
+export function say(text: string): void {
+  process.stderr.write(text);
+}
+
 /** A command line that cannot be understood; the message says which word and what to write instead. */
 export class UsageError extends Error {}
 

@@ -2,7 +2,7 @@
 
 import { existsSync } from 'node:fs';
 import { explainFileError, StackError } from '@holdfast/kit/app-error';
-import { argumentsOrUsage, type Invocation, parseCommandLine } from '@holdfast/kit/command';
+import { argumentsOrUsage, type Invocation, parseCommandLine, say } from '@holdfast/kit/command';
 import { prolongCa, replaceCa } from '@holdfast/pki/ca-renewal';
 import { readCa } from '@holdfast/pki/certificate-authority';
 import { type CertificateFiles, certificateFiles } from '@holdfast/pki/certificate-files';
@@ -86,8 +86,4 @@ every device must enroll again, and trust the new CA first (${files.truststore} 
 Everything of the old CA, its key too, was moved to ${kept}
 Keep it private, and delete it when you do not want to go back.
 ${start}`;
-}
-
-function say(text: string): void {
-  process.stderr.write(text);
 }

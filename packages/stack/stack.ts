@@ -14,7 +14,7 @@ import { hbaFile, isReady, startPostmaster, writeAccessRules } from './database/
 import { ADDED_LATER, wantedState } from './database/roles.ts';
 import { supplyFlows } from './flows/certificate.ts';
 import { type FlowsPlan, flowsProcess } from './flows/process.ts';
-import type { StackPlan } from './plan.ts';
+import { keepSecrets, type StackPlan, writeStackFile } from './plan.ts';
 import { preflight } from './preflight.ts';
 import type { Guard } from './process/guard.ts';
 import { makeDirectories, makeFlowsDirectories } from './process/layout.ts';
@@ -30,7 +30,6 @@ import {
   supervise,
   type SupervisedProcess,
 } from './process/supervised-process.ts';
-import { keepSecrets, writeStackFile } from './stack-file.ts';
 
 /** What the stack needs of the rest of the product. */
 export interface Services {

@@ -3,7 +3,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { join } from 'node:path';
 import { isWildcardAddress, urlHost } from '@holdfast/kit/addresses';
-import { argumentsOrUsage, failureText, type Invocation } from '@holdfast/kit/command';
+import { argumentsOrUsage, failureText, type Invocation, say } from '@holdfast/kit/command';
 import { WEBADMIN } from '@holdfast/kit/names';
 import { RELEASE } from '@holdfast/kit/release';
 import { forgetPostgresVariables } from '../../shared/settings/load.ts';
@@ -160,8 +160,4 @@ function summary(plan: EmbeddedPlan, begun: number, stopWith: string): string {
     `  Stop with    ${stopWith}`,
     '',
   ].join('\n');
-}
-
-function say(text: string): void {
-  process.stderr.write(text);
 }

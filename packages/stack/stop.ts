@@ -7,7 +7,7 @@ import { basename, dirname, join } from 'node:path';
 import { createInterface } from 'node:readline/promises';
 import { setTimeout as delay } from 'node:timers/promises';
 import { codeOf, explainFileError, StackError } from '@holdfast/kit/app-error';
-import { argumentsOrUsage, type Invocation, parseCommandLine, UsageError } from '@holdfast/kit/command';
+import { argumentsOrUsage, type Invocation, parseCommandLine, say, UsageError } from '@holdfast/kit/command';
 import { clearStaleServer } from './database/cluster.ts';
 import { guardScript, takeLock } from './process/guard.ts';
 import { dataDirectory, type Layout, layoutOf } from './process/layout.ts';
@@ -155,10 +155,6 @@ async function clearUp(home: string, layout: Layout): Promise<number> {
       : `Nothing runs on ${layout.root}.\n`,
   );
   return 0;
-}
-
-function say(text: string): void {
-  process.stderr.write(text);
 }
 
 /** Rejects unless the directory is a stack's and the person has answered with its name. */

@@ -1,6 +1,7 @@
 // What our image runs: `container.js ROLE`. Makes of the environment what a supervisor would hand over, takes every secret out of
 // it, and goes on as the program of that role; the database becomes PostgreSQL itself.
 
+import { say } from '@holdfast/kit/command';
 import { behaveAsFirst } from '@holdfast/kit/service';
 import { supplyFlows } from '@holdfast/stack/flows/certificate';
 import { forgetPostgresVariables } from '../../../shared/settings/load.ts';
@@ -60,8 +61,4 @@ function forgetOurs(): void {
 function sayNotGiven(role: string, whom: string, error: string): void {
   const line = { time: new Date().toISOString(), level: 'warn', role, event: `${whom}.certificate_not_given`, error };
   process.stdout.write(`${JSON.stringify(line)}\n`);
-}
-
-function say(text: string): void {
-  process.stderr.write(text);
 }

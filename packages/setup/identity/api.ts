@@ -52,12 +52,74 @@ interface Answer {
 }
 
 export function identitySetupApi(url: string, fetch: typeof globalThis.fetch): IdentitySetupApi {
-  const { origin, host } = new URL(url);
+  return new AuthentikSetup(new URL(url), fetch);
+}
 
-  async function ask(method: string, path: string, { key, body }: Call = {}): Promise<Answer> {
+class AuthentikSetup implements IdentitySetupApi {
+  readonly #url: URL;
+  readonly #fetch: typeof globalThis.fetch;
+
+  constructor(url: URL, fetch: typeof globalThis.fetch) {
+    this.#url = url;
+    this.#fetch = (...call) => fetch(...call);
+  }
+
+  async ready(): Promise<void> {
+    const { status } = await this.#ask('GET', '/-/health/ready/');
+    if (status !== 200 && status !== 204) throw new NotYet(`${this.#url.host} says that it is not ready (${status})`);
+  }
+
+  async holderOf(key: string): Promise<Holder> {
+    const { status, json } = await this.#ask('GET', '/api/v3/core/users/me/', { key });
+    if (status === 403 || status === 401) return 'refused';
+    const read = self.safeParse(json);
+    if (status !== 200 || !read.success) throw this.#unexpected('GET /core/users/me/', status);
+    return { username: read.data.user.username, isSuperuser: read.data.user.is_superuser };
+  }
+
+  async blueprintAt(key: string, path: string): Promise<AppliedBlueprint | undefined> {
+    const query = new URLSearchParams({ path });
+    const found = await this.#read(`/managed/blueprints/?${query.toString()}`, key, listOf(blueprint));
+    return found?.results.find((each) => each.path === path);
+  }
+
+  async apply(key: string, pk: string): Promise<void> {
+    const applied = await this.#read(`/managed/blueprints/${pk}/apply/`, key, blueprint, { method: 'POST' });
+    if (applied === undefined) throw new NotYet('the blueprint is not there any more');
+  }
+
+  async outpostToken(key: string, name: string): Promise<string | undefined> {
+    const query = new URLSearchParams({ name__iexact: name });
+    const found = await this.#read(`/outposts/instances/?${query.toString()}`, key, listOf(outpost));
+    return found?.results.find((each) => each.name === name)?.token_identifier;
+  }
+
+  async keyOf(key: string, identifier: string): Promise<string | undefined> {
+    const path = `/core/tokens/${encodeURIComponent(identifier)}/view_key/`;
+    return (await this.#read(path, key, z.object({ key: z.string().min(1) })))?.key;
+  }
+
+  async setKey(key: string, identifier: string, wanted: string): Promise<boolean> {
+    const path = `/core/tokens/${encodeURIComponent(identifier)}/set_key/`;
+    const { status } = await this.#ask('POST', `/api/v3${path}`, { key, body: { key: wanted } });
+    if (status === 404) return false;
+    if (status !== 204) throw this.#unexpected(`POST ${path}`, status);
+    return true;
+  }
+
+  async showInitials(key: string): Promise<boolean> {
+    const path = '/admin/settings/';
+    const settings = z.object({ avatars: z.string() });
+    const { avatars } = (await this.#read(path, key, settings)) ?? { avatars: '' };
+    if (!avatars.includes('gravatar')) return false;
+    await this.#read(path, key, settings, { method: 'PATCH', body: { avatars: 'initials' } });
+    return true;
+  }
+
+  async #ask(method: string, path: string, { key, body }: Call = {}): Promise<Answer> {
     const what = `${method} ${path.split('?')[0]}`;
     try {
-      const response = await fetch(`${origin}${path}`, {
+      const response = await this.#fetch(`${this.#url.origin}${path}`, {
         method,
         headers: {
           accept: 'application/json',
@@ -70,76 +132,29 @@ export function identitySetupApi(url: string, fetch: typeof globalThis.fetch): I
       });
       const { status } = response;
       const text = await response.text();
-      if (status >= 500 || status === 429) throw new NotYet(`${host} answers ${what} with ${status}`);
+      if (status >= 500 || status === 429) throw new NotYet(`${this.#url.host} answers ${what} with ${status}`);
       return { status, json: jsonIn(text) };
     } catch (error) {
-      throw error instanceof NotYet ? error : new NotYet(`${host} cannot be asked: ${causeOf(error)}`);
+      throw error instanceof NotYet ? error : new NotYet(`${this.#url.host} cannot be asked: ${causeOf(error)}`);
     }
   }
 
   /** Undefined for what is not there. */
-  async function read<T>(path: string, key: string, schema: z.ZodType<T>, call: Call & { method?: string } = {}) {
+  async #read<T>(path: string, key: string, schema: z.ZodType<T>, call: Call & { method?: string } = {}) {
     const { method = 'GET', ...rest } = call;
-    const { status, json } = await ask(method, `/api/v3${path}`, { key, ...rest });
+    const { status, json } = await this.#ask(method, `/api/v3${path}`, { key, ...rest });
     if (status === 404) return undefined;
     const done = schema.safeParse(json);
     if ((status === 200 || status === 201) && done.success) return done.data;
-    throw unexpected(`${method} ${path.split('?')[0]}`, status);
+    throw this.#unexpected(`${method} ${path.split('?')[0]}`, status);
   }
 
-  function unexpected(what: string, status: number): StackError {
+  #unexpected(what: string, status: number): StackError {
     return new StackError(
-      `authentik at ${host} answered ${what} with ${status}, or with what its release does not say.`,
+      `authentik at ${this.#url.host} answered ${what} with ${status}, or with what its release does not say.`,
       'see what it says itself: docker compose logs --tail 50 authentik-server',
     );
   }
-
-  return {
-    async ready() {
-      const { status } = await ask('GET', '/-/health/ready/');
-      if (status !== 200 && status !== 204) throw new NotYet(`${host} says that it is not ready (${status})`);
-    },
-    async holderOf(key) {
-      const { status, json } = await ask('GET', '/api/v3/core/users/me/', { key });
-      if (status === 403 || status === 401) return 'refused';
-      const read = self.safeParse(json);
-      if (status !== 200 || !read.success) throw unexpected('GET /core/users/me/', status);
-      return { username: read.data.user.username, isSuperuser: read.data.user.is_superuser };
-    },
-    async blueprintAt(key, path) {
-      const query = new URLSearchParams({ path });
-      const found = await read(`/managed/blueprints/?${query.toString()}`, key, listOf(blueprint));
-      return found?.results.find((each) => each.path === path);
-    },
-    async apply(key, pk) {
-      const applied = await read(`/managed/blueprints/${pk}/apply/`, key, blueprint, { method: 'POST' });
-      if (applied === undefined) throw new NotYet('the blueprint is not there any more');
-    },
-    async outpostToken(key, name) {
-      const query = new URLSearchParams({ name__iexact: name });
-      const found = await read(`/outposts/instances/?${query.toString()}`, key, listOf(outpost));
-      return found?.results.find((each) => each.name === name)?.token_identifier;
-    },
-    async keyOf(key, identifier) {
-      const path = `/core/tokens/${encodeURIComponent(identifier)}/view_key/`;
-      return (await read(path, key, z.object({ key: z.string().min(1) })))?.key;
-    },
-    async setKey(key, identifier, wanted) {
-      const path = `/core/tokens/${encodeURIComponent(identifier)}/set_key/`;
-      const { status } = await ask('POST', `/api/v3${path}`, { key, body: { key: wanted } });
-      if (status === 404) return false;
-      if (status !== 204) throw unexpected(`POST ${path}`, status);
-      return true;
-    },
-    async showInitials(key) {
-      const path = '/admin/settings/';
-      const settings = z.object({ avatars: z.string() });
-      const { avatars } = (await read(path, key, settings)) ?? { avatars: '' };
-      if (!avatars.includes('gravatar')) return false;
-      await read(path, key, settings, { method: 'PATCH', body: { avatars: 'initials' } });
-      return true;
-    },
-  };
 }
 
 function jsonIn(text: string): unknown {

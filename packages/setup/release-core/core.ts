@@ -2,12 +2,12 @@
 // hangs in its start, so that the engine starts the container again.
 
 import { type ChildProcess, spawn } from 'node:child_process';
-import { readdirSync, readFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { codeOf, StackError } from '@holdfast/kit/app-error';
 import type { Log } from '@holdfast/kit/log';
-import { commandLine, isAlive, type ProcessIdentity } from '@holdfast/stack/process/ownership';
+import { commandLine, isAlive, type ProcessIdentity, processesOf } from '@holdfast/stack/process/ownership';
 import { rotateLogs } from '@holdfast/stack/process/process-log';
 import { endedForMemory } from './memory.ts';
 import {
@@ -50,18 +50,7 @@ export function programOf(args: readonly string[]): string | undefined {
   return undefined;
 }
 
-/** Everything alive of a session: whatever the script has started is in it, whoever its parent is by now. */
-export function processesOf(session: number): ProcessIdentity[] {
-  return readdirSync('/proc')
-    .filter((entry) => /^\d+$/.test(entry))
-    .flatMap((entry) => {
-      const fields = statOf(entry);
-      if (fields === undefined || fields[3] !== String(session) || fields[0] === 'Z' || fields[0] === 'X') return [];
-      return [{ pid: Number(entry), startTicks: Number(fields[19]) }];
-    });
-}
-
-/** The programs that live in a session, by name. */
+/** The programs that live in a session, by name; whatever the script has started is in it, whoever its parent is by now. */
 export function livingPrograms(session: number): Map<string, ProcessIdentity> {
   const named = processesOf(session).map((each) => [programOf(commandLine(each.pid)), each] as const);
   return new Map(named.filter((each): each is [string, ProcessIdentity] => each[0] !== undefined));
@@ -85,16 +74,6 @@ function signal(identity: ProcessIdentity, name: NodeJS.Signals): void {
     if (isAlive(identity)) process.kill(identity.pid, name);
   } catch {
     // It has ended meanwhile.
-  }
-}
-
-/** From the state on: what stands before it may hold blanks. */
-function statOf(pid: string): string[] | undefined {
-  try {
-    const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
-    return stat.slice(stat.lastIndexOf(')') + 2).split(' ');
-  } catch {
-    return undefined;
   }
 }
 

@@ -3,7 +3,7 @@
 
 import { accessSync, constants, existsSync } from 'node:fs';
 import { StackError } from '@holdfast/kit/app-error';
-import { argumentsOrUsage, type Invocation, parseCommandLine, UsageError } from '@holdfast/kit/command';
+import { argumentsOrUsage, type Invocation, parseCommandLine, say, UsageError } from '@holdfast/kit/command';
 import { writeFileAtomically } from '@holdfast/kit/files';
 import { readEnvFile } from '../env-file-layer.ts';
 import { dataDirectory, type Layout, layoutOf } from '../process/layout.ts';
@@ -73,8 +73,4 @@ function rotate(home: string, layout: Layout, names: readonly string[]): string 
 ${overridden.length === 0 ? '' : `.env sets ${overridden.join(', ')}, which counts more: change it there, too.\n`}Start the stack again: ./scripts/start.sh --embedded --data ${layout.root}
 It takes the new ones into force; the old ones are kept in ${layout.secrets}${BEFORE_ROTATION}${stamp} until it works.
 `;
-}
-
-function say(text: string): void {
-  process.stderr.write(text);
 }

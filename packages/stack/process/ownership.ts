@@ -19,11 +19,27 @@ export interface ProcessIdentity {
 
 /** The identity of a living process; undefined when there is none of that number, or only its zombie. */
 export function identify(pid: number): ProcessIdentity | undefined {
+  const { startTicks } = living(pid) ?? {};
+  return startTicks === undefined ? undefined : { pid, startTicks };
+}
+
+/** Everything alive of a session. */
+export function processesOf(session: number): ProcessIdentity[] {
+  return readdirSync('/proc')
+    .filter((entry) => /^\d+$/.test(entry))
+    .flatMap((entry) => {
+      const found = living(Number(entry));
+      return found?.session === session ? [{ pid: Number(entry), startTicks: found.startTicks }] : [];
+    });
+}
+
+function living(pid: number): { session: number; startTicks: number } | undefined {
   const stat = readOrUndefined(`/proc/${pid}/stat`);
   if (stat === undefined) return undefined;
+  // From the state on: what stands before it may hold blanks.
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
   if (fields[0] === 'Z' || fields[0] === 'X') return undefined;
-  return { pid, startTicks: Number(fields[19]) };
+  return { session: Number(fields[3]), startTicks: Number(fields[19]) };
 }
 
 /** True while exactly this process lives. */
