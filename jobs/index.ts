@@ -52,7 +52,7 @@ export const JOBS: readonly Job<Deps>[] = [
     name: 'expire-users',
     cron: EACH_SECOND,
     claim: 'row',
-    everySeconds: ({ thresholds }) => thresholds.user_expiry_check_interval,
+    everySeconds: ({ user_expiry_check_interval }) => user_expiry_check_interval,
     limitSeconds: 50,
     run: expireUsers,
   },

@@ -13,7 +13,7 @@ import type { RequestCounter } from '../../shared/host/request-statistics.ts';
 import { withRequestLog } from '../../shared/http/request-log.ts';
 import { minuteCron, startCrons } from '../../shared/jobs/crons.ts';
 import { behindProxies } from '../../shared/runtime/client-address.ts';
-import { hostBinding } from '../../shared/runtime/host-binding.ts';
+import { hostBinding, portNames } from '../../shared/runtime/host-binding.ts';
 import { type RunningWorker, startWorker } from '../../shared/runtime/miniflare-host.ts';
 import { nodeDeps, ownTimeZone } from '../../shared/runtime/node-deps.ts';
 import { serveApp } from '../../shared/runtime/node-server.ts';
@@ -128,8 +128,9 @@ async function startHost(home: string, plan: EmbeddedPlan, log: JsonLog): Promis
       nodeVersion: process.versions.node,
       timeZone: ownTimeZone(),
       thresholds: configuration.thresholds,
+      ports: portNames(deps.hostPorts),
     },
-    answerHost: hostBinding(deps, token),
+    answerHost: hostBinding(deps.hostPorts, token),
   });
   return { worker, requests: deps.requests, proxies: configuration.settings.TRUSTED_PROXIES };
 }

@@ -200,3 +200,11 @@ export interface Message {
 
 /** A level that can be alerted. */
 export type Level = Exclude<Status, 'ok'>;
+
+/** What this feature asks of the outside, by the names in Deps. */
+export interface AlertPorts {
+  alerts: Alerts;
+  notify: Outlets;
+  /** Undefined when HEARTBEAT_URL is unset. */
+  heartbeat: Heartbeat | undefined;
+}

@@ -102,3 +102,8 @@ export interface Audit {
   /** Intents without an outcome that are older than this (ISO 8601), oldest first. */
   unfinished(before: string, limit: number): Promise<OpenIntent[]>;
 }
+
+/** What this feature asks of the outside, by the names in Deps. */
+export interface AuditPorts {
+  audit: Audit;
+}

@@ -209,3 +209,11 @@ export interface CoreFiles {
   /** Reads the files now. Rejects when the directory cannot be listed although it is there. */
   certificates(): Promise<CoreCertificates>;
 }
+
+/** What this feature asks of the outside, by the names in Deps. */
+export interface CorePorts {
+  core: Core;
+  coreAuthority: CoreAuthority;
+  coreNotices: CoreNotices;
+  coreRetention: CoreRetention;
+}

@@ -192,3 +192,11 @@ export interface GrowthFacts {
   /** Of the events, chat and files that the core has stored in the last `seconds`; at most 86,400. Waits no longer than 2 s. */
   fillers(seconds: number): Promise<Fillers>;
 }
+
+/** What this feature asks of the outside, by the names in Deps. */
+export interface DatabasePorts {
+  vacuumFacts: VacuumFacts;
+  coreVacuum: CoreVacuum;
+  growthFacts: GrowthFacts;
+  growthBook: GrowthBook;
+}

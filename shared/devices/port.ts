@@ -144,3 +144,11 @@ export interface RevocationDeps {
 
 /** How a revocation stands after a look at it. */
 export type Judgement = Pick<Revocation, 'state' | 'problem' | 'streams'>;
+
+/** What this feature asks of the outside, by the names in Deps. */
+export interface DevicePorts {
+  adminGrants: AdminGrants;
+  bundles: Bundles;
+  certificateBook: CertificateBook;
+  enrollmentTokens: EnrollmentTokens;
+}

@@ -8,15 +8,7 @@ import type { ClientKeys, CoreDevices, CoreEnrollment } from '../core/devices/po
 import type { Core, CoreFiles, CoreRetention } from '../core/port.ts';
 import type { GrowthBook, GrowthFacts, State } from '../database/port.ts';
 import type { CertificateBook } from '../devices/port.ts';
-import type {
-  ClockSource,
-  Containers,
-  Disks,
-  HostNames,
-  ReleaseFeed,
-  TlsEndpoint,
-  TlsEndpoints,
-} from '../host/port.ts';
+import type { ClockSource, MachinePorts, ReleaseFeed, TlsEndpoint } from '../host/port.ts';
 import type { Identity } from '../identity/port.ts';
 import type { JobRuns } from '../jobs/port.ts';
 import type { RetentionBook, RetentionFacts, RetentionFiles, WantedRetention } from '../retention/port.ts';
@@ -57,20 +49,15 @@ export interface Part {
   cycleParts: number;
 }
 
-export interface Monitored {
+export interface Monitored extends MachinePorts {
   wanted: Wanted;
   now: () => Date;
   /** When this process began. */
   startedAt: Date;
   coreDatabase: CoreDatabase;
   state: State;
-  disks: Disks;
   /** Undefined without CORE_DATA_DIR. */
   coreFiles: CoreFiles | undefined;
-  tls: TlsEndpoints;
-  hostNames: HostNames;
-  /** Undefined without a container runtime. */
-  containers: Containers | undefined;
   configurationFiles: ConfigurationFiles;
   identity: Pick<Identity, 'me' | 'version' | 'accounts' | 'appPasswords'>;
   core: Pick<Core, 'status' | 'certificates'>;

@@ -92,3 +92,9 @@ export interface HealthTrend {
    */
   thin(now: string): Promise<number>;
 }
+
+/** What this feature asks of the outside, by the names in Deps. */
+export interface HealthPorts {
+  health: HealthCache;
+  healthTrend: HealthTrend;
+}

@@ -173,3 +173,19 @@ export interface ReleaseFeed {
    */
   newest(product: string, cycle: string): Promise<string | undefined>;
 }
+
+/** What this feature asks of the outside, by the names in Deps. */
+export interface HostPorts {
+  logFiles: LogFiles;
+  assets: Assets;
+  process: ProcessStatus;
+}
+
+/** What health alone looks at. */
+export interface MachinePorts {
+  disks: Disks;
+  tls: TlsEndpoints;
+  hostNames: HostNames;
+  /** Undefined without a container runtime. */
+  containers: Containers | undefined;
+}

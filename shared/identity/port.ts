@@ -1,5 +1,6 @@
 // The identity provider: accounts, groups and app passwords.
 
+import type { Directory } from '@holdfast/kit/directory';
 import type { Attributes, Page, Paging } from '@holdfast/kit/paging';
 
 export interface GroupName {
@@ -171,3 +172,15 @@ export interface AppliedPasswords {
  * work that waits for another key may wait for itself.
  */
 export type Exclusive = <T>(key: string, work: () => Promise<T>) => Promise<T>;
+
+/** What this feature asks of the outside, by the names in Deps. */
+export interface IdentityPorts {
+  identity: Identity;
+  directory: Directory;
+  /** For what must not happen twice at once among several people (the last administrator). Its keys are nobody else's. */
+  peopleLock: Exclusive;
+  /** For certificates, enrollments and service accounts, which wait for the core. Never taken inside `peopleLock`, nor that inside it. */
+  deviceLock: Exclusive;
+  /** One revocation at a time per core. Its keys are nobody else's, so it may be taken inside the two others. */
+  coreLock: Exclusive;
+}

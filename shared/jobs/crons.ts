@@ -2,9 +2,12 @@
 
 import { Cron } from 'croner';
 import { slotStart } from '@holdfast/kit/time';
+import type { Thresholds } from '../settings/threshold-figures.ts';
 import type { Job } from './port.ts';
 
 const OPTIONS = { timezone: 'UTC', mode: '5-or-6-parts' } as const;
+
+type Timed = Pick<Job<never>, 'cron' | 'everySeconds'>;
 
 /** The same cron for a host that knows minutes only. */
 export function minuteCron(cron: string): string {
@@ -24,13 +27,13 @@ export function firesAt(cron: string, now: Date): boolean {
 }
 
 /** How often a job is to run on a host that knows seconds. */
-export function intervalSeconds<D>(job: Job<D>, deps: D): number {
-  return job.everySeconds?.(deps) ?? cronSeconds(job.cron);
+export function intervalSeconds(job: Timed, thresholds: Thresholds): number {
+  return job.everySeconds?.(thresholds) ?? cronSeconds(job.cron);
 }
 
 /** The slot that a run now is for: all processes agree on it. */
-export function slotOf<D>(job: Job<D>, deps: D, now: Date): Date {
-  const seconds = job.everySeconds?.(deps);
+export function slotOf(job: Timed, thresholds: Thresholds, now: Date): Date {
+  const seconds = job.everySeconds?.(thresholds);
   if (seconds !== undefined) return new Date(slotStart(now.getTime(), seconds));
   // croner looks before the moment that it is given.
   return read(job.cron).previousRuns(1, new Date(now.getTime() + 1))[0] ?? now;

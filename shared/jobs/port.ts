@@ -1,11 +1,13 @@
 // A thing that Holdfast does again and again by itself.
 
+import type { Thresholds } from '../settings/threshold-figures.ts';
+
 interface Repeated<D> {
   name: string;
   /** In UTC: five fields, or six that begin with the seconds. A host that knows minutes only drops the seconds. */
   cron: string;
   /** A setting that says how often: of the times of `cron` the first in each so many seconds counts. */
-  everySeconds?(deps: D): number;
+  everySeconds?(thresholds: Thresholds): number;
   /**
    * One run. The summary goes to the log and to the record of the run. `signal` aborts when the run has lost its claim or
    * reached its limit: nothing more may be changed then.
@@ -187,4 +189,11 @@ export function textOf(line: string): string {
 
 export function timeOf(line: string): Date {
   return new Date(line.slice(0, line.indexOf(' ')));
+}
+
+/** What this feature asks of the outside, by the names in Deps. */
+export interface JobPorts {
+  jobRuns: JobRuns;
+  jobStatistics: JobStatistics;
+  opsJobs: OpsJobs;
 }

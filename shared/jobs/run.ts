@@ -5,6 +5,7 @@ import type { Log } from '@holdfast/kit/log';
 import { due } from '@holdfast/kit/time';
 import { unlessAborted } from '@holdfast/kit/timeout';
 import { intervalSeconds, slotOf, startCrons } from './crons.ts';
+import type { Thresholds } from '../settings/threshold-figures.ts';
 import type { Claim, Job, JobRuns, JobStatistics } from './port.ts';
 
 // Runs a job that only one process may run at a time: claim, work under a lease that is renewed, finish. A run whose
@@ -116,6 +117,7 @@ const MINUTE_SECONDS = 60;
 
 export interface RunJobDeps extends ClaimedRunDeps {
   jobStatistics: JobStatistics;
+  thresholds: Thresholds;
 }
 
 /** One run of one job, counted when it ran here, noted when another process has it. Never rejects: what goes wrong is logged. */
@@ -148,10 +150,10 @@ async function attempt<D extends RunJobDeps>(
     if (job.isWanted !== undefined && !(await job.isWanted(deps))) return 'elsewhere';
     return await runClaimed(deps, {
       name: job.name,
-      dueAt: slotOf(job, deps, now),
+      dueAt: slotOf(job, deps.thresholds, now),
       runner,
       limitSeconds: job.limitSeconds,
-      isQuiet: intervalSeconds(job, deps) < MINUTE_SECONDS,
+      isQuiet: intervalSeconds(job, deps.thresholds) < MINUTE_SECONDS,
       work: (signal) => job.run(deps, now, signal),
     });
   } catch (error) {
@@ -214,7 +216,7 @@ export class JobRunner<D extends RunJobDeps> {
   }
 
   #isDue(job: Job<D>, now: Date): boolean {
-    const seconds = job.everySeconds?.(this.#deps);
+    const seconds = job.everySeconds?.(this.#deps.thresholds);
     return seconds === undefined || due(this.#lastMs.get(job.name), seconds, now.getTime());
   }
 

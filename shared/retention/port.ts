@@ -145,3 +145,11 @@ export interface RetentionFiles {
   /** The last lines of the retention log of a release, oldest first; undefined when there is none. */
   log(): Promise<string[] | undefined>;
 }
+
+/** What this feature asks of the outside, by the names in Deps. */
+export interface RetentionPorts {
+  /** Its files; each method rejects with what is missing when CORE_DATA_DIR is unset. */
+  retentionFiles: RetentionFiles;
+  retentionFacts: RetentionFacts;
+  retentionBook: RetentionBook;
+}

@@ -13,12 +13,11 @@ import { stateDatabase } from '../database/state-database.ts';
 import { vacuumFacts } from '../database/vacuum/facts.ts';
 import { certificateBookTable } from '../devices/certificates/records.ts';
 import { enrollmentTokenTable } from '../devices/enrollment/token-table.ts';
-import type { Monitored, Part } from '../health/monitored.ts';
+import type { Part } from '../health/monitored.ts';
 import { healthTrendTable } from '../health/trend-table.ts';
 import { wantedOf } from '../health/wanted.ts';
 import { httpClock, releaseFeed } from '../host/http.ts';
 import type { ClockSource } from '../host/port.ts';
-import type { Deps } from '../http/deps.ts';
 import { httpIdentity } from '../identity/authentik/http.ts';
 import type { Exclusive, Identity } from '../identity/port.ts';
 import { jobRunTable, opsJobTable } from '../jobs/tables.ts';
@@ -66,55 +65,10 @@ export const PEOPLE_LOCK = { ...STATE, name: 'holdfast-people', withinMs: 60_000
 /** One that is held while the core signs and is looked at: connections of its own, or changes of people wait for them. */
 export const DEVICE_LOCK = { ...STATE, name: 'holdfast-devices', withinMs: 60_000 };
 
-type Shared = Pick<
-  Deps,
-  | 'release'
-  | 'now'
-  | 'startedAt'
-  | 'identity'
-  | 'settings'
-  | 'settingsShown'
-  | 'thresholds'
-  | 'jobRuns'
-  | 'certificateBook'
-  | 'enrollmentTokens'
-  | 'retentionFacts'
-  | 'retentionBook'
-  | 'vacuumFacts'
-  | 'growthFacts'
-  | 'growthBook'
-  | 'healthTrend'
-  | 'schedules'
-  | 'timeZone'
-  | 'opsJobs'
-  | 'notify'
-  | 'place'
-  | 'addresses'
-> & {
-  monitored: Pick<
-    Monitored,
-    | 'wanted'
-    | 'now'
-    | 'startedAt'
-    | 'coreDatabase'
-    | 'state'
-    | 'identity'
-    | 'certificateBook'
-    | 'jobRuns'
-    | 'retentionFacts'
-    | 'retentionBook'
-    | 'growthFacts'
-    | 'growthBook'
-    | 'schedules'
-    | 'timeZone'
-    | 'clocks'
-    | 'parts'
-    | 'releases'
-    | 'recipients'
-  >;
-};
+/** What both hosts make in the same way, a new port of that kind too: one line in `sharedDeps`. */
+export type SharedDeps = ReturnType<typeof sharedDeps>;
 
-export function sharedDeps(facts: HostFacts): Shared {
+export function sharedDeps(facts: HostFacts) {
   const { startedAt, loaded, thresholds, listen, mode, nodeVersion, timeZone, core, figures, state, exclusive, smtp } =
     facts;
   const { settings, sources } = loaded;
@@ -181,39 +135,29 @@ function partsOf(core: CoreDatabase, nodeVersion: string): Part[] {
   ];
 }
 
-// The identity provider, where the settings place it; without a place it says so when it is asked.
-
-export function identityOf({ IDENTITY_URL: url, IDENTITY_TOKEN: token }: Settings, exclusive: Exclusive): Identity {
-  if (url === undefined) return unplacedIdentity('IDENTITY_URL');
-  if (token === undefined) return unplacedIdentity('IDENTITY_TOKEN');
-  return httpIdentity({ url, token, fetch, exclusive });
+/** The identity provider, where the settings place it. */
+function identityOf({ IDENTITY_URL: url, IDENTITY_TOKEN: token }: Settings, exclusive: Exclusive): Identity {
+  if (url !== undefined && token !== undefined) return httpIdentity({ url, token, fetch, exclusive });
+  const variable = url === undefined ? 'IDENTITY_URL' : 'IDENTITY_TOKEN';
+  const port = unplaced('The identity provider cannot be asked', variable);
+  const provider = port as Identity;
+  return {
+    me: () => provider.me(),
+    version: () => provider.version(),
+    accounts: port as Identity['accounts'],
+    groups: port as Identity['groups'],
+    appPasswords: port as Identity['appPasswords'],
+  };
 }
 
-export function unplacedIdentity(variable: string): Identity {
-  const text = `The identity provider cannot be asked. Remedy: set ${variable}.`;
-  const refuse = (): Promise<never> => Promise.reject(new AppError('unavailable', text));
-  return {
-    me: refuse,
-    version: refuse,
-    accounts: {
-      list: refuse,
-      get: refuse,
-      named: refuse,
-      create: refuse,
-      change: refuse,
-      changeAttributes: refuse,
-      setPassword: refuse,
-      delete: refuse,
-    },
-    groups: {
-      list: refuse,
-      get: refuse,
-      named: refuse,
-      create: refuse,
-      delete: refuse,
-      addMember: refuse,
-      removeMember: refuse,
-    },
-    appPasswords: { create: refuse, list: refuse, get: refuse, reveal: refuse, delete: refuse },
-  };
+/** In place of a port that the settings do not place: each of its methods rejects and says what to set. */
+export function unplaced(problem: string, variable: string): object {
+  const refuse = (): Promise<never> =>
+    Promise.reject(new AppError('unavailable', `${problem}. Remedy: set ${variable}.`));
+  return new Proxy({}, { get: (_, name) => (isMethod(name) ? refuse : undefined) });
+}
+
+/** Promises look for `then` in all that they are given. */
+export function isMethod(name: string | symbol): name is string {
+  return typeof name === 'string' && name !== 'then';
 }

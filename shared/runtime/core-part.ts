@@ -2,38 +2,29 @@
 // its host.
 
 import { join } from 'node:path';
-import { AppError } from '@holdfast/kit/app-error';
 import type { Directory } from '@holdfast/kit/directory';
 import { basesOf, LDAP_SERVICE_ACCOUNT } from '@holdfast/kit/distinguished-name';
 import type { Log } from '@holdfast/kit/log';
 import { coreDevices } from '../core/devices/devices.ts';
 import { HttpEnrollment } from '../core/devices/enrollment.ts';
-import type { ClientKeys, CoreDevices, CoreEnrollment } from '../core/devices/port.ts';
+import type { ClientKeys, CoreDevicePorts, CoreDevices, CoreEnrollment } from '../core/devices/port.ts';
 import { coreAuthorityFiles } from '../core/files.ts';
 import { httpCore } from '../core/http.ts';
-import type { Core, CoreAuthority, CoreNotices, CoreRetention } from '../core/port.ts';
+import type { CorePorts } from '../core/port.ts';
 import { pkcs12Bundles } from '../devices/certificates/bundles.ts';
 import { clientKeyFiles } from '../devices/certificates/client-keys.ts';
-import type { AdminGrants, Bundles } from '../devices/port.ts';
+import type { DevicePorts } from '../devices/port.ts';
 import { adminGrantSpool } from '../people/service-accounts/admin-grants.ts';
 import { retentionFiles } from '../retention/files.ts';
-import type { RetentionFiles } from '../retention/port.ts';
+import type { RetentionPorts } from '../retention/port.ts';
 import type { Settings } from '../settings/table.ts';
 import { LdapDirectory } from '../sign-in/ldap/directory.ts';
-import { EXPOSED } from './host-calls.ts';
+import { unplaced } from './both-hosts.ts';
 
-export interface CoreParts {
-  core: Core;
-  coreEnrollment: CoreEnrollment;
-  coreDevices: CoreDevices;
-  coreAuthority: CoreAuthority;
-  adminGrants: AdminGrants;
-  clientKeys: ClientKeys;
-  bundles: Bundles;
-  coreRetention: CoreRetention;
-  coreNotices: CoreNotices;
-  retentionFiles: RetentionFiles;
-}
+type CoreParts = CorePorts &
+  CoreDevicePorts &
+  Pick<DevicePorts, 'adminGrants' | 'bundles'> &
+  Pick<RetentionPorts, 'retentionFiles'>;
 
 export function corePartsOf(settings: Settings): CoreParts {
   const files = filesOf(settings);
@@ -51,10 +42,10 @@ type Files = Pick<CoreParts, 'coreAuthority' | 'adminGrants' | 'clientKeys' | 'r
 function filesOf({ CORE_DATA_DIR: data }: Settings): Files {
   if (data === undefined)
     return {
-      coreAuthority: unplaced('CORE_DATA_DIR', ['certificate', 'revocationList']),
-      adminGrants: unplaced('CORE_DATA_DIR', ['give', 'take']),
-      clientKeys: unplaced('CORE_DATA_DIR', ['keep', 'read', 'kept', 'remove']),
-      retentionFiles: unplaced('CORE_DATA_DIR', ['read', 'sync', 'log']),
+      coreAuthority: unplacedCore('CORE_DATA_DIR') as CoreParts['coreAuthority'],
+      adminGrants: unplacedCore('CORE_DATA_DIR') as CoreParts['adminGrants'],
+      clientKeys: unplacedCore('CORE_DATA_DIR') as CoreParts['clientKeys'],
+      retentionFiles: unplacedCore('CORE_DATA_DIR') as CoreParts['retentionFiles'],
     };
   return {
     coreAuthority: coreAuthorityFiles(data),
@@ -68,7 +59,7 @@ function devicesOf(
   { CORE_API_URL: apiUrl, CORE_STREAMING_URL: streamingUrl, CORE_DATA_DIR: data }: Settings,
   clientKeys: ClientKeys,
 ): CoreDevices {
-  if (data === undefined) return unplaced('CORE_DATA_DIR', EXPOSED.coreDevices);
+  if (data === undefined) return unplacedCore('CORE_DATA_DIR') as CoreDevices;
   return coreDevices({ apiUrl, streamingUrl, caFile: join(data, 'certs/files/ca.pem'), clientKeys });
 }
 
@@ -82,30 +73,29 @@ function coreOf({
   }
   const variable = url === undefined ? 'CORE_API_URL' : 'CORE_DATA_DIR';
   return {
-    core: unplaced(variable, EXPOSED.core),
-    coreRetention: unplaced(variable, EXPOSED.coreRetention),
-    coreNotices: unplaced(variable, EXPOSED.coreNotices),
+    core: unplacedCore(variable) as CoreParts['core'],
+    coreRetention: unplacedCore(variable) as CoreParts['coreRetention'],
+    coreNotices: unplacedCore(variable) as CoreParts['coreNotices'],
   };
 }
 
 function enrollmentOf({ CORE_ENROLLMENT_URL: url, CORE_DATA_DIR: dataDir }: Settings): CoreEnrollment {
   if (url !== undefined && dataDir !== undefined) return new HttpEnrollment({ url, dataDir });
-  return unplaced(url === undefined ? 'CORE_ENROLLMENT_URL' : 'CORE_DATA_DIR', EXPOSED.coreEnrollment);
+  return unplacedCore(url === undefined ? 'CORE_ENROLLMENT_URL' : 'CORE_DATA_DIR') as CoreEnrollment;
 }
 
-function unplaced<T extends object>(variable: string, methods: readonly (keyof T)[]): T {
-  const refuse = (): Promise<never> =>
-    Promise.reject(new AppError('unavailable', `The core cannot be asked for this. Remedy: set ${variable}.`));
-  return Object.fromEntries(methods.map((method) => [method, refuse])) as T;
+function unplacedCore(variable: string): object {
+  return unplaced('The core cannot be asked for this', variable);
 }
 
-// The directory, where the settings place it; without a place it says so when it is asked. Node only: workerd has no TLS of
-// that kind, and asks its host.
-
+/** The directory, where the settings place it. */
 export function directoryOf(settings: Settings, ownCaFile: string | undefined, log: Log): Directory {
   const { LDAP_URL: url, LDAP_BIND_PASSWORD: password } = settings;
-  if (url === undefined) return unplacedDirectory('LDAP_URL');
-  if (password === undefined) return unplacedDirectory('LDAP_BIND_PASSWORD');
+  if (url === undefined || password === undefined)
+    return unplaced(
+      'The directory cannot be asked',
+      url === undefined ? 'LDAP_URL' : 'LDAP_BIND_PASSWORD',
+    ) as Directory;
   const { core, web } = basesOf(settings.LDAP_BASE_DN, settings.LDAP_WEB_BASE_DN);
   return new LdapDirectory({
     url,
@@ -115,10 +105,4 @@ export function directoryOf(settings: Settings, ownCaFile: string | undefined, l
     tlsCaFile: ownCaFile,
     log,
   });
-}
-
-function unplacedDirectory(variable: string): Directory {
-  const text = `The directory cannot be asked. Remedy: set ${variable}.`;
-  const refuse = (): Promise<never> => Promise.reject(new AppError('unavailable', text));
-  return { signIn: refuse, find: refuse, probe: refuse };
 }

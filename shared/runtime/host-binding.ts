@@ -1,49 +1,33 @@
 // The HOST service binding, Node's side: what a worker cannot do itself (files, raw TLS, containers, the health cache)
-// as calls by name, with JSON in and out. Only what EXPOSED names can be called, only with the token of this host.
+// as calls by name, with JSON in and out. Only ports that the host has registered answer, only with the token of this host.
 
-import { AppError, messageOf } from '@holdfast/kit/app-error';
+import { z } from 'zod';
+import { AppError, type ErrorCode, messageOf } from '@holdfast/kit/app-error';
 import { constantTimeEqual } from '@holdfast/kit/secret';
-import type { Asset } from '../host/port.ts';
-import { callSchema, EXPOSED, type ExposedPort, type Outcome, type WireAsset } from './host-calls.ts';
-import type { NodeDeps } from './node-deps.ts';
+import type { Asset, Assets } from '../host/port.ts';
+import { isMethod } from './both-hosts.ts';
 
-type Method = (...args: unknown[]) => unknown;
+/** Ports by their names; undefined where the settings leave one out. */
+export type PortsByName = Readonly<Record<string, object | undefined>>;
+
+const callSchema = z.object({ port: z.string(), method: z.string(), args: z.array(z.unknown()) });
+type Call = z.infer<typeof callSchema>;
+
+/** What comes back: a value (absent for undefined), or what was thrown. */
+export type Outcome = { value?: unknown } | { error: { code?: ErrorCode; message: string } };
+
+/** An asset on its way: Base64 instead of bytes. */
+export type WireAsset = Omit<Asset, 'body'> & { body: string };
 
 /** Answers the calls of a worker. */
-export function hostBinding(deps: NodeDeps, token: string): (request: Request) => Promise<Response> {
-  const { disks, coreFiles, tls, hostNames, containers, configurationFiles } = deps.monitored;
-  const assets = { read: async (name: string) => onTheWire(await deps.assets.read(name)) };
-  const ports: Record<ExposedPort, object | undefined> = {
-    directory: deps.directory,
-    doors: deps.doors,
-    signIns: deps.signIns,
-    audit: deps.audit,
-    core: deps.core,
-    coreEnrollment: deps.coreEnrollment,
-    coreDevices: deps.coreDevices,
-    coreRetention: deps.coreRetention,
-    retentionFiles: deps.retentionFiles,
-    coreVacuum: deps.coreVacuum,
-    coreNotices: deps.coreNotices,
-    coreAuthority: deps.coreAuthority,
-    adminGrants: deps.adminGrants,
-    clientKeys: deps.clientKeys,
-    bundles: deps.bundles,
-    disks,
-    coreFiles,
-    tls,
-    hostNames,
-    containers,
-    configurationFiles,
-    health: deps.health,
-    alerts: deps.alerts,
-    smtp: deps.notify.email?.notifier,
-    heartbeat: deps.heartbeat,
-    jobStatistics: deps.jobStatistics,
-    requests: deps.requests,
-    process: deps.process,
-    logFiles: deps.logFiles,
-    assets,
+export function hostBinding(
+  ports: PortsByName & { assets?: Assets },
+  token: string,
+): (request: Request) => Promise<Response> {
+  const { assets } = ports;
+  const served: PortsByName = {
+    ...ports,
+    assets: assets && { read: async (name: string) => onTheWire(await assets.read(name)) },
   };
 
   return async function answer(request) {
@@ -51,21 +35,22 @@ export function hostBinding(deps: NodeDeps, token: string): (request: Request) =
     if (!(await constantTimeEqual(given, `Bearer ${token}`)))
       return new Response('not the token of this host', { status: 403 });
     const call = callSchema.safeParse(await request.json().catch(() => undefined));
-    const method = call.success ? methodOf(ports, call.data) : undefined;
-    if (!call.success || method === undefined) return new Response('no such call', { status: 404 });
-    return Response.json(await outcomeOf(() => method(...call.data.args)));
+    const method = call.success ? methodOf(served, call.data) : undefined;
+    if (method === undefined) return new Response('no such call', { status: 404 });
+    return Response.json(await outcomeOf(method));
   };
 }
 
-function methodOf(
-  ports: Record<ExposedPort, object | undefined>,
-  call: { port: string; method: string },
-): Method | undefined {
-  if (!Object.hasOwn(EXPOSED, call.port)) return undefined;
-  const port = call.port as ExposedPort;
-  if (!(EXPOSED[port] as readonly string[]).includes(call.method)) return undefined;
-  const target = ports[port] as Record<string, Method> | undefined;
-  return target === undefined ? undefined : (...args) => target[call.method]?.(...args);
+/** The names that a worker has ports for. */
+export function portNames(ports: PortsByName): string[] {
+  return Object.keys(ports).filter((name) => ports[name] !== undefined);
+}
+
+function methodOf(ports: PortsByName, { port, method: name, args }: Call): (() => unknown) | undefined {
+  const target = Object.hasOwn(ports, port) ? ports[port] : undefined;
+  if (target === undefined || !isMethod(name) || name in Object.prototype) return undefined;
+  const method: unknown = Reflect.get(target, name);
+  return typeof method === 'function' ? () => Reflect.apply(method, target, args) as unknown : undefined;
 }
 
 async function outcomeOf(call: () => unknown): Promise<Outcome> {

@@ -2,7 +2,7 @@
 
 import { join } from 'node:path';
 import { singleFlight } from '@holdfast/kit/concurrency';
-import { freshConnections, keptDatabase } from '@holdfast/kit/kept-database';
+import { type DatabaseOptions, freshConnections, keptDatabase, type RunSql } from '@holdfast/kit/kept-database';
 import type { Log } from '@holdfast/kit/log';
 import { httpHeartbeat } from '../alerts/heartbeat.ts';
 import { alertJournal } from '../alerts/journal.ts';
@@ -13,27 +13,36 @@ import { PostgresAlertTable } from '../alerts/table.ts';
 import { AuditLog } from '../audit/audit-log.ts';
 import { coreFiles } from '../core/files.ts';
 import { coreVacuum } from '../database/vacuum/statement.ts';
-import { type MemoryHealthCache, memoryHealthCache } from '../health/cache.ts';
+import { memoryHealthCache } from '../health/cache.ts';
 import { containerRuntime } from '../host/containers.ts';
 import { diskUse } from '../host/disks.ts';
 import { assetDirectory, hostNames, logDirectory, nodeProcess } from '../host/machine.ts';
-import { type MemoryRequestStatistics, memoryRequestStatistics } from '../host/request-statistics.ts';
+import { memoryRequestStatistics } from '../host/request-statistics.ts';
 import { tlsEndpoints } from '../host/tls-endpoints.ts';
 import type { Deps } from '../http/deps.ts';
 import { appliedPasswordTable } from '../identity/applied-passwords.ts';
 import { exclusiveByDatabase } from '../identity/exclusive.ts';
-import type { AppliedPasswords } from '../identity/port.ts';
+import type { AppliedPasswords, Exclusive } from '../identity/port.ts';
 import { cronSeconds, intervalSeconds, minuteCron } from '../jobs/crons.ts';
 import type { Job } from '../jobs/port.ts';
 import { memoryJobStatistics } from '../jobs/statistics.ts';
 import { type Configuration, watchConfiguration } from '../settings/configuration.ts';
 import type { Handover, Layer } from '../settings/load.ts';
 import type { Settings } from '../settings/table.ts';
-import type { Thresholds } from '../settings/threshold-figures.ts';
 import { GuardedAuthenticator } from '../sign-in/authenticator.ts';
 import type { FastAuthenticator } from '../sign-in/port.ts';
 import { endSignInsOf, SignedSignIns } from '../sign-in/signed-sign-ins.ts';
-import { CORE, CORE_LOCK, DEVICE_LOCK, EXCLUSIVE, FIGURES, PEOPLE_LOCK, sharedDeps, STATE } from './both-hosts.ts';
+import {
+  CORE,
+  CORE_LOCK,
+  DEVICE_LOCK,
+  EXCLUSIVE,
+  FIGURES,
+  PEOPLE_LOCK,
+  type SharedDeps,
+  sharedDeps,
+  STATE,
+} from './both-hosts.ts';
 import { corePartsOf, directoryOf } from './core-part.ts';
 
 export interface NodeHost {
@@ -52,27 +61,22 @@ export interface NodeHost {
   journal?: string;
 }
 
-export interface NodeDeps extends Deps {
-  health: MemoryHealthCache;
-  requests: MemoryRequestStatistics;
-  doors: FastAuthenticator;
+/** Of these, Node's own code uses more than the port says. */
+type OfNode = 'health' | 'requests' | 'doors';
+
+export interface NodeDeps extends Omit<Deps, OfNode>, Pick<HostPorts, OfNode> {
   appliedPasswords: AppliedPasswords;
+  /** As a worker in workerd may ask for them. */
+  hostPorts: HostPorts;
 }
 
 /** Opens nothing by itself: every adapter connects when it is first asked. */
-export function nodeDeps({
-  home,
-  startedAt,
-  configuration,
-  handover,
-  log,
-  modules,
-  jobs,
-  minuteCrons = false,
-  journal = 'alerts.json',
-}: NodeHost): NodeDeps {
+export function nodeDeps(host: NodeHost): NodeDeps {
+  const { startedAt, configuration, handover, log } = host;
   const { settings, thresholds } = configuration;
-  const state = keptDatabase(settings.DATABASE_URL, STATE);
+  const { DATABASE_URL: stateUrl, CORE_DATABASE_URL: coreUrl } = settings;
+  const state = keptDatabase(stateUrl, STATE);
+  const lock = (place: DatabaseOptions): Exclusive => exclusiveByDatabase(keptDatabase(stateUrl, place));
   const shared = sharedDeps({
     startedAt,
     loaded: configuration,
@@ -81,18 +85,80 @@ export function nodeDeps({
     mode: handover.mode,
     nodeVersion: process.versions.node,
     timeZone: ownTimeZone(),
-    figures: keptDatabase(settings.CORE_DATABASE_URL, FIGURES),
+    figures: keptDatabase(coreUrl, FIGURES),
     core: {
-      run: keptDatabase(settings.CORE_DATABASE_URL, CORE),
-      runSizes: keptDatabase(settings.CORE_DATABASE_URL, CORE),
-      runFresh: freshConnections(settings.CORE_DATABASE_URL, CORE),
+      run: keptDatabase(coreUrl, CORE),
+      runSizes: keptDatabase(coreUrl, CORE),
+      runFresh: freshConnections(coreUrl, CORE),
     },
     state,
-    exclusive: exclusiveByDatabase(keptDatabase(settings.DATABASE_URL, EXCLUSIVE)),
+    exclusive: lock(EXCLUSIVE),
     smtp: (url, from) => smtpNotifier({ url, from }),
   });
-  const anybody = Object.keys(shared.notify).length > 0;
-  const alerts = alertsOf(settings, thresholds, anybody, journal, log);
+  const hostPorts = hostPortsOf(host, shared, state);
+  return {
+    ...shared,
+    ...hostPorts,
+    hostPorts,
+    monitored: { ...shared.monitored, ...hostPorts },
+    log,
+    peopleLock: lock(PEOPLE_LOCK),
+    deviceLock: lock(DEVICE_LOCK),
+    coreLock: lock(CORE_LOCK),
+    appliedPasswords: appliedPasswordTable(state),
+    together: singleFlight(),
+  };
+}
+
+/** The ports that need Node, one line each; in workerd they are calls to the host by these names. */
+function hostPortsOf(host: NodeHost, { notify }: Pick<SharedDeps, 'notify'>, state: RunSql) {
+  const { home, configuration, handover, log, modules, jobs, minuteCrons = false } = host;
+  const { settings, thresholds } = configuration;
+  const { HEARTBEAT_URL: beatUrl, CONTAINER_RUNTIME_URL: runtimeUrl, CORE_DATA_DIR: coreDirectory } = settings;
+  return {
+    ...corePartsOf(settings),
+    ...signInPortsOf(settings, state, log),
+    coreVacuum: coreVacuum({ url: settings.CORE_DATABASE_OWNER_URL, log }),
+    coreFiles: coreDirectory === undefined ? undefined : coreFiles(coreDirectory),
+    alerts: alertsOf(host, Object.keys(notify).length > 0),
+    smtp: notify.email?.notifier,
+    heartbeat: beatUrl === undefined ? undefined : httpHeartbeat(beatUrl, fetch, () => new Date()),
+    logFiles: logDirectory(settings.LOG_DIR),
+    assets: assetDirectory({
+      [join(home, 'node_modules/swagger-ui-dist')]: ['swagger-ui.css', 'swagger-ui-bundle.js'],
+      [join(home, 'dist/pages')]: ['pages.css', 'pages.js'],
+    }),
+    disks: diskUse(() => dataPaths(settings, handover.dataPlaces)),
+    tls: tlsEndpoints({ ownCaFile: ownCaFile(settings) }),
+    hostNames: hostNames({}),
+    containers:
+      runtimeUrl === undefined
+        ? undefined
+        : containerRuntime(runtimeUrl, {
+            alone: handover.mode !== 'embedded',
+            ...(handover.composeProject === undefined ? {} : { project: handover.composeProject }),
+          }),
+    configurationFiles: watchConfiguration({ home, ...handover, envFile: handover.envFile, thresholds }),
+    health: memoryHealthCache({
+      intervals: Object.fromEntries(modules.map((name) => [name, thresholds.modules[name]?.interval ?? 60])),
+      nowMs: () => Date.now(),
+      tickSeconds: minuteCrons ? 60 : 1,
+    }),
+    jobStatistics: memoryJobStatistics(
+      jobs.map((job) => ({
+        name: job.name,
+        intervalSeconds: () =>
+          Math.max(intervalSeconds(job, thresholds), minuteCrons ? cronSeconds(minuteCron(job.cron)) : 1),
+      })),
+    ),
+    requests: memoryRequestStatistics(),
+    process: nodeProcess(),
+  };
+}
+
+export type HostPorts = ReturnType<typeof hostPortsOf>;
+
+function signInPortsOf(settings: Settings, state: RunSql, log: Log) {
   const directory = directoryOf(settings, ownCaFile(settings), log);
   const signIns = new SignedSignIns({ run: state, key: settings.SESSION_KEY });
   const audit = new AuditLog({
@@ -113,66 +179,7 @@ export function nodeDeps({
     steadyMs: () => performance.now(),
     wallMs: () => Date.now(),
   });
-  const { HEARTBEAT_URL: beatUrl } = settings;
-  const heartbeat = beatUrl === undefined ? undefined : httpHeartbeat(beatUrl, fetch, () => new Date());
-  const { CONTAINER_RUNTIME_URL: runtimeUrl, CORE_DATA_DIR: coreDirectory } = settings;
-  const coreParts = corePartsOf(settings);
-  const deps: NodeDeps = {
-    ...shared,
-    ...coreParts,
-    coreVacuum: coreVacuum({ url: settings.CORE_DATABASE_OWNER_URL, log }),
-    log,
-    directory,
-    doors,
-    signIns,
-    audit,
-    peopleLock: exclusiveByDatabase(keptDatabase(settings.DATABASE_URL, PEOPLE_LOCK)),
-    deviceLock: exclusiveByDatabase(keptDatabase(settings.DATABASE_URL, DEVICE_LOCK)),
-    coreLock: exclusiveByDatabase(keptDatabase(settings.DATABASE_URL, CORE_LOCK)),
-    appliedPasswords: appliedPasswordTable(state),
-    alerts,
-    heartbeat,
-    logFiles: logDirectory(settings.LOG_DIR),
-    assets: assetDirectory({
-      [join(home, 'node_modules/swagger-ui-dist')]: ['swagger-ui.css', 'swagger-ui-bundle.js'],
-      [join(home, 'dist/pages')]: ['pages.css', 'pages.js'],
-    }),
-    monitored: {
-      ...shared.monitored,
-      ...coreParts,
-      directory,
-      alerts,
-      heartbeat,
-      disks: diskUse(() => dataPaths(settings, handover.dataPlaces)),
-      coreFiles: coreDirectory === undefined ? undefined : coreFiles(coreDirectory),
-      tls: tlsEndpoints({ ownCaFile: ownCaFile(settings) }),
-      hostNames: hostNames({}),
-      containers:
-        runtimeUrl === undefined
-          ? undefined
-          : containerRuntime(runtimeUrl, {
-              alone: handover.mode !== 'embedded',
-              ...(handover.composeProject === undefined ? {} : { project: handover.composeProject }),
-            }),
-      configurationFiles: watchConfiguration({ home, ...handover, envFile: handover.envFile, thresholds }),
-    },
-    health: memoryHealthCache({
-      intervals: Object.fromEntries(modules.map((name) => [name, thresholds.modules[name]?.interval ?? 60])),
-      nowMs: () => Date.now(),
-      tickSeconds: minuteCrons ? 60 : 1,
-    }),
-    jobStatistics: memoryJobStatistics(
-      jobs.map((job) => ({
-        name: job.name,
-        intervalSeconds: () =>
-          Math.max(intervalSeconds(job, deps), minuteCrons ? cronSeconds(minuteCron(job.cron)) : 1),
-      })),
-    ),
-    requests: memoryRequestStatistics(),
-    process: nodeProcess(),
-    together: singleFlight(),
-  };
-  return deps;
+  return { directory, signIns, audit, doors };
 }
 
 /** The core is on the same machine, or told the same TZ. */
@@ -184,13 +191,9 @@ export function ownTimeZone(): string {
 const ALERTS_WITHIN_MS = 2_000;
 const ALERT_READS_WITHIN_MS = 5_000;
 
-function alertsOf(
-  { DATABASE_URL: url, DATA_DIR: directory }: Settings,
-  { alert_cooldown: cooldownSeconds }: Thresholds,
-  anybody: boolean,
-  journal: string,
-  log: Log,
-): Alerts {
+function alertsOf({ configuration, log, journal = 'alerts.json' }: NodeHost, anybody: boolean): Alerts {
+  const { DATABASE_URL: url, DATA_DIR: directory } = configuration.settings;
+  const { alert_cooldown: cooldownSeconds } = configuration.thresholds;
   const within = (withinMs: number) => new PostgresAlertTable(keptDatabase(url, { ...STATE, withinMs }));
   return new AlertStore({
     table: url === undefined ? undefined : within(ALERTS_WITHIN_MS),

@@ -15,7 +15,7 @@ import { NO_HISTORY, type Status } from '../settings/status.ts';
 import { releaseLockout } from '../sign-in/tokens.ts';
 import type { NodeDeps } from './node-deps.ts';
 
-export type OperatorDeps = Omit<NodeDeps, 'doors'> & Pick<Deps, 'doors'>;
+export type OperatorDeps = Omit<NodeDeps, 'doors' | 'hostPorts'> & Pick<Deps, 'doors'>;
 
 export const OPERATOR: Actor = { username: 'operator', address: '', requestId: '' };
 

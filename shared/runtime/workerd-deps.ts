@@ -3,38 +3,30 @@
 
 import { z } from 'zod';
 import { AppError } from '@holdfast/kit/app-error';
-import type { Directory } from '@holdfast/kit/directory';
 import { bytesOfBase64 } from '@holdfast/kit/encoding';
-import { freshConnections } from '@holdfast/kit/kept-database';
+import { type DatabaseOptions, freshConnections } from '@holdfast/kit/kept-database';
 import type { Log } from '@holdfast/kit/log';
-import type { Alerts, Heartbeat, Notifier } from '../alerts/port.ts';
-import type { Audit } from '../audit/port.ts';
-import type { ClientKeys, CoreDevices, CoreEnrollment } from '../core/devices/port.ts';
-import type { Core, CoreAuthority, CoreFiles, CoreNotices, CoreRetention } from '../core/port.ts';
-import type { CoreVacuum } from '../database/port.ts';
-import type { AdminGrants, Bundles } from '../devices/port.ts';
-import type { HealthCache } from '../health/port.ts';
-import type {
-  Asset,
-  Assets,
-  Containers,
-  Disks,
-  HostNames,
-  LogFiles,
-  ProcessStatus,
-  TlsEndpoints,
-} from '../host/port.ts';
-import type { RequestStatistics } from '../host/request-statistics.ts';
+import type { Notifier } from '../alerts/port.ts';
+import type { Asset, Assets } from '../host/port.ts';
 import type { Deps } from '../http/deps.ts';
 import { exclusiveByDatabase } from '../identity/exclusive.ts';
-import type { JobStatistics } from '../jobs/port.ts';
-import type { RetentionFiles } from '../retention/port.ts';
+import type { Exclusive } from '../identity/port.ts';
 import { handoverSchema, loadSettings } from '../settings/load.ts';
-import type { ConfigurationFiles } from '../settings/setting.ts';
+import type { Secret } from '@holdfast/kit/secret';
 import type { Thresholds } from '../settings/threshold-figures.ts';
-import type { Authenticator, SignIns } from '../sign-in/port.ts';
-import { CORE, CORE_LOCK, DEVICE_LOCK, EXCLUSIVE, FIGURES, PEOPLE_LOCK, sharedDeps, STATE } from './both-hosts.ts';
-import { EXPOSED, type ExposedPort, type Outcome, type WireAsset } from './host-calls.ts';
+import {
+  CORE,
+  CORE_LOCK,
+  DEVICE_LOCK,
+  EXCLUSIVE,
+  FIGURES,
+  isMethod,
+  PEOPLE_LOCK,
+  sharedDeps,
+  STATE,
+} from './both-hosts.ts';
+import type { Outcome, WireAsset } from './host-binding.ts';
+import type { HostPorts } from './node-deps.ts';
 
 // The HOST service binding, the worker's side: ports whose methods are calls to the Node host.
 
@@ -43,7 +35,7 @@ export interface ServiceBinding {
   fetch(url: string, init: RequestInit): Promise<Response>;
 }
 
-export type HostCall = (port: ExposedPort, method: string, args: unknown[]) => Promise<unknown>;
+export type HostCall = (port: string, method: string, args: unknown[]) => Promise<unknown>;
 
 /** Calls through the binding; rethrows what the host's method threw. */
 export function hostCall(host: ServiceBinding, token: string): HostCall {
@@ -66,47 +58,22 @@ function withoutLast(args: unknown[]): unknown[] {
   return args.slice(0, args.findLastIndex((each) => each !== undefined) + 1);
 }
 
-/** The ports behind the binding, by their names there. */
-interface HostPorts {
-  directory: Directory;
-  doors: Authenticator;
-  signIns: SignIns;
-  audit: Audit;
-  core: Core;
-  coreEnrollment: CoreEnrollment;
-  coreDevices: CoreDevices;
-  coreRetention: CoreRetention;
-  retentionFiles: RetentionFiles;
-  coreVacuum: CoreVacuum;
-  coreNotices: CoreNotices;
-  coreAuthority: CoreAuthority;
-  adminGrants: AdminGrants;
-  clientKeys: ClientKeys;
-  bundles: Bundles;
-  disks: Disks;
-  coreFiles: CoreFiles;
-  tls: TlsEndpoints;
-  hostNames: HostNames;
-  containers: Containers;
-  configurationFiles: ConfigurationFiles;
-  health: HealthCache;
-  alerts: Alerts;
-  smtp: Notifier;
-  heartbeat: Heartbeat;
-  jobStatistics: JobStatistics;
-  requests: RequestStatistics;
-  process: ProcessStatus;
-  logFiles: LogFiles;
-}
-
 /** A port of the host. */
-export function hostPort<N extends keyof HostPorts>(call: HostCall, port: N): HostPorts[N] {
-  return Object.fromEntries(
-    EXPOSED[port].map((method) => [method, (...args: unknown[]) => call(port, method, args)]),
-  ) as unknown as HostPorts[N];
+export function hostPort(call: HostCall, port: string): object {
+  const methodOf =
+    (method: string) =>
+    async (...args: unknown[]) =>
+      call(port, method, args);
+  return new Proxy({}, { get: (_, name) => (isMethod(name) ? methodOf(name) : undefined) });
 }
 
-export function hostAssets(call: HostCall): Assets {
+/** Those that the host has registered. */
+function hostPorts(call: HostCall, names: readonly string[]): HostPorts {
+  const ports = names.map((name) => [name, hostPort(call, name)] as const);
+  return { ...Object.fromEntries(ports), assets: hostAssets(call) } as unknown as HostPorts;
+}
+
+function hostAssets(call: HostCall): Assets {
   return {
     async read(name): Promise<Asset | undefined> {
       const asset = (await call('assets', 'read', [name])) as WireAsset | undefined;
@@ -130,16 +97,28 @@ const factsSchema = z.object({
   nodeVersion: z.string(),
   timeZone: z.string(),
   thresholds: z.custom<Thresholds>(),
+  /** Of the host, by their names. */
+  ports: z.array(z.string()),
 });
 
 export type WorkerFacts = z.infer<typeof factsSchema>;
 
 export function workerdDeps(env: WorkerEnv): Deps {
-  const { handover, startedAt, nodeVersion, timeZone, thresholds } = factsSchema.parse(JSON.parse(env.FACTS));
+  const {
+    handover,
+    startedAt,
+    nodeVersion,
+    timeZone,
+    thresholds,
+    ports: names,
+  } = factsSchema.parse(JSON.parse(env.FACTS));
   const loaded = loadSettings(handover.layers, handover.mode);
-  const { settings } = loaded;
+  const { DATABASE_URL: stateUrl, CORE_DATABASE_URL: coreUrl } = loaded.settings;
   const uncoded = 'connection';
   const call = hostCall(env.HOST, env.HOST_TOKEN);
+  const connections = (url: Secret | undefined, place: DatabaseOptions) => freshConnections(url, { ...place, uncoded });
+  const lock = (place: DatabaseOptions): Exclusive =>
+    exclusiveByDatabase(connections(stateUrl, place), { queued: false });
   const shared = sharedDeps({
     startedAt: new Date(startedAt),
     loaded,
@@ -148,76 +127,21 @@ export function workerdDeps(env: WorkerEnv): Deps {
     mode: handover.mode,
     nodeVersion,
     timeZone,
-    figures: freshConnections(settings.CORE_DATABASE_URL, { ...FIGURES, uncoded }),
-    core: { run: freshConnections(settings.CORE_DATABASE_URL, { ...CORE, uncoded }) },
-    state: freshConnections(settings.DATABASE_URL, { ...STATE, uncoded }),
-    exclusive: exclusiveByDatabase(freshConnections(settings.DATABASE_URL, { ...EXCLUSIVE, uncoded }), {
-      queued: false,
-    }),
-    smtp: () => hostPort(call, 'smtp'),
+    figures: connections(coreUrl, FIGURES),
+    core: { run: connections(coreUrl, CORE) },
+    state: connections(stateUrl, STATE),
+    exclusive: lock(EXCLUSIVE),
+    smtp: () => hostPort(call, 'smtp') as Notifier,
   });
-  const alerts = hostPort(call, 'alerts');
-  const directory = hostPort(call, 'directory');
-  const heartbeat = settings.HEARTBEAT_URL === undefined ? undefined : hostPort(call, 'heartbeat');
-  const core = hostPort(call, 'core');
-  const coreEnrollment = hostPort(call, 'coreEnrollment');
-  const coreDevices = hostPort(call, 'coreDevices');
-  const clientKeys = hostPort(call, 'clientKeys');
-  const coreRetention = hostPort(call, 'coreRetention');
-  const retentionFiles = hostPort(call, 'retentionFiles');
+  const ports = hostPorts(call, names);
   return {
     ...shared,
+    ...ports,
+    monitored: { ...shared.monitored, ...ports },
     log: consoleLog(),
-    directory,
-    doors: hostPort(call, 'doors'),
-    signIns: hostPort(call, 'signIns'),
-    audit: hostPort(call, 'audit'),
-    peopleLock: exclusiveByDatabase(freshConnections(settings.DATABASE_URL, { ...PEOPLE_LOCK, uncoded }), {
-      queued: false,
-    }),
-    deviceLock: exclusiveByDatabase(freshConnections(settings.DATABASE_URL, { ...DEVICE_LOCK, uncoded }), {
-      queued: false,
-    }),
-    coreLock: exclusiveByDatabase(freshConnections(settings.DATABASE_URL, { ...CORE_LOCK, uncoded }), {
-      queued: false,
-    }),
-    core,
-    coreEnrollment,
-    coreDevices,
-    coreAuthority: hostPort(call, 'coreAuthority'),
-    adminGrants: hostPort(call, 'adminGrants'),
-    clientKeys,
-    bundles: hostPort(call, 'bundles'),
-    coreRetention,
-    retentionFiles,
-    coreVacuum: hostPort(call, 'coreVacuum'),
-    coreNotices: hostPort(call, 'coreNotices'),
-    alerts,
-    heartbeat,
-    logFiles: hostPort(call, 'logFiles'),
-    assets: hostAssets(call),
-    monitored: {
-      ...shared.monitored,
-      directory,
-      core,
-      coreEnrollment,
-      coreDevices,
-      clientKeys,
-      coreRetention,
-      retentionFiles,
-      alerts,
-      heartbeat,
-      disks: hostPort(call, 'disks'),
-      coreFiles: settings.CORE_DATA_DIR === undefined ? undefined : hostPort(call, 'coreFiles'),
-      tls: hostPort(call, 'tls'),
-      hostNames: hostPort(call, 'hostNames'),
-      containers: settings.CONTAINER_RUNTIME_URL === undefined ? undefined : hostPort(call, 'containers'),
-      configurationFiles: hostPort(call, 'configurationFiles'),
-    },
-    health: hostPort(call, 'health'),
-    jobStatistics: hostPort(call, 'jobStatistics'),
-    requests: hostPort(call, 'requests'),
-    process: hostPort(call, 'process'),
+    peopleLock: lock(PEOPLE_LOCK),
+    deviceLock: lock(DEVICE_LOCK),
+    coreLock: lock(CORE_LOCK),
     together: (_, work) => work(),
   };
 }

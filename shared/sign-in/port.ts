@@ -139,3 +139,9 @@ export interface SignIns {
   /** Removes what expired before this time (ISO 8601) or is void; resolves with the number. */
   prune(before: string): Promise<number>;
 }
+
+/** What this feature asks of the outside, by the names in Deps. */
+export interface SignInPorts {
+  doors: Authenticator;
+  signIns: SignIns;
+}

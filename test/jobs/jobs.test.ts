@@ -37,10 +37,10 @@ describe('the table of jobs', () => {
   });
 
   it('has crons that mean the same on every host, but for the seconds', () => {
-    const deps = fakeDeps();
+    const { thresholds } = fakeDeps();
     const intervals = JOBS.map((each) => [
       each.name,
-      [intervalSeconds(each, deps), cronSeconds(minuteCron(each.cron))],
+      [intervalSeconds(each, thresholds), cronSeconds(minuteCron(each.cron))],
     ]);
     expect(Object.fromEntries(intervals)).toEqual({
       'poll-health': [1, 60],

@@ -97,3 +97,10 @@ export interface ClientKeys {
   /** One that is gone already is no error. */
   remove(hash: string): Promise<void>;
 }
+
+/** What this feature asks of the outside, by the names in Deps. */
+export interface CoreDevicePorts {
+  coreEnrollment: CoreEnrollment;
+  coreDevices: CoreDevices;
+  clientKeys: ClientKeys;
+}
