@@ -4,10 +4,8 @@
 import 'reflect-metadata';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { createCore } from '@holdfast/core/core';
+import { CORE_DATABASE_MIGRATED, CORE_MIGRATIONS, type CoreDirectory, createCore } from '@holdfast/core';
 import { type CoreHandover, takeCoreHandover } from '@holdfast/core/handover';
-import type { CoreDirectory } from '@holdfast/core/model/parts';
-import { CORE_DATABASE_MIGRATED, CORE_MIGRATIONS } from '@holdfast/core/store/migrations/index';
 import { AppError, messageOf, StackError } from '@holdfast/kit/app-error';
 import { cronSchedules } from '@holdfast/kit/cron';
 import { LDAP_SERVICE_ACCOUNT } from '@holdfast/kit/distinguished-name';

@@ -11,7 +11,7 @@ import { isServiceAccountName, nameKey } from '@holdfast/kit/names';
 import type { Authority } from '@holdfast/pki/parts';
 import type { CertificateRecord, Revocations, UsersFile } from '../model/parts.ts';
 import { readClientCertificate } from '../tls/admission.ts';
-import { API_IDENTITY } from './api-certificate.ts';
+import { API_IDENTITY } from './users-document.ts';
 
 export interface AdminGrantOptions {
   directory: string;

@@ -8,9 +8,8 @@ import { certificatesOf, newKeys, normalSerial, privateKeyPem } from '@holdfast/
 import type { Authority } from '@holdfast/pki/parts';
 import { lastsEnough, updateKeyBundle } from '@holdfast/pki/server-certificate';
 import type { CertificateStore, Revocations, UsersFile } from '../model/parts.ts';
+import { API_IDENTITY } from './users-document.ts';
 
-/** Its common name, the uid of its client, and the name of its files. */
-export const API_IDENTITY = 'svc_api';
 const CREATOR = 'holdfast';
 
 export interface ApiCertificateDeps {

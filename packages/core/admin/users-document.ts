@@ -126,3 +126,6 @@ function removeWithBlanks(element: Element): void {
 function isBlank(node: Node): boolean {
   return node.nodeType === node.TEXT_NODE && (node.nodeValue ?? '').trim() === '';
 }
+
+/** Its common name, the uid of its client, and the name of its files. */
+export const API_IDENTITY = 'svc_api';

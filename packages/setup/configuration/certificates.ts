@@ -6,7 +6,7 @@ import { type KeyObject, X509Certificate as NodeCertificate, webcrypto } from 'n
 import { copyFileSync, existsSync, mkdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import * as x509 from '@peculiar/x509';
-import { API_IDENTITY } from '@holdfast/core/admin/api-certificate';
+import { API_IDENTITY } from '@holdfast/core/admin/users-document';
 import { isIpAddress } from '@holdfast/kit/addresses';
 import { writeFileAtomically } from '@holdfast/kit/files';
 import { DAY_MS } from '@holdfast/kit/time';

@@ -3,8 +3,8 @@
 
 import { existsSync, mkdirSync, readFileSync, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { API_IDENTITY } from '@holdfast/core/admin/api-certificate';
 import {
+  API_IDENTITY,
   EMPTY_USERS,
   readUsersDocument,
   type UsersDocument,

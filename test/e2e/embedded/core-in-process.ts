@@ -2,8 +2,7 @@
 
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { type Core, createCore } from '@holdfast/core/core';
-import { CORE_DATABASE_MIGRATED, CORE_MIGRATIONS } from '@holdfast/core/store/migrations/index';
+import { type Core, CORE_DATABASE_MIGRATED, CORE_MIGRATIONS, createCore } from '@holdfast/core';
 import { keptDatabase } from '@holdfast/kit/kept-database';
 import { migrate } from '@holdfast/kit/migrate';
 import { withDatabase } from '@holdfast/kit/postgres';

@@ -3,7 +3,7 @@
 
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { CORE_DATABASE_MIGRATED, CORE_MIGRATIONS } from '@holdfast/core/store/migrations/index';
+import { CORE_DATABASE_MIGRATED, CORE_MIGRATIONS } from '@holdfast/core';
 import { migrate } from '@holdfast/kit/migrate';
 import { withDatabase } from '@holdfast/kit/postgres';
 import { Secret } from '@holdfast/kit/secret';
