@@ -27,7 +27,7 @@ function orderOf(words: string, prefix: string): string[] {
 
 describe('the page of the architecture', () => {
   it.each([
-    ['A user is deactivated', 25],
+    ['A user is deactivated', 20],
     ['A CoT event arrives', 15],
   ])('walks through files that exist, one line each: %s', (heading, least) => {
     const walk = walkOf(heading);

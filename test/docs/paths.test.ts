@@ -5,7 +5,12 @@ import { dirname, join, resolve } from 'node:path';
 import { describe, expect, it } from 'vitest';
 
 const root = resolve(import.meta.dirname, '../..');
-const DOCUMENTS = ['README.md', 'CONTRIBUTING.md', ...globSync('docs/*.md', { cwd: root })];
+const DOCUMENTS = [
+  'README.md',
+  'CONTRIBUTING.md',
+  ...globSync('{docs,bench}/*.md', { cwd: root }),
+  ...globSync('{packages,compose}/**/README.md', { cwd: root, exclude: (path) => path.includes('node_modules') }),
+];
 /** What a path in the text begins with when it is one of the repository. */
 const TOP = 'functions|jobs|shared|packages|compose|scripts|test|bench|docs|monitor|\\.ci|\\.github';
 /** Made by the reader, or by a command of ours. */
