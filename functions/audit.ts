@@ -2,7 +2,7 @@
 
 import { z } from '@hono/zod-openapi';
 import { AppError } from '@holdfast/kit/app-error';
-import { objectIn } from '@holdfast/kit/encoding';
+import { objectIn } from '@holdfast/kit/json';
 import { csvLine } from '@holdfast/kit/text';
 import { AUDIT_PHASES, AUDIT_RESULTS, type AuditRecord } from '../shared/audit/port.ts';
 import type { App } from '../shared/http/context.ts';

@@ -4,7 +4,7 @@
 import { z } from '@hono/zod-openapi';
 import type { Context } from 'hono';
 import { AppError } from '@holdfast/kit/app-error';
-import { bytesOfBase64 } from '@holdfast/kit/encoding';
+import { bytesOfBase64 } from '@holdfast/kit/text';
 import { isHidden, userOf } from '../shared/devices/accounts.ts';
 import { dataPackage, safeFileName } from '../shared/devices/certificates/data-package.ts';
 import { ENROLLMENT_STAGES } from '../shared/devices/enrollment/check.ts';

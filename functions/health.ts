@@ -2,10 +2,10 @@
 
 import { z } from '@hono/zod-openapi';
 import { AppError } from '@holdfast/kit/app-error';
-import { OPEN_METRICS_TYPE, renderOpenMetrics } from '@holdfast/kit/open-metrics';
 import { collectMetrics } from '../shared/health/metrics.ts';
 import type { HealthModule } from '../shared/health/module.ts';
 import { HEALTH_MODULES, healthModuleOf } from '../shared/health/modules/index.ts';
+import { OPEN_METRICS_TYPE, renderOpenMetrics } from '../shared/health/open-metrics.ts';
 import type { Measurement, Prepared } from '../shared/health/port.ts';
 import { answerPrepared, weakEtag } from '../shared/http/answers.ts';
 import type { App } from '../shared/http/context.ts';

@@ -2,7 +2,6 @@
 // only when everybody has it. What fails is tried again after a pause that grows, and given up visibly. The alerts of one
 // module go out in the order in which they were raised.
 
-import { AT_FIRST_SECONDS, retryPauseSeconds } from '@holdfast/kit/retry';
 import { maskAddresses } from '@holdfast/kit/text';
 import { alertMessage } from '../shared/alerts/message.ts';
 import {
@@ -13,6 +12,7 @@ import {
   CHANNELS,
   type Message,
 } from '../shared/alerts/port.ts';
+import { AT_FIRST_SECONDS, retryPauseSeconds } from '../shared/alerts/rules.ts';
 import { healthModuleOf } from '../shared/health/modules/index.ts';
 import type { Deps } from '../shared/http/deps.ts';
 

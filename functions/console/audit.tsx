@@ -1,7 +1,7 @@
 // GET /audit: who did what, tried what, and what became of it; with `verify` whether all of it is as it was written.
 
-import { objectIn } from '@holdfast/kit/encoding';
 import { counted, grouped } from '@holdfast/kit/format';
+import { objectIn } from '@holdfast/kit/json';
 import type { AuditRecord as Audited, AuditFilter, AuditResult, AuditVerdict } from '../../shared/audit/port.ts';
 import { VACUUM_RUN } from '../../shared/database/vacuum/jobs.ts';
 import type { App } from '../../shared/http/context.ts';

@@ -1,8 +1,8 @@
 // GET /logs: the last lines of a log, the newest last, searched within; follows the log unless it is paused.
 
 import { AppError } from '@holdfast/kit/app-error';
-import { objectIn } from '@holdfast/kit/encoding';
 import { counted } from '@holdfast/kit/format';
+import { objectIn } from '@holdfast/kit/json';
 import type { App } from '../../shared/http/context.ts';
 import type { Deps } from '../../shared/http/deps.ts';
 import { attempt } from '../pages/form.ts';

@@ -2,7 +2,7 @@
 
 import { z } from '@hono/zod-openapi';
 import { AppError } from '@holdfast/kit/app-error';
-import type { Page } from '@holdfast/kit/paging';
+import type { Page } from '@holdfast/kit/json';
 import { shownUser } from '../../shared/devices/accounts.ts';
 import type { App } from '../../shared/http/context.ts';
 import type { Deps } from '../../shared/http/deps.ts';

@@ -3,7 +3,7 @@
 import { join } from 'node:path';
 import { messageOf } from '@holdfast/kit/app-error';
 import type { Log } from '@holdfast/kit/log';
-import { onceADay } from '@holdfast/kit/retry';
+import { onceDaily } from '@holdfast/kit/retry';
 import { openAuthority } from '@holdfast/pki/authority';
 import { ensureServerCertificate, type ServerCertificate } from '@holdfast/pki/server-certificate';
 import { AdminGrants } from './admin/admin-grants.ts';
@@ -87,7 +87,7 @@ export class CoreCertificates {
       log,
       now,
     });
-    this.#renewDaily = onceADay(() => this.#renew(), RENEWAL_FAILED, now, log);
+    this.#renewDaily = onceDaily(() => this.#renew(), RENEWAL_FAILED, now, log);
   }
 
   /** Tells them of new certificates from now on. */

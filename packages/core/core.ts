@@ -3,7 +3,7 @@
 
 import { join } from 'node:path';
 import type { Schedules } from '@holdfast/kit/cron';
-import { LDAP_SERVICE_ACCOUNT } from '@holdfast/kit/distinguished-name';
+import { LDAP_SERVICE_ACCOUNT } from '@holdfast/kit/directory';
 import { CHANNEL_PREFIX } from '@holdfast/kit/names';
 import { certificateBundle } from '@holdfast/pki/pkcs12';
 import { type AdminApi, createAdminApi } from './admin/app.ts';

@@ -1,4 +1,4 @@
-// Tries until it works, with growing pauses.
+// Repeats work until it succeeds: with growing pauses, until something is ready, or once a day.
 
 import { setTimeout as delay } from 'node:timers/promises';
 import { messageOf, StackError } from './app-error.ts';
@@ -8,7 +8,7 @@ import { DAY_MS, MINUTE_MS } from './time.ts';
 const FIRST_PAUSE_MS = 500;
 const LONGEST_PAUSE_MS = 15_000;
 
-export interface Trying {
+export interface RetryOptions {
   /** Ends the tries; what runs is left to end. */
   stopped: AbortSignal;
   /** Called after each failure that is not the last try. */
@@ -20,9 +20,9 @@ export interface Trying {
 }
 
 /** The outcome of `action`; undefined when it was stopped before it worked. */
-export async function keepTrying<T>(
+export async function retry<T>(
   action: () => Promise<T>,
-  { stopped, failed, tried, isFinal = () => false }: Trying,
+  { stopped, failed, tried, isFinal = () => false }: RetryOptions,
 ): Promise<T | undefined> {
   for (let pauseMs = FIRST_PAUSE_MS; !stopped.aborted; pauseMs = Math.min(pauseMs * 2, LONGEST_PAUSE_MS)) {
     try {
@@ -40,46 +40,8 @@ export async function keepTrying<T>(
   return undefined;
 }
 
-// How long to wait before an alert is tried again, and when to stop trying.
-
-const FIRST_SECONDS = 5;
-const LONGEST_AT_FIRST_SECONDS = 50;
-const AFTERWARDS_SECONDS = 300;
-const AFTER_A_REFUSAL_FOR_GOOD_SECONDS = 3600;
-const GIVEN_UP_AFTER_SECONDS = 3 * 86_400;
-
-/** Until an alert is this old, it is tried often, and nothing about it is final. */
-export const AT_FIRST_SECONDS = 600;
-
-export interface LastAttempt {
-  /** A service asked to be left alone for that long; it gets it, within the same bounds. */
-  askedSeconds?: number;
-  /** Asking again will not help until somebody changes something. */
-  permanent?: boolean;
-}
-
-/**
- * Seconds until the next attempt, after `attempts` vain ones, for an alert that is `ageSeconds` old: 5, 10, 20, 40, 50
- * within its first ten minutes, then up to five minutes, or an hour after a refusal for good; undefined when it is given
- * up, after three days.
- */
-export function retryPauseSeconds(
-  attempts: number,
-  ageSeconds: number,
-  { askedSeconds = 0, permanent = false }: LastAttempt = {},
-): number | undefined {
-  if (ageSeconds >= GIVEN_UP_AFTER_SECONDS) return undefined;
-  if (ageSeconds >= AT_FIRST_SECONDS && permanent) return AFTER_A_REFUSAL_FOR_GOOD_SECONDS;
-  const longest = ageSeconds < AT_FIRST_SECONDS ? LONGEST_AT_FIRST_SECONDS : AFTERWARDS_SECONDS;
-  const growing = FIRST_SECONDS * 2 ** Math.min(Math.max(attempts, 1) - 1, 20);
-  return Math.min(Math.max(growing, askedSeconds), longest);
-}
-
-// Waiting for a part of the stack that comes up in its own time: asks again until it is there, says every few seconds what it
-// waits for, and ends with a sentence when that takes too long.
-
 /** What was tried is to be tried again; the message says what is missing. */
-export class NotYet extends Error {}
+export class NotReady extends Error {}
 
 const AGAIN_MS = 2_000;
 const SAY_EVERY_MS = 10_000;
@@ -98,8 +60,11 @@ export interface Awaited {
   remedy: string;
 }
 
-/** The value of the first try that is not NotYet; anything else that is thrown ends the waiting. */
-export async function patiently<T>(
+/**
+ * Waits for a part of the stack that comes up in its own time: asks again until it is there, says every few seconds what it
+ * waits for, and ends with a sentence when that takes too long. The value of the first try that is not NotReady; anything else that is thrown ends the waiting.
+ */
+export async function waitFor<T>(
   { now, pause, waiting }: Patience,
   { what, withinMs, remedy }: Awaited,
   attempt: () => Promise<T>,
@@ -127,18 +92,18 @@ async function tried<T>(attempt: () => Promise<T>): Promise<{ value: T } | { mis
   try {
     return { value: await attempt() };
   } catch (error) {
-    if (error instanceof NotYet) return { missing: messageOf(error) };
+    if (error instanceof NotReady) return { missing: messageOf(error) };
     throw error;
   }
 }
 
-// Work that is due once a day: looked at often, tried again within a minute of a failure. A machine that slept, or whose clock
-// was set, catches up.
-
 const RETRY_MS = 50_000;
 
-/** Begins a day after `now`; the function that comes back is called often, never rejects, and logs `event` at a failure. */
-export function onceADay(work: () => Promise<void>, event: string, now: () => Date, log: Log): () => Promise<void> {
+/**
+ * Work that is due once a day, tried again within a minute of a failure; a machine that slept, or whose clock was set, catches
+ * up. Begins a day after `now`; the function that comes back is called often, never rejects, and logs `event` at a failure.
+ */
+export function onceDaily(work: () => Promise<void>, event: string, now: () => Date, log: Log): () => Promise<void> {
   let nextAt = now().getTime() + DAY_MS;
   let running = false;
 

@@ -1,5 +1,7 @@
 // Text that came from anywhere, made fit for one line, for ASCII channels, and for HTML.
 
+import { causeOf } from './app-error.ts';
+
 /** Letters and signs whose plain form no decomposition gives. */
 const PLAIN: ReadonlyMap<string, string> = new Map(
   (
@@ -123,4 +125,75 @@ const SHOWN = /^[^\u0000-\u0009\u000B-\u001F\u007F-\u009F\uFFFE\uFFFF\p{Cs}]{1,1
 /** 1 to 1000 characters, no control characters but newline, no half of a pair. */
 export function isNoticeText(text: string): boolean {
   return SHOWN.test(text);
+}
+
+// What foreign systems say and how they fail, as short lines that people can read and that give no secret away.
+
+const MOST_CHARACTERS = 240;
+const UNTRUSTED = /CERT|SIGNATURE|UNABLE_TO_|ALTNAME|REVOKED/;
+const NOT_TLS = /^ERR_SSL_(WRONG_VERSION_NUMBER|PACKET_LENGTH_TOO_LONG|HTTP_REQUEST)$/;
+const FAILURES: Record<string, string> = {
+  ECONNREFUSED: 'refused the connection',
+  ENOTFOUND: 'has a host name that is not known',
+  EAI_AGAIN: 'has a host name that no name server answers for now',
+  ECONNRESET: 'closed the connection',
+  EPIPE: 'closed the connection',
+  UND_ERR_SOCKET: 'closed the connection',
+  ETIMEDOUT: 'does not answer',
+};
+
+/** Foreign text as one line of at most 240 characters, with each of the secrets as `***`. */
+export function foreignWords(text: string, secrets: readonly string[]): string {
+  // The longer ones first: they may hold a shorter one.
+  const given = secrets.filter((secret) => secret !== '').toSorted((a, b) => b.length - a.length);
+  const shown = given.reduce((all, secret) => all.replaceAll(secret, '***'), text);
+  return shortened(oneLine(shown), MOST_CHARACTERS);
+}
+
+/** Why a system could not be talked to: a predicate whose subject is the system (`refused the connection`). */
+export function failureWords(error: unknown, secrets: readonly string[]): string {
+  const cause = causeOf(error);
+  if (FAILURES[cause] !== undefined) return FAILURES[cause];
+  if (NOT_TLS.test(cause)) return 'does not speak TLS';
+  if (/^[A-Z_]+$/.test(cause) && UNTRUSTED.test(cause)) return `shows a certificate that is not trusted (${cause})`;
+  return `cannot be talked to: ${foreignWords(cause, secrets)}`;
+}
+
+/** The UTF-8 bytes of the text in base64. */
+export function base64(text: string): string {
+  return btoa(String.fromCharCode(...new TextEncoder().encode(text)));
+}
+
+export function bytesOfBase64(text: string): Uint8Array<ArrayBuffer> {
+  return Uint8Array.from(atob(text), (character) => character.charCodeAt(0));
+}
+
+/**
+ * The member of `known` with the smallest edit distance to `name`, or undefined when none is close
+ * (more than a third of its letters would have to change).
+ */
+export function nearestName(name: string, known: readonly string[]): string | undefined {
+  let best: string | undefined;
+  let bestDistance = Number.POSITIVE_INFINITY;
+  for (const candidate of known) {
+    const distance = editDistance(name.toUpperCase(), candidate.toUpperCase());
+    if (distance < bestDistance) {
+      best = candidate;
+      bestDistance = distance;
+    }
+  }
+  return bestDistance <= Math.ceil(name.length / 3) ? best : undefined;
+}
+
+function editDistance(a: string, b: string): number {
+  let row = Array.from({ length: b.length + 1 }, (_, index) => index);
+  for (let i = 1; i <= a.length; i++) {
+    const next = [i];
+    for (let j = 1; j <= b.length; j++) {
+      const substitution = (row[j - 1] ?? 0) + (a[i - 1] === b[j - 1] ? 0 : 1);
+      next[j] = Math.min(substitution, (row[j] ?? 0) + 1, (next[j - 1] ?? 0) + 1);
+    }
+    row = next;
+  }
+  return row[b.length] ?? 0;
 }

@@ -3,9 +3,9 @@
 import { type KeyObject, sign, verify } from 'node:crypto';
 import * as asn1js from 'asn1js';
 import * as pkijs from 'pkijs';
-import { DerError, INTEGER, SEQUENCE } from '@holdfast/kit/der';
 import { formatDistinguishedName, parseDistinguishedName } from '@holdfast/kit/distinguished-name';
 import { DAY_MS, HOUR_MS } from '@holdfast/kit/time';
+import { DerError, INTEGER, SEQUENCE } from '@holdfast/kit/tlv';
 import { normalSerial, pemOf } from './keys.ts';
 import type { RevocationListTimes, RevokedEntry } from './parts.ts';
 import { readRevocationList } from './revocation-list.ts';

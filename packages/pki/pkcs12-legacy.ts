@@ -2,7 +2,7 @@
 // certificates, MAC with SHA-1 (RFC 7292). Never by default.
 
 import { createCipheriv, createHash, createHmac, randomBytes } from 'node:crypto';
-import { CONTEXT_0, NULL, OBJECT_IDENTIFIER, SEQUENCE, SET } from '@holdfast/kit/der';
+import { CONTEXT_0, NULL, OBJECT_IDENTIFIER, SEQUENCE, SET } from '@holdfast/kit/tlv';
 import type { KeyBundle } from './pkcs12.ts';
 
 const [OCTET_STRING, INTEGER_TAG, BMP_STRING, CONTEXT_0_PRIMITIVE] = [0x04, 0x02, 0x1e, 0x80];

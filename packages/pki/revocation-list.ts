@@ -11,7 +11,7 @@ import {
   INTEGER,
   onlyElement,
   SEQUENCE,
-} from '@holdfast/kit/der';
+} from '@holdfast/kit/tlv';
 
 export interface RevocationList {
   /** What the signature is made of, as it stands in the list. */

@@ -1,7 +1,7 @@
 // A revocation list in PEM or DER, held against the CA that should have signed it.
 
 import { verify, type X509Certificate } from 'node:crypto';
-import { CONTEXT_0, derElements, INTEGER, onlyElement, SEQUENCE } from '@holdfast/kit/der';
+import { CONTEXT_0, derElements, INTEGER, onlyElement, SEQUENCE } from '@holdfast/kit/tlv';
 import { readRevocationList } from './revocation-list.ts';
 
 export interface RevocationListHead {

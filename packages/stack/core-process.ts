@@ -8,7 +8,7 @@ import { CORE_DATABASE_MIGRATED, CORE_MIGRATIONS, type CoreDirectory, createCore
 import { type CoreHandover, takeCoreHandover } from '@holdfast/core/handover';
 import { AppError, messageOf, StackError } from '@holdfast/kit/app-error';
 import { cronSchedules } from '@holdfast/kit/cron';
-import { LDAP_SERVICE_ACCOUNT } from '@holdfast/kit/distinguished-name';
+import { LDAP_SERVICE_ACCOUNT } from '@holdfast/kit/directory';
 import { keptDatabase } from '@holdfast/kit/kept-database';
 import { type JsonLog, jsonLog } from '@holdfast/kit/log';
 import { migrate } from '@holdfast/kit/migrate';

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { CORE_VARIABLE, type CoreHandover } from '@holdfast/core/handover';
 import { IDENTITY_VARIABLE, type IdentityHandover } from '@holdfast/identity/handover';
 import { coversLoopback, isWildcardAddress } from '@holdfast/kit/addresses';
-import { basesOf, CORE_BASE } from '@holdfast/kit/distinguished-name';
+import { basesOf, CORE_BASE } from '@holdfast/kit/directory';
 import { WEBADMIN } from '@holdfast/kit/names';
 import { Secret } from '@holdfast/kit/secret';
 import { BUNDLE_PASSWORD, certificateFiles } from '@holdfast/pki/certificate-files';

@@ -9,7 +9,7 @@ import { createLdapServer } from '@holdfast/identity/ldap/server';
 import { IDENTITY_MIGRATIONS } from '@holdfast/identity/store/migrations/index';
 import { identityStore } from '@holdfast/identity/store/store';
 import { messageOf } from '@holdfast/kit/app-error';
-import { LDAP_SERVICE_ACCOUNT } from '@holdfast/kit/distinguished-name';
+import { LDAP_SERVICE_ACCOUNT } from '@holdfast/kit/directory';
 import { keptDatabase } from '@holdfast/kit/kept-database';
 import { type JsonLog, jsonLog } from '@holdfast/kit/log';
 import { migrate } from '@holdfast/kit/migrate';

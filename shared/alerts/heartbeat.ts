@@ -1,8 +1,8 @@
 // The heartbeat: GET of HEARTBEAT_URL; any 2xx will do. The address is a secret and stays out of every message.
 
 import { AppError, causeOf, codeOf } from '@holdfast/kit/app-error';
-import { base64 } from '@holdfast/kit/encoding';
 import type { Secret } from '@holdfast/kit/secret';
+import { base64 } from '@holdfast/kit/text';
 import type { Heartbeat, HeartbeatState } from './port.ts';
 
 const WITHIN_MS = 15_000;

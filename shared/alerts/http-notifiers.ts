@@ -1,8 +1,8 @@
 // E-mail by Resend, and SMS by Twilio or Brevo, over their HTTP APIs. Runs on Node and in workerd.
 
 import { z } from 'zod';
-import { base64 } from '@holdfast/kit/encoding';
 import type { Secret } from '@holdfast/kit/secret';
+import { base64 } from '@holdfast/kit/text';
 import { type Answer, askService, limitOf, outcomeOf, type Said, type Service } from './http-service.ts';
 import type { Message, Notifier, SendOutcome } from './port.ts';
 

@@ -2,8 +2,8 @@
 // Web APIs only: runs on Node and in workerd.
 
 import { z } from 'zod';
-import { failureWords, foreignWords } from '@holdfast/kit/foreign-words';
 import { rounded } from '@holdfast/kit/format';
+import { failureWords, foreignWords } from '@holdfast/kit/text';
 import { withTimeout } from '@holdfast/kit/timeout';
 import type { SendOutcome } from './port.ts';
 

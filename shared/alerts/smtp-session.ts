@@ -7,8 +7,8 @@ import type { NodemailerError } from 'nodemailer';
 import type SMTPConnection from 'nodemailer/lib/smtp-connection';
 import { isLoopbackHost } from '@holdfast/kit/addresses';
 import { AppError } from '@holdfast/kit/app-error';
-import { base64 } from '@holdfast/kit/encoding';
 import type { Secret } from '@holdfast/kit/secret';
+import { base64 } from '@holdfast/kit/text';
 import { withTimeout } from '@holdfast/kit/timeout';
 
 /** How long the server may take to say goodbye once it has the mail. */

@@ -2,6 +2,7 @@
 // workerd asks its host.
 
 import { AppError } from '@holdfast/kit/app-error';
+import type { Page } from '@holdfast/kit/json';
 import type { RunSql } from '@holdfast/kit/kept-database';
 import type { Log } from '@holdfast/kit/log';
 import type { TransactionSql } from '@holdfast/kit/postgres';
@@ -9,7 +10,6 @@ import type { Secret } from '@holdfast/kit/secret';
 import { oneLine, shortened } from '@holdfast/kit/text';
 import { AuditBacklog, AuditThrottle, type Entry } from './backlog.ts';
 import { type AuditChain, auditChain, auditHead } from './chain.ts';
-import type { Page } from '@holdfast/kit/paging';
 import type {
   Audit,
   AuditFilter,

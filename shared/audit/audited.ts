@@ -1,7 +1,7 @@
 // Does a thing with its intent in the audit log before it and its outcome after it: no intent, no deed.
 
 import { AppError, messageOf } from '@holdfast/kit/app-error';
-import type { Attributes } from '@holdfast/kit/paging';
+import type { Attributes } from '@holdfast/kit/json';
 import type { Audit, AuditSubject, Conclusion } from './port.ts';
 
 export interface Deed extends AuditSubject {

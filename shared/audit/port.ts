@@ -1,6 +1,6 @@
 // The audit log: who did what, tried what, and what became of it; chained, so that a change of it is found.
 
-import type { Attributes, Page } from '@holdfast/kit/paging';
+import type { Attributes, Page } from '@holdfast/kit/json';
 
 /** Who acts: a person by its username, or a part of Holdfast by its own name. */
 export interface Actor {

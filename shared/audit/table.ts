@@ -1,7 +1,7 @@
 // The statements of the audit log. Whoever appends takes on a role that may do nothing but insert and read.
 
 import { AppError, codeOf } from '@holdfast/kit/app-error';
-import type { Page } from '@holdfast/kit/paging';
+import type { Page } from '@holdfast/kit/json';
 import type { Sql, TransactionSql } from '@holdfast/kit/postgres';
 import { type AuditChain, type ChainedRecord, type Head, NO_RECORD, type SignedCheckpoint } from './chain.ts';
 import type { AuditFilter, AuditRecord, OpenIntent } from './port.ts';

@@ -3,7 +3,7 @@
 
 import type { Dispatcher } from 'undici';
 import { readBodyText } from '@holdfast/kit/body';
-import { foreignWords } from '@holdfast/kit/foreign-words';
+import { foreignWords } from '@holdfast/kit/text';
 
 export interface Answer {
   status: number;

@@ -5,8 +5,8 @@ import { X509Certificate } from 'node:crypto';
 import { readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { createSecureContext, rootCertificates, type SecureContext } from 'node:tls';
+import type { Dispatcher, Pool } from 'undici';
 import { AppError, codeOf, messageOf } from '@holdfast/kit/app-error';
-import type { Pool, request } from '@holdfast/kit/http-pool';
 import { API_ACCOUNT } from '@holdfast/kit/names';
 
 // The files by which the core and we know each other: its CA, and the client certificate of svc_api. A file that is missing,
@@ -137,7 +137,7 @@ export interface ConnectionsOptions extends CredentialsOptions {
 export interface Connections {
   pool: Pool;
   /** To be called on the pool. */
-  request: typeof request;
+  request: (this: Dispatcher, options: Dispatcher.RequestOptions) => Promise<Dispatcher.ResponseData>;
   /** Of `ca.pem`, in its order. */
   authorities: X509Certificate[];
   /** The session of the core, which spares it to look us up at each request. */
@@ -163,15 +163,19 @@ export class CoreConnections {
 
   async #poolWith(secureContext: SecureContext): Promise<Pick<Connections, 'pool' | 'request'>> {
     const { origin, connections, localAddress } = this.#options;
-    const undici = await import('@holdfast/kit/http-pool');
-    const pool = new undici.Pool(origin, {
+    // Late: at the first request, not at the start of management.
+    const [{ default: Pool }, { default: request }] = await Promise.all([
+      import('undici/lib/dispatcher/pool.js'),
+      import('undici/lib/api/api-request.js'),
+    ]);
+    const pool = new Pool(origin, {
       connections,
       allowH2: false,
       keepAliveTimeout: IDLE_MS,
       connect: { secureContext, timeout: CONNECT_WITHIN_MS },
       ...(localAddress === undefined ? {} : { localAddress }),
     });
-    return { pool, request: undici.request };
+    return { pool, request };
   }
 
   async #look(): Promise<Connections> {

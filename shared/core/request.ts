@@ -5,7 +5,7 @@ import { STATUS_CODES } from 'node:http';
 import { setTimeout as delay } from 'node:timers/promises';
 import { z } from 'zod';
 import { AppError, causeOf, codeOf } from '@holdfast/kit/app-error';
-import { failureWords, foreignWords } from '@holdfast/kit/foreign-words';
+import { failureWords, foreignWords } from '@holdfast/kit/text';
 import { withTimeout } from '@holdfast/kit/timeout';
 import { type Answer, quoted, readAnswer, TooLarge } from './answers.ts';
 import { type Connections, type ConnectionsOptions, CoreConnections } from './connections.ts';

@@ -3,8 +3,8 @@
 import { z } from 'zod';
 import { AppError } from '@holdfast/kit/app-error';
 import type { CoreRetentionRun } from '@holdfast/kit/core-wire';
-import { foreignWords } from '@holdfast/kit/foreign-words';
 import { NEVER, RETAINED, type Retained } from '@holdfast/kit/retention';
+import { foreignWords } from '@holdfast/kit/text';
 import { type Answer, quoted } from './answers.ts';
 import type { CoreRetention, CoreRetentionPolicy, MissionArchiving } from './port.ts';
 import { type CoreCalls, type CorePort, dataOf } from './request.ts';

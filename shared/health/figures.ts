@@ -1,7 +1,7 @@
 // Every number and every yes or no in the data of the health modules as a metric, whatever modules there are:
 // `holdfast_<module>_<member>`, in base units. An entry of a list is named after the list and told apart by its labels.
 
-import { type Labels, RESERVED_END, type Sample, type SimpleFamily } from '@holdfast/kit/open-metrics';
+import { type Labels, RESERVED_END, type Sample, type SimpleFamily } from './open-metrics.ts';
 
 /** The data of one module, as the API shows it. */
 export interface ModuleData {

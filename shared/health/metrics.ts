@@ -1,13 +1,13 @@
 // Everything that can be counted, as families of metrics: health as it was measured last, jobs, requests, the process.
 // From memory alone.
 
-import type { MetricFamily, Sample, SimpleFamily } from '@holdfast/kit/open-metrics';
 import type { ProcessFigures, ProcessStatus } from '../host/port.ts';
 import type { RequestFigures, RequestStatistics } from '../host/request-statistics.ts';
 import type { JobFigures, JobStatistics } from '../jobs/port.ts';
 import { type Status, urgency } from '../settings/status.ts';
 import type { Thresholds } from '../settings/threshold-figures.ts';
 import { healthFigures } from './figures.ts';
+import type { MetricFamily, Sample, SimpleFamily } from './open-metrics.ts';
 import type { HealthCache } from './port.ts';
 
 export interface MetricsDeps {

@@ -2,8 +2,7 @@
 // parts. Run at every start; where everything is as it should be, nothing is written.
 
 import { AppError } from '@holdfast/kit/app-error';
-import type { Directory } from '@holdfast/kit/directory';
-import { LDAP_SERVICE_ACCOUNT } from '@holdfast/kit/distinguished-name';
+import { type Directory, LDAP_SERVICE_ACCOUNT } from '@holdfast/kit/directory';
 import {
   ADMIN_ROLE_GROUP,
   API_ACCOUNT,

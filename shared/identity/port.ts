@@ -1,7 +1,7 @@
 // The identity provider: accounts, groups and app passwords.
 
 import type { Directory } from '@holdfast/kit/directory';
-import type { Attributes, Page, Paging } from '@holdfast/kit/paging';
+import type { Attributes, Page, Paging } from '@holdfast/kit/json';
 
 export interface GroupName {
   /** The provider's uuid. */

@@ -2,8 +2,8 @@
 // repeated: after a crash a job does them all again.
 
 import { AppError } from '@holdfast/kit/app-error';
+import type { Attributes } from '@holdfast/kit/json';
 import { ADMIN_ROLE_GROUP, nameKey, WEBADMIN } from '@holdfast/kit/names';
-import type { Attributes } from '@holdfast/kit/paging';
 import { inSteps, type Progress } from '../audit/audited.ts';
 import { isHidden, type PeopleDeps, roleOfAccount } from '../devices/accounts.ts';
 import { withdrawCertificates } from '../devices/revocation/withdraw.ts';

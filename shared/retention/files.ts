@@ -7,10 +7,9 @@ import { access, mkdir, open, readdir, realpath, rm, stat } from 'node:fs/promis
 import { basename, join, sep } from 'node:path';
 import { z } from 'zod';
 import { AppError, codeOf } from '@holdfast/kit/app-error';
-import { fileLock } from '@holdfast/kit/file-lock';
 import { FileProblem, readBounded } from '@holdfast/kit/files';
-import { type KeptFile, replaceKeptFile, temporaryOf } from '@holdfast/kit/kept-file';
 import { KEEP_ALL, NEVER } from '@holdfast/kit/retention';
+import { fileLock, type KeptFile, replaceKeptFile, temporaryOf } from '@holdfast/kit/shared-file';
 import { YamlFault } from '@holdfast/kit/yaml-edit';
 import {
   NO_MEMORY,

@@ -2,8 +2,7 @@
 // its host.
 
 import { join } from 'node:path';
-import type { Directory } from '@holdfast/kit/directory';
-import { basesOf, LDAP_SERVICE_ACCOUNT } from '@holdfast/kit/distinguished-name';
+import { basesOf, type Directory, LDAP_SERVICE_ACCOUNT } from '@holdfast/kit/directory';
 import type { Log } from '@holdfast/kit/log';
 import { coreDevices } from '../core/devices/devices.ts';
 import { HttpEnrollment } from '../core/devices/enrollment.ts';

@@ -7,7 +7,7 @@ import { messageOf } from '@holdfast/kit/app-error';
 import { type JsonLog, jsonLog } from '@holdfast/kit/log';
 import { serveOperator } from '@holdfast/kit/operator-socket';
 import { RELEASE } from '@holdfast/kit/release';
-import { keepTrying } from '@holdfast/kit/retry';
+import { retry } from '@holdfast/kit/retry';
 import { LISTENING, runService, stopInOrder, tellSupervisor } from '@holdfast/kit/service';
 import { HEALTH_MODULES } from '../health/modules/index.ts';
 import type { Measurement } from '../health/port.ts';
@@ -153,7 +153,7 @@ async function keepIdentity(deps: NodeDeps, stopped: AbortSignal, tried: (worked
     webadminPassword: settings.CORE_WEBADMIN_PASSWORD?.reveal(),
     ldapServicePassword: settings.LDAP_BIND_PASSWORD?.reveal(),
   };
-  const outcome = await keepTrying(() => bootstrapIdentity(deps, wanted), {
+  const outcome = await retry(() => bootstrapIdentity(deps, wanted), {
     stopped,
     tried,
     failed: (error, retryInMs) => log.warn('identity.not_ready', { error: messageOf(error), retry_in_ms: retryInMs }),
@@ -170,7 +170,7 @@ async function keepCertificates(deps: NodeDeps, stopped: AbortSignal, tried: (wo
     tried(false);
     return;
   }
-  const outcome = await keepTrying(() => keepServiceCertificates(deps), {
+  const outcome = await retry(() => keepServiceCertificates(deps), {
     stopped,
     tried,
     failed: (error, retryInMs) =>

@@ -4,7 +4,7 @@ import { AppError, messageOf } from '@holdfast/kit/app-error';
 import type { Log } from '@holdfast/kit/log';
 import { migrate } from '@holdfast/kit/migrate';
 import { withDatabase } from '@holdfast/kit/postgres';
-import { keepTrying } from '@holdfast/kit/retry';
+import { retry } from '@holdfast/kit/retry';
 import type { Secret } from '@holdfast/kit/secret';
 import { MIGRATIONS } from './migrations/index.ts';
 
@@ -36,7 +36,7 @@ export async function keepState(
         VALUES (${start.startedAt}, ${start.release}, ${start.settingsHash})`;
       return numbers;
     });
-  const applied = await keepTrying(prepare, {
+  const applied = await retry(prepare, {
     stopped,
     tried,
     isFinal: (error) => error instanceof AppError,

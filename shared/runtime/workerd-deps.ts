@@ -3,9 +3,9 @@
 
 import { z } from 'zod';
 import { AppError } from '@holdfast/kit/app-error';
-import { bytesOfBase64 } from '@holdfast/kit/encoding';
 import { type DatabaseOptions, freshConnections } from '@holdfast/kit/kept-database';
 import type { Log } from '@holdfast/kit/log';
+import { bytesOfBase64 } from '@holdfast/kit/text';
 import type { Notifier } from '../alerts/port.ts';
 import type { Asset, Assets } from '../host/port.ts';
 import type { Deps } from '../http/deps.ts';

@@ -1,7 +1,7 @@
 // Reads layers of variables (first one wins, empty means unset) into settings, or lists every problem at once.
 
 import { z } from 'zod';
-import { nearestName } from '@holdfast/kit/names';
+import { nearestName } from '@holdfast/kit/text';
 import { type Mode, settingRules } from './rules.ts';
 import { type Problem, SECTIONS } from './setting.ts';
 import { isSettingName, SETTING_NAMES, type SettingName, SETTINGS, type Settings } from './table.ts';

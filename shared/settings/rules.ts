@@ -1,7 +1,7 @@
 // Rules that span several variables. A variable that is wrong by itself is not judged a second time.
 
 import { isIpAddress } from '@holdfast/kit/addresses';
-import { basesOf, basesOverlap, CORE_BASE } from '@holdfast/kit/distinguished-name';
+import { basesOf, basesOverlap, CORE_BASE } from '@holdfast/kit/directory';
 import { ADMIN_ROLE_GROUP, PROVIDER_ADMINS } from '@holdfast/kit/names';
 import { springOf } from '@holdfast/kit/quartz';
 import { DEFAULT_SCHEDULE, mostDays } from '@holdfast/kit/retention';

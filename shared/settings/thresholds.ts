@@ -1,6 +1,6 @@
 // Merges thresholds.yml and MON_* variables over the defaults; unknown names and bad values are problems, never ignored.
 
-import { nearestName } from '@holdfast/kit/names';
+import { nearestName } from '@holdfast/kit/text';
 import { type Layer, pick } from './load.ts';
 import type { Problem } from './setting.ts';
 import {

@@ -1,7 +1,7 @@
 // Authenticates every HTTP request, with one lockout for everything that takes a password.
 
 import type { DirectoryBase } from '@holdfast/kit/directory';
-import type { Page, Paging } from '@holdfast/kit/paging';
+import type { Page, Paging } from '@holdfast/kit/json';
 import type { Principal, Scope } from './rules.ts';
 
 type Maybe<T> = T | Promise<T>;

@@ -2,9 +2,9 @@
 // it, and counts only while that is still the epoch: what is opened while everything of a person ends, ends too. Node only.
 
 import { randomUUID } from 'node:crypto';
+import type { Page, Paging } from '@holdfast/kit/json';
 import type { RunSql } from '@holdfast/kit/kept-database';
 import { nameKey } from '@holdfast/kit/names';
-import type { Page, Paging } from '@holdfast/kit/paging';
 import type { Sql, TransactionSql } from '@holdfast/kit/postgres';
 import type { Secret } from '@holdfast/kit/secret';
 import { type ApiToken, type Given, MOST_SESSIONS, type Session, type SignedText, type SignIns } from './port.ts';

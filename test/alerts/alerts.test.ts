@@ -1,6 +1,5 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { retryPauseSeconds } from '@holdfast/kit/retry';
 import type { Level } from '../../shared/alerts/port.ts';
 import {
   alertGivenUp,
@@ -10,6 +9,7 @@ import {
   isAtRest,
   mergeStates,
   reduce,
+  retryPauseSeconds,
   UNTOLD,
 } from '../../shared/alerts/rules.ts';
 import { NO_HISTORY, type Status, STATUSES, urgency } from '../../shared/settings/status.ts';

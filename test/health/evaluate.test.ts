@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { compareVersions } from '@holdfast/kit/names';
+import { compareVersions } from '@holdfast/kit/release';
 import { due, slotStart } from '@holdfast/kit/time';
 import { evaluate, evaluateThrown, type Figure, type Finding, limitsOf } from '../../shared/health/evaluate.ts';
 import { STATUSES, urgency, worstOf } from '../../shared/settings/status.ts';

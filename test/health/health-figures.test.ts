@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { renderOpenMetrics } from '@holdfast/kit/open-metrics';
 import { healthFigures } from '../../shared/health/figures.ts';
+import { renderOpenMetrics } from '../../shared/health/open-metrics.ts';
 import { labelKey, parseOpenMetrics } from './fake-open-metrics-parser.ts';
 
 const lines = (data: unknown, module = 'disk'): string[] =>

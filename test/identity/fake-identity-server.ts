@@ -5,7 +5,7 @@ import { randomBytes, randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import type { Attributes, Json } from '@holdfast/kit/paging';
+import type { Attributes, Json } from '@holdfast/kit/json';
 import { attributesMatch } from '../../packages/identity/test/fake-attribute-query.ts';
 
 export interface WireUser {

@@ -2,7 +2,7 @@
 
 import { randomBytes, randomUUID } from 'node:crypto';
 import { AppError } from '@holdfast/kit/app-error';
-import type { Page } from '@holdfast/kit/paging';
+import type { Page } from '@holdfast/kit/json';
 import { attributesMatch } from '../../packages/identity/test/fake-attribute-query.ts';
 import type {
   Account,

@@ -1,8 +1,8 @@
 // What becomes of deeds with certificates whose process died.
 
 import { beforeEach, describe, expect, it } from 'vitest';
+import type { Attributes } from '@holdfast/kit/json';
 import { API_ACCOUNT, CANARY_ACCOUNT, PROBE_ACCOUNT } from '@holdfast/kit/names';
-import type { Attributes } from '@holdfast/kit/paging';
 import { run } from '../../jobs/finish-intents.ts';
 import { never, revocationWorld, type RevocationWorld } from '../devices/fake-revocation-world.ts';
 import { ACTOR } from '../people/fake-people.ts';

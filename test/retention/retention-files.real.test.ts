@@ -17,8 +17,8 @@ import {
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { replaceKeptFile } from '@holdfast/kit/kept-file';
 import { KEEP_ALL } from '@holdfast/kit/retention';
+import { replaceKeptFile } from '@holdfast/kit/shared-file';
 import { retentionFiles as coreReads } from '../../packages/core/admin/retention-files.ts';
 import { type ReplaceFile, retentionFiles } from '../../shared/retention/files.ts';
 import type { WantedRetention } from '../../shared/retention/port.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { basesOverlap, webBaseBeside } from '@holdfast/kit/distinguished-name';
+import { basesOverlap, webBaseBeside } from '@holdfast/kit/directory';
 import { loadSettings } from '../../shared/settings/load.ts';
 
 const problemsOf = (values: Record<string, string>) =>

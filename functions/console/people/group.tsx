@@ -1,8 +1,8 @@
 // /groups/{id}: who is in a channel, and its end.
 
 import { AppError } from '@holdfast/kit/app-error';
+import type { Page } from '@holdfast/kit/json';
 import { CHANNEL_PREFIX } from '@holdfast/kit/names';
-import type { Page } from '@holdfast/kit/paging';
 import { shownUser } from '../../../shared/devices/accounts.ts';
 import type { App } from '../../../shared/http/context.ts';
 import type { Deps } from '../../../shared/http/deps.ts';

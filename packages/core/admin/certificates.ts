@@ -3,7 +3,7 @@
 import { X509Certificate } from 'node:crypto';
 import { strToU8, zipSync } from 'fflate';
 import { AppError } from '@holdfast/kit/app-error';
-import { CONTEXT_0, derElements, INTEGER, onlyElement, SEQUENCE } from '@holdfast/kit/der';
+import { CONTEXT_0, derElements, INTEGER, onlyElement, SEQUENCE } from '@holdfast/kit/tlv';
 import { normalSerial } from '@holdfast/pki/keys';
 import { certificateDate, emptyAnswer, PageFault, plainText, wrapped } from '../http/answers.ts';
 import { type AdminContext, type AdminRoute, invalid } from '../http/route.ts';

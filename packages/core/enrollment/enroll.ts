@@ -2,6 +2,8 @@
 
 import { createPublicKey, type KeyObject, verify } from 'node:crypto';
 import { AppError } from '@holdfast/kit/app-error';
+import { nameKey } from '@holdfast/kit/names';
+import { oneLine, shortened } from '@holdfast/kit/text';
 import {
   BIT_STRING,
   CONTEXT_0,
@@ -16,9 +18,7 @@ import {
   onlyElement,
   SEQUENCE,
   SET,
-} from '@holdfast/kit/der';
-import { nameKey } from '@holdfast/kit/names';
-import { oneLine, shortened } from '@holdfast/kit/text';
+} from '@holdfast/kit/tlv';
 import type { Authority, SignedCertificate } from '@holdfast/pki/parts';
 import { SUBJECT_ENTRIES } from '@holdfast/pki/subject';
 import { CoreFault } from '../http/answers.ts';

@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { basesOf, LDAP_SERVICE_ACCOUNT } from '@holdfast/kit/distinguished-name';
+import { basesOf, LDAP_SERVICE_ACCOUNT } from '@holdfast/kit/directory';
 import { migrate } from '@holdfast/kit/migrate';
 import { connect, type Sql } from '@holdfast/kit/postgres';
 import { Secret } from '@holdfast/kit/secret';

@@ -3,8 +3,8 @@
 import type { Context } from 'hono';
 import { z } from 'zod';
 import { readBody } from '@holdfast/kit/body';
+import type { Json } from '@holdfast/kit/json';
 import type { Log } from '@holdfast/kit/log';
-import type { Json } from '@holdfast/kit/paging';
 import { isJsonObject, isKeepable, whyNotKept } from '../model/names.ts';
 import type { StoredAccount } from '../store/account-rows.ts';
 import { FieldRefusal } from '../store/database.ts';

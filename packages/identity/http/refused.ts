@@ -1,7 +1,7 @@
 // Answers that are no success, in the provider's shapes.
 
 import type { ContentfulStatusCode } from 'hono/utils/http-status';
-import type { Json } from '@holdfast/kit/paging';
+import type { Json } from '@holdfast/kit/json';
 
 /** Thrown by handlers; the app answers with it. */
 export class Refused extends Error {

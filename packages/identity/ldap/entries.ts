@@ -1,6 +1,6 @@
 // Entries of the tree: which attributes a user, a group and a container show.
 
-import type { Attributes, Json } from '@holdfast/kit/paging';
+import type { Attributes, Json } from '@holdfast/kit/json';
 import type { Person, TreeGroup } from '../model/roster.ts';
 import { type Attribute, entry, type Entry, SUBSCHEMA_NAME, text } from './entry.ts';
 import { CLASSES } from './schema.ts';

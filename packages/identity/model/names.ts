@@ -1,6 +1,6 @@
 // When two names are the same name: without case, and however their accents are written.
 
-import type { Json } from '@holdfast/kit/paging';
+import type { Json } from '@holdfast/kit/json';
 import { DAY_MS, HOUR_MS } from '@holdfast/kit/time';
 
 /** The form in which names are compared and found. The database server's own locale knows only ASCII, so it is made here. */

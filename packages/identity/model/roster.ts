@@ -1,7 +1,7 @@
 // What the LDAP tree shows, as the store hands it out. Names are compared without case everywhere.
 
 import type { Place } from '@holdfast/kit/fair-queue';
-import type { Json } from '@holdfast/kit/paging';
+import type { Json } from '@holdfast/kit/json';
 
 export interface Person {
   pk: number;

@@ -1,6 +1,6 @@
 // An account as the store hands it out, and how it is read: one statement for a whole page with all groups.
 
-import type { Json } from '@holdfast/kit/paging';
+import type { Json } from '@holdfast/kit/json';
 import type { Piece, Sql } from './database.ts';
 
 export const ACCOUNT_TYPES = ['internal', 'external', 'service_account', 'internal_service_account'] as const;

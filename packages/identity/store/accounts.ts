@@ -1,7 +1,7 @@
 // Accounts: made, changed, deleted. Everything that belongs together is one transaction.
 
 import { randomUUID } from 'node:crypto';
-import type { Json } from '@holdfast/kit/paging';
+import type { Json } from '@holdfast/kit/json';
 import { nameKey } from '../model/names.ts';
 import { type AccountFilter, listAccounts } from './account-list.ts';
 import { type AccountType, readAccount, type StoredAccount } from './account-rows.ts';

@@ -1,7 +1,7 @@
 // Conditions on free attributes as the provider reads them: `{"app_expires__lt": 1700000000}`. Names and values are
 // always parameters of the statement.
 
-import type { Json } from '@holdfast/kit/paging';
+import type { Json } from '@holdfast/kit/json';
 import { isJsonObject, whyNotKept } from '../model/names.ts';
 import { allOf, containing, type Piece, type Sql } from './database.ts';
 

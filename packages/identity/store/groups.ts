@@ -1,7 +1,7 @@
 // Groups and who belongs to them.
 
 import { randomUUID } from 'node:crypto';
-import type { Json } from '@holdfast/kit/paging';
+import type { Json } from '@holdfast/kit/json';
 import { nameKey } from '../model/names.ts';
 import { type AttributeCondition, attributesMatch } from './attribute-query.ts';
 import {

@@ -1,7 +1,7 @@
 // Conditions on attributes as the identity provider reads them.
 
 import { isDeepStrictEqual } from 'node:util';
-import type { Attributes, Json } from '@holdfast/kit/paging';
+import type { Attributes, Json } from '@holdfast/kit/json';
 
 type Condition = (value: Json | undefined, wanted: Json) => boolean;
 

@@ -1,7 +1,7 @@
 // Entries: free attributes, what they may not replace, names that need escaping; large entries; schema.
 
 import { afterEach, describe, expect, it } from 'vitest';
-import type { Attributes } from '@holdfast/kit/paging';
+import type { Attributes } from '@holdfast/kit/json';
 import { customAttributes } from '../ldap/entries.ts';
 import { writeEntry } from '../ldap/result.ts';
 import { fakeRoster } from './fake-roster.ts';

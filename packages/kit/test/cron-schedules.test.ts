@@ -2,7 +2,7 @@
 
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { type CronDialect, cronSchedules } from '../cron.ts';
+import { type CronDialect, cronSchedules } from '../cron/cron.ts';
 import { DEFAULT_SCHEDULE } from '../retention.ts';
 import { anyCharacter } from '../../../test/support/runs.ts';
 

@@ -9,7 +9,7 @@ import {
   normalName,
   parseDistinguishedName,
   partsAbove,
-} from '../distinguished-name.ts';
+} from '../ldap/distinguished-name.ts';
 import { anyCharacter, runs } from '../../../test/support/runs.ts';
 
 const BASE = 'ou=users,DC=core,DC=holdfast';

@@ -1,7 +1,7 @@
 // Who waits for whom in the line of password checks, with work that ends when the test says so.
 
 import { describe, expect, it } from 'vitest';
-import { FairLine, type FairLineOptions, type Place, type Standing } from '../fair-queue.ts';
+import { FairLine, type FairLineOptions, type Place, type Standing } from '../passwords/fair-queue.ts';
 
 function lineWith(options: FairLineOptions) {
   const line = new FairLine({ suspectRest: 0, ...options });

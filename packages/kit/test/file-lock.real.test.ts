@@ -4,7 +4,7 @@ import { mkdtemp, readdir, utimes, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { beforeEach, describe, expect, it } from 'vitest';
-import { fileLock } from '../file-lock.ts';
+import { fileLock } from '../shared-file.ts';
 
 let directory: string;
 let path: string;

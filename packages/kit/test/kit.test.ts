@@ -13,9 +13,9 @@ import {
   urlHost,
 } from '../addresses.ts';
 import { parseDatabaseSize } from '../format.ts';
-import { nearestName } from '../names.ts';
-import { readQuartz } from '../quartz.ts';
+import { readQuartz } from '../cron/quartz.ts';
 import { Secret } from '../secret.ts';
+import { nearestName } from '../text.ts';
 
 describe('a secret', () => {
   it('prints, serialises and inspects as ***, and reveals its text only when asked', () => {

@@ -2,7 +2,7 @@
 
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { createLockout, lockoutAddress } from '../lockout.ts';
+import { createLockout, lockoutAddress } from '../passwords/lockout.ts';
 
 const MINUTE = 60_000;
 

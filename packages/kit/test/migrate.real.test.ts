@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { MIGRATIONS } from '../../../shared/runtime/migrations/index.ts';
 import { emptyDatabase } from '../../../test/e2e/embedded/empty-database.ts';
-import { migrate, type Migration } from '../migrate.ts';
-import { connect, type Sql } from '../postgres.ts';
+import { migrate, type Migration } from '../postgres/migrate.ts';
+import { connect, type Sql } from '../postgres/postgres.ts';
 import { Secret } from '../secret.ts';
 
 const database = emptyDatabase();

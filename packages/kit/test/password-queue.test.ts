@@ -1,7 +1,7 @@
 // Honest clients keep their place while others guess, and the time of a refusal tells nothing.
 
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
-import { PasswordQueue } from '../password-queue.ts';
+import { PasswordQueue } from '../passwords/password-queue.ts';
 
 /** A directory that takes 20 ms for a name that exists and none for others, on a clock that the test moves. */
 function world(leastRefusalMs = 60) {

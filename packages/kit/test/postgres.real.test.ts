@@ -5,9 +5,9 @@ import { describe, expect, it } from 'vitest';
 import { repairPostgres } from '@holdfast/setup/repair-postgres';
 import { eventually } from '../../../test/e2e/embedded/embedded.ts';
 import { emptyDatabase } from '../../../test/e2e/embedded/empty-database.ts';
-import { freshConnections, keptDatabase } from '../kept-database.ts';
-import { migrate } from '../migrate.ts';
-import { connect, withDatabase } from '../postgres.ts';
+import { freshConnections, keptDatabase } from '../postgres/kept-database.ts';
+import { migrate } from '../postgres/migrate.ts';
+import { connect, withDatabase } from '../postgres/postgres.ts';
 import { Secret } from '../secret.ts';
 
 const database = emptyDatabase();

@@ -2,9 +2,9 @@
 
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { cronSchedules } from '../cron.ts';
-import { springOf, withOpenDay } from '../quartz.ts';
-import { readSpringCron } from '../spring-cron.ts';
+import { cronSchedules } from '../cron/cron.ts';
+import { springOf, withOpenDay } from '../cron/quartz.ts';
+import { readSpringCron } from '../cron/spring-cron.ts';
 import { anyCharacter, runs } from '../../../test/support/runs.ts';
 
 /** No hour is left out there: Quartz and Spring differ in those. */

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { readSpringCron } from '../spring-cron.ts';
+import { readSpringCron } from '../cron/spring-cron.ts';
 
 describe("Spring's cron", () => {
   it.each([

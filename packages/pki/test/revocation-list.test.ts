@@ -4,9 +4,9 @@ import 'reflect-metadata';
 import * as x509 from '@peculiar/x509';
 import fc from 'fast-check';
 import { beforeAll, describe, expect, it } from 'vitest';
-import { DerError } from '@holdfast/kit/der';
-import { readRevocationList } from '../revocation-list.ts';
+import { DerError } from '@holdfast/kit/tlv';
 import { runs } from '../../../test/support/runs.ts';
+import { readRevocationList } from '../revocation-list.ts';
 
 const ALGORITHM = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' };
 const THIS_UPDATE = new Date('2049-12-31T23:59:59Z');

@@ -2,7 +2,7 @@
 // retention files. Or the reasons why it cannot be; nothing is written then.
 
 import type { Invocation } from '@holdfast/kit/command';
-import { basesOf } from '@holdfast/kit/distinguished-name';
+import { basesOf } from '@holdfast/kit/directory';
 import { CORE_DATABASE, CORE_OWNER } from '@holdfast/stack/database/roles';
 import { wantedRetention } from '../../../shared/health/wanted.ts';
 import { retentionFiles } from '../../../shared/retention/files.ts';

@@ -2,7 +2,7 @@
 // Everything else in it is the operator's or the core's own, and stays.
 
 import type { Element, Node } from '@xmldom/xmldom';
-import { LDAP_SERVICE_ACCOUNT } from '@holdfast/kit/distinguished-name';
+import { LDAP_SERVICE_ACCOUNT } from '@holdfast/kit/directory';
 import { ADMIN_ROLE_GROUP, CHANNEL_PREFIX } from '@holdfast/kit/names';
 import {
   childrenOf,

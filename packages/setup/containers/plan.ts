@@ -3,7 +3,7 @@
 
 import { CORE_VARIABLE, type CoreHandover } from '@holdfast/core/handover';
 import { IDENTITY_VARIABLE, type IdentityHandover } from '@holdfast/identity/handover';
-import { basesOf } from '@holdfast/kit/distinguished-name';
+import { basesOf } from '@holdfast/kit/directory';
 import {
   CORE_DATABASE,
   CORE_OWNER,

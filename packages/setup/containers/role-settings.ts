@@ -1,6 +1,6 @@
 // The settings of a role: what it is given, where everything stands that nobody has moved, and what is wrong with them.
 
-import { CORE_BASE } from '@holdfast/kit/distinguished-name';
+import { CORE_BASE } from '@holdfast/kit/directory';
 import { CORE_DATABASE, CORE_OWNER, CORE_READER, STATE_DATABASE, STATE_OWNER } from '@holdfast/stack/database/roles';
 import { readConfiguration } from '../../../shared/settings/configuration.ts';
 import { type Layer, loadSettings, pick } from '../../../shared/settings/load.ts';

@@ -1,9 +1,9 @@
 // What identity-setup asks of authentik, over its API. What may pass by itself (an answer that does not come, a server that
-// starts) is a NotYet; keys appear in no message.
+// starts) is a NotReady; keys appear in no message.
 
 import { z } from 'zod';
 import { causeOf, StackError } from '@holdfast/kit/app-error';
-import { NotYet } from '@holdfast/kit/retry';
+import { NotReady } from '@holdfast/kit/retry';
 
 const WITHIN_MS = 10_000;
 
@@ -66,7 +66,7 @@ class AuthentikSetup implements IdentitySetupApi {
 
   async ready(): Promise<void> {
     const { status } = await this.#ask('GET', '/-/health/ready/');
-    if (status !== 200 && status !== 204) throw new NotYet(`${this.#url.host} says that it is not ready (${status})`);
+    if (status !== 200 && status !== 204) throw new NotReady(`${this.#url.host} says that it is not ready (${status})`);
   }
 
   async holderOf(key: string): Promise<Holder> {
@@ -85,7 +85,7 @@ class AuthentikSetup implements IdentitySetupApi {
 
   async apply(key: string, pk: string): Promise<void> {
     const applied = await this.#read(`/managed/blueprints/${pk}/apply/`, key, blueprint, { method: 'POST' });
-    if (applied === undefined) throw new NotYet('the blueprint is not there any more');
+    if (applied === undefined) throw new NotReady('the blueprint is not there any more');
   }
 
   async outpostToken(key: string, name: string): Promise<string | undefined> {
@@ -132,10 +132,10 @@ class AuthentikSetup implements IdentitySetupApi {
       });
       const { status } = response;
       const text = await response.text();
-      if (status >= 500 || status === 429) throw new NotYet(`${this.#url.host} answers ${what} with ${status}`);
+      if (status >= 500 || status === 429) throw new NotReady(`${this.#url.host} answers ${what} with ${status}`);
       return { status, json: jsonIn(text) };
     } catch (error) {
-      throw error instanceof NotYet ? error : new NotYet(`${this.#url.host} cannot be asked: ${causeOf(error)}`);
+      throw error instanceof NotReady ? error : new NotReady(`${this.#url.host} cannot be asked: ${causeOf(error)}`);
     }
   }
 

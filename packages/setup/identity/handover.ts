@@ -3,7 +3,7 @@
 import { join } from 'node:path';
 import { z } from 'zod';
 import { takenHandover } from '@holdfast/kit/command';
-import { basesOf } from '@holdfast/kit/distinguished-name';
+import { basesOf } from '@holdfast/kit/directory';
 import { type Layer, pick } from '../../../shared/settings/load.ts';
 import type { Problem } from '../../../shared/settings/setting.ts';
 import type { Settings } from '../../../shared/settings/table.ts';

@@ -5,7 +5,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { messageOf, StackError } from '@holdfast/kit/app-error';
 import { writeUnlessThere } from '@holdfast/kit/files';
 import { jsonLog } from '@holdfast/kit/log';
-import { NotYet, type Patience, patiently } from '@holdfast/kit/retry';
+import { NotReady, type Patience, waitFor } from '@holdfast/kit/retry';
 import { MINUTE_MS } from '@holdfast/kit/time';
 import { leave } from '@holdfast/kit/service';
 import { type AppliedBlueprint, type IdentitySetupApi, identitySetupApi } from './api.ts';
@@ -68,14 +68,14 @@ export async function setUpIdentity(
   surroundings: Surroundings,
 ): Promise<void> {
   const ready = { what: 'answer of authentik', withinMs: READY_WITHIN_MS, remedy: SERVER_REMEDY };
-  await patiently(surroundings, ready, () => api.ready());
+  await waitFor(surroundings, ready, () => api.ready());
   const accepted = { what: 'token that authentik accepts', withinMs: WITHIN_MS, remedy: TOKEN_REMEDY };
-  const key = await patiently(surroundings, accepted, () => acceptedToken(api, setup));
+  const key = await waitFor(surroundings, accepted, () => acceptedToken(api, setup));
   await applyBlueprint(api, key, surroundings);
   await ensureTokens(api, key, setup, surroundings);
   if (await api.showInitials(key)) surroundings.changed('pictures of people are no longer fetched from elsewhere');
   const outpost = { what: 'key of the LDAP outpost', withinMs: WITHIN_MS, remedy: WORKER_REMEDY };
-  const outpostKey = await patiently(surroundings, outpost, () => outpostKeyOf(api, key));
+  const outpostKey = await waitFor(surroundings, outpost, () => outpostKeyOf(api, key));
   // The outpost runs as another user, and nothing else has this volume.
   if (writeUnlessThere(setup.keyFile, outpostKey, 0o444)) surroundings.changed('the LDAP outpost has a new key');
 }
@@ -91,7 +91,7 @@ async function acceptedToken(api: IdentitySetupApi, { bootstrapToken, management
     const holder = await api.holderOf(token);
     if (holder !== 'refused' && holder.isSuperuser) return token;
   }
-  throw new NotYet('it accepts neither IDENTITY_BOOTSTRAP_TOKEN nor IDENTITY_TOKEN as of a superuser');
+  throw new NotReady('it accepts neither IDENTITY_BOOTSTRAP_TOKEN nor IDENTITY_TOKEN as of a superuser');
 }
 
 /** Each time: what it takes from settings is not in the file, whose change alone authentik would see. */
@@ -108,7 +108,7 @@ async function applyBlueprint(api: IdentitySetupApi, key: string, surroundings: 
 
 async function appliedOnce(api: IdentitySetupApi, key: string, surroundings: Surroundings): Promise<AppliedBlueprint> {
   const found = { what: `blueprint ${BLUEPRINT}`, withinMs: WITHIN_MS, remedy: WORKER_REMEDY };
-  const before = await patiently(surroundings, found, () => blueprintThere(api, key));
+  const before = await waitFor(surroundings, found, () => blueprintThere(api, key));
   if (!before.enabled)
     throw new StackError(
       `The blueprint ${BLUEPRINT} is switched off in authentik.`,
@@ -116,20 +116,20 @@ async function appliedOnce(api: IdentitySetupApi, key: string, surroundings: Sur
     );
   let askedAt = Number.NEGATIVE_INFINITY;
   const applied = { what: `applied blueprint ${BLUEPRINT}`, withinMs: WITHIN_MS, remedy: WORKER_REMEDY };
-  return patiently(surroundings, applied, async () => {
+  return waitFor(surroundings, applied, async () => {
     if (surroundings.now() - askedAt >= APPLIED_WITHIN_MS) {
       askedAt = surroundings.now();
       await api.apply(key, before.pk);
     }
     const now = await blueprintThere(api, key);
-    if (now.last_applied === before.last_applied) throw new NotYet('authentik-worker has not come to it yet');
+    if (now.last_applied === before.last_applied) throw new NotReady('authentik-worker has not come to it yet');
     return now;
   });
 }
 
 async function blueprintThere(api: IdentitySetupApi, key: string): Promise<AppliedBlueprint> {
   const blueprint = await api.blueprintAt(key, BLUEPRINT);
-  if (blueprint === undefined) throw new NotYet('authentik-worker has not found its file yet');
+  if (blueprint === undefined) throw new NotReady('authentik-worker has not found its file yet');
   return blueprint;
 }
 
@@ -155,8 +155,8 @@ async function ensureTokens(
 
 async function outpostKeyOf(api: IdentitySetupApi, key: string): Promise<string> {
   const identifier = await api.outpostToken(key, OUTPOST);
-  if (identifier === undefined) throw new NotYet(`there is no outpost with the name ${OUTPOST}`);
+  if (identifier === undefined) throw new NotReady(`there is no outpost with the name ${OUTPOST}`);
   const found = await api.keyOf(key, identifier);
-  if (found === undefined) throw new NotYet('authentik-worker has not made it yet');
+  if (found === undefined) throw new NotReady('authentik-worker has not made it yet');
   return found;
 }

@@ -3,7 +3,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { CORE_BASE, LDAP_SERVICE_ACCOUNT, webBaseBeside } from '@holdfast/kit/distinguished-name';
+import { CORE_BASE, LDAP_SERVICE_ACCOUNT, webBaseBeside } from '@holdfast/kit/directory';
 import { PROVIDER_ADMINS } from '@holdfast/kit/names';
 import {
   DEFAULT_BLUEPRINTS,

@@ -3,13 +3,12 @@
 import { X509Certificate } from 'node:crypto';
 import { z } from 'zod';
 import { AppError, messageOf } from '@holdfast/kit/app-error';
-import { base64 } from '@holdfast/kit/encoding';
-import { foreignWords } from '@holdfast/kit/foreign-words';
 import { nameKey } from '@holdfast/kit/names';
+import { base64, foreignWords } from '@holdfast/kit/text';
 import { serialIn } from '@holdfast/pki/certificate-serial';
 import type { Answer } from '../answers.ts';
 import { type CoreCalls, CorePort, WITHIN_MS } from '../request.ts';
-import type { CoreEnrollment, EnrolledCertificate, EnrollmentOrder, CoreTokenAnswer, CoreTokenOrder } from './port.ts';
+import type { CoreEnrollment, CoreTokenAnswer, CoreTokenOrder, EnrolledCertificate, EnrollmentOrder } from './port.ts';
 import type { NameEntry } from './signing-rules.ts';
 
 // What the core has signed, held against what was asked for: the key is ours, the name is the user's, the issuer is the CA that

@@ -2,7 +2,7 @@
 // room for FULL of all of them.
 
 import { AppError, type FieldError, messageOf } from '@holdfast/kit/app-error';
-import { nearestName } from '@holdfast/kit/names';
+import { nearestName } from '@holdfast/kit/text';
 import type { Disks } from '../../host/port.ts';
 import type { OpsJobs } from '../../jobs/port.ts';
 import type { VacuumFacts, VacuumMode, VacuumTable } from '../port.ts';

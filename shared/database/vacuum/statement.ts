@@ -2,15 +2,16 @@
 // process dies; while it lives, the connection tells the outcome by its name for a minute. That one statement of a job runs at a time is
 // the server's to say, by a lock that the connection holds.
 
+import { once } from 'node:events';
+import { createConnection, type Socket } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import postgres from 'postgres';
 import { AppError, messageOf } from '@holdfast/kit/app-error';
 import { freshConnections, needed, type RunSql } from '@holdfast/kit/kept-database';
 import type { Log } from '@holdfast/kit/log';
-import { connect, type Notice, type Sql } from '@holdfast/kit/postgres';
+import { connect, type ConnectTo, type Notice, type Sql } from '@holdfast/kit/postgres';
 import type { Secret } from '@holdfast/kit/secret';
 import { withTimeout } from '@holdfast/kit/timeout';
-import { unattendedSocket } from '@holdfast/kit/unattended-socket';
 import type { CoreVacuum, VacuumOrder } from '../port.ts';
 import { NAMELESS, outcomeName, statementName } from './statement-name.ts';
 
@@ -242,4 +243,25 @@ function remember(words: Map<string, string | null>, job: string, said: string |
   words.set(job, said);
   const [oldest] = words.keys();
   if (words.size > WORDS_KEPT && oldest !== undefined) words.delete(oldest);
+}
+
+/** A socket that does not keep this process from ending, to the first of the hosts that answers. */
+async function unattendedSocket({ host, port, path }: ConnectTo): Promise<Socket> {
+  if (path !== false) return connected(createConnection({ path }));
+  for (const [place, name] of host.entries()) {
+    const socket = createConnection({ host: name, port: port[place] ?? 5432 });
+    try {
+      // The client asks for the host when it checks a certificate.
+      return Object.assign(await connected(socket), { host: name });
+    } catch (error) {
+      if (place === host.length - 1) throw error;
+    }
+  }
+  throw new Error('no host');
+}
+
+async function connected(socket: Socket): Promise<Socket> {
+  socket.unref();
+  await once(socket, 'connect');
+  return socket;
 }

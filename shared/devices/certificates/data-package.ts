@@ -2,8 +2,8 @@
 // folders. With a client certificate, or without one for a phone that enrolls. The same input gives the same bytes.
 
 import { escapeHtml, oneLine } from '@holdfast/kit/text';
-import { storedZip } from '@holdfast/kit/zip';
 import { USUAL_API_PORT, USUAL_ENROLLMENT_PORT } from '../links.ts';
+import { storedZip } from './zip.ts';
 
 /** Of every bundle that Holdfast hands out. Everybody knows it: it protects nothing. */
 export const BUNDLE_PASSWORD = 'atakatak';

@@ -2,7 +2,7 @@
 // its way there; each download, and each refusal, is in the audit log.
 
 import { AppError, invalid, messageOf } from '@holdfast/kit/app-error';
-import { bytesOfBase64 } from '@holdfast/kit/encoding';
+import { bytesOfBase64 } from '@holdfast/kit/text';
 import { audited } from '../../audit/audited.ts';
 import type { Audit } from '../../audit/port.ts';
 import type { ClientKeys, KeptKey } from '../../core/devices/port.ts';

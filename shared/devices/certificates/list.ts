@@ -1,7 +1,7 @@
 // A page of the core's certificates, by user and newest first. Only what the page needs is asked of the identity provider.
 
+import type { Page, Paging } from '@holdfast/kit/json';
 import { CANARY_ACCOUNT, isSameUser, nameKey } from '@holdfast/kit/names';
-import type { Page, Paging } from '@holdfast/kit/paging';
 import type { Core, CoreCertificate } from '../../core/port.ts';
 import type { Identity } from '../../identity/port.ts';
 import type { Revocation } from '../port.ts';

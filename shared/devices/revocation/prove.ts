@@ -3,8 +3,8 @@
 
 import { AppError, messageOf } from '@holdfast/kit/app-error';
 import { mapConcurrent } from '@holdfast/kit/concurrency';
+import type { Attributes } from '@holdfast/kit/json';
 import { CANARY_ACCOUNT, isSameUser } from '@holdfast/kit/names';
-import type { Attributes } from '@holdfast/kit/paging';
 import { DAY_MS, MINUTE_MS } from '@holdfast/kit/time';
 import { audited } from '../../audit/audited.ts';
 import type { Actor } from '../../audit/port.ts';

@@ -1,7 +1,7 @@
 // Newer releases of PostgreSQL and Node.js in the stack. Without network, or when looking is switched off, it says so and is ok.
 
 import { AppError, messageOf } from '@holdfast/kit/app-error';
-import { compareVersions } from '@holdfast/kit/names';
+import { compareVersions } from '@holdfast/kit/release';
 import type { ReleaseFeed } from '../../host/port.ts';
 import type { Finding } from '../evaluate.ts';
 import { healthModule } from '../module.ts';

@@ -3,10 +3,10 @@
 import type { PatchedUserRequest, UserPasswordSetRequest, UserRequest } from '@goauthentik/api';
 import { AppError } from '@holdfast/kit/app-error';
 import { mapConcurrent } from '@holdfast/kit/concurrency';
-import type { Attributes, Json, Page } from '@holdfast/kit/paging';
+import type { Attributes, Json, Page } from '@holdfast/kit/json';
 import type { Account, AccountChange, AccountQuery, Accounts, Exclusive, NewAccount } from '../port.ts';
 import { account, accountName, pageOf, type Wire } from './answers.ts';
-import { type Outcome, PAGE_SIZE, type IdentityProvider, type Query, valueOf } from './request.ts';
+import { type IdentityProvider, type Outcome, PAGE_SIZE, type Query, valueOf } from './request.ts';
 import { visibleAccounts } from './visible-accounts.ts';
 
 // Lists of accounts at the identity provider: any stretch of what a query finds, by the provider's own order.

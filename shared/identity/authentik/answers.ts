@@ -15,9 +15,8 @@ import type {
 } from '@goauthentik/api';
 import { z } from 'zod';
 import { AppError, type FieldError } from '@holdfast/kit/app-error';
-import { foreignWords } from '@holdfast/kit/foreign-words';
-import type { Attributes, Json } from '@holdfast/kit/paging';
-import { shortened } from '@holdfast/kit/text';
+import type { Attributes, Json } from '@holdfast/kit/json';
+import { foreignWords, shortened } from '@holdfast/kit/text';
 import type { Account, AppPassword, Group } from '../port.ts';
 
 type Snake<S extends string> = S extends `${infer First}${infer Rest}`

@@ -2,7 +2,7 @@
 
 import type { GroupRequest, TokenRequest, UserAccountRequest } from '@goauthentik/api';
 import { AppError } from '@holdfast/kit/app-error';
-import type { Attributes, Json } from '@holdfast/kit/paging';
+import type { Attributes, Json } from '@holdfast/kit/json';
 import { MINUTE_MS } from '@holdfast/kit/time';
 import type {
   AppPassword,

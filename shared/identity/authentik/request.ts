@@ -4,8 +4,8 @@
 import type { z } from 'zod';
 import { AppError } from '@holdfast/kit/app-error';
 import { readBodyText } from '@holdfast/kit/body';
-import { failureWords, foreignWords } from '@holdfast/kit/foreign-words';
 import type { Secret } from '@holdfast/kit/secret';
+import { failureWords, foreignWords } from '@holdfast/kit/text';
 import { withTimeout } from '@holdfast/kit/timeout';
 import { type Refusal, refusalOf, wordsOf } from './answers.ts';
 

@@ -1,10 +1,10 @@
 // A page of accounts without those of certain names. The provider cannot leave anybody out: those that are to be left out
 // are found by searches, and a stretch is read that is longer by as many. What it costs depends on their number alone.
 
-import type { Page } from '@holdfast/kit/paging';
+import type { Page } from '@holdfast/kit/json';
 import type { Account } from '../port.ts';
 import { accountName, pageOf } from './answers.ts';
-import { PAGE_SIZE, type IdentityProvider, type Query, valueOf } from './request.ts';
+import { type IdentityProvider, PAGE_SIZE, type Query, valueOf } from './request.ts';
 
 interface Wanted {
   provider: IdentityProvider;

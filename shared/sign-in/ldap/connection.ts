@@ -6,7 +6,7 @@ import { connect as connectPlain, isIP, type Socket } from 'node:net';
 import { connect as connectTls, getCACertificates } from 'node:tls';
 import { BindRequest, type Filter, SearchRequest, UnbindRequest } from 'ldapts';
 import { codeOf } from '@holdfast/kit/app-error';
-import { failureWords } from '@holdfast/kit/foreign-words';
+import { failureWords } from '@holdfast/kit/text';
 import { answerReader, type LdapAnswer, type LdapEntry, NoAnswer } from './answers.ts';
 
 export interface LdapServer {

@@ -4,7 +4,7 @@
 import { mkdirSync, mkdtempSync, symlinkSync, writeFileSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { CORE_BASE } from '@holdfast/kit/distinguished-name';
+import { CORE_BASE } from '@holdfast/kit/directory';
 import { freeOffset } from '../embedded/embedded.ts';
 import { PORTABLE_SETTINGS } from '../embedded/portable.ts';
 import type { StackFile, TestStack } from '../embedded/stack-file.ts';

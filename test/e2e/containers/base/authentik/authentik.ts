@@ -7,7 +7,7 @@ import { createServer, request } from 'node:http';
 import { connect, createServer as createTcpServer } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import { IDENTITY_VARIABLE, type IdentityHandover } from '@holdfast/identity/handover';
-import { basesOf } from '@holdfast/kit/distinguished-name';
+import { basesOf } from '@holdfast/kit/directory';
 import { fakeAuthentik, OUTPOST_TOKEN } from '../../../../../packages/setup/test/authentik.ts';
 
 const PROGRAM = '/app/dist/identity.js';

@@ -9,7 +9,7 @@ import { isAbsolute, join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Element } from '@xmldom/xmldom';
 import { CORE_VARIABLE, type CoreHandover } from '@holdfast/core/handover';
-import { webBaseBeside } from '@holdfast/kit/distinguished-name';
+import { webBaseBeside } from '@holdfast/kit/directory';
 import { withDatabase } from '@holdfast/kit/postgres';
 import { Secret } from '@holdfast/kit/secret';
 import { certificateStore } from '../../../../../packages/core/store/certificates.ts';

@@ -1,8 +1,8 @@
 // Connections to PostgreSQL.
 
 import postgres from 'postgres';
-import type { Secret } from './secret.ts';
-import { withTimeout } from './timeout.ts';
+import type { Secret } from '../secret.ts';
+import { withTimeout } from '../timeout.ts';
 
 export type Sql = postgres.Sql;
 export type TransactionSql = postgres.TransactionSql;

@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { parseOpenMetrics } from '../../../test/health/fake-open-metrics-parser.ts';
-import { type MetricFamily, renderOpenMetrics, type SimpleFamily } from '../open-metrics.ts';
-import { anyCharacter } from '../../../test/support/runs.ts';
+import { parseOpenMetrics } from './fake-open-metrics-parser.ts';
+import { type MetricFamily, renderOpenMetrics, type SimpleFamily } from '../../shared/health/open-metrics.ts';
+import { anyCharacter } from '../support/runs.ts';
 
 const gauge = (more: Partial<SimpleFamily> = {}): SimpleFamily => ({
   type: 'gauge',

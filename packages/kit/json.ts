@@ -1,4 +1,4 @@
-// Free JSON values, and pages of long lists.
+// Describes free JSON values and pages of long lists.
 
 /** Any JSON value. */
 export type Json = null | boolean | number | string | Json[] | { [key: string]: Json };
@@ -17,4 +17,14 @@ export interface Paging {
   page: number;
   /** 1 to 200. */
   pageSize: number;
+}
+
+/** Of JSON that was stored as text, by us or by somebody who changed it: the object that stands in the text; a text that is none is given as it is, under `text`. */
+export function objectIn(text: string): Record<string, unknown> {
+  try {
+    const value: unknown = JSON.parse(text);
+    return typeof value === 'object' && value !== null && !Array.isArray(value) ? { ...value } : { text };
+  } catch {
+    return { text };
+  }
 }

@@ -2,7 +2,7 @@
 // newer release made, or that is not ours, is refused unchanged.
 
 import { createHash } from 'node:crypto';
-import { AppError } from './app-error.ts';
+import { AppError } from '../app-error.ts';
 import type { Sql, TransactionSql } from './postgres.ts';
 
 export interface Migration {

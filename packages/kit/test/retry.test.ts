@@ -1,11 +1,11 @@
 import { describe, expect, it } from 'vitest';
-import { keepTrying } from '../retry.ts';
+import { retry } from '../retry.ts';
 
 describe('trying until it works', () => {
   it('tries again after a failure, and says how the first try ended', async () => {
     const said: unknown[] = [];
     let tries = 0;
-    const outcome = await keepTrying(
+    const outcome = await retry(
       async () => {
         tries += 1;
         if (tries < 2) throw new Error(`try ${tries}`);
@@ -22,7 +22,7 @@ describe('trying until it works', () => {
 
   it('ends when it is stopped, in a pause too', async () => {
     const stopping = new AbortController();
-    const outcome = keepTrying(() => Promise.reject(new Error('never')), {
+    const outcome = retry(() => Promise.reject(new Error('never')), {
       stopped: stopping.signal,
       failed: () => stopping.abort(),
     });
@@ -31,6 +31,6 @@ describe('trying until it works', () => {
 
   it('gives up at once on a failure that no try can mend', async () => {
     const final = { stopped: new AbortController().signal, failed: () => undefined, isFinal: () => true };
-    await expect(keepTrying(() => Promise.reject(new Error('newer')), final)).rejects.toThrow('newer');
+    await expect(retry(() => Promise.reject(new Error('newer')), final)).rejects.toThrow('newer');
   });
 });

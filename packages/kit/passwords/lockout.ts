@@ -1,7 +1,7 @@
 // Who has failed too often waits. The same rule guards every door that takes a password: ten failures of one key within five
 // minutes, then fifteen minutes locked. A success forgives nothing: whoever has an account could else guess on without end.
 
-import { MINUTE_MS } from './time.ts';
+import { MINUTE_MS } from '../time.ts';
 
 export interface LockoutRule {
   failures: number;

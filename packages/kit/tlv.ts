@@ -1,4 +1,4 @@
-// Reads DER one level at a time: lengths are definite and as short as they can be, tags have one byte, and nothing is opened
+// Reads TLV elements in DER one level at a time: lengths are definite and as short as they can be, tags have one byte, and nothing is opened
 // that was not asked for. So neither deep nesting nor a length that is a lie costs anything.
 
 export class DerError extends Error {}

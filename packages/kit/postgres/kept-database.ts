@@ -1,10 +1,10 @@
 // Two ways to a PostgreSQL database with one face: kept connections (Node), or a fresh one for each piece of work
 // (workerd, where a connection must not outlive its request). Either way every piece of work ends within its time.
 
-import { AppError, codeOf, messageOf } from './app-error.ts';
+import { AppError, codeOf, messageOf } from '../app-error.ts';
 import { connect, type Sql, withDatabase } from './postgres.ts';
-import type { Secret } from './secret.ts';
-import { withTimeout } from './timeout.ts';
+import type { Secret } from '../secret.ts';
+import { withTimeout } from '../timeout.ts';
 
 /** Runs one piece of work on a connection; rejects with an AppError `unavailable` when the server does not answer. */
 export type RunSql = <T>(use: (sql: Sql) => Promise<T>) => Promise<T>;

@@ -1,9 +1,9 @@
 // Crons of Quartz and of Spring by croner. Every text is foreign: what cannot be read has a fault and never fires, and nothing throws.
 
 import { Cron } from 'croner';
-import { messageOf } from './app-error.ts';
+import { messageOf } from '../app-error.ts';
 import { readQuartz, withOpenDay } from './quartz.ts';
-import { NEVER } from './retention.ts';
+import { NEVER } from '../retention.ts';
 import { readSpringCron } from './spring-cron.ts';
 
 // Quartz and Spring as patterns that croner reads: plain lists for what it knows otherwise, and a pattern of its own for each day

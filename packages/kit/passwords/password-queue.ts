@@ -2,9 +2,9 @@
 // door that takes passwords has one.
 
 import { FairLine, type Standing } from './fair-queue.ts';
-import { nameKey } from './names.ts';
-import { RecentKeys } from './rate-limit.ts';
-import { MINUTE_MS } from './time.ts';
+import { nameKey } from '../names.ts';
+import { RecentKeys } from '../rate-limit.ts';
+import { MINUTE_MS } from '../time.ts';
 
 // Judges clients that sign in: names that have signed in from an address go before strangers, and one address cannot fill the line
 // of strangers before its first failure is known.
