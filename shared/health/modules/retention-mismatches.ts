@@ -1,6 +1,7 @@
 // What the core has in force against what the variables and its files say, and values that look like the other unit: days that are
 // read as seconds delete nearly everything.
 
+import { messageOf } from '@holdfast/kit/app-error';
 import type { CronDialect, Schedules } from '@holdfast/kit/cron';
 import {
   DAYS_VARIABLES,
@@ -17,8 +18,11 @@ import {
 } from '@holdfast/kit/retention';
 import { DAY_SECONDS } from '@holdfast/kit/time';
 import type { CoreRetentionPolicy } from '../../core/port.ts';
+import { dialectOfUnit, type RetentionInForce, retentionInForce } from '../../retention/in-force.ts';
 import type { RetentionFileContents, WantedRetention } from '../../retention/port.ts';
 import type { Finding } from '../evaluate.ts';
+import type { Monitored } from '../monitored.ts';
+import type { SeenRuns } from './retention-runs.ts';
 
 export interface Mismatch {
   /** The type, or `schedule`. */
@@ -149,4 +153,50 @@ function secondsInDays(seconds: number): number | null {
 
 function shown(cron: string): string {
   return plainCron(cron) === NEVER ? 'no time (-)' : cron;
+}
+
+export type Files = { contents: RetentionFileContents; problem: null } | { contents: undefined; problem: string };
+
+export async function readFiles(files: Monitored['retentionFiles']): Promise<Files> {
+  return files.read().then(
+    (contents): Files => ({ contents, problem: null }),
+    (error: unknown): Files => ({ contents: undefined, problem: messageOf(error).replace(/\.$/, '') }),
+  );
+}
+
+export interface Seen {
+  unit: RetentionUnit;
+  inForce: RetentionInForce;
+  files: Files;
+}
+
+/** What differs from the files is read once more: a change is in memory and in the file a moment apart. */
+export async function mismatchesOf(
+  monitored: Monitored,
+  seen: Seen & { runs: SeenRuns },
+  now: Date,
+): Promise<Mismatch[]> {
+  const first = mismatchesIn(monitored, seen, now);
+  if (!first.some(({ kind }) => kind === 'file')) return withoutEchoes(first);
+  const [inForce, files] = await Promise.all([
+    retentionInForce(monitored, seen.unit),
+    readFiles(monitored.retentionFiles),
+  ]);
+  const second = new Set(mismatchesIn(monitored, { ...seen, inForce, files }, now).map(({ says }) => says));
+  return withoutEchoes(first.filter(({ kind, says }) => kind !== 'file' || second.has(says)));
+}
+
+export function mismatchesIn(
+  { wanted, schedules, timeZone }: Monitored,
+  { unit, inForce, files, runs }: Seen & { runs: SeenRuns },
+  now: Date,
+): Mismatch[] {
+  const unlikely = againstUnit(inForce.raw, unit, runs.isRelease);
+  if (inForce.from === 'files') return unlikely;
+  const isSame = sameSchedule(schedules, dialectOfUnit(unit), timeZone, now);
+  return [
+    ...againstVariables(inForce, wanted.retention, unit, isSame),
+    ...unlikely,
+    ...(files.contents === undefined ? [] : againstFiles(inForce, files.contents, unit)),
+  ];
 }

@@ -9,6 +9,7 @@ import type { CoreRetention } from '../../core/port.ts';
 import type { InForce, RetentionBook, RetentionRun } from '../../retention/port.ts';
 import type { ModuleThresholds } from '../../settings/threshold-figures.ts';
 import { type Finding, limitsOf } from '../evaluate.ts';
+import type { Monitored } from '../monitored.ts';
 
 export interface SeenRuns {
   last: RetentionRun | undefined;
@@ -164,4 +165,44 @@ export function judgeOverdue({ runs, since }: Overdue, cron: string, thresholds:
     limits: limitsOf(thresholds),
     says: `${count} ${runs === 1 ? 'has' : 'have'} not begun${due}`,
   };
+}
+
+export interface LastRun {
+  started_at: string;
+  finished_at: string | null;
+  state: RetentionRun['state'];
+  /** In all, with what went with missions. */
+  rows: number;
+  error: string | null;
+}
+
+export const NO_RUNS: SeenRuns = {
+  last: undefined,
+  lastDone: undefined,
+  done: [],
+  isRelease: false,
+  isGoingOn: false,
+  inForceSince: null,
+  coreProblem: null,
+  bookProblem: null,
+};
+
+export function overdueOf(
+  schedules: Monitored['schedules'],
+  timetable: Timetable,
+  { last, isGoingOn, inForceSince, coreProblem }: SeenRuns,
+  now: Date,
+): Overdue | undefined {
+  if (inForceSince === null || coreProblem !== null) return undefined;
+  if (isGoingOn) return { runs: 0, since: null };
+  return overdueRuns(schedules, timetable, madeGoodUntil(inForceSince, last), now);
+}
+
+export function lastRunOf(run: RetentionRun): LastRun {
+  const { startedAt, finishedAt, state, error } = run;
+  return { started_at: startedAt, finished_at: finishedAt, state, rows: rowsOfRun(run), error };
+}
+
+export function timestampOf(run: RetentionRun | undefined): number | null {
+  return run === undefined ? null : Math.floor(Date.parse(run.startedAt) / 1000);
 }

@@ -1,7 +1,6 @@
 // What is kept how long, and whether that is done: policy and schedule in force, the runs, what they left, and whether the core
 // counts in the unit that everybody believes. Where nothing has days, nothing is deleted, and nothing is looked for.
 
-import { messageOf } from '@holdfast/kit/app-error';
 import { utcInWords } from '@holdfast/kit/format';
 import {
   isKeepingAll,
@@ -15,20 +14,19 @@ import {
 } from '@holdfast/kit/retention';
 import type { CoreRetentionPolicy } from '../../core/port.ts';
 import { dialectOfUnit, type RetentionInForce, retentionInForce } from '../../retention/in-force.ts';
-import type { DoomedReferences, RetentionFileContents, RetentionRun } from '../../retention/port.ts';
+import type { DoomedReferences } from '../../retention/port.ts';
 import { limitedInWords } from '../../retention/rules.ts';
 import type { ModuleThresholds } from '../../settings/threshold-figures.ts';
 import { type Finding, limitsOf } from '../evaluate.ts';
 import { healthModule } from '../module.ts';
 import type { Monitored } from '../monitored.ts';
 import {
-  againstFiles,
-  againstUnit,
-  againstVariables,
+  type Files,
   judgeMismatches,
   type Mismatch,
-  sameSchedule,
-  withoutEchoes,
+  mismatchesOf,
+  readFiles,
+  type Seen,
 } from './retention-mismatches.ts';
 import {
   judgeFirstRun,
@@ -45,13 +43,13 @@ import {
   isFirstAhead,
   judgeLastRun,
   judgeOverdue,
-  madeGoodUntil,
-  type Overdue,
-  overdueRuns,
+  type LastRun,
+  lastRunOf,
+  NO_RUNS,
+  overdueOf,
   readRuns,
-  rowsOfRun,
   type SeenRuns,
-  type Timetable,
+  timestampOf,
 } from './retention-runs.ts';
 
 interface TypeState {
@@ -64,15 +62,6 @@ interface TypeState {
   last_run_rows: number | null;
   /** Whether a run that said it is done left rows; null when that was not looked for, or not found out in time. */
   over_age: boolean | null;
-}
-
-interface LastRun {
-  started_at: string;
-  finished_at: string | null;
-  state: RetentionRun['state'];
-  /** In all, with what went with missions. */
-  rows: number;
-  error: string | null;
 }
 
 interface RetentionData {
@@ -110,19 +99,6 @@ interface RetentionData {
   book_problem: string | null;
   database_problem: string | null;
 }
-
-type Files = { contents: RetentionFileContents; problem: null } | { contents: undefined; problem: string };
-
-const NO_RUNS: SeenRuns = {
-  last: undefined,
-  lastDone: undefined,
-  done: [],
-  isRelease: false,
-  isGoingOn: false,
-  inForceSince: null,
-  coreProblem: null,
-  bookProblem: null,
-};
 
 export const retention = healthModule<RetentionData>({
   name: 'retention',
@@ -234,24 +210,11 @@ function fact(status: 'note' | 'warning', says: string): Finding {
   return { kind: 'fact', status, says };
 }
 
-async function readFiles(files: Monitored['retentionFiles']): Promise<Files> {
-  return files.read().then(
-    (contents): Files => ({ contents, problem: null }),
-    (error: unknown): Files => ({ contents: undefined, problem: messageOf(error).replace(/\.$/, '') }),
-  );
-}
-
 /** As far as it can be told without a unit: the core and its files have no values. */
 function keepsAll({ raw }: RetentionInForce, { contents }: Files): boolean {
   const none = (policy: CoreRetentionPolicy | undefined): boolean =>
     RETAINED.every((type) => (policy?.[type] ?? null) === null);
   return none(raw) && none(contents?.policy);
-}
-
-interface Seen {
-  unit: RetentionUnit;
-  inForce: RetentionInForce;
-  files: Files;
 }
 
 async function rowsOf(
@@ -275,33 +238,6 @@ function checkedLimits(
   now: Date,
 ): RetentionLimits | undefined {
   return isGoingOn || lastDone === undefined ? undefined : limitsToCheck(lastDone, policy, { inForceSince, now });
-}
-
-/** What differs from the files is read once more: a change is in memory and in the file a moment apart. */
-async function mismatchesOf(monitored: Monitored, seen: Seen & { runs: SeenRuns }, now: Date): Promise<Mismatch[]> {
-  const first = mismatchesIn(monitored, seen, now);
-  if (!first.some(({ kind }) => kind === 'file')) return withoutEchoes(first);
-  const [inForce, files] = await Promise.all([
-    retentionInForce(monitored, seen.unit),
-    readFiles(monitored.retentionFiles),
-  ]);
-  const second = new Set(mismatchesIn(monitored, { ...seen, inForce, files }, now).map(({ says }) => says));
-  return withoutEchoes(first.filter(({ kind, says }) => kind !== 'file' || second.has(says)));
-}
-
-function mismatchesIn(
-  { wanted, schedules, timeZone }: Monitored,
-  { unit, inForce, files, runs }: Seen & { runs: SeenRuns },
-  now: Date,
-): Mismatch[] {
-  const unlikely = againstUnit(inForce.raw, unit, runs.isRelease);
-  if (inForce.from === 'files') return unlikely;
-  const isSame = sameSchedule(schedules, dialectOfUnit(unit), timeZone, now);
-  return [
-    ...againstVariables(inForce, wanted.retention, unit, isSame),
-    ...unlikely,
-    ...(files.contents === undefined ? [] : againstFiles(inForce, files.contents, unit)),
-  ];
 }
 
 interface Read {
@@ -357,24 +293,4 @@ function dataOf({ timeZone, schedules, now }: Monitored, read: Read): RetentionD
     book_problem: runs.bookProblem,
     database_problem: rows.problem,
   };
-}
-
-function overdueOf(
-  schedules: Monitored['schedules'],
-  timetable: Timetable,
-  { last, isGoingOn, inForceSince, coreProblem }: SeenRuns,
-  now: Date,
-): Overdue | undefined {
-  if (inForceSince === null || coreProblem !== null) return undefined;
-  if (isGoingOn) return { runs: 0, since: null };
-  return overdueRuns(schedules, timetable, madeGoodUntil(inForceSince, last), now);
-}
-
-function lastRunOf(run: RetentionRun): LastRun {
-  const { startedAt, finishedAt, state, error } = run;
-  return { started_at: startedAt, finished_at: finishedAt, state, rows: rowsOfRun(run), error };
-}
-
-function timestampOf(run: RetentionRun | undefined): number | null {
-  return run === undefined ? null : Math.floor(Date.parse(run.startedAt) / 1000);
 }
