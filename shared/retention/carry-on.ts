@@ -10,17 +10,9 @@ import { DAY_MS, HOUR_MS } from '@holdfast/kit/time';
 import type { Audit } from '../audit/port.ts';
 import type { CoreRetention } from '../core/port.ts';
 import { isAway } from '../devices/certificates/while-core-is-away.ts';
-import {
-  type HealthMemory,
-  lastSaid,
-  type OpsJob,
-  type OpsJobChange,
-  type OpsJobs,
-  said,
-  textOf,
-  timeOf,
-} from '../jobs/port.ts';
-import { conclusionOf, openRetentionJob, readInput, resultOf, type RetentionJobInput, subjectOf } from './jobs.ts';
+import { endUnreadable, jobSubject, lastSaid, said, textOf, timeOf } from '../jobs/ordered-jobs.ts';
+import type { HealthMemory, OpsJob, OpsJobChange, OpsJobs } from '../jobs/port.ts';
+import { conclusionOf, openRetentionJob, readInput, resultOf, RETENTION_RUN, type RetentionJobInput } from './jobs.ts';
 import type { RetentionBook } from './port.ts';
 
 export interface CarryOnDeps {
@@ -54,7 +46,10 @@ export async function carryOnRetention(deps: CarryOnDeps): Promise<Step> {
   const job = await openRetentionJob(deps.opsJobs);
   if (job === undefined) return 'none';
   const input = readInput(job);
-  if (input === undefined) return endUnreadable(deps, job);
+  if (input === undefined) {
+    await endUnreadable(deps, job, 'nothing was begun');
+    return 'ended';
+  }
   const work = { deps, job, input };
   if (Object.keys(input.limits).length === 0) return endWithoutDays(work);
   return job.state === 'queued' ? begin(work) : follow(work);
@@ -161,14 +156,6 @@ function nothing(at: string | null): Record<string, unknown> {
   return { started_at: at, finished_at: at, rows: {}, included, bytes: 0, limits: {}, seconds: at === null ? null : 0 };
 }
 
-async function endUnreadable(deps: CarryOnDeps, job: OpsJob): Promise<Step> {
-  const error = 'The row of this job cannot be read: nothing was begun.';
-  const at = deps.now();
-  await deps.opsJobs.change(job.id, { state: 'failed', finishedAt: at.toISOString(), error, log: [said(at, error)] });
-  deps.log.error('retention.job', { job: job.id, state: 'failed', error });
-  return 'ended';
-}
-
 /** Says why once, until something else is to be said: the lines since the last good answer tell since when it waits. */
 async function wait(work: Work, what: string, why: string): Promise<Step> {
   const { job, deps } = work;
@@ -202,7 +189,7 @@ async function endAs(work: Work, state: EndState, rest: OpsJobChange, text?: str
   });
   if (!isOurs) return;
   const { detail, ...conclusion } = conclusionOf({ state, result, error });
-  await deps.audit.conclude(input.intent, subjectOf(job), { ...conclusion, detail: detail ?? {} });
+  await deps.audit.conclude(input.intent, jobSubject(job, RETENTION_RUN), { ...conclusion, detail: detail ?? {} });
   const fields = { job: job.id, state, error, ...detail, seconds: secondsOf(job, deps.now()) };
   if (state === 'succeeded') deps.log.info('retention.job', fields);
   else deps.log.warn('retention.job', fields);

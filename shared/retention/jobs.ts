@@ -4,8 +4,8 @@
 import { z } from 'zod';
 import type { CoreRetentionRun } from '@holdfast/kit/core-wire';
 import { RETAINED, type RetentionLimits } from '@holdfast/kit/retention';
-import type { AuditSubject, Conclusion } from '../audit/port.ts';
-import { finishFromJob } from '../jobs/finish-intent.ts';
+import type { Conclusion } from '../audit/port.ts';
+import { finishFromJob, openJob } from '../jobs/ordered-jobs.ts';
 import type { OpsJob, OpsJobs } from '../jobs/port.ts';
 
 export const RETENTION_JOB = 'retention';
@@ -55,11 +55,6 @@ export function conclusionOf({ state, result, error }: Pick<OpsJob, 'state' | 'r
 /** The job carries it on; when its process died after the end, the job says what became of it. */
 export const INTERRUPTED_RETENTION_RUN = { actions: [RETENTION_RUN], finish: finishFromJob(conclusionOf) };
 
-/** The target is the job, which is also the run at the core. */
-export function subjectOf({ id, actor }: Pick<OpsJob, 'id' | 'actor'>): AuditSubject {
-  return { actor: { username: actor, address: '', requestId: '' }, action: RETENTION_RUN, target: id };
-}
-
-export async function openRetentionJob({ open }: Pick<OpsJobs, 'open'>): Promise<OpsJob | undefined> {
-  return (await open()).find(({ kind }) => kind === RETENTION_JOB);
+export function openRetentionJob(opsJobs: Pick<OpsJobs, 'open'>): Promise<OpsJob | undefined> {
+  return openJob(opsJobs, RETENTION_JOB);
 }

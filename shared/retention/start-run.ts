@@ -1,5 +1,5 @@
 // Orders a run of retention now: what it would delete is counted first, and more than was confirmed is refused with the figures.
-// The run itself is a job (carry-on-retention.ts); its intent in the audit log is answered when it ends.
+// The run itself is a job (carry-on.ts); its intent in the audit log is answered when it ends.
 
 import { AppError } from '@holdfast/kit/app-error';
 import type { CoreRetentionRun } from '@holdfast/kit/core-wire';
@@ -12,8 +12,9 @@ import {
   type RetentionPolicy,
   type RetentionUnit,
 } from '@holdfast/kit/retention';
-import type { Actor, Audit, AuditSubject } from '../audit/port.ts';
+import type { Actor, Audit } from '../audit/port.ts';
 import type { CoreRetention } from '../core/port.ts';
+import { addJob } from '../jobs/ordered-jobs.ts';
 import type { OpsJob, OpsJobs } from '../jobs/port.ts';
 import { type CarryOnDeps, carryOnRetention } from './carry-on.ts';
 import { type RetentionInForce, retentionInForce, type RetentionInForceDeps } from './in-force.ts';
@@ -119,27 +120,24 @@ function refuseUnconfirmed({ rows, exact, cutoff, types }: RetentionPreview, con
   throw new AppError('confirmation_needed', message, { figures });
 }
 
-/** No intent, no job. What becomes of it is written when the job ends; without a job the job finish-intents does it. */
-async function added(context: Context, order: Omit<RetentionJobInput, 'intent'>): Promise<OpsJob> {
-  const { deps, actor } = context;
-  await context.mustStillBeIn?.();
-  const id = crypto.randomUUID();
+/** The job is also the run at the core. One that deletes nothing ends at once. */
+async function added(
+  { deps, actor, mustStillBeIn }: Context,
+  order: Omit<RetentionJobInput, 'intent'>,
+): Promise<OpsJob> {
+  await mustStillBeIn?.();
   const { limits, mostRows } = order;
-  const subject: AuditSubject = { actor, action: RETENTION_RUN, target: id };
-  const intent = await deps.audit.intend(subject, { limits, most_rows: mostRows });
-  const now = deps.now().toISOString();
-  try {
-    const input = inputOf({ ...order, intent });
-    const job = await deps.opsJobs.add({ id, kind: RETENTION_JOB, actor: actor.username, input, now });
-    if (Object.keys(limits).length > 0) return job;
-  } catch (error) {
-    if (error instanceof AppError && error.code === 'conflict')
-      await deps.audit.conclude(intent, subject, { result: 'failed', detail: { error: error.message } });
-    throw error;
-  }
+  const job = await addJob(deps, {
+    kind: RETENTION_JOB,
+    action: RETENTION_RUN,
+    actor,
+    detail: { limits, most_rows: mostRows },
+    inputOf: (intent) => inputOf({ ...order, intent }),
+  });
+  if (Object.keys(limits).length > 0) return job;
   await carryOnRetention(deps);
-  const ended = await deps.opsJobs.get(id);
-  if (ended === undefined) throw new Error(`the job ${id} was removed`);
+  const ended = await deps.opsJobs.get(job.id);
+  if (ended === undefined) throw new Error(`the job ${job.id} was removed`);
   return ended;
 }
 

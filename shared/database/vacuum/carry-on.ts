@@ -3,7 +3,7 @@
 // job for too long, what still runs is followed to its end, and nothing more is begun.
 
 import { HOUR_MS } from '@holdfast/kit/time';
-import { type OpsJob, said } from '../../jobs/port.ts';
+import { endUnreadable } from '../../jobs/ordered-jobs.ts';
 import { openVacuumJob, readVacuumJob } from './jobs.ts';
 import { ALONE, follow, LONGEST_GAP_MS, nextTurn, type Turned } from './turn.ts';
 import { asked, currentTable, DatabaseAway, end, save, type Step, type VacuumDeps, type VacuumWork } from './work.ts';
@@ -15,7 +15,10 @@ export async function carryOnVacuum(deps: VacuumDeps, signal?: AbortSignal): Pro
   const job = await openVacuumJob(deps.opsJobs);
   if (job === undefined) return 'none';
   const read = readVacuumJob(job);
-  if (read === undefined) return endUnreadable(deps, job);
+  if (read === undefined) {
+    await endUnreadable(deps, job, 'nothing more is begun');
+    return 'ended';
+  }
   const work: VacuumWork = { ...read, deps, job, now: deps.now(), lines: [], aloneSeconds: 0, signal };
   noticeGap(work);
   try {
@@ -91,12 +94,4 @@ async function waitForDatabase(work: VacuumWork, why: string): Promise<Step> {
   }
   await save(work, { phase: 'waiting for the database', phasePercent: null, eta: null });
   return 'waits';
-}
-
-async function endUnreadable(deps: VacuumDeps, job: OpsJob): Promise<Step> {
-  const error = 'The row of this job cannot be read: nothing more is begun.';
-  const at = deps.now();
-  await deps.opsJobs.change(job.id, { state: 'failed', finishedAt: at.toISOString(), error, log: [said(at, error)] });
-  deps.log.error('vacuum.job', { job: job.id, state: 'failed', error });
-  return 'ended';
 }

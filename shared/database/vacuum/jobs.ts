@@ -2,8 +2,8 @@
 // that it answers.
 
 import { z } from 'zod';
-import type { AuditSubject, Conclusion } from '../../audit/port.ts';
-import { finishFromJob } from '../../jobs/finish-intent.ts';
+import type { Conclusion } from '../../audit/port.ts';
+import { finishFromJob, openJob } from '../../jobs/ordered-jobs.ts';
 import type { OpsJob, OpsJobs } from '../../jobs/port.ts';
 import { VACUUM_MODES } from '../port.ts';
 
@@ -164,11 +164,6 @@ export function conclusionOf(job: Pick<OpsJob, 'state' | 'result' | 'error'>): C
 /** The job carries it on; when its process died after the end, the job says what became of it. */
 export const INTERRUPTED_VACUUM = { actions: [VACUUM_RUN], finish: finishFromJob(conclusionOf) };
 
-/** The target is the job. */
-export function subjectOf({ id, actor }: Pick<OpsJob, 'id' | 'actor'>): AuditSubject {
-  return { actor: { username: actor, address: '', requestId: '' }, action: VACUUM_RUN, target: id };
-}
-
-export async function openVacuumJob({ open }: Pick<OpsJobs, 'open'>): Promise<OpsJob | undefined> {
-  return (await open()).find(({ kind }) => kind === VACUUM_JOB);
+export function openVacuumJob(opsJobs: Pick<OpsJobs, 'open'>): Promise<OpsJob | undefined> {
+  return openJob(opsJobs, VACUUM_JOB);
 }

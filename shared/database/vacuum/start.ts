@@ -1,8 +1,9 @@
 // Orders a vacuum of tables of the core's database: the tables are found, and without room that is known nothing is begun. The
-// vacuum itself is a job (carry-on-vacuum.ts); its intent in the audit log is answered when it ends.
+// vacuum itself is a job (carry-on.ts); its intent in the audit log is answered when it ends.
 
 import { AppError } from '@holdfast/kit/app-error';
 import type { Actor, Audit } from '../../audit/port.ts';
+import { addJob } from '../../jobs/ordered-jobs.ts';
 import type { OpsJob, OpsJobs } from '../../jobs/port.ts';
 import { RETENTION_JOB } from '../../retention/jobs.ts';
 import type { VacuumFacts, VacuumMode } from '../port.ts';
@@ -46,12 +47,16 @@ export async function startVacuum(context: Context, { mode, names, mayVacuum }: 
   const [place, rate] = await Promise.all([databasePlace(deps), vacuumRate(deps.opsJobs)]);
   refuseWithoutRoom(mode, tables, place);
   await context.mustStillBeIn?.();
-  return added(context, {
-    mode,
-    tables: inOrder(tables).map(({ schema, table, bytes, reclaimable_bytes, dead_tuples }) => {
-      const seconds = lockSeconds(mode, { bytes, reclaimable_bytes }, rate);
-      return { schema, table, bytes, dead_tuples, lock_seconds: seconds };
-    }),
+  const ordered = inOrder(tables).map(({ schema, table, bytes, reclaimable_bytes, dead_tuples }) => {
+    const seconds = lockSeconds(mode, { bytes, reclaimable_bytes }, rate);
+    return { schema, table, bytes, dead_tuples, lock_seconds: seconds };
+  });
+  return addJob(deps, {
+    kind: VACUUM_JOB,
+    action: VACUUM_RUN,
+    actor: context.actor,
+    detail: { mode, tables: ordered.map(nameOf) },
+    inputOf: (intent): VacuumJobInput => ({ mode, tables: ordered, intent }),
   });
 }
 
@@ -78,20 +83,4 @@ async function refuseWhileOneIsOpen({ open }: Pick<OpsJobs, 'open'>, mode: Vacuu
       `A run of retention is ${retention.state}: the job ${retention.id}. Remedy: order FULL when it has ended; it gives more back then.`,
       { figures: { job: retention.id } },
     );
-}
-
-/** No intent, no job. What becomes of it is written when the job ends; without a job the job finish-intents does it. */
-async function added({ deps, actor }: Context, order: Omit<VacuumJobInput, 'intent'>): Promise<OpsJob> {
-  const id = crypto.randomUUID();
-  const subject = { actor, action: VACUUM_RUN, target: id };
-  const intent = await deps.audit.intend(subject, { mode: order.mode, tables: order.tables.map(nameOf) });
-  const input: VacuumJobInput = { ...order, intent };
-  try {
-    const now = deps.now().toISOString();
-    return await deps.opsJobs.add({ id, kind: VACUUM_JOB, actor: actor.username, input, now });
-  } catch (error) {
-    if (error instanceof AppError && error.code === 'conflict')
-      await deps.audit.conclude(intent, subject, { result: 'failed', detail: { error: error.message } });
-    throw error;
-  }
 }

@@ -6,9 +6,10 @@ import type { Log } from '@holdfast/kit/log';
 import type { Audit } from '../../audit/port.ts';
 import type { CoreNotices } from '../../core/port.ts';
 import { isAway } from '../../devices/certificates/while-core-is-away.ts';
-import { type HealthMemory, type OpsJob, type OpsJobChange, type OpsJobs, said } from '../../jobs/port.ts';
+import { jobSubject, said } from '../../jobs/ordered-jobs.ts';
+import type { HealthMemory, OpsJob, OpsJobChange, OpsJobs } from '../../jobs/port.ts';
 import type { CoreVacuum, VacuumFacts } from '../port.ts';
-import { conclusionOf, type ReadVacuumJob, resultOf, subjectOf, type VacuumedTable, type VacuumTurn } from './jobs.ts';
+import { conclusionOf, type ReadVacuumJob, resultOf, VACUUM_RUN, type VacuumedTable, type VacuumTurn } from './jobs.ts';
 import type { RoomDeps } from './preview.ts';
 import { nameOf, NOTICE_AFTER } from './rules.ts';
 
@@ -167,7 +168,7 @@ async function endAs(work: VacuumWork, change: OpsJobChange & { state: OpsJob['s
   });
   if (!isOurs) return 'ended';
   const { detail = {}, ...conclusion } = conclusionOf({ state, result, error });
-  await deps.audit.conclude(input.intent, subjectOf(job), { ...conclusion, detail });
+  await deps.audit.conclude(input.intent, jobSubject(job, VACUUM_RUN), { ...conclusion, detail });
   const level = state === 'succeeded' ? 'info' : 'warn';
   deps.log[level]('vacuum.job', { job: job.id, mode: input.mode, error, ...detail });
   return 'ended';
