@@ -12,11 +12,10 @@ import { LDAP_SERVICE_ACCOUNT } from '@holdfast/kit/directory';
 import { keptDatabase } from '@holdfast/kit/kept-database';
 import { type JsonLog, jsonLog } from '@holdfast/kit/log';
 import { migrate } from '@holdfast/kit/migrate';
-import { withDatabase } from '@holdfast/kit/postgres';
+import { forgetPostgresVariables, withDatabase } from '@holdfast/kit/postgres';
 import { Secret } from '@holdfast/kit/secret';
 import { LISTENING, runService, stopInOrder, tellSupervisor } from '@holdfast/kit/service';
 import { behindProxies } from '../../shared/runtime/client-address.ts';
-import { forgetPostgresVariables } from '../../shared/settings/load.ts';
 import { LdapDirectory } from '../../shared/sign-in/ldap/directory.ts';
 import { FLOWS_GRANTS } from './database/roles.ts';
 

@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import { messageOf } from '@holdfast/kit/app-error';
 import type { Invocation } from '@holdfast/kit/command';
 import { type JsonLog, jsonLog } from '@holdfast/kit/log';
+import { forgetPostgresVariables } from '@holdfast/kit/postgres';
 import { JOBS } from '../../jobs/index.ts';
 import { HEALTH_MODULES } from '../../shared/health/modules/index.ts';
 import type { RequestCounter } from '../../shared/host/request-statistics.ts';
@@ -18,7 +19,7 @@ import { type RunningWorker, startWorker } from '../../shared/runtime/miniflare-
 import { nodeDeps, ownTimeZone } from '../../shared/runtime/node-deps.ts';
 import { serveApp } from '../../shared/runtime/node-server.ts';
 import { readConfiguration } from '../../shared/settings/configuration.ts';
-import { forgetPostgresVariables, forWorkerd, HANDOVER_VARIABLE, readHandover } from '../../shared/settings/load.ts';
+import { forWorkerd, HANDOVER_VARIABLE, readHandover } from '../../shared/settings/load.ts';
 import { type EmbeddedPlan, planEmbedded } from './embedded-plan.ts';
 import { parseStartArguments } from './start-arguments.ts';
 

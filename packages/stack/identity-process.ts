@@ -13,12 +13,11 @@ import { LDAP_SERVICE_ACCOUNT } from '@holdfast/kit/directory';
 import { keptDatabase } from '@holdfast/kit/kept-database';
 import { type JsonLog, jsonLog } from '@holdfast/kit/log';
 import { migrate } from '@holdfast/kit/migrate';
-import { withDatabase } from '@holdfast/kit/postgres';
+import { forgetPostgresVariables, withDatabase } from '@holdfast/kit/postgres';
 import { Secret } from '@holdfast/kit/secret';
 import { LISTENING, runService, stopInOrder, tellSupervisor } from '@holdfast/kit/service';
 import { MINUTE_MS } from '@holdfast/kit/time';
 import { serveApp } from '../../shared/runtime/node-server.ts';
-import { forgetPostgresVariables } from '../../shared/settings/load.ts';
 
 /** The release of the provider whose API is served. */
 const API_RELEASE = '2026.8.3';

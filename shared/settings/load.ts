@@ -201,8 +201,3 @@ export function forWorkerd(handover: Handover): Handover {
     values[name] ? { ...values, [name]: 'postgres://known-to-the-host/cot' } : values;
   return { ...handover, layers: handover.layers.map((layer) => ({ ...layer, values: kept(layer.values) })) };
 }
-
-/** Removes PGSSL, PGTARGETSESSIONATTRS and the like: our database URLs are complete, and the client would mix them in. */
-export function forgetPostgresVariables(environment: NodeJS.ProcessEnv): void {
-  for (const name of Object.keys(environment)) if (/^PG[A-Z_]+$/.test(name)) delete environment[name];
-}

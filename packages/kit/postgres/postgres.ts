@@ -79,3 +79,8 @@ export async function withDatabase<T>(
 
 export type AnySql = Sql | TransactionSql;
 export type Piece = ReturnType<Sql>;
+
+/** Removes PGSSL, PGTARGETSESSIONATTRS and the like: our database URLs are complete, and the client would mix them in. */
+export function forgetPostgresVariables(environment: NodeJS.ProcessEnv): void {
+  for (const name of Object.keys(environment)) if (/^PG[A-Z_]+$/.test(name)) delete environment[name];
+}

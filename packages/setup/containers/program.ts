@@ -2,9 +2,9 @@
 // it, and goes on as the program of that role; the database becomes PostgreSQL itself.
 
 import { say } from '@holdfast/kit/command';
+import { forgetPostgresVariables } from '@holdfast/kit/postgres';
 import { behaveAsFirst } from '@holdfast/kit/service';
 import { supplyFlows } from '@holdfast/stack/flows/certificate';
-import { forgetPostgresVariables } from '../../../shared/settings/load.ts';
 import { describeProblem } from '../../../shared/settings/setting.ts';
 import { become, LOCKED_VARIABLE, preparedServer, underLock } from './database.ts';
 import { readPlaces } from './places.ts';

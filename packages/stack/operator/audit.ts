@@ -7,13 +7,14 @@ import { AppError, codeOf, explainFileError, StackError } from '@holdfast/kit/ap
 import { argumentsOrUsage, type Invocation, parseCommandLine, UsageError } from '@holdfast/kit/command';
 import { counted } from '@holdfast/kit/format';
 import { freshConnections, keptDatabase } from '@holdfast/kit/kept-database';
+import { forgetPostgresVariables } from '@holdfast/kit/postgres';
 import { Secret } from '@holdfast/kit/secret';
 import { MINUTE_MS } from '@holdfast/kit/time';
 import { auditChain, readHeadFile } from '../../../shared/audit/chain.ts';
 import type { AuditVerdict } from '../../../shared/audit/port.ts';
 import { type Prunable, prunable, pruneAudit } from '../../../shared/audit/prune.ts';
 import { verifyChain } from '../../../shared/audit/verify.ts';
-import { forgetPostgresVariables, parseEnvFile } from '../../../shared/settings/load.ts';
+import { parseEnvFile } from '../../../shared/settings/load.ts';
 import { dataDirectory, layoutOf } from '../process/layout.ts';
 import { parseObject } from '../secrets.ts';
 
