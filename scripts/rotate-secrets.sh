@@ -8,7 +8,7 @@ source scripts/docker.sh
 # shellcheck source=scripts/programs.sh
 source scripts/programs.sh
 
-# As packages/stack/rotation.ts has them, which a test holds equal.
+# As packages/stack/secrets.ts has them, which a test holds equal.
 readonly ROTATED=(CORE_DB_PASSWORD CORE_READER_PASSWORD APP_DB_PASSWORD IDENTITY_DB_PASSWORD LDAP_BIND_PASSWORD IDENTITY_TOKEN
   SESSION_KEY METRICS_TOKEN FLOWS_DB_PASSWORD FLOWS_TOKEN FLOWS_PASSWORD VIDEO_PUBLISH_PASSWORD VIDEO_READ_PASSWORD)
 
