@@ -9,7 +9,7 @@ import { coreCertificates } from './certificates.ts';
 import { coreClients, coreGroups, coreNotices } from './clients.ts';
 import type { Core, CoreNotices, CorePlugin, CoreRetention, CoreStatus } from './port.ts';
 import { type CoreCalls, CorePort, WITHIN_MS } from './request.ts';
-import { coreRetention } from './retention.ts';
+import { HttpCoreRetention } from './retention.ts';
 
 // What the core says of itself, and who tried to enroll at it.
 
@@ -197,7 +197,7 @@ export function httpCore({ url, dataDir }: HttpCoreOptions): HttpCore {
     ...coreGroups(port),
     ...corePlugins(port),
     ...coreStatus(port),
-    retention: coreRetention(port),
+    retention: new HttpCoreRetention(port),
     notices: coreNotices(port),
     close: () => port.connections.close(),
   };

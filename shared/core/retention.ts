@@ -2,7 +2,7 @@
 
 import { z } from 'zod';
 import { AppError } from '@holdfast/kit/app-error';
-import type { CoreRetentionRun } from '@holdfast/kit/core-wire';
+import type { CoreRetentionRun, RetentionRunOrder } from '@holdfast/kit/core-wire';
 import { NEVER, RETAINED, type Retained } from '@holdfast/kit/retention';
 import { foreignWords } from '@holdfast/kit/text';
 import { type Answer, quoted } from './answers.ts';
@@ -86,80 +86,99 @@ const runSchema: z.ZodType<CoreRetentionRun> = z.object({
   error: orNull(z.string().transform((text) => foreignWords(text, []))),
 });
 
-export function coreRetention(port: CorePort): CoreRetention {
-  const begun = (): CoreCalls => port.within(WITHIN_MS);
-  const readPolicy = (calls: CoreCalls): Promise<CoreRetentionPolicy> =>
-    calls.data(POLICY, policySchema, { mostBytes: MOST_BYTES });
-  const readSchedule = (calls: CoreCalls): Promise<string> => calls.data(SCHEDULE, cron, { mostBytes: MOST_BYTES });
+export class HttpCoreRetention implements CoreRetention {
+  readonly #port: CorePort;
+
+  constructor(port: CorePort) {
+    this.#port = port;
+  }
+
+  #begun(): CoreCalls {
+    return this.#port.within(WITHIN_MS);
+  }
+
+  #readPolicy(calls: CoreCalls): Promise<CoreRetentionPolicy> {
+    return calls.data(POLICY, policySchema, { mostBytes: MOST_BYTES });
+  }
+
+  #readSchedule(calls: CoreCalls): Promise<string> {
+    return calls.data(SCHEDULE, cron, { mostBytes: MOST_BYTES });
+  }
 
   /** Not so when the core says that it does not reach a part of itself. */
-  function isNoSuchCall(answer: Answer): boolean {
-    return NO_SUCH_CALL.has(answer.status) && port.failure(RUNS, answer).code !== 'unavailable';
+  #isNoSuchCall(answer: Answer): boolean {
+    return NO_SUCH_CALL.has(answer.status) && this.#port.failure(RUNS, answer).code !== 'unavailable';
   }
 
   /** The embedded core changes no file that somebody has edited since it was read. */
-  function notChanged(what: string, answer: Answer): AppError {
-    if (answer.status !== 409) return port.failure(what, answer);
+  #notChanged(what: string, answer: Answer): AppError {
+    if (answer.status !== 409) return this.#port.failure(what, answer);
     return new AppError('conflict', `The core changes nothing${quoted(answer, [])}`);
   }
 
-  return {
-    policy: () => readPolicy(begun()),
+  policy(): Promise<CoreRetentionPolicy> {
+    return this.#readPolicy(this.#begun());
+  }
 
-    async changePolicy(change) {
-      const calls = begun();
-      const question = { headers: JSON_TYPE, body: JSON.stringify(change), mostBytes: MOST_BYTES };
-      const answer = await calls.ask('PUT', POLICY, question);
-      if (answer.status !== 200) throw notChanged(`PUT ${POLICY}`, answer);
-      const found = await readPolicy(calls);
-      for (const type of RETAINED) {
-        const asked = change[type];
-        if (asked !== undefined && asked !== found[type])
-          throw port.wrong(`was asked to keep ${type} ${inWords(asked)} and now has ${inWords(found[type])} in force`);
-      }
-      return found;
-    },
-
-    schedule: () => readSchedule(begun()),
-
-    async changeSchedule(asked) {
-      const calls = begun();
-      const question = { headers: TEXT_TYPE, body: asked, mostBytes: MOST_BYTES };
-      const answer = await calls.ask('PUT', SCHEDULE, question);
-      if (answer.status !== 200) throw notChanged(`PUT ${SCHEDULE}`, answer);
-      const found = await readSchedule(calls);
-      if (found === asked.trim()) return found;
-      throw port.wrong(
-        `was asked for the schedule "${foreignWords(asked, [])}" and has "${foreignWords(found, [])}" in force`,
-      );
-    },
-
-    missionArchiving: () => begun().data(ARCHIVING, archivingSchema, { mostBytes: MOST_BYTES }),
-
-    async begin(order) {
-      const calls = begun();
-      const body = JSON.stringify(order);
-      const answer = await calls.ask('POST', RUNS, { headers: JSON_TYPE, body, mostBytes: MOST_BYTES });
-      if (isNoSuchCall(answer))
-        throw new AppError(
-          'not_supported',
-          'This core has no call that begins a run of retention: it runs by its schedule alone.',
+  async changePolicy(change: Partial<CoreRetentionPolicy>): Promise<CoreRetentionPolicy> {
+    const calls = this.#begun();
+    const question = { headers: JSON_TYPE, body: JSON.stringify(change), mostBytes: MOST_BYTES };
+    const answer = await calls.ask('PUT', POLICY, question);
+    if (answer.status !== 200) throw this.#notChanged(`PUT ${POLICY}`, answer);
+    const found = await this.#readPolicy(calls);
+    for (const type of RETAINED) {
+      const asked = change[type];
+      if (asked !== undefined && asked !== found[type])
+        throw this.#port.wrong(
+          `was asked to keep ${type} ${inWords(asked)} and now has ${inWords(found[type])} in force`,
         );
-      const words = quoted(answer, []);
-      if (answer.status === 409) throw new AppError('conflict', `A run of retention is going on already${words}`);
-      if (answer.status === 400) throw new AppError('invalid', `The core does not begin this run${words}`);
-      const run = calls.read(`POST ${RUNS}`, answer, dataOf(runSchema));
-      if (run.id === order.id) return run;
-      throw port.wrong(`was asked for the run ${order.id} and tells of another`);
-    },
+    }
+    return found;
+  }
 
-    async runs() {
-      const calls = begun();
-      const answer = await calls.ask('GET', RUNS, { mostBytes: MOST_BYTES });
-      if (isNoSuchCall(answer)) return undefined;
-      return calls.read(`GET ${RUNS}`, answer, dataOf(z.array(runSchema).max(MOST_RUNS)));
-    },
-  };
+  schedule(): Promise<string> {
+    return this.#readSchedule(this.#begun());
+  }
+
+  async changeSchedule(asked: string): Promise<string> {
+    const calls = this.#begun();
+    const question = { headers: TEXT_TYPE, body: asked, mostBytes: MOST_BYTES };
+    const answer = await calls.ask('PUT', SCHEDULE, question);
+    if (answer.status !== 200) throw this.#notChanged(`PUT ${SCHEDULE}`, answer);
+    const found = await this.#readSchedule(calls);
+    if (found === asked.trim()) return found;
+    throw this.#port.wrong(
+      `was asked for the schedule "${foreignWords(asked, [])}" and has "${foreignWords(found, [])}" in force`,
+    );
+  }
+
+  missionArchiving(): Promise<MissionArchiving> {
+    return this.#begun().data(ARCHIVING, archivingSchema, { mostBytes: MOST_BYTES });
+  }
+
+  async begin(order: RetentionRunOrder): Promise<CoreRetentionRun> {
+    const calls = this.#begun();
+    const body = JSON.stringify(order);
+    const answer = await calls.ask('POST', RUNS, { headers: JSON_TYPE, body, mostBytes: MOST_BYTES });
+    if (this.#isNoSuchCall(answer))
+      throw new AppError(
+        'not_supported',
+        'This core has no call that begins a run of retention: it runs by its schedule alone.',
+      );
+    const words = quoted(answer, []);
+    if (answer.status === 409) throw new AppError('conflict', `A run of retention is going on already${words}`);
+    if (answer.status === 400) throw new AppError('invalid', `The core does not begin this run${words}`);
+    const run = calls.read(`POST ${RUNS}`, answer, dataOf(runSchema));
+    if (run.id === order.id) return run;
+    throw this.#port.wrong(`was asked for the run ${order.id} and tells of another`);
+  }
+
+  async runs(): Promise<CoreRetentionRun[] | undefined> {
+    const calls = this.#begun();
+    const answer = await calls.ask('GET', RUNS, { mostBytes: MOST_BYTES });
+    if (this.#isNoSuchCall(answer)) return undefined;
+    return calls.read(`GET ${RUNS}`, answer, dataOf(z.array(runSchema).max(MOST_RUNS)));
+  }
 }
 
 /** In the unit of the core, which is not known here. */

@@ -4,7 +4,7 @@
 import { join } from 'node:path';
 import { basesOf, type Directory, LDAP_SERVICE_ACCOUNT } from '@holdfast/kit/directory';
 import type { Log } from '@holdfast/kit/log';
-import { coreDevices } from '../core/devices/devices.ts';
+import { TlsCoreDevices } from '../core/devices/devices.ts';
 import { HttpEnrollment } from '../core/devices/enrollment.ts';
 import type { ClientKeys, CoreDevicePorts, CoreDevices, CoreEnrollment } from '../core/devices/port.ts';
 import { coreAuthorityFiles } from '../core/files.ts';
@@ -59,7 +59,7 @@ function devicesOf(
   clientKeys: ClientKeys,
 ): CoreDevices {
   if (data === undefined) return unplacedCore('CORE_DATA_DIR') as CoreDevices;
-  return coreDevices({ apiUrl, streamingUrl, caFile: join(data, 'certs/files/ca.pem'), clientKeys });
+  return new TlsCoreDevices({ apiUrl, streamingUrl, caFile: join(data, 'certs/files/ca.pem'), clientKeys });
 }
 
 function coreOf({

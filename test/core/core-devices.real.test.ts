@@ -7,7 +7,7 @@ import { type AddressInfo, createServer as createRawServer, type Server, type So
 import { join } from 'node:path';
 import { createServer, type TlsOptions, type TLSSocket } from 'node:tls';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { coreDevices, type CoreDevicesOptions } from '../../shared/core/devices/devices.ts';
+import { TlsCoreDevices, type CoreDevicesOptions } from '../../shared/core/devices/devices.ts';
 import type { CoreDevices } from '../../shared/core/devices/port.ts';
 import { freePort } from '../support/free-port.ts';
 import { connectionOf } from './core-devices-contract.ts';
@@ -60,7 +60,7 @@ const reset = (): void => void open.sockets.at(-1)?.resetAndDestroy();
 const answering = (socket: TLSSocket): void => void socket.on('data', () => socket.write(PONG));
 
 function devicesAt(port: number, options: Partial<CoreDevicesOptions> = {}): CoreDevices {
-  return coreDevices({
+  return new TlsCoreDevices({
     apiUrl: `https://127.0.0.1:${port}`,
     streamingUrl: `tls://127.0.0.1:${port}`,
     caFile: pki.ca.certificateFile,

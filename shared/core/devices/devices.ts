@@ -116,36 +116,48 @@ const MOST_HELD = 50;
 const STREAMING_PORT = 8089;
 const API_PORT = 443;
 
-export function coreDevices(options: CoreDevicesOptions): CoreDevices {
-  const { apiUrl, streamingUrl, caFile, clientKeys, heldForMs = HELD_FOR_MS } = options;
-  const held = new Map<string, DeviceStream>();
+export class TlsCoreDevices implements CoreDevices {
+  readonly #apiUrl: CoreDevicesOptions['apiUrl'];
+  readonly #streamingUrl: CoreDevicesOptions['streamingUrl'];
+  readonly #caFile: CoreDevicesOptions['caFile'];
+  readonly #clientKeys: CoreDevicesOptions['clientKeys'];
+  readonly #heldForMs: NonNullable<CoreDevicesOptions['heldForMs']>;
+  readonly #held = new Map<string, DeviceStream>();
   /** Those that are not met yet, too. */
-  let open = 0;
+  #open = 0;
 
-  async function keyOf(hash: string): Promise<KeptKey> {
-    const key = await clientKeys.read(hash);
+  constructor(options: CoreDevicesOptions) {
+    this.#apiUrl = options.apiUrl;
+    this.#streamingUrl = options.streamingUrl;
+    this.#caFile = options.caFile;
+    this.#clientKeys = options.clientKeys;
+    this.#heldForMs = options.heldForMs ?? HELD_FOR_MS;
+  }
+
+  async #keyOf(hash: string): Promise<KeptKey> {
+    const key = await this.#clientKeys.read(hash);
     if (key === undefined) throw new AppError('not_found', `No key is kept for the certificate ${hash}.`);
     return key;
   }
 
-  async function opened(place: DevicePlace, hash: string) {
-    const key = await keyOf(hash);
-    return openDeviceSocket(place, await readAuthority(caFile), key);
+  async #opened(place: DevicePlace, hash: string) {
+    const key = await this.#keyOf(hash);
+    return openDeviceSocket(place, await readAuthority(this.#caFile), key);
   }
 
-  async function connected(place: DevicePlace, hash: string): Promise<Met> {
+  async #connected(place: DevicePlace, hash: string): Promise<Met> {
     const begunMs = performance.now();
     let streams = 0;
     try {
-      const socket = await opened(place, hash);
+      const socket = await this.#opened(place, hash);
       const connection = crypto.randomUUID();
       streams = 1;
-      const stream = new DeviceStream(socket, heldForMs, () => {
-        held.delete(connection);
-        open -= 1;
+      const stream = new DeviceStream(socket, this.#heldForMs, () => {
+        this.#held.delete(connection);
+        this.#open -= 1;
       });
       if (await stream.ping(MET_WITHIN_MS)) {
-        held.set(connection, stream);
+        this.#held.set(connection, stream);
         return { connection, milliseconds: Math.round(performance.now() - begunMs) };
       }
       if (stream.ended !== undefined) throw await whyEnded(place, stream.ended.error);
@@ -155,37 +167,44 @@ export function coreDevices(options: CoreDevicesOptions): CoreDevices {
       if (error instanceof Refused) return { refused: error.message };
       throw error;
     } finally {
-      if (streams === 0) open -= 1;
+      if (streams === 0) this.#open -= 1;
     }
   }
 
-  return {
-    async roles(hash) {
-      const place = placeOf(apiUrl, 'CORE_API_URL', API_PORT);
-      try {
-        return await askRoles(await opened(place, hash), place);
-      } catch (error) {
-        if (error instanceof Refused) return undefined;
-        throw error;
-      }
-    },
-    async connect(hash) {
-      const place = placeOf(streamingUrl, 'CORE_STREAMING_URL', STREAMING_PORT);
-      if (open >= MOST_HELD)
-        throw new AppError('unavailable', `${MOST_HELD} connections to the core are open already. Try again later.`);
-      open += 1;
-      return connected(place, hash);
-    },
-    answers: async (connection) => (await held.get(connection)?.ping(ANSWERS_WITHIN_MS)) ?? false,
-    async send(connection, event) {
-      if (held.get(connection)?.send(event) !== true)
-        throw new AppError('unavailable', 'The connection to the core has ended.');
-    },
-    received: async (connection, uid, withinMs) => held.get(connection)?.received(uid, withinMs),
-    async close(connection) {
-      held.get(connection)?.close();
-    },
-  };
+  async roles(hash: string): Promise<string[] | undefined> {
+    const place = placeOf(this.#apiUrl, 'CORE_API_URL', API_PORT);
+    try {
+      return await askRoles(await this.#opened(place, hash), place);
+    } catch (error) {
+      if (error instanceof Refused) return undefined;
+      throw error;
+    }
+  }
+
+  async connect(hash: string): Promise<Met> {
+    const place = placeOf(this.#streamingUrl, 'CORE_STREAMING_URL', STREAMING_PORT);
+    if (this.#open >= MOST_HELD)
+      throw new AppError('unavailable', `${MOST_HELD} connections to the core are open already. Try again later.`);
+    this.#open += 1;
+    return this.#connected(place, hash);
+  }
+
+  async answers(connection: string): Promise<boolean> {
+    return (await this.#held.get(connection)?.ping(ANSWERS_WITHIN_MS)) ?? false;
+  }
+
+  async send(connection: string, event: string): Promise<void> {
+    if (this.#held.get(connection)?.send(event) !== true)
+      throw new AppError('unavailable', 'The connection to the core has ended.');
+  }
+
+  async received(connection: string, uid: string, withinMs: number): Promise<number | undefined> {
+    return this.#held.get(connection)?.received(uid, withinMs);
+  }
+
+  async close(connection: string): Promise<void> {
+    this.#held.get(connection)?.close();
+  }
 }
 
 function placeOf(url: string | undefined, variable: string, usual: number): DevicePlace {

@@ -2,7 +2,7 @@
 
 import { mkdtempSync } from 'node:fs';
 import { join } from 'node:path';
-import { coreDevices } from '../../../shared/core/devices/devices.ts';
+import { TlsCoreDevices } from '../../../shared/core/devices/devices.ts';
 import { coreDevicesContract } from '../../core/core-devices-contract.ts';
 import { coreInProcess } from './core-in-process.ts';
 import { emptyDatabase } from './empty-database.ts';
@@ -14,7 +14,7 @@ coreDevicesContract('a real core', async () => {
   const world = await coreInProcess(database.url(), work, () => ['core_All']);
   const { core, place, clientKeys } = world;
   return {
-    devices: coreDevices({
+    devices: new TlsCoreDevices({
       apiUrl: place.api,
       streamingUrl: place.streaming,
       caFile: join(place.directory, 'certs/files/ca.pem'),

@@ -7,7 +7,7 @@ import { keptDatabase } from '@holdfast/kit/kept-database';
 import { PROBE_ACCOUNT, PROBE_GROUP } from '@holdfast/kit/names';
 import { Secret } from '@holdfast/kit/secret';
 import { coreDatabase } from '../../../shared/core/database/database.ts';
-import { coreDevices } from '../../../shared/core/devices/devices.ts';
+import { TlsCoreDevices } from '../../../shared/core/devices/devices.ts';
 import type { CoreDevices } from '../../../shared/core/devices/port.ts';
 import { type ProbeDeps, runProbe } from '../../../shared/devices/connections/probe.ts';
 import { connectionOf } from '../../core/core-devices-contract.ts';
@@ -29,7 +29,7 @@ let probeHash: string;
 beforeAll(async () => {
   const work = mkdtempSync(join(database.data(), 'work-'));
   at = await coreInProcess(database.url(), work, (username) => groups.get(username) ?? []);
-  devices = coreDevices({
+  devices = new TlsCoreDevices({
     apiUrl: at.place.api,
     streamingUrl: at.place.streaming,
     caFile: join(at.place.directory, 'certs/files/ca.pem'),
@@ -124,7 +124,11 @@ it('a core that has lost the groups is noticed, and those without a group hear n
 /** Waits for an event no longer than the answer to a ping takes. */
 function hasty(all: CoreDevices): CoreDevices {
   return {
-    ...all,
+    roles: (hash) => all.roles(hash),
+    connect: (hash) => all.connect(hash),
+    answers: (connection) => all.answers(connection),
+    send: (connection, event) => all.send(connection, event),
+    close: (connection) => all.close(connection),
     async received(connection, uid) {
       await all.answers(connection);
       return all.received(connection, uid, 0);
