@@ -1,204 +1,14 @@
 // The identity provider over its HTTP API, version 3. Runs on Node and in workerd.
 
-import type { GroupRequest, TokenRequest, UserAccountRequest } from '@goauthentik/api';
+import type { GroupRequest, UserAccountRequest } from '@goauthentik/api';
 import { AppError } from '@holdfast/kit/app-error';
-import type { Attributes, Json } from '@holdfast/kit/json';
-import { MINUTE_MS } from '@holdfast/kit/time';
-import type {
-  AppPassword,
-  AppPasswords,
-  Exclusive,
-  Group,
-  GroupName,
-  Groups,
-  Identity,
-  NewAppPassword,
-} from '../port.ts';
-import { existing, identityAccounts, isId, noAccount, type WriteAttributes } from './accounts.ts';
-import { group, listedGroup, pageOf, session, token, tokenKey, versions, type Wire } from './answers.ts';
-import { IdentityProvider, type Outcome, type ProviderOptions, type Query, valueOf } from './request.ts';
+import type { Exclusive, Group, GroupName, Groups, Identity } from '../port.ts';
+import { existing, IdentityAccounts, isId } from './accounts.ts';
+import { group, listedGroup, pageOf, session, versions, type Wire } from './answers.ts';
+import { IdentityAppPasswords } from './app-passwords.ts';
+import { IdentityProvider, type ProviderOptions, type Query, valueOf } from './request.ts';
 
-// App passwords at the identity provider: tokens of one intent. Those of another, such as our own API token, are never
-// shown, revealed or deleted.
-
-// The longest lifetime of an account's app passwords, in the provider's own form of a duration.
-
-/** The attribute of an account that the provider reads it from. */
-export const CEILING = 'goauthentik.io/user/token-maximum-lifetime';
-
-const UNIT_MINUTES: Record<string, number> = {
-  microseconds: 1 / 60_000_000,
-  milliseconds: 1 / MINUTE_MS,
-  seconds: 1 / 60,
-  minutes: 1,
-  hours: 60,
-  days: 24 * 60,
-  weeks: 7 * 24 * 60,
-};
-
-/** Minutes of `days=7;hours=12`; 0 for what is no duration, which the provider does not heed either. */
-export function ceilingMinutes(value: Json | undefined): number {
-  if (typeof value !== 'string') return 0;
-  let minutes = 0;
-  for (const part of value.split(';')) {
-    if (part.trim() === '') continue;
-    const [, unit = '', number = ''] = /^\s*(\w+)\s*=\s*(-?\d+(?:\.\d+)?)\s*$/.exec(part) ?? [];
-    const each = UNIT_MINUTES[unit.toLowerCase()];
-    if (each === undefined) return 0;
-    minutes += each * Number(number);
-  }
-  return minutes;
-}
-
-const PATH = 'core/tokens';
-const IDENTIFIER = /^[-\w]{1,255}$/;
-/** The provider's clock may be behind ours, and the request takes its time. */
-const SPARE_MINUTES = 10;
-const SAME_END_MS = 60_000;
-
-const tokenPage = pageOf(token);
-interface MadeToken {
-  isAppPassword: boolean;
-  password: AppPassword;
-}
-type Made = Outcome<MadeToken>;
-
-export class IdentityAppPasswords implements AppPasswords {
-  readonly #provider: IdentityProvider;
-  readonly #writeAttributes: WriteAttributes;
-  readonly #now: () => Date;
-
-  constructor(provider: IdentityProvider, writeAttributes: WriteAttributes, now: () => Date) {
-    this.#provider = provider;
-    this.#writeAttributes = writeAttributes;
-    this.#now = now;
-  }
-
-  async get(identifier: string): Promise<AppPassword | undefined> {
-    if (!IDENTIFIER.test(identifier)) return undefined;
-    const found = await this.#provider.read(`${PATH}/${identifier}`, token);
-    return found?.isAppPassword === true ? found.password : undefined;
-  }
-
-  async list(username: string): Promise<AppPassword[]> {
-    const query = { user__username: username, intent: 'app_password', ordering: 'identifier' };
-    const found = await this.#provider.all(PATH, tokenPage, query);
-    // A provider that does not know a filter ignores it.
-    return found
-      .filter(({ isAppPassword, owner = username }) => isAppPassword && owner === username)
-      .map(({ password }) => password);
-  }
-
-  async reveal(identifier: string): Promise<string | undefined> {
-    return (await this.get(identifier)) && this.#keyOf(identifier);
-  }
-
-  async #keyOf(identifier: string): Promise<string | undefined> {
-    return (await this.#provider.read(`${PATH}/${identifier}/view_key`, tokenKey))?.key;
-  }
-
-  async delete(identifier: string): Promise<void> {
-    if ((await this.get(identifier)) !== undefined) await this.#discard(identifier);
-  }
-
-  async #discard(identifier: string): Promise<void> {
-    valueOf(await this.#provider.act('DELETE', `${PATH}/${identifier}`));
-  }
-
-  async create(wanted: NewAppPassword): Promise<AppPassword & { key: string }> {
-    const { identifier } = wanted;
-    if (!IDENTIFIER.test(identifier)) throw badIdentifier();
-    const minutes = lifetimeMinutes(wanted.expiresAt, this.#now());
-    let outcome = await this.#post(wanted);
-    // Asked first, raised then: a group may give a higher ceiling, and the account's own would hide that.
-    if (minutes > 0 && 'refused' in outcome && outcome.refused.members.includes('expires')) {
-      await this.#raise(wanted.accountId, minutes);
-      outcome = await this.#post(wanted);
-    }
-    const password = await this.#madeBy(outcome, wanted);
-    try {
-      const key = await this.#keyOf(identifier);
-      if (key === undefined)
-        throw this.#provider.nonsense(`does not show the key of the app password that it has just made`);
-      return { ...password, key };
-    } catch (error) {
-      await this.#discardAfter(error, identifier);
-      throw error;
-    }
-  }
-
-  #post({ identifier, accountId, description, expiresAt }: NewAppPassword): Promise<Made> {
-    const body: Wire<TokenRequest> = {
-      identifier,
-      intent: 'app_password',
-      user: accountId,
-      description,
-      ...(expiresAt === null ? { expiring: false } : { expiring: true, expires: expiresAt.toISOString() }),
-    };
-    return this.#provider.exchange('POST', PATH, token, { body });
-  }
-
-  /** The app password that was made, if it is the one that was asked for. */
-  async #madeBy(outcome: Made, wanted: NewAppPassword): Promise<AppPassword> {
-    const { identifier, accountId } = wanted;
-    if ('refused' in outcome) {
-      const { members, error } = outcome.refused;
-      if (members.includes('identifier') && (await this.#provider.read(`${PATH}/${identifier}`, token)) !== undefined) {
-        throw new AppError('conflict', `There is a token with the identifier ${identifier} already`);
-      }
-      throw members.includes('user') ? new AppError('not_found', noAccount(accountId)) : error;
-    }
-    if (!('done' in outcome)) throw this.#provider.nonsense('has no list of tokens. Correct IDENTITY_URL.');
-    if (isAsWanted(outcome.done, wanted)) return outcome.done.password;
-    // For a caller that is no superuser it makes them for the caller.
-    const what = 'made another token than the one that was asked for. IDENTITY_TOKEN must be of a superuser.';
-    const error = this.#provider.nonsense(what);
-    await this.#discardAfter(error, identifier);
-    throw error;
-  }
-
-  /** Nothing half-made stays; what went wrong first is what counts. */
-  async #discardAfter(error: unknown, identifier: string): Promise<void> {
-    try {
-      await this.#discard(identifier);
-    } catch (cause) {
-      if (!(error instanceof AppError)) throw cause;
-      const text = `${error.message}. The app password ${identifier}, whose key nobody has seen, could not be deleted again.`;
-      throw new AppError(error.code, text, { cause });
-    }
-  }
-
-  async #raise(accountId: number, minutes: number): Promise<void> {
-    const needed = minutes + SPARE_MINUTES;
-    await this.#writeAttributes(accountId, (attributes: Attributes) =>
-      ceilingMinutes(attributes[CEILING]) >= needed ? {} : { [CEILING]: `minutes=${needed}` },
-    );
-  }
-}
-
-function isAsWanted({ isAppPassword, password }: MadeToken, { identifier, accountId, expiresAt }: NewAppPassword) {
-  const { expiresAt: end } = password;
-  const isSameEnd =
-    end === null || expiresAt === null
-      ? end === expiresAt
-      : Math.abs(Date.parse(end) - expiresAt.getTime()) <= SAME_END_MS;
-  return isAppPassword && password.identifier === identifier && password.accountId === accountId && isSameEnd;
-}
-
-/** 0 for one that never ends: no ceiling counts. */
-function lifetimeMinutes(expiresAt: Date | null, now: Date): number {
-  return expiresAt === null ? 0 : Math.max(0, Math.ceil((expiresAt.getTime() - now.getTime()) / MINUTE_MS));
-}
-
-function badIdentifier(): AppError {
-  const message = 'letters, digits, - and _ are allowed, up to 255';
-  return new AppError('invalid', `This cannot be the identifier of an app password: ${message}`, {
-    fields: [{ path: 'identifier', message }],
-  });
-}
-
-// Groups at the identity provider.
-const HTTP_PATH = 'core/groups';
+const PATH = 'core/groups';
 const ID = /^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/i;
 
 const groupPage = pageOf(listedGroup);
@@ -214,7 +24,7 @@ export class IdentityGroups implements Groups {
 
   /** Without members: much cheaper. */
   #found(query: Query): Promise<GroupName[]> {
-    return this.#provider.all(HTTP_PATH, groupPage, { ordering: 'name', include_users: 'false', ...query });
+    return this.#provider.all(PATH, groupPage, { ordering: 'name', include_users: 'false', ...query });
   }
 
   async list(search: string = ''): Promise<GroupName[]> {
@@ -226,7 +36,7 @@ export class IdentityGroups implements Groups {
   }
 
   async get(id: string): Promise<Group | undefined> {
-    return ID.test(id) ? this.#provider.read(`${HTTP_PATH}/${id}`, group) : undefined;
+    return ID.test(id) ? this.#provider.read(`${PATH}/${id}`, group) : undefined;
   }
 
   async #nameOf(name: string): Promise<GroupName | undefined> {
@@ -247,7 +57,7 @@ export class IdentityGroups implements Groups {
     return this.#exclusive(`identity-group-name:${name.toLowerCase()}`, async () => {
       if ((await this.#nameOf(name)) !== undefined) throw taken(name);
       const body: Wire<GroupRequest> = { name };
-      const outcome = await this.#provider.exchange('POST', HTTP_PATH, listedGroup, { body });
+      const outcome = await this.#provider.exchange('POST', PATH, listedGroup, { body });
       const isName = 'refused' in outcome && outcome.refused.members.includes('name');
       if (isName && (await this.#nameOf(name)) !== undefined) throw taken(name);
       return existing(outcome, 'There is no list of groups');
@@ -255,14 +65,14 @@ export class IdentityGroups implements Groups {
   }
 
   async delete(id: string): Promise<void> {
-    if (ID.test(id)) valueOf(await this.#provider.act('DELETE', `${HTTP_PATH}/${id}`));
+    if (ID.test(id)) valueOf(await this.#provider.act('DELETE', `${PATH}/${id}`));
   }
 
   async #change(id: string, accountId: number, action: 'add_user' | 'remove_user'): Promise<void> {
     const missing = `There is no group with the id ${id}, or no account with the id ${accountId}`;
     if (!ID.test(id) || !isId(accountId)) throw new AppError('not_found', missing);
     const body: Wire<UserAccountRequest> = { pk: accountId };
-    existing(await this.#provider.act('POST', `${HTTP_PATH}/${id}/${action}`, { body }), missing);
+    existing(await this.#provider.act('POST', `${PATH}/${id}/${action}`, { body }), missing);
   }
 
   addMember(id: string, accountId: number): Promise<void> {
@@ -291,7 +101,7 @@ export interface HttpIdentityOptions extends ProviderOptions {
  */
 export function httpIdentity({ exclusive, now = () => new Date(), ...options }: HttpIdentityOptions): Identity {
   const provider = new IdentityProvider(options);
-  const { accounts, writeAttributes } = identityAccounts(provider, exclusive);
+  const accounts = new IdentityAccounts(provider, exclusive);
 
   async function me(): Promise<{ username: string; isSuperuser: boolean }> {
     const outcome = await provider.exchange('GET', 'core/users/me', session);
@@ -311,6 +121,6 @@ export function httpIdentity({ exclusive, now = () => new Date(), ...options }: 
     version,
     accounts,
     groups: new IdentityGroups(provider, exclusive),
-    appPasswords: new IdentityAppPasswords(provider, writeAttributes, now),
+    appPasswords: new IdentityAppPasswords(provider, accounts, now),
   };
 }
