@@ -246,7 +246,8 @@ describe('the worker', () => {
       metrics.get(family)?.samples.find((each) => isDeepStrictEqual(each.labels, labels))?.value ?? 0;
     expect(value('holdfast_job_runs', { name: 'poll-health' })).toBeGreaterThan(0);
     expect(value('holdfast_job_interval_seconds', { name: 'poll-health' })).toBe(60);
-    expect(value('holdfast_job_interval_seconds', { name: 'keep-service-certificates' })).toBe(3600);
+    expect(value('holdfast_job_interval_seconds', { name: 'keep-service-certificates' })).toBe(300);
+    expect(value('holdfast_job_interval_seconds', { name: 'prune-job-runs' })).toBe(3600);
     expect(value('holdfast_job_last_seen_timestamp_seconds', { name: 'prune-job-runs' })).toBeGreaterThan(1e9);
     expect(value('holdfast_http_requests', { method: 'GET', status: '200' })).toBeGreaterThan(0);
     expect(value('process_resident_memory_bytes', {})).toBeGreaterThan(20e6);
