@@ -1,6 +1,7 @@
-// The core in memory, held to what every core does.
+// The core in memory, held to what every core does, and to what devices meet there.
 
 import { coreContract } from './core-contract.ts';
+import { coreDevicesContract } from './core-devices-contract.ts';
 import { fakeCore } from './fake-core.ts';
 
 const PASSWORD = 'a password for the contract';
@@ -24,3 +25,17 @@ coreContract(
   },
   { signs: false, wrongPasswords: true, longerName: true, connects: true },
 );
+
+coreDevicesContract('in memory', async () => {
+  const theCore = fakeCore({ now: () => new Date(), accepts: () => true });
+  return {
+    devices: theCore.coreDevices,
+    async enrolled(username) {
+      const { hash, ...key } = await theCore.coreEnrollment.enroll({ username, password: 'x', clientUid: username });
+      await theCore.clientKeys.keep(hash, key);
+      return hash;
+    },
+    revoke: async (hash) => void (await theCore.core.revoke(hash)),
+    kill: async () => void (theCore.mood = 'down'),
+  };
+});
