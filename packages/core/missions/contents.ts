@@ -11,8 +11,8 @@ import {
   type MissionUid,
   type MissionWithGroups,
 } from '../model/mission.ts';
+import type { ContentChange } from '../store/mission-contents.ts';
 import type { MissionEvents, StoredEvent } from '../store/mission-events.ts';
-import type { ContentChange } from '../store/mission-writes.ts';
 import type { MissionAccess, MissionApiOptions } from './access.ts';
 import { audience } from './announce.ts';
 import { changeWindow, contentsRequest, uidSaid } from './request.ts';

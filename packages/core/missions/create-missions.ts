@@ -17,9 +17,10 @@ import type {
 } from '../model/stream.ts';
 import type { RunSql } from '../store/certificates.ts';
 import { GroupVectors } from '../store/groups.ts';
+import type { Addition, ContentChange } from '../store/mission-contents.ts';
 import { missionEvents } from '../store/mission-events.ts';
 import { type MissionSubscriptions, StoredMissionSubscriptions } from '../store/mission-subscriptions.ts';
-import { type Addition, type ContentChange, type MissionWrites, StoredMissionWrites } from '../store/mission-writes.ts';
+import { type MissionWrites, StoredMissionWrites } from '../store/mission-writes.ts';
 import { type MissionReads, missionReads } from '../store/missions.ts';
 import type { MissionParts } from './access.ts';
 import { type Announce, announce, type Audience, audience } from './announce.ts';

@@ -3,17 +3,10 @@
 import { randomUUID } from 'node:crypto';
 import type postgres from 'postgres';
 import { CoreFault } from '../http/answers.ts';
-import {
-  CHANGE_TYPES,
-  type Mission,
-  MISSION_LIMITS,
-  MISSION_ROLES,
-  type MissionChangeType,
-  type MissionDraft,
-  type MissionRole,
-} from '../model/mission.ts';
+import { type Mission, MISSION_LIMITS, MISSION_ROLES, type MissionDraft, type MissionRole } from '../model/mission.ts';
 import type { RunSql } from './certificates.ts';
 import type { GroupVectors } from './groups.ts';
+import { type Addition, contentAdded, type ContentChange, contentRecorded, changeNumber } from './mission-contents.ts';
 import type { Places } from './missions.ts';
 import { visible } from './tables.ts';
 
@@ -35,21 +28,6 @@ export interface MadeMission {
   id: number;
   /** Of the subscription of its owner. */
   subscriptionUid: string;
-}
-
-export interface Addition {
-  uids: readonly string[];
-  hashes: readonly string[];
-  creatorUid: string;
-  /** Files that may be added are among it. */
-  sees: Places;
-  now: Date;
-}
-
-/** What was really added or taken away. */
-export interface ContentChange {
-  uids: string[];
-  hashes: string[];
 }
 
 /**
@@ -91,7 +69,6 @@ export interface MissionWrites {
 /** Rows in one statement: it ends well within its time. */
 const EVENTS_AT_ONCE = 2_000;
 const FILES_AT_ONCE = 20;
-const number = (type: MissionChangeType): number => CHANGE_TYPES.indexOf(type);
 export const roleId = (role: MissionRole): number => MISSION_ROLES.indexOf(role);
 
 /** A transaction. Rejects when the mission is gone; until the end nobody else changes it. */
@@ -214,7 +191,7 @@ export class StoredMissionWrites implements MissionWrites {
         await tx`DELETE FROM mission WHERE id = ${id}`;
         await tx`
             INSERT INTO mission_change (mission_id, mission_name, mission_guid, ts, servertime, change_type, creatoruid)
-            VALUES (${id}, ${name}, ${guid}::text::uuid, ${now}, ${now}, ${number('DELETE_MISSION')}, ${creatorUid})`;
+            VALUES (${id}, ${name}, ${guid}::text::uuid, ${now}, ${now}, ${changeNumber('DELETE_MISSION')}, ${creatorUid})`;
         await also?.(tx);
         return true;
       }),
@@ -308,7 +285,7 @@ async function created(
   await tx`
     WITH change AS (
       INSERT INTO mission_change (mission_id, mission_name, mission_guid, ts, servertime, change_type, creatoruid)
-      SELECT id, name, guid, ${now}::timestamptz, ${now}::timestamptz, ${number('CREATE_MISSION')}::int, ${creatorUid}
+      SELECT id, name, guid, ${now}::timestamptz, ${now}::timestamptz, ${changeNumber('CREATE_MISSION')}::int, ${creatorUid}
       FROM mission WHERE id = ${id} RETURNING id
     )
     UPDATE mission SET create_change_id = change.id, ${draftColumns(tx, draft)} FROM change WHERE mission.id = ${id}`;
@@ -329,52 +306,4 @@ function draftColumns(sql: postgres.ISql, draft: MissionDraft): postgres.Fragmen
     ${said('classification', draft.classification)} ${said('password_hash', draft.passwordHash)}
     ${said('default_role_id', draft.defaultRole === undefined ? undefined : roleId(draft.defaultRole))}
     ${said('expiration', draft.expiration)} ${said('invite_only', draft.inviteOnly)}`;
-}
-
-async function contentAdded(tx: postgres.TransactionSql, id: number, addition: Addition): Promise<ContentChange> {
-  const { uids, hashes, creatorUid, sees, now } = addition;
-  // Held until the end: whoever deletes files waits, and sees then that a mission has them.
-  const files = await tx<{ id: number; hash: string }[]>`
-    SELECT id, hash FROM resource WHERE id IN (
-      SELECT max(id) FROM resource
-      WHERE hash IN (SELECT json_array_elements_text(${JSON.stringify(hashes)}::text::json)) AND ${visible(tx, sees, tx`groups`)}
-      GROUP BY hash)
-    ORDER BY id FOR KEY SHARE`;
-  const found = new Set(files.map(({ hash }) => hash));
-  const missing = hashes.find((hash) => !found.has(hash));
-  if (missing !== undefined) throw new CoreFault('not found', `There is no file with the hash ${missing}.`);
-  const newUids = await tx<{ uid: string }[]>`
-    INSERT INTO mission_uid (mission_id, uid)
-    SELECT DISTINCT ${id}::bigint, uid FROM json_array_elements_text(${JSON.stringify(uids)}::text::json) AS u (uid)
-    ON CONFLICT DO NOTHING RETURNING uid`;
-  const newFiles = await tx<{ hash: string }[]>`
-    INSERT INTO mission_resource (mission_id, resource_id, resource_hash)
-    SELECT ${id}::bigint, f.id, f.hash FROM json_to_recordset(${JSON.stringify(files)}::text::json) AS f (id int, hash text)
-    WHERE NOT EXISTS (SELECT FROM mission_resource o WHERE o.mission_id = ${id} AND o.resource_hash = f.hash)
-    RETURNING resource_hash AS hash`;
-  const [counted] = await tx<{ uids: number; files: number }[]>`
-    SELECT (SELECT count(*) FROM mission_uid WHERE mission_id = ${id})::float8 AS uids,
-      (SELECT count(*) FROM mission_resource WHERE mission_id = ${id})::float8 AS files`;
-  if (Math.max(counted?.uids ?? 0, counted?.files ?? 0) > MISSION_LIMITS.contents)
-    throw new CoreFault('conflict', `A mission has at most ${MISSION_LIMITS.contents} uids and as many files.`);
-  const added = { uids: newUids.map(({ uid }) => uid), hashes: newFiles.map(({ hash }) => hash) };
-  await contentRecorded(tx, id, 'ADD_CONTENT', added, creatorUid, now);
-  return added;
-}
-
-async function contentRecorded(
-  tx: postgres.TransactionSql,
-  id: number,
-  type: MissionChangeType,
-  { uids, hashes }: ContentChange,
-  creatorUid: string,
-  now: Date,
-): Promise<void> {
-  const changes = [...uids.map((uid) => ({ uid })), ...hashes.map((hash) => ({ hash }))];
-  if (changes.length === 0) return;
-  await tx`
-    INSERT INTO mission_change (mission_id, mission_name, mission_guid, uid, hash, ts, servertime, change_type, creatoruid)
-    SELECT m.id, m.name, m.guid, c.uid, c.hash, ${now}::timestamptz, ${now}::timestamptz, ${number(type)}::int, ${creatorUid}
-    FROM mission m, json_to_recordset(${JSON.stringify(changes)}::text::json) AS c (uid text, hash text) WHERE m.id = ${id}`;
-  await tx`UPDATE mission SET last_edited = ${now} WHERE id = ${id}`;
 }

@@ -230,3 +230,26 @@ function skipTo(frame: Buffer, at: number, end: number, first: number, second: n
   }
   throw malformed(missing, at);
 }
+
+/** Returns where the value begins, after its quote. */
+export function skipEqual(frame: Buffer, at: number, end: number): number {
+  let i = skipSpace(frame, at, end);
+  if (i >= end || frame[i] !== EQUAL) throw malformed('an attribute without a value', at);
+  i = skipSpace(frame, i + 1, end);
+  if (i >= end || (frame[i] !== QUOTE && frame[i] !== APOSTROPHE)) throw malformed('a value without quotes', at);
+  return i + 1;
+}
+
+/** Returns the place of the closing quote. */
+export function skipValue(frame: Buffer, at: number, end: number, quote: number): number {
+  let i = at;
+  while (i < end) {
+    const byte = frame[i] as number;
+    if (((CLASS[byte] as number) & VALUE_STOP) === 0) i++;
+    else if (byte === quote) return i;
+    else if (byte === AMP) i = skipReference(frame, i, end);
+    else if (byte === QUOTE || byte === APOSTROPHE) i++;
+    else throw malformed('a value with < or a control character', i);
+  }
+  throw malformed('a value without its end', at);
+}

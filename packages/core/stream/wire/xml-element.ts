@@ -9,13 +9,13 @@ import {
   QUESTION,
   skipCharacterData,
   skipComment,
+  skipEqual,
   skipInstruction,
   skipName,
   skipSpace,
   SLASH,
   startsWith,
 } from './xml-bytes.ts';
-import { skipEqual } from './xml-scan.ts';
 import { literalText, rawText, runningText, valueText } from './xml-text.ts';
 
 /** Whether the name that begins here is that one; `name` has one character for each byte. */

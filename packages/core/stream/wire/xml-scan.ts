@@ -6,7 +6,6 @@ import { isAscii } from 'node:buffer';
 import { StreamFault } from '../../model/stream.ts';
 import {
   AMP,
-  APOSTROPHE,
   BANG,
   BRACKET,
   checkCharacters,
@@ -19,14 +18,15 @@ import {
   QUOTE,
   skipCharacterData,
   skipComment,
+  skipEqual,
   skipInstruction,
   skipName,
   skipReference,
   skipSpace,
+  skipValue,
   SLASH,
   startsWith,
   TEXT_STOP,
-  VALUE_STOP,
 } from './xml-bytes.ts';
 
 export const MOST_DEPTH = 256;
@@ -303,29 +303,6 @@ function readAttributes(frame: Buffer, at: number, end: number): number {
     i = valueEnd + 1;
   }
   throw malformed('a tag without its end', at);
-}
-
-/** Returns where the value begins, after its quote. */
-export function skipEqual(frame: Buffer, at: number, end: number): number {
-  let i = skipSpace(frame, at, end);
-  if (i >= end || frame[i] !== EQUAL) throw malformed('an attribute without a value', at);
-  i = skipSpace(frame, i + 1, end);
-  if (i >= end || (frame[i] !== QUOTE && frame[i] !== APOSTROPHE)) throw malformed('a value without quotes', at);
-  return i + 1;
-}
-
-/** Returns the place of the closing quote. */
-function skipValue(frame: Buffer, at: number, end: number, quote: number): number {
-  let i = at;
-  while (i < end) {
-    const byte = frame[i] as number;
-    if (((CLASS[byte] as number) & VALUE_STOP) === 0) i++;
-    else if (byte === quote) return i;
-    else if (byte === AMP) i = skipReference(frame, i, end);
-    else if (byte === QUOTE || byte === APOSTROPHE) i++;
-    else throw malformed('a value with < or a control character', i);
-  }
-  throw malformed('a value without its end', at);
 }
 
 /** So many are compared one by one; more go into a set. */
