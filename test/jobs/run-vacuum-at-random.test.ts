@@ -11,7 +11,6 @@ import { NOTICE_AFTER } from '../../shared/database/vacuum/rules.ts';
 import { databaseMount, vacuumWorld, type VacuumWorld } from '../database/fake-vacuum-world.ts';
 import { standIn } from '../devices/fake-revocation-world.ts';
 import { dyingAt, OF_VACUUM } from '../people/fake-people.ts';
-import { runs } from '../support/runs.ts';
 
 const NAMES = ['cot_router_chat', 'resource', 'cot_router'] as const;
 /** A host that looks once a minute, and is a little late, was not away. */
@@ -203,7 +202,7 @@ describe('a vacuum, whatever happens meanwhile', () => {
           await agrees(made);
           states.add((await made.world.job(made.id)).state);
         }),
-        { numRuns: runs(150) },
+        { numRuns: 150 },
       );
       expect([...states].toSorted()).toEqual(['failed', 'interrupted', 'succeeded']);
     },
