@@ -13,23 +13,6 @@ export interface HealthCacheOptions {
   tickSeconds?: number;
 }
 
-export interface MemoryHealthCache extends HealthCache {
-  current(view: HealthView): Prepared;
-  takeDue(nowMs: number): string[];
-  history(module: string): History | undefined;
-  isComplete(): boolean;
-  put(measurement: Measurement): Status | undefined;
-  /** The module is due at the next tick. */
-  forget(module: string, begunBeforeMs?: number): void;
-  /** Resolves when every module was measured once. */
-  complete: Promise<void>;
-  /** What is kept now, in the order of the table. */
-  measurements(): Measurement[];
-  states(): ModuleState[];
-  remember(samples: readonly HealthSample[]): void;
-  remembered(): HealthSample[] | undefined;
-}
-
 interface Entry {
   startedMs: number | undefined;
   /** When it was put last. */
@@ -50,128 +33,156 @@ const REMEMBERED_MS = DAY_MS;
 /** Samples come every five minutes: what was between an older one and the start nobody knows. */
 const GOES_ON_MS = 900_000;
 
-export function memoryHealthCache({ intervals, nowMs, tickSeconds = 1 }: HealthCacheOptions): MemoryHealthCache {
-  const originMs = Math.floor(nowMs() / 1000) * 1000;
-  const entries = new Map(Object.keys(intervals).map((name) => [name, unmeasured(name)]));
-  const { promise: complete, resolve: completed } = Promise.withResolvers<void>();
-  const seed = crypto.randomUUID().slice(0, 8);
-  let prepared: Partial<Record<HealthView, Prepared>> = {};
-  let version = 0;
-  let staleAtMs = Number.POSITIVE_INFINITY;
-  let lastUpdate: string | null = null;
-  let samples: HealthSample[] | undefined;
+export class MemoryHealthCache implements HealthCache {
+  /** Resolves when every module was measured once. */
+  readonly complete: Promise<void>;
+  readonly #intervals: Readonly<Record<string, number>>;
+  readonly #nowMs: () => number;
+  readonly #tickSeconds: number;
+  readonly #originMs: number;
+  readonly #entries: Map<string, Entry>;
+  readonly #completed: () => void;
+  readonly #seed = crypto.randomUUID().slice(0, 8);
+  #prepared: Partial<Record<HealthView, Prepared>> = {};
+  #version = 0;
+  #staleAtMs = Number.POSITIVE_INFINITY;
+  #lastUpdate: string | null = null;
+  #samples: HealthSample[] | undefined;
 
-  function current(view: HealthView): Prepared {
-    if (nowMs() >= staleAtMs) markStale();
-    return (prepared[view] ??= prepare(view));
+  constructor({ intervals, nowMs, tickSeconds = 1 }: HealthCacheOptions) {
+    this.#intervals = intervals;
+    this.#nowMs = nowMs;
+    this.#tickSeconds = tickSeconds;
+    this.#originMs = Math.floor(nowMs() / 1000) * 1000;
+    this.#entries = new Map(Object.keys(intervals).map((name) => [name, unmeasured(name)]));
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.complete = promise;
+    this.#completed = resolve;
   }
 
-  function prepare(view: HealthView): Prepared {
-    const modules = [...entries].map(([name, { texts }]) => `${JSON.stringify(name)}:${texts[view]}`);
-    const status = worstOf([...entries.values()].map(({ measurement }) => measurement?.status ?? 'note'));
-    const head = JSON.stringify({ status, updated_at: lastUpdate }).slice(0, -1);
-    return {
-      body: `${head},"modules":{${modules.join(',')}}}`,
-      etag: `"${seed}-${version}-${view}"`,
-    };
+  current(view: HealthView): Prepared {
+    this.#markStale();
+    return (this.#prepared[view] ??= this.#prepare(view));
   }
 
-  function put(measurement: Measurement): Status | undefined {
-    const entry = entries.get(measurement.module);
+  put(measurement: Measurement): Status | undefined {
+    const entry = this.#entries.get(measurement.module);
     if (entry === undefined) return undefined;
     const before = entry.measurement?.status;
     entry.takenUntilMs = 0;
-    entry.putMs = nowMs();
-    keep(entry, measurement, false);
-    lastUpdate = measurement.updated_at;
-    if ([...entries.values()].every((each) => each.measurement !== undefined)) completed();
+    entry.putMs = this.#nowMs();
+    this.#keep(entry, measurement, false);
+    this.#lastUpdate = measurement.updated_at;
+    if ([...this.#entries.values()].every((each) => each.measurement !== undefined)) this.#completed();
     return before;
   }
 
-  function keep(entry: Entry, measurement: Measurement, stale: boolean): void {
-    const before = entry.measurement?.status;
-    if (before !== measurement.status)
-      entry.since = { at: new Date(nowMs()).toISOString(), exact: before !== undefined };
-    if (before === undefined) goOn(entry, measurement);
-    entry.measurement = measurement;
-    entry.stale = stale;
-    entry.texts = textsOf(measurement);
-    version++;
-    prepared = {};
-    staleAtMs = Math.min(...[...entries].map(([name, each]) => staleMs(name, each)));
-  }
-
-  /** What was so until just before the start goes on. */
-  function goOn(entry: Entry, { module, status }: Pick<Measurement, 'module' | 'status'>): void {
-    const newest = samples?.at(-1);
-    if (newest === undefined || Date.parse(entry.since.at) - Date.parse(newest.at) > GOES_ON_MS) return;
-    const before = newest.modules[module];
-    if (before?.status === status) entry.since = { at: before.since, exact: before.since_is_exact };
-  }
-
-  function remember(added: readonly HealthSample[]): void {
-    const oldest = new Date(nowMs() - REMEMBERED_MS).toISOString();
-    const byTime = new Map([...(samples ?? []), ...added].map((sample) => [sample.at, sample]));
-    const isFirst = samples === undefined;
-    samples = [...byTime.values()].filter(({ at }) => at >= oldest).toSorted((a, b) => (a.at < b.at ? -1 : 1));
-    if (!isFirst) return;
-    for (const entry of entries.values())
-      if (entry.measurement !== undefined && !entry.since.exact) goOn(entry, entry.measurement);
-  }
-
-  /** Two intervals and a little after it was put last, unless it says so already. */
-  function staleMs(name: string, { putMs, measurement, stale }: Entry): number {
-    if (measurement === undefined || stale) return Number.POSITIVE_INFINITY;
-    return putMs + Math.max(intervals[name] ?? 0, tickSeconds) * 2000 + TAKEN_FOR_MS;
-  }
-
-  function markStale(): void {
-    for (const [name, entry] of entries) {
-      if (entry.measurement === undefined || nowMs() < staleMs(name, entry)) continue;
-      const { updated_at: last, message } = entry.measurement;
-      const says = `Not measured since ${last}; then: ${message}`;
-      const { figure: _, ...rest } = entry.measurement;
-      keep(entry, { ...rest, status: 'critical', message: says, details: [says], shouldAlert: true }, true);
-    }
-  }
-
-  function takeDue(now: number): string[] {
-    const names = [...entries].filter(
+  takeDue(now: number): string[] {
+    const names = [...this.#entries].filter(
       ([name, { startedMs, takenUntilMs, measurement }]) =>
         !(now < takenUntilMs && takenUntilMs <= now + TAKEN_FOR_MS) &&
-        due(startedMs, Math.min(intervals[name] ?? 0, measurement?.againSeconds ?? Infinity), now, originMs),
+        due(
+          startedMs,
+          Math.min(this.#intervals[name] ?? 0, measurement?.againSeconds ?? Infinity),
+          now,
+          this.#originMs,
+        ),
     );
     for (const [, entry] of names) Object.assign(entry, { startedMs: now, takenUntilMs: now + TAKEN_FOR_MS });
     return names.map(([name]) => name);
   }
 
-  return {
-    current,
-    put,
-    takeDue,
-    isComplete() {
-      if (nowMs() >= staleAtMs) markStale();
-      return [...entries.values()].every(({ measurement, stale }) => measurement !== undefined && !stale);
-    },
-    history: (module) => entries.get(module)?.measurement,
-    forget(module, begunBeforeMs = Number.POSITIVE_INFINITY) {
-      const entry = entries.get(module);
-      if (entry?.startedMs !== undefined && entry.startedMs < begunBeforeMs) entry.startedMs = undefined;
-    },
-    complete,
-    states() {
-      if (nowMs() >= staleAtMs) markStale();
-      return [...entries].map(([module, { measurement = null, since }]) => ({
-        module,
-        measurement,
-        since: measurement === null ? null : since.at,
-        since_is_exact: since.exact,
-      }));
-    },
-    remember,
-    remembered: () => samples,
-    measurements: () => [...entries.values()].flatMap(({ measurement }) => measurement ?? []),
-  };
+  isComplete(): boolean {
+    this.#markStale();
+    return [...this.#entries.values()].every(({ measurement, stale }) => measurement !== undefined && !stale);
+  }
+
+  history(module: string): History | undefined {
+    return this.#entries.get(module)?.measurement;
+  }
+
+  /** The module is due at the next tick. */
+  forget(module: string, begunBeforeMs = Number.POSITIVE_INFINITY): void {
+    const entry = this.#entries.get(module);
+    if (entry?.startedMs !== undefined && entry.startedMs < begunBeforeMs) entry.startedMs = undefined;
+  }
+
+  states(): ModuleState[] {
+    this.#markStale();
+    return [...this.#entries].map(([module, { measurement = null, since }]) => ({
+      module,
+      measurement,
+      since: measurement === null ? null : since.at,
+      since_is_exact: since.exact,
+    }));
+  }
+
+  remember(added: readonly HealthSample[]): void {
+    const oldest = new Date(this.#nowMs() - REMEMBERED_MS).toISOString();
+    const byTime = new Map([...(this.#samples ?? []), ...added].map((sample) => [sample.at, sample]));
+    const isFirst = this.#samples === undefined;
+    this.#samples = [...byTime.values()].filter(({ at }) => at >= oldest).toSorted((a, b) => (a.at < b.at ? -1 : 1));
+    if (!isFirst) return;
+    for (const entry of this.#entries.values())
+      if (entry.measurement !== undefined && !entry.since.exact) this.#goOn(entry, entry.measurement);
+  }
+
+  remembered(): HealthSample[] | undefined {
+    return this.#samples;
+  }
+
+  /** What is kept now, in the order of the table. */
+  measurements(): Measurement[] {
+    return [...this.#entries.values()].flatMap(({ measurement }) => measurement ?? []);
+  }
+
+  #prepare(view: HealthView): Prepared {
+    const modules = [...this.#entries].map(([name, { texts }]) => `${JSON.stringify(name)}:${texts[view]}`);
+    const status = worstOf([...this.#entries.values()].map(({ measurement }) => measurement?.status ?? 'note'));
+    const head = JSON.stringify({ status, updated_at: this.#lastUpdate }).slice(0, -1);
+    return {
+      body: `${head},"modules":{${modules.join(',')}}}`,
+      etag: `"${this.#seed}-${this.#version}-${view}"`,
+    };
+  }
+
+  #keep(entry: Entry, measurement: Measurement, stale: boolean): void {
+    const before = entry.measurement?.status;
+    if (before !== measurement.status)
+      entry.since = { at: new Date(this.#nowMs()).toISOString(), exact: before !== undefined };
+    if (before === undefined) this.#goOn(entry, measurement);
+    entry.measurement = measurement;
+    entry.stale = stale;
+    entry.texts = textsOf(measurement);
+    this.#version++;
+    this.#prepared = {};
+    this.#staleAtMs = Math.min(...[...this.#entries].map(([name, each]) => this.#staleMs(name, each)));
+  }
+
+  /** What was so until just before the start goes on. */
+  #goOn(entry: Entry, { module, status }: Pick<Measurement, 'module' | 'status'>): void {
+    const newest = this.#samples?.at(-1);
+    if (newest === undefined || Date.parse(entry.since.at) - Date.parse(newest.at) > GOES_ON_MS) return;
+    const before = newest.modules[module];
+    if (before?.status === status) entry.since = { at: before.since, exact: before.since_is_exact };
+  }
+
+  /** Two intervals and a little after it was put last, unless it says so already. */
+  #staleMs(name: string, { putMs, measurement, stale }: Entry): number {
+    if (measurement === undefined || stale) return Number.POSITIVE_INFINITY;
+    return putMs + Math.max(this.#intervals[name] ?? 0, this.#tickSeconds) * 2000 + TAKEN_FOR_MS;
+  }
+
+  #markStale(): void {
+    if (this.#nowMs() < this.#staleAtMs) return;
+    for (const [name, entry] of this.#entries) {
+      if (entry.measurement === undefined || this.#nowMs() < this.#staleMs(name, entry)) continue;
+      const { updated_at: last, message } = entry.measurement;
+      const says = `Not measured since ${last}; then: ${message}`;
+      const { figure: _, ...rest } = entry.measurement;
+      this.#keep(entry, { ...rest, status: 'critical', message: says, details: [says], shouldAlert: true }, true);
+    }
+  }
 }
 
 function unmeasured(name: string): Entry {

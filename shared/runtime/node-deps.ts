@@ -13,7 +13,7 @@ import { PostgresAlertTable } from '../alerts/table.ts';
 import { AuditLog } from '../audit/audit-log.ts';
 import { coreFiles } from '../core/files.ts';
 import { coreVacuum } from '../database/vacuum/statement.ts';
-import { memoryHealthCache } from '../health/cache.ts';
+import { MemoryHealthCache } from '../health/cache.ts';
 import { containerRuntime } from '../host/containers.ts';
 import { diskUse } from '../host/disks.ts';
 import { assetDirectory, hostNames, logDirectory, nodeProcess } from '../host/machine.ts';
@@ -139,7 +139,7 @@ function hostPortsOf(host: NodeHost, { notify }: Pick<SharedDeps, 'notify'>, sta
             ...(handover.composeProject === undefined ? {} : { project: handover.composeProject }),
           }),
     configurationFiles: watchConfiguration({ home, ...handover, envFile: handover.envFile, thresholds }),
-    health: memoryHealthCache({
+    health: new MemoryHealthCache({
       intervals: Object.fromEntries(modules.map((name) => [name, thresholds.modules[name]?.interval ?? 60])),
       nowMs: () => Date.now(),
       tickSeconds: minuteCrons ? 60 : 1,

@@ -68,7 +68,7 @@ export async function revocationWorld(): Promise<RevocationWorld> {
 /** Puts something in the place of a method until it is put back; it is given the real one. */
 export function standIn<T, K extends keyof T>(port: T, name: K, make: (real: T[K]) => T[K]): () => void {
   const real = port[name];
-  port[name] = make(real);
+  port[name] = make((typeof real === 'function' ? real.bind(port) : real) as T[K]);
   return () => {
     port[name] = real;
   };

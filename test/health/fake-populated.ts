@@ -3,7 +3,7 @@
 
 import { DEFAULT_SCHEDULE, KEEP_ALL } from '@holdfast/kit/retention';
 import { run as pollHealth } from '../../jobs/poll-health.ts';
-import { memoryHealthCache } from '../../shared/health/cache.ts';
+import { MemoryHealthCache } from '../../shared/health/cache.ts';
 import { HEALTH_MODULES } from '../../shared/health/modules/index.ts';
 import type { Measurement } from '../../shared/health/port.ts';
 import type { Status } from '../../shared/settings/status.ts';
@@ -56,7 +56,7 @@ export async function populatedDeps(): Promise<ReturnType<typeof fakeDeps>> {
   growForAWeek(around);
   const deps = fakeDeps({}, around);
   const names = [...new Set([...HEALTH_MODULES.map(({ name }) => name), 'alerts'])];
-  const health = memoryHealthCache({
+  const health = new MemoryHealthCache({
     intervals: Object.fromEntries(names.map((name) => [name, 60])),
     nowMs: () => NOW.getTime(),
   });

@@ -2,7 +2,7 @@
 
 import { describe, expect, it } from 'vitest';
 import { placeOf } from '../../shared/alerts/outlets.ts';
-import { memoryHealthCache } from '../../shared/health/cache.ts';
+import { MemoryHealthCache } from '../../shared/health/cache.ts';
 import type { Measurement } from '../../shared/health/port.ts';
 import { wantedOf } from '../../shared/health/wanted.ts';
 import type { TlsState } from '../../shared/host/port.ts';
@@ -124,7 +124,7 @@ describe('tls inside a container', () => {
 
   it('looks again within a minute at what cannot be used, not an hour later', async () => {
     const nowMs = Date.parse('2026-01-01T00:00:00Z');
-    const cache = memoryHealthCache({ intervals: { tls: 3600 }, nowMs: () => nowMs });
+    const cache = new MemoryHealthCache({ intervals: { tls: 3600 }, nowMs: () => nowMs });
     cache.takeDue(nowMs);
     cache.put(await tls(86_400_000, silent));
     expect([cache.takeDue(nowMs + 59_000), cache.takeDue(nowMs + 60_000)]).toEqual([[], ['tls']]);

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { createApp } from '../../functions/app.ts';
-import { memoryHealthCache } from '../../shared/health/cache.ts';
+import { MemoryHealthCache } from '../../shared/health/cache.ts';
 import { HEALTH_MODULES } from '../../shared/health/modules/index.ts';
 import type { Bindings } from '../../shared/http/context.ts';
 import { runJob } from '../../shared/jobs/run.ts';
@@ -105,7 +105,7 @@ describe('GET /metrics', () => {
 
   it('knows modules that nobody has told it about', async () => {
     const fresh = fakeDeps();
-    fresh.health = memoryHealthCache({ intervals: { probe: 300 }, nowMs: () => NOW.getTime() });
+    fresh.health = new MemoryHealthCache({ intervals: { probe: 300 }, nowMs: () => NOW.getTime() });
     const stages = [
       { stage: 'bind', latency_ms: 12, ok: true, error: null },
       { stage: 'cot', latency_ms: null, ok: false, error: 'nothing came back' },

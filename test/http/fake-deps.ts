@@ -3,7 +3,7 @@
 import { cronSchedules } from '@holdfast/kit/cron';
 import type { Fields, Log } from '@holdfast/kit/log';
 import { ADMIN_ROLE_GROUP, WEBADMIN } from '@holdfast/kit/names';
-import { memoryHealthCache } from '../../shared/health/cache.ts';
+import { MemoryHealthCache } from '../../shared/health/cache.ts';
 import { HEALTH_MODULES } from '../../shared/health/modules/index.ts';
 import type { Assets, ProcessStatus } from '../../shared/host/port.ts';
 import { type MemoryRequestStatistics, memoryRequestStatistics } from '../../shared/host/request-statistics.ts';
@@ -183,7 +183,7 @@ export function fakeDeps(values: Record<string, string> = {}, around: World = wo
     monitored: fakeMonitored(around),
     identity: fakeIdentity(),
     directory,
-    health: memoryHealthCache({
+    health: new MemoryHealthCache({
       intervals: Object.fromEntries(HEALTH_MODULES.map(({ name }) => [name, 60])),
       nowMs: () => around.now.getTime(),
     }),

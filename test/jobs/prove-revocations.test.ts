@@ -3,14 +3,14 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import { AppError } from '@holdfast/kit/app-error';
 import { run } from '../../jobs/prove-revocations.ts';
-import { memoryHealthCache } from '../../shared/health/cache.ts';
+import { MemoryHealthCache } from '../../shared/health/cache.ts';
 import { never, revocationWorld, type RevocationWorld, standIn } from '../devices/fake-revocation-world.ts';
 
 let world: RevocationWorld;
 beforeEach(async () => {
   world = await revocationWorld();
   const nowMs = () => world.around.now.getTime();
-  world.deps.health = memoryHealthCache({ intervals: { certificates: 3600 }, nowMs });
+  world.deps.health = new MemoryHealthCache({ intervals: { certificates: 3600 }, nowMs });
   world.deps.coreAuthority.revocationList = async () => {
     throw new AppError('unavailable', 'It does not answer');
   };

@@ -303,8 +303,7 @@ describe('PUT /api/retention', () => {
 
   it('is audited with what was before and what is then, and measured anew', async () => {
     const forgotten: string[] = [];
-    const { health } = world.deps;
-    world.deps.health = { ...health, forget: (module) => void forgotten.push(module) };
+    world.deps.health.forget = (module) => void forgotten.push(module);
     world.deps.retention.policy.cot = 60;
     await put({ policy: { cot: 30, files: 90 } });
     const [intent, outcome] = world.deps.audit.records;

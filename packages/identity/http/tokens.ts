@@ -22,8 +22,6 @@ import { envelope, queryOf } from './query.ts';
 import { notFound } from './refused.ts';
 import { shownToken } from './shown.ts';
 
-// When tokens end: the default, the ceiling for app passwords, and what raises it.
-
 const CEILING_ATTRIBUTE = 'goauthentik.io/user/token-maximum-lifetime';
 const EXPIRING_ATTRIBUTE = 'goauthentik.io/user/token-expires';
 const USUAL_MS = DAY_MS;
@@ -128,29 +126,9 @@ export function tokenRoutes({ store, now }: IdentityApiOptions): IdentityRoute[]
     async function changeToken(c: IdentityContext): Promise<Response> {
       const { uuid } = await tokenOf(c, store);
       const given = await readJson(c, schema);
-      const token = await store.tokens.change(uuid, (before) => afterChange(before, given, c.get('caller')));
+      const token = await store.tokens.change(uuid, (before) => afterChange(before, given, c.get('caller'), now()));
       return c.json(shownToken(existing(token), store.keys));
     };
-
-  function afterChange(before: StoredToken, given: Given, caller: StoredAccount) {
-    if (given.user !== undefined && given.user !== before.accountPk) {
-      throw new FieldRefusal({ user: 'A token stays with its user.' });
-    }
-    const { identifier = before.identifier, intent = before.intent, description = before.description } = given;
-    const expiring = (given.expiring ?? before.expiring) || !mayBePermanent(caller);
-    const asBefore = intent === before.intent && expiring === before.expiring;
-    const kept = asBefore && (given.expires === undefined || intent === 'api');
-    const wanted = given.expires === undefined ? (before.expires ?? undefined) : (given.expires ?? undefined);
-    const expires = kept ? before.expires : expiryOf({ intent, expiring, wanted, owner: before.account, now: now() });
-    return {
-      identifier,
-      intent,
-      description,
-      expires,
-      expiring,
-      managed: given.managed === undefined ? before.managed : given.managed,
-    };
-  }
 
   return [
     { path: '/core/tokens/', handlers: { GET: listTokens, POST: createToken } },
@@ -168,6 +146,27 @@ export function tokenRoutes({ store, now }: IdentityApiOptions): IdentityRoute[]
       },
     },
   ];
+}
+
+/** What a token is after a change that was asked for. */
+function afterChange(before: StoredToken, given: Given, caller: StoredAccount, now: Date) {
+  if (given.user !== undefined && given.user !== before.accountPk) {
+    throw new FieldRefusal({ user: 'A token stays with its user.' });
+  }
+  const { identifier = before.identifier, intent = before.intent, description = before.description } = given;
+  const expiring = (given.expiring ?? before.expiring) || !mayBePermanent(caller);
+  const asBefore = intent === before.intent && expiring === before.expiring;
+  const kept = asBefore && (given.expires === undefined || intent === 'api');
+  const wanted = given.expires === undefined ? (before.expires ?? undefined) : (given.expires ?? undefined);
+  const expires = kept ? before.expires : expiryOf({ intent, expiring, wanted, owner: before.account, now });
+  return {
+    identifier,
+    intent,
+    description,
+    expires,
+    expiring,
+    managed: given.managed === undefined ? before.managed : given.managed,
+  };
 }
 
 /** The token in the path; somebody else's is 404 for a caller that is no superuser. */

@@ -17,12 +17,10 @@ import type { BindRequest } from './message.ts';
 import { RESULT, type Result } from './result.ts';
 import { placeOf, readName, type Tree, treeOf } from './tree.ts';
 
-// Recognises the password of the settings without a hash. It lets nobody in by itself: the password is judged all the same.
-
 /** A shorter one is not recognised: who is locked out could find it by the time that answers take. */
 const LEAST_CHARACTERS = 20;
 
-/** True for exactly this password. */
+/** True for exactly the password of the settings, without a hash. It lets nobody in: the password is judged all the same. */
 export function knownPassword(known: Secret | undefined): (password: string) => boolean {
   if (known === undefined || known.reveal().length < LEAST_CHARACTERS) return () => false;
   const secret = randomBytes(32);
@@ -77,83 +75,42 @@ const DENIED: Result = { code: RESULT.insufficientAccessRights };
 export type Bind = (binder: Binder, request: BindRequest) => Promise<Result>;
 
 export function createBind(deps: BindDeps): Bind {
-  const { checkPassword, events, limits, now } = deps;
-  const lockout = createLockout({ keys: KEYS });
-  const standing = clientStanding(now);
-  const pace = new RefusalPace(now, limits.leastRefusalMs);
-  const inTurn = limitAttempts((key) => lockout.left(key, now()));
-  const isOfSettings = knownPassword(deps.searchPassword);
+  const binds = new Binds(deps);
+  return (binder, request) => binds.bind(binder, request);
+}
 
-  async function attempt(
-    binder: Binder,
-    { tree, username }: Omit<Identity, 'pk'>,
-    password: string,
-    key: string,
-  ): Promise<Result> {
-    const address = lockoutAddress(binder.address);
-    const isService = nameKey(username) === nameKey(deps.searchAccount);
-    // Whoever shares our address could else shut out everybody by wrong passwords for the service account.
-    const known = isService && isOfSettings(password);
-    if (!binder.vouched && !known && lockout.check(key, now()).lockedUntilMs !== undefined) {
-      events.bindRefused({ username, address, door: tree.door, reason: 'locked' });
-      return LOCKED;
-    }
-    const { place, ended } = placeFor({
-      binder,
-      address,
-      username,
-      key,
-      isOwn: known || (binder.vouched && isService),
-    });
-    const until = now() + limits.bindMs;
-    const wanted = (): boolean => !binder.gone && now() < until;
-    const appPasswords = tree.door === 'core';
-    const begunMs = now();
-    const judged = checkPassword({ username, password, appPasswords, place, wanted });
-    const verdict = await withFallback(limits.bindMs, 'busy' as const, judged).finally(ended);
-    if (verdict === 'busy') return place.standing === 'suspect' ? CROWDED : BUSY;
-    if (verdict === 'refused') {
-      events.bindRefused({ username, address, door: tree.door, reason: 'password' });
-      if (!binder.vouched) {
-        standing.failed(address);
-        if (lockout.failed(key, now()).lockedUntilMs !== undefined)
-          events.locked({ username, address, door: tree.door });
-        await pace.hold(now() - begunMs);
-      }
-      return REFUSED;
-    }
-    standing.succeeded(key);
-    binder.identity = { tree, username, pk: verdict.pk };
-    if (isService) binder.vouched = true;
-    return { code: RESULT.success };
+interface Attempt {
+  binder: Binder;
+  address: string;
+  username: string;
+  key: string;
+  isOwn: boolean;
+}
+
+class Binds {
+  readonly #deps: BindDeps;
+  readonly #lockout = createLockout({ keys: KEYS });
+  readonly #standing: ReturnType<typeof clientStanding>;
+  readonly #pace: RefusalPace;
+  readonly #inTurn: ReturnType<typeof limitAttempts>;
+  readonly #isOfSettings: (password: string) => boolean;
+
+  constructor(deps: BindDeps) {
+    const { now } = deps;
+    this.#deps = deps;
+    this.#standing = clientStanding(now);
+    this.#pace = new RefusalPace(now, deps.limits.leastRefusalMs);
+    this.#inTurn = limitAttempts((key) => this.#lockout.left(key, now()));
+    this.#isOfSettings = knownPassword(deps.searchPassword);
   }
 
-  interface Attempt {
-    binder: Binder;
-    address: string;
-    username: string;
-    key: string;
-    isOwn: boolean;
-  }
-
-  /**
-   * Whoever is vouched for has passed a door that orders its clients itself, and holds refusals back. All of them together take turns
-   * with all who bind here, and by name with each other: guesses at another door do not keep out who binds here.
-   */
-  function placeFor({ binder, address, username, key, isOwn }: Attempt): { place: Place; ended: () => void } {
-    if (isOwn) return OWN;
-    const name = nameKey(username);
-    if (binder.vouched) return { ...OWN, place: { standing: 'usual', group: 'vouched', key: name } };
-    const { standing: found, ended } = standing.begin(address, key);
-    return { place: { standing: found, group: 'direct', key: name }, ended };
-  }
-
-  return async function bind(binder, { version, name, method, password }) {
+  async bind(binder: Binder, { version, name, method, password }: BindRequest): Promise<Result> {
+    const { trees, limits } = this.#deps;
     if (version !== 3) return { code: RESULT.protocolError, text: 'only version 3 of LDAP is spoken' };
     if (method !== 'simple') return { code: RESULT.authMethodNotSupported, text: 'only simple binds are taken' };
     const parts = readName(name);
     if (parts === undefined) return { code: RESULT.invalidDNSyntax };
-    const tree = treeOf(deps.trees, parts);
+    const tree = treeOf(trees, parts);
     if (tree === undefined) return DENIED;
     const place = placeOf(tree, parts);
     if (place?.at !== 'leaf' || place.container !== 'users') return REFUSED;
@@ -162,15 +119,66 @@ export function createBind(deps: BindDeps): Bind {
     if (Buffer.byteLength(password) > LONGEST_PASSWORD_BYTES) return REFUSED;
     const key = keyOf(lockoutAddress(binder.address), tree, place.label);
     const identity = { tree, username: place.label };
-    const run = (): Promise<Result> => attempt(binder, identity, password, key);
-    const result = binder.vouched ? await run() : ((await inTurn(key, run)) ?? CROWDED);
+    const run = (): Promise<Result> => this.#attempt(binder, identity, password, key);
+    const result = binder.vouched ? await run() : ((await this.#inTurn(key, run)) ?? CROWDED);
     if (HELD_BACK.includes(result)) {
       binder.heldBack = true;
       await delay(limits.heldBackMs);
       binder.heldBack = false;
     }
     return result;
-  };
+  }
+
+  async #attempt(
+    binder: Binder,
+    { tree, username }: Omit<Identity, 'pk'>,
+    password: string,
+    key: string,
+  ): Promise<Result> {
+    const { checkPassword, events, limits, now, searchAccount } = this.#deps;
+    const address = lockoutAddress(binder.address);
+    const isService = nameKey(username) === nameKey(searchAccount);
+    // Whoever shares our address could else shut out everybody by wrong passwords for the service account.
+    const known = isService && this.#isOfSettings(password);
+    if (!binder.vouched && !known && this.#lockout.check(key, now()).lockedUntilMs !== undefined) {
+      events.bindRefused({ username, address, door: tree.door, reason: 'locked' });
+      return LOCKED;
+    }
+    const isOwn = known || (binder.vouched && isService);
+    const { place, ended } = this.#placeFor({ binder, address, username, key, isOwn });
+    const until = now() + limits.bindMs;
+    const wanted = (): boolean => !binder.gone && now() < until;
+    const begunMs = now();
+    const judged = checkPassword({ username, password, appPasswords: tree.door === 'core', place, wanted });
+    const verdict = await withFallback(limits.bindMs, 'busy' as const, judged).finally(ended);
+    if (verdict === 'busy') return place.standing === 'suspect' ? CROWDED : BUSY;
+    if (verdict === 'refused') {
+      events.bindRefused({ username, address, door: tree.door, reason: 'password' });
+      if (!binder.vouched) {
+        this.#standing.failed(address);
+        if (this.#lockout.failed(key, now()).lockedUntilMs !== undefined)
+          events.locked({ username, address, door: tree.door });
+        await this.#pace.hold(now() - begunMs);
+      }
+      return REFUSED;
+    }
+    this.#standing.succeeded(key);
+    binder.identity = { tree, username, pk: verdict.pk };
+    if (isService) binder.vouched = true;
+    return { code: RESULT.success };
+  }
+
+  /**
+   * Whoever is vouched for has passed a door that orders its clients itself, and holds refusals back. All of them together take turns
+   * with all who bind here, and by name with each other: guesses at another door do not keep out who binds here.
+   */
+  #placeFor({ binder, address, username, key, isOwn }: Attempt): { place: Place; ended: () => void } {
+    if (isOwn) return OWN;
+    const name = nameKey(username);
+    if (binder.vouched) return { ...OWN, place: { standing: 'usual', group: 'vouched', key: name } };
+    const { standing: found, ended } = this.#standing.begin(address, key);
+    return { place: { standing: found, group: 'direct', key: name }, ended };
+  }
 }
 
 /** The same for every spelling of a name that the store takes for one account, and short, however long the name is. */
