@@ -147,8 +147,6 @@ function endedLine(pem: string): string {
   return `${pem.trim()}\n`;
 }
 
-// GET /api/ops/certs/{file}/download: a certificate with its key, as a file for a phone or a program.
-
 const route = apiRoute(
   {
     method: 'get',
@@ -161,7 +159,10 @@ const route = apiRoute(
   { access: 'admin', area: 'people', fails: ['not_found', 'conflict', 'invalid', 'upstream', 'unavailable'] },
 );
 
-/** Adds the route of this file. */
+/**
+ * GET /api/ops/certs/{file}/download: a certificate with its key, as a file for a phone or a program.
+ * Adds the route of this file.
+ */
 export function certDownloadsFunction(app: App, deps: Deps): void {
   app.openapi(route, async function downloadCert(c) {
     const { format, app: phone, compat } = c.req.valid('query');
@@ -170,8 +171,6 @@ export function certDownloadsFunction(app: App, deps: Deps): void {
     return attachmentAnswer(c, await downloadCertificate(actingIn(c, deps), wanted));
   });
 }
-
-// POST /api/ops/certs/{file}/revoke: revokes a certificate. 200 says that it is proven; 202 that it goes on.
 
 const routeOfCertRevocation = apiRoute(
   {
@@ -188,7 +187,10 @@ const routeOfCertRevocation = apiRoute(
   { access: 'admin', area: 'people', fails: ['not_found', 'conflict', 'invalid', 'upstream', 'unavailable'] },
 );
 
-/** Adds the route of this file. */
+/**
+ * POST /api/ops/certs/{file}/revoke: revokes a certificate. 200 says that it is proven; 202 that it goes on.
+ * Adds the route of this file.
+ */
 export function certRevocationFunction(app: App, deps: Deps): void {
   app.openapi(routeOfCertRevocation, async function revokeOne(c) {
     const readable = whoeverItsUser(deps);

@@ -151,8 +151,6 @@ async function prepare(measurement: Measurement, general: readonly string[]): Pr
   return { body: `${head},"updated_at":"${updated_at}",${members}`, etag: await weakEtag(head + members) };
 }
 
-// GET /metrics: everything that can be counted, as OpenMetrics text, from memory alone.
-
 const metricsRoute = apiRoute(
   {
     method: 'get',
@@ -166,7 +164,10 @@ const metricsRoute = apiRoute(
   { access: 'viewer', area: 'monitoring' },
 );
 
-/** Adds the route of this file. */
+/**
+ * GET /metrics: everything that can be counted, as OpenMetrics text, from memory alone.
+ * Adds the route of this file.
+ */
 export function metricsFunction(app: App, deps: Deps): void {
   app.openAPIRegistry.registerPath(metricsRoute);
   app.get(metricsRoute.path, requireAccess(metricsRoute.demand), async function showMetrics(c) {
@@ -174,8 +175,6 @@ export function metricsFunction(app: App, deps: Deps): void {
     return c.body(text, 200, { 'Content-Type': OPEN_METRICS_TYPE, 'Cache-Control': 'no-store' });
   });
 }
-
-// GET /api/ping: the process answers. Open, and it touches nothing.
 
 const pingRoute = apiRoute(
   {
@@ -188,7 +187,10 @@ const pingRoute = apiRoute(
   { access: 'open' },
 );
 
-/** Adds the route of this file. */
+/**
+ * GET /api/ping: the process answers. Open, and it touches nothing.
+ * Adds the route of this file.
+ */
 export function pingFunction(app: App): void {
   app.openapi(pingRoute, function ping(c) {
     return c.json({ status: 'ok' as const }, 200);

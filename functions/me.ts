@@ -10,7 +10,7 @@ import { issueCertificate } from '../shared/devices/certificates/issue.ts';
 import { listCertificates } from '../shared/devices/certificates/list.ts';
 import { revokeCertificate } from '../shared/devices/revocation/revoke.ts';
 import { attachmentAnswer } from '../shared/http/answers.ts';
-import type { App, AppEnv } from '../shared/http/context.ts';
+import { type App, type AppEnv, clearSessionCookie } from '../shared/http/context.ts';
 import type { Deps } from '../shared/http/deps.ts';
 import { bodyOf } from '../shared/http/listing.ts';
 import { apiRoute, jsonAnswer } from '../shared/http/route.ts';
@@ -25,15 +25,15 @@ import {
   issuedCertificateSchema,
 } from '../shared/http/schemas/certificates.ts';
 import { newPassword, userSchema } from '../shared/http/schemas/people.ts';
-import { clearSessionCookie } from '../shared/http/session-cookie.ts';
 import { actingIn, lockedOut } from '../shared/http/sign-in.ts';
 import type { Account } from '../shared/identity/port.ts';
 import { setUserPassword } from '../shared/people/create-user.ts';
 import type { Entrance } from '../shared/sign-in/port.ts';
 import { type Principal, SCOPES } from '../shared/sign-in/rules.ts';
 
-// Changing one's own password, for the API and the page: the one that is now comes first, at the same door as a sign-in.
-
+/**
+ * Changing one's own password, for the API and the page: the one that is now comes first, at the same door as a sign-in.
+ */
 interface Passwords {
   current: string;
   password: string;
@@ -125,8 +125,6 @@ function signedInBy({ by }: Principal): z.infer<typeof meSchema>['signed_in_by']
   return { kind: by.kind === 'session' ? 'session' : 'password' };
 }
 
-// /api/me/certs: the certificates whose record says that they are those of whoever is signed in. Anything else is not there.
-
 const tagsOfMeCerts = ['me'];
 
 const listRoute = apiRoute(
@@ -180,7 +178,10 @@ const revokeRoute = apiRoute(
   { access: 'own', fails: ['not_found', 'conflict', 'invalid', 'upstream', 'unavailable'] },
 );
 
-/** Adds the routes of this file. */
+/**
+ * /api/me/certs: the certificates whose record says that they are those of whoever is signed in. Anything else is not there.
+ * Adds the routes of this file.
+ */
 export function meCertsFunction(app: App, deps: Deps): void {
   app.openapi(listRoute, async function listOwnCerts(c) {
     const { status: states, page, page_size: pageSize } = c.req.valid('query');

@@ -2,10 +2,9 @@
 
 import { z } from '@hono/zod-openapi';
 import { AppError } from '@holdfast/kit/app-error';
-import type { App } from '../shared/http/context.ts';
+import { type App, sessionCookieName } from '../shared/http/context.ts';
 import type { Deps } from '../shared/http/deps.ts';
 import { apiRoute, jsonAnswer } from '../shared/http/route.ts';
-import { sessionCookieName } from '../shared/http/session-cookie.ts';
 import { requireAccess } from '../shared/http/sign-in.ts';
 
 const route = apiRoute(
@@ -53,8 +52,6 @@ export function documentOf(app: App, release: string) {
   });
 }
 
-// GET /api/docs: the API document as a page. Everything it loads ships with Holdfast; no script stands in the page.
-
 const PAGE = `<!doctype html>
 <html lang="en">
 <head>
@@ -91,7 +88,10 @@ const docsRoute = apiRoute(
   { access: 'viewer' },
 );
 
-/** Adds the route of this file. */
+/**
+ * GET /api/docs: the API document as a page. Everything it loads ships with Holdfast; no script stands in the page.
+ * Adds the route of this file.
+ */
 export function docsFunction(app: App, deps: Deps): void {
   const reader = requireAccess(docsRoute.demand);
   app.openapi(docsRoute, function showDocs(c) {

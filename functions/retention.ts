@@ -79,8 +79,6 @@ export function retentionFunction(app: App, deps: Deps): void {
   });
 }
 
-// GET /api/retention/runs: the history of retention. POST: a run on demand, which deletes; it goes on as a job.
-
 const tagsOfRetentionRuns = ['retention'];
 /** Whoever reads the history does not wait longer for a core that is slow. */
 const CORE_ASKED_FOR_MS = 1_000;
@@ -159,7 +157,10 @@ const startRoute = apiRoute(
   },
 );
 
-/** Adds the routes of this file. */
+/**
+ * GET /api/retention/runs: the history of retention. POST: a run on demand, which deletes; it goes on as a job.
+ * Adds the routes of this file.
+ */
 export function retentionRunsFunction(app: App, deps: Deps): void {
   app.openapi(listRoute, async function listRuns(c) {
     const { page, page_size } = c.req.valid('query');

@@ -1,12 +1,11 @@
 // The API of sign-ins that last: sessions of the calling person, and API tokens for programs.
 
 import { z } from '@hono/zod-openapi';
-import type { App } from '../shared/http/context.ts';
+import { type App, clearSessionCookie } from '../shared/http/context.ts';
 import type { Deps } from '../shared/http/deps.ts';
 import { pageOf, pagingQuery } from '../shared/http/listing.ts';
 import { apiRoute, jsonAnswer } from '../shared/http/route.ts';
 import { wantedTokenSchema } from '../shared/http/schemas/people.ts';
-import { clearSessionCookie } from '../shared/http/session-cookie.ts';
 import { actorOf } from '../shared/http/sign-in.ts';
 import type { ApiToken } from '../shared/sign-in/port.ts';
 import { SCOPES } from '../shared/sign-in/rules.ts';

@@ -7,17 +7,18 @@ import { oneLine, shortened } from '@holdfast/kit/text';
 import { HOUR_MS } from '@holdfast/kit/time';
 import { audited } from '../shared/audit/audited.ts';
 import type { Actor } from '../shared/audit/port.ts';
-import type { App, AppEnv } from '../shared/http/context.ts';
-import { unsafeGuard } from '../shared/http/csrf-guard.ts';
-import type { Deps } from '../shared/http/deps.ts';
-import { goTo, sendPage } from '../shared/http/page.tsx';
 import {
+  type App,
+  type AppEnv,
   clearSessionCookie,
   givenSessionCookie,
   returnPath,
-  setSessionCookie,
   SESSION_HOURS,
-} from '../shared/http/session-cookie.ts';
+  setSessionCookie,
+} from '../shared/http/context.ts';
+import { unsafeGuard } from '../shared/http/csrf-guard.ts';
+import type { Deps } from '../shared/http/deps.ts';
+import { goTo, sendPage } from '../shared/http/page.tsx';
 import { endSessionUnlessEnded } from '../shared/sign-in/tokens.ts';
 import { Field } from './pages/parts/field.tsx';
 import { clockOf, Countdown } from './pages/parts/time.tsx';

@@ -157,8 +157,6 @@ export function usersFunction(app: App, deps: Deps): void {
   });
 }
 
-// PUT /api/users/{id}/groups: the channels of a user, all at once.
-
 const route = apiRoute(
   {
     method: 'put',
@@ -174,7 +172,10 @@ const route = apiRoute(
   { access: 'admin', area: 'people', fails: ['not_found', 'upstream', 'unavailable'] },
 );
 
-/** Adds the route of this file. */
+/**
+ * PUT /api/users/{id}/groups: the channels of a user, all at once.
+ * Adds the route of this file.
+ */
 export function userGroupsFunction(app: App, deps: Deps): void {
   app.openapi(route, async function putGroups(c) {
     const { groups } = c.req.valid('json');
@@ -183,8 +184,6 @@ export function userGroupsFunction(app: App, deps: Deps): void {
     return c.json(shownUser(account, deps), 200);
   });
 }
-
-// POST /api/users/{id}/password: a new password for a user, who is signed out everywhere.
 
 const routeOfUserPassword = apiRoute(
   {
@@ -201,7 +200,10 @@ const routeOfUserPassword = apiRoute(
   { access: 'admin', area: 'people', fails: ['not_found', 'upstream', 'unavailable'] },
 );
 
-/** Adds the route of this file. */
+/**
+ * POST /api/users/{id}/password: a new password for a user, who is signed out everywhere.
+ * Adds the route of this file.
+ */
 export function userPasswordFunction(app: App, deps: Deps): void {
   app.openapi(routeOfUserPassword, async function setPassword(c) {
     const { password } = c.req.valid('json');

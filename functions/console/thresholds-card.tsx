@@ -1,7 +1,7 @@
 // The figures that decide when something is a warning or critical, with the variable that changes each.
 
 import { bytesInWords, counted, secondsInWords } from '@holdfast/kit/format';
-import type { Thresholds } from '../../shared/settings/threshold-figures.ts';
+import type { Thresholds } from '../../shared/settings/status.ts';
 import { StatusBadge } from '../pages/parts/notice.tsx';
 import { Table } from '../pages/parts/table.tsx';
 

@@ -4,12 +4,11 @@
 import { OpenAPIHono } from '@hono/zod-openapi';
 import type { Context, Next } from 'hono';
 import { AppError } from '@holdfast/kit/app-error';
-import { type App, type AppEnv, type Face, FACES } from '../../shared/http/context.ts';
+import { type App, type AppEnv, type Face, FACES, givenSessionCookie } from '../../shared/http/context.ts';
 import { unsafeGuard } from '../../shared/http/csrf-guard.ts';
 import type { Deps } from '../../shared/http/deps.ts';
 import { goTo } from '../../shared/http/page.tsx';
 import { noteDenied } from '../../shared/http/problem.ts';
-import { givenSessionCookie } from '../../shared/http/session-cookie.ts';
 import { allow, identify } from '../../shared/http/sign-in.ts';
 import { type Access, type Area, roleInForce } from '../../shared/sign-in/rules.ts';
 

@@ -7,7 +7,7 @@ import { LDAP_SERVICE_ACCOUNT } from '@holdfast/kit/directory';
 import { CHANNEL_PREFIX } from '@holdfast/kit/names';
 import { certificateBundle } from '@holdfast/pki/pkcs12';
 import { type AdminApi, createAdminApi } from './admin/app.ts';
-import { OwnProcess } from './admin/own-process.ts';
+import { OwnProcess } from './admin/options.ts';
 import { retentionFiles } from './admin/retention-files.ts';
 import { readNodeId } from './admin/server.ts';
 import { CoreCertificates, type CoreCertificatesOptions } from './core-certificates.ts';

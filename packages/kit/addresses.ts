@@ -70,8 +70,6 @@ export function urlHost(address: string): string {
   return isIpv6(address) ? `[${address}]` : address;
 }
 
-// E-mail addresses and senders as they may stand in a setting, a mail command and a header without meaning anything else.
-
 /** Dots stand between others, nothing is quoted, and the domain is in ASCII (`xn--...` for others). */
 const ADDRESS =
   /^(?=[^@]{1,64}@)[\w!#$%&'*+/=?^`{|}~-]+(?:\.[\w!#$%&'*+/=?^`{|}~-]+)*@[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?)*$/i;
@@ -79,7 +77,10 @@ const ADDRESS =
 const LONGEST_ADDRESS = 254;
 const LONGEST_NAME = 200;
 
-/** True for the addresses that mail is sent to and from. */
+/**
+ * E-mail addresses and senders as they may stand in a setting, a mail command and a header without meaning anything else.
+ * True for the addresses that mail is sent to and from.
+ */
 export function isEmailAddress(text: string): boolean {
   return text.length <= LONGEST_ADDRESS && ADDRESS.test(text);
 }

@@ -57,9 +57,10 @@ export function invalid(path: string, fault: string): AppError {
   return new AppError('invalid', `${path}: ${fault}`, { fields: [{ path, message: fault }] });
 }
 
-// What was thrown may be anything: its message and its code, whatever it is.
-
-/** The message of an error, or the thing itself as text. */
+/**
+ * What was thrown may be anything: its message and its code, whatever it is.
+ * The message of an error, or the thing itself as text.
+ */
 export function messageOf(thrown: unknown): string {
   return thrown instanceof Error ? thrown.message : String(thrown);
 }
@@ -76,8 +77,7 @@ export function codeOf(thrown: unknown): string | undefined {
   return typeof thrown.code === 'string' ? thrown.code : undefined;
 }
 
-// A reason why the stack cannot start or go on, with what a person can do about it.
-
+/** A reason why the stack cannot start or go on, with what a person can do about it. */
 export class StackError extends Error {
   readonly remedy: string;
 

@@ -72,9 +72,10 @@ export function explained(cause: unknown): unknown {
   return new StackError(`A disk is full (${cause.message}).`, 'free some space; df -h shows which disk it is', cause);
 }
 
-// A line from the terminal that is not shown while it is typed.
-
-/** Rejects when the input ends, as with Ctrl-C or Ctrl-D. */
+/**
+ * A line from the terminal that is not shown while it is typed.
+ * Rejects when the input ends, as with Ctrl-C or Ctrl-D.
+ */
 export async function readHidden(question: string): Promise<string> {
   const nowhere = new Writable({ write: (_chunk, _encoding, done) => done() });
   const lines = createInterface({ input: process.stdin, output: nowhere, terminal: true });
@@ -92,9 +93,10 @@ export async function readHidden(question: string): Promise<string> {
   }
 }
 
-// What one program hands to another that it starts, in one environment variable.
-
-/** Takes the handover out of the environment, so that nothing else reads it there. `how`: how the program is meant to be started. */
+/**
+ * What one program hands to another that it starts, in one environment variable.
+ * Takes the handover out of the environment, so that nothing else reads it there. `how`: how the program is meant to be started.
+ */
 export function takenHandover<T>(
   environment: NodeJS.ProcessEnv,
   variable: string,

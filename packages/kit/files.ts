@@ -52,9 +52,10 @@ export function syncDirectory(directory: string): void {
   }
 }
 
-// Files that are replaced as a whole: a reader, and a start after a crash, finds the old content or the new one.
-
-/** Writes to `beside` and renames; readable by the owner only. The directory is made when it is missing. */
+/**
+ * Files that are replaced as a whole: a reader, and a start after a crash, finds the old content or the new one.
+ * Writes to `beside` and renames; readable by the owner only. The directory is made when it is missing.
+ */
 export async function replaceFile(file: string, text: string, beside = `${file}.new`): Promise<void> {
   await makeDirectory(dirname(file));
   try {
@@ -85,9 +86,10 @@ async function makeDirectory(path: string): Promise<void> {
   });
 }
 
-// Reads small files that others write: never more than a file of that kind may hold, and never anything but an ordinary file.
-
-/** The certificates of a PEM file, in their order. */
+/**
+ * Reads small files that others write: never more than a file of that kind may hold, and never anything but an ordinary file.
+ * The certificates of a PEM file, in their order.
+ */
 export const PEM_CERTIFICATE = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g;
 export const LARGEST_CERTIFICATE_BYTES = 256 * 1024;
 
@@ -128,8 +130,7 @@ export function fileProblemOf(error: unknown): string {
   return 'cannot be understood: it is cut off, or not what its name says';
 }
 
-// The mounts of a Linux machine, of the text of /proc/self/mountinfo, and on which of them a path lies.
-
+/** The mounts of a Linux machine, of the text of /proc/self/mountinfo, and on which of them a path lies. */
 export interface Mount {
   point: string;
   /** The kernel's word for the file system: ext4, overlay. */
@@ -158,8 +159,7 @@ function unescapeOctal(text: string): string {
   return text.replace(/\\([0-7]{3})/g, (_, digits: string) => String.fromCharCode(Number.parseInt(digits, 8)));
 }
 
-// A file of random hex digits: made once, kept for good.
-
+/** A file of random hex digits: made once, kept for good. */
 export interface RandomFile {
   path: string;
   bytes: number;

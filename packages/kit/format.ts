@@ -65,8 +65,6 @@ export function utcInWords(iso: string): string {
   return Number.isNaN(ms) ? iso : `${new Date(ms).toISOString().slice(0, 19).replace('T', ' ')} UTC`;
 }
 
-// One figure with its unit, as people read it.
-
 const IN_WORDS = {
   bytes: bytesInWords,
   percent: (value: number) => `${rounded(value, 1)} %`,
@@ -76,6 +74,7 @@ const IN_WORDS = {
   count: (value: number) => String(rounded(value, 1)),
 };
 
+/** One figure with its unit, as people read it. */
 export type FigureUnit = keyof typeof IN_WORDS;
 
 /** `25 GB`, `41.5 %`, `1 day`, `0.032 s`, `120 ms`, `3`. */
@@ -83,11 +82,12 @@ export function figureInWords(value: number, unit: FigureUnit): string {
   return IN_WORDS[unit](value);
 }
 
-// PostgreSQL's memory sizes: `256MB`, `1GB`, `65536kB`; a number alone counts kilobytes, as maintenance_work_mem does.
-
 const UNIT_BYTES: Record<string, number> = { B: 1, kB: 1024, MB: 1024 ** 2, GB: 1024 ** 3, TB: 1024 ** 4 };
 
-/** Bytes of a PostgreSQL size, or undefined when the text is none. Units are case-sensitive, as in PostgreSQL. */
+/**
+ * PostgreSQL's memory sizes: `256MB`, `1GB`, `65536kB`; a number alone counts kilobytes, as maintenance_work_mem does.
+ * Bytes of a PostgreSQL size, or undefined when the text is none. Units are case-sensitive, as in PostgreSQL.
+ */
 export function parseDatabaseSize(text: string): number | undefined {
   const match = /^(\d{1,12})\s*(B|kB|MB|GB|TB)?$/.exec(text);
   if (!match) return undefined;

@@ -11,12 +11,13 @@ export interface Log {
   error(event: string, fields?: Fields): void;
 }
 
-// Events as JSON lines on a file descriptor, collected for a moment and written together. One line per request runs
-// through here, so that time and head are made once and the bytes are kept outside the heap.
-
 const MAX_WAIT_MS = 50;
 const MAX_BUFFERED = 64 * 1024;
 
+/**
+ * Events as JSON lines on a file descriptor, collected for a moment and written together. One line per request runs
+ * through here, so that time and head are made once and the bytes are kept outside the heap.
+ */
 export interface JsonLog extends Log {
   /** Writes what is still collected; called before the process ends. */
   flush(): void;

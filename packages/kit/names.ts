@@ -1,8 +1,9 @@
 // "Did you mean ...?": the known name that a mistyped one was most likely meant to be.
 
-// Names of accounts and groups that are bound by the specification.
-
-/** The first administrator. */
+/**
+ * Names of accounts and groups that are bound by the specification.
+ * The first administrator.
+ */
 export const WEBADMIN = 'webadmin';
 
 /** The group that makes an administrator of the core; it is no channel and is never listed. */
@@ -38,8 +39,7 @@ export function nameKey(name: string): string {
   return name.normalize('NFKC').toLowerCase();
 }
 
-// Accounts of programs: what they are called, what they may do, and which of them belong to the stack.
-
+/** Accounts of programs: what they are called, what they may do, and which of them belong to the stack. */
 export const SERVICE_PREFIX = 'svc_';
 
 /** `admin` may use the core's admin API, `data` only what every device may. */

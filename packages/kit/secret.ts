@@ -26,11 +26,12 @@ export class Secret {
   }
 }
 
-// Compares secrets so that the time taken tells nothing about where they differ, nor how long they are.
-
 const encoder = new TextEncoder();
 
-/** True when the two texts are equal. Both are hashed under a fresh key first, so lengths do not show. */
+/**
+ * Compares secrets so that the time taken tells nothing about where they differ, nor how long they are.
+ * True when the two texts are equal. Both are hashed under a fresh key first, so lengths do not show.
+ */
 export async function constantTimeEqual(a: string, b: string): Promise<boolean> {
   const key = await crypto.subtle.generateKey({ name: 'HMAC', hash: 'SHA-256' }, false, ['sign']);
   const [left, right] = await Promise.all([a, b].map((text) => crypto.subtle.sign('HMAC', key, encoder.encode(text))));

@@ -73,15 +73,16 @@ async function currentText(path: string): Promise<string | undefined> {
   }
 }
 
-// One writer at a time in a directory, by a file that only one can make. It works between containers, where process ids say nothing.
-
 /** Longer than work under it takes: whoever has made it was killed, or has lost it. */
 const STALE_MS = 10_000;
 const LOOK_AGAIN_MS = 25;
 const GIVE_UP_MS = 20_000;
 const ID_LENGTH = 36;
 
-/** `unavailable` when others hold it all the time. */
+/**
+ * One writer at a time in a directory, by a file that only one can make. It works between containers, where process ids say nothing.
+ * `unavailable` when others hold it all the time.
+ */
 export async function fileLock<T>(path: string, work: () => Promise<T>): Promise<T> {
   const until = performance.now() + GIVE_UP_MS;
   const id = randomUUID();

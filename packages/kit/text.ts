@@ -62,8 +62,6 @@ export function escapeHtml(text: string): string {
   return text.replaceAll(/[&<>"']/g, (character) => ENTITIES[character] ?? '');
 }
 
-// Addresses of people as others may see them: enough to recognise one's own, not enough to write to it.
-
 /** With a dot in the domain: `<20261121@mx>` is the id of a message. */
 const EMAIL = /[\w.!#$%&'*+/?^`{|}~-]{1,64}@(?=[\p{L}\p{N}-]{1,63}\.[\p{L}\p{N}])[\p{L}\p{N}.-]{1,253}/gu;
 const TELEPHONE = /(?<!\d)\+\d{7,15}(?!\d)/g;
@@ -71,7 +69,10 @@ const TELEPHONE = /(?<!\d)\+\d{7,15}(?!\d)/g;
 /** At least this many digits of a telephone number stay hidden. */
 const HIDDEN_DIGITS = 5;
 
-/** `d***@example.org` of an e-mail address, `+1555***67` of a telephone number. */
+/**
+ * Addresses of people as others may see them: enough to recognise one's own, not enough to write to it.
+ * `d***@example.org` of an e-mail address, `+1555***67` of a telephone number.
+ */
 export function maskRecipient(recipient: string): string {
   const at = recipient.lastIndexOf('@');
   if (at !== -1) return `${/^./u.exec(recipient)?.[0] ?? ''}***${recipient.slice(at)}`;
@@ -102,11 +103,12 @@ function literal(text: string): string {
   return text.replaceAll(/[\\^$.*+?()[\]{}|/]/g, String.raw`\$&`);
 }
 
-// Lines of CSV as RFC 4180 has them, harmless in a spreadsheet: a text that would be taken for a formula gets a quote before it.
-
 const FORMULA = /^[\s\p{Cc}]*[=+\-@\uFF0B\uFF0D\uFF1D\uFF20]|^[\t\r\n]/u;
 
-/** One line with its CRLF; null is an empty cell. */
+/**
+ * Lines of CSV as RFC 4180 has them, harmless in a spreadsheet: a text that would be taken for a formula gets a quote before it.
+ * One line with its CRLF; null is an empty cell.
+ */
 export function csvLine(cells: readonly (string | number | null)[]): string {
   return `${cells.map(cellOf).join(',')}\r\n`;
 }
@@ -117,17 +119,16 @@ function cellOf(cell: string | number | null): string {
   return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }
 
-// What the operators may say to everybody at once: text that every client shows as it was written, in XML and out of it.
-
 // oxlint-disable-next-line no-control-regex -- what XML has no character for; newline is the one control character that chat shows
 const SHOWN = /^[^\u0000-\u0009\u000B-\u001F\u007F-\u009F\uFFFE\uFFFF\p{Cs}]{1,1000}$/u;
 
-/** 1 to 1000 characters, no control characters but newline, no half of a pair. */
+/**
+ * What the operators may say to everybody at once: text that every client shows as it was written, in XML and out of it.
+ * 1 to 1000 characters, no control characters but newline, no half of a pair.
+ */
 export function isNoticeText(text: string): boolean {
   return SHOWN.test(text);
 }
-
-// What foreign systems say and how they fail, as short lines that people can read and that give no secret away.
 
 const MOST_CHARACTERS = 240;
 const UNTRUSTED = /CERT|SIGNATURE|UNABLE_TO_|ALTNAME|REVOKED/;
@@ -142,7 +143,10 @@ const FAILURES: Record<string, string> = {
   ETIMEDOUT: 'does not answer',
 };
 
-/** Foreign text as one line of at most 240 characters, with each of the secrets as `***`. */
+/**
+ * What foreign systems say and how they fail, as short lines that people can read and that give no secret away.
+ * Foreign text as one line of at most 240 characters, with each of the secrets as `***`.
+ */
 export function foreignWords(text: string, secrets: readonly string[]): string {
   // The longer ones first: they may hold a shorter one.
   const given = secrets.filter((secret) => secret !== '').toSorted((a, b) => b.length - a.length);

@@ -6,10 +6,11 @@ export const HOUR_MS = 60 * MINUTE_MS;
 export const DAY_MS = 24 * HOUR_MS;
 export const DAY_SECONDS = DAY_MS / SECOND_MS;
 
-// Time is cut into slots of `intervalSeconds` from an origin: something is due once in each slot, so that a late tick does
-// not push all later ones back, and two processes agree on the slot.
-
-/** True when `lastMs` (undefined: never) lies in an earlier slot than `nowMs`, or in the future (the clock was set back). */
+/**
+ * Time is cut into slots of `intervalSeconds` from an origin: something is due once in each slot, so that a late tick does
+ * not push all later ones back, and two processes agree on the slot.
+ * True when `lastMs` (undefined: never) lies in an earlier slot than `nowMs`, or in the future (the clock was set back).
+ */
 export function due(lastMs: number | undefined, intervalSeconds: number, nowMs: number, originMs = 0): boolean {
   if (lastMs === undefined || lastMs > nowMs) return true;
   return slotStart(lastMs, intervalSeconds, originMs) < slotStart(nowMs, intervalSeconds, originMs);
@@ -105,10 +106,11 @@ function formatOf(timeZone: string): Intl.DateTimeFormat {
   return format;
 }
 
-// Days as people name them, in the zone of the stack, as the instants at which they begin. Where a clock is put forward at
-// midnight, a day begins later; where it is put back, a day begins with the first of its two midnights.
-
-/** When that day, `2026-03-29`, begins in a zone of the IANA database, ISO 8601; undefined when it is no day. */
+/**
+ * Days as people name them, in the zone of the stack, as the instants at which they begin. Where a clock is put forward at
+ * midnight, a day begins later; where it is put back, a day begins with the first of its two midnights.
+ * When that day, `2026-03-29`, begins in a zone of the IANA database, ISO 8601; undefined when it is no day.
+ */
 export function beginOfDay(day: string, timeZone: string): string | undefined {
   return midnight(day, timeZone, 0);
 }
@@ -123,8 +125,7 @@ function midnight(day: string, timeZone: string, daysLater: number): string | un
   return wall && new Date(momentOf({ ...wall, day: wall.day + daysLater }, timeZone)).toISOString();
 }
 
-// A time as statements give it (milliseconds since 1970) as ISO 8601.
-
+/** A time as statements give it (milliseconds since 1970) as ISO 8601. */
 export function isoOf(ms: number | null): string | null {
   return ms === null ? null : new Date(ms).toISOString();
 }

@@ -10,9 +10,10 @@ import { normalSerial, pemOf } from './keys.ts';
 import type { RevocationListTimes, RevokedEntry } from './parts.ts';
 import { readRevocationList } from './revocation-list.ts';
 
-// crl_index.txt: every revoked certificate as a line in OpenSSL's index format, so that `openssl ca -gencrl` understands it.
-
-/** The whole file: state, end, revocation, serial number, file (never known), subject; with tabs between. */
+/**
+ * crl_index.txt: every revoked certificate as a line in OpenSSL's index format, so that `openssl ca -gencrl` understands it.
+ * The whole file: state, end, revocation, serial number, file (never known), subject; with tabs between.
+ */
 export function indexText(revoked: readonly RevokedEntry[]): string {
   return revoked
     .map(({ serial, revokedAt, expiresAt, subject }) => {

@@ -1,4 +1,4 @@
-// What the CA signs, revokes and lists: interfaces only.
+// What the CA signs, revokes and lists, and serial numbers in the one spelling in which they are compared.
 
 /** A certificate as the CA has just signed it. */
 export interface SignedCertificate {
@@ -47,4 +47,13 @@ export interface Authority {
   revokedInFiles(): RevokedEntry[];
   /** Writes index and list, each whole or not at all; the numbers of lists only grow. */
   writeRevocationList(revoked: readonly RevokedEntry[], now: Date): Promise<RevocationListTimes>;
+}
+
+/**
+ * Serial numbers in the one spelling in which they are compared.
+ * Lower-case hex without separators and leading zeros; undefined for what is no number.
+ */
+export function serialIn(text: string | null | undefined): string | undefined {
+  const hex = text?.toLowerCase().replaceAll(/^0x|[:\s-]/g, '') ?? '';
+  return /^[0-9a-f]+$/.test(hex) ? hex.replace(/^0+(?=.)/, '') : undefined;
 }

@@ -27,14 +27,15 @@ import {
 import { bundleHolds, certificateBundle, keyBundle } from './pkcs12.ts';
 import { readSubject } from './subject.ts';
 
-// Copies and other forms of the CA and server certificate, for programs that expect a TAK Server's files.
-
 const SERVER_AUTH = '1.3.6.1.5.5.7.3.1';
 const CLIENT_AUTH = '1.3.6.1.5.5.7.3.2';
 /** The key lies beside the file in the clear, and the password is public: a start does not wait for more. */
 const ITERATIONS = 2048;
 
-/** Writes those that are missing or not of the certificates as they are now. */
+/**
+ * Copies and other forms of the CA and server certificate, for programs that expect a TAK Server's files.
+ * Writes those that are missing or not of the certificates as they are now.
+ */
 export async function updateDerivedFiles(files: CertificateFiles): Promise<void> {
   const caText = readFileSync(files.ca, 'utf8');
   const [ca = '', ...above] = certificatesOf(caText);

@@ -7,7 +7,7 @@ import { basename, dirname, join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import { build, type BuildOptions, type Plugin } from 'esbuild';
 import { parse } from 'yaml';
-import { DEFAULT_THRESHOLDS } from '../../shared/settings/threshold-figures.ts';
+import { DEFAULT_THRESHOLDS } from '../../shared/settings/status.ts';
 import { POSTGRES_CONNECTION, repairPostgres } from './repair-postgres.ts';
 
 type Options = BuildOptions & { write: false };

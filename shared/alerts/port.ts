@@ -129,8 +129,7 @@ export type Observation =
   | { kind: 'raised' | 'suppressed'; alert: Alert }
   | { kind: 'recovered'; from: Level };
 
-// How a message reaches people: by e-mail or by SMS, each through whatever service the settings name.
-
+/** How a message reaches people: by e-mail or by SMS, each through whatever service the settings name. */
 export const CHANNELS = ['email', 'sms'] as const;
 
 export type Channel = (typeof CHANNELS)[number];
@@ -170,8 +169,7 @@ export interface Outlet {
 /** The channels that are set up. */
 export type Outlets = Partial<Record<Channel, Outlet>>;
 
-// A sign of life for somebody elsewhere: a dead host cannot alert.
-
+/** A sign of life for somebody elsewhere: a dead host cannot alert. */
 export interface HeartbeatState {
   /** ISO 8601; null before the first one. */
   last_ok_at: string | null;

@@ -124,9 +124,10 @@ async function leave(connection: SMTPConnection, socket: Socket): Promise<void> 
   await closed.catch(() => {});
 }
 
-// The mail server that SMTP_URL names, and the rule of what may be told to it.
-
-/** A mail server. */
+/**
+ * The mail server that SMTP_URL names, and the rule of what may be told to it.
+ * A mail server.
+ */
 export interface SmtpServer {
   host: string;
   port: number;

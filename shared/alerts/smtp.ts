@@ -10,12 +10,13 @@ import { withTimeout } from '@holdfast/kit/timeout';
 import { type Message, type Notifier, SEND_WITHIN_MS, type SendOutcome } from './port.ts';
 import { callServer, GOODBYE_MS, type Handover, readSmtpUrl, type SmtpServer } from './smtp-session.ts';
 
-// Why a mail server did not take a mail, in words for people.
-
 const OWN_CODES = /^E(CONNECTION|SOCKET|TLS|PROTOCOL|ENVELOPE|MESSAGE|STREAM)$/;
 const NO_PASSWORD_WITHOUT = 'and a password is not sent without it';
 
-/** What went wrong, as one line without the password. */
+/**
+ * Why a mail server did not take a mail, in words for people.
+ * What went wrong, as one line without the password.
+ */
 export function failureOf(error: unknown, server: SmtpServer, quietMs: number): string {
   if (error instanceof AppError) return error.message;
   return `${server.place} ${predicate(error as NodemailerError, server, quietMs)}`;
@@ -92,9 +93,10 @@ function beneath(error: NodemailerError): unknown {
   return Object.assign(new Error(message), originalCode === undefined ? {} : { code: originalCode });
 }
 
-// A message as a mail: headers, and the text in two forms.
-
-/** The mail as it goes over the wire. The library encodes names. */
+/**
+ * A message as a mail: headers, and the text in two forms.
+ * The mail as it goes over the wire. The library encodes names.
+ */
 export async function composeMail(message: Message, from: Sender, recipients: readonly string[]): Promise<Buffer> {
   const { default: MailComposer } = await import('nodemailer/lib/mail-composer');
   const composer = new MailComposer({

@@ -144,15 +144,16 @@ function isUnavailable(error: unknown): boolean {
   return error instanceof AppError && error.code === 'unavailable';
 }
 
-// Keeps a flood of notes out of the audit log. Each kind of action may come in a burst; when that is used up, so many a
-// minute are kept and the rest is a count. The first of a kind in a minute is always kept. A note that is left out costs
-// next to nothing.
-
 const BURST = 1_000;
 const A_MINUTE = 60;
 /** Kinds are told apart up to here. */
 const MOST_KINDS = 100;
 
+/**
+ * Keeps a flood of notes out of the audit log. Each kind of action may come in a burst; when that is used up, so many a
+ * minute are kept and the rest is a count. The first of a kind in a minute is always kept. A note that is left out costs
+ * next to nothing.
+ */
 interface Kind {
   /** How many may still come. */
   left: number;

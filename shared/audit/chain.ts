@@ -76,9 +76,10 @@ function derived(key: Secret, purpose: string): Buffer {
   return Buffer.from(hkdfSync('sha256', key.reveal(), '', purpose, 32));
 }
 
-// The last record of the audit log, kept in a file outside the database: whoever cuts off the end of the log in the
-// database is found out. Once the record is missing there, the file stays as it is until a person removes it.
-
+/**
+ * The last record of the audit log, kept in a file outside the database: whoever cuts off the end of the log in the
+ * database is found out. Once the record is missing there, the file stays as it is until a person removes it.
+ */
 export interface AuditHead {
   /** The last record that is known; undefined when none is. Never rejects, and ends in time. */
   known(): Promise<Head | undefined>;

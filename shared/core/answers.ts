@@ -94,11 +94,12 @@ function jsonWords(json: unknown): string {
   return WORDS.map((name) => members[name]).find((value): value is string => typeof value === 'string') ?? '';
 }
 
-// The dates of the core: `yyyy-MM-dd'T'HH:mm:ss.S'Z'`, whose milliseconds are a count without padding: `.7Z` is 7 ms.
-
 const DATE = /^([1-9]\d{3}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d{1,3}))?Z$/;
 
-/** ISO 8601 in UTC; undefined for what is no such date. */
+/**
+ * The dates of the core: `yyyy-MM-dd'T'HH:mm:ss.S'Z'`, whose milliseconds are a count without padding: `.7Z` is 7 ms.
+ * ISO 8601 in UTC; undefined for what is no such date.
+ */
 export function coreDate(text: string): string | undefined {
   const [, seconds, milliseconds = ''] = DATE.exec(text) ?? [];
   if (seconds === undefined) return undefined;

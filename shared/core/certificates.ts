@@ -4,7 +4,7 @@ import { X509Certificate } from 'node:crypto';
 import { z } from 'zod';
 import { AppError } from '@holdfast/kit/app-error';
 import { nameKey } from '@holdfast/kit/names';
-import { serialIn } from '@holdfast/pki/certificate-serial';
+import { serialIn } from '@holdfast/pki/parts';
 import { coreDate } from './answers.ts';
 import type { Core, CoreCertificate } from './port.ts';
 import { type CoreCalls, type CorePort, WITHIN_MS } from './request.ts';

@@ -122,11 +122,10 @@ function timeOf(given: number | null | undefined): string | null {
   return isTime ? new Date(milliseconds).toISOString() : null;
 }
 
-// Groups of people on the stream, by the core's admin API.
-
 /** Somebody waits for it, and it comes about without it too. */
 const GROUPS_WITHIN_MS = 3_000;
 
+/** Groups of people on the stream, by the core's admin API. */
 export function coreGroups(port: CorePort): Pick<Core, 'regroup'> {
   return {
     async regroup(username) {
@@ -137,8 +136,6 @@ export function coreGroups(port: CorePort): Pick<Core, 'regroup'> {
     },
   };
 }
-
-// A word to everybody who is connected, by the core's admin API: a call that only the embedded core has.
 
 const NOTICES = '/Marti/api/stream/notices';
 const NOTICES_WITHIN_MS = 5_000;
@@ -151,6 +148,7 @@ const toldSchema = z
   .object({ data: z.object({ clients: z.int().nonnegative() }) })
   .transform(({ data }) => data.clients);
 
+/** A word to everybody who is connected, by the core's admin API: a call that only the embedded core has. */
 export function coreNotices(port: CorePort): CoreNotices {
   return {
     async announce(text) {

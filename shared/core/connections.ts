@@ -9,14 +9,15 @@ import type { Dispatcher, Pool } from 'undici';
 import { AppError, codeOf, messageOf } from '@holdfast/kit/app-error';
 import { API_ACCOUNT } from '@holdfast/kit/names';
 
-// The files by which the core and we know each other: its CA, and the client certificate of svc_api. A file that is missing,
-// cannot be read or is something else is named with its remedy.
-
 /** Of every bundle of the embedded core and of a release; it is published, and protects nothing. */
 const BUNDLE_PASSWORD = 'atakatak';
 const LARGEST_BYTES = 256 * 1024;
 const PEM_CERTIFICATE = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g;
 
+/**
+ * The files by which the core and we know each other: its CA, and the client certificate of svc_api. A file that is missing,
+ * cannot be read or is something else is named with its remedy.
+ */
 export interface CredentialsOptions {
   /** CORE_DATA_DIR. */
   dataDir: string;

@@ -11,8 +11,6 @@ import type { Core, CoreNotices, CorePlugin, CoreRetention, CoreStatus } from '.
 import { type CoreCalls, CorePort, WITHIN_MS } from './request.ts';
 import { HttpCoreRetention } from './retention.ts';
 
-// What the core says of itself, and who tried to enroll at it.
-
 const VERSION = '/Marti/api/version';
 const METRICS = '/actuator/metrics';
 const ATTEMPTS = '/Marti/api/tls/attempts';
@@ -35,6 +33,7 @@ const attempt = z.object({
   reason: text,
 });
 
+/** What the core says of itself, and who tried to enroll at it. */
 export function coreStatus(port: CorePort): Pick<Core, 'status' | 'enrollmentAttempts'> {
   /** Text, whatever type it is sent with; but no page. */
   async function version(calls: CoreCalls): Promise<string> {

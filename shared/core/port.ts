@@ -97,8 +97,7 @@ export interface Core {
   enrollmentAttempts(username: string): Promise<EnrollmentAttempt[] | undefined>;
 }
 
-// The CA of the core and its revocation list, as everybody may see them.
-
+/** The CA of the core and its revocation list, as everybody may see them. */
 export interface AuthorityCertificate {
   /** Of `ca.pem`: the CA certificate first, then what stands above it. */
   chainPem: string[];
@@ -125,17 +124,19 @@ export interface CoreAuthority {
   revocationList(): Promise<RevocationListContent>;
 }
 
-// A word from the operators to everybody who is connected to the core, shown there as chat.
-
-/** Errors as of `Core`. */
+/**
+ * A word from the operators to everybody who is connected to the core, shown there as chat.
+ * Errors as of `Core`.
+ */
 export interface CoreNotices {
   /** Resolves with how many clients it was sent to; undefined when this core has no such call. */
   announce(text: string): Promise<number | undefined>;
 }
 
-// Retention at the core itself: what it has in force, in its own unit and its own cron; and runs, where it tells of them.
-
-/** In the unit of the core (CORE_RETENTION_UNIT); null keeps for ever. */
+/**
+ * Retention at the core itself: what it has in force, in its own unit and its own cron; and runs, where it tells of them.
+ * In the unit of the core (CORE_RETENTION_UNIT); null keeps for ever.
+ */
 export type CoreRetentionPolicy = Record<Retained, number | null>;
 
 export interface MissionArchiving {
@@ -163,9 +164,10 @@ export interface CoreRetention {
   runs(): Promise<CoreRetentionRun[] | undefined>;
 }
 
-// The certificate files of the core (certs/files below CORE_DATA_DIR), as far as health looks at them. Keys are never read.
-
-/** Which part a file has: the CA, the core's server certificate, a certificate of a service account (`svc_`). */
+/**
+ * The certificate files of the core (certs/files below CORE_DATA_DIR), as far as health looks at them. Keys are never read.
+ * Which part a file has: the CA, the core's server certificate, a certificate of a service account (`svc_`).
+ */
 export type CertificateKind = 'ca' | 'server' | 'service';
 
 /** A certificate as its file holds it, or why nothing can be said of it. Dates are ISO 8601 in UTC. */

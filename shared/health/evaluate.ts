@@ -1,8 +1,7 @@
 // The evaluator: from what a health module has found to one status and one sentence. The worst finding wins and is the
 // one that the sentence names.
 
-import { type History, NO_HISTORY, type Status, urgency } from '../settings/status.ts';
-import type { ModuleThresholds } from '../settings/threshold-figures.ts';
+import { type History, type ModuleThresholds, NO_HISTORY, type Status, urgency } from '../settings/status.ts';
 
 /** Two thresholds. Where `critical` is the smaller one, less is worse (days left, say). A value at a threshold has reached it. */
 export interface Limits {

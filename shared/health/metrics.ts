@@ -4,8 +4,7 @@
 import type { ProcessFigures, ProcessStatus } from '../host/port.ts';
 import type { RequestFigures, RequestStatistics } from '../host/request-statistics.ts';
 import type { JobFigures, JobStatistics } from '../jobs/port.ts';
-import { type Status, urgency } from '../settings/status.ts';
-import type { Thresholds } from '../settings/threshold-figures.ts';
+import { type Status, type Thresholds, urgency } from '../settings/status.ts';
 import { healthFigures } from './figures.ts';
 import type { MetricFamily, Sample, SimpleFamily } from './open-metrics.ts';
 import type { HealthCache } from './port.ts';

@@ -2,8 +2,7 @@
 
 import { messageOf } from '@holdfast/kit/app-error';
 import type { FigureUnit } from '@holdfast/kit/format';
-import type { History } from '../settings/status.ts';
-import type { ModuleThresholds, Thresholds } from '../settings/threshold-figures.ts';
+import type { History, ModuleThresholds, Thresholds } from '../settings/status.ts';
 import { evaluate, evaluateThrown, type Finding, type Limits, type Verdict } from './evaluate.ts';
 import type { Monitored } from './monitored.ts';
 import type { Measurement } from './port.ts';

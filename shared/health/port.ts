@@ -62,8 +62,7 @@ export interface HealthCache extends HealthMemory {
   remembered(): Maybe<HealthSample[] | undefined>;
 }
 
-// Health over time: the status of every module with the figure that tells most about it.
-
+/** Health over time: the status of every module with the figure that tells most about it. */
 export interface SampledModule {
   status: Status;
   /** When the status became that, ISO 8601. */

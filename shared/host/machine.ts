@@ -57,8 +57,7 @@ function distinct(addresses: readonly string[]): string[] {
   return [...new Set(plain.map((address) => normalAddress(address) ?? address))];
 }
 
-// What this Node.js process uses, asked for at that moment: nothing is sampled in between.
-
+/** What this Node.js process uses, asked for at that moment: nothing is sampled in between. */
 export function nodeProcess(): ProcessStatus {
   return {
     async figures() {
@@ -91,15 +90,16 @@ async function openFiles(): Promise<number | null> {
   );
 }
 
-// The *.log files of one directory. A name is looked up in the listing and never used as a path.
-
 const CHUNK = 64 * 1024;
 const MAX_TAIL_BYTES = 4 * 1024 * 1024;
 
 const NO_DIRECTORY =
   'Logs are not shown here: LOG_DIR is not set. In containers the engine keeps them: docker compose logs --tail 100 NAME, and docker compose ps shows the names.';
 
-/** Log files below `directory`; without a directory each question is refused with `not_supported`. */
+/**
+ * The *.log files of one directory. A name is looked up in the listing and never used as a path.
+ * Log files below `directory`; without a directory each question is refused with `not_supported`.
+ */
 export function logDirectory(directory: string | undefined): LogFiles {
   async function names(): Promise<string[]> {
     if (directory === undefined) throw new AppError('not_supported', NO_DIRECTORY);
@@ -139,14 +139,15 @@ async function lastLines(path: string, lines: number): Promise<string[]> {
   return all.slice(-lines);
 }
 
-// Assets from directories of the release. The caller names only files that it ships; a path is refused all the same.
-
 const TYPES: Record<string, string> = {
   '.css': 'text/css; charset=utf-8',
   '.js': 'text/javascript; charset=utf-8',
 };
 
-/** Assets in these directories, read once and kept; `directories` says in which one each name lies. */
+/**
+ * Assets from directories of the release. The caller names only files that it ships; a path is refused all the same.
+ * Assets in these directories, read once and kept; `directories` says in which one each name lies.
+ */
 export function assetDirectory(directories: Readonly<Record<string, readonly string[]>>): Assets {
   const kept = new Map<string, Asset>();
 

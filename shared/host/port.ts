@@ -19,8 +19,7 @@ export interface Disks {
   use(): Promise<DiskUse[]>;
 }
 
-// Name resolution as this machine does it, and the addresses that are its own.
-
+/** Name resolution as this machine does it, and the addresses that are its own. */
 export interface Resolution {
   /** Every address of the name, IPv4 and IPv6; empty when it has none. */
   addresses: string[];
@@ -35,8 +34,7 @@ export interface HostNames {
   ownAddresses(): Promise<string[]>;
 }
 
-// The log files that a person may read through the API.
-
+/** The log files that a person may read through the API. */
 export interface LogFiles {
   /** Names without folder and ending, sorted. */
   names(): Promise<string[]>;
@@ -44,10 +42,9 @@ export interface LogFiles {
   tail(name: string, lines: number): Promise<string[] | undefined>;
 }
 
-// What the management process itself uses.
-
 type Maybe<T> = T | Promise<T>;
 
+/** What the management process itself uses. */
 export interface ProcessFigures {
   /** User and system together. */
   cpuSeconds: number;
@@ -69,8 +66,7 @@ export interface ProcessStatus {
   figures(): Maybe<ProcessFigures>;
 }
 
-// A clock that is compared with ours.
-
+/** A clock that is compared with ours. */
 export interface ClockSource {
   /** Shown to people: `database`. */
   name: string;
@@ -80,8 +76,9 @@ export interface ClockSource {
   resolutionMs: number;
 }
 
-// The containers of this machine as their runtime sees them, read only. A stack without a runtime has no such port.
-
+/**
+ * The containers of this machine as their runtime sees them, read only. A stack without a runtime has no such port.
+ */
 export interface ContainerMount {
   /** Inside the container. */
   destination: string;
@@ -119,8 +116,7 @@ export interface Containers {
   list(): Promise<Container[]>;
 }
 
-// What a TLS endpoint shows to a client that connects to it now.
-
+/** What a TLS endpoint shows to a client that connects to it now. */
 export interface TlsEndpoint {
   /** Shown to people: `https://cot.example.org`. */
   name: string;
@@ -152,8 +148,9 @@ export interface TlsEndpoints {
   inspect(endpoint: TlsEndpoint): Promise<TlsState>;
 }
 
-// Static files that ship with Holdfast (scripts and style sheets of its pages); nothing is fetched from elsewhere.
-
+/**
+ * Static files that ship with Holdfast (scripts and style sheets of its pages); nothing is fetched from elsewhere.
+ */
 export interface Asset {
   body: Uint8Array<ArrayBuffer>;
   contentType: string;
@@ -164,8 +161,7 @@ export interface Assets {
   read(name: string): Promise<Asset | undefined>;
 }
 
-// Where newer releases of the parts are announced.
-
+/** Where newer releases of the parts are announced. */
 export interface ReleaseFeed {
   /**
    * The newest release of a product within a cycle (`postgresql`, `16`); undefined when the feed does not know it.

@@ -28,8 +28,7 @@ export interface RequestCounter {
   answered(method: string, status: number, seconds: number): void;
 }
 
-// Counts requests in memory. Counting is on the way of every request: it allocates nothing.
-
+/** Counts requests in memory. Counting is on the way of every request: it allocates nothing. */
 export interface MemoryRequestStatistics extends RequestStatistics, RequestCounter {
   figures(): RequestFigures;
 }

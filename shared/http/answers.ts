@@ -26,8 +26,7 @@ export function namesTag(header: string, etag: string): boolean {
   return header.split(',').some((tag) => tag.trim() === '*' || bare(tag) === bare(etag));
 }
 
-// A file as the answer: to be saved under a name, and never to be kept by anything between.
-
+/** A file as the answer: to be saved under a name, and never to be kept by anything between. */
 interface Attachment {
   fileName: string;
   contentType: string;

@@ -19,8 +19,8 @@ import type { IdentityPorts } from '../identity/port.ts';
 import type { JobPorts } from '../jobs/port.ts';
 import type { RetentionPorts } from '../retention/port.ts';
 import type { ShownSetting } from '../settings/load.ts';
+import type { Thresholds } from '../settings/status.ts';
 import type { Settings } from '../settings/table.ts';
-import type { Thresholds } from '../settings/threshold-figures.ts';
 import type { SignInPorts } from '../sign-in/port.ts';
 
 export interface Deps

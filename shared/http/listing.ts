@@ -4,9 +4,10 @@ import { z } from '@hono/zod-openapi';
 import type { Context } from 'hono';
 import type { AppEnv } from './context.ts';
 
-// Query parameters: text that must be exactly what the document says.
-
-/** A whole number in plain decimal digits within bounds; `initial` when it is absent. */
+/**
+ * Query parameters: text that must be exactly what the document says.
+ * A whole number in plain decimal digits within bounds; `initial` when it is absent.
+ */
 export function integerQuery(least: number, most: number, initial: number) {
   return z
     .string()

@@ -7,8 +7,7 @@ import { AppError, type ErrorCode } from '@holdfast/kit/app-error';
 import type { Log } from '@holdfast/kit/log';
 import type { Audit } from '../audit/port.ts';
 import type { Principal } from '../sign-in/rules.ts';
-import type { AppEnv } from './context.ts';
-import { sessionCookieName } from './session-cookie.ts';
+import { type AppEnv, sessionCookieName } from './context.ts';
 
 /**
  * Writes a denied attempt to the audit log: what somebody was not allowed to do (403), and a session or a token that is not
@@ -120,8 +119,7 @@ export function preparedProblem(error: Problem): (requestId: string) => Response
     });
 }
 
-// What a request lacks or has wrong, in words for whoever sent it: the validator speaks of its own types.
-
+/** What a request lacks or has wrong, in words for whoever sent it: the validator speaks of its own types. */
 interface Issue {
   code?: string | undefined;
   path: PropertyKey[];

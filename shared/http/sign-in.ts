@@ -8,10 +8,9 @@ import type { DirectoryBase } from '@holdfast/kit/directory';
 import type { Actor } from '../audit/port.ts';
 import type { Authenticator } from '../sign-in/port.ts';
 import { type Principal, type RouteDemand, whyNot } from '../sign-in/rules.ts';
-import type { AppEnv } from './context.ts';
+import { type AppEnv, sessionCookieName } from './context.ts';
 import type { Deps } from './deps.ts';
 import type { Problem } from './problem.ts';
-import { sessionCookieName } from './session-cookie.ts';
 
 export type Credentials =
   | { kind: 'none' }

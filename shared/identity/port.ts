@@ -153,9 +153,10 @@ export interface Identity {
   appPasswords: AppPasswords;
 }
 
-// Which passwords of the settings were given to accounts already, so that a start does not undo what a person has changed
-// since.
-
+/**
+ * Which passwords of the settings were given to accounts already, so that a start does not undo what a person has changed
+ * since.
+ */
 export interface AppliedPasswords {
   /** True when this very password was the last one of the settings that the account was given. */
   isApplied(username: string, password: string): Promise<boolean>;
@@ -164,9 +165,8 @@ export interface AppliedPasswords {
   forget(username: string): Promise<void>;
 }
 
-// One writer at a time, where the system that is written to has neither locks nor versions.
-
 /**
+ * One writer at a time, where the system that is written to has neither locks nor versions.
  * Does `work` while nobody else who uses this key does theirs, in any process of this Holdfast. Settles as `work` does;
  * rejects with an AppError `unavailable`, with `work` never begun, when its turn does not come in time. Never nest it:
  * work that waits for another key may wait for itself.

@@ -85,10 +85,11 @@ export function readExpiry(text: string, now: Date): { seconds: number } | { fau
   return { seconds };
 }
 
-// Until when somebody may come in, as a person chooses it from a list: at the end of the day, some days later at the same time
-// of the clock, at a time, or never.
-
-/** In the order in which they are offered. */
+/**
+ * Until when somebody may come in, as a person chooses it from a list: at the end of the day, some days later at the same time
+ * of the clock, at a time, or never.
+ * In the order in which they are offered.
+ */
 export const ACCESS_ENDS = ['never', 'today', 'days-2', 'days-7', 'days-30', 'date'] as const;
 
 interface Asked {
@@ -128,12 +129,13 @@ function isoOf(ms: number): string {
   return new Date(ms).toISOString().replace('.000Z', 'Z');
 }
 
-// Names of channels: groups of people that a device can talk to. They begin with `core_`; devices see the rest. A suffix
-// `_READ` or `_WRITE` makes membership one-way.
-
 const REST = /^[A-Za-z0-9._-](?:[A-Za-z0-9 ._-]{0,62}[A-Za-z0-9._-])?$/;
 
-/** The whole name of the channel that somebody means, with or without the prefix, or why there is none of that name. */
+/**
+ * Names of channels: groups of people that a device can talk to. They begin with `core_`; devices see the rest. A suffix
+ * `_READ` or `_WRITE` makes membership one-way.
+ * The whole name of the channel that somebody means, with or without the prefix, or why there is none of that name.
+ */
 export function readChannelName(text: string, roles: RoleGroups): { name: string } | { fault: string } {
   const rest = nameKey(text).startsWith(CHANNEL_PREFIX) ? text.slice(CHANNEL_PREFIX.length) : text;
   if (!REST.test(rest))

@@ -2,7 +2,7 @@
 
 import { Cron } from 'croner';
 import { slotStart } from '@holdfast/kit/time';
-import type { Thresholds } from '../settings/threshold-figures.ts';
+import type { Thresholds } from '../settings/status.ts';
 import type { Job } from './port.ts';
 
 const OPTIONS = { timezone: 'UTC', mode: '5-or-6-parts' } as const;

@@ -79,12 +79,13 @@ export function timeOf(line: string): Date {
   return new Date(line.slice(0, line.indexOf(' ')));
 }
 
-// Answers the intent of ordered work whose process died before it could: from the job, which knows what became of it.
-
 /** Longer than a job that has ended takes to answer its intent itself. */
 const ANSWERS_ITSELF_MS = 2 * MINUTE_MS;
 
-/** `open`: the job goes on, or has only just ended and is answering. */
+/**
+ * Answers the intent of ordered work whose process died before it could: from the job, which knows what became of it.
+ * `open`: the job goes on, or has only just ended and is answering.
+ */
 export function finishFromJob(
   conclusionOf: (job: OpsJob) => Conclusion,
 ): Finish<{ opsJobs: Pick<OpsJobs, 'get'>; now: () => Date }> {

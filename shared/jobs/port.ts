@@ -1,6 +1,6 @@
 // A thing that Holdfast does again and again by itself.
 
-import type { Thresholds } from '../settings/threshold-figures.ts';
+import type { Thresholds } from '../settings/status.ts';
 
 interface Repeated<D> {
   name: string;
@@ -40,8 +40,9 @@ export interface HealthMemory {
   forget(module: string, begunBeforeMs?: number): void | Promise<void>;
 }
 
-// Runs of jobs, claimed by a row, so that no two processes run the same job at once and a crashed run is taken over.
-
+/**
+ * Runs of jobs, claimed by a row, so that no two processes run the same job at once and a crashed run is taken over.
+ */
 export interface Claim {
   name: string;
   /** The slot that the run is for. */
@@ -68,11 +69,12 @@ export interface JobRuns {
   prune(before: Date): Promise<number>;
 }
 
-// How often each job ran in this process and how it went, and whether it runs at all, here or elsewhere.
-
 type Maybe<T> = T | Promise<T>;
 
-/** A run that has ended, with success or not. */
+/**
+ * How often each job ran in this process and how it went, and whether it runs at all, here or elsewhere.
+ * A run that has ended, with success or not.
+ */
 export interface EndedRun {
   job: string;
   failed: boolean;
@@ -105,8 +107,9 @@ export interface JobStatistics {
   figures(): Maybe<JobFigures[]>;
 }
 
-// Long work that somebody has asked for: a row in our own database, carried on step by step by a job, so that it survives restarts.
-
+/**
+ * Long work that somebody has asked for: a row in our own database, carried on step by step by a job, so that it survives restarts.
+ */
 export const OPS_JOB_STATES = ['queued', 'running', 'succeeded', 'failed', 'interrupted'] as const;
 export type OpsJobState = (typeof OPS_JOB_STATES)[number];
 

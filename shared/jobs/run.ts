@@ -4,13 +4,14 @@ import { messageOf } from '@holdfast/kit/app-error';
 import type { Log } from '@holdfast/kit/log';
 import { due } from '@holdfast/kit/time';
 import { unlessAborted } from '@holdfast/kit/timeout';
+import type { Thresholds } from '../settings/status.ts';
 import { intervalSeconds, slotOf, startCrons } from './crons.ts';
-import type { Thresholds } from '../settings/threshold-figures.ts';
 import type { Claim, Job, JobRuns, JobStatistics } from './port.ts';
 
-// Runs a job that only one process may run at a time: claim, work under a lease that is renewed, finish. A run whose
-// process died is taken over when its lease has ended; one that kills its process again and again is given up.
-
+/**
+ * Runs a job that only one process may run at a time: claim, work under a lease that is renewed, finish. A run whose
+ * process died is taken over when its lease has ended; one that kills its process again and again is given up.
+ */
 export interface ClaimedRunDeps {
   jobRuns: JobRuns;
   log: Log;

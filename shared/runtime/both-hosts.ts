@@ -25,8 +25,8 @@ import { retentionFacts } from '../retention/facts.ts';
 import { retentionBookTable } from '../retention/history-table.ts';
 import { type LoadedSettings, showSettings } from '../settings/load.ts';
 import type { Mode } from '../settings/rules.ts';
+import type { Thresholds } from '../settings/status.ts';
 import type { Settings } from '../settings/table.ts';
-import type { Thresholds } from '../settings/threshold-figures.ts';
 
 export interface HostFacts {
   startedAt: Date;

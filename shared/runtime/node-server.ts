@@ -14,10 +14,11 @@ import type { Face } from '../http/context.ts';
 import { problemResponse } from '../http/problem.ts';
 import type { Connection, HostFetch } from '../http/request-log.ts';
 
-// A TLS server takes a renewed certificate while it runs: the files are looked at from time to time, and connections that
-// are open go on with the certificate that they have.
-
-/** PEM files: the certificate with what stands above it, and its private key. */
+/**
+ * A TLS server takes a renewed certificate while it runs: the files are looked at from time to time, and connections that
+ * are open go on with the certificate that they have.
+ * PEM files: the certificate with what stands above it, and its private key.
+ */
 export interface CertificateFiles {
   certificateFile: string;
   keyFile: string;

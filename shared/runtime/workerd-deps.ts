@@ -5,6 +5,7 @@ import { z } from 'zod';
 import { AppError } from '@holdfast/kit/app-error';
 import { type DatabaseOptions, freshConnections } from '@holdfast/kit/kept-database';
 import type { Log } from '@holdfast/kit/log';
+import type { Secret } from '@holdfast/kit/secret';
 import { bytesOfBase64 } from '@holdfast/kit/text';
 import type { Notifier } from '../alerts/port.ts';
 import type { Asset, Assets } from '../host/port.ts';
@@ -12,8 +13,7 @@ import type { Deps } from '../http/deps.ts';
 import { exclusiveByDatabase } from '../identity/exclusive.ts';
 import type { Exclusive } from '../identity/port.ts';
 import { handoverSchema, loadSettings } from '../settings/load.ts';
-import type { Secret } from '@holdfast/kit/secret';
-import type { Thresholds } from '../settings/threshold-figures.ts';
+import type { Thresholds } from '../settings/status.ts';
 import {
   CORE,
   CORE_LOCK,
@@ -28,9 +28,10 @@ import {
 import type { Outcome, WireAsset } from './host-binding.ts';
 import type { HostPorts } from './node-deps.ts';
 
-// The HOST service binding, the worker's side: ports whose methods are calls to the Node host.
-
-/** A service binding of workerd. */
+/**
+ * The HOST service binding, the worker's side: ports whose methods are calls to the Node host.
+ * A service binding of workerd.
+ */
 export interface ServiceBinding {
   fetch(url: string, init: RequestInit): Promise<Response>;
 }

@@ -9,8 +9,8 @@ import { SHIPPED_THRESHOLDS } from '@holdfast/kit/release';
 import { type Layer, type LoadedSettings, loadSettings, parseEnvFile, pick } from './load.ts';
 import type { Mode } from './rules.ts';
 import type { ConfigurationFiles, Problem } from './setting.ts';
+import type { Thresholds } from './status.ts';
 import { SETTING_NAMES } from './table.ts';
-import type { Thresholds } from './threshold-figures.ts';
 import { loadThresholds } from './thresholds.ts';
 
 export interface Configuration extends LoadedSettings {
@@ -48,10 +48,9 @@ function parseThresholds(thresholdsText: () => string): { document: unknown; pro
   }
 }
 
-// Compares the files that the settings came from with what was read at the start.
-
 const LARGEST_BYTES = 1_000_000;
 
+/** Compares the files that the settings came from with what was read at the start. */
 export interface ConfigurationStart {
   /** The root of the release. */
   home: string;

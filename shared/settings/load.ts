@@ -80,10 +80,11 @@ export function unknownNames(names: readonly string[]): { name: string; meant: s
     .map((name) => ({ name, meant: nearestName(name, SETTING_NAMES) }));
 }
 
-// The .env format: NAME=value lines with # comments, values plain, in single quotes (literal) or in double quotes
-// (\n, \t, \", \\ and \$ are escapes). A $ stands for itself here; Docker Compose would put a variable in its place, so
-// a value with a $ belongs in single quotes, which both read alike.
-
+/**
+ * The .env format: NAME=value lines with # comments, values plain, in single quotes (literal) or in double quotes
+ * (\n, \t, \", \\ and \$ are escapes). A $ stands for itself here; Docker Compose would put a variable in its place, so
+ * a value with a $ belongs in single quotes, which both read alike.
+ */
 export interface EnvFile {
   values: Record<string, string>;
   /** Lines that cannot be read, by number. */
@@ -123,8 +124,7 @@ function unquote(text: string): string | undefined {
   return text.replace(/(^|\s)#.*$/, '').trim();
 }
 
-// The settings in force as a person may see them: where each came from, secrets only as set or unset.
-
+/** The settings in force as a person may see them: where each came from, secrets only as set or unset. */
 export interface ShownSetting {
   name: SettingName;
   section: string;

@@ -242,8 +242,6 @@ function problem(name: SettingName, value: string | undefined, message: string, 
   return { name, value, message, remedy };
 }
 
-// Secrets that are accepted although they are easier to guess than they should be: a start says so, and goes on.
-
 const WANTED_LENGTH: Partial<Record<SettingName, number>> = {
   CORE_WEBADMIN_PASSWORD: 12,
   CORE_DB_PASSWORD: 12,
@@ -261,7 +259,10 @@ const WANTED_LENGTH: Partial<Record<SettingName, number>> = {
   SESSION_KEY: 32,
 };
 
-/** Each secret that is shorter than it should be, with the length that is wanted; never the secret itself. */
+/**
+ * Secrets that are accepted although they are easier to guess than they should be: a start says so, and goes on.
+ * Each secret that is shorter than it should be, with the length that is wanted; never the secret itself.
+ */
 export function shortSecrets(settings: Settings): { name: SettingName; length: number }[] {
   return Object.entries(WANTED_LENGTH).flatMap(([key, length]) => {
     const name = key as SettingName;

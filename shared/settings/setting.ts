@@ -41,9 +41,10 @@ export function withDefault<T>(kind: Kind<T>, initial: string, description: Omit
   return { kind, ...description, example: initial, initial };
 }
 
-// What has to be put right before a start: every problem is listed at once, with its remedy.
-
-/** One thing to put right before the start: which variable, what it holds (secrets as ***), what to do. */
+/**
+ * What has to be put right before a start: every problem is listed at once, with its remedy.
+ * One thing to put right before the start: which variable, what it holds (secrets as ***), what to do.
+ */
 export interface Problem {
   name: string;
   value: string | undefined;
@@ -62,8 +63,7 @@ function printable(value: string): string {
   return oneLine.length > 120 ? `${oneLine.slice(0, 120)}...` : oneLine;
 }
 
-// The files that the settings came from, compared with what this process has read at its start.
-
+/** The files that the settings came from, compared with what this process has read at its start. */
 export interface ConfigurationFiles {
   /** Names of the settings and thresholds whose value would be another one after a restart. Values are never told. */
   changedSinceStart(): Promise<string[]>;

@@ -24,9 +24,10 @@ import {
 } from './kinds.ts';
 import { optional, type Setting, withDefault } from './setting.ts';
 
-// The variables that say where each part stands.
-
-/** Section `places`. */
+/**
+ * The variables that say where each part stands.
+ * Section `places`.
+ */
 export const PLACE_SETTINGS = {
   UPDATES_URL: withDefault(urlOrOff('https', 'http'), 'https://endoflife.date/api', {
     section: 'places',

@@ -11,7 +11,7 @@ import {
   type ModuleThresholds,
   type Thresholds,
   TOP_LEVEL,
-} from './threshold-figures.ts';
+} from './status.ts';
 
 export interface LoadedThresholds {
   thresholds: Thresholds;

@@ -64,9 +64,10 @@ export interface FastAuthenticator extends Authenticator {
   noteLocked(attempt: PasswordAttempt): void;
 }
 
-// Sessions and API tokens: signed texts that stand for a person, remembered in our own database by their digest only. They
-// end with their time, when they are revoked, and when the epoch of their owner changes.
-
+/**
+ * Sessions and API tokens: signed texts that stand for a person, remembered in our own database by their digest only. They
+ * end with their time, when they are revoked, and when the epoch of their owner changes.
+ */
 export interface Session {
   /** A uuid. */
   id: string;

@@ -11,8 +11,7 @@ import { type ApiToken, type Given, MOST_SESSIONS, type Session, type SignedText
 import type { Scope } from './rules.ts';
 import { signedTexts } from './signed-text.ts';
 
-// Rows of sessions and API tokens: when they count, how they are found, and what the port makes of them.
-
+/** Rows of sessions and API tokens: when they count, how they are found, and what the port makes of them. */
 export interface SessionRow {
   id: string;
   username: string;

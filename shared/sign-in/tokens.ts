@@ -59,8 +59,7 @@ function madeAlready({ name }: ApiToken): AppError {
   );
 }
 
-// Revokes an API token, whoever made it: it is dead at once.
-
+/** Revokes an API token, whoever made it: it is dead at once. */
 interface RevokeContext {
   deps: {
     signIns: Pick<SignIns, 'token' | 'endToken'>;
@@ -88,8 +87,7 @@ function unknown(id: string): AppError {
   return new AppError('not_found', `There is no API token with the id "${id}"; GET /api/tokens lists them.`);
 }
 
-// Ends sessions of a person, told in the audit log; in this process they are dead at once.
-
+/** Ends sessions of a person, told in the audit log; in this process they are dead at once. */
 interface EndSessionDeps {
   audit: Pick<Audit, 'intend' | 'conclude'>;
   doors: Pick<Authenticator, 'forget'>;
@@ -127,8 +125,7 @@ export async function endSessions(deps: EndSessionDeps, actor: Actor, username: 
   });
 }
 
-// Forgets the failures of an address, so that it can sign in again at once.
-
+/** Forgets the failures of an address, so that it can sign in again at once. */
 export interface ReleaseLockoutDeps {
   doors: Pick<Authenticator, 'release'>;
   audit: Pick<Audit, 'intend' | 'conclude'>;

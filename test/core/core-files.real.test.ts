@@ -11,7 +11,7 @@ import { DAY_MS } from '@holdfast/kit/time';
 import { coreFiles } from '../../shared/core/files.ts';
 import { certificates } from '../../shared/health/modules/certificates.ts';
 import type { Measurement } from '../../shared/health/port.ts';
-import { DEFAULT_THRESHOLDS } from '../../shared/settings/threshold-figures.ts';
+import { DEFAULT_THRESHOLDS } from '../../shared/settings/status.ts';
 import { fakeMonitored, history, world } from '../health/fake-monitored.ts';
 import { issue, type Issued } from '../support/certificates.ts';
 

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { AlertSummary } from '../../shared/alerts/port.ts';
 import { alerts } from '../../shared/health/modules/alerts.ts';
-import { DEFAULT_THRESHOLDS } from '../../shared/settings/threshold-figures.ts';
+import { DEFAULT_THRESHOLDS } from '../../shared/settings/status.ts';
 import { fakeMonitored, history, type World, world } from './fake-monitored.ts';
 
 /** Status and message with these figures. */

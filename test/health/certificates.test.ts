@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest';
 import type { CertificateFile, CoreCertificates, RevocationListFile } from '../../shared/core/port.ts';
 import { certificates } from '../../shared/health/modules/certificates.ts';
 import type { Measurement } from '../../shared/health/port.ts';
-import { DEFAULT_THRESHOLDS } from '../../shared/settings/threshold-figures.ts';
+import { DEFAULT_THRESHOLDS } from '../../shared/settings/status.ts';
 import { atDay, coreCertificates, fakeMonitored, history, world } from './fake-monitored.ts';
 
 async function measure(files: CoreCertificates | Error | undefined): Promise<Measurement> {

@@ -5,7 +5,7 @@ import type { VacuumHolder } from '../../shared/core/database/port.ts';
 import { healthModuleOf } from '../../shared/health/modules/index.ts';
 import type { Measurement } from '../../shared/health/port.ts';
 import type { Container, ContainerMount } from '../../shared/host/port.ts';
-import { DEFAULT_THRESHOLDS } from '../../shared/settings/threshold-figures.ts';
+import { DEFAULT_THRESHOLDS } from '../../shared/settings/status.ts';
 import { runningContainer } from '../host/fake-container.ts';
 import { measure } from './fake-measure.ts';
 import { fakeMonitored, history, NOW, table, world } from './fake-monitored.ts';

@@ -6,7 +6,7 @@ import type { BareServer } from '../../packages/setup/test/bare-server.ts';
 import { coreDatabase } from '../../shared/core/database/database.ts';
 import { healthModuleOf } from '../../shared/health/modules/index.ts';
 import type { Measurement } from '../../shared/health/port.ts';
-import { DEFAULT_THRESHOLDS } from '../../shared/settings/threshold-figures.ts';
+import { DEFAULT_THRESHOLDS } from '../../shared/settings/status.ts';
 import type { DatabaseTuning } from '../../shared/settings/tuning.ts';
 import { fakeMonitored, history, world } from './fake-monitored.ts';
 

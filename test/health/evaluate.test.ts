@@ -3,8 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { compareVersions } from '@holdfast/kit/release';
 import { due, slotStart } from '@holdfast/kit/time';
 import { evaluate, evaluateThrown, type Figure, type Finding, limitsOf } from '../../shared/health/evaluate.ts';
-import { STATUSES, urgency, worstOf } from '../../shared/settings/status.ts';
-import type { ModuleThresholds } from '../../shared/settings/threshold-figures.ts';
+import { type ModuleThresholds, STATUSES, urgency, worstOf } from '../../shared/settings/status.ts';
 
 const LIMITS: ModuleThresholds = { interval: 60, warning: 5, critical: 15, alert_min_level: 'warning' };
 

@@ -2,8 +2,7 @@
 
 import { healthModuleOf } from '../../shared/health/modules/index.ts';
 import type { Measurement } from '../../shared/health/port.ts';
-import type { History } from '../../shared/settings/status.ts';
-import { DEFAULT_THRESHOLDS } from '../../shared/settings/threshold-figures.ts';
+import { DEFAULT_THRESHOLDS, type History } from '../../shared/settings/status.ts';
 import { fakeMonitored, history, type World, world } from './fake-monitored.ts';
 
 export async function measureIn(name: string, of: World, before: Partial<History> = {}): Promise<Measurement> {

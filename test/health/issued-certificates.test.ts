@@ -5,7 +5,7 @@ import { AppError } from '@holdfast/kit/app-error';
 import type { CoreCertificate } from '../../shared/core/port.ts';
 import { certificates } from '../../shared/health/modules/certificates.ts';
 import type { Measurement } from '../../shared/health/port.ts';
-import { DEFAULT_THRESHOLDS } from '../../shared/settings/threshold-figures.ts';
+import { DEFAULT_THRESHOLDS } from '../../shared/settings/status.ts';
 import { atDay, fakeMonitored, history, NOW, type World, world } from './fake-monitored.ts';
 
 let around: World;

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { healthModule } from '../../shared/health/module.ts';
 import { HEALTH_MODULES, healthModuleOf } from '../../shared/health/modules/index.ts';
 import type { Container, TlsState } from '../../shared/host/port.ts';
-import { DEFAULT_THRESHOLDS } from '../../shared/settings/threshold-figures.ts';
+import { DEFAULT_THRESHOLDS } from '../../shared/settings/status.ts';
 import { runningContainer } from '../host/fake-container.ts';
 import { measure } from './fake-measure.ts';
 import { fakeMonitored, history, mount, NOW, table, type World, world } from './fake-monitored.ts';

@@ -10,7 +10,7 @@ import { type MemoryRequestStatistics, memoryRequestStatistics } from '../../sha
 import type { Deps } from '../../shared/http/deps.ts';
 import { memoryJobStatistics } from '../../shared/jobs/statistics.ts';
 import { loadSettings, showSettings } from '../../shared/settings/load.ts';
-import { DEFAULT_THRESHOLDS } from '../../shared/settings/threshold-figures.ts';
+import { DEFAULT_THRESHOLDS } from '../../shared/settings/status.ts';
 import { GuardedAuthenticator } from '../../shared/sign-in/authenticator.ts';
 import type { FastAuthenticator } from '../../shared/sign-in/port.ts';
 import { alertsHolding } from '../alerts/fake-alerts.ts';

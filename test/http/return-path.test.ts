@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { returnPath } from '../../shared/http/session-cookie.ts';
+import { returnPath } from '../../shared/http/context.ts';
 import { runs } from '../support/runs.ts';
 
 describe('where a person goes after signing in', () => {

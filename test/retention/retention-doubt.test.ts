@@ -8,7 +8,7 @@ import type { CoreRetentionPolicy } from '../../shared/core/port.ts';
 import { retention } from '../../shared/health/modules/retention.ts';
 import type { Measurement } from '../../shared/health/port.ts';
 import type { RetentionRun } from '../../shared/retention/port.ts';
-import { DEFAULT_THRESHOLDS } from '../../shared/settings/threshold-figures.ts';
+import { DEFAULT_THRESHOLDS } from '../../shared/settings/status.ts';
 import { fakeMonitored, history, NOW, type World, world } from '../health/fake-monitored.ts';
 
 const DAY = 86_400;

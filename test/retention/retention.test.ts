@@ -6,7 +6,7 @@ import type { CoreRetentionRun } from '@holdfast/kit/core-wire';
 import { DEFAULT_SCHEDULE, KEEP_ALL, NEVER, type RetentionPolicy } from '@holdfast/kit/retention';
 import { retention } from '../../shared/health/modules/retention.ts';
 import type { Measurement } from '../../shared/health/port.ts';
-import { DEFAULT_THRESHOLDS } from '../../shared/settings/threshold-figures.ts';
+import { DEFAULT_THRESHOLDS } from '../../shared/settings/status.ts';
 import { atDay, fakeMonitored, history, NOW, type World, world } from '../health/fake-monitored.ts';
 
 /** The default schedule fires at 03:00; it is 05:06:07 on the fourth. */

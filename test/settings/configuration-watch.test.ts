@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { afterAll, expect, it } from 'vitest';
 import { watchConfiguration } from '../../shared/settings/configuration.ts';
 import type { Layer } from '../../shared/settings/load.ts';
-import { DEFAULT_THRESHOLDS } from '../../shared/settings/threshold-figures.ts';
+import { DEFAULT_THRESHOLDS } from '../../shared/settings/status.ts';
 
 const home = mkdtempSync(join(tmpdir(), 'holdfast-watch-'));
 afterAll(() => rmSync(home, { recursive: true }));

@@ -3,7 +3,7 @@ import { resolve } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
 import { describeProblem } from '../../shared/settings/setting.ts';
-import { DEFAULT_THRESHOLDS } from '../../shared/settings/threshold-figures.ts';
+import { DEFAULT_THRESHOLDS } from '../../shared/settings/status.ts';
 import { loadThresholds } from '../../shared/settings/thresholds.ts';
 
 const FILE = 'monitor/config/thresholds.yml';

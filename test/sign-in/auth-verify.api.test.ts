@@ -1,9 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { createApp } from '../../functions/app.ts';
 import { withQuickAnswers } from '../../functions/quick-answers.ts';
-import type { Bindings } from '../../shared/http/context.ts';
+import { type Bindings, sessionCookieName } from '../../shared/http/context.ts';
 import { problemSchema } from '../../shared/http/route.ts';
-import { sessionCookieName } from '../../shared/http/session-cookie.ts';
 import type { Scope } from '../../shared/sign-in/rules.ts';
 import { ADMIN, basic, type FakeDeps, fakeDeps, NOBODY, PASSWORD, READER, VIEWER } from '../http/fake-deps.ts';
 

@@ -4,8 +4,7 @@
 import { describe, expect, it } from 'vitest';
 import { createApp } from '../../functions/app.ts';
 import { withQuickAnswers } from '../../functions/quick-answers.ts';
-import type { Bindings } from '../../shared/http/context.ts';
-import { sessionCookieName } from '../../shared/http/session-cookie.ts';
+import { type Bindings, sessionCookieName } from '../../shared/http/context.ts';
 import { NOW, world } from '../health/fake-monitored.ts';
 import { ADMIN, basic, type FakeDeps, fakeDeps, NOBODY, READER, VIEWER } from '../http/fake-deps.ts';
 

@@ -11,10 +11,9 @@ import {
 import { issueCertificate, type IssuedCertificate } from '../../../shared/devices/certificates/issue.ts';
 import type { ShownCertificate } from '../../../shared/devices/certificates/view.ts';
 import { revokeCertificate } from '../../../shared/devices/revocation/revoke.ts';
-import type { App } from '../../../shared/http/context.ts';
+import { type App, returnPath } from '../../../shared/http/context.ts';
 import type { Deps } from '../../../shared/http/deps.ts';
 import { goTo } from '../../../shared/http/page.tsx';
-import { returnPath } from '../../../shared/http/session-cookie.ts';
 import { actingIn } from '../../../shared/http/sign-in.ts';
 import { isHiddenName } from '../../../shared/identity/rules.ts';
 import {

@@ -7,7 +7,7 @@ import type { VacuumTable } from '../../../shared/database/port.ts';
 import { limitsOf } from '../../../shared/health/evaluate.ts';
 import type { DatabaseGrowth } from '../../../shared/health/modules/database.ts';
 import type { Measurement } from '../../../shared/health/port.ts';
-import type { ModuleThresholds } from '../../../shared/settings/threshold-figures.ts';
+import type { ModuleThresholds } from '../../../shared/settings/status.ts';
 import type { Attempt } from '../../pages/form.ts';
 import { Card } from '../../pages/parts/card.tsx';
 import { StatusBadge } from '../../pages/parts/notice.tsx';

@@ -2,7 +2,7 @@
 
 import { counted, figureInWords } from '@holdfast/kit/format';
 import type { Trend } from '../../../shared/health/module.ts';
-import type { ModuleThresholds, Thresholds } from '../../../shared/settings/threshold-figures.ts';
+import type { ModuleThresholds, Thresholds } from '../../../shared/settings/status.ts';
 import { Card } from '../../pages/parts/card.tsx';
 import { Table } from '../../pages/parts/table.tsx';
 

@@ -2,8 +2,7 @@
 
 import { healthModuleOf } from '../../../shared/health/modules/index.ts';
 import type { ModuleState } from '../../../shared/health/port.ts';
-import type { Status } from '../../../shared/settings/status.ts';
-import type { Thresholds } from '../../../shared/settings/threshold-figures.ts';
+import type { Status, Thresholds } from '../../../shared/settings/status.ts';
 import { type Clock, Distance, When } from '../../pages/parts/time.tsx';
 
 interface ModuleWords {

@@ -1,7 +1,7 @@
 // The profile that a device gets when it enrolls and whenever it connects: a data package that switches channels on.
 
 import { strToU8, zipSync } from 'fflate';
-import { escapeXml } from './escape.ts';
+import { escapeXml } from '../model/wire-text.ts';
 
 /** Without an age, so that the same profile is the same bytes. */
 const NO_DATE = { mtime: new Date(1980, 0, 1) };

@@ -2,7 +2,6 @@
 
 import { randomUUID } from 'node:crypto';
 import { nameKey } from '@holdfast/kit/names';
-import { escapeXml } from '../http/escape.ts';
 import {
   type Mission,
   type MissionChange,
@@ -14,6 +13,7 @@ import {
 } from '../model/mission.ts';
 import type { Subscription, Subscriptions } from '../model/parts.ts';
 import type { ServerEvent, StreamDevice, StreamNotices } from '../model/stream.ts';
+import { escapeXml } from '../model/wire-text.ts';
 import type { MissionSubscriptions } from '../store/mission-subscriptions.ts';
 
 /** `<MissionChange>…</MissionChange>`: everything is an element, except what is said of a uid. */

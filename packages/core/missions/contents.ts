@@ -1,7 +1,6 @@
 // What is in a mission: contents come and go, what changed when, the newest events of its uids.
 
 import { wrapped } from '../http/answers.ts';
-import { escapeXml } from '../http/escape.ts';
 import { type AdminContext, flag, invalid } from '../http/route.ts';
 import {
   MISSION_LIMITS,
@@ -11,6 +10,7 @@ import {
   type MissionUid,
   type MissionWithGroups,
 } from '../model/mission.ts';
+import { escapeXml } from '../model/wire-text.ts';
 import type { ContentChange } from '../store/mission-contents.ts';
 import type { MissionEvents, StoredEvent } from '../store/mission-events.ts';
 import type { MissionAccess, MissionApiOptions } from './access.ts';

@@ -1,7 +1,6 @@
 // The tables of missions, as they are read: missions, contents, changes. `mission.groups` decides who sees which.
 
 import type postgres from 'postgres';
-import { unescapeXml } from '../http/escape.ts';
 import {
   CHANGE_TYPES,
   type Mission,
@@ -14,6 +13,7 @@ import {
   type Resource,
   type UidDetails,
 } from '../model/mission.ts';
+import { unescapeXml } from '../model/wire-text.ts';
 import type { RunSql } from './certificates.ts';
 import { resourceColumns } from './resources.ts';
 import { unlessLocked, visible } from './tables.ts';

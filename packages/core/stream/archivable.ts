@@ -1,7 +1,7 @@
 // Which events can be rows. A value that the tables do not take is found here, so that it never costs a batch.
 
-import { readCotTime } from '../model/cot-time.ts';
 import type { ArchivedEvent } from '../model/stream.ts';
+import { readCotTime } from '../model/wire-text.ts';
 
 /** An event that waits for its ids. */
 export interface Archivable {

@@ -2,8 +2,8 @@
 
 import { randomUUID } from 'node:crypto';
 import { DAY_MS, SECOND_MS } from '@holdfast/kit/time';
-import { escapeXml } from '../http/escape.ts';
 import type { ServerEvent } from '../model/stream.ts';
+import { escapeXml } from '../model/wire-text.ts';
 import type { Outgoing } from './outboxes.ts';
 import { serverEventProtobuf, serverEventXml } from './wire/xml-write-event.ts';
 

@@ -6,11 +6,11 @@ import { AppError } from '@holdfast/kit/app-error';
 import { rateLimit } from '@holdfast/kit/rate-limit';
 import { memoryLog } from '../../../test/http/fake-deps.ts';
 import { CoreFault } from '../http/answers.ts';
-import { escapeXml, unescapeXml } from '../http/escape.ts';
 import { eventXml } from '../missions/contents.ts';
 import { KeptMissionPosts } from '../missions/create-missions.ts';
 import { MissionTokens } from '../missions/credentials.ts';
 import { CHANGE_RATE, type MissionWithGroups, PASSWORD_RATE } from '../model/mission.ts';
+import { escapeXml, unescapeXml } from '../model/wire-text.ts';
 import { adminWorld, byCertificate, START } from './fake-core-admin.ts';
 import { NO_DRAFT, noMissions } from './fake-core-missions.ts';
 

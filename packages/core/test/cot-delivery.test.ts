@@ -2,13 +2,13 @@
 
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { readCotTime } from '../model/cot-time.ts';
+import { runs } from '../../../test/support/runs.ts';
 import { type CotEvent, StreamFault } from '../model/stream.ts';
+import { readCotTime } from '../model/wire-text.ts';
 import * as control from '../stream/server-events.ts';
 import { readEvent } from '../stream/wire/xml-event.ts';
 import { deliveryOf, serverEventXml } from '../stream/wire/xml-write-event.ts';
 import { isAccepted, mutated, PIECES, randomOf, SA } from './cot-grammar.ts';
-import { runs } from '../../../test/support/runs.ts';
 
 const DECLARATION = '<?xml version="1.0" encoding="UTF-8" standalone="yes"?>\n';
 const STAMP = { time: '2026-11-22T06:00:00Z', tag: 'TAK-Server-1a2b' };

@@ -11,8 +11,7 @@ import { memoryLog } from '../../../test/http/fake-deps.ts';
 import { fakeDirectory } from '../../../test/sign-in/fake-directory.ts';
 import { issue } from '../../../test/support/certificates.ts';
 import { createAdminApi } from '../admin/app.ts';
-import type { AdminApiOptions } from '../admin/options.ts';
-import { OwnProcess } from '../admin/own-process.ts';
+import { type AdminApiOptions, OwnProcess } from '../admin/options.ts';
 import { retentionFiles } from '../admin/retention-files.ts';
 import { membershipsOf, PeopleGroups } from '../groups/people-groups.ts';
 import type {

@@ -11,24 +11,25 @@ import type { StoredAccount } from '../store/account-rows.ts';
 import { AttributeQueryFault } from '../store/attribute-query.ts';
 import { FieldRefusal } from '../store/database.ts';
 import {
+  administers,
   type IdentityApiOptions,
   type IdentityContext,
   type IdentityEnv,
   type IdentityRoute,
   type Method,
   METHODS,
+  notFound,
   readJson,
+  Refused,
+  seesEverything,
+  signIn,
   timeSchema,
 } from './body.ts';
 import { groupRoutes } from './groups.ts';
 import { queryOf } from './query.ts';
-import { notFound, Refused } from './refused.ts';
 import { shownSelf } from './shown.ts';
-import { administers, seesEverything, signIn } from './sign-in.ts';
 import { tokenOf, tokenRoutes } from './tokens.ts';
 import { pkOf, usernameSchema, userRoutes } from './users.ts';
-
-// What else is done with users: passwords, accounts of programs, the caller itself, paths.
 
 /** Not trimmed: what is typed at sign-in is not, either. */
 const passwordSchema = z
@@ -56,6 +57,7 @@ const serviceAccountSchema = z.object({
 });
 const SERVICE_ACCOUNT_DAYS = 360;
 
+/** What else is done with users: passwords, accounts of programs, the caller itself, paths. */
 export function userActionRoutes({ store, now }: IdentityApiOptions): IdentityRoute[] {
   async function setPassword(c: IdentityContext): Promise<Response> {
     seesEverything(c.get('caller'));
@@ -116,13 +118,12 @@ export function userActionRoutes({ store, now }: IdentityApiOptions): IdentityRo
   ];
 }
 
-// The keys of tokens: looked at, set.
-
 /** Keys are compared without a slow hash, so they must not be guessable. */
 const SHORTEST_KEY = 20;
 const LONGEST_KEY = 1024;
 const keySchema = z.object({ key: z.string() });
 
+/** The keys of tokens: looked at, set. */
 export function tokenActionRoutes({ store, log }: IdentityApiOptions): IdentityRoute[] {
   return [
     {

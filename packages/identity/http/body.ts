@@ -1,6 +1,7 @@
-// JSON bodies: read within limits, checked by a schema, refused field by field in the provider's words.
+// What the routes of the provider share: who asks, JSON bodies within limits, and refusals in its own words.
 
 import type { Context } from 'hono';
+import type { ContentfulStatusCode } from 'hono/utils/http-status';
 import { z } from 'zod';
 import { readBody } from '@holdfast/kit/body';
 import type { Json } from '@holdfast/kit/json';
@@ -9,7 +10,29 @@ import { isJsonObject, isKeepable, whyNotKept } from '../model/names.ts';
 import type { StoredAccount } from '../store/account-rows.ts';
 import { FieldRefusal } from '../store/database.ts';
 import type { IdentityStore } from '../store/store.ts';
-import { Refused } from './refused.ts';
+
+/**
+ * Answers that are no success, in the provider's shapes.
+ * Thrown by handlers; the app answers with it.
+ */
+export class Refused extends Error {
+  readonly status: ContentfulStatusCode;
+  /** Undefined: the answer has no body. */
+  readonly body: Json | undefined;
+  readonly headers: Readonly<Record<string, string>>;
+
+  constructor(status: ContentfulStatusCode, body?: Json, headers: Record<string, string> = {}) {
+    super(`refused with ${status}`);
+    this.name = 'Refused';
+    this.status = status;
+    this.body = body;
+    this.headers = headers;
+  }
+}
+
+export const notFound = (detail = 'Not found.'): Refused => new Refused(404, { detail });
+export const forbidden = (detail = 'You do not have permission to perform this action.'): Refused =>
+  new Refused(403, { detail });
 
 const MOST_BODY_BYTES = 1_000_000;
 const MOST_ATTRIBUTE_BYTES = 100_000;
@@ -117,8 +140,7 @@ export const timeSchema = z.string().transform((given, issues) => {
   return z.NEVER;
 });
 
-// What a file of routes is made of and from.
-
+/** What a file of routes is made of and from. */
 export interface IdentityApiOptions {
   store: IdentityStore;
   now: () => Date;
@@ -144,4 +166,29 @@ export interface IdentityRoute {
   /** True when it answers without a token. */
   open?: boolean;
   handlers: Handlers;
+}
+
+const LONGEST_KEY = 1024;
+
+/** Who asks: the owner of the API token in the Authorization header. Failures are 403, never 401. */
+export async function signIn(header: string | undefined, store: IdentityStore, now: Date): Promise<StoredAccount> {
+  if (header === undefined || header.trim() === '') {
+    throw forbidden('Authentication credentials were not provided.');
+  }
+  const [scheme = '', key = '', ...rest] = header.trim().split(/\s+/);
+  if (scheme.toLowerCase() !== 'bearer') throw forbidden('Unsupported authentication type');
+  if (key === '' || rest.length > 0) throw forbidden('Malformed header');
+  const owner = key.length > LONGEST_KEY ? undefined : await store.tokens.ownerOf(key, now);
+  if (owner === undefined) throw forbidden('Token invalid/expired');
+  return owner;
+}
+
+/** Administration is for members of a group of superusers. */
+export function administers(caller: StoredAccount): void {
+  if (!caller.is_superuser) throw forbidden();
+}
+
+/** As `administers`, where the path names one object: who may not see it does not learn that it is there. */
+export function seesEverything(caller: StoredAccount): void {
+  if (!caller.is_superuser) throw notFound();
 }

@@ -3,19 +3,20 @@
 import { z } from 'zod';
 import type { GroupChange, StoredGroup } from '../store/groups.ts';
 import {
+  administers,
   attributesSchema,
   filledText,
   type IdentityApiOptions,
   type IdentityContext,
   type IdentityRoute,
+  notFound,
   pkSchema,
   readJson,
+  seesEverything,
   UUID,
 } from './body.ts';
 import { envelope, queryOf } from './query.ts';
-import { notFound } from './refused.ts';
 import { shownGroup } from './shown.ts';
-import { administers, seesEverything } from './sign-in.ts';
 
 const wholeSchema = z.object({
   name: filledText(250),

@@ -4,8 +4,7 @@ import { isKeepable } from '../model/names.ts';
 import type { TimeFilter } from '../store/account-list.ts';
 import { type AttributeCondition, readAttributeQuery } from '../store/attribute-query.ts';
 import { FieldRefusal, type Found, noChoice, type Paging } from '../store/database.ts';
-import { HIGHEST_PK, type IdentityContext, readTime, UUID } from './body.ts';
-import { notFound } from './refused.ts';
+import { HIGHEST_PK, type IdentityContext, notFound, readTime, UUID } from './body.ts';
 
 const USUAL_PAGE_SIZE = 20;
 const MOST_PAGE_SIZE = 100;

@@ -13,13 +13,13 @@ import {
   type IdentityApiOptions,
   type IdentityContext,
   type IdentityRoute,
+  notFound,
   pkSchema,
   readJson,
   text,
   timeSchema,
 } from './body.ts';
 import { envelope, queryOf } from './query.ts';
-import { notFound } from './refused.ts';
 import { shownToken } from './shown.ts';
 
 const CEILING_ATTRIBUTE = 'goauthentik.io/user/token-maximum-lifetime';

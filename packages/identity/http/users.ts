@@ -4,20 +4,21 @@ import { z } from 'zod';
 import { ACCOUNT_TYPES, type StoredAccount } from '../store/account-rows.ts';
 import type { AccountChange } from '../store/accounts.ts';
 import {
+  administers,
   attributesSchema,
   filledText,
   HIGHEST_PK,
   type IdentityApiOptions,
   type IdentityContext,
   type IdentityRoute,
+  notFound,
   readJson,
+  seesEverything,
   text,
   UUID,
 } from './body.ts';
 import { envelope, queryOf } from './query.ts';
-import { notFound } from './refused.ts';
 import { shownUser } from './shown.ts';
-import { administers, seesEverything } from './sign-in.ts';
 
 const LONGEST_USERNAME = 150;
 export const usernameSchema = filledText(LONGEST_USERNAME);

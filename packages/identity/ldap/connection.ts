@@ -3,10 +3,9 @@
 
 import type { Socket } from 'node:net';
 import { unlessAborted } from '@holdfast/kit/timeout';
-import { BerError } from './ber.ts';
+import { BerError, Framing } from './ber.ts';
 import type { Bind, Binder, Identity } from './bind.ts';
 import type { LdapEvents } from './events.ts';
-import { Framing } from './framing.ts';
 import type { LdapLimits } from './limits.ts';
 import { type AnsweredRequest, type BindRequest, type Message, readMessage } from './message.ts';
 import { type Operate, refusedControl } from './operations.ts';

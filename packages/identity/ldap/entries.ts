@@ -6,9 +6,6 @@ import { type Attribute, entry, type Entry, SUBSCHEMA_NAME, text } from './entry
 import { CLASSES } from './schema.ts';
 import { type Container, containerName, leafKey, leafName, type Tree } from './tree.ts';
 
-// Free attributes of accounts and groups as the directory shows them: `/` in a key becomes `-`, `.` is dropped, lists have
-// several values. A key that begins with `holdfast.private/`, or that the list `private_attributes` names, is not shown.
-
 const PRIVATE_PREFIX = 'holdfast.private/';
 const PRIVATE_LIST = 'private_attributes';
 
@@ -33,7 +30,11 @@ const PROTECTED: ReadonlySet<string> = new Set([
 /** A descriptor of LDAP, and the underscore, which the provider that is imitated lets through (`app_expires`). */
 const DESCRIPTOR = /^[A-Za-z][A-Za-z0-9_-]{0,127}$/;
 
-/** In values of a user `%s` stands for the username. Two keys of one name: the first counts. */
+/**
+ * Free attributes of accounts and groups as the directory shows them: `/` in a key becomes `-`, `.` is dropped, lists have
+ * several values. A key that begins with `holdfast.private/`, or that the list `private_attributes` names, is not shown.
+ * In values of a user `%s` stands for the username. Two keys of one name: the first counts.
+ */
 export function customAttributes(attributes: Attributes, username?: string): Attribute[] {
   const hidden = hiddenNames(attributes[PRIVATE_LIST]);
   if (hidden === undefined) return [];

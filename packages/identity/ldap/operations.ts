@@ -12,9 +12,10 @@ import { MANAGE_DSA_IT, PAGED_RESULTS, search, type Send, WHO_AM_I } from './sea
 import { leafName, nameKey, placeOf, readName, type Tree, treeOf } from './tree.ts';
 import { entryAt, type Viewer } from './walk.ts';
 
-// How many requests of one account are worked on at once, over all its connections: one person's searches do not take the
-// database from the others.
-
+/**
+ * How many requests of one account are worked on at once, over all its connections: one person's searches do not take the
+ * database from the others.
+ */
 interface Account {
   running: number;
   waiting: Set<() => void>;

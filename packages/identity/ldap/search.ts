@@ -14,9 +14,10 @@ import { ATTRIBUTE_TYPES, attributeKey, isOperational, OBJECT_CLASSES } from './
 import { containerName, nameKey, placeOf, readName, type Tree, treeOf } from './tree.ts';
 import { entryAt, LAST_STAGE, type Position, type Viewer, walk } from './walk.ts';
 
-// Paged results (RFC 2696). The server remembers nothing: the cookie says where to go on, how many entries went out before, and
-// which search it belongs to. It opens nothing: who may see what is decided anew for every page.
-
+/**
+ * Paged results (RFC 2696). The server remembers nothing: the cookie says where to go on, how many entries went out before, and
+ * which search it belongs to. It opens nothing: who may see what is decided anew for every page.
+ */
 export const PAGED_RESULTS = '1.2.840.113556.1.4.319';
 
 export interface Page {

@@ -9,9 +9,10 @@ import type { Scope } from './message.ts';
 import { attributeKey, CLASSES } from './schema.ts';
 import { type Container, type Place, placeOf, readName, type Tree } from './tree.ts';
 
-// What a filter says before anything is read: which kinds of entries can match it at all, and what must hold for every match.
-
-/** False only when no entry of exactly these classes can match. */
+/**
+ * What a filter says before anything is read: which kinds of entries can match it at all, and what must hold for every match.
+ * False only when no entry of exactly these classes can match.
+ */
 export function canMatch(filter: Filter, classes: readonly string[]): boolean {
   return canBe(true, filter, new Set(classes.map((name) => name.toLowerCase())));
 }

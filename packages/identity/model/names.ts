@@ -13,11 +13,12 @@ export function isKeepable(text: string): boolean {
   return !text.includes('\0') && text.isWellFormed();
 }
 
-// Free JSON values as the database can keep them unchanged.
-
 const DEEPEST = 32;
 
-/** Why a parsed JSON value cannot be kept: in words, undefined when it can. */
+/**
+ * Free JSON values as the database can keep them unchanged.
+ * Why a parsed JSON value cannot be kept: in words, undefined when it can.
+ */
 export function whyNotKept(value: unknown, depth = 0): string | undefined {
   if (depth > DEEPEST) return `Nested deeper than ${DEEPEST} levels.`;
   if (typeof value === 'string')
@@ -36,8 +37,6 @@ export function isJsonObject(value: unknown): value is Record<string, Json> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-// Lengths of time as the provider writes them in attributes: `days=7;hours=12`.
-
 const UNIT_MS: Readonly<Record<string, number>> = {
   milliseconds: 1,
   seconds: 1000,
@@ -49,7 +48,10 @@ const UNIT_MS: Readonly<Record<string, number>> = {
 /** A hundred years: times that far from now are still dates. */
 const LONGEST_MS = 36_525 * DAY_MS;
 
-/** Milliseconds, at most a hundred years; undefined for anything that is not of this form, or is not above zero. */
+/**
+ * Lengths of time as the provider writes them in attributes: `days=7;hours=12`.
+ * Milliseconds, at most a hundred years; undefined for anything that is not of this form, or is not above zero.
+ */
 export function readDuration(text: unknown): number | undefined {
   if (typeof text !== 'string' || text.length > 200) return undefined;
   let total = 0;

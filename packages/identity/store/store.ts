@@ -14,8 +14,7 @@ import { allOf, FieldRefusal, type Piece, refusing, type RunSql, type Sql } from
 import { createGroup, type Groups, groupStore } from './groups.ts';
 import { createToken, type Tokens, tokenStore } from './tokens.ts';
 
-// What the LDAP tree shows, read at every call.
-
+/** What the LDAP tree shows, read at every call. */
 export function rosterReader(run: RunSql, keys: IdentityKeys): Roster {
   function shown(account: StoredAccount): Person {
     return {

@@ -6,9 +6,10 @@ import { readQuartz, withOpenDay } from './quartz.ts';
 import { NEVER } from '../retention.ts';
 import { readSpringCron } from './spring-cron.ts';
 
-// Quartz and Spring as patterns that croner reads: plain lists for what it knows otherwise, and a pattern of its own for each day
-// that it takes alone (LW) or not at all (L-3).
-
+/**
+ * Quartz and Spring as patterns that croner reads: plain lists for what it knows otherwise, and a pattern of its own for each day
+ * that it takes alone (LW) or not at all (L-3).
+ */
 export interface CronerPattern {
   pattern: string;
   /** 1 = Sunday instead of 0. */
@@ -157,8 +158,9 @@ function times(patterns: readonly CronerPattern[], timezone: string, after: Date
     .map((time) => new Date(time));
 }
 
-// Crons as the cores read them. Quartz: the variable RETENTION_CRON and the embedded core. Spring: a TAK Server release.
-
+/**
+ * Crons as the cores read them. Quartz: the variable RETENTION_CRON and the embedded core. Spring: a TAK Server release.
+ */
 export type CronDialect = 'quartz' | 'spring';
 
 export interface Schedules {

@@ -92,9 +92,10 @@ function numberOf(text: string, { least, most, words }: Field): number | undefin
   return value >= least && value <= most ? value : undefined;
 }
 
-// A schedule of Quartz as a TAK Server release reads it: Spring's six fields, where weekdays count from 0 = Sunday and there is no
-// year.
-
+/**
+ * A schedule of Quartz as a TAK Server release reads it: Spring's six fields, where weekdays count from 0 = Sunday and there is no
+ * year.
+ */
 export type SpringConversion = { expression: string; fault?: never } | { expression?: never; fault: string };
 
 const QUARTZ_TO_SPRING_DAY_OF_WEEK = 5;

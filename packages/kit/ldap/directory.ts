@@ -38,8 +38,7 @@ export interface Directory {
   probe(base: DirectoryBase, group: string): Promise<number | undefined>;
 }
 
-// The two bases of the directory: the core's, where app passwords count, and the web one, where they do not.
-
+/** The two bases of the directory: the core's, where app passwords count, and the web one, where they do not. */
 export interface DirectoryBases {
   core: string;
   web: string;

@@ -6,9 +6,10 @@ import { nameKey } from '../names.ts';
 import { RecentKeys } from '../rate-limit.ts';
 import { MINUTE_MS } from '../time.ts';
 
-// Judges clients that sign in: names that have signed in from an address go before strangers, and one address cannot fill the line
-// of strangers before its first failure is known.
-
+/**
+ * Judges clients that sign in: names that have signed in from an address go before strangers, and one address cannot fill the line
+ * of strangers before its first failure is known.
+ */
 export interface ClientStanding {
   /** Of an attempt that begins now; `ended` has to be called when its verdict is there. `key` names address and account. */
   begin(address: string, key: string): { standing: Exclude<Standing, 'own'>; ended: () => void };
@@ -48,15 +49,16 @@ export function clientStanding(now: () => number): ClientStanding {
   };
 }
 
-// Holds refusals back for as long as a real check takes: a name that does not exist costs no check, and the time of the answer must
-// not tell which names exist.
-
 /** A check of an idle machine takes a third of it. */
 const LEAST_MS = 60;
 /** So slow is a machine that is busy; nobody waits longer for a refusal. */
 const MOST_MS = 1_000;
 const HALF_LIFE_MS = 10 * MINUTE_MS;
 
+/**
+ * Holds refusals back for as long as a real check takes: a name that does not exist costs no check, and the time of the answer must
+ * not tell which names exist.
+ */
 export class RefusalPace {
   readonly #steadyMs: () => number;
   readonly #leastMs: number;

@@ -10,9 +10,10 @@ import { crc32 } from 'node:zlib';
 import { type Entry, getFileNameLowLevel, openPromise, type ZipFile } from 'yauzl';
 import { StackError } from '@holdfast/kit/app-error';
 
-// What may be called how in a release archive: a name that leads out of it, hides something or falls together with another
-// one is refused, before anything is written.
-
+/**
+ * What may be called how in a release archive: a name that leads out of it, hides something or falls together with another
+ * one is refused, before anything is written.
+ */
 export interface NamedEntry {
   /** As it stands in the archive; a directory ends with a slash. */
   name: string;

@@ -5,8 +5,7 @@ import { StackError } from '@holdfast/kit/app-error';
 import { quoted, ReleaseArchive } from './archive.ts';
 import { compareReleases } from './version.ts';
 
-// Which release an archive is, and how its images are built: told by its names and its version file alone.
-
+/** Which release an archive is, and how its images are built: told by its names and its version file alone. */
 export const VARIANTS = {
   docker: { coreDockerfile: 'docker/Dockerfile.takserver', databaseDockerfile: 'docker/Dockerfile.takserver-db' },
   hardened: {

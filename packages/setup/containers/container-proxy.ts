@@ -12,8 +12,6 @@ import { leave, stopInOrder } from '@holdfast/kit/service';
 export const PROJECT_LABEL = 'com.docker.compose.project';
 const SERVICE_LABEL = 'com.docker.compose.service';
 
-// Of an engine's answers these members go on and no others: above all no environment, no command, no path of the host.
-
 const labels = z.object({ [PROJECT_LABEL]: z.string().optional(), [SERVICE_LABEL]: z.string().optional() });
 
 const network = z.object({
@@ -23,6 +21,9 @@ const network = z.object({
   GlobalIPv6Address: z.string().nullish(),
 });
 
+/**
+ * Of an engine's answers these members go on and no others: above all no environment, no command, no path of the host.
+ */
 export const listAnswer = z.array(z.object({ Id: z.string(), Labels: labels.nullish() }));
 
 export const containerAnswer = z.object({

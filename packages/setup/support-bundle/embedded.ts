@@ -16,11 +16,12 @@ import { isSettingName, SETTINGS } from '../../../shared/settings/table.ts';
 import { askManagement, type OperatorPlace } from '@holdfast/stack/operator/place';
 import { stackDatabaseUrl } from '../containers/plan.ts';
 
-// Which values are secret: of the settings by their table, of what the table does not know by its name or its form.
-
 const SECRET_NAME = /PASS|SECRET|TOKEN|KEY|CREDENTIAL|AUTH|PRIVATE/i;
 
-/** The values of these settings that are secret, and the passwords in their URLs. */
+/**
+ * Which values are secret: of the settings by their table, of what the table does not know by its name or its form.
+ * The values of these settings that are secret, and the passwords in their URLs.
+ */
 export function secretsOf(values: Readonly<Record<string, string | undefined>>): KnownSecret[] {
   return Object.entries(values).flatMap(([name, value]) => {
     if (value === undefined || value.trim() === '') return [];
@@ -132,9 +133,10 @@ function machineText(root: string): string {
   ].join('\n');
 }
 
-// Takes out of a text whatever must not leave the machine: every value of a secret setting in each form in which programs write
-// it, and what looks like a key, a cookie, a token or a password of anybody.
-
+/**
+ * Takes out of a text whatever must not leave the machine: every value of a secret setting in each form in which programs write
+ * it, and what looks like a key, a cookie, a token or a password of anybody.
+ */
 export interface KnownSecret {
   name: string;
   value: string;

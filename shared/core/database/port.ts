@@ -80,8 +80,7 @@ export interface CoreDatabase {
   version(): Promise<string>;
 }
 
-// What the server of the core's database does with writes and with WAL: what loses data, and what fills its disk.
-
+/** What the server of the core's database does with writes and with WAL: what loses data, and what fills its disk. */
 export interface ReplicationSlot {
   /** As SQL quotes it. */
   name: string;
@@ -136,9 +135,10 @@ export const WATCHED_SETTINGS = [
   'synchronous_commit',
 ] as const;
 
-// Where the value of a setting of PostgreSQL comes from, and the commands that take it back there.
-
-/** As pg_settings and pg_db_role_setting tell. Names of roles and databases are quoted as SQL wants them. */
+/**
+ * Where the value of a setting of PostgreSQL comes from, and the commands that take it back there.
+ * As pg_settings and pg_db_role_setting tell. Names of roles and databases are quoted as SQL wants them.
+ */
 export interface SettingOrigin {
   /** `database` and `role` for ALTER DATABASE and ALTER ROLE; else the word of pg_settings, such as `command line`. */
   source: string;

@@ -84,8 +84,7 @@ async function readSlots(sql: Sql): Promise<ReplicationSlot[]> {
     FROM pg_replication_slots ORDER BY retained_bytes DESC NULLS LAST, slot_name LIMIT 20`;
 }
 
-// What keeps dead rows from being removed: the oldest transactions, prepared ones, and replication slots.
-
+/** What keeps dead rows from being removed: the oldest transactions, prepared ones, and replication slots. */
 interface HolderRow extends Omit<VacuumHolder, 'since'> {
   since_ms: number | null;
 }

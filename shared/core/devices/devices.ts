@@ -11,8 +11,6 @@ import type { ClientKeys, CoreDevices, KeptKey, Met } from './port.ts';
 import { type DevicePlace, openDeviceSocket, Refused, whyEnded } from './socket.ts';
 import { DeviceStream } from './stream.ts';
 
-// What 8443 says of whoever asks with a client certificate, on a connection of its own.
-
 const PATH = '/Marti/api/util/user/roles';
 /** The first call after the start of a release can take more than five seconds. */
 const WITHIN_MS = 10_000;
@@ -25,7 +23,10 @@ const rolesSchema = z.array(z.string());
  */
 const REVOKED_PAGE = /(?:^|[>\s])Exception performing TAK Server authentication\.?(?=[<\s]|$)/;
 
-/** Undefined when the core refuses the certificate. Rejects with Refused when it ends the connection without an answer; else an AppError. */
+/**
+ * What 8443 says of whoever asks with a client certificate, on a connection of its own.
+ * Undefined when the core refuses the certificate. Rejects with Refused when it ends the connection without an answer; else an AppError.
+ */
 export async function askRoles(socket: TLSSocket, place: DevicePlace): Promise<string[] | undefined> {
   const timer = setTimeout(
     () =>

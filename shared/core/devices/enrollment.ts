@@ -5,14 +5,11 @@ import { z } from 'zod';
 import { AppError, messageOf } from '@holdfast/kit/app-error';
 import { nameKey } from '@holdfast/kit/names';
 import { base64, foreignWords } from '@holdfast/kit/text';
-import { serialIn } from '@holdfast/pki/certificate-serial';
+import { serialIn } from '@holdfast/pki/parts';
 import type { Answer } from '../answers.ts';
 import { type CoreCalls, CorePort, WITHIN_MS } from '../request.ts';
 import type { CoreEnrollment, CoreTokenAnswer, CoreTokenOrder, EnrolledCertificate, EnrollmentOrder } from './port.ts';
 import type { NameEntry } from './signing-rules.ts';
-
-// What the core has signed, held against what was asked for: the key is ours, the name is the user's, the issuer is the CA that
-// we trust.
 
 /** Base64 without header lines; some cores send them. */
 const certificate = z.string().transform((text, issues) => {
@@ -26,7 +23,11 @@ const certificate = z.string().transform((text, issues) => {
 
 const CA_MEMBER = /^ca(\d{1,3})$/;
 
-/** `signedCert`, `ca0`, `ca1`, ..., of which two may be the same. */
+/**
+ * What the core has signed, held against what was asked for: the key is ours, the name is the user's, the issuer is the CA that
+ * we trust.
+ * `signedCert`, `ca0`, `ca1`, ..., of which two may be the same.
+ */
 export const signedAnswer = z.looseObject({ signedCert: certificate }).transform((read, issues) => {
   const above: X509Certificate[] = [];
   for (const [name, value] of Object.entries(read)) {

@@ -22,9 +22,10 @@ export interface CoreDevices {
   close(connection: string): Promise<void>;
 }
 
-// The core's enrollment port: a name and a password become a certificate. The key is made here (ECDSA P-384).
-
-/** A certificate with its key, fresh from the core. Whoever gets it keeps the key, or forgets it. */
+/**
+ * The core's enrollment port: a name and a password become a certificate. The key is made here (ECDSA P-384).
+ * A certificate with its key, fresh from the core. Whoever gets it keeps the key, or forgets it.
+ */
 export interface EnrolledCertificate {
   /** SHA-256 of the DER: `AA:BB:…`. */
   hash: string;
@@ -77,9 +78,10 @@ export interface CoreEnrollment {
   token(order: CoreTokenOrder): Promise<CoreTokenAnswer>;
 }
 
-// The private keys of certificates that Holdfast made, by the hash of the certificate. Files of mode 0600; never a name of a
-// user in a path.
-
+/**
+ * The private keys of certificates that Holdfast made, by the hash of the certificate. Files of mode 0600; never a name of a
+ * user in a path.
+ */
 export interface KeptKey {
   /** PKCS#8, not encrypted. */
   keyPem: string;

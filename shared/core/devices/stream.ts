@@ -3,9 +3,10 @@
 import type { TLSSocket } from 'node:tls';
 import { AppError, messageOf } from '@holdfast/kit/app-error';
 
-// CoT events out of what comes on a stream: `<event` to `</event>`, whatever stands between them. Nothing of it is believed;
-// only the type and the uid are looked at, and only the start of an event is kept.
-
+/**
+ * CoT events out of what comes on a stream: `<event` to `</event>`, whatever stands between them. Nothing of it is believed;
+ * only the type and the uid are looked at, and only the start of an event is kept.
+ */
 export interface ArrivingEvent {
   type: string;
   uid: string;

@@ -17,13 +17,14 @@ import {
 import { type Fact, type Finding, limitsOf } from '../evaluate.ts';
 import { AS_SUPERUSER, healthModule } from '../module.ts';
 
-// What holds up the cleaning of a table with many dead rows, and the command that ends it.
-
 /** Whatever is younger is ordinary work, unless a vacuum came after it and had to leave rows. */
 const LONG_SECONDS = 60;
 const MOST_NAME = 60;
 
-/** The oldest that holds up this table; undefined when nothing does. */
+/**
+ * What holds up the cleaning of a table with many dead rows, and the command that ends it.
+ * The oldest that holds up this table; undefined when nothing does.
+ */
 export function holderOf(
   table: Pick<TableStatistics, 'last_vacuum' | 'last_autovacuum'>,
   holders: readonly VacuumHolder[],
@@ -49,9 +50,10 @@ export function holderRemedy({ kind, name }: VacuumHolder): string {
   return `If nothing uses that slot any more: SELECT pg_drop_replication_slot(${name});`;
 }
 
-// What differs from the settings that autovacuum was asked to have, for the server and for single tables, each with the
-// command that takes it back; and whether it was asked to have PostgreSQL's own.
-
+/**
+ * What differs from the settings that autovacuum was asked to have, for the server and for single tables, each with the
+ * command that takes it back; and whether it was asked to have PostgreSQL's own.
+ */
 export interface SettingDiffers extends TuningDifference {
   /** Where it comes from; undefined when the server does not know the setting. */
   origin?: SettingOrigin | undefined;

@@ -4,8 +4,7 @@
 import { counted } from '@holdfast/kit/format';
 import { HOUR_MS } from '@holdfast/kit/time';
 import type { CertificateFile, CertificateKind, RevocationListFile } from '../../core/port.ts';
-import type { Status } from '../../settings/status.ts';
-import type { ModuleThresholds } from '../../settings/threshold-figures.ts';
+import type { ModuleThresholds, Status } from '../../settings/status.ts';
 import { type Finding, limitsOf } from '../evaluate.ts';
 import { healthModule } from '../module.ts';
 import {

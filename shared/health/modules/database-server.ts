@@ -74,8 +74,9 @@ function restartFindings(names: readonly string[]): Fact[] {
   return [{ kind: 'fact', status: 'note', says, remedy }];
 }
 
-// Whether the files of the core's database outlive its container: only what lies on a volume or a bind mount does.
-
+/**
+ * Whether the files of the core's database outlive its container: only what lies on a volume or a bind mount does.
+ */
 export interface VolumeData {
   volume: 'named volume' | 'anonymous volume' | 'bind mount' | 'none' | 'unknown' | 'not applicable';
   /** Why it is unknown, or where the files lie; null when there is nothing to say. */
@@ -156,13 +157,14 @@ export function volumeFindings(
   ];
 }
 
-// What keeps WAL in the core's database, and whether its archive takes it: each finding with the command that helps.
-
 /** WAL beyond this multiple of `max_wal_size` is kept by something that does not take it. */
 const MUCH_WAL = 3;
 
 type WalSize = Pick<DatabaseSize, 'wal_bytes' | 'max_wal_bytes'>;
 
+/**
+ * What keeps WAL in the core's database, and whether its archive takes it: each finding with the command that helps.
+ */
 export function walFindings(size: WalSize, server: ServerFacts): Fact[] {
   return [...archiveFindings(server), ...sizeFindings(size, server)];
 }

@@ -17,15 +17,16 @@ import {
 } from '../../database/growth/report.ts';
 import { type HoldingPolicy, unknownPolicy } from '../../database/holding-policy.ts';
 import type { Fillers } from '../../database/port.ts';
-import type { Thresholds } from '../../settings/threshold-figures.ts';
+import type { Thresholds } from '../../settings/status.ts';
 import { type Finding, limitsOf } from '../evaluate.ts';
 import { AS_SUPERUSER, healthModule } from '../module.ts';
 import type { Monitored } from '../monitored.ts';
 import { readVolume, settingFindings, type VolumeData, volumeFindings, walFindings } from './database-server.ts';
 
-// What the module `database` shows of growth: how fast, until when, who fills it, which tables grew, and what would hold the size.
-// Whoever asks a live module pays for none of it most of the time: it is remembered, some of it for an hour.
-
+/**
+ * What the module `database` shows of growth: how fast, until when, who fills it, which tables grew, and what would hold the size.
+ * Whoever asks a live module pays for none of it most of the time: it is remembered, some of it for an hour.
+ */
 export interface DatabaseGrowth extends Omit<GrowthFigures, 'basis' | 'samples_since' | 'reason'> {
   growth_basis: GrowthFigures['basis'];
   growth_since: string | null;

@@ -13,13 +13,14 @@ import {
   type MountForecast,
 } from '../../database/growth/report.ts';
 import type { DiskUse } from '../../host/port.ts';
-import type { ModuleThresholds, Thresholds } from '../../settings/threshold-figures.ts';
+import type { ModuleThresholds, Thresholds } from '../../settings/status.ts';
 import { type Finding, limitsOf } from '../evaluate.ts';
 import { healthModule } from '../module.ts';
 import type { Monitored } from '../monitored.ts';
 
-// When each file system is full: in the long run judged by days, and at the pace of the last minutes for the one that holds the database.
-
+/**
+ * When each file system is full: in the long run judged by days, and at the pace of the last minutes for the one that holds the database.
+ */
 export interface MountGrowth extends GrowthFigures {
   /** When it is full, in words; null where there is no date. */
   full_in: string | null;

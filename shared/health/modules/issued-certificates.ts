@@ -8,7 +8,7 @@ import { DAY_MS } from '@holdfast/kit/time';
 import type { Core, CoreCertificate } from '../../core/port.ts';
 import type { CertificateBook, MadeCertificate } from '../../devices/port.ts';
 import { certificateFile } from '../../devices/rules.ts';
-import type { ModuleThresholds } from '../../settings/threshold-figures.ts';
+import type { ModuleThresholds } from '../../settings/status.ts';
 import { type Finding, limitsOf } from '../evaluate.ts';
 
 export interface IssuedCertificate {
@@ -101,5 +101,3 @@ export function certificateEnds(subject: string, daysLeft: number | null, thresh
     inWords: (limit) => counted(limit, 'day'),
   };
 }
-
-// How long a certificate still lasts, and how that is judged wherever it was seen.

@@ -7,7 +7,7 @@ import { limitsAt, type Retained, type RetentionPolicy } from '@holdfast/kit/ret
 import { HOUR_MS, MINUTE_MS } from '@holdfast/kit/time';
 import type { CoreRetention } from '../../core/port.ts';
 import type { InForce, RetentionBook, RetentionRun } from '../../retention/port.ts';
-import type { ModuleThresholds } from '../../settings/threshold-figures.ts';
+import type { ModuleThresholds } from '../../settings/status.ts';
 import { type Finding, limitsOf } from '../evaluate.ts';
 import type { Monitored } from '../monitored.ts';
 
@@ -120,9 +120,10 @@ function warning(says: string): Finding {
   return { kind: 'fact', status: 'warning', says };
 }
 
-// Runs of retention that were due and have not begun. A moment of the schedule is made good by a run that began after it, and by
-// one that was going on then: the next moment finds its work done.
-
+/**
+ * Runs of retention that were due and have not begun. A moment of the schedule is made good by a run that began after it, and by
+ * one that was going on then: the next moment finds its work done.
+ */
 export interface Overdue {
   runs: number;
   /** When the first of them was due, ISO 8601; null without any. */

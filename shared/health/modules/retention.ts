@@ -16,7 +16,7 @@ import type { CoreRetentionPolicy } from '../../core/port.ts';
 import { dialectOfUnit, type RetentionInForce, retentionInForce } from '../../retention/in-force.ts';
 import type { DoomedReferences } from '../../retention/port.ts';
 import { limitedInWords } from '../../retention/rules.ts';
-import type { ModuleThresholds } from '../../settings/threshold-figures.ts';
+import type { ModuleThresholds } from '../../settings/status.ts';
 import { type Finding, limitsOf } from '../evaluate.ts';
 import { healthModule } from '../module.ts';
 import type { Monitored } from '../monitored.ts';

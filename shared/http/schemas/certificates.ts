@@ -3,10 +3,9 @@
 import { z } from '@hono/zod-openapi';
 import { includeQuery, pageOf, pagingQuery } from '../listing.ts';
 
-// How certificates look in answers, for every function that speaks of them.
-
 const time = z.iso.datetime();
 
+/** How certificates look in answers, for every function that speaks of them. */
 export const certificateSchema = z
   .object({
     file: z.string().openapi({ description: 'Its name in paths; its hash is taken there as well' }),

@@ -75,8 +75,7 @@ export function userId(text: string): number {
   return /^[1-9]\d{0,9}$/.test(text) ? Number(text) : Number.NaN;
 }
 
-// What somebody may say who wants an API token.
-
+/** What somebody may say who wants an API token. */
 export const wantedTokenSchema = z
   .object({
     name: z

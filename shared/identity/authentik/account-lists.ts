@@ -78,9 +78,10 @@ export function accountLists(provider: IdentityProvider): (query: AccountQuery) 
   return list;
 }
 
-// Lists of accounts at the identity provider: any stretch of what a query finds, by the provider's own order.
-
-/** The size of pages of which one holds the whole stretch; undefined when none does. */
+/**
+ * Lists of accounts at the identity provider: any stretch of what a query finds, by the provider's own order.
+ * The size of pages of which one holds the whole stretch; undefined when none does.
+ */
 function pageSizeFor(begin: number, length: number): number | undefined {
   for (let size = length; size <= PAGE_SIZE; size += 1) if ((begin % size) + length <= size) return size;
   return undefined;

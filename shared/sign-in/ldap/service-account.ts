@@ -110,9 +110,10 @@ export class LdapServiceAccount {
   }
 }
 
-// A bind as it is done in earnest: the account signs in and finds its own entry. A directory that has just come up may answer and
-// be empty.
-
+/**
+ * A bind as it is done in earnest: the account signs in and finds its own entry. A directory that has just come up may answer and
+ * be empty.
+ */
 export interface TestBind {
   /** `ldap://host:port` or `ldaps://…` */
   url: string;

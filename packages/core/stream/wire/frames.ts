@@ -1,7 +1,6 @@
 // Events in a stream of bytes, in both framings: XML and protobuf.
 
 import { type FrameReader, StreamFault } from '../../model/stream.ts';
-import { MAGIC } from './protobuf-schema.ts';
 import { LESS, skipSpace, startsWith } from './xml-bytes.ts';
 
 const LEAST_BYTES = 1024;
@@ -276,3 +275,6 @@ export function frameOf(message: Uint8Array): Buffer {
   framed.set(message, header.length);
   return framed;
 }
+
+/** Before each message on the stream, followed by its length. */
+export const MAGIC = 0xbf;

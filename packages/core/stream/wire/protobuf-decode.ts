@@ -1,9 +1,9 @@
 // From a TakMessage to an event: written as XML and read like any other, so that xmlDetail is held to the same rules.
 
 import { BinaryReader, WireType } from '@bufbuild/protobuf/wire';
-import { escapeMarks } from '../../http/escape.ts';
 import { type CotEvent, StreamFault } from '../../model/stream.ts';
-import { COT_EVENT, TAK_MESSAGE, TYPED_ELEMENTS, type TypedElement, XML_DETAIL } from './protobuf-schema.ts';
+import { escapeMarks } from '../../model/wire-text.ts';
+import { COT_EVENT, TAK_MESSAGE, TYPED_ELEMENTS, type TypedElement, XML_DETAIL } from './protobuf-encode.ts';
 import { readXmlEvent, type XmlEvent } from './xml-event.ts';
 
 /** Attributes of the event that are strings, by their field. */

@@ -1,8 +1,8 @@
 // Events as receivers get them: the bytes of the sender, with what the server has to say spliced in.
 
 import { isAscii } from 'node:buffer';
-import { escapeXml } from '../../http/escape.ts';
 import type { CotEvent, CotPoint, Delivery, ServerEvent, Stamp } from '../../model/stream.ts';
+import { escapeXml } from '../../model/wire-text.ts';
 import { encodeEvent } from './protobuf-encode.ts';
 import { BRACKET, GREATER } from './xml-bytes.ts';
 import { readXmlEvent, UNKNOWN_ERROR, XmlEvent } from './xml-event.ts';
