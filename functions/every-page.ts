@@ -64,8 +64,11 @@ export function withPromptCore(deps: Deps): Deps {
 function promptPort(port: object, reads: readonly string[]): object {
   return new Proxy(port, {
     get(target, name) {
-      const method: unknown = Reflect.get(target, name);
-      return reads.includes(String(name)) ? promptly(method as Ask) : method;
+      const value: unknown = Reflect.get(target, name);
+      if (typeof value !== 'function') return value;
+      // Bound: an adapter may be a class with private fields, which a proxy has not.
+      const method = value.bind(target) as Ask;
+      return reads.includes(String(name)) ? promptly(method) : method;
     },
   });
 }
