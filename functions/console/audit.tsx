@@ -11,11 +11,19 @@ import type { Status } from '../../shared/settings/status.ts';
 import { framed } from '../pages/frame.tsx';
 import { type PageContext, pagesOf } from '../pages/page-routes.ts';
 import { Facts } from '../pages/parts/card.tsx';
-import { Field, Filters } from '../pages/parts/field.tsx';
+import {
+  csvAddress,
+  type DaySpan,
+  DaySpanFields,
+  daySpanOf,
+  Field,
+  Filters,
+  isFaulty,
+  spanInWords,
+} from '../pages/parts/field.tsx';
 import { StatusBadge } from '../pages/parts/notice.tsx';
 import { Empty, pageNumber, Pager } from '../pages/parts/table.tsx';
 import { type Clock, clockOf, timeInZone } from '../pages/parts/time.tsx';
-import { csvAddress, type DaySpan, DaySpanFields, daySpanOf, isFaulty, spanInWords } from './day-span.tsx';
 
 const RESULTS: Record<AuditResult, [status: Status, word: string]> = {
   ok: ['ok', 'Done'],

@@ -2,8 +2,7 @@
 
 import type { Log } from '@holdfast/kit/log';
 import { CORE_VERSION } from './admin/server.ts';
-import { rowsOf } from './groups/own-groups.ts';
-import type { PeopleGroups } from './groups/people-groups.ts';
+import { type PeopleGroups, rowsOf } from './groups/own-groups.ts';
 import type { MissionParts } from './missions/access.ts';
 import { createMissions } from './missions/create-missions.ts';
 import type { KnownGroup } from './model/parts.ts';

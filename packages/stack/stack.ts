@@ -18,13 +18,15 @@ import { keepSecrets, type StackPlan, writeStackFile } from './plan.ts';
 import { preflight } from './preflight.ts';
 import type { Guard } from './process/guard.ts';
 import { makeDirectories, makeFlowsDirectories } from './process/layout.ts';
-import { type ManagementProcess, managementProcess, nodeProcess } from './process/node-process.ts';
 import { lockDirectory, Roster } from './process/ownership.ts';
 import { databaseComplaint, processLog, rotateLogs } from './process/process-log.ts';
 import type { Report } from './process/report.ts';
 import {
   EarlyEnd,
   explainEarlyEnd,
+  type ManagementProcess,
+  managementProcess,
+  nodeProcess,
   type ProcessEvents,
   type ProcessSpec,
   supervise,

@@ -2,7 +2,9 @@
 // columns that a TAK Server release has too. The table of events is `e`, that of chat `c`, that of files `r`.
 
 import type { AnySql, Piece } from '@holdfast/kit/postgres';
-import type { FactsQuestion } from './port.ts';
+import type { Retained } from '@holdfast/kit/retention';
+import type { Figures } from '../core/database/timed-figure.ts';
+import type { DoomedRows, FactsQuestion } from './port.ts';
 
 /** Which rows are meant. */
 export type Doom = Omit<FactsQuestion, 'withinMs'>;
@@ -64,4 +66,191 @@ export function doomedFiles(sql: AnySql, type: 'files' | 'missionpackages', limi
       SELECT json_array_elements_text(${JSON.stringify(exemptKeywords)}::text::json)))
     AND NOT EXISTS (SELECT FROM mission_resource f WHERE f.resource_id = r.id ${staying})
     AND (${goesWithMission(sql, doom)}) IS NOT TRUE`;
+}
+
+const NOTHING: DoomedRows = {
+  rows: 0,
+  atMost: null,
+  included: null,
+  bytesPerRow: null,
+  bytes: 0,
+  oldest: null,
+  newest: null,
+};
+
+/**
+ * The figures of what a run of retention would delete, each within its time: rows, what they take up, the oldest and the newest.
+ * Of the type, which has a limit. What is quick is asked first: the count of a large table may need all its time.
+ */
+export function countDoomed(figures: Figures, doom: Doom, type: Retained, limit: string): Promise<DoomedRows> {
+  if (type === 'cot') return countEvents(figures, limit);
+  if (type === 'geochat') return countChat(figures, doom, limit);
+  if (type === 'missions') return countMissions(figures, doom, limit);
+  // A release deletes packages with the files, and nothing by this limit.
+  if (type === 'missionpackages' && doom.core === 'release') return Promise.resolve(NOTHING);
+  return countFiles(figures, doom, type, limit);
+}
+
+/** A count is far quicker in the index alone, so what missions have is counted for itself and taken off. */
+async function countEvents(figures: Figures, limit: string): Promise<DoomedRows> {
+  const [all, bytesPerRow, span, counted] = await Promise.all([
+    figures.rowsOf('cot_router'),
+    bytesPerRowOf(figures, 'cot_router'),
+    spanOf(figures, [(sql, order) => firstEvent(sql, limit, order)]),
+    figures.ask(async (sql) => {
+      const [row] = await sql<[{ rows: number }]>`
+        SELECT ((SELECT count(*) FROM cot_router e WHERE ${oldEvents(sql, limit)})
+          - ${eventsOfUids(sql, missionUids(sql), { limit, type: sql`e.cot_type <> 'b-t-f'` })})::float8 AS rows`;
+      return row.rows;
+    }),
+  ]);
+  const rows = counted ?? null;
+  return { ...NOTHING, rows, atMost: rows === null ? all : null, bytesPerRow, bytes: null, ...span };
+}
+
+async function countChat(figures: Figures, doom: Doom, limit: string): Promise<DoomedRows> {
+  const [all, perRow, perLegacyRow, span, counted] = await Promise.all([
+    figures.rowsOf('cot_router_chat'),
+    bytesPerRowOf(figures, 'cot_router_chat'),
+    bytesPerRowOf(figures, 'cot_router'),
+    spanOf(figures, [
+      (sql, order) => firstChat(sql, limit, order),
+      (sql, order) => firstLegacyChat(sql, limit, doom, order),
+    ]),
+    figures.ask(async (sql) => {
+      const [row] = await sql<[{ chat: number; legacy: number }]>`
+        SELECT (SELECT count(*) FROM cot_router_chat c WHERE ${oldChat(sql, limit)})::float8 AS chat,
+          ((SELECT count(*) FROM cot_router e WHERE ${oldLegacyChat(sql, limit)})
+            - ${eventsOfUids(sql, goneUids(sql, doom), { limit, type: sql`e.cot_type = 'b-t-f'` })})::float8 AS legacy`;
+      return row;
+    }),
+  ]);
+  const bytesPerRow = perRow ?? perLegacyRow;
+  if (counted !== undefined) {
+    const { chat, legacy } = counted;
+    const bytes = Math.round(chat * (perRow ?? 0) + legacy * (perLegacyRow ?? 0));
+    return { ...NOTHING, rows: chat + legacy, bytesPerRow, bytes: bytesPerRow === null ? null : bytes, ...span };
+  }
+  return { ...NOTHING, rows: null, atMost: all, bytesPerRow, bytes: null, ...span };
+}
+
+/** The bytes of its data as they lie on the disk. */
+async function countFiles(
+  figures: Figures,
+  doom: Doom,
+  type: 'files' | 'missionpackages',
+  limit: string,
+): Promise<DoomedRows> {
+  const [atMost, bytesPerRow, counted] = await Promise.all([
+    figures.rowsOf('resource'),
+    bytesPerRowOf(figures, 'resource'),
+    figures.ask(async (sql) => {
+      const [row] = await sql<[{ rows: number; bytes: number } & Span<Date>]>`
+        SELECT count(*)::float8 AS rows, coalesce(sum(pg_column_size(r.data)), 0)::float8 AS bytes,
+          min(r.submissiontime) AS oldest, max(r.submissiontime) AS newest
+        FROM resource r WHERE ${doomedFiles(sql, type, limit, doom)}`;
+      return { ...row, ...isoSpan(row) };
+    }),
+  ]);
+  if (counted !== undefined) return { ...NOTHING, ...counted, bytesPerRow };
+  return { ...NOTHING, rows: null, atMost, bytesPerRow, bytes: null };
+}
+
+async function countMissions(figures: Figures, doom: Doom, limit: string): Promise<DoomedRows> {
+  const [atMost, perEvent, counted] = await Promise.all([
+    figures.rowsOf('mission'),
+    bytesPerRowOf(figures, 'cot_router'),
+    figures.ask(async (sql) => {
+      const [row] = await sql<[{ rows: number; cot: number; files: number; bytes: number } & Span<Date>]>`
+        SELECT count(*)::float8 AS rows, min(create_time) AS oldest, max(create_time) AS newest,
+          ${eventsOfUids(sql, goneUids(sql, doom))}::float8 AS cot,
+          (SELECT count(*) FROM resource r WHERE ${goesWithMission(sql, doom)})::float8 AS files,
+          (SELECT coalesce(sum(pg_column_size(r.data)), 0) FROM resource r WHERE ${goesWithMission(sql, doom)})::float8 AS bytes
+        FROM mission WHERE id IN (${doomedMissions(sql, limit)})`;
+      return row;
+    }),
+  ]);
+  if (counted !== undefined) {
+    const { rows, cot, files } = counted;
+    const bytes = Math.round(counted.bytes + cot * (perEvent ?? 0));
+    return { ...NOTHING, rows, included: { cot, files }, bytes, ...isoSpan(counted) };
+  }
+  return { ...NOTHING, rows: null, atMost, bytes: null };
+}
+
+/**
+ * How many events have one of these uids: by the index of uid and time for each, whatever the planner thinks of their number. In
+ * a condition the type would lead it to read all events of that type for each uid.
+ */
+function eventsOfUids(sql: AnySql, uids: Piece, only?: { limit: string; type: Piece }): Piece {
+  const count = only === undefined ? sql`count(*)` : sql`count(*) FILTER (WHERE ${only.type})`;
+  return sql`(
+    SELECT coalesce(sum(found.events), 0) FROM (SELECT DISTINCT listed.uid FROM (${uids}) listed) of_mission
+    CROSS JOIN LATERAL (
+      SELECT ${count} AS events FROM cot_router e
+      WHERE e.uid = of_mission.uid ${only === undefined ? sql`` : sql`AND e.servertime < ${only.limit}`}) found)`;
+}
+
+interface Span<T> {
+  oldest: T | null;
+  newest: T | null;
+}
+
+type Order = 'ASC' | 'DESC';
+
+export function firstEvent(sql: AnySql, limit: string, order: Order = 'ASC'): Piece {
+  return sql`
+    SELECT e.servertime AS at FROM cot_router e
+    WHERE ${oldEvents(sql, limit)} AND NOT EXISTS (SELECT FROM mission_uid u WHERE u.uid = e.uid)
+    ORDER BY e.servertime ${sql.unsafe(order)} LIMIT 1`;
+}
+
+export function firstChat(sql: AnySql, limit: string, order: Order = 'ASC'): Piece {
+  return sql`
+    SELECT c.servertime AS at FROM cot_router_chat c WHERE ${oldChat(sql, limit)}
+    ORDER BY c.servertime ${sql.unsafe(order)} LIMIT 1`;
+}
+
+export function firstLegacyChat(sql: AnySql, limit: string, doom: Doom, order: Order = 'ASC'): Piece {
+  return sql`
+    SELECT e.servertime AS at FROM cot_router e
+    WHERE ${oldLegacyChat(sql, limit)} AND e.uid NOT IN (${goneUids(sql, doom)})
+    ORDER BY e.servertime ${sql.unsafe(order)} LIMIT 1`;
+}
+
+type End = (sql: AnySql, order: Order) => Piece;
+
+/** Over all tables that hold the type; nothing when one of them did not answer in time. */
+async function spanOf(figures: Figures, ends: readonly End[]): Promise<Span<string>> {
+  const timesOf = (end: End, order: Order): Promise<number[] | undefined> =>
+    figures.ask(async (sql) => (await sql<{ at: Date }[]>`${end(sql, order)}`).map(({ at }) => at.getTime()));
+  const ofOrder = async (order: Order): Promise<number[]> => {
+    const times = await Promise.all(ends.map((end) => timesOf(end, order)));
+    return times.includes(undefined) ? [] : times.flatMap((each) => each ?? []);
+  };
+  const [oldest, newest] = await Promise.all([ofOrder('ASC'), ofOrder('DESC')]);
+  return {
+    oldest: isoOf(oldest.length === 0 ? undefined : Math.min(...oldest)),
+    newest: isoOf(newest.length === 0 ? undefined : Math.max(...newest)),
+  };
+}
+
+function isoSpan({ oldest, newest }: Span<Date>): Span<string> {
+  return { oldest: isoOf(oldest?.getTime()), newest: isoOf(newest?.getTime()) };
+}
+
+function isoOf(ms: number | undefined): string | null {
+  return ms === undefined ? null : new Date(ms).toISOString();
+}
+
+/** With its share of indexes and TOAST. A table that was never analysed has the rows that were counted as they were written. */
+async function bytesPerRowOf(figures: Figures, table: string): Promise<number | null> {
+  const perRow = await figures.ask(async (sql) => {
+    const [row] = await sql<{ bytes: number | null }[]>`
+      SELECT pg_total_relation_size(oid) / nullif(
+        CASE WHEN reltuples > 0 THEN reltuples::float8 ELSE pg_stat_get_live_tuples(oid)::float8 END, 0) AS bytes
+      FROM pg_class WHERE oid = to_regclass(${table})`;
+    return row?.bytes ?? null;
+  });
+  return perRow ?? null;
 }

@@ -5,11 +5,14 @@ import type { RunSql } from '@holdfast/kit/kept-database';
 import type { AnySql, Piece } from '@holdfast/kit/postgres';
 import { RETAINED, type Retained, type RetentionLimits } from '@holdfast/kit/retention';
 import { type Figures, figuresWithin } from '../core/database/timed-figure.ts';
-import { countDoomed, firstChat, firstEvent, firstLegacyChat } from './count-expired.ts';
 import {
+  countDoomed,
   type Doom,
   doomedFiles,
   doomedMissions,
+  firstChat,
+  firstEvent,
+  firstLegacyChat,
   goneUids,
   missionUids,
   oldEvents,

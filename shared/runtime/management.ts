@@ -3,12 +3,14 @@
 import { createHash } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import { coversLoopback } from '@holdfast/kit/addresses';
-import { messageOf } from '@holdfast/kit/app-error';
-import { type JsonLog, jsonLog } from '@holdfast/kit/log';
+import { AppError, messageOf } from '@holdfast/kit/app-error';
+import { type JsonLog, jsonLog, type Log } from '@holdfast/kit/log';
+import { migrate } from '@holdfast/kit/migrate';
 import { serveOperator } from '@holdfast/kit/operator-socket';
-import { forgetPostgresVariables } from '@holdfast/kit/postgres';
+import { forgetPostgresVariables, withDatabase } from '@holdfast/kit/postgres';
 import { RELEASE } from '@holdfast/kit/release';
 import { retry } from '@holdfast/kit/retry';
+import type { Secret } from '@holdfast/kit/secret';
 import { LISTENING, runService, stopInOrder, tellSupervisor } from '@holdfast/kit/service';
 import { HEALTH_MODULES } from '../health/modules/index.ts';
 import type { Measurement } from '../health/port.ts';
@@ -23,10 +25,48 @@ import { type Handover, pick, readHandover } from '../settings/load.ts';
 import { describeProblem } from '../settings/setting.ts';
 import { SETTING_NAMES, SETTINGS } from '../settings/table.ts';
 import { behindProxies } from './client-address.ts';
+import { MIGRATIONS } from './migrations/index.ts';
 import { type NodeDeps, nodeDeps } from './node-deps.ts';
 import { type Listener, serveApp } from './node-server.ts';
 import { answerOperator } from './operator-answers.ts';
-import { keepState } from './state-keeper.ts';
+
+const WITHIN_MS = 60_000;
+
+/** Brings our own database up to date as soon as it answers, however late that is; the service runs meanwhile. */
+export interface StartRecord {
+  startedAt: Date;
+  release: string;
+  settingsHash: string;
+}
+
+/**
+ * Migrates and records this start; retries whatever is in the way (no connection, a full disk, a wrong password), until
+ * `stopped` aborts. `tried` is called after the first attempt, with what it brought. Rejects only when the database must
+ * not be used (newer release, foreign tables).
+ */
+export async function keepState(
+  url: Secret,
+  start: StartRecord,
+  log: Log,
+  stopped: AbortSignal,
+  tried?: (worked: boolean) => void,
+): Promise<void> {
+  const prepare = (): Promise<number[]> =>
+    withDatabase(url, 'holdfast', WITHIN_MS, async (sql) => {
+      const numbers = await migrate(sql, MIGRATIONS);
+      await sql`
+        INSERT INTO stack_start (started_at, release, settings_hash)
+        VALUES (${start.startedAt}, ${start.release}, ${start.settingsHash})`;
+      return numbers;
+    });
+  const applied = await retry(prepare, {
+    stopped,
+    tried,
+    isFinal: (error) => error instanceof AppError,
+    failed: (error, retryInMs) => log.warn('state.not_ready', { error: messageOf(error), retry_in_ms: retryInMs }),
+  });
+  if (applied !== undefined) log.info('state.ready', { migrations_applied: applied });
+}
 
 const GRACE_MS = 8_000;
 /** A mail that is on its way gets this long in an orderly stop: cut off, it would be sent again. */

@@ -24,11 +24,19 @@ import { attempt, formOf, parsed } from '../../pages/form.ts';
 import { framed } from '../../pages/frame.tsx';
 import { isAdmin, type PageContext, pagesOf } from '../../pages/page-routes.ts';
 import { Card, Confirm, Facts } from '../../pages/parts/card.tsx';
-import { Filters, Select } from '../../pages/parts/field.tsx';
+import {
+  csvAddress,
+  type DaySpan,
+  DaySpanFields,
+  daySpanOf,
+  Filters,
+  isFaulty,
+  Select,
+  spanInWords,
+} from '../../pages/parts/field.tsx';
 import { Missing, Problem, StatusBadge, statusInWords, Warning } from '../../pages/parts/notice.tsx';
 import { Empty, pageNumber, Pager } from '../../pages/parts/table.tsx';
 import { clockOf } from '../../pages/parts/time.tsx';
-import { csvAddress, type DaySpan, DaySpanFields, daySpanOf, isFaulty, spanInWords } from '../day-span.tsx';
 import { moduleWords } from '../health/words.tsx';
 import { ALERT_WORDS, AlertRecord, CHANNEL_NAMES } from './record.tsx';
 

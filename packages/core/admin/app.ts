@@ -25,14 +25,13 @@ import {
 import { missionRoutes } from '../missions/routes.ts';
 import type { CoreCaller, CoreConnection, DirectoryGroup } from '../model/parts.ts';
 import { notice } from '../stream/server-events.ts';
-import { Actuator } from './actuator.ts';
 import { CertificateRoutes } from './certificates.ts';
 import { clientRoutes } from './clients.ts';
 import { noSuchMethod, requireRight } from './gate.ts';
 import { groupChangeRoutes } from './group-changes.ts';
 import type { AdminApiOptions } from './options.ts';
 import { retentionRoutes } from './retention.ts';
-import { serverRoutes } from './server.ts';
+import { Actuator, serverRoutes } from './server.ts';
 import { SubscriptionRoutes } from './subscriptions.ts';
 
 const BASE = '/Marti/api/groups';

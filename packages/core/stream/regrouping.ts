@@ -9,8 +9,7 @@ import type { ClientCertificate } from '../model/parts.ts';
 import type { PlacedMembership, ServerEvent, StreamGroups } from '../model/stream.ts';
 import { type Audiences, type Client, placesOf } from './client.ts';
 import type { Outboxes, Outgoing } from './outboxes.ts';
-import type { ClientPresence } from './presence.ts';
-import type { Roster } from './roster.ts';
+import type { ClientPresence, Roster } from './presence.ts';
 import { groupsChanged } from './server-events.ts';
 
 export interface RegroupingOptions {

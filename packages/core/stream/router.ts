@@ -19,8 +19,7 @@ import type {
 import { type Audiences, type Client, KeptEvent, type Redeliver } from './client.ts';
 import { type Destinations, destinationsOf, type DeviceDestination } from './destinations.ts';
 import type { Outboxes, Outgoing } from './outboxes.ts';
-import type { ClientPresence } from './presence.ts';
-import type { Roster } from './roster.ts';
+import type { ClientPresence, Roster } from './presence.ts';
 
 /** Types that begin so are chat. */
 const CHAT = 'b-t-f';

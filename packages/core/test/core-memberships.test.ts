@@ -2,7 +2,7 @@
 
 import { describe, expect, it } from 'vitest';
 import { fakeDirectory } from '../../../test/sign-in/fake-directory.ts';
-import { membershipsOf, PeopleGroups } from '../groups/people-groups.ts';
+import { membershipsOf, PeopleGroups } from '../groups/own-groups.ts';
 
 function read(groups: string[] | undefined, never: string[] = []): string[] {
   const found = membershipsOf('core_', never)(groups && { groups });

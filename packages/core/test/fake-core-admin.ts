@@ -13,7 +13,7 @@ import { issue } from '../../../test/support/certificates.ts';
 import { createAdminApi } from '../admin/app.ts';
 import { type AdminApiOptions, OwnProcess } from '../admin/options.ts';
 import { retentionFiles } from '../admin/retention-files.ts';
-import { membershipsOf, PeopleGroups } from '../groups/people-groups.ts';
+import { membershipsOf, PeopleGroups } from '../groups/own-groups.ts';
 import type {
   CertificateRecord,
   ClientCertificate,

@@ -3,7 +3,7 @@
 import { describe, expect, it } from 'vitest';
 import { fakeDirectory } from '../../../test/sign-in/fake-directory.ts';
 import { streamGroups } from '../core-stream.ts';
-import { membershipsOf, PeopleGroups } from '../groups/people-groups.ts';
+import { membershipsOf, PeopleGroups } from '../groups/own-groups.ts';
 import type { KnownGroup } from '../model/parts.ts';
 import type { GroupState } from '../store/groups.ts';
 import { clientCertificate } from './fake-core-admin.ts';

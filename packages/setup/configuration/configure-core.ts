@@ -1,8 +1,21 @@
 // Prepares the files of a release before its core starts: configuration, users, certificates, and then the
 // retention files. Or the reasons why it cannot be; nothing is written then.
 
+import { existsSync, mkdirSync, readFileSync, statSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import {
+  API_IDENTITY,
+  EMPTY_USERS,
+  readUsersDocument,
+  type UsersDocument,
+  UsersFault,
+  withEntry,
+} from '@holdfast/core/admin/users-document';
+import { explainFileError, messageOf, StackError } from '@holdfast/kit/app-error';
 import type { Invocation } from '@holdfast/kit/command';
 import { basesOf } from '@holdfast/kit/directory';
+import { writeFileAtomically } from '@holdfast/kit/files';
+import { BUNDLE_PASSWORD, certificateFiles } from '@holdfast/pki/certificate-files';
 import { CORE_DATABASE, CORE_OWNER } from '@holdfast/stack/database/roles';
 import { wantedRetention } from '../../../shared/health/wanted.ts';
 import { retentionFiles } from '../../../shared/retention/files.ts';
@@ -10,7 +23,193 @@ import { environmentLayer, loadSettings } from '../../../shared/settings/load.ts
 import { describeProblem, type Problem } from '../../../shared/settings/setting.ts';
 import type { SettingName, Settings } from '../../../shared/settings/table.ts';
 import { poolSize } from '../release-files/schema.ts';
-import { configureRelease, type WantedRelease } from './configure.ts';
+import { type CertificateNames, ensureReleaseAuthority, readReleaseAuthority } from './authority.ts';
+import {
+  ensureAuthorityStores,
+  ensureReleaseApi,
+  ensureReleaseServer,
+  ensureRevocationList,
+  makeCertificateDirectory,
+} from './certificates.ts';
+import { patchCoreConfig, type WantedCoreConfig } from './core-config.ts';
+import { ConfigurationFault } from './document.ts';
+
+/**
+ * What a release finds in its directory before it starts: CoreConfig.xml, users, certificates, and the files without which it
+ * would not start. Everything is looked at first, and every problem comes at once; nothing is written then.
+ */
+export interface WantedRelease {
+  /** The volume of the core, which is /opt/tak there. */
+  directory: string;
+  database: WantedCoreConfig['database'];
+  ldap: WantedCoreConfig['ldap'];
+  names: CertificateNames;
+  /** Names and addresses of the core's own certificate. */
+  hosts: readonly string[];
+}
+
+/** What was done, in sentences without a full stop; or what stands against it. */
+export type Configured = { said: string[] } | { problems: { message: string; remedy: string }[] };
+
+const EXAMPLE = 'CoreConfig.example.xml';
+const CONFIGS = ['conf/CoreConfig.xml', 'CoreConfig.xml'];
+const USERS = 'UserAuthenticationFile.xml';
+const MOST_BYTES = 16 * 1024 * 1024;
+/** Whoever is in the core's group may read it: the core's database does. */
+const CONFIG_MODE = 0o640;
+const MADE_WHEN_MISSING: Record<string, string> = {
+  'conf/retention/mission-archiving-config.yml': `# The unit is days; "-" is never.
+missionCronExpression: "-"
+timeToArchiveAfterNoActivityDays: 365
+removeFromArchiveAfterDays: 1065.0
+archiveMissionByNoContentActivity: false
+archiveMissionByNoSubscriptionActivity: false
+`,
+  'mission-archive/mission-store.yml': `# Missions that were put away; written by the core.
+missionArchiveStoreEntries: []
+`,
+};
+const SIGNATURE_OF_NEW_CA = 'SHA384withECDSA';
+
+/** A second time it changes no byte of any file. */
+export async function configureRelease(wanted: WantedRelease, now: Date): Promise<Configured> {
+  const { problems, found } = look(wanted);
+  if (found === undefined) return { problems };
+  const said: string[] = [];
+  const { directory, names } = wanted;
+  const files = certificateFiles(directory);
+  try {
+    makeCertificateDirectory(files);
+    const authority = await ensureReleaseAuthority(files, names, now);
+    const deps = { files, authority, names, now, say: (sentence: string) => said.push(sentence) };
+    await ensureAuthorityStores(deps);
+    await ensureReleaseServer(deps, wanted.hosts);
+    const fingerprint = await ensureReleaseApi(deps);
+    await ensureRevocationList(deps);
+    grant(join(directory, USERS), found.users, fingerprint);
+    for (const [name, text] of Object.entries(MADE_WHEN_MISSING)) makeWhenMissing(join(directory, name), text);
+    copyWhenMissing(directory, 'TAKIgniteConfig.example.xml', 'TAKIgniteConfig.xml');
+    // The last one: a core that finds it finds all that it names.
+    for (const config of found.configs) said.push(...write(config, wanted, authority.javaAlgorithm));
+  } catch (error) {
+    throw explainFileError(error, directory);
+  }
+  return { said };
+}
+
+interface FoundConfig {
+  path: string;
+  /** What it is made of. */
+  text: string;
+  fresh: boolean;
+}
+
+interface Found {
+  configs: FoundConfig[];
+  users: UsersDocument;
+}
+
+function look(wanted: WantedRelease): { problems: { message: string; remedy: string }[]; found?: Found } {
+  const { directory } = wanted;
+  const problems: { message: string; remedy: string }[] = [];
+  const attempt = <T>(then: () => T, path: string, remedy: string): T | undefined => {
+    try {
+      return then();
+    } catch (error) {
+      problems.push(problemOf(error, path, remedy));
+      return undefined;
+    }
+  };
+  const configs = attempt(() => configsIn(directory), directory, 'run ./scripts/setup.sh with the archive again');
+  for (const { path, text, fresh } of configs ?? []) {
+    const remedy = fresh
+      ? 'run ./scripts/setup.sh with the archive again'
+      : `mend the file, or move it away: it is then made anew from ${EXAMPLE}`;
+    attempt(() => patchCoreConfig(text, wantedConfig(wanted, SIGNATURE_OF_NEW_CA), { fresh }), path, remedy);
+  }
+  const users = join(directory, USERS);
+  const document = attempt(
+    () => readUsersDocument(existsSync(users) ? readBounded(users) : EMPTY_USERS),
+    users,
+    'mend the file, or move it away: it is made anew then and knows svc_api alone',
+  );
+  attempt(() => readReleaseAuthority(certificateFiles(directory)), certificateFiles(directory).ca, 'see above');
+  attempt(() => refuseMisread(wanted.ldap.url), directory, 'see above');
+  if (problems.length > 0 || configs === undefined || document === undefined) return { problems };
+  return { problems, found: { configs, users: document } };
+}
+
+/** The core takes `ldaps` anywhere in the address for TLS, so in the name of a host too, and nobody could sign in. */
+function refuseMisread(url: string): void {
+  if (!/^ldap:.*ldaps/i.test(url)) return;
+  throw new StackError(
+    `The core would speak TLS to ${url}: it looks for the letters ldaps anywhere in the address.`,
+    'set LDAP_URL with another name of that host, its IP address, or ldaps:// and the port of TLS',
+  );
+}
+
+function problemOf(error: unknown, path: string, remedy: string): { message: string; remedy: string } {
+  const explained = explainFileError(error, path);
+  if (explained instanceof StackError) return { message: explained.message, remedy: explained.remedy };
+  if (explained instanceof ConfigurationFault || explained instanceof UsersFault)
+    return { message: `${path}: ${explained.message}.`, remedy };
+  return { message: `${path} cannot be used: ${messageOf(error)}.`, remedy };
+}
+
+/** Every one that is there: the core looks into conf first, the tools of its database only beside it. */
+function configsIn(directory: string): FoundConfig[] {
+  const there = CONFIGS.map((name) => join(directory, name)).filter((path) => existsSync(path));
+  if (there.length > 0) return there.map((path) => ({ path, text: readBounded(path), fresh: false }));
+  const example = join(directory, EXAMPLE);
+  if (!existsSync(example))
+    throw new StackError(
+      `${directory} has neither CoreConfig.xml nor ${EXAMPLE}: no release lies there.`,
+      'run ./scripts/setup.sh with the archive, and look at: docker compose logs release',
+    );
+  return [{ path: join(directory, 'CoreConfig.xml'), text: readBounded(example), fresh: true }];
+}
+
+function readBounded(path: string): string {
+  if (statSync(path).size > MOST_BYTES) throw new ConfigurationFault(`it is larger than ${MOST_BYTES} bytes`);
+  return readFileSync(path, 'utf8');
+}
+
+function wantedConfig({ database, ldap, names }: WantedRelease, signatureAlgorithm: string): WantedCoreConfig {
+  const { organization, unit } = names;
+  return { database, ldap, organization, unit, signatureAlgorithm, bundlePassword: BUNDLE_PASSWORD };
+}
+
+function write({ path, text, fresh }: FoundConfig, wanted: WantedRelease, signatureAlgorithm: string): string[] {
+  const patched = patchCoreConfig(text, wantedConfig(wanted, signatureAlgorithm), { fresh });
+  if (patched.text === text && !fresh) return [];
+  const before = `${path}.before-holdfast`;
+  // It may hold passwords that are in use elsewhere.
+  if (!fresh && !existsSync(before)) writeFileAtomically(before, text);
+  writeFileAtomically(path, patched.text, CONFIG_MODE);
+  return [
+    fresh ? `${path} was made from ${EXAMPLE}` : `${path} was changed`,
+    ...patched.said.map((each) => `  ${each}`),
+  ];
+}
+
+function grant(path: string, document: UsersDocument, fingerprint: string): void {
+  const isGranted = document.entries.some(
+    (entry) => entry.identifier === API_IDENTITY && entry.fingerprint === fingerprint && entry.role === 'ROLE_ADMIN',
+  );
+  if (isGranted) return;
+  writeFileAtomically(path, withEntry(document, { identifier: API_IDENTITY, fingerprint, role: 'ROLE_ADMIN' }));
+}
+
+function makeWhenMissing(path: string, text: string): void {
+  if (existsSync(path)) return;
+  mkdirSync(dirname(path), { recursive: true, mode: 0o750 });
+  writeFileAtomically(path, text, 0o640);
+}
+
+function copyWhenMissing(directory: string, from: string, to: string): void {
+  const [source, target] = [join(directory, from), join(directory, to)];
+  if (existsSync(source)) makeWhenMissing(target, readFileSync(source, 'utf8'));
+}
 
 /** Where a core finds its database, by the name that every release knows. */
 const DATABASE_PLACE = 'tak-database:5432';

@@ -25,7 +25,7 @@ import { DAY_MS } from '@holdfast/kit/time';
 import { certificateFiles } from '@holdfast/pki/certificate-files';
 import { readIndex, readSignedList } from '@holdfast/pki/crl';
 import { attributesOf, elementsAt, parseXml } from '../../../test/support/parsed-xml.ts';
-import { configureRelease, type WantedRelease } from '../configuration/configure.ts';
+import { configureRelease, type WantedRelease } from '../configuration/configure-core.ts';
 
 const SOURCE = join(import.meta.dirname, '../../../packages/setup/test/release/tak');
 const NOW = new Date('2026-11-23T05:00:00Z');

@@ -4,7 +4,7 @@ import { cpSync, existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { configureRelease } from '../configuration/configure.ts';
+import { configureRelease } from '../configuration/configure-core.ts';
 
 let directory: string;
 beforeEach(() => {

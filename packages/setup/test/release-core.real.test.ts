@@ -4,13 +4,11 @@ import { spawnSync } from 'node:child_process';
 import { appendFileSync, mkdirSync, readdirSync, readFileSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
-import { identify } from '@holdfast/stack/process/ownership';
+import { identify, processesOf } from '@holdfast/stack/process/ownership';
 import { memoryLog } from '../../../test/http/fake-deps.ts';
-import { readCoordinates } from '../release-core/coordinates.ts';
-import { processesOf } from '@holdfast/stack/process/ownership';
 import { programsIn, ReleaseCore, type ReleaseCoreOptions } from '../release-core/core.ts';
-import type { Awaited } from '../release-core/start.ts';
-import { follow, linesOf, noteFailedStart, pauseBeforeStart, phaseIn } from '../release-core/start.ts';
+import { readCoordinates } from '../release-core/program.ts';
+import { type Awaited, follow, linesOf, noteFailedStart, pauseBeforeStart, phaseIn } from '../release-core/start.ts';
 import { RELEASE_PROGRAMS, releasePrograms, type ReleasePrograms } from './release-programs.ts';
 
 /** For a program: only then do the others count as started. */

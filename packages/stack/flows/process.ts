@@ -7,9 +7,8 @@ import type { Writable } from 'node:stream';
 import { LISTENING } from '@holdfast/kit/service';
 import { CORE_DATABASE, CORE_FLOWS } from '../database/roles.ts';
 import type { Layout, Ports } from '../process/layout.ts';
-import { answersTo } from '../process/node-process.ts';
 import { processLog } from '../process/process-log.ts';
-import type { ProcessSpec } from '../process/supervised-process.ts';
+import { answersTo, type ProcessSpec } from '../process/supervised-process.ts';
 import { flowsCertificateFiles } from './certificate.ts';
 import { FLOWS_PLACE, FLOWS_PROGRAM } from './install.ts';
 

@@ -5,11 +5,129 @@ import type { Page } from '@holdfast/kit/json';
 import type { Account, AccountQuery } from '../port.ts';
 import { account, accountName, pageOf } from './answers.ts';
 import { type IdentityProvider, PAGE_SIZE, type Query, valueOf } from './request.ts';
-import { visibleAccounts } from './visible-accounts.ts';
+
+/**
+ * A page of accounts without those of certain names. The provider cannot leave anybody out: those that are to be left out
+ * are found by searches, and a stretch is read that is longer by as many. What it costs depends on their number alone.
+ */
+interface Wanted {
+  provider: IdentityProvider;
+  path: string;
+  /** `length` accounts from `begin` on, counted from 0; fewer at the end. */
+  stretch: (filters: Query, begin: number, length: number) => Promise<Page<Account>>;
+  filters: Query;
+  /** Beginnings of usernames. */
+  without: readonly string[];
+  /** Counted from 0 among those that are left. */
+  begin: number;
+  length: number;
+}
+
+/** Searches under way at once. */
+const AT_ONCE = 4;
+const names = pageOf(accountName);
+
+export async function visibleAccounts(wanted: Wanted): Promise<Page<Account>> {
+  const { stretch, filters, begin, length } = wanted;
+  // A search seldom finds any of them, and then this is the page already.
+  const likely = filters['search'] === undefined ? undefined : stretch(filters, begin, length);
+  likely?.catch(() => undefined);
+  const hidden = await hiddenNames(wanted);
+  const read = await (hidden.length === 0 && likely !== undefined
+    ? likely
+    : stretch(filters, begin, length + hidden.length));
+  const count = Math.max(0, read.count - hidden.length);
+  // Each of them that lies before the stretch has moved it by one.
+  const passed = begin === 0 ? 0 : await countBefore(wanted, hidden, read);
+  const visible = read.results.filter(({ username }) => !isHidden(wanted, username));
+  return { results: visible.slice(passed, passed + length), count };
+}
+
+function isHidden({ without }: Pick<Wanted, 'without'>, username: string): boolean {
+  const lower = username.toLowerCase();
+  return without.some((prefix) => lower.startsWith(prefix.toLowerCase()));
+}
+
+/** Of those that the filters find and that are to be left out. */
+async function hiddenNames(wanted: Wanted): Promise<string[]> {
+  const { provider, path, filters } = wanted;
+  const { search, ...others } = filters;
+  const prefixes = [...new Set(wanted.without.map((prefix) => prefix.toLowerCase()))];
+  const found = await inBatches(prefixes, (prefix) => {
+    const query = { ...others, ...BARE, search: prefix };
+    return hiddenBy(wanted, query);
+  });
+  const all = [...new Set(found.flat())];
+  if (search === undefined) return all;
+  // What a search finds is the provider's to say.
+  const isFound = await inBatches(all, async (username) => {
+    const query = { ...filters, ...BARE, username, page: '1', page_size: '1' };
+    return ((await provider.read(path, names, query))?.pagination.count ?? 0) > 0;
+  });
+  return all.filter((_, index) => isFound[index]);
+}
+
+const BARE = { include_groups: 'false', include_roles: 'false' };
+
+async function hiddenBy(wanted: Wanted, query: Query): Promise<string[]> {
+  const { provider, path } = wanted;
+  const first = await provider.exchange('GET', path, names, { query: { ...query, page: '1', page_size: '100' } });
+  // Of a group that does not exist there are no members.
+  if ('refused' in first && first.refused.members.join() === 'groups_by_name') return [];
+  const page = valueOf(first);
+  if (page === undefined) throw provider.nonsense('has no list of accounts. Correct IDENTITY_URL.');
+  const found = page.pagination.next === 0 ? page.results : await provider.all(path, names, query);
+  return found.map(({ username }) => username).filter((username) => isHidden(wanted, username));
+}
+
+async function inBatches<T, R>(all: readonly T[], ask: (one: T) => Promise<R>): Promise<R[]> {
+  const answers: R[] = [];
+  for (let at = 0; at < all.length; at += AT_ONCE)
+    answers.push(...(await Promise.all(all.slice(at, at + AT_ONCE).map(ask))));
+  return answers;
+}
+
+type Compare = (one: string, other: string) => number;
+
+const byBytes: Compare = (one, other) => (one < other ? -1 : Number(one > other));
+const withoutCase: Compare = (one, other) => byBytes(one.toLowerCase(), other.toLowerCase());
+
+/** How many stand before the stretch. The provider does not tell its order, but what it gives shows it. */
+async function countBefore(
+  { stretch, filters, begin }: Wanted,
+  hidden: readonly string[],
+  { results, count }: Page<Account>,
+): Promise<number> {
+  const usernames = results.map(({ username }) => username);
+  const elsewhere = hidden.filter((username) => !usernames.includes(username));
+  const [first] = usernames;
+  if (first === undefined || begin + usernames.length >= count) return elsewhere.length;
+  const before = (order: Compare): number => elsewhere.filter((username) => order(username, first) < 0).length;
+  const orders = ordersOfProviders().filter((order) => isSorted(usernames, order));
+  if (new Set(orders.map(before)).size <= 1) return before(orders[0] ?? byBytes);
+  // Those of a short stretch may stand in several orders: the beginning of the list shows which one it is.
+  const beginning = (await stretch(filters, 0, Math.min(begin, PAGE_SIZE))).results.map(({ username }) => username);
+  if (beginning.length === begin) return elsewhere.filter((username) => beginning.includes(username)).length;
+  return before(orders.find((order) => isSorted(beginning, order)) ?? orders[0] ?? byBytes);
+}
+
+/** Bytes, letters without case, and the collations of languages, which may pass over punctuation. */
+function ordersOfProviders(): Compare[] {
+  const language = new Intl.Collator('en');
+  const lettersFirst = new Intl.Collator('en', { ignorePunctuation: true });
+  return [
+    byBytes,
+    withoutCase,
+    (one, other) => language.compare(one, other),
+    (one, other) => lettersFirst.compare(one, other),
+  ];
+}
+
+function isSorted(usernames: readonly string[], compare: Compare): boolean {
+  return usernames.every((username, index) => index === 0 || compare(usernames[index - 1] ?? '', username) <= 0);
+}
 
 export const PATH = 'core/users';
-/** Pages that are read at once. */
-const AT_ONCE = 4;
 const TYPES: Record<Account['kind'], readonly string[]> = {
   person: ['internal', 'external'],
   service: ['service_account'],
