@@ -12,8 +12,9 @@ import { type Awaited, follow, linesOf, noteFailedStart, pauseBeforeStart, phase
 import { RELEASE_PROGRAMS, releasePrograms, type ReleasePrograms } from './release-programs.ts';
 
 /** For a program: only then do the others count as started. */
-const EXIT_ONCE_ALL_ARE_THERE = `const { existsSync } = process.getBuiltinModule('node:fs');
-const isThere = (each) => existsSync(process.env.RELEASE_HOME + '/' + each + '.pid');
+// A number that is still being written would never come once the others are ended.
+const EXIT_ONCE_ALL_ARE_THERE = `const { statSync } = process.getBuiltinModule('node:fs');
+const isThere = (each) => statSync(process.env.RELEASE_HOME + '/' + each + '.pid', { throwIfNoEntry: false })?.size > 0;
 setInterval(() => ${JSON.stringify(RELEASE_PROGRAMS)}.every(isThere) && process.exit(3), 50)`;
 let release: ReleasePrograms;
 let log: ReturnType<typeof memoryLog>;
