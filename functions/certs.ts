@@ -172,7 +172,7 @@ export function certDownloadsFunction(app: App, deps: Deps): void {
   });
 }
 
-const routeOfCertRevocation = apiRoute(
+const revocationRoute = apiRoute(
   {
     method: 'post',
     path: '/api/ops/certs/{file}/revoke',
@@ -192,7 +192,7 @@ const routeOfCertRevocation = apiRoute(
  * Adds the route of this file.
  */
 export function certRevocationFunction(app: App, deps: Deps): void {
-  app.openapi(routeOfCertRevocation, async function revokeOne(c) {
+  app.openapi(revocationRoute, async function revokeOne(c) {
     const readable = whoeverItsUser(deps);
     const found = await findAlsoWhileAway(readable, c.req.valid('param').file);
     const revocation = await revokeCertificate(actingIn(c, deps), found.certificate);

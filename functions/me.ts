@@ -125,14 +125,14 @@ function signedInBy({ by }: Principal): z.infer<typeof meSchema>['signed_in_by']
   return { kind: by.kind === 'session' ? 'session' : 'password' };
 }
 
-const tagsOfMeCerts = ['me'];
+const certificateTags = ['me'];
 
 const listRoute = apiRoute(
   {
     method: 'get',
     path: '/api/me/certs',
     summary: "One's own certificates, newest first",
-    tags: tagsOfMeCerts,
+    tags: certificateTags,
     request: { query: z.object(certificateQuery()) },
     responses: { 200: jsonAnswer('A page', certificatePage) },
   },
@@ -144,7 +144,7 @@ const issueRoute = apiRoute(
     method: 'post',
     path: '/api/me/certs',
     summary: 'Issues a certificate to oneself',
-    tags: tagsOfMeCerts,
+    tags: certificateTags,
     request: bodyOf({ name: certificateName }),
     responses: { 201: jsonAnswer('The certificate', issuedCertificateSchema) },
   },
@@ -156,7 +156,7 @@ const downloadRoute = apiRoute(
     method: 'get',
     path: '/api/me/certs/{file}/download',
     summary: "One's own certificate with its key, as /api/ops/certs/{file}/download gives it",
-    tags: tagsOfMeCerts,
+    tags: certificateTags,
     request: { params: certificateParams, query: downloadQuery },
     responses: { 200: downloadAnswer },
   },
@@ -168,7 +168,7 @@ const revokeRoute = apiRoute(
     method: 'post',
     path: '/api/me/certs/{file}/revoke',
     summary: "Revokes one's own certificate, and proves it",
-    tags: tagsOfMeCerts,
+    tags: certificateTags,
     request: { params: certificateParams },
     responses: {
       200: jsonAnswer('It is revoked, which is proven', certificateSchema),

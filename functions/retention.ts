@@ -79,7 +79,7 @@ export function retentionFunction(app: App, deps: Deps): void {
   });
 }
 
-const tagsOfRetentionRuns = ['retention'];
+const runTags = ['retention'];
 /** Whoever reads the history does not wait longer for a core that is slow. */
 const CORE_ASKED_FOR_MS = 1_000;
 
@@ -124,7 +124,7 @@ const listRoute = apiRoute(
     method: 'get',
     path: '/api/retention/runs',
     summary: 'Runs of retention, newest first',
-    tags: tagsOfRetentionRuns,
+    tags: runTags,
     request: { query: z.object(pagingQuery()) },
     responses: { 200: jsonAnswer('A page', pageSchema) },
   },
@@ -147,7 +147,7 @@ const startRoute = apiRoute(
     method: 'post',
     path: '/api/retention/runs',
     summary: 'Deletes now what the policy in force does not keep; the answer is the job that does it',
-    tags: tagsOfRetentionRuns,
+    tags: runTags,
     request: { body: { ...orderBody, required: false } },
     responses: { 202: jsonAnswer('The job; Location says where it is followed', opsJobSchema) },
   },

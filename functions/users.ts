@@ -185,7 +185,7 @@ export function userGroupsFunction(app: App, deps: Deps): void {
   });
 }
 
-const routeOfUserPassword = apiRoute(
+const passwordRoute = apiRoute(
   {
     method: 'post',
     path: '/api/users/{id}/password',
@@ -205,7 +205,7 @@ const routeOfUserPassword = apiRoute(
  * Adds the route of this file.
  */
 export function userPasswordFunction(app: App, deps: Deps): void {
-  app.openapi(routeOfUserPassword, async function setPassword(c) {
+  app.openapi(passwordRoute, async function setPassword(c) {
     const { password } = c.req.valid('json');
     await setUserPassword(actingIn(c, deps), { id: userId(c.req.valid('param').id), password });
     return c.body(null, 204);

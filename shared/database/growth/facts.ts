@@ -126,7 +126,7 @@ async function callsignsIn(timed: TimedQuery, table: FilledTable, ids: number[])
         CASE WHEN pg_column_size(r.${tx.unsafe(column)}) <= ${LARGEST_DETAIL_BYTES} THEN left(r.${tx.unsafe(column)}, ${DETAIL_READ}) END AS text
       FROM ${tx.unsafe(table.table)} r WHERE r.id = ANY (${`{${ids.join()}}`}::text::bigint[])`,
   );
-  return rows.map(({ id, text }) => [id, fitOfFacts(isDetail ? contactIn(text ?? '') : (text ?? ''))]);
+  return rows.map(({ id, text }) => [id, fitCallsign(isDetail ? contactIn(text ?? '') : (text ?? ''))]);
 }
 
 function contactIn(detail: string): string {
@@ -134,7 +134,7 @@ function contactIn(detail: string): string {
   return (double ?? single ?? '').replaceAll(/&(\w+);/g, (entity, name: string) => ENTITIES[name] ?? entity);
 }
 
-function fitOfFacts(callsign: string): string {
+function fitCallsign(callsign: string): string {
   return shortened(oneLine(callsign), LONGEST_CALLSIGN);
 }
 
