@@ -49,15 +49,15 @@ async function compare(stack: BenchStack): Promise<void> {
       without.push((await timed(() => usersOf(stack, path))).milliseconds);
       const page = await timed(() => usersOf(stack, `${path}&include=certs`));
       mustBeWhole(page.answer);
-      const asked = await timed(async () => {
+      const response = await timed(async () => {
         let found = 0;
         for (const { username } of page.answer) found += await core.certificatesOf(username);
         return found;
       });
-      if (asked.answer !== PAGE * EACH) throw new Error(`the core gave ${asked.answer} certificates`);
+      if (response.answer !== PAGE * EACH) throw new Error(`the core gave ${response.answer} certificates`);
       if (round < 0) continue;
       pages.push(page.milliseconds);
-      bare.push(asked.milliseconds);
+      bare.push(response.milliseconds);
     }
   } finally {
     core.close();

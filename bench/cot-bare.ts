@@ -7,7 +7,7 @@ import type { AddressInfo } from 'node:net';
 import { createServer, type TLSSocket } from 'node:tls';
 import type { CotFiles } from './cot-order.ts';
 
-const MOST_WAITING = 4 * 1024 * 1024;
+const MAX_WAITING = 4 * 1024 * 1024;
 const files = JSON.parse(process.argv[2] ?? '{}') as CotFiles;
 const open = new Set<TLSSocket>();
 
@@ -29,7 +29,7 @@ const server = createServer(
       for (const other of open) {
         if (other === socket) continue;
         other.write(chunk);
-        if (other.writableLength > MOST_WAITING) restUntilRead(socket, other);
+        if (other.writableLength > MAX_WAITING) restUntilRead(socket, other);
       }
     });
   },

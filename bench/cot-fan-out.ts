@@ -37,7 +37,7 @@ export async function throughput(
   const figures = { bare: [] as number[], core: [] as number[] };
   await load(core, order);
   await core.idle?.();
-  let [missing, delivered, seconds, mostMb] = [0, 0, 0, 0];
+  let [missing, delivered, seconds, maxMb] = [0, 0, 0, 0];
   for (let round = 0; round < rounds; round++) {
     for (const [name, server] of [
       ['bare', bare],
@@ -51,7 +51,7 @@ export async function throughput(
         missing += result.expected - result.delivered;
         delivered += result.delivered;
         seconds += result.seconds;
-        mostMb = Math.max(mostMb, result.mostMb);
+        maxMb = Math.max(maxMb, result.maxMb);
       }
       figures[name].push(result.delivered / (result.cpuSeconds + afterwards) / 1000);
     }
@@ -61,7 +61,7 @@ export async function throughput(
   report(`${what}, ${which}`, show(sampleOf(figures.core), unit));
   report(`${what}, bare broadcaster`, show(sampleOf(figures.bare), unit));
   report(`${what}, ${which}: deliveries a second; missing`, `${(delivered / seconds).toFixed(0)}; ${missing}`);
-  report(`${what}, ${which}: resident memory at the most`, `${mostMb.toFixed(0)} MB`);
+  report(`${what}, ${which}: resident memory at the most`, `${maxMb.toFixed(0)} MB`);
   reportAim(
     `${what}, ${which}: ratio to bare`,
     sampleOf(figures.core).median / sampleOf(figures.bare).median,

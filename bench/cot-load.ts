@@ -61,25 +61,25 @@ async function connected(): Promise<TLSSocket[]> {
   return open;
 }
 
-type Watched = Pick<CotResult, 'cpuSeconds' | 'cpuAtEnd' | 'begunAtMs' | 'seconds' | 'idleMb' | 'quietMb' | 'mostMb'>;
+type Watched = Pick<CotResult, 'cpuSeconds' | 'cpuAtEnd' | 'begunAtMs' | 'seconds' | 'idleMb' | 'quietMb' | 'maxMb'>;
 
 /** What the server does from now on. */
 function watched(): { stalls: () => void; end: () => Watched } {
   const idleMb = residentMb(order.pid);
-  let mostMb = idleMb;
-  const watch = setInterval(() => (mostMb = Math.max(mostMb, residentMb(order.pid))), WATCH_EVERY_MS);
+  let maxMb = idleMb;
+  const watch = setInterval(() => (maxMb = Math.max(maxMb, residentMb(order.pid))), WATCH_EVERY_MS);
   const cpu = cpuSecondsOf(order.pid);
   const begunAtMs = Date.now();
   const begun = performance.now();
   let quietMb = Number.NaN;
   return {
-    stalls: () => void (quietMb = mostMb),
+    stalls: () => void (quietMb = maxMb),
     end() {
       clearInterval(watch);
       const cpuAtEnd = cpuSecondsOf(order.pid);
       const seconds = (performance.now() - begun) / 1000;
-      mostMb = Math.max(mostMb, residentMb(order.pid));
-      return { cpuSeconds: cpuAtEnd - cpu, cpuAtEnd, begunAtMs, seconds, idleMb, quietMb, mostMb };
+      maxMb = Math.max(maxMb, residentMb(order.pid));
+      return { cpuSeconds: cpuAtEnd - cpu, cpuAtEnd, begunAtMs, seconds, idleMb, quietMb, maxMb };
     },
   };
 }

@@ -54,7 +54,7 @@ export interface CotResult {
   /** Resident memory of the server, MB: with all connections open and nothing sent; the most until one stopped reading; the most. */
   idleMb: number;
   quietMb: number;
-  mostMb: number;
+  maxMb: number;
   /** Connections of readers that ended before the work did. */
   ended: number;
   /** Milliseconds; of steady work only. `stalled`: since one stopped reading. */

@@ -13,7 +13,7 @@ import type { StreamCounts } from '../packages/core/model/stream.ts';
 import type { CotCoreOrder } from './cot-core.ts';
 import type { CotFiles, CotOrder, CotResult } from './cot-order.ts';
 
-const MOST_OUTPUT = 1024 * 1024;
+const MAX_OUTPUT = 1024 * 1024;
 
 /** A server as the load needs it. */
 export interface CotServer {
@@ -117,6 +117,6 @@ export async function load(
 ): Promise<CotResult> {
   const whole: CotOrder = { ...files, ...order, pid, port };
   const args = [join(import.meta.dirname, 'cot-load.ts'), JSON.stringify(whole)];
-  const { stdout } = await promisify(execFile)(process.execPath, args, { maxBuffer: MOST_OUTPUT });
+  const { stdout } = await promisify(execFile)(process.execPath, args, { maxBuffer: MAX_OUTPUT });
   return JSON.parse(stdout) as CotResult;
 }

@@ -37,10 +37,10 @@ export async function slowReader(core: StreamServer): Promise<void> {
       `${what}: missing at the others; dropped`,
       `${result.expected - result.delivered}; ${after.dropped - before.dropped}`,
     );
-    const [idle, quietMb, most] = [result.idleMb, result.quietMb, result.mostMb].map((mb) => mb.toFixed(0));
+    const [idle, quietMb, most] = [result.idleMb, result.quietMb, result.maxMb].map((mb) => mb.toFixed(0));
     report(`${what}: memory`, `${idle} MB idle, ${quietMb} MB before, ${most} MB at the most`);
     reportAim(`${what}: p99, ratio to before`, stalled / quiet, 1.5, '');
-    reportAim(`${what}: memory growth`, result.mostMb - result.quietMb, 32, 'MB');
+    reportAim(`${what}: memory growth`, result.maxMb - result.quietMb, 32, 'MB');
   }
 }
 
@@ -53,5 +53,5 @@ export async function manyConnections(core: CotServer): Promise<void> {
   });
   const what = `cot: ${CONNECTIONS} connections, the core with its database`;
   report(`${what}: missing; ended`, `${result.expected - result.delivered}; ${result.ended}`);
-  reportAim(`${what}: resident memory`, result.mostMb, 250, 'MB', { digits: 0 });
+  reportAim(`${what}: resident memory`, result.maxMb, 250, 'MB', { digits: 0 });
 }

@@ -11,7 +11,7 @@ import { report, reportAim, sampleOf } from './measure.ts';
 const MOMENTS = [2, 4, 7, 10, 14, 18, 21, 25, 28, 31];
 const AHEAD = [3, 7, 14];
 /** A curve that grows by less until then stands still. */
-const LEAST_GROWTH = 0.01;
+const MIN_GROWTH = 0.01;
 /** A date that is never told is as wrong as one that is twice as far. */
 const NEVER_PCT = 100;
 
@@ -26,7 +26,7 @@ interface Tried {
 interface Falsely {
   curve: string;
   /** It told a date before the end of the curve, with a disk that the curve never fills. */
-  told: boolean;
+  reported: boolean;
 }
 
 export async function run(): Promise<void> {
@@ -59,7 +59,7 @@ export async function run(): Promise<void> {
   const false_ = curves.flatMap(falselyOn);
   report(
     `dates told where the disk never fills, of ${false_.length}`,
-    `${share(false_, ({ told }) => told).toFixed(0)} %`,
+    `${share(false_, ({ reported }) => reported).toFixed(0)} %`,
   );
 }
 
@@ -87,7 +87,7 @@ function triedOn({ name, points }: Curve): Tried[] {
       const already = highestUntil(points, nowMs);
       if (
         full === undefined ||
-        capacity < already * (1 + LEAST_GROWTH) ||
+        capacity < already * (1 + MIN_GROWTH) ||
         nowMs + ahead * DAY_MS > (points.at(-1)?.atMs ?? 0)
       )
         return [];
@@ -112,7 +112,7 @@ function falselyOn({ name, points }: Curve): Falsely[] {
   return momentsOf(points).map(({ past, nowMs, size }) => {
     const room = Math.max(2 * (highestUntil(points, endMs) - size), size * 0.5);
     const days = forecastOf(past, nowMs, room)?.days ?? Number.POSITIVE_INFINITY;
-    return { curve: name, told: days < (endMs - nowMs) / DAY_MS };
+    return { curve: name, reported: days < (endMs - nowMs) / DAY_MS };
   });
 }
 

@@ -110,9 +110,9 @@ async function attacked(
   const attacker = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'inherit'] });
   await once(attacker.stdout, 'data');
   const times = await measure(honest, MS);
-  const said = once(attacker.stdout, 'data');
+  const reported = once(attacker.stdout, 'data');
   attacker.kill('SIGTERM');
-  const [line] = (await said) as [Buffer];
+  const [line] = (await reported) as [Buffer];
   report(`  what the attacker heard (${target})`, line.toString().trim());
   return times;
 }

@@ -9,7 +9,7 @@ import type { AddressInfo } from 'node:net';
 
 const [, , enrollment = '', api = '', target = 'sink'] = process.argv;
 const ADDRESSES = 1_000;
-const AT_ONCE = 64;
+const CONCURRENCY = 64;
 const NAMES = ['akadmin', 'guessed1', 'guessed2', 'guessed3'];
 const done: Record<string, number> = {};
 const agents = new Map<string, HttpAgent>();
@@ -58,7 +58,7 @@ let next = 0;
 async function goOn(): Promise<never> {
   for (;;) await guess(next++).catch(() => void (done['failed'] = (done['failed'] ?? 0) + 1));
 }
-for (let number = 0; number < AT_ONCE; number++) void goOn();
+for (let number = 0; number < CONCURRENCY; number++) void goOn();
 process.once('SIGTERM', () => {
   const text = Object.entries(done).map(([what, times]) => `${times} times ${what}`);
   process.stdout.write(`${text.join(', ')}\n`, () => process.exit(0));

@@ -105,9 +105,9 @@ async function attacked(target: 'sink' | 'directory', { ldap }: BenchStack, acco
   const attacker = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'inherit'] });
   await once(attacker.stdout, 'data');
   const times = await honestTimes(account, HOSTILE_MS);
-  const said = once(attacker.stdout, 'data');
+  const reported = once(attacker.stdout, 'data');
   attacker.kill('SIGTERM');
-  const [line] = (await said) as [Buffer];
+  const [line] = (await reported) as [Buffer];
   report(`  what the attacker did to the ${target} in a minute`, line.toString().trim());
   return times;
 }

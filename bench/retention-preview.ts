@@ -7,7 +7,7 @@ import type { RetentionPolicy } from '@holdfast/kit/retention';
 import { Secret } from '@holdfast/kit/secret';
 import { countRetentionDays } from '../shared/retention/count-days.ts';
 import { retentionFacts } from '../shared/retention/facts.ts';
-import { retentionBookTable } from '../shared/retention/history-table.ts';
+import { retentionHistoryTable } from '../shared/retention/history-table.ts';
 import { previewRetention, type RetentionPreview } from '../shared/retention/preview.ts';
 import { FIGURES, STATE } from '../shared/runtime/both-hosts.ts';
 import { report, reportAim, sampleOf, show } from './measure.ts';
@@ -76,7 +76,7 @@ function exactness({ exact }: RetentionPreview): string {
 function depsOf(stack: BenchStack) {
   return {
     retentionFacts: retentionFacts(keptDatabase(new Secret(stack.readerDatabase), FIGURES)),
-    retentionBook: retentionBookTable(keptDatabase(new Secret(stack.stateDatabase), STATE)),
+    retentionHistory: retentionHistoryTable(keptDatabase(new Secret(stack.stateDatabase), STATE)),
     schedules: { fault: () => undefined, next: () => [] },
     timeZone: 'UTC',
   };

@@ -274,7 +274,7 @@ async function inBatches({ database }: BenchStack, latencies: InsertLatencies): 
       onChange: () => undefined,
     },
     run: timedTransactions(kept, longest),
-    missions: notAsked,
+    missions: notRequested,
     latencies,
     schedules: { next: () => [] },
     timeZone: 'UTC',
@@ -284,14 +284,14 @@ async function inBatches({ database }: BenchStack, latencies: InsertLatencies): 
     steadyMs: () => performance.now(),
   });
   const begunMs = performance.now();
-  await service.begin({ id: randomUUID(), limits: limitsAt(POLICY, new Date()), mostRows: null });
+  await service.begin({ id: randomUUID(), limits: limitsAt(POLICY, new Date()), maxRows: null });
   const { state, error, rows } = await ended.promise;
   if (state !== 'done') throw new Error(`the run ended ${String(state)}: ${String(error)}`);
   const { cot = 0 } = rows as { cot?: number };
   return { seconds: (performance.now() - begunMs) / 1000, longestMs: longest.ms, deleted: cot };
 }
 
-const notAsked = {
+const notRequested = {
   reads: { find: () => Promise.reject(new Error('not asked for here')) },
   writes: { remove: () => Promise.reject(new Error('not asked for here')) },
   announce: { deleted: () => undefined },

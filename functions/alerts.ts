@@ -3,7 +3,7 @@
 import { z } from '@hono/zod-openapi';
 import { csvLine } from '@holdfast/kit/text';
 import { toAlertView } from '../shared/alerts/message.ts';
-import { sendTestMessage } from '../shared/alerts/outlets.ts';
+import { sendTestMessage } from '../shared/alerts/transports.ts';
 import { ALERT_STATES, CHANNELS } from '../shared/alerts/port.ts';
 import { audited } from '../shared/audit/audited.ts';
 import type { App } from '../shared/http/context.ts';
@@ -41,7 +41,7 @@ const alertSchema = z
     ),
   })
   .openapi('Alert');
-type ShownAlert = z.infer<typeof alertSchema>;
+type AlertView = z.infer<typeof alertSchema>;
 
 const pageSchema = z
   .object({
@@ -105,15 +105,15 @@ export function alertsFunction(app: App, deps: Deps): void {
   app.openapi(testRoute, async function testChannel(c) {
     c.header('Cache-Control', 'no-store');
     const { channel } = c.req.valid('json');
-    const deed = { actor: actorOf(c), action: 'alert.test', target: channel };
-    return c.json(await audited(deps, deed, () => sendTestMessage(deps, channel)), 200);
+    const auditedAction = { actor: actorOf(c), action: 'alert.test', target: channel };
+    return c.json(await audited(deps, auditedAction, () => sendTestMessage(deps, channel)), 200);
   });
 }
 
-const COLUMNS = Object.keys(alertSchema.shape) as (keyof ShownAlert)[];
+const COLUMNS = Object.keys(alertSchema.shape) as (keyof AlertView)[];
 
 /** Several details or deliveries stand on lines of their own within their cell. */
-function csvOf(alerts: readonly ShownAlert[]): string {
+function csvOf(alerts: readonly AlertView[]): string {
   const lines = alerts.map((alert) => {
     const deliveries = alert.deliveries.map(
       ({ channel, recipient, accepted, detail, at }) =>

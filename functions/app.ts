@@ -3,7 +3,7 @@
 import { OpenAPIHono } from '@hono/zod-openapi';
 import { AppError } from '@holdfast/kit/app-error';
 import type { App, AppEnv } from '../shared/http/context.ts';
-import { refuseUnknownMethod, unsafeGuard } from '../shared/http/csrf-guard.ts';
+import { refuseUnknownMethod, csrfGuard } from '../shared/http/csrf-guard.ts';
 import type { Deps } from '../shared/http/deps.ts';
 import { withErrorPages } from '../shared/http/page.tsx';
 import { onError, refuseInvalid } from '../shared/http/problem.ts';
@@ -47,12 +47,12 @@ export function createApp(deps: Deps): App {
   authVerifyFunction(app, deps);
   oauthTokenFunction(app, deps);
   signInFunction(app, deps);
-  app.use('/api/*', signIn(deps.doors));
-  app.use('/metrics/*', signIn(deps.doors));
+  app.use('/api/*', signIn(deps.authenticator));
+  app.use('/metrics/*', signIn(deps.authenticator));
   app.use(refuseUnknownMethod);
   app.use(
     '/api/*',
-    unsafeGuard('json', (c) => identify(c, deps.doors)),
+    csrfGuard('json', (c) => identify(c, deps.authenticator)),
   );
   healthFunction(app, deps);
   usersFunction(app, deps);

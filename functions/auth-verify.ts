@@ -135,7 +135,10 @@ export const verifyRoute = apiRoute(
 );
 
 /** Adds the route of this file. */
-export function authVerifyFunction(app: App, { doors, settings }: Pick<Deps, 'doors' | 'settings'>): void {
+export function authVerifyFunction(
+  app: App,
+  { authenticator, settings }: Pick<Deps, 'authenticator' | 'settings'>,
+): void {
   app.openAPIRegistry.registerPath(verifyRoute);
   app.get(verifyRoute.path, async function verify(c) {
     const demand = verifyDemandOf(new URL(c.req.url).searchParams);
@@ -147,10 +150,10 @@ export function authVerifyFunction(app: App, { doors, settings }: Pick<Deps, 'do
       throw new AppError('malformed', 'The Authorization header has no name and password, separated by a colon.');
     if (demand.base === 'core') {
       if (credentials.kind === 'bearer') return passed(c.env.requestId, REMOTE_NOBODY);
-      await enter(c, doors, credentials.kind === 'basic' ? credentials : { kind: 'none' }, 'core');
+      await enter(c, authenticator, credentials.kind === 'basic' ? credentials : { kind: 'none' }, 'core');
       return passed(c.env.requestId, REMOTE_NOBODY);
     }
-    const principal = await enter(c, doors, credentials);
+    const principal = await enter(c, authenticator, credentials);
     const reason = whyNotThrough(principal, demand.role);
     if (reason !== undefined) throw new AppError('forbidden', reason);
     return passed(c.env.requestId, remoteOf(principal, settings.ADMIN_GROUP));

@@ -2,10 +2,10 @@
 
 import { z } from '@hono/zod-openapi';
 import { downloadCertificate } from '../shared/devices/certificates/download.ts';
-import { findAlsoWhileAway, shownAfterRevocation, whoeverItsUser } from '../shared/devices/certificates/find.ts';
+import { findOrRemembered, viewAfterRevocation, anyUser } from '../shared/devices/certificates/find.ts';
 import { issueCertificate } from '../shared/devices/certificates/issue.ts';
 import { listCertificates } from '../shared/devices/certificates/list.ts';
-import { withProblem } from '../shared/devices/certificates/while-core-is-away.ts';
+import { withProblem } from '../shared/devices/certificates/while-core-is-unavailable.ts';
 import { revokeCertificate } from '../shared/devices/revocation/revoke.ts';
 import { attachmentAnswer } from '../shared/http/answers.ts';
 import type { App } from '../shared/http/context.ts';
@@ -137,7 +137,7 @@ export function certsFunction(app: App, deps: Deps): void {
     return c.json({ pem, serials, this_update: thisUpdate, next_update: nextUpdate }, 200);
   });
   app.openapi(readRoute, async function readCert(c) {
-    const { shown, problem } = await findAlsoWhileAway(deps, c.req.valid('param').file);
+    const { shown, problem } = await findOrRemembered(deps, c.req.valid('param').file);
     c.header('Cache-Control', 'no-store');
     return c.json(withProblem(shown, problem), 200);
   });
@@ -193,10 +193,10 @@ const revocationRoute = apiRoute(
  */
 export function certRevocationFunction(app: App, deps: Deps): void {
   app.openapi(revocationRoute, async function revokeOne(c) {
-    const readable = whoeverItsUser(deps);
-    const found = await findAlsoWhileAway(readable, c.req.valid('param').file);
+    const readable = anyUser(deps);
+    const found = await findOrRemembered(readable, c.req.valid('param').file);
     const revocation = await revokeCertificate(actingIn(c, deps), found.certificate);
-    const shown = await shownAfterRevocation(readable, found.shown, revocation);
+    const shown = await viewAfterRevocation(readable, found.shown, revocation);
     c.header('Cache-Control', 'no-store');
     return shown.state === 'revoked' ? c.json(shown, 200) : c.json(shown, 202);
   });

@@ -10,7 +10,7 @@ import { dataPackage, safeFileName } from '../shared/devices/certificates/data-p
 import { ENROLLMENT_STAGES } from '../shared/devices/enrollment/check.ts';
 import { diagnoseEnrollment, ENROLLMENT_STATES } from '../shared/devices/enrollment/diagnose.ts';
 import { issueEnrollment } from '../shared/devices/enrollment/issue.ts';
-import { registrationIdOf, withdrawEnrollment } from '../shared/devices/enrollment/kept.ts';
+import { registrationIdOf, cancelEnrollment } from '../shared/devices/enrollment/kept.ts';
 import { apiPortOf, streamingPortOf } from '../shared/devices/links.ts';
 import type { App, AppEnv } from '../shared/http/context.ts';
 import type { Deps } from '../shared/http/deps.ts';
@@ -19,7 +19,7 @@ import {
   diagnosisSchema,
   enrollmentSchema,
   serverAddress,
-  shownEnrollment,
+  toEnrollmentView,
 } from '../shared/http/schemas/enrollment.ts';
 import { userId } from '../shared/http/schemas/people.ts';
 import { actingIn, allow } from '../shared/http/sign-in.ts';
@@ -38,39 +38,39 @@ const diagnosis = {
     diagnosisSchema(ENROLLMENT_STATES, ENROLLMENT_STAGES),
   ),
 };
-const withdrawn = { 204: { description: 'No app password for enrollment is left' } };
+const canceled = { 204: { description: 'No app password for enrollment is left' } };
 
 const ISSUE = 'Gives a password to enroll devices with, as link and QR code';
 const DIAGNOSE = 'Why an enrollment would fail now, with a remedy';
-const WITHDRAW = 'Takes the enrollment back; what devices have enrolled already stays';
+const CANCEL = 'Takes the enrollment back; what devices have enrolled already stays';
 
-const away = ['not_found', 'upstream', 'unavailable'] as const;
-const ofAdmin = { access: 'admin', area: 'people', fails: [...away] } as const;
-const own = { access: 'own', area: 'people', fails: [...away] } as const;
+const unavailable = ['not_found', 'upstream', 'unavailable'] as const;
+const ofAdmin = { access: 'admin', area: 'people', fails: [...unavailable] } as const;
+const own = { access: 'own', area: 'people', fails: [...unavailable] } as const;
 
 const issueRoute = apiRoute(
   { method: 'post', path: PATH, summary: ISSUE, ...ofUser, responses: issued },
-  { ...ofAdmin, fails: ['conflict', ...away] },
+  { ...ofAdmin, fails: ['conflict', ...unavailable] },
 );
 const diagnoseRoute = apiRoute(
   { method: 'get', path: PATH, summary: DIAGNOSE, ...ofUser, responses: diagnosis },
-  { ...ofAdmin, access: 'viewer', fails: [...away] },
+  { ...ofAdmin, access: 'viewer', fails: [...unavailable] },
 );
-const withdrawRoute = apiRoute(
-  { method: 'delete', path: PATH, summary: WITHDRAW, ...ofUser, responses: withdrawn },
-  { ...ofAdmin, fails: [...away] },
+const cancelRoute = apiRoute(
+  { method: 'delete', path: PATH, summary: CANCEL, ...ofUser, responses: canceled },
+  { ...ofAdmin, fails: [...unavailable] },
 );
 const ownIssueRoute = apiRoute(
   { method: 'post', path: OWN_PATH, summary: ISSUE, ...ofMe, responses: issued },
-  { ...own, fails: ['conflict', ...away] },
+  { ...own, fails: ['conflict', ...unavailable] },
 );
 const ownDiagnoseRoute = apiRoute(
   { method: 'get', path: OWN_PATH, summary: DIAGNOSE, ...ofMe, responses: diagnosis },
-  { ...own, fails: [...away] },
+  { ...own, fails: [...unavailable] },
 );
-const ownWithdrawRoute = apiRoute(
-  { method: 'delete', path: OWN_PATH, summary: WITHDRAW, ...ofMe, responses: withdrawn },
-  { ...own, fails: [...away] },
+const cancelOwnRoute = apiRoute(
+  { method: 'delete', path: OWN_PATH, summary: CANCEL, ...ofMe, responses: canceled },
+  { ...own, fails: [...unavailable] },
 );
 const packageRoute = apiRoute(
   {
@@ -90,7 +90,7 @@ const packageRoute = apiRoute(
       },
     },
   },
-  { ...own, fails: ['invalid', ...away] },
+  { ...own, fails: ['invalid', ...unavailable] },
 );
 
 /** Adds the routes of this file. */
@@ -103,7 +103,7 @@ export function enrollmentFunction(app: App, deps: Deps): void {
     const { chainPem } = authority;
     c.header('Cache-Control', 'no-store');
     const shown = { accountId: account.id, username, expiresAt, caFingerprint, chainPem, registrationId, key, host };
-    return shownEnrollment(deps, shown);
+    return toEnrollmentView(deps, shown);
   };
 
   app.openapi(issueRoute, async function issueForUser(c) {
@@ -122,12 +122,12 @@ export function enrollmentFunction(app: App, deps: Deps): void {
     c.header('Cache-Control', 'no-store');
     return c.json(await diagnoseEnrollment(deps, account, OWN_PATH), 200);
   });
-  app.openapi(withdrawRoute, async function withdrawFromUser(c) {
-    await withdrawEnrollment(actingIn(c, deps), { id: userId(c.req.valid('param').id) });
+  app.openapi(cancelRoute, async function cancelForUser(c) {
+    await cancelEnrollment(actingIn(c, deps), { id: userId(c.req.valid('param').id) });
     return c.body(null, 204);
   });
-  app.openapi(ownWithdrawRoute, async function withdrawFromMe(c) {
-    await withdrawEnrollment(actingIn(c, deps), await ownAccount(deps, c));
+  app.openapi(cancelOwnRoute, async function cancelMine(c) {
+    await cancelEnrollment(actingIn(c, deps), await ownAccount(deps, c));
     return c.body(null, 204);
   });
   app.openapi(packageRoute, async function downloadPackage(c) {

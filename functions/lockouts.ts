@@ -49,7 +49,7 @@ const releaseRoute = apiRoute(
 export function lockoutsFunction(app: App, deps: Deps): void {
   app.openapi(listRoute, async function listLockouts(c) {
     c.header('Cache-Control', 'no-store');
-    return c.json({ results: await deps.doors.lockouts() }, 200);
+    return c.json({ results: await deps.authenticator.lockouts() }, 200);
   });
   app.openapi(releaseRoute, async function release(c) {
     await releaseLockout(deps, actorOf(c), c.req.valid('param').address);

@@ -3,9 +3,9 @@
 import { z } from '@hono/zod-openapi';
 import type { Context } from 'hono';
 import { AppError } from '@holdfast/kit/app-error';
-import { shownUser } from '../shared/devices/accounts.ts';
+import { toUserView } from '../shared/devices/accounts.ts';
 import { downloadCertificate } from '../shared/devices/certificates/download.ts';
-import { findAlsoWhileAway, shownAfterRevocation, whoeverItsUser } from '../shared/devices/certificates/find.ts';
+import { findOrRemembered, viewAfterRevocation, anyUser } from '../shared/devices/certificates/find.ts';
 import { issueCertificate } from '../shared/devices/certificates/issue.ts';
 import { listCertificates } from '../shared/devices/certificates/list.ts';
 import { revokeCertificate } from '../shared/devices/revocation/revoke.ts';
@@ -48,7 +48,7 @@ export async function changeOwnPassword(
   const principal = c.get('principal');
   const { username, by } = principal;
   const { clientAddress: address, requestId } = c.env;
-  mustBeIn(await deps.doors.password({ username, password: current, address, base: 'web', requestId }));
+  mustBeIn(await deps.authenticator.password({ username, password: current, address, base: 'web', requestId }));
   const { id } = await accountOf(deps, principal);
   await setUserPassword(actingIn(c, deps), { id, password, withHidden: true });
   if (by.kind === 'session') clearSessionCookie(c);
@@ -111,7 +111,7 @@ export function meFunction(app: App, deps: Deps): void {
     const principal = c.get('principal');
     const account = await accountOf(deps, principal);
     c.header('Cache-Control', 'no-store');
-    return c.json({ ...shownUser(account, deps), signed_in_by: signedInBy(principal) }, 200);
+    return c.json({ ...toUserView(account, deps), signed_in_by: signedInBy(principal) }, 200);
   });
   app.openapi(passwordRoute, async function changePassword(c) {
     const { current_password: current, password } = c.req.valid('json');
@@ -205,10 +205,10 @@ export function meCertsFunction(app: App, deps: Deps): void {
     return attachmentAnswer(c, await downloadCertificate(actingIn(c, deps), wanted));
   });
   app.openapi(revokeRoute, async function revokeOwnCert(c) {
-    const readable = whoeverItsUser(deps);
-    const found = await findAlsoWhileAway(readable, c.req.valid('param').file, c.get('principal').username);
+    const readable = anyUser(deps);
+    const found = await findOrRemembered(readable, c.req.valid('param').file, c.get('principal').username);
     const revocation = await revokeCertificate(actingIn(c, deps), found.certificate);
-    const shown = await shownAfterRevocation(readable, found.shown, revocation);
+    const shown = await viewAfterRevocation(readable, found.shown, revocation);
     c.header('Cache-Control', 'no-store');
     return shown.state === 'revoked' ? c.json(shown, 200) : c.json(shown, 202);
   });

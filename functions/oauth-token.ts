@@ -7,12 +7,12 @@ import type { Context } from 'hono';
 import { AppError, type ErrorCode } from '@holdfast/kit/app-error';
 import type { CoreTokenAnswer, CoreTokenOrder } from '../shared/core/devices/port.ts';
 import type { App, AppEnv } from '../shared/http/context.ts';
-import { unsafeGuard } from '../shared/http/csrf-guard.ts';
+import { csrfGuard } from '../shared/http/csrf-guard.ts';
 import type { Deps } from '../shared/http/deps.ts';
 import { noteDenied, statusOf } from '../shared/http/problem.ts';
 import { enter } from '../shared/http/sign-in.ts';
 
-const MOST_BODY_BYTES = 64 * 1024;
+const MAX_BODY_BYTES = 64 * 1024;
 const FIELDS = ['grant_type', 'username', 'password'];
 const form = z.object({ grant_type: z.literal('password'), username: z.string(), password: z.string() });
 const failure = z.object({ error: z.string(), error_description: z.string() }).openapi('OAuthError');
@@ -53,8 +53,8 @@ const route = createRoute({
 });
 
 /** Adds the route of this file. */
-export function oauthTokenFunction(app: App, deps: Pick<Deps, 'doors' | 'coreEnrollment' | 'audit'>): void {
-  const guard = unsafeGuard('form');
+export function oauthTokenFunction(app: App, deps: Pick<Deps, 'authenticator' | 'coreEnrollment' | 'audit'>): void {
+  const guard = csrfGuard('form');
 
   async function giveToken(c: Context<AppEnv>): Promise<Response> {
     await guard(c, async () => undefined);
@@ -62,7 +62,7 @@ export function oauthTokenFunction(app: App, deps: Pick<Deps, 'doors' | 'coreEnr
     if (typeof order === 'string') return refused(400, 'unsupported_grant_type', order);
     const { username, password } = order;
     // The core would count a wrong password for the address of management, and in the end lock everybody out.
-    await enter(c, deps.doors, { kind: 'basic', username, password }, 'core');
+    await enter(c, deps.authenticator, { kind: 'basic', username, password }, 'core');
     return passedOn(await deps.coreEnrollment.token(order));
   }
 
@@ -84,7 +84,7 @@ export function oauthTokenFunction(app: App, deps: Pick<Deps, 'doors' | 'coreEnr
 /** Of address and body together: a client library sends the fields in the address, as a release allows. */
 async function formOf(c: Context<AppEnv>): Promise<[string, string][]> {
   const body = await c.req.arrayBuffer();
-  if (body.byteLength > MOST_BODY_BYTES) throw new AppError('too_large', 'A body may have 64 KB at most.');
+  if (body.byteLength > MAX_BODY_BYTES) throw new AppError('too_large', 'A body may have 64 KB at most.');
   const text = utf8Of(body);
   return [...new URLSearchParams(`${new URL(c.req.url).search.slice(1)}&${text}`)];
 }

@@ -6,7 +6,7 @@ import type { App } from '../shared/http/context.ts';
 import type { Deps } from '../shared/http/deps.ts';
 import { pageOf, pagingQuery } from '../shared/http/listing.ts';
 import { apiRoute, jsonAnswer } from '../shared/http/route.ts';
-import { opsJobSchema, shownOpsJob } from '../shared/http/schemas/jobs.ts';
+import { opsJobSchema, toOpsJobView } from '../shared/http/schemas/jobs.ts';
 import { OPS_JOB_STATES } from '../shared/jobs/port.ts';
 
 const tags = ['jobs'];
@@ -51,13 +51,13 @@ export function opsJobsFunction(app: App, deps: Deps): void {
     const filter = { ...(kind === undefined ? {} : { kind }), ...(state === undefined ? {} : { state }) };
     const { results, count } = await deps.opsJobs.list(filter, (page - 1) * page_size, page_size);
     c.header('Cache-Control', 'no-store');
-    return c.json({ results: results.map(shownOpsJob), count, page, page_size }, 200);
+    return c.json({ results: results.map(toOpsJobView), count, page, page_size }, 200);
   });
   app.openapi(readRoute, async function readJob(c) {
     const { id } = c.req.valid('param');
     const job = await deps.opsJobs.get(id.toLowerCase());
     if (job === undefined) throw new AppError('not_found', 'There is no such job; GET /api/ops/jobs lists them.');
     c.header('Cache-Control', 'no-store');
-    return c.json(shownOpsJob(job), 200);
+    return c.json(toOpsJobView(job), 200);
   });
 }

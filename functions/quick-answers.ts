@@ -27,7 +27,7 @@ import { healthRoute } from './health.ts';
 const BASIC = 'Basic ';
 
 export interface QuickDeps {
-  doors: FastAuthenticator;
+  authenticator: FastAuthenticator;
   health: HealthCache;
   settings: Pick<Settings, 'ADMIN_GROUP'>;
 }
@@ -36,7 +36,7 @@ export interface QuickDeps {
 type ShortCut = (request: Request, bindings: Bindings) => Response | undefined;
 
 /** The app's fetch with short cuts. */
-export function withQuickAnswers(fetch: AppFetch, { doors, health, settings }: QuickDeps): AppFetch {
+export function withQuickAnswers(fetch: AppFetch, { authenticator, health, settings }: QuickDeps): AppFetch {
   const healthPath = healthRoute.path;
   const verifyPath = verifyRoute.path;
   const shortCuts = new Map<string, ShortCut>([
@@ -79,12 +79,12 @@ export function withQuickAnswers(fetch: AppFetch, { doors, health, settings }: Q
 
   function knownOf(headers: Headers, { clientAddress, secure }: Bindings): Principal | undefined {
     const authorization = headers.get('authorization');
-    if (authorization !== null) return doors.known(authorization, clientAddress);
+    if (authorization !== null) return authenticator.known(authorization, clientAddress);
     const cookies = headers.get('cookie');
     if (cookies === null) return undefined;
     const name = sessionCookieName(secure);
     const cookie = parseCookie(cookies, name)[name];
-    return cookie === undefined ? undefined : doors.knownSession(cookie);
+    return cookie === undefined ? undefined : authenticator.knownSession(cookie);
   }
 
   function remoteFor(principal: Principal): Remote {
@@ -98,11 +98,11 @@ export function withQuickAnswers(fetch: AppFetch, { doors, health, settings }: Q
   function lockedOut(headers: Headers, { clientAddress: address, requestId }: Bindings): Response | undefined {
     const authorization = headers.get('authorization');
     if (authorization?.startsWith(BASIC) !== true) return undefined;
-    const seconds = doors.lockedFor(address);
+    const seconds = authenticator.lockedFor(address);
     const credentials = seconds === undefined ? undefined : readable(authorization.slice(BASIC.length));
     if (seconds === undefined || credentials?.kind !== 'basic') return undefined;
     const { username, password } = credentials;
-    doors.noteLocked({ username, password, address, base: 'web', requestId });
+    authenticator.noteLocked({ username, password, address, base: 'web', requestId });
     if (lastLocked?.seconds !== seconds) lastLocked = { seconds, answer: preparedProblem(lockedOutProblem(seconds)) };
     return lastLocked.answer(requestId);
   }

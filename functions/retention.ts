@@ -6,7 +6,7 @@ import type { App } from '../shared/http/context.ts';
 import type { Deps } from '../shared/http/deps.ts';
 import { bodyOf, pageOf, pagingQuery } from '../shared/http/listing.ts';
 import { apiRoute, jsonAnswer } from '../shared/http/route.ts';
-import { opsJobPath, opsJobSchema, shownOpsJob } from '../shared/http/schemas/jobs.ts';
+import { opsJobPath, opsJobSchema, toOpsJobView } from '../shared/http/schemas/jobs.ts';
 import {
   cutoffTime,
   previewQuery,
@@ -81,7 +81,7 @@ export function retentionFunction(app: App, deps: Deps): void {
 
 const runTags = ['retention'];
 /** Whoever reads the history does not wait longer for a core that is slow. */
-const CORE_ASKED_FOR_MS = 1_000;
+const CORE_TIMEOUT_MS = 1_000;
 
 const time = z.iso.datetime();
 const byType = <const S extends z.ZodType>(of: S) => z.partialRecord(z.enum(RETAINED), of);
@@ -165,9 +165,9 @@ export function retentionRunsFunction(app: App, deps: Deps): void {
   app.openapi(listRoute, async function listRuns(c) {
     const { page, page_size } = c.req.valid('query');
     const { upToDate } = await deps.together('retention.history.soon', () =>
-      keepRetentionHistory(deps, CORE_ASKED_FOR_MS),
+      keepRetentionHistory(deps, CORE_TIMEOUT_MS),
     );
-    const { results, count } = await deps.retentionBook.runs((page - 1) * page_size, page_size);
+    const { results, count } = await deps.retentionHistory.runs((page - 1) * page_size, page_size);
     c.header('Cache-Control', 'no-store');
     return c.json({ results: results.map(shown), count, page, page_size, up_to_date: upToDate }, 200);
   });
@@ -179,7 +179,7 @@ export function retentionRunsFunction(app: App, deps: Deps): void {
     });
     c.header('Cache-Control', 'no-store');
     c.header('Location', opsJobPath(job));
-    return c.json(shownOpsJob(job), 202);
+    return c.json(toOpsJobView(job), 202);
   });
 }
 

@@ -151,7 +151,7 @@ export function tokensFunction(app: App, deps: Deps): void {
     const { page, page_size } = c.req.valid('query');
     const { results, count } = await deps.signIns.tokens({ page, pageSize: page_size });
     c.header('Cache-Control', 'no-store');
-    return c.json({ results: results.map(shownToken), count, page, page_size }, 200);
+    return c.json({ results: results.map(toTokenView), count, page, page_size }, 200);
   });
 
   app.openapi(createTokenRoute, async function makeToken(c) {
@@ -159,7 +159,7 @@ export function tokensFunction(app: App, deps: Deps): void {
     const { username: owner } = c.get('principal');
     const made = await createToken({ deps, actor: actorOf(c) }, { owner, name, scope, expiresAt });
     c.header('Cache-Control', 'no-store');
-    return c.json({ ...shownToken(made), token: made.text }, 201);
+    return c.json({ ...toTokenView(made), token: made.text }, 201);
   });
 
   app.openapi(revokeTokenRoute, async function endToken(c) {
@@ -168,6 +168,6 @@ export function tokensFunction(app: App, deps: Deps): void {
   });
 }
 
-function shownToken({ id, name, scope, owner, createdAt, expiresAt }: ApiToken): z.infer<typeof tokenSchema> {
+function toTokenView({ id, name, scope, owner, createdAt, expiresAt }: ApiToken): z.infer<typeof tokenSchema> {
   return { id, name, scope, owner, created_at: createdAt, expires_at: expiresAt };
 }

@@ -16,7 +16,7 @@ import {
   SESSION_HOURS,
   setSessionCookie,
 } from '../shared/http/context.ts';
-import { unsafeGuard } from '../shared/http/csrf-guard.ts';
+import { csrfGuard } from '../shared/http/csrf-guard.ts';
 import type { Deps } from '../shared/http/deps.ts';
 import { goTo, sendPage } from '../shared/http/page.tsx';
 import { endSessionUnlessEnded } from '../shared/sign-in/tokens.ts';
@@ -24,7 +24,7 @@ import { Field } from './pages/parts/field.tsx';
 import { clockOf, Countdown } from './pages/parts/time.tsx';
 
 /** A password has so many bytes at most. */
-const MOST_CHARACTERS = 1024;
+const MAX_CHARACTERS = 1024;
 
 /** Why somebody is here who was in before, by `?done=`. */
 const SENTENCES: Readonly<Record<string, string>> = {
@@ -43,15 +43,15 @@ interface Form {
 
 /** Adds the routes of this file. */
 export function signInFunction(app: App, deps: Deps): void {
-  const guard = unsafeGuard('form');
+  const guard = csrfGuard('form');
 
   app.get('/sign-in', async function showForm(c) {
     const returnTo = returnPath(c.req.query('return_to'));
     const cookie = givenSessionCookie(c);
-    if (cookie !== undefined && (await deps.doors.session(cookie)) !== undefined) return goTo(c, returnTo);
+    if (cookie !== undefined && (await deps.authenticator.session(cookie)) !== undefined) return goTo(c, returnTo);
     const done = c.req.query('done') ?? '';
-    const said = Object.hasOwn(SENTENCES, done) ? SENTENCES[done] : cookie === undefined ? undefined : ENDED;
-    return sendForm(c, deps, { returnTo, said });
+    const message = Object.hasOwn(SENTENCES, done) ? SENTENCES[done] : cookie === undefined ? undefined : ENDED;
+    return sendForm(c, deps, { returnTo, message });
   });
 
   app.post('/sign-in', guard, async function signIn(c) {
@@ -61,7 +61,7 @@ export function signInFunction(app: App, deps: Deps): void {
       return sendForm(c, deps, { ...again, fault: 'Enter your name and your password.' });
     const epoch = await deps.signIns.epoch(username);
     const { clientAddress: address, requestId } = c.env;
-    const entrance = await deps.doors.password({ username, password, address, base: 'web', requestId });
+    const entrance = await deps.authenticator.password({ username, password, address, base: 'web', requestId });
     if (entrance.kind === 'locked') return sendLocked(c, deps, again, entrance.retryAfterSeconds);
     if (entrance.kind === 'refused') return sendForm(c, deps, { ...again, fault: <WrongPassword /> });
     const { principal } = entrance;
@@ -85,8 +85,8 @@ async function open(c: Context<AppEnv>, deps: Deps, actor: Actor, epoch: number)
   const id = crypto.randomUUID();
   const expiresAt = new Date(deps.now().getTime() + SESSION_HOURS * HOUR_MS).toISOString();
   const userAgent = shortened(oneLine(c.req.header('user-agent') ?? ''), 200);
-  const deed = { actor, action: 'session.create', target: username, detail: { id, expires_at: expiresAt } };
-  const { text } = await audited(deps, deed, () =>
+  const auditedAction = { actor, action: 'session.create', target: username, detail: { id, expires_at: expiresAt } };
+  const { text } = await audited(deps, auditedAction, () =>
     deps.signIns.openSession({ id, epoch, username, expiresAt, address, userAgent }),
   );
   return text;
@@ -106,8 +106,8 @@ async function formOf(c: Context<AppEnv>): Promise<Form> {
   const fields = new URLSearchParams(await c.req.text());
   const username = (fields.get('username') ?? '').trim();
   const password = fields.get('password') ?? '';
-  if (username.length > MOST_CHARACTERS || password.length > MOST_CHARACTERS)
-    throw new AppError('invalid', `A name and a password have at most ${MOST_CHARACTERS} characters.`);
+  if (username.length > MAX_CHARACTERS || password.length > MAX_CHARACTERS)
+    throw new AppError('invalid', `A name and a password have at most ${MAX_CHARACTERS} characters.`);
   return { username, password, returnTo: returnPath(fields.get('return_to') ?? undefined) };
 }
 
@@ -117,18 +117,18 @@ function emergencyOnly(): AppError {
   return new AppError('unavailable', text);
 }
 
-interface Shown {
+interface View {
   returnTo: string;
   username?: string;
   /** Why one is here. */
-  said?: string | undefined;
+  message?: string | undefined;
   /** Why the form is shown again. */
   fault?: Child;
   status?: 401 | 429;
 }
 
 /** The form stays: the name in it is kept, and the time runs out while one looks at it. */
-function sendLocked(c: Context<AppEnv>, deps: Deps, again: Shown, seconds: number): Promise<Response> {
+function sendLocked(c: Context<AppEnv>, deps: Deps, again: View, seconds: number): Promise<Response> {
   const clock = clockOf(deps);
   const until = new Date(clock.now.getTime() + seconds * 1000).toISOString();
   c.header('Retry-After', String(seconds));
@@ -160,16 +160,16 @@ function WrongPassword() {
   );
 }
 
-function sendForm(c: Context<AppEnv>, { place }: Deps, shown: Shown): Promise<Response> {
-  const { returnTo, username = '', said, fault, status = 401 } = shown;
+function sendForm(c: Context<AppEnv>, { place }: Deps, shown: View): Promise<Response> {
+  const { returnTo, username = '', message, fault, status = 401 } = shown;
   const body = (
     <>
       <p class="fine">
         {c.env.face === 'portal' ? 'Holdfast' : 'Console of Holdfast'} on <strong>{place.name}</strong>
       </p>
-      {said === undefined || fault !== undefined ? null : (
+      {message === undefined || fault !== undefined ? null : (
         <p class="notice" role="status">
-          {said}
+          {message}
         </p>
       )}
       {fault === undefined ? null : (

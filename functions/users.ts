@@ -1,9 +1,9 @@
 // /api/users: the people who may sign in. Programs and accounts of the provider are hidden unless they are asked for.
 
 import { z } from '@hono/zod-openapi';
-import { shownUser, userOf } from '../shared/devices/accounts.ts';
+import { toUserView, userOf } from '../shared/devices/accounts.ts';
 import { certificatesOf, certificatesOfUser } from '../shared/devices/certificates/of-user.ts';
-import { orAsWritten, withProblem } from '../shared/devices/certificates/while-core-is-away.ts';
+import { orAsWritten, withProblem } from '../shared/devices/certificates/while-core-is-unavailable.ts';
 import type { App } from '../shared/http/context.ts';
 import type { Deps } from '../shared/http/deps.ts';
 import { bodyOf, includeQuery, pageOf, pagingQuery } from '../shared/http/listing.ts';
@@ -15,7 +15,7 @@ import {
   groupNames,
   newPassword,
   searchQuery,
-  shownName,
+  displayName,
   userId,
   userSchema,
 } from '../shared/http/schemas/people.ts';
@@ -57,7 +57,7 @@ const createRoute = apiRoute(
     tags,
     request: bodyOf({
       username: z.string().max(1000).openapi({ pattern: '^[A-Za-z0-9._-]{1,64}$' }),
-      name: shownName,
+      name: displayName,
       email: emailAddress.optional(),
       groups: groupNames.optional(),
       expires_at: expiry.optional(),
@@ -88,7 +88,7 @@ const updateRoute = apiRoute(
     request: {
       params,
       ...bodyOf({
-        name: shownName.optional(),
+        name: displayName.optional(),
         email: emailAddress.optional(),
         is_active: z.boolean().optional(),
         expires_at: expiry.optional(),
@@ -126,7 +126,7 @@ export function usersFunction(app: App, deps: Deps): void {
     const { deps: readable, problem } = orAsWritten(deps);
     const certificates = include?.has('certs') === true ? await certificatesOf(readable, results) : undefined;
     const users = results.map((each) => ({
-      ...shownUser(each, deps),
+      ...toUserView(each, deps),
       ...(certificates === undefined ? {} : { certs: certificates.get(each.username) ?? [] }),
     }));
     c.header('Cache-Control', 'no-store');
@@ -135,25 +135,25 @@ export function usersFunction(app: App, deps: Deps): void {
   app.openapi(createRoute, async function makeUser(c) {
     const account = await createUser(actingIn(c, deps), c.req.valid('json'));
     c.header('Cache-Control', 'no-store');
-    return c.json(shownUser(account, deps), 201);
+    return c.json(toUserView(account, deps), 201);
   });
   app.openapi(readRoute, async function readUser(c) {
     const withHidden = c.req.valid('query').include?.has('hidden') === true;
     const account = await userOf(deps, userId(c.req.valid('param').id), { withHidden });
     const certificates = await certificatesOfUser(deps, account);
     c.header('Cache-Control', 'no-store');
-    return c.json({ ...shownUser(account, deps), ...certificates }, 200);
+    return c.json({ ...toUserView(account, deps), ...certificates }, 200);
   });
   app.openapi(updateRoute, async function changeUser(c) {
     const id = userId(c.req.valid('param').id);
     const account = await updateUser(actingIn(c, deps), { id, ...c.req.valid('json') });
     c.header('Cache-Control', 'no-store');
-    return c.json(shownUser(account, deps), 200);
+    return c.json(toUserView(account, deps), 200);
   });
   app.openapi(deactivateRoute, async function endUser(c) {
     const account = await deactivateUser(actingIn(c, deps), { id: userId(c.req.valid('param').id) });
     c.header('Cache-Control', 'no-store');
-    return c.json(shownUser(account, deps), 200);
+    return c.json(toUserView(account, deps), 200);
   });
 }
 
@@ -181,7 +181,7 @@ export function userGroupsFunction(app: App, deps: Deps): void {
     const { groups } = c.req.valid('json');
     const account = await setUserGroups(actingIn(c, deps), { id: userId(c.req.valid('param').id), groups });
     c.header('Cache-Control', 'no-store');
-    return c.json(shownUser(account, deps), 200);
+    return c.json(toUserView(account, deps), 200);
   });
 }
 

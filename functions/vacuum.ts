@@ -8,11 +8,11 @@ import type { App } from '../shared/http/context.ts';
 import type { Deps } from '../shared/http/deps.ts';
 import { bodyOf } from '../shared/http/listing.ts';
 import { apiRoute, jsonAnswer } from '../shared/http/route.ts';
-import { opsJobPath, opsJobSchema, shownOpsJob } from '../shared/http/schemas/jobs.ts';
+import { opsJobPath, opsJobSchema, toOpsJobView } from '../shared/http/schemas/jobs.ts';
 import { actingIn } from '../shared/http/sign-in.ts';
 
 const tags = ['database'];
-const MOST_NAMES = 1000;
+const MAX_NAMES = 1000;
 
 const figures = {
   bytes: z.int().openapi({ description: 'Rows, TOAST and indexes' }),
@@ -72,7 +72,7 @@ const { body } = bodyOf({
   tables: z
     .array(z.string().min(1, 'must name a table').max(200, 'must have at most 200 characters'))
     .min(1, 'must name a table; leave it out for all of them')
-    .max(MOST_NAMES, `must be at most ${MOST_NAMES} names`)
+    .max(MAX_NAMES, `must be at most ${MAX_NAMES} names`)
     .optional()
     .openapi({ description: 'Names, with or without their schema; default: all that may be vacuumed' }),
 });
@@ -102,6 +102,6 @@ export function vacuumFunction(app: App, deps: Deps): void {
     const job = await startVacuum(actingIn(c, deps), { mode, names: tables, mayVacuum });
     c.header('Cache-Control', 'no-store');
     c.header('Location', opsJobPath(job));
-    return c.json(shownOpsJob(job), 202);
+    return c.json(toOpsJobView(job), 202);
   });
 }

@@ -16,7 +16,7 @@ import { AT_FIRST_SECONDS, retryPauseSeconds } from '../shared/alerts/rules.ts';
 import { healthModuleOf } from '../shared/health/modules/index.ts';
 import type { Deps } from '../shared/http/deps.ts';
 
-const AT_ONCE = 10;
+const CONCURRENCY = 10;
 /** The next alert of a module waits for the one before it, but not for a service that is slow. */
 const IN_ORDER_MS = 5_000;
 
@@ -27,7 +27,7 @@ interface Tried extends AlertDelivery {
 
 export async function run(deps: Deps, now: Date): Promise<{ attempts: number }> {
   if (Object.keys(deps.notify).length === 0) return { attempts: 0 };
-  const due = await deps.alerts.takeDue(AT_ONCE);
+  const due = await deps.alerts.takeDue(CONCURRENCY);
   const inOrder = due.toSorted((a, b) => Date.parse(a.raised_at) - Date.parse(b.raised_at));
   const modules = Map.groupBy(inOrder, ({ module }) => module);
   await Promise.all([...modules.values()].map((alerts) => attemptEach(deps, alerts, now)));
@@ -61,11 +61,11 @@ async function attemptOne(deps: Deps, alert: Alert, now: Date): Promise<void> {
 
 /** To those on this channel who do not have it yet. */
 async function sendBy(deps: Deps, channel: Channel, alert: Alert, message: Message): Promise<Tried[]> {
-  const outlet = deps.notify[channel];
-  const waiting = (outlet?.recipients ?? []).filter((recipient) => !hasIt(alert, channel, recipient));
-  if (outlet === undefined || waiting.length === 0) return [];
+  const transport = deps.notify[channel];
+  const waiting = (transport?.recipients ?? []).filter((recipient) => !hasIt(alert, channel, recipient));
+  if (transport === undefined || waiting.length === 0) return [];
   const at = deps.monitored.now().toISOString();
-  const outcomes = await outlet.notifier.send(message, waiting);
+  const outcomes = await transport.notifier.send(message, waiting);
   return outcomes.map((outcome) => ({ ...outcome, channel, at, detail: maskAddresses(outcome.detail, waiting) }));
 }
 
@@ -86,11 +86,11 @@ function attemptOf(alert: Alert, tried: readonly Tried[], now: Date): Attempt {
   const reason = [...new Set(refused.map(({ detail }) => detail))].join('; ');
   const ageSeconds = (now.getTime() - Date.parse(alert.raised_at)) / 1000;
   const permanent = refused.every((each) => each.permanent === true);
-  const somebodyHasIt = [...alert.deliveries, ...deliveries].some(({ accepted }) => accepted);
-  if (permanent && somebodyHasIt && ageSeconds >= AT_FIRST_SECONDS)
+  const isTaken = [...alert.deliveries, ...deliveries].some(({ accepted }) => accepted);
+  if (permanent && isTaken && ageSeconds >= AT_FIRST_SECONDS)
     return { deliveries, state: 'failed', reason: `it did not reach everybody: ${reason}`, pauseSeconds: null };
-  const askedSeconds = Math.max(...refused.map(({ retryAfterSeconds }) => retryAfterSeconds ?? 0));
-  const pauseSeconds = retryPauseSeconds(alert.attempts + 1, ageSeconds, { askedSeconds, permanent });
+  const requestedSeconds = Math.max(...refused.map(({ retryAfterSeconds }) => retryAfterSeconds ?? 0));
+  const pauseSeconds = retryPauseSeconds(alert.attempts + 1, ageSeconds, { requestedSeconds, permanent });
   if (pauseSeconds === undefined) return { deliveries, state: 'failed', reason, pauseSeconds: null };
   return { deliveries, state: 'pending', reason, pauseSeconds };
 }

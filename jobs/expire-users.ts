@@ -9,7 +9,7 @@ import { expireUser, isOverdue } from '../shared/people/deactivate-user.ts';
 
 const ACTOR = { username: 'expire-users', address: '', requestId: '' };
 const PAGE_SIZE = 100;
-const AT_ONCE = 8;
+const CONCURRENCY = 8;
 
 export interface ExpirySummary extends Record<string, unknown> {
   expired: number;
@@ -25,7 +25,7 @@ export async function run(deps: Deps, now: Date, signal: AbortSignal): Promise<E
     for (let next = waiting.shift(); next !== undefined && !signal.aborted; next = waiting.shift())
       summary[await outcomeOf(at, next)] += 1;
   }
-  await Promise.all(Array.from({ length: AT_ONCE }, worker));
+  await Promise.all(Array.from({ length: CONCURRENCY }, worker));
   return summary;
 }
 

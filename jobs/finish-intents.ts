@@ -15,7 +15,7 @@ import { INTERRUPTED_RETENTION_RUN } from '../shared/retention/jobs.ts';
 
 /** Longer than anything takes that is still under way. */
 const OLD_MS = 2 * MINUTE_MS;
-const MOST_IN_A_RUN = 200;
+const MAX_PER_RUN = 200;
 
 export const REGISTERED: readonly InterruptedWork<Deps>[] = [
   INTERRUPTED_CERTIFICATES,
@@ -30,7 +30,7 @@ export const REGISTERED: readonly InterruptedWork<Deps>[] = [
 export async function run(deps: Deps, now: Date, signal: AbortSignal): Promise<Record<string, number>> {
   const summary = { ok: 0, failed: 0, unknown: 0, open: 0 };
   const before = new Date(now.getTime() - OLD_MS).toISOString();
-  for (const intent of await deps.audit.unfinished(before, MOST_IN_A_RUN)) {
+  for (const intent of await deps.audit.unfinished(before, MAX_PER_RUN)) {
     if (signal.aborted) break;
     const fields = { action: intent.action, target: intent.target, intent: intent.seq };
     try {

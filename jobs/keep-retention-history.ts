@@ -23,7 +23,7 @@ async function noteInForce(deps: Deps, now: Date): Promise<void> {
   if (unit === undefined) return;
   try {
     const { policy, schedule, from } = await retentionInForce(deps, unit);
-    if (from === 'core') await deps.retentionBook.seenInForce(now.toISOString(), { policy, schedule });
+    if (from === 'core') await deps.retentionHistory.seenInForce(now.toISOString(), { policy, schedule });
   } catch (error) {
     // Health says so; the next minute it is looked at again.
     if (!(error instanceof AppError)) throw error;

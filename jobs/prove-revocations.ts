@@ -2,12 +2,12 @@
 
 import { type CanaryOutcome, isCanaryWanted, runCanaryIfDue } from '../shared/devices/revocation/canary.ts';
 import { proveOpenRevocations } from '../shared/devices/revocation/prove.ts';
-import { carryOutOrders } from '../shared/devices/revocation/withdraw.ts';
+import { carryOutOrders } from '../shared/devices/revocation/cancel-access.ts';
 import { lateSinceMs } from '../shared/health/modules/unproven-revocations.ts';
 import type { Deps } from '../shared/http/deps.ts';
 
 export async function isWanted(deps: Deps): Promise<boolean> {
-  return (await deps.certificateBook.hasOpenWork()) || isCanaryWanted(deps);
+  return (await deps.certificateStore.hasOpenWork()) || isCanaryWanted(deps);
 }
 
 export interface ProveSummary extends Record<string, unknown> {
@@ -18,7 +18,7 @@ export interface ProveSummary extends Record<string, unknown> {
   revocation_failed: number;
 }
 
-const MOST_LOOKED_AT = 200;
+const MAX_SCANNED = 200;
 
 export async function run(deps: Deps, _now: Date, signal: AbortSignal): Promise<ProveSummary> {
   const openOrders = await carryOutOrders(deps, signal);
@@ -29,8 +29,8 @@ export async function run(deps: Deps, _now: Date, signal: AbortSignal): Promise<
 }
 
 /** Health measures once an hour, and what takes too long is critical from that moment on. */
-async function measureWhatIsLate({ certificateBook, health, now }: Deps): Promise<void> {
-  const open = [...(await certificateBook.orders()), ...(await certificateBook.openRevocations(MOST_LOOKED_AT))];
+async function measureWhatIsLate({ certificateStore, health, now }: Deps): Promise<void> {
+  const open = [...(await certificateStore.orders()), ...(await certificateStore.openRevocations(MAX_SCANNED))];
   const since = lateSinceMs(open, now());
   if (since !== undefined) await health.forget('certificates', since);
 }

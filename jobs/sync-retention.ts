@@ -9,7 +9,7 @@ export async function isWanted({ monitored }: Deps): Promise<boolean> {
 }
 
 export async function run(deps: Deps, _now: Date, signal: AbortSignal): Promise<{ changed: number }> {
-  const { where, said } = await syncRetention(deps, deps.monitored.wanted.retention, signal);
-  if (said.length > 0) deps.log.info('retention.synced', { where, said });
-  return { changed: said.length };
+  const { where, messages } = await syncRetention(deps, deps.monitored.wanted.retention, signal);
+  if (messages.length > 0) deps.log.info('retention.synced', { where, messages });
+  return { changed: messages.length };
 }

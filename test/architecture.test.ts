@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import {
   circles,
-  doors,
+  authenticator,
   FEATURES,
   files,
   folderOf,
@@ -61,7 +61,7 @@ describe('the house', () => {
   it('is found: sources, imports, doors of the packages', () => {
     expect(product.length).toBeGreaterThan(400);
     expect(inside.length).toBeGreaterThan(2000);
-    expect(doors.size).toBeGreaterThan(40);
+    expect(authenticator.size).toBeGreaterThan(40);
   });
 
   it('lets a feature import only features below it', () => {

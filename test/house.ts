@@ -55,7 +55,7 @@ export const files = PARTS.flatMap(sources);
 export const product = files.filter((file) => !/^(test|bench)\/|^packages\/[^/]+\/test\//.test(file));
 
 /** Front doors of the packages: specifier to file. */
-export const doors = new Map(
+export const authenticator = new Map(
   PACKAGES.flatMap((name) => {
     const { exports } = JSON.parse(textOf(`packages/${name}/package.json`)) as { exports: Record<string, string> };
     return Object.entries(exports).map(([door, file]) => [
@@ -74,7 +74,7 @@ export function importsOf(file: string): Import[] {
     return {
       file,
       specifier,
-      target: specifier.startsWith('.') ? join(dirname(file), specifier) : doors.get(specifier),
+      target: specifier.startsWith('.') ? join(dirname(file), specifier) : authenticator.get(specifier),
       typeOnly: /^(?:import|export) type /.test(match[0]),
       late: match[3] !== undefined,
     };

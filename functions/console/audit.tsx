@@ -19,7 +19,7 @@ import {
   Field,
   Filters,
   isFaulty,
-  spanInWords,
+  formatSpan,
 } from '../pages/parts/field.tsx';
 import { StatusBadge } from '../pages/parts/notice.tsx';
 import { Empty, pageNumber, Pager } from '../pages/parts/table.tsx';
@@ -62,11 +62,11 @@ export function AuditRecord({ record, clock }: { record: Audited; clock: Clock }
 
 function Unfolded({ record }: { record: Audited }) {
   const { seq, actor, address, action, target, result, intent, detail, request_id: requestId, hash } = record;
-  const told = Object.entries(objectIn(detail)).map(([name, value]) => [name.replaceAll('_', ' '), shown(value)]);
+  const notices = Object.entries(objectIn(detail)).map(([name, value]) => [name.replaceAll('_', ' '), shown(value)]);
   return (
     <>
       <p>{MEANS[result ?? 'intent']}</p>
-      {told.length === 0 ? null : <Facts of={Object.fromEntries(told)} />}
+      {notices.length === 0 ? null : <Facts of={Object.fromEntries(notices)} />}
       <hr />
       <Facts
         of={{
@@ -118,7 +118,7 @@ function isFlat(value: object): boolean {
 const HERE = '/audit';
 const VERIFY = '/audit?verify=yes';
 const PAGE_SIZE = 50;
-const LONGEST = 300;
+const MAX_LENGTH = 300;
 
 /** Adds the route of this file. */
 export function auditPage(app: App, deps: Deps): void {
@@ -131,7 +131,7 @@ export function auditPage(app: App, deps: Deps): void {
       deps.audit.list(filter, (page - 1) * PAGE_SIZE, PAGE_SIZE),
       wantsVerdict ? deps.together('audit.verify', async () => deps.audit.verify()) : undefined,
     ]);
-    const set = setInWords(filter, span);
+    const set = formatSet(filter, span);
     const clock = clockOf(deps);
     const body = (
       <>
@@ -169,24 +169,24 @@ function listAddress({ req }: PageContext): URL {
 
 function filterOf({ req }: PageContext, { since, until }: DaySpan): AuditFilter {
   const text = (name: string): string | undefined => {
-    const value = (req.query(name) ?? '').trim().slice(0, LONGEST);
+    const value = (req.query(name) ?? '').trim().slice(0, MAX_LENGTH);
     return value === '' ? undefined : value;
   };
   return { actor: text('actor'), action: text('action'), target: text('target'), since, until };
 }
 
-function setInWords({ actor, action, target }: AuditFilter, span: DaySpan): string[] {
+function formatSet({ actor, action, target }: AuditFilter, span: DaySpan): string[] {
   const texts = [actor, action, target].filter((text) => text !== undefined);
-  return [...texts, ...spanInWords(span)];
+  return [...texts, ...formatSpan(span)];
 }
 
 function FilterFields({ filter, span }: { filter: AuditFilter; span: DaySpan }) {
   const { actor, action, target } = filter;
   return (
     <>
-      <Field name="actor" label="Who" value={actor} maxlength={LONGEST} plain />
-      <Field name="action" label="What" placeholder="user or user.create" value={action} maxlength={LONGEST} plain />
-      <Field name="target" label="To what or whom" value={target} maxlength={LONGEST} plain />
+      <Field name="actor" label="Who" value={actor} maxlength={MAX_LENGTH} plain />
+      <Field name="action" label="What" placeholder="user or user.create" value={action} maxlength={MAX_LENGTH} plain />
+      <Field name="target" label="To what or whom" value={target} maxlength={MAX_LENGTH} plain />
       <DaySpanFields {...span} />
     </>
   );

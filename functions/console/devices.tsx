@@ -43,7 +43,7 @@ export function DeviceList({ clients, clock, mayEnd }: DeviceListProps) {
   const rows = clients.map((client) => [
     <Name client={client} />,
     <OwnerLink username={client.username} />,
-    groupsInWords(client.groups),
+    formatGroups(client.groups),
     [client.team, client.role].filter((each) => each !== '').join(', '),
     <Program client={client} />,
     client.since === null ? '' : <Distance at={client.since} clock={clock} />,
@@ -78,7 +78,7 @@ function Program({ client: { device, address } }: { client: ConnectedClient }) {
 }
 
 /** As devices show them. */
-function groupsInWords(groups: readonly string[]): string {
+function formatGroups(groups: readonly string[]): string {
   if (groups.length === 0) return 'none: this device receives nothing';
   const names = groups.map((name) => (name.startsWith(CHANNEL_PREFIX) ? name.slice(CHANNEL_PREFIX.length) : name));
   return names.join(', ');
@@ -236,8 +236,8 @@ function which({ username }: ConnectedClient): string {
 async function showPage(c: PageContext, deps: Deps, refused?: AppError): Promise<Response> {
   const search = (c.req.query('search') ?? '').trim().slice(0, 200);
   const page = pageNumber(c.req.query('page'));
-  const asked = await attempt(() => deps.together('clients', () => connectedClients(deps)));
-  const all = asked.done ?? [];
+  const result = await attempt(() => deps.together('clients', () => connectedClients(deps)));
+  const all = result.done ?? [];
   const found = all.filter((client) => fits(client, search.toLowerCase()));
   const mayEnd = isAdmin(c);
   const clock = clockOf(deps);
@@ -247,12 +247,12 @@ async function showPage(c: PageContext, deps: Deps, refused?: AppError): Promise
       <Problem error={refused} />
       <Search action="/devices" label="Search devices" value={search} placeholder="Callsign, person, group, address" />
       <section id="devices" {...(refused === undefined ? { 'data-live': 'self', 'data-every': '5' } : {})}>
-        {asked.refused === undefined ? null : (
+        {result.refused === undefined ? null : (
           <Missing>
-            Who is connected cannot be seen now: {asked.refused.message} This page tries again by itself.
+            Who is connected cannot be seen now: {result.refused.message} This page tries again by itself.
           </Missing>
         )}
-        {asked.refused !== undefined ? null : found.length === 0 ? (
+        {result.refused !== undefined ? null : found.length === 0 ? (
           <NoDevices search={search} mayEnd={mayEnd} />
         ) : (
           <>

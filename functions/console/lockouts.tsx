@@ -29,7 +29,7 @@ const releaseSchema = z.object({ address: z.string().min(2).max(80) });
 export function lockoutsPage(app: App, deps: Deps): void {
   const pages = pagesOf(app, deps, ['console']);
   pages.get(HERE, { access: 'admin' }, async function showLockouts(c) {
-    const locked = await deps.doors.lockouts();
+    const locked = await deps.authenticator.lockouts();
     const body = (
       <>
         <Notice c={c} sentences={SENTENCES} />

@@ -80,7 +80,7 @@ const FIRST = 'management';
 const TAILS = [100, 200, 500, 1000, 2000];
 const DEFAULT_TAIL = 200;
 
-interface Wish {
+interface Input {
   name: string;
   tail: number;
   search: string;
@@ -93,12 +93,12 @@ export function logsPage(app: App, deps: Deps): void {
   pagesOf(app, deps, ['console']).get(HERE, { access: 'admin' }, async function showLogs(c) {
     const { done: names, refused } = await attempt(() => deps.logFiles.names());
     const body =
-      names === undefined ? <Missing>{refused?.message}</Missing> : await shownLog(deps, names, wishOf(c, names));
+      names === undefined ? <Missing>{refused?.message}</Missing> : await toLogView(deps, names, inputOf(c, names));
     return framed(c, deps, { title: 'Logs', current: 'logs', body });
   });
 }
 
-function wishOf({ req }: PageContext, names: readonly string[]): Wish {
+function inputOf({ req }: PageContext, names: readonly string[]): Input {
   return {
     name: req.query('name') ?? names.find((name) => name === FIRST) ?? names[0] ?? '',
     tail: TAILS.find((tail) => String(tail) === req.query('tail')) ?? DEFAULT_TAIL,
@@ -108,38 +108,38 @@ function wishOf({ req }: PageContext, names: readonly string[]): Wish {
   };
 }
 
-async function shownLog(deps: Deps, names: readonly string[], wish: Wish) {
+async function toLogView(deps: Deps, names: readonly string[], input: Input) {
   if (names.length === 0) return <Empty>There is no log yet. Each part of the stack begins one when it starts.</Empty>;
-  const lines = await deps.logFiles.tail(wish.name, wish.tail);
+  const lines = await deps.logFiles.tail(input.name, input.tail);
   if (lines === undefined)
-    throw new AppError('not_found', `There is no log of the name "${wish.name}". There are: ${names.join(', ')}.`);
+    throw new AppError('not_found', `There is no log of the name "${input.name}". There are: ${names.join(', ')}.`);
   const wanted = lines
-    .filter((line) => !isOfFollowing(line) && line.toLowerCase().includes(wish.search.toLowerCase()))
+    .filter((line) => !isOfFollowing(line) && line.toLowerCase().includes(input.search.toLowerCase()))
     .map(readLogLine);
-  const shown = wish.onlyBad ? wanted.filter(({ level }) => level !== undefined) : wanted;
+  const shown = input.onlyBad ? wanted.filter(({ level }) => level !== undefined) : wanted;
   return (
     <>
       <Tabs
         label="Logs"
-        tabs={names.map((name) => [addressOf({ ...wish, name, search: '' }), name] as const)}
-        current={addressOf({ ...wish, search: '' })}
+        tabs={names.map((name) => [addressOf({ ...input, name, search: '' }), name] as const)}
+        current={addressOf({ ...input, search: '' })}
       />
-      <Wishes wish={wish} />
+      <HiddenInput input={input} />
       <p class="row">
-        <a class="button" href={addressOf({ ...wish, live: !wish.live })}>
-          {wish.live ? 'Pause' : 'Follow the log'}
+        <a class="button" href={addressOf({ ...input, live: !input.live })}>
+          {input.live ? 'Pause' : 'Follow the log'}
         </a>
         <a class="button" href="#newest">
           To the newest line
         </a>
       </p>
-      <Lines shown={shown} of={lines.length} wish={wish} timeZone={deps.timeZone} />
+      <Lines shown={shown} of={lines.length} input={input} timeZone={deps.timeZone} />
     </>
   );
 }
 
 /** What is as usual is left out. */
-function addressOf({ name, tail, search, onlyBad, live }: Wish): string {
+function addressOf({ name, tail, search, onlyBad, live }: Input): string {
   const query = new URLSearchParams({
     name,
     ...(tail === DEFAULT_TAIL ? {} : { tail: String(tail) }),
@@ -150,7 +150,7 @@ function addressOf({ name, tail, search, onlyBad, live }: Wish): string {
   return `${HERE}?${query.toString()}`;
 }
 
-function Wishes({ wish: { name, tail, search, onlyBad, live } }: { wish: Wish }) {
+function HiddenInput({ input: { name, tail, search, onlyBad, live } }: { input: Input }) {
   return (
     <Search action={`${HERE}#newest`} label="Search these lines" value={search}>
       <input type="hidden" name="name" value={name} />
@@ -182,26 +182,26 @@ interface LinesProps {
   shown: readonly LogLine[];
   /** Lines that were looked at. */
   of: number;
-  wish: Wish;
+  input: Input;
   timeZone: string;
 }
 
-function Lines({ shown, of, wish, timeZone }: LinesProps) {
-  const live = wish.live ? { 'data-live': 'self', 'data-every': '5' } : {};
-  const isPart = wish.search !== '' || wish.onlyBad;
+function Lines({ shown, of, input, timeZone }: LinesProps) {
+  const live = input.live ? { 'data-live': 'self', 'data-every': '5' } : {};
+  const isPart = input.search !== '' || input.onlyBad;
   return (
     <div id="lines" data-refresh {...live}>
       <p class="fine">
         {isPart ? `${counted(shown.length, 'line')} of the last ${of}` : `The last ${counted(of, 'line')}`}, the newest
         at the end.
-        {wish.live ? <noscript> Reload this page to see more.</noscript> : ' Paused.'}
+        {input.live ? <noscript> Reload this page to see more.</noscript> : ' Paused.'}
       </p>
       {shown.length === 0 ? (
         <Empty>
           {of === 0 ? 'Nothing was written yet.' : 'No line is like that. Search for less, or in more lines.'}
         </Empty>
       ) : (
-        <ol class="loglines" aria-label={`Lines of ${wish.name}`}>
+        <ol class="loglines" aria-label={`Lines of ${input.name}`}>
           {dated(shown, timeZone).map(({ line, day, time }) => (
             <>
               {day === undefined ? null : <li class="day">{day}</li>}

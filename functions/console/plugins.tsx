@@ -125,11 +125,11 @@ function Changes({ plugin: { name, started, enabled }, at }: { plugin: CorePlugi
       {started ? (
         <Confirm id={`stop-${at}`} label="Stop…" of={name} action={PATH} button={`Stop ${name}`}>
           <p>What {name} does ends at once, for everybody. Devices stay connected.</p>
-          <Told name={name} change="stop" />
+          <Report name={name} change="stop" />
         </Confirm>
       ) : (
         <form method="post" action={PATH}>
-          <Told name={name} change="start" />
+          <Report name={name} change="start" />
           <button type="submit" class="quiet">
             Start <span class="silent">{name}</span>
           </button>
@@ -138,11 +138,11 @@ function Changes({ plugin: { name, started, enabled }, at }: { plugin: CorePlugi
       {enabled ? (
         <Confirm id={`disable-${at}`} label="Disable…" of={name} action={PATH} button={`Disable ${name}`}>
           <p>{name} is not started any more when the core is. What runs now runs on until it is stopped.</p>
-          <Told name={name} change="disable" />
+          <Report name={name} change="disable" />
         </Confirm>
       ) : (
         <form method="post" action={PATH}>
-          <Told name={name} change="enable" />
+          <Report name={name} change="enable" />
           <button type="submit" class="quiet">
             Enable <span class="silent">{name}</span>
           </button>
@@ -152,7 +152,7 @@ function Changes({ plugin: { name, started, enabled }, at }: { plugin: CorePlugi
   );
 }
 
-function Told({ name, change }: { name: string; change: PluginChange }) {
+function Report({ name, change }: { name: string; change: PluginChange }) {
   return (
     <>
       <input type="hidden" name="name" value={name} />

@@ -6,7 +6,7 @@ import { withTimeout } from '@holdfast/kit/timeout';
 import { config } from '../../shared/health/modules/config.ts';
 import type { App } from '../../shared/http/context.ts';
 import type { Deps } from '../../shared/http/deps.ts';
-import type { ShownSetting } from '../../shared/settings/load.ts';
+import type { SettingView } from '../../shared/settings/load.ts';
 import { attempt } from '../pages/form.ts';
 import { framed } from '../pages/frame.tsx';
 import { type PageContext, pagesOf } from '../pages/page-routes.ts';
@@ -16,7 +16,7 @@ import { Empty, Table } from '../pages/parts/table.tsx';
 import { clockOf, When } from '../pages/parts/time.tsx';
 import { ThresholdsCard } from './thresholds-card.tsx';
 
-const SOURCES: Record<ShownSetting['source'], string> = {
+const SOURCES: Record<SettingView['source'], string> = {
   'command line': 'command line',
   environment: 'environment',
   'env file': '.env',
@@ -28,7 +28,7 @@ const SOURCES: Record<ShownSetting['source'], string> = {
 
 interface SettingsTableProps {
   section: string;
-  settings: readonly ShownSetting[];
+  settings: readonly SettingView[];
   /** Names of those that the files have otherwise by now. */
   changed: readonly string[];
 }
@@ -51,7 +51,7 @@ export function isChanged(name: string, changed: readonly string[]): boolean {
   return changed.some((each) => each === name || each.startsWith(`${name} (`));
 }
 
-function Named({ setting: { name, about } }: { setting: ShownSetting }) {
+function Named({ setting: { name, about } }: { setting: SettingView }) {
   return (
     <>
       <code>{name}</code>
@@ -60,14 +60,14 @@ function Named({ setting: { name, about } }: { setting: ShownSetting }) {
   );
 }
 
-function Value({ setting: { value, secret } }: { setting: ShownSetting }) {
+function Value({ setting: { value, secret } }: { setting: SettingView }) {
   if (secret) return <span class="fine">{value === 'set' ? 'set, not shown' : 'not set'}</span>;
   if (value === null || value === '') return <span class="fine">not set</span>;
   if (Array.isArray(value)) return value.length === 0 ? <span class="fine">empty</span> : <>{value.join(', ')}</>;
   return <>{String(value)}</>;
 }
 
-function From({ setting: { source }, isChanged: changed }: { setting: ShownSetting; isChanged: boolean }) {
+function From({ setting: { source }, isChanged: changed }: { setting: SettingView; isChanged: boolean }) {
   return (
     <div>
       {SOURCES[source]} {changed ? <StatusBadge status="note">Changed: restart</StatusBadge> : null}
@@ -75,7 +75,7 @@ function From({ setting: { source }, isChanged: changed }: { setting: ShownSetti
   );
 }
 
-const MOST_SEARCHED = 200;
+const MAX_SEARCHED = 200;
 /** A file may lie on a drive that hangs. */
 const WITHIN_MS = 2000;
 const OWN_CHOICE = new Set(['command line', 'environment', 'env file']);
@@ -88,7 +88,7 @@ export function settingsPage(app: App, deps: Deps): void {
 }
 
 async function showSettings(c: PageContext, deps: Deps): Promise<Response> {
-  const search = shortened((c.req.query('search') ?? '').trim(), MOST_SEARCHED);
+  const search = shortened((c.req.query('search') ?? '').trim(), MAX_SEARCHED);
   const only = c.req.query('only') === 'set' ? 'set' : 'all';
   const changes = await attempt(() =>
     withTimeout(WITHIN_MS, 'The disk of the settings', () => deps.monitored.configurationFiles.changedSinceStart()),
@@ -142,7 +142,7 @@ function holds(search: string, ...texts: string[]): boolean {
 
 interface SectionProps {
   title: string;
-  settings: ShownSetting[];
+  settings: SettingView[];
   changed: string[];
   open: boolean;
 }

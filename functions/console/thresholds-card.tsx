@@ -1,6 +1,6 @@
 // The figures that decide when something is a warning or critical, with the variable that changes each.
 
-import { bytesInWords, counted, secondsInWords } from '@holdfast/kit/format';
+import { formatBytes, counted, formatSeconds } from '@holdfast/kit/format';
 import type { Thresholds } from '../../shared/settings/status.ts';
 import { StatusBadge } from '../pages/parts/notice.tsx';
 import { Table } from '../pages/parts/table.tsx';
@@ -30,7 +30,7 @@ export function ThresholdsCard({ thresholds, search, changed, open }: Thresholds
     <code>{variable}</code>,
     String(value),
     <div>
-      <span class="fine">{inWords({ module, key, value })}</span>{' '}
+      <span class="fine">{format({ module, key, value })}</span>{' '}
       {changed.includes(dotted({ module, key })) ? <StatusBadge status="note">Changed: restart</StatusBadge> : null}
     </div>,
   ]);
@@ -74,7 +74,7 @@ const UNITS: Record<string, string> = {
   dns: 'failures in a row',
 };
 
-function inWords({ module, key, value }: Figure): string {
+function format({ module, key, value }: Figure): string {
   if (key === 'alert_min_level') return 'the least level that sends an alert';
   if (key === 'alert_after_polls') return 'measurements in a row before an alert';
   if (key === 'AUTOVACUUM_MIN_DEAD_TUPLES') return 'dead rows; smaller tables never count';
@@ -83,10 +83,10 @@ function inWords({ module, key, value }: Figure): string {
   if (key === 'alert_cooldown' || key.endsWith('_interval')) return exactly(value);
   if (key.startsWith('days_')) return 'days until full';
   if (key.startsWith('latency_')) return 'seconds from end to end';
-  if (module === 'database') return bytesInWords(value);
+  if (module === 'database') return formatBytes(value);
   return UNITS[module] ?? '';
 }
 
 function exactly(seconds: number): string {
-  return seconds % 60 === 0 ? secondsInWords(seconds) : counted(seconds, 'second');
+  return seconds % 60 === 0 ? formatSeconds(seconds) : counted(seconds, 'second');
 }

@@ -162,7 +162,7 @@ export function tokensPage(app: App, deps: Deps): void {
     const form = await formOf(c);
     const { username: owner } = c.get('principal');
     const tried = await attempt(async () => {
-      const { name, scope, expires_at: expiresAt } = parsed(wantedTokenSchema, wishOf(form, deps.now()));
+      const { name, scope, expires_at: expiresAt } = parsed(wantedTokenSchema, inputOf(form, deps.now()));
       return createToken({ deps, actor: actorOf(c) }, { owner, name, scope, expiresAt, ...chosenId(form) });
     });
     const { refused } = tried;
@@ -181,7 +181,7 @@ export function tokensPage(app: App, deps: Deps): void {
 }
 
 /** The days of the form become a time; what is no number of days is refused as a time. */
-function wishOf(form: Form, now: Date): unknown {
+function inputOf(form: Form, now: Date): unknown {
   const days = form.text('days');
   const until = /^\d{1,4}$/.test(days) ? new Date(now.getTime() + Number(days) * DAY_MS).toISOString() : days;
   return { name: form.text('name'), scope: form.text('scope'), expires_at: until };

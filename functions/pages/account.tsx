@@ -3,7 +3,7 @@
 import { z } from '@hono/zod-openapi';
 import { AppError } from '@holdfast/kit/app-error';
 import type { Page } from '@holdfast/kit/json';
-import { shownUser } from '../../shared/devices/accounts.ts';
+import { toUserView } from '../../shared/devices/accounts.ts';
 import { type App, clearSessionCookie } from '../../shared/http/context.ts';
 import type { Deps } from '../../shared/http/deps.ts';
 import { goTo } from '../../shared/http/page.tsx';
@@ -40,7 +40,7 @@ const DEVICES: readonly [RegExp, string][] = [
   [/\b(?:Macintosh|Mac OS X)\b/, 'Mac'],
   [/\bLinux\b/, 'Linux'],
 ];
-const MOST_CHARACTERS = 60;
+const MAX_CHARACTERS = 60;
 
 /** `Firefox on Android`; what is not known is shown as it is, shortened. */
 export function browserName(userAgent: string): string {
@@ -49,7 +49,7 @@ export function browserName(userAgent: string): string {
   if (browser !== undefined && device !== undefined) return `${browser} on ${device}`;
   const text = userAgent.trim();
   if (text === '') return browser ?? device ?? 'Unknown program';
-  return browser ?? (text.length > MOST_CHARACTERS ? `${text.slice(0, MOST_CHARACTERS)}…` : text);
+  return browser ?? (text.length > MAX_CHARACTERS ? `${text.slice(0, MAX_CHARACTERS)}…` : text);
 }
 
 function nameIn(names: readonly [RegExp, string][], userAgent: string): string | undefined {
@@ -134,7 +134,7 @@ export function accountPage(app: App, deps: Deps): void {
 
   pages.post('/account/password', { access: 'own' }, async function changePassword(c) {
     const form = await formOf(c);
-    const asked = await attempt(
+    const result = await attempt(
       async () => {
         if (form.exact('password') !== form.exact('again')) throw notTheSame();
         const { password } = parsed(passwords, { password: form.exact('password') });
@@ -143,7 +143,7 @@ export function accountPage(app: App, deps: Deps): void {
       'unauthenticated',
       'locked_out',
     );
-    if (asked.refused !== undefined) return showAccount(c, deps, explained(asked.refused));
+    if (result.refused !== undefined) return showAccount(c, deps, explained(result.refused));
     return goTo(c, '/sign-in?done=password');
   });
 
@@ -156,12 +156,12 @@ export function accountPage(app: App, deps: Deps): void {
   pages.post('/account/sessions/:id/end', { access: 'own' }, async function endOne(c) {
     const { username, by } = c.get('principal');
     const id = c.req.param('id') ?? '';
-    const asked = await attempt(() => endSession(deps, actorOf(c), { username, id }), 'not_found');
+    const answer = await attempt(() => endSession(deps, actorOf(c), { username, id }), 'not_found');
     if (by.kind === 'session' && by.id === id.toLowerCase()) {
       clearSessionCookie(c);
       return goTo(c, '/sign-in?done=session');
     }
-    return goTo(c, asked.refused === undefined ? '/account?done=session' : '/account?done=gone');
+    return goTo(c, answer.refused === undefined ? '/account?done=session' : '/account?done=gone');
   });
 }
 
@@ -186,7 +186,7 @@ async function showAccount(c: PageContext, deps: Deps, refused?: AppError): Prom
   const { username, by } = c.get('principal');
   const page = pageNumber(c.req.query('page'));
   const clock = clockOf(deps);
-  const [asked, sessions] = await Promise.all([
+  const [requested, sessions] = await Promise.all([
     attempt(() => deps.identity.accounts.named(username)),
     deps.signIns.sessions(username, { page, pageSize: SESSIONS_ON_PAGE }),
   ]);
@@ -196,10 +196,12 @@ async function showAccount(c: PageContext, deps: Deps, refused?: AppError): Prom
       <Notice c={c} sentences={SENTENCES} />
       <div class="columns own">
         <Card title="Who you are">
-          {asked.refused === undefined ? null : (
-            <Missing>The identity provider does not answer, so this may not be whole: {asked.refused.message}</Missing>
+          {requested.refused === undefined ? null : (
+            <Missing>
+              The identity provider does not answer, so this may not be whole: {requested.refused.message}
+            </Missing>
           )}
-          <Person c={c} deps={deps} account={asked.done} clock={clock} />
+          <Person c={c} deps={deps} account={requested.done} clock={clock} />
         </Card>
         <PasswordCard username={username} refused={refused} />
       </div>
@@ -218,7 +220,7 @@ interface PersonProps {
 
 function Person({ c, deps, account, clock }: PersonProps) {
   const { username, role } = c.get('principal');
-  const shown = account === undefined ? undefined : shownUser(account, deps);
+  const shown = account === undefined ? undefined : toUserView(account, deps);
   const groups = shown === undefined ? undefined : shown.groups.join(', ');
   return (
     <Facts

@@ -5,7 +5,7 @@ import { OpenAPIHono } from '@hono/zod-openapi';
 import type { Context, Next } from 'hono';
 import { AppError } from '@holdfast/kit/app-error';
 import { type App, type AppEnv, type Face, FACES, givenSessionCookie } from '../../shared/http/context.ts';
-import { unsafeGuard } from '../../shared/http/csrf-guard.ts';
+import { csrfGuard } from '../../shared/http/csrf-guard.ts';
 import type { Deps } from '../../shared/http/deps.ts';
 import { goTo } from '../../shared/http/page.tsx';
 import { noteDenied } from '../../shared/http/problem.ts';
@@ -42,14 +42,14 @@ export function isAdmin(c: PageContext): boolean {
 export function pagesOf(app: App, deps: Deps, faces: readonly Face[]): Pages {
   function add(method: 'GET' | 'POST', path: string, { access, area = 'rest' }: PageDemand, handler: Handler): void {
     const demand = { access, area };
-    const guard = unsafeGuard('form', async (c) => {
-      await identify(c, deps.doors);
+    const guard = csrfGuard('form', async (c) => {
+      await identify(c, deps.authenticator);
       allow(c, demand);
     });
     async function enter(c: PageContext): Promise<Response> {
       c.set('byCookieOnly', true);
       const cookie = givenSessionCookie(c);
-      const principal = cookie === undefined ? undefined : await deps.doors.session(cookie);
+      const principal = cookie === undefined ? undefined : await deps.authenticator.session(cookie);
       if (principal === undefined) {
         // Whoever only looks may have left a page open.
         if (method === 'POST') await noteDenied(deps.audit, new AppError('unauthenticated', ''), c);

@@ -2,7 +2,7 @@
 
 import { AppError } from '@holdfast/kit/app-error';
 import { BUNDLE_PASSWORD } from '../../shared/devices/certificates/data-package.ts';
-import type { CertificateState, ShownCertificate } from '../../shared/devices/certificates/view.ts';
+import type { CertificateState, CertificateView } from '../../shared/devices/certificates/view.ts';
 import type { App } from '../../shared/http/context.ts';
 import type { Deps } from '../../shared/http/deps.ts';
 import type { Account } from '../../shared/identity/port.ts';
@@ -85,11 +85,11 @@ function State({ device: { certificate, client }, seen }: { device: OwnDevice; s
 }
 
 /** Words for what is no current device any more. */
-export function pastWords({ state }: ShownCertificate): string {
+export function pastWords({ state }: CertificateView): string {
   return STATES[state][1];
 }
 
-function Files({ certificate, id }: { certificate: ShownCertificate; id: string }) {
+function Files({ certificate, id }: { certificate: CertificateView; id: string }) {
   const file = `/my-devices/${encodeURIComponent(certificate.file)}/download`;
   return (
     <details class="confirm" id={`files-${id}`}>
@@ -116,7 +116,7 @@ function Files({ certificate, id }: { certificate: ShownCertificate; id: string 
 }
 
 /** Of elements: the hash, for files have characters that ids have not. */
-function idOf({ fingerprint }: ShownCertificate): string {
+function idOf({ fingerprint }: CertificateView): string {
   return fingerprint.replaceAll(':', '').slice(0, 12).toLowerCase();
 }
 

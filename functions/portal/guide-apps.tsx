@@ -91,7 +91,7 @@ export interface ServerFacts {
 
 export async function serverFacts(deps: Deps): Promise<ServerFacts> {
   const { settings, place } = deps;
-  const asked = await attempt(() => deps.coreAuthority.certificate());
+  const result = await attempt(() => deps.coreAuthority.certificate());
   const enrollment = settings.CORE_ENROLLMENT_PORT;
   const streaming = streamingPortOf(settings.CORE_STREAMING_URL);
   return {
@@ -100,8 +100,8 @@ export async function serverFacts(deps: Deps): Promise<ServerFacts> {
     enrollment,
     streaming,
     api: apiPortOf(settings.CORE_API_URL),
-    fingerprint: asked.done?.fingerprint,
-    problem: asked.refused?.message,
+    fingerprint: result.done?.fingerprint,
+    problem: result.refused?.message,
     linkIsEnough: !needsPackage(deps),
   };
 }

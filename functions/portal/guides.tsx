@@ -20,7 +20,7 @@ import { ownerOf } from './own.ts';
 
 interface Fault {
   /** In the words of the app. */
-  said: string;
+  message: string;
   meaning: string;
   remedy: string;
 }
@@ -34,9 +34,9 @@ export function WhenItFails({ facts }: { facts: GuideFacts }) {
         By what the device says:
       </p>
       <ul class="faults">
-        {faultsAt(facts).map(({ said, meaning, remedy }) => (
+        {faultsAt(facts).map(({ message, meaning, remedy }) => (
           <li>
-            <h3>{said}</h3>
+            <h3>{message}</h3>
             <p>{meaning}</p>
             <p>
               <strong>Do:</strong> {remedy}
@@ -51,27 +51,27 @@ export function WhenItFails({ facts }: { facts: GuideFacts }) {
 function faultsAt({ host = 'the address', enrollment, streaming }: GuideFacts): Fault[] {
   return [
     {
-      said: '“Connection failed: error sending request”, “certificate not trusted”',
+      message: '“Connection failed: error sending request”, “certificate not trusted”',
       meaning: 'It does not know the certificate authority of this server, or knows an older one.',
       remedy: 'delete the half-made server entry on the device, open the package, and take a new code.',
     },
     {
-      said: '“Unauthorized”, “401”, “invalid credentials”',
+      message: '“Unauthorized”, “401”, “invalid credentials”',
       meaning: 'The app password is over, or was typed wrongly.',
       remedy: 'take a new code. Type the app password, not your own, and look at capital letters.',
     },
     {
-      said: '“Connection refused”, “timed out”',
+      message: '“Connection refused”, “timed out”',
       meaning: `The device does not reach ${host} at port ${enrollment}, or at port ${streaming} after that.`,
       remedy: 'try without Wi-Fi, then without VPN. If neither helps, tell an administrator both ports.',
     },
     {
-      said: '“Too many requests”, “429”',
+      message: '“Too many requests”, “429”',
       meaning: 'Ten wrong passwords came from the network that you are in. It waits 15 minutes.',
       remedy: 'wait, or ask an administrator to free the address under Lock-outs.',
     },
     {
-      said: 'Connected, but nobody is on the map',
+      message: 'Connected, but nobody is on the map',
       meaning: 'You are in another group than the others, or in none.',
       remedy: 'look at your groups under My account; an administrator changes them.',
     },

@@ -3,7 +3,7 @@
 import type { AppError } from '@holdfast/kit/app-error';
 import { DAY_MS } from '@holdfast/kit/time';
 import { downloadCertificate } from '../../shared/devices/certificates/download.ts';
-import { findAlsoWhileAway, whoeverItsUser } from '../../shared/devices/certificates/find.ts';
+import { findOrRemembered, anyUser } from '../../shared/devices/certificates/find.ts';
 import { revokeCertificate } from '../../shared/devices/revocation/revoke.ts';
 import { attachmentAnswer } from '../../shared/http/answers.ts';
 import type { App } from '../../shared/http/context.ts';
@@ -19,14 +19,14 @@ import { type PageContext, pagesOf } from '../pages/page-routes.ts';
 import { Card } from '../pages/parts/card.tsx';
 import { Missing, Notice, Problem, Warning } from '../pages/parts/notice.tsx';
 import { Empty, pageNumber, Pager, Table } from '../pages/parts/table.tsx';
-import { type Clock, clockOf, distanceInWords, When } from '../pages/parts/time.tsx';
+import { type Clock, clockOf, formatDistance, When } from '../pages/parts/time.tsx';
 import { DeviceCard, pastWords } from './devices.tsx';
 import { deviceName, DEVICES_ON_PAGE, ownDevices, type OwnDevices, type Owner, ownerOf } from './own.ts';
 
 /** So early it is said: an administrator has to be reached. */
-const SAID_DAYS_BEFORE = 14;
+const REPORTED_DAYS_BEFORE = 14;
 
-interface StandingProps {
+interface StatusProps {
   owner: Owner;
   username: string;
   clock: Clock;
@@ -35,7 +35,7 @@ interface StandingProps {
 /**
  * What concerns the account itself, above everything else in the portal: that it ends soon, or that it is no person's.
  */
-export function Standing({ owner, username, clock }: StandingProps) {
+export function AccountStatus({ owner, username, clock }: StatusProps) {
   if (owner.kind === 'unknown')
     return <Missing>Your account cannot be looked up now, so its end is not shown: {owner.why}</Missing>;
   if (owner.kind === 'hidden')
@@ -50,11 +50,11 @@ export function Standing({ owner, username, clock }: StandingProps) {
   const seconds = appExpiresOf(owner.account.attributes);
   if (seconds === null) return null;
   const at = isoOfSeconds(seconds);
-  if (Date.parse(at) - clock.now.getTime() > SAID_DAYS_BEFORE * DAY_MS) return null;
+  if (Date.parse(at) - clock.now.getTime() > REPORTED_DAYS_BEFORE * DAY_MS) return null;
   return (
     <Warning>
       <p>
-        <strong>Your access ends {distanceInWords(at, clock.now)}</strong>, <When at={at} clock={clock} />. After that
+        <strong>Your access ends {formatDistance(at, clock.now)}</strong>, <When at={at} clock={clock} />. After that
         you cannot sign in, and your devices are shut out. If you need it longer, ask an administrator before then.
       </p>
     </Warning>
@@ -73,12 +73,12 @@ export function homePage(app: App, deps: Deps): void {
 
   pages.post('/my-devices/:file/revoke', { access: 'own' }, async function shutOut(c) {
     const { file } = parsed(certificateParams, { file: c.req.param('file') });
-    const asked = await attempt(async () => {
-      const { certificate } = await findAlsoWhileAway(whoeverItsUser(deps), file, c.get('principal').username);
+    const result = await attempt(async () => {
+      const { certificate } = await findOrRemembered(anyUser(deps), file, c.get('principal').username);
       return revokeCertificate(actingIn(c, deps), certificate);
     });
-    if (asked.refused !== undefined) return showHome(c, deps, asked.refused);
-    return goTo(c, asked.done.state === 'revoked' ? '/?done=revoked' : '/?done=revoking');
+    if (result.refused !== undefined) return showHome(c, deps, result.refused);
+    return goTo(c, result.done.state === 'revoked' ? '/?done=revoked' : '/?done=revoking');
   });
 
   pages.get('/my-devices/:file/download', { access: 'own' }, async function downloadOwn(c) {
@@ -98,7 +98,7 @@ async function showHome(c: PageContext, deps: Deps, refused?: AppError): Promise
     <>
       <Notice c={c} sentences={SENTENCES} />
       <Problem error={refused} />
-      <Standing owner={owner} username={username} clock={clock} />
+      <AccountStatus owner={owner} username={username} clock={clock} />
       <div id="devices" data-live="self" data-every="5">
         <Devices devices={devices} clock={clock} owner={owner} />
       </div>

@@ -5,7 +5,7 @@ import { nameKey } from '@holdfast/kit/names';
 import type { CoreClient } from '../../shared/core/port.ts';
 import { isHidden } from '../../shared/devices/accounts.ts';
 import { listCertificates } from '../../shared/devices/certificates/list.ts';
-import type { ShownCertificate } from '../../shared/devices/certificates/view.ts';
+import type { CertificateView } from '../../shared/devices/certificates/view.ts';
 import { clientOfCertificate, connectedClients, type Enrolled } from '../../shared/devices/connections/clients.ts';
 import type { Deps } from '../../shared/http/deps.ts';
 import type { Account } from '../../shared/identity/port.ts';
@@ -21,15 +21,15 @@ export type Owner =
 
 export async function ownerOf(c: PageContext, deps: Deps): Promise<Owner> {
   const { username } = c.get('principal');
-  const asked = await attempt(() => deps.identity.accounts.named(username));
-  if (asked.refused !== undefined) return { kind: 'unknown', why: asked.refused.message };
-  const account = asked.done;
+  const result = await attempt(() => deps.identity.accounts.named(username));
+  if (result.refused !== undefined) return { kind: 'unknown', why: result.refused.message };
+  const account = result.done;
   return account === undefined || isHidden(account, deps) ? { kind: 'hidden' } : { kind: 'person', account };
 }
 
 /** One's own devices: certificates that a device holds, and which of them is connected now. */
 export interface OwnDevice {
-  certificate: ShownCertificate;
+  certificate: CertificateView;
   /** Connected now. */
   client: CoreClient | undefined;
 }
@@ -37,7 +37,7 @@ export interface OwnDevice {
 export interface OwnDevices {
   /** What opens the server, or may still. */
   current: OwnDevice[];
-  past: ShownCertificate[];
+  past: CertificateView[];
   /** Connected, with which of the certificates nobody can tell. */
   unmatched: CoreClient[];
   /** How many certificates there are in all. */
@@ -51,12 +51,12 @@ export interface OwnDevices {
 export const DEVICES_ON_PAGE = 50;
 
 export async function ownDevices(deps: Deps, username: string, page: number): Promise<OwnDevices> {
-  const [listed, asked] = await Promise.all([
+  const [listed, requested] = await Promise.all([
     attempt(() => listCertificates(deps, { username, page, pageSize: DEVICES_ON_PAGE })),
     attempt(() => deps.together('clients', () => connectedClients(deps))),
   ]);
   const { results = [], count = 0, certs_error: error } = listed.done ?? {};
-  const clients = (asked.done ?? []).filter((client) => nameKey(client.username) === nameKey(username));
+  const clients = (requested.done ?? []).filter((client) => nameKey(client.username) === nameKey(username));
   const current = results.filter(({ state }) => state !== 'revoked' && state !== 'expired');
   const all = results.map(enrolled);
   const devices = current.map((certificate) => ({
@@ -70,11 +70,11 @@ export async function ownDevices(deps: Deps, username: string, page: number): Pr
     unmatched: clients.filter((client) => !matched.has(client)),
     count,
     problem: listed.refused?.message ?? error,
-    clientsProblem: asked.refused?.message,
+    clientsProblem: requested.refused?.message,
   };
 }
 
-function enrolled({ fingerprint, client_uid, issued_at, revoked_at }: ShownCertificate): Enrolled {
+function enrolled({ fingerprint, client_uid, issued_at, revoked_at }: CertificateView): Enrolled {
   return { hash: fingerprint, clientUid: client_uid, issuedAt: issued_at, revokedAt: revoked_at };
 }
 

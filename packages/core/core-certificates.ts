@@ -44,7 +44,7 @@ export class CoreCertificates {
   readonly #options: CoreCertificatesOptions;
   readonly #grants: AdminGrants;
   readonly #renewDaily: () => Promise<void>;
-  #ports: Pick<CorePorts, 'renew' | 'contextsAnew'> | undefined;
+  #ports: Pick<CorePorts, 'renew' | 'rebuildContexts'> | undefined;
   #api: ApiCertificate | undefined;
   /** One at a time: two would make `svc_api` anew, each its own. */
   #looking: Promise<void> | undefined;
@@ -74,7 +74,7 @@ export class CoreCertificates {
       certificates: this.store,
       tableMark: () => revokedMark(run),
       live: this.live,
-      contextsAnew: () => this.#ports?.contextsAnew(),
+      rebuildContexts: () => this.#ports?.rebuildContexts(),
       log,
       now,
     });
@@ -91,7 +91,7 @@ export class CoreCertificates {
   }
 
   /** Tells them of new certificates from now on. */
-  serve(ports: Pick<CorePorts, 'renew' | 'contextsAnew'>): void {
+  serve(ports: Pick<CorePorts, 'renew' | 'rebuildContexts'>): void {
     this.#ports = ports;
   }
 

@@ -30,7 +30,7 @@ export interface CorePortsOptions {
   log: Log;
   now: () => Date;
   limits?: Partial<HttpLimits>;
-  mostConnections?: number;
+  maxConnections?: number;
 }
 
 /** A large file over a slow link: as long as it keeps moving. One that stands still ends within `silentMs`. */
@@ -40,7 +40,7 @@ export interface CorePorts {
   /** On every address, or on none. */
   listen(): Promise<void>;
   /** No ticket that was given out before is taken any more. */
-  contextsAnew(): void;
+  rebuildContexts(): void;
   /** Shows what the files hold now; open connections go on. Rejects, and changes nothing, when they do not fit. */
   renew(): void;
   close(graceMs: number): Promise<void>;
@@ -48,7 +48,7 @@ export interface CorePorts {
 
 /** Reads the files at once; listens later. */
 export function createCorePorts(options: CorePortsOptions): CorePorts {
-  const { files, addresses, ports, revocations, live, log, now, limits = {}, mostConnections } = options;
+  const { files, addresses, ports, revocations, live, log, now, limits = {}, maxConnections } = options;
   let identity = readServerIdentity(files);
   const admission = new Admission({ ca: identity.ca, revocations, now });
   const shared = {
@@ -57,7 +57,7 @@ export function createCorePorts(options: CorePortsOptions): CorePorts {
     live,
     log,
     limits,
-    ...(mostConnections === undefined ? {} : { mostConnections }),
+    ...(maxConnections === undefined ? {} : { mostConnections: maxConnections }),
   };
   const listeners = [
     new HttpPort({
@@ -78,7 +78,7 @@ export function createCorePorts(options: CorePortsOptions): CorePorts {
     }),
   ];
 
-  function contextsAnew(): void {
+  function rebuildContexts(): void {
     for (const listener of listeners) listener.renew(identity);
   }
 
@@ -95,10 +95,10 @@ export function createCorePorts(options: CorePortsOptions): CorePorts {
         throw error;
       }
     },
-    contextsAnew,
+    rebuildContexts,
     renew() {
       identity = readServerIdentity(files);
-      contextsAnew();
+      rebuildContexts();
     },
     close,
   };

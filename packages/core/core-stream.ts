@@ -29,9 +29,9 @@ export function streamGroups({ people, groups, activeGroups }: StreamGroupsParts
   const parts = { people, groups: placesKnown(groups), activeGroups };
   return {
     async of({ commonName, channels }) {
-      const standing = await people.standing(commonName);
-      if (standing === 'closed') return standing;
-      const rows = await rowsOf(commonName, standing, parts, channels);
+      const status = await people.status(commonName);
+      if (status === 'closed') return status;
+      const rows = await rowsOf(commonName, status, parts, channels);
       return rows
         .filter(({ active }) => active)
         .map(({ group, direction }) => ({ name: group.name, direction, place: group.bitpos }));

@@ -49,7 +49,7 @@ export interface CoreOptions extends CoreCertificatesOptions {
   /** In which the schedule of retention is meant. */
   timeZone: string;
   /** Of one file. Default: 400 MiB. */
-  mostUploadBytes?: number;
+  maxUploadBytes?: number;
   directory: CoreDirectory;
   /** Puts the address of a client in place of a trusted proxy's; for 8446, which alone may stand behind one. */
   behindProxies: (fetch: CoreFetch) => CoreFetch;
@@ -68,7 +68,7 @@ export interface Core {
 }
 
 /** As a release has it. */
-const MOST_UPLOAD_BYTES = 400 * 1024 * 1024;
+const MAX_UPLOAD_BYTES = 400 * 1024 * 1024;
 
 /**
  * Brings certificates, list and `svc_api` up to date, then is ready to listen. Rejects with a StackError that says what to
@@ -207,7 +207,7 @@ function adminApiOf(options: CoreOptions, parts: Parts, enrollmentAttempts: Enro
     resourceWriter: resourceWriter(options.runLong),
     spool: new Spool({
       directory: join(dataDirectory, 'uploads'),
-      mostBytes: options.mostUploadBytes ?? MOST_UPLOAD_BYTES,
+      maxBytes: options.maxUploadBytes ?? MAX_UPLOAD_BYTES,
       steadyMs,
     }),
     now,

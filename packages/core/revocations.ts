@@ -18,7 +18,7 @@ export interface RevocationsOptions {
   tableMark: () => Promise<string>;
   live: LiveConnections;
   /** Makes the secrets of every listener anew, so that no ticket of before is taken. */
-  contextsAnew: () => void;
+  rebuildContexts: () => void;
   log: Log;
   now: () => Date;
 }
@@ -134,7 +134,7 @@ export class KeptRevocations implements Revocations {
   /** Old tickets stop to count, open connections end. */
   #enforce(serials: readonly string[], except?: object): number {
     if (serials.length === 0) return 0;
-    this.#options.contextsAnew();
+    this.#options.rebuildContexts();
     return serials.reduce((ended, serial) => ended + this.#options.live.end(serial, except), 0);
   }
 

@@ -74,15 +74,15 @@ export function urlHost(address: string): string {
 const ADDRESS =
   /^(?=[^@]{1,64}@)[\w!#$%&'*+/=?^`{|}~-]+(?:\.[\w!#$%&'*+/=?^`{|}~-]+)*@[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?)*$/i;
 /** Of RFC 5321, without the angle brackets. */
-const LONGEST_ADDRESS = 254;
-const LONGEST_NAME = 200;
+const MAX_ADDRESS_LENGTH = 254;
+const MAX_NAME_LENGTH = 200;
 
 /**
  * E-mail addresses and senders as they may stand in a setting, a mail command and a header without meaning anything else.
  * True for the addresses that mail is sent to and from.
  */
 export function isEmailAddress(text: string): boolean {
-  return text.length <= LONGEST_ADDRESS && ADDRESS.test(text);
+  return text.length <= MAX_ADDRESS_LENGTH && ADDRESS.test(text);
 }
 
 export interface Sender {
@@ -97,7 +97,7 @@ export function readSender(text: string): Sender | { fault: string } {
   if (!text.isWellFormed()) return { fault: 'it is no text' };
   const [, named = '', inBrackets = text] = /^([^<>]*)<([^<>]*)>$/u.exec(text.trim()) ?? [];
   const [name, address] = [unquoted(named.trim()), inBrackets.trim()];
-  if (name.length > LONGEST_NAME) return { fault: `the name must have at most ${LONGEST_NAME} characters` };
+  if (name.length > MAX_NAME_LENGTH) return { fault: `the name must have at most ${MAX_NAME_LENGTH} characters` };
   if (!isEmailAddress(address)) return { fault: 'the part that should be the address is no plain e-mail address' };
   return { name, address };
 }
@@ -108,7 +108,7 @@ function unquoted(name: string): string {
 }
 
 /** The sender in the form that services take; a name with punctuation of its own meaning is quoted. */
-export function senderInWords({ name, address }: Sender): string {
+export function formatSender({ name, address }: Sender): string {
   if (name === '') return address;
   const shown = /[()<>[\]:;@\\,"]/.test(name) ? `"${name.replaceAll(/["\\]/g, String.raw`\$&`)}"` : name;
   return `${shown} <${address}>`;

@@ -105,7 +105,7 @@ export interface CallerLimit {
 }
 
 /** A bounded number at a time, and no more than a share of it for one caller. Nobody waits. */
-export function limitPerCaller({ most, mostOfOne }: { most: number; mostOfOne: number }): CallerLimit {
+export function limitPerCaller({ most, maxPerOne }: { most: number; maxPerOne: number }): CallerLimit {
   const counts = new Map<string, number>();
   let inside = 0;
 
@@ -119,7 +119,7 @@ export function limitPerCaller({ most, mostOfOne }: { most: number; mostOfOne: n
   return {
     enter(caller) {
       const own = counts.get(caller) ?? 0;
-      if (inside >= most || own >= mostOfOne) return undefined;
+      if (inside >= most || own >= maxPerOne) return undefined;
       inside++;
       counts.set(caller, own + 1);
       let isInside = true;

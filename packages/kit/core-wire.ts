@@ -40,7 +40,7 @@ export interface RetentionRunOrder {
   /** No type that the core's policy keeps, and no limit later than that policy has it now. */
   limits: RetentionLimits;
   /** It ends with an error before it would delete more. */
-  mostRows: number | null;
+  maxRows: number | null;
 }
 
 export type RetentionRunState = 'running' | 'done' | 'failed' | 'interrupted';

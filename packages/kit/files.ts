@@ -96,7 +96,7 @@ export const LARGEST_CERTIFICATE_BYTES = 256 * 1024;
 /** Does not wait for a writer where a pipe lies in place of a file. `ownOnly`: no symbolic link either. */
 export async function readBounded(
   path: string,
-  mostBytes: number,
+  maxBytes: number,
   { ownOnly = false }: { ownOnly?: boolean } = {},
 ): Promise<Buffer<ArrayBuffer>> {
   const follow = ownOnly ? constants.O_NOFOLLOW : 0;
@@ -104,8 +104,8 @@ export async function readBounded(
   try {
     const found = await file.stat();
     if (!found.isFile()) throw new FileProblem('is no file');
-    if (found.size > mostBytes) throw new FileProblem(`is larger than ${mostBytes} bytes`);
-    const buffer = Buffer.alloc(Math.min(found.size, mostBytes));
+    if (found.size > maxBytes) throw new FileProblem(`is larger than ${maxBytes} bytes`);
+    const buffer = Buffer.alloc(Math.min(found.size, maxBytes));
     let filled = 0;
     while (filled < buffer.length) {
       const { bytesRead } = await file.read(buffer, filled, buffer.length - filled);

@@ -3,7 +3,7 @@
 const STEPS = ['bytes', 'kB', 'MB', 'GB', 'TB'];
 
 /** `25 GB`, `1.5 MB`; powers of 1000, as disks are sold and thresholds are written. */
-export function bytesInWords(bytes: number): string {
+export function formatBytes(bytes: number): string {
   let amount = bytes;
   let step = 0;
   while (amount >= 1000 && step < STEPS.length - 1) {
@@ -14,8 +14,8 @@ export function bytesInWords(bytes: number): string {
 }
 
 /** `1 table`, `2 tables`. */
-export function counted(count: number, thing: string): string {
-  return `${count} ${thing}${count === 1 ? '' : 's'}`;
+export function counted(count: number, item: string): string {
+  return `${count} ${item}${count === 1 ? '' : 's'}`;
 }
 
 /** The number with at most `digits` decimals. */
@@ -35,7 +35,7 @@ const UNITS = [
 ] as const;
 
 /** `3 days 4 hours`, `5 minutes`, `less than a minute`: the largest unit and the next one. */
-export function durationInWords(ms: number): string {
+export function formatDuration(ms: number): string {
   let rest = Math.floor(ms / 1000);
   const counts = UNITS.map(([unit, size]) => {
     const count = Math.max(0, Math.floor(rest / size));
@@ -49,9 +49,9 @@ export function durationInWords(ms: number): string {
 }
 
 /** `12 seconds`, from a minute on as `durationInWords`. */
-export function secondsInWords(seconds: number): string {
+export function formatSeconds(seconds: number): string {
   const whole = Math.ceil(seconds);
-  return whole < 60 ? counted(whole, 'second') : durationInWords(whole * 1000);
+  return whole < 60 ? counted(whole, 'second') : formatDuration(whole * 1000);
 }
 
 /** `1,234,567`, `1,234.5`. */
@@ -60,13 +60,13 @@ export function grouped(count: number): string {
 }
 
 /** `2026-01-02 03:04:05 UTC`; the text itself when it is no time. */
-export function utcInWords(iso: string): string {
+export function formatUtc(iso: string): string {
   const ms = Date.parse(iso);
   return Number.isNaN(ms) ? iso : `${new Date(ms).toISOString().slice(0, 19).replace('T', ' ')} UTC`;
 }
 
 const IN_WORDS = {
-  bytes: bytesInWords,
+  bytes: formatBytes,
   percent: (value: number) => `${rounded(value, 1)} %`,
   days: (value: number) => counted(Math.floor(value), 'day'),
   seconds: (value: number) => `${rounded(value, 3)} s`,
@@ -78,7 +78,7 @@ const IN_WORDS = {
 export type FigureUnit = keyof typeof IN_WORDS;
 
 /** `25 GB`, `41.5 %`, `1 day`, `0.032 s`, `120 ms`, `3`. */
-export function figureInWords(value: number, unit: FigureUnit): string {
+export function formatFigure(value: number, unit: FigureUnit): string {
   return IN_WORDS[unit](value);
 }
 

@@ -10,10 +10,10 @@ import type { Log } from './log.ts';
 import { withTimeout } from './timeout.ts';
 
 export const OPERATOR_SOCKET = 'operator.sock';
-const MOST_REQUEST_BYTES = 16 * 1024;
-const MOST_ANSWER_BYTES = 32 * 1024 * 1024;
+const MAX_REQUEST_BYTES = 16 * 1024;
+const MAX_ANSWER_BYTES = 32 * 1024 * 1024;
 const REQUEST_WITHIN_MS = 5_000;
-const MOST_AT_ONCE = 8;
+const MAX_CONCURRENT = 8;
 
 const answerSchema = z.union([
   z.object({ done: z.unknown() }),
@@ -30,12 +30,12 @@ export interface OperatorSocket {
 /** Listens in that directory. `answer` gets what was asked, unchecked; what it rejects with goes to whoever asked. */
 export async function serveOperator(
   directory: string,
-  answer: (asked: unknown) => Promise<unknown>,
+  answer: (request: unknown) => Promise<unknown>,
   log: Pick<Log, 'warn'>,
 ): Promise<OperatorSocket> {
   rmSync(join(directory, OPERATOR_SOCKET), { force: true });
   const server = createServer({ allowHalfOpen: true }, (socket) => void attend(socket, answer, log));
-  server.maxConnections = MOST_AT_ONCE;
+  server.maxConnections = MAX_CONCURRENT;
   await listening(server, directory);
   server.on('error', (error) => log.warn('operator.socket_failed', { error: messageOf(error) }));
   server.unref();
@@ -66,7 +66,7 @@ async function listening(server: Server, directory: string): Promise<void> {
 
 async function attend(
   socket: Socket,
-  answer: (asked: unknown) => Promise<unknown>,
+  answer: (request: unknown) => Promise<unknown>,
   log: Pick<Log, 'warn'>,
 ): Promise<void> {
   socket.on('error', () => undefined);
@@ -76,7 +76,7 @@ async function attend(
     socket.destroySoon();
   };
   try {
-    const line = await lineOf(socket, MOST_REQUEST_BYTES, REQUEST_WITHIN_MS);
+    const line = await lineOf(socket, MAX_REQUEST_BYTES, REQUEST_WITHIN_MS);
     reply({ done: (await answer(parsed(line))) ?? null });
   } catch (error) {
     if (!(error instanceof AppError)) log.warn('operator.failed', { error: messageOf(error) });
@@ -94,7 +94,7 @@ function parsed(line: string): unknown {
 }
 
 /** The first line; rejects when it is too long, comes too late or never ends. */
-async function lineOf(socket: Socket, mostBytes: number, withinMs: number): Promise<string> {
+async function lineOf(socket: Socket, maxBytes: number, withinMs: number): Promise<string> {
   const { promise, resolve, reject } = Promise.withResolvers<string>();
   const silent = (): AppError => new AppError('unavailable', `Nothing was said within ${withinMs / 1000} s.`);
   const chunks: Buffer[] = [];
@@ -102,7 +102,7 @@ async function lineOf(socket: Socket, mostBytes: number, withinMs: number): Prom
   socket.on('data', (chunk: Buffer) => {
     bytes += chunk.length;
     chunks.push(chunk);
-    if (bytes > mostBytes) reject(new AppError('invalid', `What was said is longer than ${mostBytes} bytes.`));
+    if (bytes > maxBytes) reject(new AppError('invalid', `What was said is longer than ${maxBytes} bytes.`));
     else if (chunk.includes(0x0a)) resolve(Buffer.concat(chunks).toString('utf8').split('\n', 1)[0] ?? '');
   });
   socket.once('end', () => reject(new AppError('unavailable', 'The other side hung up.')));
@@ -115,11 +115,11 @@ async function lineOf(socket: Socket, mostBytes: number, withinMs: number): Prom
 }
 
 /** Asks the management process of that DATA_DIR. Rejects with NobodyAnswers, or with the AppError that it answered. */
-export async function askOperator(directory: string, asked: object, withinMs: number): Promise<unknown> {
+export async function askOperator(directory: string, request: object, withinMs: number): Promise<unknown> {
   const socket = await connected(directory);
   try {
-    const answered = lineOf(socket, MOST_ANSWER_BYTES, withinMs);
-    socket.write(`${JSON.stringify(asked)}\n`);
+    const answered = lineOf(socket, MAX_ANSWER_BYTES, withinMs);
+    socket.write(`${JSON.stringify(request)}\n`);
     const answer = answerSchema.parse(parsed(await answered));
     if ('done' in answer) return answer.done;
     throw new AppError(answer.failed.code, answer.failed.message);

@@ -35,11 +35,11 @@ export const DEFAULT_SCHEDULE = '0 0 3 * * ?';
 /** More rows than this are a large run: it wants a confirmation, and a first one is told beforehand. */
 export const LARGE_RUN_ROWS = 1_000_000;
 
-const MOST_DAYS: Record<RetentionUnit, number> = { days: 36_500, seconds: 24_855 };
+const MAX_DAYS: Record<RetentionUnit, number> = { days: 36_500, seconds: 24_855 };
 
 /** The most days that a core takes: seconds are kept in 32 bits. */
-export function mostDays(unit: RetentionUnit): number {
-  return MOST_DAYS[unit];
+export function maxDays(unit: RetentionUnit): number {
+  return MAX_DAYS[unit];
 }
 
 /** Days as the core counts them. */
@@ -53,14 +53,14 @@ export function daysOf(value: number | null, unit: RetentionUnit): number | null
 }
 
 /** As people read them: to a ten-thousandth. */
-export function shownDays(days: number): number;
-export function shownDays(days: number | null): number | null;
-export function shownDays(days: number | null): number | null {
+export function toDaysView(days: number): number;
+export function toDaysView(days: number | null): number | null;
+export function toDaysView(days: number | null): number | null {
   return days === null ? null : Math.round(days * 10_000) / 10_000;
 }
 
-export function shownPolicy(policy: RetentionPolicy): RetentionPolicy {
-  return Object.fromEntries(RETAINED.map((type) => [type, shownDays(policy[type])])) as RetentionPolicy;
+export function toPolicyView(policy: RetentionPolicy): RetentionPolicy {
+  return Object.fromEntries(RETAINED.map((type) => [type, toDaysView(policy[type])])) as RetentionPolicy;
 }
 
 function msOf(days: number): number {

@@ -6,7 +6,7 @@ import type { Log } from './log.ts';
 import { DAY_MS, MINUTE_MS } from './time.ts';
 
 const FIRST_PAUSE_MS = 500;
-const LONGEST_PAUSE_MS = 15_000;
+const MAX_PAUSE_MS = 15_000;
 
 export interface RetryOptions {
   /** Ends the tries; what runs is left to end. */
@@ -24,7 +24,7 @@ export async function retry<T>(
   action: () => Promise<T>,
   { stopped, failed, tried, isFinal = () => false }: RetryOptions,
 ): Promise<T | undefined> {
-  for (let pauseMs = FIRST_PAUSE_MS; !stopped.aborted; pauseMs = Math.min(pauseMs * 2, LONGEST_PAUSE_MS)) {
+  for (let pauseMs = FIRST_PAUSE_MS; !stopped.aborted; pauseMs = Math.min(pauseMs * 2, MAX_PAUSE_MS)) {
     try {
       const outcome = await action();
       tried?.(true);
@@ -70,7 +70,7 @@ export async function waitFor<T>(
   attempt: () => Promise<T>,
 ): Promise<T> {
   const begun = now();
-  let said = begun;
+  let reported = begun;
   for (;;) {
     const why = await tried(attempt);
     if ('value' in why) return why.value;
@@ -80,8 +80,8 @@ export async function waitFor<T>(
         `After ${Math.round(withinMs / MINUTE_MS)} min there is no ${what}: ${why.missing}.`,
         remedy,
       );
-    if (at - said >= SAY_EVERY_MS) {
-      said = at;
+    if (at - reported >= SAY_EVERY_MS) {
+      reported = at;
       waiting(what, why.missing);
     }
     await pause(AGAIN_MS);
@@ -125,7 +125,7 @@ export function onceDaily(work: () => Promise<void>, event: string, now: () => D
 
 const LOOK_EVERY_MS = 5_000;
 /** The parts make their files one after the other, and may come up later than this process. */
-const SAID_AFTER_FAILURES = 4;
+const REPORTED_AFTER_FAILURES = 4;
 
 /** Now and every few seconds, until it is stopped. `failed` hears of it once, when it does not pass by itself. */
 export function repeatRegularly(
@@ -139,7 +139,7 @@ export function repeatRegularly(
       work();
       failures = 0;
     } catch (error) {
-      if (++failures === SAID_AFTER_FAILURES) failed(messageOf(error));
+      if (++failures === REPORTED_AFTER_FAILURES) failed(messageOf(error));
     }
   };
   attempt();

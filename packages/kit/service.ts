@@ -66,8 +66,8 @@ export function behaveAsFirst(role: string): void {
 /** One JSON line, as the programs write them. */
 export function failureLine(role: string, error: unknown, now: Date): string {
   const message = error instanceof Error ? (error.stack ?? error.message) : String(error);
-  const said = hasRemedy(error) ? { error: error.message, remedy: error.remedy } : { error: message };
-  return `${JSON.stringify({ time: now.toISOString(), level: 'error', role, event: `${role}.failed`, ...said })}\n`;
+  const reported = hasRemedy(error) ? { error: error.message, remedy: error.remedy } : { error: message };
+  return `${JSON.stringify({ time: now.toISOString(), level: 'error', role, event: `${role}.failed`, ...reported })}\n`;
 }
 
 /** By its name: each program is bundled with a class of its own. */

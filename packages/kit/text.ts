@@ -130,7 +130,7 @@ export function isNoticeText(text: string): boolean {
   return SHOWN.test(text);
 }
 
-const MOST_CHARACTERS = 240;
+const MAX_CHARACTERS = 240;
 const UNTRUSTED = /CERT|SIGNATURE|UNABLE_TO_|ALTNAME|REVOKED/;
 const NOT_TLS = /^ERR_SSL_(WRONG_VERSION_NUMBER|PACKET_LENGTH_TOO_LONG|HTTP_REQUEST)$/;
 const FAILURES: Record<string, string> = {
@@ -151,7 +151,7 @@ export function foreignWords(text: string, secrets: readonly string[]): string {
   // The longer ones first: they may hold a shorter one.
   const given = secrets.filter((secret) => secret !== '').toSorted((a, b) => b.length - a.length);
   const shown = given.reduce((all, secret) => all.replaceAll(secret, '***'), text);
-  return shortened(oneLine(shown), MOST_CHARACTERS);
+  return shortened(oneLine(shown), MAX_CHARACTERS);
 }
 
 /** Why a system could not be talked to: a predicate whose subject is the system (`refused the connection`). */

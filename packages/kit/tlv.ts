@@ -19,7 +19,7 @@ export const SET = 0x31;
 export const CONTEXT_0 = 0xa0;
 
 const MANY_BYTE_TAG = 0x1f;
-const MOST_LENGTH_BYTES = 4;
+const MAX_LENGTH_BYTES = 4;
 
 /** The only element of these bytes, which must have that tag. Throws DerError. */
 export function onlyElement(bytes: Uint8Array<ArrayBuffer>, tag: number): DerElement {
@@ -59,7 +59,7 @@ function readHead(bytes: Uint8Array, at: number): { tag: number; start: number; 
   if ((tag & MANY_BYTE_TAG) === MANY_BYTE_TAG) throw new DerError('a tag of several bytes');
   if (first < 0x80) return within(bytes, { tag, start: at + 2, length: first });
   const size = first & 0x7f;
-  if (size === 0 || size > MOST_LENGTH_BYTES) throw new DerError('a length that DER does not have');
+  if (size === 0 || size > MAX_LENGTH_BYTES) throw new DerError('a length that DER does not have');
   const digits = bytes.subarray(at + 2, at + 2 + size);
   const length = digits.reduce((sum, digit) => sum * 256 + digit, 0);
   if (digits.length < size || digits[0] === 0 || length < 0x80) throw new DerError('a length that DER does not have');

@@ -86,9 +86,9 @@ export function withEntry(text: string, map: YAMLMap, entry: Entry, value: strin
   const lineEnd = endOfLine(text, end);
   const behind = text.slice(end, lineEnd).replace(OUR_REMARK, '');
   const isOpen = map.flow !== true && behind.trim() === '';
-  const said = remark !== undefined && isOpen ? ` # ${remark}` : behind;
+  const message = remark !== undefined && isOpen ? ` # ${remark}` : behind;
   const shown = value === '' && map.flow === true ? 'null' : value;
-  return `${text.slice(0, colon + 1)}${shown === '' ? '' : ` ${shown}`}${isOpen ? said.trimEnd() : said}${text.slice(lineEnd)}`;
+  return `${text.slice(0, colon + 1)}${shown === '' ? '' : ` ${shown}`}${isOpen ? message.trimEnd() : message}${text.slice(lineEnd)}`;
 }
 
 /** Adds entries (`name: value`) behind the last one of a mapping that has one. */

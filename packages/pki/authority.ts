@@ -190,10 +190,10 @@ function keepAside(file: string, why: string, warn: (text: string) => void): voi
 }
 
 function onceEach(warn: (text: string) => void): (text: string) => void {
-  const said = new Set<string>();
+  const messages = new Set<string>();
   return (text) => {
-    if (!said.has(text)) warn(text);
-    said.add(text);
+    if (!messages.has(text)) warn(text);
+    messages.add(text);
   };
 }
 

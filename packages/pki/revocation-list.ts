@@ -33,7 +33,7 @@ export interface RevocationList {
 const UTC_TIME = 0x17;
 const GENERALIZED_TIME = 0x18;
 const OCTET_STRING = 0x04;
-const LONGEST_TIME = '20261122023204Z'.length;
+const MAX_TIME = '20261122023204Z'.length;
 const CRL_NUMBER = '2.5.29.20';
 
 /** Throws DerError when the bytes are not exactly one whole list. */
@@ -103,11 +103,11 @@ function isTime({ tag }: DerElement): boolean {
 
 /** `YYMMDDhhmmssZ`, where 50 and later are of the last century, or `YYYYMMDDhhmmssZ`. */
 function timeOf(element: DerElement): Date {
-  const digits = String.fromCharCode(...element.content.subarray(0, LONGEST_TIME + 1));
+  const digits = String.fromCharCode(...element.content.subarray(0, MAX_TIME + 1));
   const century = digits.slice(0, 2) < '50' ? '20' : '19';
   const text = element.tag === UTC_TIME ? century + digits : digits;
   const time = new Date(text.replace(/^(\d{4})(\d\d)(\d\d)(\d\d)(\d\d)(\d\d)Z$/, '$1-$2-$3T$4:$5:$6Z'));
-  if (!isTime(element) || text.length !== LONGEST_TIME || Number.isNaN(time.getTime()))
+  if (!isTime(element) || text.length !== MAX_TIME || Number.isNaN(time.getTime()))
     throw new DerError('a time that cannot be read');
   return time;
 }

@@ -11,16 +11,16 @@ export const SUBJECT_ENTRIES = [
 ] as const;
 
 /** The upper bound of X.520, in characters. */
-const LONGEST_COMMON_NAME = 64;
+const MAX_COMMON_NAME_LENGTH = 64;
 
 /** Throws an AppError `invalid` for a name that no certificate can have. */
 export function checkCommonName(commonName: string): void {
   const shown = JSON.stringify(commonName.slice(0, 100));
   if (commonName === '') throw new AppError('invalid', 'The common name is empty: a certificate needs a name.');
-  if (Array.from(commonName).length > LONGEST_COMMON_NAME)
+  if (Array.from(commonName).length > MAX_COMMON_NAME_LENGTH)
     throw new AppError(
       'invalid',
-      `The common name ${shown} is too long: a certificate has room for ${LONGEST_COMMON_NAME} characters.`,
+      `The common name ${shown} is too long: a certificate has room for ${MAX_COMMON_NAME_LENGTH} characters.`,
     );
   if (!commonName.isWellFormed() || /\p{Cc}/u.test(commonName))
     throw new AppError('invalid', `The common name ${shown} has control characters or half characters: use others.`);

@@ -182,7 +182,7 @@ class StackStart implements RunningStack {
       layout,
       program: identity.program,
       environment: { ...MEMORY_OF_HASHES, ...identity.environment },
-      asked: { pingUrl: `${identity.url}/api/v3/root/config/`, caFile },
+      requested: { pingUrl: `${identity.url}/api/v3/root/config/`, caFile },
       stopWithinMs: 10_000,
     });
     await this.#started(events, spec);
@@ -197,7 +197,7 @@ class StackStart implements RunningStack {
       program: core.program,
       flags: MEMORY_OF_CORE.flags,
       environment: { ...MEMORY_OF_CORE.environment, ...core.environment },
-      asked: { tlsPort: ports.enrollment, caFile },
+      requested: { tlsPort: ports.enrollment, caFile },
       stopWithinMs: 10_000,
     });
     await this.#started(events, spec);
@@ -212,7 +212,7 @@ class StackStart implements RunningStack {
       layout,
       program,
       environment: this.#plan.managementEnvironment(certificates),
-      asked: { pingUrl: `${apiUrl}/api/ping`, caFile: certificates.ca },
+      requested: { pingUrl: `${apiUrl}/api/ping`, caFile: certificates.ca },
     });
     await this.#started(events, spec);
     const besides = listen === undefined ? '' : `, and https://${urlHost(listen)}:${ports.api}`;
@@ -250,9 +250,9 @@ class StackStart implements RunningStack {
     const bad = modules.filter(({ status }) => status === 'warning' || status === 'critical');
     const attention =
       bad.length === 0 ? 'none needs attention' : `${bad.length} ${bad.length === 1 ? 'needs' : 'need'} attention`;
-    const told = modules.find(({ module, status }) => module === 'alerts' && status === 'ok');
+    const reported = modules.find(({ module, status }) => module === 'alerts' && status === 'ok');
     done(
-      `${modules.length} modules measured, ${attention}${told === undefined ? '' : `. ${told.message.slice(0, -1)}`}`,
+      `${modules.length} modules measured, ${attention}${reported === undefined ? '' : `. ${reported.message.slice(0, -1)}`}`,
     );
     for (const { module, status, message } of bad) this.#report.warn(`${module} is ${status}: ${message}`);
   }

@@ -161,8 +161,8 @@ async function clearUp(home: string, layout: Layout): Promise<number> {
 async function mayBeRemoved(layout: Layout, answer: string | undefined): Promise<void> {
   mustBeOfStack(layout);
   const { root } = layout;
-  const said = answer ?? (await askedFor(root));
-  if (said.replace(/(?<=.)\/+$/, '') === root) return;
+  const message = answer ?? (await requestedFor(root));
+  if (message.replace(/(?<=.)\/+$/, '') === root) return;
   throw new StackError(
     `Nothing was stopped or deleted: the answer is not ${root}.`,
     `answer ${root}, or leave it as it is`,
@@ -189,7 +189,7 @@ function mustBeOfStack({ root, ...layout }: Layout): void {
     );
 }
 
-async function askedFor(root: string): Promise<string> {
+async function requestedFor(root: string): Promise<string> {
   if (!process.stdin.isTTY)
     throw new StackError(
       'Nothing was stopped or deleted: there is no terminal on which to ask.',

@@ -11,7 +11,7 @@ import { isKeepingAll, NEVER } from '@holdfast/kit/retention';
 import { wantedRetention } from '../../shared/health/wanted.ts';
 import { retentionFiles } from '../../shared/retention/files.ts';
 import type { RetentionFileContents } from '../../shared/retention/port.ts';
-import { limitedInWords } from '../../shared/retention/rules.ts';
+import { formatLimited } from '../../shared/retention/rules.ts';
 import { MIGRATIONS } from '../../shared/runtime/migrations/index.ts';
 import type { EmbeddedPlan } from './embedded-plan.ts';
 import { makeDirectories } from './process/layout.ts';
@@ -94,9 +94,9 @@ function servicesFor(plan: EmbeddedPlan, log: Pick<Log, 'info'>): Services {
       const { settings } = plan.configuration;
       // The core of this stack reads its own directory, wherever management is sent to.
       const files = retentionFiles(plan.layout.core);
-      const { said } = await files.sync(wantedRetention(settings));
-      if (said.length > 0) log.info('retention.files', { said });
-      return inForceInWords(await files.read());
+      const { messages } = await files.sync(wantedRetention(settings));
+      if (messages.length > 0) log.info('retention.files', { said: messages });
+      return formatInForce(await files.read());
     },
     prepareState: async () => {
       try {
@@ -110,10 +110,10 @@ function servicesFor(plan: EmbeddedPlan, log: Pick<Log, 'info'>): Services {
 }
 
 /** The embedded core counts days. */
-function inForceInWords({ policy, schedule }: RetentionFileContents): string {
+function formatInForce({ policy, schedule }: RetentionFileContents): string {
   if (isKeepingAll(policy)) return 'nothing is deleted';
-  if (schedule === NEVER) return `${limitedInWords(policy)}, but no schedule, so nothing is deleted`;
-  return `${limitedInWords(policy)}, at ${schedule} (${Intl.DateTimeFormat().resolvedOptions().timeZone})`;
+  if (schedule === NEVER) return `${formatLimited(policy)}, but no schedule, so nothing is deleted`;
+  return `${formatLimited(policy)}, at ${schedule} (${Intl.DateTimeFormat().resolvedOptions().timeZone})`;
 }
 
 /** A failure of our own database, by its place and without its password. */

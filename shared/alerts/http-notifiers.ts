@@ -3,7 +3,7 @@
 import { z } from 'zod';
 import type { Secret } from '@holdfast/kit/secret';
 import { base64 } from '@holdfast/kit/text';
-import { type Answer, askService, limitOf, outcomeOf, type Said, type Service } from './http-service.ts';
+import { type Answer, askService, limitOf, outcomeOf, type ServiceReply, type Service } from './http-service.ts';
 import type { Message, Notifier, SendOutcome } from './port.ts';
 
 interface ServiceOptions {
@@ -54,7 +54,7 @@ export function resendNotifier(options: ResendOptions): Notifier {
     const outcomes: SendOutcome[] = [];
     let ended: Verdict | undefined;
     for (const recipient of recipients) {
-      const answer = ended === undefined ? await askPatiently(message, recipient, endMs) : undefined;
+      const answer = ended === undefined ? await askWithRetry(message, recipient, endMs) : undefined;
       const verdict = ended ?? (answer === undefined ? NO_TIME_LEFT : outcomeOf(service, answer, RESEND_ANSWER));
       outcomes.push({ recipient, ...verdict });
       if (!verdict.accepted && !(answer !== undefined && isAboutTheMail(answer))) ended = verdict;
@@ -63,7 +63,7 @@ export function resendNotifier(options: ResendOptions): Notifier {
   }
 
   /** Waits once when Resend asks for a pause, which it does after a few calls within a second. */
-  async function askPatiently(message: Message, recipient: string, endMs: number): Promise<Answer | undefined> {
+  async function askWithRetry(message: Message, recipient: string, endMs: number): Promise<Answer | undefined> {
     const leftMs = (): number => Math.max(1, Math.round(endMs - performance.now()));
     if (leftMs() === 1) return undefined;
     const answer = await ask(message, [recipient], leftMs());
@@ -158,7 +158,7 @@ interface Form {
 }
 
 /** All calls at once. */
-function onePerRecipient(service: Service, answer: z.ZodType<Said>, address: string, form: Form): Notifier {
+function onePerRecipient(service: Service, answer: z.ZodType<ServiceReply>, address: string, form: Form): Notifier {
   const headers = { ...form.headers, accept: 'application/json' };
   return {
     send: ({ brief }, recipients) =>
@@ -178,12 +178,15 @@ const joined = (...words: (string | undefined)[]): string => words.filter(Boolea
 
 const RESEND_ANSWER = z
   .object({ id: text, name: text, message: text })
-  .transform(({ id, name, message }): Said => ({ id, reason: joined(name, message) }));
+  .transform(({ id, name, message }): ServiceReply => ({ id, reason: joined(name, message) }));
 
 const TWILIO_ANSWER = z
   .object({ sid: text, code: word, message: word })
-  .transform(({ sid, code, message }): Said => ({ id: sid, reason: joined(code, message) }));
+  .transform(({ sid, code, message }): ServiceReply => ({ id: sid, reason: joined(code, message) }));
 
 const BREVO_ANSWER = z
   .object({ messageId: z.union([z.number(), z.string()]).optional().catch(undefined), code: word, message: word })
-  .transform(({ messageId, code, message }): Said => ({ id: messageId?.toString(), reason: joined(code, message) }));
+  .transform(({ messageId, code, message }): ServiceReply => ({
+    id: messageId?.toString(),
+    reason: joined(code, message),
+  }));

@@ -7,7 +7,7 @@ import { failureWords, foreignWords } from '@holdfast/kit/text';
 import { withTimeout } from '@holdfast/kit/timeout';
 import type { SendOutcome } from './port.ts';
 
-const MOST_CHARACTERS = 100_000;
+const MAX_CHARACTERS = 100_000;
 /** The longest that a send by a service with an HTTP API takes, with the time to say what happened. */
 const HTTP_SEND_WITHIN_MS = 20_000;
 const WITHIN_MS = HTTP_SEND_WITHIN_MS - 1000;
@@ -37,7 +37,7 @@ export type Answer =
   | { status: undefined; failure: string };
 
 /** What an answer's body says; each service has names of its own for it. */
-export interface Said {
+export interface ServiceReply {
   /** The service's own id of the message. */
   id?: string | undefined;
   /** Why it was refused. */
@@ -78,7 +78,7 @@ async function jsonOf(response: Response): Promise<unknown> {
   let text = '';
   for await (const chunk of response.body ?? []) {
     text += decoder.decode(chunk, { stream: true });
-    if (text.length > MOST_CHARACTERS) return undefined;
+    if (text.length > MAX_CHARACTERS) return undefined;
   }
   try {
     return JSON.parse(text);
@@ -98,10 +98,14 @@ function secondsUntilRetry(headers: Headers): number | undefined {
 }
 
 /** What an answer means for a recipient. */
-export function outcomeOf(service: Service, answer: Answer, said: z.ZodType<Said>): Omit<SendOutcome, 'recipient'> {
+export function outcomeOf(
+  service: Service,
+  answer: Answer,
+  reported: z.ZodType<ServiceReply>,
+): Omit<SendOutcome, 'recipient'> {
   if (answer.status === undefined) return { accepted: false, detail: answer.failure };
   const { status, retryAfterSeconds } = answer;
-  const { id, reason = '' } = said.safeParse(answer.body).data ?? {};
+  const { id, reason = '' } = reported.safeParse(answer.body).data ?? {};
   // 201 without an id is a success too: sending an SMS again costs money. A page with 200 may come from anybody.
   const accepted = status === 201 || (status >= 200 && status < 300 && id !== undefined);
   const words = foreignWords(accepted ? (id ?? '') : reason, service.secrets);

@@ -7,11 +7,11 @@ import {
   type AlertPolicy,
   type AlertState,
   observationOf,
-  reachedSomebody,
+  wasDelivered,
   reduce,
   sameState,
   stateAfter,
-  UNTOLD,
+  UNREPORTED,
 } from './rules.ts';
 
 /** What this process knows of a module. */
@@ -52,8 +52,8 @@ export interface Clock {
 }
 
 /** However long the database is unavailable, and whatever flaps meanwhile. */
-const MOST_KEPT = 2000;
-const LONGEST_LINEAGE = 50;
+const MAX_KEPT = 2000;
+const MAX_LINEAGE = 50;
 
 export class AlertMemory {
   readonly #clock: Clock;
@@ -83,7 +83,7 @@ export class AlertMemory {
   /** The engine without the database. */
   apply(evaluation: AlertEvaluation, policy: AlertPolicy, id: string): Observation {
     const { module, at } = evaluation;
-    const before = this.#states.get(module)?.state ?? UNTOLD;
+    const before = this.#states.get(module)?.state ?? UNREPORTED;
     const step = reduce(before, { ...evaluation, atMs: Date.parse(at) }, policy, id);
     const observation = observationOf(step, evaluation, policy, id);
     if ('alert' in observation) {
@@ -101,7 +101,7 @@ export class AlertMemory {
     const id = lastAlertOf(state);
     const longer = lineage.includes(id)
       ? lineage
-      : [...lineage.slice(0, 1), ...lineage.slice(1).slice(-LONGEST_LINEAGE), id];
+      : [...lineage.slice(0, 1), ...lineage.slice(1).slice(-MAX_LINEAGE), id];
     this.#states.set(module, { state, dirty: true, lineage: longer });
   }
 
@@ -157,7 +157,7 @@ export class AlertMemory {
   #end(id: string): void {
     this.#ended.add(id);
     const [oldest] = this.#ended;
-    if (this.#ended.size > MOST_KEPT && oldest !== undefined) this.#ended.delete(oldest);
+    if (this.#ended.size > MAX_KEPT && oldest !== undefined) this.#ended.delete(oldest);
   }
 
   /** The database has this alert, and it is for this process to send; it may be on its way already. */
@@ -246,7 +246,7 @@ export class AlertMemory {
 
   /** What waits is never dropped; of the rest the oldest goes, what was only suppressed first. */
   #makeRoom(): void {
-    if (this.#entries.size < MOST_KEPT) return;
+    if (this.#entries.size < MAX_KEPT) return;
     const all = this.#all().map(({ alert }) => alert);
     const done = all.find(({ state }) => state === 'suppressed') ?? all.find(({ state }) => state !== 'pending');
     if (done !== undefined) this.#entries.delete(done.id);
@@ -272,7 +272,7 @@ function matches(alert: Alert, { module, level, state, since, until }: AlertFilt
 function summaryOf(alerts: readonly Alert[], nowMs: number): AlertSummary {
   const inOrder = alerts.toSorted((a, b) => a.raised_at.localeCompare(b.raised_at));
   const pending = inOrder.filter(({ state }) => state === 'pending');
-  const unreached = pending.filter((alert) => !reachedSomebody(alert));
+  const unreached = pending.filter((alert) => !wasDelivered(alert));
   const failed = inOrder.filter(({ state }) => state === 'failed');
   const sent = inOrder.flatMap(({ sent_at: at }) => at ?? []).toSorted();
   const oldest = unreached[0];
@@ -283,7 +283,7 @@ function summaryOf(alerts: readonly Alert[], nowMs: number): AlertSummary {
     partly_sent: pending.length - unreached.length,
     pending_reason: [...unreached, ...pending].find(({ reason }) => reason !== null)?.reason ?? null,
     failed: failed.length,
-    failed_unreached: failed.filter((alert) => !reachedSomebody(alert)).length,
+    failed_unreached: failed.filter((alert) => !wasDelivered(alert)).length,
     failed_reason: failed.at(-1)?.reason ?? null,
     last_sent_at: sent.at(-1) ?? null,
   };

@@ -1,7 +1,7 @@
 // The text of an alert, as people receive it. What a module says may hold anything, such as names that strangers chose:
 // here it becomes harmless, and short enough for every channel.
 
-import { durationInWords, utcInWords } from '@holdfast/kit/format';
+import { formatDuration, formatUtc } from '@holdfast/kit/format';
 import { asciiLine, escapeHtml, maskAddresses, maskRecipient, oneLine, shortened } from '@holdfast/kit/text';
 import type { Alert, Level, Message } from './port.ts';
 
@@ -39,10 +39,10 @@ export interface AlertMessageInput {
 const LATE_MS = 60_000;
 /** Less is the same moment to people. */
 const NOTICEABLE_MS = 1000;
-const MOST_BRIEF = 300;
+const MAX_BRIEF = 300;
 /** Of one sentence; what is longer nobody reads. */
-const MOST_SAID = 600;
-const MOST_FINDINGS = 20;
+const MAX_REPORTED = 600;
+const MAX_FINDINGS = 20;
 
 const COLOURS: Record<Level, string> = { note: '#1f5f99', warning: '#8a5a00', critical: '#b00020' };
 
@@ -61,12 +61,12 @@ export function alertMessage({ alert, place, remedy, now }: AlertMessageInput): 
   const late = now.getTime() - Date.parse(alert.raised_at) >= LATE_MS;
   const verb = late ? 'was' : 'is';
   const letter: Letter = {
-    title: `${said(alert.module, 40)} ${verb} ${alert.level} on ${said(place.name, 253)}`,
+    title: `${messageOf(alert.module, 40)} ${verb} ${alert.level} on ${messageOf(place.name, 253)}`,
     colour: COLOURS[alert.level],
-    paragraphs: [`What: ${said(alert.message)}`, sinceWhen(alert), ...(late ? [lateness(alert)] : [])],
+    paragraphs: [`What: ${messageOf(alert.message)}`, sinceWhen(alert), ...(late ? [lateness(alert)] : [])],
     lists: [
-      { heading: 'Findings', items: alert.details.slice(0, MOST_FINDINGS).map((detail) => said(detail)) },
-      { heading: 'What to do', items: remedy.map((sentence) => said(sentence)) },
+      { heading: 'Findings', items: alert.details.slice(0, MAX_FINDINGS).map((detail) => messageOf(detail)) },
+      { heading: 'What to do', items: remedy.map((sentence) => messageOf(sentence)) },
     ],
     link: { label: late ? 'How it is now' : 'See it now', url: pageOf(alert.module, place) },
     why: whyYou(alert),
@@ -81,7 +81,7 @@ export function testMessage(place: Place, channel: 'email' | 'sms', id: string):
   const setting = channel === 'email' ? 'ALERT_EMAIL_TO' : 'ALERT_SMS_TO';
   const what = `Alerts by ${channel === 'email' ? 'e-mail' : 'SMS'} work. Nothing is wrong, and there is nothing to do.`;
   const letter: Letter = {
-    title: `Test message from ${said(place.name, 253)}`,
+    title: `Test message from ${messageOf(place.name, 253)}`,
     colour: COLOURS.note,
     paragraphs: [what],
     lists: [],
@@ -103,18 +103,18 @@ function baseOf({ url }: Place): string {
 
 function sinceWhen({ since, raised_at }: AlertReport): string {
   const lasting = Date.parse(raised_at) - Date.parse(since);
-  const before = lasting >= NOTICEABLE_MS ? `, ${durationInWords(lasting)} before this alert was raised` : '';
-  return `Since: ${said(utcInWords(since), 40)}${before}`;
+  const before = lasting >= NOTICEABLE_MS ? `, ${formatDuration(lasting)} before this alert was raised` : '';
+  return `Since: ${messageOf(formatUtc(since), 40)}${before}`;
 }
 
 /** Mail was down, or nobody was there to send it. */
 function lateness({ raised_at }: AlertReport): string {
-  const raised = `This alert was raised at ${said(utcInWords(raised_at), 40)} and could not be sent before.`;
+  const raised = `This alert was raised at ${messageOf(formatUtc(raised_at), 40)} and could not be sent before.`;
   return `${raised} It may be different by now; the link below shows how it is.`;
 }
 
 function whyYou({ module, level }: AlertReport): string {
-  const variable = `MON_${said(module, 40).toUpperCase().replaceAll(/\W/g, '_')}_ALERT_MIN_LEVEL`;
+  const variable = `MON_${messageOf(module, 40).toUpperCase().replaceAll(/\W/g, '_')}_ALERT_MIN_LEVEL`;
   return `You get this because you are named in ALERT_EMAIL_TO, and ${level} reaches the level that ${variable} asks for.`;
 }
 
@@ -122,9 +122,9 @@ function whyYou({ module, level }: AlertReport): string {
 function briefOf(alert: AlertReport, place: Place, late: boolean): string {
   const level = `${late ? 'was' : 'is'} ${alert.level.toUpperCase()}`;
   const start = `Holdfast: ${asciiName(alert.module, 40)} ${level} on ${asciiName(place.name, 60)}. `;
-  const raised = late ? `, raised ${asciiName(utcInWords(alert.raised_at), 40)}, sent late` : '';
-  const end = ` Since ${asciiName(utcInWords(alert.since), 40)}${raised}.`;
-  const room = MOST_BRIEF - start.length - end.length;
+  const raised = late ? `, raised ${asciiName(formatUtc(alert.raised_at), 40)}, sent late` : '';
+  const end = ` Since ${asciiName(formatUtc(alert.since), 40)}${raised}.`;
+  const room = MAX_BRIEF - start.length - end.length;
   return `${start}${asciiName(alert.message, room)}${end}`;
 }
 
@@ -137,7 +137,7 @@ function asciiName(text: string, most: number): string {
   return shortened(forPhones(text), most);
 }
 
-function said(text: string, most = MOST_SAID): string {
+function messageOf(text: string, most = MAX_REPORTED): string {
   return shortened(oneLine(text), most);
 }
 
@@ -156,7 +156,7 @@ function htmlOf({ title, colour, paragraphs, lists, link, why }: Letter): string
   const tag = (name: string, content: string, style = ''): string =>
     `<${name}${style === '' ? '' : ` style="${style}"`}>${content}</${name}>\n`;
   const heading = tag('h1', escapeHtml(title), `font-size:20px;color:${colour}`);
-  const said = paragraphs.map((text) => tag('p', escapeHtml(text))).join('');
+  const message = paragraphs.map((text) => tag('p', escapeHtml(text))).join('');
   const listed = lists
     .filter(({ items }) => items.length > 0)
     .map((list) => {
@@ -169,7 +169,7 @@ function htmlOf({ title, colour, paragraphs, lists, link, why }: Letter): string
   const small = tag('p', escapeHtml(why), 'font-size:12px;color:#555555');
   const style = 'font-family:sans-serif;font-size:15px;line-height:1.4;color:#222222;background:#ffffff';
   const head = `<head><meta charset="utf-8"><title>${escapeHtml(title)}</title></head>`;
-  return `<!doctype html>\n<html lang="en">${head}\n${tag('body', `${heading}${said}${listed}${more}${small}`, style)}</html>\n`;
+  return `<!doctype html>\n<html lang="en">${head}\n${tag('body', `${heading}${message}${listed}${more}${small}`, style)}</html>\n`;
 }
 
 export interface AlertAddresses {

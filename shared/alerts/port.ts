@@ -159,7 +159,7 @@ export interface Notifier {
 export const SEND_WITHIN_MS = 90_000;
 
 /** One channel that is set up. */
-export interface Outlet {
+export interface AlertTransport {
   /** The service, as people call it: `SMTP (mail.example.org)`, `Resend`, `Twilio`, `Brevo`. */
   by: string;
   recipients: readonly string[];
@@ -167,7 +167,7 @@ export interface Outlet {
 }
 
 /** The channels that are set up. */
-export type Outlets = Partial<Record<Channel, Outlet>>;
+export type AlertTransports = Partial<Record<Channel, AlertTransport>>;
 
 /** A sign of life for somebody elsewhere: a dead host cannot alert. */
 export interface HeartbeatState {
@@ -202,7 +202,7 @@ export type Level = Exclude<Status, 'ok'>;
 /** What this feature asks of the outside, by the names in Deps. */
 export interface AlertPorts {
   alerts: Alerts;
-  notify: Outlets;
+  notify: AlertTransports;
   /** Undefined when HEARTBEAT_URL is unset. */
   heartbeat: Heartbeat | undefined;
 }

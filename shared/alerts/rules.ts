@@ -35,10 +35,10 @@ export interface AlertState {
   history: History | null;
 }
 
-export const UNTOLD: AlertState = { told: 'ok', raised: null, heldBack: null, sinceMs: null, history: null };
+export const UNREPORTED: AlertState = { told: 'ok', raised: null, heldBack: null, sinceMs: null, history: null };
 
 /** Nothing depends on longer rows, and a state that does not change need not be written. */
-const LONGEST_ROW = 100;
+const MAX_ROW_LENGTH = 100;
 
 export interface AlertPolicy {
   cooldownSeconds: number;
@@ -70,10 +70,10 @@ export interface Step {
 export function reduce(state: AlertState, evaluation: Evaluation, policy: AlertPolicy, id: string): Step {
   const { status, shouldAlert, atMs } = evaluation;
   const now = { sinceMs: status === 'ok' ? null : (state.sinceMs ?? atMs), history: historyOf(evaluation) };
-  const told = urgency(status) < urgency(state.told) ? status : state.told;
+  const reported = urgency(status) < urgency(state.told) ? status : state.told;
   const level = shouldAlert ? status : 'ok';
-  if (level === 'ok' || urgency(level) <= urgency(told)) {
-    const quiet: AlertState = { ...state, told, heldBack: null, ...now };
+  if (level === 'ok' || urgency(level) <= urgency(reported)) {
+    const quiet: AlertState = { ...state, told: reported, heldBack: null, ...now };
     const recovered = status === 'ok' && state.told !== 'ok';
     return { state: quiet, decision: recovered ? { kind: 'recover', from: state.told as Level } : { kind: 'none' } };
   }
@@ -85,7 +85,7 @@ export function reduce(state: AlertState, evaluation: Evaluation, policy: AlertP
   const held: AlertState =
     reason === 'still_waiting'
       ? { ...state, told: level, heldBack: null, ...now }
-      : { ...state, told, heldBack: level, ...now };
+      : { ...state, told: reported, heldBack: level, ...now };
   const known = state.heldBack !== null && urgency(level) <= urgency(state.heldBack);
   return { state: held, decision: known ? { kind: 'none' } : { kind: 'suppress', level, reason } };
 }
@@ -103,8 +103,8 @@ export function alertGivenUp(state: AlertState, id: string): AlertState {
 }
 
 /** True when an evaluation that is ok would change nothing. */
-export function isAtRest({ told, heldBack, sinceMs }: AlertState): boolean {
-  return told === 'ok' && heldBack === null && sinceMs === null;
+export function isAtRest({ told: reported, heldBack, sinceMs }: AlertState): boolean {
+  return reported === 'ok' && heldBack === null && sinceMs === null;
 }
 
 /**
@@ -128,7 +128,7 @@ export function mergeStates(ours: AlertState, theirs: AlertState, lineage: reado
 
 function historyOf({ status, failuresInRow, pollsInRow }: Evaluation): History | null {
   if (status === 'ok') return null;
-  return { failuresInRow: Math.min(failuresInRow, LONGEST_ROW), pollsInRow: Math.min(pollsInRow, LONGEST_ROW) };
+  return { failuresInRow: Math.min(failuresInRow, MAX_ROW_LENGTH), pollsInRow: Math.min(pollsInRow, MAX_ROW_LENGTH) };
 }
 
 /** A clock that was set back must not silence a module for longer than the cooldown. */
@@ -217,7 +217,7 @@ export function stateAfter(state: AlertState, after: Alert): AlertState {
   return after.state === 'failed' ? alertGivenUp(state, after.id) : state;
 }
 
-export function reachedSomebody({ deliveries }: Alert): boolean {
+export function wasDelivered({ deliveries }: Alert): boolean {
   return deliveries.some(({ accepted }) => accepted);
 }
 
@@ -236,7 +236,7 @@ export function sameState(one: AlertState, other: AlertState): boolean {
 }
 
 const FIRST_SECONDS = 5;
-const LONGEST_AT_FIRST_SECONDS = 50;
+const MAX_FIRST_SECONDS = 50;
 const AFTERWARDS_SECONDS = 300;
 const AFTER_A_REFUSAL_FOR_GOOD_SECONDS = 3600;
 const GIVEN_UP_AFTER_SECONDS = 3 * 86_400;
@@ -246,7 +246,7 @@ export const AT_FIRST_SECONDS = 600;
 
 interface LastAttempt {
   /** A service asked to be left alone for that long; it gets it, within the same bounds. */
-  askedSeconds?: number;
+  requestedSeconds?: number;
   /** Asking again will not help until somebody changes something. */
   permanent?: boolean;
 }
@@ -259,11 +259,11 @@ interface LastAttempt {
 export function retryPauseSeconds(
   attempts: number,
   ageSeconds: number,
-  { askedSeconds = 0, permanent = false }: LastAttempt = {},
+  { requestedSeconds = 0, permanent = false }: LastAttempt = {},
 ): number | undefined {
   if (ageSeconds >= GIVEN_UP_AFTER_SECONDS) return undefined;
   if (ageSeconds >= AT_FIRST_SECONDS && permanent) return AFTER_A_REFUSAL_FOR_GOOD_SECONDS;
-  const longest = ageSeconds < AT_FIRST_SECONDS ? LONGEST_AT_FIRST_SECONDS : AFTERWARDS_SECONDS;
+  const longest = ageSeconds < AT_FIRST_SECONDS ? MAX_FIRST_SECONDS : AFTERWARDS_SECONDS;
   const growing = FIRST_SECONDS * 2 ** Math.min(Math.max(attempts, 1) - 1, 20);
-  return Math.min(Math.max(growing, askedSeconds), longest);
+  return Math.min(Math.max(growing, requestedSeconds), longest);
 }

@@ -4,7 +4,7 @@ import { z } from 'zod';
 import { STATUSES } from '../settings/status.ts';
 import type { Snapshot } from './memory.ts';
 import { type Alert, ALERT_STATES, CHANNELS } from './port.ts';
-import { type AlertState, UNTOLD } from './rules.ts';
+import { type AlertState, UNREPORTED } from './rules.ts';
 
 const level = z.enum(STATUSES).exclude(['ok']);
 
@@ -52,7 +52,7 @@ export const snapshotSchema: z.ZodType<Snapshot> = z.object({
 /** What cannot be read is as good as nothing: the module is judged anew. */
 export function stateOf(stored: unknown): AlertState {
   const read = stateSchema.safeParse(stored);
-  return read.success ? read.data : UNTOLD;
+  return read.success ? read.data : UNREPORTED;
 }
 
 type Times = 'since' | 'raised_at' | 'sent_at' | 'next_attempt_at';

@@ -13,7 +13,7 @@ import { withTimeout } from '@holdfast/kit/timeout';
 
 /** How long the server may take to say goodbye once it has the mail. */
 export const GOODBYE_MS = 500;
-const MOST_BYTES_OF_AN_ANSWER = 65_536;
+const MAX_ANSWER_BYTES = 65_536;
 
 export interface Limits {
   quietMs: number;
@@ -54,7 +54,7 @@ export async function callServer(server: SmtpServer, limits: Limits) {
     // A little more, so that a missing greeting is called that.
     socketTimeout: limits.quietMs + 100,
     socketCloseTimeout: GOODBYE_MS,
-    maxResponseSize: MOST_BYTES_OF_AN_ANSWER,
+    maxResponseSize: MAX_ANSWER_BYTES,
   });
   await step(connection, (done) => connection.connect(done));
   await logIn(connection, server);

@@ -46,11 +46,11 @@ export function acceptanceWords(response: string, server: SmtpServer): string {
 }
 
 function predicate(error: NodemailerError, server: SmtpServer, quietMs: number): string {
-  const said = foreignWords(error.response ?? '', server.secrets);
+  const text = foreignWords(error.response ?? '', server.secrets);
   if (error.timeoutType !== undefined) return `${silence(error.timeoutType)} within ${quietMs / 1000} s${hint(server)}`;
-  if (error.command === 'STARTTLS' && said !== '') return noStartTls(error.responseCode, said);
-  if (error.code === 'EAUTH') return loginRefused(error.responseCode, said);
-  if (said !== '') return refused(error, said);
+  if (error.command === 'STARTTLS' && text !== '') return noStartTls(error.responseCode, text);
+  if (error.code === 'EAUTH') return loginRefused(error.responseCode, text);
+  if (text !== '') return refused(error, text);
   if (/closed unexpectedly|already (destroyed|half-closed)/.test(error.message))
     return 'closed the connection before it had taken the mail';
   if (/larger than allowed/.test(error.message)) return 'takes no mail of this size';
@@ -69,21 +69,21 @@ function hint({ port, secure }: SmtpServer): string {
 }
 
 /** 454 is for now, everything else for good. */
-function noStartTls(code: number | undefined, said: string): string {
-  if (code === 454) return `cannot do STARTTLS for now, ${NO_PASSWORD_WITHOUT}: ${said}`;
-  return `offers no STARTTLS, ${NO_PASSWORD_WITHOUT}; use smtps:// (it said: ${said})`;
+function noStartTls(code: number | undefined, message: string): string {
+  if (code === 454) return `cannot do STARTTLS for now, ${NO_PASSWORD_WITHOUT}: ${message}`;
+  return `offers no STARTTLS, ${NO_PASSWORD_WITHOUT}; use smtps:// (it said: ${message})`;
 }
 
-function loginRefused(code: number | undefined, said: string): string {
-  if (said === '') return 'wants a password, and SMTP_URL names a user without one';
-  return code === 535 ? `does not know the user or password: ${said}` : `refused the login: ${said}`;
+function loginRefused(code: number | undefined, message: string): string {
+  if (message === '') return 'wants a password, and SMTP_URL names a user without one';
+  return code === 535 ? `does not know the user or password: ${message}` : `refused the login: ${message}`;
 }
 
-function refused({ command }: NodemailerError, said: string): string {
-  if (command === 'MAIL FROM') return `does not take mail from this sender: ${said}`;
-  if (command === 'RCPT TO') return `refused the recipient: ${said}`;
-  if (command === 'DATA') return `refused the mail: ${said}`;
-  return /^[245]\d\d/.test(said) ? `does not want to talk: ${said}` : `does not speak SMTP: ${said}`;
+function refused({ command }: NodemailerError, message: string): string {
+  if (command === 'MAIL FROM') return `does not take mail from this sender: ${message}`;
+  if (command === 'RCPT TO') return `refused the recipient: ${message}`;
+  if (command === 'DATA') return `refused the mail: ${message}`;
+  return /^[245]\d\d/.test(message) ? `does not want to talk: ${message}` : `does not speak SMTP: ${message}`;
 }
 
 /** The library puts a code of its own in the place of the system's or of OpenSSL's, if there was one. */

@@ -15,7 +15,7 @@ import {
   reduce,
   sameState,
   stateAfter,
-  UNTOLD,
+  UNREPORTED,
 } from './rules.ts';
 import { type AlertRow, alertsOf, stateOf } from './schemas.ts';
 
@@ -34,7 +34,7 @@ const GRACE_SECONDS = 15;
 /** How long a given up alert is shown by health. */
 const FAILED_SHOWN_DAYS = 7;
 /** Of a module that flaps each second, more would be of no use. */
-const MOST_SUPPRESSED = 10_000;
+const MAX_SUPPRESSED = 10_000;
 
 interface StateRow {
   state: unknown;
@@ -203,7 +203,7 @@ export class PostgresAlertTable {
         DELETE FROM alert
         WHERE (state = 'suppressed' AND raised_at < ${suppressedBefore})
           OR (state IN ('sent', 'failed') AND raised_at < ${otherBefore})
-          OR id IN (SELECT id FROM alert WHERE state = 'suppressed' ORDER BY raised_at DESC OFFSET ${MOST_SUPPRESSED})`,
+          OR id IN (SELECT id FROM alert WHERE state = 'suppressed' ORDER BY raised_at DESC OFFSET ${MAX_SUPPRESSED})`,
     );
     return count;
   }
@@ -212,7 +212,7 @@ export class PostgresAlertTable {
 /** The state of a module that nothing has been written about is `UNTOLD`. */
 async function lockState(transaction: TransactionSql, module: string): Promise<AlertState> {
   await transaction`
-    INSERT INTO alert_state (module, state, version) VALUES (${module}, ${JSON.stringify(UNTOLD)}::text::jsonb, 0)
+    INSERT INTO alert_state (module, state, version) VALUES (${module}, ${JSON.stringify(UNREPORTED)}::text::jsonb, 0)
     ON CONFLICT DO NOTHING`;
   const [row] = await transaction<StateRow[]>`SELECT state FROM alert_state WHERE module = ${module} FOR UPDATE`;
   if (row === undefined) throw new Error(`the state of ${module} was removed`);

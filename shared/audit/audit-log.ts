@@ -53,11 +53,11 @@ type Detail = Readonly<Record<string, unknown>>;
 
 const NO_KEY =
   'AUDIT_KEY is not set, so nothing can be entered in the audit log, and nothing may be changed without. Remedy: set AUDIT_KEY to 32 random characters or more, keep it, and restart.';
-const LONGEST_NAME = 150;
-const LONGEST_TARGET = 300;
-const MOST_DETAIL_BYTES = 4_096;
+const MAX_NAME_LENGTH = 150;
+const MAX_TARGET_LENGTH = 300;
+const MAX_DETAIL_BYTES = 4_096;
 /** What a job needs to finish the work must not be shortened. */
-const MOST_INTENT_BYTES = 16_384;
+const MAX_INTENT_BYTES = 16_384;
 const SETTLED_WITHIN_MS = 2_000;
 
 export class AuditLog implements Audit {
@@ -130,12 +130,12 @@ export class AuditLog implements Audit {
   ): Entry {
     const record = {
       at: new Date().toISOString(),
-      actor: plain(actor.username, LONGEST_NAME),
-      address: plain(actor.address, LONGEST_NAME),
+      actor: plain(actor.username, MAX_NAME_LENGTH),
+      address: plain(actor.address, MAX_NAME_LENGTH),
       action,
-      target: plain(target, LONGEST_TARGET),
+      target: plain(target, MAX_TARGET_LENGTH),
       ...rest,
-      request_id: plain(actor.requestId, LONGEST_NAME),
+      request_id: plain(actor.requestId, MAX_NAME_LENGTH),
     };
     return { kind, record, uncertain: false };
   }
@@ -183,10 +183,10 @@ export class AuditLog implements Audit {
   async intend(subject: AuditSubject, detail?: Detail): Promise<number> {
     this.#needed();
     const text = JSON.stringify(detail ?? {});
-    if (Buffer.byteLength(text) > MOST_INTENT_BYTES)
+    if (Buffer.byteLength(text) > MAX_INTENT_BYTES)
       throw new AppError(
         'invalid',
-        `This changes too much at once: its record has more than ${MOST_INTENT_BYTES} bytes.`,
+        `This changes too much at once: its record has more than ${MAX_INTENT_BYTES} bytes.`,
       );
     const rest = { phase: 'intent', result: null, intent: null, detail: text } as const;
     return this.#backlog.append(this.#entryOf('intent', subject, rest)).catch(refused);
@@ -234,19 +234,19 @@ async function appendEntries(sql: TransactionSql, chain: AuditChain, entries: re
   const seqs: number[] = [];
   for (const { kind, record, uncertain } of entries) {
     const found = uncertain ? await findRecord(sql, record) : undefined;
-    const isWithdrawal = kind === 'withdrawal';
-    if (isWithdrawal === (found === undefined)) {
+    const isCancellation = kind === 'withdrawal';
+    if (isCancellation === (found === undefined)) {
       seqs.push(found ?? 0);
       continue;
     }
-    records.push(isWithdrawal && found !== undefined ? withdrawn(record, found) : record);
+    records.push(isCancellation && found !== undefined ? canceled(record, found) : record);
     seqs.push(before.seq + records.length);
   }
   const head = records.length === 0 ? before : await appendRecords(sql, chain, before, records);
   return { seqs, head };
 }
 
-function withdrawn(record: NewRecord, intent: number): NewRecord {
+function canceled(record: NewRecord, intent: number): NewRecord {
   const detail = JSON.stringify({ error: 'The database did not confirm the intent, so nothing was done.' });
   return { ...record, phase: 'outcome', result: 'failed', intent, detail };
 }
@@ -266,6 +266,6 @@ function plain(text: string, most: number): string {
 /** A JSON object of bounded size. */
 function shortDetail(detail: Detail | null | undefined): string {
   const text = JSON.stringify(detail ?? {});
-  if (Buffer.byteLength(text) <= MOST_DETAIL_BYTES) return text;
-  return JSON.stringify({ shortened: shortened(text, MOST_DETAIL_BYTES / 8) });
+  if (Buffer.byteLength(text) <= MAX_DETAIL_BYTES) return text;
+  return JSON.stringify({ shortened: shortened(text, MAX_DETAIL_BYTES / 8) });
 }

@@ -4,7 +4,7 @@ import { AppError, messageOf } from '@holdfast/kit/app-error';
 import type { Attributes } from '@holdfast/kit/json';
 import type { Audit, AuditSubject, Conclusion } from './port.ts';
 
-export interface Deed extends AuditSubject {
+export interface AuditedAction extends AuditSubject {
   /** What is to be done, without secrets; what a job needs to finish it when this process dies in the middle. */
   detail?: Attributes;
   /** With the deed, everything that was signed for this person ends. */
@@ -34,7 +34,7 @@ const UNCERTAIN = new Set(['unavailable', 'upstream', 'internal']);
  */
 export async function audited<T>(
   { audit }: { audit: Pick<Audit, 'intend' | 'conclude'> },
-  { detail, endsSignInsOf, ...subject }: Deed,
+  { detail, endsSignInsOf, ...subject }: AuditedAction,
   work: (progress: DeferrableProgress) => Promise<T>,
 ): Promise<T> {
   const intent = await audit.intend(subject, detail);

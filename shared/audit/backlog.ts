@@ -28,10 +28,10 @@ interface Waiting {
   reject: (reason: unknown) => void;
 }
 
-const MOST_WAITING = 5_000;
-const MOST_AT_ONCE = 200;
+const MAX_WAITING = 5_000;
+const MAX_CONCURRENT = 200;
 const FIRST_PAUSE_MS = 500;
-const LONGEST_PAUSE_MS = 30_000;
+const MAX_PAUSE_MS = 30_000;
 
 export class AuditBacklog {
   readonly #write: BacklogOptions['write'];
@@ -56,7 +56,7 @@ export class AuditBacklog {
 
   async #writeAll(): Promise<void> {
     while (this.#waiting.length > 0) {
-      const reason = await this.#attempt(this.#waiting.slice(0, MOST_AT_ONCE));
+      const reason = await this.#attempt(this.#waiting.slice(0, MAX_CONCURRENT));
       if (reason !== undefined) {
         this.#pauseAfter(reason);
         break;
@@ -91,16 +91,16 @@ export class AuditBacklog {
 
   /** Tells everybody who waits; intents do not stay. */
   #pauseAfter({ error }: { error: unknown }): void {
-    const told = this.#waiting;
-    this.#waiting = told.flatMap((each): Waiting[] => {
+    const notices = this.#waiting;
+    this.#waiting = notices.flatMap((each): Waiting[] => {
       if (each.entry.kind !== 'intent') return [each];
       return each.entry.uncertain ? [{ ...each, entry: { ...each.entry, kind: 'withdrawal' } }] : [];
     });
-    for (const { reject } of told) reject(error);
+    for (const { reject } of notices) reject(error);
     if (this.#failures === 0)
       this.#log.warn('audit.not_written', { error: messageOf(error), waiting: this.#waiting.length });
     this.#failures += 1;
-    const pauseMs = Math.min(FIRST_PAUSE_MS * 2 ** Math.min(this.#failures - 1, 10), LONGEST_PAUSE_MS);
+    const pauseMs = Math.min(FIRST_PAUSE_MS * 2 ** Math.min(this.#failures - 1, 10), MAX_PAUSE_MS);
     this.#timer = setTimeout(() => this.#drain(), pauseMs);
     this.#timer.unref();
   }
@@ -110,7 +110,7 @@ export class AuditBacklog {
     const { promise, resolve, reject } = Promise.withResolvers<number>();
     if (!this.#hasRoomFor(entry)) {
       this.#log.error('audit.lost', { action: entry.record.action, target: entry.record.target, kind: entry.kind });
-      reject(new AppError('unavailable', `${MOST_WAITING} records of the audit log wait to be written already.`));
+      reject(new AppError('unavailable', `${MAX_WAITING} records of the audit log wait to be written already.`));
       return promise;
     }
     this.#waiting.push({ entry, resolve, reject });
@@ -120,7 +120,7 @@ export class AuditBacklog {
 
   /** An outcome takes the place of the oldest note. */
   #hasRoomFor(entry: Entry): boolean {
-    if (this.#waiting.length < MOST_WAITING) return true;
+    if (this.#waiting.length < MAX_WAITING) return true;
     const oldest = entry.kind === 'outcome' ? this.#waiting.find((each) => each.entry.kind === 'note') : undefined;
     if (oldest === undefined) return false;
     this.#waiting = this.#waiting.filter((each) => each !== oldest);
@@ -147,7 +147,7 @@ function isUnavailable(error: unknown): boolean {
 const BURST = 1_000;
 const A_MINUTE = 60;
 /** Kinds are told apart up to here. */
-const MOST_KINDS = 100;
+const MAX_KINDS = 100;
 
 /**
  * Keeps a flood of notes out of the audit log. Each kind of action may come in a burst; when that is used up, so many a
@@ -186,7 +186,7 @@ export class AuditThrottle {
   }
 
   #kindOf(action: string): Kind {
-    const name = this.#kinds.has(action) || this.#kinds.size < MOST_KINDS ? action : 'other';
+    const name = this.#kinds.has(action) || this.#kinds.size < MAX_KINDS ? action : 'other';
     const kind = this.#kinds.get(name) ?? { left: BURST, keptThisMinute: false, omitted: 0 };
     this.#kinds.set(name, kind);
     return kind;

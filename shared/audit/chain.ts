@@ -106,12 +106,12 @@ export function auditHead(file: string | undefined, log: Log): AuditHead {
   let missing: Head | undefined;
   let next: Head | undefined;
   let writing: Promise<void> | undefined;
-  const said = new Map<string, unknown>();
+  const reported = new Map<string, unknown>();
 
   /** Says the same thing once. */
   function complain(event: string, fields: Fields = {}): void {
-    if (said.get(event) !== fields['error']) log.error(event, fields);
-    said.set(event, fields['error']);
+    if (reported.get(event) !== fields['error']) log.error(event, fields);
+    reported.set(event, fields['error']);
   }
 
   async function read(): Promise<Head | undefined> {
@@ -130,7 +130,7 @@ export function auditHead(file: string | undefined, log: Log): AuditHead {
       const head = next;
       next = undefined;
       await replaceFile(path, JSON.stringify(head), `${path}.${own}.new`).then(
-        () => said.clear(),
+        () => reported.clear(),
         (error: unknown) => complain('audit.head_not_written', { file: path, error: messageOf(error), remedy: REMEDY }),
       );
     }

@@ -143,7 +143,7 @@ export async function readLastSeq(sql: Sql): Promise<string | undefined> {
 }
 
 /** In the order in which people read it. */
-function shownRecord(row: RecordRow): AuditRecord {
+function toRecordView(row: RecordRow): AuditRecord {
   return {
     seq: Number(row.seq),
     at: timeOf(row.at),
@@ -180,7 +180,7 @@ export async function listRecords(
       FROM audit_record WHERE ${where} ORDER BY seq DESC OFFSET ${offset} LIMIT ${limit}`,
     sql<{ count: number }[]>`SELECT count(*)::int AS count FROM audit_record WHERE ${where}`,
   ]);
-  return { results: rows.map(shownRecord), count: total?.count ?? 0 };
+  return { results: rows.map(toRecordView), count: total?.count ?? 0 };
 }
 
 /** Of the intents from `from` on that have no outcome, the oldest; what comes after all when there is none. */
@@ -204,5 +204,5 @@ export async function openIntents(sql: Sql, from: number, before: string, limit:
     WHERE r.seq >= ${from} AND r.phase = 'intent' AND r.at < ${before}
       AND NOT EXISTS (SELECT FROM audit_record o WHERE o.intent = r.seq)
     ORDER BY r.seq LIMIT ${limit}`;
-  return rows.map((row) => ({ ...shownRecord(row), later: row.later }));
+  return rows.map((row) => ({ ...toRecordView(row), later: row.later }));
 }

@@ -14,7 +14,7 @@ export interface Verification {
   progress?: (records: number) => void;
 }
 
-const AT_ONCE = 1_000;
+const CONCURRENCY = 1_000;
 /** Records may be pruned meanwhile. */
 const ATTEMPTS = 3;
 const HIGHEST_SEQ = '9223372036854775807';
@@ -70,7 +70,7 @@ async function walk(
   if (!agrees()) return { records, broken: seq };
   for (;;) {
     const from = after;
-    const rows = await run((sql) => readChain(sql, from, last, AT_ONCE));
+    const rows = await run((sql) => readChain(sql, from, last, CONCURRENCY));
     for (const row of rows) {
       records += 1;
       if (row.seq !== String(seq + 1)) return { records, broken: Math.min(Number(row.seq), seq + 1) };
@@ -81,7 +81,7 @@ async function walk(
     }
     progress?.(records);
     after = rows.at(-1)?.seq;
-    if (rows.length < AT_ONCE) break;
+    if (rows.length < CONCURRENCY) break;
   }
   return { records, broken: head !== undefined && head.seq > seq ? seq + 1 : undefined };
 }

@@ -22,7 +22,7 @@ export interface Answer {
 
 export class TooLarge extends Error {}
 
-const LONGEST_PAUSE_S = 86_400;
+const MAX_PAUSE_S = 86_400;
 const SESSION = /^(JSESSIONID=[\w.+/=-]{1,200})(?:;|$)/;
 const TOKEN_COOKIE = /^access_token(?:_\d{1,2})?=[ -~]{1,8000}$/;
 /** A page that says it is JSON, as a release sends its error pages to whoever asks for JSON. */
@@ -35,19 +35,19 @@ const WORDS = ['message', 'error_description', 'error', 'status'] as const;
 /** Throws TooLarge, or whatever ends the stream. */
 export async function readAnswer(
   { statusCode, headers, body }: Dispatcher.ResponseData,
-  mostBytes: number,
+  maxBytes: number,
 ): Promise<Answer> {
   // Not reading on ends the connection.
-  const text = await readBodyText(body, mostBytes, () => new TooLarge());
-  const said = kindOf(headerOf(headers, 'content-type'));
-  const kind = said === 'json' && PAGE.test(text) ? 'page' : said;
+  const text = await readBodyText(body, maxBytes, () => new TooLarge());
+  const message = kindOf(headerOf(headers, 'content-type'));
+  const kind = message === 'json' && PAGE.test(text) ? 'page' : message;
   const pause = Number(headerOf(headers, 'retry-after') || Number.NaN);
   return {
     status: statusCode,
     kind,
     text,
     json: kind === 'json' ? parsed(text) : undefined,
-    retryAfterSeconds: pause > 0 && pause <= LONGEST_PAUSE_S ? Math.ceil(pause) : undefined,
+    retryAfterSeconds: pause > 0 && pause <= MAX_PAUSE_S ? Math.ceil(pause) : undefined,
     location: headerOf(headers, 'location'),
     cookie: cookiesIn(headers).flatMap((each) => SESSION.exec(each)?.[1] ?? [])[0],
     tokenCookies: cookiesIn(headers).filter((each) => TOKEN_COOKIE.test(each)),

@@ -12,7 +12,7 @@ import { type CoreCalls, type CorePort, WITHIN_MS } from './request.ts';
 const BASE = '/Marti/api/certadmin/cert';
 const HASH = /^[0-9A-F]{2}(?::[0-9A-F]{2}){31}$/;
 /** 20,000 certificates are about 40 MB, which take their time. */
-const LIST = { withinMs: 20_000, mostBytes: 128 * 1024 * 1024 };
+const LIST = { withinMs: 20_000, maxBytes: 128 * 1024 * 1024 };
 /** Somebody waits for it. */
 const OF_USER_WITHIN_MS = 5_000;
 const TRIES = 10;
@@ -64,7 +64,7 @@ type Methods = 'certificates' | 'certificate' | 'revokedCertificates' | 'revoke'
 
 export function coreCertificates(port: CorePort): Pick<Core, Methods> {
   async function list(calls: CoreCalls, path: string, query: Record<string, string> = {}): Promise<CoreCertificate[]> {
-    return calls.data(`${BASE}${path}`, records, { query, mostBytes: LIST.mostBytes });
+    return calls.data(`${BASE}${path}`, records, { query, maxBytes: LIST.maxBytes });
   }
 
   /**

@@ -35,7 +35,7 @@ const subscription = z
     connection: read.subscriptionUid,
     callsign: read.callsign,
     username: read.username,
-    groups: [...new Set((read.groups ?? []).map(({ name }) => shownGroup(name)))],
+    groups: [...new Set((read.groups ?? []).map(({ name }) => toGroupView(name)))],
     team: read.team,
     role: read.role,
     device: `${read.takClient} ${read.takVersion}`.trim(),
@@ -111,7 +111,7 @@ export function coreClients(port: CorePort): Pick<Core, 'clients' | 'disconnect'
 
 const keyOf = (uid: string, username: string): string => `${uid}\n${username}`;
 
-function shownGroup(name: string): string {
+function toGroupView(name: string): string {
   return name.startsWith(CHANNEL_PREFIX) ? name.slice(CHANNEL_PREFIX.length) : name;
 }
 
@@ -139,12 +139,12 @@ export function coreGroups(port: CorePort): Pick<Core, 'regroup'> {
 
 const NOTICES = '/Marti/api/stream/notices';
 const NOTICES_WITHIN_MS = 5_000;
-const MOST_BYTES = 64 * 1024;
+const MAX_BYTES = 64 * 1024;
 /** What a core answers that has no such call. */
 const NO_SUCH_CALL: ReadonlySet<number> = new Set([404, 405, 501]);
 const JSON_TYPE = { 'content-type': 'application/json' };
 
-const toldSchema = z
+const reportSchema = z
   .object({ data: z.object({ clients: z.int().nonnegative() }) })
   .transform(({ data }) => data.clients);
 
@@ -153,13 +153,13 @@ export function coreNotices(port: CorePort): CoreNotices {
   return {
     async announce(text) {
       const calls = port.within(NOTICES_WITHIN_MS);
-      const question = { headers: JSON_TYPE, body: JSON.stringify({ text }), mostBytes: MOST_BYTES };
+      const question = { headers: JSON_TYPE, body: JSON.stringify({ text }), maxBytes: MAX_BYTES };
       const answer = await calls.ask('POST', NOTICES, question);
       // Not so when the core says that it does not reach a part of itself.
       if (NO_SUCH_CALL.has(answer.status) && port.failure(NOTICES, answer).code !== 'unavailable') return undefined;
       if (answer.status === 400)
         throw new AppError('invalid', `The core does not tell this to its clients${quoted(answer, [])}`);
-      return calls.read(`POST ${NOTICES}`, answer, toldSchema);
+      return calls.read(`POST ${NOTICES}`, answer, reportSchema);
     },
   };
 }

@@ -97,11 +97,11 @@ function contextWith(file: string, pfx: Buffer, trusted: { ca: string[] }): Secu
   try {
     return createSecureContext({ ...trusted, pfx, passphrase: BUNDLE_PASSWORD });
   } catch (error) {
-    const said = messageOf(error);
-    if (/unsupported/i.test(said))
+    const message = messageOf(error);
+    if (/unsupported/i.test(message))
       throw unfit(file, 'is encrypted in an old way (RC2). Write it anew with `openssl pkcs12 -legacy`, then -export');
-    if (/mac verify/i.test(said)) throw unfit(file, `does not open with the usual password (${BUNDLE_PASSWORD})`);
-    throw unfit(file, `is no PKCS#12 file with a key and its certificate (${said})`);
+    if (/mac verify/i.test(message)) throw unfit(file, `does not open with the usual password (${BUNDLE_PASSWORD})`);
+    throw unfit(file, `is no PKCS#12 file with a key and its certificate (${message})`);
   }
 }
 

@@ -26,7 +26,7 @@ const ALWAYS: readonly [string, CertificateKind][] = [
 ];
 /** A release also writes `<name>-trusted.pem`, the same certificate in another form. */
 const OF_SERVICE = /^svc_(?!.*-trusted\.pem$).*\.pem$/;
-const MOST_SERVICES = 200;
+const MAX_SERVICES = 200;
 
 /**
  * The files in `certs/files` below the core's data directory. Callers at the same time share one reading: a file system
@@ -57,10 +57,8 @@ async function otherServices(directory: string): Promise<[string, CertificateKin
   });
   const known = new Set(ALWAYS.map(([name]) => name));
   const others = names.filter((name) => OF_SERVICE.test(name) && !known.has(name)).toSorted();
-  if (others.length > MOST_SERVICES)
-    throw new Error(
-      `${directory} holds ${others.length} service certificates; more than ${MOST_SERVICES} are not read`,
-    );
+  if (others.length > MAX_SERVICES)
+    throw new Error(`${directory} holds ${others.length} service certificates; more than ${MAX_SERVICES} are not read`);
   return others.map((name) => [name, 'service']);
 }
 

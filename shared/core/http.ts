@@ -14,7 +14,7 @@ import { HttpCoreRetention } from './retention.ts';
 const VERSION = '/Marti/api/version';
 const METRICS = '/actuator/metrics';
 const ATTEMPTS = '/Marti/api/tls/attempts';
-const MOST_CHARACTERS = 100;
+const MAX_CHARACTERS = 100;
 /** What a core without such a list answers: a release has no such path. */
 const NOT_TOLD: ReadonlySet<number> = new Set([403, 404, 405]);
 
@@ -39,9 +39,9 @@ export function coreStatus(port: CorePort): Pick<Core, 'status' | 'enrollmentAtt
   async function version(calls: CoreCalls): Promise<string> {
     const answer = await calls.ask('GET', VERSION, { headers: { accept: 'text/plain, */*;q=0.5' } });
     if (answer.status !== 200) throw port.failure(`GET ${VERSION}`, answer);
-    const said = shortened(oneLine(answer.text), MOST_CHARACTERS);
-    if (said === '' || answer.kind === 'page') throw port.wrong(`answers GET ${VERSION} with no version`);
-    return said;
+    const message = shortened(oneLine(answer.text), MAX_CHARACTERS);
+    if (message === '' || answer.kind === 'page') throw port.wrong(`answers GET ${VERSION} with no version`);
+    return message;
   }
 
   /** Undefined where the core has no such figure. */
@@ -61,17 +61,17 @@ export function coreStatus(port: CorePort): Pick<Core, 'status' | 'enrollmentAtt
       const calls = port.within(WITHIN_MS);
       // Of a JVM: what lies outside the heap has no cap of its own.
       const heap = { tag: 'area:heap' };
-      const asked = [
+      const requests = [
         version(calls),
         figure(calls, 'process.start.time'),
         figure(calls, 'jvm.memory.used', heap),
         figure(calls, 'jvm.memory.max', heap),
       ] as const;
       // The failure is that of the first in this order, whichever is quickest: who tells of changes tells of one.
-      await Promise.allSettled(asked);
-      const [said, started, used, cap] = await Promise.all(asked);
+      await Promise.allSettled(requests);
+      const [output, started, used, cap] = await Promise.all(requests);
       return {
-        version: said,
+        version: output,
         startedAt: started === undefined ? null : new Date(started * 1000).toISOString(),
         // -1 stands for no cap.
         memory: used === undefined ? null : { usedBytes: used, capBytes: cap === undefined || cap <= 0 ? null : cap },
@@ -93,7 +93,7 @@ export function coreStatus(port: CorePort): Pick<Core, 'status' | 'enrollmentAtt
 // Plugins by the core's admin API.
 const BASE = '/Marti/api/plugins/info';
 const TRIES = 5;
-const LONGEST_ERROR = 2_000;
+const MAX_ERROR_LENGTH = 2_000;
 
 const plugin = z
   .object({
@@ -110,13 +110,13 @@ const plugin = z
     version: read.version ?? '',
     enabled: read.enabled,
     started: read.started,
-    error: shortened(read.exceptionMessage ?? '', LONGEST_ERROR) || null,
+    error: shortened(read.exceptionMessage ?? '', MAX_ERROR_LENGTH) || null,
   }));
 const NONE = z.union([z.object({ data: z.array(z.unknown()).max(0) }), z.array(z.unknown()).max(0)]);
 
 function noPlugin(name: string): AppError {
-  const said = JSON.stringify(name.slice(0, 100));
-  return new AppError('not_found', `The core has no plugin ${said}; GET /api/plugins lists them.`);
+  const message = JSON.stringify(name.slice(0, 100));
+  return new AppError('not_found', `The core has no plugin ${message}; GET /api/plugins lists them.`);
 }
 
 export function corePlugins(port: CorePort): Pick<Core, 'plugins' | 'changePlugin'> {

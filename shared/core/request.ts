@@ -12,7 +12,7 @@ import { type Connections, type ConnectionsOptions, CoreConnections } from './co
 
 /** Of everything that one method does. */
 export const WITHIN_MS = 10_000;
-const MOST_BYTES = 16 * 1024 * 1024;
+const MAX_BYTES = 16 * 1024 * 1024;
 /** Said by a proxy before the core, and by the embedded core while the directory or the database is away. */
 const ABSENT: ReadonlySet<number> = new Set([502, 503, 504]);
 const CLOSED: ReadonlySet<string> = new Set(['ECONNRESET', 'EPIPE', 'UND_ERR_SOCKET']);
@@ -33,7 +33,7 @@ export interface Question {
   headers?: Record<string, string>;
   body?: string;
   /** What the answer may have at most; default: 16 MB. */
-  mostBytes?: number;
+  maxBytes?: number;
   /** What must not be quoted. */
   secrets?: readonly string[];
 }
@@ -169,7 +169,7 @@ export class CoreCalls {
   }
 
   async #once(kept: Connections, method: string, path: string, question: Question): Promise<Answer> {
-    const { query = {}, headers = {}, body, mostBytes = MOST_BYTES } = question;
+    const { query = {}, headers = {}, body, maxBytes = MAX_BYTES } = question;
     const { base, connections } = this.#port;
     const given = new URLSearchParams(query).toString();
     const response = await kept.request.call(kept.pool, {
@@ -185,7 +185,7 @@ export class CoreCalls {
       headersTimeout: this.#limitMs,
       bodyTimeout: this.#limitMs,
     });
-    const answer = await readAnswer(response, mostBytes);
+    const answer = await readAnswer(response, maxBytes);
     // Only behind a client certificate: sessions of passwords are not kept.
     if (connections.bundle !== undefined) kept.cookie = answer.cookie ?? kept.cookie;
     return answer;

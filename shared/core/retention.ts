@@ -16,8 +16,8 @@ const ARCHIVING = `${BASE}/missionarchiveconfig`;
 const RUNS = `${BASE}/runs`;
 /** Of one method: a change is several, under a lock that others wait for. */
 const WITHIN_MS = 5_000;
-const MOST_BYTES = 1024 * 1024;
-const MOST_RUNS = 1_000;
+const MAX_BYTES = 1024 * 1024;
+const MAX_RUNS = 1_000;
 /** What a core answers that has no such call. */
 const NO_SUCH_CALL: ReadonlySet<number> = new Set([404, 405, 501]);
 const JSON_TYPE = { 'content-type': 'application/json' };
@@ -98,11 +98,11 @@ export class HttpCoreRetention implements CoreRetention {
   }
 
   #readPolicy(calls: CoreCalls): Promise<CoreRetentionPolicy> {
-    return calls.data(POLICY, policySchema, { mostBytes: MOST_BYTES });
+    return calls.data(POLICY, policySchema, { maxBytes: MAX_BYTES });
   }
 
   #readSchedule(calls: CoreCalls): Promise<string> {
-    return calls.data(SCHEDULE, cron, { mostBytes: MOST_BYTES });
+    return calls.data(SCHEDULE, cron, { maxBytes: MAX_BYTES });
   }
 
   /** Not so when the core says that it does not reach a part of itself. */
@@ -122,15 +122,15 @@ export class HttpCoreRetention implements CoreRetention {
 
   async changePolicy(change: Partial<CoreRetentionPolicy>): Promise<CoreRetentionPolicy> {
     const calls = this.#begun();
-    const question = { headers: JSON_TYPE, body: JSON.stringify(change), mostBytes: MOST_BYTES };
+    const question = { headers: JSON_TYPE, body: JSON.stringify(change), maxBytes: MAX_BYTES };
     const answer = await calls.ask('PUT', POLICY, question);
     if (answer.status !== 200) throw this.#notChanged(`PUT ${POLICY}`, answer);
     const found = await this.#readPolicy(calls);
     for (const type of RETAINED) {
-      const asked = change[type];
-      if (asked !== undefined && asked !== found[type])
+      const requested = change[type];
+      if (requested !== undefined && requested !== found[type])
         throw this.#port.wrong(
-          `was asked to keep ${type} ${inWords(asked)} and now has ${inWords(found[type])} in force`,
+          `was asked to keep ${type} ${format(requested)} and now has ${format(found[type])} in force`,
         );
     }
     return found;
@@ -140,26 +140,26 @@ export class HttpCoreRetention implements CoreRetention {
     return this.#readSchedule(this.#begun());
   }
 
-  async changeSchedule(asked: string): Promise<string> {
+  async changeSchedule(request: string): Promise<string> {
     const calls = this.#begun();
-    const question = { headers: TEXT_TYPE, body: asked, mostBytes: MOST_BYTES };
+    const question = { headers: TEXT_TYPE, body: request, maxBytes: MAX_BYTES };
     const answer = await calls.ask('PUT', SCHEDULE, question);
     if (answer.status !== 200) throw this.#notChanged(`PUT ${SCHEDULE}`, answer);
     const found = await this.#readSchedule(calls);
-    if (found === asked.trim()) return found;
+    if (found === request.trim()) return found;
     throw this.#port.wrong(
-      `was asked for the schedule "${foreignWords(asked, [])}" and has "${foreignWords(found, [])}" in force`,
+      `was asked for the schedule "${foreignWords(request, [])}" and has "${foreignWords(found, [])}" in force`,
     );
   }
 
   missionArchiving(): Promise<MissionArchiving> {
-    return this.#begun().data(ARCHIVING, archivingSchema, { mostBytes: MOST_BYTES });
+    return this.#begun().data(ARCHIVING, archivingSchema, { maxBytes: MAX_BYTES });
   }
 
   async begin(order: RetentionRunOrder): Promise<CoreRetentionRun> {
     const calls = this.#begun();
     const body = JSON.stringify(order);
-    const answer = await calls.ask('POST', RUNS, { headers: JSON_TYPE, body, mostBytes: MOST_BYTES });
+    const answer = await calls.ask('POST', RUNS, { headers: JSON_TYPE, body, maxBytes: MAX_BYTES });
     if (this.#isNoSuchCall(answer))
       throw new AppError(
         'not_supported',
@@ -175,13 +175,13 @@ export class HttpCoreRetention implements CoreRetention {
 
   async runs(): Promise<CoreRetentionRun[] | undefined> {
     const calls = this.#begun();
-    const answer = await calls.ask('GET', RUNS, { mostBytes: MOST_BYTES });
+    const answer = await calls.ask('GET', RUNS, { maxBytes: MAX_BYTES });
     if (this.#isNoSuchCall(answer)) return undefined;
-    return calls.read(`GET ${RUNS}`, answer, dataOf(z.array(runSchema).max(MOST_RUNS)));
+    return calls.read(`GET ${RUNS}`, answer, dataOf(z.array(runSchema).max(MAX_RUNS)));
   }
 }
 
 /** In the unit of the core, which is not known here. */
-function inWords(value: number | null): string {
+function format(value: number | null): string {
   return value === null ? 'for ever (null)' : `at ${value}`;
 }

@@ -12,8 +12,8 @@ export interface Point {
 export interface Growth {
   basis: 'trend' | 'pace';
   bytesPerDay: number;
-  leastPerDay: number;
-  mostPerDay: number;
+  minPerDay: number;
+  maxPerDay: number;
   /** How far one day is from another. */
   dayDeviation: number;
   /** How much more than now it is at its highest of an ordinary day: a nightly backup, say. */
@@ -29,23 +29,23 @@ export interface FullIn {
 }
 
 /** Samples of a shorter time say nothing about the long run. */
-const LEAST_TREND_MS = 6 * HOUR_MS;
+const MIN_TREND_MS = 6 * HOUR_MS;
 /** What is older says little about what will be. */
-export const MOST_TREND_MS = 56 * DAY_MS;
+export const MAX_TREND_MS = 56 * DAY_MS;
 /** From here on a day is compared with a day; before, an hour with an hour. */
 const WHOLE_DAYS_MS = 4 * DAY_MS;
 /** What is there for a shorter time came and went: a backup, the copy of a VACUUM FULL. */
 const PEAK_MS = 2 * HOUR_MS;
 const WEEK = 7;
 /** Beyond it nobody knows. */
-export const MOST_DAYS = 730;
+export const MAX_DAYS = 730;
 
 const PACE_MS = 10 * MINUTE_MS;
-const LEAST_PACE_MS = 4 * MINUTE_MS;
+const MIN_PACE_MS = 4 * MINUTE_MS;
 /** A pace that has ended is none. */
 const FRESH_MS = 3 * MINUTE_MS;
 /** An import of four minutes rises in five steps, as it begins and ends between two samples. */
-const LEAST_STEPS = 6;
+const MIN_STEPS = 6;
 /** A step that rises by less than this part of the usual one belongs to the quiet before, or after. */
 const SLOW = 0.25;
 /** Of so many steps one may stand still. */
@@ -56,10 +56,10 @@ const DEVIATIONS = 1.28;
 
 /** The growth in the long run; undefined before there are samples of six hours. Points from after `nowMs` are left out. */
 export function trendOf(points: readonly Point[], nowMs: number): Growth | undefined {
-  const known = ascending(points).filter(({ atMs }) => atMs <= nowMs && atMs > nowMs - MOST_TREND_MS);
+  const known = ascending(points).filter(({ atMs }) => atMs <= nowMs && atMs > nowMs - MAX_TREND_MS);
   const first = known[0];
   const last = known.at(-1);
-  if (first === undefined || last === undefined || last.atMs - first.atMs < LEAST_TREND_MS) return undefined;
+  if (first === undefined || last === undefined || last.atMs - first.atMs < MIN_TREND_MS) return undefined;
   const lasting = withoutPeaks(highest(known, HOUR_MS, last.atMs));
   const spanMs = last.atMs - first.atMs;
   const slotMs = spanMs >= WHOLE_DAYS_MS ? DAY_MS : HOUR_MS;
@@ -69,8 +69,8 @@ export function trendOf(points: readonly Point[], nowMs: number): Growth | undef
   const growth = growthOf(withoutJumps(all), slotMs, spanMs, first.atMs);
   // What came at once may come again.
   const withJumps = meanOf(all) * (DAY_MS / slotMs);
-  const mostPerDay = Math.max(growth.mostPerDay, withJumps);
-  return { ...growth, mostPerDay, swingBytes: swingOf(known, growth.bytesPerDay) };
+  const maxPerDay = Math.max(growth.maxPerDay, withJumps);
+  return { ...growth, maxPerDay, swingBytes: swingOf(known, growth.bytesPerDay) };
 }
 
 const ORDINARY_DAYS = 3;
@@ -106,8 +106,8 @@ function growthOf(steps: readonly Step[], slotMs: number, spanMs: number, sinceM
   return {
     basis: 'trend',
     bytesPerDay: middle,
-    leastPerDay: Math.min(...rates, next, middle - unsure),
-    mostPerDay: Math.max(...rates, next, middle + unsure),
+    minPerDay: Math.min(...rates, next, middle - unsure),
+    maxPerDay: Math.max(...rates, next, middle + unsure),
     dayDeviation: deviation,
     swingBytes: 0,
     sinceMs,
@@ -215,10 +215,10 @@ export function paceOf(points: readonly Point[], nowMs: number): Growth | undefi
   const recent = ascending(points).filter(({ atMs }) => atMs <= nowMs && atMs >= nowMs - PACE_MS - MINUTE_MS);
   const last = recent.at(-1);
   if (last === undefined || nowMs - last.atMs > FRESH_MS) return undefined;
-  for (let from = 0; recent.length - 1 - from >= LEAST_STEPS; from++) {
+  for (let from = 0; recent.length - 1 - from >= MIN_STEPS; from++) {
     const rising = recent.slice(from);
     const sinceMs = rising[0]?.atMs ?? last.atMs;
-    if (last.atMs - sinceMs < LEAST_PACE_MS) return undefined;
+    if (last.atMs - sinceMs < MIN_PACE_MS) return undefined;
     const rates = ratesBetween(rising);
     const usual = median(rates);
     const slow = rates.filter((rate) => rate <= 0 || rate < usual * SLOW).length;
@@ -235,8 +235,8 @@ function paceFrom(rates: readonly number[], sinceMs: number): Growth | undefined
   return {
     basis: 'pace',
     bytesPerDay: middle,
-    leastPerDay: Math.min(at(0.2), middle * 0.8),
-    mostPerDay: Math.max(at(0.8), middle * 1.2),
+    minPerDay: Math.min(at(0.2), middle * 0.8),
+    maxPerDay: Math.max(at(0.8), middle * 1.2),
     dayDeviation: 0,
     swingBytes: 0,
     sinceMs,
@@ -254,22 +254,22 @@ function ratesBetween(points: readonly Point[]): number[] {
 
 /** Undefined where nothing grows. */
 export function fullIn(growth: Growth, roomBytes: number): FullIn | undefined {
-  const { bytesPerDay, leastPerDay, mostPerDay, dayDeviation, swingBytes } = growth;
+  const { bytesPerDay, minPerDay, maxPerDay, dayDeviation, swingBytes } = growth;
   if (bytesPerDay <= 0) return undefined;
   const room = Math.max(0, roomBytes - swingBytes);
   const days = room / bytesPerDay;
   const chance = DEVIATIONS * (dayDeviation / Math.sqrt(Math.max(1, days)));
-  const least = leastPerDay - chance;
-  return { days, earliest: room / (mostPerDay + chance), latest: least <= 0 ? null : roomBytes / least };
+  const least = minPerDay - chance;
+  return { days, earliest: room / (maxPerDay + chance), latest: least <= 0 ? null : roomBytes / least };
 }
 
 /** `12 hours (10 to 15)`, `6 days (4 to 9)`, `30 days (20, or never)`; `more than 2 years`. */
-export function fullInWords({ days, earliest, latest }: FullIn): string {
-  if (days > MOST_DAYS) return 'more than 2 years';
+export function formatFull({ days, earliest, latest }: FullIn): string {
+  if (days > MAX_DAYS) return 'more than 2 years';
   const [unit, one] = days < 2 ? (['hours', 24] as const) : (['days', 1] as const);
   const shown = (value: number): string =>
     String(value * one < 3 ? sensible(value * one) : sensible(Math.round(value * one)));
-  const until = latest === null ? 'or never' : latest > MOST_DAYS ? 'to more than 2 years' : `to ${shown(latest)}`;
+  const until = latest === null ? 'or never' : latest > MAX_DAYS ? 'to more than 2 years' : `to ${shown(latest)}`;
   if (days * one < 1) return `less than an hour`;
   return `about ${shown(days)} ${unit} (${shown(earliest)}${latest === null ? ',' : ''} ${until})`;
 }

@@ -1,7 +1,7 @@
 // Which retention would hold the size of the core's database below a budget, from what a row takes and how many come a day. It only
 // says so: nothing is changed, and whole days are all that it names.
 
-import { bytesInWords } from '@holdfast/kit/format';
+import { formatBytes } from '@holdfast/kit/format';
 import { DAYS_VARIABLES, type OwnedType } from '@holdfast/kit/retention';
 
 /** What is stored of one type. */
@@ -24,7 +24,7 @@ export interface PolicyFacts {
   /** The unit of the core is set; without it no days may be. */
   unitIsSet: boolean;
   /** More than the core takes. */
-  mostDays: number;
+  maxDays: number;
   /** What grew most besides events and chat, and what all of that gains a day. */
   otherTable: string | undefined;
   otherPerDay: number;
@@ -70,7 +70,7 @@ export function policyThatHolds(facts: PolicyFacts): HoldingPolicy {
   const held = heldDays(inForce, share.withChat);
   if (days >= 1 && held !== null && held <= days) {
     const holds = settledAt(share, held);
-    const says = `${inWords(inForce?.cot ?? held, share.withChat ? (inForce?.geochat ?? held) : null)}, which is in force, holds the database at about ${bytesInWords(holds)}`;
+    const says = `${format(inForce?.cot ?? held, share.withChat ? (inForce?.geochat ?? held) : null)}, which is in force, holds the database at about ${formatBytes(holds)}`;
     return { ...none, state: 'in_force', ...daysOf(held, share.withChat), holds_bytes: holds, says };
   }
   if (days < 1)
@@ -79,7 +79,7 @@ export function policyThatHolds(facts: PolicyFacts): HoldingPolicy {
       state: 'nothing_helps',
       says: 'no retention helps: not even one day of events fits; who sends them must send less, or the disk be larger',
     };
-  return { ...none, ...suggested(facts, share, Math.min(days, facts.mostDays)) };
+  return { ...none, ...suggested(facts, share, Math.min(days, facts.maxDays)) };
 }
 
 interface Share {
@@ -109,7 +109,7 @@ function suggested({ databaseBytes, unitIsSet }: PolicyFacts, share: Share, days
   const holds = settledAt(share, days);
   const unit = unitIsSet ? '' : ' (with CORE_RETENTION_UNIT, which is not set)';
   const back = databaseBytes > holds ? '; what it takes beyond that now, only VACUUM FULL gives back to the disk' : '';
-  const says = `${inWords(days, share.withChat ? days : null)}${unit} would hold the database at about ${bytesInWords(holds)}${back}`;
+  const says = `${format(days, share.withChat ? days : null)}${unit} would hold the database at about ${formatBytes(holds)}${back}`;
   return { state: 'suggested', ...daysOf(days, share.withChat), holds_bytes: holds, says };
 }
 
@@ -123,7 +123,7 @@ function daysOf(days: number, withChat: boolean): Pick<HoldingPolicy, 'cot_days'
   return { cot_days: days, geochat_days: withChat ? days : null };
 }
 
-function inWords(cot: number, geochat: number | null): string {
+function format(cot: number, geochat: number | null): string {
   const words = `${DAYS_VARIABLES.cot}=${cot}`;
   return geochat === null ? words : `${words} and ${DAYS_VARIABLES.geochat}=${geochat}`;
 }

@@ -136,7 +136,7 @@ export interface TableDay extends TableSize {
 }
 
 /** Every call rejects with an AppError `unavailable` when our own database does not answer. */
-export interface GrowthBook {
+export interface GrowthHistory {
   keepSample(sample: GrowthSample): Promise<void>;
   /** From that time on, ascending. */
   samples(since: string): Promise<GrowthSample[]>;
@@ -198,5 +198,5 @@ export interface DatabasePorts {
   vacuumFacts: VacuumFacts;
   coreVacuum: CoreVacuum;
   growthFacts: GrowthFacts;
-  growthBook: GrowthBook;
+  growthHistory: GrowthHistory;
 }

@@ -1,7 +1,7 @@
 // When something that grows reaches a size, as a date with what it may be as well; and the same history in few rows.
 
 import { DAY_MS } from '@holdfast/kit/time';
-import { fullIn, type Growth, MOST_DAYS } from './forecast.ts';
+import { fullIn, type Growth, MAX_DAYS } from './forecast.ts';
 
 export type Reach =
   | { state: 'reached' }
@@ -14,14 +14,14 @@ export function reachOf(growth: Growth | undefined, bytes: number | null, limit:
   if (bytes !== null && bytes >= limit) return { state: 'reached' };
   if (growth === undefined || bytes === null) return { state: 'unknown' };
   const full = fullIn(growth, limit - bytes);
-  if (full === undefined || full.days > MOST_DAYS) return { state: 'never' };
+  if (full === undefined || full.days > MAX_DAYS) return { state: 'never' };
   const { days, earliest, latest } = full;
   const at = (count: number): number => nowMs + count * DAY_MS;
   return {
     state: 'ahead',
     atMs: at(days),
     earliestMs: at(Math.min(days, earliest)),
-    latestMs: latest === null || latest > MOST_DAYS ? null : at(Math.max(days, latest)),
+    latestMs: latest === null || latest > MAX_DAYS ? null : at(Math.max(days, latest)),
   };
 }
 
@@ -39,8 +39,8 @@ export function sizesAhead(growth: Growth, from: SizeThen, toMs: number): Record
   const after = (perDay: number): number => Math.max(0, from.bytes + perDay * days);
   return {
     likely: after(growth.bytesPerDay),
-    least: Math.max(0, after(growth.leastPerDay) - chance),
-    most: after(growth.mostPerDay) + chance,
+    least: Math.max(0, after(growth.minPerDay) - chance),
+    most: after(growth.maxPerDay) + chance,
   };
 }
 

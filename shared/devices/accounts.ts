@@ -13,7 +13,7 @@ import type { EnrollmentTokens, RevocationDeps } from './port.ts';
 /** Whoever is put out loses all certificates. */
 export interface PeopleDeps extends RevocationDeps {
   identity: Identity;
-  doors: Pick<Authenticator, 'forget'>;
+  authenticator: Pick<Authenticator, 'forget'>;
   peopleLock: Exclusive;
   deviceLock: Exclusive;
   core: RevocationDeps['core'] & Pick<Core, 'regroup'>;
@@ -34,7 +34,7 @@ export interface PeopleContext {
 }
 
 /** A person as everybody sees it. */
-export interface ShownUser {
+export interface UserView {
   id: number;
   username: string;
   name: string;
@@ -66,7 +66,7 @@ export function channelsOf(account: Account, deps: Pick<PeopleDeps, 'settings'>)
   return account.groups.filter(({ name }) => isChannel(name, roles));
 }
 
-export function shownUser(account: Account, deps: Pick<PeopleDeps, 'settings'>): ShownUser {
+export function toUserView(account: Account, deps: Pick<PeopleDeps, 'settings'>): UserView {
   const { id, username, name, email, isActive, attributes, createdAt, lastLogin } = account;
   const expires = appExpiresOf(attributes);
   return {

@@ -60,7 +60,7 @@ export interface SettledRevocation {
 }
 
 /** Names of users are compared without regard to case. Every call rejects with `unavailable` when our database is away. */
-export interface CertificateBook {
+export interface CertificateStore {
   remember(made: MadeCertificate): Promise<void>;
   /** Of these users, or of everybody. */
   made(usernames?: readonly string[]): Promise<MadeCertificate[]>;
@@ -134,7 +134,7 @@ export interface RevocationDeps {
   coreDevices: Pick<CoreDevices, 'connect' | 'roles' | 'close'>;
   coreAuthority: Pick<CoreAuthority, 'revocationList'>;
   clientKeys: Pick<ClientKeys, 'kept' | 'remove'>;
-  certificateBook: CertificateBook;
+  certificateStore: CertificateStore;
   coreLock: Exclusive;
   audit: Pick<Audit, 'intend' | 'conclude'>;
   health: HealthMemory;
@@ -149,6 +149,6 @@ export type Judgement = Pick<Revocation, 'state' | 'problem' | 'streams'>;
 export interface DevicePorts {
   adminGrants: AdminGrants;
   bundles: Bundles;
-  certificateBook: CertificateBook;
+  certificateStore: CertificateStore;
   enrollmentTokens: EnrollmentTokens;
 }

@@ -191,9 +191,9 @@ function unmeasured(name: string): Entry {
   return { startedMs: undefined, putMs: 0, takenUntilMs: 0, measurement: undefined, since, stale: false, texts };
 }
 
-type Shown = Pick<Measurement, 'module' | 'status' | 'message' | 'data'> & { updated_at: string | null };
+type View = Pick<Measurement, 'module' | 'status' | 'message' | 'data'> & { updated_at: string | null };
 
-function textsOf({ status, message, updated_at, data }: Shown): Record<HealthView, string> {
+function textsOf({ status, message, updated_at, data }: View): Record<HealthView, string> {
   const scalars = Object.fromEntries(
     Object.entries(data).filter(([, value]) => value === null || typeof value !== 'object'),
   );

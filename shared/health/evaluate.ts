@@ -20,7 +20,7 @@ export interface Figure {
   says: string;
   remedy?: string | undefined;
   /** A threshold in words; default: the number. */
-  inWords?: (limit: number) => string;
+  format?: (limit: number) => string;
   /** Decides only when both thresholds are equal. */
   lowerIsWorse?: boolean;
 }
@@ -53,7 +53,7 @@ export interface Verdict extends History {
   shouldAlert: boolean;
 }
 
-const MOST_DETAILS = 20;
+const MAX_DETAILS = 20;
 
 /** What no threshold judges comes before what one judges. */
 const UNWEIGHED = Number.MAX_VALUE;
@@ -102,13 +102,13 @@ export function evaluate(
 
 function remediesOf(worstFirst: readonly Judged[]): string[] {
   const wanted = worstFirst.filter(({ status }) => status !== 'ok').flatMap(({ remedy }) => remedy ?? []);
-  return [...new Set(wanted)].slice(0, MOST_DETAILS);
+  return [...new Set(wanted)].slice(0, MAX_DETAILS);
 }
 
 function detailsOf(worstFirst: readonly Judged[]): string[] {
   return worstFirst
     .filter((each) => each.status !== 'ok')
-    .slice(0, MOST_DETAILS)
+    .slice(0, MAX_DETAILS)
     .map(({ says, detail = says }) => `${detail}.`);
 }
 
@@ -151,12 +151,12 @@ function judge(finding: Finding, failureLimits: Limits, failuresInRow: number): 
   return { status: level === 'ok' ? 'note' : level, says, detail: `${says}; ${limits}`, weight: UNWEIGHED };
 }
 
-function judgeFigure({ subject, value, limits, says, inWords = String, lowerIsWorse = false }: Figure): Judged {
+function judgeFigure({ subject, value, limits, says, format = String, lowerIsWorse = false }: Figure): Judged {
   if (!Number.isFinite(value)) return { status: 'critical', says: `${subject}: no figure`, weight: UNWEIGHED };
   const status = levelOf(value, limits, lowerIsWorse);
   const lower = isLowerWorse(limits, lowerIsWorse);
   const reached = status === 'ok' ? undefined : limits[status];
-  const limit = reached === undefined ? '' : `; ${status} ${lower ? 'at' : 'from'} ${inWords(reached)}`;
+  const limit = reached === undefined ? '' : `; ${status} ${lower ? 'at' : 'from'} ${format(reached)}`;
   return { status, says: `${subject}: ${says}${limit}`, weight: lower ? -value : value };
 }
 

@@ -141,7 +141,7 @@ function identity(labels: Labels): string {
 
 /** A unit may stand anywhere in a name; the base unit is its end: `days_left` is `left_seconds`. */
 function figureOf({ prefix }: Place, key: string, raw: number | boolean, siblings: object): Figure {
-  const words = spelled(countedThing(key, siblings)).split('_');
+  const words = spelled(countedItem(key, siblings)).split('_');
   const at = words.findLastIndex((word) => Object.hasOwn(UNITS, word) || Object.hasOwn(PARTS, word));
   const plain = typeof raw === 'boolean' || at < 0 || words.includes('per');
   const unit = plain ? undefined : baseOf(words[at] ?? '', raw);
@@ -163,10 +163,10 @@ function baseOf(word: string, raw: number): [base: string, value: number] {
 const COUNT = '_count';
 
 /** `table_count` beside a list `tables` is `tables`, `newer_count` is `newer`: a gauge must not end with `_count`. */
-function countedThing(key: string, siblings: object): string {
+function countedItem(key: string, siblings: object): string {
   if (!key.endsWith(COUNT)) return key;
-  const thing = key.slice(0, -COUNT.length);
-  return [`${thing}s`, `${thing}es`].find((list) => list in siblings) ?? thing;
+  const item = key.slice(0, -COUNT.length);
+  return [`${item}s`, `${item}es`].find((list) => list in siblings) ?? item;
 }
 
 /** In the letters of a metric's name, and as one may begin. */

@@ -6,12 +6,12 @@ import type { Alerts, Channel, Heartbeat } from '../alerts/port.ts';
 import type { CoreDatabase } from '../core/database/port.ts';
 import type { ClientKeys, CoreDevices, CoreEnrollment } from '../core/devices/port.ts';
 import type { Core, CoreFiles, CoreRetention } from '../core/port.ts';
-import type { GrowthBook, GrowthFacts, State } from '../database/port.ts';
-import type { CertificateBook } from '../devices/port.ts';
+import type { GrowthHistory, GrowthFacts, State } from '../database/port.ts';
+import type { CertificateStore } from '../devices/port.ts';
 import type { ClockSource, MachinePorts, ReleaseFeed, TlsEndpoint } from '../host/port.ts';
 import type { Identity } from '../identity/port.ts';
 import type { JobRuns } from '../jobs/port.ts';
-import type { RetentionBook, RetentionFacts, RetentionFiles, WantedRetention } from '../retention/port.ts';
+import type { RetentionHistory, RetentionFacts, RetentionFiles, WantedRetention } from '../retention/port.ts';
 import type { ConfigurationFiles } from '../settings/setting.ts';
 import type { DatabaseTuning } from '../settings/tuning.ts';
 
@@ -65,13 +65,13 @@ export interface Monitored extends MachinePorts {
   coreEnrollment: CoreEnrollment;
   clientKeys: ClientKeys;
   jobRuns: Pick<JobRuns, 'summaries'>;
-  certificateBook: CertificateBook;
+  certificateStore: CertificateStore;
   coreRetention: Pick<CoreRetention, 'policy' | 'schedule' | 'runs'>;
   retentionFiles: Pick<RetentionFiles, 'read'>;
   retentionFacts: RetentionFacts;
-  retentionBook: RetentionBook;
+  retentionHistory: RetentionHistory;
   growthFacts: GrowthFacts;
-  growthBook: GrowthBook;
+  growthHistory: GrowthHistory;
   schedules: Schedules;
   /** That of the core. */
   timeZone: string;

@@ -7,7 +7,7 @@ import { AppError, codeOf, messageOf } from '@holdfast/kit/app-error';
 import { readBodyText } from '@holdfast/kit/body';
 import type { Container, Containers } from './port.ts';
 
-const AT_ONCE = 8;
+const CONCURRENCY = 8;
 const MAX_ANSWER_BYTES = 8 * 1024 * 1024;
 const MAX_QUOTE = 160;
 const ENDED = ['exited', 'dead', 'restarting'];
@@ -99,7 +99,7 @@ async function listWithin(
       if (container !== undefined) containers.push(container);
     }
   };
-  await Promise.all(Array.from({ length: AT_ONCE }, inspectRest));
+  await Promise.all(Array.from({ length: CONCURRENCY }, inspectRest));
   return containers.toSorted((one, other) => (one.name < other.name ? -1 : 1));
 }
 

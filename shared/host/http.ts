@@ -6,7 +6,7 @@ import { readBodyText } from '@holdfast/kit/body';
 import type { ClockSource, ReleaseFeed } from './port.ts';
 
 const WITHIN_MS = 5_000;
-const MOST_BYTES = 1_000_000;
+const MAX_BYTES = 1_000_000;
 /** A server was reached, and is not one to trust or to talk to. */
 const REACHED = /CERT|TLS|SSL|SIGNED|SIGNATURE|^HPE_|REDIRECT/;
 
@@ -50,7 +50,7 @@ export function releaseFeed(url: string, fetch: typeof globalThis.fetch): Releas
 /** Undefined when it is longer than any list of releases. */
 async function textOf(response: Response): Promise<string | undefined> {
   const tooLong = new Error('longer than any list');
-  return readBodyText(response.body, MOST_BYTES, () => tooLong).catch((error: unknown) => {
+  return readBodyText(response.body, MAX_BYTES, () => tooLong).catch((error: unknown) => {
     if (error === tooLong) return undefined;
     throw error;
   });

@@ -61,9 +61,9 @@ function distinct(addresses: readonly string[]): string[] {
 export function nodeProcess(): ProcessStatus {
   return {
     async figures() {
-      const asked = performance.now();
+      const requested = performance.now();
       await soon();
-      const lag = performance.now() - asked;
+      const lag = performance.now() - requested;
       const { user, system } = process.cpuUsage();
       const { rss, heapUsed, heapTotal } = process.memoryUsage();
       const { active, idle } = performance.eventLoopUtilization();

@@ -6,7 +6,7 @@ import { AppError } from '@holdfast/kit/app-error';
 import type { AppEnv } from './context.ts';
 
 /** The largest body that the API takes. */
-export const MOST_BODY_BYTES = 1_000_000;
+export const MAX_BODY_BYTES = 1_000_000;
 
 const SAFE = new Set(['GET', 'HEAD', 'OPTIONS']);
 const KNOWN = new Set([...SAFE, 'POST', 'PUT', 'PATCH', 'DELETE']);
@@ -22,7 +22,7 @@ const TYPES: Record<Bodies, string> = { json: 'application/json', form: 'applica
  * that is let through has been read, and is handed on as it was. A sender can take minutes for a body: `afterBody` is
  * where what was found out before it is asked again.
  */
-export function unsafeGuard(
+export function csrfGuard(
   bodies: Bodies,
   afterBody: (c: Context<AppEnv>) => Promise<void> = async () => undefined,
 ): MiddlewareHandler<AppEnv> {
@@ -127,7 +127,7 @@ function isOfType(c: Context<AppEnv>, type: string): boolean {
 }
 
 function requireSize(bytes: number): void {
-  if (bytes > MOST_BODY_BYTES) throw new AppError('too_large', 'A body may have 1 MB at most.');
+  if (bytes > MAX_BODY_BYTES) throw new AppError('too_large', 'A body may have 1 MB at most.');
 }
 
 /** The whole body; too large is an AppError. What is refused is left unread: the host cuts the connection after the answer. */

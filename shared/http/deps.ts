@@ -4,7 +4,7 @@ import type { SingleFlight } from '@holdfast/kit/concurrency';
 import type { Schedules } from '@holdfast/kit/cron';
 import type { Log } from '@holdfast/kit/log';
 import type { Place } from '../alerts/message.ts';
-import type { Addresses } from '../alerts/outlets.ts';
+import type { Addresses } from '../alerts/transports.ts';
 import type { AlertPorts } from '../alerts/port.ts';
 import type { AuditPorts } from '../audit/port.ts';
 import type { CoreDevicePorts } from '../core/devices/port.ts';
@@ -18,7 +18,7 @@ import type { RequestStatistics } from '../host/request-statistics.ts';
 import type { IdentityPorts } from '../identity/port.ts';
 import type { JobPorts } from '../jobs/port.ts';
 import type { RetentionPorts } from '../retention/port.ts';
-import type { ShownSetting } from '../settings/load.ts';
+import type { SettingView } from '../settings/load.ts';
 import type { Thresholds } from '../settings/status.ts';
 import type { Settings } from '../settings/table.ts';
 import type { SignInPorts } from '../sign-in/port.ts';
@@ -41,7 +41,7 @@ export interface Deps
   startedAt: Date;
   now: () => Date;
   settings: Settings;
-  settingsShown: ShownSetting[];
+  settingsShown: SettingView[];
   thresholds: Thresholds;
   /** This stack, as alerts speak of it. */
   place: Place;

@@ -40,16 +40,16 @@ function isUsual(text: string): boolean {
   return year >= 1 && year <= 9999;
 }
 
-const MOST_CSV_ROWS = 10_000;
+const MAX_CSV_ROWS = 10_000;
 
 /** The query parameters that choose a page. */
-export function pagingQuery(mostPages = 999_999_999) {
-  return { page: integerQuery(1, mostPages, 1), page_size: integerQuery(1, 200, 50) };
+export function pagingQuery(maxPages = 999_999_999) {
+  return { page: integerQuery(1, maxPages, 1), page_size: integerQuery(1, 200, 50) };
 }
 
 /** A page of such things; `name` is that of the schema in the API document. */
-export function pageOf<const S extends z.ZodType>(thing: S, name: string) {
-  return z.object({ results: z.array(thing), count: z.int(), page: z.int(), page_size: z.int() }).openapi(name);
+export function pageOf<const S extends z.ZodType>(item: S, name: string) {
+  return z.object({ results: z.array(item), count: z.int(), page: z.int(), page_size: z.int() }).openapi(name);
 }
 
 /** The query parameters of a list that can be had as CSV too, besides its own filters. */
@@ -74,7 +74,7 @@ export function wantedPart(
   { page, page_size, format }: Listing,
 ): { offset: number; limit: number } {
   const everything = format === 'csv' && c.req.query('page') === undefined && c.req.query('page_size') === undefined;
-  const limit = everything ? MOST_CSV_ROWS : page_size;
+  const limit = everything ? MAX_CSV_ROWS : page_size;
   return { offset: (page - 1) * limit, limit };
 }
 

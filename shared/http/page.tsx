@@ -119,7 +119,7 @@ async function errorPage(problem: Response, c: Context<AppEnv>): Promise<Respons
   const body = (
     <>
       <p role="alert">{detail}</p>
-      {status === 503 ? <WhileAway /> : null}
+      {status === 503 ? <WhileUnavailable /> : null}
       <p>
         <a href="/">Back to the start</a>
       </p>
@@ -129,7 +129,7 @@ async function errorPage(problem: Response, c: Context<AppEnv>): Promise<Respons
   return sendPage(c, { title, body }, status as ContentfulStatusCode);
 }
 
-function WhileAway() {
+function WhileUnavailable() {
   return (
     <p>
       Try again in a minute. If it stays like this, somebody who can reach the machine should look at its logs, or ask

@@ -62,11 +62,11 @@ export function timeTicks(fromMs: number, toMs: number, most = 6, offsetMs = 0):
 }
 
 /** The points with one that is not known wherever two lie further apart than that. */
-export function withGaps(points: readonly Point[], mostApart: number): Point[] {
+export function withGaps(points: readonly Point[], maxApart: number): Point[] {
   return points.flatMap((point, at) => {
     const before = points[at - 1];
-    if (before === undefined || point.x - before.x <= mostApart) return [point];
-    return [{ x: before.x + mostApart, y: null }, point];
+    if (before === undefined || point.x - before.x <= maxApart) return [point];
+    return [{ x: before.x + maxApart, y: null }, point];
   });
 }
 

@@ -146,8 +146,8 @@ export function refuseInvalid(result: HookResult): void {
     path: issue.path.map(String).join('.'),
     message: wordsOf(issue),
   }));
-  const said = fields.map(({ path, message }) => (path === '' ? message : `${path}: ${message}`));
-  throw new AppError('invalid', said.join('; '), { fields });
+  const messages = fields.map(({ path, message }) => (path === '' ? message : `${path}: ${message}`));
+  throw new AppError('invalid', messages.join('; '), { fields });
 }
 
 /** Words of our own stay; those of the validator become ours. */

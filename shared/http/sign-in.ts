@@ -62,18 +62,18 @@ export function readBasic(encoded: string): Credentials {
 /** Who comes in with these; throws `unauthenticated`, or `locked_out` for a password from a locked address. */
 export async function enter(
   c: Context<AppEnv>,
-  doors: Authenticator,
+  authenticator: Authenticator,
   credentials: Credentials,
   base: DirectoryBase = 'web',
 ): Promise<Principal> {
-  const principal = await principalOf(c, doors, credentials, base);
+  const principal = await principalOf(c, authenticator, credentials, base);
   if (principal === undefined) throw new AppError('unauthenticated', 'Sign in to use this address.');
   return principal;
 }
 
 async function principalOf(
   { env }: Context<AppEnv>,
-  doors: Authenticator,
+  authenticator: Authenticator,
   credentials: Credentials,
   base: DirectoryBase,
 ): Promise<Principal | undefined> {
@@ -81,14 +81,14 @@ async function principalOf(
     case 'basic': {
       const { username, password } = credentials;
       const { clientAddress: address, requestId } = env;
-      const entrance = await doors.password({ username, password, address, base, requestId });
+      const entrance = await authenticator.password({ username, password, address, base, requestId });
       if (entrance.kind === 'locked') throw lockedOut(entrance.retryAfterSeconds);
       return entrance.kind === 'in' ? entrance.principal : undefined;
     }
     case 'bearer':
-      return doors.bearer(credentials.token);
+      return authenticator.bearer(credentials.token);
     case 'session':
-      return doors.session(credentials.cookie);
+      return authenticator.session(credentials.cookie);
     case 'none':
     case 'foreign':
     case 'unreadable':
@@ -111,16 +111,16 @@ export function lockedOutProblem(retryAfterSeconds: number): Problem {
 }
 
 /** Refuses with 401 unless the request carries an accepted credential; else sets `principal`. */
-export function signIn(doors: Authenticator): MiddlewareHandler<AppEnv> {
+export function signIn(authenticator: Authenticator): MiddlewareHandler<AppEnv> {
   return async function requireSignIn(c, next) {
-    await identify(c, doors);
+    await identify(c, authenticator);
     await next();
   };
 }
 
 /** The same question, asked when the request asks for it: who was let in a while ago may not be any more. */
-export async function identify(c: Context<AppEnv>, doors: Authenticator): Promise<void> {
-  c.set('principal', await enter(c, doors, credentialsOf(c)));
+export async function identify(c: Context<AppEnv>, authenticator: Authenticator): Promise<void> {
+  c.set('principal', await enter(c, authenticator, credentialsOf(c)));
 }
 
 /** Refuses with 403 unless the signed-in person may do what the route does. */
@@ -158,7 +158,7 @@ export interface Acting {
 /** The right of the route is asked for again with `mustStillBeIn`. */
 export function actingIn(c: Context<AppEnv>, deps: Deps): Acting {
   const mustStillBeIn = async (): Promise<void> => {
-    await identify(c, deps.doors);
+    await identify(c, deps.authenticator);
     allow(c, c.get('demand'));
   };
   return { deps, actor: actorOf(c), principal: c.get('principal'), mustStillBeIn };

@@ -8,12 +8,12 @@ import type { Exclusive } from './port.ts';
 /** The first half of the lock's name; the other half is a hash of the key. Keys of one hash wait for each other. */
 const NAMESPACE = 4_805_727;
 /** Locks held or waited for at once: one less than the pool's connections, so that `work` finds one for itself. */
-const AT_ONCE = 2;
+const CONCURRENCY = 2;
 const WAIT_MS = 15_000;
 
 export interface ExclusiveOptions {
   /** Pieces of work at once, of all keys; must be less than the connections of the pool. */
-  atOnce?: number;
+  concurrency?: number;
   /** How long one waits for the others of this process, in milliseconds. */
   waitMs?: number;
   /** False in workerd, where no request may wait for another: the lock alone then keeps the order. Default: true. */
@@ -31,12 +31,12 @@ export interface ExclusiveOptions {
  */
 export function exclusiveByDatabase(
   run: RunSql,
-  { atOnce = AT_ONCE, waitMs = WAIT_MS, queued = true }: ExclusiveOptions = {},
+  { concurrency = CONCURRENCY, waitMs = WAIT_MS, queued = true }: ExclusiveOptions = {},
 ): Exclusive {
   if (!queued) return (key, work) => locked(run, key, work);
   const wait = { ms: waitMs, late: () => tooLong(waitMs) };
   const inTurn = serializeByKey(wait);
-  const inSlot = limitConcurrency(atOnce, wait);
+  const inSlot = limitConcurrency(concurrency, wait);
   return (key, work) => inTurn(key, () => inSlot(() => locked(run, key, work)));
 }
 

@@ -38,16 +38,16 @@ function beginsWith(username: string, prefix: string): boolean {
   return nameKey(username).startsWith(nameKey(prefix));
 }
 
-const LEAST_PASSWORD_CHARACTERS = 12;
-export const MOST_PASSWORD_BYTES = 1024;
+const MIN_PASSWORD_CHARACTERS = 12;
+export const MAX_PASSWORD_BYTES = 1024;
 
 /** Why this cannot be the password of that person, in a sentence that does not quote it; undefined when it can. */
 export function passwordFault(password: string, username: string): string | undefined {
   // First: counting the characters of what is far too long takes its time.
-  if (password.length > MOST_PASSWORD_BYTES || new TextEncoder().encode(password).length > MOST_PASSWORD_BYTES)
-    return `must have at most ${MOST_PASSWORD_BYTES} bytes`;
-  if (Array.from(password).length < LEAST_PASSWORD_CHARACTERS)
-    return `must have at least ${LEAST_PASSWORD_CHARACTERS} characters`;
+  if (password.length > MAX_PASSWORD_BYTES || new TextEncoder().encode(password).length > MAX_PASSWORD_BYTES)
+    return `must have at most ${MAX_PASSWORD_BYTES} bytes`;
+  if (Array.from(password).length < MIN_PASSWORD_CHARACTERS)
+    return `must have at least ${MIN_PASSWORD_CHARACTERS} characters`;
   if (password.includes('\0')) return 'must not contain the character NUL';
   if (!password.isWellFormed()) return 'must be text: a half of a character is in it';
   if (nameKey(password) === nameKey(username)) return 'must not be the user name itself';
@@ -92,7 +92,7 @@ export function readExpiry(text: string, now: Date): { seconds: number } | { fau
  */
 export const ACCESS_ENDS = ['never', 'today', 'days-2', 'days-7', 'days-30', 'date'] as const;
 
-interface Asked {
+interface Request {
   choice: string;
   /** With the choice `date`: `2026-01-31T14:05`. */
   on: string;
@@ -105,7 +105,7 @@ interface Where {
 }
 
 /** ISO 8601, null for never; else what is wrong with it, in a sentence. Whether it is past is not looked at. */
-export function accessEnd({ choice, on }: Asked, where: Where): { at: string | null } | { fault: string } {
+export function accessEnd({ choice, on }: Request, where: Where): { at: string | null } | { fault: string } {
   if (choice === 'never') return { at: null };
   if (choice === 'date') {
     const wall = readWallTime(on);

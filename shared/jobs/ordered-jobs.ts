@@ -67,7 +67,7 @@ export function said(now: Date, text: string): string {
 }
 
 /** What the last line says, without its time. */
-export function lastSaid({ log }: OpsJob): string {
+export function lastReported({ log }: OpsJob): string {
   return textOf(log.at(-1) ?? '');
 }
 

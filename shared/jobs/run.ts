@@ -39,7 +39,7 @@ export interface Pace {
 }
 
 export const PACE: Pace = { leaseSeconds: 30, renewEveryMs: 10_000, finishAgainMs: 2000 };
-const MOST_ATTEMPTS = 3;
+const MAX_ATTEMPTS = 3;
 const FINISH_TRIES = 10;
 
 type Outcome = { summary: Record<string, unknown> } | { error: string };
@@ -60,7 +60,7 @@ export async function runClaimed(
   const losing = new AbortController();
   const renewal = setInterval(() => void renew(claim, jobRuns, log, losing, pace), pace.renewEveryMs);
   try {
-    const outcome = claim.attempt > MOST_ATTEMPTS ? givenUp(claim) : await work(run, losing);
+    const outcome = claim.attempt > MAX_ATTEMPTS ? givenUp(claim) : await work(run, losing);
     const recorded = await finish(claim, outcome, jobRuns, pace);
     if (recorded === 'lost') log.warn('job.lost', fields);
     else if (recorded === 'not recorded') log.error('job.not_recorded', { ...fields, ...outcome });

@@ -12,7 +12,7 @@ interface JobRow extends Omit<OpsJob, 'createdAt' | 'startedAt' | 'finishedAt' |
   eta: Date | null;
 }
 
-const MOST_LINES = 200;
+const MAX_LINES = 200;
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 /** The open job may end between two statements: then there is room again. */
 const TRIES = 5;
@@ -126,7 +126,7 @@ function changed(sql: Sql, id: string, change: OpsJobChange) {
         SELECT coalesce(jsonb_agg(line ORDER BY place), '[]') FROM (
           SELECT line, place FROM jsonb_array_elements(ops_job.log || ${jsonText(log)}::text::jsonb)
             WITH ORDINALITY AS lines (line, place)
-          ORDER BY place DESC LIMIT ${MOST_LINES}) AS last)
+          ORDER BY place DESC LIMIT ${MAX_LINES}) AS last)
     WHERE id = ${id} AND state IN ('queued', 'running')`;
 }
 

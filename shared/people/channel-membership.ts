@@ -31,8 +31,8 @@ export async function channelsNamed(deps: PeopleDeps, names: readonly string[]):
     }
   }
   if (faults.length === 0) return [...chosen.values()];
-  const said = faults.map(({ path, message }) => `${path}: ${message}`).join('; ');
-  throw new AppError('invalid', said, { fields: faults });
+  const output = faults.map(({ path, message }) => `${path}: ${message}`).join('; ');
+  throw new AppError('invalid', output, { fields: faults });
 }
 
 /** Those of these whole names that there still are, and the names of the others. */
@@ -124,8 +124,8 @@ export async function setUserGroups(context: PeopleContext, { id, groups }: Want
     await audited(deps, { actor, action: 'user.groups', target: username, detail }, (progress) =>
       replaceChannels(deps, account, wanted, progress),
     );
-    await deps.doors.forget(username);
-    await takenAtOnce(context, username);
+    await deps.authenticator.forget(username);
+    await takenConcurrently(context, username);
     return userOf(deps, id);
   });
 }
@@ -134,7 +134,7 @@ export async function setUserGroups(context: PeopleContext, { id, groups }: Want
 const TAKEN_WITHIN_MS = 1_000;
 
 /** By the devices that are connected. A core that cannot do it now does it by itself within 75 s: the change is made. */
-async function takenAtOnce({ deps }: PeopleContext, username: string): Promise<void> {
+async function takenConcurrently({ deps }: PeopleContext, username: string): Promise<void> {
   try {
     await withTimeout(TAKEN_WITHIN_MS, 'The core', () => deps.core.regroup(username));
   } catch (error) {

@@ -26,8 +26,8 @@ export async function createUser(context: PeopleContext, wanted: NewUser): Promi
   const attributes = expires === null ? {} : { [EXPIRES]: expires };
   const joined = await joinedGroups(deps, { kind: 'person', username, attributes }, channels);
   // What was signed for somebody of that name in former times is void.
-  const deed = { actor, action: 'user.create', target: username, detail, endsSignInsOf: username };
-  return audited(deps, deed, async (progress) => {
+  const auditedAction = { actor, action: 'user.create', target: username, detail, endsSignInsOf: username };
+  return audited(deps, auditedAction, async (progress) => {
     const account = await made(deps, { username, name, email, attributes }, progress);
     await joinAll(deps, account, joined, progress);
     return (await deps.identity.accounts.get(account.id)) ?? account;
@@ -131,10 +131,10 @@ export async function setUserPassword(
   mustBeAllowed(context, account);
   mustFit(account, password);
   const { username } = account;
-  const deed = { actor, action: 'user.password', target: username, detail: { id }, endsSignInsOf: username };
+  const auditedAction = { actor, action: 'user.password', target: username, detail: { id }, endsSignInsOf: username };
   await deps.peopleLock(`password:${id}`, async () => {
     await context.mustStillBeIn?.();
-    await audited(deps, deed, () => deps.identity.accounts.setPassword(id, password));
+    await audited(deps, auditedAction, () => deps.identity.accounts.setPassword(id, password));
   });
 }
 

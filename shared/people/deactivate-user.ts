@@ -5,7 +5,7 @@ import { AppError, invalid } from '@holdfast/kit/app-error';
 import { nameKey } from '@holdfast/kit/names';
 import { audited } from '../audit/audited.ts';
 import { mustBeAllowed, type PeopleContext, type PeopleDeps, roleOfAccount, userOf } from '../devices/accounts.ts';
-import { isAway } from '../devices/certificates/while-core-is-away.ts';
+import { isUnavailable } from '../devices/certificates/while-core-is-unavailable.ts';
 import type { Account, Identity } from '../identity/port.ts';
 import { appExpiresOf, EXPIRES, readExpiry } from '../identity/rules.ts';
 import type { Role } from '../sign-in/rules.ts';
@@ -81,7 +81,7 @@ async function carryOut(
   const changed = await audited(deps, { actor, action, target: username, detail, endsSignInsOf }, (progress) =>
     makeChange(deps, account, change, progress),
   );
-  if (endsSignInsOf === undefined) await deps.doors.forget(username);
+  if (endsSignInsOf === undefined) await deps.authenticator.forget(username);
   return changed;
 }
 
@@ -158,7 +158,7 @@ const MOST = 200;
 
 /** Asked in one call for everybody, where they are few: a list of certificates needs no call per row. `named` as the port has it, for those who have an end; undefined for everybody else, and while the provider is away. */
 export function expiringAccounts({ identity }: Deps): { accounts: Pick<Identity['accounts'], 'named'> } {
-  let asked: Promise<ReadonlyMap<string, Account> | undefined> | undefined;
+  let requested: Promise<ReadonlyMap<string, Account> | undefined> | undefined;
 
   async function all(): Promise<ReadonlyMap<string, Account> | undefined> {
     const found = await identity.accounts.list({ attributes: { [`${EXPIRES}__gt`]: 0 }, page: 1, pageSize: MOST });
@@ -171,10 +171,10 @@ export function expiringAccounts({ identity }: Deps): { accounts: Pick<Identity[
     accounts: {
       named: async (username) => {
         try {
-          const known = await (asked ??= all());
+          const known = await (requested ??= all());
           return known === undefined ? await identity.accounts.named(username) : known.get(nameKey(username));
         } catch (error) {
-          if (isAway(error)) return undefined;
+          if (isUnavailable(error)) return undefined;
           throw error;
         }
       },

@@ -51,7 +51,7 @@ export const INTERRUPTED_PEOPLE: InterruptedWork<PeopleDeps> = {
     const endsSignIns = ENDS_SIGN_INS.has(intent.action) || takesRights(detail);
     return endsSignIns && conclusion !== 'open' ? { ...conclusion, endsSignInsOf: intent.target } : conclusion;
   },
-  finished: async (deps, { target }) => deps.doors.forget(target),
+  finished: async (deps, { target }) => deps.authenticator.forget(target),
 };
 
 async function finishUser(deps: PeopleDeps, intent: OpenIntent, detail: unknown): Promise<Conclusion | 'open'> {

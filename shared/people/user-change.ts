@@ -6,7 +6,7 @@ import type { Attributes } from '@holdfast/kit/json';
 import { ADMIN_ROLE_GROUP, nameKey, WEBADMIN } from '@holdfast/kit/names';
 import { inSteps, type Progress } from '../audit/audited.ts';
 import { isHidden, type PeopleDeps, roleOfAccount } from '../devices/accounts.ts';
-import { withdrawCertificates } from '../devices/revocation/withdraw.ts';
+import { revokeCertificatesOf } from '../devices/revocation/cancel-access.ts';
 import type { Account, GroupName } from '../identity/port.ts';
 import { appExpiresOf, EXPIRES } from '../identity/rules.ts';
 import type { Role } from '../sign-in/rules.ts';
@@ -130,8 +130,8 @@ export async function makeChange(
   const steps: (() => Promise<unknown>)[] = [];
   if (Object.keys(first).length > 0) steps.push(() => keep(accounts.change(id, first)));
   // Nothing waits for the end of the change: from here on this process asks the directory anew.
-  if (isActive === false) steps.push(async () => deps.doors.forget(account.username));
-  if (isActive === false) steps.push(() => withdrawAccess(deps, account));
+  if (isActive === false) steps.push(async () => deps.authenticator.forget(account.username));
+  if (isActive === false) steps.push(() => revokeAccess(deps, account));
   if (expires !== undefined) steps.push(() => keep(accounts.changeAttributes(id, { [EXPIRES]: expires })));
   if (role !== undefined) steps.push(() => giveRole(deps, account, role));
   if (isActive === true) steps.push(() => keep(accounts.change(id, { isActive })));
@@ -140,10 +140,10 @@ export async function makeChange(
 }
 
 /** What lets a person in besides the password. App passwords first: with one a new certificate could be enrolled. */
-async function withdrawAccess(deps: PeopleDeps, { username }: Account): Promise<void> {
+async function revokeAccess(deps: PeopleDeps, { username }: Account): Promise<void> {
   const { appPasswords } = deps.identity;
   for (const { identifier } of await appPasswords.list(username)) await appPasswords.delete(identifier);
-  await withdrawCertificates(deps, username);
+  await revokeCertificatesOf(deps, username);
 }
 
 async function giveRole(deps: PeopleDeps, account: Account, role: Role): Promise<void> {

@@ -4,7 +4,7 @@ import { AppError } from '@holdfast/kit/app-error';
 import { policyInDays, type RetentionUnit } from '@holdfast/kit/retention';
 import type { Progress } from '../audit/audited.ts';
 import type { CoreRetention, CoreRetentionPolicy } from '../core/port.ts';
-import { changeParts, limitedInWords, type PolicyChange } from './rules.ts';
+import { changeParts, formatLimited, type PolicyChange } from './rules.ts';
 import { because } from './state.ts';
 
 /** In the unit and the dialect of the core. */
@@ -63,15 +63,15 @@ async function putBack(
 ): Promise<string> {
   try {
     await step(core, await retentionAtCore(core), before);
-    return `Nothing is changed: in force is ${inForceInWords(before, unit)}.`;
+    return `Nothing is changed: in force is ${formatInForce(before, unit)}.`;
   } catch {
     progress.begun('What became of it is read back within minutes; the audit log says it.');
     const now = await retentionAtCore(core).catch(() => undefined);
     if (now === undefined) return 'What is in force now could not be read.';
-    return `It was done in part: in force is ${inForceInWords(now, unit)}.`;
+    return `It was done in part: in force is ${formatInForce(now, unit)}.`;
   }
 }
 
-export function inForceInWords({ policy, schedule }: RetentionAtCore, unit: RetentionUnit): string {
-  return `${limitedInWords(policyInDays(policy, unit))} by age, with the schedule "${schedule}"`;
+export function formatInForce({ policy, schedule }: RetentionAtCore, unit: RetentionUnit): string {
+  return `${formatLimited(policyInDays(policy, unit))} by age, with the schedule "${schedule}"`;
 }

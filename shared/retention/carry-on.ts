@@ -9,15 +9,15 @@ import type { Log } from '@holdfast/kit/log';
 import { DAY_MS, HOUR_MS } from '@holdfast/kit/time';
 import type { Audit } from '../audit/port.ts';
 import type { CoreRetention } from '../core/port.ts';
-import { isAway } from '../devices/certificates/while-core-is-away.ts';
-import { endUnreadable, jobSubject, lastSaid, said, textOf, timeOf } from '../jobs/ordered-jobs.ts';
+import { isUnavailable } from '../devices/certificates/while-core-is-unavailable.ts';
+import { endUnreadable, jobSubject, lastReported, said, textOf, timeOf } from '../jobs/ordered-jobs.ts';
 import type { HealthMemory, OpsJob, OpsJobChange, OpsJobs } from '../jobs/port.ts';
 import { conclusionOf, openRetentionJob, readInput, resultOf, RETENTION_RUN, type RetentionJobInput } from './jobs.ts';
-import type { RetentionBook } from './port.ts';
+import type { RetentionHistory } from './port.ts';
 
 export interface CarryOnDeps {
   coreRetention: Pick<CoreRetention, 'begin' | 'runs'>;
-  retentionBook: Pick<RetentionBook, 'keepRuns'>;
+  retentionHistory: Pick<RetentionHistory, 'keepRuns'>;
   opsJobs: Pick<OpsJobs, 'open' | 'change'>;
   audit: Pick<Audit, 'conclude'>;
   health: HealthMemory;
@@ -38,7 +38,7 @@ interface Work {
 
 /** A job of which the core has not said for so long without a break that it goes on has failed. */
 const GIVEN_UP_MS = DAY_MS;
-const AWAY = 'The core does not answer';
+const UNAVAILABLE = 'The core does not answer';
 const BUSY = 'Another run is going on at the core';
 
 /** One step of the open job. Rejects when our own database is away; the next step then goes on. */
@@ -59,7 +59,7 @@ async function begin(work: Work): Promise<Step> {
   const { deps, job, input } = work;
   let run: CoreRetentionRun;
   try {
-    run = await deps.coreRetention.begin({ id: job.id, limits: input.limits, mostRows: input.mostRows });
+    run = await deps.coreRetention.begin({ id: job.id, limits: input.limits, maxRows: input.maxRows });
   } catch (error) {
     return refused(work, error);
   }
@@ -74,7 +74,7 @@ async function begin(work: Work): Promise<Step> {
 }
 
 async function refused(work: Work, error: unknown): Promise<Step> {
-  if (isAway(error)) return wait(work, AWAY, error.message);
+  if (isUnavailable(error)) return wait(work, UNAVAILABLE, error.message);
   if (!(error instanceof AppError)) throw error;
   if (error.code === 'conflict') return wait(work, BUSY, error.message);
   const result = work.job.startedAt === null ? { result: nothing(null) } : {};
@@ -88,7 +88,7 @@ async function follow(work: Work): Promise<Step> {
   try {
     runs = await deps.coreRetention.runs();
   } catch (error) {
-    if (isAway(error)) return wait(work, AWAY, error.message);
+    if (isUnavailable(error)) return wait(work, UNAVAILABLE, error.message);
     throw error;
   }
   if (runs === undefined) {
@@ -109,7 +109,7 @@ async function tell(work: Work, run: CoreRetentionRun): Promise<void> {
   const done = deletedBy(run);
   const share = run.expected === null || run.expected === 0 ? 0 : Math.min(1, done / run.expected);
   const progress = Math.floor(share * 1000) / 1000;
-  const log: string[] = isWaiting(lastSaid(job)) ? ['The core answers again.'] : [];
+  const log: string[] = isWaiting(lastReported(job)) ? ['The core answers again.'] : [];
   if (Math.floor(progress * 10) > Math.floor(job.progress * 10))
     log.push(`${Math.floor(share * 100)} %: ${done} of ${run.expected} rows deleted.`);
   const begunMs = Date.parse(run.startedAt);
@@ -128,7 +128,7 @@ const STATES = { done: 'succeeded', failed: 'failed', interrupted: 'interrupted'
 async function end(work: Work, run: CoreRetentionRun): Promise<Step> {
   const { deps } = work;
   if (run.state === 'running') return 'running';
-  await deps.retentionBook.keepRuns([{ ...run, source: 'core' }]);
+  await deps.retentionHistory.keepRuns([{ ...run, source: 'core' }]);
   const state = STATES[run.state];
   const error = errorOf(run);
   const rest: OpsJobChange = { startedAt: run.startedAt, result: resultOf(run), ...(error === null ? {} : { error }) };
@@ -164,7 +164,7 @@ async function wait(work: Work, what: string, why: string): Promise<Step> {
     await endAs(work, 'failed', { error: `Given up after ${GIVEN_UP_MS / HOUR_MS} hours. ${what}: ${why}` });
     return 'ended';
   }
-  if (!lastSaid(job).startsWith(what)) {
+  if (!lastReported(job).startsWith(what)) {
     await change(work, { log: [`${what}: ${why}`] });
     deps.log.warn('retention.job_waits', { job: job.id, reason: why });
   }
@@ -172,7 +172,7 @@ async function wait(work: Work, what: string, why: string): Promise<Step> {
 }
 
 function isWaiting(text: string): boolean {
-  return text.startsWith(AWAY) || text.startsWith(BUSY);
+  return text.startsWith(UNAVAILABLE) || text.startsWith(BUSY);
 }
 
 async function endAs(work: Work, state: EndState, rest: OpsJobChange, text?: string): Promise<void> {

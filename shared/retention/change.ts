@@ -3,7 +3,7 @@
 import { z } from 'zod';
 import { AppError, type FieldError } from '@holdfast/kit/app-error';
 import type { Schedules } from '@holdfast/kit/cron';
-import { counted, utcInWords } from '@holdfast/kit/format';
+import { counted, formatUtc } from '@holdfast/kit/format';
 import { springOf } from '@holdfast/kit/quartz';
 import {
   cutoffAt,
@@ -26,7 +26,7 @@ import type { Actor, Audit, Conclusion, OpenIntent } from '../audit/port.ts';
 import type { CoreRetention } from '../core/port.ts';
 import type { Exclusive } from '../identity/port.ts';
 import type { HealthMemory } from '../jobs/port.ts';
-import { applyRetention, inForceInWords, type RetentionAtCore, retentionAtCore } from './apply.ts';
+import { applyRetention, formatInForce, type RetentionAtCore, retentionAtCore } from './apply.ts';
 import { mustCountIn } from './in-force.ts';
 import { quickPreview, type QuickPreviewDeps } from './preview.ts';
 import { changedTypes, changeParts, daysFault } from './rules.ts';
@@ -41,44 +41,44 @@ import {
   type RetentionVariables,
 } from './state.ts';
 
-export interface RetentionWish {
+export interface RetentionInput {
   /** Days; null keeps for ever. What is not named stays. */
   policy?: Partial<Record<Retained, number | null | undefined>> | undefined;
   /** Quartz, or `-`. */
   cron?: string | undefined;
 }
 
-interface WishDeps {
+interface InputDeps {
   schedules: Pick<Schedules, 'fault'>;
   settings: RetentionVariables;
 }
 
 /** Throws `invalid` for what cannot be, `conflict` for what a variable sets. */
-export function mustBePossible(deps: WishDeps, wish: RetentionWish, unit: RetentionUnit): void {
-  const fields = [...policyFaults(wish, unit), ...cronFaults(deps, wish, unit)];
+export function mustBePossible(deps: InputDeps, input: RetentionInput, unit: RetentionUnit): void {
+  const fields = [...policyFaults(input, unit), ...cronFaults(deps, input, unit)];
   if (fields.length > 0)
     throw new AppError('invalid', fields.map(({ path, message }) => `${path}: ${message}`).join('; '), { fields });
-  if (namedTypes(wish).length === 0 && wish.cron === undefined)
+  if (namedTypes(input).length === 0 && input.cron === undefined)
     throw new AppError('invalid', 'There is nothing to change: give policy with at least one type, or cron.');
   for (const type of OWNED_TYPES)
-    if (wish.policy?.[type] !== undefined) mustBeFree(`policy.${type}`, DAYS_VARIABLES[type], deps.settings);
-  if (wish.cron === undefined) return;
+    if (input.policy?.[type] !== undefined) mustBeFree(`policy.${type}`, DAYS_VARIABLES[type], deps.settings);
+  if (input.cron === undefined) return;
   mustBeFree('cron', 'RETENTION_CRON', deps.settings);
-  if (wish.cron.trim() === NEVER) mustNotComeBack(deps.settings);
+  if (input.cron.trim() === NEVER) mustNotComeBack(deps.settings);
 }
 
-function namedTypes({ policy }: RetentionWish): Retained[] {
+function namedTypes({ policy }: RetentionInput): Retained[] {
   return RETAINED.filter((type) => policy?.[type] !== undefined);
 }
 
-function policyFaults({ policy }: RetentionWish, unit: RetentionUnit): FieldError[] {
+function policyFaults({ policy }: RetentionInput, unit: RetentionUnit): FieldError[] {
   return RETAINED.flatMap((type) => {
     const fault = daysFault(policy?.[type] ?? null, unit);
     return fault === undefined ? [] : [{ path: `policy.${type}`, message: `${fault}; null keeps for ever` }];
   });
 }
 
-function cronFaults({ schedules }: WishDeps, { cron }: RetentionWish, unit: RetentionUnit): FieldError[] {
+function cronFaults({ schedules }: InputDeps, { cron }: RetentionInput, unit: RetentionUnit): FieldError[] {
   if (cron === undefined || cron.trim() === NEVER) return [];
   const fault = schedules.fault(cron, 'quartz') ?? (unit === 'seconds' ? springOf(cron).fault : undefined);
   if (fault === undefined) return [];
@@ -113,12 +113,12 @@ export interface Target {
 }
 
 /** What is to be in force at the core, in its unit and its dialect. Days without any schedule get one. */
-export function targetOf(settings: RetentionVariables, from: RetentionAtCore, wish: RetentionWish): Target {
+export function targetOf(settings: RetentionVariables, from: RetentionAtCore, input: RetentionInput): Target {
   const unit = settings.CORE_RETENTION_UNIT ?? 'days';
   const policy: RetentionPolicy = { ...from.policy };
-  for (const type of namedTypes(wish)) policy[type] = inUnit(wish.policy?.[type] ?? null, unit);
-  const setsDays = namedTypes(wish).some((type) => wish.policy?.[type] !== null);
-  if (wish.cron !== undefined) return { to: { policy, schedule: asCore(wish.cron, unit) }, notes: [] };
+  for (const type of namedTypes(input)) policy[type] = inUnit(input.policy?.[type] ?? null, unit);
+  const setsDays = namedTypes(input).some((type) => input.policy?.[type] !== null);
+  if (input.cron !== undefined) return { to: { policy, schedule: asCore(input.cron, unit) }, notes: [] };
   if (!setsDays || from.schedule !== NEVER) return { to: { policy, schedule: from.schedule }, notes: [] };
   const cron = settings.RETENTION_CRON ?? DEFAULT_SCHEDULE;
   const whose = settings.RETENTION_CRON === undefined ? 'the default schedule' : 'that of RETENTION_CRON';
@@ -152,25 +152,25 @@ export const RETENTION_KEY = 'retention';
 export const RETENTION_CHANGE = { action: 'retention.change', target: 'retention' } as const;
 
 /** Resolves with what is in force then; its first notes say what the change means. */
-export async function changeRetention(context: ChangeRetentionContext, wish: RetentionWish): Promise<RetentionState> {
+export async function changeRetention(context: ChangeRetentionContext, input: RetentionInput): Promise<RetentionState> {
   const { deps, actor } = context;
   const unit = knownUnit(deps);
-  mustBePossible(deps, wish, unit);
+  mustBePossible(deps, input, unit);
   const { from, to, notes } = await deps.deviceLock(RETENTION_KEY, async () => {
     await context.mustStillBeIn?.();
     const before = await retentionAtCore(deps.coreRetention);
-    const target = targetOf(deps.settings, before, wish);
+    const target = targetOf(deps.settings, before, input);
     if (isSame(before, target.to)) return { from: before, ...target, notes: ['All of this was in force already.'] };
     if (mayDeleteMore(before, target.to)) await mustCountIn(unit, deps.coreRetention);
-    const deed = { actor, ...RETENTION_CHANGE, detail: detailOf(before, target.to, unit) };
+    const action = { actor, ...RETENTION_CHANGE, detail: detailOf(before, target.to, unit) };
     try {
-      await audited(deps, deed, (progress) => applyRetention(deps.coreRetention, before, target.to, unit, progress));
+      await audited(deps, action, (progress) => applyRetention(deps.coreRetention, before, target.to, unit, progress));
     } finally {
       await deps.health.forget('retention');
     }
     return { from: before, ...target };
   });
-  if (mayDeleteMore(from, to)) notes.push(await nextRunInWords(deps, to, unit));
+  if (mayDeleteMore(from, to)) notes.push(await formatNextRun(deps, to, unit));
   const state = await retentionState(deps);
   return { ...state, notes: [...notes, ...state.notes] };
 }
@@ -196,7 +196,7 @@ function mayDeleteMore(from: RetentionAtCore, to: RetentionAtCore): boolean {
 }
 
 /** Counted for the moment of that run, of the rows that are there now. */
-async function nextRunInWords(deps: ChangeRetentionDeps, to: RetentionAtCore, unit: RetentionUnit): Promise<string> {
+async function formatNextRun(deps: ChangeRetentionDeps, to: RetentionAtCore, unit: RetentionUnit): Promise<string> {
   const policy = policyInDays(to.policy, unit);
   const [next] = nextRuns(deps, to.schedule, unit, 1);
   try {
@@ -204,7 +204,7 @@ async function nextRunInWords(deps: ChangeRetentionDeps, to: RetentionAtCore, un
     const { rows, exact } = await quickPreview(deps, { policy, unit, cutoff });
     const figure = `${exact ? '' : 'about '}${counted(rows, 'row')}`;
     if (to.schedule === NEVER) return `A run would delete ${figure}, but no schedule is set, so none runs.`;
-    const when = next === undefined ? '' : `, at ${utcInWords(next.toISOString())},`;
+    const when = next === undefined ? '' : `, at ${formatUtc(next.toISOString())},`;
     return `The next run${when} will delete ${figure} of those that are there now.`;
   } catch (error) {
     if (!(error instanceof AppError)) throw error;
@@ -241,7 +241,7 @@ async function finishRetention(deps: FinishRetentionDeps, { later }: OpenIntent,
     if (isAs(wanted)) return { result: 'ok' };
     const error = isAs(old)
       ? 'not done: in force is what was before'
-      : `done in part, and not gone on with: in force is ${inForceInWords(found, unit)}`;
+      : `done in part, and not gone on with: in force is ${formatInForce(found, unit)}`;
     return { result: 'failed', detail: { error } };
   });
 }

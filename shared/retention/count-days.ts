@@ -3,11 +3,11 @@
 
 import type { Schedules } from '@holdfast/kit/cron';
 import { DAY_MS } from '@holdfast/kit/time';
-import type { RetentionBook, RetentionFacts } from './port.ts';
+import type { RetentionHistory, RetentionFacts } from './port.ts';
 
 export interface CountDaysDeps {
   retentionFacts: Pick<RetentionFacts, 'perDay' | 'oldestDays' | 'now'>;
-  retentionBook: Pick<RetentionBook, 'days' | 'keepDays' | 'runs'>;
+  retentionHistory: Pick<RetentionHistory, 'days' | 'keepDays' | 'runs'>;
   schedules: Schedules;
   timeZone: string;
 }
@@ -26,25 +26,25 @@ type Type = 'cot' | 'geochat';
 /** What one statement should count; a table with fewer rows is counted whole each time. */
 const ROWS_AT_ONCE = 100_000;
 /** Days before may hold fewer rows than those that follow. */
-const MOST_GROWTH = 8;
+const MAX_GROWTH = 8;
 /** When nobody waits for the database. Every day is counted anew then: rows are deleted, and some come late. */
-const ANEW = '0 0 4 * * ?';
+const AGAIN = '0 0 4 * * ?';
 const LAST_RUNS = 20;
 
 /** Stopped by `signal`, the next call goes on where this one has ended. */
 export async function countRetentionDays(deps: CountDaysDeps, signal: AbortSignal): Promise<CountedDays> {
   const now = new Date(await deps.retentionFacts.now());
-  const [oldest, anewSince] = [await deps.retentionFacts.oldestDays(), await countedAnewSince(deps, now)];
+  const [oldest, recountedSince] = [await deps.retentionFacts.oldestDays(), await countedAnewSince(deps, now)];
   const done: CountedDays = { statements: 0, days: 0, complete: true };
   for (const type of ['cot', 'geochat'] as const)
-    await countType(deps, type, { oldest: oldest[type], today: dayOf(now), anewSince }, done, signal);
+    await countType(deps, type, { oldest: oldest[type], today: dayOf(now), recountedSince }, done, signal);
   return done;
 }
 
 /** Counts from before that moment have had their time. */
-async function countedAnewSince({ retentionBook, schedules, timeZone }: CountDaysDeps, now: Date): Promise<string> {
-  const [early] = schedules.next(ANEW, 'quartz', timeZone, new Date(now.getTime() - DAY_MS), 1);
-  const { results } = await retentionBook.runs(0, LAST_RUNS);
+async function countedAnewSince({ retentionHistory, schedules, timeZone }: CountDaysDeps, now: Date): Promise<string> {
+  const [early] = schedules.next(AGAIN, 'quartz', timeZone, new Date(now.getTime() - DAY_MS), 1);
+  const { results } = await retentionHistory.runs(0, LAST_RUNS);
   const ended = results.filter(({ state }) => state !== 'running').map((run) => run.finishedAt ?? run.startedAt);
   const moments = early === undefined ? ended : [early.toISOString(), ...ended];
   return (
@@ -58,27 +58,29 @@ async function countedAnewSince({ retentionBook, schedules, timeZone }: CountDay
 interface Extent {
   oldest: string | null;
   today: string;
-  anewSince: string;
+  recountedSince: string;
 }
 
 async function countType(
   deps: CountDaysDeps,
   type: Type,
-  { oldest, today, anewSince }: Extent,
+  { oldest, today, recountedSince }: Extent,
   done: CountedDays,
   signal: AbortSignal,
 ): Promise<void> {
-  const { days: known } = await deps.retentionBook.days(type);
+  const { days: known } = await deps.retentionHistory.days(type);
   const from = oldest ?? dayAfter(today);
   const [first, last] = [known[0]?.day, known.at(-1)?.day];
   if (signal.aborted) return void (done.complete = false);
-  if (first !== undefined && first < from) await deps.retentionBook.keepDays(type, first, from, []);
+  if (first !== undefined && first < from) await deps.retentionHistory.keepDays(type, first, from, []);
   // What a clock that went wrong has left behind.
-  if (last !== undefined && last > today) await deps.retentionBook.keepDays(type, dayAfter(today), dayAfter(last), []);
+  if (last !== undefined && last > today)
+    await deps.retentionHistory.keepDays(type, dayAfter(today), dayAfter(last), []);
 
   const isSmall = known.length > 0 && known.reduce((sum, { rows }) => sum + rows, 0) < ROWS_AT_ONCE;
   const countedAt = new Map(known.map((each) => [each.day, each.countedAt]));
-  const isDue = (day: string): boolean => isSmall || day >= dayBefore(today) || (countedAt.get(day) ?? '') < anewSince;
+  const isDue = (day: string): boolean =>
+    isSmall || day >= dayBefore(today) || (countedAt.get(day) ?? '') < recountedSince;
   const all = daysBetween(from, today);
   const due = all.filter((day) => !countedAt.has(day) || isDue(day));
   await countDue(deps, type, due, isSmall ? all.length : 1, done, signal);
@@ -86,7 +88,7 @@ async function countType(
 
 /** Oldest first. */
 async function countDue(
-  { retentionFacts, retentionBook }: CountDaysDeps,
+  { retentionFacts, retentionHistory }: CountDaysDeps,
   type: Type,
   due: string[],
   atFirst: number,
@@ -101,12 +103,12 @@ async function countDue(
     const [from, to] = [days[0] ?? '', dayAfter(days.at(-1) ?? '')];
     const counted = await retentionFacts.perDay(type, from, to);
     if (signal.aborted) return void (done.complete = false);
-    await retentionBook.keepDays(type, from, to, counted);
+    await retentionHistory.keepDays(type, from, to, counted);
     place += days.length;
     done.statements++;
     done.days += days.length;
     const rows = counted.reduce((sum, each) => sum + each.rows, 0);
-    most = Math.max(1, Math.floor(days.length * Math.min(MOST_GROWTH, ROWS_AT_ONCE / Math.max(1, rows))));
+    most = Math.max(1, Math.floor(days.length * Math.min(MAX_GROWTH, ROWS_AT_ONCE / Math.max(1, rows))));
   }
 }
 

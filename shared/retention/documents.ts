@@ -8,7 +8,7 @@ import {
   DAYS_VARIABLES,
   DEFAULT_SCHEDULE,
   inUnit,
-  mostDays,
+  maxDays,
   NEVER,
   OWNED_TYPES,
   type OwnedType,
@@ -111,7 +111,7 @@ export interface RetentionPlan {
   schedule: string | undefined;
   /** What is true once both are written. */
   memory: RetentionMemory;
-  said: string[];
+  messages: string[];
 }
 
 export interface RetentionRefusal {
@@ -140,7 +140,7 @@ export function planRetention(
       policy: policy.text,
       schedule: schedule.text,
       memory: { policy: policy.states, schedule: schedule.states },
-      said: [...policy.said, ...schedule.said],
+      messages: [...policy.messages, ...schedule.messages],
     };
   } catch (error) {
     if (error instanceof YamlFault) return { fault: error.message, line: error.line, file };
@@ -159,7 +159,7 @@ function faultOf({ cot, geochat, cron, unit }: WantedRetention): string | undefi
 interface FilePlan<S> {
   text: string | undefined;
   states: S[];
-  said: string[];
+  messages: string[];
 }
 
 function planPolicy(
@@ -169,66 +169,61 @@ function planPolicy(
   sha256: Sha256,
 ): FilePlan<PolicyState> {
   const text = given ?? newPolicy(wanted.unit);
-  const { policy, unit: saidUnit } = readPolicy(text);
+  const { policy, unit: requestedUnit } = readPolicy(text);
   const ours = given === undefined ? undefined : stateOf(given, states, sha256);
   const set = OWNED_TYPES.filter((type) => wanted[type] !== undefined);
   const known = ours === undefined ? (given === undefined ? [] : states) : [ours];
-  const withdrawn = OWNED_TYPES.filter(
-    (type) => !set.includes(type) && known.some(({ owned }) => owned.includes(type)),
-  );
+  const canceled = OWNED_TYPES.filter((type) => !set.includes(type) && known.some(({ owned }) => owned.includes(type)));
 
   const change: DaysChange = {};
-  const said = given === undefined ? [`${POLICY_FILE} was made; it keeps everything that no variable limits`] : [];
+  const messages = given === undefined ? [`${POLICY_FILE} was made; it keeps everything that no variable limits`] : [];
   for (const type of set) {
     const days = wanted[type] ?? null;
     if (policy[type] === inUnit(days, wanted.unit ?? 'days')) continue;
     change[type] = days;
-    said.push(
+    messages.push(
       `${POLICY_FILE}: ${type} is kept ${days} ${days === 1 ? 'day' : 'days'}, as ${DAYS_VARIABLES[type]} says`,
     );
   }
-  for (const type of withdrawn) {
-    if (ours === undefined) said.push(left(POLICY_FILE, type, DAYS_VARIABLES[type]));
+  for (const type of canceled) {
+    if (ours === undefined) messages.push(left(POLICY_FILE, type, DAYS_VARIABLES[type]));
     else if (policy[type] !== null) {
       change[type] = null;
-      said.push(`${POLICY_FILE}: ${type} is kept for ever again, because ${DAYS_VARIABLES[type]} is unset`);
+      messages.push(`${POLICY_FILE}: ${type} is kept for ever again, because ${DAYS_VARIABLES[type]} is unset`);
     }
   }
-  if (wanted.unit !== undefined) refuseWrongUnit({ ...policy, ...change }, set, saidUnit, wanted.unit);
+  if (wanted.unit !== undefined) refuseWrongUnit({ ...policy, ...change }, set, requestedUnit, wanted.unit);
 
   if (Object.keys(change).length === 0) {
-    if (given === undefined) return { text, states: [{ sha256: sha256(text), owned: [] }], said };
+    if (given === undefined) return { text, states: [{ sha256: sha256(text), owned: [] }], messages };
     return {
       text: undefined,
       states: known.map((state) => ({ ...state, owned: state.owned.filter((type) => set.includes(type)) })),
-      said,
+      messages,
     };
   }
   const next = withDays(text, change, wanted.unit);
-  return { text: next, states: [{ sha256: sha256(next), owned: set }], said };
+  return { text: next, states: [{ sha256: sha256(next), owned: set }], messages };
 }
 
 /** Numbers that a person wrote for a core which counts otherwise would delete nearly everything, or be refused. */
 function refuseWrongUnit(
   policy: ReturnType<typeof readPolicy>['policy'],
   set: readonly OwnedType[],
-  said: WantedRetention['unit'],
+  message: WantedRetention['unit'],
   unit: RetentionUnit,
 ): void {
   const others = RETAINED.filter((type) => policy[type] !== null && !set.some((each) => each === type));
   const [other] = others;
-  if (other !== undefined && said !== undefined && said !== unit)
+  if (other !== undefined && message !== undefined && message !== unit)
     throw new YamlFault(
-      `its comment says that it counts ${said}, but the core counts ${unit}, and ${other} has the value ${policy[other]}: correct the values, then the comment`,
+      `its comment says that it counts ${message}, but the core counts ${unit}, and ${other} has the value ${policy[other]}: correct the values, then the comment`,
       1,
     );
-  const large = others.find((type) => unit === 'days' && (policy[type] ?? 0) > mostDays('days'));
+  const large = others.find((type) => unit === 'days' && (policy[type] ?? 0) > maxDays('days'));
   if (large !== undefined)
-    throw new YamlFault(
-      `${large} is more than ${mostDays('days')} days: it looks like seconds, and here days count`,
-      1,
-    );
-  const small = others.find((type) => unit !== said && (policy[type] ?? 0) < DAY_SECONDS);
+    throw new YamlFault(`${large} is more than ${maxDays('days')} days: it looks like seconds, and here days count`, 1);
+  const small = others.find((type) => unit !== message && (policy[type] ?? 0) < DAY_SECONDS);
   if (unit === 'seconds' && small !== undefined)
     throw new YamlFault(
       `${small} is ${policy[small]} seconds, which looks like days, and here seconds count: write ${inUnit(policy[small], unit)} for ${policy[small]} days; if seconds are meant, begin the file with "${unitLine(unit)}"`,
@@ -246,19 +241,19 @@ function planSchedule(
   const current = readSchedule(text);
   const ours = given === undefined ? undefined : stateOf(given, states, sha256);
   const known = ours === undefined ? (given === undefined ? [] : states) : [ours];
-  const said = given === undefined ? [`${SCHEDULE_FILE} was made`] : [];
+  const messages = given === undefined ? [`${SCHEDULE_FILE} was made`] : [];
   const goal = goalOf(current, ours?.owned ?? null, wanted);
-  const isLeft = ours === undefined && known.some(({ owned }) => isWithdrawn(owned, wanted));
-  if (isLeft) said.push(left(SCHEDULE_FILE, 'the schedule', 'its variable'));
+  const isLeft = ours === undefined && known.some(({ owned }) => isCanceled(owned, wanted));
+  if (isLeft) messages.push(left(SCHEDULE_FILE, 'the schedule', 'its variable'));
 
   if (plainCron(goal.cron) === plainCron(current)) {
-    if (given === undefined) return { text, states: [{ sha256: sha256(text), owned: goal.owned }], said };
+    if (given === undefined) return { text, states: [{ sha256: sha256(text), owned: goal.owned }], messages };
     const owned = (state: ScheduleState) => (state === ours || isLeft ? goal.owned : state.owned);
-    return { text: undefined, states: known.map((state) => ({ ...state, owned: owned(state) })), said };
+    return { text: undefined, states: known.map((state) => ({ ...state, owned: owned(state) })), messages };
   }
   const next = withSchedule(text, goal.cron, wanted.unit);
-  said.push(`${SCHEDULE_FILE}: ${goal.why}`);
-  return { text: next, states: [{ sha256: sha256(next), owned: goal.owned }], said };
+  messages.push(`${SCHEDULE_FILE}: ${goal.why}`);
+  return { text: next, states: [{ sha256: sha256(next), owned: goal.owned }], messages };
 }
 
 interface Goal {
@@ -267,7 +262,7 @@ interface Goal {
   why: string;
 }
 
-function isWithdrawn(owned: ScheduleState['owned'], { cron, cot, geochat }: WantedRetention): boolean {
+function isCanceled(owned: ScheduleState['owned'], { cron, cot, geochat }: WantedRetention): boolean {
   if (owned === null || cron !== undefined) return false;
   return owned === 'variable' || (cot ?? geochat) === undefined;
 }

@@ -4,7 +4,7 @@
 import type { AnySql, Piece } from '@holdfast/kit/postgres';
 import type { Retained } from '@holdfast/kit/retention';
 import type { Figures } from '../core/database/timed-figure.ts';
-import type { DoomedRows, FactsQuestion } from './port.ts';
+import type { ExpiredRows, FactsQuestion } from './port.ts';
 
 /** Which rows are meant. */
 export type Doom = Omit<FactsQuestion, 'withinMs'>;
@@ -23,7 +23,7 @@ export function oldChat(sql: AnySql, limit: string): Piece {
   return sql`c.servertime < ${limit}`;
 }
 
-export function doomedMissions(sql: AnySql, limit: string): Piece {
+export function expiredMissions(sql: AnySql, limit: string): Piece {
   return sql`
     SELECT m.id FROM mission m
     WHERE m.create_time < ${limit} AND m.name NOT IN ('exchecktemplates', 'citrap') AND m.invite_only = false`;
@@ -37,28 +37,28 @@ export function missionUids(sql: AnySql): Piece {
 /** The uids whose events go with missions, whatever their age and type. */
 export function goneUids(sql: AnySql, { core, limits }: Pick<Doom, 'core' | 'limits'>): Piece {
   if (limits.missions === undefined) return sql`SELECT u.uid FROM mission_uid u WHERE false`;
-  const doomed = doomedMissions(sql, limits.missions);
-  const surviving = sql`SELECT o.uid FROM mission_uid o WHERE o.mission_id NOT IN (${doomed})`;
+  const expired = expiredMissions(sql, limits.missions);
+  const surviving = sql`SELECT o.uid FROM mission_uid o WHERE o.mission_id NOT IN (${expired})`;
   return sql`
-    SELECT u.uid FROM mission_uid u WHERE u.mission_id IN (${doomed}) ${core === 'embedded' ? sql`EXCEPT ${surviving}` : sql``}`;
+    SELECT u.uid FROM mission_uid u WHERE u.mission_id IN (${expired}) ${core === 'embedded' ? sql`EXCEPT ${surviving}` : sql``}`;
 }
 
 /** Files that go with missions. A release finds them by their hashes. */
 export function goesWithMission(sql: AnySql, { core, limits }: Doom): Piece {
   if (limits.missions === undefined) return sql`false`;
-  const doomed = doomedMissions(sql, limits.missions);
+  const expired = expiredMissions(sql, limits.missions);
   if (core === 'release')
-    return sql`r.hash IN (SELECT f.resource_hash FROM mission_resource f WHERE f.mission_id IN (${doomed}))`;
+    return sql`r.hash IN (SELECT f.resource_hash FROM mission_resource f WHERE f.mission_id IN (${expired}))`;
   return sql`r.id IN (
-    SELECT f.resource_id FROM mission_resource f WHERE f.mission_id IN (${doomed})
-    EXCEPT SELECT o.resource_id FROM mission_resource o WHERE o.mission_id NOT IN (${doomed}))`;
+    SELECT f.resource_id FROM mission_resource f WHERE f.mission_id IN (${expired})
+    EXCEPT SELECT o.resource_id FROM mission_resource o WHERE o.mission_id NOT IN (${expired}))`;
 }
 
 /** Files that go by their age. What only missions have that go is free by then. */
-export function doomedFiles(sql: AnySql, type: 'files' | 'missionpackages', limit: string, doom: Doom): Piece {
+export function expiredFiles(sql: AnySql, type: 'files' | 'missionpackages', limit: string, doom: Doom): Piece {
   const { core, limits, exemptKeywords } = doom;
   const staying =
-    limits.missions === undefined ? sql`` : sql`AND f.mission_id NOT IN (${doomedMissions(sql, limits.missions)})`;
+    limits.missions === undefined ? sql`` : sql`AND f.mission_id NOT IN (${expiredMissions(sql, limits.missions)})`;
   const isPackage = sql`coalesce('missionpackage' = ANY (r.keywords), false)`;
   const isOfType = type === 'missionpackages' ? isPackage : sql`NOT ${isPackage}`;
   return sql`r.submissiontime < ${limit} AND ${core === 'release' ? sql`true` : isOfType}
@@ -68,7 +68,7 @@ export function doomedFiles(sql: AnySql, type: 'files' | 'missionpackages', limi
     AND (${goesWithMission(sql, doom)}) IS NOT TRUE`;
 }
 
-const NOTHING: DoomedRows = {
+const NOTHING: ExpiredRows = {
   rows: 0,
   atMost: null,
   included: null,
@@ -82,7 +82,7 @@ const NOTHING: DoomedRows = {
  * The figures of what a run of retention would delete, each within its time: rows, what they take up, the oldest and the newest.
  * Of the type, which has a limit. What is quick is asked first: the count of a large table may need all its time.
  */
-export function countDoomed(figures: Figures, doom: Doom, type: Retained, limit: string): Promise<DoomedRows> {
+export function countDoomed(figures: Figures, doom: Doom, type: Retained, limit: string): Promise<ExpiredRows> {
   if (type === 'cot') return countEvents(figures, limit);
   if (type === 'geochat') return countChat(figures, doom, limit);
   if (type === 'missions') return countMissions(figures, doom, limit);
@@ -92,7 +92,7 @@ export function countDoomed(figures: Figures, doom: Doom, type: Retained, limit:
 }
 
 /** A count is far quicker in the index alone, so what missions have is counted for itself and taken off. */
-async function countEvents(figures: Figures, limit: string): Promise<DoomedRows> {
+async function countEvents(figures: Figures, limit: string): Promise<ExpiredRows> {
   const [all, bytesPerRow, span, counted] = await Promise.all([
     figures.rowsOf('cot_router'),
     bytesPerRowOf(figures, 'cot_router'),
@@ -108,7 +108,7 @@ async function countEvents(figures: Figures, limit: string): Promise<DoomedRows>
   return { ...NOTHING, rows, atMost: rows === null ? all : null, bytesPerRow, bytes: null, ...span };
 }
 
-async function countChat(figures: Figures, doom: Doom, limit: string): Promise<DoomedRows> {
+async function countChat(figures: Figures, doom: Doom, limit: string): Promise<ExpiredRows> {
   const [all, perRow, perLegacyRow, span, counted] = await Promise.all([
     figures.rowsOf('cot_router_chat'),
     bytesPerRowOf(figures, 'cot_router_chat'),
@@ -140,7 +140,7 @@ async function countFiles(
   doom: Doom,
   type: 'files' | 'missionpackages',
   limit: string,
-): Promise<DoomedRows> {
+): Promise<ExpiredRows> {
   const [atMost, bytesPerRow, counted] = await Promise.all([
     figures.rowsOf('resource'),
     bytesPerRowOf(figures, 'resource'),
@@ -148,7 +148,7 @@ async function countFiles(
       const [row] = await sql<[{ rows: number; bytes: number } & Span<Date>]>`
         SELECT count(*)::float8 AS rows, coalesce(sum(pg_column_size(r.data)), 0)::float8 AS bytes,
           min(r.submissiontime) AS oldest, max(r.submissiontime) AS newest
-        FROM resource r WHERE ${doomedFiles(sql, type, limit, doom)}`;
+        FROM resource r WHERE ${expiredFiles(sql, type, limit, doom)}`;
       return { ...row, ...isoSpan(row) };
     }),
   ]);
@@ -156,7 +156,7 @@ async function countFiles(
   return { ...NOTHING, rows: null, atMost, bytesPerRow, bytes: null };
 }
 
-async function countMissions(figures: Figures, doom: Doom, limit: string): Promise<DoomedRows> {
+async function countMissions(figures: Figures, doom: Doom, limit: string): Promise<ExpiredRows> {
   const [atMost, perEvent, counted] = await Promise.all([
     figures.rowsOf('mission'),
     bytesPerRowOf(figures, 'cot_router'),
@@ -166,7 +166,7 @@ async function countMissions(figures: Figures, doom: Doom, limit: string): Promi
           ${eventsOfUids(sql, goneUids(sql, doom))}::float8 AS cot,
           (SELECT count(*) FROM resource r WHERE ${goesWithMission(sql, doom)})::float8 AS files,
           (SELECT coalesce(sum(pg_column_size(r.data)), 0) FROM resource r WHERE ${goesWithMission(sql, doom)})::float8 AS bytes
-        FROM mission WHERE id IN (${doomedMissions(sql, limit)})`;
+        FROM mission WHERE id IN (${expiredMissions(sql, limit)})`;
       return row;
     }),
   ]);

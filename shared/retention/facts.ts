@@ -8,8 +8,8 @@ import { type Figures, figuresWithin } from '../core/database/timed-figure.ts';
 import {
   countDoomed,
   type Doom,
-  doomedFiles,
-  doomedMissions,
+  expiredFiles,
+  expiredMissions,
   firstChat,
   firstEvent,
   firstLegacyChat,
@@ -18,14 +18,14 @@ import {
   oldEvents,
   oldLegacyChat,
 } from './expired-rows.ts';
-import type { DayCount, DoomedReferences, DoomedRows, FactsQuestion, RetentionFacts } from './port.ts';
+import type { DayCount, ExpiredReferences, ExpiredRows, FactsQuestion, RetentionFacts } from './port.ts';
 
 export function retentionFacts(run: RunSql): RetentionFacts {
   return {
-    async doomed(question) {
+    async expired(question) {
       const figures = figuresWithin(run, question.withinMs);
       const counted = quickFirst(limited(question.limits)).map(
-        async ([type, limit]): Promise<[Retained, DoomedRows]> => [
+        async ([type, limit]): Promise<[Retained, ExpiredRows]> => [
           type,
           await countDoomed(figures, question, type, limit),
         ],
@@ -43,10 +43,10 @@ export function retentionFacts(run: RunSql): RetentionFacts {
         }),
       );
       const found = new Map(looked);
-      const asked = RETAINED.filter((type) => found.has(type));
+      const requests = RETAINED.filter((type) => found.has(type));
       return {
-        left: asked.filter((type) => found.get(type) === true),
-        unknown: asked.filter((type) => found.get(type) === undefined),
+        left: requests.filter((type) => found.get(type) === true),
+        unknown: requests.filter((type) => found.get(type) === undefined),
       };
     },
 
@@ -99,11 +99,11 @@ type Query = (sql: AnySql) => Piece;
 function oneOf(question: FactsQuestion, type: Retained, limit: string): Query[] {
   if (type === 'cot') return [(sql) => firstEvent(sql, limit)];
   if (type === 'geochat') return [(sql) => firstChat(sql, limit), (sql) => firstLegacyChat(sql, limit, question)];
-  if (type === 'missions') return [(sql) => sql`${doomedMissions(sql, limit)} LIMIT 1`];
+  if (type === 'missions') return [(sql) => sql`${expiredMissions(sql, limit)} LIMIT 1`];
   if (type === 'missionpackages' && question.core === 'release') return [];
   return [
     (sql) =>
-      sql`SELECT FROM resource r WHERE ${doomedFiles(sql, type, limit, question)} ORDER BY r.submissiontime LIMIT 1`,
+      sql`SELECT FROM resource r WHERE ${expiredFiles(sql, type, limit, question)} ORDER BY r.submissiontime LIMIT 1`,
   ];
 }
 
@@ -118,9 +118,9 @@ function someOf(answers: readonly (boolean | undefined)[]): boolean | undefined 
 }
 
 /** Older releases wrote these tables; where one is missing, nothing points at an event. */
-async function countReferences(figures: Figures, limits: RetentionLimits): Promise<DoomedReferences | undefined> {
+async function countReferences(figures: Figures, limits: RetentionLimits): Promise<ExpiredReferences | undefined> {
   const there = await figures.ask(async (sql) => {
-    const [row] = await sql<[Record<keyof DoomedReferences, boolean>]>`
+    const [row] = await sql<[Record<keyof ExpiredReferences, boolean>]>`
       SELECT to_regclass('cot_image') IS NOT NULL AS images, to_regclass('cot_thumbnail') IS NOT NULL AS thumbnails,
         to_regclass('cot_link') IS NOT NULL AS links`;
     return row;
@@ -133,7 +133,7 @@ async function countReferences(figures: Figures, limits: RetentionLimits): Promi
           const [row] = await sql<[{ rows: number }]>`
             SELECT count(*)::float8 AS rows FROM (${references(sql)}) pointing (id)
             JOIN cot_router e ON e.id = pointing.id
-            WHERE ${doomedEvents(sql, { core: 'release', limits })}`;
+            WHERE ${expiredEvents(sql, { core: 'release', limits })}`;
           return row.rows;
         });
   const [images, thumbnails, links] = await Promise.all([
@@ -146,7 +146,7 @@ async function countReferences(figures: Figures, limits: RetentionLimits): Promi
 }
 
 /** By their age, as chat or with a mission. */
-function doomedEvents(sql: AnySql, doom: Pick<Doom, 'core' | 'limits'>): Piece {
+function expiredEvents(sql: AnySql, doom: Pick<Doom, 'core' | 'limits'>): Piece {
   const { cot, geochat } = doom.limits;
   return sql`(
     (${cot === undefined ? sql`false` : sql`${oldEvents(sql, cot)} AND e.uid NOT IN (${missionUids(sql)})`})

@@ -27,11 +27,11 @@ const MEMORY_FILE = '.holdfast.json';
 const LOCK_FILE = '.holdfast.lock';
 const RELEASE_PROGRAM = 'takserver-retention.jar';
 const LOG_FILE = 'logs/takserver-retention.log';
-const MOST_BYTES = 1024 * 1024;
-const MOST_LOG_BYTES = 512 * 1024;
-const MOST_LOG_LINES = 2000;
+const MAX_BYTES = 1024 * 1024;
+const MAX_LOG_BYTES = 512 * 1024;
+const MAX_LOG_LINES = 2000;
 /** Another writer was faster: then everything is read anew. */
-const MOST_TRIES = 5;
+const MAX_TRIES = 5;
 
 const memorySchema = z.object({
   policy: z.array(z.object({ sha256: z.string().max(64), owned: z.array(z.enum(['cot', 'geochat'])).max(2) })).max(8),
@@ -76,7 +76,7 @@ class RetentionDirectory implements RetentionFiles {
     const wanted: WantedRetention = isRelease && isUnset ? { ...given, unit: 'seconds' } : given;
     await refuseLinks(this.#dataDir, this.#directory);
     const seen = await this.#look(wanted);
-    if (isDone(seen)) return { written: [], said: seen.plan.said };
+    if (isDone(seen)) return { written: [], messages: seen.plan.messages };
     try {
       await makeDirectory(this.#dataDir, this.#directory);
       return await fileLock(this.#pathOf(LOCK_FILE), async () => {
@@ -99,7 +99,7 @@ class RetentionDirectory implements RetentionFiles {
   async #textOf(name: string): Promise<string | undefined> {
     const path = this.#pathOf(name);
     try {
-      const bytes = await readBounded(path, MOST_BYTES, { ownOnly: true });
+      const bytes = await readBounded(path, MAX_BYTES, { ownOnly: true });
       return utf8(bytes);
     } catch (error) {
       if (codeOf(error) === 'ENOENT') return undefined;
@@ -152,9 +152,9 @@ class RetentionDirectory implements RetentionFiles {
       const seen = await this.#look(wanted);
       try {
         const written = await this.#carryOut(seen);
-        return { written, said: seen.plan.said };
+        return { written, messages: seen.plan.messages };
       } catch (error) {
-        if (!(error instanceof FileProblem) || tries >= MOST_TRIES) throw error;
+        if (!(error instanceof FileProblem) || tries >= MAX_TRIES) throw error;
       }
     }
   }
@@ -293,12 +293,12 @@ async function lastLines(path: string): Promise<string[] | undefined> {
     await using file = await open(path, constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOFOLLOW);
     const found = await file.stat();
     if (!found.isFile()) throw new FileProblem('is no file');
-    const length = Math.min(found.size, MOST_LOG_BYTES);
+    const length = Math.min(found.size, MAX_LOG_BYTES);
     const { buffer, bytesRead } = await file.read(Buffer.alloc(length), 0, length, found.size - length);
     const lines = buffer.subarray(0, bytesRead).toString('utf8').split(/\r?\n/);
     if (length < found.size) lines.shift();
     lines.pop();
-    return lines.slice(-MOST_LOG_LINES);
+    return lines.slice(-MAX_LOG_LINES);
   } catch (error) {
     if (codeOf(error) === 'ENOENT' || codeOf(error) === 'ENOTDIR') return undefined;
     throw fileFailure(error, path);

@@ -3,19 +3,19 @@
 import type { CoreRetentionRun } from '@holdfast/kit/core-wire';
 import type { RunSql } from '@holdfast/kit/kept-database';
 import type { Sql } from '@holdfast/kit/postgres';
-import type { RetentionBook, RetentionRun } from './port.ts';
+import type { RetentionHistory, RetentionRun } from './port.ts';
 
 type RunRow = Omit<RetentionRun, 'startedAt' | 'finishedAt'> & { startedAt: Date; finishedAt: Date | null };
 
-const MOST_RUNS = 1000;
+const MAX_RUNS = 1000;
 /** With the one that is added: a statement does not see its own row. */
 const OLDER_IN_FORCE_KEPT = 99;
 
-export function retentionBookTable(run: RunSql): RetentionBook {
+export function retentionHistoryTable(run: RunSql): RetentionHistory {
   return { ...retentionRuns(run), ...policiesInForce(run), ...rowsPerDay(run) };
 }
 
-function retentionRuns(run: RunSql): Pick<RetentionBook, 'keepRuns' | 'runs' | 'lastDone'> {
+function retentionRuns(run: RunSql): Pick<RetentionHistory, 'keepRuns' | 'runs' | 'lastDone'> {
   return {
     async keepRuns(runs) {
       if (runs.length === 0) return;
@@ -30,7 +30,7 @@ function retentionRuns(run: RunSql): Pick<RetentionBook, 'keepRuns' | 'runs' | '
             SELECT id FROM (
               SELECT id, "startedAt" AS started_at FROM given
               UNION ALL SELECT id, started_at FROM retention_run WHERE id NOT IN (SELECT id FROM given)
-            ) every ORDER BY started_at DESC, id DESC OFFSET ${MOST_RUNS}
+            ) every ORDER BY started_at DESC, id DESC OFFSET ${MAX_RUNS}
           ), removed AS (
             DELETE FROM retention_run WHERE id IN (SELECT id FROM too_old)
           )
@@ -66,7 +66,7 @@ function retentionRuns(run: RunSql): Pick<RetentionBook, 'keepRuns' | 'runs' | '
   };
 }
 
-function policiesInForce(run: RunSql): Pick<RetentionBook, 'seenInForce'> {
+function policiesInForce(run: RunSql): Pick<RetentionHistory, 'seenInForce'> {
   return {
     async seenInForce(now, { policy, schedule }) {
       const policyText = JSON.stringify(policy);
@@ -93,7 +93,7 @@ function policiesInForce(run: RunSql): Pick<RetentionBook, 'seenInForce'> {
   };
 }
 
-function rowsPerDay(run: RunSql): Pick<RetentionBook, 'keepDays' | 'days'> {
+function rowsPerDay(run: RunSql): Pick<RetentionHistory, 'keepDays' | 'days'> {
   return {
     async keepDays(type, from, to, days) {
       await run(

@@ -5,7 +5,7 @@ import { AppError, messageOf } from '@holdfast/kit/app-error';
 import type { CronDialect } from '@holdfast/kit/cron';
 import { policyInDays, type RetentionPolicy, type RetentionUnit } from '@holdfast/kit/retention';
 import type { CoreRetention, CoreRetentionPolicy } from '../core/port.ts';
-import { isAway } from '../devices/certificates/while-core-is-away.ts';
+import { isUnavailable } from '../devices/certificates/while-core-is-unavailable.ts';
 import type { RetentionCore, RetentionFiles } from './port.ts';
 
 export interface RetentionInForceDeps {
@@ -30,7 +30,7 @@ export async function retentionInForce(deps: RetentionInForceDeps, unit: Retenti
     const [raw, schedule] = await Promise.all([deps.coreRetention.policy(), deps.coreRetention.schedule()]);
     return { raw, schedule, policy: policyInDays(raw, unit), from: 'core', coreProblem: undefined };
   } catch (error) {
-    if (!isAway(error)) throw error;
+    if (!isUnavailable(error)) throw error;
     const { policy: raw, schedule } = await deps.retentionFiles.read().catch((also: unknown) => {
       throw new AppError(
         'unavailable',

@@ -20,20 +20,20 @@ const inputSchema = z.object({
 
 export interface RetentionJobInput {
   limits: RetentionLimits;
-  mostRows: number | null;
+  maxRows: number | null;
   intent: number;
 }
 
-export function inputOf({ limits, mostRows, intent }: RetentionJobInput): z.infer<typeof inputSchema> {
-  return { limits, most_rows: mostRows, intent };
+export function inputOf({ limits, maxRows, intent }: RetentionJobInput): z.infer<typeof inputSchema> {
+  return { limits, most_rows: maxRows, intent };
 }
 
 /** Undefined when the row holds something else. */
 export function readInput({ input }: OpsJob): RetentionJobInput | undefined {
   const read = inputSchema.safeParse(input);
   if (!read.success) return undefined;
-  const { limits, most_rows: mostRows, intent } = read.data;
-  return { limits, mostRows, intent };
+  const { limits, most_rows: maxRows, intent } = read.data;
+  return { limits, maxRows, intent };
 }
 
 /** As it is shown of a job: what the run has deleted. */

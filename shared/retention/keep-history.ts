@@ -7,7 +7,7 @@ import { type Retained, RETAINED } from '@holdfast/kit/retention';
 import { isWallTime, momentOf, type WallTime } from '@holdfast/kit/time';
 import { withFallback } from '@holdfast/kit/timeout';
 import type { CoreRetention } from '../core/port.ts';
-import type { RetentionBook, RetentionFiles, RetentionRun } from './port.ts';
+import type { RetentionHistory, RetentionFiles, RetentionRun } from './port.ts';
 
 /**
  * As the log of a TAK Server release tells of it: when it began, of some types how many rows went, and that a step failed, after
@@ -33,9 +33,9 @@ interface LogLine extends WallTime {
   text: string;
 }
 
-const MOST_RUNS = 1_000;
-const MOST_LINE = 10_000;
-const MOST_ERROR = 500;
+const MAX_RUNS = 1_000;
+const MAX_LINE = 10_000;
+const MAX_ERROR = 500;
 
 /** `2026-01-31-04:00:00.012 [thread] INFO logger{36} - message`. */
 const LINE =
@@ -63,13 +63,13 @@ export function retentionRunsIn(lines: readonly string[], timeZone: string): Log
     const run = runs.at(-1);
     if (line.logger === 'LocalQueryService') countRows(run, line.text);
     else if (line.logger === 'ScheduledRetentionService') follow(runs, line, timeOf(line, timeZone));
-    if (runs.length > MOST_RUNS) runs.shift();
+    if (runs.length > MAX_RUNS) runs.shift();
   }
   return runs.toReversed();
 }
 
 function readLine(text: string): LogLine | undefined {
-  const match = text.length > MOST_LINE ? null : LINE.exec(text);
+  const match = text.length > MAX_LINE ? null : LINE.exec(text);
   if (match === null) return undefined;
   const [year = 0, month = 0, day = 0, hour = 0, minute = 0, second = 0, ms = 0] = match.slice(1, 8).map(Number);
   return { year, month, day, hour, minute, second, ms, logger: match[8] ?? '', text: match[9] ?? '' };
@@ -81,7 +81,7 @@ function follow(runs: LoggedRun[], { text }: LogLine, at: string | undefined): v
   if (STARTS.test(text))
     runs.push({ id: `log-${at}`, state: 'done', startedAt: at, finishedAt: null, rows: {}, error: null });
   else if (FAILS.test(text) && last?.state === 'done')
-    Object.assign(last, { state: 'failed', finishedAt: at, error: text.trim().slice(0, MOST_ERROR).toWellFormed() });
+    Object.assign(last, { state: 'failed', finishedAt: at, error: text.trim().slice(0, MAX_ERROR).toWellFormed() });
 }
 
 function countRows(run: LoggedRun | undefined, text: string): void {
@@ -100,7 +100,7 @@ function timeOf(line: LogLine, timeZone: string): string | undefined {
 export interface RetentionHistoryDeps {
   coreRetention: Pick<CoreRetention, 'runs'>;
   retentionFiles: Pick<RetentionFiles, 'log'>;
-  retentionBook: Pick<RetentionBook, 'keepRuns' | 'runs'>;
+  retentionHistory: Pick<RetentionHistory, 'keepRuns' | 'runs'>;
   /** That of the core. */
   timeZone: string;
   log: Log;
@@ -118,14 +118,14 @@ const MORE = 200;
 
 /** Rejects when our own database is away. With `withinMs` the core is not waited for longer than that. */
 export async function keepRetentionHistory(deps: RetentionHistoryDeps, withinMs?: number): Promise<KeptHistory> {
-  const runs = toldRuns(deps);
-  const told = await (withinMs === undefined ? runs : withFallback(withinMs, undefined, runs));
-  if (told === undefined) return { kept: 0, upToDate: false };
-  return { kept: await keepTold(deps, told), upToDate: true };
+  const runs = reportedRuns(deps);
+  const notices = await (withinMs === undefined ? runs : withFallback(withinMs, undefined, runs));
+  if (notices === undefined) return { kept: 0, upToDate: false };
+  return { kept: await keepReported(deps, notices), upToDate: true };
 }
 
 /** Undefined when it cannot be known now. */
-async function toldRuns(deps: RetentionHistoryDeps): Promise<RetentionRun[] | undefined> {
+async function reportedRuns(deps: RetentionHistoryDeps): Promise<RetentionRun[] | undefined> {
   try {
     const runs = await deps.coreRetention.runs();
     return runs === undefined ? await loggedRuns(deps) : runs.map((run) => ({ ...run, source: 'core' }));
@@ -149,13 +149,16 @@ async function loggedRuns({ retentionFiles, timeZone }: RetentionHistoryDeps): P
   }));
 }
 
-async function keepTold({ retentionBook, log }: RetentionHistoryDeps, told: readonly RetentionRun[]): Promise<number> {
-  if (told.length === 0) return 0;
-  const { results } = await retentionBook.runs(0, told.length + MORE);
+async function keepReported(
+  { retentionHistory, log }: RetentionHistoryDeps,
+  notices: readonly RetentionRun[],
+): Promise<number> {
+  if (notices.length === 0) return 0;
+  const { results } = await retentionHistory.runs(0, notices.length + MORE);
   const known = new Map(results.map((run) => [run.id, run]));
-  const changed = told.filter((run) => isNews(run, known.get(run.id)));
+  const changed = notices.filter((run) => isNews(run, known.get(run.id)));
   if (changed.length === 0) return 0;
-  await retentionBook.keepRuns(changed);
+  await retentionHistory.keepRuns(changed);
   for (const run of changed) if (run.state !== known.get(run.id)?.state) logEnd(log, run);
   return changed.length;
 }
@@ -172,10 +175,10 @@ function logEnd(
 }
 
 /** What had ended when the core was asked is not running: then somebody else was told later. */
-function isNews(told: RetentionRun, known: RetentionRun | undefined): boolean {
+function isNews(reported: RetentionRun, known: RetentionRun | undefined): boolean {
   if (known === undefined) return true;
-  if (told.state === 'running' && known.state !== 'running') return false;
-  return JSON.stringify(plain(told)) !== JSON.stringify(plain(known));
+  if (reported.state === 'running' && known.state !== 'running') return false;
+  return JSON.stringify(plain(reported)) !== JSON.stringify(plain(known));
 }
 
 /** The database gives back members in an order of its own. */

@@ -42,8 +42,8 @@ export function readPolicy(text: string): ReadPolicy {
       throw new YamlFault(`${name} is no type of data; there are ${RETAINED.join(', ')}`, yaml.lineOf(key));
     policy[type] = amountOf(type, value, yaml.lineOf(value ?? key));
   }
-  const [, said] = /unit of dataRetentionMap is (DAYS|SECONDS)/i.exec(headOf(text)) ?? [];
-  const unit = said === undefined ? undefined : said.toUpperCase() === 'DAYS' ? 'days' : 'seconds';
+  const [, message] = /unit of dataRetentionMap is (DAYS|SECONDS)/i.exec(headOf(text)) ?? [];
+  const unit = message === undefined ? undefined : message.toUpperCase() === 'DAYS' ? 'days' : 'seconds';
   return { policy, exemptKeywords: exemptOf(top, yaml), unit };
 }
 

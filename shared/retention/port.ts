@@ -22,7 +22,7 @@ export interface CountedDay extends DayCount {
 }
 
 /** Every call rejects with an AppError `unavailable` when our own database does not answer. */
-export interface RetentionBook {
+export interface RetentionHistory {
   /** Adds runs, or brings them up to date by their ids; one that has ended never runs again. The newest 1,000 are kept. */
   keepRuns(runs: readonly RetentionRun[]): Promise<void>;
   /** Newest first. */
@@ -50,7 +50,7 @@ export interface FactsQuestion {
 }
 
 /** Rows of one type that a run with its limit deletes. */
-export interface DoomedRows {
+export interface ExpiredRows {
   /** Counted; null when that would have taken too long. */
   rows: number | null;
   /** Where they were not counted, all rows of the table; without chat that older releases have put among the events. */
@@ -73,7 +73,7 @@ export interface DayCount {
 }
 
 /** Rows that would make the run of a release fail: they point at events that it deletes. */
-export interface DoomedReferences {
+export interface ExpiredReferences {
   images: number;
   thumbnails: number;
   links: number;
@@ -93,10 +93,10 @@ export interface LeftRows {
  */
 export interface RetentionFacts {
   /** One entry for each type that has a limit. */
-  doomed(question: FactsQuestion): Promise<Partial<Record<Retained, DoomedRows>>>;
+  expired(question: FactsQuestion): Promise<Partial<Record<Retained, ExpiredRows>>>;
   left(question: FactsQuestion): Promise<LeftRows>;
   /** Undefined when they could not all be counted in time. */
-  references(question: Pick<FactsQuestion, 'limits' | 'withinMs'>): Promise<DoomedReferences | undefined>;
+  references(question: Pick<FactsQuestion, 'limits' | 'withinMs'>): Promise<ExpiredReferences | undefined>;
   /**
    * Rows of events (`cot`, without those of missions' contents being left out) or of chat per day, for whole days from `from` to
    * before `to`; days without rows are missing.
@@ -131,7 +131,7 @@ export interface SyncedRetention {
   /** Names of the files that were written. */
   written: string[];
   /** What was done, in sentences: set, undone, left as a person has it. */
-  said: string[];
+  messages: string[];
 }
 
 /**
@@ -151,5 +151,5 @@ export interface RetentionPorts {
   /** Its files; each method rejects with what is missing when CORE_DATA_DIR is unset. */
   retentionFiles: RetentionFiles;
   retentionFacts: RetentionFacts;
-  retentionBook: RetentionBook;
+  retentionHistory: RetentionHistory;
 }

@@ -19,14 +19,14 @@ import { DAY_MS } from '@holdfast/kit/time';
 import { withTimeout } from '@holdfast/kit/timeout';
 import type { CoreRetention } from '../core/port.ts';
 import { coreOfUnit, retentionInForce } from './in-force.ts';
-import type { DayCount, DoomedRows, RetentionBook, RetentionFacts, RetentionFiles } from './port.ts';
-import { daysFault, daysInWords, estimatedSeconds, type TimedRun } from './rules.ts';
+import type { DayCount, ExpiredRows, RetentionHistory, RetentionFacts, RetentionFiles } from './port.ts';
+import { daysFault, formatDays, estimatedSeconds, type TimedRun } from './rules.ts';
 import { because, knownUnit, PACKAGES_IGNORED, type RetentionVariables } from './state.ts';
 
 export interface PreviewDeps {
-  retentionFacts: Pick<RetentionFacts, 'doomed' | 'now'>;
+  retentionFacts: Pick<RetentionFacts, 'expired' | 'now'>;
   retentionFiles: Pick<RetentionFiles, 'read'>;
-  retentionBook: Pick<RetentionBook, 'days'>;
+  retentionHistory: Pick<RetentionHistory, 'days'>;
 }
 
 export interface PreviewOrder {
@@ -66,10 +66,10 @@ export async function previewRetention(deps: PreviewDeps, order: PreviewOrder): 
     order.cutoff === undefined ? new Date(await deps.retentionFacts.now()) : asOfCutoff(policy, order.cutoff);
   const limits = limitsAt(policy, asOf);
   const { exemptKeywords } = await deps.retentionFiles.read();
-  const doomed = await deps.retentionFacts.doomed({ core: coreOfUnit(unit), limits, exemptKeywords, withinMs });
+  const expired = await deps.retentionFacts.expired({ core: coreOfUnit(unit), limits, exemptKeywords, withinMs });
   const types: Partial<Record<Retained, PreviewedType>> = {};
   for (const type of RETAINED) {
-    const [limit, found] = [limits[type], doomed[type]];
+    const [limit, found] = [limits[type], expired[type]];
     if (limit !== undefined && found !== undefined) types[type] = await previewed(deps, type, limit, found);
   }
   const all = Object.values(types);
@@ -78,7 +78,7 @@ export async function previewRetention(deps: PreviewDeps, order: PreviewOrder): 
   return { cutoff, limits, types, rows, exact: all.every(({ exact }) => exact) };
 }
 
-async function previewed(deps: PreviewDeps, type: Retained, limit: string, found: DoomedRows): Promise<PreviewedType> {
+async function previewed(deps: PreviewDeps, type: Retained, limit: string, found: ExpiredRows): Promise<PreviewedType> {
   const rows = found.rows ?? (await estimated(deps, type, limit, found.atMost ?? 0));
   return {
     limit,
@@ -94,7 +94,7 @@ async function previewed(deps: PreviewDeps, type: Retained, limit: string, found
 /** Days are counted oldest first, and those without rows are missing: only the last one tells how far it has come. */
 async function estimated(deps: PreviewDeps, type: Retained, limit: string, atMost: number): Promise<number> {
   if (type !== 'cot' && type !== 'geochat') return atMost;
-  const { days } = await deps.retentionBook.days(type);
+  const { days } = await deps.retentionHistory.days(type);
   const last = days.at(-1)?.day;
   return last === undefined || last < limit.slice(0, 10) ? atMost : rowsBefore(days, limit);
 }
@@ -113,8 +113,8 @@ function rowsBefore(days: readonly DayCount[], limit: string): number {
 export interface QuickPreviewDeps {
   coreRetention: Pick<CoreRetention, 'policy' | 'schedule'>;
   retentionFiles: Pick<RetentionFiles, 'read'>;
-  retentionFacts: Pick<RetentionFacts, 'doomed' | 'now'>;
-  retentionBook: Pick<RetentionBook, 'days' | 'runs'>;
+  retentionFacts: Pick<RetentionFacts, 'expired' | 'now'>;
+  retentionHistory: Pick<RetentionHistory, 'days' | 'runs'>;
   now: () => Date;
 }
 
@@ -137,17 +137,17 @@ const LATE_MS = 60;
 /** Of everything that must be known before them, asked at once. */
 const BEFORE_MS = 200;
 /** Of what is wanted only after them. */
-const BOOK_MS = BEFORE_MS + FIGURES_MS;
+const HISTORY_TIMEOUT_MS = BEFORE_MS + FIGURES_MS;
 const LAST_RUNS = 20;
 
 /** Rejects with `unavailable` when the database of the core does not answer. */
 export async function quickPreview(deps: QuickPreviewDeps, order: QuickPreviewOrder): Promise<QuickPreview> {
   const { unit, cutoff } = order;
   const notes: string[] = [];
-  const asked = askedAtOnce(deps, notes, cutoff === undefined);
-  const policy = order.policy ?? (await policyInForce(deps, asked.files, unit, notes));
-  const preview = await previewRetention(asked.deps, { policy, unit, cutoff, withinMs: FIGURES_MS });
-  const [runs, keywords] = await Promise.all([asked.runs, asked.keywords]);
+  const requested = requestedTogether(deps, notes, cutoff === undefined);
+  const policy = order.policy ?? (await policyInForce(deps, requested.files, unit, notes));
+  const preview = await previewRetention(requested.deps, { policy, unit, cutoff, withinMs: FIGURES_MS });
+  const [runs, keywords] = await Promise.all([requested.runs, requested.keywords]);
   const types: QuickPreview['types'] = {};
   for (const type of RETAINED) {
     const of = preview.types[type];
@@ -171,7 +171,7 @@ function oddities(policy: RetentionPolicy, unit: RetentionUnit, exact: boolean):
   return notes;
 }
 
-interface Asked {
+interface Request {
   /** For the preview: what was asked already, or what stands for it. */
   deps: PreviewDeps;
   files: Pick<RetentionFiles, 'read'>;
@@ -181,8 +181,8 @@ interface Asked {
 }
 
 /** Everything but the figures begins here, side by side. */
-function askedAtOnce(deps: QuickPreviewDeps, notes: string[], wantsClock: boolean): Asked {
-  const { retentionBook: book, retentionFacts: facts } = deps;
+function requestedTogether(deps: QuickPreviewDeps, notes: string[], wantsClock: boolean): Request {
+  const { retentionHistory: store, retentionFacts: facts } = deps;
   const orElse =
     <T>(value: T, what: string) =>
     (error: unknown): T => {
@@ -195,9 +195,10 @@ function askedAtOnce(deps: QuickPreviewDeps, notes: string[], wantsClock: boolea
     ({ exemptKeywords }) => exemptKeywords,
     orElse(undefined, 'Which keywords keep a file is not known; files may be fewer'),
   );
-  const ofBook = <T>(work: () => Promise<T>): Promise<T> => early(withTimeout(BOOK_MS, 'Our own database', work));
-  const days = { cot: ofBook(() => book.days('cot')), geochat: ofBook(() => book.days('geochat')) };
-  const runs = ofBook(() => book.runs(0, LAST_RUNS)).then(
+  const fromHistory = <T>(work: () => Promise<T>): Promise<T> =>
+    early(withTimeout(HISTORY_TIMEOUT_MS, 'Our own database', work));
+  const days = { cot: fromHistory(() => store.days('cot')), geochat: fromHistory(() => store.days('geochat')) };
+  const runs = fromHistory(() => store.runs(0, LAST_RUNS)).then(
     ({ results }): readonly TimedRun[] => results,
     orElse([], 'How long it takes is told without the last runs'),
   );
@@ -209,7 +210,7 @@ function askedAtOnce(deps: QuickPreviewDeps, notes: string[], wantsClock: boolea
     runs: early(runs),
     keywords: early(keywords),
     deps: {
-      retentionBook: {
+      retentionHistory: {
         days: (type) => days[type].catch(orElse(NO_DAYS, `The rows of ${type} per day are not known`)),
       },
       retentionFiles: {
@@ -217,8 +218,8 @@ function askedAtOnce(deps: QuickPreviewDeps, notes: string[], wantsClock: boolea
       },
       retentionFacts: {
         now: () => now ?? clock(),
-        doomed: (question) =>
-          withTimeout(FIGURES_MS + LATE_MS, 'The database of the core', () => facts.doomed(question)),
+        expired: (question) =>
+          withTimeout(FIGURES_MS + LATE_MS, 'The database of the core', () => facts.expired(question)),
       },
     },
   };
@@ -246,20 +247,20 @@ async function policyInForce(
 }
 
 /** GET /api/retention/preview: what a run with the policy in force, or with days of one's own, would delete. */
-export interface PreviewWish {
+export interface PreviewInput {
   /** Days as text; with at least one, exactly these types are previewed. */
   days: Partial<Record<Retained, string | undefined>>;
   /** ISO 8601. */
   cutoff: string | undefined;
 }
 
-export type ShownPreview = Omit<QuickPreview, 'limits'> & { unit: RetentionUnit };
+export type PreviewView = Omit<QuickPreview, 'limits'> & { unit: RetentionUnit };
 
 /** Rejects with `unavailable` when the database of the core does not answer. */
 export async function showPreview(
   deps: QuickPreviewDeps & { settings: RetentionVariables },
-  { days, cutoff }: PreviewWish,
-): Promise<ShownPreview> {
+  { days, cutoff }: PreviewInput,
+): Promise<PreviewView> {
   const unit = knownUnit(deps);
   const policy = policyGiven(days, unit);
   const moment = cutoff === undefined ? undefined : new Date(cutoff);
@@ -267,7 +268,7 @@ export async function showPreview(
   return { ...preview, unit };
 }
 
-export function policyGiven(days: PreviewWish['days'], unit: RetentionUnit): RetentionPolicy | undefined {
+export function policyGiven(days: PreviewInput['days'], unit: RetentionUnit): RetentionPolicy | undefined {
   const given = RETAINED.filter((type) => days[type] !== undefined);
   const fields: FieldError[] = [];
   const policy: RetentionPolicy = { ...KEEP_ALL };
@@ -275,7 +276,7 @@ export function policyGiven(days: PreviewWish['days'], unit: RetentionUnit): Ret
     const text = days[type] ?? '';
     const value = /^\d{1,9}$/.test(text) ? Number(text) : Number.NaN;
     if (daysFault(value, unit) === undefined) policy[type] = value;
-    else fields.push({ path: type, message: `must be ${daysInWords(unit)}, not ${JSON.stringify(text.slice(0, 40))}` });
+    else fields.push({ path: type, message: `must be ${formatDays(unit)}, not ${JSON.stringify(text.slice(0, 40))}` });
   }
   if (fields.length > 0)
     throw new AppError('invalid', fields.map(({ path, message }) => `${path}: ${message}`).join('; '), { fields });

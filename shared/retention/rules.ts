@@ -1,12 +1,12 @@
 // A change of what is kept how long: what may be asked for, and its two parts, of which one only ever keeps more.
 
 import {
-  mostDays,
+  maxDays,
   RETAINED,
   type Retained,
   type RetentionPolicy,
   type RetentionUnit,
-  shownDays,
+  toDaysView,
 } from '@holdfast/kit/retention';
 
 /** Null: for ever. What is not named stays. */
@@ -14,14 +14,14 @@ export type PolicyChange = Partial<RetentionPolicy>;
 
 /** What is wrong with days, in words that follow their name; undefined when nothing is. Null is right. */
 export function daysFault(days: number | null, unit: RetentionUnit): string | undefined {
-  if (days === null || (Number.isInteger(days) && days >= 1 && days <= mostDays(unit))) return undefined;
-  return `must be ${daysInWords(unit)}, not ${days}`;
+  if (days === null || (Number.isInteger(days) && days >= 1 && days <= maxDays(unit))) return undefined;
+  return `must be ${formatDays(unit)}, not ${days}`;
 }
 
 /** What days may be. */
-export function daysInWords(unit: RetentionUnit): string {
+export function formatDays(unit: RetentionUnit): string {
   const why = unit === 'seconds' ? ' (the core counts seconds in 32 bits)' : '';
-  return `a whole number of days from 1 to ${mostDays(unit)}${why}`;
+  return `a whole number of days from 1 to ${maxDays(unit)}${why}`;
 }
 
 export interface ChangeParts {
@@ -47,10 +47,10 @@ export function changedTypes(from: RetentionPolicy, to: RetentionPolicy): Retain
 }
 
 /** `cot 30 days, files 90 days`, `nothing`; of days. */
-export function limitedInWords(policy: RetentionPolicy): string {
+export function formatLimited(policy: RetentionPolicy): string {
   const limited = RETAINED.flatMap((type) => {
     const days = policy[type];
-    return days === null ? [] : [`${type} ${shownDays(days)} ${days === 1 ? 'day' : 'days'}`];
+    return days === null ? [] : [`${type} ${toDaysView(days)} ${days === 1 ? 'day' : 'days'}`];
   });
   return limited.join(', ') || 'nothing';
 }
@@ -67,14 +67,14 @@ export interface TimedRun {
 /** Rows per second where no run says more; files bring their contents, a mission everything that is in it. */
 const USUAL: Record<Retained, number> = { cot: 5_000, geochat: 5_000, files: 50, missionpackages: 20, missions: 5 };
 /** A run of fewer rows says nothing about many. */
-const LEAST_ROWS: Record<Retained, number> = {
+const MIN_ROWS: Record<Retained, number> = {
   cot: 1_000,
   geochat: 1_000,
   files: 20,
   missionpackages: 20,
   missions: 5,
 };
-const MOST_RUNS = 5;
+const MAX_RUNS = 5;
 
 /** Whole seconds for so many rows of the type; `runs` newest first. */
 export function estimatedSeconds(type: Retained, rows: number, runs: readonly TimedRun[]): number {
@@ -83,7 +83,7 @@ export function estimatedSeconds(type: Retained, rows: number, runs: readonly Ti
 
 /** Of the last runs that were for the most part of this type. */
 function rowsPerSecond(type: Retained, runs: readonly TimedRun[]): number {
-  const telling = runs.filter((run) => isTelling(type, run)).slice(0, MOST_RUNS);
+  const telling = runs.filter((run) => isTelling(type, run)).slice(0, MAX_RUNS);
   const rows = telling.reduce((sum, run) => sum + (run.rows[type] ?? 0), 0);
   const seconds = telling.reduce((sum, run) => sum + secondsOf(run), 0);
   return rows === 0 || seconds === 0 ? USUAL[type] : rows / seconds;
@@ -94,7 +94,7 @@ function isTelling(type: Retained, run: TimedRun): boolean {
   const ofType = rows[type] ?? 0;
   const ofRun = Object.values(rows).reduce((sum, count) => sum + count, 0);
   const alongside = type === 'missions' ? 0 : included.cot + included.files;
-  return state === 'done' && secondsOf(run) > 0 && ofType >= LEAST_ROWS[type] && ofType * 2 > ofRun + alongside;
+  return state === 'done' && secondsOf(run) > 0 && ofType >= MIN_ROWS[type] && ofType * 2 > ofRun + alongside;
 }
 
 function secondsOf({ startedAt, finishedAt }: TimedRun): number {

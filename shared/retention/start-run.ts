@@ -25,7 +25,7 @@ import { nextRuns } from './state.ts';
 export interface StartRunDeps extends CarryOnDeps, RetentionInForceDeps, PreviewDeps {
   coreRetention: CoreRetention;
   retentionFiles: PreviewDeps['retentionFiles'];
-  retentionBook: CarryOnDeps['retentionBook'] & PreviewDeps['retentionBook'];
+  retentionHistory: CarryOnDeps['retentionHistory'] & PreviewDeps['retentionHistory'];
   opsJobs: OpsJobs;
   audit: Pick<Audit, 'intend' | 'conclude'>;
   schedules: Pick<Schedules, 'next'>;
@@ -33,7 +33,7 @@ export interface StartRunDeps extends CarryOnDeps, RetentionInForceDeps, Preview
   timeZone: string;
 }
 
-export interface RetentionRunWish {
+export interface RetentionRunInput {
   /** The most rows that it may delete, whatever was counted before; undefined: any number that is not large. */
   confirmRows: number | undefined;
   /** Of the type with the fewest days; undefined: as the policy is now. */
@@ -53,7 +53,7 @@ const COUNTED_WITHIN_MS = 5_000;
 export async function startRetentionRun(
   context: Context,
   unit: RetentionUnit | undefined,
-  wish: RetentionRunWish,
+  input: RetentionRunInput,
 ): Promise<OpsJob> {
   const { deps } = context;
   if (unit === undefined) throw unknownUnit();
@@ -62,11 +62,11 @@ export async function startRetentionRun(
   if (inForce.coreProblem !== undefined) throw new AppError('unavailable', inForce.coreProblem);
   await refuseWhileOneRuns(deps, inForce, unit);
   const { policy } = inForce;
-  if (isKeepingAll(policy)) return added(context, { limits: {}, mostRows: wish.confirmRows ?? null });
-  await refuseLateCutoff(deps, policy, wish.cutoff);
-  const preview = await previewRetention(deps, { policy, unit, cutoff: wish.cutoff, withinMs: COUNTED_WITHIN_MS });
-  refuseUnconfirmed(preview, wish.confirmRows);
-  return added(context, { limits: preview.limits, mostRows: wish.confirmRows ?? LARGE_RUN_ROWS });
+  if (isKeepingAll(policy)) return added(context, { limits: {}, maxRows: input.confirmRows ?? null });
+  await refuseLateCutoff(deps, policy, input.cutoff);
+  const preview = await previewRetention(deps, { policy, unit, cutoff: input.cutoff, withinMs: COUNTED_WITHIN_MS });
+  refuseUnconfirmed(preview, input.confirmRows);
+  return added(context, { limits: preview.limits, maxRows: input.confirmRows ?? LARGE_RUN_ROWS });
 }
 
 async function refuseWhileOneRuns(deps: StartRunDeps, inForce: RetentionInForce, unit: RetentionUnit): Promise<void> {
@@ -126,12 +126,12 @@ async function added(
   order: Omit<RetentionJobInput, 'intent'>,
 ): Promise<OpsJob> {
   await mustStillBeIn?.();
-  const { limits, mostRows } = order;
+  const { limits, maxRows } = order;
   const job = await addJob(deps, {
     kind: RETENTION_JOB,
     action: RETENTION_RUN,
     actor,
-    detail: { limits, most_rows: mostRows },
+    detail: { limits, most_rows: maxRows },
     inputOf: (intent) => inputOf({ ...order, intent }),
   });
   if (Object.keys(limits).length > 0) return job;

@@ -15,8 +15,8 @@ import {
   type Retained,
   type RetentionPolicy,
   type RetentionUnit,
-  shownDays,
-  shownPolicy,
+  toDaysView,
+  toPolicyView,
 } from '@holdfast/kit/retention';
 import type { CoreRetention, MissionArchiving } from '../core/port.ts';
 import { dialectOfUnit, type RetentionInForce, retentionInForce } from './in-force.ts';
@@ -55,14 +55,14 @@ export interface RetentionState {
   unit: RetentionUnit | null;
   /** ISO 8601. */
   next_runs: string[];
-  mission_archiving: ShownArchiving | null;
+  mission_archiving: ArchivingView | null;
   in_force: 'core' | 'files';
   /** Why this is not all that could be said. */
   problem: string | null;
   notes: string[];
 }
 
-export interface ShownArchiving {
+export interface ArchivingView {
   cron: string;
   time_to_archive_after_no_activity_days: number;
   remove_from_archive_after_days: number;
@@ -86,7 +86,7 @@ export async function retentionState(deps: RetentionStateDeps): Promise<Retentio
   const isUnknown = unit === null && !isKeepingAll(raw);
   const problems = [inForce.coreProblem, isUnknown ? unknownUnit() : undefined].filter((each) => each !== undefined);
   return {
-    policy: shownPolicy(policy),
+    policy: toPolicyView(policy),
     source: sourcesOf(inForce, settings),
     cron: schedule,
     dialect: unit === null ? null : dialectOfUnit(unit),
@@ -129,16 +129,16 @@ export function inDialect(quartz: string, unit: RetentionUnit): string | undefin
 
 async function archivingOf({
   coreRetention,
-}: RetentionStateDeps): Promise<{ shown: ShownArchiving | null; notes: string[] }> {
+}: RetentionStateDeps): Promise<{ shown: ArchivingView | null; notes: string[] }> {
   try {
-    return { shown: shownArchiving(await coreRetention.missionArchiving()), notes: [] };
+    return { shown: toArchivingView(await coreRetention.missionArchiving()), notes: [] };
   } catch (error) {
     if (!(error instanceof AppError)) throw error;
     return { shown: null, notes: [`When missions are archived is not known: ${because(error)}.`] };
   }
 }
 
-function shownArchiving(archiving: MissionArchiving): ShownArchiving {
+function toArchivingView(archiving: MissionArchiving): ArchivingView {
   return {
     cron: archiving.cron,
     time_to_archive_after_no_activity_days: archiving.timeToArchiveAfterNoActivityDays,
@@ -187,7 +187,7 @@ function differences(
     const wanted = settings[DAYS_VARIABLES[type]];
     if (wanted !== undefined && wanted !== policy[type])
       notes.push(
-        `${DAYS_VARIABLES[type]} is ${wanted}, but ${shownDays(policy[type])} is in force; it is set again within two minutes.`,
+        `${DAYS_VARIABLES[type]} is ${wanted}, but ${toDaysView(policy[type])} is in force; it is set again within two minutes.`,
       );
   }
   const { RETENTION_CRON: cron } = settings;

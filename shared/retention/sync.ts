@@ -13,7 +13,7 @@ import {
   type RetentionUnit,
 } from '@holdfast/kit/retention';
 import type { CoreRetention, CoreRetentionPolicy } from '../core/port.ts';
-import { isAway } from '../devices/certificates/while-core-is-away.ts';
+import { isUnavailable } from '../devices/certificates/while-core-is-unavailable.ts';
 import { mustCountIn } from './in-force.ts';
 import type { RetentionFiles, WantedRetention } from './port.ts';
 
@@ -25,7 +25,7 @@ export interface SyncRetentionDeps {
 export interface RetentionSync {
   where: 'core' | 'files';
   /** What was done, in sentences; none when everything was as it should be. */
-  said: string[];
+  messages: string[];
 }
 
 export function asksForRetention({ cot, geochat, cron }: WantedRetention): boolean {
@@ -37,37 +37,37 @@ export async function syncRetention(
   wanted: WantedRetention,
   signal?: AbortSignal,
 ): Promise<RetentionSync> {
-  const inForce = await asked(deps);
+  const inForce = await request(deps);
   signal?.throwIfAborted();
-  if (inForce === undefined) return { where: 'files', said: (await deps.retentionFiles.sync(wanted)).said };
-  if (!asksForRetention(wanted)) return { where: 'core', said: [] };
+  if (inForce === undefined) return { where: 'files', messages: (await deps.retentionFiles.sync(wanted)).messages };
+  if (!asksForRetention(wanted)) return { where: 'core', messages: [] };
   const { unit } = wanted;
   if (unit === undefined)
     throw new AppError('invalid', 'CORE_RETENTION_UNIT must be set: without it nobody knows what the core counts.');
-  const said: string[] = [];
+  const messages: string[] = [];
   const change = changeOf(inForce.policy, wanted, unit);
   const cron = cronOf(inForce.schedule, wanted, unit);
   if (Object.keys(change).length > 0 || cron !== undefined) await mustCountIn(unit, deps.coreRetention);
   signal?.throwIfAborted();
   if (Object.keys(change).length > 0) {
     await deps.coreRetention.changePolicy(change);
-    for (const type of Object.keys(change)) said.push(`${type} is kept ${wanted[type as OwnedType]} days`);
+    for (const type of Object.keys(change)) messages.push(`${type} is kept ${wanted[type as OwnedType]} days`);
   }
   signal?.throwIfAborted();
   if (cron !== undefined) {
     await deps.coreRetention.changeSchedule(cron);
-    said.push(`retention runs at ${cron}`);
+    messages.push(`retention runs at ${cron}`);
   }
-  return { where: 'core', said };
+  return { where: 'core', messages };
 }
 
 /** Undefined while the core does not answer. */
-async function asked({ coreRetention }: SyncRetentionDeps) {
+async function request({ coreRetention }: SyncRetentionDeps) {
   try {
     const [policy, schedule] = await Promise.all([coreRetention.policy(), coreRetention.schedule()]);
     return { policy, schedule };
   } catch (error) {
-    if (isAway(error)) return undefined;
+    if (isUnavailable(error)) return undefined;
     throw error;
   }
 }

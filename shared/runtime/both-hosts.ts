@@ -4,14 +4,14 @@ import { AppError } from '@holdfast/kit/app-error';
 import { cronSchedules } from '@holdfast/kit/cron';
 import type { RunSql } from '@holdfast/kit/kept-database';
 import { RELEASE } from '@holdfast/kit/release';
-import { addressesOf, outletsOf, placeOf, recipientsOf, type SmtpFactory } from '../alerts/outlets.ts';
+import { addressesOf, transportsOf, placeOf, recipientsOf, type SmtpFactory } from '../alerts/transports.ts';
 import { type CoreConnections, coreDatabase } from '../core/database/database.ts';
 import type { CoreDatabase } from '../core/database/port.ts';
 import { growthFacts } from '../database/growth/facts.ts';
-import { growthBookTable } from '../database/growth/records.ts';
+import { growthHistoryTable } from '../database/growth/records.ts';
 import { stateDatabase } from '../database/state-database.ts';
 import { vacuumFacts } from '../database/vacuum/facts.ts';
-import { certificateBookTable } from '../devices/certificates/records.ts';
+import { certificateStoreTable } from '../devices/certificates/records.ts';
 import { enrollmentTokenTable } from '../devices/enrollment/token-table.ts';
 import type { Part } from '../health/monitored.ts';
 import { healthTrendTable } from '../health/trend-table.ts';
@@ -22,7 +22,7 @@ import { httpIdentity } from '../identity/authentik/http.ts';
 import type { Exclusive, Identity } from '../identity/port.ts';
 import { jobRunTable, opsJobTable } from '../jobs/tables.ts';
 import { retentionFacts } from '../retention/facts.ts';
-import { retentionBookTable } from '../retention/history-table.ts';
+import { retentionHistoryTable } from '../retention/history-table.ts';
 import { type LoadedSettings, showSettings } from '../settings/load.ts';
 import type { Mode } from '../settings/rules.ts';
 import type { Thresholds } from '../settings/status.ts';
@@ -72,18 +72,18 @@ export function sharedDeps(facts: HostFacts) {
   const { startedAt, loaded, thresholds, listen, mode, nodeVersion, timeZone, core, figures, state, exclusive, smtp } =
     facts;
   const { settings, sources } = loaded;
-  const notify = outletsOf(settings, smtp);
+  const notify = transportsOf(settings, smtp);
   const database = coreDatabase(core);
   const identity = identityOf(settings, exclusive);
-  const certificateBook = certificateBookTable(state);
+  const certificateStore = certificateStoreTable(state);
   const jobRuns = jobRunTable(state);
   const retention = {
     retentionFacts: retentionFacts(figures),
-    retentionBook: retentionBookTable(state),
+    retentionHistory: retentionHistoryTable(state),
     schedules: cronSchedules,
     timeZone,
   };
-  const growth = { growthFacts: growthFacts(core.runSizes ?? core.run), growthBook: growthBookTable(state) };
+  const growth = { growthFacts: growthFacts(core.runSizes ?? core.run), growthHistory: growthHistoryTable(state) };
   return {
     release: RELEASE,
     now: () => new Date(),
@@ -93,7 +93,7 @@ export function sharedDeps(facts: HostFacts) {
     settingsShown: showSettings(settings, sources),
     thresholds,
     jobRuns,
-    certificateBook,
+    certificateStore,
     enrollmentTokens: enrollmentTokenTable(state),
     ...retention,
     ...growth,
@@ -110,7 +110,7 @@ export function sharedDeps(facts: HostFacts) {
       coreDatabase: database,
       state: stateDatabase(state),
       identity,
-      certificateBook,
+      certificateStore,
       jobRuns,
       ...retention,
       ...growth,

@@ -77,7 +77,7 @@ const JOBS_GRACE_MS = 15_000;
  */
 const STATE_TRIED_WITHIN_MS = 1_500;
 /** Accounts, groups and certificates of our own are made before they are looked for; who hangs is waited for no longer. */
-const OWN_THINGS_TRIED_WITHIN_MS = 8_000;
+const OWN_CHECKS_WITHIN_MS = 8_000;
 
 /** What management shows and does, which the entry brings together with this host. */
 export interface ManagementParts {
@@ -145,10 +145,10 @@ async function work(
   stopped: AbortSignal,
 ): Promise<void> {
   const stateTried = Promise.withResolvers<boolean>();
-  const ownThingsTried = Promise.withResolvers<boolean>();
+  const ownChecks = Promise.withResolvers<boolean>();
   const begin = async (): Promise<void> => {
     const ready = await Promise.race([stateTried.promise, delay(STATE_TRIED_WITHIN_MS, false)]);
-    if (ready) await Promise.race([ownThingsTried.promise, delay(OWN_THINGS_TRIED_WITHIN_MS)]);
+    if (ready) await Promise.race([ownChecks.promise, delay(OWN_CHECKS_WITHIN_MS)]);
     if (!stopped.aborted) runner.start(stopped);
   };
   void begin();
@@ -165,9 +165,9 @@ async function work(
   await keepState(url, record, deps.log, stopped, stateTried.resolve);
   deps.health.forget('database');
   await keepIdentity(deps, stopped, (worked) => {
-    if (!worked) ownThingsTried.resolve(false);
+    if (!worked) ownChecks.resolve(false);
   });
-  await keepCertificates(deps, stopped, ownThingsTried.resolve);
+  await keepCertificates(deps, stopped, ownChecks.resolve);
 }
 
 /** Whoever runs the scripts on this machine asks by this way; without it all else works. */
@@ -175,7 +175,7 @@ async function openToOperator(deps: NodeDeps): Promise<void> {
   const { DATA_DIR: directory } = deps.settings;
   if (directory === undefined) return;
   try {
-    await serveOperator(directory, (asked) => answerOperator(deps, asked), deps.log);
+    await serveOperator(directory, (request) => answerOperator(deps, request), deps.log);
   } catch (error) {
     deps.log.warn('operator.socket_failed', { error: messageOf(error) });
   }

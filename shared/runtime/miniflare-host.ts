@@ -2,7 +2,7 @@
 
 import { Miniflare, Response as WorkerResponse } from 'miniflare';
 import { limitConcurrency } from '@holdfast/kit/concurrency';
-import { MOST_BODY_BYTES } from '../http/csrf-guard.ts';
+import { MAX_BODY_BYTES } from '../http/csrf-guard.ts';
 import type { AppFetch } from '../http/request-log.ts';
 import type { WorkerFacts } from './workerd-deps.ts';
 
@@ -30,7 +30,7 @@ export interface RunningWorker {
 }
 
 /** Each request of a worker has connections of its own to the database, and those are few: others wait. */
-const MOST_AT_ONCE = 8;
+const MAX_CONCURRENT = 8;
 
 /** Without what concerns only the way between workerd and this host. */
 function endToEnd(headers: [string, string][]): [string, string][] {
@@ -46,9 +46,9 @@ async function startOf(body: ReadableStream<Uint8Array>): Promise<Uint8Array> {
   for await (const chunk of body) {
     chunks.push(chunk);
     size += chunk.length;
-    if (size > MOST_BODY_BYTES) break;
+    if (size > MAX_BODY_BYTES) break;
   }
-  return Buffer.concat(chunks).subarray(0, MOST_BODY_BYTES + 1);
+  return Buffer.concat(chunks).subarray(0, MAX_BODY_BYTES + 1);
 }
 
 export async function startWorker(options: WorkerOptions): Promise<RunningWorker> {
@@ -69,7 +69,7 @@ export async function startWorker(options: WorkerOptions): Promise<RunningWorker
     },
   });
   await miniflare.ready;
-  const inTurn = limitConcurrency(MOST_AT_ONCE);
+  const inTurn = limitConcurrency(MAX_CONCURRENT);
 
   const dispatch: AppFetch = async (request, connection) => {
     const headers = new Headers([...request.headers].filter(([name]) => !/^(mf|cf)-/i.test(name)));

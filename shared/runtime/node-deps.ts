@@ -62,7 +62,7 @@ export interface NodeHost {
 }
 
 /** Of these, Node's own code uses more than the port says. */
-type OfNode = 'health' | 'requests' | 'doors';
+type OfNode = 'health' | 'requests' | 'authenticator';
 
 export interface NodeDeps extends Omit<Deps, OfNode>, Pick<HostPorts, OfNode> {
   appliedPasswords: AppliedPasswords;
@@ -167,9 +167,9 @@ function signInPortsOf(settings: Settings, state: RunSql, log: Log) {
     headFile: settings.DATA_DIR === undefined ? undefined : join(settings.DATA_DIR, 'audit-head.json'),
     log,
     endSignInsOf,
-    signInsEnded: (username) => void doors.forget(username),
+    signInsEnded: (username) => void authenticator.forget(username),
   });
-  const doors: FastAuthenticator = new GuardedAuthenticator({
+  const authenticator: FastAuthenticator = new GuardedAuthenticator({
     directory,
     signIns,
     audit,
@@ -179,7 +179,7 @@ function signInPortsOf(settings: Settings, state: RunSql, log: Log) {
     steadyMs: () => performance.now(),
     wallMs: () => Date.now(),
   });
-  return { directory, signIns, audit, doors };
+  return { directory, signIns, audit, authenticator };
 }
 
 /** The core is on the same machine, or told the same TZ. */

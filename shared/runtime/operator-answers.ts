@@ -15,31 +15,31 @@ import { NO_HISTORY, type Status } from '../settings/status.ts';
 import { releaseLockout } from '../sign-in/tokens.ts';
 import type { NodeDeps } from './node-deps.ts';
 
-export type OperatorDeps = Omit<NodeDeps, 'doors' | 'hostPorts'> & Pick<Deps, 'doors'>;
+export type OperatorDeps = Omit<NodeDeps, 'authenticator' | 'hostPorts'> & Pick<Deps, 'authenticator'>;
 
 export const OPERATOR: Actor = { username: 'operator', address: '', requestId: '' };
 
 /** What is longer than a name or an address can be is answered like one that is not there. */
-const LONGEST_NAME = 1024;
+const MAX_NAME_LENGTH = 1024;
 
-const askedSchema = z.discriminatedUnion('ask', [
+const requestSchema = z.discriminatedUnion('ask', [
   z.strictObject({ ask: z.literal('lockouts') }),
-  z.strictObject({ ask: z.literal('unlock'), address: z.string().max(LONGEST_NAME) }),
+  z.strictObject({ ask: z.literal('unlock'), address: z.string().max(MAX_NAME_LENGTH) }),
   z.strictObject({ ask: z.literal('prove') }),
   z.strictObject({ ask: z.literal('health') }),
   z.strictObject({ ask: z.literal('source'), name: z.string().max(100) }),
   z.strictObject({
     ask: z.literal('password'),
-    username: z.string().max(LONGEST_NAME),
+    username: z.string().max(MAX_NAME_LENGTH),
     password: z.string().max(4096),
     /** The settings of the next start have this password for webadmin. */
     isOfSettings: z.boolean(),
   }),
 ]);
 
-export type Asked = z.infer<typeof askedSchema>;
+export type Request = z.infer<typeof requestSchema>;
 
-export interface ShownModule {
+export interface ModuleView {
   module: string;
   status: Status;
   message: string;
@@ -52,7 +52,7 @@ export interface Proof {
   message: string;
   stages: StageResult[];
   /** What is warning or critical, without the probe. */
-  complaints: ShownModule[];
+  complaints: ModuleView[];
   measured: number;
 }
 
@@ -60,17 +60,19 @@ const ADDRESS = /^[\dA-Fa-f.:]{2,45}(?:%[\w.-]{1,16})?(?:\/64)?$/;
 
 /** One request of the socket, unchecked. */
 export async function answerOperator(deps: OperatorDeps, given: unknown): Promise<unknown> {
-  const read = askedSchema.safeParse(given);
+  const read = requestSchema.safeParse(given);
   if (!read.success) throw new AppError('invalid', 'This management process does not know what was asked.');
   return ANSWERS[read.data.ask](deps, read.data as never);
 }
 
-const ANSWERS: { [K in Asked['ask']]: (deps: OperatorDeps, asked: Extract<Asked, { ask: K }>) => Promise<unknown> } = {
-  lockouts: async ({ doors }) => doors.lockouts(),
+const ANSWERS: {
+  [K in Request['ask']]: (deps: OperatorDeps, request: Extract<Request, { ask: K }>) => Promise<unknown>;
+} = {
+  lockouts: async ({ authenticator }) => authenticator.lockouts(),
   unlock: (deps, { address }) => unlock(deps, address),
   prove: (deps) => deps.together('operator proof', () => prove(deps)),
   health: async ({ health }) => JSON.parse(health.current('full').body) as unknown,
-  source: async ({ settingsShown }, asked) => settingsShown.find(({ name }) => name === asked.name)?.source ?? null,
+  source: async ({ settingsShown }, query) => settingsShown.find(({ name }) => name === query.name)?.source ?? null,
   password: givePassword,
 };
 
@@ -111,7 +113,7 @@ async function probeNow(deps: OperatorDeps): Promise<Pick<Proof, 'passed' | 'mes
   return { passed, message: failed?.problem ?? measured?.message ?? 'There is no probe.', stages };
 }
 
-function shown({ module, status, message, remedies }: Measurement): ShownModule {
+function shown({ module, status, message, remedies }: Measurement): ModuleView {
   const general = healthModuleOf(module)?.remedy ?? [];
   return { module, status, message, remedies: remedies.length > 0 ? remedies : [...general] };
 }
@@ -122,7 +124,7 @@ function shown({ module, status, message, remedies }: Measurement): ShownModule 
  */
 async function givePassword(
   deps: OperatorDeps,
-  { username, password, isOfSettings }: Extract<Asked, { ask: 'password' }>,
+  { username, password, isOfSettings }: Extract<Request, { ask: 'password' }>,
 ): Promise<{ username: string }> {
   const account = await deps.identity.accounts.named(username);
   if (account === undefined)

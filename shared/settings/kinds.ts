@@ -83,11 +83,11 @@ export function databaseSize(minBytes: number, least: string): Kind<string> {
 }
 
 /** A memory limit of a container; the text is kept as it is. */
-export function memorySize(leastMib: number): Kind<string> {
-  const least = leastMib % 1024 === 0 ? `${leastMib / 1024}g` : `${leastMib}m`;
+export function memorySize(minMib: number): Kind<string> {
+  const least = minMib % 1024 === 0 ? `${minMib / 1024}g` : `${minMib}m`;
   return checked(`a size of ${least} or more in whole g or m, such as 4g or 6144m`, (text) => {
     const [, count = '', unit = ''] = /^(\d{1,7})([gm])$/.exec(text) ?? [];
-    return count !== '' && Number(count) * (unit === 'g' ? 1024 : 1) >= leastMib;
+    return count !== '' && Number(count) * (unit === 'g' ? 1024 : 1) >= minMib;
   });
 }
 
@@ -232,11 +232,11 @@ export function text(expects: string, pattern: RegExp): Kind<string> {
   return checked(expects, (value) => pattern.test(value));
 }
 
-const LONGEST_SECRET_BYTES = 1024;
+const MAX_SECRET_BYTES = 1024;
 
 /** A password, key or token: one line, hidden everywhere, no longer than the identity provider takes. */
 export function secretText(
-  expects = `one line of at most ${LONGEST_SECRET_BYTES} bytes without control characters`,
+  expects = `one line of at most ${MAX_SECRET_BYTES} bytes without control characters`,
   pattern = /^[^\p{Cc}]{1,1024}$/u,
 ): Kind<Secret> {
   return kind(
@@ -245,7 +245,7 @@ export function secretText(
       z
         .string()
         .regex(pattern)
-        .refine((value) => new TextEncoder().encode(value).length <= LONGEST_SECRET_BYTES)
+        .refine((value) => new TextEncoder().encode(value).length <= MAX_SECRET_BYTES)
         .transform((value) => new Secret(value)),
     true,
   );

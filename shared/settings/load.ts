@@ -125,7 +125,7 @@ function unquote(text: string): string | undefined {
 }
 
 /** The settings in force as a person may see them: where each came from, secrets only as set or unset. */
-export interface ShownSetting {
+export interface SettingView {
   name: SettingName;
   section: string;
   about: string;
@@ -135,7 +135,7 @@ export interface ShownSetting {
 }
 
 /** Every setting in the order of the table. */
-export function showSettings(settings: Settings, sources: Readonly<Record<SettingName, Source>>): ShownSetting[] {
+export function showSettings(settings: Settings, sources: Readonly<Record<SettingName, Source>>): SettingView[] {
   return SETTING_NAMES.map((name) => {
     const { kind, section, about } = SETTINGS[name];
     return {
@@ -149,10 +149,10 @@ export function showSettings(settings: Settings, sources: Readonly<Record<Settin
   });
 }
 
-function shown(name: SettingName, settings: Settings): ShownSetting['value'] {
+function shown(name: SettingName, settings: Settings): SettingView['value'] {
   const value = settings[name];
   if (SETTINGS[name].kind.secret) return value === undefined ? 'unset' : 'set';
-  return (value as ShownSetting['value'] | undefined) ?? null;
+  return (value as SettingView['value'] | undefined) ?? null;
 }
 
 /**

@@ -4,7 +4,7 @@ import { isIpAddress } from '@holdfast/kit/addresses';
 import { basesOf, basesOverlap, CORE_BASE } from '@holdfast/kit/directory';
 import { ADMIN_ROLE_GROUP, PROVIDER_ADMINS } from '@holdfast/kit/names';
 import { springOf } from '@holdfast/kit/quartz';
-import { DEFAULT_SCHEDULE, mostDays } from '@holdfast/kit/retention';
+import { DEFAULT_SCHEDULE, maxDays } from '@holdfast/kit/retention';
 import type { Problem } from './setting.ts';
 import type { SettingName, Settings } from './table.ts';
 
@@ -61,7 +61,7 @@ function retentionUnit(settings: Settings, mode: Mode): Problem[] {
 }
 
 function daysAsSeconds(settings: Settings): Problem[] {
-  const most = mostDays('seconds');
+  const most = maxDays('seconds');
   return (['COT_RETENTION_DAYS', 'GEOCHAT_RETENTION_DAYS'] as const)
     .filter((name) => (settings[name] ?? 0) > most)
     .map((name) =>

@@ -169,8 +169,8 @@ function turnedRound(slot: Slot, slots: Slot[], draft: Draft): Problem[] {
   ];
 }
 
-function unknownName(name: string, asked: string, known: string[], value?: string): Problem {
-  const meant = nearestName(asked, known);
+function unknownName(name: string, request: string, known: string[], value?: string): Problem {
+  const meant = nearestName(request, known);
   return {
     name,
     value,

@@ -41,8 +41,8 @@ export function isStock(tuning: DatabaseTuning): boolean {
 
 /** The names of those of the three settings that are asked for with PostgreSQL's own value. */
 export function settingsAtStock(tuning: DatabaseTuning): string[] {
-  const [asked, stock] = [wantedSettings(tuning), wantedSettings(STOCK)];
-  return Object.keys(TUNING_VARIABLES).filter((name) => same(name, String(asked[name]), stock[name] ?? ''));
+  const [requested, stock] = [wantedSettings(tuning), wantedSettings(STOCK)];
+  return Object.keys(TUNING_VARIABLES).filter((name) => same(name, String(requested[name]), stock[name] ?? ''));
 }
 
 export interface TuningDifference {

@@ -35,7 +35,7 @@ export interface AuthenticatorOptions {
   steadyMs: () => number;
   wallMs: () => number;
   /** How long a refusal takes at least; 0 in tests. */
-  leastRefusalMs?: number;
+  minRefusalMs?: number;
 }
 
 /** What the lockouts of this process are for, as people see it. */
@@ -102,18 +102,18 @@ export class GuardedAuthenticator implements FastAuthenticator {
   async #judge(attempt: PasswordAttempt): Promise<Entrance> {
     if (!mayExist(attempt.username)) return this.#refused(attempt);
     const remember = attempt.base === 'web' ? await this.#recent.beforePassword(attempt) : undefined;
-    let asked: { found: DirectoryEntry | undefined } | 'busy';
+    let requested: { found: DirectoryEntry | undefined } | 'busy';
     try {
       const { base, username, address } = attempt;
-      asked = await this.#queue.ask({ address: lockoutAddress(address), username }, () =>
+      requested = await this.#queue.ask({ address: lockoutAddress(address), username }, () =>
         this.#options.directory.signIn(base, username, attempt.password),
       );
     } catch (error) {
       if (error instanceof AppError && error.code === 'unavailable') return this.#emergency(attempt, error);
       throw error;
     }
-    if (asked === 'busy') throw new AppError('unavailable', TOO_MANY_AT_ONCE, { retryAfterSeconds: 5 });
-    const { found: entry } = asked;
+    if (requested === 'busy') throw new AppError('unavailable', TOO_MANY_AT_ONCE, { retryAfterSeconds: 5 });
+    const { found: entry } = requested;
     if (entry === undefined) return this.#refused(attempt);
     remember?.(entry);
     return { kind: 'in', principal: attempt.base === 'web' ? this.#byPassword(entry) : withoutRights(entry) };

@@ -112,7 +112,7 @@ export interface SignedText {
 }
 
 /** How many sessions of one person are kept; the oldest ends when there is one more. */
-export const MOST_SESSIONS = 50;
+export const MAX_SESSIONS = 50;
 
 /**
  * Usernames count without regard to case; an id that is no uuid belongs to nothing. Rejects with `unavailable` when our own
@@ -143,6 +143,6 @@ export interface SignIns {
 
 /** What this feature asks of the outside, by the names in Deps. */
 export interface SignInPorts {
-  doors: Authenticator;
+  authenticator: Authenticator;
   signIns: SignIns;
 }

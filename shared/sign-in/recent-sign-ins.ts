@@ -18,7 +18,7 @@ const EPOCH_BELIEVED_MS = 500;
 /** A database that hangs delays nobody's password for longer, and is not asked again for a while. */
 const EPOCH_WITHIN_MS = 1_500;
 const EPOCH_PAUSE_MS = 1_000;
-const MOST_KEPT = 10_000;
+const MAX_KEPT = 10_000;
 
 export interface RecentOptions {
   directory: Pick<Directory, 'find'>;
@@ -28,12 +28,12 @@ export interface RecentOptions {
 }
 
 /** What was asked at some time; callers at the same moment share the answer. */
-interface Asked<T> {
+interface Request<T> {
   answer: Promise<T>;
-  askedMs: number;
+  requestedMs: number;
 }
 
-interface KnownEpoch extends Asked<number | undefined> {
+interface KnownEpoch extends Request<number | undefined> {
   /** The answer, once it is there. */
   epoch?: number;
 }
@@ -45,7 +45,7 @@ interface Accepted {
   until: number;
 }
 
-interface Recognised extends Asked<SignedText | undefined> {
+interface Recognised extends Request<SignedText | undefined> {
   /** The answer, once it is there. */
   signed?: SignedText;
 }
@@ -86,8 +86,8 @@ export class RecentSignIns {
     return hash('sha256', `${this.#secret}:${kind}:${text}`, 'base64');
   }
 
-  #isFresh({ askedMs }: { askedMs: number }): boolean {
-    return this.#steadyMs() - askedMs <= EPOCH_BELIEVED_MS;
+  #isFresh({ requestedMs }: { requestedMs: number }): boolean {
+    return this.#steadyMs() - requestedMs <= EPOCH_BELIEVED_MS;
   }
 
   /**
@@ -99,13 +99,13 @@ export class RecentSignIns {
     const known = this.#epochs.get(key);
     if (known !== undefined && this.#isFresh(known)) return known.epoch ?? known.answer;
     if (this.#steadyMs() < this.#epochsUnknownUntil) return undefined;
-    const asked: KnownEpoch = { answer: this.#askEpoch(username), askedMs: this.#steadyMs() };
-    keep(this.#epochs, key, asked);
+    const requested: KnownEpoch = { answer: this.#askEpoch(username), requestedMs: this.#steadyMs() };
+    keep(this.#epochs, key, requested);
     const dropped = (): void => {
-      if (this.#epochs.get(key) === asked) this.#epochs.delete(key);
+      if (this.#epochs.get(key) === requested) this.#epochs.delete(key);
     };
-    asked.answer.then((epoch) => (epoch === undefined ? dropped() : (asked.epoch = epoch)), dropped);
-    return asked.answer;
+    requested.answer.then((epoch) => (epoch === undefined ? dropped() : (requested.epoch = epoch)), dropped);
+    return requested.answer;
   }
 
   async #askEpoch(username: string): Promise<number | undefined> {
@@ -146,13 +146,13 @@ export class RecentSignIns {
     const key = this.#digest(kind, text);
     const found = this.#recognised.get(key);
     if (found !== undefined && this.#isFresh(found)) return found.answer;
-    const asked: Recognised = { answer: this.#signIns.recognise(kind, text), askedMs: this.#steadyMs() };
-    keep(this.#recognised, key, asked);
+    const query: Recognised = { answer: this.#signIns.recognise(kind, text), requestedMs: this.#steadyMs() };
+    keep(this.#recognised, key, query);
     const dropped = (): void => {
-      if (this.#recognised.get(key) === asked) this.#recognised.delete(key);
+      if (this.#recognised.get(key) === query) this.#recognised.delete(key);
     };
-    asked.answer.then((signed) => (signed === undefined ? dropped() : (asked.signed = signed)), dropped);
-    return asked.answer;
+    query.answer.then((signed) => (signed === undefined ? dropped() : (query.signed = signed)), dropped);
+    return query.answer;
   }
 
   /** The entry behind a password of the web base that was right a moment ago. */
@@ -212,15 +212,15 @@ export class RecentSignIns {
     if (epoch === undefined) return this.#directory.find(username);
     const found = this.#believed(key, epoch);
     if (found !== undefined) return found.answer;
-    const asked: Person = { answer: this.#directory.find(username), epoch, until: this.#steadyMs() + BELIEVED_MS };
-    keep(this.#people, key, asked);
-    asked.answer.then(
-      (entry) => entry && (asked.entry = entry),
+    const wanted: Person = { answer: this.#directory.find(username), epoch, until: this.#steadyMs() + BELIEVED_MS };
+    keep(this.#people, key, wanted);
+    wanted.answer.then(
+      (entry) => entry && (wanted.entry = entry),
       () => {
-        if (this.#people.get(key) === asked) this.#people.delete(key);
+        if (this.#people.get(key) === wanted) this.#people.delete(key);
       },
     );
-    return asked.answer;
+    return wanted.answer;
   }
 
   forget(username: string): void {
@@ -238,7 +238,7 @@ export class RecentSignIns {
 function keep<T>(map: Map<string, T>, key: string, value: T): void {
   map.delete(key);
   map.set(key, value);
-  if (map.size <= MOST_KEPT) return;
+  if (map.size <= MAX_KEPT) return;
   const [oldest] = map.keys();
   if (oldest !== undefined) map.delete(oldest);
 }

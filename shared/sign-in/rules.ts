@@ -101,18 +101,18 @@ export function withoutRights({ username }: DirectoryEntry): Principal {
 }
 
 /** No directory has a longer name; what is longer, or has control characters, is wrong without asking. */
-const LONGEST_USERNAME = 255;
-const LONGEST_AUDITED = 100;
+const MAX_USERNAME_LENGTH = 255;
+const MAX_AUDITED_LENGTH = 100;
 const USUAL = /^[\w.-]{1,64}$/;
 const CONTROL = /\p{Cc}/u;
 const EVERY_CONTROL = /\p{Cc}/gu;
 
 export function mayExist(username: string): boolean {
-  return username.length <= LONGEST_USERNAME && !CONTROL.test(username);
+  return username.length <= MAX_USERNAME_LENGTH && !CONTROL.test(username);
 }
 
 /** What somebody wrote where a name belongs, fit to be kept. */
 export function auditedName(username: string): string {
   if (USUAL.test(username)) return username;
-  return username.slice(0, LONGEST_AUDITED).replaceAll(EVERY_CONTROL, '\uFFFD').toWellFormed();
+  return username.slice(0, MAX_AUDITED_LENGTH).replaceAll(EVERY_CONTROL, '\uFFFD').toWellFormed();
 }

@@ -7,7 +7,7 @@ import type { RunSql } from '@holdfast/kit/kept-database';
 import { nameKey } from '@holdfast/kit/names';
 import type { Sql, TransactionSql } from '@holdfast/kit/postgres';
 import type { Secret } from '@holdfast/kit/secret';
-import { type ApiToken, type Given, MOST_SESSIONS, type Session, type SignedText, type SignIns } from './port.ts';
+import { type ApiToken, type Given, MAX_SESSIONS, type Session, type SignedText, type SignIns } from './port.ts';
 import type { Scope } from './rules.ts';
 import { signedTexts } from './signed-text.ts';
 
@@ -137,7 +137,7 @@ export class SignedSignIns implements SignIns {
         await transaction`
             DELETE FROM session WHERE id IN (
               SELECT id FROM session WHERE username_key = ${owner}
-              ORDER BY created_at DESC, id DESC OFFSET ${MOST_SESSIONS - 1})`;
+              ORDER BY created_at DESC, id DESC OFFSET ${MAX_SESSIONS - 1})`;
         return transaction<SessionRow[]>`
             INSERT INTO session (id, digest, username, username_key, epoch, expires_at, address, user_agent)
             VALUES (${id}, ${digest}, ${username}, ${owner},

@@ -7,7 +7,7 @@ import type { Actor, Audit } from '../audit/port.ts';
 import type { ApiToken, Authenticator, SignIns } from './port.ts';
 import type { Scope } from './rules.ts';
 
-const MOST_YEARS = 5;
+const MAX_YEARS = 5;
 
 interface TokenContext {
   deps: {
@@ -45,10 +45,10 @@ export async function createToken(
 
 function requireLifetime(expiresAt: string, now: Date): void {
   const last = new Date(now);
-  last.setUTCFullYear(last.getUTCFullYear() + MOST_YEARS);
+  last.setUTCFullYear(last.getUTCFullYear() + MAX_YEARS);
   const expires = Date.parse(expiresAt);
   if (expires > now.getTime() && expires <= last.getTime()) return;
-  const message = `must be in the future and at most ${MOST_YEARS} years ahead, not ${expiresAt}`;
+  const message = `must be in the future and at most ${MAX_YEARS} years ahead, not ${expiresAt}`;
   throw new AppError('invalid', `expires_at: ${message}`, { fields: [{ path: 'expires_at', message }] });
 }
 
@@ -64,7 +64,7 @@ interface RevokeContext {
   deps: {
     signIns: Pick<SignIns, 'token' | 'endToken'>;
     audit: Pick<Audit, 'intend' | 'conclude'>;
-    doors: Pick<Authenticator, 'forget'>;
+    authenticator: Pick<Authenticator, 'forget'>;
   };
   actor: Actor;
 }
@@ -77,7 +77,7 @@ export async function revokeToken({ deps, actor }: RevokeContext, { id }: { id: 
   const detail = { id: token.id, scope, owner, expires_at: expiresAt };
   await audited(deps, { actor, action: 'token.revoke', target: name, detail }, async () => {
     const ended = await deps.signIns.endToken(token.id);
-    await deps.doors.forget(owner);
+    await deps.authenticator.forget(owner);
     if (!ended) throw unknown(id);
   });
   return token;
@@ -90,7 +90,7 @@ function unknown(id: string): AppError {
 /** Ends sessions of a person, told in the audit log; in this process they are dead at once. */
 interface EndSessionDeps {
   audit: Pick<Audit, 'intend' | 'conclude'>;
-  doors: Pick<Authenticator, 'forget'>;
+  authenticator: Pick<Authenticator, 'forget'>;
   signIns: Pick<SignIns, 'endSession' | 'endSessions'>;
 }
 
@@ -102,7 +102,7 @@ export async function endSession(
 ): Promise<void> {
   await audited(deps, { actor, action: 'session.end', target: username, detail: { id } }, async () => {
     const ended = await deps.signIns.endSession(username, id);
-    await deps.doors.forget(username);
+    await deps.authenticator.forget(username);
     if (!ended) throw new AppError('not_found', `You have no session with the id "${id}".`);
   });
 }
@@ -120,14 +120,14 @@ export async function endSessionUnlessEnded(...what: Parameters<typeof endSessio
 export async function endSessions(deps: EndSessionDeps, actor: Actor, username: string): Promise<number> {
   return audited(deps, { actor, action: 'session.end', target: username, detail: { all: true } }, async () => {
     const ended = await deps.signIns.endSessions(username);
-    await deps.doors.forget(username);
+    await deps.authenticator.forget(username);
     return ended;
   });
 }
 
 /** Forgets the failures of an address, so that it can sign in again at once. */
 export interface ReleaseLockoutDeps {
-  doors: Pick<Authenticator, 'release'>;
+  authenticator: Pick<Authenticator, 'release'>;
   audit: Pick<Audit, 'intend' | 'conclude'>;
 }
 
@@ -135,7 +135,7 @@ export interface ReleaseLockoutDeps {
 export async function releaseLockout(deps: ReleaseLockoutDeps, actor: Actor, address: string): Promise<void> {
   const target = lockoutAddress(address);
   await audited(deps, { actor, action: 'lockout.release', target }, async () => {
-    if (await deps.doors.release(target)) return;
+    if (await deps.authenticator.release(target)) return;
     throw new AppError(
       'not_found',
       `No failed sign-in is known from ${address}. GET /api/lockouts lists the addresses that are locked.`,

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { durationInWords, utcInWords } from '@holdfast/kit/format';
+import { formatDuration, formatUtc } from '@holdfast/kit/format';
 import { asciiLine, maskAddresses, maskRecipient, oneLine, shortened } from '@holdfast/kit/text';
 import { alertMessage, type AlertReport, testMessage } from '../../shared/alerts/message.ts';
 import type { Alert, Message } from '../../shared/alerts/port.ts';
@@ -257,11 +257,11 @@ describe('times and durations', () => {
     [86_400_000 * 3 + 60_000, '3 days'],
     [86_400_000 + 3_600_000, '1 day 1 hour'],
     [Number.NaN, 'less than a minute'],
-  ])('%d ms are %s', (ms, words) => expect(durationInWords(ms)).toBe(words));
+  ])('%d ms are %s', (ms, words) => expect(formatDuration(ms)).toBe(words));
 
   it('are told in UTC', () => {
-    expect(utcInWords('2026-01-02T03:04:05.678+02:00')).toBe('2026-01-02 01:04:05 UTC');
-    expect(utcInWords('unknown')).toBe('unknown');
+    expect(formatUtc('2026-01-02T03:04:05.678+02:00')).toBe('2026-01-02 01:04:05 UTC');
+    expect(formatUtc('unknown')).toBe('unknown');
   });
 });
 

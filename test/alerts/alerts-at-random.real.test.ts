@@ -5,7 +5,7 @@ import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { beforeAll, describe, expect, it } from 'vitest';
-import { alertSent, reduce, UNTOLD } from '../../shared/alerts/rules.ts';
+import { alertSent, reduce, UNREPORTED } from '../../shared/alerts/rules.ts';
 import type { AlertTable } from '../../shared/alerts/table.ts';
 import { type Status, STATUSES } from '../../shared/settings/status.ts';
 import { alertDatabase } from '../e2e/embedded/alert-database.ts';
@@ -31,8 +31,8 @@ const anyStep: fc.Arbitrary<Step> = fc.oneof(
 );
 
 /** What the engine alone tells, when everything that it raises arrives at once. */
-function toldAlone(steps: readonly Step[]): Status[] {
-  let state = UNTOLD;
+function reportedAlone(steps: readonly Step[]): Status[] {
+  let state = UNREPORTED;
   return steps.flatMap((step, index) => {
     if (typeof step === 'string' || !('status' in step)) return [];
     const { status } = step;
@@ -73,7 +73,7 @@ describe('a process in a bad world', () => {
         process.line.state = 'good';
         process.later(3000);
         await send(process, module, sent);
-        expect(sent.map(({ level }) => level)).toEqual(toldAlone(steps));
+        expect(sent.map(({ level }) => level)).toEqual(reportedAlone(steps));
         expect(new Set(sent.map(({ id }) => id)).size).toBe(sent.length);
         const { results } = await process.alerts.list({ module }, 0, 100);
         expect(results.map(({ state }) => state)).toEqual(results.map(() => 'sent'));

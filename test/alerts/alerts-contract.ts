@@ -13,13 +13,13 @@ export const newModule = (): string => `module-${randomUUID().slice(0, 8)}`;
 
 export function evaluation(module: string, status: Status, at = new Date()): AlertEvaluation {
   const details = status === 'ok' ? [] : [`${module} stands at 91 %; critical from 90 %.`];
-  const said = {
+  const reported = {
     message: `${module} is ${status}.`,
     details,
     remedies: details.map(() => 'Free some room.'),
     at: at.toISOString(),
   };
-  return { module, status, shouldAlert: status !== 'ok', ...said, ...NO_HISTORY };
+  return { module, status, shouldAlert: status !== 'ok', ...reported, ...NO_HISTORY };
 }
 
 const RECIPIENT = { channel: 'email', recipient: 'duty@example.org' } as const;

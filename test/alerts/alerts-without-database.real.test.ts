@@ -149,25 +149,25 @@ describe('without the database', () => {
   });
 
   it('a restart alerts nobody twice and loses nothing, by the journal', async () => {
-    const [told, waiting] = [newModule(), newModule()];
+    const [reported, waiting] = [newModule(), newModule()];
     const file = join(place, 'deep/alerts.json');
     const first = newProcess(file);
-    await first.alerts.observe(evaluation(told, 'warning'));
+    await first.alerts.observe(evaluation(reported, 'warning'));
     first.line.state = 'cut';
     await first.alerts.observe(evaluation(waiting, 'critical'));
     expect(statSync(file).mode & 0o777).toBe(0o600);
 
     const second = newProcess(file);
     second.line.state = 'cut';
-    expect((await second.alerts.observe(evaluation(told, 'warning'))).kind).toBe('none');
+    expect((await second.alerts.observe(evaluation(reported, 'warning'))).kind).toBe('none');
     expect((await second.alerts.observe(evaluation(waiting, 'critical'))).kind).toBe('none');
     const due = await second.alerts.takeDue(1000);
-    expect(due.map(({ module }) => module).toSorted()).toEqual([told, waiting].toSorted());
+    expect(due.map(({ module }) => module).toSorted()).toEqual([reported, waiting].toSorted());
     for (const alert of due) await second.alerts.settle(alert, accepted());
 
     const third = newProcess(file);
-    for (const module of [told, waiting]) {
-      expect((await third.alerts.observe(evaluation(module, module === told ? 'warning' : 'critical'))).kind).toBe(
+    for (const module of [reported, waiting]) {
+      expect((await third.alerts.observe(evaluation(module, module === reported ? 'warning' : 'critical'))).kind).toBe(
         'none',
       );
       expect(await rowsOf(module)).toMatchObject([{ state: 'sent', attempts: 1 }]);

@@ -223,13 +223,13 @@ describe('POST /api/ops/alerts/test', () => {
 
   it('sends a test message to everybody and says by which service', async () => {
     const { deps, send } = testing();
-    const outlet = fakeOutlet(['duty@example.org', 'chief@example.org']);
-    deps.notify.email = outlet;
+    const transport = fakeOutlet(['duty@example.org', 'chief@example.org']);
+    deps.notify.email = transport;
     expect(await send({ channel: 'email' })).toEqual([
       200,
       { delivered: true, detail: 'SMTP (mail.example.org) took it for 2 recipients.' },
     ]);
-    expect(outlet.sent.map(({ subject }) => subject)).toEqual(['[Holdfast] Test message from cot.example.org']);
+    expect(transport.sent.map(({ subject }) => subject)).toEqual(['[Holdfast] Test message from cot.example.org']);
     expect(deps.log.events).toEqual([
       {
         level: 'info',

@@ -111,11 +111,11 @@ describe('the test of a channel', () => {
 
   it('is sent and audited, and says to whom', async () => {
     const visitor = await holding([]);
-    const outlet = fakeOutlet(['duty@example.org']);
-    visitor.deps.notify = { email: outlet };
+    const transport = fakeOutlet(['duty@example.org']);
+    visitor.deps.notify = { email: transport };
     const answer = await visitor.post('/alerts/test', { channel: 'email' });
     const html = await answer.text();
-    expect([answer.status, outlet.sent.length]).toEqual([200, 1]);
+    expect([answer.status, transport.sent.length]).toEqual([200, 1]);
     expect(html).toContain('SMTP (mail.example.org) took it for 1 recipient.');
     expect(html).toContain('on its way to 1 recipient: d***@example.org');
     expect(visitor.deps.audit.records.at(-1)).toMatchObject({ action: 'alert.test', target: 'email', result: 'ok' });

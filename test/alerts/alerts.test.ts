@@ -10,7 +10,7 @@ import {
   mergeStates,
   reduce,
   retryPauseSeconds,
-  UNTOLD,
+  UNREPORTED,
 } from '../../shared/alerts/rules.ts';
 import { NO_HISTORY, type Status, STATUSES, urgency } from '../../shared/settings/status.ts';
 import { runs } from '../support/runs.ts';
@@ -24,7 +24,7 @@ type Event =
   | { kind: 'given up'; afterSeconds: number };
 
 /** What became of one evaluation, and when. */
-interface Told {
+interface Report {
   atMs: number;
   level: Status;
   decision: Decision['kind'];
@@ -32,8 +32,8 @@ interface Told {
 }
 
 /** The engine, fed with events; each raised alert is named by its place. */
-function play(events: readonly Event[]): Told[] {
-  let state = UNTOLD;
+function play(events: readonly Event[]): Report[] {
+  let state = UNREPORTED;
   let atMs = 1_000_000;
   return events.flatMap((event, index) => {
     atMs += event.afterSeconds * 1000;
@@ -54,14 +54,14 @@ function play(events: readonly Event[]): Told[] {
 }
 
 type Line = { atMs: number } & (
-  | { kind: 'evaluation'; status: Status; level: Status; decision: Decision['kind']; held: boolean; told: boolean }
+  | { kind: 'evaluation'; status: Status; level: Status; decision: Decision['kind']; held: boolean; reported: boolean }
   | { kind: 'sent' | 'given up' }
 );
 
 const lowest = (levels: readonly Status[]): Status => levels.toSorted((a, b) => urgency(a) - urgency(b))[0] ?? 'ok';
 
 /** The reference: decides by reading the whole diary again each time, and remembers nothing else. */
-function readTheDiary(events: readonly Event[]): Told[] {
+function readTheDiary(events: readonly Event[]): Report[] {
   const diary: Line[] = [];
   let atMs = 1_000_000;
   return events.flatMap((event) => {
@@ -80,7 +80,7 @@ function readTheDiary(events: readonly Event[]): Told[] {
       level,
       decision,
       held,
-      told: decision === 'raise' || waits,
+      reported: decision === 'raise' || waits,
     });
     return [{ atMs, level, decision, reason }];
   });
@@ -105,15 +105,15 @@ function judge(
   if (reason === undefined) return { decision: 'raise', ...nothing };
   const waiting = { held: reason !== 'still_waiting', waits: reason === 'still_waiting' };
   const last = diary.filter(({ kind }) => kind !== 'sent').at(-1);
-  const saidAlready = last?.kind === 'evaluation' && last.held && urgency(level) <= urgency(last.level);
-  return saidAlready
+  const alreadyReported = last?.kind === 'evaluation' && last.held && urgency(level) <= urgency(last.level);
+  return alreadyReported
     ? { decision: 'none', reason: undefined, ...waiting }
     : { decision: 'suppress', reason, ...waiting };
 }
 
 /** What people know: the lowest level since they were told last, unless that was in vain. */
 function known(diary: readonly Line[]): Status {
-  const last = diary.findLastIndex((line) => line.kind === 'given up' || (line.kind === 'evaluation' && line.told));
+  const last = diary.findLastIndex((line) => line.kind === 'given up' || (line.kind === 'evaluation' && line.reported));
   const since = diary
     .slice(last === -1 ? diary.length : last)
     .flatMap((line) => (line.kind === 'evaluation' ? line.status : []));
@@ -187,8 +187,8 @@ describe('the alert engine', () => {
   });
 
   it('alerts an unchanged level once, however long it stands', () => {
-    const standing = Array.from({ length: 100 }, (): [number, Status] => [60, 'warning']);
-    expect(raisedBy(...standing)).toEqual(['warning']);
+    const accountStatus = Array.from({ length: 100 }, (): [number, Status] => [60, 'warning']);
+    expect(raisedBy(...accountStatus)).toEqual(['warning']);
   });
 
   it('alerts nobody twice because measurements in a row are counted anew after a restart', () => {
@@ -233,7 +233,7 @@ describe('the alert engine', () => {
 
   it('does not stay silent for longer than the cooldown when the clock was set back', () => {
     const raised = { id: 'a', level: 'warning' as Level, atMs: 9_000_000, sent: true };
-    const state: AlertState = { ...UNTOLD, raised };
+    const state: AlertState = { ...UNREPORTED, raised };
     const at = (atMs: number): string =>
       reduce(state, { status: 'warning', shouldAlert: true, atMs, ...NO_HISTORY }, POLICY, 'b').decision.kind;
     expect([at(8_999_990), at(9_000_000 - COOLDOWN * 1000)]).toEqual(['suppress', 'raise']);
@@ -246,7 +246,7 @@ describe('the alert engine', () => {
       atMs,
       ...NO_HISTORY,
     });
-    const first = reduce(UNTOLD, evaluation('note', 5), POLICY, 'a').state;
+    const first = reduce(UNREPORTED, evaluation('note', 5), POLICY, 'a').state;
     const second = reduce(first, evaluation('critical', 9), POLICY, 'b').state;
     expect([first.sinceMs, second.sinceMs]).toEqual([5, 5]);
     expect([isAtRest(first), isAtRest(reduce(second, evaluation('ok', 12), POLICY, 'c').state)]).toEqual([false, true]);
@@ -264,7 +264,7 @@ describe('the alert engine', () => {
     };
     expect(mergeStates(mine, theirs, [])).toEqual({ ...theirs, sinceMs: 5 });
     expect(mergeStates(theirs, mine, [])).toEqual(mergeStates(mine, theirs, []));
-    const recovered = { ...mine, told: 'ok' as const, sinceMs: null };
+    const recovered = { ...mine, reported: 'ok' as const, sinceMs: null };
     expect(mergeStates(recovered, mine, [])).toEqual(recovered);
     expect(mergeStates({ ...theirs, told: 'note' }, mine, ['', 'a']).told).toBe('note');
     const unsent = { ...mine, raised: { ...raised, sent: false } };
@@ -289,13 +289,14 @@ describe('pauses between attempts', () => {
   });
 
   it('respect a service that asks for more time, within the same bounds', () => {
-    const asked = (ageSeconds: number, askedSeconds: number) => retryPauseSeconds(1, ageSeconds, { askedSeconds });
-    expect([asked(0, 30), asked(0, 3600), asked(700, 3600)]).toEqual([30, 50, 300]);
+    const request = (ageSeconds: number, requestedSeconds: number) =>
+      retryPauseSeconds(1, ageSeconds, { requestedSeconds });
+    expect([request(0, 30), request(0, 3600), request(700, 3600)]).toEqual([30, 50, 300]);
   });
 
   it('are an hour after a refusal for good, though not within the first ten minutes', () => {
     const refused = (attempts: number, ageSeconds: number) =>
-      retryPauseSeconds(attempts, ageSeconds, { permanent: true, askedSeconds: 7200 });
+      retryPauseSeconds(attempts, ageSeconds, { permanent: true, requestedSeconds: 7200 });
     expect([refused(1, 0), retryPauseSeconds(1, 0, { permanent: true })]).toEqual([50, 5]);
     expect([refused(1, 600), refused(20, 86_400), refused(20, 3 * 86_400)]).toEqual([3600, 3600, undefined]);
   });

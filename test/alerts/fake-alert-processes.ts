@@ -26,13 +26,13 @@ export interface AlertProcess {
 }
 
 function over(line: Line, table: AlertTable): AlertTable {
-  const away = (): AppError => new AppError('unavailable', 'our own database does not answer');
+  const unavailable = (): AppError => new AppError('unavailable', 'our own database does not answer');
   const methods = Object.entries(table).map(([name, method]) => [
     name,
     async (...args: unknown[]) => {
-      if (line.state === 'cut') throw away();
+      if (line.state === 'cut') throw unavailable();
       const value = await (method as (...each: unknown[]) => Promise<unknown>)(...args);
-      if ((line.state as string) === 'lost') throw away();
+      if ((line.state as string) === 'lost') throw unavailable();
       return value;
     },
   ]);

@@ -1,6 +1,6 @@
 // Alerts in memory, and channels that keep what they are given.
 
-import type { Alert, Alerts, Message, Outlet, SendOutcome } from '../../shared/alerts/port.ts';
+import type { Alert, Alerts, Message, AlertTransport, SendOutcome } from '../../shared/alerts/port.ts';
 import { AlertStore } from '../../shared/alerts/store.ts';
 
 /** The real engine without a database, with these alerts in it already. */
@@ -24,7 +24,7 @@ export function alertsHolding(kept: Alert[], nowMs?: () => number): Alerts {
 export function fakeOutlet(
   recipients: string[],
   answer: (recipient: string) => Omit<SendOutcome, 'recipient'> = () => ({ accepted: true, detail: '250 OK' }),
-): Outlet & { sent: Message[] } {
+): AlertTransport & { sent: Message[] } {
   const sent: Message[] = [];
   return {
     by: 'SMTP (mail.example.org)',

@@ -16,58 +16,60 @@ const REFUSED = 'Resend refused it (422): validation_error Invalid `to` field. S
 let server: Server | undefined;
 afterEach(() => server?.close().closeAllConnections());
 
-interface Asked {
+interface Request {
   to: string[];
   key: string | undefined;
 }
 
 /** A Resend that answers so, and what it was asked. */
-async function resend(answer: (asked: Asked, count: number) => [number, unknown, Record<string, string>?] | undefined) {
-  const asked: Asked[] = [];
+async function resend(
+  answer: (query: Request, count: number) => [number, unknown, Record<string, string>?] | undefined,
+) {
+  const requests: Request[] = [];
   server = createServer((request, response: ServerResponse) => {
     void request.toArray().then((chunks: Buffer[]) => {
       const { to } = JSON.parse(Buffer.concat(chunks).toString()) as { to: string[] };
       const call = { to, key: String(request.headers['idempotency-key']) };
-      asked.push(call);
-      const [status, body, headers = {}] = answer(call, asked.length) ?? [];
+      requests.push(call);
+      const [status, body, headers = {}] = answer(call, requests.length) ?? [];
       if (status !== undefined) response.writeHead(status, headers).end(JSON.stringify(body));
     });
   });
   await once(server.listen(0, '127.0.0.1'), 'listening');
   const baseUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
   const notifier = resendNotifier({ apiKey: new Secret('k'), from: 'a@example.org', baseUrl, fetch, withinMs: 700 });
-  return { asked, send: (to: string[]) => notifier.send(MESSAGE, to) };
+  return { asked: requests, send: (to: string[]) => notifier.send(MESSAGE, to) };
 }
 
-const refusesBad = ({ to }: Asked): [number, unknown] => (to.includes(BAD) ? [422, REFUSAL] : [200, { id: 'm1' }]);
+const refusesBad = ({ to }: Request): [number, unknown] => (to.includes(BAD) ? [422, REFUSAL] : [200, { id: 'm1' }]);
 
 describe('a mail that Resend refuses because of one recipient', () => {
   it('reaches the others, and that one is refused for good', async () => {
-    const { asked, send } = await resend(refusesBad);
+    const { asked: requests, send } = await resend(refusesBad);
     const to = [GOOD[0] ?? '', BAD, GOOD[1] ?? ''];
     expect(await send(to)).toEqual([
       { recipient: GOOD[0], accepted: true, detail: 'Resend accepted it: m1' },
       { recipient: BAD, accepted: false, detail: REFUSED, permanent: true },
       { recipient: GOOD[1], accepted: true, detail: 'Resend accepted it: m1' },
     ]);
-    expect(asked.map((call) => call.to)).toEqual([to, ...to.map((recipient) => [recipient])]);
-    expect(new Set(asked.map(({ key }) => key)).size).toBe(4);
+    expect(requests.map((call) => call.to)).toEqual([to, ...to.map((recipient) => [recipient])]);
+    expect(new Set(requests.map(({ key }) => key)).size).toBe(4);
     await send(to);
-    expect(asked.slice(4).map(({ key }) => key)).toEqual(asked.slice(0, 4).map(({ key }) => key));
+    expect(requests.slice(4).map(({ key }) => key)).toEqual(requests.slice(0, 4).map(({ key }) => key));
   });
 
   it('is not asked about twice when there is only that one', async () => {
-    const { asked, send } = await resend(refusesBad);
+    const { asked: asks, send } = await resend(refusesBad);
     expect(await send([BAD])).toMatchObject([{ accepted: false, detail: REFUSED, permanent: true }]);
-    expect(asked).toHaveLength(1);
+    expect(asks).toHaveLength(1);
   });
 
   it('waits when Resend asks for a pause in between', async () => {
-    const { asked, send } = await resend((call, count) =>
+    const { asked: requested, send } = await resend((call, count) =>
       count === 3 ? [429, {}, { 'retry-after': '0' }] : refusesBad(call),
     );
     expect(await send([BAD, ...GOOD])).toMatchObject([{ accepted: false }, { accepted: true }, { accepted: true }]);
-    expect(asked).toHaveLength(5);
+    expect(requested).toHaveLength(5);
   });
 
   it.each([401, 429, 500])('is not asked about for those who are left after %d', async (status) => {

@@ -40,7 +40,7 @@ const SERVICES: Record<string, (baseUrl: string, fetch?: typeof globalThis.fetch
 };
 const NAMES = Object.keys(SERVICES);
 
-interface Asked {
+interface Request {
   path: string | undefined;
   headers: IncomingHttpHeaders;
   body: string;
@@ -59,16 +59,16 @@ async function serving(listener: RequestListener): Promise<string> {
 }
 
 /** A server that answers each call so, and what it was asked. */
-async function answering(answer: (response: ServerResponse, asked: Asked) => void) {
-  const asked: Asked[] = [];
+async function answering(answer: (response: ServerResponse, request: Request) => void) {
+  const requests: Request[] = [];
   const url = await serving(({ url: path, headers }, response) => {
     void response.req.toArray().then((chunks: Buffer[]) => {
       const call = { path, headers, body: Buffer.concat(chunks).toString() };
-      asked.push(call);
+      requests.push(call);
       answer(response, call);
     });
   });
-  return { url, asked };
+  return { url, asked: requests };
 }
 
 const json = (status: number, body: unknown, headers: Record<string, string> = {}) => {
@@ -83,14 +83,14 @@ const send = (name: string, url: string) => {
 
 describe('Resend', () => {
   it('is asked once for all recipients', async () => {
-    const { url, asked } = await answering(json(200, { id: '49a3999c' }));
+    const { url, asked: requests } = await answering(json(200, { id: '49a3999c' }));
     expect(await send('Resend', url)).toEqual(
       MAILS.map((recipient) => ({ recipient, accepted: true, detail: 'Resend accepted it: 49a3999c' })),
     );
-    expect(asked).toMatchObject([
+    expect(requests).toMatchObject([
       { path: '/emails', headers: { authorization: `Bearer ${KEY}`, 'content-type': 'application/json' } },
     ]);
-    expect(JSON.parse(asked[0]?.body ?? '')).toEqual({
+    expect(JSON.parse(requests[0]?.body ?? '')).toEqual({
       from: 'a@example.org',
       to: MAILS,
       subject: MESSAGE.subject,
@@ -101,14 +101,14 @@ describe('Resend', () => {
   });
 
   it('sees the same key for the same mail, and another for other recipients or another text', async () => {
-    const { url, asked } = await answering(json(200, { id: '1' }));
+    const { url, asked: asks } = await answering(json(200, { id: '1' }));
     const { notifier } = SERVICES['Resend']!(url);
     await notifier.send(MESSAGE, MAILS);
     await notifier.send(MESSAGE, MAILS);
     await notifier.send(MESSAGE, MAILS.slice(1));
     await notifier.send({ ...MESSAGE, text: 'other' }, MAILS);
     await notifier.send({ ...MESSAGE, id: `x\r\n${'y'.repeat(300)}` }, MAILS);
-    const keys = asked.map(({ headers }) => headers['idempotency-key']);
+    const keys = asks.map(({ headers }) => headers['idempotency-key']);
     expect(keys).toHaveLength(5);
     expect(new Set(keys).size).toBe(4);
     expect(keys[0]).toBe(keys[1]);
@@ -131,7 +131,7 @@ describe('Resend', () => {
 
 describe('Twilio', () => {
   it('is asked for each recipient, and answers for each', async () => {
-    const { url, asked } = await answering((response, { body }) =>
+    const { url, asked: requests } = await answering((response, { body }) =>
       new URLSearchParams(body).get('To') === NUMBERS[0]
         ? json(201, { sid: 'SM123', status: 'queued' })(response)
         : json(400, { code: 21211, message: "Invalid 'To' Phone Number", status: 400 })(response),
@@ -141,26 +141,26 @@ describe('Twilio', () => {
       { recipient: NUMBERS[1], accepted: false, detail: "Twilio refused it (400): 21211 Invalid 'To' Phone Number" },
     ]);
     const authorization = `Basic ${Buffer.from(`AC1:${KEY}`).toString('base64')}`;
-    for (const { path, headers, body } of asked) {
+    for (const { path, headers, body } of requests) {
       expect(path).toBe('/2010-04-01/Accounts/AC1/Messages.json');
       expect(headers).toMatchObject({ authorization, 'content-type': 'application/x-www-form-urlencoded' });
       const form = Object.fromEntries(new URLSearchParams(body));
       expect(form).toEqual({ To: expect.stringMatching(/^\+/), From: '+15557654321', Body: MESSAGE.brief });
     }
-    expect(asked).toHaveLength(2);
+    expect(requests).toHaveLength(2);
   });
 });
 
 describe('Brevo', () => {
   it('is asked for each recipient, with the number as it wants it', async () => {
-    const { url, asked } = await answering(json(201, { messageId: 1511882900176220 }));
+    const { url, asked: requests } = await answering(json(201, { messageId: 1511882900176220 }));
     expect(await send('Brevo', url)).toEqual(
       NUMBERS.map((recipient) => ({ recipient, accepted: true, detail: 'Brevo accepted it: 1511882900176220' })),
     );
-    expect(asked.map(({ path, headers }) => [path, headers['api-key']])).toEqual(
+    expect(requests.map(({ path, headers }) => [path, headers['api-key']])).toEqual(
       NUMBERS.map(() => ['/v3/transactionalSMS/send', KEY]),
     );
-    expect(asked.map(({ body }) => JSON.parse(body) as unknown)).toEqual(
+    expect(requests.map(({ body }) => JSON.parse(body) as unknown)).toEqual(
       expect.arrayContaining(
         NUMBERS.map((number) => ({
           sender: 'Holdfast',

@@ -17,7 +17,7 @@ const TO = ['duty@example.org', 'deputy@example.org'];
 const PASSWORD = 'p@ss:wörd/1';
 const LOGIN = `user:${encodeURIComponent(PASSWORD)}@`;
 /** A host that is no loopback to the trust rule, though its servers are here. */
-const AWAY = 'mail.example.org';
+const UNAVAILABLE = 'mail.example.org';
 const lookup: LookupFunction = (_, { all }, done) =>
   all === true ? done(null, [{ address: '127.0.0.1', family: 4 }]) : done(null, '127.0.0.1', 4);
 
@@ -27,8 +27,8 @@ let otherName: Issued;
 beforeAll(async () => {
   const root = await issue('mail root', undefined, { ca: true });
   setDefaultCACertificates([...getCACertificates('default'), root.pem]);
-  selfSigned = await issue('nobody', undefined, { names: [AWAY] });
-  trusted = await issue('mail', root, { names: [AWAY, '127.0.0.1'] });
+  selfSigned = await issue('nobody', undefined, { names: [UNAVAILABLE] });
+  trusted = await issue('mail', root, { names: [UNAVAILABLE, '127.0.0.1'] });
   otherName = await issue('other', root, { names: ['other.example.org'] });
 });
 afterEach(closeMailServers);
@@ -166,7 +166,7 @@ describe('a recipient or a mail that the server refuses', () => {
 describe('encryption', () => {
   it('is taken when it is offered, whatever the certificate, if there is no password to protect', async () => {
     const { port, taken } = await mailSink(tls(selfSigned));
-    for (const host of ['127.0.0.1', AWAY])
+    for (const host of ['127.0.0.1', UNAVAILABLE])
       expect(await send(`smtp://${host}:${port}`)).toMatchObject([{ accepted: true }, { accepted: true }]);
     expect(taken.map(({ encrypted }) => encrypted)).toEqual([true, true]);
   });
@@ -175,9 +175,9 @@ describe('encryption', () => {
     const bad = await mailSink({ ...tls(selfSigned), secure: true });
     const good = await mailSink({ ...tls(trusted), secure: true });
     expect(await send(`smtps://127.0.0.1:${bad.port}`)).toMatchObject([{ accepted: true }, { accepted: true }]);
-    expect(await send(`smtps://${AWAY}:${good.port}`)).toMatchObject([{ accepted: true }, { accepted: true }]);
-    expect(details(await send(`smtps://${AWAY}:${bad.port}`))).toEqual([
-      `${AWAY}:${bad.port} shows a certificate that is not trusted (DEPTH_ZERO_SELF_SIGNED_CERT)`,
+    expect(await send(`smtps://${UNAVAILABLE}:${good.port}`)).toMatchObject([{ accepted: true }, { accepted: true }]);
+    expect(details(await send(`smtps://${UNAVAILABLE}:${bad.port}`))).toEqual([
+      `${UNAVAILABLE}:${bad.port} shows a certificate that is not trusted (DEPTH_ZERO_SELF_SIGNED_CERT)`,
     ]);
     expect([...bad.taken, ...good.taken].map(({ encrypted }) => encrypted)).toEqual([true, true]);
   });
@@ -187,15 +187,15 @@ describe('encryption', () => {
     const none = await mailSink(knowing(seen));
     const forged = await mailSink({ ...tls(selfSigned), ...knowing(seen) });
     const other = await mailSink({ ...tls(otherName), ...knowing(seen) });
-    expect(details(await send(`smtp://${LOGIN}${AWAY}:${none.port}`))).toEqual([
+    expect(details(await send(`smtp://${LOGIN}${UNAVAILABLE}:${none.port}`))).toEqual([
       expect.stringMatching(
         /:\d+ offers no STARTTLS, and a password is not sent without it; use smtps:\/\/ \(it said: 50/,
       ),
     ]);
-    expect(details(await send(`smtp://${LOGIN}${AWAY}:${forged.port}`))).toEqual([
+    expect(details(await send(`smtp://${LOGIN}${UNAVAILABLE}:${forged.port}`))).toEqual([
       expect.stringMatching(/not trusted \(DEPTH_ZERO_SELF_SIGNED_CERT\)$/),
     ]);
-    expect(details(await send(`smtp://${LOGIN}${AWAY}:${other.port}`))).toEqual([
+    expect(details(await send(`smtp://${LOGIN}${UNAVAILABLE}:${other.port}`))).toEqual([
       expect.stringMatching(/not trusted \(ERR_TLS_CERT_ALTNAME_INVALID\)$/),
     ]);
     expect(seen).toEqual([]);
@@ -217,13 +217,13 @@ describe('encryption', () => {
 describe('a login', () => {
   it('has the user and the password of the URL, over verified TLS or on this machine', async () => {
     for (const [host, options] of [
-      [AWAY, tls(trusted)],
+      [UNAVAILABLE, tls(trusted)],
       ['127.0.0.1', {}],
       ['localhost', { authMethods: ['LOGIN'] }],
     ] as const) {
       const { port, taken } = await mailSink({ ...options, ...knowing() } as SMTPServerOptions);
       expect(await send(`smtp://${LOGIN}${host}:${port}`)).toMatchObject([{ accepted: true }, { accepted: true }]);
-      expect(taken).toMatchObject([{ user: 'user', encrypted: host === AWAY }]);
+      expect(taken).toMatchObject([{ user: 'user', encrypted: host === UNAVAILABLE }]);
     }
   });
 
@@ -344,8 +344,8 @@ describe('a server that takes the mail and never says so', () => {
       onData: (stream) => void stream.resume(),
       onClose: () => closed++,
     });
-    expect(details(await send(`${scheme}://${AWAY}:${port}`, { withinMs: 500, quietMs: 5000 }))).toEqual([
-      `${AWAY}:${port} is too slow: it did not take the mail within 0.5 s`,
+    expect(details(await send(`${scheme}://${UNAVAILABLE}:${port}`, { withinMs: 500, quietMs: 5000 }))).toEqual([
+      `${UNAVAILABLE}:${port} is too slow: it did not take the mail within 0.5 s`,
     ]);
     await expect.poll(() => closed).toBe(1);
   });

@@ -60,8 +60,10 @@ describe('what waits for the audit log', () => {
     const { written, refusing, log, backlog } = started();
     refusing.everything = true;
     const kinds = ['outcome', 'intent', 'note', 'intent'] as const;
-    const told = await Promise.all(kinds.map((kind, index) => settle(backlog.append(entry(kind, `${kind}-${index}`)))));
-    expect(new Set(told)).toEqual(new Set(['Our own database does not answer']));
+    const notices = await Promise.all(
+      kinds.map((kind, index) => settle(backlog.append(entry(kind, `${kind}-${index}`)))),
+    );
+    expect(new Set(notices)).toEqual(new Set(['Our own database does not answer']));
     refusing.everything = false;
     await backlog.append(entry('intent', 'next'));
     await backlog.settled(1_000);

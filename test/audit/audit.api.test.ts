@@ -241,8 +241,8 @@ describe('POST /api/ops/alerts/test', () => {
 
   it('is entered before and after, and not done while that is impossible', async () => {
     const { deps, ask, entered } = started();
-    const outlet = fakeOutlet(['duty@example.org']);
-    deps.notify.email = outlet;
+    const transport = fakeOutlet(['duty@example.org']);
+    deps.notify.email = transport;
     expect((await ask('/api/ops/alerts/test', json, request)).status).toBe(200);
     const shared = { actor: 'webadmin', address: '192.0.2.7', action: 'alert.test', target: 'email', detail: {} };
     expect(entered()).toEqual([
@@ -251,6 +251,6 @@ describe('POST /api/ops/alerts/test', () => {
     ]);
     deps.audit.mood = 'away';
     expect((await ask('/api/ops/alerts/test', json, request)).status).toBe(503);
-    expect(outlet.sent).toHaveLength(1);
+    expect(transport.sent).toHaveLength(1);
   });
 });

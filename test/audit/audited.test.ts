@@ -13,19 +13,19 @@ const DEED = {
 function started() {
   const ended: string[] = [];
   const audit = fakeAudit(undefined, (username) => ended.push(username));
-  const told = () =>
+  const reported = () =>
     audit.records.map(({ phase, result, intent, detail }) => [phase, result, intent, JSON.parse(detail)]);
-  return { audit, ended, told };
+  return { audit, ended, told: reported };
 }
 
 const INTENT = ['intent', null, null, { is_active: false }];
 
 describe('an audited deed', () => {
   it('has its intent before it and its outcome after it', async () => {
-    const { audit, told } = started();
-    const done = await audited({ audit }, DEED, async () => told());
+    const { audit, told: reported } = started();
+    const done = await audited({ audit }, DEED, async () => reported());
     expect(done).toEqual([INTENT]);
-    expect(told()).toEqual([INTENT, ['outcome', 'ok', 1, {}]]);
+    expect(reported()).toEqual([INTENT, ['outcome', 'ok', 1, {}]]);
     expect(audit.records).toMatchObject([
       { actor: 'webadmin', action: 'user.deactivate', target: 'vera' },
       { actor: 'webadmin', action: 'user.deactivate', target: 'vera' },
@@ -33,26 +33,26 @@ describe('an audited deed', () => {
   });
 
   it('is not done when the intent cannot be committed', async () => {
-    const { audit, ended, told } = started();
+    const { audit, ended, told: reports } = started();
     audit.mood = 'away';
     let begun = false;
     const work = async (): Promise<void> => void (begun = true);
     await expect(audited({ audit }, { ...DEED, endsSignInsOf: 'vera' }, work)).rejects.toMatchObject({
       code: 'unavailable',
     });
-    expect([begun, ended, told()]).toEqual([false, [], []]);
+    expect([begun, ended, reports()]).toEqual([false, [], []]);
   });
 
   it.each<[ErrorCode]>([['invalid'], ['conflict'], ['not_found'], ['forbidden']])(
     'has failed when it was refused (%s), and ends no sign-ins',
     async (code) => {
-      const { audit, ended, told } = started();
+      const { audit, ended, told: notify } = started();
       const error = new AppError(code, 'It is not so.');
       const work = async () => {
         throw error;
       };
       await expect(audited({ audit }, { ...DEED, endsSignInsOf: 'vera' }, work)).rejects.toBe(error);
-      expect(told()).toEqual([INTENT, ['outcome', 'failed', 1, { error: 'It is not so.' }]]);
+      expect(notify()).toEqual([INTENT, ['outcome', 'failed', 1, { error: 'It is not so.' }]]);
       expect(ended).toEqual([]);
     },
   );

@@ -106,13 +106,13 @@ describe('compose files', () => {
   });
 
   it('ask for a secret with a sentence that names the set-up script', () => {
-    const asked = COMPOSE_FILES.flatMap((name) =>
+    const requests = COMPOSE_FILES.flatMap((name) =>
       [...text(name).matchAll(/\$\{[A-Z_]*(?:PASSWORD|KEY|TOKEN)\b[^}]*\}/g)].map(([all]) => all),
     );
-    expect(asked.length).toBeGreaterThan(20);
+    expect(requests.length).toBeGreaterThan(20);
     // Compose asks before the light layer, which has none of these, takes their services away; identity-setup asks for them.
     const late = ['${IDENTITY_BOOTSTRAP_TOKEN:-}', '${IDENTITY_ADMIN_PASSWORD:-}'];
-    const others = asked.filter((each) => !late.includes(each));
+    const others = requests.filter((each) => !late.includes(each));
     expect(others.filter((each) => !/^\$\{\w+:\?run \.\/scripts\/setup\.sh, which makes one\}$/.test(each))).toEqual(
       [],
     );

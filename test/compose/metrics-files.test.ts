@@ -65,8 +65,8 @@ describe('the alert rules', () => {
   });
 
   it('notice that management is gone, modules, alerts, jobs and disks', () => {
-    const asked = new Set(rules.flatMap(({ expr }) => metricsIn(expr)));
-    expect([...asked]).toEqual(
+    const requested = new Set(rules.flatMap(({ expr }) => metricsIn(expr)));
+    expect([...requested]).toEqual(
       expect.arrayContaining([
         'up',
         'holdfast_health_status',

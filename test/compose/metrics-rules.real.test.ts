@@ -32,8 +32,11 @@ const alerts = groups.flatMap(({ rules }) => rules.map(({ alert }) => alert));
 
 describe('the cases of the alert rules', () => {
   it('are of every rule: at least one that fires, and one that does not', () => {
-    const asked = tests.flatMap((test) => test.promql_expr_test);
-    const covered = Map.groupBy(asked, ({ expr }) => /alertname="(\w+)",alertstate="firing"/.exec(expr)?.[1] ?? expr);
+    const requests = tests.flatMap((test) => test.promql_expr_test);
+    const covered = Map.groupBy(
+      requests,
+      ({ expr }) => /alertname="(\w+)",alertstate="firing"/.exec(expr)?.[1] ?? expr,
+    );
     expect([...covered.keys()].toSorted()).toEqual(alerts.toSorted());
     for (const [alert, of] of covered) {
       const fires = new Set(of.map(({ exp_samples: samples }) => samples.length > 0));

@@ -183,8 +183,8 @@ describe('reset-password.sh', () => {
       encoding: 'utf8',
       env: { PATH: `${docker.directory}:${process.env['PATH'] ?? ''}`, HOME: home },
     });
-    for (const said of [closed.stderr, run('reset-password.sh').output])
-      expect(said).toBe(
+    for (const message of [closed.stderr, run('reset-password.sh').output])
+      expect(message).toBe(
         'No password came on the standard input.\n  Remedy: call this on a terminal, or with --generate\n',
       );
     expect(executed()).toEqual([]);

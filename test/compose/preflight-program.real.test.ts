@@ -21,12 +21,12 @@ let root: ComposeRoot;
 function refused(layers: readonly string[]): string[] {
   const config = JSON.stringify(root.config(layers));
   const program = join(REPOSITORY, 'scripts/preflight.ts');
-  const asked = spawnSync(process.execPath, [program, '--of-compose'], { encoding: 'utf8', input: config });
-  expect([asked.status, asked.stdout]).toEqual([asked.stderr === '' ? 0 : 1, '']);
-  expect(asked.stderr).not.toContain(PUBLISHED);
-  const said = asked.stderr.matchAll(/^ *([A-Z_]+)=\*\*\*: is the text of an example/gm);
-  const names = [...said].map(([, name = '']) => name);
-  if (names.length === 0) expect(asked.stderr).toBe('');
+  const requested = spawnSync(process.execPath, [program, '--of-compose'], { encoding: 'utf8', input: config });
+  expect([requested.status, requested.stdout]).toEqual([requested.stderr === '' ? 0 : 1, '']);
+  expect(requested.stderr).not.toContain(PUBLISHED);
+  const reported = requested.stderr.matchAll(/^ *([A-Z_]+)=\*\*\*: is the text of an example/gm);
+  const names = [...reported].map(([, name = '']) => name);
+  if (names.length === 0) expect(requested.stderr).toBe('');
   return names;
 }
 

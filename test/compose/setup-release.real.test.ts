@@ -81,7 +81,7 @@ describe('the set-up script with a release archive', { timeout: 30_000 }, () => 
     expect([status, stderr]).toEqual([0, '']);
     expect(stdout).toContain('TAK Server 5.7-RELEASE-8 (docker).');
     const tree = 'release/5.7-RELEASE-8';
-    expect(world.asked()).toEqual([
+    expect(world.request()).toEqual([
       'compose -f compose/program.yaml --progress plain build program',
       `build --progress plain --file ${expectStaging()}/docker/Dockerfile.takserver --tag localhost/holdfast-core-base:5.7-RELEASE-8 ${expectStaging()}`,
       `build --progress plain --file compose/core/Dockerfile --build-arg BASE=localhost/holdfast-core-base:5.7-RELEASE-8 --build-arg HOLDFAST=localhost/holdfast:0.1.0 --tag localhost/holdfast-core:5.7-RELEASE-8 ${expectStaging()}`,
@@ -108,7 +108,7 @@ describe('the set-up script with a release archive', { timeout: 30_000 }, () => 
   /** Where it is built: beside its place, under a name that nobody knows before. */
   const expectStaging = (): string =>
     world
-      .asked()
+      .request()
       .find((line) => line.includes('Dockerfile.takserver '))
       ?.split(' ')
       .at(-1) ?? 'no staging';
@@ -129,7 +129,7 @@ describe('the set-up script with a release archive', { timeout: 30_000 }, () => 
       expect(stdout).not.toContain('Unpacking');
       expect(world.tree()).toEqual(before);
     }
-    expect(world.asked().length).toBe(2 * BUILDS);
+    expect(world.request().length).toBe(2 * BUILDS);
   });
 
   it('with a newer archive is the upgrade: the release alone changes in .env', () => {
@@ -205,10 +205,10 @@ describe('a set-up that fails', { timeout: 30_000 }, () => {
     ['our image of core-database over it', '--tag localhost/holdfast-core-database:'],
   ])('in building %s names the step, shows the last words and leaves nothing', (what, failing) => {
     world.docker({ failing });
-    const said = refused(1, archive, ...ADDRESS);
-    expect(said).toContain(`Building ${what} failed (exit code 17); nothing was changed.`);
-    expect(said).toContain('ERROR: no space for this layer');
-    expect(said).not.toContain('line 10\n');
+    const message = refused(1, archive, ...ADDRESS);
+    expect(message).toContain(`Building ${what} failed (exit code 17); nothing was changed.`);
+    expect(message).toContain('ERROR: no space for this layer');
+    expect(message).not.toContain('line 10\n');
     expect(Object.keys(world.tree())).toEqual([]);
   });
 
@@ -227,7 +227,7 @@ describe('a set-up that fails', { timeout: 30_000 }, () => {
   ])('with Docker that says %j is refused before anything is read', (answers, says) => {
     world.docker(answers);
     expect(refused(1, archive, ...ADDRESS)).toContain(says);
-    expect(world.asked()).toEqual([]);
+    expect(world.request()).toEqual([]);
   });
 
   it('with little memory names the light stack; with a little more it only says so', () => {
@@ -297,7 +297,7 @@ describe('a set-up that fails', { timeout: 30_000 }, () => {
     expect(refused(1, evil, ...ADDRESS)).toContain(
       'takserver-docker-5.7-RELEASE-8.zip: the entry "takserver-docker-5.7-RELEASE-8/../../evil" leads out of its folder.',
     );
-    expect(world.asked()).toEqual([]);
+    expect(world.request()).toEqual([]);
   });
 
   it('when .env cannot be written takes the release back', () => {
@@ -362,14 +362,14 @@ describe('the set-up script where Node is missing', { timeout: 30_000 }, () => {
 esac`;
       writeFileSync(join(world.programs, 'docker'), `${answers}${replies}\n`);
       expect(world.run(archive, ...ADDRESS)).toMatchObject({ status: 0, stderr: '' });
-      const [own, inspect, unpack] = world.asked();
+      const [own, inspect, unpack] = world.request();
       expect(own).toContain('build program');
       const common = `run --rm --network none --read-only --cap-drop ALL --security-opt no-new-privileges --user ${account} --mount type=bind,"source=${world.path}/release",target=/release --mount type=bind,"source=${archive}","target=/archive/${basename(archive)}",readonly --entrypoint node localhost/holdfast:0.1.0 /app/dist/release.js`;
       expect(inspect).toBe(`${common} inspect /archive/${basename(archive)} --releases /release`);
       expect(unpack).toBe(
         `${common} unpack /archive/${basename(archive)} --releases /release --expected 5.7-RELEASE-8`,
       );
-      expect(world.asked().length).toBe(BUILDS + 2);
+      expect(world.request().length).toBe(BUILDS + 2);
       expect(readdirSync(join(world.path, 'release'))).toEqual(['5.7-RELEASE-8']);
     },
   );

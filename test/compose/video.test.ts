@@ -22,9 +22,9 @@ const SERVERS = ['api', 'metrics', 'pprof', 'playback', 'rtsp', 'rtmp', 'hls', '
 
 describe('the video relay', () => {
   it('says of every server in it whether it runs', () => {
-    const said = SERVERS.filter((name) => typeof written[name] === 'boolean');
-    expect(said).toEqual(SERVERS);
-    expect(said.filter((name) => written[name])).toEqual(['rtsp', 'rtmp', 'hls']);
+    const messages = SERVERS.filter((name) => typeof written[name] === 'boolean');
+    expect(messages).toEqual(SERVERS);
+    expect(messages.filter((name) => written[name])).toEqual(['rtsp', 'rtmp', 'hls']);
   });
 
   it('knows one who publishes and one who reads, and nobody without a password', () => {

@@ -40,8 +40,10 @@ describe('the CA of the core', () => {
     put('ca.pem', ca.pem + above.pem);
     const { chainPem, fingerprint, expiresAt } = await coreAuthorityFiles(root).certificate();
     expect(chainPem.map((pem) => pem.trim())).toEqual([ca.pem.trim(), above.pem.trim()]);
-    const said = execFileSync('openssl', ['x509', '-noout', '-fingerprint', '-sha256'], { input: ca.pem }).toString();
-    expect(said.trim().split('=')[1]).toBe(fingerprint);
+    const message = execFileSync('openssl', ['x509', '-noout', '-fingerprint', '-sha256'], {
+      input: ca.pem,
+    }).toString();
+    expect(message.trim().split('=')[1]).toBe(fingerprint);
     expect(expiresAt).toBe(ca.certificate.notAfter.toISOString());
   });
 

@@ -86,7 +86,7 @@ describe('the connection', () => {
       code: 'upstream',
       message: expect.stringContaining('ERR_TLS_CERT_ALTNAME_INVALID'),
     });
-    expect(server.asked).toEqual([]);
+    expect(server.requests).toEqual([]);
     await elsewhere.close();
     rmSync(stranger.directory, { recursive: true });
   });
@@ -113,7 +113,7 @@ describe('the connection', () => {
   it('needs its files, and names the one that is missing, unreadable or another, with the remedy', async () => {
     const { bundleFile, caFile } = server;
     const [ca, bundle] = [readFileSync(caFile), readFileSync(bundleFile)];
-    const said = async (): Promise<string> => {
+    const messagesOf = async (): Promise<string> => {
       const fresh = httpCore({ url: server.url, dataDir: server.dataDir });
       const failure = await failureOf(fresh.status());
       await fresh.close();
@@ -122,22 +122,22 @@ describe('the connection', () => {
     };
     const name = (file: string): string => file.replaceAll('.', '\\.');
     rmSync(bundleFile);
-    expect(await said()).toMatch(new RegExp(`${name(bundleFile)} does not exist. Remedy: start the core once`));
+    expect(await messagesOf()).toMatch(new RegExp(`${name(bundleFile)} does not exist. Remedy: start the core once`));
     writeFileSync(bundleFile, 'no bundle');
-    expect(await said()).toMatch(new RegExp(`${name(bundleFile)} is no PKCS#12 file`));
+    expect(await messagesOf()).toMatch(new RegExp(`${name(bundleFile)} is no PKCS#12 file`));
     await server.writeBundle(await server.pki.client('svc_api'), 'another');
-    expect(await said()).toMatch(/does not open with the usual password/);
+    expect(await messagesOf()).toMatch(/does not open with the usual password/);
     writeFileSync(bundleFile, Buffer.alloc(300 * 1024));
-    expect(await said()).toMatch(/has more than 262144 bytes/);
+    expect(await messagesOf()).toMatch(/has more than 262144 bytes/);
     writeFileSync(bundleFile, bundle);
     writeFileSync(caFile, 'nothing');
-    expect(await said()).toMatch(new RegExp(`${name(caFile)} holds no CA certificate`));
+    expect(await messagesOf()).toMatch(new RegExp(`${name(caFile)} holds no CA certificate`));
     rmSync(caFile);
-    expect(await said()).toMatch(new RegExp(`${name(caFile)} does not exist`));
+    expect(await messagesOf()).toMatch(new RegExp(`${name(caFile)} does not exist`));
     writeFileSync(caFile, ca);
     if (!asRoot) {
       chmodSync(bundleFile, 0);
-      expect(await said()).toMatch(/cannot be read \(EACCES\). Remedy: let the user of Holdfast read it/);
+      expect(await messagesOf()).toMatch(/cannot be read \(EACCES\). Remedy: let the user of Holdfast read it/);
       chmodSync(bundleFile, 0o600);
     }
   });

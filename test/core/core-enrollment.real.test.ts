@@ -29,7 +29,7 @@ beforeEach(() => {
 });
 afterEach(async () => {
   await enrollment.close();
-  server.asked.length = 0;
+  server.requests.length = 0;
   server.met.length = 0;
 });
 
@@ -45,7 +45,7 @@ function document(entries: string, root = 'certificateConfig'): string {
   );
 }
 
-interface Wish {
+interface Input {
   pki?: TestPki;
   commonName?: string;
   /** Signs another key than the one of the request. */
@@ -54,7 +54,7 @@ interface Wish {
 }
 
 /** Signs what is asked for, or almost. */
-function signing({ pki = server.pki, commonName = 'ada', otherKey = false, lines = false }: Wish = {}) {
+function signing({ pki = server.pki, commonName = 'ada', otherKey = false, lines = false }: Input = {}) {
   return (_: unknown, response: Response, body: string): void => {
     void (async () => {
       const request = new x509.Pkcs10CertificateRequest(body);
@@ -90,20 +90,20 @@ describe('enrollment', () => {
         () => enrollment.enroll({ ...ORDER, username }),
       ])
         await expect(ask()).rejects.toMatchObject({ code: 'invalid', message: expect.stringContaining('colon') });
-      expect(server.asked).toEqual([]);
+      expect(server.requests).toEqual([]);
     },
   );
 
   it('sends a request with exactly the entries that the core wants, and gets a certificate for a key of its own', async () => {
     serve({});
     const enrolled = await enrollment.enroll(ORDER);
-    const [asked, sent] = server.met;
+    const [requested, sent] = server.met;
     const request = new x509.Pkcs10CertificateRequest(sent?.body ?? '');
     expect(request.subject).toBe('O=R & D, OU=CoT\\, 1, CN=ada');
     expect(await request.verify()).toBe(true);
-    expect(server.asked[1]).toBe(`${SIGN}?clientUid=holdfast+&+ada&version=3`);
+    expect(server.requests[1]).toBe(`${SIGN}?clientUid=holdfast+&+ada&version=3`);
     const authorization = `Basic ${Buffer.from(`ada:${PASSWORD}`).toString('base64')}`;
-    expect([asked, sent].map((each) => each?.headers.authorization)).toEqual([authorization, authorization]);
+    expect([requested, sent].map((each) => each?.headers.authorization)).toEqual([authorization, authorization]);
     expect(sent?.headers.accept).toBe('application/json');
 
     const certificate = new X509Certificate(enrolled.certificatePem);
@@ -131,7 +131,7 @@ describe('enrollment', () => {
   it('tells the rules without signing anything', async () => {
     serve({});
     expect(await enrollment.rules(ADA)).toEqual({ O: 'R & D', OU: 'CoT, 1' });
-    expect(server.asked).toEqual([CONFIG]);
+    expect(server.requests).toEqual([CONFIG]);
   });
 
   it('passes a request for a token on with each field written once, and gives back status, JSON and the cookies of the token', async () => {
@@ -156,7 +156,7 @@ describe('enrollment', () => {
       json: given,
       cookies: ['access_token_0=a.b; Path=/; Secure', 'access_token_1=.c; Path=/; Secure'],
     });
-    expect(server.asked).toEqual(['POST /oauth/token']);
+    expect(server.requests).toEqual(['POST /oauth/token']);
     const [met] = server.met;
     expect([...new URLSearchParams(met?.body)]).toEqual([
       ['grant_type', 'password'],
@@ -203,12 +203,12 @@ describe('enrollment', () => {
 
   it('keeps no certificate that is not what was asked for', async () => {
     const stranger = await testPki();
-    for (const [wish, words] of [
+    for (const [input, words] of [
       [{ otherKey: true }, /has another key than ours/],
       [{ commonName: 'ada-doe' }, /is not made out to ada/],
       [{ pki: stranger }, /is not signed by the CA of ca\.pem/],
     ] as const) {
-      serve({ [SIGN]: signing(wish) });
+      serve({ [SIGN]: signing(input) });
       const failure = await failureOf(enrollment.enroll(ORDER));
       expect([failure.code, failure.message]).toEqual(['upstream', expect.stringMatching(words)]);
     }
@@ -302,7 +302,7 @@ describe('a refusal', () => {
       code: 'upstream',
       message: expect.stringContaining('certificate that is not trusted'),
     });
-    expect(other.asked).toEqual([]);
+    expect(other.requests).toEqual([]);
     const elsewhere = new HttpEnrollment({ url: `https://localhost:${server.port}`, dataDir: server.dataDir });
     expect(await failureOf(elsewhere.rules(ADA))).toMatchObject({
       message: expect.stringContaining('ERR_TLS_CERT_ALTNAME_INVALID'),

@@ -11,7 +11,7 @@ import {
   type AskOptions,
   byCertificate,
 } from '../../packages/core/test/fake-core-admin.ts';
-import { MOST_UPLOAD_BYTES } from '../../packages/core/test/fake-core-resources.ts';
+import { MAX_UPLOAD_BYTES } from '../../packages/core/test/fake-core-resources.ts';
 
 type World = ReturnType<typeof adminWorld>;
 const ADA = byCertificate('ada');
@@ -33,11 +33,11 @@ export function formOf(bytes: Uint8Array<ArrayBuffer>, filename = 'plan.zip', pa
 export function coreFilesContract(what: string, make: () => Promise<World>): void {
   describe(`files on 8443 (${what})`, () => {
     let world: World;
-    const ask = (method: string, path: string, wish: AskOptions = {}): Promise<AdminAnswer> =>
-      world.ask(method, path, { as: ADA, ...wish });
+    const ask = (method: string, path: string, input: AskOptions = {}): Promise<AdminAnswer> =>
+      world.ask(method, path, { as: ADA, ...input });
     const spooled = (): string[] => readdirSync(join(world.dataDir, 'uploads'));
-    const fetched = (hash: string, wish: AskOptions = {}): Promise<AdminAnswer> =>
-      ask('GET', `/Marti/sync/content?hash=${hash}`, wish);
+    const fetched = (hash: string, requested: AskOptions = {}): Promise<AdminAnswer> =>
+      ask('GET', `/Marti/sync/content?hash=${hash}`, requested);
 
     beforeAll(async () => {
       world = await make();
@@ -205,8 +205,8 @@ export function coreFilesContract(what: string, make: () => Promise<World>): voi
     });
 
     it('are refused beyond the limit, with and without a length, in a form and without one', async () => {
-      const large = new Uint8Array(MOST_UPLOAD_BYTES + 1);
-      const headers = { 'content-length': String(MOST_UPLOAD_BYTES + 300_000) };
+      const large = new Uint8Array(MAX_UPLOAD_BYTES + 1);
+      const headers = { 'content-length': String(MAX_UPLOAD_BYTES + 300_000) };
       for (const wish of [{ body: 'x', headers }, { body: large }, { body: formOf(large) }])
         expect((await ask('POST', '/Marti/sync/upload?name=x', wish)).status).toBe(413);
       expect(spooled()).toEqual([]);

@@ -23,7 +23,7 @@ const page =
   (_: unknown, response: Response): void =>
     sendPage(response, status, 'A page');
 
-function client(name: string, connection: string, wish: object = {}): Record<string, unknown> {
+function client(name: string, connection: string, input: object = {}): Record<string, unknown> {
   return {
     dn: `CN=${name}`,
     callsign: name.toUpperCase(),
@@ -41,7 +41,7 @@ function client(name: string, connection: string, wish: object = {}): Record<str
     role: 'Team Member',
     team: 'Cyan',
     ipAddress: ' 192.0.2.7',
-    ...wish,
+    ...input,
   };
 }
 
@@ -85,7 +85,7 @@ describe('clients', () => {
         lastReport: null,
       }),
     ]);
-    expect(server.asked).toContain('GET /Marti/api/clientEndPoints?showCurrentlyConnectedClients=true');
+    expect(server.requests).toContain('GET /Marti/api/clientEndPoints?showCurrentlyConnectedClients=true');
   });
 
   it('are shown without since when, where the core does not say it', async () => {
@@ -116,7 +116,7 @@ describe('clients', () => {
     expect(all.map((each) => each['subscriptionUid'])).toEqual(['tls:3']);
     expect(await core.disconnect('uid-ada')).toBe(false);
     expect(await core.disconnect('')).toBe(false);
-    expect(server.asked.filter((each) => each.startsWith('DELETE'))).toHaveLength(3);
+    expect(server.requests.filter((each) => each.startsWith('DELETE'))).toHaveLength(3);
   });
 
   it('leave everybody else of the same uid alone', async () => {
@@ -135,7 +135,7 @@ describe('clients', () => {
     expect(await core.disconnect('tls:1')).toBe(true);
     expect(await core.disconnect('uid-ada')).toBe(true);
     expect(all.map((each) => each['subscriptionUid'])).toEqual(['tls:2']);
-    expect(server.asked.filter((each) => each.startsWith('DELETE'))).toHaveLength(2);
+    expect(server.requests.filter((each) => each.startsWith('DELETE'))).toHaveLength(2);
   });
 
   it('are ended by their connection though no list shows them', async () => {
@@ -147,7 +147,7 @@ describe('clients', () => {
     expect(await core.endConnection('tls:7')).toBe(true);
     expect(await core.endConnection('tls:8')).toBe(false);
     expect(await failureOf(core.endConnection('tls:9'))).toMatchObject({ code: 'upstream' });
-    expect(server.asked.filter((each) => each.startsWith('GET'))).toEqual([]);
+    expect(server.requests.filter((each) => each.startsWith('GET'))).toEqual([]);
   });
 
   it('are not called disconnected while the core shows them', async () => {
@@ -167,7 +167,7 @@ describe('the groups of a user', () => {
     // As a release answers: nothing, for known and unknown names alike.
     serve({ 'GET /Marti/api/groups/update/a?b': (_: unknown, response: Response) => response.end() });
     await core.regroup('a?b');
-    expect(server.asked).toEqual(['GET /Marti/api/groups/update/a?b']);
+    expect(server.requests).toEqual(['GET /Marti/api/groups/update/a?b']);
     expect(await failureOf(core.regroup('ada'))).toMatchObject({ code: 'upstream' });
   });
 });
@@ -211,9 +211,9 @@ describe('plugins', () => {
       'POST /Marti/api/plugins/info/started': (_: unknown, response: Response) => response.end(),
     });
     expect(await core.changePlugin('relay', { started: true })).toMatchObject({ name: 'relay', started: true });
-    expect(server.asked).toContain('POST /Marti/api/plugins/info/started?name=relay&status=true');
+    expect(server.requests).toContain('POST /Marti/api/plugins/info/started?name=relay&status=true');
     expect(await failureOf(core.changePlugin('other', { enabled: true }))).toMatchObject({ code: 'not_found' });
-    expect(server.asked.filter((each) => each.startsWith('POST'))).toHaveLength(1);
+    expect(server.requests.filter((each) => each.startsWith('POST'))).toHaveLength(1);
   });
 });
 
@@ -240,7 +240,7 @@ describe('the state of the core', () => {
       startedAt: '2023-11-14T22:13:20.250Z',
       memory: { usedBytes: 5e8, capBytes: null },
     });
-    expect(server.asked).toContain('GET /actuator/metrics/jvm.memory.used?tag=area:heap');
+    expect(server.requests).toContain('GET /actuator/metrics/jvm.memory.used?tag=area:heap');
   });
 
   it('is unknown when something else answers', async () => {

@@ -77,9 +77,9 @@ describe('certificates', () => {
   it('of one user are those of exactly this name, whatever the core answers', async () => {
     serve({ [`GET ${CERTIFICATES}`]: [ada, takRecord('ADA'), takRecord('ada-doe'), ben] });
     expect((await core.certificates('Ada')).map(({ username }) => username)).toEqual(['ada', 'ADA']);
-    expect(server.asked).toEqual([`GET ${CERTIFICATES}?username=Ada`]);
+    expect(server.requests).toEqual([`GET ${CERTIFICATES}?username=Ada`]);
     await core.certificates('a&b=c ü');
-    expect(server.asked.at(-1)).toBe(`GET ${CERTIFICATES}?username=a&b=c+ü`);
+    expect(server.requests.at(-1)).toBe(`GET ${CERTIFICATES}?username=a&b=c+ü`);
   });
 
   it('may be many: a list is read as far as 128 MB', async () => {
@@ -102,7 +102,7 @@ describe('certificates', () => {
     serve({ [`GET ${CERTIFICATES}/${hashOf(ada)}`]: fault, [`GET ${CERTIFICATES}`]: [ben] });
     expect(await core.certificate(hashOf(ada))).toBeUndefined();
     expect(await failureOf(core.revoke(hashOf(ada)))).toMatchObject({ code: 'not_found' });
-    expect(server.asked.filter((each) => each.startsWith('DELETE'))).toEqual([]);
+    expect(server.requests.filter((each) => each.startsWith('DELETE'))).toEqual([]);
 
     serve({ [`GET ${CERTIFICATES}/${hashOf(ada)}`]: fault, [`GET ${CERTIFICATES}`]: [ada, ben] });
     const hidden = await failureOf(core.certificate(hashOf(ada)));
@@ -116,7 +116,7 @@ describe('certificates', () => {
     serve({});
     for (const odd of ['active', 'revoked', '', '../x', 'AA:BB', `${hashOf(ada)}/download`])
       expect(await core.certificate(odd)).toBeUndefined();
-    expect(server.asked).toEqual([]);
+    expect(server.requests).toEqual([]);
     serve({ [`GET ${CERTIFICATES}/${hashOf(ada)}`]: ada });
     expect((await core.certificate(hashOf(ada).toLowerCase()))?.username).toBe('ada');
     serve({ [`GET ${CERTIFICATES}/${hashOf(ada)}`]: ben });
@@ -135,11 +135,11 @@ describe('certificates', () => {
         sendJson(response, wrapped(reads++ < 3 ? ada : revoked)),
     });
     expect(await core.revoke(hashOf(ada))).toMatchObject({ revokedAt: '2026-11-22T11:00:00.005Z' });
-    expect(server.asked.filter((each) => each.startsWith('DELETE'))).toHaveLength(1);
+    expect(server.requests.filter((each) => each.startsWith('DELETE'))).toHaveLength(1);
 
     serve({ [`GET ${path}`]: revoked });
     expect(await core.revoke(hashOf(ada))).toMatchObject({ revokedAt: '2026-11-22T11:00:00.005Z' });
-    expect(server.asked.filter((each) => each.startsWith('DELETE'))).toHaveLength(1);
+    expect(server.requests.filter((each) => each.startsWith('DELETE'))).toHaveLength(1);
 
     serve({ [`DELETE ${path}`]: silent, [`GET ${path}`]: ada });
     const never = await failureOf(core.revoke(hashOf(ada)));

@@ -9,7 +9,7 @@ export interface CoreNoticesWorld {
   /** How many are connected. */
   clients: number;
   /** What each of them was told since the start. */
-  told(): Promise<string[]>;
+  reported(): Promise<string[]>;
   end(): Promise<void>;
 }
 
@@ -41,15 +41,15 @@ export function coreNoticesContract(what: string, make: () => Promise<CoreNotice
     afterAll(() => world.end());
 
     it('reach everybody who is connected, each once, as they were written', async () => {
-      const before = await world.told();
+      const before = await world.reported();
       for (const text of TAKEN) expect(await world.core.announce(text)).toBe(world.clients);
-      expect(await world.told()).toEqual([...before, ...TAKEN]);
+      expect(await world.reported()).toEqual([...before, ...TAKEN]);
     });
 
     it.each(Object.entries(REFUSED))('%s are refused, and nobody hears of them', async (_, text) => {
-      const before = await world.told();
+      const before = await world.reported();
       expect(await codeOf(world.core.announce(text))).toBe('invalid');
-      expect(await world.told()).toEqual(before);
+      expect(await world.reported()).toEqual(before);
     });
   });
 }

@@ -46,11 +46,11 @@ describe('the embedded core', () => {
   coreNoticesContract('embedded', async () => ({
     core: client.notices,
     clients: 3,
-    async told() {
+    async reported() {
       await devices.xml.isUpToDate();
-      const told = textsOf(devices.xml.heard);
-      await expect.poll(() => textsOf(devices.protobuf.heard)).toEqual(told);
-      return told;
+      const reports = textsOf(devices.xml.heard);
+      await expect.poll(() => textsOf(devices.protobuf.heard)).toEqual(reports);
+      return reports;
     },
     end: async () => undefined,
   }));
@@ -106,13 +106,13 @@ describe('before an odd core', () => {
   });
 
   it('sends the text alone, as JSON', async () => {
-    let said: unknown;
+    let reported: unknown;
     answers((_, response, body) => {
-      said = JSON.parse(body);
+      reported = JSON.parse(body);
       sendJson(response, wrapped({ clients: 7 }));
     });
     expect(await core.notices.announce('<a> "ä"')).toBe(7);
-    expect(said).toEqual({ text: '<a> "ä"' });
+    expect(reported).toEqual({ text: '<a> "ä"' });
   });
 
   it.each([

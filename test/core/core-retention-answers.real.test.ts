@@ -11,7 +11,7 @@ const POLICY = `${BASE}/policy`;
 const SCHEDULE = `${BASE}/service/schedule`;
 const RUNS = `${BASE}/runs`;
 const ID = '7f0c7b0a-0000-4000-8000-000000000001';
-const ORDER = { id: ID, limits: { cot: '2026-01-01T00:00:00.000Z' }, mostRows: 5 };
+const ORDER = { id: ID, limits: { cot: '2026-01-01T00:00:00.000Z' }, maxRows: 5 };
 const RUN = {
   id: ID,
   trigger: 'order',
@@ -65,7 +65,7 @@ describe('the policy', () => {
     });
     expect(await core.retention.changePolicy({ cot: null })).toEqual({ ...KEEP_ALL, files: 9 });
     expect(server.met[0]).toMatchObject({ body: '{"cot":null}', headers: { 'content-type': 'application/json' } });
-    expect(server.asked).toEqual([`PUT ${POLICY}`, `GET ${POLICY}`]);
+    expect(server.requests).toEqual([`PUT ${POLICY}`, `GET ${POLICY}`]);
   });
 
   it('that was not taken is an error that names the key, what was asked and what is in force', async () => {
@@ -86,7 +86,7 @@ describe('the policy', () => {
       'upstream',
       expect.stringContaining('Invalid Request: too many seconds'),
     ]);
-    expect(server.asked).toEqual([`PUT ${POLICY}`]);
+    expect(server.requests).toEqual([`PUT ${POLICY}`]);
   });
 });
 
@@ -111,8 +111,8 @@ describe('the schedule', () => {
     expect(await core.retention.changeSchedule('-')).toBe('-');
   });
 
-  it.each([[null], [undefined], ['  ']])('is none when the core says %j', async (said) => {
-    serve({ [`GET ${SCHEDULE}`]: said });
+  it.each([[null], [undefined], ['  ']])('is none when the core says %j', async (text) => {
+    serve({ [`GET ${SCHEDULE}`]: text });
     expect(await core.retention.schedule()).toBe('-');
   });
 });
@@ -139,8 +139,8 @@ describe('runs', () => {
   });
 
   it('a core that does not reach a part of itself is away, and not without the call', async () => {
-    const away = fault(404, 0, 'backend unreachable');
-    serve({ [`GET ${RUNS}`]: away, [`POST ${RUNS}`]: away });
+    const unavailable = fault(404, 0, 'backend unreachable');
+    serve({ [`GET ${RUNS}`]: unavailable, [`POST ${RUNS}`]: unavailable });
     expect((await failureOf(core.retention.runs())).code).toBe('unavailable');
     expect((await failureOf(core.retention.begin(ORDER))).code).toBe('unavailable');
   });

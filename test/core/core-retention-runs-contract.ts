@@ -43,7 +43,7 @@ export function coreRetentionRunsContract(what: string, make: () => Promise<Core
     });
 
     it('begins none for what its policy keeps', async () => {
-      const order = { id: randomUUID(), limits: { cot: limit(40) }, mostRows: null };
+      const order = { id: randomUUID(), limits: { cot: limit(40) }, maxRows: null };
       expect(await codeOf(core.begin(order))).toBe('invalid');
       await core.changePolicy({ cot: 30 });
       expect(await codeOf(core.begin({ ...order, limits: { cot: limit(20) } }))).toBe('invalid');
@@ -54,7 +54,7 @@ export function coreRetentionRunsContract(what: string, make: () => Promise<Core
     it('deletes what is older than the limit, with or without a schedule, and tells of it', async () => {
       await core.changePolicy({ cot: 30 });
       await world.addEvents([10, 35, 50, 60, 70].map(daysAgo));
-      const order = { id: randomUUID(), limits: { cot: limit(40) }, mostRows: null };
+      const order = { id: randomUUID(), limits: { cot: limit(40) }, maxRows: null };
       const begun = await core.begin(order);
       expect(begun).toMatchObject({ id: order.id, trigger: 'order', limits: order.limits });
       isPlain(begun);
@@ -67,7 +67,7 @@ export function coreRetentionRunsContract(what: string, make: () => Promise<Core
     it('is the same run when it is ordered again', async () => {
       await core.changeSchedule(DEFAULT_SCHEDULE);
       await world.addEvents([80, 90].map(daysAgo));
-      const order = { id: randomUUID(), limits: { cot: limit(40) }, mostRows: 2 };
+      const order = { id: randomUUID(), limits: { cot: limit(40) }, maxRows: 2 };
       await core.begin(order);
       const first = await ended(order.id);
       const again = await core.begin(order);
@@ -80,7 +80,7 @@ export function coreRetentionRunsContract(what: string, make: () => Promise<Core
 
     it('ends with an error before it deletes more than was confirmed', async () => {
       await world.addEvents([80, 90, 100].map(daysAgo));
-      const order = { id: randomUUID(), limits: { cot: limit(40) }, mostRows: 2 };
+      const order = { id: randomUUID(), limits: { cot: limit(40) }, maxRows: 2 };
       await core.begin(order);
       const run = await ended(order.id);
       expect([run.state, run.error]).toEqual(['failed', expect.stringContaining('2')]);

@@ -73,7 +73,7 @@ export function fakeCore({ now, accepts }: FakeCoreOptions): FakeCore {
   function reach(): void {
     if (mood === 'down') throw new AppError('unavailable', 'The core does not answer');
   }
-  function asked(): void {
+  function request(): void {
     fake.calls += 1;
     reach();
   }
@@ -153,23 +153,23 @@ export function fakeCore({ now, accepts }: FakeCoreOptions): FakeCore {
 
     core: {
       async certificates(username) {
-        asked();
+        request();
         // As a release: in exactly this spelling.
         return fake.certificates
           .filter((each) => username === undefined || each.username === username)
           .map((each) => ({ ...each }));
       },
       async certificate(hash) {
-        asked();
+        request();
         const found = find(hash);
         return found && { ...found };
       },
       async revokedCertificates() {
-        asked();
+        request();
         return fake.certificates.filter(({ revokedAt }) => revokedAt !== null).map((each) => ({ ...each }));
       },
       async revoke(hash) {
-        asked();
+        request();
         const found = find(hash);
         if (found === undefined) throw new AppError('not_found', `The core knows no certificate ${hash}`);
         found.revokedAt ??= now().toISOString();
@@ -178,44 +178,44 @@ export function fakeCore({ now, accepts }: FakeCoreOptions): FakeCore {
         return { ...found };
       },
       async clients() {
-        asked();
+        request();
         return fake.clients.map((each) => ({ ...each }));
       },
       async disconnect(uid) {
-        asked();
+        request();
         const named = fake.clients.filter(({ connection }) => uid !== '' && connection === uid);
         const meant = named.length > 0 ? named : fake.clients.filter((each) => uid !== '' && each.uid === uid);
         fake.clients = fake.clients.filter((each) => !meant.includes(each));
         return meant.length > 0;
       },
       async endConnection(connection) {
-        asked();
+        request();
         const wasThere =
           fake.clients.some((each) => each.connection === connection) || fake.unlisted.delete(connection);
         fake.clients = fake.clients.filter((each) => each.connection !== connection);
         return wasThere;
       },
       async regroup(username) {
-        asked();
+        request();
         fake.regrouped.push(username);
       },
       async plugins() {
-        asked();
+        request();
         return fake.plugins.map((each) => ({ ...each }));
       },
       async changePlugin(name, change) {
-        asked();
+        request();
         const found = fake.plugins.find((each) => each.name === name);
         if (found === undefined) throw new AppError('not_found', `The core has no plugin ${name}`);
         Object.assign(found, change);
         return { ...found };
       },
       async status() {
-        asked();
+        request();
         return { ...fake.status };
       },
       async enrollmentAttempts(username) {
-        asked();
+        request();
         return fake.attempts?.filter((each) => nameKey(each.username) === nameKey(username));
       },
     },

@@ -21,7 +21,7 @@ export interface OddCore {
   caFile: string;
   bundleFile: string;
   /** Method and path of every request, in order. */
-  asked: string[];
+  requests: string[];
   /** Of the certificate and the address of each request. */
   met: { name: string | undefined; address: string; headers: IncomingMessage['headers']; body: string }[];
   /** How many connections were made. */
@@ -76,7 +76,7 @@ export async function oddCore({ clientCertificate = true } = {}): Promise<OddCor
       let body = '';
       request.on('data', (chunk: Buffer) => (body += chunk.toString()));
       request.on('end', () => {
-        core.asked.push(`${request.method} ${decodeURIComponent(request.url ?? '')}`);
+        core.requests.push(`${request.method} ${decodeURIComponent(request.url ?? '')}`);
         const name = clientCertificate ? socket.getPeerCertificate?.().subject?.CN : undefined;
         core.met.push({ name, address: socket.remoteAddress ?? '', headers: request.headers, body });
         core.answers(request, response, body);
@@ -100,7 +100,7 @@ export async function oddCore({ clientCertificate = true } = {}): Promise<OddCor
     dataDir,
     caFile,
     bundleFile,
-    asked: [],
+    requests: [],
     met: [],
     connections: () => connections,
     answers: (_, response) => sendPage(response, 404, 'Not Found'),
@@ -139,7 +139,7 @@ export async function oddCore({ clientCertificate = true } = {}): Promise<OddCor
 }
 
 /** A record as a release writes it; `wish` takes the place of members. */
-export function takRecord(username: string, wish: Record<string, unknown> = {}): Record<string, unknown> {
+export function takRecord(username: string, input: Record<string, unknown> = {}): Record<string, unknown> {
   const byte = (username.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(2, '0');
   return {
     id: 1,
@@ -155,6 +155,6 @@ export function takRecord(username: string, wish: Record<string, unknown> = {}):
     revocationDate: null,
     token: null,
     serialNumber: '00AB12',
-    ...wish,
+    ...input,
   };
 }

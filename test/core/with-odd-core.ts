@@ -18,7 +18,7 @@ export function withOddCore(use: (server: OddCore, core: HttpCore) => void): voi
   });
   afterEach(async () => {
     await core.close();
-    server.asked.length = 0;
+    server.requests.length = 0;
     server.met.length = 0;
   });
 }

@@ -51,7 +51,7 @@ describe('GET /database', () => {
         day: day(ago),
       });
     const days = Array.from({ length: 30 }, (_, n) => ({ day: day(n + 1), rows: 1_000_000 }));
-    await around.retentionBook.keepDays('cot', day(31), day(0), days);
+    await around.retentionHistory.keepDays('cot', day(31), day(0), days);
     await measured('database');
     const html = await visitor.page('/database');
     const [, wanted = '0', holds = '0'] =
@@ -153,9 +153,9 @@ describe('GET /database', () => {
   });
 
   it("is there while the core's database is away, and says what is missing", async () => {
-    const away = new AppError('unavailable', "The core's database does not answer.");
-    visitor.around.databaseError = away.message;
-    visitor.deps.vacuumFacts = { ...visitor.deps.vacuumFacts, tables: () => Promise.reject(away) };
+    const unavailable = new AppError('unavailable', "The core's database does not answer.");
+    visitor.around.databaseError = unavailable.message;
+    visitor.deps.vacuumFacts = { ...visitor.deps.vacuumFacts, tables: () => Promise.reject(unavailable) };
     await measured('database', 'autovacuum');
     const html = text(await visitor.page('/database'));
     expect(html).toContain("What a vacuum would give back is not known now: The core's database does not answer.");
@@ -165,8 +165,8 @@ describe('GET /database', () => {
 
   it("is there while Holdfast's own database is away", async () => {
     await measured('database');
-    const away = (): Promise<never> => Promise.reject(new AppError('unavailable', 'No answer.'));
-    visitor.deps.growthBook = { ...visitor.deps.growthBook, samples: away, tables: away };
+    const isUnavailable = (): Promise<never> => Promise.reject(new AppError('unavailable', 'No answer.'));
+    visitor.deps.growthHistory = { ...visitor.deps.growthHistory, samples: isUnavailable, tables: isUnavailable };
     const html = text(await visitor.page('/database'));
     expect(html).toContain('The size over time cannot be shown now: No answer.');
     expect(html).toContain('26 GB is beyond 25 GB');

@@ -44,7 +44,7 @@ export function growingWorld(freeBytes = 80 * GB): GrowingWorld {
         of.now = new Date(of.now.getTime() + MINUTE_MS);
         each();
         sampleAt(of.now.toISOString(), made.databaseBytes, made.freeBytes);
-        if (minute % 720 === 0) await of.growth.growthBook.thin(of.now.toISOString());
+        if (minute % 720 === 0) await of.growth.growthHistory.thin(of.now.toISOString());
       }
       of.mounts = [{ ...mount('/', 60), total_bytes: TOTAL, free_bytes: made.freeBytes }];
     },

@@ -4,7 +4,7 @@ import { AppError } from '@holdfast/kit/app-error';
 import { DAY_MS } from '@holdfast/kit/time';
 import type {
   Fillers,
-  GrowthBook,
+  GrowthHistory,
   GrowthFacts,
   GrowthSample,
   TableDay,
@@ -16,11 +16,11 @@ export interface FakeGrowth {
   /** What comes in each second, by which any window is answered. */
   fillers: (seconds: number) => Fillers;
   /** The database of the core is away. */
-  away: boolean;
+  unavailable: boolean;
   samples: GrowthSample[];
   days: TableDay[];
   growthFacts: GrowthFacts;
-  growthBook: GrowthBook;
+  growthHistory: GrowthHistory;
 }
 
 const FINE_DAYS = 2;
@@ -31,14 +31,14 @@ export function fakeGrowth(): FakeGrowth {
   const made: FakeGrowth = {
     tables: [{ schema: 'public', table: 'cot_router', bytes: 1e9, rows: 1e6 }],
     fillers: (seconds) => ({ seconds, sampled: 0, rows: 0, bytes: 0, types: [], uids: [] }),
-    away: false,
+    unavailable: false,
     samples: [],
     days: [],
     growthFacts: {
       tables: async () => structuredClone(answered(made).tables),
       fillers: async (seconds) => structuredClone(answered(made).fillers(seconds)),
     },
-    growthBook: {
+    growthHistory: {
       async keepSample(sample) {
         made.samples = [...made.samples.filter(({ at }) => at !== sample.at), structuredClone(sample)].toSorted(
           (a, b) => a.at.localeCompare(b.at),
@@ -72,6 +72,6 @@ export function fakeGrowth(): FakeGrowth {
 }
 
 function answered(of: FakeGrowth): FakeGrowth {
-  if (of.away) throw new AppError('unavailable', "The core's database does not answer");
+  if (of.unavailable) throw new AppError('unavailable', "The core's database does not answer");
   return of;
 }

@@ -25,7 +25,7 @@ export interface VacuumWorld extends PeopleWorld {
   throughout(id: string): Promise<OpsJob>;
   job(id: string): Promise<OpsJob>;
   /** Lines of its log, without their times. */
-  saidIn(id: string): Promise<string[]>;
+  reportedIn(id: string): Promise<string[]>;
   table(name: string): FakeTable;
 }
 
@@ -88,7 +88,7 @@ export async function vacuumWorld(values: Record<string, string> = OWNER_URL): P
       }
       throw new Error(`it does not end: ${JSON.stringify(await job(id))}`);
     },
-    saidIn: async (id) => (await job(id)).log.map((line) => line.slice(25)),
+    reportedIn: async (id) => (await job(id)).log.map((line) => line.slice(25)),
     table(name) {
       const found = vacuum.tables.find((each) => each.table === name);
       if (found === undefined) throw new Error(`no table ${name}`);

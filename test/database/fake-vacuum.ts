@@ -27,7 +27,7 @@ export interface FakeVacuum {
   maxWalBytes: number;
   startedAt: string;
   /** What the clients were told; undefined: this core has no such call. */
-  told: string[] | undefined;
+  notices: string[] | undefined;
   clients: number;
   /** The statement of that job ends: `error` is its SQLSTATE; a FULL gives `reclaimable_bytes` back. */
   end(job: string, error?: string, words?: string): void;
@@ -54,7 +54,7 @@ export function fakeVacuum(): FakeVacuum {
     begun: [],
     maxWalBytes: 1024 ** 3,
     startedAt: '2026-03-01T00:00:00.000Z',
-    told: [],
+    notices: [],
     clients: 3,
     end(job, error, words) {
       const statement = made.statements.get(job);
@@ -71,7 +71,7 @@ export function fakeVacuum(): FakeVacuum {
       made.statements.clear();
     },
     vacuumFacts: {
-      tables: async () => made.tables.toSorted((a, b) => b.bytes - a.bytes).map(shownOf),
+      tables: async () => made.tables.toSorted((a, b) => b.bytes - a.bytes).map(viewOf),
       async marks(schema, table) {
         const it = found(schema, table);
         if (it === undefined) return undefined;
@@ -100,9 +100,9 @@ export function fakeVacuum(): FakeVacuum {
     },
     coreNotices: {
       async announce(text) {
-        if (made.told === undefined) return undefined;
+        if (made.notices === undefined) return undefined;
         if (!isNoticeText(text)) throw new AppError('invalid', 'The core does not tell this to its clients.');
-        made.told.push(text);
+        made.notices.push(text);
         return made.clients;
       },
     },
@@ -110,7 +110,7 @@ export function fakeVacuum(): FakeVacuum {
   return made;
 }
 
-function shownOf(table: FakeTable): VacuumTable {
+function viewOf(table: FakeTable): VacuumTable {
   const { schema, table: name, bytes, reclaimable_bytes, dead_tuples, live_tuples, allowed, elsewhere } = table;
   return { schema, table: name, bytes, reclaimable_bytes, dead_tuples, live_tuples, allowed, elsewhere };
 }

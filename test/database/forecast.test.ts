@@ -5,7 +5,7 @@ import { DAY_MS, HOUR_MS, MINUTE_MS } from '@holdfast/kit/time';
 import {
   fullIn,
   type FullIn,
-  fullInWords,
+  formatFull,
   paceOf,
   type Point,
   sensible,
@@ -52,7 +52,7 @@ describe('the trend', () => {
       hourly(28, (day) => (10 + day + (day > 13 ? 50 : 0)) * GB),
       NOW,
     );
-    expect(growth?.mostPerDay).toBeGreaterThan(2.5 * GB);
+    expect(growth?.maxPerDay).toBeGreaterThan(2.5 * GB);
   });
 
   it('goes by the last eight weeks', () => {
@@ -83,8 +83,8 @@ describe('the trend', () => {
       NOW,
     );
     expect((growth?.bytesPerDay ?? 0) / GB).toBeGreaterThan(3);
-    expect(growth?.leastPerDay).toBeLessThan(2.5 * GB);
-    expect(growth?.mostPerDay).toBeGreaterThanOrEqual(5 * GB);
+    expect(growth?.minPerDay).toBeLessThan(2.5 * GB);
+    expect(growth?.maxPerDay).toBeGreaterThanOrEqual(5 * GB);
   });
 
   it('is nought or less for what stands still or shrinks, so nothing is ever full', () => {
@@ -176,8 +176,8 @@ describe('the pace', () => {
 
   it('goes on over one minute that stands still, and has an interval', () => {
     const growth = paceOf(minutes([0, 1, 2, 3, 3, 5, 6, 7, 8, 9, 10].map(feed)), NOW);
-    expect(growth?.leastPerDay).toBeLessThan(growth?.bytesPerDay ?? 0);
-    expect(growth?.mostPerDay).toBeGreaterThan(growth?.bytesPerDay ?? 0);
+    expect(growth?.minPerDay).toBeLessThan(growth?.bytesPerDay ?? 0);
+    expect(growth?.maxPerDay).toBeGreaterThan(growth?.bytesPerDay ?? 0);
   });
 });
 
@@ -185,8 +185,8 @@ it('what may stand still may never be full', () => {
   const growth = {
     basis: 'trend',
     bytesPerDay: 1,
-    leastPerDay: 0,
-    mostPerDay: 2,
+    minPerDay: 0,
+    maxPerDay: 2,
     dayDeviation: 0,
     swingBytes: 0,
   } as const;
@@ -201,7 +201,7 @@ describe('in words', () => {
     [{ days: 487, earliest: 312, latest: 900 }, 'about 490 days (310 to more than 2 years)'],
     [{ days: 800, earliest: 312, latest: 900 }, 'more than 2 years'],
     [{ days: 0.01, earliest: 0, latest: 0.02 }, 'less than an hour'],
-  ])('%j is %s', (full, words) => expect(fullInWords(full)).toBe(words));
+  ])('%j is %s', (full, words) => expect(formatFull(full)).toBe(words));
 
   it('has two digits', () => {
     expect([0, 0.456, 6.04, 12.4, 487, 4870].map(sensible)).toEqual([0, 0.5, 6, 12, 490, 4900]);

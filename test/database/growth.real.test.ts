@@ -8,7 +8,7 @@ import { Secret } from '@holdfast/kit/secret';
 import { coreTables } from '../../packages/core/test/core-tables.ts';
 import { coreDatabase } from '../../shared/core/database/database.ts';
 import { growthFacts } from '../../shared/database/growth/facts.ts';
-import { growthBookTable } from '../../shared/database/growth/records.ts';
+import { growthHistoryTable } from '../../shared/database/growth/records.ts';
 import { sampleGrowth } from '../../shared/database/growth/sample.ts';
 import type { Fillers } from '../../shared/database/port.ts';
 import { diskUse } from '../../shared/host/disks.ts';
@@ -59,10 +59,14 @@ async function feed(uid: string, type: string, count: number, detail: string): P
 
 describe('growth', () => {
   it('is sampled as it is, and who fills the database is named with his share of it', async () => {
-    const [facts, book, core] = [growthFacts(run, SLOW), growthBookTable((use) => use(ours)), coreDatabase({ run })];
+    const [facts, store, core] = [
+      growthFacts(run, SLOW),
+      growthHistoryTable((use) => use(ours)),
+      coreDatabase({ run }),
+    ];
     const data = tables.data();
     const monitored = { wanted: { databaseDirectory: data }, coreDatabase: core, disks: diskUse(() => ['/', data]) };
-    const deps = { growthBook: book, growthFacts: facts, health: { forget: () => undefined }, monitored };
+    const deps = { growthHistory: store, growthFacts: facts, health: { forget: () => undefined }, monitored };
     const clock = Date.parse('2026-05-20T12:00:00.000Z');
     const at = (minutes: number): Date => new Date(clock + minutes * 60_000);
     expect(await sampleGrowth(deps, at(0), never)).toMatchObject({ sampled: true, left_out: {} });
@@ -71,12 +75,12 @@ describe('growth', () => {
     const heavy = await feed('HEAVY-1', 'b-m-p-s-m', 2_000, `${contact('HEAVY')} || ${noise(300)} || '</detail>'`);
     expect(await sampleGrowth(deps, at(1), never)).toMatchObject({ sampled: true, left_out: {}, tables: null });
 
-    const [first, second] = await book.samples(at(0).toISOString());
+    const [first, second] = await store.samples(at(0).toISOString());
     expect([first?.at, second?.at]).toEqual([at(0).toISOString(), at(1).toISOString()]);
     const grown = (second?.database_bytes ?? 0) - (first?.database_bytes ?? 0);
     expect(Math.abs(grown - light - heavy) / grown).toBeLessThan(0.05);
     expect(second?.mounts.filter((mount) => mount.holds_database)).toHaveLength(1);
-    expect((await book.tables('2026-05-20')).find(({ table }) => table === 'cot_router')).toMatchObject({ rows: 0 });
+    expect((await store.tables('2026-05-20')).find(({ table }) => table === 'cot_router')).toMatchObject({ rows: 0 });
 
     await expect.poll(liveRows, IN_TIME).toBeGreaterThanOrEqual(17_000);
     const found = await facts.fillers(600);

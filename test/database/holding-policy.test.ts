@@ -16,7 +16,7 @@ const facts = (change: Partial<PolicyFacts> = {}): PolicyFacts => ({
   },
   inForce: undefined,
   unitIsSet: true,
-  mostDays: 36_500,
+  maxDays: 36_500,
   otherTable: undefined,
   otherPerDay: 0,
   ...change,

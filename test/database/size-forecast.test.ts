@@ -8,8 +8,8 @@ const NOW = Date.parse('2026-03-04T05:06:07.000Z');
 const GROWTH: Growth = {
   basis: 'trend',
   bytesPerDay: GB,
-  leastPerDay: 0.5 * GB,
-  mostPerDay: 2 * GB,
+  minPerDay: 0.5 * GB,
+  maxPerDay: 2 * GB,
   dayDeviation: 0,
   swingBytes: 0,
   sinceMs: 0,
@@ -38,7 +38,7 @@ describe('when something reaches a size', () => {
   });
 
   it('has no last date where it may never come', () => {
-    expect(reachOf({ ...GROWTH, leastPerDay: 0 }, 0, GB, NOW)).toMatchObject({ latestMs: null });
+    expect(reachOf({ ...GROWTH, minPerDay: 0 }, 0, GB, NOW)).toMatchObject({ latestMs: null });
   });
 });
 
@@ -49,7 +49,7 @@ describe('how large it will be', () => {
   });
 
   it('is never below nothing', () => {
-    const shrinking = { ...GROWTH, bytesPerDay: -9 * GB, leastPerDay: -9 * GB };
+    const shrinking = { ...GROWTH, bytesPerDay: -9 * GB, minPerDay: -9 * GB };
     expect(sizesAhead(shrinking, { atMs: NOW, bytes: GB }, NOW + DAY_MS)).toMatchObject({ likely: 0, least: 0 });
   });
 });

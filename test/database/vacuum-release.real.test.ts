@@ -85,11 +85,11 @@ describe.skipIf(postgisMissing !== undefined)(title, () => {
     await eventually('the vacuum waits', waits, 20_000);
     release();
     await reading;
-    const told = async () => {
+    const reported = async () => {
       const name = `holdfast-vacuum ${order.job} 42501`;
       return (await superuser`SELECT FROM pg_stat_activity WHERE application_name = ${name}`).length === 1;
     };
-    await eventually('the outcome stands in the name', told, 10_000);
+    await eventually('the outcome stands in the name', reported, 10_000);
     // Whoever may not vacuum any more is not believed.
     expect(await member.facts.statement(order.job)).toBeUndefined();
     expect(await member.patient.settle(order.job)).toMatch(/spatial_ref_sys/);

@@ -227,8 +227,8 @@ describe('POST /api/ops/database/vacuum', () => {
   it('is nothing when whoever ordered it lost the right to while the tables were looked at', async () => {
     const lost = new AppError('forbidden', 'not any more');
     const mustStillBeIn = (): Promise<void> => Promise.reject(lost);
-    const wish = { mode: 'full', names: ['resource'], mayVacuum: true } as const;
-    await expect(startVacuum({ deps: world.deps, actor: ACTOR, mustStillBeIn }, wish)).rejects.toBe(lost);
+    const requested = { mode: 'full', names: ['resource'], mayVacuum: true } as const;
+    await expect(startVacuum({ deps: world.deps, actor: ACTOR, mustStillBeIn }, requested)).rejects.toBe(lost);
     await nothingWasOrdered();
   });
 

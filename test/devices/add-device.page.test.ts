@@ -38,7 +38,7 @@ describe('adding a device of one’s own', () => {
     const visitor = await portal();
     await visitor.post('/add-device');
     const answer = await visitor.post('/add-device/withdraw');
-    expect(answer.headers.get('location')).toBe('/add-device?done=withdrawn');
+    expect(answer.headers.get('location')).toBe('/add-device?done=canceled');
     expect(await visitor.deps.identity.appPasswords.list('nora')).toEqual([]);
   });
 

@@ -125,11 +125,11 @@ describe('GET /api/ops/certs/{file}/download', () => {
   });
 
   it('refuses one that is revoked, about to be, or whose revocation failed, and notes who tried', async () => {
-    const { certificateBook } = world.deps;
-    const [made] = await certificateBook.made(['ada']);
-    await certificateBook.wantRevoked(made === undefined ? [] : [made], '2026-03-04T05:06:07Z');
+    const { certificateStore } = world.deps;
+    const [made] = await certificateStore.made(['ada']);
+    await certificateStore.wantRevoked(made === undefined ? [] : [made], '2026-03-04T05:06:07Z');
     for (const state of ['revoking', 'revocation_failed', 'revoked'] as const) {
-      await certificateBook.settle(made?.hash ?? '', {
+      await certificateStore.settle(made?.hash ?? '', {
         state,
         checkedAt: '2026-03-04T05:06:07Z',
         problem: null,
@@ -164,9 +164,9 @@ describe('GET /api/ops/certs/{file}/download', () => {
     const { coreAuthority, theCore } = world.deps;
     const list = await coreAuthority.revocationList();
     const serials = [String(theCore.certificates[0]?.serial)];
-    const away = new AppError('unavailable', '/core/certs/files/ca.crl is missing.');
-    for (const [revocationList, said] of [
-      [() => Promise.reject(away), 'allowed unchecked: /core/certs/files/ca.crl is missing.'],
+    const unavailable = new AppError('unavailable', '/core/certs/files/ca.crl is missing.');
+    for (const [revocationList, message] of [
+      [() => Promise.reject(unavailable), 'allowed unchecked: /core/certs/files/ca.crl is missing.'],
       [
         async () => ({ ...list, serials, ours: false }),
         'allowed unchecked: the list is not signed by the CA of the core',
@@ -175,7 +175,7 @@ describe('GET /api/ops/certs/{file}/download', () => {
       world.deps.coreAuthority = { ...coreAuthority, revocationList };
       world.deps.audit.records.length = 0;
       expect((await download()).status).toBe(200);
-      expect(lastDetail()).toMatchObject({ revocation_list: said });
+      expect(lastDetail()).toMatchObject({ revocation_list: message });
     }
   });
 
@@ -309,16 +309,16 @@ describe('/api/me/certs', () => {
   it("does not tell another's from one that nobody has, nor asks the core about anybody else", async () => {
     const [, other] = world.deps.theCore.certificates;
     const hash = String(other?.hash);
-    const asked: (string | undefined)[] = [];
+    const requests: (string | undefined)[] = [];
     const { core } = world.deps;
     world.deps.core = {
       ...core,
       certificates: async (username) => {
-        asked.push(username);
+        requests.push(username);
         return core.certificates(username);
       },
       certificate: async (of) => {
-        asked.push(of);
+        requests.push(of);
         return core.certificate(of);
       },
     };
@@ -333,7 +333,7 @@ describe('/api/me/certs', () => {
         const answer = await mine(method, `/${file}/${verb}`);
         expect([file, answer.status, await withoutFile(answer, file)]).toEqual([file, 404, nobodys]);
       }
-    expect(new Set(asked)).toEqual(new Set(['ada']));
+    expect(new Set(requests)).toEqual(new Set(['ada']));
   });
 
   it("finds one's own by its hash too, and by the start of it when a device enrolled it", async () => {

@@ -8,7 +8,7 @@ beforeEach(async () => {
   await world.account({ username: 'ada' });
 });
 
-interface Shown {
+interface View {
   file: string;
   effective_until: string;
 }
@@ -22,7 +22,7 @@ async function ask(method: string, path: string, body?: unknown, headers?: Recor
 }
 const issue = async (username: string, name: string, headers?: Record<string, string>): Promise<Answer> =>
   ask('POST', '/api/ops/certs', { username, name }, headers);
-const filesOf = ({ body }: Answer): string[] => (body['results'] as Shown[]).map(({ file }) => file);
+const filesOf = ({ body }: Answer): string[] => (body['results'] as View[]).map(({ file }) => file);
 const faultsOf = ({ status, body }: Answer): unknown[] => [
   status,
   ...((body['errors'] ?? []) as { path: string }[]).map(({ path }) => path),
@@ -56,10 +56,10 @@ describe('GET /api/ops/certs', () => {
 
   it('says in words of its own that a text is too long or empty', async () => {
     const long = 'a'.repeat(1001);
-    const said = async (answer: Promise<Answer>): Promise<unknown> => (await answer).body['detail'];
-    expect(await said(ask('GET', `/api/ops/certs/${long}`))).toBe('file: must have at most 200 characters');
-    expect(await said(ask('GET', '/api/ops/certs?username='))).toBe('username: must not be empty');
-    expect(await said(issue('ada', long))).toBe('name: must have at most 1000 characters');
+    const messagesOf = async (answer: Promise<Answer>): Promise<unknown> => (await answer).body['detail'];
+    expect(await messagesOf(ask('GET', `/api/ops/certs/${long}`))).toBe('file: must have at most 200 characters');
+    expect(await messagesOf(ask('GET', '/api/ops/certs?username='))).toBe('username: must not be empty');
+    expect(await messagesOf(issue('ada', long))).toBe('name: must have at most 1000 characters');
   });
 
   it("shows john only john's, and john-doe only john-doe's", async () => {
@@ -71,15 +71,15 @@ describe('GET /api/ops/certs', () => {
   it('lists by state, where revoked is also what is about to be', async () => {
     const [doe, x, tablet] = world.deps.theCore.certificates;
     await world.deps.core.revoke(String(doe?.hash));
-    await world.deps.certificateBook.wantRevoked(
-      await world.deps.certificateBook.made(['john-doe']),
+    await world.deps.certificateStore.wantRevoked(
+      await world.deps.certificateStore.made(['john-doe']),
       '2026-03-04T05:06:07Z',
     );
     expect(filesOf(await ask('GET', '/api/ops/certs?status=revoked'))).toEqual(['john~doe.p12', 'john-doe~x.p12']);
     expect(filesOf(await ask('GET', '/api/ops/certs?status=active'))).toEqual(['john~tablet.p12', 'Zed~phone.p12']);
     expect(filesOf(await ask('GET', '/api/ops/certs?status=expired'))).toEqual([]);
     for (const state of ['revoked', 'revocation_failed'] as const) {
-      await world.deps.certificateBook.settle(String(x?.hash), {
+      await world.deps.certificateStore.settle(String(x?.hash), {
         state,
         checkedAt: '2026-03-04T05:06:07Z',
         problem: null,
@@ -103,25 +103,25 @@ describe('GET /api/ops/certs', () => {
   });
 
   it('asks the identity provider for the owners of the page alone', async () => {
-    const asked: string[] = [];
+    const requests: string[] = [];
     const { accounts } = world.deps.identity;
     world.deps.identity.accounts = {
       ...accounts,
       async named(username) {
-        asked.push(username);
+        requests.push(username);
         return accounts.named(username);
       },
     };
     const { id } = await world.named('john-doe');
     const end = world.around.now.getTime() / 1000 + 3600;
     await world.deps.identity.accounts.changeAttributes(id, { app_expires: end });
-    asked.length = 0;
+    requests.length = 0;
     const page = await ask('GET', '/api/ops/certs?page=2&page_size=2');
-    expect([filesOf(page), asked]).toEqual([
+    expect([filesOf(page), requests]).toEqual([
       ['john-doe~x.p12', 'Zed~phone.p12'],
       ['john-doe', 'Zed'],
     ]);
-    expect((page.body['results'] as Shown[])[0]?.effective_until).toBe(new Date(end * 1000).toISOString());
+    expect((page.body['results'] as View[])[0]?.effective_until).toBe(new Date(end * 1000).toISOString());
   });
 
   it('shows those of the canary only to who asks for them', async () => {

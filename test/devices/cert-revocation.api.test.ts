@@ -18,7 +18,7 @@ async function revoke(file: string, headers?: Record<string, string>): Promise<[
   const response = await world.ask('POST', `/api/ops/certs/${file}/revoke`, undefined, headers);
   return [response.status, (await response.json()) as Body];
 }
-const away = async (): Promise<never> => {
+const unavailable = async (): Promise<never> => {
   throw new AppError('unavailable', 'The core does not answer');
 };
 const tokenOf = async (scope: 'users' | 'admin' | 'read'): Promise<Record<string, string>> => {
@@ -59,13 +59,13 @@ describe('POST /api/ops/certs/{file}/revoke', () => {
   it('does not wait for the identity provider, which may be away when a certificate must be revoked', async () => {
     await world.account({ username: 'john' });
     await world.made('john');
-    world.deps.identity.accounts.named = away;
+    world.deps.identity.accounts.named = unavailable;
     expect(await revoke('john~phone.p12')).toMatchObject([200, { state: 'revoked', username: 'john' }]);
   });
 
   it('notes it although the kept keys cannot be read, which leaves the proof open', async () => {
     await world.made('john');
-    world.deps.clientKeys.kept = away;
+    world.deps.clientKeys.kept = unavailable;
     expect(await revoke('john~phone.p12')).toMatchObject([202, { state: 'revoking', username: 'john' }]);
     expect(await world.revocations('john')).toMatchObject([{ problem: expect.stringContaining('kept keys') }]);
   });
@@ -86,7 +86,7 @@ describe('POST /api/ops/certs/{file}/revoke', () => {
     const phone = await world.made('john');
     const putBack = standIn(world.deps.core, 'revoke', () => async () => {
       world.core.mood = 'down';
-      return away();
+      return unavailable();
     });
     expect(await revoke('john~phone.p12')).toMatchObject([
       202,
@@ -195,7 +195,7 @@ describe('POST /api/ops/certs/{file}/revoke', () => {
 
   it('says so when it cannot be noted, and then asks nothing of the core', async () => {
     const phone = await world.made('john');
-    world.deps.certificateBook.wantRevoked = away;
+    world.deps.certificateStore.wantRevoked = unavailable;
     expect((await revoke(phone.hash))[0]).toBe(503);
     expect(phone.revokedAt).toBeNull();
   });

@@ -13,7 +13,7 @@ beforeEach(async () => {
   admin = await visit({ deps: world.deps, around: world.around });
   const at = world.around.now.toISOString();
   const coreStartedAt = world.deps.theCore.status.startedAt;
-  await world.deps.certificateBook.recordCanary({ at, ok: true, signed: true, problem: null, coreStartedAt });
+  await world.deps.certificateStore.recordCanary({ at, ok: true, signed: true, problem: null, coreStartedAt });
 });
 
 const pathOf = ({ hash }: CoreCertificate): string => `/certificates/${hash.replaceAll(':', '').toLowerCase()}`;
@@ -152,12 +152,12 @@ describe('revoking on a page', () => {
   it('says when something was seen that must not be', async () => {
     const certificate = enrolled('A');
     await admin.post(`${pathOf(certificate)}/revoke`);
-    const { certificateBook, now } = world.deps;
+    const { certificateStore, now } = world.deps;
     const other = enrolled('B');
-    await certificateBook.wantRevoked([other], now().toISOString());
+    await certificateStore.wantRevoked([other], now().toISOString());
     const problem = 'The stream let a new connection with this certificate in.';
     const settled = { state: 'revocation_failed', checkedAt: now().toISOString(), problem, streams: null } as const;
-    await certificateBook.settle(other.hash, settled);
+    await certificateStore.settle(other.hash, settled);
     const html = await admin.page(pathOf(other));
     expect(html).toContain('Not shut out yet: treat the device as connected');
     expect(html).toContain(`Seen that must not be: ${problem}`);

@@ -96,9 +96,9 @@ describe('POST /api/ops/certs', () => {
       };
       const { status, body } = await issue('ada', 'phone');
       expect([status, body['state']]).toEqual([201, 'active']);
-      const [made] = await world.deps.certificateBook.made(['ada']);
+      const [made] = await world.deps.certificateStore.made(['ada']);
       expect([body['fingerprint'], body['issued_at']]).toEqual([made?.hash, made?.issuedAt]);
-      expect(await world.deps.certificateBook.revocations()).toEqual([]);
+      expect(await world.deps.certificateStore.revocations()).toEqual([]);
     });
   });
 
@@ -108,8 +108,8 @@ describe('POST /api/ops/certs', () => {
     expect([again.status, again.body['detail']]).toEqual([409, expect.stringContaining('ada~phone.p12')]);
     expect((await issue('ada', 'Phone')).status).toBe(201);
     const [first] = world.deps.theCore.certificates;
-    await world.deps.certificateBook.wantRevoked(
-      await world.deps.certificateBook.made(['ada']),
+    await world.deps.certificateStore.wantRevoked(
+      await world.deps.certificateStore.made(['ada']),
       '2026-03-04T05:06:07Z',
     );
     expect((await issue('ada', 'phone')).status).toBe(201);
@@ -193,7 +193,7 @@ describe('POST /api/ops/certs', () => {
     expect((await issue('ada', 'phone')).status).toBe(409);
     const [certificate] = world.deps.theCore.certificates;
     const { hash = '' } = certificate ?? {};
-    expect(await world.deps.certificateBook.revocations()).toMatchObject([{ hash, state: 'revoking' }]);
+    expect(await world.deps.certificateStore.revocations()).toMatchObject([{ hash, state: 'revoking' }]);
     expect(await world.deps.clientKeys.kept([hash])).toEqual([]);
     expect(world.deps.audit.records.at(-1)).toMatchObject({ phase: 'outcome', result: 'failed' });
   });
@@ -214,11 +214,11 @@ describe('POST /api/ops/certs', () => {
     const lost = await issue('ada', 'phone');
     expect([lost.status, lost.body['detail']]).toEqual([503, expect.stringContaining('may have signed')]);
     expect(world.deps.audit.records.map(({ phase }) => phase)).toEqual(['intent']);
-    expect(await world.deps.certificateBook.made()).toEqual([]);
+    expect(await world.deps.certificateStore.made()).toEqual([]);
     const [intent] = await world.deps.audit.unfinished('2030-01-01T00:00:00Z', 1);
     expect(intent && (await finishIntent(world.deps, REGISTERED, intent))).toBe('failed');
     const { hash = '' } = world.deps.theCore.certificates[0] ?? {};
-    expect(await world.deps.certificateBook.revocations()).toMatchObject([{ hash, state: 'revoking' }]);
+    expect(await world.deps.certificateStore.revocations()).toMatchObject([{ hash, state: 'revoking' }]);
   });
 
   it('needs its intent in the audit log', async () => {
@@ -253,11 +253,11 @@ describe('POST /api/ops/certs', () => {
           () => false,
           () => true,
         );
-        const { theCore, certificateBook, clientKeys, audit } = world.deps;
+        const { theCore, certificateStore, clientKeys, audit } = world.deps;
         const hashes = theCore.certificates.map(({ hash }) => hash);
-        const made = (await certificateBook.made()).map(({ hash }) => hash);
+        const made = (await certificateStore.made()).map(({ hash }) => hash);
         const kept = await clientKeys.kept(hashes);
-        const revoked = (await certificateBook.revocations()).map(({ hash }) => hash);
+        const revoked = (await certificateStore.revocations()).map(({ hash }) => hash);
         const open = audit.records.length === 1;
         const [hash] = hashes;
         if (!died) seen.add('done');

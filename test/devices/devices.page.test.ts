@@ -10,7 +10,7 @@ let admin: Visitor;
 beforeEach(async () => {
   world = await peopleWorld();
   admin = await visit({ deps: world.deps, around: world.around });
-  const { certificateBook, theCore, around } = { ...world.deps, ...world };
+  const { certificateStore, theCore, around } = { ...world.deps, ...world };
   const canary: CanaryRun = {
     at: around.now.toISOString(),
     ok: true,
@@ -18,7 +18,7 @@ beforeEach(async () => {
     problem: null,
     coreStartedAt: theCore.status.startedAt,
   };
-  await certificateBook.recordCanary(canary);
+  await certificateStore.recordCanary(canary);
 });
 
 const names = (html: string): string[] =>

@@ -55,15 +55,15 @@ beforeEach(() => begin());
 
 async function diagnosis(): Promise<Diagnosis> {
   const account = (await world.deps.identity.accounts.get(ada.id)) as Account;
-  const said = await diagnoseEnrollment(world.deps, account);
-  expect(JSON.stringify(said)).not.toContain(key);
-  for (const { milliseconds } of said.checks) expect(milliseconds).toBeGreaterThanOrEqual(0);
-  return said;
+  const found = await diagnoseEnrollment(world.deps, account);
+  expect(JSON.stringify(found)).not.toContain(key);
+  for (const { milliseconds } of found.checks) expect(milliseconds).toBeGreaterThanOrEqual(0);
+  return found;
 }
 const okOf = ({ checks }: Diagnosis): string[] => checks.filter(({ ok }) => ok).map(({ stage }) => stage);
 const detailOf = ({ checks }: Diagnosis, stage: string): string | undefined =>
   checks.find((each) => each.stage === stage)?.detail;
-const away = (says: string) => (): Promise<never> => Promise.reject(new AppError('unavailable', says));
+const unavailable = (says: string) => () => Promise.reject(new AppError('unavailable', says));
 const UNSIGNED = {
   at: '2099-01-01T00:00:00.000Z',
   ok: false,
@@ -77,8 +77,8 @@ const ALL = ['account', 'name', 'port', 'chain', 'token', 'bind', 'groups', 'sig
 
 describe('the diagnosis of an enrollment', () => {
   it('walks every stage, and has no reason when it would work now', async () => {
-    const said = await diagnosis();
-    expect(said).toMatchObject({
+    const found = await diagnosis();
+    expect(found).toMatchObject({
       state: 'valid',
       expires_at: '2026-03-04T05:21:07.000Z',
       ca_fingerprint: 'CA:01',
@@ -87,9 +87,9 @@ describe('the diagnosis of an enrollment', () => {
       stage: null,
       attempts: [],
     });
-    expect(said.checks.map(({ stage }) => stage)).toEqual(ALL);
-    expect(okOf(said)).toEqual(ALL);
-    expect(said.notes).toEqual([
+    expect(found.checks.map(({ stage }) => stage)).toEqual(ALL);
+    expect(okOf(found)).toEqual(ALL);
+    expect(found.notes).toEqual([
       `Phones do not know the CA of this stack by themselves: open the data package on the phone first, then the link (GET /api/users/${ada.id}/enrollment/package?app=atak).`,
     ]);
   });
@@ -222,26 +222,26 @@ describe('the diagnosis of an enrollment', () => {
       'was tried and failed',
       /did not sign a test certificate at .*: 500 for POST/,
       /every minute/,
-      () => void world.deps.certificateBook.recordCanary(UNSIGNED),
+      () => void world.deps.certificateStore.recordCanary(UNSIGNED),
     ],
     [
       'signing',
       'is away',
       /The core signs nothing now: No answer/,
       /log of the core/,
-      () => (world.deps.coreEnrollment.rules = away('No answer')),
+      () => (world.deps.coreEnrollment.rules = unavailable('No answer')),
     ],
   ])('says that the %s %s, and what helps', async (stage, _, reason, remedy, breaks) => {
     await breaks();
-    const said = await diagnosis();
+    const found = await diagnosis();
     const expected = { stage, reason: expect.stringMatching(reason), remedy: expect.stringMatching(remedy) };
-    expect(said).toMatchObject(expected);
-    expect(okOf(said)).toEqual(okOf(said).filter((each) => each !== stage));
-    expect(said.reason).toBe(detailOf(said, stage));
+    expect(found).toMatchObject(expected);
+    expect(okOf(found)).toEqual(okOf(found).filter((each) => each !== stage));
+    expect(found.reason).toBe(detailOf(found, stage));
   });
 
   it('tells none, expired, stale and valid apart, with the end and the CA of the token', async () => {
-    const brief = () => diagnosis().then((said) => [said.state, said.expires_at, said.ca_fingerprint]);
+    const brief = () => diagnosis().then((found) => [found.state, found.expires_at, found.ca_fingerprint]);
     expect(await brief()).toEqual(['valid', '2026-03-04T05:21:07.000Z', 'CA:01']);
     world.deps.theCore.ca = 'CA:02';
     expect(await brief()).toEqual(['stale', '2026-03-04T05:21:07.000Z', 'CA:01']);
@@ -254,26 +254,26 @@ describe('the diagnosis of an enrollment', () => {
 
   it('never binds nor asks the core where there is no valid token, so that nothing is locked', async () => {
     world.deps.theCore.ca = 'CA:02';
-    const asked: string[] = [];
-    world.deps.directory.signIn = async () => void asked.push('directory');
-    world.deps.coreEnrollment.rules = async () => (asked.push('core'), {});
-    const said = await diagnosis();
-    expect([asked, okOf(said)]).toEqual([[], ['account', 'name', 'port', 'chain']]);
-    expect(detailOf(said, 'bind')).toBe('This was not tried: there is no valid token.');
+    const requests: string[] = [];
+    world.deps.directory.signIn = async () => void requests.push('directory');
+    world.deps.coreEnrollment.rules = async () => (requests.push('core'), {});
+    const found = await diagnosis();
+    expect([requests, okOf(found)]).toEqual([[], ['account', 'name', 'port', 'chain']]);
+    expect(detailOf(found, 'bind')).toBe('This was not tried: there is no valid token.');
   });
 
   it('does not ask the core with what the directory refuses', async () => {
-    let asked = false;
+    let requested = false;
     world.deps.directory.signIn = async () => undefined;
-    world.deps.coreEnrollment.rules = async () => ((asked = true), {});
-    expect([(await diagnosis()).stage, asked]).toEqual(['bind', false]);
+    world.deps.coreEnrollment.rules = async () => ((requested = true), {});
+    expect([(await diagnosis()).stage, requested]).toEqual(['bind', false]);
   });
 
   it('says that the token could not be looked at, and calls nothing ok that it did not see', async () => {
-    world.deps.identity.appPasswords.list = away('The identity provider does not answer');
-    const said = await diagnosis();
-    expect([said.state, said.stage, okOf(said)]).toEqual(['unknown', 'token', ['account', 'name', 'port', 'chain']]);
-    expect(said.reason).toBe('This could not be checked: The identity provider does not answer.');
+    world.deps.identity.appPasswords.list = unavailable('The identity provider does not answer');
+    const found = await diagnosis();
+    expect([found.state, found.stage, okOf(found)]).toEqual(['unknown', 'token', ['account', 'name', 'port', 'chain']]);
+    expect(found.reason).toBe('This could not be checked: The identity provider does not answer.');
   });
 
   it('ends within ten seconds, whoever is silent', async () => {
@@ -287,11 +287,11 @@ describe('the diagnosis of an enrollment', () => {
     world.deps.core.enrollmentAttempts = silence;
     vi.useFakeTimers();
     onTestFinished(() => void vi.useRealTimers());
-    const asked = diagnosis();
+    const query = diagnosis();
     await vi.advanceTimersByTimeAsync(10_000);
-    const said = await asked;
-    expect([said.stage, okOf(said), said.attempts]).toEqual(['name', ['account', 'token', 'bind', 'groups'], null]);
-    expect(detailOf(said, 'signing')).toMatch(/no answer within 3 s/);
+    const found = await query;
+    expect([found.stage, okOf(found), found.attempts]).toEqual(['name', ['account', 'token', 'bind', 'groups'], null]);
+    expect(detailOf(found, 'signing')).toMatch(/no answer within 3 s/);
   });
 
   it('keeps a secret that an error carries to itself', async () => {
@@ -304,8 +304,8 @@ describe('the diagnosis of an enrollment', () => {
 describe('a note of the diagnosis', () => {
   it('is none about the package where the certificate is publicly trusted', async () => {
     sights[`${HOST}:8446 public`] = fine;
-    const said = await diagnosis();
-    expect([said.notes, detailOf(said, 'chain')]).toEqual([[], expect.stringMatching(/publicly trusted/)]);
+    const found = await diagnosis();
+    expect([found.notes, detailOf(found, 'chain')]).toEqual([[], expect.stringMatching(/publicly trusted/)]);
   });
 
   it('says that a device of a user without a group receives nothing, which is no failure', async () => {
@@ -325,8 +325,8 @@ describe('a note of the diagnosis', () => {
   it('says that the link has no room for other ports than the usual ones', async () => {
     await begin({ CORE_ENROLLMENT_PORT: '18446', CORE_STREAMING_URL: 'tls://127.0.0.1:18089' });
     sights[`${HOST}:18446 own`] = fine;
-    const said = await diagnosis();
-    expect([said.stage, said.notes[0]]).toEqual([null, expect.stringMatching(/port 18446 .* port 18089.*no room/)]);
+    const found = await diagnosis();
+    expect([found.stage, found.notes[0]]).toEqual([null, expect.stringMatching(/port 18446 .* port 18089.*no room/)]);
   });
 
   it('in containers looks at the proxy by the public name, where the address cannot be reached from inside', async () => {
@@ -338,11 +338,12 @@ describe('a note of the diagnosis', () => {
     const inspect = async ({ host, port, address }: TlsEndpoint): Promise<TlsState> =>
       `${host}:${port} at ${address}` === `${HOST}:8446 at 172.16.64.2` ? shown : silent;
     world.deps.monitored = { ...world.deps.monitored, tls: { inspect } };
-    const said = await diagnosis();
-    expect([said.stage, detailOf(said, 'port')]).toEqual([null, expect.stringMatching(/answers inside of the stack/)]);
-    expect(detailOf(said, 'chain')).toMatch(/made out to cot\.example\.org, and publicly trusted/);
-    expect(said.notes.join(' ')).toMatch(/198\.51\.100\.7 is this machine cannot be seen from inside of a container/);
-    expect(said.notes.join(' ')).not.toMatch(/do not know the CA/);
+    const found = await diagnosis();
+    expect(found.stage).toBeNull();
+    expect(detailOf(found, 'port')).toMatch(/answers inside of the stack/);
+    expect(detailOf(found, 'chain')).toMatch(/made out to cot\.example\.org, and publicly trusted/);
+    expect(found.notes.join(' ')).toMatch(/198\.51\.100\.7 is this machine cannot be seen from inside of a container/);
+    expect(found.notes.join(' ')).not.toMatch(/do not know the CA/);
     shown = { ...fine, trusted: false, error: 'expired on 2026-01-01' };
     expect((await diagnosis()).stage).toBe('chain');
   });
@@ -354,9 +355,9 @@ describe('a note of the diagnosis', () => {
     world.deps.monitored.wanted.publicAddresses = ['198.51.100.7'];
     for (const state of [fine, { ...unknown, error: 'is made out to takserver, not to 127.0.0.1' }]) {
       sights['127.0.0.1:8446 own'] = state;
-      const said = await diagnosis();
-      expect([said.stage, detailOf(said, 'port')]).toEqual([null, expect.stringMatching(/CORE_ENROLLMENT_URL/)]);
-      expect(said.notes).toEqual([
+      const found = await diagnosis();
+      expect([found.stage, detailOf(found, 'port')]).toEqual([null, expect.stringMatching(/CORE_ENROLLMENT_URL/)]);
+      expect(found.notes).toEqual([
         expect.stringMatching(/cannot be reached from this machine.*openssl s_client -connect cot\.example\.org:8446/),
         expect.stringMatching(/made out to cot\.example\.org was not seen/),
       ]);
@@ -369,30 +370,25 @@ describe('a note of the diagnosis', () => {
 
   it('says that an address of this machine alone is none for phones', async () => {
     await begin({ SERVER_ADDRESS: '127.0.0.1' });
-    const said = await diagnosis();
-    expect([said.stage, detailOf(said, 'name')]).toEqual([null, expect.stringMatching(/no name to resolve/)]);
-    expect(said.notes[0]).toMatch(/leads to this machine alone/);
+    const found = await diagnosis();
+    expect([found.stage, detailOf(found, 'name')]).toEqual([null, expect.stringMatching(/no name to resolve/)]);
+    expect(found.notes[0]).toMatch(/leads to this machine alone/);
   });
 });
 
 describe('the last attempts', () => {
   it('are told as the core has seen them, and null where it does not tell', async () => {
-    const attempt = { at: '2026-03-04T05:00:00.000Z', address: '192.0.2.9', username: 'ada', clientUid: 'ANDROID-1' };
+    const at = '2026-03-04T05:00:00.000Z';
+    const attempt = { at, address: '192.0.2.9', username: 'ada', clientUid: 'ANDROID-1' };
     world.deps.theCore.attempts = [{ ...attempt, result: 'refused', reason: 'the directory refuses it' }];
     expect((await diagnosis()).attempts).toEqual([
-      {
-        at: attempt.at,
-        address: '192.0.2.9',
-        client_uid: 'ANDROID-1',
-        result: 'refused',
-        reason: 'the directory refuses it',
-      },
+      { at, address: '192.0.2.9', client_uid: 'ANDROID-1', result: 'refused', reason: 'the directory refuses it' },
     ]);
     world.deps.theCore.attempts = undefined;
     expect((await diagnosis()).attempts).toBeNull();
-    world.deps.core.enrollmentAttempts = away('The core does not answer');
-    const said = await diagnosis();
-    expect([said.attempts, said.notes.at(-1)]).toEqual([
+    world.deps.core.enrollmentAttempts = unavailable('The core does not answer');
+    const found = await diagnosis();
+    expect([found.attempts, found.notes.at(-1)]).toEqual([
       null,
       'What was tried last is not known: The core does not answer.',
     ]);

@@ -3,7 +3,7 @@
 import { expect, it, onTestFinished, vi } from 'vitest';
 import { diagnoseEnrollment } from '../../shared/devices/enrollment/diagnose.ts';
 import { issueEnrollment } from '../../shared/devices/enrollment/issue.ts';
-import { enrollmentKey, withdrawEnrollment } from '../../shared/devices/enrollment/kept.ts';
+import { enrollmentKey, cancelEnrollment } from '../../shared/devices/enrollment/kept.ts';
 import { ACTOR, peopleWorld } from '../people/fake-people.ts';
 
 it('a diagnosis asks the core with no password that is taken back meanwhile, which would count as a wrong one of ours', async () => {
@@ -11,9 +11,9 @@ it('a diagnosis asks the core with no password that is taken back meanwhile, whi
   const { deps } = world;
   const ada = await world.account({ username: 'ada', groups: ['core_Team'] });
   const { key } = await issueEnrollment({ deps, actor: ACTOR }, ada);
-  let withdrawn: Promise<void> | undefined;
+  let canceled: Promise<void> | undefined;
   deps.directory.signIn = async () => {
-    withdrawn ??= withdrawEnrollment({ deps, actor: ACTOR }, ada);
+    canceled ??= cancelEnrollment({ deps, actor: ACTOR }, ada);
     // As far as it comes.
     for (let turn = 0; turn < 100; turn += 1) await new Promise((resolve) => setImmediate(resolve));
     return { dn: 'cn=ada', username: 'ada', groups: ['core_Team'], isActive: true };
@@ -24,7 +24,7 @@ it('a diagnosis asks the core with no password that is taken back meanwhile, whi
     return {};
   };
   await diagnoseEnrollment(deps, ada);
-  await withdrawn;
+  await canceled;
   expect([good, deps.identity.accepts('ada', key)]).toEqual([[true], false]);
 });
 
@@ -42,12 +42,12 @@ it('a diagnosis whose turn does not come says so, within ten seconds, and tries 
   onTestFinished(() => void vi.useRealTimers());
   const { promise: held, resolve: letGo } = Promise.withResolvers<void>();
   const holding = deps.deviceLock(enrollmentKey(ada.id), () => held);
-  const asked = diagnoseEnrollment(deps, ada);
+  const requested = diagnoseEnrollment(deps, ada);
   await vi.advanceTimersByTimeAsync(10_000);
-  const { checks } = await asked;
-  const said = checks.filter(({ stage }) => ['bind', 'groups', 'signing'].includes(stage));
-  expect(said).toHaveLength(3);
-  for (const check of said)
+  const { checks } = await requested;
+  const messages = checks.filter(({ stage }) => ['bind', 'groups', 'signing'].includes(stage));
+  expect(messages).toHaveLength(3);
+  for (const check of messages)
     expect(check).toMatchObject({
       ok: false,
       detail: expect.stringMatching(/^This was not tried: its turn did not come/),

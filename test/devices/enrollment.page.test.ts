@@ -90,8 +90,8 @@ describe('the page that enrolls devices', () => {
   it('takes the code back', async () => {
     await issue();
     const answer = await admin.post(`${path}/withdraw`);
-    expect([answer.status, answer.headers.get('location')]).toEqual([303, `${path}?done=withdrawn`]);
-    const html = await admin.page(`${path}?done=withdrawn`);
+    expect([answer.status, answer.headers.get('location')]).toEqual([303, `${path}?done=canceled`]);
+    const html = await admin.page(`${path}?done=canceled`);
     expect(html).toContain('The code is taken back. Devices that were enrolled with it stay.');
     expect(html).toContain('No code is valid now');
     expect(await world.deps.identity.appPasswords.list('ada')).toEqual([]);

@@ -3,7 +3,7 @@
 import { randomUUID } from 'node:crypto';
 import type { Directory } from '@holdfast/kit/directory';
 import { PROBE_ACCOUNT, PROBE_GROUP } from '@holdfast/kit/names';
-import type { CertificateBook } from '../../shared/devices/port.ts';
+import type { CertificateStore } from '../../shared/devices/port.ts';
 import type { FakeCore } from '../core/fake-core.ts';
 import type { FakeIdentity } from '../identity/fake-identity.ts';
 import type { FakeDirectory } from '../sign-in/fake-directory.ts';
@@ -12,24 +12,24 @@ export interface ProbeWorld {
   core: FakeCore;
   provider: FakeIdentity;
   directory: FakeDirectory;
-  certificateBook: CertificateBook;
+  certificateStore: CertificateStore;
 }
 
 /** Everything is there when it returns: the doubles wait for nobody. Resolves with the hash of the certificate. */
-export async function addProbe({ core, provider, directory, certificateBook }: ProbeWorld): Promise<string> {
+export async function addProbe({ core, provider, directory, certificateStore }: ProbeWorld): Promise<string> {
   void provider.accounts.create({ username: PROBE_ACCOUNT, name: 'The probe', kind: 'service' });
   directory.addGroup(PROBE_GROUP);
   directory.addPerson(PROBE_ACCOUNT, randomUUID()).groups.push(PROBE_GROUP);
-  return addProbeCertificate({ core, certificateBook });
+  return addProbeCertificate({ core, certificateStore });
 }
 
 export async function addProbeCertificate({
   core,
-  certificateBook,
-}: Pick<ProbeWorld, 'core' | 'certificateBook'>): Promise<string> {
+  certificateStore,
+}: Pick<ProbeWorld, 'core' | 'certificateStore'>): Promise<string> {
   const { hash, pem, serial, clientUid, issuedAt, expiresAt } = core.enrolledByDevice(PROBE_ACCOUNT, PROBE_ACCOUNT);
   void core.clientKeys.keep(hash, { keyPem: 'key', certificatePem: pem, chainPem: [] });
-  void certificateBook.remember({ hash, username: PROBE_ACCOUNT, name: '', serial, clientUid, issuedAt, expiresAt });
+  void certificateStore.remember({ hash, username: PROBE_ACCOUNT, name: '', serial, clientUid, issuedAt, expiresAt });
   return hash;
 }
 

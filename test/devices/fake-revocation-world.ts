@@ -31,7 +31,7 @@ export async function revocationWorld(): Promise<RevocationWorld> {
   const iso = (): string => around.now.toISOString();
 
   const canary: RevocationWorld['canary'] = (run = {}) =>
-    deps.certificateBook.recordCanary({
+    deps.certificateStore.recordCanary({
       at: iso(),
       ok: true,
       signed: true,
@@ -42,7 +42,7 @@ export async function revocationWorld(): Promise<RevocationWorld> {
   await canary();
 
   const revocations: RevocationWorld['revocations'] = (username) =>
-    deps.certificateBook.revocations(username === undefined ? undefined : [username]);
+    deps.certificateStore.revocations(username === undefined ? undefined : [username]);
 
   return {
     ...world,
@@ -58,7 +58,7 @@ export async function revocationWorld(): Promise<RevocationWorld> {
       const certificate = core.enrolledByDevice(username, `holdfast-${name}`);
       const { hash, serial, clientUid, issuedAt, expiresAt, pem } = certificate;
       await deps.clientKeys.keep(hash, { keyPem: 'a key', certificatePem: pem, chainPem: [] });
-      await deps.certificateBook.remember({ hash, username, name, serial, clientUid, issuedAt, expiresAt });
+      await deps.certificateStore.remember({ hash, username, name, serial, clientUid, issuedAt, expiresAt });
       return certificate;
     },
     note: (certificate) => noteAsRevoking(deps, [certificate], iso()),

@@ -8,7 +8,7 @@ import {
   type IssuedEnrollment,
   issueEnrollment,
 } from '../../shared/devices/enrollment/issue.ts';
-import { withdrawEnrollment } from '../../shared/devices/enrollment/kept.ts';
+import { cancelEnrollment } from '../../shared/devices/enrollment/kept.ts';
 import type { Account } from '../../shared/identity/port.ts';
 import { deactivateUser } from '../../shared/people/deactivate-user.ts';
 import { ACTOR, Died, dyingAt, peopleWorld, type PeopleWorld } from '../people/fake-people.ts';
@@ -148,7 +148,7 @@ describe('issuing an enrollment', () => {
       groups: [],
       by: { kind: 'token' as const, id: 't', scope: 'users' as const },
     };
-    for (const act of [issueEnrollment, withdrawEnrollment])
+    for (const act of [issueEnrollment, cancelEnrollment])
       await expect(act({ ...context(), principal }, webadmin)).rejects.toMatchObject({ code: 'forbidden' });
     await issueEnrollment({ ...context(), principal }, ada);
   });
@@ -222,7 +222,7 @@ describe('a process that dies while it issues', () => {
   it.each(['before', 'after'] as const)('leaves nothing that works, wherever it died (%s a call)', async (when) => {
     const whole = dying(1_000, when);
     await issue(ada, whole);
-    await withdrawEnrollment(context(), ada);
+    await cancelEnrollment(context(), ada);
     expect(whole.calls()).toBeGreaterThan(4);
     for (let nth = 1; nth <= whole.calls(); nth++) {
       await expect(issue(ada, dying(nth, when))).rejects.toThrow();
@@ -243,21 +243,21 @@ describe('withdrawing an enrollment', () => {
     const own = { accountId: ada.id, description: '', expiresAt: null };
     for (const identifier of ['weather', `enroll-${ada.id}-unknown`])
       await world.deps.identity.appPasswords.create({ identifier, ...own });
-    await withdrawEnrollment(context(), ada);
+    await cancelEnrollment(context(), ada);
     expect([await passwords(), await rows()]).toEqual([['weather'], []]);
     expect(world.deps.identity.accepts('ada', key)).toBe(false);
     expect(records().slice(-2)).toMatchObject([
       { action: 'enrollment.withdraw', phase: 'intent', detail: { id: ada.id, identifiers: expect.any(Array) } },
       { action: 'enrollment.withdraw', phase: 'outcome', result: 'ok' },
     ]);
-    await withdrawEnrollment(context(), ada);
+    await cancelEnrollment(context(), ada);
   });
 
   it('is possible for somebody who is not active, and drops rows without a password', async () => {
     await issue();
     await deactivateUser({ deps: world.deps, actor: ACTOR }, ada);
     expect([await passwords(), (await rows()).length]).toEqual([[], 1]);
-    await withdrawEnrollment(context(), ada);
+    await cancelEnrollment(context(), ada);
     expect(await rows()).toEqual([]);
   });
 });

@@ -12,7 +12,7 @@ beforeEach(async () => {
 });
 
 const ORDER = { name: '', clientUid: 'svc_radio', keep: true };
-const away = (): Promise<never> => Promise.reject(new AppError('unavailable', 'It is away'));
+const unavailable = (): Promise<never> => Promise.reject(new AppError('unavailable', 'It is away'));
 
 describe('a certificate that is made', () => {
   it('is enrolled with a one-off app password, kept, and written into the book', async () => {
@@ -27,7 +27,7 @@ describe('a certificate that is made', () => {
       issuedAt: certificate?.issuedAt,
       expiresAt: certificate?.expiresAt,
     });
-    expect(await world.deps.certificateBook.made(['svc_radio'])).toEqual([made]);
+    expect(await world.deps.certificateStore.made(['svc_radio'])).toEqual([made]);
     expect(await world.deps.clientKeys.read(made.hash)).toEqual(key);
     expect(Object.keys(key).toSorted()).toEqual(['certificatePem', 'chainPem', 'keyPem']);
     expect(await world.deps.identity.appPasswords.list('svc_radio')).toEqual([]);
@@ -39,22 +39,22 @@ describe('a certificate that is made', () => {
       undefined,
       expect.stringContaining('PRIVATE KEY'),
     ]);
-    expect(await world.deps.certificateBook.made()).toEqual([made]);
+    expect(await world.deps.certificateStore.made()).toEqual([made]);
   });
 
   it('is to be revoked, without a key anywhere, when it cannot be kept', async () => {
-    world.deps.clientKeys = { ...world.deps.clientKeys, keep: away };
+    world.deps.clientKeys = { ...world.deps.clientKeys, keep: unavailable };
     await expect(makeCertificate(world.deps, radio, ORDER)).rejects.toThrow('It is away');
     const [certificate] = world.deps.theCore.certificates;
     const { hash = '' } = certificate ?? {};
-    expect(await world.deps.certificateBook.made()).toEqual([]);
-    expect(await world.deps.certificateBook.revocations()).toMatchObject([{ hash, state: 'revoking' }]);
+    expect(await world.deps.certificateStore.made()).toEqual([]);
+    expect(await world.deps.certificateStore.revocations()).toMatchObject([{ hash, state: 'revoking' }]);
     expect(await world.deps.clientKeys.kept([hash])).toEqual([]);
   });
 
   it('keeps its key when nothing could be written down: it may be in the book all the same', async () => {
-    const book = world.deps.certificateBook;
-    world.deps.certificateBook = { ...book, remember: away, wantRevoked: away };
+    const store = world.deps.certificateStore;
+    world.deps.certificateStore = { ...store, remember: unavailable, wantRevoked: unavailable };
     await expect(makeCertificate(world.deps, radio, ORDER)).rejects.toThrow('It is away');
     const hashes = world.deps.theCore.certificates.map(({ hash }) => hash);
     expect(await world.deps.clientKeys.kept(hashes)).toEqual(hashes);

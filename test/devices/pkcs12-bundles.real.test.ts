@@ -21,11 +21,11 @@ const modern = Buffer.from(await pkcs12Bundles.withKey(kept, { friendlyName: 'ad
 const legacy = Buffer.from(await pkcs12Bundles.withKey(kept, { friendlyName: 'ädä 密', legacy: true }), 'base64');
 const trust = Buffer.from(await pkcs12Bundles.trust([pki.ca.certificate]), 'base64');
 
-function openssl(bundle: Buffer, ...args: string[]): { text: string; told: string; status: number | null } {
+function openssl(bundle: Buffer, ...args: string[]): { text: string; reported: string; status: number | null } {
   const file = join(directory, 'bundle.p12');
   writeFileSync(file, bundle);
   const { stdout, stderr, status } = spawnSync('openssl', ['pkcs12', '-in', file, '-passin', 'pass:atakatak', ...args]);
-  return { text: stdout.toString(), told: stderr.toString(), status };
+  return { text: stdout.toString(), reported: stderr.toString(), status };
 }
 
 /** Who came in at a server that wants a certificate of the CA. */
@@ -58,9 +58,9 @@ async function cameInAs(pfx: Buffer): Promise<string> {
 
 describe('a bundle with a key', () => {
   it('is opened by openssl: AES-256-CBC, key, certificate and chain under the name of the user', () => {
-    const { text, told, status } = openssl(modern, '-nodes', '-info');
-    expect([status, told]).toEqual([0, expect.stringContaining('AES-256-CBC')]);
-    expect(told).not.toMatch(/3DES|RC2|TripleDES/i);
+    const { text, reported, status } = openssl(modern, '-nodes', '-info');
+    expect([status, reported]).toEqual([0, expect.stringContaining('AES-256-CBC')]);
+    expect(reported).not.toMatch(/3DES|RC2|TripleDES/i);
     expect(text).toContain('friendlyName: ada');
     expect(text.match(/BEGIN CERTIFICATE/g)).toHaveLength(2);
     expect(text).toContain(ada.key.trim().split('\n')[1]);
@@ -71,9 +71,9 @@ describe('a bundle with a key', () => {
   });
 
   it('of the old kind is opened by openssl -legacy: 3DES throughout, and a MAC of SHA-1', () => {
-    const { text, told, status } = openssl(legacy, '-legacy', '-nodes', '-info');
-    expect([status, told]).toEqual([0, expect.stringContaining('MAC: sha1, Iteration 2048')]);
-    expect(told.match(/pbeWithSHA1And3-KeyTripleDES-CBC, Iteration 2048/g)).toHaveLength(2);
+    const { text, reported: notice, status } = openssl(legacy, '-legacy', '-nodes', '-info');
+    expect([status, notice]).toEqual([0, expect.stringContaining('MAC: sha1, Iteration 2048')]);
+    expect(notice.match(/pbeWithSHA1And3-KeyTripleDES-CBC, Iteration 2048/g)).toHaveLength(2);
     expect(text.match(/BEGIN CERTIFICATE/g)).toHaveLength(2);
     expect(text).toContain(ada.key.trim().split('\n')[1]);
     expect(text).toContain(pki.ca.certificate.trim().split('\n')[2]);
@@ -108,8 +108,8 @@ describe('a bundle with a key', () => {
 
 describe('a truststore', () => {
   it('holds the CA in the clear, with a MAC of SHA-1, as old phones read it', () => {
-    const { text, told, status } = openssl(trust, '-nokeys', '-info');
-    expect([status, told]).toEqual([0, expect.stringContaining('MAC: sha1')]);
+    const { text, reported, status } = openssl(trust, '-nokeys', '-info');
+    expect([status, reported]).toEqual([0, expect.stringContaining('MAC: sha1')]);
     expect(text.match(/BEGIN CERTIFICATE/g)).toHaveLength(1);
     expect(text).toContain('friendlyName: Holdfast test CA');
     expect(text).toContain(pki.ca.certificate.trim().split('\n')[2]);

@@ -23,7 +23,7 @@ const kept = async (of = phone) => (await world.deps.clientKeys.kept([of.hash]))
 const intents = () =>
   world.deps.audit.records.filter(({ phase, action }) => phase === 'intent' && action === 'certificate.revoke');
 const says = (pattern: RegExp): unknown => expect.stringMatching(pattern);
-const away = async () => {
+const unavailable = async () => {
   throw new AppError('unavailable', 'It does not answer');
 };
 
@@ -67,7 +67,7 @@ describe('a revocation', () => {
   });
 
   it('waits for a core that goes away between being read and revoking', async () => {
-    const putBack = standIn(world.deps.core, 'revoke', () => away);
+    const putBack = standIn(world.deps.core, 'revoke', () => unavailable);
     expect(await prove()).toMatchObject({ revoking: 1 });
     expect(await state()).toEqual(['revoking', says(/did not revoke it: It does not answer/), null]);
     putBack();
@@ -75,9 +75,9 @@ describe('a revocation', () => {
   });
 
   it('has failed when the core answers and does not revoke; after a minute that is asked once a minute', async () => {
-    let asked = 0;
+    let requested = 0;
     world.deps.core.revoke = async () => {
-      asked += 1;
+      requested += 1;
       throw new AppError('upstream', 'The core has not set the date');
     };
     for (let run = 0; run < 12; run++) {
@@ -85,12 +85,12 @@ describe('a revocation', () => {
       world.later(5);
     }
     expect(await state()).toEqual(['revocation_failed', says(/has not set the date/), null]);
-    expect(asked).toBe(12);
+    expect(requested).toBe(12);
     for (let run = 0; run < 24; run++) {
       world.later(5);
       await prove();
     }
-    expect(asked).toBe(14);
+    expect(requested).toBe(14);
     expect(intents()).toHaveLength(14);
   });
 
@@ -124,7 +124,7 @@ describe('a revocation', () => {
   });
 
   it('is open while the list cannot be read', async () => {
-    world.deps.coreAuthority.revocationList = away;
+    world.deps.coreAuthority.revocationList = unavailable;
     world.later(600);
     await prove();
     expect(await state()).toEqual(['revoking', says(/list cannot be read: It does not answer/), 'none']);
@@ -226,7 +226,7 @@ describe('streams', () => {
   });
 
   it('that the core does not tell leave it open', async () => {
-    world.deps.core.clients = away;
+    world.deps.core.clients = unavailable;
     await prove();
     expect(await state()).toEqual(['revoking', says(/does not say who is connected/), null]);
   });
@@ -245,7 +245,7 @@ describe('a handshake', () => {
   });
 
   it('says nothing when the port is away', async () => {
-    world.deps.coreDevices.connect = away;
+    world.deps.coreDevices.connect = unavailable;
     await prove();
     expect(await state()).toEqual(['revoking', says(/could not be tried whether it is refused/), 'none']);
   });
@@ -259,7 +259,7 @@ describe('a handshake', () => {
   });
 
   it('cannot be left out because the kept keys cannot be read', async () => {
-    world.deps.clientKeys.kept = away;
+    world.deps.clientKeys.kept = unavailable;
     await prove();
     expect(await state()).toEqual(['revoking', says(/kept keys cannot be read/), 'none']);
   });
@@ -273,7 +273,7 @@ describe('a handshake', () => {
   });
 
   it('whose key cannot be removed afterwards is proven all the same', async () => {
-    world.deps.clientKeys.remove = away;
+    world.deps.clientKeys.remove = unavailable;
     await prove();
     expect((await state())[0]).toBe('revoked');
     expect(world.deps.log.events).toContainEqual(expect.objectContaining({ event: 'certificate.key_not_removed' }));
@@ -312,7 +312,7 @@ describe('a run', () => {
   it('takes those that were not looked at for longest, so that what fails does not keep the others waiting', async () => {
     const certificates = Array.from({ length: 90 }, (_, at) => world.core.enrolledByDevice(`user-${at}`));
     for (const each of certificates) await world.note(each);
-    world.deps.coreAuthority.revocationList = away;
+    world.deps.coreAuthority.revocationList = unavailable;
     for (let run = 0; run < 3; run++) {
       world.later(1);
       await prove();

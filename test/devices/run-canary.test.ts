@@ -17,11 +17,11 @@ beforeEach(async () => {
 
 const PACE = { withinMs: 30, pauseMs: 5 };
 const run = () => runCanaryIfDue(world.deps, PACE);
-const last = () => world.deps.certificateBook.lastCanary();
+const last = () => world.deps.certificateStore.lastCanary();
 const own = () => world.core.certificates.filter(({ username }) => username === CANARY_ACCOUNT);
 const keys = async () => (await world.deps.clientKeys.kept(own().map(({ hash }) => hash))).length;
 const deeds = () => world.deps.audit.records.map(({ action, phase, result }) => [action, phase, result]);
-const away = async (): Promise<never> => {
+const unavailable = async (): Promise<never> => {
   throw new AppError('unavailable', 'It does not answer');
 };
 const failed = (pattern: RegExp) => ({ ok: false, signed: true, problem: expect.stringMatching(pattern) as string });
@@ -70,10 +70,14 @@ describe('a canary', () => {
   });
 
   it('gives the core some time', async () => {
-    let asked = 0;
-    standIn(world.deps.coreDevices, 'answers', (real) => async (connection) => (asked += 1) < 3 || real(connection));
+    let requested = 0;
+    standIn(
+      world.deps.coreDevices,
+      'answers',
+      (real) => async (connection) => (requested += 1) < 3 || real(connection),
+    );
     expect(await runCanaryIfDue(world.deps, { withinMs: 10_000, pauseMs: 5 })).toBe('passed');
-    expect(asked).toBe(3);
+    expect(requested).toBe(3);
   });
 
   it('fails when it is refused before it was revoked: that it is refused afterwards would say nothing', async () => {
@@ -172,7 +176,7 @@ describe('a canary', () => {
     const left = world.core.enrolledByDevice(CANARY_ACCOUNT, CANARY_ACCOUNT);
     const doe = world.core.enrolledByDevice(`${CANARY_ACCOUNT}-doe`);
     await world.deps.clientKeys.keep(left.hash, { keyPem: '', certificatePem: '', chainPem: [] });
-    world.deps.coreEnrollment.enroll = away;
+    world.deps.coreEnrollment.enroll = unavailable;
     expect(await run()).toBe('not tried');
     expect([left.revokedAt, doe.revokedAt, await keys()]).toEqual([world.iso(), null, 0]);
   });
@@ -182,7 +186,7 @@ describe('a canary', () => {
     world.core.mood = 'down';
     expect(await run()).toBe('not tried');
     world.core.mood = 'up';
-    world.deps.identity.accounts.named = away;
+    world.deps.identity.accounts.named = unavailable;
     expect(await run()).toBe('not tried');
     expect([await last(), deeds()]).toEqual([before, []]);
   });
@@ -201,7 +205,7 @@ describe('a canary', () => {
       };
       const port = ports[call] as unknown as Record<string, unknown>;
       const real = port[call];
-      port[call] = away;
+      port[call] = unavailable;
       expect(await run()).toBe('not tried');
       expect([await last(), deeds().at(-1)]).toEqual([before, ['canary.run', 'outcome', 'unknown']]);
       port[call] = real;
@@ -316,9 +320,9 @@ describe('the job that proves', () => {
     await world.canary();
     world.core.mood = 'down';
     expect(await wanted()).toBe(false);
-    await world.deps.certificateBook.order({ username: 'john', wantedAt: world.iso() });
+    await world.deps.certificateStore.order({ username: 'john', wantedAt: world.iso() });
     expect(await wanted()).toBe(true);
-    await world.deps.certificateBook.closeOrder({ username: 'john', wantedAt: world.iso() });
+    await world.deps.certificateStore.closeOrder({ username: 'john', wantedAt: world.iso() });
     await world.note(await world.made('john'));
     expect(await wanted()).toBe(true);
   });

@@ -12,20 +12,20 @@ const HANGS = () => new Promise<never>(() => undefined);
 let of: World;
 let deps: ProbeDeps;
 /** What was asked of the core, in its order: `connect`, `send`, `close` ... */
-let asked: string[];
+let requests: string[];
 let opened: string[];
 let sent: string[];
 
 beforeEach(() => {
   of = world();
-  asked = [];
+  requests = [];
   opened = [];
   sent = [];
   deps = { ...fakeMonitored(of), coreDevices: noted(of.core.coreDevices) };
 });
 
 function noted(devices: CoreDevices): CoreDevices {
-  const note = (name: string): void => void asked.push(name);
+  const note = (name: string): void => void requests.push(name);
   return {
     ...devices,
     async connect(hash) {
@@ -69,7 +69,7 @@ describe('the probe', () => {
     expect(results.map(({ stage, ok, problem }) => [stage, ok, problem])).toEqual(
       ALL.map((name) => [name, true, null]),
     );
-    expect(asked).toEqual(['connect', 'connect', 'send', 'received', 'close', 'close']);
+    expect(requests).toEqual(['connect', 'connect', 'send', 'received', 'close', 'close']);
     expect(sent[0]).toContain(`<marti><dest group="${PROBE_GROUP.replace('core_', '')}"/></marti>`);
     await expectNothingLeft();
   });
@@ -122,7 +122,7 @@ describe('the probe', () => {
     await change(of);
     const [failed, problem] = failedOf(await runProbe(deps));
     expect([failed, problem]).toEqual([stage, expect.stringMatching(says)]);
-    expect(asked.filter((name) => name !== 'connect')).toEqual([]);
+    expect(requests.filter((name) => name !== 'connect')).toEqual([]);
     await expectNothingLeft();
   });
 
@@ -130,7 +130,7 @@ describe('the probe', () => {
     [
       'it never had one',
       /has no certificate yet\. Remedy: management makes another within 5 minutes by itself, or at once when it is restarted/,
-      (w) => (w.certificateBook.made = async () => []),
+      (w) => (w.certificateStore.made = async () => []),
     ],
     ['it has expired', /expired or was revoked/, (w) => (w.now = new Date(NOW.getTime() + YEAR_MS + 1))],
     [
@@ -141,13 +141,13 @@ describe('the probe', () => {
     [
       'it is to be revoked',
       /expired or was revoked/,
-      async (w) => w.certificateBook.wantRevoked(await w.certificateBook.made(), NOW.toISOString()),
+      async (w) => w.certificateStore.wantRevoked(await w.certificateStore.made(), NOW.toISOString()),
     ],
   ])('has no usable certificate when %s', async (_, says, change) => {
     await change(of, of.core.certificates[0]?.hash ?? '');
     const [failed, problem] = failedOf(await runProbe(deps));
     expect([failed, problem]).toEqual(['certificate', expect.stringMatching(says)]);
-    expect(asked).toEqual([]);
+    expect(requests).toEqual([]);
     await expectNothingLeft();
   });
 
@@ -156,12 +156,12 @@ describe('the probe', () => {
     const { coreDevices } = deps;
     deps.coreDevices = { ...coreDevices, connect: async (hash) => (connected.push(hash), coreDevices.connect(hash)) };
     const later = { ...of, core: of.core };
-    await of.certificateBook.remember(await aged(await addProbeCertificate(later), 1));
+    await of.certificateStore.remember(await aged(await addProbeCertificate(later), 1));
     const keyless = await addProbeCertificate(later);
-    await of.certificateBook.remember(await aged(keyless, 3));
+    await of.certificateStore.remember(await aged(keyless, 3));
     await of.core.clientKeys.remove(keyless);
     const wanted = await addProbeCertificate(later);
-    await of.certificateBook.remember(await aged(wanted, 2));
+    await of.certificateStore.remember(await aged(wanted, 2));
     expect(failedOf(await runProbe(deps))).toEqual([undefined, undefined]);
     expect(connected).toEqual([wanted, wanted]);
   });
@@ -222,7 +222,7 @@ describe('the probe', () => {
       await vi.advanceTimersByTimeAsync(10_000);
       expect(failedOf(await running)).toEqual(['connect', expect.stringMatching(/took longer than 10 s/)]);
       late.resolve();
-      await vi.waitFor(() => expect(asked.filter((name) => name === 'close')).toHaveLength(2));
+      await vi.waitFor(() => expect(requests.filter((name) => name === 'close')).toHaveLength(2));
       await expectNothingLeft();
     } finally {
       vi.useRealTimers();
@@ -248,7 +248,7 @@ async function idOf({ provider }: World): Promise<number> {
 
 /** The same certificate, as if it had been issued so many days later. */
 async function aged(hash: string, days: number) {
-  const made = (await of.certificateBook.made()).find((each) => each.hash === hash);
+  const made = (await of.certificateStore.made()).find((each) => each.hash === hash);
   if (made === undefined) throw new Error(hash);
   return { ...made, issuedAt: new Date(NOW.getTime() + days * 86_400_000).toISOString() };
 }

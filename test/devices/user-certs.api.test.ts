@@ -24,7 +24,7 @@ const users = async (query: string): Promise<User[]> =>
   ((await (await world.ask('GET', `/api/users${query}`, undefined, VIEWER)).json()) as { results: User[] }).results;
 const user = async (username: string): Promise<User> =>
   (await (await world.ask('GET', `/api/users/${(await world.named(username)).id}`)).json()) as User;
-const away = (): Promise<never> => Promise.reject(new AppError('unavailable', 'Our database does not answer'));
+const unavailable = (): Promise<never> => Promise.reject(new AppError('unavailable', 'Our database does not answer'));
 
 describe('the certificates of users', () => {
   it('are in the list when it is asked for them, with one call of the core for each user', async () => {
@@ -71,9 +71,9 @@ describe('the certificates of users', () => {
   });
 
   it('are what Holdfast has written down while the core does not answer, and it says why', async () => {
-    const { certificateBook, theCore } = world.deps;
+    const { certificateStore, theCore } = world.deps;
     const device = theCore.enrolledByDevice('john');
-    await certificateBook.wantRevoked([{ ...device }], '2026-03-04T05:06:07.000Z');
+    await certificateStore.wantRevoked([{ ...device }], '2026-03-04T05:06:07.000Z');
     theCore.mood = 'down';
     const john = await user('john');
     expect(john.certs_error).toBe('The core does not answer');
@@ -82,7 +82,7 @@ describe('the certificates of users', () => {
       ['john~doe.p12', 'active', true],
     ]);
     const checkedAt = '2026-03-04T05:07:00.000Z';
-    await certificateBook.settle(device.hash, { state: 'revoked', checkedAt, problem: null, streams: 'none' });
+    await certificateStore.settle(device.hash, { state: 'revoked', checkedAt, problem: null, streams: 'none' });
     expect((await user('john')).certs?.find(({ state }) => state === 'revoked')?.revoked_at).toBe(checkedAt);
   });
 
@@ -97,8 +97,8 @@ describe('the certificates of users', () => {
     world.deps.theCore.mood = 'down';
     expect(await page('?include=certs')).toEqual({ ...before, certs_error: 'The core does not answer' });
     expect(await page('')).not.toHaveProperty('certs_error');
-    const book = world.deps.certificateBook;
-    world.deps.certificateBook = { ...book, made: away, revocations: away };
+    const store = world.deps.certificateStore;
+    world.deps.certificateStore = { ...store, made: unavailable, revocations: unavailable };
     expect((await page('?include=certs')).status).toBe(503);
     world.deps.theCore.mood = 'up';
     expect((await page('?include=certs')).status).toBe(503);
@@ -106,14 +106,14 @@ describe('the certificates of users', () => {
   });
 
   it('do not keep a user from being read while our own database does not answer', async () => {
-    world.deps.certificateBook = { ...world.deps.certificateBook, made: away, revocations: away };
+    world.deps.certificateStore = { ...world.deps.certificateStore, made: unavailable, revocations: unavailable };
     expect(await user('john')).toMatchObject({
       username: 'john',
       certs: [],
       certs_error: 'Our database does not answer',
     });
-    world.deps.certificateBook = {
-      ...world.deps.certificateBook,
+    world.deps.certificateStore = {
+      ...world.deps.certificateStore,
       made: () => Promise.reject(new Error('a fault of ours')),
     };
     expect((await world.ask('GET', `/api/users/${(await world.named('john')).id}`)).status).toBe(500);

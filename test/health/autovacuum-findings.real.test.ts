@@ -168,8 +168,8 @@ describe('stock settings', () => {
 
   it('are told without raising the level, and a table with 16 % dead rows is critical all the same', async () => {
     await server.restart(flags);
-    const asked = measuring('autovacuum', server.url('holdfast_ro'), STOCK);
-    const well = await asked();
+    const request = measuring('autovacuum', server.url('holdfast_ro'), STOCK);
+    const well = await request();
     expect(well).toMatchObject({ status: 'ok', data: { settings_stock: true, settings_differ: [] } });
     expect(well.message).toMatch(/none needs attention \(stock settings: autovacuum waits for 20 % dead rows\)\.$/);
     await server.ask(
@@ -178,8 +178,8 @@ describe('stock settings', () => {
     );
     await server.ask('ANALYZE stock');
     await server.ask('DELETE FROM stock WHERE n <= 3200');
-    await expect.poll(asked).toMatchObject({ status: 'critical' });
-    const { message, remedies } = await asked();
+    await expect.poll(request).toMatchObject({ status: 'critical' });
+    const { message, remedies } = await request();
     expect(message).toMatch(
       /^public\.stock: 16 % .*stock settings: autovacuum waits for 20 % dead rows; critical from 15 %/,
     );

@@ -39,7 +39,7 @@ describe('probe', () => {
 
   it('is critical at once without a certificate, with what to do', async () => {
     const of = world();
-    of.certificateBook.made = async () => [];
+    of.certificateStore.made = async () => [];
     expect(await inRow('probe', of)).toEqual(['critical', 'critical', 'critical']);
     expect((await measure('probe', of)).message).toBe(
       `certificate: ${PROBE_ACCOUNT} has no certificate yet. Remedy: ${REMEDY}.`,
@@ -59,7 +59,7 @@ describe('probe', () => {
 
   it('names no remedy that the API refuses', async () => {
     const of = world();
-    of.certificateBook.made = async () => [];
+    of.certificateStore.made = async () => [];
     const { message } = await measure('probe', of);
     const remedies = healthModuleOf('probe')?.remedy.join(' ') ?? '';
     for (const text of [message, remedies]) expect(text).not.toMatch(/issue|service-accounts/);

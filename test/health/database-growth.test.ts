@@ -9,16 +9,16 @@ import { GB, growingWorld, type GrowingWorld } from '../database/fake-growing-wo
 /** 28 days of half a gigabyte a day, all of it events, with 60 GB free of 200. */
 async function grown(): Promise<GrowingWorld> {
   const growing = growingWorld(60 * GB);
-  const { growth, retention, retentionBook, now } = growing.of;
+  const { growth, retention, retentionHistory, now } = growing.of;
   for (let hour = 28 * 24; hour >= 0; hour--) growing.past(hour / 24, (20 - hour / 48) * GB);
   const day = (ago: number): string => new Date(now.getTime() - ago * DAY_MS).toISOString().slice(0, 10);
   const days = Array.from({ length: 28 }, (_, ago) => ({ day: day(ago), rows: 500_000 })).toReversed();
-  await retentionBook.keepDays('cot', day(28), day(-1), days);
+  await retentionHistory.keepDays('cot', day(28), day(-1), days);
   for (const [ago, bytes] of [
     [7, 15.5 * GB],
     [0, 19 * GB],
   ] as const)
-    await growth.growthBook.keepTables(day(ago), [
+    await growth.growthHistory.keepTables(day(ago), [
       { schema: 'public', table: 'cot_router', bytes, rows: bytes / 1000 },
       { schema: 'public', table: 'resource', bytes: 0.5 * GB, rows: 100 },
     ]);
@@ -52,28 +52,28 @@ describe('the module database', () => {
 
   it('asks for none of that while it is asked again and again', async () => {
     const growing = await grown();
-    const asked: string[] = [];
+    const requests: string[] = [];
     const { growth, retention } = growing.of;
-    const { growthBook, growthFacts } = growth;
-    const [book, facts] = [{ ...growthBook }, { ...growthFacts }];
-    Object.assign(growthBook, {
-      samples: (since: string) => (asked.push('samples'), book.samples(since)),
-      tables: (since: string) => (asked.push('tables'), book.tables(since)),
+    const { growthHistory, growthFacts } = growth;
+    const [store, facts] = [{ ...growthHistory }, { ...growthFacts }];
+    Object.assign(growthHistory, {
+      samples: (since: string) => (requests.push('samples'), store.samples(since)),
+      tables: (since: string) => (requests.push('tables'), store.tables(since)),
     });
-    growthFacts.fillers = (seconds) => (asked.push('fillers'), facts.fillers(seconds));
-    retention.coreRetention.policy = () => (asked.push('policy'), Promise.resolve({ ...KEEP_ALL }));
+    growthFacts.fillers = (seconds) => (requests.push('fillers'), facts.fillers(seconds));
+    retention.coreRetention.policy = () => (requests.push('policy'), Promise.resolve({ ...KEEP_ALL }));
     await growing.measure('database');
-    expect(new Set(asked)).toEqual(new Set(['samples', 'tables', 'fillers', 'policy']));
-    asked.length = 0;
+    expect(new Set(requests)).toEqual(new Set(['samples', 'tables', 'fillers', 'policy']));
+    requests.length = 0;
     for (let time = 0; time < 40; time++) {
       growing.of.now = new Date(growing.of.now.getTime() + 1000);
       await growing.measure('database');
     }
-    expect(asked).toEqual([]);
+    expect(requests).toEqual([]);
     growing.of.now = new Date(growing.of.now.getTime() + 5 * MINUTE_MS);
     await growing.measure('database');
-    expect(asked).not.toContain('fillers');
-    expect(asked).toContain('samples');
+    expect(requests).not.toContain('fillers');
+    expect(requests).toContain('samples');
   });
 
   it('says in the data that growth is not known yet, and nothing of it in the message', async () => {
@@ -100,7 +100,7 @@ describe('the module database', () => {
 
   it('names no policy before whole days were counted', async () => {
     const growing = await grown();
-    await growing.of.retentionBook.keepDays('cot', '2020-01-01', '2030-01-01', []);
+    await growing.of.retentionHistory.keepDays('cot', '2020-01-01', '2030-01-01', []);
     expect((await growing.measure('database')).data['policy']).toMatchObject({
       state: 'unknown',
       says: expect.stringContaining('no whole day of events has been counted lately'),
@@ -113,7 +113,7 @@ describe('the policy', () => {
     const growing = await grown();
     growing.of.retention.policy = { ...KEEP_ALL, cot: 30 };
     const today = growing.of.now.toISOString().slice(0, 10);
-    await growing.of.growth.growthBook.keepTables(today, [
+    await growing.of.growth.growthHistory.keepTables(today, [
       { schema: 'public', table: 'cot_router', bytes: 15.5 * GB, rows: 15.5e6 },
       { schema: 'public', table: 'resource', bytes: 4 * GB, rows: 800 },
     ]);
@@ -125,13 +125,13 @@ describe('the policy', () => {
 
   it('is known where there is chat alone', async () => {
     const growing = await grown();
-    const { retentionBook, growth, now } = growing.of;
+    const { retentionHistory, growth, now } = growing.of;
     const day = (ago: number): string => new Date(now.getTime() - ago * DAY_MS).toISOString().slice(0, 10);
-    await retentionBook.keepDays('cot', '2020-01-01', '2030-01-01', []);
+    await retentionHistory.keepDays('cot', '2020-01-01', '2030-01-01', []);
     const days = Array.from({ length: 28 }, (_, ago) => ({ day: day(ago), rows: 1_000_000 })).toReversed();
-    await retentionBook.keepDays('geochat', day(28), day(-1), days);
+    await retentionHistory.keepDays('geochat', day(28), day(-1), days);
     for (const ago of [7, 0])
-      await growth.growthBook.keepTables(day(ago), [
+      await growth.growthHistory.keepTables(day(ago), [
         { schema: 'public', table: 'cot_router', bytes: 0.1 * GB, rows: 0 },
         { schema: 'public', table: 'cot_router_chat', bytes: (18 - ago / 2) * GB, rows: 36e6 },
       ]);
@@ -144,7 +144,7 @@ describe('the policy', () => {
   it('is known at a pace on the first day too, when no table had rows as it was looked at', async () => {
     const growing = growingWorld(6 * GB);
     const today = growing.of.now.toISOString().slice(0, 10);
-    await growing.of.growth.growthBook.keepTables(today, [
+    await growing.of.growth.growthHistory.keepTables(today, [
       { schema: 'public', table: 'cot_router', bytes: 65_536, rows: 0 },
     ]);
     await growing.minutes(9, () => growing.write(0.01 * GB));

@@ -166,7 +166,8 @@ describe('nothing is raised by', () => {
 
   it("Holdfast's own database being away: growth is not known then, and the message says so", async () => {
     const growing = growingWorld();
-    growing.of.growth.growthBook.samples = () => Promise.reject(new AppError('unavailable', 'No answer within 5 s.'));
+    growing.of.growth.growthHistory.samples = () =>
+      Promise.reject(new AppError('unavailable', 'No answer within 5 s.'));
     for (const module of ['disk', 'database']) {
       const { status, message } = await growing.measure(module);
       expect([status, message]).toEqual(['ok', expect.stringContaining('growth is not known: No answer within 5 s')]);

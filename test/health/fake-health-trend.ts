@@ -7,17 +7,17 @@ import type { HealthSample, HealthTrend } from '../../shared/health/port.ts';
 export interface FakeHealthTrend extends HealthTrend {
   samples: HealthSample[];
   /** Our own database is away. */
-  away: boolean;
+  unavailable: boolean;
 }
 
 export function fakeHealthTrend(): FakeHealthTrend {
   const answered = (): FakeHealthTrend => {
-    if (made.away) throw new AppError('unavailable', 'Our own database does not answer');
+    if (made.unavailable) throw new AppError('unavailable', 'Our own database does not answer');
     return made;
   };
   const made: FakeHealthTrend = {
     samples: [],
-    away: false,
+    unavailable: false,
     async keep(sample) {
       if (answered().samples.some(({ at }) => at === sample.at)) return;
       made.samples = [...made.samples, structuredClone(sample)].toSorted((a, b) => a.at.localeCompare(b.at));

@@ -6,19 +6,19 @@ import type { DirectoryBase } from '@holdfast/kit/directory';
 import type { AlertSummary, Channel, HeartbeatState } from '../../shared/alerts/port.ts';
 import type { TableStatistics } from '../../shared/core/database/port.ts';
 import type { CoreCertificates } from '../../shared/core/port.ts';
-import type { CertificateBook } from '../../shared/devices/port.ts';
+import type { CertificateStore } from '../../shared/devices/port.ts';
 import type { Monitored, Wanted } from '../../shared/health/monitored.ts';
 import type { Container, DiskUse, TlsEndpoint, TlsState } from '../../shared/host/port.ts';
 import type { Claim, JobRuns } from '../../shared/jobs/port.ts';
-import type { RetentionBook } from '../../shared/retention/port.ts';
+import type { RetentionHistory } from '../../shared/retention/port.ts';
 import { type History, NO_HISTORY } from '../../shared/settings/status.ts';
 import { type DatabaseWorld, fakeCoreDatabase, serverFacts } from '../core/fake-core-database.ts';
 import { type FakeCore, fakeCore } from '../core/fake-core.ts';
 import { type FakeGrowth, fakeGrowth } from '../database/fake-growth.ts';
-import { fakeCertificateBook } from '../devices/fake-certificate-book.ts';
+import { fakeCertificateStore } from '../devices/fake-certificate-store.ts';
 import { addProbe, signInByProvider } from '../devices/fake-probe.ts';
 import { type FakeIdentity, fakeIdentity } from '../identity/fake-identity.ts';
-import { fakeRetentionBook } from '../retention/fake-retention-book.ts';
+import { fakeRetentionHistory } from '../retention/fake-retention-history.ts';
 import { type FakeRetention, fakeRetention } from '../retention/fake-retention.ts';
 import { type FakeDirectory, fakeDirectory } from '../sign-in/fake-directory.ts';
 
@@ -75,10 +75,10 @@ export interface World extends DatabaseWorld {
   provider: FakeIdentity;
   /** Whom it lets in; what the module identity finds in it is `admins`. */
   directory: FakeDirectory;
-  certificateBook: CertificateBook;
+  certificateStore: CertificateStore;
   retention: FakeRetention;
   growth: FakeGrowth;
-  retentionBook: RetentionBook;
+  retentionHistory: RetentionHistory;
   /** Who our API token belongs to; an error where it is refused. */
   /** Of the job that ends connections without a name. */
   unlistedRuns: { finishedAt: Date; summary: unknown }[];
@@ -95,16 +95,16 @@ export function world(): World {
   const core = fakeCore({ now: () => NOW, accepts: provider.accepts });
   core.status.memory = { usedBytes: 300e6, capBytes: 1e9 };
   const directory = fakeDirectory(() => NOW);
-  const certificateBook = fakeCertificateBook();
-  void addProbe({ core, provider, directory, certificateBook });
+  const certificateStore = fakeCertificateStore();
+  void addProbe({ core, provider, directory, certificateStore });
   const made: World = {
     retention: fakeRetention(() => made.now),
     growth: fakeGrowth(),
-    retentionBook: fakeRetentionBook(() => made.now),
+    retentionHistory: fakeRetentionHistory(() => made.now),
     core,
     provider,
     directory,
-    certificateBook,
+    certificateStore,
     now: NOW,
     wanted: {
       tuning: { scaleFactor: 0.05, costLimit: 1000, maintenanceWorkMem: '256MB' },
@@ -253,8 +253,8 @@ export function fakeMonitored(of: World): Monitored {
     get clientKeys() {
       return of.core.clientKeys;
     },
-    get certificateBook() {
-      return of.certificateBook;
+    get certificateStore() {
+      return of.certificateStore;
     },
     get coreRetention() {
       return of.retention.coreRetention;
@@ -265,14 +265,14 @@ export function fakeMonitored(of: World): Monitored {
     get retentionFacts() {
       return of.retention.retentionFacts;
     },
-    get retentionBook() {
-      return of.retentionBook;
+    get retentionHistory() {
+      return of.retentionHistory;
     },
     get growthFacts() {
       return of.growth.growthFacts;
     },
-    get growthBook() {
-      return of.growth.growthBook;
+    get growthHistory() {
+      return of.growth.growthHistory;
     },
     schedules: cronSchedules,
     timeZone: 'UTC',

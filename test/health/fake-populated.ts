@@ -45,7 +45,7 @@ function populatedWorld(): World {
 
 export async function populatedDeps(): Promise<ReturnType<typeof fakeDeps>> {
   const around = populatedWorld();
-  await around.certificateBook.recordCanary({
+  await around.certificateStore.recordCanary({
     at: NOW.toISOString(),
     ok: true,
     signed: true,
@@ -100,11 +100,11 @@ function growForAWeek({ growth, mounts }: World): void {
 }
 
 /** Days, a schedule, and a run of last night. */
-async function keepThirtyDays({ retention, retentionBook }: World): Promise<void> {
+async function keepThirtyDays({ retention, retentionHistory }: World): Promise<void> {
   const policy = { ...KEEP_ALL, cot: 30 };
   Object.assign(retention, { policy, schedule: DEFAULT_SCHEDULE });
   retention.files = { policy: { ...policy }, exemptKeywords: [], schedule: DEFAULT_SCHEDULE };
-  await retentionBook.seenInForce('2026-02-01T00:00:00.000Z', { policy, schedule: DEFAULT_SCHEDULE });
+  await retentionHistory.seenInForce('2026-02-01T00:00:00.000Z', { policy, schedule: DEFAULT_SCHEDULE });
   retention.runs.push({
     id: '0d9c3f3e-5f57-4c3c-9a0e-2f0b8f3f6a11',
     trigger: 'schedule',

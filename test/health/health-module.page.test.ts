@@ -74,7 +74,7 @@ describe('the page of a health module', () => {
     visitor = await visit({ around, deps: visitor.deps });
     const long = await visitor.page('/health/disk');
     expect(long).toContain('aria-label="the fullest over time: first 20 %, last 29.9 %, lowest 20 %, highest 29.9 %"');
-    visitor.deps.healthTrend.away = true;
+    visitor.deps.healthTrend.unavailable = true;
     const short = await visitor.page('/health/disk');
     expect(words(short)).toContain(
       'Only the last day is shown, for more cannot be read: Our own database does not answer.',

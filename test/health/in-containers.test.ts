@@ -1,7 +1,7 @@
 // What health can and cannot see from inside a container: its own interfaces, files and routes are not those of the machine.
 
 import { describe, expect, it } from 'vitest';
-import { placeOf } from '../../shared/alerts/outlets.ts';
+import { placeOf } from '../../shared/alerts/transports.ts';
 import { MemoryHealthCache } from '../../shared/health/cache.ts';
 import type { Measurement } from '../../shared/health/port.ts';
 import { wantedOf } from '../../shared/health/wanted.ts';

@@ -42,7 +42,7 @@ describe('a certificate of a user', () => {
 
   it('is named with its file, its owner and its end, the first to end first', async () => {
     const [late, soon] = [enrolled('zoe', 25), enrolled('ada', 12)];
-    await around.certificateBook.remember({ ...soon, name: 'phone' });
+    await around.certificateStore.remember({ ...soon, name: 'phone' });
     const { message, data } = await measure();
     expect(message).toMatch(/^ada~phone\.p12 of ada: the certificate ends in 12 days/);
     expect(data['issued']).toEqual([
@@ -77,7 +77,7 @@ describe('a certificate of a user', () => {
 describe('a revocation', () => {
   const wanted = async (seconds: number): Promise<string> => {
     const certificate = enrolled('eve', 200);
-    await around.certificateBook.wantRevoked([certificate], ago(seconds));
+    await around.certificateStore.wantRevoked([certificate], ago(seconds));
     return certificate.hash;
   };
 
@@ -91,8 +91,8 @@ describe('a revocation', () => {
 
   it('is counted with all the others, though no more than 200 are shown', async () => {
     const all = Array.from({ length: 230 }, () => enrolled('eve', 200));
-    await around.certificateBook.wantRevoked(all, ago(21));
-    await around.certificateBook.order({ username: 'ada', wantedAt: ago(21) });
+    await around.certificateStore.wantRevoked(all, ago(21));
+    await around.certificateStore.order({ username: 'ada', wantedAt: ago(21) });
     const { data } = await measure();
     expect([data['unproven_count'], (data['unproven'] as unknown[]).length]).toEqual([231, 200]);
   });
@@ -109,7 +109,7 @@ describe('a revocation', () => {
 
   it('that does not hold is critical at once, with what was seen', async () => {
     const hash = await wanted(1);
-    await around.certificateBook.settle(hash, {
+    await around.certificateStore.settle(hash, {
       state: 'revocation_failed',
       checkedAt: ago(0),
       problem: 'a new connection with it was let in.',
@@ -125,7 +125,7 @@ describe('a revocation', () => {
   });
 
   it('that was ordered while the core did not answer is critical, whatever the core says since', async () => {
-    await around.certificateBook.order({ username: 'eve', wantedAt: ago(21) });
+    await around.certificateStore.order({ username: 'eve', wantedAt: ago(21) });
     expect(await measure()).toMatchObject({
       status: 'critical',
       message: expect.stringContaining('all certificates of eve'),
@@ -134,14 +134,14 @@ describe('a revocation', () => {
   });
 
   it('of everything that a user has is told as of several', async () => {
-    await around.certificateBook.order({ username: 'eve', wantedAt: ago(3) });
+    await around.certificateStore.order({ username: 'eve', wantedAt: ago(3) });
     expect((await measure()).message).toBe('all certificates of eve are being revoked.');
     await wanted(3);
     expect((await measure()).message).toContain('(and 1 more)');
   });
 
   it('is worth nothing where the canary failed', async () => {
-    await around.certificateBook.recordCanary({
+    await around.certificateStore.recordCanary({
       at: ago(60),
       ok: false,
       signed: true,
@@ -156,7 +156,7 @@ describe('a revocation', () => {
 
   it('says that nobody can enroll where the core did not sign, and not that a revocation failed', async () => {
     const unsigned = { ok: false, signed: false, problem: 'It answers 500.', coreStartedAt: null };
-    await around.certificateBook.recordCanary({ at: ago(60), ...unsigned });
+    await around.certificateStore.recordCanary({ at: ago(60), ...unsigned });
     expect(await measure()).toMatchObject({
       status: 'critical',
       message: 'the core does not sign certificates, so no device can enroll: It answers 500.',
@@ -164,7 +164,7 @@ describe('a revocation', () => {
   });
 
   it('that nobody can look up is critical', async () => {
-    around.certificateBook.openRevocations = () =>
+    around.certificateStore.openRevocations = () =>
       Promise.reject(new AppError('unavailable', 'Our own database is away'));
     expect((await measure()).message).toContain('nobody knows which revocations are proven: Our own database is away');
   });

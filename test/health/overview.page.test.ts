@@ -94,13 +94,13 @@ describe('the overview', () => {
   it('answers from memory while database, core and directory are away', async () => {
     await measure();
     const { deps } = visitor;
-    deps.healthTrend.away = true;
+    deps.healthTrend.unavailable = true;
     around.databaseError = 'gone';
-    const away = (): never => {
+    const unavailable = (): never => {
       throw new Error('must not be asked');
     };
-    deps.core.clients = away;
-    deps.monitored.coreDatabase.size = away;
+    deps.core.clients = unavailable;
+    deps.monitored.coreDatabase.size = unavailable;
     expect(heading(await visitor.page('/'))).toBe('Everything works');
   });
 

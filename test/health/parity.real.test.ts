@@ -117,7 +117,7 @@ describe('Node and workerd give the same answer', () => {
 
   it('to a wish for a token of the core', async () => {
     const { username, password } = stack().file().webadmin;
-    const asked = async (api: string, init: RequestInit): Promise<unknown> => {
+    const request = async (api: string, init: RequestInit): Promise<unknown> => {
       const { status, headers, text } = await fetch(`${api}/oauth/token`, { method: 'POST', ...init }).then(
         async (answer) => ({ status: answer.status, headers: answer.headers, text: await answer.text() }),
       );
@@ -133,7 +133,7 @@ describe('Node and workerd give the same answer', () => {
       [{ grant_type: 'password', username, password }, { origin: 'https://evil.example' }, 403],
     ] as const) {
       const init = { headers, body: new URLSearchParams(form) };
-      const [node, workerd] = await Promise.all(apis().map((api) => asked(api, init)));
+      const [node, workerd] = await Promise.all(apis().map((api) => request(api, init)));
       expect(workerd).toEqual(node);
       expect(node).toEqual([
         status,
@@ -171,8 +171,8 @@ describe('Node and workerd give the same answer', () => {
       return answers;
     };
     const [node, workerd] = await Promise.all(apis().map((api, at) => tell(api, ['on-node', 'on-workerd'][at] ?? '')));
-    const same = (told: unknown, name: string): string =>
-      JSON.stringify(told)
+    const same = (reported: unknown, name: string): string =>
+      JSON.stringify(reported)
         .replaceAll(new RegExp(name, 'gi'), 'NAME')
         .replaceAll(/"(id|created_at)":("[^"]*"|\d+)/g, '"$1"');
     expect(same(workerd, 'on-workerd')).toBe(same(node, 'on-node'));

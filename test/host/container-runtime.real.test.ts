@@ -42,12 +42,12 @@ async function listening(server: Server, over: string): Promise<string> {
 
 /** A runtime that answers as `play` says; `asked` collects what it was asked. */
 async function playing(over: string, play: (path: string, response: ServerResponse) => unknown) {
-  const asked: string[] = [];
+  const requests: string[] = [];
   const server = createServer((incoming, response) => {
-    asked.push(`${incoming.method} ${incoming.url}`);
+    requests.push(`${incoming.method} ${incoming.url}`);
     play(incoming.url ?? '', response);
   });
-  return { url: await listening(server, over), asked };
+  return { url: await listening(server, over), asked: requests };
 }
 
 const LIST = '/containers/json?all=1';
@@ -66,7 +66,7 @@ describe.each(['unix', 'http', 'tcp'])('a played runtime over %s', (over) => {
     const ids = Array.from({ length: 30 }, (_, index) => `id${index}`);
     let open = 0;
     let most = 0;
-    const { url, asked } = await playing(over, (path, response) => {
+    const { url, asked: requests } = await playing(over, (path, response) => {
       most = Math.max(most, ++open);
       setTimeout(() => {
         open--;
@@ -75,7 +75,7 @@ describe.each(['unix', 'http', 'tcp'])('a played runtime over %s', (over) => {
     });
     const containers = await containerRuntime(url).list();
     expect(containers.map(({ name }) => name)).toEqual(ids.toSorted());
-    expect(asked.toSorted()).toEqual(
+    expect(requests.toSorted()).toEqual(
       [LIST, ...ids.map((id) => `/containers/${id}/json`)].map((p) => `GET ${p}`).toSorted(),
     );
     expect(most).toBe(8);
@@ -133,12 +133,12 @@ describe.each(['unix', 'http', 'tcp'])('a played runtime over %s', (over) => {
     ['never ends', 200, ' '.repeat(9 * 1024 * 1024), /with more than 8388608 bytes/],
   ];
   it.each(WRONG)('%s: that is said', async (_name, status, body, says) => {
-    const { url, asked } = await playing(over, (_path, response) => response.writeHead(status).end(body));
+    const { url, asked: asks } = await playing(over, (_path, response) => response.writeHead(status).end(body));
     const failure = await failureOf(containerRuntime(url).list());
     expect(failure).toMatchObject({ code: 'upstream', message: expect.stringMatching(says) as string });
     expect(failure.message).toContain(decodeURI(url));
     expect(failure.message).not.toContain('hunter2');
-    expect(asked).toEqual([`GET ${LIST}`]);
+    expect(asks).toEqual([`GET ${LIST}`]);
   });
 
   it('answers wrongly about one container of many', async () => {
@@ -177,9 +177,9 @@ describe('no runtime', () => {
     const script = `import { containerRuntime } from ${JSON.stringify(join(home, 'shared/host/containers.ts'))};
       if (process.getuid() === 0) { process.setgroups([]); process.setgid(65534); process.setuid(65534); }
       await containerRuntime(process.argv[1]).list().catch(({ code, message }) => console.log(code, message));`;
-    const said = execFileSync(process.execPath, ['--input-type=module', '-e', script, url], { encoding: 'utf8' });
+    const text = execFileSync(process.execPath, ['--input-type=module', '-e', script, url], { encoding: 'utf8' });
     const uid = asRoot ? 65534 : process.getuid?.();
-    expect(said).toMatch(
+    expect(text).toMatch(
       new RegExp(`^unavailable The user with uid ${uid} may not open the socket .+Add it to the group`),
     );
   });

@@ -142,8 +142,8 @@ describe('the use of a disk', () => {
       process.setgroups([]); process.setgid(65534); process.setuid(65534);
       console.log(JSON.stringify(await diskUse(() => [process.argv[1]]).use()));`;
     const path = join(hidden, 'pgdata', 'pg_wal');
-    const told = execFileSync(process.execPath, ['--input-type=module', '-e', script, path], { encoding: 'utf8' });
-    expect(JSON.parse(told)).toMatchObject([{ paths: [path] }]);
+    const reported = execFileSync(process.execPath, ['--input-type=module', '-e', script, path], { encoding: 'utf8' });
+    expect(JSON.parse(reported)).toMatchObject([{ paths: [path] }]);
     rmSync(hidden, { recursive: true });
   });
 

@@ -47,8 +47,8 @@ describe('the log directory', () => {
 
   it('says without a directory where logs are instead', async () => {
     const logs = logDirectory(undefined);
-    for (const asked of [logs.names(), logs.tail('core', 5)])
-      await expect(asked).rejects.toMatchObject({
+    for (const requested of [logs.names(), logs.tail('core', 5)])
+      await expect(requested).rejects.toMatchObject({
         code: 'not_supported',
         message: expect.stringContaining('docker compose logs'),
       });

@@ -31,9 +31,9 @@ const serving = (listener: RequestListener): Promise<string> => urlOf(createServ
 
 describe('the release feed', () => {
   it('finds the newest release of a cycle, and says so when it knows none', async () => {
-    const asked: string[] = [];
+    const requests: string[] = [];
     const url = await serving(({ url: path = '' }, response) => {
-      asked.push(path);
+      requests.push(path);
       if (path.endsWith('/unknown.json')) response.writeHead(404).end('no such product');
       else
         response.end(
@@ -47,7 +47,7 @@ describe('the release feed', () => {
     expect(await feed.newest('postgresql', '16')).toBe('16.14');
     expect(await feed.newest('postgresql', '9')).toBeUndefined();
     expect(await feed.newest('unknown', '1')).toBeUndefined();
-    expect(asked).toEqual(['/api/postgresql.json', '/api/postgresql.json', '/api/unknown.json']);
+    expect(requests).toEqual(['/api/postgresql.json', '/api/postgresql.json', '/api/unknown.json']);
   });
 
   it.each([

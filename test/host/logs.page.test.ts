@@ -56,13 +56,13 @@ describe('the page of logs', () => {
   });
 
   it('takes as many lines as asked for, of those that can be chosen', async () => {
-    const asked: number[] = [];
+    const requests: number[] = [];
     visitor.deps.logFiles.tail = async (_, lines) => {
-      asked.push(lines);
+      requests.push(lines);
       return [];
     };
     for (const tail of ['', '?tail=2000', '?tail=999999', '?tail=x']) await visitor.page(`/logs${tail}`);
-    expect(asked).toEqual([200, 2000, 200, 200]);
+    expect(requests).toEqual([200, 2000, 200, 200]);
   });
 
   it('follows the log until it is paused, and keeps the rest of the choice', async () => {

@@ -4,7 +4,7 @@
 import { beforeAll, describe, expect, it } from 'vitest';
 import { createApp } from '../../functions/app.ts';
 import type { App } from '../../shared/http/context.ts';
-import { MOST_BODY_BYTES } from '../../shared/http/csrf-guard.ts';
+import { MAX_BODY_BYTES } from '../../shared/http/csrf-guard.ts';
 import { ADMIN, basic, fakeDeps, NOBODY, PASSWORD, READER, VIEWER } from './fake-deps.ts';
 
 type Access = 'open' | 'own' | 'monitoring' | 'viewer' | 'admin';
@@ -246,7 +246,7 @@ describe.each(unsafe)('%s %s (%s)', (...route) => {
   });
 
   it('is 413 with a body over 1 MB', async () => {
-    const body = 'x'.repeat(MOST_BODY_BYTES + 1);
+    const body = 'x'.repeat(MAX_BODY_BYTES + 1);
     expect((await ask(method, path, { headers: { ...ADMIN, 'content-type': type }, body })).status).toBe(413);
   });
 });

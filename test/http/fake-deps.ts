@@ -17,7 +17,7 @@ import { alertsHolding } from '../alerts/fake-alerts.ts';
 import { type FakeAudit, fakeAudit } from '../audit/fake-audit.ts';
 import { type FakeCore, fakeCore } from '../core/fake-core.ts';
 import { type FakeVacuum, fakeVacuum } from '../database/fake-vacuum.ts';
-import { fakeCertificateBook, fakeEnrollmentTokens } from '../devices/fake-certificate-book.ts';
+import { fakeCertificateStore, fakeEnrollmentTokens } from '../devices/fake-certificate-store.ts';
 import { type FakeHealthTrend, fakeHealthTrend } from '../health/fake-health-trend.ts';
 import { fakeJobRuns, fakeMonitored, type World, world } from '../health/fake-monitored.ts';
 import { type FakeIdentity, fakeIdentity } from '../identity/fake-identity.ts';
@@ -80,7 +80,7 @@ export interface FakeDeps extends Deps {
   requests: MemoryRequestStatistics;
   identity: FakeIdentity;
   directory: FakeDirectory;
-  doors: FastAuthenticator;
+  authenticator: FastAuthenticator;
   signIns: FakeSignIns;
   audit: FakeAudit;
   healthTrend: FakeHealthTrend;
@@ -124,9 +124,9 @@ export function fakeDeps(values: Record<string, string> = {}, around: World = wo
   const signIns = fakeSignIns(now);
   const audit = fakeAudit(now, (username) => {
     signIns.endAllOf(username);
-    doors.forget(username);
+    authenticator.forget(username);
   });
-  const doors = new GuardedAuthenticator({
+  const authenticator = new GuardedAuthenticator({
     directory,
     signIns,
     audit,
@@ -148,9 +148,9 @@ export function fakeDeps(values: Record<string, string> = {}, around: World = wo
     coreRetention: around.retention.coreRetention,
     retentionFiles: around.retention.retentionFiles,
     retentionFacts: around.retention.retentionFacts,
-    retentionBook: around.retentionBook,
+    retentionHistory: around.retentionHistory,
     growthFacts: around.growth.growthFacts,
-    growthBook: around.growth.growthBook,
+    growthHistory: around.growth.growthHistory,
     vacuum,
     vacuumFacts: vacuum.vacuumFacts,
     coreVacuum: vacuum.coreVacuum,
@@ -165,12 +165,12 @@ export function fakeDeps(values: Record<string, string> = {}, around: World = wo
     adminGrants,
     clientKeys,
     bundles,
-    certificateBook: fakeCertificateBook(),
+    certificateStore: fakeCertificateStore(),
     enrollmentTokens: fakeEnrollmentTokens(),
     coreLock: (_, work) => work(),
     release: '1.2.3',
     now,
-    doors,
+    authenticator,
     signIns,
     audit,
     peopleLock: (_, work) => work(),

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { figureInWords } from '@holdfast/kit/format';
+import { formatFigure } from '@holdfast/kit/format';
 import {
   areaPath,
   linear,
@@ -94,12 +94,12 @@ describe('a line', () => {
 describe('a figure in words', () => {
   it('has its unit', () => {
     expect([
-      figureInWords(25e9, 'bytes'),
-      figureInWords(41.53, 'percent'),
-      figureInWords(1, 'days'),
-      figureInWords(0.03251, 'seconds'),
-      figureInWords(12.4, 'milliseconds'),
-      figureInWords(3, 'count'),
+      formatFigure(25e9, 'bytes'),
+      formatFigure(41.53, 'percent'),
+      formatFigure(1, 'days'),
+      formatFigure(0.03251, 'seconds'),
+      formatFigure(12.4, 'milliseconds'),
+      formatFigure(3, 'count'),
     ]).toEqual(['25 GB', '41.5 %', '1 day', '0.033 s', '12 ms', '3']);
   });
 });

@@ -3,7 +3,7 @@
 import { OpenAPIHono } from '@hono/zod-openapi';
 import { describe, expect, it } from 'vitest';
 import type { AppEnv } from '../../shared/http/context.ts';
-import { MOST_BODY_BYTES, unsafeGuard } from '../../shared/http/csrf-guard.ts';
+import { MAX_BODY_BYTES, csrfGuard } from '../../shared/http/csrf-guard.ts';
 import { onError } from '../../shared/http/problem.ts';
 import { fakeAudit } from '../audit/fake-audit.ts';
 import { memoryLog } from './fake-deps.ts';
@@ -11,7 +11,7 @@ import { memoryLog } from './fake-deps.ts';
 const FORM = 'application/x-www-form-urlencoded';
 const app = new OpenAPIHono<AppEnv>();
 app.onError(onError(memoryLog(), fakeAudit()));
-app.use('/sign-in', unsafeGuard('form'));
+app.use('/sign-in', csrfGuard('form'));
 app.post('/sign-in', async (c) => c.json(await c.req.parseBody()));
 app.get('/sign-in', (c) => c.text('the page'));
 
@@ -46,7 +46,7 @@ describe('a page that takes forms', () => {
   );
 
   it('refuses more than 1 MB', async () =>
-    expect((await post({ 'content-type': FORM }, 'x'.repeat(MOST_BODY_BYTES + 1))).status).toBe(413));
+    expect((await post({ 'content-type': FORM }, 'x'.repeat(MAX_BODY_BYTES + 1))).status).toBe(413));
 
   it('needs no type where nothing is sent, and asks who only reads for nothing', async () => {
     expect((await post({}, null)).status).toBe(200);

@@ -5,7 +5,7 @@ import { z } from '@hono/zod-openapi';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createApp } from '../../functions/app.ts';
 import type { App, Bindings } from '../../shared/http/context.ts';
-import { MOST_BODY_BYTES } from '../../shared/http/csrf-guard.ts';
+import { MAX_BODY_BYTES } from '../../shared/http/csrf-guard.ts';
 import { withRequestLog } from '../../shared/http/request-log.ts';
 import { apiRoute, jsonAnswer, problemSchema } from '../../shared/http/route.ts';
 import { type RunningServer, serveApp } from '../../shared/runtime/node-server.ts';
@@ -32,7 +32,7 @@ function appWithEcho(): App {
 
 const app = appWithEcho();
 
-interface Asked {
+interface Requested {
   method?: string;
   headers?: Record<string, string>;
   body?: string | ReadableStream<Uint8Array> | null;
@@ -41,8 +41,8 @@ interface Asked {
   at?: string;
 }
 
-async function ask(asked: Asked): Promise<[number, string]> {
-  const { method = 'POST', headers = {}, body = null, signedIn = true, secure = false, at = HERE } = asked;
+async function ask(query: Requested): Promise<[number, string]> {
+  const { method = 'POST', headers = {}, body = null, signedIn = true, secure = false, at = HERE } = query;
   const request = new Request(`${at}/api/echo`, {
     method,
     headers: { ...(signedIn ? ADMIN : {}), ...headers },
@@ -55,13 +55,13 @@ async function ask(asked: Asked): Promise<[number, string]> {
 }
 
 const hello = JSON.stringify({ text: 'hello' });
-const sent = (headers: Record<string, string> = {}, more: Asked = {}) =>
+const sent = (headers: Record<string, string> = {}, more: Requested = {}) =>
   ask({ headers: { ...JSON_TYPE, ...headers }, body: hello, ...more });
 
 describe('a method that may change something', () => {
   it.each(METHODS)('%s is 401 before anything else without sign-in', async (method) => {
     const headers = { origin: 'https://evil.org', 'content-type': 'text/plain' };
-    expect(await ask({ method, headers, body: 'x'.repeat(MOST_BODY_BYTES + 1), signedIn: false })).toEqual([
+    expect(await ask({ method, headers, body: 'x'.repeat(MAX_BODY_BYTES + 1), signedIn: false })).toEqual([
       401,
       'unauthenticated',
     ]);
@@ -173,15 +173,15 @@ describe('a body', () => {
   });
 
   it('of 1 MB is taken, one byte more is 413', async () => {
-    const most = JSON.stringify({ text: 'x'.repeat(MOST_BODY_BYTES - 11) });
-    expect(most.length).toBe(MOST_BODY_BYTES);
-    expect(await sent({}, { body: most })).toEqual([200, `{"length":${MOST_BODY_BYTES - 11}}`]);
+    const most = JSON.stringify({ text: 'x'.repeat(MAX_BODY_BYTES - 11) });
+    expect(most.length).toBe(MAX_BODY_BYTES);
+    expect(await sent({}, { body: most })).toEqual([200, `{"length":${MAX_BODY_BYTES - 11}}`]);
     expect(await sent({}, { body: `${most} ` })).toEqual([413, 'too_large']);
   });
 
   it('is refused by its Content-Length before a byte is read', async () => {
     const { body, given } = streamed(100, 1000);
-    const headers = { ...JSON_TYPE, 'content-length': String(MOST_BODY_BYTES + 1) };
+    const headers = { ...JSON_TYPE, 'content-length': String(MAX_BODY_BYTES + 1) };
     expect(await ask({ headers, body })).toEqual([413, 'too_large']);
     expect(given()).toBe(0);
   });

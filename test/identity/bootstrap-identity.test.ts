@@ -57,8 +57,8 @@ beforeEach(() => {
   };
 });
 
-async function bootstrap(wish: Partial<typeof WANTED> = {}): Promise<string[]> {
-  const { changes, refused: words } = await bootstrapIdentity(deps, { ...WANTED, ...wish });
+async function bootstrap(input: Partial<typeof WANTED> = {}): Promise<string[]> {
+  const { changes, refused: words } = await bootstrapIdentity(deps, { ...WANTED, ...input });
   expect(words).toEqual([]);
   return changes;
 }

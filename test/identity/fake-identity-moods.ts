@@ -51,8 +51,8 @@ export async function failureOf(work: Promise<unknown>): Promise<AppError> {
     (thrown: unknown) => thrown,
   );
   if (!(error instanceof AppError)) throw new Error('no AppError', { cause: error });
-  const said = [inspect(error, { depth: 10 }), JSON.stringify(error.fields)].join('\n');
-  for (const secret of [at.server.token, PASSWORD]) expect(said).not.toContain(secret);
+  const output = [inspect(error, { depth: 10 }), JSON.stringify(error.fields)].join('\n');
+  for (const secret of [at.server.token, PASSWORD]) expect(output).not.toContain(secret);
   for (const text of [error.message, ...error.fields.map(({ message }) => message)]) {
     expect(text).toMatch(/^[^\p{Cc}\p{Zl}\p{Zp}]{1,700}$/u);
   }
@@ -75,7 +75,7 @@ export function when(
 export const always = (answer: (response: ServerResponse, call: WireCall) => unknown): void => {
   at.server.mood = (call, response) => answer(response, call) !== false;
 };
-export const asked = (method: string, part: string): WireCall[] =>
+export const request = (method: string, part: string): WireCall[] =>
   at.server.calls.filter((call) => call.method === method && call.path.includes(part));
 export const newAccount = (username = 'ada'): Promise<Account> =>
   at.identity.accounts.create({ username, name: 'Ada' });

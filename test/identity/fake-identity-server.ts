@@ -137,7 +137,7 @@ function route(world: IdentityServer, call: WireCall): Reply {
 }
 
 function users(world: IdentityServer, { method, query, body }: WireCall, id: string, action: string): Reply {
-  const shown = (user: WireUser) => shownUser(world, user);
+  const shown = (user: WireUser) => toUserView(world, user);
   if (id === '' && method === 'POST') return [201, shown(addUser(world, checkedUser(world, body, true)))];
   if (id === '') return page(query, listedUsers(world, query), shown);
   const user = world.users.get(Number(id)) ?? missing();
@@ -197,7 +197,7 @@ function checkedUser(world: IdentityServer, body: Record<string, Json>, isNew: b
   return body;
 }
 
-function shownUser(world: IdentityServer, user: WireUser): object {
+function toUserView(world: IdentityServer, user: WireUser): object {
   const groups_obj = [...world.groups.values()]
     .filter((group) => group.users.includes(user.pk))
     .map(({ pk, name }) => ({ pk, name, num_pk: 1, attributes: {} }));
@@ -241,7 +241,7 @@ function groups(world: IdentityServer, { method, query, body }: WireCall, id: st
 function tokens(world: IdentityServer, { method, query, body }: WireCall, id: string, action: string): Reply {
   const shown = (token: WireToken) => {
     const owner = world.users.get(token.user);
-    return { ...token, key: undefined, pk: randomUUID(), managed: null, user_obj: owner && shownUser(world, owner) };
+    return { ...token, key: undefined, pk: randomUUID(), managed: null, user_obj: owner && toUserView(world, owner) };
   };
   if (id === '' && method === 'POST') {
     const made = tokenOf(body);

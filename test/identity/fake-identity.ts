@@ -38,7 +38,7 @@ interface World {
   appPasswords: Map<string, AppPassword & { key: string }>;
 }
 
-const LONGEST_USERNAME = 150;
+const MAX_USERNAME_LENGTH = 150;
 
 /** Begins with what every provider has: an administrator, an account of the provider itself, and a group. */
 export function fakeIdentity({ now = () => new Date() }: FakeIdentityOptions = {}): FakeIdentity {
@@ -127,7 +127,7 @@ function accountsOf(world: World): Accounts {
     },
     async create(wanted) {
       if (wanted.username === '') throw refused('username', 'This field may not be blank.');
-      if (wanted.username.length > LONGEST_USERNAME) throw refused('username', 'No more than 150 characters.');
+      if (wanted.username.length > MAX_USERNAME_LENGTH) throw refused('username', 'No more than 150 characters.');
       checkEmail(wanted.email);
       if (called(wanted.username) !== undefined) throw new AppError('conflict', 'The username is taken');
       return shown(world, add(world, wanted));

@@ -115,8 +115,8 @@ describe('lists', () => {
       return sayJson(response, 200, { pagination: { next: page + 1, count: 10_000 }, results: [{ ...found, pk: 1 }] });
     });
     expect(await at.identity.accounts.named('akADMIN')).toMatchObject({ username: 'akadmin' });
-    const asked = at.server.calls.map(({ query }) => query.get('username') ?? query.get('search'));
-    expect(asked).toEqual(['akADMIN', 'akadmin', null]);
+    const requests = at.server.calls.map(({ query }) => query.get('username') ?? query.get('search'));
+    expect(requests).toEqual(['akADMIN', 'akadmin', null]);
     at.server.calls.length = 0;
     at.server.users.delete(1);
     expect(await at.identity.accounts.named('aKadmin')).toBeUndefined();

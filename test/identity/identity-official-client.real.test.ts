@@ -52,7 +52,7 @@ it('makes, finds, changes and deletes people, groups and app passwords', async (
   });
   expect(user).toMatchObject({ groups: [group.pk], type: UserTypeEnum.Internal, dateJoined: expect.any(Date) });
   await core.coreUsersSetPasswordCreate({ id: user.pk, userPasswordSetRequest: { password: 'secret one' } });
-  const attempt = { username: 'anna', appPasswords: true, place: { standing: 'usual' } } as const;
+  const attempt = { username: 'anna', appPasswords: true, place: { status: 'usual' } } as const;
   expect(await check({ ...attempt, password: 'secret one' })).toEqual({ pk: user.pk });
   const found = await core.coreUsersList({
     attributes: '{"app_expires__lt": 6}',

@@ -3,7 +3,7 @@
 import { pbkdf2Sync } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
 import { identityStore } from '@holdfast/identity/store/store';
-import { FairLine, type Standing } from '@holdfast/kit/fair-queue';
+import { FairLine, type ClientStatus } from '@holdfast/kit/fair-queue';
 import type { PasswordVerdict } from '../../packages/identity/model/roster.ts';
 import type { RunSql } from '../../packages/identity/store/database.ts';
 import { API_TOKEN, SECRET, testProvider } from '../e2e/embedded/identity-provider.ts';
@@ -15,9 +15,9 @@ async function check(
   username: string,
   password: string,
   appPasswords = true,
-  standing: Standing = 'usual',
+  status: ClientStatus = 'usual',
 ): Promise<string> {
-  return word(await provider.store.checkPassword({ username, password, appPasswords, place: { standing } }));
+  return word(await provider.store.checkPassword({ username, password, appPasswords, place: { status } }));
 }
 const word = (verdict: PasswordVerdict): string => (typeof verdict === 'object' ? 'accepted' : verdict);
 async function withPassword(password: string, values: Record<string, unknown> = {}) {
@@ -84,11 +84,11 @@ describe('a password', () => {
   });
 
   it('does not count for unknown, inactive and password-less users, and costs nothing then', async () => {
-    const works: Standing[] = [];
+    const works: ClientStatus[] = [];
     const line = new FairLine({ places: 2 });
     const run = line.run.bind(line);
     line.run = (place, ...rest) => {
-      works.push(place.standing);
+      works.push(place.status);
       return run(place, ...rest);
     };
     const store = identityStore({
@@ -106,13 +106,13 @@ describe('a password', () => {
         username: name,
         password: 'pw',
         appPasswords: true,
-        place: { standing: 'suspect' },
+        place: { status: 'suspect' },
       });
       expect([name, verdict, works.splice(0)]).toEqual([name, 'refused', []]);
     }
     await ask('PATCH', `/core/users/${pk}/`, { json: { is_active: true } });
     expect(
-      await store.checkPassword({ username, password: 'pw', appPasswords: true, place: { standing: 'usual' } }),
+      await store.checkPassword({ username, password: 'pw', appPasswords: true, place: { status: 'usual' } }),
     ).toEqual({
       pk,
     });
@@ -131,18 +131,18 @@ describe('a password', () => {
       return work();
     };
     const store = identityStore({ run: provider.run, secretKey: SECRET, now: provider.now, log: provider.log, line });
-    const attempt = { username, password: 'pw', appPasswords: false, place: { standing: 'usual' } } as const;
+    const attempt = { username, password: 'pw', appPasswords: false, place: { status: 'usual' } } as const;
     expect(await store.checkPassword(attempt)).toBe('refused');
   });
 
   it('is not judged when too many wait, and the right one of an own account is', async () => {
-    const line = new FairLine({ places: 1, mostWaiting: { suspect: 2 } });
+    const line = new FairLine({ places: 1, maxWaiting: { suspect: 2 } });
     const store = identityStore({ run: provider.run, secretKey: SECRET, now: provider.now, log: provider.log, line });
     const { pk, username } = await withPassword('pw');
     const flood = Array.from({ length: 40 }, (_, index) =>
-      store.checkPassword({ username, password: `wrong ${index}`, appPasswords: true, place: { standing: 'suspect' } }),
+      store.checkPassword({ username, password: `wrong ${index}`, appPasswords: true, place: { status: 'suspect' } }),
     );
-    const own = store.checkPassword({ username, password: 'pw', appPasswords: true, place: { standing: 'own' } });
+    const own = store.checkPassword({ username, password: 'pw', appPasswords: true, place: { status: 'own' } });
     expect(await own).toEqual({ pk });
     const verdicts = await Promise.all(flood);
     expect(verdicts.filter((verdict) => verdict === 'busy').length).toBeGreaterThan(20);
@@ -221,7 +221,7 @@ describe('an app password', () => {
     await ask('POST', '/core/tokens/', { json: { identifier: 'app-1', user: pk, intent: 'app_password' } });
     const password = (await ask('GET', '/core/tokens/app-1/view_key/')).body.key as string;
     const sign = async (name: string, appPasswords = true) =>
-      word(await store.checkPassword({ username: name, password, appPasswords, place: { standing: 'usual' } }));
+      word(await store.checkPassword({ username: name, password, appPasswords, place: { status: 'usual' } }));
     expect([await sign(username), await sign(username.toUpperCase()), hashes]).toEqual(['accepted', 'accepted', 0]);
     expect([await sign(username, false), await sign(other), await sign('nobody')]).toEqual([
       'refused',
@@ -286,7 +286,7 @@ describe('the time of the last login', () => {
     const failing: RunSql = (use) => ((calls += 1) <= 2 ? provider.run(use) : Promise.reject(new Error('disk full')));
     const store = identityStore({ run: failing, secretKey: SECRET, now: provider.now, log: provider.log });
     expect(
-      await store.checkPassword({ username, password: 'pw', appPasswords: true, place: { standing: 'usual' } }),
+      await store.checkPassword({ username, password: 'pw', appPasswords: true, place: { status: 'usual' } }),
     ).toEqual({
       pk,
     });

@@ -361,12 +361,12 @@ describe('the database', () => {
 // What identity-setup expects of the keys of authentik.
 identityKeysContract('the embedded provider', async () => {
   const { identifier: name, key: held } = await ordinary();
-  const asked: typeof fetch = async (input, init = {}) => {
+  const request: typeof fetch = async (input, init = {}) => {
     const { pathname, search } = new URL(input instanceof Request ? input.url : input);
     const key = new Headers(init.headers).get('authorization')?.replace(/^Bearer /, '') ?? null;
     const sent = typeof init.body === 'string' ? { raw: init.body } : {};
     const { status, body } = await ask(init.method ?? 'GET', `${pathname}${search}`, { key, ...sent });
     return new Response(status === 204 ? null : JSON.stringify(body), { status });
   };
-  return { api: identitySetupApi('http://identity', asked), key: API_TOKEN, identifier: name, held };
+  return { api: identitySetupApi('http://identity', request), key: API_TOKEN, identifier: name, held };
 });

@@ -2,7 +2,7 @@
 
 import { beforeEach, describe, expect, it } from 'vitest';
 import type { Account } from '../../shared/identity/port.ts';
-import { asked, at, failureOf, newAccount, newProviderForEachTest, PASSWORD, when } from './fake-identity-moods.ts';
+import { request, at, failureOf, newAccount, newProviderForEachTest, PASSWORD, when } from './fake-identity-moods.ts';
 import { type Mood, sayJson } from './fake-identity-server.ts';
 
 newProviderForEachTest();
@@ -14,9 +14,9 @@ describe('writing accounts', () => {
     const attributes = { app_a: { x: 1, y: [1, { z: null }] }, app_b: null };
     const { id } = await at.identity.accounts.create({ username: 'ada', name: '', attributes });
     await at.identity.accounts.changeAttributes(id, { app_a: { y: [1, { z: null }], x: 1 }, app_gone: null });
-    expect(asked('PATCH', '')).toEqual([]);
+    expect(request('PATCH', '')).toEqual([]);
     await at.identity.accounts.changeAttributes(id, { app_a: { y: [{ z: null }, 1], x: 1 } });
-    expect(asked('PATCH', '').map(({ body }) => body)).toEqual([
+    expect(request('PATCH', '').map(({ body }) => body)).toEqual([
       { attributes: { app_a: { x: 1, y: [{ z: null }, 1] }, app_b: null } },
     ]);
   });
@@ -27,7 +27,7 @@ describe('writing accounts', () => {
     ) as Account['attributes'];
     const { id } = await at.identity.accounts.create({ username: 'ada', name: '', attributes: strange });
     await at.identity.accounts.changeAttributes(id, { app_x: 1 });
-    const [written] = asked('PATCH', '');
+    const [written] = request('PATCH', '');
     expect(JSON.stringify(written?.body['attributes'])).toBe(
       '{"__proto__":{"a":1},"constructor":1,"":[],"null":null,"app_x":1}',
     );
@@ -101,7 +101,7 @@ describe('making app passwords', () => {
     await at.identity.appPasswords.delete('tablet');
     at.server.lifetimeMinutes = 30;
     await create(after(60));
-    expect([ceiling(), asked('PATCH', '').length]).toEqual([expect.stringMatching(/^minutes=43/), 1]);
+    expect([ceiling(), request('PATCH', '').length]).toEqual([expect.stringMatching(/^minutes=43/), 1]);
     await at.identity.appPasswords.delete('tablet');
     await create(after(31 * 1440));
     expect(ceiling()).toMatch(/^minutes=446\d\d$/);
@@ -121,7 +121,7 @@ describe('making app passwords', () => {
     at.server.lifetimeMinutes = 30;
     const made = await create(after(120));
     expect(made.expiresAt).toBe(after(120).toISOString());
-    expect(asked('POST', '/core/tokens/')).toHaveLength(2);
+    expect(request('POST', '/core/tokens/')).toHaveLength(2);
     expect(ceiling()).toMatch(/^minutes=1[23]\d$/);
   });
 
@@ -136,7 +136,7 @@ describe('making app passwords', () => {
         fields: [{ path: 'expiresAt', message: 'exceeds maximum lifetime (1 h)' }],
       });
     }
-    expect(asked('POST', '/core/tokens/')).toHaveLength(4);
+    expect(request('POST', '/core/tokens/')).toHaveLength(4);
   });
 
   it.each([500, 404, 403])('leaves none whose key cannot be seen (%i)', async (status) => {

@@ -6,7 +6,7 @@ import { run as countDays } from '../../jobs/count-retention-days.ts';
 import type { RetentionFacts } from '../../shared/retention/port.ts';
 import { type World, world } from '../health/fake-monitored.ts';
 import { type FakeDeps, fakeDeps } from '../http/fake-deps.ts';
-import { runAt } from '../retention/retention-book-contract.ts';
+import { runAt } from '../retention/retention-history-contract.ts';
 
 /** Noon, on a day that nothing is special about. */
 const NOON = new Date('2026-05-20T12:00:00.000Z');
@@ -24,18 +24,18 @@ const daily: Schedules = {
 let around: World;
 let deps: FakeDeps;
 /** Statements that counted: type, first day, day after the last one. */
-let asked: string[][];
+let requests: string[][];
 beforeEach(() => {
   around = world();
   around.now = NOON;
   deps = fakeDeps({}, around);
   deps.schedules = daily;
-  asked = [];
+  requests = [];
   const before = deps.retentionFacts;
   deps.retentionFacts = {
     ...deps.retentionFacts,
     perDay(...args) {
-      asked.push(args);
+      requests.push(args);
       return before.perDay(...args);
     },
   };
@@ -47,7 +47,7 @@ function fill(type: 'cot' | 'geochat', ago: number, rows: number): void {
   deps.retention.rows[type].push(...Array.from({ length: rows }, () => `${day(ago)}T08:00:00.000Z`));
 }
 const kept = async (type: 'cot' | 'geochat') =>
-  (await deps.retentionBook.days(type)).days.map((each) => [each.day, each.rows]);
+  (await deps.retentionHistory.days(type)).days.map((each) => [each.day, each.rows]);
 const count = (signal = never) => countDays(deps, around.now, signal);
 const later = (hours: number): void => void (around.now = new Date(around.now.getTime() + hours * HOUR_MS));
 
@@ -62,7 +62,7 @@ function asLarge(factor: number): void {
 describe('count-retention-days', () => {
   it('does nothing where there are no rows', async () => {
     expect(await count()).toEqual({ statements: 0, days: 0, complete: true });
-    expect(asked).toEqual([]);
+    expect(requests).toEqual([]);
   });
 
   it('counts all days of both types, from the oldest row to today', async () => {
@@ -81,12 +81,12 @@ describe('count-retention-days', () => {
   it('counts a small table whole, in one statement, each time', async () => {
     for (let ago = 0; ago < 90; ago++) fill('cot', ago, 3);
     await count();
-    expect(asked.length).toBeLessThan(6);
-    asked.length = 0;
+    expect(requests.length).toBeLessThan(6);
+    requests.length = 0;
     fill('cot', 50, 1);
     later(1);
     expect(await count()).toEqual({ statements: 1, days: 90, complete: true });
-    expect(asked).toEqual([['cot', day(89), day(-1)]]);
+    expect(requests).toEqual([['cot', day(89), day(-1)]]);
     expect(await kept('cot')).toContainEqual([day(50), 4]);
   });
 
@@ -94,7 +94,7 @@ describe('count-retention-days', () => {
     for (let ago = 0; ago < 6; ago++) fill('cot', ago, 2);
     asLarge(60_000);
     await count();
-    expect(asked).toEqual([5, 4, 3, 2, 1, 0].map((ago) => ['cot', day(ago), day(ago - 1)]));
+    expect(requests).toEqual([5, 4, 3, 2, 1, 0].map((ago) => ['cot', day(ago), day(ago - 1)]));
     expect((await kept('cot'))[0]).toEqual([day(5), 120_000]);
   });
 
@@ -102,7 +102,7 @@ describe('count-retention-days', () => {
     for (let ago = 0; ago < 20; ago++) fill('cot', ago, 1);
     asLarge(25_000);
     await count();
-    expect(asked).toEqual(
+    expect(requests).toEqual(
       [
         [19, 18],
         [18, 14],
@@ -118,20 +118,20 @@ describe('count-retention-days', () => {
     for (let ago = 0; ago < 30; ago++) if (ago !== 7) fill('cot', ago, 1);
     asLarge(100_000);
     await count();
-    asked.length = 0;
+    requests.length = 0;
     later(3);
     await count();
-    expect(asked).toEqual([
+    expect(requests).toEqual([
       ['cot', day(7), day(6)],
       ['cot', day(1), day(-1)],
     ]);
-    asked.length = 0;
+    requests.length = 0;
     later(13.5);
     expect(await count()).toMatchObject({ days: 31 });
-    asked.length = 0;
+    requests.length = 0;
     later(1);
     await count();
-    expect(asked.map(([, ...days]) => days)).toEqual([
+    expect(requests.map(([, ...days]) => days)).toEqual([
       [day(7), day(6)],
       [day(0), day(-2)],
     ]);
@@ -141,25 +141,25 @@ describe('count-retention-days', () => {
     for (let ago = 0; ago < 30; ago++) fill('cot', ago, 1);
     asLarge(100_000);
     await count();
-    asked.length = 0;
+    requests.length = 0;
     deps.retention.rows.cot = deps.retention.rows.cot.filter((at) => at >= day(9));
     later(1);
     const started = new Date(around.now.getTime() - 60_000).toISOString();
     const ran = runAt(1, { startedAt: started, finishedAt: null, state: 'running' });
-    await deps.retentionBook.keepRuns([ran]);
+    await deps.retentionHistory.keepRuns([ran]);
     await count();
-    expect(asked.map(([, from]) => from)).toEqual([day(1), day(0)]);
+    expect(requests.map(([, from]) => from)).toEqual([day(1), day(0)]);
     expect((await kept('cot')).map(([each]) => each)[0]).toBe(day(9));
-    asked.length = 0;
+    requests.length = 0;
     later(1);
-    await deps.retentionBook.keepRuns([{ ...ran, state: 'done', finishedAt: around.now.toISOString() }]);
+    await deps.retentionHistory.keepRuns([{ ...ran, state: 'done', finishedAt: around.now.toISOString() }]);
     later(1);
     expect(await count()).toMatchObject({ days: 10 });
   });
 
   it('forgets every day when no row is left, and days that are still to come', async () => {
     for (const ago of [-3, 0, 5]) fill('geochat', ago, 1);
-    await deps.retentionBook.keepDays('geochat', day(-3), day(-4), [{ day: day(-3), rows: 1 }]);
+    await deps.retentionHistory.keepDays('geochat', day(-3), day(-4), [{ day: day(-3), rows: 1 }]);
     await count();
     expect(await kept('geochat')).toEqual([
       [day(5), 1],
@@ -184,9 +184,9 @@ describe('count-retention-days', () => {
     expect(await count(stopping.signal)).toEqual({ statements: 3, days: 3, complete: false });
     expect(await kept('cot')).toEqual([9, 8, 7].map((ago) => [day(ago), 100_000]));
     expect(await countDays(deps, around.now, AbortSignal.abort())).toEqual({ statements: 0, days: 0, complete: false });
-    asked.length = 0;
+    requests.length = 0;
     expect(await count()).toMatchObject({ days: 7, complete: true });
-    expect(asked[0]).toEqual(['cot', day(6), day(5)]);
+    expect(requests[0]).toEqual(['cot', day(6), day(5)]);
   });
 
   it('counts nothing while the database of the core is away, which is no failure; another error is one', async () => {

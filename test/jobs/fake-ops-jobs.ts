@@ -3,7 +3,7 @@
 import { AppError } from '@holdfast/kit/app-error';
 import type { OpsJob, OpsJobs } from '../../shared/jobs/port.ts';
 
-const MOST_LINES = 200;
+const MAX_LINES = 200;
 
 export function fakeOpsJobs(): OpsJobs {
   const jobs: OpsJob[] = [];
@@ -55,7 +55,7 @@ export function fakeOpsJobs(): OpsJobs {
       const job = jobs.find((each) => each.id === id && isOpen(each));
       if (job === undefined) return false;
       const given = Object.fromEntries(Object.entries(change).filter(([, value]) => value !== undefined));
-      Object.assign(job, structuredClone(given), { log: [...job.log, ...log].slice(-MOST_LINES) });
+      Object.assign(job, structuredClone(given), { log: [...job.log, ...log].slice(-MAX_LINES) });
       return true;
     },
     async prune(before) {

@@ -29,7 +29,7 @@ describe('find-revocations', () => {
 
   it('never reads all revocations there ever were', async () => {
     await world.core.core.revoke(world.core.enrolledByDevice('john').hash);
-    world.deps.certificateBook.revocations = async () => Promise.reject(new Error('all of them'));
+    world.deps.certificateStore.revocations = async () => Promise.reject(new Error('all of them'));
     expect(await findRevocations(world.deps)).toEqual({ found: 1, keys_removed: 0 });
     expect(await findRevocations(world.deps)).toEqual({ found: 0, keys_removed: 0 });
   });

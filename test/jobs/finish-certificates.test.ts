@@ -122,7 +122,7 @@ describe('service_account.certificate', () => {
     const fresh = world.core.enrolledByDevice(PROBE_ACCOUNT, PROBE_ACCOUNT);
     const lock = deps.deviceLock;
     deps.deviceLock = async (key, work) => {
-      if (key === `service-account:${PROBE_ACCOUNT}`) await deps.certificateBook.remember({ ...fresh, name: '' });
+      if (key === `service-account:${PROBE_ACCOUNT}`) await deps.certificateStore.remember({ ...fresh, name: '' });
       return lock(key, work);
     };
     expect(await finish()).toEqual(['ok', { finished_later: true }]);

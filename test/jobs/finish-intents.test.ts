@@ -12,7 +12,7 @@ import { ACTOR, dyingAt, peopleWorld, type PeopleWorld } from '../people/fake-pe
 const never = new AbortController().signal;
 const MINUTE = 60_000;
 
-interface Deed {
+interface AuditedAction {
   name: string;
   act: (context: PeopleContext, id: number) => Promise<unknown>;
   /** What the person is before and after; undefined: does not exist. */
@@ -29,7 +29,7 @@ const BEFORE = {
   apps: 2,
   name: 'Ada',
 };
-const DEEDS: Deed[] = [
+const DEEDS: AuditedAction[] = [
   {
     name: 'user.create',
     act: (context) =>

@@ -34,8 +34,8 @@ function dyingAt(deps: FakeDeps, nth: number, when: 'before' | 'after'): FakeDep
       },
     });
   }
-  const { identity, core, coreEnrollment, coreDevices, adminGrants, clientKeys, certificateBook } = deps;
-  const ports = { identity, core, coreEnrollment, coreDevices, adminGrants, clientKeys, certificateBook };
+  const { identity, core, coreEnrollment, coreDevices, adminGrants, clientKeys, certificateStore } = deps;
+  const ports = { identity, core, coreEnrollment, coreDevices, adminGrants, clientKeys, certificateStore };
   return {
     ...deps,
     ...(Object.fromEntries(Object.entries(ports).map(([name, port]) => [name, around(port)])) as typeof ports),
@@ -79,16 +79,16 @@ async function mustBeWholeOrGone(world: PeopleWorld, kind: string, keep: boolean
   const account = await deps.identity.accounts.named(NAME);
   const result = outcomes(world).at(-1);
   expect(await deps.audit.unfinished('2100', 9), where).toEqual([]);
-  const noted = new Set((await deps.certificateBook.revocations([NAME])).map(({ hash }) => hash));
-  const standing = deps.theCore.certificates.filter(({ hash, username }) => username === NAME && !noted.has(hash));
+  const noted = new Set((await deps.certificateStore.revocations([NAME])).map(({ hash }) => hash));
+  const status = deps.theCore.certificates.filter(({ hash, username }) => username === NAME && !noted.has(hash));
   if (account === undefined || !account.isActive) {
-    expect([deps.theCore.admins.size, standing], where).toEqual([0, []]);
+    expect([deps.theCore.admins.size, status], where).toEqual([0, []]);
     expect(result, where).not.toEqual(['service_account.create', 'ok']);
     return 'gone';
   }
   const shown = await readServiceAccount(deps, account);
   expect(
-    standing.map(({ hash }) => hash),
+    status.map(({ hash }) => hash),
     where,
   ).toEqual([shown.certificate?.fingerprint]);
   expect([keep, shown.certificate?.state, shown.certificate?.downloadable], where).toEqual([true, 'active', true]);
@@ -151,10 +151,10 @@ describe('a process that dies while it deletes a service account', () => {
 
   it('does not delete what was made anew since', async () => {
     const [world, act] = await begin();
-    const { certificateBook, core, now } = world.deps;
+    const { certificateStore, core, now } = world.deps;
     const { audit } = world.deps;
     await act({ ...world.deps, audit: { ...audit, conclude: async () => undefined } });
-    await certificateBook.wantRevoked(await core.certificates(NAME), now().toISOString());
+    await certificateStore.wantRevoked(await core.certificates(NAME), now().toISOString());
     await createServiceAccount(contextOf(world.deps), { name: 'backup', kind: 'data' });
     await finish(world);
     expect((await world.deps.identity.accounts.named(NAME))?.isActive).toBe(true);

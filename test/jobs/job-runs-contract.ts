@@ -76,9 +76,9 @@ export function jobRunsContract(what: string, make: () => JobRuns): void {
         await delay(5);
       }
       await runs.claim('told', nextSlot(), 'a', LONG);
-      const told = await runs.summaries('told', begun);
-      expect(told.map(({ summary }) => summary)).toEqual([{ rows: 2 }, { rows: 1 }]);
-      expect(told[0]?.finishedAt.getTime()).toBeGreaterThan(begun.getTime());
+      const notices = await runs.summaries('told', begun);
+      expect(notices.map(({ summary }) => summary)).toEqual([{ rows: 2 }, { rows: 1 }]);
+      expect(notices[0]?.finishedAt.getTime()).toBeGreaterThan(begun.getTime());
       expect(await runs.summaries('told', new Date(Date.now() + 60_000))).toEqual([]);
       expect(await runs.summaries('another', begun)).toEqual([]);
     });

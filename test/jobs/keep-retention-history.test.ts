@@ -10,14 +10,14 @@ let written: RetentionRun[][];
 beforeEach(async () => {
   world = await retentionWorld();
   written = [];
-  standIn(world.deps.retentionBook, 'keepRuns', (real) => async (runs) => {
+  standIn(world.deps.retentionHistory, 'keepRuns', (real) => async (runs) => {
     written.push([...runs]);
     await real(runs);
   });
 });
 
 const keep = () => run(world.deps, world.around.now);
-const book = async () => (await world.deps.retentionBook.runs(0, 99)).results;
+const store = async () => (await world.deps.retentionHistory.runs(0, 99)).results;
 const logged = () => world.deps.log.events.filter(({ event }) => event === 'retention.run');
 const nightly = (change: Partial<CoreRetentionRun> = {}): CoreRetentionRun => ({
   id: 'nightly',
@@ -38,11 +38,11 @@ describe('keep-retention-history', () => {
   it('brings runs of the schedule into the book, and says once how each has ended', async () => {
     world.retention.runs = [nightly()];
     expect(await keep()).toEqual({ kept: 1, up_to_date: true });
-    expect([await book(), logged()]).toMatchObject([[{ id: 'nightly', source: 'core', state: 'running' }], []]);
+    expect([await store(), logged()]).toMatchObject([[{ id: 'nightly', source: 'core', state: 'running' }], []]);
     world.retention.runs = [nightly({ state: 'done', finishedAt: world.ago(0), rows: { cot: 12 }, bytes: 9 })];
     await keep();
     await keep();
-    expect(await book()).toMatchObject([{ state: 'done', rows: { cot: 12 }, bytes: 9 }]);
+    expect(await store()).toMatchObject([{ state: 'done', rows: { cot: 12 }, bytes: 9 }]);
     expect(logged()).toMatchObject([{ level: 'info', fields: { id: 'nightly', state: 'done', rows: { cot: 12 } } }]);
   });
 
@@ -61,7 +61,7 @@ describe('keep-retention-history', () => {
   it('writes nothing while nothing changes, in whatever order the database gives members back', async () => {
     world.retention.runs = [nightly(), nightly({ id: 'before', state: 'done', startedAt: world.ago(1) })];
     await keep();
-    standIn(world.deps.retentionBook, 'runs', (real) => async (...given) => {
+    standIn(world.deps.retentionHistory, 'runs', (real) => async (...given) => {
       const page = await real(...given);
       const reversed = <T extends object>(of: T): T => Object.fromEntries(Object.entries(of).toReversed()) as T;
       return { ...page, results: page.results.map((each) => reversed({ ...each, limits: reversed(each.limits) })) };
@@ -79,10 +79,10 @@ describe('keep-retention-history', () => {
   });
 
   it('does not bring back to life what has ended while the core was asked', async () => {
-    await world.deps.retentionBook.keepRuns([{ ...nightly({ state: 'done' }), source: 'core' }]);
+    await world.deps.retentionHistory.keepRuns([{ ...nightly({ state: 'done' }), source: 'core' }]);
     world.retention.runs = [nightly()];
     expect(await keep()).toMatchObject({ kept: 0 });
-    expect(await book()).toMatchObject([{ state: 'done' }]);
+    expect(await store()).toMatchObject([{ state: 'done' }]);
   });
 
   it('keeps what it has while the core is away, or of a release without a log', async () => {
@@ -92,7 +92,7 @@ describe('keep-retention-history', () => {
     expect(await keep()).toEqual({ kept: 0, up_to_date: false });
     Object.assign(world.retention, { mood: 'up', tellsRuns: false });
     expect(await keep()).toEqual({ kept: 0, up_to_date: false });
-    expect(await book()).toHaveLength(1);
+    expect(await store()).toHaveLength(1);
   });
 
   it('reads runs of a release from its log, in the time zone of the core', async () => {
@@ -106,7 +106,7 @@ describe('keep-retention-history', () => {
     );
     await keep();
     await keep();
-    expect(await book()).toMatchObject([
+    expect(await store()).toMatchObject([
       {
         id: 'log-2026-03-04T04:00:00.012Z',
         source: 'log',
@@ -125,7 +125,7 @@ describe('keep-retention-history', () => {
 
   it('remembers since when a policy and a schedule are in force, as the core says and not as its files do', async () => {
     const seen: unknown[] = [];
-    standIn(world.deps.retentionBook, 'seenInForce', (real) => async (...given) => {
+    standIn(world.deps.retentionHistory, 'seenInForce', (real) => async (...given) => {
       seen.push(given);
       return real(...given);
     });
@@ -141,7 +141,7 @@ describe('keep-retention-history', () => {
   it('does not know what is in force without the unit of the core', async () => {
     world = await retentionWorld({});
     let calls = 0;
-    world.deps.retentionBook.seenInForce = async (now) => {
+    world.deps.retentionHistory.seenInForce = async (now) => {
       calls += 1;
       return now;
     };

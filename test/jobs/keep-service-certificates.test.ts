@@ -21,13 +21,13 @@ async function keep(days = 0): Promise<string[]> {
   return (await run(world.deps)).made;
 }
 /** Those that nobody wants revoked. */
-async function standing(username: string): Promise<MadeCertificate[]> {
-  const { certificateBook } = world.deps;
-  const unwanted = (await certificateBook.revocations([username])).map(({ hash }) => hash);
-  return (await certificateBook.made([username])).filter(({ hash }) => !unwanted.includes(hash));
+async function status(username: string): Promise<MadeCertificate[]> {
+  const { certificateStore } = world.deps;
+  const unwanted = (await certificateStore.revocations([username])).map(({ hash }) => hash);
+  return (await certificateStore.made([username])).filter(({ hash }) => !unwanted.includes(hash));
 }
 async function theOne(username: string): Promise<MadeCertificate> {
-  const all = await standing(username);
+  const all = await status(username);
   expect(all).toHaveLength(1);
   return all[0] as MadeCertificate;
 }
@@ -68,7 +68,7 @@ it('is renewed when it has no more than 31 days left, and the former one is revo
   expect(await keep(1)).toEqual(BOTH);
   const latter = await theOne('svc_probe');
   expect(latter.hash).not.toBe(former.hash);
-  expect(await world.deps.certificateBook.revocations(['svc_probe'])).toMatchObject([
+  expect(await world.deps.certificateStore.revocations(['svc_probe'])).toMatchObject([
     { hash: former.hash, state: 'revoking' },
   ]);
 });
@@ -96,7 +96,7 @@ it('is made anew when it is revoked, unknown to the core, without its key, or of
   await keep();
   await core.revoke((await theOne('svc_probe')).hash);
   expect(await keep()).toEqual(['svc_probe']);
-  const [, { hash: lost }] = (await standing('svc_probe')) as [unknown, MadeCertificate];
+  const [, { hash: lost }] = (await status('svc_probe')) as [unknown, MadeCertificate];
   await clientKeys.remove(lost);
   expect(await keep()).toEqual(['svc_probe']);
   theCore.certificates.splice(
@@ -119,14 +119,14 @@ it('is kept when its issuer is any certificate of the CA file, and made anew whe
 });
 
 it('has exactly one again after a crash between the new one and the end of the former one', async () => {
-  const { certificateBook } = world.deps;
+  const { certificateStore } = world.deps;
   await keep();
-  const want = certificateBook.wantRevoked.bind(certificateBook);
-  certificateBook.wantRevoked = async () => {
+  const want = certificateStore.wantRevoked.bind(certificateStore);
+  certificateStore.wantRevoked = async () => {
     throw new AppError('unavailable', 'Our own database does not answer');
   };
   await expect(keep(340)).rejects.toThrow('does not answer');
-  certificateBook.wantRevoked = want;
+  certificateStore.wantRevoked = want;
   expect(await keep()).toEqual([]);
   for (const username of BOTH) await theOne(username);
 });
@@ -136,7 +136,7 @@ it('leaves alone what else is enrolled under the name, and the certificate of sv
   const api = world.deps.theCore.enrolledByDevice('svc_api', 'svc_api');
   await keep();
   await keep(340);
-  const wanted = (await world.deps.certificateBook.revocations()).map(({ hash }) => hash);
+  const wanted = (await world.deps.certificateStore.revocations()).map(({ hash }) => hash);
   expect([wanted.includes(device.hash), wanted.includes(api.hash)]).toEqual([false, false]);
 });
 
@@ -172,6 +172,6 @@ it('that was signed without its key coming to be kept is revoked, and another is
   expect(lost).toHaveLength(2);
   around.now = new Date(around.now.getTime() + 180_000);
   await finishIntents(deps, around.now, new AbortController().signal);
-  expect((await deps.certificateBook.revocations(BOTH)).map(({ hash }) => hash).toSorted()).toEqual(lost.toSorted());
+  expect((await deps.certificateStore.revocations(BOTH)).map(({ hash }) => hash).toSorted()).toEqual(lost.toSorted());
   expect(await keep()).toEqual(BOTH);
 });

@@ -125,7 +125,7 @@ export function opsJobsContract(what: string, make: () => OpsJobs | Promise<OpsJ
     it('takes any text that a core may say', async () => {
       const { id } = await add();
       const odd = 'a\0b\uD800 \\u0000 "';
-      expect(await jobs.change(id, { log: [odd], error: odd, result: { said: odd } })).toBe(true);
+      expect(await jobs.change(id, { log: [odd], error: odd, result: { message: odd } })).toBe(true);
       expect(((await jobs.get(id))?.log ?? []).join()).toMatch(/^a.b. \\u0000 "$/s);
     });
 

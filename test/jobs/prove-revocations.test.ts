@@ -51,7 +51,7 @@ const WANTED = {
   'a revocation': () => world.note(world.core.enrolledByDevice('john')),
   'an order': async () => {
     world.core.mood = 'down';
-    await world.deps.certificateBook.order({ username: 'john', wantedAt: world.iso() });
+    await world.deps.certificateStore.order({ username: 'john', wantedAt: world.iso() });
   },
 };
 

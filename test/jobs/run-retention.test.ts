@@ -16,11 +16,11 @@ beforeEach(async () => {
   world = await retentionWorld();
 });
 
-const saidIn = async (id: string): Promise<string[]> => (await world.job(id)).log.map((line) => line.slice(25));
+const reportedIn = async (id: string): Promise<string[]> => (await world.job(id)).log.map((line) => line.slice(25));
 const outcomes = () =>
   world.deps.audit.records.filter(({ action, phase }) => action === 'retention.run' && phase === 'outcome');
 const finish = () => finishIntents(world.deps, world.around.now, never);
-const kept = async () => (await world.deps.retentionBook.runs(0, 99)).results;
+const kept = async () => (await world.deps.retentionHistory.runs(0, 99)).results;
 
 describe('run-retention', () => {
   it('is wanted while a run is ordered', async () => {
@@ -40,7 +40,7 @@ describe('run-retention', () => {
     expect(await world.step()).toBe('running');
     expect(world.coreRun(id)).toMatchObject({ state: 'running', trigger: 'order', limits, expected: 90 });
     expect(await world.job(id)).toMatchObject({ state: 'running', startedAt: world.around.now.toISOString() });
-    expect(await saidIn(id)).toEqual(['The core has begun the run of 90 rows.']);
+    expect(await reportedIn(id)).toEqual(['The core has begun the run of 90 rows.']);
   });
 
   it('tells how far it is and when it will be done, with a line after each ten per cent', async () => {
@@ -59,7 +59,7 @@ describe('run-retention', () => {
     run.rows = { cot: 62, geochat: 0 };
     await world.step();
     expect((await world.job(id)).progress).toBe(0.722);
-    expect(await saidIn(id)).toEqual([
+    expect(await reportedIn(id)).toEqual([
       'The core has begun the run of 90 rows.',
       '20 %: 18 of 90 rows deleted.',
       '72 %: 65 of 90 rows deleted.',
@@ -71,13 +71,13 @@ describe('run-retention', () => {
     await world.step();
     world.later(10);
     world.retention.finishRun();
-    let inBook: unknown;
+    let inStore: unknown;
     standIn(world.deps.opsJobs, 'change', (real) => async (...given) => {
-      inBook = await kept();
+      inStore = await kept();
       return real(...given);
     });
     expect(await world.step()).toBe('ended');
-    expect(inBook).toMatchObject([{ id, source: 'core', state: 'done', rows: { cot: 60, geochat: 30 } }]);
+    expect(inStore).toMatchObject([{ id, source: 'core', state: 'done', rows: { cot: 60, geochat: 30 } }]);
     const { startedAt, finishedAt, limits } = world.coreRun(id);
     expect(await world.job(id)).toMatchObject({
       state: 'succeeded',
@@ -165,7 +165,7 @@ describe('run-retention', () => {
     expect((await world.job(id)).state).toBe('running');
     world.retention.mood = 'up';
     await world.step();
-    expect(await saidIn(id)).toEqual([
+    expect(await reportedIn(id)).toEqual([
       'The core does not answer: The core does not answer',
       'The core has begun the run of 90 rows.',
       'The core does not answer: The core does not answer',
@@ -177,9 +177,9 @@ describe('run-retention', () => {
 
   it('waits for a run of the schedule that came first', async () => {
     const id = await world.ordered();
-    await world.deps.coreRetention.begin({ id: 'nightly', limits: { cot: world.ago(30) }, mostRows: null });
+    await world.deps.coreRetention.begin({ id: 'nightly', limits: { cot: world.ago(30) }, maxRows: null });
     expect([await world.step(), await world.step()]).toEqual(['waits', 'waits']);
-    expect(await saidIn(id)).toEqual([expect.stringContaining('Another run is going on')]);
+    expect(await reportedIn(id)).toEqual([expect.stringContaining('Another run is going on')]);
     world.retention.finishRun();
     expect(await world.step()).toBe('running');
   });
@@ -218,7 +218,7 @@ describe('run-retention', () => {
     world.retention.mood = 'down';
     expect(await world.step()).toBe('waits');
     world.retention.mood = 'up';
-    await world.deps.coreRetention.begin({ id: 'nightly', limits: { cot: world.ago(30) }, mostRows: null });
+    await world.deps.coreRetention.begin({ id: 'nightly', limits: { cot: world.ago(30) }, maxRows: null });
     world.later(DAY / 2);
     expect(await world.step()).toBe('waits');
     world.retention.mood = 'down';
@@ -250,8 +250,8 @@ describe('run-retention', () => {
 
   it('changes nothing while our own database is away, and goes on', async () => {
     const id = await world.ordered();
-    const away = new AppError('unavailable', 'Our own database does not answer');
-    const putBack = standIn(world.deps.opsJobs, 'open', () => () => Promise.reject(away));
+    const unavailable = new AppError('unavailable', 'Our own database does not answer');
+    const putBack = standIn(world.deps.opsJobs, 'open', () => () => Promise.reject(unavailable));
     await expect(runRetention(world.deps)).rejects.toMatchObject({ code: 'unavailable' });
     putBack();
     expect(await world.step()).toBe('running');

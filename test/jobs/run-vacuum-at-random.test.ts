@@ -14,7 +14,7 @@ import { dyingAt, OF_VACUUM } from '../people/fake-people.ts';
 
 const NAMES = ['cot_router_chat', 'resource', 'cot_router'] as const;
 /** A host that looks once a minute, and is a little late, was not away. */
-const AWAY_MS = 75_000;
+const UNAVAILABLE_MS = 75_000;
 
 const table = fc.constantFrom(...NAMES);
 const happening = fc.oneof(
@@ -47,7 +47,7 @@ interface Course {
   /** What statements of the job have really done. */
   done: Set<string>;
   dropped: Set<string>;
-  isAway: boolean;
+  isUnavailable: boolean;
   /** What was begun is not said to have been. */
   losesAnswer: boolean;
   /** Nobody looked for too long: nothing may be begun any more. */
@@ -65,14 +65,14 @@ async function course(mode: VacuumMode): Promise<Course> {
     id: await world.ordered({ mode }),
     done: new Set(),
     dropped: new Set(),
-    isAway: false,
+    isUnavailable: false,
     losesAnswer: false,
     wasAlone: false,
     isOrphan: false,
     wrong: [],
   };
   standIn(deps.coreVacuum, 'begin', (begin) => async (order) => {
-    if (made.isAway) throw new AppError('unavailable', 'no answer');
+    if (made.isUnavailable) throw new AppError('unavailable', 'no answer');
     if ([...vacuum.statements.values()].some(({ shown }) => shown.state === 'running')) made.wrong.push('two at once');
     if (made.wasAlone) made.wrong.push(`${order.table} begun after nobody looked for long`);
     await begin(order);
@@ -82,7 +82,7 @@ async function course(mode: VacuumMode): Promise<Course> {
   const facts = deps.vacuumFacts as unknown as Record<string, (...given: unknown[]) => Promise<unknown>>;
   for (const [name, real] of Object.entries(facts))
     facts[name] = (...given) =>
-      made.isAway ? Promise.reject(new AppError('unavailable', 'no answer')) : real(...given);
+      made.isUnavailable ? Promise.reject(new AppError('unavailable', 'no answer')) : real(...given);
   return made;
 }
 
@@ -91,7 +91,7 @@ async function step(made: Course, deps = made.world.deps): Promise<void> {
   world.later(2);
   const { memory, createdAt } = await world.job(id);
   const lookedAt = (memory as { looked_at?: string } | null)?.looked_at ?? createdAt;
-  if (world.around.now.getTime() - Date.parse(lookedAt) > AWAY_MS) made.wasAlone = true;
+  if (world.around.now.getTime() - Date.parse(lookedAt) > UNAVAILABLE_MS) made.wasAlone = true;
   await runVacuum(deps, world.around.now);
 }
 
@@ -126,14 +126,14 @@ async function happen(made: Course, it: Happening): Promise<void> {
     case 'database dies':
       return vacuum.die();
     case 'database is away':
-      made.isAway = true;
+      made.isUnavailable = true;
       return undefined;
     case 'answers are lost':
       made.losesAnswer = true;
       return undefined;
     case 'database is back':
       made.losesAnswer = false;
-      made.isAway = false;
+      made.isUnavailable = false;
       return undefined;
     case 'is held': {
       const since = new Date(around.now.getTime() - 10_000).toISOString();
@@ -159,7 +159,7 @@ async function happen(made: Course, it: Happening): Promise<void> {
 /** Steps without further trouble, until the job has ended. */
 async function finish(made: Course): Promise<void> {
   const { world } = made;
-  made.isAway = false;
+  made.isUnavailable = false;
   made.losesAnswer = false;
   for (const each of world.vacuum.tables) each.holders = [];
   for (let steps = 0; steps < 100 && (await world.deps.opsJobs.open()).length > 0; steps++) {
@@ -184,9 +184,9 @@ async function agrees({ world, id, done, dropped, wrong }: Course): Promise<void
   expect(job.state === 'succeeded').toBe(tables.every(({ state }) => state === 'done'));
   const phases = world.deps.audit.records.filter(({ action }) => action === 'database.vacuum');
   expect(phases.map(({ phase }) => phase)).toEqual(['intent', 'outcome']);
-  const told = world.vacuum.told ?? [];
-  expect(told.filter((text) => text === NOTICE_AFTER).length).toBeLessThanOrEqual(1);
-  expect(told.filter((text) => text !== NOTICE_AFTER).length).toBeLessThanOrEqual(1);
+  const notices = world.vacuum.notices ?? [];
+  expect(notices.filter((text) => text === NOTICE_AFTER).length).toBeLessThanOrEqual(1);
+  expect(notices.filter((text) => text !== NOTICE_AFTER).length).toBeLessThanOrEqual(1);
 }
 
 describe('a vacuum, whatever happens meanwhile', () => {

@@ -25,16 +25,18 @@ describe('a table that others hold', () => {
     const id = await world.ordered(ONE);
     world.table('cot_router').holders = [holder(30)];
     const began = world.around.now.getTime();
-    const asked: number[] = [];
+    const requests: number[] = [];
     standIn(world.deps.vacuumFacts, 'holders', (real) => async (...given) => {
-      asked.push((world.around.now.getTime() - began) / 1000);
+      requests.push((world.around.now.getTime() - began) / 1000);
       return real(...given);
     });
-    while (asked.length < 7) expect(await world.step()).toBe('waits');
-    expect(asked).toEqual([2, 4, 8, 16, 32, 62, 92]);
+    while (requests.length < 7) expect(await world.step()).toBe('waits');
+    expect(requests).toEqual([2, 4, 8, 16, 32, 62, 92]);
     expect(await world.job(id)).toMatchObject({ state: 'running', phase: 'cot_router: waiting for a lock' });
-    expect(await world.saidIn(id)).toEqual([expect.stringContaining('held by PID 77 (martiuser, report) since 2026')]);
-    expect([world.vacuum.begun, world.vacuum.told]).toEqual([[], []]);
+    expect(await world.reportedIn(id)).toEqual([
+      expect.stringContaining('held by PID 77 (martiuser, report) since 2026'),
+    ]);
+    expect([world.vacuum.begun, world.vacuum.notices]).toEqual([[], []]);
     world.table('cot_router').holders = [];
     expect(await world.throughout(id)).toMatchObject({ state: 'succeeded' });
   });
@@ -43,7 +45,7 @@ describe('a table that others hold', () => {
     const id = await world.ordered(ONE);
     world.table('cot_router').holders = [{ ...holder(30), pid: 0, application: "'it''s mine'" }];
     expect(await world.step()).toBe('waits');
-    expect((await world.saidIn(id)).join(' ')).toMatch(
+    expect((await world.reportedIn(id)).join(' ')).toMatch(
       /held by the prepared transaction 'it''s mine' \(martiuser\) since .* ROLLBACK PREPARED 'it''s mine'/,
     );
   });
@@ -65,8 +67,8 @@ describe('a table that others hold', () => {
     }
     expect(await world.throughout(id)).toMatchObject({ state: 'succeeded' });
     expect(world.vacuum.begun).toHaveLength(4);
-    expect(world.vacuum.told).toHaveLength(2);
-    expect((await world.saidIn(id)).filter((line) => line.includes('waiting for a lock'))).toHaveLength(1);
+    expect(world.vacuum.notices).toHaveLength(2);
+    expect((await world.reportedIn(id)).filter((line) => line.includes('waiting for a lock'))).toHaveLength(1);
   });
 
   it('has no time by which it will be done while it waits', async () => {

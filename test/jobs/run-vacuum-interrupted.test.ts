@@ -19,7 +19,7 @@ const outcomes = () =>
   world.deps.audit.records.filter(({ action, phase }) => action === 'database.vacuum' && phase === 'outcome');
 const finish = () => finishIntents(world.deps, world.around.now, never);
 const BOTH = { mode: 'full', tables: ['resource', 'cot_router'] };
-const away = () => Promise.reject(new AppError('unavailable', 'no answer'));
+const unavailable = () => Promise.reject(new AppError('unavailable', 'no answer'));
 const statesOf = async (id: string) =>
   ((await world.job(id)).result as { tables: { state: string }[] }).tables.map(({ state }) => state);
 
@@ -73,20 +73,20 @@ describe('a vacuum whose database dies', () => {
   it('waits while it is away, says so once, and goes on with what it finds', async () => {
     const id = await world.ordered(BOTH);
     await world.begun(id);
-    const putBack = standIn(world.deps.vacuumFacts, 'statement', () => away);
+    const putBack = standIn(world.deps.vacuumFacts, 'statement', () => unavailable);
     for (let time = 0; time < 50; time++) expect(await world.step()).toBe('waits');
     expect((await world.job(id)).phase).toBe('waiting for the database');
     putBack();
     expect(await world.throughout(id)).toMatchObject({ state: 'succeeded' });
-    const lines = (await world.saidIn(id)).filter((line) => line.startsWith('The core’s database'));
+    const lines = (await world.reportedIn(id)).filter((line) => line.startsWith('The core’s database'));
     expect(lines).toEqual(['The core’s database does not answer: no answer', 'The core’s database answers again.']);
   });
 
   it.each(['tables', 'holders', 'marks', 'server'] as const)('says it once too when only %s is away', async (name) => {
     const id = await world.ordered(BOTH);
-    const putBack = standIn(world.deps.vacuumFacts, name, () => away);
+    const putBack = standIn(world.deps.vacuumFacts, name, () => unavailable);
     for (let time = 0; time < 5; time++) expect(await world.step()).toBe('waits');
-    expect(await world.saidIn(id)).toEqual(['The core’s database does not answer: no answer']);
+    expect(await world.reportedIn(id)).toEqual(['The core’s database does not answer: no answer']);
     putBack();
     expect(await world.throughout(id)).toMatchObject({ state: 'succeeded' });
   });
@@ -94,7 +94,7 @@ describe('a vacuum whose database dies', () => {
   it('is given up after an hour, and says that nobody knows what became of it', async () => {
     const id = await world.ordered(BOTH);
     await world.begun(id);
-    world.deps.vacuumFacts.statement = away;
+    world.deps.vacuumFacts.statement = unavailable;
     let steps = 0;
     while ((await world.step()) === 'waits') steps += 1;
     expect([steps > 1795, steps < 1805]).toEqual([true, true]);
@@ -107,20 +107,20 @@ describe('a vacuum whose database dies', () => {
 
   it('is begun again when nobody knew whether it had been, and it had not', async () => {
     const id = await world.ordered(BOTH);
-    const putBack = standIn(world.deps.coreVacuum, 'begin', () => away);
+    const putBack = standIn(world.deps.coreVacuum, 'begin', () => unavailable);
     for (let time = 0; time < 5; time++) expect(await world.step()).toBe('waits');
     putBack();
     expect(await world.throughout(id)).toMatchObject({ state: 'succeeded' });
     expect(world.vacuum.begun).toHaveLength(2);
-    expect(world.vacuum.told).toHaveLength(2);
-    expect((await world.saidIn(id)).filter((line) => line.includes('does not answer'))).toHaveLength(1);
+    expect(world.vacuum.notices).toHaveLength(2);
+    expect((await world.reportedIn(id)).filter((line) => line.includes('does not answer'))).toHaveLength(1);
   });
 
   it('is followed when nobody knew whether it had been begun, and it had', async () => {
     const id = await world.ordered(BOTH);
     const putBack = standIn(world.deps.coreVacuum, 'begin', (real) => async (order) => {
       await real(order);
-      return away();
+      return unavailable();
     });
     expect(await world.step()).toBe('waits');
     putBack();
@@ -135,7 +135,7 @@ describe('a statement whose end is not simple', () => {
     const id = await world.ordered({ mode: 'full', tables: ['resource'] });
     await world.begun(id);
     world.vacuum.end(id, '42501', 'permission denied');
-    const putBack = standIn(world.deps.coreVacuum, 'settle', () => away);
+    const putBack = standIn(world.deps.coreVacuum, 'settle', () => unavailable);
     expect(await world.step()).toBe('waits');
     world.vacuum.die();
     putBack();
@@ -158,7 +158,7 @@ describe('a statement whose end is not simple', () => {
     const id = await world.ordered(BOTH);
     const putBack = standIn(world.deps.coreVacuum, 'begin', (real) => async (order) => {
       await real(order);
-      return away();
+      return unavailable();
     });
     expect(await world.step()).toBe('waits');
     putBack();
@@ -191,7 +191,7 @@ describe('a job that somebody else has ended in the middle of a step', () => {
       return real(schema, table);
     });
     expect(await world.step()).toBe('ended');
-    expect([world.vacuum.begun, world.vacuum.told]).toEqual([[], []]);
+    expect([world.vacuum.begun, world.vacuum.notices]).toEqual([[], []]);
   });
 
   it('is not answered for in the audit log', async () => {
@@ -213,14 +213,14 @@ describe('a management that was away', () => {
     await world.begun(id);
     world.later(300);
     expect(await world.step()).toBe('running');
-    expect(await world.saidIn(id)).toContain('resource: found again after 302 s.');
+    expect(await world.reportedIn(id)).toContain('resource: found again after 302 s.');
     expect(await world.throughout(id)).toMatchObject({
       state: 'interrupted',
       error: expect.stringMatching(/^Holdfast was away.*Not vacuumed: 1 of 2 tables\. Not begun: 1 table\.$/),
     });
     expect(await statesOf(id)).toEqual(['done', 'not_begun']);
     expect(world.vacuum.begun).toHaveLength(1);
-    expect(world.vacuum.told).toHaveLength(2);
+    expect(world.vacuum.notices).toHaveLength(2);
   });
 
   it('has succeeded when that was the last one', async () => {
@@ -244,7 +244,7 @@ describe('a management that was away', () => {
 
   it('does not begin now what it was not known to have begun then', async () => {
     const id = await world.ordered(BOTH);
-    const putBack = standIn(world.deps.coreVacuum, 'begin', () => away);
+    const putBack = standIn(world.deps.coreVacuum, 'begin', () => unavailable);
     expect(await world.step()).toBe('waits');
     putBack();
     world.later(300);
@@ -261,7 +261,7 @@ describe('a management that was away', () => {
     world.later(100);
     expect(await world.step()).toBe('ended');
     expect(await world.job(id)).toMatchObject({ state: 'interrupted', startedAt: expect.any(String) });
-    expect([world.vacuum.begun, world.vacuum.told]).toEqual([[], []]);
+    expect([world.vacuum.begun, world.vacuum.notices]).toEqual([[], []]);
   });
 
   it('begins nothing when the clock was set back: its next try would be at any hour', async () => {
@@ -271,7 +271,7 @@ describe('a management that was away', () => {
     world.later(-86_400);
     expect(await world.step()).toBe('ended');
     expect(await world.job(id)).toMatchObject({ state: 'interrupted' });
-    expect((await world.saidIn(id)).join(' ')).toMatch(/clock was set back by 86398 s: no further table is begun/);
+    expect((await world.reportedIn(id)).join(' ')).toMatch(/clock was set back by 86398 s: no further table is begun/);
     expect(world.vacuum.begun).toEqual([]);
   });
 
@@ -309,7 +309,7 @@ describe('a management that was away', () => {
 
   it('changes nothing while our own database is away, and goes on', async () => {
     const id = await world.ordered(BOTH);
-    const putBack = standIn(world.deps.opsJobs, 'open', () => away);
+    const putBack = standIn(world.deps.opsJobs, 'open', () => unavailable);
     await expect(world.step()).rejects.toMatchObject({ code: 'unavailable' });
     putBack();
     expect(await world.throughout(id)).toMatchObject({ state: 'succeeded' });
@@ -322,8 +322,8 @@ describe('a management process that is killed', () => {
     for (let nth = 1; ; nth += 1) {
       world = await vacuumWorld();
       const dying = dyingAt(world.deps, nth, when, OF_VACUUM);
-      const wish = { mode: 'full', names: ['resource', 'cot_router'], mayVacuum: true } as const;
-      await startVacuum({ deps: dying, actor: ACTOR }, wish).catch(() => undefined);
+      const input = { mode: 'full', names: ['resource', 'cot_router'], mayVacuum: true } as const;
+      await startVacuum({ deps: dying, actor: ACTOR }, input).catch(() => undefined);
       const [job] = (await world.deps.opsJobs.list({}, 0, 9)).results;
       const endWhatRuns = (): void => {
         if (job !== undefined && world.vacuum.statements.get(job.id)?.shown.state === 'running')
@@ -346,13 +346,13 @@ describe('a management process that is killed', () => {
       for (const { table, state } of tables)
         expect([nth, table, state === 'done']).toEqual([nth, table, world.table(table).filenode > 1]);
       expect([nth, ['succeeded', 'interrupted'].includes(ended.state)]).toEqual([nth, true]);
-      expect([nth, (world.vacuum.told?.length ?? 0) <= 2]).toEqual([nth, true]);
+      expect([nth, (world.vacuum.notices?.length ?? 0) <= 2]).toEqual([nth, true]);
     }
     expect(died).toBeGreaterThan(20);
   });
 
   it('before the job was added leaves an intent that is answered: nothing was begun', async () => {
-    world.deps.opsJobs.add = away;
+    world.deps.opsJobs.add = unavailable;
     expect((await world.order()).status).toBe(503);
     world.later(180);
     expect(await finish()).toMatchObject({ failed: 1 });

@@ -16,7 +16,7 @@ const outcomes = () =>
   world.deps.audit.records.filter(({ action, phase }) => action === 'database.vacuum' && phase === 'outcome');
 const BOTH = { mode: 'full', tables: ['resource', 'cot_router'] };
 const ONE = { mode: 'full', tables: ['cot_router'] };
-const away = () => Promise.reject(new AppError('unavailable', 'The core’s database does not answer'));
+const unavailable = () => Promise.reject(new AppError('unavailable', 'The core’s database does not answer'));
 const tablesOf = async (id: string) => ((await world.job(id)).result as { tables: Record<string, unknown>[] }).tables;
 
 describe('run-vacuum', () => {
@@ -97,7 +97,7 @@ describe('run-vacuum', () => {
       bytes_after: 6.75e9,
       bytes_given_back: 2.25e9,
     });
-    expect(await world.saidIn(id)).toEqual([
+    expect(await world.reportedIn(id)).toEqual([
       `3 clients told: ${noticeBefore(97)}`,
       'resource: VACUUM FULL begun, 1 GB.',
       'resource: done in 2 s, 1 GB before, 750 MB after.',
@@ -144,10 +144,10 @@ describe('run-vacuum', () => {
     await world.begun(id);
     expect((await world.job(id)).eta).toBeNull();
     expect(await world.throughout(id)).toMatchObject({ state: 'succeeded', result: { bytes_given_back: 0 } });
-    expect((await world.saidIn(id)).at(-1)).toBe(
+    expect((await world.reportedIn(id)).at(-1)).toBe(
       'No room was given back to the disk: the mode standard makes that of dead rows good for later ones.',
     );
-    expect(world.vacuum.told).toEqual([]);
+    expect(world.vacuum.notices).toEqual([]);
     expect(world.table('cot_router')).toMatchObject({ vacuums: 1, filenode: 1 });
   });
 
@@ -159,7 +159,7 @@ describe('run-vacuum', () => {
     world.vacuum.end(id);
     table.dead_tuples = 40_000;
     await world.throughout(id);
-    expect(await world.saidIn(id)).toContain(
+    expect(await world.reportedIn(id)).toContain(
       'cot_router: 40000 dead rows could not be removed: a transaction is older than they.',
     );
   });
@@ -248,7 +248,7 @@ describe('a table that cannot be vacuumed', () => {
       error: expect.stringMatching(/^The disk is full.*No space left on device Not begun: 1 table\.$/),
     });
     expect(world.vacuum.begun).toHaveLength(1);
-    expect(world.vacuum.told?.at(-1)).toBe(NOTICE_AFTER);
+    expect(world.vacuum.notices?.at(-1)).toBe(NOTICE_AFTER);
   });
 });
 
@@ -256,11 +256,11 @@ describe('what clients are told', () => {
   it('is one word before the first FULL and one after the last', async () => {
     const id = await world.ordered();
     standIn(world.deps.coreVacuum, 'begin', (real) => async (...given) => {
-      expect(world.vacuum.told).toHaveLength(1);
+      expect(world.vacuum.notices).toHaveLength(1);
       return real(...given);
     });
     await world.throughout(id);
-    expect(world.vacuum.told).toEqual([expect.stringContaining('for about 2 minutes'), NOTICE_AFTER]);
+    expect(world.vacuum.notices).toEqual([expect.stringContaining('for about 2 minutes'), NOTICE_AFTER]);
   });
 
   it('is the end too, when the vacuum fails or is interrupted', async () => {
@@ -268,23 +268,27 @@ describe('what clients are told', () => {
     await world.begun(id);
     world.vacuum.die();
     expect(await world.throughout(id)).toMatchObject({ state: 'interrupted' });
-    expect(world.vacuum.told).toHaveLength(2);
+    expect(world.vacuum.notices).toHaveLength(2);
   });
 
   it('is nothing when nothing was begun', async () => {
     const id = await world.ordered(ONE);
     world.around.mounts = [];
     expect(await world.throughout(id)).toMatchObject({ state: 'failed' });
-    expect(world.vacuum.told).toEqual([]);
+    expect(world.vacuum.notices).toEqual([]);
   });
 
   it.each([
-    ['has no such call', () => (world.vacuum.told = undefined), 'Clients are not told: this core has no call for it.'],
-    ['is away', () => (world.deps.coreNotices.announce = away), 'Clients could not be told: '],
+    [
+      'has no such call',
+      () => (world.vacuum.notices = undefined),
+      'Clients are not told: this core has no call for it.',
+    ],
+    ['is away', () => (world.deps.coreNotices.announce = unavailable), 'Clients could not be told: '],
   ])('is nothing when the core %s, which the log says once, and the vacuum goes on', async (_, change, words) => {
     change();
     const id = await world.ordered(BOTH);
     expect(await world.throughout(id)).toMatchObject({ state: 'succeeded' });
-    expect((await world.saidIn(id)).filter((line) => line.startsWith(words))).toHaveLength(1);
+    expect((await world.reportedIn(id)).filter((line) => line.startsWith(words))).toHaveLength(1);
   });
 });

@@ -69,7 +69,7 @@ describe('sample-growth', () => {
 
   it('leaves out what is away and keeps the rest', async () => {
     around.databaseError = 'no server';
-    around.growth.away = true;
+    around.growth.unavailable = true;
     expect(await sample()).toMatchObject({
       sampled: true,
       tables: null,
@@ -87,15 +87,15 @@ describe('sample-growth', () => {
   });
 
   it('fails when our own database is away', async () => {
-    deps.growthBook.keepSample = async () => Promise.reject(new AppError('unavailable', 'Our own database'));
+    deps.growthHistory.keepSample = async () => Promise.reject(new AppError('unavailable', 'Our own database'));
     await expect(sample()).rejects.toThrow('Our own database');
   });
 
   it('notes the tables once a day in UTC, and again at the next run when they could not be read', async () => {
     at(Date.parse('2026-05-20T23:58:00.000Z'));
-    around.growth.away = true;
+    around.growth.unavailable = true;
     expect(await sample()).toMatchObject({ tables: null });
-    around.growth.away = false;
+    around.growth.unavailable = false;
     const done: unknown[] = [];
     for (let minutes = 1; minutes < 5; minutes++) {
       at(Date.parse('2026-05-20T23:58:00.000Z') + minutes * MINUTE_MS);
@@ -109,9 +109,9 @@ describe('sample-growth', () => {
     await runs(NOON - 3 * DAY_MS, NOON - 2 * DAY_MS - HOUR_MS, 10);
     await runs(NOON - 2 * HOUR_MS, NOON);
     expect(times().filter((each) => each < iso(NOON - 2 * DAY_MS - HOUR_MS))).toHaveLength(23);
-    const book = deps.growthBook;
+    const store = deps.growthHistory;
     let thinned = 0;
-    deps.growthBook = { ...book, thin: (now) => (thinned++, book.thin(now)) };
+    deps.growthHistory = { ...store, thin: (now) => (thinned++, store.thin(now)) };
     await runs(NOON, NOON + 2 * HOUR_MS);
     expect(thinned).toBe(2);
   });
@@ -156,14 +156,14 @@ describe('sample-growth', () => {
   it('has the disk measured at once while something fills it quickly, and when that has ended', async () => {
     around.wanted.databaseDirectory = '/data/pgdata';
     around.mounts = [{ ...mount('/', 60), free_bytes: 80 * GB, paths: ['/data/pgdata'] }];
-    const asked: number[] = [];
+    const requests: number[] = [];
     for (let minute = 0; minute < 30; minute++) {
       at(NOON + minute * MINUTE_MS);
       if (minute > 10 && minute <= 20) around.size.total_bytes += 0.11 * GB;
-      deps.health.forget = (module) => void (module === 'disk' && asked.push(minute));
+      deps.health.forget = (module) => void (module === 'disk' && requests.push(minute));
       await sample();
     }
-    expect(asked).toEqual([16, 17, 18, 19, 20, 21, 22, 23]);
+    expect(requests).toEqual([16, 17, 18, 19, 20, 21, 22, 23]);
   });
 
   it('takes one sample a minute, however many processes there are', async () => {

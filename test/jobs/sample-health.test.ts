@@ -63,10 +63,10 @@ describe('sample-health', () => {
 
   it('asks our own database for nothing while there is nothing to note', async () => {
     await sampleAt(NOON);
-    deps.healthTrend.away = true;
+    deps.healthTrend.unavailable = true;
     expect(await sampleAt(NOON + MINUTE_MS)).toEqual({ sampled: false, thinned: 0 });
     await expect(sampleAt(NOON + 5 * MINUTE_MS)).rejects.toThrow('does not answer');
-    deps.healthTrend.away = false;
+    deps.healthTrend.unavailable = false;
     await sampleAt(NOON + 6 * MINUTE_MS);
     expect(times()).toEqual(['12:00', '12:05']);
   });

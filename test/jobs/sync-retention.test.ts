@@ -44,7 +44,7 @@ describe('while the core runs', () => {
       {
         level: 'info',
         event: 'retention.synced',
-        fields: { where: 'core', said: ['cot is kept 30 days', 'retention runs at 0 0 4 ? * SUN'] },
+        fields: { where: 'core', messages: ['cot is kept 30 days', 'retention runs at 0 0 4 ? * SUN'] },
       },
     ]);
   });
@@ -150,7 +150,7 @@ describe('while the core does not answer', () => {
   it('says what was done to them', async () => {
     const { deps, retention, sync } = syncing({ cot: 30 });
     retention.mood = 'down';
-    retention.retentionFiles.sync = async () => ({ written: ['a'], said: ['a was written'] });
+    retention.retentionFiles.sync = async () => ({ written: ['a'], messages: ['a was written'] });
     expect(await sync()).toEqual({ changed: 1 });
     expect(deps.log.events).toMatchObject([{ event: 'retention.synced', fields: { where: 'files' } }]);
   });

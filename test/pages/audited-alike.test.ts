@@ -115,7 +115,7 @@ async function world(): Promise<Seen> {
 }
 
 /** What every world chooses anew is the same word here. */
-function told(records: readonly AuditRecord[]): unknown[] {
+function reported(records: readonly AuditRecord[]): unknown[] {
   return records.map(({ action, target, phase, result, detail, actor, address }) => [
     action,
     target.replaceAll(/[\da-f-]{36}/g, 'uuid'),
@@ -140,7 +140,7 @@ describe('the audit log', () => {
       const answer = await post(...page(one));
       const called = await other.ask(...api(other));
       const [seen, wanted] = [one.deps.audit.records.slice(fromPage), other.deps.audit.records.slice(fromApi)];
-      expect([answer.status >= 400, told(seen)]).toEqual([called.status >= 400, told(wanted)]);
+      expect([answer.status >= 400, reported(seen)]).toEqual([called.status >= 400, reported(wanted)]);
       if (called.status < 400) expect(seen.map(({ result }) => result)).toContain('ok');
     },
   );

@@ -99,7 +99,7 @@ describe('a form', () => {
         const before = deps.audit.records.length;
         const answer = await visitor.postSlowly(placeOf(path), { ...FIELDS, ...MORE }, async () => {
           alma.groups = [];
-          await deps.doors.forget('alma');
+          await deps.authenticator.forget('alma');
         });
         const done = deps.audit.records.slice(before).filter(({ result }) => result !== 'denied');
         const refused = face === 'console' || AT_BOTH.test(path) ? 403 : 404;
@@ -113,7 +113,7 @@ describe('a session that has ended', () => {
   it('is a denied attempt in the audit log where it sends a form, as at the API, and none where it looks', async () => {
     const { deps, get, post } = await visit();
     deps.signIns.endAllOf('webadmin');
-    await deps.doors.forget('webadmin');
+    await deps.authenticator.forget('webadmin');
     const before = deps.audit.records.length;
     expect((await get('/people')).headers.get('location')).toBe('/sign-in?return_to=/people');
     expect((await post('/people/new', { username: 'bob' })).headers.get('location')).toBe('/sign-in');

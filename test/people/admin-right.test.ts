@@ -7,7 +7,7 @@ import { type AdminRightDeps, giveAdminRight } from '../../shared/people/service
 const CERTIFICATE = { username: 'svc_backup', hash: 'AA', certificatePem: 'a certificate' };
 
 /** Asks with a clock that only `pass` moves. */
-function asked(roles: AdminRightDeps['coreDevices']['roles']) {
+function request(roles: AdminRightDeps['coreDevices']['roles']) {
   vi.useFakeTimers();
   onTestFinished(() => void vi.useRealTimers());
   let end: unknown = 'not yet';
@@ -33,14 +33,14 @@ const notSeen = (why: RegExp) =>
 
 it('is given as soon as the core lets the certificate do what administrators do', async () => {
   let looks = 0;
-  const { given, pass } = asked(async () => ((looks += 1) < 3 ? ['ROLE_ANONYMOUS'] : ['ROLE_ADMIN']));
+  const { given, pass } = request(async () => ((looks += 1) < 3 ? ['ROLE_ANONYMOUS'] : ['ROLE_ADMIN']));
   expect(await pass(999)).toBe('not yet');
   expect([await pass(1), looks, given]).toEqual(['given', 3, ['svc_backup']]);
 });
 
 it('is not seen within 10 s: says so then, and looks no more', async () => {
   let looks = 0;
-  const { pass } = asked(async () => {
+  const { pass } = request(async () => {
     looks += 1;
     return undefined;
   });
@@ -53,7 +53,7 @@ it('is not seen within 10 s: says so then, and looks no more', async () => {
 
 it('is waited for no longer where every look takes long', async () => {
   let looks = 0;
-  const { pass } = asked(async () => {
+  const { pass } = request(async () => {
     looks += 1;
     await after(7_000);
     throw new AppError('unavailable', 'The core does not answer.');
@@ -65,12 +65,12 @@ it('is waited for no longer where every look takes long', async () => {
 });
 
 it('is waited for no longer where a look never ends', async () => {
-  const { pass } = asked(() => new Promise(() => undefined));
+  const { pass } = request(() => new Promise(() => undefined));
   expect(await pass(10_000)).toEqual(notSeen(/within 10 s: the core did not answer\.$/));
 });
 
 it('is not waited for when something else than an answer fails', async () => {
-  const { pass } = asked(async () => {
+  const { pass } = request(async () => {
     throw new TypeError('a fault of ours');
   });
   expect(await pass(0)).toEqual(new TypeError('a fault of ours'));

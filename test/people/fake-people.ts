@@ -98,19 +98,19 @@ type Port =
   | 'coreDevices'
   | 'coreAuthority'
   | 'clientKeys'
-  | 'certificateBook'
+  | 'certificateStore'
   | 'coreRetention'
-  | 'retentionBook'
+  | 'retentionHistory'
   | 'opsJobs'
   | 'vacuumFacts'
   | 'coreVacuum'
   | 'coreNotices'
   | 'health';
 /** Everything that a revocation touches. */
-export const OF_REVOCATION: readonly Port[] = ['identity', 'core', 'coreDevices', 'clientKeys', 'certificateBook'];
+export const OF_REVOCATION: readonly Port[] = ['identity', 'core', 'coreDevices', 'clientKeys', 'certificateStore'];
 
 /** Everything that a run of retention touches once it is ordered. */
-export const OF_RETENTION: readonly Port[] = ['coreRetention', 'retentionBook', 'opsJobs', 'health'];
+export const OF_RETENTION: readonly Port[] = ['coreRetention', 'retentionHistory', 'opsJobs', 'health'];
 
 /** Everything that a vacuum touches once it is ordered. */
 export const OF_VACUUM: readonly Port[] = ['vacuumFacts', 'coreVacuum', 'coreNotices', 'opsJobs', 'health'];

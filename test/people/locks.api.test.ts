@@ -33,7 +33,7 @@ beforeEach(async () => {
   }
 });
 
-async function asked(method: string, path: string, body?: unknown): Promise<Record<string, unknown>> {
+async function request(method: string, path: string, body?: unknown): Promise<Record<string, unknown>> {
   const answer = await world.ask(method, path, body);
   const text = await answer.text();
   expect([answer.status < 300, text]).toEqual([true, text]);
@@ -42,33 +42,33 @@ async function asked(method: string, path: string, body?: unknown): Promise<Reco
 const locks = (): string[] => [...taken].toSorted();
 
 it('certificates and enrollments are made under the lock of devices', async () => {
-  await asked('POST', '/api/ops/certs', { username: 'ada', name: 'phone' });
-  await asked('POST', `/api/users/${ada.id}/enrollment`);
+  await request('POST', '/api/ops/certs', { username: 'ada', name: 'phone' });
+  await request('POST', `/api/users/${ada.id}/enrollment`);
   await diagnoseEnrollment(world.deps, ada);
-  await asked('DELETE', `/api/users/${ada.id}/enrollment`);
+  await request('DELETE', `/api/users/${ada.id}/enrollment`);
   expect(locks()).toEqual(['deviceLock']);
 });
 
 it('service accounts are made, kept and deleted under the lock of devices, and revoke inside it', async () => {
   for (const username of ['svc_nodered', 'svc_probe']) await world.account({ username, kind: 'service' });
   await keepServiceCertificates(world.deps);
-  const { id } = await asked('POST', '/api/service-accounts', { name: 'backup', kind: 'admin' });
-  await asked('DELETE', `/api/service-accounts/${String(id)}`);
+  const { id } = await request('POST', '/api/service-accounts', { name: 'backup', kind: 'admin' });
+  await request('DELETE', `/api/service-accounts/${String(id)}`);
   expect(locks()).toEqual(['deviceLock', 'deviceLock > coreLock']);
 });
 
 it('people are changed under the lock of people, and lose what they have inside it, without the lock of devices', async () => {
-  await asked('POST', '/api/ops/certs', { username: 'ada', name: 'phone' });
+  await request('POST', '/api/ops/certs', { username: 'ada', name: 'phone' });
   taken.clear();
-  await asked('PATCH', `/api/users/${ada.id}`, { role: 'admin', is_active: false });
-  await asked('PUT', `/api/users/${ada.id}/groups`, { groups: [] });
-  await asked('POST', `/api/users/${ada.id}/password`, { password: 'another right password' });
+  await request('PATCH', `/api/users/${ada.id}`, { role: 'admin', is_active: false });
+  await request('PUT', `/api/users/${ada.id}/groups`, { groups: [] });
+  await request('POST', `/api/users/${ada.id}/password`, { password: 'another right password' });
   expect(locks()).toEqual(['peopleLock', 'peopleLock > coreLock']);
 });
 
 it('retention is changed under the lock of devices, for it waits for the core', async () => {
   world.deps.settings = { ...world.deps.settings, CORE_RETENTION_UNIT: 'days' };
-  await asked('PUT', '/api/retention', { policy: { cot: 30 } });
+  await request('PUT', '/api/retention', { policy: { cot: 30 } });
   expect(locks()).toEqual(['deviceLock']);
 });
 

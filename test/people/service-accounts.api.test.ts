@@ -32,8 +32,8 @@ const count = async (): Promise<number> => (await world.deps.identity.accounts.l
 
 /** What revocation does to the certificates of a deactivated account. */
 async function revokeAllOf(username: string): Promise<void> {
-  const { certificateBook, core, now } = world.deps;
-  await certificateBook.wantRevoked(await core.certificates(username), now().toISOString());
+  const { certificateStore, core, now } = world.deps;
+  await certificateStore.wantRevoked(await core.certificates(username), now().toISOString());
 }
 
 async function tokenOf(scope: 'users' | 'admin'): Promise<Record<string, string>> {

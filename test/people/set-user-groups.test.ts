@@ -28,13 +28,13 @@ it('waits a second at most for a core that hangs', async () => {
   const { deps, set } = await adaInRed();
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
   onTestFinished(() => void vi.useRealTimers());
-  const { promise: asked, resolve: ask } = Promise.withResolvers<void>();
+  const { promise: requested, resolve: ask } = Promise.withResolvers<void>();
   deps.core.regroup = () => {
     ask();
     return new Promise(() => undefined);
   };
   const setting = set(['Blue']);
-  await asked;
+  await requested;
   await vi.advanceTimersByTimeAsync(1_000);
   expect((await setting).groups.map(({ name }) => name)).toEqual(['core_Blue']);
   expect(deps.log.events.map(({ event }) => event)).toContain('core.regroup.failed');

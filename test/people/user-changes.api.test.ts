@@ -196,7 +196,7 @@ describe('deactivation', () => {
 
 describe('an administrator who is being put out', () => {
   /** Requests of evan that are under way while webadmin does `deed`; resolves when all have ended. */
-  async function meanwhile(deed: (id: number) => Promise<[number, Body]>, evil: [string, string, Body]) {
+  async function meanwhile(action: (id: number) => Promise<[number, Body]>, evil: [string, string, Body]) {
     const { id } = await world.person('evan', ['stack_admin']);
     world.deps.directory.people.get('evan')?.groups.splice(0, 1, 'stack_admin');
     const expiresAt = '2030-01-01T00:00:00.000Z';
@@ -205,28 +205,28 @@ describe('an administrator who is being put out', () => {
     const { peopleLock } = world.deps;
     const [method, path, body] = evil;
     let answer: Promise<Response> | undefined;
-    let asked = false;
+    let requested = false;
     world.deps.peopleLock = async (key, work) =>
       peopleLock(key, async () => {
-        if (asked) return work();
-        asked = true;
+        if (requested) return work();
+        requested = true;
         // He was let in before, and waits for his turn.
         answer = world.ask(method, path.replace('{id}', String(id)), body, headers);
         await new Promise((turn) => setTimeout(turn, 30));
         return work();
       });
-    const [status] = await deed(id);
+    const [status] = await action(id);
     return { status, evil: (await answer)?.status };
   }
 
   function putOut(change: () => void): void {
     change();
     world.deps.signIns.endAllOf('evan');
-    void world.deps.doors.forget('evan');
+    void world.deps.authenticator.forget('evan');
   }
 
   it('cannot make himself active again with a request that was on its way', async () => {
-    const deed = async (id: number): Promise<[number, Body]> => {
+    const auditedAction = async (id: number): Promise<[number, Body]> => {
       const answer = ask('DELETE', `/api/users/${id}`);
       const { accounts } = world.deps.identity;
       const change = accounts.change.bind(accounts);
@@ -236,7 +236,7 @@ describe('an administrator who is being put out', () => {
       };
       return answer;
     };
-    const ended = await meanwhile(deed, ['PATCH', '/api/users/{id}', { is_active: true, role: 'viewer' }]);
+    const ended = await meanwhile(auditedAction, ['PATCH', '/api/users/{id}', { is_active: true, role: 'viewer' }]);
     expect(ended).toEqual({ status: 200, evil: 401 });
     expect((await world.named('evan')).isActive).toBe(false);
   });

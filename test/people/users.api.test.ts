@@ -236,7 +236,7 @@ describe('POST /api/users', () => {
 
 describe('a creation while the provider goes away', () => {
   const wanted = { username: 'ada', name: 'Ada', groups: ['blue'] };
-  const away = async (): Promise<never> => {
+  const unavailable = async (): Promise<never> => {
     throw new AppError('unavailable', 'The provider does not answer.');
   };
   beforeEach(async () => {
@@ -244,21 +244,21 @@ describe('a creation while the provider goes away', () => {
   });
 
   it('says that the account may exist, not that it does, and leaves it to a job', async () => {
-    world.deps.identity.accounts.create = away;
+    world.deps.identity.accounts.create = unavailable;
     const { status, body } = await ask('POST', '/api/users', wanted);
     expect([status, body['detail']]).toEqual([503, expect.stringMatching(/The account may exist all the same: look/)]);
     expect(world.deps.audit.records.map(({ phase }) => phase)).toEqual(['intent']);
   });
 
   it('says that nothing was created when the account could be taken away again', async () => {
-    world.deps.identity.groups.addMember = away;
+    world.deps.identity.groups.addMember = unavailable;
     const { status, body } = await ask('POST', '/api/users', wanted);
     expect([status, body['detail']]).toEqual([503, 'The provider does not answer. Nothing was created.']);
     expect(await world.deps.identity.accounts.named('ada')).toBeUndefined();
   });
 
   it('says that the account may exist when it could not, whatever the reason was', async () => {
-    world.deps.identity.accounts.delete = away;
+    world.deps.identity.accounts.delete = unavailable;
     world.deps.identity.groups.addMember = async () => {
       throw new AppError('not_found', 'There is no such group');
     };

@@ -58,9 +58,9 @@ describe('changes of retention', () => {
 
   it('in days are not given to a release, which would take them for seconds; but it may be told to keep more', async () => {
     world.deps.retention.tellsRuns = false;
-    const change = (wish: object) => changeRetention({ deps: world.deps, actor: ACTOR }, wish);
-    for (const wish of [WISH, { policy: { geochat: 30 } }])
-      await expect(change(wish)).rejects.toMatchObject({
+    const change = (input: object) => changeRetention({ deps: world.deps, actor: ACTOR }, input);
+    for (const requested of [WISH, { policy: { geochat: 30 } }])
+      await expect(change(requested)).rejects.toMatchObject({
         code: 'conflict',
         message: expect.stringMatching(/this core is a TAK Server release, which counts seconds.* Nothing was changed/),
       });
@@ -121,8 +121,8 @@ describe('a process that dies in a change', () => {
       expect(outcomes()).toEqual([]);
       await finish();
       expect(inForce()).toEqual(left);
-      const said = left === NEW ? 'ok' : 'failed';
-      expect(outcomes()).toMatchObject([{ result: said, finished_later: true }]);
+      const message = left === NEW ? 'ok' : 'failed';
+      expect(outcomes()).toMatchObject([{ result: message, finished_later: true }]);
       if (left === OLD) expect(outcomes()).toMatchObject([{ error: 'not done: in force is what was before' }]);
     },
   );

@@ -24,12 +24,12 @@ export interface RetentionWorld {
   /** The file that was changed by hand. */
   edited: { file: string | undefined };
   log: ReturnType<typeof memoryLog>;
-  told: { type: string; whom: readonly unknown[]; detail: string }[];
+  notices: { type: string; subject: readonly unknown[]; detail: string }[];
   /** What the retention log says. */
-  said(): string;
+  messagesOf(): string;
   /** Ordered with all limits at LIMIT, of those types; resolves when it has ended. */
-  whole(types: readonly (keyof RetentionPolicy)[], mostRows?: number): Promise<CoreRetentionRun>;
-  begun(types: readonly (keyof RetentionPolicy)[], mostRows?: number): Promise<CoreRetentionRun>;
+  whole(types: readonly (keyof RetentionPolicy)[], maxRows?: number): Promise<CoreRetentionRun>;
+  begun(types: readonly (keyof RetentionPolicy)[], maxRows?: number): Promise<CoreRetentionRun>;
   ended(id: string): Promise<CoreRetentionRun>;
 }
 
@@ -41,7 +41,7 @@ export function retentionWorld(
   given: Partial<RetentionServiceOptions> = {},
 ): RetentionWorld {
   const run: RunSql = (use) => use(sql);
-  const told: RetentionWorld['told'] = [];
+  const reports: RetentionWorld['notices'] = [];
   const log = memoryLog();
   const now = (): Date => new Date();
   const { parts } = createMissions({
@@ -50,7 +50,7 @@ export function retentionWorld(
     hostname: 'cot.example.org',
     notices: () => ({
       toDevices: () => undefined,
-      toPlaces: (whom, { type, detail }) => void told.push({ type, whom, detail }),
+      toPlaces: (subject, { type, detail }) => void reports.push({ type, subject, detail }),
     }),
     connected: { list: () => [] },
     log,
@@ -77,12 +77,12 @@ export function retentionWorld(
     file: retentionLog(directory, now),
     now,
     steadyMs: () => performance.now(),
-    patience: { firstPauseMs: 20, longestPauseMs: 100, forMs: 10_000, lockedForMs: 60_000 },
+    patience: { firstPauseMs: 20, maxPauseMs: 100, forMs: 10_000, lockedForMs: 60_000 },
     ...given,
   });
-  const begun: RetentionWorld['begun'] = (types, mostRows) => {
+  const begun: RetentionWorld['begun'] = (types, maxRows) => {
     const limits: RetentionLimits = Object.fromEntries(types.map((type) => [type, LIMIT]));
-    return service.begin({ id: randomUUID(), limits, mostRows: mostRows ?? null });
+    return service.begin({ id: randomUUID(), limits, maxRows: maxRows ?? null });
   };
   const find = async (id: string) => (await service.runs()).find((each) => each.id === id);
   const ended: RetentionWorld['ended'] = async (id) => {
@@ -95,10 +95,10 @@ export function retentionWorld(
     exempt,
     edited,
     log,
-    told,
-    said: () => readFileSync(join(directory, 'logs/takserver-retention.log'), 'utf8'),
+    notices: reports,
+    messagesOf: () => readFileSync(join(directory, 'logs/takserver-retention.log'), 'utf8'),
     begun,
-    whole: async (types, mostRows) => ended((await begun(types, mostRows)).id),
+    whole: async (types, maxRows) => ended((await begun(types, maxRows)).id),
     ended,
   };
 }

@@ -2,7 +2,7 @@
 
 import type postgres from 'postgres';
 import { RETAINED, type Retained } from '@holdfast/kit/retention';
-import type { DoomedRows, FactsQuestion } from '../../shared/retention/port.ts';
+import type { ExpiredRows, FactsQuestion } from '../../shared/retention/port.ts';
 
 interface Event {
   id: number;
@@ -77,7 +77,7 @@ export function idsOf(rows: Rows, going?: GoingRows): Record<keyof Rows, number[
   };
 }
 
-type ByHand = Pick<DoomedRows, 'oldest' | 'newest'> & { rows: number };
+type ByHand = Pick<ExpiredRows, 'oldest' | 'newest'> & { rows: number };
 
 /** The rows themselves, each in one place. */
 export interface GoingRows {
@@ -136,10 +136,10 @@ export function goingByHand(rows: Rows, question: Omit<FactsQuestion, 'withinMs'
   };
 }
 
-export function doomedByHand(
+export function expiredByHand(
   rows: Rows,
   question: FactsQuestion,
-): Partial<Record<Retained, ByHand & Partial<DoomedRows>>> {
+): Partial<Record<Retained, ByHand & Partial<ExpiredRows>>> {
   const { missions, withMissions, files, missionpackages, cot, chat, legacyChat } = goingByHand(rows, question);
   const bytes = (list: File[]) => ({ ...spanned(list), bytes: list.reduce((sum, each) => sum + each.bytes, 0) });
   const included = { cot: withMissions.events.length, files: withMissions.files.length };

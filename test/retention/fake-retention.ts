@@ -15,8 +15,8 @@ import {
 } from '@holdfast/kit/retention';
 import type { CoreRetention, CoreRetentionPolicy, MissionArchiving } from '../../shared/core/port.ts';
 import type {
-  DoomedReferences,
-  DoomedRows,
+  ExpiredReferences,
+  ExpiredRows,
   RetentionFacts,
   RetentionFileContents,
   RetentionFiles,
@@ -46,7 +46,7 @@ export interface FakeRetention {
   rows: Record<Retained, string[]>;
   /** What goes with each mission that is deleted. */
   withMission: { cot: number; files: number };
-  references: DoomedReferences;
+  references: ExpiredReferences;
   /** True: looking for rows and counting them takes too long. */
   isSlow: boolean;
   /** Ends the run that is going on: its rows go. */
@@ -65,7 +65,7 @@ export function fakeRetention(now: () => Date): FakeRetention {
     if (fake.databaseError !== undefined) throw fake.databaseError;
     return value();
   }
-  const doomedOf = (type: Retained, limits: RetentionLimits): string[] => {
+  const expiredOf = (type: Retained, limits: RetentionLimits): string[] => {
     const limit = limits[type];
     return limit === undefined ? [] : fake.rows[type].filter((at) => at < limit).toSorted();
   };
@@ -101,9 +101,9 @@ export function fakeRetention(now: () => Date): FakeRetention {
     finishRun() {
       const going = fake.runs.find(({ state }) => state === 'running');
       const limits = going?.limits ?? {};
-      const gone = Object.fromEntries(typesOf(limits).map((type) => [type, doomedOf(type, limits).length]));
+      const gone = Object.fromEntries(typesOf(limits).map((type) => [type, expiredOf(type, limits).length]));
       for (const type of typesOf(limits))
-        fake.rows[type] = fake.rows[type].filter((at) => !doomedOf(type, limits).includes(at));
+        fake.rows[type] = fake.rows[type].filter((at) => !expiredOf(type, limits).includes(at));
       const missions = gone['missions'] ?? 0;
       const included = { cot: missions * fake.withMission.cot, files: missions * fake.withMission.files };
       endRun({ state: 'done', rows: gone, included, bytes: 0 });
@@ -141,7 +141,7 @@ export function fakeRetention(now: () => Date): FakeRetention {
         reach();
         return { ...fake.archiving };
       },
-      async begin({ id, limits, mostRows }) {
+      async begin({ id, limits, maxRows }) {
         reach();
         if (!fake.tellsRuns) throw new AppError('not_supported', 'The core has no call that begins a run');
         const same = fake.runs.find((run) => run.id === id);
@@ -152,7 +152,7 @@ export function fakeRetention(now: () => Date): FakeRetention {
         for (const type of typesOf(limits))
           if ((latest[type] ?? '') < (limits[type] ?? ''))
             throw new AppError('invalid', `The policy keeps ${type} longer`);
-        const expected = typesOf(limits).reduce((sum, type) => sum + doomedOf(type, limits).length, 0);
+        const expected = typesOf(limits).reduce((sum, type) => sum + expiredOf(type, limits).length, 0);
         const run: CoreRetentionRun = {
           id,
           trigger: 'order',
@@ -167,8 +167,8 @@ export function fakeRetention(now: () => Date): FakeRetention {
           error: null,
         };
         fake.runs.unshift(run);
-        if (mostRows !== null && expected > mostRows)
-          endRun({ state: 'failed', error: `it would delete more than ${mostRows} rows` });
+        if (maxRows !== null && expected > maxRows)
+          endRun({ state: 'failed', error: `it would delete more than ${maxRows} rows` });
         return { ...run };
       },
       async runs() {
@@ -185,19 +185,19 @@ export function fakeRetention(now: () => Date): FakeRetention {
           fake.files.policy[type as Retained] = inUnit(value, unit ?? 'days');
         if (cron !== undefined) fake.files.schedule = cron;
         else if (Object.keys(days).length > 0 && fake.files.schedule === NEVER) fake.files.schedule = DEFAULT_SCHEDULE;
-        return { written: [], said: [] };
+        return { written: [], messages: [] };
       },
       log: async () => fake.log,
     },
 
     retentionFacts: {
-      doomed: ({ limits }) =>
-        table(() => Object.fromEntries(typesOf(limits).map((type) => [type, doomedRows(type, limits)]))),
+      expired: ({ limits }) =>
+        table(() => Object.fromEntries(typesOf(limits).map((type) => [type, expiredRows(type, limits)]))),
       left: ({ limits }) =>
         table(() => {
           const types = typesOf(limits);
           if (fake.isSlow) return { left: [], unknown: types };
-          return { left: types.filter((type) => doomedOf(type, limits).length > 0), unknown: [] };
+          return { left: types.filter((type) => expiredOf(type, limits).length > 0), unknown: [] };
         }),
       references: () => table(() => (fake.isSlow ? undefined : { ...fake.references })),
       perDay: (type, from, to) =>
@@ -216,8 +216,8 @@ export function fakeRetention(now: () => Date): FakeRetention {
     },
   };
 
-  function doomedRows(type: Retained, limits: RetentionLimits): DoomedRows {
-    const times = doomedOf(type, limits);
+  function expiredRows(type: Retained, limits: RetentionLimits): ExpiredRows {
+    const times = expiredOf(type, limits);
     const { cot, files } = fake.withMission;
     const included = { cot: times.length * cot, files: times.length * files };
     return {

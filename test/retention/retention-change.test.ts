@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { KEEP_ALL, type RetentionUnit } from '@holdfast/kit/retention';
-import { changedTypes, changeParts, daysFault, daysInWords, limitedInWords } from '../../shared/retention/rules.ts';
+import { changedTypes, changeParts, daysFault, formatDays, formatLimited } from '../../shared/retention/rules.ts';
 
 describe('days', () => {
   it.each<[number | null, RetentionUnit]>([
@@ -26,7 +26,7 @@ describe('days', () => {
   ])('%s may not where the core counts %s: %s', (days, unit, fault) => expect(daysFault(days, unit)).toBe(fault));
 
   it('are told with the most that the core takes', () => {
-    expect(daysInWords('days')).toBe('a whole number of days from 1 to 36500');
+    expect(formatDays('days')).toBe('a whole number of days from 1 to 36500');
   });
 });
 
@@ -40,7 +40,7 @@ describe('a change', () => {
   });
 
   it('is told in days', () => {
-    expect(limitedInWords(KEEP_ALL)).toBe('nothing');
-    expect(limitedInWords({ ...KEEP_ALL, cot: 1, files: 90 })).toBe('cot 1 day, files 90 days');
+    expect(formatLimited(KEEP_ALL)).toBe('nothing');
+    expect(formatLimited({ ...KEEP_ALL, cot: 1, files: 90 })).toBe('cot 1 day, files 90 days');
   });
 });

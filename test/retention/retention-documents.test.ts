@@ -25,7 +25,7 @@ const want = (given: Partial<WantedRetention> = {}): WantedRetention => ({
 interface Files {
   texts: RetentionTexts;
   memory: RetentionMemory;
-  said: string[];
+  messages: string[];
   fault: string | undefined;
 }
 
@@ -34,10 +34,10 @@ function synced({ texts, memory }: Pick<Files, 'texts' | 'memory'>, wanted: Want
   const plan = planRetention(texts, memory, wanted, sha256);
   if ('fault' in plan) {
     const where = plan.file === undefined ? '' : `${plan.file} line ${plan.line}: `;
-    return { texts, memory, said: [], fault: where + plan.fault };
+    return { texts, memory, messages: [], fault: where + plan.fault };
   }
   const next = { policy: plan.policy ?? texts.policy, schedule: plan.schedule ?? texts.schedule };
-  return { texts: next, memory: plan.memory, said: plan.said, fault: undefined };
+  return { texts: next, memory: plan.memory, messages: plan.messages, fault: undefined };
 }
 
 const files = (policy: string | undefined, schedule: string | undefined) => ({
@@ -61,22 +61,22 @@ const HAND_CRON = "# nights only\ncronExpression: '0 30 4 ? * SUN' # Sundays\n";
 
 describe('the retention files', () => {
   it('are made with nothing in them when they are missing and nothing is set', () => {
-    const { texts, said } = synced(NONE, want());
+    const { texts, messages } = synced(NONE, want());
     expect(parse(texts.policy ?? '')).toEqual({
       dataRetentionMap: KEPT,
       retentionSettings: { files: { exemptKeywords: [] } },
     });
     expect(texts.schedule).toMatch(/^# .*\ncronExpression: "-"\n$/);
-    expect(said).toHaveLength(2);
+    expect(messages).toHaveLength(2);
   });
 
   it('hold the days of a core that counts days, and the default schedule, with the unit on top', () => {
-    const { texts, said } = synced(NONE, want({ cot: 30, unit: 'days' }));
+    const { texts, messages: reported } = synced(NONE, want({ cot: 30, unit: 'days' }));
     expect(texts.policy).toMatch(
       /^# The unit of dataRetentionMap is DAYS .*\ndataRetentionMap:\n {2}cot: 30\n {2}geochat:\n/,
     );
     expect(texts.schedule).toMatch(/^# Core that counts days: Quartz, .*\ncronExpression: "0 0 3 \* \* \?"\n$/);
-    expect(said).toContain('retention-policy.yml: cot is kept 30 days, as COT_RETENTION_DAYS says');
+    expect(reported).toContain('retention-policy.yml: cot is kept 30 days, as COT_RETENTION_DAYS says');
   });
 
   it('hold seconds for a release, with the days behind them, and its own cron', () => {
@@ -95,7 +95,7 @@ describe('the retention files', () => {
       ['retentionSettings:\n', 'cronExpression: "-"'],
     ] as const) {
       const before = files(policy, schedule);
-      expect(synced(before, want())).toEqual({ ...before, said: [], fault: undefined });
+      expect(synced(before, want())).toEqual({ ...before, messages: [], fault: undefined });
       expect(synced(before, want({ unit: 'days' })).texts).toEqual(before.texts);
     }
   });
@@ -154,10 +154,10 @@ describe('a variable that is withdrawn', () => {
     expect(one.texts.schedule).toBe(both.texts.schedule);
     const none = synced(one, want());
     expect([readPolicy(none.texts.policy ?? '').policy, readSchedule(none.texts.schedule ?? '')]).toEqual([KEPT, '-']);
-    expect(none.said).toContain(
+    expect(none.messages).toContain(
       'retention-policy.yml: geochat is kept for ever again, because GEOCHAT_RETENTION_DAYS is unset',
     );
-    expect(synced(none, want())).toEqual({ ...none, said: [] });
+    expect(synced(none, want())).toEqual({ ...none, messages: [] });
   });
 
   it('leaves a schedule of RETENTION_CRON to the default while days are set, and to never without them', () => {
@@ -171,10 +171,10 @@ describe('a variable that is withdrawn', () => {
     const edited = { ...both, texts: { ...both.texts, policy: `${both.texts.policy}# mine\n` } };
     const after = synced(edited, want());
     expect(after.texts.policy).toBe(edited.texts.policy);
-    expect(after.said).toContain(
+    expect(after.messages).toContain(
       'retention-policy.yml: cot stays as it is although COT_RETENTION_DAYS is unset now, because the file was changed since Holdfast wrote it',
     );
-    expect(synced(after, want()).said).toEqual([]);
+    expect(synced(after, want()).messages).toEqual([]);
     const reverted = { ...after, texts: both.texts };
     expect(synced(reverted, want()).texts.policy).toBe(both.texts.policy);
   });
@@ -261,11 +261,11 @@ describe('a fault', () => {
   it('is a value of less than a day for a core that counts seconds, unless the file says that it counts them', () => {
     const days = 'dataRetentionMap:\n  cot: 2592000\n  files: 30\n';
     const seconds = `# The unit of dataRetentionMap is SECONDS (TAK Server release); no value keeps for ever.\n${days}`;
-    for (const wish of [want({ unit: 'seconds' }), want({ cot: 30, unit: 'seconds' })]) {
-      const { fault } = synced(files(days, '-'), wish);
+    for (const input of [want({ unit: 'seconds' }), want({ cot: 30, unit: 'seconds' })]) {
+      const { fault } = synced(files(days, '-'), input);
       expect(fault).toMatch(/files is 30 seconds, which looks like days.*: write 2592000 for 30 days/);
       expect(fault).toContain(seconds.split('\n')[0]);
-      expect(synced(files(seconds, '-'), wish).fault).toBeUndefined();
+      expect(synced(files(seconds, '-'), input).fault).toBeUndefined();
     }
   });
 
@@ -274,9 +274,9 @@ describe('a fault', () => {
     for (const head of ['# mine\n', '# The unit of dataRetentionMap is DAYS.\n', '']) {
       const policy = `${head}dataRetentionMap:\n  cot: 30\n`;
       const schedule = `${head}cronExpression: "-"\n`;
-      const wish = want({ cot: 9, cron: '0 0 5 * * ?', unit: 'days' });
-      const { texts } = synced(files(policy, schedule), wish);
-      expect(synced(files(marked(policy), marked(schedule)), wish).texts).toEqual(
+      const requested = want({ cot: 9, cron: '0 0 5 * * ?', unit: 'days' });
+      const { texts } = synced(files(policy, schedule), requested);
+      expect(synced(files(marked(policy), marked(schedule)), requested).texts).toEqual(
         files(marked(texts.policy ?? ''), marked(texts.schedule ?? '')).texts,
       );
     }

@@ -208,8 +208,8 @@ describe('at a TAK Server release', () => {
   async function ran(inForceSince: string, more: Partial<RetentionRun> = {}): Promise<void> {
     release({ cot: 30 * DAY, missions: 30 * DAY });
     const policy = { ...KEEP_ALL, cot: 30, missions: 30 };
-    await around.retentionBook.seenInForce(inForceSince, { policy, schedule: DEFAULT_SCHEDULE });
-    await around.retentionBook.keepRuns([logged(more)]);
+    await around.retentionHistory.seenInForce(inForceSince, { policy, schedule: DEFAULT_SCHEDULE });
+    await around.retentionHistory.keepRuns([logged(more)]);
   }
 
   it('days count in seconds, and runs are those that were read from its log', async () => {
@@ -306,7 +306,7 @@ describe('what does not answer', () => {
 
   it('our own database is a note: overdue runs are left out, and that is said', async () => {
     embedded({ cot: 30 });
-    around.retentionBook.seenInForce = async () => Promise.reject(new AppError('unavailable', 'It is away'));
+    around.retentionHistory.seenInForce = async () => Promise.reject(new AppError('unavailable', 'It is away'));
     expect(await measure()).toMatchObject({
       status: 'note',
       message: 'earlier runs cannot be read, so nobody sees whether one is overdue: It is away.',

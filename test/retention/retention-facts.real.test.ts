@@ -8,11 +8,11 @@ import { Secret } from '@holdfast/kit/secret';
 import { coreTables } from '../../packages/core/test/core-tables.ts';
 import { countRetentionDays } from '../../shared/retention/count-days.ts';
 import { retentionFacts } from '../../shared/retention/facts.ts';
-import { retentionBookTable } from '../../shared/retention/history-table.ts';
+import { retentionHistoryTable } from '../../shared/retention/history-table.ts';
 import type { RetentionCore, RetentionFacts } from '../../shared/retention/port.ts';
 import { FIGURES, STATE } from '../../shared/runtime/both-hosts.ts';
 import { MIGRATIONS } from '../../shared/runtime/migrations/index.ts';
-import { doomedByHand, readRows, type Rows } from './fake-retention-by-hand.ts';
+import { expiredByHand, readRows, type Rows } from './fake-retention-by-hand.ts';
 import { AT, daysBefore, EXEMPT, LIMITS, TRAFFIC } from './fake-retention-traffic.ts';
 
 const tables = coreTables();
@@ -46,18 +46,20 @@ const LIMITS_OF: [string, RetentionLimits][] = [
 
 describe.each(['embedded', 'release'] as const)('what a run would delete (%s)', (core) => {
   it.each(LIMITS_OF)('is counted to the row: %s', async (_, limits) => {
-    const doomed = await facts.doomed(question(core, limits));
-    expect(doomed).toMatchObject(doomedByHand(rows, question(core, limits)));
-    expect(Object.keys(doomed).toSorted()).toEqual(RETAINED.filter((type) => limits[type] !== undefined).toSorted());
+    const expired = await facts.expired(question(core, limits));
+    expect(expired).toMatchObject(expiredByHand(rows, question(core, limits)));
+    expect(Object.keys(expired).toSorted()).toEqual(RETAINED.filter((type) => limits[type] !== undefined).toSorted());
   });
 
   it.each([[[]], [['keep']], [['photo', "o'neil"]], [['KEEP']]])('spares files by keywords: %j', async (keywords) => {
-    const asked = question(core, LIMITS, keywords);
-    expect(await facts.doomed(asked)).toMatchObject(doomedByHand(rows, asked));
+    const requested = question(core, LIMITS, keywords);
+    expect(await facts.expired(requested)).toMatchObject(expiredByHand(rows, requested));
   });
 
   it.each(LIMITS_OF)('leaves the types that have something older: %s', async (_, limits) => {
-    const found = Object.entries(doomedByHand(rows, question(core, limits))).filter(([, { rows: count }]) => count > 0);
+    const found = Object.entries(expiredByHand(rows, question(core, limits))).filter(
+      ([, { rows: count }]) => count > 0,
+    );
     expect(await facts.left(question(core, limits))).toEqual({ left: found.map(([type]) => type), unknown: [] });
   });
 });
@@ -70,24 +72,24 @@ describe('what a run would delete', () => {
       most = Math.max(most, (open += 1));
       return run(use).finally(() => (open -= 1));
     });
-    const asked = question('embedded', LIMITS);
-    expect(await fresh.doomed(asked)).toEqual(await facts.doomed(asked));
+    const requested = question('embedded', LIMITS);
+    expect(await fresh.expired(requested)).toEqual(await facts.expired(requested));
     // The figures are there before their connections are closed, which takes a moment.
     await expect.poll(() => open).toBe(0);
-    expect(await fresh.left(asked)).toEqual({ left: RETAINED, unknown: [] });
+    expect(await fresh.left(requested)).toEqual({ left: RETAINED, unknown: [] });
     expect(most).toBe(3);
   });
 
   it('says what it takes up: files by their bytes on the disk, the others by the average of their table', async () => {
-    const doomed = await facts.doomed(question('embedded', LIMITS));
+    const expired = await facts.expired(question('embedded', LIMITS));
     const [size] = await tables.sql<[{ events: number; chat: number }]>`
       SELECT pg_total_relation_size('cot_router') / 18000.0::float8 AS events,
         pg_total_relation_size('cot_router_chat') / 1800.0::float8 AS chat`;
-    expect(doomed.cot).toMatchObject({ bytes: null, bytesPerRow: size.events });
-    expect(doomed.geochat?.bytesPerRow).toBe(size.chat);
+    expect(expired.cot).toMatchObject({ bytes: null, bytesPerRow: size.events });
+    expect(expired.geochat?.bytesPerRow).toBe(size.chat);
     const [chat, legacy] = [rows.chat.filter((each) => each.at !== null && each.at < LIMITS.geochat).length, 0];
-    expect(doomed.geochat?.bytes).toBeGreaterThanOrEqual(Math.round(chat * size.chat) + legacy);
-    expect(doomed.missions?.bytes).toBeGreaterThan((doomed.missions?.included?.cot ?? 0) * size.events);
+    expect(expired.geochat?.bytes).toBeGreaterThanOrEqual(Math.round(chat * size.chat) + legacy);
+    expect(expired.missions?.bytes).toBeGreaterThan((expired.missions?.included?.cot ?? 0) * size.events);
   });
 
   it('knows no bytes of a row in a table that is empty and was never analysed', async () => {
@@ -95,7 +97,7 @@ describe('what a run would delete', () => {
       CREATE TABLE fresh.mission_uid (LIKE public.mission_uid INCLUDING ALL)`);
     const url = `${tables.url()}?search_path=fresh`;
     const elsewhere = retentionFacts(keptDatabase(new Secret(url), FIGURES));
-    const { cot } = await elsewhere.doomed(question('embedded', { cot: AT }));
+    const { cot } = await elsewhere.expired(question('embedded', { cot: AT }));
     expect(cot).toEqual({
       rows: 0,
       atMost: null,
@@ -169,13 +171,13 @@ describe('rows per day', () => {
 
 describe('figures that take too long', () => {
   it('are at most all rows of their tables', async () => {
-    const asked = { ...question('embedded', LIMITS), withinMs: 0 };
-    const doomed = await facts.doomed(asked);
+    const requested = { ...question('embedded', LIMITS), withinMs: 0 };
+    const expired = await facts.expired(requested);
     for (const type of RETAINED)
-      expect(doomed[type]).toMatchObject({ rows: null, included: null, oldest: null, newest: null });
-    const { cot, geochat, files, missions } = doomed;
+      expect(expired[type]).toMatchObject({ rows: null, included: null, oldest: null, newest: null });
+    const { cot, geochat, files, missions } = expired;
     expect([cot, geochat, files, missions].map((each) => each?.atMost)).toEqual([18_000, 1_800, 300, 7]);
-    expect(await facts.left(asked)).toEqual({ left: [], unknown: RETAINED });
+    expect(await facts.left(requested)).toEqual({ left: [], unknown: RETAINED });
   });
 
   it('do not wait for a lock: the catalogue says how many rows there are, and the others are counted', async () => {
@@ -183,8 +185,8 @@ describe('figures that take too long', () => {
     await tables.sql.begin(async (holder) => {
       await holder`LOCK TABLE cot_router`;
       for (const withinMs of [500, 5_000]) {
-        const doomed = await facts.doomed({ ...question('release', LIMITS), withinMs });
-        expect(doomed.cot).toMatchObject({
+        const expiredRows = await facts.expired({ ...question('release', LIMITS), withinMs });
+        expect(expiredRows.cot).toMatchObject({
           rows: null,
           atMost: 18_000,
           bytesPerRow: null,
@@ -192,8 +194,8 @@ describe('figures that take too long', () => {
           newest: null,
         });
         // Those of one of its two tables alone would be wrong.
-        expect(doomed.geochat).toMatchObject({ rows: null, oldest: null, newest: null });
-        expect(doomed.files?.rows).toBe(doomedByHand(rows, question('release', LIMITS)).files?.rows);
+        expect(expiredRows.geochat).toMatchObject({ rows: null, oldest: null, newest: null });
+        expect(expiredRows.files?.rows).toBe(expiredByHand(rows, question('release', LIMITS)).files?.rows);
       }
       expect(await facts.left({ ...question('release', LIMITS), withinMs: 500 })).toEqual({
         left: ['geochat', 'files', 'missions'],
@@ -212,8 +214,8 @@ describe('figures that take too long', () => {
       CREATE VIEW slow.cot_router_chat AS SELECT c.* FROM public.cot_router_chat c, pg_sleep(1.6);
       CREATE VIEW slow.cot_router AS SELECT e.* FROM public.cot_router e, pg_sleep(1.6)`);
     const slow = retentionFacts(keptDatabase(new Secret(`${tables.url()}?search_path=slow,public`), FIGURES));
-    const asked = { ...question('release', { geochat: LIMITS.geochat }), withinMs: 2_000 };
-    for (const ask of [() => slow.left(asked), () => slow.doomed(asked)]) {
+    const query = { ...question('release', { geochat: LIMITS.geochat }), withinMs: 2_000 };
+    for (const ask of [() => slow.left(query), () => slow.expired(query)]) {
       const began = performance.now();
       await ask();
       expect(performance.now() - began).toBeLessThan(2_900);
@@ -223,7 +225,7 @@ describe('figures that take too long', () => {
   it('say so when the database is away', async () => {
     const nowhere = retentionFacts(keptDatabase(new Secret('postgres://nobody:nothing@127.0.0.1:1/cot'), FIGURES));
     const refusal = { code: 'unavailable', message: expect.stringContaining("The core's database does not answer") };
-    await expect(nowhere.doomed(question('embedded', LIMITS))).rejects.toMatchObject(refusal);
+    await expect(nowhere.expired(question('embedded', LIMITS))).rejects.toMatchObject(refusal);
     await expect(nowhere.left(question('embedded', LIMITS))).rejects.toMatchObject(refusal);
     await expect(nowhere.now()).rejects.toMatchObject(refusal);
   });
@@ -241,10 +243,10 @@ describe('the days that are remembered', () => {
     const run = keptDatabase(new Secret(`${tables.url()}?search_path=ours`), STATE);
     const schedules = { fault: () => undefined, next: () => [] };
     const now = async () => new Date(Date.parse(AT) + 3_600_000).toISOString();
-    const retentionBook = retentionBookTable(run);
-    const deps = { retentionFacts: { ...facts, now }, retentionBook, schedules, timeZone: 'UTC' };
+    const retentionHistory = retentionHistoryTable(run);
+    const deps = { retentionFacts: { ...facts, now }, retentionHistory, schedules, timeZone: 'UTC' };
     const held = async (type: 'cot' | 'geochat') =>
-      (await retentionBook.days(type)).days.map(({ day, rows: count }) => ({ day, rows: count }));
+      (await retentionHistory.days(type)).days.map(({ day, rows: count }) => ({ day, rows: count }));
     const bothAreRight = async (): Promise<void> => {
       expect(await countRetentionDays(deps, new AbortController().signal)).toMatchObject({ complete: true });
       for (const type of ['cot', 'geochat'] as const)

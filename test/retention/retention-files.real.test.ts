@@ -70,7 +70,7 @@ describe('the retention files', () => {
     await retentionFiles(data).sync(want({ cot: 30, unit: 'days' }));
     const times = () => readdirSync(directory).map((name) => [name, statSync(join(directory, name)).ino]);
     const before = times();
-    expect(await retentionFiles(data).sync(want({ cot: 30, unit: 'days' }))).toEqual({ written: [], said: [] });
+    expect(await retentionFiles(data).sync(want({ cot: 30, unit: 'days' }))).toEqual({ written: [], messages: [] });
     expect(times()).toEqual(before);
   });
 
@@ -78,7 +78,7 @@ describe('the retention files', () => {
     write(POLICY, 'dataRetentionMap: {cot: 5} # mine\r\n');
     write(SCHEDULE, '-');
     const before = everything();
-    expect(await retentionFiles(data).sync(want({ unit: 'days' }))).toEqual({ written: [], said: [] });
+    expect(await retentionFiles(data).sync(want({ unit: 'days' }))).toEqual({ written: [], messages: [] });
     expect(everything()).toEqual(before);
   });
 
@@ -113,8 +113,8 @@ describe('the retention files', () => {
     await retentionFiles(data).sync(want({ geochat: 90, unit: 'days' }));
     expect((await retentionFiles(data).read()).policy).toEqual({ ...KEEP_ALL, geochat: 90 });
     write(POLICY, `${text(POLICY)}# looked at\n`);
-    const { said } = await retentionFiles(data).sync(want());
-    expect(said).toEqual([
+    const { messages } = await retentionFiles(data).sync(want());
+    expect(messages).toEqual([
       expect.stringMatching(/^retention-policy.yml: geochat stays as it is although GEOCHAT_RETENTION_DAYS is unset/),
       'retention-service.yml: retention never runs again, because no variable is set any more',
     ]);
@@ -247,7 +247,7 @@ describe('a refusal', () => {
       const wanted = (cot) => ({ cot, geochat: undefined, cron: undefined, unit: 'days' });
       const end = (cot) => retentionFiles(${JSON.stringify(data)}).sync(wanted(cot)).then(() => 'done', ({ code }) => code);
       console.log(await end(undefined), await end(30));`;
-      const asNobody = [
+      const asAnonymous = [
         '--reuid=65534',
         '--regid=65534',
         '--clear-groups',
@@ -256,7 +256,7 @@ describe('a refusal', () => {
         '-e',
         program,
       ];
-      expect(execFileSync('setpriv', asNobody, { encoding: 'utf8' }).trim()).toBe('done unavailable');
+      expect(execFileSync('setpriv', asAnonymous, { encoding: 'utf8' }).trim()).toBe('done unavailable');
     },
   );
 });

@@ -1,7 +1,7 @@
 // Limits of a run: exact to the second in either unit, whatever is shown.
 
 import { describe, expect, it } from 'vitest';
-import { asOfCutoff, cutoffAt, daysOf, inUnit, KEEP_ALL, limitsAt, shownDays } from '@holdfast/kit/retention';
+import { asOfCutoff, cutoffAt, daysOf, inUnit, KEEP_ALL, limitsAt, toDaysView } from '@holdfast/kit/retention';
 
 const AS_OF = new Date('2026-03-01T12:00:00.123Z');
 
@@ -19,6 +19,6 @@ describe('limits', () => {
   );
 
   it('are shown to a ten-thousandth of a day', () => {
-    expect([shownDays(daysOf(100, 'seconds')), shownDays(null), shownDays(30)]).toEqual([0.0012, null, 30]);
+    expect([toDaysView(daysOf(100, 'seconds')), toDaysView(null), toDaysView(30)]).toEqual([0.0012, null, 30]);
   });
 });

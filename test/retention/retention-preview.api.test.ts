@@ -29,7 +29,7 @@ const daysAgo = (days: number): string => new Date(world.around.now.getTime() - 
 /** Events of each of those days, as they were counted: how long ago, and how many. */
 async function keepDays(...counts: [ago: number, rows: number][]): Promise<void> {
   const days = counts.map(([ago, rows]) => ({ day: daysAgo(ago).slice(0, 10), rows }));
-  await world.deps.retentionBook.keepDays('cot', '2000-01-01', '2030-01-01', days);
+  await world.deps.retentionHistory.keepDays('cot', '2000-01-01', '2030-01-01', days);
 }
 const never = <T>(): Promise<T> => new Promise<T>(() => undefined);
 
@@ -143,7 +143,7 @@ describe('GET /api/retention/preview', () => {
       bytes: null,
       error: null,
     };
-    await world.deps.retentionBook.keepRuns([run]);
+    await world.deps.retentionHistory.keepRuns([run]);
     expect((await ask('?cot=30'))[1]).toMatchObject({ types: { cot: { rows: 4_000, estimated_seconds: 200 } } });
   });
 
@@ -187,10 +187,10 @@ describe('GET /api/retention/preview', () => {
 });
 
 describe('a preview while something is away', () => {
-  const AWAY = new AppError('unavailable', 'It is away.');
+  const UNAVAILABLE = new AppError('unavailable', 'It is away.');
 
   it('is 503 when the database of the core is', async () => {
-    world.deps.retention.databaseError = AWAY;
+    world.deps.retention.databaseError = UNAVAILABLE;
     expect(await ask('?cot=30')).toMatchObject([503, { detail: 'It is away.' }]);
   });
 
@@ -201,14 +201,14 @@ describe('a preview while something is away', () => {
       types: { cot: { rows: 0 } },
       notes: ['The policy is that of the files: The core does not answer'],
     });
-    world.deps.retentionFiles.read = () => Promise.reject(AWAY);
+    world.deps.retentionFiles.read = () => Promise.reject(UNAVAILABLE);
     expect((await ask())[0]).toBe(503);
   });
 
   it('says that files may be fewer when their keywords are not known', async () => {
     world.deps.retention.rows.files = [daysAgo(40)];
     world.deps.retention.rows.cot = [daysAgo(40)];
-    world.deps.retentionFiles.read = () => Promise.reject(AWAY);
+    world.deps.retentionFiles.read = () => Promise.reject(UNAVAILABLE);
     expect((await ask('?files=30&cot=30'))[1]).toMatchObject({
       exact: false,
       types: { files: { rows: 1, exact: false }, cot: { rows: 1, exact: true } },
@@ -217,8 +217,8 @@ describe('a preview while something is away', () => {
   });
 
   it('guesses the time when our own database is', async () => {
-    world.deps.retentionBook.runs = () => Promise.reject(AWAY);
-    world.deps.retentionBook.days = () => Promise.reject(AWAY);
+    world.deps.retentionHistory.runs = () => Promise.reject(UNAVAILABLE);
+    world.deps.retentionHistory.days = () => Promise.reject(UNAVAILABLE);
     const [status, { notes }] = await ask('?cot=30');
     expect([status, notes]).toEqual([200, ['How long it takes is told without the last runs: It is away.']]);
     world.deps.retention.isSlow = true;
@@ -237,7 +237,7 @@ describe('a preview while something hangs ends within a second', () => {
   it('everything but the figures', async () => {
     const { deps } = world;
     Object.assign(deps.coreRetention, { policy: never, schedule: never });
-    Object.assign(deps.retentionBook, { runs: never, days: never });
+    Object.assign(deps.retentionHistory, { runs: never, days: never });
     deps.retentionFacts.now = never;
     deps.retention.isSlow = true;
     deps.retention.files.policy = { ...KEEP_ALL, cot: 30 };
@@ -258,7 +258,7 @@ describe('a preview while something hangs ends within a second', () => {
   });
 
   it('the figures: 503', async () => {
-    world.deps.retentionFacts.doomed = never;
+    world.deps.retentionFacts.expired = never;
     expect(await timed('?cot=30')).toMatchObject([
       503,
       { detail: 'The database of the core did not answer within 0.76 s.' },
@@ -268,8 +268,8 @@ describe('a preview while something hangs ends within a second', () => {
   it('everything: 503', async () => {
     const { deps } = world;
     Object.assign(deps.coreRetention, { policy: never, schedule: never });
-    Object.assign(deps.retentionBook, { runs: never, days: never });
-    Object.assign(deps.retentionFacts, { now: never, doomed: never });
+    Object.assign(deps.retentionHistory, { runs: never, days: never });
+    Object.assign(deps.retentionFacts, { now: never, expired: never });
     deps.retentionFiles.read = never;
     expect((await timed())[0]).toBe(503);
     expect((await timed('?cot=30'))[0]).toBe(503);

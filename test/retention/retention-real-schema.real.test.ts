@@ -12,8 +12,8 @@ import { coreDatabase } from '../../shared/core/database/database.ts';
 import { retentionFacts } from '../../shared/retention/facts.ts';
 import { previewRetention } from '../../shared/retention/preview.ts';
 import { CORE, FIGURES } from '../../shared/runtime/both-hosts.ts';
-import { fakeRetentionBook } from './fake-retention-book.ts';
-import { doomedByHand, goingByHand, idsOf, readRows } from './fake-retention-by-hand.ts';
+import { fakeRetentionHistory } from './fake-retention-history.ts';
+import { expiredByHand, goingByHand, idsOf, readRows } from './fake-retention-by-hand.ts';
 import { randomWorld } from './fake-retention-random-world.ts';
 import { AT, daysBefore, EXEMPT, LIMITS, TRAFFIC } from './fake-retention-traffic.ts';
 import { fakeRetention } from './fake-retention.ts';
@@ -67,7 +67,7 @@ describe.skipIf(postgisMissing !== undefined)(title, () => {
   });
 
   it('finds what the rules find, row by row', async () => {
-    expect(await facts.doomed(question)).toMatchObject(doomedByHand(await readRows(owner), question));
+    expect(await facts.expired(question)).toMatchObject(expiredByHand(await readRows(owner), question));
   });
 
   it.each([
@@ -80,15 +80,15 @@ describe.skipIf(postgisMissing !== undefined)(title, () => {
       [],
     ],
   ])('deletes with its own statements exactly what was said: %s', async (_, limits, exemptKeywords) => {
-    const said = await facts.doomed({ ...question, limits, exemptKeywords });
+    const reply = await facts.expired({ ...question, limits, exemptKeywords });
     const done = await rolledBack(releaseRun(limits, exemptKeywords));
     expect({
-      missions: said.missions?.rows,
-      included: said.missions?.included,
-      files: said.files?.rows,
-      cot: said.cot?.rows,
-      geochat: said.geochat?.rows,
-      missionpackages: said.missionpackages?.rows,
+      missions: reply.missions?.rows,
+      included: reply.missions?.included,
+      files: reply.files?.rows,
+      cot: reply.cot?.rows,
+      geochat: reply.geochat?.rows,
+      missionpackages: reply.missionpackages?.rows,
     }).toEqual({
       missions: done['missions'],
       included: { cot: done['missionEvents'], files: done['missionFiles'] },
@@ -104,7 +104,7 @@ describe.skipIf(postgisMissing !== undefined)(title, () => {
     retention.files.exemptKeywords = EXEMPT;
     const { retentionFiles } = retention;
     const policy = { ...KEEP_ALL, cot: 30, geochat: 20, files: 30, missions: 45 };
-    const deps = { retentionFacts: facts, retentionFiles, retentionBook: fakeRetentionBook(() => new Date(AT)) };
+    const deps = { retentionFacts: facts, retentionFiles, retentionHistory: fakeRetentionHistory(() => new Date(AT)) };
     const order = { policy, unit: 'seconds', cutoff: new Date(daysBefore(20)), withinMs: 20_000 } as const;
     const preview = await previewRetention(deps, order);
     const { missionpackages: _, ...limits } = LIMITS;
@@ -132,10 +132,10 @@ describe.skipIf(postgisMissing !== undefined)(title, () => {
     ],
   ] as const)(
     'fails where a row of %s points at a doomed event, and that was said',
-    async (table, statement, said, step) => {
+    async (table, statement, reported, step) => {
       await owner.unsafe(statement);
       try {
-        expect(await facts.references({ limits: LIMITS, withinMs: 20_000 })).toEqual(said);
+        expect(await facts.references({ limits: LIMITS, withinMs: 20_000 })).toEqual(reported);
         const { [step]: failing = '' } = releaseRun(LIMITS, EXEMPT) as Record<string, string>;
         await expect(rolledBack({ [step]: failing })).rejects.toMatchObject({ code: '23503', table_name: table });
       } finally {
@@ -183,7 +183,7 @@ describe.skipIf(postgisMissing !== undefined)(title, () => {
     for (const statement of Object.values(releaseRun(LIMITS, EXEMPT))) await owner.unsafe(statement);
     expect(await facts.left(question)).toEqual({ left: [], unknown: [] });
     const nothing = { rows: 0, oldest: null, newest: null };
-    const { cot, geochat, files, missions } = await facts.doomed(question);
+    const { cot, geochat, files, missions } = await facts.expired(question);
     for (const each of [cot, geochat, files, missions]) expect(each).toMatchObject(nothing);
   });
 
@@ -197,9 +197,9 @@ describe.skipIf(postgisMissing !== undefined)(title, () => {
       const { sql, limits, exemptKeywords } = randomWorld(seed + 1000);
       await owner.unsafe(`${sql} ANALYZE`);
       const before = await readRows(owner);
-      const asked = { core: 'release', limits, exemptKeywords, withinMs: 20_000 } as const;
-      const said = await facts.doomed(asked);
-      const going = goingByHand(before, asked);
+      const requested = { core: 'release', limits, exemptKeywords, withinMs: 20_000 } as const;
+      const output = await facts.expired(requested);
+      const going = goingByHand(before, requested);
       const done: Record<string, number> = {};
       for (const [step, statement] of Object.entries(releaseRun(limits, exemptKeywords)))
         done[step] = (await owner.unsafe(statement)).count;
@@ -210,14 +210,14 @@ describe.skipIf(postgisMissing !== undefined)(title, () => {
         cot: done['cot'],
         geochat: (done['chat'] ?? 0) + (done['legacyChat'] ?? 0),
       };
-      for (const [type, each] of Object.entries(said))
+      for (const [type, each] of Object.entries(output))
         expect([type, each.rows]).toEqual([type, rows[type as Retained]]);
-      expect(said.missions?.included ?? { cot: 0, files: 0 }).toEqual({
+      expect(output.missions?.included ?? { cot: 0, files: 0 }).toEqual({
         cot: done['missionEvents'],
         files: done['missionFiles'],
       });
       expect(idsOf(await readRows(owner))).toEqual(idsOf(before, going));
-      expect(await facts.left(asked)).toEqual({ left: [], unknown: [] });
+      expect(await facts.left(requested)).toEqual({ left: [], unknown: [] });
     },
   );
 });

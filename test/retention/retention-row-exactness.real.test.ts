@@ -45,15 +45,15 @@ describe('a preview and the run after it', () => {
     const [before, hung] = [await readRows(tables.sql), await hanging()];
     const question = { core: 'embedded', limits, exemptKeywords, withinMs: 20_000 } as const;
     const going = goingByHand(before, question);
-    const said = await facts.doomed(question);
+    const reply = await facts.expired(question);
 
     const world = retentionWorld(tables.sql, tables.data());
     world.exempt.push(...exemptKeywords);
-    const { id } = await world.service.begin({ id: randomUUID(), limits, mostRows: null });
+    const { id } = await world.service.begin({ id: randomUUID(), limits, maxRows: null });
     const run = await world.ended(id);
-    const saidRows = Object.fromEntries(Object.entries(said).map(([type, each]) => [type, each.rows]));
-    expect(run).toMatchObject({ state: 'done', error: null, limits, rows: saidRows });
-    expect(run.included).toEqual(said.missions?.included ?? { cot: 0, files: 0 });
+    const reportedRows = Object.fromEntries(Object.entries(reply).map(([type, each]) => [type, each.rows]));
+    expect(run).toMatchObject({ state: 'done', error: null, limits, rows: reportedRows });
+    expect(run.included).toEqual(reply.missions?.included ?? { cot: 0, files: 0 });
     const all = Object.values(run.rows).reduce((sum, each) => sum + each, run.included.cot + run.included.files);
     expect(run.expected).toBe(all);
 
@@ -76,7 +76,7 @@ describe('a preview and the run after it', () => {
     });
     expect(await facts.left(question)).toEqual({ left: [], unknown: [] });
     expect(
-      await world.service.begin({ id: randomUUID(), limits, mostRows: 0 }).then((next) => world.ended(next.id)),
+      await world.service.begin({ id: randomUUID(), limits, maxRows: 0 }).then((next) => world.ended(next.id)),
     ).toMatchObject({ state: 'done', expected: 0 });
   });
 });

@@ -195,11 +195,11 @@ describe('POST /api/retention/runs', () => {
     world.deps.settings = { ...world.deps.settings, CORE_RETENTION_UNIT: 'seconds' };
     Object.assign(world.retention, { tellsRuns: false, schedule: '0 0 3 * * *' });
     Object.assign(world.retention.policy, { cot: 30 * 86_400, geochat: null });
-    const asked: unknown[][] = [];
+    const requests: unknown[][] = [];
     world.deps.schedules = {
       fault: () => undefined,
       next: (...given) => {
-        asked.push(given);
+        requests.push(given);
         return [new Date('2026-03-05T03:00:00.000Z')];
       },
     };
@@ -210,7 +210,7 @@ describe('POST /api/retention/runs', () => {
         detail: expect.stringContaining('Its next run by schedule is at 2026-03-05T03:00:00.000Z (0 0 3 * * *, UTC).'),
       },
     ]);
-    expect(asked).toEqual([['0 0 3 * * *', 'spring', 'UTC', world.around.now, 1]]);
+    expect(requests).toEqual([['0 0 3 * * *', 'spring', 'UTC', world.around.now, 1]]);
     world.deps.schedules = { fault: () => undefined, next: () => [] };
     world.retention.schedule = '-';
     expect(await order()).toMatchObject([409, { detail: expect.stringContaining('no schedule') }]);
@@ -253,10 +253,10 @@ describe('POST /api/retention/runs', () => {
     await world.person('evan', ['stack_admin']);
     const token = { name: 'x', scope: 'admin', owner: 'evan', expiresAt: '2030-01-01T00:00:00.000Z' } as const;
     const headers = { authorization: `Bearer ${(await deps.signIns.createToken(token)).text}` };
-    const putBack = standIn(deps.retentionFacts, 'doomed', (real) => async (question) => {
+    const putBack = standIn(deps.retentionFacts, 'expired', (real) => async (question) => {
       Object.assign(deps.directory.people.get('evan') ?? {}, { active: false });
       deps.signIns.endAllOf('evan');
-      await deps.doors.forget('evan');
+      await deps.authenticator.forget('evan');
       return real(question);
     });
     expect((await world.ask('POST', '/api/retention/runs', {}, headers)).status).toBe(401);

@@ -57,7 +57,7 @@ describe('GET /database/runs', () => {
   });
 
   it('lists runs with what went of which type, space, time and errors', async () => {
-    await visitor.deps.retentionBook.keepRuns([
+    await visitor.deps.retentionHistory.keepRuns([
       run(),
       run({ id: 'run-2', state: 'failed', startedAt: ago(2), error: 'disk <b>full</b>', rows: {}, bytes: null }),
       run({ id: 'run-3', startedAt: ago(3), rows: { missions: 1 }, included: { cot: 40, files: 2 }, trigger: 'order' }),
@@ -74,7 +74,7 @@ describe('GET /database/runs', () => {
   });
 
   it('has pages of fifty', async () => {
-    await visitor.deps.retentionBook.keepRuns(
+    await visitor.deps.retentionHistory.keepRuns(
       Array.from({ length: 51 }, (_, n) => run({ id: `run-${n}`, startedAt: ago(n + 1) })),
     );
     expect(text(await visitor.page('/database/runs'))).toContain('1 to 50 of 51');
@@ -83,16 +83,16 @@ describe('GET /database/runs', () => {
 
   it('says that there may be later ones while the core is away', async () => {
     visitor.deps.retention.mood = 'down';
-    await visitor.deps.retentionBook.keepRuns([run()]);
+    await visitor.deps.retentionHistory.keepRuns([run()]);
     const html = text(await visitor.page('/database/runs'));
     expect(html).toContain('there may be later runs than these');
     expect(html).toContain('1,234,579 rows');
   });
 
   it("is there while Holdfast's own database is away", async () => {
-    const away = (): Promise<never> => Promise.reject(new AppError('unavailable', 'No answer.'));
-    visitor.deps.retentionBook = { ...visitor.deps.retentionBook, runs: away };
-    visitor.deps.opsJobs = { ...visitor.deps.opsJobs, open: away };
+    const unavailable = (): Promise<never> => Promise.reject(new AppError('unavailable', 'No answer.'));
+    visitor.deps.retentionHistory = { ...visitor.deps.retentionHistory, runs: unavailable };
+    visitor.deps.opsJobs = { ...visitor.deps.opsJobs, open: unavailable };
     const html = text(await visitor.page('/database/runs'));
     expect(html).toContain('Earlier runs cannot be read');
     expect(html).toContain('Next run');
@@ -142,7 +142,7 @@ describe('a run now', () => {
     const form = orderForm(await visitor.page('/database/runs/new'));
     around.retention.rows.cot.push(ago(70), ago(80));
     const facts = { ...deps.retentionFacts };
-    deps.retentionFacts.doomed = async (question) => (question.withinMs < 1000 ? {} : facts.doomed(question));
+    deps.retentionFacts.expired = async (question) => (question.withinMs < 1000 ? {} : facts.expired(question));
     const html = await (await visitor.post('/database/runs', form)).text();
     expect(text(html)).not.toContain('would delete nothing');
     expect(text(html)).toContain('A run now deletes 5 rows for ever.');

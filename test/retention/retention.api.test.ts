@@ -206,9 +206,11 @@ describe('PUT /api/retention', () => {
 
   it('says how many rows the next run deletes, and when: of a policy that keeps less', async () => {
     world.deps.retention.rows.cot = [10, 29.95, 31, 40, 50].map(daysAgo);
-    const [, { notes: said }] = await put({ policy: { cot: 30 } });
+    const [, { notes: reported }] = await put({ policy: { cot: 30 } });
     // At 3 o'clock of the next day what is 29.95 days old now is older than 30 days.
-    expect(said).toContain('The next run, at 2026-03-05 03:00:00 UTC, will delete 4 rows of those that are there now.');
+    expect(reported).toContain(
+      'The next run, at 2026-03-05 03:00:00 UTC, will delete 4 rows of those that are there now.',
+    );
     const [, longer] = await put({ policy: { cot: 60 } });
     expect(longer['notes']).toEqual([]);
     const [, never] = await put({ policy: { cot: 39 }, cron: '-' });

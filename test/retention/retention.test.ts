@@ -24,7 +24,7 @@ async function keeping(days: Partial<RetentionPolicy>, schedule = DEFAULT_SCHEDU
   const policy = { ...KEEP_ALL, ...days };
   Object.assign(around.retention, { policy, schedule });
   around.retention.files = { policy: { ...policy }, exemptKeywords: [], schedule };
-  await around.retentionBook.seenInForce(since, { policy, schedule });
+  await around.retentionHistory.seenInForce(since, { policy, schedule });
 }
 
 function run(startedAt: string, more: Partial<CoreRetentionRun> = {}): CoreRetentionRun {
@@ -70,7 +70,7 @@ describe('retention that is not set up', () => {
 
   it('does not care about old failures, nor whether our own database answers', async () => {
     ran(LAST_NIGHT, { state: 'failed', error: 'no space' });
-    around.retentionBook.runs = async () => Promise.reject(new AppError('unavailable', 'it is away'));
+    around.retentionHistory.runs = async () => Promise.reject(new AppError('unavailable', 'it is away'));
     expect((await measure()).status).toBe('ok');
   });
 });
@@ -290,13 +290,13 @@ describe('the last run', () => {
 
   it('is the newest of those that the core tells and those that are written down', async () => {
     ran('2026-03-03T03:00:00.000Z', { state: 'failed', error: 'no space' });
-    await around.retentionBook.keepRuns([{ ...run(LAST_NIGHT), source: 'core' }]);
+    await around.retentionHistory.keepRuns([{ ...run(LAST_NIGHT), source: 'core' }]);
     expect(await measure()).toMatchObject({ status: 'ok', data: { last_run: { started_at: LAST_NIGHT } } });
   });
 
   it('is told as the core has it now, not as it was written down', async () => {
     ran(LAST_NIGHT);
-    await around.retentionBook.keepRuns([{ ...run(LAST_NIGHT, { state: 'running' }), source: 'core' }]);
+    await around.retentionHistory.keepRuns([{ ...run(LAST_NIGHT, { state: 'running' }), source: 'core' }]);
     expect(await measure()).toMatchObject({ status: 'ok', data: { running: false, last_run: { state: 'done' } } });
   });
 });

@@ -10,14 +10,14 @@ const PROXIES = ['10.0.0.1', '172.30.0.0/16', '2001:db8:1::/48', '::ffff:192.0.2
 
 /** What the app is told of a connection from `peer` with these headers. */
 function seen(peer: string, headers: Record<string, string> = {}, proxies = PROXIES, secure = false): Connection {
-  let told: Connection | undefined;
+  let reported: Connection | undefined;
   const fetch = behindProxies((_, connection) => {
-    told = connection;
+    reported = connection;
     return new Response();
   }, proxies);
   void fetch(new Request('http://h/', { headers }), { clientAddress: peer, secure });
-  if (told === undefined) throw new Error('the app was not asked');
-  return told;
+  if (reported === undefined) throw new Error('the app was not asked');
+  return reported;
 }
 const addressOf = (peer: string, forwarded: string): string =>
   seen(peer, { 'x-forwarded-for': forwarded }).clientAddress;
@@ -118,7 +118,7 @@ describe('behind a trusted proxy', () => {
     const logged = log.events.filter(({ event }) => event === 'http.request').map(({ fields }) => fields['address']);
     expect(logged).toEqual([...Array.from({ length: 11 }, () => '198.51.100.1'), '203.0.113.1']);
     expect(new Set(deps.audit.records.map(({ address }) => address))).toEqual(new Set(['198.51.100.1']));
-    expect((await deps.doors.lockouts()).map(({ address }) => address)).toEqual(['198.51.100.1']);
+    expect((await deps.authenticator.lockouts()).map(({ address }) => address)).toEqual(['198.51.100.1']);
   });
 
   it('a page of our own may write where TLS ends at the proxy, the same page without TLS may not', async () => {

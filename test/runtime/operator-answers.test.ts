@@ -12,7 +12,7 @@ interface Operated {
   operatorDeps: OperatorDeps;
   /** By whom which password of the settings was given last. */
   applied: Map<string, string>;
-  ask: (asked: unknown) => Promise<unknown>;
+  ask: (request: unknown) => Promise<unknown>;
 }
 
 function operated(around = world()): Operated {
@@ -24,14 +24,14 @@ function operated(around = world()): Operated {
     forget: async (username: string) => void applied.delete(username),
   };
   const operatorDeps: OperatorDeps = { ...deps, health: deps.health as MemoryHealthCache, appliedPasswords };
-  return { deps, operatorDeps, applied, ask: (asked) => answerOperator(operatorDeps, asked) };
+  return { deps, operatorDeps, applied, ask: (request) => answerOperator(operatorDeps, request) };
 }
 
 const NEW = 'a long new pass phrase';
 
 async function wrongPasswords({ deps }: Operated, address: string): Promise<void> {
   for (let count = 0; count < 10; count++)
-    await deps.doors.password({ username: 'vera', password: 'wrong', address, base: 'web', requestId: '' });
+    await deps.authenticator.password({ username: 'vera', password: 'wrong', address, base: 'web', requestId: '' });
 }
 
 it('lists the locked addresses and frees one, audited as operator', async () => {
@@ -151,6 +151,6 @@ it('says where a setting came from, and of an unknown one nothing', async () => 
 });
 
 it('refuses what it does not know', async () => {
-  for (const asked of [undefined, {}, { ask: 'shell' }, { ask: 'health', more: 1 }, { ask: 'unlock' }])
-    await expect(operated().ask(asked)).rejects.toMatchObject({ code: 'invalid' });
+  for (const requested of [undefined, {}, { ask: 'shell' }, { ask: 'health', more: 1 }, { ask: 'unlock' }])
+    await expect(operated().ask(requested)).rejects.toMatchObject({ code: 'invalid' });
 });

@@ -99,23 +99,23 @@ describe('Node and workerd give the same answer about devices', () => {
 /** Each deed with its answer, where the name and what is new in each run are left out. */
 async function deedsAt(api: string, name: string): Promise<Pick<Answer, 'status' | 'headers' | 'body'>[]> {
   const answers: Answer[] = [];
-  const asked = async (method: string, path: string, body?: object): Promise<Answer> => {
+  const request = async (method: string, path: string, body?: object): Promise<Answer> => {
     const headers = { 'content-type': 'application/json', ...admin() };
     return ask(api, path, { method, headers, ...(body === undefined ? {} : { body: JSON.stringify(body) }) });
   };
   const step = async (method: string, path: string, body?: object): Promise<{ id: number }> => {
-    const answer = await asked(method, path, body);
+    const answer = await request(method, path, body);
     answers.push(answer);
     return answer.body as { id: number };
   };
   /** Whether it is proven in time for the answer is another question. */
   const ordered = async (method: string, path: string): Promise<void> => {
-    expect([path, [200, 202]]).toEqual([path, expect.arrayContaining([(await asked(method, path)).status])]);
+    expect([path, [200, 202]]).toEqual([path, expect.arrayContaining([(await request(method, path)).status])]);
   };
   const untilRevoked = (file: string): Promise<void> =>
     eventually(
       `${file} is revoked`,
-      async () => ((await asked('GET', file)).body as { state: string }).state === 'revoked',
+      async () => ((await request('GET', file)).body as { state: string }).state === 'revoked',
       60_000,
     );
 

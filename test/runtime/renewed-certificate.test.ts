@@ -36,7 +36,7 @@ async function shown(): Promise<string> {
   socket.destroy();
   return serialNumber.toLowerCase();
 }
-const said = (event: string): number => log.events.filter((each) => each.event === event).length;
+const messagesOf = (event: string): number => log.events.filter((each) => each.event === event).length;
 const serialOf = ({ certificate }: Issued): string => certificate.serialNumber;
 
 beforeAll(async () => {
@@ -101,9 +101,9 @@ describe('a renewed certificate', () => {
     ['the key is gone', () => rmSync(files.keyFile)],
   ])('is left alone while %s, which is said once, and taken when it fits', async (_, half) => {
     half();
-    await expect.poll(() => said('tls.not_renewed')).toBe(1);
+    await expect.poll(() => messagesOf('tls.not_renewed')).toBe(1);
     await delay(3 * LOOK_EVERY_MS);
-    expect([await shown(), said('tls.not_renewed'), said('tls.renewed')]).toEqual([serialOf(first), 1, 0]);
+    expect([await shown(), messagesOf('tls.not_renewed'), messagesOf('tls.renewed')]).toEqual([serialOf(first), 1, 0]);
     write(files.certificateFile, second.pem + ca.pem);
     write(files.keyFile, second.key);
     await expect.poll(shown).toBe(serialOf(second));

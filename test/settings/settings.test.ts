@@ -347,9 +347,9 @@ describe('weak secrets', () => {
       CORE_WEBADMIN_PASSWORD: 'long enough by far',
       AUDIT_KEY: 'k'.repeat(31),
     });
-    const said = weakSecrets(settings);
-    expect(said.map((text) => text.split(' ')[0])).toEqual(['IDENTITY_TOKEN', 'METRICS_TOKEN', 'AUDIT_KEY']);
-    expect(said.join()).not.toContain('kkk');
+    const messages = weakSecrets(settings);
+    expect(messages.map((text) => text.split(' ')[0])).toEqual(['IDENTITY_TOKEN', 'METRICS_TOKEN', 'AUDIT_KEY']);
+    expect(messages.join()).not.toContain('kkk');
   });
 });
 

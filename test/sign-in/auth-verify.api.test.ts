@@ -222,7 +222,7 @@ describe('from a locked address', () => {
           const ask = (fetch: typeof quick) =>
             fetch(new Request(`http://h/auth/verify${path}`, { method, headers: each }), CONNECTION);
           const [short, long] = [await ask(quick), await ask(normal.fetch)];
-          const said = async (response: Response) => [
+          const messagesOf = async (response: Response) => [
             method,
             path,
             each,
@@ -230,7 +230,7 @@ describe('from a locked address', () => {
             Object.fromEntries(response.headers),
             await response.text(),
           ];
-          expect(await said(short)).toEqual(await said(long));
+          expect(await messagesOf(short)).toEqual(await messagesOf(long));
         }
     expect((await verify('', VIEWER, normal)).headers.get('retry-after')).toBe('900');
     expect((await verify('', full, normal)).status).toBe(200);

@@ -164,7 +164,7 @@ export function directoryContract(make: () => Promise<DirectoryWorld>, can: Dire
 
     it('never mixes up those who sign in at the same time', async () => {
       const users = await Promise.all(Array.from({ length: 6 }, somebody));
-      const asked = Array.from({ length: 30 }, (_, index) => {
+      const requests = Array.from({ length: 30 }, (_, index) => {
         const user = users[index % users.length] ?? { username: '', password: '' };
         const right = index % 3 !== 1;
         return {
@@ -174,10 +174,10 @@ export function directoryContract(make: () => Promise<DirectoryWorld>, can: Dire
         };
       });
       const answers = await Promise.all(
-        asked.map(({ username, password }) => directory.signIn(base, username, password)),
+        requests.map(({ username, password }) => directory.signIn(base, username, password)),
       );
       expect(answers.map((entry) => entry?.username)).toEqual(
-        asked.map(({ username, right }) => (right ? username : undefined)),
+        requests.map(({ username, right }) => (right ? username : undefined)),
       );
     });
 
@@ -271,13 +271,13 @@ export function directoryContract(make: () => Promise<DirectoryWorld>, can: Dire
   describe.runIf(can.restart)('a directory that is not there', () => {
     it('is told from one that refuses, and is asked again when it is back', async () => {
       await world.stop?.();
-      const asked = [
+      const asks = [
         directory.signIn('core', 'alice', 'alice has a password'),
         directory.signIn('web', 'alice', 'wrong'),
         directory.find('alice'),
         directory.probe('core', 'stack_admin'),
       ];
-      for (const outcome of await Promise.allSettled(asked)) {
+      for (const outcome of await Promise.allSettled(asks)) {
         expect(outcome).toMatchObject({ status: 'rejected', reason: { code: 'unavailable' } });
         expect(outcome.status === 'rejected' && outcome.reason).toBeInstanceOf(AppError);
       }

@@ -12,14 +12,14 @@ import { SLAPD_SERVICE, slapdMissing, startSlapd } from './fake-slapd.ts';
 
 const silent = { info: () => {}, warn: () => {}, error: () => {} };
 
-function slapdDirectory(port: number, wish: Partial<LdapDirectoryOptions> = {}) {
+function slapdDirectory(port: number, input: Partial<LdapDirectoryOptions> = {}) {
   return new LdapDirectory({
     url: `ldap://127.0.0.1:${port}`,
     coreBase: 'DC=core,DC=holdfast',
     webBase: 'dc=Web,dc=Holdfast',
     serviceAccount: { username: SLAPD_SERVICE.username, password: new Secret(SLAPD_SERVICE.password) },
     log: silent,
-    ...wish,
+    ...input,
   });
 }
 

@@ -10,7 +10,7 @@ export const PASSWORD = 'the-own-secret-7719';
 const CORE = 'DC=core,DC=holdfast';
 const WEB = 'DC=web,DC=holdfast';
 
-export async function ldapWorld(wish: Partial<LdapDirectoryOptions> = {}, tls?: { key: string; cert: string }) {
+export async function ldapWorld(input: Partial<LdapDirectoryOptions> = {}, tls?: { key: string; cert: string }) {
   const server = await startLdapServer(tls);
   const logged: { event: string; fields: Fields | undefined }[] = [];
   const log = (event: string, fields?: Fields): void => void logged.push({ event, fields });
@@ -26,7 +26,7 @@ export async function ldapWorld(wish: Partial<LdapDirectoryOptions> = {}, tls?: 
     serviceAccount: { username: 'adm_ldapservice', password: new Secret(SERVICE_PASSWORD) },
     log: { info: log, warn: log, error: log },
     withinMs: 600,
-    ...wish,
+    ...input,
   });
   return {
     server,

@@ -2,7 +2,7 @@
 
 import { randomUUID } from 'node:crypto';
 import { nameKey } from '@holdfast/kit/names';
-import { type ApiToken, MOST_SESSIONS, type Session, type SignIns } from '../../shared/sign-in/port.ts';
+import { type ApiToken, MAX_SESSIONS, type Session, type SignIns } from '../../shared/sign-in/port.ts';
 
 interface Kept<T> {
   value: T;
@@ -50,7 +50,7 @@ export function fakeSignIns(now: () => Date = () => new Date()): FakeSignIns {
       const text = `session-${randomUUID()}`;
       sessions.set(id, { value, text, username, epoch: epoch ?? epochOf(username) });
       const theirs = [...sessions.values()].filter((each) => nameKey(each.username) === nameKey(username));
-      for (const old of theirs.slice(0, -MOST_SESSIONS)) sessions.delete(old.value.id);
+      for (const old of theirs.slice(0, -MAX_SESSIONS)) sessions.delete(old.value.id);
       return { ...value, text };
     },
     async createToken({ id = randomUUID(), epoch, ...wanted }) {

@@ -24,7 +24,7 @@ describe('one connection', () => {
       await end();
     });
     const filter = new PresenceFilter({ attribute: 'objectClass' });
-    const limits = { mostEntries: 1, mostBytes: 10_000 };
+    const limits = { maxEntries: 1, maxBytes: 10_000 };
     const search: LdapSearch = { base: ALICE_DN, scope: 'base', filter, attributes: ['cn'], ...limits };
     return { server, connection, search: (as: string) => connection.search(as, search, until), until };
   }

@@ -21,8 +21,8 @@ afterEach(async () => {
   for (const end of ended.splice(0)) await end();
 });
 
-async function start(wish: Partial<LdapDirectoryOptions> = {}, tls?: { key: string; cert: string }) {
-  const world = await ldapWorld(wish, tls);
+async function start(input: Partial<LdapDirectoryOptions> = {}, tls?: { key: string; cert: string }) {
+  const world = await ldapWorld(input, tls);
   ended.push(() => world.end());
   const { server, directory } = world;
   return {
@@ -281,10 +281,10 @@ describe('the connections', () => {
 
   it('are shared by both bases', async () => {
     const { server, directory } = await start({ maxConnections: 2, withinMs: 5000 });
-    const asked = Array.from({ length: 100 }, (_, at) =>
+    const asks = Array.from({ length: 100 }, (_, at) =>
       directory.signIn(at % 2 === 0 ? 'core' : 'web', 'alice', PASSWORD),
     );
-    const users = await Promise.all(asked);
+    const users = await Promise.all(asks);
     expect(users.every((user) => user?.username === 'alice')).toBe(true);
     await pause(100);
     expect(server.open.size).toBeLessThanOrEqual(2);

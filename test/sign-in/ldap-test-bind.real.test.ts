@@ -31,9 +31,9 @@ describe.skipIf(slapdMissing !== undefined)(
     });
 
     it('says that the password is refused, and never which one', async () => {
-      const said = await bind(slapd.port, { password: 'wrong password' }).catch(String);
-      expect(said).toContain(`the directory 127.0.0.1:${slapd.port} refuses the password of ${DN}`);
-      expect(said).not.toContain('wrong password');
+      const reply = await bind(slapd.port, { password: 'wrong password' }).catch(String);
+      expect(reply).toContain(`the directory 127.0.0.1:${slapd.port} refuses the password of ${DN}`);
+      expect(reply).not.toContain('wrong password');
     });
 
     it('says that nobody listens', async () => {

@@ -11,8 +11,8 @@ beforeEach(async () => {
   visitor = await visit();
   visitor.around.now = new Date('2026-01-02T03:14:00.000Z');
   released = [];
-  visitor.deps.doors.lockouts = async () => LOCKED;
-  visitor.deps.doors.release = async (address) => {
+  visitor.deps.authenticator.lockouts = async () => LOCKED;
+  visitor.deps.authenticator.release = async (address) => {
     released.push(address);
     return LOCKED.some((each) => each.address === address);
   };
@@ -29,7 +29,7 @@ describe('the page of lock-outs', () => {
   });
 
   it('says so when nobody is', async () => {
-    visitor.deps.doors.lockouts = async () => [];
+    visitor.deps.authenticator.lockouts = async () => [];
     expect(await visitor.page('/lockouts')).toContain('Nobody is locked out.');
   });
 

@@ -40,9 +40,9 @@ async function ask(form: Form, { query = '', headers = {}, from = HERE } = {}): 
 async function refusal(answer: Response | Promise<Response>): Promise<[number, unknown]> {
   const { status, headers } = await answer;
   expect([headers.get('content-type'), headers.get('cache-control')]).toEqual(['application/json', 'no-store']);
-  const told = (await (await answer).json()) as Record<string, unknown>;
-  expect(Object.keys(told)).toEqual(['error', 'error_description']);
-  return [status, told['error']];
+  const reported = (await (await answer).json()) as Record<string, unknown>;
+  expect(Object.keys(reported)).toEqual(['error', 'error_description']);
+  return [status, reported['error']];
 }
 
 describe('POST /oauth/token', () => {
@@ -100,7 +100,7 @@ describe('POST /oauth/token', () => {
         null,
       ]);
     }
-    expect(deps.doors.lockouts()).toEqual([]);
+    expect(deps.authenticator.lockouts()).toEqual([]);
   });
 
   it.each([

@@ -18,7 +18,7 @@ async function sessionOf({ signIns, now }: FakeDeps, username: string): Promise<
 }
 const cookie = (text: string): Sent => ({ cookie: `${sessionCookieName(false)}=${text}` });
 
-const said = async (answer: Response) => [answer.status, Object.fromEntries(answer.headers), await answer.text()];
+const messagesOf = async (answer: Response) => [answer.status, Object.fromEntries(answer.headers), await answer.text()];
 
 const ask = (way: Way, query: string, headers: Sent, connection = CONNECTION, method = 'GET') =>
   way(new Request(`http://h/auth/verify${query}`, { method, headers }), connection);
@@ -77,11 +77,11 @@ describe('the short cut of /auth/verify', () => {
       for (const connection of connections)
         for (const query of queries)
           for (const headers of sent) {
-            await deps.doors.release(CONNECTION.clientAddress);
-            const asked = [method, connection.secure, query, headers];
+            await deps.authenticator.release(CONNECTION.clientAddress);
+            const requests = [method, connection.secure, query, headers];
             const short = await ask(quick, query, headers, connection, method);
             const long = await ask(normal, query, headers, connection, method);
-            expect([...asked, ...(await said(short))]).toEqual([...asked, ...(await said(long))]);
+            expect([...requests, ...(await messagesOf(short))]).toEqual([...requests, ...(await messagesOf(long))]);
           }
   });
 
@@ -109,7 +109,7 @@ describe('the short cut of /auth/verify', () => {
     };
     expect([await groups(), await groups()]).toEqual(Array(2).fill('stack_viewer,core_Z%C3%BCrich%2C%20S%C3%BCd'));
     deps.directory.people.get('vera')?.groups.splice(1);
-    await deps.doors.forget('vera');
+    await deps.authenticator.forget('vera');
     expect(isQuick(session)).toBe(false);
     expect(await groups()).toBe('stack_viewer');
   });
@@ -126,7 +126,7 @@ describe('the short cut of /auth/verify', () => {
       },
       ({ deps }) => {
         deps.signIns.endAllOf('vera');
-        void deps.doors.forget('vera');
+        void deps.authenticator.forget('vera');
       },
       ({ later }) => later(3_600_000),
       ({ deps, later }) => {

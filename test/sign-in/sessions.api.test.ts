@@ -8,7 +8,7 @@ import { ADMIN, fakeDeps, NOBODY, READER } from '../http/fake-deps.ts';
 
 const CONNECTION: Bindings = { requestId: 'request-1', clientAddress: '192.0.2.7', secure: false };
 
-interface Shown {
+interface View {
   id: string;
   current: boolean;
 }
@@ -24,8 +24,8 @@ function started() {
     const { id, text } = await deps.signIns.openSession({ username, expiresAt, address: '192.0.2.9', userAgent });
     return { id, headers: { cookie: `holdfast=${text}` } };
   };
-  const listFor = async (headers: Record<string, string>): Promise<Shown[]> =>
-    ((await (await ask('GET', '/api/sessions', headers)).json()) as { results: Shown[] }).results;
+  const listFor = async (headers: Record<string, string>): Promise<View[]> =>
+    ((await (await ask('GET', '/api/sessions', headers)).json()) as { results: View[] }).results;
   return { around, deps, ask, open, listFor };
 }
 

@@ -17,7 +17,7 @@ const POLICY = [
   "frame-ancestors 'none'",
 ];
 
-interface Asked {
+interface Requested {
   cookie?: string | undefined;
   headers?: Record<string, string>;
   secure?: boolean;
@@ -28,18 +28,18 @@ function started() {
   const around = world();
   const deps = fakeDeps({}, around);
   const app = createApp(deps);
-  const ask = async (method: string, path: string, asked: Asked = {}, body?: string): Promise<Response> => {
-    const { cookie, headers = {}, secure = false, from = CONNECTION.clientAddress } = asked;
+  const ask = async (method: string, path: string, query: Requested = {}, body?: string): Promise<Response> => {
+    const { cookie, headers = {}, secure = false, from = CONNECTION.clientAddress } = query;
     const type = body === undefined ? {} : { 'content-type': 'application/x-www-form-urlencoded' };
     const all = { ...BROWSER, ...type, ...(cookie === undefined ? {} : { cookie }), ...headers };
     const request = new Request(HERE + path, { method, headers: all, ...(body === undefined ? {} : { body }) });
     return app.fetch(request, { ...CONNECTION, secure, clientAddress: from });
   };
-  const post = (fields: Record<string, string>, asked: Asked = {}): Promise<Response> =>
-    ask('POST', '/sign-in', asked, new URLSearchParams(fields).toString());
-  const signIn = (username = 'vera', asked: Asked = {}, returnTo = '/') =>
-    post({ username, password: PASSWORD, return_to: returnTo }, asked);
-  const get = (path: string, asked: Asked = {}) => ask('GET', path, asked);
+  const post = (fields: Record<string, string>, requested: Requested = {}): Promise<Response> =>
+    ask('POST', '/sign-in', requested, new URLSearchParams(fields).toString());
+  const signIn = (username = 'vera', input: Requested = {}, returnTo = '/') =>
+    post({ username, password: PASSWORD, return_to: returnTo }, input);
+  const get = (path: string, asked: Requested = {}) => ask('GET', path, asked);
   return { around, deps, ask, post, signIn, get };
 }
 
@@ -97,16 +97,16 @@ describe('GET /sign-in', () => {
 
   it('says why one is here again, in sentences of its own alone', async () => {
     const { deps, get, signIn } = started();
-    const said = async (path: string, asked: Asked = {}): Promise<string | undefined> =>
-      /<p class="notice" role="status">([^<]*)</.exec(await (await get(path, asked)).text())?.[1];
-    expect(await said('/sign-in')).toBeUndefined();
-    expect(await said('/sign-in?done=signed-out')).toBe('You are signed out.');
-    expect(await said('/sign-in?done=password')).toMatch(/password is changed[^]*Sign in with the new one/);
+    const messagesOf = async (path: string, query: Requested = {}): Promise<string | undefined> =>
+      /<p class="notice" role="status">([^<]*)</.exec(await (await get(path, query)).text())?.[1];
+    expect(await messagesOf('/sign-in')).toBeUndefined();
+    expect(await messagesOf('/sign-in?done=signed-out')).toBe('You are signed out.');
+    expect(await messagesOf('/sign-in?done=password')).toMatch(/password is changed[^]*Sign in with the new one/);
     for (const word of ['constructor', '<b>hello</b>', 'Send%20your%20password'])
-      expect(await said(`/sign-in?done=${word}`)).toBeUndefined();
+      expect(await messagesOf(`/sign-in?done=${word}`)).toBeUndefined();
     const cookie = cookieOf(await signIn());
     deps.signIns.endAllOf('vera');
-    expect(await said('/sign-in?return_to=/people', { cookie })).toMatch(/^Your session has ended/);
+    expect(await messagesOf('/sign-in?return_to=/people', { cookie })).toMatch(/^Your session has ended/);
   });
 
   it('names the stack, and says at which of the two faces one is', async () => {
@@ -201,7 +201,7 @@ describe('POST /sign-in', () => {
       expect((await post({ username: 'vera', password: '' })).status).toBe(401);
       expect((await post({ password: 'x' })).status).toBe(401);
     }
-    expect([deps.audit.records, await deps.doors.lockouts()]).toEqual([[], []]);
+    expect([deps.audit.records, await deps.authenticator.lockouts()]).toEqual([[], []]);
     expect((await post({ username: 'vera', password: 'x'.repeat(1025) })).status).toBe(422);
   });
 
@@ -259,8 +259,8 @@ describe('POST /sign-in', () => {
   it('gives a session that is void when the person was locked out while the password was judged', async () => {
     const { deps, get, signIn } = started();
     const bind = deps.directory.signIn.bind(deps.directory);
-    deps.directory.signIn = async (...asked) => {
-      const entry = await bind(...asked);
+    deps.directory.signIn = async (...requests) => {
+      const entry = await bind(...requests);
       deps.signIns.endAllOf('vera');
       return entry;
     };
@@ -283,8 +283,12 @@ describe('POST /sign-in', () => {
 describe('GET /', () => {
   it('leads to the form who is not signed in', async () => {
     const { get } = started();
-    for (const asked of [{}, { cookie: 'holdfast=nonsense' }, { headers: { authorization: basic('vera', PASSWORD) } }])
-      expect(to(await get('/', asked))).toEqual([303, '/sign-in?return_to=/']);
+    for (const requested of [
+      {},
+      { cookie: 'holdfast=nonsense' },
+      { headers: { authorization: basic('vera', PASSWORD) } },
+    ])
+      expect(to(await get('/', requested))).toEqual([303, '/sign-in?return_to=/']);
   });
 
   it('is a page for whoever is signed in, which says who that is, and with a way out', async () => {
@@ -330,8 +334,8 @@ describe('POST /sign-out', () => {
       [303, '/sign-in?done=signed-out'],
       [303, '/sign-in?done=signed-out'],
     ]);
-    const told = deps.audit.records.filter(({ action }) => action === 'session.end');
-    expect(told.map(({ result }) => String(result)).toSorted()).toEqual(['failed', 'null', 'null', 'ok']);
+    const notices = deps.audit.records.filter(({ action }) => action === 'session.end');
+    expect(notices.map(({ result }) => String(result)).toSorted()).toEqual(['failed', 'null', 'null', 'ok']);
   });
 
   it('takes the cookie away also when the session cannot be ended, and says so', async () => {
@@ -369,14 +373,14 @@ describe('what fails', () => {
 
   it('sends no challenge to the script of a page, for which the browser would ask the person', async () => {
     const { get } = started();
-    const asked = async (path: string, headers: Record<string, string>): Promise<[number, boolean]> => {
+    const request = async (path: string, headers: Record<string, string>): Promise<[number, boolean]> => {
       const { status, headers: answered } = await get(path, { headers });
       return [status, answered.has('www-authenticate')];
     };
     const script = { 'x-holdfast-page': '1', 'sec-fetch-dest': 'empty', cookie: 'holdfast=ended' };
-    expect(await asked('/api/health', script)).toEqual([401, false]);
+    expect(await request('/api/health', script)).toEqual([401, false]);
     // A script of somebody else, and what a proxy hands on of ours.
-    expect(await asked('/api/health', { 'sec-fetch-dest': 'empty' })).toEqual([401, true]);
-    expect(await asked('/auth/verify', script)).toEqual([401, true]);
+    expect(await request('/api/health', { 'sec-fetch-dest': 'empty' })).toEqual([401, true]);
+    expect(await request('/auth/verify', script)).toEqual([401, true]);
   });
 });

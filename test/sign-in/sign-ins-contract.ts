@@ -2,7 +2,7 @@
 
 import { randomUUID } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
-import { MOST_SESSIONS, type SignIns } from '../../shared/sign-in/port.ts';
+import { MAX_SESSIONS, type SignIns } from '../../shared/sign-in/port.ts';
 
 export interface SignInsUnderTest {
   signIns: SignIns;
@@ -160,19 +160,19 @@ export function signInsContract(what: string, make: () => SignInsUnderTest): voi
       expect(count).toBeGreaterThanOrEqual(2);
     });
 
-    it(`keep ${MOST_SESSIONS} sessions of a person: the oldest ends, also when many begin at once`, async () => {
+    it(`keep ${MAX_SESSIONS} sessions of a person: the oldest ends, also when many begin at once`, async () => {
       const { signIns } = make();
       const name = somebody();
       const oldest = await signIns.openSession(sessionFor(name));
       const other = await signIns.openSession(sessionFor(somebody()));
       const rest = await Promise.all(
-        Array.from({ length: MOST_SESSIONS + 4 }, () => signIns.openSession(sessionFor(name.toUpperCase()))),
+        Array.from({ length: MAX_SESSIONS + 4 }, () => signIns.openSession(sessionFor(name.toUpperCase()))),
       );
-      expect((await signIns.sessions(name, FIRST)).count).toBe(MOST_SESSIONS);
+      expect((await signIns.sessions(name, FIRST)).count).toBe(MAX_SESSIONS);
       expect(await signIns.recognise('session', oldest.text)).toBeUndefined();
       expect(await signIns.recognise('session', other.text)).toBeDefined();
       const valid = await Promise.all(rest.map(({ text }) => signIns.recognise('session', text)));
-      expect(valid.filter((each) => each !== undefined)).toHaveLength(MOST_SESSIONS);
+      expect(valid.filter((each) => each !== undefined)).toHaveLength(MAX_SESSIONS);
     });
 
     it('are all void once the epoch of their owner changes, whatever the case of the name', async () => {

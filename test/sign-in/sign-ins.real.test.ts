@@ -204,11 +204,11 @@ describe('the end of everything of a person', () => {
 describe('a database that does not answer', () => {
   it('is said to be away; what is malformed is refused all the same', async () => {
     const nowhere = keptDatabase(new Secret('postgres://nobody:nothing@127.0.0.1:1/nowhere'), OPTIONS);
-    const away = new SignedSignIns({ run: nowhere, key: new Secret(KEY) });
+    const unavailable = new SignedSignIns({ run: nowhere, key: new Secret(KEY) });
     const { text } = await signIns.openSession(sessionFor(somebody()));
     const refusal = { code: 'unavailable', message: expect.stringContaining('Our own database does not answer') };
-    await expect(away.recognise('session', text)).rejects.toMatchObject(refusal);
-    await expect(away.epoch(somebody())).rejects.toMatchObject(refusal);
-    expect(await away.recognise('session', 'nonsense')).toBeUndefined();
+    await expect(unavailable.recognise('session', text)).rejects.toMatchObject(refusal);
+    await expect(unavailable.epoch(somebody())).rejects.toMatchObject(refusal);
+    expect(await unavailable.recognise('session', 'nonsense')).toBeUndefined();
   });
 });

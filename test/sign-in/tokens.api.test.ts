@@ -177,7 +177,7 @@ describe('DELETE /api/tokens/{id}', () => {
     const { deps, ask, make } = started();
     const { id } = await make();
     await ask('DELETE', `/api/tokens/${id}`);
-    const told = deps.audit.records.length;
+    const reported = deps.audit.records.length;
     for (const unknown of [id, 'nothing', crypto.randomUUID()]) {
       const response = await ask('DELETE', `/api/tokens/${unknown}`);
       expect([response.status, problemSchema.parse(await response.json()).detail]).toEqual([
@@ -185,7 +185,7 @@ describe('DELETE /api/tokens/{id}', () => {
         expect.stringContaining(`"${unknown}"`),
       ]);
     }
-    expect(deps.audit.records).toHaveLength(told);
+    expect(deps.audit.records).toHaveLength(reported);
   });
 });
 
@@ -235,10 +235,10 @@ describe('a body that takes long to come', () => {
         if (owner === undefined) throw new Error('nobody');
         owner.active = false;
         deps.signIns.endAllOf('webadmin');
-        await deps.doors.forget('webadmin');
-        const told = deedsOf(deps).length;
+        await deps.authenticator.forget('webadmin');
+        const reported = deedsOf(deps).length;
         expect([way, withBody, (await end()).status]).toEqual([way, withBody, 401]);
-        expect(deedsOf(deps)).toHaveLength(told);
+        expect(deedsOf(deps)).toHaveLength(reported);
       }
   });
 
@@ -249,7 +249,7 @@ describe('a body that takes long to come', () => {
     const owner = deps.directory.people.get('webadmin');
     if (owner === undefined) throw new Error('nobody');
     owner.groups = ['stack_viewer'];
-    await deps.doors.forget('webadmin');
+    await deps.authenticator.forget('webadmin');
     expect((await end()).status).toBe(403);
   });
 });
@@ -282,7 +282,7 @@ describe('API tokens', () => {
     expect((await ask('GET', '/api/settings', token)).status).toBe(403);
     expect((await ask('GET', '/api/alerts', token)).status).toBe(200);
     deps.signIns.endAllOf('webadmin');
-    await deps.doors.forget('webadmin');
+    await deps.authenticator.forget('webadmin');
     expect((await ask('GET', '/api/alerts', token)).status).toBe(401);
   });
 });

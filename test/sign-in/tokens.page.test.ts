@@ -3,13 +3,13 @@ import { DAY_MS } from '@holdfast/kit/time';
 import { deedsOf } from '../audit/fake-audit.ts';
 import { visit } from '../pages/page-session.ts';
 
-const wish = (more: object = {}) => ({ name: 'Nightly', scope: 'read', days: '30', ...more });
+const input = (more: object = {}) => ({ name: 'Nightly', scope: 'read', days: '30', ...more });
 const textOf = (html: string): string => /<code id="token">(hft_[\w-]+)</.exec(html)?.[1] ?? '';
 
 describe('the page of the API tokens', () => {
   it('shows the text of a new token on the answer to the form, which nothing keeps, and never again', async () => {
     const { post, page, deps, around } = await visit();
-    const answer = await post('/tokens', wish());
+    const answer = await post('/tokens', input());
     expect([answer.status, answer.headers.get('cache-control')]).toEqual([201, 'no-store']);
     const html = await answer.text();
     expect(await deps.signIns.recognise('token', textOf(html))).toMatchObject({
@@ -31,8 +31,8 @@ describe('the page of the API tokens', () => {
   it('makes one token of a form that is sent twice, and says that its text is gone', async () => {
     const { post, page, deps } = await visit();
     const id = /name="id" value="([\da-f-]{36})"/.exec(await page('/tokens'))?.[1] ?? '';
-    expect((await post('/tokens', { ...wish(), id })).status).toBe(201);
-    const again = await post('/tokens', { ...wish(), id });
+    expect((await post('/tokens', { ...input(), id })).status).toBe(201);
+    const again = await post('/tokens', { ...input(), id });
     const html = await again.text();
     expect([again.status, textOf(html), (await deps.signIns.tokens({ page: 1, pageSize: 9 })).count]).toEqual([
       409,
@@ -52,7 +52,7 @@ describe('the page of the API tokens', () => {
     ['days', { days: 'soon' }],
   ])('says beside the field what is wrong with the %s of %j, and keeps what was typed', async (field, change) => {
     const { post, deps } = await visit();
-    const answer = await post('/tokens', wish({ name: 'A & B', ...change }));
+    const answer = await post('/tokens', input({ name: 'A & B', ...change }));
     const html = await answer.text();
     expect([answer.status, (await deps.signIns.tokens({ page: 1, pageSize: 9 })).count]).toEqual([422, 0]);
     expect(html).toContain(`id="${field}-fault"`);

@@ -15,7 +15,7 @@ export interface Issued {
   key: string;
 }
 
-export interface Wish {
+export interface Input {
   ca?: boolean;
   names?: string[];
   from?: Date;
@@ -23,21 +23,21 @@ export interface Wish {
 }
 
 /** Issues a certificate for `names` (localhost); self-signed without an issuer; valid from yesterday for a month. */
-export async function issue(commonName: string, issuer: Issued | undefined, wish: Wish = {}): Promise<Issued> {
+export async function issue(commonName: string, issuer: Issued | undefined, input: Input = {}): Promise<Issued> {
   const keys = await webcrypto.subtle.generateKey(KEY, true, ['sign', 'verify']);
   const certificate = await x509.X509CertificateGenerator.create({
     serialNumber: `40${randomBytes(8).toString('hex')}`,
     subject: `CN=${commonName}, O=Holdfast test`,
     issuer: issuer?.certificate.subjectName ?? `CN=${commonName}, O=Holdfast test`,
-    notBefore: wish.from ?? new Date(Date.now() - DAY_MS),
-    notAfter: wish.to ?? new Date(Date.now() + 30 * DAY_MS),
+    notBefore: input.from ?? new Date(Date.now() - DAY_MS),
+    notAfter: input.to ?? new Date(Date.now() + 30 * DAY_MS),
     signingAlgorithm: { name: 'ECDSA', hash: 'SHA-256' },
     publicKey: keys.publicKey,
     signingKey: (issuer?.keys ?? keys).privateKey,
     extensions: [
-      new x509.BasicConstraintsExtension(wish.ca ?? false, undefined, true),
+      new x509.BasicConstraintsExtension(input.ca ?? false, undefined, true),
       new x509.SubjectAlternativeNameExtension(
-        (wish.names ?? ['localhost']).map((value) => ({ type: /^[\d.]+$|:/.test(value) ? 'ip' : 'dns', value })),
+        (input.names ?? ['localhost']).map((value) => ({ type: /^[\d.]+$|:/.test(value) ? 'ip' : 'dns', value })),
       ),
     ],
   });

@@ -5,14 +5,14 @@ import type { AppError } from '@holdfast/kit/app-error';
 import { counted } from '@holdfast/kit/format';
 import { maskRecipient } from '@holdfast/kit/text';
 import { toAlertView } from '../../../shared/alerts/message.ts';
-import { sendTestMessage, SET_UP, type TestOutcome } from '../../../shared/alerts/outlets.ts';
+import { sendTestMessage, SET_UP, type TestOutcome } from '../../../shared/alerts/transports.ts';
 import {
   ALERT_STATES,
   type AlertFilter,
   type Channel,
   CHANNELS,
-  type Outlet,
-  type Outlets,
+  type AlertTransport,
+  type AlertTransports,
 } from '../../../shared/alerts/port.ts';
 import { audited } from '../../../shared/audit/audited.ts';
 import { HEALTH_MODULES } from '../../../shared/health/modules/index.ts';
@@ -32,35 +32,35 @@ import {
   Filters,
   isFaulty,
   Select,
-  spanInWords,
+  formatSpan,
 } from '../../pages/parts/field.tsx';
-import { Missing, Problem, StatusBadge, statusInWords, Warning } from '../../pages/parts/notice.tsx';
+import { Missing, Problem, StatusBadge, formatStatus, Warning } from '../../pages/parts/notice.tsx';
 import { Empty, pageNumber, Pager } from '../../pages/parts/table.tsx';
 import { clockOf } from '../../pages/parts/time.tsx';
-import { moduleWords } from '../health/words.tsx';
+import { moduleWords } from '../health/module-texts.tsx';
 import { ALERT_WORDS, AlertRecord, CHANNEL_NAMES } from './record.tsx';
 
 interface AlertChannelsProps {
-  outlets: Outlets;
+  transports: AlertTransports;
   /** Where a test is asked for; undefined: whoever looks may not. */
   testAction: string | undefined;
 }
 
 /** Who is told of alerts, by which channel, and a test of each. */
-export function AlertChannels({ outlets, testAction }: AlertChannelsProps) {
+export function AlertChannels({ transports, testAction }: AlertChannelsProps) {
   return (
     <section id="channels" aria-labelledby="told">
       <h2 id="told">Who is told</h2>
-      {CHANNELS.some((channel) => isSetUp(outlets[channel])) ? null : (
+      {CHANNELS.some((channel) => isSetUp(transports[channel])) ? null : (
         <Warning>
           <strong>Nobody is told of anything.</strong> Alerts are only written down here until one of these is set up.
         </Warning>
       )}
       <div class="cards">
         {CHANNELS.map((channel) => {
-          const outlet = outlets[channel];
-          return isSetUp(outlet) ? (
-            <SetUp channel={channel} outlet={outlet} testAction={testAction} />
+          const transport = transports[channel];
+          return isSetUp(transport) ? (
+            <SetUp channel={channel} transport={transport} testAction={testAction} />
           ) : (
             <Card title={CHANNEL_NAMES[channel]} aside={<StatusBadge status="note">Not set up</StatusBadge>}>
               <p>{SET_UP[channel]}</p>
@@ -72,26 +72,26 @@ export function AlertChannels({ outlets, testAction }: AlertChannelsProps) {
   );
 }
 
-function isSetUp(outlet: Outlet | undefined): outlet is Outlet {
-  return outlet !== undefined && outlet.recipients.length > 0;
+function isSetUp(transport: AlertTransport | undefined): transport is AlertTransport {
+  return transport !== undefined && transport.recipients.length > 0;
 }
 
 /** `2 recipients: d***@example.org, o***@example.org`. */
-export function recipientsInWords({ recipients }: Outlet): string {
+export function formatRecipients({ recipients }: AlertTransport): string {
   return `${counted(recipients.length, 'recipient')}: ${recipients.map(maskRecipient).join(', ')}`;
 }
 
 interface SetUpProps {
   channel: Channel;
-  outlet: Outlet;
+  transport: AlertTransport;
   testAction: string | undefined;
 }
 
-function SetUp({ channel, outlet, testAction }: SetUpProps) {
+function SetUp({ channel, transport, testAction }: SetUpProps) {
   return (
     <Card title={CHANNEL_NAMES[channel]} aside={<StatusBadge status="ok">Set up</StatusBadge>}>
       <p>
-        By {outlet.by}, {recipientsInWords(outlet)}
+        By {transport.by}, {formatRecipients(transport)}
       </p>
       {testAction === undefined ? null : (
         <Confirm label="Send a test…" action={testAction} button="Send the test now" danger={false}>
@@ -114,8 +114,8 @@ export function alertsPage(app: App, deps: Deps): void {
   pages.post(TEST, { access: 'admin' }, async function sendTest(c) {
     const form = await formOf(c);
     const { channel } = parsed(z.object({ channel: z.enum(CHANNELS) }), { channel: form.text('channel') });
-    const deed = { actor: actorOf(c), action: 'alert.test', target: channel };
-    const { done, refused } = await attempt(() => audited(deps, deed, () => sendTestMessage(deps, channel)));
+    const auditedAction = { actor: actorOf(c), action: 'alert.test', target: channel };
+    const { done, refused } = await attempt(() => audited(deps, auditedAction, () => sendTestMessage(deps, channel)));
     return showAlerts(c, deps, { channel, outcome: done, refused });
   });
 }
@@ -131,12 +131,12 @@ async function showAlerts(c: PageContext, deps: Deps, tested?: Tested): Promise<
   const span = daySpanOf(c, deps.timeZone);
   const filter = filterOf(c, span);
   const { results, count, complete } = await deps.alerts.list(filter, (page - 1) * PAGE_SIZE, PAGE_SIZE);
-  const set = setInWords(filter, span);
+  const set = formatSet(filter, span);
   const mayTest = isAdmin(c);
   const clock = clockOf(deps);
   const body = (
     <>
-      <TestSaid tested={tested} deps={deps} />
+      <TestReport tested={tested} deps={deps} />
       <Filters action={HERE} set={set} csv={csvAddress('/api/alerts', { ...filter })} open={isFaulty(span)}>
         <FilterFields filter={filter} span={span} />
       </Filters>
@@ -171,7 +171,7 @@ async function showAlerts(c: PageContext, deps: Deps, tested?: Tested): Promise<
           of={Object.fromEntries(ALERT_STATES.map((state) => [ALERT_WORDS[state].word, ALERT_WORDS[state].means]))}
         />
       </details>
-      <AlertChannels outlets={deps.notify} testAction={mayTest ? TEST : undefined} />
+      <AlertChannels transports={deps.notify} testAction={mayTest ? TEST : undefined} />
     </>
   );
   return framed(c, deps, { title: 'Alerts', current: 'alerts', body, refused: tested?.refused });
@@ -189,12 +189,12 @@ function filterOf({ req }: PageContext, { since, until }: DaySpan): AlertFilter 
   };
 }
 
-function setInWords({ module, level, state }: AlertFilter, span: DaySpan): string[] {
+function formatSet({ module, level, state }: AlertFilter, span: DaySpan): string[] {
   return [
     ...(module === undefined ? [] : [moduleWords(module).title]),
-    ...(level === undefined ? [] : [statusInWords(level)]),
+    ...(level === undefined ? [] : [formatStatus(level)]),
     ...(state === undefined ? [] : [ALERT_WORDS[state].word]),
-    ...spanInWords(span),
+    ...formatSpan(span),
   ];
 }
 
@@ -202,7 +202,7 @@ const ANY = { value: '', label: 'Any' };
 
 function FilterFields({ filter, span }: { filter: AlertFilter; span: DaySpan }) {
   const modules = HEALTH_MODULES.map(({ name }) => ({ value: name, label: moduleWords(name).title }));
-  const levels = LEVELS.map((value) => ({ value, label: statusInWords(value) }));
+  const levels = LEVELS.map((value) => ({ value, label: formatStatus(value) }));
   const states = ALERT_STATES.map((value) => ({ value, label: ALERT_WORDS[value].word }));
   return (
     <>
@@ -224,15 +224,15 @@ function None({ isFiltered }: { isFiltered: boolean }) {
   return <Empty>Nothing had to be alerted yet. Whether an alert would reach you, a test below tells.</Empty>;
 }
 
-function TestSaid({ tested, deps }: { tested: Tested | undefined; deps: Deps }) {
+function TestReport({ tested, deps }: { tested: Tested | undefined; deps: Deps }) {
   if (tested === undefined) return null;
   const { channel, outcome, refused } = tested;
-  const outlet = deps.notify[channel];
-  if (outcome === undefined || outlet === undefined) return <Problem error={refused} />;
+  const transport = deps.notify[channel];
+  if (outcome === undefined || transport === undefined) return <Problem error={refused} />;
   if (outcome.delivered)
     return (
       <p class="notice good" role="status">
-        {CHANNEL_NAMES[channel]}: {outcome.detail} It is on its way to {recipientsInWords(outlet)}. Look whether it
+        {CHANNEL_NAMES[channel]}: {outcome.detail} It is on its way to {formatRecipients(transport)}. Look whether it
         arrives.
       </p>
     );

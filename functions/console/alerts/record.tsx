@@ -7,7 +7,7 @@ import type { Status } from '../../../shared/settings/status.ts';
 import { Facts } from '../../pages/parts/card.tsx';
 import { StatusBadge } from '../../pages/parts/notice.tsx';
 import { type Clock, When } from '../../pages/parts/time.tsx';
-import { moduleWords } from '../health/words.tsx';
+import { moduleWords } from '../health/module-texts.tsx';
 
 /** The states of an alert in words. */
 export const ALERT_WORDS: Record<AlertProgress, StateWords> = {
@@ -51,16 +51,16 @@ export function AlertRecord({ alert, clock }: { alert: Alert; clock: Clock }) {
       <p class="said">{capitalised(message)}</p>
       <p class="recordstate">
         <StatusBadge status={status}>{word}</StatusBadge>
-        <span>{reason ?? toldInWords(alert)}</span>
+        <span>{reason ?? formatReported(alert)}</span>
       </p>
       <More alert={alert} clock={clock} />
     </li>
   );
 }
 
-function toldInWords({ deliveries }: Alert): string {
-  const told = deliveries.filter(({ accepted }) => accepted).length;
-  return deliveries.length === 0 ? '' : `${told} of ${counted(deliveries.length, 'recipient')}`;
+function formatReported({ deliveries }: Alert): string {
+  const reported = deliveries.filter(({ accepted }) => accepted).length;
+  return deliveries.length === 0 ? '' : `${reported} of ${counted(deliveries.length, 'recipient')}`;
 }
 
 function More({ alert, clock }: { alert: Alert; clock: Clock }) {

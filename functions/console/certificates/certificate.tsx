@@ -3,13 +3,9 @@
 import { AppError } from '@holdfast/kit/app-error';
 import { isHidden } from '../../../shared/devices/accounts.ts';
 import { BUNDLE_PASSWORD } from '../../../shared/devices/certificates/data-package.ts';
-import {
-  findAlsoWhileAway,
-  type FoundAlsoWhileAway,
-  whoeverItsUser,
-} from '../../../shared/devices/certificates/find.ts';
+import { findOrRemembered, type FoundOrRemembered, anyUser } from '../../../shared/devices/certificates/find.ts';
 import { issueCertificate, type IssuedCertificate } from '../../../shared/devices/certificates/issue.ts';
-import type { ShownCertificate } from '../../../shared/devices/certificates/view.ts';
+import type { CertificateView } from '../../../shared/devices/certificates/view.ts';
 import { revokeCertificate } from '../../../shared/devices/revocation/revoke.ts';
 import { type App, returnPath } from '../../../shared/http/context.ts';
 import type { Deps } from '../../../shared/http/deps.ts';
@@ -59,8 +55,8 @@ export function certificatePage(app: App, deps: Deps): void {
 }
 
 /** In the portal nobody meets those of hidden accounts. */
-async function certificateOf(c: PageContext, deps: Deps): Promise<FoundAlsoWhileAway> {
-  const found = await findAlsoWhileAway(whoeverItsUser(deps), c.req.param('file') ?? '');
+async function certificateOf(c: PageContext, deps: Deps): Promise<FoundOrRemembered> {
+  const found = await findOrRemembered(anyUser(deps), c.req.param('file') ?? '');
   if (faceOf(c) === 'console') return found;
   const { username } = found.shown;
   const { done: account } = await attempt(() => deps.identity.accounts.named(username));
@@ -103,19 +99,19 @@ async function showPage(c: PageContext, deps: Deps, refused?: AppError): Promise
 }
 
 /** What cannot be read is a step that is open, not an error of the page. */
-async function proofOf(deps: Deps, certificate: ShownCertificate): Promise<ProofFacts> {
+async function proofOf(deps: Deps, certificate: CertificateView): Promise<ProofFacts> {
   const { username, fingerprint } = certificate;
   const [revocations, list, canary] = await Promise.all([
-    attempt(() => deps.certificateBook.revocations([username])),
+    attempt(() => deps.certificateStore.revocations([username])),
     attempt(() => deps.coreAuthority.revocationList()),
-    attempt(() => deps.certificateBook.lastCanary()),
+    attempt(() => deps.certificateStore.lastCanary()),
   ]);
   const revocation = revocations.done?.find(({ hash }) => hash === fingerprint);
   return { certificate, revocation, list: list.done, canary: canary.done };
 }
 
 interface AboutProps {
-  certificate: ShownCertificate;
+  certificate: CertificateView;
   clock: Clock;
 }
 

@@ -1,7 +1,7 @@
 // GET /database: how large the core's database is, until when there is room, what fills it, and what to do about it. What one
 // database does not tell is said in its place.
 
-import { bytesInWords, counted, grouped, percentageOf } from '@holdfast/kit/format';
+import { formatBytes, counted, grouped, percentageOf } from '@holdfast/kit/format';
 import { DAY_MS } from '@holdfast/kit/time';
 import { withTimeout } from '@holdfast/kit/timeout';
 import type { DatabaseSize, TableStatistics, VacuumHolder } from '../../../shared/core/database/port.ts';
@@ -10,7 +10,7 @@ import { type GrowthReport, growthReport } from '../../../shared/database/growth
 import type { HoldingPolicy } from '../../../shared/database/holding-policy.ts';
 import type { VacuumTable } from '../../../shared/database/port.ts';
 import { limitsOf } from '../../../shared/health/evaluate.ts';
-import { holderInWords, holderRemedy } from '../../../shared/health/modules/autovacuum.ts';
+import { formatHolder, holderRemedy } from '../../../shared/health/modules/autovacuum.ts';
 import type { VolumeData } from '../../../shared/health/modules/database-server.ts';
 import type { Measurement } from '../../../shared/health/port.ts';
 import type { App } from '../../../shared/http/context.ts';
@@ -81,7 +81,7 @@ function Holders({ holders }: { holders: readonly VacuumHolder[] }) {
       <ul>
         {holders.map((holder) => (
           <li>
-            {holderInWords(holder).replace(/^t/, 'T')}. {holderRemedy(holder)}
+            {formatHolder(holder).replace(/^t/, 'T')}. {holderRemedy(holder)}
           </li>
         ))}
       </ul>
@@ -119,8 +119,8 @@ function Listed({ seen, tables, least, all, clock }: Omit<TablesProps, 'autovacu
                 </span>
               </span>,
               <When at={later(table.last_autovacuum, table.last_vacuum)} clock={clock} relative />,
-              size === undefined ? null : bytesInWords(size.bytes),
-              room === null || room === 0 ? null : `about ${bytesInWords(room)}`,
+              size === undefined ? null : formatBytes(size.bytes),
+              room === null || room === 0 ? null : `about ${formatBytes(room)}`,
             ];
           })}
         />
@@ -169,16 +169,16 @@ export function DatabaseFacts({ database, report, clock }: FactsProps) {
     <Card title="Figures">
       <Facts
         of={{
-          'Live data': data.live_bytes === undefined ? undefined : bytesInWords(data.live_bytes),
+          'Live data': data.live_bytes === undefined ? undefined : formatBytes(data.live_bytes),
           Overhead:
             data.overhead_bytes === undefined
               ? undefined
-              : `${bytesInWords(Math.max(0, data.overhead_bytes))}: catalogues, and what a full vacuum would give back`,
-          'Write-ahead log (WAL)': walInWords(data),
-          Archive: archiveInWords(data),
-          'Its disk': diskInWords(report),
-          'Where its files lie': volumeInWords(data),
-          'Events not stored': lostInWords(data.lost_events),
+              : `${formatBytes(Math.max(0, data.overhead_bytes))}: catalogues, and what a full vacuum would give back`,
+          'Write-ahead log (WAL)': formatWal(data),
+          Archive: formatArchive(data),
+          'Its disk': formatDisk(report),
+          'Where its files lie': formatVolume(data),
+          'Events not stored': formatLost(data.lost_events),
           PostgreSQL: data.version,
           Measured: <When at={database.updated_at} clock={clock} />,
         }}
@@ -187,31 +187,31 @@ export function DatabaseFacts({ database, report, clock }: FactsProps) {
   );
 }
 
-function walInWords({ wal_bytes: bytes, max_wal_bytes: most }: Partial<Seen>): string | undefined {
+function formatWal({ wal_bytes: bytes, max_wal_bytes: most }: Partial<Seen>): string | undefined {
   if (bytes === undefined || most === undefined) return undefined;
   if (bytes === null) return 'cannot be seen: the role of Holdfast lacks pg_monitor';
-  return `${bytesInWords(bytes)}; it grows up to about ${bytesInWords(most)} whatever is stored`;
+  return `${formatBytes(bytes)}; it grows up to about ${formatBytes(most)} whatever is stored`;
 }
 
-function archiveInWords({ archive_mode: mode, archive_failing: failing }: Partial<Seen>): string | undefined {
+function formatArchive({ archive_mode: mode, archive_failing: failing }: Partial<Seen>): string | undefined {
   if (mode === undefined) return undefined;
   if (failing === true) return 'fails: WAL will fill the disk until it works again';
   return mode === 'off' ? 'off' : `${mode}, and it takes what it gets`;
 }
 
-function diskInWords({ mounts }: GrowthReport): string | undefined {
+function formatDisk({ mounts }: GrowthReport): string | undefined {
   const holding = mounts.find(({ holdsDatabase }) => holdsDatabase);
   if (holding === undefined) return undefined;
   const { mount, total_bytes: total, free_bytes: free } = holding.sample;
-  return `${mount}: ${bytesInWords(free)} of ${bytesInWords(total)} free (${Math.round(percentageOf(total - free, total))} % used)`;
+  return `${mount}: ${formatBytes(free)} of ${formatBytes(total)} free (${Math.round(percentageOf(total - free, total))} % used)`;
 }
 
-function volumeInWords({ volume, volume_detail: detail }: Partial<Seen>): string | undefined {
+function formatVolume({ volume, volume_detail: detail }: Partial<Seen>): string | undefined {
   if (volume === undefined || volume === 'not applicable') return undefined;
   return detail === null || detail === undefined ? volume : `${volume}: ${detail}`;
 }
 
-function lostInWords(lost: number | null | undefined): string | undefined {
+function formatLost(lost: number | null | undefined): string | undefined {
   if (lost === undefined || lost === null) return undefined;
   return lost === 0
     ? 'none in the last 24 hours'
@@ -237,7 +237,7 @@ export function databasePage(app: App, deps: Deps): void {
     const [states, policy, samples, tables] = await Promise.all([
       deps.health.states(),
       attempt(() => policyBelow(deps, report, limits.warning)),
-      attempt(() => withTimeout(SAMPLES_WITHIN_MS, "Holdfast's own database", () => deps.growthBook.samples(since))),
+      attempt(() => withTimeout(SAMPLES_WITHIN_MS, "Holdfast's own database", () => deps.growthHistory.samples(since))),
       attempt(() => withTimeout(TABLES_WITHIN_MS, "The core's database", () => deps.vacuumFacts.tables())),
     ]);
     const measurementOf = (name: string) => states.find(({ module }) => module === name)?.measurement ?? null;

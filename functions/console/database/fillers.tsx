@@ -1,7 +1,7 @@
 // What fills the database: which types of events, whose devices, and which tables grew.
 
 import type { Child } from 'hono/jsx';
-import { bytesInWords, counted, grouped } from '@holdfast/kit/format';
+import { formatBytes, counted, grouped } from '@holdfast/kit/format';
 import type { Filler, Fillers } from '../../../shared/database/port.ts';
 import type { DatabaseGrowth } from '../../../shared/health/modules/database.ts';
 import type { Measurement } from '../../../shared/health/port.ts';
@@ -85,7 +85,7 @@ function ShareTable({ caption, what, of, name }: SharesProps) {
       rows={of.map((filler) => [
         name(filler),
         <Share part={filler.share} />,
-        `about ${bytesInWords(filler.bytes)} in ${grouped(filler.rows)} events`,
+        `about ${formatBytes(filler.bytes)} in ${grouped(filler.rows)} events`,
       ])}
     />
   );
@@ -142,8 +142,8 @@ function GrownTable({ caption, tables }: { caption: string; tables: DatabaseGrow
       columns={[{ label: 'Table' }, { label: 'Grew by', numeric: true }, { label: 'Size', numeric: true }]}
       rows={tables.map(({ schema, table, bytes, grown_bytes: grown, grown_days: days }) => [
         `${schema}.${table}`,
-        `${bytesInWords(grown)} in ${counted(days, 'day')}`,
-        bytesInWords(bytes),
+        `${formatBytes(grown)} in ${counted(days, 'day')}`,
+        formatBytes(bytes),
       ])}
     />
   );

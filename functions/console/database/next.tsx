@@ -1,6 +1,6 @@
 // What to do next about the database: how it is, why, and the two levers: keep less, or give room back to the disk.
 
-import { bytesInWords, counted, percentageOf } from '@holdfast/kit/format';
+import { formatBytes, counted, percentageOf } from '@holdfast/kit/format';
 import { capitalised, ended } from '@holdfast/kit/text';
 import type { HoldingPolicy } from '../../../shared/database/holding-policy.ts';
 import type { VacuumTable } from '../../../shared/database/port.ts';
@@ -23,18 +23,18 @@ export function whyTheDatabase(data: Record<string, unknown>, thresholds: Module
 
 function againstLimits(total: number, thresholds: ModuleThresholds): string {
   const { warning, critical } = limitsOf(thresholds);
-  const size = bytesInWords(total);
-  if (total >= critical) return `${size} is beyond ${bytesInWords(critical)}, from which it is critical.`;
+  const size = formatBytes(total);
+  if (total >= critical) return `${size} is beyond ${formatBytes(critical)}, from which it is critical.`;
   if (total >= warning)
-    return `${size} is beyond ${bytesInWords(warning)}, from which it is a warning; from ${bytesInWords(critical)} it is critical.`;
-  return `${size} of ${bytesInWords(warning)}, from which it is a warning (${Math.round(percentageOf(total, warning))} %).`;
+    return `${size} is beyond ${formatBytes(warning)}, from which it is a warning; from ${formatBytes(critical)} it is critical.`;
+  return `${size} of ${formatBytes(warning)}, from which it is a warning (${Math.round(percentageOf(total, warning))} %).`;
 }
 
 function forecast({ growth_bytes_per_day: perDay, full_in_days: days, growth_reason: reason }: Seen): string[] {
   if (perDay === undefined || perDay === null)
     return reason ? [`When the disk is full is not known yet: ${ended(reason)}`] : [];
   if (perDay <= 0) return ['It does not grow.'];
-  const pace = `It grows by ${bytesInWords(perDay)} a day`;
+  const pace = `It grows by ${formatBytes(perDay)} a day`;
   if (days === undefined || days === null)
     return [reason ? `${pace}. When its disk is full: ${ended(reason)}` : `${pace}.`];
   return [`${pace}: its disk is full in ${days < 1 ? 'less than a day' : counted(Math.floor(days), 'day')}.`];
@@ -53,7 +53,7 @@ function grown({ grown_tables: tables }: Seen): string[] {
   const [first] = tables ?? [];
   if (first === undefined || first.grown_bytes <= 0) return [];
   const { schema, table, grown_bytes: bytes, grown_days: days } = first;
-  return [`The table ${schema}.${table} grew most: by ${bytesInWords(bytes)} in ${counted(Math.round(days), 'day')}.`];
+  return [`The table ${schema}.${table} grew most: by ${formatBytes(bytes)} in ${counted(Math.round(days), 'day')}.`];
 }
 
 function percent(share: number): string {
@@ -86,7 +86,7 @@ export function DatabaseNext({ database, thresholds, policy, tables }: NextProps
       class={status}
       aside={<StatusBadge status={status} />}
     >
-      {data.total_bytes === undefined ? null : <p class="figure">{bytesInWords(data.total_bytes)}</p>}
+      {data.total_bytes === undefined ? null : <p class="figure">{formatBytes(data.total_bytes)}</p>}
       {status === 'ok' || database.message.startsWith(OF_SIZE) ? null : <p>{ended(capitalised(database.message))}</p>}
       <ul class="why">
         {whyTheDatabase(database.data, thresholds).map((each) => (
@@ -115,7 +115,7 @@ function KeepLess({ policy, database }: KeepLessProps) {
   return (
     <section class="lever">
       <h3>Keep less</h3>
-      <p>{keepLessInWords(policy, database)}</p>
+      <p>{formatKeepLess(policy, database)}</p>
       <PreviewLink policy={policy} />
       <a class="button" href="/database/retention">
         What is kept how long
@@ -124,15 +124,15 @@ function KeepLess({ policy, database }: KeepLessProps) {
   );
 }
 
-function keepLessInWords(policy: HoldingPolicy | undefined, { status, data }: Measurement): string {
+function formatKeepLess(policy: HoldingPolicy | undefined, { status, data }: Measurement): string {
   if (policy === undefined) return 'Delete what is old by itself: events, chat and files.';
   const { state, cot_days: cot, geochat_days: chat, holds_bytes: holds } = policy;
   if (state === 'suggested' && cot !== null && holds !== null) {
     const also = chat === null ? '' : ` and chat for ${counted(chat, 'day')}`;
-    return `Keeping positions and events for ${counted(cot, 'day')}${also} would hold it at about ${bytesInWords(holds)}. ${beyond(holds, data['total_bytes'])}See what that deletes before you decide.`;
+    return `Keeping positions and events for ${counted(cot, 'day')}${also} would hold it at about ${formatBytes(holds)}. ${beyond(holds, data['total_bytes'])}See what that deletes before you decide.`;
   }
   if (state === 'in_force' && holds !== null)
-    return `The policy in force holds it at about ${bytesInWords(holds)}: no need to keep less.`;
+    return `The policy in force holds it at about ${formatBytes(holds)}: no need to keep less.`;
   if (state === 'not_needed' && status !== 'ok')
     return 'It does not grow, and stays as large as it is until old rows are deleted and a full vacuum gives their room back.';
   if (state === 'not_needed') return `No need: ${ended(policy.says)}`;
@@ -157,7 +157,7 @@ function PreviewLink({ policy }: { policy: HoldingPolicy | undefined }) {
 
 /** Less than this part, or than so many bytes, is not worth locking anybody out. */
 const WORTH_IT = 0.1;
-const LEAST_BYTES = 100e6;
+const MIN_BYTES = 100e6;
 
 function GiveBack({ tables: { done, refused } }: { tables: Attempt<VacuumTable[]> }) {
   return (
@@ -166,7 +166,7 @@ function GiveBack({ tables: { done, refused } }: { tables: Attempt<VacuumTable[]
       <p>
         {done === undefined
           ? `What a vacuum would give back is not known now: ${refused?.message}`
-          : givenBackInWords(done)}
+          : formatGivenBack(done)}
       </p>
       <a class="button" href="/database/vacuum">
         Vacuum
@@ -175,10 +175,10 @@ function GiveBack({ tables: { done, refused } }: { tables: Attempt<VacuumTable[]
   );
 }
 
-function givenBackInWords(tables: readonly VacuumTable[]): string {
+function formatGivenBack(tables: readonly VacuumTable[]): string {
   const bytes = tables.reduce((sum, table) => sum + table.bytes, 0);
   const room = tables.filter(({ allowed }) => allowed).reduce((sum, table) => sum + (table.reclaimable_bytes ?? 0), 0);
-  if (room < Math.max(LEAST_BYTES, bytes * WORTH_IT))
-    return `Hardly worth it: a full vacuum would give back about ${bytesInWords(room)}.`;
-  return `Deleted rows leave room that only new rows use. A full vacuum would give back about ${bytesInWords(room)} to the disk; clients get no history while it goes on.`;
+  if (room < Math.max(MIN_BYTES, bytes * WORTH_IT))
+    return `Hardly worth it: a full vacuum would give back about ${formatBytes(room)}.`;
+  return `Deleted rows leave room that only new rows use. A full vacuum would give back about ${formatBytes(room)} to the disk; clients get no history while it goes on.`;
 }

@@ -1,9 +1,9 @@
 // The size of the database over time, drawn and as a table, with when it reaches its thresholds and when the disk is full.
 
-import { bytesInWords } from '@holdfast/kit/format';
+import { formatBytes } from '@holdfast/kit/format';
 import { DAY_MS, HOUR_MS } from '@holdfast/kit/time';
-import { fullInWords } from '../../../shared/database/forecast.ts';
-import { growthInWords } from '../../../shared/database/growth/fillers.ts';
+import { formatFull } from '../../../shared/database/forecast.ts';
+import { formatGrowth } from '../../../shared/database/growth/fillers.ts';
 import type { GrowthReport } from '../../../shared/database/growth/report.ts';
 import type { GrowthSample } from '../../../shared/database/port.ts';
 import { lastOfEach, type Reach, reachOf, type SizeThen } from '../../../shared/database/size-forecast.ts';
@@ -90,7 +90,7 @@ function Ahead({ report, limits, clock }: Pick<SizesProps, 'report' | 'limits' |
   const { growth, full, reason } = database;
   const nowMs = clock.now.getTime();
   const isPace = growth?.basis === 'pace';
-  const reach = (limit: number): string => reachInWords(reachOf(growth, databaseBytes, limit, nowMs), clock, reason);
+  const reach = (limit: number): string => formatReach(reachOf(growth, databaseBytes, limit, nowMs), clock, reason);
   return (
     <Facts
       of={{
@@ -99,16 +99,16 @@ function Ahead({ report, limits, clock }: Pick<SizesProps, 'report' | 'limits' |
             ? (reason ?? 'not known yet')
             : growth.bytesPerDay <= 0
               ? 'it does not grow'
-              : `${growthInWords(growth.bytesPerDay)}${isPace ? ', at the pace of the last minutes' : ''}`,
-        [`Warning, ${bytesInWords(limits.warning)}`]: reach(limits.warning),
-        [`Critical, ${bytesInWords(limits.critical)}`]: reach(limits.critical),
-        'Disk is full': full === undefined ? (reason ?? 'not known yet') : `in ${fullInWords(full)}`,
+              : `${formatGrowth(growth.bytesPerDay)}${isPace ? ', at the pace of the last minutes' : ''}`,
+        [`Warning, ${formatBytes(limits.warning)}`]: reach(limits.warning),
+        [`Critical, ${formatBytes(limits.critical)}`]: reach(limits.critical),
+        'Disk is full': full === undefined ? (reason ?? 'not known yet') : `in ${formatFull(full)}`,
       }}
     />
   );
 }
 
-function reachInWords(reach: Reach, { timeZone }: Clock, reason: string | null): string {
+function formatReach(reach: Reach, { timeZone }: Clock, reason: string | null): string {
   const day = (ms: number): string => timeInZone(new Date(ms).toISOString(), timeZone).slice(0, 10);
   if (reach.state === 'reached') return 'is reached';
   if (reach.state === 'never') return 'not within two years, as it grows now';
@@ -136,8 +136,8 @@ function Figures({ known, fromMs, rows, clock }: FiguresProps) {
         rows={few
           .map(({ atMs, bytes }, at) => [
             timeInZone(new Date(atMs).toISOString(), clock.timeZone),
-            bytesInWords(bytes),
-            changeInWords(bytes, few[at - 1]?.bytes),
+            formatBytes(bytes),
+            formatChange(bytes, few[at - 1]?.bytes),
           ])
           .toReversed()}
       />
@@ -145,10 +145,10 @@ function Figures({ known, fromMs, rows, clock }: FiguresProps) {
   );
 }
 
-function changeInWords(bytes: number, before: number | undefined): string | null {
+function formatChange(bytes: number, before: number | undefined): string | null {
   if (before === undefined) return null;
   const change = bytes - before;
-  return `${change < 0 ? '−' : '+'}${bytesInWords(Math.abs(change))}`;
+  return `${change < 0 ? '−' : '+'}${formatBytes(Math.abs(change))}`;
 }
 
 function capital(text: string): string {

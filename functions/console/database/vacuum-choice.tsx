@@ -1,6 +1,6 @@
 // What a vacuum would give back, and the choice of its kind and its tables.
 
-import { bytesInWords, counted, grouped, secondsInWords } from '@holdfast/kit/format';
+import { formatBytes, counted, grouped, formatSeconds } from '@holdfast/kit/format';
 import type { VacuumMode } from '../../../shared/database/port.ts';
 import type { VacuumPreview } from '../../../shared/database/vacuum/preview.ts';
 import { nameOf } from '../../../shared/database/vacuum/rules.ts';
@@ -75,23 +75,23 @@ function WhatItGives({ preview }: { preview: VacuumPreview }) {
   return (
     <Card title="What a full vacuum of everything would give">
       <p>
-        <span class="figure">about {bytesInWords(total.reclaimable_bytes)}</span> back to the disk, of{' '}
-        {bytesInWords(total.bytes)}.{' '}
+        <span class="figure">about {formatBytes(total.reclaimable_bytes)}</span> back to the disk, of{' '}
+        {formatBytes(total.bytes)}.{' '}
         {isWorthIt(total) ? null : <strong>That is little: a full vacuum is not worth the wait now.</strong>}
       </p>
       <Facts
         of={{
           'Dead rows': `${grouped(total.dead_tuples)}, beside ${grouped(total.live_tuples)} in use`,
-          'Clients wait': `about ${secondsInWords(total.lock_seconds)} in all`,
-          'Room needed': `${bytesInWords(preview.needed_bytes)}${mount === null ? '' : ` on ${mount}`}`,
-          'Room free': free === null ? 'not known' : bytesInWords(free),
+          'Clients wait': `about ${formatSeconds(total.lock_seconds)} in all`,
+          'Room needed': `${formatBytes(preview.needed_bytes)}${mount === null ? '' : ` on ${mount}`}`,
+          'Room free': free === null ? 'not known' : formatBytes(free),
         }}
       />
       <p class="fine">
         All of it estimates.{' '}
         {rateFrom === 'runs'
-          ? `The wait is told by the ${bytesInWords(rate)} a second that were measured here before.`
-          : `The wait is a cautious guess, ${bytesInWords(rate)} a second: no full vacuum was measured here yet.`}
+          ? `The wait is told by the ${formatBytes(rate)} a second that were measured here before.`
+          : `The wait is a cautious guess, ${formatBytes(rate)} a second: no full vacuum was measured here yet.`}
       </p>
       {reason === null ? null : (
         <Warning>
@@ -142,7 +142,7 @@ function Tables({ tables, chooses = false }: { tables: VacuumPreview['tables']; 
       {rest.length === 0 ? null : (
         <details class="rest">
           <summary class="button">
-            {counted(rest.length, 'smaller table')}, {bytesInWords(bytes)} in all
+            {counted(rest.length, 'smaller table')}, {formatBytes(bytes)} in all
           </summary>
           <Table caption="Smaller tables" columns={COLUMNS} rows={rest.map(rowOf(chooses))} />
         </details>
@@ -156,10 +156,10 @@ function rowOf(chooses: boolean) {
     const { bytes, reclaimable_bytes: reclaimable, dead_tuples: dead, lock_seconds: seconds, allowed } = table;
     return [
       <TableName table={table} chooses={chooses} />,
-      bytesInWords(bytes),
-      allowed ? (reclaimable === null ? 'unknown' : bytesInWords(reclaimable)) : 'not ours',
+      formatBytes(bytes),
+      allowed ? (reclaimable === null ? 'unknown' : formatBytes(reclaimable)) : 'not ours',
       grouped(dead),
-      allowed ? secondsInWords(seconds) : '-',
+      allowed ? formatSeconds(seconds) : '-',
     ];
   };
 }

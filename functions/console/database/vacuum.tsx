@@ -2,7 +2,7 @@
 // address, what just this one would do, asked once; POST begins it and leads to its job.
 
 import { AppError } from '@holdfast/kit/app-error';
-import { bytesInWords, counted, secondsInWords } from '@holdfast/kit/format';
+import { formatBytes, counted, formatSeconds } from '@holdfast/kit/format';
 import { VACUUM_MODES, type VacuumMode } from '../../../shared/database/port.ts';
 import { previewVacuum, previewVacuumOrder, type VacuumOrderPreview } from '../../../shared/database/vacuum/preview.ts';
 import { startVacuum } from '../../../shared/database/vacuum/start.ts';
@@ -15,7 +15,7 @@ import { framed } from '../../pages/frame.tsx';
 import { isAdmin, type PageContext, pagesOf } from '../../pages/page-routes.ts';
 import { Card, Facts, TypedConfirm } from '../../pages/parts/card.tsx';
 import { Missing, Problem, Warning } from '../../pages/parts/notice.tsx';
-import { rowsInWords } from '../retention/draft.ts';
+import { formatRows } from '../retention/draft.ts';
 import { DatabaseTabs } from './tabs.tsx';
 import { MODE_WORDS, VacuumChoice, WhatModesDo } from './vacuum-choice.tsx';
 
@@ -102,25 +102,25 @@ function WhatComesOfIt({ mode, preview }: { mode: VacuumMode; preview: VacuumOrd
   const where = figures?.mount === null || figures === undefined ? '' : ` on ${figures.mount}`;
   const wait =
     preview.tables.length === 1
-      ? `about ${secondsInWords(seconds)}`
-      : `about ${secondsInWords(seconds)} in all, for ${longest.table} alone ${secondsInWords(longest.seconds)}`;
+      ? `about ${formatSeconds(seconds)}`
+      : `about ${formatSeconds(seconds)} in all, for ${longest.table} alone ${formatSeconds(longest.seconds)}`;
   return (
     <Facts
       of={{
-        'Size now': `${bytesInWords(bytes)}, ${rowsInWords(dead, true, 'dead row')} in it`,
+        'Size now': `${formatBytes(bytes)}, ${formatRows(dead, true, 'dead row')} in it`,
         'Back to the disk':
-          mode === 'full' ? `about ${bytesInWords(reclaimable)}` : 'nothing; later rows use the room instead',
+          mode === 'full' ? `about ${formatBytes(reclaimable)}` : 'nothing; later rows use the room instead',
         'Clients wait':
           mode === 'full'
             ? `${wait}. The light core keeps devices connected and tells them by chat; a TAK Server release may disconnect them until it is done.`
             : 'for nothing: everybody works on',
-        'Room needed': figures === undefined ? undefined : `${bytesInWords(figures.needed_bytes)}${where}`,
+        'Room needed': figures === undefined ? undefined : `${formatBytes(figures.needed_bytes)}${where}`,
         'Room free':
           figures === undefined
             ? undefined
             : figures.free_bytes === null
               ? 'not known'
-              : bytesInWords(figures.free_bytes),
+              : formatBytes(figures.free_bytes),
       }}
     />
   );
@@ -140,7 +140,7 @@ function Refusal({ refused }: { refused: AppError | undefined }) {
   const of = Object.fromEntries(
     Object.entries(FIGURES).flatMap(([key, label]) => {
       const value = figures[key];
-      return typeof value === 'number' ? [[label, bytesInWords(value)]] : [];
+      return typeof value === 'number' ? [[label, formatBytes(value)]] : [];
     }),
   );
   return (
@@ -164,7 +164,7 @@ function Refusal({ refused }: { refused: AppError | undefined }) {
 
 const VACUUM_PATH = '/database/vacuum';
 
-interface Wish {
+interface Input {
   mode: VacuumMode;
   /** Undefined: all that may be vacuumed. */
   names: string[] | undefined;
@@ -174,22 +174,23 @@ interface Wish {
 export function vacuumPage(app: App, deps: Deps): void {
   const pages = pagesOf(app, deps, ['console']);
   pages.get(VACUUM_PATH, { access: 'viewer' }, function showVacuum(c) {
-    const wish = wishOf(c.req.query('mode'), c.req.queries('tables'));
-    return wish === undefined || !isAdmin(c) ? showChoice(c, deps) : showOrder(c, deps, wish);
+    const input = inputOf(c.req.query('mode'), c.req.queries('tables'));
+    return input === undefined || !isAdmin(c) ? showChoice(c, deps) : showOrder(c, deps, input);
   });
   pages.post(VACUUM_PATH, { access: 'admin' }, async function begin(c) {
     const form = await formOf(c);
-    const wish = wishOf(form.text('mode'), form.all('tables'));
-    if (wish === undefined) return goTo(c, VACUUM_PATH);
-    if (wish.mode === 'full' && form.text('confirm') !== FULL_WORD) return showOrder(c, deps, wish, unconfirmed());
+    const requested = inputOf(form.text('mode'), form.all('tables'));
+    if (requested === undefined) return goTo(c, VACUUM_PATH);
+    if (requested.mode === 'full' && form.text('confirm') !== FULL_WORD)
+      return showOrder(c, deps, requested, unconfirmed());
     const { done, refused } = await attempt(() =>
-      startVacuum(actingIn(c, deps), { ...wish, mayVacuum: mayVacuum(deps) }),
+      startVacuum(actingIn(c, deps), { ...requested, mayVacuum: mayVacuum(deps) }),
     );
-    return refused === undefined ? goTo(c, `/jobs/${done.id}`) : showOrder(c, deps, wish, refused);
+    return refused === undefined ? goTo(c, `/jobs/${done.id}`) : showOrder(c, deps, requested, refused);
   });
 }
 
-function wishOf(text: string | undefined, tables: string[] = []): Wish | undefined {
+function inputOf(text: string | undefined, tables: string[] = []): Input | undefined {
   const mode = VACUUM_MODES.find((each) => each === text);
   return mode && { mode, names: tables.length === 0 ? undefined : tables };
 }
@@ -224,9 +225,9 @@ async function showChoice(c: PageContext, deps: Deps): Promise<Response> {
   return framed(c, deps, { title: 'Vacuum', current: 'database', body: whole, actions });
 }
 
-async function showOrder(c: PageContext, deps: Deps, wish: Wish, refused?: AppError): Promise<Response> {
-  const looked = await attempt(() => previewVacuumOrder(deps, wish));
-  const title = wish.mode === 'full' ? 'Full vacuum' : 'Standard vacuum';
+async function showOrder(c: PageContext, deps: Deps, input: Input, refused?: AppError): Promise<Response> {
+  const looked = await attempt(() => previewVacuumOrder(deps, input));
+  const title = input.mode === 'full' ? 'Full vacuum' : 'Standard vacuum';
   const problem = refused ?? looked.refused;
   const body = (
     <>
@@ -238,7 +239,7 @@ async function showOrder(c: PageContext, deps: Deps, wish: Wish, refused?: AppEr
           </a>
         </p>
       ) : (
-        <VacuumOrder {...wish} preview={looked.done} action={VACUUM_PATH} refused={refused} />
+        <VacuumOrder {...input} preview={looked.done} action={VACUUM_PATH} refused={refused} />
       )}
     </>
   );

@@ -2,7 +2,7 @@
 // tables.
 
 import type { Child } from 'hono/jsx';
-import { bytesInWords, counted, grouped, rounded } from '@holdfast/kit/format';
+import { formatBytes, counted, grouped, rounded } from '@holdfast/kit/format';
 import { capitalised, ended } from '@holdfast/kit/text';
 import { Card, Facts } from '../../pages/parts/card.tsx';
 import { type Column, Table } from '../../pages/parts/table.tsx';
@@ -42,7 +42,7 @@ const WORDS: Readonly<Record<string, string>> = {
   least_days_left: 'First one ends in',
   unproven: 'Revocations not proven',
   bases: 'Bases of the directory',
-  doors: 'Where it answers',
+  authenticator: 'Where it answers',
   memory_pct: 'Memory used',
   milliseconds: 'Took',
   latency_seconds: 'From end to end',
@@ -50,7 +50,7 @@ const WORDS: Readonly<Record<string, string>> = {
 };
 
 /** `settings_stock` is `Settings stock`; units at the end go, for the value has them. */
-export function memberInWords(key: string): string {
+export function formatMember(key: string): string {
   const known = WORDS[key];
   if (known !== undefined) return known;
   const words = key
@@ -72,7 +72,7 @@ const ORDER: Readonly<Record<string, readonly [member: string, largestFirst: boo
 };
 /** What names a row stands first. */
 const NAMING = ['name', 'table', 'mount', 'file', 'username', 'stage', 'base'];
-const MOST_ROWS = 50;
+const MAX_ROWS = 50;
 const ISO = /^\d{4}-\d\d-\d\dT\d\d:\d\d/;
 /** A date far away is no time of day. */
 const DAYS = /(^|_)days(_|$)/;
@@ -95,7 +95,7 @@ export function MeasuredData({ module, data, clock }: MeasuredDataProps) {
         </Card>
       )}
       {others.map(([key, value]) => (
-        <Card title={memberInWords(key)} class="measured">
+        <Card title={formatMember(key)} class="measured">
           <Structure module={module} name={key} value={value} clock={clock} />
         </Card>
       ))}
@@ -113,7 +113,7 @@ function isPlain(value: unknown): boolean {
 }
 
 function FactsOf({ members, clock }: { members: Members; clock: Clock }) {
-  const facts = Object.entries(members).map(([key, value]) => [memberInWords(key), shown(key, value, clock)]);
+  const facts = Object.entries(members).map(([key, value]) => [formatMember(key), shown(key, value, clock)]);
   return <Facts of={Object.fromEntries(facts) as Record<string, Child>} />;
 }
 
@@ -137,7 +137,7 @@ function Structure({ module, name, value, clock }: StructureProps): Child {
         .filter((entry) => !plain.includes(entry))
         .map(([key, each]) => (
           <>
-            <h3>{memberInWords(key)}</h3>
+            <h3>{formatMember(key)}</h3>
             <Structure module={module} name={key} value={each} clock={clock} />
           </>
         ))}
@@ -161,16 +161,16 @@ function List({ module, name, list, clock }: Omit<StructureProps, 'value'> & { l
   const naming = NAMING.find((each) => members.includes(each));
   const keys = naming === undefined ? members : [naming, ...members.filter((each) => each !== naming)];
   const columns = keys.map((key): Column => ({
-    label: memberInWords(key),
+    label: formatMember(key),
     numeric: rows.some((row) => typeof row[key] === 'number'),
   }));
-  const cells = rows.slice(0, MOST_ROWS).map((row) => keys.map((key) => shown(key, row[key] ?? null, clock)));
+  const cells = rows.slice(0, MAX_ROWS).map((row) => keys.map((key) => shown(key, row[key] ?? null, clock)));
   return (
     <>
-      <Table caption={memberInWords(name)} columns={columns} rows={cells} />
-      {rows.length > MOST_ROWS ? (
+      <Table caption={formatMember(name)} columns={columns} rows={cells} />
+      {rows.length > MAX_ROWS ? (
         <p class="fine">
-          {counted(rows.length - MOST_ROWS, 'more row')} in <a href={`/api/health/${module}`}>/api/health/{module}</a>.
+          {counted(rows.length - MAX_ROWS, 'more row')} in <a href={`/api/health/${module}`}>/api/health/{module}</a>.
         </p>
       ) : null}
     </>
@@ -199,13 +199,13 @@ function asText(value: unknown): string {
   if (value === null || typeof value !== 'object') return '–';
   return Object.entries(value)
     .filter(([, each]) => isKnown(each))
-    .map(([key, each]) => (key === 'value' ? asText(each) : `${memberInWords(key).toLowerCase()} ${asText(each)}`))
+    .map(([key, each]) => (key === 'value' ? asText(each) : `${formatMember(key).toLowerCase()} ${asText(each)}`))
     .join(', ');
 }
 
 function numberShown(key: string, value: number, clock: Clock): Child {
   if (key.endsWith('timestamp_seconds')) return <When at={new Date(value * 1000).toISOString()} clock={clock} />;
-  if (key.includes('bytes')) return value < 0 ? `−${bytesInWords(-value)}` : bytesInWords(value);
+  if (key.includes('bytes')) return value < 0 ? `−${formatBytes(-value)}` : formatBytes(value);
   if (key.endsWith('_pct')) return `${rounded(value, 1)} %`;
   if (key === 'share') return `${rounded(value * 100, 1)} %`;
   if (key === 'milliseconds') return `${Math.round(value)} ms`;

@@ -1,7 +1,7 @@
 // GET /health/{module}: everything that is known of one part of the stack. POST: measures it now.
 
 import { AppError, messageOf } from '@holdfast/kit/app-error';
-import { figureInWords } from '@holdfast/kit/format';
+import { formatFigure } from '@holdfast/kit/format';
 import { capitalised } from '@holdfast/kit/text';
 import { DAY_MS } from '@holdfast/kit/time';
 import { withTimeout } from '@holdfast/kit/timeout';
@@ -22,7 +22,7 @@ import { whyTheDatabase } from '../database/next.tsx';
 import { DeviceWay } from './device-way.tsx';
 import { MeasuredData } from './measured.tsx';
 import { ModuleThresholdsCard } from './thresholds.tsx';
-import { moduleWords, remediesOf, Since, statusOf, trendLimits } from './words.tsx';
+import { moduleWords, remediesOf, Since, statusOf, trendLimits } from './module-texts.tsx';
 
 interface TrendKeyProps {
   trend: Trend | undefined;
@@ -41,7 +41,7 @@ export function TrendKey({ trend, limits }: TrendKeyProps) {
           <svg viewBox="0 0 28 8" class="trend" aria-hidden="true" focusable="false">
             <path class={`limit ${name}`} d="M0 4H28" />
           </svg>
-          {name} at {figureInWords(value, trend.unit)}
+          {name} at {formatFigure(value, trend.unit)}
         </span>
       ))}
     </p>

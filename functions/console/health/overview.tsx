@@ -1,7 +1,7 @@
 // GET /: whether it works, at one glance, and what to do when it does not. From memory alone, so that the core, its database and
 // the directory may be away; only the session is looked up, in our own database.
 
-import { counted, figureInWords } from '@holdfast/kit/format';
+import { counted, formatFigure } from '@holdfast/kit/format';
 import { capitalised } from '@holdfast/kit/text';
 import { DAY_MS } from '@holdfast/kit/time';
 import { healthModuleOf } from '../../../shared/health/modules/index.ts';
@@ -17,7 +17,7 @@ import { type Clock, clockOf } from '../../pages/parts/time.tsx';
 import { Trend } from '../../pages/parts/trend.tsx';
 import { whyTheDatabase } from '../database/next.tsx';
 import { DeviceWay } from './device-way.tsx';
-import { moduleWords, remediesOf, Since, statusOf, trendLimits } from './words.tsx';
+import { moduleWords, remediesOf, Since, statusOf, trendLimits } from './module-texts.tsx';
 
 interface HealthCardProps {
   state: ModuleState;
@@ -28,7 +28,7 @@ interface HealthCardProps {
 
 /** Two samples and a little. */
 export const APART_MS = 660_000;
-const MOST_REMEDIES = 3;
+const MAX_REMEDIES = 3;
 
 export function HealthCard({ state, samples, thresholds, clock }: HealthCardProps) {
   const { module, measurement, since, since_is_exact: exact } = state;
@@ -74,7 +74,7 @@ function Figure({ state: { module, measurement } }: { state: ModuleState }) {
   if (trend === undefined || measurement?.figure === undefined) return null;
   return (
     <p class="telling">
-      <span class="figure">{figureInWords(measurement.figure, trend.unit)}</span> <span class="fine">{trend.name}</span>
+      <span class="figure">{formatFigure(measurement.figure, trend.unit)}</span> <span class="fine">{trend.name}</span>
     </p>
   );
 }
@@ -95,13 +95,13 @@ function Why({ data, thresholds }: { data: Record<string, unknown>; thresholds: 
 function Next({ state }: { state: ModuleState }) {
   const remedies = remediesOf(state);
   const [page] = moduleWords(state.module).pages ?? [];
-  const more = remedies.length - MOST_REMEDIES;
+  const more = remedies.length - MAX_REMEDIES;
   return (
     <>
       {remedies.length === 0 ? null : (
         <details class="next" id={`next-${state.module}`} open={statusOf(state) === 'critical'}>
           <summary id={`open-${state.module}`}>What to do next</summary>
-          <Remedies id={`do-${state.module}`} remedies={remedies.slice(0, MOST_REMEDIES)} />
+          <Remedies id={`do-${state.module}`} remedies={remedies.slice(0, MAX_REMEDIES)} />
           {more > 0 ? (
             <a id={`more-${state.module}`} href={`/health/${state.module}`}>
               {more} more to try

@@ -1,6 +1,6 @@
 // When a module is a warning or critical, since nobody trusts a colour without knowing where it begins: and what changes that.
 
-import { counted, figureInWords } from '@holdfast/kit/format';
+import { counted, formatFigure } from '@holdfast/kit/format';
 import type { Trend } from '../../../shared/health/module.ts';
 import type { ModuleThresholds, Thresholds } from '../../../shared/settings/status.ts';
 import { Card } from '../../pages/parts/card.tsx';
@@ -65,5 +65,5 @@ function valueOf(module: string, key: string, value: number | string, { trend, o
   if (COUNTS_FAILURES.includes(module)) return value === 1 ? 'the first failure' : `${value} failures in a row`;
   if (trend === undefined) return String(value);
   const lower = Number(own['critical']) < Number(own['warning']);
-  return `${lower ? 'at' : 'from'} ${figureInWords(value, trend.unit)}${trend.unit === 'count' ? ` ${trend.name}` : ''}`;
+  return `${lower ? 'at' : 'from'} ${formatFigure(value, trend.unit)}${trend.unit === 'count' ? ` ${trend.name}` : ''}`;
 }

@@ -1,7 +1,7 @@
 // GET /jobs: long work that somebody has asked for, newest first; live while some of it goes on.
 
 import { AppError } from '@holdfast/kit/app-error';
-import { counted, durationInWords } from '@holdfast/kit/format';
+import { counted, formatDuration } from '@holdfast/kit/format';
 import type { App } from '../../../shared/http/context.ts';
 import type { Deps } from '../../../shared/http/deps.ts';
 import { textOf } from '../../../shared/jobs/ordered-jobs.ts';
@@ -13,8 +13,8 @@ import { Filters, Select } from '../../pages/parts/field.tsx';
 import { StatusBadge } from '../../pages/parts/notice.tsx';
 import { Empty, pageNumber, Pager, Table } from '../../pages/parts/table.tsx';
 import { type Clock, clockOf, timeInZone, When } from '../../pages/parts/time.tsx';
-import { adviceOf, isOpen, jobInWords, JobProgress, kindInWords, KNOWN_KINDS, stateOf } from './progress.tsx';
-import { JobResult, resultInWords } from './result.tsx';
+import { adviceOf, isOpen, formatJob, JobProgress, formatKind, KNOWN_KINDS, stateOf } from './progress.tsx';
+import { JobResult, formatResult } from './result.tsx';
 
 const PAGE_SIZE = 50;
 
@@ -28,7 +28,7 @@ export function jobsPage(app: App, deps: Deps): void {
     const { results, count } = await deps.opsJobs.list(filter, (page - 1) * PAGE_SIZE, PAGE_SIZE);
     const isFiltered = kind !== undefined || state !== undefined;
     const set = [
-      ...(kind === undefined ? [] : [kindInWords(kind)]),
+      ...(kind === undefined ? [] : [formatKind(kind)]),
       ...(state === undefined ? [] : [stateOf({ state }).word]),
     ];
     const body = (
@@ -38,7 +38,7 @@ export function jobsPage(app: App, deps: Deps): void {
             name="kind"
             label="Kind"
             value={kind}
-            choices={[any, ...KNOWN_KINDS.map((value) => ({ value, label: kindInWords(value) }))]}
+            choices={[any, ...KNOWN_KINDS.map((value) => ({ value, label: formatKind(value) }))]}
           />
           <Select
             name="state"
@@ -89,11 +89,11 @@ function Listed({ jobs, clock }: { jobs: OpsJob[]; clock: Clock }) {
         rows={jobs.map((job) => {
           const { status, word } = stateOf(job);
           return [
-            <a href={`/jobs/${job.id}`}>{jobInWords(job)}</a>,
+            <a href={`/jobs/${job.id}`}>{formatJob(job)}</a>,
             <StatusBadge status={status}>{word}</StatusBadge>,
             <When at={job.createdAt} clock={clock} relative />,
             <span class="whole">{job.actor}</span>,
-            isOpen(job) ? <JobProgress job={job} clock={clock} /> : (resultInWords(job) ?? job.error ?? '-'),
+            isOpen(job) ? <JobProgress job={job} clock={clock} /> : (formatResult(job) ?? job.error ?? '-'),
           ];
         })}
       />
@@ -149,7 +149,7 @@ export function jobPage(app: App, deps: Deps): void {
       </a>
     );
     const body = <Job job={job} clock={clockOf(deps)} />;
-    return framed(c, deps, { title: jobInWords(job), current: 'jobs', body, actions });
+    return framed(c, deps, { title: formatJob(job), current: 'jobs', body, actions });
   });
 }
 
@@ -181,7 +181,7 @@ function Job({ job, clock }: { job: OpsJob; clock: Clock }) {
 
 function Outcome({ job }: { job: OpsJob }) {
   if (isOpen(job)) return null;
-  const words = resultInWords(job);
+  const words = formatResult(job);
   const advice = adviceOf(job);
   return (
     <>
@@ -212,7 +212,7 @@ function About({ job, clock }: { job: OpsJob; clock: Clock }) {
         'Asked for': <When at={createdAt} clock={clock} relative />,
         Began: <When at={startedAt} clock={clock} never="not yet" />,
         Ended: finishedAt === null ? undefined : <When at={finishedAt} clock={clock} />,
-        Took: finishedAt === null ? undefined : durationInWords(Date.parse(finishedAt) - began),
+        Took: finishedAt === null ? undefined : formatDuration(Date.parse(finishedAt) - began),
         Number: <code>{id}</code>,
       }}
     />

@@ -13,14 +13,14 @@ const KINDS: Record<string, string> = { [VACUUM_JOB]: 'Vacuum', [RETENTION_JOB]:
 /** Long work in words: what it is, how it stands, and what to do when it did not end well. */
 export const KNOWN_KINDS = Object.keys(KINDS);
 
-export function kindInWords(kind: string): string {
+export function formatKind(kind: string): string {
   return KINDS[kind] ?? kind;
 }
 
 /** `Full vacuum of 3 tables`, `Retention run`. */
-export function jobInWords(job: OpsJob): string {
+export function formatJob(job: OpsJob): string {
   const order = job.kind === VACUUM_JOB ? readVacuumJob(job)?.input : undefined;
-  if (order === undefined) return kindInWords(job.kind);
+  if (order === undefined) return formatKind(job.kind);
   const [first, ...others] = order.tables;
   const what = first !== undefined && others.length === 0 ? nameOf(first) : counted(order.tables.length, 'table');
   return `${order.mode === 'full' ? 'Full' : 'Standard'} vacuum of ${what}`;

@@ -1,7 +1,7 @@
 // What became of long work, in words and figures.
 
 import { z } from '@hono/zod-openapi';
-import { bytesInWords, counted, grouped, secondsInWords } from '@holdfast/kit/format';
+import { formatBytes, counted, grouped, formatSeconds } from '@holdfast/kit/format';
 import { readResult, VACUUM_JOB, type VacuumedTable, type VacuumResult } from '../../../shared/database/vacuum/jobs.ts';
 import { nameOf } from '../../../shared/database/vacuum/rules.ts';
 import type { OpsJob } from '../../../shared/jobs/port.ts';
@@ -10,7 +10,7 @@ import type { Status } from '../../../shared/settings/status.ts';
 import { Facts } from '../../pages/parts/card.tsx';
 import { StatusBadge } from '../../pages/parts/notice.tsx';
 import { Table } from '../../pages/parts/table.tsx';
-import { rowsInWords } from '../retention/draft.ts';
+import { formatRows } from '../retention/draft.ts';
 
 const retentionSchema = z.object({
   rows: z.record(z.string(), z.number()),
@@ -29,7 +29,7 @@ function vacuumResultOf(job: OpsJob): VacuumResult | undefined {
 }
 
 /** One sentence; undefined where there is nothing to tell. */
-export function resultInWords(job: OpsJob): string | undefined {
+export function formatResult(job: OpsJob): string | undefined {
   const vacuum = vacuumResultOf(job);
   if (vacuum !== undefined) {
     const { mode, bytes_given_back: given, tables } = vacuum;
@@ -37,15 +37,15 @@ export function resultInWords(job: OpsJob): string | undefined {
     const all = counted(tables.length, 'table');
     const many = `${done === tables.length ? all : `${done} of ${all}`} vacuumed`;
     if (mode === 'standard' && given === 0) return `${many}; the room of dead rows is good for later ones.`;
-    return `${many}; ${given === 0 ? 'nothing' : bytesInWords(given)} given back to the disk.`;
+    return `${many}; ${given === 0 ? 'nothing' : formatBytes(given)} given back to the disk.`;
   }
   const retention = retentionResultOf(job);
   if (retention === undefined) return undefined;
   const rows = deletedBy(retention);
   if (rows === 0) return 'Nothing was deleted.';
   const { bytes } = retention;
-  const freed = bytes === null || bytes === 0 ? '' : `; about ${bytesInWords(bytes)} free for later rows`;
-  return `${rowsInWords(rows)} deleted${freed}.`;
+  const freed = bytes === null || bytes === 0 ? '' : `; about ${formatBytes(bytes)} free for later rows`;
+  return `${formatRows(rows)} deleted${freed}.`;
 }
 
 function deletedBy({ rows, included }: RetentionResult): number {
@@ -80,7 +80,7 @@ function Deleted({ result }: { result: RetentionResult }) {
       of={{
         ...Object.fromEntries(deleted),
         'Went with missions': withMissions === '' ? undefined : withMissions,
-        'The core took': seconds === null ? undefined : secondsInWords(seconds),
+        'The core took': seconds === null ? undefined : formatSeconds(seconds),
       }}
     />
   );
@@ -136,9 +136,9 @@ function Ended({ caption, tables }: { caption: string; tables: readonly Vacuumed
             <StatusBadge status={status}>{word}</StatusBadge>
             {error === null ? null : <div class="fine">{error}</div>}
           </div>,
-          bytesInWords(before),
-          after === null ? '-' : bytesInWords(after),
-          seconds === null ? '-' : secondsInWords(seconds),
+          formatBytes(before),
+          after === null ? '-' : formatBytes(after),
+          seconds === null ? '-' : formatSeconds(seconds),
         ];
       })}
     />

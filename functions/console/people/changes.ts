@@ -4,11 +4,11 @@
 import { z } from '@hono/zod-openapi';
 import { AppError } from '@holdfast/kit/app-error';
 import { withoutDisguise } from '@holdfast/kit/text';
-import { type ShownUser, shownUser } from '../../../shared/devices/accounts.ts';
+import { type UserView, toUserView } from '../../../shared/devices/accounts.ts';
 import type { App } from '../../../shared/http/context.ts';
 import type { Deps } from '../../../shared/http/deps.ts';
 import { goTo } from '../../../shared/http/page.tsx';
-import { emailAddress, groupNames, shownName } from '../../../shared/http/schemas/people.ts';
+import { emailAddress, groupNames, displayName } from '../../../shared/http/schemas/people.ts';
 import { actingIn } from '../../../shared/http/sign-in.ts';
 import type { Account } from '../../../shared/identity/port.ts';
 import { setUserGroups } from '../../../shared/people/channel-membership.ts';
@@ -21,12 +21,12 @@ import { clockOf } from '../../pages/parts/time.tsx';
 import { endEntered, endShown, type FormName, groupNamed, together } from './fields.tsx';
 import { showPerson } from './person.tsx';
 import { mustBeUnchanged, peoplePages, personOf, withFields } from './routes.ts';
-import { endInWords, ROLE_NAMES } from './standing.tsx';
+import { formatEnd, ROLE_NAMES } from './account-status.tsx';
 
-interface Wish {
+interface Input {
   c: PageContext;
   deps: Deps;
-  user: ShownUser;
+  user: UserView;
   form: Form;
 }
 
@@ -34,9 +34,9 @@ interface Change {
   at: FormName;
   /** The word of the sentence afterwards. */
   done: string;
-  carryOut(wish: Wish): Promise<unknown>;
+  carryOut(input: Input): Promise<unknown>;
   /** The form as it is shown again, with what others have changed; default: as it was sent. */
-  merged?(wish: Wish): Form | Promise<Form>;
+  merged?(requested: Input): Form | Promise<Form>;
 }
 
 /** Adds the routes of this file. */
@@ -45,10 +45,10 @@ export function personChangePages(app: App, deps: Deps): void {
   for (const change of [DETAILS, EXPIRY, GROUPS, ROLE, DEACTIVATE, REACTIVATE])
     pages.post(`/people/:id/${change.at}`, async function changePerson(c) {
       const account = await personOf(c, deps);
-      const wish = { c, deps, user: shownUser(account, deps), form: await formOf(c) };
-      const { refused: error } = await attempt(() => change.carryOut(wish));
+      const input = { c, deps, user: toUserView(account, deps), form: await formOf(c) };
+      const { refused: error } = await attempt(() => change.carryOut(input));
       if (error === undefined) return goTo(c, `/people/${account.id}?done=${change.done}`);
-      const form = (await change.merged?.(wish)) ?? wish.form;
+      const form = (await change.merged?.(input)) ?? input.form;
       return showPerson(c, deps, await latest(deps, account), { refusal: { at: change.at, form, error } });
     });
 }
@@ -62,7 +62,7 @@ const DETAILS: Change = {
   at: 'details',
   done: 'details',
   async carryOut({ c, deps, user, form }) {
-    const wanted = parsed(z.object({ name: shownName, email: emailAddress }), entered(form));
+    const wanted = parsed(z.object({ name: displayName, email: emailAddress }), entered(form));
     const changes = (['name', 'email'] as const).filter((field) => isForeign(form, field, user[field], wanted[field]));
     mustBeUnchanged(changes.map((field) => changedTo(field === 'name' ? 'name' : 'e-mail', user[field])));
     await updateUser(actingIn(c, deps), { id: user.id, ...wanted });
@@ -99,7 +99,7 @@ const EXPIRY: Change = {
     const had = form.has('had') ? endHad(form) : user.expires_at;
     const end = endEntered(form, clock, had);
     const isChanged = had !== user.expires_at && end !== user.expires_at;
-    mustBeUnchanged(isChanged ? [`set the end of access to “${endInWords(user.expires_at, clock)}”`] : []);
+    mustBeUnchanged(isChanged ? [`set the end of access to “${formatEnd(user.expires_at, clock)}”`] : []);
     await updateUser(actingIn(c, deps), { id: user.id, expires_at: end });
   },
   merged: ({ deps, user, form }) => {
@@ -119,11 +119,11 @@ function endHad(form: Form): string | null {
 const GROUPS: Change = {
   at: 'groups',
   done: 'groups',
-  async carryOut(wish) {
-    const { c, deps, user, form } = wish;
+  async carryOut(input) {
+    const { c, deps, user, form } = input;
     const { groups: chosen } = parsed(z.object({ groups: groupNames }), { groups: form.all('groups') });
     const there = await channelNames(deps);
-    mustBeUnchanged(groupChanges(wish, there));
+    mustBeUnchanged(groupChanges(input, there));
     const acting = actingIn(c, deps);
     const made = await groupNamed(acting, form.text('new_group'));
     await setUserGroups(acting, { id: user.id, groups: together(chosen, made) });
@@ -139,7 +139,7 @@ const GROUPS: Change = {
 };
 
 /** What others have done to the groups since they were shown, but for what is wanted anyway. */
-function groupChanges({ user, form }: Wish, there: readonly string[]): string[] {
+function groupChanges({ user, form }: Input, there: readonly string[]): string[] {
   const chosen = form.all('groups');
   // What is taken as shown where the form does not say it.
   const had = form.has('had') ? form.all('had') : user.groups;

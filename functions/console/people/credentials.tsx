@@ -32,7 +32,7 @@ export function personPasswordPage(app: App, deps: Deps): void {
     if (set.refused !== undefined)
       return showPerson(c, deps, account, { refusal: { at: 'password', form: EMPTY_FORM, error: set.refused } });
     if (!isMade) return goTo(c, `/people/${id}?done=password`);
-    return showPerson(c, deps, account, { said: <Made username={username} password={set.done} /> });
+    return showPerson(c, deps, account, { reported: <Made username={username} password={set.done} /> });
   });
 }
 

@@ -2,18 +2,18 @@
 // nothing that somebody else changed meanwhile is lost unseen.
 
 import type { Child } from 'hono/jsx';
-import type { ShownUser } from '../../../shared/devices/accounts.ts';
+import type { UserView } from '../../../shared/devices/accounts.ts';
 import { ROLES } from '../../../shared/sign-in/rules.ts';
 import { faultOf } from '../../pages/form.ts';
 import type { PageContext } from '../../pages/page-routes.ts';
 import { Checks, Field } from '../../pages/parts/field.tsx';
 import type { Clock } from '../../pages/parts/time.tsx';
 import { AccessEnds, endShown, type FormName, GroupChecks, type Refusal } from './fields.tsx';
-import { endInWords, ROLE_MEANINGS, ROLE_NAMES } from './standing.tsx';
+import { formatEnd, ROLE_MEANINGS, ROLE_NAMES } from './account-status.tsx';
 
 interface PersonFormsProps {
   c: PageContext;
-  user: ShownUser;
+  user: UserView;
   clock: Clock;
   refusal: Refusal | undefined;
   isFirst: boolean;
@@ -72,7 +72,7 @@ function ExpiryForm(props: PersonFormsProps) {
   const end = user.expires_at;
   const shown = endShown(end, clock);
   return (
-    <Row {...row} label="Access ends" now={end === null ? 'never' : endInWords(end, clock)} button="Save the end">
+    <Row {...row} label="Access ends" now={end === null ? 'never' : formatEnd(end, clock)} button="Save the end">
       <Had name="had" values={[end ?? '']} />
       <AccessEnds
         clock={clock}

@@ -3,7 +3,7 @@
 import { AppError } from '@holdfast/kit/app-error';
 import type { Page } from '@holdfast/kit/json';
 import { CHANNEL_PREFIX } from '@holdfast/kit/names';
-import { shownUser } from '../../../shared/devices/accounts.ts';
+import { toUserView } from '../../../shared/devices/accounts.ts';
 import type { App } from '../../../shared/http/context.ts';
 import type { Deps } from '../../../shared/http/deps.ts';
 import { goTo } from '../../../shared/http/page.tsx';
@@ -20,7 +20,7 @@ import { Empty, pageNumber, Pager, Table } from '../../pages/parts/table.tsx';
 import { clockOf } from '../../pages/parts/time.tsx';
 import { directionOf } from './fields.tsx';
 import { peoplePages } from './routes.ts';
-import { ROLE_NAMES, StandingBadge } from './standing.tsx';
+import { ROLE_NAMES, AccountStatusBadge } from './account-status.tsx';
 
 const PAGE_SIZE = 50;
 
@@ -200,13 +200,13 @@ function Members({ c, deps, found: { results, count } }: { c: PageContext; deps:
     );
   const clock = clockOf(deps);
   const rows = results.map((account) => {
-    const user = shownUser(account, deps);
+    const user = toUserView(account, deps);
     return [
       <>
         <a href={`/people/${user.id}`}>{user.name.trim() === '' ? user.username : user.name}</a>
         <span class="fine user">{user.username}</span>
       </>,
-      <StandingBadge user={user} clock={clock} />,
+      <AccountStatusBadge user={user} clock={clock} />,
       user.role === 'none' ? null : ROLE_NAMES[user.role],
     ];
   });

@@ -8,7 +8,7 @@ import type { App } from '../../../shared/http/context.ts';
 import type { Deps } from '../../../shared/http/deps.ts';
 import { goTo } from '../../../shared/http/page.tsx';
 import { serverAddress } from '../../../shared/http/schemas/enrollment.ts';
-import { emailAddress, groupNames, shownName } from '../../../shared/http/schemas/people.ts';
+import { emailAddress, groupNames, displayName } from '../../../shared/http/schemas/people.ts';
 import { actingIn } from '../../../shared/http/sign-in.ts';
 import type { Account } from '../../../shared/identity/port.ts';
 import { suggestedUsername, usernameFault } from '../../../shared/identity/rules.ts';
@@ -81,7 +81,7 @@ function newPerson(deps: Deps) {
     username: z
       .string()
       .refine((text) => faultOfName(text) === undefined, { error: ({ input }) => faultOfName(input) }),
-    name: shownName,
+    name: displayName,
     email: emailAddress,
     groups: groupNames,
     new_group: z
@@ -98,9 +98,9 @@ async function showNew(c: PageContext, deps: Deps, form: Form, refused?: AppErro
   const clock = clockOf(deps);
   const names = await channelNames(deps);
   // What was made before it was refused is there to be ticked.
-  const asked = `${CHANNEL_PREFIX}${form.text('new_group').replace(/^core_/i, '')}`;
-  const isMade = form.text('new_group') !== '' && names.includes(asked);
-  const chosen = isMade ? together(form.all('groups'), [asked]) : form.all('groups');
+  const requested = `${CHANNEL_PREFIX}${form.text('new_group').replace(/^core_/i, '')}`;
+  const isMade = form.text('new_group') !== '' && names.includes(requested);
+  const chosen = isMade ? together(form.all('groups'), [requested]) : form.all('groups');
   const fault = (name: string): string | undefined => faultOf(refused, name);
   const body = (
     <Card>

@@ -1,7 +1,7 @@
 // GET /people: who may come in. A name leads to everything about that person.
 
 import { oneLine, shortened } from '@holdfast/kit/text';
-import { type ShownUser, shownUser } from '../../../shared/devices/accounts.ts';
+import { type UserView, toUserView } from '../../../shared/devices/accounts.ts';
 import type { App } from '../../../shared/http/context.ts';
 import type { Deps } from '../../../shared/http/deps.ts';
 import type { AccountQuery } from '../../../shared/identity/port.ts';
@@ -13,12 +13,12 @@ import { Missing } from '../../pages/parts/notice.tsx';
 import { Empty, pageNumber, Pager, Table } from '../../pages/parts/table.tsx';
 import { type Clock, clockOf, When } from '../../pages/parts/time.tsx';
 import { peoplePages } from './routes.ts';
-import { endInWords, ROLE_NAMES, StandingBadge } from './standing.tsx';
+import { formatEnd, ROLE_NAMES, AccountStatusBadge } from './account-status.tsx';
 
 const PAGE_SIZE = 50;
 const SOON_SECONDS = 7 * 86_400;
 const FEW_GROUPS = 3;
-const LONGEST_SEARCH = 200;
+const MAX_SEARCH_LENGTH = 200;
 
 const FILTERS = {
   '': 'Everybody',
@@ -74,7 +74,7 @@ export function peoplePage(app: App, deps: Deps): void {
 function wantedOf(c: PageContext): Wanted {
   const show = c.req.query('show') ?? '';
   return {
-    search: shortened(oneLine(c.req.query('search') ?? '').trim(), LONGEST_SEARCH),
+    search: shortened(oneLine(c.req.query('search') ?? '').trim(), MAX_SEARCH_LENGTH),
     filter: Object.hasOwn(FILTERS, show) ? (show as Filter) : '',
     hidden: faceOf(c) === 'console' && c.req.query('include') === 'hidden',
     page: pageNumber(c.req.query('page')),
@@ -116,7 +116,7 @@ function List({ c, deps, wanted, found: { results, count } }: ListProps) {
   if (results.length === 0 && count === 0) return <Nobody wanted={wanted} mayCreate={isAdmin(c)} />;
   const clock = clockOf(deps);
   const columns = ['Person', 'Access', 'Groups', 'Role', 'Last sign-in'].map((label) => ({ label }));
-  const rows = results.map((account) => rowOf(shownUser(account, deps), clock));
+  const rows = results.map((account) => rowOf(toUserView(account, deps), clock));
   return (
     <>
       <div class="roster">
@@ -127,7 +127,7 @@ function List({ c, deps, wanted, found: { results, count } }: ListProps) {
   );
 }
 
-function rowOf(user: ShownUser, clock: Clock) {
+function rowOf(user: UserView, clock: Clock) {
   const { id, username, name, groups, role, expires_at: end, last_login: last } = user;
   const more = groups.length - FEW_GROUPS;
   return [
@@ -136,8 +136,8 @@ function rowOf(user: ShownUser, clock: Clock) {
       <span class="fine user">{username}</span>
     </>,
     <>
-      <StandingBadge user={user} clock={clock} />{' '}
-      {end === null ? null : <span class="fine together">{endInWords(end, clock)}</span>}
+      <AccountStatusBadge user={user} clock={clock} />{' '}
+      {end === null ? null : <span class="fine together">{formatEnd(end, clock)}</span>}
     </>,
     groups.length === 0 ? null : (
       <span class="tags">
@@ -154,11 +154,11 @@ function rowOf(user: ShownUser, clock: Clock) {
 
 function Nobody({ wanted, mayCreate }: { wanted: Wanted; mayCreate: boolean }) {
   const { search, filter } = wanted;
-  const whom = search === '' ? 'Nobody' : `Nobody called “${search}”`;
+  const subject = search === '' ? 'Nobody' : `Nobody called “${search}”`;
   if (filter !== '')
     return (
       <Empty>
-        <p>{whom} is in this list.</p>
+        <p>{subject} is in this list.</p>
         <p>
           <a href={pathOf({ ...wanted, filter: '' })}>Look among everybody</a>
         </p>

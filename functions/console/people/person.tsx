@@ -2,9 +2,9 @@
 // what can be changed. Each change is a form of its own; one that is refused comes back open, as it was filled in.
 
 import { nameKey, WEBADMIN } from '@holdfast/kit/names';
-import { isHidden, type ShownUser, shownUser } from '../../../shared/devices/accounts.ts';
+import { isHidden, type UserView, toUserView } from '../../../shared/devices/accounts.ts';
 import { certificatesOfUser } from '../../../shared/devices/certificates/of-user.ts';
-import type { ShownCertificate } from '../../../shared/devices/certificates/view.ts';
+import type { CertificateView } from '../../../shared/devices/certificates/view.ts';
 import { type ConnectedClient, connectedClients } from '../../../shared/devices/connections/clients.ts';
 import type { App } from '../../../shared/http/context.ts';
 import type { Deps } from '../../../shared/http/deps.ts';
@@ -20,14 +20,14 @@ import { type Clock, clockOf, Distance, When } from '../../pages/parts/time.tsx'
 import type { Refusal } from './fields.tsx';
 import { PersonForms } from './forms.tsx';
 import { peoplePages, personOf } from './routes.ts';
-import { endInWords, PersonStanding, ROLE_MEANINGS, ROLE_NAMES } from './standing.tsx';
+import { formatEnd, PersonStatus, ROLE_MEANINGS, ROLE_NAMES } from './account-status.tsx';
 
 /**
  * The devices of a person: what is connected now, and the certificates that let devices in. While core or database is away it is
  * said what is missing.
  */
 export interface Devices {
-  certificates: ShownCertificate[];
+  certificates: CertificateView[];
   /** Why these are not all. */
   problem: string | undefined;
   connected: ConnectedClient[];
@@ -131,12 +131,12 @@ export async function showPerson(
   c: PageContext,
   deps: Deps,
   account: Account,
-  { refusal, said }: { refusal?: Refusal; said?: ReturnType<typeof Warning> } = {},
+  { refusal, reported }: { refusal?: Refusal; reported?: ReturnType<typeof Warning> } = {},
 ): Promise<Response> {
   const isForPeople = !isHidden(account, deps);
   const canChange = isForPeople && isAdmin(c);
   const [devices, channels] = await Promise.all([devicesOf(deps, account), canChange ? channelNames(deps) : []]);
-  const user = shownUser(account, deps);
+  const user = toUserView(account, deps);
   const clock = clockOf(deps);
   const inForce = devices.certificates.filter(({ state }) => state === 'active').length;
   const { id, username, name } = user;
@@ -144,7 +144,7 @@ export async function showPerson(
   const body = (
     <>
       <Notice c={c} sentences={DONE} />
-      {said}
+      {reported}
       <Problem error={refusal?.error} />
       {isForPeople ? null : (
         <Warning>
@@ -152,7 +152,7 @@ export async function showPerson(
           <a href="/service-accounts">Service accounts</a>.
         </Warning>
       )}
-      <PersonStanding {...shown} canChange={canChange} certificates={inForce} />
+      <PersonStatus {...shown} canChange={canChange} certificates={inForce} />
       <PersonDevices c={c} devices={devices} clock={clock} canChange={canChange} id={id} />
       <Card title="About">
         {canChange ? <PersonForms {...shown} channels={channels} /> : <About user={user} clock={clock} />}
@@ -179,7 +179,7 @@ export async function showPerson(
   return framed(c, deps, { title, heading, current: 'people', body, refused: refusal?.error });
 }
 
-function About({ user, clock }: { user: ShownUser; clock: ReturnType<typeof clockOf> }) {
+function About({ user, clock }: { user: UserView; clock: ReturnType<typeof clockOf> }) {
   const { name, email, groups, role, expires_at: end } = user;
   return (
     <Facts
@@ -187,7 +187,7 @@ function About({ user, clock }: { user: ShownUser; clock: ReturnType<typeof cloc
         Name: name === '' ? undefined : name,
         'E-mail': email === '' ? undefined : email,
         Groups: groups.length === 0 ? 'none' : groups.join(', '),
-        Access: endInWords(end, clock),
+        Access: formatEnd(end, clock),
         Role: `${ROLE_NAMES[role]}: ${ROLE_MEANINGS[role]}`,
       }}
     />

@@ -1,11 +1,11 @@
 // What a run deletes, type by type, before it is done: rows, from when, what space and time. What will be gone for ever is red.
 
-import { bytesInWords, durationInWords } from '@holdfast/kit/format';
+import { formatBytes, formatDuration } from '@holdfast/kit/format';
 import { isKeepingAll, RETAINED, type Retained, type RetentionPolicy } from '@holdfast/kit/retention';
 import type { QuickPreview } from '../../../shared/retention/preview.ts';
 import { Table } from '../../pages/parts/table.tsx';
 import { type Clock, When } from '../../pages/parts/time.tsx';
-import { allRowsOf, keptInWords, rowsInWords, TYPE_WORDS } from './draft.ts';
+import { allRowsOf, formatKept, formatRows, TYPE_WORDS } from './draft.ts';
 
 type Previewed = NonNullable<QuickPreview['types']['cot']>;
 
@@ -58,12 +58,12 @@ function Limited({ caption, policy, preview, clock, before, limited }: LimitedPr
           TYPE_WORDS[type].name,
           ...(before === undefined ? [] : [<Now days={before.policy[type]} of={before.preview.types[type]} />]),
           <span class={before !== undefined && before.policy[type] !== policy[type] ? 'changed' : undefined}>
-            {keptInWords(policy[type])}
+            {formatKept(policy[type])}
           </span>,
           <Gone of={of} />,
           of === undefined ? null : <When at={of.limit} clock={clock} />,
           <Span of={of} clock={clock} />,
-          of === undefined || of.bytes === 0 ? null : `about ${bytesInWords(of.bytes)}`,
+          of === undefined || of.bytes === 0 ? null : `about ${formatBytes(of.bytes)}`,
           of === undefined || of.rows === 0 ? null : aboutSeconds(of.estimated_seconds),
         ];
       })}
@@ -75,8 +75,8 @@ function Now({ days, of }: { days: number | null; of: Previewed | undefined }) {
   const rows = of === undefined ? 0 : allRowsOf(of);
   return (
     <span>
-      {keptInWords(days)}
-      {rows === 0 || of === undefined ? null : <span class="fine"> ({rowsInWords(rows, of.exact)} go)</span>}
+      {formatKept(days)}
+      {rows === 0 || of === undefined ? null : <span class="fine"> ({formatRows(rows, of.exact)} go)</span>}
     </span>
   );
 }
@@ -86,10 +86,10 @@ function Gone({ of }: { of: Previewed | undefined }) {
   const { cot, files } = of.included;
   return (
     <span class="gone">
-      <strong>{rowsInWords(of.rows, of.exact)}</strong>
+      <strong>{formatRows(of.rows, of.exact)}</strong>
       {cot + files === 0
         ? null
-        : ` with ${rowsInWords(cot, of.exact, 'event')} and ${rowsInWords(files, of.exact, 'file')}`}
+        : ` with ${formatRows(cot, of.exact, 'event')} and ${formatRows(files, of.exact, 'file')}`}
     </span>
   );
 }
@@ -104,13 +104,13 @@ function Span({ of, clock }: { of: Previewed | undefined; clock: Clock }) {
 }
 
 function aboutSeconds(seconds: number): string {
-  return seconds < 60 ? `about ${Math.max(1, seconds)} s` : `about ${durationInWords(seconds * 1000)}`;
+  return seconds < 60 ? `about ${Math.max(1, seconds)} s` : `about ${formatDuration(seconds * 1000)}`;
 }
 
 /** `deletes 1,234 rows for ever`, `deletes nothing`. */
-export function deedInWords(preview: QuickPreview, policy: RetentionPolicy): string {
+export function formatAction(preview: QuickPreview, policy: RetentionPolicy): string {
   if (isKeepingAll(policy) || preview.rows === 0) return 'deletes nothing';
-  return `deletes ${rowsInWords(preview.rows, preview.exact)} for ever`;
+  return `deletes ${formatRows(preview.rows, preview.exact)} for ever`;
 }
 
 /** The notes of a preview for people: a program's word for "about" is not theirs. */

@@ -12,13 +12,13 @@ import {
   RETAINED,
   type RetentionPolicy,
   type RetentionUnit,
-  shownDays,
+  toDaysView,
 } from '@holdfast/kit/retention';
 import type { Deps } from '../../../shared/http/deps.ts';
-import { mustBePossible, type RetentionWish } from '../../../shared/retention/change.ts';
+import { mustBePossible, type RetentionInput } from '../../../shared/retention/change.ts';
 import type { PreviewedType } from '../../../shared/retention/preview.ts';
 import { changeParts } from '../../../shared/retention/rules.ts';
-import { dailyAt, weeklyAt } from '../../../shared/retention/schedule-words.ts';
+import { dailyAt, weeklyAt } from '../../../shared/retention/format-schedule.ts';
 import { inDialect, type RetentionState } from '../../../shared/retention/state.ts';
 import { attempt } from '../../pages/form.ts';
 
@@ -38,13 +38,13 @@ export const TYPE_WORDS: Readonly<Record<Retained, TypeWords>> = {
 };
 
 /** `1 row`, `about 1,234 rows`. */
-export function rowsInWords(count: number, exact = true, thing = 'row'): string {
-  return `${exact ? '' : 'about '}${grouped(count)} ${thing}${count === 1 ? '' : 's'}`;
+export function formatRows(count: number, exact = true, item = 'row'): string {
+  return `${exact ? '' : 'about '}${grouped(count)} ${item}${count === 1 ? '' : 's'}`;
 }
 
 /** `30 days`, `for ever`. */
-export function keptInWords(days: number | null): string {
-  return days === null ? 'for ever' : counted(shownDays(days), 'day');
+export function formatKept(days: number | null): string {
+  return days === null ? 'for ever' : counted(toDaysView(days), 'day');
 }
 
 /** With what goes with missions. */
@@ -76,7 +76,7 @@ export interface Target {
   /** In the words of the core, or `-`. */
   cron: string;
   /** What of it is to be changed; undefined: nothing. */
-  wish: RetentionWish | undefined;
+  input: RetentionInput | undefined;
   /** A run may then delete what none deletes now. */
   deletesMore: boolean;
 }
@@ -118,10 +118,12 @@ export async function targetOf(deps: Deps, state: RetentionState, unit: Retentio
   const schedule = cron.quartz === undefined ? undefined : inDialect(cron.quartz, unit);
   const isNew = cron.quartz !== undefined && schedule !== state.cron;
   const isChange = wanted.length > 0 || isNew;
-  const wish: RetentionWish | undefined = isChange ? { ...named, ...(isNew ? { cron: cron.quartz } : {}) } : undefined;
-  if (wish !== undefined) await mustBeRight(deps, wish, unit);
+  const input: RetentionInput | undefined = isChange
+    ? { ...named, ...(isNew ? { cron: cron.quartz } : {}) }
+    : undefined;
+  if (input !== undefined) await mustBeRight(deps, input, unit);
   const then = isNew ? (schedule ?? state.cron) : scheduleWith(policy, state.cron, wanted.length > 0);
-  return { policy, cron: then, wish, deletesMore: isChange && mayDeleteMore(state, policy, then) };
+  return { policy, cron: then, input, deletesMore: isChange && mayDeleteMore(state, policy, then) };
 }
 
 /** Days without any schedule get one. */
@@ -131,8 +133,8 @@ function scheduleWith(policy: RetentionPolicy, cron: string, setsDays: boolean):
 
 function mayDeleteMore(state: RetentionState, policy: RetentionPolicy, schedule: string): boolean {
   if (isKeepingAll(policy)) return false;
-  const runsAnew = schedule !== NEVER && schedule !== state.cron;
-  return runsAnew || Object.keys(changeParts(state.policy, policy).shorter).length > 0;
+  const restarts = schedule !== NEVER && schedule !== state.cron;
+  return restarts || Object.keys(changeParts(state.policy, policy).shorter).length > 0;
 }
 
 function daysIn(text: string): number | null {
@@ -176,16 +178,16 @@ function orFault(quartz: string | undefined, fault: FieldError): { quartz?: stri
 }
 
 /** The rules of the verb, in the names of the fields here. */
-async function mustBeRight(deps: Deps, wish: RetentionWish, unit: RetentionUnit): Promise<void> {
-  const { refused } = await attempt(async () => mustBePossible(deps, wish, unit));
+async function mustBeRight(deps: Deps, input: RetentionInput, unit: RetentionUnit): Promise<void> {
+  const { refused } = await attempt(async () => mustBePossible(deps, input, unit));
   if (refused === undefined) return;
   if (refused.code !== 'invalid') throw refused;
   throw invalid(refused.fields.map(({ path, message }) => ({ path: path.replace(/^policy\./, ''), message })));
 }
 
 function invalid(fields: FieldError[]): AppError {
-  const said = fields.map(({ path, message }) => `${nameOf(path)} ${message}`).join('; ');
-  return new AppError('invalid', `${said}.`, { fields });
+  const text = fields.map(({ path, message }) => `${nameOf(path)} ${message}`).join('; ');
+  return new AppError('invalid', `${text}.`, { fields });
 }
 
 function nameOf(path: string): string {

@@ -1,13 +1,13 @@
 // The editor of the policy: how many days of each type are kept, and when runs delete the rest. It only leads to the preview.
 
 import type { AppError } from '@holdfast/kit/app-error';
-import { mostDays, RETAINED, type Retained } from '@holdfast/kit/retention';
-import { scheduleInWords, WEEKDAY_NAMES, WEEKDAYS } from '../../../shared/retention/schedule-words.ts';
+import { maxDays, RETAINED, type Retained } from '@holdfast/kit/retention';
+import { formatSchedule, WEEKDAY_NAMES, WEEKDAYS } from '../../../shared/retention/format-schedule.ts';
 import type { RetentionState } from '../../../shared/retention/state.ts';
 import { faultOf } from '../../pages/form.ts';
 import { Card } from '../../pages/parts/card.tsx';
 import { Field, Select } from '../../pages/parts/field.tsx';
-import { type Draft, keptInWords, TYPE_WORDS, variableOf } from './draft.ts';
+import { type Draft, formatKept, TYPE_WORDS, variableOf } from './draft.ts';
 
 interface EditorProps {
   state: RetentionState;
@@ -62,7 +62,7 @@ function Days({ type, state, text, error }: DaysProps) {
         )}
       </div>
       {state.source[type] === 'env' ? (
-        <Locked id={type} variable={variableOf(type) ?? ''} value={keptInWords(state.policy[type])} />
+        <Locked id={type} variable={variableOf(type) ?? ''} value={formatKept(state.policy[type])} />
       ) : (
         <span class="days">
           <input
@@ -76,7 +76,7 @@ function Days({ type, state, text, error }: DaysProps) {
             autocomplete="off"
             aria-describedby={`${type}-what${error === undefined ? '' : ` ${type}-fault`}`}
             aria-invalid={error === undefined ? undefined : 'true'}
-            title={`Days from 1 to ${mostDays(state.unit ?? 'days')}; empty keeps for ever`}
+            title={`Days from 1 to ${maxDays(state.unit ?? 'days')}; empty keeps for ever`}
           />
           <span>days</span>
         </span>
@@ -160,5 +160,5 @@ function Schedule({ state, draft, refused }: Pick<EditorProps, 'state' | 'draft'
 
 /** `every day at 03:00`, or the expression of the core itself. */
 export function scheduleNow({ cron, dialect }: Pick<RetentionState, 'cron' | 'dialect'>): string {
-  return scheduleInWords(cron, dialect ?? 'quartz') ?? cron;
+  return formatSchedule(cron, dialect ?? 'quartz') ?? cron;
 }

@@ -20,8 +20,8 @@ import { Missing, Problem } from '../../pages/parts/notice.tsx';
 import { Empty } from '../../pages/parts/table.tsx';
 import { clockOf, When } from '../../pages/parts/time.tsx';
 import { DatabaseTabs } from '../database/tabs.tsx';
-import { Consequences, deedInWords, PreviewNotes } from './consequences.tsx';
-import { rowsInWords } from './draft.ts';
+import { Consequences, formatAction, PreviewNotes } from './consequences.tsx';
+import { formatRows } from './draft.ts';
 
 /** Adds the routes of this file. */
 export function runOrderPage(app: App, deps: Deps): void {
@@ -72,14 +72,15 @@ async function counted(deps: Deps): Promise<Counted> {
 }
 
 async function showOrder(c: PageContext, deps: Deps, refused?: AppError): Promise<Response> {
-  const { done, refused: away } = await attempt(() => counted(deps));
+  const { done, refused: unavailable } = await attempt(() => counted(deps));
   const body = (
     <>
       <DatabaseTabs current="/database/runs" />
       <Problem error={refused && inPageTerms(refused)} />
       {done === undefined ? (
         <Missing>
-          What a run would delete cannot be counted now, so none can be ordered: {away?.message} Try again in a minute.
+          What a run would delete cannot be counted now, so none can be ordered: {unavailable?.message} Try again in a
+          minute.
         </Missing>
       ) : (
         <Order {...done} deps={deps} refused={refused} />
@@ -106,8 +107,8 @@ function Order({ state, preview, deps, refused }: Counted & { deps: Deps; refuse
   return (
     <Card title="What it deletes">
       <p class="notice bad">
-        <strong>A run now {deedInWords({ ...preview, rows, exact }, state.policy)}.</strong> It does not come back. Make
-        a backup before if anybody may still need it.
+        <strong>A run now {formatAction({ ...preview, rows, exact }, state.policy)}.</strong> It does not come back.
+        Make a backup before if anybody may still need it.
       </p>
       {preview.rows === 0 ? (
         <Missing>Of which types they are could not be counted in time.</Missing>
@@ -119,7 +120,7 @@ function Order({ state, preview, deps, refused }: Counted & { deps: Deps; refuse
         <input type="hidden" name="rows" value={String(rows)} />
         <input type="hidden" name="cutoff" value={preview.cutoff} />
         <p class="fine">
-          Counted <When at={clock.now.toISOString()} clock={clock} />. The run deletes at most {rowsInWords(rows)}; it
+          Counted <When at={clock.now.toISOString()} clock={clock} />. The run deletes at most {formatRows(rows)}; it
           ends with an error before it would delete more.
         </p>
         <TypedConfirm
@@ -128,7 +129,7 @@ function Order({ state, preview, deps, refused }: Counted & { deps: Deps; refuse
         />
         <div class="row">
           <button type="submit" class="danger">
-            Delete {rowsInWords(rows)} for ever
+            Delete {formatRows(rows)} for ever
           </button>
           <a class="button" href="/database/runs">
             Delete nothing
@@ -143,7 +144,7 @@ function Order({ state, preview, deps, refused }: Counted & { deps: Deps; refuse
 function inPageTerms(refused: AppError): AppError {
   const { rows, exact, confirm_rows: confirmed } = refused.figures ?? {};
   if (typeof rows !== 'number' || typeof confirmed !== 'number') return refused;
-  const message = `Nothing was deleted: more would go than you have confirmed: ${rowsInWords(rows, exact === true)}, not ${rowsInWords(confirmed)}. Look at the figures below, then confirm them.`;
+  const message = `Nothing was deleted: more would go than you have confirmed: ${formatRows(rows, exact === true)}, not ${formatRows(confirmed)}. Look at the figures below, then confirm them.`;
   return new AppError(refused.code, message);
 }
 

@@ -10,8 +10,8 @@ import { attempt } from '../../pages/form.ts';
 import { Card } from '../../pages/parts/card.tsx';
 import { Missing } from '../../pages/parts/notice.tsx';
 import { type Clock, When } from '../../pages/parts/time.tsx';
-import { Consequences, deedInWords, PreviewNotes } from './consequences.tsx';
-import { baseOf, type Draft, rowsInWords, type Target } from './draft.ts';
+import { Consequences, formatAction, PreviewNotes } from './consequences.tsx';
+import { baseOf, type Draft, formatRows, type Target } from './draft.ts';
 import { scheduleNow } from './editor.tsx';
 
 /** Figures of the next run by schedule, or of one that began now. */
@@ -60,7 +60,7 @@ export async function mustBeSeen(
   if (wanted.rows <= most) return;
   throw new AppError(
     'confirmation_needed',
-    `Nothing was saved: the preview said ${rowsInWords(Number(seen))}, and now it is ${rowsInWords(wanted.rows, wanted.exact)}. Look at the figures below, then save again.`,
+    `Nothing was saved: the preview said ${formatRows(Number(seen))}, and now it is ${formatRows(wanted.rows, wanted.exact)}. Look at the figures below, then save again.`,
   );
 }
 
@@ -75,7 +75,7 @@ interface PreviewProps {
 
 export function RetentionPreview({ state, draft, target, figures, clock, isAdmin }: PreviewProps) {
   const { done, refused } = figures;
-  const title = target.wish === undefined ? 'What the policy in force deletes' : 'What would be deleted';
+  const title = target.input === undefined ? 'What the policy in force deletes' : 'What would be deleted';
   return (
     <Card title={title} id="preview">
       {refused === undefined && done !== undefined ? (
@@ -86,7 +86,7 @@ export function RetentionPreview({ state, draft, target, figures, clock, isAdmin
           {target.deletesMore ? 'It can be saved as soon as it can be counted: try again in a minute.' : null}
         </Missing>
       )}
-      {target.wish === undefined ? (
+      {target.input === undefined ? (
         <p>These are the values in force: there is nothing to save.</p>
       ) : (
         <Save state={state} draft={draft} target={target} rows={done?.wanted.rows} isAdmin={isAdmin} />
@@ -107,13 +107,13 @@ function Counted({
   clock: Clock;
 }) {
   const { wanted, now } = figures;
-  const isSame = target.wish === undefined;
+  const isSame = target.input === undefined;
   const deletes = wanted.rows > 0;
   return (
     <>
       <p class={deletes ? 'notice bad' : 'notice good'}>
         <Headline target={target} figures={figures} clock={clock} />
-        {isSame ? null : ` With the policy in force it ${deedInWords(now, state.policy)}.`}
+        {isSame ? null : ` With the policy in force it ${formatAction(now, state.policy)}.`}
         {deletes ? ' What is deleted does not come back.' : null}
       </p>
       <Consequences
@@ -148,10 +148,10 @@ function Headline({ target, figures, clock }: { target: Target; figures: Figures
   const { wanted, nextRun } = figures;
   if (isKeepingAll(target.policy)) return <strong>Everything is kept for ever: runs delete nothing.</strong>;
   if (nextRun === undefined)
-    return <strong>No run is due without a schedule. One that began now {deedInWords(wanted, target.policy)}.</strong>;
+    return <strong>No run is due without a schedule. One that began now {formatAction(wanted, target.policy)}.</strong>;
   return (
     <strong>
-      The next run, <When at={nextRun} clock={clock} />, {deedInWords(wanted, target.policy)}.
+      The next run, <When at={nextRun} clock={clock} />, {formatAction(wanted, target.policy)}.
     </strong>
   );
 }

@@ -3,7 +3,7 @@
 
 import type { Child } from 'hono/jsx';
 import { AppError } from '@holdfast/kit/app-error';
-import { RETAINED, type RetentionUnit, shownPolicy } from '@holdfast/kit/retention';
+import { RETAINED, type RetentionUnit, toPolicyView } from '@holdfast/kit/retention';
 import { capitalised } from '@holdfast/kit/text';
 import type { Measurement } from '../../../shared/health/port.ts';
 import type { App } from '../../../shared/http/context.ts';
@@ -12,12 +12,7 @@ import { goTo } from '../../../shared/http/page.tsx';
 import { actingIn } from '../../../shared/http/sign-in.ts';
 import { changeRetention } from '../../../shared/retention/change.ts';
 import { retentionInForce } from '../../../shared/retention/in-force.ts';
-import {
-  knownUnit,
-  type RetentionState,
-  retentionState,
-  type ShownArchiving,
-} from '../../../shared/retention/state.ts';
+import { knownUnit, type RetentionState, retentionState, type ArchivingView } from '../../../shared/retention/state.ts';
 import { attempt, formOf } from '../../pages/form.ts';
 import { framed } from '../../pages/frame.tsx';
 import { isAdmin, type PageContext, pagesOf } from '../../pages/page-routes.ts';
@@ -25,7 +20,7 @@ import { Card, Facts } from '../../pages/parts/card.tsx';
 import { Missing, Notice, Problem, StatusBadge, Warning } from '../../pages/parts/notice.tsx';
 import { type Clock, clockOf, When } from '../../pages/parts/time.tsx';
 import { DatabaseTabs } from '../database/tabs.tsx';
-import { baseOf, type Draft, draftFrom, keptInWords, targetOf, TYPE_WORDS } from './draft.ts';
+import { baseOf, type Draft, draftFrom, formatKept, targetOf, TYPE_WORDS } from './draft.ts';
 import { RetentionEditor, scheduleNow } from './editor.tsx';
 import { figuresOf, mustBeSeen, RetentionPreview } from './preview.tsx';
 
@@ -51,7 +46,7 @@ export function RetentionNow({ state, health, clock }: NowProps) {
         <p class="figure-sentence">
           {limited.length === 0
             ? 'Everything is kept for ever: nothing is deleted by age.'
-            : `Kept: ${limited.map((type) => `${TYPE_WORDS[type].name.toLowerCase()} ${keptInWords(state.policy[type])}`).join(', ')}; everything else for ever.`}
+            : `Kept: ${limited.map((type) => `${TYPE_WORDS[type].name.toLowerCase()} ${formatKept(state.policy[type])}`).join(', ')}; everything else for ever.`}
         </p>
       )}
       <Oddities state={state} health={health} />
@@ -83,8 +78,8 @@ export function RetentionNow({ state, health, clock }: NowProps) {
                 {scheduleNow(state)} (<code>{state.cron}</code>)
               </>
             ),
-          'Counted in': unitInWords(state),
-          Missions: archivingInWords(state.mission_archiving),
+          'Counted in': formatUnit(state),
+          Missions: formatArchiving(state.mission_archiving),
         }}
       />
       {limited.length === 0 ? null : (
@@ -112,13 +107,13 @@ function Oddities({ state, health }: Pick<NowProps, 'state' | 'health'>) {
   );
 }
 
-function unitInWords({ unit, in_force: from }: RetentionState): string {
+function formatUnit({ unit, in_force: from }: RetentionState): string {
   const stands = from === 'files' ? ' (as its files say: the core does not answer)' : '';
   if (unit === null) return 'not known: CORE_RETENTION_UNIT is not set';
   return unit === 'days' ? `days${stands}` : `days here, seconds at the core: it is a TAK Server release${stands}`;
 }
 
-function archivingInWords(archiving: ShownArchiving | null): string {
+function formatArchiving(archiving: ArchivingView | null): string {
   if (archiving === null) return 'when they are archived is not known: the core could not be asked';
   const { cron, time_to_archive_after_no_activity_days: idle, remove_from_archive_after_days: removed } = archiving;
   const { archive_mission_by_no_content_activity: content, archive_mission_by_no_subscription_activity: subscription } =
@@ -167,8 +162,8 @@ export function retentionPage(app: App, deps: Deps): void {
   });
   pages.post('/database/retention', { access: 'admin' }, async function saveRetention(c) {
     const form = await formOf(c);
-    const { done: state, refused: away } = await attempt(() => retentionState(deps));
-    if (state === undefined) return withoutState(c, deps, away);
+    const { done: state, refused: unavailable } = await attempt(() => retentionState(deps));
+    if (state === undefined) return withoutState(c, deps, unavailable);
     const draft = draftFrom((name) => (form.has(name) ? form.text(name) : undefined), state);
     const { refused } = await attempt(async () => {
       if (form.text('base') !== baseOf(state)) throw changedMeanwhile();
@@ -190,7 +185,7 @@ interface Wanted {
 async function save(c: PageContext, deps: Deps, { state, draft, seen }: Wanted): Promise<void> {
   const unit = knownUnit(deps);
   const target = await targetOf(deps, state, unit, draft);
-  if (target.wish === undefined)
+  if (target.input === undefined)
     throw new AppError('conflict', 'All of this is in force already: there is nothing to save.');
   await mustBeSeen(deps, state, target, unit, seen);
   const acting = actingIn(c, deps);
@@ -198,12 +193,12 @@ async function save(c: PageContext, deps: Deps, { state, draft, seen }: Wanted):
     await acting.mustStillBeIn();
     await mustBeInForce(deps, unit, baseOf(state));
   };
-  await changeRetention({ ...acting, mustStillBeIn }, target.wish);
+  await changeRetention({ ...acting, mustStillBeIn }, target.input);
 }
 
 async function mustBeInForce(deps: Deps, unit: RetentionUnit, base: string): Promise<void> {
   const { policy, schedule } = await retentionInForce(deps, unit);
-  if (baseOf({ policy: shownPolicy(policy), cron: schedule }) !== base) throw changedMeanwhile();
+  if (baseOf({ policy: toPolicyView(policy), cron: schedule }) !== base) throw changedMeanwhile();
 }
 
 function changedMeanwhile(): AppError {

@@ -1,7 +1,7 @@
 // /database/runs: what runs of retention have deleted and when the next one is. /database/runs/new: a run now, which somebody
 // orders by typing how much it deletes.
 
-import { bytesInWords, durationInWords, grouped } from '@holdfast/kit/format';
+import { formatBytes, formatDuration, grouped } from '@holdfast/kit/format';
 import { RETAINED } from '@holdfast/kit/retention';
 import type { App } from '../../../shared/http/context.ts';
 import type { Deps } from '../../../shared/http/deps.ts';
@@ -18,7 +18,7 @@ import { Missing, StatusBadge } from '../../pages/parts/notice.tsx';
 import { Empty, pageNumber, Pager, Table } from '../../pages/parts/table.tsx';
 import { type Clock, clockOf, When } from '../../pages/parts/time.tsx';
 import { DatabaseTabs } from '../database/tabs.tsx';
-import { rowsInWords, TYPE_WORDS } from './draft.ts';
+import { formatRows, TYPE_WORDS } from './draft.ts';
 import { scheduleNow } from './editor.tsx';
 import { runOrderPage } from './order.tsx';
 
@@ -46,8 +46,8 @@ export function RunTable({ runs, clock }: { runs: readonly RetentionRun[]; clock
         <When at={run.startedAt} clock={clock} relative />,
         <Result run={run} />,
         <Deleted run={run} />,
-        run.bytes === null ? null : `about ${bytesInWords(run.bytes)}`,
-        tookInWords(run),
+        run.bytes === null ? null : `about ${formatBytes(run.bytes)}`,
+        formatTook(run),
         run.trigger === 'schedule' ? 'the schedule' : 'order',
       ])}
     />
@@ -77,7 +77,7 @@ function Deleted({ run }: { run: RetentionRun }) {
   return (
     <span>
       <strong>
-        {rowsInWords(total)}
+        {formatRows(total)}
         {run.state === 'running' && run.expected !== null ? ` of ${grouped(run.expected)}` : ''}
       </strong>
       <span class="fine run-error">{[...parts, ...also].join(', ')}</span>
@@ -85,15 +85,15 @@ function Deleted({ run }: { run: RetentionRun }) {
   );
 }
 
-function tookInWords({ startedAt, finishedAt }: RetentionRun): string | null {
+function formatTook({ startedAt, finishedAt }: RetentionRun): string | null {
   if (finishedAt === null) return null;
   const ms = Date.parse(finishedAt) - Date.parse(startedAt);
-  return ms < 60_000 ? `${Math.max(1, Math.round(ms / 1000))} s` : durationInWords(ms);
+  return ms < 60_000 ? `${Math.max(1, Math.round(ms / 1000))} s` : formatDuration(ms);
 }
 
 const PAGE_SIZE = 50;
 /** Whoever reads the history does not wait longer for a core that is slow. */
-const CORE_ASKED_FOR_MS = 500;
+const CORE_TIMEOUT_MS = 500;
 
 interface History {
   results: RetentionRun[];
@@ -127,10 +127,8 @@ export function retentionRunsPage(app: App, deps: Deps): void {
 }
 
 async function historyOf(deps: Deps, page: number): Promise<History> {
-  const { upToDate } = await deps.together('retention.history.soon', () =>
-    keepRetentionHistory(deps, CORE_ASKED_FOR_MS),
-  );
-  return { ...(await deps.retentionBook.runs((page - 1) * PAGE_SIZE, PAGE_SIZE)), upToDate };
+  const { upToDate } = await deps.together('retention.history.soon', () => keepRetentionHistory(deps, CORE_TIMEOUT_MS));
+  return { ...(await deps.retentionHistory.runs((page - 1) * PAGE_SIZE, PAGE_SIZE)), upToDate };
 }
 
 interface NextRunProps {

@@ -12,7 +12,7 @@ import type { CreatedServiceAccount } from '../../../shared/people/service-accou
 import {
   deleteServiceAccount,
   readServiceAccount,
-  type ShownServiceAccount,
+  type ServiceAccountView,
 } from '../../../shared/people/service-accounts/service-accounts.ts';
 import type { Status } from '../../../shared/settings/status.ts';
 import { attempt } from '../../pages/form.ts';
@@ -22,7 +22,7 @@ import { Card, Confirm, Facts } from '../../pages/parts/card.tsx';
 import { Missing, Notice, Problem, StatusBadge } from '../../pages/parts/notice.tsx';
 import { type Clock, clockOf, When } from '../../pages/parts/time.tsx';
 
-type Certificate = NonNullable<ShownServiceAccount['certificate']>;
+type Certificate = NonNullable<ServiceAccountView['certificate']>;
 
 const FEW_DAYS = 30;
 
@@ -35,12 +35,12 @@ const STATES: Record<Certificate['state'], [status: Status, words: string]> = {
 };
 
 /** Whether the program can come in. */
-export function StandingBadge({ account }: { account: ShownServiceAccount }) {
-  const [status, words] = standing(account);
+export function AccountStatusBadge({ account }: { account: ServiceAccountView }) {
+  const [status, words] = accountStatus(account);
   return <StatusBadge status={status}>{words}</StatusBadge>;
 }
 
-function standing(account: ShownServiceAccount): [Status, string] {
+function accountStatus(account: ServiceAccountView): [Status, string] {
   const { is_active: isActive, certificate } = account;
   if (certificate?.state === 'revocation_failed') return STATES.revocation_failed;
   if (!isActive) return certificate?.state === 'active' ? ['warning', 'Deleted, not revoked yet'] : ['note', 'Deleted'];
@@ -51,11 +51,11 @@ function standing(account: ShownServiceAccount): [Status, string] {
 }
 
 /** A TAK Server records only what it has signed itself. The certificate of `svc_api` exists before its first start. */
-export function isKeptAsFile({ username, certificate }: ShownServiceAccount): boolean {
+export function isKeptAsFile({ username, certificate }: ServiceAccountView): boolean {
   return certificate === null && nameKey(username) === API_ACCOUNT;
 }
 
-export function Ends({ account, clock }: { account: ShownServiceAccount; clock: Clock }) {
+export function Ends({ account, clock }: { account: ServiceAccountView; clock: Clock }) {
   const { certificate } = account;
   if (isKeptAsFile(account)) return <a href="/health/certificates">in health</a>;
   if (certificate === null) return <span class="fine">no certificate</span>;
@@ -163,7 +163,7 @@ async function showAccount(c: PageContext, deps: Deps, refused?: AppError): Prom
 }
 
 /** Looked at again while a revocation is on its way. */
-function About({ account, clock }: { account: ShownServiceAccount; clock: Clock }) {
+function About({ account, clock }: { account: ServiceAccountView; clock: Clock }) {
   const { certificate, kind, groups, is_active: isActive } = account;
   const revokedAt = certificate?.revoked_at ?? null;
   const moves = certificate?.state === 'revoking' || (!isActive && certificate?.state === 'active');
@@ -171,7 +171,7 @@ function About({ account, clock }: { account: ShownServiceAccount; clock: Clock 
     <section class="card" id="about" {...(moves ? { 'data-live': 'self' } : { 'data-refresh': '' })}>
       <Facts
         of={{
-          State: <StandingBadge account={account} />,
+          State: <AccountStatusBadge account={account} />,
           Kind: kind === 'admin' ? "admin: may use the core's admin API" : 'data: what a device may',
           Groups: groups.length === 0 ? 'none: it sees nothing' : groups.join(', '),
           Certificate: isKeptAsFile(account)
@@ -187,7 +187,7 @@ function About({ account, clock }: { account: ShownServiceAccount; clock: Clock 
   );
 }
 
-function What({ account }: { account: ShownServiceAccount }) {
+function What({ account }: { account: ServiceAccountView }) {
   const { username, id, certificate, is_active: isActive } = account;
   if (isOwnServiceAccount(username))
     return (

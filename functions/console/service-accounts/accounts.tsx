@@ -18,7 +18,7 @@ import { Checks, Field } from '../../pages/parts/field.tsx';
 import { Missing, Problem } from '../../pages/parts/notice.tsx';
 import { pageNumber, Pager, Table } from '../../pages/parts/table.tsx';
 import { clockOf } from '../../pages/parts/time.tsx';
-import { Ends, NewKey, StandingBadge } from './account.tsx';
+import { Ends, NewKey, AccountStatusBadge } from './account.tsx';
 
 const KINDS = [
   { value: 'data', label: 'Data: sends and receives in its groups, as a device does. Enough for nearly everything' },
@@ -104,8 +104,8 @@ export function serviceAccountsPage(app: App, deps: Deps): void {
 
   pages.post(PATH, { access: 'admin', ...DEMAND }, async function create(c) {
     const form = await formOf(c);
-    const wish = { name: form.text('name'), kind: form.text('kind'), groups: form.all('groups') };
-    const tried = await attempt(() => createServiceAccount(actingIn(c, deps), parsed(wantedSchema, wish)));
+    const input = { name: form.text('name'), kind: form.text('kind'), groups: form.all('groups') };
+    const tried = await attempt(() => createServiceAccount(actingIn(c, deps), parsed(wantedSchema, input)));
     const { refused } = tried;
     if (refused !== undefined) return showAccounts(c, deps, { form, refused });
     const { id, p12, admin_right: right } = tried.done;
@@ -134,7 +134,7 @@ async function showAccounts(c: PageContext, deps: Deps, { form, refused }: Retry
     </a>,
     isOwnServiceAccount(account.username) ? 'part of the stack' : account.kind,
     account.groups.length === 0 ? <span class="fine">none</span> : account.groups.join(', '),
-    <StandingBadge account={account} />,
+    <AccountStatusBadge account={account} />,
     <Ends account={account} clock={clock} />,
   ]);
   const columns = [

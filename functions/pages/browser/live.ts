@@ -42,7 +42,7 @@ const DEFAULT_SECONDS = 5;
 const TIMEOUT_MS = 10_000;
 /** A question may be lost; what is lost twice is a lost connection. */
 const AGAIN_MS = 1500;
-const AWAY_MS = 30_000;
+const UNAVAILABLE_MS = 30_000;
 const UNATTENDED_MS = 300_000;
 const UNATTENDED_TIMES = 4;
 const FROM_MEMORY = '/api/health?';
@@ -82,9 +82,9 @@ function isUnattended(): boolean {
 }
 
 function touched(): void {
-  const wasAway = isUnattended();
+  const wasUnavailable = isUnattended();
   touchedAt = performance.now();
-  if (wasAway) void turn();
+  if (wasUnavailable) void turn();
 }
 
 /** Whatever is known is old: the device slept, or the page comes back out of the memory of the browser. */
@@ -110,7 +110,7 @@ function plan(): void {
   if (element === null || trouble === 'turned') return;
   const times = isUnattended() && !addressOf(element).startsWith(FROM_MEMORY) ? UNATTENDED_TIMES : 1;
   const seconds = times * Number(element.dataset['every'] ?? DEFAULT_SECONDS);
-  const pause = trouble === 'out' ? AWAY_MS : failures === 1 ? AGAIN_MS : seconds * 1000;
+  const pause = trouble === 'out' ? UNAVAILABLE_MS : failures === 1 ? AGAIN_MS : seconds * 1000;
   timer = setTimeout(() => void turn(), pause);
 }
 

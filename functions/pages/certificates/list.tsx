@@ -2,7 +2,7 @@
 
 import { SERVICE_PREFIX } from '@holdfast/kit/names';
 import { BUNDLE_PASSWORD } from '../../../shared/devices/certificates/data-package.ts';
-import type { CertificateState, ShownCertificate } from '../../../shared/devices/certificates/view.ts';
+import type { CertificateState, CertificateView } from '../../../shared/devices/certificates/view.ts';
 import { isOwnCertificate } from '../../../shared/devices/rules.ts';
 import type { Status } from '../../../shared/settings/status.ts';
 import { Card, Confirm } from '../parts/card.tsx';
@@ -25,22 +25,22 @@ export function CertificateBadge({ state }: { state: CertificateState }) {
 }
 
 /** The name that it was issued under, else what its device calls itself. */
-export function certificateName({ name, client_uid: uid, file }: ShownCertificate): string {
+export function certificateName({ name, client_uid: uid, file }: CertificateView): string {
   return name ?? (uid === '' ? file : uid);
 }
 
 /** By its hash: several can have one name. */
-export function certificatePath({ fingerprint }: Pick<ShownCertificate, 'fingerprint'>): string {
+export function certificatePath({ fingerprint }: Pick<CertificateView, 'fingerprint'>): string {
   return `/certificates/${fingerprint.replaceAll(':', '').toLowerCase()}`;
 }
 
 /** Something may still change by itself. */
-export function isOnItsWay({ state }: ShownCertificate): boolean {
+export function isOnItsWay({ state }: CertificateView): boolean {
   return state === 'revoking' || state === 'revocation_failed';
 }
 
 /** That by which Holdfast itself uses the core is replaced at the core alone. */
-export function isRevocable({ state, username, client_uid: clientUid }: ShownCertificate): boolean {
+export function isRevocable({ state, username, client_uid: clientUid }: CertificateView): boolean {
   return state === 'active' && !isOwnCertificate({ username, clientUid });
 }
 
@@ -62,7 +62,7 @@ export function OwnerLink({ username }: { username: string }) {
 }
 
 interface RevokeCertificateProps {
-  certificate: ShownCertificate;
+  certificate: CertificateView;
   /** Where one comes back to. */
   from: string;
 }
@@ -88,7 +88,7 @@ export function RevokeCertificate({ certificate, from }: RevokeCertificateProps)
 }
 
 interface CertificateListProps {
-  certificates: readonly ShownCertificate[];
+  certificates: readonly CertificateView[];
   clock: Clock;
   /** Where one comes back to after revoking: a path of ours. */
   from: string;
@@ -132,7 +132,7 @@ const FILES: readonly (readonly [query: string, label: string, use: string])[] =
 ];
 
 /** The files of a certificate whose key is kept: which one is for what, and the password that all of them have. */
-export function CertificateFiles({ certificate }: { certificate: ShownCertificate }) {
+export function CertificateFiles({ certificate }: { certificate: CertificateView }) {
   const base = `/api/ops/certs/${certificate.fingerprint.replaceAll(':', '').toLowerCase()}/download`;
   return (
     <Card title="Files">

@@ -1,14 +1,14 @@
 // How far the proof of a revocation is, step by step, and what is waited for.
 
 import type { RevocationListContent } from '../../../shared/core/port.ts';
-import type { ShownCertificate } from '../../../shared/devices/certificates/view.ts';
+import type { CertificateView } from '../../../shared/devices/certificates/view.ts';
 import type { CanaryRun, Revocation } from '../../../shared/devices/port.ts';
 import type { Status } from '../../../shared/settings/status.ts';
 import { StatusBadge } from '../parts/notice.tsx';
 import { type Clock, timeInZone, When } from '../parts/time.tsx';
 
 export interface ProofFacts {
-  certificate: ShownCertificate;
+  certificate: CertificateView;
   revocation: Revocation | undefined;
   /** Undefined: it cannot be read. */
   list: RevocationListContent | undefined;
@@ -21,7 +21,7 @@ interface Step {
   says: string;
 }
 
-const HEADINGS: Partial<Record<ShownCertificate['state'], string>> = {
+const HEADINGS: Partial<Record<CertificateView['state'], string>> = {
   revoked: 'Shut out, and proven',
   revoking: 'Being revoked: the proof is still to come',
   revocation_failed: 'Not shut out yet: treat the device as connected',

@@ -58,7 +58,7 @@ export function CodeCard({ deps, issued, app, enrollee }: CodeCardProps) {
         <p class="fine">What the phone shows when it asks whether to trust the server must be the same.</p>
         <Copyable id="ca-fingerprint" text={token.caFingerprint} />
       </details>
-      <Withdraw path={path} />
+      <CancelForm path={path} />
     </section>
   );
 }
@@ -173,7 +173,7 @@ export function NoCode({ deps, enrollee }: { deps: Deps; enrollee: Enrollee }) {
   );
 }
 
-function Withdraw({ path }: { path: string }) {
+function CancelForm({ path }: { path: string }) {
   return (
     <Confirm label="Take the code back…" action={`${path}/withdraw`} button="Take it back" id="withdraw">
       <p>The code and its password stop working at once. Devices that are enrolled already stay.</p>

@@ -30,8 +30,8 @@ const TIME = /\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z/g;
  * that a person knows; and times are those of the stack.
  */
 export function inPageWords(text: string, { timeZone }: Pick<Clock, 'timeZone'>): string {
-  const said = WORDS.reduce((before, [pattern, words]) => before.replaceAll(pattern, words), text);
-  return said.replaceAll(TIME, (iso) => timeInZone(iso, timeZone));
+  const message = WORDS.reduce((before, [pattern, words]) => before.replaceAll(pattern, words), text);
+  return message.replaceAll(TIME, (iso) => timeInZone(iso, timeZone));
 }
 
 const STAGES: Record<EnrollmentStage, string> = {

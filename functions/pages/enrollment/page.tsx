@@ -3,7 +3,7 @@
 import type { AppError } from '@holdfast/kit/app-error';
 import { diagnoseEnrollment } from '../../../shared/devices/enrollment/diagnose.ts';
 import { issueEnrollment, readEnrollment } from '../../../shared/devices/enrollment/issue.ts';
-import { withdrawEnrollment } from '../../../shared/devices/enrollment/kept.ts';
+import { cancelEnrollment } from '../../../shared/devices/enrollment/kept.ts';
 import {
   type EnrolledDevice,
   type EnrollmentProgress,
@@ -130,7 +130,7 @@ function nameOf({ certificate: { clientUid, hash } }: EnrolledDevice): string {
 
 const SENTENCES = {
   created: 'The person is created. Next: a device, by the code below.',
-  withdrawn: 'The code is taken back. Devices that were enrolled with it stay.',
+  canceled: 'The code is taken back. Devices that were enrolled with it stay.',
 };
 
 const SCAN_AGAIN =
@@ -157,11 +157,11 @@ export function enrollmentPages(pages: Pages, deps: Deps, place: EnrollmentPlace
     return goTo(c, `${place.pathOf(account)}${app === '' ? '' : `?app=${appOf(app)}`}`);
   });
 
-  pages.post(`${route}/withdraw`, demand, async function withdrawCode(c) {
+  pages.post(`${route}/withdraw`, demand, async function cancelCode(c) {
     const account = await place.ownerOf(c);
-    const tried = await attempt(() => withdrawEnrollment(actingIn(c, deps), account));
+    const tried = await attempt(() => cancelEnrollment(actingIn(c, deps), account));
     if (tried.refused !== undefined) return showPage(c, deps, place, account, tried.refused);
-    return goTo(c, `${place.pathOf(account)}?done=withdrawn`);
+    return goTo(c, `${place.pathOf(account)}?done=canceled`);
   });
 
   pages.get(`${route}/progress`, demand, async function tellProgress(c) {
@@ -195,13 +195,14 @@ async function showPage(
 ): Promise<Response> {
   const path = place.pathOf(account);
   const app = appOf(c.req.query('app'));
-  const [read, told] = await Promise.all([
+  const [read, reported] = await Promise.all([
     attempt(() => readEnrollment(actingIn(c, deps), account)),
     attempt(() => progressOf(deps, account)),
   ]);
   const hostless = await attempt(async () => serverAddress(deps));
   const issued = hostless.refused === undefined ? read.done : undefined;
-  const { code = '', progress = { devices: [], refused: undefined, problem: told.refused?.message } } = told.done ?? {};
+  const { code = '', progress = { devices: [], refused: undefined, problem: reported.refused?.message } } =
+    reported.done ?? {};
   const wantsDiagnosis = c.req.query('check') !== undefined || progress.refused !== undefined;
   const diagnosis = wantsDiagnosis ? await diagnoseEnrollment(deps, account) : undefined;
   const tag = await weakEtag(progressText(code, progress));

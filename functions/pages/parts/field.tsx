@@ -81,7 +81,7 @@ export function Checks({ legend, name, choices, chosen, type = 'checkbox', hint,
   return (
     <fieldset class="checks" {...described(name, hint, error)}>
       <legend>{legend}</legend>
-      <Said id={name} hint={hint} error={error} />
+      <Report id={name} hint={hint} error={error} />
       {choices.map(({ value, label }) => (
         <label>
           <input type={type} name={name} value={value} checked={chosen.includes(value)} /> <span>{label}</span>
@@ -103,13 +103,13 @@ function Labelled({ id, label, hint, error, children }: LabelledProps) {
   return (
     <div class="field">
       <label for={id}>{label}</label>
-      <Said id={id} hint={hint} error={error} />
+      <Report id={id} hint={hint} error={error} />
       {children}
     </div>
   );
 }
 
-function Said({ id, hint, error }: { id: string; hint?: Child; error?: string | undefined }) {
+function Report({ id, hint, error }: { id: string; hint?: Child; error?: string | undefined }) {
   return (
     <>
       {hint === undefined ? null : (
@@ -201,7 +201,7 @@ export function isFaulty({ from, to, since, until }: DaySpan): boolean {
 }
 
 /** For the heading of the filters. */
-export function spanInWords({ from, to, since, until }: DaySpan): string[] {
+export function formatSpan({ from, to, since, until }: DaySpan): string[] {
   return [...(since === undefined ? [] : [`from ${from}`]), ...(until === undefined ? [] : [`to ${to}`])];
 }
 

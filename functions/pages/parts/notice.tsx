@@ -112,15 +112,15 @@ function Remedy({ id, parts }: { id: string; parts: readonly RemedyPart[] }) {
   return (
     <>
       {parts.map(({ kind, text }, at) => {
-        if (kind === 'text') return isStandingAlone(parts, at - 1) ? text.replace(/^\.\s*/, '') : text;
-        if (!isStandingAlone(parts, at)) return <code>{text}</code>;
+        if (kind === 'text') return isStandalone(parts, at - 1) ? text.replace(/^\.\s*/, '') : text;
+        if (!isStandalone(parts, at)) return <code>{text}</code>;
         return <Copyable id={`${id}-${at}`} text={text} />;
       })}
     </>
   );
 }
 
-function isStandingAlone(parts: readonly RemedyPart[], at: number): boolean {
+function isStandalone(parts: readonly RemedyPart[], at: number): boolean {
   if (parts[at]?.kind !== 'command') return false;
   const [before = ':', after = '.'] = [parts[at - 1]?.text.trimEnd(), parts[at + 1]?.text];
   return before.endsWith(':') && /^(?:\.|\. .*| \(.*)$/s.test(after);
@@ -129,7 +129,7 @@ function isStandingAlone(parts: readonly RemedyPart[], at: number): boolean {
 const WORDS: Record<Status, string> = { ok: 'OK', note: 'Note', warning: 'Warning', critical: 'Critical' };
 
 /** How something is, in a drawing, a colour and a word: none of them alone. */
-export function statusInWords(status: Status): string {
+export function formatStatus(status: Status): string {
   return WORDS[status];
 }
 

@@ -1,7 +1,7 @@
 // A size over time with what it will be, drawn on the server: the line of what was, a dashed one with its range of what comes, and
 // the thresholds. Said in words to whoever cannot see it.
 
-import { bytesInWords } from '@holdfast/kit/format';
+import { formatBytes } from '@holdfast/kit/format';
 import { aheadAt, DAY_MS } from '@holdfast/kit/time';
 import type { Growth } from '../../../shared/database/forecast.ts';
 import { sizesAhead, type SizeThen } from '../../../shared/database/size-forecast.ts';
@@ -126,9 +126,9 @@ function Chart(props: SizeChartProps & { kind: 'narrow' | 'wide' }) {
       class={`trend size ${kind}`}
       viewBox={`0 0 ${frame.width} ${frame.height}`}
       role="img"
-      aria-label={inWords(props, last)}
+      aria-label={format(props, last)}
     >
-      <TimeAxis frame={frame} range={[0, top]} span={[fromMs, toMs]} words={bytesInWords} timeZone={timeZone} />
+      <TimeAxis frame={frame} range={[0, top]} span={[fromMs, toMs]} words={formatBytes} timeZone={timeZone} />
       <path class="area" d={areaPath(few, x, y, frame.bottom)} />
       {ahead === undefined ? null : <Ahead {...ahead} toMs={toMs} top={top} x={x} y={y} />}
       {shown.map((name) => (
@@ -179,7 +179,7 @@ function Limit({ name, bytes, frame, y }: LimitProps) {
     <>
       <path class={`limit ${name}`} d={`M${frame.left} ${at}H${frame.right}`} />
       <text class={`limit-name ${name}`} x={frame.left + 6} y={at - 5}>
-        {name} {bytesInWords(bytes)}
+        {name} {formatBytes(bytes)}
       </text>
     </>
   );
@@ -189,10 +189,10 @@ function round(pixels: number): number {
   return Math.round(pixels * 10) / 10;
 }
 
-function inWords({ points, growth, limits, toMs }: SizeChartProps, last: SizeThen | undefined): string {
+function format({ points, growth, limits, toMs }: SizeChartProps, last: SizeThen | undefined): string {
   const first = points.find(({ bytes }) => bytes !== null);
   if (first === undefined || last === undefined) return 'size over time: nothing is known';
   const ahead =
-    growth === undefined ? '' : `, at the end of the forecast ${bytesInWords(sizesAhead(growth, last, toMs).likely)}`;
-  return `size over time: first ${bytesInWords(first.bytes ?? 0)}, now ${bytesInWords(last.bytes)}${ahead}; warning from ${bytesInWords(limits.warning)}, critical from ${bytesInWords(limits.critical)}`;
+    growth === undefined ? '' : `, at the end of the forecast ${formatBytes(sizesAhead(growth, last, toMs).likely)}`;
+  return `size over time: first ${formatBytes(first.bytes ?? 0)}, now ${formatBytes(last.bytes)}${ahead}; warning from ${formatBytes(limits.warning)}, critical from ${formatBytes(limits.critical)}`;
 }

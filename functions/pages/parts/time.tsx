@@ -1,6 +1,6 @@
 // Points in time. What changes by itself with the clock is marked, so that it does not make a page a new one.
 
-import { durationInWords } from '@holdfast/kit/format';
+import { formatDuration } from '@holdfast/kit/format';
 import { twoDigits, wallTimeAt, wallTimeText } from '@holdfast/kit/time';
 import type { Deps } from '../../../shared/http/deps.ts';
 
@@ -24,11 +24,11 @@ export function timeInZone(iso: string, timeZone: string, { seconds = false }: {
 }
 
 /** `3 minutes ago`, `in 2 days`, `now`. */
-export function distanceInWords(iso: string, now: Date): string {
+export function formatDistance(iso: string, now: Date): string {
   const ms = Date.parse(iso) - now.getTime();
   if (Number.isNaN(ms)) return iso;
   if (Math.abs(ms) < 60_000) return ms > 0 ? 'in less than a minute' : 'just now';
-  const [largest = ''] = /^\d+ \w+/.exec(durationInWords(Math.abs(ms))) ?? [];
+  const [largest = ''] = /^\d+ \w+/.exec(formatDuration(Math.abs(ms))) ?? [];
   return ms > 0 ? `in ${largest}` : `${largest} ago`;
 }
 
@@ -58,7 +58,7 @@ export function Distance({ at, clock }: { at: string; clock: Clock }) {
   const seconds = Math.round((Date.parse(at) - clock.now.getTime()) / 1000);
   return (
     <time class="fine" datetime={at} title={timeInZone(at, clock.timeZone)} data-away={String(seconds)}>
-      {distanceInWords(at, clock.now)}
+      {formatDistance(at, clock.now)}
     </time>
   );
 }
@@ -75,7 +75,7 @@ export function Countdown({ until, clock, over }: CountdownProps) {
   const left = Math.max(0, Math.ceil((Date.parse(until) - clock.now.getTime()) / 1000));
   return (
     <time class="countdown" datetime={until} data-over={over} data-left={String(left)}>
-      {left === 0 ? over : `${durationInWords(left * 1000)} left`}
+      {left === 0 ? over : `${formatDuration(left * 1000)} left`}
     </time>
   );
 }

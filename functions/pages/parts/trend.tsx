@@ -1,6 +1,6 @@
 // A figure, or a status, over time: drawn on the server, said in words to whoever cannot see it. Gaps are gaps.
 
-import { durationInWords, figureInWords } from '@holdfast/kit/format';
+import { formatDuration, formatFigure } from '@holdfast/kit/format';
 import type { Trend as TrendOf } from '../../../shared/health/module.ts';
 import type { HealthSample } from '../../../shared/health/port.ts';
 import { areaPath, linear, linePath, niceRange, type Point, thinned, withGaps } from '../../../shared/http/plot.ts';
@@ -40,7 +40,7 @@ export function StatusStrip({ seen, from, to, apartMs, large }: StripProps) {
       viewBox={`0 0 ${frame.width} ${frame.height}`}
       preserveAspectRatio={large === undefined ? 'none' : undefined}
       role="img"
-      aria-label={inWords(stretches)}
+      aria-label={format(stretches)}
     >
       {stretches.map((stretch) => {
         const height = full * (0.4 + 0.2 * urgency(stretch.status));
@@ -65,11 +65,11 @@ function stretchesOf(seen: StripProps['seen'], apartMs: number, end: number): St
   return stretches;
 }
 
-function inWords(stretches: readonly Stretch[]): string {
+function format(stretches: readonly Stretch[]): string {
   const times = STATUSES.flatMap((status) => {
     const own = stretches.filter((each) => each.status === status);
     const ms = own.reduce((sum, { from, to }) => sum + to - from, 0);
-    return own.length === 0 ? [] : [`${status} for ${durationInWords(ms)}`];
+    return own.length === 0 ? [] : [`${status} for ${formatDuration(ms)}`];
   });
   return `status over time: ${times.join(', ')}; now ${stretches.at(-1)?.status ?? 'unknown'}`;
 }
@@ -128,13 +128,13 @@ function Line(props: TrendProps & { trend: TrendOf; points: Point[]; status: Sta
   const kind = large?.kind ?? 'small';
   const frame = TREND_FRAMES[kind];
   const values = points.flatMap(({ y }) => y ?? []);
-  const shownLimits = limitsInReach(limits, values);
-  const [low, high] = niceRange([...values, ...shownLimits.map(([, value]) => value)], trend.unit !== 'days');
+  const displayedLimits = limitsInReach(limits, values);
+  const [low, high] = niceRange([...values, ...displayedLimits.map(([, value]) => value)], trend.unit !== 'days');
   const x = linear([from, to], [frame.left, frame.right]);
   const y = linear([Math.max(low, 0), high], [frame.bottom, frame.top]);
   // A stretch of which one point is shown is no gap.
   const few = withGaps(thinned(points, frame.points), Math.max(apartMs, ((to - from) / frame.points) * 2));
-  const words = (value: number): string => figureInWords(value, trend.unit);
+  const words = (value: number): string => formatFigure(value, trend.unit);
   return (
     <svg
       class={`trend ${kind} ${status}`}
@@ -153,7 +153,7 @@ function Line(props: TrendProps & { trend: TrendOf; points: Point[]; status: Sta
         />
       )}
       <path class="area" d={areaPath(few, x, y, frame.bottom)} />
-      {shownLimits.map(([name, value]) => (
+      {displayedLimits.map(([name, value]) => (
         <path class={`limit ${name}`} d={`M${frame.left} ${Math.round(y(value))}H${frame.right}`} />
       ))}
       <path class="line" d={linePath(few, x, y)} />
@@ -175,7 +175,7 @@ function limitsInReach({ warning, critical }: TrendProps['limits'], values: read
 
 /** `size over time: first 12 GB, last 14 GB, lowest 12 GB, highest 14 GB`. */
 export function describeTrend({ name, unit }: TrendOf, values: readonly number[]): string {
-  const say = (value: number | undefined): string => figureInWords(value ?? 0, unit);
+  const say = (value: number | undefined): string => formatFigure(value ?? 0, unit);
   const [least, most] = [Math.min(...values), Math.max(...values)];
   return `${name} over time: first ${say(values[0])}, last ${say(values.at(-1))}, lowest ${say(least)}, highest ${say(most)}`;
 }

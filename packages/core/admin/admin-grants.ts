@@ -20,15 +20,15 @@ export interface AdminGrantOptions {
   /** Each may take its time. */
   users: {
     grant(entry: Parameters<UsersFile['grant']>[0] & { certificate: string }): Promise<void> | void;
-    withdraw(identifier: string): Promise<void> | void;
+    cancel(identifier: string): Promise<void> | void;
   };
   isRevoked: Revocations['isRevoked'];
   log: Log;
   now: () => Date;
 }
 
-const MOST_BYTES = 64 * 1024;
-const MOST_AT_ONCE = 100;
+const MAX_BYTES = 64 * 1024;
+const MAX_CONCURRENT = 100;
 /** In this order: what is given anew was asked for after what takes it away. */
 const KINDS = ['.pem.taken', '.revoke', '.pem'] as const;
 
@@ -37,7 +37,7 @@ class Refused extends Error {}
 
 export class AdminGrants {
   readonly #options: AdminGrantOptions;
-  readonly #told = new Set<string>();
+  readonly #reported = new Set<string>();
   #looking: Promise<void> | undefined;
 
   constructor(options: AdminGrantOptions) {
@@ -90,7 +90,7 @@ export class AdminGrants {
     const before = nameKey(`${username}.pem.taken`);
     for (const name of await readdir(this.#options.directory))
       if (nameKey(name) === before) await rm(join(this.#options.directory, name), { force: true });
-    await this.#options.users.withdraw(username);
+    await this.#options.users.cancel(username);
     await rm(join(this.#options.directory, file), { force: true });
     this.#options.log.info('core.admin_right_taken', { name: username });
   }
@@ -113,9 +113,9 @@ export class AdminGrants {
 
   #tell(event: string, fields: Record<string, string>): void {
     const text = JSON.stringify([event, fields]);
-    if (this.#told.has(text)) return;
-    if (this.#told.size >= MOST_AT_ONCE) this.#told.clear();
-    this.#told.add(text);
+    if (this.#reported.has(text)) return;
+    if (this.#reported.size >= MAX_CONCURRENT) this.#reported.clear();
+    this.#reported.add(text);
     this.#options.log.error(event, fields);
   }
 }
@@ -135,7 +135,7 @@ async function waitingIn(directory: string): Promise<string[]> {
     throw error;
   }
   const waiting = KINDS.flatMap((kind) => names.filter((name) => name.endsWith(kind)).toSorted());
-  return waiting.slice(0, MOST_AT_ONCE);
+  return waiting.slice(0, MAX_CONCURRENT);
 }
 
 function accountOf(name: string): string {
@@ -156,8 +156,8 @@ async function readBounded(path: string): Promise<string> {
   try {
     const stat = await file.stat();
     if (!stat.isFile()) throw new Refused('it is no ordinary file');
-    if (stat.size > MOST_BYTES) throw new Refused(`it is larger than ${MOST_BYTES} bytes`);
-    const { buffer, bytesRead } = await file.read(Buffer.alloc(MOST_BYTES), 0, MOST_BYTES, 0);
+    if (stat.size > MAX_BYTES) throw new Refused(`it is larger than ${MAX_BYTES} bytes`);
+    const { buffer, bytesRead } = await file.read(Buffer.alloc(MAX_BYTES), 0, MAX_BYTES, 0);
     return buffer.toString('latin1', 0, bytesRead);
   } finally {
     await file.close();

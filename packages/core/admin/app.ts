@@ -9,7 +9,7 @@ import { isNoticeText } from '@holdfast/kit/text';
 import { CatalogRoutes } from '../files/catalog-routes.ts';
 import { ContentRoutes } from '../files/content-routes.ts';
 import { UploadRoutes } from '../files/upload-routes.ts';
-import { GROUP_TYPE, groupsOf, rowsOf, shownGroup } from '../groups/own-groups.ts';
+import { GROUP_TYPE, groupsOf, rowsOf, toGroupView } from '../groups/own-groups.ts';
 import { CoreFault, faultResponse, isFromForeignSite, PageFault, pageResponse, wrapped } from '../http/answers.ts';
 import {
   type AdminContext,
@@ -40,7 +40,7 @@ export function groupRoutes(options: AdminApiOptions): AdminRoute[] {
   const { nodeId, people } = options;
 
   async function listGroups(c: AdminContext): Promise<Response> {
-    return wrapped(GROUP_TYPE, (await groupsOf(c.env.caller, options)).map(shownGroup), nodeId);
+    return wrapped(GROUP_TYPE, (await groupsOf(c.env.caller, options)).map(toGroupView), nodeId);
   }
 
   async function readGroup(c: AdminContext): Promise<Response> {
@@ -50,7 +50,7 @@ export function groupRoutes(options: AdminApiOptions): AdminRoute[] {
     const { caller } = c.env;
     const own = await groupsOf(caller, options);
     const row = own.find((each) => each.group.name === name && (each.direction === direction || isAdmin(caller)));
-    if (row !== undefined) return wrapped(GROUP_TYPE, shownGroup({ ...row, direction }), nodeId);
+    if (row !== undefined) return wrapped(GROUP_TYPE, toGroupView({ ...row, direction }), nodeId);
     throw new CoreFault('not found', `There is no group ${name} with the direction ${direction}.`);
   }
 
@@ -58,7 +58,7 @@ export function groupRoutes(options: AdminApiOptions): AdminRoute[] {
     const username = demanded(c, 'username');
     const memberships = await people.find(username);
     if (memberships === undefined) throw new CoreFault('not found', `There is no user ${username}.`);
-    return wrapped(GROUP_TYPE, (await rowsOf(username, memberships, options, true)).map(shownGroup), nodeId);
+    return wrapped(GROUP_TYPE, (await rowsOf(username, memberships, options, true)).map(toGroupView), nodeId);
   }
 
   return [
@@ -243,7 +243,7 @@ export function createAdminApi(options: AdminApiOptions): AdminApi {
 function answerTo(error: Error, place: { method: string; path: string }, log: Log): Response {
   if (error instanceof CoreFault) return faultResponse(error);
   if (error instanceof PageFault) return pageResponse(error);
-  if (isAway(error)) {
+  if (isUnavailable(error)) {
     log.warn('core.unavailable', { ...place, error: error.message });
     return pageResponse(new PageFault(503, 'A part of the server does not answer at the moment.'));
   }
@@ -252,7 +252,7 @@ function answerTo(error: Error, place: { method: string; path: string }, log: Lo
 }
 
 /** A lock that was not to be had in time counts too: a table is being rewritten. */
-function isAway(error: Error): boolean {
+function isUnavailable(error: Error): boolean {
   if (error instanceof AppError) return error.code === 'unavailable' || error.code === 'upstream';
   return codeOf(error) === LOCK_NOT_AVAILABLE;
 }

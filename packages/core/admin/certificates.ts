@@ -57,11 +57,11 @@ function quickSerial(pem: string): string | undefined {
   return isPlain ? normalSerial(Buffer.from(content).toString('hex')) : undefined;
 }
 
-const MOST_NAME = 64;
+const MAX_NAME = 64;
 
 /** `1_ada_ClientCert.pem`: no character of a name leads out of a folder. */
 export function pemFileName(position: number, { userDn }: Pick<CertificateRecord, 'userDn'>): string {
-  const name = userDn.replaceAll(/[^A-Za-z0-9._-]/g, '_').slice(0, MOST_NAME);
+  const name = userDn.replaceAll(/[^A-Za-z0-9._-]/g, '_').slice(0, MAX_NAME);
   return `${position}_${name}_ClientCert.pem`;
 }
 

@@ -9,12 +9,12 @@ import type { AdminApiOptions } from './options.ts';
 
 const KEPT_MS = 5_000;
 /** Each may be megabytes, and any device can ask for as many seconds as it likes. */
-const MOST_KEPT = 20;
+const MAX_KEPT = 20;
 
 export function clientRoutes(options: AdminApiOptions): AdminRoute[] {
   const { endpoints, nodeId, now } = options;
   /** The same question within 5 s gets the same answer. */
-  const kept = new KeptAnswers<ClientEndpoint[]>({ keptMs: KEPT_MS, most: MOST_KEPT, now });
+  const kept = new KeptAnswers<ClientEndpoint[]>({ keptMs: KEPT_MS, most: MAX_KEPT, now });
 
   /** Places that the caller may see, or those of the named groups among them. */
   async function placesOf(c: AdminContext): Promise<number[] | 'all'> {

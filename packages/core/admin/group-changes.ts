@@ -8,13 +8,13 @@ import type { GroupState } from '../store/groups.ts';
 import type { AdminApiOptions } from './options.ts';
 
 const BASE = '/Marti/api/groups';
-const MOST_ROWS = 70_000;
+const MAX_ROWS = 70_000;
 
 /** Other members of a group may stand there; they change nothing. */
 const groupsSchema = z
   .array(z.object({ name: z.string(), direction: z.enum(['IN', 'OUT']), active: z.boolean().nullish() }))
-  .max(MOST_ROWS);
-const bitsSchema = z.array(z.int().min(0)).max(MOST_ROWS);
+  .max(MAX_ROWS);
+const bitsSchema = z.array(z.int().min(0)).max(MAX_ROWS);
 const namesSchema = z.array(z.string().min(1).max(256)).max(10_000);
 
 export function groupChangeRoutes(options: AdminApiOptions): AdminRoute[] {
@@ -63,7 +63,7 @@ export function groupChangeRoutes(options: AdminApiOptions): AdminRoute[] {
     return keepOn(username, await rowsOf(username, memberships, options, true), wanted, undefined);
   }
 
-  async function takeAnew(usernames: readonly string[]): Promise<void> {
+  async function retake(usernames: readonly string[]): Promise<void> {
     people.forget(usernames);
     await regroup(usernames, undefined);
   }
@@ -76,7 +76,7 @@ export function groupChangeRoutes(options: AdminApiOptions): AdminRoute[] {
       path: `${BASE}/update`,
       handlers: {
         POST: async function updateMany(c) {
-          await takeAnew(await readJson(c, namesSchema));
+          await retake(await readJson(c, namesSchema));
           return emptyAnswer();
         },
       },
@@ -85,7 +85,7 @@ export function groupChangeRoutes(options: AdminApiOptions): AdminRoute[] {
       path: `${BASE}/update/:username`,
       handlers: {
         GET: async function updateOne(c) {
-          await takeAnew([c.req.param('username') ?? '']);
+          await retake([c.req.param('username') ?? '']);
           return emptyAnswer();
         },
       },

@@ -30,7 +30,7 @@ const UNIT = 'The unit of dataRetentionMap is DAYS (embedded core); no value kee
 const SCHEDULE_FORM =
   'Quartz: second minute hour day-of-month month day-of-week, ? in one of the day fields, 1 = Sunday; "-" for never.';
 const ARCHIVE_UNIT = 'The unit is days.';
-const MOST_BYTES = 4_000_000;
+const MAX_BYTES = 4_000_000;
 
 /** A name that nobody reads is a mistake: what it was meant for would be kept for ever. */
 const policyFile = z.strictObject({
@@ -86,10 +86,10 @@ export function retentionFiles(dataDir: string): Retention {
   const edited = {
     policy(): string | undefined {
       const inForce = { dataRetentionMap: policy, retentionSettings: exempt };
-      return isSaid(pathOf('policy'), policyFile, inForce) ? undefined : pathOf('policy');
+      return isReported(pathOf('policy'), policyFile, inForce) ? undefined : pathOf('policy');
     },
     schedule: (): string | undefined =>
-      isSaid(pathOf('schedule'), scheduleFile, { cronExpression: schedule }) ? undefined : pathOf('schedule'),
+      isReported(pathOf('schedule'), scheduleFile, { cronExpression: schedule }) ? undefined : pathOf('schedule'),
   };
 
   return {
@@ -187,7 +187,7 @@ function readFile<T>(path: string, schema: z.ZodType<T>): T {
 }
 
 /** What cannot be read says something else. */
-function isSaid<T>(path: string, schema: z.ZodType<T>, inForce: T): boolean {
+function isReported<T>(path: string, schema: z.ZodType<T>, inForce: T): boolean {
   try {
     return isDeepStrictEqual(readFile(path, schema), inForce);
   } catch {
@@ -197,7 +197,7 @@ function isSaid<T>(path: string, schema: z.ZodType<T>, inForce: T): boolean {
 
 /** A bare `-` after the name of a schedule is no YAML, and means the same as `"-"`; so does a file of that single character. */
 function contentOf(text: string, path: string): unknown {
-  if (text.length > MOST_BYTES) throw broken(path, `it is larger than ${MOST_BYTES} bytes`);
+  if (text.length > MAX_BYTES) throw broken(path, `it is larger than ${MAX_BYTES} bytes`);
   if (text.trim() === NEVER && path.endsWith(FILES.schedule)) return { cronExpression: NEVER };
   const quoted = text.replaceAll(/^([ \t]*(?:missionC|c)ronExpression:[ \t]*)-(?=[ \t]*(?:#.*)?\r?$)/gm, '$1"-"');
   try {

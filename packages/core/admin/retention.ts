@@ -2,20 +2,20 @@
 
 import { z } from 'zod';
 import { readQuartz, withOpenDay } from '@holdfast/kit/quartz';
-import { mostDays, NEVER, RETAINED } from '@holdfast/kit/retention';
+import { maxDays, NEVER, RETAINED } from '@holdfast/kit/retention';
 import { readSpringCron } from '@holdfast/kit/spring-cron';
 import { emptyAnswer, wrapped } from '../http/answers.ts';
 import { type AdminContext, type AdminRoute, readJson, readText } from '../http/route.ts';
 import type { ArchiveSettings } from '../model/parts.ts';
 import type { AdminApiOptions } from './options.ts';
 
-const MOST_DAYS = mostDays('days');
+const MAX_DAYS = maxDays('days');
 
 export const daysSchema = z
   .int({ error: 'must be a whole number of days from 1, or null' })
   .min(1, { error: 'must be a whole number of days from 1, or null' })
-  .max(MOST_DAYS, {
-    error: ({ input }) => `${String(input)} is more than ${MOST_DAYS} days: it looks like seconds, and here days count`,
+  .max(MAX_DAYS, {
+    error: ({ input }) => `${String(input)} is more than ${MAX_DAYS} days: it looks like seconds, and here days count`,
   })
   .nullable();
 
@@ -64,8 +64,8 @@ export const NO_ARCHIVE: ArchiveSettings = {
 
 export const archiveSchema = z.strictObject({
   cronExpression: archiveCronSchema,
-  timeToArchiveAfterNoActivityDays: z.int().min(1).max(MOST_DAYS),
-  removeFromArchiveAfterDays: z.number().min(1).max(MOST_DAYS),
+  timeToArchiveAfterNoActivityDays: z.int().min(1).max(MAX_DAYS),
+  removeFromArchiveAfterDays: z.number().min(1).max(MAX_DAYS),
   archiveMissionByNoContentActivity: z.boolean(),
   archiveMissionByNoSubscriptionActivity: z.boolean(),
 });
@@ -76,7 +76,7 @@ const SCHEDULE = 'RetentionServiceSchedule';
 const ARCHIVE = 'MissionArchiveConfig';
 const STORE = 'MissionArchive';
 const RUN = 'RetentionRun';
-const MOST_SCHEDULE_BYTES = 1_000;
+const MAX_SCHEDULE_BYTES = 1_000;
 
 const limitSchema = z.iso.datetime({ offset: true }).optional();
 const orderSchema = z.strictObject({
@@ -93,7 +93,7 @@ export function retentionRoutes({ retention, retentionRuns, nodeId }: AdminApiOp
 
   /** The body is the bare text. What is no schedule is answered with nothing, and changes nothing. */
   async function changeSchedule(c: AdminContext): Promise<Response> {
-    const text = (await readText(c, MOST_SCHEDULE_BYTES)).trim();
+    const text = (await readText(c, MAX_SCHEDULE_BYTES)).trim();
     return retention.changeSchedule(text) ? wrapped(SCHEDULE, retention.schedule(), nodeId) : emptyAnswer();
   }
 
@@ -104,7 +104,7 @@ export function retentionRoutes({ retention, retentionRuns, nodeId }: AdminApiOp
 
   async function beginRun(c: AdminContext): Promise<Response> {
     const { id, limits, mostRows } = await readJson(c, orderSchema);
-    return wrapped(RUN, await retentionRuns.begin({ id, limits: withoutMissing(limits), mostRows }), nodeId);
+    return wrapped(RUN, await retentionRuns.begin({ id, limits: withoutMissing(limits), maxRows: mostRows }), nodeId);
   }
 
   return [

@@ -1,7 +1,7 @@
 // /Marti/api/subscriptions, /subscription, /contacts: who is on the stream right now.
 
 import { nameKey } from '@holdfast/kit/names';
-import { contact, groupsOf, rowsAmong, shownGroup } from '../groups/own-groups.ts';
+import { contact, groupsOf, rowsAmong, toGroupView } from '../groups/own-groups.ts';
 import { json, wrapped } from '../http/answers.ts';
 import { type AdminContext, type AdminRoute, invalid, isAdmin, wholeNumber } from '../http/route.ts';
 import type { CoreCaller, KnownGroup, Subscription } from '../model/parts.ts';
@@ -75,7 +75,7 @@ export class SubscriptionRoutes {
       takClient: subscription.takClient,
       takVersion: subscription.takVersion,
       username,
-      groups: rowsAmong(known, groups, () => true).map(shownGroup),
+      groups: rowsAmong(known, groups, () => true).map(toGroupView),
       role: subscription.role,
       team: subscription.team,
       ipAddress: subscription.address,

@@ -14,7 +14,7 @@ import {
   withoutEntry,
 } from './users-document.ts';
 
-const MOST_BYTES = 16 * 1024 * 1024;
+const MAX_BYTES = 16 * 1024 * 1024;
 const REMEDY = 'mend the file, or put back a copy of it; it is read again by itself while the core runs';
 const REMEDY_AT_START =
   'mend the file, put back a copy of it, or remove it: it is made anew and knows svc_api alone; then start again';
@@ -31,7 +31,7 @@ export function usersFile(path: string, log: Log): UsersFile {
   if (stampOf(path) === MISSING) writeFileAtomically(path, EMPTY_USERS);
   let stamp: string | undefined = stampOf(path);
   let rights = rightsOf(readOrRefuse(path, REMEDY_AT_START), log);
-  let told: string | undefined;
+  let reported: string | undefined;
 
   /**
    * Rule `brokenUsersFile`: what was read last stays in force until the file can be read again; each fault is told once.
@@ -44,14 +44,14 @@ export function usersFile(path: string, log: Log): UsersFile {
       stamp = found;
       if (found === MISSING) throw new UsersFault('it is missing');
       rights = rightsOf(readDocument(path), log);
-      told = undefined;
+      reported = undefined;
       log.info('core.users_file_read', { path, entries: rights.byFingerprint.size + rights.byName.size });
     } catch (error) {
       if (!(error instanceof UsersFault)) stamp = undefined;
       const fault = messageOf(error);
-      if (fault !== told)
+      if (fault !== reported)
         log.error('core.users_file_broken', { path, fault, in_force: 'the entries read before', remedy: REMEDY });
-      told = fault;
+      reported = fault;
     }
   }
 
@@ -68,7 +68,7 @@ export function usersFile(path: string, log: Log): UsersFile {
       refresh();
     },
 
-    withdraw(identifier) {
+    cancel(identifier) {
       const written = withoutEntry(readOrRefuse(path), identifier);
       if (written === undefined) return;
       writeFileAtomically(path, written);
@@ -89,7 +89,7 @@ function stampOf(path: string): string {
 }
 
 function readDocument(path: string): UsersDocument {
-  if (statSync(path).size > MOST_BYTES) throw new UsersFault(`it is larger than ${MOST_BYTES} bytes`);
+  if (statSync(path).size > MAX_BYTES) throw new UsersFault(`it is larger than ${MAX_BYTES} bytes`);
   return readUsersDocument(readFileSync(path, 'utf8'));
 }
 

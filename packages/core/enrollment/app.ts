@@ -23,8 +23,8 @@ import {
   createSignIn,
   credentialsOf,
   lockedOutText,
-  type PasswordDoor,
-  passwordDoor,
+  type PasswordCheck,
+  createPasswordCheck,
   type SignedIn,
   tokenCookies,
   TOO_MANY_AT_ONCE,
@@ -38,12 +38,12 @@ import {
   writtenCertificate,
 } from './written-certificate.ts';
 
-const MOST_BODY_BYTES = 64 * 1024;
+const MAX_BODY_BYTES = 64 * 1024;
 
 /** The whole body as UTF-8 text. Throws Refusal: 413 for more than 64 KB, 400 for what is no UTF-8 or ends early. */
 export async function readText(request: Request): Promise<string> {
-  if (Number(request.headers.get('content-length') ?? 0) > MOST_BODY_BYTES) throw tooLarge();
-  const bytes = await readBody(request.body, MOST_BODY_BYTES, tooLarge).catch(endedEarly);
+  if (Number(request.headers.get('content-length') ?? 0) > MAX_BODY_BYTES) throw tooLarge();
+  const bytes = await readBody(request.body, MAX_BODY_BYTES, tooLarge).catch(endedEarly);
   try {
     return new TextDecoder('utf-8', { fatal: true }).decode(bytes);
   } catch (error) {
@@ -66,7 +66,7 @@ const FORM = 'application/x-www-form-urlencoded';
  * POST /oauth/token: a bearer token for a name and a password (RFC 6749, 4.3), which stand in the body. A client
  * library sends them in the address instead, as a release allows: nothing here may write an address with its query.
  */
-export function tokenEndpoint(door: PasswordDoor, tokens: Tokens) {
+export function tokenEndpoint(door: PasswordCheck, tokens: Tokens) {
   return async function giveToken(request: Request, { clientAddress }: CoreConnection): Promise<Response> {
     const text = await readText(request);
     if (text !== '' && typeOf(request) !== FORM) return refused(415, 'invalid_request', `The body must be ${FORM}.`);
@@ -142,7 +142,7 @@ interface EnrollmentEnv {
 type EnrollmentContext = Context<EnrollmentEnv>;
 
 const TLS = '/Marti/api/tls';
-const LONGEST_CLIENT_UID = 255;
+const MAX_CLIENT_UID_LENGTH = 255;
 const CONTROL = /\p{Cc}/u;
 /** Of the admin API, for anybody with a password. */
 const FOR_EVERYBODY = /^\/Marti\/api\/(?:version(?:\/config)?|util\/user(?:\/[A-Za-z]+)*)$/;
@@ -155,7 +155,7 @@ const FOR_EVERYBODY = /^\/Marti\/api\/(?:version(?:\/config)?|util\/user(?:\/[A-
 export function createEnrollmentApi(options: EnrollmentApiOptions): CoreFetch {
   const { directory, authority, bundle, adminApi, adminGroup = ADMIN_ROLE_GROUP, log, now, steadyMs } = options;
   const events = new EnrollmentEvents(log, steadyMs, options.attempts);
-  const door = passwordDoor(directory, steadyMs, events);
+  const door = createPasswordCheck(directory, steadyMs, events);
   const tokens = new Tokens(now);
   const prepareSignIn = createSignIn(directory, door, tokens);
   const enroll = createEnroll({ ...options, events });
@@ -238,10 +238,10 @@ async function roleOf({ entry, opens }: SignedIn, adminGroup: string): Promise<C
 
 function clientUidOf(c: EnrollmentContext): string {
   const clientUid = c.req.query('clientUid') ?? '';
-  if (clientUid.length > LONGEST_CLIENT_UID || CONTROL.test(clientUid))
+  if (clientUid.length > MAX_CLIENT_UID_LENGTH || CONTROL.test(clientUid))
     throw new CoreFault(
       'invalid',
-      `Invalid Request: clientUid has ${LONGEST_CLIENT_UID} characters at most, none of them a control character`,
+      `Invalid Request: clientUid has ${MAX_CLIENT_UID_LENGTH} characters at most, none of them a control character`,
     );
   return clientUid;
 }

@@ -36,8 +36,8 @@ export interface CertifiableKey {
 
 const CURVES = new Set(['prime256v1', 'secp384r1', 'secp521r1']);
 const FEWEST_RSA_BITS = 2048;
-const MOST_RSA_BITS = 8192;
-const MOST_RSA_EXPONENT = 2n ** 64n;
+const MAX_RSA_BITS = 8192;
+const MAX_RSA_EXPONENT = 2n ** 64n;
 
 /** What this side takes, for a person to read. */
 export const KEYS_TAKEN = 'RSA of 2048 to 8192 bits, elliptic curves P-256, P-384 and P-521, and Ed25519';
@@ -59,8 +59,8 @@ function isTaken({ asymmetricKeyType: type, asymmetricKeyDetails: details = {} }
   const { modulusLength = 0, publicExponent = 0n, namedCurve = '' } = details;
   if (type === 'ed25519') return true;
   if (type === 'ec') return CURVES.has(namedCurve);
-  if (type !== 'rsa' || modulusLength < FEWEST_RSA_BITS || modulusLength > MOST_RSA_BITS) return false;
-  return publicExponent >= 3n && publicExponent % 2n === 1n && publicExponent < MOST_RSA_EXPONENT;
+  if (type !== 'rsa' || modulusLength < FEWEST_RSA_BITS || modulusLength > MAX_RSA_BITS) return false;
+  return publicExponent >= 3n && publicExponent % 2n === 1n && publicExponent < MAX_RSA_EXPONENT;
 }
 
 /** Why no certificate is made; the message is for the person who enrolls. */

@@ -80,8 +80,8 @@ function shown(text: string | undefined): string | undefined {
 }
 
 const MOST = 2_000;
-const MOST_OF_ONE = 20;
-const LONGEST = { username: 150, clientUid: 80, address: 64, reason: 300 } as const;
+const MAX_PER_ONE = 20;
+const MAX_LENGTH = { username: 150, clientUid: 80, address: 64, reason: 300 } as const;
 
 /**
  * The last attempts to enroll, in memory, so that somebody can be told why a phone was refused. A restart forgets
@@ -127,13 +127,13 @@ export class EnrollmentAttempts {
   #makeRoom(owner: string): void {
     const own = this.#kept.filter((each) => each.owner === owner);
     const [oldest] = own;
-    if (oldest !== undefined && own.length >= MOST_OF_ONE) this.#kept.splice(this.#kept.indexOf(oldest), 1);
+    if (oldest !== undefined && own.length >= MAX_PER_ONE) this.#kept.splice(this.#kept.indexOf(oldest), 1);
     if (this.#kept.length < MOST) return;
     const expendable = this.#kept.findIndex((each) => each.expendable);
     this.#kept.splice(Math.max(0, expendable), 1);
   }
 }
 
-function shortenedAttempt(text: string, what: keyof typeof LONGEST): string {
-  return shortened(oneLine(text), LONGEST[what]);
+function shortenedAttempt(text: string, what: keyof typeof MAX_LENGTH): string {
+  return shortened(oneLine(text), MAX_LENGTH[what]);
 }

@@ -76,7 +76,7 @@ export interface SignedIn {
  */
 export type SignIn = (headers: Headers, address: string) => () => Promise<SignedIn>;
 
-export function createSignIn(directory: Pick<CoreDirectory, 'signIn'>, door: PasswordDoor, tokens: Tokens): SignIn {
+export function createSignIn(directory: Pick<CoreDirectory, 'signIn'>, door: PasswordCheck, tokens: Tokens): SignIn {
   async function byPassword(attempt: PasswordAttempt): Promise<SignedIn> {
     const { username, password } = attempt;
     const entry = admitted(await door.enter(attempt));
@@ -154,7 +154,7 @@ export type Entrance =
  * The door of 8446 for passwords and app passwords: a bind at the directory's core base behind a lock-out of its own.
  * Nothing is remembered of who came in.
  */
-export interface PasswordDoor {
+export interface PasswordCheck {
   /** What a locked address hears without asking; undefined while it may try. */
   locked(attempt: PasswordAttempt): Locked | undefined;
   /** Rejects with an AppError when the directory does not answer; that is no failure. */
@@ -162,14 +162,14 @@ export interface PasswordDoor {
 }
 
 /** No directory has a longer name; what is longer, or has control characters, is wrong without asking. */
-const LONGEST_USERNAME = 255;
+const MAX_USERNAME_LENGTH = 255;
 const CONTROL = /\p{Cc}/u;
 
-export function passwordDoor(
+export function createPasswordCheck(
   directory: Pick<CoreDirectory, 'signIn'>,
   steadyMs: () => number,
   events: EnrollmentEvents,
-): PasswordDoor {
+): PasswordCheck {
   const lockout = createLockout();
   const queue = new PasswordQueue({ steadyMs });
   const inTurn = limitAttempts((address) => lockout.left(address, steadyMs()));
@@ -186,11 +186,11 @@ export function passwordDoor(
   async function judge(attempt: PasswordAttempt): Promise<Entrance> {
     const { username, password, address } = attempt;
     const source = lockoutAddress(address);
-    const asked = mayExist(username)
+    const requested = mayExist(username)
       ? await queue.ask({ address: source, username }, () => directory.signIn('core', username, password))
       : { found: undefined };
-    if (asked === 'busy') return { kind: 'busy' };
-    if (asked.found !== undefined) return { kind: 'in', entry: asked.found };
+    if (requested === 'busy') return { kind: 'busy' };
+    if (requested.found !== undefined) return { kind: 'in', entry: requested.found };
     lockout.failed(source, steadyMs());
     events.failed('password', { address, user: username, reason: 'the directory refuses the name or the password' });
     return { kind: 'refused' };
@@ -207,5 +207,5 @@ export function passwordDoor(
 }
 
 function mayExist(username: string): boolean {
-  return username.length <= LONGEST_USERNAME && !CONTROL.test(username);
+  return username.length <= MAX_USERNAME_LENGTH && !CONTROL.test(username);
 }

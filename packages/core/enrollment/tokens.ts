@@ -19,10 +19,10 @@ export interface IssuedToken {
 }
 
 const LIFETIME_SECONDS = 3600;
-const MOST_TOKENS = 10_000;
+const MAX_TOKENS = 10_000;
 /** So that one account cannot push out the tokens of all others. */
-const MOST_TOKENS_OF_ONE = 100;
-const LONGEST_TOKEN = 4096;
+const MAX_TOKENS_PER_USER = 100;
+const MAX_TOKEN_LENGTH = 4096;
 /** Some clients decode the whole token at once: this header has a length that base64 writes without a rest. */
 const HEADER = { alg: 'HS256', typ: 'JWT' } as const;
 /** How far a clock may be set back without a fresh token seeming to come from the future. */
@@ -58,7 +58,7 @@ export class Tokens {
 
   /** What a token stands for; undefined when it is none of ours, has expired or was ended. */
   async recognise(token: string): Promise<KeptCredentials | undefined> {
-    if (token.length > LONGEST_TOKEN) return undefined;
+    if (token.length > MAX_TOKEN_LENGTH) return undefined;
     const options = {
       algorithms: [HEADER.alg],
       audience: AUDIENCE,
@@ -77,8 +77,8 @@ export class Tokens {
   #makeRoom(owner: string): void {
     for (const [id, { expiresMs }] of this.#kept) if (expiresMs <= this.#now().getTime()) this.#kept.delete(id);
     const own = [...this.#kept.values()].filter((each) => each.owner === owner);
-    const [oldest] = own.length < MOST_TOKENS_OF_ONE ? this.#kept.values() : own;
-    if (oldest !== undefined && (own.length >= MOST_TOKENS_OF_ONE || this.#kept.size >= MOST_TOKENS))
+    const [oldest] = own.length < MAX_TOKENS_PER_USER ? this.#kept.values() : own;
+    if (oldest !== undefined && (own.length >= MAX_TOKENS_PER_USER || this.#kept.size >= MAX_TOKENS))
       this.#kept.delete(oldest.id);
   }
 }

@@ -16,23 +16,23 @@ import {
 import type { Resource } from '../model/mission.ts';
 import type { ResourceChange, ResourceOrder, ResourceQuery } from '../store/resources.ts';
 import {
-  asked,
-  askedDate,
-  askedHash,
-  askedKeywords,
+  request,
+  requestedDate,
+  requestedHash,
+  requestedKeywords,
   goodExpiration,
   goodKeywords,
   goodText,
-  MOST_TOOL,
+  MAX_TOOL,
   pathHash,
   plainType,
   refuseParameters,
-} from './asked.ts';
+} from './query-parameters.ts';
 import type { FilesOptions } from './options.ts';
-import { shownFile, shownMetadata, shownResource, textJson } from './shown-files.ts';
+import { toFileView, toMetadataView, toResourceView, textJson } from './file-views.ts';
 import { MISSION_PACKAGE } from './upload-routes.ts';
 
-const MOST_BODY_BYTES = 4096;
+const MAX_BODY_BYTES = 4096;
 
 type Wanted = { hash?: string; id?: number };
 
@@ -59,10 +59,10 @@ export function fileChanges(options: Pick<FilesOptions, 'resources' | 'people' |
   async function changeOf(c: AdminContext): Promise<ResourceChange> {
     const what = c.req.param('what');
     if (what === 'keywords') return { keywords: goodKeywords(await readJson(c, z.array(z.string()))) };
-    const text = what === 'expiration' ? asked(c, 'expiration') : undefined;
-    const value = text ?? (await readText(c, MOST_BODY_BYTES)).trim();
+    const text = what === 'expiration' ? request(c, 'expiration') : undefined;
+    const value = text ?? (await readText(c, MAX_BODY_BYTES)).trim();
     if (what === 'expiration') return { expiration: goodExpiration(value) };
-    if (what === 'tool') return { tool: goodText('tool', value, MOST_TOOL) };
+    if (what === 'tool') return { tool: goodText('tool', value, MAX_TOOL) };
     if (what !== 'mimetype') throw new CoreFault('not found', 'A file has tool, mimetype, keywords and expiration.');
     const mimeType = plainType(value);
     if (mimeType === undefined) throw invalid('mimetype must be a type such as application/zip');
@@ -85,9 +85,9 @@ export function fileChanges(options: Pick<FilesOptions, 'resources' | 'people' |
 }
 
 /** Rows of an answer. */
-const MOST_FOUND = 10_000;
+const MAX_FOUND = 10_000;
 const LAST_ID = 2_147_483_647;
-const MOST_MISSION_NAME = 1024;
+const MAX_MISSION_NAME = 1024;
 const ORDERS: Record<string, ResourceOrder> = {
   name: 'name',
   user: 'user',
@@ -116,7 +116,7 @@ export class CatalogRoutes {
       { path: '/Marti/api/files/metadata/count', handlers: { GET: (c) => this.#countFiles(c) } },
       {
         path: '/Marti/sync/delete',
-        handlers: { POST: (c) => this.#deleteAsked(c), DELETE: (c) => this.#deleteAsked(c) },
+        handlers: { POST: (c) => this.#deleteRequested(c), DELETE: (c) => this.#deleteRequested(c) },
       },
       { path: '/Marti/api/sync/metadata/:hash/:what', handlers: { PUT: this.#changes.describe } },
     ];
@@ -126,42 +126,42 @@ export class CatalogRoutes {
     refuseParameters(c, ['bbox', 'circle', 'minAltitude', 'maxAltitude']);
     const query: ResourceQuery = {
       groups: await visiblePlaces(c.env.caller, this.#options),
-      hash: askedHash(c),
-      uid: asked(c, 'uid'),
-      nameContains: asked(c, 'name'),
-      keywords: askedKeywords(c),
-      tool: asked(c, 'tool'),
-      mission: asked(c, 'mission', MOST_MISSION_NAME),
-      since: askedDate(c, 'startTime'),
-      until: askedDate(c, 'stopTime'),
+      hash: requestedHash(c),
+      uid: request(c, 'uid'),
+      nameContains: request(c, 'name'),
+      keywords: requestedKeywords(c),
+      tool: request(c, 'tool'),
+      mission: request(c, 'mission', MAX_MISSION_NAME),
+      since: requestedDate(c, 'startTime'),
+      until: requestedDate(c, 'stopTime'),
     };
-    return this.#options.resources.search(query, MOST_FOUND);
+    return this.#options.resources.search(query, MAX_FOUND);
   }
 
   async #search(c: AdminContext): Promise<Response> {
-    const results = (await this.#found(c)).map(shownMetadata);
+    const results = (await this.#found(c)).map(toMetadataView);
     return textJson({ resultCount: results.length, results });
   }
 
   async #wrappedSearch(c: AdminContext): Promise<Response> {
-    return wrapped('Resource', (await this.#found(c)).map(shownResource), this.#options.nodeId);
+    return wrapped('Resource', (await this.#found(c)).map(toResourceView), this.#options.nodeId);
   }
 
   async #queryOf(c: AdminContext): Promise<ResourceQuery> {
     return {
       groups: await visiblePlaces(c.env.caller, this.#options),
-      nameContains: asked(c, 'name'),
-      mission: asked(c, 'mission', MOST_MISSION_NAME),
+      nameContains: request(c, 'name'),
+      mission: request(c, 'mission', MAX_MISSION_NAME),
       keywords: flag(c, 'missionPackage') ? [MISSION_PACKAGE] : [],
     };
   }
 
   /** Pages count from 1; without `limit` there is one. */
   async #listFiles(c: AdminContext): Promise<Response> {
-    const limit = wholeNumber(c, 'limit', MOST_FOUND, -1);
+    const limit = wholeNumber(c, 'limit', MAX_FOUND, -1);
     const page = Math.max(1, wholeNumber(c, 'page', 1, -1));
-    const rows = limit > 0 ? Math.min(limit, MOST_FOUND) : MOST_FOUND;
-    const sort = (asked(c, 'sort') ?? 'time').toLowerCase();
+    const rows = limit > 0 ? Math.min(limit, MAX_FOUND) : MAX_FOUND;
+    const sort = (request(c, 'sort') ?? 'time').toLowerCase();
     const order = Object.hasOwn(ORDERS, sort) ? ORDERS[sort] : undefined;
     if (order === undefined) throw invalid(`sort must be one of ${Object.keys(ORDERS).join(', ')}, not "${sort}"`);
     const offset = (page - 1) * rows;
@@ -172,7 +172,7 @@ export class CatalogRoutes {
       limit: rows,
       offset,
     });
-    return wrapped('Files', files.map(shownFile), this.#options.nodeId);
+    return wrapped('Files', files.map(toFileView), this.#options.nodeId);
   }
 
   async #countFiles(c: AdminContext): Promise<Response> {
@@ -183,9 +183,9 @@ export class CatalogRoutes {
     );
   }
 
-  async #deleteAsked(c: AdminContext): Promise<Response> {
-    const hash = askedHash(c);
-    const key = asked(c, 'PrimaryKey');
+  async #deleteRequested(c: AdminContext): Promise<Response> {
+    const hash = requestedHash(c);
+    const key = request(c, 'PrimaryKey');
     if (key !== undefined && !(/^\d{1,10}$/.test(key) && Number(key) <= LAST_ID))
       throw invalid(`PrimaryKey must be a number, not "${key}"`);
     if (hash === undefined && key === undefined) throw invalid('Hash or PrimaryKey is missing');

@@ -6,10 +6,10 @@ import { visiblePlaces } from '../groups/own-groups.ts';
 import { CoreFault, emptyAnswer, PageFault, plainText } from '../http/answers.ts';
 import { type AdminContext, type AdminRoute, invalid } from '../http/route.ts';
 import type { Resource } from '../model/mission.ts';
-import { asked, askedHash, contentDisposition, pathHash, servedType } from './asked.ts';
+import { request, requestedHash, contentDisposition, pathHash, servedType } from './query-parameters.ts';
 import { fileChanges } from './catalog-routes.ts';
 import type { FilesOptions } from './options.ts';
-import { contentUrl } from './shown-files.ts';
+import { contentUrl } from './file-views.ts';
 
 export interface ByteRange {
   /** First byte, counted from 0. */
@@ -36,11 +36,11 @@ function part(from: number, end: number, size: number): ByteRange | 'unsatisfiab
 
 /** What a reader who is slow holds in memory, about twice. */
 const PART_BYTES = 128 * 1024;
-const MOST_AT_A_TIME = { most: 240, mostOfOne: 80 };
+const MAX_CONCURRENT = { most: 240, maxPerOne: 80 };
 
 export class ContentRoutes {
   readonly #options: FilesOptions;
-  readonly #downloads = limitPerCaller(MOST_AT_A_TIME);
+  readonly #downloads = limitPerCaller(MAX_CONCURRENT);
   readonly #changes;
 
   constructor(options: FilesOptions) {
@@ -68,14 +68,14 @@ export class ContentRoutes {
   }
 
   async #missionQuery(c: AdminContext): Promise<Response> {
-    const hash = askedHash(c);
+    const hash = requestedHash(c);
     if (hash === undefined) throw invalid('hash is missing');
     return plainText(contentUrl(this.#options, (await this.#fileOf(c, { hash })).hash));
   }
 
   async #content(c: AdminContext): Promise<Response> {
-    const hash = askedHash(c);
-    const uid = asked(c, 'uid');
+    const hash = requestedHash(c);
+    const uid = request(c, 'uid');
     if (hash === undefined && uid === undefined) throw invalid('hash or uid is missing');
     return this.#sent(
       c,

@@ -21,7 +21,7 @@ export interface SpooledFile extends FileParts {
 export interface SpoolOptions {
   /** Made, and emptied; nobody else may use it. */
   directory: string;
-  mostBytes: number;
+  maxBytes: number;
   /** Milliseconds that never go back. */
   steadyMs: () => number;
   /** How many bytes the disk has left; default: as the system says. */
@@ -50,8 +50,8 @@ export class Spool {
     makeEmpty(options.directory);
   }
 
-  get mostBytes(): number {
-    return this.#options.mostBytes;
+  get maxBytes(): number {
+    return this.#options.maxBytes;
   }
 
   /** Rejects with the page of 503 when so many bytes more would fill the disk. */
@@ -94,7 +94,7 @@ export class Spool {
     await using file = await open(path, 'wx', 0o600);
     for await (const chunk of source) {
       sizeBytes += chunk.length;
-      if (sizeBytes > this.#options.mostBytes) throw tooLarge(this.#options.mostBytes);
+      if (sizeBytes > this.#options.maxBytes) throw tooLarge(this.#options.maxBytes);
       pace(chunk.length);
       if (sizeBytes >= lookAt) {
         await this.demandRoom(lookAt);
@@ -126,8 +126,8 @@ function noRoom(cause?: unknown): PageFault {
   return new PageFault(503, 'The disk of the server has no room for this file.', { cause, headers });
 }
 
-export function tooLarge(mostBytes: number): PageFault {
-  return new PageFault(413, `A file may have at most ${mostBytes} bytes here.`);
+export function tooLarge(maxBytes: number): PageFault {
+  return new PageFault(413, `A file may have at most ${maxBytes} bytes here.`);
 }
 
 function freeIn(directory: string): () => Promise<number> {

@@ -12,20 +12,20 @@ import { type AdminContext, type AdminRoute, invalid, isAdmin } from '../http/ro
 import type { Resource } from '../model/mission.ts';
 import type { NewResource } from '../store/resources.ts';
 import {
-  asked,
-  askedAll,
-  askedHash,
-  askedKeywords,
-  askedNumber,
+  request,
+  requestedAll,
+  requestedHash,
+  requestedKeywords,
+  requestedNumber,
   BYTES,
   goodText,
   lastPart,
-  MOST_NAME,
-  MOST_TOOL,
+  MAX_NAME,
+  MAX_TOOL,
   plainType,
-} from './asked.ts';
+} from './query-parameters.ts';
 import type { FilesOptions } from './options.ts';
-import { contentUrl, shownMetadata, textJson } from './shown-files.ts';
+import { contentUrl, toMetadataView, textJson } from './file-views.ts';
 import { type Spool, type SpooledFile, tooLarge } from './spool.ts';
 
 /** The file in the body of an upload: the body itself, or one part of a form. Nothing of it is kept in memory. */
@@ -112,13 +112,13 @@ async function* whole(body: UploadBody['body']): AsyncGenerator<Uint8Array> {
 }
 
 /** What a form is larger than its file. */
-const MOST_OF_A_FORM = 256 * 1024;
-const MOST_AT_A_TIME = { most: 32, mostOfOne: 16 };
+const MAX_FORM_BYTES = 256 * 1024;
+const MAX_CONCURRENT = { most: 32, maxPerOne: 16 };
 export const MISSION_PACKAGE = 'missionpackage';
 
 export class UploadRoutes {
   readonly #options: FilesOptions;
-  readonly #uploads = limitPerCaller(MOST_AT_A_TIME);
+  readonly #uploads = limitPerCaller(MAX_CONCURRENT);
   /** PostgreSQL holds a file in its memory while it is written. */
   readonly #write = serialize();
 
@@ -136,7 +136,7 @@ export class UploadRoutes {
   /** Places of the groups that will see the file: those named, else all that the caller may send into. */
   async #placesOf(c: AdminContext): Promise<number[]> {
     const { caller } = c.env;
-    const wanted = [...askedAll(c, 'groups'), ...askedAll(c, 'group')]
+    const wanted = [...requestedAll(c, 'groups'), ...requestedAll(c, 'group')]
       .flatMap((text) => text.split(','))
       .filter((text) => text !== '');
     const rows = await sendingRows(caller, this.#options);
@@ -152,8 +152,8 @@ export class UploadRoutes {
     keep: (upload: Upload) => Promise<T>,
   ): Promise<T> {
     const declared = Number(c.req.header('content-length') ?? 0);
-    const most = this.#options.spool.mostBytes + MOST_OF_A_FORM;
-    if (declared > most) throw tooLarge(this.#options.spool.mostBytes);
+    const most = this.#options.spool.maxBytes + MAX_FORM_BYTES;
+    if (declared > most) throw tooLarge(this.#options.spool.maxBytes);
     const leave = this.#uploads.enter(c.env.caller.username);
     if (leave === undefined)
       throw new PageFault(503, 'Too many files are coming in at the moment.', { headers: { 'retry-after': '10' } });
@@ -173,33 +173,33 @@ export class UploadRoutes {
 
   /** Throws for a hash that is not the one the caller says. */
   #newResource(c: AdminContext, { file, mimeType }: Upload, name: string): Omit<NewResource, 'places' | 'uid'> {
-    const claimed = askedHash(c);
+    const claimed = requestedHash(c);
     const { hash, sizeBytes } = file;
     if (claimed !== undefined && claimed !== hash)
       throw invalid(`the hash of the file is ${hash}, not ${claimed}: it was damaged on its way, or is another one`);
-    const latitude = askedNumber(c, 'latitude', -90, 90);
-    const longitude = askedNumber(c, 'longitude', -180, 180);
+    const latitude = requestedNumber(c, 'latitude', -90, 90);
+    const longitude = requestedNumber(c, 'longitude', -180, 180);
     return {
       hash,
       sizeBytes,
       name,
       filename: name,
       mimeType: plainType(mimeType) ?? BYTES,
-      keywords: askedKeywords(c),
+      keywords: requestedKeywords(c),
       submitter: c.env.caller.username,
-      creatorUid: asked(c, 'creatorUid') ?? '',
-      tool: asked(c, 'tool', MOST_TOOL) ?? 'public',
+      creatorUid: request(c, 'creatorUid') ?? '',
+      tool: request(c, 'tool', MAX_TOOL) ?? 'public',
       submissionTime: this.#options.now(),
       expiration: -1,
       location: latitude === undefined || longitude === undefined ? null : { latitude, longitude },
-      altitude: askedNumber(c, 'altitude', -1e6, 1e9) ?? null,
+      altitude: requestedNumber(c, 'altitude', -1e6, 1e9) ?? null,
     };
   }
 
   /** As the query says, else as the form does. */
   #nameOf(c: AdminContext, parameter: string, { filename, file }: Upload): string {
-    const given = askedAll(c, parameter)[0] ?? filename;
-    const name = goodText(parameter, lastPart(given), MOST_NAME);
+    const given = requestedAll(c, parameter)[0] ?? filename;
+    const name = goodText(parameter, lastPart(given), MAX_NAME);
     return name === '' ? file.hash : name;
   }
 
@@ -212,7 +212,7 @@ export class UploadRoutes {
   async #upload(c: AdminContext): Promise<Response> {
     checkTexts(c);
     const places = await this.#placesOf(c);
-    const uid = asked(c, 'uid') ?? randomUUID();
+    const uid = request(c, 'uid') ?? randomUUID();
     const read = (body: UploadBody): Promise<Upload> =>
       (isForm(body.contentType) ? readForm : readRaw)(body, this.#options.spool);
     const row = await this.#received(c, read, (got) => {
@@ -220,7 +220,7 @@ export class UploadRoutes {
       return this.#write(() => this.#options.resourceWriter.add(file, got.file));
     });
     this.#stored(row);
-    return textJson(shownMetadata(row));
+    return textJson(toMetadataView(row));
   }
 
   /** One file of each hash: whoever brings it again shares it with his groups too. */
@@ -246,12 +246,12 @@ export class UploadRoutes {
 /** What cannot be kept is refused before the file comes. */
 function checkTexts(c: AdminContext): void {
   for (const parameter of ['name', 'filename'])
-    for (const given of askedAll(c, parameter)) goodText(parameter, lastPart(given), MOST_NAME);
-  askedKeywords(c);
-  asked(c, 'creatorUid');
-  asked(c, 'tool', MOST_TOOL);
-  askedHash(c);
-  askedNumber(c, 'latitude', -90, 90);
-  askedNumber(c, 'longitude', -180, 180);
-  askedNumber(c, 'altitude', -1e6, 1e9);
+    for (const given of requestedAll(c, parameter)) goodText(parameter, lastPart(given), MAX_NAME);
+  requestedKeywords(c);
+  request(c, 'creatorUid');
+  request(c, 'tool', MAX_TOOL);
+  requestedHash(c);
+  requestedNumber(c, 'latitude', -90, 90);
+  requestedNumber(c, 'longitude', -180, 180);
+  requestedNumber(c, 'altitude', -1e6, 1e9);
 }

@@ -87,7 +87,7 @@ async function switches(
   return ({ name, direction }) => !off.has(`${direction} ${name}`);
 }
 
-export function shownGroup({ group, direction, active }: GroupRow) {
+export function toGroupView({ group, direction, active }: GroupRow) {
   const { name, created, type, bitpos } = group;
   return { name, direction, created: day(created), type, bitpos, active };
 }
@@ -115,7 +115,7 @@ export interface PeopleGroupsOptions {
 }
 
 const KEPT_MS = 20_000;
-const MOST_KEPT = 10_000;
+const MAX_KEPT = 10_000;
 
 /** Rejects with an AppError when the directory does not answer. */
 export class PeopleGroups {
@@ -126,7 +126,7 @@ export class PeopleGroups {
     this.#options = options;
     this.#kept = new KeptAnswers<Membership[] | 'closed' | undefined>({
       keptMs: KEPT_MS,
-      most: MOST_KEPT,
+      most: MAX_KEPT,
       now: options.now,
     });
   }
@@ -143,7 +143,7 @@ export class PeopleGroups {
   }
 
   /** As `of`; `closed` for somebody whom the directory knows and whose account is not active. */
-  async standing(username: string): Promise<Membership[] | 'closed'> {
+  async status(username: string): Promise<Membership[] | 'closed'> {
     return (await this.#known(username)) ?? this.#options.memberships(undefined);
   }
 

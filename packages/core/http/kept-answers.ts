@@ -21,15 +21,15 @@ export class KeptAnswers<T> {
     const atMs = this.#options.now().getTime();
     const known = this.#kept.get(key);
     if (known !== undefined && atMs >= known.atMs && atMs - known.atMs < this.#options.keptMs) return known.answer;
-    const asked = { atMs, answer: find() };
+    const requested = { atMs, answer: find() };
     this.#kept.delete(key);
-    this.#kept.set(key, asked);
+    this.#kept.set(key, requested);
     const [oldest] = this.#kept.keys();
     if (this.#kept.size > this.#options.most && oldest !== undefined) this.#kept.delete(oldest);
-    asked.answer.catch(() => {
-      if (this.#kept.get(key) === asked) this.#kept.delete(key);
+    requested.answer.catch(() => {
+      if (this.#kept.get(key) === requested) this.#kept.delete(key);
     });
-    return asked.answer;
+    return requested.answer;
   }
 
   forget(key: string): void {

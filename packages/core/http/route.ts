@@ -39,17 +39,17 @@ export function isAdmin({ role }: Pick<CoreCaller, 'role'>): boolean {
   return role === 'ROLE_ADMIN';
 }
 
-const MOST_OF_ADMIN_BYTES = 4_000_000;
+const MAX_ADMIN_BYTES = 4_000_000;
 /** A few hundred groups with their descriptions; a device may send many at once. */
-const MOST_OF_DEVICE_BYTES = 256 * 1024;
+const MAX_DEVICE_BYTES = 256 * 1024;
 
 /** Rejects with the page of 413, or of 400 for what is no UTF-8. */
 export async function readText(
   c: AdminContext,
-  mostBytes = isAdmin(c.env.caller) ? MOST_OF_ADMIN_BYTES : MOST_OF_DEVICE_BYTES,
+  maxBytes = isAdmin(c.env.caller) ? MAX_ADMIN_BYTES : MAX_DEVICE_BYTES,
 ): Promise<string> {
-  const tooLarge = (): PageFault => new PageFault(413, `A body may have at most ${mostBytes} bytes here.`);
-  const bytes = await readBody(c.req.raw.body, mostBytes, tooLarge);
+  const tooLarge = (): PageFault => new PageFault(413, `A body may have at most ${maxBytes} bytes here.`);
+  const bytes = await readBody(c.req.raw.body, maxBytes, tooLarge);
   try {
     return new TextDecoder('utf-8', { fatal: true }).decode(bytes);
   } catch (cause) {

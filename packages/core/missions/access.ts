@@ -98,9 +98,9 @@ export class MissionAccess {
   }
 
   /** Groups for a mission of the caller: those that were asked for, else their own. Rejects with 403 for those of others. */
-  async groupsFor(c: AdminContext, asked: readonly string[] | undefined): Promise<number[]> {
+  async groupsFor(c: AdminContext, requests: readonly string[] | undefined): Promise<number[]> {
     const own = await sendingRows(c.env.caller, this.#options);
-    const wanted = asked ?? [ANONYMOUS];
+    const wanted = requests ?? [ANONYMOUS];
     const isAnybody = wanted.length === 1 && wanted[0] === ANONYMOUS;
     if (isAnybody && !own.some(({ group }) => group.name === ANONYMOUS)) {
       const on = own.filter(({ active }) => active);

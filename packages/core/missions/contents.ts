@@ -15,8 +15,8 @@ import type { ContentChange } from '../store/mission-contents.ts';
 import type { MissionEvents, StoredEvent } from '../store/mission-events.ts';
 import type { MissionAccess, MissionApiOptions } from './access.ts';
 import { audience } from './announce.ts';
-import { changeWindow, contentsRequest, uidSaid } from './request.ts';
-import { shownChange, shownMission } from './shown.ts';
+import { changeWindow, contentsRequest, reportedUid } from './request.ts';
+import { toChangeView, toMissionView } from './mission-views.ts';
 
 /** Read at once: one event may have megabytes. */
 const BATCH = { events: 200, bytes: 2_000_000 };
@@ -87,7 +87,7 @@ export function eventXml(event: StoredEvent): string {
   return `<event${written.join('')}><point${where.join('')}/>${event.detail ?? '<detail/>'}</event>`;
 }
 
-interface Told {
+interface Report {
   mission: MissionWithGroups;
   type: MissionChangeType;
   change: ContentChange;
@@ -108,7 +108,7 @@ export class ContentHandlers {
 
   readonly add = async (c: AdminContext): Promise<Response> => {
     const request = await contentsRequest(c);
-    const author = uidSaid(c, 'creatorUid');
+    const author = reportedUid(c, 'creatorUid');
     const { mission, sees } = await this.#access.visitToWrite('MISSION_WRITE', c);
     const change = await this.#writes.addContent(mission.id, {
       ...request,
@@ -119,14 +119,14 @@ export class ContentHandlers {
     if (isSomething(change))
       await this.#tell({ mission, type: 'ADD_CONTENT', change, author, known: await this.#seenByAll(mission) });
     const contents = await this.#reads.contents([mission.id], MISSION_LIMITS.contents, sees);
-    return wrapped('Mission', [shownMission(mission, { contents })], this.#options.nodeId);
+    return wrapped('Mission', [toMissionView(mission, { contents })], this.#options.nodeId);
   };
 
   readonly remove = async (c: AdminContext): Promise<Response> => {
-    const uid = uidSaid(c, 'uid');
-    const hash = uidSaid(c, 'hash').toLowerCase();
+    const uid = reportedUid(c, 'uid');
+    const hash = reportedUid(c, 'hash').toLowerCase();
     if ((uid === '') === (hash === '')) throw invalid('either hash or uid must say what goes');
-    const author = uidSaid(c, 'creatorUid');
+    const author = reportedUid(c, 'creatorUid');
     const { mission, sees } = await this.#access.visitToWrite('MISSION_WRITE', c);
     const known = await this.#seenByAll(mission);
     const change = await this.#writes.removeContent(
@@ -137,7 +137,7 @@ export class ContentHandlers {
     );
     if (isSomething(change)) await this.#tell({ mission, type: 'REMOVE_CONTENT', change, author, known });
     const contents = await this.#reads.contents([mission.id], MISSION_LIMITS.contents, sees);
-    return wrapped('Mission', [shownMission(mission, { contents })], this.#options.nodeId);
+    return wrapped('Mission', [toMissionView(mission, { contents })], this.#options.nodeId);
   };
 
   readonly changes = async (c: AdminContext): Promise<Response> => {
@@ -150,7 +150,7 @@ export class ContentHandlers {
       : undefined;
     return wrapped(
       'MissionChange',
-      found.slice(0, MISSION_LIMITS.changes).map(shownChange),
+      found.slice(0, MISSION_LIMITS.changes).map(toChangeView),
       this.#options.nodeId,
       messages,
     );
@@ -174,7 +174,7 @@ export class ContentHandlers {
   }
 
   /** Tells the subscribed devices. */
-  async #tell({ mission, type, change, author, known }: Told): Promise<void> {
+  async #tell({ mission, type, change, author, known }: Report): Promise<void> {
     const at = this.#options.now();
     const common = {
       type,

@@ -52,13 +52,13 @@ interface Posted {
 
 /** What somebody changes in the tables by hand, or a restored database, counts after this time. */
 const KEPT_MS = 10_000;
-const MOST_NAMES = 500;
-const MOST_OPEN = 40;
+const MAX_NAMES = 500;
+const MAX_OPEN = 40;
 /** Additions at once: beyond that an event goes to who is subscribed, and its uid is added with a later one. */
-const MOST_RUNNING = 50;
+const MAX_RUNNING = 50;
 /** After a failure nothing is tried for so long. */
 const REST_MS = 1_000;
-const FULL_TOLD_EVERY_MS = 60_000;
+const FULL_REPORTED_EVERY_MS = 60_000;
 const NOBODY: readonly StreamDevice[] = [];
 
 /**
@@ -71,12 +71,12 @@ export class KeptMissionPosts implements MissionPosts {
   readonly #open;
   #failedAtMs: number | undefined;
   #running = 0;
-  #fullToldAtMs = Number.NEGATIVE_INFINITY;
+  #fullReportedAtMs = Number.NEGATIVE_INFINITY;
 
   constructor(options: MissionPostsOptions) {
     this.#options = options;
-    this.#missions = new KeptAnswers<MissionWithGroups[]>({ keptMs: KEPT_MS, most: MOST_NAMES, now: options.now });
-    this.#open = new KeptAnswers<Posted>({ keptMs: KEPT_MS, most: MOST_OPEN, now: options.now });
+    this.#missions = new KeptAnswers<MissionWithGroups[]>({ keptMs: KEPT_MS, most: MAX_NAMES, now: options.now });
+    this.#open = new KeptAnswers<Posted>({ keptMs: KEPT_MS, most: MAX_OPEN, now: options.now });
   }
 
   /** Rule `postsNeverFail`: an event is lost to the mission, not to the stream. The log says so once a failure. */
@@ -136,9 +136,9 @@ export class KeptMissionPosts implements MissionPosts {
       if (!(error instanceof CoreFault) || error.kind !== 'conflict') throw error;
       posted.isFull = true;
       const atMs = this.#options.now().getTime();
-      if (Math.abs(atMs - this.#fullToldAtMs) >= FULL_TOLD_EVERY_MS) {
+      if (Math.abs(atMs - this.#fullReportedAtMs) >= FULL_REPORTED_EVERY_MS) {
         this.#options.log.warn('mission.full', { mission: posted.mission.guid, error: error.message });
-        this.#fullToldAtMs = atMs;
+        this.#fullReportedAtMs = atMs;
       }
       return { uids: [], hashes: [] };
     }
@@ -152,7 +152,7 @@ export class KeptMissionPosts implements MissionPosts {
     if (posted.isFull) return;
     uids.add(event.uid);
     if (added.uids.length === 0) return;
-    const told = {
+    const reported = {
       type: 'ADD_CONTENT' as const,
       missionName: mission.name,
       missionGuid: mission.guid,
@@ -171,7 +171,7 @@ export class KeptMissionPosts implements MissionPosts {
         lon: event.point.lon,
       },
     };
-    this.#options.announce.contents(mission, await this.#options.audience(mission), [told], from.clientUid);
+    this.#options.announce.contents(mission, await this.#options.audience(mission), [reported], from.clientUid);
   }
 
   async #post(to: MissionDestination, event: MissionPost, from: MissionSender): Promise<readonly StreamDevice[]> {
@@ -181,7 +181,7 @@ export class KeptMissionPosts implements MissionPosts {
     const posted = await this.#open.ask(String(mission.id), () => this.#opened(mission));
     if (!may(posted.roles.get(nameKey(from.username)), 'MISSION_WRITE')) return NOBODY;
     const isNew = !posted.isFull && !posted.uids.has(event.uid) && isContentUid(event.uid);
-    if (isNew && (posted.adding.has(event.uid) || this.#running < MOST_RUNNING))
+    if (isNew && (posted.adding.has(event.uid) || this.#running < MAX_RUNNING))
       await this.#addedOnce(posted, event, from);
     return posted.devices.filter((device) => !isSender(device, from));
   }

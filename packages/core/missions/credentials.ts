@@ -19,7 +19,7 @@ export interface MissionTokensOptions {
 }
 
 const ALGORITHM = 'HS256';
-const MOST_CHARACTERS = 4_096;
+const MAX_CHARACTERS = 4_096;
 
 const Claims = z.object({
   sub: z.enum(['SUBSCRIPTION', 'ACCESS']),
@@ -66,7 +66,7 @@ export class MissionTokens {
 }
 
 async function claimsOf(token: string, key: Uint8Array): Promise<z.infer<typeof Claims> | undefined> {
-  if (token.length > MOST_CHARACTERS) return undefined;
+  if (token.length > MAX_CHARACTERS) return undefined;
   try {
     const { payload } = await jwtVerify(token, key, { algorithms: [ALGORITHM] });
     return Claims.safeParse(payload).data;
@@ -97,7 +97,7 @@ export function readMissionTokenKey(dataDir: string): Uint8Array {
 const COST = 16_384;
 const KEY_BYTES = 32;
 const SALT_BYTES = 16;
-const MOST_PASSWORD_CHARACTERS = 256;
+const MAX_PASSWORD_CHARACTERS = 256;
 const FORM = /^scrypt:16384:([0-9a-f]{32}):([0-9a-f]{64})$/;
 
 /**
@@ -123,7 +123,7 @@ export class MissionPasswords {
 }
 
 export function isPossiblePassword(password: string): boolean {
-  return password.length > 0 && password.length <= MOST_PASSWORD_CHARACTERS;
+  return password.length > 0 && password.length <= MAX_PASSWORD_CHARACTERS;
 }
 
 function derived(password: string, salt: Buffer): Promise<Buffer> {

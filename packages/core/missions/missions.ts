@@ -16,9 +16,9 @@ import {
   type MissionRequest,
   missionRequest,
   requireMissionName,
-  uidSaid,
+  reportedUid,
 } from './request.ts';
-import { shownMission } from './shown.ts';
+import { toMissionView } from './mission-views.ts';
 
 const TYPE = 'Mission';
 /** From this version on, whoever may not read a mission gets it without what is in it. */
@@ -40,7 +40,7 @@ export class MissionHandlers {
     if (!('name' in key)) throw new CoreFault('invalid', 'Invalid Request: a mission is made by its name');
     requireMissionName(key.name);
     const request = await missionRequest(c);
-    const creatorUid = uidSaid(c, 'creatorUid');
+    const creatorUid = reportedUid(c, 'creatorUid');
     const sees = await visiblePlaces(c.env.caller, this.#options);
     const there = await this.#reads.find(key, sees);
     return there === undefined
@@ -59,7 +59,7 @@ export class MissionHandlers {
       return this.#answered([await this.#whole(c, visited, await this.#tokens.ofAccess(mission))]);
     }
     if (may(role, 'MISSION_READ')) return this.#answered([await this.#whole(c, visited)]);
-    if (Number(c.req.header('api_version')) >= EMPTIED_FROM_VERSION) return this.#answered([shownMission(mission)]);
+    if (Number(c.req.header('api_version')) >= EMPTIED_FROM_VERSION) return this.#answered([toMissionView(mission)]);
     throw new CoreFault('forbidden', `You do not have the permission MISSION_READ in the mission ${mission.name}.`);
   };
 
@@ -101,7 +101,7 @@ export class MissionHandlers {
       username: caller.username,
       places,
       sees,
-      mostOwned: isAdmin(caller) ? MISSION_LIMITS.missions : MISSION_LIMITS.owned,
+      maxOwned: isAdmin(caller) ? MISSION_LIMITS.missions : MISSION_LIMITS.owned,
       now: this.#options.now(),
     });
     if (made === undefined) throw new CoreFault('conflict', `There is a mission called ${name} already.`);
@@ -110,7 +110,7 @@ export class MissionHandlers {
     if (creatorUid !== '') await this.#subscriptions.setToken(mission.id, made.subscriptionUid, token);
     if (!mission.inviteOnly) this.#announce.created(mission, places, creatorUid);
     const groups = mission.groups.map((group) => group.name);
-    return this.#answered([shownMission(mission, { groups, token, ownerRole: 'MISSION_OWNER' })], 201);
+    return this.#answered([toMissionView(mission, { groups, token, ownerRole: 'MISSION_OWNER' })], 201);
   }
 
   async #existing(name: string, places: readonly number[]): Promise<MissionWithGroups> {
@@ -125,9 +125,9 @@ export class MissionHandlers {
     const { draft, password, groups } = request;
     const require = (
       permission: 'MISSION_SET_ROLE' | 'MISSION_SET_PASSWORD' | 'MISSION_UPDATE_GROUPS',
-      said: boolean,
+      isReported: boolean,
     ) => {
-      if (said && !may(role, permission))
+      if (isReported && !may(role, permission))
         throw new CoreFault(
           'forbidden',
           `You do not have the permission ${permission} in the mission ${mission.name}.`,
@@ -169,11 +169,11 @@ export class MissionHandlers {
     const changes = flag(c, 'changes')
       ? await this.#reads.changes(mission, changeWindow(c, this.#options.now(), false), sees)
       : undefined;
-    return shownMission(mission, { contents, groups, token, ...(changes === undefined ? {} : { changes }) });
+    return toMissionView(mission, { contents, groups, token, ...(changes === undefined ? {} : { changes }) });
   }
 
   async #remove(c: AdminContext, key: MissionKey): Promise<Response> {
-    const author = uidSaid(c, 'creatorUid');
+    const author = reportedUid(c, 'creatorUid');
     const visited = await this.#access.visitToWrite('MISSION_DELETE', c, key);
     const { mission } = visited;
     const shown = await this.#whole(c, visited);
@@ -193,7 +193,7 @@ export class MissionHandlers {
   }
 
   async #changeKeywords(c: AdminContext, change: (mission: MissionWithGroups) => Promise<void>): Promise<Response> {
-    const author = uidSaid(c, 'creatorUid');
+    const author = reportedUid(c, 'creatorUid');
     const visited = await this.#access.visitToWrite('MISSION_WRITE', c);
     const { mission, sees, role } = visited;
     await change(mission);

@@ -32,7 +32,7 @@ const contentUid = label(MISSION_LIMITS.uid).min(1);
 const role = z.enum(MISSION_ROLES);
 const optional = <T extends z.ZodType>(schema: T) => schema.nullish().transform((value) => value ?? undefined);
 
-const Said = z.object({
+const Report = z.object({
   description: optional(text),
   chatRoom: optional(text),
   baseLayer: optional(text),
@@ -57,26 +57,26 @@ export interface MissionRequest {
 /** The query, and a JSON body whose members stand above it. */
 export async function missionRequest(c: AdminContext): Promise<MissionRequest> {
   const fromQuery = {
-    ...Object.fromEntries(TEXTS.map((name) => [name, said(c, name)])),
+    ...Object.fromEntries(TEXTS.map((name) => [name, textOf(c, name)])),
     boundingPolygon: pairsOf(c.req.queries('boundingPolygon')),
-    defaultRole: said(c, 'defaultRole'),
-    expiration: numberSaid(c, 'expiration'),
-    inviteOnly: flagSaid(c, 'inviteOnly'),
+    defaultRole: textOf(c, 'defaultRole'),
+    expiration: reportedNumber(c, 'expiration'),
+    inviteOnly: reportedFlag(c, 'inviteOnly'),
     groups: listOf(c.req.queries('group')),
   };
   const fromBody = await jsonBody(c, z.record(z.string(), z.unknown()));
   const given = {
     ...fromQuery,
-    ...Object.fromEntries(Object.entries(fromBody ?? {}).filter(isSaid)),
+    ...Object.fromEntries(Object.entries(fromBody ?? {}).filter(isReported)),
   };
-  const { groups, ...draft } = checked(Said, given);
-  const password = said(c, 'password');
+  const { groups, ...draft } = checked(Report, given);
+  const password = textOf(c, 'password');
   if (password !== undefined && !isPossiblePassword(password)) throw invalid('password must have 1 to 256 characters');
   return { draft, password, groups };
 }
 
 /** Corners may be emptied; an empty list of groups says as little as an empty `group` in the query. */
-function isSaid([name, value]: [string, unknown]): boolean {
+function isReported([name, value]: [string, unknown]): boolean {
   return value !== null && !(name === 'groups' && Array.isArray(value) && value.length === 0);
 }
 
@@ -144,7 +144,7 @@ export function keywordOf(c: AdminContext): string {
 }
 
 /** A uid, a name or a part of one in the query; empty when it is not there. */
-export function uidSaid(c: AdminContext, name: string): string {
+export function reportedUid(c: AdminContext, name: string): string {
   const given = c.req.query(name) ?? '';
   if (label(MISSION_LIMITS.uid).safeParse(given).success) return given;
   throw invalid(`${name} has at most ${MISSION_LIMITS.uid} printable characters`);
@@ -152,7 +152,7 @@ export function uidSaid(c: AdminContext, name: string): string {
 
 export function uidDemanded(c: AdminContext, name: string): string {
   demanded(c, name);
-  return uidSaid(c, name);
+  return reportedUid(c, name);
 }
 
 export function roleDemanded(c: AdminContext): (typeof MISSION_ROLES)[number] {
@@ -163,19 +163,19 @@ export function roleDemanded(c: AdminContext): (typeof MISSION_ROLES)[number] {
 
 /** `secago` counts before `start` and `end`. */
 export function changeWindow(c: AdminContext, now: Date, squashed: boolean): ChangeWindow {
-  const secago = numberSaid(c, 'secago');
+  const secago = reportedNumber(c, 'secago');
   if (secago !== undefined) {
     if (secago < 0) throw invalid('secago must be 0 or more');
     return { start: new Date(Math.max(0, now.getTime() - secago * 1000)), end: undefined, squashed };
   }
-  const start = dateSaid(c, 'start');
-  const end = dateSaid(c, 'end');
+  const start = reportedDate(c, 'start');
+  const end = reportedDate(c, 'end');
   if (start !== undefined && end !== undefined && start > end) throw invalid('start lies after end');
   return { start, end, squashed };
 }
 
-function dateSaid(c: AdminContext, name: string): Date | undefined {
-  const given = said(c, name);
+function reportedDate(c: AdminContext, name: string): Date | undefined {
+  const given = textOf(c, name);
   if (given === undefined) return undefined;
   const date = /^\d{4}-\d\d-\d\dT[\d:.]+Z?$/.test(given)
     ? new Date(given.endsWith('Z') ? given : `${given}Z`)
@@ -186,20 +186,20 @@ function dateSaid(c: AdminContext, name: string): Date | undefined {
 }
 
 /** Undefined for a text that is empty: devices send every parameter. */
-function said(c: AdminContext, name: string): string | undefined {
+function textOf(c: AdminContext, name: string): string | undefined {
   const given = c.req.query(name);
   return given === '' ? undefined : given;
 }
 
-function numberSaid(c: AdminContext, name: string): number | undefined {
-  const given = said(c, name);
+function reportedNumber(c: AdminContext, name: string): number | undefined {
+  const given = textOf(c, name);
   if (given === undefined) return undefined;
   if (/^-?\d{1,15}$/.test(given)) return Number(given);
   throw invalid(`${name} must be a whole number, not "${given.slice(0, 40)}"`);
 }
 
-function flagSaid(c: AdminContext, name: string): boolean | undefined {
-  const given = said(c, name)?.toLowerCase();
+function reportedFlag(c: AdminContext, name: string): boolean | undefined {
+  const given = textOf(c, name)?.toLowerCase();
   return given === undefined ? undefined : given === 'true';
 }
 

@@ -18,8 +18,8 @@ import { MissionAccess, type MissionApiOptions, type Visit } from './access.ts';
 import { audience } from './announce.ts';
 import { ContentHandlers } from './contents.ts';
 import { MissionHandlers } from './missions.ts';
-import { changeWindow, roleDemanded, uidDemanded, uidSaid } from './request.ts';
-import { shownMission, shownRole, shownSubscription } from './shown.ts';
+import { changeWindow, roleDemanded, uidDemanded, reportedUid } from './request.ts';
+import { toMissionView, toRoleView, toSubscriptionView } from './mission-views.ts';
 
 /** The one of a single subscription; the lists have the short one. */
 const LONG_TYPE = 'com.bbn.marti.sync.model.MissionSubscription';
@@ -50,11 +50,11 @@ export class SubscriptionHandlers {
     await this.#subscriptions.setToken(mission.id, subscription.uid, token);
     const isWithMission = Number(c.req.header('api_version')) >= WITH_MISSION_FROM_VERSION;
     const nested = isWithMission
-      ? shownMission(mission, {
+      ? toMissionView(mission, {
           changes: await this.#reads.changes(mission, changeWindow(c, this.#options.now(), false), sees),
         })
       : undefined;
-    const data = shownSubscription(subscription, { token, ...(nested === undefined ? {} : { mission: nested }) });
+    const data = toSubscriptionView(subscription, { token, ...(nested === undefined ? {} : { mission: nested }) });
     return json({ version: '3', type: LONG_TYPE, data, nodeId: this.#options.nodeId }, 201);
   };
   /** Their own; an admin may end that of anybody. */
@@ -63,12 +63,12 @@ export class SubscriptionHandlers {
     const { mission } = await this.#access.visit(c);
     const isForGood = (c.req.query('disconnectOnly') ?? '') !== '' && !flag(c, 'disconnectOnly');
     const { caller } = c.env;
-    const whom = isAdmin(caller) ? { clientUid } : { clientUid, username: caller.username };
-    await this.#subscriptions.unsubscribe(mission.id, whom, isForGood);
+    const subject = isAdmin(caller) ? { clientUid } : { clientUid, username: caller.username };
+    await this.#subscriptions.unsubscribe(mission.id, subject, isForGood);
     return emptyAnswer();
   };
   readonly read = async (c: AdminContext): Promise<Response> => {
-    const clientUid = uidSaid(c, 'uid');
+    const clientUid = reportedUid(c, 'uid');
     const { mission } = await this.#access.visitWith('MISSION_READ', c);
     const device = { clientUid, username: c.env.caller.username };
     const found = await this.#subscriptions.find(mission.id, device);
@@ -78,22 +78,22 @@ export class SubscriptionHandlers {
         `There is no subscription of yours to ${mission.name} by the device ${clientUid}.`,
       );
     const token = found.token ?? undefined;
-    return wrapped(LONG_TYPE, shownSubscription(found, token === undefined ? {} : { token }), this.#options.nodeId);
+    return wrapped(LONG_TYPE, toSubscriptionView(found, token === undefined ? {} : { token }), this.#options.nodeId);
   };
   /** Only those that are in it already get another role; nobody gives away the last owner by a slip of the finger. */
   readonly setRole = async (c: AdminContext): Promise<Response> => {
     const role = roleDemanded(c);
-    const clientUid = uidSaid(c, 'clientUid');
-    const username = uidSaid(c, 'username');
+    const clientUid = reportedUid(c, 'clientUid');
+    const username = reportedUid(c, 'username');
     if (clientUid === '' && username === '') throw invalid('clientUid or username must say whose role it is');
     const { mission } = await this.#access.visitToWrite('MISSION_SET_ROLE', c);
-    const whom = { ...(clientUid === '' ? {} : { clientUid }), ...(username === '' ? {} : { username }) };
-    const meant = await this.#subscriptions.setRole(mission.id, whom, role);
+    const recipient = { ...(clientUid === '' ? {} : { clientUid }), ...(username === '' ? {} : { username }) };
+    const meant = await this.#subscriptions.setRole(mission.id, recipient, role);
     if (meant.length === 0) throw new CoreFault('not found', `Nobody like that is subscribed to ${mission.name}.`);
-    const told = (await this.#hearersOf(mission)).filter(({ clientUid: uid, username: person }) =>
+    const notices = (await this.#hearersOf(mission)).filter(({ clientUid: uid, username: person }) =>
       meant.some((each) => each.clientUid === uid && nameKey(each.username) === nameKey(person)),
     );
-    this.#announce.role(mission, told, role, '');
+    this.#announce.role(mission, notices, role, '');
     return emptyAnswer();
   };
   readonly list = async (c: AdminContext): Promise<Response> => {
@@ -105,7 +105,7 @@ export class SubscriptionHandlers {
     const { mission } = await this.#access.visitWith('MISSION_READ', c);
     return wrapped(
       TYPE,
-      (await this.#subscriptions.of(mission.id)).map((each) => shownSubscription(each)),
+      (await this.#subscriptions.of(mission.id)).map((each) => toSubscriptionView(each)),
       this.#options.nodeId,
     );
   };
@@ -122,7 +122,7 @@ export class SubscriptionHandlers {
     const { role } = await this.#access.visitWith('MISSION_READ', c);
     return wrapped(
       'com.bbn.marti.sync.model.MissionRole',
-      role === undefined ? undefined : shownRole(role),
+      role === undefined ? undefined : toRoleView(role),
       this.#options.nodeId,
     );
   };
@@ -173,11 +173,11 @@ export function listHandlers(options: MissionApiOptions) {
     const flagOr = (name: string): boolean => ((c.req.query(name) ?? '') === '' ? usual : flag(c, name));
     return {
       sees: await visiblePlaces(c.env.caller, options),
-      tool: uidSaid(c, 'tool') || 'public',
+      tool: reportedUid(c, 'tool') || 'public',
       passwordProtected: flagOr('passwordProtected'),
       defaultRole: flagOr('defaultRole'),
-      nameContains: uidSaid(c, 'nameFilter'),
-      creatorContains: uidSaid(c, 'uidFilter'),
+      nameContains: reportedUid(c, 'nameFilter'),
+      creatorContains: reportedUid(c, 'uidFilter'),
     };
   }
 
@@ -191,7 +191,7 @@ export function listHandlers(options: MissionApiOptions) {
       ...(more ? [`Only the first ${MISSION_LIMITS.listed} missions are shown: ask for pages.`] : []),
       ...(contents.isCut ? ['Not all contents are shown: ask for single missions.'] : []),
     ];
-    const shown = found.map((mission) => shownMission(mission, { contents: byMission.get(mission.id) }));
+    const shown = found.map((mission) => toMissionView(mission, { contents: byMission.get(mission.id) }));
     return wrapped(LIST_TYPE, shown, nodeId, messages.length === 0 ? undefined : messages);
   }
 

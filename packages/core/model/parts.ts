@@ -104,7 +104,7 @@ export interface UsersFile {
   /** Adds or replaces the entry of that name; what else stands in the file stays as it is. */
   grant(entry: { identifier: string; fingerprint: string; role: CoreRole }): void;
   /** Removes every entry of that name, without regard to case; what else stands in the file stays as it is. */
-  withdraw(identifier: string): void;
+  cancel(identifier: string): void;
 }
 
 /** Whoever asks the core for something. */

@@ -74,7 +74,7 @@ export interface Stamp {
 /** An event as receivers get it: time and flow tag of the server, no `<marti>`. Good as long as its event. */
 export interface Delivery {
   /** An upper bound for `writeXml`. */
-  readonly mostXmlBytes: number;
+  readonly maxXmlBytes: number;
   /** Writes declaration and event; returns where it ends. */
   writeXml(target: Buffer, at: number): number;
   /** Header and TakMessage; made once. */
@@ -281,11 +281,11 @@ export interface StreamOptions {
 }
 
 export interface StreamLimits {
-  mostEventBytes: number;
+  maxEventBytes: number;
   /** Of all clients together: what is not yet whole, and what is kept while missions are asked. */
-  mostHalvesBytes: number;
+  maxHalvesBytes: number;
   /** Waiting for one reader; beyond it the oldest events are dropped. */
-  mostWaitingBytes: number;
+  maxWaitingBytes: number;
   /** A reader that has taken nothing for so long while something waits for it is disconnected. */
   stalledMs: number;
   /** How often the groups of everybody are taken anew. */

@@ -1,14 +1,14 @@
 // Text on the wire of CoT: times in ISO 8601, UTC unless they say otherwise, and escapes of XML.
 
 const TIME = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}(?::\d{2}(?:\.\d{1,9})?)?(?<zone>Z|[+-]\d{2}:?\d{2})?$/;
-const MOST_LENGTH = 40;
+const MAX_LENGTH = 40;
 
 /** Milliseconds since 1970; undefined for what is no time. */
 export function readCotTime(text: string | undefined): number | undefined {
   if (text === undefined) return undefined;
   const usual = usualCotTime(text);
   if (usual !== undefined) return usual;
-  if (text.length > MOST_LENGTH) return undefined;
+  if (text.length > MAX_LENGTH) return undefined;
   const match = TIME.exec(text);
   if (match === null) return undefined;
   const value = Date.parse(match.groups?.['zone'] === undefined ? `${text}Z` : text);

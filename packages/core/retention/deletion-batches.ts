@@ -142,10 +142,10 @@ export async function deleteChat(tx: Tx, ids: readonly string[]): Promise<Batch>
 }
 
 /** The events with what points at them: foreign keys are looked at when the whole statement is done. */
-async function deleteWithReferences(tx: Tx, ids: readonly string[], isDoomed: postgres.Fragment): Promise<Batch> {
+async function deleteWithReferences(tx: Tx, ids: readonly string[], isExpired: postgres.Fragment): Promise<Batch> {
   const [row] = await tx<[Freed]>`
     WITH doomed AS MATERIALIZED (
-      SELECT r.id FROM cot_router r WHERE r.id = ANY (${listed(ids)}::text::bigint[]) AND ${isDoomed}
+      SELECT r.id FROM cot_router r WHERE r.id = ANY (${listed(ids)}::text::bigint[]) AND ${isExpired}
     ),
     image AS MATERIALIZED (SELECT id FROM cot_image WHERE cot_id IN (SELECT id FROM doomed)),
     links AS (DELETE FROM cot_link WHERE containing_event IN (SELECT id FROM doomed)),
@@ -171,7 +171,7 @@ function listed(ids: readonly string[]): string {
   return `{${ids.join()}}`;
 }
 
-export interface DoomedFiles {
+export interface ExpiredFiles {
   /** Files with this keyword, or those without it. */
   packages: boolean;
   exemptKeywords: readonly string[];
@@ -183,15 +183,15 @@ export async function deleteFiles(
   limit: string,
   from: Position,
   most: number,
-  { packages, exemptKeywords }: DoomedFiles,
+  { packages, exemptKeywords }: ExpiredFiles,
 ): Promise<Batch> {
   const keywords = tx`coalesce(f.keywords, '{}')::text[]`;
   const exempt = tx`ARRAY(SELECT json_array_elements_text(${JSON.stringify(exemptKeywords)}::text::json))`;
-  const isDoomed = tx`coalesce(${MISSION_PACKAGE}::text = ANY (${keywords}), false) = ${packages}::boolean
+  const isExpired = tx`coalesce(${MISSION_PACKAGE}::text = ANY (${keywords}), false) = ${packages}::boolean
     AND NOT ${keywords} && ${exempt} AND NOT EXISTS (SELECT FROM mission_resource m WHERE m.resource_id = f.id)`;
   const rows = await tx<(Held & { last: boolean })[]>`
     WITH looked AS MATERIALIZED (
-      SELECT f.id, f.submissiontime AS at, octet_length(f.data) AS size, ${isDoomed} AS doomed
+      SELECT f.id, f.submissiontime AS at, octet_length(f.data) AS size, ${isExpired} AS doomed
       FROM resource f WHERE ${older(tx, tx`f.submissiontime`, limit, from)}
       ORDER BY f.submissiontime, f.id LIMIT ${FILES_LOOKED_AT}::int
     ), summed AS (
@@ -205,7 +205,7 @@ export async function deleteFiles(
     ${heldOf(tx, tx`, (SELECT was_last FROM whole) AS last`)}`;
   const [freedBytes] = await tx<[Freed]>`
     WITH gone AS (
-      DELETE FROM resource f WHERE id = ANY (${rows[0]?.held ?? '{}'}::text::int[]) AND ${isDoomed}
+      DELETE FROM resource f WHERE id = ANY (${rows[0]?.held ?? '{}'}::text::int[]) AND ${isExpired}
       RETURNING ${fileSize(tx)} AS size
     ) ${freed(tx)}`;
   return batchOf(rows[0], freedBytes, rows[0]?.last === true ? Number.POSITIVE_INFINITY : 0);

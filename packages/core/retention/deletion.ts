@@ -30,9 +30,9 @@ import {
   type Page,
   type Position,
 } from './deletion-batches.ts';
-import { doomedMission, keptInWords } from './limits.ts';
+import { expiredMission, formatKept } from './limits.ts';
 import { type Latencies, Pacer } from './pacer.ts';
-import { isAway, type Patience, persistently } from './persistence.ts';
+import { isUnavailable, type Patience, retryForever } from './retry-forever.ts';
 
 /** The run was told to stop. */
 export class RunStopped extends Error {}
@@ -44,9 +44,9 @@ export interface DeletionOptions {
   policy: () => RetentionPolicy;
   run: RunSql;
   runs: RetentionRunStore;
-  missions: DoomedMissions;
+  missions: ExpiredMissions;
   exemptKeywords: readonly string[];
-  mostRows: number | null;
+  maxRows: number | null;
   latencies: Latencies;
   patience: Patience;
   signal: AbortSignal;
@@ -54,7 +54,7 @@ export interface DeletionOptions {
   steadyMs: () => number;
 }
 
-export interface DoomedMissions {
+export interface ExpiredMissions {
   reads: Pick<MissionReads, 'find'>;
   writes: Pick<MissionWrites, 'remove'>;
   announce: Pick<Announce, 'deleted'>;
@@ -68,7 +68,7 @@ type Count = (progress: RunProgress, batch: Batch) => RunProgress;
 
 export const DELETION_ORDER: readonly Retained[] = ['missions', 'files', 'missionpackages', 'cot', 'geochat'];
 
-const MOST_SHARE = 4;
+const MAX_SHARE = 4;
 
 /**
  * @example
@@ -90,7 +90,7 @@ export class Deletion {
   /** Resolves with what went wrong in single types. Rejects with RunStopped, TooManyRows, RunTaken, or the database away. */
   async run(): Promise<string[]> {
     const errors: string[] = [];
-    this.#withIndexes = await this.#patiently(() => indexShares(this.#options.run));
+    this.#withIndexes = await this.#retry(() => indexShares(this.#options.run));
     for (const type of DELETION_ORDER) {
       const limit = this.#begun.limits[type];
       if (limit === undefined) continue;
@@ -157,10 +157,8 @@ export class Deletion {
   #record(tx: Tx, add: (sofar: RunProgress) => RunProgress): Promise<void> {
     return this.#options.runs.progress(tx, this.#begun.id, (sofar) => {
       const next = add(sofar);
-      if (this.#options.mostRows !== null && allRows(next) > this.#options.mostRows)
-        throw new TooManyRows(
-          `it would delete more than ${this.#options.mostRows} rows, which is the most that it may`,
-        );
+      if (this.#options.maxRows !== null && allRows(next) > this.#options.maxRows)
+        throw new TooManyRows(`it would delete more than ${this.#options.maxRows} rows, which is the most that it may`);
       return next;
     });
   }
@@ -176,7 +174,7 @@ export class Deletion {
   #mustStillGo(): void {
     const limit = this.#current === undefined ? undefined : this.#begun.limits[this.#current];
     if (this.#current === undefined || limit === undefined) return;
-    const kept = keptInWords(this.#current, new Date(limit), this.#options.policy(), new Date(this.#begun.startedAt));
+    const kept = formatKept(this.#current, new Date(limit), this.#options.policy(), new Date(this.#begun.startedAt));
     if (kept !== undefined) throw new Error(`stopped, for since the run began ${kept}`);
   }
 
@@ -209,7 +207,7 @@ export class Deletion {
   async #drain(first: Position, step: (tx: Tx, from: Position) => Promise<Batch>, count: Count): Promise<void> {
     for (let from: Position | undefined = first; from !== undefined;) {
       const at: Position = from;
-      const batch: Batch = await this.#patiently(() => this.#batchOf((tx) => step(tx, at), count));
+      const batch: Batch = await this.#retry(() => this.#batchOf((tx) => step(tx, at), count));
       from = batch.next;
       await this.#pause(batch.deleted === 0 ? 0 : this.#pacer.pace.pauseMs);
     }
@@ -224,9 +222,9 @@ export class Deletion {
   ): Promise<void> {
     for (let from: Position | undefined = first; from !== undefined;) {
       const at: Position = from;
-      const { ids, next } = await this.#patiently(() => this.#inTransaction((tx) => read(tx, at)));
+      const { ids, next } = await this.#retry(() => this.#inTransaction((tx) => read(tx, at)));
       for (let done = 0; done < ids.length;) {
-        const batch = await this.#patiently(() =>
+        const batch = await this.#retry(() =>
           this.#batchOf((tx) => step(tx, ids.slice(done, done + this.#pacer.pace.rows)), count),
         );
         done += batch.scanned;
@@ -240,7 +238,7 @@ export class Deletion {
     const [row] = await this.#options.run(
       (sql) => sql<(Position & { guid: string })[]>`
         SELECT id::text AS id, guid::text AS guid, create_time::text AS at FROM mission
-        WHERE ${doomedMission(sql, limit)} AND (create_time, id) > (${from.at}::text::timestamptz, ${from.id}::bigint)
+        WHERE ${expiredMission(sql, limit)} AND (create_time, id) > (${from.at}::text::timestamptz, ${from.id}::bigint)
         ORDER BY mission.create_time, mission.id LIMIT 1`,
     );
     return row;
@@ -262,7 +260,7 @@ export class Deletion {
       counting('cot'),
     );
     await this.#drain(FROM_THE_FIRST, (tx, from) => deleteMissionFiles(tx, id, from, FILES_AT_ONCE), counting('files'));
-    await this.#patiently(async () => {
+    await this.#retry(async () => {
       this.#mustStillGo();
       const mission = await this.#options.missions.reads.find({ guid }, 'all');
       if (mission === undefined || mission.id !== id || mission.inviteOnly) return;
@@ -277,7 +275,7 @@ export class Deletion {
   async #deleteMissions(limit: string): Promise<void> {
     for (let from = FROM_THE_FIRST; ;) {
       const at = from;
-      const found = await this.#patiently(() => this.#nextMission(limit, at));
+      const found = await this.#retry(() => this.#nextMission(limit, at));
       if (found === undefined) return;
       await this.#deleteMission(Number(found.id), found.guid);
       await this.#pause(0);
@@ -285,8 +283,8 @@ export class Deletion {
     }
   }
 
-  #patiently<T>(work: () => Promise<T>): Promise<T> {
-    return persistently(
+  #retry<T>(work: () => Promise<T>): Promise<T> {
+    return retryForever(
       work,
       () => this.#again(),
       (ms) => this.#pause(ms),
@@ -305,12 +303,14 @@ async function indexShares(run: RunSql): Promise<IndexShares> {
 }
 
 function share(sql: postgres.Sql, table: string): postgres.Fragment {
-  return sql`least(${MOST_SHARE}, pg_total_relation_size(${table}::text::regclass)::float8
+  return sql`least(${MAX_SHARE}, pg_total_relation_size(${table}::text::regclass)::float8
     / greatest(pg_table_size(${table}::text::regclass), 1))`;
 }
 
 function isOfWholeRun(error: unknown): boolean {
-  return error instanceof RunStopped || error instanceof TooManyRows || error instanceof RunTaken || isAway(error);
+  return (
+    error instanceof RunStopped || error instanceof TooManyRows || error instanceof RunTaken || isUnavailable(error)
+  );
 }
 
 function plusRows({ rows, included, bytes }: RunProgress, type: Retained, more: number, moreBytes = 0): RunProgress {

@@ -13,14 +13,14 @@ import { KEPT_MISSIONS, MISSION_PACKAGE } from './deletion-batches.ts';
 const TOLERANCE_MS = 1_000;
 
 /** The limits, as they are kept; throws a CoreFault `invalid` that names the type. `now` is the clock of the database. */
-export function orderedLimits(asked: RetentionLimits, policy: RetentionPolicy, now: Date): RetentionLimits {
+export function orderedLimits(request: RetentionLimits, policy: RetentionPolicy, now: Date): RetentionLimits {
   const limits: RetentionLimits = {};
   for (const type of RETAINED) {
-    const text = asked[type];
+    const text = request[type];
     if (text === undefined) continue;
     const limit = new Date(text);
     if (Number.isNaN(limit.getTime())) throw invalid(`limits.${type}: "${text}" is no moment`);
-    const kept = keptInWords(type, limit, policy, now);
+    const kept = formatKept(type, limit, policy, now);
     if (kept !== undefined) throw invalid(`limits.${type}: ${kept}`);
     limits[type] = limit.toISOString();
   }
@@ -29,7 +29,7 @@ export function orderedLimits(asked: RetentionLimits, policy: RetentionPolicy, n
 }
 
 /** What of a type the policy keeps that is older than `limit`, for a run of `asOf`; undefined: nothing. */
-export function keptInWords(type: Retained, limit: Date, policy: RetentionPolicy, asOf: Date): string | undefined {
+export function formatKept(type: Retained, limit: Date, policy: RetentionPolicy, asOf: Date): string | undefined {
   const days = policy[type];
   if (days === null) return `the policy keeps ${type} for ever`;
   const latest = asOf.getTime() - days * DAY_MS;
@@ -100,7 +100,7 @@ const COUNTS: Record<Retained, Count> = {
   missionpackages: (tx, limit, { exemptKeywords }) => files(tx, limit, exemptKeywords, true),
 
   missions: (tx, limit) => tx`
-    WITH doomed AS MATERIALIZED (SELECT id FROM mission WHERE ${doomedMission(tx, limit)})
+    WITH doomed AS MATERIALIZED (SELECT id FROM mission WHERE ${expiredMission(tx, limit)})
     SELECT (SELECT count(*) FROM doomed)
       + (SELECT count(*) FROM cot_router WHERE uid IN (${goneUids(tx, limit)}))
       + (SELECT count(*) FROM resource WHERE id IN (
@@ -112,7 +112,7 @@ const COUNTS: Record<Retained, Count> = {
 function goneUids(tx: postgres.ISql, limit: string): postgres.Fragment {
   return tx`
     SELECT uid FROM mission_uid GROUP BY uid
-    HAVING bool_and(mission_id IN (SELECT id FROM mission WHERE ${doomedMission(tx, limit)}))`;
+    HAVING bool_and(mission_id IN (SELECT id FROM mission WHERE ${expiredMission(tx, limit)}))`;
 }
 
 function files(tx: postgres.TransactionSql, limit: string, exempt: readonly string[], packages: boolean) {
@@ -124,7 +124,7 @@ function files(tx: postgres.TransactionSql, limit: string, exempt: readonly stri
 }
 
 /** Of `mission`. */
-export function doomedMission(tx: postgres.ISql, limit: string): postgres.Fragment {
+export function expiredMission(tx: postgres.ISql, limit: string): postgres.Fragment {
   return tx`create_time < ${limit}::text::timestamptz AND NOT invite_only
     AND name NOT IN (SELECT json_array_elements_text(${JSON.stringify(KEPT_MISSIONS)}::text::json))`;
 }

@@ -20,30 +20,30 @@ export interface PaceSeen {
 }
 
 export const FIRST_PACE: Pace = { pauseMs: 20, rows: 1_000 };
-export const PACE_BOUNDS = { leastPauseMs: 5, mostPauseMs: 2_000, leastRows: 200, mostRows: 5_000 } as const;
+export const PACE_BOUNDS = { minPauseMs: 5, maxPauseMs: 2_000, minRows: 200, maxRows: 5_000 } as const;
 
 /** Noise of a machine with other work: less is never slow. */
-const LEAST_SLOW_MS = 8;
+const MIN_SLOW_MS = 8;
 const SLOW_FACTOR = 3;
-const LONGEST_BATCH_MS = 100;
+const MAX_BATCH_MS = 100;
 /** Fewer rows say nothing of what a whole batch takes. */
 const TELLING_ROWS = 100;
 
 /** The pace of the next batch, and the pause before it. */
 export function nextPace(pace: Pace, seen: PaceSeen): Pace {
-  const isSlow = seen.reactionMs > Math.max(LEAST_SLOW_MS, SLOW_FACTOR * seen.usualMs);
-  const wished: Pace = isSlow
+  const isSlow = seen.reactionMs > Math.max(MIN_SLOW_MS, SLOW_FACTOR * seen.usualMs);
+  const requested: Pace = isSlow
     ? { pauseMs: pace.pauseMs * 2, rows: pace.rows / 2 }
     : { pauseMs: pace.pauseMs * 0.8, rows: pace.rows * 1.2 };
   return {
-    pauseMs: within(wished.pauseMs, PACE_BOUNDS.leastPauseMs, PACE_BOUNDS.mostPauseMs),
-    rows: Math.round(within(Math.min(wished.rows, rowsInTime(seen)), PACE_BOUNDS.leastRows, PACE_BOUNDS.mostRows)),
+    pauseMs: within(requested.pauseMs, PACE_BOUNDS.minPauseMs, PACE_BOUNDS.maxPauseMs),
+    rows: Math.round(within(Math.min(requested.rows, rowsInTime(seen)), PACE_BOUNDS.minRows, PACE_BOUNDS.maxRows)),
   };
 }
 
 /** How many rows a batch has time for, as the last one went. */
 function rowsInTime({ batchMs, rows }: PaceSeen): number {
-  return rows < TELLING_ROWS || batchMs <= 0 ? Number.POSITIVE_INFINITY : (rows * LONGEST_BATCH_MS) / batchMs;
+  return rows < TELLING_ROWS || batchMs <= 0 ? Number.POSITIVE_INFINITY : (rows * MAX_BATCH_MS) / batchMs;
 }
 
 function within(value: number, least: number, most: number): number {
@@ -109,7 +109,7 @@ export interface Latencies {
   usual(): number | undefined;
 }
 
-const MOST_KEPT = 64;
+const MAX_KEPT = 64;
 /** A write of so many rows takes about twice as long as one of a single row. */
 const ROWS_OF_TWICE = 100;
 
@@ -151,6 +151,6 @@ export class InsertLatencies implements Latencies {
     const cost = ms / (1 + rows / ROWS_OF_TWICE);
     this.#slowest = Math.max(this.#slowest ?? 0, cost);
     this.#last.push(cost);
-    if (this.#last.length > MOST_KEPT) this.#last.shift();
+    if (this.#last.length > MAX_KEPT) this.#last.shift();
   }
 }

@@ -7,20 +7,20 @@ import { join } from 'node:path';
 export type RetentionLog = Record<'info' | 'warn' | 'error', (text: string) => void>;
 
 const NAME = 'takserver-retention.log';
-const MOST_BYTES = 4 * 1024 ** 2;
+const MAX_BYTES = 4 * 1024 ** 2;
 const KEPT = 3;
 
 /** Each text says "retention" itself: whoever reads on knows a line without its head. */
-export function retentionLog(dataDirectory: string, now: () => Date, mostBytes = MOST_BYTES): RetentionLog {
+export function retentionLog(dataDirectory: string, now: () => Date, maxBytes = MAX_BYTES): RetentionLog {
   const directory = join(dataDirectory, 'logs');
   const path = join(directory, NAME);
 
   function line(level: string, text: string): void {
     try {
       mkdirSync(directory, { recursive: true, mode: 0o700 });
-      if ((statSync(path, { throwIfNoEntry: false })?.size ?? 0) >= mostBytes) rotate(path);
-      const said = text.replaceAll(/\s*[\r\n]+\s*/g, ' ');
-      appendFileSync(path, `${moment(now())} [retention] ${level.padEnd(5)} holdfast.retention - ${said}\n`, {
+      if ((statSync(path, { throwIfNoEntry: false })?.size ?? 0) >= maxBytes) rotate(path);
+      const message = text.replaceAll(/\s*[\r\n]+\s*/g, ' ');
+      appendFileSync(path, `${moment(now())} [retention] ${level.padEnd(5)} holdfast.retention - ${message}\n`, {
         mode: 0o600,
       });
     } catch {

@@ -14,15 +14,15 @@ import { CoreFault } from '../http/answers.ts';
 import type { Retention } from '../model/parts.ts';
 import type { RunSql } from '../store/certificates.ts';
 import { RetentionRunStore, type RunEnd } from '../store/retention-runs.ts';
-import { Deletion, DELETION_ORDER, type DoomedMissions, RunStopped, TooManyRows } from './deletion.ts';
+import { Deletion, DELETION_ORDER, type ExpiredMissions, RunStopped, TooManyRows } from './deletion.ts';
 import { expectedRows, orderedLimits } from './limits.ts';
 import type { Latencies } from './pacer.ts';
-import { PATIENCE, type Patience } from './persistence.ts';
+import { PATIENCE, type Patience } from './retry-forever.ts';
 import { PlannedFiring } from './planned-firing.ts';
 import type { RetentionLog } from './retention-log.ts';
 
 /** `retention run 1a2b by schedule, unit days: cot before 2026-01-01T00:00:00.000Z (30 days)` */
-export function beginInWords({ id, trigger, limits }: CoreRetentionRun, policy: RetentionPolicy): string {
+export function formatBegin({ id, trigger, limits }: CoreRetentionRun, policy: RetentionPolicy): string {
   const types = DELETION_ORDER.flatMap((type) => {
     const limit = limits[type];
     return limit === undefined ? [] : [`${type} before ${limit} (kept ${policy[type] ?? '?'} days)`];
@@ -31,14 +31,14 @@ export function beginInWords({ id, trigger, limits }: CoreRetentionRun, policy: 
 }
 
 /** `retention run 1a2b done after 3.1 s, rows deleted: cot 120, geochat 0; about 1.2 MB` */
-export function endInWords(run: CoreRetentionRun, seconds: number): string {
+export function formatEnd(run: CoreRetentionRun, seconds: number): string {
   const { id, state, rows, included, bytes, error } = run;
   const counts = DELETION_ORDER.flatMap((type) => (rows[type] === undefined ? [] : [`${type} ${rows[type]}`]));
   const withMissions =
     rows.missions === undefined ? '' : `; with the missions: events ${included.cot}, files ${included.files}`;
-  const said = error === null ? '' : `: ${error}`;
+  const message = error === null ? '' : `: ${error}`;
   const megabytes = ((bytes ?? 0) / 1e6).toFixed(1);
-  return `retention run ${id} ${state} after ${seconds} s, rows deleted: ${counts.join(', ')}${withMissions}; about ${megabytes} MB${said}`;
+  return `retention run ${id} ${state} after ${seconds} s, rows deleted: ${counts.join(', ')}${withMissions}; about ${megabytes} MB${message}`;
 }
 
 export interface RetentionServiceOptions {
@@ -46,7 +46,7 @@ export interface RetentionServiceOptions {
   retention: Pick<Retention, 'policy' | 'exemptKeywords' | 'schedule' | 'edited' | 'onChange'>;
   /** The database `cot`, on connections of its own. */
   run: RunSql;
-  missions: DoomedMissions;
+  missions: ExpiredMissions;
   latencies: Latencies;
   schedules: Pick<Schedules, 'next'>;
   /** The schedule is meant in it. */
@@ -154,14 +154,14 @@ export class RetentionService implements RetentionRuns {
       this.#options.file.warn(`retention run by schedule skipped: the run ${this.#going.id} is going on`);
       return;
     }
-    const edited = this.#editedInWords();
+    const edited = this.#formatEdited();
     if (edited !== undefined) return this.#notBegun(edited);
     const begun = await this.#begin(randomUUID(), 'schedule', limitsAt(policy, await this.#runs.now()), policy, null);
     if (begun === undefined) this.#notBegun('another core on the same database has a run');
   }
 
   /** Whoever has edited a file wants what it says; what is in force may delete more. */
-  #editedInWords(): string | undefined {
+  #formatEdited(): string | undefined {
     const path = this.#options.retention.edited();
     return path === undefined
       ? undefined
@@ -174,14 +174,14 @@ export class RetentionService implements RetentionRuns {
     trigger: CoreRetentionRun['trigger'],
     limits: RetentionLimits,
     policy: RetentionPolicy,
-    mostRows: number | null,
+    maxRows: number | null,
   ): Promise<CoreRetentionRun | undefined> {
     await this.#closeLeft();
     const begun = await this.#runs.begin(id, trigger, limits);
     if (begun?.state !== 'running') return begun;
-    this.#options.log.info('retention.started', { id, trigger, unit: 'days', policy, limits, most_rows: mostRows });
-    this.#options.file.info(beginInWords(begun, policy));
-    this.#going = { id, ended: this.#whole(begun, mostRows).finally(() => (this.#going = undefined)) };
+    this.#options.log.info('retention.started', { id, trigger, unit: 'days', policy, limits, most_rows: maxRows });
+    this.#options.file.info(formatBegin(begun, policy));
+    this.#going = { id, ended: this.#whole(begun, maxRows).finally(() => (this.#going = undefined)) };
     return begun;
   }
 
@@ -193,9 +193,9 @@ export class RetentionService implements RetentionRuns {
     }
   }
 
-  async #whole(begun: CoreRetentionRun, mostRows: number | null): Promise<void> {
+  async #whole(begun: CoreRetentionRun, maxRows: number | null): Promise<void> {
     const begunMs = this.#options.steadyMs();
-    const { state, error } = await this.#outcome(begun, mostRows);
+    const { state, error } = await this.#outcome(begun, maxRows);
     const closed = await this.#ended(begun.id, state, error);
     const shown = closed ?? { ...begun, state, error };
     const seconds = Math.round((this.#options.steadyMs() - begunMs) / 100) / 10;
@@ -213,10 +213,10 @@ export class RetentionService implements RetentionRuns {
       seconds,
       error,
     });
-    this.#options.file[level](endInWords(shown, seconds));
+    this.#options.file[level](formatEnd(shown, seconds));
   }
 
-  async #outcome(begun: CoreRetentionRun, mostRows: number | null): Promise<{ state: RunEnd; error: string | null }> {
+  async #outcome(begun: CoreRetentionRun, maxRows: number | null): Promise<{ state: RunEnd; error: string | null }> {
     const exemptKeywords = this.#options.retention.exemptKeywords();
     try {
       const expected = await this.#stoppable(
@@ -224,10 +224,8 @@ export class RetentionService implements RetentionRuns {
       );
       if (expected !== undefined) {
         await this.#expectedWritten(begun.id, expected);
-        if (mostRows !== null && expected > mostRows)
-          throw new TooManyRows(
-            `it would delete ${expected} rows, and at most ${mostRows} may be deleted: nothing was`,
-          );
+        if (maxRows !== null && expected > maxRows)
+          throw new TooManyRows(`it would delete ${expected} rows, and at most ${maxRows} may be deleted: nothing was`);
       }
       const { policy } = this.#options.retention;
       const parts = {
@@ -236,7 +234,7 @@ export class RetentionService implements RetentionRuns {
         runs: this.#runs,
         missions: this.#options.missions,
         exemptKeywords,
-        mostRows,
+        maxRows,
         latencies: this.#options.latencies,
         patience: this.#patience,
         signal: this.#signal,
@@ -279,17 +277,17 @@ export class RetentionService implements RetentionRuns {
     }
   }
 
-  async #beginByOrder({ id, limits, mostRows }: RetentionRunOrder): Promise<CoreRetentionRun> {
+  async #beginByOrder({ id, limits, maxRows }: RetentionRunOrder): Promise<CoreRetentionRun> {
     const same = await this.#runs.find(id);
     if (same !== undefined) return same;
     const policy = this.#options.retention.policy();
-    const edited = this.#editedInWords();
+    const edited = this.#formatEdited();
     if (edited !== undefined) throw new CoreFault('invalid', edited);
     const ordered = orderedLimits(limits, policy, await this.#runs.now());
     if (this.#going !== undefined)
       throw new CoreFault('conflict', `The retention run ${this.#going.id} is going on: wait for its end.`);
     if (this.#signal.aborted) throw new CoreFault('conflict', 'The core is being stopped: no run begins any more.');
-    const begun = await this.#begin(id, 'order', ordered, policy, mostRows);
+    const begun = await this.#begin(id, 'order', ordered, policy, maxRows);
     if (begun === undefined) throw new CoreFault('conflict', 'Another core on the same database has a retention run.');
     return begun;
   }

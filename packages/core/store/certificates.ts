@@ -104,10 +104,10 @@ export interface CertificateLists {
 
 /** What others change in the table is seen then. */
 const KEPT_MS = 30_000;
-const MOST_KEPT = 50;
+const MAX_KEPT = 50;
 
 export function certificateLists(store: Pick<CertificateStore, 'list'>, now: () => Date): CertificateLists {
-  const kept = new KeptAnswers<CertificateRecord[]>({ keptMs: KEPT_MS, most: MOST_KEPT, now });
+  const kept = new KeptAnswers<CertificateRecord[]>({ keptMs: KEPT_MS, most: MAX_KEPT, now });
 
   return {
     list(selection, username) {

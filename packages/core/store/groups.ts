@@ -8,7 +8,7 @@ import type { KnownGroup, Membership } from '../model/parts.ts';
 import type { RunSql } from './certificates.ts';
 
 /** Bits of a vector. */
-export const MOST_GROUPS = 32_768;
+export const MAX_GROUPS = 32_768;
 
 /** Rejects with an AppError `unavailable` when the database is away. */
 export interface GroupStore {
@@ -62,8 +62,8 @@ function columns(sql: postgres.ISql): postgres.Fragment {
 async function addGroup(tx: postgres.ISql, name: string): Promise<void> {
   const [row] = await tx<{ bitpos: number }[]>`
     INSERT INTO groups (name, bitpos, type) VALUES (${name}, nextval('group_bitpos_sequence'), 0) RETURNING bitpos`;
-  if (row !== undefined && row.bitpos < MOST_GROUPS) return;
-  throw new AppError('internal', `There is no place for the group ${name}: ${MOST_GROUPS} were seen already.`);
+  if (row !== undefined && row.bitpos < MAX_GROUPS) return;
+  throw new AppError('internal', `There is no place for the group ${name}: ${MAX_GROUPS} were seen already.`);
 }
 
 export function activeGroups(run: RunSql): ActiveGroups {
@@ -87,9 +87,9 @@ export function activeGroups(run: RunSql): ActiveGroups {
 }
 
 /** Sets that are remembered to have a row. */
-const MOST_REMEMBERED = 10_000;
+const MAX_REMEMBERED = 10_000;
 /** The index over the keys takes no more than 2,704 bytes: longer keys are digests. */
-const LONGEST_KEY = 1_000;
+const MAX_KEY_LENGTH = 1_000;
 
 /**
  * The table `group_vector`: each set of groups once, at its full length. Rows of events copy their vector from there,
@@ -125,7 +125,7 @@ export class GroupVectors {
     const there = await this.#known([...missing.keys()]);
     for (const [key, places] of missing) {
       if (!there.has(key)) await this.#add(key, places);
-      if (this.#remembered.size >= MOST_REMEMBERED) this.#remembered.clear();
+      if (this.#remembered.size >= MAX_REMEMBERED) this.#remembered.clear();
       this.#remembered.add(key);
     }
   }
@@ -155,16 +155,16 @@ export class GroupVectors {
 
 function keyText(places: readonly number[]): string {
   const text = places.join();
-  return text.length <= LONGEST_KEY ? text : `sha256:${createHash('sha256').update(text).digest('hex')}`;
+  return text.length <= MAX_KEY_LENGTH ? text : `sha256:${createHash('sha256').update(text).digest('hex')}`;
 }
 
 /** At its full length; the rightmost character is place 0. */
 export function vectorText(places: readonly number[]): string {
-  const bits = Buffer.alloc(MOST_GROUPS, '0');
+  const bits = Buffer.alloc(MAX_GROUPS, '0');
   for (const place of places) {
-    if (!Number.isInteger(place) || place < 0 || place >= MOST_GROUPS)
-      throw new RangeError(`There is no place ${place} in a vector of ${MOST_GROUPS} groups.`);
-    bits[MOST_GROUPS - 1 - place] = 0x31;
+    if (!Number.isInteger(place) || place < 0 || place >= MAX_GROUPS)
+      throw new RangeError(`There is no place ${place} in a vector of ${MAX_GROUPS} groups.`);
+    bits[MAX_GROUPS - 1 - place] = 0x31;
   }
   return bits.toString('latin1');
 }

@@ -28,12 +28,12 @@ export interface MissionSubscriptions {
   subscribe(missionId: number, device: Device, role: MissionRole, now: Date): Promise<MissionSubscription>;
   setToken(missionId: number, uid: string, token: string): Promise<void>;
   /** `forget` takes the role away too. */
-  unsubscribe(missionId: number, whom: Pick<Device, 'clientUid'> & Partial<Device>, forget: boolean): Promise<void>;
+  unsubscribe(missionId: number, subject: Pick<Device, 'clientUid'> & Partial<Device>, forget: boolean): Promise<void>;
   /** Whose role it is now. Rejects with a CoreFault `conflict` when that would take away the last owner. */
-  setRole(missionId: number, whom: Partial<Device>, role: MissionRole): Promise<Device[]>;
+  setRole(missionId: number, recipient: Partial<Device>, role: MissionRole): Promise<Device[]>;
 }
 
-const MOST_LISTED = 10_000;
+const MAX_LISTED = 10_000;
 
 export class StoredMissionSubscriptions implements MissionSubscriptions {
   readonly #run: RunSql;
@@ -48,7 +48,7 @@ export class StoredMissionSubscriptions implements MissionSubscriptions {
     return this.#run(
       (sql) => sql<MissionSubscription[]>`
           SELECT ${columns(sql)} WHERE s.mission_id = ${missionId} AND ${left === undefined ? sql`s.token IS NOT NULL` : sql`true`}
-          ORDER BY s.client_uid COLLATE "C", s.id LIMIT ${MOST_LISTED}`,
+          ORDER BY s.client_uid COLLATE "C", s.id LIMIT ${MAX_LISTED}`,
     );
   }
 
@@ -57,7 +57,7 @@ export class StoredMissionSubscriptions implements MissionSubscriptions {
       (sql) => sql<{ missionName: string; clientUid: string }[]>`
           SELECT m.name AS "missionName", s.client_uid AS "clientUid"
           FROM mission_subscription s JOIN mission m ON m.id = s.mission_id WHERE s.token IS NOT NULL
-          ORDER BY s.mission_id, s.id LIMIT ${MOST_LISTED}`,
+          ORDER BY s.mission_id, s.id LIMIT ${MAX_LISTED}`,
     );
   }
 
@@ -133,20 +133,20 @@ export class StoredMissionSubscriptions implements MissionSubscriptions {
 
   async unsubscribe(
     missionId: number,
-    whom: Pick<Device, 'clientUid'> & Partial<Device>,
+    subject: Pick<Device, 'clientUid'> & Partial<Device>,
     forget: boolean,
   ): Promise<void> {
     await this.#run((sql) =>
       forget
-        ? sql`DELETE FROM mission_subscription WHERE ${theirs(sql, missionId, whom)}`
-        : sql`UPDATE mission_subscription SET token = NULL WHERE ${theirs(sql, missionId, whom)}`,
+        ? sql`DELETE FROM mission_subscription WHERE ${theirs(sql, missionId, subject)}`
+        : sql`UPDATE mission_subscription SET token = NULL WHERE ${theirs(sql, missionId, subject)}`,
     );
     this.#changed();
   }
 
-  async setRole(missionId: number, whom: Partial<Device>, role: MissionRole): Promise<Device[]> {
+  async setRole(missionId: number, recipient: Partial<Device>, role: MissionRole): Promise<Device[]> {
     const meant = await lockedMission(this.#run, missionId, async (tx) => {
-      const isTheirs = theirs(tx, missionId, whom);
+      const isTheirs = theirs(tx, missionId, recipient);
       const [owners] = await tx<{ meant: number; others: number }[]>`
           SELECT count(*) FILTER (WHERE ${isTheirs})::float8 AS meant,
             count(*) FILTER (WHERE (${isTheirs}) IS NOT TRUE)::float8 AS others

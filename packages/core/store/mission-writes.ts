@@ -20,7 +20,7 @@ export interface NewMission {
   /** What its creator sees: no second mission of the name among it. */
   sees: Places;
   /** How many missions its creator may own. */
-  mostOwned: number;
+  maxOwned: number;
   now: Date;
 }
 
@@ -257,7 +257,7 @@ const HANGING = [
 
 async function created(
   tx: postgres.TransactionSql,
-  { name, draft, creatorUid, username, places, sees, mostOwned, now }: NewMission,
+  { name, draft, creatorUid, username, places, sees, maxOwned, now }: NewMission,
   vectorKey: string,
 ): Promise<MadeMission | undefined | 'no vector'> {
   await tx`SELECT pg_advisory_xact_lock(hashtextextended(${name}, 0))`;
@@ -274,8 +274,8 @@ async function created(
       'conflict',
       `There are ${MISSION_LIMITS.missions} missions, and no more may be: delete old ones.`,
     );
-  if ((counted?.owned ?? 0) >= mostOwned)
-    throw new CoreFault('conflict', `You own ${mostOwned} missions, and no more may be: delete old ones.`);
+  if ((counted?.owned ?? 0) >= maxOwned)
+    throw new CoreFault('conflict', `You own ${maxOwned} missions, and no more may be: delete old ones.`);
   const [row] = await tx<{ id: number }[]>`
     INSERT INTO mission (name, creatoruid, create_time, tool, groups)
     SELECT ${name}, ${creatorUid}, ${now}::timestamptz, 'public', v.vector FROM group_vector v WHERE v.places = ${vectorKey}
@@ -298,12 +298,12 @@ async function created(
 
 /** Of an UPDATE: what was said; at least one column. */
 function draftColumns(sql: postgres.ISql, draft: MissionDraft): postgres.Fragment {
-  const said = (column: string, value: string | number | boolean | undefined): postgres.Fragment =>
+  const messagesOf = (column: string, value: string | number | boolean | undefined): postgres.Fragment =>
     value === undefined ? sql`` : sql`, ${sql(column)} = ${value}`;
   return sql`tool = ${draft.tool === undefined ? sql`tool` : draft.tool}
-    ${said('description', draft.description)} ${said('chatroom', draft.chatRoom)} ${said('base_layer', draft.baseLayer)}
-    ${said('bbox', draft.bbox)} ${said('bounding_polygon', draft.boundingPolygon?.join(' '))} ${said('path', draft.path)}
-    ${said('classification', draft.classification)} ${said('password_hash', draft.passwordHash)}
-    ${said('default_role_id', draft.defaultRole === undefined ? undefined : roleId(draft.defaultRole))}
-    ${said('expiration', draft.expiration)} ${said('invite_only', draft.inviteOnly)}`;
+    ${messagesOf('description', draft.description)} ${messagesOf('chatroom', draft.chatRoom)} ${messagesOf('base_layer', draft.baseLayer)}
+    ${messagesOf('bbox', draft.bbox)} ${messagesOf('bounding_polygon', draft.boundingPolygon?.join(' '))} ${messagesOf('path', draft.path)}
+    ${messagesOf('classification', draft.classification)} ${messagesOf('password_hash', draft.passwordHash)}
+    ${messagesOf('default_role_id', draft.defaultRole === undefined ? undefined : roleId(draft.defaultRole))}
+    ${messagesOf('expiration', draft.expiration)} ${messagesOf('invite_only', draft.inviteOnly)}`;
 }

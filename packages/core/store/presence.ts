@@ -24,7 +24,7 @@ export interface PresenceStore {
 }
 
 /** The five texts of a client are one entry of an index, which takes 2,704 bytes: three for each character. */
-const LONGEST_TEXT = 160;
+const MAX_TEXT_LENGTH = 160;
 
 export function presenceStore(run: RunSql, vectors: GroupVectors): PresenceStore {
   async function insert(rows: readonly PresenceRow[]): Promise<number> {
@@ -103,7 +103,7 @@ function recordOf(
 
 /** PostgreSQL's JSON takes neither NUL nor half a pair. */
 function shortened(text: string): string {
-  return text.slice(0, LONGEST_TEXT).toWellFormed().replaceAll('\0', '\uFFFD');
+  return text.slice(0, MAX_TEXT_LENGTH).toWellFormed().replaceAll('\0', '\uFFFD');
 }
 
 export interface EndpointQuery {

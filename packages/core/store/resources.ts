@@ -3,7 +3,7 @@
 import type postgres from 'postgres';
 import type { Resource } from '../model/mission.ts';
 import type { RunSql } from './certificates.ts';
-import { MOST_GROUPS, vectorText } from './groups.ts';
+import { MAX_GROUPS, vectorText } from './groups.ts';
 import { visible } from './tables.ts';
 
 /** Of `resource` under that name. The size is known without reading the bytes; columns that are NULL are empty texts. */
@@ -217,7 +217,7 @@ export interface ResourceWriter {
 /** In memory three times for a moment: bytes, base64, and what is sent. */
 const PART_BYTES = 384 * 1024;
 /** Of a file. Whoever brings it again adds no more to so many. */
-export const MOST_KEYWORDS = 64;
+export const MAX_KEYWORDS = 64;
 
 /**
  * Files on their way into the table `resource`: in parts, so that the core never holds a whole one. `run` gives a
@@ -233,8 +233,8 @@ export function resourceWriter(run: RunSql): ResourceWriter {
 
 async function joined(tx: postgres.ISql, file: NewResource): Promise<Resource | undefined> {
   const [row] = await tx<Resource[]>`
-    UPDATE resource SET groups = CASE WHEN length(groups) = ${MOST_GROUPS} THEN groups | ${vector(tx, file)} ELSE ${vector(tx, file)} END,
-      keywords = CASE WHEN cardinality(keywords) >= ${MOST_KEYWORDS} THEN keywords
+    UPDATE resource SET groups = CASE WHEN length(groups) = ${MAX_GROUPS} THEN groups | ${vector(tx, file)} ELSE ${vector(tx, file)} END,
+      keywords = CASE WHEN cardinality(keywords) >= ${MAX_KEYWORDS} THEN keywords
         ELSE ARRAY(SELECT DISTINCT unnest(coalesce(keywords, '{}') || ${textsOf(tx, file.keywords)})) END
     WHERE id = (SELECT max(r.id) FROM resource r WHERE r.hash = ${file.hash} AND ${visible(tx, file.places, tx`r.groups`)})
     RETURNING ${resourceColumns(tx)}`;

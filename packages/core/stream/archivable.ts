@@ -16,16 +16,16 @@ export interface Archivable {
 }
 
 /** An index takes no text of more than 2,704 bytes; a character has up to three. */
-const LONGEST_INDEXED = 512;
-const LONGEST_TEXT = 64 * 1024 ** 2;
+const MAX_INDEXED_LENGTH = 512;
+const MAX_TEXT_LENGTH = 64 * 1024 ** 2;
 /** What `numeric` would keep as hundreds of digits is no height. */
 const LARGEST_NUMBER = 1e15;
 /** Degrees; the index over points multiplies differences, which must not overflow, nor become too small (`SMALLEST`). */
 const LARGEST_DEGREES = 1e6;
 const SMALLEST = 1e-9;
-const MOST_RECIPIENTS = 1_000;
+const MAX_RECIPIENTS = 1_000;
 /** Of a chat: each recipient has a row with all of its text. */
-const MOST_COPIED = 1024 ** 2;
+const MAX_COPIED = 1024 ** 2;
 /** About what the other members take in memory. */
 const FIXED_CHARACTERS = 200;
 
@@ -36,12 +36,12 @@ export function archivable(event: ArchivedEvent): Archivable | undefined {
   const startMs = instantOf(event.start);
   const staleMs = instantOf(event.stale);
   if (timeMs === undefined || startMs === undefined || staleMs === undefined) return undefined;
-  if (uid === '' || uid.length > LONGEST_INDEXED || type.length > LONGEST_INDEXED) return undefined;
-  if (detail.length > LONGEST_TEXT || !(Math.abs(receivedAtMs) < 8e15)) return undefined;
+  if (uid === '' || uid.length > MAX_INDEXED_LENGTH || type.length > MAX_INDEXED_LENGTH) return undefined;
+  if (detail.length > MAX_TEXT_LENGTH || !(Math.abs(receivedAtMs) < 8e15)) return undefined;
   if (![point.hae, point.ce, point.le].every((value) => Math.abs(value) <= LARGEST_NUMBER)) return undefined;
   if (![point.lat, point.lon].every((value) => Math.abs(value) <= LARGEST_DEGREES)) return undefined;
   const text = charactersOf(event);
-  const whole = isPlain(event) ? event : plain(event, Math.max(1, Math.min(MOST_RECIPIENTS, MOST_COPIED / text)));
+  const whole = isPlain(event) ? event : plain(event, Math.max(1, Math.min(MAX_RECIPIENTS, MAX_COPIED / text)));
   const recipients = whole.chat?.destUids;
   const uids = recipients?.reduce((sum, each) => sum + (each?.length ?? 0), 0) ?? 0;
   const rows = recipients?.length ?? 1;
@@ -90,11 +90,11 @@ function isTiny(degrees: number): boolean {
 }
 
 /** A hundredth of a hair's breadth from 0 is 0; recipients whose uid no device has are left out, as are those beyond the limit. */
-function plain(event: ArchivedEvent, mostRecipients: number): ArchivedEvent {
+function plain(event: ArchivedEvent, maxRecipients: number): ArchivedEvent {
   const { lat, lon } = event.point;
   const point = { ...event.point, lat: isTiny(lat) ? 0 : lat, lon: isTiny(lon) ? 0 : lon };
   const { chat } = event;
   if (chat === undefined) return { ...event, point };
-  const possible = chat.destUids.filter((uid) => (uid?.length ?? 0) <= LONGEST_INDEXED).slice(0, mostRecipients);
+  const possible = chat.destUids.filter((uid) => (uid?.length ?? 0) <= MAX_INDEXED_LENGTH).slice(0, maxRecipients);
   return { ...event, point, chat: { ...chat, destUids: possible.length === 0 ? [null] : possible } };
 }

@@ -45,8 +45,8 @@ export class Shares {
 
 export interface ArchiveLimits {
   /** Waiting at most; beyond either the oldest are lost. Characters as in the tables: two bytes of memory each at most. */
-  mostEvents: number;
-  mostCharacters: number;
+  maxEvents: number;
+  maxCharacters: number;
   /**
    * Senders rest from `highEvents` or `highCharacters` on, until it is a quarter of that. What an outage has left does not
    * count, as long as it grows less and there is room: senders need not wait for the past.
@@ -60,19 +60,19 @@ export interface ArchiveLimits {
   lagMs: number;
   /** Between tries while the database takes nothing: the first, then twice as long each time up to the longest. */
   firstPauseMs: number;
-  longestPauseMs: number;
+  maxPauseMs: number;
 }
 
 const ARCHIVE_LIMITS: ArchiveLimits = {
-  mostEvents: 100_000,
-  mostCharacters: 64 * 1024 ** 2,
+  maxEvents: 100_000,
+  maxCharacters: 64 * 1024 ** 2,
   highEvents: 20_000,
   highCharacters: 16 * 1024 ** 2,
   batchEvents: 500,
   batchCharacters: 4 * 1024 ** 2,
   lagMs: 25,
   firstPauseMs: 250,
-  longestPauseMs: 5_000,
+  maxPauseMs: 5_000,
 };
 
 export interface ArchiveOptions {
@@ -128,7 +128,7 @@ export class EventArchive implements Archive {
     this.#losses = new Losses({
       store: options.losses,
       unwritten: options.unwritten,
-      isAway: () => this.#outage !== undefined,
+      isUnavailable: () => this.#outage !== undefined,
       log: options.log,
       now: options.now,
     });
@@ -162,7 +162,7 @@ export class EventArchive implements Archive {
   counts(): ArchiveCounts {
     return {
       waiting: this.#waiting.length + this.#onTheWay,
-      capacity: this.#most.mostEvents,
+      capacity: this.#most.maxEvents,
       stored: this.#stored,
       skipped: this.#skipped,
       lost: this.#losses.total,
@@ -197,7 +197,7 @@ export class EventArchive implements Archive {
     const wasFull = this.#isFull();
     const { length, characters } = this.#waiting;
     const share = Math.max(length / this.#most.highEvents, characters / this.#most.highCharacters);
-    const filled = Math.max(length / this.#most.mostEvents, characters / this.#most.mostCharacters);
+    const filled = Math.max(length / this.#most.maxEvents, characters / this.#most.maxCharacters);
     this.#least = Math.min(this.#least, share);
     if (share >= this.#least + 1 || filled >= NEARLY_FULL) this.#isBehind = true;
     else if (share <= this.#least + DRAINED && filled <= ROOM_AGAIN) this.#isBehind = false;
@@ -210,7 +210,7 @@ export class EventArchive implements Archive {
 
   #dropOldest(): void {
     const reason = this.#outage?.reason ?? 'the database was too slow';
-    while (this.#waiting.length > this.#most.mostEvents || this.#waiting.characters > this.#most.mostCharacters) {
+    while (this.#waiting.length > this.#most.maxEvents || this.#waiting.characters > this.#most.maxCharacters) {
       const dropped = this.#waiting.drop();
       if (dropped === undefined) return;
       this.#gone(dropped);
@@ -258,7 +258,7 @@ export class EventArchive implements Archive {
     this.#lookHowFull();
   }
 
-  async #isAway(error: unknown): Promise<boolean> {
+  async #isUnavailable(error: unknown): Promise<boolean> {
     if (this.#outage === undefined && !this.#isClosed) {
       const wasFull = this.#isFull();
       this.#options.log.warn('archive.behind', {
@@ -270,7 +270,7 @@ export class EventArchive implements Archive {
       this.#outage = { sinceMs: this.#options.now().getTime(), isLock, reason };
       this.#changed(wasFull);
     }
-    await this.#rest.after(Math.min(this.#most.longestPauseMs, this.#most.firstPauseMs * 2 ** this.#failures++));
+    await this.#rest.after(Math.min(this.#most.maxPauseMs, this.#most.firstPauseMs * 2 ** this.#failures++));
     return !this.#isClosed;
   }
 
@@ -285,7 +285,7 @@ export class EventArchive implements Archive {
         write: (batch, again) => this.#write(batch, again),
         stored: (batch) => this.#wasStored(batch),
         refused: (_, reason) => this.#wasRefused(_, reason),
-        away: (error) => this.#isAway(error),
+        unavailable: (error) => this.#isUnavailable(error),
       });
     }
     this.#working = undefined;

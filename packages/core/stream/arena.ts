@@ -3,8 +3,8 @@
 /** Room for the events of a turn; a larger block is made for a larger event. */
 export const BLOCK_BYTES: number = 1024 * 1024;
 /** Beyond it nothing more is lent: readers that take nothing would keep a block each. */
-const MOST_LENT_BYTES = 32 * BLOCK_BYTES;
-const MOST_FREE = 12;
+const MAX_LENT_BYTES = 32 * BLOCK_BYTES;
+const MAX_FREE = 12;
 
 export interface Block {
   readonly bytes: Buffer;
@@ -33,14 +33,14 @@ export class Blocks {
   }
 
   get mayLend(): boolean {
-    return this.heldBytes <= MOST_LENT_BYTES;
+    return this.heldBytes <= MAX_LENT_BYTES;
   }
 
   give(block: Block): void {
     block.holders--;
     if (block.holders > 0) return;
     this.heldBytes -= block.bytes.length;
-    if (block.bytes.length === BLOCK_BYTES && this.free.length < MOST_FREE) this.free.push(block);
+    if (block.bytes.length === BLOCK_BYTES && this.free.length < MAX_FREE) this.free.push(block);
   }
 
   /** Uninitialised. */

@@ -9,7 +9,7 @@ export interface Settling<T> {
   /** The database refuses this one; why, without what a client wrote. */
   refused(item: T, reason: string): void;
   /** It takes nothing at the moment. Resolves when it is time for another try; false when there will be none. */
-  away(error: unknown): Promise<boolean>;
+  unavailable(error: unknown): Promise<boolean>;
 }
 
 const TRIES_AS_A_WHOLE = 3;
@@ -24,7 +24,7 @@ export async function settle<T>(batch: readonly T[], to: Settling<T>, again = fa
       await to.write(batch, again || tries > 1);
     } catch (error) {
       if (!takesNothing(error)) return refused(batch, error, to);
-      if (!(await to.away(error))) return false;
+      if (!(await to.unavailable(error))) return false;
       if (tries >= TRIES_AS_A_WHOLE && batch.length > 1) return halves(batch, to);
       continue;
     }
@@ -56,17 +56,17 @@ export function takesNothing(error: unknown): boolean {
   return OF_THE_SERVER.test(codeOf(error) ?? '');
 }
 
-const LONGEST_REASON = 160;
+const MAX_REASON_LENGTH = 160;
 
 /** PostgreSQL quotes values in its messages: they stay out of logs and alerts. */
 function refusalOf(error: unknown): string {
   const text = messageOf(error).replaceAll(/"[^"]*"?/g, '"…"');
   const code = codeOf(error);
-  return `${code === undefined ? '' : `${code}: `}${text}`.slice(0, LONGEST_REASON);
+  return `${code === undefined ? '' : `${code}: `}${text}`.slice(0, MAX_REASON_LENGTH);
 }
 
 /** So many places that are empty already are given back at once. */
-const MOST_EMPTY = 4_096;
+const MAX_EMPTY = 4_096;
 
 /** A line of what waits to be stored, bounded by count and by characters: whoever has waited longest gives way. */
 export class WaitingLine<T extends { characters: number }> {
@@ -88,12 +88,12 @@ export class WaitingLine<T extends { characters: number }> {
   }
 
   /** From the front: at most `most`, and no more characters than that, but at least one when there is any. */
-  take(most: number, mostCharacters: number): T[] {
+  take(most: number, maxCharacters: number): T[] {
     const taken: T[] = [];
     let size = 0;
     while (taken.length < most) {
       const next = this.#items[this.#first];
-      if (next === undefined || (taken.length > 0 && size + next.characters > mostCharacters)) break;
+      if (next === undefined || (taken.length > 0 && size + next.characters > maxCharacters)) break;
       size += next.characters;
       this.drop();
       taken.push(next);
@@ -107,7 +107,7 @@ export class WaitingLine<T extends { characters: number }> {
     if (item === undefined) return undefined;
     this.#items[this.#first++] = undefined;
     this.#characters -= item.characters;
-    if (this.#first === this.#items.length || (this.#first >= MOST_EMPTY && this.#first * 2 >= this.#items.length)) {
+    if (this.#first === this.#items.length || (this.#first >= MAX_EMPTY && this.#first * 2 >= this.#items.length)) {
       this.#items = this.#items.slice(this.#first);
       this.#first = 0;
     }

@@ -6,7 +6,7 @@ import type { Outbox } from './outbox.ts';
 import type { Outgoing } from './outboxes.ts';
 
 /** How a client shows itself in its position reports. */
-export interface Shown {
+export interface View {
   uid: string;
   callsign: string;
   team: string;
@@ -35,7 +35,7 @@ export interface Client {
   memberships: readonly PlacedMembership[];
   /** Who hears it. Its places are those of the groups that it may send into. */
   audience: Audience<Client>;
-  shown: Shown | undefined;
+  shown: View | undefined;
   /** Events read. */
   processed: number;
   lastReadMs: number;
@@ -59,7 +59,7 @@ export type Redeliver = (xml: Buffer, stamp: Stamp) => Delivery | undefined;
  */
 export class KeptEvent implements Outgoing {
   private readonly redeliver: Redeliver;
-  private readonly mostBytes: number;
+  private readonly maxBytes: number;
   private room = NOTHING;
   /** What of the room counts; made anew only when the length changes. */
   private xml = this.room;
@@ -69,16 +69,16 @@ export class KeptEvent implements Outgoing {
   private fresh: Delivery | undefined;
   private frame: Buffer | undefined;
 
-  constructor(redeliver: Redeliver, mostBytes: number) {
+  constructor(redeliver: Redeliver, maxBytes: number) {
     this.redeliver = redeliver;
-    this.mostBytes = mostBytes;
+    this.maxBytes = maxBytes;
   }
 
   /** Replaces what was kept; false when it is too long, then nothing is. `settle` before the turn ends. */
   keep(delivery: Delivery, stamp: Stamp): boolean {
     this.fresh = undefined;
     this.frame = undefined;
-    this.isFilled = delivery.mostXmlBytes <= this.mostBytes;
+    this.isFilled = delivery.maxXmlBytes <= this.maxBytes;
     if (!this.isFilled) return false;
     this.fresh = delivery;
     this.stamp = stamp;
@@ -89,7 +89,7 @@ export class KeptEvent implements Outgoing {
   settle(): void {
     const { fresh } = this;
     if (fresh === undefined) return;
-    const most = fresh.mostXmlBytes;
+    const most = fresh.maxXmlBytes;
     if (this.room.length < most) {
       this.room = Buffer.allocUnsafeSlow(Math.ceil(most / ROOM_STEP) * ROOM_STEP);
       this.xml = this.room;
@@ -112,8 +112,8 @@ export class KeptEvent implements Outgoing {
     return this.isFilled;
   }
 
-  get mostXmlBytes(): number {
-    return this.fresh?.mostXmlBytes ?? this.xml.length;
+  get maxXmlBytes(): number {
+    return this.fresh?.maxXmlBytes ?? this.xml.length;
   }
 
   writeXml(target: Buffer, at: number): number {

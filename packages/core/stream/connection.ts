@@ -13,7 +13,7 @@ import {
 import { type Audiences, type Client, placesOf } from './client.ts';
 import type { HalfEvents, Holder } from './half-events.ts';
 import type { Outboxes } from './outboxes.ts';
-import type { Asked, Router } from './router.ts';
+import type { Request, Router } from './router.ts';
 import type { ServerEvents } from './server-events.ts';
 import type { StreamEvents } from './stream-events.ts';
 
@@ -89,7 +89,7 @@ export class Connection {
   readonly #parts: ConnectionParts;
   #framing;
   /** Missions are asked. */
-  #asked: Asked | undefined;
+  #requested: Request | undefined;
   /** One answer to all the pings that came together. */
   #hasPinged = false;
   /** The client has closed: what it has sent before that still counts. */
@@ -125,7 +125,7 @@ export class Connection {
     };
     this.#holder = {
       end: (reason) => {
-        this.#asked?.kept.forget();
+        this.#requested?.kept.forget();
         this.#end(reason);
       },
     };
@@ -185,7 +185,7 @@ export class Connection {
 
   #readOn(): void {
     const atMs = this.#parts.now().getTime();
-    while (!this.#ended && this.#asked === undefined) {
+    while (!this.#ended && this.#requested === undefined) {
       if (this.#isFull()) break;
       const frame = this.#framing.reader.next();
       if (frame === undefined) break;
@@ -196,7 +196,7 @@ export class Connection {
     this.#answerPings();
     this.#hold();
     if (this.#isFull()) this.#parts.resting.add(this.#goOn);
-    if (this.#asked !== undefined || this.#isFull()) this.#arrival.socket.pause();
+    if (this.#requested !== undefined || this.#isFull()) this.#arrival.socket.pause();
     else if (this.#hasLeft) this.#arrival.socket.destroy();
     else if (this.#arrival.socket.isPaused()) this.#arrival.socket.resume();
   }
@@ -215,15 +215,15 @@ export class Connection {
   #hold(): void {
     this.#parts.halves.holds(
       this.#holder,
-      (this.#ended ? 0 : this.#framing.reader.heldBytes) + (this.#asked?.kept.mostXmlBytes ?? 0),
+      (this.#ended ? 0 : this.#framing.reader.heldBytes) + (this.#requested?.kept.maxXmlBytes ?? 0),
     );
   }
 
-  #ask(missions: Asked | undefined): void {
-    this.#asked = missions;
-    this.#asked?.done.then(
+  #ask(missions: Request | undefined): void {
+    this.#requested = missions;
+    this.#requested?.done.then(
       () => {
-        this.#asked = undefined;
+        this.#requested = undefined;
         this.#hold();
         this.#goOn();
       },

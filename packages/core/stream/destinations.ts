@@ -22,8 +22,8 @@ export interface Destinations {
 
 const EVERYBODY = 'All Streaming';
 /** What stands beyond that in one event is passed over; of missions, each is a question to the database. */
-const MOST_DESTINATIONS = 4_096;
-const MOST_MISSIONS = 16;
+const MAX_DESTINATIONS = 4_096;
+const MAX_MISSIONS = 16;
 const BROADCAST: Destinations = {
   broadcast: true,
   explicit: false,
@@ -38,7 +38,7 @@ export function destinationsOf(event: CotEvent): Destinations {
   const marti = event.detail('marti');
   if (marti === undefined) return BROADCAST;
   const archive = marti.attribute('archive')?.toLowerCase() !== 'false';
-  const dests = marti.children(MOST_DESTINATIONS).filter(({ name }) => name === 'dest');
+  const dests = marti.children(MAX_DESTINATIONS).filter(({ name }) => name === 'dest');
   if (dests.length === 0) return { ...BROADCAST, archive };
 
   const devices = new Map<string, DeviceDestination>();
@@ -50,7 +50,7 @@ export function destinationsOf(event: CotEvent): Destinations {
     if (callsign === EVERYBODY) broadcast = true;
     else if (uid !== undefined || callsign !== undefined) devices.set(`${uid}\n${callsign}`, { uid, callsign });
     if (group !== undefined) groups.add(group);
-    if ((mission ?? guid) !== undefined && missions.size < MOST_MISSIONS)
+    if ((mission ?? guid) !== undefined && missions.size < MAX_MISSIONS)
       missions.set(`${guid}\n${mission}`, { name: mission, guid });
   }
   return {

@@ -6,12 +6,12 @@ export interface Holder {
 }
 
 export class HalfEvents<T extends Holder> {
-  readonly #mostBytes: number;
+  readonly #maxBytes: number;
   readonly #held = new Map<T, number>();
   #total = 0;
 
-  constructor(mostBytes: number) {
-    this.#mostBytes = mostBytes;
+  constructor(maxBytes: number) {
+    this.#maxBytes = maxBytes;
   }
 
   /** What that connection holds now. */
@@ -21,7 +21,7 @@ export class HalfEvents<T extends Holder> {
     this.#total += bytes - before;
     if (bytes === 0) this.#held.delete(connection);
     else this.#held.set(connection, bytes);
-    while (this.#total > this.#mostBytes) this.#endLargest();
+    while (this.#total > this.#maxBytes) this.#endLargest();
   }
 
   get bytes(): number {
@@ -34,7 +34,7 @@ export class HalfEvents<T extends Holder> {
     if (largest === undefined) return;
     this.holds(largest.connection, 0);
     largest.connection.end(
-      `the events that are under way take more than ${this.#mostBytes} bytes together, and this one is the largest`,
+      `the events that are under way take more than ${this.#maxBytes} bytes together, and this one is the largest`,
     );
   }
 }

@@ -15,7 +15,7 @@ export interface LossesOptions {
   store: LossStore;
   unwritten: UnwrittenLosses;
   /** The database takes nothing: there is no use in writing. */
-  isAway: () => boolean;
+  isUnavailable: () => boolean;
   log: Log;
   now: () => Date;
 }
@@ -26,10 +26,10 @@ interface OpenLoss extends Omit<Loss, 'id'> {
 }
 
 /** Reasons that are told apart; the rest is one. */
-const MOST_REASONS = 20;
+const MAX_REASONS = 20;
 const OTHER_REASONS = 'other reasons; core.log has some of them';
-const LONGEST_MS = HOUR_MS;
-const TOLD_EVERY_MS = 10_000;
+const MAX_MS = HOUR_MS;
+const REPORTED_EVERY_MS = 10_000;
 const WRITTEN_EVERY_MS = 1_000;
 
 export class Losses {
@@ -37,8 +37,8 @@ export class Losses {
   readonly #open = new Map<string, OpenLoss>();
   readonly #inTurn = serialize();
   #total = 0;
-  #untold = 0;
-  #toldAtMs = Number.NEGATIVE_INFINITY;
+  #unreported = 0;
+  #reportedAtMs = Number.NEGATIVE_INFINITY;
   #lastReason = '';
   #hasOutageEnded = false;
   #isClosed = false;
@@ -60,7 +60,7 @@ export class Losses {
   add(events: number, reason: string): void {
     const at = this.#options.now();
     this.#total += events;
-    this.#untold += events;
+    this.#unreported += events;
     const row = this.#rowOf(reason, at);
     row.events += events;
     row.ended = at;
@@ -87,9 +87,9 @@ export class Losses {
 
   #rowOf(reason: string, at: Date): OpenLoss {
     const known = this.#open.get(reason);
-    const isOld = known?.isWritten === true && Math.abs(at.getTime() - known.began.getTime()) > LONGEST_MS;
+    const isOld = known?.isWritten === true && Math.abs(at.getTime() - known.began.getTime()) > MAX_MS;
     if (known !== undefined && !isOld) return known;
-    if (known === undefined && this.#open.size >= MOST_REASONS && reason !== OTHER_REASONS)
+    if (known === undefined && this.#open.size >= MAX_REASONS && reason !== OTHER_REASONS)
       return this.#rowOf(OTHER_REASONS, at);
     const row: OpenLoss = { id: undefined, began: at, ended: at, events: 0, reason, isWritten: false };
     this.#open.set(reason, row);
@@ -97,14 +97,14 @@ export class Losses {
   }
 
   #isTimeToTell(): boolean {
-    return Math.abs(this.#options.now().getTime() - this.#toldAtMs) >= TOLD_EVERY_MS;
+    return Math.abs(this.#options.now().getTime() - this.#reportedAtMs) >= REPORTED_EVERY_MS;
   }
 
   #tell(reason: string): void {
-    if (this.#untold === 0) return;
-    this.#options.log.error('archive.lost', { events: this.#untold, reason, since_start: this.#total });
-    this.#toldAtMs = this.#options.now().getTime();
-    this.#untold = 0;
+    if (this.#unreported === 0) return;
+    this.#options.log.error('archive.lost', { events: this.#unreported, reason, since_start: this.#total });
+    this.#reportedAtMs = this.#options.now().getTime();
+    this.#unreported = 0;
   }
 
   async #save(row: OpenLoss): Promise<void> {
@@ -124,7 +124,7 @@ export class Losses {
 
   /** Rule `lossesLater`: what could not be written is written the next time. */
   async #writeOnce(): Promise<void> {
-    if (this.#options.isAway() || !this.#areUnwritten()) return;
+    if (this.#options.isUnavailable() || !this.#areUnwritten()) return;
     try {
       for (const row of this.#open.values()) if (!row.isWritten) await this.#save(row);
       if (!this.#areUnwritten()) this.#options.unwritten.keep([]);
@@ -139,7 +139,7 @@ export class Losses {
     await this.#write();
     if (this.#isTimeToTell()) this.#tell(this.#lastReason);
     this.#timer = undefined;
-    if (this.#areUnwritten() || this.#untold > 0) this.#schedule();
+    if (this.#areUnwritten() || this.#unreported > 0) this.#schedule();
   }
 
   #schedule(): void {

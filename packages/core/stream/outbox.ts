@@ -25,9 +25,9 @@ export interface OutboxState {
 }
 
 export interface OutboxLimits {
-  mostWaitingBytes: number;
+  maxWaitingBytes: number;
   /** Of all slow readers together: beyond it each has its even share. */
-  mostWaitingTogetherBytes: number;
+  maxWaitingTogetherBytes: number;
 }
 
 /** What is lent stands first in the queue, and is written whole and by itself. */
@@ -36,9 +36,9 @@ interface Waiting extends Lent {
 }
 
 /** More is not handed to a socket before it has taken what it has: what waits here can still be dropped. */
-const MOST_IN_FLIGHT_BYTES = BLOCK_BYTES;
+const MAX_IN_FLIGHT_BYTES = BLOCK_BYTES;
 /** To all sockets together, but each may have a piece. */
-const MOST_IN_FLIGHT_TOGETHER_BYTES = 128 * 1024 * 1024;
+const MAX_IN_FLIGHT_TOGETHER_BYTES = 128 * 1024 * 1024;
 /** To a slow reader so much at a time: that it takes something is seen at each piece. */
 const PIECE_BYTES = 64 * 1024;
 /** To one that waits and takes quickly. */
@@ -102,7 +102,7 @@ export class Outbox {
     this.ranges = [];
     this.rangesBytes = 0;
     if (this.ended) return;
-    if (this.lagging || bytes > this.mostInFlight()) {
+    if (this.lagging || bytes > this.maxInFlight()) {
       for (let at = 0; at < ranges.length; at += 3) {
         const copy = arena.copied(ranges[at] ?? 0, ranges[at + 1] ?? 0);
         this.wait({ bytes: copy, block: undefined, events: ranges[at + 2] ?? 0 });
@@ -147,9 +147,9 @@ export class Outbox {
     this.ranges = [];
   }
 
-  private mostInFlight(): number {
-    const most = this.isQuick ? MOST_IN_FLIGHT_BYTES : LARGE_PIECE_BYTES;
-    return Math.max(PIECE_BYTES, Math.min(most, MOST_IN_FLIGHT_TOGETHER_BYTES / this.state.open));
+  private maxInFlight(): number {
+    const most = this.isQuick ? MAX_IN_FLIGHT_BYTES : LARGE_PIECE_BYTES;
+    return Math.max(PIECE_BYTES, Math.min(most, MAX_IN_FLIGHT_TOGETHER_BYTES / this.state.open));
   }
 
   private write({ bytes, block }: Lent): void {
@@ -186,7 +186,7 @@ export class Outbox {
     }
     this.queue.push(item);
     this.count(item.bytes.length);
-    const most = this.mostWaiting() + item.bytes.length;
+    const most = this.maxWaiting() + item.bytes.length;
     while (this.queuedBytes > most && this.queue.length - this.head > 1) {
       const oldest = this.shift();
       if (oldest === undefined) return;
@@ -199,10 +199,10 @@ export class Outbox {
     if (block !== undefined) this.blocks.give(block);
   }
 
-  private mostWaiting(): number {
-    const { mostWaitingBytes, mostWaitingTogetherBytes } = this.limits;
-    if (this.state.waitingBytes <= mostWaitingTogetherBytes) return mostWaitingBytes + (this.begun?.length ?? 0);
-    return Math.min(mostWaitingBytes, mostWaitingTogetherBytes / this.state.lagging);
+  private maxWaiting(): number {
+    const { maxWaitingBytes, maxWaitingTogetherBytes } = this.limits;
+    if (this.state.waitingBytes <= maxWaitingTogetherBytes) return maxWaitingBytes + (this.begun?.length ?? 0);
+    return Math.min(maxWaitingBytes, maxWaitingTogetherBytes / this.state.lagging);
   }
 
   private goOn(): void {
@@ -239,7 +239,7 @@ export class Outbox {
   }
 
   private pieceBytes(): number {
-    return this.isQuick ? Math.min(LARGE_PIECE_BYTES, this.mostInFlight()) : PIECE_BYTES;
+    return this.isQuick ? Math.min(LARGE_PIECE_BYTES, this.maxInFlight()) : PIECE_BYTES;
   }
 
   private cut(bytes: Buffer, most: number): Lent {

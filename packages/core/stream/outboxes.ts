@@ -5,7 +5,7 @@ import { Arena, Blocks } from './arena.ts';
 import { type Form, Outbox, type OutboxLimits, type OutboxSocket, type OutboxState } from './outbox.ts';
 
 /** No bytes: it is not sent in that form. */
-export type Outgoing = Pick<Delivery, 'mostXmlBytes' | 'writeXml' | 'protobuf'>;
+export type Outgoing = Pick<Delivery, 'maxXmlBytes' | 'writeXml' | 'protobuf'>;
 
 export interface Receiver {
   readonly outbox: Outbox;
@@ -103,7 +103,7 @@ export class Outboxes {
   }
 
   #placeXml(event: Outgoing): number {
-    return this.#place('xml', event.mostXmlBytes, (target, at) => event.writeXml(target, at));
+    return this.#place('xml', event.maxXmlBytes, (target, at) => event.writeXml(target, at));
   }
 
   #placeProtobuf(event: Outgoing): number {

@@ -15,16 +15,16 @@ export interface PresenceLogParts {
   now?: () => Date;
   vectors?: GroupVectors;
   store?: PresenceStore;
-  mostWaiting?: number;
+  maxWaiting?: number;
 }
 
-const MOST_WAITING = 10_000;
+const MAX_WAITING = 10_000;
 const BATCH = 200;
 const FIRST_PAUSE_MS = 250;
-const LONGEST_PAUSE_MS = 5_000;
+const MAX_PAUSE_MS = 5_000;
 /** Of one person: all phones behind one account may come back at once, and nothing ever deletes these rows. */
 const COMING_RATE = { burst: 1_000, perSecond: 1 };
-const TOLD_EVERY_MS = 60_000;
+const REPORTED_EVERY_MS = 60_000;
 const STOPPED = 'the core was stopped';
 
 /** Before anything else it writes that whoever was there at a crash has gone; begins at once. */
@@ -32,7 +32,7 @@ export class StoredPresenceLog implements PresenceLog {
   readonly #log: Log;
   readonly #now;
   readonly #vectors;
-  readonly #mostWaiting;
+  readonly #maxWaiting;
   readonly #store;
   readonly #startedAt;
   readonly #rest = new Pauses();
@@ -43,7 +43,7 @@ export class StoredPresenceLog implements PresenceLog {
   #lost = 0;
   readonly #mayCome;
   readonly #passedOver = new WeakSet<Presence>();
-  #toldAtMs = Number.NEGATIVE_INFINITY;
+  #reportedAtMs = Number.NEGATIVE_INFINITY;
   #isClosed = false;
   #working: Promise<void> | undefined;
 
@@ -51,7 +51,7 @@ export class StoredPresenceLog implements PresenceLog {
     this.#log = log;
     this.#now = parts.now ?? (() => new Date());
     this.#vectors = parts.vectors ?? new GroupVectors(run);
-    this.#mostWaiting = parts.mostWaiting ?? MOST_WAITING;
+    this.#maxWaiting = parts.maxWaiting ?? MAX_WAITING;
     this.#store = parts.store ?? presenceStore(run, this.#vectors);
     this.#startedAt = this.#now();
     this.#mayCome = rateLimit({ ...COMING_RATE, now: this.#now });
@@ -77,10 +77,10 @@ export class StoredPresenceLog implements PresenceLog {
     if (left > 0) this.#lose(left, STOPPED);
   }
 
-  async #isAway(error: unknown): Promise<boolean> {
+  async #isUnavailable(error: unknown): Promise<boolean> {
     if (this.#failures === 0)
       this.#log.warn('presence.behind', { waiting: this.#waiting.length + this.#onTheWay, error: messageOf(error) });
-    await this.#rest.after(Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** this.#failures++));
+    await this.#rest.after(Math.min(MAX_PAUSE_MS, FIRST_PAUSE_MS * 2 ** this.#failures++));
     return !this.#isClosed;
   }
 
@@ -96,7 +96,7 @@ export class StoredPresenceLog implements PresenceLog {
       write: () => this.#store.everybodyWent(this.#startedAt),
       stored: () => this.#worked(),
       refused: (_, reason) => this.#log.error('presence.not_ended', { reason }),
-      away: (error) => this.#isAway(error),
+      unavailable: (error) => this.#isUnavailable(error),
     });
   }
 
@@ -115,7 +115,7 @@ export class StoredPresenceLog implements PresenceLog {
         write: (batch, again) => this.#write(batch, again),
         stored: (batch) => this.#wasWritten(batch),
         refused: (_, reason) => this.#wasRefused(_, reason),
-        away: (error) => this.#isAway(error),
+        unavailable: (error) => this.#isUnavailable(error),
       });
     }
     this.#working = undefined;
@@ -146,15 +146,15 @@ export class StoredPresenceLog implements PresenceLog {
       newest.set(row.who.uid, row);
     }
     const before = this.#waiting.length;
-    this.#waiting = [...newest.values()].slice(-Math.floor(this.#mostWaiting / 2));
+    this.#waiting = [...newest.values()].slice(-Math.floor(this.#maxWaiting / 2));
     this.#lose(before - this.#waiting.length, 'more were waiting than can be kept');
   }
 
   #passOver(who: Presence): void {
     this.#passedOver.add(who);
     const atMs = this.#now().getTime();
-    if (Math.abs(atMs - this.#toldAtMs) < TOLD_EVERY_MS) return;
-    this.#toldAtMs = atMs;
+    if (Math.abs(atMs - this.#reportedAtMs) < REPORTED_EVERY_MS) return;
+    this.#reportedAtMs = atMs;
     this.#log.warn('presence.too_often', {
       user: who.username,
       consequence: 'what comes too often is not in the tables',
@@ -164,7 +164,7 @@ export class StoredPresenceLog implements PresenceLog {
   #add(row: PresenceRow): void {
     if (this.#isClosed) return this.#lose(1, STOPPED);
     this.#waiting.push(row);
-    if (this.#waiting.length > this.#mostWaiting) this.#makeRoom();
+    if (this.#waiting.length > this.#maxWaiting) this.#makeRoom();
     this.#working ??= this.#workOff();
   }
 }

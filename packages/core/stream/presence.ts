@@ -12,7 +12,7 @@ import type {
   Stamp,
   StreamDevice,
 } from '../model/stream.ts';
-import { type Client, KeptEvent, type Redeliver, type Shown } from './client.ts';
+import { type Client, KeptEvent, type Redeliver, type View } from './client.ts';
 import type { Outboxes, Outgoing } from './outboxes.ts';
 import { disconnected } from './server-events.ts';
 
@@ -25,13 +25,13 @@ export interface ClientPresenceOptions {
   now: () => Date;
 }
 
-const MOST_CHARACTERS = 256;
-const MOST_COMPARED_BYTES = 1024;
+const MAX_CHARACTERS = 256;
+const MAX_COMPARED_BYTES = 1024;
 /**
  * A longer report is handed on and not kept. Whoever comes gets those of everybody in one turn, and like any slow reader it keeps
  * what may wait for it: of more than 4 MB the first ones go. A device sends the next one in seconds.
  */
-const MOST_REPORT_BYTES = 8 * 1024;
+const MAX_REPORT_BYTES = 8 * 1024;
 /** As devices without one show it. */
 const UNKNOWN = '';
 
@@ -53,7 +53,7 @@ export class ClientPresence {
     if (shown === undefined || shown.contact === undefined || !contact.hasBytes(shown.contact)) {
       const callsign = text(contact, 'callsign');
       if (callsign === '' || contact.attribute('endpoint') === undefined) return;
-      if (shown === undefined && event.uid.length > MOST_CHARACTERS) return;
+      if (shown === undefined && event.uid.length > MAX_CHARACTERS) return;
       if (shown === undefined) this.#bind(event, from, callsign);
       else this.#rename(shown, from, callsign);
       if (from.shown !== undefined) from.shown.contact = small(contact);
@@ -79,8 +79,8 @@ export class ClientPresence {
     const others = this.#options.roster.ofUid(shown.uid);
     const own = others.filter(({ username }) => username === client.username);
     if (own.length === 0) {
-      const told = client.audience.members.filter((member) => !others.some(({ audience }) => audience.has(member)));
-      this.#options.outboxes.send(this.#options.serverEvent(disconnected(shown.uid, shown.type)), told, client);
+      const notices = client.audience.members.filter((member) => !others.some(({ audience }) => audience.has(member)));
+      this.#options.outboxes.send(this.#options.serverEvent(disconnected(shown.uid, shown.type)), notices, client);
     }
     if (!own.some((other) => other.shown !== undefined && isSame(other.shown.logged, shown.logged)))
       this.#options.log.went(shown.logged, this.#options.now());
@@ -113,20 +113,20 @@ export class ClientPresence {
       clientVersion: seen.takVersion === '' ? seen.takClient : `${seen.takClient}:${seen.takVersion}`,
       places: from.audience.places,
     };
-    const latest = new KeptEvent(this.#options.redeliver, MOST_REPORT_BYTES);
+    const latest = new KeptEvent(this.#options.redeliver, MAX_REPORT_BYTES);
     from.shown = { ...seen, latest, contact: undefined, group: small(event.detail('__group')), logged };
     this.#options.roster.bind(from);
     this.#options.log.came(logged, this.#options.now());
   }
 
-  #rename(shown: Shown, from: Client, callsign: string): void {
+  #rename(shown: View, from: Client, callsign: string): void {
     if (shown.callsign === callsign) return;
     this.#options.roster.unbind(from);
     shown.callsign = callsign;
     this.#options.roster.bind(from);
   }
 
-  #follow(shown: Shown, event: CotEvent): void {
+  #follow(shown: View, event: CotEvent): void {
     shown.type = short(event.type);
     const group = event.detail('__group');
     if (group === undefined ? shown.team + shown.role === '' : shown.group !== undefined && group.hasBytes(shown.group))
@@ -137,7 +137,7 @@ export class ClientPresence {
   }
 }
 
-function look(event: CotEvent, callsign: string): Omit<Shown, 'latest' | 'contact' | 'group' | 'logged'> {
+function look(event: CotEvent, callsign: string): Omit<View, 'latest' | 'contact' | 'group' | 'logged'> {
   const group = event.detail('__group');
   const takv = event.detail('takv');
   return {
@@ -158,14 +158,14 @@ function text(element: CotElement | undefined, name: string): string {
 
 /** A copy: a part of a text keeps the whole of it in memory. */
 function short(value: string): string {
-  if (value.length <= MOST_CHARACTERS) return value;
-  return Buffer.from(value.slice(0, MOST_CHARACTERS), 'utf16le').toString('utf16le');
+  if (value.length <= MAX_CHARACTERS) return value;
+  return Buffer.from(value.slice(0, MAX_CHARACTERS), 'utf16le').toString('utf16le');
 }
 
 /** What is large is read anew each time. */
 function small(element: CotElement | undefined): Buffer | undefined {
   const bytes = element?.bytes();
-  return bytes !== undefined && bytes.length <= MOST_COMPARED_BYTES ? bytes : undefined;
+  return bytes !== undefined && bytes.length <= MAX_COMPARED_BYTES ? bytes : undefined;
 }
 
 /** One row of the table. */

@@ -24,14 +24,14 @@ export interface RegroupingOptions {
 }
 
 /** Of those whose time has come. */
-const MOST_AT_ONCE = 16;
+const MAX_CONCURRENT = 16;
 export const CLOSED = 'the account is not active';
 
 export class Regrouping {
   readonly #options: RegroupingOptions;
   readonly #dueAt = new WeakMap<Client, number>();
   /** An answer that comes after that of a later question counts no more. */
-  readonly #asked = new WeakMap<Client, number>();
+  readonly #requested = new WeakMap<Client, number>();
   #running = 0;
   /** One in each turn of the event loop: a change costs as much as there are clients. */
   readonly #inTurn = serialize();
@@ -64,7 +64,7 @@ export class Regrouping {
     for (const client of this.#options.roster.all) {
       const at = this.#dueAt.get(client);
       if (at === undefined) this.#dueAt.set(client, atMs + this.#options.everyMs * (0.5 + Math.random() / 2));
-      else if (at <= atMs && this.#running < MOST_AT_ONCE) {
+      else if (at <= atMs && this.#running < MAX_CONCURRENT) {
         this.#dueAt.set(client, atMs + this.#options.everyMs);
         void this.#takeInTurn(client);
       }
@@ -72,10 +72,10 @@ export class Regrouping {
   }
 
   async #take(client: Client, knowsAlready: boolean, answer: ReturnType<Memberships['of']>): Promise<void> {
-    const question = (this.#asked.get(client) ?? 0) + 1;
-    this.#asked.set(client, question);
+    const question = (this.#requested.get(client) ?? 0) + 1;
+    this.#requested.set(client, question);
     const found = await answer;
-    const isOld = (): boolean => this.#asked.get(client) !== question || !this.#options.roster.all.has(client);
+    const isOld = (): boolean => this.#requested.get(client) !== question || !this.#options.roster.all.has(client);
     if (isOld()) return;
     if (found === 'closed') client.end(CLOSED);
     else if (found !== 'unknown' && isDifferent(found, client.memberships))
@@ -129,7 +129,7 @@ function keyOf(memberships: readonly PlacedMembership[]): string {
     .join('\n');
 }
 
-const MOST_REMEMBERED = 10_000;
+const MAX_REMEMBERED = 10_000;
 
 /**
  * The groups of whoever is on the stream or wants to be, remembered for the time when the directory does not answer.
@@ -141,7 +141,7 @@ export class Memberships {
   readonly #groups: StreamGroups;
   readonly #log: Log;
   readonly #learned = new Map<string, readonly PlacedMembership[]>();
-  #away = false;
+  #unavailable = false;
 
   constructor(groups: StreamGroups, log: Log) {
     this.#groups = groups;
@@ -153,18 +153,18 @@ export class Memberships {
     const key = `${certificate.channels} ${nameKey(certificate.commonName)}`;
     try {
       const found = await this.#groups.of(certificate);
-      if (this.#away) this.#log.info('stream.groups_read_again');
-      this.#away = false;
+      if (this.#unavailable) this.#log.info('stream.groups_read_again');
+      this.#unavailable = false;
       if (found === 'closed') this.#learned.delete(key);
       else this.#learn(key, found);
       return found;
     } catch (error) {
-      if (!this.#away)
+      if (!this.#unavailable)
         this.#log.warn('stream.groups_unreadable', {
           error: messageOf(error),
           consequence: 'groups stay as they were',
         });
-      this.#away = true;
+      this.#unavailable = true;
       return this.#learned.get(key) ?? 'unknown';
     }
   }
@@ -173,6 +173,6 @@ export class Memberships {
     this.#learned.delete(key);
     this.#learned.set(key, memberships);
     const [oldest] = this.#learned.keys();
-    if (this.#learned.size > MOST_REMEMBERED && oldest !== undefined) this.#learned.delete(oldest);
+    if (this.#learned.size > MAX_REMEMBERED && oldest !== undefined) this.#learned.delete(oldest);
   }
 }

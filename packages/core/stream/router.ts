@@ -25,7 +25,7 @@ import type { ClientPresence, Roster } from './presence.ts';
 const CHAT = 'b-t-f';
 const UNDELIVERED = 'b-t-f-s';
 /** Rows that one message may make. */
-const MOST_RECIPIENTS = 256;
+const MAX_RECIPIENTS = 256;
 const STALE_MS = 60_000;
 const UID_ATTRIBUTE = /^uid[1-9]\d{0,3}$/;
 
@@ -47,7 +47,7 @@ export function chatFieldsOf(event: CotEvent, destinations: Destinations): ChatF
   const uids = recipients(chat?.child('chatgrp') ?? event.detail('chatgrp'));
   const { broadcast, explicit, devices, groups } = destinations;
   if (explicit ? !broadcast && devices.length + groups.length === 0 : uids.length === 0) return undefined;
-  const named = devices.flatMap(({ uid }) => uid ?? []).slice(0, MOST_RECIPIENTS);
+  const named = devices.flatMap(({ uid }) => uid ?? []).slice(0, MAX_RECIPIENTS);
   const destUids = uids.length > 0 ? uids : named;
   return {
     senderCallsign: chat?.attribute('senderCallsign') ?? null,
@@ -61,7 +61,7 @@ export function chatFieldsOf(event: CotEvent, destinations: Destinations): ChatF
 /** `uid0` is the sender. */
 function recipients(group: CotElement | undefined): string[] {
   const uids = (group?.attributes() ?? []).filter(([name, value]) => UID_ATTRIBUTE.test(name) && value !== '');
-  return [...new Set(uids.map(([, value]) => value))].slice(0, MOST_RECIPIENTS);
+  return [...new Set(uids.map(([, value]) => value))].slice(0, MAX_RECIPIENTS);
 }
 
 /** The message as its sender gets it back. `detail` is the whole element. */
@@ -106,7 +106,7 @@ export function archivedEvent(
   };
 }
 
-export interface Asked {
+export interface Request {
   /** Never rejects. */
   done: Promise<void>;
   /** The event meanwhile. When it is forgotten, subscribers of the missions do not get it. */
@@ -138,12 +138,12 @@ interface HeldForMissions {
   kept: KeptEvent;
 }
 
-const MOST_PLACE_SETS = 1_000;
+const MAX_PLACE_SETS = 1_000;
 
 export class Router {
   readonly #options: RouterOptions;
   readonly #placeSets = new Map<string, readonly number[]>();
-  #missionsAway = false;
+  #unavailableMissions = false;
 
   constructor(options: RouterOptions) {
     this.#options = options;
@@ -153,16 +153,16 @@ export class Router {
    * An event of that client. When missions have to be asked nothing more of the client is to be read until that is done, so that
    * its order is kept.
    */
-  route(event: CotEvent, from: Client, stamp: Stamp, atMs: number): Asked | undefined {
+  route(event: CotEvent, from: Client, stamp: Stamp, atMs: number): Request | undefined {
     const destinations = destinationsOf(event);
     const delivery = this.#options.deliveryOf(event, stamp);
     this.#options.presence.saw(event, from, delivery, stamp, destinations.broadcast);
     const { reached, isMissing } = this.#deliver(delivery, from, destinations);
     this.#store(event, delivery, stamp, atMs, from, destinations);
-    const asked = destinations.missions.length === 0 ? undefined : this.#heldForMissions(event, delivery, stamp);
+    const requested = destinations.missions.length === 0 ? undefined : this.#heldForMissions(event, delivery, stamp);
     const returned = isMissing && isMessage(event.type) ? undelivered(event, delivery.detail()) : undefined;
     if (returned !== undefined) this.#options.outboxes.send(this.#options.serverEvent(returned), [from]);
-    return asked && { done: this.#throughMissions(asked, from, destinations, reached), kept: asked.kept };
+    return requested && { done: this.#throughMissions(requested, from, destinations, reached), kept: requested.kept };
   }
 
   #deliver(outgoing: Outgoing, from: Client, { broadcast, devices, groups }: Destinations): Reached {
@@ -234,7 +234,7 @@ export class Router {
     const key = places.join();
     const known = this.#placeSets.get(key);
     if (known !== undefined) return known;
-    if (this.#placeSets.size >= MOST_PLACE_SETS) this.#placeSets.clear();
+    if (this.#placeSets.size >= MAX_PLACE_SETS) this.#placeSets.clear();
     this.#placeSets.set(key, places);
     return places;
   }
@@ -278,11 +278,11 @@ export class Router {
   async #posted(post: () => Promise<readonly StreamDevice[]>): Promise<readonly StreamDevice[]> {
     try {
       const devices = await post();
-      this.#missionsAway = false;
+      this.#unavailableMissions = false;
       return devices;
     } catch (error) {
-      if (!this.#missionsAway) this.#options.log.warn('stream.mission_unreached', { error: messageOf(error) });
-      this.#missionsAway = true;
+      if (!this.#unavailableMissions) this.#options.log.warn('stream.mission_unreached', { error: messageOf(error) });
+      this.#unavailableMissions = true;
       return [];
     }
   }

@@ -94,7 +94,7 @@ function outgoing(event: ServerEvent, at: Date): Outgoing {
   let protobuf: Buffer | undefined;
   const inXml = (): Buffer => (xml ??= serverEventXml(event, at));
   return {
-    get mostXmlBytes() {
+    get maxXmlBytes() {
       return inXml().length;
     },
     writeXml: (target, place) => place + inXml().copy(target, place),

@@ -42,10 +42,10 @@ export interface Framings {
 
 const EVENT_START = '<event';
 
-export function framings(mostEventBytes: number): Framings {
+export function framings(maxEventBytes: number): Framings {
   return {
-    xml: () => ({ reader: new XmlFrames(mostEventBytes), read: readEvent }),
-    protobuf: () => ({ reader: new ProtobufFrames(mostEventBytes), read: decodeEvent }),
+    xml: () => ({ reader: new XmlFrames(maxEventBytes), read: readEvent }),
+    protobuf: () => ({ reader: new ProtobufFrames(maxEventBytes), read: decodeEvent }),
     deliveryOf,
 
     /** Rule `limitsCountForWhatComes`: what the server has added may bring an event beyond them; then it stays XML. */
@@ -100,14 +100,14 @@ export function stamps(nodeId: string): (atMs: number) => Stamp {
 }
 
 const LIMITS: StreamLimits = {
-  mostEventBytes: 8 * 1024 * 1024,
-  mostHalvesBytes: 256 * 1024 * 1024,
-  mostWaitingBytes: 4 * 1024 * 1024,
+  maxEventBytes: 8 * 1024 * 1024,
+  maxHalvesBytes: 256 * 1024 * 1024,
+  maxWaitingBytes: 4 * 1024 * 1024,
   stalledMs: 60_000,
   regroupEveryMs: 60_000,
 };
 /** Of all slow readers together. */
-const MOST_WAITING_TOGETHER_BYTES = 256 * 1024 * 1024;
+const MAX_WAITING_TOGETHER_BYTES = 256 * 1024 * 1024;
 const LOOK_EVERY_MS = 1_000;
 const STOPS = 'the server stops';
 const UNKNOWN_GROUPS = 'the groups cannot be read now, and were never read before';
@@ -138,10 +138,10 @@ export class Stream implements CoreStream {
     const serverEvent = (event: ServerEvent): Outgoing => this.#server.of(event);
     this.#options = options;
     this.#limits = { ...LIMITS, ...options.limits };
-    this.#outboxes = new Outboxes({ ...this.#limits, mostWaitingTogetherBytes: MOST_WAITING_TOGETHER_BYTES }, steadyMs);
+    this.#outboxes = new Outboxes({ ...this.#limits, maxWaitingTogetherBytes: MAX_WAITING_TOGETHER_BYTES }, steadyMs);
     this.#events = new StreamEvents(options.log, steadyMs);
     this.#memberships = new Memberships(options.groups, options.log);
-    const { xml, protobuf, deliveryOf, redeliver } = framings(this.#limits.mostEventBytes);
+    const { xml, protobuf, deliveryOf, redeliver } = framings(this.#limits.maxEventBytes);
     this.#server = new ServerEvents(options.serverVersion, options.now);
     this.#presence = new ClientPresence({
       roster: this.#roster,
@@ -170,7 +170,7 @@ export class Stream implements CoreStream {
       server: this.#server,
       archive: options.archive,
       resting: new Set(),
-      halves: new HalfEvents(this.#limits.mostHalvesBytes),
+      halves: new HalfEvents(this.#limits.maxHalvesBytes),
       counts: this.#counts,
       events: this.#events,
       stampAt: stamps(options.nodeId),
@@ -217,7 +217,7 @@ export class Stream implements CoreStream {
   regroup(usernames: readonly string[], clientUid: string | undefined): Promise<void> {
     this.#options.groups.forget(usernames);
     const keys = new Set(usernames.map(nameKey));
-    for (const asked of this.#arriving.values()) asked.isOld ||= keys.has(asked.key);
+    for (const requested of this.#arriving.values()) requested.isOld ||= keys.has(requested.key);
     return this.#regrouping.regroup(usernames, clientUid);
   }
 
@@ -278,9 +278,9 @@ export class Stream implements CoreStream {
     { certificate }: Pick<NonNullable<StreamArrival['known']>, 'certificate'>,
   ): Promise<void> {
     const found = await this.#memberships.of(certificate);
-    const asked = this.#arriving.get(arrival);
-    if (asked?.isOld === true) {
-      asked.isOld = false;
+    const query = this.#arriving.get(arrival);
+    if (query?.isOld === true) {
+      query.isOld = false;
       return this.#admit(arrival, { certificate });
     }
     this.#arriving.delete(arrival);

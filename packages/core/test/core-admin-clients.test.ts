@@ -28,11 +28,11 @@ describe('client end points', () => {
     lastEventTime: new Date(START),
     lastStatus: 'Connected',
   };
-  let asked: EndpointQuery[];
+  let requests: EndpointQuery[];
   beforeEach(() => {
-    asked = [];
+    requests = [];
     world.options.endpoints.list = async (query) => {
-      asked.push(query);
+      requests.push(query);
       return [row];
     };
   });
@@ -47,21 +47,21 @@ describe('client end points', () => {
   it('are those of the groups that the caller receives from; an admin sees all', async () => {
     await ask('');
     await ask('', ADMIN);
-    expect(asked.map(({ groups }) => groups)).toEqual([[3], 'all']);
+    expect(requests.map(({ groups }) => groups)).toEqual([[3], 'all']);
   });
 
   it('are filtered', async () => {
     await ask('?secAgo=60&showCurrentlyConnectedClients=TRUE&showMostRecentOnly=true&group=Ops');
-    expect(asked).toEqual([{ groups: [3], since: new Date(START - 60_000), connectedOnly: true, newestOnly: true }]);
+    expect(requests).toEqual([{ groups: [3], since: new Date(START - 60_000), connectedOnly: true, newestOnly: true }]);
     await ask('?showCurrentlyConnectedClients=yes&secAgo=');
-    expect(asked[1]).toEqual({ groups: [3], since: undefined, connectedOnly: false, newestOnly: false });
+    expect(requests[1]).toEqual({ groups: [3], since: undefined, connectedOnly: false, newestOnly: false });
   });
 
   it('of a group that is none of the own ones are forbidden', async () => {
     for (const group of ['Sea', 'Air', 'none'])
       expect((await ask(`?group=Ops&group=${group}`)).body).toMatchObject({ status: 'FORBIDDEN', code: 10 });
     expect((await ask('?group=none', ADMIN)).status).toBe(404);
-    expect(asked).toEqual([]);
+    expect(requests).toEqual([]);
   });
 
   it.each(['-1', '1.5', 'x', '9999999999999999'])('of %s seconds ago are none', async (seconds) => {
@@ -70,7 +70,7 @@ describe('client end points', () => {
 
   it('of all seconds since the beginning of time are all', async () => {
     expect((await ask('?secAgo=999999999999999')).status).toBe(200);
-    expect(asked[0]?.since).toEqual(new Date(0));
+    expect(requests[0]?.since).toEqual(new Date(0));
   });
 
   it('are the same for 5 s, for the same question only', async () => {
@@ -78,16 +78,16 @@ describe('client end points', () => {
     await ask('?secAgo=60');
     await ask('');
     await ask('', byCertificate('bob'));
-    expect(asked).toHaveLength(3);
+    expect(requests).toHaveLength(3);
     world.later(5_000);
     await ask('');
-    expect(asked).toHaveLength(4);
+    expect(requests).toHaveLength(4);
   });
 
   it('are kept for a few questions only', async () => {
     for (let seconds = 1; seconds <= 21; seconds++) await ask(`?secAgo=${seconds}`);
     await ask('?secAgo=1');
-    expect(asked).toHaveLength(22);
+    expect(requests).toHaveLength(22);
   });
 });
 

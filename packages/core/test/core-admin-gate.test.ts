@@ -238,9 +238,9 @@ describe('the gate of the admin API', () => {
   });
 
   it('answers 503 when the database is away', async () => {
-    world.certificates.away(new AppError('unavailable', 'away'));
+    world.certificates.unavailable(new AppError('unavailable', 'away'));
     const answer = await world.ask('GET', `${CERT}/AA`);
-    world.certificates.away(undefined);
+    world.certificates.unavailable(undefined);
     expect(answer).toMatchObject({ status: 503, type: 'text/html;charset=utf-8' });
   });
 

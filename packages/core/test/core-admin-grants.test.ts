@@ -220,12 +220,12 @@ describe('the core', () => {
   it('waits while it cannot judge, says so once, and gives the right then', async () => {
     const mine = await recorded('svc_backup');
     await adminGrantSpool(spool).give('svc_backup', mine.certificate);
-    certificates.away(new AppError('unavailable', 'The database does not answer'));
+    certificates.unavailable(new AppError('unavailable', 'The database does not answer'));
     await core.look();
     await core.look();
     expect(log.events.filter(({ event }) => event === 'core.admin_grant_waits')).toHaveLength(1);
     expect(roleOf(mine)).toBe('ROLE_ANONYMOUS');
-    certificates.away(undefined);
+    certificates.unavailable(undefined);
     await core.look();
     expect([roleOf(mine), lying()]).toEqual(['ROLE_ADMIN', []]);
   });
@@ -233,11 +233,11 @@ describe('the core', () => {
   it('does not give afterwards what was taken while it could not judge', async () => {
     const mine = await recorded('svc_backup');
     await adminGrantSpool(spool).give('svc_backup', mine.certificate);
-    certificates.away(new AppError('unavailable', 'The database does not answer'));
+    certificates.unavailable(new AppError('unavailable', 'The database does not answer'));
     await core.look();
     await adminGrantSpool(spool).take('svc_backup');
     await core.look();
-    certificates.away(undefined);
+    certificates.unavailable(undefined);
     await core.look();
     expect([roleOf(mine), lying()]).toEqual(['ROLE_ANONYMOUS', []]);
   });

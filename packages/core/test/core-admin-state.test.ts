@@ -108,10 +108,10 @@ describe('retention', () => {
     ['{"__proto__":{"cot":1},"x":1}', ''],
     ['[]', ''],
     ['30', ''],
-  ])('refuses the policy %s', async (body, said) => {
+  ])('refuses the policy %s', async (body, output) => {
     const answer = await world.ask('PUT', `${BASE}/policy`, { body });
     expect([answer.status, answer.body.code]).toEqual([400, 2]);
-    expect(answer.body.message).toContain(said);
+    expect(answer.body.message).toContain(output);
     expect((await world.ask('GET', `${BASE}/policy`)).body.data).toEqual(KEEP_ALL);
   });
 

@@ -11,7 +11,7 @@ const UNHURRIED = { timeout: 8_000 };
 
 const ERRORS = {
   locked: () => Object.assign(new Error('canceling statement due to lock timeout'), { code: '55P03' }),
-  away: () => new AppError('unavailable', 'the database does not answer'),
+  unavailable: () => new AppError('unavailable', 'the database does not answer'),
 };
 
 function world(limits: Partial<ArchiveLimits> = {}) {
@@ -19,7 +19,7 @@ function world(limits: Partial<ArchiveLimits> = {}) {
   const losses = memoryLosses();
   const log = memoryLog();
   /** `once`: one write gets through. */
-  const table = { mood: 'good' as 'good' | 'locked' | 'away', once: false };
+  const table = { mood: 'good' as 'good' | 'locked' | 'unavailable', once: false };
   /** Whether senders rest, before each write that gets through. */
   const rests: boolean[] = [];
   const archive = new EventArchive({
@@ -37,14 +37,14 @@ function world(limits: Partial<ArchiveLimits> = {}) {
     unwritten: memoryUnwritten(),
     log,
     now: () => new Date(),
-    limits: { lagMs: 1, firstPauseMs: 2, longestPauseMs: 5, ...limits },
+    limits: { lagMs: 1, firstPauseMs: 2, maxPauseMs: 5, ...limits },
   });
   const store = (from: number, to: number): void => {
     for (let n = from; n < to; n++) archive.store(archivedEvent({ uid: `u${n}` }));
   };
   const outages = (): number => log.events.filter(({ event }) => event === 'archive.behind').length;
   /** From the lock on until the archive knows of it; `many` wait then. */
-  async function locked(many: number, mood: 'locked' | 'away' = 'locked'): Promise<void> {
+  async function locked(many: number, mood: 'locked' | 'unavailable' = 'locked'): Promise<void> {
     table.mood = mood;
     const before = outages();
     store(0, 1);
@@ -73,7 +73,7 @@ describe('while the table is locked', () => {
   });
 
   it('what is beyond the bound is counted and told exactly, with the lock as its reason', async () => {
-    const { losses, table, archive, locked } = world({ mostEvents: 1_000, batchEvents: 50 });
+    const { losses, table, archive, locked } = world({ maxEvents: 1_000, batchEvents: 50 });
     await locked(3_000);
     const { lost, waiting } = archive.counts();
     expect(lost + waiting).toBe(3_000);
@@ -111,7 +111,7 @@ describe('after the lock', () => {
   });
 
   it('they rest before anything is lost to a database that answers again', async () => {
-    const { table, archive, locked, rests } = world({ highEvents: 1_000, mostEvents: 4_000, batchEvents: 50 });
+    const { table, archive, locked, rests } = world({ highEvents: 1_000, maxEvents: 4_000, batchEvents: 50 });
     await locked(4_000);
     table.mood = 'good';
     await vi.waitFor(() => expect(archive.counts()).toMatchObject({ waiting: 0, stored: 4_000, lost: 0 }), UNHURRIED);
@@ -121,7 +121,11 @@ describe('after the lock', () => {
 
   it.each([
     ['a lock that comes again before all is stored changes nothing in that', 'locked', false],
-    ['a database that goes away again before all is stored makes them rest as one that is too slow', 'away', true],
+    [
+      'a database that goes away again before all is stored makes them rest as one that is too slow',
+      'unavailable',
+      true,
+    ],
   ] as const)('%s', async (_, mood, doRest) => {
     const { table, archive, store, locked, outages, rests } = world({ highEvents: 1_000 });
     await locked(3_000, mood);

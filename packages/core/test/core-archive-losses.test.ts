@@ -14,7 +14,7 @@ import { memoryLosses, memoryUnwritten, RECEIVED_MS } from './fake-core-archive.
 function world(unwritten = memoryUnwritten()) {
   const store = memoryLosses();
   const log = memoryLog();
-  const state = { nowMs: RECEIVED_MS, isAway: false, failsOnce: false };
+  const state = { nowMs: RECEIVED_MS, isUnavailable: false, failsOnce: false };
   const losses = new Losses({
     store: {
       id: () => store.id(),
@@ -26,25 +26,26 @@ function world(unwritten = memoryUnwritten()) {
       },
     },
     unwritten,
-    isAway: () => state.isAway,
+    isUnavailable: () => state.isUnavailable,
     log,
     now: () => new Date(state.nowMs),
   });
   const rows = (): [number, string][] => [...store.rows.values()].map(({ events, reason }) => [events, reason]);
-  const told = () => log.events.filter(({ event }) => event === 'archive.lost').map(({ fields }) => fields['events']);
-  return { losses, state, rows, told, log };
+  const reported = () =>
+    log.events.filter(({ event }) => event === 'archive.lost').map(({ fields }) => fields['events']);
+  return { losses, state, rows, told: reported, log };
 }
 
 describe('losses', () => {
   it('are told at once, then summed up, so that a flood of them is a few lines', async () => {
-    const { losses, state, told } = world();
+    const { losses, state, told: reported } = world();
     for (let n = 0; n < 10_000; n++) {
       losses.add(1, 'away');
       state.nowMs += 2;
     }
-    expect(told()).toEqual([1, 5000]);
+    expect(reported()).toEqual([1, 5000]);
     await losses.close();
-    expect(told()).toEqual([1, 5000, 4999]);
+    expect(reported()).toEqual([1, 5000, 4999]);
     expect(losses.total).toBe(10_000);
   });
 
@@ -59,11 +60,11 @@ describe('losses', () => {
 
   it('are not written while the database is away, and once when an answer is lost', async () => {
     const { losses, state, rows, log } = world();
-    state.isAway = true;
+    state.isUnavailable = true;
     losses.add(5, 'away');
     await losses.close();
     expect(rows()).toEqual([]);
-    Object.assign(state, { isAway: false, failsOnce: true });
+    Object.assign(state, { isUnavailable: false, failsOnce: true });
     await losses.close();
     await losses.close();
     expect(rows()).toEqual([[5, 'away']]);
@@ -75,7 +76,7 @@ describe('losses', () => {
     const file = join(directory, 'unwritten-losses.json');
     const log = memoryLog();
     const { losses, state } = world(unwrittenLosses(directory, log));
-    state.isAway = true;
+    state.isUnavailable = true;
     losses.add(5, 'away');
     await losses.close();
     expect(existsSync(file)).toBe(true);

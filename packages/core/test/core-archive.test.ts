@@ -21,10 +21,10 @@ function world(limits: Partial<ArchiveLimits> = {}) {
     unwritten: memoryUnwritten(),
     log,
     now: () => new Date(),
-    limits: { lagMs: 1, firstPauseMs: 2, longestPauseMs: 5, ...limits },
+    limits: { lagMs: 1, firstPauseMs: 2, maxPauseMs: 5, ...limits },
   });
-  const store = (from: number, to: number, wish = {}): void => {
-    for (let n = from; n < to; n++) archive.store(archivedEvent({ uid: `u${n}`, ...wish }));
+  const store = (from: number, to: number, input = {}): void => {
+    for (let n = from; n < to; n++) archive.store(archivedEvent({ uid: `u${n}`, ...input }));
   };
   const names = (): string[] => log.events.map(({ event }) => event);
   return { cot, losses, log, archive, store, names };
@@ -76,7 +76,7 @@ describe('the archive', () => {
       fc.constant({ rest: true }),
     );
     const random = fc.asyncProperty(fc.array(step, { maxLength: 25 }), async (steps) => {
-      const { cot, archive, store } = world({ batchEvents: 16, firstPauseMs: 0, longestPauseMs: 1, lagMs: 0 });
+      const { cot, archive, store } = world({ batchEvents: 16, firstPauseMs: 0, maxPauseMs: 1, lagMs: 0 });
       let sent = 0;
       for (const each of steps) {
         if ('mood' in each) cot.mood = each.mood;
@@ -159,7 +159,7 @@ describe('the archive', () => {
   });
 
   it('is not full while the database takes nothing: senders go on, the oldest that wait are lost and counted', async () => {
-    const { cot, losses, archive, store, names } = world({ highEvents: 100, mostEvents: 1000, batchEvents: 50 });
+    const { cot, losses, archive, store, names } = world({ highEvents: 100, maxEvents: 1000, batchEvents: 50 });
     let resumed = 0;
     archive.onRoom(() => resumed++);
     cot.mood = 'away';
@@ -181,7 +181,7 @@ describe('the archive', () => {
   it.each(['how', 'access', 'qos', 'opex', 'caveat', 'releaseableTo', 'detail'] as const)(
     'keeps no more characters than it may, wherever a client puts them: %s',
     (member) => {
-      const { cot, archive, store } = world({ mostCharacters: 100_000 });
+      const { cot, archive, store } = world({ maxCharacters: 100_000 });
       cot.mood = 'away';
       store(0, 50, { [member]: 'x'.repeat(9_000) });
       expect(archive.counts()).toMatchObject({ waiting: 10, lost: 40 });
@@ -224,9 +224,9 @@ describe('an event', () => {
     ...[Number.NaN, Number.POSITIVE_INFINITY, 1e16].map((hae) => ({ point: { ...archivedEvent().point, hae } })),
     ...[Number.NaN, 1e7].map((lat) => ({ point: { ...archivedEvent().point, lat } })),
   ];
-  it.each(BAD)('that no row can be is skipped: %j', async (wish) => {
+  it.each(BAD)('that no row can be is skipped: %j', async (input) => {
     const { archive } = world();
-    archive.store(archivedEvent(wish));
+    archive.store(archivedEvent(input));
     expect(archive.counts()).toMatchObject({ waiting: 0, skipped: 1, lost: 0 });
   });
 

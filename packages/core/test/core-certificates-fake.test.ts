@@ -12,7 +12,7 @@ it('the table in memory rejects every call while it is away, and then knows what
   const now = new Date();
   const add = () => store.add(signedFor('ada'), { creator: 'ada', clientUid: 'a' }, now);
   const { id } = await add();
-  store.away(new Error('gone'));
+  store.unavailable(new Error('gone'));
   const calls = [
     add(),
     store.list('all', now),
@@ -24,6 +24,6 @@ it('the table in memory rejects every call while it is away, and then knows what
   ];
   for (const call of await Promise.allSettled(calls))
     expect(call).toMatchObject({ status: 'rejected', reason: { message: 'gone' } });
-  store.away(undefined);
+  store.unavailable(undefined);
   expect(await store.list('all', now)).toMatchObject([{ id, revocationDate: null }]);
 });

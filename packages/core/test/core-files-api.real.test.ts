@@ -34,9 +34,9 @@ const execute = promisify(execFile);
 const database = { called: 'the database', variable: 'its URL' };
 let kept: RunSql;
 let keptLong: RunSql;
-let isAway = false;
+let isUnavailable = false;
 const run: RunSql = (use) =>
-  isAway ? Promise.reject(new AppError('unavailable', 'The database does not answer')) : kept(use);
+  isUnavailable ? Promise.reject(new AppError('unavailable', 'The database does not answer')) : kept(use);
 let world: ReturnType<typeof adminWorld>;
 let pki: TestPki;
 let ports: CorePorts;
@@ -249,10 +249,10 @@ describe('by curl', () => {
     const args = curlArguments(`/Marti/sync/content?hash=${hash}`, ['--limit-rate', '10M', '-o', got], 'ada');
     const child = spawn('curl', args);
     await eventually('the download runs', () => existsSync(got) && statSync(got).size > 0, 10_000);
-    isAway = true;
+    isUnavailable = true;
     const [code] = (await once(child, 'close')) as [number];
     expect((await curl(`/Marti/sync/content?hash=${hash}`)).status).toBe(503);
-    isAway = false;
+    isUnavailable = false;
     expect([18, 56]).toContain(code);
     expect(world.log.events).toContainEqual(expect.objectContaining({ event: 'file.broken_off' }));
     const { size } = statSync(got);

@@ -3,9 +3,9 @@
 import { afterAll, describe, expect, it } from 'vitest';
 import { limitPerCaller } from '@holdfast/kit/concurrency';
 import { coreFilesContract } from '../../../test/core/core-files-contract.ts';
-import { contentDisposition, lastPart, servedType, textFault } from '../files/asked.ts';
+import { contentDisposition, lastPart, servedType, textFault } from '../files/query-parameters.ts';
 import { byteRange } from '../files/content-routes.ts';
-import { contentUrl, shownSize } from '../files/shown-files.ts';
+import { contentUrl, toSizeView } from '../files/file-views.ts';
 import { adminWorld } from './fake-core-admin.ts';
 
 const worlds: { end(): void }[] = [];
@@ -75,7 +75,7 @@ describe('names and types', () => {
   });
 
   it('shows sizes and addresses as devices know them', () => {
-    expect([0, 999, 1000, 2600, 999_499, 999_500, 4e8, 5e12].map(shownSize)).toEqual([
+    expect([0, 999, 1000, 2600, 999_499, 999_500, 4e8, 5e12].map(toSizeView)).toEqual([
       '0B',
       '999B',
       '1kB',
@@ -93,7 +93,7 @@ describe('names and types', () => {
 
 describe('the turnstile', () => {
   it('lets in so many, and of one person only a share', () => {
-    const gate = limitPerCaller({ most: 3, mostOfOne: 2 });
+    const gate = limitPerCaller({ most: 3, maxPerOne: 2 });
     const leave = gate.enter('ada');
     expect(
       [gate.enter('ada'), gate.enter('ada'), gate.enter('bob'), gate.enter('cy')].map((each) => each !== undefined),

@@ -35,8 +35,8 @@ describe('groups of people', () => {
   function setUp() {
     let nowMs = 1_000_000;
     const directory = fakeDirectory();
-    let asked = 0;
-    const counting = { find: (name: string) => (asked++, directory.find(name)) };
+    let requested = 0;
+    const counting = { find: (name: string) => (requested++, directory.find(name)) };
     const people = new PeopleGroups({
       directory: counting,
       memberships: membershipsOf('core_'),
@@ -44,18 +44,18 @@ describe('groups of people', () => {
     });
     directory.addGroup('core_Ops');
     directory.addPerson('ada', 'x').groups.push('core_Ops');
-    return { directory, people, later: (ms: number) => (nowMs += ms), asked: () => asked };
+    return { directory, people, later: (ms: number) => (nowMs += ms), request: () => requested };
   }
 
   it('asks the directory once in 20 s, whatever the case of the name', async () => {
-    const { people, later, asked } = setUp();
+    const { people, later, request } = setUp();
     await Promise.all([people.of('ada'), people.of('ADA')]);
     later(19_999);
     await people.of('ada');
-    expect(asked()).toBe(1);
+    expect(request()).toBe(1);
     later(1);
     expect(await people.of('ada')).toHaveLength(2);
-    expect(asked()).toBe(2);
+    expect(request()).toBe(2);
   });
 
   it('forgets on demand', async () => {

@@ -13,7 +13,7 @@ export function missionRoles(given: () => MissionWorld): void {
   let all: MissionWorld;
   beforeEach(() => {
     all = given();
-    all.told.length = 0;
+    all.notices.length = 0;
   });
 
   describe('a subscription', () => {
@@ -134,7 +134,7 @@ export function missionRoles(given: () => MissionWorld): void {
     it('has a role that an owner changes, which the device is told; the last owner stays', async () => {
       await all.make('Roles');
       await all.subscribe('Roles');
-      all.told.length = 0;
+      all.notices.length = 0;
       const set = (query: string, as = ADA) => all.ask('PUT', `${named('Roles', '/role')}?${query}`, { as });
       expect((await set('clientUid=uid-bob&role=MISSION_OWNER', BOB)).status).toBe(403);
       expect((await set('clientUid=uid-ada&role=MISSION_SUBSCRIBER')).status).toBe(409);
@@ -142,8 +142,8 @@ export function missionRoles(given: () => MissionWorld): void {
       expect((await set('clientUid=uid-bob&role=KING')).status).toBe(400);
       expect((await set('role=MISSION_OWNER')).status).toBe(400);
       expect(await set('clientUid=uid-bob&role=MISSION_READONLY_SUBSCRIBER')).toMatchObject({ status: 200, text: '' });
-      expect(all.told).toMatchObject([{ whom: ['uid-bob'], event: { type: 't-x-m-r' } }]);
-      expect(all.told[0]?.event.detail).toContain('type="INVITE"');
+      expect(all.notices).toMatchObject([{ subject: ['uid-bob'], event: { type: 't-x-m-r' } }]);
+      expect(all.notices[0]?.event.detail).toContain('type="INVITE"');
       expect((await all.put('Roles', { uids: ['a'] }, BOB)).status).toBe(403);
       expect((await all.ask('GET', named('Roles'), { as: BOB })).status).toBe(200);
     });
@@ -193,7 +193,7 @@ export function missionRoles(given: () => MissionWorld): void {
     it('becomes content of it once, goes to whoever is subscribed, and costs no query any more', async () => {
       const { guid } = await all.make('Posts');
       await all.subscribe('Posts');
-      all.told.length = 0;
+      all.notices.length = 0;
       const to = { name: 'Posts', guid: undefined };
       const { posts } = all.missions;
       const sent = await Promise.all(
@@ -203,8 +203,8 @@ export function missionRoles(given: () => MissionWorld): void {
       expect(await posts.post({ name: undefined, guid }, event('t-1'), await from('ada'))).toEqual([
         { clientUid: 'uid-bob', username: 'bob' },
       ]);
-      expect(all.told).toHaveLength(1);
-      expect(all.told[0]?.event.detail).toContain(
+      expect(all.notices).toHaveLength(1);
+      expect(all.notices[0]?.event.detail).toContain(
         '<details type="a-f-G" callsign="T &quot;1&quot;" iconsetPath="a/b"><location lat="47.5" lon="8.25"/></details>',
       );
       expect(await all.sql`SELECT FROM mission_change WHERE mission_name = 'Posts' AND change_type = 2`).toHaveLength(
@@ -251,10 +251,10 @@ export function missionRoles(given: () => MissionWorld): void {
       await all.put('End', { hashes: [hash], uids: ['end-1'] });
       await all.subscribe('End');
       expect((await all.ask('DELETE', named('End'), { as: BOB })).status).toBe(403);
-      all.told.length = 0;
+      all.notices.length = 0;
       const { status, body } = await all.ask('DELETE', `${BASE}?guid=${guid}&creatorUid=uid-ada`);
       expect([status, body.data[0].name, body.data[0].contents.length]).toEqual([200, 'End', 1]);
-      expect(all.told).toMatchObject([{ to: 'places', except: 'uid-ada', event: { type: 't-x-m-d' } }]);
+      expect(all.notices).toMatchObject([{ to: 'places', except: 'uid-ada', event: { type: 't-x-m-d' } }]);
       for (const path of [named('End'), `${BASE}/guid/${guid}`, named('End', '/changes')])
         expect(await all.ask('GET', path)).toMatchObject({ status: 410, body: { status: 'GONE', code: 8 } });
       expect(await all.sql`SELECT FROM resource WHERE hash = ${hash}`).toHaveLength(1);

@@ -26,9 +26,9 @@ export const EVE = byCertificate('eve');
 export const RON = byCertificate('ron');
 const GROUPS = { ada: 'core_Ops', bob: 'core_Ops', eve: 'core_Other', ron: 'core_Ops_READ' };
 
-export interface Told {
+export interface Report {
   to: 'devices' | 'places';
-  whom: readonly unknown[];
+  subject: readonly unknown[];
   event: ServerEvent;
   except?: string | undefined;
 }
@@ -36,10 +36,10 @@ export interface Told {
 export interface MissionWorld {
   world: ReturnType<typeof adminWorld>;
   missions: Missions;
-  told: Told[];
+  notices: Report[];
   sql: postgres.Sql;
   /** As ada, unless it says otherwise. */
-  ask(method: string, path: string, wish?: AskOptions): Promise<AdminAnswer>;
+  ask(method: string, path: string, input?: AskOptions): Promise<AdminAnswer>;
   // oxlint-disable-next-line typescript/no-explicit-any -- tests reach into answers of every shape
   make(name: string, query?: string, as?: CoreCaller): Promise<any>;
   subscribe(name: string, as?: CoreCaller, query?: string): Promise<AdminAnswer>;
@@ -55,7 +55,7 @@ export const named = (name: string, rest = ''): string => `${BASE}/${encodeURICo
 /** `run` is how the missions reach the database. Each look at the clock is a second later. */
 export function missionWorld(sql: postgres.Sql, run: RunSql): MissionWorld {
   const plainly: RunSql = (use) => use(sql);
-  const told: Told[] = [];
+  const reports: Report[] = [];
   let nowMs = START;
   const plain = adminWorld();
   plain.end();
@@ -65,9 +65,9 @@ export function missionWorld(sql: postgres.Sql, run: RunSql): MissionWorld {
     tokenKey: Buffer.alloc(32, 1),
     hostname: 'cot.example.org',
     notices: () => ({
-      toDevices: (whom, event) =>
-        void told.push({ to: 'devices', whom: whom.map(({ clientUid }) => clientUid), event }),
-      toPlaces: (whom, event, except) => void told.push({ to: 'places', whom, event, except }),
+      toDevices: (subject, event) =>
+        void reports.push({ to: 'devices', subject: subject.map(({ clientUid }) => clientUid), event }),
+      toPlaces: (recipient, event, except) => void reports.push({ to: 'places', subject: recipient, event, except }),
     }),
     connected: { list: () => subscriptions },
     log: plain.log,
@@ -86,7 +86,7 @@ export function missionWorld(sql: postgres.Sql, run: RunSql): MissionWorld {
     subscriptions.push(subscription(name, { groups: directions }));
   }
 
-  const ask = (method: string, path: string, wish: AskOptions = {}) => world.ask(method, path, { as: ADA, ...wish });
+  const ask = (method: string, path: string, input: AskOptions = {}) => world.ask(method, path, { as: ADA, ...input });
   const placesOf = async (name: string): Promise<number[]> =>
     (await groupStore(plainly).ensure([name])).map(({ bitpos }) => bitpos);
 
@@ -100,7 +100,7 @@ export function missionWorld(sql: postgres.Sql, run: RunSql): MissionWorld {
   return {
     world,
     missions,
-    told,
+    notices: reports,
     sql,
     ask,
     placesOf,

@@ -11,21 +11,21 @@ import { ADMIN, type AskOptions, NODE_ID } from './fake-core-admin.ts';
 
 const core = coreTables();
 let all: MissionWorld;
-let told: MissionWorld['told'] = [];
+let notices: MissionWorld['notices'] = [];
 
 beforeAll(async () => {
   const run: RunSql = (use) => use(core.sql);
   all = missionWorld(core.sql, run);
-  told = all.told;
+  notices = all.notices;
 });
 afterAll(async () => {
   all?.world.end();
 });
 beforeEach(() => {
-  told.length = 0;
+  notices.length = 0;
 });
 
-const ask = (method: string, path: string, wish?: AskOptions) => all.ask(method, path, wish);
+const ask = (method: string, path: string, input?: AskOptions) => all.ask(method, path, input);
 const make = (name: string, query?: string, as?: CoreCaller) => all.make(name, query, as);
 const subscribe = (name: string, as?: CoreCaller, query?: string) => all.subscribe(name, as, query);
 const addFile = (name: string, group?: string) => all.addFile(name, group);
@@ -88,11 +88,11 @@ describe('a mission', () => {
         },
       ],
     });
-    expect(told).toMatchObject([
+    expect(notices).toMatchObject([
       { to: 'places', except: 'uid-ada', event: { type: 't-x-m-n', how: 'h-g-i-g-o', staleMs: 20_000 } },
     ]);
-    expect(told[0]?.whom).toEqual(await placesOf('Ops'));
-    expect(told[0]?.event.detail).toMatch(
+    expect(notices[0]?.subject).toEqual(await placesOf('Ops'));
+    expect(notices[0]?.event.detail).toMatch(
       /^<mission type="CREATE" tool="public" name="Alpha" guid="[^"]+" authorUid="uid-ada"><\/mission>$/,
     );
   });
@@ -163,13 +163,13 @@ describe('a mission', () => {
   it('is changed by saying what is new; an existing one answers 200 without a token', async () => {
     await make('Delta', 'description=old&classification=secret');
     await subscribe('Delta');
-    told.length = 0;
+    notices.length = 0;
     const headers = { 'content-type': 'application/json' };
     const answer = await ask('POST', named('Delta'), { as: BOB, json: { description: 'new' }, headers });
     expect(answer).toMatchObject({ status: 200, body: { data: [{ description: 'new', classification: 'secret' }] } });
     expect(answer.body.data[0].token).toBeUndefined();
-    expect(told).toMatchObject([
-      { to: 'devices', whom: ['uid-ada', 'uid-bob'].slice(0, 2), event: { type: 't-x-m-c-m' } },
+    expect(notices).toMatchObject([
+      { to: 'devices', subject: ['uid-ada', 'uid-bob'].slice(0, 2), event: { type: 't-x-m-c-m' } },
     ]);
     for (const query of ['defaultRole=MISSION_READONLY_SUBSCRIBER', 'password=x', 'inviteOnly=true'])
       expect((await ask('PUT', `${named('Delta')}?${query}`, { as: BOB })).status).toBe(403);
@@ -229,7 +229,7 @@ describe('the contents of a mission', () => {
     await subscribe('Contents');
     const hash = await addFile('plan.txt');
     await addEvent('track-1', 'R&amp;B 1');
-    told.length = 0;
+    notices.length = 0;
     const body = { hashes: [hash.toUpperCase()], uids: ['track-1', 'track-1', '<"&>'] };
     const headers = { 'content-type': 'application/json' };
     const put = () => ask('PUT', `${named('Contents', '/contents')}?creatorUid=uid-ada`, { json: body, headers });
@@ -247,15 +247,15 @@ describe('the contents of a mission', () => {
     ]);
     // Three digits of milliseconds, unlike those of certificates.
     expect(answer.data[0].contents[0].data.submissionTime).toMatch(/:\d\d\.\d{3}Z$/);
-    expect(told).toHaveLength(1);
-    expect(told[0]).toMatchObject({ to: 'devices', whom: ['uid-ada', 'uid-bob'], event: { type: 't-x-m-c' } });
-    const xml = told[0]?.event.detail ?? '';
+    expect(notices).toHaveLength(1);
+    expect(notices[0]).toMatchObject({ to: 'devices', subject: ['uid-ada', 'uid-bob'], event: { type: 't-x-m-c' } });
+    const xml = notices[0]?.event.detail ?? '';
     expect(elements(xml).filter((name) => name === 'MissionChange')).toHaveLength(3);
     expect(xml).toContain(`<hash>${hash}</hash>`);
     expect(xml).toContain('callsign="R&amp;B 1"');
     expect(xml).toContain('<contentUid>&lt;&quot;&amp;&gt;</contentUid>');
     await put();
-    expect(told).toHaveLength(1);
+    expect(notices).toHaveLength(1);
     expect(await core.sql`SELECT FROM mission_change WHERE mission_name = 'Contents' AND change_type = 2`).toHaveLength(
       3,
     );

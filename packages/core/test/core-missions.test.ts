@@ -122,13 +122,13 @@ describe('how often a person may', () => {
 it('contents that are there already are read once, for the answer', async () => {
   const world = await oneMission();
   const { reads, writes } = world.options.missions;
-  let asked = 0;
-  reads.contents = async () => (asked++, { uids: [], files: [], isCut: false });
+  let requested = 0;
+  reads.contents = async () => (requested++, { uids: [], files: [], isCut: false });
   writes.addContent = async () => ({ uids: [], hashes: [] });
   const headers = { 'content-type': 'application/json' };
-  const wish = { as: byCertificate('ada'), json: { uids: ['a'] }, headers };
-  expect((await world.ask('PUT', '/Marti/api/missions/One/contents', wish)).status).toBe(200);
-  expect(asked).toBe(1);
+  const input = { as: byCertificate('ada'), json: { uids: ['a'] }, headers };
+  expect((await world.ask('PUT', '/Marti/api/missions/One/contents', input)).status).toBe(200);
+  expect(requested).toBe(1);
   world.end();
 });
 
@@ -157,11 +157,11 @@ describe('tokens of missions', () => {
 describe('events for a mission while the database is away', () => {
   it('go to nobody, never reject, are tried once a second, and are logged once', async () => {
     let nowMs = START;
-    let asked = 0;
+    let requested = 0;
     const log = memoryLog();
     const parts = noMissions();
     const named = () => {
-      asked++;
+      requested++;
       return Promise.reject(new AppError('unavailable', 'The database does not answer'));
     };
     const posts = new KeptMissionPosts({
@@ -185,10 +185,10 @@ describe('events for a mission while the database is away', () => {
         { username: 'a', clientUid: 'c', places: [2] },
       );
     for (let index = 0; index < 100; index++) expect(await post()).toEqual([]);
-    expect(asked).toBe(1);
+    expect(requested).toBe(1);
     nowMs += 1_000;
     expect(await post()).toEqual([]);
-    expect(asked).toBe(2);
+    expect(requested).toBe(2);
     expect(log.events.filter(({ event }) => event === 'mission.post_failed')).toHaveLength(1);
   });
 });

@@ -14,13 +14,13 @@ const TEXT = 'Maintenance <now> & "soon", für alle 🦊\nback in 5 minutes';
 const NOW = new Date('2026-11-22T05:30:00.700Z');
 
 coreNoticesContract('in memory', async () => {
-  const { coreNotices, clients, told } = fakeVacuum();
-  return { core: coreNotices, clients, told: async () => [...(told ?? [])], end: async () => undefined };
+  const { coreNotices, clients, notices } = fakeVacuum();
+  return { core: coreNotices, clients, reported: async () => [...(notices ?? [])], end: async () => undefined };
 });
 
 it('a core without the call says so', async () => {
   const vacuum = fakeVacuum();
-  vacuum.told = undefined;
+  vacuum.notices = undefined;
   expect(await vacuum.coreNotices.announce('a')).toBeUndefined();
 });
 

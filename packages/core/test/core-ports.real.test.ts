@@ -43,7 +43,7 @@ beforeAll(async () => {
     certificates,
     tableMark: () => certificates.mark(),
     live,
-    contextsAnew: () => ports.contextsAnew(),
+    rebuildContexts: () => ports.rebuildContexts(),
     log,
     now: () => at,
   });
@@ -59,7 +59,7 @@ beforeAll(async () => {
     log,
     now: () => at,
     limits: { headWithinMs: 1_000 },
-    mostConnections: 12,
+    maxConnections: 12,
   });
   await ports.listen();
 });
@@ -68,8 +68,8 @@ afterAll(async () => {
   rmSync(pki.directory, { recursive: true, force: true });
 });
 
-async function answer(asked: Request, connection: CoreConnection): Promise<Response> {
-  const { pathname } = new URL(asked.url);
+async function answer(request: Request, connection: CoreConnection): Promise<Response> {
+  const { pathname } = new URL(request.url);
   const name = connection.certificate?.commonName ?? 'nobody';
   if (pathname === '/fails') throw new Error('as the test wants it');
   if (pathname === '/revoke-me') {
@@ -96,7 +96,7 @@ async function revoke(id: number): Promise<void> {
   if (row !== undefined) await revocations.revoke(row);
 }
 
-const asked = (certificate: TestCertificate | undefined, order = {}) =>
+const query = (certificate: TestCertificate | undefined, order = {}) =>
   opensslClient({ port: port.api, caFile: pki.ca.certificateFile, certificate, ...order });
 
 /** One request by an agent of Node; the error's code instead of a status when there is no answer. */
@@ -128,10 +128,10 @@ const agentOf = (certificate: TestCertificate): Agent =>
 
 describe.each(PROTOCOLS)('8443 by OpenSSL with %s', (protocol) => {
   it('opens to a certificate of our CA, and says whose it is', async () => {
-    const { status, output } = await asked(await device('ada'), { protocol });
+    const { status, output } = await query(await device('ada'), { protocol });
     expect([status, /for ([a-z]{3})/.exec(output)?.[1]]).toEqual([200, 'ada']);
     const forEverything = await pki.client('ada', { usages: [] });
-    expect((await asked(forEverything, { protocol })).status).toBe(200);
+    expect((await query(forEverything, { protocol })).status).toBe(200);
   });
 
   it('answers nothing to nobody, to a certificate signed by itself, of another CA of the same name, for a server, or out of its time', async () => {
@@ -149,9 +149,9 @@ describe.each(PROTOCOLS)('8443 by OpenSSL with %s', (protocol) => {
     for (const stranger of strangers) {
       const sessionOut = join(pki.directory, 'stranger');
       rmSync(sessionOut, { force: true });
-      expect((await asked(stranger, { protocol, sessionOut })).status).toBeUndefined();
+      expect((await query(stranger, { protocol, sessionOut })).status).toBeUndefined();
       // Whatever ticket came before the refusal is worth nothing.
-      const again = await asked(stranger, { protocol, sessionIn: sessionOut }).catch(() => ({ status: undefined }));
+      const again = await query(stranger, { protocol, sessionIn: sessionOut }).catch(() => ({ status: undefined }));
       expect(again.status).toBeUndefined();
     }
     rmSync(other.directory, { recursive: true, force: true });
@@ -160,31 +160,31 @@ describe.each(PROTOCOLS)('8443 by OpenSSL with %s', (protocol) => {
   it('resumes a session, but none from before a revocation: a new handshake of the others, nothing for the revoked', async () => {
     const [ada, ben] = [await device('ada'), await device('ben')];
     const [adas, bens] = [join(pki.directory, 'ada.session'), join(pki.directory, 'ben.session')];
-    expect((await asked(ada, { protocol, sessionOut: adas })).status).toBe(200);
-    expect((await asked(ben, { protocol, sessionOut: bens })).status).toBe(200);
-    expect(await asked(ada, { protocol, sessionIn: adas })).toMatchObject({ status: 200, resumed: true });
+    expect((await query(ada, { protocol, sessionOut: adas })).status).toBe(200);
+    expect((await query(ben, { protocol, sessionOut: bens })).status).toBe(200);
+    expect(await query(ada, { protocol, sessionIn: adas })).toMatchObject({ status: 200, resumed: true });
     await revoke(ada.id);
-    expect(await asked(ada, { protocol, sessionIn: adas })).toMatchObject({ status: undefined });
-    expect(await asked(ada, { protocol })).toMatchObject({ status: undefined });
-    expect(await asked(ben, { protocol, sessionIn: bens })).toMatchObject({ status: 200, resumed: false });
+    expect(await query(ada, { protocol, sessionIn: adas })).toMatchObject({ status: undefined });
+    expect(await query(ada, { protocol })).toMatchObject({ status: undefined });
+    expect(await query(ben, { protocol, sessionIn: bens })).toMatchObject({ status: 200, resumed: false });
   });
 
   it('takes no ticket of 8446', async () => {
     const sessionOut = join(pki.directory, 'enrollment.session');
     const order = { protocol, sessionOut, port: port.enrollment };
-    expect((await asked(undefined, order)).status).toBe(200);
-    expect(await asked(undefined, { protocol, sessionIn: sessionOut, port: port.enrollment })).toMatchObject({
+    expect((await query(undefined, order)).status).toBe(200);
+    expect(await query(undefined, { protocol, sessionIn: sessionOut, port: port.enrollment })).toMatchObject({
       resumed: true,
     });
-    expect(await asked(undefined, { protocol, sessionIn: sessionOut })).toMatchObject({ status: undefined });
+    expect(await query(undefined, { protocol, sessionIn: sessionOut })).toMatchObject({ status: undefined });
   });
 
   it('looks at the dates of a resumed session too', async () => {
     const short = await pki.client('short', { to: new Date(Date.now() + 86_400_000) });
     const sessionOut = join(pki.directory, 'short.session');
-    expect((await asked(short, { protocol, sessionOut })).status).toBe(200);
+    expect((await query(short, { protocol, sessionOut })).status).toBe(200);
     at = new Date(Date.now() + 2 * 86_400_000);
-    const { status, resumed } = await asked(short, { protocol, sessionIn: sessionOut });
+    const { status, resumed } = await query(short, { protocol, sessionIn: sessionOut });
     at = new Date();
     expect([status, resumed]).toEqual([undefined, true]);
   });
@@ -250,7 +250,7 @@ describe('8443', () => {
 
 describe('a port', () => {
   it('gives 400 for what cannot be read, 500 for what fails, and tells the client nothing of it', async () => {
-    const said = async (text: string): Promise<string> => {
+    const messagesOf = async (text: string): Promise<string> => {
       const socket = connect({ host: '127.0.0.1', port: port.enrollment, ca: pki.ca.certificate });
       let heard = '';
       socket.on('data', (chunk: Buffer) => (heard += chunk.toString()));
@@ -259,12 +259,12 @@ describe('a port', () => {
       return heard;
     };
     const closing = 'Connection: close\r\n\r\n';
-    expect(await said(`GET / HTTP/1.1\r\nHost: [[\r\n${closing}`)).toMatch(/^HTTP\/1\.1 400 /);
-    expect(await said('\0\x01\x02 no request\r\n\r\n')).toMatch(/^HTTP\/1\.1 400 /);
-    const failed = await said(`GET /fails HTTP/1.1\r\nHost: a\r\n${closing}`);
+    expect(await messagesOf(`GET / HTTP/1.1\r\nHost: [[\r\n${closing}`)).toMatch(/^HTTP\/1\.1 400 /);
+    expect(await messagesOf('\0\x01\x02 no request\r\n\r\n')).toMatch(/^HTTP\/1\.1 400 /);
+    const failed = await messagesOf(`GET /fails HTTP/1.1\r\nHost: a\r\n${closing}`);
     expect(failed).toMatch(/^HTTP\/1\.1 500 /);
     expect(failed).not.toContain('as the test wants it');
-    expect(await said('GET / HTTP/1.1\r\n')).toMatch(/^HTTP\/1\.1 408 /);
+    expect(await messagesOf('GET / HTTP/1.1\r\n')).toMatch(/^HTTP\/1\.1 408 /);
   });
 
   it('costs whoever speaks no TLS his connection, and the log a bounded number of lines', async () => {
@@ -274,7 +274,7 @@ describe('a port', () => {
       raw.write('GET / HTTP/1.1\r\n\r\n');
       await once(raw, 'close');
     }
-    expect((await asked(await device('ada'))).status).toBe(200);
+    expect((await query(await device('ada'))).status).toBe(200);
     expect(events.filter(({ event }) => event === 'core.handshake_failed').length).toBeLessThanOrEqual(40);
   });
 

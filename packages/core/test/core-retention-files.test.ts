@@ -139,8 +139,13 @@ describe('the retention files', () => {
 
   it('say of a schedule in the style of Spring which file, which value, and how it is to be written', () => {
     write(SCHEDULE, 'cronExpression: 0 0 4 * * MON-FRI\n');
-    for (const said of [SCHEDULE, '"0 0 4 * * MON-FRI"', 'in the style of Spring', 'with ? in one of the day fields'])
-      expect(() => retentionFiles(folder)).toThrow(said);
+    for (const message of [
+      SCHEDULE,
+      '"0 0 4 * * MON-FRI"',
+      'in the style of Spring',
+      'with ? in one of the day fields',
+    ])
+      expect(() => retentionFiles(folder)).toThrow(message);
   });
 
   it('are read at the start only', () => {
@@ -152,12 +157,12 @@ describe('the retention files', () => {
 
   it('tell whoever deletes of each change', () => {
     const retention = retentionFiles(folder);
-    let told = 0;
-    retention.onChange(() => told++);
+    let reported = 0;
+    retention.onChange(() => reported++);
     retention.changePolicy({ cot: 1 });
     retention.changeSchedule('0 0 4 * * ?');
     retention.changeSchedule('nonsense');
-    expect(told).toBe(2);
+    expect(reported).toBe(2);
   });
 
   it.each([
@@ -189,10 +194,10 @@ describe('the retention files', () => {
     [ARCHIVE, 'missionCronExpression: "-"\n', ARCHIVE],
     [STORE, 'missionArchiveStoreEntries: 5\n', STORE],
     [POLICY, `a: &a [x,x]\nb: [${Array.from({ length: 20 }, () => '*a').join()}]\n`, POLICY],
-  ])('refuse the start for %s with %j', (file, content, said) => {
+  ])('refuse the start for %s with %j', (file, content, output) => {
     write(file, content);
     expect(() => retentionFiles(folder)).toThrow(StackError);
-    expect(() => retentionFiles(folder)).toThrow(said);
+    expect(() => retentionFiles(folder)).toThrow(output);
     expect(() => retentionFiles(folder)).toThrow(file);
     expect(text(file)).toBe(content);
   });

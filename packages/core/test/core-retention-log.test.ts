@@ -59,7 +59,7 @@ describe('an order', () => {
     [{ cot: '2026-04-10T12:00:01.001Z' }, 'keeps cot for 30 days'],
     [{ cot: '2026-04-01T00:00:00Z', geochat: '2020-01-01T00:00:00Z' }, 'keeps geochat for ever'],
     [{}, 'no type is named'],
-  ])('is refused for %j', (limits, said) => {
-    expect(() => orderedLimits(limits, POLICY, NOW)).toThrow(said);
+  ])('is refused for %j', (limits, message) => {
+    expect(() => orderedLimits(limits, POLICY, NOW)).toThrow(message);
   });
 });

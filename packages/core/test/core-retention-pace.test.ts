@@ -20,9 +20,9 @@ describe('the pace', () => {
   it('stays within its bounds', () => {
     let pace = FIRST_PACE;
     for (let n = 0; n < 50; n++) pace = nextPace(pace, SLOW);
-    expect(pace).toEqual({ pauseMs: PACE_BOUNDS.mostPauseMs, rows: PACE_BOUNDS.leastRows });
+    expect(pace).toEqual({ pauseMs: PACE_BOUNDS.maxPauseMs, rows: PACE_BOUNDS.minRows });
     for (let n = 0; n < 100; n++) pace = nextPace(pace, GOOD);
-    expect(pace).toEqual({ pauseMs: PACE_BOUNDS.leastPauseMs, rows: PACE_BOUNDS.mostRows });
+    expect(pace).toEqual({ pauseMs: PACE_BOUNDS.minPauseMs, rows: PACE_BOUNDS.maxRows });
   });
 
   it('is slow by what an insert usually takes, and never by less than the noise of a machine', () => {
@@ -63,7 +63,7 @@ describe('the pace of a run', () => {
   });
 
   it('goes by its own commits while nothing is inserted', () => {
-    expect(paced(undefined, times(20, [undefined, undefined])).pauseMs).toBe(PACE_BOUNDS.leastPauseMs);
+    expect(paced(undefined, times(20, [undefined, undefined])).pauseMs).toBe(PACE_BOUNDS.minPauseMs);
     const pacer = new Pacer({ slowest: () => undefined, usual: () => undefined });
     pacer.ended({ batchMs: 20, rows: 1_000, commitMs: 80 });
     expect(pacer.pace.pauseMs).toBe(FIRST_PACE.pauseMs * 2);

@@ -41,7 +41,7 @@ describe('an order', () => {
   it('may not ask for more than the policy in force deletes', async () => {
     world.policy.cot = 30;
     world.policy.geochat = null;
-    const order = (limits: object) => world.service.begin({ id: randomUUID(), limits, mostRows: null });
+    const order = (limits: object) => world.service.begin({ id: randomUUID(), limits, maxRows: null });
     await expect(order({ cot: ago(30, 60_000) })).rejects.toMatchObject({ kind: 'invalid' });
     await expect(order({ cot: ago(29) })).rejects.toThrow('limits.cot');
     await expect(order({ geochat: ago(400) })).rejects.toThrow('limits.geochat: the policy keeps geochat for ever');
@@ -67,7 +67,7 @@ describe('an order', () => {
     await rows.event('old');
     const run = await world.whole(['cot']);
     await rows.event('old again');
-    const again = { id: run.id, limits: { cot: ago(1) }, mostRows: null };
+    const again = { id: run.id, limits: { cot: ago(1) }, maxRows: null };
     expect(await world.service.begin(again)).toEqual(run);
     const restarted = retentionWorld(core.sql, core.data());
     await restarted.service.start();
@@ -81,7 +81,7 @@ describe('an order', () => {
     const run = await world.begun(['cot']);
     expect(run).toMatchObject({ state: 'running', finishedAt: null, rows: { cot: 0 } });
     await expect(world.begun(['cot'])).rejects.toMatchObject({ kind: 'conflict' });
-    expect((await world.service.begin({ id: run.id, limits: {}, mostRows: null })).id).toBe(run.id);
+    expect((await world.service.begin({ id: run.id, limits: {}, maxRows: null })).id).toBe(run.id);
     expect(await world.ended(run.id)).toMatchObject({ state: 'done', rows: { cot: 20_000 } });
   });
 
@@ -139,7 +139,7 @@ describe('a run', () => {
     const run = await world.whole(['files', 'cot', 'geochat']);
     await core.sql.unsafe('DROP TRIGGER refuse ON cot_router; DROP FUNCTION refuse()');
     expect(run).toMatchObject({ state: 'failed', error: 'cot: not this one', rows: { files: 1, cot: 0, geochat: 1 } });
-    expect(world.said()).toMatch(/ERROR holdfast.retention - retention run .* failed .*cot: not this one/);
+    expect(world.messagesOf()).toMatch(/ERROR holdfast.retention - retention run .* failed .*cot: not this one/);
     expect(await world.whole(['cot'])).toMatchObject({ state: 'done', rows: { cot: 1 } });
   });
 
@@ -238,8 +238,8 @@ describe('a run', () => {
 
   it('does not fail when the database is away as it writes how many rows it expects', async () => {
     await rows.many(500);
-    const away: RunSql = (use) => use(withoutExpected(core.sql));
-    const without = retentionWorld(core.sql, core.data(), { run: away });
+    const unavailable: RunSql = (use) => use(withoutExpected(core.sql));
+    const without = retentionWorld(core.sql, core.data(), { run: unavailable });
     expect(await without.whole(['cot'], 499)).toMatchObject({ state: 'failed', rows: { cot: 0 } });
     expect(await without.whole(['cot'])).toMatchObject({ state: 'done', rows: { cot: 500 }, expected: null });
     expect(without.log.events.map(({ event }) => event)).toContain('retention.expected_not_written');
@@ -292,8 +292,8 @@ describe('a run', () => {
     await rows.event('old');
     const { id } = await world.whole(['cot', 'geochat']);
     const layout = /^\d{4}-\d\d-\d\d-\d\d:\d\d:\d\d\.\d{3} \[retention\] INFO {2}holdfast\.retention - retention run /;
-    await expect.poll(() => world.said().trim().split('\n').length).toBe(2);
-    const lines = world.said().trim().split('\n');
+    await expect.poll(() => world.messagesOf().trim().split('\n').length).toBe(2);
+    const lines = world.messagesOf().trim().split('\n');
     for (const line of lines) expect(line).toMatch(layout);
     expect(lines[0]).toContain('unit days: cot before 2026-03-01T00:00:00.000Z (kept 1 days), geochat before');
     expect(lines[1]).toContain(`retention run ${id} done`);

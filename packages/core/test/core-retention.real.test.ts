@@ -163,8 +163,8 @@ describe('missions', () => {
     const run = await world.whole(['missions']);
     expect(await rows.missions()).toEqual(['at the limit', 'citrap', 'exchecktemplates', 'invited']);
     expect(run).toMatchObject({ rows: { missions: 1 }, expected: 1 });
-    expect(world.told).toMatchObject([{ type: 't-x-m-d' }]);
-    expect(world.told[0]?.detail).toContain('name="old"');
+    expect(world.notices).toMatchObject([{ type: 't-x-m-d' }]);
+    expect(world.notices[0]?.detail).toContain('name="old"');
     const [change] = await core.sql`SELECT mission_name, change_type FROM mission_change`;
     expect(change).toEqual({ mission_name: 'old', change_type: 1 });
   });

@@ -37,7 +37,7 @@ async function world(inFiles: RevokedEntry[] = []) {
       },
     },
     certificates: {
-      list: (...asked) => certificates.list(...asked),
+      list: (...requests) => certificates.list(...requests),
       setRevoked: async (id, at) => {
         const row = await certificates.setRevoked(id, at);
         happened.push('row');
@@ -52,7 +52,7 @@ async function world(inFiles: RevokedEntry[] = []) {
         return 1;
       },
     },
-    contextsAnew: () => void happened.push('contexts'),
+    rebuildContexts: () => void happened.push('contexts'),
     log: { info: note, warn: note, error: note },
     now: () => new Date(clock.at),
   });
@@ -99,7 +99,7 @@ describe('a revocation', () => {
 
   it('changes nothing while the table is away', async () => {
     const { revocations, rows, happened, certificates } = await world();
-    certificates.away(new Error('the database does not answer'));
+    certificates.unavailable(new Error('the database does not answer'));
     await expect(revocations.revoke(rows.ada)).rejects.toThrow('does not answer');
     expect([happened, revocations.isRevoked(ada.serial)]).toEqual([[], false]);
   });
@@ -147,7 +147,7 @@ describe('the list', () => {
 
   it('is written from the files although the table is away, which is told', async () => {
     const { revocations, list, certificates } = await world([entry('abc')]);
-    certificates.away(new Error('the database does not answer'));
+    certificates.unavailable(new Error('the database does not answer'));
     await expect(revocations.refresh()).rejects.toThrow('does not answer');
     expect([list.written, revocations.isRevoked('abc')]).toEqual([['abc'], true]);
   });

@@ -11,8 +11,8 @@ const directory = join(parent, 'uploads');
 afterAll(() => rmSync(parent, { recursive: true }));
 const GIB = 1024 ** 3;
 
-const spool = (wish: Partial<SpoolOptions> = {}) =>
-  new Spool({ directory, mostBytes: 100_000_000, steadyMs: () => 0, freeBytes: async () => GIB, ...wish });
+const spool = (input: Partial<SpoolOptions> = {}) =>
+  new Spool({ directory, maxBytes: 100_000_000, steadyMs: () => 0, freeBytes: async () => GIB, ...input });
 
 async function* chunks(count: number, size: number, before: (index: number) => void = () => undefined) {
   for (let index = 0; index < count; index++) {
@@ -48,8 +48,8 @@ describe('the spool of uploads', () => {
   });
 
   it('takes no more than its limit, and keeps nothing of it', async () => {
-    await expect(spool({ mostBytes: 2999 }).receive(chunks(3, 1000))).rejects.toMatchObject({ status: 413 });
-    expect((await spool({ mostBytes: 3000 }).receive(chunks(3, 1000))).sizeBytes).toBe(3000);
+    await expect(spool({ maxBytes: 2999 }).receive(chunks(3, 1000))).rejects.toMatchObject({ status: 413 });
+    expect((await spool({ maxBytes: 3000 }).receive(chunks(3, 1000))).sizeBytes).toBe(3000);
     spool();
   });
 

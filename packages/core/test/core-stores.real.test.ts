@@ -3,7 +3,7 @@
 import { beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { migrate } from '@holdfast/kit/migrate';
 import { certificateStore, type RunSql } from '../store/certificates.ts';
-import { activeGroups, groupStore, MOST_GROUPS } from '../store/groups.ts';
+import { activeGroups, groupStore, MAX_GROUPS } from '../store/groups.ts';
 import { CORE_DATABASE_MIGRATED, CORE_MIGRATIONS } from '../store/migrations/index.ts';
 import { clientEndpoints, coreDatabaseFacts, type EndpointQuery } from '../store/presence.ts';
 import { revokedMark } from '../store/tables.ts';
@@ -21,11 +21,11 @@ describe('the table of groups', () => {
   });
 
   it('gives each new group one place, for ever, however many ask at once', async () => {
-    const asked = await Promise.all(
+    const requests = await Promise.all(
       Array.from({ length: 20 }, (_, index) => groups.ensure(['Ops', `G${index % 5}`, 'Ops', '__ANON__'])),
     );
-    const places = new Map(asked.flat().map(({ name, bitpos }) => [name, bitpos]));
-    expect(new Set(asked.flat().map(({ name, bitpos }) => `${name} ${bitpos}`)).size).toBe(7);
+    const places = new Map(requests.flat().map(({ name, bitpos }) => [name, bitpos]));
+    expect(new Set(requests.flat().map(({ name, bitpos }) => `${name} ${bitpos}`)).size).toBe(7);
     expect([...places.values()].toSorted((a, b) => a - b)).toEqual([2, 3, 4, 5, 6, 7, 8]);
     const again = await groups.ensure(['Ops']);
     expect(again).toMatchObject([{ name: 'Ops', bitpos: places.get('Ops'), type: 'LDAP' }]);
@@ -41,7 +41,7 @@ describe('the table of groups', () => {
   });
 
   it('has no place beyond the vectors of the events', async () => {
-    await core.sql`SELECT setval('group_bitpos_sequence', ${MOST_GROUPS - 1})`;
+    await core.sql`SELECT setval('group_bitpos_sequence', ${MAX_GROUPS - 1})`;
     await expect(groups.ensure(['one too many'])).rejects.toMatchObject({ code: 'internal' });
     expect((await groups.list()).some(({ name }) => name === 'one too many')).toBe(false);
     await core.sql`SELECT setval('group_bitpos_sequence', 100)`;
@@ -88,7 +88,7 @@ describe('the clients that were on the stream', () => {
 
   /** `places` are the bits of the vector, written in full. */
   async function event(uid: string, callsign: string, kind: 1 | 2, minute: number, places: number[]): Promise<void> {
-    const bits = Array.from({ length: MOST_GROUPS }, (_, i) => (places.includes(MOST_GROUPS - 1 - i) ? '1' : '0'));
+    const bits = Array.from({ length: MAX_GROUPS }, (_, i) => (places.includes(MAX_GROUPS - 1 - i) ? '1' : '0'));
     const vector = places.length === 0 ? null : bits.join('');
     await core.sql`INSERT INTO client_endpoint (callsign, uid, username, team, role)
       VALUES (${callsign}, ${uid}, 'user', 'Cyan', 'Medic') ON CONFLICT DO NOTHING`;

@@ -35,7 +35,7 @@ const stream = new Stream({
   missions: { post: async () => [] },
   log,
   now: () => new Date(),
-  limits: { mostWaitingBytes: 2_000_000, stalledMs: 1_500 },
+  limits: { maxWaitingBytes: 2_000_000, stalledMs: 1_500 },
 });
 type Protocol = 'TLSv1.2' | 'TLSv1.3';
 const open: Peer[] = [];

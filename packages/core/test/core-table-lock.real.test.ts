@@ -84,22 +84,22 @@ describe('what people ask', () => {
   });
 
   it('is refused at once after one has met the lock, and asked again a moment later', async () => {
-    const asked: string[] = [];
+    const requests: string[] = [];
     const met = Object.assign(new Error('canceling statement due to lock timeout'), { code: '55P03' });
     const outcomes = [Promise.reject(met), Promise.resolve('rows')];
     for (const outcome of outcomes) outcome.catch(() => undefined);
     const guarded = eventTable(
       (() => {
-        asked.push('asked');
-        return outcomes[asked.length - 1];
+        requests.push('asked');
+        return outcomes[requests.length - 1];
       }) as RunSql,
       () => steadyMs,
     );
     const work = (): Promise<unknown> => guarded(async () => 'rows');
     expect([await codeOf(work()), await codeOf(work())]).toEqual(['unavailable', 'unavailable']);
-    expect(asked).toHaveLength(1);
+    expect(requests).toHaveLength(1);
     steadyMs += 10_000;
-    expect([await work(), asked.length]).toEqual(['rows', 2]);
+    expect([await work(), requests.length]).toEqual(['rows', 2]);
   });
 
   it('of health is answered within its time, and names the table', async () => {
@@ -121,7 +121,7 @@ it('what the stream stores waits for the lock, and is there afterwards, each onc
     unwritten: memoryUnwritten(),
     log,
     now: () => new Date(),
-    limits: { firstPauseMs: 20, longestPauseMs: 50 },
+    limits: { firstPauseMs: 20, maxPauseMs: 50 },
   });
   await whileLocked(async () => {
     for (const uid of uids(0, 3_000)) archive.store(archivedEvent({ uid }));
@@ -151,7 +151,7 @@ describe('a run of retention', () => {
     await rows.many(5_000);
     await rows.event('kept', LIMIT);
     const { met, run } = counted();
-    const patience = { firstPauseMs: 10, longestPauseMs: 20, forMs: 0, lockedForMs: 60_000 };
+    const patience = { firstPauseMs: 10, maxPauseMs: 20, forMs: 0, lockedForMs: 60_000 };
     const world = retentionWorld(core.sql, core.data(), { run, patience });
     const id = await whileLocked(async () => {
       const begun = await world.begun(['cot']);
@@ -164,7 +164,7 @@ describe('a run of retention', () => {
 
   it('that waits longer than it may has failed, and the next one deletes the rest', async () => {
     await rows.event('old');
-    const patience = { firstPauseMs: 10, longestPauseMs: 20, forMs: 60_000, lockedForMs: 50 };
+    const patience = { firstPauseMs: 10, maxPauseMs: 20, forMs: 60_000, lockedForMs: 50 };
     const world = retentionWorld(core.sql, core.data(), { ...counted(), patience });
     const run = await whileLocked(() => world.whole(['cot']));
     expect([run.state, run.error]).toEqual(['failed', expect.stringContaining('lock timeout')]);

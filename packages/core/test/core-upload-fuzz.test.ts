@@ -11,7 +11,7 @@ import { CoreFault, PageFault } from '../http/answers.ts';
 
 const directory = mkdtempSync(join(tmpdir(), 'holdfast-fuzz-'));
 afterAll(() => rmSync(directory, { recursive: true }));
-const spool = new Spool({ directory, mostBytes: 2_000, steadyMs: () => 0, freeBytes: async () => 1e12 });
+const spool = new Spool({ directory, maxBytes: 2_000, steadyMs: () => 0, freeBytes: async () => 1e12 });
 const PIECES = [
   '--b\r\n',
   '\r\n--b\r\n',

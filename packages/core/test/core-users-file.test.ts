@@ -103,12 +103,12 @@ describe('the users file', () => {
     expect([ada(), ada()]).toEqual(['ROLE_ADMIN', 'ROLE_ADMIN']);
     rmSync(path);
     expect(ada()).toBe('ROLE_ADMIN');
-    const told = log.events.filter(({ event }) => event === 'core.users_file_broken');
-    expect(told.map(({ level, fields }) => [level, fields['path']])).toEqual([
+    const notices = log.events.filter(({ event }) => event === 'core.users_file_broken');
+    expect(notices.map(({ level, fields }) => [level, fields['path']])).toEqual([
       ['error', path],
       ['error', path],
     ]);
-    expect(String(told[0]?.fields['fault'])).toMatch(/^line \d+: /);
+    expect(String(notices[0]?.fields['fault'])).toMatch(/^line \d+: /);
     writeFileSync(path, SAMPLE.replace('ROLE_ADMIN', 'ROLE_READONLY'));
     expect(ada()).toBe('ROLE_READONLY');
   });

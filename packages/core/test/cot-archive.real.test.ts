@@ -34,7 +34,7 @@ function newArchive(limits: Partial<ArchiveLimits> = {}) {
     unwritten: memoryUnwritten(),
     log,
     now: () => new Date(),
-    limits: { longestPauseMs: 500, ...limits },
+    limits: { maxPauseMs: 500, ...limits },
   });
   archives.push(archive);
   const store = (from: number, to: number): void => {
@@ -47,13 +47,13 @@ function newArchive(limits: Partial<ArchiveLimits> = {}) {
 
 const uidsInOrder = async (): Promise<string[]> =>
   (await core.sql<{ uid: string }[]>`SELECT uid FROM cot_router ORDER BY id`).map(({ uid }) => uid);
-const chat = (wish: Partial<ChatFields> = {}): ChatFields => ({
+const chat = (input: Partial<ChatFields> = {}): ChatFields => ({
   senderCallsign: 'Ada',
   destCallsign: 'Bob',
   destUids: ['uid-bob'],
   content: 'hello',
   room: 'Bob',
-  ...wish,
+  ...input,
 });
 
 describe('the rows', () => {
@@ -275,7 +275,7 @@ describe('what goes wrong', () => {
   });
 
   it('an outage that outlasts the bound has one row, with how many and when, once the database is back', async () => {
-    const { archive, log, store, settled } = newArchive({ mostEvents: 1000, firstPauseMs: 20 });
+    const { archive, log, store, settled } = newArchive({ maxEvents: 1000, firstPauseMs: 20 });
     store(0, 10);
     await settled();
     for (const [round, many] of [2500, 1700].entries()) {

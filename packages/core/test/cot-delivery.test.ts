@@ -19,11 +19,11 @@ const POINT = '<point lat="1" lon="2" hae="3" ce="4" le="5"/>';
 
 function delivered(event: CotEvent): string {
   const delivery = deliveryOf(event, STAMP);
-  const target = Buffer.alloc(delivery.mostXmlBytes + 20, '#');
+  const target = Buffer.alloc(delivery.maxXmlBytes + 20, '#');
   const end = delivery.writeXml(target, 10);
   expect(target.toString('latin1', 0, 10)).toBe('#'.repeat(10));
-  expect(end).toBeLessThanOrEqual(10 + delivery.mostXmlBytes);
-  expect(target.toString('latin1', 10 + delivery.mostXmlBytes)).toBe('#'.repeat(10));
+  expect(end).toBeLessThanOrEqual(10 + delivery.maxXmlBytes);
+  expect(target.toString('latin1', 10 + delivery.maxXmlBytes)).toBe('#'.repeat(10));
   const text = target.toString('utf8', 10, end);
   expect(text.startsWith(DECLARATION)).toBe(true);
   expect(text).toContain(delivery.detail());

@@ -3,7 +3,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { type FrameReader, StreamFault } from '../model/stream.ts';
-import { frameOf, MOST_NOISE_BYTES, ProtobufFrames, XmlFrames } from '../stream/wire/frames.ts';
+import { frameOf, MAX_NOISE_BYTES, ProtobufFrames, XmlFrames } from '../stream/wire/frames.ts';
 import { runs } from '../../../test/support/runs.ts';
 
 const MOST = 1000;
@@ -108,10 +108,10 @@ describe('XML', () => {
       expect(framesOf(new XmlFrames(MOST), parts(sized(MOST + 1).subarray(0, MOST + 1)))).toEqual(['fault']);
     }
     const noisy = (bytes: number): Buffer => Buffer.from(`${' '.repeat(bytes)}<event></event>`);
-    const twice = Buffer.concat([noisy(MOST_NOISE_BYTES), noisy(MOST_NOISE_BYTES)]);
-    for (const places of [[], [MOST_NOISE_BYTES + 3], [7, 1000]]) {
+    const twice = Buffer.concat([noisy(MAX_NOISE_BYTES), noisy(MAX_NOISE_BYTES)]);
+    for (const places of [[], [MAX_NOISE_BYTES + 3], [7, 1000]]) {
       expect(framesOf(new XmlFrames(MOST), cut(twice, places))).toHaveLength(2);
-      expect(framesOf(new XmlFrames(MOST), cut(noisy(MOST_NOISE_BYTES + 1), places))).toEqual(['fault']);
+      expect(framesOf(new XmlFrames(MOST), cut(noisy(MAX_NOISE_BYTES + 1), places))).toEqual(['fault']);
     }
   });
 

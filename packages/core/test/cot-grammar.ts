@@ -2,7 +2,7 @@
 
 import { isUtf8 } from 'node:buffer';
 import { SaxesParser } from 'saxes';
-import { MOST_ATTRIBUTES, MOST_DEPTH } from '../stream/wire/xml-scan.ts';
+import { MAX_ATTRIBUTES, MAX_DEPTH } from '../stream/wire/xml-scan.ts';
 
 export const SA =
   '<event version="2.0" uid="ANDROID-1" type="a-f-G-U-C" time="2026-11-22T05:30:00.000Z" start="2026-11-22T05:30:00.000Z" ' +
@@ -18,7 +18,7 @@ export function isAccepted(bytes: Buffer): boolean {
   parser.on('doctype', () => (isWithin = false));
   parser.on('opentag', ({ attributes }) => {
     depth++;
-    if (depth > MOST_DEPTH || Object.keys(attributes).length > MOST_ATTRIBUTES) isWithin = false;
+    if (depth > MAX_DEPTH || Object.keys(attributes).length > MAX_ATTRIBUTES) isWithin = false;
   });
   parser.on('closetag', () => depth--);
   try {

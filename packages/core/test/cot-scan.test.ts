@@ -3,7 +3,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { StreamFault } from '../model/stream.ts';
-import { MOST_ATTRIBUTES, MOST_CHILDREN, MOST_DEPTH, scan } from '../stream/wire/xml-scan.ts';
+import { MAX_ATTRIBUTES, MAX_CHILDREN, MAX_DEPTH, scan } from '../stream/wire/xml-scan.ts';
 import { isAccepted, nearlyEvent, PIECES, randomOf, SA } from './cot-grammar.ts';
 import { runs } from '../../../test/support/runs.ts';
 
@@ -95,16 +95,16 @@ describe('the limits of the scanner', () => {
   const nestedTo = (depth: number): Buffer =>
     Buffer.from(`<event>${'<a>'.repeat(depth - 1)}${'</a>'.repeat(depth - 1)}</event>`);
 
-  it(`are ${MOST_DEPTH} elements in one another`, () => {
-    expect(both(nestedTo(MOST_DEPTH))).toEqual([true, true]);
-    expect(both(nestedTo(MOST_DEPTH + 1))).toEqual([false, false]);
+  it(`are ${MAX_DEPTH} elements in one another`, () => {
+    expect(both(nestedTo(MAX_DEPTH))).toEqual([true, true]);
+    expect(both(nestedTo(MAX_DEPTH + 1))).toEqual([false, false]);
     expect(accepts(nestedTo(1_000_000))).toBe(false);
   });
 
-  it(`are ${MOST_ATTRIBUTES} attributes in a tag, all different`, () => {
+  it(`are ${MAX_ATTRIBUTES} attributes in a tag, all different`, () => {
     const withAttributes = (names: string[]): Buffer =>
       Buffer.from(`<event><a ${names.map((name) => `${name}=""`).join(' ')}/></event>`);
-    const names = Array.from({ length: MOST_ATTRIBUTES }, (_, k) => `a${k}`);
+    const names = Array.from({ length: MAX_ATTRIBUTES }, (_, k) => `a${k}`);
     expect(both(withAttributes(names))).toEqual([true, true]);
     expect(accepts(withAttributes([...names, 'b']))).toBe(false);
     for (const many of [2, 8, 16, 17, 18, 100]) {
@@ -113,11 +113,11 @@ describe('the limits of the scanner', () => {
     }
   });
 
-  it(`are ${MOST_CHILDREN} elements in the detail`, () => {
+  it(`are ${MAX_CHILDREN} elements in the detail`, () => {
     const withChildren = (count: number): Buffer =>
       Buffer.from(`<event><b/><detail>${'<a><b/></a>'.repeat(count)}</detail><b/></event>`);
-    expect(accepts(withChildren(MOST_CHILDREN))).toBe(true);
-    expect(accepts(withChildren(MOST_CHILDREN + 1))).toBe(false);
+    expect(accepts(withChildren(MAX_CHILDREN))).toBe(true);
+    expect(accepts(withChildren(MAX_CHILDREN + 1))).toBe(false);
   });
 
   it('are a DOCTYPE and entities of its own: neither is read', () => {

@@ -179,8 +179,8 @@ describe('signClient/v2', () => {
 
   it('takes 64 KB at most, told or not', async () => {
     const body = 'A'.repeat(64 * 1024 + 1);
-    const told = { 'content-length': String(body.length) };
-    expect((await signClient('', { body, headers: told })).status).toBe(413);
+    const reported = { 'content-length': String(body.length) };
+    expect((await signClient('', { body, headers: reported })).status).toBe(413);
     let pulled = 0;
     const endless = new ReadableStream<Uint8Array>({
       pull: (controller) => {

@@ -16,7 +16,7 @@ beforeAll(() => {
 
 const enroll = (world: EnrollmentWorld, authorization = ADA_SIGNS_IN, body = request, address = '192.0.2.7') =>
   world.ask(SIGN, { method: 'POST', headers: { authorization }, body, address });
-const told = (world: EnrollmentWorld, username?: string) =>
+const reported = (world: EnrollmentWorld, username?: string) =>
   world.attempts.list(username).map(({ username: name, result, reason }) => [name, result, reason]);
 
 describe('an attempt to enroll', () => {
@@ -43,7 +43,7 @@ describe('an attempt to enroll', () => {
     world.later(1000);
     world.directory.mood = 'down';
     await enroll(world);
-    expect(told(world, 'ada')).toEqual([
+    expect(reported(world, 'ada')).toEqual([
       ['ada', 'refused', expect.stringMatching(/does not answer/)],
       ['ada', 'refused', expect.stringMatching(/\w/)],
       ['Ada', 'refused', 'the directory refuses the name or the password'],
@@ -56,7 +56,7 @@ describe('an attempt to enroll', () => {
     for (let count = 0; count < 10; count++) await enroll(world, basic('bob', 'wrong'));
     expect((await enroll(world)).status).toBe(429);
     await world.ask(SIGN, { method: 'POST', body: request, address: '192.0.2.8' });
-    expect(told(world, 'ada')).toEqual([['ada', 'refused', 'too many wrong passwords came from this address']]);
+    expect(reported(world, 'ada')).toEqual([['ada', 'refused', 'too many wrong passwords came from this address']]);
     expect(world.attempts.list()).toHaveLength(11);
   });
 });

@@ -115,8 +115,8 @@ describe('a signing request', () => {
   });
 
   it('gives nothing of its extensions away: the key is all that comes out', () => {
-    const wish = ['-addext', 'subjectAltName=DNS:evil.example', '-addext', 'basicConstraints=critical,CA:TRUE'];
-    const request = opensslRequest({ more: wish });
+    const input = ['-addext', 'subjectAltName=DNS:evil.example', '-addext', 'basicConstraints=critical,CA:TRUE'];
+    const request = opensslRequest({ more: input });
     expect(Buffer.from(publicKeyFor('ada', request.pem))).toEqual(keyOf(request.key));
   });
 });

@@ -77,10 +77,10 @@ describe('the lock-out', () => {
 
   it('answers 429 after ten failures, right password or not, without asking, for fifteen minutes', async () => {
     await fail(10);
-    const asked = world.binds.length;
+    const requested = world.binds.length;
     const answer = await withHeader(ADA_SIGNS_IN);
     expect([answer.status, answer.headers.get('retry-after')]).toEqual([429, '900']);
-    expect(world.binds).toHaveLength(asked);
+    expect(world.binds).toHaveLength(requested);
     expect(await status('ada', PASSWORD, '192.0.2.8')).toBe(200);
     expect((await world.ask(CONFIG)).status).toBe(401);
     world.later(15 * 60_000);

@@ -35,14 +35,14 @@ export const NODE_ID = '0123456789abcdef0123456789abcdef';
 export const START = Date.parse('2026-11-22T10:20:30.007Z');
 
 /** A certificate as a client shows it. */
-export function clientCertificate(commonName: string, wish: Partial<ClientCertificate> = {}): ClientCertificate {
+export function clientCertificate(commonName: string, input: Partial<ClientCertificate> = {}): ClientCertificate {
   const hash = Array.from(
     { length: 32 },
     (_, index) => (commonName.charCodeAt(index % commonName.length) + index) % 256,
   )
     .map((byte) => byte.toString(16).padStart(2, '0').toUpperCase())
     .join(':');
-  return { serial: '1a', hash, commonName, subject: `CN=${commonName},OU=CoT,O=Holdfast`, channels: true, ...wish };
+  return { serial: '1a', hash, commonName, subject: `CN=${commonName},OU=CoT,O=Holdfast`, channels: true, ...input };
 }
 
 export function byCertificate(username: string, role: CoreRole = 'ROLE_ANONYMOUS', channels = true): CoreCaller {
@@ -96,7 +96,7 @@ function listing(directory: ReturnType<typeof fakeDirectory>): CoreDirectory {
   };
 }
 
-export function subscription(username: string, wish: Partial<Subscription> = {}): Subscription {
+export function subscription(username: string, input: Partial<Subscription> = {}): Subscription {
   return {
     subscriptionUid: `tls:${username.length}`,
     certificate: clientCertificate(username),
@@ -117,7 +117,7 @@ export function subscription(username: string, wish: Partial<Subscription> = {})
     pendingWrites: 0,
     processed: 7,
     protocol: 'tls',
-    ...wish,
+    ...input,
   };
 }
 
@@ -175,7 +175,7 @@ export function adminWorld(real: Partial<AdminApiOptions> = {}) {
     listTimes: () => ({ thisUpdate: new Date(START), nextUpdate: new Date(START + 7 * DAY_MS) }),
   };
   const subscriptions: Subscription[] = [];
-  const told: ServerEvent[] = [];
+  const notices: ServerEvent[] = [];
   const regrouped: { usernames: readonly string[]; clientUid: string | undefined }[] = [];
   const table = real.certificates ?? certificates;
   let listed = 0;
@@ -218,7 +218,7 @@ export function adminWorld(real: Partial<AdminApiOptions> = {}) {
     resourceWriter: files.resourceWriter,
     spool: testSpool(dataDir),
     toEverybody(event) {
-      told.push(event);
+      notices.push(event);
       return subscriptions.length;
     },
     regroup: async (usernames, clientUid) => void regrouped.push({ usernames, clientUid }),
@@ -228,9 +228,9 @@ export function adminWorld(real: Partial<AdminApiOptions> = {}) {
   };
   const api = createAdminApi(options);
 
-  async function ask(method: string, path: string, wish: AskOptions = {}): Promise<AdminAnswer> {
-    const { as = ADMIN, json, socket, headers = {} } = wish;
-    const body = json === undefined ? wish.body : JSON.stringify(json);
+  async function ask(method: string, path: string, input: AskOptions = {}): Promise<AdminAnswer> {
+    const { as = ADMIN, json, socket, headers = {} } = input;
+    const body = json === undefined ? input.body : JSON.stringify(json);
     const request = new Request(`https://cot.example.org:8443${path}`, {
       method,
       headers,
@@ -258,7 +258,7 @@ export function adminWorld(real: Partial<AdminApiOptions> = {}) {
   }
 
   /** A row as enrollment leaves it; the certificate is a real one. */
-  async function enrolled(userDn: string, wish: Partial<CertificateRecord> = {}): Promise<CertificateRecord> {
+  async function enrolled(userDn: string, requested: Partial<CertificateRecord> = {}): Promise<CertificateRecord> {
     const { pem, certificate } = await issue(userDn, undefined);
     const signed: SignedCertificate = {
       pem,
@@ -272,7 +272,7 @@ export function adminWorld(real: Partial<AdminApiOptions> = {}) {
     };
     const from = { creator: userDn, clientUid: `uid-${userDn}` };
     const { id } = await certificates.add(signed, from, new Date(START));
-    const row = Object.assign(certificates.row(id), wish);
+    const row = Object.assign(certificates.row(id), requested);
     lists.clear();
     return row;
   }
@@ -289,7 +289,7 @@ export function adminWorld(real: Partial<AdminApiOptions> = {}) {
     revoked,
     revocations,
     subscriptions,
-    told,
+    told: notices,
     regrouped,
     ask,
     enrolled,

@@ -13,7 +13,7 @@ export const PLACES: readonly number[] = [2, 5];
 /** Of the events `from` until before `to`. */
 export const uids = (from: number, to: number): string[] => Array.from({ length: to - from }, (_, n) => `u${from + n}`);
 
-export function archivedEvent(wish: Partial<ArchivedEvent> = {}): ArchivedEvent {
+export function archivedEvent(input: Partial<ArchivedEvent> = {}): ArchivedEvent {
   return {
     sender: 'ada',
     uid: 'ANDROID-1',
@@ -31,7 +31,7 @@ export function archivedEvent(wish: Partial<ArchivedEvent> = {}): ArchivedEvent 
     detail: '<detail><contact callsign="Ada"/></detail>',
     receivedAtMs: RECEIVED_MS + 7,
     places: PLACES,
-    ...wish,
+    ...input,
   };
 }
 
@@ -49,7 +49,7 @@ export interface MemoryCot extends CotWriter {
 
 export function memoryCot(): MemoryCot {
   let last = 100;
-  const away = (): AppError => new AppError('unavailable', "The core's database does not answer");
+  const unavailable = (): AppError => new AppError('unavailable', "The core's database does not answer");
   const cot: MemoryCot = {
     mood: 'good',
     rows: new Map(),
@@ -57,19 +57,19 @@ export function memoryCot(): MemoryCot {
     gate: Promise.resolve(),
     writes: 0,
     async ids(count) {
-      if (cot.mood === 'away') throw away();
+      if (cot.mood === 'away') throw unavailable();
       return Array.from({ length: count }, () => String(++last));
     },
     async write(rows, again) {
       await cot.gate;
       cot.writes++;
-      if (cot.mood === 'away') throw away();
+      if (cot.mood === 'away') throw unavailable();
       if (rows.some(({ event }) => cot.refused.has(event.uid)))
         throw Object.assign(new Error('new row for "cot_router" violates it'), { code: '23514' });
       const all = rows.flatMap(({ ids, event }) => ids.map((id) => [id, event.uid] as const));
       if (!again && all.some(([id]) => cot.rows.has(id))) throw Object.assign(new Error('twice'), { code: '23505' });
       for (const [id, uid] of all) cot.rows.set(id, uid);
-      if (cot.mood === 'lost') throw away();
+      if (cot.mood === 'lost') throw unavailable();
     },
   };
   return cot;

@@ -11,7 +11,7 @@ export interface MemoryCertificates extends CertificateStore {
   /** Called before each row that is added; one that rejects keeps it out. */
   before: () => Promise<void>;
   /** Every call rejects so from now on; with undefined the table is there again. */
-  away(error: Error | undefined): void;
+  unavailable(error: Error | undefined): void;
   /** Another text as soon as a revocation date was set, changed or taken away. */
   mark(): Promise<string>;
 }
@@ -45,7 +45,7 @@ export function memoryCertificates(): MemoryCertificates {
   const store: MemoryCertificates = {
     rows,
     before: async () => undefined,
-    away: (error) => void (failure = error),
+    unavailable: (error) => void (failure = error),
     row(id) {
       const row = here().find((each) => each.id === id);
       if (row === undefined) throw new Error(`there is no row ${id}`);
@@ -101,7 +101,7 @@ export function memoryUsersFile(): UsersFile {
     roleOf: ({ hash }) =>
       [...entries.values()].find(({ fingerprint }) => fingerprint === hash)?.role ?? 'ROLE_ANONYMOUS',
     grant: ({ identifier, fingerprint, role }) => void entries.set(identifier, { fingerprint, role }),
-    withdraw(identifier) {
+    cancel(identifier) {
       for (const name of entries.keys()) if (nameKey(name) === nameKey(identifier)) entries.delete(name);
     },
   };

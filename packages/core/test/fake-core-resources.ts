@@ -23,11 +23,11 @@ export interface MemoryResources {
   rows: Row[];
 }
 
-export const MOST_UPLOAD_BYTES = 6_000_000;
+export const MAX_UPLOAD_BYTES = 6_000_000;
 
 export function testSpool(dataDir: string, freeBytes = async (): Promise<number> => 1e12): Spool {
   const directory = join(dataDir, 'uploads');
-  return new Spool({ directory, mostBytes: MOST_UPLOAD_BYTES, steadyMs: () => performance.now(), freeBytes });
+  return new Spool({ directory, maxBytes: MAX_UPLOAD_BYTES, steadyMs: () => performance.now(), freeBytes });
 }
 
 /** `names` says what the groups at the places are called. */

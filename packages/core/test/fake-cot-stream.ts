@@ -31,8 +31,8 @@ export function membership(text: string): Membership[] {
 }
 
 /** A position report. */
-export function sa(uid: string, callsign: string, wish: { type?: string; detail?: string } = {}): string {
-  const { type = 'a-f-G-U-C', detail = '' } = wish;
+export function sa(uid: string, callsign: string, input: { type?: string; detail?: string } = {}): string {
+  const { type = 'a-f-G-U-C', detail = '' } = input;
   return cot(
     uid,
     type,
@@ -89,7 +89,7 @@ export function cotWorld(limits: Partial<StreamLimits> = {}) {
   const world = {
     isDown: false,
     /** How often the groups of somebody were asked for. */
-    asked: 0,
+    requested: 0,
     isFull: false,
     groupsKnown: Promise.resolve(),
     subscribers: async (): Promise<StreamDevice[]> => [],
@@ -106,7 +106,7 @@ export function cotWorld(limits: Partial<StreamLimits> = {}) {
     serverVersion: '5.7-RELEASE-0',
     groups: {
       async of({ commonName }) {
-        world.asked++;
+        world.requested++;
         const found = people.get(commonName) ?? ['__ANON__'];
         await world.groupsKnown;
         if (world.isDown) throw new AppError('unavailable', 'The directory does not answer');

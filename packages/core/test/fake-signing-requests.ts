@@ -5,7 +5,7 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
-export interface RequestWish {
+export interface RequestInput {
   /** As `-subj` takes it. */
   subject?: string;
   /** What `openssl genpkey` is told. */
@@ -18,7 +18,7 @@ export const P384 = ['-algorithm', 'EC', '-pkeyopt', 'ec_paramgen_curve:P-384'] 
 export const ADA = '/O=Holdfast/OU=CoT/CN=ada';
 
 /** A request in PEM, and its private key. */
-export function opensslRequest({ subject = ADA, key = P384, more = [] }: RequestWish = {}): {
+export function opensslRequest({ subject = ADA, key = P384, more = [] }: RequestInput = {}): {
   pem: string;
   key: string;
 } {

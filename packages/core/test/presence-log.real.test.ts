@@ -31,7 +31,7 @@ function newLog(parts: PresenceLogParts = {}) {
 }
 
 const at = (second: number): Date => new Date(Date.UTC(2026, 10, 22, 10, 0, second, 7));
-const person = (uid: string, wish: Partial<Presence> = {}): Presence => ({
+const person = (uid: string, input: Partial<Presence> = {}): Presence => ({
   callsign: uid.toUpperCase(),
   uid,
   username: 'ada',
@@ -39,7 +39,7 @@ const person = (uid: string, wish: Partial<Presence> = {}): Presence => ({
   role: 'Medic',
   clientVersion: 'ATAK-CIV:5.3.0',
   places: [3, 7],
-  ...wish,
+  ...input,
 });
 const rowsBecome = (count: number): Promise<void> =>
   eventually(
@@ -130,7 +130,7 @@ describe('the presence log', () => {
 
   it('keeps the newest of each while the database is away', async () => {
     core.proxy.mood('closed');
-    const { presence, log } = newLog({ mostWaiting: 100 });
+    const { presence, log } = newLog({ maxWaiting: 100 });
     for (let n = 0; n < 1000; n++) presence[n % 20 < 10 ? 'came' : 'went'](person(`u${n % 10}`), at(n % 60));
     expect(log.events.every(({ event }) => event === 'presence.lost' || event === 'presence.behind')).toBe(true);
     core.proxy.mood('good');

@@ -20,8 +20,8 @@ async function leavesAndComesBack({ people, stream }: ReturnType<typeof cotWorld
 }
 
 /** Bob is subscribed to the mission; nobody has more than 100,000 bytes under way. */
-async function missionsAsked() {
-  const world = cotWorld({ mostHalvesBytes: 100_000 });
+async function missionsRequested() {
+  const world = cotWorld({ maxHalvesBytes: 100_000 });
   const answers: (() => void)[] = [];
   world.subscribers = () =>
     new Promise((resolve) => answers.push(() => resolve([{ clientUid: 'uid-bob', username: 'bob' }])));
@@ -43,11 +43,11 @@ describe('what is wrong with one connection', () => {
     ['a DOCTYPE', '<!DOCTYPE x [<!ENTITY a "b">]>'],
     ['an entity that is none', cot('m1', 'a-h-G', '&lol;')],
     ['nothing that ends', `<event uid="${'x'.repeat(70_000)}`],
-  ])('%s ends it, and the others go on', async (_, said) => {
-    const world = cotWorld({ mostEventBytes: 65_536 });
+  ])('%s ends it, and the others go on', async (_, message) => {
+    const world = cotWorld({ maxEventBytes: 65_536 });
     const [ada, bob, cid] = [await world.report('ada'), await world.report('bob'), await world.report('cid')];
     for (const client of [bob, cid]) client.forget();
-    await ada.say(cot('before', 'a-h-G'), said);
+    await ada.say(cot('before', 'a-h-G'), message);
     expect([ada.isOpen, bob.isOpen]).toEqual([false, true]);
     expect(world.stream.counts().faults).toBe(1);
     const line = world.log.events.find(({ event }) => event === 'stream.disconnected');
@@ -60,14 +60,14 @@ describe('what is wrong with one connection', () => {
     ['a revocation', (socket) => void socket.destroy(), 'closed by the server: the certificate is revoked or no'],
     ['a broken network', (socket) => void socket.destroy(RESET), 'the connection broke: ECONNRESET'],
     ['the client', (socket) => void socket.push(null), 'closed by the client'],
-  ])('the log says that it was ended by %s', async (_, end, said) => {
+  ])('the log says that it was ended by %s', async (_, end, text) => {
     const world = cotWorld();
     const { socket } = await world.report('ada');
     socket.on('error', () => undefined).once('end', () => socket.destroy());
     end(socket);
     await settled();
     const line = world.log.events.find(({ event }) => event === 'stream.disconnected');
-    expect(line?.fields['reason']).toContain(said);
+    expect(line?.fields['reason']).toContain(text);
   });
 
   it('the halves of events of all together are bounded: the largest goes', () => {
@@ -87,7 +87,7 @@ describe('what is wrong with one connection', () => {
   });
 
   it('an event for which missions are asked is bounded with them, until they have answered', async () => {
-    const { world, bob, forMission, answer } = await missionsAsked();
+    const { world, bob, forMission, answer } = await missionsRequested();
     const [ada, cid] = [await world.report('ada'), await world.report('cid')];
     bob.forget();
     await ada.say(forMission('m1', 60_000));
@@ -101,7 +101,7 @@ describe('what is wrong with one connection', () => {
   });
 
   it('and also when its connection has broken meanwhile', async () => {
-    const { world, bob, forMission, answer } = await missionsAsked();
+    const { world, bob, forMission, answer } = await missionsRequested();
     const [ada, cid] = [await world.report('ada'), await world.report('cid')];
     bob.forget();
     await ada.say(forMission('m1', 60_000));
@@ -186,7 +186,7 @@ describe('an event at the limits', () => {
 
 describe('a reader that does not read', () => {
   it('loses the oldest, which is counted, ends after its time, and delays nobody', async () => {
-    const world = cotWorld({ mostWaitingBytes: 100_000, stalledMs: 2_000 });
+    const world = cotWorld({ maxWaitingBytes: 100_000, stalledMs: 2_000 });
     const [ada, slow, fast] = [await world.report('ada'), await world.report('slow'), await world.report('fast')];
     fast.forget();
     slow.rest();

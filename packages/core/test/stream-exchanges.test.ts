@@ -95,9 +95,9 @@ const ROWS: [name: string, said: string, heard: Partial<Record<'ada' | 'bob' | '
 ];
 
 describe('what one says and the others hear', () => {
-  it.each(ROWS)('%s', async (_, said, heard) => {
+  it.each(ROWS)('%s', async (_, message, heard) => {
     const clients = await field();
-    await clients.ada.say(said);
+    await clients.ada.say(message);
     for (const name of ['ada', 'bob', 'cid', 'dot', 'eve'] as const)
       expect([name, clients[name].names()]).toEqual([name, heard[name] ?? []]);
   });
@@ -146,7 +146,7 @@ describe('what one says and the others hear', () => {
 const deviceOf = (username: string): StreamDevice => ({ clientUid: `uid-${username}`, username });
 
 describe('an event for a mission', () => {
-  const said = cot(
+  const message = cot(
     'm1',
     'b-m-p',
     `<contact callsign="POINT"/><usericon iconsetpath="a/b"/><color argb="-1"/>${marti('mission="Search" after="x"', 'mission-guid="g-1"')}`,
@@ -155,7 +155,7 @@ describe('an event for a mission', () => {
   it('goes to those who are subscribed and reachable, and is posted', async () => {
     const { world, ada, bob, cid } = await field();
     world.subscribers = async () => ['bob', 'cid', 'ada', 'gone'].map(deviceOf);
-    await ada.say(said);
+    await ada.say(message);
     expect([ada.names(), bob.names(), cid.names()]).toEqual([[], ['b-m-p m1'], []]);
     const says = {
       callsign: 'POINT',
@@ -195,9 +195,9 @@ describe('an event for a mission', () => {
 });
 
 describe('what is stored', () => {
-  const kept = async (said: string) => {
+  const kept = async (message: string) => {
     const { world, ada } = await field();
-    await ada.say(said);
+    await ada.say(message);
     return world;
   };
 
@@ -216,8 +216,8 @@ describe('what is stored', () => {
     ],
     ['chat without destination', chat('c1', ''), 0],
     ['chat to a mission', chat('c1', marti('mission="Search"'), '<chatgrp uid0="uid-ada" uid1="Search"/>'), 0],
-  ])('%s: %#', async (_, said, rows) => {
-    expect((await kept(said)).stored).toHaveLength(rows);
+  ])('%s: %#', async (_, text, rows) => {
+    expect((await kept(text)).stored).toHaveLength(rows);
   });
 
   it('has the texts of the event as delivered, and the places of the groups it went to', async () => {

@@ -12,14 +12,14 @@ function world() {
   const directory = fakeDirectory();
   const ada = directory.addPerson('ada', 'a password of hers');
   const known: KnownGroup[] = [];
-  const asked: string[][] = [];
+  const requests: string[][] = [];
   const off: GroupState[] = [];
   const groups = streamGroups({
     people: new PeopleGroups({ directory, memberships: membershipsOf('core_'), now: () => new Date() }),
     groups: {
       list: async () => known,
       async ensure(names) {
-        asked.push([...names]);
+        requests.push([...names]);
         for (const name of names)
           if (!known.some((group) => group.name === name))
             known.push({ name, bitpos: known.length + 2, created: new Date(), type: 'LDAP' });
@@ -33,7 +33,7 @@ function world() {
     ada.groups = names;
     groups.forget(['ada']);
   }
-  return { directory, ada, groups, putInto, off, asked };
+  return { directory, ada, groups, putInto, off, asked: requests };
 }
 
 const certificate = clientCertificate('ada');
@@ -79,12 +79,12 @@ describe('the groups of a person', () => {
   });
 
   it('ask the database for places that were never seen, and no more', async () => {
-    const { groups, putInto, asked } = world();
+    const { groups, putInto, asked: requests } = world();
     putInto('core_Ops');
     await groups.of(certificate);
     await groups.of(certificate);
     putInto('core_Ops', 'core_Med');
     await groups.of(certificate);
-    expect(asked).toHaveLength(2);
+    expect(requests).toHaveLength(2);
   });
 });

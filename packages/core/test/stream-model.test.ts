@@ -54,7 +54,7 @@ it('what everybody hears is what the groups, the directions and the destinations
       for (const user of PEOPLE) world.people.set(user, ['Ops']);
       /** In the order in which they came. */
       let present: Present[] = [];
-      let told = 0;
+      let reported = 0;
       const of = (user: string) => ((world.people.get(user) ?? []) as string[]).flatMap(membership);
       const sends = (from: Present) => of(from.user).flatMap((each) => (each.direction === 'IN' ? each.name : []));
       const receives = (to: Present) => of(to.user).flatMap((each) => (each.direction === 'OUT' ? each.name : []));
@@ -120,7 +120,7 @@ it('what everybody hears is what the groups, the directions and the destinations
           const from = oneOf(each.who);
           if (from === undefined) continue;
           const type = each.isChat ? 'b-t-f' : 'a-h-G';
-          const uid = `e-${told++}`;
+          const uid = `e-${reported++}`;
           const dests = each.dests.map(attributes);
           await from.client.say(cot(uid, type, dests.length === 0 ? '' : marti(...dests)));
           say(from, each.dests, `${type} ${uid}`);

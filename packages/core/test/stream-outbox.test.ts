@@ -31,16 +31,16 @@ function slowSocket() {
 function event(text: string, protobuf = `p:${text}`): Outgoing {
   const xml = Buffer.from(text);
   return {
-    mostXmlBytes: xml.length + 10,
+    maxXmlBytes: xml.length + 10,
     writeXml: (target, at) => at + xml.copy(target, at),
     protobuf: () => Buffer.from(protobuf),
   };
 }
 
-function world(limits: { mostWaitingBytes?: number; mostWaitingTogetherBytes?: number } = {}) {
+function world(limits: { maxWaitingBytes?: number; maxWaitingTogetherBytes?: number } = {}) {
   const clock = { ms: 0 };
   const outboxes = new Outboxes(
-    { mostWaitingBytes: 1_000_000, mostWaitingTogetherBytes: 10_000_000, ...limits },
+    { maxWaitingBytes: 1_000_000, maxWaitingTogetherBytes: 10_000_000, ...limits },
     () => clock.ms,
   );
   const receiver = () => {
@@ -74,7 +74,7 @@ describe('a turn of the event loop', () => {
   });
 
   it('has more than its arena holds: everything arrives once and in order', async () => {
-    const { outboxes, receiver } = world({ mostWaitingBytes: 64_000_000 });
+    const { outboxes, receiver } = world({ maxWaitingBytes: 64_000_000 });
     const [a, b] = [receiver(), receiver()];
     const sent = Array.from({ length: 300 }, (_, n) => `<${n} ${'x'.repeat((n * 7919) % 5000)}>`);
     sent.push(`<big ${'y'.repeat(700_000)}>`, '<end>');
@@ -107,7 +107,7 @@ describe('receivers of both forms', () => {
   const filled = (letter: string, bytes: number): string => `<${letter.repeat(bytes)}>`;
 
   it('get what is for them and nothing else when an event is larger than the arena', async () => {
-    const { outboxes, receiver } = world({ mostWaitingBytes: 64_000_000 });
+    const { outboxes, receiver } = world({ maxWaitingBytes: 64_000_000 });
     const [a, p, b, stranger] = [receiver(), receiver(), receiver(), receiver()];
     outboxes.changeForm(p.outbox, 'protobuf');
     outboxes.send(event(filled('s', 900_000)), [stranger]);
@@ -127,7 +127,7 @@ describe('receivers of both forms', () => {
     const step = fc.record({ size, to: fc.shuffledSubarray([0, 1, 2, 3], { minLength: 1 }), turns: fc.boolean() });
     await fc.assert(
       fc.asyncProperty(fc.array(step, { minLength: 2, maxLength: 8 }), async (steps) => {
-        const { outboxes, receiver } = world({ mostWaitingBytes: 64_000_000, mostWaitingTogetherBytes: 256_000_000 });
+        const { outboxes, receiver } = world({ maxWaitingBytes: 64_000_000, maxWaitingTogetherBytes: 256_000_000 });
         const all = [receiver(), receiver(), receiver(), receiver()];
         const expected = ['', '', '', ''];
         for (const index of [1, 3]) outboxes.changeForm((all[index] as (typeof all)[0]).outbox, 'protobuf');
@@ -155,7 +155,7 @@ describe('receivers of both forms', () => {
 
 describe('a reader that takes nothing', () => {
   it('keeps what fits, loses the oldest whole events, and delays nobody', async () => {
-    const { outboxes, receiver } = world({ mostWaitingBytes: 30 });
+    const { outboxes, receiver } = world({ maxWaitingBytes: 30 });
     const [slow, fast] = [receiver(), receiver()];
     for (let n = 10; n < 30; n++) {
       outboxes.send(event(`<event ${n}>`), [slow, fast]);
@@ -183,7 +183,7 @@ describe('a reader that takes nothing', () => {
   });
 
   it('shares the room of all slow readers with the others', async () => {
-    const { outboxes, receiver } = world({ mostWaitingTogetherBytes: 4_000 });
+    const { outboxes, receiver } = world({ maxWaitingTogetherBytes: 4_000 });
     const slow = Array.from({ length: 8 }, receiver);
     for (let n = 0; n < 200; n++) {
       outboxes.send(event(`<${'x'.repeat(98)}>`), slow);
@@ -196,7 +196,7 @@ describe('a reader that takes nothing', () => {
   });
 
   it('has an event that is larger than its room, in pieces, and what waited before', async () => {
-    const { outboxes, receiver, clock } = world({ mostWaitingBytes: 100 });
+    const { outboxes, receiver, clock } = world({ maxWaitingBytes: 100 });
     const slow = receiver();
     const big = `<${'b'.repeat(300_000)}>`;
     for (const text of ['<1>', '<2>', big]) {
@@ -241,7 +241,7 @@ describe('a reader that takes nothing', () => {
   });
 
   it('loses nothing of what fits because a large event is on its way', async () => {
-    const { outboxes, receiver } = world({ mostWaitingBytes: 1_000 });
+    const { outboxes, receiver } = world({ maxWaitingBytes: 1_000 });
     const slow = receiver();
     const sent = [`<${'b'.repeat(300_000)}>`, ...Array.from({ length: 50 }, (_, n) => `<${n}>`)];
     for (const text of sent) {
@@ -254,7 +254,7 @@ describe('a reader that takes nothing', () => {
 
   it('can lose of what came in one turn all that was not begun', async () => {
     const most = 20_000_000;
-    const { outboxes, receiver } = world({ mostWaitingBytes: 4_000_000, mostWaitingTogetherBytes: most });
+    const { outboxes, receiver } = world({ maxWaitingBytes: 4_000_000, maxWaitingTogetherBytes: most });
     const readers = Array.from({ length: 100 }, receiver);
     for (const reader of readers) {
       for (let n = 0; n < 900; n++) outboxes.send(event(`<${'r'.repeat(998)}>`), [reader]);
@@ -271,7 +271,7 @@ describe('a reader that takes nothing', () => {
   });
 
   it('holds no memory of what it was given or has lost', async () => {
-    const { outboxes, receiver } = world({ mostWaitingBytes: 100_000 });
+    const { outboxes, receiver } = world({ maxWaitingBytes: 100_000 });
     const before = arrayBufferBytes();
     const slow = receiver();
     for (let n = 0; n < 400; n++) {
@@ -316,7 +316,7 @@ describe('a reader that takes nothing', () => {
 
   it('that has closed gets nothing more', async () => {
     const clock = { ms: 0 };
-    const outboxes = new Outboxes({ mostWaitingBytes: 1_000, mostWaitingTogetherBytes: 1_000 }, () => clock.ms);
+    const outboxes = new Outboxes({ maxWaitingBytes: 1_000, maxWaitingTogetherBytes: 1_000 }, () => clock.ms);
     let fails: (error: Error) => void = () => undefined;
     let writes = 0;
     const outbox = outboxes.open({

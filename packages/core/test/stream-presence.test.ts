@@ -27,7 +27,7 @@ describe('after connect', () => {
   });
 
   it('come as many of the newest reports as may wait for a reader, and the oldest clients are left out', async () => {
-    const world = cotWorld({ mostWaitingBytes: 300_000 });
+    const world = cotWorld({ maxWaitingBytes: 300_000 });
     const long = `<remarks>${'x'.repeat(7_000)}</remarks>`;
     for (let n = 0; n < 80; n++) await (await world.join(`user${n}`)).say(sa(`u${n}`, `C${n}`, { detail: long }));
     const before = world.stream.counts().dropped;

@@ -74,13 +74,13 @@ describe('somebody with very many connections', () => {
     world.people.set('mallory', ['Ops']);
     for (let n = 0; n < 20; n++) await world.report('mallory', `uid-${n}`);
     world.people.set('mallory', ['Ops', 'Med']);
-    world.asked = 0;
+    world.requested = 0;
     const changed = (): number => world.stream.list().filter(({ groups }) => groups.length === 4).length;
     const done = world.stream.regroup(['mallory'], undefined);
     await new Promise((resolve) => setImmediate(resolve));
     expect(changed()).toBeLessThan(5);
     await done;
-    expect([changed(), world.asked]).toEqual([20, 1]);
+    expect([changed(), world.requested]).toEqual([20, 1]);
   });
 
   it('who comes and goes again and again does not fill the tables, and the log says it once', async () => {

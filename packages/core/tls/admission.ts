@@ -40,7 +40,7 @@ export interface AdmissionOptions {
   now: () => Date;
 }
 
-const MOST_REMEMBERED = 4096;
+const MAX_REMEMBERED = 4096;
 const CLIENT_USAGE = '1.3.6.1.5.5.7.3.2';
 const SERVER_USAGE = '1.3.6.1.5.5.7.3.1';
 
@@ -90,7 +90,7 @@ export class Admission {
       notAfter: shown.validToDate.getTime(),
     };
     const oldest = this.#remembered.keys().next();
-    if (this.#remembered.size >= MOST_REMEMBERED && oldest.done !== true) this.#remembered.delete(oldest.value);
+    if (this.#remembered.size >= MAX_REMEMBERED && oldest.done !== true) this.#remembered.delete(oldest.value);
     this.#remembered.set(key, read);
     return read;
   }

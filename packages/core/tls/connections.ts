@@ -34,7 +34,7 @@ const SHARE_OF_ONE_ADDRESS = 0.75;
  */
 export class OpenConnections {
   readonly #most: number;
-  readonly #mostOfOne;
+  readonly #maxPerOne;
   /** With where they come from. */
   readonly #all = new Map<Socket, string>();
   readonly #counts = new Map<string, number>();
@@ -44,7 +44,7 @@ export class OpenConnections {
 
   constructor(most: number) {
     this.#most = most;
-    this.#mostOfOne = Math.ceil(most * SHARE_OF_ONE_ADDRESS);
+    this.#maxPerOne = Math.ceil(most * SHARE_OF_ONE_ADDRESS);
   }
 
   /**
@@ -52,7 +52,7 @@ export class OpenConnections {
    * `gaveWay` is whoever had to go.
    */
   take(socket: Socket, from: string): { taken: boolean; gaveWay?: Socket } {
-    const hasItsShare = (this.#counts.get(from) ?? 0) >= this.#mostOfOne;
+    const hasItsShare = (this.#counts.get(from) ?? 0) >= this.#maxPerOne;
     const isFull = hasItsShare || this.#all.size >= this.#most;
     const gaveWay = isFull ? this.#oldest(hasItsShare ? from : undefined) : undefined;
     if (gaveWay !== undefined) this.#end(gaveWay);

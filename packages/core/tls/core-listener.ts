@@ -68,11 +68,11 @@ export interface CoreListenerOptions {
   live: LiveConnections;
   accepted: (arrival: Arrival) => void;
   log: Log;
-  mostConnections?: number;
+  maxConnections?: number;
   handshakeWithinMs?: number;
 }
 
-const MOST_CONNECTIONS = 2048;
+const MAX_CONNECTIONS = 2048;
 const HANDSHAKE_WITHIN_MS = 10_000;
 const LOOK_EVERY_MS = 10_000;
 /** Of silence: a device that is gone without a word shows some ten minutes later, as long as the system asks. */
@@ -93,7 +93,7 @@ export class CoreListener {
   constructor(options: CoreListenerOptions) {
     this.#options = options;
     this.events = new PortEvents(options.log, options.name, () => performance.now());
-    this.#open = new OpenConnections(options.mostConnections ?? MOST_CONNECTIONS);
+    this.#open = new OpenConnections(options.maxConnections ?? MAX_CONNECTIONS);
     this.#server = createTlsServer({
       ...this.#contextOptions(options.identity),
       requestCert: options.admission !== undefined,

@@ -6,7 +6,7 @@ import { AppError, messageOf } from '@holdfast/kit/app-error';
 import type { Log } from '@holdfast/kit/log';
 import { DAY_MS } from '@holdfast/kit/time';
 import { newKey } from '../model/keys.ts';
-import { hashPassword, LONGEST_PASSWORD_BYTES, readPasswordHash } from '../model/password-hash.ts';
+import { hashPassword, MAX_PASSWORD_BYTES, readPasswordHash } from '../model/password-hash.ts';
 import type { StoredAccount } from '../store/account-rows.ts';
 import { AttributeQueryFault } from '../store/attribute-query.ts';
 import { FieldRefusal } from '../store/database.ts';
@@ -27,7 +27,7 @@ import {
 } from './body.ts';
 import { groupRoutes } from './groups.ts';
 import { queryOf } from './query.ts';
-import { shownSelf } from './shown.ts';
+import { toSelfView } from './resource-views.ts';
 import { tokenOf, tokenRoutes } from './tokens.ts';
 import { pkOf, usernameSchema, userRoutes } from './users.ts';
 
@@ -37,8 +37,8 @@ const passwordSchema = z
   .refine((value) => value.trim() !== '', 'This field may not be blank.')
   .refine((value) => value.isWellFormed(), 'Not a valid string.')
   .refine(
-    (value) => Buffer.byteLength(value) <= LONGEST_PASSWORD_BYTES,
-    `Ensure this field has no more than ${LONGEST_PASSWORD_BYTES} bytes.`,
+    (value) => Buffer.byteLength(value) <= MAX_PASSWORD_BYTES,
+    `Ensure this field has no more than ${MAX_PASSWORD_BYTES} bytes.`,
   );
 
 const hashSchema = z
@@ -64,7 +64,7 @@ export function userActionRoutes({ store, now }: IdentityApiOptions): IdentityRo
     const { password } = await readJson(c, z.object({ password: passwordSchema }));
     const pk = pkOf(c);
     if ((await store.accounts.get(pk)) === undefined) throw notFound();
-    const hash = await store.line.run({ standing: 'own' }, () => hashPassword(password));
+    const hash = await store.line.run({ status: 'own' }, () => hashPassword(password));
     if (hash === undefined) throw new Refused(503, { detail: 'Too many passwords are being checked.' });
     return keepHash(c, pk, hash);
   }
@@ -101,7 +101,7 @@ export function userActionRoutes({ store, now }: IdentityApiOptions): IdentityRo
       path: '/core/users/me/',
       handlers: {
         GET: (c) => {
-          const user = shownSelf(c.get('caller'), store.keys);
+          const user = toSelfView(c.get('caller'), store.keys);
           return c.json({ user, users: [user] });
         },
       },
@@ -120,7 +120,7 @@ export function userActionRoutes({ store, now }: IdentityApiOptions): IdentityRo
 
 /** Keys are compared without a slow hash, so they must not be guessable. */
 const SHORTEST_KEY = 20;
-const LONGEST_KEY = 1024;
+const MAX_KEY_LENGTH = 1024;
 const keySchema = z.object({ key: z.string() });
 
 /** The keys of tokens: looked at, set. */
@@ -150,7 +150,7 @@ export function tokenActionRoutes({ store, log }: IdentityApiOptions): IdentityR
           const { key } = await readJson(c, keySchema).catch((error: unknown) => {
             throw error instanceof Refused ? error : new Refused(400);
           });
-          if (!/^[\x21-\x7e]+$/.test(key) || key.length < SHORTEST_KEY || key.length > LONGEST_KEY)
+          if (!/^[\x21-\x7e]+$/.test(key) || key.length < SHORTEST_KEY || key.length > MAX_KEY_LENGTH)
             throw new Refused(400);
           const outcome = await store.tokens.setKey(uuid, key);
           if (outcome === 'gone') throw notFound();

@@ -34,17 +34,17 @@ export const notFound = (detail = 'Not found.'): Refused => new Refused(404, { d
 export const forbidden = (detail = 'You do not have permission to perform this action.'): Refused =>
   new Refused(403, { detail });
 
-const MOST_BODY_BYTES = 1_000_000;
-const MOST_ATTRIBUTE_BYTES = 100_000;
+const MAX_BODY_BYTES = 1_000_000;
+const MAX_ATTRIBUTE_BYTES = 100_000;
 /** Of PostgreSQL's integer. */
 export const HIGHEST_PK = 2_147_483_647;
 
 /** The body as the schema has it; rejects with 413, 415, 400. An empty body counts as `{}`. */
 export async function readJson<T>(c: IdentityContext, schema: z.ZodType<T>): Promise<T> {
   const tooLarge = (): Refused =>
-    new Refused(413, { detail: `Request bodies may have at most ${MOST_BODY_BYTES} bytes.` });
-  if (Number(c.req.header('content-length') ?? 0) > MOST_BODY_BYTES) throw tooLarge();
-  const bytes = await readBody(c.req.raw.body, MOST_BODY_BYTES, tooLarge);
+    new Refused(413, { detail: `Request bodies may have at most ${MAX_BODY_BYTES} bytes.` });
+  if (Number(c.req.header('content-length') ?? 0) > MAX_BODY_BYTES) throw tooLarge();
+  const bytes = await readBody(c.req.raw.body, MAX_BODY_BYTES, tooLarge);
   return check(schema, bytes.length === 0 ? {} : parseObject(bytes, c.req.header('content-type') ?? ''));
 }
 
@@ -112,8 +112,8 @@ export const attributesSchema = z
   .superRefine((value, issues) => {
     const why = whyNotKept(value);
     if (why !== undefined) return issues.addIssue(why);
-    if (Buffer.byteLength(JSON.stringify(value)) <= MOST_ATTRIBUTE_BYTES) return undefined;
-    return issues.addIssue(`Must have at most ${MOST_ATTRIBUTE_BYTES} bytes as JSON.`);
+    if (Buffer.byteLength(JSON.stringify(value)) <= MAX_ATTRIBUTE_BYTES) return undefined;
+    return issues.addIssue(`Must have at most ${MAX_ATTRIBUTE_BYTES} bytes as JSON.`);
   });
 
 function attributesFault(input: unknown): string {
@@ -168,7 +168,7 @@ export interface IdentityRoute {
   handlers: Handlers;
 }
 
-const LONGEST_KEY = 1024;
+const MAX_KEY_LENGTH = 1024;
 
 /** Who asks: the owner of the API token in the Authorization header. Failures are 403, never 401. */
 export async function signIn(header: string | undefined, store: IdentityStore, now: Date): Promise<StoredAccount> {
@@ -178,7 +178,7 @@ export async function signIn(header: string | undefined, store: IdentityStore, n
   const [scheme = '', key = '', ...rest] = header.trim().split(/\s+/);
   if (scheme.toLowerCase() !== 'bearer') throw forbidden('Unsupported authentication type');
   if (key === '' || rest.length > 0) throw forbidden('Malformed header');
-  const owner = key.length > LONGEST_KEY ? undefined : await store.tokens.ownerOf(key, now);
+  const owner = key.length > MAX_KEY_LENGTH ? undefined : await store.tokens.ownerOf(key, now);
   if (owner === undefined) throw forbidden('Token invalid/expired');
   return owner;
 }

@@ -16,7 +16,7 @@ import {
   UUID,
 } from './body.ts';
 import { envelope, queryOf } from './query.ts';
-import { shownGroup } from './shown.ts';
+import { toGroupView } from './resource-views.ts';
 
 const wholeSchema = z.object({
   name: filledText(250),
@@ -51,14 +51,14 @@ export function groupRoutes({ store, now }: IdentityApiOptions): IdentityRoute[]
       attributes: query.attributes(),
     };
     const found = await store.groups.list(filter, query.flag('include_users') ?? true, paging);
-    return c.json(envelope(found, paging, (group) => shownGroup(group, store.keys)));
+    return c.json(envelope(found, paging, (group) => toGroupView(group, store.keys)));
   }
 
   async function createGroup(c: IdentityContext): Promise<Response> {
     administers(c.get('caller'));
     const { name, is_superuser: isSuperuser = false, attributes = {}, users } = await readJson(c, wholeSchema);
     const group = await store.groups.create({ name, isSuperuser, attributes, users }, now());
-    return c.json(shownGroup(group, store.keys), 201);
+    return c.json(toGroupView(group, store.keys), 201);
   }
 
   const change = (schema: z.ZodType<Given>) =>
@@ -66,7 +66,7 @@ export function groupRoutes({ store, now }: IdentityApiOptions): IdentityRoute[]
       seesEverything(c.get('caller'));
       const { name, is_superuser: isSuperuser, attributes, users } = await readJson(c, schema);
       const wanted: GroupChange = { name, isSuperuser, attributes, users };
-      return c.json(shownGroup(existing(await store.groups.change(uuidOf(c), wanted, now())), store.keys));
+      return c.json(toGroupView(existing(await store.groups.change(uuidOf(c), wanted, now())), store.keys));
     };
 
   const changeMember = (act: (uuid: string, pk: number) => Promise<boolean>) =>
@@ -85,7 +85,7 @@ export function groupRoutes({ store, now }: IdentityApiOptions): IdentityRoute[]
         GET: async function readGroup(c) {
           seesEverything(c.get('caller'));
           const withMembers = queryOf(c).flag('include_users') ?? true;
-          return c.json(shownGroup(existing(await store.groups.get(uuidOf(c), withMembers)), store.keys));
+          return c.json(toGroupView(existing(await store.groups.get(uuidOf(c), withMembers)), store.keys));
         },
         PUT: change(wholeSchema),
         PATCH: change(partSchema),

@@ -7,8 +7,8 @@ import { FieldRefusal, type Found, noChoice, type Paging } from '../store/databa
 import { HIGHEST_PK, type IdentityContext, notFound, readTime, UUID } from './body.ts';
 
 const USUAL_PAGE_SIZE = 20;
-const MOST_PAGE_SIZE = 100;
-const MOST_VALUES = 200;
+const MAX_PAGE_SIZE = 100;
+const MAX_VALUES = 200;
 
 export interface QueryReader {
   text(name: string): string | undefined;
@@ -30,7 +30,7 @@ export function queryOf(c: IdentityContext): QueryReader {
   function texts(name: string): string[] {
     const values = (c.req.queries(name) ?? []).filter((value) => value !== '');
     if (!values.every(isKeepable)) throw new FieldRefusal({ [name]: 'Null characters are not allowed.' });
-    if (values.length > MOST_VALUES) throw new FieldRefusal({ [name]: `At most ${MOST_VALUES} values.` });
+    if (values.length > MAX_VALUES) throw new FieldRefusal({ [name]: `At most ${MAX_VALUES} values.` });
     return values;
   }
   /** The last one counts, as in the provider. */
@@ -107,7 +107,7 @@ function readPage(value: string | undefined): number {
 
 function readPageSize(value: string | undefined): number {
   if (value === undefined || !/^0*[1-9]\d*$/.test(value)) return USUAL_PAGE_SIZE;
-  return Math.min(Number(value), MOST_PAGE_SIZE);
+  return Math.min(Number(value), MAX_PAGE_SIZE);
 }
 
 /** The envelope of every list. A page beyond the last is 404. */

@@ -20,7 +20,7 @@ import {
   timeSchema,
 } from './body.ts';
 import { envelope, queryOf } from './query.ts';
-import { shownToken } from './shown.ts';
+import { toTokenView } from './resource-views.ts';
 
 const CEILING_ATTRIBUTE = 'goauthentik.io/user/token-maximum-lifetime';
 const EXPIRING_ATTRIBUTE = 'goauthentik.io/user/token-expires';
@@ -39,7 +39,7 @@ export function mayBePermanent({ is_superuser, attributes }: StoredAccount): boo
   return is_superuser || attributes[EXPIRING_ATTRIBUTE] === false;
 }
 
-export interface ExpiryWish {
+export interface ExpiryInput {
   intent: Intent;
   expiring: boolean;
   /** Not heard for API tokens: their end cannot be chosen. In the past it is accepted. */
@@ -49,7 +49,7 @@ export interface ExpiryWish {
 }
 
 /** Rejects a wish beyond the ceiling with a FieldRefusal on `expires`. */
-export function expiryOf({ intent, expiring, wanted, owner, now }: ExpiryWish): Date | null {
+export function expiryOf({ intent, expiring, wanted, owner, now }: ExpiryInput): Date | null {
   const usual = new Date(now.getTime() + USUAL_MS);
   if (!expiring) return wanted ?? null;
   if (intent === 'api') return usual;
@@ -102,7 +102,7 @@ export function tokenRoutes({ store, now }: IdentityApiOptions): IdentityRoute[]
       managed: query.text('managed'),
     };
     const found = await store.tokens.list(filter, paging);
-    return c.json(envelope(found, paging, (token) => shownToken(token, store.keys)));
+    return c.json(envelope(found, paging, (token) => toTokenView(token, store.keys)));
   }
 
   async function createToken(c: IdentityContext): Promise<Response> {
@@ -113,7 +113,7 @@ export function tokenRoutes({ store, now }: IdentityApiOptions): IdentityRoute[]
     const expiring = (given.expiring ?? true) || !mayBePermanent(caller);
     const expires = expiryOf({ intent, expiring, wanted: given.expires ?? undefined, owner, now: now() });
     const values = { identifier, intent, accountPk: owner.pk, description, managed, expires, expiring };
-    return c.json(shownToken(await store.tokens.create(values, newKey()), store.keys), 201);
+    return c.json(toTokenView(await store.tokens.create(values, newKey()), store.keys), 201);
   }
 
   async function ownerIn({ user }: Given, caller: StoredAccount): Promise<StoredAccount> {
@@ -127,7 +127,7 @@ export function tokenRoutes({ store, now }: IdentityApiOptions): IdentityRoute[]
       const { uuid } = await tokenOf(c, store);
       const given = await readJson(c, schema);
       const token = await store.tokens.change(uuid, (before) => afterChange(before, given, c.get('caller'), now()));
-      return c.json(shownToken(existing(token), store.keys));
+      return c.json(toTokenView(existing(token), store.keys));
     };
 
   return [
@@ -135,7 +135,7 @@ export function tokenRoutes({ store, now }: IdentityApiOptions): IdentityRoute[]
     {
       path: '/core/tokens/:identifier/',
       handlers: {
-        GET: async (c) => c.json(shownToken(await tokenOf(c, store), store.keys)),
+        GET: async (c) => c.json(toTokenView(await tokenOf(c, store), store.keys)),
         PUT: change(wholeSchema),
         PATCH: change(partSchema),
         DELETE: async function deleteToken(c) {

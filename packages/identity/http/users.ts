@@ -18,10 +18,10 @@ import {
   UUID,
 } from './body.ts';
 import { envelope, queryOf } from './query.ts';
-import { shownUser } from './shown.ts';
+import { toUserView } from './resource-views.ts';
 
-const LONGEST_USERNAME = 150;
-export const usernameSchema = filledText(LONGEST_USERNAME);
+const MAX_USERNAME_LENGTH = 150;
+export const usernameSchema = filledText(MAX_USERNAME_LENGTH);
 
 const emailSchema = text(254).refine(
   (value) => value === '' || /^[^\s@]+@(?:localhost|[^\s@.]+(?:\.[^\s@.]+)+)$/u.test(value),
@@ -83,7 +83,7 @@ export function userRoutes({ store, now }: IdentityApiOptions): IdentityRoute[] 
     };
     const withGroups = query.flag('include_groups') ?? true;
     const found = await store.accounts.list(filter, paging);
-    return c.json(envelope(found, paging, (account) => shownUser(account, store.keys, withGroups)));
+    return c.json(envelope(found, paging, (account) => toUserView(account, store.keys, withGroups)));
   }
 
   async function createUser(c: IdentityContext): Promise<Response> {
@@ -92,14 +92,14 @@ export function userRoutes({ store, now }: IdentityApiOptions): IdentityRoute[] 
     const { email = '', is_active: isActive = true, path = 'users', type = 'internal', attributes = {} } = given;
     const values = { username: given.username, name: given.name, email, isActive, path, type, attributes };
     const account = await store.accounts.create({ ...values, groups: given.groups }, now());
-    return c.json(shownUser(account, store.keys), 201);
+    return c.json(toUserView(account, store.keys), 201);
   }
 
   const change = (schema: z.ZodType<Given>) =>
     async function changeUser(c: IdentityContext): Promise<Response> {
       seesEverything(c.get('caller'));
       const account = await store.accounts.change(pkOf(c), changeIn(await readJson(c, schema)), now());
-      return c.json(shownUser(existing(account), store.keys));
+      return c.json(toUserView(existing(account), store.keys));
     };
 
   return [
@@ -109,7 +109,7 @@ export function userRoutes({ store, now }: IdentityApiOptions): IdentityRoute[] 
       handlers: {
         GET: async function readUser(c) {
           seesEverything(c.get('caller'));
-          return c.json(shownUser(existing(await store.accounts.get(pkOf(c))), store.keys));
+          return c.json(toUserView(existing(await store.accounts.get(pkOf(c))), store.keys));
         },
         PUT: change(wholeSchema),
         PATCH: change(partSchema),

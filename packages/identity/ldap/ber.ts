@@ -126,13 +126,13 @@ export class Framing {
   }
 
   /** The next whole message, undefined while it is not complete. Throws for bytes that can be none, or one above the limit. */
-  next(mostBytes: number): Buffer | undefined {
+  next(maxBytes: number): Buffer | undefined {
     const live = this.#bytes.subarray(this.#start, this.#end);
     if (live.length > 0 && live[0] !== SEQUENCE) throw new BerError('no LDAP message');
     const head = elementHead(live, 0);
     if (head === undefined) return undefined;
     const length = head.start + head.length;
-    if (length > mostBytes) throw new BerError('message too long');
+    if (length > maxBytes) throw new BerError('message too long');
     if (live.length < length) return undefined;
     const message = Buffer.from(live.subarray(0, length));
     this.#start += length;

@@ -5,11 +5,11 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { limitAttempts } from '@holdfast/kit/concurrency';
 import type { Place } from '@holdfast/kit/fair-queue';
 import { createLockout, lockoutAddress } from '@holdfast/kit/lockout';
-import { clientStanding, RefusalPace } from '@holdfast/kit/password-queue';
+import { clientStatus, RefusalPace } from '@holdfast/kit/password-queue';
 import type { Secret } from '@holdfast/kit/secret';
 import { withFallback } from '@holdfast/kit/timeout';
 import { nameKey } from '../model/names.ts';
-import { LONGEST_PASSWORD_BYTES } from '../model/password-hash.ts';
+import { MAX_PASSWORD_BYTES } from '../model/password-hash.ts';
 import type { CheckPassword } from '../model/roster.ts';
 import type { LdapEvents } from './events.ts';
 import type { LdapLimits } from './limits.ts';
@@ -18,11 +18,11 @@ import { RESULT, type Result } from './result.ts';
 import { placeOf, readName, type Tree, treeOf } from './tree.ts';
 
 /** A shorter one is not recognised: who is locked out could find it by the time that answers take. */
-const LEAST_CHARACTERS = 20;
+const MIN_CHARACTERS = 20;
 
 /** True for exactly the password of the settings, without a hash. It lets nobody in: the password is judged all the same. */
 export function knownPassword(known: Secret | undefined): (password: string) => boolean {
-  if (known === undefined || known.reveal().length < LEAST_CHARACTERS) return () => false;
+  if (known === undefined || known.reveal().length < MIN_CHARACTERS) return () => false;
   const secret = randomBytes(32);
   const digestOf = (password: string): Buffer => createHmac('sha256', secret).update(password).digest();
   const digest = digestOf(known.reveal());
@@ -54,7 +54,7 @@ export interface BindDeps {
   searchAccount: string;
   /** Its password of the settings. */
   searchPassword: Secret | undefined;
-  limits: Pick<LdapLimits, 'bindMs' | 'heldBackMs' | 'leastRefusalMs'>;
+  limits: Pick<LdapLimits, 'bindMs' | 'heldBackMs' | 'minRefusalMs'>;
   events: LdapEvents;
   now: () => number;
 }
@@ -68,7 +68,7 @@ const BUSY: Result = { code: RESULT.busy, text: 'too many sign-ins at once' };
 const CROWDED: Result = { ...BUSY };
 /** They cost no hash: held back, so that asking again and again costs the machine nothing. */
 const HELD_BACK: readonly Result[] = [LOCKED, CROWDED];
-const OWN: { place: Place; ended: () => void } = { place: { standing: 'own' }, ended: () => undefined };
+const OWN: { place: Place; ended: () => void } = { place: { status: 'own' }, ended: () => undefined };
 const DENIED: Result = { code: RESULT.insufficientAccessRights };
 
 /** The caller has made the connection anonymous before; a success gives it an identity. */
@@ -90,7 +90,7 @@ interface Attempt {
 class Binds {
   readonly #deps: BindDeps;
   readonly #lockout = createLockout({ keys: KEYS });
-  readonly #standing: ReturnType<typeof clientStanding>;
+  readonly #status: ReturnType<typeof clientStatus>;
   readonly #pace: RefusalPace;
   readonly #inTurn: ReturnType<typeof limitAttempts>;
   readonly #isOfSettings: (password: string) => boolean;
@@ -98,8 +98,8 @@ class Binds {
   constructor(deps: BindDeps) {
     const { now } = deps;
     this.#deps = deps;
-    this.#standing = clientStanding(now);
-    this.#pace = new RefusalPace(now, deps.limits.leastRefusalMs);
+    this.#status = clientStatus(now);
+    this.#pace = new RefusalPace(now, deps.limits.minRefusalMs);
     this.#inTurn = limitAttempts((key) => this.#lockout.left(key, now()));
     this.#isOfSettings = knownPassword(deps.searchPassword);
   }
@@ -116,7 +116,7 @@ class Binds {
     if (place?.at !== 'leaf' || place.container !== 'users') return REFUSED;
     // Neither can be anybody's. They do not count: without the price of a hash they would fill the lock-out's table.
     if (password === undefined || password === '') return REFUSED;
-    if (Buffer.byteLength(password) > LONGEST_PASSWORD_BYTES) return REFUSED;
+    if (Buffer.byteLength(password) > MAX_PASSWORD_BYTES) return REFUSED;
     const key = keyOf(lockoutAddress(binder.address), tree, place.label);
     const identity = { tree, username: place.label };
     const run = (): Promise<Result> => this.#attempt(binder, identity, password, key);
@@ -151,18 +151,18 @@ class Binds {
     const begunMs = now();
     const judged = checkPassword({ username, password, appPasswords: tree.door === 'core', place, wanted });
     const verdict = await withFallback(limits.bindMs, 'busy' as const, judged).finally(ended);
-    if (verdict === 'busy') return place.standing === 'suspect' ? CROWDED : BUSY;
+    if (verdict === 'busy') return place.status === 'suspect' ? CROWDED : BUSY;
     if (verdict === 'refused') {
       events.bindRefused({ username, address, door: tree.door, reason: 'password' });
       if (!binder.vouched) {
-        this.#standing.failed(address);
+        this.#status.failed(address);
         if (this.#lockout.failed(key, now()).lockedUntilMs !== undefined)
           events.locked({ username, address, door: tree.door });
         await this.#pace.hold(now() - begunMs);
       }
       return REFUSED;
     }
-    this.#standing.succeeded(key);
+    this.#status.succeeded(key);
     binder.identity = { tree, username, pk: verdict.pk };
     if (isService) binder.vouched = true;
     return { code: RESULT.success };
@@ -175,9 +175,9 @@ class Binds {
   #placeFor({ binder, address, username, key, isOwn }: Attempt): { place: Place; ended: () => void } {
     if (isOwn) return OWN;
     const name = nameKey(username);
-    if (binder.vouched) return { ...OWN, place: { standing: 'usual', group: 'vouched', key: name } };
-    const { standing: found, ended } = this.#standing.begin(address, key);
-    return { place: { standing: found, group: 'direct', key: name }, ended };
+    if (binder.vouched) return { ...OWN, place: { status: 'usual', group: 'vouched', key: name } };
+    const { status: found, ended } = this.#status.begin(address, key);
+    return { place: { status: found, group: 'direct', key: name }, ended };
   }
 }
 

@@ -131,7 +131,7 @@ export class Connection implements Binder {
     if (this.#nextIsDue) return;
     let handled = false;
     try {
-      const bytes = this.#closing || this.#full ? undefined : this.#framing.next(this.#mostBytes());
+      const bytes = this.#closing || this.#full ? undefined : this.#framing.next(this.#maxBytes());
       handled = bytes !== undefined;
       if (bytes !== undefined) this.#handle(bytes);
     } catch (error) {
@@ -159,7 +159,7 @@ export class Connection implements Binder {
     this.#socket.resume();
   }
 
-  #mostBytes(): number {
+  #maxBytes(): number {
     const { limits } = this.#deps;
     return this.identity === undefined ? limits.anonymousMessageBytes : limits.messageBytes;
   }
@@ -237,8 +237,8 @@ export class Connection implements Binder {
 
   #patienceMs(request: AnsweredRequest): number {
     const { searchMs } = this.#deps.limits;
-    const asked = request.kind === 'search' ? request.timeLimitSeconds * 1000 : 0;
-    return asked === 0 ? searchMs : Math.min(asked, searchMs);
+    const requested = request.kind === 'search' ? request.timeLimitSeconds * 1000 : 0;
+    return requested === 0 ? searchMs : Math.min(requested, searchMs);
   }
 
   /** Whatever goes wrong inside is told as one neutral result. */

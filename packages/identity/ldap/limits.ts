@@ -26,7 +26,7 @@ export interface LdapLimits {
   /** How long the answer waits to a bind that is refused without a check: to whom is locked out, or suspect and one too many. */
   heldBackMs: number;
   /** How long a refusal takes at least, so that its time does not tell which names exist. */
-  leastRefusalMs: number;
+  minRefusalMs: number;
   filterDepth: number;
   filterParts: number;
 }
@@ -45,7 +45,7 @@ export const DEFAULT_LIMITS: LdapLimits = {
   searchMs: 120_000,
   bindMs: 60_000,
   heldBackMs: 250,
-  leastRefusalMs: 60,
+  minRefusalMs: 60,
   filterDepth: 32,
   filterParts: 1_000,
 };

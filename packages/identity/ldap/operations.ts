@@ -24,15 +24,15 @@ interface Account {
 /** Runs the work when its turn comes; rejects with the reason of the signal when that is aborted before. */
 export type InTurn = <T>(key: string, signal: AbortSignal, work: () => Promise<T>) => Promise<T>;
 
-export function turns(atOnce: number): InTurn {
+export function turns(concurrency: number): InTurn {
   const accounts = new Map<string, Account>();
 
   return async function inTurn(key, signal, work) {
     const account = accounts.get(key) ?? { running: 0, waiting: new Set() };
     accounts.set(key, account);
-    while (account.running >= atOnce && !signal.aborted) await wokenOrAborted(account.waiting, signal);
+    while (account.running >= concurrency && !signal.aborted) await wokenOrAborted(account.waiting, signal);
     if (signal.aborted) {
-      if (account.running < atOnce) wakeNext(account);
+      if (account.running < concurrency) wakeNext(account);
       signal.throwIfAborted();
     }
     account.running += 1;

@@ -161,7 +161,7 @@ export async function search(
   const page = pageOf(message);
   if (page !== undefined && 'code' in page) return page;
   const from = page?.from ?? { stage: 0, after: 0 };
-  const most = mostEntries(request, page, deps.limits.entries);
+  const most = maxEntries(request, page, deps.limits.entries);
   const found = new EntryStream(message, send, (text) => nameKey(tree, text));
   const batches = walk({ ...request, roster: deps.roster, viewer, place, itself, from, wanted: most });
   const next = await found.take(batches, most, signal);
@@ -170,17 +170,17 @@ export async function search(
 
 /** Undefined when no page was asked for. */
 function pageOf({ request, controls }: Message<SearchRequest>): Page | Result | undefined {
-  const asked: Control[] = controls.filter(({ oid }) => oid === PAGED_RESULTS);
-  const [control] = asked;
+  const requests: Control[] = controls.filter(({ oid }) => oid === PAGED_RESULTS);
+  const [control] = requests;
   if (control === undefined) return undefined;
-  const page = asked.length > 1 ? 'malformed' : readPage(control, request);
+  const page = requests.length > 1 ? 'malformed' : readPage(control, request);
   if (page === 'malformed') return { code: RESULT.protocolError, text: 'paged results: malformed' };
   if (page === 'bad cookie') return { code: RESULT.unwillingToPerform, text: 'paged results: bad cookie' };
   return page;
 }
 
 /** Entries that may still go out with this answer. The size limit of a client holds over all pages of a search. */
-function mostEntries({ sizeLimit }: SearchRequest, page: Page | undefined, serverLimit: number): number {
+function maxEntries({ sizeLimit }: SearchRequest, page: Page | undefined, serverLimit: number): number {
   const allowed = sizeLimit === 0 ? Infinity : Math.max(0, sizeLimit - (page?.sent ?? 0));
   return Math.min(allowed, page?.size ?? serverLimit, serverLimit);
 }

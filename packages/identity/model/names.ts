@@ -46,7 +46,7 @@ const UNIT_MS: Readonly<Record<string, number>> = {
   weeks: 604_800_000,
 };
 /** A hundred years: times that far from now are still dates. */
-const LONGEST_MS = 36_525 * DAY_MS;
+const MAX_MS = 36_525 * DAY_MS;
 
 /**
  * Lengths of time as the provider writes them in attributes: `days=7;hours=12`.
@@ -62,5 +62,5 @@ export function readDuration(text: unknown): number | undefined {
     total += Number(amount) * unitMs;
   }
   const ms = Math.round(total);
-  return ms > 0 ? Math.min(ms, LONGEST_MS) : undefined;
+  return ms > 0 ? Math.min(ms, MAX_MS) : undefined;
 }

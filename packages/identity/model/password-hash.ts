@@ -19,10 +19,10 @@ const SALT_BYTES = 16;
 const TAG_BYTES = 32;
 
 /** Weaker ones are not worth keeping; dearer ones would let one account stop the machine. */
-const ARGON2_LIMITS = { leastKib: 7168, mostKib: 131_072, mostPasses: 10, mostLanes: 16, mostWork: 600_000 };
+const ARGON2_LIMITS = { minKib: 7168, maxKib: 131_072, maxPasses: 10, maxLanes: 16, maxWork: 600_000 };
 const PBKDF2_LIMITS = { least: 10_000, most: 2_000_000 };
 /** Of a password in bytes of UTF-8. */
-export const LONGEST_PASSWORD_BYTES = 1024;
+export const MAX_PASSWORD_BYTES = 1024;
 
 const ARGON2_FORM =
   /^\$argon2id\$v=19\$m=(\d{1,7}),t=(\d{1,3}),p=(\d{1,3})\$([A-Za-z0-9+/]{11,86})\$([A-Za-z0-9+/]{22,86})$/;
@@ -40,15 +40,15 @@ function readArgon2(text: string): PasswordHash | undefined {
   const [, m, t, p, salt = '', tag = ''] = ARGON2_FORM.exec(text) ?? [];
   if (m === undefined) return undefined;
   const [memoryKib, passes, lanes] = [Number(m), Number(t), Number(p)];
-  const { leastKib, mostKib, mostPasses, mostLanes, mostWork } = ARGON2_LIMITS;
+  const { minKib, maxKib, maxPasses, maxLanes, maxWork } = ARGON2_LIMITS;
   const within =
-    memoryKib >= leastKib &&
-    memoryKib <= mostKib &&
+    memoryKib >= minKib &&
+    memoryKib <= maxKib &&
     passes >= 1 &&
-    passes <= mostPasses &&
+    passes <= maxPasses &&
     lanes >= 1 &&
-    lanes <= mostLanes &&
-    memoryKib * passes <= mostWork;
+    lanes <= maxLanes &&
+    memoryKib * passes <= maxWork;
   if (!within) return undefined;
   return {
     kind: 'argon2id',

@@ -57,8 +57,8 @@ export function accountStore(run: RunSql): Accounts {
           SELECT uuid, username, name, email, is_active AS "isActive", path, type, attributes
           FROM account WHERE pk = ${pk} FOR NO KEY UPDATE`;
       if (before === undefined) return undefined;
-      const said = Object.entries(given).filter(([, value]) => value !== undefined);
-      const after = { ...before, ...Object.fromEntries(said) } as AccountValues & { uuid: string };
+      const messages = Object.entries(given).filter(([, value]) => value !== undefined);
+      const after = { ...before, ...Object.fromEntries(messages) } as AccountValues & { uuid: string };
       await transaction`
           UPDATE account SET username = ${after.username}, username_key = ${nameKey(after.username)},
             name = ${after.name}, email = ${after.email}, email_key = ${nameKey(after.email)},

@@ -34,7 +34,7 @@ export class AttributeQueryFault extends Error {
   override readonly name = 'AttributeQueryFault';
 }
 
-const MOST_CONDITIONS = 20;
+const MAX_CONDITIONS = 20;
 const DEEPEST = 10;
 
 /** Throws an AttributeQueryFault when the text is no JSON object of conditions. */
@@ -49,8 +49,8 @@ export function readAttributeQuery(text: string): AttributeCondition[] {
   const why = whyNotKept(given);
   if (why !== undefined) throw new AttributeQueryFault(`attributes: ${why}`);
   const entries = Object.entries(given);
-  if (entries.length > MOST_CONDITIONS) {
-    throw new AttributeQueryFault(`attributes: At most ${MOST_CONDITIONS} conditions.`);
+  if (entries.length > MAX_CONDITIONS) {
+    throw new AttributeQueryFault(`attributes: At most ${MAX_CONDITIONS} conditions.`);
   }
   return entries.map(([key, value]) => readCondition(key, value));
 }

@@ -10,7 +10,7 @@ import {
   hashPassword,
   isOutdated,
   isPasswordOf,
-  LONGEST_PASSWORD_BYTES,
+  MAX_PASSWORD_BYTES,
   readPasswordHash,
 } from '../model/password-hash.ts';
 import type { CheckPassword, PasswordAttempt, PasswordVerdict } from '../model/roster.ts';
@@ -53,7 +53,7 @@ export function passwordCheck({ run, keys, line, now, log }: PasswordCheckOption
 
   async function check(attempt: PasswordAttempt): Promise<PasswordVerdict> {
     const { username, password, appPasswords, place, wanted } = attempt;
-    if (password === '' || Buffer.byteLength(password) > LONGEST_PASSWORD_BYTES) return 'refused';
+    if (password === '' || Buffer.byteLength(password) > MAX_PASSWORD_BYTES) return 'refused';
     const found = isKeepable(username) ? await candidate(username, password) : undefined;
     if (found?.is_active === true && appPasswords && found.fits_app_password) {
       later(found.pk, noteLogin(found));

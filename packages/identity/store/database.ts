@@ -20,7 +20,7 @@ export class FieldRefusal extends Error {
     super('invalid values');
     this.name = 'FieldRefusal';
     this.fields = Object.fromEntries(
-      Object.entries(fields).map(([field, said]) => [field, typeof said === 'string' ? [said] : said]),
+      Object.entries(fields).map(([field, reported]) => [field, typeof reported === 'string' ? [reported] : reported]),
     );
   }
 }
@@ -33,7 +33,7 @@ export function noChoice(field: string, value: string): FieldRefusal {
 const UNIQUE_VIOLATION = '23505';
 const FOREIGN_KEY_VIOLATION = '23503';
 const DEADLOCK = '40P01';
-const MOST_TRIES = 4;
+const MAX_TRIES = 4;
 
 /** Turns the breach of a named unique constraint into a refusal; other errors go on as they are. */
 export function refusing(taken: Record<string, FieldRefusal>): (error: unknown) => never {
@@ -63,7 +63,7 @@ export async function inTransaction<T>(run: RunSql, work: (sql: Sql) => Promise<
     try {
       return (await run((sql) => sql.begin(work))) as T;
     } catch (error) {
-      if (codeOf(error) !== DEADLOCK || tries === MOST_TRIES) throw error;
+      if (codeOf(error) !== DEADLOCK || tries === MAX_TRIES) throw error;
     }
   }
 }

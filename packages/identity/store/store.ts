@@ -63,29 +63,29 @@ export function rosterReader(run: RunSql, keys: IdentityKeys): Roster {
 }
 
 /** Names are parameters that PostgreSQL must be able to read; one with NUL is nobody's. */
-const asked = (name: string): string => nameKey(name).replaceAll('\0', '\u{1}');
+const request = (name: string): string => nameKey(name).replaceAll('\0', '\u{1}');
 
 function peopleWhere(sql: Sql, { username, email, group }: PeopleWhere): Piece[] {
   return [
-    ...(username === undefined ? [] : [sql`username_key = ${asked(username)}`]),
-    ...(email === undefined ? [] : [sql`email_key = ${asked(email)}`]),
+    ...(username === undefined ? [] : [sql`username_key = ${request(username)}`]),
+    ...(email === undefined ? [] : [sql`email_key = ${request(email)}`]),
     ...(group === undefined
       ? []
       : [
           sql`pk IN (SELECT m.account_pk FROM membership AS m JOIN user_group AS g ON g.uuid = m.group_uuid
-            WHERE g.name_key = ${asked(group)})`,
+            WHERE g.name_key = ${request(group)})`,
         ]),
   ];
 }
 
 function groupsWhere(sql: Sql, { name, member }: GroupsWhere): Piece[] {
   return [
-    ...(name === undefined ? [] : [sql`name_key = ${asked(name)}`]),
+    ...(name === undefined ? [] : [sql`name_key = ${request(name)}`]),
     ...(member === undefined
       ? []
       : [
           sql`uuid IN (SELECT m.group_uuid FROM membership AS m JOIN account AS a ON a.pk = m.account_pk
-            WHERE a.username_key = ${asked(member)})`,
+            WHERE a.username_key = ${request(member)})`,
         ]),
   ];
 }

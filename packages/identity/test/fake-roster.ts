@@ -84,8 +84,8 @@ export function fakeRoster(
     };
   }
 
-  const same = (asked: string | undefined, value: string): boolean =>
-    loose || asked === undefined || nameKey(asked) === nameKey(value);
+  const same = (request: string | undefined, value: string): boolean =>
+    loose || request === undefined || nameKey(request) === nameKey(value);
 
   add(...people);
   return {

@@ -126,10 +126,10 @@ describe('a connection', () => {
 
   it('answers what was sent behind a bind only after it, as whom the bind made it', async () => {
     let settle: (verdict: PasswordVerdict) => void = () => undefined;
-    const asked = Promise.withResolvers<void>();
+    const requested = Promise.withResolvers<void>();
     server = await startLdap({
       checkPassword: async () => {
-        asked.resolve();
+        requested.resolve();
         return new Promise((resolve) => {
           settle = resolve;
         });
@@ -140,7 +140,7 @@ describe('a connection', () => {
       envelope(1, bindOperation(user('Alice'), 'right')),
       envelope(2, searchOperation(user('Alice'), { scope: 0 })),
     );
-    await asked.promise;
+    await requested.promise;
     expect(wire.answers).toEqual([]);
     settle({ pk: 2 });
     expect((await wire.result(2)).code).toBe(0);
@@ -185,7 +185,7 @@ describe('the urgency of a bind', () => {
     nowMs += 60 * 60_000;
     await wire.bind(user('gone'), 'x');
     await wire.bind(user('Alice'), 'right');
-    expect(server.roster.attempts.map(({ place }) => place.standing)).toEqual([
+    expect(server.roster.attempts.map(({ place }) => place.status)).toEqual([
       'usual',
       'usual',
       'suspect',
@@ -208,7 +208,7 @@ describe('the urgency of a bind', () => {
     };
     server = await startLdap({ fake, checkPassword });
     await Promise.all(Array.from({ length: 20 }, async (_, number) => server.wire().bind(user(`u${number}`), 'x')));
-    expect(fake.attempts.map(({ place }) => place.standing)).toEqual([
+    expect(fake.attempts.map(({ place }) => place.status)).toEqual([
       ...Array.from({ length: 16 }, () => 'usual'),
       ...Array.from({ length: 4 }, () => 'suspect'),
     ]);
@@ -237,7 +237,7 @@ describe('a bind that is not worth a hash', () => {
   it('is answered a moment later when it is suspect and one too many', async () => {
     const fake = fakeRoster(PEOPLE);
     const checkPassword: typeof fake.checkPassword = async (attempt) =>
-      attempt.place.standing === 'suspect' ? 'busy' : fake.checkPassword(attempt);
+      attempt.place.status === 'suspect' ? 'busy' : fake.checkPassword(attempt);
     server = await startLdap({ fake, checkPassword, limits: { heldBackMs: 60 } });
     const wire = server.wire();
     await wire.bind(user('nobody'), 'x');
@@ -250,15 +250,15 @@ describe('a bind that is not worth a hash', () => {
     ['left', true],
     ['stayed', false],
   ])('is not wanted when its client has %s: %s', async (_, leaves) => {
-    const asked = Promise.withResolvers<(() => boolean) | undefined>();
+    const requested = Promise.withResolvers<(() => boolean) | undefined>();
     const checkPassword = async ({ wanted }: { wanted?: () => boolean }): Promise<PasswordVerdict> => {
-      asked.resolve(wanted);
+      requested.resolve(wanted);
       return new Promise(() => undefined);
     };
     server = await startLdap({ checkPassword, limits: { bindMs: 5_000 } });
     const wire = server.wire();
     wire.send(envelope(1, bindOperation(user('Alice'), 'right')));
-    const wanted = await asked.promise;
+    const wanted = await requested.promise;
     expect(wanted?.()).toBe(true);
     if (leaves) wire.socket.destroy();
     await new Promise((resolve) => {

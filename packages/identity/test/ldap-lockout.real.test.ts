@@ -14,9 +14,9 @@ describe('the lock-out', () => {
     server = await startLdap({ now: () => nowMs, limits: { anonymousIdleMs: 1e9 } });
     const wire = server.wire();
     for (let count = 0; count < 10; count++) expect(await wire.bind(user('Alice'), 'wrong')).toBe(49);
-    const asked = server.roster.attempts.length;
+    const requested = server.roster.attempts.length;
     expect(await wire.bind(user('ALICE'), 'right')).toBe(49);
-    expect(server.roster.attempts.length).toBe(asked);
+    expect(server.roster.attempts.length).toBe(requested);
     expect(await wire.bind(user('bob'), 'bobs')).toBe(0);
     expect(await wire.bind(user('Alice', WEB), 'right')).toBe(0);
     nowMs += 15 * 60_000;
@@ -87,7 +87,7 @@ describe('the lock-out', () => {
     for (let count = 0; count < 12; count++) expect(await stranger.bind(user(SERVICE), `guess ${count}`)).toBe(49);
     expect(server.roster.attempts).toHaveLength(10);
     expect(await server.wire().bind(user(SERVICE), long)).toBe(0);
-    expect(server.roster.attempts.at(-1)?.place.standing).toBe('own');
+    expect(server.roster.attempts.at(-1)?.place.status).toBe('own');
     server.roster.change(SERVICE, { password: 'a new one' });
     expect(await server.wire().bind(user(SERVICE), long)).toBe(49);
   });

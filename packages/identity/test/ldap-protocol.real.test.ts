@@ -290,12 +290,12 @@ describe('limits of connections', () => {
     let most = 0;
     const open = Promise.withResolvers<void>();
     const full = Promise.withResolvers<void>();
-    const groups: typeof fake.groups = async (...asked) => {
+    const groups: typeof fake.groups = async (...requests) => {
       most = Math.max(most, ++running);
       if (running === 4) full.resolve();
       await open.promise;
       running--;
-      return fake.groups(...asked);
+      return fake.groups(...requests);
     };
     server = await startLdap({ fake: { ...fake, groups }, limits: { requestsInFlight: 4 } });
     const wire = await server.asService();
@@ -345,9 +345,9 @@ describe('stopping', () => {
   it('lets running requests end, tells the idle ones, and cuts what takes longer than the grace', async () => {
     const fake = fakeRoster(PEOPLE);
     const open = Promise.withResolvers<void>();
-    const asked = Promise.withResolvers<void>();
+    const requested = Promise.withResolvers<void>();
     const groups: typeof fake.groups = async (...all) => {
-      asked.resolve();
+      requested.resolve();
       await open.promise;
       return fake.groups(...all);
     };
@@ -355,7 +355,7 @@ describe('stopping', () => {
     const idle = await server.asService();
     const running = await server.as(user(SERVICE, WEB), 'service');
     const found = running.search(WEB);
-    await asked.promise;
+    await requested.promise;
     const stopped = server.stop(5_000);
     expect(await endOf(idle)).toEqual({ code: 52, name: NOTICE });
     open.resolve();

@@ -50,10 +50,10 @@ describe('searches that are given up', () => {
     const wire = await server.as(dn, password);
     const { roster } = server;
     const release = Promise.withResolvers<void>();
-    let asked = 0;
+    let requested = 0;
     const person = roster.person.bind(roster);
     roster.person = async (name) => {
-      asked += 1;
+      requested += 1;
       await release.promise;
       return person(name);
     };
@@ -63,7 +63,7 @@ describe('searches that are given up', () => {
     }
     // The server is of this process, and takes a message in each turn of the event loop.
     for (let turn = 0; turn < 1_000; turn++) await moment();
-    expect(asked).toBe(most);
+    expect(requested).toBe(most);
     release.resolve();
     const next = await server.as(dn, password);
     expect(await next.search(CORE)).toMatchObject({ code: 0 });

@@ -107,13 +107,13 @@ function numberOf(text: string): number {
   return WEEKDAYS.includes(text) ? WEEKDAYS.indexOf(text) : Number(text);
 }
 
-const MOST_CHARACTERS = 500;
-const MOST_TIMES = 100;
+const MAX_CHARACTERS = 500;
+const MAX_TIMES = 100;
 
 export const cronSchedules: Schedules = {
   fault(cron, dialect) {
     if (cron === NEVER) return undefined;
-    if (cron.length > MOST_CHARACTERS) return `it is longer than ${MOST_CHARACTERS} characters`;
+    if (cron.length > MAX_CHARACTERS) return `it is longer than ${MAX_CHARACTERS} characters`;
     const { patterns, fault } = read(cron, dialect);
     if (fault !== undefined) return fault;
     try {
@@ -125,10 +125,10 @@ export const cronSchedules: Schedules = {
     }
   },
   next(cron, dialect, timeZone, after, count) {
-    if (cron.length > MOST_CHARACTERS) return [];
+    if (cron.length > MAX_CHARACTERS) return [];
     try {
       const { patterns = [] } = read(cron, dialect);
-      return times(patterns, timeZone, after, Math.min(count, MOST_TIMES));
+      return times(patterns, timeZone, after, Math.min(count, MAX_TIMES));
     } catch {
       return [];
     }

@@ -5,10 +5,10 @@
  * Who waits before whom: `own` are the stack's own accounts, `proven` a name that has signed in from that address, `suspect` an
  * address with failures or with many attempts at once.
  */
-export type Standing = 'own' | 'proven' | 'usual' | 'suspect';
+export type ClientStatus = 'own' | 'proven' | 'usual' | 'suspect';
 
 export interface Place {
-  standing: Standing;
+  status: ClientStatus;
   /** Groups of the same standing take turns, and within a group its keys. Default: one group, one key. */
   group?: string;
   key?: string;
@@ -19,13 +19,13 @@ export interface FairLineOptions {
   /** Of them for suspects; default: all but one. */
   suspectPlaces?: number;
   /** How many may wait, for each standing: one full line does not fill the others. */
-  mostWaiting?: Partial<Record<Standing, number>>;
+  maxWaiting?: Partial<Record<ClientStatus, number>>;
   /** How many times as long as its work took the place of a suspect stays empty afterwards: a flood takes a quarter of it. */
   suspectRest?: number;
 }
 
-const ORDER: readonly Standing[] = ['own', 'proven', 'usual', 'suspect'];
-const MOST_WAITING = 256;
+const ORDER: readonly ClientStatus[] = ['own', 'proven', 'usual', 'suspect'];
+const MAX_WAITING = 256;
 const SUSPECT_REST = 3;
 
 /** Suspects never take the last place, unless there is only one, and leave theirs empty for a while. */
@@ -33,22 +33,22 @@ export class FairLine {
   readonly #places: number;
   readonly #suspectPlaces: number;
   readonly #suspectRest: number;
-  readonly #most: Readonly<Record<Standing, number>>;
+  readonly #most: Readonly<Record<ClientStatus, number>>;
   readonly #waiting = {
     own: new TurnQueue(),
     proven: new TurnQueue(),
     usual: new TurnQueue(),
     suspect: new TurnQueue(),
-  } satisfies Record<Standing, unknown>;
+  } satisfies Record<ClientStatus, unknown>;
   #running = 0;
   #suspectsRunning = 0;
 
-  constructor({ places, suspectPlaces, mostWaiting = {}, suspectRest = SUSPECT_REST }: FairLineOptions) {
+  constructor({ places, suspectPlaces, maxWaiting = {}, suspectRest = SUSPECT_REST }: FairLineOptions) {
     this.#places = Math.max(1, places);
     this.#suspectPlaces = suspectPlaces ?? Math.max(1, this.#places - 1);
     this.#suspectRest = suspectRest;
-    const most = MOST_WAITING;
-    this.#most = { own: most, proven: most, usual: most, suspect: most, ...mostWaiting };
+    const most = MAX_WAITING;
+    this.#most = { own: most, proven: most, usual: most, suspect: most, ...maxWaiting };
   }
 
   /**
@@ -56,41 +56,41 @@ export class FairLine {
    * more by then. In a full line whoever came last for the key with the most waiting gives way to others.
    */
   async run<T>(
-    { standing, group = '', key = '' }: Place,
+    { status, group = '', key = '' }: Place,
     work: () => Promise<T>,
     wanted = () => true,
   ): Promise<T | undefined> {
-    const waiting = this.#waiting[standing];
-    if (this.#hasPlaceFor(standing)) this.#take(standing);
+    const waiting = this.#waiting[status];
+    if (this.#hasPlaceFor(status)) this.#take(status);
     else {
       const hasTurn = new Promise<boolean>((begin) => waiting.push(group, key, begin));
-      if (waiting.size > this.#most[standing]) waiting.turnAway();
+      if (waiting.size > this.#most[status]) waiting.turnAway();
       if (!(await hasTurn)) return undefined;
     }
     const begunMs = performance.now();
     try {
       return wanted() ? await work() : undefined;
     } finally {
-      this.#leave(standing, performance.now() - begunMs);
+      this.#leave(status, performance.now() - begunMs);
     }
   }
 
   /** How many wait, for tests and figures. */
-  waiting(): Record<Standing, number> {
+  waiting(): Record<ClientStatus, number> {
     const { own, proven, usual, suspect } = this.#waiting;
     return { own: own.size, proven: proven.size, usual: usual.size, suspect: suspect.size };
   }
 
-  #hasPlaceFor(standing: Standing): boolean {
-    return this.#running < this.#places && (standing !== 'suspect' || this.#suspectsRunning < this.#suspectPlaces);
+  #hasPlaceFor(accountStatus: ClientStatus): boolean {
+    return this.#running < this.#places && (accountStatus !== 'suspect' || this.#suspectsRunning < this.#suspectPlaces);
   }
 
-  #take(standing: Standing): void {
+  #take(state: ClientStatus): void {
     this.#running += 1;
-    if (standing === 'suspect') this.#suspectsRunning += 1;
+    if (state === 'suspect') this.#suspectsRunning += 1;
   }
 
-  #leave(standing: Standing, tookMs: number): void {
+  #leave(standing: ClientStatus, tookMs: number): void {
     this.#running -= 1;
     if (standing === 'suspect') this.#afterRest(this.#suspectRest * tookMs);
     this.#beginNext();

@@ -1,7 +1,7 @@
 // The order in which one door asks the directory about passwords: honest clients have a place of their own while others guess. Every
 // door that takes passwords has one.
 
-import { FairLine, type Standing } from './fair-queue.ts';
+import { FairLine, type ClientStatus } from './fair-queue.ts';
 import { nameKey } from '../names.ts';
 import { RecentKeys } from '../rate-limit.ts';
 import { MINUTE_MS } from '../time.ts';
@@ -12,7 +12,7 @@ import { MINUTE_MS } from '../time.ts';
  */
 export interface ClientStanding {
   /** Of an attempt that begins now; `ended` has to be called when its verdict is there. `key` names address and account. */
-  begin(address: string, key: string): { standing: Exclude<Standing, 'own'>; ended: () => void };
+  begin(address: string, key: string): { status: Exclude<ClientStatus, 'own'>; ended: () => void };
   succeeded(key: string): void;
   failed(address: string): void;
 }
@@ -23,7 +23,7 @@ const PROVEN_MS = 60 * MINUTE_MS;
 /** Of one address. More than anybody's devices send at once; a start after which everybody comes back is slower, not refused. */
 const STRANGERS_AT_ONCE = 16;
 
-export function clientStanding(now: () => number): ClientStanding {
+export function clientStatus(now: () => number): ClientStanding {
   const failures = new RecentKeys(KEYS);
   const successes = new RecentKeys(KEYS);
   const strangers = new Map<string, number>();
@@ -36,13 +36,13 @@ export function clientStanding(now: () => number): ClientStanding {
 
   return {
     begin(address, key) {
-      if (successes.within(key, PROVEN_MS, now())) return { standing: 'proven', ended: () => undefined };
+      if (successes.within(key, PROVEN_MS, now())) return { status: 'proven', ended: () => undefined };
       const others = strangers.get(address) ?? 0;
       if (others >= STRANGERS_AT_ONCE || failures.within(address, SUSPECT_MS, now())) {
-        return { standing: 'suspect', ended: () => undefined };
+        return { status: 'suspect', ended: () => undefined };
       }
       strangers.set(address, others + 1);
-      return { standing: 'usual', ended: () => strangerLeaves(address) };
+      return { status: 'usual', ended: () => strangerLeaves(address) };
     },
     succeeded: (key) => successes.note(key, now()),
     failed: (address) => failures.note(address, now()),
@@ -50,9 +50,9 @@ export function clientStanding(now: () => number): ClientStanding {
 }
 
 /** A check of an idle machine takes a third of it. */
-const LEAST_MS = 60;
+const MIN_MS = 60;
 /** So slow is a machine that is busy; nobody waits longer for a refusal. */
-const MOST_MS = 1_000;
+const MAX_MS = 1_000;
 const HALF_LIFE_MS = 10 * MINUTE_MS;
 
 /**
@@ -61,13 +61,13 @@ const HALF_LIFE_MS = 10 * MINUTE_MS;
  */
 export class RefusalPace {
   readonly #steadyMs: () => number;
-  readonly #leastMs: number;
+  readonly #minMs: number;
   #slowestMs = 0;
   #atMs: number;
 
-  constructor(steadyMs: () => number, leastMs = LEAST_MS) {
+  constructor(steadyMs: () => number, minMs = MIN_MS) {
     this.#steadyMs = steadyMs;
-    this.#leastMs = leastMs;
+    this.#minMs = minMs;
     this.#atMs = steadyMs();
   }
 
@@ -75,10 +75,10 @@ export class RefusalPace {
   async hold(tookMs: number): Promise<void> {
     const now = this.#steadyMs();
     const remembered = this.#slowestMs * 0.5 ** ((now - this.#atMs) / HALF_LIFE_MS);
-    this.#slowestMs = Math.min(MOST_MS, Math.max(remembered, tookMs));
+    this.#slowestMs = Math.min(MAX_MS, Math.max(remembered, tookMs));
     this.#atMs = now;
-    const leftMs = Math.max(this.#leastMs, this.#slowestMs) - tookMs;
-    if (this.#leastMs > 0 && leftMs > 0) await new Promise((over) => setTimeout(over, leftMs));
+    const leftMs = Math.max(this.#minMs, this.#slowestMs) - tookMs;
+    if (this.#minMs > 0 && leftMs > 0) await new Promise((over) => setTimeout(over, leftMs));
   }
 }
 
@@ -86,7 +86,7 @@ export interface PasswordQueueOptions {
   /** Milliseconds that never go back. */
   steadyMs: () => number;
   /** How long a refusal takes at least; 0 in tests. */
-  leastRefusalMs?: number | undefined;
+  minRefusalMs?: number | undefined;
 }
 
 export interface Asker {
@@ -108,10 +108,10 @@ export class PasswordQueue {
   readonly #pace: RefusalPace;
   readonly #steadyMs: () => number;
 
-  constructor({ steadyMs, leastRefusalMs }: PasswordQueueOptions) {
+  constructor({ steadyMs, minRefusalMs }: PasswordQueueOptions) {
     this.#steadyMs = steadyMs;
-    this.#clients = clientStanding(steadyMs);
-    this.#pace = new RefusalPace(steadyMs, leastRefusalMs);
+    this.#clients = clientStatus(steadyMs);
+    this.#pace = new RefusalPace(steadyMs, minRefusalMs);
   }
 
   /**
@@ -124,12 +124,12 @@ export class PasswordQueue {
   ): Promise<{ found: T | undefined } | 'busy'> {
     const name = nameKey(username);
     const client = `${address} ${name}`;
-    const { standing, ended } = this.#clients.begin(address, client);
+    const { status, ended } = this.#clients.begin(address, client);
     const until = this.#steadyMs() + WANTED_MS;
     let tookMs = 0;
     const judged = await this.#line
       .run(
-        { standing, key: name },
+        { status, key: name },
         async () => {
           const begunMs = this.#steadyMs();
           const found = await check();

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { grouped, secondsInWords } from '../format.ts';
+import { grouped, formatSeconds } from '../format.ts';
 
 describe('a count', () => {
   it.each([
@@ -21,6 +21,6 @@ describe('a time in seconds', () => {
     [90, '1 minute'],
     [3660, '1 hour 1 minute'],
   ])('%d is %s', (seconds, words) => {
-    expect(secondsInWords(seconds)).toBe(words);
+    expect(formatSeconds(seconds)).toBe(words);
   });
 });

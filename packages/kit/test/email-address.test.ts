@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { NO_SENDERS, SENDERS } from '../../../test/alerts/fake-senders.ts';
-import { isEmailAddress, readSender, senderInWords } from '../addresses.ts';
+import { isEmailAddress, readSender, formatSender } from '../addresses.ts';
 import { runs } from '../../../test/support/runs.ts';
 
 describe('a sender', () => {
@@ -10,7 +10,7 @@ describe('a sender', () => {
     expect(sender).not.toHaveProperty('fault');
     if ('fault' in sender) return;
     expect(isEmailAddress(sender.address)).toBe(true);
-    expect(readSender(senderInWords(sender))).toEqual(sender);
+    expect(readSender(formatSender(sender))).toEqual(sender);
   });
 
   it.each(NO_SENDERS)('%j is none, and it is said why', (text) => {
@@ -18,7 +18,7 @@ describe('a sender', () => {
   });
 
   it('has its name quoted only where punctuation would mean something else', () => {
-    const shown = (name: string): string => senderInWords({ name, address: 'a@b.org' });
+    const shown = (name: string): string => formatSender({ name, address: 'a@b.org' });
     expect(['', 'Duty Desk', 'Öl. Nord', 'Duty, "Desk"'].map(shown)).toEqual([
       'a@b.org',
       'Duty Desk <a@b.org>',
@@ -33,8 +33,8 @@ describe('a sender', () => {
       fc.property(fc.array(part, { maxLength: 12 }), (parts) => {
         const sender = readSender(parts.join(''));
         if ('fault' in sender) return;
-        expect(senderInWords(sender)).not.toMatch(/\p{Cc}/u);
-        const again = readSender(senderInWords(sender));
+        expect(formatSender(sender)).not.toMatch(/\p{Cc}/u);
+        const again = readSender(formatSender(sender));
         expect(again).toEqual(sender);
       }),
       { numRuns: runs(2000) },

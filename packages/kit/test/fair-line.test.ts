@@ -1,15 +1,15 @@
 // Who waits for whom in the line of password checks, with work that ends when the test says so.
 
 import { describe, expect, it } from 'vitest';
-import { FairLine, type FairLineOptions, type Place, type Standing } from '../passwords/fair-queue.ts';
+import { FairLine, type FairLineOptions, type Place, type ClientStatus } from '../passwords/fair-queue.ts';
 
 function lineWith(options: FairLineOptions) {
   const line = new FairLine({ suspectRest: 0, ...options });
   const running: { name: string; end: (failure?: Error) => void }[] = [];
   const ended: string[] = [];
 
-  function send(standing: Standing, name: string, place: Partial<Place> = {}): Promise<string | undefined> {
-    const sent = line.run({ standing, ...place }, async () => {
+  function send(status: ClientStatus, name: string, place: Partial<Place> = {}): Promise<string | undefined> {
+    const sent = line.run({ status, ...place }, async () => {
       const { promise, resolve, reject } = Promise.withResolvers<void>();
       running.push({ name, end: (failure) => (failure === undefined ? resolve() : reject(failure)) });
       await promise;
@@ -41,7 +41,7 @@ describe('the line of hashes', () => {
   it("lets the stack's own first, then the proven, the usual and suspects; each in turn", async () => {
     const { send, end, names } = lineWith({ places: 1 });
     void send('usual', 'first');
-    for (const [standing, name] of [
+    for (const [status, name] of [
       ['suspect', 's1'],
       ['usual', 'u1'],
       ['proven', 'p1'],
@@ -49,7 +49,7 @@ describe('the line of hashes', () => {
       ['usual', 'u2'],
       ['own', 'v2'],
     ] as const) {
-      void send(standing, name);
+      void send(status, name);
     }
     const order: string[] = [];
     for (let turn = 0; turn < 7; turn++) {
@@ -113,7 +113,7 @@ describe('the line of hashes', () => {
   });
 
   it('turns away at once whoever would wait too long, and nobody of another standing for it', async () => {
-    const { line, send, end, names } = lineWith({ places: 2, mostWaiting: { suspect: 2, usual: 1, own: 1 } });
+    const { line, send, end, names } = lineWith({ places: 2, maxWaiting: { suspect: 2, usual: 1, own: 1 } });
     void send('usual', 'u1');
     for (const name of ['s1', 's2', 's3']) void send('suspect', name);
     expect(await send('suspect', 's4')).toBeUndefined();
@@ -133,7 +133,7 @@ describe('the line of hashes', () => {
     void send('usual', 'first');
     let wanted = true;
     const left = line.run(
-      { standing: 'usual' },
+      { status: 'usual' },
       async () => 'done',
       () => wanted,
     );
@@ -157,22 +157,22 @@ describe('the line of hashes', () => {
 
   it('never does more at once than it may, whatever comes', async () => {
     const line = new FairLine({ places: 3 });
-    let [running, most, suspects, mostSuspects] = [0, 0, 0, 0];
-    const standings = ['own', 'usual', 'suspect'] as const;
+    let [running, most, suspects, maxSuspects] = [0, 0, 0, 0];
+    const statuses = ['own', 'usual', 'suspect'] as const;
     const all = Array.from({ length: 180 }, (_, index) => {
-      const standing = standings[(index * 7) % 3] ?? 'usual';
-      return line.run({ standing }, async () => {
+      const accountStatus = statuses[(index * 7) % 3] ?? 'usual';
+      return line.run({ status: accountStatus }, async () => {
         running += 1;
-        if (standing === 'suspect') suspects += 1;
+        if (accountStatus === 'suspect') suspects += 1;
         most = Math.max(most, running);
-        mostSuspects = Math.max(mostSuspects, suspects);
+        maxSuspects = Math.max(maxSuspects, suspects);
         await new Promise((tick) => setTimeout(tick, index % 4));
         running -= 1;
-        if (standing === 'suspect') suspects -= 1;
+        if (accountStatus === 'suspect') suspects -= 1;
         return index;
       });
     });
     expect(await Promise.all(all)).toEqual(Array.from({ length: 180 }, (_, index) => index));
-    expect([most, mostSuspects]).toEqual([3, 2]);
+    expect([most, maxSuspects]).toEqual([3, 2]);
   });
 });

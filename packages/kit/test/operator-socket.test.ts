@@ -19,7 +19,7 @@ afterEach(() => {
   rmSync(directory, { recursive: true, force: true });
 });
 
-const serve = async (answer: (asked: unknown) => Promise<unknown>, at = directory): Promise<void> => {
+const serve = async (answer: (request: unknown) => Promise<unknown>, at = directory): Promise<void> => {
   served = await serveOperator(at, answer, memoryLog());
 };
 
@@ -35,16 +35,16 @@ async function replyTo(text: string): Promise<string> {
 
 describe('the socket of the operator', () => {
   it('answers one line of JSON with one line, for its own account alone', async () => {
-    await serve(async (asked) => ({ asked }));
+    await serve(async (request) => ({ requested: request }));
     expect(await askOperator(directory, { ask: 'health', text: 'Zürich\n' }, 5000)).toEqual({
-      asked: { ask: 'health', text: 'Zürich\n' },
+      requested: { ask: 'health', text: 'Zürich\n' },
     });
     expect(statSync(join(directory, OPERATOR_SOCKET)).mode & 0o777).toBe(0o600);
   });
 
   it('hands on a refusal with its code, and of what is unexpected the message', async () => {
-    await serve(async (asked) => {
-      if ((asked as { n: number }).n === 1) throw new AppError('not_found', 'There is none.');
+    await serve(async (query) => {
+      if ((query as { n: number }).n === 1) throw new AppError('not_found', 'There is none.');
       throw new Error('broken');
     });
     await expect(askOperator(directory, { n: 1 }, 5000)).rejects.toMatchObject({

@@ -4,14 +4,14 @@ import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { PasswordQueue } from '../passwords/password-queue.ts';
 
 /** A directory that takes 20 ms for a name that exists and none for others, on a clock that the test moves. */
-function world(leastRefusalMs = 60) {
+function world(minRefusalMs = 60) {
   vi.useFakeTimers();
   onTestFinished(() => void vi.useRealTimers());
-  const queue = new PasswordQueue({ steadyMs: () => performance.now(), leastRefusalMs });
-  const asked: string[] = [];
+  const queue = new PasswordQueue({ steadyMs: () => performance.now(), minRefusalMs });
+  const requests: string[] = [];
   const ask = (address: string, username: string, password = 'wrong', tookMs = 20) =>
     queue.ask({ address, username }, async () => {
-      asked.push(`${username} ${address}`);
+      requests.push(`${username} ${address}`);
       if (tookMs > 0) await new Promise((over) => setTimeout(over, tookMs));
       return password === 'right' ? username : undefined;
     });
@@ -22,7 +22,7 @@ function world(leastRefusalMs = 60) {
     while (end === undefined) await vi.advanceTimersByTimeAsync(1);
     return end;
   }
-  return { ask, asked, timed };
+  return { ask, asked: requests, timed };
 }
 
 describe('the queue of a door', () => {
@@ -35,17 +35,17 @@ describe('the queue of a door', () => {
   });
 
   it('lets those go last whose address has failed, one by one, and those first who have signed in from there', async () => {
-    const { ask, asked, timed } = world();
+    const { ask, asked: requests, timed } = world();
     await timed(ask('192.0.2.1', 'eve'));
     await timed(ask('192.0.2.2', 'ada', 'right'));
-    asked.length = 0;
+    requests.length = 0;
     for (let number = 0; number < 6; number++) void ask(`192.0.2.${10 + number}`, `busy${number}`);
     const guess = timed(ask('192.0.2.1', 'eve'));
     for (const name of ['ben', 'cleo']) void ask('192.0.2.3', name);
     const proven = timed(ask('192.0.2.2', 'ada', 'right'));
     await guess;
     await proven;
-    expect(asked.slice(6, 10)).toEqual(['ada 192.0.2.2', 'ben 192.0.2.3', 'cleo 192.0.2.3', 'eve 192.0.2.1']);
+    expect(requests.slice(6, 10)).toEqual(['ada 192.0.2.2', 'ben 192.0.2.3', 'cleo 192.0.2.3', 'eve 192.0.2.1']);
   });
 
   it('refuses a name that exists and one that does not after the same time', async () => {

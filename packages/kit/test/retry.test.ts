@@ -3,7 +3,7 @@ import { retry } from '../retry.ts';
 
 describe('trying until it works', () => {
   it('tries again after a failure, and says how the first try ended', async () => {
-    const said: unknown[] = [];
+    const messages: unknown[] = [];
     let tries = 0;
     const outcome = await retry(
       async () => {
@@ -13,11 +13,11 @@ describe('trying until it works', () => {
       },
       {
         stopped: new AbortController().signal,
-        failed: (error, retryInMs) => said.push([(error as Error).message, retryInMs]),
-        tried: (worked) => said.push(worked),
+        failed: (error, retryInMs) => messages.push([(error as Error).message, retryInMs]),
+        tried: (worked) => messages.push(worked),
       },
     );
-    expect([outcome, said]).toEqual(['done', [['try 1', 500], false, true]]);
+    expect([outcome, messages]).toEqual(['done', [['try 1', 500], false, true]]);
   });
 
   it('ends when it is stopped, in a pause too', async () => {

@@ -100,7 +100,7 @@ describe('the authority', () => {
   });
 
   it('remembers who was revoked by either file, when the other is missing, empty, cut off or of another CA', async () => {
-    const { files, open, said } = await workshop();
+    const { files, open, messages } = await workshop();
     const authority = await open();
     const [ada, bob] = [(await enrolled(authority, 'ada')).signed, (await enrolled(authority, 'bob')).signed];
     await authority.writeRevocationList([revocationOf(ada), revocationOf(bob)], new Date());
@@ -110,10 +110,10 @@ describe('the authority', () => {
     const broken = ['', list.slice(0, 200), 'not a list', readFileSync(foreign.files.revocationList, 'utf8')];
     const serials = async (): Promise<string[]> => (await open()).revokedInFiles().map(({ serial }) => serial);
     for (const text of broken) {
-      said.length = 0;
+      messages.length = 0;
       writeFileSync(files.revocationList, text);
       expect(await serials()).toEqual([ada.serial, bob.serial]);
-      expect(said.join()).toContain('ca.crl is not used');
+      expect(messages.join()).toContain('ca.crl is not used');
       expect(readFileSync(`${files.revocationList}.unreadable`, 'utf8')).toBe(text);
     }
     rmSync(files.revocationList);

@@ -43,7 +43,7 @@ describe('a CA that is renewed for its key', () => {
 
 describe('a new CA', () => {
   it('takes the place of the old one, of which everything is kept apart, and nothing of it is accepted', async () => {
-    const { files, open, directory, said } = await workshop(MADE);
+    const { files, open, directory, messages } = await workshop(MADE);
     const authority = await open();
     const { signed } = await enrolled(authority, 'ada', MADE);
     await authority.writeRevocationList([revocationOf(signed, MADE)], MADE);
@@ -59,7 +59,7 @@ describe('a new CA', () => {
     const ca = new X509Certificate(readFileSync(files.ca));
     expect(new X509Certificate(readFileSync(files.server)).verify(ca.publicKey)).toBe(true);
     expect(new X509Certificate(signed.pem).verify(ca.publicKey)).toBe(false);
-    expect([(await open()).revokedInFiles(), said]).toEqual([[], []]);
+    expect([(await open()).revokedInFiles(), messages]).toEqual([[], []]);
   });
 
   it('is the one or the other after a crash at any step, and the same command again makes no third', async () => {

@@ -16,7 +16,7 @@ export const NAMES = ['127.0.0.1', 'cot.example.org'];
 export interface Workshop {
   directory: string;
   files: CertificateFiles;
-  said: string[];
+  messages: string[];
   /** The authority as a start of the core opens it. */
   open: (validityDays?: number) => Promise<Authority>;
 }
@@ -31,12 +31,12 @@ export function workshops(): (now?: Date) => Promise<Workshop> {
     const directory = mkdtempSync(join(tmpdir(), 'holdfast-pki-'));
     directories.push(directory);
     await ensureServerCertificate(directory, NAMES, now);
-    const said: string[] = [];
+    const messages: string[] = [];
     return {
       directory,
       files: certificateFiles(directory),
-      said,
-      open: (validityDays = 365) => openAuthority(directory, { validityDays, warn: (text) => said.push(text) }),
+      messages,
+      open: (validityDays = 365) => openAuthority(directory, { validityDays, warn: (text) => messages.push(text) }),
     };
   };
 }

@@ -20,8 +20,8 @@ export interface NamedEntry {
 }
 
 /** As file systems have it. */
-const LONGEST_PART_BYTES = 255;
-const LONGEST_NAME_BYTES = 1000;
+const MAX_PART_BYTES = 255;
+const MAX_NAME_BYTES = 1000;
 // oxlint-disable-next-line no-control-regex -- they are what is looked for
 const CONTROL = /[\u0000-\u001f\u007f-\u009f\u2028\u2029\ufffd]/;
 
@@ -33,9 +33,9 @@ export function nameProblem(name: string): string | undefined {
   if (name.startsWith('/') || /^[A-Za-z]:/.test(name)) return 'has an absolute name';
   if (parts.includes('..')) return 'leads out of its folder';
   if (parts.some((part) => part === '' || part === '.')) return 'has an empty part in its name';
-  if (Buffer.byteLength(name) > LONGEST_NAME_BYTES) return `has a name longer than ${LONGEST_NAME_BYTES} bytes`;
-  if (parts.some((part) => Buffer.byteLength(part) > LONGEST_PART_BYTES))
-    return `has a part longer than ${LONGEST_PART_BYTES} bytes in its name`;
+  if (Buffer.byteLength(name) > MAX_NAME_BYTES) return `has a name longer than ${MAX_NAME_BYTES} bytes`;
+  if (parts.some((part) => Buffer.byteLength(part) > MAX_PART_BYTES))
+    return `has a part longer than ${MAX_PART_BYTES} bytes in its name`;
   return undefined;
 }
 
@@ -80,8 +80,8 @@ export const LIMITS: Limits = { entries: 50_000, bytes: 16 * 1024 ** 3 };
 export const AGAIN = 'download the archive again from https://tak.gov; nothing of this one was used';
 
 /** Kept in memory: names, comments and what else the index says of the entries. */
-const MOST_INDEX_BYTES = 64 * 1024 ** 2;
-const LONGEST_QUOTED = 300;
+const MAX_INDEX_BYTES = 64 * 1024 ** 2;
+const MAX_QUOTED_LENGTH = 300;
 const ENCRYPTED = 0x41;
 const METHODS = [0, 8];
 const TYPE = 0o170000;
@@ -144,9 +144,9 @@ export class ReleaseArchive {
   }
 
   /** A short text. */
-  async text(entry: ArchiveEntry, longestBytes: number): Promise<string> {
-    if (entry.bytes > longestBytes)
-      throw new StackError(`${this.name}: ${quoted(entry.name)} is longer than ${longestBytes} bytes.`, AGAIN);
+  async text(entry: ArchiveEntry, maxBytes: number): Promise<string> {
+    if (entry.bytes > maxBytes)
+      throw new StackError(`${this.name}: ${quoted(entry.name)} is longer than ${maxBytes} bytes.`, AGAIN);
     const chunks: Buffer[] = [];
     for await (const chunk of this.contents(entry)) chunks.push(chunk);
     return Buffer.concat(chunks).toString('utf8');
@@ -165,7 +165,7 @@ export class ReleaseArchive {
 }
 
 export function quoted(name: string): string {
-  const shown = name.length > LONGEST_QUOTED ? `${name.slice(0, LONGEST_QUOTED)}...` : name;
+  const shown = name.length > MAX_QUOTED_LENGTH ? `${name.slice(0, MAX_QUOTED_LENGTH)}...` : name;
   return JSON.stringify(shown).replaceAll(/[\u007f-\u009f\u2028\u2029\ufffd]/g, '?');
 }
 
@@ -202,8 +202,8 @@ async function readEntries(zip: ZipFile, archive: string, limits: Limits): Promi
   let indexBytes = 0;
   for await (const source of zip.eachEntry()) {
     indexBytes += source.fileNameLength + source.extraFieldLength + source.fileCommentLength;
-    if (indexBytes > MOST_INDEX_BYTES)
-      throw new StackError(`${archive} has an index of more than ${MOST_INDEX_BYTES} bytes, as no release has.`, AGAIN);
+    if (indexBytes > MAX_INDEX_BYTES)
+      throw new StackError(`${archive} has an index of more than ${MAX_INDEX_BYTES} bytes, as no release has.`, AGAIN);
     const entry = asEntry(source, archive);
     bytes += entry.bytes;
     entries.push(entry);

@@ -58,7 +58,7 @@ export async function release({ argv }: Invocation): Promise<number> {
     );
     return 0;
   } catch (error) {
-    throw inWords(error, args.command === 'unpack' ? releases : subject);
+    throw format(error, args.command === 'unpack' ? releases : subject);
   }
 }
 
@@ -91,9 +91,9 @@ async function unpack(
       'run this again, when nobody writes to it',
     );
   const record = { archive: archive.name, sha256: await archive.sha256(), ...release };
-  const told = percentProgress(archive.bytes, process.stderr, () => performance.now());
-  const staging = await unpackRelease(archive, top, record, releases, told.to);
-  told.end();
+  const reported = percentProgress(archive.bytes, process.stderr, () => performance.now());
+  const staging = await unpackRelease(archive, top, record, releases, reported.to);
+  reported.end();
   return { directory: basename(staging) };
 }
 
@@ -112,7 +112,7 @@ function answerOf({ version, variant, coreDockerfile, databaseDockerfile }: Rele
 }
 
 /** What the file system says, about the archive or the directory of releases. */
-function inWords(error: unknown, path: string): unknown {
+function format(error: unknown, path: string): unknown {
   switch (codeOf(error) ?? '') {
     case 'ENOSPC':
     case 'EDQUOT':

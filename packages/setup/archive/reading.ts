@@ -122,7 +122,7 @@ function known(): string {
     .join(' and ');
 }
 
-const LONGEST_VERSION_BYTES = 200;
+const MAX_VERSION_BYTES = 200;
 
 /** Opens the archive, and closes it when `use` has done with the release that it is. */
 export async function withRelease<T>(
@@ -143,7 +143,7 @@ export async function withRelease<T>(
         `${archive.name} has no ${VERSION_FILE} in its folder ${top}: it is no release.`,
         'take the download for Docker as it is: takserver-docker-<version>.zip',
       );
-    const version = await archive.text(versionFile, LONGEST_VERSION_BYTES);
+    const version = await archive.text(versionFile, MAX_VERSION_BYTES);
     return await use(archive, recognise(archive.name, top, new Set(below.keys()), version), top);
   } finally {
     archive.close();

@@ -57,7 +57,7 @@ export async function unpackRelease(
   top: string,
   record: Omit<ReleaseRecord, 'files' | 'bytes'>,
   releases: string,
-  told: (bytes: number) => void,
+  reported: (bytes: number) => void,
 ): Promise<string> {
   await mkdir(releases, { recursive: true });
   const staging = await mkdtemp(join(resolve(releases), STAGING));
@@ -71,7 +71,7 @@ export async function unpackRelease(
       if (entry.isDirectory) continue;
       await writeEntry(archive, entry, path, (chunk) => {
         bytes += chunk;
-        told(bytes);
+        reported(bytes);
       });
     }
     const files = archive.entries.filter(({ isDirectory }) => !isDirectory).length;
@@ -99,7 +99,7 @@ async function writeEntry(
   archive: ReleaseArchive,
   entry: ArchiveEntry,
   path: string,
-  told: (bytes: number) => void,
+  reported: (bytes: number) => void,
 ): Promise<void> {
   const file = await open(path, 'wx');
   try {
@@ -107,7 +107,7 @@ async function writeEntry(
     const counted = async function* (): AsyncGenerator<Buffer> {
       for await (const chunk of archive.contents(entry)) {
         yield chunk;
-        told(chunk.length);
+        reported(chunk.length);
       }
     };
     await pipeline(Readable.from(counted(), { objectMode: false }), file.createWriteStream({ flush: true }));

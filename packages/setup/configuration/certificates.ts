@@ -56,8 +56,8 @@ export async function ensureReleaseServer(deps: ReleaseCertificateDeps, hosts: r
     deps.say(`The certificate of the core was made for ${hosts.join(', ')}`);
     pair = { certificate: new NodeCertificate(certificate), key: keyIn(files.serverKey) };
   }
-  const anew = writePair(files.server, files.serverKey, pair, authority.chain);
-  await ensureBundle(files.serverBundle, { ...pair, chain: authority.chain }, 'takserver', anew);
+  const again = writePair(files.server, files.serverKey, pair, authority.chain);
+  await ensureBundle(files.serverBundle, { ...pair, chain: authority.chain }, 'takserver', again);
 }
 
 /** svc_api.pem, its key and svc_api.p12; what serves stays. Returns the fingerprint: `AA:BB:…`. */
@@ -81,8 +81,8 @@ export async function ensureReleaseApi(deps: ReleaseCertificateDeps): Promise<st
     deps.say(`The certificate ${API_IDENTITY} of management was made`);
     pair = { certificate: new NodeCertificate(certificate), key: keyIn(files.apiKey) };
   }
-  const anew = writePair(files.api, files.apiKey, pair, authority.chain);
-  await ensureBundle(files.apiBundle, { ...pair, chain: authority.chain }, API_IDENTITY, anew);
+  const again = writePair(files.api, files.apiKey, pair, authority.chain);
+  await ensureBundle(files.apiBundle, { ...pair, chain: authority.chain }, API_IDENTITY, again);
   return pair.certificate.fingerprint256;
 }
 
@@ -206,9 +206,9 @@ async function ensureBundle(
   file: string,
   pair: Pair & { chain: readonly string[] },
   alias: string,
-  anew: boolean,
+  again: boolean,
 ): Promise<void> {
-  if (!anew && (await holds(file, Uint8Array.from(pair.certificate.raw)))) return;
+  if (!again && (await holds(file, Uint8Array.from(pair.certificate.raw)))) return;
   keepOnce(file);
   const bundle = await keyBundle({
     privateKeyPkcs8Der: Uint8Array.from(pair.key.export({ type: 'pkcs8', format: 'der' })),

@@ -49,12 +49,12 @@ export interface WantedRelease {
 }
 
 /** What was done, in sentences without a full stop; or what stands against it. */
-export type Configured = { said: string[] } | { problems: { message: string; remedy: string }[] };
+export type Configured = { messages: string[] } | { problems: { message: string; remedy: string }[] };
 
 const EXAMPLE = 'CoreConfig.example.xml';
 const CONFIGS = ['conf/CoreConfig.xml', 'CoreConfig.xml'];
 const USERS = 'UserAuthenticationFile.xml';
-const MOST_BYTES = 16 * 1024 * 1024;
+const MAX_BYTES = 16 * 1024 * 1024;
 /** Whoever is in the core's group may read it: the core's database does. */
 const CONFIG_MODE = 0o640;
 const MADE_WHEN_MISSING: Record<string, string> = {
@@ -75,13 +75,13 @@ const SIGNATURE_OF_NEW_CA = 'SHA384withECDSA';
 export async function configureRelease(wanted: WantedRelease, now: Date): Promise<Configured> {
   const { problems, found } = look(wanted);
   if (found === undefined) return { problems };
-  const said: string[] = [];
+  const messages: string[] = [];
   const { directory, names } = wanted;
   const files = certificateFiles(directory);
   try {
     makeCertificateDirectory(files);
     const authority = await ensureReleaseAuthority(files, names, now);
-    const deps = { files, authority, names, now, say: (sentence: string) => said.push(sentence) };
+    const deps = { files, authority, names, now, say: (sentence: string) => messages.push(sentence) };
     await ensureAuthorityStores(deps);
     await ensureReleaseServer(deps, wanted.hosts);
     const fingerprint = await ensureReleaseApi(deps);
@@ -90,11 +90,11 @@ export async function configureRelease(wanted: WantedRelease, now: Date): Promis
     for (const [name, text] of Object.entries(MADE_WHEN_MISSING)) makeWhenMissing(join(directory, name), text);
     copyWhenMissing(directory, 'TAKIgniteConfig.example.xml', 'TAKIgniteConfig.xml');
     // The last one: a core that finds it finds all that it names.
-    for (const config of found.configs) said.push(...write(config, wanted, authority.javaAlgorithm));
+    for (const config of found.configs) messages.push(...write(config, wanted, authority.javaAlgorithm));
   } catch (error) {
     throw explainFileError(error, directory);
   }
-  return { said };
+  return { messages };
 }
 
 interface FoundConfig {
@@ -170,7 +170,7 @@ function configsIn(directory: string): FoundConfig[] {
 }
 
 function readBounded(path: string): string {
-  if (statSync(path).size > MOST_BYTES) throw new ConfigurationFault(`it is larger than ${MOST_BYTES} bytes`);
+  if (statSync(path).size > MAX_BYTES) throw new ConfigurationFault(`it is larger than ${MAX_BYTES} bytes`);
   return readFileSync(path, 'utf8');
 }
 
@@ -188,7 +188,7 @@ function write({ path, text, fresh }: FoundConfig, wanted: WantedRelease, signat
   writeFileAtomically(path, patched.text, CONFIG_MODE);
   return [
     fresh ? `${path} was made from ${EXAMPLE}` : `${path} was changed`,
-    ...patched.said.map((each) => `  ${each}`),
+    ...patched.messages.map((each) => `  ${each}`),
   ];
 }
 
@@ -231,9 +231,9 @@ export async function configureCore({ environment }: Pick<Invocation, 'environme
   const configured = await configureRelease(wanted, new Date());
   if ('problems' in configured)
     return refuse(configured.problems.map(({ message, remedy }) => `${message}\n    Remedy: ${remedy}`));
-  const { said } = await retentionFiles(wanted.directory).sync(wantedRetention(settings));
-  for (const sentence of [...configured.said, ...said]) say(`${sentence}.`);
-  if (configured.said.length + said.length === 0)
+  const { messages } = await retentionFiles(wanted.directory).sync(wantedRetention(settings));
+  for (const sentence of [...configured.messages, ...messages]) say(`${sentence}.`);
+  if (configured.messages.length + messages.length === 0)
     say(`The files of the core in ${wanted.directory} are as they should be.`);
   return 0;
 }

@@ -56,7 +56,7 @@ export function patchCoreConfig(
   text: string,
   wanted: WantedCoreConfig,
   { fresh }: { fresh: boolean },
-): { text: string; said: string[] } {
+): { text: string; messages: string[] } {
   const document = readConfiguration(text, 'Configuration');
   const { root } = document;
   patchNetwork(document, ensureChild(document, root, 'network', firstElement(root)), fresh);
@@ -65,7 +65,7 @@ export function patchCoreConfig(
   patchSecurity(document, ensureChild(document, root, 'security'), wanted);
   patchSigning(document, ensureChild(document, root, 'certificateSigning'), wanted);
   setAttributes(document, ensureChild(document, root, 'vbm'), { enabled: 'false' });
-  return { text: connectionOnOneLine(document), said: fresh ? [] : document.said };
+  return { text: connectionOnOneLine(document), messages: fresh ? [] : document.messages };
 }
 
 function patchNetwork(document: ConfigurationDocument, network: Element, fresh: boolean): void {
@@ -257,7 +257,7 @@ function onlyChild(document: ConfigurationDocument, parent: Element, name: strin
 
 function drop(document: ConfigurationDocument, element: Element, words: string): void {
   removeChild(document, element);
-  document.said.push(words);
+  document.messages.push(words);
 }
 
 /** The first one, or the first one but `other`. */

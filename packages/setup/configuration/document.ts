@@ -14,7 +14,7 @@ export class ConfigurationFault extends Error {}
 export interface ConfigurationDocument {
   root: Element;
   /** Values that somebody had set otherwise, in words; no secret among them. */
-  said: string[];
+  messages: string[];
   changed: boolean;
   /** The whole file: the text as it was read unless something was changed. */
   text: () => string;
@@ -30,7 +30,7 @@ export function readConfiguration(text: string, rootName: string): Configuration
   const lineEnd = /\r\n/.test(text) && !/[^\r]\n/.test(text) ? '\r\n' : '\n';
   const document: ConfigurationDocument = {
     root,
-    said: [],
+    messages: [],
     changed: false,
     text() {
       if (!document.changed) return text;
@@ -156,7 +156,7 @@ export function setAttributes(
     document.changed = true;
     if (old === null || old === '') continue;
     const place = `${pathOf(element)} ${name}`;
-    document.said.push(
+    document.messages.push(
       secrets.includes(name)
         ? `${place}: another value stood there`
         : `${place} is ${JSON.stringify(value)} now, not ${JSON.stringify(old.slice(0, 200))}`,

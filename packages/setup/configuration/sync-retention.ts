@@ -37,9 +37,9 @@ export async function syncRetention(call: Invocation): Promise<number> {
     for (const problem of problems) say(`  ${describeProblem(problem)}`);
     return 1;
   }
-  const { said } = await retentionFiles(directory).sync(wantedRetention(settings));
-  for (const sentence of said) say(`${sentence}.`);
-  if (said.length === 0) say(`The retention files in ${directory} are as they should be.`);
+  const { messages } = await retentionFiles(directory).sync(wantedRetention(settings));
+  for (const sentence of messages) say(`${sentence}.`);
+  if (messages.length === 0) say(`The retention files in ${directory} are as they should be.`);
   return 0;
 }
 

@@ -51,11 +51,11 @@ function port(name: keyof typeof PORTS): number {
 /** A web page that needs no sign-in. */
 async function answersOk(at: number, path: string): Promise<void> {
   const status = await new Promise<number | undefined>((resolve, reject) => {
-    const asked = request({ host: AT, port: at, path, agent: false }, (response) => {
+    const requested = request({ host: AT, port: at, path, agent: false }, (response) => {
       response.resume();
       resolve(response.statusCode);
     });
-    asked.on('error', reject).end();
+    requested.on('error', reject).end();
   });
   if (status !== 200) throw new Error(`port ${at} answers ${path} with ${status}`);
 }
@@ -78,11 +78,11 @@ async function answersVersion(at: number, certificates: string): Promise<void> {
       passphrase: RELEASE_PASSWORD,
     };
     const options = { host: AT, port: at, path: '/Marti/api/version', agent: false, ...shown, ...ANY_NAME };
-    const asked = requestSecurely(options, (response) => {
+    const requested = requestSecurely(options, (response) => {
       response.resume();
       resolve(response.statusCode);
     });
-    asked.on('error', reject).end();
+    requested.on('error', reject).end();
   });
   if (status !== 200) throw new Error(`port ${at} answers /Marti/api/version with ${status}`);
 }

@@ -55,7 +55,7 @@ export type ContainerQuestion =
   | { kind: 'list'; all: boolean; labels: string[] }
   | { kind: 'inspect'; id: string };
 
-const LONGEST_TARGET = 4096;
+const MAX_TARGET_LENGTH = 4096;
 const VERSION = /^\/v1\.\d{1,3}(?=\/)/;
 const INSPECT = /^\/containers\/([0-9a-f]{12,64})\/json$/;
 const ALL: Record<string, boolean> = { '1': true, true: true, '0': false, false: false };
@@ -69,7 +69,7 @@ const filters = z.strictObject({
 /** Undefined for what is not let through. `target` is the request target as it came. */
 export function questionIn(target: string): ContainerQuestion | undefined {
   // One spelling of each: nothing here is decoded before it is compared.
-  if (target.length > LONGEST_TARGET || !/^\/[!-~]*$/.test(target) || target.includes('#')) return undefined;
+  if (target.length > MAX_TARGET_LENGTH || !/^\/[!-~]*$/.test(target) || target.includes('#')) return undefined;
   const [whole = '', query, more] = target.split('?');
   const path = whole.replace(VERSION, '');
   if (more !== undefined) return undefined;
@@ -123,21 +123,21 @@ interface EngineAnswer {
   text: string;
 }
 
-const MOST_ANSWER_BYTES = 8 * 1024 * 1024;
-const MOST_HEADER_BYTES = 8 * 1024;
-const MOST_CONNECTIONS = 64;
+const MAX_ANSWER_BYTES = 8 * 1024 * 1024;
+const MAX_HEADER_BYTES = 8 * 1024;
+const MAX_CONNECTIONS = 64;
 const REQUEST_WITHIN_MS = 5_000;
 const LOGGED_CHARACTERS = 200;
 
 /** Not listening yet. One request a connection, without a body; no upgrade, no tunnel. */
 export function containerProxy({ socket, project, refused, withinMs = 10_000 }: ContainerProxyOptions): Server {
   const server = createServer({
-    maxHeaderSize: MOST_HEADER_BYTES,
+    maxHeaderSize: MAX_HEADER_BYTES,
     headersTimeout: REQUEST_WITHIN_MS,
     requestTimeout: REQUEST_WITHIN_MS,
     connectionsCheckingInterval: 1_000,
   });
-  server.maxConnections = MOST_CONNECTIONS;
+  server.maxConnections = MAX_CONNECTIONS;
   server.maxRequestsPerSocket = 1;
 
   function refuse(incoming: IncomingMessage, status: number): void {
@@ -232,8 +232,8 @@ function askEngine(socketPath: string, path: string, withinMs: number): Promise<
 }
 
 async function answerOf(response: IncomingMessage): Promise<EngineAnswer> {
-  const tooLarge = (): Error => new Error(`more than ${MOST_ANSWER_BYTES} bytes`);
-  return { status: response.statusCode ?? 0, text: await readBodyText(response, MOST_ANSWER_BYTES, tooLarge) };
+  const tooLarge = (): Error => new Error(`more than ${MAX_ANSWER_BYTES} bytes`);
+  return { status: response.statusCode ?? 0, text: await readBodyText(response, MAX_ANSWER_BYTES, tooLarge) };
 }
 
 function send(response: ServerResponse, status: number, body: unknown): void {

@@ -58,7 +58,13 @@ function forgetOurs(): void {
   forgetPostgresVariables(process.env);
 }
 
-function sayNotGiven(role: string, whom: string, error: string): void {
-  const line = { time: new Date().toISOString(), level: 'warn', role, event: `${whom}.certificate_not_given`, error };
+function sayNotGiven(role: string, subject: string, error: string): void {
+  const line = {
+    time: new Date().toISOString(),
+    level: 'warn',
+    role,
+    event: `${subject}.certificate_not_given`,
+    error,
+  };
   process.stdout.write(`${JSON.stringify(line)}\n`);
 }

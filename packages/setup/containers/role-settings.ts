@@ -119,7 +119,7 @@ export function defined(entries: readonly (readonly [string, string | undefined]
 /** What stands in examples until somebody writes something else. */
 const PLACEHOLDER =
   /^(?:<.*>|\$\{?\w+\}?|\{\{.*\}\}|x{3,}|\*{3,}|\.{3,}|(?:change|replace)[-_. ]?(?:me|this|it)\b.*|changeme.*|(?:your|my|from|set|insert|enter|some|the)[-_. ].*|todo.*|fixme.*|tbd|none|null|undefined|unset|example.*|sample|dummy|placeholder.*|generated|secret|test|testing|default|hunter2|qwerty.*|letmein.*|welcome.*|1234.*|abcd?1?2?3?4?)$/i;
-const LONGEST_PLACEHOLDER = 40;
+const MAX_PLACEHOLDER_LENGTH = 40;
 
 /**
  * Every secret that has to be another one before a start: the text of an example, a password of a manual, one that is short; none
@@ -142,7 +142,7 @@ function isPublished(name: SettingName, settings: Settings): boolean {
   const text = (value as { reveal(): string }).reveal();
   if (text === SETTINGS[name].example) return true;
   if (text.includes('://')) return false;
-  return isPublishedPassword(text) || (text.length <= LONGEST_PLACEHOLDER && PLACEHOLDER.test(text));
+  return isPublishedPassword(text) || (text.length <= MAX_PLACEHOLDER_LENGTH && PLACEHOLDER.test(text));
 }
 
 function problem(name: SettingName, message: string, length: number): Problem {

@@ -22,7 +22,7 @@ export const BOOTSTRAP_TOKEN = 'authentik-bootstrap-token';
 const READY_WITHIN_MS = 10 * MINUTE_MS;
 const WITHIN_MS = 5 * MINUTE_MS;
 /** A default blueprint that ours needs may come after it. */
-const MOST_APPLICATIONS = 4;
+const MAX_APPLICATIONS = 4;
 /** A worker that was restarted meanwhile has forgotten it. */
 const APPLIED_WITHIN_MS = MINUTE_MS;
 
@@ -96,7 +96,7 @@ async function acceptedToken(api: IdentitySetupApi, { bootstrapToken, management
 
 /** Each time: what it takes from settings is not in the file, whose change alone authentik would see. */
 async function applyBlueprint(api: IdentitySetupApi, key: string, surroundings: Surroundings): Promise<void> {
-  for (let left = MOST_APPLICATIONS - 1; ; left -= 1) {
+  for (let left = MAX_APPLICATIONS - 1; ; left -= 1) {
     const after = await appliedOnce(api, key, surroundings);
     if (after.status === 'successful') return;
     if (left === 0)
@@ -114,11 +114,11 @@ async function appliedOnce(api: IdentitySetupApi, key: string, surroundings: Sur
       `The blueprint ${BLUEPRINT} is switched off in authentik.`,
       'switch it on: PATCH /api/v3/managed/blueprints/ with enabled, as akadmin',
     );
-  let askedAt = Number.NEGATIVE_INFINITY;
+  let requestedAt = Number.NEGATIVE_INFINITY;
   const applied = { what: `applied blueprint ${BLUEPRINT}`, withinMs: WITHIN_MS, remedy: WORKER_REMEDY };
   return waitFor(surroundings, applied, async () => {
-    if (surroundings.now() - askedAt >= APPLIED_WITHIN_MS) {
-      askedAt = surroundings.now();
+    if (surroundings.now() - requestedAt >= APPLIED_WITHIN_MS) {
+      requestedAt = surroundings.now();
       await api.apply(key, before.pk);
     }
     const now = await blueprintThere(api, key);

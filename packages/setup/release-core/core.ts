@@ -59,12 +59,12 @@ export function livingPrograms(session: number): Map<string, ProcessIdentity> {
 /** Asks everything in the session to end, and kills what lives on after `withinMs`. */
 export async function endSession(session: number, withinMs: number): Promise<void> {
   const until = performance.now() + withinMs;
-  const asked = new Map<number, ProcessIdentity>();
+  const requested = new Map<number, ProcessIdentity>();
   for (let living = processesOf(session); living.length > 0; living = processesOf(session)) {
     const late = performance.now() >= until;
     // What has been started meanwhile is asked too.
-    for (const each of living) if (late || !asked.has(each.pid)) signal(each, late ? 'SIGKILL' : 'SIGTERM');
-    for (const each of living) asked.set(each.pid, each);
+    for (const each of living) if (late || !requested.has(each.pid)) signal(each, late ? 'SIGKILL' : 'SIGTERM');
+    for (const each of living) requested.set(each.pid, each);
     await delay(ASK_EVERY_MS);
   }
 }

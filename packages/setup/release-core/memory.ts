@@ -7,12 +7,12 @@ import { StackError } from '@holdfast/kit/app-error';
 const MIB = 1024 ** 2;
 /** Five programs of 5.7 with the least heaps were seen to take 2,072 MiB soon after their start, without a device. */
 const SEEN_MIB = 2072;
-const LEAST_BYTES = 3072 * MIB;
+const MIN_BYTES = 3072 * MIB;
 
 interface Share {
   percent: number;
   /** What the program needs to come up at all. */
-  leastMib: number;
+  minMib: number;
 }
 
 /**
@@ -20,23 +20,23 @@ interface Share {
  * grow to the size of the heap; what is left of 100 is for what a JVM has besides: threads, classes, buffers of the network.
  */
 const SHARES: Record<string, Share> = {
-  API_MAX_HEAP: { percent: 16, leastMib: 448 },
-  MESSAGING_MAX_HEAP: { percent: 16, leastMib: 448 },
-  CONFIG_MAX_HEAP: { percent: 3, leastMib: 128 },
-  PLUGIN_MANAGER_MAX_HEAP: { percent: 3, leastMib: 128 },
-  RETENTION_MAX_HEAP: { percent: 3, leastMib: 128 },
+  API_MAX_HEAP: { percent: 16, minMib: 448 },
+  MESSAGING_MAX_HEAP: { percent: 16, minMib: 448 },
+  CONFIG_MAX_HEAP: { percent: 3, minMib: 128 },
+  PLUGIN_MANAGER_MAX_HEAP: { percent: 3, minMib: 128 },
+  RETENTION_MAX_HEAP: { percent: 3, minMib: 128 },
 };
 
 /** In MiB, by the names that setenv.sh reads; what the operator has set stays. Throws a StackError for less than 3 GiB. */
 export function heapsFor(memoryBytes: number, environment: NodeJS.ProcessEnv): Record<string, string> {
-  if (memoryBytes < LEAST_BYTES)
+  if (memoryBytes < MIN_BYTES)
     throw new StackError(
-      `The core may use ${Math.floor(memoryBytes / MIB)} MiB of memory; a TAK Server release needs at least ${LEAST_BYTES / MIB} MiB: its five programs take ${SEEN_MIB} MiB before the first device connects.`,
+      `The core may use ${Math.floor(memoryBytes / MIB)} MiB of memory; a TAK Server release needs at least ${MIN_BYTES / MIB} MiB: its five programs take ${SEEN_MIB} MiB before the first device connects.`,
       'set CORE_MEMORY=4g (3g at least) in .env, on a machine that has it, then start again',
     );
-  const heaps = Object.entries(SHARES).map(([name, { percent, leastMib }]) => {
+  const heaps = Object.entries(SHARES).map(([name, { percent, minMib }]) => {
     const given = environment[name]?.trim();
-    const derived = Math.max(leastMib, Math.floor((memoryBytes * percent) / 100 / MIB));
+    const derived = Math.max(minMib, Math.floor((memoryBytes * percent) / 100 / MIB));
     return [name, given === undefined || given === '' ? String(derived) : given] as const;
   });
   return Object.fromEntries(heaps);

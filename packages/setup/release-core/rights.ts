@@ -19,8 +19,8 @@ const USERS_FILE_MODE = 0o640;
 const LOOK_EVERY_MS = 1_000;
 /** A program that starts a JVM each time must not be tried every second. */
 const PAUSE_AFTER_FAILURE_MS = 30_000;
-const MOST_SAID = 400;
-const MOST_HEARD = 32_768;
+const MAX_REPORTED = 400;
+const MAX_LISTENERS = 32_768;
 /** A user manager that throws prints why and then hangs: the threads of its grid live on. */
 const THROWN = /^(?:Exception in thread .*|(?:[\w$]+\.)+\w*(?:Exception|Error)\b.*)$/m;
 const ENDS_AFTER_THROWN_MS = 3_000;
@@ -59,7 +59,7 @@ export async function carryOutGrants(options: RightsOptions): Promise<void> {
     certificates: { byHash },
     users: {
       grant: (entry) => noticed(users.grant(entry)),
-      withdraw: (identifier) => noticed(users.withdraw(identifier)),
+      cancel: (identifier) => noticed(users.cancel(identifier)),
     },
     isRevoked: (serial) => isInList(files.revocationList, serial),
     log,
@@ -74,7 +74,7 @@ export async function carryOutGrants(options: RightsOptions): Promise<void> {
 
 interface UsersByManager {
   grant(entry: { identifier: string; fingerprint: string; certificate: string }): Promise<void>;
-  withdraw(identifier: string): Promise<void>;
+  cancel(identifier: string): Promise<void>;
 }
 
 /** Each rejects when the file does not say afterwards what it should. */
@@ -95,17 +95,17 @@ export function usersByManager(
       try {
         const file = join(directory, 'certificate.pem');
         writeFileSync(file, certificate, { mode: 0o600 });
-        const said = await userManager(['certmod', '-A', file], options);
-        if (!isGiven(identifier, fingerprint)) throw notDone(said);
+        const reply = await userManager(['certmod', '-A', file], options);
+        if (!isGiven(identifier, fingerprint)) throw notDone(reply);
       } finally {
         rmSync(directory, { recursive: true, force: true });
       }
     },
 
-    async withdraw(identifier) {
+    async cancel(identifier) {
       for (const entry of entriesOf(identifier)) {
-        const said = await userManager(['usermod', '-D', entry.identifier], options);
-        if (said.code !== 0) throw notDone(said);
+        const output = await userManager(['usermod', '-D', entry.identifier], options);
+        if (output.code !== 0) throw notDone(output);
       }
       // Some releases forget the account at once, and write it down with the next change only.
       const text = withoutEntry(read(), identifier);
@@ -114,15 +114,15 @@ export function usersByManager(
   };
 }
 
-interface Said {
+interface Report {
   code: number | string;
   words: string;
 }
 
-function notDone({ code, words }: Said): Error {
+function notDone({ code, words }: Report): Error {
   const end = THROWN.exec(words)?.[0] ?? words.trim().split('\n').at(-1) ?? '';
   return new Error(
-    `the user manager of the release ended with ${code}: ${end.slice(0, MOST_SAID) || 'it said nothing'}`,
+    `the user manager of the release ended with ${code}: ${end.slice(0, MAX_REPORTED) || 'it said nothing'}`,
   );
 }
 
@@ -134,7 +134,7 @@ async function userManager(
     signal,
     withinMs = 120_000,
   }: Pick<RightsOptions, 'home' | 'environment' | 'signal' | 'withinMs'>,
-): Promise<Said> {
+): Promise<Report> {
   const child = spawn('java', ['-Xmx256m', '-jar', 'utils/UserManager.jar', ...args], {
     cwd: home,
     env: environment,
@@ -145,7 +145,7 @@ async function userManager(
   let words = '';
   let ending: NodeJS.Timeout | undefined;
   const hear = (chunk: Buffer): void => {
-    words = (words + chunk.toString('utf8')).slice(-MOST_HEARD);
+    words = (words + chunk.toString('utf8')).slice(-MAX_LISTENERS);
     if (THROWN.test(words)) ending ??= setTimeout(() => child.kill('SIGKILL'), ENDS_AFTER_THROWN_MS);
   };
   for (const stream of [child.stdout, child.stderr]) stream.on('data', hear);

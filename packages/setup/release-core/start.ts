@@ -94,7 +94,7 @@ export type CorePhase = 'config' | 'messaging' | 'streaming' | 'api';
 
 const STARTED = /Started TAK Server (config|messaging|api) Microservice/i;
 const STREAMING = /NioServer - Server started/;
-const LONGEST_LINE = 64 * 1024;
+const MAX_LINE_LENGTH = 64 * 1024;
 const READ_BYTES = 256 * 1024;
 
 export function phaseIn(line: string): CorePhase | undefined {
@@ -108,7 +108,7 @@ export function linesOf(each: (line: string) => void): (chunk: Buffer) => void {
   let rest = '';
   return function take(chunk) {
     const lines = (rest + chunk.toString('latin1')).split('\n');
-    rest = (lines.pop() ?? '').slice(-LONGEST_LINE);
+    rest = (lines.pop() ?? '').slice(-MAX_LINE_LENGTH);
     for (const line of lines) each(line);
   };
 }

@@ -24,8 +24,8 @@ export function releaseHome(environment: NodeJS.ProcessEnv): string {
 export function planReleaseFiles(home: string, environment: NodeJS.ProcessEnv, problems: Problem[]): ReleaseSource {
   const from = environment['HOLDFAST_RELEASE_TREE']?.trim() || join(home, 'release/tak');
   const version = join(from, 'version.txt');
-  const said = existsSync(version) ? releaseIn(readFileSync(version, 'utf8')) : undefined;
-  const release = said ?? environment['CORE_RELEASE']?.trim() ?? '';
+  const text = existsSync(version) ? releaseIn(readFileSync(version, 'utf8')) : undefined;
+  const release = text ?? environment['CORE_RELEASE']?.trim() ?? '';
   if (!existsSync(join(from, 'takserver.war')))
     problems.push({
       name: 'HOLDFAST_RELEASE_TREE',

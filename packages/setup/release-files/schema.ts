@@ -75,22 +75,22 @@ async function inCore(cluster: Cluster, statements: string[]): Promise<void> {
   try {
     await runAsSuperuser(cluster, CORE_DATABASE, singleUser(statements));
   } catch (error) {
-    const said = messageOf(error);
-    if (said.includes(FOREIGN))
+    const message = messageOf(error);
+    if (message.includes(FOREIGN))
       throw new StackError(
         `The database ${CORE_DATABASE} has tables, and not the history of the release's schema (schema_version): its schema tool would delete them. Nothing was changed.`,
         'restore a backup of a release into this volume, or give the release an empty one; to keep what is there, dump it with pg_dump first',
         error,
       );
-    if (said.includes(NO_HISTORY))
+    if (message.includes(NO_HISTORY))
       throw new StackError(
         `The schema tool of the release ended without a complaint, and made no schema in the database ${CORE_DATABASE} of this volume.`,
         'look at what it said above; repository/connection in CoreConfig.xml must name the user martiuser (the initialiser writes it: docker compose up configuration)',
         error,
       );
-    if (/could not open extension control file|extension "[a-z]+" is not available/.test(said))
+    if (/could not open extension control file|extension "[a-z]+" is not available/.test(message))
       throw new StackError(
-        `This image lacks an extension that the schema of the release needs: ${said}`,
+        `This image lacks an extension that the schema of the release needs: ${message}`,
         'build the images anew from the archive of the release: ./scripts/setup.sh ARCHIVE',
         error,
       );
@@ -237,7 +237,7 @@ export function anotherMajor(major: string): (found: string) => string {
 const CONNECTIONS = { least: 200, most: 2100, mibEach: 4 } as const;
 const BUFFERS_SHARE = 4;
 /** What the release starts with. */
-const MOST_BUFFERS_MIB = 2560;
+const MAX_BUFFERS_MIB = 2560;
 
 /** For management, flows, the tools of an operator, and what PostgreSQL keeps for a superuser. */
 const OTHER_CONNECTIONS = 40;
@@ -259,6 +259,6 @@ export function sharesOf(memory: string): Record<'max_connections' | 'shared_buf
   const { least, most, mibEach } = CONNECTIONS;
   return {
     max_connections: String(Math.min(most, Math.max(least, Math.floor(mib / mibEach)))),
-    shared_buffers: `${Math.min(MOST_BUFFERS_MIB, Math.floor(mib / BUFFERS_SHARE))}MB`,
+    shared_buffers: `${Math.min(MAX_BUFFERS_MIB, Math.floor(mib / BUFFERS_SHARE))}MB`,
   };
 }

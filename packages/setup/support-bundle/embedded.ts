@@ -77,8 +77,8 @@ async function databaseFacts(url: string): Promise<Record<string, unknown>> {
   }));
 }
 
-async function orWhy(asked: Promise<unknown>): Promise<unknown> {
-  return asked.catch((error: unknown) => ({ error: messageOf(error) }));
+async function orWhy(request: Promise<unknown>): Promise<unknown> {
+  return request.catch((error: unknown) => ({ error: messageOf(error) }));
 }
 
 /** Writes the files of the bundle; answers with what is secret in this stack. */
@@ -119,17 +119,17 @@ function lastLines(text: string): string {
 }
 
 function machineText(root: string): string {
-  const said = (program: string, ...args: string[]): string => {
+  const messagesOf = (program: string, ...args: string[]): string => {
     const { stdout, error } = spawnSync(program, args, { encoding: 'utf8', timeout: 15_000 });
     return `--- ${[program, ...args].join(' ')}\n${error === undefined ? stdout : error.message}\n`;
   };
   const memory = `${Math.round(freemem() / 1e6)} MB free of ${Math.round(totalmem() / 1e6)} MB`;
   return [
     `Linux ${release()}, ${process.arch}, ${cpus().length} processors, up ${Math.round(uptime())} s, memory ${memory}\n`,
-    said('df', '-h', root),
-    said('df', '-i', root),
-    said('ss', '-ltn'),
-    said('cat', '/proc/loadavg', '/proc/meminfo'),
+    messagesOf('df', '-h', root),
+    messagesOf('df', '-i', root),
+    messagesOf('ss', '-ltn'),
+    messagesOf('cat', '/proc/loadavg', '/proc/meminfo'),
   ].join('\n');
 }
 
@@ -151,9 +151,9 @@ export interface Cleaned {
 export type Clean = (text: string) => Cleaned;
 
 /** What is shorter is in every text by chance, and is said to be. */
-export const LEAST_SEARCHED = 4;
+export const MIN_SEARCHED = 4;
 /** A part of base64 that is shorter says nothing. */
-const LEAST_ENCODED = 8;
+const MIN_ENCODED = 8;
 
 interface Pattern {
   name: string;
@@ -206,7 +206,7 @@ const PATTERNS: readonly Pattern[] = [
 /** Known values first, the longest first: a shorter one may be a part of it. */
 export function cleanerOf(secrets: readonly KnownSecret[]): Clean {
   const forms = secrets
-    .filter(({ value }) => value.length >= LEAST_SEARCHED)
+    .filter(({ value }) => value.length >= MIN_SEARCHED)
     .flatMap(({ name, value }) => formsOf(value).map((form) => ({ name, form })))
     .toSorted((a, b) => b.form.length - a.form.length);
 
@@ -248,7 +248,7 @@ export function formsOf(value: string): string[] {
     bytes.toString('hex'),
     ...base64Of(bytes),
   ];
-  return [...new Set(forms)].filter((form) => form.length >= LEAST_SEARCHED);
+  return [...new Set(forms)].filter((form) => form.length >= MIN_SEARCHED);
 }
 
 /** Wherever the value begins in what was encoded (`user:value`), the middle of it is one of three texts. */
@@ -262,5 +262,5 @@ function base64Of(bytes: Buffer): string[] {
     const middle = text.slice(first, whole);
     return [middle, middle.replaceAll('+', '-').replaceAll('/', '_')];
   });
-  return middles.filter((middle) => middle.length >= LEAST_ENCODED);
+  return middles.filter((middle) => middle.length >= MIN_ENCODED);
 }

@@ -17,7 +17,7 @@ import {
   factsOf,
   isSecret,
   type KnownSecret,
-  LEAST_SEARCHED,
+  MIN_SEARCHED,
   secretsOf,
 } from './embedded.ts';
 
@@ -113,7 +113,7 @@ function cleanedArchive(directory: string, known: readonly KnownSecret[]): Buffe
     writeFileSync(join(directory, file), text);
     for (const [name, times] of found) report.set(name, [...(report.get(name) ?? []), `${file} (${times})`]);
   }
-  const short = secrets.filter(({ value }) => value.length < LEAST_SEARCHED).map(({ name }) => name);
+  const short = secrets.filter(({ value }) => value.length < MIN_SEARCHED).map(({ name }) => name);
   writeFileSync(join(directory, REPORT), reportText(report, short));
   mustBeClean(directory, secrets, clean);
   return tar(['-czf', '-', '-C', directory, '.']);
@@ -160,7 +160,7 @@ function filesIn(directory: string): string[] {
 function reportText(report: ReadonlyMap<string, readonly string[]>, short: readonly string[]): string {
   const lines = [...report].map(([name, files]) => `${name}: taken out of ${files.join(', ')}`);
   const unsearched = short.map(
-    (name) => `${name}: has fewer than ${LEAST_SEARCHED} characters and was not searched for; change it`,
+    (name) => `${name}: has fewer than ${MIN_SEARCHED} characters and was not searched for; change it`,
   );
   return `${[...lines, ...unsearched].join('\n') || 'Nothing had to be taken out.'}\n`;
 }

@@ -60,7 +60,7 @@ export async function fakeAuthentik(bootstrapToken: string, managementToken: str
       await once(server, 'close');
     },
   };
-  const shownBlueprint = () => ({
+  const viewedBlueprint = () => ({
     pk: 'b-1',
     name: 'Holdfast',
     path: 'holdfast/holdfast.yaml',
@@ -94,9 +94,9 @@ export async function fakeAuthentik(bootstrapToken: string, managementToken: str
       return [204, undefined];
     }
     if (method === 'GET' && below === '/managed/blueprints/')
-      return [200, { results: state.blueprint.isFound ? [shownBlueprint()] : [] }];
+      return [200, { results: state.blueprint.isFound ? [viewedBlueprint()] : [] }];
     if (method === 'POST' && below === '/managed/blueprints/b-1/apply/') {
-      const shown = shownBlueprint();
+      const shown = viewedBlueprint();
       apply();
       return [200, shown];
     }

@@ -89,13 +89,18 @@ describe('the blueprint', () => {
   it('holds no secret: they come from the environment of the worker, and all that it asks for is given there', () => {
     const text = readFileSync(path, 'utf8').replaceAll(/^\s*#.*$/gm, '');
     expect([...text.matchAll(/^\s*(?:password|key): (\S+)/gm)].map(([, value]) => value)).toEqual(['!Env', '!Env']);
-    const asked = new Set(tagged('Env').map(({ args }) => String(args[0])));
-    expect([...asked].toSorted()).toEqual(['IDENTITY_TOKEN', 'LDAP_BASE_DN', 'LDAP_BIND_PASSWORD', 'LDAP_WEB_BASE_DN']);
+    const requested = new Set(tagged('Env').map(({ args }) => String(args[0])));
+    expect([...requested].toSorted()).toEqual([
+      'IDENTITY_TOKEN',
+      'LDAP_BASE_DN',
+      'LDAP_BIND_PASSWORD',
+      'LDAP_WEB_BASE_DN',
+    ]);
     const { services } = readComposeFile('compose.yaml') as unknown as { services: Record<string, Partial<Service>> };
     const given = Object.keys(services['authentik-worker']?.environment ?? {});
-    expect([...asked].filter((name) => !given.includes(name))).toEqual([]);
+    expect([...requested].filter((name) => !given.includes(name))).toEqual([]);
     const toServer = Object.keys(services['authentik-server']?.environment ?? {});
-    expect([...asked].filter((name) => toServer.includes(name))).toEqual([]);
+    expect([...requested].filter((name) => toServer.includes(name))).toEqual([]);
   });
 });
 

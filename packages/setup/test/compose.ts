@@ -25,12 +25,12 @@ const ENVIRONMENT = Object.fromEntries(
 
 /** Why Docker Compose cannot be asked here; undefined when it can. */
 export function composeObstacle(): string | undefined {
-  const asked = spawnSync('docker', ['compose', 'version', '--short'], { encoding: 'utf8', env: ENVIRONMENT });
-  if (asked.error !== undefined) return 'docker is not in PATH';
-  if (asked.status !== 0) return 'docker has no Compose plugin (DOCKER_CONFIG may point to one)';
-  const [major = 0, minor = 0, patch = 0] = (/\d+(\.\d+)*/.exec(asked.stdout)?.[0] ?? '').split('.').map(Number);
+  const requested = spawnSync('docker', ['compose', 'version', '--short'], { encoding: 'utf8', env: ENVIRONMENT });
+  if (requested.error !== undefined) return 'docker is not in PATH';
+  if (requested.status !== 0) return 'docker has no Compose plugin (DOCKER_CONFIG may point to one)';
+  const [major = 0, minor = 0, patch = 0] = (/\d+(\.\d+)*/.exec(requested.stdout)?.[0] ?? '').split('.').map(Number);
   const isNewEnough = major > 2 || (major === 2 && (minor > 24 || (minor === 24 && patch >= 4)));
-  return isNewEnough ? undefined : `Docker Compose ${asked.stdout.trim()} is older than 2.24.4`;
+  return isNewEnough ? undefined : `Docker Compose ${requested.stdout.trim()} is older than 2.24.4`;
 }
 
 export interface Port {

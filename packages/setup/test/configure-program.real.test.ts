@@ -39,7 +39,7 @@ function run(environment: Record<string, string>) {
     env: own,
     encoding: 'utf8',
   });
-  return { status, said: stderr };
+  return { status, message: stderr };
 }
 
 describe('the role configuration', () => {
@@ -76,17 +76,17 @@ describe('its program', () => {
   it('writes everything with retention in seconds, tells no secret, and says the second time that all is as it should be', () => {
     const retention = { COT_RETENTION_DAYS: '30', CORE_RETENTION_UNIT: 'seconds' };
     const first = run({ ...SETTINGS, ...retention });
-    expect([first.status, first.said]).toEqual([0, expect.stringContaining('CoreConfig.xml was made from')]);
+    expect([first.status, first.message]).toEqual([0, expect.stringContaining('CoreConfig.xml was made from')]);
     expect(readFileSync(join(directory, 'conf/retention/retention-policy.yml'), 'utf8')).toMatch(/^ *cot: 2592000\b/m);
     const second = run({ ...SETTINGS, ...retention });
-    expect(second).toEqual({ status: 0, said: `The files of the core in ${directory} are as they should be.\n` });
-    for (const secret of ['database-password-1', 'bind-password-1']) expect(first.said).not.toContain(secret);
+    expect(second).toEqual({ status: 0, message: `The files of the core in ${directory} are as they should be.\n` });
+    for (const secret of ['database-password-1', 'bind-password-1']) expect(first.message).not.toContain(secret);
   }, 60_000);
 
   it('ends with 1, every problem and a remedy for each, and writes nothing', () => {
     rmSync(join(directory, 'CoreConfig.example.xml'));
-    const { status, said } = run(SETTINGS);
-    expect([status, said]).toEqual([
+    const { status, message } = run(SETTINGS);
+    expect([status, message]).toEqual([
       1,
       expect.stringMatching(/were not touched:\n.*no release lies there.*\n +Remedy: run/),
     ]);

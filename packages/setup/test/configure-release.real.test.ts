@@ -76,7 +76,7 @@ function start(): void {
 async function configured(now = NOW): Promise<string[]> {
   const result = await configureRelease(wanted, now);
   if ('problems' in result) throw new Error(JSON.stringify(result.problems));
-  return result.said;
+  return result.messages;
 }
 
 async function problems(): Promise<{ message: string; remedy: string }[]> {
@@ -107,8 +107,8 @@ describe('a fresh release', { timeout: 60_000 }, () => {
   it('has all that it starts with, readable by those who must read it alone', async () => {
     rmSync(path('conf/retention/mission-archiving-config.yml'));
     rmSync(path('mission-archive/mission-store.yml'));
-    const said = await configured();
-    expect(said.join('\n')).toContain('was made from CoreConfig.example.xml');
+    const messages = await configured();
+    expect(messages.join('\n')).toContain('was made from CoreConfig.example.xml');
     for (const name of ['CoreConfig.xml', 'UserAuthenticationFile.xml', 'TAKIgniteConfig.xml'])
       expect(existsSync(path(name))).toBe(true);
     expect(read('TAKIgniteConfig.xml')).toBe(read('TAKIgniteConfig.example.xml'));

@@ -46,9 +46,9 @@ export class Engine {
   /** Asks the engine; false when it says no. */
   async ask(method: string, path: string, body: object | Buffer = {}): Promise<boolean> {
     const headers = { 'Content-Type': Buffer.isBuffer(body) ? 'application/x-tar' : 'application/json' };
-    const asked = request({ socketPath: this.socket, method, path, headers, agent: false });
-    asked.end(Buffer.isBuffer(body) ? body : JSON.stringify(body));
-    const [response] = (await once(asked, 'response')) as [IncomingMessage];
+    const requested = request({ socketPath: this.socket, method, path, headers, agent: false });
+    requested.end(Buffer.isBuffer(body) ? body : JSON.stringify(body));
+    const [response] = (await once(requested, 'response')) as [IncomingMessage];
     await response.toArray();
     return (response.statusCode ?? 500) < 400;
   }

@@ -67,10 +67,10 @@ describe('roles and databases', () => {
   });
 
   it('that exist are no failure, another error is', () => {
-    const said = ['cot', 'holdfast', 'identity']
+    const message = ['cot', 'holdfast', 'identity']
       .map((name) => `1 ERROR:  database "${name}" already exists\n`)
       .join('');
-    expect(said.replace(ALREADY_MADE, '').trim()).toBe('');
+    expect(message.replace(ALREADY_MADE, '').trim()).toBe('');
     expect('ERROR:  database "mine" already exists'.replace(ALREADY_MADE, '')).not.toBe('');
   });
 });

@@ -112,8 +112,8 @@ describe.each(Object.keys(NEEDED) as (keyof typeof NEEDED)[])('the role %s', (ro
     const secrets = (['CORE_DB_PASSWORD', 'LDAP_BIND_PASSWORD'] as const).filter((name) => NEEDED[role].includes(name));
     const names = new Set(problems.map(({ name }) => name));
     for (const name of [...secrets, 'HOLDFAST_STACK']) expect(names).toContain(name);
-    const said = problems.map(describeProblem).join('\n');
-    for (const secret of ['pässword', 'two', encodeURIComponent('pässword')]) expect(said).not.toContain(secret);
+    const message = problems.map(describeProblem).join('\n');
+    for (const secret of ['pässword', 'two', encodeURIComponent('pässword')]) expect(message).not.toContain(secret);
   });
 });
 

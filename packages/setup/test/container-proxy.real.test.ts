@@ -44,8 +44,8 @@ interface Got {
 }
 
 async function ask(port: number, path: string, method = 'GET', headers: Record<string, string> = {}): Promise<Got> {
-  const asked = request({ port, path, method, headers, agent: false }).end();
-  const [response] = (await once(asked, 'response')) as [IncomingMessage];
+  const requested = request({ port, path, method, headers, agent: false }).end();
+  const [response] = (await once(requested, 'response')) as [IncomingMessage];
   return { status: response.statusCode, headers: response.headers, text: await textOf(response) };
 }
 
@@ -83,13 +83,13 @@ const inspected = (project: string, id = ID) => ({
 
 describe('at a played engine', () => {
   let directory: string;
-  let asked: string[];
+  let requests: string[];
   let port: number;
   let answers: (path: string) => [status: number, body: string] | undefined;
 
   beforeEach(async () => {
     directory = mkdtempSync(join(tmpdir(), 'holdfast-proxy-'));
-    asked = [];
+    requests = [];
     answers = (path) => {
       if (path === '/_ping') return [200, 'OK'];
       if (path.startsWith('/containers/json'))
@@ -107,7 +107,7 @@ describe('at a played engine', () => {
     };
     const socket = join(directory, 'engine.sock');
     const engine = createServer((incoming, response) => {
-      asked.push(`${incoming.method} ${incoming.url}`);
+      requests.push(`${incoming.method} ${incoming.url}`);
       const answer = answers(incoming.url ?? '');
       if (answer !== undefined) response.writeHead(answer[0]).end(answer[1]);
     });
@@ -132,14 +132,14 @@ describe('at a played engine', () => {
       expect(JSON.parse(one.text)).toMatchObject({ Name: '/core', State: { Health: { Status: 'healthy' } } });
       for (const { text } of [list, one]) expect(text).not.toMatch(/hunter2|Env|Cmd|Args|Source|Binds|Pid/);
       const filters = encodeURIComponent('{"label":["com.docker.compose.project=holdfast"]}');
-      expect(asked).toEqual([`GET /containers/json?all=1&filters=${filters}`, `GET /containers/${ID}/json`]);
+      expect(requests).toEqual([`GET /containers/json?all=1&filters=${filters}`, `GET /containers/${ID}/json`]);
     },
   );
 
   it('narrows the list further down, and answers a ping', async () => {
     for (const filters of ['{"label":["a=b"]}', '{"label":{"a=b":true}}'])
       expect((await ask(port, `/containers/json?filters=${encodeURIComponent(filters)}`)).status).toBe(200);
-    expect(decodeURIComponent(asked[1] ?? '')).toBe(
+    expect(decodeURIComponent(requests[1] ?? '')).toBe(
       'GET /containers/json?all=0&filters={"label":["com.docker.compose.project=holdfast","a=b"]}',
     );
     expect(await ask(port, '/_ping')).toMatchObject({ status: 200, text: 'OK' });
@@ -196,7 +196,7 @@ describe('at a played engine', () => {
     'http://127.0.0.1/_ping',
   ])('refuses GET %s, and the engine never hears of it', async (path) => {
     expect((await ask(port, path)).status).toBe(403);
-    expect(asked).toEqual([]);
+    expect(requests).toEqual([]);
     expect(refusals).toEqual([{ status: 403, method: 'GET', target: path.slice(0, 200), address: '127.0.0.1' }]);
   });
 
@@ -211,7 +211,7 @@ describe('at a played engine', () => {
       const { status, headers } = await ask(port, path, method);
       expect([status, headers.allow]).toEqual([405, 'GET']);
     }
-    expect([asked, refusals.length]).toEqual([[], 5]);
+    expect([requests, refusals.length]).toEqual([[], 5]);
   });
 
   it.each([
@@ -227,14 +227,14 @@ describe('at a played engine', () => {
   ])('refuses %s and hangs up', async (_, bytes, status) => {
     const got = await sendRaw(port, bytes);
     expect(got).toMatch(new RegExp(`^HTTP/1\\.1 ${status}`));
-    expect([asked, refusals.length]).toEqual([[], 1]);
+    expect([requests, refusals.length]).toEqual([[], 1]);
   });
 
   it('answers the first of several requests on one connection, and ends it', async () => {
     const one = 'GET /_ping HTTP/1.1\r\nHost: x\r\n\r\n';
     const got = await sendRaw(port, `${one}${one}GET /version HTTP/1.1\r\nHost: x\r\n\r\n`);
     expect(got.match(/HTTP\/1\.1 200/g)).toHaveLength(1);
-    expect(asked).toEqual(['GET /_ping']);
+    expect(requests).toEqual(['GET /_ping']);
   });
 
   it('is done with who neither ends a question nor hangs up, and serves the next', async () => {

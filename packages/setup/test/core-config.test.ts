@@ -187,7 +187,7 @@ describe('CoreConfig.xml of any shape', { timeout: 60_000 }, () => {
     fc.assert(
       fc.property(coreConfigs, fc.boolean(), (text, fresh) => {
         const once = patch(text, fresh).text;
-        expect(patch(once)).toEqual({ text: once, said: [] });
+        expect(patch(once)).toEqual({ text: once, messages: [] });
       }),
       { numRuns: runs(200) },
     );
@@ -210,9 +210,9 @@ describe('CoreConfig.xml of any shape', { timeout: 60_000 }, () => {
   it('tells no secret in what it says', () => {
     fc.assert(
       fc.property(coreConfigs, (text) => {
-        const { said } = patch(text.replaceAll(/(password|keystorePass)=(["'])[^"']*\2/g, '$1=$2verysecret$2'));
+        const { messages } = patch(text.replaceAll(/(password|keystorePass)=(["'])[^"']*\2/g, '$1=$2verysecret$2'));
         for (const secret of ['verysecret', WANTED.database.password, WANTED.ldap.password])
-          expect(said.join('\n')).not.toContain(secret);
+          expect(messages.join('\n')).not.toContain(secret);
       }),
       { numRuns: runs(200) },
     );
@@ -221,7 +221,7 @@ describe('CoreConfig.xml of any shape', { timeout: 60_000 }, () => {
 
 describe('the example of a release', () => {
   it('loses the listeners that nobody has chosen, and says nothing of it', () => {
-    const { text, said } = patch(example, true);
+    const { text, messages } = patch(example, true);
     const { root } = parseXml(text);
     expectRules(text);
     expect(elementsAt(root, 'network', 'connector').map((each) => attributesOf(each)['port'])).toEqual([
@@ -229,7 +229,7 @@ describe('the example of a release', () => {
       '8446',
     ]);
     expect(elementsAt(root, 'network', 'input')).toHaveLength(1);
-    expect(said).toEqual([]);
+    expect(messages).toEqual([]);
   });
 
   it("keeps those of an operator's own file", () => {
@@ -285,8 +285,8 @@ describe('what somebody had set otherwise', () => {
       .text.replace('groupprefix="cn=core_"', 'groupprefix="tak_"')
       .replace('password="core-password-1"', 'password="old-secret-9"')
       .replace('clientAuth="false"', 'clientAuth="true"');
-    const { said } = patch(text);
-    expect(said).toEqual([
+    const { messages } = patch(text);
+    expect(messages).toEqual([
       'network/connector 8446 clientAuth is "false" now, not "true"',
       'auth/ldap groupprefix is "cn=core_" now, not "tak_"',
       'repository/connection password: another value stood there',
@@ -297,7 +297,7 @@ describe('what somebody had set otherwise', () => {
     const text = patch(example, true)
       .text.replace('<network ', '<network serverId="a1b2" version="5.7-RELEASE-8" ')
       .replace('<vbm ', '<profile useStreamingGroup="true"/>\n    <vbm ');
-    expect(patch(text)).toEqual({ text, said: [] });
+    expect(patch(text)).toEqual({ text, messages: [] });
   });
 });
 

@@ -44,5 +44,5 @@ it('is refused, with the name to change, and nothing is written', async () => {
 });
 
 it('is taken where TLS is what was meant', async () => {
-  expect(await configured('ldaps://directory.example.org:636')).toHaveProperty('said');
+  expect(await configured('ldaps://directory.example.org:636')).toHaveProperty('messages');
 });

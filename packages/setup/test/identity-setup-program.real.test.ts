@@ -27,7 +27,9 @@ afterEach(async () => {
 });
 
 /** What it said, and its exit code; `told` is given what has been said so far. */
-async function run(told: (running: ChildProcess) => void = () => undefined): Promise<{ said: string; code: unknown }> {
+async function run(
+  reported: (running: ChildProcess) => void = () => undefined,
+): Promise<{ message: string; code: unknown }> {
   const handover = {
     url: authentik.url,
     bootstrapToken: BOOTSTRAP,
@@ -39,27 +41,27 @@ async function run(told: (running: ChildProcess) => void = () => undefined): Pro
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   child = running;
-  let said = '';
+  let message = '';
   for (const stream of [running.stdout, running.stderr])
-    stream.on('data', (chunk: Buffer) => void (said += chunk.toString('utf8')));
-  told(running);
+    stream.on('data', (chunk: Buffer) => void (message += chunk.toString('utf8')));
+  reported(running);
   const [code, signal] = (await once(running, 'close')) as [number | null, string | null];
-  return { said, code: code ?? signal };
+  return { message, code: code ?? signal };
 }
 
 it('ends with 0 when authentik is ready, and says what it changed, without a key', async () => {
-  const { said, code } = await run();
+  const { message, code } = await run();
   expect([code, readFileSync(join(directory, 'token'), 'utf8')]).toEqual([0, 'key-of-the-outpost']);
-  expect(said).toContain('"event":"identity-setup.done"');
-  expect(said).toContain('the LDAP outpost has a new key');
-  for (const secret of [BOOTSTRAP, MANAGEMENT, 'key-of-the-outpost']) expect(said).not.toContain(secret);
+  expect(message).toContain('"event":"identity-setup.done"');
+  expect(message).toContain('the LDAP outpost has a new key');
+  for (const secret of [BOOTSTRAP, MANAGEMENT, 'key-of-the-outpost']) expect(message).not.toContain(secret);
 });
 
 it('ends with 1 and one line that says why, with a remedy', async () => {
   authentik.blueprint.enabled = false;
-  const { said, code } = await run();
+  const { message, code } = await run();
   expect(code).toBe(1);
-  expect(JSON.parse(said.trim())).toMatchObject({
+  expect(JSON.parse(message.trim())).toMatchObject({
     level: 'error',
     event: 'identity-setup.failed',
     error: expect.stringContaining('is switched off'),
@@ -70,12 +72,12 @@ it('ends with 1 and one line that says why, with a remedy', async () => {
 it('told to stop while it waits, it ends as not done', async () => {
   authentik.isReady = false;
   const { code } = await run((running) => {
-    const asked = setInterval(() => {
+    const requested = setInterval(() => {
       if (authentik.calls.length === 0) return;
-      clearInterval(asked);
+      clearInterval(requested);
       running.kill('SIGTERM');
     }, 20);
-    running.once('close', () => clearInterval(asked));
+    running.once('close', () => clearInterval(requested));
   });
   expect(code).toBe(1);
 });

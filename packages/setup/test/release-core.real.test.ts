@@ -342,8 +342,8 @@ describe('CoreConfig.xml', () => {
   it.each([
     ['<Configuration', /CoreConfig\.xml cannot be read/],
     ['<Configuration/>', /names no PostgreSQL database/],
-  ])('is refused as %s, by its name', (text, said) => {
-    expect(() => readCoordinates(write(text))).toThrow(said);
+  ])('is refused as %s, by its name', (text, reported) => {
+    expect(() => readCoordinates(write(text))).toThrow(reported);
   });
 
   it('that is missing is refused with who writes it', () => {

@@ -48,8 +48,8 @@ describe('a release', () => {
   it.each(['', '5.7', 'HEAD', '5.8-RELEASE-1', '5.7-RELEASE-8; rm -rf /'])(
     'whose version file says %j is refused',
     (text) => {
-      const told = () => recognise('a.zip', 'takserver-docker-5.7-RELEASE-8', namesOf('5.7-RELEASE-8'), text);
-      expect(told).toThrow(`tak/version.txt says ${JSON.stringify(text)}`);
+      const reported = () => recognise('a.zip', 'takserver-docker-5.7-RELEASE-8', namesOf('5.7-RELEASE-8'), text);
+      expect(reported).toThrow(`tak/version.txt says ${JSON.stringify(text)}`);
     },
   );
 
@@ -63,9 +63,9 @@ describe('a release', () => {
   );
 
   it('is refused when the Dockerfiles of its variant are not there', () => {
-    const told = () =>
+    const reports = () =>
       recognise('a.zip', 'takserver-docker-5.7-RELEASE-8', namesOf('5.7-RELEASE-8', 'hardened'), '5.7-RELEASE-8');
-    expect(told).toThrow('a.zip has no docker/Dockerfile.takserver and no docker/Dockerfile.takserver-db');
+    expect(reports).toThrow('a.zip has no docker/Dockerfile.takserver and no docker/Dockerfile.takserver-db');
   });
 
   it('may follow on itself and on an older one of its variant', () => {
@@ -82,9 +82,9 @@ describe('a release', () => {
   });
 
   it('of another variant does not follow: its PostgreSQL may be another one', () => {
-    const told = () =>
+    const notify = () =>
       checkUpgrade('a.zip', docker('5.8-RELEASE-1'), { version: '5.7-RELEASE-8', variant: 'hardened' });
-    expect(told).toThrow('a.zip is of the variant docker, and this stack was set up from the variant hardened');
+    expect(notify).toThrow('a.zip is of the variant docker, and this stack was set up from the variant hardened');
   });
 
   it('follows on nothing that is no version', () => {

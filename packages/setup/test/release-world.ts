@@ -129,7 +129,7 @@ esac`,
   }
 
   /** What Docker was asked to build or run, in order. */
-  asked(): string[] {
+  request(): string[] {
     if (!existsSync(this.log)) return [];
     const lines = readFileSync(this.log, 'utf8').trimEnd().split('\n');
     return lines.filter((line) => / ?(build|run) /.test(line));

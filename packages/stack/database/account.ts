@@ -40,16 +40,16 @@ export function databaseAccount(pgdata: string, initdb: string, workplace: strin
     if (complaint === undefined) return account;
     complaints.add(complaint);
   }
-  const said = [...complaints].join('; ');
+  const message = [...complaints].join('; ');
   const closed = closedDirectory(initdb, workplace);
   if (closed === undefined) {
     throw new StackError(
-      `PostgreSQL does not run as the unprivileged user ${candidate.uid}: ${said}`,
+      `PostgreSQL does not run as the unprivileged user ${candidate.uid}: ${message}`,
       'remove node_modules and start again: the packages are then installed anew; or start Holdfast as an ordinary user',
     );
   }
   throw new StackError(
-    `PostgreSQL runs as the unprivileged user ${candidate.uid}, which cannot reach ${closed}: ${said}`,
+    `PostgreSQL runs as the unprivileged user ${candidate.uid}, which cannot reach ${closed}: ${message}`,
     `open it with: chmod o+x ${closed}; or start Holdfast as an ordinary user; or put the directory elsewhere`,
   );
 }

@@ -51,10 +51,10 @@ function newest(kept: string, authorities: X509Certificate[], now: Date, seen: S
   const names = namesIn(kept);
   for (const name of seen.keys()) if (!names.includes(name)) seen.delete(name);
   for (const name of names) if (!seen.has(name)) seen.set(name, ofFlows(join(kept, name)));
-  const standing = [...seen].flatMap(([name, certificate]) =>
+  const status = [...seen].flatMap(([name, certificate]) =>
     certificate !== undefined && isInTime(certificate, now) ? [{ name, certificate }] : [],
   );
-  return standing.toSorted((a, b) => rank(b.certificate) - rank(a.certificate))[0]?.name;
+  return status.toSorted((a, b) => rank(b.certificate) - rank(a.certificate))[0]?.name;
 
   /** One of the CA in force goes before all others, then the newest. */
   function rank(certificate: X509Certificate): number {

@@ -69,8 +69,8 @@ async function runNpm(directory: string, wanted: string): Promise<void> {
     timeout: INSTALL_WITHIN_MS,
     env: { ...process.env, npm_config_update_notifier: 'false', npm_config_fetch_retries: '1' },
   });
-  let said = '';
-  child.stderr.on('data', (chunk: Buffer) => (said += chunk.toString()));
+  let message = '';
+  child.stderr.on('data', (chunk: Buffer) => (message += chunk.toString()));
   const remedy =
     'let this machine reach the registry of npm (npm config get registry), or start without --flows; nothing was started';
   const ended = await once(child, 'close').catch((error: unknown) => {
@@ -79,11 +79,11 @@ async function runNpm(directory: string, wanted: string): Promise<void> {
       : error;
   });
   const [code, signal] = ended as [number | null, string | null];
-  if (code !== 0) throw refusal(wanted, reasonIn(said) ?? `npm ended ${signal ?? `with code ${code}`}`, remedy);
+  if (code !== 0) throw refusal(wanted, reasonIn(message) ?? `npm ended ${signal ?? `with code ${code}`}`, remedy);
 }
 
-function reasonIn(said: string): string | undefined {
-  const lines = said.split('\n').flatMap((line) => /^npm (?:error|ERR!) (.+)/.exec(line)?.[1] ?? []);
+function reasonIn(message: string): string | undefined {
+  const lines = message.split('\n').flatMap((line) => /^npm (?:error|ERR!) (.+)/.exec(line)?.[1] ?? []);
   const reason = lines.find((line) => /^(?:request to|network |40\d |50\d |Invalid|integrity)/i.test(line));
   return (reason ?? lines.find((line) => !/^(?:code|errno|syscall|A complete log)/.test(line)))?.slice(0, 300);
 }

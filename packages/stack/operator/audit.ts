@@ -195,10 +195,10 @@ async function act(args: AuditArguments, place: AuditPlace): Promise<number> {
 
 async function verify({ databaseUrl, key, headFile }: AuditPlace): Promise<AuditVerdict> {
   const head = headFile === undefined ? undefined : await readHeadFile(headFile, { error: warnOfHead });
-  let saidMs = performance.now();
+  let reportedMs = performance.now();
   const progress = (records: number): void => {
-    if (performance.now() - saidMs < PROGRESS_EVERY_MS) return;
-    saidMs = performance.now();
+    if (performance.now() - reportedMs < PROGRESS_EVERY_MS) return;
+    reportedMs = performance.now();
     process.stderr.write(`  ... ${counted(records, 'record')}\n`);
   };
   return verifyChain({ run: keptDatabase(databaseUrl, DATABASE), chain: auditChain(key), head, progress });

@@ -34,11 +34,11 @@ export function operatorPlace(data: string | undefined, call: Invocation): Opera
 /** What the management process answers. */
 export async function askManagement(
   { directory, remedy }: OperatorPlace,
-  asked: object,
+  request: object,
   withinMs: number,
 ): Promise<unknown> {
   try {
-    return await askOperator(directory, asked, withinMs);
+    return await askOperator(directory, request, withinMs);
   } catch (error) {
     if (!(error instanceof NobodyAnswers)) throw error;
     throw new StackError(`No management process answers in ${directory} (${error.message}).`, remedy, error);

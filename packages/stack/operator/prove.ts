@@ -5,7 +5,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { AppError } from '@holdfast/kit/app-error';
 import { argumentsOrUsage, type Invocation, parseCommandLine, UsageError } from '@holdfast/kit/command';
 import { counted } from '@holdfast/kit/format';
-import type { Proof, ShownModule } from '../../../shared/runtime/operator-answers.ts';
+import type { Proof, ModuleView } from '../../../shared/runtime/operator-answers.ts';
 import { askManagement, OPERATOR_OPTIONS, type OperatorPlace, operatorPlace } from './place.ts';
 
 interface ProveArguments {
@@ -20,7 +20,7 @@ const USAGE = `Usage: prove [--within SECONDS] [--data DIR]
 `;
 const ONE_TRY_WITHIN_MS = 40_000;
 const BETWEEN_TRIES_MS = 3_000;
-const MOST_SECONDS = 3600;
+const MAX_SECONDS = 3600;
 const REMEDIES_SHOWN = 2;
 
 /** The program `prove`; resolves with its exit code. */
@@ -41,21 +41,22 @@ function readArguments(call: Invocation): ProveArguments | 'help' {
   if (values.help === true) return 'help';
   if (positionals[0] !== undefined) throw new UsageError(`${positionals[0]}: nothing is expected here`);
   const within = values.within ?? '0';
-  if (!/^\d{1,4}$/.test(within) || Number(within) > MOST_SECONDS)
-    throw new UsageError(`--within ${within}: must be a whole number of seconds up to ${MOST_SECONDS}`);
+  if (!/^\d{1,4}$/.test(within) || Number(within) > MAX_SECONDS)
+    throw new UsageError(`--within ${within}: must be a whole number of seconds up to ${MAX_SECONDS}`);
   return { place: operatorPlace(values.data, call), withinSeconds: Number(within) };
 }
 
 /** Accounts and certificates of our own are made in the first minute: until then a failure is no verdict. */
 async function proven({ place, withinSeconds }: ProveArguments): Promise<Proof> {
   const deadline = performance.now() + withinSeconds * 1000;
-  let saidOf: string | undefined;
+  let reportOf: string | undefined;
   for (;;) {
     const proof = await tried(place);
     if (proof.passed || performance.now() + BETWEEN_TRIES_MS > deadline) return proof;
     const failed = proof.stages.at(-1)?.stage ?? 'account';
-    if (failed !== saidOf) process.stderr.write(`  ... the probe does not get past ${failed} yet: ${proof.message}\n`);
-    saidOf = failed;
+    if (failed !== reportOf)
+      process.stderr.write(`  ... the probe does not get past ${failed} yet: ${proof.message}\n`);
+    reportOf = failed;
     await delay(BETWEEN_TRIES_MS);
   }
 }
@@ -86,7 +87,7 @@ function proofText({ passed, message, stages, complaints, measured }: Proof): st
   return `${['Probe, the way of a device from end to end:', ...lines, verdict, ...health].join('\n')}\n`;
 }
 
-function complaintLines({ module, status, message, remedies }: ShownModule): string[] {
+function complaintLines({ module, status, message, remedies }: ModuleView): string[] {
   return [
     `  ${status.padEnd(8)} ${module}: ${message}`,
     ...remedies.slice(0, REMEDIES_SHOWN).map((remedy) => `           ${remedy}`),

@@ -38,7 +38,7 @@ export async function resetPassword(call: Invocation): Promise<number> {
   const args = argumentsOrUsage(() => readArguments(call), USAGE);
   if (typeof args === 'number') return args;
   const { place, username, generate, secrets } = args;
-  const password = generate ? generatePassword() : await askedPassword(username);
+  const password = generate ? generatePassword() : await promptedPassword(username);
   const fault = passwordFault(password, username);
   if (fault !== undefined)
     throw new StackError(
@@ -82,7 +82,7 @@ function readArguments(call: Invocation): ResetArguments | 'help' {
 }
 
 /** Twice on a terminal; else the first line of what comes in. */
-async function askedPassword(username: string): Promise<string> {
+async function promptedPassword(username: string): Promise<string> {
   if (!process.stdin.isTTY) return firstLine();
   const first = await readHidden(`New password of ${username}: `);
   const second = await readHidden('The same once more: ');

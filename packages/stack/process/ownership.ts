@@ -141,7 +141,7 @@ export async function lockDirectory(
   aborted: AbortSignal,
 ): Promise<Guard> {
   const deadline = Date.now() + DYING_STACK_MS;
-  let said = false;
+  let isReported = false;
   for (;;) {
     const guard = await takeLock(guardScript, layout.lock, lost);
     if (guard !== undefined) {
@@ -150,8 +150,8 @@ export async function lockDirectory(
     }
     const supervisor = runningSupervisor(layout);
     if (supervisor !== undefined || Date.now() > deadline) throw alreadyRuns(layout, supervisor);
-    if (!said) {
-      said = true;
+    if (!isReported) {
+      isReported = true;
       report.warn('A stack on this directory is just ending or starting; waiting for it.');
     }
     await delay(ASK_AGAIN_MS);

@@ -16,7 +16,7 @@ import { join } from 'node:path';
 
 const READ_AT_MOST = 8192;
 /** A reason with two long paths and its remedy. */
-const MOST_WORDS = 1000;
+const MAX_WORDS = 1000;
 
 export interface ProcessLog {
   /** Opens the log for appending, for a process to be started by `use`; our own copy of the descriptor is closed. */
@@ -80,10 +80,10 @@ export function databaseComplaint(text: string | undefined): string | undefined 
 /** The last error in a log of ours: its text, or the trace of a crash. */
 export function errorInLog(text: string | undefined): string | undefined {
   const last = text?.trim().split('\n').at(-1) ?? '';
-  if (!last.startsWith('{')) return last === '' ? undefined : last.slice(0, MOST_WORDS);
+  if (!last.startsWith('{')) return last === '' ? undefined : last.slice(0, MAX_WORDS);
   try {
     const line = JSON.parse(last) as { level?: unknown; error?: unknown };
-    return line.level === 'error' ? String(line.error).slice(0, MOST_WORDS) : undefined;
+    return line.level === 'error' ? String(line.error).slice(0, MAX_WORDS) : undefined;
   } catch {
     return undefined;
   }

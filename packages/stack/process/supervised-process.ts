@@ -46,7 +46,7 @@ export interface SupervisedProcess {
 }
 
 const FIRST_PAUSE_MS = 500;
-const LONGEST_PAUSE_MS = 30_000;
+const MAX_PAUSE_MS = 30_000;
 const STEADY_AFTER_MS = 60_000;
 const ASK_EVERY_MS = 25;
 
@@ -71,8 +71,8 @@ export function explainEarlyEnd(error: EarlyEnd, logFile: string): StackError {
       'free some space and start again; no data was lost',
       error,
     );
-  const [, told = error.message, remedy] = /^([^]+?)\.? Remedy: ([^]+?)\.?$/.exec(error.message) ?? [];
-  return new StackError(`${told}.`, remedy ?? `read ${logFile}; it ends with the reason`, error);
+  const [, reported = error.message, remedy] = /^([^]+?)\.? Remedy: ([^]+?)\.?$/.exec(error.message) ?? [];
+  return new StackError(`${reported}.`, remedy ?? `read ${logFile}; it ends with the reason`, error);
 }
 
 /** A process that is not started yet. Its events are told in the order in which they happen. */
@@ -119,7 +119,7 @@ export function supervise(spec: ProcessSpec, events: ProcessEvents): SupervisedP
     while (!stopping) {
       events.died(spec.role, reason, spec.lastWords(), pauseMs);
       await delay(pauseMs, undefined, { signal: wake.signal }).catch(() => undefined);
-      pauseMs = Math.min(pauseMs * 2, LONGEST_PAUSE_MS);
+      pauseMs = Math.min(pauseMs * 2, MAX_PAUSE_MS);
       if (stopping) return;
       try {
         await launch();
@@ -170,21 +170,21 @@ export interface NodeProcessOptions {
   flags?: readonly string[];
   /** Added to the environment. */
   environment: Record<string, string>;
-  asked: Asked;
+  requested: Request;
   stopWithinMs: number;
   /** Gets what the process tells besides that it listens. */
   heard?: (message: { kind: string }) => void;
 }
 
 /** How a process is asked whether it answers: by a URL that gives 200 without sign-in, or for its certificate on a port. */
-export type Asked = {
+export type Request = {
   /** The CA that signed the certificate of the process, if it shows one. */
   caFile: string;
 } & ({ pingUrl: string } | { tlsPort: number });
 
 /** A Node process of the stack whose output goes to DIR/logs/<role>.log. */
 export function nodeProcess(role: string, options: NodeProcessOptions): ProcessSpec {
-  const { layout, program, flags = [], environment, asked, stopWithinMs, heard } = options;
+  const { layout, program, flags = [], environment, requested, stopWithinMs, heard } = options;
   const log = processLog(join(layout.logs, `${role}.log`));
   const listening = new WeakSet<ChildProcess>();
   const shared = {
@@ -211,7 +211,7 @@ export function nodeProcess(role: string, options: NodeProcessOptions): ProcessS
   }
 
   async function answers(child: ChildProcess): Promise<boolean> {
-    return listening.has(child) && (await answersTo(asked));
+    return listening.has(child) && (await answersTo(requested));
   }
 
   return {
@@ -226,9 +226,9 @@ export function nodeProcess(role: string, options: NodeProcessOptions): ProcessS
 }
 
 /** Whether somebody answers there as wanted. */
-export async function answersTo(asked: Asked): Promise<boolean> {
-  if ('pingUrl' in asked) return (await statusOf(asked.pingUrl, asked.caFile)) === 200;
-  return showsCertificate(asked.tlsPort, asked.caFile);
+export async function answersTo(request: Request): Promise<boolean> {
+  if ('pingUrl' in request) return (await statusOf(request.pingUrl, request.caFile)) === 200;
+  return showsCertificate(request.tlsPort, request.caFile);
 }
 
 /** Rejects when nobody answers there, or shows a certificate that is not of this CA. */

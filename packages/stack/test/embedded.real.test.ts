@@ -89,14 +89,16 @@ describe('secrets', () => {
       listen: undefined,
       env: '/dev/null',
     };
-    const said = (environment: Record<string, string>): string[] => {
+    const messagesOf = (environment: Record<string, string>): string[] => {
       const plan = planEmbedded(resolve(import.meta.dirname, '../../..'), args, environment);
       return Array.isArray(plan) ? [JSON.stringify(plan)] : plan.warnings;
     };
     const [http, ldap] = ['http://127.0.0.1:1', 'ldap://127.0.0.1:1'];
-    expect(said({ IDENTITY_URL: http })).toEqual([expect.stringMatching(/^IDENTITY_URL is set and LDAP_URL is not/)]);
-    expect(said({ LDAP_URL: ldap })).toEqual([expect.stringMatching(/^LDAP_URL is set and IDENTITY_URL is not/)]);
-    expect([said({}), said({ IDENTITY_URL: http, LDAP_URL: ldap })]).toEqual([[], []]);
+    expect(messagesOf({ IDENTITY_URL: http })).toEqual([
+      expect.stringMatching(/^IDENTITY_URL is set and LDAP_URL is not/),
+    ]);
+    expect(messagesOf({ LDAP_URL: ldap })).toEqual([expect.stringMatching(/^LDAP_URL is set and IDENTITY_URL is not/)]);
+    expect([messagesOf({}), messagesOf({ IDENTITY_URL: http, LDAP_URL: ldap })]).toEqual([[], []]);
   });
 
   it('are long, and never the same', () => {

@@ -91,16 +91,16 @@ it('stays the same file while nothing changes, and while there is nothing to giv
 });
 
 it('follows what management keeps, and says once that there is no CA yet', async () => {
-  const said: string[] = [];
+  const messages: string[] = [];
   rmSync(certificateFiles(core).ca);
-  const stop = supplyFlows({ core, directory, mode: 0o600 }, (message) => said.push(message), 20);
+  const stop = supplyFlows({ core, directory, mode: 0o600 }, (message) => messages.push(message), 20);
   try {
-    await expect.poll(() => said.length, { timeout: 30_000 }).toBe(1);
-    expect(said[0]).toContain('ca.pem');
+    await expect.poll(() => messages.length, { timeout: 30_000 }).toBe(1);
+    expect(messages[0]).toContain('ca.pem');
     writeFileSync(certificateFiles(core).ca, pki.ca.certificate);
     const text = keep(await pki.client('svc_nodered'));
     await expect.poll(() => readdirSync(directory).length, { timeout: 30_000 }).toBe(2);
-    expect([given(), said.length]).toEqual([text, 1]);
+    expect([given(), messages.length]).toEqual([text, 1]);
   } finally {
     stop();
   }
@@ -114,6 +114,6 @@ it('leaves the TLS of the process as it is, when it is the first to read a certi
     giveToFlows(${JSON.stringify({ core, directory, mode: 0o640 })}, new Date());
     const { createSecureContext } = await import('node:tls');
     console.log(typeof createSecureContext);`;
-  const said = execFileSync(process.execPath, ['--input-type=module', '--eval', program], { encoding: 'utf8' });
-  expect([said, given()]).toEqual(['function\n', expect.stringContaining('BEGIN CERTIFICATE')]);
+  const message = execFileSync(process.execPath, ['--input-type=module', '--eval', program], { encoding: 'utf8' });
+  expect([message, given()]).toEqual(['function\n', expect.stringContaining('BEGIN CERTIFICATE')]);
 });

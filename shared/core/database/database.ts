@@ -40,7 +40,7 @@ export interface CoreConnections {
 
 const CONNECTED_FOR_MS = 2000;
 /** Kept connections live for five minutes, and until their last query ends. */
-const MOST_LIFETIME_MS = 330_000;
+const MAX_LIFETIME_MS = 330_000;
 
 /** Needs a role that may connect; to see the size of WAL it also needs `pg_monitor`. */
 export function coreDatabase({ run, runSizes = run, runFresh = run }: CoreConnections): CoreDatabase {
@@ -62,7 +62,7 @@ export function coreDatabase({ run, runSizes = run, runFresh = run }: CoreConnec
     const current = await kept(read);
     if (known !== undefined && current.inheritable !== known) changedMs = performance.now();
     known = current.inheritable;
-    if (performance.now() - changedMs >= MOST_LIFETIME_MS) return current.found;
+    if (performance.now() - changedMs >= MAX_LIFETIME_MS) return current.found;
     return runFresh(read).then(
       ({ found }) => found,
       (error: unknown) => {

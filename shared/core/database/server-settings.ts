@@ -115,7 +115,7 @@ const OF_ALTER_SYSTEM = 'postgresql.auto.conf';
 const RELOAD = 'SELECT pg_reload_conf();';
 
 /** In words, behind the value: `by ALTER SYSTEM`. */
-export function originInWords(origin: SettingOrigin | undefined): string {
+export function formatOrigin(origin: SettingOrigin | undefined): string {
   if (origin === undefined) return 'from nobody knows where';
   const { source, file, line, role, database } = origin;
   if (source === 'role') return `by ALTER ROLE ${role ?? 'ALL'}${database === null ? '' : ` IN DATABASE ${database}`}`;

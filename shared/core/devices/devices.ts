@@ -14,7 +14,7 @@ import { DeviceStream } from './stream.ts';
 const PATH = '/Marti/api/util/user/roles';
 /** The first call after the start of a release can take more than five seconds. */
 const WITHIN_MS = 10_000;
-const LONGEST = 64 * 1024;
+const MAX_LENGTH = 64 * 1024;
 const rolesSchema = z.array(z.string());
 
 /**
@@ -75,7 +75,7 @@ async function textOf(response: IncomingMessage, { name }: DevicePlace): Promise
   try {
     for await (const piece of response) {
       text += String(piece);
-      if (text.length > LONGEST) return undefined;
+      if (text.length > MAX_LENGTH) return undefined;
     }
     return text;
   } catch (error) {
@@ -113,7 +113,7 @@ export interface CoreDevicesOptions {
 const MET_WITHIN_MS = 5_000;
 const ANSWERS_WITHIN_MS = 3_000;
 const HELD_FOR_MS = 120_000;
-const MOST_HELD = 50;
+const MAX_HELD = 50;
 const STREAMING_PORT = 8089;
 const API_PORT = 443;
 
@@ -184,8 +184,8 @@ export class TlsCoreDevices implements CoreDevices {
 
   async connect(hash: string): Promise<Met> {
     const place = placeOf(this.#streamingUrl, 'CORE_STREAMING_URL', STREAMING_PORT);
-    if (this.#open >= MOST_HELD)
-      throw new AppError('unavailable', `${MOST_HELD} connections to the core are open already. Try again later.`);
+    if (this.#open >= MAX_HELD)
+      throw new AppError('unavailable', `${MAX_HELD} connections to the core are open already. Try again later.`);
     this.#open += 1;
     return this.#connected(place, hash);
   }

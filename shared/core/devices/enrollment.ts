@@ -72,7 +72,7 @@ function isIssuedBy(certificate: X509Certificate, issuer: X509Certificate): bool
 
 const TLS = '/Marti/api/tls';
 const CONNECTIONS = 4;
-const MOST_BYTES = 256 * 1024;
+const MAX_BYTES = 256 * 1024;
 const LOOPBACK = /^127\./;
 /**
  * Rule `ownAddress`: 8446 locks an address out after wrong passwords. A core on this machine sees people who use it from here
@@ -132,7 +132,7 @@ export class HttpEnrollment implements CoreEnrollment {
     const what = `GET ${TLS}/config`;
     const answer = await calls.ask('GET', `${TLS}/config`, {
       headers: { ...this.#basic(credentials), accept: 'application/xml, text/xml;q=0.9, */*;q=0.5' },
-      mostBytes: MOST_BYTES,
+      maxBytes: MAX_BYTES,
       secrets: this.#secretsOf(credentials),
     });
     if (answer.status !== 200) throw this.#refusal(what, answer, credentials);
@@ -167,7 +167,7 @@ export class HttpEnrollment implements CoreEnrollment {
       // As the clients of this field send it; a form would be read by the server before the core sees it.
       headers: { ...this.#basic(credentials), 'content-type': 'text/plain;charset=UTF-8' },
       body: request,
-      mostBytes: MOST_BYTES,
+      maxBytes: MAX_BYTES,
       secrets: this.#secretsOf(credentials),
     });
     if (answer.status !== 200) throw this.#refusal(what, answer, credentials);
@@ -198,7 +198,7 @@ export class HttpEnrollment implements CoreEnrollment {
     const answer = await this.#port.within(WITHIN_MS).ask('POST', '/oauth/token', {
       headers: { 'content-type': 'application/x-www-form-urlencoded;charset=UTF-8' },
       body: form.toString(),
-      mostBytes: MOST_BYTES,
+      maxBytes: MAX_BYTES,
       secrets: [password],
     });
     const { status, json, text: given, tokenCookies: cookies } = answer;

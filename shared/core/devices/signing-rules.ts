@@ -8,7 +8,7 @@ export interface NameEntry {
   value: string;
 }
 
-const MOST_ENTRIES = 20;
+const MAX_ENTRIES = 20;
 
 /** In their order. Undefined for what is no such document; one with a document type is none. */
 export function readSigningRules(text: string): NameEntry[] | undefined {
@@ -21,7 +21,7 @@ export function readSigningRules(text: string): NameEntry[] | undefined {
       name: entry.getAttribute('name') ?? '',
       value: entry.getAttribute('value') ?? '',
     }));
-    const areFit = entries.length <= MOST_ENTRIES && entries.every(({ name, value }) => name !== '' && value !== '');
+    const areFit = entries.length <= MAX_ENTRIES && entries.every(({ name, value }) => name !== '' && value !== '');
     return areFit ? entries : undefined;
   } catch {
     return undefined;

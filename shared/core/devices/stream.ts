@@ -20,12 +20,12 @@ export interface ArrivingEvents {
 const START = '<event';
 const END = '</event>';
 /** As the core has it. */
-const LONGEST = 8 * 1024 * 1024;
-const LONGEST_START = 16 * 1024;
+const MAX_LENGTH = 8 * 1024 * 1024;
+const MAX_START_MS = 16 * 1024;
 const ATTRIBUTE = /\s+([\w:.-]+)\s*=\s*(?:"([^"]*)"|'([^']*)')/y;
 const BLANK_OR_END = /[\s/>]/;
 
-export function arrivingEvents(longest = LONGEST): ArrivingEvents {
+export function arrivingEvents(longest = MAX_LENGTH): ArrivingEvents {
   /** The beginning of the event that is coming; undefined between events. */
   let begun: string | undefined;
   let length = 0;
@@ -35,7 +35,7 @@ export function arrivingEvents(longest = LONGEST): ArrivingEvents {
   function append(text: string): string {
     length += text.length;
     if (length > longest) throw new Error(`an event of more than ${longest} characters`);
-    begun = `${begun ?? ''}${text.slice(0, LONGEST_START - (begun?.length ?? 0))}`;
+    begun = `${begun ?? ''}${text.slice(0, MAX_START_MS - (begun?.length ?? 0))}`;
     return begun;
   }
 
@@ -95,8 +95,8 @@ function readStart(event: string): ArrivingEvent {
   return { type: attributes.get('type') ?? '', uid: attributes.get('uid') ?? '' };
 }
 
-const MOST_REMEMBERED = 10_000;
-const LONGEST_UID = 256;
+const MAX_REMEMBERED = 10_000;
+const MAX_UID_LENGTH = 256;
 
 /** `onEnd` is called once, after `heldForMs` at the latest. */
 export class DeviceStream {
@@ -133,10 +133,10 @@ export class DeviceStream {
 
   #keep({ type, uid }: ArrivingEvent): void {
     if (type === 't-x-c-t-r') this.#pongs += 1;
-    if (uid === '' || uid.length > LONGEST_UID || this.#came.has(uid)) return;
+    if (uid === '' || uid.length > MAX_UID_LENGTH || this.#came.has(uid)) return;
     this.#came.set(uid, performance.now() - this.#begunMs);
     const [oldest] = this.#came.keys();
-    if (this.#came.size > MOST_REMEMBERED && oldest !== undefined) this.#came.delete(oldest);
+    if (this.#came.size > MAX_REMEMBERED && oldest !== undefined) this.#came.delete(oldest);
   }
 
   #look(): void {

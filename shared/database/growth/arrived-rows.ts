@@ -66,14 +66,14 @@ export const FILLED_TABLES: readonly FilledTable[] = [
 const FEW_ROWS = 5_000;
 const SLOTS = 500;
 const ROWS_OF_SLOT = 20;
-const MOST_ROUNDS = 3;
+const MAX_ROUNDS = 3;
 /** The ends of the keys are taken from so many rows, of which the outermost may be strays. */
 const END_ROWS = 100;
 const STRAYS = 0.05;
 /** Header of a row and its pointer. */
 const ROW_BYTES = 28;
 /** More than that per row is room in the indexes that deleted rows have left. */
-const MOST_INDEX_BYTES = 1_000;
+const MAX_INDEX_BYTES = 1_000;
 /** One more than is shown, to see that there was more. */
 const NAME_READ = 201;
 
@@ -85,7 +85,7 @@ export async function arrivals(timed: TimedQuery, table: FilledTable, seconds: n
       ? (await allOf(timed, table, seconds)).map((row) => ({ ...row, weight: 1 }))
       : await sampleOf(timed, table, seconds, [{ first: Math.min(first, last), end: Math.max(first, last) + 1 }]);
   return rows.map(({ id, at_ms, uid, cot_type, stored, weight }) => {
-    const bytes = stored + ROW_BYTES + Math.min(indexBytes, MOST_INDEX_BYTES);
+    const bytes = stored + ROW_BYTES + Math.min(indexBytes, MAX_INDEX_BYTES);
     return { table, id, at_ms, uid, cot_type, bytes, weight };
   });
 }
@@ -136,7 +136,7 @@ async function sampleOf(
   for (let round = 1; ; round++) {
     const rows = await rowsOfSlots(timed, table, seconds, slots);
     const alive = new Set(rows.filter(({ inside }) => inside).map(({ slot }) => slot));
-    if (round === MOST_ROUNDS || alive.size * 2 >= slots.length || alive.size === 0)
+    if (round === MAX_ROUNDS || alive.size * 2 >= slots.length || alive.size === 0)
       return weighed(rows, slots, ROWS_OF_SLOT).filter(({ inside }) => inside);
     slots = spread(
       slots.filter((_, index) => alive.has(index)),

@@ -11,7 +11,7 @@ import type { Filler, Fillers, GrowthFacts, TableSize } from '../port.ts';
 import { type Arrival, arrivals, FILLED_TABLES, type FilledTable, type TimedQuery } from './arrived-rows.ts';
 
 const LARGEST = 10;
-const LONGEST_NAME = 200;
+const MAX_NAME_LENGTH = 200;
 const NO_NAME = '(none)';
 
 /** The types and the UIDs that took up most, out of rows that stand for others. */
@@ -87,7 +87,7 @@ function senderOf({ uid }: Arrival): string {
 
 /** What anybody may send comes out on one line and bounded. */
 export function fit(text: string | null): string {
-  const line = shortened(oneLine(text ?? ''), LONGEST_NAME);
+  const line = shortened(oneLine(text ?? ''), MAX_NAME_LENGTH);
   return line === '' ? NO_NAME : line;
 }
 
@@ -95,7 +95,7 @@ export function fit(text: string | null): string {
 const DETAIL_READ = 20_000;
 /** Unpacking what is larger would take too long. */
 const LARGEST_DETAIL_BYTES = 100_000;
-const LONGEST_CALLSIGN = 200;
+const MAX_CALLSIGN_LENGTH = 200;
 const CONTACT = /<contact\s[^<>]*?\bcallsign\s*=\s*(?:"([^"<]*)"|'([^'<]*)')/;
 const ENTITIES: Record<string, string> = { amp: '&', lt: '<', gt: '>', quot: '"', apos: "'" };
 
@@ -135,13 +135,13 @@ function contactIn(detail: string): string {
 }
 
 function fitCallsign(callsign: string): string {
-  return shortened(oneLine(callsign), LONGEST_CALLSIGN);
+  return shortened(oneLine(callsign), MAX_CALLSIGN_LENGTH);
 }
 
 const FILLERS_WITHIN_MS = 2_000;
 /** What is left then is for the way there and back. */
 const FOR_STATEMENTS = 0.9;
-const LONGEST_SECONDS = 86_400;
+const MAX_SECONDS = 86_400;
 /** Of a statement that was stopped, and of one that did not get its lock. */
 const NOT_IN_TIME = new Set(['57014', '55P03']);
 
@@ -153,7 +153,7 @@ export function growthFacts(run: RunSql, options: { withinMs?: number } = {}): G
       withTimeout(
         limitMs,
         () => notInTime(limitMs),
-        run((sql) => readFillers(sql, Math.min(Math.max(seconds, 1), LONGEST_SECONDS), limitMs)),
+        run((sql) => readFillers(sql, Math.min(Math.max(seconds, 1), MAX_SECONDS), limitMs)),
       ),
   };
 }

@@ -1,7 +1,7 @@
 // Who fills the core's database: asked of the rows of a last while, in a bounded question that is not asked each time.
 
 import { messageOf } from '@holdfast/kit/app-error';
-import { bytesInWords } from '@holdfast/kit/format';
+import { formatBytes } from '@holdfast/kit/format';
 import { DAY_MS } from '@holdfast/kit/time';
 import { withTimeout } from '@holdfast/kit/timeout';
 import type { Filler, Fillers, GrowthFacts } from '../port.ts';
@@ -50,27 +50,27 @@ export async function seenFillers(deps: FillersDeps, seconds: number, keptMs: nu
 }
 
 /** Whether that is mostly what grows. */
-export function fillersInWords({ fillers, problem }: SeenFillers, growthPerDay: number): string {
+export function formatFillers({ fillers, problem }: SeenFillers, growthPerDay: number): string {
   if (fillers === null) return `who fills it is not known: ${problem}`;
   if (fillers.sampled === 0) return 'no event came in that time, so something else fills it';
   const perDay = (fillers.bytes / fillers.seconds) * (DAY_MS / 1000);
   const part = perDay / growthPerDay;
   const little = part < EXPLAINS ? `events are about ${percent(part)} of that; ` : '';
-  return little + whoInWords(fillers);
+  return little + formatWho(fillers);
 }
 
-function whoInWords({ uids, types }: Fillers): string {
+function formatWho({ uids, types }: Fillers): string {
   const [uid, type] = [uids[0], types[0]];
-  if (uid !== undefined && uid.share >= NAMED) return `${uidInWords(uid)} sends ${percent(uid.share)} of ${EVENTS}`;
+  if (uid !== undefined && uid.share >= NAMED) return `${formatUid(uid)} sends ${percent(uid.share)} of ${EVENTS}`;
   const ofType = type === undefined ? '' : `${percent(type.share)} of ${EVENTS} are ${type.name}`;
   if (uid === undefined) return ofType;
-  const most = uid.share < MENTIONED ? '' : ` (${uidInWords(uid)} sends most, ${percent(uid.share)})`;
+  const most = uid.share < MENTIONED ? '' : ` (${formatUid(uid)} sends most, ${percent(uid.share)})`;
   return `${ofType === '' ? '' : `${ofType}, `}no UID sends much more than the others${most}`;
 }
 
 const EVENTS = 'the bytes of events';
 
-function uidInWords({ name, cot_type: type, callsign }: Filler): string {
+function formatUid({ name, cot_type: type, callsign }: Filler): string {
   const also = [type ?? undefined, callsign === null || callsign === undefined ? undefined : `callsign ${callsign}`];
   const known = also.filter((each) => each !== undefined);
   return `UID ${name}${known.length === 0 ? '' : ` (${known.join(', ')})`}`;
@@ -81,6 +81,6 @@ function percent(share: number): string {
 }
 
 /** `1.2 GB a day`. */
-export function growthInWords(bytesPerDay: number): string {
-  return `${bytesInWords(Math.abs(bytesPerDay))} a day`;
+export function formatGrowth(bytesPerDay: number): string {
+  return `${formatBytes(Math.abs(bytesPerDay))} a day`;
 }

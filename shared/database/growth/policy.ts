@@ -2,11 +2,11 @@
 // what the core has in force.
 
 import { messageOf } from '@holdfast/kit/app-error';
-import { mostDays, NEVER, type OwnedType } from '@holdfast/kit/retention';
+import { maxDays, NEVER, type OwnedType } from '@holdfast/kit/retention';
 import { DAY_MS } from '@holdfast/kit/time';
 import { withTimeout } from '@holdfast/kit/timeout';
 import { retentionInForce, type RetentionInForceDeps } from '../../retention/in-force.ts';
-import type { RetentionBook, WantedRetention } from '../../retention/port.ts';
+import type { RetentionHistory, WantedRetention } from '../../retention/port.ts';
 import { median } from '../forecast.ts';
 import {
   type HoldingPolicy,
@@ -15,12 +15,12 @@ import {
   type StoredType,
   unknownPolicy,
 } from '../holding-policy.ts';
-import type { GrowthBook, TableDay } from '../port.ts';
+import type { GrowthHistory, TableDay } from '../port.ts';
 import { dayOf, type GrownTable, grownTables, type GrowthReport, type MountForecast } from './report.ts';
 
 export interface GrowthPolicyDeps extends RetentionInForceDeps {
-  growthBook: Pick<GrowthBook, 'samples' | 'tables'>;
-  retentionBook: Pick<RetentionBook, 'days'>;
+  growthHistory: Pick<GrowthHistory, 'samples' | 'tables'>;
+  retentionHistory: Pick<RetentionHistory, 'days'>;
   wanted: { retention: Pick<WantedRetention, 'unit'> };
   now: () => Date;
 }
@@ -34,7 +34,7 @@ export async function holdingPolicy(
   deps: GrowthPolicyDeps,
   report: GrowthReport,
   warningPct: number,
-  mostBytes = Number.POSITIVE_INFINITY,
+  maxBytes = Number.POSITIVE_INFINITY,
 ): Promise<HoldingPolicy> {
   const holding = report.mounts.find(({ holdsDatabase }) => holdsDatabase);
   const { growth } = report.database;
@@ -52,12 +52,12 @@ export async function holdingPolicy(
     const { unit } = deps.wanted.retention;
     return policyThatHolds({
       databaseBytes: report.databaseBytes,
-      budgetBytes: Math.min(mostBytes, budgetOf(report.databaseBytes, holding, warningPct)),
+      budgetBytes: Math.min(maxBytes, budgetOf(report.databaseBytes, holding, warningPct)),
       growthPerDay: growth.bytesPerDay,
       types,
       inForce,
       unitIsSet: unit !== undefined,
-      mostDays: mostDays(unit ?? 'days'),
+      maxDays: maxDays(unit ?? 'days'),
       ...others,
     });
   } catch (error) {
@@ -73,7 +73,7 @@ function budgetOf(databaseBytes: number, { sample, roomBytes }: MountForecast, w
 
 async function storedTypes(deps: GrowthPolicyDeps): Promise<Record<OwnedType, StoredType>> {
   const nowMs = deps.now().getTime();
-  const tables = await deps.growthBook.tables(dayOf(nowMs - LATELY_DAYS * DAY_MS));
+  const tables = await deps.growthHistory.tables(dayOf(nowMs - LATELY_DAYS * DAY_MS));
   const [cot, geochat] = await Promise.all([
     storedType(deps, 'cot', tables, nowMs),
     storedType(deps, 'geochat', tables, nowMs),
@@ -83,14 +83,14 @@ async function storedTypes(deps: GrowthPolicyDeps): Promise<Record<OwnedType, St
 }
 
 async function storedType(
-  { retentionBook }: GrowthPolicyDeps,
+  { retentionHistory }: GrowthPolicyDeps,
   type: OwnedType,
   tables: readonly TableDay[],
   nowMs: number,
 ): Promise<StoredType | undefined> {
   const table = tables.findLast((each) => each.table === TABLES[type]);
   if (table === undefined) return undefined;
-  const { days } = await retentionBook.days(type);
+  const { days } = await retentionHistory.days(type);
   const lately = Array.from({ length: LATELY_DAYS }, (_, ago) => dayOf(nowMs - (ago + 1) * DAY_MS));
   const first = days[0]?.day ?? dayOf(nowMs);
   const rows = new Map(days.map((each) => [each.day, each.rows]));

@@ -2,7 +2,7 @@
 
 import type { RunSql } from '@holdfast/kit/kept-database';
 import { DAY_MS } from '@holdfast/kit/time';
-import type { GrowthBook, GrowthSample, TableDay } from '../port.ts';
+import type { GrowthHistory, GrowthSample, TableDay } from '../port.ts';
 
 const FINE_DAYS = 2;
 const HOURLY_DAYS = 60;
@@ -10,7 +10,7 @@ const KEPT_DAYS = 400;
 
 type SampleRow = Omit<GrowthSample, 'at'> & { at: Date };
 
-export function growthBookTable(run: RunSql): GrowthBook {
+export function growthHistoryTable(run: RunSql): GrowthHistory {
   return {
     async keepSample({ at, database_bytes, wal_bytes, max_wal_bytes, mounts }) {
       await run(

@@ -2,24 +2,24 @@
 // found is remembered for a moment, so that whoever asks a live module often does not read two months of samples each time.
 
 import { messageOf } from '@holdfast/kit/app-error';
-import { durationInWords } from '@holdfast/kit/format';
+import { formatDuration } from '@holdfast/kit/format';
 import { DAY_MS, HOUR_MS } from '@holdfast/kit/time';
 import { withTimeout } from '@holdfast/kit/timeout';
 import {
   fullIn,
   type FullIn,
   type Growth,
-  MOST_DAYS,
-  MOST_TREND_MS,
+  MAX_DAYS,
+  MAX_TREND_MS,
   paceOf,
   type Point,
   sensible,
   trendOf,
 } from '../forecast.ts';
-import type { GrowthBook, GrowthSample, MountSample } from '../port.ts';
+import type { GrowthHistory, GrowthSample, MountSample } from '../port.ts';
 
 export interface GrowthDeps {
-  growthBook: Pick<GrowthBook, 'samples' | 'tables'>;
+  growthHistory: Pick<GrowthHistory, 'samples' | 'tables'>;
   now: () => Date;
 }
 
@@ -65,7 +65,7 @@ export interface GrowthReport {
 /** A pace that would take longer is an ordinary hour of the day. */
 const PACE_DAYS = 1;
 /** Of what is free: for each byte that is stored WAL grows by three at most, and where little comes by nothing. */
-const LEAST_ROOM = 0.25;
+const MIN_ROOM = 0.25;
 /** From older samples nothing is said of now. */
 const FRESH_MS = HOUR_MS;
 const REMEMBERED_MS = 50_000;
@@ -77,16 +77,18 @@ const NONE: Forecast = { growth: undefined, full: undefined, reason: TOO_FEW };
 const remembered = new WeakMap<object, { atMs: number; report: GrowthReport }>();
 
 /** Never rejects. At most `REMEMBERED_MS` old. */
-export async function growthReport({ growthBook, now }: GrowthDeps): Promise<GrowthReport> {
+export async function growthReport({ growthHistory, now }: GrowthDeps): Promise<GrowthReport> {
   const nowMs = now().getTime();
-  const known = remembered.get(growthBook);
+  const known = remembered.get(growthHistory);
   if (known !== undefined && nowMs >= known.atMs && nowMs - known.atMs < REMEMBERED_MS) return known.report;
-  const since = new Date(nowMs - MOST_TREND_MS).toISOString();
-  const report = await withTimeout(SAMPLES_WITHIN_MS, "Holdfast's own database", () => growthBook.samples(since)).then(
+  const since = new Date(nowMs - MAX_TREND_MS).toISOString();
+  const report = await withTimeout(SAMPLES_WITHIN_MS, "Holdfast's own database", () =>
+    growthHistory.samples(since),
+  ).then(
     (samples) => reportFrom(samples, nowMs),
     (error: unknown) => unknownReport(`growth is not known: ${messageOf(error).replace(/\.$/, '')}`),
   );
-  remembered.set(growthBook, { atMs: nowMs, report });
+  remembered.set(growthHistory, { atMs: nowMs, report });
   return report;
 }
 
@@ -113,7 +115,7 @@ function reportFrom(all: readonly GrowthSample[], nowMs: number): GrowthReport {
   const last = samples.at(-1);
   if (last === undefined) return { ...unknownReport(TOO_FEW), problem: null };
   const oldMs = nowMs - last.atMs;
-  if (oldMs > FRESH_MS) return unknownReport(`growth is not known: the last sample is ${durationInWords(oldMs)} old`);
+  if (oldMs > FRESH_MS) return unknownReport(`growth is not known: the last sample is ${formatDuration(oldMs)} old`);
   const points = databasePoints(samples);
   const pace = paceOf(points, nowMs);
   const mounts = last.mounts.map((sample) => mountForecast(sample, { samples, last, pace, nowMs }));
@@ -140,7 +142,7 @@ interface Seen {
 
 function mountForecast(sample: MountSample, { samples, last, pace, nowMs }: Seen): MountForecast {
   const { free_bytes: free } = sample;
-  const roomBytes = Math.max(free * LEAST_ROOM, free - walToCome(sample, samples, last));
+  const roomBytes = Math.max(free * MIN_ROOM, free - walToCome(sample, samples, last));
   const of = { mount: sample.mount, holdsDatabase: sample.holds_database, sample, roomBytes };
   if (pace !== undefined && sample.holds_database) {
     const full = fullIn(pace, roomBytes);
@@ -150,7 +152,7 @@ function mountForecast(sample: MountSample, { samples, last, pace, nowMs }: Seen
   if (growth === undefined) return { ...of, ...NONE };
   const full = fullIn(growth, roomBytes);
   if (full === undefined) return { ...of, growth, full, reason: 'it is not filling' };
-  if (full.days > MOST_DAYS) return { ...of, growth, full: undefined, reason: 'it takes more than 2 years' };
+  if (full.days > MAX_DAYS) return { ...of, growth, full: undefined, reason: 'it takes more than 2 years' };
   return { ...of, growth, full, reason: null };
 }
 
@@ -204,12 +206,12 @@ export interface GrownTable {
 }
 
 const TABLE_DAYS = 7;
-const MOST_TABLES = 10;
+const MAX_TABLES = 10;
 
 /** The tables that grew most in the last seven days; empty until two days are known. Rejects as the port does. */
-export async function grownTables({ growthBook, now }: GrowthDeps): Promise<GrownTable[]> {
+export async function grownTables({ growthHistory, now }: GrowthDeps): Promise<GrownTable[]> {
   const nowMs = now().getTime();
-  const days = await growthBook.tables(dayOf(nowMs - TABLE_DAYS * DAY_MS));
+  const days = await growthHistory.tables(dayOf(nowMs - TABLE_DAYS * DAY_MS));
   const known = days.filter(({ day }) => day <= dayOf(nowMs));
   const byTable = Map.groupBy(known, ({ schema, table }) => JSON.stringify([schema, table]));
   const grown = [...byTable.values()].flatMap((of): GrownTable[] => {
@@ -220,7 +222,7 @@ export async function grownTables({ growthBook, now }: GrowthDeps): Promise<Grow
     return [{ schema, table, bytes, grown_bytes: bytes - first.bytes, grown_days: count }];
   });
   const growing = grown.filter(({ grown_bytes: bytes }) => bytes > 0);
-  return growing.toSorted((a, b) => b.grown_bytes - a.grown_bytes).slice(0, MOST_TABLES);
+  return growing.toSorted((a, b) => b.grown_bytes - a.grown_bytes).slice(0, MAX_TABLES);
 }
 
 export function dayOf(atMs: number): string {

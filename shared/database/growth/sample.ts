@@ -6,11 +6,11 @@ import { HOUR_MS } from '@holdfast/kit/time';
 import type { CoreDatabase, DatabaseSize } from '../../core/database/port.ts';
 import type { Disks, DiskUse } from '../../host/port.ts';
 import type { HealthMemory } from '../../jobs/port.ts';
-import type { GrowthBook, GrowthFacts, GrowthSample, MountSample } from '../port.ts';
+import type { GrowthHistory, GrowthFacts, GrowthSample, MountSample } from '../port.ts';
 import { fillsAtPace } from './report.ts';
 
 export interface SampleGrowthDeps {
-  growthBook: GrowthBook;
+  growthHistory: GrowthHistory;
   growthFacts: Pick<GrowthFacts, 'tables'>;
   health: HealthMemory;
   monitored: {
@@ -38,34 +38,34 @@ const LATELY_MS = [0, 60_000, 120_000];
 
 /** Rejects when our own database is away. Stopped by `signal`, it changes nothing more. */
 export async function sampleGrowth(deps: SampleGrowthDeps, now: Date, signal: AbortSignal): Promise<SampledGrowth> {
-  const { growthBook, growthFacts, health, monitored } = deps;
+  const { growthHistory, growthFacts, health, monitored } = deps;
   const done: SampledGrowth = { sampled: false, tables: null, thinned: 0, left_out: {} };
   const [size, mounts, before] = await Promise.all([
-    unlessAway('database', done, () => sizeWithoutCopies(monitored.coreDatabase)),
-    unlessAway('disks', done, () => monitored.disks.use()),
-    growthBook.samples(before2Hours(now)),
+    unlessUnavailable('database', done, () => sizeWithoutCopies(monitored.coreDatabase)),
+    unlessUnavailable('disks', done, () => monitored.disks.use()),
+    growthHistory.samples(before2Hours(now)),
   ]);
   if (signal.aborted) return done;
   const sample = sampleOf(now, size, mounts ?? [], monitored.wanted.databaseDirectory);
-  await growthBook.keepSample(sample);
+  await growthHistory.keepSample(sample);
   done.sampled = true;
   const lately = [...before, sample];
   // Who fills a disk is told at once, and so is the end of it.
   if (LATELY_MS.some((ago) => fillsAtPace(lately, now.getTime() - ago))) await health.forget('disk');
 
   const today = now.toISOString().slice(0, 10);
-  const known = (await growthBook.tables(today)).some(({ day }) => day === today);
-  const tables = known ? undefined : await unlessAway('tables', done, () => growthFacts.tables());
+  const known = (await growthHistory.tables(today)).some(({ day }) => day === today);
+  const tables = known ? undefined : await unlessUnavailable('tables', done, () => growthFacts.tables());
   if (signal.aborted) return done;
-  if (tables !== undefined) await growthBook.keepTables(today, tables);
+  if (tables !== undefined) await growthHistory.keepTables(today, tables);
   done.tables = tables?.length ?? null;
 
   if (signal.aborted || !isTimeToThin(before, now)) return done;
-  done.thinned = await growthBook.thin(now.toISOString());
+  done.thinned = await growthHistory.thin(now.toISOString());
   return done;
 }
 
-async function unlessAway<T>(part: Part, done: SampledGrowth, work: () => Promise<T>): Promise<T | undefined> {
+async function unlessUnavailable<T>(part: Part, done: SampledGrowth, work: () => Promise<T>): Promise<T | undefined> {
   try {
     return await work();
   } catch (error) {

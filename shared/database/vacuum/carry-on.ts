@@ -5,8 +5,8 @@
 import { HOUR_MS } from '@holdfast/kit/time';
 import { endUnreadable } from '../../jobs/ordered-jobs.ts';
 import { openVacuumJob, readVacuumJob } from './jobs.ts';
-import { ALONE, follow, LONGEST_GAP_MS, nextTurn, type Turned } from './turn.ts';
-import { asked, currentTable, DatabaseAway, end, save, type Step, type VacuumDeps, type VacuumWork } from './work.ts';
+import { ALONE, follow, MAX_GAP_MS, nextTurn, type Turned } from './turn.ts';
+import { request, currentTable, DatabaseAway, end, save, type Step, type VacuumDeps, type VacuumWork } from './work.ts';
 
 const GIVEN_UP_MS = HOUR_MS;
 
@@ -33,7 +33,7 @@ function noticeGap(work: VacuumWork): void {
   const { memory, now } = work;
   const gapMs = now.getTime() - Date.parse(memory.looked_at);
   memory.looked_at = now.toISOString();
-  if (Math.abs(gapMs) <= LONGEST_GAP_MS) return;
+  if (Math.abs(gapMs) <= MAX_GAP_MS) return;
   memory.was_alone = true;
   if (gapMs < 0) {
     work.lines.push(`The clock was set back by ${Math.round(-gapMs / 1000)} s: no further table is begun.`);
@@ -59,7 +59,7 @@ async function step(work: VacuumWork): Promise<Step> {
 
 async function hasEndedAtOnce({ deps, job }: VacuumWork): Promise<boolean> {
   for (let look = 0; look < LOOKS_AT_ONCE; look++) {
-    const shown = await asked(deps.vacuumFacts.statement(job.id));
+    const shown = await request(deps.vacuumFacts.statement(job.id));
     if (shown?.state !== 'running') return true;
   }
   return false;
@@ -67,14 +67,14 @@ async function hasEndedAtOnce({ deps, job }: VacuumWork): Promise<boolean> {
 
 async function turn(work: VacuumWork): Promise<Turned> {
   const { deps, job, memory } = work;
-  const shown = await asked(deps.vacuumFacts.statement(job.id));
+  const shown = await request(deps.vacuumFacts.statement(job.id));
   const statement = memory.turn?.statement ?? undefined;
   if (statement !== undefined) return follow(work, statement, shown);
   if (shown?.state === 'running') {
     await save(work);
     return 'running';
   }
-  if (shown !== undefined) await asked(deps.coreVacuum.settle(job.id));
+  if (shown !== undefined) await request(deps.coreVacuum.settle(job.id));
   const isLeft = memory.tables.some(({ state }) => state === 'not_begun');
   return memory.was_alone && isLeft ? end(work, 'interrupted', ALONE) : nextTurn(work);
 }

@@ -89,7 +89,7 @@ interface ActivityRow {
 }
 
 /** Between its statement and its outcome a connection idles for a moment. Longer: who has begun it has died, and has not closed it. */
-const MOST_IDLE_SECONDS = 10;
+const MAX_IDLE_SECONDS = 10;
 
 /** One that runs comes before one that has ended, and of those the last one. Workers that build its indexes bear its name too. */
 async function readStatement(sql: Sql, job: string): Promise<VacuumStatement | undefined> {
@@ -103,13 +103,13 @@ async function readStatement(sql: Sql, job: string): Promise<VacuumStatement | u
     WHERE d.datname = current_database() AND a.application_name LIKE ${ANY_STATEMENT} AND ${isOwner(sql)}
       AND a.backend_type = 'client backend'
       AND (a.application_name <> ${statementName(job)} OR a.state <> 'idle'
-        OR a.state_change > clock_timestamp() - make_interval(secs => ${MOST_IDLE_SECONDS}))
+        OR a.state_change > clock_timestamp() - make_interval(secs => ${MAX_IDLE_SECONDS}))
     ORDER BY a.state_change DESC`;
-  const shown = rows.flatMap((row) => shownOf(row, outcomeOf(job, row.name)));
+  const shown = rows.flatMap((row) => viewOf(row, outcomeOf(job, row.name)));
   return shown.find(({ state }) => state === 'running') ?? shown[0];
 }
 
-function shownOf({ pid, waits, progress }: ActivityRow, outcome: ReturnType<typeof outcomeOf>): VacuumStatement[] {
+function viewOf({ pid, waits, progress }: ActivityRow, outcome: ReturnType<typeof outcomeOf>): VacuumStatement[] {
   if (outcome === undefined) return [];
   if (outcome !== null) return [{ state: 'ended', error: outcome.error }];
   const phase = progress?.['phase'];

@@ -105,7 +105,7 @@ export async function previewVacuum(deps: PreviewVacuumDeps): Promise<VacuumPrev
     vacuumRate(deps.opsJobs),
     openVacuumJob(deps.opsJobs),
   ]);
-  const shown = tables.map((table) => shownOf(table, rate));
+  const shown = tables.map((table) => viewOf(table, rate));
   const room = roomForAll(
     'full',
     tables.filter(({ allowed }) => allowed),
@@ -125,7 +125,7 @@ export async function previewVacuum(deps: PreviewVacuumDeps): Promise<VacuumPrev
   };
 }
 
-function shownOf(table: VacuumTable, rate: WriteRate): PreviewedTable {
+function viewOf(table: VacuumTable, rate: WriteRate): PreviewedTable {
   const { schema, table: name, bytes, reclaimable_bytes, dead_tuples, live_tuples, allowed } = table;
   const lock_seconds = lockSeconds('full', table, rate);
   return { schema, table: name, bytes, reclaimable_bytes, dead_tuples, live_tuples, lock_seconds, allowed };

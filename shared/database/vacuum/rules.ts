@@ -1,7 +1,7 @@
 // Rules of a vacuum: how much room it must find, in which order tables come, how long it locks clients out, how long it waits for
 // others, and what clients are told.
 
-import { bytesInWords, durationInWords } from '@holdfast/kit/format';
+import { formatBytes, formatDuration } from '@holdfast/kit/format';
 import { MINUTE_MS } from '@holdfast/kit/time';
 
 export type Mode = 'full' | 'standard';
@@ -74,8 +74,8 @@ export function roomFor(mode: Mode, table: Measured, place: DatabasePlace): Room
   }
   const { mount, free, needed, what } = found;
   const isEnough = free >= needed;
-  const words = `${name} needs ${bytesInWords(needed)} on ${mount} for ${what}, and ${bytesInWords(free)} are free`;
-  const reason = isEnough ? `${words}.` : `${words}: ${bytesInWords(needed - free)} too few. Remedy: ${helps()}.`;
+  const words = `${name} needs ${formatBytes(needed)} on ${mount} for ${what}, and ${formatBytes(free)} are free`;
+  const reason = isEnough ? `${words}.` : `${words}: ${formatBytes(needed - free)} too few. Remedy: ${helps()}.`;
   return { isEnough, figures: { ...shared, free_bytes: free, needed_bytes: needed, mount, reason } };
 
   /** What would be refused just as well is no remedy. */
@@ -160,7 +160,7 @@ export function lockSeconds(
   return mode === 'full' ? Math.ceil(Math.max(0, bytes - (reclaimable ?? 0)) / bytesPerSecond) : 0;
 }
 
-const LONGEST_PAUSE_SECONDS = 30;
+const MAX_PAUSE_SECONDS = 30;
 /** So long those who hold tables are waited for, without a table done meanwhile. */
 export const LOCK_PATIENCE_MS = 10 * MINUTE_MS;
 /** Whoever has held a table for longer will hold it for longer: a statement would queue behind it, and everybody behind that. */
@@ -168,7 +168,7 @@ const LONG_HOLD_MS = 5_000;
 
 /** Seconds until the next try, after so many vain ones: 2, 4, 8, 16, 30. */
 export function pauseSeconds(tries: number): number {
-  return Math.min(2 ** Math.min(tries, 10), LONGEST_PAUSE_SECONDS);
+  return Math.min(2 ** Math.min(tries, 10), MAX_PAUSE_SECONDS);
 }
 
 /** The one that has held for so long that asking is of no use yet; of one that cannot be seen nobody knows. */
@@ -208,7 +208,7 @@ export function failureKind(sqlState: string): FailureKind {
 
 export function noticeBefore(seconds: number): string {
   const minutes = Math.ceil(seconds / 60);
-  const about = seconds < 60 ? 'less than a minute' : `about ${durationInWords(minutes * MINUTE_MS)}`;
+  const about = seconds < 60 ? 'less than a minute' : `about ${formatDuration(minutes * MINUTE_MS)}`;
   return `Holdfast: maintenance begins, for ${about}: you stay connected and see each other; the server stores what you send later, and shows no history.`;
 }
 

@@ -18,7 +18,7 @@ export interface StartVacuumDeps extends RoomDeps {
   now: () => Date;
 }
 
-export interface VacuumWish {
+export interface VacuumInput {
   mode: VacuumMode;
   /** `table` or `schema.table`; undefined: all that may be vacuumed. */
   names: readonly string[] | undefined;
@@ -33,7 +33,7 @@ interface Context {
   mustStillBeIn?: () => Promise<void>;
 }
 
-export async function startVacuum(context: Context, { mode, names, mayVacuum }: VacuumWish): Promise<OpsJob> {
+export async function startVacuum(context: Context, { mode, names, mayVacuum }: VacuumInput): Promise<OpsJob> {
   const { deps } = context;
   if (!mayVacuum) throw notSetUp();
   await refuseWhileOneIsOpen(deps.opsJobs, mode);

@@ -238,9 +238,9 @@ async function closed(sql: Sql): Promise<void> {
   await sql.end({ timeout: CLOSE_WITHIN_S });
 }
 
-function remember(words: Map<string, string | null>, job: string, said: string | null): void {
+function remember(words: Map<string, string | null>, job: string, message: string | null): void {
   words.delete(job);
-  words.set(job, said);
+  words.set(job, message);
   const [oldest] = words.keys();
   if (words.size > WORDS_KEPT && oldest !== undefined) words.delete(oldest);
 }

@@ -2,7 +2,7 @@
 // its end. The marks of the table, written down before the statement is begun, tell afterwards whether it was done.
 
 import { messageOf } from '@holdfast/kit/app-error';
-import { bytesInWords, rounded } from '@holdfast/kit/format';
+import { formatBytes, rounded } from '@holdfast/kit/format';
 import { MINUTE_MS } from '@holdfast/kit/time';
 import type { LockHolder, VacuumMarks, VacuumStatement } from '../port.ts';
 import type { BegunStatement, VacuumedTable } from './jobs.ts';
@@ -19,7 +19,7 @@ import {
   roomFor,
 } from './rules.ts';
 import {
-  asked,
+  request,
   currentTable,
   DatabaseAway,
   end,
@@ -32,7 +32,7 @@ import {
 } from './work.ts';
 
 /** A host that looks once a minute, a little late, is still there. */
-export const LONGEST_GAP_MS = 75_000;
+export const MAX_GAP_MS = 75_000;
 
 /** `begun`: its statement runs, or has ended already; `over`: that was this table. */
 export type Turned = Step | 'begun' | 'over';
@@ -53,15 +53,17 @@ export async function nextTurn(work: VacuumWork): Promise<Turned> {
 async function attempt(work: VacuumWork): Promise<Turned> {
   const { deps, input, now } = work;
   const { schema, table } = currentTable(work);
-  const found = (await asked(deps.vacuumFacts.tables())).find((each) => each.schema === schema && each.table === table);
+  const found = (await request(deps.vacuumFacts.tables())).find(
+    (each) => each.schema === schema && each.table === table,
+  );
   if (found === undefined) return over(work, { state: 'skipped', error: 'there is no such table any more.' });
   if (!found.allowed)
     return over(work, { state: 'skipped', error: 'the owner of the database may not vacuum it any more.' });
-  const room = roomFor(input.mode, found, await asked(databasePlace(deps)));
+  const room = roomFor(input.mode, found, await request(databasePlace(deps)));
   if (room.isEnough !== true) return over(work, { state: 'skipped', error: room.figures.reason });
-  const holder = longHolder(await asked(deps.vacuumFacts.holders(input.mode, schema, table)), now);
+  const holder = longHolder(await request(deps.vacuumFacts.holders(input.mode, schema, table)), now);
   if (holder !== undefined) return tryAgain(work, heldBy(holder));
-  const marks = await asked(deps.vacuumFacts.marks(schema, table));
+  const marks = await request(deps.vacuumFacts.marks(schema, table));
   if (marks === undefined) return over(work, { state: 'skipped', error: 'there is no such table any more.' });
   return begin(work, marks);
 }
@@ -86,7 +88,7 @@ async function begin(work: VacuumWork, marks: VacuumMarks): Promise<Turned> {
   if (!(await save(work))) return 'ended';
   if (isFirst && !(await tell(work, noticeBefore(lockSecondsLeft(work))))) memory.notice = 'silent';
   work.signal?.throwIfAborted();
-  if (deps.now().getTime() - work.now.getTime() > LONGEST_GAP_MS) throw new Error('stopped in the middle of a step');
+  if (deps.now().getTime() - work.now.getTime() > MAX_GAP_MS) throw new Error('stopped in the middle of a step');
   const { schema, table: name } = table;
   try {
     await deps.coreVacuum.begin({ job: job.id, mode: input.mode, schema, table: name, oid: marks.oid });
@@ -95,7 +97,7 @@ async function begin(work: VacuumWork, marks: VacuumMarks): Promise<Turned> {
   }
   const what = input.mode === 'full' ? 'VACUUM FULL' : 'VACUUM';
   answersAgain(work);
-  work.lines.push(`${nameOf(table)}: ${what} begun, ${bytesInWords(marks.bytes)}.`);
+  work.lines.push(`${nameOf(table)}: ${what} begun, ${formatBytes(marks.bytes)}.`);
   await save(work, { phase: `${nameOf(table)}: ${what}`, phasePercent: null });
   return 'begun';
 }
@@ -128,7 +130,7 @@ export async function follow(
   const error = shown?.error ?? statement.error;
   if (error !== null) return failed(work, statement, error);
   const { schema, table } = currentTable(work);
-  const marks = await asked(work.deps.vacuumFacts.marks(schema, table));
+  const marks = await request(work.deps.vacuumFacts.marks(schema, table));
   if (marks?.oid !== statement.marks.oid) {
     const what = marks === undefined ? 'dropped' : 'made anew';
     return over(work, { state: 'skipped', error: `the table was ${what} in the middle of it.` });
@@ -169,7 +171,7 @@ async function failed(work: VacuumWork, statement: BegunStatement, error: string
   if (kind === 'lock') return tryAgain(work, 'others hold it: no lock within 5 s.');
   statement.error = error;
   if (!(await save(work))) return 'ended';
-  const words = (await asked(work.deps.coreVacuum.settle(work.job.id))) ?? `SQLSTATE ${error}`;
+  const words = (await request(work.deps.coreVacuum.settle(work.job.id))) ?? `SQLSTATE ${error}`;
   if (kind === 'connection') return interrupted(work, ENDED, words);
   if (kind === 'stopped') return interrupted(work, 'its statement was cancelled.', words);
   if (kind === 'table') return over(work, { state: 'failed', error: words });
@@ -195,7 +197,7 @@ async function done(work: VacuumWork, statement: BegunStatement, marks: VacuumMa
   const { bytes_before: before } = table;
   const name = nameOf(table);
   const took = seconds < 1 ? 'less than 1 s' : `${Math.round(seconds)} s`;
-  work.lines.push(`${name}: done in ${took}, ${bytesInWords(before)} before, ${bytesInWords(marks.bytes)} after.`);
+  work.lines.push(`${name}: done in ${took}, ${formatBytes(before)} before, ${formatBytes(marks.bytes)} after.`);
   const left = work.input.mode === 'standard' ? deadRowsLeft(statement.marks.dead_tuples, marks.dead_tuples) : 0;
   if (left > 0) work.lines.push(`${name}: ${left} dead rows could not be removed: a transaction is older than they.`);
   work.memory.waits_since = null;
@@ -228,7 +230,7 @@ async function tryAgain(work: VacuumWork, why: string): Promise<Turned> {
   const name = nameOf({ schema, table });
   if (now.getTime() - Date.parse(memory.waits_since) >= LOCK_PATIENCE_MS) {
     const minutes = LOCK_PATIENCE_MS / MINUTE_MS;
-    const [holder] = await asked(work.deps.vacuumFacts.holders(work.input.mode, schema, table));
+    const [holder] = await request(work.deps.vacuumFacts.holders(work.input.mode, schema, table));
     const who = holder === undefined ? why : heldBy(holder);
     const long = turn.tries > 1 ? ` within ${minutes} minutes` : `, after ${minutes} minutes of waiting for others`;
     return over(work, { state: 'skipped', error: `no lock${long}: ${who}` });

@@ -1,11 +1,11 @@
 // A step of a vacuum in hand: the job as it was read, what is to be written of it, and how it ends.
 
 import { AppError, messageOf } from '@holdfast/kit/app-error';
-import { bytesInWords, counted, rounded } from '@holdfast/kit/format';
+import { formatBytes, counted, rounded } from '@holdfast/kit/format';
 import type { Log } from '@holdfast/kit/log';
 import type { Audit } from '../../audit/port.ts';
 import type { CoreNotices } from '../../core/port.ts';
-import { isAway } from '../../devices/certificates/while-core-is-away.ts';
+import { isUnavailable } from '../../devices/certificates/while-core-is-unavailable.ts';
 import { jobSubject, said } from '../../jobs/ordered-jobs.ts';
 import type { HealthMemory, OpsJob, OpsJobChange, OpsJobs } from '../../jobs/port.ts';
 import type { CoreVacuum, VacuumFacts } from '../port.ts';
@@ -43,11 +43,11 @@ export interface VacuumWork extends ReadVacuumJob {
 /** The core's database does not answer. */
 export class DatabaseAway extends Error {}
 
-export async function asked<T>(answer: Promise<T>): Promise<T> {
+export async function request<T>(answer: Promise<T>): Promise<T> {
   try {
     return await answer;
   } catch (error) {
-    throw isAway(error) ? new DatabaseAway(error.message) : error;
+    throw isUnavailable(error) ? new DatabaseAway(error.message) : error;
   }
 }
 
@@ -134,7 +134,7 @@ export async function end(work: VacuumWork, state?: keyof typeof ENDINGS, error?
   work.lines.push(
     given === 0 && input.mode === 'standard'
       ? 'No room was given back to the disk: the mode standard makes that of dead rows good for later ones.'
-      : `${bytesInWords(given)} given back: ${bytesInWords(before)} before, ${bytesInWords(after)} after.`,
+      : `${formatBytes(given)} given back: ${formatBytes(before)} before, ${formatBytes(after)} after.`,
   );
   if (unfinished.length === 0) return endAs(work, { state: 'succeeded', progress: 1, result });
   const why = [error, wordsOf(unfinished, memory.tables.length)].filter((text) => text !== undefined).join(' ');
@@ -142,13 +142,13 @@ export async function end(work: VacuumWork, state?: keyof typeof ENDINGS, error?
 }
 
 /** The result has the others. */
-const MOST_NAMED = 5;
+const MAX_NAMED = 5;
 
 function wordsOf(unfinished: readonly VacuumedTable[], all: number): string {
   const ended = unfinished.filter((table) => table.error !== null);
-  const named = ended.slice(0, MOST_NAMED).map((table) => `${nameOf(table)}: ${table.error}`);
+  const named = ended.slice(0, MAX_NAMED).map((table) => `${nameOf(table)}: ${table.error}`);
   const left = unfinished.length - ended.length;
-  const more = ended.length > MOST_NAMED ? [`And ${ended.length - MOST_NAMED} more.`] : [];
+  const more = ended.length > MAX_NAMED ? [`And ${ended.length - MAX_NAMED} more.`] : [];
   const rest = left > 0 ? [`Not begun: ${counted(left, 'table')}.`] : [];
   return [`Not vacuumed: ${unfinished.length} of ${counted(all, 'table')}.`, ...named, ...more, ...rest].join(' ');
 }

@@ -23,7 +23,7 @@ export function clientKeyFiles(directory: string): ClientKeys {
   return {
     async keep(hash, key) {
       const file = fileOf(hash);
-      await told(`The key of ${hash} was not kept: ${directory}`, async () => {
+      await reported(`The key of ${hash} was not kept: ${directory}`, async () => {
         await ensureOwn(directory);
         await removeLeftBehind(directory);
         await writeWhole(directory, file, textOf(key));
@@ -32,7 +32,7 @@ export function clientKeyFiles(directory: string): ClientKeys {
 
     async read(hash) {
       const file = fileOf(hash);
-      return told(file, async () => {
+      return reported(file, async () => {
         await mustBeOwn(directory);
         return contentOf((await readBounded(file, LARGEST_BYTES, { ownOnly: true })).toString('latin1'));
       }).catch(unlessMissing);
@@ -41,7 +41,7 @@ export function clientKeyFiles(directory: string): ClientKeys {
     async kept(hashes) {
       const known = hashes.filter((hash) => HASH.test(hash));
       if (known.length === 0) return [];
-      return told(directory, async () => {
+      return reported(directory, async () => {
         await mustBeOwn(directory);
         const there = await Promise.all(known.map((hash) => isFile(fileOf(hash))));
         return known.filter((_, at) => there[at]);
@@ -52,7 +52,7 @@ export function clientKeyFiles(directory: string): ClientKeys {
 
     async remove(hash) {
       const file = fileOf(hash);
-      await told(file, async () => {
+      await reported(file, async () => {
         await mustBeOwn(directory);
         await rm(file, { force: true });
       }).catch(unlessMissing);
@@ -67,7 +67,7 @@ function bareHash(hash: string): string {
 }
 
 /** Says of whom the problem is; what is missing stays as it is, for whoever knows what that means. */
-async function told<T>(subject: string, work: () => Promise<T>): Promise<T> {
+async function reported<T>(subject: string, work: () => Promise<T>): Promise<T> {
   try {
     return await work();
   } catch (error) {

@@ -7,8 +7,8 @@ import type { Account, Identity } from '../../identity/port.ts';
 import type { Revocation } from '../port.ts';
 import { readCertificateReference } from '../rules.ts';
 import { expiriesOf, showAll, type UserCertificatesDeps } from './of-user.ts';
-import type { ShownCertificate } from './view.ts';
-import { isAway, orAsWritten } from './while-core-is-away.ts';
+import type { CertificateView } from './view.ts';
+import { isUnavailable, orAsWritten } from './while-core-is-unavailable.ts';
 
 export interface FindCertificateDeps extends UserCertificatesDeps {
   core: Pick<Core, 'certificates' | 'certificate'>;
@@ -17,7 +17,7 @@ export interface FindCertificateDeps extends UserCertificatesDeps {
 
 export interface FoundCertificate {
   certificate: CoreCertificate;
-  shown: ShownCertificate;
+  shown: CertificateView;
 }
 
 /**
@@ -50,7 +50,7 @@ export async function findCertificateOf(
   );
 }
 
-export interface FoundAlsoWhileAway extends FoundCertificate {
+export interface FoundOrRemembered extends FoundCertificate {
   /** Why it is what is written here, not what the core has. */
   problem: string | undefined;
 }
@@ -59,11 +59,11 @@ export interface FoundAlsoWhileAway extends FoundCertificate {
  * The same, of everybody's or of one user's, also while the core is away: then as it is written here. What is not written
  * here may be at the core all the same: then it is `unavailable`, not `not_found`.
  */
-export async function findAlsoWhileAway(
+export async function findOrRemembered(
   deps: FindCertificateDeps,
   file: string,
   username?: string,
-): Promise<FoundAlsoWhileAway> {
+): Promise<FoundOrRemembered> {
   const { deps: readable, problem } = orAsWritten(deps);
   try {
     const found =
@@ -86,7 +86,7 @@ async function bestOf(
   deps: FindCertificateDeps,
   candidates: readonly CoreCertificate[],
 ): Promise<FoundCertificate | undefined> {
-  const shown = await shownOf(deps, candidates);
+  const shown = await viewOf(deps, candidates);
   const best = shown.find(({ state }) => state === 'active' || state === 'expired') ?? shown[0];
   const certificate = candidates.find(({ hash }) => hash === best?.fingerprint);
   return best !== undefined && certificate !== undefined ? { certificate, shown: best } : undefined;
@@ -102,9 +102,9 @@ async function candidatesAmong(deps: FindCertificateDeps, file: string, of: stri
 }
 
 /** For revoking, which goes on without the provider (then nobody knows when the user expires) and without the kept keys. */
-export function whoeverItsUser({
+export function anyUser({
   core,
-  certificateBook,
+  certificateStore,
   clientKeys,
   identity,
   now,
@@ -113,14 +113,14 @@ export function whoeverItsUser({
     try {
       return await ask;
     } catch (error) {
-      if (isAway(error)) return without;
+      if (isUnavailable(error)) return without;
       throw error;
     }
   }
   const named = (username: string): Promise<Account | undefined> =>
     orElse(identity.accounts.named(username), undefined);
   const kept = (hashes: readonly string[]): Promise<string[]> => orElse(clientKeys.kept(hashes), []);
-  return { core, certificateBook, clientKeys: { kept }, identity: { accounts: { named } }, now };
+  return { core, certificateStore, clientKeys: { kept }, identity: { accounts: { named } }, now };
 }
 
 /** Of one user in whatever case the name is given: a release finds it in the spelling of the account alone. */
@@ -136,7 +136,7 @@ export async function certificatesNamed(
 }
 
 async function candidatesOf(deps: FindCertificateDeps, file: string): Promise<CoreCertificate[]> {
-  const { core, certificateBook } = deps;
+  const { core, certificateStore } = deps;
   const reference = readCertificateReference(file);
   if (reference === undefined) return [];
   if (reference.kind === 'hash') {
@@ -148,20 +148,17 @@ async function candidatesOf(deps: FindCertificateDeps, file: string): Promise<Co
   const { username, name } = reference;
   const issued = await certificatesNamed(deps, username);
   if (username === API_ACCOUNT && name === '') return issued.filter(({ clientUid }) => clientUid === API_ACCOUNT);
-  const made = await certificateBook.made([username]);
+  const made = await certificateStore.made([username]);
   const hashes = new Set(made.filter((each) => each.name === name).map(({ hash }) => hash));
   return issued.filter(({ hash }) => hashes.has(hash));
 }
 
 /** Newest first, as everybody sees them; all of one user, or few. */
-async function shownOf(
-  deps: FindCertificateDeps,
-  certificates: readonly CoreCertificate[],
-): Promise<ShownCertificate[]> {
+async function viewOf(deps: FindCertificateDeps, certificates: readonly CoreCertificate[]): Promise<CertificateView[]> {
   const usernames = [...new Set(certificates.map(({ username }) => username))];
   const [made, revocations, accounts] = await Promise.all([
-    deps.certificateBook.made(usernames),
-    deps.certificateBook.revocations(usernames),
+    deps.certificateStore.made(usernames),
+    deps.certificateStore.revocations(usernames),
     Promise.all(usernames.map((username) => deps.identity.accounts.named(username))),
   ]);
   const expiries = expiriesOf(accounts.filter((account) => account !== undefined));
@@ -173,11 +170,11 @@ function bare(hash: string): string {
 }
 
 /** How a certificate is shown right after it was revoked, also when the core has gone away since. */
-export async function shownAfterRevocation(
+export async function viewAfterRevocation(
   deps: FindCertificateDeps,
-  before: ShownCertificate,
+  before: CertificateView,
   { hash, state }: Revocation,
-): Promise<ShownCertificate> {
+): Promise<CertificateView> {
   try {
     return (await findCertificate(deps, hash)).shown;
   } catch {

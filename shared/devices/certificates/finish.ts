@@ -33,9 +33,9 @@ function failed(error: string): Conclusion {
 
 async function finishRevoke(deps: RevocationDeps, { target }: OpenIntent, detail: unknown): Promise<Conclusion> {
   const { hash } = revokeSchema.parse(detail);
-  const noted = (await deps.certificateBook.revocations([target])).find((each) => each.hash === hash);
+  const noted = (await deps.certificateStore.revocations([target])).find((each) => each.hash === hash);
   if (noted !== undefined) return { result: 'ok', detail: { state: noted.state } };
-  const made = (await deps.certificateBook.made([target])).find((each) => each.hash === hash);
+  const made = (await deps.certificateStore.made([target])).find((each) => each.hash === hash);
   const certificate = made ?? (await deps.core.certificate(hash));
   if (certificate === undefined) return failed('not done: the core has no such certificate');
   if (!isSameUser(certificate.username, target) || isOwnCertificate(certificate))
@@ -51,7 +51,7 @@ export async function finishIssue(deps: RevocationDeps, intent: OpenIntent, deta
   const isOfIntent = (each: Pick<CoreCertificate, 'username' | 'clientUid' | 'issuedAt'>): boolean =>
     isSameUser(each.username, username) && each.clientUid === clientUid && Date.parse(each.issuedAt) >= since;
   const issued = (await deps.core.certificates()).filter(isOfIntent);
-  const made = await deps.certificateBook.made([username]);
+  const made = await deps.certificateStore.made([username]);
   const known = new Set(made.map(({ hash }) => hash));
   const lost = issued.filter((each) => !known.has(each.hash) && !isOwnCertificate(each));
   await noteAsRevoking(deps, lost, deps.now().toISOString());

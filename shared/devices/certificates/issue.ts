@@ -19,7 +19,7 @@ import {
   recordedCertificate,
 } from './make.ts';
 import { certificatesOf, type UserCertificatesDeps } from './of-user.ts';
-import { type CertificateFacts, type ShownCertificate, shownCertificate } from './view.ts';
+import { type CertificateFacts, type CertificateView, toCertificateView } from './view.ts';
 
 export type IssueDeps = PeopleDeps &
   MakeCertificateDeps &
@@ -40,7 +40,7 @@ export interface WantedCertificate {
   own?: boolean;
 }
 
-export interface IssuedCertificate extends ShownCertificate {
+export interface IssuedCertificate extends CertificateView {
   /** Only where keys are not kept: the bundle, which nobody can make again. */
   p12_base64?: string;
 }
@@ -82,7 +82,7 @@ async function issue({ deps, actor }: IssueContext, account: Account, name: stri
       const certificate = await recordedCertificate(deps, fresh.made);
       const owner = await deps.identity.accounts.get(account.id);
       mustBeOpen(deps, owner);
-      const shown = shownFresh(deps, { certificate, made: fresh.made, kept: keep }, owner);
+      const shown = freshView(deps, { certificate, made: fresh.made, kept: keep }, owner);
       if (keep) return shown;
       return { ...shown, p12_base64: await deps.bundles.withKey(fresh.key, { friendlyName: username }) };
     });
@@ -125,7 +125,7 @@ async function orAbandoned<T>(
 const NAME = /^[A-Za-z0-9._-]{1,64}$/;
 const OF_SERVICES = 'svc_';
 /** In force at once. */
-const MOST_OWN = 20;
+const MAX_OWN = 20;
 
 function mustFit(wanted: WantedCertificate): void {
   const { username, name } = wanted;
@@ -166,12 +166,12 @@ function mustBeOpen({ now }: IssueDeps, account: Account | undefined): asserts a
 }
 
 /** One that is revoked, on its way there, or over, leaves its name and its place to the next. */
-async function activeOf(deps: IssueDeps, account: Account): Promise<ShownCertificate[]> {
+async function activeOf(deps: IssueDeps, account: Account): Promise<CertificateView[]> {
   const certificates = (await certificatesOf(deps, [account])).get(account.username) ?? [];
   return certificates.filter(({ state }) => state === 'active');
 }
 
-function mustBeFree({ username }: Account, active: readonly ShownCertificate[], name: string): void {
+function mustBeFree({ username }: Account, active: readonly CertificateView[], name: string): void {
   const taken = active.find((each) => each.name === name);
   if (taken === undefined) return;
   throw new AppError(
@@ -181,19 +181,19 @@ function mustBeFree({ username }: Account, active: readonly ShownCertificate[], 
 }
 
 /** What devices have enrolled takes no place: a key of it lies nowhere here. */
-function mustHaveRoom({ username }: Account, active: readonly ShownCertificate[]): void {
+function mustHaveRoom({ username }: Account, active: readonly CertificateView[]): void {
   const { length: count } = active.filter(({ name }) => name !== null);
-  if (count < MOST_OWN) return;
+  if (count < MAX_OWN) return;
   throw new AppError(
     'conflict',
-    `${username} has ${count} certificates in force that were made here, and people issue themselves no more than ${MOST_OWN}: revoke one (POST /api/me/certs/{file}/revoke), or ask an administrator to issue it.`,
+    `${username} has ${count} certificates in force that were made here, and people issue themselves no more than ${MAX_OWN}: revoke one (POST /api/me/certs/{file}/revoke), or ask an administrator to issue it.`,
   );
 }
 
-function shownFresh(
+function freshView(
   { now }: IssueDeps,
   fresh: Pick<CertificateFacts, 'certificate' | 'made' | 'kept'>,
   { attributes }: Account,
-): ShownCertificate {
-  return shownCertificate({ ...fresh, revocation: undefined, userExpires: appExpiresOf(attributes) }, now());
+): CertificateView {
+  return toCertificateView({ ...fresh, revocation: undefined, userExpires: appExpiresOf(attributes) }, now());
 }

@@ -7,8 +7,8 @@ import type { Identity } from '../../identity/port.ts';
 import type { Revocation } from '../port.ts';
 import { certificatesNamed } from './find.ts';
 import { expiriesOf, showAll, type UserCertificatesDeps } from './of-user.ts';
-import { certificateState, type CertificateState, type ShownCertificate } from './view.ts';
-import { orAsWritten, withProblem } from './while-core-is-away.ts';
+import { certificateState, type CertificateState, type CertificateView } from './view.ts';
+import { orAsWritten, withProblem } from './while-core-is-unavailable.ts';
 
 /** What one may ask for; the last of them also means what is on its way there. */
 export type ListedState = 'active' | 'expired' | 'revoked';
@@ -33,7 +33,7 @@ export interface ListCertificatesDeps extends UserCertificatesDeps {
 export async function listCertificates(
   deps: ListCertificatesDeps,
   query: CertificateQuery,
-): Promise<Page<ShownCertificate> & { certs_error?: string }> {
+): Promise<Page<CertificateView> & { certs_error?: string }> {
   const { deps: readable, problem } = orAsWritten(deps);
   return withProblem(await listed(readable, query), problem());
 }
@@ -41,16 +41,16 @@ export async function listCertificates(
 async function listed(
   deps: ListCertificatesDeps,
   { username, states, search = '', order = 'user', page, pageSize }: CertificateQuery,
-): Promise<Page<ShownCertificate>> {
+): Promise<Page<CertificateView>> {
   const usernames = username === undefined ? undefined : [username];
   const [found, revocations] = await Promise.all([
     username === undefined ? deps.core.certificates() : certificatesNamed(deps, username),
-    deps.certificateBook.revocations(usernames),
+    deps.certificateStore.revocations(usernames),
   ]);
   const fitting = found.filter((each) => fits(each, search.toLowerCase()));
   const matching = matchingOf(fitting, { username, states, order, revocations, now: deps.now() });
   const part = matching.slice((page - 1) * pageSize, page * pageSize);
-  return { results: await shownInOrder(deps, part, revocations), count: matching.length };
+  return { results: await sortedView(deps, part, revocations), count: matching.length };
 }
 
 /** Of everybody, those of the canary come and go by themselves: they are for who asks. */
@@ -103,15 +103,15 @@ function compared(a: string, b: string): number {
   return a < b ? -1 : 1;
 }
 
-async function shownInOrder(
+async function sortedView(
   deps: ListCertificatesDeps,
   certificates: readonly CoreCertificate[],
   revocations: readonly Revocation[],
-): Promise<ShownCertificate[]> {
+): Promise<CertificateView[]> {
   if (certificates.length === 0) return [];
   const usernames = [...new Map(certificates.map(({ username }) => [nameKey(username), username])).values()];
   const [made, accounts] = await Promise.all([
-    deps.certificateBook.made(usernames),
+    deps.certificateStore.made(usernames),
     Promise.all(usernames.map((username) => deps.identity.accounts.named(username))),
   ]);
   const expiries = expiriesOf(accounts.filter((account) => account !== undefined));

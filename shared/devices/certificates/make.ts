@@ -6,12 +6,12 @@ import type { ClientKeys, CoreEnrollment, KeptKey } from '../../core/devices/por
 import type { Core, CoreCertificate } from '../../core/port.ts';
 import type { Account } from '../../identity/port.ts';
 import { enrollAccount, type OneOffDeps } from '../enroll-account.ts';
-import type { CertificateBook, MadeCertificate } from '../port.ts';
+import type { CertificateStore, MadeCertificate } from '../port.ts';
 
 export interface MakeCertificateDeps extends OneOffDeps {
   coreEnrollment: Pick<CoreEnrollment, 'enroll'>;
   clientKeys: Pick<ClientKeys, 'keep' | 'remove'>;
-  certificateBook: Pick<CertificateBook, 'remember' | 'wantRevoked'>;
+  certificateStore: Pick<CertificateStore, 'remember' | 'wantRevoked'>;
 }
 
 export interface CertificateOrder {
@@ -37,7 +37,7 @@ export async function makeCertificate(
   const made = { hash, username: account.username, name, serial, clientUid, issuedAt, expiresAt };
   try {
     if (keep) await deps.clientKeys.keep(hash, key);
-    await deps.certificateBook.remember(made);
+    await deps.certificateStore.remember(made);
   } catch (error) {
     await abandonCertificate(deps, made);
     throw error;
@@ -63,11 +63,11 @@ export async function recordedCertificate(
  * book, and whoever finishes what was begun looks.
  */
 export async function abandonCertificate(
-  { clientKeys, certificateBook, now }: Pick<MakeCertificateDeps, 'clientKeys' | 'certificateBook' | 'now'>,
+  { clientKeys, certificateStore, now }: Pick<MakeCertificateDeps, 'clientKeys' | 'certificateStore' | 'now'>,
   made: MadeCertificate,
 ): Promise<boolean> {
   try {
-    await certificateBook.wantRevoked([made], now().toISOString());
+    await certificateStore.wantRevoked([made], now().toISOString());
     await clientKeys.remove(made.hash);
     return true;
   } catch {

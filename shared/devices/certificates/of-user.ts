@@ -5,14 +5,14 @@ import type { ClientKeys } from '../../core/devices/port.ts';
 import type { Core, CoreCertificate } from '../../core/port.ts';
 import type { Account } from '../../identity/port.ts';
 import { appExpiresOf } from '../../identity/rules.ts';
-import type { CertificateBook, MadeCertificate, Revocation } from '../port.ts';
-import { type ShownCertificate, shownCertificate } from './view.ts';
-import { isAway, orAsWritten, withProblem } from './while-core-is-away.ts';
+import type { CertificateStore, MadeCertificate, Revocation } from '../port.ts';
+import { type CertificateView, toCertificateView } from './view.ts';
+import { isUnavailable, orAsWritten, withProblem } from './while-core-is-unavailable.ts';
 
 /** The certificates of people: asked of the core one user at a time, over connections that it keeps, as many at once as it has. */
 export interface UserCertificatesDeps {
   core: Pick<Core, 'certificates'>;
-  certificateBook: Pick<CertificateBook, 'made' | 'revocations'>;
+  certificateStore: Pick<CertificateStore, 'made' | 'revocations'>;
   clientKeys: Pick<ClientKeys, 'kept'>;
   now: () => Date;
 }
@@ -23,12 +23,12 @@ type Owner = Pick<Account, 'username' | 'attributes'>;
 export async function certificatesOf(
   deps: UserCertificatesDeps,
   owners: readonly Owner[],
-): Promise<Map<string, ShownCertificate[]>> {
+): Promise<Map<string, CertificateView[]>> {
   const usernames = owners.map(({ username }) => username);
   const [found, made, revocations] = await Promise.all([
     Promise.all(usernames.map((username) => deps.core.certificates(username))),
-    deps.certificateBook.made(usernames),
-    deps.certificateBook.revocations(usernames),
+    deps.certificateStore.made(usernames),
+    deps.certificateStore.revocations(usernames),
   ]);
   const own = found.map((certificates, at) =>
     certificates.filter(({ username }) => isSameUser(username, usernames[at] ?? '')),
@@ -50,7 +50,7 @@ export async function showAll(
   { clientKeys, now }: Pick<UserCertificatesDeps, 'clientKeys' | 'now'>,
   certificates: readonly Omit<CoreCertificate, 'pem'>[],
   { made, revocations, expiries }: Known,
-): Promise<ShownCertificate[]> {
+): Promise<CertificateView[]> {
   const madeByHash = new Map(made.map((each) => [each.hash, each]));
   const revocationByHash = new Map(revocations.map((each) => [each.hash, each]));
   const withKey = certificates.map(({ hash }) => hash).filter((hash) => madeByHash.has(hash));
@@ -58,7 +58,7 @@ export async function showAll(
   const at = now();
   return certificates
     .map((certificate) =>
-      shownCertificate(
+      toCertificateView(
         {
           certificate,
           made: madeByHash.get(certificate.hash),
@@ -77,7 +77,7 @@ export function expiriesOf(owners: readonly Owner[]): Map<string, number | null>
 }
 
 export interface CertificatesOfUser {
-  certs: ShownCertificate[];
+  certs: CertificateView[];
   /** Why these are not all, or not as the core has them. */
   certs_error?: string;
 }
@@ -94,7 +94,7 @@ export async function certificatesOfUser(
     const certs = (await certificatesOf(readable, [owner])).get(owner.username) ?? [];
     return withProblem({ certs }, problem());
   } catch (error) {
-    if (!isAway(error)) throw error;
+    if (!isUnavailable(error)) throw error;
     return { certs: [], certs_error: problem() ?? error.message };
   }
 }

@@ -5,7 +5,7 @@ import { nameKey } from '@holdfast/kit/names';
 import type { Sql } from '@holdfast/kit/postgres';
 import type {
   CanaryRun,
-  CertificateBook,
+  CertificateStore,
   MadeCertificate,
   Revocation,
   RevocationOrder,
@@ -47,11 +47,11 @@ interface CanaryRow {
 /** With the one that is added: a statement does not see its own row. */
 const OLDER_CANARIES_KEPT = 99;
 
-export function certificateBookTable(run: RunSql): CertificateBook {
+export function certificateStoreTable(run: RunSql): CertificateStore {
   return { ...madeCertificates(run), ...revocations(run), ...revocationOrders(run), ...canaryRuns(run) };
 }
 
-function madeCertificates(run: RunSql): Pick<CertificateBook, 'remember' | 'made'> {
+function madeCertificates(run: RunSql): Pick<CertificateStore, 'remember' | 'made'> {
   return {
     async remember({ hash, username, name, serial, clientUid, issuedAt, expiresAt }) {
       await run(
@@ -75,7 +75,7 @@ function madeCertificates(run: RunSql): Pick<CertificateBook, 'remember' | 'made
 function revocations(
   run: RunSql,
 ): Pick<
-  CertificateBook,
+  CertificateStore,
   'wantRevoked' | 'revocations' | 'openRevocations' | 'openRevocationCount' | 'noted' | 'provenSince' | 'settle'
 > {
   return {
@@ -146,7 +146,7 @@ function revocations(
   };
 }
 
-function revocationOrders(run: RunSql): Pick<CertificateBook, 'order' | 'orders' | 'closeOrder' | 'hasOpenWork'> {
+function revocationOrders(run: RunSql): Pick<CertificateStore, 'order' | 'orders' | 'closeOrder' | 'hasOpenWork'> {
   return {
     async order({ username, wantedAt }) {
       await run(
@@ -182,7 +182,7 @@ function revocationOrders(run: RunSql): Pick<CertificateBook, 'order' | 'orders'
   };
 }
 
-function canaryRuns(run: RunSql): Pick<CertificateBook, 'lastCanary' | 'recordCanary'> {
+function canaryRuns(run: RunSql): Pick<CertificateStore, 'lastCanary' | 'recordCanary'> {
   const canary = async (sql: Sql): Promise<CanaryRow | undefined> => {
     const [row] = await sql<CanaryRow[]>`
       SELECT at, ok, signed, problem, core_started_at AS "coreStartedAt" FROM canary_run ORDER BY at DESC LIMIT 1`;

@@ -9,7 +9,7 @@ import { certificateFile } from '../rules.ts';
 export type CertificateState = 'active' | 'expired' | RevocationState;
 
 /** A certificate as everybody sees it. Times are ISO 8601 in UTC. */
-export interface ShownCertificate {
+export interface CertificateView {
   file: string;
   username: string;
   /** Null for one that a device enrolled. */
@@ -39,7 +39,7 @@ export interface CertificateFacts {
   kept: boolean;
 }
 
-export function shownCertificate(facts: CertificateFacts, now: Date): ShownCertificate {
+export function toCertificateView(facts: CertificateFacts, now: Date): CertificateView {
   const { certificate, made, userExpires, kept } = facts;
   const { hash, username, serial, clientUid, issuedAt, expiresAt, revokedAt } = certificate;
   const state = certificateState(facts, now);

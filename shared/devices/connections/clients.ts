@@ -13,7 +13,7 @@ import { audited } from '../../audit/audited.ts';
 import type { Actor, Audit } from '../../audit/port.ts';
 import type { Core, CoreCertificate, CoreClient } from '../../core/port.ts';
 import type { PeopleContext } from '../accounts.ts';
-import type { CertificateBook, Revocation } from '../port.ts';
+import type { CertificateStore, Revocation } from '../port.ts';
 import { revokeCertificate } from '../revocation/revoke.ts';
 import { hasEnded } from '../rules.ts';
 
@@ -135,7 +135,7 @@ export function clientOfCertificate<C extends Pick<CoreClient, 'uid' | 'since'>>
 export interface ShutOutContext extends PeopleContext {
   deps: PeopleContext['deps'] & {
     core: Pick<Core, 'clients' | 'disconnect' | 'certificates'>;
-    certificateBook: Pick<CertificateBook, 'revocations'>;
+    certificateStore: Pick<CertificateStore, 'revocations'>;
     audit: Pick<Audit, 'intend' | 'conclude'>;
   };
 }

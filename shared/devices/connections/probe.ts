@@ -8,7 +8,7 @@ import type { CoreDatabase } from '../../core/database/port.ts';
 import type { ClientKeys, CoreDevices } from '../../core/devices/port.ts';
 import type { Account, Identity } from '../../identity/port.ts';
 import { withOneOffPassword } from '../enroll-account.ts';
-import type { CertificateBook, MadeCertificate } from '../port.ts';
+import type { CertificateStore, MadeCertificate } from '../port.ts';
 
 const STALE_MS = 30_000;
 
@@ -30,7 +30,7 @@ export interface ProbeDeps {
   now: () => Date;
   identity: Pick<Identity, 'accounts' | 'appPasswords'>;
   directory: Pick<Directory, 'signIn'>;
-  certificateBook: Pick<CertificateBook, 'made' | 'revocations'>;
+  certificateStore: Pick<CertificateStore, 'made' | 'revocations'>;
   clientKeys: Pick<ClientKeys, 'kept'>;
   coreDevices: CoreDevices;
   coreDatabase: Pick<CoreDatabase, 'hasEvent'>;
@@ -176,11 +176,11 @@ function checkGroups({ groups }: DirectoryEntry): void {
   );
 }
 
-async function certificateOf({ certificateBook, clientKeys, now }: ProbeDeps): Promise<MadeCertificate> {
+async function certificateOf({ certificateStore, clientKeys, now }: ProbeDeps): Promise<MadeCertificate> {
   const missing = (why: string): Error => new Error(`${why}. Remedy: ${ANOTHER_CERTIFICATE}.`);
   const [made, revocations] = await Promise.all([
-    certificateBook.made([PROBE_ACCOUNT]),
-    certificateBook.revocations([PROBE_ACCOUNT]),
+    certificateStore.made([PROBE_ACCOUNT]),
+    certificateStore.revocations([PROBE_ACCOUNT]),
   ]);
   if (made.length === 0) throw missing(`${PROBE_ACCOUNT} has no certificate yet`);
   const revoked = new Set(revocations.map(({ hash }) => hash));

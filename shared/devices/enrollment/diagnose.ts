@@ -81,7 +81,7 @@ export async function diagnoseEnrollment(
     stage: verdict?.stage ?? null,
     checks: all.map(({ stage, ok, detail, milliseconds }) => ({ stage, ok, detail, milliseconds })),
     notes: [...portNotes(deps, base), ...all.flatMap(({ notes }) => notes), ...attemptNotes(attempts)],
-    attempts: 'value' in attempts.got ? (attempts.got.value?.map(shownAttempt) ?? null) : null,
+    attempts: 'value' in attempts.got ? (attempts.got.value?.map(toAttemptView) ?? null) : null,
   };
 }
 
@@ -106,7 +106,7 @@ function checkAccount({ now }: DiagnosisDeps, { id, username, isActive, attribut
   return ofAccount(well(`${username} is active${expires === null ? '' : ` until ${isoOfSeconds(expires)}`}.`));
 }
 
-interface Standing {
+interface TokenState {
   state: EnrollmentState;
   row?: EnrollmentToken;
 }
@@ -116,17 +116,17 @@ async function checkToken(
   deps: DiagnosisDeps,
   account: Account,
   issue: string,
-): Promise<{ token: Standing; checks: Check[] }> {
+): Promise<{ token: TokenState; checks: Check[] }> {
   const remedy = `Issue it anew: ${issue}, and scan the new code.`;
-  const standing = await attempted(WITHIN.token, async () => {
+  const status = await attempted(WITHIN.token, async () => {
     const [kept, { fingerprint }] = await Promise.all([
       keptEnrollment(deps, account),
       deps.coreAuthority.certificate(),
     ]);
     return { fingerprint, ...stateOf([...kept.tokens, ...kept.rowsAlone], kept.tokens, fingerprint, deps.now()) };
   });
-  const check = checkOf('token', standing, ASK_AGAIN, (token) => judgeToken(token, remedy));
-  const token = 'value' in standing.got ? standing.got.value : { state: 'unknown' as const };
+  const check = checkOf('token', status, ASK_AGAIN, (token) => judgeToken(token, remedy));
+  const token = 'value' in status.got ? status.got.value : { state: 'unknown' as const };
   if (token.state === 'valid' && token.row !== undefined)
     return { token, checks: [check, ...(await tryToken(deps, account, token.row, remedy))] };
   const because = token.state === 'unknown' ? 'it is not known whether there is a token' : 'there is no valid token';
@@ -142,7 +142,7 @@ function stateOf(
   usable: readonly EnrollmentToken[],
   fingerprint: string,
   now: Date,
-): Standing {
+): TokenState {
   const living = usable.filter(({ expiresAt }) => Date.parse(expiresAt) > now.getTime());
   const valid = living.find(({ caFingerprint }) => caFingerprint === fingerprint);
   if (valid !== undefined) return { state: 'valid', row: valid };
@@ -154,7 +154,7 @@ function stateOf(
   return { state: 'expired', row: newest };
 }
 
-function judgeToken({ state, row, fingerprint }: Standing & { fingerprint: string }, remedy: string): Found {
+function judgeToken({ state, row, fingerprint }: TokenState & { fingerprint: string }, remedy: string): Found {
   if (state === 'valid') return well(`There is an enrollment; it is good until ${row?.expiresAt}.`);
   if (state === 'expired') return wrong(`The enrollment ended at ${row?.expiresAt}.`, remedy);
   if (state === 'stale')
@@ -251,14 +251,14 @@ function judgeGroups(
 const SIGNING_REMEDY = 'See GET /api/health, and the log of the core.';
 
 async function askRules(
-  { coreEnrollment, certificateBook }: DiagnosisDeps,
+  { coreEnrollment, certificateStore }: DiagnosisDeps,
   username: string,
   password: string,
 ): Promise<Found> {
   try {
     const rules = await coreEnrollment.rules({ username, password });
     const names = Object.entries(rules).map(([name, value]) => `${name}=${value}`);
-    const canary = await certificateBook.lastCanary();
+    const canary = await certificateStore.lastCanary();
     if (canary?.signed === false)
       return wrong(
         `The core lets ${username} in, but it did not sign a test certificate at ${canary.at}: ${canary.problem ?? ''}`,
@@ -307,6 +307,6 @@ function attemptNotes({ got }: Attempted<unknown>): string[] {
   return 'problem' in got ? [`What was tried last is not known: ${got.problem}.`] : [];
 }
 
-function shownAttempt({ at, address, clientUid, result, reason }: EnrollmentAttempt) {
+function toAttemptView({ at, address, clientUid, result, reason }: EnrollmentAttempt) {
   return { at, address, client_uid: clientUid, result, reason };
 }

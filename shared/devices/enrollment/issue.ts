@@ -27,7 +27,7 @@ export interface IssuedEnrollment {
 }
 
 /** What is about to end is made anew: somebody has to scan it first. */
-const LEAST_LEFT_MS = 60_000;
+const MIN_LEFT_MS = 60_000;
 
 /** `conflict` for somebody who may not sign in, `unavailable` while the CA of the core cannot be read. */
 export async function issueEnrollment(context: EnrollmentContext, account: Account): Promise<IssuedEnrollment> {
@@ -39,7 +39,7 @@ export async function issueEnrollment(context: EnrollmentContext, account: Accou
     const latest = await userOf(deps, id);
     mustBeFit(context, latest);
     const authority = await deps.coreAuthority.certificate();
-    return (await givenAgain(context, latest, authority)) ?? issueAnew(context, latest, authority);
+    return (await givenAgain(context, latest, authority)) ?? reissue(context, latest, authority);
   });
 }
 
@@ -76,11 +76,11 @@ async function givenAgain(
   context: EnrollmentContext,
   account: Account,
   authority: AuthorityCertificate,
-  leastLeftMs = LEAST_LEFT_MS,
+  minLeftMs = MIN_LEFT_MS,
 ): Promise<IssuedEnrollment | undefined> {
   const { deps, actor } = context;
   const { tokens } = await keptEnrollment(deps, account);
-  const token = tokens.find((each) => isGood(each, account, authority, { now: deps.now(), leastLeftMs }));
+  const token = tokens.find((each) => isGood(each, account, authority, { now: deps.now(), minLeftMs }));
   if (token === undefined) return undefined;
   const key = await deps.identity.appPasswords.reveal(token.identifier);
   if (key === undefined) return undefined;
@@ -93,19 +93,19 @@ function isGood(
   token: EnrollmentToken,
   account: Account,
   authority: AuthorityCertificate,
-  { now, leastLeftMs }: { now: Date; leastLeftMs: number },
+  { now, minLeftMs }: { now: Date; minLeftMs: number },
 ): boolean {
   const [begin, end] = [Date.parse(token.createdAt), Date.parse(token.expiresAt)];
   const userEnd = appExpiresOf(account.attributes);
   return (
     token.caFingerprint === authority.fingerprint &&
-    end - now.getTime() >= Math.min(leastLeftMs, (end - begin) / 5) &&
+    end - now.getTime() >= Math.min(minLeftMs, (end - begin) / 5) &&
     end > now.getTime() &&
     (userEnd === null || end <= userEnd * 1000)
   );
 }
 
-async function issueAnew(
+async function reissue(
   context: EnrollmentContext,
   account: Account,
   authority: AuthorityCertificate,

@@ -75,7 +75,7 @@ function earlier(one: string, other: string | null): string {
 }
 
 /** All of them go, and it is no error when there is none. */
-export async function withdrawEnrollment(
+export async function cancelEnrollment(
   context: PeopleContext & { deps: EnrollmentDeps },
   { id }: Pick<Account, 'id'>,
 ): Promise<void> {
@@ -87,8 +87,13 @@ export async function withdrawEnrollment(
     mustBeAllowed(context, account);
     const kept = await keptEnrollment(deps, account);
     const identifiers = [...kept.tokens, ...kept.passwordsAlone].map(({ identifier }) => identifier);
-    const deed = { actor, action: 'enrollment.withdraw', target: account.username, detail: { id, identifiers } };
-    await audited(deps, deed, () => dropEnrollment(deps, kept));
+    const auditedAction = {
+      actor,
+      action: 'enrollment.withdraw',
+      target: account.username,
+      detail: { id, identifiers },
+    };
+    await audited(deps, auditedAction, () => dropEnrollment(deps, kept));
   });
 }
 

@@ -4,7 +4,7 @@
 import type { EnrollmentAttempt } from '@holdfast/kit/core-wire';
 import { isSameUser } from '@holdfast/kit/names';
 import type { Core, CoreCertificate } from '../../core/port.ts';
-import { isAway } from '../certificates/while-core-is-away.ts';
+import { isUnavailable } from '../certificates/while-core-is-unavailable.ts';
 import { clientOfCertificate, type ConnectedClient, connectedClients, ROUNDED_MS } from '../connections/clients.ts';
 
 export interface EnrolledDevice {
@@ -49,7 +49,7 @@ export async function enrollmentProgress(
     const [last] = (attempts ?? []).filter(({ at }) => Date.parse(at) >= begin);
     return { devices, refused: last?.result === 'refused' ? last : undefined, problem: undefined };
   } catch (error) {
-    if (!isAway(error)) throw error;
+    if (!isUnavailable(error)) throw error;
     return { devices: [], refused: undefined, problem: error.message };
   }
 }

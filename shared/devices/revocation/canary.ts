@@ -43,7 +43,7 @@ export type CanaryOutcome = 'passed' | 'failed' | 'not tried' | 'not due';
 /** True when one is due and the core can be asked: asked every few seconds, so the core itself only once a minute. */
 export async function isCanaryWanted(deps: CanaryDeps): Promise<boolean> {
   if (hasJustStarted(deps)) return false;
-  const last = await deps.certificateBook.lastCanary();
+  const last = await deps.certificateStore.lastCanary();
   const beginsMinute = deps.now().getUTCSeconds() < 5;
   if (!isDue(deps, last) && !beginsMinute) return false;
   const began = await coreStart(deps);
@@ -53,7 +53,7 @@ export async function isCanaryWanted(deps: CanaryDeps): Promise<boolean> {
 
 /** Runs one when it is due. Rejects when our own database is away. */
 export async function runCanaryIfDue(deps: CanaryDeps, pace: CanaryPace = PACE): Promise<CanaryOutcome> {
-  const last = await deps.certificateBook.lastCanary();
+  const last = await deps.certificateStore.lastCanary();
   const began = await coreStart(deps);
   if (began === undefined) return isDue(deps, last) ? 'not tried' : 'not due';
   if (last !== undefined && !isDue(deps, last) && !isOfAnotherCore(last, began)) return 'not due';
@@ -97,7 +97,7 @@ async function runCanary(deps: CanaryDeps, coreStartedAt: string | null, pace: C
   if (seen === undefined) return 'not tried';
   const { problem, signed } = seen;
   const ok = problem === null;
-  await deps.certificateBook.recordCanary({ at: deps.now().toISOString(), ok, signed, problem, coreStartedAt });
+  await deps.certificateStore.recordCanary({ at: deps.now().toISOString(), ok, signed, problem, coreStartedAt });
   await deps.health.forget('certificates');
   if (ok) return 'passed';
   deps.log.error('canary.failed', { problem, signed });
@@ -145,7 +145,7 @@ async function triedCanary(deps: CanaryDeps, account: Account, pace: CanaryPace)
 
 /** Undefined when all is as it must be. Rejects when it cannot be said. */
 async function tryCanary(deps: CanaryDeps, account: Account, pace: CanaryPace): Promise<string | undefined> {
-  await clearAway(deps);
+  await clearUnavailable(deps);
   const { hash, serial, keyPem, certificatePem, chainPem } = await enrollAccount(
     { ...deps, coreEnrollment: signingSeen(deps) },
     account,
@@ -165,7 +165,7 @@ async function tryCanary(deps: CanaryDeps, account: Account, pace: CanaryPace): 
       await leave(deps, () => deps.coreDevices.close(met.connection));
     }
   } finally {
-    await leave(deps, () => clearAway(deps));
+    await leave(deps, () => clearUnavailable(deps));
   }
 }
 
@@ -198,14 +198,14 @@ async function notRevoked(deps: CanaryDeps, hash: string): Promise<string | unde
     await revokeAtCore(deps, hash);
     return undefined;
   } catch (error) {
-    const isAway = error instanceof AppError && error.code === 'unavailable';
-    if (isAway || (await deps.core.certificate(hash))?.revokedAt !== null) throw error;
+    const isUnavailable = error instanceof AppError && error.code === 'unavailable';
+    if (isUnavailable || (await deps.core.certificate(hash))?.revokedAt !== null) throw error;
     return `The core did not revoke the canary: ${messageOf(error)}`;
   }
 }
 
 /** What is left of this run or of one that a crash ended: certificates in force, and keys. */
-async function clearAway(deps: CanaryDeps): Promise<void> {
+async function clearUnavailable(deps: CanaryDeps): Promise<void> {
   const certificates = await deps.core.certificates(CANARY_ACCOUNT);
   const own = certificates.filter(({ username }) => isSameUser(username, CANARY_ACCOUNT));
   for (const certificate of own)
@@ -265,7 +265,7 @@ async function untilRefused(checks: readonly Check[], { withinMs, pauseMs }: Can
     const missing = looks.filter(({ held }) => !held);
     open = missing.map(({ check }) => check);
     if (open.length === 0) return undefined;
-    if (performance.now() >= until) return saidOf(missing, withinMs);
+    if (performance.now() >= until) return reportOf(missing, withinMs);
     await new Promise((over) => setTimeout(over, pauseMs));
   }
 }
@@ -281,7 +281,7 @@ async function look({ holds }: Check): Promise<Look> {
 }
 
 /** What was seen; rejects when nothing was, because a port was away. */
-function saidOf(missing: readonly (Look & { check: Check })[], withinMs: number): string {
+function reportOf(missing: readonly (Look & { check: Check })[], withinMs: number): string {
   const seen = missing.filter(({ failure }) => failure === undefined);
   if (seen.length === 0) throw missing[0]?.failure;
   const what = seen.map(({ check }) => check.says).join(', ');

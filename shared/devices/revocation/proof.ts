@@ -10,13 +10,13 @@ import type { CanaryRun, Judgement, Revocation, RevocationDeps } from '../port.t
 import { hasEnded } from '../rules.ts';
 
 /** One to be proven, as the core's table has it: with a date, or not at all. */
-export interface Standing {
+export interface RevocationState {
   revocation: Revocation;
   /** Undefined: it is gone from the table. */
   certificate: CoreCertificate | undefined;
 }
 
-export const AT_ONCE = 8;
+export const CONCURRENCY = 8;
 /** What the core may need until its list is written and its streams have ended. */
 const GRACE_MS = 60_000;
 
@@ -26,9 +26,9 @@ interface Doubt {
   says: string;
 }
 
-type Said<T> = { value: T } | { problem: string };
+type Attempted<T> = { value: T } | { problem: string };
 
-async function said<T>(work: () => Promise<T>): Promise<Said<T>> {
+async function textOf<T>(work: () => Promise<T>): Promise<Attempted<T>> {
   try {
     return { value: await work() };
   } catch (error) {
@@ -39,21 +39,21 @@ async function said<T>(work: () => Promise<T>): Promise<Said<T>> {
 /** In the order of the standings. `status` is the core's, asked in the same run. */
 export async function judgeAll(
   deps: RevocationDeps,
-  standings: readonly Standing[],
+  statuses: readonly RevocationState[],
   status: Pick<CoreStatus, 'startedAt'>,
 ): Promise<Judgement[]> {
   const [list, streams, kept, canary] = await Promise.all([
-    said(() => deps.coreAuthority.revocationList()),
-    streamsOf(deps, standings),
-    said(() => deps.clientKeys.kept(standings.map(({ revocation }) => revocation.hash))),
+    textOf(() => deps.coreAuthority.revocationList()),
+    streamsOf(deps, statuses),
+    textOf(() => deps.clientKeys.kept(statuses.map(({ revocation }) => revocation.hash))),
     canaryDoubt(deps, status),
   ]);
-  return mapConcurrent(standings, AT_ONCE, async (standing) => {
-    const { hash } = standing.revocation;
+  return mapConcurrent(statuses, CONCURRENCY, async (accountStatus) => {
+    const { hash } = accountStatus.revocation;
     const { streams: seen, doubts } = streams.get(hash) ?? { streams: null, doubts: [] };
-    if (hasEnded(standing.revocation, deps.now())) return judgement(seen, doubts);
+    if (hasEnded(accountStatus.revocation, deps.now())) return judgement(seen, doubts);
     const handshake = await handshakeDoubts(deps, hash, kept);
-    return judgement(seen, [...listDoubts(standing, list, deps.now()), ...doubts, ...handshake, ...canary]);
+    return judgement(seen, [...listDoubts(accountStatus, list, deps.now()), ...doubts, ...handshake, ...canary]);
   });
 }
 
@@ -65,21 +65,21 @@ function judgement(streams: Revocation['streams'], doubts: readonly Doubt[]): Ju
 }
 
 /** True when the core has had its time. What is gone from its table will not be worked at any more. */
-function isLate({ certificate }: Standing, now: Date): boolean {
+function isLate({ certificate }: RevocationState, now: Date): boolean {
   const since = certificate?.revokedAt ?? null;
   return since === null || now.getTime() - Date.parse(since) >= GRACE_MS;
 }
 
-function listDoubts(standing: Standing, list: Said<RevocationListContent>, now: Date): Doubt[] {
+function listDoubts(status: RevocationState, list: Attempted<RevocationListContent>, now: Date): Doubt[] {
   if ('problem' in list) return [{ seen: false, says: `The revocation list cannot be read: ${list.problem}` }];
   const { ours, serials, thisUpdate, nextUpdate } = list.value;
   if (!ours) return [{ seen: true, says: 'The revocation list is not signed by the CA of the core.' }];
-  const seen = isLate(standing, now);
+  const seen = isLate(status, now);
   if (nextUpdate !== null && Date.parse(nextUpdate) <= now.getTime())
     return [{ seen, says: `The revocation list was in force until ${nextUpdate} and was not written anew.` }];
-  const { serial } = standing.revocation;
+  const { serial } = status.revocation;
   if (serials.includes(serial)) return [];
-  if (standing.certificate === undefined) return [{ seen, says: goneText(serial) }];
+  if (status.certificate === undefined) return [{ seen, says: goneText(serial) }];
   return [{ seen, says: `The revocation list of ${thisUpdate} does not hold the serial number ${serial}.` }];
 }
 
@@ -96,22 +96,19 @@ interface Streams {
 }
 
 /** By hash. A core names no certificate per stream: they say something only when the user has no other certificate in force. */
-async function streamsOf(deps: RevocationDeps, standings: readonly Standing[]): Promise<Map<string, Streams>> {
-  const users = new Map(standings.map(({ revocation: { username } }) => [nameKey(username), username]));
-  const connected = await said(() => deps.core.clients());
+async function streamsOf(deps: RevocationDeps, statuses: readonly RevocationState[]): Promise<Map<string, Streams>> {
+  const users = new Map(statuses.map(({ revocation: { username } }) => [nameKey(username), username]));
+  const connected = await textOf(() => deps.core.clients());
   const clients = 'value' in connected ? connected.value : [];
-  const found = await mapConcurrent([...users], AT_ONCE, async ([key, username]) => {
-    return [key, await said(() => certificatesInAnyCase(deps, username, clients))] as const;
+  const found = await mapConcurrent([...users], CONCURRENCY, async ([key, username]) => {
+    return [key, await textOf(() => certificatesInAnyCase(deps, username, clients))] as const;
   });
   const certificates = new Map(found);
-  const others = standings.map(({ revocation }) => othersInForce(revocation, certificates, deps.now()));
-  const alone = standings.filter((_, at) => others[at] === false);
+  const others = statuses.map(({ revocation }) => othersInForce(revocation, certificates, deps.now()));
+  const alone = statuses.filter((_, at) => others[at] === false);
   const live = await liveStreams(deps, new Set(alone.map(({ revocation }) => nameKey(revocation.username))));
   return new Map(
-    standings.map((standing, at) => [
-      standing.revocation.hash,
-      streamsOfOne(standing, others[at] ?? false, live, deps.now()),
-    ]),
+    statuses.map((status, at) => [status.revocation.hash, streamsOfOne(status, others[at] ?? false, live, deps.now())]),
   );
 }
 
@@ -122,13 +119,13 @@ async function certificatesInAnyCase(
   clients: readonly CoreClient[],
 ): Promise<CoreCertificate[]> {
   const same = clients.map((client) => client.username).filter((name) => isSameUser(name, username));
-  const found = await mapConcurrent([...new Set([username, ...same])], AT_ONCE, (name) => core.certificates(name));
+  const found = await mapConcurrent([...new Set([username, ...same])], CONCURRENCY, (name) => core.certificates(name));
   return found.flat();
 }
 
 function othersInForce(
   { hash, username }: Revocation,
-  certificates: ReadonlyMap<string, Said<CoreCertificate[]>>,
+  certificates: ReadonlyMap<string, Attempted<CoreCertificate[]>>,
   now: Date,
 ): boolean | { problem: string } {
   const own = certificates.get(nameKey(username)) ?? { value: [] };
@@ -140,9 +137,9 @@ function othersInForce(
 }
 
 function streamsOfOne(
-  standing: Standing,
+  status: RevocationState,
   others: boolean | { problem: string },
-  live: Said<CoreClient[]>,
+  live: Attempted<CoreClient[]>,
   now: Date,
 ): Streams {
   const unknown = (problem: string): Streams => ({
@@ -152,31 +149,38 @@ function streamsOfOne(
   if (others === true) return { streams: 'unverifiable', doubts: [] };
   if (others !== false) return unknown(others.problem);
   if ('problem' in live) return unknown(live.problem);
-  const { username } = standing.revocation;
+  const { username } = status.revocation;
   const still = live.value.filter((client) => isSameUser(client.username, username));
   if (still.length === 0) return { streams: 'none', doubts: [] };
   const names = still.map(({ connection }) => connection).join(', ');
   return {
     streams: null,
-    doubts: [{ seen: isLate(standing, now), says: `${username} is still connected, though it was ended: ${names}.` }],
+    doubts: [{ seen: isLate(status, now), says: `${username} is still connected, though it was ended: ${names}.` }],
   };
 }
 
 /** The streams of these users that go on after they were ended. */
-async function liveStreams({ core, log }: RevocationDeps, users: ReadonlySet<string>): Promise<Said<CoreClient[]>> {
-  const read = (): Promise<Said<CoreClient[]>> =>
-    said(async () => (await core.clients()).filter(({ username }) => users.has(nameKey(username))));
+async function liveStreams(
+  { core, log }: RevocationDeps,
+  users: ReadonlySet<string>,
+): Promise<Attempted<CoreClient[]>> {
+  const read = (): Promise<Attempted<CoreClient[]>> =>
+    textOf(async () => (await core.clients()).filter(({ username }) => users.has(nameKey(username))));
   if (users.size === 0) return { value: [] };
   const live = await read();
   if ('problem' in live || live.value.length === 0) return live;
   for (const { username, connection, uid } of live.value) {
-    const ended = await said(() => core.disconnect(connection));
+    const ended = await textOf(() => core.disconnect(connection));
     log.info('stream.ended', { username, connection, uid, ended: 'value' in ended && ended.value });
   }
   return read();
 }
 
-async function handshakeDoubts({ coreDevices }: RevocationDeps, hash: string, kept: Said<string[]>): Promise<Doubt[]> {
+async function handshakeDoubts(
+  { coreDevices }: RevocationDeps,
+  hash: string,
+  kept: Attempted<string[]>,
+): Promise<Doubt[]> {
   if ('problem' in kept) return [{ seen: false, says: `The kept keys cannot be read: ${kept.problem}` }];
   if (!kept.value.includes(hash)) return [];
   const tried = await Promise.all([
@@ -206,10 +210,10 @@ async function attempted(isRefused: () => Promise<boolean>, says: string): Promi
 }
 
 async function canaryDoubt(
-  { certificateBook }: RevocationDeps,
+  { certificateStore }: RevocationDeps,
   { startedAt }: Pick<CoreStatus, 'startedAt'>,
 ): Promise<Doubt[]> {
-  const last = await certificateBook.lastCanary();
+  const last = await certificateStore.lastCanary();
   if (last === undefined) return [{ seen: false, says: 'No canary has run yet.' }];
   if (isOfAnotherCore(last, startedAt))
     return [{ seen: false, says: 'The core was started anew, and no canary has run since.' }];

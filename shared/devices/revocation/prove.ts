@@ -11,7 +11,7 @@ import type { Actor } from '../../audit/port.ts';
 import type { Core, CoreCertificate, CoreStatus } from '../../core/port.ts';
 import type { Judgement, MadeCertificate, Revocation, RevocationDeps } from '../port.ts';
 import { certificateFile, hasEnded } from '../rules.ts';
-import { AT_ONCE, GONE, judgeAll, type Standing } from './proof.ts';
+import { CONCURRENCY, GONE, judgeAll, type RevocationState } from './proof.ts';
 
 /** Who revokes when nobody waits for it. */
 export const BY_ITSELF: Actor = { username: 'prove-revocations', address: '', requestId: '' };
@@ -20,7 +20,7 @@ type Certificate = Omit<MadeCertificate, 'name'>;
 
 /** From here on a job sees to it that they are revoked, whatever happens to this process. */
 export async function noteAsRevoking(
-  { certificateBook, health }: Pick<RevocationDeps, 'certificateBook' | 'health'>,
+  { certificateStore, health }: Pick<RevocationDeps, 'certificateStore' | 'health'>,
   certificates: readonly Certificate[],
   wantedAt: string,
 ): Promise<void> {
@@ -33,7 +33,7 @@ export async function noteAsRevoking(
     issuedAt,
     expiresAt,
   }));
-  await certificateBook.wantRevoked(noted, wantedAt);
+  await certificateStore.wantRevoked(noted, wantedAt);
   await health.forget('certificates');
 }
 
@@ -47,16 +47,16 @@ export function revokeAtCore(
 
 /** For the audit log. */
 export async function revocationDetail(
-  { certificateBook }: Pick<RevocationDeps, 'certificateBook'>,
+  { certificateStore }: Pick<RevocationDeps, 'certificateStore'>,
   { hash, serial, username, clientUid }: Pick<Certificate, 'hash' | 'serial' | 'username' | 'clientUid'>,
 ): Promise<Attributes> {
-  const made = (await certificateBook.made([username])).find((each) => each.hash === hash);
+  const made = (await certificateStore.made([username])).find((each) => each.hash === hash);
   return { hash, serial, file: certificateFile({ hash, username, clientUid }, made) };
 }
 
 /** Read in one go, so that those which fail again and again do not keep the others waiting. */
-const MOST_READ = 1000;
-const MOST_IN_A_RUN = 40;
+const MAX_READ = 1000;
+const MAX_PER_RUN = 40;
 
 export interface ProofSummary extends Record<string, number> {
   revoked: number;
@@ -66,9 +66,9 @@ export interface ProofSummary extends Record<string, number> {
 
 /** One run over what is open: what was not looked at for longest comes first. */
 export async function proveOpenRevocations(deps: RevocationDeps, signal: AbortSignal): Promise<ProofSummary> {
-  const found = await deps.certificateBook.openRevocations(MOST_READ);
+  const found = await deps.certificateStore.openRevocations(MAX_READ);
   const open = found.filter((each) => !isForLater(each, GONE, deps.now()));
-  const next = open.toSorted((a, b) => (a.checkedAt ?? '').localeCompare(b.checkedAt ?? '')).slice(0, MOST_IN_A_RUN);
+  const next = open.toSorted((a, b) => (a.checkedAt ?? '').localeCompare(b.checkedAt ?? '')).slice(0, MAX_PER_RUN);
   const summary = { revoked: 0, revoking: 0, revocation_failed: 0 };
   for (const { state } of await proveRevocations(deps, next, signal)) summary[state] += 1;
   return summary;
@@ -83,18 +83,18 @@ export async function proveRevocations(
   if (revocations.length === 0) return [];
   const core = await statusOf(deps);
   if ('state' in core) return settleAll(deps, revocations, () => core, signal);
-  const standings = new Map<string, Standing>();
+  const statuses = new Map<string, RevocationState>();
   const judged = new Map<string, Judgement>();
-  const looked = await mapConcurrent(revocations, AT_ONCE, (each) => lookAt(deps, each));
+  const looked = await mapConcurrent(revocations, CONCURRENCY, (each) => lookAt(deps, each));
   for (const [at, revocation] of revocations.entries()) {
     const { hash } = revocation;
     const found = looked[at];
-    const standing = found === undefined || signal?.aborted ? undefined : await revokedOf(deps, revocation, found);
-    if (standing === undefined) judged.set(hash, revocation);
-    else if ('state' in standing) judged.set(hash, standing);
-    else standings.set(hash, standing);
+    const status = found === undefined || signal?.aborted ? undefined : await revokedOf(deps, revocation, found);
+    if (status === undefined) judged.set(hash, revocation);
+    else if ('state' in status) judged.set(hash, status);
+    else statuses.set(hash, status);
   }
-  const ended = [...standings.values()];
+  const ended = [...statuses.values()];
   const judgements = ended.length === 0 || signal?.aborted ? [] : await judgeAll(deps, ended, core);
   for (const [at, { revocation }] of ended.entries()) judged.set(revocation.hash, judgements[at] ?? revocation);
   return settleAll(deps, revocations, ({ hash }) => judged.get(hash), signal);
@@ -109,7 +109,7 @@ async function statusOf({ core }: RevocationDeps): Promise<CoreStatus | Judgemen
 }
 
 /** As the core's table has it; a failure says nothing of it. */
-async function lookAt({ core }: RevocationDeps, revocation: Revocation): Promise<Standing | Judgement> {
+async function lookAt({ core }: RevocationDeps, revocation: Revocation): Promise<RevocationState | Judgement> {
   try {
     return { revocation, certificate: await core.certificate(revocation.hash) };
   } catch (error) {
@@ -121,15 +121,15 @@ async function lookAt({ core }: RevocationDeps, revocation: Revocation): Promise
 async function revokedOf(
   deps: RevocationDeps,
   revocation: Revocation,
-  found: Standing | Judgement,
-): Promise<Standing | Judgement | undefined> {
+  found: RevocationState | Judgement,
+): Promise<RevocationState | Judgement | undefined> {
   if ('state' in found || found.certificate?.revokedAt !== null) return found;
   if (isForLater(revocation, NOT_REVOKED, deps.now())) return undefined;
   const { certificate } = found;
   try {
     const detail = await revocationDetail(deps, certificate);
-    const deed = { actor: BY_ITSELF, action: 'certificate.revoke', target: revocation.username, detail };
-    const revoked: CoreCertificate = await audited(deps, deed, () => revokeAtCore(deps, revocation.hash));
+    const auditedAction = { actor: BY_ITSELF, action: 'certificate.revoke', target: revocation.username, detail };
+    const revoked: CoreCertificate = await audited(deps, auditedAction, () => revokeAtCore(deps, revocation.hash));
     return { revocation, certificate: revoked };
   } catch (error) {
     if (error instanceof AppError && error.code === 'not_found') return { revocation, certificate: undefined };
@@ -141,9 +141,9 @@ const NOT_REVOKED = 'The core did not revoke it: ';
 
 /** A core that does not do what it is asked for has been seen; one that is away has not. */
 export function notRevoked(error: unknown): Judgement {
-  const isAway = error instanceof AppError && error.code === 'unavailable';
+  const isUnavailable = error instanceof AppError && error.code === 'unavailable';
   return {
-    state: isAway ? 'revoking' : 'revocation_failed',
+    state: isUnavailable ? 'revoking' : 'revocation_failed',
     problem: `${NOT_REVOKED}${messageOf(error)}`,
     streams: null,
   };
@@ -183,7 +183,7 @@ export async function settleOne(
 ): Promise<Revocation> {
   const { hash, username } = before;
   const checkedAt = deps.now().toISOString();
-  await deps.certificateBook.settle(hash, { state, checkedAt, problem, streams });
+  await deps.certificateStore.settle(hash, { state, checkedAt, problem, streams });
   if (state !== before.state || problem !== before.problem) {
     await deps.health.forget('certificates');
     const fields = { username, hash, state, problem };
@@ -212,7 +212,7 @@ export async function findRevocations(deps: FindRevocationsDeps): Promise<number
   const now = deps.now();
   // The canary is proven by its own run.
   const inForce = revoked.filter((each) => !hasEnded(each, now) && !isSameUser(each.username, CANARY_ACCOUNT));
-  const known = new Set(await deps.certificateBook.noted(inForce.map(({ hash }) => hash)));
+  const known = new Set(await deps.certificateStore.noted(inForce.map(({ hash }) => hash)));
   const found = inForce.filter(({ hash }) => !known.has(hash));
   await noteAsRevoking(deps, found, now.toISOString());
   for (const { username, hash } of found) deps.log.info('revocation.found', { username, hash });
@@ -220,8 +220,8 @@ export async function findRevocations(deps: FindRevocationsDeps): Promise<number
 }
 
 /** Of revocations that were proven within a day; resolves with the number of keys that were removed. */
-export async function removeLeftKeys({ certificateBook, clientKeys, now }: RevocationDeps): Promise<number> {
-  const proven = await certificateBook.provenSince(new Date(now().getTime() - DAY_MS).toISOString());
+export async function removeLeftKeys({ certificateStore, clientKeys, now }: RevocationDeps): Promise<number> {
+  const proven = await certificateStore.provenSince(new Date(now().getTime() - DAY_MS).toISOString());
   const left = proven.length === 0 ? [] : await clientKeys.kept(proven);
   for (const hash of left) await clientKeys.remove(hash);
   return left.length;

@@ -39,10 +39,10 @@ export async function revokeCertificate(context: PeopleContext, certificate: Cor
 }
 
 async function revocationOf(
-  { certificateBook }: RevocationDeps,
+  { certificateStore }: RevocationDeps,
   { hash, username }: CoreCertificate,
 ): Promise<Revocation | undefined> {
-  return (await certificateBook.revocations([username])).find((each) => each.hash === hash);
+  return (await certificateStore.revocations([username])).find((each) => each.hash === hash);
 }
 
 function mustNotBeOwn(certificate: CoreCertificate): void {

@@ -34,8 +34,8 @@ export const alerts = healthModule<AlertsData>({
     'Correct ALERT_EMAIL_TO, SMTP_URL and their companions in .env, then restart; what waits is sent then.',
   ],
 
-  async read({ alerts: book, recipients, heartbeat }) {
-    const [summary, trouble, beats] = await Promise.all([summaryOf(book), book.trouble(), heartbeat?.state()]);
+  async read({ alerts: store, recipients, heartbeat }) {
+    const [summary, trouble, beats] = await Promise.all([summaryOf(store), store.trouble(), heartbeat?.state()]);
     const { email = 0, sms = 0 } = recipients;
     return {
       ...summary,
@@ -99,8 +99,8 @@ const UNKNOWN: MaybeSummary = {
 };
 
 /** A database that does not answer is a matter of the module `database`. */
-async function summaryOf(book: Pick<Alerts, 'summary'>): Promise<MaybeSummary & { unknown_because: string | null }> {
-  return book.summary().then(
+async function summaryOf(store: Pick<Alerts, 'summary'>): Promise<MaybeSummary & { unknown_because: string | null }> {
+  return store.summary().then(
     (summary) => ({ ...summary, unknown_because: null }),
     (error: unknown) => ({ ...UNKNOWN, unknown_because: messageOf(error) }),
   );

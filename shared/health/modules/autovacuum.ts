@@ -1,10 +1,10 @@
 // Dead rows per table with what holds up their removal, and whether autovacuum runs with the settings that were asked for.
 // Small tables are listed and do not count.
 
-import { counted, percentageOf, rounded, utcInWords } from '@holdfast/kit/format';
+import { counted, percentageOf, rounded, formatUtc } from '@holdfast/kit/format';
 import { asciiLine, shortened } from '@holdfast/kit/text';
 import type { SettingOrigin, TableStatistics, VacuumHolder } from '../../core/database/port.ts';
-import { originInWords, takenBack } from '../../core/database/server-settings.ts';
+import { formatOrigin, takenBack } from '../../core/database/server-settings.ts';
 import {
   type DatabaseTuning,
   settingsAtStock,
@@ -19,7 +19,7 @@ import { AS_SUPERUSER, healthModule } from '../module.ts';
 
 /** Whatever is younger is ordinary work, unless a vacuum came after it and had to leave rows. */
 const LONG_SECONDS = 60;
-const MOST_NAME = 60;
+const MAX_NAME = 60;
 
 /**
  * What holds up the cleaning of a table with many dead rows, and the command that ends it.
@@ -38,10 +38,10 @@ export function holderOf(
 }
 
 /** `the transaction of pid 12 (martiuser, psql), open since 2026-01-02 03:04:05 UTC`. */
-export function holderInWords({ kind, name, user, application, since }: VacuumHolder): string {
-  const who = [user, application].flatMap((each) => (each ? shortened(asciiLine(each), MOST_NAME) : [])).join(', ');
+export function formatHolder({ kind, name, user, application, since }: VacuumHolder): string {
+  const who = [user, application].flatMap((each) => (each ? shortened(asciiLine(each), MAX_NAME) : [])).join(', ');
   const which = kind === 'transaction' ? `transaction of pid ${name}` : `${kind} ${name}`;
-  return `the ${which}${who === '' ? '' : ` (${who})`}${since === null ? '' : `, open since ${utcInWords(since)}`}`;
+  return `the ${which}${who === '' ? '' : ` (${who})`}${since === null ? '' : `, open since ${formatUtc(since)}`}`;
 }
 
 export function holderRemedy({ kind, name }: VacuumHolder): string {
@@ -63,7 +63,7 @@ export function settingFacts(differ: readonly SettingDiffers[]): Fact[] {
   return differ.map(({ name, is, wanted, origin }) => ({
     kind: 'fact',
     status: 'warning',
-    says: `${name} is ${is}, not ${wanted} (${originInWords(origin)})`,
+    says: `${name} is ${is}, not ${wanted} (${formatOrigin(origin)})`,
     remedy: takenBack(name, origin, { wanted, variable: TUNING_VARIABLES[name] }),
   }));
 }
@@ -94,7 +94,7 @@ function quoted(name: string): string {
 }
 
 /** What to say where PostgreSQL's own values were asked for; empty where none was. */
-export function stockInWords(tuning: DatabaseTuning): string {
+export function formatStock(tuning: DatabaseTuning): string {
   const names = settingsAtStock(tuning);
   if (names.length === 0) return '';
   const waits = names.includes('autovacuum_vacuum_scale_factor') ? ': autovacuum waits for 20 % dead rows' : '';
@@ -168,7 +168,7 @@ export const autovacuum = healthModule<AutovacuumData>({
       table_count: tables.length,
       dead_tuples: sum((table) => table.dead_tuples),
       live_tuples: sum((table) => table.live_tuples),
-      tables: tables.map(shownOf),
+      tables: tables.map(viewOf),
       own_settings: tables
         .filter(({ dead_tuples, live_tuples }) => dead_tuples + live_tuples >= least)
         .filter(({ options }) => Object.keys(options).length > 0)
@@ -194,7 +194,7 @@ export const autovacuum = healthModule<AutovacuumData>({
           value: deadPercentage(table),
           limits: limitsOf(thresholds),
           ...explained(table, data),
-          inWords: (limit) => `${limit} %`,
+          format: (limit) => `${limit} %`,
         })),
       ...settingFacts(data.settings_differ),
       ...tableFacts(data.own_settings, tuning),
@@ -203,7 +203,7 @@ export const autovacuum = healthModule<AutovacuumData>({
   },
 
   well({ table_count, dead_tuples, tuning }) {
-    const stock = stockInWords(tuning);
+    const stock = formatStock(tuning);
     const dead = `${counted(table_count, 'table')} with ${counted(dead_tuples, 'dead row')} in all`;
     return `${dead}; none needs attention${stock === '' ? '' : ` (${stock})`}.`;
   },
@@ -217,7 +217,7 @@ export const autovacuum = healthModule<AutovacuumData>({
   },
 });
 
-function shownOf(table: TableStatistics): Table {
+function viewOf(table: TableStatistics): Table {
   const { schema, table: name, dead_tuples, live_tuples, last_autovacuum, last_vacuum } = table;
   const dead_pct = rounded(deadPercentage(table), 2);
   return { schema, table: name, dead_tuples, live_tuples, last_autovacuum, last_vacuum, dead_pct };
@@ -226,10 +226,10 @@ function shownOf(table: TableStatistics): Table {
 function explained(table: Table, { holders, tuning }: AutovacuumData): { says: string; remedy: string | undefined } {
   const { dead_pct, dead_tuples, live_tuples } = table;
   const holder = holderOf(table, holders);
-  const stock = stockInWords(tuning);
+  const stock = formatStock(tuning);
   const says = [
     `${dead_pct} % of its rows are dead (${dead_tuples} of ${dead_tuples + live_tuples})`,
-    ...(holder === undefined ? [] : [`held up by ${holderInWords(holder)}`]),
+    ...(holder === undefined ? [] : [`held up by ${formatHolder(holder)}`]),
     ...(stock === '' ? [] : [stock]),
   ].join('; ');
   const remedy = [...(holder === undefined ? [] : [holderRemedy(holder)]), stockRemedy(tuning)].join(' ').trim();

@@ -73,12 +73,12 @@ export const certificates = healthModule<CertificatesData>({
     'A CA that is near its end: docs/certificates.md. Never make a new CA because ca.pem is damaged, or every device must enroll again: put it back from a backup, or in the embedded stack stop, remove ca.pem and start, which restores it as long as its key is there.',
   ],
 
-  async read({ coreFiles, core, certificateBook, now }) {
+  async read({ coreFiles, core, certificateStore, now }) {
     const at = now();
     const [files, issued, revocations] = await Promise.all([
       coreFiles?.certificates(),
-      readIssued(core, certificateBook, at),
-      readRevocations(certificateBook),
+      readIssued(core, certificateStore, at),
+      readRevocations(certificateStore),
     ]);
     const seen = (files?.certificates ?? []).map((file) => certificateState(file, at));
     const days = [...seen, ...issued.certificates].flatMap(({ days_left }) => (days_left === null ? [] : [days_left]));

@@ -2,17 +2,17 @@
 // used up.
 
 import { messageOf } from '@holdfast/kit/app-error';
-import { bytesInWords, percentageOf, rounded } from '@holdfast/kit/format';
+import { formatBytes, percentageOf, rounded } from '@holdfast/kit/format';
 import type { CoreStatus } from '../../core/port.ts';
 import type { TlsEndpoint } from '../../host/port.ts';
 import type { Finding } from '../evaluate.ts';
 import { healthModule } from '../module.ts';
 import type { Monitored } from '../monitored.ts';
 
-type Door = 'API' | 'enrollment' | 'stream';
+type Endpoint = 'API' | 'enrollment' | 'stream';
 
-interface DoorState {
-  name: Door;
+interface EndpointState {
+  name: Endpoint;
   /** Null when it is not known where it is. */
   address: string | null;
   error: string | null;
@@ -25,13 +25,13 @@ interface CoreData {
   /** Null when the core names none. */
   memory_cap_bytes: number | null;
   memory_pct: number | null;
-  doors: DoorState[];
+  doors: EndpointState[];
 }
 
 /** Beyond that, a Java process spends its time on making room. */
 const MEMORY_WARNING_PCT = 90;
 
-const VARIABLES: Record<Door, string> = {
+const VARIABLES: Record<Endpoint, string> = {
   API: 'CORE_API_URL',
   enrollment: 'CORE_ENROLLMENT_URL',
   stream: 'CORE_STREAMING_URL',
@@ -47,12 +47,12 @@ export const core = healthModule<CoreData>({
   ],
 
   async read({ core: api, tls, wanted: { coreEndpoints: places } }) {
-    const [asked, enrollment, stream] = await Promise.all([
+    const [requested, enrollment, stream] = await Promise.all([
       places.api === undefined ? undefined : statusOf(api),
-      doorOf('enrollment', places.enrollment, tls),
-      doorOf('stream', places.streaming, tls),
+      endpointOf('enrollment', places.enrollment, tls),
+      endpointOf('stream', places.streaming, tls),
     ]);
-    const status = asked?.status;
+    const status = requested?.status;
     const used = status?.memory?.usedBytes ?? null;
     const cap = status?.memory?.capBytes ?? null;
     return {
@@ -61,16 +61,16 @@ export const core = healthModule<CoreData>({
       memory_used_bytes: used,
       memory_cap_bytes: cap,
       memory_pct: used === null || cap === null ? null : rounded(percentageOf(used, cap), 1),
-      doors: [{ name: 'API', address: places.api?.name ?? null, error: asked?.error ?? null }, enrollment, stream],
+      doors: [{ name: 'API', address: places.api?.name ?? null, error: requested?.error ?? null }, enrollment, stream],
     };
   },
 
   findings(data) {
-    return [...data.doors.flatMap(doorFinding), ...memoryFindings(data)];
+    return [...data.doors.flatMap(endpointFinding), ...memoryFindings(data)];
   },
 
   well: ({ version, memory_used_bytes: used, memory_pct: pct }) => {
-    const memory = used === null ? '' : `; it uses ${bytesInWords(used)} of memory${pct === null ? '' : ` (${pct} %)`}`;
+    const memory = used === null ? '' : `; it uses ${formatBytes(used)} of memory${pct === null ? '' : ` (${pct} %)`}`;
     return `Core ${version ?? ''} answers on its API, its enrollment port and its stream${memory}.`;
   },
 
@@ -91,13 +91,17 @@ async function statusOf(api: Monitored['core']): Promise<{ status: CoreStatus | 
 }
 
 /** Its certificate is looked at by the module tls. */
-async function doorOf(name: Door, place: TlsEndpoint | undefined, tls: Monitored['tls']): Promise<DoorState> {
+async function endpointOf(
+  name: Endpoint,
+  place: TlsEndpoint | undefined,
+  tls: Monitored['tls'],
+): Promise<EndpointState> {
   if (place === undefined) return { name, address: null, error: null };
   const { reachable, error } = await tls.inspect(place);
   return { name, address: place.name, error: reachable ? null : (error ?? 'does not answer') };
 }
 
-function doorFinding({ name, address, error }: DoorState): Finding[] {
+function endpointFinding({ name, address, error }: EndpointState): Finding[] {
   if (address === null) {
     const says = `nobody looks at the ${name} of the core: ${VARIABLES[name]} is not set`;
     return [{ kind: 'fact', status: 'warning', says }];

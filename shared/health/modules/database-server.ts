@@ -1,9 +1,9 @@
 // Settings of the core's database by which data is lost or writing stops: each with the command that takes it back.
 
 import { messageOf } from '@holdfast/kit/app-error';
-import { bytesInWords, utcInWords } from '@holdfast/kit/format';
+import { formatBytes, formatUtc } from '@holdfast/kit/format';
 import type { DatabaseSize, ReplicationSlot, ServerFacts } from '../../core/database/port.ts';
-import { originInWords, takenBack } from '../../core/database/server-settings.ts';
+import { formatOrigin, takenBack } from '../../core/database/server-settings.ts';
 import type { Container, ContainerMount } from '../../host/port.ts';
 import type { Status } from '../../settings/status.ts';
 import type { Fact } from '../evaluate.ts';
@@ -28,7 +28,7 @@ export function settingFindings(server: ServerFacts): Fact[] {
     ...readOnlyFindings(server),
     ...dangerous.map(({ name, safe, status, because }): Fact => {
       const { value, origin } = server.settings[name];
-      const says = `${name} is ${value} (${originInWords(origin)}): ${because}`;
+      const says = `${name} is ${value} (${formatOrigin(origin)}): ${because}`;
       return { kind: 'fact', status, says, remedy: takenBack(name, origin, { wanted: safe }) };
     }),
     ...restartFindings(server.pending_restart),
@@ -59,7 +59,7 @@ function readOnlyFindings({ standby, settings }: ServerFacts): Fact[] {
     facts.push({
       kind: 'fact',
       status: 'critical',
-      says: `the database takes no writes: ${name} is ${value} (${originInWords(origin)})`,
+      says: `the database takes no writes: ${name} is ${value} (${formatOrigin(origin)})`,
       // A session that began under the setting is under it, too.
       remedy: `SET ${name} = off; ${takenBack(name, origin, { wanted: 'off' })}`,
     });
@@ -181,7 +181,7 @@ function sizeFindings({ wal_bytes: bytes, max_wal_bytes: limit }: WalSize, serve
     ];
   if (bytes <= limit * MUCH_WAL) return [];
   const { why, remedy } = keeper(server, limit);
-  const says = `WAL takes ${bytesInWords(bytes)}, max_wal_size is ${bytesInWords(limit)}: ${why}`;
+  const says = `WAL takes ${formatBytes(bytes)}, max_wal_size is ${formatBytes(limit)}: ${why}`;
   return [{ kind: 'fact', status: 'warning', says, remedy }];
 }
 
@@ -191,7 +191,7 @@ function keeper(server: ServerFacts, limit: number): { why: string; remedy: stri
   if (archiveTakesNothing(server)) return { why: 'its archive takes none', remedy: ARCHIVE_REMEDY };
   if (server.wal_keep_bytes > limit)
     return {
-      why: `wal_keep_size keeps ${bytesInWords(server.wal_keep_bytes)}`,
+      why: `wal_keep_size keeps ${formatBytes(server.wal_keep_bytes)}`,
       remedy: 'If no standby needs it: ALTER SYSTEM RESET wal_keep_size; SELECT pg_reload_conf(); CHECKPOINT;',
     };
   return {
@@ -203,7 +203,7 @@ function keeper(server: ServerFacts, limit: number): { why: string; remedy: stri
 function keptForSlot({ name, active, retained_bytes }: ReplicationSlot): { why: string; remedy: string } {
   const drop = `SELECT pg_drop_replication_slot(${name});`;
   return {
-    why: `the replication slot ${name}, which ${active ? 'is behind' : 'nobody uses'}, keeps ${bytesInWords(retained_bytes ?? 0)}`,
+    why: `the replication slot ${name}, which ${active ? 'is behind' : 'nobody uses'}, keeps ${formatBytes(retained_bytes ?? 0)}`,
     remedy: active
       ? `Look why the standby or reader of the slot ${name} is slow; if it is not needed, stop it, then ${drop}`
       : `If nothing will use the slot again: ${drop} CHECKPOINT; or start what reads it.`,
@@ -226,8 +226,7 @@ function archiveFindings(server: ServerFacts): Fact[] {
     const remedy = `Set archive_command, or, if nobody uses an archive: ${back} Then restart the server.`;
     return [{ kind: 'fact', status: 'warning', says, remedy }];
   }
-  const before =
-    last === null ? 'none was ever archived' : `the last one that was archived went at ${utcInWords(last)}`;
-  const says = `archiving WAL fails, so WAL will fill the disk: ${command} did not take ${wal ?? 'a file'} at ${at === null ? 'an unknown time' : utcInWords(at)}; ${before}`;
+  const before = last === null ? 'none was ever archived' : `the last one that was archived went at ${formatUtc(last)}`;
+  const says = `archiving WAL fails, so WAL will fill the disk: ${command} did not take ${wal ?? 'a file'} at ${at === null ? 'an unknown time' : formatUtc(at)}; ${before}`;
   return [{ kind: 'fact', status: 'warning', says, remedy: ARCHIVE_REMEDY }];
 }

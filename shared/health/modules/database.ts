@@ -1,11 +1,11 @@
 // Size of the core's database and how it grows, and whether it and ours take a write.
 
 import { messageOf } from '@holdfast/kit/app-error';
-import { bytesInWords } from '@holdfast/kit/format';
+import { formatBytes } from '@holdfast/kit/format';
 import { DAY_MS, DAY_SECONDS } from '@holdfast/kit/time';
 import { withTimeout } from '@holdfast/kit/timeout';
 import type { DatabaseSize, EventLosses, ServerFacts } from '../../core/database/port.ts';
-import { growthInWords, PACE_SECONDS, seenFillers } from '../../database/growth/fillers.ts';
+import { formatGrowth, PACE_SECONDS, seenFillers } from '../../database/growth/fillers.ts';
 import { holdingPolicy } from '../../database/growth/policy.ts';
 import {
   figuresOf,
@@ -73,11 +73,11 @@ const NOTHING: Slow = { policy: unknownPolicy(''), tables: [], fillers: null, fi
 async function slowly(monitored: Monitored, report: GrowthReport, thresholds: Thresholds): Promise<Slow> {
   const nowMs = monitored.now().getTime();
   const basis = report.database.growth?.basis ?? 'none';
-  const known = remembered.get(monitored.growthBook);
+  const known = remembered.get(monitored.growthHistory);
   const isNew = known !== undefined && nowMs >= known.atMs && nowMs - known.atMs < SLOW_KEPT_MS;
   if (isNew && known.basis === basis) return known.slow;
   const slow = await readSlow(monitored, report, thresholds);
-  remembered.set(monitored.growthBook, { atMs: nowMs, basis, slow });
+  remembered.set(monitored.growthHistory, { atMs: nowMs, basis, slow });
   return slow;
 }
 
@@ -107,8 +107,8 @@ function shown({ basis, samples_since, reason, ...figures }: GrowthFigures, slow
 }
 
 /** For the message when all is well: `; it grows by 1.2 GB a day`. */
-export function growsInWords({ growth_bytes_per_day: bytes, growth_reason: reason }: DatabaseGrowth): string {
-  if (bytes !== null) return bytes > 0 ? `; it grows by ${growthInWords(bytes)}` : '; it does not grow';
+export function formatGrows({ growth_bytes_per_day: bytes, growth_reason: reason }: DatabaseGrowth): string {
+  if (bytes !== null) return bytes > 0 ? `; it grows by ${formatGrowth(bytes)}` : '; it does not grow';
   return reason?.startsWith('growth is not known') === true ? `; ${reason}` : '';
 }
 
@@ -184,14 +184,14 @@ export const database = healthModule<DatabaseData>({
         subject: 'the database',
         value: data.total_bytes,
         limits: limitsOf(thresholds),
-        says: bytesInWords(data.total_bytes),
-        inWords: bytesInWords,
+        says: formatBytes(data.total_bytes),
+        format: formatBytes,
       },
     ];
   },
 
   well: ({ total_bytes, live_bytes, ...growth }) =>
-    `${bytesInWords(total_bytes)}, of which ${bytesInWords(live_bytes)} are live; a test write succeeded${growsInWords(growth)}.`,
+    `${formatBytes(total_bytes)}, of which ${formatBytes(live_bytes)} are live; a test write succeeded${formatGrows(growth)}.`,
 
   trend: { name: 'size', unit: 'bytes', limits: limitsOf, figureOf: ({ total_bytes }) => total_bytes },
 });

@@ -1,9 +1,9 @@
 // How full each file system of the stack is, in bytes and in inodes, and when it is full.
 
-import { bytesInWords, counted } from '@holdfast/kit/format';
+import { formatBytes, counted } from '@holdfast/kit/format';
 import { DAY_SECONDS } from '@holdfast/kit/time';
-import { fullInWords } from '../../database/forecast.ts';
-import { fillersInWords, PACE_SECONDS, seenFillers } from '../../database/growth/fillers.ts';
+import { formatFull } from '../../database/forecast.ts';
+import { formatFillers, PACE_SECONDS, seenFillers } from '../../database/growth/fillers.ts';
 import { holdingPolicy } from '../../database/growth/policy.ts';
 import {
   figuresOf,
@@ -69,12 +69,12 @@ export async function diskGrowth(monitored: Monitored, thresholds: Thresholds): 
     const found = report.mounts.find((each) => each.mount === mount);
     if (found === undefined) return { ...NOT_SAMPLED, reason: unsampled, ...NO_DATE };
     const { full } = found;
-    const told = found === holding ? filledBy : null;
+    const reported = found === holding ? filledBy : null;
     return {
       ...figuresOf(found),
-      full_in: full === undefined ? null : fullInWords(full),
-      filled_by: told?.says ?? null,
-      held_by_retention: told?.held ?? false,
+      full_in: full === undefined ? null : formatFull(full),
+      filled_by: reported?.says ?? null,
+      held_by_retention: reported?.held ?? false,
     };
   };
   return { of, problem: report.problem };
@@ -94,7 +94,7 @@ async function whoFills(
   const ofDatabase = report.database.growth?.bytesPerDay ?? 0;
   if (ofDatabase < perDay * MOSTLY)
     return {
-      says: `most of that is not the database, which grows by ${bytesInWords(Math.max(0, ofDatabase))} a day`,
+      says: `most of that is not the database, which grows by ${formatBytes(Math.max(0, ofDatabase))} a day`,
       held: false,
     };
   const seconds = growth?.basis === 'pace' ? PACE_SECONDS : DAY_SECONDS;
@@ -102,7 +102,7 @@ async function whoFills(
     seenFillers(monitored, seconds, FILLERS_KEPT_MS),
     holdingPolicy(monitored, report, warningPct),
   ]);
-  return { says: `${fillersInWords(fillers, ofDatabase)}; ${policy.says}`, held: policy.state === 'in_force' };
+  return { says: `${formatFillers(fillers, ofDatabase)}; ${policy.says}`, held: policy.state === 'in_force' };
 }
 
 /** Of the growth of a disk: with less of it the database is not what fills it. */
@@ -115,7 +115,7 @@ export function judgeGrowth(mount: string, growth: MountGrowth, thresholds: Modu
   if (growth.basis === 'pace')
     return judgePace(`${mount}: full in ${words} at the pace of the last 10 minutes${why}`, days);
   const limits = limitsOf(thresholds, 'days_');
-  const rate = `it grows by ${bytesInWords(growth.growth_bytes_per_day ?? 0)} a day`;
+  const rate = `it grows by ${formatBytes(growth.growth_bytes_per_day ?? 0)} a day`;
   const says = `full in ${words}, ${rate}${why}`;
   if (growth.held_by_retention && days <= limits.warning)
     return [{ kind: 'fact', status: days <= limits.critical ? 'warning' : 'note', says: `${mount}: ${says}` }];
@@ -126,7 +126,7 @@ export function judgeGrowth(mount: string, growth: MountGrowth, thresholds: Modu
       value: days,
       limits: isWide(growth) ? { ...limits, critical: -1 } : limits,
       says,
-      inWords: (limit) => `${limit} days`,
+      format: (limit) => `${limit} days`,
       lowerIsWorse: true,
     },
   ];
@@ -181,11 +181,11 @@ export const disk = healthModule<DiskData>({
       value,
       limits: limitsOf(thresholds),
       says,
-      inWords: (limit) => `${limit} %`,
+      format: (limit) => `${limit} %`,
     });
     if (mounts.length === 0) return [{ kind: 'fact', status: 'critical', says: 'no file system was found' }];
     return mounts.flatMap(({ mount, used_pct, free_bytes, inodes_used_pct, ...growth }) => [
-      figure(mount, used_pct, `${used_pct} % full, ${bytesInWords(free_bytes)} free`),
+      figure(mount, used_pct, `${used_pct} % full, ${formatBytes(free_bytes)} free`),
       ...(inodes_used_pct === null ? [] : [figure(mount, inodes_used_pct, `${inodes_used_pct} % of its inodes used`)]),
       ...judgeGrowth(mount, growth, thresholds),
     ]);

@@ -6,7 +6,7 @@ import { counted } from '@holdfast/kit/format';
 import { API_ACCOUNT, CANARY_ACCOUNT, nameKey } from '@holdfast/kit/names';
 import { DAY_MS } from '@holdfast/kit/time';
 import type { Core, CoreCertificate } from '../../core/port.ts';
-import type { CertificateBook, MadeCertificate } from '../../devices/port.ts';
+import type { CertificateStore, MadeCertificate } from '../../devices/port.ts';
 import { certificateFile } from '../../devices/rules.ts';
 import type { ModuleThresholds } from '../../settings/status.ts';
 import { type Finding, limitsOf } from '../evaluate.ts';
@@ -28,21 +28,21 @@ export interface IssuedCertificates {
   problem: string | null;
 }
 
-const MOST_SHOWN = 200;
+const MAX_SHOWN = 200;
 /** A device that has not enrolled anew since is not in use any more. */
 const LOOKED_AT_DAYS_AFTER_END = 7;
 
 export async function readIssued(
   core: Pick<Core, 'certificates'>,
-  book: Pick<CertificateBook, 'made'>,
+  store: Pick<CertificateStore, 'made'>,
   now: Date,
 ): Promise<IssuedCertificates> {
   try {
-    const [all, made] = await Promise.all([core.certificates(), book.made()]);
+    const [all, made] = await Promise.all([core.certificates(), store.made()]);
     const names = new Map(made.map((each) => [each.hash, each]));
     const used = inUse(all, now).map((each) => shown(each, names.get(each.hash), now));
     const soonest = used.toSorted((a, b) => a.expires_at.localeCompare(b.expires_at));
-    return { count: used.length, certificates: soonest.slice(0, MOST_SHOWN), problem: null };
+    return { count: used.length, certificates: soonest.slice(0, MAX_SHOWN), problem: null };
   } catch (error) {
     return { count: null, certificates: [], problem: messageOf(error).replace(/\.$/, '') };
   }
@@ -98,6 +98,6 @@ export function certificateEnds(subject: string, daysLeft: number | null, thresh
     limits: limitsOf(thresholds),
     lowerIsWorse: true,
     says: `the certificate ends in ${counted(daysLeft ?? 0, 'day')}`,
-    inWords: (limit) => counted(limit, 'day'),
+    format: (limit) => counted(limit, 'day'),
   };
 }

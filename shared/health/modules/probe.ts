@@ -73,6 +73,6 @@ function slowness(seconds: number, limits: { warning: number; critical: number }
     value: seconds,
     limits,
     says: `${seconds} s`,
-    inWords: (limit) => `${limit} s`,
+    format: (limit) => `${limit} s`,
   };
 }

@@ -7,14 +7,14 @@ import {
   DAYS_VARIABLES,
   daysOf,
   inUnit,
-  mostDays,
+  maxDays,
   NEVER,
   OWNED_TYPES,
   plainCron,
   RETAINED,
   type Retained,
   type RetentionUnit,
-  shownDays,
+  toDaysView,
 } from '@holdfast/kit/retention';
 import { DAY_SECONDS } from '@holdfast/kit/time';
 import type { CoreRetentionPolicy } from '../../core/port.ts';
@@ -52,9 +52,9 @@ export function againstVariables(
   for (const type of OWNED_TYPES) {
     const days = wanted[type];
     if (days === undefined || raw[type] === inUnit(days, unit)) continue;
-    const [core, asked] = [inWords(raw[type], unit), inWords(inUnit(days, unit), unit)];
-    const says = `the core keeps ${type} ${core}, but ${DAYS_VARIABLES[type]} says ${asked}`;
-    found.push({ name: type, kind: 'variable', core, wanted: asked, says });
+    const [core, requested] = [format(raw[type], unit), format(inUnit(days, unit), unit)];
+    const says = `the core keeps ${type} ${core}, but ${DAYS_VARIABLES[type]} says ${requested}`;
+    found.push({ name: type, kind: 'variable', core, wanted: requested, says });
   }
   const { cron } = wanted;
   if (cron !== undefined && !isSameSchedule(schedule, cron)) {
@@ -72,7 +72,7 @@ export function againstFiles(
 ): Mismatch[] {
   const because = 'the core reads its files only when it starts';
   const found = RETAINED.filter((type) => raw[type] !== files.policy[type]).map((type): Mismatch => {
-    const [core, wanted] = [inWords(raw[type], unit), inWords(files.policy[type], unit)];
+    const [core, wanted] = [format(raw[type], unit), format(files.policy[type], unit)];
     const says = `the core keeps ${type} ${core}, but its file says ${wanted}: ${because}`;
     return { name: type, kind: 'file', core, wanted, says };
   });
@@ -92,18 +92,18 @@ export function againstUnit(raw: CoreRetentionPolicy, unit: RetentionUnit, isRel
 }
 
 function implausible(name: Retained, value: number, unit: RetentionUnit, isRelease: boolean): Mismatch[] {
-  const core = inWords(value, unit);
+  const core = format(value, unit);
   if (unit === 'days' && isRelease) {
-    const says = `CORE_RETENTION_UNIT is days, but this core is a TAK Server release and keeps ${name} ${inWords(value, 'seconds')}`;
-    return [{ name, kind: 'unit', core: inWords(value, 'seconds'), wanted: core, says }];
+    const says = `CORE_RETENTION_UNIT is days, but this core is a TAK Server release and keeps ${name} ${format(value, 'seconds')}`;
+    return [{ name, kind: 'unit', core: format(value, 'seconds'), wanted: core, says }];
   }
   if (unit === 'seconds' && value < DAY_SECONDS) {
     const says = `${name} is ${value} seconds, which looks like days: rows older than ${value} seconds would be deleted`;
-    return [{ name, kind: 'unit', core, wanted: inWords(inUnit(value, unit), unit), says }];
+    return [{ name, kind: 'unit', core, wanted: format(inUnit(value, unit), unit), says }];
   }
-  if (unit === 'days' && value > mostDays(unit)) {
+  if (unit === 'days' && value > maxDays(unit)) {
     const says = `${name} is ${value} days, which looks like seconds (${secondsInDays(value)} days)`;
-    return [{ name, kind: 'unit', core, wanted: inWords(secondsInDays(value), unit), says }];
+    return [{ name, kind: 'unit', core, wanted: format(secondsInDays(value), unit), says }];
   }
   return [];
 }
@@ -141,14 +141,14 @@ export function judgeMismatches(mismatches: readonly { says: string }[]): Findin
   return mismatches.map(({ says }) => ({ kind: 'fact', status: 'critical', says }));
 }
 
-function inWords(value: number | null, unit: RetentionUnit): string {
+function format(value: number | null, unit: RetentionUnit): string {
   if (value === null) return 'for ever';
   if (unit === 'days') return `${value} days`;
   return `${value} seconds (${secondsInDays(value)} days)`;
 }
 
 function secondsInDays(seconds: number): number | null {
-  return shownDays(daysOf(seconds, 'seconds'));
+  return toDaysView(daysOf(seconds, 'seconds'));
 }
 
 function shown(cron: string): string {

@@ -2,7 +2,7 @@
 // rows that would make the run of a release fail.
 
 import { messageOf } from '@holdfast/kit/app-error';
-import { utcInWords } from '@holdfast/kit/format';
+import { formatUtc } from '@holdfast/kit/format';
 import {
   LARGE_RUN_ROWS,
   limitsAt,
@@ -14,7 +14,7 @@ import {
 } from '@holdfast/kit/retention';
 import { HOUR_MS } from '@holdfast/kit/time';
 import { coreOfUnit } from '../../retention/in-force.ts';
-import type { DoomedReferences, LeftRows, RetentionFacts, RetentionRun } from '../../retention/port.ts';
+import type { ExpiredReferences, LeftRows, RetentionFacts, RetentionRun } from '../../retention/port.ts';
 import { type PreviewDeps, previewRetention } from '../../retention/preview.ts';
 import type { Finding } from '../evaluate.ts';
 import { within } from '../module.ts';
@@ -35,7 +35,7 @@ export interface SeenRows {
   /** Null when nothing was looked for. */
   overAge: Retained[] | null;
   firstRun: { rows: number; exact: boolean } | null;
-  references: DoomedReferences | null;
+  references: ExpiredReferences | null;
   /** What could not be looked at in time. */
   notInTime: NotInTime[];
   /** Why something could not be read. */
@@ -115,7 +115,7 @@ const EVENTS = ['cot', 'geochat', 'missions'] as const;
 async function references(
   deps: RowsDeps,
   { policy, unit }: RowsQuestion,
-): Promise<DoomedReferences | null | undefined> {
+): Promise<ExpiredReferences | null | undefined> {
   if (coreOfUnit(unit) !== 'release' || EVENTS.every((type) => policy[type] === null)) return null;
   const limits = limitsAt(policy, new Date(await deps.retentionFacts.now()));
   return deps.retentionFacts.references({ limits, withinMs: FIGURE_MS });
@@ -149,12 +149,12 @@ export function judgeNotInTime(what: readonly NotInTime[]): Finding[] {
 
 export function judgeFirstRun(rows: number | null, exact: boolean, nextRun: string | null): Finding[] {
   if (rows === null || rows <= LARGE_RUN_ROWS) return [];
-  const when = nextRun === null ? '' : `, at ${utcInWords(nextRun)},`;
+  const when = nextRun === null ? '' : `, at ${formatUtc(nextRun)},`;
   const says = `the first run with these days${when} will delete ${exact ? '' : 'about '}${rows} rows; look at GET /api/retention/preview before`;
   return [{ kind: 'fact', status: 'note', says }];
 }
 
-export function judgeReferences(references: DoomedReferences | null): Finding[] {
+export function judgeReferences(references: ExpiredReferences | null): Finding[] {
   const { images = 0, thumbnails = 0, links = 0 } = references ?? {};
   if (images + thumbnails + links === 0) return [];
   const says = `the next run will fail: rows that point at events it deletes are in cot_image (${images}), cot_thumbnail (${thumbnails}), cot_link (${links})`;

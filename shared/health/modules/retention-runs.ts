@@ -2,11 +2,11 @@
 
 import { messageOf } from '@holdfast/kit/app-error';
 import type { CronDialect, Schedules } from '@holdfast/kit/cron';
-import { counted, utcInWords } from '@holdfast/kit/format';
+import { counted, formatUtc } from '@holdfast/kit/format';
 import { limitsAt, type Retained, type RetentionPolicy } from '@holdfast/kit/retention';
 import { HOUR_MS, MINUTE_MS } from '@holdfast/kit/time';
 import type { CoreRetention } from '../../core/port.ts';
-import type { InForce, RetentionBook, RetentionRun } from '../../retention/port.ts';
+import type { InForce, RetentionHistory, RetentionRun } from '../../retention/port.ts';
 import type { ModuleThresholds } from '../../settings/status.ts';
 import { type Finding, limitsOf } from '../evaluate.ts';
 import type { Monitored } from '../monitored.ts';
@@ -25,40 +25,40 @@ export interface SeenRuns {
   /** Why the core does not tell of its runs. */
   coreProblem: string | null;
   /** Why our own memory could not be asked. */
-  bookProblem: string | null;
+  historyProblem: string | null;
 }
 
 export interface RunsDeps {
   coreRetention: Pick<CoreRetention, 'runs'>;
-  retentionBook: Pick<RetentionBook, 'runs' | 'lastDone' | 'seenInForce'>;
+  retentionHistory: Pick<RetentionHistory, 'runs' | 'lastDone' | 'seenInForce'>;
 }
 
 /** `inForce` is undefined while the core does not say what it has in force. */
 export async function readRuns(deps: RunsDeps, inForce: InForce | undefined, now: Date): Promise<SeenRuns> {
-  const [told, kept] = await Promise.all([
+  const [reported, kept] = await Promise.all([
     inForce === undefined ? undefined : attempt(deps.coreRetention.runs()),
-    attempt(readBook(deps.retentionBook, inForce, now)),
+    attempt(readHistory(deps.retentionHistory, inForce, now)),
   ]);
-  const ofCore = told?.value?.map((run): RetentionRun => ({ ...run, source: 'core' }));
+  const ofCore = reported?.value?.map((run): RetentionRun => ({ ...run, source: 'core' }));
   const { last, lastDone, inForceSince } = kept.value ?? {};
-  const ofBook = [last, lastDone].flatMap((run) => (run === undefined ? [] : [run]));
-  const all = newestFirst(ofCore ?? [], ofBook);
+  const fromHistory = [last, lastDone].flatMap((run) => (run === undefined ? [] : [run]));
+  const all = newestFirst(ofCore ?? [], fromHistory);
   const done = all.filter(({ state }) => state === 'done');
   return {
     last: all[0],
     lastDone: done[0],
     done,
-    isRelease: told?.problem === null && told.value === undefined,
+    isRelease: reported?.problem === null && reported.value === undefined,
     isGoingOn: ofCore?.some(({ state }) => state === 'running') ?? false,
     inForceSince: inForceSince ?? null,
-    coreProblem: told?.problem ?? null,
-    bookProblem: kept.problem,
+    coreProblem: reported?.problem ?? null,
+    historyProblem: kept.problem,
   };
 }
 
 /** As far as it can be known: none that began since the policy is in force has deleted what it says. */
 export function isFirstAhead(runs: SeenRuns, policy: RetentionPolicy): boolean {
-  if (runs.isGoingOn || runs.bookProblem !== null || runs.coreProblem !== null) return false;
+  if (runs.isGoingOn || runs.historyProblem !== null || runs.coreProblem !== null) return false;
   const since = runs.inForceSince === null ? -Infinity : Date.parse(runs.inForceSince);
   return !runs.done.some((run) => Date.parse(run.startedAt) >= since && !isOfOlderCutoff(run, policy));
 }
@@ -74,22 +74,22 @@ function isOfOlderCutoff({ trigger, startedAt, limits }: RetentionRun, policy: R
   return latest.some(([type, limit]) => Date.parse(limits[type as Retained] ?? NEVER_DELETED) < Date.parse(limit));
 }
 
-async function readBook(
-  book: RunsDeps['retentionBook'],
+async function readHistory(
+  store: RunsDeps['retentionHistory'],
   inForce: InForce | undefined,
   now: Date,
 ): Promise<{ last: RetentionRun | undefined; lastDone: RetentionRun | undefined; inForceSince: string | undefined }> {
   const [page, lastDone, inForceSince] = await Promise.all([
-    book.runs(0, 1),
-    book.lastDone(),
-    inForce === undefined ? undefined : book.seenInForce(now.toISOString(), inForce),
+    store.runs(0, 1),
+    store.lastDone(),
+    inForce === undefined ? undefined : store.seenInForce(now.toISOString(), inForce),
   ]);
   return { last: page.results[0], lastDone, inForceSince };
 }
 
 /** What the core tells is newer than what was written down of the same run. */
-function newestFirst(ofCore: readonly RetentionRun[], ofBook: readonly RetentionRun[]): RetentionRun[] {
-  const byId = new Map([...ofBook, ...ofCore].map((run) => [run.id, run]));
+function newestFirst(ofCore: readonly RetentionRun[], fromHistory: readonly RetentionRun[]): RetentionRun[] {
+  const byId = new Map([...fromHistory, ...ofCore].map((run) => [run.id, run]));
   return [...byId.values()].toSorted((a, b) => Date.parse(b.startedAt) - Date.parse(a.startedAt));
 }
 
@@ -107,7 +107,7 @@ export function rowsOfRun({ rows, included }: RetentionRun): number {
 
 export function judgeLastRun(last: { state: string; started_at: string; error: string | null } | null): Finding[] {
   if (last === null) return [];
-  const [when, why] = [utcInWords(last.started_at), last.error === null ? '' : `: ${last.error.replace(/\.$/, '')}`];
+  const [when, why] = [formatUtc(last.started_at), last.error === null ? '' : `: ${last.error.replace(/\.$/, '')}`];
   if (last.state === 'failed') return [warning(`the last run, of ${when}, has failed${why}`)];
   if (last.state === 'interrupted')
     return [
@@ -139,12 +139,12 @@ export interface Timetable {
 /** So late a core may begin. */
 const GRACE_MS = 10 * MINUTE_MS;
 /** A schedule of every second is not followed through the years. */
-const MOST_COUNTED = 100;
+const MAX_COUNTED = 100;
 
 /** `from`: everything until then is made good, or was not asked for yet. */
 export function overdueRuns(schedules: Pick<Schedules, 'next'>, timetable: Timetable, from: Date, now: Date): Overdue {
   const { cron, dialect, timeZone } = timetable;
-  const due = schedules.next(cron, dialect, timeZone, from, MOST_COUNTED);
+  const due = schedules.next(cron, dialect, timeZone, from, MAX_COUNTED);
   const late = due.filter((at) => now.getTime() - at.getTime() > GRACE_MS);
   return { runs: late.length, since: late[0]?.toISOString() ?? null };
 }
@@ -157,8 +157,8 @@ export function madeGoodUntil(inForceSince: string, last: RetentionRun | undefin
 }
 
 export function judgeOverdue({ runs, since }: Overdue, cron: string, thresholds: ModuleThresholds): Finding {
-  const count = runs < MOST_COUNTED ? counted(runs, 'run') : `${MOST_COUNTED} runs or more`;
-  const due = since === null ? '' : `, the first was due at ${utcInWords(since)}`;
+  const count = runs < MAX_COUNTED ? counted(runs, 'run') : `${MAX_COUNTED} runs or more`;
+  const due = since === null ? '' : `, the first was due at ${formatUtc(since)}`;
   return {
     kind: 'figure',
     subject: `the schedule ${cron}`,
@@ -185,7 +185,7 @@ export const NO_RUNS: SeenRuns = {
   isGoingOn: false,
   inForceSince: null,
   coreProblem: null,
-  bookProblem: null,
+  historyProblem: null,
 };
 
 export function overdueOf(

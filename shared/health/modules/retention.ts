@@ -1,7 +1,7 @@
 // What is kept how long, and whether that is done: policy and schedule in force, the runs, what they left, and whether the core
 // counts in the unit that everybody believes. Where nothing has days, nothing is deleted, and nothing is looked for.
 
-import { utcInWords } from '@holdfast/kit/format';
+import { formatUtc } from '@holdfast/kit/format';
 import {
   isKeepingAll,
   NEVER,
@@ -9,13 +9,13 @@ import {
   type RetentionLimits,
   type RetentionPolicy,
   type RetentionUnit,
-  shownDays,
-  shownPolicy,
+  toDaysView,
+  toPolicyView,
 } from '@holdfast/kit/retention';
 import type { CoreRetentionPolicy } from '../../core/port.ts';
 import { dialectOfUnit, type RetentionInForce, retentionInForce } from '../../retention/in-force.ts';
-import type { DoomedReferences } from '../../retention/port.ts';
-import { limitedInWords } from '../../retention/rules.ts';
+import type { ExpiredReferences } from '../../retention/port.ts';
+import { formatLimited } from '../../retention/rules.ts';
 import type { ModuleThresholds } from '../../settings/status.ts';
 import { type Finding, limitsOf } from '../evaluate.ts';
 import { healthModule } from '../module.ts';
@@ -91,7 +91,7 @@ interface RetentionData {
   not_in_time: NotInTime[];
   mismatch_count: number;
   mismatches: Mismatch[];
-  references: DoomedReferences | null;
+  references: ExpiredReferences | null;
   first_run_rows: number | null;
   first_run_exact: boolean | null;
   files_problem: string | null;
@@ -143,9 +143,9 @@ export const retention = healthModule<RetentionData>({
       return `Nothing is ever deleted: no type has days.${schedule}`;
     }
     const last = data.last_run;
-    const ran = last === null ? 'No run yet' : `Last run ${utcInWords(last.started_at)}, ${last.rows} rows`;
-    const next = data.next_run === null ? '' : `, next ${utcInWords(data.next_run)}`;
-    return `Kept are ${limitedInWords(data.policy)}. ${ran}${next}.`;
+    const ran = last === null ? 'No run yet' : `Last run ${formatUtc(last.started_at)}, ${last.rows} rows`;
+    const next = data.next_run === null ? '' : `, next ${formatUtc(data.next_run)}`;
+    return `Kept are ${formatLimited(data.policy)}. ${ran}${next}.`;
   },
 
   trend: { name: 'runs overdue', unit: 'count', limits: limitsOf, figureOf: ({ overdue_runs }) => overdue_runs },
@@ -263,10 +263,10 @@ function dataOf({ timeZone, schedules, now }: Monitored, read: Read): RetentionD
     core_problem: inForce.coreProblem?.replace(/\.$/, '') ?? null,
     policy_from: inForce.from,
     keeps_everything: read.keepsAll,
-    policy: unit === null ? null : shownPolicy(inForce.policy),
+    policy: unit === null ? null : toPolicyView(inForce.policy),
     types: RETAINED.map((type) => ({
       name: type,
-      kept_days: unit === null ? null : shownDays(inForce.policy[type]),
+      kept_days: unit === null ? null : toDaysView(inForce.policy[type]),
       core_value: inForce.raw[type],
       last_run_rows: runs.last?.rows[type] ?? null,
       over_age: rows.notInTime.includes(type) ? null : (rows.overAge?.includes(type) ?? null),
@@ -290,7 +290,7 @@ function dataOf({ timeZone, schedules, now }: Monitored, read: Read): RetentionD
     first_run_exact: rows.firstRun?.exact ?? null,
     files_problem: files.problem,
     runs_problem: runs.coreProblem,
-    book_problem: runs.bookProblem,
+    book_problem: runs.historyProblem,
     database_problem: rows.problem,
   };
 }

@@ -35,7 +35,7 @@ export const time = healthModule<{ worst_offset_seconds: number; clocks: ClockOf
       value: Math.abs(offset),
       limits: limitsOf(thresholds),
       says: `${Math.abs(offset)} s ${offset > 0 ? 'ahead of' : 'behind'} this machine`,
-      inWords: (limit) => `${limit} s`,
+      format: (limit) => `${limit} s`,
     }));
   },
 
@@ -52,10 +52,10 @@ export const time = healthModule<{ worst_offset_seconds: number; clocks: ClockOf
 
 /** Compared with the middle between asking and answering; what the resolution of the clock explains does not count. */
 async function compare({ name, readMs, resolutionMs }: ClockSource, now: () => Date): Promise<ClockOffset> {
-  const asked = now().getTime();
+  const requested = now().getTime();
   const theirs = await readMs();
   const answered = now().getTime();
-  const offset = theirs + resolutionMs / 2 - (asked + answered) / 2;
-  const certain = Math.max(0, Math.abs(offset) - resolutionMs / 2 - (answered - asked) / 2);
+  const offset = theirs + resolutionMs / 2 - (requested + answered) / 2;
+  const certain = Math.max(0, Math.abs(offset) - resolutionMs / 2 - (answered - requested) / 2);
   return { name, offset_seconds: rounded((Math.sign(offset) * certain) / 1000, 3) };
 }

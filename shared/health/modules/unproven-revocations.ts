@@ -2,7 +2,7 @@
 
 import { messageOf } from '@holdfast/kit/app-error';
 import { counted } from '@holdfast/kit/format';
-import type { CertificateBook, RevocationState } from '../../devices/port.ts';
+import type { CertificateStore, RevocationState } from '../../devices/port.ts';
 import type { Finding } from '../evaluate.ts';
 
 export interface UnprovenRevocation {
@@ -25,7 +25,7 @@ export interface Revocations {
   problem: string | null;
 }
 
-const MOST_SHOWN = 200;
+const MAX_SHOWN = 200;
 /** In the ordinary course of things it takes less, as long as the core answers. */
 const EXPECTED_WITHIN_MS = 20_000;
 
@@ -38,14 +38,14 @@ export function lateSinceMs(open: readonly { wantedAt: string }[], now: Date): n
 }
 
 export async function readRevocations(
-  book: Pick<CertificateBook, 'openRevocations' | 'openRevocationCount' | 'orders' | 'lastCanary'>,
+  store: Pick<CertificateStore, 'openRevocations' | 'openRevocationCount' | 'orders' | 'lastCanary'>,
 ): Promise<Revocations> {
   try {
     const [open, openCount, orders, canary] = await Promise.all([
-      book.openRevocations(MOST_SHOWN),
-      book.openRevocationCount(),
-      book.orders(),
-      book.lastCanary(),
+      store.openRevocations(MAX_SHOWN),
+      store.openRevocationCount(),
+      store.orders(),
+      store.lastCanary(),
     ]);
     const whole = orders.map(({ username, wantedAt }): UnprovenRevocation => ({
       username,
@@ -62,7 +62,7 @@ export async function readRevocations(
       problem,
     }));
     return {
-      unproven: [...whole, ...single].slice(0, MOST_SHOWN),
+      unproven: [...whole, ...single].slice(0, MAX_SHOWN),
       unprovenCount: whole.length + openCount,
       canary:
         canary === undefined ? null : { at: canary.at, ok: canary.ok, signed: canary.signed, problem: canary.problem },

@@ -57,7 +57,7 @@ export function diagnosisSchema<const S extends string, const T extends string>(
     .openapi('EnrollmentDiagnosis');
 }
 
-interface Shown {
+interface View {
   accountId: number;
   username: string;
   expiresAt: string;
@@ -74,7 +74,7 @@ type PlaceDeps = Pick<Deps, 'settings' | 'place'>;
 /** What the apps read. */
 export function linksOf(
   { settings, place }: PlaceDeps,
-  { username, registrationId, key, host }: Pick<Shown, 'username' | 'registrationId' | 'key' | 'host'>,
+  { username, registrationId, key, host }: Pick<View, 'username' | 'registrationId' | 'key' | 'host'>,
 ): EnrollmentLinks {
   return enrollmentLinks({
     host,
@@ -91,7 +91,7 @@ export function serverAddress({ settings }: Pick<Deps, 'settings'>): string {
   throw new AppError('unavailable', 'No phone can be told where to go. Remedy: set SERVER_ADDRESS.');
 }
 
-export function shownEnrollment(deps: PlaceDeps, shown: Shown) {
+export function toEnrollmentView(deps: PlaceDeps, shown: View) {
   const links = linksOf(deps, shown);
   const qr = { atak: qrSvg(links.atak), itak: qrSvg(links.itak), takaware: qrSvg(links.takaware) };
   return {

@@ -24,9 +24,9 @@ export const opsJobSchema = z
   })
   .openapi('OpsJob');
 
-export type ShownOpsJob = z.infer<typeof opsJobSchema>;
+export type OpsJobView = z.infer<typeof opsJobSchema>;
 
-export function shownOpsJob(job: OpsJob): ShownOpsJob {
+export function toOpsJobView(job: OpsJob): OpsJobView {
   const {
     id,
     kind,

@@ -41,7 +41,7 @@ export const searchQuery = z
   .refine((text) => !/\p{Cc}/u.test(text), 'must have no control characters')
   .optional();
 
-export const shownName = z
+export const displayName = z
   .string()
   .min(1, { error: 'must not be empty', abort: true })
   .max(200, 'must have at most 200 characters')
@@ -64,10 +64,10 @@ export const expiry = z
 /** Rules beyond the length are those of the verb, which knows whose it is. */
 export const newPassword = z.string().max(4096, 'must have at most 1024 bytes').openapi({ minLength: 12 });
 
-const MOST_GROUPS = 200;
+const MAX_GROUPS = 200;
 export const groupNames = z
   .array(z.string().max(100, 'must have at most 64 characters'))
-  .max(MOST_GROUPS, `must be at most ${MOST_GROUPS} groups`)
+  .max(MAX_GROUPS, `must be at most ${MAX_GROUPS} groups`)
   .openapi({ description: 'Names of channels, with or without core_' });
 
 /** The id of a user in a path; one that no user can have is NaN, which finds nobody. */

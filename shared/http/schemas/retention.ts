@@ -1,14 +1,14 @@
 // How retention looks in requests and answers: always in days, whatever the core counts.
 
 import { z } from '@hono/zod-openapi';
-import { mostDays, RETAINED } from '@holdfast/kit/retention';
+import { maxDays, RETAINED } from '@holdfast/kit/retention';
 import { bodyOf, timeText } from '../listing.ts';
 
 const time = z.iso.datetime();
 const count = z.int().nonnegative();
 const notes = z.array(z.string()).openapi({ description: 'What is odd about it, in sentences' });
 const unit = z.enum(['days', 'seconds']);
-const MOST_DAYS = mostDays('days');
+const MAX_DAYS = maxDays('days');
 
 /** The same for each type. */
 function perType<const S extends z.ZodType>(schema: S) {
@@ -50,13 +50,13 @@ export const retentionSchema = z
 const wantedDays = z
   .number({
     error: ({ input }) =>
-      `must be a whole number of days from 1 to ${MOST_DAYS}, or null to keep for ever, not ${said(input)}`,
+      `must be a whole number of days from 1 to ${MAX_DAYS}, or null to keep for ever, not ${textOf(input)}`,
   })
   .nullable()
   .optional()
-  .openapi({ type: ['integer', 'null'], minimum: 1, maximum: MOST_DAYS });
+  .openapi({ type: ['integer', 'null'], minimum: 1, maximum: MAX_DAYS });
 
-function said(input: unknown): string {
+function textOf(input: unknown): string {
   return JSON.stringify(input)?.slice(0, 40) ?? 'nothing';
 }
 
@@ -76,7 +76,7 @@ export const retentionBody = bodyOf({
     .openapi({ description: 'Quartz, or - for none', example: '0 0 3 * * ?' }),
 });
 
-const daysQuery = z.string().optional().openapi({ type: 'integer', minimum: 1, maximum: MOST_DAYS });
+const daysQuery = z.string().optional().openapi({ type: 'integer', minimum: 1, maximum: MAX_DAYS });
 const FIRST_YEAR = 1970;
 
 export const cutoffTime = timeText().refine(

@@ -24,7 +24,7 @@ interface Wanted {
 }
 
 /** Searches under way at once. */
-const AT_ONCE = 4;
+const CONCURRENCY = 4;
 const names = pageOf(accountName);
 
 export async function visibleAccounts(wanted: Wanted): Promise<Page<Account>> {
@@ -82,8 +82,8 @@ async function hiddenBy(wanted: Wanted, query: Query): Promise<string[]> {
 
 async function inBatches<T, R>(all: readonly T[], ask: (one: T) => Promise<R>): Promise<R[]> {
   const answers: R[] = [];
-  for (let at = 0; at < all.length; at += AT_ONCE)
-    answers.push(...(await Promise.all(all.slice(at, at + AT_ONCE).map(ask))));
+  for (let at = 0; at < all.length; at += CONCURRENCY)
+    answers.push(...(await Promise.all(all.slice(at, at + CONCURRENCY).map(ask))));
   return answers;
 }
 
@@ -158,7 +158,7 @@ export function accountLists(provider: IdentityProvider): (query: AccountQuery) 
     const first = Math.floor(begin / PAGE_SIZE);
     const last = Math.ceil((begin + length) / PAGE_SIZE);
     const numbers = Array.from({ length: last - first }, (_, index) => first + index + 1);
-    const read = await mapConcurrent(numbers, AT_ONCE, (page) => pageIfThere(filters, page, PAGE_SIZE));
+    const read = await mapConcurrent(numbers, CONCURRENCY, (page) => pageIfThere(filters, page, PAGE_SIZE));
     const pages = read.filter((page) => page !== undefined);
     const skipped = begin - first * PAGE_SIZE;
     return {

@@ -10,7 +10,7 @@ import { type IdentityProvider, type Outcome, valueOf } from './request.ts';
 
 /** What is made. */
 const TYPE_OF = { person: 'internal', service: 'service_account' } as const;
-const MOST_ID = 2 ** 31 - 1;
+const MAX_ID = 2 ** 31 - 1;
 
 export class IdentityAccounts implements Accounts {
   readonly #provider: IdentityProvider;
@@ -145,7 +145,7 @@ export function noAccount(id: number): string {
 }
 
 export function isId(id: number): boolean {
-  return Number.isInteger(id) && id > 0 && id <= MOST_ID;
+  return Number.isInteger(id) && id > 0 && id <= MAX_ID;
 }
 
 function mustBeId(id: number): void {

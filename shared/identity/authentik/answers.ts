@@ -173,9 +173,9 @@ export const session = heldTo<SessionUser>()(z.object({ user: self }));
 
 export const versions = heldTo<Version>()(z.object({ version_current: z.string().min(1) }));
 
-const MOST_FIELDS = 10;
-const MOST_DEPTH = 4;
-const MOST_CHARACTERS = 400;
+const MAX_FIELDS = 10;
+const MAX_DEPTH = 4;
+const MAX_CHARACTERS = 400;
 
 /** Our names of what the provider calls otherwise. */
 const OURS: Record<string, string> = {
@@ -206,15 +206,15 @@ export function refusalOf(json: unknown, system: string, secrets: readonly strin
   collect(json, [], 0);
 
   function collect(value: unknown, path: readonly string[], depth: number): void {
-    if (fields.length >= MOST_FIELDS || depth > MOST_DEPTH) return;
+    if (fields.length >= MAX_FIELDS || depth > MAX_DEPTH) return;
     if (typeof value === 'string') {
       const message = foreignWords(value, secrets);
       const shown = shortened(foreignWords(path.join('.'), secrets), 100);
       if (message !== '') fields.push({ path: shown, message });
     } else if (Array.isArray(value)) {
-      for (const each of value.slice(0, MOST_FIELDS)) collect(each, path, depth + 1);
+      for (const each of value.slice(0, MAX_FIELDS)) collect(each, path, depth + 1);
     } else if (isRecord(value)) {
-      for (const [name, each] of Object.entries(value).slice(0, MOST_FIELDS)) {
+      for (const [name, each] of Object.entries(value).slice(0, MAX_FIELDS)) {
         collect(
           each,
           [...path, nameOf(name, depth)].filter((part) => part !== ''),
@@ -224,8 +224,8 @@ export function refusalOf(json: unknown, system: string, secrets: readonly strin
     }
   }
 
-  const said = fields.map(({ path, message }) => (path === '' ? message : `${path}: ${message}`)).join(' ');
-  const message = `${system} refuses it${said === '' ? ', and does not say why' : `: ${shortened(said, MOST_CHARACTERS)}`}`;
+  const text = fields.map(({ path, message }) => (path === '' ? message : `${path}: ${message}`)).join(' ');
+  const message = `${system} refuses it${text === '' ? ', and does not say why' : `: ${shortened(text, MAX_CHARACTERS)}`}`;
   return {
     error: new AppError('invalid', message, { fields }),
     members: isRecord(json) ? Object.keys(json) : [],

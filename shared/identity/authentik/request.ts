@@ -11,10 +11,10 @@ import { type Refusal, refusalOf, wordsOf } from './answers.ts';
 
 const WITHIN_MS = 5_000;
 /** A group with twenty thousand members. */
-const MOST_BYTES = 8 * 1024 * 1024;
+const MAX_BYTES = 8 * 1024 * 1024;
 /** The most that the provider gives at once. */
 export const PAGE_SIZE = 100;
-const MOST_PAGES = 100;
+const MAX_PAGES = 100;
 /** Said by the provider while it starts, and by a proxy before it. */
 const ABSENT: ReadonlySet<number> = new Set([502, 503, 504]);
 /** Of all the pages of one list. */
@@ -134,8 +134,7 @@ export class IdentityProvider {
       return await withTimeout(this.#limitMs + 100, late, exchanged());
     } catch (error) {
       if (error instanceof AppError) throw error;
-      if (error instanceof TooLong)
-        throw this.#wrong(`answered ${method} /${path}/ with more than ${MOST_BYTES} bytes`);
+      if (error instanceof TooLong) throw this.#wrong(`answered ${method} /${path}/ with more than ${MAX_BYTES} bytes`);
       if (signal.aborted) throw late();
       // Without the cause: what a platform's fetch says may hold the token.
       throw new AppError('unavailable', `${this.#system} ${failureWords(error, [key, ...secrets])}`);
@@ -143,7 +142,7 @@ export class IdentityProvider {
   }
 
   /** The answer, where it is one that the caller knows what to do with. */
-  async #asked(method: string, path: string, call: Call = {}): Promise<Outcome<Answer>> {
+  async #request(method: string, path: string, call: Call = {}): Promise<Outcome<Answer>> {
     const { secrets = [] } = call;
     const answer = await this.#ask(method, path, call);
     const { status, json, isEmpty } = answer;
@@ -182,13 +181,13 @@ export class IdentityProvider {
 
   /** Reads or writes, and gets an object back. `path` has no slash at either end. */
   async exchange<T>(method: string, path: string, schema: z.ZodType<T>, call: Call = {}): Promise<Outcome<T>> {
-    const outcome = await this.#asked(method, path, call);
+    const outcome = await this.#request(method, path, call);
     return 'done' in outcome ? { done: this.#readAs(schema, `${method} /${path}/`, outcome.done) } : outcome;
   }
 
   /** Does something that is answered with nothing. */
   async act(method: string, path: string, call: Call = {}): Promise<Outcome<undefined>> {
-    const outcome = await this.#asked(method, path, call);
+    const outcome = await this.#request(method, path, call);
     if (!('done' in outcome)) return outcome;
     // Anything can answer 200.
     if (outcome.done.status !== 204) {
@@ -204,7 +203,7 @@ export class IdentityProvider {
 
   async *#pages<T>(path: string, schema: z.ZodType<PageSchema<T>>, query: Query): AsyncGenerator<T[]> {
     const begun = Date.now();
-    for (let page = 1; page <= MOST_PAGES; page += 1) {
+    for (let page = 1; page <= MAX_PAGES; page += 1) {
       const answer = await this.read(path, schema, { ...query, page: String(page), page_size: String(PAGE_SIZE) });
       if (answer === undefined && page === 1) throw this.#wrong(`has no list at /${path}/. Correct IDENTITY_URL.`);
       // Removed meanwhile: the page before was the last.
@@ -218,7 +217,7 @@ export class IdentityProvider {
         throw new AppError('unavailable', `${this.#system} took longer than ${LIST_WITHIN_MS / 1000} s for /${path}/`);
       }
     }
-    throw this.#wrong(`lists more than ${MOST_PAGES} pages at /${path}/`);
+    throw this.#wrong(`lists more than ${MAX_PAGES} pages at /${path}/`);
   }
 
   /** Every page. */
@@ -267,7 +266,7 @@ function redirectOf(response: Response, base: URL): string {
 
 /** Throws TooLong. */
 async function bodyOf(response: Response): Promise<Omit<Answer, 'status'>> {
-  const text = await readBodyText(response.body, MOST_BYTES, () => new TooLong());
+  const text = await readBodyText(response.body, MAX_BYTES, () => new TooLong());
   const isEmpty = text.trim() === '';
   try {
     return { json: JSON.parse(text) as unknown, isEmpty };

@@ -19,8 +19,8 @@ import {
   oneAtATime,
   type ServiceAccountContext,
   type ServiceAccountDeps,
-  type ShownServiceAccount,
-  shownServiceAccount,
+  type ServiceAccountView,
+  toServiceAccountView,
 } from './service-accounts.ts';
 
 export interface NewServiceAccount {
@@ -35,7 +35,7 @@ export interface NewServiceAccount {
  * `p12`: the only copy of the key, where keys are not kept; Base64. `admin_right`, of the kind admin: `pending` while the core was
  * asked for it and was not seen to give it; a job finishes that.
  */
-export type CreatedServiceAccount = ShownServiceAccount & { p12?: string; admin_right?: 'given' | 'pending' };
+export type CreatedServiceAccount = ServiceAccountView & { p12?: string; admin_right?: 'given' | 'pending' };
 
 /** Without a key nobody could look later: then the answer waits for longer. */
 const RIGHT_WITHIN_MS = { keyKept: 8_000, keyForgotten: 25_000 } as const;
@@ -89,11 +89,11 @@ async function formerAccount(deps: ServiceAccountDeps, username: string): Promis
       `The name ${username} is taken; upper and lower case count as the same. Choose another.`,
     );
   const certificates = [...(await certificatesOf(deps, [found ?? { username, attributes: {} }])).values()].flat();
-  const standing = certificates.find(({ state }) => state === 'active');
-  if (standing === undefined) return found;
+  const status = certificates.find(({ state }) => state === 'active');
+  if (status === undefined) return found;
   throw new AppError(
     'conflict',
-    `A certificate of a former ${username} still stands (${standing.file}). If the account was deleted just now, try again in a minute; else revoke it: POST /api/ops/certs/${standing.file}/revoke.`,
+    `A certificate of a former ${username} still stands (${status.file}). If the account was deleted just now, try again in a minute; else revoke it: POST /api/ops/certs/${status.file}/revoke.`,
   );
 }
 
@@ -192,7 +192,7 @@ async function answer(
   if (!keep) await deps.clientKeys.remove(hash);
   const known = { made: [made], revocations: [], expiries: new Map([[nameKey(username), null]]) };
   const certificates = await showAll(deps, [await recordedCertificate(deps, made)], known);
-  return { ...shownServiceAccount(deps, account, certificates), ...(p12 === undefined ? {} : { p12 }) };
+  return { ...toServiceAccountView(deps, account, certificates), ...(p12 === undefined ? {} : { p12 }) };
 }
 
 /** Nobody has got the key: what there is of it goes. When that fails too, a job does it. */
@@ -223,6 +223,6 @@ export async function takeBack(
   const { username, id } = account;
   await makeChange(deps, account, { is_active: false }, AGAIN);
   if (kind === 'admin') await deps.adminGrants.take(username);
-  if (!keep) for (const { hash } of await deps.certificateBook.made([username])) await deps.clientKeys.remove(hash);
+  if (!keep) for (const { hash } of await deps.certificateStore.made([username])) await deps.clientKeys.remove(hash);
   if (isNew) await deps.identity.accounts.delete(id);
 }

@@ -8,7 +8,7 @@ import type { Audit } from '../../audit/port.ts';
 import type { ClientKeys, CoreEnrollment } from '../../core/devices/port.ts';
 import type { Core, CoreAuthority } from '../../core/port.ts';
 import { makeOrBegin } from '../../devices/certificates/issue.ts';
-import type { CertificateBook, MadeCertificate } from '../../devices/port.ts';
+import type { CertificateStore, MadeCertificate } from '../../devices/port.ts';
 import type { Account, Exclusive, Identity } from '../../identity/port.ts';
 import { oneAtATime } from './service-accounts.ts';
 
@@ -20,13 +20,13 @@ export interface ServiceCertificateDeps {
   coreEnrollment: Pick<CoreEnrollment, 'enroll'>;
   coreAuthority: Pick<CoreAuthority, 'certificate'>;
   clientKeys: ClientKeys;
-  certificateBook: CertificateBook;
+  certificateStore: CertificateStore;
   now: () => Date;
 }
 
 const ACCOUNTS = [FLOWS_ACCOUNT, PROBE_ACCOUNT];
 const ACTOR = { username: 'keep-service-certificates', address: '', requestId: '' };
-const LEAST_MS = 31 * DAY_MS;
+const MIN_MS = 31 * DAY_MS;
 
 /** Names those that got a new one. One that fails holds the other up no longer than it takes; then it rejects. */
 export async function keepServiceCertificates(deps: ServiceCertificateDeps): Promise<{ made: string[] }> {
@@ -48,24 +48,24 @@ async function keepOne(deps: ServiceCertificateDeps, username: string): Promise<
   return oneAtATime(deps, username, async () => {
     const account = await deps.identity.accounts.named(username);
     if (account === undefined || !account.isActive) return false;
-    const standing = await standingOf(deps, username);
-    const good = await goodOne(deps, standing);
+    const status = await statusOf(deps, username);
+    const good = await goodOne(deps, status);
     const one = good ?? (await newOne(deps, account));
     // Not before there is another: a flow that runs must be able to come back.
-    const others = standing.filter(({ hash }) => hash !== one.hash);
-    if (others.length > 0) await deps.certificateBook.wantRevoked(others, deps.now().toISOString());
+    const others = status.filter(({ hash }) => hash !== one.hash);
+    if (others.length > 0) await deps.certificateStore.wantRevoked(others, deps.now().toISOString());
     return good === undefined;
   });
 }
 
 /** Made here, neither revoked nor about to be, not expired; newest first. */
-async function standingOf(
-  { core, certificateBook, now }: ServiceCertificateDeps,
+async function statusOf(
+  { core, certificateStore, now }: ServiceCertificateDeps,
   username: string,
 ): Promise<MadeCertificate[]> {
   const [made, revocations, recorded] = await Promise.all([
-    certificateBook.made([username]),
-    certificateBook.revocations([username]),
+    certificateStore.made([username]),
+    certificateStore.revocations([username]),
     core.certificates(username),
   ]);
   const known = new Set(recorded.filter(({ revokedAt }) => revokedAt === null).map(({ hash }) => hash));
@@ -79,11 +79,11 @@ async function standingOf(
 
 async function goodOne(
   { coreAuthority, clientKeys, now }: ServiceCertificateDeps,
-  standing: readonly MadeCertificate[],
+  status: readonly MadeCertificate[],
 ): Promise<MadeCertificate | undefined> {
   const { chainPem, expiresAt: caEnds } = await coreAuthority.certificate();
   const issuers = new Set(chainPem.map(bare));
-  for (const each of standing) {
+  for (const each of status) {
     if (!hasTimeLeft(each, now()) && !endsWith(each, caEnds)) continue;
     const key = await clientKeys.read(each.hash);
     if (issuers.has(bare(key?.chainPem[0]))) return each;
@@ -94,7 +94,7 @@ async function goodOne(
 /** The core says how long one lives: a new one must have time left, too. */
 function hasTimeLeft({ issuedAt, expiresAt }: MadeCertificate, now: Date): boolean {
   const ends = Date.parse(expiresAt);
-  const least = Math.min(LEAST_MS, (ends - Date.parse(issuedAt)) / 3);
+  const least = Math.min(MIN_MS, (ends - Date.parse(issuedAt)) / 3);
   return ends - now.getTime() > least;
 }
 
@@ -111,8 +111,8 @@ function bare(pem = ''): string {
 async function newOne(deps: ServiceCertificateDeps, account: Account): Promise<MadeCertificate> {
   const { username } = account;
   const detail = { username, client_uid: username };
-  const deed = { actor: ACTOR, action: 'service_account.certificate', target: username, detail };
-  return audited(deps, deed, async (progress) => {
+  const auditedAction = { actor: ACTOR, action: 'service_account.certificate', target: username, detail };
+  return audited(deps, auditedAction, async (progress) => {
     const { made } = await makeOrBegin(deps, account, { name: '', clientUid: username, keep: true }, progress);
     return made;
   });

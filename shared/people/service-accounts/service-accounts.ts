@@ -20,9 +20,9 @@ import {
   type PeopleDeps,
 } from '../../devices/accounts.ts';
 import { certificatesOf, certificatesOfUser } from '../../devices/certificates/of-user.ts';
-import type { ShownCertificate } from '../../devices/certificates/view.ts';
-import { orAsWritten, withProblem } from '../../devices/certificates/while-core-is-away.ts';
-import type { AdminGrants, Bundles, CertificateBook } from '../../devices/port.ts';
+import type { CertificateView } from '../../devices/certificates/view.ts';
+import { orAsWritten, withProblem } from '../../devices/certificates/while-core-is-unavailable.ts';
+import type { AdminGrants, Bundles, CertificateStore } from '../../devices/port.ts';
 import type { Account } from '../../identity/port.ts';
 import { changeDetail, makeChange } from '../user-change.ts';
 
@@ -33,20 +33,20 @@ export type ServiceAccountDeps = PeopleDeps & {
   adminGrants: AdminGrants;
   clientKeys: ClientKeys;
   bundles: Pick<Bundles, 'withKey'>;
-  certificateBook: CertificateBook;
+  certificateStore: CertificateStore;
   settings: { KEEP_CLIENT_KEYS: boolean };
 };
 
 export type ServiceAccountContext = Omit<PeopleContext, 'deps'> & { deps: ServiceAccountDeps };
 
-export interface ShownServiceAccount {
+export interface ServiceAccountView {
   id: number;
   username: string;
   kind: ServiceKind;
   /** Names of channels, with their prefix. */
   groups: string[];
   is_active: boolean;
-  certificate: ShownCertificate | null;
+  certificate: CertificateView | null;
 }
 
 const PAGE_SIZE = 200;
@@ -55,12 +55,12 @@ const PAGE_SIZE = 200;
 export async function listServiceAccounts(
   deps: ServiceAccountDeps,
   { page, pageSize }: { page: number; pageSize: number },
-): Promise<{ results: ShownServiceAccount[]; count: number; certs_error?: string }> {
+): Promise<{ results: ServiceAccountView[]; count: number; certs_error?: string }> {
   const all = (await everyAccount(deps)).filter(({ username }) => isShownServiceAccount(username));
   const accounts = all.slice((page - 1) * pageSize, page * pageSize);
   const { deps: readable, problem } = orAsWritten(deps);
   const certificates = await certificatesOf(readable, accounts);
-  const results = accounts.map((account) => shownServiceAccount(deps, account, certificates.get(account.username)));
+  const results = accounts.map((account) => toServiceAccountView(deps, account, certificates.get(account.username)));
   return withProblem({ results, count: all.length }, problem());
 }
 
@@ -78,11 +78,11 @@ async function everyAccount({ identity }: ServiceAccountDeps): Promise<Account[]
 export async function readServiceAccount(
   deps: ServiceAccountDeps,
   { id }: { id: number },
-): Promise<ShownServiceAccount & { certs_error?: string }> {
+): Promise<ServiceAccountView & { certs_error?: string }> {
   const account = await serviceAccountOf(deps, id);
   if (!isShownServiceAccount(account.username)) throw unknownAccount();
   const { certs, ...rest } = await certificatesOfUser(deps, account);
-  return { ...shownServiceAccount(deps, account, certs), ...rest };
+  return { ...toServiceAccountView(deps, account, certs), ...rest };
 }
 
 /** The service account of that id, the canary too; `not_found` when there is none. */
@@ -97,11 +97,11 @@ function unknownAccount(): AppError {
 }
 
 /** `certificates`: all of the account, newest first. */
-export function shownServiceAccount(
+export function toServiceAccountView(
   deps: Pick<PeopleDeps, 'settings'>,
   account: Account,
-  certificates: readonly ShownCertificate[] = [],
-): ShownServiceAccount {
+  certificates: readonly CertificateView[] = [],
+): ServiceAccountView {
   const { id, username, isActive } = account;
   return {
     id,
@@ -116,7 +116,7 @@ export function shownServiceAccount(
 }
 
 /** The newest that stands, else the newest; those that a device enrolled under the name are none of it. */
-export function theOne(username: string, certificates: readonly ShownCertificate[]): ShownCertificate | undefined {
+export function theOne(username: string, certificates: readonly CertificateView[]): CertificateView | undefined {
   const own = certificates.filter(({ file }) => nameKey(file) === nameKey(`${username}.p12`));
   return own.find(({ state }) => state === 'active' || state === 'expired') ?? own[0];
 }
@@ -143,7 +143,7 @@ export function oneAtATime<T>(
 export async function deleteServiceAccount(
   context: ServiceAccountContext,
   { id }: { id: number },
-): Promise<ShownServiceAccount> {
+): Promise<ServiceAccountView> {
   const { deps, actor } = context;
   const { username } = await serviceAccountOf(deps, id);
   mustNotBeOwn(username);
@@ -153,11 +153,17 @@ export async function deleteServiceAccount(
     mustBeAllowed(context, account);
     mustBeAllowedKind(context, kindOf(account));
     const detail = changeDetail(account, { is_active: false });
-    const deed = { actor, action: 'service_account.delete', target: username, detail, endsSignInsOf: username };
-    const ended = await audited(deps, deed, (progress) => endServiceAccount(deps, account, progress));
+    const auditedAction = {
+      actor,
+      action: 'service_account.delete',
+      target: username,
+      detail,
+      endsSignInsOf: username,
+    };
+    const ended = await audited(deps, auditedAction, (progress) => endServiceAccount(deps, account, progress));
     // What is done stays done when the core cannot be asked any more.
     const { certs } = await certificatesOfUser(deps, ended).catch(() => ({ certs: [] }));
-    return shownServiceAccount(deps, ended, certs);
+    return toServiceAccountView(deps, ended, certs);
   });
 }
 

@@ -19,8 +19,8 @@ export type LdapAnswer = { id: number } & (
 /** What came is no answer of a directory. */
 export class NoAnswer extends Error {}
 
-const MOST_MESSAGE_BYTES = 8 * 1024 * 1024;
-const MOST_HEADER_BYTES = 6;
+const MAX_MESSAGE_BYTES = 8 * 1024 * 1024;
+const MAX_HEADER_BYTES = 6;
 
 const INTEGER = 0x02;
 const OCTETS = 0x04;
@@ -46,7 +46,7 @@ export function answerReader(): (chunk: Buffer) => Generator<LdapAnswer> {
       const bytes = chunks.length === 1 ? (chunks[0] ?? chunk) : Buffer.concat(chunks, held);
       chunks = [bytes];
       const length = messageLength(bytes);
-      wanted = length ?? Math.min(held + 1, MOST_HEADER_BYTES);
+      wanted = length ?? Math.min(held + 1, MAX_HEADER_BYTES);
       if (length === undefined || held < length) continue;
       const rest = bytes.subarray(length);
       chunks = [rest];
@@ -62,7 +62,7 @@ function messageLength(bytes: Buffer): number | undefined {
   if (bytes[0] !== SEQUENCE) throw new NoAnswer('what it sends is no LDAP');
   const header = readHeader(bytes, 0);
   if (header === undefined) return undefined;
-  if (header.length > MOST_MESSAGE_BYTES) throw new NoAnswer(`it announces a message of ${header.length} bytes`);
+  if (header.length > MAX_MESSAGE_BYTES) throw new NoAnswer(`it announces a message of ${header.length} bytes`);
   return header.start + header.length;
 }
 

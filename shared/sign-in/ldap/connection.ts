@@ -32,8 +32,8 @@ export interface LdapSearch {
   filter: Filter;
   attributes: string[];
   /** More entries than this are a failure, and so are more bytes. */
-  mostEntries: number;
-  mostBytes: number;
+  maxEntries: number;
+  maxBytes: number;
 }
 
 export interface LdapFound {
@@ -58,15 +58,15 @@ export class LdapFailure extends Error {
 /** What a failure says when the time of the caller is over. */
 export const TOO_SLOW = 'does not answer in time';
 
-const MOST_BIND_BYTES = 64 * 1024;
+const MAX_BIND_BYTES = 64 * 1024;
 const KEEP_ALIVE_MS = 15_000;
 const CLOSING_MS = 1_000;
-const MOST_MESSAGE_ID = 2 ** 31 - 1;
+const MAX_MESSAGE_ID = 2 ** 31 - 1;
 
 interface Pending {
   id: number;
   kind: 'bound' | 'searched';
-  mostEntries: number;
+  maxEntries: number;
   entries: LdapEntry[];
   /** What may still come. */
   bytes: number;
@@ -179,28 +179,28 @@ export class LdapConnection {
     if (answer.kind === 'reference' && this.#pending.kind === 'searched') return;
     if (answer.kind === 'entry' && this.#pending.kind === 'searched') {
       this.#pending.entries.push(answer.entry);
-      if (this.#pending.entries.length > this.#pending.mostEntries)
+      if (this.#pending.entries.length > this.#pending.maxEntries)
         this.#end('upstream', 'answers with more entries than there can be');
       return;
     }
     if (answer.kind !== this.#pending.kind)
       return this.#end('upstream', 'answers a request with what belongs to another');
-    const asked = this.#pending;
+    const requested = this.#pending;
     this.#pending = undefined;
-    asked.resolve({ code: answer.code, entries: asked.entries });
+    requested.resolve({ code: answer.code, entries: requested.entries });
   }
 
   async #ask(
     make: (messageId: number) => { write(): Buffer },
     kind: Pending['kind'],
-    { mostEntries, mostBytes }: Pick<LdapSearch, 'mostEntries' | 'mostBytes'>,
+    { maxEntries, maxBytes }: Pick<LdapSearch, 'maxEntries' | 'maxBytes'>,
     until: number,
   ): Promise<LdapFound> {
     if (this.#over !== undefined) throw this.#over;
     if (this.#pending !== undefined) throw new Error('a connection answers one request at a time');
-    this.#lastId = this.#lastId >= MOST_MESSAGE_ID ? 1 : this.#lastId + 1;
+    this.#lastId = this.#lastId >= MAX_MESSAGE_ID ? 1 : this.#lastId + 1;
     const { promise, resolve, reject } = Promise.withResolvers<LdapFound>();
-    this.#pending = { id: this.#lastId, kind, mostEntries, entries: [], bytes: mostBytes, resolve, reject };
+    this.#pending = { id: this.#lastId, kind, maxEntries, entries: [], bytes: maxBytes, resolve, reject };
     const timer = setTimeout(() => this.#end('unavailable', TOO_SLOW), Math.max(0, until - performance.now()));
     try {
       this.#socket.write(make(this.#lastId).write());
@@ -218,7 +218,7 @@ export class LdapConnection {
   /** Resolves with the result code, 0 for success. */
   async bind(dn: string, password: string, until: number): Promise<number> {
     this.#identity = undefined;
-    const most = { mostEntries: 0, mostBytes: MOST_BIND_BYTES };
+    const most = { maxEntries: 0, maxBytes: MAX_BIND_BYTES };
     const { code } = await this.#ask((messageId) => new BindRequest({ messageId, dn, password }), 'bound', most, until);
     if (code === 0) this.#identity = dn;
     return code;
@@ -226,7 +226,7 @@ export class LdapConnection {
 
   /** Refuses to ask under another identity than `as`. */
   async search(as: string, search: LdapSearch, until: number): Promise<LdapFound> {
-    const { base, scope, filter, attributes, mostEntries } = search;
+    const { base, scope, filter, attributes, maxEntries: mostEntries } = search;
     if (this.#over !== undefined) throw this.#over;
     if (this.#identity !== as) throw new Error('a search must not run under another identity');
     const timeLimit = Math.max(1, Math.ceil((until - performance.now()) / 1000));

@@ -5,9 +5,9 @@ import { type LdapConnection, LdapFailure, TOO_SLOW } from './connection.ts';
 export interface LdapConnectionsOptions<Kind> {
   /** A new connection, ready for work of that kind. Rejects with an LdapFailure. */
   open(kind: Kind, until: number): Promise<LdapConnection>;
-  mostConnections: number;
+  maxConnections: number;
   /** Those who come when so many wait are refused at once. */
-  mostWaiting: number;
+  maxWaiting: number;
   idleMs: number;
 }
 
@@ -34,8 +34,8 @@ export class LdapConnections<Kind> {
   /** Resolves when it is the caller's turn, with the place already taken. */
   async #turn(until: number): Promise<void> {
     if (this.#closed !== undefined) throw new LdapFailure('unavailable', 'is not asked any more', false);
-    if (this.#busy < this.#options.mostConnections) return void this.#busy++;
-    if (this.#line.length >= this.#options.mostWaiting)
+    if (this.#busy < this.#options.maxConnections) return void this.#busy++;
+    if (this.#line.length >= this.#options.maxWaiting)
       throw new LdapFailure('unavailable', 'is asked too much at once', false);
     const { promise, resolve, reject } = Promise.withResolvers<undefined>();
     const called = (): void => {
@@ -88,7 +88,7 @@ export class LdapConnections<Kind> {
 
   async #fresh(kind: Kind, until: number): Promise<LdapConnection> {
     const oldest = this.#idle[0];
-    if (oldest !== undefined && this.#busy + this.#idle.length > this.#options.mostConnections)
+    if (oldest !== undefined && this.#busy + this.#idle.length > this.#options.maxConnections)
       this.#drop(oldest.connection);
     return this.#options.open(kind, until);
   }

@@ -30,12 +30,12 @@ export interface LdapDirectoryOptions {
   idleMs?: number;
 }
 
-const MOST_WAITING = 256;
-const MOST_NAME_CHARACTERS = 150;
-const MOST_PASSWORD_BYTES = 1024;
+const MAX_WAITING = 256;
+const MAX_NAME_CHARACTERS = 150;
+const MAX_PASSWORD_BYTES = 1024;
 /** A person with ten thousand groups, a group with a hundred thousand members. */
-const USER_LIMITS = { mostEntries: 1, mostBytes: 1024 * 1024 };
-const GROUP_LIMITS = { mostEntries: 20, mostBytes: 8 * 1024 * 1024 };
+const USER_LIMITS = { maxEntries: 1, maxBytes: 1024 * 1024 };
+const GROUP_LIMITS = { maxEntries: 20, maxBytes: 8 * 1024 * 1024 };
 
 /** The directory, and what the core asks beyond the port. */
 export class LdapDirectory implements Directory {
@@ -62,8 +62,8 @@ export class LdapDirectory implements Directory {
     });
     this.#connections = new LdapConnections<DirectoryBase>({
       open: (base, until) => this.#openIntroduced(base, until),
-      mostConnections: options.maxConnections ?? 8,
-      mostWaiting: MOST_WAITING,
+      maxConnections: options.maxConnections ?? 8,
+      maxWaiting: MAX_WAITING,
       idleMs: options.idleMs ?? 60_000,
     });
   }
@@ -204,12 +204,12 @@ export class LdapDirectory implements Directory {
 }
 
 function canBeName(text: string): boolean {
-  return text !== '' && text.length <= MOST_NAME_CHARACTERS && !text.includes('\0') && text.isWellFormed();
+  return text !== '' && text.length <= MAX_NAME_CHARACTERS && !text.includes('\0') && text.isWellFormed();
 }
 
 /** An empty password would be a bind without one, which some directories take for a success. */
 function canBePassword(text: string): boolean {
-  return text !== '' && Buffer.byteLength(text) <= MOST_PASSWORD_BYTES && !text.includes('\0') && text.isWellFormed();
+  return text !== '' && Buffer.byteLength(text) <= MAX_PASSWORD_BYTES && !text.includes('\0') && text.isWellFormed();
 }
 
 /** authentik shows the people whom it refuses as well; a directory without the attribute has no such people. */
@@ -222,8 +222,8 @@ function nameIn({ attributes }: LdapEntry, name: string): string | undefined {
   return attributes.get('cn')?.find((value) => value.toLowerCase() === name.toLowerCase());
 }
 
-function described(entry: LdapEntry, asked: string, base: string): DirectoryEntry | undefined {
-  const username = nameIn(entry, asked);
+function described(entry: LdapEntry, request: string, base: string): DirectoryEntry | undefined {
+  const username = nameIn(entry, request);
   if (username === undefined) return undefined;
   const place = parseDistinguishedName(`ou=groups,${base}`) ?? [];
   const names = (entry.attributes.get('memberof') ?? []).map((name) => leafName(name, place));

@@ -24,9 +24,9 @@ export interface LdapGroupsOptions {
   called: string;
 }
 
-const LIMITS = { mostEntries: 20_000, mostBytes: 64 * 1024 * 1024 };
-const MOST_TEXT_CHARACTERS = 150;
-const MOST_DN_CHARACTERS = 2000;
+const LIMITS = { maxEntries: 20_000, maxBytes: 64 * 1024 * 1024 };
+const MAX_TEXT_CHARACTERS = 150;
+const MAX_DN_CHARACTERS = 2000;
 const SIZE_LIMIT_EXCEEDED = 4;
 
 /** Those right below `ou=groups` whose name contains the text in any case, sorted by name. */
@@ -36,7 +36,7 @@ export async function searchGroups(
   { base, as, service, called }: LdapGroupsOptions,
   until: number,
 ): Promise<LdapGroup[]> {
-  if (containing.length > MOST_TEXT_CHARACTERS || containing.includes('\0') || !containing.isWellFormed()) return [];
+  if (containing.length > MAX_TEXT_CHARACTERS || containing.includes('\0') || !containing.isWellFormed()) return [];
   const search = {
     base: `ou=groups,${base}`,
     scope: 'sub' as const,
@@ -93,7 +93,7 @@ function readGroup(
 
 /** The `cn` of an entry that stands right in that place. */
 export function leafName(dn: string, place: readonly RelativeName[]): string | undefined {
-  const parts = dn.length > MOST_DN_CHARACTERS ? undefined : parseDistinguishedName(dn);
+  const parts = dn.length > MAX_DN_CHARACTERS ? undefined : parseDistinguishedName(dn);
   const [part, ...others] = (parts && partsAbove(parts, place)) ?? [];
   const [pair, ...joined] = part ?? [];
   if (pair?.type.toLowerCase() !== 'cn' || others.length > 0 || joined.length > 0) return undefined;

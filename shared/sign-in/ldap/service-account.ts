@@ -31,7 +31,7 @@ export class LdapServiceAccount {
   readonly #accepted = new Set<DirectoryBase>();
   readonly #refusals = new Map<DirectoryBase, Refusal>();
   readonly #underWay = new Map<DirectoryBase, Promise<unknown>>();
-  readonly #toldAt = new Map<DirectoryBase, number>();
+  readonly #reportedAt = new Map<DirectoryBase, number>();
 
   constructor(options: LdapServiceAccountOptions) {
     this.#options = options;
@@ -79,9 +79,9 @@ export class LdapServiceAccount {
   }
 
   #tell(base: DirectoryBase, code: number): void {
-    const last = this.#toldAt.get(base);
+    const last = this.#reportedAt.get(base);
     if (last !== undefined && performance.now() - last < LOG_PAUSE_MS) return;
-    this.#toldAt.set(base, performance.now());
+    this.#reportedAt.set(base, performance.now());
     this.#options.log.warn('directory.service_account_refused', {
       base,
       account: this.#options.username,
@@ -124,7 +124,7 @@ export interface TestBind {
   withinMs: number;
 }
 
-const MOST_BYTES = 1024 * 1024;
+const MAX_BYTES = 1024 * 1024;
 const INVALID_CREDENTIALS = 49;
 
 /** Rejects with a sentence that names the directory, never with the password. */
@@ -143,7 +143,7 @@ export async function testBind({ url, caFile, dn, password, withinMs }: TestBind
       const filter = new PresenceFilter({ attribute: 'objectClass' });
       const found = await connection.search(
         dn,
-        { base: dn, scope: 'base', filter, attributes: ['cn', 'memberOf'], mostEntries: 2, mostBytes: MOST_BYTES },
+        { base: dn, scope: 'base', filter, attributes: ['cn', 'memberOf'], maxEntries: 2, maxBytes: MAX_BYTES },
         until,
       );
       if (found.code !== 0 || found.entries.length !== 1) throw new Error(`does not show ${dn} its own entry`);

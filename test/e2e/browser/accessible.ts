@@ -32,12 +32,13 @@ export async function barriers(page: Page, rules?: string[]): Promise<string[]> 
         ),
     }));
   }, rules);
-  const told = violations.map(({ id, impact, help, places }) => ({
+  const notices = violations.map(({ id, impact, help, places }) => ({
     impact,
     text: `${id} (${impact}): ${help}: ${places.join(' | ')}`,
   }));
-  for (const { impact, text } of told) if (!SERIOUS.includes(impact)) process.stderr.write(`${page.url()}: ${text}\n`);
-  return told.filter(({ impact }) => SERIOUS.includes(impact)).map(({ text }) => text);
+  for (const { impact, text } of notices)
+    if (!SERIOUS.includes(impact)) process.stderr.write(`${page.url()}: ${text}\n`);
+  return notices.filter(({ impact }) => SERIOUS.includes(impact)).map(({ text }) => text);
 }
 
 /** What a size or a scheme can change. */

@@ -50,7 +50,7 @@ export async function pageOf({ base, cookie }: Place, path: string): Promise<Vis
   return { path, kind: kindOf(path), status: answer.status, html: await answer.text() };
 }
 
-export async function crawl(place: Place, mostOfAKind = 20): Promise<Visited[]> {
+export async function crawl(place: Place, maxOfAKind = 20): Promise<Visited[]> {
   const visited: Visited[] = [];
   const seen = new Set(['/']);
   const ofKind = new Map<string, number>();
@@ -63,7 +63,7 @@ export async function crawl(place: Place, mostOfAKind = 20): Promise<Visited[]> 
       const next = pathname + search;
       const kind = kindOf(next);
       const before = ofKind.get(kind) ?? 0;
-      if (seen.has(next) || (kind.includes('{}') || kind.includes('?') ? before >= mostOfAKind : false)) continue;
+      if (seen.has(next) || (kind.includes('{}') || kind.includes('?') ? before >= maxOfAKind : false)) continue;
       seen.add(next);
       ofKind.set(kind, before + 1);
       waiting.push(next);

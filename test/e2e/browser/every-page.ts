@@ -3,19 +3,19 @@
 import { describe, expect, it } from 'vitest';
 import { barriersInEveryLook } from './accessible.ts';
 import { crawl, kindOf, type Place, type Visited } from './crawl.ts';
-import { type Door, type Guest, type House, openGuest, type Person, sessionOf } from './house.ts';
+import { type Endpoint, type Guest, type House, openGuest, type Person, sessionOf } from './house.ts';
 import { DESK, HEIGHTS, tooWide, WITHOUT_SCRIPT } from './visitor.ts';
 
-const MOST_BYTES = 150_000;
+const MAX_BYTES = 150_000;
 /** Pages that are looked at at the same time. */
-const AT_ONCE = 3;
+const CONCURRENCY = 3;
 const LONG = { timeout: 300_000 };
 
 interface Role {
   /** Its pages are not all those of another one. */
   own: boolean;
   name: string;
-  door: Door;
+  door: Endpoint;
   person: (house: House) => Person;
 }
 
@@ -133,12 +133,12 @@ export function everyPage(house: () => House): void {
           await guest.context.close();
           return [...found, ...guest.problems];
         };
-        const found = await Promise.all(Array.from({ length: AT_ONCE }, look));
+        const found = await Promise.all(Array.from({ length: CONCURRENCY }, look));
         expect(found.flat()).toEqual([]);
         const weights = await Promise.all(
           pages.map(async ({ path, html }) => ({ path, bytes: await weightOf(place, html) })),
         );
-        expect(weights.filter(({ bytes }) => bytes > MOST_BYTES)).toEqual([]);
+        expect(weights.filter(({ bytes }) => bytes > MAX_BYTES)).toEqual([]);
       },
     );
 

@@ -6,7 +6,7 @@ import type { TestStack } from '../embedded/embedded.ts';
 import type { Furniture } from './furnished.ts';
 import { type Look, newVisitor, type Visitor } from './visitor.ts';
 
-export type Door = 'console' | 'portal';
+export type Endpoint = 'console' | 'portal';
 
 export interface House {
   stack: TestStack;
@@ -37,7 +37,7 @@ export interface Person {
 }
 
 export interface FlowOptions {
-  door?: Door;
+  door?: Endpoint;
   /** Signed in as `webadmin` when it begins; by default yes. */
   signedIn?: boolean;
   /** One size after the other: it changes what there is but one of. */
@@ -64,7 +64,7 @@ export async function sessionOf(base: string, { username, password }: Person): P
   return session ?? '';
 }
 
-export async function openGuest(house: House, look: Look, door: Door = 'console'): Promise<Guest> {
+export async function openGuest(house: House, look: Look, door: Endpoint = 'console'): Promise<Guest> {
   const base = house[door];
   const visitor = await newVisitor(house.browser, look, [house.console, house.portal]);
   return {

@@ -5,7 +5,7 @@ import { expect } from 'vitest';
 import { flow, type House } from './house.ts';
 import { DESK } from './visitor.ts';
 
-const MOST_STEPS = 120;
+const MAX_STEPS = 120;
 
 interface Focused {
   name: string;
@@ -24,7 +24,7 @@ const FOCUSED = `(() => {
 /** Tab, until something of that name has the focus, and it can be seen to have it. */
 export async function tabTo(page: Page, name: RegExp): Promise<void> {
   const passed: string[] = [];
-  for (let step = 0; step < MOST_STEPS; step += 1) {
+  for (let step = 0; step < MAX_STEPS; step += 1) {
     const focused = await page.evaluate<Focused>(FOCUSED);
     if (name.test(focused.name)) {
       expect([focused.name, focused.outline]).toEqual([focused.name, expect.not.stringMatching(/^none|^\S+ 0px/)]);

@@ -16,11 +16,11 @@ const STEP_MS = 1_000;
 /** Lets the time of the page pass until its banner says so. */
 async function inTime(page: Page, words: string): Promise<void> {
   const banner = page.locator('#live-banner').filter({ hasText: words });
-  const isSaid = async (): Promise<boolean> => {
+  const isReported = async (): Promise<boolean> => {
     await page.clock.runFor(STEP_MS);
     return banner.isVisible();
   };
-  await eventually(words, isSaid, WITHIN_MS);
+  await eventually(words, isReported, WITHIN_MS);
 }
 
 export function liveFlows(house: () => House): void {
@@ -48,23 +48,23 @@ export function liveFlows(house: () => House): void {
       const { page } = guest;
       await page.clock.install();
       await guest.visit('/devices');
-      let [asked, answered] = [0, 0];
+      let [requested, answered] = [0, 0];
       const isIt = (request: Request): boolean => request.url().endsWith('/devices');
-      page.on('request', (request) => void (asked += Number(isIt(request))));
+      page.on('request', (request) => void (requested += Number(isIt(request))));
       for (const end of ['requestfinished', 'requestfailed'] as const)
         page.on(end as 'requestfinished', (request) => void (answered += Number(isIt(request))));
       await page.clock.fastForward(301_000);
-      await eventually('it asks once more', () => asked > 0 && answered >= asked, WITHIN_MS);
-      const attended = asked;
+      await eventually('it asks once more', () => requested > 0 && answered >= requested, WITHIN_MS);
+      const attended = requested;
       for (let poll = 0; poll < MINUTE_POLLS; poll += 1) {
         await page.clock.runFor(POLL_MS);
-        await eventually('what was asked is answered', () => answered >= asked, WITHIN_MS);
+        await eventually('what was asked is answered', () => answered >= requested, WITHIN_MS);
       }
-      expect(asked - attended).toBeGreaterThan(0);
-      expect(asked - attended).toBeLessThanOrEqual(5);
-      const before = asked;
+      expect(requested - attended).toBeGreaterThan(0);
+      expect(requested - attended).toBeLessThanOrEqual(5);
+      const before = requested;
       await page.mouse.move(200, 200);
-      await eventually('it asks at once', () => asked > before, 5_000);
+      await eventually('it asks at once', () => requested > before, 5_000);
     },
   );
 
@@ -77,9 +77,9 @@ export function liveFlows(house: () => House): void {
       await page.clock.install();
       await guest.visit('/devices');
       const title = await page.title();
-      let asked = 0;
+      let wanted = 0;
       await page.route('**/devices', (route) => {
-        asked += 1;
+        wanted += 1;
         const body = '<title>Another</title><body class="framed portal"><div id="devices">Of the portal</div></body>';
         return route.fulfill({ contentType: 'text/html', body });
       });
@@ -90,7 +90,7 @@ export function liveFlows(house: () => House): void {
       await page.evaluate("dispatchEvent(new Event('offline'))");
       await page.evaluate("dispatchEvent(new Event('online'))");
       await page.clock.runFor(POLL_MS * MINUTE_POLLS);
-      expect(asked).toBe(1);
+      expect(wanted).toBe(1);
       expect(await banner.count()).toBe(1);
     },
   );

@@ -80,9 +80,9 @@ export function overviewFlows(house: () => House): void {
       .filter({ hasText: /signed out/ })
       .waitFor();
     // Of programs nothing is asked any more, which would be a denied attempt in the audit log each time.
-    const asked = page.waitForRequest((request) => request.resourceType() === 'fetch');
+    const requested = page.waitForRequest((request) => request.resourceType() === 'fetch');
     await page.evaluate(`dispatchEvent(new Event('online'))`);
-    expect(new URL((await asked).url()).pathname).toBe('/');
+    expect(new URL((await requested).url()).pathname).toBe('/');
     await page.getByRole('link', { name: 'Sign in again' }).click();
     await page.waitForURL('**/sign-in?return_to=*');
   });

@@ -12,7 +12,7 @@ import { giveEvents, givePast } from './history.ts';
 import { DESK, type Look, newVisitor, PHONE } from './visitor.ts';
 
 const OUT = resolve(import.meta.dirname, '../../../docs/img');
-const MOST_BYTES = 150_000;
+const MAX_BYTES = 150_000;
 /** As much of a page as a picture of so many bytes holds. */
 const HEIGHTS = { 1440: [1500, 1150, 900, 720, 600], 360: [1500, 1100, 740] };
 /** On a phone as well. */
@@ -123,7 +123,7 @@ async function keep(page: Page, { width }: Look, name: string): Promise<void> {
     const height = Math.max(Math.min(whole, most), width === 360 ? 740 : 600);
     await page.setViewportSize({ width, height });
     picture = await page.screenshot({ animations: 'disabled', caret: 'hide' });
-    if (picture.length <= MOST_BYTES) break;
+    if (picture.length <= MAX_BYTES) break;
   }
   writeFileSync(join(OUT, `${name}.png`), picture);
   process.stdout.write(`docs/img/${name}.png ${(picture.length / 1000).toFixed(0)} KB\n`);

@@ -48,8 +48,8 @@ export function signInFlows(house: () => House): void {
     async (guest) => {
       await guest.visit('/sign-in');
       await fillIn(guest, { username: 'webadmin', password: 'not the password' });
-      const said = guest.page.getByRole('alert');
-      expect(await said.innerText()).toMatch(/do not belong together/);
+      const reported = guest.page.getByRole('alert');
+      expect(await reported.innerText()).toMatch(/do not belong together/);
       expect(await barriers(guest.page)).toEqual([]);
       expect(await guest.page.getByLabel('Name', { exact: true }).inputValue()).toBe('webadmin');
       expect(await guest.page.getByLabel('Password', { exact: true }).inputValue()).toBe('');

@@ -6,14 +6,14 @@ import { expect } from 'vitest';
 import { eventually, query } from '../embedded/embedded.ts';
 import { streamDevice } from '../embedded/stream-device.ts';
 import type { SharedLight } from './acme.ts';
-import type { LightDoors } from './light-doors.ts';
+import type { LightAuthenticator } from './light-authenticator.ts';
 import { corePlace, enrollThroughCaddy, letIn, newEnrollment, newUser } from './light-world.ts';
 import { administer } from './through-caddy.ts';
 
 /** It enrolls, streams, is seen and stored, and is off when it is revoked; another one stays. */
-export async function deviceUntilRevoked(light: SharedLight, doors: LightDoors): Promise<void> {
-  const directory = mkdtempSync(join(doors.stack.data, 'device-'));
-  const core = corePlace(light, doors);
+export async function deviceUntilRevoked(light: SharedLight, authenticator: LightAuthenticator): Promise<void> {
+  const directory = mkdtempSync(join(authenticator.stack.data, 'device-'));
+  const core = corePlace(light, authenticator);
   await administer(light, '/api/groups', { method: 'POST', json: { name: 'Rescue' } });
   const enrolled = async (username: string) => {
     const id = await newUser(light, username, ['Rescue']);
@@ -25,7 +25,7 @@ export async function deviceUntilRevoked(light: SharedLight, doors: LightDoors):
   adas.report(47.125);
   const seen = await bobs.hears('where Ada is', (event) => event.uid() === adas.uid, 10_000);
   expect(seen.position()).toEqual([8.25, 47.125]);
-  const { database } = doors.stack.file();
+  const { database } = authenticator.stack.file();
   const stored = async (): Promise<boolean> =>
     (await query(database, `SELECT FROM cot_router WHERE uid = '${adas.uid}'`)).length === 1;
   await eventually('it is stored', stored, 10_000);

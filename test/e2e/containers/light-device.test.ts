@@ -3,23 +3,23 @@
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { deviceUntilRevoked } from './device-until-revoked.ts';
-import { type LightDoors, openDoors } from './light-doors.ts';
+import { type LightAuthenticator, openAuthenticator } from './light-authenticator.ts';
 import { obstacle } from './shared-engine.ts';
 import { sharedLight, type SharedLight } from './shared-light.ts';
 import { throughCaddy } from './through-caddy.ts';
 
 describe.skipIf(obstacle !== '')('a device', () => {
   let light: SharedLight;
-  let doors: LightDoors;
+  let authenticator: LightAuthenticator;
 
   beforeAll(async () => {
     light = await sharedLight();
-    doors = await openDoors(light);
+    authenticator = await openAuthenticator(light);
   });
-  afterAll(() => doors[Symbol.asyncDispose]());
+  afterAll(() => authenticator[Symbol.asyncDispose]());
 
   it('enrolls through the proxy with the public certificate, streams, is seen and stored, and is off when revoked', async () => {
-    await deviceUntilRevoked(light, doors);
+    await deviceUntilRevoked(light, authenticator);
   });
 
   it('without credentials is asked for them at 8446, and one with a wrong password is refused', async () => {

@@ -83,12 +83,12 @@ describe.skipIf(obstacle !== '')('the light stack in containers', () => {
   it('answers at every one of them; the certificates are those of its own CA', async () => {
     const { address } = stack.engine;
     const authority = join((await placeOf(stack)).directory, 'certs/files/ca.pem');
-    const asked = (url: string): Promise<string> =>
+    const request = (url: string): Promise<string> =>
       must('curl', ['-sS', '-o', '/dev/null', '-w', '%{http_code} %{redirect_url}', '--cacert', authority, url]);
-    expect(await asked(`http://${address}/`)).toBe(`308 https://${address}/`);
-    expect(await asked(`https://${address}/`)).toMatch(/^(200|30\d) /);
-    expect(await asked(`https://${address}/monitor/api/health`)).toMatch(/^(200|401) /);
-    expect(await asked(`https://${address}:8446/Marti/api/version`)).toMatch(/^(200|401) /);
+    expect(await request(`http://${address}/`)).toBe(`308 https://${address}/`);
+    expect(await request(`https://${address}/`)).toMatch(/^(200|30\d) /);
+    expect(await request(`https://${address}/monitor/api/health`)).toMatch(/^(200|401) /);
+    expect(await request(`https://${address}:8446/Marti/api/version`)).toMatch(/^(200|401) /);
     const streaming = await ran('curl', ['-sS', '--cacert', authority, `https://${address}:8089/`], {});
     expect(streaming.stderr).toMatch(/certificate required/);
   });
@@ -127,8 +127,8 @@ describe.skipIf(obstacle !== '')('the light stack in containers', () => {
   it('takes less than a gigabyte while nobody uses it', async () => {
     const held = await stack.memory();
     const total = Object.values(held).reduce((sum, bytes) => sum + bytes, 0);
-    const said = Object.entries(held).map(([service, bytes]) => `${service} ${String(Math.round(bytes / 1e6))}`);
-    process.stdout.write(`memory: ${String(Math.round(total / 1e6))} MB: ${said.join(', ')}\n`);
+    const messages = Object.entries(held).map(([service, bytes]) => `${service} ${String(Math.round(bytes / 1e6))}`);
+    process.stdout.write(`memory: ${String(Math.round(total / 1e6))} MB: ${messages.join(', ')}\n`);
     expect(total).toBeLessThan(ONE_GIGABYTE);
   });
 

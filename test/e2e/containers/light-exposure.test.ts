@@ -59,7 +59,7 @@ const ASK = `
   })();
 `;
 
-interface Asked {
+interface Request {
   method?: string;
   path: string;
   headers?: Record<string, string>;
@@ -71,9 +71,9 @@ describe.skipIf(obstacle !== '')('of the light stack', () => {
     light = await sharedLight();
   });
 
-  const askFrom = async (network: string, asked: Asked[], at = 'management:8080'): Promise<number[]> =>
+  const askFrom = async (network: string, requests: Request[], at = 'management:8080'): Promise<number[]> =>
     JSON.parse(
-      await inNetwork(light, network, ASK, `http://${at}`, ...asked.map((each) => JSON.stringify(each))),
+      await inNetwork(light, network, ASK, `http://${at}`, ...requests.map((each) => JSON.stringify(each))),
     ) as number[];
 
   it('the host binds the published ports and nothing else', async () => {
@@ -122,7 +122,7 @@ describe.skipIf(obstacle !== '')('of the light stack', () => {
   );
 
   it('a container that is not the proxy is counted by its own address, whatever it says, and locks out nobody else', async () => {
-    const forged = (count: number): Asked => ({
+    const forged = (count: number): Request => ({
       path: '/auth/verify',
       headers: {
         authorization: basic('webadmin', `guess ${String(count)}`),

@@ -2,7 +2,7 @@
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { eventually } from '../embedded/embedded.ts';
-import { type LightDoors, openDoors } from './light-doors.ts';
+import { type LightAuthenticator, openAuthenticator } from './light-authenticator.ts';
 import { addressesOf, becomesHealthy, SERVICES, startedAt } from './light-services.ts';
 import { type LightWorld, makeWorld } from './light-world.ts';
 import { obstacle } from './shared-engine.ts';
@@ -15,19 +15,19 @@ const KEEPS_ALL = { cot: null, geochat: null, files: null, missionpackages: null
 
 describe.skipIf(obstacle !== '')('the light stack', () => {
   let light: SharedLight;
-  let doors: LightDoors;
+  let authenticator: LightAuthenticator;
   let world: LightWorld;
   let history: unknown;
 
   beforeAll(async () => {
     light = await sharedLight();
-    doors = await openDoors(light);
-    world = await makeWorld(light, doors);
+    authenticator = await openAuthenticator(light);
+    world = await makeWorld(light, authenticator);
     const json = { policy: { ...KEEPS_ALL, cot: 365 }, cron: '-' };
     await administer(light, '/api/retention', { method: 'PUT', json });
     history = await retentionHistory();
   });
-  afterAll(() => doors?.[Symbol.asyncDispose]());
+  afterAll(() => authenticator?.[Symbol.asyncDispose]());
 
   async function retentionHistory(): Promise<unknown> {
     const { policy } = await administer<{ policy: object }>(light, '/api/retention');
@@ -37,7 +37,7 @@ describe.skipIf(obstacle !== '')('the light stack', () => {
 
   async function nothingIsLost(): Promise<void> {
     await becomesHealthy(light, HEALS_WITHIN_MS);
-    await doors.lookAgain();
+    await authenticator.lookAgain();
     // A service is healthy before each other one has found it again.
     await expect.poll(() => administer(light, '/api/health').then(() => true, () => false)).toBe(true); // prettier-ignore
     await eventually('everything is there', () => world.isWhole().then(() => true, () => false), 60_000).catch(() => world.isWhole()); // prettier-ignore

@@ -6,7 +6,7 @@ import { join, relative } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { home, outcomeOf } from '../embedded/embedded.ts';
 import { PORTABLE_FILES } from '../embedded/portable.ts';
-import { openDoors } from './light-doors.ts';
+import { openAuthenticator } from './light-authenticator.ts';
 import { obstacle } from './shared-engine.ts';
 import { sharedLight } from './shared-light.ts';
 
@@ -21,26 +21,26 @@ interface Results {
 
 describe.skipIf(obstacle !== '')('the stack suite on the light stack', () => {
   let results: Results['testResults'] = [];
-  let said = '';
+  let text = '';
 
   beforeAll(async () => {
-    await using doors = await openDoors(await sharedLight());
-    const report = join(doors.stack.data, 'report.json');
+    await using authenticator = await openAuthenticator(await sharedLight());
+    const report = join(authenticator.stack.data, 'report.json');
     const reporters = ['--reporter', 'json', '--outputFile', report];
     const program = [join(home, 'node_modules/vitest/vitest.mjs'), 'run', '--project', 'real', '--no-file-parallelism'];
-    const env = { ...process.env, HOLDFAST_STACK_FILE: doors.stackFile };
+    const env = { ...process.env, HOLDFAST_STACK_FILE: authenticator.stackFile };
     const child = spawn(process.execPath, [...program, ...reporters, ...PORTABLE_FILES], {
       cwd: home,
       env,
       stdio: ['ignore', 'pipe', 'pipe'],
     });
-    ({ output: said } = await outcomeOf(child));
+    ({ output: text } = await outcomeOf(child));
     ({ testResults: results } = JSON.parse(readFileSync(report, 'utf8')) as Results);
   });
 
   it.each(PORTABLE_FILES)('%s', (file) => {
     const found = results.find(({ name }) => relative(home, name) === file);
-    expect(found, said.slice(-3000)).toBeDefined();
+    expect(found, text.slice(-3000)).toBeDefined();
     const failed = found?.assertionResults.filter(({ status }) => status === 'failed') ?? [];
     const passed = found?.assertionResults.filter(({ status }) => status === 'passed') ?? [];
     expect(failed.map(({ fullName, failureMessages }) => [fullName, ...failureMessages])).toEqual([]);

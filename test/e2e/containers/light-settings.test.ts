@@ -4,7 +4,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { eventually } from '../embedded/embedded.ts';
-import { type LightDoors, openDoors } from './light-doors.ts';
+import { type LightAuthenticator, openAuthenticator } from './light-authenticator.ts';
 import { becomesHealthy, SERVICES, startedAt } from './light-services.ts';
 import { type LightWorld, makeWorld } from './light-world.ts';
 import { obstacle } from './shared-engine.ts';
@@ -15,15 +15,15 @@ const GIGABYTE = 1_000_000_000;
 
 describe.skipIf(obstacle !== '')('the light stack', () => {
   let light: SharedLight;
-  let doors: LightDoors;
+  let authenticator: LightAuthenticator;
   let world: LightWorld;
 
   beforeAll(async () => {
     light = await sharedLight();
-    doors = await openDoors(light);
-    world = await makeWorld(light, doors);
+    authenticator = await openAuthenticator(light);
+    world = await makeWorld(light, authenticator);
   });
-  afterAll(() => doors?.[Symbol.asyncDispose]());
+  afterAll(() => authenticator?.[Symbol.asyncDispose]());
 
   it('stays under 1 GB as a whole', async () => {
     const held = await light.memory();

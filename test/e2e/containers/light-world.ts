@@ -8,7 +8,7 @@ import { basic } from '../../http/fake-deps.ts';
 import { type CorePlace, type Device, keptCertificate, signingRequest } from '../embedded/core-client.ts';
 import { eventually, query } from '../embedded/embedded.ts';
 import { type StreamDevice, streamDevice } from '../embedded/stream-device.ts';
-import type { LightDoors } from './light-doors.ts';
+import type { LightAuthenticator } from './light-authenticator.ts';
 import type { SharedLight } from './shared-light.ts';
 import { administer, throughCaddy } from './through-caddy.ts';
 
@@ -33,12 +33,12 @@ export interface LightWorld {
 }
 
 /** The stream at its published port; devices trust the CA of the stack. */
-export function corePlace(light: SharedLight, doors: LightDoors): CorePlace {
+export function corePlace(light: SharedLight, authenticator: LightAuthenticator): CorePlace {
   return {
-    ...doors.stack.file().core,
+    ...authenticator.stack.file().core,
     streaming: `tls://${light.engine.address}:${String(light.ports.streaming)}`,
     serverName: light.env['SERVER_ADDRESS'] ?? '',
-    directory: join(doors.stack.data, 'core'),
+    directory: join(authenticator.stack.data, 'core'),
   };
 }
 
@@ -93,16 +93,16 @@ export async function certificateOfCaddy({ engine, env: settings, ports }: Share
   }
 }
 
-export async function makeWorld(light: SharedLight, doors: LightDoors): Promise<LightWorld> {
+export async function makeWorld(light: SharedLight, authenticator: LightAuthenticator): Promise<LightWorld> {
   const username = `world-${String((worlds += 1))}-${Date.now().toString(36)}`;
   const group = `Team-${username}`;
   await administer(light, '/api/groups', { method: 'POST', json: { name: group } });
   const id = await newUser(light, username, [group]);
   const { token: enrollmentToken } = await newEnrollment(light, id);
-  const core = corePlace(light, doors);
+  const core = corePlace(light, authenticator);
   const device = await enrollThroughCaddy(
     light,
-    mkdtempSync(join(doors.stack.data, 'world-')),
+    mkdtempSync(join(authenticator.stack.data, 'world-')),
     username,
     enrollmentToken,
   );
@@ -118,7 +118,7 @@ export async function makeWorld(light: SharedLight, doors: LightDoors): Promise<
     headers: { authorization: own },
   });
   const cookie = await cookieOf(light, username);
-  await storeRows(core, device, username, doors);
+  await storeRows(core, device, username, authenticator);
   const certificate = await certificateOfCaddy(light);
 
   const statusOf = async (path: string, headers: Record<string, string>): Promise<number> =>
@@ -132,7 +132,7 @@ export async function makeWorld(light: SharedLight, doors: LightDoors): Promise<
       headers: { authorization: own },
     });
     expect(kept.status).toBe(200);
-    expect(await rowsOf(doors, username)).toBe(ROWS);
+    expect(await rowsOf(authenticator, username)).toBe(ROWS);
     expect(await administer(light, '/api/audit/verify')).toMatchObject({ ok: true });
     expect(await certificateOfCaddy(light)).toBe(certificate);
     (await letIn(core, device, username)).leave();
@@ -152,15 +152,20 @@ async function cookieOf(light: SharedLight, username: string): Promise<string> {
   return set.split(';')[0] ?? '';
 }
 
-async function storeRows(core: CorePlace, device: Device, username: string, doors: LightDoors): Promise<void> {
+async function storeRows(
+  core: CorePlace,
+  device: Device,
+  username: string,
+  authenticator: LightAuthenticator,
+): Promise<void> {
   const stream = await letIn(core, device, username);
   for (let row = 0; row < ROWS; row += 1) stream.report(47 + row / 1000);
-  await eventually('its positions are stored', async () => (await rowsOf(doors, username)) === ROWS, 30_000);
+  await eventually('its positions are stored', async () => (await rowsOf(authenticator, username)) === ROWS, 30_000);
   stream.leave();
 }
 
-async function rowsOf(doors: LightDoors, username: string): Promise<number> {
+async function rowsOf(authenticator: LightAuthenticator, username: string): Promise<number> {
   const text = `SELECT count(*)::int AS n FROM cot_router WHERE uid = 'ANDROID-${username}' AND cot_type = 'a-f-G-U-C'`;
-  const [row] = await query<{ n: number }>(doors.stack.file().database, text);
+  const [row] = await query<{ n: number }>(authenticator.stack.file().database, text);
   return row?.n ?? -1;
 }

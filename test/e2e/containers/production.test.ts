@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { eventually, query } from '../embedded/embedded.ts';
 import { expectFlowsRights } from '../embedded/flows-role.ts';
 import { deviceUntilRevoked } from './device-until-revoked.ts';
-import { type LightDoors, openDoors } from './light-doors.ts';
+import { type LightAuthenticator, openAuthenticator } from './light-authenticator.ts';
 import { startedAt } from './light-services.ts';
 import { type LightWorld, makeWorld } from './light-world.ts';
 import { isReal, NEXT_RELEASE, type Production, production, PRODUCTION_SERVICES, RELEASE } from './production-stack.ts';
@@ -68,20 +68,20 @@ const HOLDERS = {
 
 describe.skipIf(obstacle !== '')('production', () => {
   let stack: Production;
-  let doors: LightDoors;
+  let authenticator: LightAuthenticator;
   let world: LightWorld;
 
   beforeAll(async () => {
     stack = await production();
-    doors = await openDoors(stack);
-    world = await makeWorld(stack, doors);
+    authenticator = await openAuthenticator(stack);
+    world = await makeWorld(stack, authenticator);
   });
   afterAll(async () => {
-    await doors?.[Symbol.asyncDispose]();
+    await authenticator?.[Symbol.asyncDispose]();
     await stack?.down();
   });
 
-  const inCore = (name: string): string => readFileSync(join(doors.stack.data, 'core', name), 'utf8');
+  const inCore = (name: string): string => readFileSync(join(authenticator.stack.data, 'core', name), 'utf8');
 
   async function isUp(): Promise<boolean> {
     const states = new Map(
@@ -92,7 +92,7 @@ describe.skipIf(obstacle !== '')('production', () => {
 
   async function nothingIsLost(): Promise<void> {
     await eventually('every service is healthy', isUp, HEALS_WITHIN_MS);
-    await doors.lookAgain();
+    await authenticator.lookAgain();
     const isWhole = (): Promise<boolean> => world.isWhole().then(() => true, () => false); // prettier-ignore
     await eventually('everything is there', isWhole, 60_000).catch(() => world.isWhole());
   }
@@ -116,12 +116,12 @@ describe.skipIf(obstacle !== '')('production', () => {
   });
 
   it('lets a device enroll, stream and be stored until its certificate is revoked', async () => {
-    await deviceUntilRevoked(stack, doors);
+    await deviceUntilRevoked(stack, authenticator);
   });
 
   it('keeps the database on its volume, with the flags of the settings and without an archive', async () => {
     const show = async (name: string): Promise<string | undefined> => {
-      const [row] = await query<Record<string, string>>(doors.stack.file().database, `SHOW ${name}`);
+      const [row] = await query<Record<string, string>>(authenticator.stack.file().database, `SHOW ${name}`);
       return row?.[name];
     };
     expect(await show('archive_mode')).toBe('off');
@@ -145,7 +145,7 @@ describe.skipIf(obstacle !== '')('production', () => {
           ['-h', 'core-database', '-U', 'holdfast_flows', '-d', 'cot', '-Atc', sql],
         ].flat(),
       );
-    await expectFlowsRights(doors.stack.file().database);
+    await expectFlowsRights(authenticator.stack.file().database);
     expect(await asFlows('flows-data', 'SELECT FROM cot_router, cot_router_chat')).toMatchObject({
       code: 0,
       stderr: '',

@@ -10,7 +10,7 @@ import { appendRecords, lockAudit, readHead } from '../../../shared/audit/table.
 import { basic } from '../../http/fake-deps.ts';
 import { canaryHasRun } from './canary-run.ts';
 import { newStack, type Outcome, outcomeOf, query, run, stop, type TestStack } from './embedded.ts';
-import { RUN, stands } from './standing.ts';
+import { RUN, stands } from './running-stack.ts';
 
 interface Page {
   results: Record<string, unknown>[];
@@ -88,7 +88,7 @@ describe('the audit log of a stack', () => {
   });
 
   it.skipIf(stands)('is pruned by audit.sh after it was shown what would go, and goes on', async () => {
-    await beginAnew(['2020-01-01', '2020-01-02', '2020-02-01']);
+    await restart(['2020-01-01', '2020-01-02', '2020-02-01']);
     const shown = await audit('prune', '--before', '2020-01-15');
     expect([shown.code, shown.output]).toEqual([
       0,
@@ -130,8 +130,8 @@ describe('the audit log of a stack', () => {
     const env = { DATABASE_URL: stack.file().state_database };
     const keyless = await outcomeOf(run('audit.sh', ['verify', '--env', '/dev/null'], { env }));
     expect([keyless.code, keyless.output]).toEqual([1, expect.stringMatching(/AUDIT_KEY is not set[^]*Remedy/)]);
-    const away = { DATABASE_URL: 'postgres://nobody:secret@127.0.0.1:1/nowhere', AUDIT_KEY: 'x'.repeat(32) };
-    const unreachable = await outcomeOf(run('audit.sh', ['verify', '--env', '/dev/null'], { env: away }));
+    const unavailable = { DATABASE_URL: 'postgres://nobody:secret@127.0.0.1:1/nowhere', AUDIT_KEY: 'x'.repeat(32) };
+    const unreachable = await outcomeOf(run('audit.sh', ['verify', '--env', '/dev/null'], { env: unavailable }));
     expect([unreachable.code, unreachable.output]).toEqual([
       1,
       expect.stringMatching(/does not answer[^]*Remedy: correct DATABASE_URL/),
@@ -155,7 +155,7 @@ describe.skipIf(stands)('the audit log of a stack that is stopped', () => {
 });
 
 /** A log of these days, under the key of the stack. */
-async function beginAnew(days: string[]): Promise<void> {
+async function restart(days: string[]): Promise<void> {
   const secrets = JSON.parse(readFileSync(join(stack.data, 'secrets.json'), 'utf8')) as Record<string, string>;
   const chain = auditChain(new Secret(secrets['AUDIT_KEY'] ?? ''));
   await inDatabase('TRUNCATE audit_record, audit_checkpoint');

@@ -99,7 +99,7 @@ export async function behindCaddy(order: BehindOrder = {}): Promise<BehindCaddy>
   }
   const ca = await pebble.root();
 
-  const asked: BehindCaddy['ask'] = async ({ enrollment = false, ...request }) => {
+  const query: BehindCaddy['ask'] = async ({ enrollment = false, ...request }) => {
     const port = enrollment ? caddy.ports.enrollment : caddy.ports.https;
     const name = request.name ?? ADDRESS;
     return ask({ port, ca, name, host: `${name === '' ? ADDRESS : name}:${port}`, ...request });
@@ -114,7 +114,7 @@ export async function behindCaddy(order: BehindOrder = {}): Promise<BehindCaddy>
     core,
     flows,
     video,
-    ask: asked,
+    ask: query,
     end,
   };
 }
@@ -124,9 +124,9 @@ export async function issued(proxy: Pick<BehindCaddy, 'ask'>): Promise<void> {
   for (const name of HOSTS) await issuedFor(proxy, name);
 }
 
-export async function issuedFor({ ask: asked }: Pick<BehindCaddy, 'ask'>, name: string): Promise<void> {
+export async function issuedFor({ ask: request }: Pick<BehindCaddy, 'ask'>, name: string): Promise<void> {
   const answers = (): Promise<boolean> =>
-    asked({ name }).then(
+    request({ name }).then(
       () => true,
       () => false,
     );

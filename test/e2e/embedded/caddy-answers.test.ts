@@ -19,14 +19,14 @@ const FOR_THE_ORIGIN = {
 
 let proxy: BehindCaddy;
 let upstream: EchoServer;
-let said: Record<string, string>;
+let reported: Record<string, string>;
 
-const asked = (name: string, line: string): Promise<RawAnswer> =>
+const request = (name: string, line: string): Promise<RawAnswer> =>
   proxy.ask({ name, line, headers: [`Authorization: ${GOOD}`] });
 
 describe.skipIf(proxyMissing !== undefined)(proxyMissing ?? 'an answer through the proxy', () => {
   beforeAll(async () => {
-    upstream = await startEcho(undefined, () => ({ status: 200, headers: said }));
+    upstream = await startEcho(undefined, () => ({ status: 200, headers: reported }));
     const [FLOWS, VIDEO_HLS] = [upstream.place, upstream.place];
     proxy = await behindCaddy({ env: { FLOWS, VIDEO_HLS } });
     await issued(proxy);
@@ -39,27 +39,27 @@ describe.skipIf(proxyMissing !== undefined)(proxyMissing ?? 'an answer through t
   it('of an upstream that has a policy of its own keeps it, and lacks none of the others', async () => {
     const own = { 'content-security-policy': "default-src 'none'", 'referrer-policy': 'no-referrer' };
     for (const [name, value] of Object.entries(own)) {
-      said = { [name]: value };
-      const { headers } = await asked(NODERED, 'GET /');
+      reported = { [name]: value };
+      const { headers } = await request(NODERED, 'GET /');
       const policies = Object.keys(own).map((each) => [each, headers.get(each)]);
       expect(policies).toEqual([
-        ['content-security-policy', said['content-security-policy'] ?? expect.stringContaining('frame-ancestors')],
-        ['referrer-policy', said['referrer-policy'] ?? 'same-origin'],
+        ['content-security-policy', reported['content-security-policy'] ?? expect.stringContaining('frame-ancestors')],
+        ['referrer-policy', reported['referrer-policy'] ?? 'same-origin'],
       ]);
     }
   });
 
   it('of the flow engine or the video relay says nothing that counts for more than itself', async () => {
-    said = { ...FOR_THE_ORIGIN, 'strict-transport-security': 'max-age=0', 'x-own': 'kept' };
+    reported = { ...FOR_THE_ORIGIN, 'strict-transport-security': 'max-age=0', 'x-own': 'kept' };
     for (const name of [NODERED, STREAM]) {
-      const { headers } = await asked(name, 'GET /x');
+      const { headers } = await request(name, 'GET /x');
       expect(Object.keys(FOR_THE_ORIGIN).filter((each) => headers.has(each))).toEqual([]);
       expect([headers.get('strict-transport-security'), headers.get('x-own')]).toEqual(['max-age=31536000', 'kept']);
     }
   });
 
   it('comes to whoever watches, and nobody publishes at the stream host', async () => {
-    said = {};
+    reported = {};
     for (const [line, status] of [
       ['GET /live/index.m3u8', 200],
       ['HEAD /live/', 200],
@@ -71,7 +71,7 @@ describe.skipIf(proxyMissing !== undefined)(proxyMissing ?? 'an answer through t
       ['PUT /live', 405],
     ] as const) {
       const before = upstream.arrived.length;
-      const answer = await asked(STREAM, line);
+      const answer = await request(STREAM, line);
       expect([line, answer.status, upstream.arrived.length - before]).toEqual([line, status, status === 200 ? 1 : 0]);
     }
   });

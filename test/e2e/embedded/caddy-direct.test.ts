@@ -102,7 +102,7 @@ describe.skipIf(caddyMissing !== undefined)(caddyMissing ?? 'the proxy in direct
 
   it('gives the portal the root and the monitor its own place, each as it knows its addresses', async () => {
     const console = 'a=1; holdfast_face=console';
-    for (const [asked, cookie, upstream, arrived] of [
+    for (const [requested, cookie, upstream, arrived] of [
       ['/', 'a=1', portal, '/'],
       ['/', 'holdfast_face=portal', portal, '/'],
       ['/', 'xholdfast_face=console', portal, '/'],
@@ -115,8 +115,8 @@ describe.skipIf(caddyMissing !== undefined)(caddyMissing ?? 'the proxy in direct
       ['/noderedx/', 'a=1', portal, '/noderedx/'],
     ] as const) {
       const headers = ['Remote-User: webadmin', 'X-Forwarded-For: 192.0.2.9', `Cookie: ${cookie}`];
-      await ask(to({ line: `GET ${asked}`, headers }));
-      expect([asked, last(upstream)?.url]).toEqual([asked, arrived]);
+      await ask(to({ line: `GET ${requested}`, headers }));
+      expect([requested, last(upstream)?.url]).toEqual([requested, arrived]);
       expect([value(last(upstream), 'remote-user'), value(last(upstream), 'x-forwarded-for')]).toEqual([
         undefined,
         '127.0.0.1',
@@ -126,14 +126,14 @@ describe.skipIf(caddyMissing !== undefined)(caddyMissing ?? 'the proxy in direct
 
   it('turns a browser to the monitor and back, by a cookie and a way to a path of the same host alone', async () => {
     const here = `https://${ADDRESS}:${caddy.ports.https}`;
-    for (const [asked, face, location] of [
+    for (const [query, face, location] of [
       ['/monitor/', 'console', '/'],
       ['/monitor/people?page=2', 'console', '/people?page=2'],
       ['/monitor//evil.test', 'console', '/evil.test'],
       ['/portal/', 'portal', '/'],
     ] as const) {
-      const { status, headers } = await ask(to({ line: `GET ${asked}` }));
-      expect([asked, status, headers.get('location')]).toEqual([asked, 303, `${here}${location}`]);
+      const { status, headers } = await ask(to({ line: `GET ${query}` }));
+      expect([query, status, headers.get('location')]).toEqual([query, 303, `${here}${location}`]);
       expect(headers.get('set-cookie')).toBe(
         `holdfast_face=${face}; Path=/; Max-Age=43200; Secure; HttpOnly; SameSite=Lax`,
       );
@@ -143,7 +143,7 @@ describe.skipIf(caddyMissing !== undefined)(caddyMissing ?? 'the proxy in direct
   });
 
   it('turns nobody away from the host, however the address is written', async () => {
-    const asked = [
+    const requests = [
       '/monitor%2F@evil.test',
       '/monitor%2f@evil.test/',
       '/monitor%2F.evil.test',
@@ -158,7 +158,7 @@ describe.skipIf(caddyMissing !== undefined)(caddyMissing ?? 'the proxy in direct
       '//portal%2F@evil.test',
     ];
     const before = management.arrived.length;
-    for (const path of asked) {
+    for (const path of requests) {
       const { status, headers } = await ask(to({ line: `GET ${path}` }));
       const answer = [path, status, headers.get('location'), headers.get('set-cookie')];
       expect(answer).toEqual([path, 404, undefined, undefined]);

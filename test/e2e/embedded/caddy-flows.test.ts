@@ -124,10 +124,10 @@ describe.skipIf(missing !== undefined)(missing ?? 'the flow engine behind Caddy'
     expect(await deploy(withTelling(flows), SIGNED)).toBe(204);
     const ask = () => proxy.ask({ name: NAME, line: 'GET /told', headers: SIGNED });
     await eventually('the flows have started', async () => (await ask()).status === 200, 30_000);
-    const told = await ask();
-    expect(JSON.parse(told.body)).toHaveProperty('events');
-    expect(told.body).not.toContain('of-the-flows');
-    expect(told.body).not.toContain('of-credentials-only');
+    const reported = await ask();
+    expect(JSON.parse(reported.body)).toHaveProperty('events');
+    expect(reported.body).not.toContain('of-the-flows');
+    expect(reported.body).not.toContain('of-credentials-only');
   });
 
   it('keeps the channel of the editor open to who is signed in', async () => {

@@ -121,13 +121,13 @@ describe.skipIf(proxyMissing !== undefined)(proxyMissing ?? 'what reaches an ups
       headers: [`Authorization: ${GOOD}`],
       line: 'GET /?secret=1',
     });
-    const asked = last(proxy.management);
-    expect([asked.method, asked.url, of(asked, 'x-forwarded-for')]).toEqual([
+    const requested = last(proxy.management);
+    expect([requested.method, requested.url, of(requested, 'x-forwarded-for')]).toEqual([
       'GET',
       '/auth/verify?role=admin',
       [CLIENT],
     ]);
-    expect(JSON.stringify(asked)).not.toContain('secret');
+    expect(JSON.stringify(requested)).not.toContain('secret');
   });
 
   it('is nothing for a client whom the door refuses, and the refusal is that of the door', async () => {

@@ -169,10 +169,10 @@ describe.skipIf(proxyMissing !== undefined)(proxyMissing ?? 'the proxy in subdom
     expect(answer.status).toBe(502);
     expect(answer.body).toBe('502 Bad Gateway');
     await expect.poll(() => proxy.caddy.log().slice(before)).toContain('connection refused');
-    const said = proxy.caddy.log().slice(before);
-    expect(said).toContain('/live/index.m3u8');
+    const message = proxy.caddy.log().slice(before);
+    expect(message).toContain('/live/index.m3u8');
     expect(secrets.filter((secret) => proxy.caddy.log().includes(secret))).toEqual([]);
-    for (const line of said.trim().split('\n')) expect(() => JSON.parse(line) as unknown).not.toThrow();
+    for (const line of message.trim().split('\n')) expect(() => JSON.parse(line) as unknown).not.toThrow();
   });
 
   it('answers for its health on the loopback address alone, and administers itself to nobody', async () => {

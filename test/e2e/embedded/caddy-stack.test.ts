@@ -106,14 +106,14 @@ describe.skipIf(proxyMissing !== undefined)(proxyMissing ?? 'a stack behind Cadd
     }
     expect(statuses).toEqual(Array.from({ length: 10 }, () => 401));
     const right = signed('ada', PASSWORD);
-    const doors = [
+    const authenticator = [
       { enrollment: true, line: CONFIG, headers: [...right, ...lie(99)] },
       { name: `takserver.${ADDRESS}`, line: CONFIG, headers: right },
       { enrollment: true, line: 'POST /oauth/token', headers: [FORM], body: token(PASSWORD) },
       { name: `monitor.${ADDRESS}`, line: 'GET /api/health', headers: right },
       { name: `nodered.${ADDRESS}`, headers: right },
     ];
-    for (const door of doors) {
+    for (const door of authenticator) {
       expect((await proxy.ask({ ...door, from })).status).toBe(429);
       expect((await proxy.ask({ ...door, from: neighbour })).status).not.toBe(429);
     }

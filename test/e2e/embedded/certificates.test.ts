@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { connect } from 'node:tls';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { ShownCertificate } from '../../../shared/devices/certificates/view.ts';
+import type { CertificateView } from '../../../shared/devices/certificates/view.ts';
 import { asDevice, coreOf, type CorePlace, listedSerials, verdictOf, workDirectory } from './core-client.ts';
 import { asAdministrator, type User } from './devices-api.ts';
 import { eventually, newStack, stop, type TestStack } from './embedded.ts';
@@ -22,7 +22,7 @@ let work: string;
 const { ask, json, newUser, newCertificate, certificate, download, revoked } = asAdministrator(() => stack);
 
 /** Key and certificate of one that was made here, as files for curl and the stream. */
-async function deviceOf({ file }: ShownCertificate): Promise<{ certificateFile: string; keyFile: string }> {
+async function deviceOf({ file }: CertificateView): Promise<{ certificateFile: string; keyFile: string }> {
   const path = join(work, `${file}.pem`);
   writeFileSync(path, await download(file, '?format=pem'), { mode: 0o600 });
   return { certificateFile: path, keyFile: path };
@@ -106,7 +106,7 @@ describe('a certificate', () => {
     const files = async (id: number): Promise<string[]> =>
       (await json<User>('GET', `/api/users/${id}`)).certs.map(({ file }) => file);
     expect([await files(john.id), await files(doe.id)]).toEqual([[one.file], [other.file]]);
-    const list = await json<{ results: ShownCertificate[] }>('GET', '/api/ops/certs?username=john');
+    const list = await json<{ results: CertificateView[] }>('GET', '/api/ops/certs?username=john');
     expect(list.results.map(({ file }) => file)).toEqual([one.file]);
     const page = await json<{ results: User[] }>('GET', '/api/users?search=john&include=certs');
     expect(page.results.map(({ username, certs }) => [username, certs.map(({ file }) => file)])).toEqual([

@@ -102,8 +102,8 @@ describe.skipIf(obstacle !== undefined)(
         expect(neighbours('video')).toEqual(['caddy', 'flows']);
         const provider = layers.includes('light') ? ['identity'] : ['authentik-server', 'authentik-worker'];
         expect(neighbours('core-database')).toEqual(['core', 'flows', 'management']);
-        const doors = ['core-database', 'flows'].map((name) => networksOf(config.services[name] as Service));
-        expect(doors[0]?.filter((each) => doors[1]?.includes(each))).toEqual(['flows-data']);
+        const authenticator = ['core-database', 'flows'].map((name) => networksOf(config.services[name] as Service));
+        expect(authenticator[0]?.filter((each) => authenticator[1]?.includes(each))).toEqual(['flows-data']);
         expect(neighbours('app-database')).toEqual([...provider, 'management']);
         for (const name of ['core-database', 'app-database', 'video', ...provider])
           expect(

@@ -35,7 +35,7 @@ async function up(name: Name): Promise<RunningProgram> {
   const program = runRole(roleOf(name), environment);
   running.set(name, program);
   const isHealthy = async (): Promise<boolean> => {
-    if (program.child.exitCode !== null) throw new Error(`${name} ended: ${program.said()}`);
+    if (program.child.exitCode !== null) throw new Error(`${name} ended: ${program.messagesOf()}`);
     return (await answerOf(roleOf(name), environment)).code === 0;
   };
   await eventually(`${name} is healthy`, isHealthy, UP_WITHIN_MS);
@@ -66,7 +66,7 @@ async function ask<T>(method: string, path: string, body?: unknown): Promise<T> 
 
 /** What the core has said of those who left in the middle of a handshake; management's own question is answered to its end. */
 function refused(): string[] {
-  const lines = (running.get('core')?.said() ?? '').split('\n');
+  const lines = (running.get('core')?.messagesOf() ?? '').split('\n');
   return lines.filter((line) => line.includes('handshake_failed') && !line.includes('DID_NOT_RETURN_A_CERTIFICATE'));
 }
 
@@ -85,7 +85,7 @@ describe.skipIf(!canMount)('the programs of our image', () => {
     stack = await newContainerPrograms();
     await Promise.all([up('coreDatabase'), up('appDatabase')]);
     const configuration = runRole('configuration', stack.environments.configuration);
-    expect([await configuration.ended, configuration.said()]).toEqual([0, expect.stringContaining('30')]);
+    expect([await configuration.ended, configuration.messagesOf()]).toEqual([0, expect.stringContaining('30')]);
     await up('identity');
     await up('core');
     await up('management');
@@ -156,7 +156,7 @@ describe.skipIf(!canMount)('the programs of our image', () => {
     const { pid = 0 } = running.get('coreDatabase')?.child ?? {};
     const seen = ['environ', 'cmdline'].map((name) => readFileSync(`/proc/${pid}/${name}`, 'latin1')).join('\0');
     expect(seen).toContain('autovacuum_vacuum_cost_limit=432');
-    const all = [seen, ...[...running.values()].map((program) => program.said())].join('\n');
+    const all = [seen, ...[...running.values()].map((program) => program.messagesOf())].join('\n');
     for (const secret of Object.values(SECRETS)) {
       expect(all).not.toContain(secret);
       expect(all).not.toContain(encodeURIComponent(secret));
@@ -178,7 +178,7 @@ describe.skipIf(!canMount)('the programs of our image', () => {
       HOLDFAST_DATABASE_PORT: String(1880 + stack.offset),
     });
     expect(await second.ended).toBe(75);
-    expect(JSON.parse(second.said())).toMatchObject({
+    expect(JSON.parse(second.messagesOf())).toMatchObject({
       event: 'database.failed',
       error: expect.stringMatching(/locked/),
     });
@@ -206,7 +206,7 @@ describe.skipIf(!canMount)('the programs of our image', () => {
   it('refuse a database that lies in the container itself, with which it would be gone', async () => {
     const bare = runRole('database', stack.environments.appDatabase, { mounted: false });
     expect(await bare.ended).toBe(1);
-    expect(JSON.parse(bare.said())).toMatchObject({
+    expect(JSON.parse(bare.messagesOf())).toMatchObject({
       event: 'database.failed',
       error: expect.stringMatching(/recreating the container would lose everything/),
       remedy: expect.stringMatching(/^mount a volume at /),
@@ -216,19 +216,19 @@ describe.skipIf(!canMount)('the programs of our image', () => {
   it('say whose a volume has to be that they may not write, and call no cluster broken that they may not read', async () => {
     const volume = mkdtempSync(join(stack.root, 'restored-'));
     const environment = { ...stack.environments.appDatabase, HOLDFAST_DATABASE_DIR: volume };
-    const said = async (mode: number): Promise<unknown> => {
+    const messagesOf = async (mode: number): Promise<unknown> => {
       chmodSync(volume, mode);
       const program = runRole('database', environment);
       expect(await program.ended).toBe(1);
-      return JSON.parse(program.said());
+      return JSON.parse(program.messagesOf());
     };
-    expect(await said(0o755)).toMatchObject({
+    expect(await messagesOf(0o755)).toMatchObject({
       error: expect.stringMatching(/lock cannot be written by 65534:65534: .*denied/),
       remedy: expect.stringMatching(/chown -R 65534:65534$/),
     });
     mkdirSync(join(volume, 'pgdata'), { mode: 0o755 });
     mkdirSync(join(volume, 'pgdata/PG_VERSION'));
-    expect(await said(0o777)).toMatchObject({ error: expect.stringMatching(/PG_VERSION is a directory/) });
+    expect(await messagesOf(0o777)).toMatchObject({ error: expect.stringMatching(/PG_VERSION is a directory/) });
   });
 
   it('end in order when they are told to, within ten seconds', async () => {

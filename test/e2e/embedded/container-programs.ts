@@ -34,7 +34,7 @@ export type Environment = Record<string, string>;
 
 export interface RunningProgram {
   child: ChildProcess;
-  said(): string;
+  messagesOf(): string;
   /** The exit code, or the signal. */
   ended: Promise<number | string>;
 }
@@ -154,22 +154,22 @@ export function runRole(role: string, environment: Environment, { mounted = true
   for (const stream of [child.stdout, child.stderr])
     stream.setEncoding('utf8').on('data', (text: string) => (output += text));
   const ended = once(child, 'close').then(([code, signal]) => (code ?? signal) as number | string);
-  return { child, said: () => output, ended };
+  return { child, messagesOf: () => output, ended };
 }
 
 /** What the health check of a role says in the environment of that role. */
 export async function answerOf(
   role: string,
   environment: Environment,
-): Promise<{ code: number | string; said: string }> {
+): Promise<{ code: number | string; message: string }> {
   const child = spawn(NODE, [join(home, 'dist/answers.js'), role], {
     env: cleanEnvironment(environment),
     stdio: ['ignore', 'pipe', 'inherit'],
   });
-  let said = '';
-  child.stdout.setEncoding('utf8').on('data', (text: string) => (said += text));
+  let message = '';
+  child.stdout.setEncoding('utf8').on('data', (text: string) => (message += text));
   const [code, signal] = (await once(child, 'close')) as [number | null, string | null];
-  return { code: code ?? signal ?? '', said };
+  return { code: code ?? signal ?? '', message };
 }
 
 /** Ends a role as a container runtime would; its exit code or signal. */

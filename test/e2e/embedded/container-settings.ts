@@ -65,14 +65,14 @@ function placesOf(name: string, value: string): string[] {
     root.writeEnv(`${root.readEnv().replace(new RegExp(`^${name}=.*\n`, 'm'), '')}${name}=${value}\n`);
     const { services } = root.config(['base', 'dev', 'stream']);
     return Object.entries(services)
-      .flatMap(([service, said]) => standing(said, value).map((place) => `${service}.${place}`))
+      .flatMap(([service, reported]) => status(reported, value).map((place) => `${service}.${place}`))
       .toSorted();
   } finally {
     root.remove();
   }
 }
 
-function standing({ environment = {}, image, mem_limit }: Service, value: string): string[] {
+function status({ environment = {}, image, mem_limit }: Service, value: string): string[] {
   const bytes = /^(\d+)g$/.exec(value)?.[1];
   return [
     ...Object.entries(environment).flatMap(([name, given]) => (given === value ? [name] : [])),

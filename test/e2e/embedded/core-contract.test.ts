@@ -10,7 +10,7 @@ import { httpCore } from '../../../shared/core/http.ts';
 import { coreContract, type CoreContractWorld } from '../../core/core-contract.ts';
 import { coreOf, curl, newChannel, newPerson, workDirectory } from './core-client.ts';
 import { newStack, type TestStack } from './embedded.ts';
-import { RUN, stands } from './standing.ts';
+import { RUN, stands } from './running-stack.ts';
 import { streamDevice } from './stream-device.ts';
 
 const PASSWORD = 'a long enough password';
@@ -58,10 +58,10 @@ describe('the embedded core', () => {
     async () => {
       const place = coreOf(stack);
       const config = `${place.enrollment}/Marti/api/tls/config`;
-      const asked = async (password: string): Promise<number> =>
+      const request = async (password: string): Promise<number> =>
         (await curl(place, ['-u', `${JOHN}:${password}`, config])).status;
-      for (let n = 0; n < 10; n += 1) expect(await asked(`wrong ${n}`)).toBe(401);
-      expect(await asked(PASSWORD)).toBe(429);
+      for (let n = 0; n < 10; n += 1) expect(await request(`wrong ${n}`)).toBe(401);
+      expect(await request(PASSWORD)).toBe(429);
       const enrollment = new HttpEnrollment({ url: place.enrollment, dataDir: place.directory });
       const order = { username: 'john', password: PASSWORD, clientUid: 'after' };
       expect(await enrollment.enroll(order)).toMatchObject({ hash: expect.any(String) });

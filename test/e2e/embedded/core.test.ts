@@ -216,12 +216,12 @@ describe('a core that is killed again and again', () => {
   }
 
   /** The moment after the table knows of an enrollment or a revocation: files and answer are still to come. */
-  async function written(sql: postgres.Sql, asked: Promise<unknown>): Promise<void> {
+  async function written(sql: postgres.Sql, request: Promise<unknown>): Promise<void> {
     const state = async (): Promise<string> =>
       JSON.stringify(await sql`SELECT count(*), count(revocation_date) FROM certificate`);
     const before = await state();
     let answered = false;
-    void asked.finally(() => (answered = true));
+    void request.finally(() => (answered = true));
     while (!answered && (await state()) === before);
     await delay(Math.random() * 4);
   }

@@ -216,14 +216,14 @@ async function killedAfter(stack: TestStack, delayMs: number): Promise<void> {
   const child = run('start.sh', startArguments(stack.data, stack.offset, []));
   const outcome = outcomeOf(child);
   await new Promise((tick) => setTimeout(tick, delayMs));
-  const doomed = [
+  const expired = [
     child.pid ?? 0,
     guardOf(stack),
     ...readdirSync('/proc')
       .map(Number)
       .filter((pid) => pid > 1 && serves(pid, stack)),
   ];
-  for (const pid of doomed.filter((each) => each > 1)) {
+  for (const pid of expired.filter((each) => each > 1)) {
     try {
       process.kill(pid, 'SIGKILL');
     } catch {

@@ -1,7 +1,7 @@
 // A running stack as its administrator asks it, for the tests of certificates and enrollment.
 
 import { expect } from 'vitest';
-import type { ShownCertificate } from '../../../shared/devices/certificates/view.ts';
+import type { CertificateView } from '../../../shared/devices/certificates/view.ts';
 import { basic } from '../../http/fake-deps.ts';
 import { eventually, type TestStack } from './embedded.ts';
 
@@ -9,7 +9,7 @@ export interface User {
   id: number;
   username: string;
   is_active: boolean;
-  certs: ShownCertificate[];
+  certs: CertificateView[];
 }
 
 /** Killed in the middle of its work, the core is back after a second; the promise is a minute. */
@@ -29,19 +29,19 @@ export function asAdministrator(stack: () => TestStack) {
   /** The JSON of an answer, which must be a success. */
   async function json<T>(method: string, path: string, body?: unknown): Promise<T> {
     const response = await ask(method, path, body);
-    const said = response.ok ? '' : await response.clone().text();
-    expect([method, path, response.ok, said]).toEqual([method, path, true, '']);
+    const message = response.ok ? '' : await response.clone().text();
+    expect([method, path, response.ok, message]).toEqual([method, path, true, '']);
     return (await response.json()) as T;
   }
 
   const newUser = (username: string, more: object = {}): Promise<User> =>
     json<User>('POST', '/api/users', { username, name: username, ...more });
 
-  const newCertificate = (username: string, name: string): Promise<ShownCertificate> =>
-    json<ShownCertificate>('POST', '/api/ops/certs', { username, name });
+  const newCertificate = (username: string, name: string): Promise<CertificateView> =>
+    json<CertificateView>('POST', '/api/ops/certs', { username, name });
 
-  const certificate = (file: string): Promise<ShownCertificate> =>
-    json<ShownCertificate>('GET', `/api/ops/certs/${encodeURIComponent(file)}`);
+  const certificate = (file: string): Promise<CertificateView> =>
+    json<CertificateView>('GET', `/api/ops/certs/${encodeURIComponent(file)}`);
 
   async function download(file: string, query = ''): Promise<Buffer> {
     const response = await ask('GET', `/api/ops/certs/${encodeURIComponent(file)}/download${query}`);

@@ -7,7 +7,7 @@ import { beforeAll, describe, expect, it } from 'vitest';
 import { asDevice, coreOf, type CorePlace, enroll, sendRequest, signingRequest, workDirectory } from './core-client.ts';
 import { asAdministrator, type User } from './devices-api.ts';
 import { eventually, newStack, outcomeOf, run, secretsOf, stop, type TestStack } from './embedded.ts';
-import { RUN, stands } from './standing.ts';
+import { RUN, stands } from './running-stack.ts';
 import { streamDevice } from './stream-device.ts';
 
 /** Longer than the provider allows of itself: the ceiling of the account is raised first. */

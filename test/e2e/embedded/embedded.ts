@@ -10,7 +10,7 @@ import { join, resolve } from 'node:path';
 import postgres from 'postgres';
 import { afterAll } from 'vitest';
 import { type Outcome, type RunOptions, secretsOf, type StackFile, type TestStack } from './stack-file.ts';
-import { isStanding, refuseToStop, standingStack, stands } from './standing.ts';
+import { isRunning, refuseToStop, standingStack, stands } from './running-stack.ts';
 
 export { eventually } from './eventually.ts';
 export { type Outcome, type RunOptions, secretsOf, type StackFile, type TestStack };
@@ -132,7 +132,7 @@ export function startArguments(data: string, offset: number, args: string[]): st
 }
 
 export async function stop(data: string, options: RunOptions = {}): Promise<Outcome> {
-  if (isStanding(data)) return refuseToStop();
+  if (isRunning(data)) return refuseToStop();
   if (!existsSync(data)) return { code: 0, output: '' };
   return outcomeOf(run('stop.sh', ['--data', data], options));
 }

@@ -9,7 +9,7 @@ import { DAY_MS } from '@holdfast/kit/time';
 import { basic } from '../../http/fake-deps.ts';
 import { coreOf, enroll, workDirectory } from './core-client.ts';
 import { newStack, query, secretsOf, type TestStack } from './embedded.ts';
-import { RUN, stands } from './standing.ts';
+import { RUN, stands } from './running-stack.ts';
 
 const PASSWORD = 'a password of hers 7';
 /** Two days: beyond the day that the provider gives app passwords. */

@@ -18,7 +18,7 @@ export interface FlowNode {
 }
 
 /** What `GET /told` of the flow below answers. */
-export interface Told {
+export interface Report {
   events: string[];
   environment: Record<string, string | undefined>;
   headers: Record<string, string>;
@@ -112,7 +112,7 @@ export async function deployTelling(url: string, headers: Record<string, string>
 
 /** A bearer token of the engine's own sign-in, or the status of the refusal. */
 export async function signIn(url: string, username: string, password: string): Promise<string | number> {
-  const asked = { client_id: 'node-red-editor', grant_type: 'password', scope: '*', username, password };
-  const answer = await fetch(`${url}auth/token`, { method: 'POST', body: new URLSearchParams(asked) });
+  const requested = { client_id: 'node-red-editor', grant_type: 'password', scope: '*', username, password };
+  const answer = await fetch(`${url}auth/token`, { method: 'POST', body: new URLSearchParams(requested) });
   return answer.ok ? ((await answer.json()) as { access_token: string }).access_token : answer.status;
 }

@@ -10,7 +10,7 @@ import { httpIdentity } from '../../../shared/identity/authentik/http.ts';
 import { exclusiveByDatabase } from '../../../shared/identity/exclusive.ts';
 import { coreOf, enroll, workDirectory } from './core-client.ts';
 import { eventually, newDataDirectory, newStack, secretsOf, stop, type TestStack } from './embedded.ts';
-import { ASKED_FOR, deployTelling, flowsMissing, signIn, type Told } from './flow-engine.ts';
+import { ASKED_FOR, deployTelling, flowsMissing, signIn, type Report } from './flow-engine.ts';
 import { streamDevice } from './stream-device.ts';
 
 interface WithFlows {
@@ -24,7 +24,8 @@ let password: string;
 const basic = (): Record<string, string> => ({
   Authorization: `Basic ${Buffer.from(`admin:${password}`).toString('base64')}`,
 });
-const told = async (): Promise<Told> => (await (await fetch(`${url}told`, { headers: basic() })).json()) as Told;
+const reported = async (): Promise<Report> =>
+  (await (await fetch(`${url}told`, { headers: basic() })).json()) as Report;
 const statusOf = async (path: string, headers: Record<string, string> = {}): Promise<number> =>
   (await fetch(`${url}${path}`, { headers })).status;
 
@@ -36,16 +37,16 @@ async function upgradeOf(
   const { hostname, port } = new URL(url);
   return new Promise((resolve, reject) => {
     const handshake = { 'Sec-WebSocket-Key': 'AAAAAAAAAAAAAAAAAAAAAA==', 'Sec-WebSocket-Version': '13' };
-    const asked = request({
+    const requested = request({
       hostname,
       port,
       path,
       localAddress,
       headers: { ...headers, ...handshake, Connection: 'Upgrade', Upgrade: 'websocket' },
     });
-    asked.on('upgrade', ({ statusCode = 0 }, socket) => resolve((socket.destroy(), statusCode)));
-    asked.on('response', (answer) => resolve((answer.resume(), answer.statusCode ?? 0)));
-    asked.on('error', reject).end();
+    requested.on('upgrade', ({ statusCode = 0 }, socket) => resolve((socket.destroy(), statusCode)));
+    requested.on('response', (answer) => resolve((answer.resume(), answer.statusCode ?? 0)));
+    requested.on('error', reject).end();
   });
 }
 
@@ -90,7 +91,7 @@ describe.skipIf(flowsMissing !== undefined)(flowsMissing ?? 'the flow engine of 
   });
 
   it('shows flows the role in the database, and no secret of its own or of the stack', async () => {
-    const { environment, headers, headersDistinct, rawHeaders } = await told();
+    const { environment, headers, headersDistinct, rawHeaders } = await reported();
     expect(ASKED_FOR).toContain('FLOWS_TOKEN');
     expect(environment).toEqual({ PGUSER: 'holdfast_flows' });
     expect(headers['authorization']).toBeUndefined();
@@ -137,7 +138,9 @@ describe.skipIf(flowsMissing !== undefined)(flowsMissing ?? 'the flow engine of 
       'the flow has an event of ADA',
       async () => {
         device.report();
-        return (await told()).events.some((each) => each.startsWith('<event') && each.includes(`uid="${device.uid}"`));
+        return (await reported()).events.some(
+          (each) => each.startsWith('<event') && each.includes(`uid="${device.uid}"`),
+        );
       },
       120_000,
     );
@@ -152,18 +155,22 @@ describe.skipIf(flowsMissing !== undefined)(flowsMissing ?? 'the flow engine of 
 
   it('starts its flows again with a new certificate, and comes back when it is killed', async () => {
     const file = join(stack.data, 'logs/flows.log');
-    const said = (words: string): number => readFileSync(file, 'utf8').split(words).length - 1;
-    const [started, connected] = [said('flows started again'), said('"connected to ')];
+    const messagesOf = (words: string): number => readFileSync(file, 'utf8').split(words).length - 1;
+    const [started, connected] = [messagesOf('flows started again'), messagesOf('"connected to ')];
     // Management gives the same again within seconds: one look of the engine must fall in between.
     await eventually(
       'the flows have started without a certificate',
       () => {
         rmSync(join(stack.data, 'flows/certificate/svc_nodered.pem'), { force: true });
-        return said('flows started again') > started;
+        return messagesOf('flows started again') > started;
       },
       60_000,
     );
-    await eventually('the flows are connected with the new one', () => said('"connected to ') > connected, 60_000);
+    await eventually(
+      'the flows are connected with the new one',
+      () => messagesOf('"connected to ') > connected,
+      60_000,
+    );
     const old = stack.pid('flows');
     process.kill(old, 'SIGKILL');
     await eventually(

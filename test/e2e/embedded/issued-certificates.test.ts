@@ -8,7 +8,7 @@ import { beforeAll, describe, expect, it } from 'vitest';
 import { basic } from '../../http/fake-deps.ts';
 import { coreOf, type CorePlace, workDirectory } from './core-client.ts';
 import { eventually, newStack, type TestStack } from './embedded.ts';
-import { RUN, stands } from './standing.ts';
+import { RUN, stands } from './running-stack.ts';
 import { streamDevice } from './stream-device.ts';
 
 let stack: TestStack;

@@ -5,7 +5,7 @@ import { beforeAll, describe, expect, it } from 'vitest';
 import { type ParsedFamily, parseOpenMetrics } from '../../health/fake-open-metrics-parser.ts';
 import { eventually, lives, newStack, query, type TestStack } from './embedded.ts';
 import { PORTABLE_SETTINGS } from './portable.ts';
-import { stands } from './standing.ts';
+import { stands } from './running-stack.ts';
 
 const TOKEN = PORTABLE_SETTINGS.METRICS_TOKEN;
 const SETTINGS = { METRICS_TOKEN: TOKEN, UPDATES_URL: 'off', MON_DATABASE_INTERVAL: '1', MON_AUTOVACUUM_INTERVAL: '1' };
@@ -97,8 +97,8 @@ describe('a scrape', () => {
         async () => {
           const metrics = await scrape();
           // A measurement that the database left in the middle of has figures, too.
-          const isAway = value(metrics, 'holdfast_database_total_bytes') === undefined;
-          return isAway && value(metrics, 'holdfast_health_status', { module: 'database' }) === 3;
+          const isUnavailable = value(metrics, 'holdfast_database_total_bytes') === undefined;
+          return isUnavailable && value(metrics, 'holdfast_health_status', { module: 'database' }) === 3;
         },
         10_000,
       );

@@ -210,10 +210,10 @@ describe('a stopped stack', () => {
     expect(await query(readerUrl(stack), 'SELECT 1 AS one')).toEqual([{ one: 1 }]);
     expect(await statusOf('webadmin', after['CORE_WEBADMIN_PASSWORD'] ?? '')).toBe(200);
     const identity = `http://127.0.0.1:${9000 + stack.offset}/api/v3/core/users/me/`;
-    const asked = async (token = ''): Promise<number> =>
+    const request = async (token = ''): Promise<number> =>
       (await fetch(identity, { headers: { authorization: `Bearer ${token}` } })).status;
-    expect(await asked(after['IDENTITY_TOKEN'])).toBe(200);
-    expect(await asked(before['IDENTITY_TOKEN'])).not.toBe(200);
+    expect(await request(after['IDENTITY_TOKEN'])).toBe(200);
+    expect(await request(before['IDENTITY_TOKEN'])).not.toBe(200);
     expect((await script('audit.sh', 'verify')).code).toBe(0);
     const proof = spawnSync(process.execPath, [join(home, 'dist/prove.js'), '--data', stack.data, '--within', '60'], {
       encoding: 'utf8',

@@ -5,7 +5,7 @@ import { beforeAll, describe, expect, it } from 'vitest';
 import { basic } from '../../http/fake-deps.ts';
 import { eventually, newStack, query, type TestStack } from './embedded.ts';
 import { bindsAt } from './ldap-bind.ts';
-import { RUN } from './standing.ts';
+import { RUN } from './running-stack.ts';
 
 let stack: TestStack;
 const GHOSTS = [`ghost-1${RUN}`, `Ghost-2${RUN}`];

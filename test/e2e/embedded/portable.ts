@@ -16,7 +16,7 @@ const PORTABLE = [
   'stream',
   'vacuum',
   'verify',
-  'who-comes-in',
+  'authentication',
 ];
 
 export const PORTABLE_FILES = PORTABLE.map((name) => `test/e2e/embedded/${name}.test.ts`);

@@ -38,15 +38,15 @@ beforeAll(async () => {
   around = world();
   around.now = new Date();
   probeHash = await at.enrolled(PROBE_ACCOUNT);
-  const [made] = await around.certificateBook.made();
+  const [made] = await around.certificateStore.made();
   if (made === undefined) throw new Error('no certificate');
   const issuedAt = new Date().toISOString();
   const expiresAt = new Date(Date.now() + 86_400_000).toISOString();
-  const book = { made: async () => [{ ...made, hash: probeHash, issuedAt, expiresAt }], revocations: async () => [] };
+  const store = { made: async () => [{ ...made, hash: probeHash, issuedAt, expiresAt }], revocations: async () => [] };
   deps = {
     ...fakeMonitored(around),
     now: () => new Date(),
-    certificateBook: book,
+    certificateStore: store,
     clientKeys: at.clientKeys,
     coreDevices: devices,
     coreDatabase: coreDatabase({ run: keptDatabase(new Secret(database.url()), READER) }),

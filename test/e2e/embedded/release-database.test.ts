@@ -31,7 +31,7 @@ async function up(database: ReleaseDatabase, more: Record<string, string> = {}):
   const program = runRole('database', environment);
   running.push(program);
   const isHealthy = async (): Promise<boolean> => {
-    if (program.child.exitCode !== null) throw new Error(`it ended: ${program.said()}`);
+    if (program.child.exitCode !== null) throw new Error(`it ended: ${program.messagesOf()}`);
     return (await answerOf('database', environment)).code === 0;
   };
   await eventually('the database is healthy', isHealthy, UP_WITHIN_MS);
@@ -45,7 +45,7 @@ async function refusalOf(database: ReleaseDatabase): Promise<string> {
   expect(await program.ended).toBe(1);
   const line =
     program
-      .said()
+      .messagesOf()
       .trim()
       .split('\n')
       .findLast((each) => each.startsWith('{')) ?? '{}';
@@ -85,16 +85,16 @@ describe.skipIf(releaseDatabaseMissing !== undefined)(title, () => {
 
   it('makes its roles and tables, tells nobody a password, and starts again with what is in it', async () => {
     const first = await up(database);
-    const said = first.said();
-    expect(said).toContain(
+    const message = first.messagesOf();
+    expect(message).toContain(
       `called: java -Xmx256m -jar SchemaManager.jar -url jdbc:postgresql://127.0.0.1:${database.port + 1}/cot upgrade`,
     );
     // What the tool itself says of it is not passed on; neither its arguments nor its environment had one.
-    expect(said).toContain('the password is ***');
-    expect(said.match(/\*\*\*/g)).toHaveLength(1);
-    for (const password of Object.values(PASSWORDS)) expect(said).not.toContain(password);
-    expect(said).toContain('must be owner of extension postgis');
-    expect(said).not.toContain('purged');
+    expect(message).toContain('the password is ***');
+    expect(message.match(/\*\*\*/g)).toHaveLength(1);
+    for (const password of Object.values(PASSWORDS)) expect(message).not.toContain(password);
+    expect(message).toContain('must be owner of extension postgis');
+    expect(message).not.toContain('purged');
 
     expect(
       await shown(
@@ -121,7 +121,7 @@ describe.skipIf(releaseDatabaseMissing !== undefined)(title, () => {
     const again = await up(database, { DB_AUTOVACUUM_COST_LIMIT: '999', CORE_DATABASE_MEMORY: '2g' });
     expect(await query(owner(database), 'SELECT certificate FROM certificate')).toEqual([{ certificate: 'kept' }]);
     expect(await shown(reader(database), 'autovacuum_vacuum_cost_limit', 'max_connections')).toEqual(['999', '512']);
-    expect(again.said()).not.toContain('must be owner');
+    expect(again.messagesOf()).not.toContain('must be owner');
   });
 
   it('lets the flow engine read the named tables from its network alone, and nothing else', async () => {
@@ -222,24 +222,24 @@ describe.skipIf(releaseDatabaseMissing !== undefined)(title, () => {
     const program = runRole('database', database.environment);
     running.push(program);
     expect(await program.ended).toBe(1);
-    expect(program.said()).toMatch(/This image has 2 PostgreSQL servers.*pgsql-18/s);
+    expect(program.messagesOf()).toMatch(/This image has 2 PostgreSQL servers.*pgsql-18/s);
     expect(readdirSync(database.volume)).toEqual([]);
   });
 
   it('succeeds at the next start, in whatever part of the first one it is killed', async () => {
     const database = await newReleaseDatabase();
     const has = (name: string): boolean => existsSync(join(database.volume, name));
-    const moments: ((said: string) => boolean)[] = [
+    const moments: ((text: string) => boolean)[] = [
       () => has('pgdata.new'),
       () => has('pgdata'),
-      (said) => said.includes('database.schema_upgrading'),
-      (said) => said.includes('called: java'),
+      (output) => output.includes('database.schema_upgrading'),
+      (reported) => reported.includes('called: java'),
       (said) => said.includes('database.schema_up_to_date'),
     ];
     for (const [place, isThen] of moments.entries()) {
-      const { said, kill } = await runInNamespace(database);
+      const { messagesOf, kill } = await runInNamespace(database);
       try {
-        await eventually(`moment ${place} of the start`, () => isThen(said()), UP_WITHIN_MS);
+        await eventually(`moment ${place} of the start`, () => isThen(messagesOf()), UP_WITHIN_MS);
         // Not at its beginning alone; each moment is as good as the other.
         await delay(Math.random() * AFTERWARDS_MS);
       } finally {

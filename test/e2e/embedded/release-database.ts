@@ -129,7 +129,7 @@ export function writeJava({ root }: ReleaseDatabase, text = JAVA): void {
 export async function runInNamespace({
   volume,
   environment,
-}: ReleaseDatabase): Promise<{ said: () => string; kill: () => Promise<void> }> {
+}: ReleaseDatabase): Promise<{ messagesOf: () => string; kill: () => Promise<void> }> {
   const own = ['--mount', '--propagation', 'private', '--pid', '--fork', '--kill-child'];
   const onMount = ['sh', '-c', 'mount --bind "$1" "$1" && shift && exec "$@"', 'sh', volume];
   const [program, ...args] = [
@@ -153,7 +153,7 @@ export async function runInNamespace({
     throw error;
   });
   return {
-    said: () => output,
+    messagesOf: () => output,
     async kill() {
       process.kill(first, 'SIGKILL');
       await ended;

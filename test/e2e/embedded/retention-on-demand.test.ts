@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { RETAINED, type Retained, type RetentionLimits } from '@holdfast/kit/retention';
 import { asAdministrator } from './devices-api.ts';
 import { answersPing, eventually, newStack, stop, type TestStack } from './embedded.ts';
-import { doomedRows, ninetyDays, rowsOf } from './retention-rows.ts';
+import { expiredRows, ninetyDays, rowsOf } from './retention-rows.ts';
 
 const POLICY = { cot: 30, geochat: 60, files: 45, missionpackages: 50, missions: 40 };
 /** The core gives way to everything else on the machine. */
@@ -90,7 +90,7 @@ afterAll(() => stop(stack.data));
 describe('a run on demand', () => {
   it('that deletes more than is confirmed is 409 with the figures of the preview, and deletes nothing', async () => {
     const [preview, before] = [await exactPreview(), await rowsOf(database())];
-    expect(previewed(preview)).toEqual(await doomedRows(database(), limitsOf(preview)));
+    expect(previewed(preview)).toEqual(await expiredRows(database(), limitsOf(preview)));
     const body = { cutoff: preview.cutoff, confirm_rows: preview.rows - 1 };
     const response = await ask('POST', '/api/retention/runs', body);
     expect([response.status, await response.json()]).toMatchObject([
@@ -110,16 +110,16 @@ describe('a run on demand', () => {
 
   it('deletes to the row what the preview says, though management is killed in the middle of it', LONG, async () => {
     const [preview, before] = [await exactPreview(), await rowsOf(database())];
-    const doomed = await doomedRows(database(), limitsOf(preview));
-    expect(previewed(preview)).toEqual(doomed);
+    const expired = await expiredRows(database(), limitsOf(preview));
+    expect(previewed(preview)).toEqual(expired);
     const letGo = await heldInTheMiddle(preview.types.cot.limit);
     let id: string;
     try {
-      const wish = { cutoff: preview.cutoff, confirm_rows: preview.rows };
-      const response = await ask('POST', '/api/retention/runs', wish);
+      const input = { cutoff: preview.cutoff, confirm_rows: preview.rows };
+      const response = await ask('POST', '/api/retention/runs', input);
       ({ id } = (await response.json()) as Job);
       expect([response.status, response.headers.get('location')]).toEqual([202, `/api/ops/jobs/${id}`]);
-      expect((await ask('POST', '/api/retention/runs', wish)).status).toBe(409);
+      expect((await ask('POST', '/api/retention/runs', input)).status).toBe(409);
       const isInTheMiddle = async (): Promise<boolean> => {
         const { state, progress } = await jobOf(id);
         return state === 'running' && progress > 0;
@@ -138,10 +138,10 @@ describe('a run on demand', () => {
     await eventually('the job has ended', hasEnded, ENDS_WITHIN_MS);
     const job = await jobOf(id);
     expect([job.state, job.error, job.progress]).toEqual(['succeeded', null, 1]);
-    expect({ rows: job.result?.rows, included: job.result?.included }).toEqual(doomed);
+    expect({ rows: job.result?.rows, included: job.result?.included }).toEqual(expired);
     expect(job.result?.limits).toEqual(limitsOf(preview));
     const nothing = Object.fromEntries(RETAINED.map((type) => [type, 0]));
-    expect(await doomedRows(database(), limitsOf(preview))).toEqual({ rows: nothing, included: { cot: 0, files: 0 } });
+    expect(await expiredRows(database(), limitsOf(preview))).toEqual({ rows: nothing, included: { cot: 0, files: 0 } });
     const after = await rowsOf(database());
     const gone = (table: string): number => (before[table] ?? 0) - (after[table] ?? 0);
     expect(gone('cot_router') + gone('cot_router_chat') + gone('resource') + gone('mission')).toBe(preview.rows);
@@ -167,8 +167,8 @@ describe('a run on demand', () => {
 
   it('finds nothing to delete a second time', async () => {
     const { results } = await json<{ results: Job[] }>('GET', '/api/ops/jobs?kind=retention&state=succeeded');
-    const wish = { confirm_rows: 0, cutoff: results[0]?.result?.limits.cot };
-    const { id } = await json<Job>('POST', '/api/retention/runs', wish);
+    const requested = { confirm_rows: 0, cutoff: results[0]?.result?.limits.cot };
+    const { id } = await json<Job>('POST', '/api/retention/runs', requested);
     await eventually('the job has ended', async () => (await jobOf(id)).state === 'succeeded', ENDS_WITHIN_MS);
     const nothing = Object.fromEntries(RETAINED.map((type) => [type, 0]));
     expect((await jobOf(id)).result).toMatchObject({ rows: nothing, included: { cot: 0, files: 0 } });

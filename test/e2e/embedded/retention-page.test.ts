@@ -7,7 +7,7 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import { asAdministrator } from './devices-api.ts';
 import { newStack, query, type TestStack } from './embedded.ts';
 import { commandsOf } from './page-commands.ts';
-import { RUN, stands } from './standing.ts';
+import { RUN, stands } from './running-stack.ts';
 
 let stack: TestStack;
 beforeAll(async () => {

@@ -42,11 +42,11 @@ export interface Doomed {
 }
 
 /** What a run of the embedded core with these limits deletes. */
-export async function doomedRows(database: string, limits: Required<RetentionLimits>): Promise<Doomed> {
-  const doomedMission = `create_time < '${limits.missions}' AND name NOT IN ('exchecktemplates', 'citrap') AND NOT invite_only`;
+export async function expiredRows(database: string, limits: Required<RetentionLimits>): Promise<Doomed> {
+  const expiredMission = `create_time < '${limits.missions}' AND name NOT IN ('exchecktemplates', 'citrap') AND NOT invite_only`;
   const [row] = await query<Record<Retained | 'withEvents' | 'withFiles', number>>(
     database,
-    `WITH gone AS (SELECT id FROM mission WHERE ${doomedMission}),
+    `WITH gone AS (SELECT id FROM mission WHERE ${expiredMission}),
       uids AS (
         SELECT uid FROM mission_uid WHERE mission_id IN (SELECT id FROM gone)
         EXCEPT SELECT uid FROM mission_uid WHERE mission_id NOT IN (SELECT id FROM gone)),

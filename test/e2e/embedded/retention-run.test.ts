@@ -37,8 +37,8 @@ const dataOf = ({ status, body }: CurlAnswer): unknown => {
   return data;
 };
 const runs = async (): Promise<CoreRetentionRun[]> => dataOf(await core('/runs')) as CoreRetentionRun[];
-const order = (limits: object, id: string = randomUUID(), mostRows: number | null = null): Promise<CurlAnswer> =>
-  core('/runs', sent('POST', { id, limits, mostRows }));
+const order = (limits: object, id: string = randomUUID(), maxRows: number | null = null): Promise<CurlAnswer> =>
+  core('/runs', sent('POST', { id, limits, mostRows: maxRows }));
 const ago = (days: number): string => new Date(Date.now() - days * DAY_MS - 60_000).toISOString();
 const addOld = (count: number, uid = 'old') =>
   query(

@@ -5,10 +5,10 @@ import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { request } from 'node:https';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
-import type { ShownServiceAccount } from '../../../shared/people/service-accounts/service-accounts.ts';
+import type { ServiceAccountView } from '../../../shared/people/service-accounts/service-accounts.ts';
 import { asAdministrator } from './devices-api.ts';
 import { eventually, newStack, stop, type TestStack } from './embedded.ts';
-import { RUN, stands } from './standing.ts';
+import { RUN, stands } from './running-stack.ts';
 
 let stack: TestStack;
 const { ask, json, download } = asAdministrator(() => stack);
@@ -18,11 +18,11 @@ beforeAll(async () => {
   expect((await stack.start([], { env: { UPDATES_URL: 'off' } })).code).toBe(0);
 });
 
-const make = (name: string, kind: string): Promise<ShownServiceAccount> =>
+const make = (name: string, kind: string): Promise<ServiceAccountView> =>
   json('POST', '/api/service-accounts', { name: `${name}${RUN}`, kind });
-const fileOf = ({ certificate }: ShownServiceAccount): string => certificate?.file ?? '';
-const listed = async (): Promise<ShownServiceAccount[]> =>
-  (await json<{ results: ShownServiceAccount[] }>('GET', '/api/service-accounts')).results;
+const fileOf = ({ certificate }: ServiceAccountView): string => certificate?.file ?? '';
+const listed = async (): Promise<ServiceAccountView[]> =>
+  (await json<{ results: ServiceAccountView[] }>('GET', '/api/service-accounts')).results;
 const coreDirectory = (): string => join(stack.data, 'core');
 const usersFile = (): string => readFileSync(join(coreDirectory(), 'UserAuthenticationFile.xml'), 'utf8');
 

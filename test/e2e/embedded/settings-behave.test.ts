@@ -45,8 +45,8 @@ async function isTlsEndpoint(variable: string, url: string): Promise<void> {
 async function leadsToCore(door: string, variable: string, url: string): Promise<void> {
   const doorState = async (env: Record<string, string>) => {
     const { data } = await healthOf({ CORE_DATA_DIR: join(other.data, 'core'), ...env }, 'core');
-    const doors = data['doors'] as { name: string; address: string | null; error: string | null }[];
-    return doors.find(({ name }) => name === door);
+    const endpoints = data['doors'] as { name: string; address: string | null; error: string | null }[];
+    return endpoints.find(({ name }) => name === door);
   };
   expect(await doorState({})).toEqual({ name: door, address: null, error: null });
   expect(await doorState({ [variable]: url })).toEqual({ name: door, address: url, error: null });
@@ -369,9 +369,9 @@ describe('every setting', () => {
 
   const { COMPOSE_FILE: composeFile, ...behaviours } = BEHAVIOURS;
   for (const [name, behaves] of Object.entries(behaviours)) it(`${name} changes behaviour`, behaves);
-  const asked = noCompose === undefined ? '' : ` (not asked, because ${noCompose})`;
+  const requested = noCompose === undefined ? '' : ` (not asked, because ${noCompose})`;
   for (const [name, behaves] of Object.entries({ COMPOSE_FILE: composeFile, ...CONTAINER_BEHAVIOURS }))
-    it.skipIf(noCompose !== undefined)(`${name} changes behaviour${asked}`, async () => behaves?.());
+    it.skipIf(noCompose !== undefined)(`${name} changes behaviour${requested}`, async () => behaves?.());
 
   it('is shown in force with its source', async () => {
     const headers = { authorization: basic('webadmin', ENV.CORE_WEBADMIN_PASSWORD) };

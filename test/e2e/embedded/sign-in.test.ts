@@ -3,7 +3,7 @@
 import { beforeAll, describe, expect, it } from 'vitest';
 import { basic } from '../../http/fake-deps.ts';
 import { newStack, query, type TestStack } from './embedded.ts';
-import { stands } from './standing.ts';
+import { stands } from './running-stack.ts';
 
 let stack: TestStack;
 beforeAll(async () => {
@@ -11,13 +11,13 @@ beforeAll(async () => {
   expect((await stack.start()).code).toBe(0);
 });
 
-interface Asked {
+interface Request {
   cookie?: string;
   headers?: Record<string, string>;
   body?: URLSearchParams | string;
 }
 
-const ask = (method: string, path: string, { cookie, headers = {}, body }: Asked = {}): Promise<Response> =>
+const ask = (method: string, path: string, { cookie, headers = {}, body }: Request = {}): Promise<Response> =>
   fetch(stack.file().api + path, {
     method,
     redirect: 'manual',
@@ -53,9 +53,9 @@ async function signedIn(): Promise<string> {
 
 describe('a person with a browser', () => {
   it('goes from / to the form, signs in, comes back, sees the session, and signs out', async () => {
-    const away = await ask('GET', '/');
-    expect([away.status, away.headers.get('location')]).toEqual([303, '/sign-in?return_to=/']);
-    const page = await ask('GET', away.headers.get('location') ?? '');
+    const unavailable = await ask('GET', '/');
+    expect([unavailable.status, unavailable.headers.get('location')]).toEqual([303, '/sign-in?return_to=/']);
+    const page = await ask('GET', unavailable.headers.get('location') ?? '');
     expect([page.status, page.headers.get('content-type')]).toEqual([200, expect.stringMatching(/^text\/html/)]);
     const html = await page.text();
     expect((await ask('GET', '/sign-in/style.css')).status).toBe(200);
@@ -110,9 +110,9 @@ describe('a person with a browser', () => {
   it('cannot bring a cookie of its own making', async () => {
     const cookie = await signedIn();
     const [header = '', claims = '', signature = ''] = cookie.slice('holdfast='.length).split('.');
-    const said = JSON.parse(Buffer.from(claims, 'base64url').toString()) as object;
+    const reported = JSON.parse(Buffer.from(claims, 'base64url').toString()) as object;
     const none = Buffer.from(JSON.stringify({ alg: 'none', typ: 'holdfast-session+jwt' })).toString('base64url');
-    const longer = Buffer.from(JSON.stringify({ ...said, exp: 9_999_999_999 })).toString('base64url');
+    const longer = Buffer.from(JSON.stringify({ ...reported, exp: 9_999_999_999 })).toString('base64url');
     for (const forged of [`${none}.${claims}.`, `${none}.${claims}.${signature}`, `${header}.${longer}.${signature}`])
       expect((await ask('GET', '/api/sessions', { cookie: `holdfast=${forged}` })).status).toBe(401);
   });

@@ -64,7 +64,7 @@ export async function streamDevice(
     },
     send,
     report: (lat = 47.5) => send(position(uid, callsign, lat)),
-    chat: (to, said) => send(chat({ uid, callsign }, to, said)),
+    chat: (to, message) => send(chat({ uid, callsign }, to, message)),
     async hears(what, fits, withinMs = 3_000) {
       await eventually(`${callsign} hears ${what}`, () => heard.some(fits), withinMs);
       return heard.find(fits) as CoT;

@@ -25,7 +25,7 @@ import {
 } from './core-client.ts';
 import { eventually, newStack, query, secretsOf, type TestStack } from './embedded.ts';
 import { commandsOf } from './page-commands.ts';
-import { RUN, stands } from './standing.ts';
+import { RUN, stands } from './running-stack.ts';
 import { position, type StreamDevice, streamDevice } from './stream-device.ts';
 
 const MARKER = `marker-1${RUN}`;
@@ -82,7 +82,7 @@ const isFrom =
   (uid: string, type = 'a-f-G-U-C') =>
   (event: CoT): boolean =>
     event.uid() === uid && event.type() === type;
-const said = (event: CoT): string => {
+const messagesOf = (event: CoT): string => {
   const { remarks } = event.raw.event.detail ?? {};
   return typeof remarks === 'object' && '_text' in remarks ? (remarks._text ?? '') : '';
 };
@@ -101,10 +101,10 @@ it('two people of a group see each other, late comers too, and nobody else does'
   await adas.hears('where Bob is', isFrom(bobs.uid));
   adas.chat({ uid: bobs.uid, callsign: `BOB${RUN}` }, 'Come to the ford & wait <there>.');
   const chat = await bobs.hears('what Ada says', (event) => event.type() === 'b-t-f');
-  expect(said(chat)).toBe('Come to the ford & wait <there>.');
+  expect(messagesOf(chat)).toBe('Come to the ford & wait <there>.');
   bobs.chat({ uid: adas.uid, callsign: `ADA${RUN}` }, 'On my way.');
   const answer = await adas.hears('what Bob says', (event) => event.type() === 'b-t-f');
-  expect(said(answer)).toBe('On my way.');
+  expect(messagesOf(answer)).toBe('On my way.');
   await cys.isUpToDate();
   expect(cys.heard.map((event) => event.type())).toEqual(['t-x-takp-v', 't-x-c-t-r']);
   expect(cys.isOpen).toBe(true);

@@ -5,7 +5,7 @@ import postgres from 'postgres';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { asAdministrator } from './devices-api.ts';
 import { eventually, lives, newStack, query, type TestStack } from './embedded.ts';
-import { stands } from './standing.ts';
+import { stands } from './running-stack.ts';
 
 const PATH = '/api/ops/database/vacuum';
 const LONG = { timeout: 120_000 };

@@ -3,7 +3,7 @@
 import { beforeAll, describe, expect, it } from 'vitest';
 import { basic } from '../../http/fake-deps.ts';
 import { newStack, secretsOf, type TestStack } from './embedded.ts';
-import { RUN, stands } from './standing.ts';
+import { RUN, stands } from './running-stack.ts';
 
 const ADA = `ada${RUN}`;
 let stack: TestStack;

@@ -3,7 +3,7 @@
 import { type FrameReader, StreamFault } from '../../model/stream.ts';
 import { LESS, skipSpace, startsWith } from './xml-bytes.ts';
 
-const LEAST_BYTES = 1024;
+const MIN_BYTES = 1024;
 
 /**
  * The beginning of an event whose rest has not come yet: grows with what comes, by doubling, so that the work is
@@ -26,7 +26,7 @@ export class HeldBytes {
     const length = this.#length + to - from;
     if (this.#bytes === undefined || this.#bytes.length < length) {
       // Not from the pool: what is held for long would keep its neighbours.
-      const grown = Buffer.allocUnsafeSlow(Math.max(LEAST_BYTES, 2 * length));
+      const grown = Buffer.allocUnsafeSlow(Math.max(MIN_BYTES, 2 * length));
       if (this.#bytes !== undefined) this.#bytes.copy(grown, 0, 0, this.#length);
       this.#bytes = grown;
     }
@@ -49,9 +49,9 @@ const NOTHING: Buffer = Buffer.alloc(0);
 const CLOSE_BYTES = Buffer.from(CLOSE);
 const REFUSED = ['<!DOCTYPE', '<!ENTITY'];
 /** The longest beginning of one of the above that may stand at the end of a chunk. */
-const MOST_TAIL = 8;
+const MAX_TAIL = 8;
 /** Between two events: an XML declaration, white space, an `<auth>` message. It is not kept. */
-export const MOST_NOISE_BYTES = 65_536;
+export const MAX_NOISE_BYTES = 65_536;
 
 /**
  * Events in a stream of XML: no delimiter, each lies from `<event` to the next `</event>`, as a release looks for them.
@@ -59,7 +59,7 @@ export const MOST_NOISE_BYTES = 65_536;
  * an entity declaration there.
  */
 export class XmlFrames implements FrameReader {
-  readonly #mostEventBytes: number;
+  readonly #maxEventBytes: number;
   /** What has not been looked at, from `at`. */
   #chunk = NOTHING;
   #at = 0;
@@ -67,8 +67,8 @@ export class XmlFrames implements FrameReader {
   /** An event that has begun and is not yet whole; then nothing is left in the chunk. */
   readonly #held = new HeldBytes();
 
-  constructor(mostEventBytes: number) {
-    this.#mostEventBytes = mostEventBytes;
+  constructor(maxEventBytes: number) {
+    this.#maxEventBytes = maxEventBytes;
   }
 
   push(more: Buffer): void {
@@ -119,10 +119,10 @@ export class XmlFrames implements FrameReader {
       if (REFUSED.some((text) => startsWith(this.#chunk, i, length, text))) {
         throw new StreamFault('XML with a DOCTYPE or an entity declaration is refused');
       }
-      if (length - i <= MOST_TAIL && isBeginning(this.#chunk, i)) break;
+      if (length - i <= MAX_TAIL && isBeginning(this.#chunk, i)) break;
     }
     this.#noise += i - this.#at;
-    if (this.#noise > MOST_NOISE_BYTES) throw new StreamFault(`more than ${MOST_NOISE_BYTES} bytes between two events`);
+    if (this.#noise > MAX_NOISE_BYTES) throw new StreamFault(`more than ${MAX_NOISE_BYTES} bytes between two events`);
     this.#at = i;
     if (!startsWith(this.#chunk, i, length, OPEN)) return false;
     this.#noise = 0;
@@ -150,7 +150,7 @@ export class XmlFrames implements FrameReader {
   }
 
   #checkSize(bytes: number): void {
-    if (bytes > this.#mostEventBytes) throw new StreamFault(`an event of more than ${this.#mostEventBytes} bytes`);
+    if (bytes > this.#maxEventBytes) throw new StreamFault(`an event of more than ${this.#maxEventBytes} bytes`);
   }
 }
 
@@ -161,7 +161,7 @@ function isBeginning(chunk: Buffer, at: number): boolean {
 }
 
 /** A varint of 32 bits has so many at most. */
-const MOST_LENGTH_BYTES = 5;
+const MAX_LENGTH_BYTES = 5;
 
 /**
  * Events in a stream of protobuf: 0xBF, the length as an unsigned varint, a TakMessage. `next` hands out the message
@@ -170,7 +170,7 @@ const MOST_LENGTH_BYTES = 5;
  * bytes, and a message above `mostEventBytes`.
  */
 export class ProtobufFrames implements FrameReader {
-  readonly #mostEventBytes: number;
+  readonly #maxEventBytes: number;
   /** What has not been looked at, from `at`. */
   #chunk = NOTHING;
   #at = 0;
@@ -180,8 +180,8 @@ export class ProtobufFrames implements FrameReader {
   #wanted = 0;
   #hasBegun = false;
 
-  constructor(mostEventBytes: number) {
-    this.#mostEventBytes = mostEventBytes;
+  constructor(maxEventBytes: number) {
+    this.#maxEventBytes = maxEventBytes;
   }
 
   push(more: Buffer): void {
@@ -194,7 +194,7 @@ export class ProtobufFrames implements FrameReader {
     if (!this.#hasBegun) this.#at = skipSpace(this.#chunk, this.#at, this.#chunk.length);
     while (this.#at < this.#chunk.length) {
       this.#hasBegun = true;
-      const header = headerOf(this.#chunk, this.#at, this.#chunk.length, this.#mostEventBytes);
+      const header = headerOf(this.#chunk, this.#at, this.#chunk.length, this.#maxEventBytes);
       const end = header.start + header.length;
       if (header.length < 0 || end > this.#chunk.length) {
         this.#wanted = header.length < 0 ? 0 : end - this.#at;
@@ -226,7 +226,7 @@ export class ProtobufFrames implements FrameReader {
       if (this.#at === this.#chunk.length) return this.#leave();
       this.#held.add(this.#chunk, this.#at, this.#at + 1);
       this.#at++;
-      const header = headerOf(this.#held.view(), 0, this.#held.length, this.#mostEventBytes);
+      const header = headerOf(this.#held.view(), 0, this.#held.length, this.#maxEventBytes);
       if (header.length >= 0) this.#wanted = header.start + header.length;
     }
     const end = Math.min(this.#chunk.length, this.#at + this.#wanted - this.#held.length);
@@ -235,7 +235,7 @@ export class ProtobufFrames implements FrameReader {
     if (this.#held.length < this.#wanted) return this.#leave();
     this.#wanted = 0;
     const whole = this.#held.take();
-    const { start } = headerOf(whole, 0, whole.length, this.#mostEventBytes);
+    const { start } = headerOf(whole, 0, whole.length, this.#maxEventBytes);
     return start < whole.length ? whole.subarray(start) : this.next();
   }
 }
@@ -247,18 +247,18 @@ interface Header {
   length: number;
 }
 
-function headerOf(bytes: Buffer, at: number, end: number, mostEventBytes: number): Header {
+function headerOf(bytes: Buffer, at: number, end: number, maxEventBytes: number): Header {
   if (bytes[at] !== MAGIC) throw new StreamFault('a protobuf message does not begin with 0xBF');
   let length = 0;
-  for (let k = 0; k < MOST_LENGTH_BYTES; k++) {
+  for (let k = 0; k < MAX_LENGTH_BYTES; k++) {
     const i = at + 1 + k;
     if (i >= end) return { start: i, length: -1 };
     const byte = bytes[i] as number;
     length += (byte & 0x7f) * 128 ** k;
-    if (length > mostEventBytes) throw new StreamFault(`an event of more than ${mostEventBytes} bytes`);
+    if (length > maxEventBytes) throw new StreamFault(`an event of more than ${maxEventBytes} bytes`);
     if (byte < 0x80) return { start: i + 1, length };
   }
-  throw new StreamFault(`the length of a protobuf message has more than ${MOST_LENGTH_BYTES} bytes`);
+  throw new StreamFault(`the length of a protobuf message has more than ${MAX_LENGTH_BYTES} bytes`);
 }
 
 /** A message with its header. */

@@ -28,7 +28,7 @@ const COORDINATES = new Map<number, string>([
 const TYPED = new Map(TYPED_ELEMENTS.map((typed) => [typed.field, typed]));
 
 /** Characters of a text of its own, not of xmlDetail: escaped it may grow six times. */
-const MOST_TEXT_LENGTH = 65_536;
+const MAX_TEXT_LENGTH = 65_536;
 
 /** The last millisecond that a date can say. */
 const LAST_TIME = 8.64e15;
@@ -168,8 +168,8 @@ function written({ element, attributes, kind }: TypedElement, values?: ReadonlyM
 
 function attribute(name: string, value: string | number): string {
   if (typeof value === 'number') return ` ${name}="${value}"`;
-  if (value.length > MOST_TEXT_LENGTH) {
-    throw new StreamFault(`a text of more than ${MOST_TEXT_LENGTH} characters in a TakMessage`);
+  if (value.length > MAX_TEXT_LENGTH) {
+    throw new StreamFault(`a text of more than ${MAX_TEXT_LENGTH} characters in a TakMessage`);
   }
   return ` ${name}="${escapeMarks(value)}"`;
 }

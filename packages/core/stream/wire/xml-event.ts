@@ -11,11 +11,11 @@ const MINUS = 0x2d;
 const DOT = 0x2e;
 const DECIMAL = /^[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?$/;
 /** Longer than any number that a double needs, and no work for whoever sends a million digits. */
-const MOST_LENGTH = 400;
+const MAX_LENGTH = 400;
 
 /** NaN for what is no finite decimal number. */
 export function numberOf(text: string): number {
-  const trimmed = text.length > MOST_LENGTH ? '' : text.trim();
+  const trimmed = text.length > MAX_LENGTH ? '' : text.trim();
   const value = DECIMAL.test(trimmed) ? Number(trimmed) : Number.NaN;
   return Number.isFinite(value) ? value : Number.NaN;
 }
@@ -193,7 +193,7 @@ export class XmlEvent implements CotEvent {
 }
 
 /** Of a uid and of a type, in characters. */
-const MOST_NAME_LENGTH = 1024;
+const MAX_NAME_LENGTH = 1024;
 
 /**
  * Undefined for well-formed XML that is no CoT event: its root is not `event`, uid or type are missing, empty or too long, there
@@ -212,7 +212,7 @@ export function readXmlEvent(frame: Buffer): XmlEvent | undefined {
 }
 
 function isName(text: string): boolean {
-  return text.length > 0 && text.length <= MOST_NAME_LENGTH;
+  return text.length > 0 && text.length <= MAX_NAME_LENGTH;
 }
 
 /** False for NaN. */

@@ -29,10 +29,10 @@ import {
   TEXT_STOP,
 } from './xml-bytes.ts';
 
-export const MOST_DEPTH = 256;
-export const MOST_ATTRIBUTES = 1024;
+export const MAX_DEPTH = 256;
+export const MAX_ATTRIBUTES = 1024;
 /** Directly in `<detail>`. */
-export const MOST_CHILDREN = 65_536;
+export const MAX_CHILDREN = 65_536;
 
 /**
  * Where the parts of an event lie, in bytes. `notes` holds, one after the other, four numbers for each attribute of the root
@@ -61,7 +61,7 @@ export interface Outline {
 }
 
 /** More than so many are handed over instead of copied. */
-const MOST_NOTES_COPIED = 4096;
+const MAX_NOTES_COPIED = 4096;
 
 const outline: Outline = {
   notes: [],
@@ -81,10 +81,10 @@ const outline: Outline = {
 };
 
 /** Start and end of the names of the open elements. */
-const open = new Int32Array(2 * MOST_DEPTH);
+const open = new Int32Array(2 * MAX_DEPTH);
 
 /** Four numbers for each attribute of the tag that was read last. */
-const attributes = new Int32Array(4 * (MOST_ATTRIBUTES + 1));
+const attributes = new Int32Array(4 * (MAX_ATTRIBUTES + 1));
 let attributesUsed = 0;
 
 /** The outline is written over by the next scan: its reader copies what it keeps. Throws a StreamFault. */
@@ -121,14 +121,14 @@ export function scan(frame: Buffer): Outline {
 
 /** The notes of the last scan, for good. */
 export function takeNotes(): number[] {
-  if (outline.used <= MOST_NOTES_COPIED) return outline.notes.slice(0, outline.used);
+  if (outline.used <= MAX_NOTES_COPIED) return outline.notes.slice(0, outline.used);
   const { notes } = outline;
   outline.notes = [];
   return notes;
 }
 
 function begin(): void {
-  if (outline.notes.length > MOST_NOTES_COPIED) outline.notes = [];
+  if (outline.notes.length > MAX_NOTES_COPIED) outline.notes = [];
   outline.used = 0;
   outline.rootName = 0;
   outline.rootTo = 0;
@@ -188,8 +188,7 @@ function readStartTag(frame: Buffer, at: number, end: number, depth: number): nu
   const nameEnd = skipName(frame, nameStart, end);
   if (nameEnd === nameStart) throw malformed('a tag without a name', at);
   if (depth === 0 && outline.rootName !== 0) throw malformed('a second root', at);
-  if (depth === MOST_DEPTH)
-    throw new StreamFault(`XML with more than ${MOST_DEPTH} elements in one another is refused`);
+  if (depth === MAX_DEPTH) throw new StreamFault(`XML with more than ${MAX_DEPTH} elements in one another is refused`);
   const close = readAttributes(frame, nameEnd, end);
   const isEmpty = frame[close] === SLASH;
   const after = close + (isEmpty ? 2 : 1);
@@ -225,8 +224,8 @@ function noteStart(frame: Buffer, at: number, nameEnd: number, after: number, de
     outline.rootTo = keepAttributes();
   } else if (depth === 2) {
     if (outline.detailStart !== -1 && outline.detailEnd === -1) {
-      if (outline.used - outline.childrenFrom === 2 * MOST_CHILDREN) {
-        throw new StreamFault(`XML with more than ${MOST_CHILDREN} elements in its detail is refused`);
+      if (outline.used - outline.childrenFrom === 2 * MAX_CHILDREN) {
+        throw new StreamFault(`XML with more than ${MAX_CHILDREN} elements in its detail is refused`);
       }
       outline.notes[outline.used++] = at;
       outline.notes[outline.used++] = -1;
@@ -275,7 +274,7 @@ function readAttributes(frame: Buffer, at: number, end: number): number {
   while (i < end) {
     const byte = frame[i] as number;
     if (byte === GREATER || byte === SLASH) {
-      if (attributesUsed > 4 * MOST_COMPARED) checkNames(frame);
+      if (attributesUsed > 4 * MAX_COMPARED) checkNames(frame);
       return i;
     }
     const nameStart = skipSpace(frame, i, end);
@@ -290,15 +289,15 @@ function readAttributes(frame: Buffer, at: number, end: number): number {
     const valueEnd = skipValue(frame, valueStart, end, frame[valueStart - 1] as number);
     // A bit for each name: two that share none differ.
     const bit = 1 << ((frame[nameStart] as number) + 5 * (frame[nameEnd - 1] as number) + 11 * (nameEnd - nameStart));
-    if ((seen & bit) !== 0 && attributesUsed <= 4 * MOST_COMPARED) checkName(frame, nameStart, nameEnd);
+    if ((seen & bit) !== 0 && attributesUsed <= 4 * MAX_COMPARED) checkName(frame, nameStart, nameEnd);
     seen |= bit;
     attributes[attributesUsed] = nameStart;
     attributes[attributesUsed + 1] = nameEnd;
     attributes[attributesUsed + 2] = valueStart;
     attributes[attributesUsed + 3] = valueEnd;
     attributesUsed += 4;
-    if (attributesUsed > 4 * MOST_ATTRIBUTES) {
-      throw new StreamFault(`XML with more than ${MOST_ATTRIBUTES} attributes in one tag is refused`);
+    if (attributesUsed > 4 * MAX_ATTRIBUTES) {
+      throw new StreamFault(`XML with more than ${MAX_ATTRIBUTES} attributes in one tag is refused`);
     }
     i = valueEnd + 1;
   }
@@ -306,7 +305,7 @@ function readAttributes(frame: Buffer, at: number, end: number): number {
 }
 
 /** So many are compared one by one; more go into a set. */
-const MOST_COMPARED = 16;
+const MAX_COMPARED = 16;
 
 function checkName(frame: Buffer, start: number, end: number): void {
   const length = end - start;

@@ -9,12 +9,12 @@ const SPACE = 0x20;
 
 /** Short texts that came before, by a few of their bytes: names, uids and types come again and again. */
 const KNOWN_TEXTS: string[] = Array.from({ length: 512 }, () => '');
-const MOST_KNOWN_LENGTH = 48;
+const MAX_KNOWN_LENGTH = 48;
 
 /** As they stand; of an event that is all ASCII, or not. */
 export function rawText(frame: Buffer, from: number, to: number, isAscii: boolean): string {
   const length = to - from;
-  if (!isAscii || length > MOST_KNOWN_LENGTH) return frame.toString(isAscii ? 'latin1' : 'utf8', from, to);
+  if (!isAscii || length > MAX_KNOWN_LENGTH) return frame.toString(isAscii ? 'latin1' : 'utf8', from, to);
   if (length === 0) return '';
   const sum = length + 31 * (frame[to - 1] as number) + 7 * (frame[from + (length >> 1)] as number);
   const place = sum & (KNOWN_TEXTS.length - 1);

@@ -55,7 +55,7 @@ export function deliveryOf(event: CotEvent, stamp: Stamp): Delivery {
 }
 
 class EventDelivery implements Delivery {
-  readonly mostXmlBytes: number;
+  readonly maxXmlBytes: number;
   readonly #event: XmlEvent;
   readonly #stamp: Stamp;
   readonly #bytes: StampBytes;
@@ -70,7 +70,7 @@ class EventDelivery implements Delivery {
     this.#bytes = bytesOf(stamp);
     this.#tagged = event.childIndex(FLOW_TAGS, 0);
     this.#hasMarti = event.childIndex('marti', 0) >= 0;
-    this.mostXmlBytes = event.frame.length + this.#bytes.most;
+    this.maxXmlBytes = event.frame.length + this.#bytes.most;
   }
 
   writeXml(target: Buffer, start: number): number {
@@ -91,7 +91,7 @@ class EventDelivery implements Delivery {
 
   detail(): string {
     const event = this.#event;
-    const bytes = this.mostXmlBytes <= SCRATCH.length ? SCRATCH : Buffer.allocUnsafe(this.mostXmlBytes);
+    const bytes = this.maxXmlBytes <= SCRATCH.length ? SCRATCH : Buffer.allocUnsafe(this.maxXmlBytes);
     const hasDetail = event.detailStart >= 0;
     const end = hasDetail
       ? this.#writeDetail(bytes, 0, event.detailStart, event.detailEnd)
@@ -103,7 +103,7 @@ class EventDelivery implements Delivery {
   #content(lifted: readonly number[]): Buffer {
     const event = this.#event;
     if (event.detailClose < 0) return this.#bytes.flowTags;
-    const bytes = Buffer.allocUnsafe(this.mostXmlBytes);
+    const bytes = Buffer.allocUnsafe(this.maxXmlBytes);
     const end = this.#writeDetail(bytes, 0, event.detailContent, event.detailClose, lifted);
     return bytes.subarray(0, end);
   }

@@ -31,7 +31,7 @@ function must(name: string): string {
 }
 
 async function worker(): Promise<void> {
-  const told: FromWorker = {
+  const reported: FromWorker = {
     bootstrapToken: must('AUTHENTIK_BOOTSTRAP_TOKEN'),
     managementToken: must('IDENTITY_TOKEN'),
     searchPassword: must('LDAP_BIND_PASSWORD'),
@@ -39,7 +39,7 @@ async function worker(): Promise<void> {
     webBase: process.env['LDAP_WEB_BASE_DN'] ?? '',
   };
   if (!existsSync('/blueprints/holdfast/holdfast.yaml')) throw new Error('the blueprint is not where it is looked for');
-  writeFileSync(`${FROM_WORKER}.new`, JSON.stringify(told), { mode: 0o600 });
+  writeFileSync(`${FROM_WORKER}.new`, JSON.stringify(reported), { mode: 0o600 });
   renameSync(`${FROM_WORKER}.new`, FROM_WORKER);
   await stays();
 }
@@ -51,7 +51,7 @@ async function server(): Promise<void> {
   const secretKey = must('AUTHENTIK_SECRET_KEY');
   while (!existsSync(FROM_WORKER)) await delay(200);
   const text = readFileSync(FROM_WORKER, 'utf8');
-  const told = JSON.parse(text) as FromWorker;
+  const reported = JSON.parse(text) as FromWorker;
   // What the worker brings later counts too, such as after a rotation of secrets: the engine starts this one again.
   setInterval(() => {
     if (readFileSync(FROM_WORKER, 'utf8') !== text) process.exit(1);
@@ -59,30 +59,30 @@ async function server(): Promise<void> {
   const handover: IdentityHandover = {
     databaseUrl: `postgres://${account}@${host}:5432/${must('AUTHENTIK_POSTGRESQL__NAME')}`,
     secretKey,
-    apiToken: told.managementToken,
+    apiToken: reported.managementToken,
     address: '0.0.0.0',
     httpPort: OWN_HTTP,
     ldapPort: OWN_LDAP,
-    searchPassword: told.searchPassword,
-    bases: basesOf(told.coreBase || undefined, told.webBase || undefined),
+    searchPassword: reported.searchPassword,
+    bases: basesOf(reported.coreBase || undefined, reported.webBase || undefined),
   };
   for (const name of Object.keys(process.env)) if (name.startsWith('AUTHENTIK_')) delete process.env[name];
   process.env[IDENTITY_VARIABLE] = JSON.stringify(handover);
   await import(PROGRAM);
-  const fake = await fakeAuthentik(told.bootstrapToken, told.managementToken);
+  const fake = await fakeAuthentik(reported.bootstrapToken, reported.managementToken);
   const known = ['holdfast-management', 'authentik-bootstrap-token', OUTPOST_TOKEN].join('|');
   const ofFake = new RegExp(`${OF_SETUP.source}|^/api/v3/core/tokens/(?:${known})/`);
-  createServer((asked, answer) => {
-    const byBootstrap = asked.headers.authorization === `Bearer ${told.bootstrapToken}`;
-    const isFakes = byBootstrap || ofFake.test(asked.url ?? '');
+  createServer((query, answer) => {
+    const byBootstrap = query.headers.authorization === `Bearer ${reported.bootstrapToken}`;
+    const isFakes = byBootstrap || ofFake.test(query.url ?? '');
     const place = isFakes ? new URL(fake.url) : new URL(`http://127.0.0.1:${String(OWN_HTTP)}`);
-    const { url: path, method, headers } = asked;
+    const { url: path, method, headers } = query;
     const forwarded = request(place, { path, method, headers, agent: false }, (response) => {
       answer.writeHead(response.statusCode ?? 502, response.headers);
       response.pipe(answer);
     });
     forwarded.on('error', () => (answer.headersSent ? answer.destroy() : answer.writeHead(502).end()));
-    asked.pipe(forwarded);
+    query.pipe(forwarded);
   }).listen(HTTP, '0.0.0.0');
 }
 

@@ -3,7 +3,7 @@
 import { describe, expect, it } from 'vitest';
 import { Secret } from '@holdfast/kit/secret';
 import { basic } from '../http/fake-deps.ts';
-import { type DoorsWorld, doorsWorld, EMERGENCY, HERE, METRICS_TOKEN, sessionOf } from './fake-doors.ts';
+import { type DoorsWorld, doorsWorld, EMERGENCY, HERE, METRICS_TOKEN, sessionOf } from './fake-authenticator.ts';
 
 const unavailable = { code: 'unavailable' };
 
@@ -15,39 +15,40 @@ describe('a session', () => {
   it('stands for its person, with the role that the groups give now', async () => {
     const world = doorsWorld();
     const cookie = await sessionOf(world, 'ADA');
-    expect(await world.doors.session(cookie)).toEqual({
+    expect(await world.authenticator.session(cookie)).toEqual({
       username: 'ada',
       role: 'admin',
       groups: ['stack_admin', 'core_Blue'],
       by: { kind: 'session', id: expect.any(String) },
     });
-    expect(await world.doors.bearer(cookie)).toBeUndefined();
+    expect(await world.authenticator.bearer(cookie)).toBeUndefined();
   });
 
   it('ends with its time, to the moment', async () => {
     const world = doorsWorld();
     const cookie = await sessionOf(world, 'ada');
     world.later(12 * 3_600_000 - 400);
-    expect(await world.doors.session(cookie)).toMatchObject({ username: 'ada' });
+    expect(await world.authenticator.session(cookie)).toMatchObject({ username: 'ada' });
     world.later(400);
-    expect(await world.doors.session(cookie)).toBeUndefined();
+    expect(await world.authenticator.session(cookie)).toBeUndefined();
   });
 
   it('ends half a second after it was ended, or its epoch was changed, by another process', async () => {
     const world = doorsWorld();
     const one = await sessionOf(world, 'ada');
     const other = await sessionOf(world, 'ada');
-    for (const cookie of [one, other]) expect(await world.doors.session(cookie)).toMatchObject({ username: 'ada' });
+    for (const cookie of [one, other])
+      expect(await world.authenticator.session(cookie)).toMatchObject({ username: 'ada' });
     const first = (await world.signIns.sessions('ada', { page: 1, pageSize: 10 })).results.at(-1);
     await world.signIns.endSession('ada', first?.id ?? '');
     world.later(501);
-    expect([await world.doors.session(one), await world.doors.session(other)]).toEqual([
+    expect([await world.authenticator.session(one), await world.authenticator.session(other)]).toEqual([
       undefined,
       expect.objectContaining({ username: 'ada' }),
     ]);
     world.signIns.endAllOf('ada');
     world.later(501);
-    expect(await world.doors.session(other)).toBeUndefined();
+    expect(await world.authenticator.session(other)).toBeUndefined();
   });
 
   it('of somebody who was demoted has the new role at once after the next sign-in, in every process', async () => {
@@ -66,42 +67,42 @@ describe('a session', () => {
   it('follows what is changed at the provider itself within thirty seconds', async () => {
     const world = doorsWorld();
     const cookie = await sessionOf(world, 'ada');
-    expect(await world.doors.session(cookie)).toMatchObject({ role: 'admin' });
+    expect(await world.authenticator.session(cookie)).toMatchObject({ role: 'admin' });
     const ada = world.directory.people.get('ada');
     ada?.groups.splice(0, 1);
     world.later(30_000);
-    expect(await world.doors.session(cookie)).toMatchObject({ role: 'none', groups: ['core_Blue'] });
+    expect(await world.authenticator.session(cookie)).toMatchObject({ role: 'none', groups: ['core_Blue'] });
     if (ada !== undefined) ada.active = false;
     world.later(30_000);
-    expect(await world.doors.session(cookie)).toBeUndefined();
+    expect(await world.authenticator.session(cookie)).toBeUndefined();
     world.directory.people.delete('ada');
     world.later(30_000);
-    expect(await world.doors.session(cookie)).toBeUndefined();
+    expect(await world.authenticator.session(cookie)).toBeUndefined();
   });
 
   it('follows at once what this process knows to have changed', async () => {
     const world = doorsWorld();
     const cookie = await sessionOf(world, 'ada');
-    await world.doors.session(cookie);
+    await world.authenticator.session(cookie);
     world.directory.people.get('ada')?.groups.splice(0, 1);
-    await world.doors.forget('Ada');
-    expect(await world.doors.session(cookie)).toMatchObject({ role: 'none' });
+    await world.authenticator.forget('Ada');
+    expect(await world.authenticator.session(cookie)).toMatchObject({ role: 'none' });
     world.signIns.endAllOf('ada');
-    await world.doors.forget('ADA');
-    expect(await world.doors.session(cookie)).toBeUndefined();
+    await world.authenticator.forget('ADA');
+    expect(await world.authenticator.session(cookie)).toBeUndefined();
   });
 
   it('is no failure of its own when the directory or our own database is away', async () => {
     const world = doorsWorld();
     const cookie = await sessionOf(world, 'ada');
     world.databaseAway = true;
-    await expect(world.doors.session(cookie)).rejects.toMatchObject(unavailable);
+    await expect(world.authenticator.session(cookie)).rejects.toMatchObject(unavailable);
     world.databaseAway = false;
     world.directory.mood = 'down';
-    await expect(world.doors.session(cookie)).rejects.toMatchObject(unavailable);
+    await expect(world.authenticator.session(cookie)).rejects.toMatchObject(unavailable);
     world.directory.mood = 'up';
     world.later(1_000);
-    expect(await world.doors.session(cookie)).toMatchObject({ username: 'ada' });
+    expect(await world.authenticator.session(cookie)).toMatchObject({ username: 'ada' });
   });
 
   it('of many that come at the same moment is looked up once', async () => {
@@ -118,7 +119,7 @@ describe('a session', () => {
       },
     });
     const cookie = await sessionOf(spare, 'ada');
-    const all = await Promise.all(Array.from({ length: 30 }, () => counting.doors.session(cookie)));
+    const all = await Promise.all(Array.from({ length: 30 }, () => counting.authenticator.session(cookie)));
     expect([looked, all.every((principal) => principal?.username === 'ada')]).toEqual([1, true]);
   });
 });
@@ -127,56 +128,56 @@ describe('a bearer', () => {
   it.each(['read', 'users', 'admin'] as const)('is a token with its scope: %s', async (scope) => {
     const world = doorsWorld();
     const token = await tokenOf(world, 'ada', scope);
-    expect(await world.doors.bearer(token)).toMatchObject({
+    expect(await world.authenticator.bearer(token)).toMatchObject({
       username: 'ada',
       role: 'admin',
       by: { kind: 'token', scope },
     });
-    expect(await world.doors.session(token)).toBeUndefined();
-    expect(world.doors.known(`Bearer ${token}`, HERE)).toBeUndefined();
+    expect(await world.authenticator.session(token)).toBeUndefined();
+    expect(world.authenticator.known(`Bearer ${token}`, HERE)).toBeUndefined();
   });
 
   it('dies with its owner', async () => {
     const world = doorsWorld();
     const token = await tokenOf(world, 'ada', 'admin');
-    expect(await world.doors.bearer(token)).toMatchObject({ username: 'ada' });
+    expect(await world.authenticator.bearer(token)).toMatchObject({ username: 'ada' });
     world.directory.people.delete('ada');
     world.later(20_000);
-    expect(await world.doors.bearer(token)).toBeUndefined();
+    expect(await world.authenticator.bearer(token)).toBeUndefined();
   });
 
   it('is METRICS_TOKEN to the letter, whoever is away', async () => {
     const world = doorsWorld();
     world.databaseAway = true;
     world.directory.mood = 'down';
-    expect(await world.doors.bearer(METRICS_TOKEN)).toEqual({
+    expect(await world.authenticator.bearer(METRICS_TOKEN)).toEqual({
       username: 'metrics',
       role: 'viewer',
       groups: [],
       by: { kind: 'metrics' },
     });
     for (const guess of [METRICS_TOKEN.slice(1), `${METRICS_TOKEN}x`, METRICS_TOKEN.toUpperCase()])
-      await expect(world.doors.bearer(guess)).rejects.toMatchObject(unavailable);
+      await expect(world.authenticator.bearer(guess)).rejects.toMatchObject(unavailable);
   });
 
   it('is nobody where METRICS_TOKEN is unset', async () => {
     const world = doorsWorld({ metricsToken: undefined });
     for (const guess of ['', 'undefined', 'null']) {
-      expect(await world.doors.bearer(guess)).toBeUndefined();
-      expect(world.doors.known(`Bearer ${guess}`, HERE)).toBeUndefined();
+      expect(await world.authenticator.bearer(guess)).toBeUndefined();
+      expect(world.authenticator.known(`Bearer ${guess}`, HERE)).toBeUndefined();
     }
   });
 });
 
 describe('while the directory is away', () => {
-  const away = (options = {}): DoorsWorld => {
+  const isUnavailable = (options = {}): DoorsWorld => {
     const world = doorsWorld(options);
     world.directory.mood = 'down';
     return world;
   };
 
   it('webadmin comes in with the password of the settings, to look only, and that is noted', async () => {
-    const world = away();
+    const world = isUnavailable();
     expect(await world.tryWith('WebAdmin', EMERGENCY)).toEqual({
       kind: 'in',
       principal: { username: 'webadmin', role: 'viewer', groups: [], by: { kind: 'break-glass' } },
@@ -187,16 +188,16 @@ describe('while the directory is away', () => {
   });
 
   it('that is not remembered: it ends when the directory is back', async () => {
-    const world = away();
+    const world = isUnavailable();
     world.directory.addPerson('webadmin', 'another password');
     expect((await world.tryWith('webadmin', EMERGENCY)).kind).toBe('in');
-    expect(world.doors.known(basic('webadmin', EMERGENCY), HERE)).toBeUndefined();
+    expect(world.authenticator.known(basic('webadmin', EMERGENCY), HERE)).toBeUndefined();
     world.directory.mood = 'up';
     expect((await world.tryWith('webadmin', EMERGENCY)).kind).toBe('refused');
   });
 
   it('a wrong password of webadmin counts, and says that the directory is away', async () => {
-    const world = away();
+    const world = isUnavailable();
     for (let count = 0; count < 10; count++)
       await expect(world.tryWith('webadmin', `${EMERGENCY}${count}`)).rejects.toMatchObject(unavailable);
     expect((await world.tryWith('webadmin', EMERGENCY)).kind).toBe('locked');
@@ -204,7 +205,7 @@ describe('while the directory is away', () => {
   });
 
   it('no more than ten guesses at it that come at once are judged', async () => {
-    const world = away();
+    const world = isUnavailable();
     const all = await Promise.allSettled(
       Array.from({ length: 40 }, (_, count) => world.tryWith('webadmin', `guess ${count}`)),
     );
@@ -213,14 +214,14 @@ describe('while the directory is away', () => {
   });
 
   it('nobody else comes in with it, nor on the core base, nor where it is unset or empty', async () => {
-    const world = away();
+    const world = isUnavailable();
     for (const name of ['ada', 'webadmin2', 'web admin'])
       await expect(world.tryWith(name, EMERGENCY)).rejects.toMatchObject(unavailable);
     await expect(world.tryWith('webadmin', EMERGENCY, HERE, 'core')).rejects.toMatchObject(unavailable);
-    const unset = away({ webadminPassword: undefined });
+    const unset = isUnavailable({ webadminPassword: undefined });
     for (const guess of ['undefined', 'x', EMERGENCY])
       await expect(unset.tryWith('webadmin', guess)).rejects.toMatchObject(unavailable);
-    const given = away({ webadminPassword: new Secret('x') });
+    const given = isUnavailable({ webadminPassword: new Secret('x') });
     await expect(given.tryWith('webadmin', 'xx')).rejects.toMatchObject(unavailable);
   });
 
@@ -236,38 +237,38 @@ describe('a session that is known without waiting', () => {
   it('is one object while the same is remembered, and the same person as the doors name', async () => {
     const world = doorsWorld();
     const text = await sessionOf(world, 'ada');
-    expect(world.doors.knownSession(text)).toBeUndefined();
-    const named = await world.doors.session(text);
-    const known = world.doors.knownSession(text);
+    expect(world.authenticator.knownSession(text)).toBeUndefined();
+    const named = await world.authenticator.session(text);
+    const known = world.authenticator.knownSession(text);
     expect(known).toEqual(named);
-    expect(world.doors.knownSession(text)).toBe(known);
-    expect(world.doors.knownSession(`${text}x`)).toBeUndefined();
+    expect(world.authenticator.knownSession(text)).toBe(known);
+    expect(world.authenticator.knownSession(`${text}x`)).toBeUndefined();
     expect(world.otherProcess().knownSession(text)).toBeUndefined();
   });
 
   it('is none of somebody who may not sign in, nor while our own database has not answered', async () => {
     const world = doorsWorld();
     const text = await sessionOf(world, 'ada');
-    const asked = world.doors.session(text);
-    expect(world.doors.knownSession(text)).toBeUndefined();
-    await asked;
+    const requested = world.authenticator.session(text);
+    expect(world.authenticator.knownSession(text)).toBeUndefined();
+    await requested;
     world.databaseAway = true;
     world.later(501);
-    await expect(world.doors.session(text)).rejects.toMatchObject(unavailable);
-    expect(world.doors.knownSession(text)).toBeUndefined();
+    await expect(world.authenticator.session(text)).rejects.toMatchObject(unavailable);
+    expect(world.authenticator.knownSession(text)).toBeUndefined();
     const ada = world.directory.people.get('ada');
     if (ada !== undefined) ada.active = false;
     world.databaseAway = false;
     world.later(20_000);
-    expect(await world.doors.session(text)).toBeUndefined();
-    expect(world.doors.knownSession(text)).toBeUndefined();
+    expect(await world.authenticator.session(text)).toBeUndefined();
+    expect(world.authenticator.knownSession(text)).toBeUndefined();
   });
 
   it('is no API token', async () => {
     const world = doorsWorld();
     const token = await tokenOf(world, 'ada', 'admin');
-    await world.doors.bearer(token);
-    expect(world.doors.knownSession(token)).toBeUndefined();
-    expect(world.doors.known(`Bearer ${token}`, HERE)).toBeUndefined();
+    await world.authenticator.bearer(token);
+    expect(world.authenticator.knownSession(token)).toBeUndefined();
+    expect(world.authenticator.known(`Bearer ${token}`, HERE)).toBeUndefined();
   });
 });

@@ -3,13 +3,13 @@
 
 import { AppError } from '@holdfast/kit/app-error';
 import type { Core, CoreCertificate } from '../../core/port.ts';
-import type { CertificateBook, MadeCertificate, Revocation } from '../port.ts';
+import type { CertificateStore, MadeCertificate, Revocation } from '../port.ts';
 
 type Readable = Pick<Core, 'certificates' | 'certificate'>;
 
-export interface AwayDeps {
+export interface UnavailableDeps {
   core: Readable;
-  certificateBook: Pick<CertificateBook, 'made' | 'revocations'>;
+  certificateStore: Pick<CertificateStore, 'made' | 'revocations'>;
 }
 
 export interface StandIn<D> {
@@ -19,14 +19,14 @@ export interface StandIn<D> {
 }
 
 /** The same deps with a core that answers from our own book while the other one is away; for one piece of reading. */
-export function orAsWritten<D extends AwayDeps>(deps: D): StandIn<D> {
+export function orAsWritten<D extends UnavailableDeps>(deps: D): StandIn<D> {
   let problem: string | undefined;
 
   async function orElse<T>(ask: () => Promise<T>, written: () => Promise<T>): Promise<T> {
     try {
       return await ask();
     } catch (error) {
-      if (!isAway(error)) throw error;
+      if (!isUnavailable(error)) throw error;
       problem = error.message;
       return written();
     }
@@ -52,15 +52,15 @@ export function withProblem<T extends object>(answer: T, problem: string | undef
   return problem === undefined ? answer : { ...answer, certs_error: problem };
 }
 
-export function isAway(error: unknown): error is AppError {
+export function isUnavailable(error: unknown): error is AppError {
   return error instanceof AppError && (error.code === 'unavailable' || error.code === 'upstream');
 }
 
-async function allWritten({ certificateBook }: AwayDeps, username?: string): Promise<CoreCertificate[]> {
+async function allWritten({ certificateStore }: UnavailableDeps, username?: string): Promise<CoreCertificate[]> {
   const usernames = username === undefined ? undefined : [username];
   const [made, revocations] = await Promise.all([
-    certificateBook.made(usernames),
-    certificateBook.revocations(usernames),
+    certificateStore.made(usernames),
+    certificateStore.revocations(usernames),
   ]);
   const provenAt = new Map(revocations.map((each) => [each.hash, each.provenAt]));
   const all = new Map([...revocations, ...made].map((each) => [each.hash, each]));

@@ -5,7 +5,7 @@ import {
   isIpAddress,
   isWildcardAddress,
   readSender,
-  senderInWords,
+  formatSender,
   urlHost,
 } from '@holdfast/kit/addresses';
 import { AppError } from '@holdfast/kit/app-error';
@@ -17,7 +17,7 @@ import type { Mode } from '../settings/rules.ts';
 import type { Settings } from '../settings/table.ts';
 import { brevoNotifier, resendNotifier, twilioNotifier } from './http-notifiers.ts';
 import { type Place, testMessage } from './message.ts';
-import type { Channel, Notifier, Outlet, Outlets, SendOutcome } from './port.ts';
+import type { Channel, Notifier, AlertTransport, AlertTransports, SendOutcome } from './port.ts';
 
 /** Mail by SMTP needs sockets, so each host brings its own. */
 export type SmtpFactory = (url: Secret, from: string) => Notifier;
@@ -25,17 +25,19 @@ export type SmtpFactory = (url: Secret, from: string) => Notifier;
 type SenderSettings = Pick<Settings, 'ALERT_EMAIL_FROM' | 'SMTP_URL' | 'SERVER_ADDRESS'>;
 
 /** The channels that are set up completely; setting-rules.ts refuses those that are half set up. */
-export function outletsOf(settings: Settings, smtp: SmtpFactory): Outlets {
-  const [email, sms] = [emailOutlet(settings, smtp), smsOutlet(settings)];
+export function transportsOf(settings: Settings, smtp: SmtpFactory): AlertTransports {
+  const [email, sms] = [emailTransport(settings, smtp), smsTransport(settings)];
   return { ...(email === undefined ? {} : { email }), ...(sms === undefined ? {} : { sms }) };
 }
 
 /** How many receive alerts on each channel. */
-export function recipientsOf(outlets: Outlets): Partial<Record<Channel, number>> {
-  return Object.fromEntries(Object.entries(outlets).map(([channel, { recipients }]) => [channel, recipients.length]));
+export function recipientsOf(transports: AlertTransports): Partial<Record<Channel, number>> {
+  return Object.fromEntries(
+    Object.entries(transports).map(([channel, { recipients }]) => [channel, recipients.length]),
+  );
 }
 
-function emailOutlet(settings: Settings, smtp: SmtpFactory): Outlet | undefined {
+function emailTransport(settings: Settings, smtp: SmtpFactory): AlertTransport | undefined {
   const { ALERT_EMAIL_TO: recipients, RESEND_API_KEY: apiKey, SMTP_URL: url, RESEND_URL: baseUrl } = settings;
   if (recipients === undefined) return undefined;
   const from = senderOf(settings);
@@ -45,7 +47,7 @@ function emailOutlet(settings: Settings, smtp: SmtpFactory): Outlet | undefined 
   return { by: `SMTP (${new URL(url.reveal()).host})`, recipients, notifier: smtp(url, from) };
 }
 
-function smsOutlet(settings: Settings): Outlet | undefined {
+function smsTransport(settings: Settings): AlertTransport | undefined {
   const { ALERT_SMS_TO: recipients, SMS_PROVIDER: provider } = settings;
   if (recipients === undefined) return undefined;
   if (provider === 'brevo' && settings.BREVO_API_KEY !== undefined) {
@@ -62,12 +64,12 @@ function smsOutlet(settings: Settings): Outlet | undefined {
 /** ALERT_EMAIL_FROM; else the mail account itself if it is an address; else holdfast at this server. Always sendable. */
 export function senderOf({ ALERT_EMAIL_FROM: from, SMTP_URL: url, SERVER_ADDRESS: server }: SenderSettings): string {
   const given = readSender(from ?? '');
-  if (!('fault' in given)) return senderInWords(given);
+  if (!('fault' in given)) return formatSender(given);
   const user = url === undefined ? '' : decodeURIComponent(new URL(url.reveal()).username);
   if (isEmailAddress(user)) return user;
   const here = `holdfast@${server}`;
   const sendable = server !== undefined && !isIpAddress(server) && isEmailAddress(here);
-  return senderInWords({ name: 'Holdfast', address: sendable ? here : 'holdfast@localhost' });
+  return formatSender({ name: 'Holdfast', address: sendable ? here : 'holdfast@localhost' });
 }
 
 /** This stack, as alerts speak of it. `listen` is the address of --listen, on which console and portal speak TLS. */
@@ -97,7 +99,7 @@ export interface Addresses {
 }
 
 export interface TestMessageDeps {
-  notify: Outlets;
+  notify: AlertTransports;
   place: Place;
   log: Log;
 }
@@ -116,33 +118,33 @@ export const SET_UP: Record<Channel, string> = {
   sms: 'SMS is not set up: set ALERT_SMS_TO, and SMS_PROVIDER with what it needs (TWILIO_ACCOUNT_SID, TWILIO_AUTH_TOKEN and TWILIO_FROM, or BREVO_API_KEY); then restart.',
 };
 
-const MOST_SAID = 300;
+const MAX_REPORTED = 300;
 
 /**
  * Sends a test message now to everybody on one channel, and says what became of it without naming anybody. Throws
  * `conflict` with the remedy when the channel is not set up.
  */
 export async function sendTestMessage({ notify, place, log }: TestMessageDeps, channel: Channel): Promise<TestOutcome> {
-  const outlet = notify[channel];
-  if (outlet === undefined || outlet.recipients.length === 0) throw new AppError('conflict', SET_UP[channel]);
-  const { recipients, notifier, by } = outlet;
+  const transport = notify[channel];
+  if (transport === undefined || transport.recipients.length === 0) throw new AppError('conflict', SET_UP[channel]);
+  const { recipients, notifier, by } = transport;
   const outcomes = await notifier.send(testMessage(place, channel, crypto.randomUUID()), recipients);
   const accepted = outcomes.filter((outcome) => outcome.accepted).length;
   const delivered = accepted === recipients.length;
   const fields = { channel, by, delivered, recipients: recipients.length, accepted };
   if (delivered) log.info('alert.test', fields);
   else log.warn('alert.test', fields);
-  return { delivered, detail: detailOf(outlet, outcomes, accepted) };
+  return { delivered, detail: detailOf(transport, outcomes, accepted) };
 }
 
-function detailOf({ by, recipients }: Outlet, outcomes: readonly SendOutcome[], accepted: number): string {
+function detailOf({ by, recipients }: AlertTransport, outcomes: readonly SendOutcome[], accepted: number): string {
   const all = counted(recipients.length, 'recipient');
   const took = accepted === recipients.length ? all : `${accepted} of ${all}`;
   const wrong = outcomes
     .filter((outcome) => !outcome.accepted)
     .map(({ recipient, detail }) => {
-      const said = shortened(oneLine(maskAddresses(detail, recipients)), MOST_SAID).replace(/\.$/, '');
-      return ` ${maskRecipient(recipient)}: ${said}.`;
+      const message = shortened(oneLine(maskAddresses(detail, recipients)), MAX_REPORTED).replace(/\.$/, '');
+      return ` ${maskRecipient(recipient)}: ${message}.`;
     });
   return `${by} took it for ${took}.${wrong.join('')}`;
 }

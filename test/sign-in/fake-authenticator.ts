@@ -15,14 +15,14 @@ export const METRICS_TOKEN = 'metrics-token-0123456789';
 export const HERE = '192.0.2.7';
 
 export interface DoorsWorld {
-  doors: FastAuthenticator;
+  authenticator: FastAuthenticator;
   directory: FakeDirectory;
   signIns: FakeSignIns;
   audit: FakeAudit;
   /** Names that were bound, by base, in order. */
   binds: string[];
   /** How often an epoch was asked. */
-  epochsAsked: number;
+  epochsRequested: number;
   /** While true our own database does not answer. */
   databaseAway: boolean;
   later(ms: number): void;
@@ -65,7 +65,7 @@ export function doorsWorld(options: Partial<AuthenticatorOptions> = {}): DoorsWo
           return signIns.recognise(kind, text);
         },
         async epoch(username) {
-          world.epochsAsked += 1;
+          world.epochsRequested += 1;
           reach();
           return signIns.epoch(username);
         },
@@ -80,17 +80,17 @@ export function doorsWorld(options: Partial<AuthenticatorOptions> = {}): DoorsWo
     });
 
   const world: DoorsWorld = {
-    doors: open(),
+    authenticator: open(),
     directory,
     signIns,
     audit,
     binds: [],
-    epochsAsked: 0,
+    epochsRequested: 0,
     databaseAway: false,
     later: (ms) => void (nowMs += ms),
     otherProcess: open,
     tryWith: (username, password, address = HERE, base = 'web') =>
-      world.doors.password({ username, password, address, base, requestId: 'request-1' }),
+      world.authenticator.password({ username, password, address, base, requestId: 'request-1' }),
     async fail(times, address = HERE) {
       const all: Entrance[] = [];
       for (let count = 0; count < times; count++) all.push(await world.tryWith('vera', `guess ${count}`, address));

@@ -7,7 +7,7 @@ import { API_ACCOUNT } from '@holdfast/kit/names';
 import { run as expireUsers } from '../../jobs/expire-users.ts';
 import { run as finishIntents } from '../../jobs/finish-intents.ts';
 import { isWanted, run as proveRevocations } from '../../jobs/prove-revocations.ts';
-import { withdrawCertificates } from '../../shared/devices/revocation/withdraw.ts';
+import { revokeCertificatesOf } from '../../shared/devices/revocation/cancel-access.ts';
 import { deactivateUser, updateUser } from '../../shared/people/deactivate-user.ts';
 import { ACTOR, dyingAt, OF_REVOCATION } from '../people/fake-people.ts';
 import { never, revocationWorld, type RevocationWorld, standIn } from './fake-revocation-world.ts';
@@ -29,7 +29,7 @@ const reactivate = () => updateUser({ deps: world.deps, actor: ACTOR }, { id, is
 const prove = () => proveRevocations(world.deps, world.around.now, never);
 const states = async (username = 'john') =>
   Object.fromEntries((await world.revocations(username)).map(({ clientUid, state }) => [clientUid, state]));
-const orders = async () => (await world.deps.certificateBook.orders()).map(({ username }) => username);
+const orders = async () => (await world.deps.certificateStore.orders()).map(({ username }) => username);
 
 describe('a deactivation', () => {
   it('revokes everything of the person at once, what has another case of the name with the next run, and nothing of john-doe', async () => {
@@ -49,13 +49,13 @@ describe('a deactivation', () => {
 
   it('does not read the whole list of the core for whoever waits', async () => {
     await world.made('john');
-    const asked: (string | undefined)[] = [];
+    const requests: (string | undefined)[] = [];
     standIn(world.deps.core, 'certificates', (real) => async (username) => {
-      asked.push(username);
+      requests.push(username);
       return real(username);
     });
     await deactivate();
-    expect([asked.length > 0, asked.includes(undefined)]).toEqual([true, false]);
+    expect([requests.length > 0, requests.includes(undefined)]).toEqual([true, false]);
   });
 
   it('does not believe a core that lists somebody else’s', async () => {
@@ -105,7 +105,7 @@ describe('a deactivation', () => {
     await world.made('john');
     const { promise: never_ } = Promise.withResolvers<never>();
     world.deps.core.certificates = () => never_;
-    await withdrawCertificates(world.deps, 'john', { withinMs: 20 });
+    await revokeCertificatesOf(world.deps, 'john', { withinMs: 20 });
     expect([await states(), await orders()]).toEqual([{ 'holdfast-phone': 'revoking' }, ['john']]);
   });
 
@@ -113,7 +113,7 @@ describe('a deactivation', () => {
     const phone = await world.made('john');
     const { promise: slow, resolve } = Promise.withResolvers<typeof world.core.certificates>();
     world.deps.core.certificates = () => slow;
-    await withdrawCertificates(world.deps, 'john', { withinMs: 20 });
+    await revokeCertificatesOf(world.deps, 'john', { withinMs: 20 });
     resolve([phone]);
     // The fakes need no time: what would follow has followed by the next turn.
     await new Promise((turn) => setImmediate(turn));
@@ -145,7 +145,7 @@ describe('a deactivation', () => {
 
   it('fails when it cannot be ordered, and is then finished by the job', async () => {
     const broken = async () => Promise.reject(new Error('our own database is away'));
-    const putBack = standIn(world.deps.certificateBook, 'order', () => broken);
+    const putBack = standIn(world.deps.certificateStore, 'order', () => broken);
     await expect(deactivate()).rejects.toThrow();
     putBack();
     world.later(180);
@@ -156,7 +156,7 @@ describe('a deactivation', () => {
   it('never takes the certificate that Holdfast itself uses', async () => {
     const own = world.core.enrolledByDevice(API_ACCOUNT, API_ACCOUNT);
     const other = world.core.enrolledByDevice(API_ACCOUNT, 'ANDROID-1');
-    await withdrawCertificates(world.deps, API_ACCOUNT);
+    await revokeCertificatesOf(world.deps, API_ACCOUNT);
     expect([own.revokedAt, other.revokedAt]).toEqual([null, world.iso()]);
   });
 
@@ -256,10 +256,10 @@ describe('a reactivation while the order is open', () => {
 
 describe('an order that cannot be carried out', () => {
   it('does not keep the others from it', async () => {
-    const { certificateBook } = world.deps;
+    const { certificateStore } = world.deps;
     const [one, two] = [world.core.enrolledByDevice('anna'), world.core.enrolledByDevice('berta')];
-    for (const username of ['anna', 'berta']) await certificateBook.order({ username, wantedAt: world.iso() });
-    standIn(certificateBook, 'wantRevoked', (real) => async (certificates, wantedAt) => {
+    for (const username of ['anna', 'berta']) await certificateStore.order({ username, wantedAt: world.iso() });
+    standIn(certificateStore, 'wantRevoked', (real) => async (certificates, wantedAt) => {
       if (certificates.some(({ username }) => username === 'anna')) throw new Error('it cannot be written down');
       return real(certificates, wantedAt);
     });

@@ -3,7 +3,7 @@
 import { describe, expect, it } from 'vitest';
 import type { FastAuthenticator } from '../../shared/sign-in/port.ts';
 import { basic } from '../http/fake-deps.ts';
-import { doorsWorld, HERE, METRICS_TOKEN, sessionOf } from './fake-doors.ts';
+import { doorsWorld, HERE, METRICS_TOKEN, sessionOf } from './fake-authenticator.ts';
 
 const MINUTE = 60_000;
 const kinds = (entrances: readonly { kind: string }[]): string[] => entrances.map(({ kind }) => kind);
@@ -23,21 +23,21 @@ describe('the lock-out of the doors', () => {
   it('asks nobody about a password from a locked address, and leaves every other address alone', async () => {
     const world = doorsWorld();
     await world.fail(10);
-    const asked = world.binds.length;
+    const requested = world.binds.length;
     expect((await world.tryWith('vera', 'pw-vera')).kind).toBe('locked');
     expect((await world.tryWith('vera', 'pw-vera', HERE, 'core')).kind).toBe('locked');
-    expect(world.binds.length).toBe(asked);
+    expect(world.binds.length).toBe(requested);
     expect((await world.tryWith('vera', 'pw-vera', '192.0.2.8')).kind).toBe('in');
   });
 
   it('stands before what is remembered: a password that was right a moment ago is locked out, too', async () => {
     const world = doorsWorld();
     expect((await world.tryWith('vera', 'pw-vera')).kind).toBe('in');
-    expect(world.doors.known(basic('vera', 'pw-vera'), HERE)?.username).toBe('vera');
+    expect(world.authenticator.known(basic('vera', 'pw-vera'), HERE)?.username).toBe('vera');
     await world.fail(10);
     expect((await world.tryWith('vera', 'pw-vera')).kind).toBe('locked');
-    expect(world.doors.known(basic('vera', 'pw-vera'), HERE)).toBeUndefined();
-    expect(world.doors.known(basic('vera', 'pw-vera'), '192.0.2.8')?.username).toBe('vera');
+    expect(world.authenticator.known(basic('vera', 'pw-vera'), HERE)).toBeUndefined();
+    expect(world.authenticator.known(basic('vera', 'pw-vera'), '192.0.2.8')?.username).toBe('vera');
   });
 
   it('counts failures alone, and a success forgives none', async () => {
@@ -71,7 +71,7 @@ describe('the lock-out of the doors', () => {
     const all = await Promise.all(Array.from({ length: 100 }, () => world.tryWith('vera', 'pw-vera')));
     expect(new Set(kinds(all))).toEqual(new Set(['in']));
     expect(world.binds.length).toBeLessThanOrEqual(10);
-    expect(await world.doors.lockouts()).toEqual([]);
+    expect(await world.authenticator.lockouts()).toEqual([]);
   });
 
   it('lets a hundred people behind one address in at once', async () => {
@@ -104,14 +104,14 @@ describe('the lock-out of the doors', () => {
   it('does not count bearers and cookies that are wrong, nor hold them back when the address is locked', async () => {
     const world = doorsWorld();
     for (let count = 0; count < 20; count++) {
-      expect(await world.doors.bearer(`guess ${count}`)).toBeUndefined();
-      expect(await world.doors.session(`guess ${count}`)).toBeUndefined();
+      expect(await world.authenticator.bearer(`guess ${count}`)).toBeUndefined();
+      expect(await world.authenticator.session(`guess ${count}`)).toBeUndefined();
     }
     expect((await world.tryWith('vera', 'pw-vera')).kind).toBe('in');
     await world.fail(10);
-    expect(await world.doors.bearer(METRICS_TOKEN)).toMatchObject({ by: { kind: 'metrics' } });
-    expect(world.doors.known(`Bearer ${METRICS_TOKEN}`, HERE)).toMatchObject({ by: { kind: 'metrics' } });
-    expect(await world.doors.session(await sessionOf(world, 'vera'))).toMatchObject({ username: 'vera' });
+    expect(await world.authenticator.bearer(METRICS_TOKEN)).toMatchObject({ by: { kind: 'metrics' } });
+    expect(world.authenticator.known(`Bearer ${METRICS_TOKEN}`, HERE)).toMatchObject({ by: { kind: 'metrics' } });
+    expect(await world.authenticator.session(await sessionOf(world, 'vera'))).toMatchObject({ username: 'vera' });
   });
 
   it('lists what is locked with its end, and releases it in every spelling', async () => {
@@ -120,16 +120,16 @@ describe('the lock-out of the doors', () => {
     world.later(MINUTE);
     await world.fail(10);
     await world.fail(3, '192.0.2.99');
-    expect(await world.doors.lockouts()).toEqual([
+    expect(await world.authenticator.lockouts()).toEqual([
       { address: '2001:db8:0:1::/64', door: 'http', failures: 10, locked_until: '2026-03-04T05:21:07.000Z' },
       { address: HERE, door: 'http', failures: 10, locked_until: '2026-03-04T05:22:07.000Z' },
     ]);
     for (const spelling of ['2001:db8:0:1::/64', '2001:0DB8:0:1::/64', '2001:db8:0:1::77']) {
-      expect(await world.doors.release(spelling)).toBe(true);
-      expect(await world.doors.release(spelling)).toBe(false);
+      expect(await world.authenticator.release(spelling)).toBe(true);
+      expect(await world.authenticator.release(spelling)).toBe(false);
       await world.fail(10, '2001:db8:0:1::5');
     }
-    expect(await world.doors.release(`::ffff:${HERE}`)).toBe(true);
+    expect(await world.authenticator.release(`::ffff:${HERE}`)).toBe(true);
     expect((await world.tryWith('vera', 'pw-vera')).kind).toBe('in');
   });
 
@@ -137,7 +137,13 @@ describe('the lock-out of the doors', () => {
     const world = doorsWorld();
     await world.fail(11);
     await world.tryWith('ve\u0000ra', 'pw-vera');
-    world.doors.noteLocked({ username: 'vera', password: 'x', address: HERE, base: 'web', requestId: 'request-2' });
+    world.authenticator.noteLocked({
+      username: 'vera',
+      password: 'x',
+      address: HERE,
+      base: 'web',
+      requestId: 'request-2',
+    });
     const noted = world.audit.records.map(({ action, target, result }) => `${action} ${target} ${result}`);
     expect(noted).toEqual([
       ...Array.from({ length: 10 }, () => 'sign-in vera denied'),
@@ -154,7 +160,7 @@ describe('the lock-out of the doors', () => {
     async (name) => {
       const world = doorsWorld();
       expect((await world.tryWith(name, 'pw')).kind).toBe('refused');
-      expect([world.binds, world.epochsAsked]).toEqual([[], 0]);
+      expect([world.binds, world.epochsRequested]).toEqual([[], 0]);
       expect(world.audit.records[0]?.target.length).toBeLessThanOrEqual(100);
     },
   );
@@ -179,7 +185,7 @@ describe('what a password opens', () => {
       kind: 'in',
       principal: { username: 'ada', role: 'none', groups: [], by: { kind: 'password' } },
     });
-    expect(world.doors.known(basic('ada', 'from the QR code'), HERE)).toBeUndefined();
+    expect(world.authenticator.known(basic('ada', 'from the QR code'), HERE)).toBeUndefined();
     expect((await world.tryWith('ada', 'from the QR code')).kind).toBe('refused');
     await world.tryWith('ada', 'pw-ada');
     await world.tryWith('ada', 'pw-ada', HERE, 'core');
@@ -195,18 +201,19 @@ describe('what a password opens', () => {
 });
 
 /** Whether the short way knows this header. */
-const isKnown = (doors: FastAuthenticator, header: string): boolean => doors.known(header, HERE) !== undefined;
+const isKnown = (authenticator: FastAuthenticator, header: string): boolean =>
+  authenticator.known(header, HERE) !== undefined;
 
 describe('what is remembered of a password', () => {
   it('spares the bind for twenty seconds, on the short way for half a second after each look', async () => {
     const world = doorsWorld();
     await world.tryWith('vera', 'pw-vera');
     world.later(500);
-    expect(isKnown(world.doors, basic('vera', 'pw-vera'))).toBe(true);
+    expect(isKnown(world.authenticator, basic('vera', 'pw-vera'))).toBe(true);
     world.later(1);
-    expect(isKnown(world.doors, basic('vera', 'pw-vera'))).toBe(false);
+    expect(isKnown(world.authenticator, basic('vera', 'pw-vera'))).toBe(false);
     expect((await world.tryWith('vera', 'pw-vera')).kind).toBe('in');
-    expect(isKnown(world.doors, basic('vera', 'pw-vera'))).toBe(true);
+    expect(isKnown(world.authenticator, basic('vera', 'pw-vera'))).toBe(true);
     world.later(19_000);
     await world.tryWith('vera', 'pw-vera');
     expect(world.binds).toHaveLength(1);
@@ -220,7 +227,7 @@ describe('what is remembered of a password', () => {
     await world.tryWith('vera', 'pw-vera');
     const good = basic('vera', 'pw-vera');
     const bare = good.slice('Basic '.length);
-    expect(isKnown(world.doors, good)).toBe(true);
+    expect(isKnown(world.authenticator, good)).toBe(true);
     for (const header of [
       `${good} x`,
       `Basic  ${bare}`,
@@ -233,16 +240,16 @@ describe('what is remembered of a password', () => {
       `Bearer ${METRICS_TOKEN.slice(1)}`,
       '',
     ])
-      expect([header, isKnown(world.doors, header)]).toEqual([header, false]);
+      expect([header, isKnown(world.authenticator, header)]).toEqual([header, false]);
   });
 
   it('does not know bytes that are no UTF-8, whatever they would be read as', async () => {
     const world = doorsWorld();
     world.directory.addPerson('odd', 'pw-\uFFFD');
     await world.tryWith('odd', 'pw-\uFFFD');
-    expect(isKnown(world.doors, basic('odd', 'pw-\uFFFD'))).toBe(true);
+    expect(isKnown(world.authenticator, basic('odd', 'pw-\uFFFD'))).toBe(true);
     const bytes = Buffer.concat([Buffer.from('odd:pw-'), Buffer.from([0xff])]);
-    expect(isKnown(world.doors, `Basic ${bytes.toString('base64')}`)).toBe(false);
+    expect(isKnown(world.authenticator, `Basic ${bytes.toString('base64')}`)).toBe(false);
   });
 
   it('ends with a change at the provider itself within thirty seconds', async () => {
@@ -252,7 +259,7 @@ describe('what is remembered of a password', () => {
     if (vera !== undefined) vera.password = 'another';
     world.later(30_000);
     expect((await world.tryWith('vera', 'pw-vera')).kind).toBe('refused');
-    expect(isKnown(world.doors, basic('vera', 'pw-vera'))).toBe(false);
+    expect(isKnown(world.authenticator, basic('vera', 'pw-vera'))).toBe(false);
   });
 
   it('ends half a second after another process has changed the epoch', async () => {
@@ -261,7 +268,7 @@ describe('what is remembered of a password', () => {
     world.directory.people.delete('vera');
     world.signIns.endAllOf('VERA');
     world.later(501);
-    expect(isKnown(world.doors, basic('vera', 'pw-vera'))).toBe(false);
+    expect(isKnown(world.authenticator, basic('vera', 'pw-vera'))).toBe(false);
     expect((await world.tryWith('vera', 'pw-vera')).kind).toBe('refused');
   });
 
@@ -270,11 +277,11 @@ describe('what is remembered of a password', () => {
     await world.tryWith('vera', 'pw-vera');
     const judged = world.tryWith('ada', 'pw-ada');
     await new Promise((turn) => setImmediate(turn));
-    await world.doors.forget('VERA');
-    await world.doors.forget('ada');
+    await world.authenticator.forget('VERA');
+    await world.authenticator.forget('ada');
     await judged;
-    expect(isKnown(world.doors, basic('vera', 'pw-vera'))).toBe(false);
-    expect(isKnown(world.doors, basic('ada', 'pw-ada'))).toBe(false);
+    expect(isKnown(world.authenticator, basic('vera', 'pw-vera'))).toBe(false);
+    expect(isKnown(world.authenticator, basic('ada', 'pw-ada'))).toBe(false);
   });
 
   it('is nothing while our own database is away: each password costs a bind', async () => {
@@ -290,16 +297,16 @@ describe('what is remembered of a password', () => {
     const world = doorsWorld();
     world.databaseAway = true;
     for (let count = 0; count < 20; count++) await world.tryWith('vera', 'pw-vera');
-    expect(world.epochsAsked).toBe(1);
+    expect(world.epochsRequested).toBe(1);
     world.databaseAway = false;
     world.later(1_000);
     await world.tryWith('vera', 'pw-vera');
-    expect(isKnown(world.doors, basic('vera', 'pw-vera'))).toBe(true);
+    expect(isKnown(world.authenticator, basic('vera', 'pw-vera'))).toBe(true);
   });
 
   it('asks the database once for all who come at the same moment', async () => {
     const world = doorsWorld();
     await Promise.all(Array.from({ length: 50 }, () => world.tryWith('vera', 'pw-vera')));
-    expect(world.epochsAsked).toBe(1);
+    expect(world.epochsRequested).toBe(1);
   });
 });

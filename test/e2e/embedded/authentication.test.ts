@@ -9,7 +9,7 @@ import { answersPing, eventually, newStack, query, type TestStack } from './embe
 import { type AskedFrom, askFrom, type AskOptions } from './from-address.ts';
 import { bindsAt } from './ldap-bind.ts';
 import { PORTABLE_SETTINGS } from './portable.ts';
-import { RUN, stands } from './standing.ts';
+import { RUN, stands } from './running-stack.ts';
 
 const TOKEN = PORTABLE_SETTINGS.METRICS_TOKEN;
 const PASSWORD = 'a password that is long enough';

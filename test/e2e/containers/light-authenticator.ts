@@ -29,7 +29,7 @@ const DOORS = [
   { port: APP_DATABASE_PORT, service: 'app-database', network: 'app-data', inside: 5432 },
 ] as const;
 
-export interface LightDoors extends AsyncDisposable {
+export interface LightAuthenticator extends AsyncDisposable {
   /** For HOLDFAST_STACK_FILE. */
   stackFile: string;
   stack: Pick<TestStack, 'data' | 'offset' | 'file'>;
@@ -37,7 +37,7 @@ export interface LightDoors extends AsyncDisposable {
   lookAgain(): Promise<void>;
 }
 
-export async function openDoors(light: SharedLight): Promise<LightDoors> {
+export async function openAuthenticator(light: SharedLight): Promise<LightAuthenticator> {
   const { engine, project, env } = light;
   const offset = await freeOffset();
   let addresses = new Map<string, string>();

@@ -3,7 +3,12 @@
 
 import { randomBytes, randomUUID } from 'node:crypto';
 import { beforeEach, describe, expect, it } from 'vitest';
-import type { CertificateBook, EnrollmentToken, EnrollmentTokens, MadeCertificate } from '../../shared/devices/port.ts';
+import type {
+  CertificateStore,
+  EnrollmentToken,
+  EnrollmentTokens,
+  MadeCertificate,
+} from '../../shared/devices/port.ts';
 
 let seconds = 0;
 /** Each later than the one before. */
@@ -18,11 +23,11 @@ export function certificate(username: string, change: Partial<MadeCertificate> =
 }
 
 /** `make` gives one that is empty. */
-export function certificateBookContract(what: string, make: () => CertificateBook | Promise<CertificateBook>): void {
+export function certificateStoreContract(what: string, make: () => CertificateStore | Promise<CertificateStore>): void {
   describe(`the book of certificates (${what})`, () => {
-    let book: CertificateBook;
+    let store: CertificateStore;
     beforeEach(async () => {
-      book = await make();
+      store = await make();
     });
     const hashes = async (list: Promise<{ hash: string }[]>) => (await list).map(({ hash }) => hash).toSorted();
 
@@ -30,20 +35,20 @@ export function certificateBookContract(what: string, make: () => CertificateBoo
       const name = somebody();
       const [one, two] = [certificate(name), certificate(name.toUpperCase(), { name: '' })];
       const other = certificate(`${name}-doe`);
-      for (const each of [one, two, other]) await book.remember(each);
-      expect(await book.made([name.toLowerCase()])).toEqual([one, two]);
-      expect(await book.made([name, other.username])).toEqual([one, two, other]);
-      expect(await book.made()).toEqual([one, two, other]);
-      expect(await book.made([])).toEqual([]);
-      expect(await book.made([somebody()])).toEqual([]);
+      for (const each of [one, two, other]) await store.remember(each);
+      expect(await store.made([name.toLowerCase()])).toEqual([one, two]);
+      expect(await store.made([name, other.username])).toEqual([one, two, other]);
+      expect(await store.made()).toEqual([one, two, other]);
+      expect(await store.made([])).toEqual([]);
+      expect(await store.made([somebody()])).toEqual([]);
     });
 
     it('takes a name as it is written, whatever is in it', async () => {
       for (const username of ["o'neil", 'ä"{},\\', '%', 'name\nline']) {
         const one = certificate(username);
-        await book.remember(one);
-        await book.wantRevoked([one], time());
-        expect([await book.made([username]), (await book.revocations([username]))[0]?.username]).toEqual([
+        await store.remember(one);
+        await store.wantRevoked([one], time());
+        expect([await store.made([username]), (await store.revocations([username]))[0]?.username]).toEqual([
           [one],
           username,
         ]);
@@ -52,139 +57,139 @@ export function certificateBookContract(what: string, make: () => CertificateBoo
 
     it('has nothing under a name that no text can hold, and what it has of the others', async () => {
       const one = certificate(somebody());
-      await book.remember(one);
+      await store.remember(one);
       for (const nobody of ['a\0b', '\uD800']) {
-        expect(await book.made([nobody, one.username])).toEqual([one]);
-        expect(await book.revocations([nobody])).toEqual([]);
+        expect(await store.made([nobody, one.username])).toEqual([one]);
+        expect(await store.revocations([nobody])).toEqual([]);
       }
     });
 
     it('remembers a certificate once, with the last of its names', async () => {
       const one = certificate(somebody());
-      await book.remember(one);
-      await book.remember({ ...one, name: 'tablet' });
-      expect(await book.made([one.username])).toEqual([{ ...one, name: 'tablet' }]);
+      await store.remember(one);
+      await store.remember({ ...one, name: 'tablet' });
+      expect(await store.made([one.username])).toEqual([{ ...one, name: 'tablet' }]);
     });
 
     it('notes what is to be revoked, once', async () => {
       const [one, two] = [certificate(somebody()), certificate(somebody())];
       const [wantedAt, later] = [time(), time()];
-      await book.wantRevoked([], wantedAt);
-      await book.wantRevoked([one], wantedAt);
-      await book.wantRevoked([one, two], later);
+      await store.wantRevoked([], wantedAt);
+      await store.wantRevoked([one], wantedAt);
+      await store.wantRevoked([one, two], later);
       const { name: _, ...noted } = one;
       const open = { state: 'revoking', checkedAt: null, provenAt: null, problem: null, streams: null };
-      expect(await book.revocations([one.username.toUpperCase()])).toEqual([{ ...noted, wantedAt, ...open }]);
-      expect(await hashes(book.revocations())).toEqual([one.hash, two.hash].toSorted());
-      expect(await book.revocations([])).toEqual([]);
+      expect(await store.revocations([one.username.toUpperCase()])).toEqual([{ ...noted, wantedAt, ...open }]);
+      expect(await hashes(store.revocations())).toEqual([one.hash, two.hash].toSorted());
+      expect(await store.revocations([])).toEqual([]);
     });
 
     it('gives what is not proven, oldest first, as many as are asked for', async () => {
       const all = Array.from({ length: 4 }, () => certificate(somebody()));
-      for (const each of all.toReversed()) await book.wantRevoked([each], time());
+      for (const each of all.toReversed()) await store.wantRevoked([each], time());
       const oldest = all.toReversed().map(({ hash }) => hash);
-      expect((await book.openRevocations(9)).map(({ hash }) => hash)).toEqual(oldest);
-      expect((await book.openRevocations(2)).map(({ hash }) => hash)).toEqual(oldest.slice(0, 2));
+      expect((await store.openRevocations(9)).map(({ hash }) => hash)).toEqual(oldest);
+      expect((await store.openRevocations(2)).map(({ hash }) => hash)).toEqual(oldest.slice(0, 2));
       const settled = { checkedAt: time(), problem: null, streams: null };
-      await book.settle(oldest[0] ?? '', { ...settled, state: 'revoked' });
-      await book.settle(oldest[1] ?? '', { ...settled, state: 'revocation_failed' });
-      expect((await book.openRevocations(9)).map(({ hash }) => hash)).toEqual(oldest.slice(1));
+      await store.settle(oldest[0] ?? '', { ...settled, state: 'revoked' });
+      await store.settle(oldest[1] ?? '', { ...settled, state: 'revocation_failed' });
+      expect((await store.openRevocations(9)).map(({ hash }) => hash)).toEqual(oldest.slice(1));
     });
 
     it('tells which of some are noted, and which were proven since a time', async () => {
       const all = Array.from({ length: 4 }, () => certificate(somebody()));
       const [open = '', early = '', late = '', unknown = ''] = all.map(({ hash }) => hash);
-      await book.wantRevoked(all.slice(0, 3), time());
+      await store.wantRevoked(all.slice(0, 3), time());
       const settled = { state: 'revoked', problem: null, streams: null } as const;
       const [before, since] = [time(), time()];
-      await book.settle(early, { ...settled, checkedAt: before });
-      await book.settle(late, { ...settled, checkedAt: since });
-      await book.settle(open, { ...settled, checkedAt: since, state: 'revocation_failed' });
-      expect(await book.noted([late, unknown, open])).toHaveLength(2);
-      expect(new Set(await book.noted([late, unknown, open]))).toEqual(new Set([late, open]));
-      expect(await book.noted([])).toEqual([]);
-      expect(await book.provenSince(since)).toEqual([late]);
-      expect((await book.provenSince(before)).toSorted()).toEqual([early, late].toSorted());
+      await store.settle(early, { ...settled, checkedAt: before });
+      await store.settle(late, { ...settled, checkedAt: since });
+      await store.settle(open, { ...settled, checkedAt: since, state: 'revocation_failed' });
+      expect(await store.noted([late, unknown, open])).toHaveLength(2);
+      expect(new Set(await store.noted([late, unknown, open]))).toEqual(new Set([late, open]));
+      expect(await store.noted([])).toEqual([]);
+      expect(await store.provenSince(since)).toEqual([late]);
+      expect((await store.provenSince(before)).toSorted()).toEqual([early, late].toSorted());
     });
 
     it('counts what is not proven', async () => {
-      expect(await book.openRevocationCount()).toBe(0);
+      expect(await store.openRevocationCount()).toBe(0);
       const all = Array.from({ length: 3 }, () => certificate(somebody()));
-      await book.wantRevoked(all, time());
+      await store.wantRevoked(all, time());
       const settled = { checkedAt: time(), problem: null, streams: null };
-      await book.settle(all[0]?.hash ?? '', { ...settled, state: 'revoked' });
-      await book.settle(all[1]?.hash ?? '', { ...settled, state: 'revocation_failed' });
-      expect(await book.openRevocationCount()).toBe(2);
+      await store.settle(all[0]?.hash ?? '', { ...settled, state: 'revoked' });
+      await store.settle(all[1]?.hash ?? '', { ...settled, state: 'revocation_failed' });
+      expect(await store.openRevocationCount()).toBe(2);
     });
 
     it('settles how far the proof has come; what is proven stays so', async () => {
       const one = certificate(somebody());
-      const of = async () => (await book.revocations([one.username]))[0];
-      await book.wantRevoked([one], time());
+      const of = async () => (await store.revocations([one.username]))[0];
+      await store.wantRevoked([one], time());
       const failed = { state: 'revocation_failed', checkedAt: time(), problem: 'was let in', streams: null } as const;
-      await book.settle(one.hash, failed);
+      await store.settle(one.hash, failed);
       expect(await of()).toMatchObject({ ...failed, provenAt: null });
       const proven = { state: 'revoked', checkedAt: time(), problem: null, streams: 'unverifiable' } as const;
-      await book.settle(one.hash, proven);
+      await store.settle(one.hash, proven);
       const final = { ...proven, provenAt: proven.checkedAt };
       expect(await of()).toMatchObject(final);
-      await book.settle(one.hash, { ...failed, checkedAt: time() });
-      await book.wantRevoked([one], time());
+      await store.settle(one.hash, { ...failed, checkedAt: time() });
+      await store.wantRevoked([one], time());
       expect(await of()).toMatchObject(final);
-      await book.settle('AA:BB', failed);
-      expect(await book.revocations()).toHaveLength(1);
+      await store.settle('AA:BB', failed);
+      expect(await store.revocations()).toHaveLength(1);
     });
 
     it('keeps one order for each user, until it is closed as it was given last', async () => {
       const [name, other] = [somebody(), somebody()];
       const [first, second, third] = [time(), time(), time()];
-      await book.order({ username: name, wantedAt: first });
-      await book.order({ username: other, wantedAt: second });
-      expect(await book.orders()).toEqual([
+      await store.order({ username: name, wantedAt: first });
+      await store.order({ username: other, wantedAt: second });
+      expect(await store.orders()).toEqual([
         { username: name, wantedAt: first },
         { username: other, wantedAt: second },
       ]);
-      await book.order({ username: name.toUpperCase(), wantedAt: third });
-      await book.closeOrder({ username: name, wantedAt: first });
-      expect(await book.orders()).toEqual([
+      await store.order({ username: name.toUpperCase(), wantedAt: third });
+      await store.closeOrder({ username: name, wantedAt: first });
+      expect(await store.orders()).toEqual([
         { username: other, wantedAt: second },
         { username: name.toUpperCase(), wantedAt: third },
       ]);
-      await book.closeOrder({ username: name.toLowerCase(), wantedAt: third });
-      expect(await book.orders()).toEqual([{ username: other, wantedAt: second }]);
+      await store.closeOrder({ username: name.toLowerCase(), wantedAt: third });
+      expect(await store.orders()).toEqual([{ username: other, wantedAt: second }]);
     });
 
     it('knows the last canary', async () => {
-      expect(await book.lastCanary()).toBeUndefined();
+      expect(await store.lastCanary()).toBeUndefined();
       const [early, late] = [time(), time()];
       const passed = { at: late, ok: true, signed: true, problem: null, coreStartedAt: time() };
-      await book.recordCanary(passed);
-      await book.recordCanary({ at: early, ok: false, signed: true, problem: 'was let in', coreStartedAt: null });
-      expect(await book.lastCanary()).toEqual(passed);
-      await book.recordCanary({ ...passed, ok: false });
-      expect(await book.lastCanary()).toEqual(passed);
+      await store.recordCanary(passed);
+      await store.recordCanary({ at: early, ok: false, signed: true, problem: 'was let in', coreStartedAt: null });
+      expect(await store.lastCanary()).toEqual(passed);
+      await store.recordCanary({ ...passed, ok: false });
+      expect(await store.lastCanary()).toEqual(passed);
       const failed = { at: time(), ok: false, signed: true, problem: 'was let in', coreStartedAt: null };
-      await book.recordCanary(failed);
-      expect(await book.lastCanary()).toEqual(failed);
+      await store.recordCanary(failed);
+      expect(await store.lastCanary()).toEqual(failed);
     });
 
     it('has open work while there is an order or a revocation without proof, and not for a canary', async () => {
       const one = certificate(somebody());
       const order = { username: one.username, wantedAt: time() };
-      await book.recordCanary({ at: time(), ok: false, signed: true, problem: 'was let in', coreStartedAt: null });
-      await book.remember(one);
-      expect(await book.hasOpenWork()).toBe(false);
-      await book.order(order);
-      expect(await book.hasOpenWork()).toBe(true);
-      await book.closeOrder(order);
-      expect(await book.hasOpenWork()).toBe(false);
-      await book.wantRevoked([one], time());
-      expect(await book.hasOpenWork()).toBe(true);
+      await store.recordCanary({ at: time(), ok: false, signed: true, problem: 'was let in', coreStartedAt: null });
+      await store.remember(one);
+      expect(await store.hasOpenWork()).toBe(false);
+      await store.order(order);
+      expect(await store.hasOpenWork()).toBe(true);
+      await store.closeOrder(order);
+      expect(await store.hasOpenWork()).toBe(false);
+      await store.wantRevoked([one], time());
+      expect(await store.hasOpenWork()).toBe(true);
       const settled = { checkedAt: time(), problem: 'was let in', streams: null };
-      await book.settle(one.hash, { ...settled, state: 'revocation_failed' });
-      expect(await book.hasOpenWork()).toBe(true);
-      await book.settle(one.hash, { ...settled, state: 'revoked' });
-      expect(await book.hasOpenWork()).toBe(false);
+      await store.settle(one.hash, { ...settled, state: 'revocation_failed' });
+      expect(await store.hasOpenWork()).toBe(true);
+      await store.settle(one.hash, { ...settled, state: 'revoked' });
+      expect(await store.hasOpenWork()).toBe(false);
     });
   });
 }

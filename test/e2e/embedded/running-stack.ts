@@ -15,7 +15,7 @@ export const stands = named !== '';
 /** In names, so that a second run on the same stack meets nothing of the first. */
 export const RUN = stands ? `-${Date.now().toString(36)}` : '';
 
-export function isStanding(data: string): boolean {
+export function isRunning(data: string): boolean {
   return stands && data === dirname(named);
 }
 

@@ -1,7 +1,7 @@
 // Whether a person may come in, and the two deeds that decide it: enroll a device, or put the person out.
 
 import { DAY_MS } from '@holdfast/kit/time';
-import type { ShownUser } from '../../../shared/devices/accounts.ts';
+import type { UserView } from '../../../shared/devices/accounts.ts';
 import type { Role } from '../../../shared/sign-in/rules.ts';
 import { faultOf } from '../../pages/form.ts';
 import type { PageContext } from '../../pages/page-routes.ts';
@@ -13,37 +13,37 @@ import { AccessEnds, endShown, type Refusal } from './fields.tsx';
 const SOON_MS = DAY_MS;
 
 /** How somebody stands, in words: whether the person may come in, and what the role is good for. */
-export type Standing = 'in' | 'ending' | 'expired' | 'deactivated';
-type Stands = Pick<ShownUser, 'is_active' | 'expires_at'>;
+export type AccountStatus = 'in' | 'ending' | 'expired' | 'deactivated';
+type Stands = Pick<UserView, 'is_active' | 'expires_at'>;
 
 /** `ending`: within a day. */
-export function standingOf({ is_active: isActive, expires_at: end }: Stands, now: Date): Standing {
+export function statusOf({ is_active: isActive, expires_at: end }: Stands, now: Date): AccountStatus {
   const left = end === null ? Infinity : Date.parse(end) - now.getTime();
   if (left <= 0) return 'expired';
   if (!isActive) return 'deactivated';
   return left <= SOON_MS ? 'ending' : 'in';
 }
 
-export function StandingBadge({ user, clock }: { user: Stands; clock: Clock }) {
-  const standing = standingOf(user, clock.now);
-  if (standing === 'expired') return <StatusBadge status="warning">Expired</StatusBadge>;
-  if (standing === 'deactivated') return <StatusBadge status="note">Deactivated</StatusBadge>;
+export function AccountStatusBadge({ user, clock }: { user: Stands; clock: Clock }) {
+  const accountStatus = statusOf(user, clock.now);
+  if (accountStatus === 'expired') return <StatusBadge status="warning">Expired</StatusBadge>;
+  if (accountStatus === 'deactivated') return <StatusBadge status="note">Deactivated</StatusBadge>;
   return (
-    <StatusBadge status={standing === 'in' ? 'ok' : 'warning'}>
-      {standing === 'in' ? 'May come in' : 'Ends soon'}
+    <StatusBadge status={accountStatus === 'in' ? 'ok' : 'warning'}>
+      {accountStatus === 'in' ? 'May come in' : 'Ends soon'}
     </StatusBadge>
   );
 }
 
 /** The sentence at the top of the person's page. */
-export function StandingInWords({ user, clock }: { user: Stands; clock: Clock }) {
+export function StatusText({ user, clock }: { user: Stands; clock: Clock }) {
   const { expires_at: end, is_active: isActive } = user;
   if (end === null)
     return <>{isActive ? 'May come in, without an end.' : 'Deactivated: nothing lets this person in.'}</>;
   const when = <When at={end} clock={clock} relative />;
-  const standing = standingOf(user, clock.now);
-  if (standing === 'deactivated') return <>Deactivated: nothing lets this person in. Access would end {when}.</>;
-  if (standing !== 'expired')
+  const status = statusOf(user, clock.now);
+  if (status === 'deactivated') return <>Deactivated: nothing lets this person in. Access would end {when}.</>;
+  if (status !== 'expired')
     return (
       <>
         May come in until <When at={end} clock={clock} />: <Countdown until={end} clock={clock} over="over now" />.
@@ -57,7 +57,7 @@ export function StandingInWords({ user, clock }: { user: Stands; clock: Clock })
 }
 
 /** `until 2026-01-31 14:05`, `no end`. */
-export function endInWords(end: string | null, { timeZone }: Clock): string {
+export function formatEnd(end: string | null, { timeZone }: Clock): string {
   return end === null ? 'no end' : `until ${timeInZone(end, timeZone)}`;
 }
 
@@ -69,9 +69,9 @@ export const ROLE_MEANINGS: Record<Role, string> = {
   admin: 'lets people in and out, changes everything',
 };
 
-interface PersonStandingProps {
+interface PersonStatusProps {
   c: PageContext;
-  user: ShownUser;
+  user: UserView;
   clock: Clock;
   refusal: Refusal | undefined;
   /** webadmin stays. */
@@ -81,15 +81,15 @@ interface PersonStandingProps {
   certificates: number;
 }
 
-export function PersonStanding(props: PersonStandingProps) {
+export function PersonStatus(props: PersonStatusProps) {
   const { user, clock, canChange, isFirst } = props;
-  const isIn = user.is_active && standingOf(user, clock.now) !== 'expired';
+  const isIn = user.is_active && statusOf(user, clock.now) !== 'expired';
   return (
     <Card>
       <div class="standing">
-        <StandingBadge user={user} clock={clock} />
+        <AccountStatusBadge user={user} clock={clock} />
         <p>
-          <StandingInWords user={user} clock={clock} />
+          <StatusText user={user} clock={clock} />
         </p>
       </div>
       {canChange && user.is_active ? (
@@ -107,7 +107,7 @@ export function PersonStanding(props: PersonStandingProps) {
   );
 }
 
-function Deactivation({ c, user, certificates }: PersonStandingProps) {
+function Deactivation({ c, user, certificates }: PersonStatusProps) {
   const { id, username } = user;
   const isOneself = c.get('principal').username.toLowerCase() === username.toLowerCase();
   return (
@@ -131,9 +131,9 @@ function Deactivation({ c, user, certificates }: PersonStandingProps) {
   );
 }
 
-function Reactivation({ user, clock, refusal }: PersonStandingProps) {
+function Reactivation({ user, clock, refusal }: PersonStatusProps) {
   const { id, username, expires_at: end } = user;
-  const isExpired = standingOf(user, clock.now) === 'expired';
+  const isExpired = statusOf(user, clock.now) === 'expired';
   const refused = refusal?.at === 'reactivate' ? refusal : undefined;
   const first = isExpired ? { choice: 'days-2', on: '' } : endShown(end, clock);
   return (

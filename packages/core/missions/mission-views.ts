@@ -1,6 +1,6 @@
 // Missions as JSON, with the members, the dates and the empty lists that devices expect.
 
-import { shownResource } from '../files/shown-files.ts';
+import { toResourceView } from '../files/file-views.ts';
 import {
   type Mission,
   type MissionChange,
@@ -11,7 +11,7 @@ import {
   type UidDetails,
 } from '../model/mission.ts';
 
-export interface ShownWith {
+export interface ViewOptions {
   /** Of this mission alone. */
   contents?: Pick<MissionContents, 'uids' | 'files'> | undefined;
   /** Names. */
@@ -22,7 +22,7 @@ export interface ShownWith {
 }
 
 /** Members that are not known are left out; lists are there even when they are empty. */
-export function shownMission(mission: Mission, also: ShownWith = {}) {
+export function toMissionView(mission: Mission, also: ViewOptions = {}) {
   const { contents } = also;
   return {
     name: mission.name,
@@ -42,10 +42,10 @@ export function shownMission(mission: Mission, also: ShownWith = {}) {
     externalData: [],
     feeds: [],
     mapLayers: [],
-    ownerRole: also.ownerRole === undefined ? undefined : shownRole(also.ownerRole),
-    defaultRole: shownRole(mission.defaultRole),
+    ownerRole: also.ownerRole === undefined ? undefined : toRoleView(also.ownerRole),
+    defaultRole: toRoleView(mission.defaultRole),
     inviteOnly: mission.inviteOnly,
-    missionChanges: also.changes?.map(shownChange),
+    missionChanges: also.changes?.map(toChangeView),
     expiration: mission.expiration,
     guid: mission.guid,
     uids: (contents?.uids ?? []).map(({ uid, addedAt, addedBy, details }) => ({
@@ -53,10 +53,10 @@ export function shownMission(mission: Mission, also: ShownWith = {}) {
       timestamp: (addedAt ?? mission.createTime).toISOString(),
       creatorUid: addedBy ?? '',
       keywords: [],
-      details: shownDetails(details),
+      details: toDetailsView(details),
     })),
     contents: (contents?.files ?? []).map(({ resource, addedAt, addedBy }) => ({
-      data: shownResource(resource),
+      data: toResourceView(resource),
       timestamp: (addedAt ?? mission.createTime).toISOString(),
       creatorUid: addedBy ?? '',
       keywords: [],
@@ -66,11 +66,11 @@ export function shownMission(mission: Mission, also: ShownWith = {}) {
   };
 }
 
-export function shownRole(role: MissionRole) {
+export function toRoleView(role: MissionRole) {
   return { type: role, permissions: PERMISSIONS[role] };
 }
 
-export function shownChange(change: MissionChange) {
+export function toChangeView(change: MissionChange) {
   const { contentHash, resource } = change;
   return {
     isFederatedChange: false,
@@ -82,17 +82,17 @@ export function shownChange(change: MissionChange) {
     creatorUid: change.creatorUid,
     contentUid: change.contentUid ?? undefined,
     contentResource:
-      resource === null ? (contentHash === null ? undefined : { hash: contentHash }) : shownResource(resource),
-    details: shownDetails(change.details),
+      resource === null ? (contentHash === null ? undefined : { hash: contentHash }) : toResourceView(resource),
+    details: toDetailsView(change.details),
   };
 }
 
-export function shownSubscription(subscription: MissionSubscription, also: { token?: string; mission?: object } = {}) {
+export function toSubscriptionView(subscription: MissionSubscription, also: { token?: string; mission?: object } = {}) {
   const { clientUid, username, createTime, role } = subscription;
-  return { ...also, clientUid, username, createTime: createTime.toISOString(), role: shownRole(role) };
+  return { ...also, clientUid, username, createTime: createTime.toISOString(), role: toRoleView(role) };
 }
 
-function shownDetails(details: UidDetails | null | undefined) {
+function toDetailsView(details: UidDetails | null | undefined) {
   if (details === null || details === undefined) return undefined;
   const { type, callsign, iconsetPath, color, lat, lon } = details;
   return {

@@ -5,7 +5,7 @@ import type { Resource } from '../model/mission.ts';
 import type { ListedResource } from '../store/resources.ts';
 
 /** Of `/Marti/sync`: every scalar is a text. */
-export function shownMetadata(file: Resource) {
+export function toMetadataView(file: Resource) {
   return {
     UID: file.uid,
     SubmissionDateTime: file.submissionTime.toISOString(),
@@ -23,7 +23,7 @@ export function shownMetadata(file: Resource) {
 }
 
 /** Of `/Marti/api/sync/search`, and of the contents of missions. */
-export function shownResource(file: Resource) {
+export function toResourceView(file: Resource) {
   const { filename, keywords, mimeType, name, submitter, uid, hash, creatorUid, tool, expiration } = file;
   return {
     filename,
@@ -42,12 +42,12 @@ export function shownResource(file: Resource) {
 }
 
 /** Of `/Marti/api/files/metadata`. */
-export function shownFile(file: ListedResource) {
+export function toFileView(file: ListedResource) {
   return {
     Name: file.name,
     User: file.submitter,
     Creator: file.creatorUid,
-    Size: shownSize(file.sizeBytes),
+    Size: toSizeView(file.sizeBytes),
     Time: file.submissionTime.toISOString(),
     MimeType: file.mimeType,
     Keywords: file.keywords,
@@ -61,7 +61,7 @@ export function shownFile(file: ListedResource) {
 const UNITS = ['B', 'kB', 'MB', 'GB'];
 
 /** Thousands, rounded: `3kB`. */
-export function shownSize(bytes: number): string {
+export function toSizeView(bytes: number): string {
   const unit = UNITS.findIndex((_, index) => index === UNITS.length - 1 || Math.round(bytes / 1000 ** index) < 1000);
   return `${Math.round(bytes / 1000 ** unit)}${UNITS[unit]}`;
 }

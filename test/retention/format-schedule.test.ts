@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { dailyAt, scheduleInWords, weeklyAt } from '../../shared/retention/schedule-words.ts';
+import { dailyAt, formatSchedule, weeklyAt } from '../../shared/retention/format-schedule.ts';
 
 describe('a schedule in words', () => {
   it.each([
@@ -19,7 +19,7 @@ describe('a schedule in words', () => {
     ['0 0 3 * * ? 2030', 'quartz', undefined],
     ['nonsense', 'quartz', undefined],
   ] as const)('%s of %s is %s', (cron, dialect, words) => {
-    expect(scheduleInWords(cron, dialect)).toBe(words);
+    expect(formatSchedule(cron, dialect)).toBe(words);
   });
 });
 

@@ -3,7 +3,7 @@
 import { nameKey } from '@holdfast/kit/names';
 import type {
   CanaryRun,
-  CertificateBook,
+  CertificateStore,
   EnrollmentToken,
   EnrollmentTokens,
   MadeCertificate,
@@ -11,7 +11,7 @@ import type {
   RevocationOrder,
 } from '../../shared/devices/port.ts';
 
-export function fakeCertificateBook(): CertificateBook {
+export function fakeCertificateStore(): CertificateStore {
   const made = new Map<string, MadeCertificate>();
   const revocations = new Map<string, Revocation>();
   const orders = new Map<string, RevocationOrder>();

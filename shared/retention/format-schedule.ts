@@ -18,7 +18,7 @@ export const WEEKDAY_NAMES: Readonly<Record<Weekday, string>> = {
 const SUNDAY_FIRST: readonly Weekday[] = ['SUN', 'MON', 'TUE', 'WED', 'THU', 'FRI', 'SAT'];
 
 /** `every day at 03:00`, `every Monday at 03:00`, `no schedule`; undefined for anything else. */
-export function scheduleInWords(cron: string, dialect: 'quartz' | 'spring'): string | undefined {
+export function formatSchedule(cron: string, dialect: 'quartz' | 'spring'): string | undefined {
   if (cron.trim() === NEVER) return 'no schedule';
   const match = /^0 (\d{1,2}) (\d{1,2}) (\S+) \* (\S+)( \*)?$/.exec(plainCron(cron));
   if (match === null) return undefined;

@@ -3,7 +3,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { readSender } from '@holdfast/kit/addresses';
-import { addressesOf, senderOf } from '../../shared/alerts/outlets.ts';
+import { addressesOf, senderOf } from '../../shared/alerts/transports.ts';
 import { loadSettings } from '../../shared/settings/load.ts';
 import { runs } from '../support/runs.ts';
 

@@ -7,12 +7,12 @@ import type { StoredToken } from '../store/tokens.ts';
 
 const AVATAR = "data:image/svg+xml,%3Csvg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 1 1'/%3E";
 
-function shownGroupOfUser({ uuid, num_pk, name, is_superuser, attributes }: GroupOfAccount) {
+function toGroupOfUserView({ uuid, num_pk, name, is_superuser, attributes }: GroupOfAccount) {
   return { pk: uuid, num_pk, name, is_superuser, attributes };
 }
 
 /** `groups_obj` is null when groups are not wanted. */
-export function shownUser(account: StoredAccount, keys: IdentityKeys, withGroups = true) {
+export function toUserView(account: StoredAccount, keys: IdentityKeys, withGroups = true) {
   return {
     pk: account.pk,
     username: account.username,
@@ -22,7 +22,7 @@ export function shownUser(account: StoredAccount, keys: IdentityKeys, withGroups
     date_joined: account.date_joined,
     is_superuser: account.is_superuser,
     groups: account.groups.map(({ uuid }) => uuid),
-    groups_obj: withGroups ? account.groups.map(shownGroupOfUser) : null,
+    groups_obj: withGroups ? account.groups.map(toGroupOfUserView) : null,
     roles: [],
     roles_obj: [],
     email: account.email,
@@ -38,7 +38,7 @@ export function shownUser(account: StoredAccount, keys: IdentityKeys, withGroups
 }
 
 /** The caller's own view of itself. */
-export function shownSelf(account: StoredAccount, keys: IdentityKeys) {
+export function toSelfView(account: StoredAccount, keys: IdentityKeys) {
   const { pk, username, name, is_active, is_superuser, email, type } = account;
   return {
     pk,
@@ -58,7 +58,7 @@ export function shownSelf(account: StoredAccount, keys: IdentityKeys) {
   };
 }
 
-export function shownGroup(group: StoredGroup, keys: IdentityKeys) {
+export function toGroupView(group: StoredGroup, keys: IdentityKeys) {
   return {
     pk: group.uuid,
     num_pk: group.num_pk,
@@ -67,7 +67,7 @@ export function shownGroup(group: StoredGroup, keys: IdentityKeys) {
     parents: [],
     parents_obj: null,
     users: group.members?.map(({ pk }) => pk) ?? [],
-    users_obj: group.members?.map((member) => shownMember(member, keys)) ?? null,
+    users_obj: group.members?.map((member) => toMemberView(member, keys)) ?? null,
     attributes: group.attributes,
     roles: [],
     roles_obj: [],
@@ -77,19 +77,19 @@ export function shownGroup(group: StoredGroup, keys: IdentityKeys) {
   };
 }
 
-function shownMember(member: MemberOfGroup, keys: IdentityKeys) {
+function toMemberView(member: MemberOfGroup, keys: IdentityKeys) {
   const login = member.last_login;
   return { ...member, last_login: login === null ? null : new Date(login), uid: keys.uid(member.pk) };
 }
 
-export function shownToken(token: StoredToken, keys: IdentityKeys) {
+export function toTokenView(token: StoredToken, keys: IdentityKeys) {
   return {
     pk: token.uuid,
     managed: token.managed,
     identifier: token.identifier,
     intent: token.intent,
     user: token.accountPk,
-    user_obj: shownUser(token.account, keys),
+    user_obj: toUserView(token.account, keys),
     description: token.description,
     expires: token.expires,
     expiring: token.expiring,

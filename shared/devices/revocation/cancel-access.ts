@@ -10,7 +10,7 @@ import type { RevocationDeps, RevocationOrder } from '../port.ts';
 import { hasEnded, isOwnCertificate } from '../rules.ts';
 import { noteAsRevoking, proveRevocations } from './prove.ts';
 
-export interface WithdrawalDeps extends RevocationDeps {
+export interface CancellationDeps extends RevocationDeps {
   identity: { accounts: Pick<Identity['accounts'], 'named'> };
 }
 
@@ -25,15 +25,15 @@ const CLOCKS_DIFFER_MS = 60_000;
  * Resolves when everything that the user has is ordered to be revoked, and revoked as far as the core does it within some
  * seconds. Rejects only when our own database is away. To be called when nothing lets the user enroll any more.
  */
-export async function withdrawCertificates(
-  deps: WithdrawalDeps,
+export async function revokeCertificatesOf(
+  deps: CancellationDeps,
   username: string,
   { withinMs = WITHIN_MS }: { withinMs?: number } = {},
 ): Promise<void> {
   const now = deps.now();
   const order = { username, wantedAt: now.toISOString() };
-  await deps.certificateBook.order(order);
-  const made = await deps.certificateBook.made([username]);
+  await deps.certificateStore.order(order);
+  const made = await deps.certificateStore.made([username]);
   await noteAsRevoking(
     deps,
     made.filter((each) => !hasEnded(each, now) && !isOwnCertificate(each)),
@@ -58,12 +58,12 @@ async function within(ms: number, work: Promise<void>, late: AbortController): P
 }
 
 /** Never rejects: what is ordered is done by a job. */
-async function tryNow(deps: WithdrawalDeps, order: RevocationOrder, signal: AbortSignal): Promise<void> {
+async function tryNow(deps: CancellationDeps, order: RevocationOrder, signal: AbortSignal): Promise<void> {
   const { username } = order;
   try {
     // The whole list may be long, and whoever waits does not wait for it: the order stays open, and the job reads it.
     await carryOutOrder(deps, order, await listOf(deps, username), signal);
-    const revocations = await deps.certificateBook.revocations([username]);
+    const revocations = await deps.certificateStore.revocations([username]);
     await proveRevocations(
       deps,
       revocations.filter(({ state }) => state !== 'revoked'),
@@ -75,8 +75,8 @@ async function tryNow(deps: WithdrawalDeps, order: RevocationOrder, signal: Abor
 }
 
 /** Every order; one that cannot be carried out does not keep the others from it. Resolves with how many are open still. */
-export async function carryOutOrders(deps: WithdrawalDeps, signal: AbortSignal): Promise<number> {
-  const orders = await deps.certificateBook.orders();
+export async function carryOutOrders(deps: CancellationDeps, signal: AbortSignal): Promise<number> {
+  const orders = await deps.certificateStore.orders();
   if (orders.length === 0) return 0;
   const whole = await wholeList(deps, orders);
   let open = 0;
@@ -101,7 +101,7 @@ interface Listed {
 
 /** Undefined when it cannot be read. */
 async function wholeList(
-  { core, log, now }: WithdrawalDeps,
+  { core, log, now }: CancellationDeps,
   orders: readonly RevocationOrder[],
 ): Promise<Listed | undefined> {
   try {
@@ -115,7 +115,7 @@ async function wholeList(
 }
 
 /** Better than nothing: whoever enrolls until the whole list is too long to be read keeps nobody's certificates in force. */
-async function listOf({ core }: WithdrawalDeps, username: string): Promise<Listed> {
+async function listOf({ core }: CancellationDeps, username: string): Promise<Listed> {
   return { found: await core.certificates(username), isWhole: false };
 }
 
@@ -124,7 +124,7 @@ async function listOf({ core }: WithdrawalDeps, username: string): Promise<Liste
  * release finds the exact spelling alone. Resolves with whether it is closed.
  */
 async function carryOutOrder(
-  deps: WithdrawalDeps,
+  deps: CancellationDeps,
   order: RevocationOrder,
   { found, isWhole }: Listed,
   signal: AbortSignal,
@@ -142,7 +142,7 @@ async function carryOutOrder(
   // Asked after the list was read: whoever is out still has enrolled nothing of it since.
   if (doubtful.length > 0 && !(await isBack(deps, username))) await noteAsRevoking(deps, doubtful, wantedAt);
   if (!isWhole || now.getTime() - until < STANDS_MS) return false;
-  await deps.certificateBook.closeOrder(order);
+  await deps.certificateStore.closeOrder(order);
   await deps.health.forget('certificates');
   return true;
 }
@@ -152,6 +152,6 @@ function issuedBy({ issuedAt }: CoreCertificate, ms: number): boolean {
 }
 
 /** What somebody has enrolled after being let in again is nothing of the order. */
-async function isBack({ identity }: WithdrawalDeps, username: string): Promise<boolean> {
+async function isBack({ identity }: CancellationDeps, username: string): Promise<boolean> {
   return (await identity.accounts.named(username))?.isActive === true;
 }

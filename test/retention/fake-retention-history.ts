@@ -1,10 +1,10 @@
 // What Holdfast remembers of retention, in memory.
 
-import type { CountedDay, InForce, RetentionBook, RetentionRun } from '../../shared/retention/port.ts';
+import type { CountedDay, InForce, RetentionHistory, RetentionRun } from '../../shared/retention/port.ts';
 
-const MOST_RUNS = 1000;
+const MAX_RUNS = 1000;
 
-export function fakeRetentionBook(now: () => Date): RetentionBook {
+export function fakeRetentionHistory(now: () => Date): RetentionHistory {
   const runs = new Map<string, RetentionRun>();
   const days = { cot: new Map<string, CountedDay>(), geochat: new Map<string, CountedDay>() };
   let inForce: { since: string; what: InForce } | undefined;
@@ -17,7 +17,7 @@ export function fakeRetentionBook(now: () => Date): RetentionBook {
         const known = runs.get(run.id)?.state ?? 'running';
         if (known === 'running' || run.state !== 'running') runs.set(run.id, structuredClone(run));
       }
-      for (const { id } of newestFirst().slice(MOST_RUNS)) runs.delete(id);
+      for (const { id } of newestFirst().slice(MAX_RUNS)) runs.delete(id);
     },
     async runs(offset, limit) {
       const all = newestFirst();

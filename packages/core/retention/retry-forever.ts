@@ -5,7 +5,7 @@ import { HOUR_MS } from '@holdfast/kit/time';
 
 export interface Patience {
   firstPauseMs: number;
-  longestPauseMs: number;
+  maxPauseMs: number;
   /** After so long it is given up. */
   forMs: number;
   /** The same while a table is locked: VACUUM FULL of a large one takes hours. */
@@ -14,7 +14,7 @@ export interface Patience {
 
 export const PATIENCE: Patience = {
   firstPauseMs: 250,
-  longestPauseMs: 15_000,
+  maxPauseMs: 15_000,
   forMs: 300_000,
   lockedForMs: 6 * HOUR_MS,
 };
@@ -22,17 +22,17 @@ export const PATIENCE: Patience = {
 /** Serialization, deadlock, a row that points at an event since this moment. */
 const MAY_PASS = new Set(['40001', '40P01', '23503']);
 const LOCK_NOT_AVAILABLE = '55P03';
-const MOST_OF_ITS_OWN = 5;
+const MAX_OWN = 5;
 
 /** `again` is called before each further try. `pause` rejects when the run is to stop. */
-export async function persistently<T>(
+export async function retryForever<T>(
   work: () => Promise<T>,
   again: () => Promise<void>,
   pause: (ms: number) => Promise<void>,
-  { firstPauseMs, longestPauseMs, forMs, lockedForMs }: Patience,
+  { firstPauseMs, maxPauseMs, forMs, lockedForMs }: Patience,
 ): Promise<T> {
   let [waitedMs, lockedMs, tries] = [0, 0, 0];
-  for (let pauseMs = firstPauseMs; ; pauseMs = Math.min(pauseMs * 2, longestPauseMs)) {
+  for (let pauseMs = firstPauseMs; ; pauseMs = Math.min(pauseMs * 2, maxPauseMs)) {
     try {
       if (waitedMs + lockedMs > 0) await again();
       return await work();
@@ -41,7 +41,7 @@ export async function persistently<T>(
       if (!isLocked) tries += 1;
       const mayGoOn = isLocked
         ? lockedMs < lockedForMs
-        : waitedMs < forMs && (isAway(error) || (isPassing(error) && tries < MOST_OF_ITS_OWN));
+        : waitedMs < forMs && (isUnavailable(error) || (isPassing(error) && tries < MAX_OWN));
       if (!mayGoOn) throw error;
       await pause(pauseMs);
       if (isLocked) lockedMs += pauseMs;
@@ -50,7 +50,7 @@ export async function persistently<T>(
   }
 }
 
-export function isAway(error: unknown): boolean {
+export function isUnavailable(error: unknown): boolean {
   return error instanceof AppError && error.code === 'unavailable';
 }
 

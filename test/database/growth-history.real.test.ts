@@ -3,12 +3,12 @@
 import { beforeAll, describe, expect, it } from 'vitest';
 import { keptDatabase, type RunSql } from '@holdfast/kit/kept-database';
 import { Secret } from '@holdfast/kit/secret';
-import { growthBookTable } from '../../shared/database/growth/records.ts';
+import { growthHistoryTable } from '../../shared/database/growth/records.ts';
 import { healthTrendTable } from '../../shared/health/trend-table.ts';
 import { MIGRATIONS } from '../../shared/runtime/migrations/index.ts';
 import { emptyDatabase } from '../e2e/embedded/empty-database.ts';
 import { healthSample, healthTrendContract } from '../health/health-trend-contract.ts';
-import { growthBookContract, sampleAt } from './growth-book-contract.ts';
+import { growthHistoryContract, sampleAt } from './growth-history-contract.ts';
 
 const OPTIONS = { name: 'growth-test', called: 'our own database', variable: 'DATABASE_URL', withinMs: 20_000 };
 
@@ -22,10 +22,10 @@ beforeAll(async () => {
 
 const emptied = async () => {
   await inDatabase('TRUNCATE growth_sample, growth_table');
-  return growthBookTable(run);
+  return growthHistoryTable(run);
 };
 
-growthBookContract('in the database', emptied);
+growthHistoryContract('in the database', emptied);
 
 healthTrendContract('in the database', async () => {
   await inDatabase('TRUNCATE health_sample');
@@ -34,38 +34,40 @@ healthTrendContract('in the database', async () => {
 
 describe('the book of growth in the database', () => {
   it('keeps one sample of a moment and one set of tables, though many processes tell of them at once', async () => {
-    const book = await emptied();
+    const store = await emptied();
     const at = '2026-06-15T12:34:00.000Z';
     const tables = [
       { schema: 'public', table: 'a', bytes: 1, rows: 1 },
       { schema: 'public', table: 'b', bytes: 2, rows: 2 },
     ];
     await Promise.all(
-      Array.from({ length: 8 }, () => [book.keepSample(sampleAt(at)), book.keepTables('2026-06-15', tables)]).flat(),
+      Array.from({ length: 8 }, () => [store.keepSample(sampleAt(at)), store.keepTables('2026-06-15', tables)]).flat(),
     );
-    expect(await book.samples(at)).toEqual([sampleAt(at)]);
-    expect(await book.tables('2026-06-15')).toEqual(tables.map((each) => ({ ...each, day: '2026-06-15' })));
+    expect(await store.samples(at)).toEqual([sampleAt(at)]);
+    expect(await store.tables('2026-06-15')).toEqual(tables.map((each) => ({ ...each, day: '2026-06-15' })));
   });
 
   it('thins in UTC, whatever the time zone of the database', async () => {
-    const book = await emptied();
+    const history = await emptied();
     await inDatabase("ALTER DATABASE cot SET timezone = 'Asia/Kathmandu'");
-    const fresh = growthBookTable(keptDatabase(new Secret(url()), { ...OPTIONS, name: 'growth-elsewhere' }));
+    const fresh = growthHistoryTable(keptDatabase(new Secret(url()), { ...OPTIONS, name: 'growth-elsewhere' }));
     const times = ['2026-05-01T05:00:00.000Z', '2026-05-01T05:59:00.000Z', '2026-05-01T06:00:00.000Z'];
     for (const at of times) await fresh.keepSample(sampleAt(at));
     await fresh.keepTables('2026-05-01', [{ schema: 'public', table: 'a', bytes: 1, rows: 1 }]);
     expect(await fresh.thin('2026-05-31T23:30:00.000Z')).toBe(1);
-    expect((await book.samples('2026-01-01T00:00:00.000Z')).map(({ at }) => at)).toEqual([times[0], times[2]]);
+    expect((await history.samples('2026-01-01T00:00:00.000Z')).map(({ at }) => at)).toEqual([times[0], times[2]]);
     expect((await fresh.tables('2026-05-01')).map(({ day }) => day)).toEqual(['2026-05-01']);
     await inDatabase('ALTER DATABASE cot RESET timezone');
   });
 
   it('says so while the database is away', async () => {
-    const away = keptDatabase(new Secret('postgres://nobody:nothing@127.0.0.1:1/x'), OPTIONS);
-    const nowhere = growthBookTable(away);
+    const unavailable = keptDatabase(new Secret('postgres://nobody:nothing@127.0.0.1:1/x'), OPTIONS);
+    const nowhere = growthHistoryTable(unavailable);
     const refusal = { code: 'unavailable', message: expect.stringContaining('Our own database does not answer') };
     await expect(nowhere.keepSample(sampleAt('2026-06-15T12:34:00.000Z'))).rejects.toMatchObject(refusal);
     await expect(nowhere.thin('2026-06-15T12:34:00.000Z')).rejects.toMatchObject(refusal);
-    await expect(healthTrendTable(away).keep(healthSample('2026-06-15T12:34:00.000Z'))).rejects.toMatchObject(refusal);
+    await expect(healthTrendTable(unavailable).keep(healthSample('2026-06-15T12:34:00.000Z'))).rejects.toMatchObject(
+      refusal,
+    );
   });
 });
