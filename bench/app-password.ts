@@ -1,8 +1,8 @@
-// An account for a benchmark that comes in by a password.
+// Creates an account that a benchmark signs in with, by an app password.
 
 import type { BenchStack } from './stack.ts';
 
-/** Of a new account, by the identity provider's API. */
+/** Of a new account with a group of its own, so that its devices see each other; by the identity provider's API. */
 export async function appPassword({ identity }: BenchStack, username: string): Promise<string> {
   const ask = async (path: string, body?: object): Promise<Record<string, unknown>> => {
     const response = await fetch(`${identity.url}/api/v3${path}`, {
@@ -14,6 +14,7 @@ export async function appPassword({ identity }: BenchStack, username: string): P
     return (await response.json()) as Record<string, unknown>;
   };
   const { pk } = await ask('/core/users/', { username, name: username, path: 'users' });
+  await ask('/core/groups/', { name: `core_${username}`, users: [pk] });
   const identifier = 'bench-enrollment';
   await ask('/core/tokens/', { identifier, intent: 'app_password', user: pk, expiring: false });
   const { key } = await ask(`/core/tokens/${identifier}/view_key/`);

@@ -114,29 +114,38 @@ async function countOf(sql: postgres.Sql): Promise<number> {
 /** From the first event that is sent until the last one is in the table; the table holds nothing else. */
 async function storedByCore(sql: postgres.Sql, core: CotServer): Promise<{ perSecond: number; missing: number }> {
   await emptied(sql);
-  const first = await lastId(sql);
   const work = { kind: 'flood', window: WINDOW, events: EVENTS } as const;
   const sending = load(core, { connections: 2, publishing: 1, work });
-  const seen = await watched(sql, first + EVENTS);
-  const { begunAtMs } = await sending;
+  const seen = await watched(sql);
+  const { begunAtMs, delivered, expected } = await sending;
+  if (delivered < expected) throw new Error(`the stream delivered ${delivered} of ${expected} events`);
   return { perSecond: (EVENTS * 1000) / (seen - begunAtMs), missing: EVENTS - (await countOf(sql)) };
 }
 
-/** When the sequence of ids had got so far, and the rows before it were there; or when nothing happened any more. */
-async function watched(sql: postgres.Sql, until: number): Promise<number> {
-  let [last, changedAt] = [-1, Date.now()];
-  while (last < until && Date.now() - changedAt < QUIET_MS) {
+/**
+ * When all events were in the table, or when nothing was added any more. The core takes its ids from the sequence in
+ * blocks, so only the rows themselves tell how far it is; they are counted once their ids span enough.
+ */
+async function watched(sql: postgres.Sql): Promise<number> {
+  let [span, changedAt] = [-1, Date.now()];
+  while (Date.now() - changedAt < QUIET_MS) {
+    const now = await idSpan(sql);
+    if (now !== span) [span, changedAt] = [now, Date.now()];
+    if (now >= EVENTS && (await rowCount(sql)) >= EVENTS) return Date.now();
     await pause(LOOK_EVERY_MS);
-    const id = await lastId(sql);
-    if (id !== last) [last, changedAt] = [id, Date.now()];
-  }
-  // The ids of a statement are taken while it runs: its rows are seen when it has been committed.
-  for (const since = Date.now(); Date.now() - since < QUIET_MS; await pause(LOOK_EVERY_MS)) {
-    const [row] = await sql<{ there: boolean }[]>`
-      SELECT (SELECT count(*) FROM cot_router) >= ${EVENTS}::int AS there`;
-    if (row?.there === true) return Date.now();
   }
   return changedAt;
+}
+
+async function idSpan(sql: postgres.Sql): Promise<number> {
+  const [row] = await sql<{ span: string }[]>`
+    SELECT coalesce(max(id) - min(id) + 1, 0)::text AS span FROM cot_router`;
+  return Number(row?.span ?? 0);
+}
+
+async function rowCount(sql: postgres.Sql): Promise<number> {
+  const [row] = await sql<{ rows: string }[]>`SELECT count(*)::text AS rows FROM cot_router`;
+  return Number(row?.rows ?? 0);
 }
 
 /** The set of groups that the core has written with its rows. */
