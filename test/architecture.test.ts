@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import {
   circles,
-  authenticator,
+  entryPoints,
   FEATURES,
   files,
   folderOf,
@@ -58,10 +58,10 @@ function adapters(): Set<string> {
 }
 
 describe('the house', () => {
-  it('is found: sources, imports, doors of the packages', () => {
+  it('is found: sources, imports, entry points of the packages', () => {
     expect(product.length).toBeGreaterThan(400);
     expect(inside.length).toBeGreaterThan(2000);
-    expect(authenticator.size).toBeGreaterThan(40);
+    expect(entryPoints.size).toBeGreaterThan(40);
   });
 
   it('lets a feature import only features below it', () => {
@@ -74,7 +74,7 @@ describe('the house', () => {
     expect(product.filter((file) => file.startsWith('shared/') && !known.has(featureOf(file)))).toEqual([]);
   });
 
-  it('lets a package import only packages below it, and enters each by a front door', () => {
+  it('lets a package import only packages below it, and enters each by an entry point', () => {
     const wrong = inside.filter(({ file, target, specifier }) => {
       const [from, to] = [packageOf(file), packageOf(target)];
       if (to === undefined || from === to) return false;

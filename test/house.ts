@@ -24,7 +24,7 @@ export const FEATURES = [
   'http',
   'runtime',
 ];
-/** Packages, lowest first: each imports only those before it, by their front doors. */
+/** Packages, lowest first: each imports only those before it, through their entry points. */
 export const PACKAGES = ['kit', 'pki', 'core', 'identity', 'stack', 'setup'];
 const PARTS = ['functions', 'jobs', 'shared', 'packages', 'compose', 'scripts', 'bench', 'test'];
 
@@ -54,8 +54,8 @@ export const files = PARTS.flatMap(sources);
 /** What ships: neither tests nor benchmarks. */
 export const product = files.filter((file) => !/^(test|bench)\/|^packages\/[^/]+\/test\//.test(file));
 
-/** Front doors of the packages: specifier to file. */
-export const authenticator = new Map(
+/** Entry points of the packages: specifier to file. */
+export const entryPoints = new Map(
   PACKAGES.flatMap((name) => {
     const { exports } = JSON.parse(textOf(`packages/${name}/package.json`)) as { exports: Record<string, string> };
     return Object.entries(exports).map(([door, file]) => [
@@ -74,7 +74,7 @@ export function importsOf(file: string): Import[] {
     return {
       file,
       specifier,
-      target: specifier.startsWith('.') ? join(dirname(file), specifier) : authenticator.get(specifier),
+      target: specifier.startsWith('.') ? join(dirname(file), specifier) : entryPoints.get(specifier),
       typeOnly: /^(?:import|export) type /.test(match[0]),
       late: match[3] !== undefined,
     };
