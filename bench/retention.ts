@@ -41,7 +41,7 @@ interface Round {
   quietMs: number;
   busyMs: number;
   seconds: number;
-  longestMs: number;
+  maxMs: number;
   deleted: number;
 }
 
@@ -100,7 +100,7 @@ function result(single: readonly Round[], batches: readonly Round[]): void {
   );
   report(
     'retention: longest transaction',
-    figures(batches, ({ longestMs }) => longestMs, 'ms'),
+    figures(batches, ({ maxMs }) => maxMs, 'ms'),
   );
   const singleSeconds = median(single, ({ seconds }) => seconds);
   reportAim(
@@ -109,15 +109,15 @@ function result(single: readonly Round[], batches: readonly Round[]): void {
     2,
     '',
   );
-  const share = median(batches, ({ longestMs }) => longestMs) / 1000 / singleSeconds;
+  const share = median(batches, ({ maxMs }) => maxMs) / 1000 / singleSeconds;
   reportAim('retention: longest transaction, share of one DELETE', share, 0.02, '', { digits: 4 });
   reportAim('retention: time, ratio to one DELETE', median(batches, ({ seconds }) => seconds) / singleSeconds, 1.6, '');
 }
 
 function shown(what: string, round: Round): Round {
-  const { seconds, quietMs, busyMs, longestMs, deleted } = round;
+  const { seconds, quietMs, busyMs, maxMs, deleted } = round;
   const texts = [`${seconds.toFixed(1)} s`, `p99 ${busyMs.toFixed(1)} ms (before ${quietMs.toFixed(1)})`];
-  report(`  ${what}`, `${texts.join(', ')}, longest ${longestMs.toFixed(0)} ms, ${deleted} rows`);
+  report(`  ${what}`, `${texts.join(', ')}, longest ${maxMs.toFixed(0)} ms, ${deleted} rows`);
   return round;
 }
 
@@ -159,7 +159,7 @@ export async function freshCopy(data: string, template: string, settings: Record
 }
 
 type Deletion = (stack: BenchStack, latencies: InsertLatencies) => Promise<Deleted>;
-type Deleted = Pick<Round, 'seconds' | 'longestMs' | 'deleted'>;
+type Deleted = Pick<Round, 'seconds' | 'maxMs' | 'deleted'>;
 
 async function measured(stack: BenchStack, deletion: Deletion): Promise<Round> {
   const run = keptDatabase(new Secret(stack.database), {
@@ -249,7 +249,7 @@ async function oneDelete({ database }: BenchStack): Promise<Deleted> {
       DELETE FROM cot_router WHERE servertime < now() - ${KEPT_DAYS}::int * interval '1 day' AND cot_type <> 'b-t-f'
         AND uid NOT IN (SELECT uid FROM mission_uid)`;
     const tookMs = performance.now() - begunMs;
-    return { seconds: tookMs / 1000, longestMs: tookMs, deleted: count };
+    return { seconds: tookMs / 1000, maxMs: tookMs, deleted: count };
   });
 }
 
@@ -288,7 +288,7 @@ async function inBatches({ database }: BenchStack, latencies: InsertLatencies): 
   const { state, error, rows } = await ended.promise;
   if (state !== 'done') throw new Error(`the run ended ${String(state)}: ${String(error)}`);
   const { cot = 0 } = rows as { cot?: number };
-  return { seconds: (performance.now() - begunMs) / 1000, longestMs: longest.ms, deleted: cot };
+  return { seconds: (performance.now() - begunMs) / 1000, maxMs: longest.ms, deleted: cot };
 }
 
 const notRequested = {

@@ -58,8 +58,8 @@ export const product = files.filter((file) => !/^(test|bench)\/|^packages\/[^/]+
 export const entryPoints = new Map(
   PACKAGES.flatMap((name) => {
     const { exports } = JSON.parse(textOf(`packages/${name}/package.json`)) as { exports: Record<string, string> };
-    return Object.entries(exports).map(([door, file]) => [
-      join(`@holdfast/${name}`, door),
+    return Object.entries(exports).map(([entry, file]) => [
+      join(`@holdfast/${name}`, entry),
       join('packages', name, file),
     ]);
   }),

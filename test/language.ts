@@ -16,7 +16,13 @@ interface Node {
 }
 
 const WORD = /[\p{L}\p{N}$%][\p{L}\p{N}$%'’./:_@-]*/gu;
-const NAMED = ['VariableDeclarator', 'FunctionDeclaration', 'FunctionExpression', 'ClassDeclaration', 'TSInterfaceDeclaration'];
+const NAMED = [
+  'VariableDeclarator',
+  'FunctionDeclaration',
+  'FunctionExpression',
+  'ClassDeclaration',
+  'TSInterfaceDeclaration',
+];
 const MEMBERS = ['PropertyDefinition', 'MethodDefinition', 'TSPropertySignature', 'TSMethodSignature'];
 
 const isNode = (value: unknown): value is Node =>
@@ -61,7 +67,8 @@ export function declaredNames(file: string): Found[] {
   return found;
 }
 
-const CODE = /^\s*(SELECT|INSERT|UPDATE|DELETE|WITH|CREATE|ALTER|ORDER|WHERE|FROM|AND|SET|JOIN|LEFT|GROUP|LIMIT)\b|[{};]\s*$|=>|^[\w./-]+$/;
+const CODE =
+  /^\s*(SELECT|INSERT|UPDATE|DELETE|WITH|CREATE|ALTER|ORDER|WHERE|FROM|AND|SET|JOIN|LEFT|GROUP|LIMIT)\b|[{};]\s*$|=>|^[\w./-]+$/;
 
 /** Texts that people read: string literals of several words, templates (a value stands as `$`), and text between tags. */
 export function textsOf(file: string): Found[] {
@@ -69,7 +76,8 @@ export function textsOf(file: string): Found[] {
   const found: Found[] = [];
   const add = (node: Node, text: string): void => {
     const plain = text.replaceAll(/\s+/g, ' ').trim();
-    if (/\p{L}+ \p{L}/u.test(plain) && !CODE.test(plain)) found.push({ at: `${file}:${lineAt(node.start)}`, text: plain });
+    if (/\p{L}+ \p{L}/u.test(plain) && !CODE.test(plain))
+      found.push({ at: `${file}:${lineAt(node.start)}`, text: plain });
   };
   walk(program, (node, [parent]) => {
     if (node.type === 'Literal' && typeof node['value'] === 'string' && parent?.type !== 'ImportDeclaration') {

@@ -95,7 +95,7 @@ function servicesFor(plan: EmbeddedPlan, log: Pick<Log, 'info'>): Services {
       // The core of this stack reads its own directory, wherever management is sent to.
       const files = retentionFiles(plan.layout.core);
       const { messages } = await files.sync(wantedRetention(settings));
-      if (messages.length > 0) log.info('retention.files', { said: messages });
+      if (messages.length > 0) log.info('retention.files', { messages });
       return formatInForce(await files.read());
     },
     prepareState: async () => {

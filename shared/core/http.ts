@@ -16,7 +16,7 @@ const METRICS = '/actuator/metrics';
 const ATTEMPTS = '/Marti/api/tls/attempts';
 const MAX_CHARACTERS = 100;
 /** What a core without such a list answers: a release has no such path. */
-const NOT_TOLD: ReadonlySet<number> = new Set([403, 404, 405]);
+const NOT_REPORTED: ReadonlySet<number> = new Set([403, 404, 405]);
 
 const metric = z.object({ measurements: z.array(z.object({ value: z.number() })).min(1) });
 
@@ -81,7 +81,7 @@ export function coreStatus(port: CorePort): Pick<Core, 'status' | 'enrollmentAtt
     async enrollmentAttempts(username): Promise<EnrollmentAttempt[] | undefined> {
       const calls = port.within(WITHIN_MS);
       const answer = await calls.ask('GET', ATTEMPTS, { query: { username } });
-      if (NOT_TOLD.has(answer.status)) return undefined;
+      if (NOT_REPORTED.has(answer.status)) return undefined;
       const { data } = calls.read(`GET ${ATTEMPTS}`, answer, z.object({ data: z.array(attempt) }));
       return data
         .filter((each) => nameKey(each.username) === nameKey(username))

@@ -158,7 +158,8 @@ export class HttpCoreRetention implements CoreRetention {
 
   async begin(order: RetentionRunOrder): Promise<CoreRetentionRun> {
     const calls = this.#begun();
-    const body = JSON.stringify(order);
+    const { maxRows: mostRows, ...rest } = order;
+    const body = JSON.stringify({ ...rest, mostRows });
     const answer = await calls.ask('POST', RUNS, { headers: JSON_TYPE, body, maxBytes: MAX_BYTES });
     if (this.#isNoSuchCall(answer))
       throw new AppError(

@@ -113,7 +113,7 @@ function detailsOf(worstFirst: readonly Judged[]): string[] {
 }
 
 /** The verdict on a module that could not measure: critical, whatever its thresholds. */
-export function evaluateThrown(message: string, thresholds: ModuleThresholds, before: History = NO_HISTORY): Verdict {
+export function evaluateFailure(message: string, thresholds: ModuleThresholds, before: History = NO_HISTORY): Verdict {
   const text = message.replace(/\.$/, '');
   return {
     status: 'critical',

@@ -3,7 +3,7 @@
 import { messageOf } from '@holdfast/kit/app-error';
 import type { FigureUnit } from '@holdfast/kit/format';
 import type { History, ModuleThresholds, Thresholds } from '../settings/status.ts';
-import { evaluate, evaluateThrown, type Finding, type Limits, type Verdict } from './evaluate.ts';
+import { evaluate, evaluateFailure, type Finding, type Limits, type Verdict } from './evaluate.ts';
 import type { Monitored } from './monitored.ts';
 import type { Measurement } from './port.ts';
 
@@ -75,7 +75,7 @@ export function healthModule<D extends object>(definition: ModuleDefinition<D>):
       again = definition.againSeconds?.(read);
       figure = definition.trend?.figureOf(read, thresholds) ?? null;
     } catch (error) {
-      verdict = evaluateThrown(messageOf(error), own, before);
+      verdict = evaluateFailure(messageOf(error), own, before);
     }
     const measurement = { module: name, ...verdict, updated_at: monitored.now().toISOString(), data: { ...data } };
     return {

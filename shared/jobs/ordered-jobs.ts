@@ -57,12 +57,12 @@ export async function endUnreadable(
 ): Promise<void> {
   const error = `The row of this job cannot be read: ${left}.`;
   const at = now();
-  await opsJobs.change(id, { state: 'failed', finishedAt: at.toISOString(), error, log: [said(at, error)] });
+  await opsJobs.change(id, { state: 'failed', finishedAt: at.toISOString(), error, log: [stated(at, error)] });
   log.error(`${kind}.job`, { job: id, state: 'failed', error });
 }
 
 /** A line of the log of a job. */
-export function said(now: Date, text: string): string {
+export function stated(now: Date, text: string): string {
   return `${now.toISOString()} ${text}`;
 }
 

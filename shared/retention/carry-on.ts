@@ -10,7 +10,7 @@ import { DAY_MS, HOUR_MS } from '@holdfast/kit/time';
 import type { Audit } from '../audit/port.ts';
 import type { CoreRetention } from '../core/port.ts';
 import { isUnavailable } from '../devices/certificates/while-core-is-unavailable.ts';
-import { endUnreadable, jobSubject, lastReported, said, textOf, timeOf } from '../jobs/ordered-jobs.ts';
+import { endUnreadable, jobSubject, lastReported, stated, textOf, timeOf } from '../jobs/ordered-jobs.ts';
 import type { HealthMemory, OpsJob, OpsJobChange, OpsJobs } from '../jobs/port.ts';
 import { conclusionOf, openRetentionJob, readInput, resultOf, RETENTION_RUN, type RetentionJobInput } from './jobs.ts';
 import type { RetentionHistory } from './port.ts';
@@ -201,6 +201,6 @@ function secondsOf({ createdAt }: OpsJob, now: Date): number {
 
 /** False: somebody else has ended it. */
 async function change({ deps, job }: Work, { log = [], ...rest }: OpsJobChange): Promise<boolean> {
-  const lines = log.map((text) => said(deps.now(), text));
+  const lines = log.map((text) => stated(deps.now(), text));
   return deps.opsJobs.change(job.id, { ...rest, log: lines });
 }

@@ -34,7 +34,7 @@ const LAST_RUNS = 20;
 /** Stopped by `signal`, the next call goes on where this one has ended. */
 export async function countRetentionDays(deps: CountDaysDeps, signal: AbortSignal): Promise<CountedDays> {
   const now = new Date(await deps.retentionFacts.now());
-  const [oldest, recountedSince] = [await deps.retentionFacts.oldestDays(), await countedAnewSince(deps, now)];
+  const [oldest, recountedSince] = [await deps.retentionFacts.oldestDays(), await sinceLastRecount(deps, now)];
   const done: CountedDays = { statements: 0, days: 0, complete: true };
   for (const type of ['cot', 'geochat'] as const)
     await countType(deps, type, { oldest: oldest[type], today: dayOf(now), recountedSince }, done, signal);
@@ -42,7 +42,7 @@ export async function countRetentionDays(deps: CountDaysDeps, signal: AbortSigna
 }
 
 /** Counts from before that moment have had their time. */
-async function countedAnewSince({ retentionHistory, schedules, timeZone }: CountDaysDeps, now: Date): Promise<string> {
+async function sinceLastRecount({ retentionHistory, schedules, timeZone }: CountDaysDeps, now: Date): Promise<string> {
   const [early] = schedules.next(AGAIN, 'quartz', timeZone, new Date(now.getTime() - DAY_MS), 1);
   const { results } = await retentionHistory.runs(0, LAST_RUNS);
   const ended = results.filter(({ state }) => state !== 'running').map((run) => run.finishedAt ?? run.startedAt);

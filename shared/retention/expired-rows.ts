@@ -82,7 +82,7 @@ const NOTHING: ExpiredRows = {
  * The figures of what a run of retention would delete, each within its time: rows, what they take up, the oldest and the newest.
  * Of the type, which has a limit. What is quick is asked first: the count of a large table may need all its time.
  */
-export function countDoomed(figures: Figures, doom: Doom, type: Retained, limit: string): Promise<ExpiredRows> {
+export function countExpired(figures: Figures, doom: Doom, type: Retained, limit: string): Promise<ExpiredRows> {
   if (type === 'cot') return countEvents(figures, limit);
   if (type === 'geochat') return countChat(figures, doom, limit);
   if (type === 'missions') return countMissions(figures, doom, limit);

@@ -6,7 +6,7 @@ import type { AnySql, Piece } from '@holdfast/kit/postgres';
 import { RETAINED, type Retained, type RetentionLimits } from '@holdfast/kit/retention';
 import { type Figures, figuresWithin } from '../core/database/timed-figure.ts';
 import {
-  countDoomed,
+  countExpired,
   type Doom,
   expiredFiles,
   expiredMissions,
@@ -27,7 +27,7 @@ export function retentionFacts(run: RunSql): RetentionFacts {
       const counted = quickFirst(limited(question.limits)).map(
         async ([type, limit]): Promise<[Retained, ExpiredRows]> => [
           type,
-          await countDoomed(figures, question, type, limit),
+          await countExpired(figures, question, type, limit),
         ],
       );
       return Object.fromEntries(await Promise.all(counted));

@@ -178,13 +178,13 @@ export class RecentSignIns {
   /** To be called before a password is judged; what it resolves with is called when it was right. */
   async beforePassword(password: Password): Promise<(entry: DirectoryEntry) => void> {
     const before = this.#generation;
-    const askedMs = this.#steadyMs();
+    const requestedAtMs = this.#steadyMs();
     const epoch = await this.#epochOf(password.username);
     const key = this.#passwordKey(password);
     return (entry) => {
       if (key === undefined || epoch === undefined || this.#generation !== before) return;
       const personKey = nameKey(entry.username);
-      keep(this.#accepted, key, { entry, personKey, epoch, until: askedMs + BELIEVED_MS });
+      keep(this.#accepted, key, { entry, personKey, epoch, until: requestedAtMs + BELIEVED_MS });
     };
   }
 

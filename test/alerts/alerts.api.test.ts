@@ -6,7 +6,7 @@ import type { Alert } from '../../shared/alerts/port.ts';
 import type { Bindings } from '../../shared/http/context.ts';
 import { problemSchema } from '../../shared/http/route.ts';
 import { ADMIN, fakeDeps, READER } from '../http/fake-deps.ts';
-import { alertsHolding, fakeOutlet } from './fake-alerts.ts';
+import { alertsHolding, fakeTransport } from './fake-alerts.ts';
 import { anyCharacter } from '../support/runs.ts';
 
 const CONNECTION: Bindings = { requestId: 'request-1', clientAddress: '192.0.2.7', secure: false };
@@ -223,7 +223,7 @@ describe('POST /api/ops/alerts/test', () => {
 
   it('sends a test message to everybody and says by which service', async () => {
     const { deps, send } = testing();
-    const transport = fakeOutlet(['duty@example.org', 'chief@example.org']);
+    const transport = fakeTransport(['duty@example.org', 'chief@example.org']);
     deps.notify.email = transport;
     expect(await send({ channel: 'email' })).toEqual([
       200,
@@ -241,7 +241,7 @@ describe('POST /api/ops/alerts/test', () => {
 
   it('says what went wrong for whom, without addresses, and logs none', async () => {
     const { deps, send } = testing();
-    deps.notify.sms = fakeOutlet(['+15551234567', '+15557654321'], (recipient) =>
+    deps.notify.sms = fakeTransport(['+15551234567', '+15557654321'], (recipient) =>
       recipient.endsWith('1')
         ? { accepted: true, detail: 'queued' }
         : { accepted: false, detail: `21211: ${recipient} is\nno phone.` },

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { Alert } from '../../shared/alerts/port.ts';
 import { visit, type Visitor } from '../pages/page-session.ts';
-import { alertsHolding, fakeOutlet } from './fake-alerts.ts';
+import { alertsHolding, fakeTransport } from './fake-alerts.ts';
 
 const HOSTILE = '<script>alert(1)</script>';
 
@@ -101,7 +101,7 @@ describe('the page of alerts', () => {
 describe('the test of a channel', () => {
   it('is there for administrators where the channel is set up; else it is said what is missing', async () => {
     const visitor = await holding([]);
-    visitor.deps.notify = { email: fakeOutlet(['duty@example.org', 'ops@example.org']) };
+    visitor.deps.notify = { email: fakeTransport(['duty@example.org', 'ops@example.org']) };
     const html = await visitor.page('/alerts');
     expect(html).toContain('By SMTP (mail.example.org), 2 recipients: d***@example.org, o***@example.org');
     expect(html).toContain('action="/alerts/test"');
@@ -111,7 +111,7 @@ describe('the test of a channel', () => {
 
   it('is sent and audited, and says to whom', async () => {
     const visitor = await holding([]);
-    const transport = fakeOutlet(['duty@example.org']);
+    const transport = fakeTransport(['duty@example.org']);
     visitor.deps.notify = { email: transport };
     const answer = await visitor.post('/alerts/test', { channel: 'email' });
     const html = await answer.text();
@@ -123,7 +123,7 @@ describe('the test of a channel', () => {
 
   it('says why it was not delivered', async () => {
     const visitor = await holding([]);
-    visitor.deps.notify = { sms: fakeOutlet(['+15551234567'], () => ({ accepted: false, detail: HOSTILE })) };
+    visitor.deps.notify = { sms: fakeTransport(['+15551234567'], () => ({ accepted: false, detail: HOSTILE })) };
     const html = await (await visitor.post('/alerts/test', { channel: 'sms' })).text();
     expect(html).toContain('SMS did not reach everybody');
     expect(html).toContain('&lt;script&gt;');

@@ -21,7 +21,7 @@ export function alertsHolding(kept: Alert[], nowMs?: () => number): Alerts {
 }
 
 /** A channel; `answer` decides what its service says for each recipient. */
-export function fakeOutlet(
+export function fakeTransport(
   recipients: string[],
   answer: (recipient: string) => Omit<SendOutcome, 'recipient'> = () => ({ accepted: true, detail: '250 OK' }),
 ): AlertTransport & { sent: Message[] } {

@@ -38,14 +38,14 @@ async function resend(
   await once(server.listen(0, '127.0.0.1'), 'listening');
   const baseUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
   const notifier = resendNotifier({ apiKey: new Secret('k'), from: 'a@example.org', baseUrl, fetch, withinMs: 700 });
-  return { asked: requests, send: (to: string[]) => notifier.send(MESSAGE, to) };
+  return { calls: requests, send: (to: string[]) => notifier.send(MESSAGE, to) };
 }
 
 const refusesBad = ({ to }: Request): [number, unknown] => (to.includes(BAD) ? [422, REFUSAL] : [200, { id: 'm1' }]);
 
 describe('a mail that Resend refuses because of one recipient', () => {
   it('reaches the others, and that one is refused for good', async () => {
-    const { asked: requests, send } = await resend(refusesBad);
+    const { calls: requests, send } = await resend(refusesBad);
     const to = [GOOD[0] ?? '', BAD, GOOD[1] ?? ''];
     expect(await send(to)).toEqual([
       { recipient: GOOD[0], accepted: true, detail: 'Resend accepted it: m1' },
@@ -59,13 +59,13 @@ describe('a mail that Resend refuses because of one recipient', () => {
   });
 
   it('is not asked about twice when there is only that one', async () => {
-    const { asked: asks, send } = await resend(refusesBad);
+    const { calls: asks, send } = await resend(refusesBad);
     expect(await send([BAD])).toMatchObject([{ accepted: false, detail: REFUSED, permanent: true }]);
     expect(asks).toHaveLength(1);
   });
 
   it('waits when Resend asks for a pause in between', async () => {
-    const { asked: requested, send } = await resend((call, count) =>
+    const { calls: requested, send } = await resend((call, count) =>
       count === 3 ? [429, {}, { 'retry-after': '0' }] : refusesBad(call),
     );
     expect(await send([BAD, ...GOOD])).toMatchObject([{ accepted: false }, { accepted: true }, { accepted: true }]);
@@ -73,16 +73,16 @@ describe('a mail that Resend refuses because of one recipient', () => {
   });
 
   it.each([401, 429, 500])('is not asked about for those who are left after %d', async (status) => {
-    const { asked, send } = await resend((_, count) => (count === 1 ? [422, REFUSAL] : [status, {}]));
+    const { calls, send } = await resend((_, count) => (count === 1 ? [422, REFUSAL] : [status, {}]));
     const outcomes = await send([BAD, ...GOOD]);
     expect(outcomes.map(({ detail }) => detail)).toEqual(
       outcomes.map(() => expect.stringContaining(`(${status})`) as string),
     );
-    expect(asked).toHaveLength(2);
+    expect(calls).toHaveLength(2);
   });
 
   it('ends in time when Resend hangs in between', async () => {
-    const { asked, send } = await resend((_, count) => (count === 1 ? [422, REFUSAL] : undefined));
+    const { calls: asked, send } = await resend((_, count) => (count === 1 ? [422, REFUSAL] : undefined));
     const begun = performance.now();
     const outcomes = await send([BAD, ...GOOD]);
     expect(performance.now() - begun).toBeLessThan(1000);
@@ -97,7 +97,7 @@ describe('a mail that Resend refuses because of one recipient', () => {
   });
 
   it.each([401, 408, 409, 429, 500, 503, 302])('is not asked about one by one after %d', async (status) => {
-    const { asked, send } = await resend(() => [status, {}]);
+    const { calls: asked, send } = await resend(() => [status, {}]);
     await send(GOOD);
     expect(asked).toHaveLength(1);
   });

@@ -3,7 +3,7 @@ import { createApp } from '../../functions/app.ts';
 import type { AuditRecord, AuditSubject } from '../../shared/audit/port.ts';
 import type { Bindings } from '../../shared/http/context.ts';
 import { problemSchema } from '../../shared/http/route.ts';
-import { fakeOutlet } from '../alerts/fake-alerts.ts';
+import { fakeTransport } from '../alerts/fake-alerts.ts';
 import { ADMIN, basic, fakeDeps, NOBODY, PASSWORD, READER, VIEWER } from '../http/fake-deps.ts';
 
 const CONNECTION: Bindings = { requestId: 'request-1', clientAddress: '192.0.2.7', secure: false };
@@ -241,7 +241,7 @@ describe('POST /api/ops/alerts/test', () => {
 
   it('is entered before and after, and not done while that is impossible', async () => {
     const { deps, ask, entered } = started();
-    const transport = fakeOutlet(['duty@example.org']);
+    const transport = fakeTransport(['duty@example.org']);
     deps.notify.email = transport;
     expect((await ask('/api/ops/alerts/test', json, request)).status).toBe(200);
     const shared = { actor: 'webadmin', address: '192.0.2.7', action: 'alert.test', target: 'email', detail: {} };

@@ -3,7 +3,7 @@ import { AppError, type ErrorCode } from '@holdfast/kit/app-error';
 import { audited, type Progress } from '../../shared/audit/audited.ts';
 import { fakeAudit } from './fake-audit.ts';
 
-const DEED = {
+const ACTION = {
   actor: { username: 'webadmin', address: '192.0.2.7', requestId: 'request-1' },
   action: 'user.deactivate',
   target: 'vera',
@@ -23,7 +23,7 @@ const INTENT = ['intent', null, null, { is_active: false }];
 describe('an audited deed', () => {
   it('has its intent before it and its outcome after it', async () => {
     const { audit, told: reported } = started();
-    const done = await audited({ audit }, DEED, async () => reported());
+    const done = await audited({ audit }, ACTION, async () => reported());
     expect(done).toEqual([INTENT]);
     expect(reported()).toEqual([INTENT, ['outcome', 'ok', 1, {}]]);
     expect(audit.records).toMatchObject([
@@ -37,7 +37,7 @@ describe('an audited deed', () => {
     audit.mood = 'away';
     let begun = false;
     const work = async (): Promise<void> => void (begun = true);
-    await expect(audited({ audit }, { ...DEED, endsSignInsOf: 'vera' }, work)).rejects.toMatchObject({
+    await expect(audited({ audit }, { ...ACTION, endsSignInsOf: 'vera' }, work)).rejects.toMatchObject({
       code: 'unavailable',
     });
     expect([begun, ended, reports()]).toEqual([false, [], []]);
@@ -51,7 +51,7 @@ describe('an audited deed', () => {
       const work = async () => {
         throw error;
       };
-      await expect(audited({ audit }, { ...DEED, endsSignInsOf: 'vera' }, work)).rejects.toBe(error);
+      await expect(audited({ audit }, { ...ACTION, endsSignInsOf: 'vera' }, work)).rejects.toBe(error);
       expect(notify()).toEqual([INTENT, ['outcome', 'failed', 1, { error: 'It is not so.' }]]);
       expect(ended).toEqual([]);
     },
@@ -64,7 +64,7 @@ describe('an audited deed', () => {
       const work = async () => {
         throw error;
       };
-      await expect(audited({ audit }, { ...DEED, endsSignInsOf: 'vera' }, work)).rejects.toBe(error);
+      await expect(audited({ audit }, { ...ACTION, endsSignInsOf: 'vera' }, work)).rejects.toBe(error);
       expect(told()).toEqual([INTENT, ['outcome', 'unknown', 1, { error: error.message }]]);
       expect(ended).toEqual(['vera']);
     },
@@ -75,7 +75,7 @@ describe('an audited deed', () => {
     const cause = new AppError('unavailable', 'The provider does not answer.', {
       fields: [{ path: 'a', message: 'b' }],
     });
-    const outcome = audited({ audit }, { ...DEED, endsSignInsOf: 'vera' }, async (progress) => {
+    const outcome = audited({ audit }, { ...ACTION, endsSignInsOf: 'vera' }, async (progress) => {
       progress.begun();
       throw cause;
     });
@@ -99,7 +99,7 @@ describe('an audited deed', () => {
       progress.begun();
       return 'done';
     };
-    expect(await audited({ audit }, { ...DEED, endsSignInsOf: 'vera' }, work)).toBe('done');
+    expect(await audited({ audit }, { ...ACTION, endsSignInsOf: 'vera' }, work)).toBe('done');
     expect([told().at(-1), ended]).toEqual([['outcome', 'ok', 1, {}], ['vera']]);
   });
 
@@ -110,7 +110,7 @@ describe('an audited deed', () => {
       concluded.push(result);
       throw new Error('an audit log that breaks its promise');
     };
-    await expect(audited({ audit: { ...audit, conclude } }, DEED, async () => 'done')).rejects.toThrow(
+    await expect(audited({ audit: { ...audit, conclude } }, ACTION, async () => 'done')).rejects.toThrow(
       /breaks its promise/,
     );
     expect(concluded).toEqual(['ok']);

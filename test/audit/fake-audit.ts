@@ -88,6 +88,6 @@ function kindOf(action: string): string {
 }
 
 /** What was done, without the attempts that were denied. */
-export function deedsOf({ audit }: { audit: FakeAudit }): AuditRecord[] {
+export function actionsOf({ audit }: { audit: FakeAudit }): AuditRecord[] {
   return audit.records.filter(({ result }) => result !== 'denied');
 }

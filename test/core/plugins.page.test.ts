@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { AppError } from '@holdfast/kit/app-error';
-import { deedsOf } from '../audit/fake-audit.ts';
+import { actionsOf } from '../audit/fake-audit.ts';
 import { visit, type Visitor } from '../pages/page-session.ts';
 
 const ECHO = { name: 'Echo', description: 'Says it again', version: '1.0', enabled: true, started: true, error: null };
@@ -29,7 +29,7 @@ describe('the page of the plugins', () => {
     const answer = await post('/plugins', { name: 'Echo', change });
     expect([answer.status, answer.headers.get('location')]).toEqual([303, `/plugins?done=${change}`]);
     expect(deps.theCore.plugins[0]).toMatchObject(after);
-    expect(deedsOf(deps).slice(-2)).toMatchObject([
+    expect(actionsOf(deps).slice(-2)).toMatchObject([
       { action: `plugin.${change}`, target: 'Echo' },
       { action: `plugin.${change}`, result: 'ok' },
     ]);

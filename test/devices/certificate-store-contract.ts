@@ -13,7 +13,7 @@ import type {
 let seconds = 0;
 /** Each later than the one before. */
 const time = (): string => new Date(Date.parse('2026-03-04T05:06:07.089Z') + (seconds += 1000)).toISOString();
-const somebody = (): string => `Person.${randomUUID().slice(0, 8)}`;
+const holder = (): string => `Person.${randomUUID().slice(0, 8)}`;
 
 export function certificate(username: string, change: Partial<MadeCertificate> = {}): MadeCertificate {
   const hash = Array.from(randomBytes(32), (byte) => byte.toString(16).toUpperCase().padStart(2, '0')).join(':');
@@ -32,7 +32,7 @@ export function certificateStoreContract(what: string, make: () => CertificateSt
     const hashes = async (list: Promise<{ hash: string }[]>) => (await list).map(({ hash }) => hash).toSorted();
 
     it('knows what was made, of some users in any case of their names, or of everybody', async () => {
-      const name = somebody();
+      const name = holder();
       const [one, two] = [certificate(name), certificate(name.toUpperCase(), { name: '' })];
       const other = certificate(`${name}-doe`);
       for (const each of [one, two, other]) await store.remember(each);
@@ -40,7 +40,7 @@ export function certificateStoreContract(what: string, make: () => CertificateSt
       expect(await store.made([name, other.username])).toEqual([one, two, other]);
       expect(await store.made()).toEqual([one, two, other]);
       expect(await store.made([])).toEqual([]);
-      expect(await store.made([somebody()])).toEqual([]);
+      expect(await store.made([holder()])).toEqual([]);
     });
 
     it('takes a name as it is written, whatever is in it', async () => {
@@ -56,7 +56,7 @@ export function certificateStoreContract(what: string, make: () => CertificateSt
     });
 
     it('has nothing under a name that no text can hold, and what it has of the others', async () => {
-      const one = certificate(somebody());
+      const one = certificate(holder());
       await store.remember(one);
       for (const nobody of ['a\0b', '\uD800']) {
         expect(await store.made([nobody, one.username])).toEqual([one]);
@@ -65,14 +65,14 @@ export function certificateStoreContract(what: string, make: () => CertificateSt
     });
 
     it('remembers a certificate once, with the last of its names', async () => {
-      const one = certificate(somebody());
+      const one = certificate(holder());
       await store.remember(one);
       await store.remember({ ...one, name: 'tablet' });
       expect(await store.made([one.username])).toEqual([{ ...one, name: 'tablet' }]);
     });
 
     it('notes what is to be revoked, once', async () => {
-      const [one, two] = [certificate(somebody()), certificate(somebody())];
+      const [one, two] = [certificate(holder()), certificate(holder())];
       const [wantedAt, later] = [time(), time()];
       await store.wantRevoked([], wantedAt);
       await store.wantRevoked([one], wantedAt);
@@ -85,7 +85,7 @@ export function certificateStoreContract(what: string, make: () => CertificateSt
     });
 
     it('gives what is not proven, oldest first, as many as are asked for', async () => {
-      const all = Array.from({ length: 4 }, () => certificate(somebody()));
+      const all = Array.from({ length: 4 }, () => certificate(holder()));
       for (const each of all.toReversed()) await store.wantRevoked([each], time());
       const oldest = all.toReversed().map(({ hash }) => hash);
       expect((await store.openRevocations(9)).map(({ hash }) => hash)).toEqual(oldest);
@@ -97,7 +97,7 @@ export function certificateStoreContract(what: string, make: () => CertificateSt
     });
 
     it('tells which of some are noted, and which were proven since a time', async () => {
-      const all = Array.from({ length: 4 }, () => certificate(somebody()));
+      const all = Array.from({ length: 4 }, () => certificate(holder()));
       const [open = '', early = '', late = '', unknown = ''] = all.map(({ hash }) => hash);
       await store.wantRevoked(all.slice(0, 3), time());
       const settled = { state: 'revoked', problem: null, streams: null } as const;
@@ -114,7 +114,7 @@ export function certificateStoreContract(what: string, make: () => CertificateSt
 
     it('counts what is not proven', async () => {
       expect(await store.openRevocationCount()).toBe(0);
-      const all = Array.from({ length: 3 }, () => certificate(somebody()));
+      const all = Array.from({ length: 3 }, () => certificate(holder()));
       await store.wantRevoked(all, time());
       const settled = { checkedAt: time(), problem: null, streams: null };
       await store.settle(all[0]?.hash ?? '', { ...settled, state: 'revoked' });
@@ -123,7 +123,7 @@ export function certificateStoreContract(what: string, make: () => CertificateSt
     });
 
     it('settles how far the proof has come; what is proven stays so', async () => {
-      const one = certificate(somebody());
+      const one = certificate(holder());
       const of = async () => (await store.revocations([one.username]))[0];
       await store.wantRevoked([one], time());
       const failed = { state: 'revocation_failed', checkedAt: time(), problem: 'was let in', streams: null } as const;
@@ -141,7 +141,7 @@ export function certificateStoreContract(what: string, make: () => CertificateSt
     });
 
     it('keeps one order for each user, until it is closed as it was given last', async () => {
-      const [name, other] = [somebody(), somebody()];
+      const [name, other] = [holder(), holder()];
       const [first, second, third] = [time(), time(), time()];
       await store.order({ username: name, wantedAt: first });
       await store.order({ username: other, wantedAt: second });
@@ -174,7 +174,7 @@ export function certificateStoreContract(what: string, make: () => CertificateSt
     });
 
     it('has open work while there is an order or a revocation without proof, and not for a canary', async () => {
-      const one = certificate(somebody());
+      const one = certificate(holder());
       const order = { username: one.username, wantedAt: time() };
       await store.recordCanary({ at: time(), ok: false, signed: true, problem: 'was let in', coreStartedAt: null });
       await store.remember(one);
@@ -200,7 +200,7 @@ export function enrollmentTokensContract(what: string, make: () => EnrollmentTok
     const token = (accountId: number): EnrollmentToken => ({
       identifier: `holdfast-enroll-${randomUUID()}`,
       accountId,
-      username: somebody(),
+      username: holder(),
       caFingerprint: 'AA:BB',
       createdAt: time(),
       expiresAt: time(),

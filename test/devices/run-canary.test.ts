@@ -20,7 +20,7 @@ const run = () => runCanaryIfDue(world.deps, PACE);
 const last = () => world.deps.certificateStore.lastCanary();
 const own = () => world.core.certificates.filter(({ username }) => username === CANARY_ACCOUNT);
 const keys = async () => (await world.deps.clientKeys.kept(own().map(({ hash }) => hash))).length;
-const deeds = () => world.deps.audit.records.map(({ action, phase, result }) => [action, phase, result]);
+const actions = () => world.deps.audit.records.map(({ action, phase, result }) => [action, phase, result]);
 const unavailable = async (): Promise<never> => {
   throw new AppError('unavailable', 'It does not answer');
 };
@@ -39,7 +39,7 @@ describe('a canary', () => {
     expect(own()).toMatchObject([{ revokedAt: world.iso(), clientUid: CANARY_ACCOUNT }]);
     expect([await keys(), await world.revocations()]).toEqual([0, []]);
     expect(await world.deps.identity.appPasswords.list(CANARY_ACCOUNT)).toEqual([]);
-    expect(deeds()).toEqual([
+    expect(actions()).toEqual([
       ['canary.run', 'intent', null],
       ['canary.run', 'outcome', 'ok'],
     ]);
@@ -54,7 +54,7 @@ describe('a canary', () => {
       ),
     );
     expect([own()[0]?.revokedAt, await keys()]).toEqual([world.iso(), 0]);
-    expect(deeds().at(-1)).toEqual(['canary.run', 'outcome', 'failed']);
+    expect(actions().at(-1)).toEqual(['canary.run', 'outcome', 'failed']);
   });
 
   it('fails when its number is in no list of the CA', async () => {
@@ -117,7 +117,7 @@ describe('a canary', () => {
       for (const [port, name] of calls) {
         const putBack = standIn(port as Record<string, unknown>, name, () => refuse);
         expect([name, await run(), await last()]).toEqual([name, 'not tried', before]);
-        expect([name, deeds().at(-1)]).toEqual([name, ['canary.run', 'outcome', 'unknown']]);
+        expect([name, actions().at(-1)]).toEqual([name, ['canary.run', 'outcome', 'unknown']]);
         expect(world.deps.audit.records.at(-1)?.detail).toContain('It does not let svc_canary in');
         const reason = expect.stringContaining('It does not let svc_canary in') as string;
         expect(world.deps.log.events).toContainEqual({ level: 'warn', event: 'canary.not_tried', fields: { reason } });
@@ -154,14 +154,14 @@ describe('a canary', () => {
     world.deps.identity.accounts.named = async () => {
       throw new AppError('upstream', 'Its answer makes no sense');
     };
-    expect([await run(), await last(), deeds()]).toEqual(['not tried', before, []]);
+    expect([await run(), await last(), actions()]).toEqual(['not tried', before, []]);
   });
 
   it('says nothing while it has no account, which the log tells; then no revocation has failed', async () => {
     const [before, certificate] = [await last(), await world.made('john')];
     await world.deps.identity.accounts.delete((await world.named(CANARY_ACCOUNT)).id);
     world.core.status = { ...world.core.status, startedAt: world.iso() };
-    expect([await run(), await last(), deeds()]).toEqual(['not tried', before, []]);
+    expect([await run(), await last(), actions()]).toEqual(['not tried', before, []]);
     const reason = expect.stringMatching(/no account svc_canary .*; the next start of the stack makes it/) as string;
     expect(world.deps.log.events).toContainEqual({ level: 'warn', event: 'canary.not_tried', fields: { reason } });
     await world.note(certificate);
@@ -188,7 +188,7 @@ describe('a canary', () => {
     world.core.mood = 'up';
     world.deps.identity.accounts.named = unavailable;
     expect(await run()).toBe('not tried');
-    expect([await last(), deeds()]).toEqual([before, []]);
+    expect([await last(), actions()]).toEqual([before, []]);
   });
 
   it.each(['enroll', 'connect', 'roles', 'revoke', 'answers'] as const)(
@@ -207,7 +207,7 @@ describe('a canary', () => {
       const real = port[call];
       port[call] = unavailable;
       expect(await run()).toBe('not tried');
-      expect([await last(), deeds().at(-1)]).toEqual([before, ['canary.run', 'outcome', 'unknown']]);
+      expect([await last(), actions().at(-1)]).toEqual([before, ['canary.run', 'outcome', 'unknown']]);
       port[call] = real;
       world.later(29);
       expect(await run()).toBe('not tried');

@@ -105,7 +105,7 @@ describe('core', () => {
   it.each([
     ['enrollment', 'https://192.0.2.1:8446'],
     ['stream', 'tls://192.0.2.1:8089'],
-  ])('names the %s when its port does not answer', async (door, address) => {
+  ])('names the %s when its port does not answer', async (endpoint, address) => {
     const of = world();
     of.tls[address] = {
       reachable: false,
@@ -116,7 +116,9 @@ describe('core', () => {
       issuer: undefined,
     };
     expect(await inRow('core', of)).toEqual(['warning', 'warning', 'critical']);
-    expect((await measure('core', of)).message).toBe(`${door} of the core: ${address} refuses connections on port 1.`);
+    expect((await measure('core', of)).message).toBe(
+      `${endpoint} of the core: ${address} refuses connections on port 1.`,
+    );
   });
 
   it('leaves the trust in its certificates to the module tls', async () => {

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { compareVersions } from '@holdfast/kit/release';
 import { due, slotStart } from '@holdfast/kit/time';
-import { evaluate, evaluateThrown, type Figure, type Finding, limitsOf } from '../../shared/health/evaluate.ts';
+import { evaluate, evaluateFailure, type Figure, type Finding, limitsOf } from '../../shared/health/evaluate.ts';
 import { type ModuleThresholds, STATUSES, urgency, worstOf } from '../../shared/settings/status.ts';
 
 const LIMITS: ModuleThresholds = { interval: 60, warning: 5, critical: 15, alert_min_level: 'warning' };
@@ -29,7 +29,7 @@ describe('the remedies of findings', () => {
       { kind: 'fact', status: 'critical', says: 'without a remedy' },
     ];
     expect(evaluate(findings, '', LIMITS).remedies).toEqual(['Run.', 'Wait.', 'Read it.', 'Try again.']);
-    expect(evaluateThrown('It broke', LIMITS).remedies).toEqual([]);
+    expect(evaluateFailure('It broke', LIMITS).remedies).toEqual([]);
   });
 });
 
@@ -108,7 +108,7 @@ describe('the evaluator', () => {
   });
 
   it('makes a module that throws critical with its message', () => {
-    expect(evaluateThrown('The database does not answer', LIMITS)).toMatchObject({
+    expect(evaluateFailure('The database does not answer', LIMITS)).toMatchObject({
       status: 'critical',
       message: 'The database does not answer.',
     });

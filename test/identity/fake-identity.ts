@@ -95,8 +95,8 @@ function sameName(one: string, other: string): boolean {
   return one.toLowerCase() === other.toLowerCase();
 }
 
-function byName<T extends { name: string }>(things: Iterable<T>, name: string): T | undefined {
-  const all = [...things];
+function byName<T extends { name: string }>(items: Iterable<T>, name: string): T | undefined {
+  const all = [...items];
   return all.find((each) => each.name === name) ?? all.find((each) => sameName(each.name, name));
 }
 

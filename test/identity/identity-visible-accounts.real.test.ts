@@ -17,7 +17,7 @@ const ORDERS: Record<string, Compare> = {
   'a language without punctuation': (one, other) => glibc.compare(one, other),
 };
 
-interface AskedProvider {
+interface QueriedProvider {
   identity: Identity;
   calls: string[];
   /** It answers nothing until what is returned is called. */
@@ -25,7 +25,7 @@ interface AskedProvider {
 }
 
 /** A provider of these people, with what it was asked. */
-function providerOf(usernames: readonly string[], order: Compare): AskedProvider {
+function providerOf(usernames: readonly string[], order: Compare): QueriedProvider {
   const sorted = usernames.toSorted((one, other) => order(one, other) || bytes(one, other));
   const calls: string[] = [];
   let held: Promise<void> | undefined;

@@ -29,7 +29,7 @@ const BEFORE = {
   apps: 2,
   name: 'Ada',
 };
-const DEEDS: AuditedAction[] = [
+const ACTIONS: AuditedAction[] = [
   {
     name: 'user.create',
     act: (context) =>
@@ -107,7 +107,7 @@ async function stateOf({ deps }: PeopleWorld, username: string): Promise<unknown
   };
 }
 
-describe.each(DEEDS)('$name, when its process dies', ({ name, act, before, after, endsSignIns }) => {
+describe.each(ACTIONS)('$name, when its process dies', ({ name, act, before, after, endsSignIns }) => {
   const who = name === 'user.create' ? 'eve' : 'ada';
 
   it.each(['before', 'after'] as const)('%s any call, is done or was never begun, and has an outcome', async (when) => {

@@ -2,7 +2,7 @@
 
 import { describe, expect, it } from 'vitest';
 import type { AuditRecord } from '../../shared/audit/port.ts';
-import { fakeOutlet } from '../alerts/fake-alerts.ts';
+import { fakeTransport } from '../alerts/fake-alerts.ts';
 import { peopleWorld, type PeopleWorld } from '../people/fake-people.ts';
 import { visit } from './page-session.ts';
 
@@ -97,7 +97,7 @@ async function world(): Promise<Seen> {
   const hash = deps.theCore.enrolledByDevice('ada').hash.replaceAll(':', '').toLowerCase();
   deps.theCore.online('ada', 'ANDROID-1');
   deps.theCore.plugins = [{ name: 'Echo', description: '', version: '1', enabled: true, started: true, error: null }];
-  deps.notify = { email: fakeOutlet(['duty@example.org']) };
+  deps.notify = { email: fakeTransport(['duty@example.org']) };
   const { id: service } = (await (
     await made.ask('POST', '/api/service-accounts', { name: 'camera', kind: 'data' })
   ).json()) as { id: number };

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { AppError } from '@holdfast/kit/app-error';
 import { createApp } from '../../functions/app.ts';
 import { browserName } from '../../functions/pages/account.tsx';
-import { deedsOf } from '../audit/fake-audit.ts';
+import { actionsOf } from '../audit/fake-audit.ts';
 import { PASSWORD } from '../http/fake-deps.ts';
 import { visit, type Visitor } from '../pages/page-session.ts';
 import { peopleWorld } from './fake-people.ts';
@@ -50,7 +50,7 @@ describe('changing one’s own password', () => {
     expect([answer.status, answer.headers.get('location')]).toEqual([303, '/sign-in?done=password']);
     expect(answer.headers.get('set-cookie')).toMatch(/Max-Age=0/);
     expect((await visitor.get('/account')).status).toBe(303);
-    expect(deedsOf(visitor.deps).at(-1)).toMatchObject({ action: 'user.password', target: 'nora', result: 'ok' });
+    expect(actionsOf(visitor.deps).at(-1)).toMatchObject({ action: 'user.password', target: 'nora', result: 'ok' });
     expect(id).toBeGreaterThan(0);
   });
 

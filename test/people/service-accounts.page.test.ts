@@ -7,13 +7,13 @@ const LIST = '/service-accounts';
 const idOf = async ({ deps }: Visitor, username: string): Promise<string> =>
   String((await deps.identity.accounts.named(username))?.id);
 
-async function somebody(values: Record<string, string> = {}): Promise<Visitor> {
+async function holder(values: Record<string, string> = {}): Promise<Visitor> {
   const { deps, around } = await peopleWorld(values);
   return visit({ deps, around });
 }
 
 async function withAccount(username = 'webadmin'): Promise<[Visitor, path: string]> {
-  const visitor = await somebody();
+  const visitor = await holder();
   await visitor.deps.identity.groups.create('core_Blue');
   const answer = await visitor.post(LIST, { name: 'sensor', kind: 'data', groups: ['core_Blue'] });
   expect(answer.status).toBe(303);
@@ -35,7 +35,7 @@ describe('the pages of the service accounts', () => {
   });
 
   it('hand the key out at once where keys are not kept, and never again', async () => {
-    const visitor = await somebody({ KEEP_CLIENT_KEYS: 'false' });
+    const visitor = await holder({ KEEP_CLIENT_KEYS: 'false' });
     const answer = await visitor.post(LIST, { name: 'sensor', kind: 'data' });
     const html = await answer.text();
     expect([answer.status, answer.headers.get('cache-control')]).toEqual([201, 'no-store']);
@@ -53,7 +53,7 @@ describe('the pages of the service accounts', () => {
   ])(
     'answer %i with what is wrong with the %s, the form filled in, and make nothing',
     async (status, field, fields) => {
-      const visitor = await somebody();
+      const visitor = await holder();
       await visitor.deps.identity.groups.create('core_"Blue"');
       const answer = await visitor.post(LIST, fields);
       const html = await answer.text();
@@ -66,7 +66,7 @@ describe('the pages of the service accounts', () => {
   );
 
   it('tell of the account of management that a file is its certificate where the core has no record of it', async () => {
-    const visitor = await somebody();
+    const visitor = await holder();
     await visitor.deps.identity.accounts.create({ username: 'svc_api', name: 'api', kind: 'service' });
     const list = await visitor.page(LIST);
     expect(list).toMatch(/svc_api.*Made at the start/s);
@@ -88,7 +88,7 @@ describe('the pages of the service accounts', () => {
   });
 
   it('mark those of the stack, which cannot be deleted', async () => {
-    const visitor = await somebody();
+    const visitor = await holder();
     const { id } = await visitor.deps.identity.accounts.create({ username: 'svc_api', name: 'api', kind: 'service' });
     await visitor.deps.identity.accounts.create({ username: 'svc_canary', name: 'canary', kind: 'service' });
     const list = await visitor.page(LIST);

@@ -242,7 +242,7 @@ describe('an administrator who is being put out', () => {
   });
 
   it('cannot take the role back', async () => {
-    const deed = async (id: number): Promise<[number, Body]> => {
+    const auditedWork = async (id: number): Promise<[number, Body]> => {
       const { groups } = world.deps.identity;
       const removeMember = groups.removeMember.bind(groups);
       groups.removeMember = async (...args) => {
@@ -251,7 +251,7 @@ describe('an administrator who is being put out', () => {
       };
       return ask('PATCH', `/api/users/${id}`, { role: 'viewer' });
     };
-    const ended = await meanwhile(deed, ['PATCH', '/api/users/{id}', { role: 'admin', name: 'x' }]);
+    const ended = await meanwhile(auditedWork, ['PATCH', '/api/users/{id}', { role: 'admin', name: 'x' }]);
     expect(ended).toEqual({ status: 200, evil: 401 });
     expect(await groupsOf('evan')).toEqual(['stack_viewer']);
   });

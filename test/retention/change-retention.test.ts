@@ -11,7 +11,7 @@ import { ACTOR, dyingAt, peopleWorld, type PeopleWorld } from '../people/fake-pe
 
 const OLD = { policy: { ...KEEP_ALL, cot: 10, files: 10 }, schedule: '0 0 3 * * ?' };
 const NEW = { policy: { ...KEEP_ALL, cot: 90, files: 5 }, schedule: '0 0 5 * * ?' };
-const WISH = { policy: { cot: 90, files: 5 }, cron: '0 0 5 * * ?' };
+const INPUT = { policy: { cot: 90, files: 5 }, cron: '0 0 5 * * ?' };
 
 let world: PeopleWorld;
 beforeEach(async () => {
@@ -44,7 +44,7 @@ describe('changes of retention', () => {
 
   it('are not made by somebody who was put out while waiting', async () => {
     const mustStillBeIn = () => Promise.reject(new AppError('forbidden', 'not any more'));
-    await expect(changeRetention({ deps: world.deps, actor: ACTOR, mustStillBeIn }, WISH)).rejects.toThrow(
+    await expect(changeRetention({ deps: world.deps, actor: ACTOR, mustStillBeIn }, INPUT)).rejects.toThrow(
       'not any more',
     );
     expect(inForce()).toEqual(OLD);
@@ -52,14 +52,14 @@ describe('changes of retention', () => {
 
   it('are not made without an intent in the audit log', async () => {
     world.deps.audit.mood = 'away';
-    await expect(changeRetention({ deps: world.deps, actor: ACTOR }, WISH)).rejects.toThrow('Our own database');
+    await expect(changeRetention({ deps: world.deps, actor: ACTOR }, INPUT)).rejects.toThrow('Our own database');
     expect(inForce()).toEqual(OLD);
   });
 
   it('in days are not given to a release, which would take them for seconds; but it may be told to keep more', async () => {
     world.deps.retention.tellsRuns = false;
     const change = (input: object) => changeRetention({ deps: world.deps, actor: ACTOR }, input);
-    for (const requested of [WISH, { policy: { geochat: 30 } }])
+    for (const requested of [INPUT, { policy: { geochat: 30 } }])
       await expect(change(requested)).rejects.toMatchObject({
         code: 'conflict',
         message: expect.stringMatching(/this core is a TAK Server release, which counts seconds.* Nothing was changed/),
@@ -73,7 +73,7 @@ describe('changes of retention', () => {
   it('that the core does not take are put back, and concluded with what is in force', async () => {
     world.deps.coreRetention.changeSchedule = () =>
       Promise.reject(new AppError('upstream', 'The core has "-" in force.'));
-    await expect(changeRetention({ deps: world.deps, actor: ACTOR }, WISH)).rejects.toMatchObject({
+    await expect(changeRetention({ deps: world.deps, actor: ACTOR }, INPUT)).rejects.toMatchObject({
       code: 'upstream',
       message: expect.stringContaining('Nothing is changed: in force is cot 10 days, files 10 days'),
     });
@@ -87,7 +87,7 @@ describe('changes of retention', () => {
       retention.mood = 'down';
       return Promise.reject(new AppError('unavailable', 'The core did not answer.'));
     };
-    await expect(changeRetention({ deps: world.deps, actor: ACTOR }, WISH)).rejects.toThrow(
+    await expect(changeRetention({ deps: world.deps, actor: ACTOR }, INPUT)).rejects.toThrow(
       'What is in force now could not be read. What became of it is read back within minutes',
     );
     expect(outcomes()).toEqual([]);
@@ -116,7 +116,7 @@ describe('a process that dies in a change', () => {
     'at call %d, %s it, leaves what keeps enough; the job says what is, and does nothing',
     async (nth, when, left) => {
       const deps = dyingAt(world.deps, nth, when, ['coreRetention']);
-      await expect(changeRetention({ deps, actor: ACTOR }, WISH)).rejects.toThrow();
+      await expect(changeRetention({ deps, actor: ACTOR }, INPUT)).rejects.toThrow();
       expect(inForce()).toEqual(left);
       expect(outcomes()).toEqual([]);
       await finish();
@@ -129,7 +129,7 @@ describe('a process that dies in a change', () => {
 
   it('is not judged by what somebody changed later', async () => {
     const deps = dyingAt(world.deps, 5, 'after', ['coreRetention']);
-    await expect(changeRetention({ deps, actor: ACTOR }, WISH)).rejects.toThrow();
+    await expect(changeRetention({ deps, actor: ACTOR }, INPUT)).rejects.toThrow();
     await changeRetention({ deps: world.deps, actor: ACTOR }, { policy: { cot: 7 } });
     await finish();
     expect(outcomes()).toMatchObject([
@@ -141,7 +141,7 @@ describe('a process that dies in a change', () => {
 
   it('leaves an intent that is given up after a day without the core', async () => {
     const deps = dyingAt(world.deps, 5, 'after', ['coreRetention']);
-    await expect(changeRetention({ deps, actor: ACTOR }, WISH)).rejects.toThrow();
+    await expect(changeRetention({ deps, actor: ACTOR }, INPUT)).rejects.toThrow();
     world.deps.retention.mood = 'down';
     await finish(25 * 60);
     expect(outcomes()).toMatchObject([{ result: 'unknown' }]);

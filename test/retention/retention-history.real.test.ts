@@ -53,9 +53,9 @@ describe('the book of retention in the database', () => {
   });
 
   it('keeps the last hundred of what was in force', async () => {
-    const book = await emptied();
+    const stored = await emptied();
     for (let second = 0; second < 105; second++)
-      await book.seenInForce(at(second), { policy: { ...KEEP_ALL, cot: second + 1 }, schedule: '-' });
+      await stored.seenInForce(at(second), { policy: { ...KEEP_ALL, cot: second + 1 }, schedule: '-' });
     const count = 'SELECT count(*)::int AS count, min(since) AS first FROM retention_in_force';
     expect([...(await inDatabase(count))]).toEqual([{ count: 100, first: new Date(at(5)) }]);
   });

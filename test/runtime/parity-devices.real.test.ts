@@ -83,7 +83,7 @@ describe('Node and workerd give the same answer about devices', () => {
 
   it('to what is done with the devices of somebody, each host with somebody of its own', async () => {
     const names = ['on-node', 'on-workerd'];
-    const [node = [], workerd] = await Promise.all(apis().map((api, at) => deedsAt(api, names[at] ?? '')));
+    const [node = [], workerd] = await Promise.all(apis().map((api, at) => actionsAt(api, names[at] ?? '')));
     expect(workerd).toEqual(node);
     const wanted = [
       [201, 201, 409, 422],
@@ -97,7 +97,7 @@ describe('Node and workerd give the same answer about devices', () => {
 });
 
 /** Each deed with its answer, where the name and what is new in each run are left out. */
-async function deedsAt(api: string, name: string): Promise<Pick<Answer, 'status' | 'headers' | 'body'>[]> {
+async function actionsAt(api: string, name: string): Promise<Pick<Answer, 'status' | 'headers' | 'body'>[]> {
   const answers: Answer[] = [];
   const request = async (method: string, path: string, body?: object): Promise<Answer> => {
     const headers = { 'content-type': 'application/json', ...admin() };

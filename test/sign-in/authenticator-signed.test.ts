@@ -3,17 +3,28 @@
 import { describe, expect, it } from 'vitest';
 import { Secret } from '@holdfast/kit/secret';
 import { basic } from '../http/fake-deps.ts';
-import { type DoorsWorld, doorsWorld, EMERGENCY, HERE, METRICS_TOKEN, sessionOf } from './fake-authenticator.ts';
+import {
+  type AuthenticatorWorld,
+  authenticatorWorld,
+  EMERGENCY,
+  HERE,
+  METRICS_TOKEN,
+  sessionOf,
+} from './fake-authenticator.ts';
 
 const unavailable = { code: 'unavailable' };
 
-async function tokenOf({ signIns }: DoorsWorld, owner: string, scope: 'read' | 'users' | 'admin'): Promise<string> {
+async function tokenOf(
+  { signIns }: AuthenticatorWorld,
+  owner: string,
+  scope: 'read' | 'users' | 'admin',
+): Promise<string> {
   return (await signIns.createToken({ owner, scope, name: 'a token', expiresAt: '2026-12-31T00:00:00.000Z' })).text;
 }
 
 describe('a session', () => {
   it('stands for its person, with the role that the groups give now', async () => {
-    const world = doorsWorld();
+    const world = authenticatorWorld();
     const cookie = await sessionOf(world, 'ADA');
     expect(await world.authenticator.session(cookie)).toEqual({
       username: 'ada',
@@ -25,7 +36,7 @@ describe('a session', () => {
   });
 
   it('ends with its time, to the moment', async () => {
-    const world = doorsWorld();
+    const world = authenticatorWorld();
     const cookie = await sessionOf(world, 'ada');
     world.later(12 * 3_600_000 - 400);
     expect(await world.authenticator.session(cookie)).toMatchObject({ username: 'ada' });
@@ -34,7 +45,7 @@ describe('a session', () => {
   });
 
   it('ends half a second after it was ended, or its epoch was changed, by another process', async () => {
-    const world = doorsWorld();
+    const world = authenticatorWorld();
     const one = await sessionOf(world, 'ada');
     const other = await sessionOf(world, 'ada');
     for (const cookie of [one, other])
@@ -52,7 +63,7 @@ describe('a session', () => {
   });
 
   it('of somebody who was demoted has the new role at once after the next sign-in, in every process', async () => {
-    const world = doorsWorld();
+    const world = authenticatorWorld();
     const other = world.otherProcess();
     const before = await sessionOf(world, 'ada');
     expect(await other.session(before)).toMatchObject({ role: 'admin' });
@@ -65,7 +76,7 @@ describe('a session', () => {
   });
 
   it('follows what is changed at the provider itself within thirty seconds', async () => {
-    const world = doorsWorld();
+    const world = authenticatorWorld();
     const cookie = await sessionOf(world, 'ada');
     expect(await world.authenticator.session(cookie)).toMatchObject({ role: 'admin' });
     const ada = world.directory.people.get('ada');
@@ -81,7 +92,7 @@ describe('a session', () => {
   });
 
   it('follows at once what this process knows to have changed', async () => {
-    const world = doorsWorld();
+    const world = authenticatorWorld();
     const cookie = await sessionOf(world, 'ada');
     await world.authenticator.session(cookie);
     world.directory.people.get('ada')?.groups.splice(0, 1);
@@ -93,11 +104,11 @@ describe('a session', () => {
   });
 
   it('is no failure of its own when the directory or our own database is away', async () => {
-    const world = doorsWorld();
+    const world = authenticatorWorld();
     const cookie = await sessionOf(world, 'ada');
-    world.databaseAway = true;
+    world.databaseUnavailable = true;
     await expect(world.authenticator.session(cookie)).rejects.toMatchObject(unavailable);
-    world.databaseAway = false;
+    world.databaseUnavailable = false;
     world.directory.mood = 'down';
     await expect(world.authenticator.session(cookie)).rejects.toMatchObject(unavailable);
     world.directory.mood = 'up';
@@ -107,9 +118,9 @@ describe('a session', () => {
 
   it('of many that come at the same moment is looked up once', async () => {
     let looked = 0;
-    const spare = doorsWorld();
+    const spare = authenticatorWorld();
     const { signIns } = spare;
-    const counting = doorsWorld({
+    const counting = authenticatorWorld({
       signIns: {
         epoch: async () => 0,
         recognise: async (kind, text) => {
@@ -126,7 +137,7 @@ describe('a session', () => {
 
 describe('a bearer', () => {
   it.each(['read', 'users', 'admin'] as const)('is a token with its scope: %s', async (scope) => {
-    const world = doorsWorld();
+    const world = authenticatorWorld();
     const token = await tokenOf(world, 'ada', scope);
     expect(await world.authenticator.bearer(token)).toMatchObject({
       username: 'ada',
@@ -138,7 +149,7 @@ describe('a bearer', () => {
   });
 
   it('dies with its owner', async () => {
-    const world = doorsWorld();
+    const world = authenticatorWorld();
     const token = await tokenOf(world, 'ada', 'admin');
     expect(await world.authenticator.bearer(token)).toMatchObject({ username: 'ada' });
     world.directory.people.delete('ada');
@@ -147,8 +158,8 @@ describe('a bearer', () => {
   });
 
   it('is METRICS_TOKEN to the letter, whoever is away', async () => {
-    const world = doorsWorld();
-    world.databaseAway = true;
+    const world = authenticatorWorld();
+    world.databaseUnavailable = true;
     world.directory.mood = 'down';
     expect(await world.authenticator.bearer(METRICS_TOKEN)).toEqual({
       username: 'metrics',
@@ -161,7 +172,7 @@ describe('a bearer', () => {
   });
 
   it('is nobody where METRICS_TOKEN is unset', async () => {
-    const world = doorsWorld({ metricsToken: undefined });
+    const world = authenticatorWorld({ metricsToken: undefined });
     for (const guess of ['', 'undefined', 'null']) {
       expect(await world.authenticator.bearer(guess)).toBeUndefined();
       expect(world.authenticator.known(`Bearer ${guess}`, HERE)).toBeUndefined();
@@ -170,8 +181,8 @@ describe('a bearer', () => {
 });
 
 describe('while the directory is away', () => {
-  const isUnavailable = (options = {}): DoorsWorld => {
-    const world = doorsWorld(options);
+  const isUnavailable = (options = {}): AuthenticatorWorld => {
+    const world = authenticatorWorld(options);
     world.directory.mood = 'down';
     return world;
   };
@@ -183,7 +194,7 @@ describe('while the directory is away', () => {
       principal: { username: 'webadmin', role: 'viewer', groups: [], by: { kind: 'break-glass' } },
     });
     expect(world.audit.records.map(({ action, result }) => [action, result])).toEqual([['sign-in.break-glass', 'ok']]);
-    world.databaseAway = true;
+    world.databaseUnavailable = true;
     expect((await world.tryWith('webadmin', EMERGENCY)).kind).toBe('in');
   });
 
@@ -226,7 +237,7 @@ describe('while the directory is away', () => {
   });
 
   it('a directory that answers is asked, whatever the settings say', async () => {
-    const world = doorsWorld();
+    const world = authenticatorWorld();
     world.directory.addPerson('webadmin', 'another password').groups.push('core_ROLE_ADMIN');
     expect((await world.tryWith('webadmin', EMERGENCY)).kind).toBe('refused');
     expect(await world.tryWith('webadmin', 'another password')).toMatchObject({ principal: { role: 'admin' } });
@@ -235,7 +246,7 @@ describe('while the directory is away', () => {
 
 describe('a session that is known without waiting', () => {
   it('is one object while the same is remembered, and the same person as the doors name', async () => {
-    const world = doorsWorld();
+    const world = authenticatorWorld();
     const text = await sessionOf(world, 'ada');
     expect(world.authenticator.knownSession(text)).toBeUndefined();
     const named = await world.authenticator.session(text);
@@ -247,25 +258,25 @@ describe('a session that is known without waiting', () => {
   });
 
   it('is none of somebody who may not sign in, nor while our own database has not answered', async () => {
-    const world = doorsWorld();
+    const world = authenticatorWorld();
     const text = await sessionOf(world, 'ada');
     const requested = world.authenticator.session(text);
     expect(world.authenticator.knownSession(text)).toBeUndefined();
     await requested;
-    world.databaseAway = true;
+    world.databaseUnavailable = true;
     world.later(501);
     await expect(world.authenticator.session(text)).rejects.toMatchObject(unavailable);
     expect(world.authenticator.knownSession(text)).toBeUndefined();
     const ada = world.directory.people.get('ada');
     if (ada !== undefined) ada.active = false;
-    world.databaseAway = false;
+    world.databaseUnavailable = false;
     world.later(20_000);
     expect(await world.authenticator.session(text)).toBeUndefined();
     expect(world.authenticator.knownSession(text)).toBeUndefined();
   });
 
   it('is no API token', async () => {
-    const world = doorsWorld();
+    const world = authenticatorWorld();
     const token = await tokenOf(world, 'ada', 'admin');
     await world.authenticator.bearer(token);
     expect(world.authenticator.knownSession(token)).toBeUndefined();

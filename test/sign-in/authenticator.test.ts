@@ -3,7 +3,7 @@
 import { describe, expect, it } from 'vitest';
 import type { FastAuthenticator } from '../../shared/sign-in/port.ts';
 import { basic } from '../http/fake-deps.ts';
-import { doorsWorld, HERE, METRICS_TOKEN, sessionOf } from './fake-authenticator.ts';
+import { authenticatorWorld, HERE, METRICS_TOKEN, sessionOf } from './fake-authenticator.ts';
 
 const MINUTE = 60_000;
 const kinds = (entrances: readonly { kind: string }[]): string[] => entrances.map(({ kind }) => kind);
@@ -11,7 +11,7 @@ const unavailable = { code: 'unavailable' };
 
 describe('the lock-out of the doors', () => {
   it('locks an address at its tenth wrong password for fifteen minutes, for the right one as well', async () => {
-    const world = doorsWorld();
+    const world = authenticatorWorld();
     expect(new Set(kinds(await world.fail(10)))).toEqual(new Set(['refused']));
     expect(await world.tryWith('vera', 'pw-vera')).toEqual({ kind: 'locked', retryAfterSeconds: 900 });
     world.later(15 * MINUTE - 1);
@@ -21,7 +21,7 @@ describe('the lock-out of the doors', () => {
   });
 
   it('asks nobody about a password from a locked address, and leaves every other address alone', async () => {
-    const world = doorsWorld();
+    const world = authenticatorWorld();
     await world.fail(10);
     const requested = world.binds.length;
     expect((await world.tryWith('vera', 'pw-vera')).kind).toBe('locked');
@@ -31,7 +31,7 @@ describe('the lock-out of the doors', () => {
   });
 
   it('stands before what is remembered: a password that was right a moment ago is locked out, too', async () => {
-    const world = doorsWorld();
+    const world = authenticatorWorld();
     expect((await world.tryWith('vera', 'pw-vera')).kind).toBe('in');
     expect(world.authenticator.known(basic('vera', 'pw-vera'), HERE)?.username).toBe('vera');
     await world.fail(10);
@@ -41,7 +41,7 @@ describe('the lock-out of the doors', () => {
   });
 
   it('counts failures alone, and a success forgives none', async () => {
-    const world = doorsWorld();
+    const world = authenticatorWorld();
     for (let count = 0; count < 30; count++) expect((await world.tryWith('vera', 'pw-vera')).kind).toBe('in');
     await world.fail(9);
     expect((await world.tryWith('vera', 'pw-vera')).kind).toBe('in');
@@ -50,7 +50,7 @@ describe('the lock-out of the doors', () => {
   });
 
   it('counts guesses on both bases together, and an empty password', async () => {
-    const world = doorsWorld();
+    const world = authenticatorWorld();
     for (let count = 0; count < 5; count++) {
       await world.tryWith('vera', `x${count}`, HERE, 'core');
       await world.tryWith('vera', '');
@@ -59,7 +59,7 @@ describe('the lock-out of the doors', () => {
   });
 
   it('judges no more than ten of many wrong ones that come at once', async () => {
-    const world = doorsWorld();
+    const world = authenticatorWorld();
     const all = await Promise.all(Array.from({ length: 60 }, (_, count) => world.tryWith('vera', `guess ${count}`)));
     expect(kinds(all).filter((kind) => kind === 'refused')).toHaveLength(10);
     expect(kinds(all).filter((kind) => kind === 'locked')).toHaveLength(50);
@@ -67,7 +67,7 @@ describe('the lock-out of the doors', () => {
   });
 
   it('lets a hundred right ones at once in, and locks nobody', async () => {
-    const world = doorsWorld();
+    const world = authenticatorWorld();
     const all = await Promise.all(Array.from({ length: 100 }, () => world.tryWith('vera', 'pw-vera')));
     expect(new Set(kinds(all))).toEqual(new Set(['in']));
     expect(world.binds.length).toBeLessThanOrEqual(10);
@@ -75,7 +75,7 @@ describe('the lock-out of the doors', () => {
   });
 
   it('lets a hundred people behind one address in at once', async () => {
-    const world = doorsWorld();
+    const world = authenticatorWorld();
     const names = Array.from({ length: 100 }, (_, count) => `person-${count}`);
     for (const name of names) world.directory.addPerson(name, `pw-${name}`);
     const all = await Promise.all(names.map((name) => world.tryWith(name, `pw-${name}`)));
@@ -83,7 +83,7 @@ describe('the lock-out of the doors', () => {
   });
 
   it('takes a whole /64 of IPv6 for one address, and IPv4 for itself however it is written', async () => {
-    const world = doorsWorld();
+    const world = authenticatorWorld();
     for (let count = 0; count < 10; count++) await world.fail(1, `2001:db8:0:1::${count}`);
     expect((await world.tryWith('vera', 'pw-vera', '2001:db8:0:1:ffff::1')).kind).toBe('locked');
     expect((await world.tryWith('vera', 'pw-vera', '2001:db8:0:2::1')).kind).toBe('in');
@@ -93,7 +93,7 @@ describe('the lock-out of the doors', () => {
   });
 
   it('does not count a directory that is away', async () => {
-    const world = doorsWorld();
+    const world = authenticatorWorld();
     world.directory.mood = 'down';
     for (let count = 0; count < 20; count++)
       await expect(world.tryWith('vera', `guess ${count}`)).rejects.toMatchObject(unavailable);
@@ -102,7 +102,7 @@ describe('the lock-out of the doors', () => {
   });
 
   it('does not count bearers and cookies that are wrong, nor hold them back when the address is locked', async () => {
-    const world = doorsWorld();
+    const world = authenticatorWorld();
     for (let count = 0; count < 20; count++) {
       expect(await world.authenticator.bearer(`guess ${count}`)).toBeUndefined();
       expect(await world.authenticator.session(`guess ${count}`)).toBeUndefined();
@@ -115,7 +115,7 @@ describe('the lock-out of the doors', () => {
   });
 
   it('lists what is locked with its end, and releases it in every spelling', async () => {
-    const world = doorsWorld();
+    const world = authenticatorWorld();
     await world.fail(10, '2001:db8:0:1::5');
     world.later(MINUTE);
     await world.fail(10);
@@ -134,7 +134,7 @@ describe('the lock-out of the doors', () => {
   });
 
   it('notes every refusal and every attempt from a locked address, and no password', async () => {
-    const world = doorsWorld();
+    const world = authenticatorWorld();
     await world.fail(11);
     await world.tryWith('ve\u0000ra', 'pw-vera');
     world.authenticator.noteLocked({
@@ -158,7 +158,7 @@ describe('the lock-out of the doors', () => {
   it.each(['\u0000', 'a\nb', 'x'.repeat(256)])(
     'refuses the impossible name %j without asking anybody',
     async (name) => {
-      const world = doorsWorld();
+      const world = authenticatorWorld();
       expect((await world.tryWith(name, 'pw')).kind).toBe('refused');
       expect([world.binds, world.epochsRequested]).toEqual([[], 0]);
       expect(world.audit.records[0]?.target.length).toBeLessThanOrEqual(100);
@@ -168,7 +168,7 @@ describe('the lock-out of the doors', () => {
 
 describe('what a password opens', () => {
   it('is the role that the groups give, with the name as the directory spells it', async () => {
-    const world = doorsWorld();
+    const world = authenticatorWorld();
     expect(await world.tryWith('ADA', 'pw-ada')).toEqual({
       kind: 'in',
       principal: { username: 'ada', role: 'admin', groups: ['stack_admin', 'core_Blue'], by: { kind: 'password' } },
@@ -178,7 +178,7 @@ describe('what a password opens', () => {
   });
 
   it('is nothing on the core base, where app passwords count; what came in there is not remembered', async () => {
-    const world = doorsWorld();
+    const world = authenticatorWorld();
     const expires = new Date('2027-01-01T00:00:00Z');
     world.directory.people.get('ada')?.appPasswords.push({ text: 'from the QR code', expires });
     expect(await world.tryWith('ada', 'from the QR code', HERE, 'core')).toEqual({
@@ -193,7 +193,7 @@ describe('what a password opens', () => {
   });
 
   it('takes a colon in a name for what it is', async () => {
-    const world = doorsWorld();
+    const world = authenticatorWorld();
     world.directory.addPerson('bo', 'secret:with colon');
     expect((await world.tryWith('bo', 'secret:with colon')).kind).toBe('in');
     expect((await world.tryWith('bo:secret', 'with colon')).kind).toBe('refused');
@@ -206,7 +206,7 @@ const isKnown = (authenticator: FastAuthenticator, header: string): boolean =>
 
 describe('what is remembered of a password', () => {
   it('spares the bind for twenty seconds, on the short way for half a second after each look', async () => {
-    const world = doorsWorld();
+    const world = authenticatorWorld();
     await world.tryWith('vera', 'pw-vera');
     world.later(500);
     expect(isKnown(world.authenticator, basic('vera', 'pw-vera'))).toBe(true);
@@ -223,7 +223,7 @@ describe('what is remembered of a password', () => {
   });
 
   it('is that header byte for byte: what the normal way would not read is not known', async () => {
-    const world = doorsWorld();
+    const world = authenticatorWorld();
     await world.tryWith('vera', 'pw-vera');
     const good = basic('vera', 'pw-vera');
     const bare = good.slice('Basic '.length);
@@ -244,7 +244,7 @@ describe('what is remembered of a password', () => {
   });
 
   it('does not know bytes that are no UTF-8, whatever they would be read as', async () => {
-    const world = doorsWorld();
+    const world = authenticatorWorld();
     world.directory.addPerson('odd', 'pw-\uFFFD');
     await world.tryWith('odd', 'pw-\uFFFD');
     expect(isKnown(world.authenticator, basic('odd', 'pw-\uFFFD'))).toBe(true);
@@ -253,7 +253,7 @@ describe('what is remembered of a password', () => {
   });
 
   it('ends with a change at the provider itself within thirty seconds', async () => {
-    const world = doorsWorld();
+    const world = authenticatorWorld();
     await world.tryWith('vera', 'pw-vera');
     const vera = world.directory.people.get('vera');
     if (vera !== undefined) vera.password = 'another';
@@ -263,7 +263,7 @@ describe('what is remembered of a password', () => {
   });
 
   it('ends half a second after another process has changed the epoch', async () => {
-    const world = doorsWorld();
+    const world = authenticatorWorld();
     await world.tryWith('vera', 'pw-vera');
     world.directory.people.delete('vera');
     world.signIns.endAllOf('VERA');
@@ -273,7 +273,7 @@ describe('what is remembered of a password', () => {
   });
 
   it('ends at once when this process forgets the person, also what is judged at that moment', async () => {
-    const world = doorsWorld();
+    const world = authenticatorWorld();
     await world.tryWith('vera', 'pw-vera');
     const judged = world.tryWith('ada', 'pw-ada');
     await new Promise((turn) => setImmediate(turn));
@@ -285,27 +285,27 @@ describe('what is remembered of a password', () => {
   });
 
   it('is nothing while our own database is away: each password costs a bind', async () => {
-    const world = doorsWorld();
+    const world = authenticatorWorld();
     await world.tryWith('vera', 'pw-vera');
-    world.databaseAway = true;
+    world.databaseUnavailable = true;
     world.later(501);
     for (let count = 0; count < 3; count++) expect((await world.tryWith('vera', 'pw-vera')).kind).toBe('in');
     expect(world.binds).toHaveLength(4);
   });
 
   it('asks a database that is away once a second, not for every password', async () => {
-    const world = doorsWorld();
-    world.databaseAway = true;
+    const world = authenticatorWorld();
+    world.databaseUnavailable = true;
     for (let count = 0; count < 20; count++) await world.tryWith('vera', 'pw-vera');
     expect(world.epochsRequested).toBe(1);
-    world.databaseAway = false;
+    world.databaseUnavailable = false;
     world.later(1_000);
     await world.tryWith('vera', 'pw-vera');
     expect(isKnown(world.authenticator, basic('vera', 'pw-vera'))).toBe(true);
   });
 
   it('asks the database once for all who come at the same moment', async () => {
-    const world = doorsWorld();
+    const world = authenticatorWorld();
     await Promise.all(Array.from({ length: 50 }, () => world.tryWith('vera', 'pw-vera')));
     expect(world.epochsRequested).toBe(1);
   });

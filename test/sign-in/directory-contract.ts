@@ -65,7 +65,7 @@ export function directoryContract(make: () => Promise<DirectoryWorld>, can: Dire
 
   afterAll(() => world?.end());
 
-  async function somebody(): Promise<{ username: string; password: string }> {
+  async function holder(): Promise<{ username: string; password: string }> {
     lastUser++;
     const user = { username: `user-${lastUser}`, password: `the password of ${lastUser}` };
     await world.createUser(user.username, user.password);
@@ -137,8 +137,8 @@ export function directoryContract(make: () => Promise<DirectoryWorld>, can: Dire
     });
 
     it('tells all groups of the user, each once, and none of anybody else', async () => {
-      const one = await somebody();
-      const two = await somebody();
+      const one = await holder();
+      const two = await holder();
       for (const group of ['core_Alpha', `core_${base}_READ`]) {
         await world.createGroup(group);
         await world.join(one.username, group);
@@ -149,13 +149,13 @@ export function directoryContract(make: () => Promise<DirectoryWorld>, can: Dire
     });
 
     it.runIf(can.groupsElsewhere)('takes no group from any other place', async () => {
-      const { username, password } = await somebody();
+      const { username, password } = await holder();
       await world.joinElsewhere?.(username, 'stack_admin');
       expect((await directory.signIn(base, username, password))?.groups).toEqual([]);
     });
 
     it.runIf(can.inactiveUsers)('refuses somebody who is deactivated', async () => {
-      const { username, password } = await somebody();
+      const { username, password } = await holder();
       expect(await directory.signIn(base, username, password)).toMatchObject({ username });
       await world.deactivate?.(username);
       expect(await directory.signIn(base, username, password)).toBeUndefined();
@@ -163,7 +163,7 @@ export function directoryContract(make: () => Promise<DirectoryWorld>, can: Dire
     });
 
     it('never mixes up those who sign in at the same time', async () => {
-      const users = await Promise.all(Array.from({ length: 6 }, somebody));
+      const users = await Promise.all(Array.from({ length: 6 }, holder));
       const requests = Array.from({ length: 30 }, (_, index) => {
         const user = users[index % users.length] ?? { username: '', password: '' };
         const right = index % 3 !== 1;
@@ -184,8 +184,8 @@ export function directoryContract(make: () => Promise<DirectoryWorld>, can: Dire
     it('probes a group that is there, and one that is not', async () => {
       const name = `probed-${base}`;
       await world.createGroup(name);
-      await world.join((await somebody()).username, name);
-      await world.join((await somebody()).username, name);
+      await world.join((await holder()).username, name);
+      await world.join((await holder()).username, name);
       expect(await directory.probe(base, name)).toBe(2);
       expect(await directory.probe(base, name.toUpperCase())).toBe(2);
       for (const other of ['no-such-group', '*', 'probed*', `${name})(cn=*`, '']) {
@@ -203,7 +203,7 @@ export function directoryContract(make: () => Promise<DirectoryWorld>, can: Dire
   });
 
   it('finds users while others sign in, each as what they are', async () => {
-    const { username, password } = await somebody();
+    const { username, password } = await holder();
     const rounds = Array.from({ length: 20 }, async (_, index) => {
       const found = await directory.find(index % 2 === 0 ? 'alice' : username);
       const entry = await directory.signIn('core', username, index % 3 === 0 ? 'wrong' : password);
@@ -223,7 +223,7 @@ export function directoryContract(make: () => Promise<DirectoryWorld>, can: Dire
         await world.createGroup(name);
         await world.join('alice', name);
       }
-      const { username } = await somebody();
+      const { username } = await holder();
       await world.join(username, 'core_Listed_A');
       expect(await list('LISTED')).toEqual(['core_Listed B', 'core_Listed_A', 'other_listed']);
       expect(await list('core_Listed_A')).toEqual(['core_Listed_A']);
@@ -250,7 +250,7 @@ export function directoryContract(make: () => Promise<DirectoryWorld>, can: Dire
 
   describe.runIf(can.appPasswords)('an app password', () => {
     it('opens the core base, again and again, and never the web base', async () => {
-      const { username, password } = await somebody();
+      const { username, password } = await holder();
       const text = (await world.createAppPassword?.(username, new Date(Date.now() + HOUR_MS))) ?? '';
       for (let time = 0; time < 2; time++) {
         expect(await directory.signIn('core', username, text)).toMatchObject({ username });
@@ -261,7 +261,7 @@ export function directoryContract(make: () => Promise<DirectoryWorld>, can: Dire
     });
 
     it('opens nothing once it has expired', async () => {
-      const { username } = await somebody();
+      const { username } = await holder();
       const text = (await world.createAppPassword?.(username, new Date(Date.now() + 1000))) ?? '';
       await new Promise((resolve) => setTimeout(resolve, 1500));
       for (const base of BASES) expect(await directory.signIn(base, username, text)).toBeUndefined();

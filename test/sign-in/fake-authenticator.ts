@@ -14,7 +14,7 @@ export const EMERGENCY = 'password of the settings';
 export const METRICS_TOKEN = 'metrics-token-0123456789';
 export const HERE = '192.0.2.7';
 
-export interface DoorsWorld {
+export interface AuthenticatorWorld {
   authenticator: FastAuthenticator;
   directory: FakeDirectory;
   signIns: FakeSignIns;
@@ -24,7 +24,7 @@ export interface DoorsWorld {
   /** How often an epoch was asked. */
   epochsRequested: number;
   /** While true our own database does not answer. */
-  databaseAway: boolean;
+  databaseUnavailable: boolean;
   later(ms: number): void;
   /** Doors of another process over the same directory and database. */
   otherProcess(): FastAuthenticator;
@@ -34,7 +34,7 @@ export interface DoorsWorld {
 }
 
 /** With `ada` (administrator), `vera` (viewer) and `nora` (no role), whose passwords are `pw-` and their name. */
-export function doorsWorld(options: Partial<AuthenticatorOptions> = {}): DoorsWorld {
+export function authenticatorWorld(options: Partial<AuthenticatorOptions> = {}): AuthenticatorWorld {
   let nowMs = Date.parse('2026-03-04T05:06:07Z');
   const now = (): Date => new Date(nowMs);
   const directory = fakeDirectory(now);
@@ -46,7 +46,7 @@ export function doorsWorld(options: Partial<AuthenticatorOptions> = {}): DoorsWo
   directory.addPerson('nora', 'pw-nora');
 
   const reach = (): void => {
-    if (world.databaseAway) throw new AppError('unavailable', 'Our own database does not answer');
+    if (world.databaseUnavailable) throw new AppError('unavailable', 'Our own database does not answer');
   };
   const open = (): FastAuthenticator =>
     new GuardedAuthenticator({
@@ -79,14 +79,14 @@ export function doorsWorld(options: Partial<AuthenticatorOptions> = {}): DoorsWo
       ...options,
     });
 
-  const world: DoorsWorld = {
+  const world: AuthenticatorWorld = {
     authenticator: open(),
     directory,
     signIns,
     audit,
     binds: [],
     epochsRequested: 0,
-    databaseAway: false,
+    databaseUnavailable: false,
     later: (ms) => void (nowMs += ms),
     otherProcess: open,
     tryWith: (username, password, address = HERE, base = 'web') =>
@@ -101,7 +101,7 @@ export function doorsWorld(options: Partial<AuthenticatorOptions> = {}): DoorsWo
 }
 
 /** A session of this person, as its cookie. */
-export async function sessionOf({ signIns }: DoorsWorld, username: string): Promise<string> {
+export async function sessionOf({ signIns }: AuthenticatorWorld, username: string): Promise<string> {
   const expiresAt = '2026-03-04T17:06:07.000Z';
   return (await signIns.openSession({ username, expiresAt, address: HERE, userAgent: 'a browser' })).text;
 }

@@ -15,7 +15,7 @@ function cut(bytes: Buffer, places: number[]): Buffer[] {
   return at.slice(1).map((end, index) => bytes.subarray(at[index], end));
 }
 
-const SAID = Buffer.concat([
+const MESSAGES = Buffer.concat([
   done(1, BIND, 49, 'no'),
   entry(2_000_000, 'cn=ä', { CN: ['ä', 'b'], memberOf: [], 'ak-active': ['TRUE'], x: ['y'.repeat(300)] }),
   message(3, tlv(0x73, tlv(4, 'ldap://elsewhere'))),
@@ -44,11 +44,11 @@ const MEANT = [
 
 describe('answers', () => {
   it('are the same however they are cut', () => {
-    expect(readAll([SAID])).toEqual(MEANT);
-    expect(readAll(cut(SAID, [...SAID.keys()]))).toEqual(MEANT);
+    expect(readAll([MESSAGES])).toEqual(MEANT);
+    expect(readAll(cut(MESSAGES, [...MESSAGES.keys()]))).toEqual(MEANT);
     fc.assert(
       fc.property(fc.array(fc.nat(), { maxLength: 20 }), (places) => {
-        expect(readAll(cut(SAID, places))).toEqual(MEANT);
+        expect(readAll(cut(MESSAGES, places))).toEqual(MEANT);
       }),
     );
   });
@@ -69,10 +69,10 @@ describe('answers', () => {
   });
 
   it('that are damaged anywhere are read to an end, or are told to be none', () => {
-    const damage = fc.array(fc.tuple(fc.nat({ max: SAID.length - 1 }), fc.nat({ max: 255 })), { maxLength: 6 });
+    const damage = fc.array(fc.tuple(fc.nat({ max: MESSAGES.length - 1 }), fc.nat({ max: 255 })), { maxLength: 6 });
     fc.assert(
       fc.property(damage, fc.array(fc.nat(), { maxLength: 3 }), (changes, places) => {
-        const bytes = Buffer.from(SAID);
+        const bytes = Buffer.from(MESSAGES);
         for (const [at, value] of changes) bytes[at] = value;
         expectAnswersOrNone(cut(bytes, places));
       }),

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { createApp } from '../../functions/app.ts';
 import type { Bindings } from '../../shared/http/context.ts';
 import { problemSchema } from '../../shared/http/route.ts';
-import { deedsOf } from '../audit/fake-audit.ts';
+import { actionsOf } from '../audit/fake-audit.ts';
 import { world } from '../health/fake-monitored.ts';
 import { ADMIN, fakeDeps, NOBODY, READER } from '../http/fake-deps.ts';
 
@@ -75,7 +75,7 @@ describe('DELETE /api/sessions/{id}', () => {
     expect([response.status, response.headers.get('set-cookie')]).toEqual([204, null]);
     expect((await ask('GET', '/api/sessions', other.headers)).status).toBe(401);
     expect((await ask('GET', '/api/sessions', mine.headers)).status).toBe(200);
-    expect(deedsOf(deps)).toMatchObject([
+    expect(actionsOf(deps)).toMatchObject([
       { actor: 'vera', action: 'session.end', target: 'vera', phase: 'intent', address: '192.0.2.7' },
       { action: 'session.end', result: 'ok' },
     ]);
@@ -121,7 +121,7 @@ describe('DELETE /api/sessions', () => {
     expect([response.status, response.headers.get('set-cookie')]).toEqual([204, expect.stringMatching(/Max-Age=0/)]);
     for (const { headers } of [mine, other]) expect((await ask('GET', '/api/sessions', headers)).status).toBe(401);
     expect((await ask('GET', '/api/sessions', theirs.headers)).status).toBe(200);
-    expect(deedsOf(deps).at(-1)).toMatchObject({ action: 'session.end', target: 'vera', result: 'ok' });
+    expect(actionsOf(deps).at(-1)).toMatchObject({ action: 'session.end', target: 'vera', result: 'ok' });
   });
 
   it('is refused when a page of another site asks', async () => {

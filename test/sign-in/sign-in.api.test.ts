@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { createApp } from '../../functions/app.ts';
 import type { Bindings } from '../../shared/http/context.ts';
 import { problemSchema } from '../../shared/http/route.ts';
-import { deedsOf } from '../audit/fake-audit.ts';
+import { actionsOf } from '../audit/fake-audit.ts';
 import { world } from '../health/fake-monitored.ts';
 import { basic, fakeDeps, PASSWORD } from '../http/fake-deps.ts';
 
@@ -314,7 +314,7 @@ describe('POST /sign-out', () => {
     expect(response.headers.get('set-cookie')).toMatch(/^holdfast=;.*Max-Age=0/);
     expect((await get('/api/sessions', { cookie })).status).toBe(401);
     expect((await get('/api/sessions', { cookie: other })).status).toBe(200);
-    expect(deedsOf(deps).at(-1)).toMatchObject({ actor: 'vera', action: 'session.end', result: 'ok' });
+    expect(actionsOf(deps).at(-1)).toMatchObject({ actor: 'vera', action: 'session.end', result: 'ok' });
   });
 
   it('works without a session too, but not from another site', async () => {

@@ -14,7 +14,7 @@ export const inHours = (hours: number): string => new Date(Date.now() + hours * 
 const FIRST = { page: 1, pageSize: 200 };
 
 let people = 0;
-export const somebody = (): string => `Person.${(people += 1)}-${randomUUID().slice(0, 8)}`;
+export const holder = (): string => `Person.${(people += 1)}-${randomUUID().slice(0, 8)}`;
 
 export const sessionFor = (username: string, hours = 12) => ({
   username,
@@ -34,7 +34,7 @@ export function signInsContract(what: string, make: () => SignInsUnderTest): voi
   describe(`sign-ins (${what})`, () => {
     it('recognise a session by its text, as a session only, with what was said of it', async () => {
       const { signIns } = make();
-      const wanted = sessionFor(somebody());
+      const wanted = sessionFor(holder());
       const { text, ...session } = await signIns.openSession(wanted);
       expect(session).toEqual({ ...wanted, id: expect.any(String), createdAt: expect.any(String) });
       expect(Math.abs(Date.parse(session.createdAt) - Date.now())).toBeLessThan(60_000);
@@ -46,7 +46,7 @@ export function signInsContract(what: string, make: () => SignInsUnderTest): voi
 
     it('recognise a token by its text, as a token only, with its scope', async () => {
       const { signIns } = make();
-      const wanted = tokenFor(somebody());
+      const wanted = tokenFor(holder());
       const { text, ...token } = await signIns.createToken(wanted);
       expect(text).toMatch(/^hft_\S{20,}$/);
       expect(token).toEqual({ ...wanted, id: expect.any(String), createdAt: expect.any(String) });
@@ -60,13 +60,13 @@ export function signInsContract(what: string, make: () => SignInsUnderTest): voi
     it('take the id that is given', async () => {
       const { signIns } = make();
       const [one, two] = [randomUUID(), randomUUID()];
-      expect((await signIns.openSession({ ...sessionFor(somebody()), id: one })).id).toBe(one);
-      expect((await signIns.createToken({ ...tokenFor(somebody()), id: two })).id).toBe(two);
+      expect((await signIns.openSession({ ...sessionFor(holder()), id: one })).id).toBe(one);
+      expect((await signIns.createToken({ ...tokenFor(holder()), id: two })).id).toBe(two);
     });
 
     it('do not show the text again', async () => {
       const { signIns } = make();
-      const name = somebody();
+      const name = holder();
       const session = await signIns.openSession(sessionFor(name));
       const token = await signIns.createToken(tokenFor(name));
       const shown = JSON.stringify([await signIns.sessions(name, FIRST), await signIns.tokens(FIRST)]);
@@ -85,7 +85,7 @@ export function signInsContract(what: string, make: () => SignInsUnderTest): voi
 
     it('end with their time, are not listed then, and cannot be ended', async () => {
       const { signIns } = make();
-      const name = somebody();
+      const name = holder();
       const session = await signIns.openSession(sessionFor(name, -1));
       const token = await signIns.createToken(tokenFor(name, -1));
       expect(await signIns.recognise('session', session.text)).toBeUndefined();
@@ -97,7 +97,7 @@ export function signInsContract(what: string, make: () => SignInsUnderTest): voi
 
     it('end a session of its owner only, in any case of the name, once', async () => {
       const { signIns } = make();
-      const [name, other] = [somebody(), somebody()];
+      const [name, other] = [holder(), holder()];
       const { id, text } = await signIns.openSession(sessionFor(name));
       const kept = await signIns.openSession(sessionFor(name));
       expect(await signIns.endSession(other, id)).toBe(false);
@@ -110,7 +110,7 @@ export function signInsContract(what: string, make: () => SignInsUnderTest): voi
 
     it('end all sessions of a person, and nobody else’s', async () => {
       const { signIns } = make();
-      const [name, other] = [somebody(), somebody()];
+      const [name, other] = [holder(), holder()];
       const mine = [await signIns.openSession(sessionFor(name)), await signIns.openSession(sessionFor(name))];
       const theirs = await signIns.openSession(sessionFor(other));
       const token = await signIns.createToken(tokenFor(name));
@@ -123,7 +123,7 @@ export function signInsContract(what: string, make: () => SignInsUnderTest): voi
 
     it('end a token once', async () => {
       const { signIns } = make();
-      const { id, text } = await signIns.createToken(tokenFor(somebody()));
+      const { id, text } = await signIns.createToken(tokenFor(holder()));
       expect([await signIns.endToken(id), await signIns.endToken(id)]).toEqual([true, false]);
       expect([await signIns.recognise('token', text), await signIns.token(id)]).toEqual([undefined, undefined]);
     });
@@ -133,7 +133,7 @@ export function signInsContract(what: string, make: () => SignInsUnderTest): voi
       for (const id of ['', 'x', "' OR true --", '\0', randomUUID(), `${randomUUID()}0`])
         expect([
           id,
-          await signIns.endSession(somebody(), id),
+          await signIns.endSession(holder(), id),
           await signIns.endToken(id),
           await signIns.token(id),
         ]).toEqual([id, false, false, undefined]);
@@ -141,7 +141,7 @@ export function signInsContract(what: string, make: () => SignInsUnderTest): voi
 
     it('list newest first in pages; a page beyond the last is empty', async () => {
       const { signIns } = make();
-      const name = somebody();
+      const name = holder();
       const opened: string[] = [];
       for (let each = 0; each < 5; each++) opened.unshift((await signIns.openSession(sessionFor(name))).id);
       const page = async (number: number): Promise<[string[], number]> => {
@@ -162,9 +162,9 @@ export function signInsContract(what: string, make: () => SignInsUnderTest): voi
 
     it(`keep ${MAX_SESSIONS} sessions of a person: the oldest ends, also when many begin at once`, async () => {
       const { signIns } = make();
-      const name = somebody();
+      const name = holder();
       const oldest = await signIns.openSession(sessionFor(name));
-      const other = await signIns.openSession(sessionFor(somebody()));
+      const other = await signIns.openSession(sessionFor(holder()));
       const rest = await Promise.all(
         Array.from({ length: MAX_SESSIONS + 4 }, () => signIns.openSession(sessionFor(name.toUpperCase()))),
       );
@@ -177,7 +177,7 @@ export function signInsContract(what: string, make: () => SignInsUnderTest): voi
 
     it('are all void once the epoch of their owner changes, whatever the case of the name', async () => {
       const { signIns, endAllOf } = make();
-      const [name, other] = [somebody(), somebody()];
+      const [name, other] = [holder(), holder()];
       expect(await signIns.epoch(name)).toBe(0);
       const session = await signIns.openSession(sessionFor(name));
       const token = await signIns.createToken(tokenFor(name.toUpperCase()));
@@ -197,7 +197,7 @@ export function signInsContract(what: string, make: () => SignInsUnderTest): voi
 
     it('are void from the beginning for somebody who was judged before the epoch changed', async () => {
       const { signIns, endAllOf } = make();
-      const name = somebody();
+      const name = holder();
       const epoch = await signIns.epoch(name);
       await endAllOf(name);
       const session = await signIns.openSession({ ...sessionFor(name), epoch });
@@ -211,7 +211,7 @@ export function signInsContract(what: string, make: () => SignInsUnderTest): voi
 
     it('do not survive an end of everything that comes at the same moment', async () => {
       const { signIns, endAllOf } = make();
-      const name = somebody();
+      const name = holder();
       const epoch = await signIns.epoch(name);
       const given = { ...sessionFor(name), epoch };
       const [, ...opened] = await Promise.all([
@@ -233,7 +233,7 @@ export function signInsContract(what: string, make: () => SignInsUnderTest): voi
 
     it('are pruned when they have expired or are void, and only then', async () => {
       const { signIns, endAllOf } = make();
-      const [name, gone] = [somebody(), somebody()];
+      const [name, gone] = [holder(), holder()];
       await signIns.prune(inHours(0));
       const epoch = await signIns.epoch(gone);
       await endAllOf(gone);

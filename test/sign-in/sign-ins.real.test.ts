@@ -11,7 +11,7 @@ import type { SignIns } from '../../shared/sign-in/port.ts';
 import { endSignInsOf, SignedSignIns } from '../../shared/sign-in/signed-sign-ins.ts';
 import { query } from '../e2e/embedded/embedded.ts';
 import { emptyDatabase } from '../e2e/embedded/empty-database.ts';
-import { sessionFor, signInsContract, somebody, tokenFor } from './sign-ins-contract.ts';
+import { sessionFor, signInsContract, holder, tokenFor } from './sign-ins-contract.ts';
 
 const KEY = 'a key of this test that is long enough';
 const OPTIONS = { name: 'sign-ins-test', called: 'our own database', variable: 'DATABASE_URL', withinMs: 20_000 };
@@ -53,8 +53,8 @@ function signedAs(kind: 'session' | 'token', header: object, claims: object): st
 
 describe('a signed text', () => {
   it('is refused when one of its characters is another, or is missing, without a look into the database', async () => {
-    const { text } = await signIns.openSession(sessionFor(somebody()));
-    const { text: token } = await signIns.createToken(tokenFor(somebody()));
+    const { text } = await signIns.openSession(sessionFor(holder()));
+    const { text: token } = await signIns.createToken(tokenFor(holder()));
     const before = worked;
     for (const [kind, whole] of [
       ['session', text],
@@ -82,7 +82,7 @@ describe('a signed text', () => {
   });
 
   it('has one spelling: the unused bits of its last character count as well', async () => {
-    const { text } = await signIns.openSession(sessionFor(somebody()));
+    const { text } = await signIns.openSession(sessionFor(holder()));
     const alphabet = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_';
     const valid: string[] = [];
     for (const last of alphabet)
@@ -91,8 +91,8 @@ describe('a signed text', () => {
   });
 
   it('of one kind is nothing as the other, also with the prefix of the other', async () => {
-    const { text } = await signIns.openSession(sessionFor(somebody()));
-    const { text: token } = await signIns.createToken(tokenFor(somebody()));
+    const { text } = await signIns.openSession(sessionFor(holder()));
+    const { text: token } = await signIns.createToken(tokenFor(holder()));
     expect(await signIns.recognise('token', text)).toBeUndefined();
     expect(await signIns.recognise('token', `hft_${text}`)).toBeUndefined();
     expect(await signIns.recognise('session', token)).toBeUndefined();
@@ -100,7 +100,7 @@ describe('a signed text', () => {
   });
 
   it('counts only with the algorithm, type, audience, issuer and times that we give, even under our own key', async () => {
-    const { text } = await signIns.openSession(sessionFor(somebody()));
+    const { text } = await signIns.openSession(sessionFor(holder()));
     const [header, claims] = text.split('.').map((part, index) => (index < 2 ? decoded(part) : {}));
     const again = (newHeader: object, newClaims: object): Promise<unknown> =>
       signIns.recognise('session', signedAs('session', { ...header, ...newHeader }, { ...claims, ...newClaims }));
@@ -116,7 +116,7 @@ describe('a signed text', () => {
       [{}, { exp: Math.floor(Date.now() / 1000) - 1 }],
       [{}, { exp: undefined }],
       [{}, { nbf: Math.floor(Date.now() / 1000) + 3600 }],
-      [{}, { sub: somebody() }],
+      [{}, { sub: holder() }],
       [{}, { sub: undefined }],
       [{}, { jti: undefined }],
       [{}, { jti: 'short' }],
@@ -130,8 +130,8 @@ describe('a signed text', () => {
   it('of another SESSION_KEY is refused, and neither refuses its own', async () => {
     const other = new SignedSignIns({ run, key: new Secret(`${KEY}.`) });
     const [mine, theirs] = [
-      await signIns.openSession(sessionFor(somebody())),
-      await other.openSession(sessionFor(somebody())),
+      await signIns.openSession(sessionFor(holder())),
+      await other.openSession(sessionFor(holder())),
     ];
     expect([await signIns.recognise('session', theirs.text), await other.recognise('session', mine.text)]).toEqual([
       undefined,
@@ -141,22 +141,22 @@ describe('a signed text', () => {
   });
 
   it('cannot be made or checked without SESSION_KEY: that says what to set', async () => {
-    const { text } = await signIns.openSession(sessionFor(somebody()));
+    const { text } = await signIns.openSession(sessionFor(holder()));
     const without = new SignedSignIns({ run, key: undefined });
     const refusal = {
       code: 'unavailable',
       message: expect.stringMatching(/SESSION_KEY is not set\. Remedy: .*openssl/),
     };
     await expect(without.recognise('session', text)).rejects.toMatchObject(refusal);
-    await expect(without.openSession(sessionFor(somebody()))).rejects.toMatchObject(refusal);
-    await expect(without.createToken(tokenFor(somebody()))).rejects.toMatchObject(refusal);
+    await expect(without.openSession(sessionFor(holder()))).rejects.toMatchObject(refusal);
+    await expect(without.createToken(tokenFor(holder()))).rejects.toMatchObject(refusal);
     expect(await without.recognise('session', 'nonsense')).toBeUndefined();
-    expect(await without.epoch(somebody())).toBe(0);
+    expect(await without.epoch(holder())).toBe(0);
   });
 
   it('stands nowhere in the database, and neither does its id', async () => {
-    const { text } = await signIns.openSession(sessionFor(somebody()));
-    const { text: token } = await signIns.createToken(tokenFor(somebody()));
+    const { text } = await signIns.openSession(sessionFor(holder()));
+    const { text: token } = await signIns.createToken(tokenFor(holder()));
     const rows = await query<{ row: string }>(
       database.stateUrl(),
       `SELECT session::text AS row FROM session UNION ALL SELECT api_token::text FROM api_token`,
@@ -174,7 +174,7 @@ describe('a signed text', () => {
 
 describe('the end of everything of a person', () => {
   it('happens with the transaction of the caller, or not at all', async () => {
-    const name = somebody();
+    const name = holder();
     const { text } = await signIns.openSession(sessionFor(name));
     const undone = run((sql) =>
       sql.begin(async (transaction) => {
@@ -188,7 +188,7 @@ describe('the end of everything of a person', () => {
   });
 
   it('voids what another process opens before it is committed', async () => {
-    const name = somebody();
+    const name = holder();
     const token = await run((sql) =>
       sql.begin(async (transaction) => {
         const pending = await signIns.createToken(tokenFor(name));
@@ -205,10 +205,10 @@ describe('a database that does not answer', () => {
   it('is said to be away; what is malformed is refused all the same', async () => {
     const nowhere = keptDatabase(new Secret('postgres://nobody:nothing@127.0.0.1:1/nowhere'), OPTIONS);
     const unavailable = new SignedSignIns({ run: nowhere, key: new Secret(KEY) });
-    const { text } = await signIns.openSession(sessionFor(somebody()));
+    const { text } = await signIns.openSession(sessionFor(holder()));
     const refusal = { code: 'unavailable', message: expect.stringContaining('Our own database does not answer') };
     await expect(unavailable.recognise('session', text)).rejects.toMatchObject(refusal);
-    await expect(unavailable.epoch(somebody())).rejects.toMatchObject(refusal);
+    await expect(unavailable.epoch(holder())).rejects.toMatchObject(refusal);
     expect(await unavailable.recognise('session', 'nonsense')).toBeUndefined();
   });
 });

@@ -3,7 +3,7 @@ import { DAY_MS } from '@holdfast/kit/time';
 import { createApp } from '../../functions/app.ts';
 import type { Bindings } from '../../shared/http/context.ts';
 import { problemSchema } from '../../shared/http/route.ts';
-import { deedsOf } from '../audit/fake-audit.ts';
+import { actionsOf } from '../audit/fake-audit.ts';
 import { world } from '../health/fake-monitored.ts';
 import { ADMIN, fakeDeps, NOBODY, READER, VIEWER } from '../http/fake-deps.ts';
 
@@ -166,7 +166,7 @@ describe('DELETE /api/tokens/{id}', () => {
     expect((await ask('GET', '/api/alerts', bearer(token))).status).toBe(200);
     expect((await ask('DELETE', `/api/tokens/${id}`)).status).toBe(204);
     expect((await ask('GET', '/api/alerts', bearer(token))).status).toBe(401);
-    expect(deedsOf(deps).slice(2)).toMatchObject([
+    expect(actionsOf(deps).slice(2)).toMatchObject([
       { action: 'token.revoke', target: name, phase: 'intent' },
       { action: 'token.revoke', result: 'ok' },
     ]);
@@ -236,9 +236,9 @@ describe('a body that takes long to come', () => {
         owner.active = false;
         deps.signIns.endAllOf('webadmin');
         await deps.authenticator.forget('webadmin');
-        const reported = deedsOf(deps).length;
+        const reported = actionsOf(deps).length;
         expect([way, withBody, (await end()).status]).toEqual([way, withBody, 401]);
-        expect(deedsOf(deps)).toHaveLength(reported);
+        expect(actionsOf(deps)).toHaveLength(reported);
       }
   });
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { DAY_MS } from '@holdfast/kit/time';
-import { deedsOf } from '../audit/fake-audit.ts';
+import { actionsOf } from '../audit/fake-audit.ts';
 import { visit } from '../pages/page-session.ts';
 
 const input = (more: object = {}) => ({ name: 'Nightly', scope: 'read', days: '30', ...more });
@@ -22,7 +22,7 @@ describe('the page of the API tokens', () => {
     const list = await page('/tokens');
     expect(list).toContain('Nightly');
     expect(list).not.toContain(textOf(html));
-    expect(deedsOf(deps).slice(-2)).toMatchObject([
+    expect(actionsOf(deps).slice(-2)).toMatchObject([
       { action: 'token.create' },
       { action: 'token.create', result: 'ok' },
     ]);

@@ -55,7 +55,7 @@ export function groupChangeRoutes(options: AdminApiOptions): AdminRoute[] {
     return keepOn(caller.username, rows, ({ group }) => bits.has(group.bitpos), c.req.query('clientUid'));
   }
 
-  async function switchForSomebody(c: AdminContext): Promise<Response> {
+  async function switchForUser(c: AdminContext): Promise<Response> {
     const username = demanded(c, 'username');
     const wanted = await wantedGroups(c);
     const memberships = await people.find(username);
@@ -71,7 +71,7 @@ export function groupChangeRoutes(options: AdminApiOptions): AdminRoute[] {
   return [
     { path: `${BASE}/active`, handlers: { PUT: switchGroups } },
     { path: `${BASE}/activebits`, handlers: { PUT: switchBits } },
-    { path: `${BASE}/activeForce`, handlers: { PUT: switchForSomebody } },
+    { path: `${BASE}/activeForce`, handlers: { PUT: switchForUser } },
     {
       path: `${BASE}/update`,
       handlers: {

@@ -66,7 +66,7 @@ const FORM = 'application/x-www-form-urlencoded';
  * POST /oauth/token: a bearer token for a name and a password (RFC 6749, 4.3), which stand in the body. A client
  * library sends them in the address instead, as a release allows: nothing here may write an address with its query.
  */
-export function tokenEndpoint(door: PasswordCheck, tokens: Tokens) {
+export function tokenEndpoint(endpoint: PasswordCheck, tokens: Tokens) {
   return async function giveToken(request: Request, { clientAddress }: CoreConnection): Promise<Response> {
     const text = await readText(request);
     if (text !== '' && typeOf(request) !== FORM) return refused(415, 'invalid_request', `The body must be ${FORM}.`);
@@ -75,7 +75,7 @@ export function tokenEndpoint(door: PasswordCheck, tokens: Tokens) {
     if (form.grantType !== 'password')
       return refused(400, 'unsupported_grant_type', 'The only grant_type here is password.');
 
-    const entrance = await door.enter({ ...form, address: clientAddress });
+    const entrance = await endpoint.enter({ ...form, address: clientAddress });
     if (entrance.kind === 'in') return granted(await tokens.issue(entrance.entry.username, form.password));
     if (entrance.kind === 'busy') return refused(503, 'temporarily_unavailable', TOO_MANY_AT_ONCE);
     // As a release does: no body.
@@ -155,11 +155,11 @@ const FOR_EVERYBODY = /^\/Marti\/api\/(?:version(?:\/config)?|util\/user(?:\/[A-
 export function createEnrollmentApi(options: EnrollmentApiOptions): CoreFetch {
   const { directory, authority, bundle, adminApi, adminGroup = ADMIN_ROLE_GROUP, log, now, steadyMs } = options;
   const events = new EnrollmentEvents(log, steadyMs, options.attempts);
-  const door = createPasswordCheck(directory, steadyMs, events);
+  const endpoint = createPasswordCheck(directory, steadyMs, events);
   const tokens = new Tokens(now);
-  const prepareSignIn = createSignIn(directory, door, tokens);
+  const prepareSignIn = createSignIn(directory, endpoint, tokens);
   const enroll = createEnroll({ ...options, events });
-  const giveToken = tokenEndpoint(door, tokens);
+  const giveToken = tokenEndpoint(endpoint, tokens);
   const app = new Hono<EnrollmentEnv>();
 
   const prepare = (c: EnrollmentContext): (() => Promise<SignedIn>) => {

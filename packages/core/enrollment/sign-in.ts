@@ -76,10 +76,14 @@ export interface SignedIn {
  */
 export type SignIn = (headers: Headers, address: string) => () => Promise<SignedIn>;
 
-export function createSignIn(directory: Pick<CoreDirectory, 'signIn'>, door: PasswordCheck, tokens: Tokens): SignIn {
+export function createSignIn(
+  directory: Pick<CoreDirectory, 'signIn'>,
+  endpoint: PasswordCheck,
+  tokens: Tokens,
+): SignIn {
   async function byPassword(attempt: PasswordAttempt): Promise<SignedIn> {
     const { username, password } = attempt;
-    const entry = admitted(await door.enter(attempt));
+    const entry = admitted(await endpoint.enter(attempt));
     return {
       entry,
       by: 'password',
@@ -107,7 +111,7 @@ export function createSignIn(directory: Pick<CoreDirectory, 'signIn'>, door: Pas
     if (credentials.kind === 'token') return () => byToken(credentials.token);
     const { username, password } = credentials;
     const attempt = { username, password, address };
-    const locked = door.locked(attempt);
+    const locked = endpoint.locked(attempt);
     if (locked !== undefined) throw lockedOut(locked.retryAfterSeconds);
     return () => byPassword(attempt);
   };

@@ -142,8 +142,8 @@ export class MissionHandlers {
     if (isMoved && !flag(c, 'allowGroupChange'))
       throw new CoreFault('forbidden', 'The groups of a mission change only with allowGroupChange=true.');
     const passwordHash = password === undefined ? undefined : await this.#passwords.hash(password);
-    const isSaid = Object.values(draft).some((value) => value !== undefined) || passwordHash !== undefined || isMoved;
-    if (isSaid) {
+    const isNamed = Object.values(draft).some((value) => value !== undefined) || passwordHash !== undefined || isMoved;
+    if (isNamed) {
       await this.#writes.update(
         mission.id,
         { ...draft, passwordHash },

@@ -64,7 +64,7 @@ export class FairLine {
     if (this.#hasPlaceFor(status)) this.#take(status);
     else {
       const hasTurn = new Promise<boolean>((begin) => waiting.push(group, key, begin));
-      if (waiting.size > this.#most[status]) waiting.turnAway();
+      if (waiting.size > this.#most[status]) waiting.reject();
       if (!(await hasTurn)) return undefined;
     }
     const begunMs = performance.now();
@@ -90,9 +90,9 @@ export class FairLine {
     if (state === 'suspect') this.#suspectsRunning += 1;
   }
 
-  #leave(standing: ClientStatus, tookMs: number): void {
+  #leave(rank: ClientStatus, tookMs: number): void {
     this.#running -= 1;
-    if (standing === 'suspect') this.#afterRest(this.#suspectRest * tookMs);
+    if (rank === 'suspect') this.#afterRest(this.#suspectRest * tookMs);
     this.#beginNext();
   }
 
@@ -149,7 +149,7 @@ class TurnQueue {
   }
 
   /** The newest of the key with the most waiting; among equals of the one that came last. */
-  turnAway(): void {
+  reject(): void {
     let longest: { group: string; key: string; line: Begin[] } | undefined;
     for (const [group, keys] of this.#groups)
       for (const [key, line] of keys)

@@ -10,7 +10,7 @@ import { MINUTE_MS } from '../time.ts';
  * Judges clients that sign in: names that have signed in from an address go before strangers, and one address cannot fill the line
  * of strangers before its first failure is known.
  */
-export interface ClientStanding {
+export interface ClientRank {
   /** Of an attempt that begins now; `ended` has to be called when its verdict is there. `key` names address and account. */
   begin(address: string, key: string): { status: Exclude<ClientStatus, 'own'>; ended: () => void };
   succeeded(key: string): void;
@@ -23,7 +23,7 @@ const PROVEN_MS = 60 * MINUTE_MS;
 /** Of one address. More than anybody's devices send at once; a start after which everybody comes back is slower, not refused. */
 const STRANGERS_AT_ONCE = 16;
 
-export function clientStatus(now: () => number): ClientStanding {
+export function clientStatus(now: () => number): ClientRank {
   const failures = new RecentKeys(KEYS);
   const successes = new RecentKeys(KEYS);
   const strangers = new Map<string, number>();

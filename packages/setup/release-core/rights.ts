@@ -22,8 +22,8 @@ const PAUSE_AFTER_FAILURE_MS = 30_000;
 const MAX_REPORTED = 400;
 const MAX_LISTENERS = 32_768;
 /** A user manager that throws prints why and then hangs: the threads of its grid live on. */
-const THROWN = /^(?:Exception in thread .*|(?:[\w$]+\.)+\w*(?:Exception|Error)\b.*)$/m;
-const ENDS_AFTER_THROWN_MS = 3_000;
+const FORCED = /^(?:Exception in thread .*|(?:[\w$]+\.)+\w*(?:Exception|Error)\b.*)$/m;
+const ENDS_AFTER_FORCED_MS = 3_000;
 
 export interface RightsOptions {
   home: string;
@@ -120,7 +120,7 @@ interface Report {
 }
 
 function notDone({ code, words }: Report): Error {
-  const end = THROWN.exec(words)?.[0] ?? words.trim().split('\n').at(-1) ?? '';
+  const end = FORCED.exec(words)?.[0] ?? words.trim().split('\n').at(-1) ?? '';
   return new Error(
     `the user manager of the release ended with ${code}: ${end.slice(0, MAX_REPORTED) || 'it said nothing'}`,
   );
@@ -146,7 +146,7 @@ async function userManager(
   let ending: NodeJS.Timeout | undefined;
   const hear = (chunk: Buffer): void => {
     words = (words + chunk.toString('utf8')).slice(-MAX_LISTENERS);
-    if (THROWN.test(words)) ending ??= setTimeout(() => child.kill('SIGKILL'), ENDS_AFTER_THROWN_MS);
+    if (FORCED.test(words)) ending ??= setTimeout(() => child.kill('SIGKILL'), ENDS_AFTER_FORCED_MS);
   };
   for (const stream of [child.stdout, child.stderr]) stream.on('data', hear);
   return new Promise((resolve, reject) => {

@@ -6,7 +6,16 @@ import { HOUR_MS } from '@holdfast/kit/time';
 import { endUnreadable } from '../../jobs/ordered-jobs.ts';
 import { openVacuumJob, readVacuumJob } from './jobs.ts';
 import { ALONE, follow, MAX_GAP_MS, nextTurn, type Turned } from './turn.ts';
-import { request, currentTable, DatabaseAway, end, save, type Step, type VacuumDeps, type VacuumWork } from './work.ts';
+import {
+  request,
+  currentTable,
+  DatabaseUnavailable,
+  end,
+  save,
+  type Step,
+  type VacuumDeps,
+  type VacuumWork,
+} from './work.ts';
 
 const GIVEN_UP_MS = HOUR_MS;
 
@@ -24,7 +33,7 @@ export async function carryOnVacuum(deps: VacuumDeps, signal?: AbortSignal): Pro
   try {
     return await step(work);
   } catch (error) {
-    if (error instanceof DatabaseAway) return waitForDatabase(work, error.message);
+    if (error instanceof DatabaseUnavailable) return waitForDatabase(work, error.message);
     throw error;
   }
 }

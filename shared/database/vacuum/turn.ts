@@ -21,7 +21,7 @@ import {
 import {
   request,
   currentTable,
-  DatabaseAway,
+  DatabaseUnavailable,
   end,
   isRefusal,
   save,
@@ -110,7 +110,7 @@ function lockSecondsLeft({ input, memory }: VacuumWork): number {
 async function notBegun(work: VacuumWork, statement: BegunStatement, error: unknown): Promise<Turned> {
   if (isRefusal(error, 'unavailable')) {
     statement.doubt = error.message;
-    throw new DatabaseAway(error.message);
+    throw new DatabaseUnavailable(error.message);
   }
   if (isRefusal(error, 'conflict')) {
     await save(work);

@@ -6,7 +6,7 @@ import type { Log } from '@holdfast/kit/log';
 import type { Audit } from '../../audit/port.ts';
 import type { CoreNotices } from '../../core/port.ts';
 import { isUnavailable } from '../../devices/certificates/while-core-is-unavailable.ts';
-import { jobSubject, said } from '../../jobs/ordered-jobs.ts';
+import { jobSubject, stated } from '../../jobs/ordered-jobs.ts';
 import type { HealthMemory, OpsJob, OpsJobChange, OpsJobs } from '../../jobs/port.ts';
 import type { CoreVacuum, VacuumFacts } from '../port.ts';
 import { conclusionOf, type ReadVacuumJob, resultOf, VACUUM_RUN, type VacuumedTable, type VacuumTurn } from './jobs.ts';
@@ -41,13 +41,13 @@ export interface VacuumWork extends ReadVacuumJob {
 }
 
 /** The core's database does not answer. */
-export class DatabaseAway extends Error {}
+export class DatabaseUnavailable extends Error {}
 
 export async function request<T>(answer: Promise<T>): Promise<T> {
   try {
     return await answer;
   } catch (error) {
-    throw isUnavailable(error) ? new DatabaseAway(error.message) : error;
+    throw isUnavailable(error) ? new DatabaseUnavailable(error.message) : error;
   }
 }
 
@@ -62,7 +62,7 @@ export async function save(work: VacuumWork, change: OpsJobChange = {}): Promise
     eta: etaOf(work),
     ...change,
     memory,
-    log: work.lines.map((text) => said(deps.now(), text)),
+    log: work.lines.map((text) => stated(deps.now(), text)),
   });
   work.lines = [];
   job.startedAt ??= now.toISOString();

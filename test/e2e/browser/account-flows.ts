@@ -40,7 +40,7 @@ export function accountFlows(house: () => House): void {
       await page.getByRole('button', { name: 'End all of my sessions' }).click();
       await page.waitForURL('**/sign-in?*');
     },
-    { signedIn: false, door: 'portal' },
+    { signedIn: false, endpoint: 'portal' },
   );
 
   flow(
@@ -68,7 +68,7 @@ export function accountFlows(house: () => House): void {
       await fillIn(guest, { ...person, password: NEW });
       await page.waitForURL(`${guest.base}/`);
     },
-    { signedIn: false, door: 'portal' },
+    { signedIn: false, endpoint: 'portal' },
   );
 
   flow(
@@ -90,7 +90,7 @@ export function accountFlows(house: () => House): void {
       const refused = await page.request.get(`${guest.base}/people`, { headers: { accept: 'text/html' } });
       expect(refused.status()).toBe(403);
     },
-    { signedIn: false, door: 'portal' },
+    { signedIn: false, endpoint: 'portal' },
   );
 
   flow(
@@ -120,6 +120,6 @@ export function accountFlows(house: () => House): void {
       await page.waitForURL(/\/people\/\d+/);
       await says(page, 'core_Blue');
     },
-    { door: 'portal' },
+    { endpoint: 'portal' },
   );
 }

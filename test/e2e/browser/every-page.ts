@@ -15,21 +15,21 @@ interface Role {
   /** Its pages are not all those of another one. */
   own: boolean;
   name: string;
-  door: Endpoint;
+  endpoint: Endpoint;
   person: (house: House) => Person;
 }
 
 const webadmin = ({ stack }: House): Person => stack.file().webadmin;
 
 const ROLES: readonly Role[] = [
-  { own: true, name: 'an administrator in the console', door: 'console', person: webadmin },
-  { own: false, name: 'a viewer in the console', door: 'console', person: ({ furniture }) => furniture.viewer },
-  { own: true, name: 'a person in the portal', door: 'portal', person: ({ furniture }) => furniture.plain },
-  { own: false, name: 'an administrator in the portal', door: 'portal', person: webadmin },
+  { own: true, name: 'an administrator in the console', endpoint: 'console', person: webadmin },
+  { own: false, name: 'a viewer in the console', endpoint: 'console', person: ({ furniture }) => furniture.viewer },
+  { own: true, name: 'a person in the portal', endpoint: 'portal', person: ({ furniture }) => furniture.plain },
+  { own: false, name: 'an administrator in the portal', endpoint: 'portal', person: webadmin },
 ];
 
-async function placeOf(house: House, { door, person }: Role): Promise<Place> {
-  const base = house[door];
+async function placeOf(house: House, { endpoint, person }: Role): Promise<Place> {
+  const base = house[endpoint];
   return { base, cookie: `holdfast=${await sessionOf(base, person(house))}` };
 }
 
@@ -39,7 +39,7 @@ function oneOfEach(pages: readonly Visited[]): Visited[] {
 }
 
 /** What has no field takes effect at once: of a certificate of the furniture it would. */
-const TAKES_AWAY = /^\/sign-out$|^\/my-devices\/[^/]+\/revoke$/;
+const REMOVES = /^\/sign-out$|^\/my-devices\/[^/]+\/revoke$/;
 
 /** Whoever has ended the session by that form is told so there. */
 const isToSignIn = (location: string): boolean => /^\/sign-in(?:\?return_to=|$)/.test(location);
@@ -94,7 +94,7 @@ export function everyPage(house: () => House): void {
     // To an administrator nothing is refused for what they are.
     it.skipIf(role.person === webadmin)('no page offers what would be refused', async () => {
       const place = await placeOf(house(), role);
-      const actions = new Set((await crawl(place, 1)).flatMap(actionsOf).filter((path) => !TAKES_AWAY.test(path)));
+      const actions = new Set((await crawl(place, 1)).flatMap(actionsOf).filter((path) => !REMOVES.test(path)));
       const kinds = [...actions].filter(
         (path, at, all) => all.findIndex((each) => kindOf(each) === kindOf(path)) === at,
       );
@@ -111,8 +111,8 @@ export function everyPage(house: () => House): void {
           body,
           redirect: 'manual',
         });
-        const isSentAway = isToSignIn(answer.headers.get('location') ?? '');
-        if (isSentAway || [401, 403, 404, 405].includes(answer.status)) refused.push(`${action}: ${answer.status}`);
+        const isRejected = isToSignIn(answer.headers.get('location') ?? '');
+        if (isRejected || [401, 403, 404, 405].includes(answer.status)) refused.push(`${action}: ${answer.status}`);
       }
       expect(refused).toEqual([]);
     });
@@ -125,7 +125,7 @@ export function everyPage(house: () => House): void {
         const pages = oneOfEach(await crawl(place, 1));
         const waiting = [...pages];
         const look = async (): Promise<string[]> => {
-          const guest = await openGuest(house(), DESK, role.door);
+          const guest = await openGuest(house(), DESK, role.endpoint);
           await guest.signedIn(role.person(house()));
           const found: string[] = [];
           for (let next = waiting.shift(); next !== undefined; next = waiting.shift())
@@ -144,7 +144,7 @@ export function everyPage(house: () => House): void {
 
     it('every kind of page can be read without script', LONG, async () => {
       const pages = oneOfEach(await crawl(await placeOf(house(), role), 1));
-      const guest = await openGuest(house(), WITHOUT_SCRIPT, role.door);
+      const guest = await openGuest(house(), WITHOUT_SCRIPT, role.endpoint);
       await guest.signedIn(role.person(house()));
       const found: string[] = [];
       for (const { path } of pages) {

@@ -37,7 +37,7 @@ export interface Person {
 }
 
 export interface FlowOptions {
-  door?: Endpoint;
+  endpoint?: Endpoint;
   /** Signed in as `webadmin` when it begins; by default yes. */
   signedIn?: boolean;
   /** One size after the other: it changes what there is but one of. */
@@ -64,8 +64,8 @@ export async function sessionOf(base: string, { username, password }: Person): P
   return session ?? '';
 }
 
-export async function openGuest(house: House, look: Look, door: Endpoint = 'console'): Promise<Guest> {
-  const base = house[door];
+export async function openGuest(house: House, look: Look, endpoint: Endpoint = 'console'): Promise<Guest> {
+  const base = house[endpoint];
   const visitor = await newVisitor(house.browser, look, [house.console, house.portal]);
   return {
     ...visitor,
@@ -95,12 +95,12 @@ export function flow(
   name: string,
   looks: readonly Look[],
   work: (guest: Guest) => Promise<void>,
-  { door = 'console', signedIn = true, inTurn = false }: FlowOptions = {},
+  { endpoint = 'console', signedIn = true, inTurn = false }: FlowOptions = {},
 ): void {
   const test = inTurn ? it : it.concurrent;
   for (const look of looks)
     test(`${name} (${look.width} px${look.script ? '' : ', no script'})`, async () => {
-      const guest = await openGuest(house(), look, door);
+      const guest = await openGuest(house(), look, endpoint);
       try {
         if (signedIn) await guest.signedIn();
         await work(guest);

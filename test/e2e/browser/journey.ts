@@ -53,8 +53,8 @@ export function journey(house: () => House): void {
         expect(await row.innerText()).toContain(username);
         await row.getByText('Shut out…').click();
         await row.getByRole('button', { name: `Shut ${callsign} out` }).click();
-        const thrownOut = device;
-        await eventually('the stream has ended', () => !thrownOut.isOpen, WITHIN_MS);
+        const disconnected = device;
+        await eventually('the stream has ended', () => !disconnected.isOpen, WITHIN_MS);
         await page.waitForURL(/\/devices\?done=shut/);
         await row.waitFor({ state: 'detached' });
       } finally {

@@ -17,7 +17,7 @@ const APP_DATABASE_PORT = 3000;
 const PORTAL_PORT = 8081;
 
 /** In the light stack `identity` is in the place of both parts of authentik. */
-const DOORS = [
+const ENDPOINTS = [
   { port: 8080, service: 'management', network: 'edge', inside: 8080 },
   { port: PORTAL_PORT, service: 'management', network: 'edge', inside: 3000 },
   { port: 8443, service: 'core', network: 'edge', inside: 8443 },
@@ -46,7 +46,7 @@ export async function openAuthenticator(light: SharedLight): Promise<LightAuthen
   };
   await lookAgain();
   const relay = new WireRelay(engine);
-  for (const { port, service, network, inside } of DOORS)
+  for (const { port, service, network, inside } of ENDPOINTS)
     await relay.open(port + offset, () => ({
       host: addresses.get(`${service}@${network}`) ?? addresses.get(`identity@${network}`) ?? '',
       port: inside,

@@ -215,7 +215,7 @@ describe('two processes over one database', () => {
 describe('a PostgreSQL that is away', () => {
   withoutCooldown();
 
-  async function whileAway(take: () => void, give: () => void): Promise<void> {
+  async function whileUnavailable(take: () => void, give: () => void): Promise<void> {
     process.kill(stack.pid('supervisor'), 'SIGSTOP');
     try {
       take();
@@ -235,7 +235,7 @@ describe('a PostgreSQL that is away', () => {
   }
 
   it('because it stopped is alerted all the same, once, also when it comes back', async () => {
-    await whileAway(
+    await whileUnavailable(
       () => process.kill(stack.pid('database'), 'SIGINT'),
       () => undefined,
     );
@@ -252,7 +252,7 @@ describe('a PostgreSQL that is away', () => {
     const signal = (name: NodeJS.Signals) => (): void => {
       for (const pid of frozen) if (lives(pid)) process.kill(pid, name);
     };
-    await whileAway(signal('SIGSTOP'), signal('SIGCONT'));
+    await whileUnavailable(signal('SIGSTOP'), signal('SIGCONT'));
   });
 
   it('and a management process that is killed meanwhile alerts nobody twice', async () => {

@@ -6,7 +6,7 @@ import { beforeAll, describe, expect, it } from 'vitest';
 import { basic } from '../../http/fake-deps.ts';
 import { coreOf, curl } from './core-client.ts';
 import { answersPing, eventually, newStack, query, type TestStack } from './embedded.ts';
-import { type AskedFrom, askFrom, type AskOptions } from './from-address.ts';
+import { type RequestOrigin, askFrom, type AskOptions } from './from-address.ts';
 import { bindsAt } from './ldap-bind.ts';
 import { PORTABLE_SETTINGS } from './portable.ts';
 import { RUN, stands } from './running-stack.ts';
@@ -30,7 +30,7 @@ const admin = (): { authorization: string } => {
   return { authorization: basic(username, password) };
 };
 
-const ask = (path: string, options: AskOptions = {}, from = HOME): Promise<AskedFrom> =>
+const ask = (path: string, options: AskOptions = {}, from = HOME): Promise<RequestOrigin> =>
   askFrom(from, `${stack.file().api}${path}`, options);
 
 async function asAdmin<T>(path: string, options: AskOptions = {}, from = HOME): Promise<T> {
@@ -56,9 +56,9 @@ async function cookieOf(username: string, password: string, from = HOME): Promis
 
 const binds = (username: string, password: string): Promise<boolean> => bindsAt(stack, username, password);
 
-type Knock = (password: string, from: string) => Promise<AskedFrom>;
+type Knock = (password: string, from: string) => Promise<RequestOrigin>;
 
-const DOORS: [name: string, knock: Knock][] = [
+const ENDPOINTS: [name: string, knock: Knock][] = [
   ['the API', (password, from) => ask('/api/health', { headers: { authorization: basic('dora', password) } }, from)],
   ['/metrics', (password, from) => ask('/metrics', { headers: { authorization: basic('dora', password) } }, from)],
   [
@@ -87,7 +87,7 @@ function tokenForm(username: string, password: string): AskOptions {
 describe.skipIf(stands)('wrong passwords', () => {
   beforeAll(() => person(`dora${RUN}`, 'viewer'));
 
-  it.each(DOORS)('lock an address out at %s: ten are 401, the next is 429 with Retry-After', async (_, knock) => {
+  it.each(ENDPOINTS)('lock an address out at %s: ten are 401, the next is 429 with Retry-After', async (_, knock) => {
     const [from, elsewhere] = [newAddress(), newAddress()];
     for (let attempt = 1; attempt <= 10; attempt++) expect((await knock('wrong', from)).status).toBe(401);
     for (const password of ['wrong', PASSWORD]) {
@@ -106,11 +106,11 @@ describe.skipIf(stands)('wrong passwords', () => {
     const cookie = await cookieOf('dora', PASSWORD, from);
     const json = { current_password: 'wrong', password: 'another long password' };
     const change = { method: 'POST', json, headers: { cookie } };
-    for (const [, knock] of DOORS) expect((await knock('wrong', from)).status).toBe(401);
-    for (let more = DOORS.length; more < 10; more++)
+    for (const [, knock] of ENDPOINTS) expect((await knock('wrong', from)).status).toBe(401);
+    for (let more = ENDPOINTS.length; more < 10; more++)
       expect((await ask('/api/me/password', change, from)).status).toBe(401);
     expect((await ask('/api/me/password', change, from)).status).toBe(429);
-    for (const [, knock] of DOORS) expect((await knock(PASSWORD, from)).status).toBe(429);
+    for (const [, knock] of ENDPOINTS) expect((await knock(PASSWORD, from)).status).toBe(429);
     expect((await ask('/api/me', { headers: { cookie } }, from)).status).toBe(200);
   });
 
@@ -127,12 +127,12 @@ describe.skipIf(stands)('wrong passwords', () => {
   });
 
   it('are shown to administrators, who can let the address in again', async () => {
-    const { results } = await asAdmin<{ results: { address: string; door: string; failures: number }[] }>(
+    const { results } = await asAdmin<{ results: { address: string; endpoint: string; failures: number }[] }>(
       '/api/lockouts',
     );
-    expect(results.length).toBeGreaterThan(DOORS.length);
+    expect(results.length).toBeGreaterThan(ENDPOINTS.length);
     const [{ address } = { address: '' }] = results;
-    expect(results[0]).toMatchObject({ failures: 10, door: expect.any(String), locked_until: expect.any(String) });
+    expect(results[0]).toMatchObject({ failures: 10, endpoint: expect.any(String), locked_until: expect.any(String) });
     await asAdmin(`/api/lockouts/${address}`, { method: 'DELETE' });
     const authorization = basic('dora', PASSWORD);
     expect((await ask('/api/health', { headers: { authorization } }, address)).status).toBe(200);

@@ -9,7 +9,7 @@ import { eventually } from './embedded.ts';
 let proxy: BehindCaddy;
 
 /** Both doors of the core. */
-const DOORS = [
+const ENDPOINTS = [
   { name: ADDRESS, enrollment: true },
   { name: `takserver.${ADDRESS}`, enrollment: false },
 ];
@@ -82,26 +82,31 @@ describe.skipIf(proxyMissing !== undefined)(proxyMissing ?? 'the core behind the
 
   for (const [how, headers] of SPELLINGS)
     it(`does not hear of a password ${how}`, async () => {
-      for (const door of DOORS) {
+      for (const endpoint of ENDPOINTS) {
         const before = arrivedAtCore();
-        const { status } = await proxy.ask({ ...door, headers, line: 'POST /Marti/api/tls/signClient/v2', body: 'x' });
+        const { status } = await proxy.ask({
+          ...endpoint,
+          headers,
+          line: 'POST /Marti/api/tls/signClient/v2',
+          body: 'x',
+        });
         expect([400, 401]).toContain(status);
         expect(arrivedAtCore()).toBe(before);
       }
     });
 
   it('hears a password that the door has let in, and a token, which it judges itself', async () => {
-    for (const door of DOORS)
+    for (const entry of ENDPOINTS)
       for (const authorization of [GOOD, 'Bearer abc.def-ghi_jkl=']) {
         const questions = proxy.management.arrived.length;
-        expect((await proxy.ask({ ...door, headers: [`Authorization: ${authorization}`] })).status).toBe(200);
+        expect((await proxy.ask({ ...entry, headers: [`Authorization: ${authorization}`] })).status).toBe(200);
         expect(proxy.core.arrived.at(-1)?.headers).toContainEqual(['authorization', authorization]);
         expect(proxy.management.arrived.slice(questions).map(({ url }) => url)).toEqual(['/auth/verify?base=core']);
       }
   });
 
   it('is asked directly by whoever brings no Authorization', async () => {
-    for (const door of DOORS) {
+    for (const door of ENDPOINTS) {
       const questions = proxy.management.arrived.length;
       const answer = await proxy.ask({ ...door, headers: ['Cookie: JSESSIONID=1'], line: 'GET /Marti/api/version' });
       expect([answer.status, proxy.management.arrived.length]).toEqual([200, questions]);
@@ -109,7 +114,7 @@ describe.skipIf(proxyMissing !== undefined)(proxyMissing ?? 'the core behind the
   });
 
   it('leaves its token end point to management, with method, query and body', async () => {
-    for (const door of DOORS)
+    for (const door of ENDPOINTS)
       for (const [line, body] of [
         ['POST /oauth/token', FORM],
         [`POST /oauth/token?${FORM}`, ''],
@@ -129,7 +134,7 @@ describe.skipIf(proxyMissing !== undefined)(proxyMissing ?? 'the core behind the
 
   for (const path of LIKE_TOKEN)
     it(`never hears of ${path}`, async () => {
-      for (const door of DOORS)
+      for (const door of ENDPOINTS)
         for (const method of ['POST', 'GET']) {
           const before = arrivedAtCore();
           const { status } = await proxy.ask({ ...door, line: `${method} ${path}?${FORM}`, body: FORM });

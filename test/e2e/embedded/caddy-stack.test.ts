@@ -49,10 +49,10 @@ describe.skipIf(proxyMissing !== undefined)(proxyMissing ?? 'a stack behind Cadd
 
   it('enrolls a device at 8446 and at takserver, which trusts the public CA alone', async () => {
     const directory = workDirectory(stack);
-    for (const door of [{ enrollment: true }, { name: `takserver.${ADDRESS}` }]) {
+    for (const endpoint of [{ enrollment: true }, { name: `takserver.${ADDRESS}` }]) {
       const { requestFile } = await signingRequest(directory, 'ada');
       const answer = await proxy.ask({
-        ...door,
+        ...endpoint,
         line: 'POST /Marti/api/tls/signClient/v2?clientUid=phone&version=3',
         headers: [...signed('ada', PASSWORD), 'Accept: application/json'],
         body: readFileSync(requestFile, 'utf8'),
@@ -61,7 +61,7 @@ describe.skipIf(proxyMissing !== undefined)(proxyMissing ?? 'a stack behind Cadd
       const { certificateFile } = await keptCertificate(directory, 'ada', answer.body);
       expect(await verdictOf(coreOf(stack), certificateFile)).toBe('OK');
       const profile = await proxy.ask({
-        ...door,
+        ...endpoint,
         line: 'GET /Marti/api/tls/profile/enrollment',
         headers: signed('ada', PASSWORD),
       });
@@ -70,8 +70,8 @@ describe.skipIf(proxyMissing !== undefined)(proxyMissing ?? 'a stack behind Cadd
   });
 
   it('leaves the refusal of a request without credentials to the core, which names no realm', async () => {
-    for (const door of [{ enrollment: true }, { name: `takserver.${ADDRESS}` }]) {
-      const answer = await proxy.ask({ ...door, line: CONFIG });
+    for (const entry of [{ enrollment: true }, { name: `takserver.${ADDRESS}` }]) {
+      const answer = await proxy.ask({ ...entry, line: CONFIG });
       expect([answer.status, answer.headers.get('www-authenticate')]).toEqual([401, undefined]);
     }
   });

@@ -10,7 +10,7 @@ import { join, resolve } from 'node:path';
 import postgres from 'postgres';
 import { afterAll } from 'vitest';
 import { type Outcome, type RunOptions, secretsOf, type StackFile, type TestStack } from './stack-file.ts';
-import { isRunning, refuseToStop, standingStack, stands } from './running-stack.ts';
+import { isRunning, refuseToStop, runningStack, stands } from './running-stack.ts';
 
 export { eventually } from './eventually.ts';
 export { type Outcome, type RunOptions, secretsOf, type StackFile, type TestStack };
@@ -103,7 +103,7 @@ export async function outcomeOf(child: ChildProcess): Promise<Outcome> {
  * a person's own .env is read.
  */
 export async function newStack(data?: string): Promise<TestStack> {
-  return stands && data === undefined ? standingStack() : ownStack(data ?? newDataDirectory());
+  return stands && data === undefined ? runningStack() : ownStack(data ?? newDataDirectory());
 }
 
 async function ownStack(data: string): Promise<TestStack> {

@@ -26,11 +26,11 @@ export interface Report {
   rawHeaders: string[];
 }
 
-export const ASKED_FOR = ['FLOWS_TOKEN', 'FLOWS_PASSWORD', 'FLOWS_CREDENTIAL_KEY', 'HOLDFAST_FLOWS_SECRETS', 'PGUSER'];
+export const REQUESTED = ['FLOWS_TOKEN', 'FLOWS_PASSWORD', 'FLOWS_CREDENTIAL_KEY', 'HOLDFAST_FLOWS_SECRETS', 'PGUSER'];
 
 const COLLECT = `const events = flow.get('events', 'memory') || [];
 flow.set('events', [...events, msg.payload], 'memory');`;
-const TELL = `const names = ${JSON.stringify(ASKED_FOR)};
+const TELL = `const names = ${JSON.stringify(REQUESTED)};
 const environment = Object.fromEntries(names.map((name) => [name, env.get(name)]));
 const { headers, headersDistinct, rawHeaders } = msg.req;
 msg.payload = { events: flow.get('events', 'memory') || [], environment, headers, headersDistinct, rawHeaders };

@@ -10,7 +10,7 @@ import { httpIdentity } from '../../../shared/identity/authentik/http.ts';
 import { exclusiveByDatabase } from '../../../shared/identity/exclusive.ts';
 import { coreOf, enroll, workDirectory } from './core-client.ts';
 import { eventually, newDataDirectory, newStack, secretsOf, stop, type TestStack } from './embedded.ts';
-import { ASKED_FOR, deployTelling, flowsMissing, signIn, type Report } from './flow-engine.ts';
+import { REQUESTED, deployTelling, flowsMissing, signIn, type Report } from './flow-engine.ts';
 import { streamDevice } from './stream-device.ts';
 
 interface WithFlows {
@@ -92,7 +92,7 @@ describe.skipIf(flowsMissing !== undefined)(flowsMissing ?? 'the flow engine of 
 
   it('shows flows the role in the database, and no secret of its own or of the stack', async () => {
     const { environment, headers, headersDistinct, rawHeaders } = await reported();
-    expect(ASKED_FOR).toContain('FLOWS_TOKEN');
+    expect(REQUESTED).toContain('FLOWS_TOKEN');
     expect(environment).toEqual({ PGUSER: 'holdfast_flows' });
     expect(headers['authorization']).toBeUndefined();
     expect(rawHeaders.map((each) => each.toLowerCase())).toContain('host');

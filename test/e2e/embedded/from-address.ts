@@ -2,7 +2,7 @@
 
 import { type IncomingHttpHeaders, request } from 'node:http';
 
-export interface AskedFrom {
+export interface RequestOrigin {
   status: number;
   headers: IncomingHttpHeaders;
   text: string;
@@ -17,7 +17,7 @@ export interface AskOptions {
   form?: Record<string, string>;
 }
 
-export async function askFrom(localAddress: string, url: string, options: AskOptions = {}): Promise<AskedFrom> {
+export async function askFrom(localAddress: string, url: string, options: AskOptions = {}): Promise<RequestOrigin> {
   const { method = 'GET', headers = {}, json, form } = options;
   const body = form === undefined ? json && JSON.stringify(json) : new URLSearchParams(form).toString();
   const type = form === undefined ? 'application/json' : 'application/x-www-form-urlencoded';

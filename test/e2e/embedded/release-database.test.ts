@@ -234,7 +234,7 @@ describe.skipIf(releaseDatabaseMissing !== undefined)(title, () => {
       () => has('pgdata'),
       (output) => output.includes('database.schema_upgrading'),
       (reported) => reported.includes('called: java'),
-      (said) => said.includes('database.schema_up_to_date'),
+      (stated) => stated.includes('database.schema_up_to_date'),
     ];
     for (const [place, isThen] of moments.entries()) {
       const { messagesOf, kill } = await runInNamespace(database);

@@ -36,13 +36,13 @@ export async function ninetyDays(database: string): Promise<void> {
   await query(database, ROWS);
 }
 
-export interface Doomed {
+export interface Expired {
   rows: Partial<Record<Retained, number>>;
   included: { cot: number; files: number };
 }
 
 /** What a run of the embedded core with these limits deletes. */
-export async function expiredRows(database: string, limits: Required<RetentionLimits>): Promise<Doomed> {
+export async function expiredRows(database: string, limits: Required<RetentionLimits>): Promise<Expired> {
   const expiredMission = `create_time < '${limits.missions}' AND name NOT IN ('exchecktemplates', 'citrap') AND NOT invite_only`;
   const [row] = await query<Record<Retained | 'withEvents' | 'withFiles', number>>(
     database,

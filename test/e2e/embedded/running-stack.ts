@@ -24,7 +24,7 @@ function refused(what: string): never {
 }
 
 /** Its directory holds what a stack of ours has in its own: secrets.json, and the files of the core in `core`. */
-export function standingStack(): TestStack {
+export function runningStack(): TestStack {
   const file = (): StackFile => JSON.parse(readFileSync(named, 'utf8')) as StackFile;
   return {
     data: dirname(named),

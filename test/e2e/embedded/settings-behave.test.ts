@@ -42,14 +42,14 @@ async function isTlsEndpoint(variable: string, url: string): Promise<void> {
 }
 
 /** The core answers there, where the setting says so; without it nobody looks. */
-async function leadsToCore(door: string, variable: string, url: string): Promise<void> {
-  const doorState = async (env: Record<string, string>) => {
+async function leadsToCore(endpoint: string, variable: string, url: string): Promise<void> {
+  const endpointState = async (env: Record<string, string>) => {
     const { data } = await healthOf({ CORE_DATA_DIR: join(other.data, 'core'), ...env }, 'core');
     const endpoints = data['doors'] as { name: string; address: string | null; error: string | null }[];
-    return endpoints.find(({ name }) => name === door);
+    return endpoints.find(({ name }) => name === endpoint);
   };
-  expect(await doorState({})).toEqual({ name: door, address: null, error: null });
-  expect(await doorState({ [variable]: url })).toEqual({ name: door, address: url, error: null });
+  expect(await endpointState({})).toEqual({ name: endpoint, address: null, error: null });
+  expect(await endpointState({ [variable]: url })).toEqual({ name: endpoint, address: url, error: null });
 }
 
 const show = async (name: string): Promise<string> => {
