@@ -1,7 +1,7 @@
 // Reads the texts and names of the repository: identifiers, texts of the interface, comments, documents.
 
 import { parseAst } from 'rolldown/parseAst';
-import { textOf } from './house.ts';
+import { textOf } from '../house.ts';
 
 export interface Found {
   /** `file:line`. */
