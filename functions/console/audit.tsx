@@ -1,4 +1,4 @@
-// GET /audit: who did what, tried what, and what became of it; with `verify` whether all of it is as it was written.
+// GET /audit: shows the audit log; with `verify`, checks that no record was changed or removed.
 
 import { counted, grouped } from '@holdfast/kit/format';
 import { objectIn } from '@holdfast/kit/json';
@@ -29,28 +29,28 @@ const RESULTS: Record<AuditResult, [status: Status, word: string]> = {
   ok: ['ok', 'Done'],
   failed: ['warning', 'Failed'],
   denied: ['critical', 'Denied'],
-  unknown: ['warning', 'Not known'],
+  unknown: ['warning', 'Unknown'],
 };
 
 const MEANS: Record<AuditResult | 'intent', string> = {
-  intent: 'Begun. What became of it is a record of its own, above this one.',
-  ok: 'It was done.',
-  failed: 'It was not done.',
-  denied: 'It was tried and not allowed.',
-  unknown: 'It was begun, and what became of it could not be found out.',
+  intent: 'Started. The result has its own record above this one.',
+  ok: 'Completed.',
+  failed: 'Not completed.',
+  denied: 'Attempted, but not allowed.',
+  unknown: 'Started, but the result could not be determined.',
 };
 
-/** One record of the audit log: when, who, what and how it ended; unfolded everything that it holds. */
+/** One record of the audit log: time, actor, action and result; its details unfold. */
 export function AuditRecord({ record, clock }: { record: Audited; clock: Clock }) {
   const { seq, at, actor, action, target, result } = record;
-  const [status, word] = result === null ? (['note', 'Begun'] as const) : RESULTS[result];
+  const [status, word] = result === null ? (['note', 'Started'] as const) : RESULTS[result];
   return (
     <li class={result === null ? 'record begun' : 'record'}>
       <details id={`record-${seq}`}>
         <summary>
           <time datetime={at}>{timeInZone(at, clock.timeZone, { seconds: true })}</time>
           <span>
-            <strong>{actor === '' ? 'nobody' : actor}</strong> <code>{action}</code> {target}
+            <strong>{actor === '' ? 'anonymous' : actor}</strong> <code>{action}</code> {target}
           </span>
           <StatusBadge status={status}>{word}</StatusBadge>
         </summary>
@@ -70,14 +70,14 @@ function Unfolded({ record }: { record: Audited }) {
       <hr />
       <Facts
         of={{
-          Who: only('actor', actor),
-          From: address === '' ? 'this stack itself' : <code>{address}</code>,
-          What: only('action', action),
-          'To what': target === '' ? undefined : only('target', target),
+          Actor: only('actor', actor),
+          Address: address === '' ? 'this stack' : <code>{address}</code>,
+          Action: only('action', action),
+          Target: target === '' ? undefined : only('target', target),
           Job: JOB_ACTIONS.has(action) ? (
-            <a href={`/jobs/${encodeURIComponent(target.toWellFormed())}`}>How it went</a>
+            <a href={`/jobs/${encodeURIComponent(target.toWellFormed())}`}>Job details</a>
           ) : undefined,
-          Record: `${seq}${intent === null ? '' : `, which answers record ${intent}`}`,
+          Record: `${seq}${intent === null ? '' : `, result of record ${intent}`}`,
           Request: requestId === '' ? undefined : <code>{requestId}</code>,
           Hash: <code>{hash}</code>,
         }}
@@ -88,16 +88,16 @@ function Unfolded({ record }: { record: Audited }) {
 
 function only(name: string, value: string) {
   return (
-    <a href={`/audit?${new URLSearchParams({ [name]: value }).toString()}`} title={`Only records with ${value}`}>
+    <a href={`/audit?${new URLSearchParams({ [name]: value }).toString()}`} title={`Show only records with ${value}`}>
       {value}
     </a>
   );
 }
 
-/** Their target is a job. */
+/** Actions whose target is a job. */
 const JOB_ACTIONS: ReadonlySet<string> = new Set([VACUUM_RUN, RETENTION_RUN]);
 
-/** What a record tells besides: words and numbers plain, lists with commas, the rest as JSON. */
+/** Formats a detail: texts and numbers plain, lists with commas, the rest as JSON. */
 function shown(value: unknown) {
   if (typeof value === 'string') return value === '' ? '(empty)' : value;
   if (Array.isArray(value) && value.every((each) => typeof each === 'string' || typeof each === 'number'))
@@ -153,14 +153,14 @@ export function auditPage(app: App, deps: Deps): void {
     );
     const actions = (
       <a class="button" href={VERIFY}>
-        Verify the chain
+        Verify log
       </a>
     );
     return framed(c, deps, { title: 'Audit', current: 'audit', body, actions });
   });
 }
 
-/** The way through the pages does not verify anew. */
+/** Links to other pages of the list do not verify again. */
 function listAddress({ req }: PageContext): URL {
   const url = new URL(req.url);
   url.searchParams.delete('verify');
@@ -184,9 +184,16 @@ function FilterFields({ filter, span }: { filter: AuditFilter; span: DaySpan }) 
   const { actor, action, target } = filter;
   return (
     <>
-      <Field name="actor" label="Who" value={actor} maxlength={MAX_LENGTH} plain />
-      <Field name="action" label="What" placeholder="user or user.create" value={action} maxlength={MAX_LENGTH} plain />
-      <Field name="target" label="To what or whom" value={target} maxlength={MAX_LENGTH} plain />
+      <Field name="actor" label="Actor" value={actor} maxlength={MAX_LENGTH} plain />
+      <Field
+        name="action"
+        label="Action"
+        placeholder="user or user.create"
+        value={action}
+        maxlength={MAX_LENGTH}
+        plain
+      />
+      <Field name="target" label="Target" value={target} maxlength={MAX_LENGTH} plain />
       <DaySpanFields {...span} />
     </>
   );
@@ -196,11 +203,11 @@ function None({ isFiltered }: { isFiltered: boolean }) {
   if (isFiltered)
     return (
       <Empty>
-        No record is like that. Names are compared as a whole, only what was done by its first words.{' '}
-        <a href={HERE}>Show all of them</a>.
+        No records match these filters. Names must match exactly; an action may be its first words.{' '}
+        <a href={HERE}>Clear filters</a>.
       </Empty>
     );
-  return <Empty>Nothing is recorded yet. Every sign-in and every change is, from the first one on.</Empty>;
+  return <Empty>No records yet. Every sign-in and every change appears here.</Empty>;
 }
 
 function Verdict({ verdict }: { verdict: AuditVerdict }) {
@@ -208,22 +215,20 @@ function Verdict({ verdict }: { verdict: AuditVerdict }) {
   if (ok)
     return (
       <p class="notice good" role="status">
-        {records === 1 ? 'The one record is' : `All ${grouped(records)} records are`} as written, and none is missing.
+        {records === 1 ? 'The only record is' : `All ${grouped(records)} records are`} unchanged, and none is missing.
       </p>
     );
   return (
     <div class="notice bad" role="alert">
       <p>
         <strong>
-          The log was changed: {broken === null ? 'a record' : `record ${broken}`} is not as it was written, or is
-          missing.
+          The log was tampered with: {broken === null ? 'a record' : `record ${broken}`} was changed or removed.
         </strong>{' '}
-        {counted(records, 'record')} looked at. What stands before it is as it was written; from there on nothing is
-        sure.
+        {counted(records, 'record')} checked. Earlier records are unchanged. Later ones can’t be trusted.
       </p>
       <p>
-        Save the log as CSV now, keep the last backup of the management database, and find out who can reach that
-        database: nothing in Holdfast changes a record.
+        Save the log as CSV now and keep the last backup of the management database. Find out who can access that
+        database: Holdfast itself never changes a record.
       </p>
     </div>
   );

@@ -1,4 +1,4 @@
-// GET /logs: the last lines of a log, the newest last, searched within; follows the log unless it is paused.
+// GET /logs: shows the last lines of a log with a search; follows the log unless paused.
 
 import { AppError } from '@holdfast/kit/app-error';
 import { counted } from '@holdfast/kit/format';
@@ -13,16 +13,14 @@ import { Missing } from '../pages/parts/notice.tsx';
 import { Empty } from '../pages/parts/table.tsx';
 import { timeInZone } from '../pages/parts/time.tsx';
 
-/**
- * Lines of logs as people read them: when, how bad, what, whether they are JSON (ours, the proxy's, the sign-in's) or plain text.
- */
+/** A log line for people, parsed from JSON (ours, the proxy's, the sign-in's) or from plain text. */
 export interface LogLine {
-  /** Milliseconds; undefined where the line does not say. */
+  /** Milliseconds; undefined if the line has no time. */
   atMs: number | undefined;
   level: 'warning' | 'critical' | undefined;
-  /** What happened; the whole line when it is plain text. */
+  /** The event; the whole line if it is plain text. */
   text: string;
-  /** What else a line of JSON holds, as `name=value`. */
+  /** The other fields of a JSON line, as `name=value`. */
   rest: string;
 }
 
@@ -35,7 +33,7 @@ const PLAIN: readonly (readonly [level: 'warning' | 'critical', words: RegExp])[
   ['warning', /\bWARN(?:ING)?\b|\blevel=warn/],
 ];
 
-/** What this very page causes while it follows the log: it would be new for ever. */
+/** A line that this page itself causes while it follows the log; it would refresh forever. */
 export function isOfFollowing(line: string): boolean {
   return line.startsWith('{') && line.includes('"event":"http.request"') && line.includes('"path":"/logs"');
 }
@@ -74,9 +72,9 @@ function valueOf(value: unknown): string {
 }
 
 const HERE = '/logs';
-/** Ours tells most. */
+/** Our own log is the most useful one. */
 const FIRST = 'management';
-/** More would take the page too long; the API has up to 5000. */
+/** More lines would make the page slow; the API returns up to 5000. */
 const TAILS = [100, 200, 500, 1000, 2000];
 const DEFAULT_TAIL = 200;
 
@@ -109,10 +107,10 @@ function inputOf({ req }: PageContext, names: readonly string[]): Input {
 }
 
 async function toLogView(deps: Deps, names: readonly string[], input: Input) {
-  if (names.length === 0) return <Empty>There is no log yet. Each part of the stack begins one when it starts.</Empty>;
+  if (names.length === 0) return <Empty>No logs yet. Each part of the stack starts one.</Empty>;
   const lines = await deps.logFiles.tail(input.name, input.tail);
   if (lines === undefined)
-    throw new AppError('not_found', `There is no log of the name "${input.name}". There are: ${names.join(', ')}.`);
+    throw new AppError('not_found', `No log is named "${input.name}". Logs: ${names.join(', ')}.`);
   const wanted = lines
     .filter((line) => !isOfFollowing(line) && line.toLowerCase().includes(input.search.toLowerCase()))
     .map(readLogLine);
@@ -130,7 +128,7 @@ async function toLogView(deps: Deps, names: readonly string[], input: Input) {
           {input.live ? 'Pause' : 'Follow the log'}
         </a>
         <a class="button" href="#newest">
-          To the newest line
+          Go to newest
         </a>
       </p>
       <Lines shown={shown} of={lines.length} input={input} timeZone={deps.timeZone} />
@@ -138,7 +136,7 @@ async function toLogView(deps: Deps, names: readonly string[], input: Input) {
   );
 }
 
-/** What is as usual is left out. */
+/** Leaves out default values. */
 function addressOf({ name, tail, search, onlyBad, live }: Input): string {
   const query = new URLSearchParams({
     name,
@@ -156,7 +154,7 @@ function HiddenInput({ input: { name, tail, search, onlyBad, live } }: { input: 
       <input type="hidden" name="name" value={name} />
       {live ? null : <input type="hidden" name="live" value="off" />}
       <label class="silent" for="tail">
-        How many lines
+        Number of lines
       </label>
       <select id="tail" name="tail">
         {TAILS.map((each) => (
@@ -166,12 +164,12 @@ function HiddenInput({ input: { name, tail, search, onlyBad, live } }: { input: 
         ))}
       </select>
       <label class="silent" for="only">
-        Which lines
+        Filter lines
       </label>
       <select id="only" name="only">
         <option value="">all lines</option>
         <option value="bad" selected={onlyBad}>
-          only trouble
+          problems only
         </option>
       </select>
     </Search>
@@ -180,7 +178,7 @@ function HiddenInput({ input: { name, tail, search, onlyBad, live } }: { input: 
 
 interface LinesProps {
   shown: readonly LogLine[];
-  /** Lines that were looked at. */
+  /** Number of lines that were searched. */
   of: number;
   input: Input;
   timeZone: string;
@@ -192,14 +190,12 @@ function Lines({ shown, of, input, timeZone }: LinesProps) {
   return (
     <div id="lines" data-refresh {...live}>
       <p class="fine">
-        {isPart ? `${counted(shown.length, 'line')} of the last ${of}` : `The last ${counted(of, 'line')}`}, the newest
-        at the end.
+        {isPart ? `${counted(shown.length, 'line')} of the last ${of}` : `The last ${counted(of, 'line')}`}, newest
+        last.
         {input.live ? <noscript> Reload this page to see more.</noscript> : ' Paused.'}
       </p>
       {shown.length === 0 ? (
-        <Empty>
-          {of === 0 ? 'Nothing was written yet.' : 'No line is like that. Search for less, or in more lines.'}
-        </Empty>
+        <Empty>{of === 0 ? 'No log lines yet.' : 'No matching lines. Try a shorter search or more lines.'}</Empty>
       ) : (
         <ol class="loglines" aria-label={`Lines of ${input.name}`}>
           {dated(shown, timeZone).map(({ line, day, time }) => (
@@ -219,7 +215,7 @@ const MARKS = { warning: 'WARN', critical: 'ERROR' } as const;
 
 interface DatedLine {
   line: LogLine;
-  /** Where another day begins. */
+  /** Set on the first line of a day. */
   day: string | undefined;
   time: string | undefined;
 }
@@ -236,7 +232,7 @@ function dated(lines: readonly LogLine[], timeZone: string): DatedLine[] {
 }
 
 function Line({ line: { atMs, level, text, rest }, time }: { line: LogLine; time: string | undefined }) {
-  // Plain text has its own word for it.
+  // Plain text names its level itself.
   const isPlain = atMs === undefined && rest === '';
   return (
     <li class={level}>

@@ -1,4 +1,4 @@
-// GET /settings: what is in force, where each value comes from, what was changed since the start, and how one changes it.
+// GET /settings: shows each setting with its source, changes that need a restart, and how to change one.
 
 import { counted } from '@holdfast/kit/format';
 import { shortened } from '@holdfast/kit/text';
@@ -20,8 +20,8 @@ const SOURCES: Record<SettingView['source'], string> = {
   'command line': 'command line',
   environment: 'environment',
   'env file': '.env',
-  generated: 'generated and kept',
-  stack: 'the stack itself',
+  generated: 'generated',
+  stack: 'set automatically',
   default: 'default',
   unset: 'not set',
 };
@@ -29,15 +29,13 @@ const SOURCES: Record<SettingView['source'], string> = {
 interface SettingsTableProps {
   section: string;
   settings: readonly SettingView[];
-  /** Names of those that the files have otherwise by now. */
+  /** Names of settings whose files were changed since the start. */
   changed: readonly string[];
 }
 
-/**
- * Settings of one section: name with what it does, value, and where that comes from. Of secrets only whether they are set.
- */
+/** The settings of one section with purpose, value and source; of secrets only if they are set. */
 export function SettingsTable({ section, settings, changed }: SettingsTableProps) {
-  const columns = [{ label: 'Setting' }, { label: 'Value' }, { label: 'From' }];
+  const columns = [{ label: 'Setting' }, { label: 'Value' }, { label: 'Source' }];
   const rows = settings.map((setting) => [
     <Named setting={setting} />,
     <Value setting={setting} />,
@@ -46,7 +44,7 @@ export function SettingsTable({ section, settings, changed }: SettingsTableProps
   return <Table caption={section} columns={columns} rows={rows} />;
 }
 
-/** Of one that the next start would refuse, the reason stands behind the name. */
+/** A setting that the next start would reject has the reason after its name. */
 export function isChanged(name: string, changed: readonly string[]): boolean {
   return changed.some((each) => each === name || each.startsWith(`${name} (`));
 }
@@ -61,7 +59,7 @@ function Named({ setting: { name, about } }: { setting: SettingView }) {
 }
 
 function Value({ setting: { value, secret } }: { setting: SettingView }) {
-  if (secret) return <span class="fine">{value === 'set' ? 'set, not shown' : 'not set'}</span>;
+  if (secret) return <span class="fine">{value === 'set' ? 'set (hidden)' : 'not set'}</span>;
   if (value === null || value === '') return <span class="fine">not set</span>;
   if (Array.isArray(value)) return value.length === 0 ? <span class="fine">empty</span> : <>{value.join(', ')}</>;
   return <>{String(value)}</>;
@@ -70,13 +68,13 @@ function Value({ setting: { value, secret } }: { setting: SettingView }) {
 function From({ setting: { source }, isChanged: changed }: { setting: SettingView; isChanged: boolean }) {
   return (
     <div>
-      {SOURCES[source]} {changed ? <StatusBadge status="note">Changed: restart</StatusBadge> : null}
+      {SOURCES[source]} {changed ? <StatusBadge status="note">Restart needed</StatusBadge> : null}
     </div>
   );
 }
 
 const MAX_SEARCHED = 200;
-/** A file may lie on a drive that hangs. */
+/** A file may be on a drive that hangs. */
 const WITHIN_MS = 2000;
 const OWN_CHOICE = new Set(['command line', 'environment', 'env file']);
 
@@ -91,7 +89,7 @@ async function showSettings(c: PageContext, deps: Deps): Promise<Response> {
   const search = shortened((c.req.query('search') ?? '').trim(), MAX_SEARCHED);
   const only = c.req.query('only') === 'set' ? 'set' : 'all';
   const changes = await attempt(() =>
-    withTimeout(WITHIN_MS, 'The disk of the settings', () => deps.monitored.configurationFiles.changedSinceStart()),
+    withTimeout(WITHIN_MS, 'The disk with the settings', () => deps.monitored.configurationFiles.changedSinceStart()),
   );
   const changed = changes.refused === undefined ? changes.done : [];
   const settings = deps.settingsShown.filter(
@@ -103,12 +101,12 @@ async function showSettings(c: PageContext, deps: Deps): Promise<Response> {
     <>
       <Changed changed={changed} />
       {changes.refused === undefined ? null : (
-        <Missing>Whether a file was changed since the start is not known now: {changes.refused.message}</Missing>
+        <Missing>Couldn’t check for changed settings: {changes.refused.message}</Missing>
       )}
       <HowTo deps={deps} />
-      <Search action="/settings" label="Search settings" value={search} placeholder="Name, or what it does">
+      <Search action="/settings" label="Search settings" value={search} placeholder="Name or purpose">
         <label class="silent" for="only">
-          Which
+          Show
         </label>
         <select id="only" name="only">
           <option value="all">All</option>
@@ -147,7 +145,7 @@ interface SectionProps {
   open: boolean;
 }
 
-/** Folded, with what is worth to be known of it; what was searched for, or changed, is unfolded. */
+/** A section is folded unless something in it was searched for or changed. */
 function Section({ title, settings, changed, open }: SectionProps) {
   const own = settings.filter(({ source }) => OWN_CHOICE.has(source)).length;
   const moved = settings.some(({ name }) => isChanged(name, changed));
@@ -168,23 +166,23 @@ function NoneFound({ search, only }: { search: string; only: 'all' | 'set' }) {
   return (
     <Empty>
       <p>
-        {search === '' ? 'No setting' : `No setting with “${search}”`}
-        {only === 'set' ? ' was set by anybody: the defaults hold.' : '.'}
+        {search === '' ? 'No settings' : `No settings matching “${search}”`}
+        {only === 'set' ? ' were set by you. The defaults apply.' : '.'}
       </p>
       <p>
-        <a href="/settings">Show all settings</a>
+        <a href="/settings">Clear filters</a>
       </p>
     </Empty>
   );
 }
 
-/** What a restart would change. */
+/** Settings that a restart would change. */
 function Changed({ changed }: { changed: string[] }) {
   if (changed.length === 0) return null;
   return (
     <Warning>
       <p>
-        <strong>Changed since the start, not in force yet:</strong> {changed.join(', ')}.
+        <strong>Changed since the start. Restart to apply:</strong> {changed.join(', ')}.
       </p>
       <ul>
         {config.remedy.map((step) => (
@@ -198,7 +196,7 @@ function Changed({ changed }: { changed: string[] }) {
 function HowTo({ deps }: { deps: Deps }) {
   const inContainers = deps.monitored.wanted.container !== undefined;
   return (
-    <Card title="In force">
+    <Card title="About this stack">
       <Facts
         of={{
           Release: deps.release,
@@ -209,8 +207,8 @@ function HowTo({ deps }: { deps: Deps }) {
         <summary>How to change a setting</summary>
         <ol>
           <li>
-            Write <code>NAME=value</code> into the file <code>.env</code> at the top of the installation;{' '}
-            <code>.env.template</code> there explains every name. Thresholds stand in{' '}
+            Write <code>NAME=value</code> to the file <code>.env</code> in the installation directory. The file{' '}
+            <code>.env.template</code> there explains every name. Thresholds are in{' '}
             <code>monitor/config/thresholds.yml</code>.
           </li>
           <li>
@@ -223,13 +221,13 @@ function HowTo({ deps }: { deps: Deps }) {
                 <code>./scripts/start.sh --embedded --data DIR --detach</code>
               </>
             )}
-            . Devices are cut off meanwhile and come back by themselves.
+            . Devices are disconnected meanwhile and reconnect by themselves.
           </li>
-          <li>Look here again. A value that makes no sense stops the start, with its name and the reason.</li>
+          <li>Check this page again. An invalid value stops the start and is named with the reason.</li>
         </ol>
         <p>
-          Every setting here needs that restart. Retention alone can also be changed while it runs:{' '}
-          <a href="/database/retention">Database, retention</a>.
+          Every setting here needs that restart. Only the <a href="/database/retention">retention policy</a> can also be
+          changed while the stack runs.
         </p>
       </details>
     </Card>

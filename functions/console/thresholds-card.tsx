@@ -1,4 +1,4 @@
-// The figures that decide when something is a warning or critical, with the variable that changes each.
+// Lists the health thresholds with the variable that changes each.
 
 import { formatBytes, counted, formatSeconds } from '@holdfast/kit/format';
 import type { Thresholds } from '../../shared/settings/status.ts';
@@ -25,20 +25,19 @@ export function ThresholdsCard({ thresholds, search, changed, open }: Thresholds
     words.every((word) => `thresholds ${variable}`.toLowerCase().includes(word)),
   );
   if (found.length === 0) return null;
-  const columns = [{ label: 'Variable' }, { label: 'Value', numeric: true }, { label: 'That is' }];
+  const columns = [{ label: 'Variable' }, { label: 'Value', numeric: true }, { label: 'Meaning' }];
   const rows = found.map(({ variable, value, module, key }) => [
     <code>{variable}</code>,
     String(value),
     <div>
       <span class="fine">{format({ module, key, value })}</span>{' '}
-      {changed.includes(dotted({ module, key })) ? <StatusBadge status="note">Changed: restart</StatusBadge> : null}
+      {changed.includes(dotted({ module, key })) ? <StatusBadge status="note">Restart needed</StatusBadge> : null}
     </div>,
   ]);
   return (
     <details class="card even" open={open || found.some((figure) => changed.includes(dotted(figure)))}>
       <summary>
-        Thresholds of the monitor (monitor/config/thresholds.yml){' '}
-        <span class="fine">{counted(found.length, 'figure')}</span>
+        Health thresholds (monitor/config/thresholds.yml) <span class="fine">{counted(found.length, 'figure')}</span>
       </summary>
       <Table caption="Thresholds" columns={columns} rows={rows} />
     </details>
@@ -56,7 +55,7 @@ function variableOf({ module, key }: Pick<Figure, 'module' | 'key'>): string {
   return `MON_${module.toUpperCase()}_${key.toUpperCase()}`;
 }
 
-/** As it is called when its file has another one by now. */
+/** The name in the list of settings that were changed in their files. */
 function dotted({ module, key }: Pick<Figure, 'module' | 'key'>): string {
   return module === '' ? key : `modules.${module}.${key}`;
 }
@@ -75,9 +74,9 @@ const UNITS: Record<string, string> = {
 };
 
 function format({ module, key, value }: Figure): string {
-  if (key === 'alert_min_level') return 'the least level that sends an alert';
+  if (key === 'alert_min_level') return 'lowest level that sends an alert';
   if (key === 'alert_after_polls') return 'measurements in a row before an alert';
-  if (key === 'AUTOVACUUM_MIN_DEAD_TUPLES') return 'dead rows; smaller tables never count';
+  if (key === 'AUTOVACUUM_MIN_DEAD_TUPLES') return 'dead rows (tables with fewer never count)';
   if (typeof value !== 'number') return '';
   if (key === 'interval') return `measured every ${exactly(value)}`;
   if (key === 'alert_cooldown' || key.endsWith('_interval')) return exactly(value);

@@ -1,4 +1,4 @@
-// Sets up the channels on which alerts go out, says what alerts call this stack, and sends test messages.
+// Sets up the channels for alerts, names this stack in them, and sends test messages.
 
 import {
   isEmailAddress,
@@ -19,18 +19,18 @@ import { brevoNotifier, resendNotifier, twilioNotifier } from './http-notifiers.
 import { type Place, testMessage } from './message.ts';
 import type { Channel, Notifier, AlertTransport, AlertTransports, SendOutcome } from './port.ts';
 
-/** Mail by SMTP needs sockets, so each host brings its own. */
+/** SMTP needs sockets, so each host provides its own. */
 export type SmtpFactory = (url: Secret, from: string) => Notifier;
 
 type SenderSettings = Pick<Settings, 'ALERT_EMAIL_FROM' | 'SMTP_URL' | 'SERVER_ADDRESS'>;
 
-/** The channels that are set up completely; setting-rules.ts refuses those that are half set up. */
+/** The channels that are set up completely; setting-rules.ts rejects those that are half set up. */
 export function transportsOf(settings: Settings, smtp: SmtpFactory): AlertTransports {
   const [email, sms] = [emailTransport(settings, smtp), smsTransport(settings)];
   return { ...(email === undefined ? {} : { email }), ...(sms === undefined ? {} : { sms }) };
 }
 
-/** How many receive alerts on each channel. */
+/** The number of recipients on each channel. */
 export function recipientsOf(transports: AlertTransports): Partial<Record<Channel, number>> {
   return Object.fromEntries(
     Object.entries(transports).map(([channel, { recipients }]) => [channel, recipients.length]),
@@ -72,13 +72,13 @@ export function senderOf({ ALERT_EMAIL_FROM: from, SMTP_URL: url, SERVER_ADDRESS
   return formatSender({ name: 'Holdfast', address: sendable ? here : 'holdfast@localhost' });
 }
 
-/** This stack, as alerts speak of it. `listen` is the address of --listen, on which console and portal speak TLS. */
+/** This stack as alerts name it. `listen` is the address of --listen, on which console and portal use TLS. */
 export function placeOf(settings: Settings, listen: string | undefined, deployed: Mode = 'embedded'): Place {
   const { SERVER_ADDRESS: name = '127.0.0.1' } = settings;
   return { name, url: addressesOf(settings, listen, deployed).console };
 }
 
-/** Where console and portal are for a browser. */
+/** The addresses of console and portal for a browser. */
 export function addressesOf(settings: Settings, listen: string | undefined, deployed: Mode = 'embedded'): Addresses {
   const { SERVER_ADDRESS: address = '127.0.0.1', DEPLOY_MODE: mode, LISTEN_ADDRESS: local } = settings;
   if (mode === 'subdomain') return { console: `https://monitor.${address}`, portal: `https://${address}` };
@@ -92,7 +92,7 @@ export function addressesOf(settings: Settings, listen: string | undefined, depl
   return { console: `${host}:${settings.API_PORT}`, portal: `${host}:${settings.PORTAL_PORT}` };
 }
 
-/** Where a browser finds the two faces, without a slash at the end. */
+/** The addresses of console and portal, without a trailing slash. */
 export interface Addresses {
   console: string;
   portal: string;
@@ -105,24 +105,24 @@ export interface TestMessageDeps {
 }
 
 export interface TestOutcome {
-  /** True when the service has taken it for every recipient. */
+  /** True if the service accepted it for every recipient. */
   delivered: boolean;
-  /** By which service, for how many, and what went wrong for whom; addresses are masked. */
+  /** The service, the number of recipients, and each failure; addresses are masked. */
   detail: string;
 }
 
-/** What is missing of a channel that is not set up. */
+/** How to set up a channel. */
 export const SET_UP: Record<Channel, string> = {
   email:
-    'E-mail is not set up: set ALERT_EMAIL_TO, and SMTP_URL or RESEND_API_KEY with ALERT_EMAIL_FROM; then restart.',
-  sms: 'SMS is not set up: set ALERT_SMS_TO, and SMS_PROVIDER with what it needs (TWILIO_ACCOUNT_SID, TWILIO_AUTH_TOKEN and TWILIO_FROM, or BREVO_API_KEY); then restart.',
+    'E-mail is not set up. Set ALERT_EMAIL_TO, and SMTP_URL or RESEND_API_KEY with ALERT_EMAIL_FROM, then restart.',
+  sms: 'SMS is not set up. Set ALERT_SMS_TO and SMS_PROVIDER with its credentials (TWILIO_ACCOUNT_SID, TWILIO_AUTH_TOKEN and TWILIO_FROM, or BREVO_API_KEY), then restart.',
 };
 
 const MAX_REPORTED = 300;
 
 /**
- * Sends a test message now to everybody on one channel, and says what became of it without naming anybody. Throws
- * `conflict` with the remedy when the channel is not set up.
+ * Sends a test message to all recipients of a channel. The outcome masks their addresses.
+ * Throws `conflict` with the remedy if the channel is not set up.
  */
 export async function sendTestMessage({ notify, place, log }: TestMessageDeps, channel: Channel): Promise<TestOutcome> {
   const transport = notify[channel];
@@ -146,5 +146,5 @@ function detailOf({ by, recipients }: AlertTransport, outcomes: readonly SendOut
       const message = shortened(oneLine(maskAddresses(detail, recipients)), MAX_REPORTED).replace(/\.$/, '');
       return ` ${maskRecipient(recipient)}: ${message}.`;
     });
-  return `${by} took it for ${took}.${wrong.join('')}`;
+  return `${by} accepted it for ${took}.${wrong.join('')}`;
 }

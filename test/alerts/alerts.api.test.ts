@@ -227,7 +227,7 @@ describe('POST /api/ops/alerts/test', () => {
     deps.notify.email = transport;
     expect(await send({ channel: 'email' })).toEqual([
       200,
-      { delivered: true, detail: 'SMTP (mail.example.org) took it for 2 recipients.' },
+      { delivered: true, detail: 'SMTP (mail.example.org) accepted it for 2 recipients.' },
     ]);
     expect(transport.sent.map(({ subject }) => subject)).toEqual(['[Holdfast] Test message from cot.example.org']);
     expect(deps.log.events).toEqual([
@@ -251,7 +251,7 @@ describe('POST /api/ops/alerts/test', () => {
       200,
       {
         delivered: false,
-        detail: 'SMTP (mail.example.org) took it for 1 of 2 recipients. +1555***67: 21211: +1555***67 is no phone.',
+        detail: 'SMTP (mail.example.org) accepted it for 1 of 2 recipients. +1555***67: 21211: +1555***67 is no phone.',
       },
     ]);
     expect(deps.log.events[0]).toMatchObject({ level: 'warn', fields: { channel: 'sms', delivered: false } });

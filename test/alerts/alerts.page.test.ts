@@ -58,12 +58,12 @@ describe('the page of alerts', () => {
       '/alerts?module=core&level=critical&state=pending&since=2026-01-02&until=2026-01-02',
     );
     expect([html.includes('/: 1 %'), html.includes('/: 2 %')]).toEqual([false, true]);
-    expect(html).toContain('Critical, On its way, from 2026-01-02, to 2026-01-02');
+    expect(html).toContain('Critical, Pending, from 2026-01-02, to 2026-01-02');
     expect(html).toContain(
       'href="/api/alerts?module=core&amp;level=critical&amp;state=pending&amp;since=2026-01-01T23%3A00%3A00.000Z&amp;until=2026-01-02T23%3A00%3A00.000Z&amp;format=csv"',
     );
-    expect(await visitor.page('/alerts?until=2026-01-01')).toContain('No alert is like that');
-    expect(await visitor.page('/alerts?since=2026-01-03')).toContain('No alert is like that');
+    expect(await visitor.page('/alerts?until=2026-01-01')).toContain('No alerts match these filters');
+    expect(await visitor.page('/alerts?since=2026-01-03')).toContain('No alerts match these filters');
   });
 
   it('ignores what is no filter, and says so beside a day that there is not', async () => {
@@ -82,14 +82,14 @@ describe('the page of alerts', () => {
 
   it('says what to do when nothing was alerted, and what each state means', async () => {
     const html = await (await holding([])).page('/alerts');
-    expect(html).toContain('Nothing had to be alerted yet.');
-    expect(html).toContain('Kept back on purpose');
+    expect(html).toContain('No alerts yet.');
+    expect(html).toContain('Not sent on purpose');
   });
 
   it('says what is missing while the database does not answer', async () => {
     const visitor = await holding([]);
     visitor.deps.alerts.list = async () => ({ results: [], count: 0, complete: false });
-    expect(await visitor.page('/alerts')).toContain('The database does not answer');
+    expect(await visitor.page('/alerts')).toContain('the database is unavailable');
   });
 
   it('shows what modules and services say as it is', async () => {
@@ -105,7 +105,7 @@ describe('the test of a channel', () => {
     const html = await visitor.page('/alerts');
     expect(html).toContain('By SMTP (mail.example.org), 2 recipients: d***@example.org, o***@example.org');
     expect(html).toContain('action="/alerts/test"');
-    expect(html).toContain('SMS is not set up: set ALERT_SMS_TO');
+    expect(html).toContain('SMS is not set up. Set ALERT_SMS_TO');
     expect(await (await holding([], 'vera')).page('/alerts')).not.toContain('action="/alerts/test"');
   });
 
@@ -116,8 +116,8 @@ describe('the test of a channel', () => {
     const answer = await visitor.post('/alerts/test', { channel: 'email' });
     const html = await answer.text();
     expect([answer.status, transport.sent.length]).toEqual([200, 1]);
-    expect(html).toContain('SMTP (mail.example.org) took it for 1 recipient.');
-    expect(html).toContain('on its way to 1 recipient: d***@example.org');
+    expect(html).toContain('SMTP (mail.example.org) accepted it for 1 recipient.');
+    expect(html).toContain('arrives at 1 recipient: d***@example.org');
     expect(visitor.deps.audit.records.at(-1)).toMatchObject({ action: 'alert.test', target: 'email', result: 'ok' });
   });
 
@@ -125,7 +125,7 @@ describe('the test of a channel', () => {
     const visitor = await holding([]);
     visitor.deps.notify = { sms: fakeTransport(['+15551234567'], () => ({ accepted: false, detail: HOSTILE })) };
     const html = await (await visitor.post('/alerts/test', { channel: 'sms' })).text();
-    expect(html).toContain('SMS did not reach everybody');
+    expect(html).toContain('SMS didn’t reach every recipient');
     expect(html).toContain('&lt;script&gt;');
   });
 

@@ -32,8 +32,8 @@ describe('the page of the audit log', () => {
     expect(html).toMatch(/more detail<\/dt><dd>days 2<\/dd>/);
     expect(html).toContain('<code>{&quot;a&quot;:[1]}</code>');
     expect(html).toContain('192.0.2.9');
-    expect(html).toContain('2, which answers record 1');
-    expect(html).toContain('Begun. What became of it is a record of its own');
+    expect(html).toContain('2, result of record 1');
+    expect(html).toContain('Started. The result has its own record');
   });
 
   it('leads from what is long work to how it went', async () => {
@@ -53,19 +53,19 @@ describe('the page of the audit log', () => {
     expect(html).toContain('Filter: ada, group, core_Red');
     expect(html).toContain('href="/api/audit?actor=ada&amp;action=group&amp;target=core_Red&amp;format=csv"');
     const none = await visitor.page('/audit?until=2001-01-01');
-    expect(none).toContain('No record is like that.');
+    expect(none).toContain('No records match these filters.');
     expect(none).toContain('until=2001-01-01T18%3A15%3A00.000Z');
   });
 
   it('says in words that the chain is whole, and what to do when it is not', async () => {
     const { audit } = visitor.deps;
     await audit.note(about(), 'ok');
-    expect(await visitor.page('/audit?verify=yes')).toContain('The one record is as written, and none is missing.');
+    expect(await visitor.page('/audit?verify=yes')).toContain('The only record is unchanged, and none is missing.');
     audit.verify = async () => ({ ok: true, records: 12_345, first_broken: null });
-    expect(await visitor.page('/audit?verify=yes')).toContain('All 12,345 records are as written');
+    expect(await visitor.page('/audit?verify=yes')).toContain('All 12,345 records are unchanged');
     audit.verify = async () => ({ ok: false, records: 12, first_broken: 7 });
     const html = await visitor.page('/audit?verify=yes');
-    expect(html).toContain('The log was changed: record 7 is not as it was written');
+    expect(html).toContain('The log was tampered with: record 7 was changed or removed');
     expect(html).toContain('Save the log as CSV now');
     audit.verify = () => Promise.reject(new Error('not asked for'));
     expect(await visitor.page('/audit')).not.toContain('role="alert"');

@@ -27,14 +27,14 @@ const measured = async (...names: string[]): Promise<void> => {
 
 describe('GET /database', () => {
   it('says before the first measurement that one comes', async () => {
-    expect(text(await visitor.page('/database'))).toContain('The database has not been looked at yet');
+    expect(text(await visitor.page('/database'))).toContain('Not measured yet. The first measurement');
   });
 
   it('says at the top why it is a warning, with the two levers', async () => {
     await measured('database');
     const html = await visitor.page('/database');
-    expect(text(html)).toContain('What to do next Warning 26 GB');
-    expect(text(html)).toContain('26 GB is beyond 25 GB, from which it is a warning; from 40 GB it is critical.');
+    expect(text(html)).toContain('Next steps Warning 26 GB');
+    expect(text(html)).toContain('26 GB has reached the warning threshold of 25 GB (critical: 40 GB).');
     expect(html).toContain('href="/database/retention"');
     expect(html).toContain('href="/database/vacuum"');
   });
@@ -55,11 +55,11 @@ describe('GET /database', () => {
     await measured('database');
     const html = await visitor.page('/database');
     const [, wanted = '0', holds = '0'] =
-      /events for (\d+) days would hold it at about (\d+) GB/.exec(text(html)) ?? [];
+      /events for (\d+) days would hold the size at about (\d+) GB/.exec(text(html)) ?? [];
     expect(Number(wanted)).toBeGreaterThan(30);
     expect(Number(holds)).toBeLessThan(25);
     expect(html).toContain(`href="/database/retention/preview?cot=${wanted}"`);
-    expect(text(html)).toContain('only a full vacuum gives back to the disk');
+    expect(text(html)).toContain('Only a full vacuum frees the space already used beyond that.');
   });
 
   it('draws the size with forecast and thresholds, says it in words, and has the same as a table', async () => {
@@ -69,10 +69,10 @@ describe('GET /database', () => {
     expect(html).toMatch(
       /aria-label="size over time: first \S+ GB, now 26 GB, at the end of the forecast \S+ GB; warning/,
     );
-    expect(text(html)).toContain('Warning, 25 GB is reached');
-    expect(text(html)).toMatch(/Critical, 40 GB about 20\d\d-\d\d-\d\d \(20\d\d-\d\d-\d\d at the earliest/);
-    expect(text(html)).toContain('Grows by 250 MB a day');
-    expect(html).toContain('<summary>The same as a table</summary>');
+    expect(text(html)).toContain('Warning, 25 GB reached');
+    expect(text(html)).toMatch(/Critical, 40 GB about 20\d\d-\d\d-\d\d \(earliest 20\d\d-\d\d-\d\d/);
+    expect(text(html)).toContain('Growth 250 MB a day');
+    expect(html).toContain('<summary>Show as table</summary>');
     expect(html).not.toMatch(/ style=|NaN|undefined|Infinity/);
   });
 
@@ -127,7 +127,7 @@ describe('GET /database', () => {
     visitor.around.tables = ['a', 'b', 'c'].map((name) => table(name, 1, 9));
     await measured('autovacuum');
     const html = await visitor.page('/database');
-    expect(text(html)).toContain('No table has enough of them to matter.');
+    expect(text(html)).toContain('No table has enough dead rows to matter.');
     expect(html).toContain('href="/database?tables=all#tables"');
     expect(await visitor.page('/database?tables=all')).toContain('public.c');
   });
@@ -149,7 +149,7 @@ describe('GET /database', () => {
       ],
     };
     await measured('database', 'autovacuum');
-    expect(text(await visitor.page('/database'))).toContain('A full vacuum would give back about 6.5 GB to the disk');
+    expect(text(await visitor.page('/database'))).toContain('A full vacuum would free about 6.5 GB on the disk');
   });
 
   it("is there while the core's database is away, and says what is missing", async () => {
@@ -158,9 +158,9 @@ describe('GET /database', () => {
     visitor.deps.vacuumFacts = { ...visitor.deps.vacuumFacts, tables: () => Promise.reject(unavailable) };
     await measured('database', 'autovacuum');
     const html = text(await visitor.page('/database'));
-    expect(html).toContain("What a vacuum would give back is not known now: The core's database does not answer.");
-    expect(html).toContain('The tables cannot be looked at now');
-    expect(html).toContain('Grows by 250 MB a day');
+    expect(html).toContain("Couldn’t estimate what a vacuum frees: The core's database does not answer.");
+    expect(html).toContain('Couldn’t load the tables');
+    expect(html).toContain('Growth 250 MB a day');
   });
 
   it("is there while Holdfast's own database is away", async () => {
@@ -168,12 +168,12 @@ describe('GET /database', () => {
     const isUnavailable = (): Promise<never> => Promise.reject(new AppError('unavailable', 'No answer.'));
     visitor.deps.growthHistory = { ...visitor.deps.growthHistory, samples: isUnavailable, tables: isUnavailable };
     const html = text(await visitor.page('/database'));
-    expect(html).toContain('The size over time cannot be shown now: No answer.');
-    expect(html).toContain('26 GB is beyond 25 GB');
+    expect(html).toContain('Couldn’t load the size history: No answer.');
+    expect(html).toContain('26 GB has reached the warning threshold of 25 GB');
   });
 
   it('is too new for a chart in the first minutes', async () => {
     visitor.around.growth.samples = [];
-    expect(text(await visitor.page('/database'))).toContain('Too new for a chart');
+    expect(text(await visitor.page('/database'))).toContain('Not enough samples for a chart yet');
   });
 });

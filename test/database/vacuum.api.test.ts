@@ -166,7 +166,7 @@ describe('POST /api/ops/database/vacuum', () => {
         code: 'not_enough_disk',
         title: 'Not enough disk',
         detail: expect.stringMatching(
-          /^Nothing was begun\. cot_router needs 11 GB on \/data .*8 GB are free: 3\.2 GB too few\. Remedy: /,
+          /^Nothing was started\. cot_router needs 11 GB on \/data .*8 GB are free: 3\.2 GB too few\. Remedy: /,
         ),
         figures: {
           free_bytes: 8e9,

@@ -23,9 +23,9 @@ describe('the page of a vacuum', () => {
   it('says what a full vacuum of everything would give back, how long clients wait and what room there is', async () => {
     const html = await (await visitor()).page(HERE);
     expect(html).toContain('2.3 GB');
-    expect(html).toContain('about 1 minute in all');
-    expect(html).toContain('The wait is a cautious guess, 70 MB a second');
-    expect(html).not.toContain('not worth the wait');
+    expect(html).toContain('about 1 minute in total');
+    expect(html).toContain('The duration assumes a cautious 70 MB per second');
+    expect(html).not.toContain('Not worth the wait');
     expect(html).toContain('11 GB on /data');
     expect(html).toContain('50 GB');
   });
@@ -41,9 +41,9 @@ describe('the page of a vacuum', () => {
     it.deps.vacuum.tables.push(fakeTable('spatial_ref_sys', 9e9, { allowed: false, reclaimable_bytes: null }));
     for (let at = 0; at < 10; at++) it.deps.vacuum.tables.push(fakeTable(`small_${at}`, 1000));
     const html = await it.page(HERE);
-    expect(html).toContain('4 smaller tables, 4 kB in all');
+    expect(html).toContain('4 smaller tables, 4 kB in total');
     expect(html).toMatch(/value="public\.spatial_ref_sys" disabled/);
-    expect(html).toContain('not ours');
+    expect(html).toContain('not allowed');
   });
 
   it('shows a viewer the figures and no way to begin', async () => {
@@ -65,7 +65,7 @@ describe('the page of a vacuum', () => {
     const it = await visitor();
     const place = (await it.post(HERE, { mode: 'standard' })).headers.get('location') ?? '';
     const html = await it.page(HERE);
-    expect(html).toContain(`<a href="${place}">See how far it is</a>`);
+    expect(html).toContain(`<a href="${place}">See progress</a>`);
     expect(html).not.toContain('name="mode"');
   });
 
@@ -73,7 +73,7 @@ describe('the page of a vacuum', () => {
     const it = await visitor();
     it.deps.vacuumFacts.tables = () => Promise.reject(new AppError('unavailable', 'The database does not answer.'));
     const html = await it.page(HERE);
-    expect(html).toContain('not known just now: The database does not answer.');
+    expect(html).toContain('Couldn’t estimate a vacuum: The database does not answer.');
     expect(html).toContain('Full vacuum');
     await it.page(`${HERE}?mode=full`, 503);
   });
@@ -81,13 +81,13 @@ describe('the page of a vacuum', () => {
   it('says that it is not worth the wait for little', async () => {
     const it = await visitor();
     it.deps.vacuum.tables = [fakeTable('cot_router', 8e9, { reclaimable_bytes: 7e8 })];
-    expect(await it.page(HERE)).toContain('not worth the wait now');
+    expect(await it.page(HERE)).toContain('Not worth the wait now');
   });
 
   it('says so when there is no table', async () => {
     const it = await visitor();
     it.deps.vacuum.tables = [];
-    expect(await it.page(HERE)).toContain('there is nothing to vacuum');
+    expect(await it.page(HERE)).toContain('No tables yet');
   });
 
   it('shows names as they are', async () => {
@@ -105,7 +105,7 @@ describe('the order of a vacuum', () => {
     expect(html).toContain('2 tables');
     expect(html).toContain('about 275 MB');
     expect(html).toContain(
-      'about 13 seconds in all, for resource alone 11 seconds. The light core keeps devices connected',
+      'about 13 seconds in total, 11 seconds for resource alone. The light core keeps devices connected',
     );
     expect(html).toContain('<input type="hidden" name="tables" value="public.resource"/>');
   });
@@ -113,14 +113,14 @@ describe('the order of a vacuum', () => {
   it('is all tables with none ticked, and without a word to type when it is standard', async () => {
     const html = await (await visitor()).page(`${HERE}?mode=standard`);
     expect(html).toContain('All 3 tables');
-    expect(html).toContain('everybody works on');
+    expect(html).toContain('<dt>Client impact</dt><dd>none</dd>');
     expect(html).not.toContain('name="confirm"');
   });
 
   it('names a table that there is not', async () => {
     const html = await (await visitor()).page(`${HERE}?mode=full&tables=cot_ruter`, 422);
     expect(html).toContain('did you mean cot_router?');
-    expect(html).toContain('Choose again');
+    expect(html).toContain('Change selection');
   });
 
   it('has no way on without room, but says what is missing and what would help', async () => {
@@ -150,7 +150,7 @@ describe('the order of a vacuum', () => {
       const answer = await it.post(HERE, { mode: 'full', tables: 'public.resource', confirm });
       expect(answer.status).toBe(422);
       const html = await answer.text();
-      expect(html).toContain('Nothing was begun: type the word full to confirm.');
+      expect(html).toContain('Nothing was started. Type full to confirm.');
       expect(html).toContain('value="public.resource"');
     }
     expect(await jobsOf(it)).toBe(0);
@@ -164,7 +164,7 @@ describe('the order of a vacuum', () => {
     const answer = await it.post(HERE, { mode: 'full', confirm: 'full' });
     const html = await answer.text();
     expect(answer.status).toBe(409);
-    expect(html).toContain('Nothing was begun. cot_router needs 11 GB');
+    expect(html).toContain('Nothing was started. cot_router needs 11 GB');
     expect(html).toMatch(/<dt>Free<\/dt><dd>8 GB<\/dd>.*<dt>Needed<\/dt><dd>11 GB<\/dd>/);
     expect(await jobsOf(it)).toBe(0);
   });

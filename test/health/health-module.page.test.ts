@@ -32,9 +32,9 @@ describe('the page of a health module', () => {
     around.size.total_bytes = 26 * GB;
     await measure();
     const html = words(await visitor.page('/health/database'));
-    expect(html).toContain('26 GB is beyond 25 GB, from which it is a warning; from 40 GB it is critical.');
-    expect(html).toContain('What to do next');
-    expect(html).toContain('Vacuum: give room back to the disk');
+    expect(html).toContain('26 GB has reached the warning threshold of 25 GB (critical: 40 GB).');
+    expect(html).toContain('Next steps');
+    expect(html).toContain('Free disk space');
   });
 
   it('lists the tables with most dead rows first', async () => {
@@ -59,7 +59,7 @@ describe('the page of a health module', () => {
     const own = await visit();
     own.deps.thresholds = { ...own.deps.thresholds, set_by: ['MON_DISK_WARNING'] };
     const html = words(await own.page('/health/disk'));
-    expect(html).toContain('Warning from 80 % this variable MON_DISK_WARNING');
+    expect(html).toContain('Warning from 80 % variable MON_DISK_WARNING');
     expect(html).toContain('Critical from 90 % monitor/config/thresholds.yml MON_DISK_CRITICAL');
   });
 
@@ -77,7 +77,7 @@ describe('the page of a health module', () => {
     visitor.deps.healthTrend.unavailable = true;
     const short = await visitor.page('/health/disk');
     expect(words(short)).toContain(
-      'Only the last day is shown, for more cannot be read: Our own database does not answer.',
+      "Only the last day is shown. Couldn't read older samples: Our own database does not answer.",
     );
     expect(short).toContain('first 27.6 %, last 29.9 %');
   });
@@ -89,9 +89,9 @@ describe('the page of a health module', () => {
     const answer = await visitor.post('/health/disk');
     expect([answer.status, answer.headers.get('location')]).toEqual([303, '/health/disk?done=measured']);
     const html = words(await visitor.page('/health/disk?done=measured'));
-    expect(html).toContain('It was measured just now.');
+    expect(html).toContain('Measured just now.');
     expect(html).toContain('/: 85 % full');
-    expect(words(await visitor.page('/'))).toContain('1 thing needs attention: Disks');
+    expect(words(await visitor.page('/'))).toContain('1 warning: Disks');
   });
 
   it('counts nothing twice when somebody measures: alerts hear of it from the poll, which is due then', async () => {
@@ -134,7 +134,7 @@ describe('the page of a health module', () => {
 
   it('says what modules there are where one is asked for that is none', async () => {
     const html = words(await visitor.page('/health/nothing', 404));
-    expect(html).toContain('There is no health module &quot;nothing&quot;; there are database,');
+    expect(html).toContain('No health module is named &quot;nothing&quot;. Modules: database,');
     expect((await visitor.post('/health/nothing')).status).toBe(404);
   });
 });

@@ -44,42 +44,42 @@ describe('the overview', () => {
     await measure();
     const html = await visitor.page('/');
     expect(html).not.toContain('The trend begins');
-    expect(words(cardOf(html, 'database')).match(/from which it is a warning/g)).toBeNull();
+    expect(words(cardOf(html, 'database')).match(/warning threshold/g)).toBeNull();
     expect(await visitor.page('/health/database')).toContain('The trend begins within ten minutes.');
   });
 
-  it('says what is still to be looked at after a start', async () => {
-    expect(heading(await visitor.page('/'))).toBe('Just started: 15 of 15 parts are still to be looked at');
+  it('counts the checks that are pending after a start', async () => {
+    expect(heading(await visitor.page('/'))).toBe('Just started: 15 of 15 checks pending');
     const html = await visitor.page('/');
     expect(cardOf(html, 'disk')).toContain('Not measured yet.');
-    expect(words(html)).toContain('Not looked at yet');
-    expect(words(html)).not.toContain('What needs attention');
+    expect(words(html)).toContain('Not checked yet');
+    expect(words(html)).not.toContain('Needs attention');
   });
 
-  it('names what needs attention, and shows the worst first with what to do', async () => {
+  it('names the warnings, and shows the worst first with its next steps', async () => {
     await measure();
     around.mounts = [mount('/', 85)];
     around.changed = ['SMTP_URL'];
     await measure(MINUTE_MS);
     const html = await visitor.page('/');
-    expect(heading(html)).toBe('1 thing needs attention: Disks');
+    expect(heading(html)).toBe('1 warning: Disks');
     expect(cards(html).slice(0, 3)).toEqual(['disk', 'config', 'database']);
     const disk = words(cardOf(html, 'disk'));
     expect(disk).toContain('Warning');
     expect(disk).toContain('/: 85 % full');
     expect(disk).toContain('since 2026-03-04 05:07, just now');
-    expect(disk).toContain('What to do next');
+    expect(disk).toContain('Next steps');
     expect(cardOf(html, 'disk')).toContain('<code id="do-disk-0-1">sudo du -xh --max-depth=3 MOUNT');
-    expect(words(cardOf(html, 'database'))).not.toContain('What to do next');
+    expect(words(cardOf(html, 'database'))).not.toContain('Next steps');
   });
 
-  it('says what is broken when several things are', async () => {
+  it('names the critical problems when there are several', async () => {
     around.databaseError = 'gone';
     around.caller = new Error('refused');
     around.mounts = [mount('/', 99)];
     await measure();
     const html = await visitor.page('/');
-    expect(heading(html)).toMatch(/^\d things are broken: Database, Dead rows, /);
+    expect(heading(html)).toMatch(/^\d critical problems: Database, Dead rows, /);
     expect(cardOf(html, 'disk')).toMatch(/<details class="next" id="next-disk" open/);
   });
 
@@ -87,11 +87,11 @@ describe('the overview', () => {
     await measure();
     around.now = new Date(around.now.getTime() + 60 * MINUTE_MS);
     const html = await visitor.page('/');
-    expect(heading(html)).toContain('15 things are broken: Database, Dead rows, Retention and 12 more');
+    expect(heading(html)).toContain('15 critical problems: Database, Dead rows, Retention and 12 more');
     expect(cardOf(html, 'tls')).toContain('Not measured since');
   });
 
-  it('answers from memory while database, core and directory are away', async () => {
+  it('answers from memory while database, core and directory are unavailable', async () => {
     await measure();
     const { deps } = visitor;
     deps.healthTrend.unavailable = true;
@@ -115,14 +115,14 @@ describe('the overview', () => {
     }
   });
 
-  it('shows the way of a device, and where it stops', async () => {
+  it('shows the connection check, and where it stops', async () => {
     await measure();
     expect(await visitor.page('/')).toContain('<h2>Devices can connect</h2>');
     around.directory.mood = 'empty';
     await measure(MINUTE_MS * 10);
     const html = words(await visitor.page('/'));
-    expect(html).toContain('A device does not get through: it stops at “In its channel”');
-    expect(html).toMatch(/In its channel failed, 0 ms [A-Z]/);
+    expect(html).toContain("Devices can't connect: the check stops at “Has its channel”");
+    expect(html).toMatch(/Has its channel failed, 0 ms [A-Z]/);
     expect(html).toContain('not tried');
   });
 
@@ -147,17 +147,17 @@ describe('the overview', () => {
     expect((await visitor.get('/', { 'if-none-match': tag })).status).toBe(200);
   });
 
-  it('lets an administrator let somebody in, and a viewer only look', async () => {
+  it('offers administrators to add a person, and lets viewers only look', async () => {
     expect(await visitor.page('/')).toContain('href="/people/new"');
     const html = await (await visit({ username: 'vera' })).page('/');
     expect(html).not.toContain('href="/people/new"');
     expect(html).toContain('action="/people"');
   });
 
-  it('sends whoever has no role here to the portal, and shows nothing of health', async () => {
+  it('sends people without a role to the portal, and shows nothing of health', async () => {
     const html = await (await visit({ username: 'nora' })).page('/');
     expect(heading(html)).toBe('Welcome, nora');
-    expect(words(html)).toContain('Your own devices, your password and the guides are in the portal.');
+    expect(words(html)).toContain('Your devices, your password and the guides are in the portal.');
     expect(cards(html)).toEqual([]);
   });
 

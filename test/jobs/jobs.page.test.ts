@@ -44,8 +44,8 @@ describe('the page of a job', () => {
   it('says what it is, that it waits, and who asked for it when', async () => {
     const html = await page(await add('vacuum'));
     expect(html).toContain('<h1>Full vacuum of cot_router</h1>');
-    expect(html).toContain('Waiting</span> It begins within a few seconds.');
-    expect(html).toMatch(/<dt>Asked for by<\/dt><dd>ada<\/dd>/);
+    expect(html).toContain('Queued</span> Starts within a few seconds.');
+    expect(html).toMatch(/<dt>Requested by<\/dt><dd>ada<\/dd>/);
     expect(html).toContain('2026-03-04 05:06');
   });
 
@@ -87,7 +87,7 @@ describe('the page of a job', () => {
     const html = await page(id);
     expect(html).not.toContain('data-live');
     expect(html).toContain('id="job"');
-    expect(html).toContain('1 table vacuumed; 2 GB given back to the disk.');
+    expect(html).toContain('1 table vacuumed. 2 GB returned to the disk.');
     expect(html).toMatch(/<code class="whole">cot_router<\/code>.*Done.*8 GB.*6 GB.*1 minute/s);
     expect(html).toContain('<dd>2 minutes</dd>');
   });
@@ -102,7 +102,7 @@ describe('the page of a job', () => {
     const html = await page(id);
     expect(html).toContain('card critical');
     expect(html).toContain('cot_router: the disk is full.');
-    expect(html).toContain('No row is lost by a vacuum that ends early.');
+    expect(html).toContain('A vacuum that ends early loses no rows.');
     expect(html).toContain('href="/database/vacuum?mode=full&amp;tables=public.cot_router"');
   });
 
@@ -111,10 +111,10 @@ describe('the page of a job', () => {
     const id = await add('retention', null, { state: 'interrupted', finishedAt: AT, result, error: 'Cut off.' });
     const html = await page(id);
     expect(html).toContain('<h1>Retention run</h1>');
-    expect(html).toContain('1,234,580 rows deleted; about 5 GB free for later rows.');
+    expect(html).toContain('1,234,580 rows deleted. About 5 GB free for new rows.');
     expect(html).toMatch(/<dt>CoT events<\/dt><dd>1,234,567<\/dd>/);
-    expect(html).toMatch(/<dt>Went with missions<\/dt><dd>12 CoT events and 1 file<\/dd>/);
-    expect(html).toContain('What it has deleted stays deleted');
+    expect(html).toMatch(/<dt>Deleted with missions<\/dt><dd>12 CoT events and 1 file<\/dd>/);
+    expect(html).toContain('Deleted rows stay deleted');
   });
 
   it('shows a job of another kind, and one that has left something else', async () => {
@@ -138,7 +138,7 @@ describe('the list of jobs', () => {
     const html = await visitor.page('/jobs');
     expect(html).toContain('data-live="self"');
     expect(html).toContain(`<a href="/jobs/${done}">Full vacuum of cot_router</a>`);
-    expect(html).toContain('2 GB given back');
+    expect(html).toContain('2 GB returned');
     expect(html).toContain(`<a href="/jobs/${open}">Retention run</a>`);
   });
 
@@ -148,7 +148,7 @@ describe('the list of jobs', () => {
     const html = await visitor.page('/jobs?kind=vacuum&state=failed');
     expect([html.includes(failed), html.includes(other)]).toEqual([true, false]);
     expect(html).toContain('Filter: Vacuum, Failed');
-    expect(await visitor.page('/jobs?kind=retention&state=failed')).toContain('No job is like that');
+    expect(await visitor.page('/jobs?kind=retention&state=failed')).toContain('No jobs match these filters');
     expect(await visitor.page(`/jobs?kind=${encodeURIComponent(HOSTILE)}&state=odd&page=-1`)).toContain(other);
   });
 

@@ -216,7 +216,7 @@ describe('a management that was away', () => {
     expect(await world.reportedIn(id)).toContain('resource: found again after 302 s.');
     expect(await world.throughout(id)).toMatchObject({
       state: 'interrupted',
-      error: expect.stringMatching(/^Holdfast was away.*Not vacuumed: 1 of 2 tables\. Not begun: 1 table\.$/),
+      error: expect.stringMatching(/^Holdfast was away.*Not vacuumed: 1 of 2 tables\. Not started: 1 table\.$/),
     });
     expect(await statesOf(id)).toEqual(['done', 'not_begun']);
     expect(world.vacuum.begun).toHaveLength(1);

@@ -245,7 +245,7 @@ describe('a table that cannot be vacuumed', () => {
     world.vacuum.end(id, '53100', 'could not extend file: No space left on device');
     expect(await world.throughout(id)).toMatchObject({
       state: 'failed',
-      error: expect.stringMatching(/^The disk is full.*No space left on device Not begun: 1 table\.$/),
+      error: expect.stringMatching(/^The disk is full.*No space left on device Not started: 1 table\.$/),
     });
     expect(world.vacuum.begun).toHaveLength(1);
     expect(world.vacuum.notices?.at(-1)).toBe(NOTICE_AFTER);

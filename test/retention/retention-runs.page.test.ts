@@ -51,9 +51,9 @@ function orderForm(html: string, confirm?: string): Record<string, string> {
 describe('GET /database/runs', () => {
   it('says what to do where no run was yet, and when the next one is', async () => {
     const html = text(await visitor.page('/database/runs'));
-    expect(html).toContain('No run yet.');
+    expect(html).toContain('No runs yet.');
     expect(html).toContain('every day at 03:00');
-    expect(html).toContain('Say what is kept how long');
+    expect(html).toContain('Set a retention policy');
   });
 
   it('lists runs with what went of which type, space, time and errors', async () => {
@@ -85,7 +85,7 @@ describe('GET /database/runs', () => {
     visitor.deps.retention.mood = 'down';
     await visitor.deps.retentionHistory.keepRuns([run()]);
     const html = text(await visitor.page('/database/runs'));
-    expect(html).toContain('there may be later runs than these');
+    expect(html).toContain('newer runs may be missing');
     expect(html).toContain('1,234,579 rows');
   });
 
@@ -94,7 +94,7 @@ describe('GET /database/runs', () => {
     visitor.deps.retentionHistory = { ...visitor.deps.retentionHistory, runs: unavailable };
     visitor.deps.opsJobs = { ...visitor.deps.opsJobs, open: unavailable };
     const html = text(await visitor.page('/database/runs'));
-    expect(html).toContain('Earlier runs cannot be read');
+    expect(html).toContain('Couldn’t load earlier runs');
     expect(html).toContain('Next run');
   });
 
@@ -103,7 +103,7 @@ describe('GET /database/runs', () => {
     visitor.deps.settings = { ...visitor.deps.settings, CORE_RETENTION_UNIT: 'seconds' };
     const release = await visitor.page('/database/runs');
     expect(release).not.toContain('href="/database/runs/new"');
-    expect(text(release)).toContain('it has no call that begins a run');
+    expect(text(release)).toContain('which has no call to start a run');
     await begin('vera');
     expect(await visitor.page('/database/runs')).not.toContain('href="/database/runs/new"');
   });
@@ -112,7 +112,7 @@ describe('GET /database/runs', () => {
 describe('a run now', () => {
   it('shows what goes and is ordered by typing how much that is', async () => {
     const html = await visitor.page('/database/runs/new');
-    expect(text(html)).toContain('A run now deletes 3 rows for ever.');
+    expect(text(html)).toContain('A run now permanently deletes 3 rows.');
     const answer = await visitor.post('/database/runs', orderForm(html));
     const [job] = await visitor.deps.opsJobs.open();
     expect([answer.status, answer.headers.get('location')]).toEqual([303, `/jobs/${job?.id}`]);
@@ -132,7 +132,7 @@ describe('a run now', () => {
     visitor.deps.retention.rows.cot.push(ago(70), ago(80));
     const answer = await visitor.post('/database/runs', form);
     const html = await answer.text();
-    expect(text(html)).toContain('more would go than you have confirmed: 5 rows, not 3 rows');
+    expect(text(html)).toContain('A run would delete 5 rows, but you confirmed 3 rows.');
     expect(orderForm(html)).toMatchObject({ rows: '5', confirm: 'delete 5 rows' });
     expect(await visitor.deps.opsJobs.open()).toEqual([]);
   });
@@ -144,15 +144,15 @@ describe('a run now', () => {
     const facts = { ...deps.retentionFacts };
     deps.retentionFacts.expired = async (question) => (question.withinMs < 1000 ? {} : facts.expired(question));
     const html = await (await visitor.post('/database/runs', form)).text();
-    expect(text(html)).not.toContain('would delete nothing');
-    expect(text(html)).toContain('A run now deletes 5 rows for ever.');
+    expect(text(html)).not.toContain('Nothing to delete');
+    expect(text(html)).toContain('A run now permanently deletes 5 rows.');
     expect(orderForm(html)).toMatchObject({ rows: '5', confirm: 'delete 5 rows' });
   });
 
   it.each([
-    [{ rows: 'all' }, 'must be the number that was shown'],
+    [{ rows: 'all' }, 'must be the number shown'],
     [{ cutoff: 'yesterday' }, 'must be'],
-    [{ rows: '1'.repeat(20) }, 'must be the number that was shown'],
+    [{ rows: '1'.repeat(20) }, 'must be the number shown'],
   ])('is refused with %o', async (change, words) => {
     const form = orderForm(await visitor.page('/database/runs/new'));
     const answer = await visitor.post('/database/runs', { ...form, ...change });
@@ -179,7 +179,7 @@ describe('a run now', () => {
   it('has nothing to confirm where nothing is older than its days', async () => {
     visitor.deps.retention.rows.cot = [ago(1)];
     const html = await visitor.page('/database/runs/new');
-    expect(text(html)).toContain('a run would delete nothing');
+    expect(text(html)).toContain('Nothing to delete');
     expect(html).not.toContain('method="post" action="/database/runs"');
   });
 
@@ -187,7 +187,7 @@ describe('a run now', () => {
     visitor.deps.retention.databaseError = new AppError('unavailable', 'The database of the core does not answer.');
     const html = await visitor.page('/database/runs/new');
     expect(text(html)).toContain(
-      'cannot be counted now, so none can be ordered: The database of the core does not answer.',
+      'Couldn’t count what a run would delete, so none can start: The database of the core does not answer.',
     );
     expect(html).not.toContain('method="post" action="/database/runs"');
   });

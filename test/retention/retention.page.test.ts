@@ -31,7 +31,7 @@ function saveForm(html: string): Record<string, string> {
 describe('GET /database/retention', () => {
   it('says that everything is kept, and how it can be otherwise', async () => {
     const html = await visitor.page('/database/retention');
-    expect(text(html)).toContain('Everything is kept for ever: nothing is deleted by age.');
+    expect(text(html)).toContain('Everything is kept forever. Nothing is deleted by age.');
     expect(html).toContain('action="/database/retention/preview"');
     for (const type of Object.keys(KEEP_ALL)) expect(html).toContain(`name="${type}"`);
   });
@@ -39,7 +39,7 @@ describe('GET /database/retention', () => {
   it('shows days, schedule and the next five runs', async () => {
     Object.assign(visitor.deps.retention, { policy: { ...KEEP_ALL, cot: 30 }, schedule: '0 0 3 ? * MON' });
     const html = await visitor.page('/database/retention');
-    expect(text(html)).toContain('Kept: positions and events 30 days; everything else for ever.');
+    expect(text(html)).toContain('Kept: positions and events 30 days. Everything else is kept forever.');
     expect(text(html)).toContain('every Monday at 03:00');
     expect(html).toMatch(/name="cot"[^>]*value="30"/);
     expect(html.match(/<li><time /g)).toHaveLength(5);
@@ -50,8 +50,8 @@ describe('GET /database/retention', () => {
     const html = await visitor.page('/database/retention');
     expect(html).not.toContain('name="cot"');
     expect(html).not.toContain('name="cron"');
-    expect(text(html)).toContain('Set by the variable COT_RETENTION_DAYS');
-    expect(text(html)).toContain('Set by the variable RETENTION_CRON');
+    expect(text(html)).toContain('Set by COT_RETENTION_DAYS.');
+    expect(text(html)).toContain('Set by RETENTION_CRON.');
     expect(html).toContain('name="geochat"');
   });
 
@@ -75,7 +75,7 @@ describe('GET /database/retention', () => {
     visitor.deps.retention.mood = 'down';
     visitor.deps.retentionFiles = { ...visitor.deps.retentionFiles, read: () => Promise.reject(new Error('EIO')) };
     const html = text(await visitor.page('/database/retention', 503));
-    expect(html).toContain('What is in force cannot be read now');
+    expect(html).toContain('Couldn’t load the current policy');
     expect(html).toContain('EIO');
   });
 
@@ -83,7 +83,7 @@ describe('GET /database/retention', () => {
     visitor.deps.settings = { ...visitor.deps.settings, CORE_RETENTION_UNIT: 'seconds' };
     const html = text(await visitor.page('/database/retention'));
     expect(html).toContain('A TAK Server release deletes these by the days of files');
-    expect(html).toContain('days here, seconds at the core');
+    expect(html).toContain('days here, seconds in the core');
   });
 });
 
@@ -92,7 +92,7 @@ describe('the preview of a policy', () => {
     visitor.deps.retention.policy.cot = 55;
     const html = await visitor.page(`${PREVIEW}?cot=30&schedule=daily&time=04:30`);
     expect(text(html)).toMatch(
-      /The next run, \S+ 04:30, deletes 3 rows for ever\. With the policy in force it deletes 1 row/,
+      /The next run, \S+ 04:30, permanently deletes 3 rows\. The current policy permanently deletes 1 row/,
     );
     expect(html).toContain('<span class="gone"><strong>3 rows</strong></span>');
     expect(text(html)).toContain('every day at 04:30');
@@ -109,7 +109,7 @@ describe('the preview of a policy', () => {
   it('names estimates as such', async () => {
     visitor.deps.retention.isSlow = true;
     const html = text(await visitor.page(`${PREVIEW}?cot=30`));
-    expect(html).toContain('deletes about 3 rows for ever');
+    expect(html).toContain('permanently deletes about 3 rows');
     expect(html).not.toContain('"exact"');
   });
 
@@ -118,8 +118,8 @@ describe('the preview of a policy', () => {
     ['cot=-3', 'must be a whole number of days'],
     ['cot=99999999', 'must be a whole number of days from 1 to 36500'],
     [`cot=${encodeURIComponent('"><img src=x>')}`, 'must be a whole number of days'],
-    ['schedule=daily&time=25:00', 'must be a time of the day such as 03:00'],
-    ['schedule=weekly&weekday=XXX', 'must be a time of the day'],
+    ['schedule=daily&time=25:00', 'must be a time of day such as 03:00'],
+    ['schedule=weekly&weekday=XXX', 'must be a time of day'],
     ['schedule=own&cron=nonsense', 'must be a schedule of Quartz'],
     ['schedule=never-heard', 'must be one of the choices'],
   ])('refuses %s beside its field', async (query, words) => {
@@ -142,7 +142,7 @@ describe('the preview of a policy', () => {
     visitor.deps.retention.policy.cot = 30;
     visitor.deps.retention.databaseError = new AppError('unavailable', 'The database of the core does not answer.');
     const less = await visitor.page(`${PREVIEW}?cot=10`);
-    expect(text(less)).toContain('cannot be counted now: The database of the core does not answer.');
+    expect(text(less)).toContain('Couldn’t count what would be deleted: The database of the core does not answer.');
     expect(less).not.toContain('class="save"');
     const more = await visitor.page(`${PREVIEW}?cot=`);
     const answer = await visitor.post('/database/retention', saveForm(more));
@@ -158,7 +158,7 @@ describe('saving a policy', () => {
     expect([answer.status, answer.headers.get('location')]).toEqual([303, '/database/retention?done=saved']);
     expect(visitor.deps.retention.policy).toEqual({ ...KEEP_ALL, cot: 30 });
     expect(visitor.deps.retention.schedule).toBe('0 5 2 ? * SUN');
-    expect(text(await visitor.page('/database/retention?done=saved'))).toContain('The policy is saved.');
+    expect(text(await visitor.page('/database/retention?done=saved'))).toContain('Policy saved.');
     expect(visitor.deps.audit.records.some(({ action }) => action === 'retention.change')).toBe(true);
   });
 
@@ -166,7 +166,7 @@ describe('saving a policy', () => {
     const form = saveForm(await visitor.page(`${PREVIEW}?cot=30`));
     for (const rows of ['', 'x', '-1']) {
       const answer = await visitor.post('/database/retention', { ...form, rows });
-      expect(text(await answer.text())).toContain('look at what this policy deletes before');
+      expect(text(await answer.text())).toContain('Preview what this policy deletes first');
     }
     expect(visitor.deps.retention.policy).toEqual(KEEP_ALL);
   });
@@ -177,7 +177,7 @@ describe('saving a policy', () => {
     const answer = await visitor.post('/database/retention', form);
     const html = await answer.text();
     expect(answer.status).toBe(409);
-    expect(text(html)).toContain('somebody has changed what is in force since the preview');
+    expect(text(html)).toContain('the policy was changed since the preview');
     expect(visitor.deps.retention.policy.cot).toBeNull();
     expect(saveForm(html)['base']).toContain('7');
   });
@@ -187,7 +187,7 @@ describe('saving a policy', () => {
     visitor.deps.retention.rows.cot = Array.from({ length: 500 }, () => ago(45));
     const answer = await visitor.post('/database/retention', form);
     const html = await answer.text();
-    expect(text(html)).toContain('the preview said 3 rows, and now it is 500 rows');
+    expect(text(html)).toContain('The preview showed 3 rows, now it is 500 rows');
     expect(saveForm(html)['rows']).toBe('500');
     expect(visitor.deps.retention.policy).toEqual(KEEP_ALL);
   });
@@ -203,7 +203,7 @@ describe('saving a policy', () => {
   it('has nothing to do where nothing changes', async () => {
     visitor.deps.retention.policy.cot = 30;
     const html = await visitor.page(PREVIEW);
-    expect(text(html)).toContain('What the policy in force deletes');
+    expect(text(html)).toContain('Current policy preview');
     expect(html).not.toContain('class="save"');
   });
 });

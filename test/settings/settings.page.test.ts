@@ -13,7 +13,7 @@ describe('the page of the settings', () => {
     const html = await page('/settings');
     for (const { name } of deps.settingsShown) expect([name, rowOf(html, name)]).not.toEqual([name, '']);
     expect(rowOf(html, 'ENROLLMENT_TTL_MINUTES')).toMatch(/Lifetime of an enrollment password.*45.*environment/s);
-    expect(rowOf(html, 'CORE_WEBADMIN_PASSWORD')).toContain('set, not shown');
+    expect(rowOf(html, 'CORE_WEBADMIN_PASSWORD')).toContain('set (hidden)');
     expect(rowOf(html, 'VIEWER_GROUP')).toMatch(/stack_viewer.*default/s);
     expect(html).not.toContain(PASSWORD);
     expect(html).not.toContain(TOKEN);
@@ -23,12 +23,12 @@ describe('the page of the settings', () => {
     const around = world();
     around.changed = ['VIEWER_GROUP (the next start would refuse it)', 'modules.disk.warning'];
     const html = await (await visit({ around })).page('/settings');
-    expect(html).toContain('Changed since the start, not in force yet:');
-    expect(rowOf(html, 'VIEWER_GROUP')).toContain('Changed: restart');
-    expect(rowOf(html, 'MON_DISK_WARNING')).toContain('Changed: restart');
-    expect(rowOf(html, 'ADMIN_GROUP')).not.toContain('Changed: restart');
+    expect(html).toContain('Changed since the start. Restart to apply:');
+    expect(rowOf(html, 'VIEWER_GROUP')).toContain('Restart needed');
+    expect(rowOf(html, 'MON_DISK_WARNING')).toContain('Restart needed');
+    expect(rowOf(html, 'ADMIN_GROUP')).not.toContain('Restart needed');
     expect(html).toContain('start.sh --embedded');
-    expect(await (await visit()).page('/settings')).not.toContain('not in force yet');
+    expect(await (await visit()).page('/settings')).not.toContain('Restart to apply');
   });
 
   it('restarts containers by the script that looks first and proves after', async () => {
@@ -44,7 +44,7 @@ describe('the page of the settings', () => {
     deps.monitored.configurationFiles.changedSinceStart = async () => {
       throw new AppError('unavailable', 'The disk hangs.');
     };
-    expect(await page('/settings')).toContain('is not known now: The disk hangs.');
+    expect(await page('/settings')).toContain('Couldn’t check for changed settings: The disk hangs.');
   });
 
   it('finds by name and by what it does, keeps the words, and says so when there is nothing', async () => {
@@ -54,7 +54,7 @@ describe('the page of the settings', () => {
     expect(rowOf(html, 'VIEWER_GROUP')).toBe('');
     const none = await page('/settings?search=%22%3E%3Cscript%3E');
     expect(none).toContain('value="&quot;&gt;&lt;script&gt;"');
-    expect(none).toContain('No setting with');
+    expect(none).toContain('No settings matching');
     expect(rowOf(await page('/settings?only=set'), 'VIEWER_GROUP')).toBe('');
     expect(rowOf(await page('/settings?only=set'), 'METRICS_TOKEN')).not.toBe('');
   });

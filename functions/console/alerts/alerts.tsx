@@ -1,4 +1,4 @@
-// GET /alerts: what was alerted and what became of it. POST /alerts/test: a test message, and what the service said to it.
+// GET /alerts: lists alerts with their delivery. POST /alerts/test: sends a test alert and shows the service's answer.
 
 import { z } from '@hono/zod-openapi';
 import type { AppError } from '@holdfast/kit/app-error';
@@ -42,18 +42,18 @@ import { ALERT_WORDS, AlertRecord, CHANNEL_NAMES } from './record.tsx';
 
 interface AlertChannelsProps {
   transports: AlertTransports;
-  /** Where a test is asked for; undefined: whoever looks may not. */
+  /** Where the test form goes; undefined if the viewer may not send one. */
   testAction: string | undefined;
 }
 
-/** Who is told of alerts, by which channel, and a test of each. */
+/** The recipients of alerts on each channel, with a test form. */
 export function AlertChannels({ transports, testAction }: AlertChannelsProps) {
   return (
-    <section id="channels" aria-labelledby="told">
-      <h2 id="told">Who is told</h2>
+    <section id="channels" aria-labelledby="recipients">
+      <h2 id="recipients">Recipients</h2>
       {CHANNELS.some((channel) => isSetUp(transports[channel])) ? null : (
         <Warning>
-          <strong>Nobody is told of anything.</strong> Alerts are only written down here until one of these is set up.
+          <strong>No alert recipients.</strong> Alerts are only recorded here until you set up e-mail or SMS.
         </Warning>
       )}
       <div class="cards">
@@ -94,9 +94,9 @@ function SetUp({ channel, transport, testAction }: SetUpProps) {
         By {transport.by}, {formatRecipients(transport)}
       </p>
       {testAction === undefined ? null : (
-        <Confirm label="Send a test…" action={testAction} button="Send the test now" danger={false}>
+        <Confirm label="Send test alert…" action={testAction} button="Send test alert" danger={false}>
           <input type="hidden" name="channel" value={channel} />
-          <p>Each of them gets a message that says it is a test.</p>
+          <p>Every recipient gets a message marked as a test.</p>
         </Confirm>
       )}
     </Card>
@@ -142,10 +142,7 @@ async function showAlerts(c: PageContext, deps: Deps, tested?: Tested): Promise<
       </Filters>
       <div id="alerts" data-refresh {...(tested === undefined ? { 'data-live': 'self', 'data-every': '15' } : {})}>
         {complete ? null : (
-          <Missing>
-            The database does not answer: this is only what happened since. The rest is there again when the database
-            is.
-          </Missing>
+          <Missing>Couldn’t load older alerts: the database is unavailable. They appear again once it answers.</Missing>
         )}
         {results.length === 0 ? (
           <None isFiltered={set.length > 0} />
@@ -166,7 +163,7 @@ async function showAlerts(c: PageContext, deps: Deps, tested?: Tested): Promise<
         )}
       </div>
       <details class="rest">
-        <summary>What the states mean</summary>
+        <summary>About results</summary>
         <Facts
           of={Object.fromEntries(ALERT_STATES.map((state) => [ALERT_WORDS[state].word, ALERT_WORDS[state].means]))}
         />
@@ -206,9 +203,9 @@ function FilterFields({ filter, span }: { filter: AlertFilter; span: DaySpan }) 
   const states = ALERT_STATES.map((value) => ({ value, label: ALERT_WORDS[value].word }));
   return (
     <>
-      <Select name="module" label="Of" value={filter.module} choices={[ANY, ...modules]} />
-      <Select name="level" label="How bad" value={filter.level} choices={[ANY, ...levels]} />
-      <Select name="state" label="What became of it" value={filter.state} choices={[ANY, ...states]} />
+      <Select name="module" label="Module" value={filter.module} choices={[ANY, ...modules]} />
+      <Select name="level" label="Level" value={filter.level} choices={[ANY, ...levels]} />
+      <Select name="state" label="Result" value={filter.state} choices={[ANY, ...states]} />
       <DaySpanFields {...span} />
     </>
   );
@@ -218,10 +215,10 @@ function None({ isFiltered }: { isFiltered: boolean }) {
   if (isFiltered)
     return (
       <Empty>
-        No alert is like that. <a href={HERE}>Show all of them</a>.
+        No alerts match these filters. <a href={HERE}>Clear filters</a>.
       </Empty>
     );
-  return <Empty>Nothing had to be alerted yet. Whether an alert would reach you, a test below tells.</Empty>;
+  return <Empty>No alerts yet. Send a test alert to check delivery.</Empty>;
 }
 
 function TestReport({ tested, deps }: { tested: Tested | undefined; deps: Deps }) {
@@ -232,13 +229,12 @@ function TestReport({ tested, deps }: { tested: Tested | undefined; deps: Deps }
   if (outcome.delivered)
     return (
       <p class="notice good" role="status">
-        {CHANNEL_NAMES[channel]}: {outcome.detail} It is on its way to {formatRecipients(transport)}. Look whether it
-        arrives.
+        {CHANNEL_NAMES[channel]}: {outcome.detail} Check that it arrives at {formatRecipients(transport)}.
       </p>
     );
   return (
     <p class="notice bad" role="alert">
-      {CHANNEL_NAMES[channel]} did not reach everybody: {outcome.detail}
+      {CHANNEL_NAMES[channel]} didn’t reach every recipient: {outcome.detail}
     </p>
   );
 }

@@ -1,4 +1,4 @@
-// One alert: how bad, of what, when, and what became of it; unfolded what was found, what helps and who was told.
+// Shows one alert with its level, module, time and delivery; details, next steps and recipients unfold.
 
 import { counted } from '@holdfast/kit/format';
 import { capitalised } from '@holdfast/kit/text';
@@ -9,29 +9,28 @@ import { StatusBadge } from '../../pages/parts/notice.tsx';
 import { type Clock, When } from '../../pages/parts/time.tsx';
 import { moduleWords } from '../health/module-texts.tsx';
 
-/** The states of an alert in words. */
+/** The delivery states of an alert in words. */
 export const ALERT_WORDS: Record<AlertProgress, StateWords> = {
-  sent: { status: 'ok', word: 'Sent', means: 'Everybody who is to be told has it.' },
+  sent: { status: 'ok', word: 'Delivered', means: 'Every recipient has it.' },
   pending: {
     status: 'note',
-    word: 'On its way',
-    means: 'Somebody does not have it yet; it is tried again, with growing pauses.',
+    word: 'Pending',
+    means: 'Not every recipient has it yet. Delivery is retried with growing pauses.',
   },
   suppressed: {
     status: 'note',
-    word: 'Not sent',
-    means: 'Kept back on purpose: the same was told shortly before, or nobody is set up to be told.',
+    word: 'Muted',
+    means: 'Not sent on purpose: a similar alert came shortly before, or there are no recipients.',
   },
   failed: {
     status: 'critical',
     word: 'Failed',
-    means: 'Given up: nobody has it, or not everybody. Send a test below to see what is wrong.',
+    means: 'Delivery stopped: not every recipient has it. Send a test alert to find the cause.',
   },
 };
 
 export const CHANNEL_NAMES: Record<Channel, string> = { email: 'E-mail', sms: 'SMS' };
 
-// The states of an alert in words.
 export interface StateWords {
   status: Status;
   word: string;
@@ -67,14 +66,14 @@ function More({ alert, clock }: { alert: Alert; clock: Clock }) {
   const { id, details, remedies, deliveries, since, sent_at: sentAt, next_attempt_at: nextAt, attempts } = alert;
   return (
     <details id={`alert-${id}`}>
-      <summary>What was found, and who was told</summary>
-      <List title="Found" lines={details} />
-      <List title="What helps" lines={remedies} />
+      <summary>Details and recipients</summary>
+      <List title="Findings" lines={details} />
+      <List title="Next steps" lines={remedies} />
       <Facts
         of={{
-          'Not well since': <When at={since} clock={clock} />,
-          'Reached everybody': <When at={sentAt} clock={clock} never="not yet" />,
-          'Tried again': nextAt === null ? undefined : <When at={nextAt} clock={clock} relative />,
+          'Problem since': <When at={since} clock={clock} />,
+          Delivered: <When at={sentAt} clock={clock} never="not yet" />,
+          'Next attempt': nextAt === null ? undefined : <When at={nextAt} clock={clock} relative />,
           Attempts: String(attempts),
         }}
       />
@@ -82,7 +81,7 @@ function More({ alert, clock }: { alert: Alert; clock: Clock }) {
         <ul class="deliveries">
           {deliveries.map(({ channel, recipient, accepted, detail, at }) => (
             <li>
-              <StatusBadge status={accepted ? 'ok' : 'critical'}>{accepted ? 'Taken' : 'Refused'}</StatusBadge>{' '}
+              <StatusBadge status={accepted ? 'ok' : 'critical'}>{accepted ? 'Accepted' : 'Rejected'}</StatusBadge>{' '}
               {CHANNEL_NAMES[channel]} to {recipient}, <When at={at} clock={clock} />: {detail}
             </li>
           ))}

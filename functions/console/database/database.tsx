@@ -1,5 +1,5 @@
-// GET /database: how large the core's database is, until when there is room, what fills it, and what to do about it. What one
-// database does not tell is said in its place.
+// GET /database: shows the size of the core's database, its forecast, what fills it and the next steps.
+// Data that is unavailable is named in its place.
 
 import { formatBytes, counted, grouped, percentageOf } from '@holdfast/kit/format';
 import { DAY_MS } from '@holdfast/kit/time';
@@ -32,7 +32,7 @@ type SeenTable = Omit<TableStatistics, 'options'> & { dead_pct: number };
 interface TablesProps {
   autovacuum: Measurement | null;
   tables: Attempt<VacuumTable[]>;
-  /** Tables with fewer dead rows need nothing. */
+  /** Tables with fewer dead rows need no action. */
   least: number;
   all: boolean;
   clock: Clock;
@@ -40,9 +40,7 @@ interface TablesProps {
 
 const FIRST = 5;
 
-/**
- * Tables with dead rows: how many, when autovacuum came last, what a full vacuum would give back, and who keeps it from its work.
- */
+/** Lists tables with dead rows: the last autovacuum, the space a full vacuum frees, and what blocks the cleanup. */
 export function DatabaseTables({ autovacuum, tables, least, all, clock }: TablesProps) {
   const { tables: seen, holders = [] } = (autovacuum?.data ?? {}) as Partial<{
     tables: SeenTable[];
@@ -56,18 +54,18 @@ export function DatabaseTables({ autovacuum, tables, least, all, clock }: Tables
       aside={autovacuum === null ? undefined : <StatusBadge status={autovacuum.status} />}
     >
       <p class="fine">
-        What was deleted or replaced leaves dead rows. The database clears them away by itself; below {grouped(least)}{' '}
-        they do not matter.
+        Deleted and replaced data leaves dead rows. The database clears them by itself. Fewer than {grouped(least)} per
+        table do not matter.
       </p>
       {autovacuum === null || autovacuum.status === 'ok' || seen === undefined ? null : <p>{autovacuum.message}</p>}
       <Holders holders={holders} />
       {seen === undefined ? (
-        <Missing>The tables cannot be looked at now: {autovacuum?.message ?? 'they were not measured yet.'}</Missing>
+        <Missing>Couldn’t load the tables: {autovacuum?.message ?? 'not measured yet.'}</Missing>
       ) : (
         <Listed seen={seen} tables={tables} least={least} all={all} clock={clock} />
       )}
       {seen !== undefined && tables.refused !== undefined ? (
-        <Missing>How large they are is not known now: {tables.refused.message}</Missing>
+        <Missing>Couldn’t load the table sizes: {tables.refused.message}</Missing>
       ) : null}
     </Card>
   );
@@ -77,7 +75,7 @@ function Holders({ holders }: { holders: readonly VacuumHolder[] }) {
   if (holders.length === 0) return null;
   return (
     <Warning>
-      <p>Something keeps dead rows from being cleared away:</p>
+      <p>Dead rows can’t be cleared because of:</p>
       <ul>
         {holders.map((holder) => (
           <li>
@@ -96,16 +94,16 @@ function Listed({ seen, tables, least, all, clock }: Omit<TablesProps, 'autovacu
   return (
     <>
       {shown.length === 0 ? (
-        <p>No table has enough of them to matter.</p>
+        <p>No table has enough dead rows to matter.</p>
       ) : (
         <Table
-          caption="Tables, those with most dead rows first"
+          caption="Tables by dead rows"
           columns={[
             { label: 'Table' },
             { label: 'Dead rows' },
-            { label: 'Cleared last' },
+            { label: 'Last cleared' },
             { label: 'Size', numeric: true },
-            { label: 'A full vacuum gives back', numeric: true },
+            { label: 'Full vacuum frees', numeric: true },
           ]}
           rows={shown.map((table) => {
             const size = sizes.get(keyOf(table));
@@ -131,7 +129,7 @@ function Listed({ seen, tables, least, all, clock }: Omit<TablesProps, 'autovacu
         </a>
         {all || seen.length <= shown.length ? null : (
           <a class="button" href="/database?tables=all#tables">
-            All {seen.length} tables
+            Show all {seen.length} tables
           </a>
         )}
       </div>
@@ -148,7 +146,7 @@ function later(a: string | null, b: string | null): string | null {
   return Date.parse(a) > Date.parse(b) ? a : b;
 }
 
-// The other figures of the database: what is live, what the write-ahead log takes, the archive, the disk.
+// Further figures of the database: live data, write-ahead log, archive and disk.
 type Seen = DatabaseSize & VolumeData & { overhead_bytes: number; lost_events: number | null };
 
 interface FactsProps {
@@ -162,7 +160,7 @@ export function DatabaseFacts({ database, report, clock }: FactsProps) {
   if (database === null || data.total_bytes === undefined)
     return (
       <Card title="Figures">
-        <Missing>They are not known now: {database?.message ?? 'nothing was measured yet.'}</Missing>
+        <Missing>Couldn’t load the figures: {database?.message ?? 'not measured yet.'}</Missing>
       </Card>
     );
   return (
@@ -173,12 +171,12 @@ export function DatabaseFacts({ database, report, clock }: FactsProps) {
           Overhead:
             data.overhead_bytes === undefined
               ? undefined
-              : `${formatBytes(Math.max(0, data.overhead_bytes))}: catalogues, and what a full vacuum would give back`,
+              : `${formatBytes(Math.max(0, data.overhead_bytes))}: catalogs, and space a full vacuum would free`,
           'Write-ahead log (WAL)': formatWal(data),
           Archive: formatArchive(data),
-          'Its disk': formatDisk(report),
-          'Where its files lie': formatVolume(data),
-          'Events not stored': formatLost(data.lost_events),
+          Disk: formatDisk(report),
+          Volume: formatVolume(data),
+          'Events lost': formatLost(data.lost_events),
           PostgreSQL: data.version,
           Measured: <When at={database.updated_at} clock={clock} />,
         }}
@@ -189,14 +187,14 @@ export function DatabaseFacts({ database, report, clock }: FactsProps) {
 
 function formatWal({ wal_bytes: bytes, max_wal_bytes: most }: Partial<Seen>): string | undefined {
   if (bytes === undefined || most === undefined) return undefined;
-  if (bytes === null) return 'cannot be seen: the role of Holdfast lacks pg_monitor';
-  return `${formatBytes(bytes)}; it grows up to about ${formatBytes(most)} whatever is stored`;
+  if (bytes === null) return 'unknown: the role of Holdfast lacks pg_monitor';
+  return `${formatBytes(bytes)} (grows up to about ${formatBytes(most)}, no matter what is stored)`;
 }
 
 function formatArchive({ archive_mode: mode, archive_failing: failing }: Partial<Seen>): string | undefined {
   if (mode === undefined) return undefined;
-  if (failing === true) return 'fails: WAL will fill the disk until it works again';
-  return mode === 'off' ? 'off' : `${mode}, and it takes what it gets`;
+  if (failing === true) return 'failing: WAL will fill the disk until this is fixed';
+  return mode === 'off' ? 'off' : `${mode}, working`;
 }
 
 function formatDisk({ mounts }: GrowthReport): string | undefined {
@@ -215,12 +213,12 @@ function formatLost(lost: number | null | undefined): string | undefined {
   if (lost === undefined || lost === null) return undefined;
   return lost === 0
     ? 'none in the last 24 hours'
-    : `${counted(lost, 'event')} in the last 24 hours: missing in the history`;
+    : `${counted(lost, 'event')} in the last 24 hours (missing in the history)`;
 }
 
 export const RANGES = [7, 30, 90, 400] as const;
 const TABLES_WITHIN_MS = 800;
-/** Of the warning: at it is too much already. */
+/** Fraction of the warning threshold: at the threshold it is already too much. */
 const BELOW = 0.95;
 const POLICY_WITHIN_MS = 500;
 const SAMPLES_WITHIN_MS = 3_000;
@@ -259,7 +257,7 @@ export function databasePage(app: App, deps: Deps): void {
           <DatabaseFacts database={database} report={report} clock={clock} />
         </div>
         <noscript>
-          <p class="fine">Without scripts this page does not follow what happens: reload it to see more.</p>
+          <p class="fine">Scripts are off. Reload this page to see changes.</p>
         </noscript>
       </>
     );
@@ -267,7 +265,7 @@ export function databasePage(app: App, deps: Deps): void {
   });
 }
 
-/** Below the warning of its size, and of its disk. */
+/** A policy that keeps the database below the warnings of its size and of its disk. */
 function policyBelow(deps: Deps, report: GrowthReport, warningBytes: number): Promise<HoldingPolicy> {
   const percent = Number(deps.thresholds.modules['disk']?.['warning']);
   return withTimeout(POLICY_WITHIN_MS, 'Holdfast', () =>

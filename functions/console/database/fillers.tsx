@@ -1,4 +1,4 @@
-// What fills the database: which types of events, whose devices, and which tables grew.
+// Shows what fills the database: event types, devices and growing tables.
 
 import type { Child } from 'hono/jsx';
 import { formatBytes, counted, grouped } from '@holdfast/kit/format';
@@ -13,11 +13,13 @@ export function DatabaseFillers({ database }: { database: Measurement | null }) 
   const data = (database?.data ?? {}) as Partial<DatabaseGrowth>;
   const { fillers, fillers_problem: problem, grown_tables: tables = [] } = data;
   return (
-    <Card title="What fills it">
+    <Card title="Largest sources">
       {fillers === undefined && problem === undefined ? (
-        <Missing>What fills it is not known now: {database?.message ?? 'it was not measured yet.'}</Missing>
+        <Missing>Couldn’t load the largest sources: {database?.message ?? 'not measured yet.'}</Missing>
       ) : null}
-      {problem === undefined || problem === null ? null : <Missing>Who fills it is not known now: {problem}.</Missing>}
+      {problem === undefined || problem === null ? null : (
+        <Missing>Couldn’t load the largest senders: {problem}.</Missing>
+      )}
       <div class="columns">
         {fillers === undefined || fillers === null ? null : <Talkers fillers={fillers} />}
         <Grown tables={tables} />
@@ -27,18 +29,17 @@ export function DatabaseFillers({ database }: { database: Measurement | null }) 
 }
 
 function Talkers({ fillers }: { fillers: Fillers }) {
-  const when =
-    fillers.seconds >= 86_400 ? 'the last day' : `the last ${counted(Math.round(fillers.seconds / 60), 'minute')}`;
-  if (fillers.sampled === 0) return <p>Nothing came in {when}.</p>;
+  const when = fillers.seconds >= 86_400 ? 'last day' : `last ${counted(Math.round(fillers.seconds / 60), 'minute')}`;
+  if (fillers.sampled === 0) return <p>No data arrived in the {when}.</p>;
   return (
     <>
       <div>
-        <h3>Whose devices, {when}</h3>
-        <Shares caption={`Largest senders of ${when}`} what="Callsign" of={fillers.uids} name={callsignOf} />
+        <h3>By device, {when}</h3>
+        <Shares caption={`Largest senders, ${when}`} what="Callsign" of={fillers.uids} name={callsignOf} />
       </div>
       <div>
-        <h3>Of what type, {when}</h3>
-        <Shares caption={`Types of ${when}`} what="Type" of={fillers.types} name={({ name }) => name} />
+        <h3>By type, {when}</h3>
+        <Shares caption={`Types, ${when}`} what="Type" of={fillers.types} name={({ name }) => name} />
       </div>
     </>
   );
@@ -69,8 +70,8 @@ function Shares({ of, ...props }: SharesProps) {
       <ShareTable {...props} of={of.slice(0, FIRST)} />
       {more.length === 0 ? null : (
         <details>
-          <summary>The next {more.length}</summary>
-          <ShareTable {...props} caption={`${props.caption}, the next`} of={more} />
+          <summary>Show {more.length} more</summary>
+          <ShareTable {...props} caption={`${props.caption}, continued`} of={more} />
         </details>
       )}
     </>
@@ -81,7 +82,7 @@ function ShareTable({ caption, what, of, name }: SharesProps) {
   return (
     <Table
       caption={caption}
-      columns={[{ label: what }, { label: 'Part' }, { label: 'Amount' }]}
+      columns={[{ label: what }, { label: 'Share' }, { label: 'Amount' }]}
       rows={of.map((filler) => [
         name(filler),
         <Share part={filler.share} />,
@@ -93,7 +94,7 @@ function ShareTable({ caption, what, of, name }: SharesProps) {
 
 const BAR = 100;
 
-/** Its length says the same as the figure. */
+/** A bar whose length repeats the figure beside it. */
 export function Share({ part, bad = false }: { part: number; bad?: boolean }) {
   const width = Math.ceil(Math.min(1, Math.max(0, part)) * BAR);
   return (
@@ -115,20 +116,20 @@ export function Share({ part, bad = false }: { part: number; bad?: boolean }) {
 
 function percent(part: number): string {
   const value = part * 100;
-  return value > 0 && value < 1 ? 'below 1 %' : `${Math.round(value)} %`;
+  return value > 0 && value < 1 ? '< 1 %' : `${Math.round(value)} %`;
 }
 
 function Grown({ tables }: { tables: DatabaseGrowth['grown_tables'] }) {
-  if (tables.length === 0) return <p class="fine">Which tables grow is known after two days.</p>;
+  if (tables.length === 0) return <p class="fine">Table growth is known after two days.</p>;
   const more = tables.slice(FIRST);
   return (
     <div>
-      <h3>Which tables grew</h3>
-      <GrownTable caption="Tables that grew most" tables={tables.slice(0, FIRST)} />
+      <h3>Table growth</h3>
+      <GrownTable caption="Fastest-growing tables" tables={tables.slice(0, FIRST)} />
       {more.length === 0 ? null : (
         <details>
-          <summary>The next {more.length}</summary>
-          <GrownTable caption="Tables that grew less" tables={more} />
+          <summary>Show {more.length} more</summary>
+          <GrownTable caption="Other growing tables" tables={more} />
         </details>
       )}
     </div>
@@ -139,7 +140,7 @@ function GrownTable({ caption, tables }: { caption: string; tables: DatabaseGrow
   return (
     <Table
       caption={caption}
-      columns={[{ label: 'Table' }, { label: 'Grew by', numeric: true }, { label: 'Size', numeric: true }]}
+      columns={[{ label: 'Table' }, { label: 'Growth', numeric: true }, { label: 'Size', numeric: true }]}
       rows={tables.map(({ schema, table, bytes, grown_bytes: grown, grown_days: days }) => [
         `${schema}.${table}`,
         `${formatBytes(grown)} in ${counted(days, 'day')}`,

@@ -1,4 +1,4 @@
-// What to do next about the database: how it is, why, and the two levers: keep less, or give room back to the disk.
+// Shows the state of the database with reasons and two next steps: keep less data, or free disk space.
 
 import { formatBytes, counted, percentageOf } from '@holdfast/kit/format';
 import { capitalised, ended } from '@holdfast/kit/text';
@@ -14,7 +14,7 @@ import { StatusBadge } from '../../pages/parts/notice.tsx';
 
 type Seen = Partial<DatabaseGrowth & { total_bytes: number }>;
 
-/** Nothing about what was not measured. */
+/** Leaves out what was not measured. */
 export function whyTheDatabase(data: Record<string, unknown>, thresholds: ModuleThresholds | undefined): string[] {
   const seen = data as Seen;
   if (seen.total_bytes === undefined || thresholds === undefined) return [];
@@ -24,20 +24,18 @@ export function whyTheDatabase(data: Record<string, unknown>, thresholds: Module
 function againstLimits(total: number, thresholds: ModuleThresholds): string {
   const { warning, critical } = limitsOf(thresholds);
   const size = formatBytes(total);
-  if (total >= critical) return `${size} is beyond ${formatBytes(critical)}, from which it is critical.`;
+  if (total >= critical) return `${size} has reached the critical threshold of ${formatBytes(critical)}.`;
   if (total >= warning)
-    return `${size} is beyond ${formatBytes(warning)}, from which it is a warning; from ${formatBytes(critical)} it is critical.`;
-  return `${size} of ${formatBytes(warning)}, from which it is a warning (${Math.round(percentageOf(total, warning))} %).`;
+    return `${size} has reached the warning threshold of ${formatBytes(warning)} (critical: ${formatBytes(critical)}).`;
+  return `${size} is ${Math.round(percentageOf(total, warning))} % of the warning threshold (${formatBytes(warning)}).`;
 }
 
 function forecast({ growth_bytes_per_day: perDay, full_in_days: days, growth_reason: reason }: Seen): string[] {
-  if (perDay === undefined || perDay === null)
-    return reason ? [`When the disk is full is not known yet: ${ended(reason)}`] : [];
-  if (perDay <= 0) return ['It does not grow.'];
-  const pace = `It grows by ${formatBytes(perDay)} a day`;
-  if (days === undefined || days === null)
-    return [reason ? `${pace}. When its disk is full: ${ended(reason)}` : `${pace}.`];
-  return [`${pace}: its disk is full in ${days < 1 ? 'less than a day' : counted(Math.floor(days), 'day')}.`];
+  if (perDay === undefined || perDay === null) return reason ? [`No disk forecast yet: ${ended(reason)}`] : [];
+  if (perDay <= 0) return ['Not growing.'];
+  const pace = `Growing ${formatBytes(perDay)} a day`;
+  if (days === undefined || days === null) return [reason ? `${pace}; ${ended(reason)}` : `${pace}.`];
+  return [`${pace}; disk full in ${days < 1 ? 'less than a day' : counted(Math.floor(days), 'day')}.`];
 }
 
 function fillers({ fillers: seen }: Seen): string[] {
@@ -46,14 +44,14 @@ function fillers({ fillers: seen }: Seen): string[] {
   if (type === undefined || uid === undefined || seen === null || seen === undefined) return [];
   const time = seen.seconds >= 86_400 ? 'the last day' : 'the last minutes';
   const who = uid.callsign ? `${uid.callsign} (${uid.name})` : uid.name;
-  return [`Most of ${time}: ${type.name} (${percent(type.share)}), and the client ${who} (${percent(uid.share)}).`];
+  return [`Largest in ${time}: type ${type.name} (${percent(type.share)}), client ${who} (${percent(uid.share)}).`];
 }
 
 function grown({ grown_tables: tables }: Seen): string[] {
   const [first] = tables ?? [];
   if (first === undefined || first.grown_bytes <= 0) return [];
   const { schema, table, grown_bytes: bytes, grown_days: days } = first;
-  return [`The table ${schema}.${table} grew most: by ${formatBytes(bytes)} in ${counted(Math.round(days), 'day')}.`];
+  return [`Fastest-growing table: ${schema}.${table}, ${formatBytes(bytes)} in ${counted(Math.round(days), 'day')}.`];
 }
 
 function percent(share: number): string {
@@ -63,26 +61,26 @@ function percent(share: number): string {
 interface NextProps {
   database: Measurement | null;
   thresholds: ModuleThresholds | undefined;
-  /** Which retention would hold it below its warning. */
+  /** The retention that would hold it below its warning. */
   policy: HoldingPolicy | undefined;
   tables: Attempt<VacuumTable[]>;
 }
 
-/** Of that the reasons below tell more. */
+/** Messages about size are left out: the reasons below say more. */
 const OF_SIZE = 'the database: ';
 
 export function DatabaseNext({ database, thresholds, policy, tables }: NextProps) {
   if (database === null)
     return (
-      <Card title="What to do next">
-        <p>The database has not been looked at yet: a measurement comes within a minute.</p>
+      <Card title="Next steps">
+        <p>Not measured yet. The first measurement comes within a minute.</p>
       </Card>
     );
   const data = database.data as Partial<DatabaseGrowth & { total_bytes: number }>;
   const { status } = database;
   return (
     <Card
-      title={status === 'ok' ? 'Nothing to do' : 'What to do next'}
+      title={status === 'ok' ? 'No action needed' : 'Next steps'}
       class={status}
       aside={<StatusBadge status={status} />}
     >
@@ -99,7 +97,7 @@ export function DatabaseNext({ database, thresholds, policy, tables }: NextProps
       </div>
       {status === 'ok' ? null : (
         <p class="after">
-          <a href="/health/database">Everything that was measured, with commands that help</a>
+          <a href="/health/database">All measurements and commands</a>
         </p>
       )}
     </Card>
@@ -118,31 +116,29 @@ function KeepLess({ policy, database }: KeepLessProps) {
       <p>{formatKeepLess(policy, database)}</p>
       <PreviewLink policy={policy} />
       <a class="button" href="/database/retention">
-        What is kept how long
+        Retention policy
       </a>
     </section>
   );
 }
 
 function formatKeepLess(policy: HoldingPolicy | undefined, { status, data }: Measurement): string {
-  if (policy === undefined) return 'Delete what is old by itself: events, chat and files.';
+  if (policy === undefined) return 'Delete old events, chat and files automatically.';
   const { state, cot_days: cot, geochat_days: chat, holds_bytes: holds } = policy;
   if (state === 'suggested' && cot !== null && holds !== null) {
     const also = chat === null ? '' : ` and chat for ${counted(chat, 'day')}`;
-    return `Keeping positions and events for ${counted(cot, 'day')}${also} would hold it at about ${formatBytes(holds)}. ${beyond(holds, data['total_bytes'])}See what that deletes before you decide.`;
+    return `Keeping positions and events for ${counted(cot, 'day')}${also} would hold the size at about ${formatBytes(holds)}. ${beyond(holds, data['total_bytes'])}Preview what that deletes first.`;
   }
   if (state === 'in_force' && holds !== null)
-    return `The policy in force holds it at about ${formatBytes(holds)}: no need to keep less.`;
+    return `The current policy holds the size at about ${formatBytes(holds)}. No need to keep less.`;
   if (state === 'not_needed' && status !== 'ok')
-    return 'It does not grow, and stays as large as it is until old rows are deleted and a full vacuum gives their room back.';
-  if (state === 'not_needed') return `No need: ${ended(policy.says)}`;
+    return 'The database is not growing. It stays this large until old rows are deleted and a full vacuum frees the space.';
+  if (state === 'not_needed') return `Not needed: ${ended(policy.says)}`;
   return ended(capitalised(policy.says));
 }
 
 function beyond(holds: number, now: unknown): string {
-  return typeof now === 'number' && now > holds
-    ? 'What it takes beyond that now, only a full vacuum gives back to the disk. '
-    : '';
+  return typeof now === 'number' && now > holds ? 'Only a full vacuum frees the space already used beyond that. ' : '';
 }
 
 function PreviewLink({ policy }: { policy: HoldingPolicy | undefined }) {
@@ -155,19 +151,15 @@ function PreviewLink({ policy }: { policy: HoldingPolicy | undefined }) {
   );
 }
 
-/** Less than this part, or than so many bytes, is not worth locking anybody out. */
+/** A full vacuum that frees less than this fraction, or fewer bytes, is not worth the lock. */
 const WORTH_IT = 0.1;
 const MIN_BYTES = 100e6;
 
 function GiveBack({ tables: { done, refused } }: { tables: Attempt<VacuumTable[]> }) {
   return (
     <section class="lever">
-      <h3>Give room back to the disk</h3>
-      <p>
-        {done === undefined
-          ? `What a vacuum would give back is not known now: ${refused?.message}`
-          : formatGivenBack(done)}
-      </p>
+      <h3>Free disk space</h3>
+      <p>{done === undefined ? `Couldn’t estimate what a vacuum frees: ${refused?.message}` : formatGivenBack(done)}</p>
       <a class="button" href="/database/vacuum">
         Vacuum
       </a>
@@ -179,6 +171,6 @@ function formatGivenBack(tables: readonly VacuumTable[]): string {
   const bytes = tables.reduce((sum, table) => sum + table.bytes, 0);
   const room = tables.filter(({ allowed }) => allowed).reduce((sum, table) => sum + (table.reclaimable_bytes ?? 0), 0);
   if (room < Math.max(MIN_BYTES, bytes * WORTH_IT))
-    return `Hardly worth it: a full vacuum would give back about ${formatBytes(room)}.`;
-  return `Deleted rows leave room that only new rows use. A full vacuum would give back about ${formatBytes(room)} to the disk; clients get no history while it goes on.`;
+    return `Not worth it: a full vacuum would free only about ${formatBytes(room)}.`;
+  return `Deleted rows leave space that only new rows can use. A full vacuum would free about ${formatBytes(room)} on the disk. Clients get no history while it runs.`;
 }

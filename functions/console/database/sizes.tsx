@@ -1,4 +1,4 @@
-// The size of the database over time, drawn and as a table, with when it reaches its thresholds and when the disk is full.
+// Shows the database size over time as a chart and a table, with its forecast.
 
 import { formatBytes } from '@holdfast/kit/format';
 import { DAY_MS, HOUR_MS } from '@holdfast/kit/time';
@@ -16,7 +16,7 @@ import { Table } from '../../pages/parts/table.tsx';
 import { type Clock, timeInZone } from '../../pages/parts/time.tsx';
 
 const RANGE_NAMES: Readonly<Record<number, string>> = { 7: '7 days', 30: '30 days', 90: '90 days', 400: '13 months' };
-/** How many rows the table of figures has. */
+/** Rows in the table of figures, by days. */
 const ROWS: Readonly<Record<number, number>> = { 7: 14, 30: 30, 90: 30, 400: 27 };
 /** Samples that are older than two months are a day apart. */
 const HOURLY_DAYS = 60;
@@ -34,19 +34,19 @@ export function DatabaseSizes(props: SizesProps) {
   return (
     <Card title="Size over time" id="size" aside={<Ranges days={days} />}>
       {samples.done === undefined ? (
-        <Missing>The size over time cannot be shown now: {samples.refused?.message}</Missing>
+        <Missing>Couldn’t load the size history: {samples.refused?.message}</Missing>
       ) : (
         <Sizes {...props} samples={samples.done} />
       )}
       {report.problem === null ? null : <Missing>{capital(report.problem)}.</Missing>}
-      <p class="fine">Times are those of {clock.timeZone}.</p>
+      <p class="fine">Times are in {clock.timeZone}.</p>
     </Card>
   );
 }
 
 function Ranges({ days }: { days: number }) {
   return (
-    <nav class="ranges" aria-label="How far back">
+    <nav class="ranges" aria-label="Time range">
       {Object.entries(RANGE_NAMES).map(([each, name]) => (
         <a href={`/database?days=${each}#size`} aria-current={Number(each) === days ? 'true' : undefined}>
           {name}
@@ -63,9 +63,11 @@ function Sizes({ days, samples, report, limits, clock }: Omit<SizesProps, 'sampl
   const known = points.filter((point): point is SizeThen => point.bytes !== null && point.atMs <= nowMs);
   const { growth } = report.database;
   if (known.length < 2)
-    return <p class="fine">Too new for a chart: a sample is kept every minute, and growth is known after 6 hours.</p>;
+    return (
+      <p class="fine">Not enough samples for a chart yet. One is taken every minute. Growth is known after 6 hours.</p>
+    );
   const firstMs = Math.max(fromMs, (known[0]?.atMs ?? fromMs) - HOUR_MS);
-  // No further ahead than half of what is known.
+  // The forecast reaches ahead half as far as the samples reach back.
   const toMs = growth === undefined ? nowMs : nowMs + (nowMs - firstMs) / 2;
   return (
     <>
@@ -94,15 +96,15 @@ function Ahead({ report, limits, clock }: Pick<SizesProps, 'report' | 'limits' |
   return (
     <Facts
       of={{
-        'Grows by':
+        Growth:
           growth === undefined
-            ? (reason ?? 'not known yet')
+            ? (reason ?? 'unknown yet')
             : growth.bytesPerDay <= 0
-              ? 'it does not grow'
-              : `${formatGrowth(growth.bytesPerDay)}${isPace ? ', at the pace of the last minutes' : ''}`,
+              ? 'not growing'
+              : `${formatGrowth(growth.bytesPerDay)}${isPace ? ' (pace of the last minutes)' : ''}`,
         [`Warning, ${formatBytes(limits.warning)}`]: reach(limits.warning),
         [`Critical, ${formatBytes(limits.critical)}`]: reach(limits.critical),
-        'Disk is full': full === undefined ? (reason ?? 'not known yet') : `in ${formatFull(full)}`,
+        'Disk full': full === undefined ? (reason ?? 'unknown yet') : `in ${formatFull(full)}`,
       }}
     />
   );
@@ -110,12 +112,12 @@ function Ahead({ report, limits, clock }: Pick<SizesProps, 'report' | 'limits' |
 
 function formatReach(reach: Reach, { timeZone }: Clock, reason: string | null): string {
   const day = (ms: number): string => timeInZone(new Date(ms).toISOString(), timeZone).slice(0, 10);
-  if (reach.state === 'reached') return 'is reached';
-  if (reach.state === 'never') return 'not within two years, as it grows now';
-  if (reach.state === 'unknown') return reason ?? 'not known yet';
+  if (reach.state === 'reached') return 'reached';
+  if (reach.state === 'never') return 'not within 2 years at this pace';
+  if (reach.state === 'unknown') return reason ?? 'unknown yet';
   const { atMs, earliestMs, latestMs } = reach;
-  const latest = latestMs === null ? 'or never' : `${day(latestMs)} at the latest`;
-  return `about ${day(atMs)} (${day(earliestMs)} at the earliest, ${latest})`;
+  const latest = latestMs === null ? 'or never' : `latest ${day(latestMs)}`;
+  return `about ${day(atMs)} (earliest ${day(earliestMs)}, ${latest})`;
 }
 
 interface FiguresProps {
@@ -129,7 +131,7 @@ function Figures({ known, fromMs, rows, clock }: FiguresProps) {
   const few = lastOfEach(known, fromMs, clock.now.getTime(), rows);
   return (
     <details id="size-figures">
-      <summary>The same as a table</summary>
+      <summary>Show as table</summary>
       <Table
         caption="Size of the database over time"
         columns={[{ label: 'Time' }, { label: 'Size', numeric: true }, { label: 'Change', numeric: true }]}

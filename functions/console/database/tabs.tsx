@@ -1,4 +1,4 @@
-// The pages about the core's database, one beside the other.
+// Links the pages about the core's database as tabs.
 
 import { Tabs } from '../../pages/parts/card.tsx';
 

@@ -1,4 +1,4 @@
-// What a vacuum would give back, and the choice of its kind and its tables.
+// Shows what a vacuum would free, and lets an administrator choose its mode and tables.
 
 import { formatBytes, counted, grouped, formatSeconds } from '@holdfast/kit/format';
 import type { VacuumMode } from '../../../shared/database/port.ts';
@@ -11,18 +11,13 @@ import { type Column, Empty, Table } from '../../pages/parts/table.tsx';
 interface VacuumChoiceProps {
   preview: VacuumPreview;
   action: string;
-  /** `look`: whoever looks may begin none; false: nobody can, for the owner's URL is missing. */
+  /** `look`: the viewer may not start one; false: the owner's URL is missing, so it can't run at all. */
   may: boolean | 'look';
 }
 
 export function VacuumChoice({ preview, action, may }: VacuumChoiceProps) {
   const { tables, running } = preview;
-  if (tables.length === 0)
-    return (
-      <Empty>
-        The core’s database has no tables yet: there is nothing to vacuum. Look again once clients have connected.
-      </Empty>
-    );
+  if (tables.length === 0) return <Empty>No tables yet. Check again once clients have connected.</Empty>;
   const canBegin = may === true && running === null;
   return (
     <>
@@ -34,7 +29,7 @@ export function VacuumChoice({ preview, action, may }: VacuumChoiceProps) {
           <Modes />
           <Tables tables={tables} chooses />
           <p class="row sticky">
-            <button type="submit">Continue</button> <span class="fine">Nothing begins yet.</span>
+            <button type="submit">Continue</button> <span class="fine">Nothing starts yet.</span>
           </p>
         </form>
       ) : (
@@ -51,7 +46,7 @@ function Running({ job }: { job: string | null }) {
   if (job === null) return null;
   return (
     <p class="notice warn">
-      A vacuum runs already, and there is one at a time. <a href={`/jobs/${job}`}>See how far it is</a>.
+      A vacuum is already running. Only one can run at a time. <a href={`/jobs/${job}`}>See progress</a>.
     </p>
   );
 }
@@ -60,12 +55,12 @@ function NotSetUp() {
   return (
     <Warning>
       Only the owner of the core’s database may vacuum it, and <code>CORE_DATABASE_OWNER_URL</code> is not set. Set it
-      to the URL of <code>CORE_DATABASE_URL</code> with user and password of the owner, and restart.
+      to <code>CORE_DATABASE_URL</code> with the user and password of the owner, then restart.
     </Warning>
   );
 }
 
-/** Of ten GB one, and not for less than 100 MB. */
+/** A full vacuum is worth it from a tenth of the size and from 100 MB. */
 function isWorthIt({ reclaimable_bytes: reclaimable, bytes }: VacuumPreview['total']): boolean {
   return reclaimable >= 100e6 && reclaimable >= bytes / 10;
 }
@@ -73,29 +68,28 @@ function isWorthIt({ reclaimable_bytes: reclaimable, bytes }: VacuumPreview['tot
 function WhatItGives({ preview }: { preview: VacuumPreview }) {
   const { total, rate_from: rateFrom, bytes_per_second: rate, free_bytes: free, mount, reason } = preview;
   return (
-    <Card title="What a full vacuum of everything would give">
+    <Card title="Full vacuum estimate">
       <p>
-        <span class="figure">about {formatBytes(total.reclaimable_bytes)}</span> back to the disk, of{' '}
-        {formatBytes(total.bytes)}.{' '}
-        {isWorthIt(total) ? null : <strong>That is little: a full vacuum is not worth the wait now.</strong>}
+        <span class="figure">about {formatBytes(total.reclaimable_bytes)}</span> returned to the disk, of{' '}
+        {formatBytes(total.bytes)}. {isWorthIt(total) ? null : <strong>Not worth the wait now.</strong>}
       </p>
       <Facts
         of={{
-          'Dead rows': `${grouped(total.dead_tuples)}, beside ${grouped(total.live_tuples)} in use`,
-          'Clients wait': `about ${formatSeconds(total.lock_seconds)} in all`,
-          'Room needed': `${formatBytes(preview.needed_bytes)}${mount === null ? '' : ` on ${mount}`}`,
-          'Room free': free === null ? 'not known' : formatBytes(free),
+          'Dead rows': `${grouped(total.dead_tuples)} (${grouped(total.live_tuples)} in use)`,
+          'Client impact': `no history for about ${formatSeconds(total.lock_seconds)} in total`,
+          'Space needed': `${formatBytes(preview.needed_bytes)}${mount === null ? '' : ` on ${mount}`}`,
+          'Space free': free === null ? 'unknown' : formatBytes(free),
         }}
       />
       <p class="fine">
-        All of it estimates.{' '}
+        All figures are estimates.{' '}
         {rateFrom === 'runs'
-          ? `The wait is told by the ${formatBytes(rate)} a second that were measured here before.`
-          : `The wait is a cautious guess, ${formatBytes(rate)} a second: no full vacuum was measured here yet.`}
+          ? `The duration is based on ${formatBytes(rate)} per second, measured here before.`
+          : `The duration assumes a cautious ${formatBytes(rate)} per second: no full vacuum was measured here yet.`}
       </p>
       {reason === null ? null : (
         <Warning>
-          <strong>A full vacuum of everything is not possible now.</strong> {reason}
+          <strong>A full vacuum of all tables isn’t possible now.</strong> {reason}
         </Warning>
       )}
     </Card>
@@ -105,7 +99,7 @@ function WhatItGives({ preview }: { preview: VacuumPreview }) {
 function Modes() {
   return (
     <fieldset class="choices">
-      <legend>Which kind</legend>
+      <legend>Mode</legend>
       {(['standard', 'full'] as VacuumMode[]).map((mode) => (
         <label class="card">
           <input type="radio" name="mode" value={mode} checked={mode === 'standard'} />
@@ -119,15 +113,15 @@ function Modes() {
   );
 }
 
-/** So many, the largest, are shown at once. */
+/** How many tables, largest first, are visible without unfolding. */
 const SHOWN = 10;
 
 const COLUMNS: Column[] = [
   { label: 'Table' },
   { label: 'Size', numeric: true },
-  { label: 'Gives back', numeric: true },
+  { label: 'Space freed', numeric: true },
   { label: 'Dead rows', numeric: true },
-  { label: 'Locked for', numeric: true },
+  { label: 'Lock time', numeric: true },
 ];
 
 function Tables({ tables, chooses = false }: { tables: VacuumPreview['tables']; chooses?: boolean }) {
@@ -135,14 +129,14 @@ function Tables({ tables, chooses = false }: { tables: VacuumPreview['tables']; 
   const bytes = rest.reduce((sum, table) => sum + table.bytes, 0);
   return (
     <section class="compact" aria-labelledby="tables">
-      <h2 id="tables">Which tables</h2>
-      {chooses ? <p>Tick tables to vacuum only those. With none ticked it is all of them.</p> : null}
-      <p class="fine">What a table gives back and how long it is locked is said of a full vacuum.</p>
-      <Table caption="Tables, the largest first" columns={COLUMNS} rows={tables.slice(0, SHOWN).map(rowOf(chooses))} />
+      <h2 id="tables">Tables</h2>
+      {chooses ? <p>Select tables to vacuum only those. With none selected, all are vacuumed.</p> : null}
+      <p class="fine">Freed space and lock times are for a full vacuum.</p>
+      <Table caption="Tables, largest first" columns={COLUMNS} rows={tables.slice(0, SHOWN).map(rowOf(chooses))} />
       {rest.length === 0 ? null : (
         <details class="rest">
           <summary class="button">
-            {counted(rest.length, 'smaller table')}, {formatBytes(bytes)} in all
+            {counted(rest.length, 'smaller table')}, {formatBytes(bytes)} in total
           </summary>
           <Table caption="Smaller tables" columns={COLUMNS} rows={rest.map(rowOf(chooses))} />
         </details>
@@ -157,7 +151,7 @@ function rowOf(chooses: boolean) {
     return [
       <TableName table={table} chooses={chooses} />,
       formatBytes(bytes),
-      allowed ? (reclaimable === null ? 'unknown' : formatBytes(reclaimable)) : 'not ours',
+      allowed ? (reclaimable === null ? 'unknown' : formatBytes(reclaimable)) : 'not allowed',
       grouped(dead),
       allowed ? formatSeconds(seconds) : '-',
     ];
@@ -175,16 +169,16 @@ function TableName({ table, chooses }: { table: VacuumPreview['tables'][number];
   );
 }
 
-// The two kinds of vacuum in two sentences each: what stops meanwhile, and what comes of it.
+// The two modes of a vacuum, each with its effect and its impact on clients.
 export const MODE_NAMES: Record<VacuumMode, string> = { standard: 'Standard vacuum', full: 'Full vacuum' };
 
 export const MODE_WORDS: Record<VacuumMode, string> = {
   standard:
-    'Makes the room of deleted rows usable again inside the database; nobody is kept waiting, and it can be done at any time. The files do not get smaller, but they stop growing for a while.',
-  full: 'Writes each table anew and gives its unused room back to the disk. While a table is written, everybody who needs it waits: clients get no positions and no chat out of it until it is done, and meanwhile the disk must hold a copy of it.',
+    'Makes the space of deleted rows usable again inside the database. It can run at any time and blocks no clients. The files do not shrink, but they stop growing for a while.',
+  full: 'Rewrites each table and returns its unused space to the disk. While a table is rewritten, clients get no positions and no chat from it. Meanwhile the disk must hold a copy of the table.',
 };
 
-/** For those who cannot choose. */
+/** The modes for viewers, who can't choose one. */
 export function WhatModesDo() {
   return (
     <div class="cards">

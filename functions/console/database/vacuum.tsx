@@ -1,5 +1,5 @@
-// /database/vacuum: first what a vacuum would give back, of which kind and of which tables (GET); then, with a kind named in the
-// address, what just this one would do, asked once; POST begins it and leads to its job.
+// /database/vacuum: GET shows what a vacuum would free, with a choice of mode and tables.
+// GET with a mode in the address previews that vacuum and asks for confirmation. POST starts it and redirects to its job.
 
 import { AppError } from '@holdfast/kit/app-error';
 import { formatBytes, counted, formatSeconds } from '@holdfast/kit/format';
@@ -19,14 +19,12 @@ import { formatRows } from '../retention/draft.ts';
 import { DatabaseTabs } from './tabs.tsx';
 import { MODE_WORDS, VacuumChoice, WhatModesDo } from './vacuum-choice.tsx';
 
-/**
- * Just before a vacuum begins: which tables, what comes of it, what stops meanwhile; asked once, for a full one with its word.
- */
+/** The word that confirms a full vacuum. */
 export const FULL_WORD = 'full';
 
-/** A full vacuum without its word. */
+/** The error for a full vacuum without that word. */
 export function unconfirmed(): AppError {
-  const message = `Nothing was begun: type the word ${FULL_WORD} to confirm.`;
+  const message = `Nothing was started. Type ${FULL_WORD} to confirm.`;
   return new AppError('invalid', message, { fields: [{ path: 'confirm', message }] });
 }
 
@@ -50,13 +48,13 @@ export function VacuumOrder({ mode, names, preview, action, refused }: VacuumOrd
         <p>{MODE_WORDS[mode]}</p>
         <WhatComesOfIt mode={mode} preview={preview} />
         <details class="rest">
-          <summary>Which tables</summary>
+          <summary>Tables</summary>
           <p>{tables.join(', ')}</p>
         </details>
       </Card>
       {hasRoom ? null : refused?.code === 'not_enough_disk' ? null : (
         <Warning>
-          <strong>There is not enough room for this.</strong> {room.figures.reason}
+          <strong>Not enough disk space.</strong> {room.figures.reason}
         </Warning>
       )}
       {hasRoom && tables.length > 0 ? (
@@ -68,10 +66,10 @@ export function VacuumOrder({ mode, names, preview, action, refused }: VacuumOrd
           {mode === 'full' ? <TypedConfirm words={FULL_WORD} error={faultOf(refused, 'confirm')} /> : null}
           <p class="row">
             <button type="submit" class={mode === 'full' ? 'danger' : undefined}>
-              {mode === 'full' ? 'Begin the full vacuum' : 'Begin the standard vacuum'}
+              {mode === 'full' ? 'Start full vacuum' : 'Start standard vacuum'}
             </button>
             <a class="button" href={action}>
-              Choose again
+              Change selection
             </a>
           </p>
         </form>
@@ -79,11 +77,11 @@ export function VacuumOrder({ mode, names, preview, action, refused }: VacuumOrd
         <p class="row">
           {mode === 'full' ? (
             <a class="button" href={`${action}?${orderQuery('standard', names)}`}>
-              Standard vacuum instead
+              Use standard vacuum
             </a>
           ) : null}
           <a class="button" href={action}>
-            Choose again
+            Change selection
           </a>
         </p>
       )}
@@ -103,24 +101,19 @@ function WhatComesOfIt({ mode, preview }: { mode: VacuumMode; preview: VacuumOrd
   const wait =
     preview.tables.length === 1
       ? `about ${formatSeconds(seconds)}`
-      : `about ${formatSeconds(seconds)} in all, for ${longest.table} alone ${formatSeconds(longest.seconds)}`;
+      : `about ${formatSeconds(seconds)} in total, ${formatSeconds(longest.seconds)} for ${longest.table} alone`;
   return (
     <Facts
       of={{
-        'Size now': `${formatBytes(bytes)}, ${formatRows(dead, true, 'dead row')} in it`,
-        'Back to the disk':
-          mode === 'full' ? `about ${formatBytes(reclaimable)}` : 'nothing; later rows use the room instead',
-        'Clients wait':
+        'Size now': `${formatBytes(bytes)}, with ${formatRows(dead, true, 'dead row')}`,
+        'Space freed': mode === 'full' ? `about ${formatBytes(reclaimable)}` : 'none: new rows reuse the space',
+        'Client impact':
           mode === 'full'
-            ? `${wait}. The light core keeps devices connected and tells them by chat; a TAK Server release may disconnect them until it is done.`
-            : 'for nothing: everybody works on',
-        'Room needed': figures === undefined ? undefined : `${formatBytes(figures.needed_bytes)}${where}`,
-        'Room free':
-          figures === undefined
-            ? undefined
-            : figures.free_bytes === null
-              ? 'not known'
-              : formatBytes(figures.free_bytes),
+            ? `no history for ${wait}. The light core keeps devices connected and notifies them by chat. A TAK Server release may disconnect them until it is done.`
+            : 'none',
+        'Space needed': figures === undefined ? undefined : `${formatBytes(figures.needed_bytes)}${where}`,
+        'Space free':
+          figures === undefined ? undefined : figures.free_bytes === null ? 'unknown' : formatBytes(figures.free_bytes),
       }}
     />
   );
@@ -129,10 +122,10 @@ function WhatComesOfIt({ mode, preview }: { mode: VacuumMode; preview: VacuumOrd
 const FIGURES: Record<string, string> = {
   free_bytes: 'Free',
   needed_bytes: 'Needed',
-  table_bytes: 'The table has',
+  table_bytes: 'Table size',
 };
 
-/** Why it was refused; with the figures where it is for want of room, and the way to the job that is in the way. */
+/** Shows why it was rejected, with figures if space is missing and a link to a job that blocks it. */
 function Refusal({ refused }: { refused: AppError | undefined }) {
   if (refused === undefined) return null;
   const { figures = {}, code } = refused;
@@ -147,14 +140,14 @@ function Refusal({ refused }: { refused: AppError | undefined }) {
     <>
       <Problem error={refused} />
       {code === 'not_enough_disk' && Object.keys(of).length > 0 ? (
-        <Card title="What is missing">
+        <Card title="Disk space">
           <Facts of={of} />
         </Card>
       ) : null}
       {typeof job !== 'string' ? null : (
         <p>
           <a class="button" href={`/jobs/${job}`}>
-            See how far that job is
+            See job progress
           </a>
         </p>
       )}
@@ -203,8 +196,8 @@ async function showChoice(c: PageContext, deps: Deps): Promise<Response> {
     preview === undefined ? (
       <>
         <Missing>
-          What a vacuum would give back is not known just now: {refused?.message} Nothing can be begun until that is
-          mended; <a href="/">the overview</a> says what is wrong.
+          Couldn’t estimate a vacuum: {refused?.message} Nothing can start until this is fixed. Check the{' '}
+          <a href="/">overview</a> for the cause.
         </Missing>
         <WhatModesDo />
       </>
@@ -219,7 +212,7 @@ async function showChoice(c: PageContext, deps: Deps): Promise<Response> {
   );
   const actions = (
     <a class="button" href="/jobs">
-      Earlier ones
+      Earlier jobs
     </a>
   );
   return framed(c, deps, { title: 'Vacuum', current: 'database', body: whole, actions });
@@ -235,7 +228,7 @@ async function showOrder(c: PageContext, deps: Deps, input: Input, refused?: App
       {looked.done === undefined ? (
         <p>
           <a class="button" href={VACUUM_PATH}>
-            Choose again
+            Change selection
           </a>
         </p>
       ) : (

@@ -1,4 +1,4 @@
-// The way of a device, stage by stage as the probe went it: where it stops, and what it took.
+// Shows the connection check stage by stage: where it stops and how long each stage took.
 
 import { rounded } from '@holdfast/kit/format';
 import type { ProbeStage, StageResult } from '../../../shared/devices/connections/probe.ts';
@@ -8,9 +8,9 @@ import { Icon } from '../../pages/parts/notice.tsx';
 import { type Clock, Distance } from '../../pages/parts/time.tsx';
 
 const STAGES: readonly (readonly [stage: ProbeStage, label: string])[] = [
-  ['account', 'Account known'],
+  ['account', 'Account found'],
   ['bind', 'Signs in'],
-  ['groups', 'In its channel'],
+  ['groups', 'Has its channel'],
   ['certificate', 'Has a certificate'],
   ['connect', 'Connects (mTLS)'],
   ['send', 'Sends a CoT event'],
@@ -33,12 +33,12 @@ export function DeviceWay({ state, clock }: DeviceWayProps) {
         <h2>{sentence}</h2>
         {measurement === null ? null : (
           <a href="/health/probe" class="fine">
-            tried <Distance at={measurement.updated_at} clock={clock} />
+            checked <Distance at={measurement.updated_at} clock={clock} />
           </a>
         )}
       </div>
       {stages.length === 0 ? (
-        <p class="fine">{measurement?.message ?? 'A test device goes the whole way within the first minutes.'}</p>
+        <p class="fine">{measurement?.message ?? 'The first check runs within a few minutes.'}</p>
       ) : (
         <Stages stages={stages} />
       )}
@@ -50,19 +50,18 @@ function verdictOf(
   measurement: Measurement | null,
   stages: readonly StageResult[],
 ): { sentence: string; status: Status } {
-  if (measurement === null) return { sentence: 'Whether devices can connect is not known yet', status: 'note' };
+  if (measurement === null) return { sentence: 'Connection check pending', status: 'note' };
   const failed = stages.find(({ ok }) => !ok);
-  if (stages.length === 0)
-    return { sentence: 'Whether devices can connect is not known: the test itself failed', status: 'critical' };
+  if (stages.length === 0) return { sentence: 'Connection check failed to run', status: 'critical' };
   if (failed === undefined) return { sentence: 'Devices can connect', status: 'ok' };
   const label = STAGES.find(([stage]) => stage === failed.stage)?.[1] ?? failed.stage;
-  return { sentence: `A device does not get through: it stops at “${label}”`, status: measurement.status };
+  return { sentence: `Devices can't connect: the check stops at “${label}”`, status: measurement.status };
 }
 
 function Stages({ stages }: { stages: readonly StageResult[] }) {
   const shown = STAGES.map(([stage, label]) => ({ label, result: stages.find((each) => each.stage === stage) }));
   const last = stages.find(({ stage }) => stage === 'end');
-  if (last !== undefined && !last.ok) shown.push({ label: 'Leaves again', result: last });
+  if (last !== undefined && !last.ok) shown.push({ label: 'Disconnects', result: last });
   return (
     <ol class="stages">
       {shown.map(({ label, result }) => (

@@ -1,5 +1,4 @@
-// Everything that a health module has measured, whatever it is: amounts with their unit, times in the zone of the stack, lists as
-// tables.
+// Shows all data of a health module: amounts with units, times in the stack's zone, lists as tables.
 
 import type { Child } from 'hono/jsx';
 import { formatBytes, counted, grouped, rounded } from '@holdfast/kit/format';
@@ -10,23 +9,23 @@ import { type Clock, When } from '../../pages/parts/time.tsx';
 
 const WORDS: Readonly<Record<string, string>> = {
   total_bytes: 'Size',
-  live_bytes: 'Of that live',
-  overhead_bytes: 'Of that overhead',
+  live_bytes: 'Live data',
+  overhead_bytes: 'Overhead',
   wal_bytes: 'WAL',
-  max_wal_bytes: 'WAL at most',
-  lost_events: 'Events lost in 24 hours',
-  growth_bytes_per_day: 'Growth a day',
+  max_wal_bytes: 'WAL limit',
+  lost_events: 'Events lost (24 h)',
+  growth_bytes_per_day: 'Growth per day',
   full_in_days: 'Disk full in',
-  full_in_days_earliest: 'At the earliest in',
-  full_in_days_latest: 'At the latest in',
-  growth_basis: 'Forecast from',
-  growth_reason: 'Why there is no forecast',
+  full_in_days_earliest: 'Earliest in',
+  full_in_days_latest: 'Latest in',
+  growth_basis: 'Forecast basis',
+  growth_reason: 'No forecast because',
   growth_since: 'Samples since',
-  fillers: 'Who fills it',
+  fillers: 'Largest senders',
   uids: 'Clients (UID)',
   types: 'CoT types',
   grown_tables: 'Tables that grew',
-  policy: 'Retention that would hold the size',
+  policy: 'Suggested retention',
   dead_tuples: 'Dead rows',
   live_tuples: 'Live rows',
   dead_pct: 'Dead',
@@ -34,22 +33,22 @@ const WORDS: Readonly<Record<string, string>> = {
   free_bytes: 'Free',
   inodes_used_pct: 'Inodes used',
   mounts: 'Disks',
-  settings_wanted: 'Settings wanted',
-  settings_differ: 'Settings that differ',
-  holders: 'What holds up the cleaning',
-  issued: 'Issued certificates that end next',
+  settings_wanted: 'Expected settings',
+  settings_differ: 'Different settings',
+  holders: 'Blocking the cleanup',
+  issued: 'Next to expire',
   issued_count: 'Issued certificates',
-  least_days_left: 'First one ends in',
-  unproven: 'Revocations not proven',
-  bases: 'Bases of the directory',
-  authenticator: 'Where it answers',
+  least_days_left: 'First expires in',
+  unproven: 'Unproven revocations',
+  bases: 'Directory bases',
+  authenticator: 'Authenticator',
   memory_pct: 'Memory used',
-  milliseconds: 'Took',
-  latency_seconds: 'From end to end',
+  milliseconds: 'Duration',
+  latency_seconds: 'End to end',
   worst_offset_seconds: 'Largest difference',
 };
 
-/** `settings_stock` is `Settings stock`; units at the end go, for the value has them. */
+/** `settings_stock` becomes `Settings stock`; a unit at the end is dropped, as the value shows it. */
 export function formatMember(key: string): string {
   const known = WORDS[key];
   if (known !== undefined) return known;
@@ -62,7 +61,7 @@ export function formatMember(key: string): string {
 
 type Members = Readonly<Record<string, unknown>>;
 
-/** The member by which a list is sorted, and whether the largest comes first. */
+/** The member that sorts a list, and whether the largest value comes first. */
 const ORDER: Readonly<Record<string, readonly [member: string, largestFirst: boolean]>> = {
   tables: ['dead_tuples', true],
   mounts: ['used_pct', true],
@@ -70,11 +69,11 @@ const ORDER: Readonly<Record<string, readonly [member: string, largestFirst: boo
   issued: ['days_left', false],
   endpoints: ['days_left', false],
 };
-/** What names a row stands first. */
+/** The member that names a row is the first column. */
 const NAMING = ['name', 'table', 'mount', 'file', 'username', 'stage', 'base'];
 const MAX_ROWS = 50;
 const ISO = /^\d{4}-\d\d-\d\dT\d\d:\d\d/;
-/** A date far away is no time of day. */
+/** Names of members that count days. */
 const DAYS = /(^|_)days(_|$)/;
 
 interface MeasuredDataProps {
@@ -103,7 +102,7 @@ export function MeasuredData({ module, data, clock }: MeasuredDataProps) {
   );
 }
 
-/** What there is nothing to say about is left out; the API has it. */
+/** Unknown values are left out; the API shows them. */
 function isKnown(value: unknown): boolean {
   return value !== null && value !== undefined && value !== '';
 }
@@ -149,7 +148,7 @@ function isPlainList(value: unknown): boolean {
   return Array.isArray(value) && value.every(isPlain);
 }
 
-/** Short enough for one line: `off (command line)`. */
+/** True if the value fits on one line: `off (command line)`. */
 function isSmall(value: unknown): boolean {
   return !Array.isArray(value) && JSON.stringify(value).length < 200;
 }

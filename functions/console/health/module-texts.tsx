@@ -1,4 +1,4 @@
-// What the health modules are called by somebody who knows radios and not databases, and what each looks at.
+// Names the health modules for people who know radios, not databases, and says what each one checks.
 
 import { healthModuleOf } from '../../../shared/health/modules/index.ts';
 import type { ModuleState } from '../../../shared/health/port.ts';
@@ -8,73 +8,70 @@ import { type Clock, Distance, When } from '../../pages/parts/time.tsx';
 interface ModuleWords {
   title: string;
   about: string;
-  /** Where more of it stands, and where it is mended; the first is the one to go to. */
+  /** Pages with details and fixes; the first one gets the button. */
   pages?: readonly (readonly [path: string, label: string])[];
 }
 
 const MODULES: Readonly<Record<string, ModuleWords>> = {
   database: {
     title: 'Database',
-    about:
-      'Everything that was ever sent is kept here: how large it is, how fast it grows, and whether it still takes a write.',
+    about: 'Stores positions, chat and files. Checks its size, its growth and a test write.',
     pages: [
-      ['/database', 'Size over time and who fills it'],
-      ['/database/retention', 'Retention: what is kept how long'],
-      ['/database/vacuum', 'Vacuum: give room back to the disk'],
+      ['/database', 'Database size'],
+      ['/database/retention', 'Retention policy'],
+      ['/database/vacuum', 'Free disk space'],
     ],
   },
   autovacuum: {
     title: 'Dead rows',
-    about:
-      'What was deleted leaves dead rows, which the database clears away by itself. Too many make it large and slow.',
-    pages: [['/database/vacuum', 'Vacuum: clean up the database']],
+    about: 'Deleted data leaves dead rows. The database clears them by itself; too many make it large and slow.',
+    pages: [['/database/vacuum', 'Vacuum']],
   },
   retention: {
     title: 'Retention',
-    about: 'How long events, chat and files are kept, and whether the old ones really go.',
-    pages: [['/database/retention', 'Retention: what is kept how long']],
+    about: 'How long events, chat and files are kept, and if the old ones are deleted.',
+    pages: [['/database/retention', 'Retention policy']],
   },
-  disk: { title: 'Disks', about: 'How full each disk of this stack is, and when it will be full.' },
+  disk: { title: 'Disks', about: 'How full each disk is, and when it will run out of space.' },
   certificates: {
     title: 'Certificates',
-    about:
-      'Every certificate that lets a device or a service in, until when, and whether who was thrown out stays out.',
+    about: 'When certificates of devices and services expire, and if revoked ones are rejected.',
     pages: [['/certificates', 'All certificates']],
   },
-  tls: { title: 'TLS addresses', about: 'The certificate that each address of this server shows to whoever connects.' },
+  tls: { title: 'TLS endpoints', about: 'The certificate that each address of this server presents.' },
   core: {
     title: 'Core server',
-    about: 'The CoT server itself: its API, its enrollment port, the port that devices stream to, and its memory.',
-    pages: [['/devices', 'Who is connected']],
+    about: 'The CoT server: its API, its enrollment port, its streaming port and its memory.',
+    pages: [['/devices', 'Devices']],
   },
   identity: {
     title: 'Sign-in',
-    about: 'Where names, passwords and groups are kept. Without it nobody new comes in.',
+    about: 'The directory of users, passwords and groups. Without it, no new sign-ins or connections.',
     pages: [['/people', 'People']],
   },
   probe: {
-    title: 'Way of a device',
-    about: 'A test device signs in, connects, sends an event and waits until it comes back: what a real device does.',
+    title: 'Connection check',
+    about: 'A test device signs in, connects, sends an event and waits for it, as a real device would.',
   },
   time: {
     title: 'Clocks',
-    about: 'The clock of this machine against the others. Certificates need clocks that agree.',
+    about: 'The clock of this machine compared with the others. Certificates need clocks that agree.',
   },
-  dns: { title: 'Names (DNS)', about: 'Whether the names of this server lead to this machine.' },
-  containers: { title: 'Containers', about: 'Whether every container of the stack runs and is healthy.' },
+  dns: { title: 'DNS', about: 'Checks that the names of this server point to this machine.' },
+  containers: { title: 'Containers', about: 'Checks that every container of the stack is running and healthy.' },
   config: {
     title: 'Configuration',
-    about: 'Settings that were changed in their files and count only after a restart.',
+    about: 'Settings changed in their files that need a restart to take effect.',
   },
-  updates: { title: 'Updates', about: 'Newer releases of what this stack is made of.' },
+  updates: { title: 'Updates', about: 'Newer releases of the software in this stack.' },
   alerts: {
-    title: 'Alerting',
-    about: 'Whether somebody is told when something breaks.',
-    pages: [['/alerts', 'Alerts']],
+    title: 'Alerts',
+    about: 'Checks that alerts reach their recipients.',
+    pages: [['/alerts', 'All alerts']],
   },
 };
 
-/** The name itself for a module that is not in the table. */
+/** Falls back to the name itself for an unknown module. */
 export function moduleWords(name: string): ModuleWords {
   return MODULES[name] ?? { title: name, about: '' };
 }
@@ -83,15 +80,18 @@ interface SinceProps {
   since: string | null;
   exact: boolean;
   clock: Clock;
+  /** Leaves out "or earlier": the page says it once. */
+  short?: boolean;
 }
 
-/** Since when something is as it is, and what the pages of health know of a module. */
-export function Since({ since, exact, clock }: SinceProps) {
+/** Shows since when a status lasts. */
+export function Since({ since, exact, clock, short = false }: SinceProps) {
   if (since === null) return <>not measured yet</>;
   if (!exact)
     return (
       <>
-        since <When at={since} clock={clock} /> or earlier
+        since <When at={since} clock={clock} />
+        {short ? '' : ' or earlier'}
       </>
     );
   return (
@@ -101,18 +101,18 @@ export function Since({ since, exact, clock }: SinceProps) {
   );
 }
 
-/** Not measured yet is a note, as the API has it. */
+/** A module that was not measured yet has the status `note`, as in the API. */
 export function statusOf({ measurement }: ModuleState): Status {
   return measurement?.status ?? 'note';
 }
 
-/** What to do: about its findings first, then what helps in general; nothing while all is well. */
+/** Remedies for the findings first, then general ones; none while the module is OK. */
 export function remediesOf({ module, measurement }: ModuleState): string[] {
   if (measurement === null || measurement.status === 'ok') return [];
   return [...measurement.remedies, ...(healthModuleOf(module)?.remedy ?? [])];
 }
 
-/** The thresholds of the figure that its trend shows. */
+/** The thresholds of the figure in the module's trend. */
 export function trendLimits(module: string, thresholds: Thresholds): { warning?: number; critical?: number } {
   const own = thresholds.modules[module];
   return own === undefined ? {} : (healthModuleOf(module)?.trend?.limits?.(own) ?? {});

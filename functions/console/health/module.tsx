@@ -1,4 +1,4 @@
-// GET /health/{module}: everything that is known of one part of the stack. POST: measures it now.
+// GET /health/{module}: shows one health module in full. POST: measures it now.
 
 import { AppError, messageOf } from '@holdfast/kit/app-error';
 import { formatFigure } from '@holdfast/kit/format';
@@ -29,7 +29,7 @@ interface TrendKeyProps {
   limits: { warning?: number; critical?: number };
 }
 
-/** Also where they lie out of sight. */
+/** Names the thresholds, even those outside the drawn range. */
 export function TrendKey({ trend, limits }: TrendKeyProps) {
   if (trend === undefined) return null;
   const known = Object.entries(limits).filter(([, value]) => Number.isFinite(value));
@@ -62,7 +62,7 @@ export function healthModulePage(app: App, deps: Deps): void {
     const module = moduleOf(c);
     const [states, trend] = await Promise.all([deps.health.states(), trendOf(deps)]);
     const state = states.find((each) => each.module === module.name);
-    if (state === undefined) throw new AppError('not_found', `Nobody measures "${module.name}" here.`);
+    if (state === undefined) throw new AppError('not_found', `The module "${module.name}" is not measured here.`);
     const { title } = moduleWords(module.name);
     return framed(c, deps, {
       title,
@@ -84,17 +84,17 @@ function moduleOf(c: PageContext): HealthModule {
   const module = healthModuleOf(name);
   if (module !== undefined) return module;
   const names = HEALTH_MODULES.map((each) => each.name).join(', ');
-  throw new AppError('not_found', `There is no health module "${name}"; there are ${names}.`);
+  throw new AppError('not_found', `No health module is named "${name}". Modules: ${names}.`);
 }
 
 interface LongTrend {
   samples: readonly HealthSample[];
   days: number;
-  /** Why it is shorter than it should be. */
+  /** Why it is shorter than usual. */
   problem?: string;
 }
 
-/** Without our own database the last day is known from memory. */
+/** Falls back to the last day, which is in memory, when our own database is unavailable. */
 async function trendOf({ health, healthTrend, now }: Deps): Promise<LongTrend> {
   const since = new Date(now().getTime() - TREND_DAYS * DAY_MS).toISOString();
   try {
@@ -141,13 +141,13 @@ function Body({ c, deps, module, state, trend }: BodyProps) {
       <p class="fine">
         <a href="/">Overview</a> · {about}
       </p>
-      <Notice c={c} sentences={{ measured: 'It was measured just now. This is what was found.' }} />
+      <Notice c={c} sentences={{ measured: 'Measured just now.' }} />
       <div id="module" data-live="/api/health?view=status">
         <Verdict state={state} clock={clock} />
         {name === 'probe' ? <DeviceWay state={state} clock={clock} /> : null}
         {name === 'database' ? <Why deps={deps} state={state} /> : null}
         {remedies.length === 0 ? null : (
-          <Card title="What to do next">
+          <Card title="Next steps">
             <Remedies id="do" remedies={remedies} />
           </Card>
         )}
@@ -162,10 +162,10 @@ function Body({ c, deps, module, state, trend }: BodyProps) {
           </li>
         ))}
         <li>
-          <a href={`/alerts?module=${name}`}>Alerts of this part</a>
+          <a href={`/alerts?module=${name}`}>Alerts of this module</a>
         </li>
         <li>
-          <a href={`/api/health/${name}`}>The same as JSON, measured now</a>
+          <a href={`/api/health/${name}`}>JSON, measured now</a>
         </li>
       </ul>
     </>
@@ -207,7 +207,7 @@ function Why({ deps, state }: { deps: Deps; state: ModuleState }) {
   const sentences = whyTheDatabase(state.measurement?.data ?? {}, deps.thresholds.modules['database']);
   if (sentences.length === 0) return null;
   return (
-    <Card title="Why it is as it is">
+    <Card title="Details">
       <ul>
         {sentences.map((sentence) => (
           <li>{sentence}</li>
@@ -229,12 +229,12 @@ function TrendCard({ deps, module: { name, trend: of }, trend, clock }: TrendCar
   const to = clock.now.getTime();
   const limits = trendLimits(name, deps.thresholds);
   const first = Date.parse(samples[0]?.at ?? '');
-  // A stack of two hours is not shown as a dot at the end of two weeks.
+  // A stack that is two hours old is not drawn as a dot at the end of two weeks.
   const from = Number.isNaN(first) ? to - days * DAY_MS : Math.max(to - days * DAY_MS, first);
   return (
-    <Card title={of === undefined ? 'Status over time' : `Over time: ${of.name}`}>
+    <Card title={of === undefined ? 'Status trend' : `Trend: ${of.name}`}>
       {problem === undefined ? null : (
-        <Missing>Only the last day is shown, for more cannot be read: {problem}.</Missing>
+        <Missing>Only the last day is shown. Couldn't read older samples: {problem}.</Missing>
       )}
       <LargeTrend
         module={name}

@@ -1,5 +1,6 @@
-// GET /: whether it works, at one glance, and what to do when it does not. From memory alone, so that the core, its database and
-// the directory may be away; only the session is looked up, in our own database.
+// GET /: shows the state of the stack at one glance, with next steps.
+// Reads memory only, so it works while the core, its database and the directory are unavailable.
+// Only the session is looked up, in our own database.
 
 import { counted, formatFigure } from '@holdfast/kit/format';
 import { capitalised } from '@holdfast/kit/text';
@@ -26,7 +27,7 @@ interface HealthCardProps {
   clock: Clock;
 }
 
-/** Two samples and a little. */
+/** Slightly more than two sample intervals. */
 export const APART_MS = 660_000;
 const MAX_REMEDIES = 3;
 
@@ -60,7 +61,7 @@ export function HealthCard({ state, samples, thresholds, clock }: HealthCardProp
       {measurement === null ? null : (
         <>
           <p class="fine">
-            <Since since={since} exact={exact} clock={clock} />
+            <Since since={since} exact={exact} clock={clock} short />
           </p>
           <Next state={state} />
         </>
@@ -79,7 +80,7 @@ function Figure({ state: { module, measurement } }: { state: ModuleState }) {
   );
 }
 
-/** Its size against the thresholds is said above already, and shown below. */
+/** Leaves out the size against the thresholds: the message and the trend show it. */
 function Why({ data, thresholds }: { data: Record<string, unknown>; thresholds: Thresholds }) {
   const sentences = whyTheDatabase(data, thresholds.modules['database']).slice(1);
   if (sentences.length === 0) return null;
@@ -100,11 +101,11 @@ function Next({ state }: { state: ModuleState }) {
     <>
       {remedies.length === 0 ? null : (
         <details class="next" id={`next-${state.module}`} open={statusOf(state) === 'critical'}>
-          <summary id={`open-${state.module}`}>What to do next</summary>
+          <summary id={`open-${state.module}`}>Next steps</summary>
           <Remedies id={`do-${state.module}`} remedies={remedies.slice(0, MAX_REMEDIES)} />
           {more > 0 ? (
             <a id={`more-${state.module}`} href={`/health/${state.module}`}>
-              {more} more to try
+              {counted(more, 'more step')}
             </a>
           ) : null}
         </details>
@@ -118,7 +119,7 @@ function Next({ state }: { state: ModuleState }) {
   );
 }
 
-// How the whole stack is, in one sentence: what the person on duty reads first.
+// The state of the whole stack in one sentence, which the person on duty reads first.
 interface Overall {
   status: Status;
   sentence: string;
@@ -132,7 +133,7 @@ export function overallOf(states: readonly ModuleState[]): Overall {
   if (unmeasured > 0 && urgency(status) <= urgency('note'))
     return {
       status,
-      sentence: `Just started: ${unmeasured} of ${counted(states.length, 'part')} ${unmeasured === 1 ? 'is' : 'are'} still to be looked at`,
+      sentence: `Just started: ${unmeasured} of ${counted(states.length, 'check')} pending`,
       since: null,
       exact: false,
     };
@@ -143,19 +144,19 @@ function sentenceOf(status: Status, states: readonly ModuleState[]): string {
   const titles = states.filter((state) => statusOf(state) === status).map(({ module }) => moduleWords(module).title);
   const names =
     titles.length > 3 ? `${titles.slice(0, 3).join(', ')} and ${titles.length - 3} more` : titles.join(', ');
-  const one = titles.length === 1;
+
   const warned = states.filter((state) => statusOf(state) === 'warning').length;
-  const more = warned === 0 ? '' : `; ${warned} more ${warned === 1 ? 'needs' : 'need'} attention`;
+  const more = warned === 0 ? '' : `, plus ${counted(warned, 'warning')}`;
   const sentences: Record<Status, string> = {
-    critical: `${counted(titles.length, 'thing')} ${one ? 'is' : 'are'} broken: ${names}${more}`,
-    warning: `${counted(titles.length, 'thing')} ${one ? 'needs' : 'need'} attention: ${names}`,
-    note: `Everything works, with a note: ${names}`,
+    critical: `${counted(titles.length, 'critical problem')}: ${names}${more}`,
+    warning: `${counted(titles.length, 'warning')}: ${names}`,
+    note: `Everything works, with ${counted(titles.length, 'note')}: ${names}`,
     ok: 'Everything works',
   };
   return sentences[status];
 }
 
-/** Bad: since the first part became so. All well: since the last part did. */
+/** A problem lasts since the first module got that status; OK lasts since the last module got it. */
 function sinceOf(status: Status, states: readonly ModuleState[]): Pick<Overall, 'since' | 'exact'> {
   const own = states
     .filter((state) => statusOf(state) === status && state.since !== null)
@@ -164,7 +165,7 @@ function sinceOf(status: Status, states: readonly ModuleState[]): Pick<Overall, 
   return { since: decides?.since ?? null, exact: decides?.since_is_exact ?? false };
 }
 
-/** Worst first; among equals in the order of the table. */
+/** Sorts by urgency; equal ones stay in the order of the table. */
 export function worstFirst(states: readonly ModuleState[]): ModuleState[] {
   return states.toSorted((a, b) => urgency(statusOf(b)) - urgency(statusOf(a)));
 }
@@ -198,7 +199,7 @@ function Actions({ isAdmin }: { isAdmin: boolean }) {
     <>
       {isAdmin ? (
         <a class="button primary" href="/people/new">
-          Let somebody in
+          Add person
         </a>
       ) : null}
       <a class="button" href="/devices">
@@ -226,15 +227,15 @@ function Body({ deps, states, samples }: BodyProps) {
       <p class="fine" id="overall-since" data-refresh>
         <Since since={since} exact={exact} clock={clock} />
       </p>
-      <Search action="/people" label="Find a person" value="" placeholder="Find a person by name" />
+      <Search action="/people" label="Find person" value="" placeholder="Find a person by name" />
       <div id="health" data-live="/api/health?view=status">
         <DeviceWay state={states.find(({ module }) => module === 'probe')} clock={clock} />
-        <Cards title="What needs attention" kind="bad" states={bad} deps={deps} samples={samples} clock={clock} />
-        <Cards title="Not looked at yet" kind="good" states={unseen} deps={deps} samples={samples} clock={clock} />
-        <Cards title="What works" kind="good" states={good} deps={deps} samples={samples} clock={clock} />
+        <Cards title="Needs attention" kind="bad" states={bad} deps={deps} samples={samples} clock={clock} />
+        <Cards title="Not checked yet" kind="good" states={unseen} deps={deps} samples={samples} clock={clock} />
+        <Cards title="Working" kind="good" states={good} deps={deps} samples={samples} clock={clock} />
       </div>
       <noscript>
-        <p class="fine">Without scripts this page does not follow what happens: reload it to see more.</p>
+        <p class="fine">Scripts are off. Reload this page to see changes.</p>
       </noscript>
     </>
   );
@@ -261,20 +262,20 @@ function Cards({
   );
 }
 
-/** Who has no role here has devices of their own all the same. */
+/** People without a role here still have devices of their own. */
 function forEverybodyElse(c: PageContext, deps: Deps): Promise<Response> {
   const body = (
     <div class="card">
       <p>
-        These pages are for whoever runs the server, and your account has no part in that. Your own devices, your
-        password and the guides are in the portal.
+        This console is for administrators and viewers, and your account has no role here. Your devices, your password
+        and the guides are in the portal.
       </p>
       <p>
         <a class="button primary" href={`${deps.addresses.portal}/`}>
-          Go to the portal
+          Open portal
         </a>
       </p>
-      <p class="fine">If you should see more, ask an administrator to give you the role viewer or admin.</p>
+      <p class="fine">Need access? Ask an administrator for the role viewer or admin.</p>
     </div>
   );
   return framed(c, deps, { title: `Welcome, ${c.get('principal').username}`, current: 'overview', body });

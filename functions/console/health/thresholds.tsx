@@ -1,4 +1,4 @@
-// When a module is a warning or critical, since nobody trusts a colour without knowing where it begins: and what changes that.
+// Shows the thresholds of a module and how to change them.
 
 import { counted, formatFigure } from '@holdfast/kit/format';
 import type { Trend } from '../../../shared/health/module.ts';
@@ -13,7 +13,7 @@ interface ModuleThresholdsProps {
 }
 
 const FILE = 'monitor/config/thresholds.yml';
-/** Their warning and critical count failures, though their figure is another one. */
+/** Modules whose thresholds count failures, although their figure is something else. */
 const COUNTS_FAILURES = ['core', 'identity', 'probe', 'dns'];
 
 export function ModuleThresholdsCard({ module, trend, thresholds }: ModuleThresholdsProps) {
@@ -22,14 +22,15 @@ export function ModuleThresholdsCard({ module, trend, thresholds }: ModuleThresh
   const rows = Object.entries(own).map(([key, value]) => {
     const variable = `MON_${module.toUpperCase()}_${key.toUpperCase()}`;
     const isSet = thresholds.set_by?.includes(variable) === true;
-    return [nameOf(key), valueOf(module, key, value, { trend, own }), isSet ? 'this variable' : FILE, variable];
+    return [nameOf(key), valueOf(module, key, value, { trend, own }), isSet ? 'variable' : FILE, variable];
   });
-  const columns = ['Threshold', 'Value', 'Comes from', 'Variable'].map((label) => ({ label }));
+  const columns = ['Threshold', 'Value', 'Source', 'Variable'].map((label) => ({ label }));
   return (
     <Card title="Thresholds">
       <Table caption="Thresholds of this module" columns={columns} rows={rows} />
       <p class="fine">
-        To change one, set its variable in .env, or edit {FILE}, and restart. A value at a threshold has reached it.
+        To change a threshold, set its variable in .env or edit {FILE}, then restart. A value equal to a threshold has
+        reached it.
       </p>
     </Card>
   );
@@ -43,8 +44,8 @@ const NAMES: Readonly<Record<string, string>> = {
   alert_after_polls: 'Alert after',
   days_warning: 'Warning, time left',
   days_critical: 'Critical, time left',
-  latency_warning: 'Warning, time taken',
-  latency_critical: 'Critical, time taken',
+  latency_warning: 'Warning, latency',
+  latency_critical: 'Critical, latency',
 };
 
 function nameOf(key: string): string {

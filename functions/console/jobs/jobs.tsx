@@ -1,4 +1,4 @@
-// GET /jobs: long work that somebody has asked for, newest first; live while some of it goes on.
+// GET /jobs: lists long-running jobs, newest first; refreshes while one is open.
 
 import { AppError } from '@holdfast/kit/app-error';
 import { counted, formatDuration } from '@holdfast/kit/format';
@@ -42,7 +42,7 @@ export function jobsPage(app: App, deps: Deps): void {
           />
           <Select
             name="state"
-            label="State"
+            label="Status"
             value={state}
             choices={[any, ...OPS_JOB_STATES.map((value) => ({ value, label: stateOf({ state: value }).word }))]}
           />
@@ -61,13 +61,13 @@ function None({ isFiltered }: { isFiltered: boolean }) {
   if (isFiltered)
     return (
       <Empty>
-        No job is like that. <a href="/jobs">Show all of them</a>.
+        No jobs match these filters. <a href="/jobs">Clear filters</a>.
       </Empty>
     );
   return (
     <Empty>
-      Nobody has asked for long work in the last 90 days. It begins on the pages <a href="/database/vacuum">Vacuum</a>{' '}
-      and <a href="/database/retention">Retention</a>.
+      No jobs in the last 90 days. Start one under <a href="/database/vacuum">Vacuum</a> or{' '}
+      <a href="/database/runs">Retention runs</a>.
     </Empty>
   );
 }
@@ -76,15 +76,15 @@ function Listed({ jobs, clock }: { jobs: OpsJob[]; clock: Clock }) {
   const live = jobs.some(isOpen) ? { 'data-live': 'self', 'data-every': '5' } : {};
   return (
     <div id="jobs" data-refresh {...live}>
-      {jobs.some(isOpen) ? <noscript>Reload this page to see how far they are by then.</noscript> : null}
+      {jobs.some(isOpen) ? <noscript>Reload this page to see progress.</noscript> : null}
       <Table
         caption="Jobs, newest first"
         columns={[
           { label: 'Job' },
-          { label: 'State' },
-          { label: 'Asked for' },
-          { label: 'By' },
-          { label: 'What came of it' },
+          { label: 'Status' },
+          { label: 'Created' },
+          { label: 'Requested by' },
+          { label: 'Result' },
         ]}
         rows={jobs.map((job) => {
           const { status, word } = stateOf(job);
@@ -101,12 +101,12 @@ function Listed({ jobs, clock }: { jobs: OpsJob[]; clock: Clock }) {
   );
 }
 
-/** So many of the last lines are shown at once. */
+/** How many of the last lines are visible without unfolding. */
 const SHOWN = 20;
 
-/** The log of a job, with its times in the zone of the stack. */
+/** The log of a job, with times in the zone of the stack. */
 export function JobLog({ lines, clock }: { lines: readonly string[]; clock: Clock }) {
-  if (lines.length === 0) return <p class="fine">Nothing was said yet.</p>;
+  if (lines.length === 0) return <p class="fine">No log lines yet.</p>;
   const earlier = lines.slice(0, -SHOWN);
   return (
     <>
@@ -142,7 +142,7 @@ export function jobPage(app: App, deps: Deps): void {
   pagesOf(app, deps, ['console']).get('/jobs/:id', { access: 'viewer' }, async function showJob(c) {
     const job = await deps.opsJobs.get(c.req.param('id')?.toLowerCase() ?? '');
     if (job === undefined)
-      throw new AppError('not_found', 'There is no such job. What has ended is kept for 90 days; Jobs lists the rest.');
+      throw new AppError('not_found', 'Job not found. Finished jobs are kept for 90 days. See the list of jobs.');
     const actions = (
       <a class="button" href="/jobs">
         All jobs
@@ -163,15 +163,15 @@ function Job({ job, clock }: { job: OpsJob; clock: Clock }) {
         <p>
           <StatusBadge status={status}>{word}</StatusBadge> {means}
         </p>
-        {isOpen(job) ? <noscript>Reload this page to see how far it is by then.</noscript> : null}
+        {isOpen(job) ? <noscript>Reload this page to see progress.</noscript> : null}
         <JobProgress job={job} clock={clock} />
         <Outcome job={job} />
       </Card>
       <div class="columns">
-        <Card title="About it">
+        <Card title="Details">
           <About job={job} clock={clock} />
         </Card>
-        <Card title="What it said">
+        <Card title="Log">
           <JobLog lines={job.log} clock={clock} />
         </Card>
       </div>
@@ -208,12 +208,12 @@ function About({ job, clock }: { job: OpsJob; clock: Clock }) {
   return (
     <Facts
       of={{
-        'Asked for by': actor,
-        'Asked for': <When at={createdAt} clock={clock} relative />,
-        Began: <When at={startedAt} clock={clock} never="not yet" />,
-        Ended: finishedAt === null ? undefined : <When at={finishedAt} clock={clock} />,
-        Took: finishedAt === null ? undefined : formatDuration(Date.parse(finishedAt) - began),
-        Number: <code>{id}</code>,
+        'Requested by': actor,
+        Created: <When at={createdAt} clock={clock} relative />,
+        Started: <When at={startedAt} clock={clock} never="not yet" />,
+        Finished: finishedAt === null ? undefined : <When at={finishedAt} clock={clock} />,
+        Duration: finishedAt === null ? undefined : formatDuration(Date.parse(finishedAt) - began),
+        'Job ID': <code>{id}</code>,
       }}
     />
   );

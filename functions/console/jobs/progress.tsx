@@ -1,4 +1,4 @@
-// How far long work is: a bar, what it is at, and when it will be done.
+// Shows the progress of a job: a bar, the current step and the estimated end.
 
 import { counted, rounded } from '@holdfast/kit/format';
 import { readResult, readVacuumJob, VACUUM_JOB } from '../../../shared/database/vacuum/jobs.ts';
@@ -10,7 +10,7 @@ import { type Clock, When } from '../../pages/parts/time.tsx';
 
 const KINDS: Record<string, string> = { [VACUUM_JOB]: 'Vacuum', [RETENTION_JOB]: 'Retention run' };
 
-/** Long work in words: what it is, how it stands, and what to do when it did not end well. */
+/** The kinds of jobs that have a name here. */
 export const KNOWN_KINDS = Object.keys(KINDS);
 
 export function formatKind(kind: string): string {
@@ -29,19 +29,19 @@ export function formatJob(job: OpsJob): string {
 interface StateWords {
   status: Status;
   word: string;
-  /** A sentence for whoever looks at it. */
+  /** One sentence for the reader. */
   means: string;
 }
 
 const STATES: Record<OpsJobState, StateWords> = {
-  queued: { status: 'note', word: 'Waiting', means: 'It begins within a few seconds.' },
-  running: { status: 'note', word: 'Running', means: 'It goes on by itself, also when you leave this page.' },
-  succeeded: { status: 'ok', word: 'Done', means: 'It has ended well.' },
-  failed: { status: 'critical', word: 'Failed', means: 'It has ended, and not everything was done.' },
+  queued: { status: 'note', word: 'Queued', means: 'Starts within a few seconds.' },
+  running: { status: 'note', word: 'Running', means: 'Continues by itself. You can leave this page.' },
+  succeeded: { status: 'ok', word: 'Done', means: 'Finished without errors.' },
+  failed: { status: 'critical', word: 'Failed', means: 'Finished, but not everything was done.' },
   interrupted: {
     status: 'warning',
     word: 'Interrupted',
-    means: 'It was cut off; what was done until then stays done.',
+    means: 'Stopped early. Completed work stays done.',
   },
 };
 
@@ -59,27 +59,26 @@ interface Advice {
   label: string;
 }
 
-/** What helps after a bad end. */
+/** The next step after a failed or interrupted job. */
 export function adviceOf(job: OpsJob): Advice | undefined {
   const { kind, state } = job;
   if (state !== 'failed' && state !== 'interrupted') return undefined;
   if (kind === VACUUM_JOB)
     return {
-      words: 'No row is lost by a vacuum that ends early. Mend what is named above, then order those tables again.',
+      words: 'A vacuum that ends early loses no rows. Fix the problem above, then vacuum those tables again.',
       path: againAt(job),
-      label: 'Order them again',
+      label: 'Vacuum again',
     };
   if (kind === RETENTION_JOB)
     return {
-      words:
-        'What it has deleted stays deleted; the next run deletes the rest. Mend what is named above if there is anything.',
+      words: 'Deleted rows stay deleted. The next run deletes the rest. Fix the problem above, if there is one.',
       path: '/database/retention',
-      label: 'See the retention policy',
+      label: 'Retention policy',
     };
   return undefined;
 }
 
-/** The order of just the tables that were not done; it asks before it begins. */
+/** Preselects the tables that were not done; that page asks before it starts. */
 function againAt(job: OpsJob): string {
   const result = readResult(job);
   if (result === undefined) return '/database/vacuum';
@@ -88,14 +87,14 @@ function againAt(job: OpsJob): string {
   return `/database/vacuum?${new URLSearchParams([['mode', result.mode], ...tables]).toString()}`;
 }
 
-/** Nothing once it has ended. */
+/** Empty once the job has finished. */
 export function JobProgress({ job, clock }: { job: OpsJob; clock: Clock }) {
   if (!isOpen(job)) return null;
   const { progress, phase, phasePercent, eta } = job;
   const percent = Math.floor(progress * 100);
   return (
     <div class="howfar">
-      <progress max="1" value={String(progress)} aria-label="How far it is">
+      <progress max="1" value={String(progress)} aria-label="Progress">
         {percent} %
       </progress>
       <p>
@@ -106,7 +105,7 @@ export function JobProgress({ job, clock }: { job: OpsJob; clock: Clock }) {
       </p>
       {eta === null ? null : (
         <p class="fine">
-          Done about <When at={eta} clock={clock} relative />
+          Estimated end: <When at={eta} clock={clock} relative />
         </p>
       )}
     </div>

@@ -1,4 +1,4 @@
-// What became of long work, in words and figures.
+// Shows the result of a finished job in words and figures.
 
 import { z } from '@hono/zod-openapi';
 import { formatBytes, counted, grouped, formatSeconds } from '@holdfast/kit/format';
@@ -28,7 +28,7 @@ function vacuumResultOf(job: OpsJob): VacuumResult | undefined {
   return job.kind === VACUUM_JOB ? readResult(job) : undefined;
 }
 
-/** One sentence; undefined where there is nothing to tell. */
+/** A short summary; undefined if there is no result. */
 export function formatResult(job: OpsJob): string | undefined {
   const vacuum = vacuumResultOf(job);
   if (vacuum !== undefined) {
@@ -36,23 +36,23 @@ export function formatResult(job: OpsJob): string | undefined {
     const done = tables.filter(({ state }) => state === 'done').length;
     const all = counted(tables.length, 'table');
     const many = `${done === tables.length ? all : `${done} of ${all}`} vacuumed`;
-    if (mode === 'standard' && given === 0) return `${many}; the room of dead rows is good for later ones.`;
-    return `${many}; ${given === 0 ? 'nothing' : formatBytes(given)} given back to the disk.`;
+    if (mode === 'standard' && given === 0) return `${many}. New rows can reuse the space of dead rows.`;
+    return `${many}. ${given === 0 ? 'No space' : formatBytes(given)} returned to the disk.`;
   }
   const retention = retentionResultOf(job);
   if (retention === undefined) return undefined;
   const rows = deletedBy(retention);
   if (rows === 0) return 'Nothing was deleted.';
   const { bytes } = retention;
-  const freed = bytes === null || bytes === 0 ? '' : `; about ${formatBytes(bytes)} free for later rows`;
-  return `${formatRows(rows)} deleted${freed}.`;
+  const freed = bytes === null || bytes === 0 ? '' : ` About ${formatBytes(bytes)} free for new rows.`;
+  return `${formatRows(rows)} deleted.${freed}`;
 }
 
 function deletedBy({ rows, included }: RetentionResult): number {
   return Object.values(rows).reduce((sum, each) => sum + each, 0) + included.cot + included.files;
 }
 
-/** The figures behind that sentence. */
+/** The figures behind the summary. */
 export function JobResult({ job }: { job: OpsJob }) {
   const vacuum = vacuumResultOf(job);
   if (vacuum !== undefined) return <Vacuumed result={vacuum} />;
@@ -79,8 +79,8 @@ function Deleted({ result }: { result: RetentionResult }) {
     <Facts
       of={{
         ...Object.fromEntries(deleted),
-        'Went with missions': withMissions === '' ? undefined : withMissions,
-        'The core took': seconds === null ? undefined : formatSeconds(seconds),
+        'Deleted with missions': withMissions === '' ? undefined : withMissions,
+        Duration: seconds === null ? undefined : formatSeconds(seconds),
       }}
     />
   );
@@ -88,16 +88,16 @@ function Deleted({ result }: { result: RetentionResult }) {
 
 const ENDS: Record<VacuumedTable['state'], [status: Status, word: string]> = {
   done: ['ok', 'Done'],
-  not_begun: ['note', 'Not begun'],
+  not_begun: ['note', 'Not started'],
   skipped: ['warning', 'Skipped'],
   failed: ['critical', 'Failed'],
-  interrupted: ['warning', 'Cut off'],
+  interrupted: ['warning', 'Interrupted'],
 };
 
-/** So many are shown at once. */
+/** How many tables are visible without unfolding. */
 const SHOWN = 5;
 
-/** What did not end well first, then the largest. */
+/** Tables with problems first, then the largest. */
 function Vacuumed({ result }: { result: VacuumResult }) {
   const tables = result.tables.toSorted(
     (a, b) => Number(a.state === 'done') - Number(b.state === 'done') || b.bytes_before - a.bytes_before,
@@ -105,11 +105,11 @@ function Vacuumed({ result }: { result: VacuumResult }) {
   const rest = tables.slice(SHOWN);
   return (
     <div class="compact">
-      <Ended caption="What became of the tables" tables={tables.slice(0, SHOWN)} />
+      <Ended caption="Results by table" tables={tables.slice(0, SHOWN)} />
       {rest.length === 0 ? null : (
         <details class="rest" id="rest">
           <summary>{counted(rest.length, 'more table')}</summary>
-          <Ended caption="What became of the others" tables={rest} />
+          <Ended caption="Results of the other tables" tables={rest} />
         </details>
       )}
     </div>
@@ -122,10 +122,10 @@ function Ended({ caption, tables }: { caption: string; tables: readonly Vacuumed
       caption={caption}
       columns={[
         { label: 'Table' },
-        { label: 'How it ended' },
+        { label: 'Result' },
         { label: 'Before', numeric: true },
         { label: 'After', numeric: true },
-        { label: 'Took', numeric: true },
+        { label: 'Duration', numeric: true },
       ]}
       rows={tables.map((table) => {
         const [status, word] = ENDS[table.state];

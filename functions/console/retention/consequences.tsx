@@ -1,4 +1,4 @@
-// What a run deletes, type by type, before it is done: rows, from when, what space and time. What will be gone for ever is red.
+// Shows what a retention run would delete, by type: rows, time range, space and duration.
 
 import { formatBytes, formatDuration } from '@holdfast/kit/format';
 import { isKeepingAll, RETAINED, type Retained, type RetentionPolicy } from '@holdfast/kit/retention';
@@ -14,7 +14,7 @@ interface ConsequencesProps {
   policy: RetentionPolicy;
   preview: QuickPreview;
   clock: Clock;
-  /** What is in force now, to be compared with. */
+  /** The current policy, to compare with. */
   before?: { policy: RetentionPolicy; preview: QuickPreview };
 }
 
@@ -26,7 +26,7 @@ export function Consequences({ caption, policy, preview, clock, before }: Conseq
       {limited.length === 0 ? null : <Limited {...{ caption, policy, preview, clock, limited }} before={before} />}
       {others.length === 0 ? null : (
         <p class="fine">
-          Kept for ever{before === undefined ? '' : ', before and after'}: {others.join(', ')}.
+          Kept forever{before === undefined ? '' : ', before and after'}: {others.join(', ')}.
         </p>
       )}
     </>
@@ -43,14 +43,14 @@ function Limited({ caption, policy, preview, clock, before, limited }: LimitedPr
     <Table
       caption={caption}
       columns={[
-        { label: 'What' },
+        { label: 'Type' },
         ...(before === undefined ? [] : [{ label: 'Kept now' }]),
-        { label: before === undefined ? 'Kept' : 'Kept then' },
-        { label: 'Deleted for ever' },
+        { label: before === undefined ? 'Kept' : 'Kept after' },
+        { label: 'Deleted' },
         { label: 'Older than' },
-        { label: 'From, to' },
+        { label: 'Time range' },
         { label: 'Space', numeric: true },
-        { label: 'Takes', numeric: true },
+        { label: 'Duration', numeric: true },
       ]}
       rows={limited.map((type) => {
         const of = preview.types[type];
@@ -76,7 +76,7 @@ function Now({ days, of }: { days: number | null; of: Previewed | undefined }) {
   return (
     <span>
       {formatKept(days)}
-      {rows === 0 || of === undefined ? null : <span class="fine"> ({formatRows(rows, of.exact)} go)</span>}
+      {rows === 0 || of === undefined ? null : <span class="fine"> ({formatRows(rows, of.exact)} deleted)</span>}
     </span>
   );
 }
@@ -107,17 +107,17 @@ function aboutSeconds(seconds: number): string {
   return seconds < 60 ? `about ${Math.max(1, seconds)} s` : `about ${formatDuration(seconds * 1000)}`;
 }
 
-/** `deletes 1,234 rows for ever`, `deletes nothing`. */
+/** `permanently deletes 1,234 rows`, `deletes nothing`. */
 export function formatAction(preview: QuickPreview, policy: RetentionPolicy): string {
   if (isKeepingAll(policy) || preview.rows === 0) return 'deletes nothing';
-  return `deletes ${formatRows(preview.rows, preview.exact)} for ever`;
+  return `permanently deletes ${formatRows(preview.rows, preview.exact)}`;
 }
 
-/** The notes of a preview for people: a program's word for "about" is not theirs. */
+/** The notes of a preview, with the API's field name replaced by the word on the page. */
 export function PreviewNotes({ preview }: { preview: QuickPreview }) {
   const notes = preview.notes.map((note) =>
     note.startsWith('Figures with "exact"')
-      ? 'Figures with “about” are estimates: counting takes too long, or is not possible now.'
+      ? 'Figures with “about” are estimates. Counting takes too long, or is not possible now.'
       : note,
   );
   if (notes.length === 0) return null;

@@ -1,4 +1,4 @@
-// A policy that somebody wants: what the fields of the editor hold, and what that would be once it is in force.
+// Reads a draft policy from the fields of the editor and turns it into the policy to apply.
 
 import { AppError, type FieldError } from '@holdfast/kit/app-error';
 import { counted, grouped } from '@holdfast/kit/format';
@@ -28,12 +28,12 @@ interface TypeWords {
   what: string;
 }
 
-/** The types of retention as people know them, and their figures in words. */
+/** The types of retained data with names and descriptions for people. */
 export const TYPE_WORDS: Readonly<Record<Retained, TypeWords>> = {
-  cot: { name: 'Positions and events', what: 'Where everybody was, markers and alerts: the history of the map (cot).' },
+  cot: { name: 'Positions and events', what: 'Positions, markers and alerts: the history of the map (cot).' },
   geochat: { name: 'Chat', what: 'Messages between people and groups (geochat).' },
-  files: { name: 'Files', what: 'Pictures and documents that somebody has uploaded (files).' },
-  missionpackages: { name: 'Data packages', what: 'Mission packages that somebody has shared (missionpackages).' },
+  files: { name: 'Files', what: 'Uploaded pictures and documents (files).' },
+  missionpackages: { name: 'Data packages', what: 'Shared mission packages (missionpackages).' },
   missions: { name: 'Missions', what: 'Data Sync missions, with their events and files (missions).' },
 };
 
@@ -42,17 +42,17 @@ export function formatRows(count: number, exact = true, item = 'row'): string {
   return `${exact ? '' : 'about '}${grouped(count)} ${item}${count === 1 ? '' : 's'}`;
 }
 
-/** `30 days`, `for ever`. */
+/** `30 days`, `forever`. */
 export function formatKept(days: number | null): string {
-  return days === null ? 'for ever' : counted(toDaysView(days), 'day');
+  return days === null ? 'forever' : counted(toDaysView(days), 'day');
 }
 
-/** With what goes with missions. */
+/** Includes the rows that are deleted with missions. */
 export function allRowsOf({ rows, included }: Pick<PreviewedType, 'rows' | 'included'>): number {
   return rows + included.cot + included.files;
 }
 
-/** The variable that sets the days of this type, where one can. */
+/** The variable that can set the days of this type, if there is one. */
 export function variableOf(type: Retained): string | undefined {
   const owned = OWNED_TYPES.find((each) => each === type);
   return owned && DAYS_VARIABLES[owned];
@@ -60,7 +60,7 @@ export function variableOf(type: Retained): string | undefined {
 
 /** As typed. */
 export interface Draft {
-  /** Empty: for ever. */
+  /** Empty: forever. */
   days: Record<Retained, string>;
   /** `keep`, `daily`, `weekly`, `never`, `own`. */
   schedule: string;
@@ -70,18 +70,18 @@ export interface Draft {
   cron: string;
 }
 
-/** What would be in force. */
+/** The policy that the draft would put in force. */
 export interface Target {
   policy: RetentionPolicy;
-  /** In the words of the core, or `-`. */
+  /** In the dialect of the core, or `-`. */
   cron: string;
-  /** What of it is to be changed; undefined: nothing. */
+  /** The changes to apply; undefined: none. */
   input: RetentionInput | undefined;
-  /** A run may then delete what none deletes now. */
+  /** True if a run may then delete more than now. */
   deletesMore: boolean;
 }
 
-/** `read` gives undefined where nothing was sent: then it is as it is. */
+/** `read` returns undefined for a field that was not sent; it keeps its current value. */
 export function draftFrom(read: (name: string) => string | undefined, state: RetentionState): Draft {
   const days = Object.fromEntries(
     RETAINED.map((type) => [
@@ -91,7 +91,7 @@ export function draftFrom(read: (name: string) => string | undefined, state: Ret
   ) as Draft['days'];
   const cron = read('cron')?.trim() ?? '';
   const schedule = read('schedule') ?? 'keep';
-  // Whoever has written one means it.
+  // An expression that was typed counts, even without selecting it.
   const chosen = schedule === 'keep' && cron !== '' ? 'own' : schedule;
   return {
     days,
@@ -106,7 +106,7 @@ function shown({ policy }: RetentionState, type: Retained): string {
   return policy[type] === null ? '' : String(policy[type]);
 }
 
-/** Rejects with `invalid`, naming the fields; with `conflict` for what a variable sets. */
+/** Rejects with `invalid` and the fields, or with `conflict` if a variable sets the value. */
 export async function targetOf(deps: Deps, state: RetentionState, unit: RetentionUnit, draft: Draft): Promise<Target> {
   const changed = RETAINED.filter((type) => draft.days[type] !== shown(state, type));
   const wanted = changed.map((type): [Retained, number | null] => [type, daysIn(draft.days[type])]);
@@ -126,7 +126,7 @@ export async function targetOf(deps: Deps, state: RetentionState, unit: Retentio
   return { policy, cron: then, input, deletesMore: isChange && mayDeleteMore(state, policy, then) };
 }
 
-/** Days without any schedule get one. */
+/** Setting days without any schedule adds the default schedule. */
 function scheduleWith(policy: RetentionPolicy, cron: string, setsDays: boolean): string {
   return cron === NEVER && setsDays && !isKeepingAll(policy) ? DEFAULT_SCHEDULE : cron;
 }
@@ -145,14 +145,14 @@ function daysIn(text: string): number | null {
 function noNumber(type: Retained, days: number | null, draft: Draft): FieldError[] {
   if (days === null || !Number.isNaN(days)) return [];
   const text = JSON.stringify(draft.days[type].slice(0, 40));
-  return [{ path: type, message: `must be a whole number of days, or empty to keep for ever, not ${text}` }];
+  return [{ path: type, message: `must be a whole number of days, or empty to keep forever, not ${text}` }];
 }
 
-/** `quartz` is undefined where the schedule stays. */
+/** `quartz` is undefined if the schedule stays. */
 function cronOf({ schedule, time, weekday, cron }: Draft): { quartz?: string; faults: FieldError[] } {
   const noTime = {
     path: 'time',
-    message: `must be a time of the day such as 03:00, not ${JSON.stringify(time.slice(0, 40))}`,
+    message: `must be a time of day such as 03:00, not ${JSON.stringify(time.slice(0, 40))}`,
   };
   switch (schedule) {
     case 'keep':
@@ -166,7 +166,7 @@ function cronOf({ schedule, time, weekday, cron }: Draft): { quartz?: string; fa
     case 'own':
       return orFault(cron.slice(0, 200) || undefined, {
         path: 'cron',
-        message: `must be a schedule of Quartz, such as ${DEFAULT_SCHEDULE}`,
+        message: `must be a Quartz schedule, such as ${DEFAULT_SCHEDULE}`,
       });
     default:
       return { faults: [{ path: 'schedule', message: 'must be one of the choices' }] };
@@ -177,7 +177,7 @@ function orFault(quartz: string | undefined, fault: FieldError): { quartz?: stri
   return quartz === undefined ? { faults: [fault] } : { quartz, faults: [] };
 }
 
-/** The rules of the verb, in the names of the fields here. */
+/** Checks the rules of PUT /api/retention and maps the errors to the fields of this form. */
 async function mustBeRight(deps: Deps, input: RetentionInput, unit: RetentionUnit): Promise<void> {
   const { refused } = await attempt(async () => mustBePossible(deps, input, unit));
   if (refused === undefined) return;
@@ -195,7 +195,7 @@ function nameOf(path: string): string {
   return type === undefined ? `The ${path}` : TYPE_WORDS[type].name;
 }
 
-/** What is in force, in one text: a preview holds only as long as it is the same. */
+/** The current policy as one text; a preview is valid only while this stays the same. */
 export function baseOf({ policy, cron }: Pick<RetentionState, 'policy' | 'cron'>): string {
   return JSON.stringify([...RETAINED.map((type) => policy[type]), cron]);
 }

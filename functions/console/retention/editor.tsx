@@ -1,4 +1,4 @@
-// The editor of the policy: how many days of each type are kept, and when runs delete the rest. It only leads to the preview.
+// Renders the retention policy editor: days for each type and the run schedule. It leads only to the preview.
 
 import type { AppError } from '@holdfast/kit/app-error';
 import { maxDays, RETAINED, type Retained } from '@holdfast/kit/retention';
@@ -21,7 +21,7 @@ export function RetentionEditor({ state, draft, refused, title }: EditorProps) {
     <Card title={title} id="editor">
       <form method="get" action="/database/retention/preview">
         <p class="fine">
-          Whatever is older than its days is deleted by the next run, for ever. An empty field keeps everything.
+          The next run permanently deletes data older than these days. An empty field keeps everything.
         </p>
         <ul class="kept">
           {RETAINED.map((type) => (
@@ -30,7 +30,7 @@ export function RetentionEditor({ state, draft, refused, title }: EditorProps) {
         </ul>
         <Schedule state={state} draft={draft} refused={refused} />
         <button type="submit">Preview</button>
-        <p class="fine after">Nothing is saved yet: the preview says what would be deleted.</p>
+        <p class="fine after">Nothing is saved yet. The preview shows what would be deleted.</p>
       </form>
     </Card>
   );
@@ -53,7 +53,7 @@ function Days({ type, state, text, error }: DaysProps) {
           {what}
         </p>
         {type === 'missionpackages' && state.unit === 'seconds' ? (
-          <p class="fine">A TAK Server release deletes these by the days of files, and ignores this field.</p>
+          <p class="fine">A TAK Server release deletes these by the days of files and ignores this field.</p>
         ) : null}
         {error === undefined ? null : (
           <p class="fault" id={`${type}-fault`}>
@@ -72,11 +72,11 @@ function Days({ type, state, text, error }: DaysProps) {
             inputmode="numeric"
             maxlength={9}
             value={text}
-            placeholder="for ever"
+            placeholder="forever"
             autocomplete="off"
             aria-describedby={`${type}-what${error === undefined ? '' : ` ${type}-fault`}`}
             aria-invalid={error === undefined ? undefined : 'true'}
-            title={`Days from 1 to ${maxDays(state.unit ?? 'days')}; empty keeps for ever`}
+            title={`Days from 1 to ${maxDays(state.unit ?? 'days')}; empty keeps forever`}
           />
           <span>days</span>
         </span>
@@ -90,7 +90,7 @@ function Locked({ id, variable, value }: { id: string; variable: string; value: 
     <p class="locked" id={id}>
       <strong>{value}</strong>
       <span class="fine">
-        Set by the variable <code>{variable}</code>; change it in <code>.env</code> and restart.
+        Set by <code>{variable}</code>. Change it in <code>.env</code> and restart.
       </span>
     </p>
   );
@@ -101,31 +101,31 @@ function Schedule({ state, draft, refused }: Pick<EditorProps, 'state' | 'draft'
   if (state.source.cron === 'env')
     return (
       <div class="schedule">
-        <h3>When runs delete</h3>
+        <h3>Run schedule</h3>
         <Locked id="schedule" variable="RETENTION_CRON" value={now} />
       </div>
     );
   const isOwn = draft.schedule === 'own';
   return (
     <fieldset class="schedule">
-      <legend>When runs delete</legend>
+      <legend>Run schedule</legend>
       <div class="row">
         <Select
           name="schedule"
-          label="Schedule"
+          label="Frequency"
           value={draft.schedule}
           error={faultOf(refused, 'schedule')}
           choices={[
-            { value: 'keep', label: `As it is: ${now}` },
+            { value: 'keep', label: `Keep current: ${now}` },
             { value: 'daily', label: 'Every day' },
             { value: 'weekly', label: 'Once a week' },
-            { value: 'never', label: 'Never: nothing is deleted' },
-            { value: 'own', label: 'As the expression says' },
+            { value: 'never', label: 'Never (delete nothing)' },
+            { value: 'own', label: 'Custom expression' },
           ]}
         />
         <Select
           name="weekday"
-          label="Day, once a week"
+          label="Weekday (if weekly)"
           value={draft.weekday}
           choices={WEEKDAYS.map((value) => ({ value, label: WEEKDAY_NAMES[value] }))}
         />
@@ -139,7 +139,7 @@ function Schedule({ state, draft, refused }: Pick<EditorProps, 'state' | 'draft'
         />
       </div>
       <details open={isOwn}>
-        <summary>A schedule of one's own, as a Quartz expression</summary>
+        <summary>Custom Quartz expression</summary>
         <Field
           name="cron"
           label="Expression"
@@ -158,7 +158,7 @@ function Schedule({ state, draft, refused }: Pick<EditorProps, 'state' | 'draft'
   );
 }
 
-/** `every day at 03:00`, or the expression of the core itself. */
+/** `every day at 03:00`, or the core's own expression. */
 export function scheduleNow({ cron, dialect }: Pick<RetentionState, 'cron' | 'dialect'>): string {
   return formatSchedule(cron, dialect ?? 'quartz') ?? cron;
 }

@@ -1,5 +1,5 @@
-// /database/runs/new: what a run would delete now, and the order for exactly that, confirmed by typing the figure. The order
-// carries rows and cutoff of what was shown: more is refused with new figures.
+// /database/runs/new: previews a run and starts exactly that one, confirmed by typing the number of rows.
+// The form carries the rows and cutoff that were shown; a run that would delete more is rejected with new figures.
 
 import { z } from '@hono/zod-openapi';
 import { AppError } from '@holdfast/kit/app-error';
@@ -35,7 +35,7 @@ export function runOrderPage(app: App, deps: Deps): void {
 }
 
 const orderSchema = z.object({
-  rows: z.string().regex(/^\d{1,15}$/, 'must be the number that was shown'),
+  rows: z.string().regex(/^\d{1,15}$/, 'must be the number shown'),
   cutoff: cutoffTime,
 });
 
@@ -54,7 +54,7 @@ async function order(c: PageContext, deps: Deps, form: Form) {
   });
 }
 
-/** What is to be typed: it names what goes. */
+/** The text to type, which names what will be deleted. */
 function wordsFor(rows: number): string {
   return `delete ${rows} ${rows === 1 ? 'row' : 'rows'}`;
 }
@@ -79,8 +79,7 @@ async function showOrder(c: PageContext, deps: Deps, refused?: AppError): Promis
       <Problem error={refused && inPageTerms(refused)} />
       {done === undefined ? (
         <Missing>
-          What a run would delete cannot be counted now, so none can be ordered: {unavailable?.message} Try again in a
-          minute.
+          Couldn’t count what a run would delete, so none can start: {unavailable?.message} Try again in a minute.
         </Missing>
       ) : (
         <Order {...done} deps={deps} refused={refused} />
@@ -96,22 +95,22 @@ function Order({ state, preview, deps, refused }: Counted & { deps: Deps; refuse
   if (rows === 0)
     return (
       <Empty>
-        <p>Nothing is older than its days: a run would delete nothing.</p>
+        <p>Nothing to delete: no data is older than the policy allows.</p>
         <p>
           <a class="button" href="/database/retention">
-            See what is kept how long
+            Retention policy
           </a>
         </p>
       </Empty>
     );
   return (
-    <Card title="What it deletes">
+    <Card title="Run preview">
       <p class="notice bad">
-        <strong>A run now {formatAction({ ...preview, rows, exact }, state.policy)}.</strong> It does not come back.
-        Make a backup before if anybody may still need it.
+        <strong>A run now {formatAction({ ...preview, rows, exact }, state.policy)}.</strong> Deleted data can’t be
+        recovered. Make a backup first if the data may still be needed.
       </p>
       {preview.rows === 0 ? (
-        <Missing>Of which types they are could not be counted in time.</Missing>
+        <Missing>Couldn’t count the rows by type in time.</Missing>
       ) : (
         <Consequences caption="Deleted by a run now, by type" policy={state.policy} preview={preview} clock={clock} />
       )}
@@ -120,8 +119,8 @@ function Order({ state, preview, deps, refused }: Counted & { deps: Deps; refuse
         <input type="hidden" name="rows" value={String(rows)} />
         <input type="hidden" name="cutoff" value={preview.cutoff} />
         <p class="fine">
-          Counted <When at={clock.now.toISOString()} clock={clock} />. The run deletes at most {formatRows(rows)}; it
-          ends with an error before it would delete more.
+          Counted <When at={clock.now.toISOString()} clock={clock} />. The run deletes at most {formatRows(rows)}. It
+          stops with an error before it deletes more.
         </p>
         <TypedConfirm
           words={wordsFor(rows)}
@@ -129,10 +128,10 @@ function Order({ state, preview, deps, refused }: Counted & { deps: Deps; refuse
         />
         <div class="row">
           <button type="submit" class="danger">
-            Delete {formatRows(rows)} for ever
+            Delete {formatRows(rows)}
           </button>
           <a class="button" href="/database/runs">
-            Delete nothing
+            Cancel
           </a>
         </div>
       </form>
@@ -140,15 +139,15 @@ function Order({ state, preview, deps, refused }: Counted & { deps: Deps; refuse
   );
 }
 
-/** The verb speaks to programs of their parameters. */
+/** Replaces the API's parameter names with words for the page. */
 function inPageTerms(refused: AppError): AppError {
   const { rows, exact, confirm_rows: confirmed } = refused.figures ?? {};
   if (typeof rows !== 'number' || typeof confirmed !== 'number') return refused;
-  const message = `Nothing was deleted: more would go than you have confirmed: ${formatRows(rows, exact === true)}, not ${formatRows(confirmed)}. Look at the figures below, then confirm them.`;
+  const message = `Nothing was deleted. A run would delete ${formatRows(rows, exact === true)}, but you confirmed ${formatRows(confirmed)}. Check the figures below, then confirm again.`;
   return new AppError(refused.code, message);
 }
 
-/** Whoever counted longer for the order knows better than a preview that guesses. */
+/** The count of the rejected request took longer and is better than an estimate. */
 function better(preview: QuickPreview, refused: AppError | undefined): Pick<QuickPreview, 'rows' | 'exact'> {
   const { rows, exact } = refused?.figures ?? {};
   return typeof rows === 'number' && rows > preview.rows ? { rows, exact: exact === true } : preview;

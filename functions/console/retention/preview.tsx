@@ -1,5 +1,5 @@
-// What a policy would do, before it is saved: the figures of the next run with it, beside those of the policy in force. What is
-// saved are exactly these values, and only as long as what is in force is still the same.
+// Previews a policy before it is saved: the figures of its next run beside those of the current policy.
+// Exactly these values are saved, and only while the current policy is unchanged.
 
 import { AppError } from '@holdfast/kit/app-error';
 import { cutoffAt, isKeepingAll, NEVER, type RetentionPolicy, type RetentionUnit } from '@holdfast/kit/retention';
@@ -14,7 +14,7 @@ import { Consequences, formatAction, PreviewNotes } from './consequences.tsx';
 import { baseOf, type Draft, formatRows, type Target } from './draft.ts';
 import { scheduleNow } from './editor.tsx';
 
-/** Figures of the next run by schedule, or of one that began now. */
+/** Figures of the next scheduled run, or of a run started now. */
 export interface Figures {
   wanted: QuickPreview;
   now: QuickPreview;
@@ -40,11 +40,11 @@ export async function figuresOf(
   return { wanted, now, nextRun: runs[0]?.toISOString(), nextRuns: runs.map((each) => each.toISOString()) };
 }
 
-/** So many more than were shown are still the same figures: events come in meanwhile. */
+/** Counts this much above the shown ones still pass: events arrive meanwhile. */
 const MARGIN_PART = 0.1;
 const MARGIN_ROWS = 100;
 
-/** Rejects unless the figures that somebody has seen are still those of the policy. `seen`: the rows of the preview. */
+/** Rejects if the policy would now delete more than the preview showed. `seen`: the rows of the preview. */
 export async function mustBeSeen(
   deps: Deps,
   state: RetentionState,
@@ -54,13 +54,13 @@ export async function mustBeSeen(
 ): Promise<void> {
   if (!target.deletesMore) return;
   if (!/^\d{1,15}$/.test(seen))
-    throw new AppError('confirmation_needed', 'Nothing was saved: look at what this policy deletes before.');
+    throw new AppError('confirmation_needed', 'Nothing was saved. Preview what this policy deletes first.');
   const { wanted } = await figuresOf(deps, state, target, unit);
   const most = Number(seen) * (1 + MARGIN_PART) + MARGIN_ROWS;
   if (wanted.rows <= most) return;
   throw new AppError(
     'confirmation_needed',
-    `Nothing was saved: the preview said ${formatRows(Number(seen))}, and now it is ${formatRows(wanted.rows, wanted.exact)}. Look at the figures below, then save again.`,
+    `Nothing was saved. The preview showed ${formatRows(Number(seen))}, now it is ${formatRows(wanted.rows, wanted.exact)}. Check the figures below, then save again.`,
   );
 }
 
@@ -75,19 +75,19 @@ interface PreviewProps {
 
 export function RetentionPreview({ state, draft, target, figures, clock, isAdmin }: PreviewProps) {
   const { done, refused } = figures;
-  const title = target.input === undefined ? 'What the policy in force deletes' : 'What would be deleted';
+  const title = target.input === undefined ? 'Current policy preview' : 'Preview of changes';
   return (
     <Card title={title} id="preview">
       {refused === undefined && done !== undefined ? (
         <Counted state={state} target={target} figures={done} clock={clock} />
       ) : (
         <Missing>
-          What it would delete cannot be counted now: {refused?.message}{' '}
-          {target.deletesMore ? 'It can be saved as soon as it can be counted: try again in a minute.' : null}
+          Couldn’t count what would be deleted: {refused?.message}{' '}
+          {target.deletesMore ? 'The policy can be saved once the count works. Try again in a minute.' : null}
         </Missing>
       )}
       {target.input === undefined ? (
-        <p>These are the values in force: there is nothing to save.</p>
+        <p>These values are already in force. There is nothing to save.</p>
       ) : (
         <Save state={state} draft={draft} target={target} rows={done?.wanted.rows} isAdmin={isAdmin} />
       )}
@@ -113,8 +113,8 @@ function Counted({
     <>
       <p class={deletes ? 'notice bad' : 'notice good'}>
         <Headline target={target} figures={figures} clock={clock} />
-        {isSame ? null : ` With the policy in force it ${formatAction(now, state.policy)}.`}
-        {deletes ? ' What is deleted does not come back.' : null}
+        {isSame ? null : ` The current policy ${formatAction(now, state.policy)}.`}
+        {deletes ? ' Deleted data can’t be recovered.' : null}
       </p>
       <Consequences
         caption="Deleted by the next run, by type"
@@ -126,10 +126,10 @@ function Counted({
       <PreviewNotes preview={wanted} />
       <p class="fine">
         {target.cron === NEVER ? (
-          'No schedule: no run is due.'
+          'No schedule, so no run is due.'
         ) : (
           <>
-            Runs {scheduleNow({ cron: target.cron, dialect: state.dialect })}; the next ones:{' '}
+            Runs {scheduleNow({ cron: target.cron, dialect: state.dialect })}. Next runs:{' '}
             {figures.nextRuns.map((at, index) => (
               <>
                 {index === 0 ? '' : ', '}
@@ -146,9 +146,9 @@ function Counted({
 
 function Headline({ target, figures, clock }: { target: Target; figures: Figures; clock: Clock }) {
   const { wanted, nextRun } = figures;
-  if (isKeepingAll(target.policy)) return <strong>Everything is kept for ever: runs delete nothing.</strong>;
+  if (isKeepingAll(target.policy)) return <strong>Everything is kept forever. Runs delete nothing.</strong>;
   if (nextRun === undefined)
-    return <strong>No run is due without a schedule. One that began now {formatAction(wanted, target.policy)}.</strong>;
+    return <strong>Without a schedule no run is due. A run now {formatAction(wanted, target.policy)}.</strong>;
   return (
     <strong>
       The next run, <When at={nextRun} clock={clock} />, {formatAction(wanted, target.policy)}.
@@ -172,10 +172,10 @@ function Save({ state, draft, target, rows, isAdmin }: SaveProps) {
         <input type="hidden" name={name} value={value} />
       ))}
       <button type="submit" class={deletes ? 'danger' : undefined}>
-        Save this policy
+        Save policy
       </button>
       <a class="button" href="/database/retention">
-        Leave it as it is
+        Cancel
       </a>
     </form>
   );

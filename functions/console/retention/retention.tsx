@@ -1,5 +1,5 @@
-// /database/retention: what is kept how long. A change is previewed first, with what it deletes for ever; only then it can be
-// saved, and only while what is in force is still what the preview compared with.
+// /database/retention: shows and changes the retention policy.
+// A change must be previewed before it can be saved, and only while the current policy is unchanged since.
 
 import type { Child } from 'hono/jsx';
 import { AppError } from '@holdfast/kit/app-error';
@@ -26,18 +26,18 @@ import { figuresOf, mustBeSeen, RetentionPreview } from './preview.tsx';
 
 interface NowProps {
   state: RetentionState;
-  /** The module retention as it was measured last. */
+  /** The last measurement of the module retention. */
   health: Measurement | null;
   clock: Clock;
 }
 
-/** What is kept how long just now, when the next runs are, and what is odd about it. */
+/** Shows the current policy, the next runs and any problems. */
 export function RetentionNow({ state, health, clock }: NowProps) {
   const [next] = state.next_runs;
   const limited = RETAINED.filter((type) => state.policy[type] !== null);
   return (
     <Card
-      title="In force"
+      title="Current policy"
       class={health?.status ?? ''}
       aside={health === null || health.status === 'ok' ? undefined : <StatusBadge status={health.status} />}
     >
@@ -45,8 +45,8 @@ export function RetentionNow({ state, health, clock }: NowProps) {
       {state.unit === null ? null : (
         <p class="figure-sentence">
           {limited.length === 0
-            ? 'Everything is kept for ever: nothing is deleted by age.'
-            : `Kept: ${limited.map((type) => `${TYPE_WORDS[type].name.toLowerCase()} ${formatKept(state.policy[type])}`).join(', ')}; everything else for ever.`}
+            ? 'Everything is kept forever. Nothing is deleted by age.'
+            : `Kept: ${limited.map((type) => `${TYPE_WORDS[type].name.toLowerCase()} ${formatKept(state.policy[type])}`).join(', ')}. Everything else is kept forever.`}
         </p>
       )}
       <Oddities state={state} health={health} />
@@ -54,12 +54,12 @@ export function RetentionNow({ state, health, clock }: NowProps) {
         of={{
           'Next run':
             next === undefined ? (
-              'none: there is no schedule'
+              'none (no schedule)'
             ) : (
               <>
                 <When at={next} clock={clock} relative />
                 <details class="inline">
-                  <summary>The next {state.next_runs.length}</summary>
+                  <summary>Next {state.next_runs.length} runs</summary>
                   <ul>
                     {state.next_runs.map((at) => (
                       <li>
@@ -78,14 +78,14 @@ export function RetentionNow({ state, health, clock }: NowProps) {
                 {scheduleNow(state)} (<code>{state.cron}</code>)
               </>
             ),
-          'Counted in': formatUnit(state),
+          Unit: formatUnit(state),
           Missions: formatArchiving(state.mission_archiving),
         }}
       />
       {limited.length === 0 ? null : (
         <p>
           <a class="button" href="/database/retention/preview">
-            What the next run deletes
+            Preview next run
           </a>
         </p>
       )}
@@ -93,7 +93,7 @@ export function RetentionNow({ state, health, clock }: NowProps) {
   );
 }
 
-/** What health complains of and what is odd about the values, each once. */
+/** Findings of health and notes on the values, each once. */
 function Oddities({ state, health }: Pick<NowProps, 'state' | 'health'>) {
   const complaints = health === null || health.status === 'ok' ? [] : health.details;
   const all = [...new Set([...complaints, ...state.notes])];
@@ -108,32 +108,29 @@ function Oddities({ state, health }: Pick<NowProps, 'state' | 'health'>) {
 }
 
 function formatUnit({ unit, in_force: from }: RetentionState): string {
-  const stands = from === 'files' ? ' (as its files say: the core does not answer)' : '';
-  if (unit === null) return 'not known: CORE_RETENTION_UNIT is not set';
-  return unit === 'days' ? `days${stands}` : `days here, seconds at the core: it is a TAK Server release${stands}`;
+  const origin = from === 'files' ? ' (from its files: the core is unavailable)' : '';
+  if (unit === null) return 'unknown: CORE_RETENTION_UNIT is not set';
+  return unit === 'days' ? `days${origin}` : `days here, seconds in the core (TAK Server release)${origin}`;
 }
 
 function formatArchiving(archiving: ArchivingView | null): string {
-  if (archiving === null) return 'when they are archived is not known: the core could not be asked';
+  if (archiving === null) return 'archiving unknown: the core is unavailable';
   const { cron, time_to_archive_after_no_activity_days: idle, remove_from_archive_after_days: removed } = archiving;
   const { archive_mission_by_no_content_activity: content, archive_mission_by_no_subscription_activity: subscription } =
     archiving;
-  if (cron === '-' || (!content && !subscription)) return 'are never archived by themselves';
+  if (cron === '-' || (!content && !subscription)) return 'never archived automatically';
   const what = [...(content ? ['new content'] : []), ...(subscription ? ['subscribers'] : [])].join(' or ');
   return `archived after ${idle} days without ${what}, removed from the archive after ${removed} days (${cron})`;
 }
 
-/** Health speaks to programs of addresses. */
+/** Replaces an API address in a finding with words for this page. */
 function inPageTerms(sentence: string): string {
-  const plain = sentence.replace(
-    'look at GET /api/retention/preview before',
-    'look below at what the next run deletes',
-  );
+  const plain = sentence.replace('check GET /api/retention/preview first', 'check “Preview next run” below first');
   return capitalised(plain);
 }
 
-const SENTENCES = { saved: 'The policy is saved. Nothing is deleted before the next run.' };
-const TITLE = 'What is kept how long';
+const SENTENCES = { saved: 'Policy saved. Nothing is deleted before the next run.' };
+const TITLE = 'Retention policy';
 
 /** Adds the routes of this file. */
 export function retentionPage(app: App, deps: Deps): void {
@@ -186,7 +183,7 @@ async function save(c: PageContext, deps: Deps, { state, draft, seen }: Wanted):
   const unit = knownUnit(deps);
   const target = await targetOf(deps, state, unit, draft);
   if (target.input === undefined)
-    throw new AppError('conflict', 'All of this is in force already: there is nothing to save.');
+    throw new AppError('conflict', 'These values are already in force. There is nothing to save.');
   await mustBeSeen(deps, state, target, unit, seen);
   const acting = actingIn(c, deps);
   const mustStillBeIn = async (): Promise<void> => {
@@ -204,7 +201,7 @@ async function mustBeInForce(deps: Deps, unit: RetentionUnit, base: string): Pro
 function changedMeanwhile(): AppError {
   return new AppError(
     'conflict',
-    'Nothing was saved: somebody has changed what is in force since the preview. This is the preview against what is in force now.',
+    'Nothing was saved: the policy was changed since the preview. This new preview compares with the current policy.',
   );
 }
 
@@ -220,7 +217,7 @@ async function showPreview(
   const counts = unit.done;
   const target = await attempt(() => targetOf(deps, state, counts, draft));
   if (target.done === undefined) {
-    const editor = <RetentionEditor state={state} draft={draft} refused={target.refused} title="Change" />;
+    const editor = <RetentionEditor state={state} draft={draft} refused={target.refused} title="Change policy" />;
     const faults = (
       <>
         <Problem error={target.refused} />
@@ -249,13 +246,13 @@ async function showPreview(
 }
 
 function Editor({ state, draft }: { state: RetentionState; draft: Draft }) {
-  if (state.unit !== null) return <RetentionEditor state={state} draft={draft} title="Change" />;
+  if (state.unit !== null) return <RetentionEditor state={state} draft={draft} title="Change policy" />;
   return (
     <Warning>
       <p>
-        Nothing can be changed here yet: it is not known whether this core counts days or seconds. Set{' '}
-        <code>CORE_RETENTION_UNIT=days</code> for the embedded core, <code>CORE_RETENTION_UNIT=seconds</code> for a TAK
-        Server release, in <code>.env</code>, and restart.
+        The policy can’t be changed yet: the core’s unit, days or seconds, is unknown. In <code>.env</code>, set{' '}
+        <code>CORE_RETENTION_UNIT=days</code> for the embedded core or <code>CORE_RETENTION_UNIT=seconds</code> for a
+        TAK Server release, then restart.
       </p>
     </Warning>
   );
@@ -268,10 +265,10 @@ async function healthOf(deps: Deps) {
 function withoutState(c: PageContext, deps: Deps, refused: AppError | undefined): Promise<Response> {
   const body = (
     <>
-      <Missing>What is in force cannot be read now: {refused?.message ?? ''}</Missing>
+      <Missing>Couldn’t load the current policy: {refused?.message ?? ''}</Missing>
       <p>
-        Nothing can be changed until the core answers. <a href="/health/core">See how the core is</a>, and reload this
-        page in a minute.
+        The policy can’t be changed until the core answers. Check the <a href="/health/core">core status</a>, and reload
+        this page in a minute.
       </p>
     </>
   );

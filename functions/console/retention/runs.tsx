@@ -1,5 +1,4 @@
-// /database/runs: what runs of retention have deleted and when the next one is. /database/runs/new: a run now, which somebody
-// orders by typing how much it deletes.
+// /database/runs: lists retention runs and shows the next one. /database/runs/new starts a run on demand.
 
 import { formatBytes, formatDuration, grouped } from '@holdfast/kit/format';
 import { RETAINED } from '@holdfast/kit/retention';
@@ -23,24 +22,24 @@ import { scheduleNow } from './editor.tsx';
 import { runOrderPage } from './order.tsx';
 
 const STATES: Readonly<Record<RetentionRun['state'], readonly [status: Status, word: string]>> = {
-  running: ['note', 'Going on'],
+  running: ['note', 'Running'],
   done: ['ok', 'Done'],
   failed: ['critical', 'Failed'],
   interrupted: ['warning', 'Interrupted'],
 };
 
-/** Runs of retention, newest first: when, what went of which type, what space that left, and what went wrong. */
+/** Retention runs, newest first, with rows deleted by type, freed space and errors. */
 export function RunTable({ runs, clock }: { runs: readonly RetentionRun[]; clock: Clock }) {
   return (
     <Table
-      caption="Runs of retention, newest first"
+      caption="Retention runs, newest first"
       columns={[
-        { label: 'Began' },
+        { label: 'Started' },
         { label: 'Result' },
         { label: 'Deleted' },
-        { label: 'Space for later', numeric: true },
-        { label: 'Took', numeric: true },
-        { label: 'By' },
+        { label: 'Space freed', numeric: true },
+        { label: 'Duration', numeric: true },
+        { label: 'Trigger' },
       ]}
       rows={runs.map((run) => [
         <When at={run.startedAt} clock={clock} relative />,
@@ -48,7 +47,7 @@ export function RunTable({ runs, clock }: { runs: readonly RetentionRun[]; clock
         <Deleted run={run} />,
         run.bytes === null ? null : `about ${formatBytes(run.bytes)}`,
         formatTook(run),
-        run.trigger === 'schedule' ? 'the schedule' : 'order',
+        run.trigger === 'schedule' ? 'scheduled' : 'on demand',
       ])}
     />
   );
@@ -60,7 +59,7 @@ function Result({ run: { state, error, source } }: { run: RetentionRun }) {
     <span>
       <StatusBadge status={status}>{word}</StatusBadge>
       {error === null ? null : <span class="run-error">{error}</span>}
-      {source === 'log' ? <span class="fine run-error">From the log of the core, which tells less.</span> : null}
+      {source === 'log' ? <span class="fine run-error">From the core log, which has fewer details.</span> : null}
     </span>
   );
 }
@@ -70,7 +69,7 @@ function Deleted({ run }: { run: RetentionRun }) {
   const { cot, files } = run.included;
   const withMissions = cot + files;
   if (types.length === 0 && withMissions === 0)
-    return <span class="fine">{run.source === 'log' ? 'not known' : 'nothing'}</span>;
+    return <span class="fine">{run.source === 'log' ? 'unknown' : 'nothing'}</span>;
   const total = types.reduce((sum, type) => sum + (run.rows[type] ?? 0), withMissions);
   const parts = types.map((type) => `${TYPE_WORDS[type].name} ${grouped(run.rows[type] ?? 0)}`);
   const also = withMissions === 0 ? [] : [`with missions ${grouped(withMissions)}`];
@@ -92,7 +91,7 @@ function formatTook({ startedAt, finishedAt }: RetentionRun): string | null {
 }
 
 const PAGE_SIZE = 50;
-/** Whoever reads the history does not wait longer for a core that is slow. */
+/** The page waits no longer than this for a slow core. */
 const CORE_TIMEOUT_MS = 500;
 
 interface History {
@@ -101,7 +100,7 @@ interface History {
   upToDate: boolean;
 }
 
-/** Adds the routes of this file, and those of the order. */
+/** Adds the routes of this file and those that start a run. */
 export function retentionRunsPage(app: App, deps: Deps): void {
   runOrderPage(app, deps);
   pagesOf(app, deps, ['console']).get('/database/runs', { access: 'viewer' }, async function showRuns(c) {
@@ -122,7 +121,7 @@ export function retentionRunsPage(app: App, deps: Deps): void {
         </div>
       </>
     );
-    return framed(c, deps, { title: 'Runs of retention', current: 'database', body });
+    return framed(c, deps, { title: 'Retention runs', current: 'database', body });
   });
 }
 
@@ -139,20 +138,20 @@ interface NextRunProps {
 }
 
 function NextRun({ state: { done: state, refused }, jobId, clock, isAdmin }: NextRunProps) {
-  if (state === undefined) return <Missing>When the next run is cannot be told now: {refused?.message}</Missing>;
+  if (state === undefined) return <Missing>Couldn’t load the next run: {refused?.message}</Missing>;
   const [next] = state.next_runs;
   return (
     <Card title="Next run">
       <Facts
         of={{
-          When: next === undefined ? 'none is due: there is no schedule' : <When at={next} clock={clock} relative />,
+          Time: next === undefined ? 'none (no schedule)' : <When at={next} clock={clock} relative />,
           Schedule: scheduleNow(state),
         }}
       />
       <div class="row after">
         {jobId === undefined ? null : (
           <a class="button primary" href={`/jobs/${jobId}`}>
-            Follow the run that goes on
+            Follow current run
           </a>
         )}
         {jobId === undefined && isAdmin && state.unit === 'days' ? (
@@ -161,13 +160,12 @@ function NextRun({ state: { done: state, refused }, jobId, clock, isAdmin }: Nex
           </a>
         ) : null}
         <a class="button" href="/database/retention">
-          Change days or schedule
+          Change policy
         </a>
       </div>
       {state.unit === 'seconds' ? (
         <p class="fine after">
-          This core is a TAK Server release: it has no call that begins a run, so nobody can order one here. It runs by
-          its schedule.
+          This core is a TAK Server release, which has no call to start a run. It runs only on its schedule.
         </p>
       ) : null}
     </Card>
@@ -183,17 +181,17 @@ interface ListedProps {
 
 function Listed({ c, history: { done, refused }, page, clock }: ListedProps) {
   if (done === undefined)
-    return <Missing>Earlier runs cannot be read: Holdfast's own database does not answer. {refused?.message}</Missing>;
+    return <Missing>Couldn’t load earlier runs: Holdfast’s own database is unavailable. {refused?.message}</Missing>;
   const { results, count, upToDate } = done;
   return (
     <>
-      {upToDate ? null : <Missing>The core could not be asked just now: there may be later runs than these.</Missing>}
+      {upToDate ? null : <Missing>Couldn’t reach the core: newer runs may be missing.</Missing>}
       {results.length === 0 ? (
         <Empty>
-          <p>No run yet{count > 0 ? ' on this page' : ''}.</p>
+          <p>{count > 0 ? 'No runs on this page' : 'No runs yet'}.</p>
           <p>
-            Runs delete what is older than its days. <a href="/database/retention">Say what is kept how long</a>;
-            without days nothing is ever deleted.
+            Runs delete data older than the policy allows. <a href="/database/retention">Set a retention policy</a>.
+            Without days nothing is ever deleted.
           </p>
         </Empty>
       ) : (

@@ -47,7 +47,7 @@ export function refuseWithoutRoom(mode: VacuumMode, tables: readonly VacuumTable
   const verdict = roomForAll(mode, tables, place);
   if (verdict === undefined || verdict.isEnough === true) return;
   const { figures } = verdict;
-  throw new AppError('not_enough_disk', `Nothing was begun. ${figures.reason}`, { figures: { ...figures } });
+  throw new AppError('not_enough_disk', `Nothing was started. ${figures.reason}`, { figures: { ...figures } });
 }
 
 const LAST_JOBS = 20;

@@ -149,7 +149,7 @@ function wordsOf(unfinished: readonly VacuumedTable[], all: number): string {
   const named = ended.slice(0, MAX_NAMED).map((table) => `${nameOf(table)}: ${table.error}`);
   const left = unfinished.length - ended.length;
   const more = ended.length > MAX_NAMED ? [`And ${ended.length - MAX_NAMED} more.`] : [];
-  const rest = left > 0 ? [`Not begun: ${counted(left, 'table')}.`] : [];
+  const rest = left > 0 ? [`Not started: ${counted(left, 'table')}.`] : [];
   return [`Not vacuumed: ${unfinished.length} of ${counted(all, 'table')}.`, ...named, ...more, ...rest].join(' ');
 }
 

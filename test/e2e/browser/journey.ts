@@ -28,7 +28,7 @@ export function journey(house: () => House): void {
       let device: StreamDevice | undefined;
       try {
         await guest.visit('/');
-        await page.getByRole('link', { name: 'Let somebody in' }).click();
+        await page.getByRole('link', { name: 'Add person' }).click();
         await page.waitForURL('**/people/new');
         await page.getByLabel('Name', { exact: true }).fill('Wanda Rer');
         await page.getByLabel('User name', { exact: true }).fill(username);

@@ -34,12 +34,12 @@ export function overviewFlows(house: () => House): void {
       const card = page.locator('#module-database');
       await card.getByText('Warning', { exact: true }).waitFor();
       expect(await card.innerText()).toMatch(/\d MB/);
-      await page.getByRole('heading', { level: 1, name: /needs? attention/ }).waitFor();
-      await card.getByRole('link', { name: 'Size over time and who fills it' }).click();
+      await page.getByRole('heading', { level: 1, name: /^\d+ warnings?: / }).waitFor();
+      await card.getByRole('link', { name: 'Database size' }).click();
       await page.waitForURL('**/database');
-      const next = page.locator('.card.warning').filter({ hasText: 'What to do next' });
-      await next.getByText(/\d MB is beyond 5 MB, from which it is a warning/).waitFor();
-      await next.getByRole('link', { name: 'What is kept how long' }).click();
+      const next = page.locator('.card.warning').filter({ hasText: 'Next steps' });
+      await next.getByText(/\d MB has reached the warning threshold of 5 MB/).waitFor();
+      await next.getByRole('link', { name: 'Retention policy' }).click();
       await page.waitForURL('**/database/retention');
       await page.getByRole('button', { name: 'Preview' }).waitFor();
     },

@@ -25,7 +25,7 @@ export function workFlows(house: () => House): void {
       await guest.fits();
       expect(await barriers(page)).toEqual([]);
       await page.getByLabel('Type full to confirm').fill('full');
-      await page.getByRole('button', { name: 'Begin the full vacuum' }).click();
+      await page.getByRole('button', { name: 'Start full vacuum' }).click();
       await page.waitForURL(/\/jobs\/[\w-]+/);
       // Not `3 of 5 tables`.
       await says(page, /(?<!of )\b\d+ tables? vacuumed; .* given back to the disk\./);
@@ -41,7 +41,7 @@ export function workFlows(house: () => House): void {
     await page.getByRole('button', { name: 'Preview' }).click();
     await page.waitForURL(/\/database\/retention\/preview/);
     await says(page, 'What would be deleted');
-    await page.getByRole('button', { name: 'Save this policy' }).click();
+    await page.getByRole('button', { name: 'Save policy' }).click();
     await page.waitForURL(/\/database\/retention\?done=/);
     const { policy } = await json<{ policy: Record<string, number | null> }>('GET', '/api/retention');
     expect(policy).toMatchObject({ cot: 30, geochat: days });
