@@ -260,7 +260,7 @@ describe('POST /api/ops/alerts/test', () => {
 
   it.each([
     ['email', 'ALERT_EMAIL_TO, and SMTP_URL or RESEND_API_KEY'],
-    ['sms', 'ALERT_SMS_TO, and SMS_PROVIDER'],
+    ['sms', 'ALERT_SMS_TO and SMS_PROVIDER'],
   ])('is 409 with the remedy while %s is not set up', async (channel, remedy) => {
     const [status, answer] = await testing().send({ channel });
     expect(status).toBe(409);
