@@ -1,4 +1,4 @@
-// Entry of the health check of our image: `answers.js ROLE`.
+// Runs the health check of our image: `answers.js ROLE`.
 
 import { checkHealth } from '@holdfast/setup/containers/answers';
 

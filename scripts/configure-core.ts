@@ -1,4 +1,4 @@
-// Entry of the role `configuration` with a release: its files.
+// Runs the role `configuration` for a TAK Server release: writes its files.
 
 import { resolve } from 'node:path';
 import { runProgram } from '@holdfast/kit/command';

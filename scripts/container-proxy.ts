@@ -1,4 +1,4 @@
-// Entry of the role `container-proxy`.
+// Runs the role `container-proxy`.
 
 import { runContainerProxy } from '@holdfast/setup/containers/container-proxy';
 

@@ -1,4 +1,4 @@
-// Entry of our image: `container.js ROLE`.
+// Runs a role of our image: `container.js ROLE`.
 
 import { resolve } from 'node:path';
 import { runContainer } from '@holdfast/setup/containers/program';

@@ -1,4 +1,4 @@
-// Entry of the embedded core.
+// Runs the embedded core.
 
 import 'reflect-metadata';
 import { runCore } from '@holdfast/stack/core-process';

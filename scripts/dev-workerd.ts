@@ -1,4 +1,4 @@
-// Entry of `npm run dev:workerd`.
+// Runs the program of `npm run dev:workerd`.
 
 import { resolve } from 'node:path';
 import { messageOf } from '@holdfast/kit/app-error';

@@ -1,11 +1,12 @@
-# Sourced by the scripts for the stack in containers: refusals with a remedy, what Docker must be able to do, and .env, read as
-# Compose reads it and written whole or not at all. Needs bash and coreutils. What is set in .env is changed by `replace` alone.
+# Sourced by the container scripts: prints errors with a remedy, checks Docker, and reads and writes .env.
+# Reads .env as Compose does and writes it atomically. Needs bash and coreutils.
+# Only `replace` changes a value that .env already has.
 
 readonly ASSIGNMENT='^[[:space:]]*(export[[:space:]]+)?([A-Za-z_][A-Za-z0-9_]*)[[:space:]]*[=:][[:space:]]*(.*)$'
 readonly COMMENTED='^#([A-Z][A-Z0-9_]*)='
-# What editors of Windows put before the first line.
+# Windows editors may start a file with it.
 readonly BYTE_ORDER_MARK=$'\xEF\xBB\xBF'
-# As packages/stack/secrets.ts has them: hard to confuse, and nothing that an env file needs quotes for.
+# Same as in packages/stack/secrets.ts: hard to confuse, and never in need of quotes in an env file.
 readonly LETTERS=ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnpqrstuvwxyz23456789
 readonly LENGTH=32
 
@@ -18,15 +19,15 @@ refuse() { # EXIT-CODE SENTENCE REMEDY
 
 check_docker() {
   command -v docker >/dev/null 2>&1 ||
-    refuse 1 'Docker is not installed, or not in PATH.' 'install Docker Engine with its Compose plugin: https://docs.docker.com/engine/install/'
+    refuse 1 'Docker is not installed or not in PATH.' 'install Docker Engine with its Compose plugin: https://docs.docker.com/engine/install/'
   local version
   version=$(docker compose version --short 2>/dev/null) ||
     refuse 1 'Docker has no Compose plugin.' 'install Docker Compose 2.24.4 or newer: https://docs.docker.com/compose/install/'
   [[ $version =~ ^v?([0-9]+)\.([0-9]+)(\.([0-9]+))? ]] ||
-    refuse 1 "Docker Compose calls its version '$version', which says nothing." 'install Docker Compose 2.24.4 or newer'
+    refuse 1 "Docker Compose reports an unknown version: '$version'." 'install Docker Compose 2.24.4 or newer'
   local -i major=10#${BASH_REMATCH[1]} minor=10#${BASH_REMATCH[2]} patch=10#${BASH_REMATCH[4]:-0}
   ((major > 2 || (major == 2 && (minor > 24 || (minor == 24 && patch >= 4))))) ||
-    refuse 1 "Docker Compose is $version; the layers need 2.24.4 or newer, which knows !override." \
+    refuse 1 "Docker Compose $version is too old. Version 2.24.4 or newer is needed (for !override)." \
       'install a newer one: https://docs.docker.com/compose/install/'
 }
 
@@ -35,23 +36,23 @@ docker_answers() {
 }
 
 check_docker_answers() {
-  docker_answers || refuse 1 'Docker does not answer this account.' 'start it, or put sudo before this; docker version says what is the matter'
+  docker_answers || refuse 1 'Docker does not respond to this user.' 'start Docker, or repeat this command with sudo. To see the reason: docker version'
 }
 
-# --- The settings as they are
+# --- Current settings
 
-# Where .env is, or the template that it will be made of: leaves env_file, source_file and kind (own or template).
+# Finds .env, or the template it will be created from. Sets env_file, source_file and kind (own or template).
 find_env() {
   env_file=.env
   [ ! -L "$env_file" ] || env_file=$(readlink -f "$env_file")
-  [ ! -d "$env_file" ] || refuse 1 "$env_file is a directory." 'move it away: it is to be a file of settings'
+  [ ! -d "$env_file" ] || refuse 1 "$env_file is a directory, not a settings file." 'move or rename it, then run this again'
   if [ -e "$env_file" ]; then source_file=$env_file kind=own; else source_file=.env.template kind=template; fi
-  [ -r "$source_file" ] || refuse 1 "$source_file cannot be read by this account." "run this as its owner"
+  [ -r "$source_file" ] || refuse 1 "Couldn't read $source_file: permission denied." "run this as its owner"
 }
 
 declare -A values=()
 
-# Leaves the value as Compose and Holdfast read it in `value`; a $ that Compose would replace is refused.
+# Sets `value` as Compose and Holdfast both read it. Refuses a $ that Compose would expand.
 read_value() { # NAME TEXT
   local text=${2%"${2##*[![:space:]]}"} bare
   local single="^'([^']*)'[[:space:]]*(#.*)?\$" double='^"(([^"\]|\\.)*)"[[:space:]]*(#.*)?$'
@@ -63,7 +64,7 @@ read_value() { # NAME TEXT
     bare=${bare//\\\$/}
     [[ $bare != *\$* ]] || refuse_dollar "$1"
   else
-    # A comment is no value.
+    # Nothing but a comment: no value.
     [[ $text != '#'* ]] || text=''
     value=${text%%[[:space:]]#*}
     [[ $value != *\$* ]] || refuse_dollar "$1"
@@ -71,8 +72,8 @@ read_value() { # NAME TEXT
 }
 
 refuse_dollar() {
-  refuse 1 "The value of $1 in .env has a \$ outside of single quotes, where Docker Compose puts a variable." \
-    "write the value in single quotes: $1='...'"
+  refuse 1 "The value of $1 in .env has a \$ outside single quotes. Docker Compose would read it as a variable." \
+    "put the value in single quotes: $1='...'"
 }
 
 read_settings() { # FILE
@@ -87,18 +88,18 @@ read_settings() { # FILE
   done <"$1"
 }
 
-# --- The settings as they shall be
+# --- New settings
 
 declare -A wanted=() replaced=()
 wanted_names=()
 
-# A value for a setting that has none yet.
+# Sets a value for a setting that has none.
 want() { # NAME VALUE
   [ -n "${wanted[$1]:-}" ] || wanted_names+=("$1")
   wanted[$1]=$2
 }
 
-# A value in the place of the one that is set.
+# Sets a value in place of the current one.
 replace() { # NAME VALUE
   want "$1" "$2"
   replaced[$1]=yes
@@ -112,14 +113,14 @@ want_secret() { # NAME
   want "$1" "$secret"
 }
 
-# Puts 32 random letters into `secret`. (Printed from a subshell, a refusal would end that alone.)
+# Sets `secret` to 32 random letters. (In a subshell, an error would end only the subshell.)
 new_secret() {
   if [ ${#random_letters} -lt $LENGTH ]; then
     random_letters=$(head -c 16384 /dev/urandom | LC_ALL=C tr -dc "$LETTERS")
-    [ ${#random_letters} -ge $LENGTH ] || refuse 1 '/dev/urandom gives no random bytes.' 'see what this machine has at /dev/urandom'
+    [ ${#random_letters} -ge $LENGTH ] || refuse 1 "Couldn't read random bytes from /dev/urandom." 'check it: ls -l /dev/urandom'
   fi
   secret=${random_letters:0:LENGTH}
-  # No letter is used twice.
+  # Never reuse a letter.
   random_letters=${random_letters:LENGTH}
 }
 
@@ -129,8 +130,8 @@ names_wanted() {
   printf '%s' "${list#, }"
 }
 
-# The file with every wanted value: in its empty lines (of two, the last one counts), in the template's commented one, or
-# else at the end.
+# Prints the file with every wanted value: on its empty line (the last one counts), on the template's
+# commented line, or at the end.
 filled_in() { # FILE, KIND (template or own)
   local line bare name value
   local -A written=()
@@ -156,29 +157,29 @@ filled_in() { # FILE, KIND (template or own)
   done
 }
 
-# One at a time changes .env or the releases, until it has ended.
+# Only one script at a time may change .env or the releases.
 take_turn() {
   exec 9<.
-  flock -n 9 2>/dev/null || refuse 1 'Another set-up, rotation or new password is under way here.' 'wait until it has ended (this needs flock of util-linux)'
+  flock -n 9 2>/dev/null || refuse 1 'Another setup, secret rotation or password reset is running here.' 'wait until it ends, then run this again. (If none runs: install flock, from util-linux)'
 }
 
 write_env() { # SOURCE KIND TARGET
   local source=$1 kind=$2 target=$3 text draft owner
-  # Whole or not at all; the point keeps empty lines at the end.
+  # Atomic. The dot keeps empty lines at the end.
   text=$(filled_in "$source" "$kind" && printf .)
   umask 077
   draft=$(mktemp "$target.XXXXXX" 2>/dev/null) ||
-    refuse 1 "Nothing can be written beside $target." 'see that this directory may be written, and that the disk has room'
-  # shellcheck disable=SC2064 # the name as it is now
+    refuse 1 "Couldn't write a file next to $target." 'check the permissions of the directory and free disk space (df -h .), then run this again'
+  # shellcheck disable=SC2064 # expand now
   trap "rm -f '$draft'" EXIT
   { printf '%s' "${text%.}" >"$draft" && sync "$draft"; } 2>/dev/null ||
-    refuse 1 "$target cannot be written; it is as it was." 'see that the disk has room, then run this again'
-  # Who owned it, or else the directory, reads it: Compose does, as whoever calls it.
+    refuse 1 "Couldn't write $target. It is unchanged." 'check free disk space (df -h .), then run this again'
+  # Keep the owner (of a new file: the owner of the directory), who runs Compose and must read it.
   if [ "$kind" = own ]; then owner=$target; else owner=$(dirname "$target"); fi
   if [ "$EUID" -eq 0 ]; then chown --reference="$owner" "$draft"; fi
   if [ "$kind" = own ]; then
     mv -f "$draft" "$target"
   else
-    ln "$draft" "$target" 2>/dev/null || refuse 1 "$target was made by somebody else just now." 'run this again'
+    ln "$draft" "$target" 2>/dev/null || refuse 1 "Another process just created $target." 'run this again'
   fi
 }

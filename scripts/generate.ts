@@ -1,4 +1,4 @@
-// Writes what is derived from the settings table: .env.template and the table in docs/settings.md (npm run generate).
+// Generates .env.template and the table in docs/settings.md from the settings table (npm run generate).
 
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';

@@ -1,4 +1,4 @@
-// Entry of the role `identity-setup`.
+// Runs the role `identity-setup`.
 
 import { identitySetup } from '@holdfast/setup/identity/setup';
 

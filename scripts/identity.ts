@@ -1,4 +1,4 @@
-// Entry of the embedded identity provider.
+// Runs the embedded identity provider.
 
 import { runIdentity } from '@holdfast/stack/identity-process';
 

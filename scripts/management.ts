@@ -1,4 +1,4 @@
-// Entry of management: where the app and the jobs meet the Node host.
+// Runs management: the app and the jobs on the Node host.
 
 import { resolve } from 'node:path';
 import { createApp } from '../functions/app.ts';

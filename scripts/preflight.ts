@@ -1,4 +1,4 @@
-// Entry of the role `preflight`.
+// Runs the role `preflight`.
 
 import { resolve } from 'node:path';
 import { runProgram } from '@holdfast/kit/command';

@@ -1,7 +1,7 @@
-# Sourced by the scripts for operators: which stack is meant, and how a program of ours is run for it. The stack in containers is
-# meant when .env names its layers and nobody names an embedded one.
+# Sourced by the operator scripts: decides which stack to use and runs our programs for it.
+# Uses the stack in containers if .env names its layers and no option selects an embedded stack.
 
-# Leaves the settings of .env in `values` when the stack in containers is meant.
+# True for the stack in containers. Then `values` holds the settings of .env.
 in_containers() { # ARGUMENTS
   local each
   for each in "$@"; do
@@ -25,21 +25,21 @@ wants_help() { # ARGUMENTS
   return 1
 }
 
-# The installed program, for an embedded stack; nothing is installed for it.
+# Runs the installed program for an embedded stack. Installs nothing.
 run_installed() { # PROGRAM ARGUMENTS
   local program=$1 root=$PWD node
   shift
   node=$root/node_modules/node-linux-$([ "$(uname -m)" = aarch64 ] && echo arm64 || echo x64)/bin/node
   if [ ! -x "$node" ] || [ ! -f "$root/dist/$program.js" ]; then
-    refuse 1 "The programs of Holdfast are not installed here, so nothing can be done for an embedded stack." \
-      'install them with ./scripts/start.sh --embedded --help, then try again; for the stack in containers .env is missing: ./scripts/setup.sh'
+    refuse 1 'Holdfast is not installed here.' \
+      'for an embedded stack: ./scripts/start.sh --embedded --help installs it. For the stack in containers: ./scripts/setup.sh writes the missing .env. Then try again'
   fi
   unset NODE_OPTIONS
   cd "$called_from" || exit 1
   exec "$node" "$root/dist/$program.js" "$@"
 }
 
-# The program in the container of management, which must run.
+# Runs the program in the management container, which must be running.
 in_management() { # PROGRAM ARGUMENTS
   local program=$1
   shift
@@ -49,10 +49,10 @@ in_management() { # PROGRAM ARGUMENTS
 check_management_runs() {
   check_docker_answers
   [ -n "$(docker compose ps --quiet --status running management 2>/dev/null)" ] ||
-    refuse 1 'The container of management does not run.' 'start the stack with ./scripts/start.sh; docker compose logs --tail 20 management says what it lacks'
+    refuse 1 'The management container is not running.' 'start the stack with ./scripts/start.sh. To see why it stopped: docker compose logs --tail 20 management'
 }
 
-# Files that a rotation keeps until the stack has proven itself with the new secrets.
+# Copies of .env that a rotation keeps until the stack works with the new secrets.
 readonly BEFORE_ROTATION=.before-rotation-
 
 kept_rotations() {
@@ -66,6 +66,6 @@ end_rotations() {
   local each
   while IFS= read -r each; do
     rm -f -- "$each"
-    printf 'The rotation of secrets is complete; %s was deleted.\n' "$each"
+    printf 'Secret rotation is complete. Deleted %s.\n' "$each"
   done < <(kept_rotations)
 }

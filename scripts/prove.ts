@@ -1,4 +1,4 @@
-// Entry of the end-to-end check of a running stack.
+// Runs the connection check of a running stack.
 
 import { resolve } from 'node:path';
 import { runProgram } from '@holdfast/kit/command';

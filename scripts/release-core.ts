@@ -1,4 +1,4 @@
-// Entry of the role `release-core`.
+// Runs the role `release-core`.
 
 import { runReleaseCore } from '@holdfast/setup/release-core/program';
 

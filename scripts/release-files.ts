@@ -1,4 +1,4 @@
-// Entry of the role `release-files`.
+// Runs the role `release-files`.
 
 import { releaseFiles } from '@holdfast/setup/release-files/handover';
 

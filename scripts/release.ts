@@ -1,4 +1,4 @@
-// Entry of what setup.sh asks about a release archive.
+// Inspects and unpacks a release archive for setup.sh.
 
 import { resolve } from 'node:path';
 import { runProgram } from '@holdfast/kit/command';

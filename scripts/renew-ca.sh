@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Renews the CA of a stack that is stopped. ./scripts/renew-ca.sh --help lists the options.
+# Renews the CA of a stopped stack. ./scripts/renew-ca.sh --help lists the options.
 set -euo pipefail
 called_from=$PWD
 cd "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/.."
@@ -12,19 +12,19 @@ usage() {
   cat <<'TEXT'
 Usage: ./scripts/renew-ca.sh [--new-key] [--data DIR]
 
-Renews the CA of a stack that is stopped; docs/certificates.md says when and what follows. In containers it is for the light
-stack alone: the CA of a TAK Server release stays what it is.
+Renews the CA of a stopped stack. When to do it and what follows: docs/certificates.md.
+In containers, only the light stack supports this.
 
-  --new-key     a new CA: every device must enroll again. Without it the CA keeps its key and name, and the certificates of
-                all devices go on working
-  --data DIR    the directory of an embedded stack; without it the stack in containers, where .env describes one
-  --help        show this text
+  --new-key     create a new CA: every device must enroll again. Without this option the CA keeps its key
+                and name, and device certificates keep working
+  --data DIR    data directory of an embedded stack (default: the stack in containers, if .env describes one)
+  --help        show this help
 TEXT
 }
 
 refuse_production() {
-  refuse 1 'The CA of a TAK Server release is not renewed here: the server, its devices and what the vendor'\''s scripts made hold it in several keystores.' \
-    'plan a new CA as a new enrollment of every device: keep a backup, remove certs/files/ca* from the volume core-data while the stack is stopped, and ./scripts/start.sh makes another one'
+  refuse 1 "This script can't renew the CA of a TAK Server release: several keystores of the server and its devices hold it." \
+    'plan for every device to enroll again. Make a backup, stop the stack, remove certs/files/ca* from the volume core-data; then ./scripts/start.sh creates a new CA'
 }
 
 if wants_help "$@"; then
@@ -44,5 +44,5 @@ done
 check_docker
 check_docker_answers
 [ -z "$(docker compose ps --quiet --status running core management 2>/dev/null)" ] ||
-  refuse 1 'The stack runs, and its core holds the CA.' 'stop it with ./scripts/stop.sh, then try again'
+  refuse 1 "Can't renew the CA while the stack is running." 'stop it with ./scripts/stop.sh, then try again'
 docker compose run --rm --no-deps -T --entrypoint node core /app/dist/renew-ca.js --core-files /var/lib/holdfast/core "$@" </dev/null

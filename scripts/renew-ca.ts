@@ -1,4 +1,4 @@
-// Entry of renew-ca.sh.
+// Runs the program of renew-ca.sh.
 
 import { resolve } from 'node:path';
 import { runProgram } from '@holdfast/kit/command';

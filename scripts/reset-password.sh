@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Sets the password of a user when nobody can sign in. ./scripts/reset-password.sh --help lists the options.
+# Sets a user's password from the terminal. ./scripts/reset-password.sh --help lists the options.
 set -euo pipefail
 called_from=$PWD
 cd "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/.."
@@ -12,12 +12,14 @@ usage() {
   cat <<'TEXT'
 Usage: ./scripts/reset-password.sh [USER] [--generate] [--data DIR]
 
-Sets the password of USER (default webadmin), who is signed out everywhere. Asks for it twice without showing it; without a
-terminal it is the first line of the standard input. Management, the identity provider and our own database must run.
+Sets a new password for USER (default webadmin) and ends all their sessions. Prompts twice, hidden.
+Without a terminal, reads the password from the first line of standard input.
+Management, the identity provider and the Holdfast database must be running.
 
-  --generate    make one, and print it once
-  --data DIR    the directory of a running embedded stack; without it the stack in containers, where .env describes one
-  --help        this text
+  --generate    generate a password and print it once
+  --data DIR    data directory of a running embedded stack (default: the stack in containers, if .env
+                describes one)
+  --help        show this help
 TEXT
 }
 
@@ -26,11 +28,11 @@ read_arguments() {
   while [ $# -gt 0 ]; do
     case $1 in
       --generate) generate=yes ;;
-      -*) refuse 2 "reset-password.sh does not know $1." 'see ./scripts/reset-password.sh --help' ;;
+      -*) refuse 2 "Unknown option: $1." 'see ./scripts/reset-password.sh --help' ;;
       *)
-        [ -z "$user" ] || refuse 2 'One user at a time; a password is no argument, it is asked for.' 'see ./scripts/reset-password.sh --help'
+        [ -z "$user" ] || refuse 2 'Too many arguments: name one user. The script prompts for the password.' 'see ./scripts/reset-password.sh --help'
         user=$1
-        [ -n "$user" ] || refuse 2 'The name of the user is empty.' 'name the user, or nobody for webadmin'
+        [ -n "$user" ] || refuse 2 'The username is empty.' 'name a user, or leave it out for webadmin'
         ;;
     esac
     shift
@@ -38,7 +40,7 @@ read_arguments() {
   user=${user:-webadmin}
 }
 
-# Leaves it in `password`, of which no command line ever knows.
+# Sets `password`. It never appears on a command line.
 read_password() {
   local again
   password='' again=''
@@ -46,17 +48,17 @@ read_password() {
     new_secret
     password=$secret
   elif [ -t 0 ]; then
-    IFS= read -rs -p "New password of $user: " password || refuse 1 'No password was typed; nothing was changed.' 'try again'
+    IFS= read -rs -p "New password for $user: " password || refuse 1 'No password entered. Nothing was changed.' 'try again'
     printf '\n' >&2
-    IFS= read -rs -p 'The same once more: ' again || :
+    IFS= read -rs -p 'Repeat the password: ' again || :
     printf '\n' >&2
-    [ "$password" = "$again" ] || refuse 1 'The two are not the same; nothing was changed.' 'try again'
+    [ "$password" = "$again" ] || refuse 1 "The passwords don't match. Nothing was changed." 'try again'
   else
-    IFS= read -r password 2>/dev/null || [ -n "$password" ] || refuse 1 'No password came on the standard input.' 'call this on a terminal, or with --generate'
+    IFS= read -r password 2>/dev/null || [ -n "$password" ] || refuse 1 'No password on standard input.' 'run this in a terminal, or with --generate'
   fi
 }
 
-# As Compose and Holdfast both read it again.
+# Quotes a value so that Compose and Holdfast read it back unchanged.
 quoted() { # VALUE
   local text=$1
   if [[ $text =~ ^[A-Za-z0-9._~+/=:@%^,-]+$ ]]; then
@@ -70,12 +72,12 @@ quoted() { # VALUE
   fi
 }
 
-# First into .env: were it last, a crash in between would have the next start set the old one again.
+# Written to .env first: otherwise, after a crash in between, the next start would restore the old password.
 write_settings() {
   take_turn
-  kept=$(mktemp "$env_file.XXXXXX" 2>/dev/null) || refuse 1 "Nothing can be written beside $env_file." 'run this as its owner, on a disk with room'
+  kept=$(mktemp "$env_file.XXXXXX" 2>/dev/null) || refuse 1 "Couldn't write a file next to $env_file." 'run this as its owner, and check free disk space (df -h .)'
   trap 'rm -f "$kept"' EXIT
-  cp -p "$env_file" "$kept" 2>/dev/null || refuse 1 "$env_file could not be copied; nothing was changed." 'see that the disk has room, then run this again'
+  cp -p "$env_file" "$kept" 2>/dev/null || refuse 1 "Couldn't copy $env_file. Nothing was changed." 'check free disk space (df -h .), then run this again'
   replace CORE_WEBADMIN_PASSWORD "$(quoted "$password")"
   (write_env "$env_file" own "$env_file")
   trap 'mv -f "$kept" "$env_file"' EXIT
@@ -105,6 +107,6 @@ if [ -n "$kept" ]; then
   trap - EXIT
   rm -f "$kept"
   docker compose up -d --no-deps --no-build --wait --wait-timeout 120 management >/dev/null 2>&1 ||
-    printf 'CORE_WEBADMIN_PASSWORD in .env is the new one; ./scripts/start.sh gives it to management, too.\n' >&2
+    printf 'The new CORE_WEBADMIN_PASSWORD is in .env. Run ./scripts/start.sh to pass it to management.\n' >&2
 fi
 [ "$generate" = no ] || printf '%s\n' "$password"

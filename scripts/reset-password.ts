@@ -1,4 +1,4 @@
-// Entry of reset-password.sh.
+// Runs the program of reset-password.sh.
 
 import { resolve } from 'node:path';
 import { runProgram } from '@holdfast/kit/command';

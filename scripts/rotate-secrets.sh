@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Gives the secrets of the stack new values, and proves that it works with them. ./scripts/rotate-secrets.sh --help lists them.
+# Rotates the secrets of the stack and checks that it works. ./scripts/rotate-secrets.sh --help lists them.
 set -euo pipefail
 called_from=$PWD
 cd "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/.."
@@ -8,31 +8,32 @@ source scripts/docker.sh
 # shellcheck source=scripts/programs.sh
 source scripts/programs.sh
 
-# As packages/stack/secrets.ts has them, which a test holds equal.
+# Same as in packages/stack/secrets.ts (a test compares them).
 readonly ROTATED=(CORE_DB_PASSWORD CORE_READER_PASSWORD APP_DB_PASSWORD IDENTITY_DB_PASSWORD LDAP_BIND_PASSWORD IDENTITY_TOKEN
   SESSION_KEY METRICS_TOKEN FLOWS_DB_PASSWORD FLOWS_TOKEN FLOWS_PASSWORD VIDEO_PUBLISH_PASSWORD VIDEO_READ_PASSWORD)
 
 usage() {
   cat <<'TEXT'
 Usage: ./scripts/rotate-secrets.sh [NAME...]
-       ./scripts/rotate-secrets.sh --data DIR [NAME...]      an embedded stack, which must be stopped
+       ./scripts/rotate-secrets.sh --data DIR [NAME...]      for an embedded stack, which must be stopped
 
-Gives new random values to the secrets NAME..., or to all of these that are set:
+Gives new random values to the named secrets, or to all of these that are set:
 
-  CORE_DB_PASSWORD CORE_READER_PASSWORD APP_DB_PASSWORD IDENTITY_DB_PASSWORD   the roles of the databases
-  LDAP_BIND_PASSWORD IDENTITY_TOKEN        our own parts at the directory and the identity provider
-  SESSION_KEY                              ends every session and every API token
-  METRICS_TOKEN                            whoever reads the metrics needs the new one
-  FLOWS_DB_PASSWORD FLOWS_TOKEN            flows that use the database take the new password from their environment
-  FLOWS_PASSWORD                           the sign-in at the flow engine of an embedded stack
-  VIDEO_PUBLISH_PASSWORD VIDEO_READ_PASSWORD   cameras and players need the new one
+  CORE_DB_PASSWORD CORE_READER_PASSWORD APP_DB_PASSWORD IDENTITY_DB_PASSWORD   database roles
+  LDAP_BIND_PASSWORD IDENTITY_TOKEN        our access to the directory and the identity provider
+  SESSION_KEY                              ends all sessions and API tokens
+  METRICS_TOKEN                            your metrics collector needs the new one
+  FLOWS_DB_PASSWORD FLOWS_TOKEN            flows read the new password from their environment
+  FLOWS_PASSWORD                           sign-in to the flow engine of an embedded stack
+  VIDEO_PUBLISH_PASSWORD VIDEO_READ_PASSWORD   cameras and players need the new ones
 
-Then the containers are made anew, which takes a minute or two, and the probe proves the stack. What .env was before is kept
-beside it until then; a rotation that was interrupted is finished by ./scripts/start.sh, or by calling this again.
+Then recreates the containers (a minute or two) and runs the connection check. Keeps a copy of the old .env
+until the check passes. To finish an interrupted rotation, run ./scripts/start.sh or this script again.
 
-Never rotated: AUDIT_KEY (with another one no record of the audit log is valid), IDENTITY_SECRET_KEY (the tokens of the identity
-provider would be lost), FLOWS_CREDENTIAL_KEY (so would the credentials in flows). CORE_WEBADMIN_PASSWORD:
-./scripts/reset-password.sh. IDENTITY_BOOTSTRAP_TOKEN: only by its name and alone, for it brings IDENTITY_TOKEN into force.
+Never rotated: AUDIT_KEY (would invalidate the audit log), IDENTITY_SECRET_KEY (would invalidate the identity
+provider's tokens), FLOWS_CREDENTIAL_KEY (would lose the credentials in flows).
+CORE_WEBADMIN_PASSWORD: use ./scripts/reset-password.sh.
+IDENTITY_BOOTSTRAP_TOKEN: only when named, and alone, because it activates IDENTITY_TOKEN.
 TEXT
 }
 
@@ -48,15 +49,15 @@ check_names() { # NAMES
   local name
   for name in "$@"; do
     if [ "$name" = IDENTITY_BOOTSTRAP_TOKEN ]; then
-      [ $# -eq 1 ] || refuse 2 'IDENTITY_BOOTSTRAP_TOKEN is rotated alone: it brings IDENTITY_TOKEN into force.' 'name it alone'
+      [ $# -eq 1 ] || refuse 2 "IDENTITY_BOOTSTRAP_TOKEN can't be rotated with other secrets: it activates IDENTITY_TOKEN." 'rotate it alone: ./scripts/rotate-secrets.sh IDENTITY_BOOTSTRAP_TOKEN'
     else
-      is_rotated "$name" || refuse 2 "$name is not rotated here." 'see ./scripts/rotate-secrets.sh --help, which says why'
+      is_rotated "$name" || refuse 2 "$name can't be rotated." 'see ./scripts/rotate-secrets.sh --help for the reason'
     fi
-    [ -n "${values[$name]:-}" ] || refuse 1 "$name is not set in .env." 'leave it out, or set it first'
+    [ -n "${values[$name]:-}" ] || refuse 1 "$name is not set in .env." 'leave it out, or set it in .env first'
   done
 }
 
-# Whose part stands elsewhere, what .env says of it is not in force.
+# True if the service is external, so that the value in .env is not used.
 is_elsewhere() { # NAME
   case $1 in
     APP_DB_PASSWORD) [ -n "${values[DATABASE_URL]:-}" ] ;;
@@ -77,25 +78,26 @@ choose_names() { # NAMES
   done
 }
 
-# Both are whole at every moment: until .env is replaced nothing has happened, afterwards any start carries it on.
+# Each file is complete at all times. A crash before .env is replaced changes nothing; after that, any start
+# continues the rotation.
 rotate() {
   local name before
   before=$env_file$BEFORE_ROTATION$(date -u +%Y%m%dT%H%M%SZ)
   umask 077
-  draft=$(mktemp "$env_file.XXXXXX" 2>/dev/null) || refuse 1 "Nothing can be written beside $env_file." 'run this as its owner, on a disk with room'
+  draft=$(mktemp "$env_file.XXXXXX" 2>/dev/null) || refuse 1 "Couldn't write a file next to $env_file." 'run this as its owner, and check free disk space (df -h .)'
   trap 'rm -f "$draft"' EXIT
   { cp -p "$env_file" "$draft" && chmod 600 "$draft" && sync "$draft" && mv -f "$draft" "$before"; } 2>/dev/null ||
-    refuse 1 "$env_file could not be copied; nothing was changed." 'see that the disk has room, then run this again'
+    refuse 1 "Couldn't copy $env_file. Nothing was changed." 'check free disk space (df -h .), then run this again'
   for name in "${chosen[@]}"; do
     new_secret
     replace "$name" "$secret"
   done
   (write_env "$env_file" own "$env_file")
-  printf 'New values in %s for %s\nWhat it was before is in %s until the stack has proven itself.\n' "$env_file" "$(names_wanted)" "$before"
-  [[ " ${chosen[*]} " != *' SESSION_KEY '* ]] || printf 'Everybody has to sign in again, and API tokens are to be made anew.\n'
+  printf 'New values in %s for %s\nThe old values are in %s until the connection check passes.\n' "$env_file" "$(names_wanted)" "$before"
+  [[ " ${chosen[*]} " != *' SESSION_KEY '* ]] || printf 'Everyone must sign in again, and API tokens must be recreated.\n'
 }
 
-# A copy that is the same as .env: the crash was before anything had changed.
+# Deletes copies equal to .env: that rotation crashed before it changed anything.
 forget_unbegun() {
   local each
   while IFS= read -r each; do
@@ -116,13 +118,13 @@ check_docker_answers
 take_turn
 forget_unbegun
 if [ -n "$(kept_rotations)" ]; then
-  printf 'An earlier rotation is not complete yet; it is finished now, and no other one begun.\n'
+  printf 'An earlier rotation is incomplete. Finishing it now; no new rotation was started.\n'
 else
   choose_names "$@"
-  [ ${#chosen[@]} -gt 0 ] || refuse 1 'No secret that could be rotated is set in .env.' 'see ./scripts/rotate-secrets.sh --help'
+  [ ${#chosen[@]} -gt 0 ] || refuse 1 '.env has no secrets that can be rotated.' 'see ./scripts/rotate-secrets.sh --help'
   rotate
 fi
 if ! ./scripts/start.sh --no-dns-check 9<&-; then
-  refuse 1 'The rotation is not complete: the stack has not proven itself with the new secrets.' \
-    "put right what start.sh says and call ./scripts/start.sh again; to go back: mv '$(kept_rotations | tail -n 1)' '$env_file' and ./scripts/start.sh"
+  refuse 1 'The rotation is incomplete: the stack failed to start with the new secrets.' \
+    "fix what start.sh reports, then run ./scripts/start.sh again. To go back: mv '$(kept_rotations | tail -n 1)' '$env_file' and ./scripts/start.sh"
 fi

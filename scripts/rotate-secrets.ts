@@ -1,4 +1,4 @@
-// Entry of rotate-secrets.sh for the embedded stack.
+// Runs the program of rotate-secrets.sh for the embedded stack.
 
 import { resolve } from 'node:path';
 import { runProgram } from '@holdfast/kit/command';

@@ -1,7 +1,8 @@
-# Sourced by start.sh: starts the stack in containers. Everything is checked before anything is changed; then every container and
-# phase is one line while it waits, what ends ends the wait with its last words, and the stack proves itself with the probe.
+# Sourced by start.sh: starts the stack in containers. Checks everything before it changes anything. While it
+# waits, prints a line for each container and phase. Stops waiting when a container fails, and prints the end
+# of its log. Ends with the connection check.
 
-readonly POLL_SECONDS=2 SAY_AGAIN_SECONDS=15 MOST_RESTARTS=3 LAST_WORDS=12
+readonly POLL_SECONDS=2 SAY_AGAIN_SECONDS=15 MAX_RESTARTS=3 LAST_WORDS=12
 readonly PROBE_WITHIN_SECONDS=180
 
 usage() {
@@ -9,11 +10,11 @@ usage() {
 Usage: ./scripts/start.sh [--timeout MINUTES] [--no-dns-check]
        ./scripts/start.sh --embedded [options]       without containers; --embedded --help lists its options
 
-Starts the stack in containers that ./scripts/setup.sh has prepared, and proves that a device comes through.
+Starts the stack in containers that ./scripts/setup.sh has prepared, and checks that a device can connect.
 
-  --timeout MINUTES   give up waiting after so long (default 20); the containers go on all the same
-  --no-dns-check      start although a host name does not lead to this machine
-  --help              this text
+  --timeout MINUTES   stop waiting after MINUTES (default 20); the containers keep running
+  --no-dns-check      start even if a host name does not resolve to this machine
+  --help              show this help
 TEXT
 }
 
@@ -32,14 +33,14 @@ read_arguments() {
         ;;
       --timeout=*) timeout_minutes=${1#*=} ;;
       --data | --data=* | --offset | --offset=* | --listen | --listen=* | --env | --env=* | --detach | --flows)
-        refuse 2 "${1%%=*} is an option of the embedded stack." 'write ./scripts/start.sh --embedded before it, or leave it out for the stack in containers'
+        refuse 2 "${1%%=*} is an option of the embedded stack." 'for an embedded stack, add --embedded. For the stack in containers, leave the option out'
         ;;
-      *) refuse 2 "start.sh does not know $1." 'see ./scripts/start.sh --help' ;;
+      *) refuse 2 "Unknown option: $1." 'see ./scripts/start.sh --help' ;;
     esac
     [ $# -eq 0 ] || shift
   done
   [[ $timeout_minutes =~ ^[1-9][0-9]{0,3}$ ]] ||
-    refuse 2 "--timeout '$timeout_minutes' is no number of minutes." 'give a whole number from 1 to 9999, such as --timeout 20'
+    refuse 2 "--timeout '$timeout_minutes' is not a number of minutes." 'use a whole number from 1 to 9999, such as --timeout 20'
 }
 
 # --- Before anything is changed
@@ -54,54 +55,54 @@ is_light() {
   [[ :${values[COMPOSE_FILE]:-}: == */compose.light.yaml:* ]]
 }
 
-# As the operator has them; mounted into management.
+# The operator's file, mounted into management.
 readonly THRESHOLDS=monitor/config/thresholds.yml
 
 check_set_up() {
-  [ -e .env ] || refuse 1 'There is no .env here: the stack is not set up.' \
-    './scripts/setup.sh ARCHIVE --address cot.example.org (a TAK Server release), or ./scripts/setup.sh --light --address cot.example.org (our own core); then ./scripts/start.sh'
+  [ -e .env ] || refuse 1 'The stack is not set up: .env is missing.' \
+    'run ./scripts/setup.sh ARCHIVE --address cot.example.org (for a TAK Server release) or ./scripts/setup.sh --light --address cot.example.org (for our own core). Then run ./scripts/start.sh'
   find_env
   read_settings "$env_file"
-  [ -n "${values[COMPOSE_FILE]:-}" ] || refuse 1 'COMPOSE_FILE is not set in .env: no layers of the stack are chosen.' \
-    'run ./scripts/setup.sh, which writes it; for the stack without containers: ./scripts/start.sh --embedded'
+  [ -n "${values[COMPOSE_FILE]:-}" ] || refuse 1 'COMPOSE_FILE is not set in .env.' \
+    'run ./scripts/setup.sh, which sets it. For the stack without containers: ./scripts/start.sh --embedded'
   check_docker_answers
-  [ -r "$THRESHOLDS" ] || refuse 1 "$THRESHOLDS is missing or cannot be read: management takes its thresholds from it." \
-    "get the shipped one back: git checkout $THRESHOLDS"
-  # Management reads the thresholds at its start: with another sum Compose makes its container anew.
+  [ -r "$THRESHOLDS" ] || refuse 1 "Couldn't read $THRESHOLDS, which management needs." \
+    "check its permissions, or restore the shipped file: git checkout $THRESHOLDS"
+  # Management reads the thresholds when it starts: a changed checksum makes Compose recreate its container.
   HOLDFAST_THRESHOLDS=$(sha256sum "$THRESHOLDS" | cut -d ' ' -f 1)
   export HOLDFAST_THRESHOLDS
-  composed=$(docker compose config 2>&1) || refuse 1 "Docker Compose does not take the settings: $(printf '%s' "$composed" | tail -n 1)" \
-    'run ./scripts/setup.sh, which adds what is missing to .env, or correct the line that is named'
+  composed=$(docker compose config 2>&1) || refuse 1 "Docker Compose rejected the settings: $(printf '%s' "$composed" | tail -n 1)" \
+    'run ./scripts/setup.sh, which adds missing settings to .env, or correct the setting that the message names'
 }
 
 check_images() {
   is_light && return
   local release=${values[CORE_RELEASE]:-} image
   if [ -z "$release" ]; then
-    problem 'CORE_RELEASE is not set in .env: no TAK Server release was set up.' 'run ./scripts/setup.sh ARCHIVE'
+    problem 'No TAK Server release is set up: CORE_RELEASE is not set in .env.' 'run ./scripts/setup.sh ARCHIVE'
     return
   fi
   for image in "localhost/holdfast-core:$release" "localhost/holdfast-core-database:$release"; do
     docker image inspect "$image" >/dev/null 2>&1 ||
-      problem "The image $image is not there." 'run ./scripts/setup.sh, which builds it'
+      problem "The image $image is missing." 'run ./scripts/setup.sh, which builds it'
   done
 }
 
-# Leaves the inode of the socket that listens on a port of all addresses.
+# Sets `inode` to the socket that listens on a port; false if there is none.
 listener_of() { # PORT
   local file hex at state
   printf -v hex %04X "$1"
   for file in /proc/net/tcp /proc/net/tcp6; do
     [ -r "$file" ] || continue
     while read -r _ at _ state _ _ _ _ _ inode _; do
-      # IPv6 alone on one address is no obstacle: the stack publishes on IPv4.
+      # A listener on a single IPv6 address is no conflict: the stack publishes on IPv4.
       if [[ $state == 0A && ${at##*:} == "$hex" && ($file == /proc/net/tcp || $at =~ ^0+:) ]]; then return 0; fi
     done <"$file"
   done
   return 1
 }
 
-# Of a socket; empty where this account may not see it.
+# Prints the program that owns a socket; nothing if this user may not see it.
 program_of() { # INODE
   local found
   found=$(find /proc/[0-9]*/fd -lname "socket:\[$1\]" -print -quit 2>/dev/null) || :
@@ -117,16 +118,16 @@ check_ports() {
     [ -z "$(docker ps --quiet --filter "label=com.docker.compose.project=$project" --filter "publish=$port" 2>/dev/null)" ] || continue
     name=$(docker ps --filter "publish=$port" --format '{{.Names}}' 2>/dev/null | head -n 1)
     if [ -n "$name" ]; then
-      problem "Port $port of this machine is taken by the container $name." "stop it: docker stop $name"
+      problem "Port $port is in use by the container $name." "stop it: docker stop $name"
     elif listener_of "$port"; then
       holder=$(program_of "$inode")
-      problem "Port $port of this machine is taken by ${holder:-another program}." \
-        "stop that program (sudo ss -ltnp 'sport = :$port' names it), or have it listen elsewhere"
+      problem "Port $port is in use by ${holder:-another program}." \
+        "stop that program (to find it: sudo ss -ltnp 'sport = :$port'), or move it to another port"
     fi
   done
 }
 
-# The IPv4 addresses of the interfaces, as the kernel knows them.
+# Prints the IPv4 addresses of this machine.
 own_addresses() {
   local line address=''
   while IFS= read -r line; do
@@ -140,7 +141,7 @@ own_addresses() {
 check_names() {
   if [ "${values[DEPLOY_MODE]:-}" != subdomain ] || [ "$dns_check" = no ]; then return 0; fi
   if ! command -v getent >/dev/null || [ ! -r /proc/net/fib_trie ]; then
-    printf '  note  The host names cannot be checked here: getent or /proc/net/fib_trie is missing.\n' >&2
+    printf "  note  Couldn't check the host names: getent or /proc/net/fib_trie is missing.\n" >&2
     return
   fi
   local own name names=() base=${values[SERVER_ADDRESS]:-}
@@ -155,35 +156,35 @@ check_name() { # NAME OWN-ADDRESSES
   local found each away=''
   found=$(getent ahostsv4 "$1" 2>/dev/null | cut -d ' ' -f 1 | sort -u) || :
   if [ -z "$found" ]; then
-    problem "The name $1 leads nowhere." "give it an A record with the address of this machine, wait until it is known, and try again; or --no-dns-check"
+    problem "$1 does not resolve in DNS." "add an A record with the address of this machine, wait until it resolves, then try again. To skip this check: --no-dns-check"
     return
   fi
   for each in $found; do
     case $each in
-      127.*) printf '  note  %s is %s on this machine (/etc/hosts): what DNS says elsewhere was not looked at.\n' "$1" "$each" >&2 ;;
+      127.*) printf '  note  %s resolves to %s here (/etc/hosts). Public DNS was not checked.\n' "$1" "$each" >&2 ;;
       *) [[ $2 == *" $each "* ]] || away=$each ;;
     esac
   done
-  [ -z "$away" ] || problem "The name $1 leads to $away, which is no address of this machine (it has:${2% })." \
-    "correct its A record; if $away leads here all the same (NAT), set PUBLIC_ADDRESSES=$away in .env; or --no-dns-check"
+  [ -z "$away" ] || problem "$1 resolves to $away, which is not an address of this machine (it has:${2% })." \
+    "correct its A record. If $away reaches this machine through NAT, set PUBLIC_ADDRESSES=$away in .env. To skip this check: --no-dns-check"
   if getent ahostsv6 "$1" 2>/dev/null | cut -d ' ' -f 1 | grep -v '^::ffff:' | grep -q :; then
-    printf '  note  %s has an AAAA record, and nothing is published on IPv6: take it away (docs/containers.md).\n' "$1" >&2
+    printf '  note  %s has an AAAA record, but the stack does not use IPv6. Remove the record (docs/containers.md).\n' "$1" >&2
   fi
 }
 
-# By the rules of the product itself, which are in our image.
+# Checks the settings with the program in our image.
 check_settings() {
   local image said
   image=$(sed -n 's/^ *image: *//p' compose/program.yaml)
   if ! docker image inspect "$image" >/dev/null 2>&1; then
-    printf '  ...   Building %s (first use, some minutes) ...\n' "$image" >&2
-    said=$(docker compose build --quiet management 2>&1) || refuse 1 "The image $image could not be built:"$'\n'"$(printf '%s' "$said" | tail -n "$LAST_WORDS")" \
-      'read the lines above; a package registry must be reachable for the first build'
+    printf '  ...   Building %s (first start only, a few minutes)...\n' "$image" >&2
+    said=$(docker compose build --quiet management 2>&1) || refuse 1 "Couldn't build the image $image:"$'\n'"$(printf '%s' "$said" | tail -n "$LAST_WORDS")" \
+      'fix what the lines above report. The first build needs access to a package registry'
   fi
   if ! said=$(docker compose config --format json | docker run --rm -i --network none --read-only --cap-drop ALL \
     --security-opt no-new-privileges --volume "$PWD/${THRESHOLDS%/*}:/app/${THRESHOLDS%/*}:ro" --entrypoint node "$image" /app/dist/preflight.js --of-compose 2>&1); then
     if [[ $said == *"Cannot find module"* ]]; then
-      problem "The image $image is of an older Holdfast." 'run ./scripts/setup.sh, which builds it anew'
+      problem "The image $image is from an older Holdfast release." 'run ./scripts/setup.sh, which rebuilds it'
     else
       problems+=("$said")
     fi
@@ -197,7 +198,7 @@ preflight() {
   check_names
   check_settings
   [ ${#problems[@]} -gt 0 ] || return 0
-  printf 'The stack was not started, and nothing was changed. To be put right:\n' >&2
+  printf 'The stack was not started, and nothing was changed. Fix these problems first:\n' >&2
   printf '  %s\n' "${problems[@]}" >&2
   exit 1
 }
@@ -224,7 +225,7 @@ bring_up() {
   docker compose --ansi never --progress plain up -d --remove-orphans >"$said_file" 2>&1 </dev/null &
   up=$!
   trap 'kill "$up" 2>/dev/null || :; rm -f "$said_file"' EXIT
-  trap 'printf "\nNo longer waiting; what was started goes on. ./scripts/start.sh waits again.\n" >&2; exit 130' INT TERM
+  trap 'printf "\nStopped waiting. The containers keep starting. To wait again: ./scripts/start.sh\n" >&2; exit 130' INT TERM
   wait_until_up
 }
 
@@ -243,7 +244,7 @@ wait_until_up() {
   done
 }
 
-# Tells what is new, and leaves who is not there yet in `waiting`.
+# Reports changes, and sets `waiting` to the services that are not ready.
 look_at_all() { # UP-ENDED
   local service status health code count policy oom finished id ids
   waiting=''
@@ -258,30 +259,30 @@ look_at_all() { # UP-ENDED
   done < <(docker inspect --format "$FACTS" "${ids[@]}" 2>/dev/null)
 }
 
-look_at() { # UP-ENDED; the rest is of the caller
+look_at() { # UP-ENDED; uses the variables of the caller
   local words='' is_there=no
   : "${restarts[$id]:=$count}"
   case $status in
     running)
       case $health in
-        none) words='runs' is_there=yes ;;
-        healthy) words='is healthy' is_there=yes ;;
-        *) words="is $health" ;;
+        none) words='running' is_there=yes ;;
+        *) words=$health ;;
       esac
       ;;
     exited | dead)
       if [ "$policy" != no ] && [ "$policy" != '' ]; then
-        [ "$1" = no ] || container_failed "$service" "$id" "ended with $code" "$oom"
+        [ "$1" = no ] || container_failed "$service" "$id" "exited with code $code" "$oom"
       elif [ "$code" = 0 ]; then
-        words='has done its work' is_there=yes
+        words='completed' is_there=yes
       elif [[ ${finished:0:19} > $begun || ${finished:0:19} == "$begun" ]]; then
-        container_failed "$service" "$id" "ended with $code" "$oom"
+        container_failed "$service" "$id" "exited with code $code" "$oom"
       fi
       ;;
-    restarting) words="ended with $code, and is started again" ;;
+    restarting) words="exited with code $code, restarting" ;;
   esac
-  ((count - restarts[$id] < MOST_RESTARTS)) ||
-    container_failed "$service" "$id" "was started $((count - restarts[$id])) times and ended each time" "$oom"
+  [ "$words" != healthy ] || is_there=yes
+  ((count - restarts[$id] < MAX_RESTARTS)) ||
+    container_failed "$service" "$id" "was restarted $((count - restarts[$id])) times and exited each time" "$oom"
   if [ -n "$words" ] && [ "${shown[$service]:-}" != "$words" ]; then
     shown[$service]=$words
     tell "$service" "$words"
@@ -290,7 +291,7 @@ look_at() { # UP-ENDED; the rest is of the caller
   [ "$is_there" = yes ] || [ "$status" != running ] || tell_phase
 }
 
-# What a core says about how far it is (the event core.phase of its log).
+# Reports the start phase of the core (event core.phase in its log).
 tell_phase() {
   local line phase
   [ "$service" = core ] || return 0
@@ -307,42 +308,42 @@ say_waiting() {
     tell '' "waiting for: $waiting${shown_phase[*]:+ (core: ${shown_phase[*]: -1})}"
   else
     last=$(grep -v '^ *$' "$said_file" | tail -n 1)
-    tell '' "Docker: ${last:-at work}"
+    tell '' "Docker: ${last:-working}"
   fi
 }
 
-# --- What goes wrong
+# --- Failures
 
-# The lines of a log that matter: what is not said for information alone.
-last_words() { # CONTAINER
+# Prints the last log lines above level info, or else the last lines.
+last_log_lines() { # CONTAINER
   local lines
   lines=$(docker logs --tail 200 "$1" 2>&1 | grep -v '"level":"info"' | tail -n "$LAST_WORDS") || :
   [ -n "$lines" ] || lines=$(docker logs --tail "$LAST_WORDS" "$1" 2>&1) || :
-  printf '%s\n' "${lines:-(it said nothing)}" | cut -c 1-400 | sed 's/^/    /' >&2
+  printf '%s\n' "${lines:-(no output)}" | cut -c 1-400 | sed 's/^/    /' >&2
 }
 
 container_failed() { # SERVICE CONTAINER WHAT OOM-KILLED
-  local remedy="put right what it says, then ./scripts/start.sh again; all of it: docker compose logs $1"
-  [ "$4" != true ] || remedy="it had too little memory: give it more (CORE_MEMORY or CORE_DATABASE_MEMORY in .env, mem_limit in compose/compose.local.yaml), then ./scripts/start.sh again"
-  printf '\n%s %s. Its last words:\n' "$1" "$3" >&2
-  last_words "$2"
-  refuse 1 "The stack is not up after $(elapsed) minutes; what runs goes on." "$remedy"
+  local remedy="fix what the log reports, then run ./scripts/start.sh again. Full log: docker compose logs $1"
+  [ "$4" != true ] || remedy="it ran out of memory: raise its limit (CORE_MEMORY or CORE_DATABASE_MEMORY in .env, mem_limit in compose/compose.local.yaml), then run ./scripts/start.sh again"
+  printf '\n%s %s. Last log lines:\n' "$1" "$3" >&2
+  last_log_lines "$2"
+  refuse 1 "Couldn't start the stack: $1 failed after $(elapsed) minutes. The other containers keep running." "$remedy"
 }
 
-# Compose has given up, and names whom it waited for.
+# Compose failed and names the container it waited for.
 up_failed() {
   local said service id
   said=$(cat "$said_file")
   look_at_all yes
   if [[ $said =~ container\ ([A-Za-z0-9_.-]+)\ (is\ unhealthy|exited) ]]; then
     service=$(docker inspect --format '{{index .Config.Labels "com.docker.compose.service"}}' "${BASH_REMATCH[1]}" 2>/dev/null) || service=${BASH_REMATCH[1]}
-    container_failed "$service" "${BASH_REMATCH[1]}" 'does not get healthy' false
+    container_failed "$service" "${BASH_REMATCH[1]}" 'did not become healthy' false
   elif [[ $said =~ service\ \"([A-Za-z0-9_-]+)\"\ didn ]]; then
     id=$(docker compose ps --all --quiet "${BASH_REMATCH[1]}" | head -n 1)
     container_failed "${BASH_REMATCH[1]}" "$id" 'did not complete' false
   fi
   printf '%s\n' "$said" | grep -v '^ *$' | tail -n "$LAST_WORDS" | sed 's/^/    /' >&2
-  refuse 1 'Docker Compose could not bring the stack up.' 'see "When it does not start" in docs/containers.md, then ./scripts/start.sh again'
+  refuse 1 "Docker Compose couldn't start the stack." 'see "When it does not start" in docs/containers.md, then run ./scripts/start.sh again'
 }
 
 too_late() {
@@ -350,13 +351,13 @@ too_late() {
   for service in ${waiting//,/ }; do
     id=$(docker compose ps --all --quiet "$service" 2>/dev/null | head -n 1)
     [ -n "$id" ] || continue
-    printf '\n%s is not there yet. Its last words:\n' "$service" >&2
-    last_words "$id"
+    printf '\n%s is not ready. Last log lines:\n' "$service" >&2
+    last_log_lines "$id"
   done
-  refuse 1 "The stack is not up within $timeout_minutes minutes; it goes on starting." 'look at the lines above; ./scripts/start.sh waits again, with --timeout MINUTES longer'
+  refuse 1 "The stack did not start within $timeout_minutes minutes. It keeps starting." 'read the lines above. To wait again: ./scripts/start.sh, or longer with --timeout MINUTES'
 }
 
-# --- The proof
+# --- Connection check
 
 prove_stack() {
   local within=$((timeout_minutes * 60 - SECONDS))
@@ -376,8 +377,8 @@ say_where() {
       "$base" "$base" "$base" "$base" "$enrollment"
   fi
   printf '  Devices      enroll at %s:%s, stream at %s:8089\n' "$base" "$enrollment" "$base"
-  printf '  Sign in      as webadmin; the password is CORE_WEBADMIN_PASSWORD in %s\n' "$(readlink -f "$env_file")"
-  printf '  Stop with    ./scripts/stop.sh\n'
+  printf '  Sign in      as webadmin (password: CORE_WEBADMIN_PASSWORD in %s)\n' "$(readlink -f "$env_file")"
+  printf '  Stop         ./scripts/stop.sh\n'
 }
 
 start_containers() { # ARGUMENTS
@@ -385,14 +386,14 @@ start_containers() { # ARGUMENTS
   check_docker
   check_set_up
   preflight
-  if [ -n "$(kept_rotations)" ]; then printf 'A rotation of secrets is not complete yet; this start goes on with it.\n' >&2; fi
+  if [ -n "$(kept_rotations)" ]; then printf 'A secret rotation is incomplete. This start continues it.\n' >&2; fi
   bring_up
-  tell 'all' 'are there; the probe goes the way of a device ...'
+  tell 'all' 'ready. Running the connection check...'
   printf '\n'
   if ! prove_stack; then
     say_where
-    refuse 1 'The containers run, but the probe does not come through: nobody should rely on this stack yet.' \
-      'see the stage that failed above and docs/health.md; then ./scripts/start.sh again, which only proves'
+    refuse 1 "The containers are running, but the connection check failed. Don't rely on this stack yet." \
+      'see the failed stage above and docs/health.md. Then run ./scripts/start.sh again, which repeats the check'
   fi
   end_rotations
   say_where

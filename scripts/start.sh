@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Starts Holdfast, in containers or with --embedded without. ./scripts/start.sh --help lists the options.
+# Starts Holdfast in containers, or without them (--embedded). ./scripts/start.sh --help lists the options.
 set -euo pipefail
 called_from=$PWD
 unset NODE_OPTIONS
@@ -23,7 +23,7 @@ source scripts/install.sh
 prepare_holdfast
 home=$PWD
 cd "$called_from"
-# What runs on after --detach must hold nothing of the caller but its own output.
+# After --detach, the stack must not keep file descriptors of the caller open, except its output.
 for descriptor in "/proc/$$/fd/"*; do
   number=${descriptor##*/}
   if [ "$number" -gt 2 ] && [ "$number" -ne 255 ]; then eval "exec $number>&-"; fi

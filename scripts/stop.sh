@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Stops the stack, in containers or embedded; with --remove deletes its data, after asking. --help lists the options.
+# Stops the stack, in containers or embedded. --remove also deletes its data. --help lists the options.
 set -euo pipefail
 called_from=$PWD
 cd "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/.."
@@ -13,14 +13,14 @@ usage() {
 Usage: ./scripts/stop.sh [--remove]
        ./scripts/stop.sh --data DIR [--remove]
 
-Stops the stack in containers, or with --data the embedded one on DIR (default, where .env describes no containers: data in
-the repository). Data stays.
+Stops the stack in containers, or with --data an embedded one. Keeps the data.
 
-  --data DIR   the directory that an embedded stack was started with
-  --remove     delete the data as well: shows what would be lost, and asks for the address of the server (embedded: for DIR)
-  --yes-delete-everything NAME
-               the same answer, where nobody can be asked
-  --help       this text
+  --data DIR   data directory of an embedded stack (default, if .env describes no containers: data in the
+               repository)
+  --remove     also delete the data. Shows what will be lost, and asks for the server address (embedded: DIR)
+  --yes-delete-everything ANSWER
+               confirm --remove without a prompt: the server address (embedded: DIR)
+  --help       show this help
 TEXT
 }
 
@@ -34,60 +34,60 @@ read_arguments() {
         shift
         ;;
       --yes-delete-everything=*) answer=${1#*=} ;;
-      *) refuse 2 "stop.sh does not know $1." 'see ./scripts/stop.sh --help' ;;
+      *) refuse 2 "Unknown option: $1." 'see ./scripts/stop.sh --help' ;;
     esac
     [ $# -eq 0 ] || shift
   done
-  [ -z "$answer" ] || [ "$remove" = yes ] || refuse 2 '--yes-delete-everything belongs to --remove.' 'see ./scripts/stop.sh --help'
+  [ -z "$answer" ] || [ "$remove" = yes ] || refuse 2 '--yes-delete-everything needs --remove.' 'see ./scripts/stop.sh --help'
 }
 
 stop_containers() {
   local running
-  running=$(docker compose ps --quiet) || refuse 1 'Docker Compose does not say what runs.' 'put right what it says above; nothing was stopped'
+  running=$(docker compose ps --quiet) || refuse 1 "Couldn't list the running containers. Nothing was stopped." "fix what Docker Compose reports above, then try again"
   if [ -z "$running" ]; then
-    printf 'No container of the stack runs.\n'
+    printf 'The stack is already stopped.\n'
     return
   fi
-  docker compose stop || refuse 1 'Not every container could be stopped.' 'see what docker compose ps says, then try again'
-  printf 'The stack has stopped; its data stays. ./scripts/start.sh starts it again.\n'
+  docker compose stop || refuse 1 'Some containers did not stop.' 'list them with docker compose ps, then try again'
+  printf 'Stack stopped. Its data is kept. To start it again: ./scripts/start.sh\n'
 }
 
-# NAME and size of every volume of the stack.
+# Prints the name and size of every volume of the stack.
 show_volumes() {
   local project name size
   local -A sizes=()
   project=$(docker compose config 2>/dev/null | sed -n 's/^name: *//p' | head -n 1)
-  [ -n "$project" ] || refuse 1 'Docker Compose does not say how the stack is called.' 'see what docker compose config says'
+  [ -n "$project" ] || refuse 1 "Couldn't determine the name of the stack. Nothing was deleted." 'run docker compose config and fix what it reports'
   while IFS='|' read -r name size; do
     [ -z "$name" ] || sizes[$name]=$size
   done < <(docker system df --verbose --format '{{range .Volumes}}{{.Name}}|{{.Size}}\n{{end}}' 2>/dev/null)
   while IFS= read -r name; do
     volumes+=("$name")
-    printf '  %-36s %s\n' "$name" "${sizes[$name]:-of unknown size}" >&2
+    printf '  %-36s %s\n' "$name" "${sizes[$name]:-size unknown}" >&2
   done < <(docker volume ls --filter "label=com.docker.compose.project=$project" --format '{{.Name}}')
 }
 
 remove_containers() {
   local volumes=()
-  printf 'These volumes, and all that is in them, would be deleted for good:\n' >&2
+  printf 'These volumes and everything in them will be deleted permanently:\n' >&2
   show_volumes
-  [ ${#volumes[@]} -gt 0 ] || printf '  (there is none)\n' >&2
-  printf '%s and release/ stay: passwords, settings, the release. Without a backup of the volumes nothing else comes back.\n' "$env_file" >&2
+  [ ${#volumes[@]} -gt 0 ] || printf '  (none)\n' >&2
+  printf '%s and release/ are kept (passwords, settings, the release). Only a backup of the volumes can restore the rest.\n' "$env_file" >&2
   ask_address
-  docker compose down --volumes --remove-orphans || refuse 1 'Not everything could be removed.' 'see the lines above, then try again'
-  printf 'The containers and the data of the stack are gone. ./scripts/start.sh makes an empty one.\n'
+  docker compose down --volumes --remove-orphans || refuse 1 'Some parts were not removed.' 'fix what the lines above report, then try again'
+  printf 'Deleted the containers and the data of the stack. To start an empty stack: ./scripts/start.sh\n'
 }
 
 ask_address() {
   local address=${values[SERVER_ADDRESS]:-}
-  [ -n "$address" ] || refuse 1 'SERVER_ADDRESS is not set in .env, so nobody can be asked for it.' 'set it as the stack has it, then try again'
+  [ -n "$address" ] || refuse 1 "Can't confirm: SERVER_ADDRESS is not set in .env. Nothing was deleted." "set SERVER_ADDRESS to the stack's address, then try again"
   if [ -z "$answer" ]; then
-    [ -t 0 ] || refuse 1 'Nothing was deleted: there is no terminal on which to ask.' \
-      "to delete all the same: ./scripts/stop.sh --remove --yes-delete-everything $address"
-    printf 'To delete all of it, type the address of the server (%s): ' "$address" >&2
+    [ -t 0 ] || refuse 1 "Can't ask for confirmation without a terminal. Nothing was deleted." \
+      "to delete without a prompt: ./scripts/stop.sh --remove --yes-delete-everything $address"
+    printf 'To delete everything, type the server address (%s): ' "$address" >&2
     IFS= read -r answer || answer=''
   fi
-  [ "$answer" = "$address" ] || refuse 1 'Nothing was deleted: that is not the address of the server.' "type $address, or leave it as it is"
+  [ "$answer" = "$address" ] || refuse 1 'The answer is not the server address. Nothing was deleted.' "to delete, run this again and type $address"
 }
 
 if wants_help "$@"; then

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Writes an archive for whoever is to help, without a secret in it. ./scripts/support-bundle.sh --help lists the options.
+# Writes a support archive without secrets. ./scripts/support-bundle.sh --help lists the options.
 set -euo pipefail
 called_from=$PWD
 cd "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/.."
@@ -14,13 +14,13 @@ usage() {
   cat <<'TEXT'
 Usage: ./scripts/support-bundle.sh [--output FILE] [--data DIR]
 
-Writes an archive for whoever is to help: versions, settings without their secrets, the state of every container, the last 2000
-lines of its log, health, disk, memory, ports, sizes and migrations of the databases. Whatever looks like a secret is taken out,
-and named in CLEANED.txt; names of people, addresses and callsigns stay in the logs.
+Writes an archive for support: versions, settings, container states, the last 2000 log lines of each
+container, health, disk, memory, ports, and database sizes and migrations. Removes secrets and lists what
+it removed in CLEANED.txt. Logs still contain names of people, addresses and callsigns.
 
-  --output FILE   where to (default: support-DATE.tar.gz where you stand)
-  --data DIR      the directory of an embedded stack; without it the stack in containers, where .env describes one
-  --help          this text
+  --output FILE   file to write (default: support-DATE.tar.gz in the current directory)
+  --data DIR      data directory of an embedded stack (default: the stack in containers, if .env describes one)
+  --help          show this help
 TEXT
 }
 
@@ -30,14 +30,14 @@ read_arguments() {
     case $1 in
       --output)
         output=${2:-}
-        [ -n "$output" ] || refuse 2 '--output has no value.' 'see ./scripts/support-bundle.sh --help'
+        [ -n "$output" ] || refuse 2 '--output needs a file name.' 'see ./scripts/support-bundle.sh --help'
         shift
         ;;
       --output=*)
         output=${1#*=}
-        [ -n "$output" ] || refuse 2 '--output has no value.' 'see ./scripts/support-bundle.sh --help'
+        [ -n "$output" ] || refuse 2 '--output needs a file name.' 'see ./scripts/support-bundle.sh --help'
         ;;
-      *) refuse 2 "support-bundle.sh does not know $1." 'see ./scripts/support-bundle.sh --help' ;;
+      *) refuse 2 "Unknown option: $1." 'see ./scripts/support-bundle.sh --help' ;;
     esac
     shift
   done
@@ -46,15 +46,15 @@ read_arguments() {
     /*) ;;
     *) output=$called_from/$output ;;
   esac
-  if [ -e "$output" ] || [ -L "$output" ]; then refuse 1 "$output is there already." 'give another --output FILE'; fi
+  if [ -e "$output" ] || [ -L "$output" ]; then refuse 1 "$output already exists." 'choose another file with --output FILE'; fi
 }
 
-# What a command says, or why it does not.
+# Appends the output of a command, or how it failed, to a file.
 gather() { # FILE COMMAND
   local file=$bundle/$1
   shift
   printf -- '--- %s\n' "$*" >>"$file"
-  timeout "$WITHIN_SECONDS" "$@" >>"$file" 2>&1 </dev/null || printf '(ended with %s)\n' "$?" >>"$file"
+  timeout "$WITHIN_SECONDS" "$@" >>"$file" 2>&1 </dev/null || printf '(exit code %s)\n' "$?" >>"$file"
 }
 
 collect() {
@@ -96,19 +96,19 @@ fi
 read_arguments "$@"
 check_docker
 check_docker_answers
-command -v tar >/dev/null || refuse 1 'tar is not installed.' 'install it'
+command -v tar >/dev/null || refuse 1 'tar is not installed.' 'install tar (Debian: apt-get install tar)'
 image=$(sed -n 's/^ *image: *//p' compose/program.yaml)
-docker image inspect "$image" >/dev/null 2>&1 || refuse 1 "The image $image is not there, whose program takes the secrets out." 'run ./scripts/setup.sh, which builds it'
+docker image inspect "$image" >/dev/null 2>&1 || refuse 1 "The image $image is missing. It is needed to remove the secrets." 'run ./scripts/setup.sh, which builds it'
 umask 077
-bundle=$(mktemp -d) || refuse 1 'No temporary directory can be made.' 'see that the disk of /tmp has room'
+bundle=$(mktemp -d) || refuse 1 "Couldn't create a temporary directory." 'check free disk space: df -h /tmp'
 trap 'rm -rf "$bundle"' EXIT
-# Before anything is collected.
-(set -o noclobber && : >"$output") 2>/dev/null || refuse 1 "$output cannot be written." 'give another --output FILE, where this account may write'
+# Fail before collecting anything.
+(set -o noclobber && : >"$output") 2>/dev/null || refuse 1 "Couldn't write $output." 'choose a writable file with --output FILE'
 trap 'rm -rf "$bundle" "$output"' EXIT
-printf 'Collecting ...\n' >&2
+printf 'Collecting...\n' >&2
 collect
 tar -C "$bundle" -cf - . | docker run --rm -i --network none --read-only --tmpfs /tmp:size=512m,mode=1777 --cap-drop ALL \
   --security-opt no-new-privileges --entrypoint node "$image" /app/dist/support-bundle.js --clean >"$output" ||
-  refuse 1 'The bundle could not be cleaned, and was not written.' 'see the lines above'
+  refuse 1 "Couldn't remove the secrets, so no support bundle was written." 'fix what the lines above report, then try again'
 trap 'rm -rf "$bundle"' EXIT
-printf '%s is written. Look into it before you give it away: names of people, addresses and callsigns are in its logs.\n' "$output" >&2
+printf 'Wrote %s. Review it before you send it: its logs contain names of people, addresses and callsigns.\n' "$output" >&2

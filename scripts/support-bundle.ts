@@ -1,4 +1,4 @@
-// Entry of support-bundle.sh.
+// Runs the program of support-bundle.sh.
 
 import { resolve } from 'node:path';
 import { runProgram } from '@holdfast/kit/command';

@@ -1,4 +1,4 @@
-// Entry of the role `configuration` with our own core: the retention files.
+// Runs the role `configuration` for our own core: writes the retention files.
 
 import { resolve } from 'node:path';
 import { runProgram } from '@holdfast/kit/command';

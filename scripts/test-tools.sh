@@ -1,5 +1,5 @@
-# Sourced by test.sh: installs the programs that the tests run. As root it installs what is missing from Debian; an ordinary user
-# runs what can run, and HOLDFAST_NOT_INSTALLED says at the end of the run what was skipped and why.
+# Sourced by test.sh: installs the programs that the tests run, as root and from Debian. For other users it
+# lists the tests that will be skipped, which HOLDFAST_NOT_INSTALLED passes to the summary.
 
 not_installed=()
 
@@ -11,9 +11,9 @@ has_compose() {
   { docker buildx version && docker compose version --short | awk -F '[v.]' '{ exit !($1 > 2 || $1 == 2 && $2 >= 24) }'; } >/dev/null 2>&1
 }
 
-# Installs Debian packages, and lets none of them start a service of this machine.
+# Installs Debian packages without starting their services.
 install_debian() {
-  echo "Installing for the tests: $* ..." >&2
+  echo "Installing for the tests: $*..." >&2
   apt-get update -qq || return
   (
     if [ ! -e /usr/sbin/policy-rc.d ]; then
@@ -24,14 +24,14 @@ install_debian() {
   )
 }
 
-# unpack_debian SUITE FOLDER PROGRAM... PACKAGE...: takes single programs out of packages that are newer than this Debian, or that
-# would bring a service with them. The sources of the package system stay as they are. Packages follow after a --.
+# unpack_debian SUITE FOLDER PROGRAM... -- PACKAGE...: extracts single programs from packages that are newer
+# than this Debian or include a service. Does not change the package sources.
 unpack_debian() {
   local suite=$1 folder=$2 programs=() place
   shift 2
   while [ "$1" != -- ]; do programs+=("$1"); shift; done
   shift
-  echo "Unpacking for the tests: $* ..." >&2
+  echo "Unpacking for the tests: $*..." >&2
   place=$(mktemp -d) || return
   (
     trap 'rm -rf "$place"' EXIT
@@ -50,7 +50,7 @@ unpack_debian() {
   )
 }
 
-# wanted CHECK 'WHAT IS SKIPPED WITHOUT IT' PACKAGE...: a tool that is missing is installed by root, and else noted.
+# wanted CHECK 'TESTS SKIPPED WITHOUT IT' PACKAGE...: root installs a missing tool; others note it.
 missing_packages=()
 wanted() {
   local check=$1 skipped=$2
@@ -61,17 +61,17 @@ wanted() {
 }
 
 install_test_tools() {
-  command -v apt-get >/dev/null || { echo 'This is no Debian: programs that the tests need are not installed by themselves.' >&2; return 0; }
+  command -v apt-get >/dev/null || { echo "This is not Debian: can't install the test tools automatically." >&2; return 0; }
   wanted 'has npm' 'everything' nodejs npm
   wanted 'has flock' 'everything' util-linux
-  wanted 'has openssl' 'keys and certificates as OpenSSL sees them' openssl
-  wanted 'has curl' 'calls by curl, which the documents show' curl
-  wanted 'has psql' 'databases as psql sees them' postgresql-client
-  wanted 'has ldapsearch' 'the directory, asked by tools that know nothing of our code' ldap-utils
-  wanted 'has slapd' 'the directory, held to a second implementation' slapd
+  wanted 'has openssl' 'keys and certificates checked with OpenSSL' openssl
+  wanted 'has curl' 'the curl examples in docs' curl
+  wanted 'has psql' 'databases checked with psql' postgresql-client
+  wanted 'has ldapsearch' 'the directory, queried with standard LDAP tools' ldap-utils
+  wanted 'has slapd' 'the directory, compared with a second implementation' slapd
   wanted 'has dockerd' 'the stacks in containers' docker.io
   wanted has_static_busybox 'the stacks in containers' busybox-static
-  wanted 'has keytool' 'keystores, read by the program that a release reads them with' default-jre-headless
+  wanted 'has keytool' 'keystores, read with keytool' default-jre-headless
   wanted 'has shellcheck' 'shell scripts' shellcheck
   wanted has_chromium 'pages in a browser' chromium-headless-shell fonts-dejavu-core
   wanted 'has iptables' 'the stacks in containers' iptables
@@ -80,10 +80,10 @@ install_test_tools() {
   wanted 'has setcap' 'the stacks in containers' libcap2-bin
   wanted has_postgis 'tables of a release, on PostgreSQL with PostGIS' '^postgresql-[0-9]+-postgis-3$'
   if [ "${#missing_packages[@]}" -gt 0 ]; then
-    install_debian "${missing_packages[@]}" || not_installed+=("what needs one of: ${missing_packages[*]} (apt-get failed, see its message above)")
+    install_debian "${missing_packages[@]}" || not_installed+=("tests that need: ${missing_packages[*]} (apt-get failed, see its message above)")
   fi
   local only_root=' (only root can install it)'
-  [ "$(id -u)" = 0 ] && only_root=' (it could not be unpacked, see the message above)'
+  [ "$(id -u)" = 0 ] && only_root=' (unpacking failed, see the message above)'
   # unpacked CHECK 'WHAT IS SKIPPED' ARGUMENTS OF unpack_debian...
   unpacked() {
     local check=$1 skipped=$2
@@ -93,8 +93,8 @@ install_test_tools() {
     if [ "$(id -u)" = 0 ]; then unpack_debian "$@" && return; fi
     not_installed+=("$skipped$only_root")
   }
-  unpacked 'has promtool' 'alert rules, asked of promtool' here /usr/local/bin usr/bin/promtool -- prometheus
-  # The Caddy that the stack pins is in the backports of the next Debian.
+  unpacked 'has promtool' 'alert rules, checked with promtool' here /usr/local/bin usr/bin/promtool -- prometheus
+  # The Caddy version that the stack pins is in the backports of the next Debian release.
   unpacked 'has caddy' 'the reverse proxy' trixie-backports /usr/local/bin usr/bin/caddy -- caddy
   unpacked 'has pebble' 'public certificates, from an ACME server' here /usr/local/bin usr/bin/pebble usr/bin/pebble-challtestsrv -- pebble
   unpacked has_compose 'the layers of Docker Compose 2.24 or newer' trixie /usr/local/lib/docker/cli-plugins \

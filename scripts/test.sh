@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs what the tests need, then runs every check and every test. The last line is "N passed, N failed".
+# Installs the test tools, then runs all checks and tests. The last line is "N passed, N failed".
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 # shellcheck source=scripts/test-tools.sh

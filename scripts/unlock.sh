@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Frees an address that was locked after too many wrong passwords. ./scripts/unlock.sh --help lists the options.
+# Ends the lockout of an address after too many wrong passwords. ./scripts/unlock.sh --help lists the options.
 set -euo pipefail
 called_from=$PWD
 cd "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/.."
@@ -13,11 +13,12 @@ usage() {
 Usage: ./scripts/unlock.sh ADDRESS [--data DIR]
        ./scripts/unlock.sh --list [--data DIR]
 
-Frees an address that may not try a password now, at every door of the portal, the monitor and the API.
+Ends the lockout of an address everywhere: in the portal, the console and the API.
 
-  --list        show the addresses that are locked
-  --data DIR    the directory of a running embedded stack; without it the stack in containers, where .env describes one
-  --help        show this text
+  --list        show locked-out addresses
+  --data DIR    data directory of a running embedded stack (default: the stack in containers, if .env
+                describes one)
+  --help        show this help
 TEXT
 }
 

@@ -1,4 +1,4 @@
-// Entry of unlock.sh.
+// Runs the program of unlock.sh.
 
 import { resolve } from 'node:path';
 import { runProgram } from '@holdfast/kit/command';

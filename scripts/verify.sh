@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# The checks before each commit: formatter, linter and types beside the fast tests. Random tests run a tenth as often as in CI.
+# Runs the checks before each commit: formatter, linter, types and the fast tests.
+# Random tests run a tenth as often as in CI.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 export HOLDFAST_TEST_RUNS=${HOLDFAST_TEST_RUNS:-0.1}

@@ -1,3 +1,3 @@
 #!/bin/sh
-# workerd that ends with the process that started it, however that one ends. WORKERD is the program itself.
+# Runs workerd ($WORKERD) so that it ends with its parent process, however that ends.
 exec setpriv --pdeathsig KILL -- "$WORKERD" "$@"

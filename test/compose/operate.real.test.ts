@@ -83,7 +83,7 @@ describe('every script for operators', () => {
     lay({ 'compose ps --quiet --status running management': { says: '' } });
     expect(run(script, script === 'unlock.sh' ? ['--list'] : ['--generate'])).toMatchObject({
       code: 1,
-      output: expect.stringMatching(/management does not run\.\n.*start\.sh/),
+      output: expect.stringMatching(/management container is not running\.\n.*start\.sh/),
     });
   });
 });
@@ -91,7 +91,7 @@ describe('every script for operators', () => {
 describe('stop.sh', () => {
   it('stops the containers, and nothing else', () => {
     lay({ 'compose ps --quiet': { says: 'id\n' } });
-    expect(run('stop.sh')).toMatchObject({ code: 0, output: expect.stringContaining('its data stays') });
+    expect(run('stop.sh')).toMatchObject({ code: 0, output: expect.stringContaining('Its data is kept') });
     expect(docker.calls()).toContain('compose stop');
     expect(docker.calls().filter((call) => call.includes('down'))).toEqual([]);
   });
@@ -100,7 +100,7 @@ describe('stop.sh', () => {
     lay({ 'compose ps --quiet': { complains: 'required variable AUDIT_KEY is missing a value\n', code: 1 } });
     const { code, output } = run('stop.sh');
     expect(code).toBe(1);
-    expect(output).toMatch(/AUDIT_KEY is missing[^]*Docker Compose does not say what runs[^]*nothing was stopped/);
+    expect(output).toMatch(/AUDIT_KEY is missing[^]*Couldn't list the running containers. Nothing was stopped/);
   });
 
   const volumes: Answers = {
@@ -112,9 +112,9 @@ describe('stop.sh', () => {
     lay(volumes);
     const { code, output } = run('stop.sh', ['--remove']);
     expect(code).toBe(1);
-    expect(output).toMatch(/holdfast_core-data +12MB\n +holdfast_flows-data +of unknown size/);
-    expect(output).toContain('.env and release/ stay');
-    expect(output).toContain('no terminal on which to ask');
+    expect(output).toMatch(/holdfast_core-data +12MB\n +holdfast_flows-data +size unknown/);
+    expect(output).toContain('.env and release/ are kept');
+    expect(output).toContain('without a terminal');
     expect(output).not.toContain('other');
     // Docker itself makes a new line of \n, wherever it stands: within an action that is an error.
     expect(docker.calls()).toContain('system df --verbose --format {{range .Volumes}}{{.Name}}|{{.Size}}\\n{{end}}');
@@ -166,12 +166,12 @@ describe('reset-password.sh', () => {
     const sync = join(docker.directory, 'sync');
     writeFileSync(sync, '#!/bin/sh\nexit 1\n', { mode: 0o755 });
     for (const [script, says] of [
-      ['reset-password.sh', '.env cannot be written; it is as it was.'],
-      ['rotate-secrets.sh', '.env could not be copied; nothing was changed.'],
+      ['reset-password.sh', "Couldn't write .env. It is unchanged."],
+      ['rotate-secrets.sh', "Couldn't copy .env. Nothing was changed."],
     ] as const)
       expect(run(script, [], `${NEW}\n`)).toMatchObject({
         code: 1,
-        output: `${says}\n  Remedy: see that the disk has room, then run this again\n`,
+        output: `${says}\n  Remedy: check free disk space (df -h .), then run this again\n`,
       });
     expect(readFileSync(join(home, '.env'), 'utf8')).toBe(ENV);
     expect(beside()).toEqual([]);
@@ -185,7 +185,7 @@ describe('reset-password.sh', () => {
     });
     for (const message of [closed.stderr, run('reset-password.sh').output])
       expect(message).toBe(
-        'No password came on the standard input.\n  Remedy: call this on a terminal, or with --generate\n',
+        'No password on standard input.\n  Remedy: run this in a terminal, or with --generate\n',
       );
     expect(executed()).toEqual([]);
   });
@@ -265,7 +265,7 @@ describe('rotate-secrets.sh', () => {
     startEnds(0);
     expect(run('rotate-secrets.sh')).toMatchObject({
       code: 0,
-      output: expect.stringContaining('An earlier rotation is not complete'),
+      output: expect.stringContaining('An earlier rotation is incomplete'),
     });
     expect(readFileSync(join(home, '.env'), 'utf8')).toBe(ENV);
   });
@@ -290,7 +290,7 @@ describe('rotate-secrets.sh', () => {
     ] as const)
       expect(run(script, args)).toMatchObject({
         code: 1,
-        output: expect.stringMatching(/^Another .* is under way here\.\n {2}Remedy: wait/),
+        output: expect.stringMatching(/^Another .* is running here\.\n {2}Remedy: wait/),
       });
     expect(readFileSync(join(home, '.env'), 'utf8')).toBe(ENV);
     expect(beside()).toEqual([]);
@@ -304,7 +304,7 @@ describe('rotate-secrets.sh', () => {
     startEnds(1);
     const { code, output } = run('rotate-secrets.sh');
     expect(code).toBe(1);
-    expect(output).toMatch(/to go back: mv '\.env\.before-rotation-\w+' '\.env'/);
+    expect(output).toMatch(/To go back: mv '\.env\.before-rotation-\w+' '\.env'/);
     expect(beside()).toHaveLength(1);
   });
 });
@@ -342,7 +342,7 @@ describe('the others', () => {
     lay();
     expect(run('renew-ca.sh')).toMatchObject({
       code: 1,
-      output: expect.stringMatching(/CA of a TAK Server release is not renewed here[\s\S]*Remedy/),
+      output: expect.stringMatching(/can't renew the CA of a TAK Server release[\s\S]*Remedy/),
     });
     expect(docker.calls().filter((call) => call.startsWith('compose run'))).toEqual([]);
   });

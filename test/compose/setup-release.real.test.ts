@@ -179,11 +179,11 @@ describe('the set-up script with a release archive', { timeout: 30_000 }, () => 
   });
 
   it('says of a hardened release whose registry it needs, before it builds, and again when that fails', () => {
-    expect(world.run(hardened, ...ADDRESS).stderr).toContain('docker login registry1.dso.mil must have been done');
+    expect(world.run(hardened, ...ADDRESS).stderr).toContain('Sign in first as this user: docker login registry1.dso.mil');
     world.docker({ failing: '--tag localhost/holdfast-core-base:' });
     rmSync(world.envFile);
     expect(world.run(hardened, ...ADDRESS).stderr).toContain(
-      'a hardened release needs: docker login registry1.dso.mil',
+      'A hardened release needs: docker login registry1.dso.mil',
     );
   });
 });
@@ -200,13 +200,13 @@ describe('a set-up that fails', { timeout: 30_000 }, () => {
   }
 
   it.each([
-    ['our own image', 'compose/program.yaml'],
-    ["the release's image of core", '--tag localhost/holdfast-core-base:'],
-    ['our image of core-database over it', '--tag localhost/holdfast-core-database:'],
+    ['the Holdfast image', 'compose/program.yaml'],
+    ['the release image of core', '--tag localhost/holdfast-core-base:'],
+    ['the Holdfast image of core-database', '--tag localhost/holdfast-core-database:'],
   ])('in building %s names the step, shows the last words and leaves nothing', (what, failing) => {
     world.docker({ failing });
     const message = refused(1, archive, ...ADDRESS);
-    expect(message).toContain(`Building ${what} failed (exit code 17); nothing was changed.`);
+    expect(message).toContain(`Couldn't build ${what} (exit code 17). Nothing was changed.`);
     expect(message).toContain('ERROR: no space for this layer');
     expect(message).not.toContain('line 10\n');
     expect(Object.keys(world.tree())).toEqual([]);
@@ -220,10 +220,10 @@ describe('a set-up that fails', { timeout: 30_000 }, () => {
   });
 
   it.each([
-    [{ version: '' }, 'Docker does not answer this account.'],
-    [{ version: '20.9.1+dfsg1' }, 'Docker is 20.9.1+dfsg1; 20.10 or newer is needed'],
+    [{ version: '' }, 'Docker does not respond to this user.'],
+    [{ version: '20.9.1+dfsg1' }, 'Docker 20.9.1+dfsg1 is too old. Version 20.10 or newer'],
     [{ buildx: false }, 'Docker has no buildx plugin'],
-    [{ memoryBytes: 6 * 1024 ** 3 - 1 }, 'This machine has 5.9 GiB of memory; a TAK Server with authentik needs 6 GiB'],
+    [{ memoryBytes: 6 * 1024 ** 3 - 1 }, 'This machine has 5.9 GiB of memory. A TAK Server with authentik needs 6 GiB'],
   ])('with Docker that says %j is refused before anything is read', (answers, says) => {
     world.docker(answers);
     expect(refused(1, archive, ...ADDRESS)).toContain(says);
@@ -236,7 +236,7 @@ describe('a set-up that fails', { timeout: 30_000 }, () => {
     world.docker({ memoryBytes: 7.5 * 1024 ** 3 });
     expect(world.run(archive, ...ADDRESS)).toMatchObject({
       status: 0,
-      stderr: 'Note: with 7.5 GiB of memory it will be tight; 8 GiB are better.\n',
+      stderr: 'Note: 7.5 GiB of memory is tight. 8 GiB is recommended.\n',
     });
   });
 
@@ -280,14 +280,14 @@ describe('a set-up that fails', { timeout: 30_000 }, () => {
 
   it('refuses an archive for a stack that was set up as a light one', () => {
     world.run('--light', ...ADDRESS);
-    expect(refused(1, archive)).toContain('This stack was set up as a light one');
-    expect(refused(2)).toContain('This stack was set up as a light one.\n  Remedy: ./scripts/setup.sh --light');
+    expect(refused(1, archive)).toContain('This stack was set up as a light stack');
+    expect(refused(2)).toContain('This stack was set up as a light stack.\n  Remedy: run ./scripts/setup.sh --light');
   });
 
   it('refuses days for a core that counts seconds', () => {
     world.writeEnv('CORE_RETENTION_UNIT=days\n');
     expect(refused(1, archive, ...ADDRESS)).toContain(
-      'CORE_RETENTION_UNIT is days in .env, and a TAK Server counts seconds.',
+      'CORE_RETENTION_UNIT is days in .env, but a TAK Server counts seconds.',
     );
   });
 
@@ -304,7 +304,7 @@ describe('a set-up that fails', { timeout: 30_000 }, () => {
     world.become(prepared);
     // The last thing that it does, with everything built.
     world.stub('mktemp', 'case "$*" in *.env*) exit 1 ;; *) exec /usr/bin/mktemp "$@" ;; esac');
-    expect(refused(1, newer)).toContain('Nothing can be written beside .env.');
+    expect(refused(1, newer)).toContain("Couldn't write a file next to .env.");
     expect(upTo('5.10')).toEqual([]);
   });
 

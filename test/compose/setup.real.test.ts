@@ -134,7 +134,7 @@ describe('the set-up script', () => {
     mkdirSync(root.envFile);
     expect(setUp(ADDRESS)).toMatchObject({
       status: 1,
-      stderr: expect.stringMatching(/^\.env is a directory\.\n {2}Remedy/),
+      stderr: expect.stringMatching(/^\.env is a directory, not a settings file\.\n {2}Remedy/),
     });
   });
 
@@ -153,7 +153,7 @@ describe('the set-up script', () => {
     const args = ['--mount', 'sh', '-c', script, 'sh', kept, programs, join(root.path, 'scripts/setup.sh')];
     const { stdout, stderr } = spawnSync('unshare', args, { encoding: 'utf8' });
     expect(stdout).toBe('1\nTZ=UTC\nenv\n');
-    expect(stderr).toMatch(/ cannot be written; it is as it was\.\n {2}Remedy: see that the disk has room/);
+    expect(stderr).toMatch(/Couldn't write .*\. It is unchanged\.\n {2}Remedy: check free disk space/);
   });
 
   it('takes direct mode for an address, and when asked', () => {
@@ -179,29 +179,29 @@ describe('the set-up script', () => {
   });
 
   it.each([
-    { args: ['--light', '--frob'], status: 2, says: 'There is no option --frob.' },
-    { args: ['--light', '--address'], status: 2, says: '--address has no value.' },
-    { args: ['--light', '--mode', 'both'], status: 2, says: 'There is no mode both.' },
-    { args: ['--light'], status: 2, says: 'SERVER_ADDRESS is not set: how do phones reach this server?' },
-    { args: ['--light', '--address', 'https://a.b'], status: 2, says: "'https://a.b' is no host name" },
+    { args: ['--light', '--frob'], status: 2, says: 'Unknown option: --frob.' },
+    { args: ['--light', '--address'], status: 2, says: '--address needs a value.' },
+    { args: ['--light', '--mode', 'both'], status: 2, says: 'Unknown mode: both.' },
+    { args: ['--light'], status: 2, says: 'SERVER_ADDRESS is not set. Devices need it to reach this server.' },
+    { args: ['--light', '--address', 'https://a.b'], status: 2, says: "'https://a.b' is not a host name" },
     {
       args: ['--light', '--address', '2001:db8::1'],
       status: 2,
-      says: "'2001:db8::1' is no host name and no IPv4 address",
+      says: "'2001:db8::1' is not a host name or IPv4 address",
     },
-    { args: ['--light', '--address', '300.1.2.3'], status: 2, says: "'300.1.2.3' is no host name and no IPv4 address" },
-    { args: ['--light', '--address', '192.0.2'], status: 2, says: "'192.0.2' is no host name" },
-    { args: ['--light', '--address', 'cot..example.org'], status: 2, says: "'cot..example.org' is no host name" },
-    { args: ['--light', '--address', 'server'], status: 2, says: 'Public certificates need a public name' },
+    { args: ['--light', '--address', '300.1.2.3'], status: 2, says: "'300.1.2.3' is not a host name or IPv4 address" },
+    { args: ['--light', '--address', '192.0.2'], status: 2, says: "'192.0.2' is not a host name" },
+    { args: ['--light', '--address', 'cot..example.org'], status: 2, says: "'cot..example.org' is not a host name" },
+    { args: ['--light', '--address', 'server'], status: 2, says: 'Public certificates need a public host name' },
     {
       args: ['--light', '--address', '192.0.2.7', '--mode', 'subdomain'],
       status: 2,
-      says: 'Public certificates need a public name',
+      says: 'Public certificates need a public host name',
     },
-    { args: [], status: 2, says: 'There is no release archive given, and none in .env.' },
+    { args: [], status: 2, says: 'No release archive given, and no release in .env.' },
     { args: ['takserver-docker-5.4.zip'], status: 2, says: '/takserver-docker-5.4.zip.' },
     { args: ['--light', 'takserver-docker-5.4.zip'], status: 2, says: 'The light stack has its own core' },
-    { args: ['one.zip', 'two.zip'], status: 2, says: 'There are two archives: one.zip and two.zip.' },
+    { args: ['one.zip', 'two.zip'], status: 2, says: 'Two archives given: one.zip and two.zip.' },
   ])('$args is refused with a remedy, and nothing is written', ({ args, status, says }) => {
     const answer = setUp(args);
     expect(answer).toMatchObject({ status, stdout: '' });
@@ -218,9 +218,9 @@ describe('the set-up script', () => {
 
   it.each([
     { version: undefined, says: 'Docker has no Compose plugin.' },
-    { version: '2.23.3', says: 'Docker Compose is 2.23.3; the layers need 2.24.4 or newer' },
-    { version: '2.24.3', says: 'Docker Compose is 2.24.3; the layers need 2.24.4 or newer' },
-    { version: 'dev', says: "Docker Compose calls its version 'dev'" },
+    { version: '2.23.3', says: 'Docker Compose 2.23.3 is too old. Version 2.24.4 or newer' },
+    { version: '2.24.3', says: 'Docker Compose 2.24.3 is too old. Version 2.24.4 or newer' },
+    { version: 'dev', says: "Docker Compose reports an unknown version: 'dev'" },
   ])('Compose $version is refused', ({ version, says }) => {
     dockerWith(version);
     const answer = setUp(ADDRESS);
@@ -239,7 +239,7 @@ describe('the set-up script', () => {
       root.writeEnv(`CORE_DB_PASSWORD=${value}\n`);
       const answer = setUp(ADDRESS);
       expect(answer.status).toBe(1);
-      expect(answer.stderr).toContain('The value of CORE_DB_PASSWORD in .env has a $ outside of single quotes');
+      expect(answer.stderr).toContain('The value of CORE_DB_PASSWORD in .env has a $ outside single quotes');
       expect(answer.stderr).toContain("CORE_DB_PASSWORD='...'");
       expect(answer.stderr).not.toContain(value);
       expect(root.readEnv()).toBe(`CORE_DB_PASSWORD=${value}\n`);
@@ -247,14 +247,14 @@ describe('the set-up script', () => {
   );
 
   it.each([
-    { env: 'DEPLOY_MODE=Direct', args: [], says: 'DEPLOY_MODE is Direct in .env, which is no mode.' },
-    { env: 'DEPLOY_MODE=direct', args: ['--mode', 'subdomain'], says: 'DEPLOY_MODE is direct already' },
+    { env: 'DEPLOY_MODE=Direct', args: [], says: 'DEPLOY_MODE in .env has an unknown value: Direct.' },
+    { env: 'DEPLOY_MODE=direct', args: ['--mode', 'subdomain'], says: 'DEPLOY_MODE is already set to direct' },
     {
       env: 'SERVER_ADDRESS=a.example.org',
       args: ['--address', 'b.example.org'],
-      says: 'SERVER_ADDRESS is a.example.org already',
+      says: 'SERVER_ADDRESS is already set to a.example.org',
     },
-    { env: 'COMPOSE_FILE=compose/compose.yaml', args: [], says: 'COMPOSE_FILE lacks compose/compose.light.yaml' },
+    { env: 'COMPOSE_FILE=compose/compose.yaml', args: [], says: 'COMPOSE_FILE in .env lacks compose/compose.light.yaml' },
   ])('$env does not go with $args: refused, nothing changed', ({ env, args, says }) => {
     const text = `${env.includes('SERVER_ADDRESS') ? '' : 'SERVER_ADDRESS=cot.example.org\n'}${env}\n`;
     root.writeEnv(text);

@@ -19,7 +19,7 @@ const CONFIG = 'name: holdfast\nservices:\n';
 const state = (service: string, of: string): string => `${service}|${of}|2026-01-01T00:00:00Z|id-${service}\n`;
 const HEALTHY = state('management', 'running|healthy|0|0|unless-stopped|false');
 const PROOF =
-  'Probe, the way of a device from end to end:\n  ok   bind 12 ms\nA device can enroll, connect and be heard.\n';
+  'Connection check:\n  ok   bind 12 ms\nA device can enroll, connect and send.\n';
 
 let home: string;
 let docker: DockerProgram;
@@ -77,8 +77,8 @@ describe('a start that goes well', () => {
   it('brings the stack up without orphans, proves it, and says where everything is but not the password', () => {
     lay();
     const { code, output } = start();
-    expect(output).toContain('A device can enroll, connect and be heard.');
-    expect(output).toMatch(/management +is healthy/);
+    expect(output).toContain('A device can enroll, connect and send.');
+    expect(output).toMatch(/management +healthy/);
     expect(output).toContain('Portal       https://192.0.2.7/');
     expect(output).toContain(`CORE_WEBADMIN_PASSWORD in ${join(home, '.env')}`);
     expect(output).not.toContain('never-to-be-shown');
@@ -107,9 +107,9 @@ describe('a start that goes well', () => {
     expect(code).toBe(0);
     const lines = output.split('\n').filter((line) => /^ +\d+:\d\d +core/.test(line));
     expect(lines.map((line) => line.replace(/^ +\d+:\d\d +core +/, ''))).toEqual([
-      'is starting',
+      'starting',
       '... waiting for the database',
-      'is healthy',
+      'healthy',
     ]);
   });
 
@@ -117,7 +117,7 @@ describe('a start that goes well', () => {
     const kept = join(home, '.env.before-rotation-20260101T000000Z');
     writeFileSync(kept, ENV);
     lay();
-    expect(start()).toMatchObject({ code: 0, output: expect.stringContaining('The rotation of secrets is complete') });
+    expect(start()).toMatchObject({ code: 0, output: expect.stringContaining('Secret rotation is complete') });
     expect(existsSync(kept)).toBe(false);
   });
 });
@@ -128,15 +128,15 @@ describe('a start that is refused', () => {
     lay();
     const { code, output } = start();
     expect([code, wasStarted()]).toEqual([1, false]);
-    expect(output).toMatch(/no \.env.*\n.*setup\.sh ARCHIVE.*setup\.sh --light/);
+    expect(output).toMatch(/\.env is missing.*\n.*setup\.sh ARCHIVE.*setup\.sh --light/);
   });
 
   it.each([
-    [['--timeout', '0'], /--timeout '0' is no number of minutes/],
-    [['--timeout'], /--timeout '' is no number/],
+    [['--timeout', '0'], /--timeout '0' is not a number of minutes/],
+    [['--timeout'], /--timeout '' is not a number/],
     [['--data', '/x'], /--data is an option of the embedded stack/],
     [['--flows'], /--flows is an option of the embedded stack/],
-    [['--what'], /does not know --what/],
+    [['--what'], /Unknown option: --what/],
   ])('does not understand %j', (args, message) => {
     lay();
     const { code, output } = start(...args);
@@ -171,11 +171,11 @@ describe('a start that is refused', () => {
     const { code, output } = await outcomeOf(spawn(join(home, 'scripts/start.sh'), [], { env: environment() }));
     expect([code, wasStarted()]).toEqual([1, false]);
     expect(output).toContain('nothing was changed');
-    expect(output).toContain('The image localhost/holdfast-core:5.4-RELEASE-19 is not there.');
-    expect(output).toMatch(new RegExp(`Port ${port} of this machine is taken by \\S+ \\(process ${process.pid}\\)`));
+    expect(output).toContain('The image localhost/holdfast-core:5.4-RELEASE-19 is missing.');
+    expect(output).toMatch(new RegExp(`Port ${port} is in use by \\S+ \\(process ${process.pid}\\)`));
     expect(output).not.toContain('Port 1 ');
     for (const name of ['cot.invalid', 'monitor.cot.invalid', 'nodered.cot.invalid', 'takserver.cot.invalid'])
-      expect(output).toContain(`The name ${name} leads nowhere.`);
+      expect(output).toContain(`${name} does not resolve in DNS.`);
     expect(output).toContain('AUDIT_KEY=***: is short');
     expect(output.match(/Remedy: /g)?.length).toBe(7);
   });
@@ -185,7 +185,7 @@ describe('a start that is refused', () => {
     lay({ ...published, 'ps --filter publish=443 *': { says: 'other-web-1\n' } });
     expect(start()).toMatchObject({
       code: 1,
-      output: expect.stringContaining('Port 443 of this machine is taken by the container other-web-1'),
+      output: expect.stringContaining('Port 443 is in use by the container other-web-1'),
     });
     lay({ ...published, 'ps --quiet --filter label=* --filter publish=443': { says: 'id-caddy\n' } });
     expect(start().code).toBe(0);
@@ -230,7 +230,7 @@ describe('a start that fails', () => {
     [
       'a one-shot that ended now',
       `configuration|exited|none|1|0|no|false|2099-01-01T00:00:00Z|id-configuration\n`,
-      'configuration ended with 1',
+      'configuration exited with code 1',
     ],
     [
       'a container that ends again and again',
@@ -247,15 +247,15 @@ describe('a start that fails', () => {
     } else failing(of);
     const { code, output } = start();
     expect(code).toBe(1);
-    expect(output).toContain(says === '' ? 'core was started 3 times and ended each time' : says);
-    expect(output).toMatch(/last words:\n {4}\{"level":"error","event":"core.failed"/);
+    expect(output).toContain(says === '' ? 'core was restarted 3 times and exited each time' : says);
+    expect(output).toMatch(/Last log lines:\n {4}\{"level":"error","event":"core.failed"/);
     expect(output).not.toContain('core.listening');
     expect(output).toMatch(/Remedy: .*docker compose logs (?:core|configuration)/);
   });
 
   it('names the memory where a container had too little', () => {
     failing('core|exited|none|137|0|no|true|2099-01-01T00:00:00Z|id-core\n');
-    expect(start().output).toMatch(/core ended with 137[\s\S]*too little memory: .*CORE_MEMORY/);
+    expect(start().output).toMatch(/core exited with code 137[\s\S]*ran out of memory: .*CORE_MEMORY/);
   });
 
   it('takes a one-shot of an earlier start for what it was', () => {
@@ -267,7 +267,7 @@ describe('a start that fails', () => {
         ],
       },
     });
-    expect(start()).toMatchObject({ code: 0, output: expect.stringMatching(/configuration +has done its work/) });
+    expect(start()).toMatchObject({ code: 0, output: expect.stringMatching(/configuration +completed/) });
   });
 
   it('shows the words of whoever Compose has waited for in vain', () => {
@@ -281,7 +281,7 @@ describe('a start that fails', () => {
     });
     expect(start()).toMatchObject({
       code: 1,
-      output: expect.stringMatching(/core-database does not get healthy\. Its last words:\n {4}no room/),
+      output: expect.stringMatching(/core-database did not become healthy\. Last log lines:\n {4}no room/),
     });
   });
 
@@ -301,7 +301,7 @@ describe('a start that fails', () => {
     lay({ 'compose exec -T management node /app/dist/prove.js *': { says: 'The probe failed.\n', code: 1 } });
     const { code, output } = start();
     expect(code).toBe(1);
-    expect(output).toContain('the probe does not come through');
+    expect(output).toContain('the connection check failed');
     expect(readFileSync(kept, 'utf8')).toBe(ENV);
   });
 });
