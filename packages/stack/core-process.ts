@@ -1,5 +1,4 @@
-// The embedded core as a process: its database, the directory, its ports. Runs until SIGTERM or SIGINT, or until its
-// supervisor is gone.
+// Runs the embedded core as a process, until SIGTERM or SIGINT or until its supervisor is gone.
 
 import 'reflect-metadata';
 import { join } from 'node:path';
@@ -23,7 +22,7 @@ const MIGRATED_WITHIN_MS = 60_000;
 const FILE_WITHIN_MS = 300_000;
 const ARCHIVE_WITHIN_MS = 15_000;
 const RETENTION_WITHIN_MS = 30_000;
-/** A table of events may be locked for minutes (VACUUM FULL): whoever waits for it must know that it is no outage. */
+/** VACUUM FULL may lock an events table for minutes: a short limit tells a lock from an outage. */
 const EVENTS_LOCK_MS = 500;
 const ARCHIVE_LOCK_MS = 2_000;
 const RETENTION_LOCK_MS = 10_000;
@@ -33,7 +32,7 @@ const GRANTS_EVERY_MS = 1_000;
 const GRACE_MS = 4_000;
 const VALIDITY_DAYS = 365;
 
-/** Until it is stopped. */
+/** Returns at once; the core runs until it is stopped. */
 export function runCore(environment: NodeJS.ProcessEnv): void {
   const log = jsonLog({ role: 'core' });
   runService(log, 'core', () => serve(environment, log));
@@ -100,8 +99,8 @@ async function migrated(url: Secret): Promise<void> {
     if (error instanceof AppError) throw error;
     const { host, pathname } = new URL(url.reveal());
     throw new StackError(
-      `The core's database (${host}${pathname}) cannot be brought up to date: ${messageOf(error)}.`,
-      'read database.log beside core.log; the core tries again by itself while the stack runs',
+      `Couldn't update the core's database (${host}${pathname}): ${messageOf(error)}.`,
+      'read database.log next to core.log. The core retries by itself while the stack is running',
       error,
     );
   }
@@ -120,7 +119,7 @@ function directoryOf({ ldap, directory }: CoreHandover, log: JsonLog): CoreDirec
 }
 
 function unreadableDirectory(): CoreDirectory {
-  const text = 'The directory cannot be asked. Remedy: set LDAP_BIND_PASSWORD.';
+  const text = "Couldn't read the directory: LDAP_BIND_PASSWORD is not set. Remedy: set LDAP_BIND_PASSWORD.";
   const refuse = (): Promise<never> => Promise.reject(new AppError('unavailable', text));
   return { signIn: refuse, find: refuse, groups: refuse };
 }

@@ -1,5 +1,5 @@
-// npm run dev:workerd: the functions and jobs in workerd through Miniflare, against an embedded stack that runs already.
-// This process is the host: it listens, keeps the health cache, reaches what a worker cannot, and fires the crons.
+// Runs the functions and jobs in workerd (npm run dev:workerd) against a running embedded stack.
+// This process is the host: it listens, keeps the health cache, calls what a worker can't, and fires the crons.
 
 import { existsSync, readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -25,11 +25,11 @@ import { parseStartArguments } from './start-arguments.ts';
 
 const USAGE = `Usage: npm run dev:workerd -- [--data DIR] [--offset N] [--env FILE]
 
-Serves console, portal and API from workerd beside an embedded stack that runs already, each on the port of its own plus
-one. Give it the same options as the stack.
+Serves console, portal and API from workerd, next to a running embedded stack. Each uses the stack's port
+plus one. Use the same options as for the stack.
 `;
 
-/** Until it is stopped; rejects when it cannot begin. */
+/** Runs until it is stopped. Rejects if it can't start. */
 export async function runDevWorkerd(call: Invocation): Promise<void> {
   const { home, environment } = call;
   const log = jsonLog({ role: 'dev-workerd' });
@@ -40,7 +40,8 @@ export async function runDevWorkerd(call: Invocation): Promise<void> {
     return;
   }
   const plan = planEmbedded(home, args, environment);
-  if (Array.isArray(plan)) throw new Error(`The settings are not in order; start.sh --embedded says what is wrong.`);
+  if (Array.isArray(plan))
+    throw new Error(`Some settings are invalid. Run ./scripts/start.sh --embedded to list them.`);
   await refuseWithoutStack(plan);
   const { worker, requests, proxies } = await startHost(home, plan, log);
   const [port, portal] = [plan.ports.api + 1, plan.ports.portal + 1];
@@ -57,7 +58,7 @@ export async function runDevWorkerd(call: Invocation): Promise<void> {
   );
   fireCrons(worker, log);
   process.stderr.write(
-    `workerd answers on http://127.0.0.1:${port} (console, API) and http://127.0.0.1:${portal} (portal); Ctrl-C ends it.\n`,
+    `workerd is ready: http://127.0.0.1:${port} (console, API) and http://127.0.0.1:${portal} (portal). Ctrl-C stops it.\n`,
   );
   for (const signal of ['SIGINT', 'SIGTERM'] as const)
     process.once(signal, () => {
@@ -78,11 +79,11 @@ async function refuseWithoutStack({ layout, apiUrl }: EmbeddedPlan): Promise<voi
     ));
   if (runs) return;
   throw new Error(
-    `No stack answers on ${apiUrl} for ${layout.root}. Start it first, with the same options: ./scripts/start.sh --embedded --detach --data ${layout.root}`,
+    `No running stack on ${apiUrl} for ${layout.root}. Start it first, with the same options: ./scripts/start.sh --embedded --detach --data ${layout.root}`,
   );
 }
 
-/** Where Miniflare finds workerd: through a script that ties it to this process. */
+/** Makes Miniflare start workerd through a script that ties it to this process. */
 function tieWorkerd(home: string): void {
   const { default: program } = createRequire(import.meta.url)('workerd') as { default: string };
   process.env['WORKERD'] = program;
@@ -136,7 +137,7 @@ async function startHost(home: string, plan: EmbeddedPlan, log: JsonLog): Promis
   return { worker, requests: deps.requests, proxies: configuration.settings.TRUSTED_PROXIES };
 }
 
-/** What wrangler.toml says about it. */
+/** Reads the compatibility settings from wrangler.toml. */
 function compatibility(home: string): { compatibilityDate: string; compatibilityFlags: string[] } {
   const text = readFileSync(join(home, 'wrangler.toml'), 'utf8');
   const member = (name: string): string => new RegExp(`^${name} = (.*)$`, 'm').exec(text)?.[1] ?? '""';
@@ -146,7 +147,7 @@ function compatibility(home: string): { compatibilityDate: string; compatibility
   };
 }
 
-/** Miniflare fires nothing by itself: each cron at its time, and the first time at once. */
+/** Fires each cron now and at its times, which Miniflare doesn't do. */
 function fireCrons(worker: RunningWorker, log: JsonLog): void {
   const crons = [...new Set(JOBS.map((job) => minuteCron(job.cron)))];
   const fire = (cron: string, now: Date): void => {

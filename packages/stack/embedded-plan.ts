@@ -36,14 +36,14 @@ import { GENERATED_NAMES, type GeneratedName, type KeptSecrets, keptSecrets } fr
 
 export interface EmbeddedPlan extends StackPlan {
   configuration: Configuration;
-  /** Where the settings came from, in words. */
+  /** Where the settings came from, for the log. */
   settingsFrom: string;
   warnings: string[];
   /** Our own database, as its owner. */
   stateUrl: Secret;
 }
 
-/** The plan, or every problem that stands against it. Writes nothing. */
+/** Returns the plan, or every problem that prevents the start. Writes nothing. */
 export function planEmbedded(
   home: string,
   args: StartArguments,
@@ -159,7 +159,7 @@ class EmbeddedPlanner {
         values: {
           ...stackDefaults(this.#layout, ports, this.#args.listen),
           DATABASE_URL: this.#stateUrl(),
-          // Whoever redirects the one must say the others: they speak of the same database.
+          // All three describe the same database: one from the settings needs the others from there too.
           ...(this.#givenValue('CORE_DATABASE_URL') === undefined
             ? {
                 CORE_DATABASE_URL: this.#databaseUrl(CORE_READER, 'CORE_READER_PASSWORD', CORE_DATABASE),
@@ -212,7 +212,7 @@ class EmbeddedPlanner {
     });
   }
 
-  /** The token of the settings is the embedded provider's own, unless management is sent to another one. */
+  /** Uses IDENTITY_TOKEN of the settings, unless management uses another provider. */
   #identityHandover({ settings, sources }: Configuration): IdentityHandover {
     const token = sources.IDENTITY_URL === 'stack' ? settings.IDENTITY_TOKEN?.reveal() : undefined;
     return {
@@ -227,7 +227,7 @@ class EmbeddedPlanner {
     };
   }
 
-  /** People are where the settings say, also when that is another directory than the one of the stack. */
+  /** The directory is the one of the settings, which may be external. */
   #coreHandover({ settings }: Configuration): CoreHandover {
     const { listen } = this.#args;
     return {
@@ -263,12 +263,12 @@ class EmbeddedPlanner {
   }
 }
 
-/** One of the two alone is redirected: right for a moment, hardly ever meant. */
+/** Warns if only one of IDENTITY_URL and LDAP_URL is redirected, which is hardly ever intended. */
 function halfElsewhere({ sources }: Configuration): string[] {
   const [moved, kept] = sources.LDAP_URL === 'stack' ? ['IDENTITY_URL', 'LDAP_URL'] : ['LDAP_URL', 'IDENTITY_URL'];
   if ((sources.IDENTITY_URL === 'stack') === (sources.LDAP_URL === 'stack')) return [];
   return [
-    `${moved} is set and ${kept} is not: accounts are kept at one provider and passwords checked at another; set both or neither`,
+    `${moved} is set but ${kept} is not: accounts are stored at one provider and passwords checked at another. Set both or neither`,
   ];
 }
 
@@ -289,13 +289,13 @@ function stackDefaults(layout: Layout, ports: Ports, listen: string | undefined)
   };
 }
 
-/** Loopback, and the address of --listen unless that covers it. */
+/** Loopback, plus the address of --listen unless it includes loopback. */
 function listeningAddresses(listen: string | undefined): string[] {
   if (listen === undefined) return ['127.0.0.1'];
   return coversLoopback(listen) ? [listen] : ['127.0.0.1', listen];
 }
 
-/** The address that others use: a wildcard stands for the first address of this machine. */
+/** The address that others use. For a wildcard: the first address of this machine. */
 function reachableAddress(listen: string | undefined): string {
   if (listen === undefined) return '127.0.0.1';
   if (!isWildcardAddress(listen)) return listen;

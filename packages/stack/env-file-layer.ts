@@ -1,4 +1,4 @@
-// The variables of an env file: the one that is named, else .env in the root of the repository, if it is there.
+// Reads the variables of an env file: the given one, or .env in the root of the repository if it exists.
 
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -7,7 +7,7 @@ import { type Layer, parseEnvFile, unknownNames } from '../../shared/settings/lo
 import type { Problem } from '../../shared/settings/setting.ts';
 
 export interface EnvFileLayer {
-  /** Where it is, or would be. */
+  /** Of the file, even if it doesn't exist. */
   path: string;
   layer: Layer | undefined;
   problems: Problem[];
@@ -23,8 +23,8 @@ export function readEnvFile(home: string, explicit: string | undefined): EnvFile
     const problem = {
       name: '--env',
       value: path,
-      message: 'there is no such file',
-      remedy: 'copy .env.template to it, or leave --env out',
+      message: 'file not found',
+      remedy: 'copy .env.template to this path, or leave --env out',
     };
     return { path, layer: undefined, problems: [problem], warnings: [], words: '' };
   }
@@ -32,11 +32,13 @@ export function readEnvFile(home: string, explicit: string | undefined): EnvFile
   try {
     text = readFileSync(path, 'utf8');
   } catch (error) {
-    const message = `cannot be read (${codeOf(error) ?? 'unknown reason'})`;
+    const message = `couldn't be read (${codeOf(error) ?? 'unknown reason'})`;
     return {
       path,
       layer: undefined,
-      problems: [{ name: path, value: undefined, message, remedy: 'make it readable for this user' }],
+      problems: [
+        { name: path, value: undefined, message, remedy: 'make it readable for this user, or run this as its owner' },
+      ],
       warnings: [],
       words: '',
     };
@@ -49,10 +51,10 @@ export function readEnvFile(home: string, explicit: string | undefined): EnvFile
       name: `${path} line ${line}`,
       value: undefined,
       message,
-      remedy: 'write NAME=value, or put # in front to make it a comment',
+      remedy: 'write NAME=value, or start the line with # to make it a comment',
     })),
     warnings: unknownNames(Object.keys(values)).map(
-      ({ name, meant }) => `${path}: nothing reads ${name}${meant === undefined ? '' : `; did you mean ${meant}?`}`,
+      ({ name, meant }) => `${path}: unknown setting ${name}${meant === undefined ? '' : `. Did you mean ${meant}?`}`,
     ),
     words: path,
   };

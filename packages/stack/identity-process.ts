@@ -1,5 +1,5 @@
-// The embedded identity provider as a process: its database, its HTTP API, its LDAP server. Runs until SIGTERM or SIGINT,
-// or until its supervisor is gone.
+// Runs the embedded identity provider (HTTP API and LDAP) as a process, until SIGTERM or SIGINT or until its
+// supervisor is gone.
 
 import { setTimeout as delay } from 'node:timers/promises';
 import { ensureProvider } from '@holdfast/identity/bootstrap';
@@ -19,13 +19,13 @@ import { LISTENING, runService, stopInOrder, tellSupervisor } from '@holdfast/ki
 import { MINUTE_MS } from '@holdfast/kit/time';
 import { serveApp } from '../../shared/runtime/node-server.ts';
 
-/** The release of the provider whose API is served. */
+/** The authentik release whose API this provider implements. */
 const API_RELEASE = '2026.8.3';
 const MIGRATED_WITHIN_MS = 60_000;
 const SWEEP_EVERY_MS = 5 * MINUTE_MS;
 const GRACE_MS = 4_000;
 
-/** Until it is stopped. */
+/** Returns at once; the provider runs until it is stopped. */
 export function runIdentity(environment: NodeJS.ProcessEnv): void {
   const log = jsonLog({ role: 'identity' });
   runService(log, 'identity', () => serve(environment, log));
@@ -68,7 +68,7 @@ async function serve(environment: NodeJS.ProcessEnv, log: JsonLog): Promise<void
   });
 }
 
-/** Deletes tokens that have long expired, now and every few minutes. */
+/** Deletes tokens that expired long ago, now and every few minutes. */
 function sweepRegularly(sweep: (now: Date) => Promise<number>, log: JsonLog): () => void {
   const once = (): void => {
     sweep(new Date()).then(

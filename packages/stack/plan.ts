@@ -1,4 +1,4 @@
-// Everything that a start has decided before it touches anything, and what of it is written: secrets.json and stack.json.
+// Describes the plan of a start, and writes its files secrets.json and stack.json.
 
 import { existsSync, readFileSync } from 'node:fs';
 import { StackError } from '@holdfast/kit/app-error';
@@ -16,18 +16,18 @@ export interface StackPlan {
   listen: string | undefined;
   /** Addresses on which the API and the core listen. */
   addresses: string[];
-  /** Where this machine reaches the API. */
+  /** URL of the API on this machine. */
   apiUrl: string;
   portalUrl: string;
   /** Names and addresses in the server certificate. */
   serverNames: string[];
   tuning: DatabaseTuning;
   databasePasswords: DatabasePasswords;
-  /** The whole content of secrets.json when it has to be written. */
+  /** The new content of secrets.json; undefined if it needn't be written. */
   secretsToKeep: Record<string, string> | undefined;
-  /** The text of secrets.json that this plan was made from; undefined when there was none. */
+  /** The text of secrets.json that this plan is based on; undefined if there was no file. */
   secretsRead: string | undefined;
-  /** The members of stack.json that do not change while the stack runs. */
+  /** The members of stack.json that stay the same while the stack runs. */
   stackFile: Record<string, unknown>;
   guardScript: string;
   /** Directory of the PostgreSQL programs. */
@@ -41,16 +41,16 @@ export interface StackPlan {
   core: {
     program: string;
     environment: Record<string, string>;
-    /** The certificate by which management reaches the admin API; the core makes it. */
+    /** The client certificate of management for the admin API. The core creates it. */
     apiCertificate: { file: string; password: string };
   };
-  /** With --flows. */
+  /** Only with --flows. */
   flows?: FlowsPlan;
   managementProgram: string;
   managementEnvironment(certificates: ServerCertificateFiles): Record<string, string>;
 }
 
-/** Never over secrets that another start has written since this one was planned. */
+/** Writes secrets.json. Throws a StackError if another start has written it since this plan was made. */
 export function keepSecrets({ layout, secretsToKeep, secretsRead }: StackPlan): void {
   if (secretsToKeep === undefined) return;
   const now = existsSync(layout.secrets) ? readFileSync(layout.secrets, 'utf8') : undefined;
@@ -75,7 +75,7 @@ export function writeStackFile(
   writeFileAtomically(plan.layout.stack, `${JSON.stringify(content, null, 2)}\n`);
 }
 
-/** Of the file of this very run: reset-password.sh writes the new password of webadmin into it. */
+/** Keeps the webadmin password that reset-password.sh wrote into stack.json during this run. */
 function givenSince(layout: Layout, pids: { role: string; pid: number }[]): { webadmin?: unknown } {
   try {
     const written = JSON.parse(readFileSync(layout.stack, 'utf8')) as { webadmin?: unknown; pids: typeof pids };

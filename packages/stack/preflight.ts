@@ -1,4 +1,4 @@
-// What must be true before anything is touched: ports free, enough disk, nothing left of a crash.
+// Checks what a start needs: free ports, enough disk space, no leftovers of a crash.
 
 import { existsSync, statfsSync } from 'node:fs';
 import { createServer } from 'node:net';
@@ -18,13 +18,13 @@ const MIB = 1024 ** 2;
 const NEEDED_FOR_NEW_BYTES = 256 * MIB;
 const NEEDED_FOR_EXISTING_BYTES = 48 * MIB;
 
-/** Ends what a crash has left behind; refuses what stands against a start. */
+/** Ends leftovers of a crash. Throws a StackError if something prevents the start. */
 export async function preflight({ layout, ports, addresses, flows }: StackPlan, report: Report): Promise<void> {
   const done = report.step('preflight');
   checkMajor(layout.pgdata);
   const leftBehind = await clearStaleServer(layout.pgdata);
-  if (leftBehind === 'server ended') report.warn('A database server left behind by a crash was ended.');
-  if (leftBehind === 'stale file') report.warn('A stale postmaster.pid of a crash was removed.');
+  if (leftBehind === 'server ended') report.warn('Stopped a database server left over from a crash.');
+  if (leftBehind === 'stale file') report.warn('Removed a postmaster.pid left over from a crash.');
   checkDiskSpace(layout.root, !existsSync(layout.pgdata));
   const everywhere = addresses.flatMap((address) => [
     { address, port: ports.api, purpose: 'API and console' },
@@ -41,10 +41,10 @@ export async function preflight({ layout, ports, addresses, flows }: StackPlan, 
     onLoopback(ports.ldap, 'LDAP'),
     ...(flows === undefined ? [] : [onLoopback(ports.flows, 'flow engine')]),
   ]);
-  done('ports free, disk has room');
+  done('ports are free, enough disk space');
 }
 
-/** Refuses with every taken port at once, naming the program that holds it where it may be seen. */
+/** Throws a StackError that lists every unavailable port and, if visible, the program that uses it. */
 export async function checkPorts(wanted: readonly WantedPort[]): Promise<void> {
   const taken: string[] = [];
   let missingAddress = false;
@@ -56,10 +56,10 @@ export async function checkPorts(wanted: readonly WantedPort[]): Promise<void> {
   }
   if (taken.length === 0) return;
   throw new StackError(
-    `Not available: ${taken.join('; ')}.`,
+    `Couldn't use these ports: ${taken.join(', ')}.`,
     missingAddress
-      ? 'give --listen an address of this machine, or 0.0.0.0 for all of them'
-      : 'stop what holds it (another Holdfast: ./scripts/stop.sh --data ITS_DIRECTORY), or shift every port with --offset 1000',
+      ? 'give --listen an address of this machine, or 0.0.0.0 for all addresses'
+      : 'stop the program that uses the port (another Holdfast: ./scripts/stop.sh --data ITS_DIRECTORY), or use other ports with --offset 1000',
   );
 }
 
@@ -69,10 +69,10 @@ function reason(code: string, port: number): string {
     return holder === undefined ? 'is in use' : `is in use by ${holder.name} (process ${holder.pid})`;
   }
   if (code === 'EADDRNOTAVAIL') return 'is not an address of this machine';
-  return code === 'EACCES' ? 'may not be used by this user' : `fails with ${code}`;
+  return code === 'EACCES' ? 'is not allowed for this user' : `fails with ${code}`;
 }
 
-/** The system's error code for listening there, or undefined when it works. */
+/** Tries to listen there; the system's error code, or undefined if it works. */
 async function tryPort(address: string, port: number): Promise<string | undefined> {
   return new Promise((resolve) => {
     const server = createServer();
@@ -81,7 +81,7 @@ async function tryPort(address: string, port: number): Promise<string | undefine
   });
 }
 
-/** Refuses when the disk of `directory` has too little room to start, with both figures. */
+/** Throws a StackError with both sizes if the disk of `directory` has too little free space to start. */
 export function checkDiskSpace(directory: string, isNew: boolean): void {
   const needed = isNew ? NEEDED_FOR_NEW_BYTES : NEEDED_FOR_EXISTING_BYTES;
   let free: number;
@@ -93,7 +93,7 @@ export function checkDiskSpace(directory: string, isNew: boolean): void {
   }
   if (free >= needed) return;
   throw new StackError(
-    `The disk of ${directory} is full: ${Math.floor(free / MIB)} MB free, ${needed / MIB} MB are needed to start. No data was changed.`,
-    'free some space, or choose another place with --data DIR',
+    `The disk of ${directory} is full: ${Math.floor(free / MIB)} MB free, ${needed / MIB} MB needed to start. No data was changed.`,
+    'free some space, or choose another directory with --data DIR',
   );
 }

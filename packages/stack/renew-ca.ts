@@ -1,4 +1,4 @@
-// Renews the CA of a stopped stack: a new certificate for the same key, or a new CA.
+// Renews the CA of a stopped stack: issues a new certificate for the same key, or creates a new CA.
 
 import { existsSync } from 'node:fs';
 import { explainFileError, StackError } from '@holdfast/kit/app-error';
@@ -13,18 +13,18 @@ interface RenewCaArguments {
   /** Absolute. */
   data: string;
   newKey: boolean;
-  /** The directory of the core in its container, whose stack the script has found stopped. */
+  /** The core's directory in its container. The script has checked that the stack is stopped. */
   coreFiles: string | undefined;
 }
 
 const USAGE = `Usage: ./scripts/renew-ca.sh [--data DIR] [--new-key]
 
-Renews the CA of a stack that is stopped; docs/certificates.md says when and what follows.
+Renews the CA of a stopped stack. When to do it and what follows: docs/certificates.md.
 
-  --data DIR         the directory that the stack was started with (default: data in the repository)
-  --new-key          a new CA: every device must enroll again. Without it the CA keeps its key and name,
-                     and the certificates of all devices go on working
-  --help             show this text
+  --data DIR         data directory of the stack (default: data in the repository)
+  --new-key          create a new CA: every device must enroll again. Without this option the CA keeps its
+                     key and name, and device certificates keep working
+  --help             show this help
 `;
 
 /** The program of renew-ca.sh; resolves with its exit code. */
@@ -35,8 +35,8 @@ export async function renewCa(call: Invocation): Promise<number> {
   const files = certificateFiles(args.coreFiles ?? layout.core);
   if (!existsSync(files.ca) && !existsSync(files.renewal))
     throw new StackError(
-      `There is no CA in ${args.coreFiles ?? args.data} (${files.ca} is missing or cannot be reached).`,
-      'name the directory that the stack was started with, --data DIR, as the user that the stack runs as; a start restores or makes what is missing',
+      `No CA found in ${args.coreFiles ?? args.data} (${files.ca} is missing or not accessible).`,
+      'give the data directory of the stack with --data DIR, and run this as the user that the stack runs as. If files are missing, start the stack: it restores or creates them',
     );
   if (args.coreFiles !== undefined) {
     say(await renew(files, args));
@@ -77,13 +77,13 @@ async function renew(files: CertificateFiles, { newKey, data, coreFiles }: Renew
   const how = coreFiles === undefined ? `./scripts/start.sh --embedded --data ${data}` : './scripts/start.sh';
   const start = `Start the stack again: ${how}\n`;
   if (!newKey)
-    return `The CA has a new certificate for the same key and name, good until ${until}.
-Certificates of devices go on working. Give devices the new truststore (${files.truststore} after the
-next start) before the old CA certificate ends. The old one is kept in ${kept}
+    return `The CA has a new certificate for the same key and name, valid until ${until}.
+Device certificates keep working. Give devices the new truststore (${files.truststore}, after the
+next start) before the old CA certificate expires. The old certificate is kept in ${kept}
 ${start}`;
-  return `There is a new CA, good until ${until}. Nothing that the old one has signed is accepted any more:
-every device must enroll again, and trust the new CA first (${files.truststore} after the next start).
-Everything of the old CA, its key too, was moved to ${kept}
-Keep it private, and delete it when you do not want to go back.
+  return `Created a new CA, valid until ${until}. Certificates of the old CA are no longer accepted.
+Every device must first trust the new CA (${files.truststore}, after the next start), then enroll again.
+The old CA, including its key, was moved to ${kept}
+Keep it private, and delete it once you are sure that you won't go back.
 ${start}`;
 }

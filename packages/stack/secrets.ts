@@ -1,4 +1,4 @@
-// Passwords that nobody has set: generated once, kept in DIR/secrets.json, the same at every later start.
+// Generates passwords that are not set, and keeps them in DIR/secrets.json for later starts.
 
 import { randomInt } from 'node:crypto';
 import { readdirSync, readFileSync, rmSync } from 'node:fs';
@@ -26,16 +26,16 @@ export type GeneratedName = (typeof GENERATED_NAMES)[number];
 
 export interface KeptSecrets {
   values: Record<string, string>;
-  /** The text of the file; undefined when there is none. */
+  /** The text of the file; undefined if it doesn't exist. */
   readFrom: string | undefined;
-  /** True when a value was generated now and the file has to be written. */
+  /** True if a value was generated now, so the file must be written. */
   changed: boolean;
 }
 
 const LETTERS = 'ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnpqrstuvwxyz23456789';
 const LENGTH = 32;
 
-/** The kept secrets of `path`, with fresh ones for the `wanted` names that it lacks. Writes nothing. */
+/** Reads the secrets in `path` and generates the missing ones of `wanted`. Writes nothing. */
 export function keptSecrets(path: string, wanted: readonly GeneratedName[]): KeptSecrets {
   const { values, readFrom } = readSecrets(path);
   const missing = wanted.filter((name) => (values[name] ?? '') === '');
@@ -59,14 +59,14 @@ function readSecrets(path: string): Omit<KeptSecrets, 'changed'> {
   const parsed = parseObject(text);
   if (parsed === undefined || !Object.values(parsed).every((value) => typeof value === 'string')) {
     throw new StackError(
-      `${path} is not a JSON object of texts; it holds the passwords of this stack.`,
-      'put it back from a backup, or remove it to have new passwords generated (the data stays)',
+      `Couldn't read the passwords of this stack: ${path} is not a JSON object of strings.`,
+      'restore it from a backup, or delete it to generate new passwords (the data is kept)',
     );
   }
   return { values: parsed as Record<string, string>, readFrom: text };
 }
 
-/** Undefined for what is no JSON object. */
+/** Undefined if the text is not a JSON object. */
 export function parseObject(text: string): Record<string, unknown> | undefined {
   try {
     const value: unknown = JSON.parse(text);
@@ -76,7 +76,7 @@ export function parseObject(text: string): Record<string, unknown> | undefined {
   }
 }
 
-/** Secrets of a stack that may be given other values. */
+/** Secrets that can be rotated. */
 export const ROTATED = [
   'CORE_DB_PASSWORD',
   'CORE_READER_PASSWORD',
@@ -93,24 +93,24 @@ export const ROTATED = [
   'VIDEO_READ_PASSWORD',
 ] as const;
 
-/** Of secrets that are not rotated, why: what they have sealed or chained would be lost. */
+/** Why other secrets can't be rotated. */
 export const NEVER_ROTATED: Readonly<Record<string, string>> = {
-  AUDIT_KEY: 'with another one no record of the audit log is valid',
-  IDENTITY_SECRET_KEY: 'the tokens of the identity provider would be lost',
-  FLOWS_CREDENTIAL_KEY: 'the credentials in flows would be lost',
-  CORE_WEBADMIN_PASSWORD: './scripts/reset-password.sh changes it',
-  IDENTITY_BOOTSTRAP_TOKEN: 'the embedded identity provider has none',
-  IDENTITY_ADMIN_PASSWORD: 'it counts at the first start of authentik alone',
+  AUDIT_KEY: 'a new key would invalidate every record of the audit log',
+  IDENTITY_SECRET_KEY: "a new key would invalidate the identity provider's tokens",
+  FLOWS_CREDENTIAL_KEY: 'a new key would lose the credentials in flows',
+  CORE_WEBADMIN_PASSWORD: 'change it with ./scripts/reset-password.sh',
+  IDENTITY_BOOTSTRAP_TOKEN: 'the embedded identity provider does not use it',
+  IDENTITY_ADMIN_PASSWORD: 'authentik uses it only at its first start',
 };
 
-/** Beside secrets.json, until a start has worked with the new ones. */
+/** File name part of the old secrets, kept next to secrets.json until a start succeeds with the new ones. */
 export const BEFORE_ROTATION = '.before-rotation-';
 
-/** The stack works with the new ones: what is kept of the old ones goes. */
+/** Deletes the old secrets once the stack works with the new ones. */
 export function endRotations(layout: Layout, say: (text: string) => void): void {
   const head = `${basename(layout.secrets)}${BEFORE_ROTATION}`;
   for (const name of readdirSync(layout.root).filter((each) => each.startsWith(head))) {
     rmSync(join(layout.root, name), { force: true });
-    say(`The rotation of secrets is complete; ${name} was deleted.\n`);
+    say(`Secret rotation is complete. Deleted ${name}.\n`);
   }
 }

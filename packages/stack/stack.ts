@@ -1,5 +1,4 @@
-// Brings the embedded stack up step by step and keeps it up: lock, leftovers, preflight, certificates, database,
-// our own tables, identity provider, core, management. Everything that a step starts is ended in reverse order.
+// Starts the embedded stack step by step and keeps it running. Stops the steps in reverse order.
 
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -33,34 +32,34 @@ import {
   type SupervisedProcess,
 } from './process/supervised-process.ts';
 
-/** What the stack needs of the rest of the product. */
+/** What the stack needs from other packages. */
 export interface Services {
-  /** Writes what the settings say into the retention files of the core, which reads them when it starts; resolves with words. */
+  /** Writes the core's retention files from the settings, before the core starts. Resolves with a summary. */
   prepareRetention(): Promise<string>;
-  /** Brings our own database up to date; resolves with the number of migrations applied now. */
+  /** Migrates the Holdfast database. Resolves with the number of migrations applied now. */
   prepareState(): Promise<number>;
 }
 
 export interface RunningStack {
-  /** Ends every process in order and gives the lock back. */
+  /** Stops every process in order and releases the lock. */
   stop(): Promise<void>;
 }
 
 const ROTATE_EVERY_MS = 60_000;
-/** Longer than any health module may take. */
+/** Longer than any health module's time limit. */
 const MEASURED_WITHIN_MS = 60_000;
 /** Replaying the log of a large database after a crash may take this long. */
 const RECOVERY_MS = 30 * MINUTE_MS;
 
 /**
- * Every hash takes 19 MiB. By itself glibc keeps that much for each thread that has ever made one, ten times more than is
- * in use; one arena keeps what is used at once. Large pages make up for what clearing it costs. Other C libraries ignore it.
+ * Every password hash takes 19 MiB. By default glibc keeps that much per thread, ten times what is in use. One arena
+ * keeps only what is used at once. Huge pages make up for the cost of clearing it. Other C libraries ignore this.
  */
 const MEMORY_OF_HASHES = { MALLOC_ARENA_MAX: '1', GLIBC_TUNABLES: 'glibc.malloc.hugetlb=1' };
-/** V8 gives back what a flood of strangers took two minutes later: less of it this way, at no cost (bench/README.md). */
+/** V8 releases memory only two minutes after a flood of requests. This limits it, at no cost (bench/README.md). */
 const MEMORY_OF_CORE = { flags: ['--max-semi-space-size=4'], environment: { MALLOC_ARENA_MAX: '1' } };
 
-/** Starts the stack of a plan; resolves when every process answers. `lost` is called if the directory is taken away. */
+/** Starts the stack of a plan. Resolves when every process answers. Calls `lost` if another process takes the lock. */
 export async function startStack(
   plan: StackPlan,
   services: Services,
@@ -83,7 +82,7 @@ class StackStart implements RunningStack {
   readonly #plan: StackPlan;
   readonly #report: Report;
   readonly #aborted: AbortSignal;
-  /** Ends what was started, the last first. */
+  /** Stops the started parts; run from last to first. */
   readonly #undo: (() => Promise<void>)[] = [];
   #starting: SupervisedProcess | undefined;
 
@@ -122,7 +121,7 @@ class StackStart implements RunningStack {
     throwIfAborted(this.#aborted);
   }
 
-  /** Nothing is begun once the start is interrupted. */
+  /** Throws instead of starting a step once the start was interrupted. */
   async #step<T>(work: () => Promise<T>): Promise<T> {
     throwIfAborted(this.#aborted);
     return work();
@@ -220,12 +219,12 @@ class StackStart implements RunningStack {
     return spec;
   }
 
-  /** Its certificate comes when management has one; the engine takes it up by itself. */
+  /** The engine loads its certificate by itself, once management has issued one. */
   async #startFlows(flows: FlowsPlan, events: ProcessEvents, { ca }: ServerCertificateFiles): Promise<void> {
     const { layout } = this.#plan;
     makeFlowsDirectories(layout, flows.certificate);
     const stop = supplyFlows({ core: layout.core, directory: flows.certificate, mode: 0o600 }, (message) =>
-      this.#report.warn(`The flow engine has no certificate: ${message}`),
+      this.#report.warn(`Couldn't give the flow engine its certificate: ${message}`),
     );
     this.#undo.push(async () => stop());
     const done = this.#report.step('flows');
@@ -233,7 +232,7 @@ class StackStart implements RunningStack {
     done(`Node-RED at ${flows.url}`);
   }
 
-  /** Waits for the first measurement of every health module, and says which of them needs attention. */
+  /** Waits until every health module was measured, and reports warnings. */
   async #measureHealth({ measured }: ManagementProcess): Promise<void> {
     const done = this.#report.step('health');
     const giveUp = new AbortController();
@@ -243,21 +242,20 @@ class StackStart implements RunningStack {
     if (modules === undefined) {
       throwIfAborted(this.#aborted);
       throw new StackError(
-        `The health modules were not measured within ${MEASURED_WITHIN_MS / 1000} s.`,
-        'see management.log in the logs of the data directory',
+        `The health checks did not finish within ${MEASURED_WITHIN_MS / 1000} s.`,
+        `read ${join(this.#plan.layout.logs, 'management.log')}`,
       );
     }
     const bad = modules.filter(({ status }) => status === 'warning' || status === 'critical');
-    const attention =
-      bad.length === 0 ? 'none needs attention' : `${bad.length} ${bad.length === 1 ? 'needs' : 'need'} attention`;
+    const attention = bad.length === 0 ? 'no warnings' : counted(bad.length, 'warning');
     const reported = modules.find(({ module, status }) => module === 'alerts' && status === 'ok');
     done(
-      `${modules.length} modules measured, ${attention}${reported === undefined ? '' : `. ${reported.message.slice(0, -1)}`}`,
+      `${modules.length} checks finished, ${attention}${reported === undefined ? '' : `. ${reported.message.slice(0, -1)}`}`,
     );
     for (const { module, status, message } of bad) this.#report.warn(`${module} is ${status}: ${message}`);
   }
 
-  /** Stopped with the rest, and at once when the start is interrupted. */
+  /** Starts a process. Stops it with the others, or at once if the start is interrupted. */
   async #started(events: ProcessEvents, spec: ProcessSpec): Promise<void> {
     throwIfAborted(this.#aborted);
     const supervised = supervise(spec, events);
@@ -273,12 +271,12 @@ class StackStart implements RunningStack {
 
   #eventsFor(guard: Guard, roster: Roster): ProcessEvents {
     const report = this.#report;
-    /** A full disk must not end the supervisor: the list is then behind until the next change. */
+    /** A full disk must not stop the supervisor: the list is then outdated until the next change. */
     const keepList = (change: () => void): void => {
       try {
         change();
       } catch (error) {
-        report.warn(`The list of processes could not be written: ${messageOf(error)}`);
+        report.warn(`Couldn't write the list of processes: ${messageOf(error)}`);
       }
     };
 
@@ -295,11 +293,13 @@ class StackStart implements RunningStack {
       },
       died(role, how, words, pauseMs) {
         report.event('process.died', { process: role, how, words, restart_in_ms: pauseMs });
-        report.warn(`${role} ended ${how}${words === undefined ? '' : ` (${words})`}; restart in ${pauseMs / 1000} s`);
+        report.warn(
+          `${role} exited ${how}${words === undefined ? '' : ` (${words})`}. Restarting in ${pauseMs / 1000} s`,
+        );
       },
       restarted(role) {
         report.event('process.restarted', { process: role });
-        report.warn(`${role} runs again`);
+        report.warn(`${role} is running again`);
       },
     };
   }
@@ -307,7 +307,7 @@ class StackStart implements RunningStack {
 
 function throwIfAborted(aborted: AbortSignal): void {
   if (aborted.aborted)
-    throw new StackError('The start was interrupted; everything was stopped again.', 'start again when you like');
+    throw new StackError('The start was interrupted. Everything was stopped.', 'start the stack again');
 }
 
 function rotateRegularly(directory: string): () => Promise<void> {
@@ -315,7 +315,7 @@ function rotateRegularly(directory: string): () => Promise<void> {
     try {
       rotateLogs(directory);
     } catch {
-      // A full disk: the logs stay as they are, the next minute tries again.
+      // Full disk: the logs stay as they are. Retries in a minute.
     }
   }, ROTATE_EVERY_MS);
   timer.unref();

@@ -1,4 +1,4 @@
-// The command line of start.sh.
+// Parses the command line of start.sh --embedded.
 
 import { resolve } from 'node:path';
 import { isUnicastAddress, normalAddress } from '@holdfast/kit/addresses';
@@ -14,20 +14,20 @@ export interface StartArguments {
   /** With the flow engine. */
   flows: boolean;
   listen: string | undefined;
-  /** Absolute; undefined means .env in the repository root, if it is there. */
+  /** Absolute; undefined means .env in the repository root, if it exists. */
   env: string | undefined;
 }
 
 export const START_USAGE = `Usage: ./scripts/start.sh --embedded [options]
 
-  --embedded         run everything on this machine without containers
-  --data DIR         where all data lives (default: data in the repository)
+  --embedded         run the whole stack on this machine, without containers
+  --data DIR         data directory (default: data in the repository)
   --offset N         add N to every port (default 0)
-  --listen ADDRESS   also serve other machines on this address, over TLS (0.0.0.0 for all)
-  --flows            also run the flow engine (Node-RED), on port 1880; its first start installs it from npm
+  --listen ADDRESS   also accept connections from other machines on ADDRESS, over TLS (0.0.0.0: all addresses)
+  --flows            also run the flow engine (Node-RED) on port 1880; the first start installs it from npm
   --env FILE         read settings from FILE instead of .env in the repository
-  --detach           return when the stack is healthy; ./scripts/stop.sh --data DIR stops it
-  --help             show this text
+  --detach           return when the stack is running; to stop it: ./scripts/stop.sh --data DIR
+  --help             show this help
 `;
 
 /** Parses the arguments of start.sh. */
@@ -59,14 +59,14 @@ export function parseStartArguments({ argv, home, cwd }: Invocation): StartArgum
 
 function offset(value: string | undefined): number {
   if (value === undefined) return 0;
-  const most = 65535 - HIGHEST_BASE_PORT;
-  if (/^\d{1,5}$/.test(value) && Number(value) <= most) return Number(value);
-  throw new UsageError(`--offset ${value}: must be a whole number from 0 to ${most}`);
+  const max = 65535 - HIGHEST_BASE_PORT;
+  if (/^\d{1,5}$/.test(value) && Number(value) <= max) return Number(value);
+  throw new UsageError(`--offset ${value}: must be a whole number from 0 to ${max}`);
 }
 
 function listen(value: string | undefined): string | undefined {
   if (value === undefined) return undefined;
   const address = normalAddress(value);
   if (address !== undefined && isUnicastAddress(address)) return address;
-  throw new UsageError(`--listen ${value}: must be an IP address of this machine, or 0.0.0.0 for all of them`);
+  throw new UsageError(`--listen ${value}: must be an IP address of this machine, or 0.0.0.0 for all addresses`);
 }

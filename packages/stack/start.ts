@@ -1,9 +1,10 @@
-// Starts an embedded stack: checks everything, then runs it here or hands it to a detached supervisor.
+// Starts an embedded stack, in this process or with a detached supervisor.
 
 import { type ChildProcess, spawn } from 'node:child_process';
 import { join } from 'node:path';
 import { isWildcardAddress, urlHost } from '@holdfast/kit/addresses';
 import { argumentsOrUsage, failureText, type Invocation, say } from '@holdfast/kit/command';
+import { counted } from '@holdfast/kit/format';
 import { WEBADMIN } from '@holdfast/kit/names';
 import { forgetPostgresVariables } from '@holdfast/kit/postgres';
 import { RELEASE } from '@holdfast/kit/release';
@@ -20,11 +21,11 @@ import { superviseStack } from './supervisor.ts';
 
 const DETACHED_VARIABLE = 'HOLDFAST_DETACHED';
 const WITHOUT_CONTAINERS =
-  'This program starts the embedded stack alone: ./scripts/start.sh --embedded. In containers: ./scripts/setup.sh, then ./scripts/start.sh\n';
+  'This program only starts the embedded stack: ./scripts/start.sh --embedded. For the stack in containers: ./scripts/setup.sh, then ./scripts/start.sh\n';
 
 /** The program of start.sh; resolves with its exit code. */
 export async function start(call: Invocation): Promise<number> {
-  // A terminal or a pipe that goes away must not take the stack with it.
+  // A closed terminal or pipe must not stop the stack.
   for (const stream of [process.stdout, process.stderr]) stream.on('error', () => undefined);
   process.exitCode = 1;
   const { home, environment } = call;
@@ -37,8 +38,9 @@ export async function start(call: Invocation): Promise<number> {
   }
   const plan = planEmbedded(home, args, environment);
   if (Array.isArray(plan)) {
-    const count = plan.length === 1 ? 'one setting' : `${plan.length} settings`;
-    say(`Holdfast does not start: ${count} must be put right. Nothing was written.\n`);
+    say(
+      `Couldn't start Holdfast: ${counted(plan.length, 'invalid setting')}. Nothing was changed. Fix and start again:\n`,
+    );
     for (const problem of plan) say(`  ${describeProblem(problem)}\n`);
     return 1;
   }
@@ -64,7 +66,7 @@ async function runHere(plan: EmbeddedPlan): Promise<number> {
   return code;
 }
 
-/** The supervisor's side of a detached start: it stops again when its launcher dies before the stack is ready. */
+/** The supervisor of a detached start. Stops if its launcher dies before the stack is ready. */
 async function runDetached(plan: EmbeddedPlan): Promise<number> {
   delete process.env[DETACHED_VARIABLE];
   process.chdir(plan.layout.root);
@@ -89,7 +91,7 @@ async function runDetached(plan: EmbeddedPlan): Promise<number> {
   return supervision.ended;
 }
 
-/** The launcher's side: shows the progress and returns when the stack is ready. */
+/** The launcher of a detached start. Shows the progress and returns when the stack is ready. */
 async function launch(plan: EmbeddedPlan): Promise<number> {
   const begun = performance.now();
   makeDirectories(plan.layout);
@@ -110,7 +112,7 @@ async function launch(plan: EmbeddedPlan): Promise<number> {
     });
     child.once('exit', (code, signal) => {
       say(
-        `\nThe supervisor ended ${signal === null ? `with code ${code}` : `by signal ${signal}`}; see ${plan.layout.logs}/supervisor.log\n`,
+        `\nThe supervisor exited ${signal === null ? `with code ${code}` : `by signal ${signal}`}.\n  Remedy: read ${plan.layout.logs}/supervisor.log, then start again\n`,
       );
       resolveOutcome('failed');
     });
@@ -147,17 +149,15 @@ function summary(plan: EmbeddedPlan, begun: number, stopWith: string): string {
     .map((address) => (isWildcardAddress(address) ? 'every address of this machine' : address))
     .join(' and ');
   return [
-    `Holdfast runs and answers (${seconds} s).`,
+    `Holdfast is running (started in ${seconds} s).`,
     `  Console      ${plan.apiUrl}/`,
     `  Portal       ${plan.portalUrl}/`,
     `  API          ${plan.apiUrl}/api, documented at ${plan.apiUrl}/api/docs`,
     `  Devices      enroll on port ${enrollment}, stream on port ${streaming}, use the core's API on port ${core}, at ${where}`,
     ...network,
-    ...(plan.flows === undefined
-      ? []
-      : [`  Flows        ${plan.flows.url} as ${FLOWS_USER}; the password is there, too`]),
-    `  Sign in      as ${WEBADMIN}; the password and every address are in ${plan.layout.stack}`,
-    `  Stop with    ${stopWith}`,
+    ...(plan.flows === undefined ? [] : [`  Flows        ${plan.flows.url} as ${FLOWS_USER} (password: see Sign in)`]),
+    `  Sign in      as ${WEBADMIN} (passwords and addresses: ${plan.layout.stack})`,
+    `  Stop         ${stopWith}`,
     '',
   ].join('\n');
 }

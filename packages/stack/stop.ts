@@ -1,5 +1,5 @@
-// Stops an embedded stack: asks the supervisor of a data directory to stop, and waits until nothing of it runs any more. With --remove
-// it then deletes the stack's own files alone, never what a link leads to, never what somebody else has put there.
+// Stops an embedded stack, and with --remove deletes its data.
+// Deletes only the stack's own files: never the targets of links, never files of others.
 
 import { spawnSync } from 'node:child_process';
 import { accessSync, constants, existsSync, lstatSync, readdirSync, rmdirSync, rmSync } from 'node:fs';
@@ -18,20 +18,20 @@ interface StopArguments {
   /** Absolute. */
   data: string;
   remove: boolean;
-  /** What was answered beforehand to the question whether everything is to be deleted. */
+  /** The value of --yes-delete-everything. */
   answer: string | undefined;
 }
 
 const USAGE = `Usage: ./scripts/stop.sh [--data DIR] [--remove]
 
-  --data DIR         the directory that the stack was started with (default: data in the repository)
-  --remove           delete all that the stack has there, once it has stopped; asks for DIR before
+  --data DIR         data directory of the stack (default: data in the repository)
+  --remove           also delete the data. Asks you to type DIR first
   --yes-delete-everything DIR
-                     the same answer, where nobody can be asked
+                     confirm --remove without a prompt
 `;
 const STOP_WITHIN_MS = 90_000;
 const LOCK_WITHIN_MS = 15_000;
-/** Without one of these it is the directory of no stack. */
+/** A stack's directory has at least one of these. */
 const MARKERS: readonly (keyof Layout)[] = ['secrets', 'stack', 'pgdata'];
 
 /** The program of stop.sh; resolves with its exit code. */
@@ -59,7 +59,7 @@ function readArguments(call: Invocation): StopArguments | 'help' {
   if (values.help === true) return 'help';
   const remove = values.remove === true;
   const given = values['yes-delete-everything'];
-  if (given !== undefined && !remove) throw new UsageError('--yes-delete-everything belongs to --remove');
+  if (given !== undefined && !remove) throw new UsageError('--yes-delete-everything needs --remove');
   const answer = given === undefined ? undefined : dataDirectory(given, call);
   return { data: dataDirectory(values.data, call), remove, answer };
 }
@@ -78,7 +78,7 @@ async function stop(home: string, layout: Layout): Promise<number> {
   } catch (error) {
     if (codeOf(error) === 'EPERM') {
       say(
-        `The stack on ${data} (process ${supervisor.pid}) belongs to another user. Remedy: stop it as that user or as root.\n`,
+        `The stack in ${data} (process ${supervisor.pid}) belongs to another user.\n  Remedy: stop it as that user or as root\n`,
       );
       return 1;
     }
@@ -86,23 +86,25 @@ async function stop(home: string, layout: Layout): Promise<number> {
   const deadline = Date.now() + STOP_WITHIN_MS;
   while (isAlive(supervisor) && Date.now() < deadline) await delay(50);
   if (isAlive(supervisor)) {
-    say(`The stack on ${data} (process ${supervisor.pid}) did not stop in time; see ${layout.logs}/supervisor.log\n`);
+    say(
+      `The stack in ${data} (process ${supervisor.pid}) did not stop within ${STOP_WITHIN_MS / 1000} s.\n  Remedy: read ${layout.logs}/supervisor.log, then try again\n`,
+    );
     return 1;
   }
   const next = await supervisorOrNone(layout);
   if (next !== undefined) {
-    say(`The stack on ${data} has stopped; another start (process ${next.pid}) has taken the directory since.\n`);
+    say(`The stack in ${data} has stopped. Another start (process ${next.pid}) has since begun there.\n`);
     return 0;
   }
   if (!isFree(layout)) {
-    say(`The supervisor on ${data} has ended, but something still holds the directory; try again in a moment.\n`);
+    say(`Another process still uses ${data}, although its supervisor has stopped.\n  Remedy: try again in a moment\n`);
     return 1;
   }
-  say(`The stack on ${data} has stopped.\n`);
+  say(`The stack in ${data} has stopped.\n`);
   return 0;
 }
 
-/** Why nothing can be said about a data directory; undefined when it can be looked into. */
+/** Why the data directory isn't accessible; undefined if it is. */
 function whyClosed(layout: Layout): string | undefined {
   try {
     accessSync(layout.root, constants.X_OK);
@@ -110,9 +112,9 @@ function whyClosed(layout: Layout): string | undefined {
     return undefined;
   } catch (error) {
     if (codeOf(error) === 'ENOENT') {
-      return `There is no data directory ${layout.root}. Remedy: name the one that the stack was started with, --data DIR\n`;
+      return `Data directory not found: ${layout.root}.\n  Remedy: give the data directory of the stack with --data DIR\n`;
     }
-    return `The stack on ${layout.root} belongs to another user. Remedy: stop it as that user or as root.\n`;
+    return `The stack in ${layout.root} belongs to another user.\n  Remedy: stop it as that user or as root\n`;
   }
 }
 
@@ -125,7 +127,7 @@ function mayList(directory: string): boolean {
   }
 }
 
-/** The supervisor that holds the directory; undefined once nobody holds it any more (a stack may be starting or ending). */
+/** The running supervisor; undefined once the lock is free. Waits for a stack that is starting or stopping. */
 async function supervisorOrNone(layout: Layout) {
   const deadline = Date.now() + LOCK_WITHIN_MS;
   for (;;) {
@@ -139,11 +141,11 @@ function isFree(layout: Layout): boolean {
   return !existsSync(layout.lock) || spawnSync('flock', ['-n', layout.lock, 'true']).status === 0;
 }
 
-/** Nothing supervises the directory: ends what a crash may have left behind. */
+/** Ends processes that a crash may have left behind without a supervisor. */
 async function clearUp(home: string, layout: Layout): Promise<number> {
   const guard = existsSync(layout.lock) ? await takeLock(guardScript(home), layout.lock, () => undefined) : undefined;
   if (guard === undefined && existsSync(layout.lock)) {
-    say(`A stack on ${layout.root} is just starting or ending. Remedy: try again in a moment.\n`);
+    say(`A stack in ${layout.root} is starting or stopping.\n  Remedy: try again in a moment\n`);
     return 1;
   }
   const ended = await endLeftovers(layout, (text) => say(`${text}\n`));
@@ -151,72 +153,69 @@ async function clearUp(home: string, layout: Layout): Promise<number> {
   await guard?.release();
   say(
     ended || server === 'server ended'
-      ? `The rest of the stack on ${layout.root} has stopped.\n`
-      : `Nothing runs on ${layout.root}.\n`,
+      ? `Stopped the processes that a crash left in ${layout.root}.\n`
+      : `The stack in ${layout.root} is already stopped.\n`,
   );
   return 0;
 }
 
-/** Rejects unless the directory is a stack's and the person has answered with its name. */
+/** Rejects unless the directory belongs to a stack and the person confirmed with its name. */
 async function mayBeRemoved(layout: Layout, answer: string | undefined): Promise<void> {
   mustBeOfStack(layout);
   const { root } = layout;
   const message = answer ?? (await requestedFor(root));
   if (message.replace(/(?<=.)\/+$/, '') === root) return;
   throw new StackError(
-    `Nothing was stopped or deleted: the answer is not ${root}.`,
-    `answer ${root}, or leave it as it is`,
+    `The answer is not ${root}. Nothing was stopped or deleted.`,
+    `to delete, run this again and type ${root}`,
   );
 }
 
 function mustBeOfStack({ root, ...layout }: Layout): void {
   const found = lstatSync(root, { throwIfNoEntry: false });
   if (found === undefined)
-    throw new StackError(
-      `There is no data directory ${root}.`,
-      'name the one that the stack was started with, --data DIR',
-    );
+    throw new StackError(`Data directory not found: ${root}.`, 'give the data directory of the stack with --data DIR');
   if (found.isSymbolicLink())
     throw new StackError(
-      `${root} is a link, which is not followed to delete what is behind it.`,
-      'name the directory itself, --data DIR',
+      `${root} is a symbolic link. Its target was not deleted.`,
+      'give the directory itself with --data DIR',
     );
   const isMarked = MARKERS.some((name) => existsSync({ root, ...layout }[name])) && existsSync(layout.run);
   if (!isMarked)
     throw new StackError(
-      `${root} is not the data directory of a stack: it has no ${basename(layout.secrets)}, ${basename(layout.stack)} or ${basename(layout.pgdata)}. Nothing was deleted.`,
-      'name the directory that the stack was started with, --data DIR',
+      `${root} is not a data directory: it has no ${basename(layout.secrets)}, ${basename(layout.stack)} or ${basename(layout.pgdata)}. Nothing was deleted.`,
+      'give the data directory of the stack with --data DIR',
     );
 }
 
 async function requestedFor(root: string): Promise<string> {
   if (!process.stdin.isTTY)
     throw new StackError(
-      'Nothing was stopped or deleted: there is no terminal on which to ask.',
-      `to delete all the same: ./scripts/stop.sh --data ${root} --remove --yes-delete-everything ${root}`,
+      "Can't ask for confirmation without a terminal. Nothing was stopped or deleted.",
+      `to delete without a prompt: ./scripts/stop.sh --data ${root} --remove --yes-delete-everything ${root}`,
     );
   const lines = createInterface({ input: process.stdin, output: process.stderr });
   try {
     return await lines.question(
-      `All people, devices, messages, certificates and passwords in ${root} would be deleted for good.\nTo delete them, type ${root}: `,
+      `This permanently deletes all people, devices, messages, certificates and passwords in ${root}.\nTo delete everything, type ${root}: `,
     );
   } finally {
     lines.close();
   }
 }
 
-/** The stack has stopped; nobody can start it meanwhile. */
+/** Deletes the files of a stopped stack, which can't be started meanwhile. */
 async function removeStack(home: string, layout: Layout): Promise<void> {
   await whileStopped(home, layout, say, () => partsOf(layout).forEach(remove));
   remove(layout.run);
   say(
     emptied(layout.root)
-      ? `${layout.root} was deleted.\n`
-      : `The stack's data was deleted; ${layout.root} stays, for others have files in it.\n`,
+      ? `Deleted ${layout.root}.\n`
+      : `Deleted the stack's data. ${layout.root} was kept because it contains other files.\n`,
   );
 }
 
-/** All that lies directly in the root and is the stack's, but for the directory that holds the lock. */
+/** Everything of the stack directly in the root, except the directory of the lock. */
 function partsOf(layout: Layout): string[] {
   const own = new Set(
     Object.values(layout).filter((path: string) => dirname(path) === layout.root && path !== layout.run),

@@ -1,4 +1,4 @@
-// The supervisor: brings a plan up, keeps it up, and stops it in order on a signal.
+// Starts the stack of a plan, keeps it running, and stops it in order on a signal.
 
 import { appendFileSync, chmodSync, existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -21,9 +21,9 @@ import { type RunningStack, type Services, startStack } from './stack.ts';
 const WITHIN_MS = 60_000;
 
 export interface Supervision {
-  /** Resolves once every process answers; rejects when the start failed and everything was stopped again. */
+  /** Resolves once every process answers. Rejects if the start failed, after everything was stopped. */
   ready: Promise<void>;
-  /** Resolves when everything has ended, with the exit code. */
+  /** Resolves with the exit code when everything has stopped. */
   ended: Promise<number>;
   /** Stops everything in order. */
   stop(): void;
@@ -67,7 +67,7 @@ export function superviseStack(plan: EmbeddedPlan, progress: Progress): Supervis
   }
 
   const lost = (): void => {
-    report.warn(`The lock of ${plan.layout.root} was lost to another process; stopping.`);
+    report.warn(`Another process took the lock of ${plan.layout.root}. Stopping.`);
     stop(1);
   };
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => stop());
@@ -92,7 +92,7 @@ function servicesFor(plan: EmbeddedPlan, log: Pick<Log, 'info'>): Services {
   return {
     prepareRetention: async () => {
       const { settings } = plan.configuration;
-      // The core of this stack reads its own directory, wherever management is sent to.
+      // The core of this stack reads its own directory, even if management uses another core.
       const files = retentionFiles(plan.layout.core);
       const { messages } = await files.sync(wantedRetention(settings));
       if (messages.length > 0) log.info('retention.files', { messages });
@@ -109,23 +109,23 @@ function servicesFor(plan: EmbeddedPlan, log: Pick<Log, 'info'>): Services {
   };
 }
 
-/** The embedded core counts days. */
+/** Summarizes the retention policy. The embedded core counts days. */
 function formatInForce({ policy, schedule }: RetentionFileContents): string {
-  if (isKeepingAll(policy)) return 'nothing is deleted';
-  if (schedule === NEVER) return `${formatLimited(policy)}, but no schedule, so nothing is deleted`;
+  if (isKeepingAll(policy)) return 'keep everything';
+  if (schedule === NEVER) return `${formatLimited(policy)}, but no schedule: nothing is deleted`;
   return `${formatLimited(policy)}, at ${schedule} (${Intl.DateTimeFormat().resolvedOptions().timeZone})`;
 }
 
-/** A failure of our own database, by its place and without its password. */
+/** Explains a failure of the Holdfast database by its location, without the password. */
 function explainDatabaseError(error: unknown, plan: EmbeddedPlan): unknown {
   if (error instanceof AppError || !(error instanceof Error)) return error;
   const { host, pathname } = new URL(plan.stateUrl.reveal());
   const elsewhere = plan.configuration.sources.DATABASE_URL !== 'stack';
   return new StackError(
-    `Our own database (${host}${pathname}) cannot be brought up to date: ${error.message}`,
+    `Couldn't update the Holdfast database (${host}${pathname}): ${error.message}`,
     elsewhere
       ? 'correct DATABASE_URL, or remove it to use the database of this stack'
-      : `see ${plan.layout.logs}/database.log`,
+      : `read ${plan.layout.logs}/database.log`,
     error,
   );
 }
@@ -139,7 +139,7 @@ function fileLog(path: string) {
       try {
         appendFileSync(path, text);
       } catch {
-        // A full disk must not stop the supervisor; the line is lost.
+        // A full disk must not stop the supervisor. The line is lost.
       }
     },
   });

@@ -184,9 +184,7 @@ describe('reset-password.sh', () => {
       env: { PATH: `${docker.directory}:${process.env['PATH'] ?? ''}`, HOME: home },
     });
     for (const message of [closed.stderr, run('reset-password.sh').output])
-      expect(message).toBe(
-        'No password on standard input.\n  Remedy: run this in a terminal, or with --generate\n',
-      );
+      expect(message).toBe('No password on standard input.\n  Remedy: run this in a terminal, or with --generate\n');
     expect(executed()).toEqual([]);
   });
 

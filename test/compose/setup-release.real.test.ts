@@ -179,7 +179,9 @@ describe('the set-up script with a release archive', { timeout: 30_000 }, () => 
   });
 
   it('says of a hardened release whose registry it needs, before it builds, and again when that fails', () => {
-    expect(world.run(hardened, ...ADDRESS).stderr).toContain('Sign in first as this user: docker login registry1.dso.mil');
+    expect(world.run(hardened, ...ADDRESS).stderr).toContain(
+      'Sign in first as this user: docker login registry1.dso.mil',
+    );
     world.docker({ failing: '--tag localhost/holdfast-core-base:' });
     rmSync(world.envFile);
     expect(world.run(hardened, ...ADDRESS).stderr).toContain(

@@ -254,7 +254,11 @@ describe('the set-up script', () => {
       args: ['--address', 'b.example.org'],
       says: 'SERVER_ADDRESS is already set to a.example.org',
     },
-    { env: 'COMPOSE_FILE=compose/compose.yaml', args: [], says: 'COMPOSE_FILE in .env lacks compose/compose.light.yaml' },
+    {
+      env: 'COMPOSE_FILE=compose/compose.yaml',
+      args: [],
+      says: 'COMPOSE_FILE in .env lacks compose/compose.light.yaml',
+    },
   ])('$env does not go with $args: refused, nothing changed', ({ env, args, says }) => {
     const text = `${env.includes('SERVER_ADDRESS') ? '' : 'SERVER_ADDRESS=cot.example.org\n'}${env}\n`;
     root.writeEnv(text);

@@ -18,8 +18,7 @@ CORE_WEBADMIN_PASSWORD=never-to-be-shown
 const CONFIG = 'name: holdfast\nservices:\n';
 const state = (service: string, of: string): string => `${service}|${of}|2026-01-01T00:00:00Z|id-${service}\n`;
 const HEALTHY = state('management', 'running|healthy|0|0|unless-stopped|false');
-const PROOF =
-  'Connection check:\n  ok   bind 12 ms\nA device can enroll, connect and send.\n';
+const PROOF = 'Connection check:\n  ok   bind 12 ms\nA device can enroll, connect and send.\n';
 
 let home: string;
 let docker: DockerProgram;

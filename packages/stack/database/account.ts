@@ -1,7 +1,7 @@
-// The user that runs PostgreSQL. It refuses to run as root: then an unprivileged account is taken, and where a
-// directory on the way is closed to that account, it is given the one capability that passes (reading and searching, not
-// writing). That counts in access(2), by which initdb looks for its sister programs, only with the secure bit
-// no_setuid_fixup.
+// Chooses the user that runs PostgreSQL, which refuses to run as root.
+// Root uses an unprivileged account. If a directory on the path is closed to it, the account gets the capability
+// dac_read_search (reading and searching, not writing). access(2), which initdb uses to find its sister programs,
+// honors that only with the secure bit no_setuid_fixup.
 
 import { spawnSync } from 'node:child_process';
 import { chownSync, existsSync, readFileSync, statSync } from 'node:fs';
@@ -9,9 +9,9 @@ import { dirname } from 'node:path';
 import { StackError } from '@holdfast/kit/app-error';
 
 export interface Account {
-  /** Command line and identity under which a program runs as this account. */
+  /** Command line and user to run a program as this account. */
   command(program: string, args: string[]): { program: string; args: string[]; uid?: number; gid?: number };
-  /** Gives a file or directory to the account. */
+  /** Makes the account the owner of a file or directory. */
   give(path: string): void;
 }
 
@@ -22,7 +22,7 @@ interface Candidate {
 
 const NOBODY = 65534;
 
-/** The account for a cluster at `pgdata`, proven to run `initdb` and to reach `workplace`. */
+/** The account for a cluster at `pgdata`. Checked: it can run `initdb` and access `workplace`. Throws a StackError. */
 export function databaseAccount(pgdata: string, initdb: string, workplace: string): Account {
   if (process.getuid?.() !== 0) {
     refuseForeignOwner(pgdata);
@@ -40,17 +40,17 @@ export function databaseAccount(pgdata: string, initdb: string, workplace: strin
     if (complaint === undefined) return account;
     complaints.add(complaint);
   }
-  const message = [...complaints].join('; ');
+  const message = [...complaints].join(', ');
   const closed = closedDirectory(initdb, workplace);
   if (closed === undefined) {
     throw new StackError(
-      `PostgreSQL does not run as the unprivileged user ${candidate.uid}: ${message}`,
-      'remove node_modules and start again: the packages are then installed anew; or start Holdfast as an ordinary user',
+      `Couldn't run PostgreSQL as the unprivileged user ${candidate.uid}: ${message}`,
+      'remove node_modules and start again, which reinstalls the packages. Or start Holdfast as a regular user',
     );
   }
   throw new StackError(
-    `PostgreSQL runs as the unprivileged user ${candidate.uid}, which cannot reach ${closed}: ${message}`,
-    `open it with: chmod o+x ${closed}; or start Holdfast as an ordinary user; or put the directory elsewhere`,
+    `PostgreSQL runs as the unprivileged user ${candidate.uid}, which can't access ${closed}: ${message}`,
+    `run chmod o+x ${closed}, start Holdfast as a regular user, or use another directory`,
   );
 }
 
@@ -58,8 +58,8 @@ function refuseForeignOwner(pgdata: string): void {
   const owner = existsSync(pgdata) ? statSync(pgdata).uid : undefined;
   if (owner === undefined || owner === process.getuid?.()) return;
   throw new StackError(
-    `${pgdata} belongs to user ${owner}, this start runs as user ${process.getuid?.()}.`,
-    'start as the user (or as root) that made it, or use another directory with --data DIR',
+    `${pgdata} belongs to user ${owner}, but you are user ${process.getuid?.()}.`,
+    'start as the owner or as root, or use another directory with --data DIR',
   );
 }
 
@@ -69,7 +69,7 @@ function candidateFor(pgdata: string): Candidate {
     if (uid === 0) {
       throw new StackError(
         `${pgdata} belongs to root, and PostgreSQL refuses to run as root.`,
-        `give it away with: chown -R ${NOBODY}:${NOBODY} ${pgdata}`,
+        `change its owner: chown -R ${NOBODY}:${NOBODY} ${pgdata}`,
       );
     }
     return { uid, gid };
@@ -77,8 +77,8 @@ function candidateFor(pgdata: string): Candidate {
   const entry = /^[^:\n]*:[^:\n]*:65534:(\d+):/m.exec(readFileSync('/etc/passwd', 'utf8'));
   if (entry === null) {
     throw new StackError(
-      'PostgreSQL refuses to run as root, and there is no user 65534 (nobody) to run it.',
-      'start Holdfast as an ordinary user',
+      'PostgreSQL refuses to run as root, and the user 65534 (nobody) does not exist.',
+      'start Holdfast as a regular user',
     );
   }
   return { uid: NOBODY, gid: Number(entry[1]) };
@@ -101,7 +101,7 @@ function passingEverywhere({ uid, gid }: Candidate): string[] {
   ];
 }
 
-/** What stands in the way, by the program that is the most particular about it: initdb, which only shows what it would do. */
+/** The reason why the account can't run PostgreSQL, found by a dry run of initdb; undefined if it can. */
 function complaintOf(account: Account, initdb: string, workplace: string): string | undefined {
   const attempt = 'cd "$1" && exec "$2" -s -D "$1" -U postgres';
   const { program, args, ...identity } = account.command('/bin/sh', ['-c', attempt, 'sh', workplace, initdb]);
@@ -112,10 +112,10 @@ function complaintOf(account: Account, initdb: string, workplace: string): strin
     encoding: 'utf8',
   });
   if (status === 0) return undefined;
-  return error?.message ?? (stderr.trim().split('\n')[0] || `it ended with ${status ?? signal}`);
+  return error?.message ?? (stderr.trim().split('\n')[0] || `exit code ${status ?? signal}`);
 }
 
-/** The first directory on the way down that others may not pass. */
+/** The first directory on the paths that other users can't enter. */
 function closedDirectory(...paths: string[]): string | undefined {
   for (const path of paths) {
     const chain: string[] = [];

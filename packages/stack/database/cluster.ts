@@ -1,6 +1,5 @@
-// The files of the PostgreSQL cluster: made once in pgdata.new and renamed when complete, roles and databases brought
-// to the wanted state before every start, in single-user mode. So the superuser needs no password and can never log in
-// over the network.
+// Creates the PostgreSQL cluster, and updates its roles and databases before every start.
+// Uses single-user mode, so that the superuser needs no password and can never log in over the network.
 
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -14,53 +13,53 @@ import { commandLine, endProcess, identify } from '../process/ownership.ts';
 import type { Account } from './account.ts';
 import { ALREADY_MADE } from './roles.ts';
 
-/** The major version that the product keeps for its life; its binaries come from npm. */
+/** The major version of every Holdfast release. Its binaries come from npm. */
 export const MAJOR = '16';
 
 export interface Cluster {
-  /** Its directory; `pgdata.new` beside it while it is being made. */
+  /** Its directory; `pgdata.new` next to it until it is complete. */
   pgdata: string;
   account: Account;
   /** Directory of the PostgreSQL programs. */
   binaries: string;
-  /** Ends a program that outlives us. */
+  /** Ends programs that outlive this process. */
   guard: Pick<Guard, 'own' | 'free'>;
-  /** Ends a program that runs, and lets no other one begin. */
+  /** Ends the running program and prevents the next one. */
   aborted: AbortSignal;
 }
 
-/** A server of this directory, or a child of one, has not ended yet. */
+/** A server of this directory, or a child of one, is still running. */
 export class StillRunning extends StackError {
   constructor(pgdata: string, line: string) {
     super(
       `A PostgreSQL server still uses ${pgdata}: ${line}`,
-      'end that server (the message names it), then start again',
+      'stop that server (the message names it), then start again',
     );
   }
 }
 
-/** Refuses a cluster of another major version, unchanged. A remedy takes `found` to `major`; without one it is ours. */
+/** Throws a StackError for a cluster of another major version. `remedy` says how to get from `found` to `major`. */
 export function checkMajor(pgdata: string, major = MAJOR, remedy = anotherDirectory): void {
   if (!existsSync(pgdata)) return;
   const found = versionOf(pgdata);
   if (found === major) return;
   if (found === undefined) {
     throw new StackError(
-      `${pgdata} is no PostgreSQL cluster (it has no PG_VERSION).`,
-      'move it away, or use another directory (--data DIR; in containers: another volume)',
+      `${pgdata} is not a PostgreSQL cluster (it has no PG_VERSION).`,
+      'move it, or use another directory (--data DIR, or in containers another volume)',
     );
   }
   throw new StackError(
-    `${pgdata} was made by PostgreSQL ${found}, this Holdfast runs PostgreSQL ${major}. Nothing was changed.`,
+    `${pgdata} was created by PostgreSQL ${found}, but this Holdfast release uses PostgreSQL ${major}. Nothing was changed.`,
     remedy(found),
   );
 }
 
 function anotherDirectory(found: string): string {
-  return `dump it with pg_dump of version ${found} and load it into a new directory (--data DIR; in containers: a new volume), or start the Holdfast that made it`;
+  return `dump it with pg_dump ${found} and load it into a new directory (--data DIR, or in containers a new volume), or start the Holdfast release that created it`;
 }
 
-/** Undefined without the file; one that may not be read is no missing one. */
+/** Undefined if the file doesn't exist. Throws if it can't be read. */
 function versionOf(pgdata: string): string | undefined {
   const file = join(pgdata, 'PG_VERSION');
   try {
@@ -72,8 +71,8 @@ function versionOf(pgdata: string): string | undefined {
 }
 
 /**
- * Makes the cluster when there is none, with the state of `sql`; true when it was made now. A half-made one of a crash is
- * thrown away first.
+ * Creates the cluster if it doesn't exist, with the state of `sql`; true if it was created now. Deletes an incomplete one
+ * of a crash first.
  */
 export async function makeCluster(cluster: Cluster, sql: string): Promise<boolean> {
   const { pgdata, account } = cluster;
@@ -94,15 +93,12 @@ export async function makeCluster(cluster: Cluster, sql: string): Promise<boolea
   }
 }
 
-/** The children of a server that was killed let go of its memory within this. */
-const LETS_GO_MS = 10_000;
+/** The children of a killed server release its shared memory within this. */
+const RELEASES_MEMORY_MS = 10_000;
 
-/**
- * Brings a cluster that exists to what `sql` (of wantedState) says. A server that was killed may still hold its memory for a
- * moment: it is waited for.
- */
+/** Updates an existing cluster by `sql` (of wantedState). Waits until a killed server has released its shared memory. */
 export async function renewWantedState(cluster: Cluster, sql: string): Promise<void> {
-  const until = performance.now() + LETS_GO_MS;
+  const until = performance.now() + RELEASES_MEMORY_MS;
   for (;;) {
     try {
       await applyWantedState(cluster, sql, cluster.pgdata);
@@ -114,12 +110,12 @@ export async function renewWantedState(cluster: Cluster, sql: string): Promise<v
   }
 }
 
-/** Roles, passwords and databases as `sql` (of wantedState) wants them. The server must not run. */
+/** Applies `sql` (of wantedState): roles, passwords and databases. The server must be stopped. */
 async function applyWantedState(cluster: Cluster, sql: string, pgdata: string): Promise<void> {
   await runAsSuperuser({ ...cluster, pgdata }, 'postgres', sql);
 }
 
-/** Statements (of singleUser) in one database, in single-user mode. The server must not run; the first error is thrown. */
+/** Runs statements (of singleUser) in one database, in single-user mode. The server must be stopped. Throws the first error. */
 export async function runAsSuperuser(cluster: Cluster, database: string, sql: string): Promise<void> {
   const { pgdata } = cluster;
   const quiet = ['-c', 'log_min_error_statement=panic', '-c', 'log_min_messages=error'];
@@ -128,7 +124,7 @@ export async function runAsSuperuser(cluster: Cluster, database: string, sql: st
   if (failure !== undefined) throw failed(failure, pgdata);
 }
 
-/** Removes postmaster.pid when its process is no PostgreSQL of this directory; ends a server that was left behind. */
+/** Ends a server of this directory that was left behind, or removes a stale postmaster.pid. */
 export async function clearStaleServer(pgdata: string): Promise<'none' | 'stale file' | 'server ended'> {
   const file = join(pgdata, 'postmaster.pid');
   if (!existsSync(file)) return 'none';
@@ -144,7 +140,7 @@ export async function clearStaleServer(pgdata: string): Promise<'none' | 'stale 
   return 'server ended';
 }
 
-/** True when the process is a PostgreSQL server that was started on this directory, by whatever path. */
+/** True if the process is a PostgreSQL server of this directory, by any path. */
 function isServerOf(pid: number, pgdata: string): boolean {
   const [program = '', ...args] = commandLine(pid);
   const directory = args.includes('-D') ? args[args.indexOf('-D') + 1] : undefined;
@@ -152,7 +148,7 @@ function isServerOf(pid: number, pgdata: string): boolean {
   return realpathSync(directory) === realpathSync(pgdata);
 }
 
-/** The environment of every PostgreSQL program: nothing of ours, so that no secret is in it. */
+/** The environment of every PostgreSQL program. Passes on nothing of ours, so it holds no secret. */
 export function programEnvironment(): NodeJS.ProcessEnv {
   return { PATH: '/usr/bin:/bin', LC_ALL: 'C', ...(process.env['TZ'] === undefined ? {} : { TZ: process.env['TZ'] }) };
 }
@@ -185,7 +181,7 @@ function failed(line: string, pgdata: string): Error {
   if (/No space left on device/.test(line)) return Object.assign(new Error(line), { code: 'ENOSPC' });
   if (/pre-existing shared memory block|lock file .* already exists/.test(line)) return new StillRunning(pgdata, line);
   return new StackError(
-    `PostgreSQL cannot prepare ${pgdata}: ${line}`,
-    "the message above is PostgreSQL's own; the log of the database has what the server wrote before",
+    `PostgreSQL couldn't prepare ${pgdata}: ${line}`,
+    'fix what PostgreSQL reports above. The database log may tell more',
   );
 }

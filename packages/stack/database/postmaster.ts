@@ -1,4 +1,4 @@
-// The running PostgreSQL server: its start flags, and how one sees that it answers.
+// Starts the PostgreSQL server, and checks whether it is ready.
 
 import { type ChildProcess, spawn } from 'node:child_process';
 import { readFileSync } from 'node:fs';
@@ -10,18 +10,18 @@ import type { ProcessLog } from '../process/process-log.ts';
 import { type Cluster, programEnvironment } from './cluster.ts';
 import { CORE_DATABASE, CORE_FLOWS } from './roles.ts';
 
-/** Who may sign in from where. */
+/** Which addresses may connect. */
 export interface Access {
-  /** Of whom passwords are taken, as pg_hba.conf has it. */
+  /** Addresses that may use passwords, in the form of pg_hba.conf. */
   from: '127.0.0.1/32' | 'all';
-  /** From where the flow engine's role comes, and where nobody else comes from; without it that role comes from nowhere. */
+  /** The only address of the flow engine's role, and reserved for it. Without it that role can't connect. */
   flowsFrom?: string;
 }
 
-/** The first line that fits counts. */
+/** In order: the first line that matches applies. */
 function accessRules({ from, flowsFrom }: Access): string {
   const lines = [
-    '# Written by Holdfast at every start. The superuser cannot log in; use single-user mode while the stack is stopped.',
+    "# Written by Holdfast at every start. The superuser can't log in: use single-user mode while the stack is stopped.",
     'host all postgres all reject',
     ...(flowsFrom === undefined ? [] : [`host ${CORE_DATABASE} ${CORE_FLOWS} ${flowsFrom} scram-sha-256`]),
     `host all ${CORE_FLOWS} all reject`,
@@ -31,7 +31,7 @@ function accessRules({ from, flowsFrom }: Access): string {
   return `${lines.join('\n')}\n`;
 }
 
-/** Our access rules lie outside the cluster: as root, nothing is ever written into a directory of the database's user. */
+/** Outside the cluster: root must never write into a directory of the database user. */
 export function hbaFile(layout: Layout): string {
   return join(layout.root, 'pg_hba.conf');
 }
@@ -40,7 +40,7 @@ export function writeAccessRules(file: string, access: Access): void {
   writeFileAtomically(file, accessRules(access), 0o644);
 }
 
-/** What a server is started with, besides its directory. */
+/** Start options of a server, besides its directory. */
 export interface ServerOptions {
   listen: string;
   port: number;
@@ -50,7 +50,7 @@ export interface ServerOptions {
   more?: Readonly<Record<string, string>>;
 }
 
-/** The command line of a server: everything that is not as PostgreSQL ships it. */
+/** The command line of a server: every setting that differs from PostgreSQL's default. */
 export function serverArguments(pgdata: string, { listen, port, hbaFile, tuning, more }: ServerOptions): string[] {
   const flags = {
     listen_addresses: listen,
@@ -65,15 +65,15 @@ export function serverArguments(pgdata: string, { listen, port, hbaFile, tuning,
     autovacuum_vacuum_scale_factor: String(tuning.scaleFactor),
     autovacuum_vacuum_cost_limit: String(tuning.costLimit),
     maintenance_work_mem: tuning.maintenanceWorkMem.replaceAll(' ', ''),
-    // Retention can leave a tenth of a table dead within a minute, which is how long autovacuum waits by default. Whoever asks for
-    // the stock values gets PostgreSQL's own behavior, this included.
+    // Retention can leave a tenth of a table dead within a minute, autovacuum's default interval.
+    // With the stock tuning this stays at PostgreSQL's default, too.
     ...(isStock(tuning) ? {} : { autovacuum_naptime: '15s' }),
     ...more,
   };
   return ['-D', pgdata, ...Object.entries(flags).flatMap(([name, value]) => ['-c', `${name}=${value}`])];
 }
 
-/** Starts the server detached from our terminal; its output is appended to `log`. */
+/** Starts the server detached from our terminal. Its output is appended to `log`. */
 export function startPostmaster(cluster: Cluster, options: ServerOptions, log: ProcessLog): ChildProcess {
   const args = serverArguments(cluster.pgdata, options);
   const { program, args: all, ...identity } = cluster.account.command(join(cluster.binaries, 'postgres'), args);
@@ -81,7 +81,7 @@ export function startPostmaster(cluster: Cluster, options: ServerOptions, log: P
   return log.open((descriptor) => spawn(program, all, { ...spawning, stdio: ['ignore', descriptor, descriptor] }));
 }
 
-/** True when exactly this server has written that it accepts connections. */
+/** True if exactly this server has written that it accepts connections. */
 export function isReady(cluster: Cluster, child: ChildProcess): boolean {
   const lines = readFileSync(join(cluster.pgdata, 'postmaster.pid'), 'utf8').split('\n');
   return Number(lines[0]) === child.pid && lines[7]?.trim() === 'ready';

@@ -1,9 +1,9 @@
-// Roles and databases of the embedded stack, as SQL for single-user mode (statements end with a semicolon and an empty
-// line). `martiuser` owns the core's database as in a TAK Server release, but is no superuser here.
+// Builds the SQL for the roles and databases of the embedded stack, for single-user mode (each statement ends with a
+// semicolon and an empty line). `martiuser` owns the core's database as in a TAK Server release, but is no superuser.
 
 import { createHash, createHmac, pbkdf2Sync, randomBytes } from 'node:crypto';
 
-/** Passwords of the three owners, of the reader and of the flow engine: printable ASCII, which PostgreSQL's normalisation leaves alone. */
+/** Passwords of the three owners, the reader and the flow engine. Printable ASCII, which PostgreSQL doesn't normalize. */
 export interface DatabasePasswords {
   core: string;
   app: string;
@@ -14,13 +14,13 @@ export interface DatabasePasswords {
 
 export const CORE_OWNER = 'martiuser';
 export const CORE_DATABASE = 'cot';
-/** May read everything in the core's database and see the statistics of the server; writes nothing. */
+/** May read everything in the core's database and the server statistics; may write nothing. */
 export const CORE_READER = 'holdfast_ro';
-/** Of the flow engine, which runs whatever its flows say: it reads the tables of FLOWS_TABLES, and nothing else. */
+/** Role of the flow engine, whose flows run arbitrary queries: it may only read FLOWS_TABLES. */
 export const CORE_FLOWS = 'holdfast_flows';
 /**
- * What flows may read in the core's database, in a release as in the embedded core. Never what lets somebody in or acts for
- * somebody: certificates, users, tokens, the passwords of missions, the content of files.
+ * Tables of the core's database that flows may read, in a release and in the embedded core. Never credentials or
+ * content: certificates, users, tokens, mission passwords, files.
  */
 export const FLOWS_TABLES = [
   'cot_router',
@@ -33,7 +33,7 @@ export const FLOWS_TABLES = [
   'mission_uid',
   'mission_uid_keyword',
 ] as const;
-/** A flow that asks for too much fails; it does not keep the core waiting. */
+/** Makes an expensive query of a flow fail instead of slowing down the core. */
 const FLOWS_LIMITS = {
   default_transaction_read_only: 'on',
   statement_timeout: '30s',
@@ -46,26 +46,25 @@ const FLOWS_LIMITS = {
 const FLOWS_CONNECTIONS = 5;
 export const STATE_OWNER = 'holdfast';
 export const STATE_DATABASE = 'holdfast';
-/** Appends to the audit log and reads it; our own process takes it on for that. Nobody signs in with it. */
+/** Appends to the audit log and reads it. Management assumes this role; it can't log in. */
 const AUDIT_ROLE = 'holdfast_audit';
-/** Of the embedded identity provider; nobody else may open it. */
+/** Role of the embedded identity provider, the only one that may open its database. */
 export const IDENTITY_OWNER = 'identity';
 export const IDENTITY_DATABASE = 'identity';
-/** authentik has been seen to take hundreds; of the hundred there are, management keeps the rest. */
+/** authentik may open hundreds. Of the hundred available connections, management needs the rest. */
 const IDENTITY_CONNECTIONS = 70;
 
 export type DatabaseName = typeof CORE_DATABASE | typeof STATE_DATABASE | typeof IDENTITY_DATABASE;
 
-/** The identity provider's came in a later release: an old cluster is given it when it starts. */
+/** Added in a later release: a start creates the identity provider's database in old clusters. */
 export const ADDED_LATER: readonly DatabaseName[] = [IDENTITY_DATABASE];
 
-/** What PostgreSQL says to a database that an earlier start has made. */
+/** PostgreSQL's message for a database that an earlier start created. */
 export const ALREADY_MADE = /^.*ERROR: {2}database "(?:cot|holdfast|identity)" already exists$/gm;
 
 /**
- * SQL that brings the roles of the databases whose passwords are given to the wanted state, and makes the databases of
- * `make`. Where one exists, its statement fails with ALREADY_MADE: there is no other way to make a database only when it is
- * missing.
+ * SQL that creates or updates the roles whose passwords are given, and creates the databases of `make`. The statement for
+ * an existing database fails with ALREADY_MADE: PostgreSQL can't create a database only if it is missing.
  */
 export function wantedState(
   passwords: Partial<DatabasePasswords>,
@@ -97,14 +96,14 @@ export function wantedState(
   return singleUser(statements);
 }
 
-/** Each statement as single-user mode ends it. */
+/** Ends each statement as single-user mode needs it. */
 export function singleUser(statements: readonly string[]): string {
   return statements.map((statement) => `${statement};\n\n`).join('');
 }
 
 /**
- * Gives the flow engine's role what it may read in the database of this session, takes back what it was given besides, and does
- * nothing where that role is missing. For the owner of the tables or a superuser, once they exist.
+ * Grants the flow engine's role FLOWS_TABLES in the database of this session, and revokes everything else. Does nothing
+ * if the role is missing. Run as the owner of the tables or a superuser, once they exist.
  */
 export const FLOWS_GRANTS = `DO $grants$ DECLARE
   flows oid := to_regrole('${CORE_FLOWS}');
@@ -123,7 +122,7 @@ BEGIN
   END LOOP;
 END $grants$`;
 
-/** Without a password nobody signs in with it. */
+/** Without a password, the role can't log in. */
 function flowsRole(password: string | undefined): string[] {
   return [
     password === undefined
@@ -152,10 +151,7 @@ function database(name: string, owner: string): string[] {
   return [`CREATE DATABASE ${name} OWNER ${owner}`, `REVOKE ALL ON DATABASE ${name} FROM PUBLIC`];
 }
 
-/**
- * What PostgreSQL stores for an ASCII password (SCRAM-SHA-256, RFC 5803), so that the password itself is never in a
- * statement.
- */
+/** PostgreSQL's stored form of an ASCII password (SCRAM-SHA-256, RFC 5803), which keeps passwords out of statements. */
 export function scramVerifier(password: string, salt: Buffer, iterations = 4096): string {
   const salted = pbkdf2Sync(password, salt, iterations, 32, 'sha256');
   const clientKey = createHmac('sha256', salted).update('Client Key').digest();

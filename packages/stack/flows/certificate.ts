@@ -1,5 +1,5 @@
-// What the flow engine gets of the core's files: the certificate of its service account with its key, of those that management
-// keeps the newest that counts, in one file, so that the two always go together; and the CA, by which the core is known.
+// Gives the flow engine its client certificate and the CA of the core.
+// Certificate and key are in one file, so that they always match: the newest valid one that management keeps.
 
 import { X509Certificate } from 'node:crypto';
 import { chmodSync, readdirSync, readFileSync } from 'node:fs';
@@ -15,30 +15,30 @@ export interface ForFlows {
   /** CORE_DATA_DIR. */
   core: string;
   directory: string;
-  /** Of the file with the key: 0600 for the same user, 0640 for a group that the flow engine is in. */
+  /** File mode of the key: 0600 for the same user, 0640 for a group that includes the flow engine. */
   mode: number;
 }
 
 const KEPT = /^[0-9a-f]{64}\.pem$/;
 
-/** By file name: one that has a name once never changes. */
+/** By file name. Files never change. */
 type Seen = Map<string, X509Certificate | undefined>;
 
-/** Where they lie in the directory. */
+/** Paths in the directory. */
 export function flowsCertificateFiles(directory: string): { bundle: string; ca: string } {
   return { bundle: join(directory, `${FLOWS_ACCOUNT}.pem`), ca: join(directory, 'ca.pem') };
 }
 
-/** Until it is stopped. */
+/** Repeats giveToFlows until the returned function is called. */
 export function supplyFlows(flows: ForFlows, failed: (message: string) => void, everyMs?: number): () => void {
   const seen: Seen = new Map();
   return repeatRegularly(() => giveToFlows(flows, new Date(), seen), failed, everyMs);
 }
 
-/** Writes what is not there yet. Without a certificate that counts, what was given stays. */
+/** Writes the missing files. Without a valid certificate, keeps the current one. */
 export function giveToFlows({ core, directory, mode }: ForFlows, now: Date, seen: Seen = new Map()): void {
   const files = flowsCertificateFiles(directory);
-  // Who may read what lies in it may look into it: a new volume is its owner's alone.
+  // Readers of the files need access to the directory. A new volume is private to its owner.
   chmodSync(directory, mode | ((mode & 0o444) >> 2));
   const authorities = readFileSync(certificateFiles(core).ca, 'utf8');
   writeUnlessThere(files.ca, authorities, 0o644);
@@ -56,7 +56,7 @@ function newest(kept: string, authorities: X509Certificate[], now: Date, seen: S
   );
   return status.toSorted((a, b) => rank(b.certificate) - rank(a.certificate))[0]?.name;
 
-  /** One of the CA in force goes before all others, then the newest. */
+  /** Certificates of the current CA rank first, then newer ones. */
   function rank(certificate: X509Certificate): number {
     const isOfCa = authorities.some((each) => certificate.checkIssued(each) && certificate.verify(each.publicKey));
     return Date.parse(certificate.validFrom) + (isOfCa ? Number.MAX_SAFE_INTEGER / 2 : 0);
@@ -72,7 +72,7 @@ function namesIn(directory: string): string[] {
   }
 }
 
-/** Not by toLegacyObject, which leaves Node 24 without createSecureContext where it comes before node:tls. */
+/** Avoids toLegacyObject: called before node:tls is loaded, it breaks createSecureContext in Node 24. */
 function ofFlows(path: string): X509Certificate | undefined {
   const [certificate] = certificatesIn(readFileSync(path, 'utf8'));
   return certificate?.subject.split('\n').includes(`CN=${FLOWS_ACCOUNT}`) ? certificate : undefined;

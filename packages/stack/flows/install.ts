@@ -1,4 +1,4 @@
-// Installs the flow engine on its first use, apart from everything else: whole, or not at all.
+// Installs the flow engine from npm on its first use. Atomic and separate from the other packages.
 
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -14,12 +14,12 @@ export const FLOWS_PROGRAM = `${FLOWS_PLACE}/node_modules/node-red/red.js`;
 const INSTALL_WITHIN_MS = 10 * MINUTE_MS;
 const INSTALL = ['ci', '--ignore-scripts', '--omit=dev', '--no-audit', '--no-fund', '--loglevel=error'];
 
-/** Resolves at once when it is there in the version of the lock file; `say` gets words for a person. */
+/** Installs the locked version, unless it is installed already. `say` gets progress for the terminal. */
 export async function installFlows(home: string, say: (text: string) => void): Promise<void> {
   const place = join(home, FLOWS_PLACE);
   const wanted = versionWanted(place);
   if (versionIn(join(place, 'node_modules')) === wanted) return;
-  say(`Installing Node-RED ${wanted} from npm (first use of --flows, about a minute) ...\n`);
+  say(`Installing Node-RED ${wanted} from npm (first use of --flows, about a minute)...\n`);
   const staging = stagingIn(place, wanted);
   try {
     for (const name of ['package.json', 'package-lock.json']) copyFileSync(join(place, name), join(staging, name));
@@ -48,13 +48,13 @@ function stagingIn(place: string, wanted: string): string {
   } catch (error) {
     throw refusal(
       wanted,
-      `${place} cannot be written (${codeOf(error) ?? messageOf(error)})`,
-      'start once as its owner',
+      `can't write to ${place} (${codeOf(error) ?? messageOf(error)})`,
+      'start Holdfast once as the owner of that directory',
     );
   }
 }
 
-/** Another start may have installed it meanwhile; both are the same. */
+/** Does nothing if another start has installed the same version meanwhile. */
 function putInPlace(staging: string, place: string, wanted: string): void {
   const modules = join(place, 'node_modules');
   if (versionIn(modules) === wanted) return;
@@ -72,14 +72,19 @@ async function runNpm(directory: string, wanted: string): Promise<void> {
   let message = '';
   child.stderr.on('data', (chunk: Buffer) => (message += chunk.toString()));
   const remedy =
-    'let this machine reach the registry of npm (npm config get registry), or start without --flows; nothing was started';
+    'allow access to the npm registry (npm config get registry shows it), or start without --flows. Nothing was started';
   const ended = await once(child, 'close').catch((error: unknown) => {
     throw codeOf(error) === 'ENOENT'
       ? refusal(wanted, 'npm is not installed', 'install npm (Debian: apt-get install npm)')
       : error;
   });
   const [code, signal] = ended as [number | null, string | null];
-  if (code !== 0) throw refusal(wanted, reasonIn(message) ?? `npm ended ${signal ?? `with code ${code}`}`, remedy);
+  if (code !== 0)
+    throw refusal(
+      wanted,
+      reasonIn(message) ?? `npm exited ${signal === null ? `with code ${code}` : `by signal ${signal}`}`,
+      remedy,
+    );
 }
 
 function reasonIn(message: string): string | undefined {
@@ -89,5 +94,5 @@ function reasonIn(message: string): string | undefined {
 }
 
 function refusal(wanted: string, reason: string, remedy: string): StackError {
-  return new StackError(`Node-RED ${wanted} could not be installed: ${reason}.`, remedy);
+  return new StackError(`Couldn't install Node-RED ${wanted}: ${reason}.`, remedy);
 }

@@ -1,5 +1,5 @@
-// The flow engine as the supervisor starts it: Node-RED with settings of ours. Its environment is made for it, because every flow
-// can read it; what lets somebody in comes by a descriptor.
+// Describes the flow engine process (Node-RED with our settings) for the supervisor.
+// Every flow can read its environment, so secrets are passed through a file descriptor.
 
 import { type ChildProcess, spawn } from 'node:child_process';
 import { join } from 'node:path';
@@ -17,19 +17,19 @@ export interface FlowsPlan {
   program: string;
   settings: string;
   url: string;
-  /** What flows may know. */
+  /** Readable by every flow. */
   environment: Record<string, string>;
-  /** Whoever knows it is admin. */
+  /** Password of the admin user. */
   password: string;
-  /** Seals the credentials in flows. */
+  /** Encrypts the credentials in flows. */
   credentialKey: string;
-  /** Where its certificate lies. */
+  /** Directory of its certificate. */
   certificate: string;
 }
 
 /** The descriptor after standard input and output and the supervisor's own channel. */
 const SECRETS_DESCRIPTOR = 4;
-/** Of the machine, not of the stack. */
+/** Variables of the machine, not of the stack. */
 const PASSED_ON = ['PATH', 'TZ', 'LANG', 'TMPDIR', 'SSL_CERT_FILE', 'NODE_EXTRA_CA_CERTS'];
 
 export function flowsProcess(plan: FlowsPlan, layout: Layout, caFile: string): ProcessSpec {
@@ -75,14 +75,14 @@ function machine(): Record<string, string> {
   return Object.fromEntries(passedOn.filter((entry): entry is [string, string] => entry[1] !== undefined));
 }
 
-/** Of its log: a line of ours, or what Node says of an error that nobody has caught. */
+/** The last error in its log: a line of ours, or an uncaught error of Node. */
 function lastError(text = ''): string | undefined {
   const lines = text.split('\n').filter((line) => /"level":"error"|Error: /.test(line));
   const last = lines.at(-1);
   return last === undefined ? undefined : (/"message":"((?:[^"\\]|\\.)*)"/.exec(last)?.[1] ?? last);
 }
 
-/** Its user in the embedded stack. */
+/** Username for signing in to the embedded flow engine. */
 export const FLOWS_USER = 'admin';
 
 export interface FlowsPasswords {
@@ -91,7 +91,7 @@ export interface FlowsPasswords {
   credentialKey: string;
 }
 
-/** What an embedded start with --flows decides about the flow engine. */
+/** The flow engine's part of the plan, with --flows. */
 export function flowsPlan(home: string, layout: Layout, ports: Ports, passwords: FlowsPasswords): FlowsPlan {
   const certificate = join(layout.flows, 'certificate');
   const files = flowsCertificateFiles(certificate);

@@ -1,5 +1,4 @@
-// Verifies the audit log of a stack, and removes old records when a person asks for it. The log is where a data directory of the
-// embedded stack says, or the settings.
+// Verifies the audit log of a stack, or removes old records. Finds the log by a data directory or the settings.
 
 import { existsSync, readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
@@ -33,7 +32,7 @@ interface AuditArguments {
 interface AuditPlace {
   databaseUrl: Secret;
   key: Secret;
-  /** Of the file with the last known record; undefined when it is not known where that would be. */
+  /** Path of the file with the last known record; undefined if unknown. */
   headFile: string | undefined;
   /** What to do when the database does not answer. */
   remedy: string;
@@ -44,19 +43,22 @@ type Variables = Record<string, string | undefined>;
 const USAGE = `Usage: ./scripts/audit.sh verify [options]
        ./scripts/audit.sh prune --before YYYY-MM-DD [--yes] [options]
 
-  verify               look at every record: exit 0 when all are as they were written, else 1
-  prune                remove the records from before that day (UTC); without --yes only say which
-  --data DIR           the directory of a running embedded stack (default: data in the repository, or what
-                       DATABASE_URL names when that is set)
+  verify               check every record; exit code 0 if all are intact, else 1
+  prune                remove records older than that day (UTC); without --yes only show which
+  --data DIR           data directory of a running embedded stack (default: the database of DATABASE_URL if
+                       that is set, else data in the repository)
   --env FILE           read AUDIT_KEY from FILE instead of .env in the repository
-  --although-broken    prune a log although it is not as it was written
-  --help               show this text
+  --although-broken    prune even if verification fails
+  --help               show this help
 `;
 const DATABASE = { name: 'holdfast-audit', called: 'our own database', variable: 'DATABASE_URL' };
 const PRUNE_WITHIN_MS = 30 * MINUTE_MS;
 const PROGRESS_EVERY_MS = 2_000;
 
-/** The program of audit.sh; resolves with its exit code. `databaseUrl`: of DATABASE_URL, or what a container makes of a password. */
+/**
+ * The program of audit.sh; resolves with its exit code.
+ * `databaseUrl`: DATABASE_URL, or the URL that a container builds from a password.
+ */
 export async function audit(call: Invocation, databaseUrl: string | undefined): Promise<number> {
   forgetPostgresVariables(call.environment);
   const args = argumentsOrUsage(() => readArguments(call, (databaseUrl ?? '') !== ''), USAGE);
@@ -84,10 +86,13 @@ function readArguments(call: Invocation, hasDatabaseUrl: boolean): AuditArgument
   if (values.help === true) return 'help';
   const [command, more] = positionals;
   if (command !== 'verify' && command !== 'prune')
-    throw new UsageError(`${command === undefined ? 'Nothing' : command} is no command: write verify or prune`);
-  if (more !== undefined) throw new UsageError(`${more}: one command at a time`);
+    throw new UsageError(
+      `${command === undefined ? 'No command' : `Unknown command: ${command}`}. Use verify or prune`,
+    );
+  if (more !== undefined) throw new UsageError(`Unexpected argument: ${more}. Give one command at a time`);
   const pruning = [values.before, values.yes, values['although-broken']].some((value) => value !== undefined);
-  if (command === 'verify' && pruning) throw new UsageError('--before, --yes and --although-broken belong to prune');
+  if (command === 'verify' && pruning)
+    throw new UsageError('--before, --yes and --although-broken are options of prune');
   return {
     command,
     data: values.data === undefined && hasDatabaseUrl ? undefined : dataDirectory(values.data, call),
@@ -100,15 +105,15 @@ function readArguments(call: Invocation, hasDatabaseUrl: boolean): AuditArgument
 
 function dayOf(value: string | undefined, today: string): string {
   const example = `such as --before ${today}`;
-  if (value === undefined) throw new UsageError(`prune needs a day before which records are removed, ${example}`);
+  if (value === undefined) throw new UsageError(`prune needs a date: records before it are removed, ${example}`);
   const time = /^\d{4}-\d{2}-\d{2}$/.test(value) ? new Date(`${value}T00:00:00.000Z`) : new Date(Number.NaN);
   if (Number.isNaN(time.getTime()) || !time.toISOString().startsWith(value))
-    throw new UsageError(`--before ${value}: must be a day as YYYY-MM-DD, ${example}`);
-  if (value > today) throw new UsageError(`--before ${value}: lies in the future; today (UTC) is ${today}`);
+    throw new UsageError(`--before ${value}: must be a date as YYYY-MM-DD, ${example}`);
+  if (value > today) throw new UsageError(`--before ${value}: is in the future. Today (UTC) is ${today}`);
   return time.toISOString();
 }
 
-/** Throws a StackError with the remedy for whatever is missing. */
+/** Throws a StackError with a remedy if a setting is missing. */
 function auditPlace(args: AuditArguments, home: string, environment: Variables): AuditPlace {
   const layers = [environment, fileVariables(args.env, home)];
   if (args.data === undefined) {
@@ -123,8 +128,8 @@ function auditPlace(args: AuditArguments, home: string, environment: Variables):
   const layout = layoutOf(args.data);
   if (!existsSync(layout.stack))
     throw new StackError(
-      `There is no stack in ${args.data}.`,
-      'name the directory that the stack was started with, --data DIR, or set DATABASE_URL and AUDIT_KEY',
+      `No running stack in ${args.data}.`,
+      'give the data directory of the stack with --data DIR, or set DATABASE_URL and AUDIT_KEY',
     );
   const databaseUrl = textIn(layout.stack, 'state_database') ?? notUnderstood(layout.stack);
   const kept = valueOf('AUDIT_KEY', layers) ?? textIn(layout.secrets, 'AUDIT_KEY');
@@ -132,7 +137,7 @@ function auditPlace(args: AuditArguments, home: string, environment: Variables):
     databaseUrl: new Secret(databaseUrl),
     key: new Secret(kept ?? missing('AUDIT_KEY')),
     headFile: join(layout.management, 'audit-head.json'),
-    remedy: `the log is in the database, so start the stack: ./scripts/start.sh --embedded --data ${args.data}`,
+    remedy: `start the stack, whose database holds the log: ./scripts/start.sh --embedded --data ${args.data}`,
   };
 }
 
@@ -140,7 +145,7 @@ function fileVariables(explicit: string | undefined, home: string): Variables {
   const file = explicit ?? join(home, '.env');
   if (existsSync(file)) return parseEnvFile(read(file)).values;
   if (explicit === undefined) return {};
-  throw new StackError(`--env ${file}: there is no such file.`, 'name the file that the stack was started with');
+  throw new StackError(`--env ${file}: file not found.`, 'give the env file of the stack');
 }
 
 /** The first that is not empty. */
@@ -151,7 +156,7 @@ function valueOf(name: string, layers: readonly Variables[]): string | undefined
 function missing(name: string): never {
   throw new StackError(
     `${name} is not set.`,
-    `set ${name} as the stack has it, in the environment or in .env${name === 'AUDIT_KEY' ? '; without it nothing can be verified' : ', or name the directory of an embedded stack, --data DIR'}`,
+    `set ${name} to the stack's value, in the environment or in .env${name === 'AUDIT_KEY' ? '. Without it nothing can be verified' : ', or give the data directory of an embedded stack with --data DIR'}`,
   );
 }
 
@@ -161,22 +166,22 @@ function read(file: string): string {
   } catch (error) {
     if (['EACCES', 'EPERM'].includes(codeOf(error) ?? ''))
       throw new StackError(
-        `${file} cannot be read by this user.`,
-        'call audit.sh as the user that the stack runs as',
+        `Couldn't read ${file}: permission denied.`,
+        'run audit.sh as the user that the stack runs as',
         error,
       );
     throw explainFileError(error, file);
   }
 }
 
-/** A member of a JSON file that is a text; undefined for an empty one. */
+/** A string member of a JSON file; undefined if missing or empty. */
 function textIn(file: string, name: string): string | undefined {
   const value = (parseObject(read(file)) ?? notUnderstood(file))[name];
   return typeof value === 'string' && value !== '' ? value : undefined;
 }
 
 function notUnderstood(file: string): never {
-  throw new StackError(`${file} cannot be understood.`, 'start the stack again, which writes it anew');
+  throw new StackError(`${file} is damaged.`, 'restart the stack, which rewrites the file');
 }
 
 async function act(args: AuditArguments, place: AuditPlace): Promise<number> {
@@ -187,7 +192,7 @@ async function act(args: AuditArguments, place: AuditPlace): Promise<number> {
   }
   if (!verdict.ok && !args.althoughBroken) {
     say(verdictText(verdict, place));
-    say('Nothing was removed. Remedy: look into it first; to prune all the same, add --although-broken\n');
+    say('Nothing was removed. Remedy: find the cause first. To prune anyway, add --although-broken\n');
     return 1;
   }
   return prune(args, place);
@@ -206,15 +211,17 @@ async function verify({ databaseUrl, key, headFile }: AuditPlace): Promise<Audit
 
 function warnOfHead(_: string, fields: Readonly<Record<string, unknown>> = {}): void {
   const { file, error } = fields;
-  process.stderr.write(`  !    ${String(file)} cannot be read (${String(error)}): nothing is said about the end\n`);
+  process.stderr.write(
+    `  !    Couldn't read ${String(file)} (${String(error)}). Missing records at the end go undetected.\n`,
+  );
 }
 
 function verdictText({ ok, records, first_broken }: AuditVerdict, { headFile }: AuditPlace): string {
-  if (ok) return `The audit log is as it was written: ${counted(records, 'record')}.\n`;
+  if (ok) return `The audit log is intact: ${counted(records, 'record')}.\n`;
   return [
-    `The audit log is NOT as it was written. ${counted(records, 'record')} looked at; the first that is changed or missing is ${String(first_broken)}.`,
-    'Records before it can be trusted, those from it on cannot. When it is the first of all, AUDIT_KEY may be another than the one',
-    'that the log was written with. When our own database was put back from a backup, the records after the backup are missing.',
+    `The audit log is NOT intact. ${counted(records, 'record')} checked. First changed or missing record: ${String(first_broken)}.`,
+    'Trust only the records before it. If it is the very first record, AUDIT_KEY may differ from the key that wrote the log.',
+    'If the Holdfast database was restored from a backup, the records after the backup are missing.',
     `  Remedy: copy the database${headFile === undefined ? '' : ` and ${headFile}`}, find out who could write to the database, and read "When`,
     '  verifying fails" in docs/audit.md',
     '',
@@ -226,8 +233,8 @@ async function prune({ before, yes }: AuditArguments, { databaseUrl, key }: Audi
   const now = new Date();
   const wanted = await prunable({ run, before, now });
   if (wanted.records === 0 || !yes) {
-    say(`${prunedText(wanted, 'To be removed', before)}${stopText(wanted)}`);
-    if (wanted.records > 0) say('Nothing was removed. To remove it, add --yes\n');
+    say(`${prunedText(wanted, 'Will remove', before)}${stopText(wanted)}`);
+    if (wanted.records > 0) say('Nothing was removed. To remove them, add --yes\n');
     return 0;
   }
   process.stderr.write(`  ... removing ${counted(wanted.records, 'record')}\n`);
@@ -237,14 +244,14 @@ async function prune({ before, yes }: AuditArguments, { databaseUrl, key }: Audi
   return 0;
 }
 
-function prunedText({ records, oldest, newest }: Prunable, what: string, before: string): string {
-  if (records === 0) return `No record from before ${before} can be removed.\n`;
-  return `${what}: ${counted(records, 'record')}, from ${String(oldest)} to ${String(newest)}.\n`;
+function prunedText({ records, oldest, newest }: Prunable, action: string, before: string): string {
+  if (records === 0) return `No records before ${before} can be removed.\n`;
+  return `${action}: ${counted(records, 'record')}, from ${String(oldest)} to ${String(newest)}.\n`;
 }
 
 function stopText({ stopsAt }: Prunable): string {
   if (stopsAt === null) return '';
-  return `Record ${stopsAt} is an intent of the last day without an outcome: it stays, and what is after it.\n`;
+  return `Kept record ${stopsAt} and later ones: it is an intent of the last day without an outcome.\n`;
 }
 
 function say(text: string): void {

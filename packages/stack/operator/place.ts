@@ -1,4 +1,4 @@
-// Where the management process is that the programs of an operator ask.
+// Finds the management process for the operator programs, and sends it their requests.
 
 import { StackError } from '@holdfast/kit/app-error';
 import type { Invocation } from '@holdfast/kit/command';
@@ -8,30 +8,30 @@ import { dataDirectory, layoutOf } from '../process/layout.ts';
 export interface OperatorPlace {
   /** DATA_DIR of the management process. */
   directory: string;
-  /** What to do when nobody answers there. */
+  /** What to do if management doesn't respond. */
   remedy: string;
 }
 
-/** Options that every such program has. */
+/** Options of every operator program. */
 export const OPERATOR_OPTIONS = { data: { type: 'string' }, help: { type: 'boolean' } } as const;
 
-/** Of `--data DIR`; without it what DATA_DIR names (in the container), or data in the repository. */
+/** From `--data DIR`, else DATA_DIR (in the container), else data in the repository. */
 export function operatorPlace(data: string | undefined, call: Invocation): OperatorPlace {
   const root = dataDirectory(data, call);
   const given = call.environment['DATA_DIR']?.trim() ?? '';
   if (data === undefined && given !== '')
     return {
       directory: given,
-      remedy: 'start it with ./scripts/start.sh; docker compose logs --tail 20 management says what it lacks',
+      remedy: 'start it with ./scripts/start.sh. To see why it stopped: docker compose logs --tail 20 management',
     };
   const layout = layoutOf(root);
   return {
     directory: layout.management,
-    remedy: `start the stack (./scripts/start.sh --embedded --data ${layout.root}), or name the directory that it was started with, --data DIR, as the user that it runs as`,
+    remedy: `start the stack (./scripts/start.sh --embedded --data ${layout.root}), or give its data directory with --data DIR. Run this as the user that the stack runs as`,
   };
 }
 
-/** What the management process answers. */
+/** Sends a request to the management process. Throws a StackError if it doesn't respond. */
 export async function askManagement(
   { directory, remedy }: OperatorPlace,
   request: object,
@@ -41,6 +41,6 @@ export async function askManagement(
     return await askOperator(directory, request, withinMs);
   } catch (error) {
     if (!(error instanceof NobodyAnswers)) throw error;
-    throw new StackError(`No management process answers in ${directory} (${error.message}).`, remedy, error);
+    throw new StackError(`Couldn't reach management in ${directory} (${error.message}).`, remedy, error);
   }
 }

@@ -1,5 +1,5 @@
-// Asks the running management process to prove the stack: the probe goes the whole way of a device. Says each stage with its
-// time, and every module that is not well; ends with 0 only when the probe came through.
+// Runs the connection check of a running stack, and prints its stages and the health warnings.
+// Exit code 0 only if the connection check passes.
 
 import { setTimeout as delay } from 'node:timers/promises';
 import { AppError } from '@holdfast/kit/app-error';
@@ -15,8 +15,8 @@ interface ProveArguments {
 
 const USAGE = `Usage: prove [--within SECONDS] [--data DIR]
 
-  --within SECONDS   try again for as long while it fails (default 0)
-  --data DIR         the directory of a running embedded stack
+  --within SECONDS   retry a failing check for this long (default 0)
+  --data DIR         data directory of a running embedded stack
 `;
 const ONE_TRY_WITHIN_MS = 40_000;
 const BETWEEN_TRIES_MS = 3_000;
@@ -39,14 +39,14 @@ function readArguments(call: Invocation): ProveArguments | 'help' {
     allowPositionals: true,
   });
   if (values.help === true) return 'help';
-  if (positionals[0] !== undefined) throw new UsageError(`${positionals[0]}: nothing is expected here`);
+  if (positionals[0] !== undefined) throw new UsageError(`Unexpected argument: ${positionals[0]}`);
   const within = values.within ?? '0';
   if (!/^\d{1,4}$/.test(within) || Number(within) > MAX_SECONDS)
     throw new UsageError(`--within ${within}: must be a whole number of seconds up to ${MAX_SECONDS}`);
   return { place: operatorPlace(values.data, call), withinSeconds: Number(within) };
 }
 
-/** Accounts and certificates of our own are made in the first minute: until then a failure is no verdict. */
+/** Retries: our accounts and certificates are created in the first minute, so a failure before that is not final. */
 async function proven({ place, withinSeconds }: ProveArguments): Promise<Proof> {
   const deadline = performance.now() + withinSeconds * 1000;
   let reportOf: string | undefined;
@@ -55,7 +55,7 @@ async function proven({ place, withinSeconds }: ProveArguments): Promise<Proof> 
     if (proof.passed || performance.now() + BETWEEN_TRIES_MS > deadline) return proof;
     const failed = proof.stages.at(-1)?.stage ?? 'account';
     if (failed !== reportOf)
-      process.stderr.write(`  ... the probe does not get past ${failed} yet: ${proof.message}\n`);
+      process.stderr.write(`  ... connection check failed at ${failed}, retrying: ${proof.message}\n`);
     reportOf = failed;
     await delay(BETWEEN_TRIES_MS);
   }
@@ -70,21 +70,21 @@ async function tried(place: OperatorPlace): Promise<Proof> {
   }
 }
 
-/** What a person reads of a proof. */
+/** Formats a proof for the terminal. */
 function proofText({ passed, message, stages, complaints, measured }: Proof): string {
   const lines = stages.map(
     ({ stage, ok, milliseconds }) =>
       `  ${ok ? 'ok  ' : 'FAIL'} ${stage.padEnd(12)} ${String(milliseconds).padStart(6)} ms`,
   );
-  const verdict = passed ? 'A device can enroll, connect and be heard.' : `The probe failed. ${message}`;
+  const verdict = passed ? 'A device can enroll, connect and send.' : `The connection check failed. ${message}`;
   const health =
     complaints.length === 0
-      ? [`Health: nothing to complain about in ${counted(measured, 'module')}.`]
+      ? [`Health: no warnings from ${counted(measured, 'check')}.`]
       : [
-          `Health: ${counted(complaints.length, 'module')} of ${measured} to look at:`,
+          `Health: ${counted(complaints.length, 'warning')} from ${counted(measured, 'check')}:`,
           ...complaints.flatMap(complaintLines),
         ];
-  return `${['Probe, the way of a device from end to end:', ...lines, verdict, ...health].join('\n')}\n`;
+  return `${['Connection check:', ...lines, verdict, ...health].join('\n')}\n`;
 }
 
 function complaintLines({ module, status, message, remedies }: ModuleView): string[] {

@@ -1,5 +1,5 @@
-// Gives a user a new password, set by the running management process. It comes on the standard input
-// and stands in no argument, log or error; without a terminal that is asked, the first line is taken.
+// Sets a new password for a user through the running management process.
+// Reads it from a prompt or standard input, so that it is in no argument, log or error.
 
 import { existsSync, readFileSync } from 'node:fs';
 import { dirname } from 'node:path';
@@ -17,19 +17,19 @@ interface ResetArguments {
   place: OperatorPlace;
   username: string;
   generate: boolean;
-  /** The script that called this has written it into .env already. */
+  /** True if the calling script has already written it into .env. */
   isWritten: boolean;
-  /** secrets.json of an embedded stack; undefined in containers, where the script writes .env. */
+  /** secrets.json of an embedded stack; undefined in containers, where the calling script writes .env. */
   secrets: string | undefined;
 }
 
 const USAGE = `Usage: ./scripts/reset-password.sh [USER] [--generate] [--data DIR]
 
-Sets the password of USER (default ${WEBADMIN}), who is signed out everywhere. Asks for it twice without showing it.
+Sets a new password for USER (default ${WEBADMIN}) and ends all their sessions. Prompts twice, hidden.
 
-  --generate    make one, and print it once
-  --data DIR    the directory of a running embedded stack
-  --help        show this text
+  --generate    generate a password and print it once
+  --data DIR    data directory of a running embedded stack
+  --help        show this help
 `;
 const WITHIN_MS = 60_000;
 
@@ -41,12 +41,9 @@ export async function resetPassword(call: Invocation): Promise<number> {
   const password = generate ? generatePassword() : await promptedPassword(username);
   const fault = passwordFault(password, username);
   if (fault !== undefined)
-    throw new StackError(
-      `The password was not set: it ${fault}.`,
-      'choose another one, or let one be made with --generate',
-    );
+    throw new StackError(`The password was not changed: it ${fault}.`, 'choose another password, or use --generate');
   const isWebadmin = nameKey(username) === WEBADMIN;
-  // First: were it last, a crash in between would have the next start set the old one again.
+  // Written first: otherwise, after a crash in between, the next start would restore the old password.
   const restore = isWebadmin && secrets !== undefined ? await keptIn(secrets, password, place) : undefined;
   const isOfSettings = isWebadmin && (args.isWritten || restore !== undefined);
   try {
@@ -56,9 +53,9 @@ export async function resetPassword(call: Invocation): Promise<number> {
     throw error;
   }
   if (isOfSettings && secrets !== undefined) showIn(layoutOf(dirname(secrets)).stack, password);
-  process.stderr.write(`${username} has a new password, and is signed out everywhere.\n`);
+  process.stderr.write(`Password of ${username} changed. All their sessions have ended.\n`);
   if (isWebadmin && !isOfSettings)
-    process.stderr.write('CORE_WEBADMIN_PASSWORD is set by hand and stays as it is: change it there, too.\n');
+    process.stderr.write('CORE_WEBADMIN_PASSWORD is set manually and was not changed. Update it there, too.\n');
   if (generate) process.stdout.write(`${password}\n`);
   return 0;
 }
@@ -71,9 +68,9 @@ function readArguments(call: Invocation): ResetArguments | 'help' {
   });
   if (values.help === true) return 'help';
   const [username = WEBADMIN, more] = positionals;
-  if (username === '') throw new UsageError('The name of the user is empty');
+  if (username === '') throw new UsageError('The username is empty');
   if (more !== undefined)
-    throw new UsageError(`${more}: one user at a time; a password is no argument, it is asked for`);
+    throw new UsageError(`Unexpected argument: ${more}. Name one user. The program prompts for the password`);
   const place = operatorPlace(values.data, call);
   const file = layoutOf(dirname(place.directory)).secrets;
   const secrets = existsSync(file) ? file : undefined;
@@ -81,23 +78,23 @@ function readArguments(call: Invocation): ResetArguments | 'help' {
   return { place, username, generate: values.generate === true, isWritten, secrets };
 }
 
-/** Twice on a terminal; else the first line of what comes in. */
+/** Prompts twice on a terminal. Otherwise reads the first line of standard input. */
 async function promptedPassword(username: string): Promise<string> {
   if (!process.stdin.isTTY) return firstLine();
-  const first = await readHidden(`New password of ${username}: `);
-  const second = await readHidden('The same once more: ');
+  const first = await readHidden(`New password for ${username}: `);
+  const second = await readHidden('Repeat the password: ');
   if (first === second) return first;
-  throw new StackError('The two are not the same; nothing was changed.', 'try again');
+  throw new StackError("The passwords don't match. Nothing was changed.", 'try again');
 }
 
 async function firstLine(): Promise<string> {
   for await (const line of createInterface({ input: process.stdin })) return line;
-  throw new StackError('No password came on the standard input.', 'call this on a terminal, or with --generate');
+  throw new StackError('No password on standard input.', 'run this in a terminal, or with --generate');
 }
 
 /**
- * Writes the password that the next start gives webadmin, and answers with what takes it back. Undefined where a person has set
- * it: what a start has applied once it does not apply again.
+ * Writes the password that the next start sets for webadmin. Resolves with a function that reverts it, or with undefined
+ * if the password was set manually: a start doesn't apply that one again.
  */
 async function keptIn(file: string, password: string, place: OperatorPlace): Promise<(() => void) | undefined> {
   const source = await askManagement(place, { ask: 'source', name: 'CORE_WEBADMIN_PASSWORD' }, WITHIN_MS);
@@ -107,7 +104,7 @@ async function keptIn(file: string, password: string, place: OperatorPlace): Pro
   return () => writeFileAtomically(file, before);
 }
 
-/** The file that says how to sign in. */
+/** Updates stack.json, which shows how to sign in. */
 function showIn(file: string, password: string): void {
   const content = JSON.parse(readFileSync(file, 'utf8')) as object;
   const webadmin = { username: WEBADMIN, password };

@@ -1,4 +1,4 @@
-// Frees an address that was locked after too many wrong passwords, or lists those that are locked.
+// Ends the lockout of an address, or lists locked-out addresses.
 
 import { argumentsOrUsage, type Invocation, parseCommandLine, UsageError } from '@holdfast/kit/command';
 import type { LockedAddress } from '../../../shared/sign-in/port.ts';
@@ -13,15 +13,15 @@ interface UnlockArguments {
 const USAGE = `Usage: ./scripts/unlock.sh ADDRESS [--data DIR]
        ./scripts/unlock.sh --list [--data DIR]
 
-Frees an address that may not try a password now, at every door of the portal, the monitor and the API.
+Ends the lockout of an address everywhere: in the portal, the console and the API.
 
-  --list        show the addresses that are locked
-  --data DIR    the directory of a running embedded stack
-  --help        show this text
+  --list        show locked-out addresses
+  --data DIR    data directory of a running embedded stack
+  --help        show this help
 `;
 const WITHIN_MS = 10_000;
-const OTHERS = `The core (ports 8446 and 8443) and the directory count by themselves and cannot be asked: a lock there ends
-after 15 minutes, or with a restart of that part.
+const OTHERS = `The core (ports 8446 and 8443) and the directory have lockouts of their own, which this program can't see.
+They end after 15 minutes, or when you restart that service.
 `;
 
 /** The program of unlock.sh; resolves with its exit code. */
@@ -34,7 +34,7 @@ export async function unlock(call: Invocation): Promise<number> {
     return 0;
   }
   await askManagement(place, { ask: 'unlock', address }, WITHIN_MS);
-  process.stdout.write(`${address} may sign in again at once.\n${OTHERS}`);
+  process.stdout.write(`Lockout of ${address} ended.\n${OTHERS}`);
   return 0;
 }
 
@@ -46,14 +46,14 @@ function readArguments(call: Invocation): UnlockArguments | 'help' {
   });
   if (values.help === true) return 'help';
   const [address, more] = positionals;
-  if (more !== undefined) throw new UsageError(`${more}: one address at a time`);
+  if (more !== undefined) throw new UsageError(`Unexpected argument: ${more}. Give one address at a time`);
   if ((address === undefined) === (values.list !== true))
-    throw new UsageError(address === undefined ? 'Name an address, or say --list' : '--list takes no address');
+    throw new UsageError(address === undefined ? 'Give an address, or --list' : '--list takes no address');
   return { place: operatorPlace(values.data, call), address };
 }
 
 function listText(locked: readonly LockedAddress[]): string {
-  if (locked.length === 0) return `No address is locked at the doors of management.\n${OTHERS}`;
+  if (locked.length === 0) return `No addresses are locked out of portal, console or API.\n${OTHERS}`;
   const lines = locked.map(
     ({ address, failures, locked_until: until }) =>
       `  ${address.padEnd(22)} until ${until} (${failures} wrong passwords)`,

@@ -1,8 +1,8 @@
 #!/bin/sh
-# Holds the lock of one data directory for as long as anything of its stack runs. On standard input it is told which
-# processes belong to the stack ("own PID SIGNAL", "free PID"). When that input ends, the supervisor is gone: it ends
-# what is left within 8 seconds, and only then gives the lock back.
-# Exit 75: somebody else holds the lock. Exit 74: the lock file cannot be opened.
+# Holds the lock of a data directory while any process of its stack runs.
+# Reads from standard input which processes belong to the stack ("own PID SIGNAL", "free PID"). When that input
+# ends, the supervisor is gone: the guard ends the remaining processes within 8 seconds, then releases the lock.
+# Exit 75: another process holds the lock. Exit 74: the lock file can't be opened.
 
 trap '' INT TERM HUP
 ( : >>"$1" ) 2>/dev/null || exit 74
@@ -28,7 +28,7 @@ living() {
   [ -n "$alive" ]
 }
 
-# What ends by INT is the database: it ends when the others have, since they still write into it, or after 4 seconds.
+# INT ends the database, after the processes that write to it have ended or after 4 seconds.
 last=''
 for entry in $owned; do
   if [ "${entry##*:}" = INT ]; then

@@ -1,4 +1,4 @@
-// The lock of a data directory, held by guard.sh: it outlives a killed supervisor just long enough to end the rest.
+// Locks a data directory through guard.sh, which outlives a killed supervisor to end its processes.
 
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -7,14 +7,14 @@ import { StackError } from '@holdfast/kit/app-error';
 
 const LOCKED_ELSEWHERE = 75;
 const NO_LOCK_FILE = 74;
-/** The guard ends what is left within 8 seconds. */
+/** The guard ends remaining processes within 8 seconds. */
 const RELEASE_WITHIN_MS = 12_000;
 
 export interface Guard {
-  /** The guard ends this process, with this signal first, should the supervisor die. */
+  /** If the supervisor dies, the guard ends this process, with this signal first. */
   own(pid: number, signal: NodeJS.Signals): void;
   free(pid: number): void;
-  /** Gives the lock back; what is still owned is ended first. */
+  /** Ends the processes still owned, then releases the lock. */
   release(): Promise<void>;
 }
 
@@ -23,8 +23,8 @@ export function guardScript(home: string): string {
 }
 
 /**
- * Takes the lock; resolves with undefined when another stack holds it. A guard that dies is replaced; `lost` is called
- * when its successor cannot have the lock, because the directory then belongs to somebody else.
+ * Takes the lock; resolves with undefined if another stack holds it. Replaces a guard that dies, and calls `lost` if
+ * another process then holds the lock.
  */
 export async function takeLock(script: string, lockFile: string, lost: () => void): Promise<Guard | undefined> {
   const owned = new Map<number, NodeJS.Signals>();
@@ -88,7 +88,9 @@ async function startGuard(script: string, lockFile: string): Promise<ChildProces
     child.once('exit', (code) => {
       if (code === LOCKED_ELSEWHERE) resolve(false);
       else if (code === NO_LOCK_FILE)
-        reject(new StackError(`${lockFile} cannot be opened.`, 'remove it while no stack runs there'));
+        reject(
+          new StackError(`Couldn't open ${lockFile}.`, 'check that no stack is running there, then delete the file'),
+        );
       else reject(new Error(`the guard of ${lockFile} ended with ${code}`));
     });
   });

@@ -1,4 +1,4 @@
-// What lies where in the data directory of an embedded stack (--data DIR), and on which ports it listens.
+// Defines the files in the data directory of an embedded stack (--data DIR), and its ports.
 
 import { existsSync, mkdirSync, statSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
@@ -7,16 +7,16 @@ import { UsageError } from '@holdfast/kit/command';
 
 export interface Layout {
   root: string;
-  /** The database cluster; `pgdata.new` while it is being made. */
+  /** The database cluster; `pgdata.new` until it is complete. */
   pgdata: string;
   /** CORE_DATA_DIR: the files of the core. */
   core: string;
   logs: string;
   /** DATA_DIR: files of the management process. */
   management: string;
-  /** Of the flow engine; there with --flows alone. */
+  /** Files of the flow engine; exists only with --flows. */
   flows: string;
-  /** Of the running stack only: lock, process list, compile cache. */
+  /** Files of the running stack only: lock, process list, compile cache. */
   run: string;
   lock: string;
   processes: string;
@@ -42,14 +42,14 @@ export function layoutOf(root: string): Layout {
   };
 }
 
-/** Makes the directories that are missing. As root, the database runs as another user and must pass through the root. */
+/** Creates missing directories. Started as root, the database runs as another user and must be able to enter the root. */
 export function makeDirectories(layout: Layout): void {
   const asRoot = process.getuid?.() === 0;
   makeDirectory(layout.root, asRoot ? 0o711 : 0o700);
   for (const directory of [layout.core, layout.logs, layout.management, layout.run]) makeDirectory(directory, 0o700);
 }
 
-/** For the flow engine, with the place of its certificate. */
+/** Creates the directories of the flow engine and its certificate. */
 export function makeFlowsDirectories(layout: Layout, certificate: string): void {
   for (const directory of [layout.flows, certificate]) makeDirectory(directory, 0o700);
 }
@@ -65,14 +65,14 @@ function makeDirectory(path: string, mode: number): void {
   refuseStrangers(path);
 }
 
-/** One by one: a recursive mkdir never returns where nothing can be made (below /proc). */
+/** One by one: a recursive mkdir never returns below /proc. */
 function makeParents(path: string): void {
   if (existsSync(path)) return;
   makeParents(dirname(path));
   makeOne(path, 0o755);
 }
 
-/** Another start may make the same directory at the same moment. */
+/** Another start may create the same directory at the same time. */
 function makeOne(path: string, mode: number): void {
   try {
     mkdirSync(path, { mode });
@@ -81,14 +81,14 @@ function makeOne(path: string, mode: number): void {
   }
 }
 
-/** Whoever owns a directory can put links into it: then every file that we write there is theirs to choose. */
+/** The owner of a directory could put links into it, and so choose which file we write. */
 function refuseStrangers(path: string): void {
   const { uid } = statSync(path);
   const me = process.getuid?.();
   if (uid === me || uid === 0) return;
   throw new StackError(
-    `${path} belongs to user ${uid}, this start runs as user ${me}.`,
-    `start as the user that owns it, or choose another place with --data DIR`,
+    `${path} belongs to user ${uid}, but you are user ${me}.`,
+    `start as the owner, or choose another directory with --data DIR`,
   );
 }
 
@@ -107,19 +107,19 @@ export const BASE_PORTS = {
 
 export type Ports = Record<keyof typeof BASE_PORTS, number>;
 
-/** The highest base port that any part of the embedded stack uses; an offset must keep it below 65536. */
+/** The highest base port. An offset must keep it below 65536. */
 export const HIGHEST_BASE_PORT = 9000;
 
-/** Every port of this stack. */
+/** The ports of a stack. */
 export function portsWithOffset(offset: number): Ports {
   const shifted = Object.entries(BASE_PORTS).map(([name, port]) => [name, port + offset]);
   return Object.fromEntries(shifted) as Ports;
 }
 
-/** Of `--data DIR`: an absolute path; without a value `data` in `home`. Throws a UsageError. */
+/** The absolute path of `--data DIR`; by default `data` in `home`. Throws a UsageError. */
 export function dataDirectory(value: string | undefined, { home, cwd }: { home: string; cwd: string }): string {
   if (value === undefined) return join(home, 'data');
   if (value === '' || /\p{Cc}/u.test(value))
-    throw new UsageError('--data needs a directory, without control characters');
+    throw new UsageError('--data needs a directory name without control characters');
   return resolve(cwd, value);
 }

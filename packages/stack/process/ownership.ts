@@ -1,4 +1,4 @@
-// Who owns a data directory, and which processes belong to its stack: one lock, one list, both survive a crash.
+// Tracks who owns a data directory and which processes belong to its stack, across crashes.
 
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -10,20 +10,20 @@ import type { Report } from './report.ts';
 
 const ASK_EVERY_MS = 50;
 
-/** Who a process is, beyond its number: numbers are used again, start times are not (Linux, /proc). */
+/** Identifies a process. Its number may be reused, so the start time is part of it (Linux, /proc). */
 export interface ProcessIdentity {
   pid: number;
   /** Clock ticks from boot to the start of the process. */
   startTicks: number;
 }
 
-/** The identity of a living process; undefined when there is none of that number, or only its zombie. */
+/** The identity of a running process; undefined if there is none with that number, or only a zombie. */
 export function identify(pid: number): ProcessIdentity | undefined {
   const { startTicks } = living(pid) ?? {};
   return startTicks === undefined ? undefined : { pid, startTicks };
 }
 
-/** Everything alive of a session. */
+/** All running processes of a session. */
 export function processesOf(session: number): ProcessIdentity[] {
   return readdirSync('/proc')
     .filter((entry) => /^\d+$/.test(entry))
@@ -36,23 +36,23 @@ export function processesOf(session: number): ProcessIdentity[] {
 function living(pid: number): { session: number; startTicks: number } | undefined {
   const stat = readOrUndefined(`/proc/${pid}/stat`);
   if (stat === undefined) return undefined;
-  // From the state on: what stands before it may hold blanks.
+  // Skips the program name, which may contain spaces.
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
   if (fields[0] === 'Z' || fields[0] === 'X') return undefined;
   return { session: Number(fields[3]), startTicks: Number(fields[19]) };
 }
 
-/** True while exactly this process lives. */
+/** True while exactly this process runs. */
 export function isAlive(identity: ProcessIdentity): boolean {
   return identify(identity.pid)?.startTicks === identity.startTicks;
 }
 
-/** Program and arguments of a process; empty when there is none. */
+/** Program and arguments of a process; empty if there is none. */
 export function commandLine(pid: number): string[] {
   return (readOrUndefined(`/proc/${pid}/cmdline`) ?? '').split('\0').slice(0, -1);
 }
 
-/** Sends the signals one after the other, each with `eachMs` to work, until exactly this process is gone. */
+/** Sends the signals in order, waiting `eachMs` after each, until exactly this process has ended. */
 export async function endProcess(
   identity: ProcessIdentity,
   signals: readonly NodeJS.Signals[],
@@ -65,8 +65,8 @@ export async function endProcess(
     } catch (error) {
       if (!isAlive(identity)) return;
       throw new StackError(
-        `Process ${identity.pid} was left behind and may not be ended by this user.`,
-        'end it as its owner or as root, then start again',
+        `Couldn't stop process ${identity.pid}, which a crash left behind: permission denied.`,
+        'stop it as its owner or as root, then start again',
         error,
       );
     }
@@ -74,7 +74,7 @@ export async function endProcess(
   }
 }
 
-/** Name and number of the process that listens on a TCP port, if it may be seen by this user. */
+/** Name and number of the process that listens on a TCP port, if this user may see it. */
 export function listenerOn(port: number): { pid: number; name: string } | undefined {
   const inodes = new Set(listeningInodes(port));
   if (inodes.size === 0) return undefined;
@@ -130,8 +130,8 @@ interface Listed extends ProcessIdentity {
 }
 
 /**
- * Takes the directory. A stack that runs there is refused with its address; one whose supervisor is dead is waited for,
- * and what it may have left behind is ended.
+ * Locks the directory. Throws a StackError if a stack runs there. Waits for a stack whose supervisor is dead, and ends
+ * what it left behind.
  */
 export async function lockDirectory(
   guardScript: string,
@@ -152,7 +152,7 @@ export async function lockDirectory(
     if (supervisor !== undefined || Date.now() > deadline) throw alreadyRuns(layout, supervisor);
     if (!isReported) {
       isReported = true;
-      report.warn('A stack on this directory is just ending or starting; waiting for it.');
+      report.warn('Another stack in this directory is starting or stopping. Waiting for it.');
     }
     await delay(ASK_AGAIN_MS);
     aborted.throwIfAborted();
@@ -162,21 +162,21 @@ export async function lockDirectory(
 function alreadyRuns(layout: Layout, supervisor: Listed | undefined): StackError {
   const who = supervisor === undefined ? 'Another start' : `A Holdfast stack (process ${supervisor.pid})`;
   return new StackError(
-    `${who} already uses ${layout.root}; it was left alone.`,
-    `use it as it is (its addresses are in ${layout.stack}), stop it with ./scripts/stop.sh --data ${layout.root}, or start a second one with another --data and --offset`,
+    `${who} already uses ${layout.root}. It was not changed.`,
+    `use it (its addresses are in ${layout.stack}), stop it with ./scripts/stop.sh --data ${layout.root}, or start a second stack with another --data and --offset`,
   );
 }
 
-/** The supervisor of the stack on this directory, if it lives. */
+/** The supervisor of the stack in this directory; undefined if it isn't running. */
 export function runningSupervisor(layout: Layout): Listed | undefined {
   return readProcesses(layout).find((listed) => listed.role === 'supervisor' && isAlive(listed));
 }
 
-/** Ends the listed processes that still live; true when there were any. The lock must be held. */
+/** Ends the listed processes that are still running; true if there were any. The caller must hold the lock. */
 export async function endLeftovers(layout: Layout, say: (text: string) => void): Promise<boolean> {
   const left = readProcesses(layout).filter((listed) => listed.pid !== process.pid && isAlive(listed));
   if (left.length === 0) return false;
-  say(`Ending what a crash left behind: ${left.map(({ role, pid }) => `${role} (${pid})`).join(', ')}.`);
+  say(`Stopping processes left over from a crash: ${left.map(({ role, pid }) => `${role} (${pid})`).join(', ')}.`);
   const first = (role: string): NodeJS.Signals => (role === 'database' ? 'SIGINT' : 'SIGTERM');
   await Promise.all(left.map((listed) => endProcess(listed, [first(listed.role), 'SIGKILL'], 6000)));
   return true;
@@ -209,7 +209,7 @@ function isListed(entry: unknown): entry is Listed {
   );
 }
 
-/** The list of processes, kept in DIR/run/processes.json and passed to `publish` at each change. */
+/** Keeps the list of processes in DIR/run/processes.json, and passes it to `publish` on each change. */
 export class Roster {
   readonly #file: string;
   readonly #publish: (pids: { role: string; pid: number }[]) => void;
@@ -244,8 +244,8 @@ export class Roster {
 }
 
 /**
- * Works on the data directory of a stack that is stopped; nobody can start it meanwhile. Rejects with a StackError while a stack
- * runs on it. Ends the process when another takes the directory all the same.
+ * Runs `work` on the data directory of a stopped stack, which can't be started meanwhile. Rejects with a StackError if a
+ * stack is running. Ends this process if another one takes the lock.
  */
 export async function whileStopped<T>(
   home: string,
@@ -256,7 +256,7 @@ export async function whileStopped<T>(
   const report: Report = { step: () => () => undefined, warn: (text) => say(`${text}\n`), event: () => undefined };
   const lost = (): never => {
     say(
-      `Another stack has taken ${layout.root}. Remedy: stop it and try again; the next start finishes what was begun.\n`,
+      `Another stack has started in ${layout.root}.\n  Remedy: stop it, then try again. The next start finishes what was interrupted\n`,
     );
     process.exit(1);
   };

@@ -1,5 +1,4 @@
-// The log that a process of the stack appends to, and why the process ended, as far as that log tells: only what was
-// written since the start, and only complaints.
+// Opens and rotates the log of a process, and finds the reason for its end: the last error since its start.
 
 import {
   closeSync,
@@ -14,14 +13,14 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 
-const READ_AT_MOST = 8192;
-/** A reason with two long paths and its remedy. */
-const MAX_WORDS = 1000;
+const MAX_READ_BYTES = 8192;
+/** Enough for a reason with two long paths and its remedy. */
+const MAX_ERROR_LENGTH = 1000;
 
 export interface ProcessLog {
-  /** Opens the log for appending, for a process to be started by `use`; our own copy of the descriptor is closed. */
+  /** Opens the log for a process that `use` starts. Closes our own copy of the descriptor. */
   open<T>(use: (descriptor: number) => T): T;
-  /** What was written since the log was opened last; undefined when it cannot be read. */
+  /** The text written since the last `open`; undefined if the log can't be read. */
   sinceOpened(): string | undefined;
 }
 
@@ -57,7 +56,7 @@ export function processLog(path: string): ProcessLog {
 
 function readAfter(file: number, begin: number): string {
   const { size } = fstatSync(file);
-  const from = Math.max(size < begin ? 0 : begin, size - READ_AT_MOST);
+  const from = Math.max(size < begin ? 0 : begin, size - MAX_READ_BYTES);
   const buffer = Buffer.alloc(Math.max(size - from, 0));
   const length = readSync(file, buffer, 0, buffer.length, from);
   return buffer.subarray(0, length).toString('utf8');
@@ -71,19 +70,19 @@ function sizeOf(path: string): number {
   }
 }
 
-/** The last complaint in a PostgreSQL log. */
+/** The last error in a PostgreSQL log. */
 export function databaseComplaint(text: string | undefined): string | undefined {
   const bind = text?.match(/could not bind .*/g)?.at(-1);
   return bind ?? text?.match(/(?:FATAL|PANIC): .*|could not .*|invalid value.*/g)?.at(-1);
 }
 
-/** The last error in a log of ours: its text, or the trace of a crash. */
+/** The last error in a log of ours: its text, or the stack trace of a crash. */
 export function errorInLog(text: string | undefined): string | undefined {
   const last = text?.trim().split('\n').at(-1) ?? '';
-  if (!last.startsWith('{')) return last === '' ? undefined : last.slice(0, MAX_WORDS);
+  if (!last.startsWith('{')) return last === '' ? undefined : last.slice(0, MAX_ERROR_LENGTH);
   try {
     const line = JSON.parse(last) as { level?: unknown; error?: unknown };
-    return line.level === 'error' ? String(line.error).slice(0, MAX_WORDS) : undefined;
+    return line.level === 'error' ? String(line.error).slice(0, MAX_ERROR_LENGTH) : undefined;
   } catch {
     return undefined;
   }
@@ -92,7 +91,10 @@ export function errorInLog(text: string | undefined): string | undefined {
 const LIMIT_BYTES = 16 * 1024 ** 2;
 const KEPT = 3;
 
-/** A log over its limit is copied beside itself and emptied; every writer appends. Rotates every *.log of `directory` that is over the limit; NAME.log.1 is the newest old one. */
+/**
+ * Rotates every *.log in `directory` over the limit; NAME.log.1 is the newest old one. Copies and truncates the log,
+ * because its writers keep it open and append.
+ */
 export function rotateLogs(directory: string, limitBytes = LIMIT_BYTES, kept = KEPT): string[] {
   const names = readdirSync(directory).filter((name) => name.endsWith('.log'));
   const large = names.filter((name) => statSync(join(directory, name)).size > limitBytes);
@@ -105,7 +107,7 @@ function rotate(path: string, kept: number): void {
     try {
       renameSync(`${path}.${age}`, `${path}.${age + 1}`);
     } catch {
-      // There is no log of that age yet.
+      // No log of that age yet.
     }
   }
   copyFileSync(path, `${path}.1`);

@@ -1,13 +1,13 @@
-// What a person sees of the start and of the life of the stack.
+// Reports the progress and events of a stack to the terminal.
 
 export interface Report {
-  /** A step begins; the function that comes back ends it with what it found. */
+  /** Begins a step. Call the returned function with the result to end it. */
   step(name: string): (detail: string) => void;
   warn(text: string): void;
   event(name: string, fields: Record<string, unknown>): void;
 }
 
-/** What a detached supervisor tells its launcher. */
+/** Messages of a detached supervisor to its launcher. */
 export type Message =
   | { kind: 'step'; name: string }
   | { kind: 'done'; name: string; detail: string }
@@ -15,7 +15,7 @@ export type Message =
   | { kind: 'ready' }
   | { kind: 'failed'; text: string };
 
-/** Progress as one line per step, with the time that it took. */
+/** Progress as one line per step, with its duration. */
 export function terminalProgress(write: (text: string) => void, interactive: boolean, clock: () => number): Progress {
   return {
     step(name) {
@@ -30,7 +30,7 @@ export function terminalProgress(write: (text: string) => void, interactive: boo
   };
 }
 
-/** Progress as messages; a launcher that has gone away is no failure. */
+/** Progress as messages to the launcher. */
 export function messageProgress(send: (message: Message) => void): Progress {
   return {
     step(name) {
@@ -41,5 +41,5 @@ export function messageProgress(send: (message: Message) => void): Progress {
   };
 }
 
-/** What the person at the terminal sees. */
+/** The part of a report that the terminal shows. */
 export type Progress = Pick<Report, 'step' | 'warn'>;

@@ -1,5 +1,4 @@
-// One process that the supervisor owns: started, waited for, restarted when it dies (the pause between tries grows),
-// stopped in order.
+// Starts, watches, restarts and stops one process of the supervisor. The pause between restarts grows.
 
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -18,14 +17,14 @@ import { errorInLog, processLog } from './process-log.ts';
 export interface ProcessSpec {
   role: string;
   start(): ChildProcess | Promise<ChildProcess>;
-  /** Whether exactly this process answers (not another one on its port); asked again and again until it does. */
+  /** True if exactly this process answers, not another one on its port. Polled until it does. */
   answers(child: ChildProcess): Promise<boolean>;
-  /** After this it counts as ended and is killed. */
+  /** Killed if it doesn't answer within this. */
   answersWithinMs: number;
   stopSignal: NodeJS.Signals;
-  /** After this the process is killed. */
+  /** Killed if it doesn't stop within this. */
   stopWithinMs: number;
-  /** Why it ended, as far as its own output tells. */
+  /** The last error in its output; undefined if there is none. */
   lastWords(): string | undefined;
 }
 
@@ -39,9 +38,9 @@ export interface ProcessEvents {
 export interface SupervisedProcess {
   role: string;
   pid(): number | undefined;
-  /** Starts and waits until the process answers; rejects when it ends before. */
+  /** Starts the process and waits until it answers. Rejects if it ends before. */
   start(): Promise<void>;
-  /** Ends the process and every restart of it. */
+  /** Stops the process and its restarts. */
   stop(): Promise<void>;
 }
 
@@ -56,26 +55,26 @@ export class EarlyEnd extends Error {
   readonly words: string | undefined;
 
   constructor(role: string, how: string, words: string | undefined) {
-    super(`${role} ended ${how}${words === undefined ? '' : `: ${words}`}`);
+    super(`${role} exited ${how}${words === undefined ? '' : `: ${words}`}`);
     this.name = 'EarlyEnd';
     this.how = how;
     this.words = words;
   }
 }
 
-/** The end of a process in its first start, for a person: its own remedy if it has told one. */
+/** Explains the end of a process during its first start, with its own remedy if it gave one. */
 export function explainEarlyEnd(error: EarlyEnd, logFile: string): StackError {
   if (/No space left on device/.test(error.words ?? ''))
     return new StackError(
       `The disk of ${logFile} is full: ${error.message}.`,
-      'free some space and start again; no data was lost',
+      'free some space, then start again. No data was lost',
       error,
     );
   const [, reported = error.message, remedy] = /^([^]+?)\.? Remedy: ([^]+?)\.?$/.exec(error.message) ?? [];
-  return new StackError(`${reported}.`, remedy ?? `read ${logFile}; it ends with the reason`, error);
+  return new StackError(`${reported}.`, remedy ?? `read the end of ${logFile}`, error);
 }
 
-/** A process that is not started yet. Its events are told in the order in which they happen. */
+/** Supervises a process, which isn't started yet. Reports its events in order. */
 export function supervise(spec: ProcessSpec, events: ProcessEvents): SupervisedProcess {
   let child: ChildProcess | undefined;
   let stopping = false;
@@ -126,7 +125,7 @@ export function supervise(spec: ProcessSpec, events: ProcessEvents): SupervisedP
         events.restarted(spec.role);
         return;
       } catch (error) {
-        reason = error instanceof EarlyEnd ? error.how : `before it began: ${messageOf(error)}`;
+        reason = error instanceof EarlyEnd ? error.how : `before it started: ${messageOf(error)}`;
       }
     }
   }
@@ -158,38 +157,35 @@ async function endOf(child: ChildProcess): Promise<string> {
   return child.signalCode === null ? `with code ${child.exitCode}` : `by signal ${child.signalCode}`;
 }
 
-/**
- * A Node process of the stack as the supervisor starts it: what it needs comes in its environment, and it says when it
- * listens.
- */
+/** Options of a Node process. It gets its configuration in its environment, and sends a message when it listens. */
 export interface NodeProcessOptions {
   layout: Layout;
   /** The bundled program. */
   program: string;
-  /** Of Node itself, before the program. */
+  /** Node's own flags, before the program. */
   flags?: readonly string[];
   /** Added to the environment. */
   environment: Record<string, string>;
   requested: Request;
   stopWithinMs: number;
-  /** Gets what the process tells besides that it listens. */
-  heard?: (message: { kind: string }) => void;
+  /** Receives the other messages of the process. */
+  onMessage?: (message: { kind: string }) => void;
 }
 
-/** How a process is asked whether it answers: by a URL that gives 200 without sign-in, or for its certificate on a port. */
+/** How to check that a process answers: a URL that returns 200 without sign-in, or a TLS port. */
 export type Request = {
-  /** The CA that signed the certificate of the process, if it shows one. */
+  /** The CA of the process's certificate, if it has one. */
   caFile: string;
 } & ({ pingUrl: string } | { tlsPort: number });
 
 /** A Node process of the stack whose output goes to DIR/logs/<role>.log. */
 export function nodeProcess(role: string, options: NodeProcessOptions): ProcessSpec {
-  const { layout, program, flags = [], environment, requested, stopWithinMs, heard } = options;
+  const { layout, program, flags = [], environment, requested, stopWithinMs, onMessage } = options;
   const log = processLog(join(layout.logs, `${role}.log`));
   const listening = new WeakSet<ChildProcess>();
   const shared = {
     NODE_COMPILE_CACHE: join(layout.run, 'cache'),
-    // Name lookups, password hashes and file systems that hang take threads; the rest must go on.
+    // Hanging name lookups, password hashes and file systems must not use up all threads.
     UV_THREADPOOL_SIZE: '16',
   };
 
@@ -205,7 +201,7 @@ export function nodeProcess(role: string, options: NodeProcessOptions): ProcessS
     );
     child.on('message', (message: { kind: string }) => {
       if (message.kind === LISTENING.kind) listening.add(child);
-      else heard?.(message);
+      else onMessage?.(message);
     });
     return child;
   }
@@ -225,13 +221,13 @@ export function nodeProcess(role: string, options: NodeProcessOptions): ProcessS
   };
 }
 
-/** Whether somebody answers there as wanted. */
+/** True if the process answers. Rejects if nothing listens there. */
 export async function answersTo(request: Request): Promise<boolean> {
   if ('pingUrl' in request) return (await statusOf(request.pingUrl, request.caFile)) === 200;
   return showsCertificate(request.tlsPort, request.caFile);
 }
 
-/** Rejects when nobody answers there, or shows a certificate that is not of this CA. */
+/** Rejects if nothing listens there, or with a certificate of another CA. */
 async function showsCertificate(port: number, caFile: string): Promise<boolean> {
   const socket = connect({ host: '127.0.0.1', port, ca: readFileSync(caFile) });
   try {
@@ -240,7 +236,7 @@ async function showsCertificate(port: number, caFile: string): Promise<boolean> 
     socket.destroy();
     throw error;
   }
-  // Cut off at once, it would be a failed handshake for the other side.
+  // Destroying the socket at once would be a failed handshake for the server.
   socket.on('error', () => socket.destroy()).end();
   return true;
 }
@@ -255,21 +251,21 @@ async function statusOf(url: string, caFile: string): Promise<number | undefined
   return response.statusCode;
 }
 
-/** Management also tells the first measurement of every health module. */
+/** Management also reports the first measurement of every health module. */
 export interface ManagementProcess extends ProcessSpec {
-  /** Resolves when every health module was measured once. */
+  /** Resolves once every health module was measured. */
   measured: Promise<MeasuredModule[]>;
 }
 
-/** A mail that is on its way may take 15 seconds of an orderly stop. */
+/** Sending a pending mail may take 15 seconds during an orderly stop. */
 const STOP_WITHIN_MS = 18_000;
 
-export function managementProcess(options: Omit<NodeProcessOptions, 'heard' | 'stopWithinMs'>): ManagementProcess {
+export function managementProcess(options: Omit<NodeProcessOptions, 'onMessage' | 'stopWithinMs'>): ManagementProcess {
   const { promise: measured, resolve: hasMeasured } = Promise.withResolvers<MeasuredModule[]>();
   const spec = nodeProcess('management', {
     ...options,
     stopWithinMs: STOP_WITHIN_MS,
-    heard: (message) => hasMeasured((message as MeasuredMessage).modules),
+    onMessage: (message) => hasMeasured((message as MeasuredMessage).modules),
   });
   return { ...spec, measured };
 }

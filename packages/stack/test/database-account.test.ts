@@ -33,7 +33,7 @@ describe.runIf(process.getuid?.() === 0)('the account of PostgreSQL under root',
     const { initdb, workplace, pgdata } = place('echo "initdb: error: libicuuc.so.60 is missing" >&2; exit 127');
     expect(() => databaseAccount(pgdata, initdb, workplace)).toThrow(
       expect.objectContaining({
-        message: 'PostgreSQL does not run as the unprivileged user 65534: initdb: error: libicuuc.so.60 is missing',
+        message: "Couldn't run PostgreSQL as the unprivileged user 65534: initdb: error: libicuuc.so.60 is missing",
         remedy: expect.stringMatching(/^remove node_modules and start again/),
       }),
     );

@@ -245,10 +245,10 @@ describe('a supervised process', () => {
       return [message, remedy];
     };
     expect(shown('/d/node-id holds nothing. Remedy: put it back; or delete it.')).toEqual([
-      'core ended with code 1: /d/node-id holds nothing.',
+      'core exited with code 1: /d/node-id holds nothing.',
       'put it back; or delete it',
     ]);
-    expect(shown()).toEqual(['core ended with code 1.', 'read /logs/core.log; it ends with the reason']);
+    expect(shown()).toEqual(['core exited with code 1.', 'read the end of /logs/core.log']);
     expect(shown('write: No space left on device')[0]).toMatch(/^The disk of \/logs\/core\.log is full/);
   });
 

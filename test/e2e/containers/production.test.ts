@@ -14,7 +14,7 @@ import { obstacle } from './shared-engine.ts';
 
 const HEALS_WITHIN_MS = isReal ? 400_000 : 120_000;
 /** What start.sh says when the probe came through. */
-const PROVEN = 'A device can enroll, connect and be heard.';
+const PROVEN = 'A device can enroll, connect and send.';
 /** Measured are 12 s. */
 const QUICK_MS = 60_000;
 /** As a release calls them, by what stands in their command lines. */

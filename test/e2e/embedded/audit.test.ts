@@ -62,7 +62,7 @@ describe('the audit log of a stack', () => {
     );
     expect(await (await ask('/api/audit/verify')).json()).toEqual({ ok: true, records: last, first_broken: null });
     const whole = await audit('verify');
-    expect([whole.code, whole.output]).toEqual([0, `The audit log is as it was written: ${last} records.\n`]);
+    expect([whole.code, whole.output]).toEqual([0, `The audit log is intact: ${last} records.\n`]);
     const [{ seq } = { seq: 0 }] = await inDatabase<{ seq: number }>(
       "SELECT min(seq)::int AS seq FROM audit_record WHERE action = 'alert.test' AND target = 'email'",
     );
@@ -72,7 +72,7 @@ describe('the audit log of a stack', () => {
     const broken = await audit('verify');
     expect(broken.code).toBe(1);
     expect(broken.output).toMatch(
-      /NOT as it was written[^]*changed or missing is \d+\.[^]*Remedy: .*audit-head\.json[^]*docs\/audit\.md/,
+      /NOT intact[^]*changed or missing record: \d+\.[^]*Remedy: .*audit-head\.json[^]*docs\/audit\.md/,
     );
     expect(broken.output).toContain(` is ${seq}.`);
     const refused = await audit('prune', '--before', '2026-01-01', '--yes');
@@ -92,7 +92,7 @@ describe('the audit log of a stack', () => {
     const shown = await audit('prune', '--before', '2020-01-15');
     expect([shown.code, shown.output]).toEqual([
       0,
-      expect.stringMatching(/^To be removed: 2 records, from 2020-01-01T[^]*add --yes\n$/),
+      expect.stringMatching(/^Will remove: 2 records, from 2020-01-01T[^]*add --yes\n$/),
     ]);
     expect((await inDatabase('SELECT FROM audit_record')).length).toBe(3);
     const done = await audit('prune', '--before', '2020-01-15', '--yes');
@@ -126,7 +126,10 @@ describe('the audit log of a stack', () => {
 
   it.skipIf(stands)('tells audit.sh nothing where there is no stack or no key', async () => {
     const nowhere = await outcomeOf(run('audit.sh', ['verify', '--data', '/nowhere', '--env', '/dev/null']));
-    expect([nowhere.code, nowhere.output]).toEqual([1, expect.stringMatching(/no stack in \/nowhere[^]*Remedy/)]);
+    expect([nowhere.code, nowhere.output]).toEqual([
+      1,
+      expect.stringMatching(/No running stack in \/nowhere[^]*Remedy/),
+    ]);
     const env = { DATABASE_URL: stack.file().state_database };
     const keyless = await outcomeOf(run('audit.sh', ['verify', '--env', '/dev/null'], { env }));
     expect([keyless.code, keyless.output]).toEqual([1, expect.stringMatching(/AUDIT_KEY is not set[^]*Remedy/)]);
@@ -140,7 +143,7 @@ describe('the audit log of a stack', () => {
     const noFile = await outcomeOf(run('audit.sh', ['verify', '--data', stack.data, '--env', '/nowhere']));
     expect([noFile.code, noFile.output]).toEqual([
       1,
-      expect.stringMatching(/--env \/nowhere: there is no such file[^]*Remedy/),
+      expect.stringMatching(/--env \/nowhere: file not found[^]*Remedy/),
     ]);
   });
 });
@@ -150,7 +153,9 @@ describe.skipIf(stands)('the audit log of a stack that is stopped', () => {
     await stop(stack.data);
     const outcome = await audit('verify');
     expect(outcome.code).toBe(1);
-    expect(outcome.output).toContain(`start the stack: ./scripts/start.sh --embedded --data ${stack.data}`);
+    expect(outcome.output).toContain(
+      `start the stack, whose database holds the log: ./scripts/start.sh --embedded --data ${stack.data}`,
+    );
   });
 });
 

@@ -175,7 +175,10 @@ it('says which database does not answer, without its password', async () => {
   };
   const env = cleanEnvironment({ [CORE_VARIABLE]: JSON.stringify(nowhere) });
   const { status, stdout } = spawnSync(process.execPath, [join(home, 'dist/core.js')], { env, encoding: 'utf8' });
-  expect([status, stdout]).toEqual([1, expect.stringContaining("The core's database (127.0.0.1:1/cot) cannot be")]);
+  expect([status, stdout]).toEqual([
+    1,
+    expect.stringContaining("Couldn't update the core's database (127.0.0.1:1/cot)"),
+  ]);
   expect(stdout).not.toContain('topsecret');
 });
 

@@ -71,8 +71,8 @@ describe('a killed process', () => {
       );
       expect(await query(stack.file().database, ROWS)).toEqual([{ n: 500 }]);
       const log = readFileSync(join(stack.data, 'logs/supervisor.log'), 'utf8');
-      expect(log).toContain(`${role} ended by signal SIGKILL`);
-      expect(log).toContain('restart in 0.5 s');
+      expect(log).toContain(`${role} exited by signal SIGKILL`);
+      expect(log).toContain('Restarting in 0.5 s');
       await stop(stack.data);
     },
   );
@@ -142,7 +142,7 @@ describe('a killed supervisor', () => {
     process.kill(stack.pid('supervisor'), 'SIGKILL');
     process.kill(guard, 'SIGKILL');
     const { code, output } = await stack.start();
-    expect(output).toMatch(/Ending what a crash left behind: .*database/);
+    expect(output).toMatch(/Stopping processes left over from a crash: .*database/);
     expect(code).toBe(0);
     expect(pids.filter(({ pid }) => lives(pid))).toEqual([]);
     expect(await query(stack.file().database, ROWS)).toEqual([{ n: 500 }]);
@@ -159,7 +159,7 @@ describe('stop.sh after a crash of supervisor and guard', () => {
     process.kill(stack.pid('supervisor'), 'SIGKILL');
     process.kill(guard, 'SIGKILL');
     const { code, output } = await stop(stack.data);
-    expect([code, output.includes(`The rest of the stack on ${stack.data} has stopped.`)]).toEqual([0, true]);
+    expect([code, output.includes(`Stopped the processes that a crash left in ${stack.data}.`)]).toEqual([0, true]);
     expect(pids.filter(({ pid }) => lives(pid))).toEqual([]);
     expect((await stack.start()).code).toBe(0);
     expect(await query(stack.file().database, ROWS)).toEqual([{ n: 500 }]);

@@ -23,7 +23,7 @@ describe.skipIf(!mayMount)('a database on a volume of its own (needs the right t
     try {
       spawnSync('cp', ['-a', `${old}/.`, pgdata]);
       const { code, output } = await stack.start();
-      expect(output).toContain('Holdfast runs and answers');
+      expect(output).toContain('Holdfast is running');
       expect(code).toBe(0);
       const { api, webadmin } = stack.file();
       const measured = async (module: string): Promise<{ status: string; message: string }> => {

@@ -62,7 +62,7 @@ beforeAll(async () => {
   const intervals = MODULES.filter((name) => name !== 'time').map((name) => `MON_${name.toUpperCase()}_INTERVAL=1`);
   writeFileSync(envFile, [...intervals, `UPDATES_URL=http://127.0.0.1:${port}/api`, ''].join('\n'));
   const { code, output } = await stack.start(['--env', envFile]);
-  expect(output).toMatch(new RegExp(`health +${MODULES.length} modules measured`));
+  expect(output).toMatch(new RegExp(`health +${MODULES.length} checks finished`));
   expect(code).toBe(0);
 });
 afterAll(async () => {
@@ -83,7 +83,7 @@ describe('a stack that has just started', () => {
       env: { MON_DISK_WARNING: '0', MON_DISK_CRITICAL: '0', UPDATES_URL: 'off' },
     });
     expect(code).toBe(0);
-    expect(output).toMatch(new RegExp(`${MODULES.length} modules measured, 1 needs attention`));
+    expect(output).toMatch(new RegExp(`${MODULES.length} checks finished, 1 warning`));
     expect(output).toMatch(/disk is critical: .* % full/);
     await stop(other.data);
   });

@@ -66,7 +66,7 @@ describe('a running stack', () => {
     expect((await script('unlock.sh', '--list')).output).toMatch(/127\.0\.0\.1 +until .*10 wrong passwords/);
     expect(await script('unlock.sh', '127.0.0.1')).toMatchObject({ code: 0 });
     expect(await statusOf('webadmin', password)).toBe(200);
-    expect((await script('unlock.sh', '--list')).output).toContain('No address is locked');
+    expect((await script('unlock.sh', '--list')).output).toContain('No addresses are locked out');
     expect(await script('unlock.sh', '127.0.0.1')).toMatchObject({
       code: 1,
       output: expect.stringContaining('No failed sign-in'),
@@ -80,7 +80,7 @@ describe('a running stack', () => {
       { encoding: 'utf8' },
     );
     expect(stdout).toMatch(/ok +bind +\d+ ms/);
-    expect(stdout).toContain('A device can enroll, connect and be heard.');
+    expect(stdout).toContain('A device can enroll, connect and send.');
     expect(status).toBe(0);
   });
 
@@ -155,15 +155,15 @@ describe('a running stack', () => {
     });
     expect(await script('rotate-secrets.sh', '__proto__')).toMatchObject({
       code: 2,
-      output: expect.stringContaining('__proto__ is no secret that could be rotated'),
+      output: expect.stringContaining('__proto__ is not a secret that can be rotated'),
     });
     expect(await script('rotate-secrets.sh', 'AUDIT_KEY')).toMatchObject({
       code: 2,
-      output: expect.stringContaining('no record of the audit log is valid'),
+      output: expect.stringContaining('invalidate every record of the audit log'),
     });
     expect(await script('stop.sh', '--remove')).toMatchObject({
       code: 1,
-      output: expect.stringContaining('no terminal on which to ask'),
+      output: expect.stringContaining('without a terminal'),
     });
     expect(await script('stop.sh', '--remove', '--yes-delete-everything', '/')).toMatchObject({
       code: 1,
@@ -202,7 +202,7 @@ describe('a stopped stack', () => {
       expect(changed).not.toContain(name);
     expect(await stack.start()).toMatchObject({
       code: 0,
-      output: expect.stringContaining('The rotation of secrets is complete'),
+      output: expect.stringContaining('Secret rotation is complete'),
     });
     expect(copies()).toEqual([]);
     for (const url of [oldReader, oldState])
@@ -235,7 +235,7 @@ describe('a stopped stack', () => {
     expect(await remove(link)).toMatchObject({ code: 1, output: expect.stringContaining('is a link') });
     expect(await remove(elsewhere)).toMatchObject({
       code: 1,
-      output: expect.stringContaining('not the data directory of a stack'),
+      output: expect.stringContaining('is not a data directory'),
     });
     expect(await remove(stack.data)).toMatchObject({
       code: 0,

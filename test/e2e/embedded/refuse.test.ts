@@ -37,7 +37,7 @@ describe('bad settings', () => {
     expect(code).toBe(1);
     expect(output).toContain(`${name}=${value}: `);
     expect(output).toContain('Remedy: ');
-    expect(output).toContain('Nothing was written.');
+    expect(output).toContain('Nothing was changed.');
     expect(existsSync(data)).toBe(false);
   });
 
@@ -49,7 +49,7 @@ describe('bad settings', () => {
       MON_X: '1',
     });
     expect(code).toBe(1);
-    expect(output).toContain('4 settings must be put right');
+    expect(output).toContain('4 invalid settings');
     for (const name of ['DB_AUTOVACUUM_COST_LIMIT=0', 'SMTP_URL=***', 'GEOCHAT_RETENTION_DAYS=x', 'MON_X=1'])
       expect(output).toContain(name);
     expect(output).not.toContain('mailpassword');
@@ -62,7 +62,7 @@ describe('bad settings', () => {
     writeFileSync(file, 'A=1\nnonsense\n');
     expect((await startWith({}, ['--env', file])).output).toContain(`${file} line 2: is not NAME=value`);
     expect((await startWith({}, ['--env', `${file}.missing`])).output).toContain(
-      `--env=${file}.missing: there is no such file`,
+      `--env=${file}.missing: file not found`,
     );
   });
 });
@@ -106,7 +106,9 @@ describe('a directory that cannot be used', () => {
     const before = readdirSync(join(stack.data, 'pgdata')).toSorted();
     const { code, output } = await stack.start();
     expect(code).toBe(1);
-    expect(output).toContain('was made by PostgreSQL 15, this Holdfast runs PostgreSQL 16. Nothing was changed.');
+    expect(output).toContain(
+      'was created by PostgreSQL 15, but this Holdfast release uses PostgreSQL 16. Nothing was changed.',
+    );
     expect(output).toContain('pg_dump');
     expect(readdirSync(join(stack.data, 'pgdata')).toSorted()).toEqual(before);
     writeFileSync(version, '16\n');
@@ -166,7 +168,7 @@ describe('a directory that cannot be used', () => {
       fill(join(stack.data, 'filler'));
       const { code, output } = await stack.start();
       expect(code).toBe(1);
-      expect(output).toMatch(/The disk of .* is full: \d+ MB free, \d+ MB are needed to start\. No data was changed\./);
+      expect(output).toMatch(/The disk of .* is full: \d+ MB free, \d+ MB needed to start\. No data was changed\./);
       rmSync(join(stack.data, 'filler'));
       expect((await stack.start()).code).toBe(0);
       expect(await query(stack.file().database, 'SELECT count(*)::int AS n FROM kept')).toEqual([{ n: 100 }]);
@@ -203,7 +205,7 @@ describe('DATABASE_URL of a database elsewhere', () => {
     const stack = await newStack();
     const { code, output } = await stack.start([], { env: { DATABASE_URL: url } });
     expect(code).toBe(1);
-    expect(output).toContain(`Our own database (${new URL(url).host}/holdfast) cannot be brought up to date: `);
+    expect(output).toContain(`Couldn't update the Holdfast database (${new URL(url).host}/holdfast): `);
     expect(output).toContain(reason);
     expect(output).toContain('Remedy: correct DATABASE_URL');
     expect(output).not.toContain('topsecret');

@@ -185,7 +185,7 @@ describe.skipIf(releaseDatabaseMissing !== undefined)(title, () => {
     writeFileSync(version, '14\n');
     expect(await refusalOf(database)).toMatch(
       new RegExp(
-        `made by PostgreSQL 14, this Holdfast runs PostgreSQL ${major}\\. Nothing was changed\\. .*pg_dump .*pg_upgrade`,
+        `created by PostgreSQL 14, but this Holdfast release uses PostgreSQL ${major}\\. Nothing was changed\\. .*pg_dump .*pg_upgrade`,
       ),
     );
     writeFileSync(version, `${major}\n`);

@@ -35,10 +35,7 @@ it('a running stack is left alone; afterwards the CA is renewed, or replaced', a
 it('a directory without a CA and words that mean nothing are refused, and nothing is made', async () => {
   const data = newDataDirectory();
   const missing = await renew('--data', data);
-  expect([missing.code, missing.output]).toEqual([
-    1,
-    expect.stringMatching(/There is no CA in .*\n\s+Remedy: name the/),
-  ]);
+  expect([missing.code, missing.output]).toEqual([1, expect.stringMatching(/No CA found in .*\n\s+Remedy: give the/)]);
   expect(existsSync(data)).toBe(false);
   expect([(await renew('--newkey')).code, (await renew('--help')).code]).toEqual([2, 0]);
 });

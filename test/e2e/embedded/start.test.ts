@@ -34,7 +34,7 @@ describe('start.sh --embedded --detach', () => {
   beforeAll(async () => {
     stack = await newStack();
     const { code, output } = await stack.start();
-    expect(output).toContain('Holdfast runs and answers');
+    expect(output).toContain('Holdfast is running');
     expect(output).toContain(
       `enroll on port ${8446 + stack.offset}, stream on port ${8089 + stack.offset}, use the core's API on port ${8443 + stack.offset}`,
     );
@@ -154,7 +154,7 @@ describe('start.sh --embedded --detach', () => {
     expect(await isFree(8080 + stack.offset)).toBe(true);
     expect(await isFree(5432 + stack.offset)).toBe(true);
     const again = await stop(stack.data);
-    expect([again.code, again.output]).toEqual([0, `Nothing runs on ${stack.data}.\n`]);
+    expect([again.code, again.output]).toEqual([0, `The stack in ${stack.data} is already stopped.\n`]);
   });
 });
 
@@ -229,7 +229,7 @@ describe('a stack in the foreground', () => {
         const next = stack.start();
         expect((await outcome).output).not.toContain('Unexpected failure');
         const { code, output } = await next;
-        expect(output).not.toContain('Ending what a crash left behind');
+        expect(output).not.toContain('Stopping processes left over from a crash');
         if (code !== 0) expect(output).toContain('already uses');
         if (code !== 0) expect((await stack.start()).code).toBe(0);
         await stop(stack.data);

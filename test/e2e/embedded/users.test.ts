@@ -37,7 +37,7 @@ describe.skipIf(!asRoot)('started as root', () => {
     const stack = await newStack();
     expect(statSync(dirname(stack.data)).mode & 0o777).toBe(0o700);
     const { code, output } = await stack.start();
-    expect(output).toContain('Holdfast runs and answers');
+    expect(output).toContain('Holdfast is running');
     expect(code).toBe(0);
     expect(statSync(`/proc/${stack.pid('database')}`).uid).toBe(65534);
     expect(statSync(join(stack.data, 'pgdata')).uid).toBe(65534);
@@ -67,7 +67,7 @@ describe.skipIf(!asRoot)('started as root', () => {
       );
       expect(output).toContain(`embedded, data in ${clone}/data`);
       expect(output).toContain('autovacuum 0.05 / 777 / 256MB');
-      expect(output).toContain('Holdfast runs and answers');
+      expect(output).toContain('Holdfast is running');
       expect(code).toBe(0);
       const { database } = JSON.parse(readFileSync(join(clone, 'data/stack.json'), 'utf8')) as StackFile;
       expect(await tuningOf(database)).toEqual(['0.05', '777', '256MB']);
@@ -117,7 +117,7 @@ describe.skipIf(!asRoot)('started as root', () => {
     chownSync(stack.data, 65534, 65534);
     const { code, output } = await stack.start();
     expect(code).toBe(1);
-    expect(output).toContain(`${stack.data} belongs to user 65534, this start runs as user 0`);
+    expect(output).toContain(`${stack.data} belongs to user 65534, but you are user 0`);
     expect(readdirSync(stack.data)).toEqual([]);
   });
 });
@@ -128,7 +128,7 @@ describe.skipIf(!asRoot)('started as an ordinary user', () => {
     chmodSync(dirname(stack.data), 0o777);
     const options = { under: NOBODY, env: { HOME: '/nonexistent' } };
     const { code, output } = await stack.start([], options);
-    expect(output).toContain('Holdfast runs and answers');
+    expect(output).toContain('Holdfast is running');
     expect(code).toBe(0);
     const owners = stack.file().pids.map(({ role, pid }) => [role, statSync(`/proc/${pid}`).uid]);
     expect(owners).toEqual(['supervisor', 'database', 'identity', 'core', 'management'].map((role) => [role, 65534]));
