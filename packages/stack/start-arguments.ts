@@ -3,7 +3,7 @@
 import { resolve } from 'node:path';
 import { isUnicastAddress, normalAddress } from '@holdfast/kit/addresses';
 import { type Invocation, parseCommandLine, UsageError } from '@holdfast/kit/command';
-import { dataDirectory, HIGHEST_BASE_PORT } from './process/layout.ts';
+import { blockedPort, dataDirectory, HIGHEST_BASE_PORT } from './process/layout.ts';
 
 export interface StartArguments {
   embedded: boolean;
@@ -49,7 +49,7 @@ export function parseStartArguments({ argv, home, cwd }: Invocation): StartArgum
   return {
     embedded: values.embedded === true,
     data: dataDirectory(values.data, { home, cwd }),
-    offset: offset(values.offset),
+    offset: offset(values.offset, values.flows === true),
     detach: values.detach === true,
     flows: values.flows === true,
     listen: listen(values.listen),
@@ -57,11 +57,17 @@ export function parseStartArguments({ argv, home, cwd }: Invocation): StartArgum
   };
 }
 
-function offset(value: string | undefined): number {
+function offset(value: string | undefined, flows: boolean): number {
   if (value === undefined) return 0;
   const max = 65535 - HIGHEST_BASE_PORT;
-  if (/^\d{1,5}$/.test(value) && Number(value) <= max) return Number(value);
-  throw new UsageError(`--offset ${value}: must be a whole number from 0 to ${max}`);
+  if (!/^\d{1,5}$/.test(value) || Number(value) > max)
+    throw new UsageError(`--offset ${value}: must be a whole number from 0 to ${max}`);
+  const blocked = blockedPort(Number(value), flows);
+  if (blocked === undefined) return Number(value);
+  const { port, purpose, nextOffset } = blocked;
+  throw new UsageError(
+    `--offset ${value}: browsers refuse port ${port} (${purpose}). Use another offset, such as --offset ${nextOffset}`,
+  );
 }
 
 function listen(value: string | undefined): string | undefined {

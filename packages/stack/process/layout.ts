@@ -107,6 +107,53 @@ export const BASE_PORTS = {
 
 export type Ports = Record<keyof typeof BASE_PORTS, number>;
 
+/**
+ * Ports that browsers and Node's fetch refuse for HTTP and HTTPS: the "bad ports" of the Fetch standard
+ * (https://fetch.spec.whatwg.org/#port-blocking).
+ */
+export const BLOCKED_PORTS: readonly number[] = [
+  1, 7, 9, 11, 13, 15, 17, 19, 20, 21, 22, 23, 25, 37, 42, 43, 53, 69, 77, 79, 87, 95, 101, 102, 103, 104, 109, 110,
+  111, 113, 115, 117, 119, 123, 135, 137, 139, 143, 161, 179, 389, 427, 465, 512, 513, 514, 515, 526, 530, 531, 532,
+  540, 548, 554, 556, 563, 587, 601, 636, 989, 990, 993, 995, 1719, 1720, 1723, 2049, 3659, 4045, 4190, 5060, 5061,
+  6000, 6566, 6665, 6666, 6667, 6668, 6669, 6679, 6697, 10080,
+];
+
+/** The ports that serve HTTP or HTTPS, with the names that messages use. */
+const WEB_PORTS = {
+  api: 'API and console',
+  portal: 'portal',
+  core: 'API of the core',
+  enrollment: 'enrollment',
+  identity: 'identity provider',
+  flows: 'flow engine',
+} as const satisfies Partial<Record<keyof Ports, string>>;
+const OFFSET_STEP = 100;
+
+export interface BlockedPort {
+  port: number;
+  /** The service that would use the port. */
+  purpose: string;
+  /** The next multiple of 100 that blocks no port. */
+  nextOffset: number;
+}
+
+/** The first web port that browsers would refuse with this offset; undefined if there is none. */
+export function blockedPort(offset: number, flows: boolean): BlockedPort | undefined {
+  const blocked = firstBlocked(offset, flows);
+  if (blocked === undefined) return undefined;
+  let nextOffset = offset;
+  do nextOffset = (Math.floor(nextOffset / OFFSET_STEP) + 1) * OFFSET_STEP;
+  while (firstBlocked(nextOffset, flows) !== undefined);
+  return { ...blocked, nextOffset };
+}
+
+function firstBlocked(offset: number, flows: boolean): Pick<BlockedPort, 'port' | 'purpose'> | undefined {
+  return Object.entries(WEB_PORTS)
+    .filter(([name]) => flows || name !== 'flows')
+    .map(([name, purpose]) => ({ port: BASE_PORTS[name as keyof typeof WEB_PORTS] + offset, purpose }))
+    .find(({ port }) => BLOCKED_PORTS.includes(port));
+}
+
 /** The highest base port. An offset must keep it below 65536. */
 export const HIGHEST_BASE_PORT = 9000;
 

@@ -44,8 +44,8 @@ describe.runIf(process.getuid?.() === 0)('the account of PostgreSQL under root',
     chmodSync(workplace, 0o700);
     expect(() => databaseAccount(pgdata, initdb, workplace)).toThrow(
       expect.objectContaining({
-        message: expect.stringContaining(`cannot reach ${workplace}: `),
-        remedy: expect.stringContaining(`chmod o+x ${workplace};`),
+        message: expect.stringContaining(`can't access ${workplace}: `),
+        remedy: expect.stringContaining(`chmod o+x ${workplace},`),
       }),
     );
   });

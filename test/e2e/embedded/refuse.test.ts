@@ -69,7 +69,7 @@ describe('bad settings', () => {
 
 describe('a bad command line', () => {
   it.each([
-    [['--embeded'], 'start.sh does not know --embeded'],
+    [['--embeded'], 'Unknown option: --embeded'],
     [['--embedded', '--ofset', '1'], "Unknown option '--ofset'"],
     [['--offset', '1'], '--offset is an option of the embedded stack'],
     [['--embedded', '--offset', '-1'], '--offset'],
@@ -80,6 +80,15 @@ describe('a bad command line', () => {
     const { code, output } = await outcomeOf(run('start.sh', args));
     expect(code).toBe(2);
     expect(output).toContain(message);
+  });
+
+  it('an offset whose port browsers refuse is refused before anything is created', async () => {
+    const data = newDataDirectory();
+    const { code, output } = await outcomeOf(run('start.sh', ['--embedded', '--data', data, '--offset', '2000']));
+    expect([code, existsSync(data)]).toEqual([2, false]);
+    expect(output).toContain(
+      '--offset 2000: browsers refuse port 10080 (API and console). Use another offset, such as --offset 2100',
+    );
   });
 
   it('--help explains itself', async () => {
