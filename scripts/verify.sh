@@ -6,7 +6,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 export HOLDFAST_TEST_RUNS=${HOLDFAST_TEST_RUNS:-0.1}
 output=$(mktemp)
 trap 'rm -f "$output"' EXIT
-{ npm run --silent lint && npm run --silent typecheck; } >"$output" 2>&1 &
+{ scripts/check-commits.sh && npm run --silent lint && npm run --silent typecheck; } >"$output" 2>&1 &
 checks=$!
 tests=0
 npx vitest run --project unit || tests=$?
